@@ -1,0 +1,35 @@
+// Package codec defines how messages become bytes, and holds the codecs that need nothing beyond
+// the standard library: raw, binary and JSON. Others live in packages below this one.
+package codec
+
+// The numbers of the codecs on the wire; see docs/protocol.md §13. Applications use FirstFree and up.
+const (
+	RawID      uint8 = 1
+	BinaryID   uint8 = 2
+	JSONID     uint8 = 3
+	ProtobufID uint8 = 4
+	MsgpackID  uint8 = 5
+	FirstFree  uint8 = 64
+)
+
+// Codec turns messages into bytes and back. Implementations are safe for concurrent use, never
+// panic on a peer's bytes, and allocate in proportion to the bytes they are given.
+type Codec interface {
+	// ID is the codec's number on the wire.
+	ID() uint8
+	// Name is the codec's lower-case name, for humans and options: "json".
+	Name() string
+	// Append appends the encoding of v to dst and returns the extended slice, which may share
+	// dst's memory. When it fails, the bytes of dst itself are unchanged.
+	Append(dst []byte, v any) ([]byte, error)
+	// Unmarshal decodes data into v, a non-nil pointer. It must not keep data: the caller reuses it.
+	Unmarshal(data []byte, v any) error
+}
+
+// A Fitter is a Codec that can say whether it handles a type, without a value to try. The client
+// and server use it to choose a codec and to refuse a call before its payload is touched.
+type Fitter interface {
+	// Fits reports whether v, a pointer of the message's type that may be nil, can be encoded
+	// and decoded.
+	Fits(v any) bool
+}

@@ -1,0 +1,3 @@
+module github.com/anser-rpc/anser
+
+go 1.26

@@ -1,0 +1,188 @@
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+	"unicode/utf8"
+)
+
+// Reason is the number in a CLOSE frame that says why a connection ended.
+type Reason uint32
+
+// The reasons of docs/protocol.md §10.
+const (
+	Normal Reason = iota
+	BadFrame
+	BadVersion
+	FrameTooLarge
+	BadID
+	BadMethod
+	BadMetadata
+	Flood
+	Timeout
+	FlowControl
+	Overload
+	Unauthenticated
+	BadChecksum
+	Internal
+)
+
+var reasonNames = [...]string{
+	"NORMAL", "BAD_FRAME", "BAD_VERSION", "FRAME_TOO_LARGE", "BAD_ID", "BAD_METHOD", "BAD_METADATA",
+	"FLOOD", "TIMEOUT", "FLOW_CONTROL", "OVERLOAD", "UNAUTHENTICATED", "BAD_CHECKSUM", "INTERNAL",
+}
+
+// String returns the name of the reason as docs/protocol.md writes it.
+func (r Reason) String() string {
+	if int64(r) < int64(len(reasonNames)) {
+		return reasonNames[r]
+	}
+	return fmt.Sprintf("reason %d", uint32(r))
+}
+
+// Error is a violation after which the connection must be closed with the reason.
+type Error struct {
+	Reason Reason
+	Text   string
+}
+
+// Error returns the text and the reason.
+func (e *Error) Error() string { return e.Text + " (" + e.Reason.String() + ")" }
+
+// Errorf makes an Error with a formatted text.
+func Errorf(r Reason, format string, args ...any) *Error {
+	return &Error{Reason: r, Text: fmt.Sprintf(format, args...)}
+}
+
+// CallError is a fault of one call; the connection goes on.
+type CallError struct {
+	Code Code
+	Text string
+}
+
+// Error returns the text.
+func (e *CallError) Error() string { return e.Text }
+
+func callErrorf(c Code, format string, args ...any) *CallError {
+	return &CallError{Code: c, Text: fmt.Sprintf(format, args...)}
+}
+
+// Code classifies the error of a call. The numbers and names are gRPC's.
+type Code uint8
+
+// The codes. OK is never on the wire: a call that succeeded has a REPLY.
+const (
+	OK Code = iota
+	Canceled
+	Unknown
+	InvalidArgument
+	DeadlineExceeded
+	NotFound
+	AlreadyExists
+	PermissionDenied
+	ResourceExhausted
+	FailedPrecondition
+	Aborted
+	OutOfRange
+	Unimplemented
+	InternalError
+	Unavailable
+	DataLoss
+	UnauthenticatedCall
+)
+
+// Outcome says what became of a failed call; see docs/protocol.md §8. The zero value is "not sent",
+// which no peer can state and which is therefore never on the wire.
+type Outcome uint8
+
+// The outcomes.
+const (
+	NotSent Outcome = iota
+	Refused
+	OutcomeUnknown
+	Executed
+)
+
+// RetryNever as RetryAfter tells the caller not to retry.
+const RetryNever = 1<<32 - 1
+
+// ErrorBody is the body of an ERROR frame.
+type ErrorBody struct {
+	Code       Code
+	Outcome    Outcome
+	RetryAfter uint32 // milliseconds; 0: no advice; RetryNever
+	Message    string
+	Metadata   []byte // a metadata block with its length field, or nil
+	Details    []byte
+}
+
+// AppendError appends an ERROR frame for the call id.
+func AppendError(dst []byte, id uint64, flags Flags, e *ErrorBody) []byte {
+	if e.Metadata != nil {
+		flags |= FlagMetadata
+	}
+	dst = AppendHeader(dst, Header{
+		Length: uint32(ErrorSize + len(e.Message) + len(e.Metadata) + len(e.Details)),
+		Type:   TypeError, Flags: flags, ID: id,
+	})
+	dst = append(dst, byte(e.Code), byte(e.Outcome), 0, 0)
+	dst = binary.LittleEndian.AppendUint32(dst, e.RetryAfter)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(e.Message)))
+	dst = append(dst, e.Message...)
+	dst = append(dst, e.Metadata...)
+	return append(dst, e.Details...)
+}
+
+// ParseError reads the body of an ERROR frame. Metadata and Details alias body.
+func ParseError(flags Flags, body []byte) (ErrorBody, error) {
+	var e ErrorBody
+	if len(body) < ErrorSize {
+		return e, Errorf(BadFrame, "ERROR frame of %d bytes, want at least %d", len(body), ErrorSize)
+	}
+	if body[2]|body[3] != 0 {
+		return e, Errorf(BadFrame, "reserved bits of the ERROR frame are set")
+	}
+	e.Code, e.Outcome = Code(body[0]), Outcome(body[1])
+	if e.Code == OK || e.Code > UnauthenticatedCall {
+		e.Code = Unknown
+	}
+	if e.Outcome == NotSent || e.Outcome > Executed {
+		e.Outcome = OutcomeUnknown
+	}
+	e.RetryAfter = binary.LittleEndian.Uint32(body[4:])
+	n := binary.LittleEndian.Uint32(body[8:])
+	rest := body[ErrorSize:]
+	if uint64(n) > uint64(len(rest)) {
+		return e, Errorf(BadFrame, "ERROR message of %d bytes in a frame with %d left", n, len(rest))
+	}
+	e.Message = validText(rest[:n])
+	var err error
+	e.Metadata, e.Details, err = splitMetadata(flags, rest[n:])
+	return e, err
+}
+
+// AppendClose appends a CLOSE frame; text beyond MaxCloseText bytes is cut.
+func AppendClose(dst []byte, r Reason, text string) []byte {
+	if len(text) > MaxCloseText {
+		text = text[:MaxCloseText]
+	}
+	dst = AppendHeader(dst, Header{Length: uint32(4 + len(text)), Type: TypeClose})
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(r))
+	return append(dst, text...)
+}
+
+// ParseClose reads the body of a CLOSE frame.
+func ParseClose(body []byte) (Reason, string, error) {
+	if len(body) < 4 || len(body) > 4+MaxCloseText {
+		return 0, "", Errorf(BadFrame, "CLOSE frame of %d bytes, want 4 to %d", len(body), 4+MaxCloseText)
+	}
+	return Reason(binary.LittleEndian.Uint32(body)), validText(body[4:]), nil
+}
+
+// validText makes a peer's text safe to print: invalid UTF-8 is replaced.
+func validText(b []byte) string {
+	if utf8.Valid(b) {
+		return string(b)
+	}
+	return string([]rune(string(b)))
+}

@@ -1,0 +1,77 @@
+package wire
+
+import "encoding/binary"
+
+// Settings are what a side accepts, announced in its SETTINGS frame.
+type Settings struct {
+	MaxFrame     uint64 // longest body, bytes
+	MaxCalls     uint64 // open calls on this connection
+	MaxMetadata  uint64 // bytes
+	MaxStreams   uint64 // open streams on this connection
+	StreamWindow uint64 // bytes
+	ConnWindow   uint64 // bytes
+	MinPing      uint64 // milliseconds
+	Features     uint64 // bits; see docs/protocol.md §4
+}
+
+// DefaultSettings returns what a side must assume until it has received the other's settings.
+func DefaultSettings() Settings {
+	return Settings{
+		MaxFrame: 4<<20 + 64<<10, MaxCalls: 10_000, MaxMetadata: 64 << 10, MaxStreams: 1000,
+		StreamWindow: 256 << 10, ConnWindow: 1 << 20, MinPing: 5000,
+	}
+}
+
+const (
+	settingsEntry  = 10
+	maxSettings    = 64
+	lowestMaxFrame = 1 << 10 // a smaller limit could not carry an error
+)
+
+// fields returns the settings in the order of their keys, which begin at 1.
+func (s *Settings) fields() [8]*uint64 {
+	return [8]*uint64{
+		&s.MaxFrame, &s.MaxCalls, &s.MaxMetadata, &s.MaxStreams,
+		&s.StreamWindow, &s.ConnWindow, &s.MinPing, &s.Features,
+	}
+}
+
+// AppendSettings appends a SETTINGS frame with the entries that differ from the defaults.
+func AppendSettings(dst []byte, s Settings) []byte {
+	start := len(dst)
+	dst = AppendHeader(dst, Header{Type: TypeSettings})
+	def := DefaultSettings()
+	defaults := def.fields()
+	for i, v := range s.fields() {
+		if *v != *defaults[i] {
+			dst = binary.LittleEndian.AppendUint16(dst, uint16(i+1))
+			dst = binary.LittleEndian.AppendUint64(dst, *v)
+		}
+	}
+	PutLength(dst[start:], uint32(len(dst)-start-HeaderSize))
+	return dst
+}
+
+// ParseSettings reads the body of a SETTINGS frame; what it does not mention has its default.
+func ParseSettings(body []byte) (Settings, error) {
+	s := DefaultSettings()
+	if len(body)%settingsEntry != 0 || len(body) > maxSettings*settingsEntry {
+		return s, Errorf(BadFrame, "SETTINGS frame of %d bytes, want at most %d entries of %d", len(body), maxSettings, settingsEntry)
+	}
+	fields := s.fields()
+	seen := make(map[uint16]bool, len(body)/settingsEntry)
+	for ; len(body) > 0; body = body[settingsEntry:] {
+		key := binary.LittleEndian.Uint16(body)
+		if seen[key] {
+			return s, Errorf(BadFrame, "SETTINGS key %d occurs twice", key)
+		}
+		seen[key] = true
+		if key >= 1 && int(key) <= len(fields) {
+			*fields[key-1] = binary.LittleEndian.Uint64(body[2:])
+		}
+	}
+	if s.MaxFrame < lowestMaxFrame {
+		return s, Errorf(BadFrame, "SETTINGS max_frame of %d bytes is too small, at least %d", s.MaxFrame, lowestMaxFrame)
+	}
+	return s, nil
+}

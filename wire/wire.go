@@ -1,0 +1,174 @@
+// Package wire reads and writes the frames of the Anser protocol, which docs/protocol.md defines.
+//
+// Everything here is a pure function from bytes to values or back: no network, no goroutine, no
+// global state, so every function is safe for concurrent use. Append functions follow the standard
+// library's convention: they append to dst and return the extended slice. Parse functions never
+// allocate more than the input justifies, never panic on a peer's bytes, and return slices that
+// alias their input.
+//
+// Two kinds of error come back. An [*Error] means that the connection cannot go on and must be
+// closed with its reason. A [*CallError] means that the frame is well-formed and only the call
+// that it belongs to fails.
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// Sizes and fixed limits of the protocol, in bytes unless the name says otherwise.
+const (
+	PrefaceSize    = 8
+	HeaderSize     = 16
+	RequestSize    = 16 // fixed part of a REQUEST body
+	TraceSize      = 25
+	ReplySize      = 2  // fixed part of a REPLY body
+	ErrorSize      = 12 // fixed part of an ERROR body
+	PingSize       = 8
+	MaxMethodName  = 512
+	MaxMethods     = 65535
+	MaxCloseText   = 1024
+	MaxAttempt     = 15
+	MaxPriority    = 3
+	MaxTimeout     = 1<<53 - 1 // microseconds
+	MaxPairs       = 128
+	MaxKeySize     = 255
+	Version        = 1
+	ReservedPrefix = "anser-" // of metadata keys that belong to the protocol
+)
+
+// Magic is the beginning of the preface of both sides.
+var Magic = [4]byte{0xA5, 'N', 'S', 'R'}
+
+// Type says what a frame is.
+type Type uint8
+
+// The frame types. Types from FirstSkippable on are ignored by a receiver that does not know them.
+const (
+	TypeSettings   Type = 0x01
+	TypeMethod     Type = 0x02
+	TypeRequest    Type = 0x03
+	TypeReply      Type = 0x04
+	TypeError      Type = 0x05
+	TypeCancel     Type = 0x06
+	TypePing       Type = 0x07
+	TypePong       Type = 0x08
+	TypeDrain      Type = 0x09
+	TypeClose      Type = 0x0A
+	TypeData       Type = 0x0B
+	TypeEnd        Type = 0x0C
+	TypeWindow     Type = 0x0D
+	TypeAuth       Type = 0x0E
+	FirstSkippable Type = 0x80
+)
+
+var typeNames = [...]string{
+	TypeSettings: "SETTINGS", TypeMethod: "METHOD", TypeRequest: "REQUEST", TypeReply: "REPLY",
+	TypeError: "ERROR", TypeCancel: "CANCEL", TypePing: "PING", TypePong: "PONG",
+	TypeDrain: "DRAIN", TypeClose: "CLOSE", TypeData: "DATA", TypeEnd: "END",
+	TypeWindow: "WINDOW", TypeAuth: "AUTH",
+}
+
+// String returns the name of the type as docs/protocol.md writes it.
+func (t Type) String() string {
+	if int(t) < len(typeNames) && typeNames[t] != "" {
+		return typeNames[t]
+	}
+	return fmt.Sprintf("type 0x%02X", uint8(t))
+}
+
+// Flags qualify a frame; which ones are allowed depends on its type.
+type Flags uint8
+
+// The flags. FlagMore and FlagAck share a value: they belong to different types.
+const (
+	FlagTrace      Flags = 0x01 // REQUEST: a trace context is present
+	FlagAck        Flags = 0x01 // DRAIN: answers a DRAIN
+	FlagMore       Flags = 0x01 // DATA: the message goes on in the next frame
+	FlagMetadata   Flags = 0x02 // REQUEST, REPLY, ERROR, END: a metadata block is present
+	FlagOneway     Flags = 0x04 // REQUEST: no answer is wanted
+	FlagStream     Flags = 0x08 // REQUEST: opens a stream
+	FlagIdempotent Flags = 0x10 // REPLY, ERROR: the method is declared idempotent
+	FlagCRC        Flags = 0x80 // the body ends with a CRC-32C
+)
+
+// allowedFlags holds the flags that a type may carry, without FlagCRC, which depends on the settings.
+var allowedFlags = [FirstSkippable]Flags{
+	TypeRequest: FlagTrace | FlagMetadata | FlagOneway | FlagStream,
+	TypeReply:   FlagMetadata | FlagIdempotent,
+	TypeError:   FlagMetadata | FlagIdempotent,
+	TypeDrain:   FlagAck,
+	TypeData:    FlagMore,
+	TypeEnd:     FlagMetadata,
+}
+
+// Header is the fixed beginning of a frame.
+type Header struct {
+	Length uint32 // of the body
+	Type   Type
+	Flags  Flags
+	ID     uint64
+}
+
+// AppendHeader appends the 16 bytes of h.
+func AppendHeader(dst []byte, h Header) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, h.Length)
+	dst = append(dst, byte(h.Type), byte(h.Flags), 0, 0)
+	return binary.LittleEndian.AppendUint64(dst, h.ID)
+}
+
+// PutLength stores the length of the body into a header that AppendHeader wrote at the start of b.
+func PutLength(b []byte, length uint32) { binary.LittleEndian.PutUint32(b, length) }
+
+// ParseHeader reads the header at the start of b, which must hold at least HeaderSize bytes.
+// It checks the reserved field, the type and the flags, not the length: the limit is the caller's.
+func ParseHeader(b []byte) (Header, error) {
+	_ = b[HeaderSize-1]
+	h := Header{
+		Length: binary.LittleEndian.Uint32(b),
+		Type:   Type(b[4]),
+		Flags:  Flags(b[5]),
+		ID:     binary.LittleEndian.Uint64(b[8:]),
+	}
+	if b[6]|b[7] != 0 || h.Type >= FirstSkippable || h.Type == 0 || h.Type > TypeAuth ||
+		h.Flags&^allowedFlags[h.Type] != 0 {
+		return h, checkHeader(b, h)
+	}
+	return h, nil
+}
+
+// checkHeader is the slow path of ParseHeader: it finds out what, if anything, is wrong.
+func checkHeader(b []byte, h Header) error {
+	switch {
+	case b[6]|b[7] != 0:
+		return Errorf(BadFrame, "reserved bits of the frame header are set")
+	case h.Type >= FirstSkippable:
+		return nil
+	case h.Type == 0 || h.Type > TypeAuth:
+		return Errorf(BadFrame, "unknown frame type 0x%02X", uint8(h.Type))
+	case h.Flags&FlagCRC != 0:
+		return Errorf(BadFrame, "%s frame with a checksum that was not negotiated", h.Type)
+	default:
+		return Errorf(BadFrame, "%s frame with unknown flags 0x%02X", h.Type, uint8(h.Flags&^allowedFlags[h.Type]))
+	}
+}
+
+// AppendPreface appends the eight bytes that each side sends first.
+func AppendPreface(dst []byte) []byte {
+	return append(dst, Magic[0], Magic[1], Magic[2], Magic[3], Version, 0, 0, 0)
+}
+
+// ParsePreface checks the first PrefaceSize bytes of b, which must be there.
+func ParsePreface(b []byte) error {
+	_ = b[PrefaceSize-1]
+	if [4]byte(b[:4]) != Magic {
+		return Errorf(BadFrame, "not the Anser protocol: it begins with % X, want % X", b[:4], Magic[:])
+	}
+	if b[4] != Version {
+		return Errorf(BadVersion, "protocol version %d is not supported, want %d", b[4], Version)
+	}
+	if b[5]|b[6]|b[7] != 0 {
+		return Errorf(BadFrame, "reserved bits of the preface are set")
+	}
+	return nil
+}
