@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -234,3 +235,16 @@ func List(ctx context.Context, r Resolver, service string) ([]Instance, error) {
 func Sort(in []Instance) {
 	slices.SortFunc(in, func(a, b Instance) int { return strings.Compare(a.Key(), b.Key()) })
 }
+
+// Scheme teaches a client to understand targets of the form "name://…". It is an option of
+// anser.Dial.
+type Scheme struct {
+	// Name is the scheme, in lower case: "etcd".
+	Name string
+	// Open returns the registry that target names and the service to look for in it. It does
+	// not wait for the registry. A resolver that is an io.Closer is closed with the client.
+	Open func(target *url.URL) (r Resolver, service string, err error)
+}
+
+// DialOption makes a Scheme an option of anser.Dial.
+func (Scheme) DialOption() {}

@@ -1,0 +1,106 @@
+package anser
+
+import (
+	"fmt"
+
+	"github.com/anser-rpc/anser/wire"
+)
+
+// Code classifies the error of a call; the names and numbers are gRPC's. A Code is an error itself,
+// so that errors.Is(err, anser.NotFound) works and a handler may return one as it is.
+type Code uint8
+
+// The codes.
+const (
+	OK                 = Code(wire.OK)
+	Canceled           = Code(wire.Canceled)
+	Unknown            = Code(wire.Unknown)
+	InvalidArgument    = Code(wire.InvalidArgument)
+	DeadlineExceeded   = Code(wire.DeadlineExceeded)
+	NotFound           = Code(wire.NotFound)
+	AlreadyExists      = Code(wire.AlreadyExists)
+	PermissionDenied   = Code(wire.PermissionDenied)
+	ResourceExhausted  = Code(wire.ResourceExhausted)
+	FailedPrecondition = Code(wire.FailedPrecondition)
+	Aborted            = Code(wire.Aborted)
+	OutOfRange         = Code(wire.OutOfRange)
+	Unimplemented      = Code(wire.Unimplemented)
+	Internal           = Code(wire.InternalError)
+	Unavailable        = Code(wire.Unavailable)
+	DataLoss           = Code(wire.DataLoss)
+	Unauthenticated    = Code(wire.UnauthenticatedCall)
+)
+
+var codeNames = [...]string{
+	"ok", "canceled", "unknown", "invalid argument", "deadline exceeded", "not found", "already exists",
+	"permission denied", "resource exhausted", "failed precondition", "aborted", "out of range",
+	"unimplemented", "internal", "unavailable", "data loss", "unauthenticated",
+}
+
+// String returns the code in words: "not found".
+func (c Code) String() string {
+	if int(c) < len(codeNames) {
+		return codeNames[c]
+	}
+	return fmt.Sprintf("code %d", uint8(c))
+}
+
+// Error returns the same as String; it makes a Code a target for errors.Is.
+func (c Code) Error() string { return c.String() }
+
+// MarshalText writes the code in words, for JSON and logs.
+func (c Code) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// Outcome says what became of a call that failed. It decides whether the call may be sent again.
+type Outcome uint8
+
+// The outcomes.
+const (
+	// NotSent: no byte of the request was handed to the transport.
+	NotSent = Outcome(wire.NotSent)
+	// Refused: the server states that it did not run the call.
+	Refused = Outcome(wire.Refused)
+	// OutcomeUnknown: bytes were written, and then the connection was lost, the deadline passed
+	// or the caller cancelled. The call may have run.
+	OutcomeUnknown = Outcome(wire.OutcomeUnknown)
+	// Executed: the handler ran and returned the error.
+	Executed = Outcome(wire.Executed)
+)
+
+var outcomeNames = [...]string{"not sent", "refused", "unknown", "executed"}
+
+// String returns the outcome in words.
+func (o Outcome) String() string {
+	if int(o) < len(outcomeNames) {
+		return outcomeNames[o]
+	}
+	return fmt.Sprintf("outcome %d", uint8(o))
+}
+
+// MarshalText writes the outcome in words, for JSON and logs.
+func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
+// Phase says how far a call came before it failed.
+type Phase uint8
+
+// The phases of a call.
+const (
+	PhaseNone    Phase = iota // the error did not come from a call
+	PhaseEncode               // encoding the request
+	PhaseResolve              // waiting for the list of instances
+	PhasePick                 // choosing an instance
+	PhaseDial                 // connecting
+	PhaseWrite                // writing the request
+	PhaseWait                 // waiting for the reply
+	PhaseDecode               // decoding the reply
+)
+
+var phaseNames = [...]string{"", "encode", "resolve", "pick", "dial", "write", "wait", "decode"}
+
+// String returns the phase in one word, or "" for PhaseNone.
+func (p Phase) String() string {
+	if int(p) < len(phaseNames) {
+		return phaseNames[p]
+	}
+	return fmt.Sprintf("phase %d", uint8(p))
+}

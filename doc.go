@@ -1,0 +1,22 @@
+// Package anser is an RPC framework with service governance: typed calls between services that are
+// found through a registry, balanced, retried, limited and drained.
+//
+// A server is a set of functions under names:
+//
+//	s := anser.NewServer()
+//	anser.Handle(s, "Arith.Mul", func(ctx context.Context, in *Args) (*Reply, error) {
+//		return &Reply{C: in.A * in.B}, nil
+//	})
+//	err := s.ListenAndServe("127.0.0.1:8972")
+//
+// A client calls them:
+//
+//	c, err := anser.Dial("127.0.0.1:8972")
+//	reply, err := anser.Call[Reply](ctx, c, "Arith.Mul", &Args{A: 7, B: 8})
+//
+// Errors are of type [*Error]. They carry a [Code] and an [Outcome], which says whether the call may
+// have run; errors.Is(err, anser.NotFound) and errors.As work through every layer.
+//
+// Everything in this package is safe for concurrent use unless its comment says otherwise. The wire
+// is described in docs/protocol.md, the inside in docs/design.md.
+package anser

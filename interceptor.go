@@ -1,0 +1,39 @@
+package anser
+
+import "context"
+
+// Invocation is one call as an interceptor sees it, on either side. It belongs to the call: an
+// interceptor must not keep it, or what it points to, after it has returned. Its fields are not
+// safe for concurrent use.
+type Invocation struct {
+	// Method is the full name: "Arith.Mul". On the server it is the canonical name, whatever
+	// alias the caller used.
+	Method string
+	// Request is a pointer to the decoded message on the server, and what the caller passed on
+	// the client. An interceptor may replace it before it calls next, by a value of the same type.
+	Request any
+	// Reply is what the call gave, once next has returned nil. On the client it is the pointer
+	// that the caller waits for, before and after. On the server an interceptor may set it, by a
+	// pointer of the type that the handler returns, and return without calling next.
+	Reply any
+	// Server says which side this is.
+	Server bool
+
+	options *callOptions // client side
+}
+
+// Func carries out a call, or what is left of it.
+type Func func(ctx context.Context, inv *Invocation) error
+
+// Interceptor wraps calls on the client (around all attempts of a call) or on the server (around
+// the handler). Chains are built once, when the client or server is made or a method is
+// registered; the first interceptor given is the outermost.
+type Interceptor func(next Func) Func
+
+// chain wraps last in the interceptors.
+func chain(interceptors []Interceptor, last Func) Func {
+	for i := len(interceptors) - 1; i >= 0; i-- {
+		last = interceptors[i](last)
+	}
+	return last
+}

@@ -1,0 +1,148 @@
+package anser
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/anser-rpc/anser/wire"
+)
+
+// Metadata travels beside a message: one value for a key. Keys are case-insensitive and arrive in
+// lower case; they consist of a-z 0-9 - _ and the full stop. A key that ends in "-bin" may have any
+// bytes as its value, every other value is UTF-8 text of one line. At most 128 keys and 64 KiB.
+type Metadata map[string]string
+
+// Get returns the value of the key, whatever its case.
+func (m Metadata) Get(key string) string { return m[strings.ToLower(key)] }
+
+// Set stores the value under the key in lower case.
+func (m Metadata) Set(key, value string) { m[strings.ToLower(key)] = value }
+
+type outgoingKey struct{}
+
+// WithMetadata returns a context whose calls carry md, in addition to what ctx carries already;
+// md wins where both have a key. md is copied.
+func WithMetadata(ctx context.Context, md Metadata) context.Context {
+	old, _ := ctx.Value(outgoingKey{}).(Metadata)
+	merged := make(Metadata, len(old)+len(md))
+	maps.Copy(merged, old)
+	for k, v := range md {
+		merged.Set(k, v)
+	}
+	return context.WithValue(ctx, outgoingKey{}, merged)
+}
+
+// MetadataFrom returns what the caller sent beside its request, or nil. ctx is that of a handler.
+// The result is the caller's to keep and change.
+func MetadataFrom(ctx context.Context) Metadata {
+	if c := callFrom(ctx); c != nil {
+		return metadataOf(c.metadata)
+	}
+	return nil
+}
+
+// SetTrailer sends a value back beside the reply (or error) of the call that ctx belongs to. It
+// fails when the key or value may not travel, or ctx is not that of a handler.
+func SetTrailer(ctx context.Context, key, value string) error {
+	c := callFrom(ctx)
+	if c == nil {
+		return fmt.Errorf("set trailer %q: the context is not that of a handler", key)
+	}
+	p := wire.Pair{Key: strings.ToLower(key), Value: value}
+	if err := wire.CheckPair(p); err != nil {
+		return fmt.Errorf("set trailer: %w", err)
+	}
+	return c.setTrailer(p)
+}
+
+// encodeMetadata appends md as a block, or returns nil when it is empty.
+func encodeMetadata(md Metadata, limit uint64) ([]byte, error) {
+	if len(md) == 0 {
+		return nil, nil
+	}
+	if len(md) > wire.MaxPairs {
+		return nil, failure(ResourceExhausted, NotSent, PhaseEncode, nil, "metadata with %d keys is over the limit of %d", len(md), wire.MaxPairs)
+	}
+	pairs := make([]wire.Pair, 0, len(md))
+	for _, k := range slices.Sorted(maps.Keys(md)) {
+		p := wire.Pair{Key: strings.ToLower(k), Value: md[k]}
+		if err := wire.CheckPair(p); err != nil {
+			return nil, failure(InvalidArgument, NotSent, PhaseEncode, err, "%v", err)
+		}
+		pairs = append(pairs, p)
+	}
+	block := wire.AppendMetadata(nil, pairs)
+	if uint64(len(block)) > limit {
+		return nil, failure(ResourceExhausted, NotSent, PhaseEncode, nil, "metadata of %d bytes is over the server's limit of %d", len(block), limit)
+	}
+	return block, nil
+}
+
+// metadataOf decodes a block that was checked before.
+func metadataOf(block []byte) Metadata {
+	pairs, err := wire.ParseMetadata(block, uint64(len(block)))
+	if err != nil || len(pairs) == 0 {
+		return nil
+	}
+	md := make(Metadata, len(pairs))
+	for _, p := range pairs {
+		md[p.Key] = p.Value
+	}
+	return md
+}
+
+// Trace is a trace context with the fields of W3C Trace Context. It travels with every call made
+// from a handler whose own call had one.
+type Trace = wire.Trace
+
+type traceKey struct{}
+
+// WithTrace returns a context whose calls carry t.
+func WithTrace(ctx context.Context, t Trace) context.Context {
+	return context.WithValue(ctx, traceKey{}, t)
+}
+
+// TraceFrom returns the trace context that WithTrace put into ctx, or that arrived with the call
+// that ctx belongs to.
+func TraceFrom(ctx context.Context) (Trace, bool) {
+	if t, ok := ctx.Value(traceKey{}).(Trace); ok {
+		return t, true
+	}
+	if c := callFrom(ctx); c != nil && c.trace != nil {
+		return *c.trace, true
+	}
+	return Trace{}, false
+}
+
+// Priority says which calls an overloaded server sheds first. It travels along the chain of calls.
+type Priority uint8
+
+// The priorities, from the first to be shed to the last.
+const (
+	Sheddable Priority = iota
+	Low
+	Normal // of a call that states none
+	Critical
+)
+
+type priorityKey struct{}
+
+// WithPriority returns a context whose calls have the priority p.
+func WithPriority(ctx context.Context, p Priority) context.Context {
+	return context.WithValue(ctx, priorityKey{}, min(p, Critical))
+}
+
+// PriorityFrom returns the priority of calls made with ctx: what WithPriority set, else that of the
+// call that ctx belongs to, else Normal.
+func PriorityFrom(ctx context.Context) Priority {
+	if p, ok := ctx.Value(priorityKey{}).(Priority); ok {
+		return p
+	}
+	if c := callFrom(ctx); c != nil {
+		return Priority(c.priority)
+	}
+	return Normal
+}

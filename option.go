@@ -1,0 +1,344 @@
+package anser
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/anser-rpc/anser/balance"
+	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/registry"
+)
+
+// ServerOption configures a [Server].
+type ServerOption interface{ applyServer(*serverOptions) }
+
+// DialOption configures a [Client]. Besides the options of this package, a [registry.Scheme] is one:
+// it teaches Dial another scheme.
+type DialOption interface{ DialOption() }
+
+// SideOption configures a [Server] or a [Client].
+type SideOption interface {
+	ServerOption
+	DialOption
+}
+
+// CallOption configures one call.
+type CallOption interface{ applyCall(*callOptions) }
+
+// HandleOption configures one method of a [Server].
+type HandleOption interface{ applyHandle(*handleOptions) }
+
+// DialCallOption configures all calls of a [Client], or one call.
+type DialCallOption interface {
+	DialOption
+	CallOption
+}
+
+type serverOption func(*serverOptions)
+
+func (f serverOption) applyServer(o *serverOptions) { f(o) }
+
+type dialOption func(*dialOptions)
+
+func (dialOption) DialOption() {}
+
+type callOption func(*callOptions)
+
+func (f callOption) applyCall(o *callOptions) { f(o) }
+
+type handleOption func(*handleOptions)
+
+func (f handleOption) applyHandle(o *handleOptions) { f(o) }
+
+type sideOption func(*sideOptions)
+
+func (sideOption) DialOption()                    {}
+func (f sideOption) applyServer(o *serverOptions) { f(&o.sideOptions) }
+
+type dialCallOption func(*callOptions)
+
+func (dialCallOption) DialOption()                {}
+func (f dialCallOption) applyCall(o *callOptions) { f(o) }
+
+// sideOptions are what both sides have.
+type sideOptions struct {
+	log              *slog.Logger
+	interceptors     []Interceptor
+	codecs           []codec.Codec
+	tls              *tls.Config
+	maxMessage       int
+	handshakeTimeout time.Duration
+	keepaliveIdle    time.Duration
+	keepaliveAnswer  time.Duration
+	writeStall       time.Duration
+}
+
+func defaultSideOptions() sideOptions {
+	return sideOptions{
+		log: slog.Default(), maxMessage: 4 << 20, handshakeTimeout: 5 * time.Second,
+		keepaliveIdle: 30 * time.Second, keepaliveAnswer: 10 * time.Second, writeStall: 10 * time.Second,
+	}
+}
+
+type serverOptions struct {
+	sideOptions
+	maxInFlight   int
+	maxConns      int
+	maxHandshakes int
+	grace         time.Duration
+	insecure      bool
+	signals       bool
+	describe      bool
+	minPing       time.Duration
+	announcements []announcement
+}
+
+type dialOptions struct {
+	sideOptions
+	call           callOptions
+	schemes        []registry.Scheme
+	balancer       balance.Balancer
+	conns          int
+	connectTimeout time.Duration
+	dialer         func(ctx context.Context, network, address string) (net.Conn, error)
+	snapshotDir    string
+	noSnapshot     bool
+	budgetRatio    float64
+	budgetRate     float64
+}
+
+type callOptions struct {
+	codec      codec.Codec
+	timeout    time.Duration
+	mode       FailMode
+	attempts   int
+	idempotent bool
+	retryOn    []Code
+	trailer    *Metadata
+}
+
+type handleOptions struct {
+	idempotent bool
+	mode       runMode
+	aliases    []string
+	deprecated []string
+}
+
+// Logger sets where the side logs to; the default is slog.Default(). Arguments, replies, metadata and
+// credentials are never logged.
+func Logger(l *slog.Logger) SideOption {
+	return sideOption(func(o *sideOptions) { o.log = l })
+}
+
+// Intercept appends interceptors, the first being the outermost.
+func Intercept(in ...Interceptor) SideOption {
+	return sideOption(func(o *sideOptions) { o.interceptors = append(o.interceptors, in...) })
+}
+
+// Codecs adds codecs, beside raw, binary, JSON, protobuf and MessagePack, which are always there.
+// One with the number of another replaces it.
+func Codecs(c ...codec.Codec) SideOption {
+	return sideOption(func(o *sideOptions) { o.codecs = append(o.codecs, c...) })
+}
+
+// TLS makes the side speak TLS with the given configuration, which must not be changed afterwards.
+// Unless it states a version, TLS 1.3 is the least.
+func TLS(config *tls.Config) SideOption {
+	return sideOption(func(o *sideOptions) {
+		if config != nil && config.MinVersion == 0 {
+			config = config.Clone()
+			config.MinVersion = tls.VersionTLS13
+		}
+		o.tls = config
+	})
+}
+
+// MaxMessage sets the largest encoded message that the side accepts, in bytes; the default is 4 MiB.
+// What a side sends is bounded by what the other accepts.
+func MaxMessage(bytes int) SideOption {
+	return sideOption(func(o *sideOptions) { o.maxMessage = bytes })
+}
+
+// Keepalive sets after how much silence the side asks whether the other is there (default 30 s), and how long
+// it waits for an answer before it gives the connection up (default 10 s).
+func Keepalive(idle, answer time.Duration) SideOption {
+	return sideOption(func(o *sideOptions) { o.keepaliveIdle, o.keepaliveAnswer = idle, answer })
+}
+
+// HandshakeTimeout bounds the handshake of a connection, TLS included; the default is 5 s.
+func HandshakeTimeout(d time.Duration) SideOption {
+	return sideOption(func(o *sideOptions) { o.handshakeTimeout = d })
+}
+
+// WriteStall sets how long a write may make no progress before the connection is given up; the
+// default is 10 s.
+func WriteStall(d time.Duration) SideOption {
+	return sideOption(func(o *sideOptions) { o.writeStall = d })
+}
+
+// MaxInFlight sets how many calls the server runs at once; the default is 10,000. One more is
+// refused with ResourceExhausted. Calls that run on the goroutine that reads their connection do not
+// count: there is at most one for a connection.
+func MaxInFlight(n int) ServerOption {
+	return serverOption(func(o *serverOptions) { o.maxInFlight = n })
+}
+
+// MaxConns sets how many connections the server holds; the default is 100,000. One more is closed
+// with the reason OVERLOAD.
+func MaxConns(n int) ServerOption {
+	return serverOption(func(o *serverOptions) { o.maxConns = n })
+}
+
+// MaxHandshakes sets how many connections may be in their handshake at once; the default is 256.
+// Further ones wait in the listener's queue.
+func MaxHandshakes(n int) ServerOption {
+	return serverOption(func(o *serverOptions) { o.maxHandshakes = n })
+}
+
+// DrainGrace sets how long ListenAndServe lets calls finish after a signal; the default is 30 s.
+func DrainGrace(d time.Duration) ServerOption {
+	return serverOption(func(o *serverOptions) { o.grace = d })
+}
+
+// MinPing sets the least time between the pings of a client; the default is 5 s. A client that sends more than
+// three in a row faster than that is disconnected.
+func MinPing(d time.Duration) ServerOption {
+	return serverOption(func(o *serverOptions) { o.minPing = d })
+}
+
+// InsecurePublic lets the server listen on other addresses than loopback without TLS. Everybody who
+// reaches the address can then call every method, and read and change what others send.
+func InsecurePublic() ServerOption {
+	return serverOption(func(o *serverOptions) { o.insecure = true })
+}
+
+// NoSignals keeps ListenAndServe from draining the server on SIGTERM and SIGINT.
+func NoSignals() ServerOption {
+	return serverOption(func(o *serverOptions) { o.signals = false })
+}
+
+// NoDescribe switches the method Anser.Methods off, which tells a caller what the server offers.
+func NoDescribe() ServerOption {
+	return serverOption(func(o *serverOptions) { o.describe = false })
+}
+
+// Announce registers the server while it serves. Service is required; an empty Address is filled
+// in with the listener's. May be given several times, for several registries or services.
+func Announce(r registry.Registrar, in registry.Instance) ServerOption {
+	return serverOption(func(o *serverOptions) {
+		o.announcements = append(o.announcements, announcement{r, in.Clone()})
+	})
+}
+
+// Balancer sets how instances are chosen; the default is balance.P2C.
+func Balancer(b balance.Balancer) DialOption {
+	return dialOption(func(o *dialOptions) { o.balancer = b })
+}
+
+// Conns sets how many connections to an address all clients of the process share at first; the
+// default is 2. More are made when these are saturated. Clients with different values share the largest.
+func Conns(n int) DialOption {
+	return dialOption(func(o *dialOptions) { o.conns = n })
+}
+
+// ConnectTimeout bounds the making of a connection; the default is 5 s.
+func ConnectTimeout(d time.Duration) DialOption {
+	return dialOption(func(o *dialOptions) { o.connectTimeout = d })
+}
+
+// Dialer replaces the way connections are made. A client with a dialer of its own shares its
+// connections with no other.
+func Dialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) DialOption {
+	return dialOption(func(o *dialOptions) { o.dialer = dial })
+}
+
+// SnapshotDir sets the folder in which the client keeps the last list of instances that its registry
+// gave it, for a start while the registry is down. The default is "anser" in the user's cache folder.
+func SnapshotDir(dir string) DialOption {
+	return dialOption(func(o *dialOptions) { o.snapshotDir = dir })
+}
+
+// NoSnapshot keeps the list of instances in memory only.
+func NoSnapshot() DialOption {
+	return dialOption(func(o *dialOptions) { o.noSnapshot = true })
+}
+
+// RetryBudget sets how many retries the client may make: a share of its calls plus a number a
+// second, remembered for ten seconds. The default is 0.2 and 10. Retries of calls that were never
+// sent are free.
+func RetryBudget(ratio, perSecond float64) DialOption {
+	return dialOption(func(o *dialOptions) { o.budgetRatio, o.budgetRate = ratio, perSecond })
+}
+
+// Codec sets the codec of requests and replies. The default depends on the types: protobuf for
+// protobuf messages, raw for []byte, binary for types that marshal themselves, else MessagePack.
+func Codec(c codec.Codec) DialCallOption {
+	return dialCallOption(func(o *callOptions) { o.codec = c })
+}
+
+// Timeout bounds calls whose context has no deadline; the default is 10 s. 0 means no bound.
+func Timeout(d time.Duration) DialCallOption {
+	return dialCallOption(func(o *callOptions) { o.timeout = d })
+}
+
+// Fail sets the fail mode; the default is Failover.
+func Fail(m FailMode) DialCallOption {
+	return dialCallOption(func(o *callOptions) { o.mode = m })
+}
+
+// Attempts sets how often a call is sent at most: 1 to 5, the default is 3. Attempts that were not
+// sent do not count.
+func Attempts(n int) DialCallOption {
+	return dialCallOption(func(o *callOptions) { o.attempts = min(max(n, 1), maxAttempts) })
+}
+
+// RetryOn lists codes of executed calls after which an idempotent method is tried again.
+func RetryOn(codes ...Code) DialCallOption {
+	return dialCallOption(func(o *callOptions) { o.retryOn = codes })
+}
+
+// Trailer stores what the server sent beside the reply or error in *md.
+func Trailer(md *Metadata) CallOption {
+	return callOption(func(o *callOptions) { o.trailer = md })
+}
+
+type idempotentOption struct{}
+
+func (idempotentOption) DialOption()                  {}
+func (idempotentOption) applyCall(o *callOptions)     { o.idempotent = true }
+func (idempotentOption) applyHandle(o *handleOptions) { o.idempotent = true }
+
+// IdempotentOption is valid for a method, a client and a call.
+type IdempotentOption interface {
+	DialCallOption
+	HandleOption
+}
+
+// Idempotent declares that running a call twice does the same as running it once, so that it may
+// be sent again when its outcome is unknown. Given to a method on the server, clients learn it from
+// the method's first reply; given to a client or a call, it holds at once.
+func Idempotent() IdempotentOption { return idempotentOption{} }
+
+// Alias gives a method further names.
+func Alias(names ...string) HandleOption {
+	return handleOption(func(o *handleOptions) { o.aliases = append(o.aliases, names...) })
+}
+
+// DeprecatedAlias gives a method further names whose use is counted: see [Server.Stats].
+func DeprecatedAlias(names ...string) HandleOption {
+	return handleOption(func(o *handleOptions) { o.deprecated = append(o.deprecated, names...) })
+}
+
+// Inline runs the method on the goroutine that reads its connection, whatever it costs. Right for
+// methods that never block. A handler that blocks all the same is moved away after a few milliseconds.
+func Inline() HandleOption {
+	return handleOption(func(o *handleOptions) { o.mode = runInline })
+}
+
+// Concurrent runs every call of the method on a goroutine of its own.
+func Concurrent() HandleOption {
+	return handleOption(func(o *handleOptions) { o.mode = runConcurrent })
+}
