@@ -37,7 +37,7 @@ func splitMetadata(flags Flags, b []byte) (block, rest []byte, err error) {
 	if n < 2 || n > uint64(len(b)-4) {
 		return nil, nil, Errorf(BadMetadata, "metadata block of %d bytes in a frame with %d left", n, len(b)-4)
 	}
-	return b[:4+n : 4+n], b[4+n:], nil
+	return b[: 4+n : 4+n], b[4+n:], nil
 }
 
 // ParseMetadata reads a block as the parse functions of this package return it. A broken structure
