@@ -91,6 +91,20 @@ const (
 	UnauthenticatedCall
 )
 
+var codeNames = [...]string{
+	"OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS",
+	"PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE",
+	"UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED",
+}
+
+// String returns the name of the code as docs/protocol.md writes it.
+func (c Code) String() string {
+	if int(c) < len(codeNames) {
+		return codeNames[c]
+	}
+	return fmt.Sprintf("code %d", uint8(c))
+}
+
 // Outcome says what became of a failed call; see docs/protocol.md §8. The zero value is "not sent",
 // which no peer can state and which is therefore never on the wire.
 type Outcome uint8
@@ -102,6 +116,16 @@ const (
 	OutcomeUnknown
 	Executed
 )
+
+var outcomeNames = [...]string{"NotSent", "Refused", "Unknown", "Executed"}
+
+// String returns the name of the outcome as docs/protocol.md writes it.
+func (o Outcome) String() string {
+	if int(o) < len(outcomeNames) {
+		return outcomeNames[o]
+	}
+	return fmt.Sprintf("outcome %d", uint8(o))
+}
 
 // RetryNever as RetryAfter tells the caller not to retry.
 const RetryNever = 1<<32 - 1
