@@ -92,14 +92,35 @@ const (
 	FlagCRC        Flags = 0x80 // the body ends with a CRC-32C
 )
 
-// allowedFlags holds the flags that a type may carry, without FlagCRC, which depends on the settings.
-var allowedFlags = [FirstSkippable]Flags{
-	TypeRequest: FlagTrace | FlagMetadata | FlagOneway | FlagStream,
-	TypeReply:   FlagMetadata | FlagIdempotent,
-	TypeError:   FlagMetadata | FlagIdempotent,
-	TypeDrain:   FlagAck,
-	TypeData:    FlagMore,
-	TypeEnd:     FlagMetadata,
+// Bits of typeRule.ids.
+const (
+	idConn = 1 << iota // 0: the frame concerns the connection
+	idCall             // not 0: the frame belongs to a call or stream
+)
+
+// typeRule is what the header of a type may hold. The zero value, which allows no id at all, belongs
+// to the types that are not known.
+type typeRule struct {
+	flags Flags // without FlagCRC, which depends on the settings
+	ids   uint8
+}
+
+// typeRules has an entry for every byte, so that a peer's type needs no bounds check.
+var typeRules = [256]typeRule{
+	TypeSettings: {0, idConn},
+	TypeMethod:   {0, idConn},
+	TypeRequest:  {FlagTrace | FlagMetadata | FlagOneway | FlagStream, idCall},
+	TypeReply:    {FlagMetadata | FlagIdempotent, idCall},
+	TypeError:    {FlagMetadata | FlagIdempotent, idCall},
+	TypeCancel:   {0, idCall},
+	TypePing:     {0, idConn},
+	TypePong:     {0, idConn},
+	TypeDrain:    {FlagAck, idConn},
+	TypeClose:    {0, idConn},
+	TypeData:     {FlagMore, idCall},
+	TypeEnd:      {FlagMetadata, idCall},
+	TypeWindow:   {0, idConn | idCall},
+	TypeAuth:     {0, idConn},
 }
 
 // Header is the fixed beginning of a frame.
@@ -121,7 +142,8 @@ func AppendHeader(dst []byte, h Header) []byte {
 func PutLength(b []byte, length uint32) { binary.LittleEndian.PutUint32(b, length) }
 
 // ParseHeader reads the header at the start of b, which must hold at least HeaderSize bytes.
-// It checks the reserved field, the type and the flags, not the length: the limit is the caller's.
+// It checks the reserved field, the type, the flags, and whether there is an id where one is due,
+// not the length: the limit is the caller's. A type from FirstSkippable on has any flags and id.
 func ParseHeader(b []byte) (Header, error) {
 	_ = b[HeaderSize-1]
 	h := Header{
@@ -130,26 +152,38 @@ func ParseHeader(b []byte) (Header, error) {
 		Flags:  Flags(b[5]),
 		ID:     binary.LittleEndian.Uint64(b[8:]),
 	}
-	if b[6]|b[7] != 0 || h.Type >= FirstSkippable || h.Type == 0 || h.Type > TypeAuth ||
-		h.Flags&^allowedFlags[h.Type] != 0 {
+	rule := typeRules[h.Type]
+	if b[6]|b[7] != 0 || h.Flags&^rule.flags != 0 || rule.ids&idBit(h.ID) == 0 {
 		return h, checkHeader(b, h)
 	}
 	return h, nil
 }
 
+func idBit(id uint64) uint8 {
+	if id == 0 {
+		return idConn
+	}
+	return idCall
+}
+
 // checkHeader is the slow path of ParseHeader: it finds out what, if anything, is wrong.
 func checkHeader(b []byte, h Header) error {
+	rule := typeRules[h.Type]
 	switch {
 	case b[6]|b[7] != 0:
 		return Errorf(BadFrame, "reserved bits of the frame header are set")
 	case h.Type >= FirstSkippable:
 		return nil
-	case h.Type == 0 || h.Type > TypeAuth:
+	case rule.ids == 0:
 		return Errorf(BadFrame, "unknown frame type 0x%02X", uint8(h.Type))
 	case h.Flags&FlagCRC != 0:
 		return Errorf(BadFrame, "%s frame with a checksum that was not negotiated", h.Type)
+	case h.Flags&^rule.flags != 0:
+		return Errorf(BadFrame, "%s frame with unknown flags 0x%02X", h.Type, uint8(h.Flags&^rule.flags))
+	case h.ID == 0:
+		return Errorf(BadID, "%s frame with id 0, want the id of a call", h.Type)
 	default:
-		return Errorf(BadFrame, "%s frame with unknown flags 0x%02X", h.Type, uint8(h.Flags&^allowedFlags[h.Type]))
+		return Errorf(BadID, "%s frame with id %d, want 0: it concerns the connection", h.Type, h.ID)
 	}
 }
 
