@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/binary"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -136,23 +137,22 @@ type ErrorBody struct {
 	Outcome    Outcome
 	RetryAfter uint32 // milliseconds; 0: no advice; RetryNever
 	Message    string
-	Metadata   []byte // a metadata block with its length field, or nil
+	Metadata   []byte // a metadata block with its length field, or none
 	Details    []byte
 }
 
-// AppendError appends an ERROR frame for the call id.
+// AppendError appends an ERROR frame for the call id. FlagMetadata follows from e.Metadata; a message
+// beyond MaxMessage bytes is cut. The frame may still be longer than the peer's max_frame.
 func AppendError(dst []byte, id uint64, flags Flags, e *ErrorBody) []byte {
-	if e.Metadata != nil {
-		flags |= FlagMetadata
-	}
+	message := sendText(e.Message, MaxMessage)
 	dst = AppendHeader(dst, Header{
-		Length: uint32(ErrorSize + len(e.Message) + len(e.Metadata) + len(e.Details)),
-		Type:   TypeError, Flags: flags, ID: id,
+		Length: uint32(ErrorSize + len(message) + len(e.Metadata) + len(e.Details)),
+		Type:   TypeError, Flags: bodyFlags(flags, e.Metadata), ID: id,
 	})
 	dst = append(dst, byte(e.Code), byte(e.Outcome), 0, 0)
 	dst = binary.LittleEndian.AppendUint32(dst, e.RetryAfter)
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(e.Message)))
-	dst = append(dst, e.Message...)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(message)))
+	dst = append(dst, message...)
 	dst = append(dst, e.Metadata...)
 	return append(dst, e.Details...)
 }
@@ -179,7 +179,10 @@ func ParseError(flags Flags, body []byte) (ErrorBody, error) {
 	if uint64(n) > uint64(len(rest)) {
 		return e, Errorf(BadFrame, "ERROR message of %d bytes in a frame with %d left", n, len(rest))
 	}
-	e.Message = validText(rest[:n])
+	if n > MaxMessage {
+		return e, Errorf(BadFrame, "ERROR message of %d bytes, want at most %d", n, MaxMessage)
+	}
+	e.Message = receivedText(rest[:n])
 	var err error
 	e.Metadata, e.Details, err = splitMetadata(flags, rest[n:])
 	return e, err
@@ -187,9 +190,7 @@ func ParseError(flags Flags, body []byte) (ErrorBody, error) {
 
 // AppendClose appends a CLOSE frame; text beyond MaxCloseText bytes is cut.
 func AppendClose(dst []byte, r Reason, text string) []byte {
-	if len(text) > MaxCloseText {
-		text = text[:MaxCloseText]
-	}
+	text = sendText(text, MaxCloseText)
 	dst = AppendHeader(dst, Header{Length: uint32(4 + len(text)), Type: TypeClose})
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(r))
 	return append(dst, text...)
@@ -200,13 +201,21 @@ func ParseClose(body []byte) (Reason, string, error) {
 	if len(body) < 4 || len(body) > 4+MaxCloseText {
 		return 0, "", Errorf(BadFrame, "CLOSE frame of %d bytes, want 4 to %d", len(body), 4+MaxCloseText)
 	}
-	return Reason(binary.LittleEndian.Uint32(body)), validText(body[4:]), nil
+	return Reason(binary.LittleEndian.Uint32(body)), receivedText(body[4:]), nil
 }
 
-// validText makes a peer's text safe to print: invalid UTF-8 is replaced.
-func validText(b []byte) string {
-	if utf8.Valid(b) {
-		return string(b)
+// sendText makes text valid UTF-8 of at most limit bytes; it cuts before a character, not inside one.
+func sendText(text string, limit int) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) <= limit {
+		return text
 	}
-	return string([]rune(string(b)))
+	for !utf8.RuneStart(text[limit]) {
+		limit--
+	}
+	return text[:limit]
 }
+
+// receivedText makes a peer's text valid UTF-8. A run of broken bytes becomes one U+FFFD, so that the
+// result is at most about twice as long.
+func receivedText(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }

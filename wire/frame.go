@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/binary"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -12,7 +13,8 @@ type Trace struct {
 	Flags   byte
 }
 
-// Request is the body of a REQUEST frame. Whether Trace and Metadata are present is in its flags.
+// Request is the body of a REQUEST frame. Whether Trace is present is in the flags of the frame; it is
+// zero otherwise.
 type Request struct {
 	Method      uint32
 	Codec       uint8
@@ -21,20 +23,19 @@ type Request struct {
 	Priority    uint8
 	Timeout     uint64 // microseconds that are left; 0: none
 	Trace       Trace
-	Metadata    []byte // a metadata block with its length field, or nil
+	Metadata    []byte // a metadata block with its length field, or none
 	Payload     []byte
 }
 
-// AppendRequest appends a REQUEST frame. FlagMetadata is set when r.Metadata is not nil; FlagTrace,
-// FlagOneway and FlagStream are the caller's to choose.
+// AppendRequest appends a REQUEST frame. FlagMetadata follows from r.Metadata; FlagTrace, FlagOneway
+// and FlagStream are the caller's to choose. That the body fits the peer's max_frame, which is less
+// than its length field could hold, is the caller's to check.
 func AppendRequest(dst []byte, id uint64, flags Flags, r *Request) []byte {
 	length := RequestSize + len(r.Metadata) + len(r.Payload)
 	if flags&FlagTrace != 0 {
 		length += TraceSize
 	}
-	if r.Metadata != nil {
-		flags |= FlagMetadata
-	}
+	flags = bodyFlags(flags, r.Metadata)
 	dst = AppendHeader(dst, Header{Length: uint32(length), Type: TypeRequest, Flags: flags, ID: id})
 	dst = binary.LittleEndian.AppendUint32(dst, r.Method)
 	dst = append(dst, r.Codec, r.Compression, r.Attempt, r.Priority)
@@ -48,16 +49,29 @@ func AppendRequest(dst []byte, id uint64, flags Flags, r *Request) []byte {
 	return append(dst, r.Payload...)
 }
 
-// ParseRequest reads the body of a REQUEST frame into r. Metadata and Payload alias body. With a
-// [*CallError] everything but the offending field is valid.
+// bodyFlags makes FlagMetadata say what the body holds, so that flags taken from another frame cannot
+// announce a block that is not there. A checksum is not there either until AppendChecksum adds it.
+func bodyFlags(flags Flags, metadata []byte) Flags {
+	flags &^= FlagMetadata | FlagCRC
+	if len(metadata) != 0 {
+		flags |= FlagMetadata
+	}
+	return flags
+}
+
+// ParseRequest reads the body of a REQUEST frame into r, of which nothing old is left. Metadata and
+// Payload alias body. With a [*CallError] everything but the offending field is valid.
 func ParseRequest(flags Flags, body []byte, r *Request) error {
+	*r = Request{}
 	if len(body) < RequestSize {
 		return Errorf(BadFrame, "REQUEST frame of %d bytes, want at least %d", len(body), RequestSize)
+	}
+	if flags&(FlagOneway|FlagStream) == FlagOneway|FlagStream {
+		return Errorf(BadFrame, "REQUEST frame with both ONEWAY and STREAM: a stream is always answered")
 	}
 	r.Method = binary.LittleEndian.Uint32(body)
 	r.Codec, r.Compression, r.Attempt, r.Priority = body[4], body[5], body[6], body[7]
 	r.Timeout = binary.LittleEndian.Uint64(body[8:])
-	r.Metadata = nil
 	rest := body[RequestSize:]
 	if flags&(FlagTrace|FlagMetadata) != 0 {
 		if flags&FlagTrace != 0 {
@@ -93,11 +107,9 @@ func checkRequest(r *Request) error {
 }
 
 // AppendReplyHead appends the header and the fixed part of a REPLY, whose payload the caller
-// appends next and whose length it then stores with [PutLength].
+// appends next and whose length it then stores with [PutLength]. FlagMetadata follows from metadata.
 func AppendReplyHead(dst []byte, id uint64, flags Flags, codec, compression uint8, metadata []byte) []byte {
-	if metadata != nil {
-		flags |= FlagMetadata
-	}
+	flags = bodyFlags(flags, metadata)
 	dst = AppendHeader(dst, Header{Length: uint32(ReplySize + len(metadata)), Type: TypeReply, Flags: flags, ID: id})
 	dst = append(dst, codec, compression)
 	return append(dst, metadata...)
@@ -107,7 +119,7 @@ func AppendReplyHead(dst []byte, id uint64, flags Flags, codec, compression uint
 type Reply struct {
 	Codec       uint8
 	Compression uint8
-	Metadata    []byte // a metadata block with its length field, or nil
+	Metadata    []byte // a metadata block with its length field, or none
 	Payload     []byte
 }
 
@@ -137,14 +149,15 @@ func ParseMethod(body []byte) (number uint32, name string, err error) {
 	if len(body) < 5 || len(body) > 4+MaxMethodName {
 		return 0, "", Errorf(BadMethod, "METHOD frame of %d bytes, want 5 to %d", len(body), 4+MaxMethodName)
 	}
-	number = binary.LittleEndian.Uint32(body)
-	if err := CheckMethodName(string(body[4:])); err != nil {
+	number, name = binary.LittleEndian.Uint32(body), string(body[4:])
+	if err := CheckMethodName(name); err != nil {
 		return number, "", err
 	}
-	return number, string(body[4:]), nil
+	return number, name, nil
 }
 
-// CheckMethodName says whether name can be the name of a method.
+// CheckMethodName says whether name can be the name of a method. Control characters, the eight-bit
+// ones too, are refused because names are shown on terminals; the error is an [*Error].
 func CheckMethodName(name string) error {
 	if name == "" || len(name) > MaxMethodName {
 		return Errorf(BadMethod, "method name of %d bytes, want 1 to %d", len(name), MaxMethodName)
@@ -153,7 +166,7 @@ func CheckMethodName(name string) error {
 		return Errorf(BadMethod, "method name %q is not UTF-8", name)
 	}
 	for _, r := range name {
-		if r < ' ' || r == 0x7F {
+		if unicode.IsControl(r) {
 			return Errorf(BadMethod, "method name %q has a control character", name)
 		}
 	}
@@ -163,6 +176,14 @@ func CheckMethodName(name string) error {
 // AppendCancel appends a CANCEL frame.
 func AppendCancel(dst []byte, id uint64) []byte {
 	return AppendHeader(dst, Header{Type: TypeCancel, ID: id})
+}
+
+// ParseCancel checks the body of a CANCEL frame, which is empty.
+func ParseCancel(body []byte) error {
+	if len(body) != 0 {
+		return Errorf(BadFrame, "CANCEL frame of %d bytes, want 0", len(body))
+	}
+	return nil
 }
 
 // AppendPing appends a PING (or with t = TypePong a PONG) with the opaque value.

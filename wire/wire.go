@@ -27,6 +27,7 @@ const (
 	PingSize       = 8
 	MaxMethodName  = 512
 	MaxMethods     = 65535
+	MaxMessage     = 64 << 10 // text of an ERROR
 	MaxCloseText   = 1024
 	MaxAttempt     = 15
 	MaxPriority    = 3
