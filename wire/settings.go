@@ -2,7 +2,8 @@ package wire
 
 import "encoding/binary"
 
-// Settings are what a side accepts, announced in its SETTINGS frame.
+// Settings are what a side accepts, announced in its SETTINGS frame. In what ParseSettings returns no
+// value but Features is above 1<<31 - 1, so each one fits an int and, as milliseconds, a time.Duration.
 type Settings struct {
 	MaxFrame     uint64 // longest body, bytes
 	MaxCalls     uint64 // open calls on this connection
@@ -26,6 +27,7 @@ const (
 	settingsEntry  = 10
 	maxSettings    = 64
 	lowestMaxFrame = 1 << 10 // a smaller limit could not carry an error
+	highestSetting = 1<<31 - 1
 )
 
 // fields returns the settings in the order of their keys, which begin at 1.
@@ -36,7 +38,8 @@ func (s *Settings) fields() [8]*uint64 {
 	}
 }
 
-// AppendSettings appends a SETTINGS frame with the entries that differ from the defaults.
+// AppendSettings appends a SETTINGS frame with the entries that differ from the defaults. A peer
+// refuses a MaxFrame below 1024.
 func AppendSettings(dst []byte, s Settings) []byte {
 	start := len(dst)
 	dst = AppendHeader(dst, Header{Type: TypeSettings})
@@ -59,19 +62,33 @@ func ParseSettings(body []byte) (Settings, error) {
 		return s, Errorf(BadFrame, "SETTINGS frame of %d bytes, want at most %d entries of %d", len(body), maxSettings, settingsEntry)
 	}
 	fields := s.fields()
-	seen := make(map[uint16]bool, len(body)/settingsEntry)
-	for ; len(body) > 0; body = body[settingsEntry:] {
-		key := binary.LittleEndian.Uint16(body)
-		if seen[key] {
+	for at := 0; at < len(body); at += settingsEntry {
+		key := binary.LittleEndian.Uint16(body[at:])
+		if hasSetting(body[:at], key) {
 			return s, Errorf(BadFrame, "SETTINGS key %d occurs twice", key)
 		}
-		seen[key] = true
 		if key >= 1 && int(key) <= len(fields) {
-			*fields[key-1] = binary.LittleEndian.Uint64(body[2:])
+			*fields[key-1] = binary.LittleEndian.Uint64(body[at+2:])
+		}
+	}
+	for _, v := range fields {
+		if v != &s.Features {
+			*v = min(*v, highestSetting)
 		}
 	}
 	if s.MaxFrame < lowestMaxFrame {
 		return s, Errorf(BadFrame, "SETTINGS max_frame of %d bytes is too small, at least %d", s.MaxFrame, lowestMaxFrame)
 	}
 	return s, nil
+}
+
+// hasSetting says whether key is among the entries. With at most 64 of them, looking costs less than a
+// map and allocates nothing.
+func hasSetting(entries []byte, key uint16) bool {
+	for ; len(entries) > 0; entries = entries[settingsEntry:] {
+		if binary.LittleEndian.Uint16(entries) == key {
+			return true
+		}
+	}
+	return false
 }
