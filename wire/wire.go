@@ -25,6 +25,8 @@ const (
 	ReplySize      = 2  // fixed part of a REPLY body
 	ErrorSize      = 12 // fixed part of an ERROR body
 	PingSize       = 8
+	DataSize       = 2 // fixed part of a DATA body
+	WindowSize     = 4
 	MaxMethodName  = 512
 	MaxMethods     = 65535
 	MaxMessage     = 64 << 10 // text of an ERROR
@@ -32,6 +34,7 @@ const (
 	MaxAttempt     = 15
 	MaxPriority    = 3
 	MaxTimeout     = 1<<53 - 1 // microseconds
+	MaxWindow      = 1<<31 - 1
 	MaxPairs       = 128
 	MaxKeySize     = 255
 	Version        = 1
