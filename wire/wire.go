@@ -27,6 +27,7 @@ const (
 	PingSize       = 8
 	DataSize       = 2 // fixed part of a DATA body
 	WindowSize     = 4
+	ChecksumSize   = 4 // CRC-32C at the end of a body with FlagCRC
 	MaxMethodName  = 512
 	MaxMethods     = 65535
 	MaxMessage     = 64 << 10 // text of an ERROR
@@ -148,7 +149,11 @@ func PutLength(b []byte, length uint32) { binary.LittleEndian.PutUint32(b, lengt
 // ParseHeader reads the header at the start of b, which must hold at least HeaderSize bytes.
 // It checks the reserved field, the type, the flags, and whether there is an id where one is due,
 // not the length: the limit is the caller's. A type from FirstSkippable on has any flags and id.
-func ParseHeader(b []byte) (Header, error) {
+func ParseHeader(b []byte) (Header, error) { return ParseHeaderWith(b, 0) }
+
+// ParseHeaderWith is ParseHeader on a connection whose settings allow more flags: FlagCRC when both
+// sides have FeatureCRC, else 0. A frame that has the flag is then given to [CheckChecksum].
+func ParseHeaderWith(b []byte, negotiated Flags) (Header, error) {
 	_ = b[HeaderSize-1]
 	h := Header{
 		Length: binary.LittleEndian.Uint32(b),
@@ -157,8 +162,8 @@ func ParseHeader(b []byte) (Header, error) {
 		ID:     binary.LittleEndian.Uint64(b[8:]),
 	}
 	rule := typeRules[h.Type]
-	if b[6]|b[7] != 0 || h.Flags&^rule.flags != 0 || rule.ids&idBit(h.ID) == 0 {
-		return h, checkHeader(b, h)
+	if b[6]|b[7] != 0 || h.Flags&^(rule.flags|negotiated) != 0 || rule.ids&idBit(h.ID) == 0 {
+		return h, checkHeader(b, h, negotiated)
 	}
 	return h, nil
 }
@@ -171,8 +176,9 @@ func idBit(id uint64) uint8 {
 }
 
 // checkHeader is the slow path of ParseHeader: it finds out what, if anything, is wrong.
-func checkHeader(b []byte, h Header) error {
+func checkHeader(b []byte, h Header, negotiated Flags) error {
 	rule := typeRules[h.Type]
+	unknown := h.Flags &^ (rule.flags | negotiated)
 	switch {
 	case b[6]|b[7] != 0:
 		return Errorf(BadFrame, "reserved bits of the frame header are set")
@@ -180,10 +186,10 @@ func checkHeader(b []byte, h Header) error {
 		return nil
 	case rule.ids == 0:
 		return Errorf(BadFrame, "unknown frame type 0x%02X", uint8(h.Type))
-	case h.Flags&FlagCRC != 0:
+	case unknown&FlagCRC != 0:
 		return Errorf(BadFrame, "%s frame with a checksum that was not negotiated", h.Type)
-	case h.Flags&^rule.flags != 0:
-		return Errorf(BadFrame, "%s frame with unknown flags 0x%02X", h.Type, uint8(h.Flags&^rule.flags))
+	case unknown != 0:
+		return Errorf(BadFrame, "%s frame with unknown flags 0x%02X", h.Type, uint8(unknown))
 	case h.ID == 0:
 		return Errorf(BadID, "%s frame with id 0, want the id of a call", h.Type)
 	default:

@@ -1,0 +1,37 @@
+package wire
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+)
+
+// FeatureCRC in Settings.Features says that checksums are understood.
+const FeatureCRC = 1 << 0
+
+// castagnoli is the polynomial of RFC 3720 §12.1, which amd64 and arm64 have instructions for.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// AppendChecksum completes the frame that begins at dst[start:] and ends with dst: it sets FlagCRC, adds
+// the checksum to the length, and appends the CRC-32C of the header and the body. It is the last step,
+// after [PutLength].
+func AppendChecksum(dst []byte, start int) []byte {
+	frame := dst[start:]
+	PutLength(frame, uint32(len(frame)-HeaderSize+ChecksumSize))
+	frame[5] |= byte(FlagCRC)
+	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(frame, castagnoli))
+}
+
+// CheckChecksum verifies a frame with FlagCRC and returns its body without the checksum, aliasing body.
+// The header is the HeaderSize bytes that were parsed with [ParseHeaderWith], the body all that its
+// length covers.
+func CheckChecksum(header, body []byte) ([]byte, error) {
+	n := len(body) - ChecksumSize
+	if n < 0 {
+		return nil, Errorf(BadFrame, "frame with a checksum of %d bytes, want %d", len(body), ChecksumSize)
+	}
+	sum := crc32.Update(crc32.Checksum(header[:HeaderSize], castagnoli), castagnoli, body[:n])
+	if sent := binary.LittleEndian.Uint32(body[n:]); sent != sum {
+		return nil, Errorf(BadChecksum, "checksum of the frame is %08X, its bytes have %08X", sent, sum)
+	}
+	return body[:n:n], nil
+}
