@@ -200,9 +200,9 @@ func ParsePing(body []byte) (uint64, error) {
 	return binary.LittleEndian.Uint64(body), nil
 }
 
-// AppendDrain appends a DRAIN frame with the grace in milliseconds.
+// AppendDrain appends a DRAIN frame with the grace in milliseconds. The only flag is FlagAck.
 func AppendDrain(dst []byte, flags Flags, graceMillis uint32) []byte {
-	dst = AppendHeader(dst, Header{Length: 4, Type: TypeDrain, Flags: flags})
+	dst = AppendHeader(dst, Header{Length: 4, Type: TypeDrain, Flags: flags & FlagAck})
 	return binary.LittleEndian.AppendUint32(dst, graceMillis)
 }
 

@@ -5,7 +5,7 @@ import "encoding/binary"
 // AppendDataHead appends the header and the fixed part of a DATA frame, whose payload the caller
 // appends next and whose length it then stores with [PutLength]. The only flag is FlagMore.
 func AppendDataHead(dst []byte, id uint64, flags Flags, codec, compression uint8) []byte {
-	dst = AppendHeader(dst, Header{Length: DataSize, Type: TypeData, Flags: flags, ID: id})
+	dst = AppendHeader(dst, Header{Length: DataSize, Type: TypeData, Flags: flags & FlagMore, ID: id})
 	return append(dst, codec, compression)
 }
 

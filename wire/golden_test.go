@@ -1,0 +1,183 @@
+package wire_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/anser-rpc/anser/wire"
+)
+
+// readHex reads a golden file: hexadecimal bytes, one field a line, and comments that begin with #.
+func readHex(t testing.TB, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b []byte
+	for n, line := range strings.Split(string(text), "\n") {
+		digits, _, _ := strings.Cut(line, "#")
+		field, err := hex.DecodeString(strings.ReplaceAll(digits, " ", ""))
+		if err != nil {
+			t.Fatalf("%s:%d: %v", name, n+1, err)
+		}
+		b = append(b, field...)
+	}
+	return b
+}
+
+type goldenFrame struct {
+	header wire.Header // without the length
+	value  any         // as parseFrame returns it
+}
+
+// goldenFrames says what the golden files that hold a frame mean.
+func goldenFrames() map[string]goldenFrame {
+	settings := wire.DefaultSettings()
+	settings.MaxFrame, settings.MaxCalls, settings.Features = 1<<20, 256, wire.FeatureCRC
+	plain := wire.Request{
+		Method: 1, Codec: 4, Priority: 2, Timeout: 1_000_000, Payload: []byte{0x08, 7, 0x10, 8},
+	}
+	traced, described, both, oneway, stream := plain, plain, plain, plain, plain
+	traced.Trace = someTrace
+	described.Metadata = someMetadata
+	both.Trace, both.Metadata, both.Attempt, both.Priority = someTrace, someMetadata, 1, 3
+	oneway.Timeout, oneway.Priority = 0, 0
+	stream.Payload = []byte{}
+	trailers := wire.AppendMetadata(nil, []wire.Pair{{Key: "took-us", Value: "42"}})
+
+	header := func(typ wire.Type, flags wire.Flags, id uint64) wire.Header {
+		return wire.Header{Type: typ, Flags: flags, ID: id}
+	}
+	return map[string]goldenFrame{
+		"settings.hex":               {header(1, 0, 0), settings},
+		"settings_defaults.hex":      {header(1, 0, 0), wire.DefaultSettings()},
+		"method.hex":                 {header(2, 0, 0), methodBody{1, "Arith.Mul"}},
+		"request.hex":                {header(3, 0, 1), plain},
+		"request_trace.hex":          {header(3, wire.FlagTrace, 1), traced},
+		"request_metadata.hex":       {header(3, wire.FlagMetadata, 1), described},
+		"request_trace_metadata.hex": {header(3, wire.FlagTrace|wire.FlagMetadata, 258), both},
+		"request_oneway.hex":         {header(3, wire.FlagOneway, 1), oneway},
+		"request_stream.hex":         {header(3, wire.FlagStream, 7), stream},
+		"request_checksum.hex":       {header(3, wire.FlagCRC, 1), plain},
+		"reply.hex":                  {header(4, 0, 1), wire.Reply{Codec: 4, Payload: []byte{0x08, 56}}},
+		"reply_trailers.hex": {header(4, wire.FlagMetadata|wire.FlagIdempotent, 1), wire.Reply{
+			Codec: 4, Metadata: trailers, Payload: []byte{0x08, 56},
+		}},
+		"error.hex": {header(5, 0, 1), wire.ErrorBody{
+			Code: wire.ResourceExhausted, Outcome: wire.Refused, RetryAfter: 250, Message: "too many calls", Details: []byte{},
+		}},
+		"error_details.hex": {header(5, wire.FlagMetadata, 1), wire.ErrorBody{
+			Code: wire.FailedPrecondition, Outcome: wire.Executed, RetryAfter: wire.RetryNever, Message: "no such account",
+			Metadata: wire.AppendMetadata(nil, []wire.Pair{{Key: "shard", Value: "7"}}), Details: []byte{0x0A, 1, 'x'},
+		}},
+		"cancel.hex":       {header(6, 0, 2), cancelBody{}},
+		"ping.hex":         {header(7, 0, 0), pingBody(0x0807060504030201)},
+		"pong.hex":         {header(8, 0, 0), pingBody(0x0807060504030201)},
+		"drain.hex":        {header(9, 0, 0), drainBody(30_000)},
+		"drain_ack.hex":    {header(9, wire.FlagAck, 0), drainBody(0)},
+		"close.hex":        {header(10, 0, 0), closeBody{wire.Normal, "server is stopping"}},
+		"data.hex":         {header(11, 0, 7), dataBody{4, 0, []byte{0x08, 7, 0x10, 8}}},
+		"data_more.hex":    {header(11, wire.FlagMore, 7), dataBody{4, 0, []byte{0x08, 7}}},
+		"end.hex":          {header(12, 0, 7), endBody(nil)},
+		"end_trailers.hex": {header(12, wire.FlagMetadata, 7), endBody(trailers)},
+		"window.hex":       {header(13, 0, 7), windowBody(65_536)},
+		"window_conn.hex":  {header(13, 0, 0), windowBody(65_536)},
+		"auth.hex":         {header(14, 0, 0), unknownBody{}},
+		"skippable.hex":    {header(0x80, 0xFF, 5), unknownBody{1, 2, 3}},
+	}
+}
+
+func TestGoldenFrames(t *testing.T) {
+	for name, golden := range goldenFrames() {
+		t.Run(name, func(t *testing.T) {
+			want := readHex(t, name)
+			if got := encodeFrame(golden.header, golden.value); !bytes.Equal(got, want) {
+				t.Errorf("appended\n% X, want\n% X", got, want)
+			}
+			h, value, err := parseFrame(want, golden.header.Flags&wire.FlagCRC)
+			if err != nil {
+				t.Fatal(err)
+			}
+			header := golden.header
+			header.Length = uint32(len(want) - wire.HeaderSize)
+			if h != header {
+				t.Errorf("header is %+v, want %+v", h, header)
+			}
+			if !reflect.DeepEqual(value, golden.value) {
+				t.Errorf("parsed\n%+v, want\n%+v", value, golden.value)
+			}
+		})
+	}
+}
+
+func TestGoldenPreface(t *testing.T) {
+	want := readHex(t, "preface.hex")
+	if got := wire.AppendPreface(nil); !bytes.Equal(got, want) {
+		t.Errorf("appended % X, want % X", got, want)
+	}
+	if err := wire.ParsePreface(want); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestGoldenMetadata(t *testing.T) {
+	want := readHex(t, "metadata.hex")
+	pairs := []wire.Pair{{Key: "tenant", Value: "acme"}, {Key: "cursor-bin", Value: "\x00\xFF\r\n"}, {Key: "note"}}
+	if got := wire.AppendMetadata(nil, pairs); !bytes.Equal(got, want) {
+		t.Errorf("appended % X, want % X", got, want)
+	}
+	if got, err := wire.ParseMetadata(want, noLimit); err != nil || !reflect.DeepEqual(got, pairs) {
+		t.Errorf("parsed %q, %v; want %q", got, err, pairs)
+	}
+}
+
+// No golden file may lie around unread.
+func TestGoldenFilesAreAllTested(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.hex")
+	if err != nil {
+		t.Fatal(err)
+	}
+	frames := goldenFrames()
+	for _, file := range files {
+		name := filepath.Base(file)
+		if _, ok := frames[name]; !ok && name != "preface.hex" && name != "metadata.hex" {
+			t.Errorf("%s belongs to no test", file)
+		}
+	}
+}
+
+var hexBlock = regexp.MustCompile("(?ms)^```hex *([^\n]*)\n(.*?)^```$")
+
+// The examples in the protocol are the golden files.
+func TestProtocolShowsGoldenFiles(t *testing.T) {
+	page, err := os.ReadFile("../docs/protocol.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]bool{}
+	for _, block := range hexBlock.FindAllStringSubmatch(string(page), -1) {
+		name, text := block[1], block[2]
+		shown[name] = true
+		file, err := os.ReadFile(filepath.Join("testdata", filepath.Base(name)))
+		if err != nil {
+			t.Errorf("a hex block names %q: %v", name, err)
+		} else if text != string(file) {
+			t.Errorf("the block %s in docs/protocol.md is not the golden file:\n%s", name, text)
+		}
+	}
+	for _, name := range []string{
+		"preface.hex", "settings.hex", "method.hex", "request.hex", "request_trace_metadata.hex", "reply.hex",
+		"error.hex", "cancel.hex", "ping.hex", "drain.hex", "close.hex", "data.hex", "end_trailers.hex", "window.hex", "request_checksum.hex", "metadata.hex",
+	} {
+		if !shown[name] {
+			t.Errorf("docs/protocol.md has no block ```hex %s", name)
+		}
+	}
+}
