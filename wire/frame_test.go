@@ -128,7 +128,10 @@ func TestRequestMetadataLength(t *testing.T) {
 }
 
 func TestRequestLimits(t *testing.T) {
-	ok := wire.Request{Method: 1, Codec: 1, Payload: []byte("p")}
+	// All fields are at their limits, so that the error must name the one that is beyond.
+	ok := wire.Request{
+		Method: 1, Codec: 1, Attempt: 15, Priority: 3, Timeout: 1<<53 - 1, Payload: []byte("p"),
+	}
 	for _, c := range []struct {
 		name string
 		set  func(r *wire.Request)
@@ -156,6 +159,9 @@ func TestRequestLimits(t *testing.T) {
 			err := wire.ParseRequest(0, b, &got)
 			if c.fail {
 				wantCode(t, err, wire.InvalidArgument)
+				if field, _, _ := strings.Cut(c.name, " "); !strings.HasPrefix(err.Error(), field) {
+					t.Errorf("the error does not name the %s: %v", field, err)
+				}
 			} else if err != nil {
 				t.Fatal(err)
 			}

@@ -137,6 +137,23 @@ func TestHeaderReservedBits(t *testing.T) {
 	}
 }
 
+func TestHeaderErrorTexts(t *testing.T) {
+	for _, c := range []struct {
+		h    wire.Header
+		want string
+	}{
+		{wire.Header{Type: 0x42}, "unknown frame type 0x42 (BAD_FRAME)"},
+		{wire.Header{Type: wire.TypeReply, Flags: 0x2D, ID: 1}, "REPLY frame with unknown flags 0x2D (BAD_FRAME)"},
+		{wire.Header{Type: wire.TypeReply, Flags: 0x80, ID: 1}, "REPLY frame with a checksum that was not negotiated (BAD_FRAME)"},
+		{wire.Header{Type: wire.TypeReply}, "REPLY frame with id 0, want the id of a call (BAD_ID)"},
+		{wire.Header{Type: wire.TypePing, ID: 7}, "PING frame with id 7, want 0: it concerns the connection (BAD_ID)"},
+	} {
+		if _, err := wire.ParseHeader(wire.AppendHeader(nil, c.h)); err == nil || err.Error() != c.want {
+			t.Errorf("%+v: %v, want %s", c.h, err, c.want)
+		}
+	}
+}
+
 func TestPutLength(t *testing.T) {
 	b := wire.AppendHeader([]byte{9}, wire.Header{Length: 1, Type: wire.TypeRequest, ID: 3})
 	wire.PutLength(b[1:], 0xFFFFFFFF)
