@@ -2,6 +2,7 @@ package benchpb_test
 
 import (
 	"bytes"
+	"reflect"
 	"testing"
 
 	"github.com/anser-rpc/anser/internal/benchpb"
@@ -46,5 +47,22 @@ func TestAnswer(t *testing.T) {
 	benchpb.Answer(m)
 	if !benchpb.Answered(m) {
 		t.Error("a reply does not pass for one")
+	}
+}
+
+func TestFilledPlainEqualsFilled(t *testing.T) {
+	got, want := reflect.ValueOf(benchpb.FilledPlain()).Elem(), reflect.ValueOf(benchpb.Filled()).Elem()
+	for i := range got.NumField() {
+		name := got.Type().Field(i).Name
+		field := want.FieldByName(name)
+		if name == "Field5" {
+			if got.Field(i).Len() != 0 || field.Len() != 0 {
+				t.Errorf("%s is not empty", name)
+			}
+			continue
+		}
+		if !got.Field(i).Equal(field.Elem()) {
+			t.Errorf("%s = %v, want %v", name, got.Field(i), field.Elem())
+		}
 	}
 }
