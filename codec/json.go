@@ -3,17 +3,23 @@ package codec
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"sync"
 )
 
 // JSON is encoding/json with the limits that a server needs; see CheckJSON for what it refuses
 // before it decodes. Members that the Go type does not have are ignored, so that types can grow.
 //
-// It refuses protobuf messages, whose JSON differs: codec/protobuf has a JSON codec for both.
+// It refuses types that JSON cannot carry in both directions, and protobuf messages, whose JSON
+// differs: codec/protobuf has a JSON codec for both.
 // The zero value is ready. A JSON must not be copied after first use.
 type JSON struct {
 	encoders sync.Pool // of *jsonEncoder
+	types    sync.Map  // of jsonVerdict by reflect.Type
 }
+
+// jsonVerdict is what jsonTypes.check said about a type.
+type jsonVerdict struct{ err error }
 
 // jsonEncoder is a json.Encoder that appends to dst. Made anew it would cost an allocation a call.
 type jsonEncoder struct {
@@ -26,9 +32,6 @@ func (e *jsonEncoder) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// protoMessage is the mark of types that protoc-gen-go generates.
-type protoMessage interface{ ProtoMessage() }
-
 // ID returns JSONID.
 func (*JSON) ID() uint8 { return JSONID }
 
@@ -40,8 +43,8 @@ func (c *JSON) Append(dst []byte, v any) ([]byte, error) {
 	if isNil(v) {
 		return dst, fmt.Errorf("json codec: cannot encode %s: pass a value", typeName(v))
 	}
-	if _, ok := v.(protoMessage); ok {
-		return dst, errProtoJSON(v)
+	if err := c.check(v); err != nil {
+		return dst, fmt.Errorf("json codec: cannot encode %T: %w", v, err)
 	}
 	e, ok := c.encoders.Get().(*jsonEncoder)
 	if !ok {
@@ -64,24 +67,35 @@ func (c *JSON) Append(dst []byte, v any) ([]byte, error) {
 
 // Unmarshal decodes data, which must be one JSON value that CheckJSON accepts. Like encoding/json
 // it sets what data has and leaves the rest of v as it was.
-func (*JSON) Unmarshal(data []byte, v any) (err error) {
-	if _, ok := v.(protoMessage); ok {
-		return errProtoJSON(v)
+func (c *JSON) Unmarshal(data []byte, v any) (err error) {
+	if isNil(v) {
+		return fmt.Errorf("json codec: cannot decode into %s: pass a pointer to a value", typeName(v))
 	}
-	if err := CheckJSON(data); err != nil {
-		return fmt.Errorf("json codec: cannot decode into %T: %w", v, err)
+	if err = c.check(v); err == nil {
+		err = CheckJSON(data)
 	}
-	defer recovered("json", v, &err)
-	if err := json.Unmarshal(data, v); err != nil {
+	if err == nil {
+		defer recovered("json", v, &err)
+		err = json.Unmarshal(data, v)
+	}
+	if err != nil {
 		return fmt.Errorf("json codec: cannot decode into %T: %w", v, err)
 	}
 	return nil
 }
 
-// Fits reports whether encoding/json can encode and decode v's type. It walks the type: ask once
-// for a method, not once for a call.
-func (*JSON) Fits(v any) bool { return fitsJSON(v) }
+// Fits reports whether encoding/json can encode and decode v's type.
+func (c *JSON) Fits(v any) bool {
+	t := reflect.TypeOf(v)
+	return t != nil && t.Kind() == reflect.Pointer && c.check(v) == nil
+}
 
-func errProtoJSON(v any) error {
-	return fmt.Errorf("json codec: %T is a protobuf message: use the JSON codec of codec/protobuf", v)
+// check returns why v's type, which is not nil, cannot be JSON. It walks the type the first time.
+func (c *JSON) check(v any) error {
+	t := reflect.TypeOf(v)
+	known, ok := c.types.Load(t)
+	if !ok {
+		known, _ = c.types.LoadOrStore(t, jsonVerdict{jsonTypes{}.check(t)})
+	}
+	return known.(jsonVerdict).err
 }

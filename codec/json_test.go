@@ -156,6 +156,26 @@ func TestJSONFits(t *testing.T) {
 	}
 }
 
+func TestJSONSaysWhyATypeDoesNotFit(t *testing.T) {
+	c := new(codec.JSON)
+	for _, test := range []struct {
+		v    any
+		want string
+	}{
+		{&struct{ A []func() }{}, "field A: there is no JSON for func()"},
+		{&struct{ E error }{}, "field E: error is an interface"},
+		{&map[complex64]int{}, "keys that are neither text nor integers"},
+		{&[]*generated{}, "use the JSON codec of codec/protobuf"},
+	} {
+		if _, err := c.Append(nil, test.v); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("Append(%T) = %v, want %q", test.v, err, test.want)
+		}
+		if err := c.Unmarshal([]byte("{}"), test.v); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("Unmarshal(%T) = %v, want %q", test.v, err, test.want)
+		}
+	}
+}
+
 func FuzzJSON(f *testing.F) {
 	c := new(codec.JSON)
 	doc, err := c.Append(nil, newDocument())

@@ -3,70 +3,76 @@ package codec
 import (
 	"encoding"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"reflect"
 )
 
-// fitsJSON walks the type that v points to.
-func fitsJSON(v any) bool {
-	t := reflect.TypeOf(v)
-	if t == nil || t.Kind() != reflect.Pointer {
-		return false
-	}
-	return jsonTypes{}.fits(t)
-}
+// protoMessage is the mark of types that protoc-gen-go generates.
+type protoMessage interface{ ProtoMessage() }
 
-// jsonTypes holds the types that the walk has begun, so that it ends for types that contain themselves.
+var errProtoJSON = errors.New("protobuf messages have a JSON of their own: use the JSON codec of codec/protobuf")
+
+// jsonTypes holds the types that a walk has begun, so that it ends for types that contain themselves.
 type jsonTypes map[reflect.Type]bool
 
-func (seen jsonTypes) fits(t reflect.Type) bool {
+// check returns why encoding/json cannot encode and decode t, nil if it can.
+func (seen jsonTypes) check(t reflect.Type) error {
 	if seen[t] {
-		return true
+		return nil
 	}
 	seen[t] = true
-	pointer := reflect.PointerTo(t)
-	switch {
-	case pointer.Implements(reflect.TypeFor[protoMessage]()), t.Implements(reflect.TypeFor[protoMessage]()):
-		return false
-	case pointer.Implements(reflect.TypeFor[json.Marshaler]()) && pointer.Implements(reflect.TypeFor[json.Unmarshaler]()):
-		return true
-	case pointer.Implements(reflect.TypeFor[encoding.TextMarshaler]()) && pointer.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
-		return true
+	if implements[protoMessage](t) {
+		return fmt.Errorf("%v: %w", t, errProtoJSON)
+	}
+	if implements[json.Marshaler](t) && implements[json.Unmarshaler](t) ||
+		implements[encoding.TextMarshaler](t) && implements[encoding.TextUnmarshaler](t) {
+		return nil
 	}
 	switch t.Kind() {
-	case reflect.Chan, reflect.Func, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer, reflect.Invalid:
-		return false
+	case reflect.Chan, reflect.Func, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer:
+		return fmt.Errorf("there is no JSON for %v: leave it out with the tag json:\"-\"", t)
 	case reflect.Interface:
-		return t.NumMethod() == 0 // the decoder cannot choose a type for another one
+		if t.NumMethod() > 0 {
+			return fmt.Errorf("%v is an interface, for which no type can be chosen when it is decoded", t)
+		}
 	case reflect.Pointer, reflect.Slice, reflect.Array:
-		return seen.fits(t.Elem())
+		return seen.check(t.Elem())
 	case reflect.Map:
-		return fitsJSONKey(t.Key()) && seen.fits(t.Elem())
+		if !isJSONKey(t.Key()) {
+			return fmt.Errorf("%v has keys that are neither text nor integers", t)
+		}
+		return seen.check(t.Elem())
 	case reflect.Struct:
-		return seen.fitsStruct(t)
+		return seen.checkFields(t)
 	}
-	return true
+	return nil
 }
 
-func (seen jsonTypes) fitsStruct(t reflect.Type) bool {
+func (seen jsonTypes) checkFields(t reflect.Type) error {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		if !f.IsExported() && !f.Anonymous || f.Tag.Get("json") == "-" {
 			continue
 		}
-		if !seen.fits(f.Type) {
-			return false
+		if err := seen.check(f.Type); err != nil {
+			return fmt.Errorf("field %s: %w", f.Name, err)
 		}
 	}
-	return true
+	return nil
 }
 
-func fitsJSONKey(t reflect.Type) bool {
+func isJSONKey(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.String,
 		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
 		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
 		return true
 	}
-	return t.Implements(reflect.TypeFor[encoding.TextMarshaler]()) &&
-		reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+	return t.Implements(reflect.TypeFor[encoding.TextMarshaler]()) && implements[encoding.TextUnmarshaler](t)
+}
+
+// implements reports whether t or a pointer to it has the methods of I.
+func implements[I any](t reflect.Type) bool {
+	return t.Implements(reflect.TypeFor[I]()) || reflect.PointerTo(t).Implements(reflect.TypeFor[I]())
 }
