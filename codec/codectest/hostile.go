@@ -1,0 +1,104 @@
+package codectest
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/anser-rpc/anser/codec"
+)
+
+// A decoder may use freeBytes, and bytesPerByte for each byte of input. The factor is what a Go map
+// of empty maps needs for the two bytes of an entry; a declared length that is believed needs millions.
+const (
+	freeBytes    = 64 << 10
+	bytesPerByte = 256
+)
+
+// truncated cuts each value's bytes at every place.
+func (s Suite) truncated(t *testing.T) {
+	for _, v := range s.Values {
+		data := s.encode(t, v)
+		for i := range data {
+			s.survives(t, fmt.Sprintf("%T cut at %d", v, i), data[:i:i], v)
+		}
+	}
+}
+
+// corrupted changes each byte of each value's bytes to those that mean most to decoders.
+func (s Suite) corrupted(t *testing.T) {
+	for _, v := range s.Values {
+		data := s.encode(t, v)
+		for i := range data {
+			for _, b := range []byte{0, 0x7f, 0x80, 0xff, data[i] ^ 1, data[i] ^ 0x80} {
+				bad := slices.Clone(data)
+				bad[i] = b
+				s.survives(t, fmt.Sprintf("%T with %#x at %d", v, b, i), bad, v)
+			}
+		}
+	}
+}
+
+func (s Suite) survives(t *testing.T, name string, data []byte, into any) {
+	t.Helper()
+	used, panicked, _ := decode(s.Codec, data, into)
+	if panicked != nil {
+		t.Errorf("%s: %v", name, panicked)
+	}
+	if limit := uint64(freeBytes + bytesPerByte*len(data)); used > limit {
+		t.Errorf("%s: decoding %d bytes allocated %d, the limit is %d", name, len(data), used, limit)
+	}
+}
+
+func (s Suite) hostile(t *testing.T) {
+	for _, in := range s.Hostile {
+		t.Run(in.Name, func(t *testing.T) {
+			s.survives(t, in.Name, in.Data, in.Into)
+			if _, _, err := decode(s.Codec, in.Data, in.Into); err == nil {
+				t.Error("accepted, want an error")
+			}
+		})
+	}
+}
+
+// decode returns the bytes that decoding allocated, what it panicked with, and its error.
+func decode(c codec.Codec, data []byte, into any) (used uint64, panicked any, err error) {
+	used = ^uint64(0)
+	// Other goroutines' allocations are counted too: the least of a few tries is the decoder's own.
+	for range 3 {
+		v := fresh(into)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		panicked, err = try(func() error { return c.Unmarshal(data, v) })
+		runtime.ReadMemStats(&after)
+		used = min(used, after.TotalAlloc-before.TotalAlloc)
+		if panicked != nil || used <= freeBytes {
+			break
+		}
+	}
+	return used, panicked, err
+}
+
+func try(f func() error) (panicked any, err error) {
+	defer func() { panicked = recover() }()
+	return nil, f()
+}
+
+// Fuzz decodes what the fuzzer finds into new values of the types that targets point to, which must
+// neither panic nor use memory out of proportion, and encodes what was decoded, which must not panic.
+// Add seeds before.
+func Fuzz(f *testing.F, c codec.Codec, targets ...any) {
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s := Suite{Codec: c}
+		for _, target := range targets {
+			s.survives(t, fmt.Sprintf("%T", target), data, target)
+			v := fresh(target)
+			if c.Unmarshal(data, v) == nil {
+				if panicked, _ := try(func() error { _, err := c.Append(nil, v); return err }); panicked != nil {
+					t.Errorf("encoding a decoded %T: %v", target, panicked)
+				}
+			}
+		}
+	})
+}

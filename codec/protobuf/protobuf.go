@@ -1,0 +1,162 @@
+// Package protobuf holds the codecs for protobuf messages: the binary one, and a JSON codec that
+// handles protobuf messages and plain Go types.
+package protobuf
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+
+	"github.com/anser-rpc/anser/codec"
+	"google.golang.org/protobuf/proto"
+)
+
+// maxDepth is how deep messages may be nested, the limit of most other implementations. Go's own is
+// 10,000, and vtproto has none.
+const maxDepth = 100
+
+// Codec encodes what implements proto.Message.
+//
+// Types with the methods of protoc-gen-go-vtproto (features marshal, unmarshal and size) are encoded
+// and decoded by these, in about half the time, if their schema permits: see New. Either way a
+// message is reset before it is decoded into, required fields must be there, text must be UTF-8
+// where the schema says so, and fields that are not known are kept.
+//
+// It is safe for concurrent use. Messages must not be changed while they are encoded.
+type Codec struct {
+	schemas sync.Map // of schema by reflect.Type: a look-up takes 14 ns, so none of it is kept elsewhere
+}
+
+// fast is what protoc-gen-go-vtproto adds to a message.
+type fast interface {
+	proto.Message
+	Reset()
+	SizeVT() int
+	MarshalToSizedBufferVT(b []byte) (int, error)
+	UnmarshalVT(b []byte) error
+}
+
+// New returns a Codec.
+//
+// vtproto's code is used for a type unless it, or a message inside it, has groups (whose fields
+// vtproto drops) or extension ranges (it does not encode extensions). What vtproto does not check is
+// checked on the bytes, before decoding and after encoding: UTF-8, the depth of types that contain
+// themselves, and the entries of maps, of which it misreads some that are unusual. The schema is looked at once for each type. One difference is left: inside
+// the well-known types (google.protobuf.Timestamp and its like) vtproto drops unknown fields.
+func New() *Codec { return new(Codec) }
+
+// ID returns codec.ProtobufID.
+func (*Codec) ID() uint8 { return codec.ProtobufID }
+
+// Name returns "protobuf".
+func (*Codec) Name() string { return "protobuf" }
+
+// Append appends v, a proto.Message.
+func (c *Codec) Append(dst []byte, v any) ([]byte, error) {
+	out, err := dst, error(nil)
+	if f, s := c.fast(v); f != nil {
+		out, err = appendFast(dst, f, s)
+	} else {
+		out, err = appendStandard(dst, v)
+	}
+	if err != nil {
+		return dst, fmt.Errorf("protobuf codec: cannot encode %T: %w", v, err)
+	}
+	return out, nil
+}
+
+// appendFast grows dst at most once and lets vtproto, which writes from the end, fill the new part.
+func appendFast(dst []byte, m fast, s schema) ([]byte, error) {
+	size, start := m.SizeVT(), len(dst)
+	dst = slices.Grow(dst, size)[:start+size]
+	n, err := m.MarshalToSizedBufferVT(dst[start:])
+	if err != nil {
+		return nil, err
+	}
+	if n != size {
+		return nil, fmt.Errorf("%d bytes instead of %d: the message was changed while it was encoded", n, size)
+	}
+	return dst, s.check(dst[start:])
+}
+
+func appendStandard(dst []byte, v any) ([]byte, error) {
+	m, err := message(v)
+	if err != nil {
+		return nil, err
+	}
+	return proto.MarshalOptions{}.MarshalAppend(dst, m)
+}
+
+// Unmarshal decodes data into v, a proto.Message.
+func (c *Codec) Unmarshal(data []byte, v any) error {
+	err := errUnusual
+	if f, s := c.fast(v); f != nil {
+		if err = s.check(data); err == nil {
+			f.Reset()
+			err = f.UnmarshalVT(data)
+		}
+	}
+	if err == errUnusual {
+		err = unmarshalStandard(data, v)
+	}
+	if err != nil {
+		return fmt.Errorf("protobuf codec: cannot decode into %T: %w", v, err)
+	}
+	return nil
+}
+
+func unmarshalStandard(data []byte, v any) error {
+	m, err := message(v)
+	if err != nil {
+		return err
+	}
+	return proto.UnmarshalOptions{RecursionLimit: maxDepth}.Unmarshal(data, m)
+}
+
+// Fits reports whether v is a proto.Message.
+func (*Codec) Fits(v any) bool {
+	_, ok := v.(proto.Message)
+	return ok
+}
+
+var (
+	errNotMessage = errors.New("it is not a proto.Message: pass a pointer to a generated type, or use another codec")
+	errNil        = errors.New("it is nil: pass a message")
+)
+
+// message returns v as a message that is there.
+func message(v any) (proto.Message, error) {
+	m, ok := v.(proto.Message)
+	if !ok {
+		return nil, errNotMessage
+	}
+	if isNil(v) {
+		return nil, errNil
+	}
+	return m, nil
+}
+
+func isNil(v any) bool {
+	r := reflect.ValueOf(v)
+	return r.Kind() == reflect.Pointer && r.IsNil()
+}
+
+// fast returns v with vtproto's methods if it is there and they can be used, else nil.
+func (c *Codec) fast(v any) (fast, schema) {
+	f, ok := v.(fast)
+	if !ok || isNil(v) {
+		return nil, schema{}
+	}
+	t := reflect.TypeOf(v)
+	known, ok := c.schemas.Load(t)
+	if !ok {
+		known, _ = c.schemas.LoadOrStore(t, newSchema(f.ProtoReflect().Descriptor()))
+	}
+	s := known.(*schema)
+	if !s.fast {
+		return nil, schema{}
+	}
+	return f, *s
+}

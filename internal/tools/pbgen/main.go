@@ -1,0 +1,115 @@
+// Pbgen compiles .proto files and writes the Go code of protoc-gen-go, and of protoc-gen-go-vtproto
+// with -vt, next to them. It needs no protoc: the compiler runs in the process and the two plugins
+// are tools of this module, so every version is pinned in its go.mod.
+//
+//	pbgen -root ../.. -vt internal/benchpb/benchmark.proto internal/benchpb/math.proto
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/bufbuild/protocompile"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/pluginpb"
+)
+
+const module = "github.com/anser-rpc/anser"
+
+func main() {
+	log.SetFlags(0)
+	log.SetPrefix("pbgen: ")
+	root := flag.String("root", ".", "the directory that the files' names are relative to")
+	vt := flag.Bool("vt", false, "generate vtproto's methods too")
+	flag.Parse()
+	if err := generate(*root, *vt, flag.Args()); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func generate(root string, vt bool, names []string) error {
+	if len(names) == 0 {
+		return fmt.Errorf("no files: name .proto files relative to -root")
+	}
+	request, err := compile(root, names)
+	if err != nil {
+		return err
+	}
+	if err := run(root, "protoc-gen-go", "", request); err != nil || !vt {
+		return err
+	}
+	return run(root, "protoc-gen-go-vtproto", ",features=marshal+unmarshal+size", request)
+}
+
+// compile returns what protoc would send to a plugin.
+func compile(root string, names []string) (*pluginpb.CodeGeneratorRequest, error) {
+	compiler := protocompile.Compiler{
+		Resolver:       protocompile.WithStandardImports(&protocompile.SourceResolver{ImportPaths: []string{root}}),
+		SourceInfoMode: protocompile.SourceInfoStandard,
+	}
+	files, err := compiler.Compile(context.Background(), names...)
+	if err != nil {
+		return nil, err
+	}
+	request := &pluginpb.CodeGeneratorRequest{FileToGenerate: names}
+	seen := map[string]bool{}
+	for _, f := range files {
+		addFile(f, seen, request)
+	}
+	return request, nil
+}
+
+// addFile appends f after everything that it imports, the order that plugins expect.
+func addFile(f protoreflect.FileDescriptor, seen map[string]bool, request *pluginpb.CodeGeneratorRequest) {
+	if seen[f.Path()] {
+		return
+	}
+	seen[f.Path()] = true
+	imports := f.Imports()
+	for i := range imports.Len() {
+		addFile(imports.Get(i).FileDescriptor, seen, request)
+	}
+	request.ProtoFile = append(request.ProtoFile, protodesc.ToFileDescriptorProto(f))
+}
+
+// run sends the request to a plugin and writes the files of its answer below root.
+func run(root, plugin, options string, request *pluginpb.CodeGeneratorRequest) error {
+	parameters := []string{"paths=source_relative"}
+	for _, name := range request.FileToGenerate {
+		parameters = append(parameters, fmt.Sprintf("M%s=%s", name, path.Join(module, path.Dir(name))))
+	}
+	request.Parameter = proto.String(strings.Join(parameters, ",") + options)
+	in, err := proto.Marshal(request)
+	if err != nil {
+		return err
+	}
+	command := exec.Command("go", "tool", plugin)
+	command.Stdin, command.Stderr = bytes.NewReader(in), os.Stderr
+	out, err := command.Output()
+	if err != nil {
+		return fmt.Errorf("%s: %w", plugin, err)
+	}
+	response := new(pluginpb.CodeGeneratorResponse)
+	if err := proto.Unmarshal(out, response); err != nil {
+		return fmt.Errorf("%s: %w", plugin, err)
+	}
+	if response.Error != nil {
+		return fmt.Errorf("%s: %s", plugin, response.GetError())
+	}
+	for _, f := range response.File {
+		if err := os.WriteFile(filepath.Join(root, f.GetName()), []byte(f.GetContent()), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
