@@ -4,8 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net"
+	"net/netip"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // State says whether an instance wants calls.
@@ -32,7 +37,12 @@ func (s State) String() string {
 }
 
 // MarshalText writes the name of the state.
-func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+func (s State) MarshalText() ([]byte, error) {
+	if s > Disabled {
+		return nil, fmt.Errorf("unknown instance %v: want up, draining or disabled", s)
+	}
+	return []byte(s.String()), nil
+}
 
 // UnmarshalText reads what MarshalText writes; the empty text is Up.
 func (s *State) UnmarshalText(text []byte) error {
@@ -52,11 +62,16 @@ func (s *State) UnmarshalText(text []byte) error {
 // DefaultWeight is the weight of an instance that states none.
 const DefaultWeight = 100
 
-// MaxWeight is the largest weight an instance may have.
-const MaxWeight = 1_000_000
+// What an instance may have at most, so that its record fits into every registry.
+const (
+	MaxWeight   = 1_000_000
+	MaxText     = 255      // bytes of a key, group, version or zone
+	MaxTagBytes = 16 << 10 // bytes of all tags together, names and values
+)
 
 // Instance is one running server of a service. The zero values of everything but Service and
 // Address are useful. Instances are values: implementations copy Tags when they keep one.
+// The JSON form is the record that registries store; see Encode.
 type Instance struct {
 	// ID is unique among the instances of the service; empty means Address.
 	ID      string `json:"id,omitempty"`
@@ -111,7 +126,8 @@ func (in Instance) Clone() Instance {
 	return in
 }
 
-// Validate says what is wrong with the instance, or nil.
+// Validate says what is wrong with the instance, or nil. Every implementation refuses to register
+// an instance that does not pass.
 func (in Instance) Validate() error {
 	if err := CheckService(in.Service); err != nil {
 		return err
@@ -119,10 +135,52 @@ func (in Instance) Validate() error {
 	if err := CheckAddress(in.Address); err != nil {
 		return err
 	}
+	if err := in.checkTexts(); err != nil {
+		return err
+	}
 	if in.Weight < 0 || in.Weight > MaxWeight {
-		return fmt.Errorf("instance %s has weight %d: want 0 to %d", in.Key(), in.Weight, MaxWeight)
+		return fmt.Errorf("instance %q has weight %d: want 0 to %d", in.Key(), in.Weight, MaxWeight)
+	}
+	if in.State > Disabled {
+		return fmt.Errorf("instance %q has the unknown %v: want up, draining or disabled", in.Key(), in.State)
+	}
+	// Written so that NaN, which JSON cannot carry, fails too.
+	if !(math.Abs(in.Latitude) <= 90) {
+		return fmt.Errorf("instance %q has latitude %v: want degrees from -90 to 90", in.Key(), in.Latitude)
+	}
+	if !(math.Abs(in.Longitude) <= 180) {
+		return fmt.Errorf("instance %q has longitude %v: want degrees from -180 to 180", in.Key(), in.Longitude)
 	}
 	return nil
+}
+
+func (in Instance) checkTexts() error {
+	texts := []struct{ name, text string }{
+		{"ID", in.Key()}, {"group", in.Group}, {"version", in.Version}, {"zone", in.Zone},
+	}
+	for _, t := range texts {
+		if len(t.text) > MaxText {
+			return fmt.Errorf("instance %.40q… has a %s of %d bytes: at most %d", in.Key(), t.name, len(t.text), MaxText)
+		}
+		if !printable(t.text) {
+			return fmt.Errorf("instance %q has the %s %q: use UTF-8 without control characters", in.Key(), t.name, t.text)
+		}
+	}
+	size := 0
+	for k, v := range in.Tags {
+		size += len(k) + len(v)
+		if k == "" || !printable(k) || !utf8.ValidString(v) {
+			return fmt.Errorf("instance %q has the tag %q=%q: a tag has a name, and both are UTF-8", in.Key(), k, v)
+		}
+	}
+	if size > MaxTagBytes {
+		return fmt.Errorf("instance %q has %d bytes of tags: at most %d", in.Key(), size, MaxTagBytes)
+	}
+	return nil
+}
+
+func printable(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
 // CheckService says what is wrong with the name of a service, or nil. A name is 1 to 255 bytes of
@@ -151,14 +209,20 @@ func CheckAddress(address string) error {
 		return nil
 	}
 	host, port, err := net.SplitHostPort(address)
-	if err != nil {
+	if err != nil && strings.Count(address, ":") > 1 {
+		return fmt.Errorf("address %q has too many colons: use host:port, and [host]:port for IPv6", address)
+	}
+	if err != nil || port == "" {
 		return fmt.Errorf("address %q has no port: use host:port", address)
 	}
-	if port == "" {
-		return fmt.Errorf("address %q has no port: use host:port", address)
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return fmt.Errorf("address %q has the port %q that no client could dial: use 1 to 65535", address, port)
 	}
-	if host == "" {
+	if host == "" || strings.ContainsFunc(host, unicode.IsSpace) {
 		return fmt.Errorf("address %q has no host that a client could dial: use host:port", address)
+	}
+	if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
+		return fmt.Errorf("address %q means every interface, which no client can dial: use the host's own address", address)
 	}
 	return nil
 }
