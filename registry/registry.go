@@ -10,175 +10,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"net"
-	"net/url"
 	"slices"
 	"strings"
 )
 
-// State says whether an instance wants calls.
-type State uint8
-
-// The states.
-const (
-	Up       State = iota // wants calls
-	Draining              // finishes what it has; clients pick others
-	Disabled              // switched off by an operator
-)
-
-// String returns "up", "draining" or "disabled".
-func (s State) String() string {
-	switch s {
-	case Up:
-		return "up"
-	case Draining:
-		return "draining"
-	case Disabled:
-		return "disabled"
-	}
-	return fmt.Sprintf("state %d", uint8(s))
-}
-
-// MarshalText writes the name of the state.
-func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// UnmarshalText reads what MarshalText writes; the empty text is Up.
-func (s *State) UnmarshalText(text []byte) error {
-	switch string(text) {
-	case "up", "":
-		*s = Up
-	case "draining":
-		*s = Draining
-	case "disabled":
-		*s = Disabled
-	default:
-		return fmt.Errorf("unknown instance state %q: want up, draining or disabled", text)
-	}
-	return nil
-}
-
-// DefaultWeight is the weight of an instance that states none.
-const DefaultWeight = 100
-
-// MaxWeight is the largest weight an instance may have.
-const MaxWeight = 1_000_000
-
-// Instance is one running server of a service. The zero values of everything but Service and
-// Address are useful. Instances are values: implementations copy Tags when they keep one.
-type Instance struct {
-	// ID is unique among the instances of the service; empty means Address.
-	ID      string `json:"id,omitempty"`
-	Service string `json:"service"`
-	// Address is "host:port" for TCP or "unix:///path".
-	Address string `json:"address"`
-	Group   string `json:"group,omitempty"`
-	Version string `json:"version,omitempty"`
-	Zone    string `json:"zone,omitempty"`
-	// Weight is the share of calls relative to the other instances; 0 means DefaultWeight.
-	Weight    int               `json:"weight,omitempty"`
-	State     State             `json:"state,omitempty"`
-	Latitude  float64           `json:"latitude,omitempty"`  // degrees north
-	Longitude float64           `json:"longitude,omitempty"` // degrees east
-	Tags      map[string]string `json:"tags,omitempty"`
-}
-
-// Key returns ID, or Address where ID is empty.
-func (in Instance) Key() string {
-	if in.ID != "" {
-		return in.ID
-	}
-	return in.Address
-}
-
-// EffectiveWeight returns Weight, or DefaultWeight where it is 0.
-func (in Instance) EffectiveWeight() int {
-	if in.Weight == 0 {
-		return DefaultWeight
-	}
-	return in.Weight
-}
-
-// Equal reports whether both describe the same instance in the same state.
-func (in Instance) Equal(o Instance) bool {
-	a, b := in, o
-	a.Tags, b.Tags = nil, nil
-	a.ID, b.ID = in.Key(), o.Key()
-	a.Weight, b.Weight = in.EffectiveWeight(), o.EffectiveWeight()
-	return sameFields(a, b) && maps.Equal(in.Tags, o.Tags)
-}
-
-func sameFields(a, b Instance) bool {
-	return a.ID == b.ID && a.Service == b.Service && a.Address == b.Address && a.Group == b.Group &&
-		a.Version == b.Version && a.Zone == b.Zone && a.Weight == b.Weight && a.State == b.State &&
-		a.Latitude == b.Latitude && a.Longitude == b.Longitude
-}
-
-// Clone returns a copy that shares nothing with in.
-func (in Instance) Clone() Instance {
-	in.Tags = maps.Clone(in.Tags)
-	return in
-}
-
-// Validate says what is wrong with the instance, or nil.
-func (in Instance) Validate() error {
-	if err := CheckService(in.Service); err != nil {
-		return err
-	}
-	if err := CheckAddress(in.Address); err != nil {
-		return err
-	}
-	if in.Weight < 0 || in.Weight > MaxWeight {
-		return fmt.Errorf("instance %s has weight %d: want 0 to %d", in.Key(), in.Weight, MaxWeight)
-	}
-	return nil
-}
-
-// CheckService says what is wrong with the name of a service, or nil. A name is 1 to 255 bytes of
-// letters, digits and - _ . so that it is a path segment in every registry.
-func CheckService(name string) error {
-	if name == "" {
-		return errors.New("the service has no name: give one, for example \"arith\"")
-	}
-	if len(name) > 255 {
-		return fmt.Errorf("service name of %d bytes is too long: at most 255", len(name))
-	}
-	for _, r := range name {
-		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.' {
-			return fmt.Errorf("service name %q has the character %q: use letters, digits and - _ .", name, r)
-		}
-	}
-	return nil
-}
-
-// CheckAddress says what is wrong with the address of an instance, or nil.
-func CheckAddress(address string) error {
-	if path, ok := strings.CutPrefix(address, "unix://"); ok {
-		if path == "" {
-			return fmt.Errorf("address %q has no path: use unix:///path", address)
-		}
-		return nil
-	}
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return fmt.Errorf("address %q has no port: use host:port", address)
-	}
-	if port == "" {
-		return fmt.Errorf("address %q has no port: use host:port", address)
-	}
-	if host == "" {
-		return fmt.Errorf("address %q has no host that a client could dial: use host:port", address)
-	}
-	return nil
-}
+// ErrClosed is what the methods of a Registry return after Close, and what Watch ends with when the
+// registry is closed under it.
+var ErrClosed = errors.New("the registry is closed: open another one")
 
 // Registrar announces instances. Implementations are safe for concurrent use.
 type Registrar interface {
 	// Register announces the instance, or replaces what was announced under its key, and returns
 	// when the registry has it. It then stays announced (leases renewed, and registered again
-	// when the registry forgot it) until Deregister or Close. ctx bounds this call only.
+	// when the registry forgot it) until Deregister, Close, or until somebody else registers an
+	// instance with the same key. It retries while the registry cannot be reached. ctx bounds
+	// this call only; when it fails, what was announced before stays.
 	Register(ctx context.Context, in Instance) error
-	// Deregister takes the instance with the key of in back. It is not an error if it is not there.
+	// Deregister takes back what this Registrar announced under the service and key of in. It is
+	// not an error if there is no such record. The record of another registrar that has taken the
+	// key over, as a restarted process does, stays.
 	Deregister(ctx context.Context, in Instance) error
 }
 
@@ -186,20 +36,27 @@ type Registrar interface {
 type Resolver interface {
 	// Watch calls update with all instances of the service, sorted by key, first as they are now
 	// and then after each change, until ctx is done; it then returns ctx's error. No change is
-	// missed, changes close together may be merged, and update is never called concurrently. A service
-	// nobody announced has an empty list. While the registry cannot be reached Watch calls
-	// trouble (which may be nil) with the reason, keeps trying, and makes no update.
+	// missed, changes close together may be merged, and two updates in a row differ. A service
+	// nobody announced has an empty list. update may keep the list but must not change it, nor
+	// the tags in it: other watchers may have the same one.
+	//
+	// While the registry cannot be reached, or holds what cannot be read, Watch calls trouble
+	// (which may be nil) with the reason, keeps trying, and makes no update. When that is over it
+	// calls update, even where nothing changed: the list is current again. update and trouble run
+	// on the goroutine that called Watch, so never concurrently, and never after it returned.
+	//
 	// Any other error is one that trying again cannot mend.
 	Watch(ctx context.Context, service string, update func([]Instance), trouble func(error)) error
 }
 
-// A Lister is a Resolver that can name the services it knows, sorted.
+// A Lister can name the services that have instances, sorted.
 type Lister interface {
 	Services(ctx context.Context) ([]string, error)
 }
 
 // Registry is both sides, with what they hold open. Close withdraws what Register announced, ends
-// all watches, waits for its goroutines, and may be called more than once.
+// all watches, waits for its own goroutines (Watch runs on its caller's), and may be called more
+// than once. It does not wait long for a registry that cannot be reached: there, the leases expire.
 type Registry interface {
 	Registrar
 	Resolver
@@ -207,8 +64,8 @@ type Registry interface {
 	Close() error
 }
 
-// List returns the instances of the service as they are now. It waits for the registry until ctx
-// is done.
+// List returns the instances of the service as they are now, in a slice of its own. It waits for
+// the registry until ctx is done.
 func List(ctx context.Context, r Resolver, service string) ([]Instance, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -217,7 +74,7 @@ func List(ctx context.Context, r Resolver, service string) ([]Instance, error) {
 	var last error
 	err := r.Watch(ctx, service, func(in []Instance) {
 		if !errors.Is(context.Cause(ctx), found) {
-			list = slices.Clone(in)
+			list = Clone(in)
 			cancel(found)
 		}
 	}, func(e error) { last = e })
@@ -236,15 +93,14 @@ func Sort(in []Instance) {
 	slices.SortFunc(in, func(a, b Instance) int { return strings.Compare(a.Key(), b.Key()) })
 }
 
-// Scheme teaches a client to understand targets of the form "name://…". It is an option of
-// anser.Dial.
-type Scheme struct {
-	// Name is the scheme, in lower case: "etcd".
-	Name string
-	// Open returns the registry that target names and the service to look for in it. It does
-	// not wait for the registry. A resolver that is an io.Closer is closed with the client.
-	Open func(target *url.URL) (r Resolver, service string, err error)
+// Clone returns a copy of the list that shares nothing with it.
+func Clone(in []Instance) []Instance {
+	out := make([]Instance, len(in))
+	for i := range in {
+		out[i] = in[i].Clone()
+	}
+	return out
 }
 
-// DialOption makes a Scheme an option of anser.Dial.
-func (Scheme) DialOption() {}
+// Equal reports whether both lists hold equal instances in the same order.
+func Equal(a, b []Instance) bool { return slices.EqualFunc(a, b, Instance.Equal) }

@@ -1,0 +1,205 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// attemptTimeout bounds one request, so that the next one may try another server.
+const attemptTimeout = 3 * time.Second
+
+// client speaks to etcd over the connection of a clientv3.Client, but not through its methods: they
+// retry in silence, so that nobody learns of an outage, and a watch they resume waits for ever when
+// the server came back with less data than before.
+type client struct {
+	conn      *grpc.ClientConn
+	endpoints string
+	kv        clientv3.KV
+	lease     pb.LeaseClient
+	watch     pb.WatchClient
+	auth      pb.AuthClient
+	tokens    *tokenSource // nil where the connection brings its own
+	close     func() error
+
+	nudged atomic.Int64 // when the connection was last told to hurry, in Unix nanoseconds
+}
+
+func newClient(c *clientv3.Client, tokens *tokenSource, close func() error) *client {
+	conn := c.ActiveConnection()
+	return &client{
+		conn:      conn,
+		endpoints: strings.Join(c.Endpoints(), ","),
+		kv:        clientv3.NewKVFromKVClient(largeKV{pb.NewKVClient(conn)}, nil),
+		lease:     pb.NewLeaseClient(conn),
+		watch:     pb.NewWatchClient(conn),
+		auth:      pb.NewAuthClient(conn),
+		tokens:    tokens,
+		close:     close,
+	}
+}
+
+// anySize lifts gRPC's limit of 4 MiB on answers: a list may be larger.
+var anySize = grpc.MaxCallRecvMsgSize(math.MaxInt32)
+
+// largeKV reads lists of any size.
+type largeKV struct{ pb.KVClient }
+
+func (kv largeKV) Range(ctx context.Context, in *pb.RangeRequest, opts ...grpc.CallOption) (*pb.RangeResponse, error) {
+	return kv.KVClient.Range(ctx, in, append(opts, anySize)...)
+}
+
+// attempt makes one request, once more after a new login where the token was missing or too old.
+func (c *client) attempt(ctx context.Context, request func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, attemptTimeout)
+	defer cancel()
+	err := rpctypes.Error(request(limited))
+	if c.tokens != nil && needsLogin(err) {
+		if err = c.tokens.login(limited, c.auth); err == nil {
+			err = rpctypes.Error(request(limited))
+		}
+	}
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case limited.Err() != nil: // not an error of a context that the caller knows
+		return fmt.Errorf("etcd at %s has not answered within %v", c.endpoints, attemptTimeout)
+	}
+	return fmt.Errorf("etcd at %s: %w", c.endpoints, err)
+}
+
+// retry makes the request until it succeeds, is hopeless, or ctx is done; it then also says why it
+// had not succeeded before.
+func (c *client) retry(ctx context.Context, request func(context.Context) error) error {
+	var delay retryDelay
+	var reason error
+	for {
+		err := c.attempt(ctx, request)
+		if err == nil || hopeless(err) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return because(context.Cause(ctx), reason)
+		}
+		reason = err
+		if !delay.wait(ctx, c) {
+			return because(context.Cause(ctx), reason)
+		}
+	}
+}
+
+func needsLogin(err error) bool {
+	return errors.Is(err, rpctypes.ErrUserEmpty) || errors.Is(err, rpctypes.ErrInvalidAuthToken) ||
+		errors.Is(err, rpctypes.ErrAuthOldRevision)
+}
+
+// hopeless reports whether the same request would fail again: it was refused for what it is or who
+// makes it.
+func hopeless(err error) bool {
+	var server rpctypes.EtcdError
+	code := codes.OK
+	if errors.As(err, &server) {
+		code = server.Code()
+	} else if s, ok := status.FromError(err); ok {
+		code = s.Code()
+	}
+	switch code {
+	case codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated, codes.Unimplemented:
+		return true
+	}
+	return false
+}
+
+// because returns an error that is err and says why it came to that.
+func because(err, reason error) error {
+	if reason == nil || errors.Is(reason, err) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, reason)
+}
+
+// hurry makes a connection that waits for its next try make it now, at most once a second. The
+// connection of a client that was not made by Dial may wait for two minutes.
+func (c *client) hurry() {
+	now, last := time.Now().UnixNano(), c.nudged.Load()
+	if now-last >= int64(time.Second) && c.nudged.CompareAndSwap(last, now) {
+		c.conn.ResetConnectBackoff()
+	}
+}
+
+// retryDelay is the pause before a request is made again: 50 ms and growing, at most 1 s, with
+// jitter so that a thousand processes do not come back at once.
+type retryDelay struct{ n int }
+
+func (d *retryDelay) next() time.Duration {
+	d.n++
+	full := min(50*time.Millisecond<<min(d.n-1, 10), time.Second)
+	return full/2 + rand.N(full/2)
+}
+
+// wait sleeps, and reports false when ctx ended instead.
+func (d *retryDelay) wait(ctx context.Context, c *client) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d.next()):
+		c.hurry()
+		return true
+	}
+}
+
+// tokenSource logs in with name and password when etcd asks for it, and puts the token on every
+// request. clientv3 would do that too, but blocks when it is made while no server is there, and
+// logs in anew for each stream.
+type tokenSource struct {
+	user, password string
+
+	mu    sync.Mutex // guards token
+	token string
+}
+
+func newTokenSource(user, password string) *tokenSource {
+	return &tokenSource{user: user, password: password}
+}
+
+// GetRequestMetadata implements credentials.PerRPCCredentials.
+func (s *tokenSource) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.token == "" {
+		return nil, nil
+	}
+	return map[string]string{rpctypes.TokenFieldNameGRPC: s.token}, nil
+}
+
+// RequireTransportSecurity implements credentials.PerRPCCredentials.
+func (s *tokenSource) RequireTransportSecurity() bool { return false }
+
+func (s *tokenSource) login(ctx context.Context, auth pb.AuthClient) error {
+	if s.user == "" {
+		return fmt.Errorf("%w: use the option etcd.User", rpctypes.ErrUserEmpty)
+	}
+	resp, err := auth.Authenticate(ctx, &pb.AuthenticateRequest{Name: s.user, Password: s.password})
+	if err != nil {
+		return fmt.Errorf("log in as %q: %w", s.user, rpctypes.Error(err))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.token = resp.Token
+	return nil
+}

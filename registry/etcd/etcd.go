@@ -1,0 +1,227 @@
+// Package etcd is a registry in etcd v3: in a cluster that is there already, or in the one that
+// package embedded runs inside the process.
+//
+// An instance is one key, <prefix>/<service>/<key of the instance>, whose value is its record as
+// registry.Encode writes it. All instances of one Registry hang on one lease: when its process
+// dies, they go when the lease runs out; when the lease is lost while the process lives, they are
+// back within seconds, on a new one.
+package etcd
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+
+	"github.com/anser-rpc/anser/registry"
+)
+
+// What Dial and New use where no option says otherwise.
+const (
+	DefaultPrefix = "/anser"
+	DefaultTTL    = 10 * time.Second
+)
+
+// revokeTimeout bounds how long Close waits for etcd to withdraw what was announced.
+const revokeTimeout = 2 * time.Second
+
+// Registry announces and finds instances in etcd. All methods are safe for concurrent use.
+type Registry struct {
+	client    *client
+	prefix    string
+	log       *slog.Logger
+	announcer *announcer
+
+	ctx     context.Context // ends with Close; parent of everything that outlives a call
+	cancel  context.CancelFunc
+	closing sync.Once
+	watches sync.WaitGroup // the goroutines that Watch started
+
+	mu     sync.Mutex // guards closed, and watches against a late start
+	closed bool
+}
+
+// Dial returns a registry on the etcd servers at endpoints, each host:port or an http or https URL.
+// It returns at once, whether or not a server is there: what needs one waits for it. A connection
+// that went dead without a word is found within 13 s.
+func Dial(endpoints []string, opts ...DialOption) (*Registry, error) {
+	cfg := defaults()
+	for _, opt := range opts {
+		opt.applyDial(&cfg)
+	}
+	if err := errors.Join(cfg.check(), checkEndpoints(endpoints, cfg.tls)); err != nil {
+		return nil, err
+	}
+	tokens := newTokenSource(cfg.user, cfg.password)
+	c, err := clientv3.New(clientv3.Config{
+		Endpoints:            endpoints,
+		TLS:                  cfg.tls,
+		DialKeepAliveTime:    10 * time.Second, // the least that gRPC allows
+		DialKeepAliveTimeout: 3 * time.Second,
+		Logger:               zap.NewNop(),
+		DialOptions: []grpc.DialOption{
+			grpc.WithPerRPCCredentials(tokens),
+			// gRPC's own delay grows to two minutes, which is how long a server that is back would
+			// go unnoticed.
+			grpc.WithConnectParams(grpc.ConnectParams{
+				Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+				MinConnectTimeout: 3 * time.Second,
+			}),
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("dial etcd at %s: %w", strings.Join(endpoints, ","), err)
+	}
+	return newRegistry(newClient(c, tokens, c.Close), cfg), nil
+}
+
+// New returns a registry that uses a client the caller has, and keeps: Close does not close it.
+// The client needs a connection of its own, so one from v3client does not do; give it
+// DialKeepAliveTime, or a dead connection goes unnoticed for as long as TCP takes.
+func New(c *clientv3.Client, opts ...Option) (*Registry, error) {
+	if c == nil || c.ActiveConnection() == nil {
+		return nil, errors.New("this etcd client has no connection: use etcd.Dial with the server's endpoints")
+	}
+	cfg := defaults()
+	for _, opt := range opts {
+		opt(&cfg)
+	}
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	return newRegistry(newClient(c, nil, func() error { return nil }), cfg), nil
+}
+
+func newRegistry(c *client, cfg config) *Registry {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Registry{
+		client: c, prefix: cfg.prefix, log: cfg.log, ctx: ctx, cancel: cancel,
+		announcer: newAnnouncer(ctx, c, cfg.ttl, cfg.log),
+	}
+}
+
+// Register implements registry.Registrar. Where etcd refuses the record, as it does without
+// permission, it fails at once.
+func (r *Registry) Register(ctx context.Context, in registry.Instance) error {
+	value, err := registry.Encode(in)
+	if err != nil {
+		return err
+	}
+	if err := r.announcer.put(ctx, r.key(in), string(value)); err != nil {
+		return fmt.Errorf("register %q of service %q: %w", in.Key(), in.Service, err)
+	}
+	return nil
+}
+
+// Deregister implements registry.Registrar. When ctx ends first, the record goes as soon as etcd
+// can be reached.
+func (r *Registry) Deregister(ctx context.Context, in registry.Instance) error {
+	if err := r.announcer.remove(ctx, r.key(in)); err != nil {
+		return fmt.Errorf("deregister %q of service %q: %w", in.Key(), in.Service, err)
+	}
+	return nil
+}
+
+// Services implements registry.Lister. It waits for etcd until ctx is done.
+func (r *Registry) Services(ctx context.Context) ([]string, error) {
+	ctx, cancel := r.bind(ctx)
+	defer cancel()
+	var resp *clientv3.GetResponse
+	err := r.client.retry(ctx, func(ctx context.Context) (err error) {
+		resp, err = r.client.kv.Get(ctx, r.prefix+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list services: %w", err)
+	}
+	return slices.Sorted(maps.Keys(r.serviceNames(resp.Kvs))), nil
+}
+
+// Close implements registry.Registry. It gives etcd two seconds to withdraw what was announced;
+// where that fails it says so, and the lease runs out by itself.
+func (r *Registry) Close() (err error) {
+	r.closing.Do(func() {
+		r.mu.Lock()
+		r.closed = true
+		r.mu.Unlock()
+		err = r.announcer.close()
+		r.cancel()
+		r.watches.Wait()
+		err = errors.Join(err, r.client.close())
+	})
+	return err
+}
+
+// bind returns a context that also ends when the registry is closed.
+func (r *Registry) bind(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(r.ctx, func() { cancel(registry.ErrClosed) })
+	return ctx, func() { stop(); cancel(nil) }
+}
+
+// config is what the options set.
+type config struct {
+	prefix         string
+	ttl            time.Duration
+	log            *slog.Logger
+	tls            *tls.Config
+	user, password string
+}
+
+func defaults() config {
+	return config{prefix: DefaultPrefix, ttl: DefaultTTL, log: slog.New(slog.DiscardHandler)}
+}
+
+func (c *config) check() error {
+	c.prefix = strings.TrimRight(c.prefix, "/")
+	if c.prefix != "" && c.prefix[0] != '/' {
+		return fmt.Errorf("etcd prefix %q does not start with a slash: use %q", c.prefix, "/"+c.prefix)
+	}
+	if c.ttl < time.Second {
+		return fmt.Errorf("etcd lease of %v is too short: use 1s or more", c.ttl)
+	}
+	return nil
+}
+
+// DialOption changes what Dial does. Every Option is one.
+type DialOption interface{ applyDial(*config) }
+
+// Option changes what Dial and New do.
+type Option func(*config)
+
+func (o Option) applyDial(c *config) { o(c) }
+
+type dialOption func(*config)
+
+func (o dialOption) applyDial(c *config) { o(c) }
+
+// Prefix sets what all keys start with, DefaultPrefix by default. It starts with a slash. Nothing
+// but instances belongs under it.
+func Prefix(prefix string) Option { return func(c *config) { c.prefix = prefix } }
+
+// TTL sets after what time without a sign of life etcd drops the instances, DefaultTTL by default.
+// Whole seconds count, rounded up. etcd raises it to 1.5 times its election timeout.
+func TTL(d time.Duration) Option { return func(c *config) { c.ttl = d } }
+
+// Logger sets who is told when the lease is lost and found, nobody by default.
+func Logger(log *slog.Logger) Option { return func(c *config) { c.log = log } }
+
+// TLS connects with TLS; by default only https endpoints do, with the system's roots.
+func TLS(cfg *tls.Config) DialOption { return dialOption(func(c *config) { c.tls = cfg }) }
+
+// User authenticates as a user of etcd; by default nobody does. Without TLS the password crosses
+// the network in the clear.
+func User(name, password string) DialOption {
+	return dialOption(func(c *config) { c.user, c.password = name, password })
+}

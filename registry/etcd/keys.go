@@ -1,0 +1,45 @@
+package etcd
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"github.com/anser-rpc/anser/registry"
+)
+
+// servicePrefix returns what the keys of all instances of a service start with.
+func (r *Registry) servicePrefix(service string) string { return r.prefix + "/" + service + "/" }
+
+// key returns the key of an instance. Slashes in the instance's own key are escaped, so that a key
+// has as many parts as the prefix and two more.
+func (r *Registry) key(in registry.Instance) string {
+	return r.servicePrefix(in.Service) + url.PathEscape(in.Key())
+}
+
+// decode returns the instance that etcd has under a key of the service.
+func (r *Registry) decode(kv *mvccpb.KeyValue) (registry.Instance, error) {
+	in, err := registry.Decode(kv.Value)
+	if err != nil {
+		return in, fmt.Errorf("etcd key %s: %w", kv.Key, err)
+	}
+	// A record under a foreign key would be in two lists, or twice in one.
+	if want := r.key(in); want != string(kv.Key) {
+		return in, fmt.Errorf("etcd key %s holds the record of %s: move it there, or delete it", kv.Key, want)
+	}
+	return in, nil
+}
+
+// serviceNames returns the services that the keys belong to.
+func (r *Registry) serviceNames(kvs []*mvccpb.KeyValue) map[string]bool {
+	names := make(map[string]bool)
+	for _, kv := range kvs {
+		service, rest, ok := strings.Cut(strings.TrimPrefix(string(kv.Key), r.prefix+"/"), "/")
+		if ok && !strings.Contains(rest, "/") && registry.CheckService(service) == nil {
+			names[service] = true
+		}
+	}
+	return names
+}

@@ -1,0 +1,125 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// maxRenewal is the longest pause between two renewals. A lost lease is noticed after it at the
+// latest, which has to leave room in the five seconds after which the instances are back.
+const maxRenewal = 3 * time.Second
+
+// lease is what all records of a registry hang on. One goroutine uses it.
+type lease struct {
+	client *client
+	ctx    context.Context // ends with the registry
+	ttl    time.Duration   // asked for
+
+	id      int64 // 0: none
+	granted time.Duration
+	renewAt time.Time
+	// stream carries the renewals, for as long as it works: with a user, etcd would check the
+	// password anew for each stream, which is made to be slow.
+	stream pb.Lease_LeaseKeepAliveClient
+	cancel context.CancelFunc // ends stream
+}
+
+func (l *lease) grant() error {
+	l.dropStream()
+	seconds := int64((l.ttl + time.Second - 1) / time.Second)
+	return l.client.attempt(l.ctx, func(ctx context.Context) error {
+		resp, err := l.client.lease.LeaseGrant(ctx, &pb.LeaseGrantRequest{TTL: seconds})
+		if err != nil {
+			return err
+		}
+		l.id, l.granted = resp.ID, time.Duration(resp.TTL)*time.Second
+		l.setRenewal()
+		return nil
+	})
+}
+
+// renew keeps the lease alive for another TTL and returns the keys that hang on it. It fails with
+// ErrLeaseNotFound when etcd has dropped it.
+func (l *lease) renew() (keys []string, err error) {
+	if err := l.client.attempt(l.ctx, l.keepAlive); err != nil {
+		return nil, err
+	}
+	var resp *pb.LeaseTimeToLiveResponse
+	err = l.client.attempt(l.ctx, func(ctx context.Context) (err error) {
+		resp, err = l.client.lease.LeaseTimeToLive(ctx, &pb.LeaseTimeToLiveRequest{ID: l.id, Keys: true})
+		if err == nil && resp.TTL < 0 { // 0 is the last second
+			err = rpctypes.ErrLeaseNotFound
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range resp.Keys {
+		keys = append(keys, string(key))
+	}
+	l.setRenewal()
+	return keys, nil
+}
+
+// setRenewal plans the next renewal so that three fit into the lease.
+func (l *lease) setRenewal() { l.renewAt = time.Now().Add(min(l.granted/3, maxRenewal)) }
+
+func (l *lease) keepAlive(ctx context.Context) error {
+	var streamCtx context.Context
+	if l.stream == nil {
+		streamCtx, l.cancel = context.WithCancel(clientv3.WithRequireLeader(l.ctx))
+	}
+	// The stream outlives ctx, so the end of ctx has to be brought to it.
+	stop := context.AfterFunc(ctx, l.cancel)
+	resp, err := l.roundTrip(streamCtx)
+	if !stop() || err != nil {
+		l.dropStream()
+	}
+	if err == nil && resp.TTL <= 0 {
+		err = rpctypes.ErrLeaseNotFound
+	}
+	return err
+}
+
+func (l *lease) roundTrip(streamCtx context.Context) (resp *pb.LeaseKeepAliveResponse, err error) {
+	if l.stream == nil {
+		if l.stream, err = l.client.lease.LeaseKeepAlive(streamCtx); err != nil {
+			l.stream = nil
+			return nil, err
+		}
+	}
+	// An error of Send only says that the stream is over; Recv has the reason.
+	_ = l.stream.Send(&pb.LeaseKeepAliveRequest{ID: l.id})
+	return l.stream.Recv()
+}
+
+func (l *lease) dropStream() {
+	if l.cancel != nil {
+		l.cancel()
+	}
+	l.stream, l.cancel = nil, nil
+}
+
+// revoke gives the lease back, and with it all that hangs on it.
+func (l *lease) revoke() error {
+	if l.id == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), revokeTimeout)
+	defer cancel()
+	err := l.client.retry(ctx, func(ctx context.Context) error {
+		_, err := l.client.lease.LeaseRevoke(ctx, &pb.LeaseRevokeRequest{ID: l.id})
+		return err
+	})
+	if err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
+		return fmt.Errorf("withdraw instances (by themselves they go within %v): %w", l.granted, err)
+	}
+	return nil
+}

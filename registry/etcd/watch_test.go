@@ -1,0 +1,221 @@
+package etcd_test
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc"
+
+	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/registry/etcd"
+)
+
+// watched is what a watcher of the service arith was told, in order.
+type watched struct {
+	updates  chan string // addresses
+	troubles chan error
+}
+
+func watchAddresses(t *testing.T, r registry.Resolver) *watched {
+	w := &watched{make(chan string, 1000), make(chan error, 1000)}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.Watch(ctx, "arith", func(list []registry.Instance) {
+			var texts []string
+			for _, in := range list {
+				texts = append(texts, in.Address)
+			}
+			w.updates <- strings.Join(texts, " ")
+		}, func(err error) { w.troubles <- err })
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	return w
+}
+
+// await waits for an update with these addresses, past others.
+func (w *watched) await(t *testing.T, want string) {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	for {
+		select {
+		case got := <-w.updates:
+			if got == want {
+				return
+			}
+		case <-deadline:
+			t.Fatalf("no update with %q", want)
+		}
+	}
+}
+
+func (w *watched) awaitTrouble(t *testing.T) error {
+	t.Helper()
+	select {
+	case err := <-w.troubles:
+		return err
+	case <-time.After(10 * time.Second):
+		t.Fatal("no trouble")
+		return nil
+	}
+}
+
+// expect makes sure that the next update is this one.
+func (w *watched) expect(t *testing.T, want string) {
+	t.Helper()
+	select {
+	case got := <-w.updates:
+		if got != want {
+			t.Fatalf("update with %q, want %q", got, want)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatalf("no update, want %q", want)
+	}
+}
+
+func TestBrokenRecordsAreLeftOut(t *testing.T) {
+	prefix, raw := freshPrefix(), shared.use(t)
+	put := func(key, value string) {
+		t.Helper()
+		if _, err := raw.Put(t.Context(), prefix+"/arith/"+key, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := shared.dial(t, etcd.Prefix(prefix))
+	put("junk", "{")
+	w := watchAddresses(t, r)
+	if err := w.awaitTrouble(t); !strings.Contains(err.Error(), prefix+"/arith/junk") {
+		t.Errorf("trouble %v, want the key", err)
+	}
+	w.expect(t, "")
+	register(t, r, instance("h1:1"))
+	w.expect(t, "h1:1")
+	put("h2:1", `{"service":"arith","address":"h1:1"}`)
+	if err := w.awaitTrouble(t); !strings.Contains(err.Error(), "move it there, or delete it") {
+		t.Errorf("trouble %v, want what to do with a record under a foreign key", err)
+	}
+	w.expect(t, "h1:1")
+	put("h2:1", `{"service":"arith","address":"h2:1"}`)
+	w.expect(t, "h1:1 h2:1")
+	put("h2:1", `{"service":"arith","address":"h2"}`) // was good: a broken record has no address
+	w.awaitTrouble(t)
+	w.expect(t, "h1:1")
+}
+
+// fakeEtcd answers lists and watches from a script, to do what a real server does only by chance.
+type fakeEtcd struct {
+	pb.UnimplementedKVServer
+	pb.UnimplementedWatchServer
+	lists   chan *pb.RangeResponse                               // one for each list
+	watches chan func(*pb.WatchCreateRequest, watchStream) error // one for each watch
+}
+
+type watchStream = grpc.BidiStreamingServer[pb.WatchRequest, pb.WatchResponse]
+
+func (f *fakeEtcd) Range(ctx context.Context, _ *pb.RangeRequest) (*pb.RangeResponse, error) {
+	select {
+	case resp := <-f.lists:
+		return resp, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (f *fakeEtcd) Watch(stream watchStream) error {
+	req, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	create := req.GetCreateRequest()
+	if err := stream.Send(&pb.WatchResponse{Created: true}); err != nil {
+		return err
+	}
+	select {
+	case script := <-f.watches:
+		return script(create, stream)
+	case <-stream.Context().Done():
+		return nil
+	}
+}
+
+func startFake(t *testing.T) (*fakeEtcd, *etcd.Registry) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fakeEtcd{
+		lists:   make(chan *pb.RangeResponse, 10),
+		watches: make(chan func(*pb.WatchCreateRequest, watchStream) error, 10),
+	}
+	g := grpc.NewServer()
+	pb.RegisterKVServer(g, f)
+	pb.RegisterWatchServer(g, f)
+	served := make(chan struct{})
+	go func() { defer close(served); g.Serve(l) }()
+	t.Cleanup(func() { g.Stop(); <-served })
+	r, err := etcd.Dial([]string{l.Addr().String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	return f, r
+}
+
+func record(address string) *mvccpb.KeyValue {
+	data, _ := registry.Encode(instance(address))
+	return &mvccpb.KeyValue{Key: []byte("/anser/arith/" + address), Value: data}
+}
+
+func list(revision int64, addresses ...string) *pb.RangeResponse {
+	resp := &pb.RangeResponse{Header: &pb.ResponseHeader{Revision: revision}}
+	for _, a := range addresses {
+		resp.Kvs = append(resp.Kvs, record(a))
+	}
+	return resp
+}
+
+func TestCompactedWatchListsAgain(t *testing.T) {
+	f, r := startFake(t)
+	started := make(chan int64, 10)
+	f.lists <- list(10, "h1:1", "h2:1")
+	f.watches <- func(req *pb.WatchCreateRequest, s watchStream) error {
+		started <- req.StartRevision
+		return s.Send(&pb.WatchResponse{Canceled: true, CompactRevision: 20, CancelReason: "compacted"})
+	}
+	f.lists <- list(30, "h1:1", "h2:1") // nothing has changed: no update
+	f.watches <- func(req *pb.WatchCreateRequest, s watchStream) error {
+		started <- req.StartRevision
+		return rpctypes.ErrGRPCNoLeader
+	}
+	f.lists <- list(40, "h2:1", "h3:1") // one went and one came: one update with both
+	f.watches <- func(req *pb.WatchCreateRequest, s watchStream) error {
+		started <- req.StartRevision
+		s.Send(&pb.WatchResponse{Events: []*mvccpb.Event{
+			{Type: mvccpb.Event_DELETE, Kv: &mvccpb.KeyValue{Key: record("h2:1").Key}},
+			{Type: mvccpb.Event_PUT, Kv: record("h4:1")},
+		}})
+		return rpctypes.ErrGRPCNoLeader
+	}
+	f.lists <- list(5) // less than before: what it has is what counts
+	w := watchAddresses(t, r)
+	w.expect(t, "h1:1 h2:1")
+	w.expect(t, "h2:1 h3:1")
+	w.expect(t, "h3:1 h4:1")
+	w.expect(t, "")
+	for _, want := range []int64{11, 31, 41} {
+		if got := <-started; got != want {
+			t.Errorf("watch from revision %d, want %d: the one after the list", got, want)
+		}
+	}
+	if n := len(w.troubles); n > 0 {
+		t.Errorf("trouble although etcd was there all the time: %v", <-w.troubles)
+	}
+}

@@ -1,0 +1,234 @@
+package registry
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+)
+
+// DefaultPoll is how often a File is read while somebody watches it.
+const DefaultPoll = time.Second
+
+// MaxFileBytes is the largest file that a File reads.
+const MaxFileBytes = 32 << 20
+
+// File is a registry in a JSON file: a list of instance records that people write, programs
+// register themselves in, or both. Several processes may share it. All methods are safe for
+// concurrent use.
+//
+// The file is polled and compared by content: inotify loses a file that is replaced through a
+// symbolic link, as Kubernetes does it. A file that is missing or broken is trouble, and watchers
+// keep the last good list. Nothing renews the records: those of a process that was killed stay
+// until it comes back with the same keys, or somebody takes them out.
+type File struct {
+	path   string
+	owner  string // marks what this registry has announced
+	poll   time.Duration
+	done   chan struct{} // closed by Close
+	writer chan struct{} // holds one token while a goroutine writes the file
+
+	closing sync.Once
+
+	disk sync.Mutex // held while the file is read or written, so that no look overtakes a newer one
+
+	mu      sync.Mutex // guards what follows; taken under disk, never the other way round
+	closed  bool
+	wrote   bool // the file may hold records of this registry
+	state   fileState
+	changed chan struct{} // closed and replaced when state changed
+	pending []*fileChange // wait for a writer
+}
+
+// fileState is what the file last said.
+type fileState struct {
+	at      time.Time // when it was read
+	sum     [sha256.Size]byte
+	err     error // what is wrong with it; the rest is then the last good state
+	records []fileRecord
+	lists   map[string][]Instance // by service, sorted
+}
+
+// A FileOption changes how a File works.
+type FileOption func(*File)
+
+// PollEvery sets how often the file is read while somebody watches it, DefaultPoll by default.
+func PollEvery(d time.Duration) FileOption {
+	return func(f *File) {
+		if d > 0 {
+			f.poll = d
+		}
+	}
+}
+
+// NewFile returns a registry in the file at path. It neither reads nor writes anything yet: the
+// first Register makes the file when there is none. It holds no goroutine.
+func NewFile(path string, opts ...FileOption) (*File, error) {
+	if path == "" {
+		return nil, errors.New("the registry file has no path: give one, for example \"services.json\"")
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("registry file: %w", err)
+	}
+	f := &File{
+		path: path, owner: rand.Text(), poll: DefaultPoll,
+		done: make(chan struct{}), writer: make(chan struct{}, 1), changed: make(chan struct{}),
+	}
+	for _, opt := range opts {
+		opt(f)
+	}
+	return f, nil
+}
+
+// Watch implements Resolver. It reports trouble with the path, and the line where there is one,
+// once for each state of the file.
+func (f *File) Watch(ctx context.Context, service string, update func([]Instance), trouble func(error)) error {
+	if err := CheckService(service); err != nil {
+		return err
+	}
+	var last []Instance
+	var told string
+	tick := time.NewTimer(f.poll)
+	defer tick.Stop()
+	// The first look is a fresh one; later ones share what another watcher has just read.
+	for current, maxAge := false, time.Duration(0); ; maxAge = f.poll / 2 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		state, changed, err := f.look(maxAge)
+		if err != nil {
+			return err
+		}
+		switch list := state.lists[service]; {
+		case state.err != nil:
+			if told != state.err.Error() && trouble != nil {
+				trouble(state.err)
+			}
+			current, told = false, state.err.Error()
+		case !current || !Equal(list, last):
+			update(list)
+			current, told, last = true, "", list
+		}
+		tick.Reset(f.poll)
+		select {
+		case <-changed:
+		case <-tick.C:
+		case <-ctx.Done():
+		case <-f.done:
+		}
+	}
+}
+
+// Services implements Lister. It fails at once when the file cannot be read.
+func (f *File) Services(ctx context.Context) ([]string, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	state, _, err := f.look(0)
+	if err != nil {
+		return nil, err
+	}
+	if state.err != nil {
+		return nil, state.err
+	}
+	var names []string
+	for name := range state.lists {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// look returns the state of the file, which it reads unless that was done within maxAge, and a
+// channel that is closed when the state has changed.
+func (f *File) look(maxAge time.Duration) (fileState, <-chan struct{}, error) {
+	f.disk.Lock()
+	defer f.disk.Unlock()
+	state, changed, err := f.current()
+	if err != nil || maxAge > 0 && time.Since(state.at) < maxAge {
+		return state, changed, err
+	}
+	fresh := f.read(state)
+	return fresh, f.publish(fresh), nil
+}
+
+func (f *File) current() (fileState, <-chan struct{}, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return fileState{}, nil, ErrClosed
+	}
+	return f.state, f.changed, nil
+}
+
+// publish makes the state the current one and returns the channel that tells of the next.
+func (f *File) publish(fresh fileState) <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if fresh.sum != f.state.sum || (fresh.err == nil) != (f.state.err == nil) {
+		close(f.changed)
+		f.changed = make(chan struct{})
+	}
+	f.state = fresh
+	return f.changed
+}
+
+// read returns the state of the file after the state before, which it keeps where it can.
+func (f *File) read(before fileState) fileState {
+	now := before
+	now.at = time.Now()
+	data, err := readAtMost(f.path, MaxFileBytes)
+	if err != nil {
+		now.err = f.explain(err)
+		return now
+	}
+	now.sum = sha256.Sum256(data)
+	if now.sum == before.sum && (before.err == nil || errors.As(before.err, new(*fileError))) {
+		return now // parsed before, and still as good or as bad
+	}
+	records, err := parseFile(f.path, data)
+	if now.err = err; err == nil {
+		now.set(records)
+	}
+	return now
+}
+
+func (s *fileState) set(records []fileRecord) {
+	s.records, s.lists = records, make(map[string][]Instance)
+	for _, r := range records {
+		s.lists[r.Service] = append(s.lists[r.Service], r.Instance)
+	}
+	for _, list := range s.lists {
+		Sort(list)
+	}
+}
+
+// explain adds to an error of the file system what can be done about it.
+func (f *File) explain(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("registry file %s does not exist yet: write [] into it, or register an instance: %w", f.path, err)
+	}
+	return fmt.Errorf("registry file %s cannot be read: %w", f.path, err)
+}
+
+func readAtMost(path string, limit int64) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("it is larger than %d bytes: split the services among several files", limit)
+	}
+	return data, err
+}

@@ -1,0 +1,210 @@
+package registry
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+)
+
+// Memory is a registry inside the process, for tests and for services that share a process. All
+// methods are safe for concurrent use. NewMemory makes an empty one; Join gives others a view of
+// the same instances that they can close on their own.
+type Memory struct {
+	store *memoryStore
+	done  chan struct{} // closed by Close
+}
+
+// NewMemory returns an empty registry. It holds no goroutine.
+func NewMemory() *Memory {
+	return (&memoryStore{services: make(map[string]*memoryService)}).join()
+}
+
+// Join returns another view of the same instances, as another process would have it: what it
+// registers all see, and closing it withdraws that and nothing else.
+func (m *Memory) Join() *Memory { return m.store.join() }
+
+// Register implements Registrar. It does not block.
+func (m *Memory) Register(ctx context.Context, in Instance) error {
+	if err := in.Validate(); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return m.store.put(m, in.Clone())
+}
+
+// Deregister implements Registrar. It does not block.
+func (m *Memory) Deregister(ctx context.Context, in Instance) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return m.store.remove(m, in.Service, in.Key())
+}
+
+// Watch implements Resolver. It never calls trouble.
+func (m *Memory) Watch(ctx context.Context, service string, update func([]Instance), trouble func(error)) error {
+	if err := CheckService(service); err != nil {
+		return err
+	}
+	var last []Instance
+	for first := true; ; first = false {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		list, changed, err := m.store.list(m, service)
+		if err != nil {
+			return err
+		}
+		if first || !Equal(list, last) {
+			update(list)
+			last = list
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		case <-m.done:
+		}
+	}
+}
+
+// Services implements Lister.
+func (m *Memory) Services(ctx context.Context) ([]string, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return m.store.names(m)
+}
+
+// Close implements Registry. Other views of the same instances stay open.
+func (m *Memory) Close() error {
+	m.store.leave(m)
+	return nil
+}
+
+// memoryStore is what the views of a Memory share.
+type memoryStore struct {
+	mu       sync.Mutex // guards services, what they hold, and the closing of a view
+	services map[string]*memoryService
+}
+
+type memoryService struct {
+	instances map[string]memoryRecord // by key
+	sorted    []Instance              // what watchers get; nil after a change
+	changed   chan struct{}           // closed and replaced by a change
+}
+
+type memoryRecord struct {
+	Instance
+	owner *Memory
+}
+
+func (s *memoryStore) join() *Memory {
+	return &Memory{store: s, done: make(chan struct{})}
+}
+
+// isClosed reports whether the view was closed. Under memoryStore.mu the answer stays true or false.
+func (m *Memory) isClosed() bool {
+	select {
+	case <-m.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *memoryStore) put(m *Memory, in Instance) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m.isClosed() {
+		return ErrClosed
+	}
+	service := s.serviceLocked(in.Service)
+	service.instances[in.Key()] = memoryRecord{in, m}
+	service.changedLocked()
+	return nil
+}
+
+func (s *memoryStore) remove(m *Memory, name, key string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m.isClosed() {
+		return ErrClosed
+	}
+	if service := s.services[name]; service != nil && service.instances[key].owner == m {
+		delete(service.instances, key)
+		service.changedLocked()
+	}
+	return nil
+}
+
+func (s *memoryStore) list(m *Memory, name string) ([]Instance, <-chan struct{}, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m.isClosed() {
+		return nil, nil, ErrClosed
+	}
+	service := s.serviceLocked(name)
+	return service.listLocked(), service.changed, nil
+}
+
+func (s *memoryStore) names(m *Memory) ([]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m.isClosed() {
+		return nil, ErrClosed
+	}
+	var names []string
+	for name, service := range s.services {
+		if len(service.instances) > 0 {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+func (s *memoryStore) leave(m *Memory) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m.isClosed() {
+		return
+	}
+	close(m.done)
+	for _, service := range s.services {
+		before := len(service.instances)
+		maps.DeleteFunc(service.instances, func(_ string, r memoryRecord) bool { return r.owner == m })
+		if len(service.instances) != before {
+			service.changedLocked()
+		}
+	}
+}
+
+// serviceLocked returns the service, which it makes when it is not there. A service stays when its
+// last instance goes, since watchers hold its changed channel.
+func (s *memoryStore) serviceLocked(name string) *memoryService {
+	service := s.services[name]
+	if service == nil {
+		service = &memoryService{instances: make(map[string]memoryRecord), changed: make(chan struct{})}
+		s.services[name] = service
+	}
+	return service
+}
+
+func (s *memoryService) changedLocked() {
+	s.sorted = nil
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+func (s *memoryService) listLocked() []Instance {
+	if s.sorted == nil {
+		s.sorted = make([]Instance, 0, len(s.instances))
+		for _, r := range s.instances {
+			s.sorted = append(s.sorted, r.Instance)
+		}
+		Sort(s.sorted)
+	}
+	return s.sorted
+}

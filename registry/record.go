@@ -1,0 +1,35 @@
+package registry
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// MaxRecordBytes is the largest record that Decode reads. A valid instance stays below it.
+const MaxRecordBytes = 128 << 10
+
+// Encode returns the record of the instance, which registries that store bytes store: its JSON
+// form, without line breaks. It fails as Validate does.
+func Encode(in Instance) ([]byte, error) {
+	if err := in.Validate(); err != nil {
+		return nil, err
+	}
+	return json.Marshal(in)
+}
+
+// Decode reads what Encode wrote. Fields that it does not know are left out, so that a newer
+// version may add some; anything else that Validate would refuse is an error. It does not keep
+// data.
+func Decode(data []byte) (Instance, error) {
+	if len(data) > MaxRecordBytes {
+		return Instance{}, fmt.Errorf("instance record of %d bytes: at most %d", len(data), MaxRecordBytes)
+	}
+	var in Instance
+	if err := json.Unmarshal(data, &in); err != nil {
+		return Instance{}, fmt.Errorf("instance record is not what Anser writes: %w", err)
+	}
+	if err := in.Validate(); err != nil {
+		return Instance{}, fmt.Errorf("instance record: %w", err)
+	}
+	return in, nil
+}

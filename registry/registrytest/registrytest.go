@@ -1,0 +1,121 @@
+// Package registrytest is the suite that every registry passes: what package registry promises,
+// as tests. An implementation calls Run from a test of its own, on a real server where there is
+// one. What it cannot do it has to say, as a Capability.
+package registrytest
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/anser-rpc/anser/registry"
+)
+
+// Capability is a part of the suite that not every registry can take.
+type Capability string
+
+// The capabilities.
+const (
+	// Announcing: instances can be registered. A fixed list cannot; it gives Fixture.Resolver.
+	Announcing Capability = "announcing"
+	// Outages: there is a server that can stop and start again with its data.
+	Outages Capability = "outages"
+	// Leases: what a process announced goes away when the process does not renew it.
+	Leases Capability = "leases"
+)
+
+// Fixture is what one test of the suite runs on: a registry that is empty, unless Instances say
+// otherwise, and that no other test uses. Whatever it started, it stops with t.Cleanup.
+type Fixture struct {
+	// Open returns a registry on the fixture's data, as another process would have it; it is
+	// called many times and must not wait for a server. The suite closes what it opened.
+	Open func() registry.Registry
+
+	// Stop takes the server away without a goodbye, and Start brings it back with its data.
+	Stop, Start func()
+
+	// ForgetLeases makes the server drop all leases, with what was announced under them.
+	ForgetLeases func()
+
+	// Resolver is given instead of Open where Announcing is missing, with what it resolves to.
+	Resolver  registry.Resolver
+	Instances []registry.Instance
+
+	// Patience is how long a change may take to be seen; 0 means 10 s.
+	Patience time.Duration
+}
+
+// Run runs the suite, one subtest for each promise. setup makes the fixture of a subtest. lacks
+// names the capabilities that the registry does not have; a fixture that has less than that, or
+// more, fails.
+func Run(t *testing.T, setup func(t *testing.T) Fixture, lacks ...Capability) {
+	for _, c := range cases(lacks) {
+		t.Run(c.name, func(t *testing.T) { runCase(t, c, setup, lacks) })
+	}
+}
+
+// RunInBubble does what Run does inside testing/synctest bubbles, so that waiting takes no time:
+// for registries that open no connection.
+func RunInBubble(t *testing.T, setup func(t *testing.T) Fixture, lacks ...Capability) {
+	for _, c := range cases(lacks) {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { runCase(t, c, setup, lacks) })
+		})
+	}
+}
+
+// testCase is one promise and the capability that a registry needs to be held to it.
+type testCase struct {
+	name  string
+	needs Capability
+	run   func(s *suite)
+}
+
+func cases(lacks []Capability) []testCase {
+	all := slices.Concat(announceCases, watchCases, closeCases, outageCases, leaseCases)
+	if slices.Contains(lacks, Announcing) {
+		all = fixedCases
+	}
+	return slices.DeleteFunc(all, func(c testCase) bool { return slices.Contains(lacks, c.needs) })
+}
+
+func runCase(t *testing.T, c testCase, setup func(t *testing.T) Fixture, lacks []Capability) {
+	s := &suite{T: t, Fixture: setup(t)}
+	s.checkFixture(lacks)
+	if s.Patience == 0 {
+		s.Patience = 10 * time.Second
+	}
+	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() { // also after Fatal, and before setup's own
+		s.closeAll()
+		// A server inside the test has goroutines of its own after it was started again.
+		if c.needs == Outages {
+			return
+		}
+		if err := goleak.Find(before); err != nil {
+			t.Errorf("Close left goroutines behind: %v", err)
+		}
+	})
+	c.run(s)
+}
+
+// checkFixture makes sure that what is missing was said to be missing.
+func (s *suite) checkFixture(lacks []Capability) {
+	s.Helper()
+	has := map[Capability]bool{
+		Announcing: s.Open != nil,
+		Outages:    s.Stop != nil && s.Start != nil,
+		Leases:     s.ForgetLeases != nil,
+	}
+	for c, ok := range has {
+		if lacking := slices.Contains(lacks, c); ok == lacking {
+			s.Fatalf("fixture: capability %q is there: %v, said to be lacking: %v: make both agree", c, ok, lacking)
+		}
+	}
+	if s.Open == nil && s.Resolver == nil {
+		s.Fatal("fixture: has neither Open nor Resolver: give one")
+	}
+}
