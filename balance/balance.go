@@ -1,10 +1,27 @@
 // Package balance chooses the endpoint of each attempt of a call. One file holds one algorithm.
+//
+//	Random        by weight at random
+//	RoundRobin    one after the other, whatever the weights
+//	Weighted      smooth weighted round robin, exact shares
+//	LeastActive   the fewest attempts in flight for its weight
+//	P2C           the better of two by latency, attempts in flight and weight: the default
+//
+// Pickers look at weights as they were when they were built, and do not look at an instance's
+// state: the client leaves out those that do not want calls.
 package balance
 
+import "slices"
+
 // Request is what a picker may look at. The caller keeps ownership; a picker keeps nothing of it.
+// The zero value and nil are a first attempt.
 type Request struct {
 	Method string
 	Tried  []*Endpoint // endpoints of this call's earlier attempts, at most 5
+}
+
+// HasTried reports whether an earlier attempt of the call went to e.
+func (r *Request) HasTried(e *Endpoint) bool {
+	return r != nil && len(r.Tried) > 0 && slices.Contains(r.Tried, e)
 }
 
 // Picker chooses among a fixed list of endpoints. Pick is safe for concurrent use, does not block
@@ -15,9 +32,53 @@ type Picker interface {
 }
 
 // Balancer makes a Picker for a list of endpoints, which it may keep but not change. The client
-// calls it again whenever the list or an instance in it changes.
+// calls it again whenever the list or an instance in it changes. Package balancetest is the suite
+// that every Balancer passes.
 type Balancer interface {
 	// Name is the balancer's name in options and configuration: "p2c".
 	Name() string
 	Build(endpoints []*Endpoint) Picker
+}
+
+// algorithm is a Balancer made of its name and of how it builds a picker for two endpoints or
+// more.
+type algorithm struct {
+	name  string
+	build func(endpoints []*Endpoint) Picker
+}
+
+func (a algorithm) Name() string { return a.name }
+
+func (a algorithm) Build(endpoints []*Endpoint) Picker {
+	if len(endpoints) < 2 {
+		return few(endpoints)
+	}
+	return a.build(endpoints)
+}
+
+// few is the picker of at most one endpoint, which leaves nothing to choose.
+type few []*Endpoint
+
+func (f few) Pick(*Request) *Endpoint {
+	if len(f) == 0 {
+		return nil
+	}
+	return f[0]
+}
+
+// untriedFrom returns the first endpoint from index i on, around the end, that the call has not
+// tried, or the one at i when there is none. It looks at one endpoint more than were tried, unless
+// the list names an endpoint twice.
+func untriedFrom(endpoints []*Endpoint, i int, r *Request) *Endpoint {
+	for j := i; ; {
+		if e := endpoints[j]; !r.HasTried(e) {
+			return e
+		}
+		if j++; j == len(endpoints) {
+			j = 0
+		}
+		if j == i {
+			return endpoints[i]
+		}
+	}
 }
