@@ -14,6 +14,7 @@ var constructors = []struct {
 	make func() balance.Balancer
 }{
 	{"random", balance.Random},
+	{"round_robin", balance.RoundRobin},
 }
 
 func TestConformance(t *testing.T) {
