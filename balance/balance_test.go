@@ -15,6 +15,7 @@ var constructors = []struct {
 }{
 	{"random", balance.Random},
 	{"round_robin", balance.RoundRobin},
+	{"weighted", balance.Weighted},
 }
 
 func TestConformance(t *testing.T) {
