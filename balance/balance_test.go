@@ -16,6 +16,7 @@ var constructors = []struct {
 	{"random", balance.Random},
 	{"round_robin", balance.RoundRobin},
 	{"weighted", balance.Weighted},
+	{"least_active", balance.LeastActive},
 }
 
 func TestConformance(t *testing.T) {
