@@ -17,6 +17,7 @@ var constructors = []struct {
 	{"round_robin", balance.RoundRobin},
 	{"weighted", balance.Weighted},
 	{"least_active", balance.LeastActive},
+	{"p2c", balance.P2C},
 }
 
 func TestConformance(t *testing.T) {
