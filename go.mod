@@ -6,4 +6,5 @@ require (
 	github.com/planetscale/vtprotobuf v0.6.0
 	go.uber.org/goleak v1.3.0
 	google.golang.org/protobuf v1.36.12
+	pgregory.net/rapid v1.3.0
 )

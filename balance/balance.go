@@ -1,79 +1,27 @@
 // Package balance chooses the endpoint of each attempt of a call. One file holds one algorithm.
+//
+//	Random        by weight at random
+//	RoundRobin    one after the other, whatever the weights
+//	Weighted      smooth weighted round robin, exact shares
+//	LeastActive   the fewest attempts in flight for its weight
+//	P2C           the better of two by latency, attempts in flight and weight: the default
+//
+// Pickers look at weights as they were when they were built, and do not look at an instance's
+// state: the client leaves out those that do not want calls.
 package balance
 
-import (
-	"math"
-	"sync/atomic"
-	"time"
-
-	"github.com/anser-rpc/anser/registry"
-)
-
-// Endpoint is one instance as a balancer sees it: what the registry says of it and what its
-// calls showed. The client keeps one Endpoint for an instance as long as it knows the instance, so
-// the figures outlive a change of the list. All methods are safe for concurrent use.
-type Endpoint struct {
-	instance atomic.Pointer[registry.Instance]
-	active   atomic.Int64
-	latency  atomic.Uint64 // float64 bits, nanoseconds; 0: not measured yet
-	measured atomic.Int64  // nanoseconds since the process's epoch, of the last sample
-}
-
-// NewEndpoint returns an endpoint without history.
-func NewEndpoint(in registry.Instance) *Endpoint {
-	e := new(Endpoint)
-	e.SetInstance(in)
-	return e
-}
-
-// Instance returns what the registry says of the endpoint. The result must not be changed.
-func (e *Endpoint) Instance() *registry.Instance { return e.instance.Load() }
-
-// SetInstance replaces what the registry says of the endpoint.
-func (e *Endpoint) SetInstance(in registry.Instance) { in = in.Clone(); e.instance.Store(&in) }
-
-// Active returns the number of attempts in flight.
-func (e *Endpoint) Active() int64 { return e.active.Load() }
-
-// Begin counts an attempt in; each is followed by one End or Abort.
-func (e *Endpoint) Begin() { e.active.Add(1) }
-
-// Abort counts an attempt out that says nothing about the endpoint's latency.
-func (e *Endpoint) Abort() { e.active.Add(-1) }
-
-// decay is the time constant of the latency average.
-const decay = float64(10 * time.Second)
-
-// End counts an attempt out that took d and ended at now, a monotonic time in nanoseconds. The
-// average is Finagle's peak EWMA: it jumps up to a slow sample at once and forgets with a time
-// constant of ten seconds.
-func (e *Endpoint) End(now int64, d time.Duration) {
-	e.active.Add(-1)
-	e.Observe(now, d)
-}
-
-// Observe adds a latency sample without counting an attempt out.
-func (e *Endpoint) Observe(now int64, d time.Duration) {
-	sample := float64(max(d, 1))
-	before := e.measured.Swap(now)
-	old := math.Float64frombits(e.latency.Load())
-	if old != 0 && sample < old {
-		// A lost update between racing samples costs one sample of an average.
-		w := math.Exp(-float64(max(now-before, 0)) / decay)
-		sample = old*w + sample*(1-w)
-	}
-	e.latency.Store(math.Float64bits(sample))
-}
-
-// Latency returns the average latency, or 0 before the first sample.
-func (e *Endpoint) Latency() time.Duration {
-	return time.Duration(math.Float64frombits(e.latency.Load()))
-}
+import "slices"
 
 // Request is what a picker may look at. The caller keeps ownership; a picker keeps nothing of it.
+// The zero value and nil are a first attempt.
 type Request struct {
 	Method string
 	Tried  []*Endpoint // endpoints of this call's earlier attempts, at most 5
+}
+
+// HasTried reports whether an earlier attempt of the call went to e.
+func (r *Request) HasTried(e *Endpoint) bool {
+	return r != nil && len(r.Tried) > 0 && slices.Contains(r.Tried, e)
 }
 
 // Picker chooses among a fixed list of endpoints. Pick is safe for concurrent use, does not block
@@ -84,9 +32,53 @@ type Picker interface {
 }
 
 // Balancer makes a Picker for a list of endpoints, which it may keep but not change. The client
-// calls it again whenever the list or an instance in it changes.
+// calls it again whenever the list or an instance in it changes. Package balancetest is the suite
+// that every Balancer passes.
 type Balancer interface {
 	// Name is the balancer's name in options and configuration: "p2c".
 	Name() string
 	Build(endpoints []*Endpoint) Picker
+}
+
+// algorithm is a Balancer made of its name and of how it builds a picker for two endpoints or
+// more.
+type algorithm struct {
+	name  string
+	build func(endpoints []*Endpoint) Picker
+}
+
+func (a algorithm) Name() string { return a.name }
+
+func (a algorithm) Build(endpoints []*Endpoint) Picker {
+	if len(endpoints) < 2 {
+		return few(endpoints)
+	}
+	return a.build(endpoints)
+}
+
+// few is the picker of at most one endpoint, which leaves nothing to choose.
+type few []*Endpoint
+
+func (f few) Pick(*Request) *Endpoint {
+	if len(f) == 0 {
+		return nil
+	}
+	return f[0]
+}
+
+// untriedFrom returns the first endpoint from index i on, around the end, that the call has not
+// tried, or the one at i when there is none. It looks at one endpoint more than were tried, unless
+// the list names an endpoint twice.
+func untriedFrom(endpoints []*Endpoint, i int, r *Request) *Endpoint {
+	for j := i; ; {
+		if e := endpoints[j]; !r.HasTried(e) {
+			return e
+		}
+		if j++; j == len(endpoints) {
+			j = 0
+		}
+		if j == i {
+			return endpoints[i]
+		}
+	}
 }

@@ -43,8 +43,10 @@ func TestSettingsRoundTrip(t *testing.T) {
 	for _, want := range []wire.Settings{
 		{MaxFrame: 1024}, // everything else at 0
 		{MaxFrame: 1 << 20, MaxCalls: 1, MaxMetadata: 2, MaxStreams: 3, StreamWindow: 4, ConnWindow: 5, MinPing: 6, Features: 1},
-		{MaxFrame: 1<<31 - 1, MaxCalls: 1<<31 - 1, MaxMetadata: 1<<31 - 1, MaxStreams: 1<<31 - 1,
-			StreamWindow: 1<<31 - 1, ConnWindow: 1<<31 - 1, MinPing: 1<<31 - 1, Features: 1<<64 - 1},
+		{
+			MaxFrame: 1<<31 - 1, MaxCalls: 1<<31 - 1, MaxMetadata: 1<<31 - 1, MaxStreams: 1<<31 - 1,
+			StreamWindow: 1<<31 - 1, ConnWindow: 1<<31 - 1, MinPing: 1<<31 - 1, Features: 1<<64 - 1,
+		},
 	} {
 		b := wire.AppendSettings([]byte("kept"), want)
 		got, err := wire.ParseSettings(body(t, b[4:], wire.TypeSettings, 0, 0))

@@ -1,0 +1,74 @@
+package balance_test
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/anser-rpc/anser/balance"
+	"github.com/anser-rpc/anser/balance/balancetest"
+)
+
+// constructors are all balancers of the package, by their names.
+var constructors = []struct {
+	name string
+	make func() balance.Balancer
+}{
+	{"random", balance.Random},
+	{"round_robin", balance.RoundRobin},
+	{"weighted", balance.Weighted},
+	{"least_active", balance.LeastActive},
+	{"p2c", balance.P2C},
+}
+
+func TestConformance(t *testing.T) {
+	for _, c := range constructors {
+		t.Run(c.name, func(t *testing.T) {
+			if got := c.make().Name(); got != c.name {
+				t.Errorf("name %q: want %q", got, c.name)
+			}
+			balancetest.Run(t, c.make)
+		})
+	}
+}
+
+func TestRequestHasTried(t *testing.T) {
+	list := endpointsWith(1, 1)
+	var first *balance.Request
+	if first.HasTried(list[0]) || new(balance.Request).HasTried(list[0]) {
+		t.Error("a first attempt has tried nothing")
+	}
+	r := &balance.Request{Tried: list[:1]}
+	if !r.HasTried(list[0]) || r.HasTried(list[1]) {
+		t.Error("want the first endpoint tried and the second not")
+	}
+}
+
+// picks returns how often the picker picks each endpoint of the list in n first attempts.
+func picks(picker balance.Picker, list []*balance.Endpoint, n int) []int {
+	index := make(map[*balance.Endpoint]int, len(list))
+	for i, e := range list {
+		index[e] = i
+	}
+	counts := make([]int, len(list))
+	for range n {
+		counts[index[picker.Pick(nil)]]++
+	}
+	return counts
+}
+
+// concurrentPicks counts each picks of each goroutine.
+func concurrentPicks(picker balance.Picker, list []*balance.Endpoint, goroutines, each int) []int {
+	all := make([][]int, goroutines)
+	var wg sync.WaitGroup
+	for g := range goroutines {
+		wg.Go(func() { all[g] = picks(picker, list, each) })
+	}
+	wg.Wait()
+	counts := make([]int, len(list))
+	for _, some := range all {
+		for i, n := range some {
+			counts[i] += n
+		}
+	}
+	return counts
+}

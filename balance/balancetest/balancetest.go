@@ -1,0 +1,199 @@
+// Package balancetest is the suite that every balance.Balancer passes, those of package balance and
+// those of applications.
+package balancetest
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anser-rpc/anser/balance"
+	"github.com/anser-rpc/anser/registry"
+)
+
+// Run tests what the contracts of balance.Balancer and balance.Picker say, each part on a Balancer of
+// its own.
+func Run(t *testing.T, fresh func() balance.Balancer) {
+	t.Run("name", func(t *testing.T) { testName(t, fresh()) })
+	t.Run("empty list", func(t *testing.T) { testEmpty(t, fresh()) })
+	t.Run("picks from the list", func(t *testing.T) { testMember(t, fresh()) })
+	t.Run("passes over the tried", func(t *testing.T) { testTried(t, fresh()) })
+	t.Run("all tried", func(t *testing.T) { testAllTried(t, fresh()) })
+	t.Run("keeps the list as it is", func(t *testing.T) { testUnchanged(t, fresh()) })
+	t.Run("concurrent picks", func(t *testing.T) { testConcurrent(t, fresh()) })
+	t.Run("allocates nothing", func(t *testing.T) { testAllocations(t, fresh()) })
+}
+
+// weightSets are weights that balancers tend to stumble over: one, equal, very different, many.
+var weightSets = [][]int{
+	{0},
+	{1},
+	{0, 0},
+	{1, registry.MaxWeight},
+	{registry.MaxWeight, 1},
+	{5, 1, 1},
+	{100, 0, 100},
+	{1, 2, 3, 4, 5, 6, 7},
+	{registry.MaxWeight, 999_983, 1, 1, 1, 1},
+	slices.Repeat([]int{100}, 17),
+	slices.Repeat([]int{100, 300}, 50),
+	slices.Repeat([]int{1, 1000}, 100),
+}
+
+// endpoints returns an endpoint for each weight. Every third one has no latency sample, as after a
+// change of the list.
+func endpoints(weights []int) []*balance.Endpoint {
+	list := make([]*balance.Endpoint, len(weights))
+	for i, w := range weights {
+		list[i] = balance.NewEndpoint(registry.Instance{
+			Service: "balancetest", Address: fmt.Sprintf("10.0.%d.%d:80", i/256, i%256), Weight: w,
+		})
+		if i%3 != 2 {
+			list[i].Observe(int64(i)*int64(time.Second), time.Duration(i+1)*time.Millisecond)
+		}
+	}
+	return list
+}
+
+func testName(t *testing.T, b balance.Balancer) {
+	name := b.Name()
+	if name == "" {
+		t.Fatal("the name is empty")
+	}
+	for _, r := range name {
+		if (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '_' && r != '-' {
+			t.Fatalf("the name %q has the character %q: want lower case, digits, _ and -", name, r)
+		}
+	}
+}
+
+func testEmpty(t *testing.T, b balance.Balancer) {
+	for _, list := range [][]*balance.Endpoint{nil, {}} {
+		if e := b.Build(list).Pick(new(balance.Request)); e != nil {
+			t.Fatalf("picked %v from no endpoints", e.Instance().Address)
+		}
+	}
+}
+
+func testMember(t *testing.T, b balance.Balancer) {
+	for _, weights := range weightSets {
+		list := endpoints(weights)
+		picker := b.Build(list)
+		for i := range 200 {
+			e := picker.Pick(&balance.Request{Method: fmt.Sprint("Method", i)})
+			if !slices.Contains(list, e) {
+				t.Fatalf("weights %v: picked %v, which is not in the list", weights, e)
+			}
+		}
+	}
+}
+
+func testTried(t *testing.T, b balance.Balancer) {
+	for _, weights := range weightSets {
+		list := endpoints(weights)
+		picker := b.Build(list)
+		for first := range min(len(list), 20) {
+			request := &balance.Request{Method: "Method"}
+			for k := range min(len(list)-1, 5) {
+				request.Tried = append(request.Tried, list[(first+k)%len(list)])
+				for range 30 {
+					if e := picker.Pick(request); e == nil || slices.Contains(request.Tried, e) {
+						t.Fatalf("weights %v, tried %d from index %d: picked one of them, or nothing, "+
+							"though others are left", weights, k+1, first)
+					}
+				}
+			}
+		}
+	}
+}
+
+func testAllTried(t *testing.T, b balance.Balancer) {
+	for _, weights := range weightSets {
+		list := endpoints(weights)
+		if len(list) > 5 {
+			continue
+		}
+		picker := b.Build(list)
+		for range 30 {
+			if e := picker.Pick(&balance.Request{Tried: list}); !slices.Contains(list, e) {
+				t.Fatalf("weights %v: picked %v when all were tried: want any of them", weights, e)
+			}
+		}
+	}
+}
+
+func testUnchanged(t *testing.T, b balance.Balancer) {
+	for _, weights := range weightSets {
+		list := endpoints(weights)
+		before := slices.Clone(list)
+		request := &balance.Request{Method: "Method", Tried: []*balance.Endpoint{list[0]}}
+		picker := b.Build(list)
+		for range 100 {
+			picker.Pick(request)
+		}
+		if !slices.Equal(list, before) || len(request.Tried) != 1 || request.Tried[0] != list[0] {
+			t.Fatalf("weights %v: the list or the request was changed", weights)
+		}
+	}
+}
+
+// testConcurrent picks and counts attempts while the list is built anew with other weights, which
+// is what a client does; the race detector judges it.
+func testConcurrent(t *testing.T, b balance.Balancer) {
+	list := endpoints(slices.Repeat([]int{100, 50, 1}, 7))
+	picker := b.Build(list)
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			now := int64(g)
+			for i := range 2000 {
+				request := &balance.Request{Method: "Method"}
+				for range 1 + i%3 {
+					e := picker.Pick(request)
+					e.Begin()
+					now += int64(i%5) * int64(time.Millisecond)
+					switch i % 7 {
+					case 0:
+						e.Abort()
+					case 1:
+						e.Fail(now)
+					default:
+						e.End(now, time.Duration(1+i%13)*time.Millisecond)
+					}
+					request.Tried = append(request.Tried, e)
+				}
+			}
+		})
+	}
+	for i := range 200 {
+		in := *list[i%len(list)].Instance()
+		in.Weight = 1 + i
+		list[i%len(list)].SetInstance(in)
+		b.Build(list).Pick(nil)
+	}
+	wg.Wait()
+	for i, e := range list {
+		if n := e.Active(); n != 0 {
+			t.Fatalf("endpoint %d has %d attempts in flight at the end: the picker counted some itself", i, n)
+		}
+	}
+}
+
+func testAllocations(t *testing.T, b balance.Balancer) {
+	for _, weights := range weightSets {
+		list := endpoints(weights)
+		picker := b.Build(list)
+		requests := []*balance.Request{
+			{Method: "Method"},
+			{Method: "Method", Tried: list[:1]},
+			{Method: "Method", Tried: list[:min(len(list), 5)]},
+		}
+		for _, request := range requests {
+			if n := testing.AllocsPerRun(100, func() { picker.Pick(request) }); n != 0 {
+				t.Fatalf("weights %v, %d tried: a pick allocates %v times: want 0", weights, len(request.Tried), n)
+			}
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package balance
+
+import (
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/anser-rpc/anser/registry"
+)
+
+// Endpoint is one instance as a balancer sees it: what the registry says of it and what its
+// calls showed. The client keeps one Endpoint for an instance as long as it knows the instance, so
+// the figures outlive a change of the list. All methods are safe for concurrent use; an Endpoint
+// comes from NewEndpoint and must not be copied.
+//
+// Begin and one of End, Fail and Abort surround every attempt of every call, so they do as little
+// as they can: one atomic addition each, and a store only where a latency sample changes something.
+type Endpoint struct {
+	// What attempts write comes first and alone, so that endpoints share no cache line and
+	// reading the instance does not wait for the attempts.
+	active  atomic.Int64
+	latency atomic.Uint64 // figures, packed
+	probed  atomic.Uint32 // tick of the latest probe; 0: never
+	_       [44]byte
+
+	instance atomic.Pointer[registry.Instance]
+	_        [56]byte
+}
+
+// NewEndpoint returns an endpoint without history.
+func NewEndpoint(in registry.Instance) *Endpoint {
+	e := new(Endpoint)
+	e.SetInstance(in)
+	return e
+}
+
+// Instance returns what the registry says of the endpoint. The result must not be changed.
+func (e *Endpoint) Instance() *registry.Instance { return e.instance.Load() }
+
+// SetInstance replaces what the registry says of the endpoint. Pickers see a new weight when they
+// are built again.
+func (e *Endpoint) SetInstance(in registry.Instance) { in = in.Clone(); e.instance.Store(&in) }
+
+// Active returns the number of attempts in flight.
+func (e *Endpoint) Active() int64 { return e.active.Load() }
+
+// Begin counts an attempt in; each is followed by one End, Fail or Abort.
+func (e *Endpoint) Begin() { e.active.Add(1) }
+
+// Abort counts an attempt out that says nothing about the endpoint, for example one that its
+// caller cancelled.
+func (e *Endpoint) Abort() { e.active.Add(-1) }
+
+// The latency that one failure may leave behind at least, and any number of them at most.
+const (
+	minFailure = time.Millisecond
+	maxFailure = 10 * time.Second
+)
+
+// Fail counts an attempt out that the endpoint did not run, at now: it could not be reached, the
+// connection broke, or it refused the work. Such attempts come back sooner than good ones, and
+// would draw more calls to a dead endpoint than to a live one; so each doubles the latency on
+// record, from a millisecond up to ten seconds. The next probe that succeeds takes it back.
+//
+// An attempt that ran into its deadline is an End with the time that it took.
+func (e *Endpoint) Fail(now int64) {
+	e.active.Add(-1)
+	e.Observe(now, min(max(2*e.Latency(), minFailure), maxFailure))
+}
+
+// End counts an attempt out that took d and ended at now, a monotonic time in nanoseconds whose
+// zero is the same for all endpoints of the process.
+func (e *Endpoint) End(now int64, d time.Duration) {
+	e.active.Add(-1)
+	e.Observe(now, d)
+}
+
+// decay is the time constant of the latency average.
+const decay = 10 * time.Second
+
+// Observe adds a latency sample without counting an attempt out.
+//
+// The average is the peak EWMA of Finagle: it jumps up to a slow sample at once and forgets with a
+// time constant of ten seconds. The first sample after a probe replaces it, as an endpoint that
+// was left alone for being slow would otherwise stay slow on record for a minute after its
+// recovery. Time runs in ticks of a millisecond, and of the samples of one tick only the slowest
+// counts: the average needs no more, and so most calls store nothing.
+func (e *Endpoint) Observe(now int64, d time.Duration) {
+	sample := figures{latency: float32(max(d, 1)), tick: tickOf(now)}
+	for {
+		word := e.latency.Load()
+		old, next := unpack(word), sample
+		if old.known() && sample.latency < old.latency {
+			if !later(sample.tick, old.tick) {
+				return
+			}
+			if probe := e.probed.Load(); probe == 0 || !later(probe, old.tick) {
+				w := weightAfter(sample.tick - old.tick)
+				next.latency = old.latency*w + sample.latency*(1-w)
+			}
+		}
+		// Racing samples must not overwrite each other: a lost peak would send calls to an
+		// endpoint that has just stalled.
+		if e.latency.CompareAndSwap(word, next.pack()) {
+			return
+		}
+	}
+}
+
+// Latency returns the average latency, or 0 before the first sample. It has seven significant
+// digits.
+func (e *Endpoint) Latency() time.Duration { return time.Duration(unpack(e.latency.Load()).latency) }
+
+// figures are the average latency of an endpoint and the time of its latest sample, which fit one
+// atomic word. The zero value means that there was no sample.
+type figures struct {
+	latency float32 // nanoseconds, at least 1
+	tick    uint32
+}
+
+func (f figures) known() bool { return f.latency != 0 }
+
+func (f figures) pack() uint64 { return uint64(math.Float32bits(f.latency))<<32 | uint64(f.tick) }
+
+func unpack(word uint64) figures {
+	return figures{latency: math.Float32frombits(uint32(word >> 32)), tick: uint32(word)}
+}
+
+// A tick is 2^20 nanoseconds, just over a millisecond. Ticks wrap around after 52 days and are
+// compared like TCP's sequence numbers. An endpoint that nobody called for 26 days may look fresh,
+// which costs it one probe.
+const tickShift = 20
+
+func tickOf(now int64) uint32 { return uint32(now >> tickShift) }
+
+// ticks is the number of ticks in d.
+func ticks(d time.Duration) uint32 { return uint32(d >> tickShift) }
+
+// later reports whether tick a comes after tick b.
+func later(a, b uint32) bool { return int32(a-b) > 0 }
+
+// since returns how many ticks have passed from then to now, or 0 when then is later.
+func since(then, now uint32) uint32 {
+	if later(then, now) {
+		return 0
+	}
+	return now - then
+}
+
+// weightAfter returns what an average weighs against a new sample when dt has passed: about
+// exp(-dt/decay). The approximation is off by less than 1 % below three seconds, is never negative,
+// and takes a division where math.Exp takes a call.
+func weightAfter(dt uint32) float32 {
+	x := float32(dt) / float32(decay>>tickShift)
+	return 1 / (1 + x + x*x/2)
+}

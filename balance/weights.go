@@ -1,0 +1,71 @@
+package balance
+
+import (
+	"math/bits"
+
+	"github.com/anser-rpc/anser/registry"
+)
+
+// weightsOf returns the weights of the endpoints, each from 1 to registry.MaxWeight, and their sum.
+func weightsOf(endpoints []*Endpoint) (weights []uint64, sum uint64) {
+	weights = make([]uint64, len(endpoints))
+	for i, e := range endpoints {
+		w := e.Instance().EffectiveWeight()
+		weights[i] = uint64(min(max(w, 1), registry.MaxWeight))
+		sum += weights[i]
+	}
+	return weights, sum
+}
+
+// sampler draws indexes in proportion to weights, in the same time for any number of them: the
+// alias method of A. J. Walker (1977), with the table built as by M. D. Vose (1991).
+type sampler struct {
+	columns []column
+}
+
+// A column belongs to the index of its place, up to the cut, and to one other index above it.
+type column struct {
+	cut   uint32 // the share of the column that is its own, in 2^-32, less 2^-32
+	other uint32
+}
+
+// newSampler returns a sampler for the weights, which are all positive and add up to sum.
+func newSampler(weights []uint64, sum uint64) sampler {
+	n := uint64(len(weights))
+	columns := make([]column, n)
+	rest := make([]uint64, n) // of each weight what has no column yet; a column holds sum
+	var small, large []int
+	for i, w := range weights {
+		columns[i] = column{cut: 1<<32 - 1, other: uint32(i)}
+		rest[i] = w * n
+		if rest[i] < sum {
+			small = append(small, i)
+		} else {
+			large = append(large, i)
+		}
+	}
+	for len(small) > 0 && len(large) > 0 {
+		s, l := small[len(small)-1], large[len(large)-1]
+		small = small[:len(small)-1]
+		share, _ := bits.Div64(rest[s]>>32, rest[s]<<32, sum)
+		columns[s] = column{cut: uint32(max(share, 1) - 1), other: uint32(l)}
+		rest[l] -= sum - rest[s]
+		if rest[l] < sum {
+			large = large[:len(large)-1]
+			small = append(small, l)
+		}
+	}
+	return sampler{columns}
+}
+
+// draw returns the index that belongs to x, a random number.
+func (s sampler) draw(x uint64) int {
+	i := scale(x>>32, len(s.columns))
+	if c := s.columns[i]; uint32(x) > c.cut {
+		return int(c.other)
+	}
+	return i
+}
+
+// scale maps x, which is less than 2^32, to an index below n.
+func scale(x uint64, n int) int { return int(x * uint64(n) >> 32) }

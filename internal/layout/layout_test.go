@@ -1,0 +1,192 @@
+package layout_test
+
+import (
+	"fmt"
+	"go/ast"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A rule says what a package may import of this repository, tests aside. "x/**" is every package
+// below x, and "**" is every package. What lies in an internal folder of a part is the part's own
+// business: the compiler keeps others out.
+type rule struct {
+	packages string
+	may      []string
+	standard bool // nothing from outside but the standard library
+}
+
+// The parts that everything above the root package may use.
+var (
+	leaves = []string{"balance", "registry", "codec", "codec/**", "compress", "compress/**", "wire"}
+	above  = append([]string{".", "internal/**"}, leaves...)
+)
+
+// rules is the architecture: commands and extensions import the root package, the root package the
+// leaves, and a leaf nothing. The first rule that matches a package holds. A package that
+// none matches fails the test, so a new part of the repository starts with a line here.
+var rules = []rule{
+	{packages: "wire", standard: true},
+	{packages: "codec", standard: true},
+	{packages: "codec/**", may: []string{"codec"}},
+	{packages: "compress"},
+	{packages: "compress/**", may: []string{"compress"}},
+	{packages: "registry", standard: true},
+	{packages: "registry/**", may: []string{"registry"}},
+	{packages: "balance", may: []string{"registry"}, standard: true},
+	{packages: "balance/**", may: []string{"balance", "registry"}},
+	{packages: "internal/**", may: []string{"internal/**"}},
+
+	{packages: ".", may: append([]string{"internal/**"}, leaves...)},
+
+	{packages: "ansertest", may: above},
+	{packages: "interceptor/**", may: above},
+	{packages: "route", may: above},
+	{packages: "fanout", may: above},
+	{packages: "netrpc", may: above},
+	{packages: "telemetry/**", may: above},
+	{packages: "transport/**", may: above},
+	{packages: "gateway", may: above},
+	{packages: "gateway/**", may: above},
+	{packages: "console", may: append([]string{"console/ui"}, above...)},
+	{packages: "console/**", may: above},
+
+	{packages: "cmd/**", may: []string{"**"}},
+	{packages: "examples/**", may: []string{"**"}},
+	{packages: "arena/**", may: []string{"**"}},
+	{packages: "e2e/**", may: []string{"**"}},
+	{packages: "e2e", may: []string{"**"}},
+}
+
+func TestImports(t *testing.T) {
+	for _, s := range sources(t) {
+		for _, f := range s.files {
+			for _, spec := range f.Imports {
+				path, err := strconv.Unquote(spec.Path.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := checkImport(s.path, path); err != nil {
+					t.Errorf("%s: %v", s.fset.Position(spec.Pos()), err)
+				}
+			}
+		}
+		if _, err := ruleFor(s.path); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// No registration behind the reader's back: codecs, compressors and registries are passed in.
+func TestNoInit(t *testing.T) {
+	for _, s := range sources(t) {
+		if !s.core {
+			continue
+		}
+		for _, f := range s.files {
+			if ast.IsGenerated(f) {
+				continue
+			}
+			for _, d := range f.Decls {
+				if d, ok := d.(*ast.FuncDecl); ok && d.Recv == nil && d.Name.Name == "init" {
+					t.Errorf("%s: package %s has an init function: pass what it sets up in instead",
+						s.fset.Position(d.Pos()), s.path)
+				}
+			}
+		}
+	}
+}
+
+func ruleFor(path string) (rule, error) {
+	for _, r := range rules {
+		if match(r.packages, path) {
+			return r, nil
+		}
+	}
+	return rule{}, fmt.Errorf("package %s has no rule: say in internal/layout what it may import", path)
+}
+
+// checkImport says why the package may not import the path, or returns nil.
+func checkImport(pkg, path string) error {
+	r, err := ruleFor(pkg)
+	if err != nil {
+		return nil // reported once for the package
+	}
+	ours := path == core || strings.HasPrefix(path, core+"/")
+	switch {
+	case ours && strings.Contains(relative(path), "/internal/"):
+		return nil
+	case ours && !slices.ContainsFunc(r.may, func(p string) bool { return match(p, relative(path)) }):
+		return fmt.Errorf("%s may not import %s: want one of %q", pkg, relative(path), r.may)
+	case !ours && r.standard && !standard(path):
+		return fmt.Errorf("%s may not import %s: want the standard library only", pkg, path)
+	case pkg == "wire" && (path == "net" || strings.HasPrefix(path, "net/")):
+		return fmt.Errorf("wire may not import %s: it works on bytes only", path)
+	}
+	return nil
+}
+
+// match reports whether the pattern of a rule covers the package.
+func match(pattern, path string) bool {
+	if pattern == "**" {
+		return true
+	}
+	if parent, ok := strings.CutSuffix(pattern, "/**"); ok {
+		return strings.HasPrefix(path, parent+"/")
+	}
+	return path == pattern
+}
+
+// standard reports whether the import path is one of the standard library, whose first element has
+// no dot.
+func standard(path string) bool {
+	first, _, _ := strings.Cut(path, "/")
+	return !strings.Contains(first, ".")
+}
+
+// The rules refuse what they are there to refuse.
+func TestRules(t *testing.T) {
+	for _, c := range []struct {
+		pkg, path string
+		ok        bool
+	}{
+		{"wire", "encoding/binary", true},
+		{"wire", "net", false},
+		{"wire", "net/http", false},
+		{"wire", "github.com/pierrec/lz4/v4", false},
+		{"wire", core + "/codec", false},
+		{"codec/protobuf", core + "/codec", true},
+		{"codec/protobuf", "google.golang.org/protobuf/proto", true},
+		{"codec/protobuf", core, false},
+		{"codec/protobuf", core + "/codec/msgpack", false},
+		{"codec/protobuf", core + "/codec/protobuf/internal/testpb", true},
+		{"codec/protobuf", core + "/internal/benchpb", false},
+		{"registry/etcd", core + "/registry", true},
+		{"registry/etcd", core, false},
+		{"balance", core + "/registry", true},
+		{"balance", core + "/registry/etcd", false},
+		{"registry", core + "/balance", false},
+		{".", core + "/balance", true},
+		{".", core + "/codec/protobuf", true},
+		{".", core + "/registry/etcd", false},
+		{".", core + "/interceptor/retry", false},
+		{".", core + "/gateway", false},
+		{".", core + "/console", false},
+		{"interceptor/retry", core, true},
+		{"interceptor/retry", core + "/interceptor/breaker", false},
+		{"interceptor/retry", core + "/gateway", false},
+		{"console/internal/sessions", core, true},
+		{"console", core + "/console/internal/sessions", true},
+		{"console", core + "/gateway", false},
+		{"cmd/anser", core + "/registry/etcd", true},
+	} {
+		if err := checkImport(c.pkg, c.path); (err == nil) != c.ok {
+			t.Errorf("%s imports %s: allowed is %v (%v), want %v", c.pkg, c.path, err == nil, err, c.ok)
+		}
+	}
+	if _, err := ruleFor("utils"); err == nil {
+		t.Error("a package without a rule passes")
+	}
+}
