@@ -4,6 +4,7 @@ go 1.26
 
 require (
 	github.com/planetscale/vtprotobuf v0.6.0
+	github.com/shamaton/msgpack/v3 v3.1.0
 	go.uber.org/goleak v1.3.0
 	google.golang.org/protobuf v1.36.12
 	pgregory.net/rapid v1.3.0

@@ -139,7 +139,7 @@ func Intercept(in ...Interceptor) SideOption {
 }
 
 // Codecs adds codecs, beside raw, binary, JSON, protobuf and MessagePack, which are always there.
-// One with the number of another replaces it.
+// One with the number of another replaces it. A client prefers them where they fit a call's types.
 func Codecs(c ...codec.Codec) SideOption {
 	return sideOption(func(o *sideOptions) { o.codecs = append(o.codecs, c...) })
 }

@@ -1,0 +1,108 @@
+package anser
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/anser-rpc/anser/registry"
+)
+
+// announcement is what the option Announce was given.
+type announcement struct {
+	registrar registry.Registrar
+	instance  registry.Instance
+}
+
+// announcer keeps a server registered. The registry is advice: the server serves while it tries.
+type announcer struct {
+	mu     sync.Mutex // guards what follows
+	cancel context.CancelFunc
+	list   []announcement
+	wg     sync.WaitGroup
+}
+
+const (
+	announceRetry   = 2 * time.Second
+	deregisterBound = 3 * time.Second
+)
+
+func (a *announcer) start(list []announcement, addr net.Addr, log *slog.Logger) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	ctx, cancel := context.WithCancel(context.Background())
+	a.cancel = cancel
+	for _, n := range list {
+		if n.instance.Address == "" {
+			n.instance.Address = dialable(addr)
+		}
+		a.list = append(a.list, n)
+		a.wg.Go(func() { n.keep(ctx, log) })
+	}
+}
+
+// keep registers the instance, as often as it takes.
+func (n announcement) keep(ctx context.Context, log *slog.Logger) {
+	for {
+		err := n.registrar.Register(ctx, n.instance)
+		if err == nil {
+			log.Info("registered", "service", n.instance.Service, "address", n.instance.Address)
+			return
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		log.Warn("cannot register, trying again", "service", n.instance.Service, "address", n.instance.Address, "err", err)
+		select {
+		case <-time.After(announceRetry):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// stop takes the registrations back. It does not wait long for a registry that is down.
+func (a *announcer) stop(ctx context.Context, log *slog.Logger) {
+	a.mu.Lock()
+	list := a.list
+	a.list = nil
+	if a.cancel != nil {
+		a.cancel()
+	}
+	a.mu.Unlock()
+	a.wg.Wait()
+	ctx, cancel := context.WithTimeout(ctx, deregisterBound)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, n := range list {
+		wg.Go(func() {
+			if err := n.registrar.Deregister(ctx, n.instance); err != nil {
+				log.Warn("cannot deregister: the registry drops the instance by itself in a while", "service", n.instance.Service, "err", err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// dialable turns a listener's address into one that other machines can dial.
+func dialable(addr net.Addr) string {
+	if addr.Network() == "unix" {
+		return "unix://" + addr.String()
+	}
+	t, ok := addr.(*net.TCPAddr)
+	if !ok || !t.IP.IsUnspecified() {
+		return addr.String()
+	}
+	ip := net.IPv4(127, 0, 0, 1)
+	if addrs, err := net.InterfaceAddrs(); err == nil {
+		for _, a := range addrs {
+			if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() && n.IP.To4() != nil {
+				ip = n.IP
+				break
+			}
+		}
+	}
+	return (&net.TCPAddr{IP: ip, Port: t.Port}).String()
+}

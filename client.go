@@ -1,0 +1,511 @@
+package anser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/anser-rpc/anser/balance"
+	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/codec/msgpack"
+	"github.com/anser-rpc/anser/codec/protobuf"
+	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/wire"
+)
+
+// Client calls the methods of one service, or of whatever listens at a list of addresses. Make one
+// with [Dial], share it between goroutines, and keep it: its connections are shared with the other
+// clients of the process.
+type Client struct {
+	o       dialOptions
+	target  string
+	chain   Func // interceptors around invoke; nil without interceptors
+	codecs  []codec.Codec
+	pool    *pool
+	cluster *cluster
+	budget  *budget
+	source  source
+	methods atomic.Pointer[map[string]*clientMethod] // replaced, never changed
+	ctx     context.Context                          // ends with Close
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup
+
+	mu     sync.Mutex // guards what follows
+	closed bool
+}
+
+// clientMethod is what a client knows of a method.
+type clientMethod struct {
+	name    string
+	number  uint32      // in the pool
+	learned atomic.Bool // the server declared it idempotent
+}
+
+func (m *clientMethod) idempotent(o *callOptions) bool { return o.idempotent || m.learned.Load() }
+
+// Dial returns a client for the target: "host:port", "tcp://a:1,b:2", "unix:///path",
+// "file:///path/service", or with the option for it the scheme of a registry, such as
+// "etcd://127.0.0.1:2379/arith". Dial does not connect and does not wait: it fails only for a target or option
+// that cannot work. Connections are made when calls need them. Close the client when it is no longer used.
+func Dial(target string, opts ...DialOption) (*Client, error) {
+	c := &Client{target: target}
+	c.o = dialOptions{
+		sideOptions: defaultSideOptions(), balancer: balance.P2C(), conns: 2,
+		connectTimeout: 5 * time.Second, budgetRatio: 0.2, budgetRate: 10,
+		call: callOptions{timeout: 10 * time.Second, attempts: defaultAttempts},
+	}
+	for _, opt := range opts {
+		if err := c.o.apply(opt); err != nil {
+			return nil, err
+		}
+	}
+	src, err := parseTarget(target, c.o.schemes)
+	if err != nil {
+		return nil, err
+	}
+	c.source = src
+	c.codecs = append(c.o.codecs, protobuf.New(), codec.Raw{}, codec.Binary{}, msgpack.New())
+	c.budget = newBudget(c.o.budgetRatio, c.o.budgetRate)
+	c.methods.Store(new(map[string]*clientMethod))
+	c.pool = &shared
+	dial := c.o.dialer
+	if dial != nil {
+		c.pool = new(pool)
+	}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.cluster = newCluster(c)
+	if len(c.o.interceptors) > 0 {
+		c.chain = chain(c.o.interceptors, func(ctx context.Context, inv *Invocation) error {
+			return c.invoke(ctx, inv.Method, inv.Request, inv.Reply, inv.options)
+		})
+	}
+	if src.resolver == nil {
+		c.cluster.update(src.fixed, false)
+		return c, nil
+	}
+	snap := new(snapshot)
+	if !c.o.noSnapshot {
+		if snap, err = newSnapshot(c.o.snapshotDir, src.key); err != nil {
+			c.o.log.Warn(err.Error())
+		}
+	}
+	c.wg.Go(func() { c.follow(src, snap) })
+	return c, nil
+}
+
+// apply adds one option.
+func (o *dialOptions) apply(opt DialOption) error {
+	switch opt := opt.(type) {
+	case dialOption:
+		opt(o)
+	case sideOption:
+		opt(&o.sideOptions)
+	case CallOption:
+		opt.applyCall(&o.call)
+	case registry.Scheme:
+		o.schemes = append(o.schemes, opt)
+	default:
+		return fmt.Errorf("dial option of type %T is not one of package anser or a registry.Scheme", opt)
+	}
+	return nil
+}
+
+// acquire returns the host of an address, with this client's options.
+func (c *Client) acquire(address string) *host {
+	network, host := splitAddress(address)
+	dial := c.o.dialer
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	return c.pool.acquire(hostOptions{
+		network: network, address: host, tls: c.o.tls, maxMessage: c.o.maxMessage,
+		connectTimeout: c.o.connectTimeout, handshakeTimeout: c.o.handshakeTimeout,
+		keepaliveIdle: c.o.keepaliveIdle, keepaliveAnswer: c.o.keepaliveAnswer, writeStall: c.o.writeStall,
+	}, c.o.conns, dial, c.o.log)
+}
+
+// Call calls the method with the message in, and stores the reply in out, a non-nil pointer. The
+// package's function [Call] is the typed form. The error is an [*Error].
+//
+// Call returns when the reply is there, when ctx is done, or when the call has failed for good. out
+// is not written after it has returned; after an error its content is undefined.
+func (c *Client) Call(ctx context.Context, method string, in, out any, opts ...CallOption) error {
+	o := &c.o.call
+	if len(opts) > 0 {
+		own := c.o.call
+		for _, opt := range opts {
+			opt.applyCall(&own)
+		}
+		o = &own
+	}
+	if c.chain != nil {
+		return c.chain(ctx, &Invocation{Method: method, Request: in, Reply: out, options: o})
+	}
+	return c.invoke(ctx, method, in, out, o)
+}
+
+// invoke carries out a call: all of its attempts.
+func (c *Client) invoke(ctx context.Context, name string, in, out any, o *callOptions) error {
+	m, err := c.method(name)
+	if err != nil {
+		return err
+	}
+	k := getCall()
+	began := nanotime()
+	codec, fault := c.encode(ctx, k, m, in, out, o, began)
+	if fault != nil {
+		putCall(k)
+		fault.Method = name
+		return fault
+	}
+	c.budget.calls.Add(1)
+	fault = c.firstAttempt(ctx, k, m, o, began)
+	if fault == nil {
+		fault = decode(codec, k, out)
+	}
+	if o.trailer != nil {
+		*o.trailer = metadataOf(k.trailers)
+	}
+	putCall(k)
+	if fault != nil {
+		fault.Method = name
+		return fault
+	}
+	return nil
+}
+
+// method returns what the client knows of a method, from its first call on.
+func (c *Client) method(name string) (*clientMethod, error) {
+	if m := (*c.methods.Load())[name]; m != nil {
+		return m, nil
+	}
+	if err := wire.CheckMethodName(name); err != nil {
+		return nil, failure(InvalidArgument, NotSent, PhaseEncode, err, "%v", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := *c.methods.Load()
+	if m := old[name]; m != nil {
+		return m, nil
+	}
+	next := make(map[string]*clientMethod, len(old)+1)
+	for k, v := range old {
+		next[k] = v
+	}
+	m := &clientMethod{name: name, number: c.pool.methodNumber(name)}
+	next[name] = m
+	c.methods.Store(&next)
+	return m, nil
+}
+
+// encode makes the REQUEST frame that all attempts send.
+func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out any, o *callOptions, began int64) (cd codec.Codec, fault *Error) {
+	defer func() {
+		if p := recover(); p != nil {
+			fault = failure(Internal, NotSent, PhaseEncode, nil, "the codec panicked on %T: %v", in, p)
+		}
+	}()
+	cd = o.codec
+	if cd == nil {
+		if cd = c.codecFor(in, out); cd == nil {
+			return nil, failure(InvalidArgument, NotSent, PhaseEncode, nil, "no codec handles a request of type %T with a reply of type %T: choose one with anser.Codec", in, out)
+		}
+	}
+	r := wire.Request{Codec: cd.ID(), Priority: uint8(Normal)}
+	var flags wire.Flags
+	timeout := int64(o.timeout)
+	k.deadline = 0
+	if timeout > 0 {
+		k.deadline = began + timeout
+	}
+	if ctx != context.Background() {
+		if d, ok := ctx.Deadline(); ok {
+			timeout = int64(time.Until(d))
+			k.deadline = 0 // the context's own timer ends the call
+		}
+		r.Priority = uint8(PriorityFrom(ctx))
+		if t, ok := TraceFrom(ctx); ok {
+			flags, r.Trace = wire.FlagTrace, t
+		}
+		if md, _ := ctx.Value(outgoingKey{}).(Metadata); md != nil {
+			block, err := encodeMetadata(md, 64<<10)
+			if err != nil {
+				return nil, err.(*Error)
+			}
+			r.Metadata = block
+		}
+	}
+	r.Timeout = wireTimeout(timeout)
+	k.codec = r.Codec
+	k.frame = wire.AppendRequest(k.frame[:0], 0, flags, &r)
+	frame, err := cd.Append(k.frame, in)
+	if err != nil {
+		return nil, failure(InvalidArgument, NotSent, PhaseEncode, err, "encode the request with %s: %v", cd.Name(), err)
+	}
+	k.frame = frame
+	wire.PutLength(k.frame, uint32(len(k.frame)-wire.HeaderSize))
+	return cd, nil
+}
+
+// wireTimeout rounds up to microseconds; what is over already becomes the shortest time there is.
+func wireTimeout(d int64) uint64 {
+	switch {
+	case d == 0:
+		return 0
+	case d < 0:
+		return 1
+	}
+	return uint64((d + 999) / 1000)
+}
+
+// codecFor chooses by the types of the messages, among the user's codecs first.
+func (c *Client) codecFor(in, out any) codec.Codec {
+	for _, cd := range c.codecs {
+		f, ok := cd.(codec.Fitter)
+		if ok && f.Fits(in) && (out == nil || f.Fits(out)) {
+			return cd
+		}
+	}
+	return nil
+}
+
+// decode turns the payload into the reply. It runs on the caller's goroutine.
+func decode(cd codec.Codec, k *call, out any) (fault *Error) {
+	defer func() {
+		if p := recover(); p != nil {
+			fault = failure(Internal, Executed, PhaseDecode, nil, "the codec panicked on a reply of type %T: %v", out, p)
+		}
+	}()
+	if out == nil {
+		return nil
+	}
+	if err := cd.Unmarshal(k.reply, out); err != nil {
+		return failure(Internal, Executed, PhaseDecode, err, "decode the reply with %s: %v", cd.Name(), err)
+	}
+	return nil
+}
+
+// firstAttempt makes the first attempt, which is the last one of nearly every call.
+func (c *Client) firstAttempt(ctx context.Context, k *call, m *clientMethod, o *callOptions, began int64) *Error {
+	v := c.cluster.view.Load()
+	var e *endpoint
+	var err *Error
+	if v != nil {
+		k.pick.Method, k.pick.Tried = m.name, nil
+		if e = v.pick(&k.pick); e != nil {
+			if err = c.attempt(ctx, k, m, e, began); err == nil {
+				return nil
+			}
+		}
+	}
+	return c.furtherAttempts(ctx, k, m, o, e, err, began)
+}
+
+// attempt sends the call to the endpoint and waits for what becomes of it.
+func (c *Client) attempt(ctx context.Context, k *call, m *clientMethod, e *endpoint, began int64) *Error {
+	conn := e.host.pickConn()
+	if conn == nil {
+		bounded, cancel := k.bound(ctx)
+		var err *Error
+		conn, err = e.host.waitConn(bounded)
+		cancel()
+		if err != nil {
+			err.Address = e.Instance().Address
+			return err
+		}
+	}
+	e.Begin()
+	err := conn.start(ctx, k, m.number)
+	if err == nil {
+		err = conn.wait(ctx, k)
+	}
+	now := nanotime()
+	if err == nil {
+		e.End(now, time.Duration(now-began))
+		m.learn(k.flags)
+		return nil
+	}
+	switch {
+	case err.Code == Canceled:
+		e.Abort()
+	case err.Outcome == Executed || err.Code == DeadlineExceeded:
+		e.End(now, time.Duration(now-began))
+	default:
+		e.Fail(now)
+	}
+	if err.Remote {
+		m.learn(k.flags)
+	}
+	err.Address = e.Instance().Address
+	return err
+}
+
+// learn takes over what the server declared of the method.
+func (m *clientMethod) learn(flags wire.Flags) {
+	if flags&wire.FlagIdempotent != 0 && !m.learned.Load() {
+		m.learned.Store(true)
+	}
+}
+
+// bound returns a context that ends with the time of the call.
+func (k *call) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if k.deadline == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, time.Duration(k.deadline-nanotime()))
+}
+
+// furtherAttempts goes on after a first attempt that failed with err at e, or that could not be
+// made because there is nothing to pick from (err is nil).
+func (c *Client) furtherAttempts(ctx context.Context, k *call, m *clientMethod, o *callOptions, e *endpoint, err *Error, began int64) *Error {
+	bounded, cancel := k.bound(ctx)
+	defer cancel()
+	r := &retrying{c: c, o: o, m: m}
+	for {
+		v, fault := c.cluster.wait(bounded)
+		if fault != nil {
+			return r.final(fault)
+		}
+		if e == nil && err == nil {
+			if v.total > 0 {
+				e, err = c.again(bounded, k, m, r, v)
+				if err == nil {
+					return nil
+				}
+			} else {
+				err = failure(Unavailable, NotSent, PhasePick, nil, "no instance of %q is known: is one registered and running?", c.serviceName())
+			}
+		}
+		r.note(e, err, began)
+		changed := c.cluster.changes()
+		wait, again := r.decide(bounded, err, v)
+		if !again || c.ctx.Err() != nil {
+			return r.final(err)
+		}
+		if wait > 0 {
+			c.cluster.hurry()
+			if !c.waitRetry(bounded, wait, changed, err) {
+				return r.final(err)
+			}
+			if !r.untried(v) {
+				r.tried = r.tried[:0]
+			}
+		}
+		e, err = nil, nil
+	}
+}
+
+// again makes one more attempt.
+func (c *Client) again(ctx context.Context, k *call, m *clientMethod, r *retrying, v *view) (*endpoint, *Error) {
+	k.pick.Method, k.pick.Tried = m.name, nil
+	if r.o.mode == Failover {
+		k.pick.Tried = r.tried
+	}
+	e := v.pick(&k.pick)
+	if r.o.mode == Failtry && len(r.tried) > 0 {
+		if same := v.find(r.tried[0]); same != nil {
+			e = same
+		}
+	}
+	k.pick.Tried = nil
+	if e == nil {
+		return nil, failure(Unavailable, NotSent, PhasePick, nil, "no instance of %q can be picked", c.serviceName())
+	}
+	k.frame[attemptOffset] = uint8(min(r.sent, wire.MaxAttempt))
+	if d, ok := ctx.Deadline(); ok {
+		putUint64(k.frame[timeoutOffset:], wireTimeout(int64(time.Until(d))))
+	}
+	err := c.attempt(ctx, k, m, e, nanotime())
+	return e, err
+}
+
+// waitRetry waits before the next attempt; a change of the instances ends the wait of a call that
+// was not sent. It reports whether there is time for the next attempt.
+func (c *Client) waitRetry(ctx context.Context, wait time.Duration, changed <-chan struct{}, err *Error) bool {
+	if err.Outcome != NotSent {
+		changed = nil
+	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-changed:
+	case <-ctx.Done():
+		return false
+	case <-c.ctx.Done():
+		return false
+	}
+	return true
+}
+
+// final completes the error of a call that is given up.
+func (r *retrying) final(err *Error) *Error {
+	err.Attempt = max(len(r.attempts)-1, 0)
+	if len(r.attempts) > 1 {
+		err.Attempts = r.attempts
+	}
+	return err
+}
+
+func (v *view) find(b *balance.Endpoint) *endpoint {
+	if v.only != nil && v.only.Endpoint == b {
+		return v.only
+	}
+	return v.byPick[b]
+}
+
+func (c *Client) serviceName() string {
+	if c.source.service != "" {
+		return c.source.service
+	}
+	return c.target
+}
+
+// InstanceStatus is one instance as a client sees it.
+type InstanceStatus struct {
+	registry.Instance
+	Connected bool          // a connection takes calls
+	Down      bool          // it could not be reached when last tried
+	Held      bool          // the registry no longer lists it, but took away too many at once
+	Active    int64         // attempts in flight
+	Latency   time.Duration // average of recent calls; 0: none yet
+}
+
+// ClientStatus is what a client knows of its service.
+type ClientStatus struct {
+	Target    string
+	Instances []InstanceStatus // sorted by key
+	Updated   time.Time        // when the registry last gave a list; zero: never
+	Snapshot  bool             // the list is one that was saved on disk
+	Trouble   error            // why the registry cannot be reached now, or nil
+}
+
+// Status tells what the client knows of its service's instances, and how old that knowledge is.
+func (c *Client) Status() ClientStatus { return c.cluster.status() }
+
+var errClientClosed = errors.New("the client is closed")
+
+// Close ends the client. Calls that are in flight on connections that no other client uses end with an
+// error. Close waits for the client's goroutines and may be called more than once.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	was := c.closed
+	c.closed = true
+	c.mu.Unlock()
+	if was {
+		c.wg.Wait()
+		return nil
+	}
+	c.cancel()
+	c.cluster.close()
+	var err error
+	if c.source.closer != nil {
+		err = c.source.closer.Close()
+	}
+	c.wg.Wait()
+	return err
+}

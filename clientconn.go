@@ -1,0 +1,459 @@
+package anser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/anser-rpc/anser/balance"
+	"github.com/anser-rpc/anser/wire"
+)
+
+// requestOffset is where the method's number stands in a REQUEST frame, attemptOffset the attempt,
+// timeoutOffset the remaining time.
+const (
+	idOffset      = 8
+	methodOffset  = wire.HeaderSize
+	attemptOffset = wire.HeaderSize + 6
+	timeoutOffset = wire.HeaderSize + 8
+)
+
+const maxKeptMessage = 64 << 10 // larger buffers of a call are dropped after use
+
+// call is one attempt that is open, and the buffers that serve all attempts of a call. It is pooled.
+type call struct {
+	done chan struct{} // receives one value when the attempt is over
+
+	// Written by the caller before start, and under the connection's lock by start.
+	id       uint64
+	frame    []byte // the whole REQUEST frame
+	codec    uint8
+	deadline int64  // nanotime, 0: none
+	mark     uint64 // value of the writer's appended after the frame
+	patient  bool   // the caller has nothing to wait for but the reply
+
+	// Written by whoever takes the call out of the pending table, before done.
+	reply    []byte // payload, or the body of an ERROR frame
+	trailers []byte
+	flags    wire.Flags
+	failed   *Error // why there is no reply; nil with a reply
+
+	pick balance.Request // of the caller
+}
+
+func (k *call) callID() uint64 { return k.id }
+
+var calls = sync.Pool{New: func() any { return &call{done: make(chan struct{}, 1)} }}
+
+func getCall() *call { return calls.Get().(*call) }
+
+func putCall(k *call) {
+	if cap(k.frame) > maxKeptMessage {
+		k.frame = nil
+	}
+	if cap(k.reply) > maxKeptMessage {
+		k.reply = nil
+	}
+	k.failed, k.trailers = nil, nil
+	calls.Put(k)
+}
+
+// clientConn is one connection to a server, shared by the clients of the process.
+type clientConn struct {
+	writer
+	host     *host
+	role     readRole
+	peer     wire.Settings
+	progress progress
+	born     int64
+	wg       sync.WaitGroup
+
+	// Guarded by mu.
+	lastID   uint64
+	open     table[*call]
+	numbers  []uint32 // by the pool's method index; 0: not named yet
+	named    uint32
+	draining bool // the server wants no more calls
+	expiry   *time.Timer
+	expireAt int64 // nanotime for which expiry is set, or 0
+
+	busy      atomic.Int32 // number of open calls, for choosing a connection
+	waiting   atomic.Int32 // bytes/1024 that wait to be written, for growing
+	pinged    atomic.Int64 // nanotime of a ping without an answer yet, or 0
+	idleSince int64        // nanotime since which nothing was open; of the goroutine that tends
+	strays    int          // frames for streams that are not open; the reader's
+}
+
+// start sends the attempt k. When it fails nothing was sent and k is the caller's; otherwise one
+// value arrives on k.done, unless cancel takes the call back.
+func (c *clientConn) start(ctx context.Context, k *call, method uint32) *Error {
+	if uint64(len(k.frame)-wire.HeaderSize) > c.peer.MaxFrame {
+		return failure(ResourceExhausted, NotSent, PhaseWrite, nil,
+			"the request of %d bytes is over the server's limit of %d: raise it there with anser.MaxMessage, or send less",
+			len(k.frame)-wire.HeaderSize, c.peer.MaxFrame)
+	}
+	c.mu.Lock()
+	if n := int32(len(c.buf) >> 10); n >= growWaiting || c.waiting.Load() > 0 {
+		c.waiting.Store(n)
+		if err := c.waitRoomLocked(ctx); err != nil && c.err == nil {
+			c.mu.Unlock()
+			return contextFailure(ctx, NotSent, PhaseWrite)
+		}
+	}
+	if c.err != nil || c.draining {
+		err := c.goneLocked()
+		c.mu.Unlock()
+		return err
+	}
+	if uint64(c.open.n) >= c.peer.MaxCalls {
+		n := c.open.n
+		c.mu.Unlock()
+		return failure(ResourceExhausted, NotSent, PhaseWrite, nil, "%d calls are open on the connection, the server's limit", n)
+	}
+	k.patient = ctx.Done() == nil
+	number := c.numberLocked(method)
+	if number == 0 {
+		c.mu.Unlock()
+		return failure(ResourceExhausted, NotSent, PhaseWrite, nil, "more than %d methods on one connection", wire.MaxMethods)
+	}
+	c.lastID++
+	k.id = c.lastID
+	c.open.put(k.id, k)
+	c.busy.Store(int32(c.open.n))
+	if k.deadline != 0 && (c.expireAt == 0 || k.deadline < c.expireAt) {
+		c.expireLocked(k.deadline)
+	}
+	at := len(c.buf)
+	c.buf = append(c.buf, k.frame...)
+	putUint64(c.buf[at+idOffset:], k.id)
+	putUint32(c.buf[at+methodOffset:], number)
+	c.appended += uint64(len(k.frame))
+	k.mark = c.appended
+	if !c.writing {
+		c.flushLocked(c.open.n > 1)
+	}
+	c.mu.Unlock()
+	return nil
+}
+
+// goneLocked says why the connection takes no call.
+func (c *clientConn) goneLocked() *Error {
+	if c.err == nil {
+		return failure(Unavailable, NotSent, PhaseWrite, nil, "the server is draining")
+	}
+	return failure(Unavailable, NotSent, PhaseWrite, c.err, "the connection was lost: %v", c.err)
+}
+
+// numberLocked returns the number of the method on this connection, and names it the first time.
+func (c *clientConn) numberLocked(method uint32) uint32 {
+	if int(method) < len(c.numbers) && c.numbers[method] != 0 {
+		return c.numbers[method]
+	}
+	if c.named == wire.MaxMethods {
+		return 0
+	}
+	c.named++
+	if need := int(method) + 1 - len(c.numbers); need > 0 {
+		c.numbers = append(c.numbers, make([]uint32, need)...)
+	}
+	c.numbers[method] = c.named
+	before := len(c.buf)
+	c.buf = wire.AppendMethod(c.buf, c.named, c.host.pool.methodName(method))
+	c.appended += uint64(len(c.buf) - before)
+	return c.named
+}
+
+// wait returns when the attempt is over. A context that ends first takes the call back and tells
+// the server.
+func (c *clientConn) wait(ctx context.Context, k *call) *Error {
+	done := ctx.Done()
+	if done == nil {
+		c.readUntil(k)
+		return k.failed
+	}
+	c.attend()
+	select {
+	case <-k.done:
+	case <-done:
+		if taken, outcome := c.cancel(k); taken {
+			return contextFailure(ctx, outcome, PhaseWait)
+		}
+		<-k.done // its reply is being delivered
+	}
+	return k.failed
+}
+
+// cancel takes k back from the connection. taken is false when the reader has it already.
+func (c *clientConn) cancel(k *call) (taken bool, outcome Outcome) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open.take(k.id) == nil {
+		return false, 0
+	}
+	c.busy.Store(int32(c.open.n))
+	if c.err != nil {
+		return true, OutcomeUnknown
+	}
+	c.cancelLocked(k)
+	if !c.writing {
+		c.flushLocked(false)
+	}
+	return true, OutcomeUnknown
+}
+
+func (c *clientConn) cancelLocked(k *call) {
+	before := len(c.buf)
+	c.buf = wire.AppendCancel(c.buf, k.id)
+	c.appended += uint64(len(c.buf) - before)
+}
+
+// expireLocked sets the timer that ends calls whose time is over.
+func (c *clientConn) expireLocked(at int64) {
+	c.expireAt = at
+	d := time.Duration(at - nanotime())
+	if c.expiry == nil {
+		c.expiry = time.AfterFunc(d, c.expire)
+	} else {
+		c.expiry.Reset(d)
+	}
+}
+
+// expire ends the calls whose time is over and sets the timer for the next one.
+func (c *clientConn) expire() {
+	c.mu.Lock()
+	now, next := nanotime(), int64(0)
+	var over []*call
+	c.open.each(func(k *call) {
+		switch {
+		case k.deadline == 0:
+		case k.deadline <= now:
+			over = append(over, k)
+		case next == 0 || k.deadline < next:
+			next = k.deadline
+		}
+	})
+	for _, k := range over {
+		c.open.take(k.id)
+		k.failed = failure(DeadlineExceeded, OutcomeUnknown, PhaseWait, context.DeadlineExceeded, "no reply within the call's time")
+		c.cancelLocked(k)
+	}
+	c.busy.Store(int32(c.open.n))
+	c.expireAt = 0
+	if next != 0 && c.err == nil {
+		c.expireLocked(next)
+	}
+	if len(over) > 0 && c.err == nil && !c.writing {
+		c.flushLocked(false)
+	}
+	c.mu.Unlock()
+	for _, k := range over {
+		k.done <- struct{}{}
+	}
+	if len(over) > 0 {
+		c.interruptCaller()
+	}
+}
+
+// accept stores what arrived for k. An error is one of the connection.
+func (k *call) accept(a *arrived) error {
+	k.flags = a.flags
+	if a.kind == wire.TypeError {
+		e, err := wire.ParseError(a.flags, a.body)
+		if err != nil {
+			return err
+		}
+		k.failed = remoteError(&e)
+		k.trailers = slices.Clone(e.Metadata)
+		return checkTrailers(e.Metadata)
+	}
+	r, err := wire.ParseReply(a.flags, a.body)
+	if err != nil {
+		return err
+	}
+	k.failed = nil
+	switch {
+	case r.Codec != k.codec:
+		k.failed = failure(Internal, OutcomeUnknown, PhaseDecode, nil, "the reply has the codec %d, the request had %d", r.Codec, k.codec)
+	case r.Compression != 0:
+		k.failed = failure(Unimplemented, OutcomeUnknown, PhaseDecode, nil, "the reply is compressed with %d, which this client does not know", r.Compression)
+	default:
+		k.reply = append(k.reply[:0], r.Payload...)
+	}
+	if r.Metadata != nil {
+		k.trailers = slices.Clone(r.Metadata)
+		return checkTrailers(r.Metadata)
+	}
+	return nil
+}
+
+// checkTrailers finds a metadata block whose structure is broken. A bad key or value does not hurt:
+// it is left out when the trailers are read.
+func checkTrailers(block []byte) error {
+	_, err := wire.ParseMetadata(block, uint64(len(block)))
+	var broken *wire.Error
+	if errors.As(err, &broken) {
+		return broken
+	}
+	return nil
+}
+
+// control handles a frame that concerns the connection.
+func (c *clientConn) control(h wire.Header, body []byte) error {
+	switch h.Type {
+	case wire.TypePing:
+		v, err := wire.ParsePing(body)
+		if err != nil {
+			return err
+		}
+		c.sendControl(wire.AppendPing(nil, wire.TypePong, v))
+	case wire.TypePong:
+		if _, err := wire.ParsePing(body); err != nil {
+			return err
+		}
+		c.pinged.Store(0)
+	case wire.TypeDrain:
+		if _, err := wire.ParseDrain(body); err != nil {
+			return err
+		}
+		c.drain()
+	case wire.TypeClose:
+		return closedByPeer(body)
+	case wire.TypeData, wire.TypeEnd, wire.TypeWindow:
+		if c.strays++; c.strays > maxStrays {
+			return wire.Errorf(wire.Flood, "more than %d frames for streams that are not open", maxStrays)
+		}
+	default:
+		if h.Type < wire.FirstSkippable {
+			return wire.Errorf(wire.BadFrame, "%s frame from a server", h.Type)
+		}
+	}
+	return nil
+}
+
+// drain stops using the connection for new calls, has the host make another, and tells the server.
+func (c *clientConn) drain() {
+	c.mu.Lock()
+	was := c.draining
+	c.draining = true
+	c.mu.Unlock()
+	if was {
+		return
+	}
+	c.host.drained(c)
+	c.sendControl(wire.AppendDrain(nil, wire.FlagAck, 0))
+}
+
+// end finishes what is open: calls whose bytes were not handed to the transport were not sent.
+func (c *clientConn) end(err error) {
+	c.mu.Lock()
+	c.failLocked(err)
+	err = c.err
+	var over []*call
+	c.open.each(func(k *call) { over = append(over, k) })
+	for _, k := range over {
+		outcome := OutcomeUnknown
+		if k.mark > c.handed {
+			outcome = NotSent
+		}
+		k.failed = failure(Unavailable, outcome, PhaseWait, err, "the connection was lost: %v", err)
+	}
+	c.open = table[*call]{}
+	c.busy.Store(0)
+	if c.expiry != nil {
+		c.expiry.Stop()
+	}
+	c.mu.Unlock()
+	for _, k := range over {
+		k.done <- struct{}{}
+	}
+}
+
+// close ends the connection from this side: no client uses it any more.
+func (c *clientConn) close() {
+	c.mu.Lock()
+	idle := c.open.n == 0
+	c.mu.Unlock()
+	if idle {
+		c.nc.SetWriteDeadline(time.Now().Add(time.Second))
+		c.sendLast(wire.Normal, "")
+	}
+	c.fail(errConnClosed)
+	c.wg.Wait()
+}
+
+// retire keeps new calls off an idle connection. It fails if one is open.
+func (c *clientConn) retire() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open.n > 0 {
+		return false
+	}
+	c.draining = true
+	return true
+}
+
+// tend keeps the connection alive, or gives it up; called about every second.
+func (c *clientConn) tend(now int64) {
+	o := &c.host.hostOptions
+	if since := c.stalledSince(); since != 0 && now-since > int64(o.writeStall) {
+		c.fail(fmt.Errorf("a write made no progress for %v", o.writeStall))
+		return
+	}
+	if c.progress.tooSlow(now, int64(o.writeStall)) {
+		c.fail(errors.New("a frame arrived too slowly"))
+		return
+	}
+	if since := c.pinged.Load(); since != 0 {
+		if c.progress.lastRead.Load() > since {
+			c.pinged.Store(0)
+		} else if now-since > int64(o.keepaliveAnswer) {
+			c.fail(fmt.Errorf("no answer to a ping for %v", o.keepaliveAnswer))
+		}
+		return
+	}
+	idle := max(int64(o.keepaliveIdle), int64(c.peer.MinPing)*int64(time.Millisecond)*5/4)
+	if now-c.progress.lastRead.Load() > idle {
+		c.pinged.Store(now)
+		// On a goroutine of its own: this one looks after other connections too.
+		c.host.spawn(func() { c.sendControl(wire.AppendPing(nil, wire.TypePing, uint64(now))) })
+	}
+}
+
+// handshakeClient exchanges prefaces over a new connection.
+func handshakeClient(nc net.Conn, rd *reader, own wire.Settings) (wire.Settings, error) {
+	hello := wire.AppendSettings(wire.AppendPreface(nil), own)
+	if _, err := nc.Write(hello); err != nil {
+		return wire.Settings{}, err
+	}
+	return rd.readPreface()
+}
+
+// closedByPeer turns a CLOSE frame into an error.
+func closedByPeer(body []byte) error {
+	reason, text, err := wire.ParseClose(body)
+	if err != nil {
+		return err
+	}
+	if reason == wire.Normal {
+		return errPeerClosed
+	}
+	if text == "" {
+		return fmt.Errorf("the other side closed the connection: %s", reason)
+	}
+	return fmt.Errorf("the other side closed the connection: %s (%s)", text, reason)
+}
+
+var errPeerClosed = errors.New("the other side closed the connection")
+
+// contextFailure tells that the caller's context ended first.
+func contextFailure(ctx context.Context, outcome Outcome, phase Phase) *Error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return failure(DeadlineExceeded, outcome, phase, ctx.Err(), "no reply before the deadline of the context")
+	}
+	return failure(Canceled, outcome, phase, ctx.Err(), "the context was cancelled")
+}

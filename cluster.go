@@ -1,0 +1,283 @@
+package anser
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/anser-rpc/anser/balance"
+	"github.com/anser-rpc/anser/registry"
+)
+
+// endpoint is one instance as a client sees it.
+type endpoint struct {
+	*balance.Endpoint
+	host *host
+	gone bool // the registry no longer lists it; kept because too many went at once
+}
+
+// view is what picking needs; it is replaced as a whole.
+type view struct {
+	picker balance.Picker
+	only   *endpoint // the single endpoint that can be picked, or nil
+	usable int       // how many can be picked
+	total  int       // how many there are
+	byPick map[*balance.Endpoint]*endpoint
+}
+
+// cluster is the list of instances of one service and what a client makes of it. The registry is
+// advice: a list that lost more than half of the instances at once, or all, does not take those away
+// whose connections still work.
+type cluster struct {
+	client *Client
+	log    *slog.Logger
+	view   atomic.Pointer[view] // nil before the first list
+
+	mu        sync.Mutex // guards what follows
+	endpoints map[string]*endpoint
+	changed   chan struct{} // closed and replaced when view changes
+	updated   time.Time     // when the registry last gave a list
+	stale     bool          // the list is a snapshot
+	trouble   error         // why the registry cannot be reached, or nil
+	closed    bool
+}
+
+func newCluster(c *Client) *cluster {
+	return &cluster{client: c, log: c.o.log, endpoints: make(map[string]*endpoint), changed: make(chan struct{})}
+}
+
+// update takes a new list from the registry, or with snapshot an old one from the disk.
+func (cl *cluster) update(list []registry.Instance, snapshot bool) {
+	cl.mu.Lock()
+	if cl.closed || snapshot && !cl.updated.IsZero() {
+		cl.mu.Unlock()
+		return
+	}
+	cl.stale = snapshot
+	if !snapshot {
+		cl.updated, cl.trouble = time.Now(), nil
+	}
+	next := make(map[string]*endpoint, len(list))
+	for _, in := range list {
+		if in.Validate() != nil || in.State != registry.Up {
+			continue
+		}
+		next[in.Key()] = cl.endpointLocked(in)
+	}
+	before, missing := 0, 0
+	for key, e := range cl.endpoints {
+		if e.gone {
+			continue
+		}
+		before++
+		if next[key] == nil && !withdrawn(list, key) {
+			missing++
+		}
+	}
+	hold := missing > 0 && 2*(before-missing) < before
+	for key, e := range cl.endpoints {
+		switch {
+		case next[key] == e:
+		case next[key] != nil: // the instance moved to another address
+			cl.retireLocked(e)
+		case hold && !withdrawn(list, key) && !e.host.down(), e.gone && !e.host.down():
+			e.gone = true
+			next[key] = e
+		default:
+			cl.retireLocked(e)
+		}
+	}
+	if hold && before > 1 {
+		cl.log.Warn("the registry's list shrank by more than half at once: instances are kept until their connections fail",
+			"before", before, "missing", missing)
+	}
+	cl.endpoints = next
+	cl.rebuildLocked()
+	cl.mu.Unlock()
+}
+
+// retireLocked gives the endpoint's host back once the calls that are in flight there are over.
+func (cl *cluster) retireLocked(e *endpoint) {
+	cl.client.wg.Go(func() {
+		tick := time.NewTicker(retireEvery)
+		defer tick.Stop()
+		for e.Active() > 0 && cl.client.ctx.Err() == nil {
+			select {
+			case <-tick.C:
+			case <-cl.client.ctx.Done():
+			}
+		}
+		e.host.unwatch(cl)
+		cl.client.pool.release(e.host)
+	})
+}
+
+const retireEvery = 20 * time.Millisecond
+
+// withdrawn reports whether the list itself says that the instance wants no calls.
+func withdrawn(list []registry.Instance, key string) bool {
+	for i := range list {
+		if list[i].Key() == key {
+			return list[i].State != registry.Up
+		}
+	}
+	return false
+}
+
+// endpointLocked returns the endpoint of the instance, a new one if it is new or moved.
+func (cl *cluster) endpointLocked(in registry.Instance) *endpoint {
+	if e := cl.endpoints[in.Key()]; e != nil && e.Instance().Address == in.Address {
+		e.SetInstance(in)
+		e.gone = false
+		e.host.hurry() // it may have just come back
+		return e
+	}
+	h := cl.client.acquire(in.Address)
+	h.watch(cl)
+	return &endpoint{Endpoint: balance.NewEndpoint(in), host: h}
+}
+
+// rebuild makes a new view after the state of a host changed.
+func (cl *cluster) rebuild() {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.closed {
+		return
+	}
+	for key, e := range cl.endpoints {
+		if e.gone && e.host.down() {
+			delete(cl.endpoints, key)
+			cl.retireLocked(e)
+		}
+	}
+	cl.rebuildLocked()
+}
+
+// rebuildLocked leaves hosts out that are down, unless all are.
+func (cl *cluster) rebuildLocked() {
+	all := make([]*endpoint, 0, len(cl.endpoints))
+	up := make([]*endpoint, 0, len(cl.endpoints))
+	for _, e := range cl.endpoints {
+		all = append(all, e)
+		if !e.host.down() {
+			up = append(up, e)
+		}
+	}
+	if len(up) == 0 {
+		up = all
+	}
+	v := &view{usable: len(up), total: len(all)}
+	if len(up) == 1 {
+		v.only = up[0]
+	} else {
+		v.byPick = make(map[*balance.Endpoint]*endpoint, len(up))
+		list := make([]*balance.Endpoint, 0, len(up))
+		for _, e := range up {
+			v.byPick[e.Endpoint] = e
+			list = append(list, e.Endpoint)
+		}
+		sortEndpoints(list)
+		v.picker = cl.client.o.balancer.Build(list)
+	}
+	cl.view.Store(v)
+	close(cl.changed)
+	cl.changed = make(chan struct{})
+}
+
+// pick chooses an endpoint for an attempt, or returns nil when there is none at all.
+func (v *view) pick(r *balance.Request) *endpoint {
+	if v.only != nil {
+		return v.only
+	}
+	e := v.picker.Pick(r)
+	if e == nil {
+		return nil
+	}
+	return v.byPick[e]
+}
+
+// wait returns the view, once there is one.
+func (cl *cluster) wait(ctx context.Context) (*view, *Error) {
+	for {
+		cl.mu.Lock()
+		changed, trouble := cl.changed, cl.trouble
+		v := cl.view.Load()
+		cl.mu.Unlock()
+		if v != nil {
+			return v, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			e := contextFailure(ctx, NotSent, PhaseResolve)
+			e.Message = "no list of instances yet: " + e.Message
+			if trouble != nil {
+				e.Code = Unavailable
+				e.Message = "the registry cannot be reached, and there is no snapshot of its last list: " + trouble.Error()
+			}
+			return nil, e
+		}
+	}
+}
+
+// changes returns a channel that is closed when the view changes.
+func (cl *cluster) changes() <-chan struct{} {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	return cl.changed
+}
+
+func (cl *cluster) report(err error) {
+	cl.mu.Lock()
+	first := cl.trouble == nil
+	cl.trouble = err
+	cl.mu.Unlock()
+	if first {
+		cl.log.Warn("the registry cannot be reached: calls go on with the last known instances", "err", err)
+	}
+}
+
+// hurry makes connections now to hosts that wait for their turn to try again.
+func (cl *cluster) hurry() {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	for _, e := range cl.endpoints {
+		e.host.hurry()
+	}
+}
+
+func (cl *cluster) status() ClientStatus {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	s := ClientStatus{Target: cl.client.target, Updated: cl.updated, Snapshot: cl.stale, Trouble: cl.trouble}
+	for _, e := range cl.endpoints {
+		s.Instances = append(s.Instances, InstanceStatus{
+			Instance: e.Instance().Clone(), Connected: e.host.connected(), Down: e.host.down(),
+			Held: e.gone, Active: e.Active(), Latency: e.Latency(),
+		})
+	}
+	slices.SortFunc(s.Instances, func(a, b InstanceStatus) int { return strings.Compare(a.Key(), b.Key()) })
+	return s
+}
+
+func sortEndpoints(list []*balance.Endpoint) {
+	slices.SortFunc(list, func(a, b *balance.Endpoint) int {
+		return strings.Compare(a.Instance().Key(), b.Instance().Key())
+	})
+}
+
+func (cl *cluster) close() {
+	cl.mu.Lock()
+	cl.closed = true
+	endpoints := cl.endpoints
+	cl.endpoints = nil
+	cl.mu.Unlock()
+	for _, e := range endpoints {
+		e.host.unwatch(cl)
+		cl.client.pool.release(e.host)
+	}
+}

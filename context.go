@@ -1,0 +1,201 @@
+package anser
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/anser-rpc/anser/wire"
+)
+
+// callContext is the context of a handler. Most handlers never ask for Done, so the channel, the
+// timer and the place in the connection's table of what can be cancelled are made when they do.
+type callContext struct {
+	conn     *serverConn
+	method   *method
+	metadata []byte // a block, or nil
+	trace    *Trace
+	id       uint64
+	deadline int64 // nanotime, 0: none
+	attempt  uint8
+	priority uint8
+	codec    uint8
+	oneway   bool
+
+	state atomic.Uint32 // fresh, cancellable, finished
+	mu    sync.Mutex    // guards what follows
+	cut   *cut
+	trail []wire.Pair
+}
+
+// cut is what a context needs once somebody wants to know of its end.
+type cut struct {
+	done  chan struct{}
+	err   error
+	timer *time.Timer
+	after map[*func()]struct{}
+}
+
+const (
+	fresh uint32 = iota
+	cancellable
+	finished
+)
+
+type callKey struct{}
+
+// callFrom returns the handler's context that ctx is derived from, or nil.
+func callFrom(ctx context.Context) *callContext {
+	if c, ok := ctx.(*callContext); ok {
+		return c
+	}
+	c, _ := ctx.Value(callKey{}).(*callContext)
+	return c
+}
+
+// callID is the id by which a CANCEL finds the call.
+func (c *callContext) callID() uint64 { return c.id }
+
+// Deadline returns the time at which the caller gives up, if it does.
+func (c *callContext) Deadline() (time.Time, bool) {
+	if c.deadline == 0 {
+		return time.Time{}, false
+	}
+	return epoch.Add(time.Duration(c.deadline)), true
+}
+
+// Value knows nothing but the call itself, which other functions of this package look for.
+func (c *callContext) Value(key any) any {
+	if key == (callKey{}) {
+		return c
+	}
+	return nil
+}
+
+// Done is closed when the caller cancels, its deadline passes, its connection is lost, or the handler
+// has returned.
+func (c *callContext) Done() <-chan struct{} { return c.cuttable().done }
+
+// Err tells why Done is closed, or nil while it is not.
+func (c *callContext) Err() error {
+	if c.state.Load() == fresh {
+		if c.deadline == 0 || nanotime() < c.deadline {
+			return nil
+		}
+	}
+	cut := c.cuttable()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return cut.err
+}
+
+// cuttable returns the means to end the context, and makes them the first time.
+func (c *callContext) cuttable() *cut {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cut != nil {
+		return c.cut
+	}
+	c.cut = &cut{done: make(chan struct{})}
+	switch {
+	case !c.state.CompareAndSwap(fresh, cancellable):
+		c.endLocked(context.Canceled)
+	case c.deadline != 0:
+		d := time.Duration(c.deadline - nanotime())
+		if d <= 0 {
+			c.endLocked(context.DeadlineExceeded)
+		} else {
+			c.cut.timer = time.AfterFunc(d, func() { c.end(context.DeadlineExceeded) })
+		}
+	}
+	return c.cut
+}
+
+// end ends the context for the reason err.
+func (c *callContext) end(err error) {
+	c.mu.Lock()
+	if c.cut == nil {
+		// Nobody listens yet; who asks later must learn it.
+		c.cut = &cut{done: make(chan struct{})}
+		c.state.CompareAndSwap(fresh, cancellable)
+	}
+	after := c.endLocked(err)
+	c.mu.Unlock()
+	for f := range after {
+		go (*f)() // as context.AfterFunc promises
+	}
+}
+
+// endLocked ends the context and returns the functions to start.
+func (c *callContext) endLocked(err error) map[*func()]struct{} {
+	if c.cut.err != nil {
+		return nil
+	}
+	c.cut.err = err
+	close(c.cut.done)
+	if c.cut.timer != nil {
+		c.cut.timer.Stop()
+	}
+	after := c.cut.after
+	c.cut.after = nil
+	return after
+}
+
+// finish ends the context after its handler has returned.
+func (c *callContext) finish() {
+	if c.state.Swap(finished) == cancellable {
+		c.end(context.Canceled)
+	}
+}
+
+// AfterFunc lets package context derive a context without a goroutine.
+func (c *callContext) AfterFunc(f func()) (stop func() bool) {
+	cut := c.cuttable()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if cut.err != nil {
+		go f()
+		return func() bool { return false }
+	}
+	if cut.after == nil {
+		cut.after = make(map[*func()]struct{})
+	}
+	cut.after[&f] = struct{}{}
+	return func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		_, ok := cut.after[&f]
+		delete(cut.after, &f)
+		return ok
+	}
+}
+
+var errTooManyTrailers = errors.New("set trailer: more than 128 keys")
+
+func (c *callContext) setTrailer(p wire.Pair) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.IndexFunc(c.trail, func(o wire.Pair) bool { return o.Key == p.Key })
+	switch {
+	case i >= 0:
+		c.trail[i] = p
+	case len(c.trail) == wire.MaxPairs:
+		return errTooManyTrailers
+	default:
+		c.trail = append(c.trail, p)
+	}
+	return nil
+}
+
+// trailers returns the block of what the handler set, or nil.
+func (c *callContext) trailers() []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.trail) == 0 {
+		return nil
+	}
+	return wire.AppendMetadata(nil, c.trail)
+}

@@ -1,0 +1,243 @@
+package anser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/anser-rpc/anser/wire"
+)
+
+// runMode says on which goroutine a method runs.
+type runMode uint8
+
+const (
+	runLearned runMode = iota
+	runInline
+	runConcurrent
+)
+
+// method is one entry of a server's table.
+type method struct {
+	name       string // canonical
+	newRequest func() any
+	handle     func(ctx context.Context, in any) (any, error)
+	chain      Func // interceptors around handle; nil without interceptors
+	request    reflect.Type
+	reply      reflect.Type
+	idempotent bool
+	mode       runMode
+	builtin    bool
+	cost       cost
+
+	calls  atomic.Int64
+	failed atomic.Int64
+}
+
+// alias is a further name of a method.
+type alias struct {
+	method     *method
+	deprecated bool
+	uses       atomic.Int64
+}
+
+// Handle serves the method name with h. Names have the form "Service.Method". Request and reply can be of any
+// type that one of the server's codecs handles: structs, protobuf messages, []byte.
+//
+// The request that h gets is its own. The reply must not be changed after h has returned; a nil
+// reply without an error is an Internal error. The context ends when the caller cancels, its
+// deadline passes, its connection is lost, or h has returned.
+//
+// An error of Handle is also returned by Serve and ListenAndServe, so that it need not be looked at
+// here.
+func Handle[A, R any](s *Server, name string, h func(ctx context.Context, in *A) (*R, error), opts ...HandleOption) error {
+	if h == nil {
+		return s.refuseMethod(fmt.Errorf("method %q has no handler: the function is nil", name))
+	}
+	return s.add(&method{
+		name:       name,
+		newRequest: func() any { return new(A) },
+		handle: func(ctx context.Context, in any) (any, error) {
+			out, err := h(ctx, in.(*A))
+			if err != nil {
+				return nil, err
+			}
+			if out == nil {
+				return nil, errNilReply
+			}
+			return out, nil
+		},
+		request: reflect.TypeFor[A](),
+		reply:   reflect.TypeFor[R](),
+	}, opts)
+}
+
+var errNilReply = &Error{Code: Internal, Outcome: Executed, Message: "the handler returned neither a reply nor an error"}
+
+// add enters the method and its aliases into the table.
+func (s *Server) add(m *method, opts []HandleOption) error {
+	var o handleOptions
+	for _, opt := range opts {
+		opt.applyHandle(&o)
+	}
+	m.idempotent, m.mode = o.idempotent, o.mode
+	if len(s.o.interceptors) > 0 && !m.builtin {
+		m.chain = chain(s.o.interceptors, func(ctx context.Context, inv *Invocation) (err error) {
+			inv.Reply, err = m.handle(ctx, inv.Request)
+			return err
+		})
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.serving {
+		return s.refuseMethodLocked(fmt.Errorf("method %q comes too late: add methods before the server serves", m.name))
+	}
+	if err := s.enterLocked(m.name, m, nil); err != nil {
+		return err
+	}
+	for _, name := range o.aliases {
+		if err := s.enterLocked(name, m, &alias{method: m}); err != nil {
+			return err
+		}
+	}
+	for _, name := range o.deprecated {
+		if err := s.enterLocked(name, m, &alias{method: m, deprecated: true}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Server) enterLocked(name string, m *method, a *alias) error {
+	if err := checkName(name, m.builtin); err != nil {
+		return s.refuseMethodLocked(err)
+	}
+	if _, ok := s.methods[name]; ok {
+		return s.refuseMethodLocked(fmt.Errorf("method %q is there already: give the second one another name", name))
+	}
+	s.methods[name] = m
+	if a != nil {
+		s.aliases[name] = a
+	}
+	return nil
+}
+
+func checkName(name string, builtin bool) error {
+	if err := wire.CheckMethodName(name); err != nil {
+		var broken *wire.Error
+		errors.As(err, &broken)
+		return fmt.Errorf("%s: use a name such as \"Arith.Mul\"", broken.Text)
+	}
+	if i := strings.LastIndexByte(name, '.'); i <= 0 || i == len(name)-1 {
+		return fmt.Errorf("method name %q has not the form Service.Method: use a name such as \"Arith.Mul\"", name)
+	}
+	if strings.HasPrefix(name, builtinPrefix) && !builtin {
+		return fmt.Errorf("method name %q begins with %q, which belongs to the protocol: use another name", name, builtinPrefix)
+	}
+	return nil
+}
+
+const builtinPrefix = "Anser."
+
+// refuseMethod notes an error that Serve will return, and returns it.
+func (s *Server) refuseMethod(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refuseMethodLocked(err)
+}
+
+func (s *Server) refuseMethodLocked(err error) error {
+	s.mistakes = append(s.mistakes, err)
+	return err
+}
+
+// run calls the handler through the interceptors.
+func (m *method) run(ctx context.Context, in any) (any, error) {
+	if m.chain == nil {
+		return m.handle(ctx, in)
+	}
+	inv := &Invocation{Method: m.name, Request: in, Server: true}
+	if err := m.chain(ctx, inv); err != nil {
+		return nil, err
+	}
+	if inv.Reply == nil {
+		return nil, errNilReply
+	}
+	return inv.Reply, nil
+}
+
+// cost is what running a method has been like. It decides whether the method runs on the goroutine
+// that reads the connection. Its fields are updated without a lock: a lost update costs one sample.
+//
+// Two things keep a method off that goroutine. One is its average: handlers that use the processor
+// for long should use all of them. The other is handoffs: a method that now and then blocks has a
+// small average and still holds up what comes behind it. The duration of a single run says little,
+// since a run that the operating system interrupted looks like one that slept.
+type cost struct {
+	average atomic.Int64 // nanoseconds of a run, exponentially weighted
+	until   atomic.Int64 // nanotime until which the method runs on workers
+
+	// Of the monitor.
+	since    int64 // nanotime of the first handoff that counts
+	calls    int64 // of the method, then
+	handoffs int64
+	penalty  int64 // how long the last time on workers was
+}
+
+const (
+	slowAverage  = 50 * time.Microsecond
+	costShare    = 32                     // a new run's share of the average is 1/costShare
+	maxSample    = 200 * time.Microsecond // a longer run counts as this in the average
+	handoffSpan  = time.Second            // in which handoffs are too many when they are
+	maxHandoffs  = 3                      // at least so many and
+	handoffShare = 2000                   // more than one in so many calls
+	firstPenalty = 250 * time.Millisecond
+	maxPenalty   = 30 * time.Second
+)
+
+// note takes the duration of one run into account.
+func (c *cost) note(d int64) {
+	old := c.average.Load()
+	sample := min(d, int64(maxSample))
+	next := old + (sample-old)/costShare
+	if old == 0 {
+		next = max(sample, 1)
+	}
+	if next != old {
+		c.average.Store(next)
+	}
+}
+
+// noteHandoff counts a handler that blocked the reading of its connection, and after a few keeps the
+// method, of which there were so many calls, off the reading goroutines, twice as long as the last time unless it was well for long in
+// between. It is called by the monitor alone.
+func (c *cost) noteHandoff(now, calls int64) {
+	if now-c.since > int64(handoffSpan) {
+		c.since, c.handoffs, c.calls = now, 0, calls
+	}
+	if c.handoffs++; c.handoffs < maxHandoffs || c.handoffs*handoffShare < calls-c.calls {
+		return
+	}
+	c.handoffs, c.calls = 0, calls
+	if until := c.until.Load(); c.penalty == 0 || now > until+4*c.penalty {
+		c.penalty = int64(firstPenalty)
+	} else if now >= until {
+		c.penalty = min(2*c.penalty, int64(maxPenalty))
+	}
+	c.until.Store(now + c.penalty)
+}
+
+// inline reports whether the method may run on the goroutine that reads the connection.
+func (m *method) inline(now int64) bool {
+	switch m.mode {
+	case runInline:
+		return true
+	case runConcurrent:
+		return false
+	}
+	return now >= m.cost.until.Load() && m.cost.average.Load() < int64(slowAverage)
+}

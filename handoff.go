@@ -1,0 +1,111 @@
+package anser
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// A turn is the word by which a goroutine owns the reading of a connection: a generation in the
+// upper half, a tick in the lower one, whose last bit says that a handler is running.
+type turn uint64
+
+func makeTurn(generation, tick uint32) turn { return turn(generation)<<32 | turn(tick) }
+
+func (t turn) running() bool { return t&1 != 0 }
+
+// idle is the turn after the handler has returned.
+func (t turn) idle() turn { return t &^ 1 }
+
+// next is the turn with which another goroutine takes over.
+func (t turn) next() turn { return (t>>32 + 1) << 32 }
+
+// monitor looks for handlers that run for long on the goroutine that reads their connection, and has
+// another goroutine go on reading. It sleeps while nothing runs.
+type monitor struct {
+	mu      sync.Mutex // guards what follows
+	conns   []*serverConn
+	running bool // the goroutine exists
+	closed  bool
+	wg      sync.WaitGroup
+}
+
+// calm tells the looks at the connections whether the process kept its processors since the look
+// before last. Where it did not, a handler that did not end may just not have been running.
+type calm [2]int64
+
+func (c *calm) next() bool {
+	now := preemptions()
+	still := now == c[1]
+	c[1], c[0] = c[0], now
+	return still
+}
+
+const (
+	monitorEvery = time.Millisecond // between two looks
+	monitorQuiet = 50               // looks without a new turn after which a connection is forgotten
+)
+
+// watch adds a connection whose watched flag is not set.
+func (m *monitor) watch(c *serverConn) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed || !c.watched.CompareAndSwap(false, true) {
+		return
+	}
+	c.seen, c.quiet = 0, 0
+	m.conns = append(m.conns, c)
+	if !m.running {
+		m.running = true
+		m.wg.Go(m.run)
+	}
+}
+
+func (m *monitor) run() {
+	tick := time.NewTicker(monitorEvery)
+	defer tick.Stop()
+	var quiet calm
+	for range tick.C {
+		kept := quiet.next()
+		m.mu.Lock()
+		m.conns = slices.DeleteFunc(m.conns, func(c *serverConn) bool { return c.look(kept) })
+		if m.closed || len(m.conns) == 0 {
+			m.running = false
+			m.mu.Unlock()
+			return
+		}
+		m.mu.Unlock()
+	}
+}
+
+func (m *monitor) close() {
+	m.mu.Lock()
+	m.closed = true
+	m.mu.Unlock()
+	m.wg.Wait()
+}
+
+// look hands the reading over if the handler of the last look is still running. It reports whether
+// the connection need not be watched any more. kept says that the process kept its processors.
+func (c *serverConn) look(kept bool) (forget bool) {
+	t := turn(c.turn.Load())
+	if t != c.seen {
+		c.seen, c.quiet = t, 0
+		return false
+	}
+	if t.running() {
+		c.takeOver(t, kept)
+		return false
+	}
+	if c.quiet++; c.quiet < monitorQuiet {
+		return false
+	}
+	// The reader stores its turn and then looks at watched; here it is the other way round, so one
+	// of the two sees the other.
+	c.watched.Store(false)
+	if now := turn(c.turn.Load()); now != t && c.watched.CompareAndSwap(false, true) {
+		c.seen, c.quiet = now, 0
+		return false
+	}
+	return true
+}

@@ -1,0 +1,453 @@
+package anser
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/anser-rpc/anser/wire"
+)
+
+const (
+	maxConns       = 8               // connections to one address
+	growAt         = 0.8             // of the server's max_calls on every connection
+	growWaiting    = 256             // KiB that wait to be written
+	firstBackoff   = time.Second     // gRPC's connection backoff
+	backoffFactor  = 1.6             //
+	maxBackoff     = 2 * time.Minute //
+	lastedAtLeast  = 5 * time.Second // a connection that lived so long resets the backoff
+	redialAtOnce   = 20 * time.Millisecond
+	hurryEvery     = 200 * time.Millisecond
+	extraIdleAfter = time.Minute // connections beyond the first ones are closed after so long idle
+)
+
+// hostOptions are what tells the connections of different clients to one address apart.
+type hostOptions struct {
+	network          string
+	address          string
+	tls              *tls.Config
+	maxMessage       int
+	connectTimeout   time.Duration
+	handshakeTimeout time.Duration
+	keepaliveIdle    time.Duration
+	keepaliveAnswer  time.Duration
+	writeStall       time.Duration
+}
+
+type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// host is one address with its connections. It is shared by the clients of a pool.
+type host struct {
+	pool *pool
+	hostOptions
+	log  *slog.Logger
+	dial dialFunc
+
+	refs int // guarded by pool.mu
+
+	ready atomic.Pointer[[]*clientConn] // connections that take calls; replaced, never changed
+	want  atomic.Int32                  // connections to have under load
+
+	mu        sync.Mutex // guards what follows
+	dialing   bool
+	closed    bool
+	used      bool  // some call wanted the host: keep it connected
+	failures  int   // since a connection last lasted
+	growAfter int64 // nanotime before which no further connection is tried
+	lastErr   error
+	tried     int64 // nanotime of the last try
+	retry     *time.Timer
+	changed   chan struct{} // closed and replaced at every change of state
+	watchers  map[*cluster]struct{}
+	all       map[*clientConn]struct{} // including draining ones
+	ctx       context.Context
+	cancel    context.CancelFunc
+	wg        sync.WaitGroup
+}
+
+func newHost(p *pool, o hostOptions, dial dialFunc, log *slog.Logger) *host {
+	h := &host{
+		pool: p, hostOptions: o, dial: dial, log: log, changed: make(chan struct{}),
+		watchers: make(map[*cluster]struct{}), all: make(map[*clientConn]struct{}),
+	}
+	h.ctx, h.cancel = context.WithCancel(context.Background())
+	h.ready.Store(new([]*clientConn))
+	return h
+}
+
+// pickConn returns a connection for one attempt, or nil when none stands. It sees to it that there
+// are enough of them under load.
+func (h *host) pickConn() *clientConn {
+	list := *h.ready.Load()
+	switch len(list) {
+	case 0:
+		return nil
+	case 1:
+		if list[0].busy.Load() > 0 {
+			h.grow(list)
+		}
+		return list[0]
+	}
+	i := rand.Uint32() % uint32(len(list))
+	a, b := list[i], list[(i+1)%uint32(len(list))]
+	if b.busy.Load() < a.busy.Load() {
+		a = b
+	}
+	if len(list) < h.wantConns() || a.saturated() {
+		h.grow(list)
+	}
+	return a
+}
+
+func (c *clientConn) saturated() bool {
+	return c.waiting.Load() >= growWaiting || float64(c.busy.Load()) >= growAt*float64(c.peer.MaxCalls)
+}
+
+func (h *host) wantConns() int { return int(h.want.Load()) }
+
+// wantAtLeast raises the number of connections to have under load. pool.mu is held.
+func (h *host) wantAtLeast(n int) {
+	if int32(n) > h.want.Load() {
+		h.want.Store(int32(n))
+	}
+}
+
+// grow makes one more connection in the background, if there may be more.
+func (h *host) grow(list []*clientConn) {
+	if len(list) >= h.wantConns() && (len(list) >= maxConns || !allSaturated(list)) {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.dialing || h.closed || nanotime() < h.growAfter {
+		return
+	}
+	h.connectLocked()
+}
+
+func allSaturated(list []*clientConn) bool {
+	for _, c := range list {
+		if !c.saturated() {
+			return false
+		}
+	}
+	return true
+}
+
+// waitConn waits for a connection while one is being made, and starts making one unless that
+// failed so recently that it has to wait its turn.
+func (h *host) waitConn(ctx context.Context) (*clientConn, *Error) {
+	for {
+		h.mu.Lock()
+		h.used = true
+		if list := *h.ready.Load(); len(list) > 0 {
+			h.mu.Unlock()
+			return list[0], nil
+		}
+		switch {
+		case h.closed:
+			h.mu.Unlock()
+			return nil, failure(Canceled, NotSent, PhaseDial, nil, "the client is closed")
+		case h.dialing:
+		case h.failures > 0 && h.retry != nil:
+			err := h.lastErr
+			h.mu.Unlock()
+			return nil, failure(Unavailable, NotSent, PhaseDial, err, "%v", err)
+		default:
+			h.connectLocked()
+		}
+		changed := h.changed
+		h.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			e := contextFailure(ctx, NotSent, PhaseDial)
+			e.Message = fmt.Sprintf("no connection to %s yet: %s", h.address, e.Message)
+			return nil, e
+		}
+	}
+}
+
+// hurry makes a connection now if the host waits for its turn to try again, though not more often
+// than every hurryEvery.
+func (h *host) hurry() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.closed && !h.dialing && h.retry != nil && nanotime()-h.tried > int64(hurryEvery) {
+		h.connectLocked()
+	}
+}
+
+// connectLocked starts to make a connection; its end is a change of state.
+func (h *host) connectLocked() {
+	h.dialing, h.tried = true, nanotime()
+	if h.retry != nil {
+		h.retry.Stop()
+		h.retry = nil
+	}
+	h.wg.Go(func() {
+		c, err := h.connect()
+		h.mu.Lock()
+		h.dialing = false
+		if err == nil && h.closed {
+			c.nc.Close()
+			err = errConnClosed
+		}
+		if err != nil {
+			h.failedLocked(err)
+		} else {
+			h.lastErr = nil
+			h.all[c] = struct{}{}
+			list := append(slices.Clone(*h.ready.Load()), c)
+			h.ready.Store(&list)
+			c.wg.Go(c.read)
+		}
+		tell := h.changedLocked()
+		h.mu.Unlock()
+		tell()
+	})
+}
+
+// connect dials and shakes hands. The server has answered when it returns: a connection that only
+// the listener's queue accepted would turn calls into ones with an unknown outcome.
+func (h *host) connect() (*clientConn, error) {
+	ctx, cancel := context.WithTimeout(h.ctx, h.connectTimeout)
+	nc, err := h.dial(ctx, h.network, h.address)
+	cancel()
+	if err != nil {
+		return nil, dialError(h.address, err)
+	}
+	stop := context.AfterFunc(h.ctx, func() { nc.Close() })
+	defer stop()
+	nc.SetDeadline(time.Now().Add(h.handshakeTimeout))
+	tune(nc, h.keepaliveIdle+h.keepaliveAnswer)
+	if h.tls != nil {
+		tc := tls.Client(nc, tlsFor(h.tls, h.address))
+		if err := tc.HandshakeContext(h.ctx); err != nil {
+			nc.Close()
+			return nil, fmt.Errorf("TLS handshake with %s: %w", h.address, err)
+		}
+		nc = tc
+	}
+	c := &clientConn{host: h, born: nanotime()}
+	c.nc = nc
+	own := wire.DefaultSettings()
+	own.MaxFrame = uint64(h.maxMessage) + frameOverhead
+	own.MaxStreams = 0
+	rd := &reader{nc: nc, buf: make([]byte, idleBuffer), maxFrame: own.MaxFrame, progress: &c.progress, spin: newSpinner(nc)}
+	if c.peer, err = handshakeClient(nc, rd, own); err != nil {
+		nc.Close()
+		return nil, fmt.Errorf("handshake with %s: %w", h.address, err)
+	}
+	nc.SetDeadline(time.Time{})
+	c.role.init(rd)
+	return c, nil
+}
+
+// tlsFor completes the configuration with the name that the server must prove to have.
+func tlsFor(config *tls.Config, address string) *tls.Config {
+	if config.ServerName != "" || config.InsecureSkipVerify {
+		return config
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		host = address
+	}
+	config = config.Clone()
+	config.ServerName = host
+	return config
+}
+
+// frameOverhead is what a frame may hold beside its message.
+const frameOverhead = 64 << 10
+
+func dialError(address string, err error) error {
+	if strings.Contains(err.Error(), "refused") {
+		return fmt.Errorf("%w: nobody is listening at %s: start the server or correct the address", err, address)
+	}
+	return err
+}
+
+// failedLocked notes that no connection could be made and sets the time of the next try.
+func (h *host) failedLocked(err error) {
+	h.lastErr = err
+	if len(*h.ready.Load()) > 0 {
+		h.growAfter = nanotime() + int64(firstBackoff)
+		return // one more would have been nice
+	}
+	h.failures++
+	if !h.closed {
+		h.retryLocked(max(h.backoffLocked(), firstBackoff/2))
+	}
+}
+
+// backoffLocked returns how long to wait for the next try. The first loss of a connection that lasted is
+// followed by a try at once.
+func (h *host) backoffLocked() time.Duration {
+	if h.failures <= 1 {
+		return redialAtOnce
+	}
+	d := float64(firstBackoff)
+	for range min(h.failures-2, 12) {
+		d *= backoffFactor
+	}
+	return time.Duration(min(d, float64(maxBackoff)) * (0.8 + 0.4*rand.Float64()))
+}
+
+// retryLocked makes a connection after d, if somebody still wants one then.
+func (h *host) retryLocked(d time.Duration) {
+	if h.retry != nil {
+		h.retry.Stop()
+	}
+	h.retry = time.AfterFunc(d, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.retry = nil
+		if !h.closed && !h.dialing && h.used && len(*h.ready.Load()) == 0 {
+			h.connectLocked()
+		}
+	})
+}
+
+// drained takes a connection out of use whose server is going away, and looks for its successor.
+func (h *host) drained(c *clientConn) { h.remove(c, nil) }
+
+// lost notes the end of a connection.
+func (h *host) lost(c *clientConn, err error) {
+	h.mu.Lock()
+	delete(h.all, c)
+	h.mu.Unlock()
+	h.remove(c, err)
+}
+
+func (h *host) remove(c *clientConn, err error) {
+	h.mu.Lock()
+	list := slices.DeleteFunc(slices.Clone(*h.ready.Load()), func(o *clientConn) bool { return o == c })
+	if len(list) == len(*h.ready.Load()) {
+		h.mu.Unlock()
+		return
+	}
+	h.ready.Store(&list)
+	if len(list) == 0 && !h.closed {
+		if nanotime()-c.born > int64(lastedAtLeast) {
+			h.failures = 0
+		}
+		h.failures++ // until the next connection stands, the host counts as down
+		if err == nil {
+			err = fmt.Errorf("the server at %s is draining", h.address)
+		}
+		h.lastErr = err
+		if !h.dialing {
+			h.retryLocked(h.backoffLocked())
+		}
+	}
+	tell := h.changedLocked()
+	h.mu.Unlock()
+	tell()
+}
+
+// changedLocked wakes who waits for the host and returns what tells the clusters, to be called
+// without the lock.
+func (h *host) changedLocked() func() {
+	close(h.changed)
+	h.changed = make(chan struct{})
+	watchers := make([]*cluster, 0, len(h.watchers))
+	for w := range h.watchers {
+		watchers = append(watchers, w)
+	}
+	return func() {
+		for _, w := range watchers {
+			w.rebuild()
+		}
+	}
+}
+
+// down reports whether the host could not be reached when it was last tried.
+func (h *host) down() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.failures > 0 && len(*h.ready.Load()) == 0
+}
+
+// connected reports whether a connection takes calls.
+func (h *host) connected() bool { return len(*h.ready.Load()) > 0 }
+
+func (h *host) watch(w *cluster) {
+	h.mu.Lock()
+	h.watchers[w] = struct{}{}
+	h.mu.Unlock()
+}
+
+func (h *host) unwatch(w *cluster) {
+	h.mu.Lock()
+	delete(h.watchers, w)
+	h.mu.Unlock()
+}
+
+// tend looks after the host's connections; called about every second.
+func (h *host) tend(now int64) {
+	h.mu.Lock()
+	all := make([]*clientConn, 0, len(h.all))
+	for c := range h.all {
+		all = append(all, c)
+	}
+	h.mu.Unlock()
+	for _, c := range all {
+		c.tend(now)
+	}
+	h.shrink(now)
+}
+
+// shrink closes connections that were made under more load than there is.
+func (h *host) shrink(now int64) {
+	list := *h.ready.Load()
+	for _, c := range list[min(len(list), h.wantConns()):] {
+		switch {
+		case c.busy.Load() > 0:
+			c.idleSince = 0
+		case c.idleSince == 0:
+			c.idleSince = now
+		case now-c.idleSince > int64(extraIdleAfter) && c.retire():
+			h.remove(c, nil)
+			h.spawn(c.close)
+		}
+	}
+}
+
+// spawn runs f on a goroutine that close waits for.
+func (h *host) spawn(f func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.closed {
+		h.wg.Go(f)
+	}
+}
+
+// close ends all connections and waits for their goroutines.
+func (h *host) close() {
+	h.mu.Lock()
+	h.closed = true
+	if h.retry != nil {
+		h.retry.Stop()
+	}
+	all := make([]*clientConn, 0, len(h.all))
+	for c := range h.all {
+		all = append(all, c)
+	}
+	tell := h.changedLocked()
+	h.mu.Unlock()
+	h.cancel()
+	tell()
+	for _, c := range all {
+		c.close()
+	}
+	h.wg.Wait()
+}

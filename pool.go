@@ -1,0 +1,113 @@
+package anser
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// pool holds the connections that the clients of a process share, and the numbers of their methods.
+// The zero value is ready for use.
+type pool struct {
+	mu      sync.Mutex // guards what follows
+	hosts   map[hostOptions]*host
+	numbers map[string]uint32
+	names   []string
+	tending chan struct{} // closed to end the goroutine that tends the hosts; nil when there is none
+	ended   chan struct{} // closed by that goroutine
+}
+
+// shared serves all clients without a dialer of their own; see docs/decisions/0003.
+var shared pool
+
+const tendEvery = time.Second
+
+// acquire returns the host with these options, and its counterpart is release.
+func (p *pool) acquire(o hostOptions, conns int, dial dialFunc, log *slog.Logger) *host {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h := p.hosts[o]
+	if h == nil {
+		if p.hosts == nil {
+			p.hosts = make(map[hostOptions]*host)
+		}
+		h = newHost(p, o, dial, log)
+		p.hosts[o] = h
+		if p.tending == nil {
+			p.tending, p.ended = make(chan struct{}), make(chan struct{})
+			go p.tend(p.tending, p.ended)
+		}
+	}
+	h.refs++
+	h.wantAtLeast(conns)
+	return h
+}
+
+// release gives a host back. The last one closes it, and waits until all is closed.
+func (p *pool) release(h *host) {
+	p.mu.Lock()
+	h.refs--
+	last := h.refs == 0
+	var stop, ended chan struct{}
+	if last {
+		delete(p.hosts, h.hostOptions)
+		if len(p.hosts) == 0 {
+			stop, ended = p.tending, p.ended
+			p.tending, p.ended = nil, nil
+		}
+	}
+	p.mu.Unlock()
+	if last {
+		h.close()
+	}
+	if stop != nil {
+		close(stop)
+		<-ended
+	}
+}
+
+// tend looks after the connections of all hosts until stop is closed.
+func (p *pool) tend(stop, ended chan struct{}) {
+	defer close(ended)
+	tick := time.NewTicker(tendEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+		}
+		p.mu.Lock()
+		hosts := make([]*host, 0, len(p.hosts))
+		for _, h := range p.hosts {
+			hosts = append(hosts, h)
+		}
+		p.mu.Unlock()
+		now := nanotime()
+		for _, h := range hosts {
+			h.tend(now)
+		}
+	}
+}
+
+// methodNumber returns the pool's number of a method; connections map it to their own.
+func (p *pool) methodNumber(name string) uint32 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n, ok := p.numbers[name]; ok {
+		return n
+	}
+	if p.numbers == nil {
+		p.numbers = make(map[string]uint32)
+	}
+	n := uint32(len(p.names))
+	p.numbers[name] = n
+	p.names = append(p.names, name)
+	return n
+}
+
+func (p *pool) methodName(number uint32) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.names[number]
+}

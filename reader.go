@@ -1,0 +1,204 @@
+package anser
+
+import (
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"github.com/anser-rpc/anser/wire"
+)
+
+const (
+	idleBuffer  = 2 << 10  // while little arrives
+	loadBuffer  = 64 << 10 // under load
+	quietReads  = 64       // so many small reads in a row make a reader idle again
+	smallRead   = idleBuffer / 2
+	minProgress = 4 << 10 // bytes a second that a frame must arrive with at least
+)
+
+// loadBuffers holds read buffers of loadBuffer bytes.
+var loadBuffers = sync.Pool{New: func() any { return new([loadBuffer]byte) }}
+
+func putLoadBuffer(b []byte) {
+	if cap(b) == loadBuffer {
+		loadBuffers.Put((*[loadBuffer]byte)(b[:loadBuffer]))
+	}
+}
+
+// reader cuts the bytes of a connection into frames. The bodies it returns alias its buffer and
+// are valid until the next call of fill. It belongs to one goroutine.
+type reader struct {
+	nc       net.Conn
+	buf      []byte
+	r, w     int // buf[r:w] is unread
+	quiet    int // small reads in a row
+	maxFrame uint64
+	progress *progress
+	spin     *spinner
+	alone    bool // one call follows the other: worth spinning
+}
+
+// progress is what the reader tells the goroutine that looks after its connection.
+type progress struct {
+	lastRead  atomic.Int64 // nanotime of the last read that brought something
+	partial   atomic.Int64 // nanotime at which the first byte of an unfinished frame was there, or 0
+	partBytes atomic.Int64 // bytes that have arrived of it
+}
+
+// next returns the next whole frame of what was read. ok is false when more has to be read.
+func (rd *reader) next() (h wire.Header, body []byte, ok bool, err error) {
+	have := rd.w - rd.r
+	if have < wire.HeaderSize {
+		return h, nil, false, nil
+	}
+	h, err = wire.ParseHeader(rd.buf[rd.r:rd.w])
+	if err != nil {
+		return h, nil, false, err
+	}
+	if uint64(h.Length) > rd.maxFrame {
+		return h, nil, false, wire.Errorf(wire.FrameTooLarge,
+			"%s frame of %d bytes is over the limit of %d", h.Type, h.Length, rd.maxFrame)
+	}
+	end := wire.HeaderSize + int(h.Length)
+	if have < end {
+		return h, nil, false, nil
+	}
+	start := rd.r + wire.HeaderSize
+	rd.r += end
+	return h, rd.buf[start:rd.r:rd.r], true, nil
+}
+
+// fill reads once. The buffer grows only when it is full of bytes that have arrived.
+func (rd *reader) fill() error {
+	if rd.r == rd.w {
+		rd.r, rd.w = 0, 0
+		rd.progress.partial.Store(0)
+		if rd.quiet >= quietReads && len(rd.buf) > idleBuffer {
+			putLoadBuffer(rd.buf)
+			rd.buf, rd.quiet = make([]byte, idleBuffer), 0
+		}
+	} else {
+		if rd.r > 0 {
+			rd.w = copy(rd.buf, rd.buf[rd.r:rd.w])
+			rd.r = 0
+			rd.progress.partial.Store(0)
+		}
+		if rd.progress.partial.Load() == 0 {
+			rd.progress.partial.Store(nanotime())
+		}
+		rd.progress.partBytes.Store(int64(rd.w))
+		if rd.w == len(rd.buf) {
+			rd.grow()
+		}
+	}
+	n, err := rd.read(rd.buf[rd.w:])
+	if n > 0 {
+		rd.w += n
+		if rd.w == len(rd.buf) && len(rd.buf) < loadBuffer {
+			rd.grow() // what filled the buffer is the beginning of more
+		}
+		if n < smallRead {
+			rd.quiet++
+		} else {
+			rd.quiet = 0
+		}
+		rd.progress.lastRead.Store(nanotime())
+		return nil
+	}
+	if err == nil {
+		err = io.ErrNoProgress
+	}
+	return err
+}
+
+// read is the Read of the connection, or looks for bytes for a moment before it waits.
+func (rd *reader) read(buf []byte) (n int, err error) {
+	if !rd.alone {
+		return rd.nc.Read(buf)
+	}
+	if n, ok, err := rd.spin.read(buf); ok {
+		return n, err
+	}
+	began := nanotime()
+	n, err = rd.nc.Read(buf)
+	rd.spin.note(nanotime() - began)
+	return n, err
+}
+
+// successor returns a reader that goes on with copies of what rd has not handed out yet.
+func (rd *reader) successor() reader {
+	next := reader{nc: rd.nc, maxFrame: rd.maxFrame, progress: rd.progress, spin: newSpinner(rd.nc)}
+	unread := rd.buf[rd.r:rd.w]
+	switch {
+	case len(unread) < idleBuffer:
+		next.buf = make([]byte, idleBuffer)
+	case len(unread) < loadBuffer:
+		next.buf = loadBuffers.Get().(*[loadBuffer]byte)[:]
+	default:
+		next.buf = make([]byte, len(rd.buf))
+	}
+	next.w = copy(next.buf, unread)
+	return next
+}
+
+func (rd *reader) grow() {
+	var bigger []byte
+	if len(rd.buf) < loadBuffer {
+		bigger = loadBuffers.Get().(*[loadBuffer]byte)[:]
+	} else {
+		bigger = make([]byte, 2*len(rd.buf))
+	}
+	copy(bigger, rd.buf[:rd.w])
+	putLoadBuffer(rd.buf)
+	rd.buf = bigger
+}
+
+// release gives the buffer back. Nothing may alias it any more.
+func (rd *reader) release() {
+	putLoadBuffer(rd.buf)
+	rd.buf, rd.r, rd.w = nil, 0, 0
+}
+
+// tooSlow reports whether an unfinished frame has been arriving for longer than stall nanoseconds,
+// and with less than minProgress bytes a second.
+func (p *progress) tooSlow(now, stall int64) bool {
+	since := p.partial.Load()
+	if since == 0 || now-since < stall {
+		return false
+	}
+	return float64(p.partBytes.Load()) < minProgress*float64(now-since)/1e9
+}
+
+// readPreface reads the other side's preface and settings.
+func (rd *reader) readPreface() (wire.Settings, error) {
+	for rd.w-rd.r < wire.PrefaceSize {
+		// What cannot become a preface is refused at its first byte.
+		if n := min(rd.w-rd.r, len(wire.Magic)); n > 0 && string(rd.buf[rd.r:rd.r+n]) != string(wire.Magic[:n]) {
+			return wire.Settings{}, wire.Errorf(wire.BadFrame, "not the Anser protocol: it begins with % X", rd.buf[rd.r:rd.r+n])
+		}
+		if err := rd.fill(); err != nil {
+			return wire.Settings{}, err
+		}
+	}
+	if err := wire.ParsePreface(rd.buf[rd.r:]); err != nil {
+		return wire.Settings{}, err
+	}
+	rd.r += wire.PrefaceSize
+	for {
+		h, body, ok, err := rd.next()
+		switch {
+		case err != nil:
+			return wire.Settings{}, err
+		case ok && h.Type == wire.TypeClose:
+			return wire.Settings{}, closedByPeer(body)
+		case ok && (h.Type != wire.TypeSettings || h.ID != 0):
+			return wire.Settings{}, wire.Errorf(wire.BadFrame, "the first frame is %s with id %d, want SETTINGS with id 0", h.Type, h.ID)
+		case ok:
+			return wire.ParseSettings(body)
+		}
+		if err := rd.fill(); err != nil {
+			return wire.Settings{}, err
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package anser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"go/token"
+	"reflect"
+	"strings"
+)
+
+var (
+	contextType = reflect.TypeFor[context.Context]()
+	errorType   = reflect.TypeFor[error]()
+)
+
+// shapes is what error messages say about the signatures that can be served.
+const shapes = "want func(context.Context, *Args) (*Reply, error), func(context.Context, *Args, *Reply) error or func(*Args, *Reply) error"
+
+// Register serves the methods of v, a pointer to a struct, under the name of its type: a method Mul
+// of *Arith as "Arith.Mul". See [Server.RegisterName].
+func (s *Server) Register(v any, opts ...HandleOption) error {
+	t := reflect.TypeOf(v)
+	if t == nil {
+		return s.refuseMethod(errors.New("register: the service is nil: pass a pointer such as new(Arith)"))
+	}
+	name := reflect.Indirect(reflect.ValueOf(v)).Type().Name()
+	if t.Kind() == reflect.Pointer {
+		name = t.Elem().Name()
+	}
+	if !token.IsExported(name) {
+		return s.refuseMethod(fmt.Errorf("register: type %s is not exported: export it, or use RegisterName", t))
+	}
+	return s.RegisterName(name, v, opts...)
+}
+
+// RegisterName serves the exported methods of v under the names "name.Method". Methods of three
+// shapes are served, for exported or builtin argument types:
+//
+//	func (*T) Method(ctx context.Context, in *Args) (*Reply, error)
+//	func (*T) Method(ctx context.Context, in *Args, out *Reply) error
+//	func (*T) Method(in *Args, out *Reply) error // net/rpc's; Args need not be a pointer
+//
+// Methods of other shapes are left out; it is an error if none is left. The options go to every method,
+// so aliases make no sense among them.
+func (s *Server) RegisterName(name string, v any, opts ...HandleOption) error {
+	if v == nil {
+		return s.refuseMethod(fmt.Errorf("register %q: the service is nil: pass a pointer such as new(Arith)", name))
+	}
+	value, t := reflect.ValueOf(v), reflect.TypeOf(v)
+	served := 0
+	var why []string
+	for i := range t.NumMethod() {
+		m, err := reflectMethod(name+"."+t.Method(i).Name, value.Method(i))
+		if err != nil {
+			why = append(why, fmt.Sprintf("%s: %v", t.Method(i).Name, err))
+			continue
+		}
+		served++
+		if err := s.add(m, opts); err != nil {
+			return err
+		}
+	}
+	switch {
+	case served > 0:
+		return nil
+	case len(why) > 0:
+		return s.refuseMethod(fmt.Errorf("register %q: type %s has no method that can be served: %s", name, t, strings.Join(why, "; ")))
+	case t.Kind() != reflect.Pointer && reflect.PointerTo(t).NumMethod() > 0:
+		return s.refuseMethod(fmt.Errorf("register %q: type %s has no exported methods, but *%s has: pass a pointer", name, t, t))
+	}
+	return s.refuseMethod(fmt.Errorf("register %q: type %s has no exported methods", name, t))
+}
+
+// RegisterFunc serves a function of one of the shapes of [Server.RegisterName] under any name of
+// the form "Service.Method". Where the types are known when the program is compiled, [Handle] does the same
+// without reflection.
+func (s *Server) RegisterFunc(name string, f any, opts ...HandleOption) error {
+	v := reflect.ValueOf(f)
+	if !v.IsValid() || v.Kind() != reflect.Func || v.IsNil() {
+		return s.refuseMethod(fmt.Errorf("register %q: %T is not a function: %s", name, f, shapes))
+	}
+	m, err := reflectMethod(name, v)
+	if err != nil {
+		return s.refuseMethod(fmt.Errorf("register %q: %w", name, err))
+	}
+	return s.add(m, opts)
+}
+
+// reflectMethod prepares a call by reflection.
+func reflectMethod(name string, f reflect.Value) (*method, error) {
+	t := f.Type()
+	in := make([]reflect.Type, t.NumIn())
+	for i := range in {
+		in[i] = t.In(i)
+	}
+	withContext := len(in) > 0 && in[0] == contextType
+	if withContext {
+		in = in[1:]
+	}
+	wrong := fmt.Errorf("the signature %s cannot be served: %s", t, shapes)
+	if t.IsVariadic() || t.NumOut() == 0 || t.Out(t.NumOut()-1) != errorType {
+		return nil, wrong
+	}
+	m := &method{name: name}
+	var reply reflect.Type
+	switch {
+	case len(in) == 1 && t.NumOut() == 2 && withContext:
+		reply = t.Out(0)
+	case len(in) == 2 && t.NumOut() == 1:
+		reply = in[1]
+	default:
+		return nil, wrong
+	}
+	if reply.Kind() != reflect.Pointer {
+		return nil, fmt.Errorf("the reply type %s is not a pointer: %s", reply, shapes)
+	}
+	argument := in[0]
+	byPointer := argument.Kind() == reflect.Pointer
+	if byPointer {
+		argument = argument.Elem()
+	} else if withContext {
+		return nil, fmt.Errorf("the request type %s is not a pointer: %s", argument, shapes)
+	}
+	for _, used := range []reflect.Type{argument, reply.Elem()} {
+		if !exportedOrBuiltin(used) {
+			return nil, fmt.Errorf("the type %s is not exported", used)
+		}
+	}
+	m.request, m.reply = argument, reply.Elem()
+	m.newRequest = func() any { return reflect.New(argument).Interface() }
+	m.handle = reflectHandler(f, withContext, byPointer, len(in) == 2, reply.Elem())
+	return m, nil
+}
+
+func exportedOrBuiltin(t reflect.Type) bool {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return token.IsExported(t.Name()) || t.PkgPath() == ""
+}
+
+// reflectHandler returns what calls f; outReply says that f gets the reply to fill.
+func reflectHandler(f reflect.Value, withContext, byPointer, outReply bool, reply reflect.Type) func(context.Context, any) (any, error) {
+	return func(ctx context.Context, in any) (any, error) {
+		var buf [3]reflect.Value
+		args := buf[:0]
+		if withContext {
+			args = append(args, reflect.ValueOf(ctx))
+		}
+		arg := reflect.ValueOf(in)
+		if !byPointer {
+			arg = arg.Elem()
+		}
+		args = append(args, arg)
+		var out reflect.Value
+		if outReply {
+			out = newReply(reply)
+			args = append(args, out)
+		}
+		results := f.Call(args)
+		if err, _ := results[len(results)-1].Interface().(error); err != nil {
+			return nil, err
+		}
+		if !outReply {
+			out = results[0]
+			if out.IsNil() {
+				return nil, errNilReply
+			}
+		}
+		return out.Interface(), nil
+	}
+}
+
+// newReply makes a reply for a handler to fill; like net/rpc it makes the map or slice too.
+func newReply(t reflect.Type) reflect.Value {
+	v := reflect.New(t)
+	switch t.Kind() {
+	case reflect.Map:
+		v.Elem().Set(reflect.MakeMap(t))
+	case reflect.Slice:
+		v.Elem().Set(reflect.MakeSlice(t, 0, 0))
+	}
+	return v
+}

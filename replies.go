@@ -1,0 +1,251 @@
+package anser
+
+import (
+	"errors"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/anser-rpc/anser/wire"
+)
+
+// Who reads a client's connection. With several calls open it is the connection's own goroutine,
+// which wakes the callers. With one call after the other that would cost each of them two switches
+// between goroutines, so a caller that has nothing to wait for but its reply reads it itself, and
+// the goroutine stands by. It takes over when the caller leaves calls of others behind, and when nobody
+// has read for a moment.
+const (
+	nobodyReads uint32 = iota
+	goroutineReads
+	callerReads
+)
+
+const (
+	standBy    = 2 * time.Millisecond // between two looks whether anybody still reads
+	replyBatch = 64
+	maxStrays  = 100 // frames for streams that are not open
+)
+
+// readRole is the right to read a connection, and what belongs to its holder.
+type readRole struct {
+	who   atomic.Uint32
+	turns atomic.Uint32 // how often a caller has read
+	wake  chan struct{} // the goroutine reads from now on; who says so already
+
+	// Of the holder.
+	reader *reader
+	batch  [replyBatch]arrived
+	n      int   // entries of batch
+	err    error // why a caller could not go on; the goroutine ends the connection
+}
+
+func (r *readRole) init(rd *reader) {
+	r.reader, r.wake = rd, make(chan struct{}, 1)
+	r.who.Store(goroutineReads)
+}
+
+// arrived is a reply or error that was read and not delivered yet.
+type arrived struct {
+	id    uint64
+	kind  wire.Type
+	flags wire.Flags
+	body  []byte
+	call  *call
+}
+
+// read is the connection's goroutine: it delivers replies until the connection ends, and then ends
+// what is open.
+func (c *clientConn) read() {
+	var err error
+	for err == nil {
+		if err = c.role.err; err == nil {
+			err = c.readWhileBusy()
+		}
+		if err == nil {
+			c.standBy()
+		}
+	}
+	var broken *wire.Error
+	if errors.As(err, &broken) {
+		c.sendLast(broken.Reason, broken.Text)
+	}
+	c.end(err)
+	c.role.reader.release()
+	c.host.lost(c, err)
+}
+
+// readWhileBusy reads until nothing is open and the last calls were such that the next one may
+// read for itself. It then no longer has the role.
+func (c *clientConn) readWhileBusy() error {
+	for {
+		alone, err := c.handleRead()
+		if err != nil {
+			return err
+		}
+		if alone && c.release() {
+			return nil
+		}
+		if err := c.fill(); err != nil {
+			return err
+		}
+	}
+}
+
+// release gives the role up, unless a call came in the meantime, which may rely on the holder.
+func (c *clientConn) release() bool {
+	c.role.who.Store(nobodyReads)
+	// A caller enters its call and then looks at who; here it is the other way round, so one of the
+	// two sees the other.
+	return c.busy.Load() == 0 || !c.role.who.CompareAndSwap(nobodyReads, goroutineReads)
+}
+
+// standBy waits until the goroutine is to read.
+func (c *clientConn) standBy() {
+	tick := time.NewTicker(standBy)
+	defer tick.Stop()
+	turns := c.role.turns.Load()
+	for {
+		select {
+		case <-c.role.wake:
+			return
+		case <-tick.C:
+		}
+		now := c.role.turns.Load()
+		if now == turns && c.role.who.CompareAndSwap(nobodyReads, goroutineReads) {
+			return
+		}
+		turns = now
+	}
+}
+
+// attend sees to it that somebody reads while a caller waits that cannot do it itself.
+func (c *clientConn) attend() {
+	if c.role.who.Load() == nobodyReads && c.role.who.CompareAndSwap(nobodyReads, goroutineReads) {
+		c.role.wake <- struct{}{}
+	}
+}
+
+// readUntil returns when k is over. If nobody reads the connection, the caller does.
+func (c *clientConn) readUntil(k *call) {
+	if c.role.who.Load() != nobodyReads || !c.role.who.CompareAndSwap(nobodyReads, callerReads) {
+		<-k.done
+		return
+	}
+	c.role.turns.Add(1)
+	for {
+		alone, err := c.handleRead()
+		if err != nil {
+			c.role.err = err
+			break
+		}
+		select {
+		case <-k.done:
+			if !alone || !c.release() {
+				c.handOver()
+			}
+			return
+		default:
+		}
+		c.role.reader.alone = true
+		err = c.fill()
+		c.role.reader.alone = false
+		if err != nil {
+			c.role.err = err
+			break
+		}
+	}
+	c.handOver()
+	<-k.done
+}
+
+// handOver lets the goroutine read.
+func (c *clientConn) handOver() {
+	c.role.who.Store(goroutineReads)
+	c.role.wake <- struct{}{}
+}
+
+// interruptCaller makes a caller that reads look whether its call is over.
+func (c *clientConn) interruptCaller() {
+	if c.role.who.Load() == callerReads {
+		c.nc.SetReadDeadline(time.Now())
+	}
+}
+
+// fill reads once. A deadline that interruptCaller set, perhaps for a former holder of the role, is
+// taken back.
+func (c *clientConn) fill() error {
+	err := c.role.reader.fill()
+	if err != nil && errors.Is(err, os.ErrDeadlineExceeded) {
+		c.nc.SetReadDeadline(time.Time{})
+		return nil
+	}
+	return err
+}
+
+// handleRead handles all frames that have been read. alone says that no call is open, and that
+// the last ones had callers who could have read for themselves.
+func (c *clientConn) handleRead() (alone bool, err error) {
+	r := &c.role
+	for {
+		h, body, ok, err := r.reader.next()
+		if err == nil && ok && (h.Type == wire.TypeReply || h.Type == wire.TypeError) {
+			r.batch[r.n] = arrived{id: h.ID, kind: h.Type, flags: h.Flags, body: body}
+			if r.n++; r.n < replyBatch {
+				continue
+			}
+			if _, err := c.deliver(); err != nil {
+				return false, err
+			}
+			continue
+		}
+		if r.n > 0 {
+			// What came before a fault is delivered all the same.
+			last, e := c.deliver()
+			if e != nil {
+				return false, e
+			}
+			alone = last
+		}
+		if err != nil {
+			return false, err
+		}
+		if !ok {
+			return alone && r.reader.r == r.reader.w, nil
+		}
+		if err := c.control(h, body); err != nil {
+			return false, err
+		}
+	}
+}
+
+// deliver hands the batch to the calls that wait for it.
+func (c *clientConn) deliver() (alone bool, broken error) {
+	batch := c.role.batch[:c.role.n]
+	c.role.n = 0
+	c.mu.Lock()
+	for i := range batch {
+		batch[i].call = c.open.take(batch[i].id)
+	}
+	last := c.lastID
+	c.busy.Store(int32(c.open.n))
+	alone = c.open.n == 0
+	c.mu.Unlock()
+	for i := range batch {
+		a := &batch[i]
+		k := a.call
+		if k == nil {
+			if a.id > last {
+				broken = errors.Join(broken, wire.Errorf(wire.BadID, "%s for the call %d, which was never made", a.kind, a.id))
+			}
+			continue
+		}
+		if err := k.accept(a); err != nil {
+			broken = errors.Join(broken, err)
+			k.failed = failure(Internal, OutcomeUnknown, PhaseWait, err, "the server broke the protocol: %v", err)
+		}
+		alone = alone && k.patient
+		a.call, a.body = nil, nil
+		k.done <- struct{}{}
+	}
+	return alone, broken
+}

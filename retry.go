@@ -1,0 +1,149 @@
+package anser
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/anser-rpc/anser/balance"
+)
+
+// FailMode says what the client does with an attempt that failed.
+type FailMode uint8
+
+// The fail modes. What may be tried again at all depends on the outcome, in every mode: a call whose
+// outcome is unknown is never sent twice unless its method is idempotent.
+const (
+	Failover FailMode = iota // try another instance; the default
+	Failfast                 // give up at once
+	Failtry                  // try the same instance
+)
+
+// String returns the name of the mode in lower case.
+func (m FailMode) String() string {
+	switch m {
+	case Failover:
+		return "failover"
+	case Failfast:
+		return "failfast"
+	case Failtry:
+		return "failtry"
+	}
+	return "unknown fail mode"
+}
+
+const (
+	defaultAttempts = 3
+	maxAttempts     = 5
+	firstDelay      = 50 * time.Millisecond
+	maxDelay        = time.Second
+)
+
+// retrying is the state of a call whose first attempt failed.
+type retrying struct {
+	c        *Client
+	o        *callOptions
+	m        *clientMethod
+	sent     int // attempts of which at least a byte may have been sent
+	delays   int // waits so far
+	refused  bool
+	tried    []*balance.Endpoint
+	attempts []AttemptInfo
+}
+
+// decide says whether the call may be tried again after err, and after which wait.
+func (r *retrying) decide(ctx context.Context, err *Error, view *view) (wait time.Duration, again bool) {
+	if r.o.mode == Failfast || ctx.Err() != nil || err.RetryAfter < 0 || err.Phase == PhaseDecode {
+		return 0, false
+	}
+	if err.Code == DeadlineExceeded || err.Code == Canceled {
+		return 0, false
+	}
+	another := r.o.mode == Failover && r.untried(view)
+	if err.Outcome == NotSent {
+		if err.Code == ResourceExhausted && err.Phase == PhaseWrite && !another {
+			return 0, false // too large a message stays too large
+		}
+		if another {
+			return 0, true
+		}
+		return r.delay(), true
+	}
+	if r.sent >= r.o.attempts || parentRetried(ctx) {
+		return 0, false
+	}
+	switch err.Outcome {
+	case Refused:
+		switch {
+		case err.Code == ResourceExhausted:
+			wait = r.delay()
+		case err.Code == Unavailable && !another:
+			return max(r.delay(), err.RetryAfter), true
+		case r.refused || !another:
+			return 0, false
+		default:
+			r.refused = true
+			return err.RetryAfter, true
+		}
+	case Executed:
+		if !r.m.idempotent(r.o) || !slices.Contains(r.o.retryOn, err.Code) {
+			return 0, false
+		}
+		wait = r.delay()
+	default:
+		if !r.m.idempotent(r.o) {
+			return 0, false
+		}
+		if !another {
+			wait = r.delay()
+		}
+	}
+	return max(wait, err.RetryAfter), r.c.budget.withdraw(nanotime())
+}
+
+// untried reports whether the view has an endpoint that this call has not used.
+func (r *retrying) untried(v *view) bool {
+	if v.only != nil {
+		return !slices.Contains(r.tried, v.only.Endpoint)
+	}
+	return v.usable > 0 && len(r.tried) < maxAttempts && func() bool {
+		for e := range v.byPick {
+			if !slices.Contains(r.tried, e) {
+				return true
+			}
+		}
+		return false
+	}()
+}
+
+// delay is full jitter: a random part of a bound that doubles.
+func (r *retrying) delay() time.Duration {
+	bound := min(firstDelay<<min(r.delays, 10), maxDelay)
+	r.delays++
+	return time.Duration(rand.Int64N(int64(bound))) + time.Millisecond
+}
+
+func (r *retrying) note(e *endpoint, err *Error, began int64) {
+	if err.Outcome != NotSent {
+		r.sent++
+	}
+	if e == nil {
+		return
+	}
+	if !slices.Contains(r.tried, e.Endpoint) && len(r.tried) < maxAttempts {
+		r.tried = append(r.tried, e.Endpoint)
+	}
+	if len(r.attempts) < maxNotedAttempts {
+		r.attempts = append(r.attempts, AttemptInfo{e.Instance().Address, err.Outcome, time.Duration(nanotime() - began), err.Message})
+	}
+}
+
+const maxNotedAttempts = 16
+
+// parentRetried reports whether ctx belongs to a handler that serves a retry: the chain of
+// retries stops there.
+func parentRetried(ctx context.Context) bool {
+	c := callFrom(ctx)
+	return c != nil && c.attempt > 0
+}

@@ -1,0 +1,524 @@
+package anser
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/codec/msgpack"
+	"github.com/anser-rpc/anser/codec/protobuf"
+	"github.com/anser-rpc/anser/wire"
+)
+
+// ErrServerClosed is what Serve and ListenAndServe return after Shutdown or Close.
+var ErrServerClosed = errors.New("the server is closed")
+
+// Server serves methods on listeners. Make one with [NewServer], add methods, then call
+// ListenAndServe or Serve.
+type Server struct {
+	o        serverOptions
+	log      *slog.Logger
+	settings wire.Settings
+	codecs   [256]codec.Codec
+
+	// Guarded by mu until serving is set, and not changed afterwards.
+	methods  map[string]*method
+	aliases  map[string]*alias
+	mistakes []error
+
+	stopping   atomic.Bool
+	inFlight   atomic.Int64 // calls that do not run on the goroutine that reads their connection
+	handshakes chan struct{}
+	monitor    monitor
+	workers    workers
+	stats      stats
+	conns      sync.WaitGroup // goroutines of connections
+
+	mu        sync.Mutex // guards what follows
+	serving   bool
+	closed    bool
+	listeners map[net.Listener]struct{}
+	live      map[*serverConn]struct{}
+	raw       map[net.Conn]struct{} // in their handshake
+	announced announcer
+	empty     chan struct{} // closed when live and raw are empty after closed; nil until Shutdown
+	tending   chan struct{}
+	tended    chan struct{}
+}
+
+// NewServer returns a server without methods. Nothing can fail here: a mistake in an option or a
+// method is returned by Serve.
+func NewServer(opts ...ServerOption) *Server {
+	s := &Server{
+		methods: make(map[string]*method), aliases: make(map[string]*alias),
+		listeners: make(map[net.Listener]struct{}), live: make(map[*serverConn]struct{}), raw: make(map[net.Conn]struct{}),
+	}
+	s.o = serverOptions{
+		sideOptions: defaultSideOptions(), maxInFlight: 10_000, maxConns: 100_000, maxHandshakes: 256,
+		grace: 30 * time.Second, signals: true, describe: true, minPing: 5 * time.Second,
+	}
+	for _, opt := range opts {
+		opt.applyServer(&s.o)
+	}
+	s.log = s.o.log
+	s.settings = wire.DefaultSettings()
+	s.settings.MaxFrame = uint64(s.o.maxMessage) + frameOverhead
+	s.settings.MinPing = uint64(s.o.minPing.Milliseconds())
+	s.settings.MaxStreams = 0
+	s.handshakes = make(chan struct{}, max(s.o.maxHandshakes, 1))
+	for _, c := range append([]codec.Codec{codec.Raw{}, codec.Binary{}, protobuf.NewJSON(), protobuf.New(), msgpack.New()}, s.o.codecs...) {
+		s.codecs[c.ID()] = c
+	}
+	if s.o.describe {
+		s.addDescribe()
+	}
+	return s
+}
+
+// ListenAndServe listens on address, "host:port" or "unix:///path", and serves until Shutdown,
+// Close, or a signal. SIGTERM and SIGINT drain the server, and a second one ends the process;
+// after a drain by signal the result is nil. The option [NoSignals] leaves signals alone.
+//
+// On any address but loopback it needs TLS or [InsecurePublic].
+func (s *Server) ListenAndServe(address string) error {
+	l, err := s.Listen(address)
+	if err != nil {
+		return err
+	}
+	if !s.o.signals {
+		return s.Serve(l)
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
+	defer signal.Stop(signals)
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	select {
+	case err := <-served:
+		return err
+	case sig := <-signals:
+		signal.Stop(signals)
+		s.log.Info("draining", "signal", sig.String(), "grace", s.o.grace)
+		ctx, cancel := context.WithTimeout(context.Background(), s.o.grace)
+		defer cancel()
+		err := s.Shutdown(ctx)
+		if e := <-served; !errors.Is(e, ErrServerClosed) {
+			return e
+		}
+		return err
+	}
+}
+
+// Listen returns a listener for Serve, with the checks that ListenAndServe makes.
+func (s *Server) Listen(address string) (net.Listener, error) {
+	network, host := splitAddress(address)
+	if network == "tcp" {
+		if err := s.checkPublic(address); err != nil {
+			return nil, err
+		}
+	}
+	l, err := net.Listen(network, host)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
+	return l, nil
+}
+
+func (s *Server) checkPublic(address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || port == "" {
+		return fmt.Errorf("listen on %q: the address has no port: use host:port", address)
+	}
+	if s.o.tls != nil || s.o.insecure || host == "localhost" {
+		return nil
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
+		return nil
+	}
+	return fmt.Errorf("listen on %q: the address is reachable from other machines and there is no TLS: "+
+		"give the server anser.TLS, listen on 127.0.0.1, or accept the risk with anser.InsecurePublic", address)
+}
+
+// Serve accepts connections from l, which it closes in the end, until Shutdown or Close. It always
+// returns an error; after Shutdown or Close that is ErrServerClosed.
+func (s *Server) Serve(l net.Listener) error {
+	if err := s.begin(l); err != nil {
+		l.Close()
+		return err
+	}
+	defer func() {
+		s.mu.Lock()
+		delete(s.listeners, l)
+		s.mu.Unlock()
+		l.Close()
+	}()
+	wait := time.Duration(0)
+	for {
+		nc, err := l.Accept()
+		switch {
+		case err == nil:
+			wait = 0
+			s.accept(nc)
+		case s.stopping.Load():
+			return ErrServerClosed
+		case isTemporary(err):
+			// Out of file descriptors, or a client that hung up in the queue.
+			wait = min(max(2*wait, 5*time.Millisecond), time.Second)
+			s.log.Warn("accept failed, trying again", "err", err, "wait", wait)
+			time.Sleep(wait)
+		default:
+			return fmt.Errorf("accept: %w", err)
+		}
+	}
+}
+
+func isTemporary(err error) bool {
+	for _, t := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED, syscall.EINTR} {
+		if errors.Is(err, t) {
+			return true
+		}
+	}
+	return false
+}
+
+// begin checks that the server can serve on l.
+func (s *Server) begin(l net.Listener) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrServerClosed
+	}
+	if len(s.mistakes) > 0 {
+		return fmt.Errorf("the server has %d methods that cannot be served: %w", len(s.mistakes), errors.Join(s.mistakes...))
+	}
+	s.serving = true
+	s.listeners[l] = struct{}{}
+	if s.tending == nil {
+		s.tending, s.tended = make(chan struct{}), make(chan struct{})
+		go s.tend(s.tending, s.tended)
+		s.announced.start(s.o.announcements, l.Addr(), s.log)
+	}
+	return nil
+}
+
+// accept starts the goroutine of a new connection.
+func (s *Server) accept(nc net.Conn) {
+	s.handshakes <- struct{}{}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		<-s.handshakes
+		nc.Close()
+		return
+	}
+	full := len(s.live)+len(s.raw) >= s.o.maxConns
+	s.raw[nc] = struct{}{}
+	s.conns.Add(1)
+	s.mu.Unlock()
+	s.stats.accepted.Add(1)
+	go func() {
+		defer s.conns.Done()
+		c, st, err := s.handshake(nc, full)
+		<-s.handshakes
+		if err != nil {
+			s.stats.handshakeFailed.Add(1)
+			s.log.Debug("handshake failed", "peer", nc.RemoteAddr(), "err", err)
+			s.mu.Lock()
+			delete(s.raw, nc)
+			s.checkEmptyLocked()
+			s.mu.Unlock()
+			nc.Close()
+			return
+		}
+		c.serve(st)
+	}()
+}
+
+// handshake exchanges prefaces, and enters the connection among the live ones.
+func (s *Server) handshake(nc net.Conn, full bool) (*serverConn, *reading, error) {
+	nc.SetDeadline(time.Now().Add(s.o.handshakeTimeout))
+	tune(nc, s.o.keepaliveIdle+s.o.keepaliveAnswer)
+	c := &serverConn{server: s, ended: make(chan struct{})}
+	c.nc = nc
+	if s.o.tls != nil {
+		tc := tls.Server(nc, s.o.tls)
+		if err := tc.Handshake(); err != nil {
+			return nil, nil, fmt.Errorf("TLS: %w", err)
+		}
+		c.nc = tc
+		state := tc.ConnectionState()
+		c.tls = &state
+	}
+	st := &reading{generation: 1}
+	st.reader = reader{nc: c.nc, buf: make([]byte, idleBuffer), maxFrame: maxHello, progress: &c.progress, spin: newSpinner(c.nc)}
+	c.state = st
+	c.turn.Store(uint64(makeTurn(1, 0)))
+	hello := wire.AppendSettings(wire.AppendPreface(nil), s.settings)
+	var err error
+	if full {
+		hello = wire.AppendClose(hello, wire.Overload, fmt.Sprintf("the server is at its limit of %d connections (anser.MaxConns)", s.o.maxConns))
+		c.nc.Write(hello)
+		s.stats.close(wire.Overload)
+		return nil, nil, fmt.Errorf("at the limit of %d connections", s.o.maxConns)
+	}
+	if c.peerSays, err = st.readPreface(); err != nil {
+		var broken *wire.Error
+		if errors.As(err, &broken) {
+			s.stats.close(broken.Reason)
+			c.nc.Write(wire.AppendClose(hello, broken.Reason, broken.Text))
+			halfClose(c.nc)
+		}
+		return nil, nil, err
+	}
+	st.maxFrame = s.settings.MaxFrame
+	if _, err := c.nc.Write(hello); err != nil {
+		return nil, nil, err
+	}
+	nc.SetDeadline(time.Time{})
+	s.mu.Lock()
+	delete(s.raw, nc)
+	s.live[c] = struct{}{}
+	closed := s.closed
+	s.mu.Unlock()
+	if closed {
+		c.startDrain(s.o.grace)
+	}
+	return c, st, nil
+}
+
+// maxHello is the longest frame before the handshake is over.
+const maxHello = 64 << 10
+
+// halfClose lets the other side read what was written, although it may still be sending.
+func halfClose(nc net.Conn) {
+	half, ok := nc.(interface{ CloseWrite() error })
+	if !ok {
+		return
+	}
+	half.CloseWrite()
+	nc.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	var sink [4 << 10]byte
+	for range 64 {
+		if _, err := nc.Read(sink[:]); err != nil {
+			return
+		}
+	}
+}
+
+// remove takes an ended connection out.
+func (s *Server) remove(c *serverConn) {
+	s.mu.Lock()
+	delete(s.live, c)
+	s.checkEmptyLocked()
+	s.mu.Unlock()
+}
+
+func (s *Server) checkEmptyLocked() {
+	if s.empty != nil && len(s.live)+len(s.raw) == 0 {
+		select {
+		case <-s.empty:
+		default:
+			close(s.empty)
+		}
+	}
+}
+
+// tend looks after the connections about every second, until stop is closed.
+func (s *Server) tend(stop, ended chan struct{}) {
+	defer close(ended)
+	tick := time.NewTicker(tendEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+		}
+		now := nanotime()
+		for _, c := range s.liveConns() {
+			c.tend(now)
+		}
+		s.workers.trim()
+	}
+}
+
+func (s *Server) liveConns() []*serverConn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := make([]*serverConn, 0, len(s.live))
+	for c := range s.live {
+		list = append(list, c)
+	}
+	return list
+}
+
+// Shutdown ends the server without failing a call: it takes back what [Announce] registered,
+// closes the listeners, tells clients to go elsewhere, waits until the calls in flight are done, and
+// closes the connections. When ctx is done first, it closes what is left and returns ctx's error.
+// Shutdown may be called more than once; each call waits.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.announced.stop(ctx, s.log)
+	s.stop()
+	grace := s.o.grace
+	if d, ok := ctx.Deadline(); ok {
+		grace = time.Until(d)
+	}
+	var drains sync.WaitGroup
+	defer drains.Wait()
+	for _, c := range s.liveConns() {
+		// A client that does not read must not hold up the others.
+		drains.Go(func() { c.startDrain(grace) })
+	}
+	var err error
+	select {
+	case <-s.empty:
+	case <-ctx.Done():
+		err = fmt.Errorf("shutdown: calls were still in flight: %w", ctx.Err())
+	}
+	return errors.Join(err, s.finish())
+}
+
+// Close ends the server at once. Calls in flight end with the outcome Unknown for their callers.
+// Like Shutdown it waits for the server's goroutines, and up to a second for handlers.
+func (s *Server) Close() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	s.announced.stop(ctx, s.log)
+	s.stop()
+	return s.finish()
+}
+
+// stop closes the listeners and lets no connection in any more.
+func (s *Server) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	s.stopping.Store(true)
+	if s.empty == nil {
+		s.empty = make(chan struct{})
+	}
+	for l := range s.listeners {
+		l.Close()
+	}
+	for nc := range s.raw {
+		nc.SetReadDeadline(time.Now().Add(time.Second))
+	}
+	s.checkEmptyLocked()
+}
+
+// endBound is how long Shutdown and Close wait for handlers after their contexts have ended.
+const endBound = time.Second
+
+// finish closes all connections and waits for the server's goroutines. Handlers that go on although
+// their context has ended are left behind after endBound; they are an error.
+func (s *Server) finish() error {
+	s.mu.Lock()
+	for nc := range s.raw {
+		nc.Close()
+	}
+	tending, tended := s.tending, s.tended
+	s.tending = nil
+	s.mu.Unlock()
+	for _, c := range s.liveConns() {
+		c.fail(errConnClosed)
+	}
+	if tending != nil {
+		close(tending)
+	}
+	if tended != nil {
+		<-tended
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.conns.Wait() // the monitor has to be there: it frees a reader that is stuck in a handler
+		s.monitor.close()
+		s.workers.close()
+	}()
+	t := time.NewTimer(endBound)
+	defer t.Stop()
+	select {
+	case <-ended:
+		return nil
+	case <-t.C:
+		return errHandlersLeft
+	}
+}
+
+var errHandlersLeft = errors.New("handlers are still running although their contexts have ended")
+
+// codecNames lists the codecs for an error message.
+func (s *Server) codecNames() string {
+	var names []string
+	for id, c := range s.codecs {
+		if c != nil {
+			names = append(names, fmt.Sprintf("%d %s", id, c.Name()))
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// suggest tells what a caller of an unknown method may have meant.
+func (s *Server) suggest(name string) string {
+	if len(s.methods) == 0 {
+		return "the server has no methods"
+	}
+	best, distance := "", len(name)/2+1
+	for known := range s.methods {
+		if d := editDistance(strings.ToLower(name), strings.ToLower(known)); d < distance || d == distance && known < best {
+			best, distance = known, d
+		}
+	}
+	if best != "" && s.o.describe {
+		return fmt.Sprintf("did you mean %q?", best)
+	}
+	return "Anser.Methods lists what is"
+}
+
+// editDistance is Levenshtein's.
+func editDistance(a, b string) int {
+	if len(a) > 256 || len(b) > 256 {
+		return len(a) + len(b)
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			next := min(row[j+1]+1, row[j]+1, diagonal+cost)
+			diagonal, row[j+1] = row[j+1], next
+		}
+	}
+	return row[len(b)]
+}
+
+// Addrs returns the addresses that the server listens on.
+func (s *Server) Addrs() []net.Addr {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var addrs []net.Addr
+	for l := range s.listeners {
+		addrs = append(addrs, l.Addr())
+	}
+	slices.SortFunc(addrs, func(a, b net.Addr) int { return strings.Compare(a.String(), b.String()) })
+	return addrs
+}

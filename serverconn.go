@@ -1,0 +1,556 @@
+package anser
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/wire"
+)
+
+// serverConn is one connection of a server.
+type serverConn struct {
+	writer
+	server   *Server
+	tls      *tls.ConnectionState
+	peerSays wire.Settings
+	progress progress
+
+	turn    atomic.Uint64 // who reads; see handoff.go
+	watched atomic.Bool   // the monitor looks at turn
+	seen    turn          // of the monitor
+	quiet   int           // of the monitor
+
+	// state belongs to the goroutine that reads; the monitor replaces it when it hands over.
+	state *reading
+
+	// Guarded by mu.
+	running  table[*callContext] // calls that do not run on the goroutine that reads
+	draining bool                // DRAIN was sent
+	acked    bool                // the client opens no more calls
+	closing  bool                // CLOSE was sent
+
+	pinged atomic.Int64 // nanotime of a ping without an answer yet, or 0
+	ended  chan struct{}
+}
+
+// reading is what the goroutine that reads a connection works with.
+type reading struct {
+	reader
+	generation uint32
+	tick       uint32
+	now        int64  // nanotime at which the last thing was done
+	out        []byte // replies that are not written yet
+	slab       []callContext
+	current    *callContext // of the handler that runs inline
+
+	methods  []named
+	lastID   uint64
+	pings    int // too fast, in a row
+	pingAt   int64
+	strays   int // frames for streams that are not open
+	cancels  int // cancels since the last request
+	requests int // since the last read
+}
+
+// named is a method as the client named it.
+type named struct {
+	name   string
+	method *method
+	alias  *alias
+}
+
+const (
+	slabSize     = 16
+	flushAt      = 64 << 10 // bytes of replies that are written before the input is used up
+	maxFastPings = 3
+	maxCancels   = 10_000 // in a row
+	lingerFor    = 2 * time.Second
+)
+
+func (c *serverConn) peer() Peer {
+	return Peer{Addr: c.nc.RemoteAddr(), Local: c.nc.LocalAddr(), TLS: c.tls}
+}
+
+// serve reads the connection until it ends or another goroutine has taken over.
+func (c *serverConn) serve(s *reading) {
+	err, lost := c.loop(s)
+	if !lost {
+		c.end(s, err)
+	}
+}
+
+// loop handles frames. lost says that this goroutine no longer owns the reading state.
+func (c *serverConn) loop(s *reading) (err error, lost bool) {
+	for {
+		h, body, ok, err := s.next()
+		if err != nil {
+			return err, false
+		}
+		if !ok {
+			if err := c.pause(s); err != nil {
+				return err, false
+			}
+			s.now = nanotime()
+			continue
+		}
+		if h.Type == wire.TypeRequest {
+			if lost, err = c.request(s, h, body); lost || err != nil {
+				return err, lost
+			}
+			continue
+		}
+		if err := c.control(s, h, body); err != nil {
+			return err, false
+		}
+	}
+}
+
+// pause writes the replies of the input that is used up, and reads more.
+func (c *serverConn) pause(s *reading) error {
+	if err := c.flush(s); err != nil {
+		return err
+	}
+	c.finishDrain()
+	s.alone = s.requests == 1
+	s.requests = 0
+	return s.fill()
+}
+
+func (c *serverConn) flush(s *reading) error {
+	if len(s.out) == 0 {
+		return nil
+	}
+	err := c.sendOwned(s.out)
+	s.out = s.out[:0]
+	if cap(s.out) > maxKeptBuffer {
+		s.out = nil
+	}
+	return err
+}
+
+// request handles a REQUEST frame: it runs the handler here or hands the call to a worker.
+func (c *serverConn) request(s *reading, h wire.Header, body []byte) (lost bool, err error) {
+	if h.ID <= s.lastID || h.ID>>63 != 0 {
+		return false, wire.Errorf(wire.BadID, "REQUEST with id %d after %d: ids must grow", h.ID, s.lastID)
+	}
+	s.lastID = h.ID
+	s.requests++
+	s.cancels, s.pings = 0, 0
+	var r wire.Request
+	fault := wire.ParseRequest(h.Flags, body, &r)
+	var broken *wire.Error
+	if fault != nil && errors.As(fault, &broken) {
+		return false, fault
+	}
+	if r.Method == 0 || int(r.Method) > len(s.methods) {
+		return false, wire.Errorf(wire.BadMethod, "REQUEST for the method %d, %d are named", r.Method, len(s.methods))
+	}
+	n := &s.methods[r.Method-1]
+	cd, refused, err := c.admit(n, h.Flags, &r, fault)
+	if err != nil {
+		return false, err
+	}
+	if refused != nil {
+		c.server.stats.refused.Add(1)
+		if h.Flags&wire.FlagOneway == 0 {
+			b := refused.body()
+			s.out = wire.AppendError(s.out, h.ID, 0, &b)
+		}
+		return false, c.flushIfFull(s)
+	}
+	if n.alias != nil {
+		n.alias.uses.Add(1)
+	}
+	m := n.method
+	ctx := c.newContext(s, m, h, &r)
+	if !m.inline(s.now) {
+
+		return false, c.handToWorker(s, ctx, cd, r.Payload)
+	}
+	return c.runInline(s, ctx, cd, r.Payload)
+}
+
+func (c *serverConn) flushIfFull(s *reading) error {
+	if len(s.out) < flushAt {
+		return nil
+	}
+	return c.flush(s)
+}
+
+// admit decides whether the call may run. refused concerns the call, err the connection.
+func (c *serverConn) admit(n *named, flags wire.Flags, r *wire.Request, fault error) (cd codec.Codec, refused *Error, err error) {
+	srv := c.server
+	if r.Metadata != nil {
+		if _, err := wire.ParseMetadata(r.Metadata, srv.settings.MaxMetadata); err != nil {
+			var broken *wire.Error
+			if errors.As(err, &broken) {
+				return nil, nil, broken
+			}
+			fault = err
+		}
+	}
+	if fault != nil {
+		var bad *wire.CallError
+		errors.As(fault, &bad)
+		return nil, refusal(Code(bad.Code), "%s", bad.Text), nil
+	}
+	if n.method == nil {
+		return nil, refusal(Unimplemented, "method %q is not served here: %s", n.name, srv.suggest(n.name)), nil
+	}
+	if flags&wire.FlagStream != 0 {
+		return nil, refusal(Unimplemented, "method %q is not a stream", n.name), nil
+	}
+	if r.Compression != 0 {
+		return nil, refusal(Unimplemented, "compression %d is not known here: send the request uncompressed", r.Compression), nil
+	}
+	cd = srv.codecs[r.Codec]
+	if cd == nil {
+		return nil, refusal(Unimplemented, "codec %d is not known here: this server has %s", r.Codec, srv.codecNames()), nil
+	}
+	if len(r.Payload) > srv.o.maxMessage {
+		return nil, refusal(ResourceExhausted, "the message of %d bytes is over the limit of %d: raise it with anser.MaxMessage on the server, or send less", len(r.Payload), srv.o.maxMessage), nil
+	}
+	if c.isAcked() {
+		return nil, refusal(Unavailable, "the server is draining"), nil
+	}
+	return cd, nil, nil
+}
+
+func (c *serverConn) isAcked() bool {
+	if !c.server.stopping.Load() {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.acked
+}
+
+// newContext takes a context from the slab.
+func (c *serverConn) newContext(s *reading, m *method, h wire.Header, r *wire.Request) *callContext {
+	if len(s.slab) == 0 {
+		s.slab = make([]callContext, slabSize)
+	}
+	ctx := &s.slab[0]
+	s.slab = s.slab[1:]
+	ctx.conn, ctx.method, ctx.id = c, m, h.ID
+	ctx.attempt, ctx.priority, ctx.codec = r.Attempt, r.Priority, r.Codec
+	ctx.oneway = h.Flags&wire.FlagOneway != 0
+	if r.Timeout != 0 {
+		ctx.deadline = s.now + int64(min(r.Timeout, uint64(maxTimeout/time.Microsecond)))*int64(time.Microsecond)
+	}
+	if h.Flags&wire.FlagTrace != 0 {
+		t := r.Trace
+		ctx.trace = &t
+	}
+	if r.Metadata != nil {
+		ctx.metadata = append([]byte(nil), r.Metadata...)
+	}
+	return ctx
+}
+
+const maxTimeout = 100 * 365 * 24 * time.Hour // keeps nanoseconds within an int64
+
+// runInline runs the handler on this goroutine. Until it has returned, the monitor may give the
+// reading of the connection to another one.
+func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, payload []byte) (lost bool, err error) {
+	s.tick += 2
+	s.current = ctx
+	word := uint64(makeTurn(s.generation, s.tick|1))
+	c.turn.Store(word)
+	if !c.watched.Load() {
+		c.server.monitor.watch(c)
+	}
+	out := c.server.execute(ctx, cd, payload, s.out)
+	if !c.turn.CompareAndSwap(word, uint64(turn(word).idle())) {
+		// Somebody else reads now, with copies of what was in s. The lock that finishDetached
+		// takes is held until they are made.
+		c.finishDetached(ctx, out[len(s.out):])
+		s.release()
+		return true, nil
+	}
+	s.out = out
+	s.current = nil
+	ctx.finish()
+	now := nanotime()
+	ctx.method.cost.note(now - s.now)
+	s.now = now
+	return false, c.flushIfFull(s)
+}
+
+// takeOver starts a goroutine that goes on reading where the current one is stuck in a handler. It
+// fails when the handler has returned in the meantime. It runs on the monitor; kept is as for look.
+func (c *serverConn) takeOver(t turn, kept bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := c.state // ordered by the turn: its owner stored it before the handler
+	if !c.turn.CompareAndSwap(uint64(t), uint64(t.next())) {
+		return
+	}
+	s := &reading{
+		generation: uint32(t.next() >> 32), methods: old.methods, lastID: old.lastID, now: nanotime(),
+		pings: old.pings, pingAt: old.pingAt, strays: old.strays, cancels: old.cancels,
+	}
+	s.reader = old.successor()
+	s.out = append([]byte(nil), old.out...)
+	c.state = s
+	c.running.put(old.current.id, old.current)
+	if kept {
+		m := old.current.method
+		m.cost.noteHandoff(s.now, m.calls.Load())
+	}
+	c.server.stats.handoffs.Add(1)
+	c.server.inFlight.Add(1)
+	c.server.conns.Go(func() { c.serve(s) })
+}
+
+// handToWorker lets the call run elsewhere.
+func (c *serverConn) handToWorker(s *reading, ctx *callContext, cd codec.Codec, payload []byte) error {
+	srv := c.server
+	if srv.inFlight.Add(1) > int64(srv.o.maxInFlight) {
+		srv.inFlight.Add(-1)
+		srv.stats.refused.Add(1)
+		if ctx.oneway {
+			return nil
+		}
+		b := refusal(ResourceExhausted, "the server is at its limit of %d calls in flight (anser.MaxInFlight)", srv.o.maxInFlight).body()
+		s.out = wire.AppendError(s.out, ctx.id, 0, &b)
+		return c.flushIfFull(s)
+	}
+	c.mu.Lock()
+	c.running.put(ctx.id, ctx)
+	c.mu.Unlock()
+	j := jobs.Get().(*job)
+	j.ctx, j.codec, j.queued = ctx, cd, s.now
+	j.payload = append(j.payload[:0], payload...)
+	srv.workers.do(j)
+	return nil
+}
+
+// runJob runs a call on a worker.
+func (c *serverConn) runJob(j *job) {
+	ctx := j.ctx
+	began := nanotime()
+	if ctx.deadline != 0 && began >= ctx.deadline {
+		b := refusal(DeadlineExceeded, "the call's time was over before it could run").body()
+		j.out = wire.AppendError(j.out[:0], ctx.id, 0, &b)
+		c.server.stats.refused.Add(1)
+	} else {
+		j.out = c.server.execute(ctx, j.codec, j.payload, j.out[:0])
+		ctx.method.cost.note(nanotime() - began)
+	}
+	c.finishDetached(ctx, j.out)
+	putJob(j)
+}
+
+// finishDetached ends a call that did not end on the goroutine that reads, and sends its answer.
+func (c *serverConn) finishDetached(ctx *callContext, frame []byte) {
+	ctx.finish()
+	c.mu.Lock()
+	// A cancelled or lost call is not in the table any more; nobody waits for its answer.
+	wanted := c.running.take(ctx.id) != nil
+	c.mu.Unlock()
+	if wanted && len(frame) > 0 {
+		c.send(frame) // an error is the connection's end, which its reader sees
+	}
+	c.server.inFlight.Add(-1)
+	c.finishDrain()
+}
+
+// control handles every frame but REQUEST.
+func (c *serverConn) control(s *reading, h wire.Header, body []byte) error {
+	switch h.Type {
+	case wire.TypeCancel:
+		return c.cancel(s, h, body)
+	case wire.TypeData, wire.TypeEnd, wire.TypeWindow:
+		if s.strays++; s.strays > maxStrays {
+			return wire.Errorf(wire.Flood, "more than %d frames for streams that are not open", maxStrays)
+		}
+		return nil
+	}
+	if h.Type >= wire.FirstSkippable {
+		return nil
+	}
+	switch h.Type {
+	case wire.TypeMethod:
+		return c.nameMethod(s, body)
+	case wire.TypePing:
+		return c.ping(s, body)
+	case wire.TypePong:
+		if _, err := wire.ParsePing(body); err != nil {
+			return err
+		}
+		c.pinged.Store(0)
+		return nil
+	case wire.TypeDrain:
+		if _, err := wire.ParseDrain(body); err != nil {
+			return err
+		}
+		// Replies first: when nothing is open after this, CLOSE follows.
+		if err := c.flush(s); err != nil {
+			return err
+		}
+		c.mu.Lock()
+		c.acked, c.draining = true, true
+		c.mu.Unlock()
+		return nil
+	case wire.TypeClose:
+		return closedByPeer(body)
+	}
+	return wire.Errorf(wire.BadFrame, "%s frame from a client", h.Type)
+}
+
+func (c *serverConn) nameMethod(s *reading, body []byte) error {
+	number, name, err := wire.ParseMethod(body)
+	if err != nil {
+		return err
+	}
+	if int(number) != len(s.methods)+1 || number > wire.MaxMethods {
+		return wire.Errorf(wire.BadMethod, "METHOD %d after %d, want the next number up to %d", number, len(s.methods), wire.MaxMethods)
+	}
+	s.methods = append(s.methods, named{name, c.server.methods[name], c.server.aliases[name]})
+	return nil
+}
+
+func (c *serverConn) ping(s *reading, body []byte) error {
+	v, err := wire.ParsePing(body)
+	if err != nil {
+		return err
+	}
+	if s.now-s.pingAt < int64(c.server.o.minPing) && s.pingAt != 0 {
+		if s.pings++; s.pings > maxFastPings {
+			return wire.Errorf(wire.Flood, "pings more often than every %v", c.server.o.minPing)
+		}
+	} else {
+		s.pings = 0
+	}
+	s.pingAt = s.now
+	s.out = wire.AppendPing(s.out, wire.TypePong, v)
+	return nil
+}
+
+func (c *serverConn) cancel(s *reading, h wire.Header, body []byte) error {
+	if err := wire.ParseCancel(body); err != nil {
+		return err
+	}
+	if h.ID > s.lastID {
+		return wire.Errorf(wire.BadID, "CANCEL of the call %d, which was never made", h.ID)
+	}
+	if s.cancels++; s.cancels > maxCancels {
+		return wire.Errorf(wire.Flood, "more than %d cancels in a row", maxCancels)
+	}
+	c.mu.Lock()
+	ctx := c.running.take(h.ID)
+	c.mu.Unlock()
+	if ctx != nil {
+		c.server.stats.cancelled.Add(1)
+		ctx.end(context.Canceled)
+	}
+	return nil
+}
+
+// tend keeps the connection alive, or gives it up; called about every second.
+func (c *serverConn) tend(now int64) {
+	o := &c.server.o
+	if since := c.stalledSince(); since != 0 && now-since > int64(o.writeStall) {
+		c.server.stats.close(wire.Timeout)
+		c.fail(fmt.Errorf("a write made no progress for %v", o.writeStall))
+		return
+	}
+	if c.progress.tooSlow(now, int64(o.writeStall)) {
+		c.spawn(func() { c.abort(wire.Errorf(wire.Timeout, "a frame arrived too slowly")) })
+		return
+	}
+	if since := c.pinged.Load(); since != 0 {
+		if c.progress.lastRead.Load() > since {
+			c.pinged.Store(0)
+		} else if now-since > int64(o.keepaliveAnswer) {
+			c.server.stats.close(wire.Timeout)
+			c.fail(fmt.Errorf("no answer to a ping for %v", o.keepaliveAnswer))
+		}
+		return
+	}
+	if now-c.progress.lastRead.Load() > int64(o.keepaliveIdle) {
+		c.pinged.Store(now)
+		c.spawn(func() { c.sendControl(wire.AppendPing(nil, wire.TypePing, uint64(now))) })
+	}
+}
+
+// spawn runs f, which may block on the connection, on a goroutine of its own.
+func (c *serverConn) spawn(f func()) { c.server.conns.Go(f) }
+
+// abort closes the connection with a reason.
+func (c *serverConn) abort(broken *wire.Error) {
+	c.server.stats.close(broken.Reason)
+	c.nc.SetWriteDeadline(time.Now().Add(time.Second))
+	c.sendLast(broken.Reason, broken.Text)
+	c.fail(broken)
+}
+
+// startDrain tells the client that the server is going away.
+func (c *serverConn) startDrain(grace time.Duration) {
+	c.mu.Lock()
+	was := c.draining
+	c.draining = true
+	c.mu.Unlock()
+	if !was {
+		c.sendControl(wire.AppendDrain(nil, 0, uint32(min(grace.Milliseconds(), 1<<31))))
+	}
+	c.finishDrain()
+}
+
+// finishDrain closes a connection that the client no longer uses and on which nothing is open.
+// It is called whenever the last thing may have ended. No handler runs inline after the client's
+// DRAIN was read, and the replies before it have been flushed.
+func (c *serverConn) finishDrain() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.acked || c.closing || c.running.n > 0 || c.err != nil {
+		return
+	}
+	c.closing = true
+	c.buf = wire.AppendClose(c.buf, wire.Normal, "")
+	if !c.writing {
+		c.flushLocked(false)
+	}
+	// Closing with unread input would reset the connection and destroy replies that are on their way:
+	// the reader goes on until the client has closed its side.
+	if half, ok := c.nc.(interface{ CloseWrite() error }); ok && c.err == nil {
+		half.CloseWrite()
+		c.nc.SetReadDeadline(time.Now().Add(lingerFor))
+	} else {
+		c.failLocked(errConnClosed)
+	}
+}
+
+// end closes the connection after its reader has stopped, and cancels what runs.
+func (c *serverConn) end(s *reading, err error) {
+	var broken *wire.Error
+	c.nc.SetWriteDeadline(time.Now().Add(time.Second))
+	c.flush(s)
+	if errors.As(err, &broken) {
+		c.abort(broken)
+		c.server.log.Debug("closed a connection", "peer", c.nc.RemoteAddr(), "err", err)
+	} else if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, net.ErrClosed) && !errors.Is(err, errPeerClosed) {
+		c.server.log.Debug("lost a connection", "peer", c.nc.RemoteAddr(), "err", err)
+	}
+	c.fail(err)
+	s.release()
+	c.mu.Lock()
+	var lost []*callContext
+	c.running.each(func(ctx *callContext) { lost = append(lost, ctx) })
+	c.running = table[*callContext]{}
+	c.mu.Unlock()
+	for _, ctx := range lost {
+		ctx.end(context.Canceled)
+	}
+	c.server.remove(c)
+	close(c.ended)
+}

@@ -1,0 +1,74 @@
+package anser
+
+import (
+	"sync/atomic"
+
+	"github.com/anser-rpc/anser/wire"
+)
+
+// stats counts what happened to a server.
+type stats struct {
+	accepted        atomic.Int64
+	handshakeFailed atomic.Int64
+	refused         atomic.Int64
+	cancelled       atomic.Int64
+	panics          atomic.Int64
+	handoffs        atomic.Int64
+	closed          [wire.Internal + 1]atomic.Int64
+}
+
+func (s *stats) close(r wire.Reason) {
+	if int(r) < len(s.closed) {
+		s.closed[r].Add(1)
+	}
+}
+
+// ServerStats is a snapshot of a server's counters; they only grow, but for Conns and InFlight.
+type ServerStats struct {
+	Conns           int   // connections now
+	InFlight        int64 // calls now, but for those that run on the goroutine that reads their connection
+	Accepted        int64 // connections
+	HandshakeFailed int64 // connections that never got through their handshake
+	Refused         int64 // calls that were not run
+	Cancelled       int64 // calls whose caller cancelled them while they ran
+	Panics          int64 // calls whose handler or codec panicked
+	Handoffs        int64 // handlers that blocked the goroutine that reads and were moved away
+	// Closed counts the connections that the server closed because of the other side, by reason:
+	// "BAD_FRAME", "FLOOD", "TIMEOUT"; see docs/protocol.md §10.
+	Closed  map[string]int64
+	Methods map[string]MethodStats // by canonical name
+	// DeprecatedAliases counts the calls under each alias given with [DeprecatedAlias].
+	DeprecatedAliases map[string]int64
+}
+
+// MethodStats are the counters of one method.
+type MethodStats struct {
+	Calls  int64 // handlers that were started
+	Failed int64 // calls that ended with an error
+}
+
+// Stats returns the server's counters.
+func (s *Server) Stats() ServerStats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := ServerStats{
+		Conns: len(s.live), InFlight: s.inFlight.Load(), Accepted: s.stats.accepted.Load(),
+		HandshakeFailed: s.stats.handshakeFailed.Load(), Refused: s.stats.refused.Load(),
+		Cancelled: s.stats.cancelled.Load(), Panics: s.stats.panics.Load(), Handoffs: s.stats.handoffs.Load(),
+		Closed: make(map[string]int64), Methods: make(map[string]MethodStats), DeprecatedAliases: make(map[string]int64),
+	}
+	for r := range s.stats.closed {
+		if n := s.stats.closed[r].Load(); n > 0 {
+			out.Closed[wire.Reason(r).String()] = n
+		}
+	}
+	for _, m := range s.methods {
+		out.Methods[m.name] = MethodStats{m.calls.Load(), m.failed.Load()}
+	}
+	for name, a := range s.aliases {
+		if a.deprecated {
+			out.DeprecatedAliases[name] = a.uses.Load()
+		}
+	}
+	return out
+}

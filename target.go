@@ -1,0 +1,111 @@
+package anser
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/anser-rpc/anser/registry"
+)
+
+// source is where a client's instances come from.
+type source struct {
+	resolver registry.Resolver
+	service  string
+	key      string // names the list in a snapshot; "" for none
+	closer   io.Closer
+	fixed    []registry.Instance // known without asking
+}
+
+// parseTarget understands what Dial was given.
+func parseTarget(target string, schemes []registry.Scheme) (source, error) {
+	if target == "" {
+		return source{}, fmt.Errorf("the target is empty: use host:port, or a scheme such as tcp://a:1,b:2")
+	}
+	scheme, rest, ok := strings.Cut(target, "://")
+	if !ok {
+		return fixedSource(target, target)
+	}
+	for _, s := range schemes {
+		if s.Name == scheme {
+			return schemeSource(target, s)
+		}
+	}
+	switch scheme {
+	case "tcp":
+		return fixedSource(target, rest)
+	case "unix":
+		return fixedSource(target, target)
+	case "file":
+		return schemeSource(target, fileScheme)
+	}
+	known := []string{"file", "tcp", "unix"}
+	for _, s := range schemes {
+		known = append(known, s.Name)
+	}
+	slices.Sort(known)
+	return source{}, fmt.Errorf("target %q: unknown scheme %q: this client knows %s; others are options of Dial, such as etcd.Scheme()",
+		target, scheme, strings.Join(known, ", "))
+}
+
+// fixedSource is a list of addresses, separated by commas.
+func fixedSource(target, list string) (source, error) {
+	var instances []registry.Instance
+	for address := range strings.SplitSeq(list, ",") {
+		address = strings.TrimSpace(address)
+		if err := registry.CheckAddress(address); err != nil {
+			return source{}, fmt.Errorf("target %q: %w", target, err)
+		}
+		if slices.ContainsFunc(instances, func(in registry.Instance) bool { return in.Address == address }) {
+			return source{}, fmt.Errorf("target %q: %s occurs twice", target, address)
+		}
+		instances = append(instances, registry.Instance{Service: "static", Address: address})
+	}
+	registry.Sort(instances)
+	return source{fixed: instances}, nil
+}
+
+func schemeSource(target string, s registry.Scheme) (source, error) {
+	u, err := url.Parse(target)
+	if err != nil {
+		return source{}, fmt.Errorf("target %q: %w", target, err)
+	}
+	r, service, err := s.Open(u)
+	if err != nil {
+		return source{}, fmt.Errorf("target %q: %w", target, err)
+	}
+	if err := registry.CheckService(service); err != nil {
+		return source{}, fmt.Errorf("target %q: %w", target, err)
+	}
+	closer, _ := r.(io.Closer)
+	return source{resolver: r, service: service, key: u.Redacted(), closer: closer}, nil
+}
+
+// fileScheme understands "file:///path/registry.json/service".
+var fileScheme = registry.Scheme{Name: "file", Open: func(u *url.URL) (registry.Resolver, string, error) {
+	path, service := path.Split(u.Path)
+	path = strings.TrimSuffix(path, "/")
+	if u.Host != "" || path == "" || service == "" {
+		return nil, "", fmt.Errorf("want file:///path/registry.json/service")
+	}
+	r, err := registry.NewFile(filepath.FromSlash(path))
+	return r, service, err
+}}
+
+// watch feeds the cluster until ctx is done.
+func (s *source) watch(ctx context.Context, update func([]registry.Instance), trouble func(error)) error {
+	return s.resolver.Watch(ctx, s.service, update, trouble)
+}
+
+// splitAddress returns what net.Dial wants.
+func splitAddress(address string) (network, host string) {
+	if path, ok := strings.CutPrefix(address, "unix://"); ok {
+		return "unix", path
+	}
+	return "tcp", address
+}

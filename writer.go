@@ -1,0 +1,200 @@
+package anser
+
+import (
+	"context"
+	"errors"
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/anser-rpc/anser/wire"
+)
+
+const (
+	maxBuffered   = 1 << 20   // bytes of frames that wait; beyond it senders wait too
+	maxKeptBuffer = 256 << 10 // larger buffers are dropped after use
+)
+
+// errConnClosed is what a sender gets from a connection that this side closed.
+var errConnClosed = errors.New("the connection is closed")
+
+// writer coalesces the frames of many senders into few writes. It is the base of both kinds of
+// connection, which add to what mu guards.
+type writer struct {
+	nc net.Conn
+
+	mu       sync.Mutex    // guards what follows
+	buf      []byte        // frames that wait; empty unless writing
+	spare    []byte        // the other buffer
+	writing  bool          // some goroutine is writing
+	appended uint64        // bytes that ever entered buf
+	handed   uint64        // bytes that were handed to the transport, or are being handed
+	err      error         // why nothing can be written any more
+	room     chan struct{} // closed when buf has been taken; made by those who wait for it
+
+	writeStart atomic.Int64 // nanotime at which the running write began, or 0
+}
+
+// flushLocked writes until buf is empty. w.mu is held, released while writing, and held again on
+// return; w.writing must be false. With yield it first lets every runnable goroutine append.
+func (w *writer) flushLocked(yield bool) {
+	w.writing = true
+	if yield {
+		w.mu.Unlock()
+		runtime.Gosched()
+		w.mu.Lock()
+	}
+	w.drainLocked()
+	w.writing = false
+}
+
+// drainLocked is the loop of the goroutine that writes.
+func (w *writer) drainLocked() {
+	for len(w.buf) > 0 && w.err == nil {
+		out := w.buf
+		w.buf, w.spare = w.spare[:0], nil
+		w.handed = w.appended
+		w.releaseLocked()
+		w.mu.Unlock()
+		err := w.writeOut(out)
+		w.mu.Lock()
+		if cap(out) <= maxKeptBuffer {
+			w.spare = out[:0]
+		}
+		if err != nil {
+			w.failLocked(err)
+		}
+	}
+}
+
+func (w *writer) writeOut(out []byte) error {
+	w.writeStart.Store(nanotime())
+	_, err := w.nc.Write(out)
+	w.writeStart.Store(0)
+	return err
+}
+
+// failLocked ends writing for good and closes the socket, so that the reader ends too.
+func (w *writer) failLocked(err error) {
+	if w.err != nil {
+		return
+	}
+	w.err = err
+	w.buf = nil
+	w.releaseLocked()
+	w.nc.Close()
+}
+
+func (w *writer) fail(err error) {
+	w.mu.Lock()
+	w.failLocked(err)
+	w.mu.Unlock()
+}
+
+func (w *writer) releaseLocked() {
+	if w.room != nil {
+		close(w.room)
+		w.room = nil
+	}
+}
+
+// waitRoomLocked waits until buf is not over its limit, writing has ended, or ctx is done.
+func (w *writer) waitRoomLocked(ctx context.Context) error {
+	for len(w.buf) > maxBuffered && w.writing && w.err == nil {
+		if w.room == nil {
+			w.room = make(chan struct{})
+		}
+		room := w.room
+		w.mu.Unlock()
+		var err error
+		select {
+		case <-room:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		w.mu.Lock()
+		if err != nil {
+			return err
+		}
+	}
+	return w.err
+}
+
+// send appends frames that share nothing with the writer and sees to it that they are written.
+// It waits while too much is waiting already.
+func (w *writer) send(frames []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.waitRoomLocked(context.Background()); err != nil {
+		return err
+	}
+	w.buf = append(w.buf, frames...)
+	w.appended += uint64(len(frames))
+	if !w.writing {
+		w.flushLocked(true)
+	}
+	return w.err
+}
+
+// sendControl is send for a small frame that must not wait behind a peer that does not read.
+func (w *writer) sendControl(frame []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return
+	}
+	w.buf = append(w.buf, frame...)
+	w.appended += uint64(len(frame))
+	if !w.writing {
+		w.flushLocked(false)
+	}
+}
+
+// sendOwned writes frames that the caller has in a buffer of its own, without copying them unless
+// somebody else is writing. The buffer is the caller's again on return.
+func (w *writer) sendOwned(frames []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.writing {
+		if err := w.waitRoomLocked(context.Background()); err != nil {
+			return err
+		}
+	}
+	if w.err != nil {
+		return w.err
+	}
+	w.appended += uint64(len(frames))
+	if w.writing {
+		w.buf = append(w.buf, frames...)
+		return nil
+	}
+	w.writing = true
+	w.handed = w.appended
+	w.mu.Unlock()
+	err := w.writeOut(frames)
+	w.mu.Lock()
+	if err != nil {
+		w.failLocked(err)
+	}
+	w.drainLocked()
+	w.writing = false
+	return w.err
+}
+
+// sendLast makes a CLOSE frame the last one of this side. The write is bounded by the stall
+// check of the connection, and by its end.
+func (w *writer) sendLast(reason wire.Reason, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return
+	}
+	w.buf = wire.AppendClose(w.buf, reason, text)
+	if !w.writing {
+		w.flushLocked(false)
+	}
+}
+
+// stalledSince returns the nanotime at which a write began that has not ended, or 0.
+func (w *writer) stalledSince() int64 { return w.writeStart.Load() }
