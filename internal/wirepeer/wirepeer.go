@@ -1,0 +1,143 @@
+// Package wirepeer speaks the Anser protocol frame by frame, for tests that need a peer that does
+// what no library would.
+package wirepeer
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/anser-rpc/anser/wire"
+)
+
+// Peer is one end of a connection. It keeps what it has read; it is not safe for concurrent use,
+// but one goroutine may read while another one writes.
+type Peer struct {
+	net.Conn
+	in []byte
+}
+
+// Frame is one frame as it arrived.
+type Frame struct {
+	wire.Header
+	Body []byte
+}
+
+// New returns a peer at one end of nc that has sent and read nothing yet.
+func New(nc net.Conn) *Peer { return &Peer{Conn: nc} }
+
+// Hello is the preface with the settings, which every side sends first.
+func Hello(s wire.Settings) []byte { return wire.AppendSettings(wire.AppendPreface(nil), s) }
+
+// Send writes the frames in one write.
+func (p *Peer) Send(frames ...[]byte) error {
+	var all []byte
+	for _, f := range frames {
+		all = append(all, f...)
+	}
+	_, err := p.Write(all)
+	return err
+}
+
+// Handshake sends the preface with default settings and reads the other side's.
+func (p *Peer) Handshake() (wire.Settings, error) {
+	if err := p.Send(Hello(wire.DefaultSettings())); err != nil {
+		return wire.Settings{}, err
+	}
+	return p.ReadHello()
+}
+
+// ReadHello reads the other side's preface and settings.
+func (p *Peer) ReadHello() (wire.Settings, error) {
+	preface, err := p.read(wire.PrefaceSize)
+	if err != nil {
+		return wire.Settings{}, err
+	}
+	if err := wire.ParsePreface(preface); err != nil {
+		return wire.Settings{}, err
+	}
+	f, err := p.Next()
+	if err != nil {
+		return wire.Settings{}, err
+	}
+	if f.Type != wire.TypeSettings {
+		return wire.Settings{}, fmt.Errorf("the first frame is %s", f.Type)
+	}
+	return wire.ParseSettings(f.Body)
+}
+
+// Next returns the next frame.
+func (p *Peer) Next() (Frame, error) {
+	head, err := p.read(wire.HeaderSize)
+	if err != nil {
+		return Frame{}, err
+	}
+	f := Frame{Header: wire.Header{
+		Length: binary.LittleEndian.Uint32(head), Type: wire.Type(head[4]), Flags: wire.Flags(head[5]),
+		ID: binary.LittleEndian.Uint64(head[8:]),
+	}}
+	f.Body, err = p.read(int(f.Length))
+	return f, err
+}
+
+// NextOf returns the next frame of one of the types, and ignores others.
+func (p *Peer) NextOf(types ...wire.Type) (Frame, error) {
+	for {
+		f, err := p.Next()
+		if err != nil {
+			return f, err
+		}
+		for _, t := range types {
+			if f.Type == t {
+				return f, nil
+			}
+		}
+	}
+}
+
+// Close reads until the connection ends and returns the reason and text of the CLOSE frame that came
+// last, or an error if there was none.
+func (p *Peer) ReadClose() (wire.Reason, string, error) {
+	f, err := p.NextOf(wire.TypeClose)
+	if err != nil {
+		return 0, "", fmt.Errorf("no CLOSE before the end: %w", err)
+	}
+	if _, err := p.Next(); err == nil {
+		return 0, "", fmt.Errorf("a frame after CLOSE")
+	}
+	return wire.ParseClose(f.Body)
+}
+
+// read returns the next n bytes.
+func (p *Peer) read(n int) ([]byte, error) {
+	for len(p.in) < n {
+		buf := make([]byte, max(n-len(p.in), 4096))
+		m, err := p.Conn.Read(buf)
+		p.in = append(p.in, buf[:m]...)
+		if err != nil && len(p.in) < n {
+			if err == io.EOF && len(p.in) > 0 {
+				err = io.ErrUnexpectedEOF
+			}
+			return nil, err
+		}
+	}
+	out := p.in[:n:n]
+	p.in = p.in[n:]
+	return out, nil
+}
+
+// Request is a REQUEST for the method number with the raw codec, of normal priority.
+func Request(id uint64, method uint32, payload []byte) []byte {
+	return wire.AppendRequest(nil, id, 0, &wire.Request{Method: method, Codec: 1, Priority: 2, Payload: payload})
+}
+
+// Reply is a REPLY in the raw codec.
+func Reply(id uint64, payload []byte) []byte {
+	frame := append(wire.AppendReplyHead(nil, id, 0, 1, 0, nil), payload...)
+	wire.PutLength(frame, uint32(len(frame)-wire.HeaderSize))
+	return frame
+}
+
+// Fault is an ERROR.
+func Fault(id uint64, e wire.ErrorBody) []byte { return wire.AppendError(nil, id, 0, &e) }

@@ -1,0 +1,182 @@
+package anser_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/ansertest"
+	"github.com/anser-rpc/anser/internal/wirepeer"
+)
+
+func TestMain(m *testing.M) { ansertest.Main(m) }
+
+// silent keeps the logs of what is expected to go wrong out of the output.
+var silent = anser.Logger(slog.New(slog.DiscardHandler))
+
+// Args and Reply are the messages of the arithmetic service.
+type Args struct{ A, B int }
+
+// Reply is a result.
+type Reply struct{ C int }
+
+func mul(_ context.Context, in *Args) (*Reply, error) { return &Reply{in.A * in.B}, nil }
+
+func echo(_ context.Context, in *[]byte) (*[]byte, error) { return in, nil }
+
+// text is a message for the raw codec.
+func text(s string) *[]byte {
+	b := []byte(s)
+	return &b
+}
+
+// handler is one that takes and gives bytes.
+type handler = func(ctx context.Context, in *[]byte) (*[]byte, error)
+
+// serve runs a server with the methods on l until the test ends.
+func serve(t testing.TB, l net.Listener, methods map[string]handler, opts ...anser.ServerOption) *anser.Server {
+	t.Helper()
+	s := anser.NewServer(append([]anser.ServerOption{silent}, opts...)...)
+	for name, h := range methods {
+		if err := anser.Handle(s, name, h); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(t, s, l)
+	return s
+}
+
+// run serves on l until the test ends.
+func run(t testing.TB, s *anser.Server, l net.Listener) {
+	t.Helper()
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	t.Cleanup(func() {
+		s.Close()
+		if err := <-served; !errors.Is(err, anser.ErrServerClosed) {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+}
+
+// dial makes a client that is closed when the test ends.
+func dial(t testing.TB, target string, opts ...anser.DialOption) *anser.Client {
+	t.Helper()
+	c, err := anser.Dial(target, append([]anser.DialOption{silent, anser.NoSnapshot()}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// call makes a call with the raw codec.
+func call(ctx context.Context, c *anser.Client, method, in string, opts ...anser.CallOption) (string, error) {
+	out, err := anser.Call[[]byte](ctx, c, method, text(in), opts...)
+	if err != nil {
+		return "", err
+	}
+	return string(*out), nil
+}
+
+// listen returns a listener on a free port of the loopback.
+func listen(t testing.TB) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+// fault returns err as an *anser.Error, or fails the test.
+func fault(t testing.TB, err error) *anser.Error {
+	t.Helper()
+	var e *anser.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("%v (%T) is not an *anser.Error", err, err)
+	}
+	return e
+}
+
+// wantFault fails the test unless err has the code and the outcome.
+func wantFault(t testing.TB, err error, code anser.Code, outcome anser.Outcome) *anser.Error {
+	t.Helper()
+	e := fault(t, err)
+	if e.Code != code || e.Outcome != outcome {
+		t.Fatalf("%v: %s, %s; want %s, %s", err, e.Code, e.Outcome, code, outcome)
+	}
+	return e
+}
+
+// within runs f in a bubble, where time is not real.
+func bubble(t *testing.T, f func(t *testing.T, network *ansertest.Network)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { f(t, new(ansertest.Network)) })
+}
+
+// rawClient connects to a server of the network with a peer that has shaken hands.
+func rawClient(t testing.TB, n *ansertest.Network, address string) *wirepeer.Peer {
+	t.Helper()
+	nc, err := n.Dial(context.Background(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { nc.Close() })
+	p := wirepeer.New(nc)
+	if _, err := p.Handshake(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// rawServer accepts connections on l and runs f for each, after the handshake, until the test ends.
+func rawServer(t testing.TB, l net.Listener, f func(p *wirepeer.Peer)) {
+	t.Helper()
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var conns []net.Conn
+	wg.Go(func() {
+		for {
+			nc, err := l.Accept()
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			conns = append(conns, nc)
+			mu.Unlock()
+			wg.Go(func() {
+				p := wirepeer.New(nc)
+				if _, err := p.Handshake(); err == nil {
+					f(p)
+				}
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		mu.Lock()
+		for _, nc := range conns {
+			nc.Close()
+		}
+		mu.Unlock()
+		wg.Wait()
+	})
+}
+
+// eventually waits until f is true, for things that happen soon on goroutines that cannot be waited for.
+func eventually(t testing.TB, what string, f func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !f(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within 10 s: %s", what)
+		}
+	}
+}
