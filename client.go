@@ -154,11 +154,11 @@ func (c *Client) invoke(ctx context.Context, name string, in, out any, o *callOp
 	if err != nil {
 		return err
 	}
-	k := getCall()
+	k := c.pool.getCall()
 	began := nanotime()
 	codec, fault := c.encode(ctx, k, m, in, out, o, began)
 	if fault != nil {
-		putCall(k)
+		c.pool.putCall(k)
 		fault.Method = name
 		return fault
 	}
@@ -170,7 +170,7 @@ func (c *Client) invoke(ctx context.Context, name string, in, out any, o *callOp
 	if o.trailer != nil {
 		*o.trailer = metadataOf(k.trailers)
 	}
-	putCall(k)
+	c.pool.putCall(k)
 	if fault != nil {
 		fault.Method = name
 		return fault

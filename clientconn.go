@@ -48,11 +48,16 @@ type call struct {
 
 func (k *call) callID() uint64 { return k.id }
 
-var calls = sync.Pool{New: func() any { return &call{done: make(chan struct{}, 1)} }}
+// getCall returns a call with its own channel. Calls are pooled with the connections and not for the
+// whole process, because a channel made inside a synctest bubble must not be used outside of it.
+func (p *pool) getCall() *call {
+	if k, ok := p.calls.Get().(*call); ok {
+		return k
+	}
+	return &call{done: make(chan struct{}, 1)}
+}
 
-func getCall() *call { return calls.Get().(*call) }
-
-func putCall(k *call) {
+func (p *pool) putCall(k *call) {
 	if cap(k.frame) > maxKeptMessage {
 		k.frame = nil
 	}
@@ -60,7 +65,7 @@ func putCall(k *call) {
 		k.reply = nil
 	}
 	k.failed, k.trailers = nil, nil
-	calls.Put(k)
+	p.calls.Put(k)
 }
 
 // clientConn is one connection to a server, shared by the clients of the process.

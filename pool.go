@@ -9,6 +9,8 @@ import (
 // pool holds the connections that the clients of a process share, and the numbers of their methods.
 // The zero value is ready for use.
 type pool struct {
+	calls sync.Pool // of *call
+
 	mu      sync.Mutex // guards what follows
 	hosts   map[hostOptions]*host
 	numbers map[string]uint32
