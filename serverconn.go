@@ -72,7 +72,6 @@ const (
 	flushAt      = 64 << 10 // bytes of replies that are written before the input is used up
 	maxFastPings = 3
 	maxCancels   = 10_000 // in a row
-	lingerFor    = 2 * time.Second
 )
 
 func (c *serverConn) peer() Peer {
@@ -353,15 +352,25 @@ func (c *serverConn) runJob(j *job) {
 // finishDetached ends a call that did not end on the goroutine that reads, and sends its answer.
 func (c *serverConn) finishDetached(ctx *callContext, frame []byte) {
 	ctx.finish()
-	c.mu.Lock()
-	// A cancelled or lost call is not in the table any more; nobody waits for its answer.
-	wanted := c.running.take(ctx.id) != nil
-	c.mu.Unlock()
-	if wanted && len(frame) > 0 {
-		c.send(frame) // an error is the connection's end, which its reader sees
-	}
+	c.answer(ctx.id, frame)
 	c.server.inFlight.Add(-1)
 	c.finishDrain()
+}
+
+// answer sends the answer of a call and takes the call out of the table in one step: between two
+// steps nothing would be open, and a drain would close the connection before the answer is out.
+func (c *serverConn) answer(id uint64, frame []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := c.waitRoomLocked(context.Background())
+	// A cancelled or lost call is not in the table any more; nobody waits for its answer.
+	if c.running.take(id) == nil || err != nil || len(frame) == 0 {
+		return
+	}
+	c.appendLocked(frame)
+	if !c.writing {
+		c.flushLocked(true)
+	}
 }
 
 // control handles every frame but REQUEST.
@@ -517,16 +526,9 @@ func (c *serverConn) finishDrain() {
 	}
 	c.closing = true
 	c.buf = wire.AppendClose(c.buf, wire.Normal, "")
+	c.shut = true
 	if !c.writing {
 		c.flushLocked(false)
-	}
-	// Closing with unread input would reset the connection and destroy replies that are on their way:
-	// the reader goes on until the client has closed its side.
-	if half, ok := c.nc.(interface{ CloseWrite() error }); ok && c.err == nil {
-		half.CloseWrite()
-		c.nc.SetReadDeadline(time.Now().Add(lingerFor))
-	} else {
-		c.failLocked(errConnClosed)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/anser-rpc/anser/wire"
 )
@@ -30,6 +31,7 @@ type writer struct {
 	writing  bool          // some goroutine is writing
 	appended uint64        // bytes that ever entered buf
 	handed   uint64        // bytes that were handed to the transport, or are being handed
+	shut     bool          // when buf has been written, nothing more will be
 	err      error         // why nothing can be written any more
 	room     chan struct{} // closed when buf has been taken; made by those who wait for it
 
@@ -46,10 +48,9 @@ func (w *writer) flushLocked(yield bool) {
 		w.mu.Lock()
 	}
 	w.drainLocked()
-	w.writing = false
 }
 
-// drainLocked is the loop of the goroutine that writes.
+// drainLocked is the loop of the goroutine that writes; w.writing is set, and reset on return.
 func (w *writer) drainLocked() {
 	for len(w.buf) > 0 && w.err == nil {
 		out := w.buf
@@ -66,6 +67,32 @@ func (w *writer) drainLocked() {
 			w.failLocked(err)
 		}
 	}
+	w.writing = false
+	if w.shut && w.err == nil {
+		w.shutLocked()
+	}
+}
+
+// lingerFor is how long the other side has to close its direction after this one did.
+const lingerFor = 2 * time.Second
+
+// shutLocked ends this side's direction after its last frame. Closing with unread input would reset
+// the connection and destroy replies that are on their way, so the reader goes on until the other
+// side has closed its own.
+func (w *writer) shutLocked() {
+	w.shut = false
+	half, ok := w.nc.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		w.failLocked(errConnClosed)
+		return
+	}
+	w.nc.SetReadDeadline(time.Now().Add(lingerFor))
+}
+
+// appendLocked adds frames to what will be written.
+func (w *writer) appendLocked(frames []byte) {
+	w.buf = append(w.buf, frames...)
+	w.appended += uint64(len(frames))
 }
 
 func (w *writer) writeOut(out []byte) error {
@@ -121,31 +148,15 @@ func (w *writer) waitRoomLocked(ctx context.Context) error {
 	return w.err
 }
 
-// send appends frames that share nothing with the writer and sees to it that they are written.
-// It waits while too much is waiting already.
-func (w *writer) send(frames []byte) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err := w.waitRoomLocked(context.Background()); err != nil {
-		return err
-	}
-	w.buf = append(w.buf, frames...)
-	w.appended += uint64(len(frames))
-	if !w.writing {
-		w.flushLocked(true)
-	}
-	return w.err
-}
-
-// sendControl is send for a small frame that must not wait behind a peer that does not read.
+// sendControl appends a small frame, which does not wait behind a peer that does not read, and sees
+// to it that it is written.
 func (w *writer) sendControl(frame []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err != nil {
 		return
 	}
-	w.buf = append(w.buf, frame...)
-	w.appended += uint64(len(frame))
+	w.appendLocked(frame)
 	if !w.writing {
 		w.flushLocked(false)
 	}
@@ -178,7 +189,6 @@ func (w *writer) sendOwned(frames []byte) error {
 		w.failLocked(err)
 	}
 	w.drainLocked()
-	w.writing = false
 	return w.err
 }
 

@@ -1,0 +1,57 @@
+package anser_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/ansertest"
+	"github.com/anser-rpc/anser/internal/wirepeer"
+	"github.com/anser-rpc/anser/wire"
+)
+
+// The last two calls of a draining connection end while a write is under way: the connection must
+// not be closed before both replies are out.
+func TestDrainWaitsForRepliesInTheBuffer(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		var conn *ansertest.FaultyConn
+		l := ansertest.FaultyListener(network.Listen("a:1"), ansertest.Faults{}, func(c *ansertest.FaultyConn) { conn = c })
+		release := map[string]chan struct{}{"a": make(chan struct{}), "b": make(chan struct{})}
+		s := anser.NewServer(silent)
+		anser.Handle(s, "Echo.Wait", func(ctx context.Context, in *[]byte) (*[]byte, error) {
+			<-release[string(*in)]
+			return in, nil
+		}, anser.Concurrent())
+		run(t, s, l)
+		p := rawClient(t, network, "a:1")
+		p.Send(wire.AppendMethod(nil, 1, "Echo.Wait"), wirepeer.Request(1, 1, []byte("a")), wirepeer.Request(2, 1, []byte("b")))
+		synctest.Wait()
+		down := make(chan error, 1)
+		go func() { down <- s.Shutdown(context.Background()) }()
+		if _, err := p.NextOf(wire.TypeDrain); err != nil {
+			t.Fatal(err)
+		}
+		p.Send(wire.AppendDrain(nil, wire.FlagAck, 0))
+		synctest.Wait()
+		conn.Stall()
+		close(release["a"])
+		synctest.Wait() // the reply to a is being written
+		close(release["b"])
+		synctest.Wait() // the one to b waits in the buffer
+		conn.Resume()
+		for range 2 {
+			f, err := p.Next()
+			if err != nil || f.Type != wire.TypeReply {
+				t.Fatalf("%v, %v; want a reply", f.Type, err)
+			}
+		}
+		if reason, text, err := p.ReadClose(); reason != wire.Normal || err != nil {
+			t.Fatal(reason, text, err)
+		}
+		p.Close()
+		if err := <-down; err != nil {
+			t.Fatal(err)
+		}
+	})
+}
