@@ -2,7 +2,6 @@ package anser
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -368,6 +367,9 @@ func (c *Client) furtherAttempts(ctx context.Context, k *call, m *clientMethod, 
 	for {
 		v, fault := c.cluster.wait(bounded)
 		if fault != nil {
+			if err != nil && err.Outcome != NotSent {
+				fault = err // closing the client does not change what became of the attempt
+			}
 			return r.final(fault)
 		}
 		if e == nil && err == nil {
@@ -383,7 +385,7 @@ func (c *Client) furtherAttempts(ctx context.Context, k *call, m *clientMethod, 
 		r.note(e, err, began)
 		changed := c.cluster.changes()
 		wait, again := r.decide(bounded, err, v)
-		if !again || c.ctx.Err() != nil {
+		if !again {
 			return r.final(err)
 		}
 		if wait > 0 {
@@ -434,9 +436,8 @@ func (c *Client) waitRetry(ctx context.Context, wait time.Duration, changed <-ch
 	select {
 	case <-t.C:
 	case <-changed:
+	case <-c.ctx.Done(): // the next attempt finds the client closed
 	case <-ctx.Done():
-		return false
-	case <-c.ctx.Done():
 		return false
 	}
 	return true
@@ -486,8 +487,6 @@ type ClientStatus struct {
 
 // Status tells what the client knows of its service's instances, and how old that knowledge is.
 func (c *Client) Status() ClientStatus { return c.cluster.status() }
-
-var errClientClosed = errors.New("the client is closed")
 
 // Close ends the client. Calls that are in flight on connections that no other client uses end with an
 // error. Close waits for the client's goroutines and may be called more than once.

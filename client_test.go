@@ -3,6 +3,8 @@ package anser_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
@@ -23,4 +25,53 @@ func TestCallsInAndOutOfBubbles(t *testing.T) {
 		t.Run("in", func(t *testing.T) { bubble(t, round) })
 		t.Run("out", func(t *testing.T) { round(t, new(ansertest.Network)) })
 	}
+}
+
+func TestCallAfterClose(t *testing.T) {
+	l := listen(t)
+	serve(t, l, map[string]handler{"Echo.Say": echo})
+	closed, other := dial(t, l.Addr().String()), dial(t, l.Addr().String())
+	for _, c := range []*anser.Client{closed, other} { // they share their connections
+		if _, err := call(context.Background(), c, "Echo.Say", "hello"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := closed.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := call(context.Background(), closed, "Echo.Say", "hello")
+	if e := wantFault(t, err, anser.Canceled, anser.NotSent); e.Message != "the client is closed" {
+		t.Fatal(e.Message)
+	}
+	if _, err := call(context.Background(), other, "Echo.Say", "hello"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestCloseEndsACallThatWaitsForInstances(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		c := dial(t, "fed://arith", newFeed().scheme(), anser.Dialer(network.Dial))
+		began := time.Now()
+		reply := anser.Go[[]byte](context.Background(), c, "Echo.Say", text("hello"), anser.Timeout(0))
+		synctest.Wait()
+		c.Close()
+		_, err := reply.Wait()
+		wantFault(t, err, anser.Canceled, anser.NotSent)
+		if d := time.Since(began); d != 0 {
+			t.Errorf("the call ended %v after Close", d)
+		}
+	})
+}
+
+func TestCloseEndsACallThatWaitsForItsNextAttempt(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		c := dial(t, "nobody:1", anser.Dialer(network.Dial))
+		reply := anser.Go[[]byte](context.Background(), c, "Echo.Say", text("hello"))
+		synctest.Wait()
+		c.Close()
+		_, err := reply.Wait()
+		wantFault(t, err, anser.Canceled, anser.NotSent)
+	})
 }

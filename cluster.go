@@ -204,9 +204,12 @@ func (v *view) pick(r *balance.Request) *endpoint {
 func (cl *cluster) wait(ctx context.Context) (*view, *Error) {
 	for {
 		cl.mu.Lock()
-		changed, trouble := cl.changed, cl.trouble
+		changed, trouble, closed := cl.changed, cl.trouble, cl.closed
 		v := cl.view.Load()
 		cl.mu.Unlock()
+		if closed {
+			return nil, failure(Canceled, NotSent, PhaseResolve, nil, "the client is closed")
+		}
 		if v != nil {
 			return v, nil
 		}
@@ -275,6 +278,8 @@ func (cl *cluster) close() {
 	cl.closed = true
 	endpoints := cl.endpoints
 	cl.endpoints = nil
+	cl.view.Store(nil) // connections that other clients use still work
+	close(cl.changed)
 	cl.mu.Unlock()
 	for _, e := range endpoints {
 		e.host.unwatch(cl)

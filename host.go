@@ -155,7 +155,8 @@ func (h *host) waitConn(ctx context.Context) (*clientConn, *Error) {
 		switch {
 		case h.closed:
 			h.mu.Unlock()
-			return nil, failure(Canceled, NotSent, PhaseDial, nil, "the client is closed")
+			// The client is closed, or the instance was taken out of its list and the call goes elsewhere.
+			return nil, failure(Unavailable, NotSent, PhaseDial, nil, "the address %s is not used any more", h.address)
 		case h.dialing:
 		case h.failures > 0 && h.retry != nil:
 			err := h.lastErr

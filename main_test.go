@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/url"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,7 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/internal/wirepeer"
+	"github.com/anser-rpc/anser/registry"
 )
 
 func TestMain(m *testing.M) { ansertest.Main(m) }
@@ -179,4 +181,58 @@ func eventually(t testing.TB, what string, f func() bool) {
 			t.Fatalf("not within 10 s: %s", what)
 		}
 	}
+}
+
+// feed is a registry whose answers a test decides.
+type feed struct {
+	events chan func(update func([]registry.Instance), trouble func(error))
+}
+
+func newFeed() *feed {
+	return &feed{make(chan func(func([]registry.Instance), func(error)))}
+}
+
+// Watch implements registry.Resolver.
+func (f *feed) Watch(ctx context.Context, service string, update func([]registry.Instance), trouble func(error)) error {
+	for {
+		select {
+		case e := <-f.events:
+			e(update, trouble)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// list makes the registry answer with instances at the addresses; it returns once the client has them.
+func (f *feed) list(addresses ...string) {
+	var list []registry.Instance
+	for _, a := range addresses {
+		list = append(list, registry.Instance{Service: "arith", Address: a})
+	}
+	f.instances(list...)
+}
+
+func (f *feed) instances(list ...registry.Instance) {
+	done := make(chan struct{})
+	f.events <- func(update func([]registry.Instance), _ func(error)) {
+		update(list)
+		close(done)
+	}
+	<-done
+}
+
+// down makes the registry report trouble.
+func (f *feed) down(err error) {
+	done := make(chan struct{})
+	f.events <- func(_ func([]registry.Instance), trouble func(error)) {
+		trouble(err)
+		close(done)
+	}
+	<-done
+}
+
+// scheme lets "fed://arith" be a target.
+func (f *feed) scheme() registry.Scheme {
+	return registry.Scheme{Name: "fed", Open: func(*url.URL) (registry.Resolver, string, error) { return f, "arith", nil }}
 }
