@@ -363,7 +363,7 @@ func (k *call) bound(ctx context.Context) (context.Context, context.CancelFunc) 
 func (c *Client) furtherAttempts(ctx context.Context, k *call, m *clientMethod, o *callOptions, e *endpoint, err *Error, began int64) *Error {
 	bounded, cancel := k.bound(ctx)
 	defer cancel()
-	r := &retrying{c: c, o: o, m: m}
+	r := &retrying{c: c, o: o, m: m, began: began}
 	for {
 		v, fault := c.cluster.wait(bounded)
 		if fault != nil {
@@ -382,7 +382,7 @@ func (c *Client) furtherAttempts(ctx context.Context, k *call, m *clientMethod, 
 				err = failure(Unavailable, NotSent, PhasePick, nil, "no instance of %q is known: is one registered and running?", c.serviceName())
 			}
 		}
-		r.note(e, err, began)
+		r.note(e, err)
 		changed := c.cluster.changes()
 		wait, again := r.decide(bounded, err, v)
 		if !again {
@@ -421,7 +421,8 @@ func (c *Client) again(ctx context.Context, k *call, m *clientMethod, r *retryin
 	if d, ok := ctx.Deadline(); ok {
 		putUint64(k.frame[timeoutOffset:], wireTimeout(int64(time.Until(d))))
 	}
-	err := c.attempt(ctx, k, m, e, nanotime())
+	r.began = nanotime()
+	err := c.attempt(ctx, k, m, e, r.began)
 	return e, err
 }
 

@@ -45,8 +45,9 @@ type retrying struct {
 	c        *Client
 	o        *callOptions
 	m        *clientMethod
-	sent     int // attempts of which at least a byte may have been sent
-	delays   int // waits so far
+	sent     int   // attempts of which at least a byte may have been sent
+	delays   int   // waits so far
+	began    int64 // nanotime of the last attempt
 	refused  bool
 	tried    []*balance.Endpoint
 	attempts []AttemptInfo
@@ -124,7 +125,7 @@ func (r *retrying) delay() time.Duration {
 	return time.Duration(rand.Int64N(int64(bound))) + time.Millisecond
 }
 
-func (r *retrying) note(e *endpoint, err *Error, began int64) {
+func (r *retrying) note(e *endpoint, err *Error) {
 	if err.Outcome != NotSent {
 		r.sent++
 	}
@@ -135,7 +136,7 @@ func (r *retrying) note(e *endpoint, err *Error, began int64) {
 		r.tried = append(r.tried, e.Endpoint)
 	}
 	if len(r.attempts) < maxNotedAttempts {
-		r.attempts = append(r.attempts, AttemptInfo{e.Instance().Address, err.Outcome, time.Duration(nanotime() - began), err.Message})
+		r.attempts = append(r.attempts, AttemptInfo{e.Instance().Address, err.Outcome, time.Duration(nanotime() - r.began), err.Message})
 	}
 }
 
