@@ -446,6 +446,9 @@ func (c *Client) waitRetry(ctx context.Context, wait time.Duration, changed <-ch
 
 // final completes the error of a call that is given up.
 func (r *retrying) final(err *Error) *Error {
+	if r.ran != 0 && err.Outcome != Executed {
+		err.Outcome = r.ran // the last attempt was not run, or nobody knows; an earlier one was
+	}
 	err.Attempt = max(len(r.attempts)-1, 0)
 	if len(r.attempts) > 1 {
 		err.Attempts = r.attempts

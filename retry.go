@@ -49,6 +49,7 @@ type retrying struct {
 	delays   int   // waits so far
 	began    int64 // nanotime of the last attempt
 	refused  bool
+	ran      Outcome // OutcomeUnknown or Executed after an attempt that was, else 0
 	tried    []*balance.Endpoint
 	attempts []AttemptInfo
 }
@@ -128,6 +129,9 @@ func (r *retrying) delay() time.Duration {
 func (r *retrying) note(e *endpoint, err *Error) {
 	if err.Outcome != NotSent {
 		r.sent++
+	}
+	if r.ran != OutcomeUnknown && (err.Outcome == OutcomeUnknown || err.Outcome == Executed) {
+		r.ran = err.Outcome
 	}
 	if e == nil {
 		return

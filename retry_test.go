@@ -7,7 +7,26 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
+	"github.com/anser-rpc/anser/internal/wirepeer"
+	"github.com/anser-rpc/anser/wire"
 )
+
+// The outcome of a call is that of all its attempts: it may have run if one of them may have.
+func TestOutcomeOfAllAttempts(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		l := network.Listen("a:1")
+		rawServer(t, l, func(p *wirepeer.Peer) {
+			p.NextOf(wire.TypeRequest)
+			l.Kill() // from now on nobody listens
+		})
+		c := dial(t, "a:1", anser.Dialer(network.Dial))
+		_, err := call(context.Background(), c, "Echo.Say", "hello", anser.Idempotent())
+		e := wantFault(t, err, anser.Unavailable, anser.OutcomeUnknown)
+		if len(e.Attempts) < 2 || e.Attempts[0].Outcome != anser.OutcomeUnknown || e.Attempts[1].Outcome != anser.NotSent {
+			t.Fatalf("attempts: %+v", e.Attempts)
+		}
+	})
+}
 
 func TestDurationOfEachAttempt(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
