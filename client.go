@@ -322,12 +322,13 @@ func (c *Client) attempt(ctx context.Context, k *call, m *clientMethod, e *endpo
 	if err == nil {
 		err = conn.wait(ctx, k)
 	}
-	now := nanotime()
 	if err == nil {
+		now := conn.progress.lastRead.Load() // when the reply came; reading the clock is not free
 		e.End(now, time.Duration(now-began))
 		m.learn(k.flags)
 		return nil
 	}
+	now := nanotime()
 	switch {
 	case err.Code == Canceled:
 		e.Abort()

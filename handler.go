@@ -191,6 +191,7 @@ type cost struct {
 const (
 	slowAverage  = 50 * time.Microsecond
 	costShare    = 32                     // a new run's share of the average is 1/costShare
+	costSample   = 8                      // one in so many runs is timed: reading the clock is not free
 	maxSample    = 200 * time.Microsecond // a longer run counts as this in the average
 	handoffSpan  = time.Second            // in which handoffs are too many when they are
 	maxHandoffs  = 3                      // at least so many and

@@ -243,7 +243,7 @@ func (h *host) connect() (*clientConn, error) {
 	own := wire.DefaultSettings()
 	own.MaxFrame = uint64(h.maxMessage) + frameOverhead
 	own.MaxStreams = 0
-	rd := &reader{nc: nc, buf: make([]byte, idleBuffer), maxFrame: own.MaxFrame, progress: &c.progress, spin: newSpinner(nc)}
+	rd := &reader{nc: nc, buf: make([]byte, idleBuffer), maxFrame: own.MaxFrame, progress: &c.progress}
 	if c.peer, err = handshakeClient(nc, rd, own); err != nil {
 		nc.Close()
 		return nil, fmt.Errorf("handshake with %s: %w", h.address, err)

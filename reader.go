@@ -35,8 +35,6 @@ type reader struct {
 	quiet    int // small reads in a row
 	maxFrame uint64
 	progress *progress
-	spin     *spinner
-	alone    bool // one call follows the other: worth spinning
 }
 
 // progress is what the reader tells the goroutine that looks after its connection.
@@ -92,7 +90,7 @@ func (rd *reader) fill() error {
 			rd.grow()
 		}
 	}
-	n, err := rd.read(rd.buf[rd.w:])
+	n, err := rd.nc.Read(rd.buf[rd.w:])
 	if n > 0 {
 		rd.w += n
 		if rd.w == len(rd.buf) && len(rd.buf) < loadBuffer {
@@ -112,23 +110,9 @@ func (rd *reader) fill() error {
 	return err
 }
 
-// read is the Read of the connection, or looks for bytes for a moment before it waits.
-func (rd *reader) read(buf []byte) (n int, err error) {
-	if !rd.alone {
-		return rd.nc.Read(buf)
-	}
-	if n, ok, err := rd.spin.read(buf); ok {
-		return n, err
-	}
-	began := nanotime()
-	n, err = rd.nc.Read(buf)
-	rd.spin.note(nanotime() - began)
-	return n, err
-}
-
 // successor returns a reader that goes on with copies of what rd has not handed out yet.
 func (rd *reader) successor() reader {
-	next := reader{nc: rd.nc, maxFrame: rd.maxFrame, progress: rd.progress, spin: newSpinner(rd.nc)}
+	next := reader{nc: rd.nc, maxFrame: rd.maxFrame, progress: rd.progress}
 	unread := rd.buf[rd.r:rd.w]
 	switch {
 	case len(unread) < idleBuffer:

@@ -146,10 +146,7 @@ func (c *clientConn) readUntil(k *call) {
 			return
 		default:
 		}
-		c.role.reader.alone = true
-		err = c.fill()
-		c.role.reader.alone = false
-		if err != nil {
+		if err := c.fill(); err != nil {
 			c.role.err = err
 			break
 		}

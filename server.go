@@ -262,7 +262,7 @@ func (s *Server) handshake(nc net.Conn, full bool) (*serverConn, *reading, error
 		c.tls = &state
 	}
 	st := &reading{generation: 1}
-	st.reader = reader{nc: c.nc, buf: make([]byte, idleBuffer), maxFrame: maxHello, progress: &c.progress, spin: newSpinner(c.nc)}
+	st.reader = reader{nc: c.nc, buf: make([]byte, idleBuffer), maxFrame: maxHello, progress: &c.progress}
 	c.state = st
 	c.turn.Store(uint64(makeTurn(1, 0)))
 	hello := wire.AppendSettings(wire.AppendPreface(nil), s.settings)

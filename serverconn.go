@@ -118,7 +118,6 @@ func (c *serverConn) pause(s *reading) error {
 		return err
 	}
 	c.finishDrain()
-	s.alone = s.requests == 1
 	s.requests = 0
 	return s.fill()
 }
@@ -260,6 +259,9 @@ const maxTimeout = 100 * 365 * 24 * time.Hour // keeps nanoseconds within an int
 // runInline runs the handler on this goroutine. Until it has returned, the monitor may give the
 // reading of the connection to another one.
 func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, payload []byte) (lost bool, err error) {
+	if s.requests%costSample == 1 && s.requests > 1 {
+		s.now = nanotime()
+	}
 	s.tick += 2
 	s.current = ctx
 	word := uint64(makeTurn(s.generation, s.tick|1))
@@ -278,9 +280,11 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 	s.out = out
 	s.current = nil
 	ctx.finish()
-	now := nanotime()
-	ctx.method.cost.note(now - s.now)
-	s.now = now
+	if s.requests%costSample == 1 {
+		now := nanotime()
+		ctx.method.cost.note(now - s.now)
+		s.now = now
+	}
 	return false, c.flushIfFull(s)
 }
 
