@@ -1,0 +1,160 @@
+package msgpack
+
+import (
+	"errors"
+	"fmt"
+	"unicode/utf8"
+)
+
+// maxDepth is how deep arrays and maps may be nested.
+const maxDepth = 64
+
+var (
+	errTruncated = errors.New("MessagePack ends before it is complete, or declares more than there is")
+	errTooDeep   = fmt.Errorf("MessagePack nested deeper than %d levels", maxDepth)
+	errTrailing  = errors.New("bytes follow the MessagePack value")
+	errUTF8      = errors.New("MessagePack string is not UTF-8")
+	errCode      = errors.New("MessagePack has the code c1, which means nothing")
+)
+
+// scan checks that data is one MessagePack value, before any decoder allocates because a length was
+// declared. It needs no memory. It reports whether there is a bin in it.
+func scan(data []byte) (bin bool, err error) {
+	var left [maxDepth + 1]uint64 // the values that are due on each level
+	left[0] = 1
+	for depth := 0; ; {
+		if left[depth] == 0 {
+			if depth--; depth >= 0 {
+				continue
+			}
+			if len(data) > 0 {
+				return false, errTrailing
+			}
+			return bin, nil
+		}
+		left[depth]--
+		h, rest, err := readHead(data)
+		if err != nil {
+			return false, err
+		}
+		data = rest
+		if h.values >= 0 {
+			if depth == maxDepth {
+				return false, errTooDeep
+			}
+			depth++
+			left[depth] = uint64(h.values)
+			continue
+		}
+		if h.kind == text && !utf8.Valid(data[:h.size]) {
+			return false, errUTF8
+		}
+		bin = bin || h.kind == binary
+		data = data[h.size:]
+	}
+}
+
+// A head is what a value begins with.
+type head struct {
+	kind   kind
+	size   int // of what follows and is no value
+	values int // that follow; negative if it is no array and no map
+}
+
+// readHead returns the head of the value at the beginning of data, and what follows the head. It
+// fails if that is less than the head declares, a byte for each value.
+func readHead(data []byte) (head, []byte, error) {
+	if len(data) == 0 {
+		return head{}, nil, errTruncated
+	}
+	code, data := data[0], data[1:]
+	h, n := head{values: -1}, uint64(0)
+	switch {
+	case code <= 0x7f, code >= 0xe0: // fixint
+		return h, data, nil
+	case code <= 0x8f:
+		h.kind, n = object, uint64(code&0x0f)
+	case code <= 0x9f:
+		h.kind, n = array, uint64(code&0x0f)
+	case code <= 0xbf:
+		h.kind, n = text, uint64(code&0x1f)
+	default:
+		l := layouts[code-0xc0]
+		if len(data) < int(l.lengthBytes) {
+			return head{}, nil, errTruncated
+		}
+		for _, b := range data[:l.lengthBytes] {
+			n = n<<8 | uint64(b)
+		}
+		h.kind, n, data = l.kind, n+uint64(l.more), data[l.lengthBytes:]
+	}
+	if h.kind == object {
+		n *= 2
+	}
+	if n > uint64(len(data)) {
+		return head{}, nil, errTruncated
+	}
+	switch h.kind {
+	case array, object:
+		h.values = int(n)
+	case invalid:
+		return head{}, nil, errCode
+	default:
+		h.size = int(n)
+	}
+	return h, data, nil
+}
+
+type kind uint8
+
+const (
+	fixed kind = iota // a number of bytes that do not matter
+	text
+	binary
+	array
+	object
+	invalid
+)
+
+// A layout says what follows a code: lengthBytes that hold a length, and more bytes besides that length.
+type layout struct {
+	kind        kind
+	lengthBytes uint8
+	more        uint8
+}
+
+// layouts has those of the codes from c0 to df.
+var layouts = [32]layout{
+	0x00: {fixed, 0, 0}, // nil
+	0x01: {invalid, 0, 0},
+	0x02: {fixed, 0, 0},  // false
+	0x03: {fixed, 0, 0},  // true
+	0x04: {binary, 1, 0}, // bin 8, 16, 32
+	0x05: {binary, 2, 0},
+	0x06: {binary, 4, 0},
+	0x07: {fixed, 1, 1}, // ext 8, 16, 32, with a byte of type
+	0x08: {fixed, 2, 1},
+	0x09: {fixed, 4, 1},
+	0x0a: {fixed, 0, 4}, // float 32, 64
+	0x0b: {fixed, 0, 8},
+	0x0c: {fixed, 0, 1}, // uint 8, 16, 32, 64
+	0x0d: {fixed, 0, 2},
+	0x0e: {fixed, 0, 4},
+	0x0f: {fixed, 0, 8},
+	0x10: {fixed, 0, 1}, // int 8, 16, 32, 64
+	0x11: {fixed, 0, 2},
+	0x12: {fixed, 0, 4},
+	0x13: {fixed, 0, 8},
+	0x14: {fixed, 0, 2}, // fixext 1, 2, 4, 8, 16, with a byte of type
+	0x15: {fixed, 0, 3},
+	0x16: {fixed, 0, 5},
+	0x17: {fixed, 0, 9},
+	0x18: {fixed, 0, 17},
+	0x19: {text, 1, 0}, // str 8, 16, 32
+	0x1a: {text, 2, 0},
+	0x1b: {text, 4, 0},
+	0x1c: {array, 2, 0}, // array 16, 32
+	0x1d: {array, 4, 0},
+	0x1e: {object, 2, 0}, // map 16, 32
+	0x1f: {object, 4, 0},
+}
