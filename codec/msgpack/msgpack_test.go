@@ -30,7 +30,7 @@ type document struct {
 	Next   *document
 	At     time.Time
 	Floats [2]float32
-	hidden chan int
+	_      chan int
 	Func   func() `msgpack:"-"`
 	Embedded
 }

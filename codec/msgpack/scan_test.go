@@ -3,6 +3,7 @@ package msgpack
 import (
 	"testing"
 
+	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/internal/benchpb"
 )
 
@@ -19,3 +20,5 @@ func BenchmarkScan(b *testing.B) {
 		}
 	}
 }
+
+var _ codec.Fitter = (*Codec)(nil)
