@@ -121,7 +121,7 @@ func TestJSONRefusesWhatHasNoJSON(t *testing.T) {
 
 func TestJSONFits(t *testing.T) {
 	type hidden struct {
-		c chan int
+		_ chan int
 		F func() `json:"-"`
 	}
 	type embedded struct{ hidden }

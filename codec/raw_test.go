@@ -55,3 +55,9 @@ func BenchmarkRaw(b *testing.B) {
 	data := serialized(b)
 	codectest.Bench(b, codec.Raw{}, &data)
 }
+
+var (
+	_ codec.Fitter = codec.Raw{}
+	_ codec.Fitter = codec.Binary{}
+	_ codec.Fitter = (*codec.JSON)(nil)
+)

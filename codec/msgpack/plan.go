@@ -73,7 +73,7 @@ func (w *walk) checkFields(t reflect.Type) error {
 	if t == reflect.TypeFor[time.Time]() {
 		return nil // it has an extension of its own
 	}
-	if false {
+	if embedsItself(t, nil) {
 		return fmt.Errorf("%v embeds itself: give the field a name", t)
 	}
 	for _, i := range encodedFields(t) {

@@ -3,6 +3,7 @@ package protobuf_test
 import (
 	"testing"
 
+	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/codec/protobuf"
 	"github.com/anser-rpc/anser/codec/protobuf/internal/testpb"
 	"github.com/anser-rpc/anser/internal/benchpb"
@@ -76,3 +77,8 @@ func TestChangedWhileEncoded(t *testing.T) {
 		t.Errorf("Append = %x, want an error", out)
 	}
 }
+
+var (
+	_ codec.Fitter = (*protobuf.Codec)(nil)
+	_ codec.Fitter = (*protobuf.JSON)(nil)
+)

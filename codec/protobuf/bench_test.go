@@ -1,0 +1,75 @@
+package protobuf_test
+
+import (
+	"testing"
+
+	"github.com/anser-rpc/anser/codec/codectest"
+	"github.com/anser-rpc/anser/codec/protobuf"
+	"github.com/anser-rpc/anser/codec/protobuf/internal/testpb"
+	"github.com/anser-rpc/anser/internal/benchpb"
+	"google.golang.org/protobuf/proto"
+)
+
+func TestAllocations(t *testing.T) {
+	codectest.Ceiling(t, protobuf.New(), benchpb.Filled(), 0, 48)
+	codectest.Ceiling(t, protobuf.New(), &benchpb.AddRequest{A: 1, B: 2}, 0, 1)
+	codectest.Ceiling(t, protobuf.New(), &testpb.Texts{One: "one", Far: "far"}, 0, 3)
+}
+
+func BenchmarkFast(b *testing.B) { codectest.Bench(b, protobuf.New(), benchpb.Filled()) }
+
+// standard hides vtproto's methods from the codec.
+type standard struct{ *protobuf.Codec }
+
+func (s standard) Append(dst []byte, v any) ([]byte, error) {
+	return s.Codec.Append(dst, struct{ proto.Message }{v.(proto.Message)})
+}
+
+func (s standard) Unmarshal(data []byte, v any) error {
+	return s.Codec.Unmarshal(data, struct{ proto.Message }{v.(proto.Message)})
+}
+
+func BenchmarkStandard(b *testing.B) {
+	codectest.Bench(b, standard{protobuf.New()}, benchpb.Filled())
+}
+
+func BenchmarkFastTexts(b *testing.B) { codectest.Bench(b, protobuf.New(), newTexts()) }
+
+func BenchmarkStandardTexts(b *testing.B) {
+	codectest.Bench(b, standard{protobuf.New()}, newTexts())
+}
+
+// BenchmarkSmall is mostly what the codec itself costs.
+func BenchmarkSmall(b *testing.B) {
+	codectest.Bench(b, protobuf.New(), &benchpb.AddRequest{A: 1, B: 2})
+}
+
+// BenchmarkBare is vtproto without a codec around it.
+func BenchmarkBare(b *testing.B) {
+	b.Run("filled", func(b *testing.B) { bare(b, benchpb.Filled()) })
+	b.Run("small", func(b *testing.B) { bare(b, &benchpb.AddRequest{A: 1, B: 2}) })
+}
+
+func bare[T any, P interface {
+	*T
+	vtMessage
+}](b *testing.B, m P) {
+	data := make([]byte, m.SizeVT())
+	b.Run("append", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := m.MarshalToSizedBufferVT(data[:m.SizeVT()]); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	if _, err := m.MarshalToSizedBufferVT(data); err != nil {
+		b.Fatal(err)
+	}
+	b.Run("unmarshal", func(b *testing.B) {
+		for b.Loop() {
+			if err := P(new(T)).UnmarshalVT(data); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
