@@ -1,0 +1,43 @@
+# One target for each habit. CI runs check and test; see .ci/run.
+.DEFAULT_GOAL := help
+export GOTOOLCHAIN ?= local
+
+.PHONY: help
+help: ## say what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## run a service, its registry, its callers and the console on this machine
+	go run ./cmd/anser demo
+
+.PHONY: build
+build: ## compile every module
+	go build $$(go list -m -f '{{.Dir}}/...')
+
+.PHONY: test
+test: ## run all tests of every module under the race detector
+	scripts/test
+
+.PHONY: test-fast
+test-fast: ## run the tests of the core, without the race detector
+	go test ./...
+
+.PHONY: check
+check: ## format, vet, staticcheck, other platforms, tidiness, generated code
+	scripts/check
+
+.PHONY: cross
+cross: ## vet every module for all platforms
+	scripts/cross
+
+.PHONY: fmt
+fmt: ## format the code
+	@bash -c 'source scripts/lib.sh; tools; written | xargs -r bin/gofumpt -w'
+
+.PHONY: generate
+generate: ## renew what is generated
+	scripts/generate
+
+.PHONY: bench
+bench: ## run the benchmarks; BENCH, TIME and COUNT choose
+	BENCH='$(BENCH)' TIME='$(TIME)' COUNT='$(COUNT)' scripts/bench

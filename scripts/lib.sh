@@ -1,0 +1,62 @@
+# Functions that the other scripts share. They source this file, which leaves them in the root of
+# the repository.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export GOTOOLCHAIN="${GOTOOLCHAIN:-local}"
+
+# modules prints the import path and the folder of every module in go.work.
+modules() { go list -m -f '{{.Path}} {{.Dir}}'; }
+
+# module_folders prints the folders only.
+module_folders() { go list -m -f '{{.Dir}}'; }
+
+# outside prints the folders of the modules that say in their go.mod why they are not in go.work.
+outside() {
+	local file
+	while read -r file; do
+		if grep -q '^// outside go.work: ' "$file"; then dirname "$PWD/$file"; fi
+	done < <(files '*go.mod')
+}
+
+# files prints the files that git knows or could add, matching the patterns.
+files() {
+	local file
+	git ls-files --cached --others --exclude-standard -- "$@" | sort -u |
+		while read -r file; do if [ -f "$file" ]; then echo "$file"; fi; done
+}
+
+# title prints what comes next.
+title() { printf '\n== %s\n' "$*"; }
+
+# need makes sure that a command is there, and installs its Debian packages where it can.
+#	need gcc gcc libc6-dev
+need() {
+	local command=$1
+	shift
+	if command -v "$command" >/dev/null; then return; fi
+	if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+		echo "installing $*, for $command"
+		apt-get install -qq -y --no-install-recommends "$@" >/dev/null 2>&1 ||
+			{ apt-get update -qq && apt-get install -qq -y --no-install-recommends "$@"; } >/dev/null 2>&1 || true
+	fi
+	command -v "$command" >/dev/null || {
+		echo "$command is missing and cannot be installed from here: install $* and run this again" >&2
+		return 1
+	}
+}
+
+# tools builds the checkers that internal/lint pins into bin.
+tools() {
+	GOWORK=off GOBIN="$PWD/bin" go -C internal/lint install honnef.co/go/tools/cmd/staticcheck mvdan.cc/gofumpt
+}
+
+# written prints the Go files that a person wrote.
+written() { files '*.go' | xargs -r grep -L -E '^// Code generated .* DO NOT EDIT\.$' || true; }
+
+# report ends a script: it names what the array failed holds, and fails if that is anything.
+report() {
+	if [ ${#failed[@]} = 0 ]; then return; fi
+	printf '\n%s failed:\n' "$0" >&2
+	printf '  %s\n' "${failed[@]}" >&2
+	return 1
+}
