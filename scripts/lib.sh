@@ -53,13 +53,10 @@ tools() {
 # written prints the Go files that a person wrote.
 written() { files '*.go' | xargs -r grep -L -E '^// Code generated .* DO NOT EDIT\.$' || true; }
 
-# report ends a script with what the array failed holds.
+# report ends a script: it names what the array failed holds, and fails if that is anything.
 report() {
-	if [ ${#failed[@]} = 0 ]; then
-		printf '\nall passed\n'
-		return
-	fi
-	printf '\nfailed:\n' >&2
+	if [ ${#failed[@]} = 0 ]; then return; fi
+	printf '\n%s failed:\n' "$0" >&2
 	printf '  %s\n' "${failed[@]}" >&2
 	return 1
 }
