@@ -222,6 +222,9 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 		k.deadline = began + timeout
 	}
 	if ctx != context.Background() {
+		if ctx.Err() != nil {
+			return nil, contextFailure(ctx, NotSent, PhaseEncode)
+		}
 		if d, ok := ctx.Deadline(); ok {
 			timeout = int64(time.Until(d))
 			k.deadline = 0 // the context's own timer ends the call

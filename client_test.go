@@ -2,6 +2,7 @@ package anser_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -73,5 +74,33 @@ func TestCloseEndsACallThatWaitsForItsNextAttempt(t *testing.T) {
 		c.Close()
 		_, err := reply.Wait()
 		wantFault(t, err, anser.Canceled, anser.NotSent)
+	})
+}
+
+// A call whose context has ended before it begins is not sent.
+func TestContextThatHasEnded(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
+		c := dial(t, "a:1", anser.Dialer(network.Dial))
+		if _, err := call(context.Background(), c, "Echo.Say", "connect"); err != nil {
+			t.Fatal(err)
+		}
+		cancelled, cancel := context.WithCancel(context.Background())
+		cancel()
+		expired, cancel := context.WithDeadline(context.Background(), time.Now().Add(-time.Second))
+		defer cancel()
+		for ctx, code := range map[context.Context]anser.Code{cancelled: anser.Canceled, expired: anser.DeadlineExceeded} {
+			for range 20 {
+				_, err := call(ctx, c, "Echo.Say", "hello")
+				wantFault(t, err, code, anser.NotSent)
+				if !errors.Is(err, ctx.Err()) {
+					t.Fatalf("%v is not %v", err, ctx.Err())
+				}
+			}
+		}
+		synctest.Wait()
+		if n := s.Stats().Methods["Echo.Say"].Calls; n != 1 {
+			t.Errorf("%d calls ran, want 1", n)
+		}
 	})
 }
