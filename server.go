@@ -282,7 +282,7 @@ func (s *Server) handshake(nc net.Conn, full bool) (*serverConn, *reading, error
 		}
 		return nil, nil, err
 	}
-	st.maxFrame = s.settings.MaxFrame
+	st.maxFrame, st.now = s.settings.MaxFrame, nanotime()
 	if _, err := c.nc.Write(hello); err != nil {
 		return nil, nil, err
 	}

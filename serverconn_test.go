@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
@@ -52,6 +53,37 @@ func TestDrainWaitsForRepliesInTheBuffer(t *testing.T) {
 		p.Close()
 		if err := <-down; err != nil {
 			t.Fatal(err)
+		}
+	})
+}
+
+// A client need not wait for the server's preface before it calls.
+func TestCallInTheFirstWrite(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		left := make(chan time.Duration, 1)
+		serve(t, network.Listen("a:1"), map[string]handler{
+			"Echo.Say": func(ctx context.Context, in *[]byte) (*[]byte, error) {
+				deadline, _ := ctx.Deadline()
+				left <- time.Until(deadline)
+				return in, nil
+			},
+		})
+		nc, err := network.Dial(context.Background(), "tcp", "a:1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		p := wirepeer.New(nc)
+		p.Send(wirepeer.Hello(wire.DefaultSettings()), wire.AppendMethod(nil, 1, "Echo.Say"),
+			wire.AppendRequest(nil, 1, 0, &wire.Request{Method: 1, Codec: 1, Timeout: uint64(time.Hour / time.Microsecond)}))
+		if d := <-left; d != time.Hour {
+			t.Errorf("the handler has %v left of 1 h", d)
+		}
+		if _, err := p.ReadHello(); err != nil {
+			t.Fatal(err)
+		}
+		if f, err := p.Next(); f.Type != wire.TypeReply || err != nil {
+			t.Fatal(f.Type, err)
 		}
 	})
 }
