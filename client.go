@@ -321,6 +321,7 @@ func (c *Client) attempt(ctx context.Context, k *call, m *clientMethod, e *endpo
 		}
 	}
 	e.Begin()
+	k.trailers = nil
 	err := conn.start(ctx, k, m.number)
 	if err == nil {
 		err = conn.wait(ctx, k)

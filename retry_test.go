@@ -49,3 +49,23 @@ func TestDurationOfEachAttempt(t *testing.T) {
 		}
 	})
 }
+
+// Trailers belong to the attempt whose answer the caller gets.
+func TestTrailersOfTheLastAttempt(t *testing.T) {
+	network := new(ansertest.Network)
+	serve(t, network.Listen("a:1"), map[string]handler{
+		"Echo.Say": func(ctx context.Context, in *[]byte) (*[]byte, error) {
+			if anser.AttemptFrom(ctx) == 0 {
+				anser.SetTrailer(ctx, "attempt", "first")
+				return nil, anser.Aborted
+			}
+			return in, nil
+		},
+	})
+	c := dial(t, "a:1", anser.Dialer(network.Dial))
+	md := anser.Metadata{"old": "x"}
+	_, err := call(context.Background(), c, "Echo.Say", "hello", anser.Idempotent(), anser.RetryOn(anser.Aborted), anser.Trailer(&md))
+	if err != nil || len(md) != 0 {
+		t.Fatal(md, err)
+	}
+}
