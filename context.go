@@ -2,8 +2,7 @@ package anser
 
 import (
 	"context"
-	"errors"
-	"slices"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -173,22 +172,40 @@ func (c *callContext) AfterFunc(f func()) (stop func() bool) {
 	}
 }
 
-var errTooManyTrailers = errors.New("set trailer: more than 128 keys")
-
+// setTrailer fails when the block would not fit the protocol's limits or those of the client.
 func (c *callContext) setTrailer(p wire.Pair) error {
+	limit := int(c.conn.peerSays.MaxMetadata)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	i := slices.IndexFunc(c.trail, func(o wire.Pair) bool { return o.Key == p.Key })
+	size := metadataHead + pairSize(p)
+	same := -1
+	for i, o := range c.trail {
+		if o.Key == p.Key {
+			same = i
+			continue
+		}
+		size += pairSize(o)
+	}
 	switch {
-	case i >= 0:
-		c.trail[i] = p
+	case size > limit:
+		return fmt.Errorf("set trailer %q: the trailers would be %d bytes, over the client's limit of %d", p.Key, size, limit)
+	case same >= 0:
+		c.trail[same] = p
 	case len(c.trail) == wire.MaxPairs:
-		return errTooManyTrailers
+		return fmt.Errorf("set trailer %q: there are %d already, the limit", p.Key, wire.MaxPairs)
 	default:
 		c.trail = append(c.trail, p)
 	}
 	return nil
 }
+
+// The sizes of a metadata block and of an entry without its key and value.
+const (
+	metadataHead = 6
+	pairHead     = 6
+)
+
+func pairSize(p wire.Pair) int { return pairHead + len(p.Key) + len(p.Value) }
 
 // trailers returns the block of what the handler set, or nil.
 func (c *callContext) trailers() []byte {

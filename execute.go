@@ -60,18 +60,26 @@ func appendFault(out []byte, ctx *callContext, e *Error) []byte {
 		return out
 	}
 	b := e.body()
-	limit := int(min(ctx.conn.peerSays.MaxFrame, maxErrorText))
-	if len(b.Message) > limit/2 {
-		b.Message = b.Message[:limit/2] + "…"
-	}
-	if len(b.Details) > limit/4 {
-		b.Details = nil
-	}
 	b.Metadata = ctx.trailers()
-	return wire.AppendError(out, ctx.id, ctx.method.flags(), &b)
+	return ctx.conn.appendError(out, ctx.id, ctx.method.flags(), &b)
 }
 
-const maxErrorText = 64 << 10
+// appendError appends an ERROR frame that the client accepts. What is too large is cut or left out,
+// as a frame over the client's limit would cost it the connection.
+func (c *serverConn) appendError(out []byte, id uint64, flags wire.Flags, b *wire.ErrorBody) []byte {
+	limit := int(c.peerSays.MaxFrame)
+	if n := min(limit/2, wire.MaxMessage); len(b.Message) > n {
+		b.Message = b.Message[:n-len("…")] + "…"
+	}
+	room := limit - wire.ErrorSize - len(b.Message)
+	if len(b.Details)+len(b.Metadata) > room {
+		b.Details = nil
+	}
+	if len(b.Metadata) > room {
+		b.Metadata = nil
+	}
+	return wire.AppendError(out, id, flags, b)
+}
 
 // panicked turns a panic of the user's code into an error that tells the caller nothing but an id, by which
 // the server's log is found.

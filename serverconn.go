@@ -160,7 +160,7 @@ func (c *serverConn) request(s *reading, h wire.Header, body []byte) (lost bool,
 		c.server.stats.refused.Add(1)
 		if h.Flags&wire.FlagOneway == 0 {
 			b := refused.body()
-			s.out = wire.AppendError(s.out, h.ID, 0, &b)
+			s.out = c.appendError(s.out, h.ID, 0, &b)
 		}
 		return false, c.flushIfFull(s)
 	}
@@ -324,7 +324,7 @@ func (c *serverConn) handToWorker(s *reading, ctx *callContext, cd codec.Codec, 
 			return nil
 		}
 		b := refusal(ResourceExhausted, "the server is at its limit of %d calls in flight (anser.MaxInFlight)", srv.o.maxInFlight).body()
-		s.out = wire.AppendError(s.out, ctx.id, 0, &b)
+		s.out = c.appendError(s.out, ctx.id, 0, &b)
 		return c.flushIfFull(s)
 	}
 	c.mu.Lock()
@@ -343,7 +343,7 @@ func (c *serverConn) runJob(j *job) {
 	began := nanotime()
 	if ctx.deadline != 0 && began >= ctx.deadline {
 		b := refusal(DeadlineExceeded, "the call's time was over before it could run").body()
-		j.out = wire.AppendError(j.out[:0], ctx.id, 0, &b)
+		j.out = c.appendError(j.out[:0], ctx.id, 0, &b)
 		c.server.stats.refused.Add(1)
 	} else {
 		j.out = c.server.execute(ctx, j.codec, j.payload, j.out[:0])
