@@ -273,10 +273,14 @@ func (k *call) accept(a *arrived) error {
 			return err
 		}
 		k.failed = remoteError(&e)
-		k.trailers = slices.Clone(e.Metadata)
-		return checkTrailers(e.Metadata)
+		_, err = k.acceptTrailers(e.Metadata)
+		return err
 	}
 	r, err := wire.ParseReply(a.flags, a.body)
+	if err != nil {
+		return err
+	}
+	fault, err := k.acceptTrailers(r.Metadata)
 	if err != nil {
 		return err
 	}
@@ -286,25 +290,28 @@ func (k *call) accept(a *arrived) error {
 		k.failed = failure(Internal, OutcomeUnknown, PhaseDecode, nil, "the reply has the codec %d, the request had %d", r.Codec, k.codec)
 	case r.Compression != 0:
 		k.failed = failure(Unimplemented, OutcomeUnknown, PhaseDecode, nil, "the reply is compressed with %d, which this client does not know", r.Compression)
+	case fault != nil:
+		k.failed = failure(Internal, Executed, PhaseDecode, fault, "the trailers of the reply: %v", fault)
 	default:
 		k.reply = append(k.reply[:0], r.Payload...)
-	}
-	if r.Metadata != nil {
-		k.trailers = slices.Clone(r.Metadata)
-		return checkTrailers(r.Metadata)
 	}
 	return nil
 }
 
-// checkTrailers finds a metadata block whose structure is broken. A bad key or value does not hurt:
-// it is left out when the trailers are read.
-func checkTrailers(block []byte) error {
-	_, err := wire.ParseMetadata(block, uint64(len(block)))
-	var broken *wire.Error
-	if errors.As(err, &broken) {
-		return broken
+// acceptTrailers stores a metadata block, if it keeps the rules. fault says how an entry breaks them;
+// err, which is one of the connection, that the structure is broken.
+func (k *call) acceptTrailers(block []byte) (fault *wire.CallError, err error) {
+	if block == nil {
+		return nil, nil
 	}
-	return nil
+	_, err = wire.ParseMetadata(block, wire.DefaultSettings().MaxMetadata)
+	if errors.As(err, &fault) {
+		return fault, nil
+	}
+	if err == nil {
+		k.trailers = slices.Clone(block)
+	}
+	return nil, err
 }
 
 // control handles a frame that concerns the connection.
