@@ -167,9 +167,7 @@ func (c *clientConn) numberLocked(method uint32) uint32 {
 		c.numbers = append(c.numbers, make([]uint32, need)...)
 	}
 	c.numbers[method] = c.named
-	before := len(c.buf)
-	c.buf = wire.AppendMethod(c.buf, c.named, c.host.pool.methodName(method))
-	c.appended += uint64(len(c.buf) - before)
+	c.appendLocked(wire.AppendMethod(nil, c.named, c.host.pool.methodName(method)))
 	return c.named
 }
 
@@ -205,16 +203,35 @@ func (c *clientConn) cancel(k *call) (taken bool, outcome Outcome) {
 		return true, OutcomeUnknown
 	}
 	c.cancelLocked(k)
-	if !c.writing {
-		c.flushLocked(false)
-	}
+	c.flushElsewhereLocked()
 	return true, OutcomeUnknown
 }
 
-func (c *clientConn) cancelLocked(k *call) {
-	before := len(c.buf)
-	c.buf = wire.AppendCancel(c.buf, k.id)
-	c.appended += uint64(len(c.buf) - before)
+func (c *clientConn) cancelLocked(k *call) { c.appendLocked(wire.AppendCancel(nil, k.id)) }
+
+// flushElsewhereLocked has another goroutine write what waits. It is for those that must not wait for
+// the other side: callers whose time is over, and the goroutine that reads, since the other side may
+// be waiting for that one. c.err is nil, so that the reader, for which close waits too, is still there.
+func (c *clientConn) flushElsewhereLocked() {
+	if c.writing {
+		return
+	}
+	c.writing = true
+	c.wg.Go(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.drainLocked()
+	})
+}
+
+// post sends a small frame without waiting.
+func (c *clientConn) post(frame []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil {
+		c.appendLocked(frame)
+		c.flushElsewhereLocked()
+	}
 }
 
 // expireLocked sets the timer that ends calls whose time is over.
@@ -252,8 +269,8 @@ func (c *clientConn) expire() {
 	if next != 0 && c.err == nil {
 		c.expireLocked(next)
 	}
-	if len(over) > 0 && c.err == nil && !c.writing {
-		c.flushLocked(false)
+	if len(over) > 0 && c.err == nil {
+		c.flushElsewhereLocked()
 	}
 	c.mu.Unlock()
 	for _, k := range over {
@@ -322,7 +339,7 @@ func (c *clientConn) control(h wire.Header, body []byte) error {
 		if err != nil {
 			return err
 		}
-		c.sendControl(wire.AppendPing(nil, wire.TypePong, v))
+		c.post(wire.AppendPing(nil, wire.TypePong, v))
 	case wire.TypePong:
 		if _, err := wire.ParsePing(body); err != nil {
 			return err
@@ -357,7 +374,7 @@ func (c *clientConn) drain() {
 		return
 	}
 	c.host.drained(c)
-	c.sendControl(wire.AppendDrain(nil, wire.FlagAck, 0))
+	c.post(wire.AppendDrain(nil, wire.FlagAck, 0))
 }
 
 // end finishes what is open: calls whose bytes were not handed to the transport were not sent.
@@ -431,8 +448,7 @@ func (c *clientConn) tend(now int64) {
 	idle := max(int64(o.keepaliveIdle), int64(c.peer.MinPing)*int64(time.Millisecond)*5/4)
 	if now-c.progress.lastRead.Load() > idle {
 		c.pinged.Store(now)
-		// On a goroutine of its own: this one looks after other connections too.
-		c.host.spawn(func() { c.sendControl(wire.AppendPing(nil, wire.TypePing, uint64(now))) })
+		c.post(wire.AppendPing(nil, wire.TypePing, uint64(now)))
 	}
 }
 

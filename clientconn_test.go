@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
@@ -48,4 +50,76 @@ func TestBadTrailersFromAServer(t *testing.T) {
 	if out, err := call(context.Background(), c, "Echo.Say", ""); out != "ok" || err != nil {
 		t.Fatal(out, err)
 	}
+}
+
+// stalled makes a client whose connection stops taking writes after its first call, which is answered.
+// It returns the connection, and the peer at the other end when the second call has been read.
+func stalled(t *testing.T, network *ansertest.Network) (*anser.Client, *ansertest.FaultyConn, chan *wirepeer.Peer) {
+	peers := make(chan *wirepeer.Peer, 1)
+	rawServer(t, network.Listen("a:1"), func(p *wirepeer.Peer) {
+		f, _ := p.NextOf(wire.TypeRequest)
+		p.Send(wirepeer.Reply(f.ID, nil))
+		if _, err := p.NextOf(wire.TypeRequest); err == nil {
+			peers <- p
+		}
+	})
+	var conn *ansertest.FaultyConn
+	dialFaulty := ansertest.FaultyDial(network.Dial, ansertest.Faults{}, func(c *ansertest.FaultyConn) { conn = c })
+	c := dial(t, "a:1", anser.Dialer(dialFaulty), anser.Conns(1))
+	if _, err := call(context.Background(), c, "Echo.Say", ""); err != nil {
+		t.Fatal(err)
+	}
+	return c, conn, peers
+}
+
+// What ends a call does not wait until the server can be told.
+func TestEndOfACallOnAStalledConnection(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		c, conn, peers := stalled(t, network)
+		ctx, cancel := context.WithCancel(context.Background())
+		cancelled := anser.Go[[]byte](ctx, c, "Echo.Say", text("a"))
+		<-peers
+		expired := anser.Go[[]byte](context.Background(), c, "Echo.Say", text("b"), anser.Timeout(2*time.Second))
+		synctest.Wait()
+		conn.Stall()
+		began := time.Now()
+		cancel()
+		_, err := cancelled.Wait()
+		wantFault(t, err, anser.Canceled, anser.OutcomeUnknown)
+		if d := time.Since(began); d != 0 {
+			t.Errorf("cancelling took %v", d)
+		}
+		conn.Resume()
+		synctest.Wait()
+		conn.Stall()
+		_, err = expired.Wait()
+		wantFault(t, err, anser.DeadlineExceeded, anser.OutcomeUnknown)
+		if d := time.Since(began); d != 2*time.Second {
+			t.Errorf("a call of 2 s ended after %v", d)
+		}
+	})
+}
+
+// The goroutine that reads never waits for a write: both sides could wait for each other.
+func TestRepliesArriveWhileWritesStall(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		c, conn, peers := stalled(t, network)
+		reply := anser.Go[[]byte](context.Background(), c, "Echo.Say", text("a"))
+		p := <-peers
+		conn.Stall()
+		began := time.Now()
+		p.Send(wire.AppendPing(nil, wire.TypePing, 7), wire.AppendDrain(nil, 0, 1000), wirepeer.Reply(2, []byte("late")))
+		if out, err := reply.Wait(); err != nil || string(*out) != "late" {
+			t.Fatal(err)
+		}
+		if d := time.Since(began); d != 0 {
+			t.Errorf("the reply took %v", d)
+		}
+		conn.Resume()
+		for _, want := range []wire.Type{wire.TypePong, wire.TypeDrain} {
+			if f, err := p.Next(); f.Type != want || err != nil {
+				t.Fatalf("%s, %v; want %s", f.Type, err, want)
+			}
+		}
+	})
 }

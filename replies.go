@@ -67,6 +67,7 @@ func (c *clientConn) read() {
 	}
 	var broken *wire.Error
 	if errors.As(err, &broken) {
+		c.nc.SetWriteDeadline(time.Now().Add(time.Second))
 		c.sendLast(broken.Reason, broken.Text)
 	}
 	c.end(err)
