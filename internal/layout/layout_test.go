@@ -37,6 +37,7 @@ var rules = []rule{
 	{packages: "registry/**", may: []string{"registry"}},
 	{packages: "balance", may: []string{"registry"}, standard: true},
 	{packages: "balance/**", may: []string{"balance", "registry"}},
+	{packages: "internal/wirepeer", may: []string{"wire"}},
 	{packages: "internal/**", may: []string{"internal/**"}},
 
 	{packages: ".", may: append([]string{"internal/**"}, leaves...)},
