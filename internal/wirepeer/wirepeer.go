@@ -96,7 +96,7 @@ func (p *Peer) NextOf(types ...wire.Type) (Frame, error) {
 	}
 }
 
-// Close reads until the connection ends and returns the reason and text of the CLOSE frame that came
+// ReadClose reads until the connection ends and returns the reason and text of the CLOSE frame that came
 // last, or an error if there was none.
 func (p *Peer) ReadClose() (wire.Reason, string, error) {
 	f, err := p.NextOf(wire.TypeClose)
