@@ -28,6 +28,9 @@ type source struct {
 	fset  *token.FileSet
 }
 
+// program reports whether the package is a command.
+func (s source) program() bool { return s.files[0].Name.Name == "main" }
+
 // sources returns every package of the repository. They are parsed once for all tests.
 func sources(t *testing.T) []source {
 	t.Helper()
