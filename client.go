@@ -309,6 +309,7 @@ func (c *Client) firstAttempt(ctx context.Context, k *call, m *clientMethod, o *
 
 // attempt sends the call to the endpoint and waits for what becomes of it.
 func (c *Client) attempt(ctx context.Context, k *call, m *clientMethod, e *endpoint, began int64) *Error {
+	e.Begin()
 	conn := e.host.pickConn()
 	if conn == nil {
 		bounded, cancel := k.bound(ctx)
@@ -316,11 +317,11 @@ func (c *Client) attempt(ctx context.Context, k *call, m *clientMethod, e *endpo
 		conn, err = e.host.waitConn(bounded)
 		cancel()
 		if err != nil {
+			e.Fail(nanotime())
 			err.Address = e.Instance().Address
 			return err
 		}
 	}
-	e.Begin()
 	k.trailers = nil
 	err := conn.start(ctx, k, m.number)
 	if err == nil {

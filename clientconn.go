@@ -322,7 +322,7 @@ func (k *call) acceptTrailers(block []byte) (fault *wire.CallError, err error) {
 		return nil, nil
 	}
 	_, err = wire.ParseMetadata(block, wire.DefaultSettings().MaxMetadata)
-	if errors.As(err, &fault) {
+	if fault, ok := err.(*wire.CallError); ok { // errors.As would allocate for every reply
 		return fault, nil
 	}
 	if err == nil {

@@ -40,8 +40,10 @@ func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte) 
 	}
 	size := len(result) - start - wire.HeaderSize
 	if uint64(size) > ctx.conn.peerSays.MaxFrame {
-		return appendFault(out, ctx, &Error{Code: ResourceExhausted, Outcome: Executed,
-			Message: fmt.Sprintf("the reply of %d bytes is over the client's limit of %d: raise it there with anser.MaxMessage, or ask for less", size, ctx.conn.peerSays.MaxFrame)})
+		return appendFault(out, ctx, &Error{
+			Code: ResourceExhausted, Outcome: Executed,
+			Message: fmt.Sprintf("the reply of %d bytes is over the client's limit of %d: raise it there with anser.MaxMessage, or ask for less", size, ctx.conn.peerSays.MaxFrame),
+		})
 	}
 	wire.PutLength(result[start:], uint32(size))
 	return result
@@ -87,6 +89,8 @@ func (s *Server) panicked(ctx *callContext, out []byte, phase string, p any) []b
 	s.stats.panics.Add(1)
 	id := rand.Text()[:10]
 	s.log.Error("a handler panicked", "method", ctx.method.name, "phase", phase, "id", id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-	return appendFault(out, ctx, &Error{Code: Internal, Outcome: Executed,
-		Message: fmt.Sprintf("the handler panicked; the server's log has the details under id %s", id)})
+	return appendFault(out, ctx, &Error{
+		Code: Internal, Outcome: Executed,
+		Message: fmt.Sprintf("the handler panicked; the server's log has the details under id %s", id),
+	})
 }

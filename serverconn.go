@@ -144,9 +144,8 @@ func (c *serverConn) request(s *reading, h wire.Header, body []byte) (lost bool,
 	s.cancels, s.pings = 0, 0
 	var r wire.Request
 	fault := wire.ParseRequest(h.Flags, body, &r)
-	var broken *wire.Error
-	if fault != nil && errors.As(fault, &broken) {
-		return false, fault
+	if broken, ok := fault.(*wire.Error); ok { // errors.As would allocate for every request
+		return false, broken
 	}
 	if r.Method == 0 || int(r.Method) > len(s.methods) {
 		return false, wire.Errorf(wire.BadMethod, "REQUEST for the method %d, %d are named", r.Method, len(s.methods))
@@ -170,7 +169,6 @@ func (c *serverConn) request(s *reading, h wire.Header, body []byte) (lost bool,
 	m := n.method
 	ctx := c.newContext(s, m, h, &r)
 	if !m.inline(s.now) {
-
 		return false, c.handToWorker(s, ctx, cd, r.Payload)
 	}
 	return c.runInline(s, ctx, cd, r.Payload)

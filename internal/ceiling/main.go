@@ -1,3 +1,5 @@
+//go:build unix
+
 // Ceiling is the least an RPC can cost on a machine: framing, batched writes and the codec, nothing
 // else. No deadlines, errors, limits or interceptors. It is the denominator of the performance bars,
 // to be run in the same run as what it is compared with.

@@ -1,3 +1,4 @@
+// outside go.work: the generators need versions that must not raise those of the library
 module github.com/anser-rpc/anser/internal/tools
 
 go 1.26
