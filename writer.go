@@ -95,11 +95,20 @@ func (w *writer) appendLocked(frames []byte) {
 	w.appended += uint64(len(frames))
 }
 
+// maxWrite is the most that one write holds. A write that does not end is one that stalls, and on a
+// slow line a message of some MiB would take longer than that.
+const maxWrite = 64 << 10
+
 func (w *writer) writeOut(out []byte) error {
-	w.writeStart.Store(nanotime())
-	_, err := w.nc.Write(out)
-	w.writeStart.Store(0)
-	return err
+	defer w.writeStart.Store(0)
+	for {
+		w.writeStart.Store(nanotime())
+		n := min(len(out), maxWrite)
+		if _, err := w.nc.Write(out[:n]); err != nil || n == len(out) {
+			return err
+		}
+		out = out[n:]
+	}
 }
 
 // failLocked ends writing for good and closes the socket, so that the reader ends too.
