@@ -83,7 +83,7 @@ type clientConn struct {
 	open     table[*call]
 	numbers  []uint32 // by the pool's method index; 0: not named yet
 	named    uint32
-	draining bool // the server wants no more calls
+	draining bool // no more calls
 	expiry   *time.Timer
 	expireAt int64 // nanotime for which expiry is set, or 0
 
@@ -149,7 +149,7 @@ func (c *clientConn) start(ctx context.Context, k *call, method uint32) *Error {
 // goneLocked says why the connection takes no call.
 func (c *clientConn) goneLocked() *Error {
 	if c.err == nil {
-		return failure(Unavailable, NotSent, PhaseWrite, nil, "the server is draining")
+		return failure(Unavailable, NotSent, PhaseWrite, nil, "the connection takes no more calls")
 	}
 	return failure(Unavailable, NotSent, PhaseWrite, c.err, "the connection was lost: %v", c.err)
 }
@@ -404,12 +404,8 @@ func (c *clientConn) end(err error) {
 
 // close ends the connection from this side: no client uses it any more.
 func (c *clientConn) close() {
-	c.mu.Lock()
-	idle := c.open.n == 0
-	c.mu.Unlock()
-	if idle {
-		c.nc.SetWriteDeadline(time.Now().Add(time.Second))
-		c.sendLast(wire.Normal, "")
+	if c.retire() {
+		c.bye(wire.Normal, "")
 	}
 	c.fail(errConnClosed)
 	c.wg.Wait()
@@ -434,14 +430,14 @@ func (c *clientConn) tend(now int64) {
 		return
 	}
 	if c.progress.tooSlow(now, int64(o.writeStall)) {
-		c.fail(errors.New("a frame arrived too slowly"))
+		c.condemn(wire.Errorf(wire.Timeout, "a frame arrived too slowly"))
 		return
 	}
 	if since := c.pinged.Load(); since != 0 {
 		if c.progress.lastRead.Load() > since {
 			c.pinged.Store(0)
 		} else if now-since > int64(o.keepaliveAnswer) {
-			c.fail(fmt.Errorf("no answer to a ping for %v", o.keepaliveAnswer))
+			c.condemn(wire.Errorf(wire.Timeout, "no answer to a ping for %v", o.keepaliveAnswer))
 		}
 		return
 	}

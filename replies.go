@@ -65,10 +65,13 @@ func (c *clientConn) read() {
 			c.standBy()
 		}
 	}
+	err = c.judge(err)
 	var broken *wire.Error
 	if errors.As(err, &broken) {
-		c.nc.SetWriteDeadline(time.Now().Add(time.Second))
-		c.sendLast(broken.Reason, broken.Text)
+		c.mu.Lock()
+		c.draining = true
+		c.mu.Unlock()
+		c.bye(broken.Reason, broken.Text)
 	}
 	c.end(err)
 	c.role.reader.release()

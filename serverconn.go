@@ -476,15 +476,14 @@ func (c *serverConn) tend(now int64) {
 		return
 	}
 	if c.progress.tooSlow(now, int64(o.writeStall)) {
-		c.spawn(func() { c.abort(wire.Errorf(wire.Timeout, "a frame arrived too slowly")) })
+		c.condemn(wire.Errorf(wire.Timeout, "a frame arrived too slowly"))
 		return
 	}
 	if since := c.pinged.Load(); since != 0 {
 		if c.progress.lastRead.Load() > since {
 			c.pinged.Store(0)
 		} else if now-since > int64(o.keepaliveAnswer) {
-			c.server.stats.close(wire.Timeout)
-			c.fail(fmt.Errorf("no answer to a ping for %v", o.keepaliveAnswer))
+			c.condemn(wire.Errorf(wire.Timeout, "no answer to a ping for %v", o.keepaliveAnswer))
 		}
 		return
 	}
@@ -496,14 +495,6 @@ func (c *serverConn) tend(now int64) {
 
 // spawn runs f, which may block on the connection, on a goroutine of its own.
 func (c *serverConn) spawn(f func()) { c.server.conns.Go(f) }
-
-// abort closes the connection with a reason.
-func (c *serverConn) abort(broken *wire.Error) {
-	c.server.stats.close(broken.Reason)
-	c.nc.SetWriteDeadline(time.Now().Add(time.Second))
-	c.sendLast(broken.Reason, broken.Text)
-	c.fail(broken)
-}
 
 // startDrain tells the client that the server is going away.
 func (c *serverConn) startDrain(grace time.Duration) {
@@ -536,18 +527,11 @@ func (c *serverConn) finishDrain() {
 
 // end closes the connection after its reader has stopped, and cancels what runs.
 func (c *serverConn) end(s *reading, err error) {
-	var broken *wire.Error
-	c.nc.SetWriteDeadline(time.Now().Add(time.Second))
+	err = c.judge(err)
+	c.nc.SetWriteDeadline(time.Now().Add(byeBound))
 	c.flush(s)
-	if errors.As(err, &broken) {
-		c.abort(broken)
-		c.server.log.Debug("closed a connection", "peer", c.nc.RemoteAddr(), "err", err)
-	} else if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, net.ErrClosed) && !errors.Is(err, errPeerClosed) {
-		c.server.log.Debug("lost a connection", "peer", c.nc.RemoteAddr(), "err", err)
-	}
-	c.fail(err)
-	s.release()
 	c.mu.Lock()
+	c.closing = true // no answer is sent any more
 	var lost []*callContext
 	c.running.each(func(ctx *callContext) { lost = append(lost, ctx) })
 	c.running = table[*callContext]{}
@@ -555,6 +539,17 @@ func (c *serverConn) end(s *reading, err error) {
 	for _, ctx := range lost {
 		ctx.end(context.Canceled)
 	}
+	var broken *wire.Error
+	if errors.As(err, &broken) {
+		c.server.stats.close(broken.Reason)
+		c.server.log.Debug("closed a connection", "peer", c.nc.RemoteAddr(), "err", err)
+		c.bye(broken.Reason, broken.Text)
+		halfClose(c.nc)
+	} else if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, net.ErrClosed) && !errors.Is(err, errPeerClosed) {
+		c.server.log.Debug("lost a connection", "peer", c.nc.RemoteAddr(), "err", err)
+	}
+	c.fail(err)
+	s.release()
 	c.server.remove(c)
 	close(c.ended)
 }

@@ -34,8 +34,10 @@ type writer struct {
 	shut     bool          // when buf has been written, nothing more will be
 	err      error         // why nothing can be written any more
 	room     chan struct{} // closed when buf has been taken; made by those who wait for it
+	idle     chan struct{} // closed when writing ends; made by those who wait for it
 
-	writeStart atomic.Int64 // nanotime at which the running write began, or 0
+	verdict    atomic.Pointer[wire.Error] // of condemn
+	writeStart atomic.Int64               // nanotime at which the running write began, or 0
 }
 
 // flushLocked writes until buf is empty. w.mu is held, released while writing, and held again on
@@ -70,6 +72,10 @@ func (w *writer) drainLocked() {
 	w.writing = false
 	if w.shut && w.err == nil {
 		w.shutLocked()
+	}
+	if w.idle != nil {
+		close(w.idle)
+		w.idle = nil
 	}
 }
 
@@ -201,18 +207,46 @@ func (w *writer) sendOwned(frames []byte) error {
 	return w.err
 }
 
-// sendLast makes a CLOSE frame the last one of this side. The write is bounded by the stall
-// check of the connection, and by its end.
-func (w *writer) sendLast(reason wire.Reason, text string) {
+// byeBound is how long the last frame of a side may take.
+const byeBound = time.Second
+
+// bye makes a CLOSE frame the last one of this side, and waits until it has been written or byeBound
+// is over. The caller has seen to it that nothing is appended behind it.
+func (w *writer) bye(reason wire.Reason, text string) {
+	w.nc.SetWriteDeadline(time.Now().Add(byeBound))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err != nil {
 		return
 	}
-	w.buf = wire.AppendClose(w.buf, reason, text)
+	w.appendLocked(wire.AppendClose(nil, reason, text))
 	if !w.writing {
 		w.flushLocked(false)
+		return
 	}
+	if w.idle == nil {
+		w.idle = make(chan struct{})
+	}
+	idle := w.idle
+	w.mu.Unlock()
+	<-idle
+	w.mu.Lock()
+}
+
+// condemn has the goroutine that reads end the connection with the reason, as only that one knows
+// what is unread. It does not wait.
+func (w *writer) condemn(e *wire.Error) {
+	if w.verdict.CompareAndSwap(nil, e) {
+		w.nc.SetReadDeadline(time.Now())
+	}
+}
+
+// judge returns why the connection ended: err, with which reading ended, or what condemn was given.
+func (w *writer) judge(err error) error {
+	if e := w.verdict.Load(); e != nil {
+		return e
+	}
+	return err
 }
 
 // stalledSince returns the nanotime at which a write began that has not ended, or 0.

@@ -4,11 +4,13 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/internal/wirepeer"
+	"github.com/anser-rpc/anser/wire"
 )
 
 // A peer that reads slowly but all the time has not stalled, however long the message takes.
@@ -36,5 +38,48 @@ func TestSlowReaderIsNotAStall(t *testing.T) {
 		if d := time.Since(began); d < 20*time.Second {
 			t.Fatalf("the message took only %v", d)
 		}
+	})
+}
+
+// The reason why a side closes a connection reaches the other one, also when a write was under way.
+func TestCloseWaitsForTheWriteUnderWay(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		var conn *ansertest.FaultyConn
+		l := ansertest.FaultyListener(network.Listen("a:1"), ansertest.Faults{}, func(c *ansertest.FaultyConn) { conn = c })
+		s := anser.NewServer(silent)
+		anser.Handle(s, "Echo.Say", echo, anser.Concurrent())
+		run(t, s, l)
+		p := rawClient(t, network, "a:1")
+		p.Send(wire.AppendMethod(nil, 1, "Echo.Say"))
+		synctest.Wait()
+		conn.Stall()
+		p.Send(wirepeer.Request(1, 1, []byte("hello")))
+		synctest.Wait() // the reply is being written
+		p.Send(wire.AppendHeader(nil, wire.Header{Type: 0x7F, ID: 1}))
+		synctest.Wait()
+		conn.Resume()
+		if f, err := p.Next(); f.Type != wire.TypeReply || err != nil {
+			t.Fatal(f.Type, err)
+		}
+		if reason, _, err := p.ReadClose(); reason != wire.BadFrame || err != nil {
+			t.Fatal(reason, err)
+		}
+	})
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		c, conn, peers := stalled(t, network)
+		reply := anser.Go[[]byte](context.Background(), c, "Echo.Say", text("hello"))
+		p := <-peers
+		conn.Stall()
+		p.Send(wire.AppendPing(nil, wire.TypePing, 7), wire.AppendHeader(nil, wire.Header{Type: 0x7F, ID: 1}))
+		synctest.Wait()
+		conn.Resume()
+		if f, err := p.Next(); f.Type != wire.TypePong || err != nil {
+			t.Fatal(f.Type, err)
+		}
+		if reason, _, err := p.ReadClose(); reason != wire.BadFrame || err != nil {
+			t.Fatal(reason, err)
+		}
+		_, err := reply.Wait()
+		wantFault(t, err, anser.Unavailable, anser.OutcomeUnknown)
 	})
 }
