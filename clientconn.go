@@ -91,6 +91,7 @@ type clientConn struct {
 	waiting   atomic.Int32 // bytes/1024 that wait to be written, for growing
 	pinged    atomic.Int64 // nanotime of a ping without an answer yet, or 0
 	idleSince int64        // nanotime since which nothing was open; of the goroutine that tends
+	pings     pingLimit    // the reader's
 	strays    int          // frames for streams that are not open; the reader's
 }
 
@@ -340,11 +341,14 @@ func (c *clientConn) control(h wire.Header, body []byte) error {
 			return err
 		}
 		c.post(wire.AppendPing(nil, wire.TypePong, v))
+		return c.pings.note(nanotime(), minPing)
 	case wire.TypePong:
 		if _, err := wire.ParsePing(body); err != nil {
 			return err
 		}
-		c.pinged.Store(0)
+		if c.pinged.Swap(0) == 0 {
+			return c.pings.note(nanotime(), minPing)
+		}
 	case wire.TypeDrain:
 		if _, err := wire.ParseDrain(body); err != nil {
 			return err
@@ -441,8 +445,7 @@ func (c *clientConn) tend(now int64) {
 		}
 		return
 	}
-	idle := max(int64(o.keepaliveIdle), int64(c.peer.MinPing)*int64(time.Millisecond)*5/4)
-	if now-c.progress.lastRead.Load() > idle {
+	if now-c.progress.lastRead.Load() > pingAfter(o.keepaliveIdle, &c.peer) {
 		c.pinged.Store(now)
 		c.post(wire.AppendPing(nil, wire.TypePing, uint64(now)))
 	}

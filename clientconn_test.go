@@ -123,3 +123,47 @@ func TestRepliesArriveWhileWritesStall(t *testing.T) {
 		}
 	})
 }
+
+// A server cannot make its client answer pings without end.
+func TestPingFloodFromAServer(t *testing.T) {
+	for _, kind := range []wire.Type{wire.TypePing, wire.TypePong} {
+		bubble(t, func(t *testing.T, network *ansertest.Network) {
+			closed := make(chan wire.Reason, 1)
+			rawServer(t, network.Listen("a:1"), func(p *wirepeer.Peer) {
+				p.NextOf(wire.TypeRequest)
+				for i := range 3 { // some may come close together
+					p.Send(wire.AppendPing(nil, kind, uint64(i)))
+				}
+				p.Send(wirepeer.Fault(1, wire.ErrorBody{Code: wire.NotFound, Outcome: wire.Executed}))
+				for i := range 5 {
+					p.Send(wire.AppendPing(nil, kind, uint64(i)))
+				}
+				reason, _, _ := p.ReadClose()
+				closed <- reason
+			})
+			c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1))
+			_, err := call(context.Background(), c, "Echo.Say", "")
+			wantFault(t, err, anser.NotFound, anser.Executed)
+			if reason := <-closed; reason != wire.Flood {
+				t.Errorf("%s: closed with %s", kind, reason)
+			}
+		})
+	}
+}
+
+// Pings keep a connection on which nothing else happens, on both sides, and are not a flood however
+// often a side wants to make sure.
+func TestKeepaliveIsNotAFlood(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		eager := anser.Keepalive(time.Second, time.Second)
+		s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo}, eager)
+		c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1), eager)
+		if _, err := call(context.Background(), c, "Echo.Say", ""); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		if st := s.Stats(); st.Conns != 1 || st.Accepted != 1 {
+			t.Errorf("%d connections, %d were made, want 1: %v", st.Conns, st.Accepted, st.Closed)
+		}
+	})
+}

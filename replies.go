@@ -223,6 +223,7 @@ func (c *clientConn) handleRead() (alone bool, err error) {
 func (c *clientConn) deliver() (alone bool, broken error) {
 	batch := c.role.batch[:c.role.n]
 	c.role.n = 0
+	c.pings = pingLimit{}
 	c.mu.Lock()
 	for i := range batch {
 		batch[i].call = c.open.take(batch[i].id)

@@ -53,8 +53,7 @@ type reading struct {
 
 	methods  []named
 	lastID   uint64
-	pings    int // too fast, in a row
-	pingAt   int64
+	pings    pingLimit
 	strays   int // frames for streams that are not open
 	cancels  int // cancels since the last request
 	requests int // since the last read
@@ -68,10 +67,9 @@ type named struct {
 }
 
 const (
-	slabSize     = 16
-	flushAt      = 64 << 10 // bytes of replies that are written before the input is used up
-	maxFastPings = 3
-	maxCancels   = 10_000 // in a row
+	slabSize   = 16
+	flushAt    = 64 << 10 // bytes of replies that are written before the input is used up
+	maxCancels = 10_000   // in a row
 )
 
 func (c *serverConn) peer() Peer {
@@ -141,7 +139,7 @@ func (c *serverConn) request(s *reading, h wire.Header, body []byte) (lost bool,
 	}
 	s.lastID = h.ID
 	s.requests++
-	s.cancels, s.pings = 0, 0
+	s.cancels, s.pings = 0, pingLimit{}
 	var r wire.Request
 	fault := wire.ParseRequest(h.Flags, body, &r)
 	if broken, ok := fault.(*wire.Error); ok { // errors.As would allocate for every request
@@ -297,7 +295,7 @@ func (c *serverConn) takeOver(t turn, kept bool) {
 	}
 	s := &reading{
 		generation: uint32(t.next() >> 32), methods: old.methods, lastID: old.lastID, now: nanotime(),
-		pings: old.pings, pingAt: old.pingAt, strays: old.strays, cancels: old.cancels,
+		pings: old.pings, strays: old.strays, cancels: old.cancels,
 	}
 	s.reader = old.successor()
 	s.out = append([]byte(nil), old.out...)
@@ -398,7 +396,9 @@ func (c *serverConn) control(s *reading, h wire.Header, body []byte) error {
 		if _, err := wire.ParsePing(body); err != nil {
 			return err
 		}
-		c.pinged.Store(0)
+		if c.pinged.Swap(0) == 0 {
+			return s.pings.note(s.now, c.server.o.minPing)
+		}
 		return nil
 	case wire.TypeDrain:
 		if _, err := wire.ParseDrain(body); err != nil {
@@ -435,14 +435,9 @@ func (c *serverConn) ping(s *reading, body []byte) error {
 	if err != nil {
 		return err
 	}
-	if s.now-s.pingAt < int64(c.server.o.minPing) && s.pingAt != 0 {
-		if s.pings++; s.pings > maxFastPings {
-			return wire.Errorf(wire.Flood, "pings more often than every %v", c.server.o.minPing)
-		}
-	} else {
-		s.pings = 0
+	if err := s.pings.note(s.now, c.server.o.minPing); err != nil {
+		return err
 	}
-	s.pingAt = s.now
 	s.out = wire.AppendPing(s.out, wire.TypePong, v)
 	return nil
 }
@@ -487,7 +482,7 @@ func (c *serverConn) tend(now int64) {
 		}
 		return
 	}
-	if now-c.progress.lastRead.Load() > int64(o.keepaliveIdle) {
+	if now-c.progress.lastRead.Load() > pingAfter(o.keepaliveIdle, &c.peerSays) {
 		c.pinged.Store(now)
 		c.spawn(func() { c.sendControl(wire.AppendPing(nil, wire.TypePing, uint64(now))) })
 	}
