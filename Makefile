@@ -7,8 +7,9 @@ help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## run a service, its registry, its callers and the console on this machine
-	go run ./cmd/anser demo
+demo: ## run a registry, three services and live traffic on this machine
+	go build -o bin/anser ./cmd/anser
+	bin/anser demo
 
 .PHONY: build
 build: ## compile every module
