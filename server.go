@@ -265,25 +265,15 @@ func (s *Server) handshake(nc net.Conn, full bool) (*serverConn, *reading, error
 	st.reader = reader{nc: c.nc, buf: make([]byte, idleBuffer), maxFrame: maxHello, progress: &c.progress}
 	c.state = st
 	c.turn.Store(uint64(makeTurn(1, 0)))
-	hello := wire.AppendSettings(wire.AppendPreface(nil), s.settings)
-	var err error
 	if full {
-		hello = wire.AppendClose(hello, wire.Overload, fmt.Sprintf("the server is at its limit of %d connections (anser.MaxConns)", s.o.maxConns))
-		c.nc.Write(hello)
-		s.stats.close(wire.Overload)
-		return nil, nil, fmt.Errorf("at the limit of %d connections", s.o.maxConns)
+		return nil, nil, s.refuse(c.nc, wire.Errorf(wire.Overload, "the server is at its limit of %d connections (anser.MaxConns)", s.o.maxConns))
 	}
+	var err error
 	if c.peerSays, err = st.readPreface(); err != nil {
-		var broken *wire.Error
-		if errors.As(err, &broken) {
-			s.stats.close(broken.Reason)
-			c.nc.Write(wire.AppendClose(hello, broken.Reason, broken.Text))
-			halfClose(c.nc)
-		}
-		return nil, nil, err
+		return nil, nil, s.refuse(c.nc, err)
 	}
 	st.maxFrame, st.now = s.settings.MaxFrame, nanotime()
-	if _, err := c.nc.Write(hello); err != nil {
+	if _, err := c.nc.Write(wire.AppendSettings(wire.AppendPreface(nil), s.settings)); err != nil {
 		return nil, nil, err
 	}
 	nc.SetDeadline(time.Time{})
@@ -296,6 +286,22 @@ func (s *Server) handshake(nc net.Conn, full bool) (*serverConn, *reading, error
 		c.startDrain(s.o.grace)
 	}
 	return c, st, nil
+}
+
+// refuse ends a handshake that failed with err, which it returns, and tells the client why. CLOSE takes
+// the place of SETTINGS, so that no client believes the handshake is over and calls.
+func (s *Server) refuse(nc net.Conn, err error) error {
+	var broken *wire.Error
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		broken = wire.Errorf(wire.Timeout, "no handshake within %v", s.o.handshakeTimeout)
+	} else if !errors.As(err, &broken) {
+		return err
+	}
+	s.stats.close(broken.Reason)
+	nc.SetDeadline(time.Now().Add(byeBound))
+	nc.Write(wire.AppendClose(wire.AppendPreface(nil), broken.Reason, broken.Text))
+	halfClose(nc)
+	return err
 }
 
 // maxHello is the longest frame before the handshake is over.

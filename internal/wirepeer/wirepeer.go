@@ -48,13 +48,18 @@ func (p *Peer) Handshake() (wire.Settings, error) {
 	return p.ReadHello()
 }
 
-// ReadHello reads the other side's preface and settings.
-func (p *Peer) ReadHello() (wire.Settings, error) {
+// ReadPreface reads the other side's preface.
+func (p *Peer) ReadPreface() error {
 	preface, err := p.read(wire.PrefaceSize)
 	if err != nil {
-		return wire.Settings{}, err
+		return err
 	}
-	if err := wire.ParsePreface(preface); err != nil {
+	return wire.ParsePreface(preface)
+}
+
+// ReadHello reads the other side's preface and settings.
+func (p *Peer) ReadHello() (wire.Settings, error) {
+	if err := p.ReadPreface(); err != nil {
 		return wire.Settings{}, err
 	}
 	f, err := p.Next()
