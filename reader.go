@@ -104,8 +104,11 @@ func (rd *reader) fill() error {
 		rd.progress.lastRead.Store(nanotime())
 		return nil
 	}
-	if err == nil {
+	switch {
+	case err == nil:
 		err = io.ErrNoProgress
+	case err == io.EOF && rd.w > rd.r:
+		err = wire.Errorf(wire.BadFrame, "the connection ended inside a frame")
 	}
 	return err
 }

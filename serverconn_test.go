@@ -2,6 +2,7 @@ package anser_test
 
 import (
 	"context"
+	"io"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,6 +85,28 @@ func TestCallInTheFirstWrite(t *testing.T) {
 		}
 		if f, err := p.Next(); f.Type != wire.TypeReply || err != nil {
 			t.Fatal(f.Type, err)
+		}
+	})
+}
+
+// A connection that ends inside a frame was cut, which is not the same as a client that left.
+func TestEndInsideAFrame(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
+		p := rawClient(t, network, "a:1")
+		p.Send(wire.AppendMethod(nil, 1, "Echo.Say")[:9])
+		p.Conn.(*ansertest.Conn).CloseWrite()
+		if reason, _, err := p.ReadClose(); reason != wire.BadFrame || err != nil {
+			t.Fatal(reason, err)
+		}
+		p = rawClient(t, network, "a:1")
+		p.Conn.(*ansertest.Conn).CloseWrite()
+		if f, err := p.Next(); err != io.EOF {
+			t.Fatal(f.Type, err)
+		}
+		synctest.Wait()
+		if st := s.Stats(); st.Closed["BAD_FRAME"] != 1 || len(st.Closed) != 1 || st.Conns != 0 {
+			t.Errorf("%+v", st)
 		}
 	})
 }
