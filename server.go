@@ -273,6 +273,7 @@ func (s *Server) handshake(nc net.Conn, full bool) (*serverConn, *reading, error
 		return nil, nil, s.refuse(c.nc, err)
 	}
 	st.maxFrame, st.now = s.settings.MaxFrame, nanotime()
+	st.arrived = st.now
 	if _, err := c.nc.Write(wire.AppendSettings(wire.AppendPreface(nil), s.settings)); err != nil {
 		return nil, nil, err
 	}

@@ -47,6 +47,7 @@ type reading struct {
 	generation uint32
 	tick       uint32
 	now        int64  // nanotime at which the last thing was done
+	arrived    int64  // nanotime at which the whole frames in the buffer were there
 	out        []byte // replies that are not written yet
 	slab       []callContext
 	current    *callContext // of the handler that runs inline
@@ -96,6 +97,7 @@ func (c *serverConn) loop(s *reading) (err error, lost bool) {
 				return err, false
 			}
 			s.now = nanotime()
+			s.arrived = s.now
 			continue
 		}
 		if h.Type == wire.TypeRequest {
@@ -166,6 +168,10 @@ func (c *serverConn) request(s *reading, h wire.Header, body []byte) (lost bool,
 	}
 	m := n.method
 	ctx := c.newContext(s, m, h, &r)
+	if ctx.expired(s.now) {
+		s.out = c.appendExpired(s.out, ctx)
+		return false, c.flushIfFull(s)
+	}
 	if !m.inline(s.now) {
 		return false, c.handToWorker(s, ctx, cd, r.Payload)
 	}
@@ -238,7 +244,7 @@ func (c *serverConn) newContext(s *reading, m *method, h wire.Header, r *wire.Re
 	ctx.attempt, ctx.priority, ctx.codec = r.Attempt, r.Priority, r.Codec
 	ctx.oneway = h.Flags&wire.FlagOneway != 0
 	if r.Timeout != 0 {
-		ctx.deadline = s.now + int64(min(r.Timeout, uint64(maxTimeout/time.Microsecond)))*int64(time.Microsecond)
+		ctx.deadline = s.arrived + int64(min(r.Timeout, uint64(maxTimeout/time.Microsecond)))*int64(time.Microsecond)
 	}
 	if h.Flags&wire.FlagTrace != 0 {
 		t := r.Trace
@@ -294,7 +300,7 @@ func (c *serverConn) takeOver(t turn, kept bool) {
 		return
 	}
 	s := &reading{
-		generation: uint32(t.next() >> 32), methods: old.methods, lastID: old.lastID, now: nanotime(),
+		generation: uint32(t.next() >> 32), methods: old.methods, lastID: old.lastID, now: nanotime(), arrived: old.arrived,
 		pings: old.pings, strays: old.strays, cancels: old.cancels,
 	}
 	s.reader = old.successor()
@@ -337,16 +343,26 @@ func (c *serverConn) handToWorker(s *reading, ctx *callContext, cd codec.Codec, 
 func (c *serverConn) runJob(j *job) {
 	ctx := j.ctx
 	began := nanotime()
-	if ctx.deadline != 0 && began >= ctx.deadline {
-		b := refusal(DeadlineExceeded, "the call's time was over before it could run").body()
-		j.out = c.appendError(j.out[:0], ctx.id, 0, &b)
-		c.server.stats.refused.Add(1)
+	if ctx.expired(began) {
+		j.out = c.appendExpired(j.out[:0], ctx)
 	} else {
 		j.out = c.server.execute(ctx, j.codec, j.payload, j.out[:0])
 		ctx.method.cost.note(nanotime() - began)
 	}
 	c.finishDetached(ctx, j.out)
 	putJob(j)
+}
+
+func (c *callContext) expired(now int64) bool { return c.deadline != 0 && now >= c.deadline }
+
+// appendExpired refuses a call whose time was over in a queue.
+func (c *serverConn) appendExpired(out []byte, ctx *callContext) []byte {
+	c.server.stats.refused.Add(1)
+	if ctx.oneway {
+		return out
+	}
+	b := refusal(DeadlineExceeded, "the call's time was over before it could run").body()
+	return c.appendError(out, ctx.id, 0, &b)
 }
 
 // finishDetached ends a call that did not end on the goroutine that reads, and sends its answer.

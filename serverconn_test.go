@@ -110,3 +110,42 @@ func TestEndInsideAFrame(t *testing.T) {
 		}
 	})
 }
+
+// The time of a call runs while it waits behind others that arrived with it.
+func TestCallExpiresInTheInputBuffer(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		s := anser.NewServer(silent)
+		anser.Handle(s, "Echo.Slow", func(ctx context.Context, in *[]byte) (*[]byte, error) {
+			time.Sleep(10 * time.Millisecond)
+			return in, nil
+		}, anser.Inline())
+		anser.Handle(s, "Echo.Say", echo, anser.Inline())
+		run(t, s, network.Listen("a:1"))
+		p := rawClient(t, network, "a:1")
+		request := func(id uint64, method uint32, timeout time.Duration) []byte {
+			return wire.AppendRequest(nil, id, 0, &wire.Request{Method: method, Codec: 1, Timeout: uint64(timeout.Microseconds())})
+		}
+		p.Send(wire.AppendMethod(nil, 1, "Echo.Slow"), wire.AppendMethod(nil, 2, "Echo.Say"),
+			request(1, 1, time.Second), request(2, 2, 500*time.Microsecond), request(3, 2, time.Second))
+		got := map[uint64]wirepeer.Frame{}
+		for range 3 {
+			f, err := p.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got[f.ID] = f
+		}
+		if got[1].Type != wire.TypeReply || got[3].Type != wire.TypeReply {
+			t.Errorf("the calls with time left: %s, %s", got[1].Type, got[3].Type)
+		}
+		if got[2].Type != wire.TypeError {
+			t.Fatalf("the call whose time was over: %s", got[2].Type)
+		}
+		if e, err := wire.ParseError(0, got[2].Body); e.Code != wire.DeadlineExceeded || e.Outcome != wire.Refused || err != nil {
+			t.Errorf("%+v, %v", e, err)
+		}
+		if n := s.Stats().Methods["Echo.Say"].Calls; n != 1 {
+			t.Errorf("%d calls ran, want 1", n)
+		}
+	})
+}
