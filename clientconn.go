@@ -92,7 +92,7 @@ type clientConn struct {
 	pinged    atomic.Int64 // nanotime of a ping without an answer yet, or 0
 	idleSince int64        // nanotime since which nothing was open; of the goroutine that tends
 	pings     pingLimit    // the reader's
-	strays    int          // frames for streams that are not open; the reader's
+	strays    strays       // the reader's
 }
 
 // start sends the attempt k. When it fails nothing was sent and k is the caller's; otherwise one
@@ -357,15 +357,28 @@ func (c *clientConn) control(h wire.Header, body []byte) error {
 	case wire.TypeClose:
 		return closedByPeer(body)
 	case wire.TypeData, wire.TypeEnd, wire.TypeWindow:
-		if c.strays++; c.strays > maxStrays {
-			return wire.Errorf(wire.Flood, "more than %d frames for streams that are not open", maxStrays)
-		}
+		return c.stray(h, body)
 	default:
 		if h.Type < wire.FirstSkippable {
 			return wire.Errorf(wire.BadFrame, "%s frame from a server", h.Type)
 		}
 	}
 	return nil
+}
+
+// stray handles a frame of a stream. One for an open call fails it, as the call is no stream.
+func (c *clientConn) stray(h wire.Header, body []byte) error {
+	c.mu.Lock()
+	last, k := c.lastID, c.open.take(h.ID)
+	c.busy.Store(int32(c.open.n))
+	c.mu.Unlock()
+	own := wire.DefaultSettings()
+	err := c.strays.note(h, body, h.ID <= last, &own, &c.peer)
+	if k != nil {
+		k.failed = failure(Internal, OutcomeUnknown, PhaseWait, err, "the server broke the protocol: %s for a call that is no stream", h.Type)
+		k.done <- struct{}{}
+	}
+	return err
 }
 
 // drain stops using the connection for new calls, has the host make another, and tells the server.

@@ -167,3 +167,34 @@ func TestKeepaliveIsNotAFlood(t *testing.T) {
 		}
 	})
 }
+
+// The same from a server: the call fails, what is late is ignored, and what never was is a flood.
+func TestStreamFramesFromAServer(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		closed := make(chan wire.Reason, 1)
+		rawServer(t, network.Listen("a:1"), func(p *wirepeer.Peer) {
+			end := func(id uint64) []byte { return wire.AppendEnd(nil, id, nil) }
+			f, _ := p.NextOf(wire.TypeRequest)
+			p.Send(end(f.ID))
+			p.NextOf(wire.TypeRequest)
+			for range 200 {
+				p.Send(end(f.ID)) // late
+			}
+			p.Send(wirepeer.Reply(f.ID+1, []byte("ok")))
+			for range 101 {
+				p.Send(end(1000))
+			}
+			reason, _, _ := p.ReadClose()
+			closed <- reason
+		})
+		c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1))
+		_, err := call(context.Background(), c, "Echo.Say", "")
+		wantFault(t, err, anser.Internal, anser.OutcomeUnknown)
+		if out, err := call(context.Background(), c, "Echo.Say", ""); out != "ok" || err != nil {
+			t.Fatal(out, err)
+		}
+		if reason := <-closed; reason != wire.Flood {
+			t.Error(reason)
+		}
+	})
+}

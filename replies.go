@@ -23,7 +23,6 @@ const (
 const (
 	standBy    = 2 * time.Millisecond // between two looks whether anybody still reads
 	replyBatch = 64
-	maxStrays  = 100 // frames for streams that are not open
 )
 
 // readRole is the right to read a connection, and what belongs to its holder.

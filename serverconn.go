@@ -55,7 +55,7 @@ type reading struct {
 	methods  []named
 	lastID   uint64
 	pings    pingLimit
-	strays   int // frames for streams that are not open
+	strays   strays
 	cancels  int // cancels since the last request
 	requests int // since the last read
 }
@@ -395,10 +395,7 @@ func (c *serverConn) control(s *reading, h wire.Header, body []byte) error {
 	case wire.TypeCancel:
 		return c.cancel(s, h, body)
 	case wire.TypeData, wire.TypeEnd, wire.TypeWindow:
-		if s.strays++; s.strays > maxStrays {
-			return wire.Errorf(wire.Flood, "more than %d frames for streams that are not open", maxStrays)
-		}
-		return nil
+		return c.stray(s, h, body)
 	}
 	if h.Type >= wire.FirstSkippable {
 		return nil
@@ -432,6 +429,26 @@ func (c *serverConn) control(s *reading, h wire.Header, body []byte) error {
 		return closedByPeer(body)
 	}
 	return wire.Errorf(wire.BadFrame, "%s frame from a client", h.Type)
+}
+
+// stray handles a frame of a stream. One for a call that runs fails it, as the call is no stream.
+func (c *serverConn) stray(s *reading, h wire.Header, body []byte) error {
+	if err := s.strays.note(h, body, h.ID <= s.lastID, &c.server.settings, &c.peerSays); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	ctx := c.running.take(h.ID)
+	c.mu.Unlock()
+	if ctx == nil {
+		return nil
+	}
+	ctx.end(context.Canceled)
+	if !ctx.oneway {
+		e := &Error{Code: InvalidArgument, Outcome: OutcomeUnknown, Message: h.Type.String() + " for a call that is no stream"}
+		b := e.body()
+		s.out = c.appendError(s.out, h.ID, 0, &b)
+	}
+	return c.flushIfFull(s)
 }
 
 func (c *serverConn) nameMethod(s *reading, body []byte) error {

@@ -3,6 +3,7 @@ package anser_test
 import (
 	"context"
 	"io"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -146,6 +147,91 @@ func TestCallExpiresInTheInputBuffer(t *testing.T) {
 		}
 		if n := s.Stats().Methods["Echo.Say"].Calls; n != 1 {
 			t.Errorf("%d calls ran, want 1", n)
+		}
+	})
+}
+
+// A server that does not offer streams refuses them and ignores what belongs to them, within limits.
+func TestStreamsAreNotOffered(t *testing.T) {
+	data := func(id uint64, payload int) []byte {
+		frame := append(wire.AppendDataHead(nil, id, 0, 1, 0), make([]byte, payload)...)
+		wire.PutLength(frame, uint32(len(frame)-wire.HeaderSize))
+		return frame
+	}
+	repeat := func(n int, frame []byte) [][]byte { return slices.Repeat([][]byte{frame}, n) }
+	for name, test := range map[string]struct {
+		frames [][]byte
+		reason wire.Reason // 0: the connection goes on
+	}{
+		"data, end and window after the refusal": {frames: [][]byte{data(1, 1000), wire.AppendEnd(nil, 1, nil), wire.AppendWindow(nil, 1, 1000), data(1, 10)}},
+		"data within the credit":                 {frames: repeat(200, data(1, 4000))},
+		"data beyond the credit":                 {frames: repeat(200, data(1, 8000)), reason: wire.FlowControl},
+		"empty data":                             {frames: repeat(101, data(1, 0)), reason: wire.Flood},
+		"some empty data":                        {frames: repeat(100, data(1, 0))},
+		"data of streams never opened":           {frames: repeat(101, data(9, 1)), reason: wire.Flood},
+		"some data of streams never opened":      {frames: repeat(100, data(9, 1))},
+		"credit for the connection":              {frames: repeat(200, wire.AppendWindow(nil, 0, 1000))},
+		"no credit for the connection":           {frames: repeat(1, wire.AppendWindow(nil, 0, 0)), reason: wire.FlowControl},
+		"no credit for a stream":                 {frames: repeat(1, wire.AppendWindow(nil, 1, 0))},
+		"too much credit":                        {frames: repeat(1, wire.AppendWindow(nil, 0, 1<<31)), reason: wire.FlowControl},
+		"too much credit in sum":                 {frames: repeat(2, wire.AppendWindow(nil, 0, 1<<30)), reason: wire.FlowControl},
+	} {
+		t.Run(name, func(t *testing.T) {
+			network := new(ansertest.Network)
+			serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
+			p := rawClient(t, network, "a:1")
+			p.Send(wire.AppendMethod(nil, 1, "Echo.Say"),
+				wire.AppendRequest(nil, 1, wire.FlagStream, &wire.Request{Method: 1, Codec: 1}))
+			f, err := p.Next()
+			if err != nil || f.Type != wire.TypeError {
+				t.Fatal(f.Type, err)
+			}
+			if e, _ := wire.ParseError(f.Flags, f.Body); e.Code != wire.Unimplemented || e.Outcome != wire.Refused {
+				t.Fatalf("%+v", e)
+			}
+			p.Send(test.frames...)
+			p.Send(wirepeer.Request(2, 1, []byte("hello")))
+			if test.reason == 0 {
+				if f, err := p.Next(); f.Type != wire.TypeReply || err != nil {
+					t.Fatal(f.Type, err)
+				}
+				return
+			}
+			if reason, _, err := p.ReadClose(); reason != test.reason || err != nil {
+				t.Fatal(reason, err)
+			}
+		})
+	}
+}
+
+// A frame of a stream for a call that is none fails the call.
+func TestStreamFrameForACall(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		ended := make(chan error, 1)
+		s := anser.NewServer(silent)
+		anser.Handle(s, "Echo.Wait", func(ctx context.Context, in *[]byte) (*[]byte, error) {
+			<-ctx.Done()
+			ended <- ctx.Err()
+			return in, nil
+		})
+		anser.Handle(s, "Echo.Say", echo)
+		run(t, s, network.Listen("a:1"))
+		p := rawClient(t, network, "a:1")
+		p.Send(wire.AppendMethod(nil, 1, "Echo.Wait"), wire.AppendMethod(nil, 2, "Echo.Say"),
+			wirepeer.Request(1, 1, nil), wire.AppendEnd(nil, 1, nil))
+		f, err := p.Next()
+		if f.Type != wire.TypeError || f.ID != 1 || err != nil {
+			t.Fatal(f.Type, f.ID, err)
+		}
+		if e, _ := wire.ParseError(f.Flags, f.Body); e.Code != wire.InvalidArgument || e.Outcome != wire.OutcomeUnknown {
+			t.Fatalf("%+v", e)
+		}
+		if err := <-ended; err != context.Canceled {
+			t.Fatal(err)
+		}
+		p.Send(wirepeer.Request(2, 2, nil))
+		if f, err := p.Next(); f.Type != wire.TypeReply || f.ID != 2 || err != nil {
+			t.Fatal(f.Type, f.ID, err)
 		}
 	})
 }
