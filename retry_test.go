@@ -2,6 +2,7 @@ package anser_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,5 +68,23 @@ func TestTrailersOfTheLastAttempt(t *testing.T) {
 	_, err := call(context.Background(), c, "Echo.Say", "hello", anser.Idempotent(), anser.RetryOn(anser.Aborted), anser.Trailer(&md))
 	if err != nil || len(md) != 0 {
 		t.Fatal(md, err)
+	}
+}
+
+// What is too large stays too large: it is not sent again.
+func TestTooLargeIsNotRetried(t *testing.T) {
+	network := new(ansertest.Network)
+	s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo}, anser.MaxMessage(1000))
+	c := dial(t, "a:1", anser.Dialer(network.Dial))
+	_, err := call(context.Background(), c, "Echo.Say", strings.Repeat("x", 1001))
+	e := wantFault(t, err, anser.ResourceExhausted, anser.Refused)
+	if want := "the message of 1001 bytes is over the limit of 1000: raise it with anser.MaxMessage on the server, or send less"; e.Message != want {
+		t.Error(e.Message)
+	}
+	if out, err := call(context.Background(), c, "Echo.Say", strings.Repeat("x", 1000)); len(out) != 1000 || err != nil {
+		t.Error(err)
+	}
+	if st := s.Stats(); st.Refused != 1 || st.Methods["Echo.Say"].Calls != 1 {
+		t.Errorf("%d calls refused, %d ran; want 1, 1", st.Refused, st.Methods["Echo.Say"].Calls)
 	}
 }

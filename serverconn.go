@@ -200,7 +200,7 @@ func (c *serverConn) admit(n *named, flags wire.Flags, r *wire.Request, fault er
 	if fault != nil {
 		var bad *wire.CallError
 		errors.As(fault, &bad)
-		return nil, refusal(Code(bad.Code), "%s", bad.Text), nil
+		return nil, refusal(Code(bad.Code), "%s", bad.Text).WithRetryAfter(RetryNever), nil
 	}
 	if n.method == nil {
 		return nil, refusal(Unimplemented, "method %q is not served here: %s", n.name, srv.suggest(n.name)), nil
@@ -216,7 +216,7 @@ func (c *serverConn) admit(n *named, flags wire.Flags, r *wire.Request, fault er
 		return nil, refusal(Unimplemented, "codec %d is not known here: this server has %s", r.Codec, srv.codecNames()), nil
 	}
 	if len(r.Payload) > srv.o.maxMessage {
-		return nil, refusal(ResourceExhausted, "the message of %d bytes is over the limit of %d: raise it with anser.MaxMessage on the server, or send less", len(r.Payload), srv.o.maxMessage), nil
+		return nil, refusal(ResourceExhausted, "the message of %d bytes is over the limit of %d: raise it with anser.MaxMessage on the server, or send less", len(r.Payload), srv.o.maxMessage).WithRetryAfter(RetryNever), nil
 	}
 	if c.isAcked() {
 		return nil, refusal(Unavailable, "the server is draining"), nil
