@@ -282,8 +282,9 @@ func (c *clientConn) expire() {
 	}
 }
 
-// accept stores what arrived for k. An error is one of the connection.
-func (k *call) accept(a *arrived) error {
+// accept stores what arrived for k, whose payload may have up to limit bytes. An error is one of the
+// connection.
+func (k *call) accept(a *arrived, limit int) error {
 	k.flags = a.flags
 	if a.kind == wire.TypeError {
 		e, err := wire.ParseError(a.flags, a.body)
@@ -308,6 +309,8 @@ func (k *call) accept(a *arrived) error {
 		k.failed = failure(Internal, OutcomeUnknown, PhaseDecode, nil, "the reply has the codec %d, the request had %d", r.Codec, k.codec)
 	case r.Compression != 0:
 		k.failed = failure(Unimplemented, OutcomeUnknown, PhaseDecode, nil, "the reply is compressed with %d, which this client does not know", r.Compression)
+	case len(r.Payload) > limit:
+		k.failed = failure(ResourceExhausted, Executed, PhaseDecode, nil, "the reply of %d bytes is over the limit of %d: raise it with anser.MaxMessage on the client, or ask for less", len(r.Payload), limit)
 	case fault != nil:
 		k.failed = failure(Internal, Executed, PhaseDecode, fault, "the trailers of the reply: %v", fault)
 	default:

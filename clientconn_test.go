@@ -2,6 +2,7 @@ package anser_test
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -197,4 +198,30 @@ func TestStreamFramesFromAServer(t *testing.T) {
 			t.Error(reason)
 		}
 	})
+}
+
+// MaxMessage of the client bounds the reply, to the byte.
+func TestReplyOverTheLimit(t *testing.T) {
+	network := new(ansertest.Network)
+	serve(t, network.Listen("a:1"), map[string]handler{
+		"Blob.Get": func(ctx context.Context, in *[]byte) (*[]byte, error) {
+			n, err := strconv.Atoi(string(*in))
+			out := make([]byte, n)
+			return &out, err
+		},
+	}, anser.MaxMessage(16<<20))
+	c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1), anser.MaxMessage(1000))
+	for n, ok := range map[int]bool{999: true, 1000: true, 1001: false, 60_000: false, 70_000: false, 8 << 20: false} {
+		out, err := call(context.Background(), c, "Blob.Get", strconv.Itoa(n))
+		if ok {
+			if len(out) != n || err != nil {
+				t.Errorf("%d bytes: %d, %v", n, len(out), err)
+			}
+			continue
+		}
+		e := wantFault(t, err, anser.ResourceExhausted, anser.Executed)
+		if !strings.Contains(e.Message, "anser.MaxMessage") || !strings.Contains(e.Message, "client") {
+			t.Errorf("%d bytes: %s", n, e.Message)
+		}
+	}
 }

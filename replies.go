@@ -240,7 +240,7 @@ func (c *clientConn) deliver() (alone bool, broken error) {
 			}
 			continue
 		}
-		if err := k.accept(a); err != nil {
+		if err := k.accept(a, c.host.maxMessage); err != nil {
 			broken = errors.Join(broken, err)
 			k.failed = failure(Internal, OutcomeUnknown, PhaseWait, err, "the server broke the protocol: %v", err)
 		}
