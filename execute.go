@@ -13,8 +13,7 @@ import (
 // Nothing that the user's code does reaches beyond this call.
 func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte) (result []byte) {
 	m := ctx.method
-	m.calls.Add(1)
-	phase := "decode the request"
+	phase := panicDecode
 	defer func() {
 		if p := recover(); p != nil {
 			result = s.panicked(ctx, out, phase, p)
@@ -22,17 +21,18 @@ func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte) 
 	}()
 	in := m.newRequest()
 	if err := cd.Unmarshal(payload, in); err != nil {
-		return appendFault(out, ctx, refusal(InvalidArgument, "decode the request with %s: %v", cd.Name(), err))
+		return appendRefusal(out, ctx, refusal(InvalidArgument, "decode the request with %s: %v", cd.Name(), err))
 	}
-	phase = "run the handler"
+	phase = panicRun
+	m.calls.Add(1)
 	reply, err := m.run(ctx, in)
-	if ctx.oneway {
-		return out
-	}
 	if err != nil {
 		return appendFault(out, ctx, handlerError(err))
 	}
-	phase = "encode the reply"
+	if ctx.oneway {
+		return out
+	}
+	phase = panicEncode
 	start := len(out)
 	result = wire.AppendReplyHead(out, ctx.id, m.flags(), ctx.codec, 0, ctx.trailers())
 	if result, err = cd.Append(result, reply); err != nil {
@@ -56,8 +56,27 @@ func (m *method) flags() wire.Flags {
 	return 0
 }
 
+// The phases in which the user's code may panic, with what the caller is told.
+const (
+	panicDecode = "the codec panicked on the request"
+	panicRun    = "the handler panicked"
+	panicEncode = "the codec panicked on the reply"
+)
+
+// appendFault appends the error of a call that ran.
 func appendFault(out []byte, ctx *callContext, e *Error) []byte {
 	ctx.method.failed.Add(1)
+	return appendError(out, ctx, e)
+}
+
+// appendRefusal appends the error of a call that did not run.
+func appendRefusal(out []byte, ctx *callContext, e *Error) []byte {
+	ctx.conn.server.stats.refused.Add(1)
+	return appendError(out, ctx, e)
+}
+
+// appendError appends the error of a call, unless nobody wants to know.
+func appendError(out []byte, ctx *callContext, e *Error) []byte {
 	if ctx.oneway {
 		return out
 	}
@@ -88,9 +107,11 @@ func (c *serverConn) appendError(out []byte, id uint64, flags wire.Flags, b *wir
 func (s *Server) panicked(ctx *callContext, out []byte, phase string, p any) []byte {
 	s.stats.panics.Add(1)
 	id := rand.Text()[:10]
-	s.log.Error("a handler panicked", "method", ctx.method.name, "phase", phase, "id", id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-	return appendFault(out, ctx, &Error{
-		Code: Internal, Outcome: Executed,
-		Message: fmt.Sprintf("the handler panicked; the server's log has the details under id %s", id),
-	})
+	s.log.Error(phase, "method", ctx.method.name, "id", id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	e := &Error{Code: Internal, Outcome: Executed, Message: fmt.Sprintf("%s; the server's log has the details under id %s", phase, id)}
+	if phase == panicDecode {
+		e.Outcome, e.RetryAfter = Refused, RetryNever
+		return appendRefusal(out, ctx, e)
+	}
+	return appendFault(out, ctx, e)
 }

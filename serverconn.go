@@ -169,7 +169,7 @@ func (c *serverConn) request(s *reading, h wire.Header, body []byte) (lost bool,
 	m := n.method
 	ctx := c.newContext(s, m, h, &r)
 	if ctx.expired(s.now) {
-		s.out = c.appendExpired(s.out, ctx)
+		s.out = appendRefusal(s.out, ctx, errExpired)
 		return false, c.flushIfFull(s)
 	}
 	if !m.inline(s.now) {
@@ -321,12 +321,7 @@ func (c *serverConn) handToWorker(s *reading, ctx *callContext, cd codec.Codec, 
 	srv := c.server
 	if srv.inFlight.Add(1) > int64(srv.o.maxInFlight) {
 		srv.inFlight.Add(-1)
-		srv.stats.refused.Add(1)
-		if ctx.oneway {
-			return nil
-		}
-		b := refusal(ResourceExhausted, "the server is at its limit of %d calls in flight (anser.MaxInFlight)", srv.o.maxInFlight).body()
-		s.out = c.appendError(s.out, ctx.id, 0, &b)
+		s.out = appendRefusal(s.out, ctx, refusal(ResourceExhausted, "the server is at its limit of %d calls in flight (anser.MaxInFlight)", srv.o.maxInFlight))
 		return c.flushIfFull(s)
 	}
 	c.mu.Lock()
@@ -344,7 +339,7 @@ func (c *serverConn) runJob(j *job) {
 	ctx := j.ctx
 	began := nanotime()
 	if ctx.expired(began) {
-		j.out = c.appendExpired(j.out[:0], ctx)
+		j.out = appendRefusal(j.out[:0], ctx, errExpired)
 	} else {
 		j.out = c.server.execute(ctx, j.codec, j.payload, j.out[:0])
 		ctx.method.cost.note(nanotime() - began)
@@ -355,15 +350,7 @@ func (c *serverConn) runJob(j *job) {
 
 func (c *callContext) expired(now int64) bool { return c.deadline != 0 && now >= c.deadline }
 
-// appendExpired refuses a call whose time was over in a queue.
-func (c *serverConn) appendExpired(out []byte, ctx *callContext) []byte {
-	c.server.stats.refused.Add(1)
-	if ctx.oneway {
-		return out
-	}
-	b := refusal(DeadlineExceeded, "the call's time was over before it could run").body()
-	return c.appendError(out, ctx.id, 0, &b)
-}
+var errExpired = refusal(DeadlineExceeded, "the call's time was over before it could run")
 
 // finishDetached ends a call that did not end on the goroutine that reads, and sends its answer.
 func (c *serverConn) finishDetached(ctx *callContext, frame []byte) {

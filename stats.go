@@ -44,7 +44,7 @@ type ServerStats struct {
 // MethodStats are the counters of one method.
 type MethodStats struct {
 	Calls  int64 // handlers that were started
-	Failed int64 // calls that ended with an error
+	Failed int64 // of those, calls that ended with an error
 }
 
 // Stats returns the server's counters.
