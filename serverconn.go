@@ -53,6 +53,7 @@ type reading struct {
 	current    *callContext // of the handler that runs inline
 
 	methods  []named
+	unknown  int // bytes of the names in methods
 	lastID   uint64
 	pings    pingLimit
 	strays   strays
@@ -62,13 +63,14 @@ type reading struct {
 
 // named is a method as the client named it.
 type named struct {
-	name   string
+	name   string // only of a method that is not served
 	method *method
 	alias  *alias
 }
 
 const (
 	slabSize   = 16
+	maxUnknown = 64 << 10 // bytes of names of methods that are not served
 	flushAt    = 64 << 10 // bytes of replies that are written before the input is used up
 	maxCancels = 10_000   // in a row
 )
@@ -203,10 +205,13 @@ func (c *serverConn) admit(n *named, flags wire.Flags, r *wire.Request, fault er
 		return nil, refusal(Code(bad.Code), "%s", bad.Text).WithRetryAfter(RetryNever), nil
 	}
 	if n.method == nil {
+		if n.name == "" {
+			return nil, refusal(Unimplemented, "method %d is not served here", r.Method), nil
+		}
 		return nil, refusal(Unimplemented, "method %q is not served here: %s", n.name, srv.suggest(n.name)), nil
 	}
 	if flags&wire.FlagStream != 0 {
-		return nil, refusal(Unimplemented, "method %q is not a stream", n.name), nil
+		return nil, refusal(Unimplemented, "method %q is not a stream", n.method.name), nil
 	}
 	if r.Compression != 0 {
 		return nil, refusal(Unimplemented, "compression %d is not known here: send the request uncompressed", r.Compression), nil
@@ -300,7 +305,7 @@ func (c *serverConn) takeOver(t turn, kept bool) {
 		return
 	}
 	s := &reading{
-		generation: uint32(t.next() >> 32), methods: old.methods, lastID: old.lastID, now: nanotime(), arrived: old.arrived,
+		generation: uint32(t.next() >> 32), methods: old.methods, unknown: old.unknown, lastID: old.lastID, now: nanotime(), arrived: old.arrived,
 		pings: old.pings, strays: old.strays, cancels: old.cancels,
 	}
 	s.reader = old.successor()
@@ -446,7 +451,12 @@ func (c *serverConn) nameMethod(s *reading, body []byte) error {
 	if int(number) != len(s.methods)+1 || number > wire.MaxMethods {
 		return wire.Errorf(wire.BadMethod, "METHOD %d after %d, want the next number up to %d", number, len(s.methods), wire.MaxMethods)
 	}
-	s.methods = append(s.methods, named{name, c.server.methods[name], c.server.aliases[name]})
+	n := named{method: c.server.methods[name], alias: c.server.aliases[name]}
+	if n.method == nil && s.unknown+len(name) <= maxUnknown {
+		s.unknown += len(name)
+		n.name = name
+	}
+	s.methods = append(s.methods, n)
 	return nil
 }
 

@@ -2,8 +2,11 @@ package anser_test
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -234,4 +237,53 @@ func TestStreamFrameForACall(t *testing.T) {
 			t.Fatal(f.Type, f.ID, err)
 		}
 	})
+}
+
+// A client cannot fill the server's memory with names of methods that do not exist.
+func TestMemoryOfMethodNames(t *testing.T) {
+	network := new(ansertest.Network)
+	serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
+	p := rawClient(t, network, "a:1")
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := heap()
+	var frames []byte
+	for n := range wire.MaxMethods {
+		name := fmt.Sprintf("Echo.%0507d", n)
+		if n == wire.MaxMethods-1 {
+			name = "Echo.Say"
+		}
+		if frames = wire.AppendMethod(frames, uint32(n+1), name); len(frames) > 100<<10 {
+			p.Send(frames)
+			frames = frames[:0]
+		}
+	}
+	p.Send(frames)
+	p.Send(wirepeer.Request(1, 1, nil), wirepeer.Request(2, wire.MaxMethods-1, nil), wirepeer.Request(3, wire.MaxMethods, nil))
+	for _, want := range []string{`method "Echo.000`, "method 65534 is not served here", ""} {
+		f, err := p.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == "" {
+			if f.Type != wire.TypeReply {
+				t.Errorf("the last method: %s", f.Type)
+			}
+			continue
+		}
+		if e, err := wire.ParseError(f.Flags, f.Body); !strings.Contains(e.Message, want) || e.Code != wire.Unimplemented || e.Outcome != wire.Refused || err != nil {
+			t.Errorf("%+v, %v", e, err)
+		}
+	}
+	if grown := heap() - before; grown > 8<<20 {
+		t.Errorf("%d MiB for names of methods", grown>>20)
+	}
+	p.Send(wire.AppendMethod(nil, wire.MaxMethods+1, "Echo.More"))
+	if reason, _, err := p.ReadClose(); reason != wire.BadMethod || err != nil {
+		t.Error(reason, err)
+	}
 }
