@@ -24,7 +24,7 @@ func (s *Server) Register(v any, opts ...HandleOption) error {
 	if t == nil {
 		return s.refuseMethod(errors.New("register: the service is nil: pass a pointer such as new(Arith)"))
 	}
-	name := reflect.Indirect(reflect.ValueOf(v)).Type().Name()
+	name := t.Name()
 	if t.Kind() == reflect.Pointer {
 		name = t.Elem().Name()
 	}
