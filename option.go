@@ -147,13 +147,11 @@ func Codecs(c ...codec.Codec) SideOption {
 // TLS makes the side speak TLS with the given configuration, which must not be changed afterwards.
 // Unless it states a version, TLS 1.3 is the least.
 func TLS(config *tls.Config) SideOption {
-	return sideOption(func(o *sideOptions) {
-		if config != nil && config.MinVersion == 0 {
-			config = config.Clone()
-			config.MinVersion = tls.VersionTLS13
-		}
-		o.tls = config
-	})
+	if config != nil && config.MinVersion == 0 {
+		config = config.Clone()
+		config.MinVersion = tls.VersionTLS13
+	}
+	return sideOption(func(o *sideOptions) { o.tls = config })
 }
 
 // MaxMessage sets the largest encoded message that the side accepts, in bytes; the default is 4 MiB.
