@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -138,10 +139,8 @@ type ledger string
 
 func newLedger(t *testing.T) ledger { return ledger(filepath.Join(t.TempDir(), "ledger")) }
 
-// check joins what the instances executed with what became of the calls. A call that succeeded was
-// executed once, one with an unknown outcome at most once, and one that did not run not at all;
-// idempotent calls may have run more often.
-func (g ledger) check(t *testing.T, l *load, idempotent bool) {
+// read returns how often each call was executed.
+func (g ledger) read(t *testing.T) map[string]int {
 	t.Helper()
 	data, err := os.ReadFile(string(g))
 	if err != nil {
@@ -149,10 +148,18 @@ func (g ledger) check(t *testing.T, l *load, idempotent bool) {
 	}
 	executed := make(map[string]int)
 	for line := range strings.Lines(string(data)) {
-		if id := strings.TrimSpace(line); strings.HasPrefix(id, l.name+"-") {
-			executed[id]++
-		}
+		executed[strings.TrimSpace(line)]++
 	}
+	return executed
+}
+
+// check joins what the instances executed with what became of the calls. A call that succeeded was
+// executed once, one with an unknown outcome at most once, and one that did not run not at all;
+// idempotent calls may have run more often.
+func (g ledger) check(t *testing.T, l *load, idempotent bool) {
+	t.Helper()
+	executed := g.read(t)
+	maps.DeleteFunc(executed, func(id string, _ int) bool { return !strings.HasPrefix(id, l.name+"-") })
 	for id, err := range l.done {
 		n := executed[id]
 		delete(executed, id)
