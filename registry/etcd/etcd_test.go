@@ -12,7 +12,7 @@ import (
 )
 
 // testTTL is short enough to wait for, and long enough for a machine that is busy.
-const testTTL = 3 * time.Second
+const testTTL = 2 * time.Second
 
 func TestConformance(t *testing.T) {
 	registrytest.Run(t, func(t *testing.T) registrytest.Fixture {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"sync"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -117,12 +116,9 @@ func closeLeaksNothing(s *suite) {
 	for range 5 {
 		s.useAndClose()
 	}
-	if err := goleak.Find(goroutines); err != nil {
-		s.Errorf("Close left goroutines behind: %v", err)
-	}
-	deadline := time.Now().Add(s.Patience)
-	for openFiles() > files && time.Now().Before(deadline) {
-		time.Sleep(20 * time.Millisecond) // a server inside this process may lag behind
+	s.checkGoroutines(goroutines)
+	if s.ServerInside {
+		return
 	}
 	if now := openFiles(); now > files {
 		s.Errorf("%d file descriptors before, %d after five registries were opened and closed", files, now)

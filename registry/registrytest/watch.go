@@ -36,7 +36,7 @@ func emptyServiceHasEmptyList(s *suite) {
 // and watches later, or the other way round, without joining the two, loses what happens between.
 func watchWithoutGap(s *suite) {
 	writer := s.open()
-	const changes, every = 200, 10
+	const changes, every = 120, 6
 	counter := registry.Instance{ID: "counter", Service: "arith", Address: "10.0.0.1:1"}
 	var watchers []*watcher
 	for i := 1; i <= changes; i++ {

@@ -1,0 +1,115 @@
+package embedded_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/registry/embedded"
+	"github.com/anser-rpc/anser/registry/registrytest"
+)
+
+func TestClusterConformance(t *testing.T) {
+	t.Parallel()
+	cfg := embedded.Config{Dir: t.TempDir()}
+	c := startCluster(t, cfg)
+	endpoints := c.Endpoints()
+	registrytest.Run(t, func(t *testing.T) registrytest.Fixture {
+		prefix := freshPrefix()
+		return registrytest.Fixture{
+			ServerInside: true,
+			Open:         func() registry.Registry { return open(t, endpoints, prefix) },
+			Stop: func() {
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+			},
+			Start: func() {
+				var err error
+				if c, err = embedded.StartCluster(context.Background(), cfg); err != nil {
+					t.Fatal(err)
+				}
+			},
+			ForgetLeases: func() { forgetLeases(t, endpoints) },
+		}
+	})
+	loseOneMember(t, c)
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func startCluster(t *testing.T, cfg embedded.Config) *embedded.Cluster {
+	t.Helper()
+	c, err := embedded.StartCluster(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// loseOneMember stops each member in turn, the leader among them, while a watcher looks on.
+func loseOneMember(t *testing.T, c *embedded.Cluster) {
+	r, err := c.Registry()
+	if err != nil {
+		t.Fatal(err)
+	}
+	register(t, r, "h1:1")
+	for i := range 3 {
+		if err := c.StopMember(i); err != nil {
+			t.Fatal(err)
+		}
+		register(t, r, fmt.Sprintf("h%d:1", i+2))
+		if err := c.StartMember(t.Context(), i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect(t, r, "h1:1 h2:1 h3:1 h4:1")
+	if err := c.StopMember(3); err == nil {
+		t.Error("there is a member 3")
+	}
+}
+
+// Three processes, as in production, one of which is killed and comes back.
+func TestClusterOfProcesses(t *testing.T) {
+	t.Parallel()
+	peers := map[string]string{"a": freeAddress(), "b": freeAddress(), "c": freeAddress()}
+	var endpoints []string
+	children := make(map[string]*child)
+	for name := range peers {
+		cfg := embedded.Config{Dir: filepath.Join(t.TempDir(), name), Listen: freeAddress(), Name: name, Peers: peers}
+		endpoints = append(endpoints, cfg.Listen)
+		children[name] = startChild(t, cfg)
+	}
+	r := dial(t, endpoints)
+	register(t, r, "h1:1")
+	children["b"].kill()
+	register(t, r, "h2:1")
+	expect(t, r, "h1:1 h2:1")
+	children["b"].start()
+	own := dial(t, []string{children["b"].cfg.Listen}) // it has caught up
+	expect(t, own, "h1:1 h2:1")
+}
+
+func TestStartClusterRefuses(t *testing.T) {
+	t.Parallel()
+	if _, err := embedded.StartCluster(t.Context(), embedded.Config{}); err == nil {
+		t.Error("StartCluster without a directory")
+	}
+	if _, err := embedded.StartCluster(t.Context(), embedded.Config{Dir: t.TempDir(), Listen: "127.0.0.1:1"}); err == nil {
+		t.Error("StartCluster with an address")
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "cluster.json"), []byte("[]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := embedded.StartCluster(t.Context(), embedded.Config{Dir: dir})
+	if err == nil || !strings.Contains(err.Error(), "mend it, or delete") {
+		t.Errorf("StartCluster with broken addresses = %v", err)
+	}
+}

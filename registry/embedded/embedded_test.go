@@ -1,0 +1,235 @@
+package embedded_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/registry/embedded"
+	"github.com/anser-rpc/anser/registry/etcd"
+	"github.com/anser-rpc/anser/registry/registrytest"
+)
+
+// testTTL is short enough to wait for, and long enough for a machine that is busy.
+const testTTL = 2 * time.Second
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	cfg := embedded.Config{Dir: t.TempDir(), Listen: freeAddress()}
+	m := start(t, cfg)
+	registrytest.Run(t, func(t *testing.T) registrytest.Fixture {
+		prefix := freshPrefix()
+		return registrytest.Fixture{
+			ServerInside: true,
+			Open:         func() registry.Registry { return open(t, []string{cfg.Listen}, prefix) },
+			Stop: func() {
+				if err := m.Close(); err != nil {
+					t.Error(err)
+				}
+			},
+			Start: func() {
+				var err error
+				if m, err = embedded.Start(context.Background(), cfg); err != nil {
+					t.Fatal(err)
+				}
+			},
+			ForgetLeases: func() { forgetLeases(t, []string{cfg.Listen}) },
+		}
+	})
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// open opens a registry that the suite closes.
+func open(t *testing.T, endpoints []string, prefix string) registry.Registry {
+	t.Helper()
+	r, err := etcd.Dial(endpoints, etcd.Prefix(prefix), etcd.TTL(testTTL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestRestartKeepsTheData(t *testing.T) {
+	t.Parallel()
+	cfg := embedded.Config{Dir: t.TempDir()}
+	m := start(t, cfg)
+	outside := dial(t, []string{m.Endpoint()})
+	register(t, outside, "h1:1", "h2:1") // its lease lives on
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := start(t, cfg) // on another port
+	r, err := again.Registry()
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, r, "h1:1 h2:1")
+}
+
+func TestKilledProcessKeepsTheData(t *testing.T) {
+	t.Parallel()
+	cfg := embedded.Config{Dir: t.TempDir(), Listen: freeAddress()}
+	c := startChild(t, cfg)
+	r := dial(t, []string{cfg.Listen})
+	register(t, r, "h1:1", "h2:1")
+	c.kill()
+	c.start()
+	expect(t, r, "h1:1 h2:1")
+	register(t, r, "h3:1")
+	expect(t, r, "h1:1 h2:1 h3:1")
+}
+
+func TestCloseIsGraceful(t *testing.T) {
+	t.Parallel()
+	m := start(t, embedded.Config{Dir: t.TempDir()})
+	r, err := m.Registry()
+	if err != nil {
+		t.Fatal(err)
+	}
+	register(t, r, "h1:1")
+	outside := dial(t, []string{m.Endpoint()})
+	register(t, outside, "h2:1") // with a stream for its lease, and one for a watch
+	updated := make(chan struct{}, 100)
+	ctx, cancel := context.WithCancel(t.Context())
+	watched := make(chan error, 1)
+	go func() {
+		watched <- outside.Watch(ctx, "arith", func([]registry.Instance) { updated <- struct{}{} }, nil)
+	}()
+	<-updated
+	begin := time.Now()
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if d := time.Since(begin); d > 5*time.Second {
+		t.Errorf("Close took %v, with watches and leases open: want it to end them", d)
+	}
+	if err := r.Register(t.Context(), instance("h3:1")); !errors.Is(err, registry.ErrClosed) {
+		t.Errorf("Register after the member was closed = %v, want ErrClosed", err)
+	}
+	if _, err := m.Registry(); err == nil {
+		t.Error("a closed member gives a registry")
+	}
+	if err := m.Close(); err != nil {
+		t.Errorf("Close again: %v", err)
+	}
+	if m.Err() != nil {
+		t.Errorf("a member that was closed says it failed: %v", m.Err())
+	}
+	cancel()
+	<-watched
+}
+
+func TestDirectoryInUse(t *testing.T) {
+	t.Parallel()
+	cfg := embedded.Config{Dir: t.TempDir()}
+	start(t, cfg)
+	_, err := embedded.Start(t.Context(), cfg)
+	if err == nil || !strings.Contains(err.Error(), "use another directory") {
+		t.Errorf("a second member in the same directory: %v", err)
+	}
+}
+
+func TestPortInUse(t *testing.T) {
+	t.Parallel()
+	m := start(t, embedded.Config{Dir: t.TempDir()})
+	_, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), Listen: m.Endpoint()})
+	if err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("a second member on the same port: %v", err)
+	}
+}
+
+// etcd would end the process, and with it all services in it. It leaves goroutines behind, so this
+// is a process of its own.
+func TestBrokenDataIsAnError(t *testing.T) {
+	t.Parallel()
+	cfg := embedded.Config{Dir: t.TempDir(), Listen: freeAddress()}
+	c := startChild(t, cfg)
+	register(t, dial(t, []string{cfg.Listen}), "h1:1")
+	c.kill()
+	logs, err := filepath.Glob(filepath.Join(cfg.Dir, "member/wal/*.wal"))
+	if err != nil || len(logs) == 0 {
+		t.Fatalf("no log found: %v", err)
+	}
+	if err := os.WriteFile(logs[0], bytes.Repeat([]byte("broken"), 1000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	cmd := c.command()
+	cmd.Stderr = &said
+	err = cmd.Run()
+	if err == nil || !strings.Contains(said.String(), "start the embedded registry in "+cfg.Dir) || strings.Contains(said.String(), "goroutine") {
+		t.Errorf("start with a broken log: %v, and said %s", err, said.String())
+	}
+}
+
+func TestFullDiskRefusesWrites(t *testing.T) {
+	t.Parallel()
+	var free atomic.Int64
+	free.Store(1 << 30)
+	var logs lockedBuffer
+	cfg := embedded.Config{Dir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(&logs, nil))}
+	embedded.SetFree(&cfg, free.Load)
+	m := start(t, cfg)
+	r, err := m.Registry(etcd.TTL(testTTL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	register(t, r, "h1:1")
+	free.Store(1 << 20)
+	if !eventually(func() bool { return errors.Is(tryRegister(t, r), rpctypes.ErrNoSpace) }) {
+		t.Fatalf("writes are not refused: %v", tryRegister(t, r))
+	}
+	expect(t, r, "h1:1") // reads go on, and the lease lives
+	if !strings.Contains(logs.String(), "nearly full") {
+		t.Errorf("nobody was told: %s", logs.String())
+	}
+	free.Store(1 << 30)
+	register(t, r, "h2:1")
+	expect(t, r, "h1:1 h2:1")
+}
+
+// tryRegister registers for at most half a second.
+func tryRegister(t *testing.T, r registry.Registrar) error {
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	return r.Register(ctx, registry.Instance{Service: "arith", Address: "h1:1", Weight: int(time.Now().UnixNano()%1000) + 1})
+}
+
+func eventually(ok func() bool) bool {
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+		if ok() {
+			return true
+		}
+	}
+	return false
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex // guards b
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
