@@ -4,8 +4,8 @@ go 1.26.0
 
 require (
 	github.com/anser-rpc/anser v0.0.0
+	github.com/anser-rpc/anser/registry/embedded v0.0.0
 	github.com/anser-rpc/anser/registry/etcd v0.0.0
-	go.etcd.io/etcd/server/v3 v3.7.3
 	go.uber.org/goleak v1.3.0
 )
 
@@ -43,6 +43,7 @@ require (
 	go.etcd.io/etcd/client/pkg/v3 v3.7.3 // indirect
 	go.etcd.io/etcd/client/v3 v3.7.3 // indirect
 	go.etcd.io/etcd/pkg/v3 v3.7.3 // indirect
+	go.etcd.io/etcd/server/v3 v3.7.3 // indirect
 	go.etcd.io/raft/v3 v3.7.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc v0.68.0 // indirect
@@ -72,5 +73,6 @@ require (
 
 replace (
 	github.com/anser-rpc/anser => ..
+	github.com/anser-rpc/anser/registry/embedded => ../registry/embedded
 	github.com/anser-rpc/anser/registry/etcd => ../registry/etcd
 )

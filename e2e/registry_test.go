@@ -10,9 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"go.etcd.io/etcd/server/v3/embed"
-
 	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/registry/embedded"
 	"github.com/anser-rpc/anser/registry/etcd"
 )
 
@@ -24,20 +23,13 @@ const leaseTime = 3 * time.Second
 
 // runRegistry is the role of a registry.
 func runRegistry(c config) error {
-	e := embed.NewConfig()
-	e.Dir, e.Name, e.LogLevel = c.Dir, "anser", "error"
-	client := url.URL{Scheme: "http", Host: c.Address}
-	peer := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
-	e.ListenClientUrls, e.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
-	e.ListenPeerUrls, e.AdvertisePeerUrls = nil, []url.URL{peer}
-	e.InitialCluster = e.Name + "=" + peer.String()
-	server, err := embed.StartEtcd(e)
+	m, err := embedded.Start(context.Background(), embedded.Config{Dir: c.Dir, Listen: c.Address})
 	if err != nil {
 		return err
 	}
-	<-server.Server.ReadyNotify()
 	ready()
-	return <-server.Err()
+	<-m.Done() // else it is killed
+	return m.Err()
 }
 
 // startRegistry starts a registry on empty data.
