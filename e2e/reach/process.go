@@ -18,8 +18,11 @@ type process struct {
 	out *bufio.Reader
 }
 
-func start(path string, args ...string) (*process, error) {
+func start(path string, args ...string) (*process, error) { return startWith(nil, path, args...) }
+
+func startWith(env []string, path string, args ...string) (*process, error) {
 	p := &process{cmd: exec.Command(path, args...)}
+	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stderr = os.Stderr
 	in, err := p.cmd.StdinPipe()
 	if err != nil {
@@ -34,12 +37,15 @@ func start(path string, args ...string) (*process, error) {
 }
 
 // self starts a process of this program.
-func self(args ...string) (*process, error) {
+func self(args ...string) (*process, error) { return selfWith(nil, args...) }
+
+// selfWith does, with more in the environment.
+func selfWith(env []string, args ...string) (*process, error) {
 	path, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	return start(path, args...)
+	return startWith(env, path, args...)
 }
 
 // line reads the next answer.
@@ -83,9 +89,9 @@ func once(p *process, err error, answer any) error {
 	return p.stop()
 }
 
-// server starts a server and returns its address.
-func server() (*process, string, error) {
-	p, err := self("process-server")
+// server starts a server and returns its address. env is added to its environment.
+func server(env ...string) (*process, string, error) {
+	p, err := selfWith(env, "process-server")
 	if err != nil {
 		return nil, "", err
 	}

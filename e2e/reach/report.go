@@ -84,13 +84,12 @@ func medians(all []figures) figures {
 	return m
 }
 
-// burning is how far calls from few connections spread over the cores.
+// burning is how far the calls of few connections spread over the cores. Its base is a server that
+// may use one core.
 type burning struct {
-	Callers int    `json:"callers"`
-	Conns   int    `json:"conns"`
-	Cores   spread `json:"cores"` // CPU time of the server in wall time
-
-	rounds []float64
+	comparison
+	Conns int    `json:"conns"`
+	Cores spread `json:"cores"` // CPU time of the server in wall time
 }
 
 // idling is what an idle connection costs the server.
@@ -126,8 +125,9 @@ func (r *report) print(w io.Writer) error {
 		}
 	}
 	if r.Burn != nil {
-		fmt.Fprintf(t, "\n100 µs of CPU in the handler, %d callers, %d connection\n", r.Burn.Callers, r.Burn.Conns)
-		fmt.Fprintf(t, "cores used by the server\t%s of %d\n", r.Burn.Cores, r.CPUs)
+		heading(t, fmt.Sprintf("100 µs of CPU in the handler, %d callers, %d connection", r.Burn.Callers, r.Burn.Conns), "calls/s")
+		r.Burn.print(t, "anser", "with GOMAXPROCS=1")
+		fmt.Fprintf(t, "cores used, of %d\t%s\n", r.CPUs, r.Burn.Cores)
 	}
 	if r.Idle != nil {
 		fmt.Fprintf(t, "\n%d idle connections\n", r.Idle.Conns)

@@ -50,6 +50,9 @@ func loadCeiling(o options, s *process, addr string, callers, calls int, flags .
 	}
 	err = s.line(&used)
 	f.ServerCPU = used.CPU * 1e6 / float64(f.Calls)
+	if f.CallsPerS > 0 {
+		f.Seconds = float64(f.Calls) / f.CallsPerS
+	}
 	return f, err
 }
 
@@ -155,22 +158,38 @@ func measureSlow(o options, r *report) error {
 	return nil
 }
 
-// measureBurn finds how many cores a server uses for one connection.
+// measureBurn finds how many cores a server uses for one connection, and what that is worth: a
+// second server may use but one.
 func measureBurn(o options, r *report) error {
-	s, addr, err := server()
+	many, manyAddr, err := server()
 	if err != nil {
 		return err
 	}
-	defer s.stop()
-	b := &burning{Callers: 64, Conns: 1}
+	defer many.stop()
+	one, oneAddr, err := server("GOMAXPROCS=1")
+	if err != nil {
+		return err
+	}
+	defer one.stop()
+	b := &burning{Conns: 1}
+	b.Callers, b.measure = 64, callsPerS
+	var cores []float64
 	for range o.rounds {
-		f, err := load(s, say.Options{Addr: addr, Callers: b.Callers, Calls: o.calls(10_000, b.Callers), Conns: b.Conns, Burn: true})
+		l := say.Options{Addr: oneAddr, Callers: b.Callers, Calls: o.calls(5000, b.Callers), Conns: b.Conns, Burn: true}
+		base, err := load(one, l)
 		if err != nil {
 			return err
 		}
-		b.rounds = append(b.rounds, f.ServerCPU*float64(f.Calls)/1e6/f.Seconds)
+		l.Addr = manyAddr
+		f, err := load(many, l)
+		if err != nil {
+			return err
+		}
+		b.add(f, base)
+		cores = append(cores, f.ServerCPU*float64(f.Calls)/1e6/f.Seconds)
 	}
-	b.Cores = spreadOf(b.rounds)
+	b.end()
+	b.Cores = spreadOf(cores)
 	r.Burn = b
 	return nil
 }
