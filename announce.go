@@ -2,6 +2,8 @@ package anser
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"sync"
@@ -18,20 +20,41 @@ type announcement struct {
 
 // announcer keeps a server registered. The registry is advice: the server serves while it tries.
 type announcer struct {
-	mu     sync.Mutex // guards what follows
-	cancel context.CancelFunc
-	list   []announcement
-	wg     sync.WaitGroup
+	mu      sync.Mutex // guards what follows
+	stopped bool
+	cancel  context.CancelFunc
+	list    []announcement
+	wg      sync.WaitGroup
 }
 
 const (
 	announceRetry   = 2 * time.Second
 	deregisterBound = 3 * time.Second
+	deregisterLate  = 500 * time.Millisecond // when there is no time left
 )
+
+// check says what cannot be announced, or nil.
+func (n announcement) check() error {
+	in := n.instance
+	if in.Address == "" {
+		in.Address = "127.0.0.1:1" // it is filled in when the server listens
+	}
+	err := in.Validate()
+	if n.registrar == nil {
+		err = errors.New("the registrar is nil")
+	}
+	if err != nil {
+		return fmt.Errorf("anser.Announce: %w", err)
+	}
+	return nil
+}
 
 func (a *announcer) start(list []announcement, addr net.Addr, log *slog.Logger) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.stopped {
+		return
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	a.cancel = cancel
 	for _, n := range list {
@@ -63,9 +86,11 @@ func (n announcement) keep(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// stop takes the registrations back. It does not wait long for a registry that is down.
+// stop takes the registrations back, and nothing is registered from now on. It does not wait long for a
+// registry that is down, and tries it also when ctx is done.
 func (a *announcer) stop(ctx context.Context, log *slog.Logger) {
 	a.mu.Lock()
+	a.stopped = true
 	list := a.list
 	a.list = nil
 	if a.cancel != nil {
@@ -73,7 +98,11 @@ func (a *announcer) stop(ctx context.Context, log *slog.Logger) {
 	}
 	a.mu.Unlock()
 	a.wg.Wait()
-	ctx, cancel := context.WithTimeout(ctx, deregisterBound)
+	bound := deregisterBound
+	if ctx.Err() != nil {
+		ctx, bound = context.WithoutCancel(ctx), deregisterLate
+	}
+	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	var wg sync.WaitGroup
 	for _, n := range list {

@@ -321,6 +321,8 @@ func (c *Client) attempt(ctx context.Context, k *call, m *clientMethod, e *endpo
 			err.Address = e.Instance().Address
 			return err
 		}
+		k.shrinkTimeout(bounded)
+		began = nanotime() // connecting says nothing about how fast the instance answers
 	}
 	k.trailers = nil
 	err := conn.start(ctx, k, m.number)
@@ -353,6 +355,13 @@ func (c *Client) attempt(ctx context.Context, k *call, m *clientMethod, e *endpo
 func (m *clientMethod) learn(flags wire.Flags) {
 	if flags&wire.FlagIdempotent != 0 && !m.learned.Load() {
 		m.learned.Store(true)
+	}
+}
+
+// shrinkTimeout tells the server how much time is left now, if ctx has an end.
+func (k *call) shrinkTimeout(ctx context.Context) {
+	if d, ok := ctx.Deadline(); ok {
+		putUint64(k.frame[timeoutOffset:], wireTimeout(int64(time.Until(d))))
 	}
 }
 
@@ -424,9 +433,7 @@ func (c *Client) again(ctx context.Context, k *call, m *clientMethod, r *retryin
 		return nil, failure(Unavailable, NotSent, PhasePick, nil, "no instance of %q can be picked", c.serviceName())
 	}
 	k.frame[attemptOffset] = uint8(min(r.sent, wire.MaxAttempt))
-	if d, ok := ctx.Deadline(); ok {
-		putUint64(k.frame[timeoutOffset:], wireTimeout(int64(time.Until(d))))
-	}
+	k.shrinkTimeout(ctx)
 	r.began = nanotime()
 	err := c.attempt(ctx, k, m, e, r.began)
 	return e, err

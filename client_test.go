@@ -3,6 +3,7 @@ package anser_test
 import (
 	"context"
 	"errors"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -101,6 +102,39 @@ func TestContextThatHasEnded(t *testing.T) {
 		synctest.Wait()
 		if n := s.Stats().Methods["Echo.Say"].Calls; n != 1 {
 			t.Errorf("%d calls ran, want 1", n)
+		}
+	})
+}
+
+// The time that goes by before a connection stands is not the handler's to use.
+func TestTimeoutShrinksWhileConnecting(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		left := make(chan time.Duration, 1)
+		serve(t, network.Listen("a:1"), map[string]handler{
+			"Echo.Say": func(ctx context.Context, in *[]byte) (*[]byte, error) {
+				deadline, _ := ctx.Deadline()
+				left <- time.Until(deadline)
+				return in, nil
+			},
+		})
+		slow := anser.Dialer(func(ctx context.Context, kind, address string) (net.Conn, error) {
+			time.Sleep(3 * time.Second)
+			return network.Dial(ctx, kind, address)
+		})
+		for _, withContext := range []bool{false, true} {
+			c := dial(t, "a:1", slow, anser.Conns(1))
+			ctx := context.Background()
+			if withContext {
+				var cancel func()
+				ctx, cancel = context.WithTimeout(ctx, 10*time.Second)
+				defer cancel()
+			}
+			if _, err := call(ctx, c, "Echo.Say", "hello"); err != nil {
+				t.Fatal(err)
+			}
+			if d := <-left; d != 7*time.Second {
+				t.Errorf("the handler has %v left, the caller 7 s", d)
+			}
 		}
 	})
 }

@@ -63,7 +63,7 @@ func (cl *cluster) update(list []registry.Instance, snapshot bool) {
 	}
 	next := make(map[string]*endpoint, len(list))
 	for _, in := range list {
-		if in.Validate() != nil || in.State != registry.Up {
+		if in.Validate() != nil || in.State != registry.Up || next[in.Key()] != nil {
 			continue
 		}
 		next[in.Key()] = cl.endpointLocked(in)
@@ -84,7 +84,7 @@ func (cl *cluster) update(list []registry.Instance, snapshot bool) {
 		case next[key] == e:
 		case next[key] != nil: // the instance moved to another address
 			cl.retireLocked(e)
-		case hold && !withdrawn(list, key) && !e.host.down(), e.gone && !e.host.down():
+		case (hold || e.gone) && !withdrawn(list, key) && !e.host.down():
 			e.gone = true
 			next[key] = e
 		default:

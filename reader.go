@@ -72,7 +72,10 @@ func (rd *reader) fill() error {
 	if rd.r == rd.w {
 		rd.r, rd.w = 0, 0
 		rd.progress.partial.Store(0)
-		if rd.quiet >= quietReads && len(rd.buf) > idleBuffer {
+		switch {
+		case len(rd.buf) > loadBuffer:
+			rd.buf = loadBuffers.Get().(*[loadBuffer]byte)[:] // nobody knows when the next frame comes
+		case rd.quiet >= quietReads && len(rd.buf) > idleBuffer:
 			putLoadBuffer(rd.buf)
 			rd.buf, rd.quiet = make([]byte, idleBuffer), 0
 		}

@@ -81,6 +81,11 @@ func NewServer(opts ...ServerOption) *Server {
 	for _, c := range append([]codec.Codec{codec.Raw{}, codec.Binary{}, protobuf.NewJSON(), protobuf.New(), msgpack.New()}, s.o.codecs...) {
 		s.codecs[c.ID()] = c
 	}
+	for _, a := range s.o.announcements {
+		if err := a.check(); err != nil {
+			s.mistakes = append(s.mistakes, err)
+		}
+	}
 	if s.o.describe {
 		s.addDescribe()
 	}
@@ -201,7 +206,7 @@ func (s *Server) begin(l net.Listener) error {
 		return ErrServerClosed
 	}
 	if len(s.mistakes) > 0 {
-		return fmt.Errorf("the server has %d methods that cannot be served: %w", len(s.mistakes), errors.Join(s.mistakes...))
+		return fmt.Errorf("the server cannot serve: %w", errors.Join(s.mistakes...))
 	}
 	s.serving = true
 	s.listeners[l] = struct{}{}

@@ -276,7 +276,14 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 	if !c.watched.Load() {
 		c.server.monitor.watch(c)
 	}
+	returned := false
+	defer func() {
+		if !returned {
+			c.exited(s, word, ctx)
+		}
+	}()
 	out := c.server.execute(ctx, cd, payload, s.out)
+	returned = true
 	if !c.turn.CompareAndSwap(word, uint64(turn(word).idle())) {
 		// Somebody else reads now, with copies of what was in s. The lock that finishDetached
 		// takes is held until they are made.
@@ -293,6 +300,22 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 		s.now = now
 	}
 	return false, c.flushIfFull(s)
+}
+
+var errExited = &Error{Code: Internal, Outcome: Executed, Message: "the handler ended its goroutine with runtime.Goexit, as t.FailNow does"}
+
+// exited runs when the handler ends the goroutine that reads, by runtime.Goexit. Another one goes on,
+// unless it does already.
+func (c *serverConn) exited(s *reading, word uint64, ctx *callContext) {
+	if !c.turn.CompareAndSwap(word, uint64(turn(word).idle())) {
+		c.finishDetached(ctx, appendFault(nil, ctx, errExited))
+		s.release()
+		return
+	}
+	s.out = appendFault(s.out, ctx, errExited)
+	s.current = nil
+	ctx.finish()
+	c.server.conns.Go(func() { c.serve(s) })
 }
 
 // takeOver starts a goroutine that goes on reading where the current one is stuck in a handler. It
@@ -343,12 +366,19 @@ func (c *serverConn) handToWorker(s *reading, ctx *callContext, cd codec.Codec, 
 func (c *serverConn) runJob(j *job) {
 	ctx := j.ctx
 	began := nanotime()
+	returned := false
+	defer func() {
+		if !returned { // the handler ends the goroutine, by runtime.Goexit
+			c.finishDetached(ctx, appendFault(nil, ctx, errExited))
+		}
+	}()
 	if ctx.expired(began) {
 		j.out = appendRefusal(j.out[:0], ctx, errExpired)
 	} else {
 		j.out = c.server.execute(ctx, j.codec, j.payload, j.out[:0])
 		ctx.method.cost.note(nanotime() - began)
 	}
+	returned = true
 	c.finishDetached(ctx, j.out)
 	putJob(j)
 }

@@ -79,10 +79,13 @@ func schemeSource(target string, s registry.Scheme) (source, error) {
 	if err != nil {
 		return source{}, fmt.Errorf("target %q: %w", target, err)
 	}
+	closer, _ := r.(io.Closer)
 	if err := registry.CheckService(service); err != nil {
+		if closer != nil {
+			closer.Close()
+		}
 		return source{}, fmt.Errorf("target %q: %w", target, err)
 	}
-	closer, _ := r.(io.Closer)
 	return source{resolver: r, service: service, key: u.Redacted(), closer: closer}, nil
 }
 
