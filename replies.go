@@ -172,14 +172,18 @@ func (c *clientConn) interruptCaller() {
 }
 
 // fill reads once. A deadline that interruptCaller set, perhaps for a former holder of the role, is
-// taken back.
+// taken back. One that condemn set is not; since that one sets its verdict first, a look behind the
+// taking back misses none.
 func (c *clientConn) fill() error {
 	err := c.role.reader.fill()
-	if err != nil && errors.Is(err, os.ErrDeadlineExceeded) {
-		c.nc.SetReadDeadline(time.Time{})
-		return nil
+	if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
 	}
-	return err
+	c.nc.SetReadDeadline(time.Time{})
+	if c.verdict.Load() != nil {
+		return err
+	}
+	return nil
 }
 
 // handleRead handles all frames that have been read. alone says that no call is open, and that
