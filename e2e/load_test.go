@@ -17,11 +17,10 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// dialService makes a client of the service, which is closed when the test ends.
-func dialService(t *testing.T, registry, snapshots string) *anser.Client {
+// dial makes a client that is closed when the test ends.
+func dial(t *testing.T, target string, opts ...anser.DialOption) *anser.Client {
 	t.Helper()
-	c, err := anser.Dial("etcd://"+registry+"/"+service, scheme(), anser.SnapshotDir(snapshots),
-		anser.Logger(slog.New(slog.DiscardHandler)))
+	c, err := anser.Dial(target, append(opts, anser.Logger(slog.New(slog.DiscardHandler)))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,6 +30,12 @@ func dialService(t *testing.T, registry, snapshots string) *anser.Client {
 		}
 	})
 	return c
+}
+
+// dialService makes a client of the service that is in the registry.
+func dialService(t *testing.T, registry, snapshots string) *anser.Client {
+	t.Helper()
+	return dial(t, "etcd://"+registry+"/"+service, scheme(), anser.SnapshotDir(snapshots))
 }
 
 // load is a number of callers that make one call after another.
