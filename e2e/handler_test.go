@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"os/exec"
 	"sync"
@@ -15,21 +14,10 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// dialInstance makes a client of one instance, which is closed when the test ends.
-func dialInstance(t *testing.T, p *process) *anser.Client {
-	t.Helper()
-	c, err := anser.Dial(p.config.Address, anser.Logger(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
-	return c
-}
-
 // Handlers call their own server through a client of their own, three deep, and wait for it.
 func TestHandlerCallsItsServer(t *testing.T) {
 	p := startInstances(t, 1, config{Ledger: string(newLedger(t))})[0]
-	c := dialInstance(t, p)
+	c := dial(t, p.config.Address)
 	for _, m := range []anser.Method[Entry, Entry]{callBack, callBackInline} {
 		t.Run(string(m), func(t *testing.T) {
 			var wg sync.WaitGroup
@@ -53,7 +41,7 @@ func TestHandlerCallsItsServer(t *testing.T) {
 // The first SIGTERM lets a call finish, the second one does not.
 func TestSecondSignal(t *testing.T) {
 	p := startInstances(t, 1, config{Ledger: string(newLedger(t))})[0]
-	c := dialInstance(t, p)
+	c := dial(t, p.config.Address)
 	ctx := context.Background()
 	if _, err := appendEntry.Call(ctx, c, &Entry{ID: "first"}); err != nil {
 		t.Fatal(err)

@@ -17,11 +17,10 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// dialService makes a client of the service, which is closed when the test ends.
-func dialService(t *testing.T, registry, snapshots string) *anser.Client {
+// dial makes a client that is closed when the test ends.
+func dial(t *testing.T, target string, opts ...anser.DialOption) *anser.Client {
 	t.Helper()
-	c, err := anser.Dial("etcd://"+registry+"/"+service, scheme(), anser.SnapshotDir(snapshots),
-		anser.Logger(slog.New(slog.DiscardHandler)))
+	c, err := anser.Dial(target, append(opts, anser.Logger(slog.New(slog.DiscardHandler)))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,16 +32,21 @@ func dialService(t *testing.T, registry, snapshots string) *anser.Client {
 	return c
 }
 
+// dialService makes a client of the service that is in the registry.
+func dialService(t *testing.T, registry, snapshots string) *anser.Client {
+	t.Helper()
+	return dial(t, "etcd://"+registry+"/"+service, scheme(), anser.SnapshotDir(snapshots))
+}
+
 // load is a number of callers that make one call after another.
 type load struct {
-	t       *testing.T
-	name    string // what the calls' names start with
-	callers int
-	opts    []anser.CallOption
-	client  *anser.Client
-	cancel  context.CancelFunc
-	wg      sync.WaitGroup
-	calls   atomic.Int64 // that have ended
+	t      *testing.T
+	name   string // what the calls' names start with
+	opts   []anser.CallOption
+	client *anser.Client
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	ended  []atomic.Int64 // calls of each caller
 
 	mu   sync.Mutex // guards done
 	done map[string]error
@@ -54,7 +58,7 @@ const pause = 10 * time.Millisecond
 
 // startLoad starts the callers. They end with the test, or by stop.
 func startLoad(t *testing.T, name string, c *anser.Client, callers int, opts ...anser.CallOption) *load {
-	l := &load{t: t, name: name, callers: callers, opts: opts, client: c, done: make(map[string]error)}
+	l := &load{t: t, name: name, opts: opts, client: c, ended: make([]atomic.Int64, callers), done: make(map[string]error)}
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
 	for i := range callers {
@@ -87,15 +91,18 @@ func (l *load) callInTurn(ctx context.Context, caller int) {
 		l.mu.Lock()
 		l.done[in.ID] = err
 		l.mu.Unlock()
-		l.calls.Add(1)
+		l.ended[caller].Add(1)
 	}
 }
 
-// progress waits until every caller can have made two more calls.
+// progress waits until every caller has ended a call that it began after now, and so all that are in
+// flight now.
 func (l *load) progress() {
 	l.t.Helper()
-	want := l.calls.Load() + 2*int64(l.callers)
-	eventually(l.t, "calls end", func() bool { return l.calls.Load() >= want })
+	for i := range l.ended {
+		want := l.ended[i].Load() + 2
+		eventually(l.t, "calls end", func() bool { return l.ended[i].Load() >= want })
+	}
 }
 
 // stop ends the load and waits for the calls that are in flight.
@@ -117,7 +124,7 @@ func (l *load) failures() map[string]error {
 	return failed
 }
 
-// mustNotFail fails the test, naming some of the calls, if any failed.
+// mustNotFail fails the test, naming some of the calls, if any failed. The load has been stopped.
 func (l *load) mustNotFail() {
 	l.t.Helper()
 	failed := l.failures()
@@ -128,9 +135,9 @@ func (l *load) mustNotFail() {
 		}
 		l.t.Errorf("%s: %v", id, err)
 	}
-	l.t.Logf("%s: %d calls, %d failed", l.name, l.calls.Load(), len(failed))
+	l.t.Logf("%s: %d calls, %d failed", l.name, len(l.done), len(failed))
 	if len(failed) > 0 {
-		l.t.Errorf("%d of %d calls failed", len(failed), l.calls.Load())
+		l.t.Errorf("%d of %d calls failed", len(failed), len(l.done))
 	}
 }
 

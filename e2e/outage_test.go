@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -22,7 +23,8 @@ func TestRegistryOutage(t *testing.T) {
 	down := time.After(faultTime(10*time.Second, 30*time.Second))
 	reg.kill()
 	calls.progress()
-	caller := start(t, "caller", config{Registry: reg.config.Address, Dir: snapshots, Calls: 1000})
+	const callerCalls = 1000
+	caller := start(t, "caller", config{Registry: reg.config.Address, Dir: snapshots, Calls: callerCalls})
 	instances[0].drain()
 	c.Address = instances[0].config.Address
 	instances[0] = start(t, "instance", c)
@@ -38,4 +40,13 @@ func TestRegistryOutage(t *testing.T) {
 	calls.stop()
 	calls.mustNotFail()
 	book.check(t, calls, false)
+	fromCaller := 0
+	for id, n := range book.read(t) {
+		if strings.HasPrefix(id, "caller-") {
+			fromCaller += n
+		}
+	}
+	if fromCaller != callerCalls {
+		t.Errorf("the client that started without the registry made %d calls, and %d were executed", callerCalls, fromCaller)
+	}
 }

@@ -1,6 +1,9 @@
 package e2e_test
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // Every instance of a service is restarted, one after the other, under load and again and again:
 // no call fails, although no method is declared idempotent, and every call is executed once.
@@ -24,6 +27,26 @@ func TestRollingRestart(t *testing.T) {
 			w.waitFor(instances)
 		}
 		calls.progress()
+	}
+	calls.stop()
+	calls.mustNotFail()
+	book.check(t, calls, false)
+}
+
+// The same where no registry tells clients in time that an instance goes: the instance does.
+func TestRollingRestartOfFixedAddresses(t *testing.T) {
+	const rounds = 10
+	book := newLedger(t)
+	c := config{Ledger: string(book)}
+	instances := startInstances(t, 3, c)
+	calls := startLoad(t, "plain", dial(t, "tcp://"+strings.Join(addresses(instances), ",")), 32)
+	for range rounds {
+		for i, p := range instances {
+			p.drain()
+			c.Address = p.config.Address
+			instances[i] = start(t, "instance", c)
+			calls.progress()
+		}
 	}
 	calls.stop()
 	calls.mustNotFail()
