@@ -72,7 +72,7 @@ func registerDuringOutage(s *suite) {
 	defer cancel()
 	go func() { registered <- r.Register(ctx, during) }()
 
-	short, stop := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	short, stop := context.WithTimeout(context.Background(), time.Second)
 	defer stop()
 	s.within(quickly, "Register with a short context", func() {
 		s.checkTimeout("Register", r.Register(short, given))
@@ -103,7 +103,7 @@ func openDuringOutage(s *suite) {
 	s.Stop()
 	var r registry.Registry
 	s.within(quickly, "opening", func() { r = s.open() })
-	short, stop := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	short, stop := context.WithTimeout(context.Background(), time.Second)
 	defer stop()
 	s.within(quickly, "List with a short context", func() {
 		_, err := registry.List(short, r, "arith")
