@@ -81,7 +81,7 @@ as those of "anser call".`),
 		},
 	}
 	registryFlag(c, &f.registry)
-	c.Flags().BoolVar(&f.serve, "serve", false, "start a server in a process of its own and load that; no TARGET then, and METHOD is optional")
+	c.Flags().BoolVar(&f.serve, "serve", false, "start a server as another process and load that; no TARGET then, METHOD is optional")
 	c.Flags().IntVarP(&f.callers, "callers", "c", 100, "concurrent callers")
 	c.Flags().IntVar(&f.conns, "conns", 2, "connections to an address, shared by the callers")
 	c.Flags().Float64Var(&f.rate, "rate", 0, "calls a second of all callers together; 0 is a closed loop")
@@ -171,15 +171,15 @@ func bench(ctx context.Context, s streams, f *benchFlags, typed, method string, 
 	case ctx.Err() != nil:
 		return fmt.Errorf("interrupted after %.1f s", report.Seconds)
 	case result.Failed > 0:
-		return fmt.Errorf("%s of %s calls failed; the first: %w", table.Count(result.Failed), table.Count(result.Calls+result.Failed), &hiddenCall{result.FirstErr})
+		return someFailed(result.Failed, result.Calls, result.FirstErr)
 	}
 	return nil
 }
 
-// hiddenCall keeps the error of one call of many from choosing the exit code.
-type hiddenCall struct{ err error }
-
-func (e *hiddenCall) Error() string { return e.err.Error() }
+// someFailed is the error of many calls. That of the first does not choose the exit code.
+func someFailed(failed, succeeded int64, first error) error {
+	return fmt.Errorf("%s of %s calls failed; the first: %v", table.Count(failed), table.Count(failed+succeeded), first)
+}
 
 func (f *benchFlags) workload(method string) load.Workload {
 	switch {

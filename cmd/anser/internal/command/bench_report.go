@@ -108,7 +108,8 @@ func showBench(s streams, f *benchFlags, r benchReport) {
 		{Title: "MAX", Right: true},
 	}}
 	us := func(f float64) string { return table.Duration(time.Duration(f * 1e3)) }
-	t.Add(table.Count(r.Calls), table.Rate(r.CallsPerS), table.Count(r.Errors), us(r.P50), us(r.P90), us(r.P99), us(r.P999), us(r.Max))
+	t.Add(table.Count(r.Calls), table.Rate(r.CallsPerS), table.Count(r.Errors),
+		us(r.P50), us(r.P90), us(r.P99), us(r.P999), us(r.Max))
 	width, _ := out.Size()
 	lines := append(t.Lines(width), "")
 	known := func(cpu *float64) string {
@@ -122,7 +123,8 @@ func showBench(s streams, f *benchFlags, r benchReport) {
 		lines = append(lines, bad.Render(fmt.Sprintf("failed: %s × %s", table.Count(r.ErrorCodes[code]), code)))
 	}
 	if r.Missed > 0 {
-		lines = append(lines, bad.Render(fmt.Sprintf("%s calls were due and never made: the server cannot keep up with the rate", table.Count(r.Missed))))
+		missed := table.Count(r.Missed) + " calls were due and never made: the server cannot keep up with the rate"
+		lines = append(lines, bad.Render(missed))
 	} else if f.rate > 0 && r.CallsPerS < 0.95*f.rate && r.Errors == 0 {
 		lines = append(lines, fair.Render("the rate was not reached: the latencies hold the time that calls waited for a caller"))
 	}

@@ -59,7 +59,8 @@ Serve the methods that benchmarks call, until interrupted:
 			if asJSON || asChild {
 				err = child.SayReady(s.out, serving{address, os.Getpid()})
 			} else {
-				_, err = fmt.Fprintf(s.out, "serving Hello.Say, Echo.Bytes and MathService.Add at %s; try\n\n  anser bench %s Hello.Say\n\n", address, address)
+				_, err = fmt.Fprintf(s.out,
+					"serving Hello.Say, Echo.Bytes and MathService.Add at %s; try\n\n  anser bench %s Hello.Say\n\n", address, address)
 			}
 			if err != nil {
 				cancel()

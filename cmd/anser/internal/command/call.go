@@ -56,7 +56,7 @@ func newCall(s streams) *cobra.Command {
 		},
 	}
 	registryFlag(c, &f.registry)
-	c.Flags().StringArrayVarP(&f.metadata, "header", "H", nil, "metadata to send beside the message, as key:value; may be given several times")
+	c.Flags().StringArrayVarP(&f.metadata, "header", "H", nil, "metadata to send beside the message, as key:value; as often as needed")
 	c.Flags().DurationVar(&f.timeout, "timeout", 5*time.Second, "how long the call may take")
 	c.Flags().BoolVar(&f.trailers, "trailers", false, "print what the server sent beside the reply, on the standard error")
 	c.Flags().BoolVar(&f.idempotent, "idempotent", false, "send again where the outcome of an attempt is unknown")
@@ -200,10 +200,13 @@ func dial(ctx context.Context, typed, registryURL string, opts ...anser.DialOpti
 	return c, nil
 }
 
+// oneCall makes a call.
+type oneCall = func(context.Context, ...anser.CallOption) error
+
 // callOnce makes a call for somebody who waits for it. A client goes on looking for an instance
 // until the call's time is over, which is right for a program that started before its servers; a
 // person wants to hear at once that nobody listens. While instances are left to try it goes on.
-func callOnce(ctx context.Context, c *anser.Client, timeout time.Duration, call func(context.Context, ...anser.CallOption) error) error {
+func callOnce(ctx context.Context, c *anser.Client, timeout time.Duration, call oneCall) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	err := call(ctx, anser.Fail(anser.Failfast))

@@ -1,14 +1,12 @@
 package command
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/anser-rpc/anser/cmd/anser/internal/demo"
-	"github.com/anser-rpc/anser/cmd/anser/internal/table"
 )
 
 func newDemo(s streams) *cobra.Command {
@@ -54,7 +52,7 @@ Exit codes: 0 no call failed; 1 one did, or the demo could not run; 2 wrong use.
 				}
 			}
 			if err == nil && sum.Errors > 0 {
-				err = fmt.Errorf("%s of %s calls failed; the first: %v", table.Count(sum.Errors), table.Count(sum.Calls+sum.Errors), sum.FirstErr)
+				err = someFailed(sum.Errors, sum.Calls, sum.FirstErr)
 			}
 			return err
 		},
@@ -63,7 +61,8 @@ Exit codes: 0 no call failed; 1 one did, or the demo could not run; 2 wrong use.
 	c.Flags().StringVar(&o.Data, "data", "", "directory in which the registry keeps its data (default a temporary one)")
 	c.Flags().IntVarP(&o.Callers, "callers", "c", 4, "callers of each service")
 	c.Flags().Float64Var(&o.Rate, "rate", 100, "calls a second to each service; 0 is as many as the callers make")
-	c.Flags().DurationVar(&o.Every, "every", 4*time.Second, "time between two disturbances, with --for a quarter of it at most; 0: none")
+	c.Flags().DurationVar(&o.Every, "every", 4*time.Second,
+		"time between two disturbances, with --for a quarter of it at most; 0: none")
 	c.Flags().DurationVar(&o.For, "for", 0, "how long there is traffic (default until interrupted)")
 	jsonFlag(c, &asJSON)
 	return c

@@ -41,7 +41,9 @@ var (
 
 // Event implements demo.View.
 func (v *demoView) Event(e demo.Event) {
-	line := fmt.Sprintf("%s  %s  %-7s  %s", faint.Render(time.Now().Format("15:04:05")), eventStyle(e.Kind).Render(fmt.Sprintf("%-8s", e.Kind)), e.Instance, e.Text)
+	clock := faint.Render(time.Now().Format("15:04:05"))
+	kind := eventStyle(e.Kind).Render(fmt.Sprintf("%-8s", e.Kind))
+	line := fmt.Sprintf("%s  %s  %-7s  %s", clock, kind, e.Instance, e.Text)
 	if v.tables && v.out.Terminal() {
 		v.out.Draw([]string{line}, v.block())
 		return
@@ -106,7 +108,11 @@ func (v *demoView) block() []string {
 func (v *demoView) tableLines() []string {
 	right := func(title string) table.Column { return table.Column{Title: title, Right: true} }
 	t := table.Table{Columns: []table.Column{
-		{Title: "SERVICE"}, {Title: "INSTANCE"}, {Title: "ADDRESS", Optional: true}, {Title: "STATE"}, right("CALLS/S"), right("P50"), right("P99"), right("ERRORS"),
+		{Title: "SERVICE"},
+		{Title: "INSTANCE"},
+		{Title: "ADDRESS", Optional: true},
+		{Title: "STATE"},
+		right("CALLS/S"), right("P50"), right("P99"), right("ERRORS"),
 	}}
 	service := ""
 	for _, r := range v.last.Rows {
@@ -122,7 +128,8 @@ func (v *demoView) tableLines() []string {
 		t.Add(name, r.Instance, address, eventStyle(r.State).Render(r.State), table.Rate(r.Rate), p50, p99, errorCount(r.Errors))
 	}
 	s := &v.last
-	t.Add(bold.Render("all"), "", "", fmt.Sprintf("%.0f s", s.Elapsed.Seconds()), table.Rate(s.Rate), table.Duration(s.P50), table.Duration(s.P99), errorCount(s.Errors))
+	t.Add(bold.Render("all"), "", "", fmt.Sprintf("%.0f s", s.Elapsed.Seconds()),
+		table.Rate(s.Rate), table.Duration(s.P50), table.Duration(s.P99), errorCount(s.Errors))
 	width, _ := v.out.Size()
 	return t.Lines(width)
 }

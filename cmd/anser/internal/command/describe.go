@@ -107,7 +107,8 @@ func listMethods(s streams, typed string, methods []anser.MethodInfo) {
 		if m.Idempotent {
 			idempotent = "yes"
 		}
-		t.Add(strings.Join(append([]string{m.Name}, m.Aliases...), ", "), idempotent, shortened(m.Request.JSON), shortened(m.Reply.JSON))
+		names := append([]string{m.Name}, m.Aliases...)
+		t.Add(strings.Join(names, ", "), idempotent, shortened(m.Request.JSON), shortened(m.Reply.JSON))
 	}
 	width, _ := out.Size()
 	out.Print(t.Lines(width)...)

@@ -37,6 +37,8 @@ func indentJSON(text []byte) string {
 	return b.String()
 }
 
+const jsonAdvice = `write for example '{"A": 7}', in single quotes`
+
 // checkJSON says where the text that a user typed stops being JSON.
 func checkJSON(text []byte) error {
 	var v any
@@ -46,7 +48,7 @@ func checkJSON(text []byte) error {
 	}
 	if at, ok := err.(*json.SyntaxError); ok && at.Offset > 0 && int(at.Offset) <= len(text) {
 		from := max(int(at.Offset)-12, 0)
-		return usagef("the message is not JSON: %v, after %q: write for example '{\"A\": 7}', in single quotes", err, text[from:at.Offset])
+		return usagef("the message is not JSON: %v, after %q: %s", err, text[from:at.Offset], jsonAdvice)
 	}
-	return usagef("the message is not JSON: %v: write for example '{\"A\": 7}', in single quotes", err)
+	return usagef("the message is not JSON: %v: %s", err, jsonAdvice)
 }

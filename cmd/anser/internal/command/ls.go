@@ -142,11 +142,18 @@ func same(a, b []target.Service) bool {
 // instanceLines is the list as a table.
 func instanceLines(services []target.Service, registryURL string, width int) []string {
 	t := table.Table{Columns: []table.Column{
-		{Title: "SERVICE"}, {Title: "INSTANCE"}, {Title: "ADDRESS"}, {Title: "STATE"}, {Title: "WEIGHT", Right: true}, {Title: "ZONE", Optional: true}, {Title: "VERSION", Optional: true},
+		{Title: "SERVICE"},
+		{Title: "INSTANCE"},
+		{Title: "ADDRESS"},
+		{Title: "STATE"},
+		{Title: "WEIGHT", Right: true},
+		{Title: "ZONE", Optional: true},
+		{Title: "VERSION", Optional: true},
 	}}
 	for _, s := range services {
 		for _, in := range s.Instances {
-			t.Add(s.Name, in.Key(), in.Address, stateText(in.State), strconv.Itoa(in.EffectiveWeight()), orDash(in.Zone), orDash(in.Version))
+			t.Add(s.Name, in.Key(), in.Address, stateText(in.State),
+				strconv.Itoa(in.EffectiveWeight()), orDash(in.Zone), orDash(in.Version))
 		}
 		if len(s.Instances) == 0 {
 			t.Add(s.Name, "-", "-", "gone", "-", "-", "-")

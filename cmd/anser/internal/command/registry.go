@@ -63,13 +63,14 @@ Exit codes: 0 interrupted; 1 the registry failed; 2 wrong use.`),
 		},
 	}
 	fs := c.Flags()
-	fs.StringVar(&f.listen, "listen", "127.0.0.1:2379", "address at which clients are served; of three members that of the first, the others take the second and the fourth port after it")
+	fs.StringVar(&f.listen, "listen", "127.0.0.1:2379",
+		"address at which clients are served; of three members that of the first, the others take the second and the fourth port after it")
 	fs.StringVar(&f.advertise, "advertise", "", "address at which clients reach it, where that is not --listen")
 	fs.StringVar(&f.data, "data", "", "directory for the data (default "+defaultDataText+")")
 	fs.IntVar(&f.members, "members", 1, "members in this process: 1 or 3")
 	fs.StringVar(&f.name, "name", "", "name of this member in --initial-cluster")
 	fs.StringVar(&f.cluster, "initial-cluster", "", "all members as name=host:port,…, the addresses being those for each other")
-	fs.StringVar(&f.peer, "peer", "", "address at which this member listens for the others, where that is not the one in --initial-cluster")
+	fs.StringVar(&f.peer, "peer", "", "address at which this member listens for others, where --initial-cluster has another")
 	fs.BoolVar(&f.public, "insecure-public", false, "allow addresses that other machines reach, without TLS")
 	fs.StringVar(&f.tls.CertFile, "cert", "", "certificate of this member, for clients and for other members")
 	fs.StringVar(&f.tls.KeyFile, "key", "", "its key")

@@ -99,7 +99,8 @@ const (
 
 // registryFlag adds the flag that names the registry.
 func registryFlag(c *cobra.Command, url *string) {
-	c.Flags().StringVar(url, "registry", target.Registry(), "registry in which services are found; $"+target.RegistryVariable+" sets another default")
+	c.Flags().StringVar(url, "registry", target.Registry(),
+		"registry in which services are found; $"+target.RegistryVariable+" sets another default")
 }
 
 // takes checks the number of arguments, and says what is missing.

@@ -44,7 +44,9 @@ func newVersion(s streams) *cobra.Command {
 }
 
 func version() versionReport {
-	v := versionReport{Version: "development", Protocol: wire.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	v := versionReport{
+		Version: "development", Protocol: wire.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return v

@@ -104,7 +104,8 @@ func startRegistry(ctx context.Context, o Options) (*embedded.Member, error) {
 	// Somebody else may have the port: say so before etcd does in its words.
 	l, err := net.Listen("tcp", o.Listen)
 	if err != nil {
-		return nil, fmt.Errorf("the registry cannot listen on %s: %w\nis another demo or registry running? choose another address with --listen, such as 127.0.0.1:0 for a free port", o.Listen, err)
+		return nil, fmt.Errorf("the registry cannot listen on %s: %w\n"+
+			"is another demo or registry running? choose another address with --listen, such as 127.0.0.1:0 for a free port", o.Listen, err)
 	}
 	l.Close()
 	ctx, cancel := context.WithTimeout(ctx, startBound)

@@ -108,7 +108,8 @@ func parseRegistry(registryURL string) (*url.URL, error) {
 	case err != nil || u.Scheme == "" || u.Host == "" && u.Path == "":
 		return nil, fmt.Errorf("registry %q is not a URL: use %s or file:///path/services.json", registryURL, DefaultRegistry)
 	case u.Scheme != "etcd" && u.Scheme != "file":
-		return nil, fmt.Errorf("registry %q: unknown scheme %q: use %s or file:///path/services.json", registryURL, u.Scheme, DefaultRegistry)
+		return nil, fmt.Errorf("registry %q: unknown scheme %q: use %s or file:///path/services.json",
+			registryURL, u.Scheme, DefaultRegistry)
 	}
 	return u, nil
 }
@@ -155,7 +156,8 @@ type UnreachableError struct {
 }
 
 func (e *UnreachableError) Error() string {
-	return fmt.Sprintf("no registry answers at %s: start one with \"anser demo\" or \"anser registry\", or name another with --registry\n%v", e.Registry, e.Cause)
+	return fmt.Sprintf("no registry answers at %s: start one with \"anser demo\" or \"anser registry\", "+
+		"or name another with --registry\n%v", e.Registry, e.Cause)
 }
 
 func (e *UnreachableError) Unwrap() error { return e.Cause }
