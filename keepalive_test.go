@@ -69,6 +69,7 @@ func TestClientGivesASilentServerUpDuringACall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, network *ansertest.Network) {
+				silent := make(chan struct{})
 				rawServer(t, network.Listen("a:1"), func(p *wirepeer.Peer) {
 					f, err := p.NextOf(wire.TypeRequest)
 					if err != nil {
@@ -77,6 +78,7 @@ func TestClientGivesASilentServerUpDuringACall(t *testing.T) {
 					p.Send(wirepeer.Reply(f.ID, []byte("ok")))
 					p.NextOf(wire.TypeRequest)
 					silence(t, p)
+					close(silent)
 				})
 				c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1))
 				if _, err := call(context.Background(), c, "Echo.Say", ""); err != nil {
@@ -88,6 +90,7 @@ func TestClientGivesASilentServerUpDuringACall(t *testing.T) {
 				_, err := call(ctx, c, "Echo.Say", "", anser.Timeout(0))
 				wantFault(t, err, anser.Unavailable, anser.OutcomeUnknown)
 				about(t, "the call failed", time.Since(began), 40*time.Second)
+				<-silent
 			})
 		})
 	}
