@@ -472,10 +472,12 @@ func (c *clientConn) tend(now int64) {
 // handshakeClient exchanges prefaces over a new connection.
 func handshakeClient(nc net.Conn, rd *reader, own wire.Settings) (wire.Settings, error) {
 	hello := wire.AppendSettings(wire.AppendPreface(nil), own)
-	if _, err := nc.Write(hello); err != nil {
-		return wire.Settings{}, err
+	_, lost := nc.Write(hello)
+	peer, err := rd.readPreface() // who does not take the greeting may have said why
+	if err == nil {
+		err = lost
 	}
-	return rd.readPreface()
+	return peer, err
 }
 
 // closedByPeer turns a CLOSE frame into an error.

@@ -3,10 +3,12 @@ package anser
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -160,13 +162,16 @@ func (h *host) waitConn(ctx context.Context) (*clientConn, *Error) {
 		default:
 			h.connectLocked()
 		}
-		changed := h.changed
+		changed, lastErr := h.changed, h.lastErr
 		h.mu.Unlock()
 		select {
 		case <-changed:
 		case <-ctx.Done():
 			e := contextFailure(ctx, NotSent, PhaseDial)
 			e.Message = fmt.Sprintf("no connection to %s yet: %s", h.address, e.Message)
+			if lastErr != nil {
+				e.Message += ", and the last try failed: " + lastErr.Error()
+			}
 			return nil, e
 		}
 	}
@@ -241,7 +246,7 @@ func (h *host) connect() (*clientConn, error) {
 	rd := &reader{nc: nc, buf: make([]byte, idleBuffer), maxFrame: own.MaxFrame, progress: &c.progress}
 	if c.peer, err = handshakeClient(nc, rd, own); err != nil {
 		nc.Close()
-		return nil, fmt.Errorf("handshake with %s: %w", h.address, err)
+		return nil, h.handshakeError(err)
 	}
 	nc.SetDeadline(time.Time{})
 	c.role.init(rd)
@@ -264,6 +269,13 @@ func tlsFor(config *tls.Config, address string) *tls.Config {
 
 // frameOverhead is what a frame may hold beside its message.
 const frameOverhead = 64 << 10
+
+func (h *host) handshakeError(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Errorf("handshake with %s: no answer within %v, is it an Anser server? %w", h.address, h.handshakeTimeout, err)
+	}
+	return fmt.Errorf("handshake with %s: %w", h.address, err)
+}
 
 func dialError(address string, err error) error {
 	if strings.Contains(err.Error(), "refused") {

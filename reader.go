@@ -160,12 +160,22 @@ func (p *progress) tooSlow(now, stall int64) bool {
 	return float64(p.partBytes.Load()) < minProgress*float64(now-since)/1e9
 }
 
+func notAnser(begin []byte) error {
+	if begin[0] == tlsHandshake {
+		return wire.Errorf(wire.BadFrame, "the client speaks TLS, but the server was not given anser.TLS")
+	}
+	return wire.Errorf(wire.BadFrame, "not the Anser protocol: it begins with % X", begin)
+}
+
+// tlsHandshake is the first byte of a TLS client.
+const tlsHandshake = 0x16
+
 // readPreface reads the other side's preface and settings.
 func (rd *reader) readPreface() (wire.Settings, error) {
 	for rd.w-rd.r < wire.PrefaceSize {
 		// What cannot become a preface is refused at its first byte.
 		if n := min(rd.w-rd.r, len(wire.Magic)); n > 0 && string(rd.buf[rd.r:rd.r+n]) != string(wire.Magic[:n]) {
-			return wire.Settings{}, wire.Errorf(wire.BadFrame, "not the Anser protocol: it begins with % X", rd.buf[rd.r:rd.r+n])
+			return wire.Settings{}, notAnser(rd.buf[rd.r : rd.r+n])
 		}
 		if err := rd.fill(); err != nil {
 			return wire.Settings{}, err

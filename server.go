@@ -1,6 +1,7 @@
 package anser
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -260,6 +261,10 @@ func (s *Server) handshake(nc net.Conn, full bool) (*serverConn, *reading, error
 	if s.o.tls != nil {
 		tc := tls.Server(nc, s.o.tls)
 		if err := tc.Handshake(); err != nil {
+			var other tls.RecordHeaderError
+			if errors.As(err, &other) && bytes.HasPrefix(other.RecordHeader[:], wire.Magic[:]) {
+				err = s.refuse(nc, wire.Errorf(wire.BadFrame, "this port speaks TLS: give the client anser.TLS"))
+			}
 			return nil, nil, fmt.Errorf("TLS: %w", err)
 		}
 		c.nc = tc
