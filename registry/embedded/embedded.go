@@ -30,7 +30,7 @@ type Member struct {
 	streams *streams
 	failed  *failure
 	guard   func() // stops the space guard
-	damaged bool   // etcd broke off while it started, and has files open that nobody can close
+	damaged bool   // etcd broke off, and has files open that nobody can close
 	closing sync.Once
 
 	mu         sync.Mutex // guards what follows
@@ -66,7 +66,7 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 func lockDir(dir string) (*fileutil.LockedFile, error) {
 	lock, err := fileutil.TryLockFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_WRONLY, 0o600)
 	if errors.Is(err, fileutil.ErrLocked) {
-		return nil, fmt.Errorf("embedded registry: directory %s is in use by another member, or one that could not start: stop it, or use another directory", dir)
+		return nil, fmt.Errorf("embedded registry: directory %s is in use by another member, or one that failed: stop that process, or use another directory", dir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("embedded registry: %w", err)
@@ -165,7 +165,8 @@ func dial(endpoints []string, cfg Config, opts []etcd.Option) (*etcd.Registry, e
 }
 
 // Done returns a channel that is closed when the member has failed, as it does when its disk gives
-// errors. The process lives on; close the member, and start it again when the cause is mended.
+// errors. The process lives on, and so does the rest of a larger cluster; but only another process
+// can start the member again, since etcd leaves files open and locks held.
 func (m *Member) Done() <-chan struct{} { return m.failed.done }
 
 // Err returns why the member failed, or nil.
@@ -182,7 +183,7 @@ func (m *Member) Close() (err error) {
 		errs := closeAll(registries)
 		m.guard()
 		err = errors.Join(append(errs, m.stop())...)
-		if !m.damaged { // else another start in this process would wait for ever
+		if !m.damaged { // else etcd, started again in this process, would wait for ever
 			m.lock.Close()
 		}
 	})
@@ -200,8 +201,8 @@ func closeAll(registries []*etcd.Registry) []error {
 }
 
 // stopTimeout bounds how long a member may take to stop. After a failure some of its goroutines
-// are gone, and others may wait for them.
-const stopTimeout = 15 * time.Second
+// are gone, and others wait for them.
+const stopTimeout = 10 * time.Second
 
 func (m *Member) stop() error {
 	if m.etcd == nil {
@@ -212,11 +213,15 @@ func (m *Member) stop() error {
 	m.failed.closing.Store(true)
 	stopped := make(chan struct{})
 	go func() { defer close(stopped); m.etcd.Close() }()
+	timeout := stopTimeout
+	if m.failed.error() != nil {
+		m.damaged, timeout = true, time.Second
+	}
 	select {
 	case <-stopped:
-		return nil
-	case <-time.After(stopTimeout):
-		return fmt.Errorf("the embedded registry has not stopped within %v", stopTimeout)
+		return m.failed.error()
+	case <-time.After(timeout):
+		return errors.Join(fmt.Errorf("the embedded registry has not stopped within %v", timeout), m.failed.error())
 	}
 }
 

@@ -175,6 +175,26 @@ func TestBrokenDataIsAnError(t *testing.T) {
 	}
 }
 
+func TestFailureIsNotTheEndOfTheProcess(t *testing.T) {
+	t.Parallel()
+	cfg := embedded.Config{Dir: t.TempDir()}
+	m := start(t, cfg)
+	if err := m.Err(); err != nil {
+		t.Fatal(err)
+	}
+	m.Fail("failed to commit tx")
+	<-m.Done()
+	if err := m.Err(); err == nil || !strings.Contains(err.Error(), "failed to commit tx") {
+		t.Errorf("Err = %v, want what etcd said", err)
+	}
+	if err := m.Close(); err == nil {
+		t.Error("Close does not say that the member had failed")
+	}
+	if _, err := embedded.Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "or one that failed") {
+		t.Errorf("Start after a failure in this process = %v", err)
+	}
+}
+
 func TestFullDiskRefusesWrites(t *testing.T) {
 	t.Parallel()
 	var free atomic.Int64
