@@ -74,27 +74,50 @@ func lockDir(dir string) (*fileutil.LockedFile, error) {
 	return lock, nil
 }
 
-func (m *Member) start(ctx context.Context) error {
-	started := make(chan error, 1)
+// outcome is what came of starting etcd.
+type outcome struct {
+	etcd    *embed.Etcd
+	err     error
+	damaged bool
+}
+
+// startEtcd starts etcd on a goroutine of its own. What would end the process ends this goroutine
+// alone; see failure. With some damaged data etcd does not get as far as that, and panics.
+func (m *Member) startEtcd() <-chan outcome {
+	started := make(chan outcome, 1)
 	go func() {
-		// What would end the process ends this goroutine alone; see failure. With some damaged
-		// data etcd does not get as far as that.
-		ended := false
+		o := outcome{damaged: true}
 		defer func() {
 			if p := recover(); p != nil {
-				m.damaged = true
-				started <- fmt.Errorf("etcd cannot read its data: %v", p)
-			} else if !ended {
-				m.damaged = true
-				started <- m.failed.error()
+				o.err = fmt.Errorf("etcd cannot read its data: %v", p)
+			} else if o.damaged {
+				o.err = m.failed.error()
+			}
+			started <- o
+		}()
+		o.etcd, o.err = embed.StartEtcd(m.cfg.embed(m.streams, m.failed))
+		o.damaged = false
+	}()
+	return started
+}
+
+func (m *Member) start(ctx context.Context) error {
+	started := m.startEtcd()
+	select {
+	case o := <-started:
+		m.etcd, m.damaged = o.etcd, o.damaged
+		if o.err != nil {
+			return o.err
+		}
+	case <-ctx.Done():
+		// It waits for the lock of its database, which another program has, and cannot be stopped.
+		m.damaged = true
+		go func() {
+			if o := <-started; o.etcd != nil {
+				o.etcd.Close()
 			}
 		}()
-		e, err := embed.StartEtcd(m.cfg.embed(m.streams, m.failed))
-		m.etcd, ended = e, true
-		started <- err
-	}()
-	if err := <-started; err != nil {
-		return err
+		return fmt.Errorf("%w while etcd waits for its database: is another etcd using it?", ctx.Err())
 	}
 	select {
 	case <-m.etcd.Server.ReadyNotify():

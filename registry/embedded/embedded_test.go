@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/anser-rpc/anser/registry"
@@ -139,6 +140,26 @@ func TestDirectoryInUse(t *testing.T) {
 	_, err := embedded.Start(t.Context(), cfg)
 	if err == nil || !strings.Contains(err.Error(), "use another directory") {
 		t.Errorf("a second member in the same directory: %v", err)
+	}
+}
+
+// A program that knows nothing of the member's own lock has the database open.
+func TestDatabaseInUse(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "member/snap"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	other, err := bbolt.Open(filepath.Join(dir, "member/snap/db"), 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	_, err = embedded.Start(ctx, embedded.Config{Dir: dir})
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "another etcd") {
+		t.Errorf("Start with the database in use = %v", err)
 	}
 }
 
