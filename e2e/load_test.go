@@ -99,9 +99,12 @@ func (l *load) callInTurn(ctx context.Context, caller int) {
 // flight now.
 func (l *load) progress() {
 	l.t.Helper()
-	for i := range l.ended {
-		want := l.ended[i].Load() + 2
-		eventually(l.t, "calls end", func() bool { return l.ended[i].Load() >= want })
+	want := make([]int64, len(l.ended))
+	for i := range want {
+		want[i] = l.ended[i].Load() + 2
+	}
+	for i := range want {
+		eventually(l.t, "calls end", func() bool { return l.ended[i].Load() >= want[i] })
 	}
 }
 
