@@ -310,7 +310,7 @@ func (c *Client) firstAttempt(ctx context.Context, k *call, m *clientMethod, o *
 // attempt sends the call to the endpoint and waits for what becomes of it.
 func (c *Client) attempt(ctx context.Context, k *call, m *clientMethod, e *endpoint, began int64) *Error {
 	e.Begin()
-	conn := e.host.pickConn()
+	conn := e.host.pickConn(k.slot)
 	if conn == nil {
 		bounded, cancel := k.bound(ctx)
 		var err *Error

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"sync"
@@ -28,6 +29,7 @@ const maxKeptMessage = 64 << 10 // larger buffers of a call are dropped after us
 // call is one attempt that is open, and the buffers that serve all attempts of a call. It is pooled.
 type call struct {
 	done chan struct{} // receives one value when the attempt is over
+	slot uint32        // random, for spreading calls over connections
 
 	// Written by the caller before start, and under the connection's lock by start.
 	id       uint64
@@ -54,7 +56,7 @@ func (p *pool) getCall() *call {
 	if k, ok := p.calls.Get().(*call); ok {
 		return k
 	}
-	return &call{done: make(chan struct{}, 1)}
+	return &call{done: make(chan struct{}, 1), slot: rand.Uint32()}
 }
 
 func (p *pool) putCall(k *call) {

@@ -86,27 +86,22 @@ func newHost(p *pool, o hostOptions, dial dialFunc, log *slog.Logger) *host {
 }
 
 // pickConn returns a connection for one attempt, or nil when none stands. It sees to it that there
-// are enough of them under load.
-func (h *host) pickConn() *clientConn {
+// are enough of them under load. Calls are spread by slot, a random number that a call keeps: to
+// compare how busy the connections are would fetch what other processors are writing.
+func (h *host) pickConn(slot uint32) *clientConn {
 	list := *h.ready.Load()
-	switch len(list) {
-	case 0:
+	if len(list) == 0 {
 		return nil
-	case 1:
-		if list[0].busy.Load() > 0 {
-			h.grow(list)
-		}
-		return list[0]
 	}
-	i := rand.Uint32() % uint32(len(list))
-	a, b := list[i], list[(i+1)%uint32(len(list))]
-	if b.busy.Load() < a.busy.Load() {
-		a = b
-	}
-	if len(list) < h.wantConns() || a.saturated() {
+	c := list[slot%uint32(len(list))]
+	if len(list) < h.wantConns() && c.busy.Load() > 0 {
 		h.grow(list)
 	}
-	return a
+	if c.saturated() {
+		h.grow(list)
+		c = slices.MinFunc(list, func(a, b *clientConn) int { return int(a.busy.Load() - b.busy.Load()) })
+	}
+	return c
 }
 
 func (c *clientConn) saturated() bool {

@@ -222,16 +222,6 @@ func (f *feed) instances(list ...registry.Instance) {
 	<-done
 }
 
-// down makes the registry report trouble.
-func (f *feed) down(err error) {
-	done := make(chan struct{})
-	f.events <- func(_ func([]registry.Instance), trouble func(error)) {
-		trouble(err)
-		close(done)
-	}
-	<-done
-}
-
 // scheme lets "fed://arith" be a target.
 func (f *feed) scheme() registry.Scheme {
 	return registry.Scheme{Name: "fed", Open: func(*url.URL) (registry.Resolver, string, error) { return f, "arith", nil }}

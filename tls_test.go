@@ -110,17 +110,20 @@ func TestTLSMismatch(t *testing.T) {
 		"other name":     {[]anser.ServerOption{a.server(t, "example.org")}, []anser.DialOption{anser.TLS(&tls.Config{RootCAs: a.pool})}, "127.0.0.1"},
 		"other authority": {
 			[]anser.ServerOption{a.server(t, "127.0.0.1")},
-			[]anser.DialOption{anser.TLS(&tls.Config{RootCAs: other.pool})}, "certificate signed by unknown authority",
+			[]anser.DialOption{anser.TLS(&tls.Config{RootCAs: other.pool})},
+			"certificate signed by unknown authority",
 		},
 		"old version": {
 			[]anser.ServerOption{a.server(t, "127.0.0.1")},
-			[]anser.DialOption{anser.TLS(&tls.Config{RootCAs: a.pool, MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS12})}, "protocol version",
+			[]anser.DialOption{anser.TLS(&tls.Config{RootCAs: a.pool, MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS12})},
+			"protocol version",
 		},
 		"no client certificate": {
 			[]anser.ServerOption{anser.TLS(&tls.Config{
 				Certificates: []tls.Certificate{a.issue(t, "127.0.0.1")}, ClientCAs: a.pool, ClientAuth: tls.RequireAndVerifyClientCert,
 			})},
-			[]anser.DialOption{anser.TLS(&tls.Config{RootCAs: a.pool})}, "certificate required",
+			[]anser.DialOption{anser.TLS(&tls.Config{RootCAs: a.pool})},
+			"certificate required",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -194,7 +194,7 @@ func CheckService(name string) error {
 	}
 	for _, r := range name {
 		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.' {
-			return fmt.Errorf("service name %q has the character %q: use letters, digits and - _ .", name, r)
+			return fmt.Errorf("service name %q has the character %q: use letters, digits, dot, dash and underscore", name, r)
 		}
 	}
 	return nil

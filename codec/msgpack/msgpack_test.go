@@ -150,10 +150,14 @@ func TestConformance(t *testing.T) {
 	texts := []string{"a", ""}
 	codectest.Run(t, codectest.Suite{
 		Codec: msgpack.New(),
-		Values: []any{newDocument(), plain, listOf(3), &whatever, &texts, new(int), &[]byte{1},
-			&map[string]any{"x": []byte("y")}, &struct{ C complex128 }{3i}},
-		Misfits: []any{new(chan int), new(func()), new(uintptr), benchpb.Filled(), new([]*benchpb.AddRequest), &struct{ E error }{errors.New("x")},
-			new(loop)},
+		Values: []any{
+			newDocument(), plain, listOf(3), &whatever, &texts, new(int), &[]byte{1},
+			&map[string]any{"x": []byte("y")}, &struct{ C complex128 }{3i},
+		},
+		Misfits: []any{
+			new(chan int), new(func()), new(uintptr), benchpb.Filled(), new([]*benchpb.AddRequest), &struct{ E error }{errors.New("x")},
+			new(loop),
+		},
 		Hostile: hostile(),
 	})
 }

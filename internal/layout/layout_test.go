@@ -34,6 +34,7 @@ var rules = []rule{
 	{packages: "compress"},
 	{packages: "compress/**", may: []string{"compress"}},
 	{packages: "registry", standard: true},
+	{packages: "registry/embedded", may: []string{"registry", "registry/etcd"}},
 	{packages: "registry/**", may: []string{"registry"}},
 	{packages: "balance", may: []string{"registry"}, standard: true},
 	{packages: "balance/**", may: []string{"balance", "registry"}},

@@ -30,7 +30,7 @@ type Member struct {
 	streams *streams
 	failed  *failure
 	guard   func() // stops the space guard
-	damaged bool   // etcd broke off while it started, and has files open that nobody can close
+	damaged bool   // etcd broke off, and has files open that nobody can close
 	closing sync.Once
 
 	mu         sync.Mutex // guards what follows
@@ -66,7 +66,7 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 func lockDir(dir string) (*fileutil.LockedFile, error) {
 	lock, err := fileutil.TryLockFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_WRONLY, 0o600)
 	if errors.Is(err, fileutil.ErrLocked) {
-		return nil, fmt.Errorf("embedded registry: directory %s is in use by another member, or one that could not start: stop it, or use another directory", dir)
+		return nil, fmt.Errorf("embedded registry: directory %s is in use by another member, or one that failed: stop that process, or use another directory", dir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("embedded registry: %w", err)
@@ -74,27 +74,50 @@ func lockDir(dir string) (*fileutil.LockedFile, error) {
 	return lock, nil
 }
 
-func (m *Member) start(ctx context.Context) error {
-	started := make(chan error, 1)
+// outcome is what came of starting etcd.
+type outcome struct {
+	etcd    *embed.Etcd
+	err     error
+	damaged bool
+}
+
+// startEtcd starts etcd on a goroutine of its own. What would end the process ends this goroutine
+// alone; see failure. With some damaged data etcd does not get as far as that, and panics.
+func (m *Member) startEtcd() <-chan outcome {
+	started := make(chan outcome, 1)
 	go func() {
-		// What would end the process ends this goroutine alone; see failure. With some damaged
-		// data etcd does not get as far as that.
-		ended := false
+		o := outcome{damaged: true}
 		defer func() {
 			if p := recover(); p != nil {
-				m.damaged = true
-				started <- fmt.Errorf("etcd cannot read its data: %v", p)
-			} else if !ended {
-				m.damaged = true
-				started <- m.failed.error()
+				o.err = fmt.Errorf("etcd cannot read its data: %v", p)
+			} else if o.damaged {
+				o.err = m.failed.error()
+			}
+			started <- o
+		}()
+		o.etcd, o.err = embed.StartEtcd(m.cfg.embed(m.streams, m.failed))
+		o.damaged = false
+	}()
+	return started
+}
+
+func (m *Member) start(ctx context.Context) error {
+	started := m.startEtcd()
+	select {
+	case o := <-started:
+		m.etcd, m.damaged = o.etcd, o.damaged
+		if o.err != nil {
+			return o.err
+		}
+	case <-ctx.Done():
+		// It waits for the lock of its database, which another program has, and cannot be stopped.
+		m.damaged = true
+		go func() {
+			if o := <-started; o.etcd != nil {
+				o.etcd.Close()
 			}
 		}()
-		e, err := embed.StartEtcd(m.cfg.embed(m.streams, m.failed))
-		m.etcd, ended = e, true
-		started <- err
-	}()
-	if err := <-started; err != nil {
-		return err
+		return fmt.Errorf("%w while etcd waits for its database: is another etcd using it?", ctx.Err())
 	}
 	select {
 	case <-m.etcd.Server.ReadyNotify():
@@ -165,7 +188,8 @@ func dial(endpoints []string, cfg Config, opts []etcd.Option) (*etcd.Registry, e
 }
 
 // Done returns a channel that is closed when the member has failed, as it does when its disk gives
-// errors. The process lives on; close the member, and start it again when the cause is mended.
+// errors. The process lives on, and so does the rest of a larger cluster; but only another process
+// can start the member again, since etcd leaves files open and locks held.
 func (m *Member) Done() <-chan struct{} { return m.failed.done }
 
 // Err returns why the member failed, or nil.
@@ -182,7 +206,7 @@ func (m *Member) Close() (err error) {
 		errs := closeAll(registries)
 		m.guard()
 		err = errors.Join(append(errs, m.stop())...)
-		if !m.damaged { // else another start in this process would wait for ever
+		if !m.damaged { // else etcd, started again in this process, would wait for ever
 			m.lock.Close()
 		}
 	})
@@ -200,8 +224,8 @@ func closeAll(registries []*etcd.Registry) []error {
 }
 
 // stopTimeout bounds how long a member may take to stop. After a failure some of its goroutines
-// are gone, and others may wait for them.
-const stopTimeout = 15 * time.Second
+// are gone, and others wait for them.
+const stopTimeout = 10 * time.Second
 
 func (m *Member) stop() error {
 	if m.etcd == nil {
@@ -212,11 +236,15 @@ func (m *Member) stop() error {
 	m.failed.closing.Store(true)
 	stopped := make(chan struct{})
 	go func() { defer close(stopped); m.etcd.Close() }()
+	timeout := stopTimeout
+	if m.failed.error() != nil {
+		m.damaged, timeout = true, time.Second
+	}
 	select {
 	case <-stopped:
-		return nil
-	case <-time.After(stopTimeout):
-		return fmt.Errorf("the embedded registry has not stopped within %v", stopTimeout)
+		return m.failed.error()
+	case <-time.After(timeout):
+		return errors.Join(fmt.Errorf("the embedded registry has not stopped within %v", timeout), m.failed.error())
 	}
 }
 

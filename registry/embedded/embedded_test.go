@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/anser-rpc/anser/registry"
@@ -142,6 +143,26 @@ func TestDirectoryInUse(t *testing.T) {
 	}
 }
 
+// A program that knows nothing of the member's own lock has the database open.
+func TestDatabaseInUse(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "member/snap"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	other, err := bbolt.Open(filepath.Join(dir, "member/snap/db"), 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	_, err = embedded.Start(ctx, embedded.Config{Dir: dir})
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "another etcd") {
+		t.Errorf("Start with the database in use = %v", err)
+	}
+}
+
 func TestPortInUse(t *testing.T) {
 	t.Parallel()
 	m := start(t, embedded.Config{Dir: t.TempDir()})
@@ -172,6 +193,26 @@ func TestBrokenDataIsAnError(t *testing.T) {
 	err = cmd.Run()
 	if err == nil || !strings.Contains(said.String(), "start the embedded registry in "+cfg.Dir) || strings.Contains(said.String(), "goroutine") {
 		t.Errorf("start with a broken log: %v, and said %s", err, said.String())
+	}
+}
+
+func TestFailureIsNotTheEndOfTheProcess(t *testing.T) {
+	t.Parallel()
+	cfg := embedded.Config{Dir: t.TempDir()}
+	m := start(t, cfg)
+	if err := m.Err(); err != nil {
+		t.Fatal(err)
+	}
+	m.Fail("failed to commit tx")
+	<-m.Done()
+	if err := m.Err(); err == nil || !strings.Contains(err.Error(), "failed to commit tx") {
+		t.Errorf("Err = %v, want what etcd said", err)
+	}
+	if err := m.Close(); err == nil {
+		t.Error("Close does not say that the member had failed")
+	}
+	if _, err := embedded.Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "or one that failed") {
+		t.Errorf("Start after a failure in this process = %v", err)
 	}
 }
 

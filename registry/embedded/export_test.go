@@ -7,3 +7,10 @@ func SetFree(cfg *Config, free func() int64) {
 
 // Local returns the address at which this process reaches the member.
 func (m *Member) Local() string { return m.local() }
+
+// Fail makes etcd log what it logs before it ends the process.
+func (m *Member) Fail(message string) {
+	done := make(chan struct{})
+	go func() { defer close(done); zapTo(m.cfg.Logger, m.failed).Fatal(message) }()
+	<-done
+}

@@ -66,9 +66,10 @@ func (kv largeKV) Range(ctx context.Context, in *pb.RangeRequest, opts ...grpc.C
 func (c *client) attempt(ctx context.Context, request func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
+	token := c.tokens.current()
 	err := rpctypes.Error(request(limited))
 	if c.tokens != nil && needsLogin(err) {
-		if err = c.tokens.login(limited, c.auth); err == nil {
+		if err = c.tokens.login(limited, c.auth, token); err == nil {
 			err = rpctypes.Error(request(limited))
 		}
 	}
@@ -169,6 +170,8 @@ func (d *retryDelay) wait(ctx context.Context, c *client) bool {
 type tokenSource struct {
 	user, password string
 
+	loggingIn sync.Mutex // held by the one that logs in
+
 	mu    sync.Mutex // guards token
 	token string
 }
@@ -177,22 +180,37 @@ func newTokenSource(user, password string) *tokenSource {
 	return &tokenSource{user: user, password: password}
 }
 
-// GetRequestMetadata implements credentials.PerRPCCredentials.
-func (s *tokenSource) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+// current returns the token, or nothing where there is none.
+func (s *tokenSource) current() string {
+	if s == nil {
+		return ""
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.token == "" {
-		return nil, nil
+	return s.token
+}
+
+// GetRequestMetadata implements credentials.PerRPCCredentials.
+func (s *tokenSource) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	if token := s.current(); token != "" {
+		return map[string]string{rpctypes.TokenFieldNameGRPC: token}, nil
 	}
-	return map[string]string{rpctypes.TokenFieldNameGRPC: s.token}, nil
+	return nil, nil
 }
 
 // RequireTransportSecurity implements credentials.PerRPCCredentials.
 func (s *tokenSource) RequireTransportSecurity() bool { return false }
 
-func (s *tokenSource) login(ctx context.Context, auth pb.AuthClient) error {
+// login replaces the token, unless somebody has done so since it was refused: a hundred watches that
+// lose theirs at once log in once.
+func (s *tokenSource) login(ctx context.Context, auth pb.AuthClient, refused string) error {
 	if s.user == "" {
 		return fmt.Errorf("%w: use the option etcd.User", rpctypes.ErrUserEmpty)
+	}
+	s.loggingIn.Lock()
+	defer s.loggingIn.Unlock()
+	if s.current() != refused {
+		return nil
 	}
 	resp, err := auth.Authenticate(ctx, &pb.AuthenticateRequest{Name: s.user, Password: s.password})
 	if err != nil {

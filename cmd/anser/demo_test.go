@@ -1,0 +1,130 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+)
+
+// demoSummary is what "demo --json" prints, and nothing else.
+type demoSummary struct {
+	Seconds   float64 `json:"seconds"`
+	Calls     int64   `json:"calls"`
+	Errors    int64   `json:"errors"`
+	CallsPerS float64 `json:"calls_per_s"`
+	P50       float64 `json:"p50_us"`
+	P99       float64 `json:"p99_us"`
+	Services  int     `json:"services"`
+	Instances int     `json:"instances"`
+	Restarts  int     `json:"restarts"`
+	Registry  string  `json:"registry"`
+}
+
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	tmp := t.TempDir()
+	p := start(t, tmp, "demo", "--for", "6s", "--json", "--listen", "127.0.0.1:0")
+	out, code := p.wait()
+	said := p.errOut.String()
+	if code != 0 {
+		t.Fatalf("exit code %d\n%s%s", code, out, said)
+	}
+	d := json.NewDecoder(strings.NewReader(out))
+	d.DisallowUnknownFields()
+	var sum demoSummary
+	if err := d.Decode(&sum); err != nil || d.More() {
+		t.Fatalf("not one object: %v\n%s", err, out)
+	}
+	if sum.Errors != 0 || sum.Calls < 100 || sum.Restarts < 2 || sum.Services != 3 || sum.Instances != 9 {
+		t.Errorf("%+v\n%s", sum, said)
+	}
+	if sum.Seconds < 6 || sum.CallsPerS <= 0 || sum.P50 <= 0 || sum.P99 < sum.P50 || !strings.HasPrefix(sum.Registry, "etcd://127.0.0.1:") {
+		t.Errorf("%+v", sum)
+	}
+	for _, word := range []string{"killed", "draining", "drained", "SIGKILL", "SIGTERM"} {
+		if !strings.Contains(said, word) {
+			t.Errorf("%q was not told:\n%s", word, said)
+		}
+	}
+	expectEmpty(t, tmp)
+}
+
+// The other commands work beside a demo, which ends well when it is interrupted.
+func TestBesideDemo(t *testing.T) {
+	t.Parallel()
+	tmp := t.TempDir()
+	p := start(t, tmp, "demo", "--listen", "127.0.0.1:0", "--every", "0s", "--rate", "20")
+	at := strings.Fields(p.line("registry"))[2]
+	p.line("ready")
+
+	var list struct {
+		Services []struct {
+			Name      string
+			Instances []struct{ ID, Address, State string }
+		}
+	}
+	out := run(t, "ls", "--registry", at, "--json")
+	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list.Services) != 3 {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, s := range list.Services {
+		if len(s.Instances) != 3 || s.Instances[0].ID != s.Name+"-1" {
+			t.Errorf("%+v", s)
+		}
+	}
+	if out := run(t, "ls", "--registry", at); !strings.Contains(out, "arith-3") {
+		t.Error(out)
+	}
+	if out := run(t, "call", "arith", "Arith.Mul", `{"A": 7, "B": 8}`, "--registry", at); out != "{\n  \"C\": 56\n}\n" {
+		t.Error(out)
+	}
+	if out := run(t, "call", at+"/front", "Front.Page", `{"posttype": "golang"}`); !strings.Contains(out, "Draining without an error") {
+		t.Error(out)
+	}
+	if out := run(t, "describe", "posts", "Posts.Query", "--registry", at); !strings.Contains(out, `"surl": ""`) {
+		t.Error(out)
+	}
+	p.line("SERVICE") // a table
+	p.line("front-3")
+	rest, code := p.signal(os.Interrupt)
+	if code != 0 || !strings.Contains(rest, "none failed; 0 instances killed, 0 restarted") {
+		t.Errorf("exit code %d\n%s%s", code, rest, p.errOut.String())
+	}
+	expectEmpty(t, tmp)
+}
+
+// Nothing that a demo started outlives it, however it ends.
+func TestDemoKilled(t *testing.T) {
+	t.Parallel()
+	p := start(t, t.TempDir(), "demo", "--listen", "127.0.0.1:0")
+	p.line("ready")
+	if _, code := p.signal(os.Kill); code != -1 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// An interrupt while the demo starts ends it as well.
+func TestDemoInterruptedEarly(t *testing.T) {
+	t.Parallel()
+	tmp := t.TempDir()
+	p := start(t, tmp, "demo", "--listen", "127.0.0.1:0")
+	p.line("registry")
+	if out, code := p.signal(os.Interrupt); code != 0 {
+		t.Errorf("exit code %d\n%s%s", code, out, p.errOut.String())
+	}
+	expectEmpty(t, tmp)
+}
+
+// A demo whose output nobody reads any more ends as if it were interrupted.
+func TestDemoUnread(t *testing.T) {
+	t.Parallel()
+	tmp := t.TempDir()
+	p := start(t, tmp, "demo", "--listen", "127.0.0.1:0", "--every", "500ms")
+	p.line("ready")
+	p.stdout.Close()
+	if code := p.end(); code != 0 {
+		t.Errorf("exit code %d\n%s", code, p.errOut.String())
+	}
+	expectEmpty(t, tmp)
+}

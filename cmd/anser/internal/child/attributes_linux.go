@@ -1,0 +1,9 @@
+package child
+
+import "syscall"
+
+// attributes put a child into a process group of its own, so that Ctrl-C reaches the parent alone,
+// which ends its children in order; and have it killed when the parent dies.
+func attributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}

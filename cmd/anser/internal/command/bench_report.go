@@ -1,0 +1,139 @@
+package command
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/anser-rpc/anser/cmd/anser/internal/cputime"
+	"github.com/anser-rpc/anser/cmd/anser/internal/load"
+	"github.com/anser-rpc/anser/cmd/anser/internal/screen"
+	"github.com/anser-rpc/anser/cmd/anser/internal/table"
+)
+
+// benchReport is what --json prints. Times of processors are left out where they are not known.
+type benchReport struct {
+	Target       string           `json:"target"`
+	Method       string           `json:"method"`
+	Callers      int              `json:"callers"`
+	Conns        int              `json:"conns"`
+	Rate         float64          `json:"rate,omitempty"`
+	RequestBytes int              `json:"request_bytes"`
+	Seconds      float64          `json:"seconds"`
+	Calls        int64            `json:"calls"`
+	CallsPerS    float64          `json:"calls_per_s"`
+	Errors       int64            `json:"errors"`
+	ErrorCodes   map[string]int64 `json:"error_codes,omitempty"`
+	Missed       int64            `json:"missed,omitempty"`
+	P50          float64          `json:"p50_us"`
+	P90          float64          `json:"p90_us"`
+	P99          float64          `json:"p99_us"`
+	P999         float64          `json:"p999_us"`
+	Max          float64          `json:"max_us"`
+	ClientCPU    *float64         `json:"client_cpu_us_per_call,omitempty"`
+	ServerCPU    *float64         `json:"server_cpu_us_per_call,omitempty"`
+}
+
+// meter measures processor time between begin and end.
+type meter struct {
+	servers                            []int
+	client0, client1, server0, server1 time.Duration
+	clientErr, serverErr               error
+	began                              bool
+}
+
+func (m *meter) begin() {
+	m.began = true
+	m.client0, m.clientErr = cputime.Self()
+	m.server0, m.serverErr = cputime.Of(m.servers)
+}
+
+func (m *meter) end() {
+	if !m.began {
+		return
+	}
+	if m.clientErr == nil {
+		m.client1, m.clientErr = cputime.Self()
+	}
+	if m.serverErr == nil {
+		m.server1, m.serverErr = cputime.Of(m.servers)
+	}
+}
+
+// perCall returns microseconds, or nil where they are not known.
+func (m *meter) perCall(calls int64, used time.Duration, err error) *float64 {
+	if err != nil || !m.began || calls == 0 {
+		return nil
+	}
+	us := round(float64(used.Nanoseconds()) / 1e3 / float64(calls))
+	return &us
+}
+
+func round(f float64) float64 { return float64(int64(f*100+0.5)) / 100 }
+
+func micros(d time.Duration) float64 { return round(float64(d.Nanoseconds()) / 1e3) }
+
+func newBenchReport(f *benchFlags, target, method string, bytes int, r *load.Result, cpu *meter) benchReport {
+	all := r.Calls + r.Failed
+	return benchReport{
+		Target: target, Method: method, Callers: f.callers, Conns: f.conns, Rate: f.rate, RequestBytes: bytes,
+		Seconds: round(r.Elapsed.Seconds()), Calls: r.Calls, CallsPerS: round(r.Rate()),
+		Errors: r.Failed, ErrorCodes: r.Errors, Missed: r.Missed,
+		P50: micros(r.At(.5)), P90: micros(r.At(.9)), P99: micros(r.At(.99)), P999: micros(r.At(.999)), Max: micros(r.Max()),
+		ClientCPU: cpu.perCall(all, cpu.client1-cpu.client0, cpu.clientErr),
+		ServerCPU: cpu.perCall(all, cpu.server1-cpu.server0, cpu.serverErr),
+	}
+}
+
+func showBench(s streams, f *benchFlags, r benchReport) {
+	loop := "closed loop"
+	if f.rate > 0 {
+		loop = fmt.Sprintf("%s calls/s due", table.Rate(f.rate))
+	}
+	out := screen.New(s.out)
+	out.Print(
+		fmt.Sprintf("%s at %s", r.Method, r.Target),
+		fmt.Sprintf("%s, %s, requests of %s bytes, %s, %.1f s", plural(r.Callers, "caller"),
+			plural(r.Conns, "connection"), table.Count(int64(r.RequestBytes)), loop, r.Seconds),
+		"")
+	t := table.Table{Columns: []table.Column{
+		{Title: "CALLS", Right: true},
+		{Title: "CALLS/S", Right: true},
+		{Title: "ERRORS", Right: true},
+		{Title: "P50", Right: true},
+		{Title: "P90", Right: true},
+		{Title: "P99", Right: true},
+		{Title: "P99.9", Right: true},
+		{Title: "MAX", Right: true},
+	}}
+	us := func(f float64) string { return table.Duration(time.Duration(f * 1e3)) }
+	t.Add(table.Count(r.Calls), table.Rate(r.CallsPerS), table.Count(r.Errors),
+		us(r.P50), us(r.P90), us(r.P99), us(r.P999), us(r.Max))
+	width, _ := out.Size()
+	lines := append(t.Lines(width), "")
+	known := func(cpu *float64) string {
+		if cpu == nil {
+			return "not known"
+		}
+		return us(*cpu)
+	}
+	lines = append(lines, fmt.Sprintf("CPU a call: client %s, server %s", known(r.ClientCPU), known(r.ServerCPU)))
+	for _, code := range slices.Sorted(maps.Keys(r.ErrorCodes)) {
+		lines = append(lines, bad.Render(fmt.Sprintf("failed: %s × %s", table.Count(r.ErrorCodes[code]), code)))
+	}
+	if r.Missed > 0 {
+		missed := table.Count(r.Missed) + " calls were due and never made: the server cannot keep up with the rate"
+		lines = append(lines, bad.Render(missed))
+	} else if f.rate > 0 && r.CallsPerS < 0.95*f.rate && r.Errors == 0 {
+		lines = append(lines, fair.Render("the rate was not reached: the latencies hold the time that calls waited for a caller"))
+	}
+	out.Print(lines...)
+}
+
+func plural(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%s %s", table.Count(int64(n)), what)
+}

@@ -1,0 +1,47 @@
+package command_test
+
+import "testing"
+
+// benchReport is what "bench --json" prints.
+type benchReport struct {
+	Target, Method           string
+	Callers, Conns           int
+	Rate                     float64
+	RequestBytes             int `json:"request_bytes"`
+	Seconds                  float64
+	Calls, Errors            int64
+	ErrorCodes               map[string]int64 `json:"error_codes"`
+	CallsPerS                float64          `json:"calls_per_s"`
+	P50, P90, P99, P999, Max float64
+}
+
+func TestBench(t *testing.T) {
+	at := serve(t)
+	args := []string{"bench", at, "Arith.Mul", "--data", `{"A": 7, "B": 8}`, "--callers", "4", "--seconds", "0.2", "--warmup", "0.05"}
+	var r benchReport
+	run(t, append(args, "--json")...).decode(t, &r)
+	if r.Target != at || r.Method != "Arith.Mul" || r.Callers != 4 || r.Conns != 2 || r.RequestBytes != 16 || r.Calls == 0 || r.Errors != 0 {
+		t.Errorf("%+v", r)
+	}
+	run(t, append(args, "--rate", "500", "--json")...).decode(t, &r)
+	if r.Rate != 500 || r.Calls != 100 {
+		t.Errorf("%d calls in 0.2 s at a rate of 500: %+v", r.Calls, r)
+	}
+	run(t, args...).expect(t, 0, "Arith.Mul at "+at, "4 callers, 2 connections", "CALLS/S", "P99.9", "CPU a call: client")
+}
+
+func TestBenchErrors(t *testing.T) {
+	at, none := serve(t), nobody(t)
+	run(t, "bench", none, "Hello.Say").expect(t, 3, "nobody is listening")
+	run(t, "bench", at, "Hello.Say").expect(t, 4, "not served here", "anser describe")
+	run(t, "bench", at, "Test.Fail").expect(t, 6, "there is no such thing")
+	run(t, "bench", at, "Arith.Mul", "--payload", "3").expect(t, 4, "decode the request with raw")
+	run(t, "bench", at).expect(t, 2, "arguments are missing")
+	run(t, "bench", "--serve", at, "Hello.Say").expect(t, 2, "an argument too many")
+	run(t, "bench", at, "Arith.Mul", "--callers", "0").expect(t, 2, "--callers 0: at least 1")
+	run(t, "bench", at, "Arith.Mul", "--conns", "0").expect(t, 2, "--conns 0: at least 1")
+	run(t, "bench", at, "Arith.Mul", "--rate", "-1").expect(t, 2, "--rate -1")
+	run(t, "bench", at, "Arith.Mul", "--seconds", "0").expect(t, 2, "--seconds must be more than 0")
+	run(t, "bench", at, "Arith.Mul", "--data", "{").expect(t, 2, "not JSON")
+	run(t, "bench", at, "Arith.Mul", "--data", "{}", "--payload", "3").expect(t, 2, "use one of them")
+}

@@ -1,0 +1,230 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/cmd/anser/internal/rawjson"
+	"github.com/anser-rpc/anser/cmd/anser/internal/target"
+)
+
+// callFlags are those of "anser call".
+type callFlags struct {
+	registry   string
+	metadata   []string
+	timeout    time.Duration
+	trailers   bool
+	idempotent bool
+	json       bool
+}
+
+func newCall(s streams) *cobra.Command {
+	var f callFlags
+	c := &cobra.Command{
+		Use:   "call TARGET METHOD [JSON | - | @FILE]",
+		Short: "Call a method with a message in JSON",
+		Long: "Call a method with a message in JSON, and print its reply. Without a message {} is sent; - reads it\n" +
+			"from the standard input, @FILE from a file.\n" + exitHelp,
+		Example: strings.Trim(`
+  anser call arith Arith.Mul '{"A": 7, "B": 8}'
+  anser call 127.0.0.1:8972 Arith.Mul '{"A": 7, "B": 8}'
+  anser call posts Posts.Query '{"posttype": "golang"}' | jq '.posts[].title'
+  anser call etcd://127.0.0.1:2379/arith Arith.Add @request.json -H tenant:blue --timeout 2s`, "\n"),
+		Args:              takes(2, 3),
+		ValidArgsFunction: completeTarget(&f.registry),
+		RunE: func(c *cobra.Command, args []string) error {
+			typed := "{}"
+			if len(args) > 2 {
+				typed = args[2]
+			}
+			request, err := readMessage(typed, s.in)
+			if err != nil {
+				return err
+			}
+			return call(c.Context(), s, &f, args[0], args[1], request)
+		},
+	}
+	registryFlag(c, &f.registry)
+	c.Flags().StringArrayVarP(&f.metadata, "header", "H", nil, "metadata to send beside the message, as key:value; as often as needed")
+	c.Flags().DurationVar(&f.timeout, "timeout", 5*time.Second, "how long the call may take")
+	c.Flags().BoolVar(&f.trailers, "trailers", false, "print what the server sent beside the reply, on the standard error")
+	c.Flags().BoolVar(&f.idempotent, "idempotent", false, "send again where the outcome of an attempt is unknown")
+	c.Flags().BoolVar(&f.json, "json", false, "print one object with the reply or error, the trailers and the time taken")
+	return c
+}
+
+// readMessage returns the request that the user typed or pointed to.
+func readMessage(typed string, in io.Reader) (json.RawMessage, error) {
+	text, err := []byte(typed), error(nil)
+	switch {
+	case typed == "-":
+		if text, err = io.ReadAll(in); err != nil {
+			return nil, fmt.Errorf("read the message: %w", err)
+		}
+	case strings.HasPrefix(typed, "@"):
+		if text, err = os.ReadFile(typed[1:]); err != nil {
+			return nil, usagef("read the message: %w", err)
+		}
+	}
+	return text, checkJSON(text)
+}
+
+// parseMetadata understands the flag -H.
+func parseMetadata(pairs []string) (anser.Metadata, error) {
+	md := make(anser.Metadata)
+	for _, pair := range pairs {
+		key, value, ok := strings.Cut(pair, ":")
+		if !ok || key == "" {
+			return nil, usagef("metadata %q has no key: use -H key:value", pair)
+		}
+		md.Set(strings.TrimSpace(key), strings.TrimSpace(value))
+	}
+	return md, nil
+}
+
+// callReport is what --json prints.
+type callReport struct {
+	Reply    json.RawMessage `json:"reply,omitempty"`
+	Error    *callError      `json:"error,omitempty"`
+	Trailers anser.Metadata  `json:"trailers,omitempty"`
+	Micros   int64           `json:"time_us"`
+}
+
+// callError is an *anser.Error as JSON.
+type callError struct {
+	Code     anser.Code    `json:"code"`
+	Outcome  anser.Outcome `json:"outcome"`
+	Message  string        `json:"message"`
+	Method   string        `json:"method"`
+	Remote   bool          `json:"remote"`
+	Address  string        `json:"address,omitempty"`
+	Phase    string        `json:"phase,omitempty"`
+	Details  []byte        `json:"details,omitempty"`
+	Attempts []callAttempt `json:"attempts,omitempty"`
+}
+
+type callAttempt struct {
+	Address string        `json:"address"`
+	Outcome anser.Outcome `json:"outcome"`
+	Message string        `json:"message"`
+	Micros  int64         `json:"time_us"`
+}
+
+func describeError(e *anser.Error) *callError {
+	out := &callError{
+		Code: e.Code, Outcome: e.Outcome, Message: e.Message, Method: e.Method, Remote: e.Remote,
+		Address: e.Address, Phase: e.Phase.String(), Details: e.Details,
+	}
+	for _, a := range e.Attempts {
+		out.Attempts = append(out.Attempts, callAttempt{a.Address, a.Outcome, a.Message, a.Duration.Microseconds()})
+	}
+	return out
+}
+
+func call(ctx context.Context, s streams, f *callFlags, typed, method string, request json.RawMessage) error {
+	md, err := parseMetadata(f.metadata)
+	if err != nil {
+		return err
+	}
+	c, err := dial(ctx, typed, f.registry)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if len(md) > 0 {
+		ctx = anser.WithMetadata(ctx, md)
+	}
+	var reply json.RawMessage
+	var trailers anser.Metadata
+	opts := []anser.CallOption{anser.Codec(rawjson.Codec{}), anser.Trailer(&trailers)}
+	if f.idempotent {
+		opts = append(opts, anser.Idempotent())
+	}
+	began := time.Now()
+	err = callOnce(ctx, c, f.timeout, func(ctx context.Context, more ...anser.CallOption) error {
+		return c.Call(ctx, method, &request, &reply, append(opts, more...)...)
+	})
+	took := time.Since(began)
+	var failed *anser.Error
+	if err != nil && !errors.As(err, &failed) {
+		return err
+	}
+	switch {
+	case f.json:
+		report := callReport{Reply: reply, Trailers: trailers, Micros: took.Microseconds()}
+		if failed != nil {
+			report.Reply, report.Error = nil, describeError(failed)
+		}
+		if err := printJSON(s.out, report); err != nil {
+			return err
+		}
+	case failed == nil:
+		fmt.Fprintln(s.out, indentJSON(reply))
+	}
+	if f.trailers && !f.json {
+		for _, key := range slices.Sorted(maps.Keys(trailers)) {
+			fmt.Fprintf(s.err, "%s: %s\n", key, trailers[key])
+		}
+	}
+	switch {
+	case failed == nil:
+		return nil
+	case f.json:
+		return &reportedError{failed}
+	}
+	return explain(c, failed)
+}
+
+// dial is target.Dial for a user who may have mistyped the target, and wants to hear at once that a
+// registry is not there.
+func dial(ctx context.Context, typed, registryURL string, opts ...anser.DialOption) (*anser.Client, error) {
+	c, err := target.Dial(typed, registryURL, opts...)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	if err := target.Reach(ctx, c.Status().Target); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// oneCall makes a call.
+type oneCall = func(context.Context, ...anser.CallOption) error
+
+// callOnce makes a call for somebody who waits for it. A client goes on looking for an instance
+// until the call's time is over, which is right for a program that started before its servers; a
+// person wants to hear at once that nobody listens. While instances are left to try it goes on.
+func callOnce(ctx context.Context, c *anser.Client, timeout time.Duration, call oneCall) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	err := call(ctx, anser.Fail(anser.Failfast))
+	var failed *anser.Error
+	if !errors.As(err, &failed) || failed.Outcome != anser.NotSent || len(c.Status().Instances) < 2 {
+		return err
+	}
+	return call(ctx)
+}
+
+// explain adds to the error of a call what a person can do about it.
+func explain(c *anser.Client, e *anser.Error) error {
+	status := c.Status()
+	switch {
+	case e.Outcome == anser.NotSent && status.Trouble != nil:
+		return fmt.Errorf("%w\nthe registry is in trouble: %v", e, status.Trouble)
+	case e.Code == anser.Unimplemented && e.Outcome == anser.Refused:
+		return fmt.Errorf("%w\n\"anser describe %s\" lists the methods", e, status.Target)
+	}
+	return e
+}

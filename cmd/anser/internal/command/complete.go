@@ -1,0 +1,47 @@
+package command
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/anser-rpc/anser/cmd/anser/internal/target"
+)
+
+// completionBound is how long somebody who presses Tab waits.
+const completionBound = time.Second
+
+// completeTarget offers the services of the registry as the first argument, and the methods of a
+// target as the second.
+func completeTarget(registryURL *string) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		var names []cobra.Completion
+		ctx, cancel := context.WithTimeout(c.Context(), completionBound)
+		defer cancel()
+		switch len(args) {
+		case 0:
+			names = serviceNames(ctx, *registryURL)
+		case 1:
+			methods, _ := describe(ctx, args[0], *registryURL, completionBound)
+			for _, m := range methods {
+				names = append(names, m.Name)
+			}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// serviceNames returns what there is; nothing where the registry does not answer.
+func serviceNames(ctx context.Context, registryURL string) []string {
+	if target.Reach(ctx, registryURL) != nil {
+		return nil
+	}
+	r, err := target.Open(registryURL)
+	if err != nil {
+		return nil
+	}
+	defer r.Close()
+	names, _ := r.Services(ctx)
+	return names
+}

@@ -1,0 +1,99 @@
+package command
+
+import (
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/anser-rpc/anser/cmd/anser/internal/demo"
+)
+
+func newDemo(s streams) *cobra.Command {
+	var o demo.Options
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "demo",
+		Short: "Run a registry, three services and traffic, and disturb them",
+		Long: strings.TrimSpace(`
+Run Anser on this machine: a registry, three services with three instances each, every instance a
+process of its own, and traffic through them. Now and then an instance is killed (SIGKILL), or
+restarted (SIGTERM, which drains it), and another takes its place. No call fails.
+
+  arith  Arith.Add, Arith.Mul
+  posts  Posts.Query
+  front  Front.Page, which calls the two others
+
+While it runs, "anser ls", "anser describe arith", and "anser call" work in a second terminal.
+The figures are those of the demo's own callers. With --json, what happens goes to the standard
+error, and one object to the standard output in the end.
+
+Exit codes: 0 no call failed; 1 one did, or the demo could not run; 2 wrong use.`),
+		Example: strings.Trim(`
+  anser demo
+  anser demo --rate 1000 --every 2s
+  anser demo --for 10s --json`, "\n"),
+		Args: takes(0, 0),
+		RunE: func(c *cobra.Command, _ []string) error {
+			every := c.Flags().Lookup("every")
+			if o.For > 0 && !every.Changed {
+				o.Every = min(o.Every, o.For/4)
+			}
+			if err := checkDemo(&o); err != nil {
+				return err
+			}
+			view := newDemoView(s, asJSON)
+			sum, err := demo.Run(c.Context(), o, view)
+			if sum.Registry != "" {
+				if asJSON {
+					printJSONLine(s.out, sum)
+				} else {
+					view.end(sum)
+				}
+			}
+			if err == nil && sum.Errors > 0 {
+				err = someFailed(sum.Errors, sum.Calls, sum.FirstErr)
+			}
+			return err
+		},
+	}
+	c.Flags().StringVar(&o.Listen, "listen", "127.0.0.1:2379", "address of the registry; port 0 chooses a free one")
+	c.Flags().StringVar(&o.Data, "data", "", "directory in which the registry keeps its data (default a temporary one)")
+	c.Flags().IntVarP(&o.Callers, "callers", "c", 4, "callers of each service")
+	c.Flags().Float64Var(&o.Rate, "rate", 100, "calls a second to each service; 0 is as many as the callers make")
+	c.Flags().DurationVar(&o.Every, "every", 4*time.Second,
+		"time between two disturbances, with --for a quarter of it at most; 0: none")
+	c.Flags().DurationVar(&o.For, "for", 0, "how long there is traffic (default until interrupted)")
+	jsonFlag(c, &asJSON)
+	return c
+}
+
+func checkDemo(o *demo.Options) error {
+	switch {
+	case o.Callers < 1:
+		return usagef("--callers %d: at least 1 is needed", o.Callers)
+	case o.Rate < 0:
+		return usagef("--rate %g: use calls a second, or 0 for as many as the callers make", o.Rate)
+	case o.For < 0 || o.Every < 0:
+		return usagef("--for and --every must not be negative")
+	}
+	return nil
+}
+
+// newInstance is the command by which the demo starts its instances.
+func newInstance(s streams) *cobra.Command {
+	var o demo.InstanceOptions
+	c := &cobra.Command{
+		Use:    demo.InstanceCommand,
+		Short:  "Run one instance of a service of the demo",
+		Hidden: true,
+		Args:   takes(0, 0),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return demo.ServeInstance(c.Context(), o, s.in, s.out, s.err)
+		},
+	}
+	c.Flags().StringVar(&o.Service, "service", "", "name of the service")
+	c.Flags().StringVar(&o.ID, "id", "", "name of the instance")
+	c.Flags().StringVar(&o.Registry, "registry", "", "registry to register with")
+	return c
+}

@@ -1,0 +1,168 @@
+package command
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"charm.land/lipgloss/v2"
+
+	"github.com/anser-rpc/anser/cmd/anser/internal/demo"
+	"github.com/anser-rpc/anser/cmd/anser/internal/screen"
+	"github.com/anser-rpc/anser/cmd/anser/internal/table"
+	"github.com/anser-rpc/anser/cmd/anser/internal/target"
+)
+
+// demoView shows the demo: on a terminal a table that is drawn in place under the lines of what
+// happened; elsewhere lines, with the table now and then; with --json only what happened.
+type demoView struct {
+	out    *screen.Screen
+	tables bool
+	last   demo.Snapshot
+	shown  time.Time // when the table was last written where it cannot be drawn in place
+}
+
+func newDemoView(s streams, asJSON bool) *demoView {
+	if asJSON {
+		return &demoView{out: screen.New(s.err)}
+	}
+	return &demoView{out: screen.New(s.out), tables: true}
+}
+
+// tableEvery is the time between two tables where they cannot be drawn in place.
+const tableEvery = 5 * time.Second
+
+var (
+	bold  = lipgloss.NewStyle().Bold(true)
+	faint = lipgloss.NewStyle().Faint(true)
+)
+
+// Event implements demo.View.
+func (v *demoView) Event(e demo.Event) {
+	clock := faint.Render(time.Now().Format("15:04:05"))
+	kind := eventStyle(e.Kind).Render(fmt.Sprintf("%-8s", e.Kind))
+	line := fmt.Sprintf("%s  %s  %-7s  %s", clock, kind, e.Instance, e.Text)
+	if v.tables && v.out.Terminal() {
+		v.out.Draw([]string{line}, v.block())
+		return
+	}
+	v.out.Print(line)
+}
+
+func eventStyle(kind string) lipgloss.Style {
+	switch kind {
+	case "killed", "ended":
+		return bad
+	case "draining", "drained":
+		return fair
+	case "up", "ready":
+		return good
+	}
+	return faint
+}
+
+// Show implements demo.View.
+func (v *demoView) Show(s demo.Snapshot) {
+	v.last = s
+	switch {
+	case !v.tables || s.Final:
+	case v.out.Terminal():
+		v.out.Draw(nil, v.block())
+	case s.Elapsed > 0 && time.Since(v.shown) >= tableEvery:
+		v.shown = time.Now()
+		v.out.Print(append(append([]string{""}, v.tableLines()...), "")...)
+	}
+}
+
+// end writes the last lines.
+func (v *demoView) end(sum demo.Summary) {
+	v.out.Print(append([]string{""}, v.tableLines()...)...)
+	failed := good.Render("none failed")
+	if sum.Errors > 0 {
+		failed = bad.Render(table.Count(sum.Errors) + " failed")
+	}
+	v.out.Print("", fmt.Sprintf("%s calls in %.1f s, %s; %s killed, %d restarted.",
+		table.Count(sum.Calls), sum.Seconds, failed, plural(sum.Killed, "instance"), sum.Restarts-sum.Killed))
+}
+
+// block is what is drawn in place: the table, and what can be done meanwhile.
+func (v *demoView) block() []string {
+	if len(v.last.Rows) == 0 {
+		return nil
+	}
+	lines := append([]string{""}, v.tableLines()...)
+	anser := invocation()
+	where := ""
+	if v.last.Registry != target.DefaultRegistry {
+		where = " --registry " + v.last.Registry
+	}
+	return append(lines, "",
+		faint.Render("In another terminal:  ")+bold.Render(anser+" ls"+where),
+		faint.Render("                      ")+bold.Render(anser+" call arith Arith.Mul '{\"A\": 7, \"B\": 8}'"+where),
+		faint.Render("Ctrl-C ends the demo."))
+}
+
+// tableLines is the table with a line for the whole.
+func (v *demoView) tableLines() []string {
+	right := func(title string) table.Column { return table.Column{Title: title, Right: true, Least: len("1.23 ms")} }
+	t := table.Table{Columns: []table.Column{
+		{Title: "SERVICE"},
+		{Title: "INSTANCE"},
+		{Title: "ADDRESS", Optional: true},
+		{Title: "STATE", Least: len("draining")},
+		right("CALLS/S"), right("P50"), right("P99"), right("ERRORS"),
+	}}
+	service := ""
+	for _, r := range v.last.Rows {
+		name := r.Service
+		if name == service && v.out.Terminal() {
+			name = ""
+		}
+		service = r.Service
+		address, p50, p99 := orDash(r.Address), "-", "-"
+		if r.P99 > 0 {
+			p50, p99 = table.Duration(r.P50), table.Duration(r.P99)
+		}
+		t.Add(name, r.Instance, address, eventStyle(r.State).Render(r.State), table.Rate(r.Rate), p50, p99, errorCount(r.Errors))
+	}
+	s := &v.last
+	t.Add(bold.Render("all"), "", "", fmt.Sprintf("%.0f s", s.Elapsed.Seconds()),
+		table.Rate(s.Rate), table.Duration(s.P50), table.Duration(s.P99), errorCount(s.Errors))
+	width, _ := v.out.Size()
+	return t.Lines(width)
+}
+
+func errorCount(n int64) string {
+	if n > 0 {
+		return bad.Render(table.Count(n))
+	}
+	return "0"
+}
+
+// invocation is how this program can be called from another terminal.
+func invocation() string {
+	self, err := os.Executable()
+	if err != nil {
+		return "anser"
+	}
+	if found, err := exec.LookPath("anser"); err == nil && sameFile(found, self) {
+		return "anser"
+	}
+	if dir, err := os.Getwd(); err == nil {
+		if rel, err := filepath.Rel(dir, self); err == nil && len(rel) < len(self) {
+			return "." + string(filepath.Separator) + rel
+		}
+	}
+	return self
+}
+
+func sameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}

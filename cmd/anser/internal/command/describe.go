@@ -1,0 +1,147 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/spf13/cobra"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/cmd/anser/internal/screen"
+	"github.com/anser-rpc/anser/cmd/anser/internal/table"
+	"github.com/anser-rpc/anser/codec"
+)
+
+func newDescribe(s streams) *cobra.Command {
+	var registryURL string
+	var timeout time.Duration
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "describe TARGET [METHOD]",
+		Short: "Show what a server serves, with examples in JSON",
+		Long:  "Show the methods of a server, or one of them, with an example of its request and its reply in JSON.\n" + exitHelp,
+		Example: strings.Trim(`
+  anser describe arith
+  anser describe 127.0.0.1:8972 Arith.Mul`, "\n"),
+		Args:              takes(1, 2),
+		ValidArgsFunction: completeTarget(&registryURL),
+		RunE: func(c *cobra.Command, args []string) error {
+			methods, err := describe(c.Context(), args[0], registryURL, timeout)
+			if err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				if asJSON {
+					return printJSON(s.out, anser.MethodList{Methods: methods})
+				}
+				listMethods(s, args[0], methods)
+				return nil
+			}
+			m, err := findMethod(methods, args[1])
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(s.out, m)
+			}
+			showMethod(s, args[0], args[1], m)
+			return nil
+		},
+	}
+	registryFlag(c, &registryURL)
+	c.Flags().DurationVar(&timeout, "timeout", 5*time.Second, "how long to wait for the server")
+	jsonFlag(c, &asJSON)
+	return c
+}
+
+// describe asks a server for its methods.
+func describe(ctx context.Context, typed, registryURL string, timeout time.Duration) ([]anser.MethodInfo, error) {
+	c, err := dial(ctx, typed, registryURL, anser.Codec(new(codec.JSON)))
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	var list anser.MethodList
+	err = callOnce(ctx, c, timeout, func(ctx context.Context, opts ...anser.CallOption) error {
+		return c.Call(ctx, anser.MethodsName, new(anser.None), &list, opts...)
+	})
+	if e, ok := err.(*anser.Error); ok {
+		if e.Code == anser.Unimplemented {
+			return nil, fmt.Errorf("%w\nthe server does not tell what it serves: its option anser.NoDescribe forbids it", e)
+		}
+		return nil, explain(c, e)
+	}
+	return list.Methods, err
+}
+
+func findMethod(methods []anser.MethodInfo, name string) (*anser.MethodInfo, error) {
+	var names []string
+	for i, m := range methods {
+		if m.Name == name || slices.Contains(m.Aliases, name) {
+			return &methods[i], nil
+		}
+		names = append(names, m.Name)
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("there is no method %q: the server has none", name)
+	}
+	return nil, fmt.Errorf("there is no method %q: the server has %s", name, strings.Join(names, ", "))
+}
+
+// listMethods prints a line for each method.
+func listMethods(s streams, typed string, methods []anser.MethodInfo) {
+	out := screen.New(s.out)
+	if len(methods) == 0 {
+		out.Print("The server has no methods.")
+		return
+	}
+	t := table.Table{Columns: []table.Column{{Title: "METHOD"}, {Title: "IDEMPOTENT"}, {Title: "REQUEST"}, {Title: "REPLY"}}}
+	for _, m := range methods {
+		idempotent := "no"
+		if m.Idempotent {
+			idempotent = "yes"
+		}
+		names := append([]string{m.Name}, m.Aliases...)
+		t.Add(strings.Join(names, ", "), idempotent, shortened(m.Request.JSON), shortened(m.Reply.JSON))
+	}
+	width, _ := out.Size()
+	out.Print(t.Lines(width)...)
+}
+
+// shortened is an example in a table: "anser describe TARGET METHOD" shows all of it.
+func shortened(text []byte) string { return ansi.Truncate(spaced(text), longestExample, "…") }
+
+const longestExample = 48
+
+// showMethod prints one method in full, and how to call it.
+func showMethod(s streams, typed, name string, m *anser.MethodInfo) {
+	lines := []string{m.Name}
+	if len(m.Aliases) > 0 {
+		lines = append(lines, "also called "+strings.Join(m.Aliases, ", "))
+	}
+	if m.Idempotent {
+		lines = append(lines, "idempotent: a call whose outcome is unknown is sent again")
+	}
+	lines = append(lines, "", "request "+m.Request.Type)
+	lines = append(lines, strings.Split(indentJSON(m.Request.JSON), "\n")...)
+	lines = append(lines, "", "reply "+m.Reply.Type)
+	lines = append(lines, strings.Split(indentJSON(m.Reply.JSON), "\n")...)
+	lines = append(lines, "", fmt.Sprintf("anser call %s %s '%s'", typed, name, spaced(m.Request.JSON)))
+	screen.New(s.out).Print(lines...)
+}
+
+// spaced returns JSON in one line with a blank after each colon and comma, as people write it.
+func spaced(text []byte) string {
+	var b bytes.Buffer
+	if err := json.Indent(&b, text, "", ""); err != nil {
+		return string(text)
+	}
+	r := strings.NewReplacer(",\n", ", ", "{\n", "{", "[\n", "[", "\n", "")
+	return r.Replace(b.String())
+}

@@ -1,0 +1,34 @@
+package command_test
+
+import (
+	"testing"
+
+	"github.com/anser-rpc/anser"
+)
+
+func TestDescribe(t *testing.T) {
+	at := serve(t)
+	run(t, "describe", at).expect(t, 0,
+		"METHOD", "Arith.Add", `{"A": 0, "B": 0}`, `{"C": 0}`, "Test.Metadata, Test.Headers")
+	run(t, "describe", at, "Arith.Mul").expect(t, 0,
+		"idempotent", "request arith.Args", "reply arith.Reply", "anser call "+at+` Arith.Mul '{"A": 0, "B": 0}'`)
+
+	var list anser.MethodList
+	run(t, "describe", at, "--json").decode(t, &list)
+	if len(list.Methods) != 5 || list.Methods[0].Name != "Arith.Add" || !list.Methods[0].Idempotent {
+		t.Errorf("%+v", list)
+	}
+	var one anser.MethodInfo
+	run(t, "describe", at, "Test.Headers", "--json").decode(t, &one)
+	if one.Name != "Test.Metadata" || len(one.Aliases) != 1 {
+		t.Errorf("%+v", one)
+	}
+}
+
+func TestDescribeErrors(t *testing.T) {
+	none := nobody(t)
+	run(t, "describe", none).expect(t, 3, "nobody is listening at "+none)
+	run(t, "describe", serve(t), "Arith.Div").expect(t, 1, `there is no method "Arith.Div": the server has Arith.Add, Arith.Mul`)
+	run(t, "describe", serve(t, anser.NoDescribe())).expect(t, 4, "anser.NoDescribe")
+	run(t, "describe").expect(t, 2, "arguments are missing")
+}

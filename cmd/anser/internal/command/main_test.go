@@ -1,0 +1,112 @@
+package command_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/cmd/anser/internal/command"
+	"github.com/anser-rpc/anser/cmd/anser/internal/demo/arith"
+	"github.com/anser-rpc/anser/cmd/anser/internal/target"
+)
+
+func TestMain(m *testing.M) {
+	os.Unsetenv(target.RegistryVariable)
+	goleak.VerifyTestMain(m)
+}
+
+// result is what a command left behind.
+type result struct {
+	code     int
+	out, err string
+}
+
+// run runs a command in this process.
+func run(t *testing.T, args ...string) result {
+	t.Helper()
+	return runWith(t, "", args...)
+}
+
+// runWith runs a command with an input.
+func runWith(t *testing.T, in string, args ...string) result {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	code := command.Run(t.Context(), args, strings.NewReader(in), &out, &errOut)
+	return result{code, out.String(), errOut.String()}
+}
+
+// decode reads the output as JSON.
+func (r result) decode(t *testing.T, v any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(r.out), v); err != nil {
+		t.Fatalf("the output is not JSON: %v\n%s%s", err, r.out, r.err)
+	}
+}
+
+// expect checks the exit code and parts of what was printed to either stream.
+func (r result) expect(t *testing.T, code int, parts ...string) {
+	t.Helper()
+	if r.code != code {
+		t.Errorf("exit code %d, want %d\n%s%s", r.code, code, r.out, r.err)
+	}
+	for _, part := range parts {
+		if !strings.Contains(r.out+r.err, part) {
+			t.Errorf("%q was not printed:\n%s%s", part, r.out, r.err)
+		}
+	}
+}
+
+// serve starts a server with the methods of the demo's arith and a few that misbehave, and returns
+// its address.
+func serve(t *testing.T, opts ...anser.ServerOption) string {
+	t.Helper()
+	s := anser.NewServer(opts...)
+	if err := arith.Register(s); err != nil {
+		t.Fatal(err)
+	}
+	anser.Handle(s, "Test.Metadata", func(ctx context.Context, in *anser.None) (*map[string]string, error) {
+		md := map[string]string(anser.MetadataFrom(ctx))
+		return &md, anser.SetTrailer(ctx, "seen-by", "the server")
+	}, anser.Alias("Test.Headers"))
+	anser.Handle(s, "Test.Fail", func(context.Context, *anser.None) (*anser.None, error) {
+		return nil, anser.Errorf(anser.NotFound, "there is no such thing").WithDetails([]byte("more"))
+	})
+	over := make(chan struct{})
+	anser.Handle(s, "Test.Hang", func(context.Context, *anser.None) (*anser.None, error) {
+		<-over // whatever its caller does
+		return new(anser.None), nil
+	})
+	l, err := s.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	t.Cleanup(func() {
+		close(over)
+		s.Close()
+		if err := <-served; !errors.Is(err, anser.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
+	return l.Addr().String()
+}
+
+// nobody returns an address at which nobody listens.
+func nobody(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}

@@ -1,0 +1,142 @@
+// Package command is the command line of anser: one file for each command.
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/anser-rpc/anser/cmd/anser/internal/target"
+)
+
+// streams are what a command reads and writes.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// Main runs the command and returns the exit code of the process. SIGINT, SIGTERM and SIGHUP end
+// what runs in good order; a second one ends the process at once. An output that nobody reads any
+// more ends it in good order too.
+func Main(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	ctx, unread := context.WithCancel(ctx)
+	defer unread()
+	// A write to a pipe that nobody reads would end the process on the spot, and leave its files
+	// behind. To be notified of SIGPIPE is no way out: it would come for every connection as well.
+	signal.Ignore(syscall.SIGPIPE)
+	return Run(ctx, args, os.Stdin, output{os.Stdout, unread}, output{os.Stderr, unread})
+}
+
+// output is one of the standard streams. It tells when nobody reads it any more. The file is not
+// embedded: it has more ways to write than this one.
+type output struct {
+	file   *os.File
+	unread func()
+}
+
+// Fd lets package screen find out whether this is a terminal.
+func (o output) Fd() uintptr { return o.file.Fd() }
+
+func (o output) Read(p []byte) (int, error) { return o.file.Read(p) }
+
+func (o output) Close() error { return o.file.Close() }
+
+func (o output) Write(p []byte) (int, error) {
+	n, err := o.file.Write(p)
+	if errors.Is(err, syscall.EPIPE) {
+		o.unread()
+	}
+	return n, err
+}
+
+// Run runs the command with the given arguments and streams and returns its exit code.
+func Run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
+	s := streams{in, out, errOut}
+	root := newRoot(s)
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errOut)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	code := exitCode(err)
+	var quiet *reportedError
+	if !errors.As(err, &quiet) {
+		fmt.Fprintf(errOut, "anser: %v\n", err)
+	}
+	return code
+}
+
+func newRoot(s streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "anser",
+		Short: "List, describe, call and load services that speak Anser",
+		Long: strings.TrimSpace(`
+Anser is an RPC framework with service governance. This command works with its services from a
+terminal; "anser demo" shows all of it at work on this machine.
+
+A TARGET is the name of a service in the registry (arith), an address (127.0.0.1:8972), or a target
+as anser.Dial takes it (etcd://127.0.0.1:2379/arith, tcp://a:1,b:2, unix:///path).`),
+		Example: strings.Trim(`
+  anser demo                                      # three services, a registry, and traffic
+  anser ls                                        # in a second terminal: what is there
+  anser describe arith                            # its methods, with an example of each message
+  anser call arith Arith.Mul '{"A": 7, "B": 8}'`, "\n"),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return &usageError{fmt.Errorf("%w: see %s --help", err, c.CommandPath())}
+	})
+	root.AddGroup(
+		&cobra.Group{ID: groupServices, Title: "Services:"},
+		&cobra.Group{ID: groupLocal, Title: "On this machine:"},
+	)
+	for _, c := range []*cobra.Command{newLs(s), newDescribe(s), newCall(s), newBench(s)} {
+		c.GroupID = groupServices
+		root.AddCommand(c)
+	}
+	for _, c := range []*cobra.Command{newDemo(s), newRegistry(s)} {
+		c.GroupID = groupLocal
+		root.AddCommand(c)
+	}
+	root.AddCommand(newInstance(s), newVersion(s))
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 96"))
+	return root
+}
+
+const (
+	groupServices = "services"
+	groupLocal    = "local"
+)
+
+// registryFlag adds the flag that names the registry.
+func registryFlag(c *cobra.Command, url *string) {
+	c.Flags().StringVar(url, "registry", target.Registry(),
+		"registry in which services are found; $"+target.RegistryVariable+" sets another default")
+}
+
+// takes checks the number of arguments, and says what is missing.
+func takes(least, most int) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return usagef("arguments are missing: %s", c.UseLine())
+		case most >= 0 && len(args) > most:
+			return usagef("%q is an argument too many: %s", args[most], c.UseLine())
+		}
+		return nil
+	}
+}

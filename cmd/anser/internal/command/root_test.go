@@ -1,0 +1,63 @@
+package command_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestHelp(t *testing.T) {
+	run(t).expect(t, 0, "anser demo", "A TARGET is")
+	for _, name := range []string{"demo", "registry", "ls", "describe", "call", "bench", "bench serve", "version"} {
+		r := run(t, append(strings.Fields(name), "--help")...)
+		r.expect(t, 0, "Examples:\n  anser "+name, "Usage:")
+		for line := range strings.Lines(r.out) {
+			if n := len([]rune(strings.TrimRight(line, "\n"))); n > 100 {
+				t.Errorf("%s: a line of %d columns: %s", name, n, line)
+			}
+		}
+	}
+	run(t, "demos").expect(t, 2, `unknown command "demos"`, "demo")
+	run(t, "completion", "bash").expect(t, 0, "bash completion")
+}
+
+func TestVersion(t *testing.T) {
+	run(t, "version").expect(t, 0, "anser ", "protocol 1", "go1.")
+	var v struct {
+		Version, Go, Platform string
+		Protocol              int
+	}
+	r := run(t, "version", "--json")
+	if err := json.Unmarshal([]byte(r.out), &v); err != nil || v.Version == "" || v.Protocol != 1 {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	at := serve(t)
+	run(t, "__complete", "call", at, "").expect(t, 0, "Arith.Add\n", "Arith.Mul\n")
+	run(t, "__complete", "call", "--registry", "etcd://"+nobody(t), "").expect(t, 0, ":4\n")
+}
+
+func TestDemoErrors(t *testing.T) {
+	run(t, "demo", "--callers", "0").expect(t, 2, "--callers 0: at least 1")
+	run(t, "demo", "--rate", "-1").expect(t, 2, "--rate -1")
+	run(t, "demo", "--for", "-1s").expect(t, 2, "must not be negative")
+	run(t, "demo", "now").expect(t, 2, `"now" is an argument too many`)
+	at := serve(t)
+	run(t, "demo", "--listen", at).expect(t, 1, "the registry cannot listen on "+at, "--listen")
+	run(t, "demo-instance", "--service", "nope").expect(t, 1, `no service "nope"`)
+}
+
+func TestRegistryErrors(t *testing.T) {
+	at := serve(t)
+	run(t, "registry", "--listen", at, "--data", t.TempDir()).expect(t, 1, "the registry cannot listen on "+at, "--listen")
+	run(t, "registry", "--members", "2").expect(t, 2, "--members 2: use 1 or 3")
+	run(t, "registry", "--members", "3", "--listen", "127.0.0.1:0").expect(t, 2, "a fixed port")
+	run(t, "registry", "--members", "3", "--initial-cluster", "a=h:1").expect(t, 2, "use one of them")
+	run(t, "registry", "--name", "a").expect(t, 2, "--initial-cluster")
+	run(t, "registry", "--initial-cluster", "a,b").expect(t, 2, `has "a": use name=host:port`)
+	run(t, "registry", "--initial-cluster", "a=h:1,a=h:2").expect(t, 2, `names "a" twice`)
+	run(t, "registry", "--initial-cluster", "a=127.0.0.1:1,b=127.0.0.1:2", "--name", "c", "--listen", "127.0.0.1:0", "--data", t.TempDir()).expect(t, 1, `"c"`)
+	run(t, "registry", "--listen", "0.0.0.0:0", "--data", t.TempDir()).expect(t, 1, "TLS")
+}

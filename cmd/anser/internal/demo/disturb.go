@@ -1,0 +1,97 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/anser-rpc/anser/cmd/anser/internal/child"
+	"github.com/anser-rpc/anser/cmd/anser/internal/table"
+)
+
+// disturb kills or restarts an instance every so often, until ctx is done; what it has begun it
+// finishes, unless hard is done too. Kills and restarts alternate, and go round the services and
+// their instances. An instance goes only while all others are up.
+func (f *fleet) disturb(ctx, hard context.Context, every time.Duration) error {
+	if every <= 0 {
+		return nil
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if err := f.waitUp(ctx, f.instances...); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		in := f.instances[n%len(services)*instancesOfService+n/len(services)%instancesOfService]
+		replace := f.kill
+		if n%2 == 1 {
+			replace = f.restart
+		}
+		if err := replace(hard, in); err != nil {
+			if hard.Err() != nil {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// kill ends an instance with SIGKILL and starts another in its place.
+func (f *fleet) kill(ctx context.Context, in *instance) error {
+	process, address := f.take(in, killed)
+	f.tell(Event{"killed", in.id, fmt.Sprintf("SIGKILL to process %d at %s", process.PID(), address)})
+	process.Kill()
+	<-process.Done()
+	return f.replace(ctx, in, &f.kills)
+}
+
+// restart ends an instance with SIGTERM, which drains it, and starts another in its place.
+func (f *fleet) restart(ctx context.Context, in *instance) error {
+	process, address := f.take(in, draining)
+	f.tell(Event{"draining", in.id, fmt.Sprintf("SIGTERM to process %d at %s", process.PID(), address)})
+	began := time.Now()
+	process.End(drainBound)
+	if err := process.Failure(); err != nil {
+		return fmt.Errorf("instance %s did not drain: %w", in.id, err)
+	}
+	f.tell(Event{"drained", in.id, "after " + table.Duration(time.Since(began))})
+	return f.replace(ctx, in, &f.restarted)
+}
+
+// take marks an instance whose process is about to go.
+func (f *fleet) take(in *instance, state string) (process *child.Child, address string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	in.state = state
+	f.leaving[in.process] = true
+	f.changedLocked()
+	return in.process, in.address
+}
+
+// replace starts a process for an instance that has none, waits until clients can find it, and
+// counts it.
+func (f *fleet) replace(ctx context.Context, in *instance, counter *int) error {
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, startBound)
+	defer cancel()
+	if err := f.launch(ctx, in); err != nil {
+		return err
+	}
+	if err := f.waitUp(ctx, in); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	*counter++
+	address, pid := in.address, in.process.PID()
+	f.mu.Unlock()
+	f.tell(Event{"up", in.id, fmt.Sprintf("process %d at %s after %s", pid, address, table.Duration(time.Since(began)))})
+	return nil
+}

@@ -1,0 +1,162 @@
+package demo
+
+import (
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Over how many seconds the live table reaches.
+const (
+	window     = 10 // percentiles
+	rateWindow = 3  // calls a second
+)
+
+// figures count what the callers see. The methods are safe for concurrent use.
+type figures struct {
+	mu       sync.Mutex // guards what follows
+	all      *series
+	by       map[string]*series // by instance
+	turned   time.Time
+	began    time.Time // zero before there is traffic
+	stopped  time.Time // zero while there is
+	firstErr error
+}
+
+// series are the figures of one instance, or of all.
+type series struct {
+	calls, errors int64
+	total         *hdrhistogram.Histogram // of microseconds
+	recent        [window]*hdrhistogram.Histogram
+	took          [window]time.Duration // how long those seconds were; 0: not over, or none yet
+	now           int                   // the place of the current second
+}
+
+func newHistogram() *hdrhistogram.Histogram {
+	return hdrhistogram.New(1, int64(time.Minute/time.Microsecond), 2)
+}
+
+func newSeries() *series {
+	s := &series{total: newHistogram()}
+	for i := range s.recent {
+		s.recent[i] = newHistogram()
+	}
+	return s
+}
+
+func (s *series) note(latency time.Duration, err error) {
+	if err != nil {
+		s.errors++
+		return
+	}
+	s.calls++
+	us := min(max(latency.Microseconds(), 1), s.total.HighestTrackableValue())
+	s.total.RecordValue(us)
+	s.recent[s.now].RecordValue(us)
+}
+
+// turn begins another second.
+func (s *series) turn(took time.Duration) {
+	s.took[s.now] = took
+	s.now = (s.now + 1) % window
+	s.recent[s.now].Reset()
+	s.took[s.now] = 0
+}
+
+// rate returns the calls a second in the last few that are over.
+func (s *series) rate() float64 {
+	var calls int64
+	var took time.Duration
+	for i := 1; i <= rateWindow; i++ {
+		at := (s.now - i + window) % window
+		if s.took[at] > 0 {
+			calls += s.recent[at].TotalCount()
+			took += s.took[at]
+		}
+	}
+	if took == 0 {
+		return 0
+	}
+	return float64(calls) / took.Seconds()
+}
+
+// percentiles returns those of the last seconds.
+func (s *series) percentiles() (p50, p99 time.Duration) {
+	h := newHistogram()
+	for _, r := range s.recent {
+		h.Merge(r)
+	}
+	return at(h, 50), at(h, 99)
+}
+
+func at(h *hdrhistogram.Histogram, percentile float64) time.Duration {
+	return time.Duration(h.ValueAtPercentile(percentile)) * time.Microsecond
+}
+
+func newFigures() *figures {
+	return &figures{all: newSeries(), by: make(map[string]*series)}
+}
+
+// ofLocked returns the figures of an instance.
+func (f *figures) ofLocked(id string) *series {
+	s := f.by[id]
+	if s == nil {
+		s = newSeries()
+		f.by[id] = s
+	}
+	return s
+}
+
+// note counts a call that the instance answered, or which failed there; id is "" where no instance
+// is to blame.
+func (f *figures) note(id string, latency time.Duration, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil && f.firstErr == nil {
+		f.firstErr = err
+	}
+	f.all.note(latency, err)
+	if id != "" {
+		f.ofLocked(id).note(latency, err)
+	}
+}
+
+// turn begins another second of the live table.
+func (f *figures) turn(now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	took := now.Sub(f.turned)
+	if f.turned.IsZero() {
+		took = 0
+	}
+	f.turned = now
+	f.all.turn(took)
+	for _, s := range f.by {
+		s.turn(took)
+	}
+}
+
+// start and stop say when there is traffic.
+func (f *figures) start(now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.began, f.turned = now, now
+}
+
+func (f *figures) stop(now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stopped = now
+}
+
+// elapsedLocked is how long there has been traffic.
+func (f *figures) elapsedLocked() time.Duration {
+	switch {
+	case f.began.IsZero():
+		return 0
+	case f.stopped.IsZero():
+		return time.Since(f.began)
+	}
+	return f.stopped.Sub(f.began)
+}

@@ -1,0 +1,109 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/cmd/anser/internal/child"
+	"github.com/anser-rpc/anser/cmd/anser/internal/target"
+	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/registry/etcd"
+)
+
+// InstanceCommand is the command that runs an instance in a process started by Run; its flags are
+// those of InstanceOptions.
+const InstanceCommand = "demo-instance"
+
+// InstanceOptions say which instance a process is.
+type InstanceOptions struct {
+	Service, ID, Registry string
+}
+
+func (o InstanceOptions) args() []string {
+	return []string{InstanceCommand, "--service", o.Service, "--id", o.ID, "--registry", o.Registry}
+}
+
+// ready is what an instance tells its parent.
+type ready struct {
+	Address string `json:"address"`
+}
+
+// drainBound is how long calls may take to finish when an instance is restarted.
+const drainBound = 10 * time.Second
+
+// instanceKey is the trailer by which an instance tells who answered.
+const instanceKey = "instance"
+
+// ServeInstance serves until ctx is done or the input ends, and then drains.
+func ServeInstance(ctx context.Context, o InstanceOptions, in io.Reader, out, errOut io.Writer) (err error) {
+	service, err := serviceNamed(o.Service)
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(errOut, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	reg, err := etcd.Dial([]string{strings.TrimPrefix(o.Registry, "etcd://")}, etcd.TTL(leaseTTL), etcd.Logger(log))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, reg.Close()) }()
+	self := registry.Instance{ID: o.ID, Service: o.Service, Version: "1.0", Zone: zone(o.ID)}
+	server := anser.NewServer(anser.Announce(reg, self), anser.Intercept(sign(o.ID)), anser.Logger(log))
+	closer, err := service.register(server, o.Registry)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closer()) }()
+	l, err := server.Listen("127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	if err := child.SayReady(out, ready{l.Addr().String()}); err != nil {
+		return errors.Join(err, server.Close())
+	}
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	case <-child.Orphaned(in):
+	}
+	bounded, cancel := context.WithTimeout(context.Background(), drainBound)
+	defer cancel()
+	err = server.Shutdown(bounded)
+	if end := <-served; !errors.Is(end, anser.ErrServerClosed) {
+		err = errors.Join(err, end)
+	}
+	return err
+}
+
+// sign tells the caller who answered.
+func sign(id string) anser.Interceptor {
+	return func(next anser.Func) anser.Func {
+		return func(ctx context.Context, inv *anser.Invocation) error {
+			if err := anser.SetTrailer(ctx, instanceKey, id); err != nil {
+				return err
+			}
+			return next(ctx, inv)
+		}
+	}
+}
+
+// instanceID names the instances of a service: "arith-1".
+func instanceID(service string, n int) string { return fmt.Sprintf("%s-%d", service, n) }
+
+// zone spreads the instances of a service over zones that exist by name only.
+func zone(id string) string { return "zone-" + string('a'+id[len(id)-1]-'1') }
+
+// dialOptions are those of all clients of the demo.
+func dialOptions() []anser.DialOption {
+	return []anser.DialOption{
+		target.Scheme("etcd"), anser.Idempotent(), anser.NoSnapshot(), anser.Logger(slog.New(slog.DiscardHandler)),
+	}
+}

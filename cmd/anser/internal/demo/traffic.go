@@ -1,0 +1,117 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/anser-rpc/anser"
+)
+
+// traffic is the callers.
+type traffic struct {
+	clients []*anser.Client
+	ending  chan struct{}   // closed when no further call is to be made
+	ctx     context.Context // of the calls
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup
+}
+
+// startTraffic starts the callers of all services.
+func startTraffic(url string, o Options, fleet *fleet, figures *figures) (*traffic, error) {
+	t := &traffic{ending: make(chan struct{})}
+	t.ctx, t.cancel = context.WithCancel(context.Background())
+	for _, s := range services {
+		opts := dialOptions()
+		c, err := anser.Dial(url+"/"+s.name, opts...)
+		if err != nil {
+			t.stop()
+			return nil, err
+		}
+		t.clients = append(t.clients, c)
+		var interval time.Duration
+		if o.Rate > 0 {
+			interval = time.Duration(float64(o.Callers) / o.Rate * float64(time.Second))
+		}
+		for i := range o.Callers {
+			k := &caller{
+				service: s, client: c, traffic: t, fleet: fleet, figures: figures,
+				interval: interval, first: interval * time.Duration(i) / time.Duration(o.Callers),
+			}
+			t.wg.Go(k.run)
+		}
+	}
+	return t, nil
+}
+
+// stopGrace is how long calls in flight may take when the demo ends.
+const stopGrace = 3 * time.Second
+
+// stop ends the callers when their calls are over, and the calls when they take too long.
+func (t *traffic) stop() {
+	close(t.ending)
+	late := time.AfterFunc(stopGrace, t.cancel)
+	t.wg.Wait()
+	late.Stop()
+	t.cancel()
+	for _, c := range t.clients {
+		c.Close()
+	}
+}
+
+// caller makes one call after another: a closed loop with a pause.
+type caller struct {
+	service  service
+	client   *anser.Client
+	traffic  *traffic
+	fleet    *fleet
+	figures  *figures
+	interval time.Duration // between the beginnings of two calls; 0: no pause
+	first    time.Duration // before the first call
+}
+
+func (k *caller) run() {
+	next := time.Now().Add(k.first)
+	for n := 0; k.pause(next); n++ {
+		began := time.Now()
+		k.call(n, began)
+		if next = next.Add(k.interval); next.Before(began) {
+			next = began // a call that took long is not made up for
+		}
+	}
+}
+
+// pause waits until the time, and reports false when no further call is to be made.
+func (k *caller) pause(until time.Time) bool {
+	if wait := time.Until(until); wait > 0 {
+		t := time.NewTimer(wait)
+		defer t.Stop()
+		select {
+		case <-k.traffic.ending:
+			return false
+		case <-t.C:
+		}
+	}
+	select {
+	case <-k.traffic.ending:
+		return false
+	default:
+		return true
+	}
+}
+
+func (k *caller) call(n int, began time.Time) {
+	var trailer anser.Metadata
+	err := k.service.call(k.traffic.ctx, k.client, n, anser.Trailer(&trailer))
+	took := time.Since(began)
+	if k.traffic.ctx.Err() != nil {
+		return
+	}
+	id := trailer[instanceKey]
+	var failed *anser.Error
+	if id == "" && errors.As(err, &failed) {
+		id = k.fleet.at(failed.Address)
+	}
+	k.figures.note(id, took, err)
+}

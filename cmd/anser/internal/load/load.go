@@ -1,0 +1,245 @@
+// Package load puts a server under load and measures what its callers see.
+package load
+
+import (
+	"context"
+	"math"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/anser-rpc/anser"
+)
+
+// Options say how much load and for how long.
+type Options struct {
+	Callers int     // how many calls may be in flight, at least 1
+	Rate    float64 // calls a second that are due, whatever becomes of them; 0: each caller calls again when its call is over
+	Warmup  time.Duration
+	For     time.Duration // after the warm-up
+
+	// Began and Ended are called when the measured time begins and when its last call is over.
+	Began, Ended func()
+}
+
+// Result is what was measured, of the calls that began, or with a rate were due, in the measured time.
+type Result struct {
+	Elapsed   time.Duration // until the last call was over
+	Calls     int64         // that succeeded
+	Failed    int64
+	Errors    map[string]int64 // the failed calls by code
+	FirstErr  error
+	Missed    int64                   // calls that were due and could not be begun
+	Latencies *hdrhistogram.Histogram // in nanoseconds, of the calls that succeeded
+}
+
+const (
+	leastLatency = int64(100)
+	mostLatency  = int64(10 * time.Minute)
+	digits       = 3
+)
+
+func newHistogram() *hdrhistogram.Histogram {
+	return hdrhistogram.New(leastLatency, mostLatency, digits)
+}
+
+// shard is a part of the figures. A histogram takes 200 KB: a few for all callers, not one for each.
+type shard struct {
+	mu        sync.Mutex // guards what follows
+	latencies *hdrhistogram.Histogram
+	errors    map[string]int64
+	firstErr  error
+	last      time.Time // when a call was over
+	_         [64]byte
+}
+
+// note counts a call that was measured.
+func (s *shard) note(latency time.Duration, err error, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = now
+	if err == nil {
+		s.latencies.RecordValue(min(max(int64(latency), leastLatency), mostLatency))
+		return
+	}
+	s.errors[anser.CodeOf(err).String()]++
+	if s.firstErr == nil {
+		s.firstErr = err
+	}
+}
+
+// run is one measurement.
+type run struct {
+	o           Options
+	from, until time.Time
+	shards      []*shard
+	pacer       *pacer // nil in a closed loop
+}
+
+// Run applies the load until the time is over or ctx is done, and waits for every call.
+func Run(ctx context.Context, o Options, newCaller func() Caller) Result {
+	begin := time.Now()
+	r := &run{o: o, from: begin.Add(o.Warmup), until: begin.Add(o.Warmup + o.For)}
+	for range min(o.Callers, 4*runtime.GOMAXPROCS(0)) {
+		r.shards = append(r.shards, &shard{latencies: newHistogram(), errors: make(map[string]int64)})
+	}
+	var wg sync.WaitGroup
+	if o.Rate > 0 {
+		r.pacer = newPacer(begin, r.until, o.Rate)
+		wg.Go(func() { r.pacer.run(ctx) })
+	}
+	var callers sync.WaitGroup
+	for i := range o.Callers {
+		call, s := newCaller(), r.shards[i%len(r.shards)]
+		callers.Go(func() {
+			if r.pacer != nil {
+				r.callWhenDue(ctx, call, s)
+			} else {
+				r.callInTurn(ctx, call, s)
+			}
+		})
+	}
+	if sleep(ctx, time.Until(r.from)) && o.Began != nil {
+		o.Began()
+	}
+	callers.Wait()
+	if o.Ended != nil {
+		o.Ended()
+	}
+	wg.Wait()
+	return r.result(ctx.Err() != nil)
+}
+
+// callInTurn is the closed loop. The end of a call is the beginning of the next: one look at the
+// clock for each.
+func (r *run) callInTurn(ctx context.Context, call Caller, s *shard) {
+	for now := time.Now(); now.Before(r.until) && ctx.Err() == nil; {
+		began := now
+		err := call(ctx)
+		now = time.Now()
+		if ctx.Err() == nil && !began.Before(r.from) {
+			s.note(now.Sub(began), err, now)
+		}
+	}
+}
+
+// callWhenDue is the open loop. Latency counts from the moment a call was due, so that calls which a
+// slow server holds up are not left out; see Gil Tene on coordinated omission.
+func (r *run) callWhenDue(ctx context.Context, call Caller, s *shard) {
+	for due := range r.pacer.due {
+		if ctx.Err() != nil {
+			continue // empty the channel: the pacer may wait
+		}
+		if late := time.Now(); late.After(r.until.Add(r.o.For)) {
+			r.pacer.missed.Add(1)
+			continue
+		}
+		err := call(ctx)
+		now := time.Now()
+		if ctx.Err() == nil && !due.Before(r.from) {
+			s.note(now.Sub(due), err, now)
+		}
+	}
+}
+
+func (r *run) result(interrupted bool) Result {
+	out := Result{Errors: make(map[string]int64), Latencies: newHistogram()}
+	last := r.from
+	for _, s := range r.shards {
+		out.Latencies.Merge(s.latencies)
+		for code, n := range s.errors {
+			out.Errors[code] += n
+			out.Failed += n
+		}
+		if s.firstErr != nil && out.FirstErr == nil {
+			out.FirstErr = s.firstErr
+		}
+		if s.last.After(last) {
+			last = s.last
+		}
+	}
+	out.Calls = out.Latencies.TotalCount()
+	out.Elapsed = last.Sub(r.from)
+	if r.pacer != nil {
+		out.Missed = r.pacer.missed.Load()
+		if !interrupted { // the time of a rate is not over with its last call
+			out.Elapsed = max(out.Elapsed, r.o.For)
+		}
+	}
+	return out
+}
+
+// Rate returns the calls a second that succeeded.
+func (r *Result) Rate() float64 {
+	if r.Elapsed <= 0 {
+		return 0
+	}
+	return float64(r.Calls) / r.Elapsed.Seconds()
+}
+
+// At returns the latency that the share q of the calls, 0 to 1, did not exceed.
+func (r *Result) At(q float64) time.Duration {
+	return time.Duration(r.Latencies.ValueAtQuantile(math.Min(q, 1) * 100))
+}
+
+// Max returns the longest latency.
+func (r *Result) Max() time.Duration { return time.Duration(r.Latencies.Max()) }
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// pacer says when calls are due.
+type pacer struct {
+	begin, until time.Time
+	rate         float64
+	due          chan time.Time
+	missed       atomic.Int64
+}
+
+// dueAhead is how many calls may be due without a caller that is free; beyond it the pacer waits,
+// and the calls are due all the same.
+const dueAhead = 1 << 12
+
+func newPacer(begin, until time.Time, rate float64) *pacer {
+	return &pacer{begin: begin, until: until, rate: rate, due: make(chan time.Time, dueAhead)}
+}
+
+// run sends the time of each call when it has come. It keeps a thread to itself: the runtime's own
+// timers are up to a millisecond late on an idle machine, and that would be measured as latency.
+func (p *pacer) run(ctx context.Context) {
+	defer close(p.due)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	precise()
+	for n := 0; ctx.Err() == nil; n++ {
+		due := p.begin.Add(time.Duration(float64(n) / p.rate * float64(time.Second)))
+		if !due.Before(p.until) {
+			return
+		}
+		for wait := time.Until(due); wait > 0; wait = time.Until(due) {
+			nap(min(wait, longestNap))
+			if ctx.Err() != nil {
+				return
+			}
+		}
+		select {
+		case p.due <- due:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// longestNap bounds how long the pacer does not look at its context.
+const longestNap = 50 * time.Millisecond

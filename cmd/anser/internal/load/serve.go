@@ -1,0 +1,29 @@
+package load
+
+import (
+	"context"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/benchpb"
+)
+
+// The methods of a server that is there to be measured.
+const (
+	SayMethod  anser.Method[benchpb.BenchmarkMessage, benchpb.BenchmarkMessage] = "Hello.Say"
+	EchoMethod anser.Method[[]byte, []byte]                                     = "Echo.Bytes"
+	AddMethod  anser.Method[benchpb.AddRequest, benchpb.AddReply]               = "MathService.Add"
+)
+
+// NewServer returns a server with these methods.
+func NewServer(opts ...anser.ServerOption) *anser.Server {
+	s := anser.NewServer(opts...)
+	SayMethod.Handle(s, func(_ context.Context, in *benchpb.BenchmarkMessage) (*benchpb.BenchmarkMessage, error) {
+		benchpb.Answer(in)
+		return in, nil
+	})
+	EchoMethod.Handle(s, func(_ context.Context, in *[]byte) (*[]byte, error) { return in, nil })
+	AddMethod.Handle(s, func(_ context.Context, in *benchpb.AddRequest) (*benchpb.AddReply, error) {
+		return &benchpb.AddReply{X: in.GetA() + in.GetB()}, nil
+	})
+	return s
+}

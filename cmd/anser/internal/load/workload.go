@@ -1,0 +1,65 @@
+package load
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/cmd/anser/internal/rawjson"
+	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/internal/benchpb"
+)
+
+// Workload is what the callers send.
+type Workload struct {
+	Bytes     int                // of a request, encoded
+	Options   []anser.DialOption // that the client needs
+	NewCaller func(c *anser.Client, method string) Caller
+}
+
+// Caller makes one call after another. It is used by one goroutine.
+type Caller func(ctx context.Context, opts ...anser.CallOption) error
+
+// wrongReply is what a call counts as that succeeded with another reply than it should have had.
+var wrongReply = anser.Errorf(anser.DataLoss, "the reply is not what the request asked for")
+
+// Say sends the message of 581 bytes that RPC frameworks are compared with, and looks at the reply.
+func Say() Workload {
+	return Workload{Bytes: proto.Size(benchpb.Filled()), NewCaller: func(c *anser.Client, method string) Caller {
+		request := benchpb.Filled()
+		return func(ctx context.Context, opts ...anser.CallOption) error {
+			reply, err := anser.Call[benchpb.BenchmarkMessage](ctx, c, method, request, opts...)
+			if err == nil && !benchpb.Answered(reply) {
+				err = wrongReply
+			}
+			return err
+		}
+	}}
+}
+
+// Bytes sends so many bytes in the raw codec.
+func Bytes(n int) Workload {
+	request := bytes.Repeat([]byte{0xa5}, n)
+	options := []anser.DialOption{anser.Codec(codec.Raw{}), anser.MaxMessage(max(4<<20, n+1))}
+	return Workload{Bytes: n, Options: options, NewCaller: func(c *anser.Client, method string) Caller {
+		return func(ctx context.Context, opts ...anser.CallOption) error {
+			_, err := anser.Call[[]byte](ctx, c, method, &request, opts...)
+			return err
+		}
+	}}
+}
+
+// JSON sends the text in the JSON codec.
+func JSON(text []byte) Workload {
+	request := json.RawMessage(text)
+	options := []anser.DialOption{anser.Codec(rawjson.Codec{})}
+	return Workload{Bytes: len(text), Options: options, NewCaller: func(c *anser.Client, method string) Caller {
+		var reply json.RawMessage
+		return func(ctx context.Context, opts ...anser.CallOption) error {
+			return c.Call(ctx, method, &request, &reply, opts...)
+		}
+	}}
+}

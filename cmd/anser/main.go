@@ -1,0 +1,13 @@
+// Anser is the command for services that speak Anser: it lists, describes, calls and loads them, runs
+// a registry, and shows it all in a demo.
+package main
+
+import (
+	"os"
+
+	"github.com/anser-rpc/anser/cmd/anser/internal/command"
+)
+
+func main() {
+	os.Exit(command.Main(os.Args[1:]))
+}

@@ -1,0 +1,52 @@
+package e2e_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// The registry is killed under load. Calls go on, an instance is restarted meanwhile, a new client
+// starts from the snapshot of another, and afterwards the registry has one record of each instance.
+func TestRegistryOutage(t *testing.T) {
+	reg := startRegistry(t)
+	book := newLedger(t)
+	snapshots := t.TempDir()
+	c := config{Registry: reg.config.Address, Ledger: string(book)}
+	instances := startInstances(t, 3, c)
+	w := watch(t, reg.config.Address)
+	w.waitFor(instances)
+	client := dialService(t, reg.config.Address, snapshots)
+	calls := startLoad(t, "plain", client, 32)
+	eventually(t, "the client knows all instances", func() bool { return len(client.Status().Instances) == len(instances) })
+
+	down := time.After(faultTime(10*time.Second, 30*time.Second))
+	reg.kill()
+	calls.progress()
+	const callerCalls = 1000
+	caller := start(t, "caller", config{Registry: reg.config.Address, Dir: snapshots, Calls: callerCalls})
+	instances[0].drain()
+	c.Address = instances[0].config.Address
+	instances[0] = start(t, "instance", c)
+	if err := caller.wait(); err != nil {
+		t.Errorf("a client that started without the registry: %v\n%s", err, caller.stderr.String())
+	}
+	<-down
+	calls.progress()
+	start(t, "registry", reg.config)
+	w.waitFor(instances)
+	w.keeps(instances, 2*leaseTime) // nothing hangs on a lease that nobody renews
+	calls.progress()
+	calls.stop()
+	calls.mustNotFail()
+	book.check(t, calls, false)
+	fromCaller := 0
+	for id, n := range book.read(t) {
+		if strings.HasPrefix(id, "caller-") {
+			fromCaller += n
+		}
+	}
+	if fromCaller != callerCalls {
+		t.Errorf("the client that started without the registry made %d calls, and %d were executed", callerCalls, fromCaller)
+	}
+}

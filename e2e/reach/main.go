@@ -1,0 +1,165 @@
+// Reach measures on this machine what the project promises to reach, and prints a table, or one
+// JSON object. Nothing is asserted: time depends on the machine and on what else it does.
+//
+//	go run ./e2e/reach --help
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/anser-rpc/anser/e2e/internal/say"
+)
+
+// options are the command line.
+type options struct {
+	rounds  int
+	scale   float64
+	conns   int
+	ceiling string // path of the program
+}
+
+const usage = `Usage: go run ./e2e/reach [flags] [section ...]
+
+Measures on this machine what Anser promises to reach. Servers and clients are processes of their
+own with default options. What is compared runs in turns, round by round; a ratio is that of one
+round, and the table shows the median of all rounds, the least and the most.
+
+Sections, all of them by default:
+  say    the 581-byte workload at 1, 100 and 1000 callers, against the ceiling program
+  round  one caller's round trip against a bare TCP ping-pong of the same bytes
+  slow   the other calls, while 1 % of the calls, chosen at random, sleep 10 ms in their handler
+  burn   a handler that burns 100 µs of CPU, called from one connection: how many cores it uses
+  idle   memory and CPU of a server with idle connections
+
+Flags:
+`
+
+func main() {
+	log.SetFlags(0)
+	log.SetPrefix("reach: ")
+	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "process-") {
+		runProcess(os.Args[1], os.Args[2:])
+		return
+	}
+	var o options
+	asJSON := flag.Bool("json", false, "print one JSON object")
+	flag.IntVar(&o.rounds, "rounds", 5, "rounds of each comparison")
+	flag.Float64Var(&o.scale, "scale", 1, "times the calls of each measurement, which take about a second")
+	flag.IntVar(&o.conns, "conns", 10_000, "idle connections")
+	flag.StringVar(&o.ceiling, "ceiling", "", "path of internal/ceiling's program; built when empty")
+	flag.Usage = func() {
+		fmt.Fprint(flag.CommandLine.Output(), usage)
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if o.rounds < 1 || o.scale <= 0 || o.conns < 1 {
+		log.Fatal("--rounds, --scale and --conns must be positive")
+	}
+	names := flag.Args()
+	if len(names) == 0 {
+		names = []string{"say", "round", "slow", "burn", "idle"}
+	}
+	if err := run(o, names, *asJSON, os.Stdout); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// run measures the sections in turn and prints them.
+func run(o options, names []string, asJSON bool, w io.Writer) error {
+	for _, name := range names {
+		if _, ok := sections[name]; !ok {
+			return fmt.Errorf("unknown section %q: --help lists them", name)
+		}
+	}
+	dir, err := os.MkdirTemp("", "anser-reach-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if o.ceiling == "" {
+		o.ceiling = filepath.Join(dir, "ceiling")
+		if err := build(o.ceiling, "github.com/anser-rpc/anser/internal/ceiling"); err != nil {
+			return err
+		}
+	}
+	r := newReport()
+	for _, name := range names {
+		if !asJSON {
+			fmt.Fprintf(os.Stderr, "measuring %s\n", name)
+		}
+		if err := sections[name](o, r); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if asJSON {
+		return json.NewEncoder(w).Encode(r)
+	}
+	return r.print(w)
+}
+
+// runProcess is what a process does that reach has started.
+func runProcess(role string, args []string) {
+	signal.Ignore(os.Interrupt) // is for the parent, whose end closes stdin
+	var err error
+	switch role {
+	case "process-server":
+		err = say.Serve(os.Stdin, os.Stdout)
+	case "process-load":
+		err = runLoad(args)
+	case "process-idle":
+		err = runIdle(args)
+	default:
+		err = fmt.Errorf("unknown process %q", role)
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+func runLoad(args []string) error {
+	var o say.Options
+	if err := json.Unmarshal([]byte(args[0]), &o); err != nil {
+		return err
+	}
+	r, err := say.Load(o)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(r)
+}
+
+// runIdle holds connections until stdin is closed.
+func runIdle(args []string) error {
+	var n int
+	if _, err := fmt.Sscan(args[1], &n); err != nil {
+		return err
+	}
+	conns, err := say.Idle(args[0], n)
+	if errors.Is(err, syscall.EMFILE) {
+		err = fmt.Errorf("%w: raise the limit of open files (ulimit -n) over %d, or ask for fewer with --conns", err, n)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Println(len(conns))
+	io.Copy(io.Discard, os.Stdin)
+	closeAll(conns)
+	return nil
+}
+
+func closeAll(conns []net.Conn) {
+	for _, c := range conns {
+		c.Close()
+	}
+}

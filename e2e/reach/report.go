@@ -1,0 +1,158 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"text/tabwriter"
+)
+
+// report is all that was measured. Sections that were not asked for are empty.
+type report struct {
+	Go    string        `json:"go"`
+	OS    string        `json:"os"`
+	CPUs  int           `json:"cpus"`
+	Say   []*comparison `json:"say,omitempty"`
+	Round *comparison   `json:"round,omitempty"`
+	Slow  []*comparison `json:"slow,omitempty"`
+	Burn  *burning      `json:"burn,omitempty"`
+	Idle  *idling       `json:"idle,omitempty"`
+}
+
+func newReport() *report {
+	return &report{Go: runtime.Version(), OS: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU()}
+}
+
+// spread is the median of some rounds, with the least and the most.
+type spread struct {
+	Median float64 `json:"median"`
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+}
+
+func spreadOf(all []float64) spread {
+	s := slices.Sorted(slices.Values(all))
+	n := len(s)
+	return spread{(s[(n-1)/2] + s[n/2]) / 2, s[0], s[n-1]}
+}
+
+// comparison is of two loads that ran in turns.
+type comparison struct {
+	Callers   int     `json:"callers"`
+	OwnMethod bool    `json:"slow_calls_have_own_method,omitempty"`
+	Own       figures `json:"own"`  // medians
+	Base      figures `json:"base"` // medians
+	Ratio     spread  `json:"ratio"`
+
+	measure    func(figures) float64 // what the ratio is of
+	own, bases []figures
+}
+
+func callsPerS(f figures) float64 { return f.CallsPerS }
+func p50(f figures) float64       { return f.P50 }
+func p99(f figures) float64       { return f.P99 }
+
+// add adds a round.
+func (c *comparison) add(own, base figures) {
+	c.own, c.bases = append(c.own, own), append(c.bases, base)
+}
+
+// end computes what is reported.
+func (c *comparison) end() {
+	var ratios []float64
+	for i := range c.own {
+		ratios = append(ratios, c.measure(c.own[i])/c.measure(c.bases[i]))
+	}
+	c.Own, c.Base, c.Ratio = medians(c.own), medians(c.bases), spreadOf(ratios)
+}
+
+func medians(all []figures) figures {
+	of := func(f func(figures) float64) float64 {
+		var values []float64
+		for _, x := range all {
+			values = append(values, f(x))
+		}
+		return spreadOf(values).Median
+	}
+	m := figures{ServerCPU: of(func(f figures) float64 { return f.ServerCPU })}
+	m.Calls = all[0].Calls
+	m.Seconds = of(func(f figures) float64 { return f.Seconds })
+	m.CallsPerS, m.P50, m.P99 = of(callsPerS), of(p50), of(p99)
+	m.ClientCPU = of(func(f figures) float64 { return f.ClientCPU })
+	m.Max = of(func(f figures) float64 { return f.Max })
+	return m
+}
+
+// burning is how far the calls of few connections spread over the cores. Its base is a server that
+// may use one core.
+type burning struct {
+	comparison
+	Conns int    `json:"conns"`
+	Cores spread `json:"cores"` // CPU time of the server in wall time
+}
+
+// idling is what an idle connection costs the server.
+type idling struct {
+	Conns      int     `json:"conns"`
+	Bytes      int64   `json:"rss_bytes_per_conn"`
+	BytesFreed int64   `json:"rss_bytes_per_conn_after_gc"`
+	CPU        float64 `json:"cpu_percent_of_a_core"`
+}
+
+// print writes the tables.
+func (r *report) print(w io.Writer) error {
+	fmt.Fprintf(w, "%s, %s, %d CPUs\n", r.Go, r.OS, r.CPUs)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if len(r.Say) > 0 {
+		heading(t, "581-byte messages, against the ceiling program", "calls/s")
+		for _, c := range r.Say {
+			c.print(t, fmt.Sprintf("anser, c=%d", c.Callers), fmt.Sprintf("ceiling, c=%d", c.Callers))
+		}
+	}
+	if r.Round != nil {
+		heading(t, "one caller, against a bare TCP ping-pong", "p50")
+		r.Round.print(t, "anser", "ping-pong")
+	}
+	if len(r.Slow) > 0 {
+		heading(t, "1 % of the calls sleep 10 ms: the other ones", "p99")
+		for _, c := range r.Slow {
+			name := "same method"
+			if c.OwnMethod {
+				name = "method of their own"
+			}
+			c.print(t, fmt.Sprintf("with, %s, c=%d", name, c.Callers), "without")
+		}
+	}
+	if r.Burn != nil {
+		heading(t, fmt.Sprintf("100 µs of CPU in the handler, %d callers, %d connection", r.Burn.Callers, r.Burn.Conns), "calls/s")
+		r.Burn.print(t, "anser", "with GOMAXPROCS=1")
+		fmt.Fprintf(t, "cores used, of %d\t%s\n", r.CPUs, r.Burn.Cores)
+	}
+	if r.Idle != nil {
+		fmt.Fprintf(t, "\n%d idle connections\n", r.Idle.Conns)
+		fmt.Fprintf(t, "memory of the server, each\t%.1f KiB\n", float64(r.Idle.Bytes)/1024)
+		fmt.Fprintf(t, "after a garbage collection\t%.1f KiB\n", float64(r.Idle.BytesFreed)/1024)
+		fmt.Fprintf(t, "CPU of the server\t%.2f %% of a core\n", r.Idle.CPU)
+	}
+	return t.Flush()
+}
+
+func heading(t io.Writer, title, ratio string) {
+	fmt.Fprintf(t, "\n%s\n\tcalls/s\tp50 µs\tp99 µs\tclient CPU µs\tserver CPU µs\tratio of %s (least – most)\n", title, ratio)
+}
+
+func (c *comparison) print(t io.Writer, own, base string) {
+	line := func(name string, f figures, ratio string) {
+		rate := "-" // the ping-pong does not tell
+		if f.CallsPerS > 0 {
+			rate = fmt.Sprintf("%.0f", f.CallsPerS)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%.1f\t%.1f\t%.2f\t%.2f\t%s\n", name, rate, f.P50, f.P99, f.ClientCPU, f.ServerCPU, ratio)
+	}
+	line(own, c.Own, c.Ratio.String())
+	line(base, c.Base, "")
+}
+
+// String returns the median, the least and the most.
+func (s spread) String() string { return fmt.Sprintf("%.2f (%.2f – %.2f)", s.Median, s.Min, s.Max) }

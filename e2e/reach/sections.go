@@ -1,0 +1,242 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/anser-rpc/anser/e2e/internal/say"
+)
+
+var sections = map[string]func(options, *report) error{
+	"say": measureSay, "round": measureRound, "slow": measureSlow, "burn": measureBurn, "idle": measureIdle,
+}
+
+// figures of one measurement.
+type figures struct {
+	say.Result
+	ServerCPU float64 `json:"server_cpu_us_per_call"`
+}
+
+// load runs a client in a process of its own against the server.
+func load(s *process, o say.Options) (f figures, err error) {
+	text, err := json.Marshal(o)
+	if err != nil {
+		return f, err
+	}
+	before, err := s.ask(say.CommandStat)
+	if err != nil {
+		return f, err
+	}
+	p, err := self("process-load", string(text))
+	if err := once(p, err, &f); err != nil {
+		return f, err
+	}
+	after, err := s.ask(say.CommandStat)
+	f.ServerCPU = (after.CPU - before.CPU) * 1e6 / float64(f.Calls)
+	return f, err
+}
+
+// loadCeiling does the same with the ceiling program.
+func loadCeiling(o options, s *process, addr string, callers, calls int, flags ...string) (f figures, err error) {
+	args := append([]string{"-addr", addr, "-c", strconv.Itoa(callers), "-n", strconv.Itoa(calls)}, flags...)
+	p, err := start(o.ceiling, args...)
+	if err := once(p, err, &f); err != nil {
+		return f, err
+	}
+	var used struct {
+		CPU float64 `json:"server_cpu_s"`
+	}
+	err = s.line(&used)
+	f.ServerCPU = used.CPU * 1e6 / float64(f.Calls)
+	if f.CallsPerS > 0 {
+		f.Seconds = float64(f.Calls) / f.CallsPerS
+	}
+	return f, err
+}
+
+func (o options) calls(n, callers int) int { return max(int(float64(n)*o.scale), callers) }
+
+// measureSay compares calls a second with the ceiling, at several numbers of callers.
+func measureSay(o options, r *report) error {
+	s, addr, err := server()
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	top, topAddr, err := ceiling(o.ceiling)
+	if err != nil {
+		return err
+	}
+	defer top.kill()
+	for _, callers := range []int{1, 100, 1000} {
+		n := o.calls(300_000, callers)
+		if callers == 1 {
+			n = o.calls(15_000, callers)
+		}
+		c := &comparison{Callers: callers, measure: callsPerS}
+		for range o.rounds {
+			base, err := loadCeiling(o, top, topAddr, callers, n)
+			if err != nil {
+				return err
+			}
+			own, err := load(s, say.Options{Addr: addr, Callers: callers, Calls: n})
+			if err != nil {
+				return err
+			}
+			c.add(own, base)
+		}
+		c.end()
+		r.Say = append(r.Say, c)
+	}
+	return nil
+}
+
+// measureRound compares a round trip with that of bare TCP.
+func measureRound(o options, r *report) error {
+	s, addr, err := server()
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	bare, bareAddr, err := ceiling(o.ceiling, "-pingpong")
+	if err != nil {
+		return err
+	}
+	defer bare.kill()
+	n := o.calls(15_000, 1)
+	c := &comparison{Callers: 1, measure: p50}
+	for range o.rounds {
+		base, err := loadCeiling(o, bare, bareAddr, 1, n, "-pingpong")
+		if err != nil {
+			return err
+		}
+		own, err := load(s, say.Options{Addr: addr, Callers: 1, Calls: n})
+		if err != nil {
+			return err
+		}
+		c.add(own, base)
+	}
+	c.end()
+	r.Round = c
+	return nil
+}
+
+const slowShare = 0.01
+
+// measureSlow compares the calls that are not slow with those of a load without slow ones.
+func measureSlow(o options, r *report) error {
+	for _, own := range []bool{false, true} {
+		c := &comparison{Callers: 100, measure: p99, OwnMethod: own}
+		// The server learns what a method costs, so each kind of load has one of its own.
+		with, withAddr, err := server()
+		if err != nil {
+			return err
+		}
+		defer with.stop()
+		without, withoutAddr, err := server()
+		if err != nil {
+			return err
+		}
+		defer without.stop()
+		n := o.calls(200_000, c.Callers)
+		for range o.rounds {
+			base, err := load(without, say.Options{Addr: withoutAddr, Callers: c.Callers, Calls: n})
+			if err != nil {
+				return err
+			}
+			slow, err := load(with, say.Options{Addr: withAddr, Callers: c.Callers, Calls: n, Slow: slowShare, OwnSlow: own})
+			if err != nil {
+				return err
+			}
+			c.add(slow, base)
+		}
+		c.end()
+		r.Slow = append(r.Slow, c)
+	}
+	return nil
+}
+
+// measureBurn finds how many cores a server uses for one connection, and what that is worth: a
+// second server may use but one.
+func measureBurn(o options, r *report) error {
+	many, manyAddr, err := server()
+	if err != nil {
+		return err
+	}
+	defer many.stop()
+	one, oneAddr, err := server("GOMAXPROCS=1")
+	if err != nil {
+		return err
+	}
+	defer one.stop()
+	b := &burning{Conns: 1}
+	b.Callers, b.measure = 64, callsPerS
+	var cores []float64
+	for range o.rounds {
+		l := say.Options{Addr: oneAddr, Callers: b.Callers, Calls: o.calls(5000, b.Callers), Conns: b.Conns, Burn: true}
+		base, err := load(one, l)
+		if err != nil {
+			return err
+		}
+		l.Addr = manyAddr
+		f, err := load(many, l)
+		if err != nil {
+			return err
+		}
+		b.add(f, base)
+		cores = append(cores, f.ServerCPU*float64(f.Calls)/1e6/f.Seconds)
+	}
+	b.end()
+	b.Cores = spreadOf(cores)
+	r.Burn = b
+	return nil
+}
+
+// measureIdle finds what connections cost that nothing happens on.
+func measureIdle(o options, r *report) error {
+	const watch = 3 * time.Second // less than the time to the first ping
+	s, addr, err := server()
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	if _, err := load(s, say.Options{Addr: addr, Callers: 10, Calls: 10_000}); err != nil { // a server that has worked
+		return err
+	}
+	before, err := s.ask(say.CommandFree)
+	if err != nil {
+		return err
+	}
+	p, err := self("process-idle", addr, strconv.Itoa(o.conns))
+	if err != nil {
+		return err
+	}
+	defer p.stop()
+	i := new(idling)
+	if err := p.line(&i.Conns); err != nil {
+		return err
+	}
+	now, err := s.ask(say.CommandStat)
+	if err != nil {
+		return err
+	}
+	if now.Conns != o.conns {
+		return fmt.Errorf("the server has %d connections, not %d", now.Conns, o.conns)
+	}
+	time.Sleep(watch)
+	later, err := s.ask(say.CommandStat)
+	if err != nil {
+		return err
+	}
+	freed, err := s.ask(say.CommandFree)
+	if err != nil {
+		return err
+	}
+	each := func(rss int64) int64 { return (rss - before.RSS) / int64(o.conns) }
+	i.Bytes, i.BytesFreed = each(later.RSS), each(freed.RSS)
+	i.CPU = (later.CPU - now.CPU) / watch.Seconds() * 100
+	r.Idle = i
+	return nil
+}

@@ -1,0 +1,29 @@
+package registrytest_test
+
+import (
+	"testing"
+
+	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/registry/registrytest"
+)
+
+// The memory registry passes in bubbles in a test of its own; here it shows that Run alone works.
+func TestRun(t *testing.T) {
+	registrytest.Run(t, memory, registrytest.Outages, registrytest.Leases)
+}
+
+func memory(t *testing.T) registrytest.Fixture {
+	m := registry.NewMemory()
+	return registrytest.Fixture{Open: func() registry.Registry { return m.Join() }}
+}
+
+func ExampleRun() {
+	// In a test file of the implementation:
+	TestConformance := func(t *testing.T) {
+		registrytest.Run(t, func(t *testing.T) registrytest.Fixture {
+			m := registry.NewMemory() // here: start a server, or take a fresh prefix of one
+			return registrytest.Fixture{Open: func() registry.Registry { return m.Join() }}
+		}, registrytest.Outages, registrytest.Leases) // what it cannot do
+	}
+	_ = TestConformance
+}
