@@ -423,10 +423,8 @@ func (c *Client) again(ctx context.Context, k *call, m *clientMethod, r *retryin
 		k.pick.Tried = r.tried
 	}
 	e := v.pick(&k.pick)
-	if r.o.mode == Failtry && len(r.tried) > 0 {
-		if same := v.find(r.tried[0]); same != nil {
-			e = same
-		}
+	if r.o.mode == Failtry && r.first != nil && c.cluster.has(r.first) {
+		e = r.first
 	}
 	k.pick.Tried = nil
 	if e == nil {
@@ -467,13 +465,6 @@ func (r *retrying) final(err *Error) *Error {
 		err.Attempts = r.attempts
 	}
 	return err
-}
-
-func (v *view) find(b *balance.Endpoint) *endpoint {
-	if v.only != nil && v.only.Endpoint == b {
-		return v.only
-	}
-	return v.byPick[b]
 }
 
 func (c *Client) serviceName() string {
