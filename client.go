@@ -2,6 +2,7 @@ package anser
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -406,6 +407,9 @@ func (c *Client) furtherAttempts(ctx context.Context, k *call, m *clientMethod, 
 		if wait > 0 {
 			c.cluster.hurry()
 			if !c.waitRetry(bounded, wait, changed, err) {
+				if errors.Is(ctx.Err(), context.Canceled) {
+					err = givenUp(ctx, err)
+				}
 				return r.final(err)
 			}
 			if !r.untried(v) {
@@ -414,6 +418,14 @@ func (c *Client) furtherAttempts(ctx context.Context, k *call, m *clientMethod, 
 		}
 		e, err = nil, nil
 	}
+}
+
+// givenUp is the error of a call whose caller cancelled it after an attempt that failed with err.
+func givenUp(ctx context.Context, err *Error) *Error {
+	e := contextFailure(ctx, err.Outcome, err.Phase)
+	e.Message += " before another attempt; the last one: " + err.Message
+	e.Address = err.Address
+	return e
 }
 
 // again makes one more attempt.

@@ -2,6 +2,7 @@ package anser_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -427,8 +428,10 @@ func TestCancelBetweenAttempts(t *testing.T) {
 		time.Sleep(time.Second)
 		cancel()
 		began := time.Now()
-		if _, err := reply.Wait(); err == nil {
-			t.Error("no error")
+		_, err := reply.Wait()
+		e := wantFault(t, err, anser.Canceled, anser.Refused)
+		if !errors.Is(err, context.Canceled) || !strings.HasSuffix(e.Message, "before another attempt; the last one: refused") {
+			t.Error(err)
 		}
 		if d := time.Since(began); d != 0 {
 			t.Errorf("waited %v", d)
