@@ -3,6 +3,7 @@ package anser_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -186,5 +187,36 @@ func TestOptionsPassInterceptors(t *testing.T) {
 	var md anser.Metadata
 	if _, err := call(context.Background(), c, "Echo.Say", "", anser.Trailer(&md)); err != nil || md["k"] != "v" {
 		t.Error(md, err)
+	}
+}
+
+// A panic of an interceptor fails its call, on the client as on the server, and does not end a
+// process that makes calls with Go.
+func TestPanicOfAClientsInterceptor(t *testing.T) {
+	network := new(ansertest.Network)
+	serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
+	var log syncBuffer
+	c, err := anser.Dial("a:1", anser.Dialer(network.Dial), anser.NoSnapshot(), anser.Logger(slog.New(slog.NewTextHandler(&log, nil))),
+		anser.Intercept(with(func(ctx context.Context, inv *anser.Invocation, next anser.Func) error {
+			err := next(ctx, inv)
+			if string(*inv.Request.(*[]byte)) == "panic" {
+				panic("secret")
+			}
+			return err
+		})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, err = anser.Go[[]byte](context.Background(), c, "Echo.Say", text("panic")).Wait()
+	e := wantFault(t, err, anser.Internal, anser.OutcomeUnknown)
+	if !strings.Contains(e.Message, "an interceptor panicked; the client's log has the details under id ") || strings.Contains(err.Error(), "secret") || e.Method != "Echo.Say" {
+		t.Error(err)
+	}
+	if id := e.Message[len(e.Message)-10:]; !strings.Contains(log.String(), "id="+id) || !strings.Contains(log.String(), "secret") {
+		t.Error(log.String())
+	}
+	if out, err := call(context.Background(), c, "Echo.Say", "hello"); out != "hello" || err != nil {
+		t.Error(out, err)
 	}
 }
