@@ -108,7 +108,7 @@ func TestUnaryAllocations(t *testing.T) {
 	for range 1000 {
 		call()
 	}
-	const messages = 2 // the handler's []byte and what it points to
+	const messages = 2  // the handler's []byte and what it points to
 	const framework = 4 // two for each side
 	if n := testing.AllocsPerRun(2000, call); n > messages+framework {
 		t.Errorf("%v allocations a call, want at most %d for the messages and %d for both sides", n, messages, framework)
