@@ -23,15 +23,40 @@ type streams struct {
 }
 
 // Main runs the command and returns the exit code of the process. SIGINT, SIGTERM and SIGHUP end
-// what runs in good order; a second one ends the process at once. So does an output that nobody
-// reads any more, which would otherwise end the process on the spot and leave its files behind.
+// what runs in good order; a second one ends the process at once. An output that nobody reads any
+// more ends it in good order too.
 func Main(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	context.AfterFunc(ctx, stop)
-	ctx, unread := signal.NotifyContext(ctx, syscall.SIGPIPE)
+	ctx, unread := context.WithCancel(ctx)
 	defer unread()
-	return Run(ctx, args, os.Stdin, os.Stdout, os.Stderr)
+	// A write to a pipe that nobody reads would end the process on the spot, and leave its files
+	// behind. To be notified of SIGPIPE is no way out: it would come for every connection as well.
+	signal.Ignore(syscall.SIGPIPE)
+	return Run(ctx, args, os.Stdin, output{os.Stdout, unread}, output{os.Stderr, unread})
+}
+
+// output is one of the standard streams. It tells when nobody reads it any more. The file is not
+// embedded: it has more ways to write than this one.
+type output struct {
+	file   *os.File
+	unread func()
+}
+
+// Fd lets package screen find out whether this is a terminal.
+func (o output) Fd() uintptr { return o.file.Fd() }
+
+func (o output) Read(p []byte) (int, error) { return o.file.Read(p) }
+
+func (o output) Close() error { return o.file.Close() }
+
+func (o output) Write(p []byte) (int, error) {
+	n, err := o.file.Write(p)
+	if errors.Is(err, syscall.EPIPE) {
+		o.unread()
+	}
+	return n, err
 }
 
 // Run runs the command with the given arguments and streams and returns its exit code.
