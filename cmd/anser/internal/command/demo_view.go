@@ -106,12 +106,12 @@ func (v *demoView) block() []string {
 
 // tableLines is the table with a line for the whole.
 func (v *demoView) tableLines() []string {
-	right := func(title string) table.Column { return table.Column{Title: title, Right: true} }
+	right := func(title string) table.Column { return table.Column{Title: title, Right: true, Least: len("1.23 ms")} }
 	t := table.Table{Columns: []table.Column{
 		{Title: "SERVICE"},
 		{Title: "INSTANCE"},
 		{Title: "ADDRESS", Optional: true},
-		{Title: "STATE"},
+		{Title: "STATE", Least: len("draining")},
 		right("CALLS/S"), right("P50"), right("P99"), right("ERRORS"),
 	}}
 	service := ""

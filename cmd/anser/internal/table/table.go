@@ -14,6 +14,8 @@ type Column struct {
 	Right bool // numbers stand at the right, and are never shortened
 	// Optional columns are left out when the table is too wide, the last one first.
 	Optional bool
+	// Least is the least width, for tables that are drawn again with other cells.
+	Least int
 }
 
 // Table is a head and rows of cells, which may have colours in them. The zero value is an empty table.
@@ -54,7 +56,7 @@ func (t *Table) Lines(width int) []string {
 func (t *Table) widths() []int {
 	widths := make([]int, len(t.Columns))
 	for i, c := range t.Columns {
-		widths[i] = ansi.StringWidth(c.Title)
+		widths[i] = max(ansi.StringWidth(c.Title), c.Least)
 		for _, row := range t.Rows {
 			if i < len(row) {
 				widths[i] = max(widths[i], ansi.StringWidth(row[i]))
