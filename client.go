@@ -2,6 +2,7 @@ package anser
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -406,6 +407,9 @@ func (c *Client) furtherAttempts(ctx context.Context, k *call, m *clientMethod, 
 		if wait > 0 {
 			c.cluster.hurry()
 			if !c.waitRetry(bounded, wait, changed, err) {
+				if errors.Is(ctx.Err(), context.Canceled) {
+					err = givenUp(ctx, err)
+				}
 				return r.final(err)
 			}
 			if !r.untried(v) {
@@ -416,6 +420,14 @@ func (c *Client) furtherAttempts(ctx context.Context, k *call, m *clientMethod, 
 	}
 }
 
+// givenUp is the error of a call whose caller cancelled it after an attempt that failed with err.
+func givenUp(ctx context.Context, err *Error) *Error {
+	e := contextFailure(ctx, err.Outcome, err.Phase)
+	e.Message += " before another attempt; the last one: " + err.Message
+	e.Address = err.Address
+	return e
+}
+
 // again makes one more attempt.
 func (c *Client) again(ctx context.Context, k *call, m *clientMethod, r *retrying, v *view) (*endpoint, *Error) {
 	k.pick.Method, k.pick.Tried = m.name, nil
@@ -423,10 +435,8 @@ func (c *Client) again(ctx context.Context, k *call, m *clientMethod, r *retryin
 		k.pick.Tried = r.tried
 	}
 	e := v.pick(&k.pick)
-	if r.o.mode == Failtry && len(r.tried) > 0 {
-		if same := v.find(r.tried[0]); same != nil {
-			e = same
-		}
+	if r.o.mode == Failtry && r.first != nil && c.cluster.has(r.first) {
+		e = r.first
 	}
 	k.pick.Tried = nil
 	if e == nil {
@@ -467,13 +477,6 @@ func (r *retrying) final(err *Error) *Error {
 		err.Attempts = r.attempts
 	}
 	return err
-}
-
-func (v *view) find(b *balance.Endpoint) *endpoint {
-	if v.only != nil && v.only.Endpoint == b {
-		return v.only
-	}
-	return v.byPick[b]
 }
 
 func (c *Client) serviceName() string {

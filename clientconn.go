@@ -36,7 +36,7 @@ type call struct {
 	frame    []byte // the whole REQUEST frame
 	codec    uint8
 	deadline int64  // nanotime, 0: none
-	mark     uint64 // value of the writer's appended after the frame
+	begin    uint64 // value of the writer's appended before the frame
 	patient  bool   // the caller has nothing to wait for but the reply
 
 	// Written by whoever takes the call out of the pending table, before done.
@@ -140,8 +140,8 @@ func (c *clientConn) start(ctx context.Context, k *call, method uint32) *Error {
 	c.buf = append(c.buf, k.frame...)
 	putUint64(c.buf[at+idOffset:], k.id)
 	putUint32(c.buf[at+methodOffset:], number)
+	k.begin = c.appended
 	c.appended += uint64(len(k.frame))
-	k.mark = c.appended
 	if !c.writing {
 		c.flushLocked(c.open.n > 1)
 	}
@@ -408,7 +408,7 @@ func (c *clientConn) end(err error) {
 	c.open.each(func(k *call) { over = append(over, k) })
 	for _, k := range over {
 		outcome := OutcomeUnknown
-		if k.mark > c.handed {
+		if k.begin >= c.handed {
 			outcome = NotSent
 		}
 		k.failed = failure(Unavailable, outcome, PhaseWait, err, "the connection was lost: %v", err)

@@ -227,6 +227,13 @@ func (cl *cluster) wait(ctx context.Context) (*view, *Error) {
 	}
 }
 
+// has reports whether e is still an instance, be it up or down.
+func (cl *cluster) has(e *endpoint) bool {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	return cl.endpoints[e.Instance().Key()] == e
+}
+
 // changes returns a channel that is closed when the view changes.
 func (cl *cluster) changes() <-chan struct{} {
 	cl.mu.Lock()

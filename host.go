@@ -117,17 +117,22 @@ func (h *host) wantAtLeast(n int) {
 	}
 }
 
-// grow makes one more connection in the background, if there may be more.
+// grow makes one more connection in the background, if there may be more than there are in list.
 func (h *host) grow(list []*clientConn) {
-	if len(list) >= h.wantConns() && (len(list) >= maxConns || !allSaturated(list)) {
+	if !h.mayGrow(list) {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.dialing || h.closed || nanotime() < h.growAfter {
+	list = *h.ready.Load() // since it was loaded another caller may have made the connection
+	if len(list) == 0 || !h.mayGrow(list) || h.dialing || h.closed || nanotime() < h.growAfter {
 		return
 	}
 	h.connectLocked()
+}
+
+func (h *host) mayGrow(list []*clientConn) bool {
+	return len(list) < h.wantConns() || len(list) < maxConns && allSaturated(list)
 }
 
 func allSaturated(list []*clientConn) bool {

@@ -49,7 +49,8 @@ type retrying struct {
 	delays   int   // waits so far
 	began    int64 // nanotime of the last attempt
 	refused  bool
-	ran      Outcome // OutcomeUnknown or Executed after an attempt that was, else 0
+	ran      Outcome   // OutcomeUnknown or Executed after an attempt that was, else 0
+	first    *endpoint // of the first attempt
 	tried    []*balance.Endpoint
 	attempts []AttemptInfo
 }
@@ -135,6 +136,9 @@ func (r *retrying) note(e *endpoint, err *Error) {
 	}
 	if e == nil {
 		return
+	}
+	if r.first == nil {
+		r.first = e
 	}
 	if !slices.Contains(r.tried, e.Endpoint) && len(r.tried) < maxAttempts {
 		r.tried = append(r.tried, e.Endpoint)

@@ -157,6 +157,7 @@ func TestUnixSocket(t *testing.T) {
 		t.Fatal(out, err)
 	}
 	s.Close()
+	eventually(t, "the client knows", func() bool { return !c.Status().Instances[0].Connected })
 	_, err = call(context.Background(), c, "Echo.Say", "hello", anser.Fail(anser.Failfast))
 	if e := fault(t, err); e.Outcome != anser.NotSent {
 		t.Error(err)

@@ -60,8 +60,9 @@ func (w *writer) drainLocked() {
 		w.handed = w.appended
 		w.releaseLocked()
 		w.mu.Unlock()
-		err := w.writeOut(out)
+		n, err := w.writeOut(out)
 		w.mu.Lock()
+		w.handed -= uint64(len(out) - n)
 		if cap(out) <= maxKeptBuffer {
 			w.spare = out[:0]
 		}
@@ -105,16 +106,16 @@ func (w *writer) appendLocked(frames []byte) {
 // slow line a message of some MiB would take longer than that.
 const maxWrite = 64 << 10
 
-func (w *writer) writeOut(out []byte) error {
+// writeOut returns how many bytes the transport took.
+func (w *writer) writeOut(out []byte) (taken int, err error) {
 	defer w.writeStart.Store(0)
-	for {
+	for taken < len(out) && err == nil {
 		w.writeStart.Store(nanotime())
-		n := min(len(out), maxWrite)
-		if _, err := w.nc.Write(out[:n]); err != nil || n == len(out) {
-			return err
-		}
-		out = out[n:]
+		var n int
+		n, err = w.nc.Write(out[taken:min(len(out), taken+maxWrite)])
+		taken += n
 	}
+	return taken, err
 }
 
 // failLocked ends writing for good and closes the socket, so that the reader ends too.
@@ -198,8 +199,9 @@ func (w *writer) sendOwned(frames []byte) error {
 	w.writing = true
 	w.handed = w.appended
 	w.mu.Unlock()
-	err := w.writeOut(frames)
+	n, err := w.writeOut(frames)
 	w.mu.Lock()
+	w.handed -= uint64(len(frames) - n)
 	if err != nil {
 		w.failLocked(err)
 	}

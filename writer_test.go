@@ -2,7 +2,10 @@ package anser_test
 
 import (
 	"context"
+	"net"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,4 +85,45 @@ func TestCloseWaitsForTheWriteUnderWay(t *testing.T) {
 		_, err := reply.Wait()
 		wantFault(t, err, anser.Unavailable, anser.OutcomeUnknown)
 	})
+}
+
+// refusing is a connection whose writes fail from a byte on, while its reads wait.
+type refusing struct {
+	net.Conn
+	after int64 // bytes; 0: never
+}
+
+func (c *refusing) Write(b []byte) (int, error) {
+	after := atomic.LoadInt64(&c.after)
+	if after == 0 {
+		return c.Conn.Write(b)
+	}
+	n := min(int64(len(b)), after-1)
+	c.Conn.Write(b[:n])
+	return int(n), syscall.EPIPE
+}
+
+// A call of which the transport took no byte was not sent, one of which it took some may have run.
+func TestOutcomeOfAFailedWrite(t *testing.T) {
+	for after, want := range map[int64]anser.Outcome{1: anser.NotSent, 2: anser.OutcomeUnknown, 20: anser.OutcomeUnknown} {
+		bubble(t, func(t *testing.T, network *ansertest.Network) {
+			serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
+			var conns []*refusing
+			c := dial(t, "a:1", anser.Conns(1), anser.Dialer(func(ctx context.Context, kind, address string) (net.Conn, error) {
+				nc, err := network.Dial(ctx, kind, address)
+				if err == nil {
+					conns = append(conns, &refusing{Conn: nc})
+					nc = conns[len(conns)-1]
+				}
+				return nc, err
+			}))
+			if _, err := call(context.Background(), c, "Echo.Say", ""); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			atomic.StoreInt64(&conns[0].after, after)
+			_, err := call(context.Background(), c, "Echo.Say", "", anser.Fail(anser.Failfast))
+			wantFault(t, err, anser.Unavailable, want)
+		})
+	}
 }
