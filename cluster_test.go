@@ -2,14 +2,19 @@ package anser_test
 
 import (
 	"context"
+	"errors"
 	"net"
+	"net/url"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
+	"github.com/anser-rpc/anser/balance"
 	"github.com/anser-rpc/anser/registry"
 )
 
@@ -90,4 +95,282 @@ func TestHeldInstanceIsWithdrawn(t *testing.T) {
 			t.Error(left)
 		}
 	})
+}
+
+// hello is a handler that tells where it runs.
+func hello(name string) map[string]handler {
+	return map[string]handler{"Echo.Who": func(context.Context, *[]byte) (*[]byte, error) { return text(name), nil }}
+}
+
+// reach makes n calls and returns who answered how often; no call may fail.
+func reach(t *testing.T, c *anser.Client, n int) map[string]int {
+	t.Helper()
+	who := make(map[string]int)
+	for range n {
+		out, err := call(context.Background(), c, "Echo.Who", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		who[out]++
+	}
+	return who
+}
+
+// An outage of the registry of any length fails no call, and shows in the status.
+func TestRegistryOutage(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		for _, a := range []string{"a:1", "b:1"} {
+			serve(t, network.Listen(a), hello(a))
+		}
+		f := newFeed()
+		c := dial(t, "fed://arith", f.scheme(), anser.Dialer(network.Dial), anser.Balancer(balance.RoundRobin()))
+		f.list("a:1", "b:1")
+		updated := time.Now()
+		reach(t, c, 4)
+		f.down(errors.New("etcd is gone"))
+		for range 10 {
+			time.Sleep(time.Hour)
+			if who := reach(t, c, 10); len(who) != 2 {
+				t.Error(who)
+			}
+		}
+		st := c.Status()
+		if st.Trouble == nil || st.Trouble.Error() != "etcd is gone" || !st.Updated.Equal(updated) || st.Snapshot || st.Target != "fed://arith" {
+			t.Errorf("%+v", st)
+		}
+		f.list("a:1")
+		if st := c.Status(); st.Trouble != nil || !st.Updated.Equal(time.Now()) {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// An empty list, and one that shrank by more than half, is held back: an instance goes when its own
+// connection fails too.
+func TestListShrinksAtOnce(t *testing.T) {
+	for name, rest := range map[string][]string{"empty": nil, "one of four": {"a:1"}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, network *ansertest.Network) {
+				listeners := map[string]*ansertest.Listener{}
+				all := []string{"a:1", "b:1", "c:1", "d:1"}
+				for _, a := range all {
+					listeners[a] = network.Listen(a)
+					serve(t, listeners[a], hello(a))
+				}
+				f := newFeed()
+				c := dial(t, "fed://arith", f.scheme(), anser.Dialer(network.Dial), anser.Balancer(balance.RoundRobin()))
+				f.list(all...)
+				reach(t, c, 8)
+				f.list(rest...)
+				f.list(rest...) // saying it twice changes nothing
+				if who := reach(t, c, 8); len(who) != 4 {
+					t.Errorf("reached %v, want all four", who)
+				}
+				held := 0
+				for _, in := range c.Status().Instances {
+					if in.Held {
+						held++
+					}
+				}
+				if want := len(all) - len(rest); held != want {
+					t.Errorf("%d instances are held, want %d", held, want)
+				}
+				listeners["d:1"].Kill()
+				time.Sleep(time.Second)
+				if who := reach(t, c, 9); len(who) != 3 || who["d:1"] != 0 {
+					t.Errorf("reached %v, want the three that are left", who)
+				}
+				if n := len(c.Status().Instances); n != 3 {
+					t.Errorf("%d instances, want 3", n)
+				}
+				f.list(all[:3]...)
+				for _, in := range c.Status().Instances {
+					if in.Held {
+						t.Errorf("%s is held although it is listed", in.Address)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Half of the instances, or fewer, go when the list says so.
+func TestListShrinks(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		var servers []*anser.Server
+		all := []string{"a:1", "b:1", "c:1", "d:1"}
+		for _, a := range all {
+			servers = append(servers, serve(t, network.Listen(a), hello(a)))
+		}
+		f := newFeed()
+		c := dial(t, "fed://arith", f.scheme(), anser.Dialer(network.Dial), anser.Balancer(balance.RoundRobin()))
+		f.list(all...)
+		reach(t, c, 8)
+		f.list(all[:2]...)
+		if who := reach(t, c, 8); len(who) != 2 {
+			t.Errorf("reached %v, want two", who)
+		}
+		time.Sleep(time.Second)
+		if conns(servers[2]) != 0 || conns(servers[3]) != 0 {
+			t.Error("connections to instances that are gone")
+		}
+		f.list(all...)
+		if who := reach(t, c, 8); len(who) != 4 {
+			t.Errorf("reached %v, want all four again", who)
+		}
+	})
+}
+
+// An instance that wants no calls gets none, whatever its share of the list.
+func TestInstanceState(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		for _, a := range []string{"a:1", "b:1"} {
+			serve(t, network.Listen(a), hello(a))
+		}
+		f := newFeed()
+		c := dial(t, "fed://arith", f.scheme(), anser.Dialer(network.Dial), anser.Balancer(balance.RoundRobin()))
+		for _, state := range []registry.State{registry.Draining, registry.Disabled} {
+			f.list("a:1", "b:1")
+			f.instances(registry.Instance{Service: "arith", Address: "a:1", State: state}, registry.Instance{Service: "arith", Address: "b:1"})
+			if who := reach(t, c, 6); who["a:1"] != 0 {
+				t.Errorf("%s: %v", state, who)
+			}
+		}
+		f.instances(registry.Instance{Service: "arith", Address: "no port"}, registry.Instance{Service: "arith", Address: "b:1"})
+		if who := reach(t, c, 6); who["b:1"] != 6 {
+			t.Error(who)
+		}
+	})
+}
+
+// The calls in flight to an instance that is taken out of the list, or moves, end well.
+func TestDeregisteredInstanceFinishesItsCalls(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		release := make(chan struct{})
+		slow := map[string]handler{"Echo.Wait": func(ctx context.Context, in *[]byte) (*[]byte, error) {
+			select {
+			case <-release:
+				return in, nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}}
+		s := serve(t, network.Listen("a:1"), slow)
+		serve(t, network.Listen("b:1"), slow)
+		f := newFeed()
+		c := dial(t, "fed://arith", f.scheme(), anser.Dialer(network.Dial), anser.Balancer(balance.RoundRobin()))
+		f.instances(registry.Instance{Service: "arith", ID: "one", Address: "a:1"})
+		var calls []*anser.Future[[]byte]
+		for range 10 {
+			calls = append(calls, anser.Go[[]byte](context.Background(), c, "Echo.Wait", text("hello"), anser.Timeout(0)))
+		}
+		synctest.Wait()
+		f.instances(registry.Instance{Service: "arith", ID: "one", Address: "b:1"})
+		time.Sleep(time.Minute)
+		if n := s.Stats().Methods["Echo.Wait"].Calls; n != 10 || conns(s) == 0 {
+			t.Fatalf("%d calls, %d connections", n, conns(s))
+		}
+		close(release)
+		for _, f := range calls {
+			if out, err := f.Wait(); err != nil || string(*out) != "hello" {
+				t.Error(err)
+			}
+		}
+		time.Sleep(time.Second)
+		if n := conns(s); n != 0 {
+			t.Errorf("%d connections to the address that was left", n)
+		}
+	})
+}
+
+// Servers come and go in a registry in memory, calls find them.
+func TestMemoryRegistry(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		m := registry.NewMemory()
+		defer m.Close()
+		scheme := registry.Scheme{Name: "mem", Open: func(u *url.URL) (registry.Resolver, string, error) { return m.Join(), u.Host, nil }}
+		c := dial(t, "mem://echo", scheme, anser.Dialer(network.Dial), anser.Balancer(balance.RoundRobin()))
+		reply := anser.Go[[]byte](context.Background(), c, "Echo.Who", text(""))
+		synctest.Wait()
+		first := anser.NewServer(silent, anser.Announce(m, registry.Instance{Service: "echo"}))
+		anser.Handle(first, "Echo.Who", hello("a:1")["Echo.Who"])
+		run(t, first, network.Listen("a:1"))
+		if out, err := reply.Wait(); err != nil || string(*out) != "a:1" {
+			t.Fatal("a call that began before the first instance was there:", err)
+		}
+		second := anser.NewServer(silent, anser.Announce(m, registry.Instance{Service: "echo"}))
+		anser.Handle(second, "Echo.Who", hello("b:1")["Echo.Who"])
+		run(t, second, network.Listen("b:1"))
+		synctest.Wait()
+		if who := reach(t, c, 10); who["a:1"] != 5 || who["b:1"] != 5 {
+			t.Error(who)
+		}
+		if err := first.Shutdown(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if who := reach(t, c, 10); who["b:1"] != 10 {
+			t.Error(who)
+		}
+	})
+}
+
+// Without any instance a call is an error, never a success, and says which service is meant.
+func TestNoInstance(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		f := newFeed()
+		c := dial(t, "fed://arith", f.scheme(), anser.Dialer(network.Dial))
+		_, err := call(context.Background(), c, "Echo.Say", "")
+		if e := wantFault(t, err, anser.DeadlineExceeded, anser.NotSent); e.Phase != anser.PhaseResolve || !strings.Contains(e.Message, "no list of instances yet") {
+			t.Error(err)
+		}
+		f.down(errors.New("etcd is gone"))
+		_, err = call(context.Background(), c, "Echo.Say", "")
+		if e := wantFault(t, err, anser.Unavailable, anser.NotSent); e.Message != "the registry cannot be reached, and there is no snapshot of its last list: etcd is gone" {
+			t.Error(err)
+		}
+		f.list()
+		_, err = call(context.Background(), c, "Echo.Say", "")
+		if e := wantFault(t, err, anser.Unavailable, anser.NotSent); e.Phase != anser.PhasePick || e.Message != `no instance of "arith" is known: is one registered and running?` {
+			t.Error(err)
+		}
+		began := time.Now()
+		_, err = call(context.Background(), c, "Echo.Say", "", anser.Fail(anser.Failfast))
+		wantFault(t, err, anser.Unavailable, anser.NotSent)
+		if time.Since(began) != 0 {
+			t.Error("failfast waited")
+		}
+	})
+}
+
+// A watch that ends with an error that trying again cannot mend is tried again all the same, slowly.
+func TestWatchThatFails(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		serve(t, network.Listen("a:1"), hello("a:1"))
+		var tries atomic.Int32
+		r := watchFunc(func(ctx context.Context, update func([]registry.Instance)) error {
+			if tries.Add(1) < 4 {
+				return errors.New("no permission")
+			}
+			update([]registry.Instance{{Service: "arith", Address: "a:1"}})
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		c := dial(t, "bad://x", anser.Dialer(network.Dial), registry.Scheme{Name: "bad", Open: func(*url.URL) (registry.Resolver, string, error) { return r, "arith", nil }})
+		synctest.Wait()
+		if st := c.Status(); st.Trouble == nil || st.Trouble.Error() != "no permission" {
+			t.Error(st.Trouble)
+		}
+		began := time.Now()
+		reach(t, c, 1)
+		if d := time.Since(began); d < 2*time.Second || d > 4*time.Second {
+			t.Errorf("the fourth try came after %v", d)
+		}
+	})
+}
+
+// watchFunc is a resolver.
+type watchFunc func(ctx context.Context, update func([]registry.Instance)) error
+
+func (f watchFunc) Watch(ctx context.Context, _ string, update func([]registry.Instance), _ func(error)) error {
+	return f(ctx, update)
 }

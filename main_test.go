@@ -61,7 +61,8 @@ func run(t testing.TB, s *anser.Server, l net.Listener) {
 	go func() { served <- s.Serve(l) }()
 	t.Cleanup(func() {
 		s.Close()
-		if err := <-served; !errors.Is(err, anser.ErrServerClosed) {
+		// A test may close the listener under the server.
+		if err := <-served; !errors.Is(err, anser.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 			t.Errorf("Serve: %v", err)
 		}
 	})
@@ -217,6 +218,16 @@ func (f *feed) instances(list ...registry.Instance) {
 	done := make(chan struct{})
 	f.events <- func(update func([]registry.Instance), _ func(error)) {
 		update(list)
+		close(done)
+	}
+	<-done
+}
+
+// down makes the registry report trouble.
+func (f *feed) down(err error) {
+	done := make(chan struct{})
+	f.events <- func(_ func([]registry.Instance), trouble func(error)) {
+		trouble(err)
 		close(done)
 	}
 	<-done
