@@ -2,9 +2,11 @@ package anser
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -143,9 +145,24 @@ func (c *Client) Call(ctx context.Context, method string, in, out any, opts ...C
 		o = &own
 	}
 	if c.chain != nil {
-		return c.chain(ctx, &Invocation{Method: method, Request: in, Reply: out, options: o})
+		return c.intercepted(ctx, &Invocation{Method: method, Request: in, Reply: out, options: o})
 	}
 	return c.invoke(ctx, method, in, out, o)
+}
+
+// intercepted makes a call through the interceptors, whose panics are errors of the call.
+func (c *Client) intercepted(ctx context.Context, inv *Invocation) (err error) {
+	method := inv.Method
+	defer func() {
+		if p := recover(); p != nil {
+			id := rand.Text()[:10]
+			c.o.log.Error("an interceptor panicked", "method", method, "id", id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			fault := failure(Internal, OutcomeUnknown, PhaseNone, nil, "an interceptor panicked; the client's log has the details under id %s", id)
+			fault.Method = method
+			err = fault
+		}
+	}()
+	return c.chain(ctx, inv)
 }
 
 // invoke carries out a call: all of its attempts.
