@@ -19,6 +19,10 @@ build: ## compile every module
 test: ## run all tests of every module under the race detector
 	scripts/test
 
+.PHONY: badinput
+badinput: ## send malformed input to a server and a client, row by row
+	@bash -o pipefail -c "go test -count=1 -v ./badinput | grep -E '^( *--- FAIL|FAIL|[0-9]+ rows)'"
+
 .PHONY: test-fast
 test-fast: ## run the tests of the core, without the race detector
 	go test ./...

@@ -160,10 +160,10 @@ func TestListShrinksAtOnce(t *testing.T) {
 				f := newFeed()
 				c := dial(t, "fed://arith", f.scheme(), anser.Dialer(network.Dial), anser.Balancer(balance.RoundRobin()))
 				f.list(all...)
-				reach(t, c, 8)
+				reach(t, c, 24)
 				f.list(rest...)
 				f.list(rest...) // saying it twice changes nothing
-				if who := reach(t, c, 8); len(who) != 4 {
+				if who := reach(t, c, 24); len(who) != 4 {
 					t.Errorf("reached %v, want all four", who)
 				}
 				held := 0
@@ -177,7 +177,7 @@ func TestListShrinksAtOnce(t *testing.T) {
 				}
 				listeners["d:1"].Kill()
 				time.Sleep(time.Second)
-				if who := reach(t, c, 9); len(who) != 3 || who["d:1"] != 0 {
+				if who := reach(t, c, 24); len(who) != 3 || who["d:1"] != 0 {
 					t.Errorf("reached %v, want the three that are left", who)
 				}
 				if n := len(c.Status().Instances); n != 3 {
@@ -205,9 +205,9 @@ func TestListShrinks(t *testing.T) {
 		f := newFeed()
 		c := dial(t, "fed://arith", f.scheme(), anser.Dialer(network.Dial), anser.Balancer(balance.RoundRobin()))
 		f.list(all...)
-		reach(t, c, 8)
+		reach(t, c, 24)
 		f.list(all[:2]...)
-		if who := reach(t, c, 8); len(who) != 2 {
+		if who := reach(t, c, 24); len(who) != 2 {
 			t.Errorf("reached %v, want two", who)
 		}
 		time.Sleep(time.Second)
@@ -215,7 +215,7 @@ func TestListShrinks(t *testing.T) {
 			t.Error("connections to instances that are gone")
 		}
 		f.list(all...)
-		if who := reach(t, c, 8); len(who) != 4 {
+		if who := reach(t, c, 24); len(who) != 4 {
 			t.Errorf("reached %v, want all four again", who)
 		}
 	})
@@ -302,7 +302,8 @@ func TestMemoryRegistry(t *testing.T) {
 		anser.Handle(second, "Echo.Who", hello("b:1")["Echo.Who"])
 		run(t, second, network.Listen("b:1"))
 		synctest.Wait()
-		if who := reach(t, c, 10); who["a:1"] != 5 || who["b:1"] != 5 {
+		// The first connection to b makes a new picker, which begins anywhere.
+		if who := reach(t, c, 10); who["a:1"] < 4 || who["b:1"] < 4 {
 			t.Error(who)
 		}
 		if err := first.Shutdown(context.Background()); err != nil {

@@ -400,7 +400,7 @@ func TestChainOfRetriesStops(t *testing.T) {
 		var asked []int
 		serve(t, network.Listen("a:1"), map[string]handler{
 			"First.Hop": func(ctx context.Context, in *[]byte) (*[]byte, error) {
-				derived, cancel := context.WithTimeout(context.WithValue(ctx, key{}, 1), time.Minute)
+				derived, cancel := context.WithTimeout(context.WithValue(ctx, keyOfTheUser{}, 1), time.Minute)
 				defer cancel()
 				_, err := anser.Call[[]byte](derived, second, "Second.Hop", in)
 				got, _, _ := below.tell()
@@ -446,3 +446,6 @@ func TestFailModeNames(t *testing.T) {
 		}
 	}
 }
+
+// keyOfTheUser is a key of a context that Anser knows nothing of.
+type keyOfTheUser struct{}

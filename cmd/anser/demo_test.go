@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -57,6 +58,10 @@ func TestBesideDemo(t *testing.T) {
 	p := start(t, tmp, "demo", "--listen", "127.0.0.1:0", "--every", "0s", "--rate", "20")
 	at := strings.Fields(p.line("registry"))[2]
 	p.line("ready")
+	// What a write to the connection of an instance that was killed brings about.
+	if err := p.Process.Signal(syscall.SIGPIPE); err != nil {
+		t.Fatal(err)
+	}
 
 	var list struct {
 		Services []struct {

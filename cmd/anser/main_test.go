@@ -114,6 +114,9 @@ func (p *process) signal(s os.Signal) (string, int) {
 // run runs the command to its end, which has to be a success.
 func run(t *testing.T, args ...string) string {
 	t.Helper()
+	if args[0] != "bench" { // a busy machine takes its time
+		args = append(args, "--timeout", "20s")
+	}
 	p := start(t, t.TempDir(), args...)
 	out, code := p.wait()
 	if code != 0 {

@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -110,13 +111,19 @@ func (c *child) kill() {
 	}
 }
 
+var taken sync.Map // the addresses that freeAddress has returned
+
 // freeAddress returns an address below the range that the kernel hands out for other connections,
 // so that a member which is started again finds its port free.
 func freeAddress() string {
 	for {
-		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))
-		if l, err := net.Listen("tcp", address); err == nil {
-			l.Close()
+		address := fmt.Sprintf("127.0.0.1:%d", 26_000+rand.IntN(6_000))
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			continue
+		}
+		l.Close()
+		if _, twice := taken.LoadOrStore(address, true); !twice {
 			return address
 		}
 	}

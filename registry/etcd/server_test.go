@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -98,8 +99,21 @@ type server struct {
 
 // startServer starts an etcd that keeps its data in dir.
 func startServer(dir string) (*server, error) {
-	s := &server{dir: dir, endpoint: freeAddress(), peer: freeAddress()}
-	return s, s.start()
+	s := &server{dir: dir}
+	return s, s.startAnywhere()
+}
+
+// startAnywhere starts the server for the first time, at addresses that are free: another process
+// may be faster than it is to take one.
+func (s *server) startAnywhere() (err error) {
+	for range 3 {
+		s.endpoint, s.peer = freeAddress(), freeAddress()
+		if err = s.start(); err == nil {
+			return nil
+		}
+		s.stop()
+	}
+	return err
 }
 
 // ownServer starts an etcd for one test, which may change it for all who use it.
@@ -140,7 +154,7 @@ func (s *server) start() error {
 	if err := s.process.Start(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 	defer cancel()
 	c, err := s.client()
 	if err != nil {
@@ -196,13 +210,19 @@ var prefixes atomic.Int64
 // freshPrefix returns a prefix that no other test uses.
 func freshPrefix() string { return fmt.Sprintf("/test/%d", prefixes.Add(1)) }
 
+var taken sync.Map // the addresses that freeAddress has returned
+
 // freeAddress returns an address below the range that the kernel hands out for other connections,
 // so that a server which is started again finds its port free.
 func freeAddress() string {
 	for {
-		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))
-		if l, err := net.Listen("tcp", address); err == nil {
-			l.Close()
+		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(6_000))
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			continue
+		}
+		l.Close()
+		if _, twice := taken.LoadOrStore(address, true); !twice {
 			return address
 		}
 	}

@@ -43,6 +43,11 @@ func TestLines(t *testing.T) {
 			t.Errorf("width %d:\n%s\nwant\n%s", width, got, want)
 		}
 	}
+	steady := table.Table{Columns: []table.Column{{Title: "A", Least: 4}, {Title: "B", Right: true, Least: 3}}}
+	steady.Add("x", "1")
+	if got, want := lines(&steady, 0), "A       B\nx       1"; got != want {
+		t.Errorf("with least widths:\n%s\nwant\n%s", got, want)
+	}
 	if got := lines(&table.Table{}, 10); got != "" {
 		t.Errorf("an empty table is %q", got)
 	}

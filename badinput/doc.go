@@ -1,0 +1,3 @@
+// Package badinput holds what hostile peers send against servers and clients, over every transport.
+// It consists of tests only; the table of the inputs is in rows_test.go.
+package badinput
