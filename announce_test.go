@@ -3,9 +3,13 @@ package anser_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
@@ -93,5 +97,109 @@ func TestAnnounceMistakes(t *testing.T) {
 			t.Errorf("%v; want %s", err, want)
 		}
 		s.Close()
+	}
+}
+
+// A server announces itself where it listens, with what it was told to say, as soon as the registry
+// can be reached, and takes it back before it drains.
+func TestAnnounce(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		first, second := new(book), &book{fail: errors.New("etcd is gone")}
+		release := make(chan struct{})
+		s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Wait": func(ctx context.Context, in *[]byte) (*[]byte, error) {
+			<-release
+			return in, nil
+		}},
+			anser.Announce(first, registry.Instance{Service: "echo", Zone: "north", Tags: map[string]string{"k": "v"}}),
+			anser.Announce(first, registry.Instance{Service: "second", Address: "public.example.org:1"}),
+			anser.Announce(second, registry.Instance{Service: "echo"}))
+		synctest.Wait()
+		list := first.instances()
+		if len(list) != 2 || list[0].Address != "a:1" || list[0].Zone != "north" || list[0].Tags["k"] != "v" || list[1].Address != "public.example.org:1" {
+			t.Errorf("%+v", list)
+		}
+		time.Sleep(time.Minute)
+		second.mu.Lock()
+		tries := second.tries
+		second.fail = nil
+		second.mu.Unlock()
+		if tries < 20 || tries > 40 {
+			t.Errorf("%d tries in a minute", tries)
+		}
+		time.Sleep(3 * time.Second)
+		if len(second.instances()) != 1 {
+			t.Error("not registered after the registry came back")
+		}
+		c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Timeout(0))
+		reply := anser.Go[[]byte](context.Background(), c, "Echo.Wait", text(""))
+		synctest.Wait()
+		down := make(chan error, 1)
+		go func() { down <- s.Shutdown(context.Background()) }()
+		synctest.Wait()
+		if len(first.instances())+len(second.instances()) != 0 {
+			t.Error("still registered while it drains")
+		}
+		close(release)
+		if _, err := reply.Wait(); err != nil {
+			t.Error(err)
+		}
+		if err := <-down; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// stuck is a registrar that answers nothing before its context ends.
+type stuck struct{}
+
+func (stuck) Register(ctx context.Context, _ registry.Instance) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (stuck) Deregister(ctx context.Context, _ registry.Instance) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// A registry that does not answer holds up neither the service nor its end for long.
+func TestAnnounceToARegistryThatDoesNotAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		for name, test := range map[string]struct {
+			end  func(s *anser.Server) error
+			want time.Duration
+		}{
+			"shutdown": {func(s *anser.Server) error { return s.Shutdown(context.Background()) }, 3 * time.Second},
+			"close":    {(*anser.Server).Close, 500 * time.Millisecond},
+		} {
+			s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo}, anser.Announce(stuck{}, registry.Instance{Service: "echo"}))
+			c := dial(t, "a:1", anser.Dialer(network.Dial))
+			if _, err := call(context.Background(), c, "Echo.Say", ""); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			if err := test.end(s); err != nil {
+				t.Error(err)
+			}
+			if d := time.Since(began); d > test.want+10*time.Millisecond {
+				t.Errorf("%s took %v, want %v", name, d, test.want)
+			}
+		}
+	})
+}
+
+// A server on all addresses announces one that others can dial.
+func TestAnnounceOfAnUnspecifiedAddress(t *testing.T) {
+	b := new(book)
+	s := anser.NewServer(silent, anser.InsecurePublic(), anser.Announce(b, registry.Instance{Service: "echo"}))
+	l, err := s.Listen("0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, s, l)
+	eventually(t, "registered", func() bool { return len(b.instances()) == 1 })
+	host, port, err := net.SplitHostPort(b.instances()[0].Address)
+	if ip := net.ParseIP(host); err != nil || ip == nil || ip.IsUnspecified() || port != fmt.Sprint(l.Addr().(*net.TCPAddr).Port) {
+		t.Error(b.instances()[0].Address)
 	}
 }

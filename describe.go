@@ -91,9 +91,9 @@ func example(t reflect.Type, depth int) any {
 	switch {
 	case t == timeType:
 		return "2006-01-02T15:04:05Z"
-	case t.Implements(textType) || reflect.PointerTo(t).Implements(textType):
-		return ""
-	case t.Implements(marshalerType) || reflect.PointerTo(t).Implements(marshalerType), depth > exampleDepth:
+	case reflect.PointerTo(t).Implements(textType), reflect.PointerTo(t).Implements(marshalerType):
+		return ownExample(t)
+	case depth > exampleDepth:
 		return nil
 	}
 	switch t.Kind() {
@@ -114,6 +114,20 @@ func example(t reflect.Type, depth int) any {
 		return nil
 	}
 	return 0
+}
+
+// ownExample is what a type that writes itself makes of its zero value, if it makes anything.
+func ownExample(t reflect.Type) (value any) {
+	defer func() {
+		if recover() != nil {
+			value = nil
+		}
+	}()
+	data, err := json.Marshal(reflect.New(t).Interface())
+	if err != nil {
+		return nil
+	}
+	return json.RawMessage(data)
 }
 
 // exampleStruct keeps the fields' order.

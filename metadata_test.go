@@ -2,6 +2,8 @@ package anser_test
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -46,5 +48,178 @@ func TestLargeErrors(t *testing.T) {
 	}
 	if st := s.Stats(); st.Accepted != 1 || st.Conns != 1 {
 		t.Errorf("%d connections were needed", st.Accepted)
+	}
+}
+
+// seen is what a handler saw beside its request.
+type seen struct {
+	metadata anser.Metadata
+	trace    anser.Trace
+	traced   bool
+	priority anser.Priority
+	attempt  int
+}
+
+// spy serves "Spy.Look", which tells what it sees, and "Spy.Through", which calls it with its own
+// context.
+func spy(t *testing.T, network *ansertest.Network) (*anser.Client, chan seen) {
+	look := make(chan seen, 1)
+	var c *anser.Client
+	serve(t, network.Listen("a:1"), map[string]handler{
+		"Spy.Look": func(ctx context.Context, in *[]byte) (*[]byte, error) {
+			s := seen{metadata: anser.MetadataFrom(ctx), priority: anser.PriorityFrom(ctx), attempt: anser.AttemptFrom(ctx)}
+			s.trace, s.traced = anser.TraceFrom(ctx)
+			look <- s
+			return in, nil
+		},
+		"Spy.Through": func(ctx context.Context, in *[]byte) (*[]byte, error) {
+			return anser.Call[[]byte](ctx, c, "Spy.Look", in)
+		},
+	})
+	c = dial(t, "a:1", anser.Dialer(network.Dial))
+	return c, look
+}
+
+func TestMetadata(t *testing.T) {
+	c, look := spy(t, new(ansertest.Network))
+	sent := anser.Metadata{"Tenant": "acme", "cursor-bin": "\x00\xff\r\n", "empty": "", "note": "żółć"}
+	ctx := anser.WithMetadata(context.Background(), sent)
+	ctx = anser.WithMetadata(ctx, anser.Metadata{"TENANT": "other"})
+	sent["note"] = "changed" // was copied
+	if _, err := call(ctx, c, "Spy.Look", ""); err != nil {
+		t.Fatal(err)
+	}
+	got := (<-look).metadata
+	want := anser.Metadata{"tenant": "other", "cursor-bin": "\x00\xff\r\n", "empty": "", "note": "żółć"}
+	if !maps.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	if got.Get("Tenant") != "other" || got.Get("none") != "" {
+		t.Errorf("%q", got)
+	}
+	got.Set("New", "x") // it is the caller's
+	// Metadata is for one hop, unless a handler passes it on.
+	if _, err := call(ctx, c, "Spy.Through", ""); err != nil {
+		t.Fatal(err)
+	}
+	if got := (<-look).metadata; got != nil {
+		t.Errorf("%q", got)
+	}
+	if _, err := call(context.Background(), c, "Spy.Look", ""); err != nil {
+		t.Fatal(err)
+	}
+	if got := (<-look).metadata; got != nil {
+		t.Errorf("%q", got)
+	}
+	if anser.MetadataFrom(ctx) != nil {
+		t.Error("outgoing metadata is not what came in")
+	}
+}
+
+func TestMetadataMistakes(t *testing.T) {
+	c, _ := spy(t, new(ansertest.Network))
+	many := anser.Metadata{}
+	for i := range 129 {
+		many.Set(fmt.Sprint("k", i), "v")
+	}
+	for want, md := range map[string]anser.Metadata{
+		"metadata with 129 keys is over the limit of 128":                                many,
+		"metadata key of 0 bytes, want 1 to 255":                                         {"": "x"},
+		"metadata key of 256 bytes, want 1 to 255":                                       {strings.Repeat("k", 256): "x"},
+		`metadata key "a b" has a character outside a-z 0-9 - _ .`:                       {"a b": "x"},
+		`metadata key "anser-user" is reserved`:                                          {"Anser-User": "x"},
+		`metadata value of key "a" is not plain text: end the key in -bin to send bytes`: {"a": "x\r\ny"},
+		"is over the server's limit of 65536":                                            {"a": strings.Repeat("x", 64<<10)},
+	} {
+		_, err := call(anser.WithMetadata(context.Background(), md), c, "Spy.Look", "")
+		if e := fault(t, err); e.Outcome != anser.NotSent || e.Phase != anser.PhaseEncode || !strings.Contains(e.Message, want) {
+			t.Errorf("%v; want %s", err, want)
+		}
+	}
+}
+
+func TestTraceAndPriority(t *testing.T) {
+	c, look := spy(t, new(ansertest.Network))
+	if _, err := call(context.Background(), c, "Spy.Look", ""); err != nil {
+		t.Fatal(err)
+	}
+	if s := <-look; s.traced || s.priority != anser.Normal || s.attempt != 0 {
+		t.Errorf("%+v", s)
+	}
+	trace := anser.Trace{TraceID: [16]byte{1, 2, 3}, SpanID: [8]byte{4, 5}, Flags: 1}
+	ctx := anser.WithPriority(anser.WithTrace(context.Background(), trace), anser.Sheddable)
+	for _, method := range []string{"Spy.Look", "Spy.Through"} { // both travel along the chain of calls
+		if _, err := call(ctx, c, method, ""); err != nil {
+			t.Fatal(err)
+		}
+		if s := <-look; !s.traced || s.trace != trace || s.priority != anser.Sheddable {
+			t.Errorf("%s: %+v", method, s)
+		}
+	}
+	if p := anser.PriorityFrom(anser.WithPriority(context.Background(), 99)); p != anser.Critical {
+		t.Error(p)
+	}
+	if _, ok := anser.TraceFrom(context.Background()); ok {
+		t.Error("a trace from nowhere")
+	}
+}
+
+func TestTrailers(t *testing.T) {
+	network := new(ansertest.Network)
+	serve(t, network.Listen("a:1"), map[string]handler{
+		"Echo.Say": func(ctx context.Context, in *[]byte) (*[]byte, error) {
+			derived, cancel := context.WithCancel(ctx)
+			defer cancel()
+			for _, err := range []error{
+				anser.SetTrailer(ctx, "Took", "1 ms"), anser.SetTrailer(derived, "took", "2 ms"), anser.SetTrailer(ctx, "raw-bin", "\x00"),
+			} {
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			for want, err := range map[string]error{
+				`set trailer: metadata key "a b"`: anser.SetTrailer(ctx, "a b", ""),
+				`is not plain text`:               anser.SetTrailer(ctx, "a", "\n"),
+				`is reserved`:                     anser.SetTrailer(ctx, "anser-x", ""),
+			} {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%v; want %s", err, want)
+				}
+			}
+			if len(*in) > 0 {
+				return nil, anser.NotFound
+			}
+			return in, nil
+		},
+		"Echo.Many": func(ctx context.Context, in *[]byte) (*[]byte, error) {
+			for i := range 128 {
+				if err := anser.SetTrailer(ctx, fmt.Sprint("k", i), ""); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := anser.SetTrailer(ctx, "one-more", ""); err == nil || !strings.Contains(err.Error(), "128") {
+				t.Error(err)
+			}
+			return in, anser.SetTrailer(ctx, "k7", "again")
+		},
+	})
+	c := dial(t, "a:1", anser.Dialer(network.Dial))
+	want := anser.Metadata{"took": "2 ms", "raw-bin": "\x00"}
+	for _, in := range []string{"", "fail"} {
+		var md anser.Metadata
+		_, err := call(context.Background(), c, "Echo.Say", in, anser.Trailer(&md))
+		if (err != nil) != (in != "") || !maps.Equal(md, want) {
+			t.Errorf("%q, %v", md, err)
+		}
+	}
+	var md anser.Metadata
+	if _, err := call(context.Background(), c, "Echo.Many", "", anser.Trailer(&md)); err != nil || len(md) != 128 || md["k7"] != "again" {
+		t.Error(len(md), err)
+	}
+	if err := anser.SetTrailer(context.Background(), "k", "v"); err == nil || err.Error() != `set trailer "k": the context is not that of a handler` {
+		t.Error(err)
+	}
+	if _, ok := anser.PeerFrom(context.Background()); ok {
+		t.Error("a peer from nowhere")
 	}
 }

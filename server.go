@@ -487,10 +487,11 @@ func (s *Server) codecNames() string {
 	return strings.Join(names, ", ")
 }
 
-// suggest tells what a caller of an unknown method may have meant.
+// suggest tells what a caller of an unknown method may have meant, unless the server is not to tell
+// what it offers.
 func (s *Server) suggest(name string) string {
-	if len(s.methods) == 0 {
-		return "the server has no methods"
+	if !s.o.describe {
+		return ""
 	}
 	best, distance := "", len(name)/2+1
 	for known := range s.methods {
@@ -498,10 +499,10 @@ func (s *Server) suggest(name string) string {
 			best, distance = known, d
 		}
 	}
-	if best != "" && s.o.describe {
-		return fmt.Sprintf("did you mean %q?", best)
+	if best != "" {
+		return fmt.Sprintf(": did you mean %q?", best)
 	}
-	return "Anser.Methods lists what is"
+	return ": " + MethodsName + " lists what is"
 }
 
 // editDistance is Levenshtein's.

@@ -2,7 +2,14 @@ package anser_test
 
 import (
 	"context"
+	"errors"
+	"net"
+	"net/url"
+	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +17,7 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/internal/wirepeer"
+	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -65,4 +73,501 @@ func TestMaxConns(t *testing.T) {
 		t.Error(e.Message)
 	}
 	eventually(t, "the refused connection is counted", func() bool { return s.Stats().Closed["OVERLOAD"] > 0 })
+}
+
+func TestListenMistakes(t *testing.T) {
+	s := anser.NewServer(silent)
+	for address, want := range map[string]string{
+		"127.0.0.1":        `listen on "127.0.0.1": the address has no port: use host:port`,
+		"127.0.0.1:":       `listen on "127.0.0.1:": the address has no port: use host:port`,
+		":0":               `listen on ":0": the address is reachable from other machines and there is no TLS: give the server anser.TLS, listen on 127.0.0.1, or accept the risk with anser.InsecurePublic`,
+		"0.0.0.0:0":        "give the server anser.TLS",
+		"[::]:0":           "give the server anser.TLS",
+		"192.0.2.1:0":      "give the server anser.TLS",
+		"example.org:8972": "give the server anser.TLS",
+		"127.0.0.1:http_":  "listen on 127.0.0.1:http_",
+	} {
+		l, err := s.Listen(address)
+		if err == nil {
+			l.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Listen(%q): %v, want %s", address, err, want)
+		}
+		if err := s.ListenAndServe(address); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("ListenAndServe(%q): %v, want %s", address, err, want)
+		}
+	}
+	for _, address := range []string{"127.0.0.1:0", "localhost:0", "127.8.8.8:0"} {
+		l, err := s.Listen(address)
+		if err != nil {
+			t.Errorf("Listen(%q): %v", address, err)
+			continue
+		}
+		l.Close()
+	}
+	for _, opt := range []anser.ServerOption{anser.InsecurePublic(), newAuthority(t).server(t, "127.0.0.1")} {
+		l, err := anser.NewServer(opt).Listen("0.0.0.0:0")
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		l.Close()
+	}
+	taken := listen(t)
+	if _, err := s.Listen(taken.Addr().String()); err == nil || !strings.Contains(err.Error(), "address already in use") {
+		t.Error(err)
+	}
+}
+
+// Close and Shutdown may be called in any state and any number of times, and leave nothing behind.
+func TestEndOfAServer(t *testing.T) {
+	ansertest.CheckLeaks(t)
+	ctx := context.Background()
+	s := anser.NewServer(silent) // never served
+	for range 2 {
+		if err := errors.Join(s.Close(), s.Shutdown(ctx)); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := s.Serve(new(ansertest.Network).Listen("a:1")); err != anser.ErrServerClosed {
+		t.Error(err)
+	}
+
+	network := new(ansertest.Network)
+	s = anser.NewServer(silent)
+	anser.Handle(s, "Echo.Say", echo)
+	first, second := network.Listen("a:1"), network.Listen("b:1")
+	served := make(chan error, 2)
+	go func() { served <- s.Serve(first) }()
+	go func() { served <- s.Serve(second) }()
+	for _, address := range []string{"a:1", "b:1"} {
+		c := dial(t, address, anser.Dialer(network.Dial))
+		if _, err := call(ctx, c, "Echo.Say", ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if addrs := s.Addrs(); len(addrs) != 2 || addrs[0].String() != "a:1" || addrs[1].String() != "b:1" {
+		t.Error(addrs)
+	}
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			if err := s.Shutdown(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		wg.Go(func() {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for range 2 {
+		if err := <-served; err != anser.ErrServerClosed {
+			t.Error(err)
+		}
+	}
+	if st := s.Stats(); st.Conns != 0 || len(s.Addrs()) != 0 {
+		t.Errorf("%+v, %v", st, s.Addrs())
+	}
+}
+
+// Shutdown waits for the calls in flight, on whichever goroutine they run, and lets no other in.
+func TestShutdownWaitsForCalls(t *testing.T) {
+	for name, opt := range map[string]anser.HandleOption{"inline": anser.Inline(), "concurrent": anser.Concurrent()} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, network *ansertest.Network) {
+				s := anser.NewServer(silent)
+				anser.Handle(s, "Echo.Slow", func(ctx context.Context, in *[]byte) (*[]byte, error) {
+					time.Sleep(20 * time.Second)
+					return in, ctx.Err()
+				}, opt)
+				run(t, s, network.Listen("a:1"))
+				c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Timeout(0))
+				var calls []*anser.Future[[]byte]
+				for range 5 {
+					calls = append(calls, anser.Go[[]byte](context.Background(), c, "Echo.Slow", text("hello")))
+				}
+				time.Sleep(time.Second)
+				began := time.Now()
+				down := make(chan error, 1)
+				go func() { down <- s.Shutdown(context.Background()) }()
+				time.Sleep(time.Second)
+				_, err := call(context.Background(), c, "Echo.Slow", "", anser.Fail(anser.Failfast))
+				if e := fault(t, err); e.Outcome != anser.NotSent && e.Outcome != anser.Refused {
+					t.Errorf("a call during the drain: %v", err)
+				}
+				for _, f := range calls {
+					if out, err := f.Wait(); err != nil || string(*out) != "hello" {
+						t.Error(err)
+					}
+				}
+				if err := <-down; err != nil {
+					t.Error(err)
+				}
+				if d := time.Since(began); d < 19*time.Second || d > 20*time.Second {
+					t.Errorf("shutdown took %v, the last call 19 s", d)
+				}
+				if st := s.Stats(); st.Conns != 0 || st.InFlight != 0 {
+					t.Errorf("%+v", st)
+				}
+			})
+		})
+	}
+}
+
+// When the grace is over what is left is closed, and the contexts of the handlers end.
+func TestShutdownGrace(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		ended := make(chan error, 1)
+		s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Wait": func(ctx context.Context, in *[]byte) (*[]byte, error) {
+			<-ctx.Done()
+			ended <- ctx.Err()
+			return in, nil
+		}})
+		c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Timeout(0))
+		reply := anser.Go[[]byte](context.Background(), c, "Echo.Wait", text(""))
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		began := time.Now()
+		if err := s.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		if d := time.Since(began); d != 30*time.Second {
+			t.Errorf("shutdown took %v", d)
+		}
+		if err := <-ended; err != context.Canceled {
+			t.Error(err)
+		}
+		_, err := reply.Wait()
+		wantFault(t, err, anser.Unavailable, anser.OutcomeUnknown)
+	})
+}
+
+// A handler that goes on although its context has ended does not hold Close up for ever.
+func TestCloseWithAHandlerThatDoesNotReturn(t *testing.T) {
+	for name, opt := range map[string]anser.HandleOption{"inline": anser.Inline(), "concurrent": anser.Concurrent()} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, network *ansertest.Network) {
+				s := anser.NewServer(silent)
+				anser.Handle(s, "Echo.Stubborn", func(ctx context.Context, in *[]byte) (*[]byte, error) {
+					time.Sleep(time.Minute)
+					return in, nil
+				}, opt)
+				run(t, s, network.Listen("a:1"))
+				c := dial(t, "a:1", anser.Dialer(network.Dial))
+				reply := anser.Go[[]byte](context.Background(), c, "Echo.Stubborn", text(""), anser.Timeout(0))
+				time.Sleep(time.Second)
+				began := time.Now()
+				if err := s.Close(); err == nil || !strings.Contains(err.Error(), "handlers are still running") {
+					t.Error(err)
+				}
+				if d := time.Since(began); d > 2*time.Second {
+					t.Errorf("Close took %v", d)
+				}
+				_, err := reply.Wait()
+				wantFault(t, err, anser.Unavailable, anser.OutcomeUnknown)
+				time.Sleep(time.Minute)
+			})
+		})
+	}
+}
+
+// A client that does not answer DRAIN, or does not read at all, holds up nobody else.
+func TestShutdownWithADeafClient(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
+		deaf := rawClient(t, network, "a:1")
+		good := dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1))
+		if _, err := call(context.Background(), good, "Echo.Say", ""); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		down := make(chan error, 1)
+		go func() { down <- s.Shutdown(ctx) }()
+		time.Sleep(time.Second)
+		if n := conns(s); n != 1 {
+			t.Errorf("%d connections, want the deaf client's alone", n)
+		}
+		if err := <-down; !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		if f, err := deaf.Next(); f.Type != wire.TypeDrain || err != nil {
+			t.Error(f.Type, err)
+		} else if grace, _ := wire.ParseDrain(f.Body); grace != 5000 {
+			t.Errorf("a grace of %d ms", grace)
+		}
+	})
+}
+
+// A client says that it will make no further call: the server finishes what is open, and closes.
+func TestDrainFromAClient(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Slow": func(ctx context.Context, in *[]byte) (*[]byte, error) {
+			time.Sleep(time.Second)
+			return in, nil
+		}})
+		p := rawClient(t, network, "a:1")
+		p.Send(wire.AppendMethod(nil, 1, "Echo.Slow"), wirepeer.Request(1, 1, []byte("hello")), wire.AppendDrain(nil, 0, 0))
+		if f, err := p.Next(); f.Type != wire.TypeReply || err != nil {
+			t.Fatal(f.Type, err)
+		}
+		if reason, _, err := p.ReadClose(); reason != wire.Normal || err != nil {
+			t.Fatal(reason, err)
+		}
+		p.Close()
+		synctest.Wait()
+		if st := s.Stats(); st.Conns != 0 || len(st.Closed) != 0 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// After its ACK a client must not call; what crossed the DRAIN is served.
+func TestCallsAroundADrain(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		release := make(chan struct{})
+		s := serve(t, network.Listen("a:1"), map[string]handler{
+			"Echo.Say": echo,
+			"Echo.Wait": func(ctx context.Context, in *[]byte) (*[]byte, error) {
+				<-release
+				return in, nil
+			},
+		})
+		p := rawClient(t, network, "a:1")
+		p.Send(wire.AppendMethod(nil, 1, "Echo.Wait"), wire.AppendMethod(nil, 2, "Echo.Say"), wirepeer.Request(1, 1, nil))
+		synctest.Wait()
+		go s.Shutdown(context.Background())
+		if f, err := p.Next(); f.Type != wire.TypeDrain || err != nil {
+			t.Fatal(f.Type, err)
+		}
+		p.Send(wirepeer.Request(2, 2, nil)) // it crossed the DRAIN
+		if f, err := p.Next(); f.Type != wire.TypeReply || f.ID != 2 || err != nil {
+			t.Fatal(f.Type, f.ID, err)
+		}
+		p.Send(wire.AppendDrain(nil, wire.FlagAck, 0), wirepeer.Request(3, 2, nil))
+		f, err := p.Next()
+		if f.Type != wire.TypeError || f.ID != 3 || err != nil {
+			t.Fatal(f.Type, f.ID, err)
+		}
+		if e, _ := wire.ParseError(f.Flags, f.Body); e.Code != wire.Unavailable || e.Outcome != wire.Refused {
+			t.Errorf("%+v", e)
+		}
+		close(release)
+		if f, err := p.Next(); f.Type != wire.TypeReply || f.ID != 1 || err != nil {
+			t.Fatal(f.Type, f.ID, err)
+		}
+		if reason, _, err := p.ReadClose(); reason != wire.Normal || err != nil {
+			t.Fatal(reason, err)
+		}
+		p.Close()
+	})
+}
+
+// More calls than the server runs at once are refused, and tried again they succeed.
+func TestMaxInFlight(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		s := anser.NewServer(silent, anser.MaxInFlight(3))
+		anser.Handle(s, "Echo.Slow", func(ctx context.Context, in *[]byte) (*[]byte, error) {
+			time.Sleep(time.Second)
+			return in, nil
+		}, anser.Concurrent())
+		run(t, s, network.Listen("a:1"))
+		c := dial(t, "a:1", anser.Dialer(network.Dial))
+		var calls []*anser.Future[[]byte]
+		for range 3 {
+			calls = append(calls, anser.Go[[]byte](context.Background(), c, "Echo.Slow", text("")))
+		}
+		synctest.Wait()
+		_, err := call(context.Background(), c, "Echo.Slow", "", anser.Fail(anser.Failfast))
+		if e := wantFault(t, err, anser.ResourceExhausted, anser.Refused); e.Message != "the server is at its limit of 3 calls in flight (anser.MaxInFlight)" {
+			t.Error(e.Message)
+		}
+		for _, f := range calls {
+			if _, err := f.Wait(); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := call(context.Background(), c, "Echo.Slow", ""); err != nil {
+			t.Error(err)
+		}
+		if st := s.Stats(); st.Refused != 1 || st.InFlight != 0 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// Connections that do not finish their handshake take their time from others, but not for long.
+func TestMaxHandshakes(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo}, anser.MaxHandshakes(4))
+		early := dial(t, "a:1", anser.Dialer(network.Dial))
+		if _, err := call(context.Background(), early, "Echo.Say", ""); err != nil {
+			t.Fatal(err)
+		}
+		for range 8 {
+			nc, err := network.Dial(context.Background(), "tcp", "a:1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer nc.Close()
+		}
+		synctest.Wait()
+		began := time.Now()
+		if _, err := call(context.Background(), early, "Echo.Say", ""); err != nil || time.Since(began) != 0 {
+			t.Error("a connection that stands was held up:", time.Since(began), err)
+		}
+		late := dial(t, "a:1", anser.Dialer(network.Dial), anser.MaxMessage(1<<20), anser.HandshakeTimeout(time.Minute))
+		if _, err := call(context.Background(), late, "Echo.Say", "", anser.Timeout(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		if d := time.Since(began); d > 12*time.Second {
+			t.Errorf("a new connection waited %v behind eight that do not speak", d)
+		}
+	})
+}
+
+// Restarting the servers of a service one after the other, under load, fails no call.
+func TestRollingRestart(t *testing.T) {
+	ansertest.CheckLeaks(t)
+	m := registry.NewMemory()
+	defer m.Close()
+	scheme := registry.Scheme{Name: "mem", Open: func(u *url.URL) (registry.Resolver, string, error) { return m.Join(), u.Host, nil }}
+	begin := func(address string) *anser.Server {
+		s := anser.NewServer(silent, anser.Announce(m, registry.Instance{Service: "echo"}))
+		anser.Handle(s, "Echo.Say", echo)
+		anser.Handle(s, "Echo.Slow", func(ctx context.Context, in *[]byte) (*[]byte, error) {
+			time.Sleep(5 * time.Millisecond)
+			return in, nil
+		})
+		l, err := s.Listen(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go s.Serve(l)
+		eventually(t, "the server listens", func() bool { return len(s.Addrs()) == 1 })
+		return s
+	}
+	servers := make([]*anser.Server, 3)
+	for i := range servers {
+		servers[i] = begin("127.0.0.1:0")
+	}
+	stop := make(chan struct{})
+	var calls, failed atomic.Int64
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			c := dial(t, "mem://echo", scheme)
+			method := []string{"Echo.Say", "Echo.Slow"}[g%2]
+			for {
+				select {
+				case <-stop:
+					c.Close()
+					return
+				default:
+				}
+				if _, err := call(context.Background(), c, method, "hello"); err != nil {
+					failed.Add(1)
+					t.Error(err)
+				}
+				calls.Add(1)
+			}
+		})
+	}
+	for round := range 5 {
+		for i, s := range servers {
+			address := s.Addrs()[0].String()
+			before := calls.Load()
+			if err := s.Shutdown(context.Background()); err != nil {
+				t.Error(err)
+			}
+			servers[i] = begin(address)
+			eventually(t, "calls go on", func() bool { return calls.Load() > before+50 })
+		}
+		if failed.Load() > 0 {
+			t.Fatalf("%d of %d calls failed by round %d", failed.Load(), calls.Load(), round)
+		}
+	}
+	close(stop)
+	wg.Wait()
+	for _, s := range servers {
+		s.Close()
+	}
+}
+
+// A signal drains the server, and ListenAndServe returns nil.
+func TestSignal(t *testing.T) {
+	s := anser.NewServer(silent, anser.DrainGrace(20*time.Second))
+	inside := make(chan struct{})
+	anser.Handle(s, "Echo.Slow", func(ctx context.Context, in *[]byte) (*[]byte, error) {
+		close(inside)
+		time.Sleep(100 * time.Millisecond)
+		return in, ctx.Err()
+	})
+	address := listen(t)
+	address.Close()
+	served := make(chan error, 1)
+	go func() { served <- s.ListenAndServe(address.Addr().String()) }()
+	c := dial(t, address.Addr().String())
+	reply := anser.Go[[]byte](context.Background(), c, "Echo.Slow", text("hello"))
+	<-inside
+	self, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := self.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := reply.Wait(); err != nil || string(*out) != "hello" {
+		t.Error(err)
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+
+	s = anser.NewServer(silent, anser.NoSignals())
+	go func() { served <- s.ListenAndServe("127.0.0.1:0") }()
+	eventually(t, "the server listens", func() bool { return len(s.Addrs()) == 1 })
+	s.Close()
+	if err := <-served; err != anser.ErrServerClosed {
+		t.Error(err)
+	}
+}
+
+// flaky is a listener that fails now and then in the ways listeners do.
+type flaky struct {
+	net.Listener
+	errs []error
+}
+
+func (l *flaky) Accept() (net.Conn, error) {
+	if len(l.errs) > 0 {
+		err := l.errs[0]
+		l.errs = l.errs[1:]
+		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept", err)}
+	}
+	return l.Listener.Accept()
+}
+
+func TestAcceptErrors(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		serve(t, &flaky{network.Listen("a:1"), []error{syscall.EMFILE, syscall.ECONNABORTED, syscall.ENFILE, syscall.ENOBUFS}}, map[string]handler{"Echo.Say": echo})
+		c := dial(t, "a:1", anser.Dialer(network.Dial))
+		began := time.Now()
+		if _, err := call(context.Background(), c, "Echo.Say", ""); err != nil {
+			t.Fatal(err)
+		}
+		if d := time.Since(began); d < 75*time.Millisecond || d > time.Second {
+			t.Errorf("accepted again after %v", d)
+		}
+	})
+	s := anser.NewServer(silent)
+	defer s.Close()
+	if err := s.Serve(&flaky{new(ansertest.Network).Listen("a:1"), []error{syscall.EINVAL}}); !errors.Is(err, syscall.EINVAL) {
+		t.Error(err)
+	}
 }

@@ -54,6 +54,7 @@ type reading struct {
 
 	methods  []named
 	unknown  int // bytes of the names in methods
+	hints    int // of the methods that have one
 	lastID   uint64
 	pings    pingLimit
 	strays   strays
@@ -64,12 +65,14 @@ type reading struct {
 // named is a method as the client named it.
 type named struct {
 	name   string // only of a method that is not served
+	hint   string // what may have been meant
 	method *method
 	alias  *alias
 }
 
 const (
 	slabSize   = 16
+	maxHints   = 16       // names for which a hint is looked for
 	maxUnknown = 64 << 10 // bytes of names of methods that are not served
 	flushAt    = 64 << 10 // bytes of replies that are written before the input is used up
 	maxCancels = 10_000   // in a row
@@ -153,7 +156,7 @@ func (c *serverConn) request(s *reading, h wire.Header, body []byte) (lost bool,
 		return false, wire.Errorf(wire.BadMethod, "REQUEST for the method %d, %d are named", r.Method, len(s.methods))
 	}
 	n := &s.methods[r.Method-1]
-	cd, refused, err := c.admit(n, h.Flags, &r, fault)
+	cd, refused, err := c.admit(s, n, h.Flags, &r, fault)
 	if err != nil {
 		return false, err
 	}
@@ -188,7 +191,7 @@ func (c *serverConn) flushIfFull(s *reading) error {
 }
 
 // admit decides whether the call may run. refused concerns the call, err the connection.
-func (c *serverConn) admit(n *named, flags wire.Flags, r *wire.Request, fault error) (cd codec.Codec, refused *Error, err error) {
+func (c *serverConn) admit(s *reading, n *named, flags wire.Flags, r *wire.Request, fault error) (cd codec.Codec, refused *Error, err error) {
 	srv := c.server
 	if r.Metadata != nil {
 		if _, err := wire.ParseMetadata(r.Metadata, srv.settings.MaxMetadata); err != nil {
@@ -205,10 +208,7 @@ func (c *serverConn) admit(n *named, flags wire.Flags, r *wire.Request, fault er
 		return nil, refusal(Code(bad.Code), "%s", bad.Text).WithRetryAfter(RetryNever), nil
 	}
 	if n.method == nil {
-		if n.name == "" {
-			return nil, refusal(Unimplemented, "method %d is not served here", r.Method), nil
-		}
-		return nil, refusal(Unimplemented, "method %q is not served here: %s", n.name, srv.suggest(n.name)), nil
+		return nil, s.notServed(srv, n, r.Method), nil
 	}
 	if flags&wire.FlagStream != 0 {
 		return nil, refusal(Unimplemented, "method %q is not a stream", n.method.name), nil
@@ -227,6 +227,19 @@ func (c *serverConn) admit(n *named, flags wire.Flags, r *wire.Request, fault er
 		return nil, refusal(Unavailable, "the server is draining"), nil
 	}
 	return cd, nil, nil
+}
+
+// notServed refuses a call of an unknown method. Finding out what may have been meant takes its time
+// where there are many methods, so it is done once for a name, and for a few names.
+func (s *reading) notServed(srv *Server, n *named, number uint32) *Error {
+	switch {
+	case n.name == "":
+		return refusal(Unimplemented, "method %d is not served here", number)
+	case n.hint == "" && s.hints < maxHints:
+		s.hints++
+		n.hint = srv.suggest(n.name)
+	}
+	return refusal(Unimplemented, "method %q is not served here%s", n.name, n.hint)
 }
 
 func (c *serverConn) isAcked() bool {
@@ -328,7 +341,7 @@ func (c *serverConn) takeOver(t turn, kept bool) {
 		return
 	}
 	s := &reading{
-		generation: uint32(t.next() >> 32), methods: old.methods, unknown: old.unknown, lastID: old.lastID, now: nanotime(), arrived: old.arrived,
+		generation: uint32(t.next() >> 32), methods: old.methods, unknown: old.unknown, hints: old.hints, lastID: old.lastID, now: nanotime(), arrived: old.arrived,
 		pings: old.pings, strays: old.strays, cancels: old.cancels,
 	}
 	s.reader = old.successor()

@@ -287,3 +287,39 @@ func TestMemoryOfMethodNames(t *testing.T) {
 		t.Error(reason, err)
 	}
 }
+
+// A client that calls what is not there gets a hint for a few names, at a small price.
+func TestHintsForUnknownMethods(t *testing.T) {
+	network := new(ansertest.Network)
+	s := anser.NewServer(silent)
+	for i := range 100 {
+		anser.Handle(s, fmt.Sprintf("%s.Method%04d", strings.Repeat("Service", 3), i), echo)
+	}
+	anser.Handle(s, "Echo.Say", echo)
+	run(t, s, network.Listen("a:1"))
+	p := rawClient(t, network, "a:1")
+	began := time.Now()
+	hints := 0
+	const names, calls = 50, 40
+	for n := uint32(1); n <= names; n++ {
+		p.Send(wire.AppendMethod(nil, n, fmt.Sprintf("Echo.S%02d", n)))
+		for i := range calls {
+			p.Send(wirepeer.Request(uint64(n)*calls+uint64(i), n, nil))
+			f, err := p.NextOf(wire.TypeError)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e, err := wire.ParseError(f.Flags, f.Body)
+			if !strings.HasPrefix(e.Message, fmt.Sprintf(`method "Echo.S%02d" is not served here`, n)) || err != nil {
+				t.Fatalf("%+v, %v", e, err)
+			}
+			if i == calls-1 && strings.HasSuffix(e.Message, `: did you mean "Echo.Say"?`) {
+				hints++
+			}
+		}
+	}
+	if hints != 16 {
+		t.Errorf("%d hints, want 16", hints)
+	}
+	t.Logf("%d calls of unknown methods took %v", names*calls, time.Since(began))
+}

@@ -1,0 +1,121 @@
+package anser_test
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"testing"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/ansertest"
+	"github.com/anser-rpc/anser/internal/wirepeer"
+	"github.com/anser-rpc/anser/wire"
+)
+
+// maxAllocs is how many allocations of the framework a unary call may cost on each side, beyond
+// those of the messages.
+const maxAllocs = 2
+
+// allocs returns how many allocations of the whole process f costs. What a pool forgets under the
+// race detector is allowed for.
+func allocs(t *testing.T, f func()) float64 {
+	t.Helper()
+	for range 200 {
+		f()
+	}
+	n := testing.AllocsPerRun(2000, f)
+	if raced {
+		n -= 2
+	}
+	return n
+}
+
+// answer is a server that allocates nothing: it answers every REQUEST of a connection that has shaken
+// hands with the same REPLY.
+func answer(nc net.Conn) {
+	buf := make([]byte, 0, 64<<10)
+	reply := wirepeer.Reply(0, make([]byte, 64))
+	for {
+		n, err := nc.Read(buf[len(buf):cap(buf)])
+		if err != nil {
+			return
+		}
+		buf = buf[:len(buf)+n]
+		for len(buf) >= wire.HeaderSize {
+			size := wire.HeaderSize + int(binary.LittleEndian.Uint32(buf))
+			if len(buf) < size {
+				break
+			}
+			if wire.Type(buf[4]) == wire.TypeRequest {
+				copy(reply[8:16], buf[8:16])
+				if _, err := nc.Write(reply); err != nil {
+					return
+				}
+			}
+			buf = buf[:copy(buf, buf[size:])]
+		}
+	}
+}
+
+func TestAllocationsOfTheClient(t *testing.T) {
+	network := new(ansertest.Network)
+	rawServer(t, network.Listen("a:1"), func(p *wirepeer.Peer) { answer(p.Conn) })
+	c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1))
+	in, out := make([]byte, 64), make([]byte, 0, 64)
+	ctx := context.Background()
+	if n := allocs(t, func() {
+		if err := c.Call(ctx, "Echo.Say", &in, &out); err != nil {
+			t.Fatal(err)
+		}
+	}); n > maxAllocs {
+		t.Errorf("a call costs the client %v allocations, want %d at most", n, maxAllocs)
+	}
+	cancelable, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if n := allocs(t, func() {
+		if err := c.Call(cancelable, "Echo.Say", &in, &out); err != nil {
+			t.Fatal(err)
+		}
+	}); n > maxAllocs {
+		t.Errorf("a call that can be cancelled costs the client %v allocations, want %d at most", n, maxAllocs)
+	}
+	// The typed form makes the reply, of two parts in the raw codec.
+	if n := allocs(t, func() {
+		if _, err := anser.Call[[]byte](ctx, c, "Echo.Say", &in); err != nil {
+			t.Fatal(err)
+		}
+	}); n > maxAllocs+2 {
+		t.Errorf("a typed call costs the client %v allocations, want %d at most", n, maxAllocs+2)
+	}
+}
+
+func TestAllocationsOfTheServer(t *testing.T) {
+	for name, opt := range map[string]anser.HandleOption{"inline": anser.Inline(), "concurrent": anser.Concurrent()} {
+		t.Run(name, func(t *testing.T) {
+			network := new(ansertest.Network)
+			s := anser.NewServer(silent)
+			anser.Handle(s, "Echo.Say", echo, opt)
+			run(t, s, network.Listen("a:1"))
+			p := rawClient(t, network, "a:1")
+			p.Send(wire.AppendMethod(nil, 1, "Echo.Say"))
+			request := wirepeer.Request(0, 1, make([]byte, 64))
+			reply := make([]byte, len(wirepeer.Reply(0, make([]byte, 64))))
+			id := uint64(0)
+			n := allocs(t, func() {
+				id++
+				binary.LittleEndian.PutUint64(request[8:], id)
+				if _, err := p.Conn.Write(request); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.ReadFull(p.Conn, reply); err != nil || wire.Type(reply[4]) != wire.TypeReply {
+					t.Fatal(err)
+				}
+			})
+			// The request consists of two parts in the raw codec.
+			if n > maxAllocs+2 {
+				t.Errorf("a call costs the server %v allocations, want %d at most", n, maxAllocs+2)
+			}
+		})
+	}
+}

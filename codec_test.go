@@ -1,0 +1,141 @@
+package anser_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/ansertest"
+	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/internal/benchpb"
+)
+
+// used notes the codec of the requests that reach the server.
+type used struct {
+	codec.Codec
+	name *string
+}
+
+func (u used) Unmarshal(data []byte, v any) error {
+	*u.name = u.Name()
+	return u.Codec.Unmarshal(data, v)
+}
+
+// strange is a codec with a number of its own.
+type strange struct{ codec.Raw }
+
+func (strange) ID() uint8    { return 200 }
+func (strange) Name() string { return "strange" }
+
+// shouting replaces the raw codec.
+type shouting struct{ codec.Raw }
+
+func (shouting) Append(dst []byte, v any) ([]byte, error) {
+	return append(dst, strings.ToUpper(string(*v.(*[]byte)))...), nil
+}
+
+// The codec follows from the types, unless it is chosen.
+func TestChoiceOfCodec(t *testing.T) {
+	network := new(ansertest.Network)
+	var name string
+	s := anser.NewServer(silent, anser.Codecs(used{new(codec.JSON), &name}, used{codec.Raw{}, &name}))
+	anser.Handle(s, "Arith.Mul", mul)
+	anser.Handle(s, "Echo.Say", echo)
+	anser.Handle(s, "Hello.Say", func(ctx context.Context, in *benchpb.BenchmarkMessage) (*benchpb.BenchmarkMessage, error) {
+		return in, nil
+	})
+	run(t, s, network.Listen("a:1"))
+	c := dial(t, "a:1", anser.Dialer(network.Dial))
+	ctx := context.Background()
+	if out, err := anser.Call[Reply](ctx, c, "Arith.Mul", &Args{7, 8}); err != nil || out.C != 56 || name != "" {
+		t.Error(out, err, name)
+	}
+	if out, err := anser.Call[Reply](ctx, c, "Arith.Mul", &Args{7, 8}, anser.Codec(new(codec.JSON))); err != nil || out.C != 56 || name != "json" {
+		t.Error(out, err, name)
+	}
+	if out, err := call(ctx, c, "Echo.Say", "hello"); err != nil || out != "hello" || name != "raw" {
+		t.Error(out, err, name)
+	}
+	name = ""
+	if out, err := anser.Call[benchpb.BenchmarkMessage](ctx, c, "Hello.Say", benchpb.Filled()); err != nil || out.GetField1() != benchpb.Filled().GetField1() || name != "" {
+		t.Error(err, name)
+	}
+}
+
+func TestOwnCodecs(t *testing.T) {
+	network := new(ansertest.Network)
+	serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo}, anser.Codecs(strange{}))
+	serve(t, network.Listen("b:1"), map[string]handler{"Echo.Say": echo}, anser.Codecs(shouting{}))
+	ctx := context.Background()
+	c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Codec(strange{}))
+	if out, err := call(ctx, c, "Echo.Say", "hello"); out != "hello" || err != nil {
+		t.Error(out, err)
+	}
+	c = dial(t, "b:1", anser.Dialer(network.Dial)) // one with the number of another replaces it
+	if out, err := call(ctx, c, "Echo.Say", "hello"); out != "HELLO" || err != nil {
+		t.Error(out, err)
+	}
+	c = dial(t, "a:1", anser.Dialer(network.Dial), anser.Codecs(shouting{}))
+	if out, err := call(ctx, c, "Echo.Say", "hello"); out != "HELLO" || err != nil {
+		t.Error(out, err)
+	}
+}
+
+func TestWrongCodec(t *testing.T) {
+	network := new(ansertest.Network)
+	s := anser.NewServer(silent)
+	anser.Handle(s, "Arith.Mul", mul)
+	anser.Handle(s, "Echo.Say", echo)
+	run(t, s, network.Listen("a:1"))
+	c := dial(t, "a:1", anser.Dialer(network.Dial))
+	ctx := context.Background()
+	_, err := call(ctx, c, "Echo.Say", "hello", anser.Codec(strange{}))
+	if e := wantFault(t, err, anser.Unimplemented, anser.Refused); e.Message != "codec 200 is not known here: this server has 1 raw, 2 binary, 3 json, 4 protobuf, 5 msgpack" {
+		t.Error(e.Message)
+	}
+	_, err = call(ctx, c, "Arith.Mul", "bytes")
+	if e := wantFault(t, err, anser.InvalidArgument, anser.Refused); !strings.HasPrefix(e.Message, "decode the request with raw: ") {
+		t.Error(e.Message)
+	}
+	_, err = anser.Call[Reply](ctx, c, "Arith.Mul", &Args{}, anser.Codec(codec.Raw{}))
+	if e := wantFault(t, err, anser.InvalidArgument, anser.NotSent); e.Phase != anser.PhaseEncode || !strings.HasPrefix(e.Message, "encode the request with raw: ") {
+		t.Error(err)
+	}
+	f := func() {}
+	_, err = anser.Call[func()](ctx, c, "Arith.Mul", &f)
+	if e := wantFault(t, err, anser.InvalidArgument, anser.NotSent); e.Message != "no codec handles a request of type *func() with a reply of type *func(): choose one with anser.Codec" {
+		t.Error(e.Message)
+	}
+	// A reply that cannot be decoded is an error of its call, and never a reply.
+	out, err := anser.Call[[]byte](ctx, c, "Echo.Say", &Args{7, 8}, anser.Codec(new(codec.JSON)))
+	if out != nil || err == nil {
+		t.Error(out, err)
+	}
+	var notThere *Reply
+	if err := c.Call(ctx, "Echo.Say", text("hello"), notThere, anser.Codec(codec.Raw{})); err == nil {
+		t.Error("a nil reply was decoded into")
+	}
+	if err := c.Call(ctx, "Echo.Say", text("hello"), nil, anser.Codec(codec.Raw{})); err != nil {
+		t.Error("a caller that wants no reply:", err)
+	}
+	if out, err := call(ctx, c, "Echo.Say", "hello"); out != "hello" || err != nil {
+		t.Error(out, err)
+	}
+}
+
+// A handler's reply that cannot be encoded, or is over the limit of the client, is an error of its call.
+func TestReplyThatCannotBeSent(t *testing.T) {
+	network := new(ansertest.Network)
+	s := anser.NewServer(silent)
+	anser.Handle(s, "Bad.Reply", func(ctx context.Context, in *Args) (*func(), error) { return new(func()), nil })
+	run(t, s, network.Listen("a:1"))
+	c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1))
+	_, err := anser.Call[Reply](context.Background(), c, "Bad.Reply", &Args{}, anser.Codec(new(codec.JSON)))
+	if e := wantFault(t, err, anser.Internal, anser.Executed); !strings.HasPrefix(e.Message, "encode the reply with json: ") {
+		t.Error(err)
+	}
+	if st := s.Stats(); st.Accepted != 1 || st.Methods["Bad.Reply"].Failed != 1 {
+		t.Errorf("%+v", st)
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package anser_test
+
+const raced = false
