@@ -128,10 +128,14 @@ func (c *callContext) end(err error) {
 	}
 }
 
-// endLocked ends the context and returns the functions to start.
+// endLocked ends the context and returns the functions to start. The caller's CANCEL may overtake the
+// timer of the deadline that both sides keep; that is still the deadline.
 func (c *callContext) endLocked(err error) map[*func()]struct{} {
 	if c.cut.err != nil {
 		return nil
+	}
+	if c.deadline != 0 && nanotime() >= c.deadline {
+		err = context.DeadlineExceeded
 	}
 	c.cut.err = err
 	close(c.cut.done)
