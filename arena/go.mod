@@ -1,0 +1,3 @@
+module github.com/anser-rpc/anser/arena
+
+go 1.26.0

@@ -1,0 +1,166 @@
+package workload
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Contract is the version of CONTRACT.md that this package follows.
+const Contract = 1
+
+// ServerOptions are the flags of a server program.
+type ServerOptions struct {
+	Addr  string
+	Sleep time.Duration
+	Work  time.Duration
+}
+
+// ClientOptions are the flags of a client program.
+type ClientOptions struct {
+	Addrs    []string
+	Workload string // say or add
+	Callers  int
+	Conns    int // 0: one for each caller
+	Fresh    bool
+	Window   int
+	Rate     float64
+	Warmup   time.Duration
+	Measured time.Duration
+	Calls    int
+	Payload  int
+}
+
+// Connections returns how many connections the callers share.
+func (o *ClientOptions) Connections() int {
+	if o.Conns == 0 {
+		return o.Callers
+	}
+	return o.Conns
+}
+
+// Addr returns the server of a connection or, where a caller has its own, of a caller.
+func (o *ClientOptions) Addr(conn int) string { return o.Addrs[conn%len(o.Addrs)] }
+
+// Call makes a call and checks its reply; ErrWrong says that the reply was wrong.
+type Call func(ctx context.Context) error
+
+// Program is a peer: one binary whose first argument is server or client.
+type Program struct {
+	Name string
+	// Flags adds flags of the peer's own, or is nil.
+	Flags func(f *flag.FlagSet)
+	// Serve serves until ctx ends. It returns nil after that.
+	Serve func(ctx context.Context, o *ServerOptions) error
+	// Open connects and returns what caller i calls. A caller's Call is used by one goroutine at a
+	// time, or by Window of them. With Fresh, each Call connects by itself.
+	Open func(ctx context.Context, o *ClientOptions) (caller func(i int) Call, closing func(), err error)
+}
+
+// Main runs the program of the command line and exits.
+func (p *Program) Main() {
+	if err := p.run(os.Args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", p.Name, err)
+		code := 1
+		if errors.Is(err, errUsage) {
+			code = 2
+		}
+		os.Exit(code)
+	}
+	os.Exit(0)
+}
+
+var errUsage = errors.New("usage")
+
+func (p *Program) run(args []string) error {
+	if len(args) == 0 || args[0] != "server" && args[0] != "client" {
+		return fmt.Errorf("%w: %s server|client --addr host:port [flags]", errUsage, p.Name)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	if args[0] == "server" {
+		o, err := p.serverOptions(args[1:])
+		if err != nil {
+			return err
+		}
+		return p.Serve(ctx, o)
+	}
+	o, err := p.clientOptions(args[1:])
+	if err != nil {
+		return err
+	}
+	caller, closing, err := p.Open(ctx, o)
+	if err != nil {
+		return err
+	}
+	result, err := load(ctx, o, caller)
+	if err != nil {
+		return err
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(result); err != nil {
+		return err
+	}
+	closing()
+	return nil
+}
+
+func (p *Program) flags(kind string) *flag.FlagSet {
+	f := flag.NewFlagSet(p.Name+" "+kind, flag.ContinueOnError)
+	if p.Flags != nil {
+		p.Flags(f)
+	}
+	return f
+}
+
+func (p *Program) serverOptions(args []string) (*ServerOptions, error) {
+	f := p.flags("server")
+	o := new(ServerOptions)
+	f.StringVar(&o.Addr, "addr", "", "host:port to listen on")
+	sleep := f.Int("sleep-us", 0, "microseconds that the handler sleeps")
+	work := f.Int("work-us", 0, "microseconds that the handler works")
+	if err := f.Parse(args); err != nil {
+		return nil, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	o.Sleep, o.Work = time.Duration(*sleep)*time.Microsecond, time.Duration(*work)*time.Microsecond
+	if o.Addr == "" || f.NArg() > 0 {
+		return nil, fmt.Errorf("%w: --addr host:port and no arguments", errUsage)
+	}
+	return o, nil
+}
+
+func (p *Program) clientOptions(args []string) (*ClientOptions, error) {
+	f := p.flags("client")
+	o := new(ClientOptions)
+	addrs := f.String("addr", "", "host:port of the servers, separated by commas")
+	f.StringVar(&o.Workload, "workload", "say", "say or add")
+	f.IntVar(&o.Callers, "callers", 1, "concurrent callers")
+	f.IntVar(&o.Conns, "conns", 1, "connections that the callers share, 0: one for each")
+	f.BoolVar(&o.Fresh, "fresh", false, "a connection for each call")
+	f.IntVar(&o.Window, "window", 1, "calls in flight for each caller")
+	f.Float64Var(&o.Rate, "rate", 0, "calls/s of all callers, 0: closed loop")
+	warmup := f.Float64("warmup", 1, "seconds before the measurement")
+	seconds := f.Float64("seconds", 5, "seconds of the measurement")
+	f.IntVar(&o.Calls, "calls", 0, "measured calls, instead of seconds")
+	f.IntVar(&o.Payload, "payload", StandardPayload, "bytes of the request of say")
+	if err := f.Parse(args); err != nil {
+		return nil, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	o.Addrs = strings.Split(*addrs, ",")
+	o.Warmup, o.Measured = time.Duration(*warmup*float64(time.Second)), time.Duration(*seconds*float64(time.Second))
+	switch {
+	case *addrs == "" || f.NArg() > 0:
+		return nil, fmt.Errorf("%w: --addr host:port and no arguments", errUsage)
+	case o.Workload != "say" && o.Workload != "add":
+		return nil, fmt.Errorf("%w: workload %q: say or add", errUsage, o.Workload)
+	case o.Callers < 1 || o.Conns < 0 || o.Window < 1 || o.Rate < 0 || o.Calls < 0:
+		return nil, fmt.Errorf("%w: --callers and --window are at least 1, nothing is negative", errUsage)
+	}
+	return o, nil
+}
