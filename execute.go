@@ -20,7 +20,7 @@ func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte) 
 		}
 	}()
 	in := m.newRequest()
-	if err := cd.Unmarshal(payload, in); err != nil {
+	if err := unmarshalFresh(cd, payload, in); err != nil {
 		return appendRefusal(out, ctx, refusal(InvalidArgument, "decode the request with %s: %v", cd.Name(), err))
 	}
 	phase = panicRun
@@ -47,6 +47,14 @@ func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte) 
 	}
 	wire.PutLength(result[start:], uint32(size))
 	return result
+}
+
+// unmarshalFresh decodes into a value that is zero.
+func unmarshalFresh(cd codec.Codec, payload []byte, in any) error {
+	if f, ok := cd.(codec.FreshUnmarshaler); ok {
+		return f.UnmarshalFresh(payload, in)
+	}
+	return cd.Unmarshal(payload, in)
 }
 
 func (m *method) flags() wire.Flags {

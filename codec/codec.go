@@ -26,6 +26,12 @@ type Codec interface {
 	Unmarshal(data []byte, v any) error
 }
 
+// A FreshUnmarshaler is a Codec that saves work where it knows that a value is a new one.
+type FreshUnmarshaler interface {
+	// UnmarshalFresh does what Unmarshal does for a v that points to a zero value.
+	UnmarshalFresh(data []byte, v any) error
+}
+
 // A Fitter is a Codec that can say whether it handles a type, without a value to try. The client
 // and server use it to choose a codec and to refuse a call before its payload is touched.
 type Fitter interface {
