@@ -34,6 +34,7 @@ type call struct {
 	// Written by the caller before start, and under the connection's lock by start.
 	id       uint64
 	frame    []byte // the whole REQUEST frame
+	began    int64  // nanotime
 	codec    uint8
 	deadline int64  // nanotime, 0: none
 	begin    uint64 // value of the writer's appended before the frame
@@ -447,6 +448,7 @@ func (c *clientConn) retire() bool {
 // tend keeps the connection alive, or gives it up; called about every second.
 func (c *clientConn) tend(now int64) {
 	o := &c.host.hostOptions
+	c.trim()
 	if since := c.stalledSince(); since != 0 && now-since > int64(o.writeStall) {
 		c.fail(fmt.Errorf("a write made no progress for %v", o.writeStall))
 		return

@@ -15,8 +15,7 @@ import (
 type callContext struct {
 	conn     *serverConn
 	method   *method
-	metadata []byte // a block, or nil
-	trace    *Trace
+	brought  *brought // nil: nothing
 	id       uint64
 	deadline int64 // nanotime, 0: none
 	attempt  uint8
@@ -27,7 +26,14 @@ type callContext struct {
 	state atomic.Uint32 // fresh, cancellable, finished
 	mu    sync.Mutex    // guards what follows
 	cut   *cut
-	trail []wire.Pair
+	trail *[]wire.Pair // nil: none
+}
+
+// brought is what few calls carry. The context itself is kept small: one is made for every call, and
+// for a small message it is a large part of the garbage.
+type brought struct {
+	metadata []byte // a block, or nil
+	trace    *Trace
 }
 
 // cut is what a context needs once somebody wants to know of its end.
@@ -183,7 +189,11 @@ func (c *callContext) setTrailer(p wire.Pair) error {
 	defer c.mu.Unlock()
 	size := metadataHead + pairSize(p)
 	same := -1
-	for i, o := range c.trail {
+	var trail []wire.Pair
+	if c.trail != nil {
+		trail = *c.trail
+	}
+	for i, o := range trail {
 		if o.Key == p.Key {
 			same = i
 			continue
@@ -194,11 +204,12 @@ func (c *callContext) setTrailer(p wire.Pair) error {
 	case size > limit:
 		return fmt.Errorf("set trailer %q: the trailers would be %d bytes, over the client's limit of %d", p.Key, size, limit)
 	case same >= 0:
-		c.trail[same] = p
-	case len(c.trail) == wire.MaxPairs:
+		trail[same] = p
+	case len(trail) == wire.MaxPairs:
 		return fmt.Errorf("set trailer %q: there are %d already, the limit", p.Key, wire.MaxPairs)
 	default:
-		c.trail = append(c.trail, p)
+		trail = append(trail, p)
+		c.trail = &trail
 	}
 	return nil
 }
@@ -215,8 +226,8 @@ func pairSize(p wire.Pair) int { return pairHead + len(p.Key) + len(p.Value) }
 func (c *callContext) trailers() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.trail) == 0 {
+	if c.trail == nil {
 		return nil
 	}
-	return wire.AppendMetadata(nil, c.trail)
+	return wire.AppendMetadata(nil, *c.trail)
 }

@@ -44,6 +44,10 @@ func (c *calm) next() bool {
 const (
 	monitorEvery = time.Millisecond // between two looks
 	monitorQuiet = 50               // looks without a new turn after which a connection is forgotten
+
+	// Where the process lost its processors in the meantime, a handler most likely just did not run,
+	// and handing over costs more than waiting: this many looks that found the same turn again.
+	monitorPatience = 4
 )
 
 // watch adds a connection whose watched flag is not set.
@@ -53,7 +57,7 @@ func (m *monitor) watch(c *serverConn) {
 	if m.closed || !c.watched.CompareAndSwap(false, true) {
 		return
 	}
-	c.seen, c.quiet = 0, 0
+	c.seen, c.same = 0, 0
 	m.conns = append(m.conns, c)
 	if !m.running {
 		m.running = true
@@ -90,21 +94,24 @@ func (m *monitor) close() {
 func (c *serverConn) look(kept bool) (forget bool) {
 	t := turn(c.turn.Load())
 	if t != c.seen {
-		c.seen, c.quiet = t, 0
+		c.seen, c.same = t, 0
 		return false
 	}
+	c.same++
 	if t.running() {
-		c.takeOver(t, kept)
+		if kept || c.same >= monitorPatience {
+			c.takeOver(t, kept)
+		}
 		return false
 	}
-	if c.quiet++; c.quiet < monitorQuiet {
+	if c.same < monitorQuiet {
 		return false
 	}
 	// The reader stores its turn and then looks at watched; here it is the other way round, so one
 	// of the two sees the other.
 	c.watched.Store(false)
 	if now := turn(c.turn.Load()); now != t && c.watched.CompareAndSwap(false, true) {
-		c.seen, c.quiet = now, 0
+		c.seen, c.same = now, 0
 		return false
 	}
 	return true

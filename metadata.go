@@ -38,8 +38,8 @@ func WithMetadata(ctx context.Context, md Metadata) context.Context {
 // MetadataFrom returns what the caller sent beside its request, or nil. ctx is that of a handler.
 // The result is the caller's to keep and change.
 func MetadataFrom(ctx context.Context) Metadata {
-	if c := callFrom(ctx); c != nil {
-		return metadataOf(c.metadata)
+	if c := callFrom(ctx); c != nil && c.brought != nil {
+		return metadataOf(c.brought.metadata)
 	}
 	return nil
 }
@@ -111,8 +111,8 @@ func TraceFrom(ctx context.Context) (Trace, bool) {
 	if t, ok := ctx.Value(traceKey{}).(Trace); ok {
 		return t, true
 	}
-	if c := callFrom(ctx); c != nil && c.trace != nil {
-		return *c.trace, true
+	if c := callFrom(ctx); c != nil && c.brought != nil && c.brought.trace != nil {
+		return *c.brought.trace, true
 	}
 	return Trace{}, false
 }

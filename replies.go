@@ -23,6 +23,7 @@ const (
 const (
 	standBy    = 2 * time.Millisecond // between two looks whether anybody still reads
 	replyBatch = 64
+	fewSingles = 4 // so many replies that came one by one make the goroutine stand by
 )
 
 // readRole is the right to read a connection, and what belongs to its holder.
@@ -35,6 +36,7 @@ type readRole struct {
 	reader *reader
 	batch  [replyBatch]arrived
 	n      int   // entries of batch
+	single int   // batches of one reply in a row
 	err    error // why a caller could not go on; the goroutine ends the connection
 }
 
@@ -121,6 +123,9 @@ func (c *clientConn) standBy() {
 	}
 }
 
+// isRead reports whether somebody reads who will deliver the reply of a call that was started before.
+func (c *clientConn) isRead() bool { return c.role.who.Load() != nobodyReads }
+
 // attend sees to it that somebody reads while a caller waits that cannot do it itself.
 func (c *clientConn) attend() {
 	if c.role.who.Load() == nobodyReads && c.role.who.CompareAndSwap(nobodyReads, goroutineReads) {
@@ -130,7 +135,7 @@ func (c *clientConn) attend() {
 
 // readUntil returns when k is over. If nobody reads the connection, the caller does.
 func (c *clientConn) readUntil(k *call) {
-	if c.role.who.Load() != nobodyReads || !c.role.who.CompareAndSwap(nobodyReads, callerReads) {
+	if c.isRead() || !c.role.who.CompareAndSwap(nobodyReads, callerReads) {
 		<-k.done
 		return
 	}
@@ -187,7 +192,7 @@ func (c *clientConn) fill() error {
 }
 
 // handleRead handles all frames that have been read. alone says that no call is open, and that
-// the last ones had callers who could have read for themselves.
+// the last ones came one by one and had callers who could have read for themselves.
 func (c *clientConn) handleRead() (alone bool, err error) {
 	r := &c.role
 	for {
@@ -233,7 +238,11 @@ func (c *clientConn) deliver() (alone bool, broken error) {
 	}
 	last := c.lastID
 	c.busy.Store(int32(c.open.n))
-	alone = c.open.n == 0
+	// With many callers, all that is open may be over at once; they come back together.
+	if c.role.single++; len(batch) > 1 || c.open.n > 0 {
+		c.role.single = 0
+	}
+	alone = c.role.single >= fewSingles
 	c.mu.Unlock()
 	for i := range batch {
 		a := &batch[i]

@@ -45,9 +45,8 @@ type retrying struct {
 	c        *Client
 	o        *callOptions
 	m        *clientMethod
-	sent     int   // attempts of which at least a byte may have been sent
-	delays   int   // waits so far
-	began    int64 // nanotime of the last attempt
+	sent     int // attempts of which at least a byte may have been sent
+	delays   int // waits so far
 	refused  bool
 	ran      Outcome   // OutcomeUnknown or Executed after an attempt that was, else 0
 	first    *endpoint // of the first attempt
@@ -127,7 +126,8 @@ func (r *retrying) delay() time.Duration {
 	return time.Duration(rand.Int64N(int64(bound))) + time.Millisecond
 }
 
-func (r *retrying) note(e *endpoint, err *Error) {
+// note enters an attempt that began at a nanotime and failed with err.
+func (r *retrying) note(e *endpoint, err *Error, began int64) {
 	if err.Outcome != NotSent {
 		r.sent++
 	}
@@ -144,7 +144,7 @@ func (r *retrying) note(e *endpoint, err *Error) {
 		r.tried = append(r.tried, e.Endpoint)
 	}
 	if len(r.attempts) < maxNotedAttempts {
-		r.attempts = append(r.attempts, AttemptInfo{e.Instance().Address, err.Outcome, time.Duration(nanotime() - r.began), err.Message})
+		r.attempts = append(r.attempts, AttemptInfo{e.Instance().Address, err.Outcome, time.Duration(nanotime() - began), err.Message})
 	}
 }
 

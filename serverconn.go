@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -26,7 +27,7 @@ type serverConn struct {
 	turn    atomic.Uint64 // who reads; see handoff.go
 	watched atomic.Bool   // the monitor looks at turn
 	seen    turn          // of the monitor
-	quiet   int           // of the monitor
+	same    int           // looks of the monitor that found seen again
 
 	// state belongs to the goroutine that reads; the monitor replaces it when it hands over.
 	state *reading
@@ -72,10 +73,11 @@ type named struct {
 
 const (
 	slabSize   = 16
-	maxHints   = 16       // names for which a hint is looked for
-	maxUnknown = 64 << 10 // bytes of names of methods that are not served
-	flushAt    = 64 << 10 // bytes of replies that are written before the input is used up
-	maxCancels = 10_000   // in a row
+	maxHints   = 16          // names for which a hint is looked for
+	maxUnknown = 64 << 10    // bytes of names of methods that are not served
+	maxKeptOut = 4 * flushAt // a larger buffer of replies is dropped after use
+	flushAt    = 64 << 10    // bytes of replies that are written before the input is used up
+	maxCancels = 10_000      // in a row
 )
 
 func (c *serverConn) peer() Peer {
@@ -133,7 +135,7 @@ func (c *serverConn) flush(s *reading) error {
 	}
 	err := c.sendOwned(s.out)
 	s.out = s.out[:0]
-	if cap(s.out) > maxKeptBuffer {
+	if cap(s.out) > maxKeptOut {
 		s.out = nil
 	}
 	return err
@@ -264,12 +266,12 @@ func (c *serverConn) newContext(s *reading, m *method, h wire.Header, r *wire.Re
 	if r.Timeout != 0 {
 		ctx.deadline = s.arrived + int64(min(r.Timeout, uint64(maxTimeout/time.Microsecond)))*int64(time.Microsecond)
 	}
-	if h.Flags&wire.FlagTrace != 0 {
-		t := r.Trace
-		ctx.trace = &t
-	}
-	if r.Metadata != nil {
-		ctx.metadata = append([]byte(nil), r.Metadata...)
+	if h.Flags&wire.FlagTrace != 0 || r.Metadata != nil {
+		ctx.brought = &brought{metadata: slices.Clone(r.Metadata)}
+		if h.Flags&wire.FlagTrace != 0 {
+			t := r.Trace
+			ctx.brought.trace = &t
+		}
 	}
 	return ctx
 }
@@ -345,7 +347,7 @@ func (c *serverConn) takeOver(t turn, kept bool) {
 		pings: old.pings, strays: old.strays, cancels: old.cancels,
 	}
 	s.reader = old.successor()
-	s.out = append([]byte(nil), old.out...)
+	s.out = append(make([]byte, 0, cap(old.out)), old.out...)
 	c.state = s
 	c.running.put(old.current.id, old.current)
 	if kept {
@@ -538,6 +540,7 @@ func (c *serverConn) cancel(s *reading, h wire.Header, body []byte) error {
 // tend keeps the connection alive, or gives it up; called about every second.
 func (c *serverConn) tend(now int64) {
 	o := &c.server.o
+	c.trim()
 	if since := c.stalledSince(); since != 0 && now-since > int64(o.writeStall) {
 		c.server.stats.close(wire.Timeout)
 		c.fail(fmt.Errorf("a write made no progress for %v", o.writeStall))

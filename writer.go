@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	maxBuffered   = 1 << 20   // bytes of frames that wait; beyond it senders wait too
-	maxKeptBuffer = 256 << 10 // larger buffers are dropped after use
+	maxBuffered   = 1 << 20 // bytes of frames that wait; beyond it senders wait too
+	minKeptBuffer = 4 << 10 // a buffer of up to this size is kept by an idle connection
 )
 
 // errConnClosed is what a sender gets from a connection that this side closed.
@@ -28,6 +28,7 @@ type writer struct {
 	mu       sync.Mutex    // guards what follows
 	buf      []byte        // frames that wait; empty unless writing
 	spare    []byte        // the other buffer
+	peak     int           // the most bytes that waited at once since the last trim
 	writing  bool          // some goroutine is writing
 	appended uint64        // bytes that ever entered buf
 	handed   uint64        // bytes that were handed to the transport, or are being handed
@@ -63,9 +64,8 @@ func (w *writer) drainLocked() {
 		n, err := w.writeOut(out)
 		w.mu.Lock()
 		w.handed -= uint64(len(out) - n)
-		if cap(out) <= maxKeptBuffer {
-			w.spare = out[:0]
-		}
+		w.spare = out[:0]
+		w.peak = max(w.peak, len(out))
 		if err != nil {
 			w.failLocked(err)
 		}
@@ -77,6 +77,25 @@ func (w *writer) drainLocked() {
 	if w.idle != nil {
 		close(w.idle)
 		w.idle = nil
+	}
+}
+
+// trim drops buffers that are larger than what was needed lately; called about every second. Dropping
+// a large one right after its use would make as much garbage as the messages of a load that fills one
+// with every write.
+func (w *writer) trim() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	keep := max(4*w.peak, minKeptBuffer)
+	w.peak = 0
+	if w.writing {
+		return
+	}
+	if cap(w.buf) > keep {
+		w.buf = nil
+	}
+	if cap(w.spare) > keep {
+		w.spare = nil
 	}
 }
 

@@ -1,0 +1,97 @@
+package anser
+
+import (
+	"context"
+	"time"
+
+	"github.com/anser-rpc/anser/wire"
+)
+
+// pick returns the endpoint for the first attempt, or nil if there is none.
+func (c *Client) pick(k *call, m *clientMethod) *endpoint {
+	v := c.cluster.view.Load()
+	if v == nil {
+		return nil
+	}
+	k.pick.Method, k.pick.Tried = m.name, nil
+	return v.pick(&k.pick)
+}
+
+// attempt sends the call to the endpoint and waits for what becomes of it.
+func (e *endpoint) attempt(ctx context.Context, k *call, m *clientMethod) *Error {
+	conn, err := e.start(ctx, k, m)
+	if err != nil {
+		return err
+	}
+	return e.settle(conn, k, m, conn.wait(ctx, k))
+}
+
+// start sends the call to the endpoint. Without an error, settle follows.
+func (e *endpoint) start(ctx context.Context, k *call, m *clientMethod) (*clientConn, *Error) {
+	e.Begin()
+	conn := e.host.pickConn(k.slot)
+	if conn == nil {
+		bounded, cancel := k.bound(ctx)
+		var err *Error
+		conn, err = e.host.waitConn(bounded)
+		cancel()
+		if err != nil {
+			e.Fail(nanotime())
+			err.Address = e.Instance().Address
+			return nil, err
+		}
+		k.shrinkTimeout(bounded)
+		k.began = nanotime() // connecting says nothing about how fast the instance answers
+	}
+	k.trailers = nil
+	if err := conn.start(ctx, k, m.number); err != nil {
+		return nil, e.settle(conn, k, m, err)
+	}
+	return conn, nil
+}
+
+// settle tells the balancer what became of an attempt, and completes its error.
+func (e *endpoint) settle(conn *clientConn, k *call, m *clientMethod, err *Error) *Error {
+	if err == nil {
+		now := conn.progress.lastRead.Load() // when the reply came; reading the clock is not free
+		e.End(now, time.Duration(now-k.began))
+		m.learn(k.flags)
+		return nil
+	}
+	now := nanotime()
+	switch {
+	case err.Code == Canceled:
+		e.Abort()
+	case err.Outcome == Executed || err.Code == DeadlineExceeded:
+		e.End(now, time.Duration(now-k.began))
+	default:
+		e.Fail(now)
+	}
+	if err.Remote {
+		m.learn(k.flags)
+	}
+	err.Address = e.Instance().Address
+	return err
+}
+
+// learn takes over what the server declared of the method.
+func (m *clientMethod) learn(flags wire.Flags) {
+	if flags&wire.FlagIdempotent != 0 && !m.learned.Load() {
+		m.learned.Store(true)
+	}
+}
+
+// shrinkTimeout tells the server how much time is left now, if ctx has an end.
+func (k *call) shrinkTimeout(ctx context.Context) {
+	if d, ok := ctx.Deadline(); ok {
+		putUint64(k.frame[timeoutOffset:], wireTimeout(int64(time.Until(d))))
+	}
+}
+
+// bound returns a context that ends with the time of the call.
+func (k *call) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if k.deadline == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, time.Duration(k.deadline-nanotime()))
+}
