@@ -59,7 +59,7 @@ type reading struct {
 	lastID   uint64
 	pings    pingLimit
 	strays   strays
-	cancels  int // cancels since the last request
+	cancels  cancelLimit
 	requests int // since the last read
 }
 
@@ -77,7 +77,6 @@ const (
 	maxUnknown = 64 << 10    // bytes of names of methods that are not served
 	maxKeptOut = 4 * flushAt // a larger buffer of replies is dropped after use
 	flushAt    = 64 << 10    // bytes of replies that are written before the input is used up
-	maxCancels = 10_000      // in a row
 )
 
 func (c *serverConn) peer() Peer {
@@ -148,7 +147,7 @@ func (c *serverConn) request(s *reading, h wire.Header, body []byte) (lost bool,
 	}
 	s.lastID = h.ID
 	s.requests++
-	s.cancels, s.pings = 0, pingLimit{}
+	s.pings = pingLimit{}
 	var r wire.Request
 	fault := wire.ParseRequest(h.Flags, body, &r)
 	if broken, ok := fault.(*wire.Error); ok { // errors.As would allocate for every request
@@ -524,8 +523,8 @@ func (c *serverConn) cancel(s *reading, h wire.Header, body []byte) error {
 	if h.ID > s.lastID {
 		return wire.Errorf(wire.BadID, "CANCEL of the call %d, which was never made", h.ID)
 	}
-	if s.cancels++; s.cancels > maxCancels {
-		return wire.Errorf(wire.Flood, "more than %d cancels in a row", maxCancels)
+	if err := s.cancels.note(s.arrived, c.server.settings.MaxCalls); err != nil {
+		return err
 	}
 	c.mu.Lock()
 	ctx := c.running.take(h.ID)

@@ -323,3 +323,52 @@ func TestHintsForUnknownMethods(t *testing.T) {
 	}
 	t.Logf("%d calls of unknown methods took %v", names*calls, time.Since(began))
 }
+
+// A connection on which 100,000 calls a second are opened and cancelled is closed; one with 5,000 is not.
+func TestOpenAndCancelFlood(t *testing.T) {
+	for _, test := range []struct {
+		each  int // calls every 10 ms
+		flood bool
+	}{{50, false}, {1000, true}} {
+		bubble(t, func(t *testing.T, network *ansertest.Network) {
+			s := anser.NewServer(silent)
+			anser.Handle(s, "Echo.Wait", func(ctx context.Context, _ *[]byte) (*[]byte, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}, anser.Concurrent())
+			run(t, s, network.Listen("a:1"))
+			p := rawClient(t, network, "a:1")
+			p.Send(wire.AppendMethod(nil, 1, "Echo.Wait"))
+			closed := make(chan wire.Reason, 1)
+			go func() {
+				reason, _, _ := p.ReadClose()
+				closed <- reason
+			}()
+			id := uint64(0)
+			for range 300 { // 3 s
+				var burst []byte
+				for range test.each {
+					id++
+					burst = append(burst, wirepeer.Request(id, 1, []byte("x"))...)
+					burst = wire.AppendCancel(burst, id)
+				}
+				if p.Send(burst) != nil {
+					break
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			select {
+			case reason := <-closed:
+				if !test.flood || reason != wire.Flood {
+					t.Errorf("%d calls every 10 ms: closed with %v", test.each, reason)
+				}
+			default:
+				if test.flood {
+					t.Errorf("%d calls every 10 ms: not closed", test.each)
+				}
+				p.Close()
+				<-closed
+			}
+		})
+	}
+}
