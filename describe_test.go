@@ -27,7 +27,7 @@ type Everything struct {
 	Custom  custom
 	Self    *Everything
 	Skipped int `json:"-"`
-	private int
+	private int //lint:ignore U1000 it must not be described
 	Embedded
 }
 
