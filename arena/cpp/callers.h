@@ -29,7 +29,7 @@ inline void run_threads(Load& load, const std::function<Call(int caller)>& open)
         case Load::Turn::over:
           return;
         case Load::Turn::wait:
-          std::this_thread::sleep_until(load.due(i));
+          std::this_thread::sleep_until(load.wake(i));
           continue;
         case Load::Turn::call:
           break;
@@ -53,6 +53,7 @@ inline void run_threads(Load& load, const std::function<Call(int caller)>& open)
   }
   for (std::thread& t : threads) t.join();
   if (failed) std::rethrow_exception(failed);
+  load.wait_out();
 }
 
 // StateMachines are callers without a thread each. start begins the call of a slot and sees to it that
@@ -70,6 +71,7 @@ class StateMachines {
     for (size_t i = 0; i < load_.slots(); i++) next(i);
     std::unique_lock<std::mutex> lock(mu_);
     ended_.wait(lock, [this] { return running_ == 0; });
+    load_.wait_out();
   }
 
   // Ends the call of a slot and goes on with its next one. Safe for concurrent use.
@@ -89,7 +91,7 @@ class StateMachines {
         start_(slot);
         break;
       case Load::Turn::wait:
-        timer_.at(load_.due(slot), [this, slot] { next(slot); });
+        timer_.at(load_.wake(slot), [this, slot] { next(slot); });
         break;
       case Load::Turn::over: {
         // Notified under the lock: run may return, and its caller destroy this, as soon as it is free.

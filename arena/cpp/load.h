@@ -2,6 +2,7 @@
 // they saw. Its semantics are those of workload/load.go.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -24,7 +25,7 @@ inline std::atomic<bool> stopped{false};
 // A caller, or one of the calls that it keeps in flight. Padding keeps two of them off a cache line.
 struct alignas(128) Slot {
   int64_t start = 0;  // of the call under way, nanoseconds since the load's epoch
-  int64_t due = 0;    // of the next call, in an open loop
+  int64_t made = 0;   // calls, in an open loop: says when the next one is due
   int64_t calls = 0, errors = 0, wrong = 0;
   int64_t last = 0;  // end of the last measured call
   std::string first_error;
@@ -37,6 +38,9 @@ class Load {
   // Keeps a caller from spinning on a dead server.
   static constexpr std::chrono::milliseconds kErrorPause{10};
 
+  // Between two looks of a waiting caller at whether the load is over.
+  static constexpr std::chrono::nanoseconds kLongestWait = std::chrono::seconds(1);
+
   enum class Turn { call, wait, over };
 
   explicit Load(const ClientOptions& o)
@@ -45,10 +49,7 @@ class Load {
         until_(o.calls > 0 ? INT64_MAX : nanoseconds(o.warmup_s + o.seconds)),
         left_(o.calls),
         slots_(static_cast<size_t>(o.callers) * o.window),
-        shards_(std::min<size_t>(slots_.size(), 2 * std::max(1u, std::thread::hardware_concurrency()))) {
-    each_ = o.rate > 0 ? nanoseconds(slots_.size() / o.rate) : 0;
-    for (size_t i = 0; i < slots_.size(); i++) slots_[i].due = o.rate > 0 ? nanoseconds(i / o.rate) : 0;
-  }
+        shards_(std::min<size_t>(slots_.size(), 2 * std::max(1u, std::thread::hardware_concurrency()))) {}
 
   size_t slots() const { return slots_.size(); }
   int caller(size_t slot) const { return static_cast<int>(slot / o_.window); }
@@ -59,26 +60,35 @@ class Load {
     epoch_unix_ = since_1970();
   }
 
-  // Says what a slot does next: call now, wait until due, or end. For the slot's own use.
+  // Says what a slot does next: call now, wait until wake, or end. For the slot's own use.
   Turn turn(size_t slot) {
     Slot& s = slots_[slot];
-    if (stopped.load(std::memory_order_relaxed)) return Turn::over;
     const int64_t now = elapsed();
+    if (stopped.load(std::memory_order_relaxed) || now >= until_) return Turn::over;
     int64_t start = now;
-    if (each_ > 0) {
-      if (s.due >= until_) return Turn::over;  // instead of waiting for a moment after the end
-      if (s.due > now) return Turn::wait;
-      start = s.due;  // a caller that is late goes on at once, and its latency counts from then
-      s.due += each_;
+    if (o_.rate > 0) {
+      start = due(slot);  // a caller that is late goes on at once, and its latency counts from then
+      if (start >= until_ || (o_.calls > 0 && left_.load(std::memory_order_relaxed) <= 0)) return Turn::over;
+      if (start > now) return Turn::wait;
+      s.made++;
     }
-    if (start >= until_) return Turn::over;
     if (o_.calls > 0 && start >= from_ && left_.fetch_sub(1) <= 0) return Turn::over;
     s.start = start;
     return Turn::call;
   }
 
-  // When the next call of a slot is due, after turn said wait.
-  Clock::time_point due(size_t slot) const { return epoch_ + std::chrono::nanoseconds(slots_[slot].due); }
+  // When a slot that waits asks for its turn again: when its call is due, or earlier to see whether the
+  // load is over.
+  Clock::time_point wake(size_t slot) const {
+    return epoch_ + std::min(std::chrono::nanoseconds(due(slot)), std::chrono::nanoseconds(elapsed()) + kLongestWait);
+  }
+
+  // Waits for the end of the measurement. The last calls of an open loop may be due long before it.
+  void wait_out() const {
+    while (o_.calls == 0 && elapsed() < until_ && !stopped.load(std::memory_order_relaxed))
+      std::this_thread::sleep_until(
+          epoch_ + std::min(std::chrono::nanoseconds(until_), std::chrono::nanoseconds(elapsed()) + kLongestWait));
+  }
 
   // Counts the call of a slot if it ended inside the measurement. For the slot's own use.
   void end(size_t slot, Outcome outcome, const std::string& error) {
@@ -129,11 +139,16 @@ class Load {
     Histogram histogram;
   };
 
-  static int64_t nanoseconds(double seconds) { return static_cast<int64_t>(seconds * 1e9); }
+  // At most 30 years, which is never here and does not overflow.
+  static int64_t nanoseconds(double seconds) { return static_cast<int64_t>(std::min(seconds, 1e9) * 1e9); }
 
   static int64_t since_1970() {
     return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
   }
+
+  // When the next call of a slot is due. From its number and not from the last one's time, so that no
+  // rounding adds up.
+  int64_t due(size_t slot) const { return nanoseconds((slots_[slot].made * slots_.size() + slot) / o_.rate); }
 
   int64_t elapsed() const { return std::chrono::nanoseconds(Clock::now() - epoch_).count(); }
 
@@ -150,7 +165,6 @@ class Load {
 
   const ClientOptions o_;
   const int64_t from_, until_;  // of the measurement; far away where calls are counted
-  int64_t each_ = 0;            // between two calls of a slot in an open loop
   std::atomic<int64_t> left_;   // calls, where they are counted
   Clock::time_point epoch_;
   int64_t epoch_unix_ = 0;

@@ -75,6 +75,7 @@ inline void run_client(const Program& p, const std::vector<std::string>& args, c
   }).detach();
   Load load(o);
   p.call(o, load);
+  if (stopped) throw std::runtime_error("interrupted");
   const std::string line = load.result();
   if (fwrite(line.data(), 1, line.size(), stdout) != line.size() || fflush(stdout) != 0)
     throw std::runtime_error("the result cannot be written to the standard output");

@@ -94,8 +94,17 @@ func TestLoad(t *testing.T) {
 		t.Run(mode+" whose turn never comes", func(t *testing.T) {
 			began := time.Now()
 			r := client(t, program, mode, "--callers", "2", "--rate", "0.01", "--warmup", "0", "--seconds", "0.2")
-			if took := time.Since(began); r.Calls != 1 || took > 50*time.Second {
+			if took := time.Since(began); r.Calls != 1 || took < 200*time.Millisecond || took > 50*time.Second {
 				t.Errorf("%d calls in %v, one is due", r.Calls, took)
+			}
+		})
+	}
+	for _, mode := range []string{"threads", "machines"} {
+		t.Run(mode+" when the calls are made", func(t *testing.T) {
+			began := time.Now()
+			r := client(t, program, mode, "--callers", "3", "--rate", "0.02", "--warmup", "0", "--calls", "1")
+			if took := time.Since(began); r.Calls != 1 || took > 40*time.Second {
+				t.Errorf("%d calls in %v, 1 was asked for", r.Calls, took)
 			}
 		})
 	}
@@ -142,13 +151,15 @@ func TestSignalEndsThePrograms(t *testing.T) {
 		if err := run.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
-		if err := run.Wait(); err != nil {
+		err := run.Wait()
+		var exit *exec.ExitError
+		switch {
+		case out.Len() > 0:
+			t.Errorf("%v printed %q", args, &out)
+		case args[0] == "server" && err != nil:
 			t.Errorf("%v: %v", args, err)
-		}
-		if args[0] == "client" {
-			decode(t, out.Bytes())
-		} else if out.Len() > 0 {
-			t.Errorf("the server printed %q", &out)
+		case args[0] == "client" && (!errors.As(err, &exit) || exit.ExitCode() != 1):
+			t.Errorf("%v: %v, want exit code 1", args, err)
 		}
 	}
 }
