@@ -165,14 +165,14 @@ func reasonOf(row *result.Row) string {
 		return "1 wrong reply"
 	case wrong > 1:
 		return thousands(float64(wrong), 0) + " wrong replies"
-	case first != "" && row.Errors > 0:
+	case first != "" && row.Errors > 0 && row.Calls == 0:
 		return "errors in every call: " + first
 	case first != "":
 		return first
-	case row.Errors > 0:
+	case row.Errors > 0 && row.Calls == 0:
 		return "errors in every call"
 	}
-	return "nothing was measured"
+	return "it was not measured"
 }
 
 // firstError returns the error of the first round that has one.

@@ -16,7 +16,7 @@ func markdownOf(c *comparison) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s\n\n", markdownText(statement(c)))
 	for _, line := range provenance(c) {
-		fmt.Fprintf(&b, "- %s: %s\n", line.name, markdownText(line.value))
+		fmt.Fprintf(&b, "- %s: %s\n", markdownText(line.name), markdownText(line.value))
 	}
 	if len(c.doc.Command) > 0 {
 		line := shellLine(c.doc.Command)
@@ -69,6 +69,9 @@ func (f *footnotes) mark(texts []string) string {
 // remarks are what a reader must know of a row, in Markdown.
 func (e *entry) remarks() []string {
 	var texts []string
+	if e.status == invalid {
+		texts = append(texts, "Invalid: "+markdownText(e.reason)+".")
+	}
 	if e.status == published {
 		texts = append(texts, "Published by its authors, not measured here: "+markdownSource(e.row.Published))
 	}
@@ -103,7 +106,7 @@ func groupTable(b *bytes.Buffer, c *comparison, g *group) {
 		name += notes.mark(e.remarks())
 		row := []string{"", name, markdownText(languageName(e.row.Language))}
 		if e.status == invalid {
-			t.rows = append(t.rows, append(row, "invalid: "+markdownText(e.reason)))
+			t.rows = append(t.rows, append(row, "invalid"))
 			continue
 		}
 		if e.status == measured && !math.IsNaN(e.value(figureOf("cpu"))) {
@@ -111,7 +114,7 @@ func groupTable(b *bytes.Buffer, c *comparison, g *group) {
 			row[0] = fmt.Sprint(rank)
 		}
 		t.rows = append(t.rows, append(row,
-			e.ranged("throughput"), e.ranged("cpu"), e.text("client-cpu")+" + "+e.text("server-cpu"),
+			e.ranged("throughput"), e.ranged("cpu"), e.parts(),
 			e.ranged("p50"), e.ranged("p99"), e.text("p99.9"), e.text("memory")))
 	}
 	t.write(b)
@@ -133,14 +136,25 @@ func (e *entry) text(key string) string {
 	return thousands(v, f.Digits)
 }
 
+// parts prints the CPU of client and server.
+func (e *entry) parts() string {
+	client, server := e.text("client-cpu"), e.text("server-cpu")
+	if client == "–" && server == "–" {
+		return client
+	}
+	return client + " + " + server
+}
+
 // ranged prints a figure with the least and the most of the rounds.
 func (e *entry) ranged(key string) string {
 	f := figureOf(key)
 	text := e.text(key)
-	if least, most, ok := e.span(f); ok {
-		text += " (" + thousands(least, f.Digits) + " – " + thousands(most, f.Digits) + ")"
+	least, most, ok := e.span(f)
+	from, to := thousands(least, f.Digits), thousands(most, f.Digits)
+	if !ok || from == to {
+		return text
 	}
-	return text
+	return text + " (" + from + " – " + to + ")"
 }
 
 func notRunList(b *bytes.Buffer, peers []result.NotRun) {

@@ -94,7 +94,7 @@ func sample() *result.Document {
 	doc := &result.Document{
 		Schema:  result.Schema,
 		Command: []string{"go", "run", "./arena", "run", "--suite", "full", "--rounds", "3", "--json", "results.json"},
-		Commit:  "0123456789ab+",
+		Commit:  "none, a test made this up",
 		Began:   began, Ended: began.Add(3*time.Hour + 17*time.Minute),
 		Machine: result.Machine{
 			CPU: "Sample processor, nothing was measured", Cores: 2, MemoryMiB: 24_576, OS: "Debian GNU/Linux 12", Kernel: "Linux 6.18",

@@ -47,7 +47,7 @@ function supOf(row) {
 
 function rowTip(row) {
 	const peer = peerOf(row);
-	const line = (name, key, extra) => [el("dt", {}, name), el("dd", {}, withSpan(row, key) + (extra || ""))];
+	const line = (name, key) => [el("dt", {}, name), el("dd", {}, withSpan(row, key))];
 	const figure = (key) => (known(valueOf(row, key)) ? decimals(valueOf(row, key), 1) : missing);
 	return [
 		el("b", {}, peer.name), [languageNames.get(peer.lang), peer.version, peer.codec].filter(Boolean).join(", "),
@@ -64,8 +64,9 @@ function withSpan(row, key) {
 	const value = valueOf(row, key);
 	if (!known(value)) return missing;
 	const digits = data.figures[figureIndex.get(key)].digits;
-	const span = spanOf(row, key);
-	return decimals(value, digits) + (span ? ` (${decimals(span[0], digits)} – ${decimals(span[1], digits)})` : "");
+	const text = decimals(value, digits);
+	const [least, most] = (spanOf(row, key) || [value, value]).map((end) => decimals(end, digits));
+	return text + (least === most ? "" : ` (${least} – ${most})`);
 }
 
 const mostOf = (items, key) => Math.max(0, ...items.filter((item) => !item.bad).map((item) => Math.max(valueOf(item.row, key) || 0, (spanOf(item.row, key) || [0, 0])[1])));

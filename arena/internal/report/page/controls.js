@@ -6,7 +6,7 @@ function makeControls() {
 	form.append(
 		named("workload", "Workload", el("select", { id: "workload", change: (event) => change({ workload: event.target.value }) }, workloads.map((name) => el("option", { value: name }, name)))),
 		named("shape", "Callers, connections and more", el("select", { id: "shape", change: (event) => change({ shape: event.target.value }) })),
-		el("fieldset", {}, el("legend", { class: "name" }, "Language"), el("div", { class: "chips", id: "languages" }, data.languages.map(languageChip))),
+		el("div", { class: "group", role: "group", "aria-labelledby": "language-name" }, el("span", { class: "name", id: "language-name" }, "Language"), el("div", { class: "chips", id: "languages" }, data.languages.map(languageChip))),
 		named("search", "Search", el("input", { type: "search", id: "search", placeholder: "peer, codec, settings", autocomplete: "off", spellcheck: "false", input: (event) => change({ query: event.target.value }) })),
 		el("button", { type: "button", id: "reset", click: () => change(initial()) }, "Reset"));
 	form.addEventListener("submit", (event) => event.preventDefault());

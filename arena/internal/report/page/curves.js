@@ -88,11 +88,10 @@ function drawCurve(cell) {
 	const width = Math.max(160, cell.clientWidth - 28);
 	const [top, bottom, left, right] = [8, 96, 36, width - 10];
 	const xs = logarithmic(left + 4, right, scale.callers[0], scale.callers.at(-1));
-	const ys = state.curve === "throughput" ? linear(bottom, top, scale.most) : logarithmic(bottom, top, scale.least, scale.most);
-	const ticks = state.curve === "throughput" ? ys.ticks.filter((_, index) => index % 2 === 0) : ys.ticks;
+	const ys = state.curve === "throughput" ? linear(bottom, top, scale.most, 30) : logarithmic(bottom, top, scale.least, scale.most, 22);
 	const path = (points) => points.map((point, index) => `${index ? "L" : "M"}${xs.at(point.callers)} ${ys.at(point.value)}`).join("");
 	const svg = draw("svg", { viewBox: `0 0 ${width} 118`, height: 118, role: "img", "aria-label": cell.about, class: cell.plot.class });
-	for (const tick of ticks) {
+	for (const tick of ys.ticks) {
 		const label = state.curve === "p99" ? durationTick(tick).replace(" ", "\u2009") : count(tick);
 		svg.append(draw("path", { class: "grid", d: `M${left} ${ys.at(tick)}H${width}` }), draw("text", { class: "axis-text end", x: left - 5, y: ys.at(tick) + 4 }, label));
 	}

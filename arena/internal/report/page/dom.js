@@ -7,7 +7,7 @@ function put(node, attributes, children) {
 		if (typeof value === "function") node.addEventListener(name, value);
 		else node.setAttribute(name, value === true ? "" : value);
 	}
-	node.append(...children.flat().filter((child) => child !== undefined && child !== null && child !== false));
+	node.append(...children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== false));
 	return node;
 }
 

@@ -1,13 +1,16 @@
-// render shows the state everywhere.
-function render() {
+// render shows the state where the fields that changed are seen: a table that is sorted needs no chart.
+function render(changed = Object.keys(state)) {
 	hideTip();
-	const rows = chartRows();
-	renderCharts(rows);
+	if (changed.every((field) => field === "curve")) {
+		curves();
+		return;
+	}
+	if (!changed.every((field) => ["sort", "descending", "rows"].includes(field))) renderCharts();
 	showControls(table());
-	root.dataset.peers = bestOrder(rows, "throughput").map((row) => peerOf(row).name).join(" ");
 }
 
-function renderCharts(rows) {
+function renderCharts() {
+	const rows = chartRows();
 	tipOf.clear();
 	const shape = data.shapes[currentShape()];
 	byId("charts-about").textContent = shape ? `${shape.workload}: ${shape.label}.` : "The run has no rows.";
@@ -59,6 +62,6 @@ addEventListener("resize", () => {
 	if (innerWidth === width) return; // the bars of a phone's browser come and go
 	width = innerWidth;
 	cancelAnimationFrame(pending);
-	pending = requestAnimationFrame(() => { hideTip(); renderCharts(chartRows()); table(); });
+	pending = requestAnimationFrame(() => { hideTip(); renderCharts(); table(); });
 });
 root.dataset.ready = "true";

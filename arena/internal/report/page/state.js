@@ -84,6 +84,6 @@ function change(part) {
 	state = { ...state, ...part };
 	repair(state);
 	history.replaceState(null, "", address());
-	render();
+	render(Object.keys(part));
 }
 

@@ -19,7 +19,7 @@ function table() {
 	// The same button keeps the focus though the head is made again.
 	const focus = document.activeElement && box.contains(document.activeElement) ? document.activeElement.dataset.sort : undefined;
 	const [left, top] = [box.scrollLeft, box.scrollTop];
-	box.replaceChildren(el("table", { class: "all" }, el("caption", { hidden: true }, "All figures"), head, body));
+	box.replaceChildren(el("table", { class: state.rows === "all" ? "" : "one-shape" }, el("caption", { hidden: true }, "All figures"), head, body));
 	box.scrollTo({ left, top, behavior: "instant" });
 	box.style.setProperty("--box", box.clientWidth + "px");
 	if (focus) box.querySelector(`[data-sort="${focus}"]`).focus({ preventScroll: true });
@@ -34,10 +34,10 @@ function tableHead() {
 		else groups.push({ name: figure.group, span: 1 });
 	}
 	return el("thead", {},
-		el("tr", { class: "groups" }, el("td", { class: "first corner" }), el("td", { colspan: textColumns.length - 1 }),
+		el("tr", { class: "groups" }, el("td", { class: "first" }), el("td", { colspan: textColumns.length - 2 }), el("td", { class: "shape-col" }),
 			groups.map((group) => el("th", { scope: "colgroup", colspan: group.span, class: "group-start" }, group.name))),
 		el("tr", {},
-			textColumns.map(([key, title], index) => headCell(key, title, "", index === 0 ? "first" : "")),
+			textColumns.map(([key, title], index) => headCell(key, title, "", index === 0 ? "first" : key === "shape" ? "shape-col" : "")),
 			data.figures.map((figure, index) => headCell(figure.key, figure.title, figure.about, "num" + (startsGroup(index) ? " group-start" : "")))));
 }
 
@@ -72,7 +72,7 @@ function makeRow(row) {
 		el("th", { scope: "row" },
 			el("button", { type: "button", class: "open-row", "aria-label": `Settings and remarks of ${peer.name}`, click: () => toggle(row) }, "›"),
 			(peer.anser ? "◆ " : "") + peer.name, badges(row)),
-		el("td", {}, languageNames.get(peer.lang)), el("td", {}, peer.codec || missing), el("td", {}, `${shape.workload}: ${shape.label}`),
+		el("td", {}, languageNames.get(peer.lang)), el("td", {}, peer.codec || missing), el("td", { class: "shape-col" }, `${shape.workload}: ${shape.label}`),
 		data.figures.map((figure, index) => el("td", { class: "num" + (startsGroup(index) ? " group-start" : "") }, known(row.values[index]) ? decimals(row.values[index], figure.digits) : missing)));
 }
 
@@ -115,7 +115,7 @@ function toggle(row) {
 function detailsRow(row) {
 	const peer = peerOf(row);
 	const line = (name, value) => (value ? [el("dt", {}, name), el("dd", {}, value)] : []);
-	const spans = Object.keys(row.spans || {}).map((key) => line(data.figures[figureIndex.get(key)].name, withSpan(row, key)));
+	const spans = data.figures.filter((figure) => spanOf(row, figure.key)).map((figure) => line(figure.name, withSpan(row, figure.key)));
 	const source = row.link ? el("a", { href: row.link, rel: "noopener noreferrer" }, row.source) : row.source;
 	return el("tr", { class: "details" }, el("td", { colspan: textColumns.length + data.figures.length }, el("div", { class: "details-box" },
 		el("dl", {}, line("framework", peer.framework), line("version", peer.version), line("settings", peer.settings),
