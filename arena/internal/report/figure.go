@@ -192,7 +192,7 @@ func figureOf(key string) *figure {
 
 // value reads the figure; NaN is not known.
 func (f *figure) value(r *result.Row) float64 {
-	v := math.NaN()
+	var v float64
 	if f.ofRow != nil {
 		v = f.ofRow(r)
 	} else {
