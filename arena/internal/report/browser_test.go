@@ -228,6 +228,9 @@ func widths(t *testing.T, b *chromium, page string) {
 		if len(outside) > 0 {
 			t.Errorf("in a window of %d pixels these are cut: %v", width, outside)
 		}
+		if wide := p.strings(`Array.from(document.querySelectorAll(".tile, .card > figcaption, .filters > *")).filter((node) => node.scrollWidth > node.clientWidth + 1).map((node) => node.textContent)`); len(wide) > 0 {
+			t.Errorf("in a window of %d pixels these do not fit their box: %v", width, wide)
+		}
 		p.fine()
 	}
 }

@@ -36,7 +36,7 @@ function rowChart(spec) {
 function layOut(spec, width) {
 	const widest = (of) => Math.max(0, ...spec.items.map(of));
 	const value = widest((item) => (item.bad ? 0 : textWidth(item.value, item.anser)));
-	const tag = widest((item) => textWidth(item.tag));
+	const tag = Math.min(90, widest((item) => textWidth(item.tag)));
 	const name = widest((item) => textWidth(nameOf(item), item.anser) + (item.sup ? 6 + 7 * item.sup.length : 0));
 	const narrow = width < 30 + name + tag + value + 230;
 	if (narrow) return { narrow, value, height: tallRow, from: 4, rank: 0, name: 26, names: Math.max(60, width - 26 - tag - value - 34), tag };
@@ -60,7 +60,7 @@ function chartRow(spec, item, index, layout, axis, width) {
 		item.rank && draw("text", { class: "m n end", x: 18, y: base }, item.rank),
 		draw("text", { class: "name", x: layout.name, y: base }, shown),
 		item.sup && draw("text", { class: "sup", x: nameEnd + 4, y: base - 4 }, item.sup),
-		draw("text", { class: "m", x: tagAt, y: base }, item.tag),
+		draw("text", { class: "m", x: tagAt, y: base }, shorten(item.tag, layout.tag)),
 		item.bad
 			? draw("text", { class: "bad", x: layout.narrow ? layout.name : layout.from - 14 - layout.value, y: layout.narrow ? base + 18 : base }, shorten(item.bad, layout.narrow ? width - 40 : width - layout.from + layout.value))
 			: [draw("text", { class: "value n end", x: valueAt, y: base }, item.value), spec.mark(item, axis, y)]);
