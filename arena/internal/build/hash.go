@@ -27,7 +27,7 @@ var harness = map[string][]string{
 func sum(root string, f *peer.Folder, tools []string) (string, error) {
 	h := sha256.New()
 	roots := []string{f.Path}
-	for _, path := range harness[f.Language] {
+	for _, path := range harness[f.LanguageName()] {
 		roots = append(roots, filepath.Join(root, filepath.FromSlash(path)))
 	}
 	for _, pattern := range f.Inputs {

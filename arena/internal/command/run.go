@@ -151,8 +151,8 @@ func carryOut(ctx context.Context, s streams, at *place, f *runFlags, planned *s
 		}
 		return document.Write(f.json, doc)
 	}
-	fmt.Fprintf(s.err, "%d measurements of %d peers: about %s, without builds and repetitions\n",
-		len(plan.Steps), plan.Peers(), about(plan.Lasts()))
+	fmt.Fprintf(s.err, "%s of %s: about %s, without builds and repetitions\n",
+		suite.Plural(len(plan.Steps), "measurement"), suite.Plural(plan.Peers(), "peer"), about(plan.Lasts()))
 	shown := progress.New(s.err, len(plan.Steps))
 	runner := &run.Runner{
 		Builder: at.builder, Document: doc, Progress: shown, Save: save,
@@ -186,7 +186,7 @@ func strict(s *suite.Suite, doc *result.Document) error {
 	if len(faults) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d faults:\n  %s", len(faults), strings.Join(faults, "\n  "))
+	return fmt.Errorf("%s:\n  %s", suite.Plural(len(faults), "fault"), strings.Join(faults, "\n  "))
 }
 
 func (f *runFlags) interrupted() error {

@@ -1,7 +1,9 @@
 package measure
 
 import (
-	"fmt"
+	"errors"
+	"math"
+	"reflect"
 	"runtime"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -44,7 +46,22 @@ func figures(j *Job, lines []*line, record *proc.Record) (result.Figures, float6
 	if sent, ok := record.Wire.Between(from, to); ok && w.calls > 0 {
 		f.WireBytes = new(sent / w.calls)
 	}
-	return f, w.others(), nil
+	tidy(&f)
+	return f, math.Round(1e4*w.others()) / 1e4, nil
+}
+
+// tidy keeps three digits after the point: what follows is noise, and makes documents long.
+func tidy(f *result.Figures) {
+	v := reflect.ValueOf(f).Elem()
+	for i := range v.NumField() {
+		field := v.Field(i)
+		if field.Kind() == reflect.Pointer && !field.IsNil() {
+			field = field.Elem()
+		}
+		if field.Kind() == reflect.Float64 {
+			field.SetFloat(math.Round(1e3*field.Float()) / 1e3)
+		}
+	}
 }
 
 func latencies(f *result.Figures, h *hdrhistogram.Histogram) {
@@ -89,7 +106,7 @@ func (w *window) cpu(f *result.Figures) error {
 	server, ok1 := w.grown(servers, cpuOf)
 	client, ok2 := w.grown(clients, cpuOf)
 	if !ok1 || !ok2 {
-		return fmt.Errorf("the samples of /proc do not cover the client's measurement: is its clock another one?")
+		return errors.New("the samples of /proc do not cover the client's measurement: is its clock another one?")
 	}
 	if w.calls > 0 {
 		f.ServerCPUUS, f.ClientCPUUS = server/1e3/w.calls, client/1e3/w.calls

@@ -112,5 +112,6 @@ func AddSyscalls(ctx context.Context, j *Job, f *result.Figures) error {
 		return err
 	}
 	f.ClientSyscalls, f.ServerSyscalls = &client, &server
+	tidy(f)
 	return nil
 }

@@ -54,7 +54,7 @@ func find(folders []*Folder, term string) ([]*Peer, error) {
 	for _, means := range []func(p *Peer) bool{
 		func(p *Peer) bool { return term == "all" || term == p.Name },
 		func(p *Peer) bool { return term == p.Folder.Name },
-		func(p *Peer) bool { return term == p.Folder.Language },
+		func(p *Peer) bool { return languageName(term) == p.Folder.LanguageName() },
 	} {
 		var found []*Peer
 		for _, f := range folders {

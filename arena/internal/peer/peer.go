@@ -36,9 +36,12 @@ type Peer struct {
 	Workloads []string `json:"workloads"`
 	Conns     []string `json:"conns"`
 	Payloads  []int    `json:"payloads"`
-	Window    bool     `json:"window"`
-	WarmupS   float64  `json:"warmup_s"`
-	Marks     []string `json:"marks"`
+	// MaxConns is the most connections that the server serves at a time; 0 is any number. With a
+	// connection for each call it does not count: they wait for each other.
+	MaxConns int      `json:"max_conns"`
+	Window   bool     `json:"window"`
+	WarmupS  float64  `json:"warmup_s"`
+	Marks    []string `json:"marks"`
 
 	Folder *Folder `json:"-"`
 }
@@ -55,6 +58,16 @@ const (
 
 // StandardPayload is the size of the message of say that everybody is compared with.
 const StandardPayload = 581
+
+// LanguageName returns the language as --peers takes it.
+func (f *Folder) LanguageName() string { return languageName(f.Language) }
+
+func languageName(name string) string {
+	if name == "c++" {
+		return "cpp"
+	}
+	return name
+}
 
 // Supports reports whether the peer uses connections in a way.
 func (p *Peer) Supports(way string) bool { return slices.Contains(p.Conns, way) }

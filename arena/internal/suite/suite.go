@@ -114,12 +114,21 @@ func (l *Line) refusal(p *peer.Peer, shape *result.Shape, way string) string {
 			peer.Each:   "a connection for each caller",
 			peer.Fresh:  "a connection for each call",
 		}[way])
+	case p.MaxConns > 0 && !l.Fresh && conns(shape) > p.MaxConns:
+		return fmt.Sprintf("serves %s at a time", Plural(p.MaxConns, "connection"))
 	case shape.Window > 1 && !p.Window:
 		return "has no asynchronous calls for --window"
 	case shape.Payload > 0 && !p.Takes(shape.Payload):
 		return fmt.Sprintf("does not take payloads of %d bytes", shape.Payload)
 	}
 	return ""
+}
+
+func conns(s *result.Shape) int {
+	if s.Conns == 0 {
+		return s.Callers
+	}
+	return s.Conns
 }
 
 func (l *Line) workload() string {
@@ -191,14 +200,14 @@ func (l *Line) whole() result.Shape {
 
 // Describe names a workload and a shape in a few words.
 func Describe(workload string, s result.Shape) string {
-	words := []string{workload, plural(s.Callers, "caller")}
+	words := []string{workload, Plural(s.Callers, "caller")}
 	switch {
 	case s.Fresh:
 		words = append(words, "a connection for each call")
 	case s.Conns == 0:
 		words = append(words, "a connection for each caller")
 	case s.Conns > 0:
-		words = append(words, plural(s.Conns, "connection"))
+		words = append(words, Plural(s.Conns, "connection"))
 	}
 	when := func(is bool, format string, args ...any) {
 		if is {
@@ -217,7 +226,8 @@ func Describe(workload string, s result.Shape) string {
 	return strings.Join(words, ", ")
 }
 
-func plural(n int, what string) string {
+// Plural writes a number of things: "1 caller", "2 callers".
+func Plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
