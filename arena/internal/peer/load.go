@@ -51,7 +51,7 @@ func read(root, file string) (*Folder, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(f); err != nil {
-		return nil, fmt.Errorf("%s: line %d: %w", name, line(text, d.InputOffset()), err)
+		return nil, fmt.Errorf("%s: line %d: %w", name, line(text, offset(d, err)), err)
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return nil, fmt.Errorf("%s: line %d: one object is expected, and nothing after it", name, line(text, d.InputOffset()))
@@ -68,6 +68,19 @@ func read(root, file string) (*Folder, error) {
 		mistakes = append(mistakes, fmt.Errorf("%s: %s", name, mistake))
 	}
 	return f, errors.Join(mistakes...)
+}
+
+// offset returns where the decoder stopped.
+func offset(d *json.Decoder, err error) int64 {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return syntax.Offset
+	case errors.As(err, &kind):
+		return kind.Offset
+	}
+	return d.InputOffset()
 }
 
 func line(text []byte, offset int64) int {
