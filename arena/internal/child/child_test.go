@@ -134,7 +134,7 @@ func TestExecutable(t *testing.T) {
 // A child does not outlive the process that started it, however that ends.
 func TestParentKilled(t *testing.T) {
 	if os.Getenv("ARENA_TEST_PARENT") != "" {
-		c, err := child.Start([]string{"sh", "-c", "echo $$; sleep 1000"})
+		c, err := child.Start([]string{"sh", "-c", "echo $$; exec sleep 1000"})
 		if err != nil {
 			t.Fatal(err)
 		}
