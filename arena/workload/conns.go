@@ -6,16 +6,16 @@ import (
 )
 
 // Conn is a client with a connection of its own, as most frameworks have it. Its calls may be made by
-// several goroutines at a time.
+// several goroutines at a time. The message of say is the same one in all calls, and nobody changes it.
 type Conn interface {
-	Say(ctx context.Context, in *BenchmarkMessage) (*BenchmarkMessage, error)
+	Say(ctx context.Context, in *BenchmarkMessage) (Said, error)
 	Add(ctx context.Context, in *AddRequest) (*AddReply, error)
 	Close() error
 }
 
 // AsyncConn is a Conn of an asynchronous API. What its methods return waits for the reply.
 type AsyncConn interface {
-	StartSay(ctx context.Context, in *BenchmarkMessage) func() (*BenchmarkMessage, error)
+	StartSay(ctx context.Context, in *BenchmarkMessage) func() (Said, error)
 	StartAdd(ctx context.Context, in *AddRequest) func() (*AddReply, error)
 	Close() error
 }
@@ -145,7 +145,7 @@ func (r requests) fresh(dial func(ctx context.Context, addr string) (Conn, error
 // redialed is the connection of the call at hand.
 type redialed struct{ Conn }
 
-func checkSay(out *BenchmarkMessage, err error) error {
+func checkSay(out Said, err error) error {
 	if err != nil {
 		return err
 	}

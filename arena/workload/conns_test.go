@@ -17,7 +17,7 @@ type server struct {
 	seen   []int32
 }
 
-func (s *server) Say(context.Context, *workload.BenchmarkMessage) (*workload.BenchmarkMessage, error) {
+func (s *server) Say(context.Context, *workload.BenchmarkMessage) (workload.Said, error) {
 	s.calls++
 	out := new(workload.BenchmarkMessage)
 	if !s.wrong {
@@ -40,8 +40,8 @@ func (s *server) Close() error { s.closed++; return nil }
 
 type asyncServer struct{ *server }
 
-func (s asyncServer) StartSay(ctx context.Context, in *workload.BenchmarkMessage) func() (*workload.BenchmarkMessage, error) {
-	return func() (*workload.BenchmarkMessage, error) { return s.Say(ctx, in) }
+func (s asyncServer) StartSay(ctx context.Context, in *workload.BenchmarkMessage) func() (workload.Said, error) {
+	return func() (workload.Said, error) { return s.Say(ctx, in) }
 }
 
 func (s asyncServer) StartAdd(ctx context.Context, in *workload.AddRequest) func() (*workload.AddReply, error) {
