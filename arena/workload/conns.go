@@ -13,6 +13,21 @@ type Conn interface {
 	Close() error
 }
 
+// A PerCaller is a Conn of which each caller has a view of its own, with what one goroutine can keep
+// between its calls. A view's calls are made one at a time, and its Close is that of the connection.
+type PerCaller interface {
+	Conn
+	Caller() Conn
+}
+
+// view returns what one caller calls.
+func view(c Conn) Conn {
+	if p, ok := c.(PerCaller); ok {
+		return p.Caller()
+	}
+	return c
+}
+
 // AsyncConn is a Conn of an asynchronous API. What its methods return waits for the reply.
 type AsyncConn interface {
 	StartSay(ctx context.Context, in *BenchmarkMessage) func() (Said, error)
@@ -35,7 +50,7 @@ func Open(dial func(ctx context.Context, addr string) (Conn, error)) func(contex
 		if err != nil {
 			return nil, nil, err
 		}
-		return func(i int) Call { return request.calls(conns[i%len(conns)]) }, closing, nil
+		return func(i int) Call { return request.calls(view(conns[i%len(conns)])) }, closing, nil
 	}
 }
 
@@ -134,10 +149,12 @@ func (r requests) starts(c AsyncConn) Start {
 func (r requests) fresh(dial func(ctx context.Context, addr string) (Conn, error), addr string) Call {
 	c := new(redialed)
 	call := r.calls(c)
-	return func(ctx context.Context) (err error) {
-		if c.Conn, err = dial(ctx, addr); err != nil {
+	return func(ctx context.Context) error {
+		conn, err := dial(ctx, addr)
+		if err != nil {
 			return err
 		}
+		c.Conn = view(conn)
 		return errors.Join(call(ctx), c.Close())
 	}
 }

@@ -178,6 +178,42 @@ func TestOpenAsync(t *testing.T) {
 	}
 }
 
+// views is a server that counts its views.
+type views struct {
+	*server
+	views int
+}
+
+func (v *views) Caller() workload.Conn { v.views++; return v.server }
+
+func TestOpenGivesEachCallerAView(t *testing.T) {
+	for _, fresh := range []bool{false, true} {
+		var all []*views
+		dial := func(_ context.Context, addr string) (workload.Conn, error) {
+			all = append(all, &views{server: &server{addr: addr}})
+			return all[len(all)-1], nil
+		}
+		o := options("add", 3, 1)
+		o.Fresh = fresh
+		caller, closing, err := workload.Open(dial)(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3 {
+			call := caller(i)
+			for range 2 {
+				if err := call(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		closing()
+		if fresh && (len(all) != 6 || all[5].views != 1) || !fresh && (len(all) != 1 || all[0].views != 3 || all[0].calls != 6) {
+			t.Errorf("fresh %v: %d connections, %d views of the last", fresh, len(all), all[len(all)-1].views)
+		}
+	}
+}
+
 // A connection that cannot be made ends the program, and the others are closed.
 func TestOpenFails(t *testing.T) {
 	c := new(conns)
