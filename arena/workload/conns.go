@@ -43,12 +43,13 @@ func Open(dial func(ctx context.Context, addr string) (Conn, error)) func(contex
 		if err != nil {
 			return nil, nil, err
 		}
-		if o.Fresh {
-			return func(i int) Call { return request.fresh(dial, o.Addr(i)) }, func() {}, nil
-		}
 		conns, closing, err := dialAll(ctx, o, dial)
 		if err != nil {
 			return nil, nil, err
+		}
+		if o.Fresh { // whether the servers can be reached is known now
+			closing()
+			return func(i int) Call { return request.fresh(dial, o.Addr(i)) }, func() {}, nil
 		}
 		return func(i int) Call { return request.calls(view(conns[i%len(conns)])) }, closing, nil
 	}
@@ -80,7 +81,11 @@ func dialAll[C interface{ Close() error }](ctx context.Context, o *ClientOptions
 			_ = c.Close() // the program is at its end, and a failed Close says nothing about its calls
 		}
 	}
-	for i := range o.Connections() {
+	n := o.Connections()
+	if o.Fresh {
+		n = len(o.Addrs)
+	}
+	for i := range n {
 		c, err := dial(ctx, o.Addr(i))
 		if err != nil {
 			closing()

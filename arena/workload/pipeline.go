@@ -19,7 +19,7 @@ func (r *run) pipeline(ctx context.Context, start Start, t *tally, s *shard) {
 	oldest, flying := 0, 0
 	for now := r.now(); ; {
 		for flying < len(ring) && r.goesOn(ctx, now) {
-			ring[(oldest+flying)%len(ring)] = flight{now, start(ctx)}
+			ring[(oldest+flying)%len(ring)] = flight{now, start(context.Background())}
 			flying++
 			now = r.now()
 		}

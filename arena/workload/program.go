@@ -84,7 +84,10 @@ func (p *Program) Main() {
 	os.Exit(0)
 }
 
-var errUsage = errors.New("usage")
+var (
+	errUsage       = errors.New("usage")
+	errInterrupted = errors.New("interrupted: there is no result")
+)
 
 func (p *Program) run(args []string) error {
 	if len(args) == 0 || args[0] != "server" && args[0] != "client" {
@@ -122,11 +125,15 @@ func (o *opened) one(i int) Call {
 }
 
 func (p *Program) client(ctx context.Context, o *ClientOptions) error {
-	alarm, err := newAlarm()
-	if err != nil {
-		return err
+	var (
+		a   alarm
+		err error
+	)
+	if o.Rate > 0 {
+		if a, err = newAlarm(); err != nil {
+			return err
+		}
 	}
-	defer alarm.close()
 	open := new(opened)
 	var closing func()
 	if o.async {
@@ -138,11 +145,24 @@ func (p *Program) client(ctx context.Context, o *ClientOptions) error {
 		return err
 	}
 	defer closing()
-	result, err := load(ctx, o, open, alarm)
-	if err != nil {
-		return err
+	type outcome struct {
+		*Result
+		error
 	}
-	return json.NewEncoder(os.Stdout).Encode(result)
+	done := make(chan outcome, 1)
+	go func() {
+		result, err := load(ctx, o, open, a)
+		done <- outcome{result, err}
+	}()
+	select {
+	case out := <-done:
+		if out.error != nil {
+			return out.error
+		}
+		return json.NewEncoder(os.Stdout).Encode(out.Result)
+	case <-ctx.Done(): // a call that hangs does not keep the program
+		return errInterrupted
+	}
 }
 
 func (p *Program) flags(kind string) *flag.FlagSet {
