@@ -116,3 +116,26 @@ func TestUsage(t *testing.T) {
 		t.Errorf("exit code %d:\n%s", code, errOut)
 	}
 }
+
+func TestReport(t *testing.T) {
+	folder := t.TempDir()
+	name := filepath.Join(folder, "r.json")
+	row := result.Row{Peer: "plain", Language: "go", Workload: "say", Valid: true, Shape: result.Shape{Callers: 5, Conns: 2, Servers: 1, Clients: 1, Hosts: 1}}
+	row.CallsPerSecond, row.CPUUS, row.P50US, row.P99US = 1000, 10, 20, 30
+	if err := document.Write(name, &result.Document{Schema: 1, Rows: []result.Row{row}}); err != nil {
+		t.Fatal(err)
+	}
+	page, charts, tables := filepath.Join(folder, "r.html"), filepath.Join(folder, "charts"), filepath.Join(folder, "r.md")
+	code, out, errOut := arena(t, "report", name, "--html", page, "--svg", charts, "--md", tables)
+	if code != 0 || !strings.Contains(out, "the page: "+page) {
+		t.Fatalf("exit code %d:\n%s\n%s", code, out, errOut)
+	}
+	for _, file := range []string{page, filepath.Join(charts, "cpu.svg"), tables} {
+		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "plain") {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+	if code, _, errOut := arena(t, "report", name); code != 2 || !strings.Contains(errOut, "say what to write") {
+		t.Errorf("exit code %d:\n%s", code, errOut)
+	}
+}

@@ -77,7 +77,7 @@ clone of Anser; README.md beside it says how to read the figures.`),
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return &usageError{fmt.Errorf("%w: see %s --help", err, c.CommandPath())}
 	})
-	root.AddCommand(newList(s), newDoctor(s), newRun(s), newCompare(s), newHosts(s), newCodecs(s))
+	root.AddCommand(newList(s), newDoctor(s), newRun(s), newCompare(s), newReport(s), newHosts(s), newCodecs(s))
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 96"))
 	return root
 }
