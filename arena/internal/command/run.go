@@ -167,6 +167,9 @@ func carryOut(ctx context.Context, s streams, at *place, f *runFlags, planned *s
 	err := runner.Run(ctx, plan)
 	shown.End()
 	if err := errors.Join(err, save()); err != nil {
+		if ctx.Err() != nil && f.json != "-" {
+			showRun(s, doc) // what there is
+		}
 		return err
 	}
 	if f.json == "-" {
