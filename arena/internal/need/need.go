@@ -73,7 +73,12 @@ var versionOf = map[string][]string{
 	"ip":    {"-V"},
 }
 
-var number = regexp.MustCompile(`\d+(\.\d+)+([-+_.a-zA-Z0-9]*)?|\d+`)
+// A version is a number with points in it, or at least a number.
+var (
+	number = regexp.MustCompile(`\d+(\.\d+)+[-+_.a-zA-Z0-9]*`)
+	whole  = regexp.MustCompile(`\d+`)
+	colour = regexp.MustCompile("\x1b\\[[0-9;]*m")
+)
 
 // Version returns the version of a need that is there, or "".
 func (c *Checker) Version(need string) string {
@@ -104,7 +109,16 @@ func version(need string) string {
 	if err != nil {
 		return ""
 	}
-	return number.FindString(string(text))
+	return versionIn(string(text))
+}
+
+// versionIn finds the version in what a program says. Maven says it in colours.
+func versionIn(text string) string {
+	text = colour.ReplaceAllString(text, "")
+	if v := number.FindString(text); v != "" {
+		return v
+	}
+	return whole.FindString(text)
 }
 
 // Advice says what to install so that the missing needs are met. Packages are those that the peers

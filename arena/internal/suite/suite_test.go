@@ -43,7 +43,7 @@ func TestShape(t *testing.T) {
 
 func TestRefusal(t *testing.T) {
 	for want, line := range map[string]suite.Line{
-		"has no workload add":                            {Callers: 1, Workload: peer.Add},
+		"has no workload add":                             {Callers: 1, Workload: peer.Add},
 		"does not support connections that callers share": {Callers: 3, Conns: 1},
 		"has no asynchronous calls for --window":          {Callers: 1, Window: 2},
 		"does not take payloads of 64 bytes":              {Callers: 1, Payload: 64},
