@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/anser-rpc/anser/arena/internal/document"
+	"github.com/anser-rpc/anser/arena/internal/hosts/hoststest"
 	"github.com/anser-rpc/anser/arena/result"
 )
 
@@ -85,6 +86,7 @@ func TestCompare(t *testing.T) {
 }
 
 func TestHosts(t *testing.T) {
+	hoststest.Lock(t)
 	if code, _, errOut := arena(t, "hosts"); code != 2 || !strings.Contains(errOut, "arena hosts up or") {
 		t.Errorf("exit code %d:\n%s", code, errOut)
 	}

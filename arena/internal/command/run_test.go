@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/anser-rpc/anser/arena/internal/document"
+	"github.com/anser-rpc/anser/arena/internal/hosts/hoststest"
 	"github.com/anser-rpc/anser/arena/result"
 )
 
@@ -236,6 +237,7 @@ func TestRunUsage(t *testing.T) {
 
 // Two hosts are made for the run and removed after it, which only root can do.
 func TestRunHosts(t *testing.T) {
+	hoststest.Lock(t)
 	code, out, errOut := arena(t, "run", "--peers", "plain", "--callers", "5", "--seconds", "0.3", "--rounds", "1", "--no-repeat", "--hosts", "2", "--json", "-")
 	if os.Geteuid() != 0 {
 		if code != 1 || !strings.Contains(errOut, "only root can make") {

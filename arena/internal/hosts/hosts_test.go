@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/arena/internal/hosts"
+	"github.com/anser-rpc/anser/arena/internal/hosts/hoststest"
 )
 
 // Only root can make hosts; everybody else is told so.
@@ -25,6 +26,7 @@ func TestHosts(t *testing.T) {
 		}
 		return
 	}
+	hoststest.Lock(t)
 	if hosts.Exist(ctx) {
 		t.Fatal("there are hosts already: arena hosts down removes them")
 	}
