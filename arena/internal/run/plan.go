@@ -71,12 +71,8 @@ func (p *Plan) line(s *suite.Suite, line *suite.Line, peers []*peer.Peer) {
 	}
 	for round := range l.Rounds {
 		for _, who := range able {
-			warmup := who.WarmupS
-			if s.Warmup != nil {
-				warmup = *s.Warmup
-			}
 			p.Steps = append(p.Steps, Step{
-				Peer: who, Line: &l, Shape: shapes[who], Warmup: warmup, Round: round, Last: round == l.Rounds-1,
+				Peer: who, Line: &l, Shape: shapes[who], Warmup: s.WarmupOf(who), Round: round, Last: round == l.Rounds-1,
 			})
 		}
 	}

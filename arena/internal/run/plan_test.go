@@ -73,6 +73,10 @@ func TestPlan(t *testing.T) {
 	if got := order(p); got != "b b'." || len(p.NotRun) != 9 {
 		t.Errorf("without a folder: %s, %+v", got, p.NotRun)
 	}
+	s.MostWarmup = 1.5
+	if p := NewPlan(s, b, new(need.Checker)); p.Steps[0].Warmup != 1.5 {
+		t.Errorf("the warm-up is %v", p.Steps[0].Warmup)
+	}
 	s.Warmup = new(0.0)
 	if p := NewPlan(s, b, new(need.Checker)); p.Steps[0].Warmup != 0 {
 		t.Errorf("the warm-up is %v", p.Steps[0].Warmup)

@@ -45,12 +45,25 @@ type Suite struct {
 	Folder  string // whose peers it is for, when none are chosen; all when empty
 	Seconds float64
 	Rounds  int
-	Warmup  *float64 // seconds; nil: those of each peer
+	Warmup  *float64 // seconds; nil: those of each peer, but
+	// MostWarmup seconds at the most; 0 is no limit.
+	MostWarmup float64
 	// Strict is for tests: the run fails when a peer does not build or does anything wrong, and is not
 	// repeated because other processes were running.
 	Strict bool
 	// Published are figures of authors, which are printed beside what is measured.
 	Published []result.Row
+}
+
+// WarmupOf returns how long a peer is warmed up.
+func (s *Suite) WarmupOf(p *peer.Peer) float64 {
+	switch {
+	case s.Warmup != nil:
+		return *s.Warmup
+	case s.MostWarmup > 0:
+		return min(p.WarmupS, s.MostWarmup)
+	}
+	return p.WarmupS
 }
 
 // Find returns the suite with a name.

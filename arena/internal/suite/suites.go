@@ -40,11 +40,13 @@ var Suites = []Suite{
 		),
 	},
 	{
-		Name:    "ci",
-		Help:    "a second of each peer whose tools are there; fails when one does anything wrong",
-		Seconds: 1, Rounds: 1, Warmup: new(0.3), Strict: true,
+		Name: "ci",
+		Help: "a second of each peer whose tools are there; fails when one does anything wrong",
+		// A JVM that has just started can need two seconds for its first call.
+		Seconds: 1, Rounds: 1, MostWarmup: 3, Strict: true,
 		Lines: []Line{
 			{Callers: 100, Conns: BestConns},
+			{Callers: 1, Conns: BestConns, Seconds: 0.3},
 			{Workload: peer.Add, Callers: 100, Conns: BestConns, Seconds: 0.3},
 		},
 	},
