@@ -84,7 +84,7 @@ func codecs(ctx context.Context, s streams, seconds float64, into, asJSON string
 	}
 	doc := &result.Document{
 		Schema: result.Schema, Command: []string{"go", "run", "./arena", "codecs", "--seconds=" + strconv.FormatFloat(seconds, 'f', -1, 64)},
-		Commit: repo.Commit(ctx, at.root), Began: began, Ended: time.Now().UTC().Truncate(time.Second),
+		Commit: repo.Commit(ctx, at.root, into), Began: began, Ended: time.Now().UTC().Truncate(time.Second),
 		Machine: machine.Describe(at.builder.Tools, nil), Rows: []result.Row{}, Codecs: measured,
 	}
 	switch asJSON {

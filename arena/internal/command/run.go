@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,7 +92,7 @@ func runCommand(ctx context.Context, s streams, f *runFlags) error {
 
 // begin returns the document to write into, with the flags that it began with.
 func begin(ctx context.Context, at *place, f *runFlags) (*result.Document, *runFlags, error) {
-	commit := repo.Commit(ctx, at.root)
+	commit := repo.Commit(ctx, at.root, cmp.Or(f.resume, f.json))
 	if f.resume == "" {
 		return &result.Document{
 			Schema: result.Schema, Command: f.command(), Commit: commit, Began: time.Now().UTC().Truncate(time.Second),
@@ -150,6 +151,9 @@ func carryOut(ctx context.Context, s streams, at *place, f *runFlags, planned *s
 			return nil
 		}
 		return document.Write(f.json, doc)
+	}
+	if err := save(); err != nil { // a file that cannot be written is told before all is measured
+		return err
 	}
 	fmt.Fprintf(s.err, "%s of %s: about %s, without builds and repetitions\n",
 		suite.Plural(len(plan.Steps), "measurement"), suite.Plural(plan.Peers(), "peer"), about(plan.Lasts()))

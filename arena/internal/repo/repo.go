@@ -37,13 +37,20 @@ func Root(dir string) (string, error) {
 }
 
 // Commit returns the short name of the commit that is checked out, with + when files that git knows
-// differ from it; "unknown" where git cannot tell.
-func Commit(ctx context.Context, root string) string {
+// differ from it; "unknown" where git cannot tell. The result of a run, which may be committed too, makes
+// no difference.
+func Commit(ctx context.Context, root, result string) string {
 	name, err := git(ctx, root, "rev-parse", "--short=12", "HEAD")
 	if err != nil {
 		return "unknown"
 	}
-	changed, err := git(ctx, root, "status", "--porcelain", "--untracked-files=no")
+	status := []string{"status", "--porcelain", "--untracked-files=no", "--", "."}
+	if path, err := filepath.Abs(result); err == nil && result != "" {
+		if inside, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(inside) {
+			status = append(status, ":(exclude,literal)"+filepath.ToSlash(inside))
+		}
+	}
+	changed, err := git(ctx, root, status...)
 	if err != nil || changed != "" {
 		name += "+"
 	}

@@ -76,7 +76,7 @@ func (r *Runner) Run(ctx context.Context, plan *Plan) error {
 		}
 	}
 	for i := range plan.Steps {
-		if err := r.step(ctx, &plan.Steps[i]); err != nil {
+		if err := r.step(ctx, &plan.Steps[i], plan.Steps[:i]); err != nil {
 			return err
 		}
 		r.Progress.Step()
@@ -84,11 +84,11 @@ func (r *Runner) Run(ctx context.Context, plan *Plan) error {
 	return nil
 }
 
-func (r *Runner) step(ctx context.Context, s *Step) error {
+func (r *Runner) step(ctx context.Context, s *Step, before []Step) error {
 	workload, shape := s.Line.WorkloadName(), s.Shape
 	what := s.Peer.Name + ": " + suite.Describe(workload, shape)
 	if s.Line.RateShare > 0 {
-		peak := r.peak(s.Peer.Name, workload)
+		peak := r.peak(s, before)
 		if peak == 0 {
 			r.Progress.Note("%s: not run: no peak of it was measured", what)
 			if s.Round == 0 {
@@ -132,29 +132,43 @@ func (r *Runner) job(s *Step, workload string, shape result.Shape) *measure.Job 
 
 // row returns the row of the document that a step belongs to, and makes it where there is none.
 func (r *Runner) row(p *peer.Peer, workload string, shape result.Shape) *result.Row {
+	if row := r.find(p, workload, shape); row != nil {
+		return row
+	}
+	r.Document.Rows = append(r.Document.Rows, *newRow(p, workload, shape))
+	return &r.Document.Rows[len(r.Document.Rows)-1]
+}
+
+func (r *Runner) find(p *peer.Peer, workload string, shape result.Shape) *result.Row {
 	for i := range r.Document.Rows {
 		row := &r.Document.Rows[i]
 		if row.Peer == p.Name && row.Workload == workload && row.Shape == shape && row.Published == "" {
 			return row
 		}
 	}
-	r.Document.Rows = append(r.Document.Rows, *newRow(p, workload, shape))
-	return &r.Document.Rows[len(r.Document.Rows)-1]
+	return nil
 }
 
-// peak returns the most calls/s that a peer has reached in the document in a plain closed loop.
-func (r *Runner) peak(name, workload string) float64 {
+// peak returns the most calls/s that the peer of a step has reached in a plain closed loop, in the lines
+// before its own: with those of later ones, a run that is resumed would find another peak.
+func (r *Runner) peak(s *Step, before []Step) float64 {
 	most := 0.0
-	for i := range r.Document.Rows {
-		row := &r.Document.Rows[i]
-		s := &row.Shape
-		plain := !s.Fresh && s.Rate == 0 && s.SleepUS == 0 && s.WorkUS == 0 && s.Hosts == 1 && s.Servers == 1 && s.Clients == 1 &&
-			(s.Payload == 0 || s.Payload == peer.StandardPayload)
-		if row.Peer == name && row.Workload == workload && row.Valid && row.Published == "" && plain {
+	for i := range before {
+		b := &before[i]
+		if b.Peer != s.Peer || b.Line == s.Line || b.Line.WorkloadName() != s.Line.WorkloadName() || !plain(&b.Shape) || b.Line.RateShare > 0 {
+			continue
+		}
+		if row := r.find(b.Peer, b.Line.WorkloadName(), b.Shape); row != nil && row.Valid {
 			most = max(most, row.CallsPerSecond)
 		}
 	}
 	return most
+}
+
+// plain reports whether a shape asks for all that a peer can do, of messages of the usual size.
+func plain(s *result.Shape) bool {
+	return !s.Fresh && s.Rate == 0 && s.SleepUS == 0 && s.WorkUS == 0 && s.Hosts == 1 && s.Servers == 1 && s.Clients == 1 &&
+		(s.Payload == 0 || s.Payload == peer.StandardPayload)
 }
 
 // roughly keeps two digits.
