@@ -64,7 +64,7 @@ func (b *bar) current(decor.Statistics) string {
 		select {
 		case b.now = <-b.what:
 		default:
-			return b.now
+			return " " + b.now
 		}
 	}
 }
