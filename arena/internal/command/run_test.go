@@ -166,6 +166,11 @@ func TestResume(t *testing.T) {
 	if err != nil || len(half.Rows) == 0 || len(half.Rows[0].Rounds) != 1 {
 		t.Fatalf("%+v, %v", half, err)
 	}
+	for _, row := range half.Rows {
+		if len(row.Rounds) == 0 {
+			t.Errorf("%s has a row without a round", row.Peer)
+		}
+	}
 	if code, _, errOut := arena(t, "run", "--resume", file, "--callers", "6"); code != 2 || !strings.Contains(errOut, "give no other flags") {
 		t.Errorf("with another flag: exit code %d:\n%s", code, errOut)
 	}

@@ -101,14 +101,15 @@ func (r *Runner) step(ctx context.Context, s *Step, before []Step) error {
 		shape.Rate = roughly(peak * s.Line.RateShare)
 		what = s.Peer.Name + ": " + suite.Describe(workload, shape)
 	}
-	row := r.row(s.Peer, workload, shape)
+	row := r.find(s.Peer, workload, shape)
 	job := r.job(s, workload, shape)
-	if len(row.Rounds) <= s.Round {
+	if row == nil || len(row.Rounds) <= s.Round {
 		r.Progress.Begin(what)
 		round, err := r.measure(ctx, job)
 		if err != nil {
 			return err
 		}
+		row = r.row(s.Peer, workload, shape) // not before: an interrupted run has no empty rows
 		add(row, round)
 		r.note(what, s, &round)
 	}
