@@ -60,8 +60,10 @@ type tally struct {
 	_                    [64]byte
 }
 
-// load calls from all callers and returns what they saw.
-func load(ctx context.Context, o *ClientOptions, caller func(i int) Call) (*Result, error) {
+// load calls from all callers and returns what they saw. Only an open loop needs the alarm. The end of
+// ctx ends the load, but calls get the empty context: the frameworks that derive one for each call
+// would otherwise meet on the lock of their parent, which no program of their users has.
+func load(ctx context.Context, o *ClientOptions, open *opened, a alarm) (*Result, error) {
 	r := &run{o: o, epoch: time.Now(), from: o.Warmup, until: o.Warmup + o.Measured}
 	if o.Calls > 0 {
 		r.until = 1 << 62
@@ -73,39 +75,49 @@ func load(ctx context.Context, o *ClientOptions, caller func(i int) Call) (*Resu
 	}
 	tallies := make([]tally, o.Callers*o.Window)
 	var wg sync.WaitGroup
-	for i := range tallies {
-		call := caller(i / o.Window)
-		wg.Go(func() { r.calls(ctx, i, call, &tallies[i]) })
+	switch {
+	case o.Rate > 0:
+		if err := r.openLoop(ctx, open, a, tallies); err != nil {
+			return nil, err
+		}
+	case open.start != nil:
+		for i := range o.Callers {
+			start := open.start(i)
+			wg.Go(func() { r.pipeline(ctx, start, &tallies[i], r.shard(i)) })
+		}
+	default:
+		for i := range tallies {
+			call := open.one(i / o.Window)
+			wg.Go(func() { r.closedLoop(ctx, call, &tallies[i], r.shard(i)) })
+		}
 	}
 	wg.Wait()
+	if ctx.Err() != nil {
+		return nil, errInterrupted
+	}
 	return r.result(tallies)
 }
 
-// calls is one caller, or one of the calls that it keeps in flight.
-func (r *run) calls(ctx context.Context, i int, call Call, t *tally) {
-	n := r.o.Callers * r.o.Window
-	var each, due time.Duration
-	if r.o.Rate > 0 {
-		each = time.Duration(float64(n) / r.o.Rate * float64(time.Second))
-		due = time.Duration(float64(i) / r.o.Rate * float64(time.Second))
-	}
-	for ctx.Err() == nil {
-		start := time.Since(r.epoch)
-		if each > 0 {
-			if due > start {
-				time.Sleep(due - start)
-			}
-			start, due = due, due+each
+func (r *run) now() time.Duration { return time.Since(r.epoch) }
+
+func (r *run) shard(i int) *shard { return &r.shards[i%len(r.shards)] }
+
+// goesOn says whether a caller makes another call at start, and takes one of those that are left.
+func (r *run) goesOn(ctx context.Context, start time.Duration) bool {
+	return start < r.until && ctx.Err() == nil && (r.o.Calls == 0 || start < r.from || r.left.Add(-1) >= 0)
+}
+
+// closedLoop is one caller, or one of the calls that it keeps in flight: each call starts when the one
+// before it is over. The end of that is the start of this, which spares a look at the clock.
+func (r *run) closedLoop(ctx context.Context, call Call, t *tally, s *shard) {
+	for start := r.now(); r.goesOn(ctx, start); {
+		err := call(context.Background())
+		end := r.now()
+		r.count(t, s, start, end, err)
+		if pause(err) {
+			end = r.now()
 		}
-		if start >= r.until || r.o.Calls > 0 && start >= r.from && r.left.Add(-1) < 0 {
-			return
-		}
-		err := call(ctx)
-		end := time.Since(r.epoch)
-		r.count(t, &r.shards[i%len(r.shards)], start, end, err)
-		if err != nil && !errors.Is(err, ErrWrong) {
-			time.Sleep(errorPause)
-		}
+		start = end
 	}
 }
 
@@ -132,10 +144,18 @@ func (r *run) count(t *tally, s *shard, start, end time.Duration, err error) {
 	}
 }
 
+// pause waits after an error and says whether it did. A wrong reply took its time already.
+func pause(err error) bool {
+	if err == nil || errors.Is(err, ErrWrong) {
+		return false
+	}
+	time.Sleep(errorPause)
+	return true
+}
+
 func (r *run) result(tallies []tally) (*Result, error) {
 	sum := &Result{Contract: Contract, Began: r.epoch.Add(r.from).UnixNano(), Ended: r.epoch.Add(r.until).UnixNano()}
-	all := hdrhistogram.New(hdrLeast, hdrMost, hdrDigits)
-	var last time.Duration
+	last := r.from
 	for i := range tallies {
 		t := &tallies[i]
 		sum.Calls, sum.Errors, sum.Wrong = sum.Calls+t.calls, sum.Errors+t.errors, sum.Wrong+t.wrong
@@ -144,11 +164,12 @@ func (r *run) result(tallies []tally) (*Result, error) {
 		}
 		last = max(last, t.last)
 	}
-	for i := range r.shards {
-		all.Merge(r.shards[i].histogram)
-	}
 	if r.o.Calls > 0 {
 		sum.Ended = r.epoch.Add(last).UnixNano()
+	}
+	all := hdrhistogram.New(hdrLeast, hdrMost, hdrDigits)
+	for i := range r.shards {
+		all.Merge(r.shards[i].histogram)
 	}
 	encoded, err := all.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
 	if err != nil {

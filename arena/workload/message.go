@@ -83,8 +83,14 @@ func (o *ServerOptions) Answer(m *BenchmarkMessage) {
 	m.Field1, m.Field2 = proto.String(AnswerField1), proto.Int32(AnswerField2)
 }
 
+// Said is a reply of say: BenchmarkMessage, or the type of a peer whose encoding is not protobuf.
+type Said interface {
+	GetField1() string
+	GetField2() int32
+}
+
 // Check returns ErrWrong unless m is a reply of say.
-func Check(m *BenchmarkMessage) error {
+func Check(m Said) error {
 	if m.GetField1() != AnswerField1 || m.GetField2() != AnswerField2 {
 		return ErrWrong
 	}

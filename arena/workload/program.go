@@ -36,6 +36,7 @@ type ClientOptions struct {
 	Measured time.Duration
 	Calls    int
 	Payload  int
+	async    bool
 }
 
 // Connections returns how many connections the callers share.
@@ -52,6 +53,9 @@ func (o *ClientOptions) Addr(conn int) string { return o.Addrs[conn%len(o.Addrs)
 // Call makes a call and checks its reply; ErrWrong says that the reply was wrong.
 type Call func(ctx context.Context) error
 
+// Start starts a call by the asynchronous API and returns what waits for its reply and checks it.
+type Start func(ctx context.Context) (wait func() error)
+
 // Program is a peer: one binary whose first argument is server or client.
 type Program struct {
 	Name string
@@ -59,9 +63,12 @@ type Program struct {
 	Flags func(f *flag.FlagSet)
 	// Serve serves until ctx ends. It returns nil after that.
 	Serve func(ctx context.Context, o *ServerOptions) error
-	// Open connects and returns what caller i calls. A caller's Call is used by one goroutine at a
-	// time, or by Window of them. With Fresh, each Call connects by itself.
+	// Open connects and returns what caller i calls. It is asked for Window Calls of each caller; one
+	// Call is used by one goroutine at a time. With Fresh, each Call connects by itself.
 	Open func(ctx context.Context, o *ClientOptions) (caller func(i int) Call, closing func(), err error)
+	// OpenAsync is Open for the asynchronous API, where a peer has one: the flag --async selects it. One
+	// goroutine keeps a caller's Window of calls in flight, and makes them with one Start.
+	OpenAsync func(ctx context.Context, o *ClientOptions) (caller func(i int) Start, closing func(), err error)
 }
 
 // Main runs the program of the command line and exits.
@@ -77,7 +84,10 @@ func (p *Program) Main() {
 	os.Exit(0)
 }
 
-var errUsage = errors.New("usage")
+var (
+	errUsage       = errors.New("usage")
+	errInterrupted = errors.New("interrupted: there is no result")
+)
 
 func (p *Program) run(args []string) error {
 	if len(args) == 0 || args[0] != "server" && args[0] != "client" {
@@ -96,19 +106,63 @@ func (p *Program) run(args []string) error {
 	if err != nil {
 		return err
 	}
-	caller, closing, err := p.Open(ctx, o)
+	return p.client(ctx, o)
+}
+
+// opened is what Open or OpenAsync returned.
+type opened struct {
+	call  func(i int) Call
+	start func(i int) Start // nil without --async
+}
+
+// one returns what a caller calls one after another.
+func (o *opened) one(i int) Call {
+	if o.start == nil {
+		return o.call(i)
+	}
+	start := o.start(i)
+	return func(ctx context.Context) error { return start(ctx)() }
+}
+
+func (p *Program) client(ctx context.Context, o *ClientOptions) error {
+	var (
+		a   alarm
+		err error
+	)
+	if o.Rate > 0 {
+		if a, err = newAlarm(); err != nil {
+			return err
+		}
+	}
+	open := new(opened)
+	var closing func()
+	if o.async {
+		open.start, closing, err = p.OpenAsync(ctx, o)
+	} else {
+		open.call, closing, err = p.Open(ctx, o)
+	}
 	if err != nil {
 		return err
 	}
-	result, err := load(ctx, o, caller)
-	if err != nil {
-		return err
+	defer closing()
+	type outcome struct {
+		*Result
+		error
 	}
-	if err := json.NewEncoder(os.Stdout).Encode(result); err != nil {
-		return err
+	done := make(chan outcome, 1)
+	go func() {
+		result, err := load(ctx, o, open, a)
+		done <- outcome{result, err}
+	}()
+	select {
+	case out := <-done:
+		if out.error != nil {
+			return out.error
+		}
+		return json.NewEncoder(os.Stdout).Encode(out.Result)
+	case <-ctx.Done(): // a call that hangs does not keep the program
+		return errInterrupted
 	}
-	closing()
-	return nil
 }
 
 func (p *Program) flags(kind string) *flag.FlagSet {
@@ -129,8 +183,11 @@ func (p *Program) serverOptions(args []string) (*ServerOptions, error) {
 		return nil, fmt.Errorf("%w: %w", errUsage, err)
 	}
 	o.Sleep, o.Work = time.Duration(*sleep)*time.Microsecond, time.Duration(*work)*time.Microsecond
-	if o.Addr == "" || f.NArg() > 0 {
+	switch {
+	case o.Addr == "" || f.NArg() > 0:
 		return nil, fmt.Errorf("%w: --addr host:port and no arguments", errUsage)
+	case *sleep < 0 || *work < 0:
+		return nil, fmt.Errorf("%w: --sleep-us and --work-us are not negative", errUsage)
 	}
 	return o, nil
 }
@@ -149,6 +206,9 @@ func (p *Program) clientOptions(args []string) (*ClientOptions, error) {
 	seconds := f.Float64("seconds", 5, "seconds of the measurement")
 	f.IntVar(&o.Calls, "calls", 0, "measured calls, instead of seconds")
 	f.IntVar(&o.Payload, "payload", StandardPayload, "bytes of the request of say")
+	if p.OpenAsync != nil {
+		f.BoolVar(&o.async, "async", false, "use the asynchronous API")
+	}
 	if err := f.Parse(args); err != nil {
 		return nil, fmt.Errorf("%w: %w", errUsage, err)
 	}
@@ -159,8 +219,12 @@ func (p *Program) clientOptions(args []string) (*ClientOptions, error) {
 		return nil, fmt.Errorf("%w: --addr host:port and no arguments", errUsage)
 	case o.Workload != "say" && o.Workload != "add":
 		return nil, fmt.Errorf("%w: workload %q: say or add", errUsage, o.Workload)
-	case o.Callers < 1 || o.Conns < 0 || o.Window < 1 || o.Rate < 0 || o.Calls < 0:
+	case o.Callers < 1 || o.Conns < 0 || o.Window < 1 || !(o.Rate >= 0) || o.Calls < 0 || o.Warmup < 0:
 		return nil, fmt.Errorf("%w: --callers and --window are at least 1, nothing is negative", errUsage)
+	case o.Calls == 0 && o.Measured <= 0:
+		return nil, fmt.Errorf("%w: --seconds of the measurement are more than 0, or give --calls", errUsage)
+	case o.Payload < LeastPayload:
+		return nil, fmt.Errorf("%w: --payload %d: %d bytes are the least", errUsage, o.Payload, LeastPayload)
 	}
 	return o, nil
 }

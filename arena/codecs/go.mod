@@ -1,0 +1,55 @@
+// The benchmark of the codecs, which arena codecs runs.
+// outside go.work: the libraries that are compared must not raise the versions of what users of Anser build.
+module github.com/anser-rpc/anser/arena/codecs
+
+go 1.26.0
+
+tool github.com/tinylib/msgp
+
+require (
+	github.com/TarsCloud/TarsGo v1.4.6
+	github.com/anser-rpc/anser v0.0.0
+	github.com/anser-rpc/anser/arena v0.0.0
+	github.com/anser-rpc/anser/arena/peers/tars v0.0.0
+	github.com/anser-rpc/anser/arena/peers/thrift-go v0.0.0
+	github.com/anser-rpc/anser/arena/workload v0.0.0
+	github.com/apache/dubbo-go-hessian2 v1.12.5
+	github.com/apache/thrift v0.25.0
+	github.com/bytedance/sonic v1.15.1
+	github.com/goccy/go-json v0.12.0
+	github.com/hprose/hprose-golang/v3 v3.0.10
+	github.com/shamaton/msgpack/v3 v3.1.0
+	github.com/tinylib/msgp v1.6.5
+	github.com/vmihailenco/msgpack/v5 v5.4.1
+	google.golang.org/protobuf v1.36.12
+)
+
+require (
+	github.com/HdrHistogram/hdrhistogram-go v1.4.0 // indirect
+	github.com/andot/complexconv v1.0.0 // indirect
+	github.com/bytedance/gopkg v0.1.3 // indirect
+	github.com/bytedance/sonic/loader v0.5.1 // indirect
+	github.com/cloudwego/base64x v0.1.6 // indirect
+	github.com/dubbogo/gost v1.13.1 // indirect
+	github.com/google/uuid v1.3.0 // indirect
+	github.com/klauspost/cpuid/v2 v2.2.9 // indirect
+	github.com/modern-go/reflect2 v1.0.2 // indirect
+	github.com/philhofer/fwd v1.2.0 // indirect
+	github.com/pkg/errors v0.9.1 // indirect
+	github.com/planetscale/vtprotobuf v0.6.0 // indirect
+	github.com/twitchyliquid64/golang-asm v0.15.1 // indirect
+	github.com/vmihailenco/tagparser/v2 v2.0.0 // indirect
+	go.uber.org/atomic v1.9.0 // indirect
+	golang.org/x/arch v0.0.0-20210923205945-b76863e36670 // indirect
+	golang.org/x/mod v0.18.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/tools v0.22.0 // indirect
+)
+
+replace (
+	github.com/anser-rpc/anser => ../..
+	github.com/anser-rpc/anser/arena => ..
+	github.com/anser-rpc/anser/arena/peers/tars => ../peers/tars
+	github.com/anser-rpc/anser/arena/peers/thrift-go => ../peers/thrift-go
+	github.com/anser-rpc/anser/arena/workload => ../workload
+)

@@ -1,0 +1,234 @@
+package command
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/anser-rpc/anser/arena/internal/peer"
+	"github.com/anser-rpc/anser/arena/internal/suite"
+)
+
+// runFlags are those of "arena run".
+type runFlags struct {
+	set *pflag.FlagSet
+
+	peers     string
+	suite     string
+	workloads []string
+	callers   []int
+	conns     int
+	fresh     bool
+	window    int
+	rate      string
+	payloads  []int
+	sleepUS   int
+	workUS    int
+	servers   int
+	clients   int
+	hosts     int
+	calls     int
+
+	seconds  float64
+	warmup   float64
+	rounds   int
+	noRepeat bool
+	syscalls bool
+	timeout  float64
+
+	json   string
+	resume string
+}
+
+// What is measured when nothing is said.
+const (
+	defaultCallers = 100
+	defaultSeconds = 5
+	defaultRounds  = 3
+	defaultTimeout = 30
+)
+
+func newRunFlags(set *pflag.FlagSet) *runFlags {
+	f := &runFlags{set: set}
+	set.StringVar(&f.peers, "peers", "", peersHelp+"; all by default, or those of the suite")
+	set.StringVar(&f.suite, "suite", "", "measure what a suite says: "+suiteNames())
+	set.StringSliceVar(&f.workloads, "workload", []string{peer.Say}, "say, add, or both")
+	set.IntSliceVar(&f.callers, "callers", []int{defaultCallers}, "concurrent callers, of all clients together; several, with commas")
+	set.IntVar(&f.conns, "conns", suite.BestConns, "connections that they share; 0: one for each caller; -1: 2 where a peer can share them, else one for each")
+	set.BoolVar(&f.fresh, "fresh", false, "a new connection for each call")
+	set.IntVar(&f.window, "window", 0, "calls that each caller keeps in flight, where a peer has asynchronous ones")
+	set.StringVar(&f.rate, "rate", "0", "calls a second of all callers, whatever the server does (open loop), or 60% of each peer's own peak")
+	set.IntSliceVar(&f.payloads, "payload", []int{peer.StandardPayload}, "bytes of the request of say; several, with commas")
+	set.IntVar(&f.sleepUS, "sleep-us", 0, "microseconds that the handler sleeps")
+	set.IntVar(&f.workUS, "work-us", 0, "microseconds that the handler keeps a core busy")
+	set.IntVar(&f.servers, "servers", 1, "server processes")
+	set.IntVar(&f.clients, "clients", 1, "client processes")
+	set.IntVar(&f.hosts, "hosts", 1, "2: client and server in network namespaces of their own, as root")
+	set.IntVar(&f.calls, "calls", 0, "measure so many calls, instead of seconds")
+	set.Float64Var(&f.seconds, "seconds", defaultSeconds, "how long each measurement is")
+	set.Float64Var(&f.warmup, "warmup", 0, "seconds of load before it; each peer has its own by default")
+	set.IntVar(&f.rounds, "rounds", defaultRounds, "measurements of each peer, in turn with the others")
+	set.BoolVar(&f.noRepeat, "no-repeat", false, "keep a round however much other processes disturbed it")
+	set.BoolVar(&f.syscalls, "syscalls", false, "count system calls of every kind in a round more, under strace")
+	set.Float64Var(&f.timeout, "timeout", defaultTimeout, "seconds to start, to connect and to end, before a program counts as hanging")
+	set.StringVar(&f.json, "json", "", "write the document of the run here, after every measurement; - is the standard output, at the end")
+	set.StringVar(&f.resume, "resume", "", "go on with the run that this document is of, and write it there again")
+	return f
+}
+
+func suiteNames() string {
+	var names []string
+	for i := range suite.Suites {
+		names = append(names, suite.Suites[i].Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// command returns the command line that repeats the run, without where its result goes.
+func (f *runFlags) command() []string {
+	words := []string{"go", "run", "./arena", "run"}
+	f.set.Visit(func(flag *pflag.Flag) {
+		if flag.Name == "json" || flag.Name == "resume" {
+			return
+		}
+		value := flag.Value.String()
+		if many, ok := flag.Value.(pflag.SliceValue); ok {
+			value = strings.Join(many.GetSlice(), ",")
+		}
+		words = append(words, "--"+flag.Name+"="+value)
+	})
+	return words
+}
+
+// parseCommand is the inverse of command.
+func parseCommand(words []string) (*runFlags, error) {
+	at := slices.Index(words[min(1, len(words)):], "./arena")
+	if at < 0 || len(words) < at+3 || words[at+2] != "run" {
+		return nil, fmt.Errorf("the document is not of arena run: its command is %q", strings.Join(words, " "))
+	}
+	f := newRunFlags(pflag.NewFlagSet("run", pflag.ContinueOnError))
+	if err := f.set.Parse(words[at+3:]); err != nil {
+		return nil, fmt.Errorf("the document has a command that this arena does not know: %w", err)
+	}
+	return f, nil
+}
+
+// ofShape are the flags that a suite decides about.
+var ofShape = []string{
+	"workload", "callers", "conns", "fresh", "window", "rate", "payload", "sleep-us", "work-us", "servers", "clients", "hosts", "calls",
+}
+
+// plan returns the suite that the flags say.
+func (f *runFlags) plan() (*suite.Suite, error) {
+	switch {
+	case f.rounds < 1:
+		return nil, usagef("--rounds %d: at least 1 is needed", f.rounds)
+	case f.warmup < 0:
+		return nil, usagef("--warmup %g: it is not negative", f.warmup)
+	case f.timeout <= 0:
+		return nil, usagef("--timeout %g: it must be more than 0", f.timeout)
+	}
+	var s *suite.Suite
+	var err error
+	if f.suite != "" {
+		s, err = f.named()
+	} else {
+		s, err = f.typed()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if f.set.Changed("warmup") {
+		s.Warmup = &f.warmup
+	}
+	return s, nil
+}
+
+// named returns a suite of the table, with what may be changed of it.
+func (f *runFlags) named() (*suite.Suite, error) {
+	found, err := suite.Find(f.suite)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	for _, name := range ofShape {
+		if f.set.Changed(name) {
+			return nil, usagef("--%s and --suite: the suite decides about it, use one of them", name)
+		}
+	}
+	s := *found
+	s.Lines = slices.Clone(found.Lines)
+	for i := range s.Lines {
+		if f.set.Changed("seconds") {
+			s.Lines[i].Seconds = f.seconds
+		}
+		if f.set.Changed("rounds") {
+			s.Lines[i].Rounds = f.rounds
+		}
+	}
+	if f.set.Changed("seconds") && f.seconds <= 0 {
+		return nil, usagef("--seconds must be more than 0")
+	}
+	return &s, nil
+}
+
+// typed returns the lines that the flags of the shape make: one for each workload, number of callers
+// and payload.
+func (f *runFlags) typed() (*suite.Suite, error) {
+	rate, share, err := parseRate(f.rate)
+	if err != nil {
+		return nil, err
+	}
+	s := &suite.Suite{Seconds: f.seconds, Rounds: f.rounds}
+	base := suite.Line{
+		Conns: f.conns, Fresh: f.fresh, Window: f.window, SleepUS: f.sleepUS, WorkUS: f.workUS,
+		Servers: f.servers, Clients: f.clients, Hosts: f.hosts, Calls: f.calls, Seconds: f.seconds, Rounds: f.rounds,
+	}
+	if f.servers < 1 || f.clients < 1 || f.hosts < 1 {
+		return nil, usagef("--servers, --clients and --hosts are at least 1")
+	}
+	for _, workload := range f.workloads {
+		payloads := f.payloads
+		if workload != peer.Say {
+			payloads = []int{0}
+		}
+		for _, callers := range f.callers {
+			for _, payload := range payloads {
+				line := base
+				line.Workload, line.Callers, line.Payload = workload, callers, payload
+				if share > 0 { // its peak comes first
+					s.Lines = append(s.Lines, suite.Line{Workload: workload, Callers: callers, Conns: f.conns})
+				}
+				line.Rate, line.RateShare = rate, share
+				s.Lines = append(s.Lines, line)
+			}
+		}
+	}
+	for i := range s.Lines {
+		if s.Lines[i].Seconds == 0 {
+			s.Lines[i].Seconds = f.seconds
+		}
+		if err := s.Lines[i].Check(); err != nil {
+			return nil, &usageError{err}
+		}
+	}
+	return s, nil
+}
+
+// parseRate reads calls a second, or a share of the peak.
+func parseRate(text string) (rate, share float64, err error) {
+	number, percent := strings.CutSuffix(text, "%")
+	n, err := strconv.ParseFloat(number, 64)
+	if err != nil || n < 0 || n > 1e9 {
+		return 0, 0, usagef("--rate %s: use calls a second, or a share like 60%%", text)
+	}
+	if percent {
+		return 0, n / 100, nil
+	}
+	return n, 0, nil
+}
+
+func (f *runFlags) grace() time.Duration { return time.Duration(f.timeout * float64(time.Second)) }

@@ -1,0 +1,73 @@
+package proc_test
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/anser-rpc/anser/arena/internal/proc"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A shell with a child that works: the tree has the time of both, also after the child's end, and what
+// they wrote.
+func TestSampler(t *testing.T) {
+	const script = `read line
+sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; read line'
+echo much more than nothing > /dev/null
+echo done
+read line`
+	c := exec.Command("sh", "-c", script)
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s := proc.Start([]int{c.Process.Pid}, c.Process.Pid, "lo")
+	began := time.Now().UnixNano()
+	in.Write([]byte("go\n"))
+	time.Sleep(700 * time.Millisecond) // the tree is looked for twice a second
+	members := len(proc.Descendants(c.Process.Pid))
+	in.Write([]byte("end\n"))
+	if _, err := out.Read(make([]byte, 5)); err != nil {
+		t.Fatal(err)
+	}
+	ended := time.Now().UnixNano()
+	s.Now()
+	record := s.Stop()
+	in.Write([]byte("end\n"))
+	if err := c.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if members != 2 {
+		t.Errorf("the tree has %d members, want 2", members)
+	}
+	tree := record.Trees[0]
+	if cpu, ok := tree.CPU.Between(began, ended); !ok || cpu < 1e6 {
+		t.Errorf("CPU time %v ns, %v", cpu, ok)
+	}
+	if n, ok := tree.Writes.Between(began, ended); !ok || n < 1 {
+		t.Errorf("%v writes, %v", n, ok)
+	}
+	if n, ok := tree.WriteSum.Between(began, ended); !ok || n < 5 {
+		t.Errorf("%v bytes written, %v", n, ok)
+	}
+	if most := tree.Resident.Max(began, ended); most < float64(os.Getpagesize()) {
+		t.Errorf("%v bytes resident", most)
+	}
+	for name, series := range map[string]*proc.Series{"self": &record.Self, "busy": &record.Busy, "wire": &record.Wire} {
+		if grown, ok := series.Between(began, ended); !ok || grown < 0 {
+			t.Errorf("%s: %v, %v", name, grown, ok)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+// Package repo finds the repository that the arena belongs to.
+package repo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// mark is the file by which the repository is known.
+var mark = filepath.Join("arena", "CONTRACT.md")
+
+// Root returns the folder of the repository that holds dir: the first from dir upwards with an arena
+// in it.
+func Root(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	for at := dir; ; at = filepath.Dir(at) {
+		_, err := os.Stat(filepath.Join(at, mark))
+		if err == nil {
+			return at, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+		if at == filepath.Dir(at) {
+			return "", fmt.Errorf("no %s in %s or above it: run this inside a clone of Anser", mark, dir)
+		}
+	}
+}
+
+// Commit returns the short name of the commit that is checked out, with + when files that git knows
+// differ from it; "unknown" where git cannot tell. The result of a run, which may be committed too, makes
+// no difference.
+func Commit(ctx context.Context, root, result string) string {
+	name, err := git(ctx, root, "rev-parse", "--short=12", "HEAD")
+	if err != nil {
+		return "unknown"
+	}
+	status := []string{"status", "--porcelain", "--untracked-files=no", "--", "."}
+	if path, err := filepath.Abs(result); err == nil && result != "" {
+		if inside, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(inside) {
+			status = append(status, ":(exclude,literal)"+filepath.ToSlash(inside))
+		}
+	}
+	changed, err := git(ctx, root, status...)
+	if err != nil || changed != "" {
+		name += "+"
+	}
+	return name
+}
+
+func git(ctx context.Context, root string, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, "git", append([]string{"-C", root}, args...)...).Output()
+	return strings.TrimSpace(string(out)), err
+}

@@ -1,0 +1,180 @@
+// Package peertest is the test that every Go peer of the arena runs on itself.
+package peertest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anser-rpc/anser/arena/workload"
+)
+
+// Bytes checks that a peer's codec writes the bytes of the contract.
+func Bytes(t *testing.T, encode func(*workload.BenchmarkMessage) ([]byte, error)) {
+	t.Helper()
+	_, self, _, _ := runtime.Caller(0)
+	for _, payload := range []int{64, 581} {
+		m, err := workload.NewMessage(payload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := encode(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := os.ReadFile(filepath.Join(filepath.Dir(self), fmt.Sprintf("../testdata/say%d.bin", payload)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("payload %d: %d bytes that are not those of the contract", payload, len(got))
+		}
+	}
+}
+
+// Serve starts the program's server and returns its address. At the end of the test the server has to
+// end in the time of the contract.
+func Serve(t *testing.T, p *workload.Program, o workload.ServerOptions) string {
+	t.Helper()
+	o.Addr = freeAddr(t)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Serve(ctx, &o) }()
+	t.Cleanup(func() {
+		stop()
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("the server ended with %v", err)
+			}
+		case <-time.After(5 * time.Second):
+			t.Error("the server did not end within 5 seconds")
+		}
+	})
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		c, err := net.Dial("tcp", o.Addr)
+		if err == nil {
+			c.Close()
+			return o.Addr
+		}
+		select {
+		case err := <-ended:
+			ended <- err
+			t.Fatalf("the server ended at its start: %v", err)
+		case <-time.After(10 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the server does not accept connections: %v", err)
+		}
+	}
+}
+
+// freeAddr returns an address that nobody listens on, below the ports that the kernel gives to clients.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
+	}
+	t.Fatal("no free port between 20000 and 30000")
+	return ""
+}
+
+// shapes are what a peer may be asked for.
+var shapes = []struct {
+	name    string
+	callers int
+	conns   int
+	fresh   bool
+	payload int
+}{
+	{name: "one", callers: 1, conns: 1, payload: 581},
+	{name: "shared", callers: 20, conns: 2, payload: 581},
+	{name: "each", callers: 5, conns: 0, payload: 581},
+	{name: "fresh", callers: 3, fresh: true, payload: 581},
+	{name: "least", callers: 3, conns: 1, payload: 64},
+	{name: "64KiB", callers: 3, conns: 2, payload: 64 << 10},
+	{name: "1MiB", callers: 3, conns: 2, payload: 1 << 20},
+}
+
+// Calls makes calls of the program's client in every shape of the contract, and checks the replies.
+func Calls(t *testing.T, p *workload.Program) {
+	t.Helper()
+	addrs := []string{
+		Serve(t, p, workload.ServerOptions{}),
+		Serve(t, p, workload.ServerOptions{Sleep: 100 * time.Microsecond, Work: 100 * time.Microsecond}),
+	}
+	for _, s := range shapes {
+		for _, name := range []string{"say", "add"} {
+			o := &workload.ClientOptions{
+				Addrs: addrs, Workload: name, Callers: s.callers, Conns: s.conns, Fresh: s.fresh, Window: 1, Payload: s.payload,
+			}
+			t.Run(s.name+"/"+name, func(t *testing.T) { calls(t, p, o) })
+			if p.OpenAsync != nil && !s.fresh {
+				o := *o
+				o.Window = 8
+				t.Run(s.name+"/"+name+"/async", func(t *testing.T) { windows(t, p, &o) })
+			}
+		}
+	}
+}
+
+const each = 30 // calls of a caller
+
+func calls(t *testing.T, p *workload.Program, o *workload.ClientOptions) {
+	caller, closing, err := p.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closing()
+	var wg sync.WaitGroup
+	for i := range o.Callers {
+		call := caller(i)
+		wg.Go(func() {
+			for range each {
+				if err := call(t.Context()); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func windows(t *testing.T, p *workload.Program, o *workload.ClientOptions) {
+	caller, closing, err := p.OpenAsync(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closing()
+	var wg sync.WaitGroup
+	for i := range o.Callers {
+		start := caller(i)
+		wg.Go(func() {
+			for range each / o.Window {
+				var waits []func() error
+				for range o.Window {
+					waits = append(waits, start(t.Context()))
+				}
+				for _, wait := range waits {
+					if err := wait(); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
