@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
 // Conn is a client with a connection of its own, as most frameworks have it. Its calls may be made by
@@ -38,18 +39,39 @@ type AsyncConn interface {
 // Open makes a Program's Open out of what makes one connection: the callers share as many as the
 // options say, or each call makes its own. A connection stands when dial returns.
 func Open(dial func(ctx context.Context, addr string) (Conn, error)) func(context.Context, *ClientOptions) (func(i int) Call, func(), error) {
+	return openConns(dial, dial)
+}
+
+// OpenLazy is Open for clients that connect with their first call, which is one of add. Only the calls
+// that have a connection of their own make it by themselves.
+func OpenLazy(dial func(ctx context.Context, addr string) (Conn, error)) func(context.Context, *ClientOptions) (func(i int) Call, func(), error) {
+	connect := func(ctx context.Context, addr string) (Conn, error) {
+		c, err := dial(ctx, addr)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := c.Add(ctx, &AddRequest{}); err != nil {
+			return nil, errors.Join(fmt.Errorf("connect to %s: %w", addr, err), c.Close())
+		}
+		return c, nil
+	}
+	return openConns(connect, dial)
+}
+
+// openConns takes what makes the connections that are shared, and those of one call each.
+func openConns(shared, fresh func(ctx context.Context, addr string) (Conn, error)) func(context.Context, *ClientOptions) (func(i int) Call, func(), error) {
 	return func(ctx context.Context, o *ClientOptions) (func(i int) Call, func(), error) {
 		request, err := newRequests(o)
 		if err != nil {
 			return nil, nil, err
 		}
-		conns, closing, err := dialAll(ctx, o, dial)
+		conns, closing, err := dialAll(ctx, o, shared)
 		if err != nil {
 			return nil, nil, err
 		}
 		if o.Fresh { // whether the servers can be reached is known now
 			closing()
-			return func(i int) Call { return request.fresh(dial, o.Addr(i)) }, func() {}, nil
+			return func(i int) Call { return request.fresh(fresh, o.Addr(i)) }, func() {}, nil
 		}
 		return func(i int) Call { return request.calls(view(conns[i%len(conns)])) }, closing, nil
 	}

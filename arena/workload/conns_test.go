@@ -179,6 +179,35 @@ func TestOpenAsync(t *testing.T) {
 	}
 }
 
+// A client that connects with its first call has made one before the measurement, unless each call has
+// a client of its own.
+func TestOpenLazy(t *testing.T) {
+	for _, fresh := range []bool{false, true} {
+		c := new(conns)
+		o := options("say", 1, 1)
+		o.Fresh = fresh
+		caller, closing, err := workload.OpenLazy(c.dial)(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(c.all[0].seen) != 1 {
+			t.Errorf("fresh %v: %d calls of add", fresh, len(c.all[0].seen))
+		}
+		if err := caller(0)(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if last := c.all[len(c.all)-1]; fresh && len(last.seen) != 0 {
+			t.Error("a call of add on a connection of one call")
+		}
+		closing()
+		for i, s := range c.all {
+			if s.closed != 1 {
+				t.Errorf("fresh %v: connection %d closed %d times", fresh, i, s.closed)
+			}
+		}
+	}
+}
+
 // views is a server that counts its views.
 type views struct {
 	*server

@@ -1,0 +1,21 @@
+// outside go.work: what the peers of the arena need must not raise the versions of the library.
+module github.com/anser-rpc/anser/arena/peers/grpc
+
+go 1.26.0
+
+replace github.com/anser-rpc/anser/arena/workload => ../../workload
+
+require (
+	github.com/anser-rpc/anser/arena/workload v0.0.0
+	google.golang.org/grpc v1.85.0
+)
+
+require (
+	github.com/HdrHistogram/hdrhistogram-go v1.4.0 // indirect
+	github.com/planetscale/vtprotobuf v0.6.1-0.20240319094008-0393e58bdf10 // indirect
+	golang.org/x/net v0.60.0 // indirect
+	golang.org/x/sys v0.48.0 // indirect
+	golang.org/x/text v0.42.0 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
+)
