@@ -56,6 +56,9 @@ public final class Beans {
 
   /** Throws unless m is a reply of say. */
   public static void check(BenchmarkMessage m) throws WrongReply {
+    if (m == null || m.field2 == null) {
+      throw new WrongReply();
+    }
     Payload.check(m.field1, m.field2);
   }
 }

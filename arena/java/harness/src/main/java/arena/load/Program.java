@@ -19,15 +19,19 @@ public abstract class Program {
   private static final int CONNECT_MILLIS = 5000;
 
   private final String name;
-  private final Map<String, List<String>> choices;
+  private final Map<String, List<String>> serverChoices;
+  private final Map<String, List<String>> clientChoices;
 
   /**
+   * The choices are the peer's own flags with the values that they can have, the default first.
+   *
    * @param name what errors begin with
-   * @param choices the peer's own flags with the values that they can have, the default first
    */
-  protected Program(String name, Map<String, List<String>> choices) {
+  protected Program(
+      String name, Map<String, List<String>> serverChoices, Map<String, List<String>> clientChoices) {
     this.name = name;
-    this.choices = choices;
+    this.serverChoices = serverChoices;
+    this.clientChoices = clientChoices;
   }
 
   /** Listens and returns; the process serves until it gets a signal. */
@@ -40,7 +44,7 @@ public abstract class Program {
   protected abstract IntFunction<Caller> open(ClientOptions o, Map<String, String> chosen) throws Exception;
 
   /** Runs the program of the command line and ends the process. */
-  protected final void main(String[] args) {
+  protected final void start(String[] args) {
     // Frameworks print banners and warnings, and the standard output belongs to the contract.
     PrintStream out = new PrintStream(new FileOutputStream(FileDescriptor.out), false, StandardCharsets.UTF_8);
     System.setOut(System.err);
@@ -74,13 +78,13 @@ public abstract class Program {
     if (!kind.equals("server") && !kind.equals("client")) {
       throw new UsageException("the first argument is server or client, then --addr host:port and flags");
     }
-    Map<String, String> defaults = new LinkedHashMap<>();
+    Map<String, List<String>> choices = kind.equals("server") ? serverChoices : clientChoices;
+    Map<String, String> defaults = new LinkedHashMap<>(Map.of("addr", ""));
     choices.forEach((flag, values) -> defaults.put(flag, values.get(0)));
-    defaults.put("addr", "");
     if (kind.equals("server")) {
       defaults.putAll(Map.of("sleep-us", "0", "work-us", "0"));
       Flags flags = new Flags(defaults, args.subList(1, args.size()));
-      Map<String, String> chosen = chosen(flags);
+      Map<String, String> chosen = chosen(choices, flags);
       endWithSignal();
       serve(ServerOptions.of(flags), chosen);
       new CountDownLatch(1).await();
@@ -89,7 +93,7 @@ public abstract class Program {
         Map.of("workload", "say", "callers", "1", "conns", "1", "fresh", "false", "window", "1", "rate", "0"));
     defaults.putAll(Map.of("warmup", "1", "seconds", "5", "calls", "0", "payload", "" + Payload.STANDARD));
     Flags flags = new Flags(defaults, args.subList(1, args.size()));
-    Map<String, String> chosen = chosen(flags);
+    Map<String, String> chosen = chosen(choices, flags);
     ClientOptions o = ClientOptions.of(flags);
     for (Address address : o.addresses()) {
       reach(address);
@@ -97,7 +101,7 @@ public abstract class Program {
     out.println(Load.run(o, open(o, chosen)).json());
   }
 
-  private Map<String, String> chosen(Flags flags) throws UsageException {
+  private static Map<String, String> chosen(Map<String, List<String>> choices, Flags flags) throws UsageException {
     Map<String, String> chosen = new LinkedHashMap<>();
     for (Map.Entry<String, List<String>> choice : choices.entrySet()) {
       String value = flags.text(choice.getKey());
