@@ -1,0 +1,17 @@
+// outside go.work: what the peers of the arena need must not raise the versions of the library.
+module github.com/anser-rpc/anser/arena/peers/connect
+
+go 1.26.0
+
+replace github.com/anser-rpc/anser/arena/workload => ../../workload
+
+require (
+	connectrpc.com/connect v1.21.1
+	github.com/anser-rpc/anser/arena/workload v0.0.0
+)
+
+require (
+	github.com/HdrHistogram/hdrhistogram-go v1.4.0 // indirect
+	github.com/planetscale/vtprotobuf v0.6.0 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
+)
