@@ -41,6 +41,9 @@ public final class Peer extends Program {
     if (o.window() > 1 && !async) {
       throw new UsageException("--window needs the asynchronous API: add --mode async");
     }
+    if (o.fresh() && async) {
+      throw new UsageException("--fresh waits for each connection: use --mode blocking");
+    }
     References references = new References(chosen.get("protocol"), async);
     return callers(o, references, async, Calls.of(chosen.get("protocol"), o));
   }

@@ -35,15 +35,17 @@ final class References {
     reference.setUrl(protocol + "://" + address + "/" + service.getName());
     reference.setTimeout(TIMEOUT_MILLIS);
     reference.setRetries(0); // an error is counted and not tried again
+    Map<String, String> parameters = new HashMap<>();
+    parameters.put("connect.timeout", Integer.toString(TIMEOUT_MILLIS));
     if (protocol.equals("dubbo")) {
       reference.setConnections(1);
-      Map<String, String> parameters = new HashMap<>(Map.of("serialization", Services.SERIALIZATION));
+      parameters.put("serialization", Services.SERIALIZATION);
       if (async) {
         reference.setAsync(true);
         parameters.put("dispatcher", "direct"); // replies are decoded where they are read
       }
-      reference.setParameters(parameters);
     }
+    reference.setParameters(parameters);
     return reference;
   }
 }

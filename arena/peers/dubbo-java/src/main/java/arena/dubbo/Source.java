@@ -34,24 +34,9 @@ final class Source<S> {
     };
   }
 
+  /** Of a kept reference only: a fresh one connects and closes in calls that wait, where replies arrive. */
   Caller.Async async(Calls.Starting<S> calls) {
-    return done -> {
-      ReferenceConfig<S> reference = take();
-      S service;
-      try {
-        service = reference.get();
-      } catch (RuntimeException e) {
-        give(reference);
-        throw e;
-      }
-      calls.start(
-          service,
-          number++,
-          failed -> {
-            give(reference);
-            done.end(failed);
-          });
-    };
+    return done -> calls.start(kept.get(), number++, done);
   }
 
   private ReferenceConfig<S> take() {

@@ -96,6 +96,7 @@ public final class Peer extends Program {
     reference.setDirectUrl(address.toString());
     reference.setProtocol(protocol);
     reference.setRequestTimeout(TIMEOUT_MILLIS);
+    reference.setConnectTimeout(TIMEOUT_MILLIS);
     reference.setAsyncInitConnection(false);
     return reference;
   }
