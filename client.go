@@ -95,7 +95,11 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 	c.cluster = newCluster(c)
 	if len(c.o.interceptors) > 0 {
 		c.chain = chain(c.o.interceptors, func(ctx context.Context, inv *Invocation) error {
-			return c.invoke(ctx, inv.Method, inv.Request, inv.Reply, inv.options, nil)
+			o := inv.options
+			if o == nil { // an interceptor made inv; without options invoke would begin with the interceptors
+				o = &c.o.call
+			}
+			return c.invoke(ctx, inv.Method, inv.Request, inv.Reply, o, nil)
 		})
 	}
 	if src.resolver == nil {
