@@ -84,7 +84,7 @@ func (m *clientMethod) learn(flags wire.Flags) {
 // shrinkTimeout tells the server how much time is left now, if ctx has an end.
 func (k *call) shrinkTimeout(ctx context.Context) {
 	if d, ok := ctx.Deadline(); ok {
-		putUint64(k.frame[timeoutOffset:], wireTimeout(int64(time.Until(d))))
+		putUint64(k.frame[timeoutOffset:], wireTimeout(time.Until(d)))
 	}
 }
 

@@ -283,17 +283,18 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 	}
 	r := wire.Request{Codec: cd.ID(), Priority: uint8(Normal)}
 	var flags wire.Flags
-	timeout := int64(o.timeout)
+	left := min(o.timeout, maxTimeout)
+	bounded := left != 0
 	k.deadline = 0
-	if timeout > 0 {
-		k.deadline = k.began + timeout
+	if bounded {
+		k.deadline = k.began + int64(left)
 	}
 	if ctx != context.Background() {
 		if ctx.Err() != nil {
 			return nil, contextFailure(ctx, NotSent, PhaseEncode)
 		}
 		if d, ok := ctx.Deadline(); ok {
-			timeout = int64(time.Until(d))
+			left, bounded = time.Until(d), true
 			k.deadline = 0 // the context's own timer ends the call
 		}
 		r.Priority = uint8(PriorityFrom(ctx))
@@ -308,7 +309,12 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 			r.Metadata = block
 		}
 	}
-	r.Timeout = wireTimeout(timeout)
+	if bounded {
+		if left <= 0 {
+			return nil, failure(DeadlineExceeded, NotSent, PhaseEncode, context.DeadlineExceeded, "the call's time was over before it began")
+		}
+		r.Timeout = wireTimeout(left)
+	}
 	k.codec = r.Codec
 	k.frame = wire.AppendRequest(k.frame[:0], 0, flags, &r)
 	frame, err := cd.Append(k.frame, in)
@@ -320,15 +326,11 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 	return cd, nil
 }
 
-// wireTimeout rounds up to microseconds; what is over already becomes the shortest time there is.
-func wireTimeout(d int64) uint64 {
-	switch {
-	case d == 0:
-		return 0
-	case d < 0:
-		return 1
-	}
-	return uint64((d + 999) / 1000)
+// wireTimeout is the time that is left as it travels: in microseconds, rounded up. What is over already
+// becomes the shortest time there is, as 0 would mean that there is no bound.
+func wireTimeout(left time.Duration) uint64 {
+	left = min(max(left, 1), maxTimeout)
+	return uint64((left + time.Microsecond - 1) / time.Microsecond)
 }
 
 // codecFor chooses by the types of the messages, among the user's codecs first.

@@ -277,7 +277,8 @@ func Codec(c codec.Codec) DialCallOption {
 	return dialCallOption(func(o *callOptions) { o.codec = c })
 }
 
-// Timeout bounds calls whose context has no deadline; the default is 10 s. 0 means no bound.
+// Timeout bounds calls whose context has no deadline; the default is 10 s. 0 means no bound, and with
+// a negative one the time of a call is over at once.
 func Timeout(d time.Duration) DialCallOption {
 	return dialCallOption(func(o *callOptions) { o.timeout = d })
 }

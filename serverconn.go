@@ -275,7 +275,7 @@ func (c *serverConn) newContext(s *reading, m *method, h wire.Header, r *wire.Re
 	return ctx
 }
 
-const maxTimeout = 100 * 365 * 24 * time.Hour // keeps nanoseconds within an int64
+const maxTimeout = 100 * 365 * 24 * time.Hour // keeps points in time within an int64 of nanoseconds
 
 // runInline runs the handler on this goroutine. Until it has returned, the monitor may give the
 // reading of the connection to another one.
