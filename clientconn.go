@@ -374,7 +374,9 @@ func (c *clientConn) control(h wire.Header, body []byte) error {
 		if _, err := wire.ParseDrain(body); err != nil {
 			return err
 		}
-		c.drain()
+		if h.Flags&wire.FlagAck == 0 { // an ACK answers nothing here
+			c.drain()
+		}
 	case wire.TypeClose:
 		return closedByPeer(body)
 	case wire.TypeData, wire.TypeEnd, wire.TypeWindow:

@@ -6,6 +6,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -253,6 +254,37 @@ func TestStreamFramesFromAServer(t *testing.T) {
 		}
 		if reason := <-closed; reason != wire.Flood {
 			t.Error(reason)
+		}
+	})
+}
+
+// An ACK that answers nothing says nothing: the client goes on with the connection.
+func TestAckFromAServer(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		var conns atomic.Int32
+		rawServer(t, network.Listen("a:1"), func(p *wirepeer.Peer) {
+			conns.Add(1)
+			for {
+				f, err := p.Next()
+				switch {
+				case err != nil:
+					return
+				case f.Type == wire.TypeDrain:
+					t.Error("the client answered an ACK")
+				case f.Type == wire.TypeRequest:
+					p.Send(wire.AppendDrain(nil, wire.FlagAck, 0), wirepeer.Reply(f.ID, nil))
+				}
+			}
+		})
+		c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1))
+		for range 3 {
+			if _, err := call(context.Background(), c, "Echo.Say", ""); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		if n := conns.Load(); n != 1 {
+			t.Errorf("%d connections", n)
 		}
 	})
 }

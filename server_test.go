@@ -327,6 +327,52 @@ func TestDrainFromAClient(t *testing.T) {
 	})
 }
 
+// A call that a client makes although it said that it makes none does not run: the connection ends as
+// soon as nothing is open, and the reply would be lost.
+func TestCallAfterADrainFromAClient(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
+		p := rawClient(t, network, "a:1")
+		p.Send(wire.AppendMethod(nil, 1, "Echo.Say"), wire.AppendDrain(nil, 0, 0), wirepeer.Request(1, 1, nil))
+		f, err := p.Next()
+		if f.Type != wire.TypeError || err != nil {
+			t.Fatal(f.Type, err)
+		}
+		if e, _ := wire.ParseError(f.Flags, f.Body); e.Code != wire.Unavailable || e.Outcome != wire.Refused {
+			t.Errorf("%+v", e)
+		}
+		if reason, _, err := p.ReadClose(); reason != wire.Normal || err != nil {
+			t.Fatal(reason, err)
+		}
+		if n := s.Stats().Methods["Echo.Say"].Calls; n != 0 {
+			t.Errorf("%d calls ran", n)
+		}
+	})
+}
+
+// An ACK that answers nothing says nothing.
+func TestAckWithoutADrain(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
+		p := rawClient(t, network, "a:1")
+		p.Send(wire.AppendDrain(nil, wire.FlagAck, 0))
+		synctest.Wait()
+		p.Send(wire.AppendMethod(nil, 1, "Echo.Say"), wirepeer.Request(1, 1, nil))
+		if f, err := p.Next(); f.Type != wire.TypeReply || err != nil {
+			t.Fatal(f.Type, err)
+		}
+		go s.Shutdown(context.Background())
+		if f, err := p.Next(); f.Type != wire.TypeDrain || err != nil {
+			t.Fatal(f.Type, err)
+		}
+		p.Send(wire.AppendDrain(nil, wire.FlagAck, 0))
+		if reason, _, err := p.ReadClose(); reason != wire.Normal || err != nil {
+			t.Fatal(reason, err)
+		}
+		p.Close()
+	})
+}
+
 // After its ACK a client must not call; what crossed the DRAIN is served.
 func TestCallsAroundADrain(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {

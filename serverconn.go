@@ -34,7 +34,7 @@ type serverConn struct {
 
 	// Guarded by mu.
 	running  table[*callContext] // calls that do not run on the goroutine that reads
-	draining bool                // DRAIN was sent
+	draining bool                // DRAIN was sent, or the client has said by itself that it opens no more calls
 	acked    bool                // the client opens no more calls
 	closing  bool                // CLOSE was sent
 
@@ -60,7 +60,8 @@ type reading struct {
 	pings    pingLimit
 	strays   strays
 	cancels  cancelLimit
-	requests int // since the last read
+	drained  bool // the client opens no more calls
+	requests int  // since the last read
 }
 
 // named is a method as the client named it.
@@ -224,8 +225,8 @@ func (c *serverConn) admit(s *reading, n *named, flags wire.Flags, r *wire.Reque
 	if len(r.Payload) > srv.o.maxMessage {
 		return nil, refusal(ResourceExhausted, "the message of %d bytes is over the limit of %d: raise it with anser.MaxMessage on the server, or send less", len(r.Payload), srv.o.maxMessage).WithRetryAfter(RetryNever), nil
 	}
-	if c.isAcked() {
-		return nil, refusal(Unavailable, "the server is draining"), nil
+	if s.drained {
+		return nil, refusal(Unavailable, "the connection is draining: make the call on another one"), nil
 	}
 	return cd, nil, nil
 }
@@ -241,15 +242,6 @@ func (s *reading) notServed(srv *Server, n *named, number uint32) *Error {
 		n.hint = srv.suggest(n.name)
 	}
 	return refusal(Unimplemented, "method %q is not served here%s", n.name, n.hint)
-}
-
-func (c *serverConn) isAcked() bool {
-	if !c.server.stopping.Load() {
-		return false
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.acked
 }
 
 // newContext takes a context from the slab.
@@ -343,7 +335,7 @@ func (c *serverConn) takeOver(t turn, kept bool) {
 	}
 	s := &reading{
 		generation: uint32(t.next() >> 32), methods: old.methods, unknown: old.unknown, hints: old.hints, lastID: old.lastID, now: nanotime(), arrived: old.arrived,
-		pings: old.pings, strays: old.strays, cancels: old.cancels,
+		pings: old.pings, strays: old.strays, cancels: old.cancels, drained: old.drained,
 	}
 	s.reader = old.successor()
 	s.out = append(make([]byte, 0, cap(old.out)), old.out...)
@@ -453,18 +445,27 @@ func (c *serverConn) control(s *reading, h wire.Header, body []byte) error {
 		if _, err := wire.ParseDrain(body); err != nil {
 			return err
 		}
-		// Replies first: when nothing is open after this, CLOSE follows.
-		if err := c.flush(s); err != nil {
-			return err
-		}
-		c.mu.Lock()
-		c.acked, c.draining = true, true
-		c.mu.Unlock()
-		return nil
+		return c.drained(s, h.Flags)
 	case wire.TypeClose:
 		return closedByPeer(body)
 	}
 	return wire.Errorf(wire.BadFrame, "%s frame from a client", h.Type)
+}
+
+// drained notes that the client opens no more calls.
+func (c *serverConn) drained(s *reading, flags wire.Flags) error {
+	// Replies first: when nothing is open after this, CLOSE follows.
+	if err := c.flush(s); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if flags&wire.FlagAck != 0 && !c.draining {
+		return nil // it answers nothing
+	}
+	c.acked, c.draining = true, true
+	s.drained = true
+	return nil
 }
 
 // stray handles a frame of a stream. One for a call that runs fails it, as the call is no stream.
