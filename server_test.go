@@ -447,6 +447,53 @@ func TestMaxInFlight(t *testing.T) {
 	})
 }
 
+// A connection has no more calls open than its settings allow, whatever the server allows in sum. A
+// cancelled one is open until its handler has returned.
+func TestMaxCallsOfAConnection(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		release := make(chan struct{})
+		free := sync.OnceFunc(func() { close(release) })
+		defer free()
+		s := anser.NewServer(silent, anser.MaxInFlight(1<<20))
+		anser.Handle(s, "Echo.Wait", func(ctx context.Context, in *[]byte) (*[]byte, error) {
+			<-release
+			return in, nil
+		}, anser.Concurrent())
+		run(t, s, network.Listen("a:1"))
+		p, other := rawClient(t, network, "a:1"), rawClient(t, network, "a:1")
+		name := wire.AppendMethod(nil, 1, "Echo.Wait")
+		p.Send(name)
+		other.Send(name, wirepeer.Request(1, 1, nil))
+		limit := wire.DefaultSettings().MaxCalls
+		for id := range limit {
+			p.Send(wirepeer.Request(id+1, 1, nil))
+		}
+		p.Send(wire.AppendCancel(nil, 1))
+		synctest.Wait()
+		if n := s.Stats().InFlight; n != int64(limit)+1 {
+			t.Fatalf("%d calls in flight", n)
+		}
+		p.Send(wirepeer.Request(limit+1, 1, nil))
+		f, err := p.NextOf(wire.TypeReply, wire.TypeError)
+		if f.Type != wire.TypeError || f.ID != limit+1 || err != nil {
+			t.Fatal(f.Type, f.ID, err)
+		}
+		if e, _ := wire.ParseError(f.Flags, f.Body); e.Code != wire.ResourceExhausted || e.Outcome != wire.Refused {
+			t.Errorf("%+v", e)
+		}
+		free()
+		for range limit - 1 {
+			if f, err := p.Next(); f.Type != wire.TypeReply || err != nil {
+				t.Fatal(f.Type, err)
+			}
+		}
+		p.Send(wirepeer.Request(limit+2, 1, nil))
+		if f, err := p.Next(); f.Type != wire.TypeReply || err != nil {
+			t.Fatal(f.Type, err)
+		}
+	})
+}
+
 // Connections that do not finish their handshake take their time from others, but not for long.
 func TestMaxHandshakes(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {

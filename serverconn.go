@@ -34,6 +34,7 @@ type serverConn struct {
 
 	// Guarded by mu.
 	running  table[*callContext] // calls that do not run on the goroutine that reads
+	detached int                 // number of those, and of the cancelled ones whose handler has not returned
 	draining bool                // DRAIN was sent, or the client has said by itself that it opens no more calls
 	acked    bool                // the client opens no more calls
 	closing  bool                // CLOSE was sent
@@ -340,7 +341,7 @@ func (c *serverConn) takeOver(t turn, kept bool) {
 	s.reader = old.successor()
 	s.out = append(make([]byte, 0, cap(old.out)), old.out...)
 	c.state = s
-	c.running.put(old.current.id, old.current)
+	c.openLocked(old.current)
 	if kept {
 		m := old.current.method
 		m.cost.noteHandoff(s.now, m.calls.Load())
@@ -358,14 +359,32 @@ func (c *serverConn) handToWorker(s *reading, ctx *callContext, cd codec.Codec, 
 		s.out = appendRefusal(s.out, ctx, refusal(ResourceExhausted, "the server is at its limit of %d calls in flight (anser.MaxInFlight)", srv.o.maxInFlight))
 		return c.flushIfFull(s)
 	}
-	c.mu.Lock()
-	c.running.put(ctx.id, ctx)
-	c.mu.Unlock()
+	if !c.open(ctx) {
+		srv.inFlight.Add(-1)
+		s.out = appendRefusal(s.out, ctx, refusal(ResourceExhausted, "the connection is at its limit of %d open calls: wait for one of them, or use another connection", srv.settings.MaxCalls))
+		return c.flushIfFull(s)
+	}
 	j := jobs.Get().(*job)
-	j.ctx, j.codec, j.queued = ctx, cd, s.now
+	j.ctx, j.codec = ctx, cd
 	j.payload = append(j.payload[:0], payload...)
 	srv.workers.do(j)
 	return nil
+}
+
+// open enters a call, unless there are as many already as the settings told the client.
+func (c *serverConn) open(ctx *callContext) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if uint64(c.detached) >= c.server.settings.MaxCalls {
+		return false
+	}
+	c.openLocked(ctx)
+	return true
+}
+
+func (c *serverConn) openLocked(ctx *callContext) {
+	c.detached++
+	c.running.put(ctx.id, ctx)
 }
 
 // runJob runs a call on a worker.
@@ -407,6 +426,7 @@ func (c *serverConn) answer(id uint64, frame []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	err := c.waitRoomLocked(context.Background())
+	c.detached--
 	// A cancelled or lost call is not in the table any more; nobody waits for its answer.
 	if c.running.take(id) == nil || err != nil || len(frame) == 0 {
 		return
