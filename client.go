@@ -144,7 +144,7 @@ func (c *Client) acquire(address string) *host {
 		network: network, address: host, tls: c.o.tls, maxMessage: c.o.maxMessage,
 		connectTimeout: c.o.connectTimeout, handshakeTimeout: c.o.handshakeTimeout,
 		keepaliveIdle: c.o.keepaliveIdle, keepaliveAnswer: c.o.keepaliveAnswer, writeStall: c.o.writeStall,
-	}, c.o.conns, dial, c.o.log)
+	}, c.o.conns, dial)
 }
 
 // Call calls the method with the message in, and stores the reply in out, a non-nil pointer. The

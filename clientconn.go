@@ -41,7 +41,7 @@ type call struct {
 	patient  bool   // the caller has nothing to wait for but the reply
 
 	// Written by whoever takes the call out of the pending table, before done.
-	reply    []byte // payload, or the body of an ERROR frame
+	reply    []byte // payload
 	trailers []byte
 	flags    wire.Flags
 	failed   *Error // why there is no reply; nil with a reply

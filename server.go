@@ -256,7 +256,7 @@ func (s *Server) accept(nc net.Conn) {
 func (s *Server) handshake(nc net.Conn, full bool) (*serverConn, *reading, error) {
 	nc.SetDeadline(time.Now().Add(s.o.handshakeTimeout))
 	tune(nc, s.o.keepaliveIdle+s.o.keepaliveAnswer)
-	c := &serverConn{server: s, ended: make(chan struct{})}
+	c := &serverConn{server: s}
 	c.nc = nc
 	if s.o.tls != nil {
 		tc := tls.Server(nc, s.o.tls)

@@ -40,7 +40,6 @@ type serverConn struct {
 	closing  bool                // CLOSE was sent
 
 	pinged atomic.Int64 // nanotime of a ping without an answer yet, or 0
-	ended  chan struct{}
 }
 
 // reading is what the goroutine that reads a connection works with.
@@ -642,5 +641,4 @@ func (c *serverConn) end(s *reading, err error) {
 	c.fail(err)
 	s.release()
 	c.server.remove(c)
-	close(c.ended)
 }
