@@ -59,8 +59,8 @@ func (r *retrying) decide(ctx context.Context, err *Error, view *view) (wait tim
 	if r.o.mode == Failfast || ctx.Err() != nil || err.RetryAfter < 0 || err.Phase == PhaseDecode {
 		return 0, false
 	}
-	if err.Code == DeadlineExceeded || err.Code == Canceled {
-		return 0, false
+	if err.Outcome != Executed && (err.Code == DeadlineExceeded || err.Code == Canceled) {
+		return 0, false // of this call; a handler's may be that of a call it made
 	}
 	another := r.o.mode == Failover && r.untried(view)
 	if err.Outcome == NotSent {

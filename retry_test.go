@@ -190,6 +190,7 @@ func TestRetries(t *testing.T) {
 		"executed, idempotent":                  {execute(wire.Unavailable), three, []anser.CallOption{anser.Idempotent()}, 1, false, anser.Unavailable, anser.Executed},
 		"executed, listed":                      {execute(wire.Aborted), three, []anser.CallOption{anser.Idempotent(), anser.RetryOn(anser.Aborted)}, 3, false, anser.Aborted, anser.Executed},
 		"executed, listed, plain":               {execute(wire.Aborted), three, []anser.CallOption{anser.RetryOn(anser.Aborted)}, 1, false, anser.Aborted, anser.Executed},
+		"executed, deadline listed":             {execute(wire.DeadlineExceeded), three, []anser.CallOption{anser.Idempotent(), anser.RetryOn(anser.DeadlineExceeded)}, 3, false, anser.DeadlineExceeded, anser.Executed},
 		"executed, another is listed":           {execute(wire.Aborted), three, []anser.CallOption{anser.Idempotent(), anser.RetryOn(anser.NotFound)}, 1, false, anser.Aborted, anser.Executed},
 	} {
 		t.Run(name, func(t *testing.T) {
