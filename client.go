@@ -204,6 +204,9 @@ func (c *Client) invoke(ctx context.Context, name string, in, out any, o *callOp
 	k.began = nanotime()
 	codec, fault := c.encode(ctx, k, m, in, out, o)
 	if fault != nil {
+		if o.trailer != nil {
+			*o.trailer = nil
+		}
 		c.pool.putCall(k)
 		fault.Method = name
 		return fault
@@ -219,14 +222,13 @@ func (c *Client) invoke(ctx context.Context, name string, in, out any, o *callOp
 			} else {
 				fault = conn.wait(ctx, k)
 			}
-			fault = e.settle(conn, k, m, fault)
+			if fault = e.settle(conn, k, m, fault); fault == nil {
+				fault = e.decode(codec, k, out)
+			}
 		}
 	}
 	if fault != nil || e == nil {
-		fault = c.furtherAttempts(ctx, k, m, o, e, fault)
-	}
-	if fault == nil {
-		fault = decode(codec, k, out)
+		fault = c.furtherAttempts(ctx, k, &retrying{c: c, o: o, m: m, codec: codec, out: out}, e, fault)
 	}
 	if o.trailer != nil {
 		*o.trailer = metadataOf(k.trailers)
@@ -344,11 +346,14 @@ func (c *Client) codecFor(in, out any) codec.Codec {
 	return nil
 }
 
-// decode turns the payload into the reply. It runs on the caller's goroutine.
-func decode(cd codec.Codec, k *call, out any) (fault *Error) {
+// decode turns the payload that e sent into the reply. It runs on the caller's goroutine.
+func (e *endpoint) decode(cd codec.Codec, k *call, out any) (fault *Error) {
 	defer func() {
 		if p := recover(); p != nil {
 			fault = failure(Internal, Executed, PhaseDecode, nil, "the codec panicked on a reply of type %T: %v", out, p)
+		}
+		if fault != nil {
+			fault.Address = e.Instance().Address
 		}
 	}()
 	if out == nil {
@@ -362,10 +367,9 @@ func decode(cd codec.Codec, k *call, out any) (fault *Error) {
 
 // furtherAttempts goes on after a first attempt that failed with err at e, or that could not be
 // made because there is nothing to pick from (err is nil).
-func (c *Client) furtherAttempts(ctx context.Context, k *call, m *clientMethod, o *callOptions, e *endpoint, err *Error) *Error {
+func (c *Client) furtherAttempts(ctx context.Context, k *call, r *retrying, e *endpoint, err *Error) *Error {
 	bounded, cancel := k.bound(ctx)
 	defer cancel()
-	r := &retrying{c: c, o: o, m: m}
 	for {
 		v, fault := c.cluster.wait(bounded)
 		if fault != nil {
@@ -376,7 +380,7 @@ func (c *Client) furtherAttempts(ctx context.Context, k *call, m *clientMethod, 
 		}
 		if e == nil && err == nil {
 			if v.total > 0 {
-				e, err = c.again(bounded, k, m, r, v)
+				e, err = c.again(bounded, k, r, v)
 				if err == nil {
 					return nil
 				}
@@ -414,9 +418,9 @@ func givenUp(ctx context.Context, err *Error) *Error {
 	return e
 }
 
-// again makes one more attempt.
-func (c *Client) again(ctx context.Context, k *call, m *clientMethod, r *retrying, v *view) (*endpoint, *Error) {
-	k.pick.Method, k.pick.Tried = m.name, nil
+// again makes one more attempt. An endpoint without an error has answered, and the reply is decoded.
+func (c *Client) again(ctx context.Context, k *call, r *retrying, v *view) (*endpoint, *Error) {
+	k.pick.Method, k.pick.Tried = r.m.name, nil
 	if r.o.mode == Failover {
 		k.pick.Tried = r.tried
 	}
@@ -431,7 +435,11 @@ func (c *Client) again(ctx context.Context, k *call, m *clientMethod, r *retryin
 	k.frame[attemptOffset] = uint8(min(r.sent, wire.MaxAttempt))
 	k.shrinkTimeout(ctx)
 	k.began = nanotime()
-	return e, e.attempt(ctx, k, m)
+	err := e.attempt(ctx, k, r.m)
+	if err == nil {
+		err = e.decode(r.codec, k, r.out)
+	}
+	return e, err
 }
 
 // waitRetry waits before the next attempt; a change of the instances ends the wait of a call that

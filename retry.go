@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/balance"
+	"github.com/anser-rpc/anser/codec"
 )
 
 // FailMode says what the client does with an attempt that failed.
@@ -45,6 +46,8 @@ type retrying struct {
 	c        *Client
 	o        *callOptions
 	m        *clientMethod
+	codec    codec.Codec
+	out      any // where the reply goes
 	sent     int // attempts of which at least a byte may have been sent
 	delays   int // waits so far
 	refused  bool
