@@ -259,7 +259,7 @@ func (c *serverConn) newContext(s *reading, m *method, h wire.Header, r *wire.Re
 	}
 	if h.Flags&wire.FlagTrace != 0 || r.Metadata != nil {
 		ctx.brought = &brought{metadata: slices.Clone(r.Metadata)}
-		if h.Flags&wire.FlagTrace != 0 {
+		if isTrace(&r.Trace) {
 			t := r.Trace
 			ctx.brought.trace = &t
 		}
