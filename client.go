@@ -78,6 +78,9 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 			return nil, err
 		}
 	}
+	if len(c.o.mistakes) > 0 {
+		return nil, fmt.Errorf("dial %q: %w", target, errors.Join(c.o.mistakes...))
+	}
 	src, err := parseTarget(target, c.o.schemes)
 	if err != nil {
 		return nil, err

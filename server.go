@@ -71,14 +71,17 @@ func NewServer(opts ...ServerOption) *Server {
 		grace: 30 * time.Second, signals: true, describe: true, minPing: 5 * time.Second,
 	}
 	for _, opt := range opts {
-		opt.applyServer(&s.o)
+		if s.o.wants(opt != nil, "an option of the server is nil") {
+			opt.applyServer(&s.o)
+		}
 	}
+	s.mistakes = s.o.mistakes
 	s.log = s.o.log
 	s.settings = wire.DefaultSettings()
 	s.settings.MaxFrame = uint64(s.o.maxMessage) + frameOverhead
 	s.settings.MinPing = uint64(s.o.minPing.Milliseconds())
 	s.settings.MaxStreams = 0
-	s.handshakes = make(chan struct{}, max(s.o.maxHandshakes, 1))
+	s.handshakes = make(chan struct{}, s.o.maxHandshakes)
 	for _, c := range append([]codec.Codec{codec.Raw{}, codec.Binary{}, protobuf.NewJSON(), protobuf.New(), msgpack.New()}, s.o.codecs...) {
 		s.codecs[c.ID()] = c
 	}
