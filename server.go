@@ -438,8 +438,14 @@ func (s *Server) stop() {
 	s.checkEmptyLocked()
 }
 
-// endBound is how long Shutdown and Close wait for handlers after their contexts have ended.
-const endBound = time.Second
+const (
+	// farewell is how long Shutdown and Close wait for the connections to take CLOSE.
+	farewell = 250 * time.Millisecond
+	// endBound is how long they wait for handlers after their contexts have ended.
+	endBound = time.Second
+)
+
+var serverClosed = wire.Errorf(wire.Normal, "the server is closed")
 
 // finish closes all connections and waits for the server's goroutines. Handlers that go on although
 // their context has ended are left behind after endBound; they are an error.
@@ -452,7 +458,7 @@ func (s *Server) finish() error {
 	s.tending = nil
 	s.mu.Unlock()
 	for _, c := range s.liveConns() {
-		c.fail(errConnClosed)
+		c.condemn(serverClosed)
 	}
 	if tending != nil {
 		close(tending)
@@ -467,8 +473,17 @@ func (s *Server) finish() error {
 		s.monitor.close()
 		s.workers.close()
 	}()
-	t := time.NewTimer(endBound)
+	t := time.NewTimer(farewell)
 	defer t.Stop()
+	select {
+	case <-ended:
+		return nil
+	case <-t.C:
+	}
+	for _, c := range s.liveConns() {
+		c.fail(errConnClosed)
+	}
+	t.Reset(endBound)
 	select {
 	case <-ended:
 		return nil

@@ -247,6 +247,70 @@ func TestShutdownGrace(t *testing.T) {
 	})
 }
 
+// However a server ends, its last word is CLOSE: for a client with a call in flight, for one that has
+// asked for nothing, and for one whose reply is still on its way.
+func TestLastWord(t *testing.T) {
+	for name, end := range map[string]func(s *anser.Server){
+		"Close": func(s *anser.Server) { s.Close() },
+		"Shutdown": func(s *anser.Server) {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			s.Shutdown(ctx)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, network *ansertest.Network) {
+				s := serve(t, network.Listen("a:1"), map[string]handler{
+					"Echo.Say": echo,
+					"Echo.Wait": func(ctx context.Context, in *[]byte) (*[]byte, error) {
+						<-ctx.Done()
+						return in, nil
+					},
+				})
+				idle, busy := rawClient(t, network, "a:1"), rawClient(t, network, "a:1")
+				busy.Send(wire.AppendMethod(nil, 1, "Echo.Wait"), wire.AppendMethod(nil, 2, "Echo.Say"),
+					wirepeer.Request(1, 1, nil), wirepeer.Request(2, 2, nil))
+				synctest.Wait()
+				go end(s)
+				for _, p := range []*wirepeer.Peer{idle, busy} {
+					if reason, text, err := p.ReadClose(); reason != wire.Normal || text != "the server is closed" || err != nil {
+						t.Error(reason, text, err)
+					}
+					p.Close()
+				}
+				synctest.Wait()
+				if st := s.Stats(); st.Conns != 0 || len(st.Closed) != 0 {
+					t.Errorf("%+v", st)
+				}
+			})
+		})
+	}
+}
+
+// The grace that DRAIN tells is none when the time to shut down is over.
+func TestDrainWithoutGrace(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
+		p := rawClient(t, network, "a:1")
+		go s.Shutdown(late{context.Background()})
+		f, err := p.Next()
+		if f.Type != wire.TypeDrain || err != nil {
+			t.Fatal(f.Type, err)
+		}
+		if grace, _ := wire.ParseDrain(f.Body); grace != 0 {
+			t.Errorf("a grace of %d ms", grace)
+		}
+		p.Send(wire.AppendDrain(nil, wire.FlagAck, 0))
+		p.ReadClose()
+		p.Close()
+	})
+}
+
+// late is a context whose deadline is over and whose timer has not fired yet.
+type late struct{ context.Context }
+
+func (late) Deadline() (time.Time, bool) { return time.Now().Add(-time.Minute), true }
+
 // A handler that goes on although its context has ended does not hold Close up for ever.
 func TestCloseWithAHandlerThatDoesNotReturn(t *testing.T) {
 	for name, opt := range map[string]anser.HandleOption{"inline": anser.Inline(), "concurrent": anser.Concurrent()} {

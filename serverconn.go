@@ -593,7 +593,7 @@ func (c *serverConn) startDrain(grace time.Duration) {
 	c.draining = true
 	c.mu.Unlock()
 	if !was {
-		c.sendControl(wire.AppendDrain(nil, 0, uint32(min(grace.Milliseconds(), 1<<31))))
+		c.sendControl(wire.AppendDrain(nil, 0, uint32(min(max(grace.Milliseconds(), 0), 1<<31))))
 	}
 	c.finishDrain()
 }
@@ -621,7 +621,8 @@ func (c *serverConn) end(s *reading, err error) {
 	c.nc.SetWriteDeadline(time.Now().Add(byeBound))
 	c.flush(s)
 	c.mu.Lock()
-	c.closing = true // no answer is sent any more
+	said := c.closing // CLOSE is out already
+	c.closing = true  // no answer is sent any more
 	var lost []*callContext
 	c.running.each(func(ctx *callContext) { lost = append(lost, ctx) })
 	c.running = table[*callContext]{}
@@ -633,7 +634,9 @@ func (c *serverConn) end(s *reading, err error) {
 	if errors.As(err, &broken) {
 		c.server.stats.close(broken.Reason)
 		c.server.log.Debug("closed a connection", "peer", c.nc.RemoteAddr(), "err", err)
-		c.bye(broken.Reason, broken.Text)
+		if !said {
+			c.bye(broken.Reason, broken.Text)
+		}
 		halfClose(c.nc)
 	} else if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, net.ErrClosed) && !errors.Is(err, errPeerClosed) {
 		c.server.log.Debug("lost a connection", "peer", c.nc.RemoteAddr(), "err", err)
