@@ -28,6 +28,7 @@ func (e *endpoint) attempt(ctx context.Context, k *call, m *clientMethod) *Error
 
 // start sends the call to the endpoint. Without an error, settle follows.
 func (e *endpoint) start(ctx context.Context, k *call, m *clientMethod) (*clientConn, *Error) {
+	k.trailers = nil // of the attempt before
 	e.Begin()
 	conn := e.host.pickConn(k.slot)
 	if conn == nil {
@@ -43,7 +44,6 @@ func (e *endpoint) start(ctx context.Context, k *call, m *clientMethod) (*client
 		k.shrinkTimeout(bounded)
 		k.began = nanotime() // connecting says nothing about how fast the instance answers
 	}
-	k.trailers = nil
 	if err := conn.start(ctx, k, m.number); err != nil {
 		return nil, e.settle(conn, k, m, err)
 	}
@@ -84,7 +84,7 @@ func (m *clientMethod) learn(flags wire.Flags) {
 // shrinkTimeout tells the server how much time is left now, if ctx has an end.
 func (k *call) shrinkTimeout(ctx context.Context) {
 	if d, ok := ctx.Deadline(); ok {
-		putUint64(k.frame[timeoutOffset:], wireTimeout(int64(time.Until(d))))
+		putUint64(k.frame[timeoutOffset:], wireTimeout(time.Until(d)))
 	}
 }
 

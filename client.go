@@ -78,6 +78,9 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 			return nil, err
 		}
 	}
+	if len(c.o.mistakes) > 0 {
+		return nil, fmt.Errorf("dial %q: %w", target, errors.Join(c.o.mistakes...))
+	}
 	src, err := parseTarget(target, c.o.schemes)
 	if err != nil {
 		return nil, err
@@ -95,7 +98,11 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 	c.cluster = newCluster(c)
 	if len(c.o.interceptors) > 0 {
 		c.chain = chain(c.o.interceptors, func(ctx context.Context, inv *Invocation) error {
-			return c.invoke(ctx, inv.Method, inv.Request, inv.Reply, inv.options, nil)
+			o := inv.options
+			if o == nil { // an interceptor made inv; without options invoke would begin with the interceptors
+				o = &c.o.call
+			}
+			return c.invoke(ctx, inv.Method, inv.Request, inv.Reply, o, nil)
 		})
 	}
 	if src.resolver == nil {
@@ -140,7 +147,7 @@ func (c *Client) acquire(address string) *host {
 		network: network, address: host, tls: c.o.tls, maxMessage: c.o.maxMessage,
 		connectTimeout: c.o.connectTimeout, handshakeTimeout: c.o.handshakeTimeout,
 		keepaliveIdle: c.o.keepaliveIdle, keepaliveAnswer: c.o.keepaliveAnswer, writeStall: c.o.writeStall,
-	}, c.o.conns, dial, c.o.log)
+	}, c.o.conns, dial)
 }
 
 // Call calls the method with the message in, and stores the reply in out, a non-nil pointer. The
@@ -200,6 +207,9 @@ func (c *Client) invoke(ctx context.Context, name string, in, out any, o *callOp
 	k.began = nanotime()
 	codec, fault := c.encode(ctx, k, m, in, out, o)
 	if fault != nil {
+		if o.trailer != nil {
+			*o.trailer = nil
+		}
 		c.pool.putCall(k)
 		fault.Method = name
 		return fault
@@ -215,14 +225,13 @@ func (c *Client) invoke(ctx context.Context, name string, in, out any, o *callOp
 			} else {
 				fault = conn.wait(ctx, k)
 			}
-			fault = e.settle(conn, k, m, fault)
+			if fault = e.settle(conn, k, m, fault); fault == nil {
+				fault = e.decode(codec, k, out)
+			}
 		}
 	}
 	if fault != nil || e == nil {
-		fault = c.furtherAttempts(ctx, k, m, o, e, fault)
-	}
-	if fault == nil {
-		fault = decode(codec, k, out)
+		fault = c.furtherAttempts(ctx, k, &retrying{c: c, o: o, m: m, codec: codec, out: out}, e, fault)
 	}
 	if o.trailer != nil {
 		*o.trailer = metadataOf(k.trailers)
@@ -279,17 +288,18 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 	}
 	r := wire.Request{Codec: cd.ID(), Priority: uint8(Normal)}
 	var flags wire.Flags
-	timeout := int64(o.timeout)
+	left := min(o.timeout, maxTimeout)
+	bounded := left != 0
 	k.deadline = 0
-	if timeout > 0 {
-		k.deadline = k.began + timeout
+	if bounded {
+		k.deadline = k.began + int64(left)
 	}
 	if ctx != context.Background() {
 		if ctx.Err() != nil {
 			return nil, contextFailure(ctx, NotSent, PhaseEncode)
 		}
 		if d, ok := ctx.Deadline(); ok {
-			timeout = int64(time.Until(d))
+			left, bounded = time.Until(d), true
 			k.deadline = 0 // the context's own timer ends the call
 		}
 		r.Priority = uint8(PriorityFrom(ctx))
@@ -304,7 +314,12 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 			r.Metadata = block
 		}
 	}
-	r.Timeout = wireTimeout(timeout)
+	if bounded {
+		if left <= 0 {
+			return nil, failure(DeadlineExceeded, NotSent, PhaseEncode, context.DeadlineExceeded, "the call's time was over before it began")
+		}
+		r.Timeout = wireTimeout(left)
+	}
 	k.codec = r.Codec
 	k.frame = wire.AppendRequest(k.frame[:0], 0, flags, &r)
 	frame, err := cd.Append(k.frame, in)
@@ -316,15 +331,11 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 	return cd, nil
 }
 
-// wireTimeout rounds up to microseconds; what is over already becomes the shortest time there is.
-func wireTimeout(d int64) uint64 {
-	switch {
-	case d == 0:
-		return 0
-	case d < 0:
-		return 1
-	}
-	return uint64((d + 999) / 1000)
+// wireTimeout is the time that is left as it travels: in microseconds, rounded up. What is over already
+// becomes the shortest time there is, as 0 would mean that there is no bound.
+func wireTimeout(left time.Duration) uint64 {
+	left = min(max(left, 1), maxTimeout)
+	return uint64((left + time.Microsecond - 1) / time.Microsecond)
 }
 
 // codecFor chooses by the types of the messages, among the user's codecs first.
@@ -338,11 +349,14 @@ func (c *Client) codecFor(in, out any) codec.Codec {
 	return nil
 }
 
-// decode turns the payload into the reply. It runs on the caller's goroutine.
-func decode(cd codec.Codec, k *call, out any) (fault *Error) {
+// decode turns the payload that e sent into the reply. It runs on the caller's goroutine.
+func (e *endpoint) decode(cd codec.Codec, k *call, out any) (fault *Error) {
 	defer func() {
 		if p := recover(); p != nil {
 			fault = failure(Internal, Executed, PhaseDecode, nil, "the codec panicked on a reply of type %T: %v", out, p)
+		}
+		if fault != nil {
+			fault.Address = e.Instance().Address
 		}
 	}()
 	if out == nil {
@@ -356,10 +370,9 @@ func decode(cd codec.Codec, k *call, out any) (fault *Error) {
 
 // furtherAttempts goes on after a first attempt that failed with err at e, or that could not be
 // made because there is nothing to pick from (err is nil).
-func (c *Client) furtherAttempts(ctx context.Context, k *call, m *clientMethod, o *callOptions, e *endpoint, err *Error) *Error {
+func (c *Client) furtherAttempts(ctx context.Context, k *call, r *retrying, e *endpoint, err *Error) *Error {
 	bounded, cancel := k.bound(ctx)
 	defer cancel()
-	r := &retrying{c: c, o: o, m: m}
 	for {
 		v, fault := c.cluster.wait(bounded)
 		if fault != nil {
@@ -370,7 +383,7 @@ func (c *Client) furtherAttempts(ctx context.Context, k *call, m *clientMethod, 
 		}
 		if e == nil && err == nil {
 			if v.total > 0 {
-				e, err = c.again(bounded, k, m, r, v)
+				e, err = c.again(bounded, k, r, v)
 				if err == nil {
 					return nil
 				}
@@ -408,9 +421,9 @@ func givenUp(ctx context.Context, err *Error) *Error {
 	return e
 }
 
-// again makes one more attempt.
-func (c *Client) again(ctx context.Context, k *call, m *clientMethod, r *retrying, v *view) (*endpoint, *Error) {
-	k.pick.Method, k.pick.Tried = m.name, nil
+// again makes one more attempt. An endpoint without an error has answered, and the reply is decoded.
+func (c *Client) again(ctx context.Context, k *call, r *retrying, v *view) (*endpoint, *Error) {
+	k.pick.Method, k.pick.Tried = r.m.name, nil
 	if r.o.mode == Failover {
 		k.pick.Tried = r.tried
 	}
@@ -425,7 +438,11 @@ func (c *Client) again(ctx context.Context, k *call, m *clientMethod, r *retryin
 	k.frame[attemptOffset] = uint8(min(r.sent, wire.MaxAttempt))
 	k.shrinkTimeout(ctx)
 	k.began = nanotime()
-	return e, e.attempt(ctx, k, m)
+	err := e.attempt(ctx, k, r.m)
+	if err == nil {
+		err = e.decode(r.codec, k, r.out)
+	}
+	return e, err
 }
 
 // waitRetry waits before the next attempt; a change of the instances ends the wait of a call that

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net"
 	"strings"
@@ -395,6 +396,42 @@ func TestNoTimeout(t *testing.T) {
 		c := dial(t, "a:1", anser.Dialer(network.Dial))
 		if out, err := call(context.Background(), c, "Echo.Slow", "hello", anser.Timeout(0)); out != "hello" || err != nil {
 			t.Fatal(out, err)
+		}
+	})
+}
+
+// A bound of centuries is a bound like any other, though it is more than the wire has room for.
+func TestLongestTimeout(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		serve(t, network.Listen("a:1"), map[string]handler{"Echo.Slow": func(ctx context.Context, in *[]byte) (*[]byte, error) {
+			time.Sleep(time.Hour)
+			return in, ctx.Err()
+		}})
+		c := dial(t, "a:1", anser.Dialer(network.Dial))
+		far, cancel := context.WithDeadline(context.Background(), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))
+		defer cancel()
+		for _, ctx := range []context.Context{context.Background(), far} {
+			if out, err := call(ctx, c, "Echo.Slow", "hello", anser.Timeout(math.MaxInt64)); out != "hello" || err != nil {
+				t.Error(out, err)
+			}
+		}
+	})
+}
+
+// A timeout that somebody computed may be over; it must not become none.
+func TestNegativeTimeout(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
+		c := dial(t, "a:1", anser.Dialer(network.Dial))
+		_, err := call(context.Background(), c, "Echo.Say", "hello", anser.Timeout(-time.Second))
+		wantFault(t, err, anser.DeadlineExceeded, anser.NotSent)
+		if !errors.Is(err, context.DeadlineExceeded) || s.Stats().Accepted != 0 {
+			t.Error(err, s.Stats().Accepted)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second) // one's own deadline wins
+		defer cancel()
+		if _, err := call(ctx, c, "Echo.Say", "hello", anser.Timeout(-time.Second)); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// requestOffset is where the method's number stands in a REQUEST frame, attemptOffset the attempt,
-// timeoutOffset the remaining time.
+// Where the id, the number of the method, the number of the attempt and the remaining time stand in a
+// REQUEST frame.
 const (
 	idOffset      = 8
 	methodOffset  = wire.HeaderSize
@@ -41,7 +41,7 @@ type call struct {
 	patient  bool   // the caller has nothing to wait for but the reply
 
 	// Written by whoever takes the call out of the pending table, before done.
-	reply    []byte // payload, or the body of an ERROR frame
+	reply    []byte // payload
 	trailers []byte
 	flags    wire.Flags
 	failed   *Error // why there is no reply; nil with a reply
@@ -109,9 +109,9 @@ func (c *clientConn) start(ctx context.Context, k *call, method uint32) *Error {
 	c.mu.Lock()
 	if n := int32(len(c.buf) >> 10); n >= growWaiting || c.waiting.Load() > 0 {
 		c.waiting.Store(n)
-		if err := c.waitRoomLocked(ctx); err != nil && c.err == nil {
+		if err := c.awaitRoomLocked(ctx, k); err != nil {
 			c.mu.Unlock()
-			return contextFailure(ctx, NotSent, PhaseWrite)
+			return err
 		}
 	}
 	if c.err != nil || c.draining {
@@ -147,6 +147,21 @@ func (c *clientConn) start(ctx context.Context, k *call, method uint32) *Error {
 		c.flushLocked(c.open.n > 1)
 	}
 	c.mu.Unlock()
+	return nil
+}
+
+// awaitRoomLocked waits until the write buffer is not over its limit, while the call has time. The call
+// is not open yet, so nothing else ends it.
+func (c *clientConn) awaitRoomLocked(ctx context.Context, k *call) *Error {
+	if len(c.buf) <= maxBuffered || !c.writing {
+		return nil
+	}
+	bounded, cancel := k.bound(ctx)
+	defer cancel()
+	if err := c.waitRoomLocked(bounded); err != nil && c.err == nil {
+		return contextFailure(bounded, NotSent, PhaseWrite)
+	}
+	k.shrinkTimeout(bounded)
 	return nil
 }
 
@@ -359,7 +374,9 @@ func (c *clientConn) control(h wire.Header, body []byte) error {
 		if _, err := wire.ParseDrain(body); err != nil {
 			return err
 		}
-		c.drain()
+		if h.Flags&wire.FlagAck == 0 { // an ACK answers nothing here
+			c.drain()
+		}
 	case wire.TypeClose:
 		return closedByPeer(body)
 	case wire.TypeData, wire.TypeEnd, wire.TypeWindow:

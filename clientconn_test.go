@@ -2,8 +2,11 @@ package anser_test
 
 import (
 	"context"
+	"errors"
+	"net"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,7 +69,13 @@ func stalled(t *testing.T, network *ansertest.Network) (*anser.Client, *ansertes
 	})
 	var conn *ansertest.FaultyConn
 	dialFaulty := ansertest.FaultyDial(network.Dial, ansertest.Faults{}, func(c *ansertest.FaultyConn) { conn = c })
-	c := dial(t, "a:1", anser.Dialer(dialFaulty), anser.Conns(1))
+	once := func(ctx context.Context, kind, address string) (net.Conn, error) {
+		if conn != nil {
+			return nil, errors.New("there is a connection already")
+		}
+		return dialFaulty(ctx, kind, address)
+	}
+	c := dial(t, "a:1", anser.Dialer(once), anser.Conns(1))
 	if _, err := call(context.Background(), c, "Echo.Say", ""); err != nil {
 		t.Fatal(err)
 	}
@@ -97,6 +106,55 @@ func TestEndOfACallOnAStalledConnection(t *testing.T) {
 		wantFault(t, err, anser.DeadlineExceeded, anser.OutcomeUnknown)
 		if d := time.Since(began); d != 2*time.Second {
 			t.Errorf("a call of 2 s ended after %v", d)
+		}
+	})
+}
+
+// A call that waits because the connection takes no more bytes waits no longer than it may, whether its
+// time is that of the call or of the context, and what the server is told of it is what is left.
+func TestTimeoutWhileTheBufferIsFull(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		c, conn, peers := stalled(t, network)
+		first := anser.Go[[]byte](context.Background(), c, "Echo.Say", text(""), anser.Timeout(time.Minute))
+		p := <-peers
+		conn.Stall()
+		var large []*anser.Future[[]byte]
+		for range 3 { // one is being written, two wait
+			large = append(large, anser.Go[[]byte](context.Background(), c, "Echo.Say", text(strings.Repeat("x", 1<<20)), anser.Timeout(time.Minute)))
+			synctest.Wait()
+		}
+		began := time.Now()
+		_, err := call(context.Background(), c, "Echo.Say", "late", anser.Timeout(time.Second))
+		if e := wantFault(t, err, anser.DeadlineExceeded, anser.NotSent); e.Phase != anser.PhaseWrite {
+			t.Error(err)
+		}
+		if d := time.Since(began); d != time.Second {
+			t.Errorf("a call of 1 s ended after %v", d)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 9*time.Second)
+		defer cancel()
+		for _, ctx := range []context.Context{context.Background(), ctx} {
+			large = append(large, anser.Go[[]byte](ctx, c, "Echo.Say", text("in time"), anser.Timeout(9*time.Second)))
+		}
+		time.Sleep(5 * time.Second)
+		conn.Resume()
+		for range len(large) {
+			f, err := p.NextOf(wire.TypeRequest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var r wire.Request
+			wire.ParseRequest(f.Flags, f.Body, &r)
+			if left := time.Duration(r.Timeout) * time.Microsecond; string(r.Payload) == "in time" && left != 4*time.Second {
+				t.Errorf("the server is told of %v, the caller has 4 s", left)
+			}
+			p.Send(wirepeer.Reply(f.ID, nil))
+		}
+		p.Send(wirepeer.Reply(2, nil))
+		for _, f := range append(large, first) {
+			if _, err := f.Wait(); err != nil {
+				t.Error(err)
+			}
 		}
 	})
 }
@@ -196,6 +254,37 @@ func TestStreamFramesFromAServer(t *testing.T) {
 		}
 		if reason := <-closed; reason != wire.Flood {
 			t.Error(reason)
+		}
+	})
+}
+
+// An ACK that answers nothing says nothing: the client goes on with the connection.
+func TestAckFromAServer(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		var conns atomic.Int32
+		rawServer(t, network.Listen("a:1"), func(p *wirepeer.Peer) {
+			conns.Add(1)
+			for {
+				f, err := p.Next()
+				switch {
+				case err != nil:
+					return
+				case f.Type == wire.TypeDrain:
+					t.Error("the client answered an ACK")
+				case f.Type == wire.TypeRequest:
+					p.Send(wire.AppendDrain(nil, wire.FlagAck, 0), wirepeer.Reply(f.ID, nil))
+				}
+			}
+		})
+		c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1))
+		for range 3 {
+			if _, err := call(context.Background(), c, "Echo.Say", ""); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		if n := conns.Load(); n != 1 {
+			t.Errorf("%d connections", n)
 		}
 	})
 }

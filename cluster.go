@@ -217,8 +217,12 @@ func (cl *cluster) wait(ctx context.Context) (*view, *Error) {
 		case <-changed:
 		case <-ctx.Done():
 			e := contextFailure(ctx, NotSent, PhaseResolve)
-			e.Message = "no list of instances yet: " + e.Message
-			if trouble != nil {
+			switch {
+			case trouble == nil:
+				e.Message = "no list of instances yet: " + e.Message
+			case e.Code == Canceled:
+				e.Message += ", before the registry could be reached: " + trouble.Error()
+			default:
 				e.Code = Unavailable
 				e.Message = "the registry cannot be reached, and there is no snapshot of its last list: " + trouble.Error()
 			}

@@ -343,6 +343,23 @@ func TestNoInstance(t *testing.T) {
 	})
 }
 
+// Who cancels a call has cancelled it, whatever else is wrong.
+func TestCancelDuringAnOutage(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		f := newFeed()
+		c := dial(t, "fed://arith", f.scheme(), anser.Dialer(network.Dial))
+		f.down(errors.New("etcd is gone"))
+		ctx, cancel := context.WithCancel(context.Background())
+		reply := anser.Go[[]byte](ctx, c, "Echo.Say", text(""))
+		synctest.Wait()
+		cancel()
+		_, err := reply.Wait()
+		if e := wantFault(t, err, anser.Canceled, anser.NotSent); !errors.Is(err, context.Canceled) || !strings.Contains(e.Message, "etcd is gone") {
+			t.Error(err)
+		}
+	})
+}
+
 // A watch that ends with an error that trying again cannot mend is tried again all the same, slowly.
 func TestWatchThatFails(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {

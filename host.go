@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -50,7 +49,6 @@ type dialFunc = func(ctx context.Context, network, address string) (net.Conn, er
 type host struct {
 	pool *pool
 	hostOptions
-	log  *slog.Logger
 	dial dialFunc
 
 	refs int // guarded by pool.mu
@@ -75,9 +73,9 @@ type host struct {
 	wg        sync.WaitGroup
 }
 
-func newHost(p *pool, o hostOptions, dial dialFunc, log *slog.Logger) *host {
+func newHost(p *pool, o hostOptions, dial dialFunc) *host {
 	h := &host{
-		pool: p, hostOptions: o, dial: dial, log: log, changed: make(chan struct{}),
+		pool: p, hostOptions: o, dial: dial, changed: make(chan struct{}),
 		watchers: make(map[*cluster]struct{}), all: make(map[*clientConn]struct{}),
 	}
 	h.ctx, h.cancel = context.WithCancel(context.Background())

@@ -4,7 +4,8 @@ import "context"
 
 // Invocation is one call as an interceptor sees it, on either side. It belongs to the call: an
 // interceptor must not keep it, or what it points to, after it has returned. Its fields are not
-// safe for concurrent use.
+// safe for concurrent use. An interceptor may also pass on an Invocation that it made itself; on the
+// client that is a call with the options of the client.
 type Invocation struct {
 	// Method is the full name: "Arith.Mul". On the server it is the canonical name, whatever
 	// alias the caller used.
@@ -19,7 +20,7 @@ type Invocation struct {
 	// Server says which side this is.
 	Server bool
 
-	options *callOptions // client side
+	options *callOptions // client side; nil if an interceptor made the Invocation: then the client's
 }
 
 // Func carries out a call, or what is left of it.

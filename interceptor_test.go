@@ -190,6 +190,23 @@ func TestOptionsPassInterceptors(t *testing.T) {
 	}
 }
 
+// What an interceptor makes itself goes on like what it was given, and does not begin at the first
+// interceptor again.
+func TestInterceptorMakesAnInvocation(t *testing.T) {
+	network := new(ansertest.Network)
+	serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
+	passes := 0
+	c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Intercept(with(func(ctx context.Context, inv *anser.Invocation, next anser.Func) error {
+		if passes++; passes > 1 {
+			return errors.New("the interceptors ran again")
+		}
+		return next(ctx, &anser.Invocation{Method: "Echo.Say", Request: inv.Request, Reply: inv.Reply})
+	})))
+	if out, err := call(context.Background(), c, "Echo.Other", "hello"); out != "hello" || err != nil {
+		t.Fatal(out, err)
+	}
+}
+
 // A panic of an interceptor fails its call, on the client as on the server, and does not end a
 // process that makes calls with Go.
 func TestPanicOfAClientsInterceptor(t *testing.T) {

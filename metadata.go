@@ -100,7 +100,7 @@ type Trace = wire.Trace
 
 type traceKey struct{}
 
-// WithTrace returns a context whose calls carry t.
+// WithTrace returns a context whose calls carry t. One whose trace id or span id is zero means none.
 func WithTrace(ctx context.Context, t Trace) context.Context {
 	return context.WithValue(ctx, traceKey{}, t)
 }
@@ -109,13 +109,16 @@ func WithTrace(ctx context.Context, t Trace) context.Context {
 // that ctx belongs to.
 func TraceFrom(ctx context.Context) (Trace, bool) {
 	if t, ok := ctx.Value(traceKey{}).(Trace); ok {
-		return t, true
+		return t, isTrace(&t)
 	}
 	if c := callFrom(ctx); c != nil && c.brought != nil && c.brought.trace != nil {
 		return *c.brought.trace, true
 	}
 	return Trace{}, false
 }
+
+// isTrace says whether t is a trace, which has two ids.
+func isTrace(t *Trace) bool { return t.TraceID != [16]byte{} && t.SpanID != [8]byte{} }
 
 // Priority says which calls an overloaded server sheds first. It travels along the chain of calls.
 type Priority uint8

@@ -9,6 +9,7 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
+	"github.com/anser-rpc/anser/wire"
 )
 
 // Trailers that are too large must not end the connection, nor must details or a message.
@@ -139,7 +140,8 @@ func TestMetadataMistakes(t *testing.T) {
 }
 
 func TestTraceAndPriority(t *testing.T) {
-	c, look := spy(t, new(ansertest.Network))
+	network := new(ansertest.Network)
+	c, look := spy(t, network)
 	if _, err := call(context.Background(), c, "Spy.Look", ""); err != nil {
 		t.Fatal(err)
 	}
@@ -155,6 +157,20 @@ func TestTraceAndPriority(t *testing.T) {
 		if s := <-look; !s.traced || s.trace != trace || s.priority != anser.Sheddable {
 			t.Errorf("%s: %+v", method, s)
 		}
+	}
+	// Ids of zeros are no trace: neither on the wire nor in a context, where they end the one that came in.
+	for _, none := range []anser.Trace{{}, {TraceID: trace.TraceID}, {SpanID: trace.SpanID, Flags: 1}} {
+		if _, err := call(anser.WithTrace(ctx, none), c, "Spy.Look", ""); err != nil {
+			t.Fatal(err)
+		}
+		if s := <-look; s.traced {
+			t.Errorf("%+v", s)
+		}
+	}
+	p := rawClient(t, network, "a:1")
+	p.Send(wire.AppendMethod(nil, 1, "Spy.Look"), wire.AppendRequest(nil, 1, wire.FlagTrace, &wire.Request{Method: 1, Codec: 1, Priority: 2}))
+	if s := <-look; s.traced {
+		t.Errorf("%+v", s)
 	}
 	if p := anser.PriorityFrom(anser.WithPriority(context.Background(), 99)); p != anser.Critical {
 		t.Error(p)

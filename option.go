@@ -3,7 +3,9 @@ package anser
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"time"
 
@@ -74,6 +76,15 @@ type sideOptions struct {
 	keepaliveIdle    time.Duration
 	keepaliveAnswer  time.Duration
 	writeStall       time.Duration
+	mistakes         []error // options that cannot work
+}
+
+// wants reports ok, and notes a mistake if it is false.
+func (o *sideOptions) wants(ok bool, format string, args ...any) bool {
+	if !ok {
+		o.mistakes = append(o.mistakes, fmt.Errorf(format, args...))
+	}
+	return ok
 }
 
 func defaultSideOptions() sideOptions {
@@ -130,18 +141,35 @@ type handleOptions struct {
 // Logger sets where the side logs to; the default is slog.Default(). Arguments, replies, metadata and
 // credentials are never logged.
 func Logger(l *slog.Logger) SideOption {
-	return sideOption(func(o *sideOptions) { o.log = l })
+	return sideOption(func(o *sideOptions) {
+		if o.wants(l != nil, "anser.Logger: the logger is nil: leave the option out, or give it slog.New(slog.DiscardHandler)") {
+			o.log = l
+		}
+	})
 }
 
 // Intercept appends interceptors, the first being the outermost.
 func Intercept(in ...Interceptor) SideOption {
-	return sideOption(func(o *sideOptions) { o.interceptors = append(o.interceptors, in...) })
+	return sideOption(func(o *sideOptions) {
+		for _, i := range in {
+			if o.wants(i != nil, "anser.Intercept: an interceptor is nil") {
+				o.interceptors = append(o.interceptors, i)
+			}
+		}
+	})
 }
 
 // Codecs adds codecs, beside raw, binary, JSON, protobuf and MessagePack, which are always there.
 // One with the number of another replaces it. A client prefers them where they fit a call's types.
 func Codecs(c ...codec.Codec) SideOption {
-	return sideOption(func(o *sideOptions) { o.codecs = append(o.codecs, c...) })
+	return sideOption(func(o *sideOptions) {
+		for _, c := range c {
+			if o.wants(c != nil, "anser.Codecs: a codec is nil") &&
+				o.wants(c.ID() != 0, "anser.Codecs: codec %q has the number 0: use %d to 255", c.Name(), codec.FirstFree) {
+				o.codecs = append(o.codecs, c)
+			}
+		}
+	})
 }
 
 // TLS makes the side speak TLS with the given configuration, which must not be changed afterwards.
@@ -151,60 +179,102 @@ func TLS(config *tls.Config) SideOption {
 		config = config.Clone()
 		config.MinVersion = tls.VersionTLS13
 	}
-	return sideOption(func(o *sideOptions) { o.tls = config })
+	return sideOption(func(o *sideOptions) {
+		o.wants(config != nil, "anser.TLS: the configuration is nil: leave the option out for a side without TLS")
+		o.tls = config
+	})
 }
 
 // MaxMessage sets the largest encoded message that the side accepts, in bytes; the default is 4 MiB.
 // What a side sends is bounded by what the other accepts.
 func MaxMessage(bytes int) SideOption {
-	return sideOption(func(o *sideOptions) { o.maxMessage = bytes })
+	return sideOption(func(o *sideOptions) {
+		if o.wants(bytes >= 1 && bytes <= maxMaxMessage, "anser.MaxMessage(%d): want 1 to %d bytes", bytes, maxMaxMessage) {
+			o.maxMessage = bytes
+		}
+	})
 }
+
+// maxMaxMessage leaves a frame a length that fits a signed integer everywhere.
+const maxMaxMessage = math.MaxInt32 - frameOverhead
 
 // Keepalive sets after how much silence the side asks whether the other is there (default 30 s), and how long
 // it waits for an answer before it gives the connection up (default 10 s).
 func Keepalive(idle, answer time.Duration) SideOption {
-	return sideOption(func(o *sideOptions) { o.keepaliveIdle, o.keepaliveAnswer = idle, answer })
+	return sideOption(func(o *sideOptions) {
+		if o.wants(idle > 0 && answer > 0, "anser.Keepalive(%v, %v): want times above 0", idle, answer) {
+			o.keepaliveIdle, o.keepaliveAnswer = idle, answer
+		}
+	})
 }
 
 // HandshakeTimeout bounds the handshake of a connection, TLS included; the default is 5 s.
 func HandshakeTimeout(d time.Duration) SideOption {
-	return sideOption(func(o *sideOptions) { o.handshakeTimeout = d })
+	return sideOption(func(o *sideOptions) {
+		if o.wants(d > 0, "anser.HandshakeTimeout(%v): want a time above 0", d) {
+			o.handshakeTimeout = d
+		}
+	})
 }
 
 // WriteStall sets how long a write may make no progress before the connection is given up; the
 // default is 10 s.
 func WriteStall(d time.Duration) SideOption {
-	return sideOption(func(o *sideOptions) { o.writeStall = d })
+	return sideOption(func(o *sideOptions) {
+		if o.wants(d > 0, "anser.WriteStall(%v): want a time above 0", d) {
+			o.writeStall = d
+		}
+	})
 }
 
 // MaxInFlight sets how many calls the server runs at once; the default is 10,000. One more is
 // refused with ResourceExhausted. Calls that run on the goroutine that reads their connection do not
 // count: there is at most one for a connection.
 func MaxInFlight(n int) ServerOption {
-	return serverOption(func(o *serverOptions) { o.maxInFlight = n })
+	return serverOption(func(o *serverOptions) {
+		if o.wants(n >= 1, "anser.MaxInFlight(%d): want at least 1", n) {
+			o.maxInFlight = n
+		}
+	})
 }
 
 // MaxConns sets how many connections the server holds; the default is 100,000. One more is closed
 // with the reason OVERLOAD.
 func MaxConns(n int) ServerOption {
-	return serverOption(func(o *serverOptions) { o.maxConns = n })
+	return serverOption(func(o *serverOptions) {
+		if o.wants(n >= 1, "anser.MaxConns(%d): want at least 1", n) {
+			o.maxConns = n
+		}
+	})
 }
 
 // MaxHandshakes sets how many connections may be in their handshake at once; the default is 256.
 // Further ones wait in the listener's queue.
 func MaxHandshakes(n int) ServerOption {
-	return serverOption(func(o *serverOptions) { o.maxHandshakes = n })
+	return serverOption(func(o *serverOptions) {
+		if o.wants(n >= 1, "anser.MaxHandshakes(%d): want at least 1", n) {
+			o.maxHandshakes = n
+		}
+	})
 }
 
 // DrainGrace sets how long ListenAndServe lets calls finish after a signal; the default is 30 s.
 func DrainGrace(d time.Duration) ServerOption {
-	return serverOption(func(o *serverOptions) { o.grace = d })
+	return serverOption(func(o *serverOptions) {
+		if o.wants(d >= 0, "anser.DrainGrace(%v): want at least 0", d) {
+			o.grace = d
+		}
+	})
 }
 
 // MinPing sets the least time between the pings of a client; the default is 5 s. A client that sends more than
 // three in a row faster than that is disconnected.
 func MinPing(d time.Duration) ServerOption {
-	return serverOption(func(o *serverOptions) { o.minPing = d })
+	return serverOption(func(o *serverOptions) {
+		if o.wants(d >= 0, "anser.MinPing(%v): want at least 0", d) {
+			o.minPing = d
+		}
+	})
 }
 
 // InsecurePublic lets the server listen on other addresses than loopback without TLS. Everybody who
@@ -233,24 +303,39 @@ func Announce(r registry.Registrar, in registry.Instance) ServerOption {
 
 // Balancer sets how instances are chosen; the default is balance.P2C.
 func Balancer(b balance.Balancer) DialOption {
-	return dialOption(func(o *dialOptions) { o.balancer = b })
+	return dialOption(func(o *dialOptions) {
+		if o.wants(b != nil, "anser.Balancer: the balancer is nil: leave the option out for balance.P2C") {
+			o.balancer = b
+		}
+	})
 }
 
 // Conns sets how many connections to an address all clients of the process share at first; the
 // default is 2. More are made when these are saturated. Clients with different values share the largest.
 func Conns(n int) DialOption {
-	return dialOption(func(o *dialOptions) { o.conns = n })
+	return dialOption(func(o *dialOptions) {
+		if o.wants(n >= 1, "anser.Conns(%d): want at least 1", n) {
+			o.conns = n
+		}
+	})
 }
 
 // ConnectTimeout bounds the making of a connection; the default is 5 s.
 func ConnectTimeout(d time.Duration) DialOption {
-	return dialOption(func(o *dialOptions) { o.connectTimeout = d })
+	return dialOption(func(o *dialOptions) {
+		if o.wants(d > 0, "anser.ConnectTimeout(%v): want a time above 0", d) {
+			o.connectTimeout = d
+		}
+	})
 }
 
 // Dialer replaces the way connections are made. A client with a dialer of its own shares its
 // connections with no other.
 func Dialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) DialOption {
-	return dialOption(func(o *dialOptions) { o.dialer = dial })
+	return dialOption(func(o *dialOptions) {
+		o.wants(dial != nil, "anser.Dialer: the function is nil: leave the option out for net.Dialer")
+		o.dialer = dial
+	})
 }
 
 // SnapshotDir sets the folder in which the client keeps the last list of instances that its registry
@@ -268,7 +353,11 @@ func NoSnapshot() DialOption {
 // second, remembered for ten seconds. The default is 0.2 and 10. Retries of calls that were never
 // sent are free.
 func RetryBudget(ratio, perSecond float64) DialOption {
-	return dialOption(func(o *dialOptions) { o.budgetRatio, o.budgetRate = ratio, perSecond })
+	return dialOption(func(o *dialOptions) {
+		if o.wants(ratio >= 0 && perSecond >= 0, "anser.RetryBudget(%v, %v): want numbers of at least 0", ratio, perSecond) {
+			o.budgetRatio, o.budgetRate = ratio, perSecond
+		}
+	})
 }
 
 // Codec sets the codec of requests and replies. The default depends on the types: protobuf for
@@ -277,7 +366,8 @@ func Codec(c codec.Codec) DialCallOption {
 	return dialCallOption(func(o *callOptions) { o.codec = c })
 }
 
-// Timeout bounds calls whose context has no deadline; the default is 10 s. 0 means no bound.
+// Timeout bounds calls whose context has no deadline; the default is 10 s. 0 means no bound, and with
+// a negative one the time of a call is over at once.
 func Timeout(d time.Duration) DialCallOption {
 	return dialCallOption(func(o *callOptions) { o.timeout = d })
 }

@@ -1,7 +1,6 @@
 package anser
 
 import (
-	"log/slog"
 	"sync"
 	"time"
 )
@@ -25,7 +24,7 @@ var shared pool
 const tendEvery = time.Second
 
 // acquire returns the host with these options, and its counterpart is release.
-func (p *pool) acquire(o hostOptions, conns int, dial dialFunc, log *slog.Logger) *host {
+func (p *pool) acquire(o hostOptions, conns int, dial dialFunc) *host {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h := p.hosts[o]
@@ -33,7 +32,7 @@ func (p *pool) acquire(o hostOptions, conns int, dial dialFunc, log *slog.Logger
 		if p.hosts == nil {
 			p.hosts = make(map[hostOptions]*host)
 		}
-		h = newHost(p, o, dial, log)
+		h = newHost(p, o, dial)
 		p.hosts[o] = h
 		if p.tending == nil {
 			p.tending, p.ended = make(chan struct{}), make(chan struct{})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/balance"
+	"github.com/anser-rpc/anser/codec"
 )
 
 // FailMode says what the client does with an attempt that failed.
@@ -45,6 +46,8 @@ type retrying struct {
 	c        *Client
 	o        *callOptions
 	m        *clientMethod
+	codec    codec.Codec
+	out      any // where the reply goes
 	sent     int // attempts of which at least a byte may have been sent
 	delays   int // waits so far
 	refused  bool
@@ -59,8 +62,8 @@ func (r *retrying) decide(ctx context.Context, err *Error, view *view) (wait tim
 	if r.o.mode == Failfast || ctx.Err() != nil || err.RetryAfter < 0 || err.Phase == PhaseDecode {
 		return 0, false
 	}
-	if err.Code == DeadlineExceeded || err.Code == Canceled {
-		return 0, false
+	if err.Outcome != Executed && (err.Code == DeadlineExceeded || err.Code == Canceled) {
+		return 0, false // of this call; a handler's may be that of a call it made
 	}
 	another := r.o.mode == Failover && r.untried(view)
 	if err.Outcome == NotSent {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
+	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/internal/wirepeer"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -73,6 +74,60 @@ func TestTrailersOfTheLastAttempt(t *testing.T) {
 	if err != nil || len(md) != 0 {
 		t.Fatal(md, err)
 	}
+}
+
+// An attempt that never reached a server has no trailers, though the one before it had some; nor has a
+// call that could not be made.
+func TestTrailersOfAnAttemptThatWasNotSent(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		l := network.Listen("a:1")
+		serve(t, l, map[string]handler{
+			"Echo.Say": func(ctx context.Context, in *[]byte) (*[]byte, error) {
+				anser.SetTrailer(ctx, "attempt", "first")
+				return nil, anser.Errorf(anser.Aborted, "later").WithRetryAfter(time.Second)
+			},
+		})
+		c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Idempotent(), anser.RetryOn(anser.Aborted))
+		time.AfterFunc(500*time.Millisecond, l.Kill)
+		md := anser.Metadata{"old": "x"}
+		_, err := call(context.Background(), c, "Echo.Say", "hello", anser.Trailer(&md))
+		if e := wantFault(t, err, anser.Unavailable, anser.Executed); len(e.Attempts) < 2 || len(md) != 0 {
+			t.Error(md, err)
+		}
+		md = anser.Metadata{"old": "x"}
+		_, err = call(context.Background(), c, "Echo.Say", "hello", anser.Trailer(&md), anser.Timeout(-1))
+		if wantFault(t, err, anser.DeadlineExceeded, anser.NotSent); len(md) != 0 {
+			t.Error(md)
+		}
+	})
+}
+
+// A reply that cannot be decoded is an error that says which instance sent it, in which attempt.
+func TestBrokenReply(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		var s service
+		s.serve(t, network, func(p *wirepeer.Peer, f wirepeer.Frame, _ string, before int) {
+			if before == 1 {
+				p.Close()
+				return
+			}
+			frame := append(wire.AppendReplyHead(nil, f.ID, 0, codec.MsgpackID, 0, nil), 0xC1) // a byte that MessagePack does not use
+			wire.PutLength(frame, uint32(len(frame)-wire.HeaderSize))
+			p.Send(frame)
+		}, "a:1", "b:1")
+		c := dial(t, "tcp://a:1,b:1", anser.Dialer(network.Dial), anser.Idempotent())
+		for _, attempts := range []int{0, 2} {
+			_, err := anser.Call[Reply](context.Background(), c, "Arith.Mul", &Args{7, 8})
+			e := wantFault(t, err, anser.Internal, anser.Executed)
+			asked, _, _ := s.tell()
+			s.mu.Lock()
+			s.asked = []string{""} // the next one is the second to ask
+			s.mu.Unlock()
+			if e.Phase != anser.PhaseDecode || e.Address != asked[len(asked)-1] || len(e.Attempts) != attempts || e.Attempt != max(attempts-1, 0) {
+				t.Errorf("%+v, asked %v", e, asked)
+			}
+		}
+	})
 }
 
 // What is too large stays too large: it is not sent again.
@@ -190,6 +245,7 @@ func TestRetries(t *testing.T) {
 		"executed, idempotent":                  {execute(wire.Unavailable), three, []anser.CallOption{anser.Idempotent()}, 1, false, anser.Unavailable, anser.Executed},
 		"executed, listed":                      {execute(wire.Aborted), three, []anser.CallOption{anser.Idempotent(), anser.RetryOn(anser.Aborted)}, 3, false, anser.Aborted, anser.Executed},
 		"executed, listed, plain":               {execute(wire.Aborted), three, []anser.CallOption{anser.RetryOn(anser.Aborted)}, 1, false, anser.Aborted, anser.Executed},
+		"executed, deadline listed":             {execute(wire.DeadlineExceeded), three, []anser.CallOption{anser.Idempotent(), anser.RetryOn(anser.DeadlineExceeded)}, 3, false, anser.DeadlineExceeded, anser.Executed},
 		"executed, another is listed":           {execute(wire.Aborted), three, []anser.CallOption{anser.Idempotent(), anser.RetryOn(anser.NotFound)}, 1, false, anser.Aborted, anser.Executed},
 	} {
 		t.Run(name, func(t *testing.T) {

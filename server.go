@@ -71,14 +71,17 @@ func NewServer(opts ...ServerOption) *Server {
 		grace: 30 * time.Second, signals: true, describe: true, minPing: 5 * time.Second,
 	}
 	for _, opt := range opts {
-		opt.applyServer(&s.o)
+		if s.o.wants(opt != nil, "an option of the server is nil") {
+			opt.applyServer(&s.o)
+		}
 	}
+	s.mistakes = s.o.mistakes
 	s.log = s.o.log
 	s.settings = wire.DefaultSettings()
 	s.settings.MaxFrame = uint64(s.o.maxMessage) + frameOverhead
 	s.settings.MinPing = uint64(s.o.minPing.Milliseconds())
 	s.settings.MaxStreams = 0
-	s.handshakes = make(chan struct{}, max(s.o.maxHandshakes, 1))
+	s.handshakes = make(chan struct{}, s.o.maxHandshakes)
 	for _, c := range append([]codec.Codec{codec.Raw{}, codec.Binary{}, protobuf.NewJSON(), protobuf.New(), msgpack.New()}, s.o.codecs...) {
 		s.codecs[c.ID()] = c
 	}
@@ -256,7 +259,7 @@ func (s *Server) accept(nc net.Conn) {
 func (s *Server) handshake(nc net.Conn, full bool) (*serverConn, *reading, error) {
 	nc.SetDeadline(time.Now().Add(s.o.handshakeTimeout))
 	tune(nc, s.o.keepaliveIdle+s.o.keepaliveAnswer)
-	c := &serverConn{server: s, ended: make(chan struct{})}
+	c := &serverConn{server: s}
 	c.nc = nc
 	if s.o.tls != nil {
 		tc := tls.Server(nc, s.o.tls)
@@ -435,8 +438,14 @@ func (s *Server) stop() {
 	s.checkEmptyLocked()
 }
 
-// endBound is how long Shutdown and Close wait for handlers after their contexts have ended.
-const endBound = time.Second
+const (
+	// farewell is how long Shutdown and Close wait for the connections to take CLOSE.
+	farewell = 250 * time.Millisecond
+	// endBound is how long they wait for handlers after their contexts have ended.
+	endBound = time.Second
+)
+
+var serverClosed = wire.Errorf(wire.Normal, "the server is closed")
 
 // finish closes all connections and waits for the server's goroutines. Handlers that go on although
 // their context has ended are left behind after endBound; they are an error.
@@ -449,7 +458,7 @@ func (s *Server) finish() error {
 	s.tending = nil
 	s.mu.Unlock()
 	for _, c := range s.liveConns() {
-		c.fail(errConnClosed)
+		c.condemn(serverClosed)
 	}
 	if tending != nil {
 		close(tending)
@@ -464,8 +473,17 @@ func (s *Server) finish() error {
 		s.monitor.close()
 		s.workers.close()
 	}()
-	t := time.NewTimer(endBound)
+	t := time.NewTimer(farewell)
 	defer t.Stop()
+	select {
+	case <-ended:
+		return nil
+	case <-t.C:
+	}
+	for _, c := range s.liveConns() {
+		c.fail(errConnClosed)
+	}
+	t.Reset(endBound)
 	select {
 	case <-ended:
 		return nil

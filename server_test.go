@@ -247,6 +247,70 @@ func TestShutdownGrace(t *testing.T) {
 	})
 }
 
+// However a server ends, its last word is CLOSE: for a client with a call in flight, for one that has
+// asked for nothing, and for one whose reply is still on its way.
+func TestLastWord(t *testing.T) {
+	for name, end := range map[string]func(s *anser.Server){
+		"Close": func(s *anser.Server) { s.Close() },
+		"Shutdown": func(s *anser.Server) {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			s.Shutdown(ctx)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, network *ansertest.Network) {
+				s := serve(t, network.Listen("a:1"), map[string]handler{
+					"Echo.Say": echo,
+					"Echo.Wait": func(ctx context.Context, in *[]byte) (*[]byte, error) {
+						<-ctx.Done()
+						return in, nil
+					},
+				})
+				idle, busy := rawClient(t, network, "a:1"), rawClient(t, network, "a:1")
+				busy.Send(wire.AppendMethod(nil, 1, "Echo.Wait"), wire.AppendMethod(nil, 2, "Echo.Say"),
+					wirepeer.Request(1, 1, nil), wirepeer.Request(2, 2, nil))
+				synctest.Wait()
+				go end(s)
+				for _, p := range []*wirepeer.Peer{idle, busy} {
+					if reason, text, err := p.ReadClose(); reason != wire.Normal || text != "the server is closed" || err != nil {
+						t.Error(reason, text, err)
+					}
+					p.Close()
+				}
+				synctest.Wait()
+				if st := s.Stats(); st.Conns != 0 || len(st.Closed) != 0 {
+					t.Errorf("%+v", st)
+				}
+			})
+		})
+	}
+}
+
+// The grace that DRAIN tells is none when the time to shut down is over.
+func TestDrainWithoutGrace(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
+		p := rawClient(t, network, "a:1")
+		go s.Shutdown(late{context.Background()})
+		f, err := p.Next()
+		if f.Type != wire.TypeDrain || err != nil {
+			t.Fatal(f.Type, err)
+		}
+		if grace, _ := wire.ParseDrain(f.Body); grace != 0 {
+			t.Errorf("a grace of %d ms", grace)
+		}
+		p.Send(wire.AppendDrain(nil, wire.FlagAck, 0))
+		p.ReadClose()
+		p.Close()
+	})
+}
+
+// late is a context whose deadline is over and whose timer has not fired yet.
+type late struct{ context.Context }
+
+func (late) Deadline() (time.Time, bool) { return time.Now().Add(-time.Minute), true }
+
 // A handler that goes on although its context has ended does not hold Close up for ever.
 func TestCloseWithAHandlerThatDoesNotReturn(t *testing.T) {
 	for name, opt := range map[string]anser.HandleOption{"inline": anser.Inline(), "concurrent": anser.Concurrent()} {
@@ -327,6 +391,52 @@ func TestDrainFromAClient(t *testing.T) {
 	})
 }
 
+// A call that a client makes although it said that it makes none does not run: the connection ends as
+// soon as nothing is open, and the reply would be lost.
+func TestCallAfterADrainFromAClient(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
+		p := rawClient(t, network, "a:1")
+		p.Send(wire.AppendMethod(nil, 1, "Echo.Say"), wire.AppendDrain(nil, 0, 0), wirepeer.Request(1, 1, nil))
+		f, err := p.Next()
+		if f.Type != wire.TypeError || err != nil {
+			t.Fatal(f.Type, err)
+		}
+		if e, _ := wire.ParseError(f.Flags, f.Body); e.Code != wire.Unavailable || e.Outcome != wire.Refused {
+			t.Errorf("%+v", e)
+		}
+		if reason, _, err := p.ReadClose(); reason != wire.Normal || err != nil {
+			t.Fatal(reason, err)
+		}
+		if n := s.Stats().Methods["Echo.Say"].Calls; n != 0 {
+			t.Errorf("%d calls ran", n)
+		}
+	})
+}
+
+// An ACK that answers nothing says nothing.
+func TestAckWithoutADrain(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
+		p := rawClient(t, network, "a:1")
+		p.Send(wire.AppendDrain(nil, wire.FlagAck, 0))
+		synctest.Wait()
+		p.Send(wire.AppendMethod(nil, 1, "Echo.Say"), wirepeer.Request(1, 1, nil))
+		if f, err := p.Next(); f.Type != wire.TypeReply || err != nil {
+			t.Fatal(f.Type, err)
+		}
+		go s.Shutdown(context.Background())
+		if f, err := p.Next(); f.Type != wire.TypeDrain || err != nil {
+			t.Fatal(f.Type, err)
+		}
+		p.Send(wire.AppendDrain(nil, wire.FlagAck, 0))
+		if reason, _, err := p.ReadClose(); reason != wire.Normal || err != nil {
+			t.Fatal(reason, err)
+		}
+		p.Close()
+	})
+}
+
 // After its ACK a client must not call; what crossed the DRAIN is served.
 func TestCallsAroundADrain(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
@@ -397,6 +507,53 @@ func TestMaxInFlight(t *testing.T) {
 		}
 		if st := s.Stats(); st.Refused != 1 || st.InFlight != 0 {
 			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// A connection has no more calls open than its settings allow, whatever the server allows in sum. A
+// cancelled one is open until its handler has returned.
+func TestMaxCallsOfAConnection(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		release := make(chan struct{})
+		free := sync.OnceFunc(func() { close(release) })
+		defer free()
+		s := anser.NewServer(silent, anser.MaxInFlight(1<<20))
+		anser.Handle(s, "Echo.Wait", func(ctx context.Context, in *[]byte) (*[]byte, error) {
+			<-release
+			return in, nil
+		}, anser.Concurrent())
+		run(t, s, network.Listen("a:1"))
+		p, other := rawClient(t, network, "a:1"), rawClient(t, network, "a:1")
+		name := wire.AppendMethod(nil, 1, "Echo.Wait")
+		p.Send(name)
+		other.Send(name, wirepeer.Request(1, 1, nil))
+		limit := wire.DefaultSettings().MaxCalls
+		for id := range limit {
+			p.Send(wirepeer.Request(id+1, 1, nil))
+		}
+		p.Send(wire.AppendCancel(nil, 1))
+		synctest.Wait()
+		if n := s.Stats().InFlight; n != int64(limit)+1 {
+			t.Fatalf("%d calls in flight", n)
+		}
+		p.Send(wirepeer.Request(limit+1, 1, nil))
+		f, err := p.NextOf(wire.TypeReply, wire.TypeError)
+		if f.Type != wire.TypeError || f.ID != limit+1 || err != nil {
+			t.Fatal(f.Type, f.ID, err)
+		}
+		if e, _ := wire.ParseError(f.Flags, f.Body); e.Code != wire.ResourceExhausted || e.Outcome != wire.Refused {
+			t.Errorf("%+v", e)
+		}
+		free()
+		for range limit - 1 {
+			if f, err := p.Next(); f.Type != wire.TypeReply || err != nil {
+				t.Fatal(f.Type, err)
+			}
+		}
+		p.Send(wirepeer.Request(limit+2, 1, nil))
+		if f, err := p.Next(); f.Type != wire.TypeReply || err != nil {
+			t.Fatal(f.Type, err)
 		}
 	})
 }

@@ -34,12 +34,12 @@ type serverConn struct {
 
 	// Guarded by mu.
 	running  table[*callContext] // calls that do not run on the goroutine that reads
-	draining bool                // DRAIN was sent
+	detached int                 // number of those, and of the cancelled ones whose handler has not returned
+	draining bool                // DRAIN was sent, or the client has said by itself that it opens no more calls
 	acked    bool                // the client opens no more calls
 	closing  bool                // CLOSE was sent
 
 	pinged atomic.Int64 // nanotime of a ping without an answer yet, or 0
-	ended  chan struct{}
 }
 
 // reading is what the goroutine that reads a connection works with.
@@ -60,7 +60,8 @@ type reading struct {
 	pings    pingLimit
 	strays   strays
 	cancels  cancelLimit
-	requests int // since the last read
+	drained  bool // the client opens no more calls
+	requests int  // since the last read
 }
 
 // named is a method as the client named it.
@@ -224,8 +225,8 @@ func (c *serverConn) admit(s *reading, n *named, flags wire.Flags, r *wire.Reque
 	if len(r.Payload) > srv.o.maxMessage {
 		return nil, refusal(ResourceExhausted, "the message of %d bytes is over the limit of %d: raise it with anser.MaxMessage on the server, or send less", len(r.Payload), srv.o.maxMessage).WithRetryAfter(RetryNever), nil
 	}
-	if c.isAcked() {
-		return nil, refusal(Unavailable, "the server is draining"), nil
+	if s.drained {
+		return nil, refusal(Unavailable, "the connection is draining: make the call on another one"), nil
 	}
 	return cd, nil, nil
 }
@@ -243,15 +244,6 @@ func (s *reading) notServed(srv *Server, n *named, number uint32) *Error {
 	return refusal(Unimplemented, "method %q is not served here%s", n.name, n.hint)
 }
 
-func (c *serverConn) isAcked() bool {
-	if !c.server.stopping.Load() {
-		return false
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.acked
-}
-
 // newContext takes a context from the slab.
 func (c *serverConn) newContext(s *reading, m *method, h wire.Header, r *wire.Request) *callContext {
 	if len(s.slab) == 0 {
@@ -267,7 +259,7 @@ func (c *serverConn) newContext(s *reading, m *method, h wire.Header, r *wire.Re
 	}
 	if h.Flags&wire.FlagTrace != 0 || r.Metadata != nil {
 		ctx.brought = &brought{metadata: slices.Clone(r.Metadata)}
-		if h.Flags&wire.FlagTrace != 0 {
+		if isTrace(&r.Trace) {
 			t := r.Trace
 			ctx.brought.trace = &t
 		}
@@ -275,7 +267,7 @@ func (c *serverConn) newContext(s *reading, m *method, h wire.Header, r *wire.Re
 	return ctx
 }
 
-const maxTimeout = 100 * 365 * 24 * time.Hour // keeps nanoseconds within an int64
+const maxTimeout = 100 * 365 * 24 * time.Hour // keeps points in time within an int64 of nanoseconds
 
 // runInline runs the handler on this goroutine. Until it has returned, the monitor may give the
 // reading of the connection to another one.
@@ -343,12 +335,12 @@ func (c *serverConn) takeOver(t turn, kept bool) {
 	}
 	s := &reading{
 		generation: uint32(t.next() >> 32), methods: old.methods, unknown: old.unknown, hints: old.hints, lastID: old.lastID, now: nanotime(), arrived: old.arrived,
-		pings: old.pings, strays: old.strays, cancels: old.cancels,
+		pings: old.pings, strays: old.strays, cancels: old.cancels, drained: old.drained,
 	}
 	s.reader = old.successor()
 	s.out = append(make([]byte, 0, cap(old.out)), old.out...)
 	c.state = s
-	c.running.put(old.current.id, old.current)
+	c.openLocked(old.current)
 	if kept {
 		m := old.current.method
 		m.cost.noteHandoff(s.now, m.calls.Load())
@@ -366,14 +358,32 @@ func (c *serverConn) handToWorker(s *reading, ctx *callContext, cd codec.Codec, 
 		s.out = appendRefusal(s.out, ctx, refusal(ResourceExhausted, "the server is at its limit of %d calls in flight (anser.MaxInFlight)", srv.o.maxInFlight))
 		return c.flushIfFull(s)
 	}
-	c.mu.Lock()
-	c.running.put(ctx.id, ctx)
-	c.mu.Unlock()
+	if !c.open(ctx) {
+		srv.inFlight.Add(-1)
+		s.out = appendRefusal(s.out, ctx, refusal(ResourceExhausted, "the connection is at its limit of %d open calls: wait for one of them, or use another connection", srv.settings.MaxCalls))
+		return c.flushIfFull(s)
+	}
 	j := jobs.Get().(*job)
-	j.ctx, j.codec, j.queued = ctx, cd, s.now
+	j.ctx, j.codec = ctx, cd
 	j.payload = append(j.payload[:0], payload...)
 	srv.workers.do(j)
 	return nil
+}
+
+// open enters a call, unless there are as many already as the settings told the client.
+func (c *serverConn) open(ctx *callContext) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if uint64(c.detached) >= c.server.settings.MaxCalls {
+		return false
+	}
+	c.openLocked(ctx)
+	return true
+}
+
+func (c *serverConn) openLocked(ctx *callContext) {
+	c.detached++
+	c.running.put(ctx.id, ctx)
 }
 
 // runJob runs a call on a worker.
@@ -415,6 +425,7 @@ func (c *serverConn) answer(id uint64, frame []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	err := c.waitRoomLocked(context.Background())
+	c.detached--
 	// A cancelled or lost call is not in the table any more; nobody waits for its answer.
 	if c.running.take(id) == nil || err != nil || len(frame) == 0 {
 		return
@@ -453,18 +464,27 @@ func (c *serverConn) control(s *reading, h wire.Header, body []byte) error {
 		if _, err := wire.ParseDrain(body); err != nil {
 			return err
 		}
-		// Replies first: when nothing is open after this, CLOSE follows.
-		if err := c.flush(s); err != nil {
-			return err
-		}
-		c.mu.Lock()
-		c.acked, c.draining = true, true
-		c.mu.Unlock()
-		return nil
+		return c.drained(s, h.Flags)
 	case wire.TypeClose:
 		return closedByPeer(body)
 	}
 	return wire.Errorf(wire.BadFrame, "%s frame from a client", h.Type)
+}
+
+// drained notes that the client opens no more calls.
+func (c *serverConn) drained(s *reading, flags wire.Flags) error {
+	// Replies first: when nothing is open after this, CLOSE follows.
+	if err := c.flush(s); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if flags&wire.FlagAck != 0 && !c.draining {
+		return nil // it answers nothing
+	}
+	c.acked, c.draining = true, true
+	s.drained = true
+	return nil
 }
 
 // stray handles a frame of a stream. One for a call that runs fails it, as the call is no stream.
@@ -573,7 +593,7 @@ func (c *serverConn) startDrain(grace time.Duration) {
 	c.draining = true
 	c.mu.Unlock()
 	if !was {
-		c.sendControl(wire.AppendDrain(nil, 0, uint32(min(grace.Milliseconds(), 1<<31))))
+		c.sendControl(wire.AppendDrain(nil, 0, uint32(min(max(grace.Milliseconds(), 0), 1<<31))))
 	}
 	c.finishDrain()
 }
@@ -601,7 +621,8 @@ func (c *serverConn) end(s *reading, err error) {
 	c.nc.SetWriteDeadline(time.Now().Add(byeBound))
 	c.flush(s)
 	c.mu.Lock()
-	c.closing = true // no answer is sent any more
+	said := c.closing // CLOSE is out already
+	c.closing = true  // no answer is sent any more
 	var lost []*callContext
 	c.running.each(func(ctx *callContext) { lost = append(lost, ctx) })
 	c.running = table[*callContext]{}
@@ -613,7 +634,9 @@ func (c *serverConn) end(s *reading, err error) {
 	if errors.As(err, &broken) {
 		c.server.stats.close(broken.Reason)
 		c.server.log.Debug("closed a connection", "peer", c.nc.RemoteAddr(), "err", err)
-		c.bye(broken.Reason, broken.Text)
+		if !said {
+			c.bye(broken.Reason, broken.Text)
+		}
 		halfClose(c.nc)
 	} else if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, net.ErrClosed) && !errors.Is(err, errPeerClosed) {
 		c.server.log.Debug("lost a connection", "peer", c.nc.RemoteAddr(), "err", err)
@@ -621,5 +644,4 @@ func (c *serverConn) end(s *reading, err error) {
 	c.fail(err)
 	s.release()
 	c.server.remove(c)
-	close(c.ended)
 }

@@ -17,8 +17,9 @@ type stats struct {
 	closed          [wire.Internal + 1]atomic.Int64
 }
 
+// close counts a connection that ends because of the other side.
 func (s *stats) close(r wire.Reason) {
-	if int(r) < len(s.closed) {
+	if r != wire.Normal && int(r) < len(s.closed) {
 		s.closed[r].Add(1)
 	}
 }

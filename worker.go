@@ -12,7 +12,6 @@ type job struct {
 	codec   codec.Codec
 	payload []byte // its own
 	out     []byte // the encoded reply
-	queued  int64  // nanotime
 }
 
 var jobs = sync.Pool{New: func() any { return new(job) }}
