@@ -43,6 +43,11 @@ fmt: ## format the code
 generate: ## renew what is generated
 	scripts/generate
 
+.PHONY: arena
+arena: ## compare RPC frameworks on this machine, and write the report bin/arena.html
+	go run ./arena run --suite quick --json bin/arena.json
+	go run ./arena report bin/arena.json --html bin/arena.html
+
 .PHONY: bench
 bench: ## run the benchmarks; BENCH, TIME and COUNT choose
 	BENCH='$(BENCH)' TIME='$(TIME)' COUNT='$(COUNT)' scripts/bench
