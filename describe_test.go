@@ -33,6 +33,7 @@ type Everything struct {
 	Custom  custom
 	Self    *Everything
 	Skipped int `json:"-"`
+	//lint:ignore U1000 the description must leave it out
 	private int
 	Embedded
 }
