@@ -51,7 +51,7 @@ func TestContextOfAHandler(t *testing.T) {
 		if ctx.Err() != nil || ctx.Value(key{}) != nil || context.Cause(ctx) != nil {
 			t.Error(ctx.Err(), ctx.Value(key{}))
 		}
-		if done := ctx.Done(); done != ctx.Done() {
+		if first, second := ctx.Done(), ctx.Done(); first != second {
 			t.Error("Done changes")
 		}
 		select {

@@ -1,13 +1,19 @@
 package anser
 
 import (
+	"bytes"
 	"context"
 	"encoding"
 	"encoding/json"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // MethodsName is the built-in method by which a server tells what it serves. Its request is [None]
@@ -38,12 +44,14 @@ type Shape struct {
 	JSON json.RawMessage `json:"json"`
 }
 
-// addDescribe serves MethodsName.
+// addDescribe serves MethodsName. The list is made once: no method is added while the server serves, and
+// making it costs more than anybody who may call should be able to ask for again and again.
 func (s *Server) addDescribe() {
+	list := sync.OnceValue(s.describe)
 	s.add(&method{
 		name: MethodsName, builtin: true, idempotent: true,
 		newRequest: func() any { return new(None) },
-		handle:     func(context.Context, any) (any, error) { return s.describe(), nil },
+		handle:     func(context.Context, any) (any, error) { return list(), nil },
 		request:    reflect.TypeFor[None](), reply: reflect.TypeFor[MethodList](),
 	}, []HandleOption{Idempotent()})
 }
@@ -68,13 +76,17 @@ func (s *Server) describe() *MethodList {
 }
 
 func shapeOf(t reflect.Type) Shape {
-	data, err := json.Marshal(example(t, 0))
+	if m, ok := reflect.New(t).Interface().(proto.Message); ok {
+		return messageShape(m)
+	}
+	data, err := json.Marshal(example(t, nil))
 	if err != nil {
 		data = []byte("null")
 	}
 	return Shape{Type: t.String(), JSON: data}
 }
 
+// exampleDepth is how deep an example goes. It also ends where a type is inside itself.
 const exampleDepth = 4
 
 var (
@@ -83,8 +95,9 @@ var (
 	textType      = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-// example returns a value that encoding/json writes as a message of type t with a zero in every field.
-func example(t reflect.Type, depth int) any {
+// example returns a value that encoding/json writes as a message of type t with a zero in every field;
+// path holds the types that t is inside.
+func example(t reflect.Type, path []reflect.Type) any {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -93,19 +106,20 @@ func example(t reflect.Type, depth int) any {
 		return "2006-01-02T15:04:05Z"
 	case reflect.PointerTo(t).Implements(textType), reflect.PointerTo(t).Implements(marshalerType):
 		return ownExample(t)
-	case depth > exampleDepth:
+	case len(path) > exampleDepth || slices.Contains(path, t):
 		return nil
 	}
+	inside := append(slices.Clip(path), t)
 	switch t.Kind() {
 	case reflect.Struct:
-		return exampleStruct(t, depth)
+		return exampleStruct(t, inside)
 	case reflect.Slice, reflect.Array:
 		if t.Elem().Kind() == reflect.Uint8 {
 			return ""
 		}
-		return []any{example(t.Elem(), depth+1)}
+		return []any{example(t.Elem(), inside)}
 	case reflect.Map:
-		return map[string]any{"key": example(t.Elem(), depth+1)}
+		return map[string]any{"key": example(t.Elem(), inside)}
 	case reflect.String:
 		return ""
 	case reflect.Bool:
@@ -131,20 +145,20 @@ func ownExample(t reflect.Type) (value any) {
 }
 
 // exampleStruct keeps the fields' order.
-func exampleStruct(t reflect.Type, depth int) any {
+func exampleStruct(t reflect.Type, path []reflect.Type) any {
 	var b strings.Builder
 	b.WriteByte('{')
-	addFields(&b, t, depth)
+	addFields(&b, t, path)
 	b.WriteByte('}')
 	return json.RawMessage(b.String())
 }
 
-func addFields(b *strings.Builder, t reflect.Type, depth int) {
+func addFields(b *strings.Builder, t reflect.Type, path []reflect.Type) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.Anonymous && name == "" && f.Type.Kind() == reflect.Struct {
-			addFields(b, f.Type, depth)
+			addFields(b, f.Type, path)
 			continue
 		}
 		if !f.IsExported() || name == "-" {
@@ -153,7 +167,7 @@ func addFields(b *strings.Builder, t reflect.Type, depth int) {
 		if name == "" {
 			name = f.Name
 		}
-		value, err := json.Marshal(example(f.Type, depth+1))
+		value, err := json.Marshal(example(f.Type, path))
 		if err != nil {
 			continue
 		}
@@ -165,4 +179,64 @@ func addFields(b *strings.Builder, t reflect.Type, depth int) {
 		b.WriteByte(':')
 		b.Write(value)
 	}
+}
+
+// messageShape describes a protobuf message.
+func messageShape(m proto.Message) Shape {
+	s := Shape{Type: "message " + string(m.ProtoReflect().Descriptor().FullName()), JSON: []byte("null")}
+	fillMessage(m.ProtoReflect(), nil)
+	data, err := protojson.MarshalOptions{EmitUnpopulated: true, AllowPartial: true}.Marshal(m)
+	var compact bytes.Buffer // protojson's white space differs between builds
+	if err == nil && json.Compact(&compact, data) == nil {
+		s.JSON = compact.Bytes()
+	}
+	return s
+}
+
+// fillMessage gives every field of m a value, and every oneof its first one. path holds the messages that
+// m is inside. Scalars without presence are left alone: they have a value always.
+func fillMessage(m protoreflect.Message, path []protoreflect.FullName) {
+	fields := m.Descriptor().Fields()
+	path = append(slices.Clip(path), m.Descriptor().FullName())
+	for i := range fields.Len() {
+		f := fields.Get(i)
+		oneof, element := f.ContainingOneof(), f
+		if f.IsMap() {
+			element = f.MapValue()
+		}
+		switch {
+		case oneof != nil && oneof.Fields().Get(0).Number() != f.Number(), !fillable(element, path):
+		case f.IsMap():
+			entries := m.Mutable(f).Map()
+			key := f.MapKey().Default().MapKey()
+			if f.MapKey().Kind() == protoreflect.StringKind {
+				key = protoreflect.ValueOfString("key").MapKey()
+			}
+			entries.Set(key, filled(entries.NewValue(), element, path))
+		case f.IsList():
+			list := m.Mutable(f).List()
+			list.Append(filled(list.NewElement(), element, path))
+		case f.HasPresence():
+			m.Set(f, filled(m.NewField(f), element, path))
+		}
+	}
+}
+
+// fillable reports whether a field can have a value that is worth showing: not a message inside itself, nor
+// one of the two that must not hold just anything.
+func fillable(f protoreflect.FieldDescriptor, path []protoreflect.FullName) bool {
+	if f.Message() == nil {
+		return true
+	}
+	name := f.Message().FullName()
+	return len(path) <= exampleDepth && !slices.Contains(path, name) &&
+		name != "google.protobuf.Any" && name != "google.protobuf.FieldMask"
+}
+
+// filled returns v, a new value of the field or of one of its elements, with every field of a message set.
+func filled(v protoreflect.Value, f protoreflect.FieldDescriptor, path []protoreflect.FullName) protoreflect.Value {
+	if f.Message() != nil {
+		fillMessage(v.Message(), path)
+	}
+	return v
 }

@@ -4,12 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"math/big"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/codec"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/descriptorpb"
+	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
 // Everything is a message with a field of every kind.
@@ -27,7 +33,8 @@ type Everything struct {
 	Custom  custom
 	Self    *Everything
 	Skipped int `json:"-"`
-	private int //lint:ignore U1000 it must not be described
+	//lint:ignore U1000 the description must leave it out
+	private int
 	Embedded
 }
 
@@ -104,6 +111,70 @@ func TestDescribe(t *testing.T) {
 		}
 		if r := list.Methods[1].Reply; r.Type != "[]uint8" || string(r.JSON) != `""` {
 			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// Wide contains itself in many ways.
+type Wide struct {
+	A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R, S, T *Wide
+	Kids                                                       []Wide
+	Named                                                      map[string]Wide
+}
+
+// A type that contains itself is described once, however often it does, and not at each level again.
+func TestDescribeOfAWideType(t *testing.T) {
+	network := new(ansertest.Network)
+	s := anser.NewServer(silent)
+	anser.Handle(s, "Echo.Wide", func(ctx context.Context, in *Wide) (*Wide, error) { return in, nil })
+	run(t, s, network.Listen("a:1"))
+	c := dial(t, "a:1", anser.Dialer(network.Dial))
+	list, err := anser.Call[anser.MethodList](context.Background(), c, anser.MethodsName, &anser.None{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `"T":null,"Kids":[null],"Named":{"key":null}}`
+	if got := string(list.Methods[0].Request.JSON); len(got) > 1000 || !strings.HasSuffix(got, want) {
+		t.Errorf("%d bytes: %.1000s", len(got), got)
+	}
+}
+
+// A protobuf message is described in protobuf's own JSON, under its own name.
+func TestDescribeOfProtobuf(t *testing.T) {
+	network := new(ansertest.Network)
+	s := anser.NewServer(silent)
+	anser.Handle(s, "Proto.Field", func(ctx context.Context, in *descriptorpb.FieldDescriptorProto) (*timestamppb.Timestamp, error) {
+		return timestamppb.Now(), nil
+	})
+	anser.Handle(s, "Proto.Any", func(ctx context.Context, in *structpb.Struct) (*structpb.Value, error) { return nil, nil })
+	run(t, s, network.Listen("a:1"))
+	c := dial(t, "a:1", anser.Dialer(network.Dial))
+	list, err := anser.Call[anser.MethodList](context.Background(), c, anser.MethodsName, &anser.None{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	field := list.Methods[1]
+	if field.Request.Type != "message google.protobuf.FieldDescriptorProto" || field.Reply.Type != "message google.protobuf.Timestamp" {
+		t.Errorf("%+v", field)
+	}
+	if got := string(field.Reply.JSON); got != `"1970-01-01T00:00:00Z"` {
+		t.Error(got)
+	}
+	for _, want := range []string{
+		`"name":""`, `"number":0`, `"label":"LABEL_OPTIONAL"`, `"proto3Optional":false`,
+		`"uninterpretedOption":[{"name":[{"namePart":"","isExtension":false}],"identifierValue":"","positiveIntValue":"0"`,
+	} {
+		if !strings.Contains(string(field.Request.JSON), want) {
+			t.Errorf("%s is not in %s", want, field.Request.JSON)
+		}
+	}
+	// The example is a message of the type.
+	for message, shape := range map[proto.Message]anser.Shape{
+		new(structpb.Struct): list.Methods[0].Request, new(structpb.Value): list.Methods[0].Reply,
+		new(descriptorpb.FieldDescriptorProto): field.Request, new(timestamppb.Timestamp): field.Reply,
+	} {
+		if err := protojson.Unmarshal(shape.JSON, message); err != nil {
+			t.Errorf("%s: %v: %s", shape.Type, err, shape.JSON)
 		}
 	}
 }
