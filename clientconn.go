@@ -24,7 +24,9 @@ const (
 	timeoutOffset = wire.HeaderSize + 8
 )
 
-const maxKeptMessage = 64 << 10 // larger buffers of a call are dropped after use
+// maxKeptMessage is the size up to which the buffers of a call are kept for another one. The pools that
+// hold them are emptied by the garbage collector, so a burst of large messages does not stay.
+const maxKeptMessage = 8 << 20
 
 // call is one attempt that is open, and the buffers that serve all attempts of a call. It is pooled.
 type call struct {

@@ -2,6 +2,7 @@ package anser
 
 import (
 	"io"
+	"math/bits"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -20,9 +21,33 @@ const (
 // loadBuffers holds read buffers of loadBuffer bytes.
 var loadBuffers = sync.Pool{New: func() any { return new([loadBuffer]byte) }}
 
-func putLoadBuffer(b []byte) {
-	if cap(b) == loadBuffer {
-		loadBuffers.Put((*[loadBuffer]byte)(b[:loadBuffer]))
+// largeBuffers holds read buffers of 2, 4, 8, … times loadBuffer bytes. A connection with large messages
+// takes them in turn while a message arrives, so that it need not keep the largest one.
+var largeBuffers [7]sync.Pool // of *[]byte
+
+// getBuffer returns a buffer of n bytes, loadBuffer or that times a power of two.
+func getBuffer(n int) []byte {
+	if n == loadBuffer {
+		return loadBuffers.Get().(*[loadBuffer]byte)[:]
+	}
+	if class := bits.Len(uint(n/loadBuffer)) - 2; class < len(largeBuffers) {
+		if b, ok := largeBuffers[class].Get().(*[]byte); ok {
+			return *b
+		}
+	}
+	return make([]byte, n)
+}
+
+// putBuffer gives a buffer back that nothing aliases.
+func putBuffer(b []byte) {
+	b = b[:cap(b)]
+	if len(b) == loadBuffer {
+		loadBuffers.Put((*[loadBuffer]byte)(b))
+		return
+	}
+	class := bits.Len(uint(len(b)/loadBuffer)) - 2
+	if class >= 0 && class < len(largeBuffers) && len(b) == loadBuffer<<(class+1) {
+		largeBuffers[class].Put(&b)
 	}
 }
 
@@ -74,9 +99,10 @@ func (rd *reader) fill() error {
 		rd.progress.partial.Store(0)
 		switch {
 		case len(rd.buf) > loadBuffer:
-			rd.buf = loadBuffers.Get().(*[loadBuffer]byte)[:] // nobody knows when the next frame comes
+			putBuffer(rd.buf) // nobody knows when the next frame comes
+			rd.buf = getBuffer(loadBuffer)
 		case rd.quiet >= quietReads && len(rd.buf) > idleBuffer:
-			putLoadBuffer(rd.buf)
+			putBuffer(rd.buf)
 			rd.buf, rd.quiet = make([]byte, idleBuffer), 0
 		}
 	} else {
@@ -124,7 +150,7 @@ func (rd *reader) successor() reader {
 	case len(unread) < idleBuffer:
 		next.buf = make([]byte, idleBuffer)
 	case len(unread) < loadBuffer:
-		next.buf = loadBuffers.Get().(*[loadBuffer]byte)[:]
+		next.buf = getBuffer(loadBuffer)
 	default:
 		next.buf = make([]byte, len(rd.buf))
 	}
@@ -133,20 +159,15 @@ func (rd *reader) successor() reader {
 }
 
 func (rd *reader) grow() {
-	var bigger []byte
-	if len(rd.buf) < loadBuffer {
-		bigger = loadBuffers.Get().(*[loadBuffer]byte)[:]
-	} else {
-		bigger = make([]byte, 2*len(rd.buf))
-	}
+	bigger := getBuffer(max(loadBuffer, 2*len(rd.buf)))
 	copy(bigger, rd.buf[:rd.w])
-	putLoadBuffer(rd.buf)
+	putBuffer(rd.buf)
 	rd.buf = bigger
 }
 
 // release gives the buffer back. Nothing may alias it any more.
 func (rd *reader) release() {
-	putLoadBuffer(rd.buf)
+	putBuffer(rd.buf)
 	rd.buf, rd.r, rd.w = nil, 0, 0
 }
 
