@@ -184,7 +184,8 @@ type cost struct {
 	// Of the monitor.
 	since    int64 // nanotime of the first handoff that counts
 	calls    int64 // of the method, then
-	handoffs int64
+	handoffs int64 // while the process kept its processors
+	starved  int64 // the others
 	penalty  int64 // how long the last time on workers was
 }
 
@@ -215,15 +216,23 @@ func (c *cost) note(d int64) {
 
 // noteHandoff counts a handler that blocked the reading of its connection, and after a few keeps the
 // method, of which there were so many calls, off the reading goroutines, twice as long as the last time unless it was well for long in
-// between. It is called by the monitor alone.
-func (c *cost) noteHandoff(now, calls int64) {
+// between. Where the process did not keep its processors, fast handlers look as if they blocked, but not
+// most of them. It is called by the monitor alone.
+func (c *cost) noteHandoff(now, calls int64, kept bool) {
 	if now-c.since > int64(handoffSpan) {
-		c.since, c.handoffs, c.calls = now, 0, calls
+		c.since, c.handoffs, c.starved, c.calls = now, 0, 0, calls
 	}
-	if c.handoffs++; c.handoffs < maxHandoffs || c.handoffs*handoffShare < calls-c.calls {
+	if kept {
+		c.handoffs++
+	} else {
+		c.starved++
+	}
+	all, made := c.handoffs+c.starved, calls-c.calls
+	some := c.handoffs >= maxHandoffs && c.handoffs*handoffShare >= made
+	if most := all >= maxHandoffs && all*2 >= made; !some && !most {
 		return
 	}
-	c.handoffs, c.calls = 0, calls
+	c.handoffs, c.starved, c.calls = 0, 0, calls
 	if until := c.until.Load(); c.penalty == 0 || now > until+4*c.penalty {
 		c.penalty = int64(firstPenalty)
 	} else if now >= until {

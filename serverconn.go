@@ -341,10 +341,8 @@ func (c *serverConn) takeOver(t turn, kept bool) {
 	s.out = append(make([]byte, 0, cap(old.out)), old.out...)
 	c.state = s
 	c.openLocked(old.current)
-	if kept {
-		m := old.current.method
-		m.cost.noteHandoff(s.now, m.calls.Load())
-	}
+	m := old.current.method
+	m.cost.noteHandoff(s.now, m.calls.Load(), kept)
 	c.server.stats.handoffs.Add(1)
 	c.server.inFlight.Add(1)
 	c.server.conns.Go(func() { c.serve(s) })
