@@ -3,9 +3,7 @@ package repo
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,12 +21,9 @@ func Root(dir string) (string, error) {
 		return "", err
 	}
 	for at := dir; ; at = filepath.Dir(at) {
-		_, err := os.Stat(filepath.Join(at, mark))
-		if err == nil {
+		// Above the repository there may be anything: a file of that name, a folder that is not ours.
+		if _, err := os.Stat(filepath.Join(at, mark)); err == nil {
 			return at, nil
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return "", err
 		}
 		if at == filepath.Dir(at) {
 			return "", fmt.Errorf("no %s in %s or above it: run this inside a clone of Anser", mark, dir)

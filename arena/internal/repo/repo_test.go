@@ -11,7 +11,11 @@ import (
 )
 
 func TestRoot(t *testing.T) {
-	root := t.TempDir()
+	above := t.TempDir()
+	if err := os.WriteFile(filepath.Join(above, "arena"), nil, 0o644); err != nil { // not a folder
+		t.Fatal(err)
+	}
+	root := filepath.Join(above, "clone")
 	deep := filepath.Join(root, "arena", "peers", "x")
 	if err := os.MkdirAll(deep, 0o755); err != nil {
 		t.Fatal(err)
