@@ -20,7 +20,7 @@ import (
 const (
 	maxConns       = 8               // connections to one address
 	growAt         = 0.8             // of the server's max_calls on every connection
-	growWaiting    = 256             // KiB that wait to be written
+	growWaiting    = 768             // KiB that wait to be written; a batch of a thousand callers is no saturation
 	firstBackoff   = time.Second     // gRPC's connection backoff
 	backoffFactor  = 1.6             //
 	maxBackoff     = 2 * time.Minute //
