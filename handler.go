@@ -82,6 +82,9 @@ var errNilReply = &Error{Code: Internal, Outcome: Executed, Message: "the handle
 func (s *Server) add(m *method, opts []HandleOption) error {
 	var o handleOptions
 	for _, opt := range opts {
+		if opt == nil {
+			return s.refuseMethod(fmt.Errorf("method %q has an option that is nil", m.name))
+		}
 		opt.applyHandle(&o)
 	}
 	m.idempotent, m.mode = o.idempotent, o.mode
