@@ -151,7 +151,7 @@ func (c *Client) acquire(address string) *host {
 }
 
 // Call calls the method with the message in, and stores the reply in out, a non-nil pointer. The
-// package's function [Call] is the typed form. The error is an [*Error].
+// package's function [Call] is the typed form. The error is an [*Error], or what an [Interceptor] returned.
 //
 // Call returns when the reply is there, when ctx is done, or when the call has failed for good. out
 // is not written after it has returned; after an error its content is undefined.

@@ -216,9 +216,9 @@ func (c *cost) note(d int64) {
 	}
 }
 
-// noteHandoff counts a handler that blocked the reading of its connection, and after a few keeps the
-// method, of which there were so many calls, off the reading goroutines, twice as long as the last time unless it was well for long in
-// between. It is called by the monitor alone.
+// noteHandoff counts a handler that blocked the reading of its connection; calls is how often the method
+// was called so far. After a few it keeps the method off the reading goroutines, twice as long as the last
+// time unless the method was well for long in between. It is called by the monitor alone.
 func (c *cost) noteHandoff(now, calls int64) {
 	if now-c.since > int64(handoffSpan) {
 		c.since, c.handoffs, c.calls = now, 0, calls
