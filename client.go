@@ -151,7 +151,7 @@ func (c *Client) acquire(address string) *host {
 }
 
 // Call calls the method with the message in, and stores the reply in out, a non-nil pointer. The
-// package's function [Call] is the typed form. The error is an [*Error].
+// package's function [Call] is the typed form. The error is an [*Error], or what an [Interceptor] returned.
 //
 // Call returns when the reply is there, when ctx is done, or when the call has failed for good. out
 // is not written after it has returned; after an error its content is undefined.
@@ -295,6 +295,9 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 		k.deadline = k.began + int64(left)
 	}
 	if ctx != context.Background() {
+		if ctx == nil {
+			return nil, failure(InvalidArgument, NotSent, PhaseEncode, nil, "the context is nil: pass context.Background()")
+		}
 		if ctx.Err() != nil {
 			return nil, contextFailure(ctx, NotSent, PhaseEncode)
 		}
@@ -307,7 +310,7 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 			flags, r.Trace = wire.FlagTrace, t
 		}
 		if md, _ := ctx.Value(outgoingKey{}).(Metadata); md != nil {
-			block, err := encodeMetadata(md, 64<<10)
+			block, err := encodeMetadata(md)
 			if err != nil {
 				return nil, err.(*Error)
 			}

@@ -114,6 +114,16 @@ func TestContextThatHasEnded(t *testing.T) {
 	})
 }
 
+func TestNilContext(t *testing.T) {
+	network := new(ansertest.Network)
+	c := dial(t, "a:1", anser.Dialer(network.Dial))
+	//lint:ignore SA1012 the mistake is the test
+	_, err := call(nil, c, "Echo.Say", "hello")
+	if e := wantFault(t, err, anser.InvalidArgument, anser.NotSent); e.Message != "the context is nil: pass context.Background()" {
+		t.Error(err)
+	}
+}
+
 // The time that goes by before a connection stands is not the handler's to use.
 func TestTimeoutShrinksWhileConnecting(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {

@@ -469,18 +469,18 @@ func (c *clientConn) tend(now int64) {
 	o := &c.host.hostOptions
 	c.trim()
 	if since := c.stalledSince(); since != 0 && now-since > int64(o.writeStall) {
-		c.fail(fmt.Errorf("a write made no progress for %v", o.writeStall))
+		c.fail(fmt.Errorf("a write made no progress for %v (anser.WriteStall)", o.writeStall))
 		return
 	}
 	if c.progress.tooSlow(now, int64(o.writeStall)) {
-		c.condemn(wire.Errorf(wire.Timeout, "a frame arrived too slowly"))
+		c.condemn(wire.Errorf(wire.Timeout, "a frame arrived with less than %d bytes a second for %v (anser.WriteStall)", minProgress, o.writeStall))
 		return
 	}
 	if since := c.pinged.Load(); since != 0 {
 		if c.progress.lastRead.Load() > since {
 			c.pinged.Store(0)
 		} else if now-since > int64(o.keepaliveAnswer) {
-			c.condemn(wire.Errorf(wire.Timeout, "no answer to a ping for %v", o.keepaliveAnswer))
+			c.condemn(wire.Errorf(wire.Timeout, "no answer to a ping for %v (anser.Keepalive)", o.keepaliveAnswer))
 		}
 		return
 	}
@@ -521,7 +521,10 @@ var errPeerClosed = errors.New("the other side closed the connection")
 // contextFailure tells that the caller's context ended first.
 func contextFailure(ctx context.Context, outcome Outcome, phase Phase) *Error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return failure(DeadlineExceeded, outcome, phase, ctx.Err(), "no reply before the deadline of the context")
+		if phase == PhaseWait {
+			return failure(DeadlineExceeded, outcome, phase, ctx.Err(), "no reply within the time of the context")
+		}
+		return failure(DeadlineExceeded, outcome, phase, ctx.Err(), "the call's time is over")
 	}
 	return failure(Canceled, outcome, phase, ctx.Err(), "the context was cancelled")
 }

@@ -289,6 +289,28 @@ func TestAckFromAServer(t *testing.T) {
 	})
 }
 
+// An answer to a call that was never made ends the connection.
+func TestAnswerToNoCall(t *testing.T) {
+	for id, want := range map[uint64]wire.Reason{2: wire.BadID, 1<<63 - 1: wire.BadID, 1 << 63: wire.BadFrame, 1<<63 + 1: wire.BadFrame} {
+		bubble(t, func(t *testing.T, network *ansertest.Network) {
+			closed := make(chan wire.Reason, 1)
+			rawServer(t, network.Listen("a:1"), func(p *wirepeer.Peer) {
+				f, _ := p.NextOf(wire.TypeRequest)
+				p.Send(wirepeer.Reply(id, nil), wirepeer.Reply(f.ID, []byte("ok")))
+				reason, _, _ := p.ReadClose()
+				closed <- reason
+			})
+			c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1))
+			if out, err := call(context.Background(), c, "Echo.Say", ""); out != "ok" || err != nil {
+				t.Error(out, err) // what is right in the same read counts
+			}
+			if reason := <-closed; reason != want {
+				t.Errorf("id %d: %s, want %s", id, reason, want)
+			}
+		})
+	}
+}
+
 // MaxMessage of the client bounds the reply, to the byte.
 func TestReplyOverTheLimit(t *testing.T) {
 	network := new(ansertest.Network)

@@ -14,8 +14,9 @@
 //	c, err := anser.Dial("127.0.0.1:8972")
 //	reply, err := anser.Call[Reply](ctx, c, "Arith.Mul", &Args{A: 7, B: 8})
 //
-// Errors are of type [*Error]. They carry a [Code] and an [Outcome], which says whether the call may
-// have run; errors.Is(err, anser.NotFound) and errors.As work through every layer.
+// Errors of calls are of type [*Error]. They carry a [Code] and an [Outcome], which says whether the call
+// may have run; errors.Is(err, anser.NotFound) and errors.As work through every layer. Only an [Interceptor]
+// may make another error of them.
 //
 // Everything in this package is safe for concurrent use unless its comment says otherwise. The wire
 // is described in docs/protocol.md, the inside in docs/design.md.

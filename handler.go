@@ -82,6 +82,9 @@ var errNilReply = &Error{Code: Internal, Outcome: Executed, Message: "the handle
 func (s *Server) add(m *method, opts []HandleOption) error {
 	var o handleOptions
 	for _, opt := range opts {
+		if opt == nil {
+			return s.refuseMethod(fmt.Errorf("method %q has an option that is nil", m.name))
+		}
 		opt.applyHandle(&o)
 	}
 	m.idempotent, m.mode = o.idempotent, o.mode
@@ -214,10 +217,10 @@ func (c *cost) note(d int64) {
 	}
 }
 
-// noteHandoff counts a handler that blocked the reading of its connection, and after a few keeps the
-// method, of which there were so many calls, off the reading goroutines, twice as long as the last time unless it was well for long in
-// between. Where the process did not keep its processors, fast handlers look as if they blocked, but not
-// most of them. It is called by the monitor alone.
+// noteHandoff counts a handler that blocked the reading of its connection; calls is how often the method
+// was called so far. After a few it keeps the method off the reading goroutines, twice as long as the last
+// time unless the method was well for long in between. Where the process did not keep its processors, fast
+// handlers look as if they blocked, but not most of them. It is called by the monitor alone.
 func (c *cost) noteHandoff(now, calls int64, kept bool) {
 	if now-c.since > int64(handoffSpan) {
 		c.since, c.handoffs, c.starved, c.calls = now, 0, 0, calls

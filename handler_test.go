@@ -190,6 +190,7 @@ func TestHandleMistakes(t *testing.T) {
 		`method "Arith.Mul" has no handler: the function is nil`: func(s *anser.Server) error {
 			return anser.Handle[Args, Reply](s, "Arith.Mul", nil)
 		},
+		`method "Arith.Mul" has an option that is nil`:                                      func(s *anser.Server) error { return anser.Handle(s, "Arith.Mul", mul, nil) },
 		`method name "Mul" has not the form Service.Method: use a name such as "Arith.Mul"`: func(s *anser.Server) error { return anser.Handle(s, "Mul", mul) },
 		`method name ".Mul" has not the form`:                                               func(s *anser.Server) error { return anser.Handle(s, ".Mul", mul) },
 		`method name "Arith." has not the form`:                                             func(s *anser.Server) error { return anser.Handle(s, "Arith.", mul) },

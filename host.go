@@ -237,6 +237,9 @@ func (h *host) connect() (*clientConn, error) {
 		tc := tls.Client(nc, tlsFor(h.tls, h.address))
 		if err := tc.HandshakeContext(h.ctx); err != nil {
 			nc.Close()
+			if other := (tls.RecordHeaderError{}); errors.As(err, &other) {
+				return nil, fmt.Errorf("TLS handshake with %s: %w: give the server anser.TLS, or leave the option out here", h.address, err)
+			}
 			return nil, fmt.Errorf("TLS handshake with %s: %w", h.address, err)
 		}
 		nc = tc

@@ -31,7 +31,7 @@ func silence(t *testing.T, p *wirepeer.Peer) (pinged, closed time.Duration) {
 	}
 	pinged = time.Since(began)
 	reason, text, err := p.ReadClose()
-	if reason != wire.Timeout || text != "no answer to a ping for 10s" || err != nil {
+	if reason != wire.Timeout || text != "no answer to a ping for 10s (anser.Keepalive)" || err != nil {
 		t.Error(reason, text, err)
 	}
 	return pinged, time.Since(began)

@@ -58,13 +58,16 @@ func SetTrailer(ctx context.Context, key, value string) error {
 	return c.setTrailer(p)
 }
 
-// encodeMetadata appends md as a block, or returns nil when it is empty.
-func encodeMetadata(md Metadata, limit uint64) ([]byte, error) {
+// maxMetadata is the longest block that every server takes; see docs/protocol.md §4.
+const maxMetadata = 64 << 10
+
+// encodeMetadata returns md as a block, or nil when it is empty.
+func encodeMetadata(md Metadata) ([]byte, error) {
 	if len(md) == 0 {
 		return nil, nil
 	}
 	if len(md) > wire.MaxPairs {
-		return nil, failure(ResourceExhausted, NotSent, PhaseEncode, nil, "metadata with %d keys is over the limit of %d", len(md), wire.MaxPairs)
+		return nil, failure(ResourceExhausted, NotSent, PhaseEncode, nil, "metadata with %d keys is over the limit of %d: send fewer", len(md), wire.MaxPairs)
 	}
 	pairs := make([]wire.Pair, 0, len(md))
 	for _, k := range slices.Sorted(maps.Keys(md)) {
@@ -75,8 +78,8 @@ func encodeMetadata(md Metadata, limit uint64) ([]byte, error) {
 		pairs = append(pairs, p)
 	}
 	block := wire.AppendMetadata(nil, pairs)
-	if uint64(len(block)) > limit {
-		return nil, failure(ResourceExhausted, NotSent, PhaseEncode, nil, "metadata of %d bytes is over the server's limit of %d", len(block), limit)
+	if len(block) > maxMetadata {
+		return nil, failure(ResourceExhausted, NotSent, PhaseEncode, nil, "metadata of %d bytes is over the limit of %d: send less, or send it in the message", len(block), maxMetadata)
 	}
 	return block, nil
 }

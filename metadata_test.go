@@ -130,7 +130,7 @@ func TestMetadataMistakes(t *testing.T) {
 		`metadata key "a b" has a character outside a-z 0-9 - _ .`:                       {"a b": "x"},
 		`metadata key "anser-user" is reserved`:                                          {"Anser-User": "x"},
 		`metadata value of key "a" is not plain text: end the key in -bin to send bytes`: {"a": "x\r\ny"},
-		"is over the server's limit of 65536":                                            {"a": strings.Repeat("x", 64<<10)},
+		"is over the limit of 65536: send less, or send it in the message":               {"a": strings.Repeat("x", 64<<10)},
 	} {
 		_, err := call(anser.WithMetadata(context.Background(), md), c, "Spy.Look", "")
 		if e := fault(t, err); e.Outcome != anser.NotSent || e.Phase != anser.PhaseEncode || !strings.Contains(e.Message, want) {

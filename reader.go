@@ -80,8 +80,12 @@ func (rd *reader) next() (h wire.Header, body []byte, ok bool, err error) {
 		return h, nil, false, err
 	}
 	if uint64(h.Length) > rd.maxFrame {
+		option := ""
+		if rd.maxFrame > maxHello {
+			option = " (anser.MaxMessage)"
+		}
 		return h, nil, false, wire.Errorf(wire.FrameTooLarge,
-			"%s frame of %d bytes is over the limit of %d", h.Type, h.Length, rd.maxFrame)
+			"%s frame of %d bytes is over the limit of %d%s", h.Type, h.Length, rd.maxFrame, option)
 	}
 	end := wire.HeaderSize + int(h.Length)
 	if have < end {

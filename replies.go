@@ -249,7 +249,7 @@ func (c *clientConn) deliver() (alone bool, broken error) {
 		k := a.call
 		if k == nil {
 			if a.id > last {
-				broken = errors.Join(broken, wire.Errorf(wire.BadID, "%s for the call %d, which was never made", a.kind, a.id))
+				broken = errors.Join(broken, neverMade(a))
 			}
 			continue
 		}
@@ -262,4 +262,13 @@ func (c *clientConn) deliver() (alone bool, broken error) {
 		k.done <- struct{}{}
 	}
 	return alone, broken
+}
+
+// neverMade says what is wrong with an answer to a call that this side has not made.
+func neverMade(a *arrived) error {
+	reason := wire.BadID
+	if a.id>>63 != 0 { // the id of a call in the other direction
+		reason = wire.BadFrame
+	}
+	return wire.Errorf(reason, "%s for the call %d, which was never made", a.kind, a.id)
 }

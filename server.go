@@ -307,7 +307,7 @@ func (s *Server) handshake(nc net.Conn, full bool) (*serverConn, *reading, error
 func (s *Server) refuse(nc net.Conn, err error) error {
 	var broken *wire.Error
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		broken = wire.Errorf(wire.Timeout, "no handshake within %v", s.o.handshakeTimeout)
+		broken = wire.Errorf(wire.Timeout, "no handshake within %v (anser.HandshakeTimeout)", s.o.handshakeTimeout)
 	} else if !errors.As(err, &broken) {
 		return err
 	}
@@ -318,7 +318,7 @@ func (s *Server) refuse(nc net.Conn, err error) error {
 	return err
 }
 
-// maxHello is the longest frame before the handshake is over.
+// maxHello is the longest frame before the handshake is over, less than any MaxMessage allows later.
 const maxHello = 64 << 10
 
 // halfClose lets the other side read what was written, although it may still be sending.

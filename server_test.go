@@ -42,7 +42,7 @@ func TestHandshakeTimeout(t *testing.T) {
 				if err := p.ReadPreface(); err != nil {
 					t.Fatal(err)
 				}
-				if reason, text, err := p.ReadClose(); reason != wire.Timeout || text == "" || err != nil {
+				if reason, text, err := p.ReadClose(); reason != wire.Timeout || text != "no handshake within 5s (anser.HandshakeTimeout)" || err != nil {
 					t.Fatal(reason, text, err)
 				}
 				if d := time.Since(began); d < 5*time.Second || d > 6*time.Second {

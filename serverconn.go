@@ -560,18 +560,18 @@ func (c *serverConn) tend(now int64) {
 	c.trim()
 	if since := c.stalledSince(); since != 0 && now-since > int64(o.writeStall) {
 		c.server.stats.close(wire.Timeout)
-		c.fail(fmt.Errorf("a write made no progress for %v", o.writeStall))
+		c.fail(fmt.Errorf("a write made no progress for %v (anser.WriteStall)", o.writeStall))
 		return
 	}
 	if c.progress.tooSlow(now, int64(o.writeStall)) {
-		c.condemn(wire.Errorf(wire.Timeout, "a frame arrived too slowly"))
+		c.condemn(wire.Errorf(wire.Timeout, "a frame arrived with less than %d bytes a second for %v (anser.WriteStall)", minProgress, o.writeStall))
 		return
 	}
 	if since := c.pinged.Load(); since != 0 {
 		if c.progress.lastRead.Load() > since {
 			c.pinged.Store(0)
 		} else if now-since > int64(o.keepaliveAnswer) {
-			c.condemn(wire.Errorf(wire.Timeout, "no answer to a ping for %v", o.keepaliveAnswer))
+			c.condemn(wire.Errorf(wire.Timeout, "no answer to a ping for %v (anser.Keepalive)", o.keepaliveAnswer))
 		}
 		return
 	}

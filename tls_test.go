@@ -106,7 +106,7 @@ func TestTLSMismatch(t *testing.T) {
 		want   string
 	}{
 		"client without": {[]anser.ServerOption{a.server(t, "127.0.0.1")}, nil, "this port speaks TLS: give the client anser.TLS"},
-		"server without": {nil, []anser.DialOption{anser.TLS(&tls.Config{RootCAs: a.pool})}, "first record does not look like a TLS handshake"},
+		"server without": {nil, []anser.DialOption{anser.TLS(&tls.Config{RootCAs: a.pool})}, "first record does not look like a TLS handshake: give the server anser.TLS, or leave the option out here"},
 		"other name":     {[]anser.ServerOption{a.server(t, "example.org")}, []anser.DialOption{anser.TLS(&tls.Config{RootCAs: a.pool})}, "127.0.0.1"},
 		"other authority": {
 			[]anser.ServerOption{a.server(t, "127.0.0.1")},
