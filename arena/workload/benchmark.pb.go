@@ -7,12 +7,11 @@
 package workload
 
 import (
+	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
+	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
-
-	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
-	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 )
 
 const (
@@ -469,13 +468,10 @@ func file_arena_workload_benchmark_proto_rawDescGZIP() []byte {
 	return file_arena_workload_benchmark_proto_rawDescData
 }
 
-var (
-	file_arena_workload_benchmark_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
-	file_arena_workload_benchmark_proto_goTypes  = []any{
-		(*BenchmarkMessage)(nil), // 0: arena.workload.BenchmarkMessage
-	}
-)
-
+var file_arena_workload_benchmark_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
+var file_arena_workload_benchmark_proto_goTypes = []any{
+	(*BenchmarkMessage)(nil), // 0: arena.workload.BenchmarkMessage
+}
 var file_arena_workload_benchmark_proto_depIdxs = []int32{
 	0, // 0: arena.workload.Hello.Say:input_type -> arena.workload.BenchmarkMessage
 	0, // 1: arena.workload.Hello.Say:output_type -> arena.workload.BenchmarkMessage

@@ -7,12 +7,11 @@
 package workload
 
 import (
+	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
+	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
-
-	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
-	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 )
 
 const (
@@ -145,14 +144,11 @@ func file_arena_workload_math_proto_rawDescGZIP() []byte {
 	return file_arena_workload_math_proto_rawDescData
 }
 
-var (
-	file_arena_workload_math_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
-	file_arena_workload_math_proto_goTypes  = []any{
-		(*AddRequest)(nil), // 0: arena.workload.AddRequest
-		(*AddReply)(nil),   // 1: arena.workload.AddReply
-	}
-)
-
+var file_arena_workload_math_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_arena_workload_math_proto_goTypes = []any{
+	(*AddRequest)(nil), // 0: arena.workload.AddRequest
+	(*AddReply)(nil),   // 1: arena.workload.AddReply
+}
 var file_arena_workload_math_proto_depIdxs = []int32{
 	0, // 0: arena.workload.MathService.Add:input_type -> arena.workload.AddRequest
 	1, // 1: arena.workload.MathService.Add:output_type -> arena.workload.AddReply

@@ -6,10 +6,9 @@ package workload
 
 import (
 	fmt "fmt"
-	io "io"
-
 	protohelpers "github.com/planetscale/vtprotobuf/protohelpers"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	io "io"
 )
 
 const (
@@ -218,7 +217,6 @@ func (m *AddRequest) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-
 func (m *AddReply) UnmarshalVT(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
