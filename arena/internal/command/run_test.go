@@ -53,9 +53,8 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s of plain are not known", name)
 		}
 	}
-	if *plain.WireBytes < 2*581 {
-		t.Errorf("%v bytes a call cannot hold the message twice", *plain.WireBytes)
-	}
+	// The counters are read every 50 ms, which blurs the ends of so short a run: the sizes are for the tests
+	// of package measure.
 	if s := plain.Shape; s != (result.Shape{Callers: 20, Conns: 2, Payload: 581, Servers: 1, Clients: 1, Hosts: 1, Calls: 1000}) {
 		t.Errorf("the shape is %+v", s)
 	}
