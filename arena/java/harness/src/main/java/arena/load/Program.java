@@ -38,8 +38,8 @@ public abstract class Program {
   protected abstract void serve(ServerOptions o, Map<String, String> chosen) throws Exception;
 
   /**
-   * Connects and returns what caller i calls. With fresh, each call connects by itself. {@link UsageException} says that
-   * the framework cannot do what is asked for.
+   * Connects and returns what caller i calls. With fresh, each call connects by itself. {@link UsageException} says
+   * that the framework cannot do what is asked for.
    */
   protected abstract IntFunction<Caller> open(ClientOptions o, Map<String, String> chosen) throws Exception;
 

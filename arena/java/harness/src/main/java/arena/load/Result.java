@@ -7,11 +7,19 @@ import org.HdrHistogram.Histogram;
 
 /** What a client program prints. */
 record Result(
-    long calls, long errors, long wrong, String firstError, long beganUnixNanos, long endedUnixNanos, Histogram latency) {
+    long calls,
+    long errors,
+    long wrong,
+    String firstError,
+    long beganUnixNanos,
+    long endedUnixNanos,
+    Histogram latency) {
 
   String json() {
-    return "{\"contract\":1,\"calls\":%d,\"errors\":%d,\"wrong\":%d,\"first_error\":%s,\"began_unix_ns\":%d,\"ended_unix_ns\":%d,\"hdr\":\"%s\"}"
-        .formatted(calls, errors, wrong, quoted(firstError), beganUnixNanos, endedUnixNanos, encoded());
+    return "{\"contract\":1,\"calls\":%d,\"errors\":%d,\"wrong\":%d,".formatted(calls, errors, wrong)
+        + "\"first_error\":%s,".formatted(quoted(firstError))
+        + "\"began_unix_ns\":%d,\"ended_unix_ns\":%d,".formatted(beganUnixNanos, endedUnixNanos)
+        + "\"hdr\":\"%s\"}".formatted(encoded());
   }
 
   /** The V2 compressed encoding as base64. */

@@ -31,7 +31,10 @@ public final class Peer extends Program {
   }
 
   @Override
-  protected void serve(ServerOptions o, Map<String, String> chosen) {
+  protected void serve(ServerOptions o, Map<String, String> chosen) throws UsageException {
+    if (chosen.get("protocol").equals("tri") && chosen.get("dispatcher").equals("direct")) {
+      throw new UsageException("--dispatcher direct: Triple has no dispatchers, use --protocol dubbo");
+    }
     Services.export(o, chosen.get("protocol"), chosen.get("dispatcher"));
   }
 

@@ -21,8 +21,8 @@ final class References {
   }
 
   /**
-   * Returns where a reference belongs to. Triple shares one connection to an address among all references of a model and
-   * has no setting for more, so that each connection needs a model there.
+   * Returns where a reference belongs to. Triple shares one connection to an address among all references of a model
+   * and has no setting for more, so that each connection needs a model there.
    */
   ModuleModel module() {
     return shared == null ? Models.module() : shared;

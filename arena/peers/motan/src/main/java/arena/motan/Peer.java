@@ -42,7 +42,7 @@ public final class Peer extends Program {
   @Override
   protected IntFunction<Caller> open(ClientOptions o, Map<String, String> chosen) throws UsageException {
     if (o.window() > 1) {
-      throw new UsageException("--window: the asynchronous API waits for each write, and cannot call where replies arrive");
+      throw new UsageException("--window: asynchronous calls wait for their writes, so that nothing is gained");
     }
     String serialization = chosen.get("serialization");
     if (o.say()) {

@@ -45,7 +45,7 @@ final class Services {
     config.setRef(handler);
     config.setProtocol(protocol);
     config.setRegistry(registry);
-    config.setHost(o.address().host());
+    config.setHost(o.address().host()); // what a registry would be told; Motan listens on all addresses
     config.setShareChannel(true); // all services on one port
     config.setExport(protocol.getId() + ":" + o.address().port());
     config.export();
