@@ -40,6 +40,14 @@ func serve(ctx context.Context, o *workload.ServerOptions) error {
 	if err != nil {
 		return err
 	}
+	// Dubbo-go listens on its own and only logs when it cannot.
+	l, err := net.Listen("tcp", o.Addr)
+	if err != nil {
+		return err
+	}
+	if err := l.Close(); err != nil {
+		return err
+	}
 	s, err := server.NewServer(
 		server.WithServerProtocol(protocol.WithTriple(), protocol.WithIp(host), protocol.WithPort(port)),
 		server.WithServerNotRegister(), // clients have the address

@@ -58,6 +58,14 @@ func (s *servant) Add(_ context.Context, a, b int32) (int32, error) {
 
 // serve serves until ctx ends, or the process gets SIGTERM: TarsGo listens to signals itself.
 func serve(ctx context.Context, o *workload.ServerOptions) error {
+	// TarsGo listens on its own, and says on the standard output when it cannot.
+	l, err := net.Listen("tcp", o.Addr)
+	if err != nil {
+		return err
+	}
+	if err := l.Close(); err != nil {
+		return err
+	}
 	if err := configure(o.Addr); err != nil {
 		return err
 	}

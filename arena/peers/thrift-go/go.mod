@@ -1,4 +1,3 @@
-// A peer of the arena: Apache Thrift.
 // outside go.work: the versions that a peer needs must not raise those of what users of Anser build.
 module github.com/anser-rpc/anser/arena/peers/thrift-go
 

@@ -30,8 +30,9 @@ func serve(ctx context.Context, o *workload.ServerOptions) error {
 		server.WithNetwork("tcp"),
 		server.WithAddress(o.Addr),
 		server.WithProtocol("trpc"),
-		// tRPC's other transport, tnet, takes more CPU time for each call on few cores.
-		server.WithTransport(transport.DefaultServerTransport),
+		// tRPC's other transport, tnet, takes more CPU time for each call on few cores. By default two
+		// servers can listen on one port, and a forgotten one would get a part of the calls.
+		server.WithTransport(transport.NewServerTransport(transport.WithReusePort(false))),
 		// A goroutine for each request; without it a connection handles one call at a time.
 		server.WithServerAsync(true),
 		// One write for the replies that wait. Without it each has one of its own.
