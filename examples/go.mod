@@ -1,0 +1,12 @@
+module github.com/anser-rpc/anser/examples
+
+go 1.26.0
+
+require github.com/anser-rpc/anser v0.0.0
+
+require (
+	github.com/shamaton/msgpack/v3 v3.1.0 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
+)
+
+replace github.com/anser-rpc/anser => ../

@@ -1,0 +1,35 @@
+// Package example checks that an example prints what its README promises.
+package example
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Check runs an example and compares what it prints with the block of README.md that begins with
+// "```text". It runs in the folder of the example, and no longer than a minute.
+func Check(t *testing.T, run func(out io.Writer) error) {
+	t.Helper()
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(readme), "\n```text\n")
+	want, _, ok := strings.Cut(rest, "```\n")
+	if !ok {
+		t.Fatal("README.md has no block ```text with the expected output")
+	}
+	stuck := time.AfterFunc(time.Minute, func() { panic("the example does not end") })
+	defer stuck.Stop()
+	var out bytes.Buffer
+	if err := run(&out); err != nil {
+		t.Errorf("the example fails: %v", err)
+	}
+	if got := out.String(); got != want {
+		t.Errorf("the example prints\n%s\nREADME.md promises\n%s", got, want)
+	}
+}
