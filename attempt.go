@@ -44,6 +44,13 @@ func (e *endpoint) start(ctx context.Context, k *call, m *clientMethod) (*client
 		k.shrinkTimeout(bounded)
 		k.began = nanotime() // connecting says nothing about how fast the instance answers
 	}
+	if k.compression != nil {
+		if err := k.dress(e, conn, m); err != nil {
+			e.Abort()
+			err.Address = e.Instance().Address
+			return nil, err
+		}
+	}
 	if err := conn.start(ctx, k, m.number); err != nil {
 		return nil, e.settle(conn, k, m, err)
 	}

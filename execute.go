@@ -19,9 +19,17 @@ func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte) 
 			result = s.panicked(ctx, out, phase, p)
 		}
 	}()
+	var pack *packing
+	if ctx.brought != nil {
+		pack = ctx.brought.packing
+	}
 	in := m.newRequest()
-	if err := unmarshalFresh(cd, payload, in); err != nil {
-		return appendRefusal(out, ctx, refusal(InvalidArgument, "decode the request with %s: %v", cd.Name(), err))
+	if pack != nil && !pack.plain {
+		if fault := s.decodePacked(pack, cd, payload, in); fault != nil {
+			return appendRefusal(out, ctx, fault)
+		}
+	} else if err := unmarshalFresh(cd, payload, in); err != nil {
+		return appendRefusal(out, ctx, undecodable(cd, err))
 	}
 	phase = panicRun
 	m.calls.Add(1)
@@ -35,8 +43,14 @@ func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte) 
 	phase = panicEncode
 	start := len(out)
 	result = wire.AppendReplyHead(out, ctx.id, m.flags(), ctx.codec, 0, ctx.trailers())
+	head := len(result)
 	if result, err = cd.Append(result, reply); err != nil {
 		return appendFault(out, ctx, &Error{Code: Internal, Outcome: Executed, Message: fmt.Sprintf("encode the reply with %s: %v", cd.Name(), err)})
+	}
+	if pack != nil {
+		if result, err = s.packReply(m, pack, result, start, head); err != nil {
+			return appendFault(out, ctx, &Error{Code: Internal, Outcome: Executed, Message: err.Error()})
+		}
 	}
 	size := len(result) - start - wire.HeaderSize
 	if uint64(size) > ctx.conn.peerSays.MaxFrame {
