@@ -10,12 +10,24 @@ import (
 
 // Zstd returns the compressor for Zstandard (RFC 8878): one frame for a message, with a checksum, at
 // the fastest level. It reads frames with a window of up to 8 MiB, and none that need a dictionary.
-func Zstd() Compressor { return zstandard{} }
+//
+// Make one and keep it, as it holds the encoders and decoders that messages share one after the other.
+func Zstd() Compressor {
+	z := new(zstandard)
+	z.encoders.New = func() any { return newZstdEncoder() }
+	z.decoders.New = func() any { return newZstdDecoder() }
+	return z
+}
 
-type zstandard struct{}
+// zstandard has pools of its own, since encoders and decoders have channels: one that was made in a
+// bubble of testing/synctest must not be used outside of it. Each works for one message at a
+// time; a shared one would make callers wait for each other.
+type zstandard struct {
+	encoders, decoders sync.Pool
+}
 
-func (zstandard) ID() uint8    { return ZstdID }
-func (zstandard) Name() string { return "zstd" }
+func (*zstandard) ID() uint8    { return ZstdID }
+func (*zstandard) Name() string { return "zstd" }
 
 const (
 	// zstdWindow bounds what encoders keep in memory. More finds little in messages.
@@ -30,47 +42,33 @@ const (
 	zstdTrailer    = 4
 )
 
-// An encoder and a decoder work for one message at a time, so each one holds the memory for one. A
-// shared one would make callers wait for each other.
-var (
-	zstdEncoders = sync.Pool{New: func() any {
-		e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
-			zstd.WithWindowSize(zstdWindow), zstd.WithEncoderCRC(true), zstd.WithZeroFrames(true),
-			zstd.WithSingleSegment(true)) // so that every frame says how much it holds
-		if err != nil {
-			return err
-		}
-		return e
-	}}
-	zstdDecoders = sync.Pool{New: func() any {
-		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecodeAllCapLimit(true),
-			zstd.WithDecoderMaxMemory(maxZstdMessage), zstd.WithDecoderMaxWindow(maxZstdMessage))
-		if err != nil {
-			return err
-		}
-		return d
-	}}
-)
+// newZstdEncoder returns nil for options that do not go together, which a test would notice.
+func newZstdEncoder() *zstd.Encoder {
+	e, _ := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithWindowSize(zstdWindow), zstd.WithEncoderCRC(true), zstd.WithZeroFrames(true),
+		zstd.WithSingleSegment(true)) // so that every frame says how much it holds
+	return e
+}
 
-func (zstandard) Append(dst, src []byte) ([]byte, error) {
-	e, ok := zstdEncoders.Get().(*zstd.Encoder)
-	if !ok {
-		return dst, malformed("zstd", "no encoder can be made")
-	}
-	defer zstdEncoders.Put(e)
+func newZstdDecoder() *zstd.Decoder {
+	d, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecodeAllCapLimit(true),
+		zstd.WithDecoderMaxMemory(maxZstdMessage), zstd.WithDecoderMaxWindow(maxZstdMessage))
+	return d
+}
+
+func (z *zstandard) Append(dst, src []byte) ([]byte, error) {
+	e := z.encoders.Get().(*zstd.Encoder)
+	defer z.encoders.Put(e)
 	return e.EncodeAll(src, dst), nil
 }
 
-func (zstandard) Decompress(dst, src []byte, limit int) ([]byte, error) {
+func (z *zstandard) Decompress(dst, src []byte, limit int) ([]byte, error) {
 	room, err := measureZstd(src, limit)
 	if err != nil {
 		return dst, err
 	}
-	d, ok := zstdDecoders.Get().(*zstd.Decoder)
-	if !ok {
-		return dst, malformed("zstd", "no decoder can be made")
-	}
-	defer zstdDecoders.Put(d)
+	d := z.decoders.Get().(*zstd.Decoder)
+	defer z.decoders.Put(d)
 	start := len(dst)
 	dst = slices.Grow(dst, room)
 	// The decoder stops where the room ends, and writes in place.
