@@ -73,7 +73,7 @@ func TestCompressedRequests(t *testing.T) {
 		"dynamic":                       {client: anser.Compress(zstd), message: prose(1000), takes: []uint8{1, 4}, id: 4, packed: true},
 		"dynamic, 200 bytes":            {client: anser.Compress(zstd), message: prose(200), takes: []uint8{4}, id: 4, packed: true},
 		"dynamic, 199 bytes":            {client: anser.Compress(zstd), message: prose(199), takes: []uint8{4}, id: 4, flags: wire.FlagPlain},
-		"dynamic from 50":               {client: anser.Compress(zstd, anser.CompressFrom(50)), message: prose(50), takes: []uint8{4}, id: 4, packed: true},
+		"dynamic from 50":               {client: anser.Compress(zstd, anser.CompressFrom(50)), message: strings.Repeat("a", 50), takes: []uint8{4}, id: 4, packed: true},
 		"dynamic, does not shrink":      {client: anser.Compress(zstd), message: randomText(1000), takes: []uint8{4}, id: 4, flags: wire.FlagPlain},
 		"forced, empty":                 {client: anser.Compress(zstd, anser.Forced), takes: []uint8{4}, id: 4, flags: wire.FlagForced, packed: true},
 		"forced, does not shrink":       {client: anser.Compress(zstd, anser.Forced), message: randomText(1000), takes: []uint8{4}, id: 4, flags: wire.FlagForced, packed: true},
@@ -348,10 +348,10 @@ func TestBadCompressor(t *testing.T) {
 		return e
 	}
 	p.Send(wire.AppendMethod(nil, 1, "Echo.Say"))
-	if e := ask(1, "cannot"); e.Code != wire.Internal || !strings.Contains(e.Message, "no voice") {
+	if e := ask(1, "cannot"); e.Code != wire.InternalError || !strings.Contains(e.Message, "no voice") {
 		t.Errorf("%+v", e)
 	}
-	if e := ask(2, "panic"); e.Code != wire.Internal || !strings.Contains(e.Message, "panicked on the reply") {
+	if e := ask(2, "panic"); e.Code != wire.InternalError || !strings.Contains(e.Message, "panicked on the reply") {
 		t.Errorf("%+v", e)
 	}
 	if out, err := call(context.Background(), c, "Echo.Say", "hello"); out != "hello" || err != nil {
@@ -441,5 +441,27 @@ func TestCompressionOptions(t *testing.T) {
 	}
 	if got := anser.CompressMode(9).String(); got != "unknown compression mode" {
 		t.Error(got)
+	}
+}
+
+// BenchmarkCompressedCalls measures whole calls of an echo method with 64 KiB of text in both directions.
+func BenchmarkCompressedCalls(b *testing.B) {
+	l := listen(b)
+	serve(b, l, map[string]handler{"Echo.Say": echo})
+	r := rand.New(rand.NewPCG(1, 2))
+	var message []byte
+	for len(message) < 64<<10 {
+		message = fmt.Appendf(message, `{"id":%d,"name":"user %d","tags":["a","b"],"score":%d.5},`, r.IntN(1e6), r.IntN(1000), r.IntN(100))
+	}
+	for _, z := range append([]compress.Compressor{compress.None()}, compress.All()...) {
+		b.Run(z.Name(), func(b *testing.B) {
+			c := dial(b, l.Addr().String(), anser.Compress(z, anser.Forced))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := anser.Call[[]byte](context.Background(), c, "Echo.Say", &message); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -85,7 +85,7 @@ func (none) Decompress(dst, src []byte, limit int) ([]byte, error) {
 
 // tooLarge names the limit that was passed.
 func tooLarge(name string, limit int) error {
-	return fmt.Errorf("%s: %w of %d bytes", name, ErrTooLarge, limit)
+	return fmt.Errorf("%s: %w: %d bytes", name, ErrTooLarge, limit)
 }
 
 // errTruncated is the cause where the bytes end too early.
