@@ -44,6 +44,12 @@ func (e *endpoint) start(ctx context.Context, k *call, m *clientMethod) (*client
 		k.shrinkTimeout(bounded)
 		k.began = nanotime() // connecting says nothing about how fast the instance answers
 	}
+	if o := e.host.observers; o != nil {
+		if err := e.observe(ctx, o, k, m); err != nil {
+			e.Abort()
+			return nil, err
+		}
+	}
 	if err := conn.start(ctx, k, m.number); err != nil {
 		return nil, e.settle(conn, k, m, err)
 	}
@@ -52,6 +58,9 @@ func (e *endpoint) start(ctx context.Context, k *call, m *clientMethod) (*client
 
 // settle tells the balancer what became of an attempt, and completes its error.
 func (e *endpoint) settle(conn *clientConn, k *call, m *clientMethod, err *Error) *Error {
+	if k.observed != nil {
+		defer e.observeReply(k, m, err)
+	}
 	if err == nil {
 		now := conn.progress.lastRead.Load() // when the reply came; reading the clock is not free
 		e.End(now, time.Duration(now-k.began))

@@ -88,6 +88,11 @@ func (s *Server) add(m *method, opts []HandleOption) error {
 		opt.applyHandle(&o)
 	}
 	m.idempotent, m.mode = o.idempotent, o.mode
+	if !m.builtin {
+		if err := s.o.observers.methodAdded(m.name); err != nil {
+			return s.refuseMethod(err)
+		}
+	}
 	if len(s.o.interceptors) > 0 && !m.builtin {
 		m.chain = chain(s.o.interceptors, func(ctx context.Context, inv *Invocation) (err error) {
 			inv.Reply, err = m.handle(ctx, inv.Request)
