@@ -124,14 +124,24 @@ func dialable(addr net.Addr) string {
 	if !ok || !t.IP.IsUnspecified() {
 		return addr.String()
 	}
-	ip := net.IPv4(127, 0, 0, 1)
-	if addrs, err := net.InterfaceAddrs(); err == nil {
-		for _, a := range addrs {
-			if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() && n.IP.To4() != nil {
-				ip = n.IP
-				break
-			}
+	addrs, _ := net.InterfaceAddrs() // without them, the loopback is all there is
+	return (&net.TCPAddr{IP: reachable(addrs), Port: t.Port}).String()
+}
+
+// reachable returns the first address that other machines may reach, rather one of IPv4, or the loopback.
+func reachable(addrs []net.Addr) net.IP {
+	best := net.IPv4(127, 0, 0, 1)
+	for _, a := range addrs {
+		n, ok := a.(*net.IPNet)
+		if !ok || !n.IP.IsGlobalUnicast() {
+			continue
+		}
+		if n.IP.To4() != nil {
+			return n.IP
+		}
+		if best.IsLoopback() {
+			best = n.IP
 		}
 	}
-	return (&net.TCPAddr{IP: ip, Port: t.Port}).String()
+	return best
 }

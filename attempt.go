@@ -71,7 +71,7 @@ func (e *endpoint) settle(conn *clientConn, k *call, m *clientMethod, err *Error
 	}
 	now := nanotime()
 	switch {
-	case err.Code == Canceled:
+	case err.Code == Canceled || err.isOfRequest():
 		e.Abort()
 	case err.Outcome == Executed || err.Code == DeadlineExceeded:
 		e.End(now, time.Duration(now-k.began))
@@ -83,6 +83,21 @@ func (e *endpoint) settle(conn *clientConn, k *call, m *clientMethod, err *Error
 	}
 	err.Address = e.Instance().Address
 	return err
+}
+
+// isOfRequest reports whether the attempt failed for what was sent, so that it says nothing about the
+// instance. One that refuses for its own sake, being overloaded, draining or too old, answers fast and must
+// not draw more calls by it.
+func (e *Error) isOfRequest() bool {
+	switch {
+	case e.Outcome == NotSent:
+		return e.Code == ResourceExhausted // it is too large, or there are too many
+	case e.Outcome != Refused:
+		return false
+	case e.RetryAfter < 0:
+		return true
+	}
+	return e.Code == InvalidArgument || e.Code == PermissionDenied || e.Code == Unauthenticated
 }
 
 // learn takes over what the server declared of the method.

@@ -382,6 +382,7 @@ func (c *Client) furtherAttempts(ctx context.Context, k *call, r *retrying, e *e
 	bounded, cancel := k.bound(ctx)
 	defer cancel()
 	for {
+		changed := c.cluster.changes() // from here on: a list that comes while this one is looked at counts
 		v, fault := c.cluster.wait(bounded)
 		if fault != nil {
 			if err != nil && err.Outcome != NotSent {
@@ -399,8 +400,10 @@ func (c *Client) furtherAttempts(ctx context.Context, k *call, r *retrying, e *e
 				err = failure(Unavailable, NotSent, PhasePick, nil, "no instance of %q is known: is one registered and running?", c.serviceName())
 			}
 		}
+		if e != nil {
+			changed = c.cluster.changes() // what the attempt itself changed is no reason to hurry
+		}
 		r.note(e, err, k.began)
-		changed := c.cluster.changes()
 		wait, again := r.decide(bounded, err, v)
 		if !again {
 			return r.final(err)

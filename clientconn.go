@@ -119,6 +119,8 @@ type clientConn struct {
 	progress progress
 	born     int64
 	wg       sync.WaitGroup
+	socket   *socket // of the goroutine that writes; nil: a write may wait
+	runRest  func()  // writeRest, as a value that is made once
 
 	// Guarded by mu.
 	lastID   uint64
@@ -127,7 +129,9 @@ type clientConn struct {
 	named    uint32
 	draining bool // no more calls
 	expiry   *time.Timer
-	expireAt int64 // nanotime for which expiry is set, or 0
+	expireAt int64  // nanotime for which expiry is set, or 0
+	rest     []byte // a write that could not go on, for writeRest
+	restAt   int    // bytes of it that were taken
 
 	busy      atomic.Int32 // number of open calls, for choosing a connection
 	waiting   atomic.Int32 // bytes/1024 that wait to be written, for growing
@@ -185,10 +189,41 @@ func (c *clientConn) start(ctx context.Context, k *call, method uint32) *Error {
 	case k.pending != nil:
 		c.flushElsewhereLocked() // the caller most likely has more calls to start in the meantime
 	default:
-		c.flushLocked(c.open.n > 1)
+		c.writeLocked(ctx, k)
 	}
 	c.mu.Unlock()
 	return nil
+}
+
+// writeLocked writes what waits on the goroutine of k's caller, which saves a switch between goroutines.
+// It writes only what the transport takes at once, and no longer than k is open: a peer that does not
+// read, or others that go on making calls, must not keep the caller. What is left is for writeRest.
+func (c *clientConn) writeLocked(ctx context.Context, k *call) {
+	if c.socket == nil {
+		c.flushElsewhereLocked()
+		return
+	}
+	c.writing = true
+	if c.open.n > 1 {
+		c.gatherLocked()
+	}
+	for len(c.buf) > 0 && c.err == nil {
+		out := c.takeLocked()
+		c.mu.Unlock()
+		n, err := c.socket.try(out)
+		c.mu.Lock()
+		if n < len(out) && err == nil && c.err == nil {
+			c.rest, c.restAt = out, n
+			c.writeElsewhereLocked()
+			return
+		}
+		c.settleLocked(out, n, err)
+		if len(c.buf) > 0 && c.err == nil && (len(k.done) > 0 || ctx.Err() != nil) {
+			c.writeElsewhereLocked()
+			return
+		}
+	}
+	c.stopLocked()
 }
 
 func (c *clientConn) tooLong(k *call) *Error {
@@ -287,11 +322,30 @@ func (c *clientConn) flushElsewhereLocked() {
 		return
 	}
 	c.writing = true
-	c.wg.Go(func() {
+	c.writeElsewhereLocked()
+}
+
+// writeElsewhereLocked gives the right to write to a goroutine of its own. c.err is nil.
+func (c *clientConn) writeElsewhereLocked() {
+	c.wg.Add(1)
+	go c.runRest()
+}
+
+// writeRest writes until nothing waits: first what is left of a write that could not go on.
+func (c *clientConn) writeRest() {
+	defer c.wg.Done()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if out, at := c.rest, c.restAt; out != nil {
+		c.rest = nil
+		c.mu.Unlock()
+		n, err := c.writeOut(out[at:])
 		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.drainLocked()
-	})
+		c.settleLocked(out, at+n, err)
+	} else if c.open.n > 1 {
+		c.gatherLocked()
+	}
+	c.drainLocked()
 }
 
 // post sends a small frame without waiting.

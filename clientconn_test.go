@@ -2,10 +2,12 @@ package anser_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -108,6 +110,134 @@ func TestEndOfACallOnAStalledConnection(t *testing.T) {
 			t.Errorf("a call of 2 s ended after %v", d)
 		}
 	})
+}
+
+// Nor does it wait for the write of its own request.
+func TestEndOfACallWhoseWriteStalls(t *testing.T) {
+	for name, cancelled := range map[string]bool{"cancelled": true, "expired": false} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, network *ansertest.Network) {
+				c, conn, _ := stalled(t, network)
+				conn.Stall()
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				want := anser.DeadlineExceeded
+				if cancelled {
+					want = anser.Canceled
+					time.AfterFunc(time.Second, cancel)
+				}
+				began := time.Now()
+				_, err := call(ctx, c, "Echo.Say", "a", anser.Timeout(2*time.Second))
+				e := wantFault(t, err, want, anser.OutcomeUnknown)
+				if d := time.Since(began); cancelled && d != time.Second || !cancelled && d != 2*time.Second {
+					t.Errorf("ended after %v: %v", d, e)
+				}
+			})
+		})
+	}
+}
+
+// The caller whose goroutine writes is not kept by others who go on making calls.
+func TestWriterUnderLoad(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
+		slow := ansertest.FaultyDial(network.Dial, ansertest.Faults{Delay: time.Millisecond}, nil)
+		c := dial(t, "a:1", anser.Dialer(slow), anser.Conns(1))
+		end := time.Now().Add(time.Second)
+		var wg sync.WaitGroup
+		var longest atomic.Int64
+		for range 20 {
+			wg.Go(func() {
+				for time.Now().Before(end) {
+					began := time.Now()
+					if _, err := call(context.Background(), c, "Echo.Say", "a"); err != nil {
+						t.Error(err)
+					}
+					if d := int64(time.Since(began)); d > longest.Load() {
+						longest.Store(d)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if d := time.Duration(longest.Load()); d > 10*time.Millisecond {
+			t.Errorf("a call took %v, each write takes 1 ms", d)
+		}
+	})
+}
+
+// The same over what programs use, where what a write could not take goes on later: the peer that does
+// not read reads everything in the end, and finds it whole.
+func TestWritesToAPeerThatDoesNotRead(t *testing.T) {
+	a := newAuthority(t)
+	for name, secure := range map[string]bool{"plain": false, "TLS": true} {
+		t.Run(name, func(t *testing.T) {
+			l := listen(t)
+			target := l.Addr().String()
+			var opts []anser.DialOption
+			if secure {
+				opts = append(opts, anser.TLS(&tls.Config{RootCAs: a.pool}))
+			}
+			c := dial(t, target, append(opts, anser.Conns(1))...)
+			ready := make(chan *wirepeer.Peer, 1)
+			go func() {
+				nc, err := l.Accept()
+				if err != nil {
+					return
+				}
+				if secure {
+					nc = tls.Server(nc, &tls.Config{Certificates: []tls.Certificate{a.issue(t, "127.0.0.1")}})
+				}
+				p := wirepeer.New(nc)
+				p.Handshake()
+				f, _ := p.NextOf(wire.TypeRequest)
+				p.Send(wirepeer.Reply(f.ID, nil))
+				ready <- p
+			}()
+			if _, err := call(context.Background(), c, "Echo.Say", "connect"); err != nil {
+				t.Fatal(err)
+			}
+			p := <-ready
+			defer p.Close()
+			var wg sync.WaitGroup
+			for i := range 24 {
+				wg.Go(func() {
+					ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+					defer cancel()
+					began := time.Now()
+					_, err := call(ctx, c, "Echo.Say", strings.Repeat(string(rune('a'+i)), 1<<20))
+					if e := fault(t, err); e.Code != anser.DeadlineExceeded {
+						t.Error(err)
+					}
+					if d := time.Since(began); d > 3*time.Second {
+						t.Errorf("a call of 300 ms ended after %v", d)
+					}
+				})
+			}
+			wg.Wait()
+			last := anser.Go[[]byte](context.Background(), c, "Echo.Say", text("last"))
+			for {
+				f, err := p.NextOf(wire.TypeRequest)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var r wire.Request
+				if err := wire.ParseRequest(f.Flags, f.Body, &r); err != nil {
+					t.Fatal(err)
+				}
+				if string(r.Payload) == "last" {
+					p.Send(wirepeer.Reply(f.ID, []byte("ok")))
+					break
+				}
+				if n := len(r.Payload); n != 1<<20 || strings.Trim(string(r.Payload), string(r.Payload[:1])) != "" {
+					t.Fatalf("a request of %d bytes is mixed up", n)
+				}
+			}
+			if out, err := last.Wait(); err != nil || string(*out) != "ok" {
+				t.Fatal(err)
+			}
+		})
+	}
 }
 
 // A call that waits because the connection takes no more bytes waits no longer than it may, whether its

@@ -315,6 +315,40 @@ func TestMemoryRegistry(t *testing.T) {
 	})
 }
 
+// A server that starts again at its old address is a second instance there until the record of the first
+// one is gone. From then on the client still learns when that address is down.
+func TestTwoInstancesAtOneAddress(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		l := network.Listen("a:1")
+		serve(t, l, map[string]handler{"Echo.Say": echo})
+		serve(t, network.Listen("b:1"), map[string]handler{"Echo.Say": echo})
+		f := newFeed()
+		c := dial(t, "fed://arith", f.scheme(), anser.Dialer(network.Dial), anser.Balancer(balance.RoundRobin()))
+		old := registry.Instance{Service: "arith", ID: "old", Address: "a:1"}
+		again := registry.Instance{Service: "arith", ID: "again", Address: "a:1"}
+		other := registry.Instance{Service: "arith", ID: "other", Address: "b:1"}
+		f.instances(old, other)
+		f.instances(old, again, other)
+		f.instances(again, other)
+		for range 10 {
+			if _, err := call(context.Background(), c, "Echo.Say", ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.Kill()
+		time.Sleep(10 * time.Millisecond) // an idle connection is not read at every moment
+		failed := 0
+		for range 10 {
+			if _, err := call(context.Background(), c, "Echo.Say", "", anser.Fail(anser.Failfast)); err != nil {
+				failed++
+			}
+		}
+		if failed != 0 {
+			t.Errorf("%d calls went to an instance that is known to be down", failed)
+		}
+	})
+}
+
 // Without any instance a call is an error, never a success, and says which service is meant.
 func TestNoInstance(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {

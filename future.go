@@ -169,7 +169,8 @@ func (c *Client) launch(ctx context.Context, p *pending, name string, in, out an
 	e.Begin()
 	p.e, p.conn = e, conn
 	k.pending = p
-	if k.failed = conn.start(ctx, k, m.number); k.failed != nil {
+	if fault := conn.start(ctx, k, m.number); fault != nil {
+		k.failed = fault
 		p.landed()
 		return
 	}

@@ -65,8 +65,8 @@ type host struct {
 	lastErr   error
 	tried     int64 // nanotime of the last try
 	retry     *time.Timer
-	changed   chan struct{} // closed and replaced at every change of state
-	watchers  map[*cluster]struct{}
+	changed   chan struct{}            // closed and replaced at every change of state
+	watchers  map[*cluster]int         // how many of its instances are at this address
 	all       map[*clientConn]struct{} // including draining ones
 	ctx       context.Context
 	cancel    context.CancelFunc
@@ -76,7 +76,7 @@ type host struct {
 func newHost(p *pool, o hostOptions, dial dialFunc) *host {
 	h := &host{
 		pool: p, hostOptions: o, dial: dial, changed: make(chan struct{}),
-		watchers: make(map[*cluster]struct{}), all: make(map[*clientConn]struct{}),
+		watchers: make(map[*cluster]int), all: make(map[*clientConn]struct{}),
 	}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	h.ready.Store(new([]*clientConn))
@@ -245,7 +245,8 @@ func (h *host) connect() (*clientConn, error) {
 		nc = tc
 	}
 	c := &clientConn{host: h, born: nanotime()}
-	c.nc = nc
+	c.nc, c.socket = nc, newSocket(nc)
+	c.runRest = c.writeRest
 	own := wire.DefaultSettings()
 	own.MaxFrame = uint64(h.maxMessage) + frameOverhead
 	own.MaxStreams = 0
@@ -396,13 +397,15 @@ func (h *host) connected() bool { return len(*h.ready.Load()) > 0 }
 
 func (h *host) watch(w *cluster) {
 	h.mu.Lock()
-	h.watchers[w] = struct{}{}
+	h.watchers[w]++
 	h.mu.Unlock()
 }
 
 func (h *host) unwatch(w *cluster) {
 	h.mu.Lock()
-	delete(h.watchers, w)
+	if h.watchers[w]--; h.watchers[w] == 0 {
+		delete(h.watchers, w)
+	}
 	h.mu.Unlock()
 }
 

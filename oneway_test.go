@@ -76,9 +76,9 @@ func TestOnewayRefusedIsSilent(t *testing.T) {
 			return f
 		}
 		p.Send(wire.AppendMethod(nil, 1, "Log.Write"), wire.AppendMethod(nil, 2, "No.Such"),
-			oneway(1, 1, 1), // runs
-			oneway(2, 1, 1), // over the limit
-			oneway(3, 2, 1), // no such method
+			oneway(1, 1, 1),  // runs
+			oneway(2, 1, 1),  // over the limit
+			oneway(3, 2, 1),  // no such method
 			oneway(4, 1, 99), // no such codec
 			wire.AppendPing(nil, wire.TypePing, 7))
 		if f, err := p.Next(); err != nil || f.Type != wire.TypePong {

@@ -279,6 +279,43 @@ func TestRetries(t *testing.T) {
 	}
 }
 
+// A request that every instance would refuse says nothing about the one that did: the balancer must not
+// take it for slow.
+func TestRefusedRequestsDoNotCountAgainstAnInstance(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer func(*wirepeer.Peer, wirepeer.Frame, string, int)
+		in     string
+		counts bool
+	}{
+		"malformed":   {refuse(wire.InvalidArgument, 0), "", false},
+		"not allowed": {refuse(wire.PermissionDenied, 0), "", false},
+		"not known":   {refuse(wire.UnauthenticatedCall, 0), "", false},
+		"never":       {refuse(wire.ResourceExhausted, wire.RetryNever), "", false},
+		"too large":   {refuse(wire.ResourceExhausted, 0), strings.Repeat("x", 5<<20), false},
+		"overload":    {refuse(wire.ResourceExhausted, 0), "", true},
+		"draining":    {refuse(wire.Unavailable, 0), "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, network *ansertest.Network) {
+				var s service
+				s.serve(t, network, test.answer, "a:1", "b:1")
+				c := dial(t, "tcp://a:1,b:1", anser.Dialer(network.Dial))
+				for range 20 {
+					_, err := call(context.Background(), c, "Echo.Say", test.in, anser.Attempts(1))
+					fault(t, err)
+				}
+				var worst time.Duration
+				for _, in := range c.Status().Instances {
+					worst = max(worst, in.Latency)
+				}
+				if counts := worst > time.Millisecond; counts != test.counts {
+					t.Errorf("a latency of %v", worst)
+				}
+			})
+		})
+	}
+}
+
 // What succeeds in the end is no error, and no instance is asked twice while another is left.
 func TestFailover(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {

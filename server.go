@@ -293,9 +293,9 @@ func (s *Server) handshake(nc net.Conn, full bool) (*serverConn, *reading, error
 	if _, err := c.nc.Write(wire.AppendSettings(wire.AppendPreface(nil), s.settings)); err != nil {
 		return nil, nil, err
 	}
-	nc.SetDeadline(time.Time{})
 	s.mu.Lock()
 	delete(s.raw, nc)
+	nc.SetDeadline(time.Time{}) // under the lock: stop sets one for those in raw
 	s.live[c] = struct{}{}
 	closed := s.closed
 	s.mu.Unlock()

@@ -247,6 +247,71 @@ func TestShutdownGrace(t *testing.T) {
 	})
 }
 
+// A server that shuts down gives those who shake hands a second for it. One who has just done so must
+// not lose its connection after that second.
+func TestShutdownAsAHandshakeEnds(t *testing.T) {
+	network := new(ansertest.Network)
+	l := &hookedListener{Listener: network.Listen("a:1"), done: make(chan struct{})}
+	s := anser.NewServer(silent)
+	anser.Handle(s, "Echo.Slow", func(ctx context.Context, in *[]byte) (*[]byte, error) {
+		time.Sleep(1500 * time.Millisecond)
+		return in, nil
+	})
+	l.hook = func() {
+		go func() {
+			s.Shutdown(context.Background())
+			close(l.done)
+		}()
+		time.Sleep(100 * time.Millisecond) // Shutdown gets as far as it can
+	}
+	run(t, s, l)
+	nc, err := network.Dial(context.Background(), "tcp", "a:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	p := wirepeer.New(nc)
+	p.Send(wirepeer.Hello(wire.DefaultSettings()), wire.AppendMethod(nil, 1, "Echo.Slow"), wirepeer.Request(1, 1, []byte("hello")))
+	if _, err := p.ReadHello(); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := p.NextOf(wire.TypeReply); string(f.Body[2:]) != "hello" || err != nil {
+		t.Fatal(err)
+	}
+	p.Send(wire.AppendDrain(nil, wire.FlagAck, 0))
+	p.ReadClose()
+	p.Close()
+	<-l.done
+}
+
+// hookedListener calls hook when the deadline of its first connection is taken back.
+type hookedListener struct {
+	net.Listener
+	hook func()
+	done chan struct{}
+}
+
+func (l *hookedListener) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &hookedConn{Conn: nc, hook: sync.OnceFunc(l.hook)}, nil
+}
+
+type hookedConn struct {
+	net.Conn
+	hook func()
+}
+
+func (c *hookedConn) SetDeadline(t time.Time) error {
+	err := c.Conn.SetDeadline(t)
+	if t.IsZero() {
+		c.hook()
+	}
+	return err
+}
+
 // However a server ends, its last word is CLOSE: for a client with a call in flight, for one that has
 // asked for nothing, and for one whose reply is still on its way.
 func TestLastWord(t *testing.T) {

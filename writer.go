@@ -70,20 +70,36 @@ func (w *writer) gatherLocked() {
 // drainLocked is the loop of the goroutine that writes; w.writing is set, and reset on return.
 func (w *writer) drainLocked() {
 	for len(w.buf) > 0 && w.err == nil {
-		out := w.buf
-		w.buf, w.spare = w.spare[:0], nil
-		w.handed = w.appended
-		w.releaseLocked()
+		out := w.takeLocked()
 		w.mu.Unlock()
 		n, err := w.writeOut(out)
 		w.mu.Lock()
-		w.handed -= uint64(len(out) - n)
-		w.spare = out[:0]
-		w.peak = max(w.peak, len(out))
-		if err != nil {
-			w.failLocked(err)
-		}
+		w.settleLocked(out, n, err)
 	}
+	w.stopLocked()
+}
+
+// takeLocked returns what waits, which its caller is about to hand to the transport.
+func (w *writer) takeLocked() []byte {
+	out := w.buf
+	w.buf, w.spare = w.spare[:0], nil
+	w.handed = w.appended
+	w.releaseLocked()
+	return out
+}
+
+// settleLocked takes the buffer back of which taken bytes were handed over.
+func (w *writer) settleLocked(out []byte, taken int, err error) {
+	w.handed -= uint64(len(out) - taken)
+	w.spare = out[:0]
+	w.peak = max(w.peak, len(out))
+	if err != nil {
+		w.failLocked(err)
+	}
+}
+
+// stopLocked ends writing: nothing waits, or nothing more can be written.
+func (w *writer) stopLocked() {
 	w.writing = false
 	if w.shut && w.err == nil {
 		w.shutLocked()

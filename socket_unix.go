@@ -1,0 +1,68 @@
+//go:build unix
+
+package anser
+
+import (
+	"net"
+	"os"
+	"syscall"
+)
+
+// socket writes to a connection what the system takes at once, and never waits. It is for one goroutine
+// at a time.
+type socket struct {
+	raw   syscall.RawConn
+	write func(fd uintptr) bool // writeOnce, as a value that is made once
+
+	// Of a write.
+	out []byte
+	n   int
+	err error
+}
+
+// newSocket returns nil where nothing can be written without waiting, for example with TLS, which has to
+// write whole records.
+func newSocket(nc net.Conn) *socket {
+	var c syscall.Conn
+	switch nc := nc.(type) {
+	case *net.TCPConn:
+		c = nc
+	case *net.UnixConn:
+		c = nc
+	default:
+		return nil
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	s := &socket{raw: raw}
+	s.write = s.writeOnce
+	return s
+}
+
+// try returns how many bytes of out the system took. Less than all without an error means that the rest
+// has to wait.
+func (s *socket) try(out []byte) (taken int, err error) {
+	s.out = out
+	err = s.raw.Write(s.write)
+	s.out = nil
+	switch {
+	case err != nil:
+		return 0, err
+	case s.err == syscall.EAGAIN:
+		return 0, nil
+	case s.err != nil:
+		return 0, os.NewSyscallError("write", s.err)
+	}
+	return s.n, nil
+}
+
+func (s *socket) writeOnce(fd uintptr) (done bool) {
+	for {
+		s.n, s.err = syscall.Write(int(fd), s.out)
+		if s.err != syscall.EINTR {
+			return true
+		}
+	}
+}
