@@ -30,6 +30,7 @@ type method struct {
 	request    reflect.Type
 	reply      reflect.Type
 	idempotent bool
+	oneway     bool // is only ever called oneway
 	mode       runMode
 	builtin    bool
 	cost       cost
@@ -169,6 +170,9 @@ func (m *method) run(ctx context.Context, in any) (any, error) {
 		return m.handle(ctx, in)
 	}
 	inv := &Invocation{Method: m.name, Request: in, Server: true}
+	if c := callFrom(ctx); c != nil {
+		inv.Oneway = c.oneway
+	}
 	if err := m.chain(ctx, inv); err != nil {
 		return nil, err
 	}

@@ -260,7 +260,7 @@ func (c *clientConn) deliver() (alone bool, broken error) {
 		}
 		alone = alone && k.patient
 		a.call, a.body = nil, nil
-		k.done <- struct{}{}
+		k.over()
 	}
 	return alone, broken
 }
