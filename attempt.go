@@ -40,9 +40,8 @@ func (e *endpoint) start(ctx context.Context, k *call, m *clientMethod) (*client
 			return nil, err
 		}
 	}
-	if o := e.host.observers; o != nil {
-		if err := e.observe(ctx, o, k, m); err != nil {
-			e.Abort()
+	if e.host.observers != nil {
+		if err := e.observe(ctx, k, m); err != nil {
 			return nil, err
 		}
 	}

@@ -37,7 +37,8 @@ type Observer struct {
 	Request func(ctx context.Context, m MessageInfo) error
 	// Reply is told of the answer: on the client after that of an attempt arrived, or the attempt failed
 	// without one, and before it is decoded; on the server after it was encoded, and before it is sent. It is told
-	// once for each Request of which all observers approved. On a server, oneway calls have none.
+	// once for each Request of which all observers approved. A oneway call has none, unless a client could
+	// not send it.
 	Reply func(ctx context.Context, m MessageInfo)
 
 	// MethodAdded is told of a method that is added to a server. An error refuses it, and Serve
@@ -197,11 +198,13 @@ func (c *clientConn) info() ConnInfo {
 	return i
 }
 
-// observe tells the observers of a client of an attempt that is about to be sent.
-func (e *endpoint) observe(ctx context.Context, o *observers, k *call, m *clientMethod) *Error {
+// observe tells the observers of a client of an attempt that is about to be sent. One that they refuse is
+// over.
+func (e *endpoint) observe(ctx context.Context, k *call, m *clientMethod) *Error {
 	info := e.message(k, m)
 	info.Bytes = len(k.frame) - k.head
-	if err := o.request(ctx, info); err != nil {
+	if err := e.host.observers.request(ctx, info); err != nil {
+		e.Abort()
 		err.Outcome, err.Phase, err.Address = NotSent, PhaseWrite, info.Address
 		if err.RetryAfter == 0 {
 			err.RetryAfter = RetryNever

@@ -74,7 +74,7 @@ func TestObserver(t *testing.T) {
 		for _, in := range []string{"hello", ""} {
 			call(context.Background(), c, "Echo.Old", in)
 		}
-		call(context.Background(), c, "Echo.Panic", "x")
+		anser.Go[[]byte](context.Background(), c, "Echo.Panic", text("x")).Wait()
 		expectNotes(t, atServer,
 			`opened s "" true`,
 			`request s Echo.Say at "", attempt 0, codec 1, 5 bytes, true`,
@@ -91,6 +91,13 @@ func TestObserver(t *testing.T) {
 			`reply c Echo.Old at "a:1", attempt 0, codec 1, 0 bytes, false: not found`,
 			`request c Echo.Panic at "a:1", attempt 0, codec 1, 1 bytes, false`,
 			`reply c Echo.Panic at "a:1", attempt 0, codec 1, 0 bytes, false: internal`)
+
+		if err := anser.Send(context.Background(), c, "Echo.Say", text("once")); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		expectNotes(t, atServer, `request s Echo.Say at "", attempt 0, codec 1, 4 bytes, true`)
+		expectNotes(t, atClient, `request c Echo.Say at "a:1", attempt 0, codec 1, 4 bytes, false`)
 
 		s.Close()
 		c.Close()
@@ -135,6 +142,14 @@ func TestObserverRefusesRequests(t *testing.T) {
 			}
 			_, err = call(context.Background(), c, "Echo.Say", "ab")
 			wantFault(t, err, anser.FailedPrecondition, outcome)
+			_, err = anser.Go[[]byte](context.Background(), c, "Echo.Say", text("a")).Wait()
+			wantFault(t, err, anser.PermissionDenied, outcome)
+			err = anser.Send(context.Background(), c, "Echo.Say", text("a"))
+			if side == "client" {
+				wantFault(t, err, anser.PermissionDenied, outcome)
+			} else if err != nil {
+				t.Error(err)
+			}
 			if out, err := call(context.Background(), c, "Echo.Say", "abc"); out != "abc" || err != nil {
 				t.Error(out, err)
 			}
