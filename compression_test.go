@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -50,8 +52,10 @@ func takers(t *testing.T, ids ...uint8) (target string, requests <-chan sighting
 			if err := wire.ParseRequest(f.Flags, f.Body, &r); err != nil {
 				t.Error(err)
 			}
-			ch <- sighting{r.Compression, f.Flags & (wire.FlagPlain | wire.FlagForced), bytes.Clone(r.Payload)}
-			p.Send(wirepeer.Reply(f.ID, []byte("ok")))
+			ch <- sighting{r.Compression, f.Flags & (wire.FlagPlain | wire.FlagForced | wire.FlagOneway), bytes.Clone(r.Payload)}
+			if f.Flags&wire.FlagOneway == 0 {
+				p.Send(wirepeer.Reply(f.ID, []byte("ok")))
+			}
 		}
 	})
 	return l.Addr().String(), ch
@@ -371,6 +375,40 @@ func (c *costly) Append(dst, src []byte) ([]byte, error) {
 	return append(dst, make([]byte, int(c.to*float64(len(src))))...), nil
 }
 
+// Futures and oneway calls are compressed like others.
+func TestCompressedFuturesAndOneway(t *testing.T) {
+	target, requests := takers(t, 4)
+	for _, opts := range [][]anser.DialOption{nil, {anser.Intercept(func(next anser.Func) anser.Func { return next })}} {
+		c := dial(t, target, append(opts, anser.Compress(compress.Zstd(), anser.Forced))...)
+		message := prose(1000)
+		for range 2 { // the first one has no connection yet
+			if out, err := anser.Go[[]byte](context.Background(), c, "Echo.Say", text(message)).Wait(); err != nil || string(*out) != "ok" {
+				t.Fatalf("a future: %v", err)
+			}
+			if r := <-requests; r.compression != 4 || len(r.payload) > 100 || r.flags != wire.FlagForced {
+				t.Errorf("a future: compression %d, flags %02x, %d bytes", r.compression, r.flags, len(r.payload))
+			}
+		}
+		if err := anser.Send(context.Background(), c, "Echo.Say", text(message)); err != nil {
+			t.Fatal(err)
+		}
+		if r := <-requests; r.compression != 4 || len(r.payload) > 100 || r.flags != wire.FlagForced|wire.FlagOneway {
+			t.Errorf("a oneway call: compression %d, flags %02x, %d bytes", r.compression, r.flags, len(r.payload))
+		}
+	}
+	_, target = echoServer(t)
+	c := dial(t, target, anser.Compress(compress.LZ4(), anser.Forced))
+	var list []*anser.Future[[]byte]
+	for n := range 100 {
+		list = append(list, anser.Go[[]byte](context.Background(), c, "Echo.Say", text(prose(100*n))))
+	}
+	for n, f := range list {
+		if out, err := f.Wait(); err != nil || string(*out) != prose(100*n) {
+			t.Errorf("future %d: %v", n, err)
+		}
+	}
+}
+
 // Where compressing does not pay, most messages are left alone; where it does again, none is.
 func TestDynamicLearns(t *testing.T) {
 	target, requests := takers(t, 200)
@@ -464,4 +502,60 @@ func BenchmarkCompressedCalls(b *testing.B) {
 			}
 		})
 	}
+}
+
+// rawServerWith is rawServer for one that understands compressions.
+func rawServerWith(t testing.TB, l net.Listener, compressions []uint8, f func(p *wirepeer.Peer)) {
+	t.Helper()
+	own := wire.DefaultSettings()
+	own.MaxFrame = 32 << 20
+	for _, id := range compressions {
+		own.AddCompression(id)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			nc, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				defer nc.Close()
+				p := wirepeer.New(nc)
+				if p.Send(wirepeer.Hello(own)) != nil {
+					return
+				}
+				if _, err := p.ReadHello(); err == nil {
+					f(p)
+				}
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		wg.Wait() // the clients, which were made later, are closed
+	})
+}
+
+// rawDial connects to a server over TCP with a peer that has shaken hands.
+func rawDial(t testing.TB, address string) *wirepeer.Peer {
+	t.Helper()
+	p, _ := rawDialSettings(t, address)
+	return p
+}
+
+func rawDialSettings(t testing.TB, address string) (*wirepeer.Peer, wire.Settings) {
+	t.Helper()
+	nc, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { nc.Close() })
+	nc.SetDeadline(time.Now().Add(30 * time.Second))
+	p := wirepeer.New(nc)
+	settings, err := p.Handshake()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, settings
 }

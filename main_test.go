@@ -15,7 +15,6 @@ import (
 	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/internal/wirepeer"
 	"github.com/anser-rpc/anser/registry"
-	"github.com/anser-rpc/anser/wire"
 )
 
 func TestMain(m *testing.M) { ansertest.Main(m) }
@@ -239,58 +238,24 @@ func (f *feed) scheme() registry.Scheme {
 	return registry.Scheme{Name: "fed", Open: func(*url.URL) (registry.Resolver, string, error) { return f, "arith", nil }}
 }
 
-// rawServerWith is rawServer for one that understands compressions.
-func rawServerWith(t testing.TB, l net.Listener, compressions []uint8, f func(p *wirepeer.Peer)) {
-	t.Helper()
-	own := wire.DefaultSettings()
-	own.MaxFrame = 32 << 20
-	for _, id := range compressions {
-		own.AddCompression(id)
-	}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			nc, err := l.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() {
-				defer nc.Close()
-				p := wirepeer.New(nc)
-				if p.Send(wirepeer.Hello(own)) != nil {
-					return
-				}
-				if _, err := p.ReadHello(); err == nil {
-					f(p)
-				}
-			})
-		}
-	})
-	t.Cleanup(func() {
-		l.Close()
-		wg.Wait() // the clients, which were made later, are closed
-	})
+// result is that of a call which apart makes.
+type result struct {
+	done chan struct{}
+	out  *[]byte
+	err  error
 }
 
-// rawDial connects to a server over TCP with a peer that has shaken hands.
-func rawDial(t testing.TB, address string) *wirepeer.Peer {
-	t.Helper()
-	p, _ := rawDialSettings(t, address)
-	return p
+func (r *result) Wait() (*[]byte, error) {
+	<-r.done
+	return r.out, r.err
 }
 
-func rawDialSettings(t testing.TB, address string) (*wirepeer.Peer, wire.Settings) {
-	t.Helper()
-	nc, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { nc.Close() })
-	nc.SetDeadline(time.Now().Add(30 * time.Second))
-	p := wirepeer.New(nc)
-	settings, err := p.Handshake()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p, settings
+// apart makes a call on a goroutine of its own, where [anser.Go] would wait for room on the connection.
+func apart(ctx context.Context, c *anser.Client, method string, in *[]byte, opts ...anser.CallOption) *result {
+	r := &result{done: make(chan struct{})}
+	go func() {
+		defer close(r.done)
+		r.out, r.err = anser.Call[[]byte](ctx, c, method, in, opts...)
+	}()
+	return r
 }

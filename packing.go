@@ -9,20 +9,23 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// Where the flags stand in a frame, and the compression in the body of a REQUEST and of a REPLY.
+// Where the compression stands in the frame of a REQUEST and of a REPLY.
 const (
-	flagsOffset              = 5
 	requestCompressionOffset = wire.HeaderSize + 5
 	replyCompressionOffset   = wire.HeaderSize + 1
 )
 
 // dress completes the frame of a call that may be compressed, for the connection that was picked: what
-// one server takes another one need not.
+// one server takes another one need not. A call for which that fails is over.
 func (k *call) dress(e *endpoint, c *clientConn, m *clientMethod) (fault *Error) {
 	z := k.compression
 	defer func() {
 		if p := recover(); p != nil {
-			fault = failure(Internal, NotSent, PhaseEncode, nil, "the compressor %s panicked: %v", z.compressor.Name(), p).WithRetryAfter(RetryNever)
+			fault = failure(Internal, NotSent, PhaseEncode, nil, "the compressor %s panicked: %v", z.compressor.Name(), p)
+		}
+		if fault != nil {
+			e.Abort()
+			fault.Address, fault.RetryAfter = e.Instance().Address, RetryNever
 		}
 	}()
 	k.frame = k.frame[:k.head]
@@ -31,7 +34,7 @@ func (k *call) dress(e *endpoint, c *clientConn, m *clientMethod) (fault *Error)
 	if c.peer.Understands(z.compressor.ID()) && (z.to == nil || z.to(*e.Instance())) {
 		frame, packed, err := z.append(k.frame, k.plain, m.payoffs.of(z.compressor))
 		if err != nil {
-			return failure(Internal, NotSent, PhaseEncode, err, "%v", err).WithRetryAfter(RetryNever)
+			return failure(Internal, NotSent, PhaseEncode, err, "%v", err)
 		}
 		id, k.frame = z.compressor.ID(), frame
 		if !packed {
