@@ -163,7 +163,7 @@ func (m *method) run(ctx context.Context, in any) (any, error) {
 	if m.chain == nil {
 		return m.handle(ctx, in)
 	}
-	inv := &Invocation{Method: m.name, Request: in, Server: true}
+	inv := &Invocation{Method: m.name, Request: in, Server: true, call: callFrom(ctx)}
 	if err := m.chain(ctx, inv); err != nil {
 		return nil, err
 	}

@@ -129,6 +129,7 @@ type callOptions struct {
 	idempotent bool
 	retryOn    []Code
 	trailer    *Metadata
+	inv        *Invocation // learns which instance answered; nil without interceptors
 }
 
 type handleOptions struct {
