@@ -12,7 +12,7 @@ import (
 )
 
 // Rule checks messages that do not check themselves. See [Func] and [Structs].
-type Rule func(*rules)
+type Rule func(*rules) error
 
 type rules struct {
 	types   map[reflect.Type]func(any) error
@@ -22,7 +22,10 @@ type rules struct {
 // Func checks requests of the type *T with f. Several for a type are all asked. f is called by many
 // goroutines at once, and must not change or keep the message.
 func Func[T any](f func(*T) error) Rule {
-	return func(r *rules) {
+	return func(r *rules) error {
+		if f == nil {
+			return fmt.Errorf("validate.Func[%v]: the function is nil", reflect.TypeFor[T]())
+		}
 		t := reflect.TypeFor[*T]()
 		before := r.types[t]
 		r.types[t] = func(m any) error {
@@ -31,13 +34,20 @@ func Func[T any](f func(*T) error) Rule {
 			}
 			return errors.Join(before(m), f(m.(*T)))
 		}
+		return nil
 	}
 }
 
 // Structs checks every request that is a pointer to a struct with f, as libraries do that read the
 // tags of fields. f is called by many goroutines at once, and must not change or keep the message.
 func Structs(f func(message any) error) Rule {
-	return func(r *rules) { r.structs = append(r.structs, f) }
+	return func(r *rules) error {
+		if f == nil {
+			return errors.New("validate.Structs: the function is nil")
+		}
+		r.structs = append(r.structs, f)
+		return nil
+	}
 }
 
 // The methods of messages that check themselves, as protoc-gen-validate generates them.
@@ -51,21 +61,32 @@ type (
 //
 // On a server a call whose request is not valid fails with InvalidArgument before the handler runs:
 // its outcome is Refused, and it is not tried again. On a client it fails with the same code and is
-// not sent. The message of the error has what was said about each field. Streams pass.
-func New(list ...Rule) anser.Interceptor {
+// not sent. The message of the error has what was said about each field. Streams pass. New fails for
+// rules that cannot work.
+func New(list ...Rule) (anser.Interceptor, error) {
 	r := &rules{types: make(map[reflect.Type]func(any) error)}
+	var errs []error
 	for _, rule := range list {
-		rule(r)
-	}
-	return func(next anser.Func) anser.Func {
-		return func(ctx context.Context, inv *anser.Invocation) error {
-			if inv.Request != nil {
-				if err := r.check(inv.Request); err != nil {
-					return invalid(inv, err)
-				}
-			}
-			return next(ctx, inv)
+		if rule == nil {
+			errs = append(errs, errors.New("validate.New: a rule is nil"))
+			continue
 		}
+		errs = append(errs, rule(r))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return r.intercept, nil
+}
+
+func (r *rules) intercept(next anser.Func) anser.Func {
+	return func(ctx context.Context, inv *anser.Invocation) error {
+		if inv.Request != nil {
+			if err := r.check(inv.Request); err != nil {
+				return invalid(inv, err)
+			}
+		}
+		return next(ctx, inv)
 	}
 }
 
