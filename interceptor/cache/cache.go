@@ -195,7 +195,12 @@ func (c *Cache) call(ctx context.Context, inv *anser.Invocation, m *method, next
 		c.refresh(ctx, a, k, request, next)
 		return found.Give(inv)
 	}
-	r, joined, err := share.Do(ctx, &c.flights, k, inv, func() flight.Work[*share.Result] { return c.fetch(a, k, request, next) })
+	r, joined, err := share.Do(ctx, &c.flights, k, inv, func() flight.Work[*share.Result] {
+		if r := c.peek(k); r != nil { // it was in flight when this call looked, and came before this one was
+			return func(context.Context) *share.Result { return r }
+		}
+		return c.fetch(a, k, request, next)
+	})
 	if joined {
 		c.count(func(s *Stats) { s.Joined++ })
 	}
@@ -304,10 +309,18 @@ func (c *Cache) look(a *asked) (r share.Result, s state, generation uint64) {
 		return share.Result{}, missing, generation
 	}
 	c.stats.Hits++
-	if e.err != nil {
-		return share.Result{Err: e.err}, s, generation
+	return e.result(), s, generation
+}
+
+// peek returns what is kept for a key and fresh, or nil, and counts nothing.
+func (c *Cache) peek(k flightKey) *share.Result {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.store.entries[k.key]
+	if e == nil || e.method.generation != k.generation || !time.Now().Before(e.ends) {
+		return nil
 	}
-	return share.NewResult(e.replyType, e.reply, e.codec), s, generation
+	return new(e.result())
 }
 
 // fetch returns what gets a reply and keeps it.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/interceptor/internal/share"
 )
 
 // key tells entries apart. text has the codec, the method, what Vary and Partition name, and the request.
@@ -37,6 +38,13 @@ func (e *entry) size() int64 {
 		n += int64(len(e.err.Error()))
 	}
 	return n
+}
+
+func (e *entry) result() share.Result {
+	if e.err != nil {
+		return share.Result{Err: e.err}
+	}
+	return share.NewResult(e.replyType, e.reply, e.codec)
 }
 
 // store holds entries within bounds, those that were used last. It is not safe for concurrent use.

@@ -95,15 +95,15 @@ func (r *Result) Give(inv *anser.Invocation) error {
 	return nil
 }
 
-// Do waits for the call that is in flight for the key, or starts it. The result is nil if the group is
-// closed and the call has to be made alone. joined says that another call had started it.
+// Do waits for the call that is in flight for the key, or starts it. The result is nil if the call has to
+// be made alone: the group is closed, or what was in flight ended without one. joined says that another call had started it.
 func Do[K comparable](ctx context.Context, g *flight.Group[K, *Result], key K, inv *anser.Invocation, prepare func() flight.Work[*Result]) (r *Result, joined bool, err error) {
 	ctx, cancel, bound := times(ctx, inv)
 	defer cancel()
 	for {
 		r, joined, err := g.Do(ctx, key, bound, prepare)
 		switch {
-		case err == nil && joined && !inv.Server && cutShort(r.Err) && ctx.Err() == nil:
+		case err == nil && joined && !inv.Server && r != nil && cutShort(r.Err) && ctx.Err() == nil:
 			// It was in flight for a while when this call joined it, and ended by its own time. This
 			// call's is not over.
 			continue
