@@ -509,10 +509,22 @@ func TestClose(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	ok := cache.Method("A.B", time.Second)
 	for i, opts := range [][]cache.Option{
-		{}, {nil, ok}, {cache.Method("", time.Second)}, {cache.Method("A.B", 0)}, {ok, ok}, {ok, cache.Stale(-1)},
-		{ok, cache.Negative(0, anser.NotFound)}, {ok, cache.Negative(time.Second)}, {ok, cache.Negative(time.Second, anser.Canceled)},
-		{ok, cache.Jitter(1)}, {ok, cache.Jitter(-1)}, {ok, cache.MaxEntries(0)}, {ok, cache.MaxBytes(0)}, {ok, cache.MaxEntry(0)},
-		{ok, cache.Partition(nil)}, {ok, cache.Logger(nil)},
+		{},
+		{nil, ok},
+		{cache.Method("", time.Second)},
+		{cache.Method("A.B", 0)},
+		{ok, ok},
+		{ok, cache.Stale(-1)},
+		{ok, cache.Negative(0, anser.NotFound)},
+		{ok, cache.Negative(time.Second)},
+		{ok, cache.Negative(time.Second, anser.Canceled)},
+		{ok, cache.Jitter(1)},
+		{ok, cache.Jitter(-1)},
+		{ok, cache.MaxEntries(0)},
+		{ok, cache.MaxBytes(0)},
+		{ok, cache.MaxEntry(0)},
+		{ok, cache.Partition(nil)},
+		{ok, cache.Logger(nil)},
 	} {
 		if k, err := cache.New(opts...); err == nil || k != nil {
 			t.Errorf("%d: no error", i)

@@ -132,7 +132,12 @@ func TestOverASocket(t *testing.T) {
 
 func TestMistakes(t *testing.T) {
 	for _, opts := range [][]timeout.Option{
-		{}, {nil}, {timeout.Default(0)}, {timeout.Max(-1)}, {timeout.Method("", 1, 1)}, {timeout.Method("A.B", -1, 0)},
+		{},
+		{nil},
+		{timeout.Default(0)},
+		{timeout.Max(-1)},
+		{timeout.Method("", 1, 1)},
+		{timeout.Method("A.B", -1, 0)},
 		{timeout.Method("A.B", 1, 1), timeout.Method("A.B", 1, 1)},
 	} {
 		if i, err := timeout.New(opts...); err == nil || i != nil {
