@@ -33,6 +33,8 @@ type Client struct {
 	source  source
 	methods atomic.Pointer[map[string]*clientMethod] // replaced, never changed
 	places  [methodPlaces]atomic.Pointer[clientMethod]
+	watches watches         // of calls without a goroutine
+	lagging chan struct{}   // a place for each of those that have one until a connection stands
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
@@ -67,7 +69,7 @@ func (m *clientMethod) idempotent(o *callOptions) bool { return o.idempotent || 
 // "etcd://127.0.0.1:2379/arith". Dial does not connect and does not wait: it fails only for a target or option
 // that cannot work. Connections are made when calls need them. Close the client when it is no longer used.
 func Dial(target string, opts ...DialOption) (*Client, error) {
-	c := &Client{target: target}
+	c := &Client{target: target, lagging: make(chan struct{}, maxLagging)}
 	c.o = dialOptions{
 		sideOptions: defaultSideOptions(), balancer: balance.P2C(), conns: 2,
 		connectTimeout: 5 * time.Second, budgetRatio: 0.2, budgetRate: 10,
@@ -91,7 +93,7 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 	c.methods.Store(new(map[string]*clientMethod))
 	c.pool = &shared
 	dial := c.o.dialer
-	if dial != nil {
+	if dial != nil || c.o.observers != nil {
 		c.pool = new(pool)
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -101,6 +103,9 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 			o := inv.options
 			if o == nil { // an interceptor made inv; without options invoke would begin with the interceptors
 				o = &c.o.call
+			}
+			if o.oneway {
+				return c.send(ctx, inv.Method, inv.Request, o)
 			}
 			return c.invoke(ctx, inv.Method, inv.Request, inv.Reply, o, nil)
 		})
@@ -147,6 +152,7 @@ func (c *Client) acquire(address string) *host {
 		network: network, address: host, tls: c.o.tls, maxMessage: c.o.maxMessage,
 		connectTimeout: c.o.connectTimeout, handshakeTimeout: c.o.handshakeTimeout,
 		keepaliveIdle: c.o.keepaliveIdle, keepaliveAnswer: c.o.keepaliveAnswer, writeStall: c.o.writeStall,
+		observers: c.o.observers,
 	}, c.o.conns, dial)
 }
 
@@ -327,6 +333,7 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 	}
 	k.codec = r.Codec
 	k.frame = wire.AppendRequest(k.frame[:0], 0, flags, &r)
+	k.head = len(k.frame)
 	frame, err := cd.Append(k.frame, in)
 	if err != nil {
 		return nil, failure(InvalidArgument, NotSent, PhaseEncode, err, "encode the request with %s: %v", cd.Name(), err)

@@ -19,8 +19,10 @@ type Invocation struct {
 	Reply any
 	// Server says which side this is.
 	Server bool
+	// Oneway says that no reply is wanted: on the client Reply is nil, on the server it is dropped.
+	Oneway bool
 	// Address and Attempt tell, on the client and once next has returned nil, which instance
-	// answered and at which attempt, from 0. A call that failed has them in its [Error], a handler's
+	// answered, or took a oneway call, and at which attempt, from 0. A call that failed has them in its [Error], a handler's
 	// caller is known to [PeerFrom] and [AttemptFrom].
 	Address string
 	Attempt int

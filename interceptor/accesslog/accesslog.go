@@ -61,7 +61,7 @@ func Messages() Option {
 // The line has the message "call" with the attributes side (server or client), method, peer (the caller's
 // address, or the instance that answered; left out where there is none), code, duration, attempt (from
 // 0) and trace (the id of a trace context, if there is one). For a call that failed there is the outcome,
-// and for one that is slow, slow is true. Requests, replies, metadata and credentials are never logged.
+// and where they hold, oneway and slow are true. Requests, replies, metadata and credentials are never logged.
 //
 // The level is Error for the codes Internal, Unknown and DataLoss, and for a panic; Warn for the
 // other failures and what is slow; else Info. Where the logger does not want a level, nothing is
@@ -109,7 +109,7 @@ func (o *options) note(ctx context.Context, inv *anser.Invocation, method string
 	if !o.log.Enabled(ctx, level) {
 		return
 	}
-	var room [10]slog.Attr
+	var room [11]slog.Attr
 	attrs := append(room[:0], slog.String("side", sideOf(inv)), slog.String("method", method))
 	peer, attempt := where(ctx, inv, err)
 	if peer != "" {
@@ -122,6 +122,9 @@ func (o *options) note(ctx context.Context, inv *anser.Invocation, method string
 	attrs = append(attrs, slog.Duration("duration", took), slog.Int("attempt", attempt))
 	if t, ok := anser.TraceFrom(ctx); ok {
 		attrs = append(attrs, slog.String("trace", hex.EncodeToString(t.TraceID[:])))
+	}
+	if inv.Oneway {
+		attrs = append(attrs, slog.Bool("oneway", true))
 	}
 	if slow {
 		attrs = append(attrs, slog.Bool("slow", true))

@@ -33,9 +33,9 @@ func NewResult(t reflect.Type, reply []byte, cd codec.Codec) Result {
 	return Result{Type: t, Reply: reply, codec: cd}
 }
 
-// Sharable reports whether the messages of a call can be copied at all, and whether there is a reply.
+// Sharable reports whether the messages of a call can be copied at all, and whether a reply is wanted.
 func Sharable(inv *anser.Invocation) bool {
-	return fillable(inv.Request) && (inv.Server || fillable(inv.Reply))
+	return !inv.Oneway && fillable(inv.Request) && (inv.Server || fillable(inv.Reply))
 }
 
 // Prepare returns a call like inv that does not depend on it. request holds inv's request.

@@ -1,9 +1,0 @@
-package share_test
-
-import (
-	"testing"
-
-	"github.com/anser-rpc/anser/ansertest"
-)
-
-func TestMain(m *testing.M) { ansertest.Main(m) }
