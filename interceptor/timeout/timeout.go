@@ -114,7 +114,7 @@ func (l limits) of(ctx context.Context) (time.Duration, string) {
 	case ok && (l.most == 0 || time.Until(deadline) <= l.most):
 		return 0, ""
 	case ok || l.normal == 0 || l.most != 0 && l.most < l.normal:
-		return l.most, "most"
+		return l.most, "maximum"
 	}
 	return l.normal, "default"
 }

@@ -72,7 +72,7 @@ func TestLimits(t *testing.T) {
 	}{
 		{"Wait.A", 0, 2 * time.Second, "within 2s, the default time"},
 		{"Wait.A", time.Second, time.Second, ""},
-		{"Wait.A", time.Minute, 5 * time.Second, "within 5s, the most time"},
+		{"Wait.A", time.Minute, 5 * time.Second, "within 5s, the maximum time"},
 		{"Wait.Long", 0, time.Minute, "within 1m0s, the default time"},
 		{"Wait.Long", time.Hour, time.Hour, ""},
 		{"Wait.Free", 0, 0, "none"},
