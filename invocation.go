@@ -61,7 +61,8 @@ func (inv *Invocation) SetTrailer(md Metadata) {
 // request and reply have to be other messages than the call's, of the same types; on the server
 // reply is nil. Trailers of a client's call go to *trailer if it is not nil.
 //
-// It is for interceptors that answer several calls with one. A stream cannot be detached.
+// It is for interceptors that answer several calls with one, or one with several. A copy of the struct would
+// not do, as it shares what belongs to the call. A stream cannot be detached.
 func (inv *Invocation) Detach(request, reply any, trailer *Metadata) *Invocation {
 	d := *inv
 	d.Request, d.Reply, d.Address, d.Attempt = request, reply, "", 0

@@ -231,6 +231,28 @@ func TestMessages(t *testing.T) {
 	})
 }
 
+// A oneway call has a line on both sides, and on the client the instance that took it.
+func TestOneway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := new(ansertest.Network)
+		b := start(t, network.Listen("a:1"), anser.Dialer(network.Dial))
+		in := []byte("secret: succeed")
+		if err := b.c.Send(t.Context(), "Log.Do", &in); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		for _, l := range []*lines{&b.server, &b.client} {
+			list := l.take(t)
+			if len(list) != 1 {
+				t.Fatal(list)
+			}
+			check(t, list[0], map[string]any{"code": "ok", "oneway": true, "attempt": 0.0})
+		}
+		b.call(t.Context(), "succeed")
+		check(t, b.client.take(t)[0], map[string]any{"oneway": "-", "peer": "a:1"})
+	})
+}
+
 func TestMistakes(t *testing.T) {
 	for _, opt := range []accesslog.Option{nil, accesslog.Sample(-1), accesslog.Sample(2), accesslog.Slow(0)} {
 		if i, err := accesslog.New(nil, opt); err == nil || i != nil {

@@ -53,6 +53,7 @@ type method struct {
 type flightKey struct {
 	key
 	generation uint64
+	priority   anser.Priority // what is shed as unimportant is not shared with what matters
 }
 
 // Stats is what a Cache has done so far, and what it holds.
@@ -188,7 +189,7 @@ func (c *Cache) call(ctx context.Context, inv *anser.Invocation, m *method, next
 		return found.Give(inv)
 	}
 	// From here on the call costs one over the network or a handler, and the text outlives the buffer.
-	k := flightKey{key{a.reply, string(a.text)}, generation}
+	k := flightKey{key{a.reply, string(a.text)}, generation, anser.PriorityFrom(ctx)}
 	request := slices.Clone(a.text[a.request:])
 	a.text = c.keep(buf, a.text)
 	if state == stale {

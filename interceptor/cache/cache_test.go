@@ -531,3 +531,67 @@ func TestMistakes(t *testing.T) {
 		}
 	}
 }
+
+// Who calls oneway wants the handler to run, not a reply.
+func TestOneway(t *testing.T) {
+	sides(t, nil, func(t *testing.T, svc *service, k *cache.Cache, c *anser.Client) {
+		get(t, c, "x")
+		for range 3 {
+			if err := c.Send(t.Context(), "Catalog.Get", &request{Name: "x"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if st := k.Stats(); svc.runs.Load() != 4 || st.Skipped != 3 {
+			t.Errorf("%d runs, %+v", svc.runs.Load(), st)
+		}
+	})
+}
+
+// Futures get copies like everybody else.
+func TestFutures(t *testing.T) {
+	sides(t, nil, func(t *testing.T, svc *service, k *cache.Cache, c *anser.Client) {
+		svc.take = time.Second
+		var list []*anser.Future[reply]
+		for range 10 {
+			list = append(list, anser.Go[reply](t.Context(), c, "Catalog.Get", &request{Name: "x"}))
+		}
+		for _, f := range list {
+			out, err := f.Wait()
+			if err != nil || out.List[0] != "x" {
+				t.Fatal(out, err)
+			}
+			out.List[0] = "mine"
+		}
+		if svc.runs.Load() != 1 {
+			t.Error(svc.runs.Load(), "runs")
+		}
+	})
+}
+
+// On a server a call that is shared has a time too, whoever joins it, and who has time left goes on.
+func TestSharedCallEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network, svc, k := new(ansertest.Network), &service{take: time.Hour}, newCache(t)
+		c := start(t, network.Listen("a:1"), svc, []anser.Interceptor{k.Intercept}, anser.Dialer(network.Dial))
+		call := func(d time.Duration) error {
+			ctx, cancel := context.WithTimeout(t.Context(), d)
+			defer cancel()
+			_, err := anser.Call[reply](ctx, c, "Catalog.Get", &request{Name: "x"})
+			return err
+		}
+		var wg sync.WaitGroup
+		for range 8 { // each waits less than the call takes, and there is always one that does
+			wg.Go(func() {
+				if err := call(4 * time.Second); !errors.Is(err, anser.DeadlineExceeded) {
+					t.Error(err)
+				}
+			})
+			time.Sleep(3 * time.Second)
+		}
+		wg.Wait()
+		if n := svc.runs.Load(); n != 3 {
+			t.Errorf("%d runs in 25 s of calls that end after 10 s", n)
+		}
+	})
+}

@@ -38,6 +38,13 @@ type flight[V any] struct {
 	value V
 	panic *Panic // nil: it did not
 	err   error
+	cut   bool
+}
+
+// Ride is how one came by a work.
+type Ride struct {
+	Joined bool // it was in flight already
+	Cut    bool // its context had ended when it was done: by its bound, or by Close
 }
 
 // Panic is what a work panicked with, and where. Those who wait for it panic with it in their turn.
@@ -52,32 +59,32 @@ func (p *Panic) String() string { return fmt.Sprintf("%v\n\n%s", p.Value, p.Stac
 // Do waits for the work of the key, and starts it unless it is in flight: prepare is called before Do
 // goes on, and what it returns is done on a goroutine of its own. The work's context has the values
 // of the context that started it, but not its end: it ends after bound (0: never), or when nobody
-// waits any more. So each waiter has its own time, whose end is err. joined says that the work was in
-// flight already.
-func (g *Group[K, V]) Do(ctx context.Context, key K, bound time.Duration, prepare func() Work[V]) (v V, joined bool, err error) {
+// waits any more. So each waiter has its own time, whose end is err.
+func (g *Group[K, V]) Do(ctx context.Context, key K, bound time.Duration, prepare func() Work[V]) (v V, r Ride, err error) {
 	g.mu.Lock()
 	f := g.flights[key]
-	if joined = f != nil; !joined {
+	if r.Joined = f != nil; !r.Joined {
 		if f = g.addLocked(ctx, key, bound); f == nil {
 			g.mu.Unlock()
-			return v, false, ErrClosed
+			return v, r, ErrClosed
 		}
 	}
 	f.waiting++
 	g.mu.Unlock()
-	if !joined {
+	if !r.Joined {
 		g.launch(key, f, prepare)
 	}
 	select {
 	case <-f.done:
 	case <-ctx.Done():
 		g.leave(key, f)
-		return v, joined, ctx.Err()
+		return v, r, ctx.Err()
 	}
 	if f.panic != nil {
 		panic(f.panic)
 	}
-	return f.value, joined, f.err
+	r.Cut = f.cut
+	return f.value, r, f.err
 }
 
 // Start starts the work of the key for nobody, unless it is in flight or the group is closed. It reports
@@ -142,6 +149,7 @@ func (g *Group[K, V]) land(key K, f *flight[V], p any) {
 		f.panic = &Panic{p, debug.Stack()}
 	}
 	g.forget(key, f)
+	f.cut = f.ctx.Err() != nil
 	f.cancel()
 	close(f.done)
 	g.wg.Done()

@@ -39,11 +39,11 @@ func TestOneWorkForAll(t *testing.T) {
 		for i := range 100 {
 			wg.Go(func() {
 				key := []string{"a", "b"}[i%2]
-				v, joined, err := g.Do(t.Context(), key, 0, working(&runs, time.Second, 7))
+				v, ride, err := g.Do(t.Context(), key, 0, working(&runs, time.Second, 7))
 				if v != 7 || err != nil {
 					t.Error(v, err)
 				}
-				if joined {
+				if ride.Joined {
 					joins.Add(1)
 				}
 			})
@@ -52,7 +52,7 @@ func TestOneWorkForAll(t *testing.T) {
 		if runs.Load() != 2 || joins.Load() != 98 {
 			t.Error(runs.Load(), "runs,", joins.Load(), "joined")
 		}
-		if _, joined, _ := g.Do(t.Context(), "a", 0, working(&runs, 0, 7)); joined || runs.Load() != 3 {
+		if _, ride, _ := g.Do(t.Context(), "a", 0, working(&runs, 0, 7)); ride.Joined || ride.Cut || runs.Load() != 3 {
 			t.Error("what is over was joined")
 		}
 	})
@@ -101,7 +101,7 @@ func TestBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g group
 		var runs atomic.Int64
-		if v, _, err := g.Do(t.Context(), "k", time.Second, working(&runs, time.Hour, 7)); v != -1 || err != nil {
+		if v, ride, err := g.Do(t.Context(), "k", time.Second, working(&runs, time.Hour, 7)); v != -1 || err != nil || !ride.Cut {
 			t.Error(v, err)
 		}
 	})
@@ -178,8 +178,8 @@ func TestStartAndClose(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, joined, err := g.Do(ctx, "k", 0, nil); !joined || !errors.Is(err, context.DeadlineExceeded) {
-			t.Error(joined, err)
+		if _, ride, err := g.Do(ctx, "k", 0, nil); !ride.Joined || !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(ride, err)
 		}
 		done := make(chan int)
 		go func() {

@@ -101,43 +101,44 @@ func Do[K comparable](ctx context.Context, g *flight.Group[K, *Result], key K, i
 	ctx, cancel, bound := times(ctx, inv)
 	defer cancel()
 	for {
-		r, joined, err := g.Do(ctx, key, bound, prepare)
+		r, ride, err := g.Do(ctx, key, bound, prepare)
 		switch {
-		case err == nil && joined && !inv.Server && r != nil && cutShort(r.Err) && ctx.Err() == nil:
+		case err == nil && ride.Joined && ride.Cut && r != nil && r.Err != nil && ctx.Err() == nil:
 			// It was in flight for a while when this call joined it, and ended by its own time. This
 			// call's is not over.
 			continue
 		case err == nil:
-			return r, joined, nil
+			return r, ride.Joined, nil
 		case errors.Is(err, flight.ErrClosed):
 			return nil, false, nil
 		case errors.Is(err, flight.ErrExited):
-			return nil, joined, fail(inv, anser.Internal, anser.OutcomeUnknown, anser.PhaseNone, err.Error())
+			return nil, ride.Joined, fail(inv, anser.Internal, anser.OutcomeUnknown, anser.PhaseNone, err.Error())
 		}
-		return nil, joined, fail(inv, anser.CodeOf(err), anser.OutcomeUnknown, anser.PhaseWait, "the call ended while it waited for an equal one that was in flight: "+err.Error())
+		return nil, ride.Joined, fail(inv, anser.CodeOf(err), anser.OutcomeUnknown, anser.PhaseWait, "the call ended while it waited for an equal one that was in flight: "+err.Error())
 	}
 }
 
-// times gives the waiting the end that the call would have had, and returns how long the shared call
-// may take: not less than this one.
+// times gives the waiting the end that the call would have had, and returns how long the shared call may
+// take: as long as this one, but not less than a call without a deadline, so that who is in a hurry does not
+// spoil it for the others.
 func times(ctx context.Context, inv *anser.Invocation) (context.Context, context.CancelFunc, time.Duration) {
-	bound := inv.Timeout()
+	normal := inv.Timeout()
+	if inv.Server {
+		normal = serverBound
+	}
 	deadline, ok := ctx.Deadline()
 	switch {
-	case inv.Server || bound == 0:
+	case normal == 0 || inv.Server && !ok:
 		return ctx, func() {}, 0
 	case ok:
-		return ctx, func() {}, max(bound, time.Until(deadline), 1)
+		return ctx, func() {}, max(normal, time.Until(deadline), 1)
 	}
-	ctx, cancel := context.WithTimeout(ctx, bound)
-	return ctx, cancel, max(bound, 1)
+	ctx, cancel := context.WithTimeout(ctx, normal)
+	return ctx, cancel, max(normal, 1)
 }
 
-// cutShort reports whether a call ended by its time or its context, rather than a handler that said so.
-func cutShort(err error) bool {
-	code := anser.CodeOf(err)
-	return (code == anser.DeadlineExceeded || code == anser.Canceled) && anser.OutcomeOf(err) != anser.Executed
-}
+// serverBound is the least that a shared call has on a server if its first caller has a deadline.
+const serverBound = 10 * time.Second
 
 // fail makes an error of this side.
 func fail(inv *anser.Invocation, code anser.Code, outcome anser.Outcome, phase anser.Phase, message string) error {
