@@ -31,7 +31,7 @@ type (
 // Validate is found by the interceptor of package validate.
 func (q *Query) Validate() error {
 	if q.Name == "" {
-		return errors.New("Name: is required")
+		return errors.New("name: is required")
 	}
 	return nil
 }
