@@ -242,6 +242,9 @@ func (c *clientConn) awaitRoomLocked(ctx context.Context, k *call) *Error {
 	if len(c.buf) <= maxBuffered || !c.writing {
 		return nil
 	}
+	if k.pending != nil {
+		return errNoRoom
+	}
 	bounded, cancel := k.bound(ctx)
 	defer cancel()
 	if err := c.waitRoomLocked(bounded); err != nil && c.err == nil {

@@ -64,8 +64,11 @@ func TestFuturesEndWithTheirContext(t *testing.T) {
 
 func TestFutureDeadlines(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
-		var ended atomic.Int64
-		serve(t, network.Listen("a:1"), map[string]handler{"Echo.Wait": untilDone(&ended)})
+		serve(t, network.Listen("a:1"), map[string]handler{"Echo.Wait": func(ctx context.Context, in *[]byte) (*[]byte, error) {
+			<-ctx.Done()
+			time.Sleep(100 * time.Millisecond)
+			return in, nil
+		}})
 		c := dial(t, "a:1", anser.Dialer(network.Dial))
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)

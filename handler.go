@@ -29,6 +29,7 @@ type method struct {
 	chain      Func // interceptors around handle; nil without interceptors
 	request    reflect.Type
 	reply      reflect.Type
+	in, out    *elements // of a method with tuples
 	idempotent bool
 	oneway     bool // is only ever called oneway
 	mode       runMode
@@ -89,6 +90,9 @@ func (s *Server) add(m *method, opts []HandleOption) error {
 		opt.applyHandle(&o)
 	}
 	m.idempotent, m.mode = o.idempotent, o.mode
+	if err := m.nameParams(o.params); err != nil {
+		return s.refuseMethod(err)
+	}
 	if len(s.o.interceptors) > 0 && !m.builtin {
 		m.chain = chain(s.o.interceptors, func(ctx context.Context, inv *Invocation) (err error) {
 			inv.Reply, err = m.handle(ctx, inv.Request)

@@ -138,6 +138,7 @@ type handleOptions struct {
 	mode       runMode
 	aliases    []string
 	deprecated []string
+	params     []string
 }
 
 // Logger sets where the side logs to; the default is slog.Default(). Arguments, replies, metadata and
