@@ -43,6 +43,7 @@ type call struct {
 	begin    uint64 // value of the writer's appended before the frame
 	patient  bool   // the caller has nothing to wait for but the reply
 	oneway   bool   // there is no reply
+	atOnce   bool   // or not at all: a oneway call does not wait
 
 	// Written by whoever takes the call out of the pending table, before done.
 	reply    []byte // payload
@@ -115,6 +116,7 @@ type clientConn struct {
 	writer
 	host     *host
 	role     readRole
+	callee   atomic.Pointer[callee] // for calls of the server, once there was one
 	peer     wire.Settings
 	progress progress
 	born     int64
@@ -244,6 +246,9 @@ func (c *clientConn) awaitRoomLocked(ctx context.Context, k *call) *Error {
 	}
 	if k.pending != nil {
 		return errNoRoom
+	}
+	if k.atOnce {
+		return failure(ResourceExhausted, NotSent, PhaseWrite, nil, "the other side has %d bytes to read before it", len(c.buf))
 	}
 	bounded, cancel := k.bound(ctx)
 	defer cancel()
@@ -493,6 +498,8 @@ func (c *clientConn) control(h wire.Header, body []byte) error {
 		return closedByPeer(body)
 	case wire.TypeData, wire.TypeEnd, wire.TypeWindow:
 		return c.stray(h, body)
+	case wire.TypeMethod, wire.TypeRequest, wire.TypeCancel:
+		return c.called(h, body)
 	default:
 		if h.Type < wire.FirstSkippable {
 			return wire.Errorf(wire.BadFrame, "%s frame from a server", h.Type)
@@ -552,6 +559,9 @@ func (c *clientConn) end(err error) {
 	for _, k := range over {
 		k.over()
 	}
+	if to := c.callee.Load(); to != nil {
+		to.end()
+	}
 }
 
 // close ends the connection from this side: no client uses it any more.
@@ -567,7 +577,7 @@ func (c *clientConn) close() {
 func (c *clientConn) retire() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open.n > 0 {
+	if c.open.n > 0 || c.busyHere() {
 		return false
 	}
 	c.draining = true

@@ -41,6 +41,7 @@ type hostOptions struct {
 	keepaliveIdle    time.Duration
 	keepaliveAnswer  time.Duration
 	writeStall       time.Duration
+	handlers         *Server // of calls from the other side, or nil
 }
 
 type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
@@ -49,7 +50,8 @@ type dialFunc = func(ctx context.Context, network, address string) (net.Conn, er
 type host struct {
 	pool *pool
 	hostOptions
-	dial dialFunc
+	dial    dialFunc
+	session uint64 // with each server at the address, if there are handlers; else 0
 
 	refs int // guarded by pool.mu
 
@@ -77,6 +79,9 @@ func newHost(p *pool, o hostOptions, dial dialFunc) *host {
 	h := &host{
 		pool: p, hostOptions: o, dial: dial, changed: make(chan struct{}),
 		watchers: make(map[*cluster]int), all: make(map[*clientConn]struct{}),
+	}
+	if o.handlers != nil {
+		h.session = newSessionID()
 	}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	h.ready.Store(new([]*clientConn))
@@ -180,6 +185,16 @@ func (h *host) waitConn(ctx context.Context) (*clientConn, *Error) {
 	}
 }
 
+// keep has a connection made now, and again when it is lost, whether there are calls or not.
+func (h *host) keep() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.used = true
+	if !h.closed && !h.dialing && h.retry == nil && len(*h.ready.Load()) == 0 {
+		h.connectLocked()
+	}
+}
+
 // hurry makes a connection now if the host waits for its turn to try again, though not more often
 // than every hurryEvery.
 func (h *host) hurry() {
@@ -250,6 +265,9 @@ func (h *host) connect() (*clientConn, error) {
 	own := wire.DefaultSettings()
 	own.MaxFrame = uint64(h.maxMessage) + frameOverhead
 	own.MaxStreams = 0
+	if h.handlers != nil {
+		own.Session, own.MaxCalls = h.session, h.handlers.settings.MaxCalls
+	}
 	rd := &reader{nc: nc, buf: make([]byte, idleBuffer), maxFrame: own.MaxFrame, progress: &c.progress}
 	if c.peer, err = handshakeClient(nc, rd, own); err != nil {
 		nc.Close()

@@ -3,7 +3,7 @@ package wire
 import "encoding/binary"
 
 // Settings are what a side accepts, announced in its SETTINGS frame. In what ParseSettings returns no
-// value but Features is above 1<<31 - 1, so each one fits an int and, as milliseconds, a time.Duration.
+// value but Features and Session is above 1<<31 - 1, so each one fits an int and, as milliseconds, a time.Duration.
 type Settings struct {
 	MaxFrame     uint64 // longest body, bytes
 	MaxCalls     uint64 // open calls on this connection
@@ -13,6 +13,7 @@ type Settings struct {
 	ConnWindow   uint64 // bytes
 	MinPing      uint64 // milliseconds
 	Features     uint64 // bits; see docs/protocol.md §4
+	Session      uint64 // of a client that takes calls; 0: it takes none
 }
 
 // DefaultSettings returns what a side must assume until it has received the other's settings.
@@ -31,10 +32,10 @@ const (
 )
 
 // fields returns the settings in the order of their keys, which begin at 1.
-func (s *Settings) fields() [8]*uint64 {
-	return [8]*uint64{
+func (s *Settings) fields() [9]*uint64 {
+	return [9]*uint64{
 		&s.MaxFrame, &s.MaxCalls, &s.MaxMetadata, &s.MaxStreams,
-		&s.StreamWindow, &s.ConnWindow, &s.MinPing, &s.Features,
+		&s.StreamWindow, &s.ConnWindow, &s.MinPing, &s.Features, &s.Session,
 	}
 }
 
@@ -72,7 +73,7 @@ func ParseSettings(body []byte) (Settings, error) {
 		}
 	}
 	for _, v := range fields {
-		if v != &s.Features {
+		if v != &s.Features && v != &s.Session {
 			*v = min(*v, highestSetting)
 		}
 	}
