@@ -40,6 +40,11 @@ func (e *endpoint) start(ctx context.Context, k *call, m *clientMethod) (*client
 			return nil, err
 		}
 	}
+	if e.host.observers != nil {
+		if err := e.observe(ctx, k, m); err != nil {
+			return nil, err
+		}
+	}
 	if err := conn.start(ctx, k, m.number); err != nil {
 		return nil, e.settle(conn, k, m, err)
 	}
@@ -67,6 +72,9 @@ func (e *endpoint) settle(conn *clientConn, k *call, m *clientMethod, err *Error
 		now := conn.progress.lastRead.Load() // when the reply came; reading the clock is not free
 		e.End(now, time.Duration(now-k.began))
 		m.learn(k.flags)
+		if k.observed != nil {
+			e.observeReply(k, m, nil)
+		}
 		return nil
 	}
 	now := nanotime()
@@ -82,6 +90,9 @@ func (e *endpoint) settle(conn *clientConn, k *call, m *clientMethod, err *Error
 		m.learn(k.flags)
 	}
 	err.Address = e.Instance().Address
+	if k.observed != nil {
+		e.observeReply(k, m, err)
+	}
 	return err
 }
 

@@ -92,7 +92,7 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 	c.source = src
 	c.pool = &shared
 	dial := c.o.dialer
-	if dial != nil {
+	if dial != nil || c.o.observers != nil {
 		c.pool = new(pool)
 	}
 	c.init()
@@ -168,7 +168,8 @@ func (c *Client) acquire(address string) *host {
 		network: network, address: host, tls: c.o.tls, maxMessage: c.o.maxMessage,
 		connectTimeout: c.o.connectTimeout, handshakeTimeout: c.o.handshakeTimeout,
 		keepaliveIdle: c.o.keepaliveIdle, keepaliveAnswer: c.o.keepaliveAnswer, writeStall: c.o.writeStall,
-		handlers: c.o.handlers,
+		handlers:  c.o.handlers,
+		observers: c.o.observers,
 	}, c.o.conns, dial)
 }
 
@@ -351,6 +352,7 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 	}
 	k.codec = r.Codec
 	k.frame = wire.AppendRequest(k.frame[:0], 0, flags, &r)
+	k.head = len(k.frame)
 	frame, err := cd.Append(k.frame, in)
 	if err != nil {
 		return nil, failure(InvalidArgument, NotSent, PhaseEncode, err, "encode the request with %s: %v", cd.Name(), err)

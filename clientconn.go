@@ -37,6 +37,7 @@ type call struct {
 	// Written by the caller before start, and under the connection's lock by start.
 	id       uint64
 	frame    []byte // the whole REQUEST frame
+	head     int    // bytes of it before the message
 	began    int64  // nanotime
 	codec    uint8
 	deadline int64  // nanotime, 0: none
@@ -51,7 +52,8 @@ type call struct {
 	flags    wire.Flags
 	failed   *Error // why there is no reply; nil with a reply
 
-	pick balance.Request // of the caller
+	pick     balance.Request // of the caller
+	observed context.Context // of an attempt that observers know of
 }
 
 func (k *call) callID() uint64 { return k.id }
@@ -537,7 +539,7 @@ func (c *clientConn) drain() {
 }
 
 // end finishes what is open: calls whose bytes were not handed to the transport were not sent.
-func (c *clientConn) end(err error) {
+func (c *clientConn) end(err error) error {
 	c.mu.Lock()
 	c.failLocked(err)
 	err = c.err
@@ -562,6 +564,7 @@ func (c *clientConn) end(err error) {
 	if to := c.callee.Load(); to != nil {
 		to.end()
 	}
+	return err
 }
 
 // close ends the connection from this side: no client uses it any more.

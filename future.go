@@ -167,11 +167,21 @@ func (c *Client) launch(ctx context.Context, p *pending, name string, in, out an
 		return
 	}
 	e.Begin()
+	if e.host.observers != nil {
+		if fault := e.observe(ctx, k, m); fault != nil {
+			fault.Method = name
+			p.finish(fault)
+			return
+		}
+	}
 	p.e, p.conn = e, conn
 	k.pending = p
 	if fault := conn.start(ctx, k, m.number); fault != nil {
 		if fault == errNoRoom {
 			e.Abort()
+			if k.observed != nil {
+				e.observeReply(k, m, fault)
+			}
 			p.conn = nil
 			p.lag()
 			return

@@ -93,6 +93,11 @@ func (s *Server) add(m *method, opts []HandleOption) error {
 	if err := m.nameParams(o.params); err != nil {
 		return s.refuseMethod(err)
 	}
+	if !m.builtin {
+		if err := s.o.observers.methodAdded(m.name); err != nil {
+			return s.refuseMethod(err)
+		}
+	}
 	if len(s.o.interceptors) > 0 && !m.builtin {
 		m.chain = chain(s.o.interceptors, func(ctx context.Context, inv *Invocation) (err error) {
 			inv.Reply, err = m.handle(ctx, inv.Request)

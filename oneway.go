@@ -94,9 +94,15 @@ func (e *endpoint) send(ctx context.Context, k *call, m *clientMethod) *Error {
 			return err
 		}
 	}
+	if e.host.observers != nil {
+		if err := e.observe(ctx, k, m); err != nil {
+			return err
+		}
+	}
 	if err := conn.send(ctx, k, m.number); err != nil {
 		return e.settle(conn, k, m, err)
 	}
+	k.observed = nil
 	e.Abort() // nothing will tell how it went
 	return nil
 }

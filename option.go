@@ -76,6 +76,7 @@ type sideOptions struct {
 	keepaliveIdle    time.Duration
 	keepaliveAnswer  time.Duration
 	writeStall       time.Duration
+	observers        *observers
 	mistakes         []error // options that cannot work
 }
 

@@ -132,7 +132,7 @@ func newBackClient(o sideOptions, p *pool, name string) (*Client, *host) {
 	c.o = defaultDialOptions()
 	c.o.sideOptions = o
 	c.init()
-	h := newHost(p, hostOptions{address: name, maxMessage: o.maxMessage}, nil)
+	h := newHost(p, hostOptions{address: name, maxMessage: o.maxMessage, observers: o.observers}, nil)
 	h.dialing = true // the other side does that
 	in := registry.Instance{Service: "session", Address: name}
 	c.cluster.view.Store(&view{only: &endpoint{Endpoint: balance.NewEndpoint(in), host: h}, usable: 1, total: 1})
