@@ -167,7 +167,7 @@ func (c *clientConn) start(ctx context.Context, k *call, method uint32) *Error {
 	if uint64(c.open.n) >= c.peer.MaxCalls {
 		n := c.open.n
 		c.mu.Unlock()
-		return failure(ResourceExhausted, NotSent, PhaseWrite, nil, "%d calls are open on the connection, the server's limit", n)
+		return failure(ResourceExhausted, NotSent, PhaseWrite, nil, "%d calls are open on the connection, the server's limit (anser.MaxCalls)", n)
 	}
 	k.patient = ctx.Done() == nil && k.pending == nil
 	number := c.numberLocked(method)

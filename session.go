@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -88,7 +89,8 @@ func (s *Session) Done() <-chan struct{} { return s.done }
 
 // Client returns what calls the client: [Call], [Go], [Send], [Bind] and so on work with it as with one from
 // [Dial]. It ends with the session and need not be closed. Its calls have 10 s unless their context has a
-// deadline, and are tried again as those of every client.
+// deadline, and are tried again as those of every client. The interceptors of the server are not for them; its
+// observers are told.
 //
 // A handler may call its caller. One that waits for the answer is moved off the goroutine that reads the
 // connection; [Concurrent] saves that.
@@ -252,8 +254,19 @@ func (s *Server) join(c *serverConn) {
 	c.session = sess
 	if fresh && s.o.onSession != nil {
 		sess.keep()
-		c.spawn(func() { s.o.onSession(sess) })
+		c.spawn(func() { s.tellSession(sess) })
 	}
+}
+
+// tellSession calls the user's function, whose panics are its own.
+func (s *Server) tellSession(sess *Session) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.stats.panics.Add(1)
+			s.log.Error("the function of anser.OnSession panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		}
+	}()
+	s.o.onSession(sess)
 }
 
 // attachLocked lets the calls of the session go over c.
@@ -276,14 +289,16 @@ func (s *Session) attachLocked(c *serverConn) {
 
 // leave takes a connection that has ended out of its session, whose calls on it end with err.
 func (c *serverConn) leave(err error) {
-	sess := c.session
+	sess, srv := c.session, c.server
+	srv.sessions.mu.Lock()
+	crowded := len(srv.sessions.by) > srv.o.maxConns // clients that come and go fill no memory
+	srv.sessions.mu.Unlock()
 	sess.mu.Lock()
 	delete(sess.conns, c)
 	alone := len(sess.conns) == 0
-	kept := sess.kept
-	kept = kept && !sess.server.stopping.Load()
+	kept := sess.kept && !crowded && !srv.stopping.Load()
 	if alone && kept && !sess.ended {
-		sess.grace = time.AfterFunc(sess.server.o.sessionGrace, sess.endIfAway)
+		sess.grace = time.AfterFunc(srv.o.sessionGrace, sess.endIfAway)
 	}
 	back := c.back.Load()
 	sess.mu.Unlock()
@@ -422,7 +437,8 @@ func (c *serverConn) backBusy() bool {
 }
 
 // SessionGrace sets for how long the session of a client that was lost goes on; the default is 30 s. Only
-// sessions that somebody has in hand do: see [SessionFrom], [Server.Sessions] and [OnSession].
+// sessions that somebody has in hand do: see [SessionFrom], [Server.Sessions] and [OnSession]. While there are
+// more sessions than [MaxConns], none does.
 func SessionGrace(d time.Duration) ServerOption {
 	return serverOption(func(o *serverOptions) {
 		if o.wants(d >= 0, "anser.SessionGrace(%v): want at least 0", d) {
@@ -452,8 +468,8 @@ type callee struct {
 //
 // The limits of s hold for the calls of all servers together, so that none can flood the client: [MaxInFlight],
 // [MaxCalls] for each connection, [MaxMessage]. Handlers run on goroutines of their own. Streams are refused.
-// s need not listen, but may, and may serve several clients; no method is added from here on. Close s
-// after the client.
+// s need not listen, but may, and may serve several clients; no method is added from here on. Clients of one
+// process with the same s share their connections, and so their sessions. Close s after the clients.
 func Handlers(s *Server) DialOption {
 	return dialOption(func(o *dialOptions) {
 		if o.wants(s != nil, "anser.Handlers: the server is nil: leave the option out for a client that takes no calls") {

@@ -517,6 +517,37 @@ func TestBroadcastToAClientThatDoesNotRead(t *testing.T) {
 	})
 }
 
+// A function that panics hurts nobody, and no more sessions outlive their connections than there may be
+// connections.
+func TestSessionsAreLimited(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		s := anser.NewServer(silent, anser.MaxConns(3), anser.OnSession(func(*anser.Session) { panic("on purpose") }))
+		run(t, s, network.Listen("a:1"))
+		for id := range uint64(20) {
+			nc, err := network.Dial(context.Background(), "tcp", "a:1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := wirepeer.New(nc)
+			settings := wire.DefaultSettings()
+			settings.Session = id + 1
+			p.Send(wirepeer.Hello(settings))
+			if _, err := p.ReadHello(); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			nc.Close()
+			synctest.Wait()
+		}
+		if n := len(s.Sessions()); n == 0 || n > 3 {
+			t.Errorf("%d sessions are kept, want up to 3", n)
+		}
+		if n := s.Stats().Panics; n != 20 {
+			t.Errorf("%d panics, want 20", n)
+		}
+	})
+}
+
 func TestHandlersMustBeThere(t *testing.T) {
 	if _, err := anser.Dial("127.0.0.1:1", anser.Handlers(nil)); err == nil {
 		t.Error("no error")
