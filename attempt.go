@@ -40,6 +40,11 @@ func (e *endpoint) start(ctx context.Context, k *call, m *clientMethod) (*client
 			return nil, err
 		}
 	}
+	if k.compression != nil {
+		if err := k.dress(e, conn, m); err != nil {
+			return nil, err
+		}
+	}
 	if e.host.observers != nil {
 		if err := e.observe(ctx, k, m); err != nil {
 			return nil, err

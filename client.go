@@ -49,6 +49,7 @@ type clientMethod struct {
 	name    string
 	number  uint32      // in the pool
 	learned atomic.Bool // the server declared it idempotent
+	payoffs payoffs     // of compressing its requests
 }
 
 // methodPlaces is the number of methods that are found without the map: the first one at each place.
@@ -166,7 +167,7 @@ func (c *Client) acquire(address string) *host {
 	}
 	return c.pool.acquire(hostOptions{
 		network: network, address: host, tls: c.o.tls, maxMessage: c.o.maxMessage,
-		connectTimeout: c.o.connectTimeout, handshakeTimeout: c.o.handshakeTimeout,
+		connectTimeout: c.o.connectTimeout, maxExpansion: c.o.maxExpansion, handshakeTimeout: c.o.handshakeTimeout,
 		keepaliveIdle: c.o.keepaliveIdle, keepaliveAnswer: c.o.keepaliveAnswer, writeStall: c.o.writeStall,
 		handlers:  c.o.handlers,
 		observers: c.o.observers,
@@ -219,7 +220,7 @@ func (c *Client) invoke(ctx context.Context, name string, in, out any, o *callOp
 			o = o.with(opts)
 		}
 		if c.chain != nil {
-			return c.intercepted(ctx, &Invocation{Method: name, Request: in, Reply: out, options: o})
+			return c.intercepted(ctx, newInvocation(c, name, in, out, o))
 		}
 	}
 	m, err := c.method(name)
@@ -255,6 +256,8 @@ func (c *Client) invoke(ctx context.Context, name string, in, out any, o *callOp
 	}
 	if fault != nil || e == nil {
 		fault = c.furtherAttempts(ctx, k, &retrying{c: c, o: o, m: m, codec: codec, out: out}, e, fault)
+	} else if o.inv != nil {
+		o.inv.answered(e, 0)
 	}
 	if o.trailer != nil {
 		*o.trailer = metadataOf(k.trailers)
@@ -353,13 +356,26 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 	k.codec = r.Codec
 	k.frame = wire.AppendRequest(k.frame[:0], 0, flags, &r)
 	k.head = len(k.frame)
+	k.compression = o.compression
+	if o.compression != nil { // an attempt puts the frame together when it knows its server
+		plain, err := cd.Append(k.plain[:0], in)
+		if err != nil {
+			return nil, unencodable(cd, err)
+		}
+		k.plain = plain
+		return cd, nil
+	}
 	frame, err := cd.Append(k.frame, in)
 	if err != nil {
-		return nil, failure(InvalidArgument, NotSent, PhaseEncode, err, "encode the request with %s: %v", cd.Name(), err)
+		return nil, unencodable(cd, err)
 	}
 	k.frame = frame
 	wire.PutLength(k.frame, uint32(len(k.frame)-wire.HeaderSize))
 	return cd, nil
+}
+
+func unencodable(cd codec.Codec, err error) *Error {
+	return failure(InvalidArgument, NotSent, PhaseEncode, err, "encode the request with %s: %v", cd.Name(), err)
 }
 
 // wireTimeout is the time that is left as it travels: in microseconds, rounded up. What is over already
@@ -393,7 +409,13 @@ func (e *endpoint) decode(cd codec.Codec, k *call, out any) (fault *Error) {
 	if out == nil {
 		return nil
 	}
-	if err := cd.Unmarshal(k.reply, out); err != nil {
+	payload := k.reply
+	if k.packed {
+		if payload, fault = k.unpackReply(e.host); fault != nil {
+			return fault
+		}
+	}
+	if err := cd.Unmarshal(payload, out); err != nil {
 		return failure(Internal, Executed, PhaseDecode, err, "decode the reply with %s: %v", cd.Name(), err)
 	}
 	return nil
@@ -417,6 +439,9 @@ func (c *Client) furtherAttempts(ctx context.Context, k *call, r *retrying, e *e
 			if v.total > 0 {
 				e, err = c.again(bounded, k, r, v)
 				if err == nil {
+					if r.o.inv != nil {
+						r.o.inv.answered(e, r.sent)
+					}
 					return nil
 				}
 			} else {
@@ -533,10 +558,19 @@ type ClientStatus struct {
 	Updated   time.Time        // when the registry last gave a list; zero: never
 	Snapshot  bool             // the list is one that was saved on disk
 	Trouble   error            // why the registry cannot be reached now, or nil
+	// Compression tells what compressing requests has been like, by method and algorithm.
+	Compression []CompressionStats
 }
 
 // Status tells what the client knows of its service's instances, and how old that knowledge is.
-func (c *Client) Status() ClientStatus { return c.cluster.status() }
+func (c *Client) Status() ClientStatus {
+	st := c.cluster.status()
+	for name, m := range *c.methods.Load() {
+		st.Compression = m.payoffs.stats(st.Compression, name)
+	}
+	sortCompression(st.Compression)
+	return st
+}
 
 // Close ends the client. Calls that are in flight on connections that no other client uses end with an
 // error. Close waits for the client's goroutines and may be called more than once.

@@ -137,7 +137,7 @@ func (c *Client) launch(ctx context.Context, p *pending, name string, in, out an
 		p.o = p.o.with(opts)
 	}
 	if c.chain != nil {
-		go p.intercepted(&Invocation{Method: name, Request: in, Reply: out, options: p.o})
+		go p.intercepted(newInvocation(c, name, in, out, p.o))
 		return
 	}
 	m, err := c.method(name)
@@ -167,6 +167,13 @@ func (c *Client) launch(ctx context.Context, p *pending, name string, in, out an
 		return
 	}
 	e.Begin()
+	if k.compression != nil {
+		if fault := k.dress(e, conn, m); fault != nil {
+			fault.Method = name
+			p.finish(fault)
+			return
+		}
+	}
 	if e.host.observers != nil {
 		if fault := e.observe(ctx, k, m); fault != nil {
 			fault.Method = name

@@ -36,6 +36,7 @@ type hostOptions struct {
 	address          string
 	tls              *tls.Config
 	maxMessage       int
+	maxExpansion     int
 	connectTimeout   time.Duration
 	handshakeTimeout time.Duration
 	keepaliveIdle    time.Duration
@@ -278,7 +279,8 @@ func (h *host) connect() (*clientConn, error) {
 	own.MaxFrame = uint64(h.maxMessage) + frameOverhead
 	own.MaxStreams = 0
 	if h.handlers != nil {
-		own.Session, own.MaxCalls = h.session, h.handlers.settings.MaxCalls
+		of := &h.handlers.settings
+		own.Session, own.MaxCalls, own.Compressions = h.session, of.MaxCalls, of.Compressions
 	}
 	rd := &reader{nc: nc, buf: make([]byte, idleBuffer), maxFrame: own.MaxFrame, progress: &c.progress}
 	if c.peer, err = handshakeClient(nc, rd, own); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/anser-rpc/anser/balance"
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/compress"
 	"github.com/anser-rpc/anser/registry"
 )
 
@@ -72,6 +73,7 @@ type sideOptions struct {
 	codecs           []codec.Codec
 	tls              *tls.Config
 	maxMessage       int
+	maxExpansion     int
 	handshakeTimeout time.Duration
 	keepaliveIdle    time.Duration
 	keepaliveAnswer  time.Duration
@@ -90,7 +92,7 @@ func (o *sideOptions) wants(ok bool, format string, args ...any) bool {
 
 func defaultSideOptions() sideOptions {
 	return sideOptions{
-		log: slog.Default(), maxMessage: 4 << 20, handshakeTimeout: 5 * time.Second,
+		log: slog.Default(), maxMessage: 4 << 20, maxExpansion: defaultExpansion, handshakeTimeout: 5 * time.Second,
 		keepaliveIdle: 30 * time.Second, keepaliveAnswer: 10 * time.Second, writeStall: 10 * time.Second,
 	}
 }
@@ -109,6 +111,8 @@ type serverOptions struct {
 	announcements []announcement
 	sessionGrace  time.Duration
 	onSession     func(*Session)
+	compressors   []compress.Compressor
+	replies       *compression
 }
 
 type dialOptions struct {
@@ -127,15 +131,17 @@ type dialOptions struct {
 }
 
 type callOptions struct {
-	codec      codec.Codec
-	timeout    time.Duration
-	mode       FailMode
-	attempts   int
-	idempotent bool
-	oneway     bool
-	atOnce     bool // or not at all: a oneway call does not wait
-	retryOn    []Code
-	trailer    *Metadata
+	codec       codec.Codec
+	compression *compression // nil: none
+	timeout     time.Duration
+	mode        FailMode
+	attempts    int
+	idempotent  bool
+	oneway      bool
+	atOnce      bool // or not at all: a oneway call does not wait
+	retryOn     []Code
+	trailer     *Metadata
+	inv         *Invocation // learns which instance answered; nil without interceptors
 }
 
 type handleOptions struct {
@@ -194,6 +200,7 @@ func TLS(config *tls.Config) SideOption {
 }
 
 // MaxMessage sets the largest encoded message that the side accepts, in bytes; the default is 4 MiB.
+// A compressed message counts with its size after decompression.
 // What a side sends is bounded by what the other accepts.
 func MaxMessage(bytes int) SideOption {
 	return sideOption(func(o *sideOptions) {

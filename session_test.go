@@ -138,7 +138,7 @@ func TestWhatServersCallClientsWith(t *testing.T) {
 	large := text(strings.Repeat("x", 1<<20))
 	var futures []*anser.Future[[]byte]
 	for range 10 {
-		futures = append(futures, shout.Go(ctx, c, large))
+		futures = append(futures, shout.Go(ctx, c, large, anser.Timeout(time.Minute)))
 	}
 	for _, f := range futures {
 		if out, err := f.Wait(); err != nil || string(*out) != strings.ToUpper(string(*large)) {
