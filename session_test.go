@@ -89,7 +89,7 @@ func TestWhatServersCallClientsWith(t *testing.T) {
 	s := anser.NewServer(silent, anser.OnSession(func(sess *anser.Session) { began <- sess }))
 	run(t, s, l)
 	h := handlers(t, anser.MaxMessage(1<<20))
-	ended := make(chan error, 2)
+	ended := make(chan error)
 	anser.Handle(h, "Client.Wait", func(ctx context.Context, in *[]byte) (*[]byte, error) {
 		<-ctx.Done()
 		ended <- ctx.Err()
