@@ -134,3 +134,37 @@ func TestAllocationsOfTheServer(t *testing.T) {
 		})
 	}
 }
+
+// A message of a stream costs no allocation on either side, nor does the credit that comes back for it.
+func TestAllocationsOfAStream(t *testing.T) {
+	network := new(ansertest.Network)
+	s := anser.NewServer(silent)
+	anser.HandleStream(s, "Echo.Talk", func(_ context.Context, st *bytesStream) error {
+		var msg []byte
+		for {
+			if err := st.RecvInto(&msg); err != nil {
+				return ended(err)
+			}
+			if err := st.Send(&msg); err != nil {
+				return err
+			}
+		}
+	})
+	run(t, s, network.Listen("a:1"))
+	c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1), anser.Windows(16<<10, 32<<10))
+	st := open(t, context.Background(), c, "Echo.Talk")
+	msg, back := make([]byte, 1000), []byte(nil)
+	n := allocs(t, func() {
+		if err := st.Send(&msg); err != nil {
+			t.Fatal(err)
+		}
+		if err := st.RecvInto(&back); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if n >= 1 {
+		t.Errorf("a message there and back costs %v allocations", n)
+	}
+	st.CloseSend()
+	hearEnd(t, st)
+}

@@ -40,8 +40,9 @@ type Client struct {
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
 
-	mu     sync.Mutex // guards what follows
-	closed bool
+	mu      sync.Mutex // guards what follows
+	closed  bool
+	streams map[*stream]struct{} // that are open
 }
 
 // clientMethod is what a client knows of a method.
@@ -99,6 +100,12 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 	c.init()
 	if len(c.o.interceptors) > 0 {
 		c.chain = chain(c.o.interceptors, func(ctx context.Context, inv *Invocation) error {
+			if inv.Stream {
+				if inv.open == nil {
+					return errForeignStream
+				}
+				return inv.open(ctx, inv)
+			}
 			o := inv.options
 			if o == nil { // an interceptor made inv; without options invoke would begin with the interceptors
 				o = &c.o.call
@@ -129,6 +136,7 @@ func (c *Client) init() {
 	c.budget = newBudget(c.o.budgetRatio, c.o.budgetRate)
 	c.methods.Store(new(map[string]*clientMethod))
 	c.lagging = make(chan struct{}, maxLagging)
+	c.streams = make(map[*stream]struct{})
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.cluster = newCluster(c)
 }
@@ -169,6 +177,7 @@ func (c *Client) acquire(address string) *host {
 		network: network, address: host, tls: c.o.tls, maxMessage: c.o.maxMessage,
 		connectTimeout: c.o.connectTimeout, maxExpansion: c.o.maxExpansion, handshakeTimeout: c.o.handshakeTimeout,
 		keepaliveIdle: c.o.keepaliveIdle, keepaliveAnswer: c.o.keepaliveAnswer, writeStall: c.o.writeStall,
+		streamWindow: c.o.streamWindow, connWindow: c.o.connWindow,
 		handlers:  c.o.handlers,
 		observers: c.o.observers,
 	}, c.o.conns, dial)
@@ -572,8 +581,8 @@ func (c *Client) Status() ClientStatus {
 	return st
 }
 
-// Close ends the client. Calls that are in flight on connections that no other client uses end with an
-// error. Close waits for the client's goroutines and may be called more than once.
+// Close ends the client. Its streams are cancelled; calls that are in flight on connections that no other
+// client uses end with an error. Close waits for the client's goroutines and may be called more than once.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	was := c.closed
@@ -583,6 +592,7 @@ func (c *Client) Close() error {
 		c.wg.Wait()
 		return nil
 	}
+	c.endStreams()
 	c.cancel()
 	c.cluster.close()
 	var err error

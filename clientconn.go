@@ -59,6 +59,8 @@ type call struct {
 
 	pick     balance.Request // of the caller
 	observed context.Context // of an attempt that observers know of
+
+	stream *stream // that the call opens, or nil
 }
 
 func (k *call) callID() uint64 { return k.id }
@@ -126,13 +128,13 @@ type clientConn struct {
 	writer
 	host     *host
 	role     readRole
+	streams  streams
 	callee   atomic.Pointer[callee] // for calls of the server, once there was one
 	peer     wire.Settings
 	progress progress
 	born     int64
 	wg       sync.WaitGroup
 	socket   *socket // of the goroutine that writes; nil: a write may wait
-	runRest  func()  // writeRest, as a value that is made once
 
 	// Guarded by mu.
 	lastID   uint64
@@ -146,11 +148,11 @@ type clientConn struct {
 	restAt   int    // bytes of it that were taken
 
 	busy      atomic.Int32 // number of open calls, for choosing a connection
+	streaming atomic.Int32 // number of open streams; they are in busy too
 	waiting   atomic.Int32 // bytes/1024 that wait to be written, for growing
 	pinged    atomic.Int64 // nanotime of a ping without an answer yet, or 0
 	idleSince int64        // nanotime since which nothing was open; of the goroutine that tends
 	pings     pingLimit    // the reader's
-	strays    strays       // the reader's
 }
 
 // start sends the attempt k. When it fails nothing was sent and k is the caller's; otherwise one
@@ -177,6 +179,15 @@ func (c *clientConn) start(ctx context.Context, k *call, method uint32) *Error {
 		c.mu.Unlock()
 		return failure(ResourceExhausted, NotSent, PhaseWrite, nil, "%d calls are open on the connection, the server's limit (anser.MaxCalls)", n)
 	}
+	if k.stream != nil {
+		if n := c.streaming.Load(); uint64(n) >= c.peer.MaxStreams {
+			c.mu.Unlock()
+			if c.peer.MaxStreams == 0 {
+				return failure(Unimplemented, NotSent, PhaseWrite, nil, "the other side offers no streams (anser.MaxStreams; a client takes none)")
+			}
+			return failure(ResourceExhausted, NotSent, PhaseWrite, nil, "%d streams are open on the connection and the server allows %d (anser.MaxStreams)", n, c.peer.MaxStreams)
+		}
+	}
 	k.patient = ctx.Done() == nil && k.pending == nil
 	number := c.numberLocked(method)
 	if number == 0 {
@@ -185,6 +196,10 @@ func (c *clientConn) start(ctx context.Context, k *call, method uint32) *Error {
 	}
 	c.lastID++
 	k.id = c.lastID
+	if k.stream != nil {
+		k.stream.id = k.id
+		c.streaming.Add(1)
+	}
 	c.open.put(k.id, k)
 	c.busy.Store(int32(c.open.n))
 	if k.deadline != 0 && (c.expireAt == 0 || k.deadline < c.expireAt) {
@@ -198,8 +213,8 @@ func (c *clientConn) start(ctx context.Context, k *call, method uint32) *Error {
 	c.appended += uint64(len(k.frame))
 	switch {
 	case c.writing:
-	case k.pending != nil:
-		c.flushElsewhereLocked() // the caller most likely has more calls to start in the meantime
+	case k.stream != nil || k.pending != nil:
+		c.flushElsewhereLocked() // the caller most likely has more to send in the meantime
 	default:
 		c.writeLocked(ctx, k)
 	}
@@ -264,6 +279,9 @@ func (c *clientConn) awaitRoomLocked(ctx context.Context, k *call) *Error {
 	defer cancel()
 	if err := c.waitRoomLocked(bounded); err != nil && c.err == nil {
 		return contextFailure(bounded, NotSent, PhaseWrite)
+	}
+	if k.stream != nil {
+		bounded = k.stream.ctx // the other one bounds the opening
 	}
 	k.shrinkTimeout(bounded)
 	return nil
@@ -332,23 +350,6 @@ func (c *clientConn) cancel(k *call) (taken bool, outcome Outcome) {
 
 func (c *clientConn) cancelLocked(k *call) { c.appendLocked(wire.AppendCancel(nil, k.id)) }
 
-// flushElsewhereLocked has another goroutine write what waits. It is for those that must not wait for
-// the other side: callers whose time is over, and the goroutine that reads, since the other side may
-// be waiting for that one. c.err is nil, so that the reader, for which close waits too, is still there.
-func (c *clientConn) flushElsewhereLocked() {
-	if c.writing {
-		return
-	}
-	c.writing = true
-	c.writeElsewhereLocked()
-}
-
-// writeElsewhereLocked gives the right to write to a goroutine of its own. c.err is nil.
-func (c *clientConn) writeElsewhereLocked() {
-	c.wg.Add(1)
-	go c.runRest()
-}
-
 // writeRest writes until nothing waits: first what is left of a write that could not go on.
 func (c *clientConn) writeRest() {
 	defer c.wg.Done()
@@ -360,7 +361,7 @@ func (c *clientConn) writeRest() {
 		n, err := c.writeOut(out[at:])
 		c.mu.Lock()
 		c.settleLocked(out, at+n, err)
-	} else if c.open.n > 1 {
+	} else if c.open.n > 1 && c.data == 0 { // those that send on streams go on appending anyway
 		c.gatherLocked()
 	}
 	c.drainLocked()
@@ -508,7 +509,7 @@ func (c *clientConn) control(h wire.Header, body []byte) error {
 	case wire.TypeClose:
 		return closedByPeer(body)
 	case wire.TypeData, wire.TypeEnd, wire.TypeWindow:
-		return c.stray(h, body)
+		return c.streamFrame(h, body)
 	case wire.TypeMethod, wire.TypeRequest, wire.TypeCancel:
 		return c.called(h, body)
 	default:
@@ -517,21 +518,6 @@ func (c *clientConn) control(h wire.Header, body []byte) error {
 		}
 	}
 	return nil
-}
-
-// stray handles a frame of a stream. One for an open call fails it, as the call is no stream.
-func (c *clientConn) stray(h wire.Header, body []byte) error {
-	c.mu.Lock()
-	last, k := c.lastID, c.open.take(h.ID)
-	c.busy.Store(int32(c.open.n))
-	c.mu.Unlock()
-	own := wire.DefaultSettings()
-	err := c.strays.note(h, body, h.ID <= last, &own, &c.peer)
-	if k != nil {
-		k.failed = failure(Internal, OutcomeUnknown, PhaseWait, err, "the server broke the protocol: %s for a call that is no stream", h.Type)
-		k.over()
-	}
-	return err
 }
 
 // drain stops using the connection for new calls, has the host make another, and tells the server.
@@ -568,6 +554,10 @@ func (c *clientConn) end(err error) error {
 	}
 	c.mu.Unlock()
 	for _, k := range over {
+		if k.stream != nil {
+			k.stream.ends(k.failed, nil)
+			continue
+		}
 		k.over()
 	}
 	if to := c.callee.Load(); to != nil {
@@ -600,6 +590,7 @@ func (c *clientConn) retire() bool {
 func (c *clientConn) tend(now int64) {
 	o := &c.host.hostOptions
 	c.trim()
+	c.trimStreams()
 	if since := c.stalledSince(); since != 0 && now-since > int64(o.writeStall) {
 		c.fail(fmt.Errorf("a write made no progress for %v (anser.WriteStall)", o.writeStall))
 		return

@@ -34,6 +34,7 @@ type callContext struct {
 type brought struct {
 	metadata []byte // a block, or nil
 	trace    *Trace
+	stream   *stream
 	packing  *packing // nil: the request names no compression
 }
 
@@ -50,6 +51,14 @@ const (
 	cancellable
 	finished
 )
+
+// stream returns the stream that the call is, or nil.
+func (c *callContext) stream() *stream {
+	if c.brought == nil {
+		return nil
+	}
+	return c.brought.stream
+}
 
 type callKey struct{}
 

@@ -35,6 +35,7 @@ type MethodInfo struct {
 	Request    Shape    `json:"request"`
 	Reply      Shape    `json:"reply"`
 	Idempotent bool     `json:"idempotent,omitempty"`
+	Stream     bool     `json:"stream,omitempty"` // Request and Reply are those of one of its messages
 	Oneway     bool     `json:"oneway,omitempty"` // there is no reply: see [Send]
 }
 
@@ -65,7 +66,7 @@ func (s *Server) describe() *MethodList {
 		if m.builtin || m.name != name {
 			continue
 		}
-		info := MethodInfo{Name: name, Idempotent: m.idempotent, Oneway: m.oneway}
+		info := MethodInfo{Name: name, Idempotent: m.idempotent, Oneway: m.oneway, Stream: m.converse != nil}
 		if m.in != nil {
 			info.Request, info.Reply = m.in.shape(), m.out.shape()
 		} else {

@@ -65,3 +65,54 @@ func ExampleMethod() {
 	fmt.Println(errors.Is(err, anser.InvalidArgument), anser.OutcomeOf(err))
 	// Output: true executed
 }
+
+// A stream with a contract that both sides share: the client sends numbers, the handler their sums so far.
+func ExampleStreamMethod() {
+	const sums anser.StreamMethod[Args, Reply] = "Arith.Sums"
+	s := anser.NewServer()
+	sums.Handle(s, func(_ context.Context, st *anser.Stream[Reply, Args]) error {
+		sum := 0
+		for in, err := range st.All() {
+			if err != nil {
+				return err
+			}
+			sum += in.A
+			if err := st.Send(&Reply{C: sum}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	l, err := s.Listen("127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	go s.Serve(l)
+	defer s.Shutdown(context.Background())
+
+	c, err := anser.Dial(l.Addr().String())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	st, err := sums.Open(context.Background(), c)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer st.Close()
+	for n := range 4 {
+		st.Send(&Args{A: n}) // Recv tells the error of a stream, too
+	}
+	st.CloseSend()
+	for out, err := range st.All() {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(out.C)
+	}
+	// Output:
+	// 0
+	// 1
+	// 3
+	// 6
+}

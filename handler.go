@@ -26,7 +26,8 @@ type method struct {
 	name       string // canonical
 	newRequest func() any
 	handle     func(ctx context.Context, in any) (any, error)
-	chain      Func // interceptors around handle; nil without interceptors
+	converse   func(ctx context.Context, st *stream) error // of a stream, which has no handle
+	chain      Func                                        // interceptors around either; nil without interceptors
 	request    reflect.Type
 	reply      reflect.Type
 	in, out    *elements // of a method with tuples
@@ -91,6 +92,9 @@ func (s *Server) add(m *method, opts []HandleOption) error {
 		opt.applyHandle(&o)
 	}
 	m.idempotent, m.mode = o.idempotent, o.mode
+	if m.converse != nil && (o.idempotent || o.mode == runInline) {
+		return s.refuseMethod(fmt.Errorf("method %q is a stream, which is never opened again by itself and never runs inline: leave anser.Idempotent and anser.Inline out", m.name))
+	}
 	if err := m.nameParams(o.params); err != nil {
 		return s.refuseMethod(err)
 	}
@@ -101,6 +105,9 @@ func (s *Server) add(m *method, opts []HandleOption) error {
 	}
 	if len(s.o.interceptors) > 0 && !m.builtin {
 		m.chain = chain(s.o.interceptors, func(ctx context.Context, inv *Invocation) (err error) {
+			if m.converse != nil {
+				return m.streamWith(ctx, inv)
+			}
 			inv.Reply, err = m.handle(ctx, inv.Request)
 			return err
 		})

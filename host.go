@@ -42,6 +42,8 @@ type hostOptions struct {
 	keepaliveIdle    time.Duration
 	keepaliveAnswer  time.Duration
 	writeStall       time.Duration
+	streamWindow     int
+	connWindow       int
 	handlers         *Server // of calls from the other side, or nil
 	observers        *observers
 }
@@ -142,7 +144,7 @@ func (h *host) mayGrow(list []*clientConn) bool {
 
 func allSaturated(list []*clientConn) bool {
 	for _, c := range list {
-		if !c.saturated() {
+		if !c.saturated() && !c.streamsFull() {
 			return false
 		}
 	}
@@ -273,11 +275,12 @@ func (h *host) connect() (*clientConn, error) {
 		nc = tc
 	}
 	c := &clientConn{host: h, born: nanotime()}
-	c.nc, c.socket = nc, newSocket(nc)
-	c.runRest = c.writeRest
+	c.writer.init(nc, &c.wg, &c.streams)
+	c.socket, c.elsewhere = newSocket(nc), c.writeRest
 	own := wire.DefaultSettings()
 	own.MaxFrame = uint64(h.maxMessage) + frameOverhead
 	own.MaxStreams = 0
+	own.StreamWindow, own.ConnWindow = uint64(h.streamWindow), uint64(h.connWindow)
 	if h.handlers != nil {
 		of := &h.handlers.settings
 		own.Session, own.MaxCalls, own.Compressions = h.session, of.MaxCalls, of.Compressions
@@ -292,6 +295,7 @@ func (h *host) connect() (*clientConn, error) {
 		return nil, fmt.Errorf("the connection to %s is refused by an observer: %w", h.address, err)
 	}
 	nc.SetDeadline(time.Time{})
+	c.streams.init(&own, &c.peer)
 	c.role.init(rd)
 	return c, nil
 }

@@ -19,6 +19,12 @@ type Invocation struct {
 	Reply any
 	// Server says which side this is.
 	Server bool
+	// Stream says that this is a stream. It passes the interceptors once. On the server next runs the
+	// handler, so that it returns at the end of the stream; Request and Reply are nil. On the
+	// client next opens the stream, which lives on after next has returned: what the context
+	// given to next carries goes with the stream, but the end of that context only ends the opening.
+	// Request is the first message given to OpenWith, or nil, and Reply is nil.
+	Stream bool
 	// Oneway says that no reply is wanted: on the client Reply is nil, on the server it is dropped.
 	Oneway bool
 	// Address and Attempt tell, on the client and once next has returned nil, which instance
@@ -30,6 +36,14 @@ type Invocation struct {
 	options *callOptions // client side; nil if an interceptor made the Invocation: then the client's
 	client  *Client      // client side; nil if an interceptor made the Invocation
 	call    *callContext // server side; nil if an interceptor made the Invocation
+	stream  *stream      // server side, of a stream
+	open    Func         // client side, of a stream
+}
+
+// errForeignStream is what becomes of a stream when an interceptor loses its Invocation.
+var errForeignStream = &Error{
+	Code: Internal, Outcome: NotSent,
+	Message: "an interceptor passed on an Invocation of its own: for a stream it has to pass on the one that it was given",
 }
 
 // Func carries out a call, or what is left of it.

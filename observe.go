@@ -38,7 +38,7 @@ type Observer struct {
 	// Reply is told of the answer: on the client after that of an attempt arrived, or the attempt failed
 	// without one, and before it is decoded; on the server after it was encoded, and before it is sent. It is told
 	// once for each Request of which all observers approved. A oneway call has none, unless a client could
-	// not send it.
+	// not send it. Of a stream, Request is told of the opening, with its first message, and Reply of its end.
 	Reply func(ctx context.Context, m MessageInfo)
 
 	// MethodAdded is told of a method that is added to a server. An error refuses it, and Serve
@@ -253,7 +253,7 @@ func (s *Server) observeReply(ctx *callContext, frame []byte) {
 			fault.Remote, fault.Method = false, ctx.method.name
 			info.Err = fault
 		}
-	} else if r, err := wire.ParseReply(h.Flags, body); err == nil {
+	} else if r, err := wire.ParseReply(h.Flags, body); err == nil && h.Type == wire.TypeReply {
 		info.Bytes = len(r.Payload)
 	}
 	s.o.observers.reply(ctx, info)

@@ -13,6 +13,7 @@ import (
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/compress"
 	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/wire"
 )
 
 // ServerOption configures a [Server].
@@ -78,6 +79,8 @@ type sideOptions struct {
 	keepaliveIdle    time.Duration
 	keepaliveAnswer  time.Duration
 	writeStall       time.Duration
+	streamWindow     int
+	connWindow       int
 	observers        *observers
 	mistakes         []error // options that cannot work
 }
@@ -94,6 +97,7 @@ func defaultSideOptions() sideOptions {
 	return sideOptions{
 		log: slog.Default(), maxMessage: 4 << 20, maxExpansion: defaultExpansion, handshakeTimeout: 5 * time.Second,
 		keepaliveIdle: 30 * time.Second, keepaliveAnswer: 10 * time.Second, writeStall: 10 * time.Second,
+		streamWindow: int(wire.DefaultSettings().StreamWindow), connWindow: int(wire.DefaultSettings().ConnWindow),
 	}
 }
 
@@ -103,6 +107,7 @@ type serverOptions struct {
 	maxCalls      int
 	maxConns      int
 	maxHandshakes int
+	maxStreams    int
 	grace         time.Duration
 	insecure      bool
 	signals       bool
@@ -242,9 +247,35 @@ func WriteStall(d time.Duration) SideOption {
 	})
 }
 
+// Windows sets how many bytes of messages the side lets arrive that nobody has received yet: for each stream (the
+// default is 256 KiB) and for all streams of a connection together (1 MiB), each from 4 KiB to 2 GiB - 1. A
+// larger window lets a stream go faster over a long way: the most is a window for each round trip. So that a
+// stream whose reader is slow never holds up others, the side allows more for the connection where it has to;
+// each stream keeps its bound.
+func Windows(stream, connection int) SideOption {
+	return sideOption(func(o *sideOptions) {
+		if o.wants(min(stream, connection) >= minWindow && max(stream, connection) <= wire.MaxWindow,
+			"anser.Windows(%d, %d): want from %d to %d bytes each", stream, connection, minWindow, wire.MaxWindow) {
+			o.streamWindow, o.connWindow = stream, connection
+		}
+	})
+}
+
+const minWindow = 4 << 10
+
+// MaxStreams sets how many streams may be open at once on one connection of the server; the default is
+// 1,000. One more is refused with ResourceExhausted. With 0 the server offers no streams.
+func MaxStreams(n int) ServerOption {
+	return serverOption(func(o *serverOptions) {
+		if o.wants(n >= 0, "anser.MaxStreams(%d): want at least 0", n) {
+			o.maxStreams = n
+		}
+	})
+}
+
 // MaxInFlight sets how many calls the server runs at once; the default is 10,000. One more is
-// refused with ResourceExhausted. Calls that run on the goroutine that reads their connection do not
-// count: there is at most one for a connection.
+// refused with ResourceExhausted. An open stream counts as one. Calls that run on the goroutine that reads
+// their connection do not count: there is at most one for a connection.
 func MaxInFlight(n int) ServerOption {
 	return serverOption(func(o *serverOptions) {
 		if o.wants(n >= 1, "anser.MaxInFlight(%d): want at least 1", n) {
@@ -393,7 +424,8 @@ func Codec(c codec.Codec) DialCallOption {
 }
 
 // Timeout bounds calls whose context has no deadline; the default is 10 s. 0 means no bound, and with
-// a negative one the time of a call is over at once.
+// a negative one the time of a call is over at once. Streams have
+// no bound unless Timeout is given to [Open]; that of the client bounds their opening.
 func Timeout(d time.Duration) DialCallOption {
 	return dialCallOption(func(o *callOptions) { o.timeout = d })
 }

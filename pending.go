@@ -52,6 +52,16 @@ func (t *table[T]) grow() {
 	}
 }
 
+// get returns what put stored under id, or the zero value.
+func (t *table[T]) get(id uint64) T {
+	if len(t.ring) > 0 {
+		if v := t.ring[id&uint64(len(t.ring)-1)]; v != *new(T) && v.callID() == id {
+			return v
+		}
+	}
+	return t.over[id]
+}
+
 // take removes and returns what put stored under id, or the zero value.
 func (t *table[T]) take(id uint64) T {
 	var none T

@@ -1,6 +1,7 @@
 package anser
 
 import (
+	"encoding/binary"
 	"io"
 	"math/bits"
 	"net"
@@ -94,6 +95,18 @@ func (rd *reader) next() (h wire.Header, body []byte, ok bool, err error) {
 	start := rd.r + wire.HeaderSize
 	rd.r += end
 	return h, rd.buf[start:rd.r:rd.r], true, nil
+}
+
+// nextData is next for a whole DATA frame of the stream id; whatever else comes next is left to next.
+func (rd *reader) nextData(id uint64) (h wire.Header, body []byte, ok bool) {
+	if rd.w-rd.r < wire.HeaderSize || wire.Type(rd.buf[rd.r+4]) != wire.TypeData {
+		return h, nil, false
+	}
+	if binary.LittleEndian.Uint64(rd.buf[rd.r+8:]) != id {
+		return h, nil, false
+	}
+	h, body, ok, err := rd.next()
+	return h, body, ok && err == nil
 }
 
 // fill reads once. The buffer grows only when it is full of bytes that have arrived.

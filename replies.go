@@ -254,6 +254,11 @@ func (c *clientConn) deliver() (alone bool, broken error) {
 			}
 			continue
 		}
+		if k.stream != nil {
+			broken = errors.Join(broken, k.stream.answered(a))
+			alone, a.call, a.body = false, nil, nil
+			continue
+		}
 		if err := k.accept(a, c.host.maxMessage); err != nil {
 			broken = errors.Join(broken, err)
 			k.failed = failure(Internal, OutcomeUnknown, PhaseWait, err, "the server broke the protocol: %v", err)

@@ -67,7 +67,7 @@ func (r *retrying) decide(ctx context.Context, err *Error, view *view) (wait tim
 	}
 	another := r.o.mode == Failover && r.untried(view)
 	if err.Outcome == NotSent {
-		if err.Code == ResourceExhausted && err.Phase == PhaseWrite && !another {
+		if (err.Code == ResourceExhausted || err.Code == Unimplemented) && err.Phase == PhaseWrite && !another {
 			return 0, false // too large a message stays too large
 		}
 		if another {

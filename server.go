@@ -45,6 +45,7 @@ type Server struct {
 
 	stopping   atomic.Bool
 	inFlight   atomic.Int64 // calls that do not run on the goroutine that reads their connection
+	streams    atomic.Int64 // of those, streams
 	handshakes chan struct{}
 	monitor    monitor
 	workers    workers
@@ -73,7 +74,7 @@ func NewServer(opts ...ServerOption) *Server {
 		listeners: make(map[net.Listener]struct{}), live: make(map[*serverConn]struct{}), raw: make(map[net.Conn]struct{}),
 	}
 	s.o = serverOptions{
-		sideOptions: defaultSideOptions(), maxInFlight: 10_000, maxCalls: 10_000, maxConns: 100_000, maxHandshakes: 256,
+		sideOptions: defaultSideOptions(), maxInFlight: 10_000, maxCalls: 10_000, maxConns: 100_000, maxHandshakes: 256, maxStreams: int(wire.DefaultSettings().MaxStreams),
 		grace: 30 * time.Second, signals: true, describe: true, minPing: 5 * time.Second, sessionGrace: 30 * time.Second,
 		compressors: compress.All(), replies: newCompression(nil, nil),
 	}
@@ -87,7 +88,8 @@ func NewServer(opts ...ServerOption) *Server {
 	s.settings = wire.DefaultSettings()
 	s.settings.MaxFrame = uint64(s.o.maxMessage) + frameOverhead
 	s.settings.MinPing = uint64(s.o.minPing.Milliseconds())
-	s.settings.MaxStreams = 0
+	s.settings.MaxStreams = uint64(s.o.maxStreams)
+	s.settings.StreamWindow, s.settings.ConnWindow = uint64(s.o.streamWindow), uint64(s.o.connWindow)
 	s.settings.MaxCalls = uint64(s.o.maxCalls)
 	s.handshakes = make(chan struct{}, s.o.maxHandshakes)
 	for _, c := range append([]codec.Codec{codec.Raw{}, codec.Binary{}, protobuf.NewJSON(), protobuf.New(), msgpack.New()}, s.o.codecs...) {
@@ -273,7 +275,7 @@ func (s *Server) handshake(nc net.Conn, full bool) (*serverConn, *reading, error
 	nc.SetDeadline(time.Now().Add(s.o.handshakeTimeout))
 	tune(nc, s.o.keepaliveIdle+s.o.keepaliveAnswer)
 	c := &serverConn{server: s}
-	c.nc = nc
+	c.writer.init(nc, &s.conns, &c.streams)
 	if s.o.tls != nil {
 		tc := tls.Server(nc, s.o.tls)
 		if err := tc.Handshake(); err != nil {
@@ -298,6 +300,7 @@ func (s *Server) handshake(nc net.Conn, full bool) (*serverConn, *reading, error
 	if c.peerSays, err = st.readPreface(); err != nil {
 		return nil, nil, s.refuse(c.nc, err)
 	}
+	c.streams.init(&s.settings, &c.peerSays)
 	if err := s.o.observers.connOpened(c.info()); err != nil {
 		return nil, nil, s.refuse(c.nc, wire.Errorf(wire.Unauthenticated, "%v", err))
 	}
@@ -482,7 +485,7 @@ func (s *Server) finish() error {
 		c.condemn(serverClosed)
 	}
 	for _, c := range attached {
-		c.cancelAll()
+		c.cancelAll(serverClosed)
 	}
 	if tending != nil {
 		close(tending)

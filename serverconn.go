@@ -20,6 +20,7 @@ import (
 type serverConn struct {
 	writer
 	server   *Server
+	streams  streams
 	session  *Session                   // of a client that takes calls, or nil
 	back     atomic.Pointer[clientConn] // for calls to the client, once there was one
 	far      *clientConn                // over which calls come to a client, or nil; see Handlers
@@ -36,11 +37,12 @@ type serverConn struct {
 	state *reading
 
 	// Guarded by mu.
-	running  table[*callContext] // calls that do not run on the goroutine that reads
-	detached int                 // number of those, and of the cancelled ones whose handler has not returned
-	draining bool                // DRAIN was sent, or the client has said by itself that it opens no more calls
-	acked    bool                // the client opens no more calls
-	closing  bool                // CLOSE was sent
+	running   table[*callContext] // calls that do not run on the goroutine that reads
+	detached  int                 // number of those, and of the cancelled ones whose handler has not returned
+	streaming int                 // streams whose handlers have not returned
+	draining  bool                // DRAIN was sent, or the client has said by itself that it opens no more calls
+	acked     bool                // the client opens no more calls
+	closing   bool                // CLOSE was sent
 
 	pinged atomic.Int64 // nanotime of a ping without an answer yet, or 0
 }
@@ -61,7 +63,6 @@ type reading struct {
 	hints    int // of the methods that have one
 	lastID   uint64
 	pings    pingLimit
-	strays   strays
 	cancels  cancelLimit
 	drained  bool // the client opens no more calls
 	requests int  // since the last read
@@ -184,6 +185,9 @@ func (c *serverConn) request(s *reading, h wire.Header, body []byte) (lost bool,
 		s.out = appendRefusal(s.out, ctx, errExpired)
 		return false, c.flushIfFull(s)
 	}
+	if m.converse != nil {
+		return false, c.openStream(s, ctx, cd, r.Payload)
+	}
 	if c.far != nil || !m.inline(s.now) {
 		return false, c.handToWorker(s, ctx, cd, r.Payload)
 	}
@@ -217,8 +221,14 @@ func (c *serverConn) admit(s *reading, n *named, flags wire.Flags, r *wire.Reque
 	if n.method == nil {
 		return nil, s.notServed(srv, n, r.Method), nil
 	}
-	if flags&wire.FlagStream != 0 {
-		return nil, refusal(Unimplemented, "method %q is not a stream", n.method.name), nil
+	if stream := n.method.converse != nil; stream != (flags&wire.FlagStream != 0) {
+		if stream {
+			return nil, refusal(Unimplemented, "method %q is a stream: use anser.Open", n.method.name), nil
+		}
+		return nil, refusal(Unimplemented, "method %q is not a stream: use anser.Call", n.method.name), nil
+	}
+	if r.Compression != 0 && flags&wire.FlagStream != 0 {
+		return nil, refusal(Unimplemented, "compression %d for a stream is not known here: send its messages uncompressed", r.Compression), nil
 	}
 	if r.Compression != 0 && srv.compressors[r.Compression] == nil {
 		return nil, srv.compressionRefused(r.Compression), nil
@@ -346,7 +356,7 @@ func (c *serverConn) takeOver(t turn, kept bool) {
 	}
 	s := &reading{
 		generation: uint32(t.next() >> 32), methods: old.methods, unknown: old.unknown, hints: old.hints, lastID: old.lastID, now: nanotime(), arrived: old.arrived,
-		pings: old.pings, strays: old.strays, cancels: old.cancels, drained: old.drained,
+		pings: old.pings, cancels: old.cancels, drained: old.drained,
 	}
 	s.reader = old.successor()
 	s.out = append(make([]byte, 0, cap(old.out)), old.out...)
@@ -369,7 +379,7 @@ func (c *serverConn) handToWorker(s *reading, ctx *callContext, cd codec.Codec, 
 	}
 	if !c.open(ctx) {
 		srv.inFlight.Add(-1)
-		s.out = appendRefusal(s.out, ctx, refusal(ResourceExhausted, "the connection is at its limit of %d open calls: wait for one of them, or use another connection", srv.settings.MaxCalls))
+		s.out = appendRefusal(s.out, ctx, c.tooManyCalls())
 		return c.flushIfFull(s)
 	}
 	j := jobs.Get().(*job)
@@ -390,6 +400,10 @@ func (c *serverConn) open(ctx *callContext) bool {
 	return true
 }
 
+func (c *serverConn) tooManyCalls() *Error {
+	return refusal(ResourceExhausted, "the connection is at its limit of %d open calls: wait for one of them, or use another connection", c.server.settings.MaxCalls)
+}
+
 func (c *serverConn) openLocked(ctx *callContext) {
 	c.detached++
 	c.running.put(ctx.id, ctx)
@@ -398,6 +412,11 @@ func (c *serverConn) openLocked(ctx *callContext) {
 // runJob runs a call on a worker.
 func (c *serverConn) runJob(j *job) {
 	ctx := j.ctx
+	if st := ctx.stream(); st != nil {
+		putJob(j)
+		c.runStream(ctx, st)
+		return
+	}
 	began := nanotime()
 	returned := false
 	defer func() {
@@ -455,7 +474,7 @@ func (c *serverConn) control(s *reading, h wire.Header, body []byte) error {
 	case wire.TypeCancel:
 		return c.cancel(s, h, body)
 	case wire.TypeData, wire.TypeEnd, wire.TypeWindow:
-		return c.stray(s, h, body)
+		return c.streamFrame(s, h, body)
 	}
 	if h.Type >= wire.FirstSkippable {
 		return nil
@@ -500,26 +519,6 @@ func (c *serverConn) drained(s *reading, flags wire.Flags) error {
 	c.acked, c.draining = true, true
 	s.drained = true
 	return nil
-}
-
-// stray handles a frame of a stream. One for a call that runs fails it, as the call is no stream.
-func (c *serverConn) stray(s *reading, h wire.Header, body []byte) error {
-	if err := s.strays.note(h, body, h.ID <= s.lastID, &c.server.settings, &c.peerSays); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	ctx := c.running.take(h.ID)
-	c.mu.Unlock()
-	if ctx == nil {
-		return nil
-	}
-	ctx.end(context.Canceled)
-	if !ctx.oneway {
-		e := &Error{Code: InvalidArgument, Outcome: OutcomeUnknown, Message: h.Type.String() + " for a call that is no stream"}
-		b := e.body()
-		s.out = c.appendError(s.out, h.ID, 0, &b)
-	}
-	return c.flushIfFull(s)
 }
 
 func (c *serverConn) nameMethod(s *reading, body []byte) error {
@@ -567,6 +566,9 @@ func (c *serverConn) cancel(s *reading, h wire.Header, body []byte) error {
 	if ctx != nil {
 		c.server.stats.cancelled.Add(1)
 		ctx.end(context.Canceled)
+		if st := ctx.stream(); st != nil {
+			st.stop(streamContextFailure(ctx))
+		}
 	}
 	return nil
 }
@@ -575,6 +577,7 @@ func (c *serverConn) cancel(s *reading, h wire.Header, body []byte) error {
 func (c *serverConn) tend(now int64) {
 	o := &c.server.o
 	c.trim()
+	c.trimStreams()
 	if back := c.back.Load(); back != nil {
 		back.trim()
 	}
@@ -642,7 +645,7 @@ func (c *serverConn) end(s *reading, err error) {
 	said := c.closing // CLOSE is out already
 	c.closing = true  // no answer is sent any more
 	c.mu.Unlock()
-	c.cancelAll()
+	c.cancelAll(err)
 	var broken *wire.Error
 	if errors.As(err, &broken) {
 		c.server.stats.close(broken.Reason)

@@ -154,23 +154,20 @@ func TestCallExpiresInTheInputBuffer(t *testing.T) {
 	})
 }
 
-// A server that does not offer streams refuses them and ignores what belongs to them, within limits.
-func TestStreamsAreNotOffered(t *testing.T) {
-	data := func(id uint64, payload int) []byte {
-		frame := append(wire.AppendDataHead(nil, id, 0, 1, 0), make([]byte, payload)...)
-		wire.PutLength(frame, uint32(len(frame)-wire.HeaderSize))
-		return frame
-	}
+// What belongs to a stream that was refused is ignored, within limits, and so is what belongs to none.
+func TestFramesOfARefusedStream(t *testing.T) {
+	data := func(id uint64, payload int) []byte { return dataFrame(id, 0, make([]byte, payload)) }
 	repeat := func(n int, frame []byte) [][]byte { return slices.Repeat([][]byte{frame}, n) }
 	for name, test := range map[string]struct {
 		frames [][]byte
 		reason wire.Reason // 0: the connection goes on
 	}{
 		"data, end and window after the refusal": {frames: [][]byte{data(1, 1000), wire.AppendEnd(nil, 1, nil), wire.AppendWindow(nil, 1, 1000), data(1, 10)}},
-		"data within the credit":                 {frames: repeat(200, data(1, 4000))},
-		"data beyond the credit":                 {frames: repeat(200, data(1, 8000)), reason: wire.FlowControl},
-		"empty data":                             {frames: repeat(101, data(1, 0)), reason: wire.Flood},
-		"some empty data":                        {frames: repeat(100, data(1, 0))},
+		"data, whose credit is returned":         {frames: repeat(200, data(1, 8000))},
+		"empty data":                             {frames: repeat(101, data(1, 0))},
+		"empty pieces":                           {frames: repeat(101, dataFrame(1, wire.FlagMore, nil)), reason: wire.Flood},
+		"some empty pieces":                      {frames: repeat(100, dataFrame(1, wire.FlagMore, nil))},
+		"broken data":                            {frames: repeat(1, wire.AppendHeader(nil, wire.Header{Type: wire.TypeData, ID: 1})), reason: wire.BadFrame},
 		"data of streams never opened":           {frames: repeat(101, data(9, 1)), reason: wire.Flood},
 		"some data of streams never opened":      {frames: repeat(100, data(9, 1))},
 		"credit for the connection":              {frames: repeat(200, wire.AppendWindow(nil, 0, 1000))},
@@ -183,8 +180,7 @@ func TestStreamsAreNotOffered(t *testing.T) {
 			network := new(ansertest.Network)
 			serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
 			p := rawClient(t, network, "a:1")
-			p.Send(wire.AppendMethod(nil, 1, "Echo.Say"),
-				wire.AppendRequest(nil, 1, wire.FlagStream, &wire.Request{Method: 1, Codec: 1}))
+			p.Send(wire.AppendMethod(nil, 1, "Echo.Say"), openRequest(1, 1, nil))
 			f, err := p.Next()
 			if err != nil || f.Type != wire.TypeError {
 				t.Fatal(f.Type, err)
@@ -195,8 +191,8 @@ func TestStreamsAreNotOffered(t *testing.T) {
 			p.Send(test.frames...)
 			p.Send(wirepeer.Request(2, 1, []byte("hello")))
 			if test.reason == 0 {
-				if f, err := p.Next(); f.Type != wire.TypeReply || err != nil {
-					t.Fatal(f.Type, err)
+				if f, err := p.NextOf(wire.TypeReply, wire.TypeError, wire.TypeClose); f.Type != wire.TypeReply || f.ID != 2 || err != nil {
+					t.Fatal(f.Type, f.ID, err)
 				}
 				return
 			}

@@ -272,9 +272,9 @@ func (s *Server) tellSession(sess *Session) {
 // attachLocked lets the calls of the session go over c.
 func (s *Session) attachLocked(c *serverConn) {
 	back := &clientConn{host: s.host, born: nanotime()}
-	back.nc = &relay{Conn: c.nc, to: c}
-	back.peer = c.peerSays
-	back.runRest = back.writeRest
+	back.writer.init(&relay{Conn: c.nc, to: c}, &back.wg, &back.streams)
+	back.peer, back.elsewhere = c.peerSays, back.writeRest
+	back.streams.init(&s.server.settings, &back.peer)
 	back.role.who.Store(goroutineReads) // whoever reads c
 	c.back.Store(back)
 	h := s.host
@@ -542,7 +542,7 @@ func (c *clientConn) called(h wire.Header, body []byte) error {
 
 func newCallee(c *clientConn, srv *Server) *callee {
 	in := &serverConn{server: srv, far: c}
-	in.nc = c.nc
+	in.writer.init(c.nc, &c.wg, &in.streams)
 	if tc, ok := c.nc.(interface{ ConnectionState() tls.ConnectionState }); ok {
 		state := tc.ConnectionState()
 		in.tls = &state
@@ -610,16 +610,19 @@ func (in *callee) end() {
 	c.server.mu.Lock()
 	delete(c.server.attached, c)
 	c.server.mu.Unlock()
-	c.cancelAll()
+	c.cancelAll(errConnClosed)
 }
 
-func (c *serverConn) cancelAll() {
+func (c *serverConn) cancelAll(err error) {
 	c.mu.Lock()
 	var lost []*callContext
 	c.running.each(func(ctx *callContext) { lost = append(lost, ctx) })
 	c.running = table[*callContext]{}
 	c.mu.Unlock()
 	for _, ctx := range lost {
+		if st := ctx.stream(); st != nil {
+			st.stop(failure(Unavailable, OutcomeUnknown, PhaseWait, err, "the connection was lost: %v", err))
+		}
 		ctx.end(context.Canceled)
 	}
 }

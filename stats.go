@@ -24,10 +24,11 @@ func (s *stats) close(r wire.Reason) {
 	}
 }
 
-// ServerStats is a snapshot of a server's counters; they only grow, but for Conns and InFlight.
+// ServerStats is a snapshot of a server's counters; they only grow, but for Conns, InFlight and Streams.
 type ServerStats struct {
 	Conns           int   // connections now
 	InFlight        int64 // calls now, but for those that run on the goroutine that reads their connection
+	Streams         int64 // streams now; they are in InFlight too
 	Accepted        int64 // connections
 	HandshakeFailed int64 // connections that never got through their handshake
 	Refused         int64 // calls that were not run
@@ -55,7 +56,7 @@ func (s *Server) Stats() ServerStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := ServerStats{
-		Conns: len(s.live), InFlight: s.inFlight.Load(), Accepted: s.stats.accepted.Load(),
+		Conns: len(s.live), InFlight: s.inFlight.Load(), Streams: s.streams.Load(), Accepted: s.stats.accepted.Load(),
 		HandshakeFailed: s.stats.handshakeFailed.Load(), Refused: s.stats.refused.Load(),
 		Cancelled: s.stats.cancelled.Load(), Panics: s.stats.panics.Load(), Handoffs: s.stats.handoffs.Load(),
 		Closed: make(map[string]int64), Methods: make(map[string]MethodStats), DeprecatedAliases: make(map[string]int64),

@@ -24,11 +24,15 @@ var errConnClosed = errors.New("the connection is closed")
 // writer coalesces the frames of many senders into few writes. It is the base of both kinds of
 // connection, which add to what mu guards.
 type writer struct {
-	nc net.Conn
+	nc         net.Conn
+	background *sync.WaitGroup // of the goroutines that flushElsewhereLocked starts
+	elsewhere  func()          // what they do; made once, so that starting one allocates nothing
+	streams    *streams
 
 	mu       sync.Mutex    // guards what follows
 	buf      []byte        // frames that wait; empty unless writing
 	spare    []byte        // the other buffer
+	data     int           // bytes of DATA frames in buf
 	peak     int           // the most bytes that waited at once since the last trim
 	writing  bool          // some goroutine is writing
 	appended uint64        // bytes that ever entered buf
@@ -84,7 +88,9 @@ func (w *writer) takeLocked() []byte {
 	out := w.buf
 	w.buf, w.spare = w.spare[:0], nil
 	w.handed = w.appended
+	w.data = 0
 	w.releaseLocked()
+	w.streams.takenLocked()
 	return out
 }
 
@@ -108,6 +114,36 @@ func (w *writer) stopLocked() {
 		close(w.idle)
 		w.idle = nil
 	}
+}
+
+// init prepares w for writing to nc; its background goroutines count in wg.
+func (w *writer) init(nc net.Conn, wg *sync.WaitGroup, s *streams) {
+	w.nc, w.background, w.streams = nc, wg, s
+	s.w = w
+	w.elsewhere = func() {
+		defer wg.Done()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.drainLocked()
+	}
+}
+
+// flushElsewhereLocked has another goroutine write what waits. It is for those that must not wait for
+// the other side: callers whose time is over, senders of streams, which have messages to append in the
+// meantime, and the goroutine that reads, since the other side may be waiting for that one. w.err is nil, so
+// that the reader, for which the end of the connection waits too, is still there.
+func (w *writer) flushElsewhereLocked() {
+	if w.writing {
+		return
+	}
+	w.writing = true
+	w.writeElsewhereLocked()
+}
+
+// writeElsewhereLocked gives the right to write to a goroutine of its own. w.err is nil.
+func (w *writer) writeElsewhereLocked() {
+	w.background.Add(1)
+	go w.elsewhere()
 }
 
 // trim drops buffers that are larger than what was needed lately; called about every second. Dropping

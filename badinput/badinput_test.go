@@ -205,7 +205,7 @@ func newTarget(t *testing.T, over transport, opts ...anser.ServerOption) *target
 	t.Helper()
 	g := &target{transport: over}
 	serverTLS, clientTLS := identity()
-	opts = append(opts, silent)
+	opts = append(opts, silent, anser.MaxStreams(maxStreams))
 	var dialTLS []anser.DialOption
 	if over.tls {
 		opts = append(opts, anser.TLS(serverTLS))
@@ -229,6 +229,10 @@ func newTarget(t *testing.T, over transport, opts ...anser.ServerOption) *target
 	anser.Handle(g.Server, "Good.Slow", func(_ context.Context, in *[]byte) (*[]byte, error) {
 		time.Sleep(100 * time.Millisecond)
 		return in, nil
+	})
+	anser.HandleStream(g.Server, "Good.Hold", func(ctx context.Context, _ *anser.Stream[[]byte, []byte]) error {
+		<-ctx.Done()
+		return ctx.Err()
 	})
 	l, err := g.Listen(over.address(t))
 	if err != nil {
@@ -370,6 +374,9 @@ type answers struct {
 
 // attack sends a row and checks what it leads to.
 func (g *target) attack(t *testing.T, r toServer, write func(net.Conn, []byte) error) {
+	if r.failing == 0 {
+		r.failing = firstBadID
+	}
 	before := g.Stats()
 	nc := g.connect(t)
 	p := wirepeer.New(nc)
@@ -379,14 +386,15 @@ func (g *target) attack(t *testing.T, r toServer, write func(net.Conn, []byte) e
 		defer close(gone)
 		a := answers{err: p.ReadPreface()}
 		open := 1 // calls that have no answer yet
-		if r.want.kind == fails {
+		failing := r.want.kind == fails || r.want.kind == breaks
+		if failing {
 			open++
 		}
 		for a.err == nil && open > 0 {
 			var f wirepeer.Frame
 			if f, a.err = p.Next(); a.err == nil {
 				a.frames = append(a.frames, f)
-				if f.ID == goodID || f.ID == firstBadID && r.want.kind == fails {
+				if f.ID == goodID || failing && f.ID == r.failing && f.Type != wire.TypeWindow {
 					open--
 				}
 			}
@@ -396,12 +404,12 @@ func (g *target) attack(t *testing.T, r toServer, write func(net.Conn, []byte) e
 	b := r.instead
 	if b == nil {
 		b = wirepeer.Hello(wire.DefaultSettings())
-		for i, name := range []string{"Bad.Bytes", "Bad.Struct", "Good.Echo", "Good.Wait", "Good.Slow"} {
+		for i, name := range []string{"Bad.Bytes", "Bad.Struct", "Good.Echo", "Good.Wait", "Good.Slow", "Good.Hold"} {
 			b = wire.AppendMethod(b, uint32(i+1), name)
 		}
 		b = append(b, r.send...)
 	}
-	if r.want.kind == works || r.want.kind == fails {
+	if r.want.kind == works || r.want.kind == fails || r.want.kind == breaks {
 		b = append(b, wirepeer.Request(goodID, goodEcho, []byte("good"))...)
 	}
 	began := time.Now()
@@ -413,7 +421,7 @@ func (g *target) attack(t *testing.T, r toServer, write func(net.Conn, []byte) e
 		t.Errorf("it took %v", d)
 	}
 	nc.Close()
-	r.want.check(t, a)
+	r.check(t, a)
 	g.others(t)
 	if n := g.bad.Load(); n != 0 {
 		t.Errorf("the handler ran %d times", n)
@@ -431,8 +439,9 @@ func (g *target) attack(t *testing.T, r toServer, write func(net.Conn, []byte) e
 }
 
 // check compares what the server answered.
-func (w want) check(t *testing.T, a answers) {
+func (r toServer) check(t *testing.T, a answers) {
 	t.Helper()
+	w := r.want
 	var reason *wire.Reason
 	byID := make(map[uint64]wirepeer.Frame)
 	for _, f := range a.frames {
@@ -458,8 +467,8 @@ func (w want) check(t *testing.T, a answers) {
 			t.Errorf("the open call got %s", f.Type)
 		}
 		return
-	case fails:
-		f := byID[firstBadID]
+	case fails, breaks:
+		f := byID[r.failing]
 		if f.Type != wire.TypeError {
 			t.Fatalf("the bad call got %s, %v", f.Type, a.err)
 		}
@@ -484,6 +493,10 @@ func (w want) counted(before, after anser.ServerStats) bool {
 		return after.Closed[name] == before.Closed[name]+1 && after.HandshakeFailed == before.HandshakeFailed+1
 	case fails:
 		return after.Refused == before.Refused+1
+	case breaks:
+		// Good.Wait returns without an error.
+		ran := func(s anser.ServerStats) int64 { return s.Methods["Good.Hold"].Failed + s.Methods["Good.Wait"].Calls }
+		return ran(after) == ran(before)+1 && after.Streams == 0
 	case finishes:
 		return after.Methods["Good.Slow"].Calls == before.Methods["Good.Slow"].Calls+1
 	}
@@ -543,6 +556,8 @@ func deceive(t *testing.T, r toClient, write func(net.Conn, []byte) error) {
 	began := time.Now()
 	if r.json {
 		_, err = anser.Call[message](context.Background(), c, "Good.Echo", new(message), anser.Fail(anser.Failfast), anser.Codec(protobuf.NewJSON()))
+	} else if r.opens {
+		err = converse(c)
 	} else {
 		err = ask(t, c)
 	}
@@ -574,6 +589,22 @@ func ask(t *testing.T, c *anser.Client) error {
 		t.Errorf("the reply is %q without an error", *out)
 	}
 	return err
+}
+
+// converse opens a stream and receives until its end.
+func converse(c *anser.Client) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	st, err := anser.Open[[]byte, []byte](ctx, c, "Good.Hold", anser.Fail(anser.Failfast))
+	if err != nil {
+		return err
+	}
+	for _, err := range st.All() {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // serve is one connection of a server that is bad until it has healed.

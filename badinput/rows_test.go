@@ -19,9 +19,12 @@ const (
 	goodEcho   = 3
 	goodWait   = 4 // returns when its context ends
 	goodSlow   = 5 // replies after a moment
+	goodHold   = 6 // a stream that receives nothing until its context ends
 	firstBadID = 1
 	goodID     = 1 << 20 // of the call that follows a bad one
 )
+
+const maxStreams = 8 // of the server, on a connection
 
 type kind int // of what a row leads to
 
@@ -29,6 +32,7 @@ const (
 	works    kind = iota // nothing fails
 	closes               // C: the connection closes with the reason
 	fails                // S: the call fails with code and outcome, and the connection goes on
+	breaks               // S: the same for a stream whose handler runs
 	refused              // X: the connection closes with the reason before the handshake is over
 	finishes             // the call is answered, then the connection closes with the reason
 )
@@ -45,6 +49,10 @@ func ends(r wire.Reason) want   { return want{kind: closes, reason: r} }
 func refuse(r wire.Reason) want { return want{kind: refused, reason: r} }
 func fail(c wire.Code) want     { return want{kind: fails, code: c, outcome: wire.Refused} }
 
+func breakStream(c wire.Code) want {
+	return want{kind: breaks, code: c, outcome: wire.OutcomeUnknown}
+}
+
 // row is one bad input. Several rows may have one number.
 type row struct {
 	number int
@@ -59,6 +67,7 @@ type toServer struct {
 	instead []byte // of preface and settings
 	send    []byte // after preface, settings and methods
 	want    want
+	failing uint64 // id of the call that fails, if not firstBadID
 	manner
 }
 
@@ -68,6 +77,7 @@ type toClient struct {
 	reply func(id uint64) []byte // to a request
 	good  bool                   // the call succeeds, with what follows
 	json  bool                   // the request is in JSON
+	opens bool                   // it opens a stream
 	how   manner
 
 	compressor compress.Compressor // which the client asks for; nil: none
@@ -114,7 +124,7 @@ func data(id uint64, flags wire.Flags, size int) []byte {
 }
 
 func stream(id uint64) []byte {
-	return wire.AppendRequest(nil, id, wire.FlagStream, &wire.Request{Method: badBytes, Codec: 1, Priority: 2})
+	return wire.AppendRequest(nil, id, wire.FlagStream, &wire.Request{Method: goodHold, Codec: 1, Priority: 2})
 }
 
 // fault is an ERROR for the call whose message has another length than it says.
@@ -171,6 +181,7 @@ func frameRows() []row {
 		{number: 5, name: "ERROR of length 0", toClient: toClient{reply: func(id uint64) []byte { return frame(0, wire.TypeError, 0, id) }}},
 		both(5, "DRAIN of length 0", frame(0, wire.TypeDrain, 0, 0), wire.BadFrame),
 		both(5, "DATA of length 0", frame(0, wire.TypeData, 0, 0), wire.BadID),
+		both(5, "DATA of length 0 for a stream", frame(0, wire.TypeData, 0, 1), wire.BadFrame),
 		both(6, "length = limit + 1", frame(maxFrame+1, wire.TypeRequest, 0, 1), wire.FrameTooLarge),
 		both(7, "length 0xFFFFFFFF", frame(0xFFFFFFFF, wire.TypeReply, 0, 1), wire.FrameTooLarge),
 		{
@@ -208,8 +219,7 @@ func frameRows() []row {
 	}
 }
 
-// stateRows are about frames that are bad because of what came before. Streams do not exist yet:
-// §11 of the protocol says what a receiver without them does.
+// stateRows are about frames that are bad because of what came before.
 func stateRows() []row {
 	wait := wirepeer.Request(1, goodWait, nil)
 	window := func(id uint64, credit uint32) []byte { return wire.AppendWindow(nil, id, credit) }
@@ -220,6 +230,10 @@ func stateRows() []row {
 	for id := range uint64(300) {
 		churn = append(churn, wirepeer.Request(id+1, goodWait, nil)...)
 		churn = wire.AppendCancel(churn, id+1)
+	}
+	var streams []byte
+	for id := range uint64(maxStreams + 1) {
+		streams = append(streams, stream(id+1)...)
 	}
 	repeated := func(n int, f func(id uint64) []byte) func(uint64) []byte {
 		return func(id uint64) []byte { return bytes.Repeat(f(id), n) }
@@ -244,19 +258,45 @@ func stateRows() []row {
 			}, good: true},
 		},
 		{
-			number: 19, name: "data after end", toServer: toServer{send: slices.Concat(stream(1), wire.AppendEnd(nil, 1, nil), data(1, 0, 1)), want: fail(wire.Unimplemented)},
-			toClient: toClient{reply: func(id uint64) []byte { return append(wire.AppendEnd(nil, id, nil), data(id, 0, 1)...) }},
-			note:     "without streams the REQUEST is refused and the rest ignored",
+			number: 18, name: "END and WINDOW of unknown streams", toServer: toServer{send: bytes.Repeat(append(wire.AppendEnd(nil, 1<<30, nil), window(1<<31, 1)...), 51), want: ends(wire.Flood)},
+			toClient: toClient{reply: same(bytes.Repeat(append(wire.AppendEnd(nil, 1<<30, nil), window(1<<31, 1)...), 51))},
 		},
 		{
-			number: 20, name: "more data than credit", toServer: toServer{send: append(stream(1), bytes.Repeat(data(1, 0, 8000), 140)...), want: ends(wire.FlowControl)},
-			toClient: toClient{reply: func(id uint64) []byte { return bytes.Repeat(data(id, 0, 8000), 140) }},
-			note:     "without streams only the credit of the connection counts",
+			number: 18, name: "DATA, END and WINDOW of a call", toServer: toServer{send: slices.Concat(wait, data(1, 0, 1), wire.AppendEnd(nil, 1, nil), window(1, 1)), want: breakStream(wire.InvalidArgument)},
+			toClient: toClient{reply: func(id uint64) []byte {
+				return slices.Concat(data(id, 0, 1), wire.AppendEnd(nil, id, nil), window(id, 1))
+			}},
 		},
-		{number: 21, name: "window 0 for a stream", toServer: toServer{send: append(stream(1), window(1, 0)...), want: fail(wire.Unimplemented)}, toClient: toClient{reply: func(id uint64) []byte { return window(id, 0) }}},
+		{
+			number: 19, name: "data after end", toServer: toServer{send: slices.Concat(stream(1), wire.AppendEnd(nil, 1, nil), data(1, 0, 1)), want: breakStream(wire.InvalidArgument)},
+			toClient: toClient{opens: true, reply: func(id uint64) []byte { return append(wire.AppendEnd(nil, id, nil), data(id, 0, 1)...) }, good: true},
+			note:     "to a client: it comes for a stream that is over, which §11 has it ignore",
+		},
+		{number: 19, name: "end after end", toServer: toServer{send: append(stream(1), bytes.Repeat(wire.AppendEnd(nil, 1, nil), 2)...), want: breakStream(wire.InvalidArgument)}},
+		{
+			number: 19, name: "end in the middle of a message", toServer: toServer{send: slices.Concat(stream(1), data(1, wire.FlagMore, 1), wire.AppendEnd(nil, 1, nil)), want: breakStream(wire.InvalidArgument)},
+			toClient: toClient{opens: true, reply: func(id uint64) []byte { return append(data(id, wire.FlagMore, 1), wire.AppendEnd(nil, id, nil)...) }},
+		},
+		{number: 19, name: "REPLY to a stream", toClient: toClient{opens: true, reply: func(id uint64) []byte { return wirepeer.Reply(id, []byte("ok")) }}},
+		{
+			number: 20, name: "more data than the connection's credit", toServer: toServer{send: slices.Concat(
+				stream(1), stream(2), stream(3), stream(4), stream(5),
+				bytes.Repeat(slices.Concat(data(1, 0, 8000), data(2, 0, 8000), data(3, 0, 8000), data(4, 0, 8000), data(5, 0, 8000)), 28)), want: ends(wire.FlowControl)},
+			toClient: toClient{reply: func(id uint64) []byte { return bytes.Repeat(data(id, 0, 8000), 140) }},
+			note:     "to a client: for a call, which fails; that of a stream is in the tests of the root package",
+		},
+		{number: 20, name: "more data than the stream's credit", toServer: toServer{send: append(stream(1), bytes.Repeat(data(1, 0, 8000), 33)...), want: ends(wire.FlowControl)}},
+		{
+			number: 21, name: "window 0 for a stream", toServer: toServer{send: append(stream(1), window(1, 0)...), want: breakStream(wire.InvalidArgument)},
+			toClient: toClient{opens: true, reply: func(id uint64) []byte { return window(id, 0) }},
+		},
 		both(21, "window 0 for the connection", window(0, 0), wire.FlowControl),
 		both(22, "window of 2^31", window(0, 1<<31), wire.FlowControl),
 		both(22, "windows of 2^31 in sum", bytes.Repeat(window(0, 1<<30), 2), wire.FlowControl),
+		{
+			number: 22, name: "windows of 2^31 in sum for a stream", toServer: toServer{send: append(stream(1), bytes.Repeat(window(1, 1<<30), 2)...), want: ends(wire.FlowControl)},
+			toClient: toClient{opens: true, reply: func(id uint64) []byte { return bytes.Repeat(window(id, 1<<30), 2) }},
+		},
 		both(23, "ping flood", bytes.Repeat(ping, 100), wire.Flood),
 		both(23, "pong flood", bytes.Repeat(wire.AppendPing(nil, wire.TypePong, 1), 100), wire.Flood),
 		{number: 25, name: "flood of cancels", toServer: toServer{send: cancels, want: ends(wire.Flood)}, note: "not to a client: only callers cancel"},
@@ -266,10 +306,13 @@ func stateRows() []row {
 		},
 		both(26, "second SETTINGS", settings, wire.BadFrame),
 		both(26, "settings flood", bytes.Repeat(settings, 100), wire.BadFrame),
-		{number: 27, name: "a stream over the limit", toServer: toServer{send: stream(1), want: fail(wire.Unimplemented)}, note: "the limit is 0; not to a client, which no server calls"},
+		{
+			number: 27, name: "a stream over the limit", toServer: toServer{send: streams, want: fail(wire.ResourceExhausted), failing: maxStreams + 1},
+			note: "not to a client, which no server calls",
+		},
 		{
 			number: 28, name: "flood of empty data", toServer: toServer{send: append(stream(1), bytes.Repeat(data(1, wire.FlagMore, 0), 101)...), want: ends(wire.Flood)},
-			toClient: toClient{reply: func(id uint64) []byte { return bytes.Repeat(data(id, wire.FlagMore, 0), 101) }},
+			toClient: toClient{opens: true, reply: func(id uint64) []byte { return bytes.Repeat(data(id, wire.FlagMore, 0), 101) }},
 		},
 		{
 			number: 29, name: "DRAIN in a call", toServer: toServer{send: append(wirepeer.Request(1, goodSlow, []byte("ok")), wire.AppendDrain(nil, 0, 1000)...), want: want{kind: finishes, reason: wire.Normal}},
@@ -310,8 +353,8 @@ func metadataRows() []row {
 		timeout("deadline 2^63", 1<<63),
 		{
 			number: 42, name: "endless continuation", toServer: toServer{send: append(stream(1), bytes.Repeat(data(1, wire.FlagMore, 8000), 140)...), want: ends(wire.FlowControl)},
-			toClient: toClient{reply: func(id uint64) []byte { return bytes.Repeat(data(id, wire.FlagMore, 8000), 140) }},
-			note:     "metadata has no continuation: a message that never ends runs out of credit",
+			toClient: toClient{opens: true, reply: func(id uint64) []byte { return bytes.Repeat(data(id, wire.FlagMore, 8000), 600) }},
+			note:     "metadata has no continuation: a message that never ends runs out of credit, or is over the limit",
 		},
 	}
 }

@@ -1,0 +1,17 @@
+//go:build unix
+
+package anser_test
+
+import (
+	"syscall"
+	"time"
+)
+
+// processorTime is what the process has used of all processors.
+func processorTime() time.Duration {
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		panic(err) // cannot fail for the process itself
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}

@@ -1,0 +1,224 @@
+package anser
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/anser-rpc/anser/wire"
+)
+
+const (
+	// maxPiece is the payload of one DATA frame. A large message shares the connection with what else is
+	// sent there, piece by piece.
+	maxPiece = 16 << 10
+
+	// maxData is how much DATA waits to be written on a connection, in bytes of frames. What comes behind it
+	// waits no longer than that takes, it fits a processor's cache, and it goes out in one write.
+	maxData = maxWrite
+
+	// quantum is how much a stream may append before it lets those have their turn that wait for one.
+	quantum = 16 << 10
+
+	// keepWhole is the credit for which a sender waits rather than cut a message that is smaller.
+	keepWhole = 4 << 10
+)
+
+// streams is what the streams of a connection share, on either side: the credit of both directions, and the
+// order of those that want to send.
+type streams struct {
+	w            *writer
+	peer         *wire.Settings
+	streamWindow int64 // first credit of the other side for each stream
+	window       int64 // and for the connection
+
+	// Sending; guarded by w.mu.
+	credit int64
+	queue  []*stream // wait for room in the write buffer, or for credit of the connection; first come, first served
+	called int       // streams that were taken from the queue and have not sent since
+
+	// Room in the write buffer that is kept for those whose turn it is: else others that run at the moment
+	// take it, and whoever has large pieces or is slow to wake up gets less than its share.
+	pledged int    // for those that were called
+	held    int    // for what those that have sent may append before the buffer is taken
+	round   uint64 // of the buffer; a new one begins when it is taken
+
+	// Receiving. Returned credit is what allowed has grown by.
+	arrived atomic.Int64 // bytes of DATA; stored by the goroutine that reads
+	allowed atomic.Int64 // that may arrive in all
+	read    atomic.Int64 // bytes of those that were read, or thrown away
+	readers atomic.Int32 // streams whose reader waits for a message
+	wasted  int          // frames that no good peer sends, more than a few of; of the goroutine that reads
+}
+
+// init sets the first credit of both sides, before there is any stream.
+func (s *streams) init(own, peer *wire.Settings) {
+	s.peer = peer
+	s.streamWindow, s.window = int64(own.StreamWindow), int64(own.ConnWindow)
+	s.credit = int64(peer.ConnWindow)
+	s.allowed.Store(s.window)
+}
+
+// nextLocked calls the first stream of the queue, if it can send.
+func (s *streams) nextLocked() {
+	if len(s.queue) == 0 || s.credit <= 0 {
+		return
+	}
+	st := s.queue[0]
+	if st.keeps = st.claimLocked(); s.w.data+s.pledged+s.held+st.keeps > maxData {
+		return
+	}
+	s.pledged += st.keeps
+	s.queue = slices.Delete(s.queue, 0, 1)
+	st.place = placeCalled
+	s.called++
+	st.wakeSender()
+}
+
+// takenLocked notes that the write buffer was taken.
+func (s *streams) takenLocked() {
+	s.held = 0
+	s.round++
+	s.nextLocked()
+}
+
+// grant adds credit that the other side has returned for st, or with nil for the connection.
+func (s *streams) grant(st *stream, credit uint32) *wire.Error {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	sum := &s.credit
+	if st != nil {
+		sum = &st.credit
+	}
+	if *sum += int64(credit); *sum > wire.MaxWindow {
+		return wire.Errorf(wire.FlowControl, "a WINDOW of %d bytes makes the credit %d, at most %d", credit, *sum, int64(wire.MaxWindow))
+	}
+	if st != nil {
+		st.wakeSender()
+	} else {
+		s.nextLocked()
+	}
+	return nil
+}
+
+// arrive takes the DATA frame h into account, whatever its stream. It is called by the goroutine that reads.
+func (s *streams) arrive(h wire.Header, payload int) error {
+	sum := s.arrived.Load() + int64(h.Length)
+	s.arrived.Store(sum)
+	if allowed := s.allowed.Load(); sum > allowed {
+		return wire.Errorf(wire.FlowControl, "%d bytes of DATA on a connection with a credit of %d", sum, allowed)
+	}
+	if payload == 0 && h.Flags&wire.FlagMore != 0 {
+		return s.waste(h)
+	}
+	return nil
+}
+
+// ignore takes a frame for a stream that is not open into account; opened says that it once was. It is
+// called by the goroutine that reads.
+func (s *streams) ignore(h wire.Header, body []byte, opened bool) error {
+	switch h.Type {
+	case wire.TypeData:
+		_, _, payload, err := wire.ParseData(body)
+		if err != nil {
+			return err
+		}
+		if err := s.arrive(h, len(payload)); err != nil {
+			return err
+		}
+		s.read.Add(int64(h.Length))
+		s.giveBack()
+	case wire.TypeEnd:
+		if _, err := wire.ParseEnd(h.Flags, body); err != nil {
+			return err
+		}
+	case wire.TypeWindow:
+		_, err := wire.ParseWindow(h.ID, body)
+		if broken, ok := err.(*wire.Error); ok { // the other kind would fail the stream, which has ended
+			return broken
+		}
+	}
+	if !opened {
+		return s.waste(h)
+	}
+	return nil
+}
+
+const maxWasted = 100
+
+func (s *streams) waste(h wire.Header) error {
+	if s.wasted++; s.wasted > maxWasted {
+		return wire.Errorf(wire.Flood, "more than %d frames that belong to no stream or move nothing, the last one a %s", maxWasted, h.Type)
+	}
+	return nil
+}
+
+// due is how much of the connection's credit can be returned: what was read. If that is little while a
+// reader waits, it is all that has arrived, read or not: what fills the connection may belong to streams
+// whose readers are slow, and those must not hold up others. What a stream holds is bounded by its own window.
+func (s *streams) due() int64 {
+	returned := s.allowed.Load() - s.window
+	if s.readers.Load() > 0 {
+		return s.arrived.Load() - returned
+	}
+	return s.read.Load() - returned
+}
+
+// enough says whether so much credit is worth a frame.
+func enough(credit, window int64) bool { return credit > 0 && credit >= window/2 }
+
+// giveBack returns credit of the connection if enough is due.
+func (s *streams) giveBack() {
+	if !enough(s.due(), s.window) {
+		return
+	}
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	s.giveBackLocked()
+}
+
+func (s *streams) giveBackLocked() {
+	n := s.due()
+	if !enough(n, s.window) || s.w.err != nil {
+		return
+	}
+	s.allowed.Add(n)
+	s.returnLocked(0, n)
+}
+
+// giveBackTo returns credit of a stream.
+func (s *streams) giveBackTo(st *stream, n int64) {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	if s.w.err != nil {
+		return
+	}
+	s.returnLocked(st.id, n)
+	if n := s.due(); n > 0 { // in the same write
+		s.allowed.Add(n)
+		s.returnLocked(0, n)
+	}
+}
+
+// returnLocked appends WINDOW frames for n bytes, which may be more than one can return.
+func (s *streams) returnLocked(id uint64, n int64) {
+	for n > 0 {
+		part := min(n, wire.MaxWindow)
+		before := len(s.w.buf)
+		s.w.buf = wire.AppendWindow(s.w.buf, id, uint32(part))
+		s.w.appended += uint64(len(s.w.buf) - before)
+		n -= part
+	}
+	s.w.flushElsewhereLocked()
+}
+
+// returned handles a WINDOW frame for st, or with nil for the connection. A *wire.CallError fails the stream.
+func (s *streams) returned(st *stream, h wire.Header, body []byte) error {
+	credit, err := wire.ParseWindow(h.ID, body)
+	if err != nil {
+		return err
+	}
+	if broken := s.grant(st, credit); broken != nil {
+		return broken
+	}
+	return nil
+}

@@ -1,0 +1,24 @@
+package anser
+
+// Unread returns how many bytes of DATA have arrived on the server's connections that were neither read nor
+// thrown away. Without open streams there are none: their credit would be lost.
+func (s *Server) Unread() (n int64) {
+	for _, c := range s.liveConns() {
+		n += c.streams.unread()
+	}
+	return n
+}
+
+// Unread is the same for the connections of a client.
+func (c *Client) Unread() (n int64) {
+	c.pool.mu.Lock()
+	defer c.pool.mu.Unlock()
+	for _, h := range c.pool.hosts {
+		for _, conn := range *h.ready.Load() {
+			n += conn.streams.unread()
+		}
+	}
+	return n
+}
+
+func (s *streams) unread() int64 { return s.arrived.Load() - s.read.Load() }

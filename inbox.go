@@ -1,0 +1,99 @@
+package anser
+
+import "encoding/binary"
+
+// inbox holds what has arrived for a stream, in chunks of whole records. A record is four bytes with twice the
+// length of a payload, plus one if its message goes on in the next record, and the payload. What an inbox
+// allocates grows with what has arrived. Not safe for concurrent use.
+//
+// Large chunks come from a pool, and go round between inbox and reader while messages flow: a pool is emptied by
+// the garbage collector, which runs often where the messages themselves are garbage.
+type inbox struct {
+	list [][]byte // all but the last one are full
+	free [][]byte // empty ones
+	idle bool     // nothing has arrived since the last trim
+}
+
+const (
+	recordHead = 4
+	firstChunk = 1 << 10        // size of the first chunk of a stream
+	smallChunk = loadBuffer / 4 // larger ones are loadBuffer, or one record
+)
+
+// add appends a record.
+func (b *inbox) add(payload []byte, more bool) {
+	b.idle = false
+	need := recordHead + len(payload)
+	last := len(b.list) - 1
+	if last < 0 || len(b.list[last])+need > cap(b.list[last]) {
+		last = b.grow(need)
+	}
+	head := uint32(len(payload)) << 1
+	if more {
+		head |= 1
+	}
+	chunk := binary.LittleEndian.AppendUint32(b.list[last], head)
+	b.list[last] = append(chunk, payload...)
+}
+
+// cutRecord cuts the first record off the chunk.
+func cutRecord(chunk *[]byte) (payload []byte, last bool) {
+	head := binary.LittleEndian.Uint32(*chunk)
+	end := recordHead + int(head>>1)
+	payload = (*chunk)[recordHead:end:end]
+	*chunk = (*chunk)[end:]
+	return payload, head&1 == 0
+}
+
+// grow makes room for need bytes in the last chunk and returns its index: it puts a larger chunk in the place of
+// a small one, and behind a large one.
+func (b *inbox) grow(need int) (last int) {
+	var old []byte
+	if last = len(b.list) - 1; last >= 0 && cap(b.list[last]) <= smallChunk {
+		old = b.list[last]
+		need += len(old)
+	} else {
+		b.list = append(b.list, nil)
+		last++
+	}
+	b.list[last] = append(b.empty(max(2*cap(old), need, firstChunk)), old...)
+	return last
+}
+
+// empty returns an empty chunk of at least the size.
+func (b *inbox) empty(size int) []byte {
+	if n := len(b.free) - 1; n >= 0 && cap(b.free[n]) >= size {
+		chunk := b.free[n]
+		b.free[n] = nil
+		b.free = b.free[:n]
+		return chunk
+	}
+	if size <= smallChunk || size > loadBuffer {
+		return make([]byte, 0, size)
+	}
+	return loadBuffers.Get().(*[loadBuffer]byte)[:0]
+}
+
+// take returns the chunks that have arrived for used ones, whose records are not needed any more.
+func (b *inbox) take(used [][]byte) [][]byte {
+	for i, chunk := range used {
+		if cap(chunk) <= loadBuffer {
+			b.free = append(b.free, chunk[:0])
+		}
+		used[i] = nil
+	}
+	list := b.list
+	b.list = used[:0]
+	return list
+}
+
+// trim drops the empty chunks of a stream on which nothing arrives; called about every second.
+func (b *inbox) trim() {
+	if b.idle {
+		for _, chunk := range b.free {
+			putBuffer(chunk)
+		}
+		b.free = nil
+	}
+	b.idle = true
+}

@@ -1,0 +1,374 @@
+package anser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/wire"
+)
+
+// opening is what a client opens a stream with.
+type opening struct {
+	client  *Client
+	method  string
+	first   any             // message, or nil
+	in, out any             // nil pointers of the messages' types, for choosing the codec
+	options *callOptions    //
+	life    context.Context // of the stream
+	end     context.CancelFunc
+	head    int     // bytes of the REQUEST before the first message
+	stream  *stream // that was opened
+}
+
+// opened is what a stream has on the side that opened it.
+type opened struct {
+	client   *Client
+	call     call // its place among the open calls of its connection
+	conn     *clientConn
+	endpoint *endpoint
+	method   *clientMethod
+	end      context.CancelFunc // of the stream's context
+
+	unbind func() bool // from the stream's context; guarded by the client's mu
+}
+
+// open opens the stream, through the interceptors.
+func (r *opening) open(ctx context.Context, opts []CallOption) (*stream, error) {
+	o, fault := r.client.streamOptions(opts)
+	if ctx == nil {
+		fault = failure(InvalidArgument, NotSent, PhaseNone, nil, "the context is nil: pass context.Background()")
+	}
+	if fault != nil {
+		fault.Method = r.method
+		return nil, fault
+	}
+	r.options = o
+	if o.timeout != 0 {
+		r.life, r.end = context.WithTimeout(ctx, o.timeout)
+	} else {
+		r.life, r.end = context.WithCancel(ctx)
+	}
+	inv := &Invocation{Method: r.method, Request: r.first, Stream: true, options: o, open: r.through}
+	var err error
+	if r.client.chain == nil {
+		err = r.through(r.life, inv)
+	} else if err = r.client.intercepted(r.life, inv); err == nil && r.stream == nil {
+		fault := failure(Internal, NotSent, PhaseNone, nil, "an interceptor ended the opening of a stream with success and did not open it: it has to call next, or to return an error")
+		fault.Method = r.method
+		err = fault
+	}
+	if err == nil {
+		return r.stream, nil
+	}
+	if r.stream != nil {
+		r.stream.cancel(failure(Canceled, OutcomeUnknown, PhaseNone, err, "an interceptor failed after the stream was opened"))
+	}
+	r.end()
+	return nil, err
+}
+
+// streamOptions returns the options of a stream. Those of a call that say nothing about a stream are errors;
+// those of the client are for its calls.
+func (c *Client) streamOptions(opts []CallOption) (*callOptions, *Error) {
+	own := callOptions{codec: c.o.call.codec, mode: c.o.call.mode}
+	for _, opt := range opts {
+		opt.applyCall(&own)
+	}
+	wrong := ""
+	switch {
+	case own.trailer != nil:
+		wrong = "anser.Trailer: use the method Trailer of the stream"
+	case own.idempotent, own.attempts != 0, own.retryOn != nil:
+		wrong = "options about further attempts: a stream is never opened again by itself"
+	case own.compression != nil:
+		wrong = "anser.Compress: the messages of streams are not compressed"
+	}
+	if wrong != "" {
+		return nil, failure(InvalidArgument, NotSent, PhaseNone, nil, "a stream cannot be opened with %s", wrong)
+	}
+	return &own, nil
+}
+
+// through is the end of the chain of interceptors. The context that they pass on serves the opening; the
+// stream lives on after them. It opens the stream anew when an interceptor tries again.
+func (r *opening) through(ctx context.Context, inv *Invocation) error {
+	if r.stream != nil {
+		return failure(FailedPrecondition, NotSent, PhaseNone, nil, "an interceptor opened the stream a second time: it may do so only after an error")
+	}
+	if limit := r.client.o.call.timeout; limit != 0 {
+		bounded, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		ctx = bounded
+	}
+	if err := r.attempts(ctx, inv); err != nil {
+		err.Method = inv.Method
+		return err
+	}
+	inv.Address = r.stream.opened.endpoint.Instance().Address
+	return nil
+}
+
+// attempts opens the stream at one instance after the other, as long as nothing of it was sent.
+func (r *opening) attempts(ctx context.Context, inv *Invocation) *Error {
+	c := r.client
+	m, err := c.method(inv.Method)
+	if err != nil {
+		var fault *Error
+		errors.As(err, &fault)
+		return fault
+	}
+	cd, frame, empty, fault := r.encode(ctx, inv.Request)
+	if fault != nil {
+		return fault
+	}
+	tries := &retrying{c: c, o: r.options, m: m}
+	for {
+		v, fault := c.cluster.wait(ctx)
+		if fault != nil {
+			return tries.final(fault)
+		}
+		began := nanotime()
+		changed := c.cluster.changes()
+		e, fault := r.attempt(ctx, m, tries, v, cd, frame)
+		if fault == nil {
+			break
+		}
+		tries.note(e, fault, began)
+		wait, again := tries.decide(ctx, fault, v)
+		if !again {
+			return tries.final(fault)
+		}
+		if wait > 0 {
+			c.cluster.hurry()
+			if !c.waitRetry(ctx, wait, changed, fault) {
+				return tries.final(fault)
+			}
+			if !tries.untried(v) {
+				tries.tried = tries.tried[:0]
+			}
+		}
+	}
+	if empty {
+		r.stream.send(inv.Request) // an error is that of the stream, which Recv returns too
+	}
+	return nil
+}
+
+// attempt opens the stream at an instance that it picks. An error means that nothing was sent.
+func (r *opening) attempt(ctx context.Context, m *clientMethod, tries *retrying, v *view, cd codec.Codec, frame []byte) (*endpoint, *Error) {
+	c := r.client
+	o := &opened{client: c, method: m, end: r.end}
+	o.call.frame, o.call.head, o.call.pick.Method = frame, r.head, m.name
+	if r.options.mode == Failover {
+		o.call.pick.Tried = tries.tried
+	}
+	e := v.pick(&o.call.pick)
+	if r.options.mode == Failtry && tries.first != nil && c.cluster.has(tries.first) {
+		e = tries.first
+	}
+	if e == nil {
+		return nil, failure(Unavailable, NotSent, PhasePick, nil, "no instance of %q can be picked: is one registered and running?", c.serviceName())
+	}
+	o.endpoint = e
+	return e, e.open(ctx, r, o, cd)
+}
+
+// open opens a stream at the endpoint.
+func (e *endpoint) open(ctx context.Context, r *opening, o *opened, cd codec.Codec) *Error {
+	e.Begin()
+	conn := e.host.pickStreamConn()
+	if conn == nil {
+		var fault *Error
+		if conn, fault = e.host.waitConn(ctx); fault != nil {
+			e.Fail(nanotime())
+			fault.Address = e.Instance().Address
+			return fault
+		}
+	}
+	st := newStream(&conn.streams, cd, conn.host.maxMessage)
+	st.badMessage = Internal
+	st.ctx, st.opened, o.conn = r.life, o, conn
+	o.call.stream, o.call.codec = st, cd.ID()
+	o.call.shrinkTimeout(r.life)
+	if e.host.observers != nil {
+		if fault := e.observe(ctx, &o.call, o.method); fault != nil {
+			return fault
+		}
+	}
+	if fault := conn.start(ctx, &o.call, o.method.number); fault != nil {
+		return e.settle(conn, &o.call, o.method, fault)
+	}
+	o.call.frame = nil
+	conn.attend()
+	st.bind(r.client)
+	r.stream = st
+	return nil
+}
+
+// bind ends the stream with its context and with its client. It may have ended before.
+func (st *stream) bind(c *Client) {
+	unbind := context.AfterFunc(st.ctx, func() { st.cancel(streamContextFailure(st.ctx)) })
+	c.mu.Lock()
+	closed := c.closed
+	if !closed {
+		st.opened.unbind = unbind
+		c.streams[st] = struct{}{}
+	}
+	c.mu.Unlock()
+	switch {
+	case closed:
+		st.cancel(failure(Canceled, OutcomeUnknown, PhaseWait, nil, closedText))
+	case st.hasEnded():
+		st.release(c)
+	}
+}
+
+const closedText = "the client was closed"
+
+// release is the counterpart of bind, when the stream has ended.
+func (st *stream) release(c *Client) {
+	c.mu.Lock()
+	unbind := st.opened.unbind
+	st.opened.unbind = nil
+	delete(c.streams, st)
+	c.mu.Unlock()
+	if unbind != nil {
+		unbind()
+	}
+}
+
+// endStreams ends the streams of a client that is being closed.
+func (c *Client) endStreams() {
+	c.mu.Lock()
+	open := slices.Collect(maps.Keys(c.streams))
+	c.mu.Unlock()
+	for _, st := range open {
+		st.cancel(failure(Canceled, OutcomeUnknown, PhaseWait, nil, closedText))
+	}
+}
+
+// streamContextFailure tells that the context of a stream has ended.
+func streamContextFailure(ctx context.Context) *Error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return failure(DeadlineExceeded, OutcomeUnknown, PhaseWait, ctx.Err(), "the time of the stream was over before its end")
+	}
+	return failure(Canceled, OutcomeUnknown, PhaseWait, ctx.Err(), "the context was cancelled")
+}
+
+// encode makes the REQUEST frame, with the first message if there is one. empty says that it has no bytes
+// and must be sent by itself: in the frame it would be no message.
+func (r *opening) encode(ctx context.Context, first any) (cd codec.Codec, frame []byte, empty bool, fault *Error) {
+	defer func() {
+		if p := recover(); p != nil {
+			fault = failure(Internal, NotSent, PhaseEncode, nil, "the codec panicked on %T: %v", first, p)
+		}
+	}()
+	if cd = r.options.codec; cd == nil {
+		if cd = r.client.codecFor(r.in, r.out); cd == nil {
+			return nil, nil, false, failure(InvalidArgument, NotSent, PhaseEncode, nil, "no codec handles messages of the types %T and %T: choose one with anser.Codec", r.in, r.out)
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, nil, false, contextFailure(ctx, NotSent, PhaseEncode)
+	}
+	q := wire.Request{Codec: cd.ID(), Priority: uint8(PriorityFrom(ctx))}
+	flags := wire.FlagStream
+	if d, ok := r.life.Deadline(); ok {
+		q.Timeout = wireTimeout(time.Until(d))
+	}
+	if t, ok := TraceFrom(ctx); ok {
+		flags |= wire.FlagTrace
+		q.Trace = t
+	}
+	if md, _ := ctx.Value(outgoingKey{}).(Metadata); md != nil {
+		block, err := encodeMetadata(md)
+		if err != nil {
+			return nil, nil, false, err.(*Error)
+		}
+		q.Metadata = block
+	}
+	frame = wire.AppendRequest(nil, 0, flags, &q)
+	r.head = len(frame)
+	if first == nil {
+		return cd, frame, false, nil
+	}
+	frame, err := cd.Append(frame, first)
+	if err != nil {
+		return nil, nil, false, failure(InvalidArgument, NotSent, PhaseEncode, err, "encode the first message with %s: %v", cd.Name(), err)
+	}
+	wire.PutLength(frame, uint32(len(frame)-wire.HeaderSize))
+	return cd, frame, len(frame) == r.head, nil
+}
+
+// cancel ends the stream from this side, and tells the server unless the stream has ended there.
+func (st *stream) cancel(fault *Error) {
+	o := st.opened
+	fault = st.told(fault)
+	taken, _ := o.conn.cancel(&o.call)
+	st.stop(fault)
+	if taken {
+		o.over(st, fault)
+	}
+	o.end()
+}
+
+// over accounts for a stream whose receiving has ended; err is nil after success. How long a stream lasts says nothing
+// about how fast its instance is. It is called by whoever took the stream out of its connection's table.
+func (o *opened) over(st *stream, err *Error) {
+	o.conn.streaming.Add(-1)
+	if err != nil && (err.Outcome == Refused || err.Outcome == OutcomeUnknown && err.Code == Unavailable) && !err.isOfRequest() {
+		o.endpoint.Fail(nanotime())
+	} else {
+		o.endpoint.Abort()
+	}
+	if o.call.observed != nil {
+		o.observeEnd(err)
+	}
+	st.release(o.client)
+}
+
+// observeEnd tells the observers how the stream ended.
+func (o *opened) observeEnd(err *Error) {
+	defer func() {
+		if p := recover(); p != nil { // this is most likely the goroutine that reads
+			o.client.o.log.Error("an observer panicked on the end of a stream", "method", o.method.name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		}
+	}()
+	info := MessageInfo{Method: o.method.name, Address: o.endpoint.Instance().Address, Codec: o.call.codec}
+	if err != nil {
+		info.Err = err
+	}
+	o.endpoint.host.observers.reply(o.call.observed, info)
+}
+
+// concluded ends the context of a stream that was received to its end.
+func (st *stream) concluded() {
+	if st.opened != nil {
+		st.opened.end()
+	}
+}
+
+// pickStreamConn returns the connection with the fewest streams, or nil when none stands. It sees to it that
+// there are enough of them.
+func (h *host) pickStreamConn() *clientConn {
+	list := *h.ready.Load()
+	if len(list) == 0 {
+		return nil
+	}
+	c := slices.MinFunc(list, func(a, b *clientConn) int { return int(a.streaming.Load() - b.streaming.Load()) })
+	if c.streamsFull() || len(list) < h.wantConns() && c.busy.Load() > 0 {
+		h.grow(list)
+	}
+	return c
+}
+
+// streamsFull reports whether with one more the connection has nearly as many streams as the server allows.
+func (c *clientConn) streamsFull() bool {
+	return float64(c.streaming.Load()+1) >= growAt*float64(c.peer.MaxStreams)
+}

@@ -1,0 +1,343 @@
+package anser
+
+import (
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/wire"
+)
+
+// receiving is the half of a stream that receives. The goroutine that reads the connection appends what
+// arrives to a list of chunks, and the stream's reader takes the list as a whole: there are as many
+// locks and wake-ups as batches, not as messages.
+//
+// Chunks hold whole records; see inbox.
+type receiving struct {
+	taking sync.Mutex // lets one Recv after the other have a message; guards what follows
+
+	batch  [][]byte // chunks that were taken
+	taken  int      // batch[taken:] has not been received
+	chunk  []byte   // nor have these records, which come first
+	whole  []byte   // of a message in pieces, what has been received
+	spent  int64    // credit of records that were received, and was not returned for the stream
+	fresh  int64    // the same, for the connection
+	broken error    // what every further Recv returns
+
+	wake    chan struct{} // something has changed for the Recv that waits
+	stopped atomic.Bool   // nothing is to be received any more, not even what is there
+
+	mu sync.Mutex // guards what follows; taken after taking, and never together with the connection's
+
+	in       inbox
+	left     int64 // credit that the other side still has
+	unread   int64 // bytes of DATA that the connection's credit was not returned for
+	waits    bool  // a Recv does, for wake
+	inside   bool  // the last piece was not the end of its message
+	ended    bool  // nothing more arrives
+	end      error // what follows the last message once ended is set: io.EOF, or why the stream failed
+	trailers Metadata
+}
+
+// streamError is a fault of one stream; the connection goes on.
+func streamError(code wire.Code, text string) *wire.CallError {
+	return &wire.CallError{Code: code, Text: text}
+}
+
+// accept stores a DATA frame and those of the same stream behind it in what has been read. A *wire.CallError
+// fails the stream, other errors the connection. It is called by the goroutine that reads.
+func (st *stream) accept(rd *reader, h wire.Header, body []byte) error {
+	st.receiving.mu.Lock()
+	err := st.acceptLocked(h, body)
+	for err == nil {
+		var ok bool
+		if h, body, ok = rd.nextData(st.id); !ok {
+			break
+		}
+		err = st.acceptLocked(h, body)
+	}
+	wake := st.waits && len(st.in.list) > 0
+	if wake {
+		st.waits = false
+	}
+	st.receiving.mu.Unlock()
+	if wake {
+		st.wakeReceiver()
+	}
+	st.conn.giveBack()
+	return err
+}
+
+func (st *stream) acceptLocked(h wire.Header, body []byte) error {
+	cd, compression, payload, err := wire.ParseData(body)
+	if err != nil {
+		return err
+	}
+	if err := st.conn.arrive(h, len(payload)); err != nil {
+		return err
+	}
+	n := int64(h.Length)
+	if st.stopped.Load() { // after it was looked up
+		st.conn.read.Add(n)
+		return nil
+	}
+	if st.left -= n; st.left < 0 {
+		return wire.Errorf(wire.FlowControl, "DATA of %d bytes is %d more than the stream has credit for", n, -st.left)
+	}
+	st.unread += n
+	switch {
+	case st.ended:
+		return streamError(wire.InvalidArgument, "DATA after END")
+	case cd != st.codec.ID():
+		return streamError(wire.InvalidArgument, "DATA in another codec than the stream's")
+	case compression != 0:
+		return streamError(wire.Unimplemented, "DATA is compressed, which is not known here: send it uncompressed")
+	}
+	st.inside = h.Flags&wire.FlagMore != 0
+	st.in.add(payload, st.inside)
+	return nil
+}
+
+// wakeReceiver makes the Recv that waits look again.
+func (st *stream) wakeReceiver() {
+	select {
+	case st.receiving.wake <- struct{}{}:
+	default:
+	}
+}
+
+// recv stores the next message in msg, which with fresh is a zero value. After the last one it returns
+// io.EOF, or why the stream failed.
+func (st *stream) recv(msg any, fresh bool) error {
+	st.taking.Lock()
+	defer st.taking.Unlock()
+	if st.broken != nil {
+		return st.broken
+	}
+	payload, err := st.next()
+	if err == nil {
+		if fault := st.decode(payload, msg, fresh); fault != nil {
+			err = st.giveUp(fault)
+		}
+		if cap(st.whole) > maxKeptMessage {
+			st.whole = nil
+		}
+	}
+	if err != nil {
+		st.broken = err
+		st.batch, st.taken, st.chunk, st.whole = nil, 0, nil, nil
+		st.concluded()
+	}
+	return err
+}
+
+// next returns the payload of the next message, which is valid until the next call.
+func (st *stream) next() ([]byte, error) {
+	st.whole = st.whole[:0]
+	for joins := false; ; joins = true {
+		if len(st.chunk) == 0 || st.stopped.Load() {
+			if err := st.fetch(); err != nil {
+				return nil, err
+			}
+		}
+		payload, last := cutRecord(&st.chunk)
+		st.spent += int64(len(payload) + wire.DataSize)
+		st.fresh += int64(len(payload) + wire.DataSize)
+		if enough(st.spent, st.conn.streamWindow) {
+			st.settle()
+		}
+		if len(st.whole)+len(payload) > st.limit {
+			return nil, st.giveUp(failure(ResourceExhausted, OutcomeUnknown, PhaseDecode, nil,
+				"a message is over the limit of %d bytes: raise it with anser.MaxMessage on this side, or have the other side send less", st.limit))
+		}
+		if last && !joins {
+			return payload, nil
+		}
+		if st.whole = append(st.whole, payload...); last {
+			return st.whole, nil
+		}
+	}
+}
+
+// fetch makes the next chunk the one that is received. When there is none left it takes what has arrived,
+// and waits until something has.
+func (st *stream) fetch() error {
+	s := st.conn
+	for {
+		if !st.stopped.Load() && st.nextChunk() {
+			return nil
+		}
+		st.receiving.mu.Lock()
+		st.reportLocked()
+		if len(st.in.list) > 0 { // not of a stream that was stopped
+			st.batch, st.taken = st.in.take(st.batch), 0
+			st.receiving.mu.Unlock()
+			s.giveBack()
+			continue
+		}
+		if st.ended {
+			err := st.end
+			st.receiving.mu.Unlock()
+			s.giveBack()
+			return err
+		}
+		st.waits = true
+		st.batch, st.taken = st.in.take(st.batch), 0 // gives back what was received
+		st.receiving.mu.Unlock()
+		s.readers.Add(1)
+		s.giveBack()
+		<-st.receiving.wake
+		s.readers.Add(-1)
+	}
+}
+
+// nextChunk goes on to the next chunk of the batch, if there is one.
+func (st *stream) nextChunk() bool {
+	st.chunk = nil
+	if st.taken == len(st.batch) {
+		return false
+	}
+	st.chunk = st.batch[st.taken]
+	st.taken++
+	return true
+}
+
+// reportLocked counts what was received since the last report as read. What has been counted already,
+// because the stream has ended, is not in unread any more.
+func (st *stream) reportLocked() {
+	n := min(st.fresh, st.unread)
+	st.fresh = min(st.fresh, 0)
+	if n > 0 {
+		st.unread -= n
+		st.conn.read.Add(n)
+		st.fresh = 0
+	}
+}
+
+// settle returns credit of the stream.
+func (st *stream) settle() {
+	st.receiving.mu.Lock()
+	st.reportLocked()
+	n := st.spent
+	st.spent = 0
+	ended := st.ended
+	if !ended {
+		st.left += n
+	}
+	st.receiving.mu.Unlock()
+	if ended {
+		st.conn.giveBack()
+	} else {
+		st.conn.giveBackTo(st, n)
+	}
+}
+
+// decode turns the payload into the message.
+func (st *stream) decode(payload []byte, msg any, fresh bool) (fault *Error) {
+	defer func() {
+		if p := recover(); p != nil {
+			fault = failure(Internal, OutcomeUnknown, PhaseDecode, nil, "the codec panicked on a message of type %T: %v", msg, p)
+		}
+	}()
+	err := error(nil)
+	if f, ok := st.codec.(codec.FreshUnmarshaler); ok && fresh {
+		err = f.UnmarshalFresh(payload, msg)
+	} else {
+		err = st.codec.Unmarshal(payload, msg)
+	}
+	if err != nil {
+		return failure(st.badMessage, OutcomeUnknown, PhaseDecode, err, "decode the message with %s: %v", st.codec.Name(), err)
+	}
+	return nil
+}
+
+// finish ends both halves: the other side has ended the stream, or the connection was lost. err is nil after
+// success. What has arrived can still be received.
+func (st *stream) finish(err error, trailers Metadata) {
+	if err == nil {
+		err = io.EOF
+	}
+	w := st.conn.w
+	w.mu.Lock()
+	st.overLocked(err)
+	w.mu.Unlock()
+	st.endReceiving(err, trailers)
+}
+
+// stop ends both halves from this side. What has not been received is dropped.
+func (st *stream) stop(err error) {
+	w := st.conn.w
+	w.mu.Lock()
+	st.overLocked(err)
+	w.mu.Unlock()
+	st.stopped.Store(true)
+	st.endReceiving(err, nil)
+}
+
+// endReceiving notes that nothing more arrives. All credit of the connection is returned at once, for a reader may
+// never come. What can be received is bounded by the stream's window.
+func (st *stream) endReceiving(err error, trailers Metadata) {
+	st.receiving.mu.Lock()
+	if !st.ended {
+		st.ended, st.end, st.trailers = true, err, trailers
+	}
+	if st.stopped.Load() {
+		if st.end == io.EOF {
+			st.end = err // what came before the end is not received any more
+		}
+		st.in = inbox{}
+	}
+	st.conn.read.Add(st.unread)
+	st.unread = 0
+	wake := st.waits
+	st.waits = false
+	st.receiving.mu.Unlock()
+	if wake {
+		st.wakeReceiver()
+	}
+	st.conn.giveBack()
+}
+
+// hasEnded reports whether nothing more arrives.
+func (st *stream) hasEnded() bool {
+	st.receiving.mu.Lock()
+	defer st.receiving.mu.Unlock()
+	return st.ended
+}
+
+// halfClosed notes the END of a caller. A *wire.CallError fails the stream.
+func (st *stream) halfClosed() error {
+	st.receiving.mu.Lock()
+	again, inside := st.ended, st.inside
+	st.receiving.mu.Unlock()
+	switch {
+	case again:
+		return streamError(wire.InvalidArgument, "a second END")
+	case inside:
+		return streamError(wire.InvalidArgument, "END in the middle of a message")
+	}
+	st.endReceiving(io.EOF, nil)
+	return nil
+}
+
+// put stores the first message of a stream, which came with its REQUEST and has used no credit.
+func (st *stream) put(payload []byte) {
+	st.in.add(payload, false)
+	st.spent = -int64(len(payload) + wire.DataSize)
+	st.fresh = st.spent
+}
+
+// isInside reports whether the last piece that arrived was not the end of its message.
+func (st *stream) isInside() bool {
+	st.receiving.mu.Lock()
+	defer st.receiving.mu.Unlock()
+	return st.inside
+}
+
+// trim gives up memory that an idle stream does not need; called about every second.
+func (st *stream) trim() {
+	st.receiving.mu.Lock()
+	defer st.receiving.mu.Unlock()
+	st.in.trim()
+}

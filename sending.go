@@ -1,0 +1,259 @@
+package anser
+
+import (
+	"io"
+	"slices"
+	"sync"
+
+	"github.com/anser-rpc/anser/wire"
+)
+
+// sending is the half of a stream that sends.
+type sending struct {
+	turn    sync.Mutex // keeps the pieces of two messages apart; held by Send and CloseSend, also while they wait
+	encoded []byte     // of the message that is being sent; guarded by turn
+
+	wake chan struct{} // something has changed for the Send that waits
+
+	// Guarded by the connection's mu.
+	credit  int64 // bytes of DATA bodies that may still be sent
+	place   place
+	quantum int    // bytes that may be appended although others are in the queue
+	wants   int    // room for a frame, of a Send in the queue
+	keeps   int    // bytes of the connection's pledged or held that are for this stream
+	round   uint64 // in which they are
+	habit   int    // bytes that were appended since the stream was last called
+	partial bool   // the last piece was not the end of its message
+	closed  bool   // END was sent
+	over    error  // why nothing can be sent any more
+}
+
+// place is where a Send stands that must wait its turn.
+type place uint8
+
+const (
+	placeNone   place = iota
+	placeQueued       // in the connection's queue
+	placeCalled       // taken from it: its turn has come
+)
+
+// wakeSender makes a Send that waits look again; one that does not wait will find nothing new.
+func (st *stream) wakeSender() {
+	select {
+	case st.sending.wake <- struct{}{}:
+	default:
+	}
+}
+
+// send sends one message. Without an error it has been appended to the write buffer.
+func (st *stream) send(msg any) error {
+	st.turn.Lock()
+	defer st.turn.Unlock()
+	payload, fault := st.encode(msg)
+	if fault != nil {
+		return st.told(fault)
+	}
+	for {
+		n, err := st.sendPiece(payload)
+		if err != nil {
+			return err
+		}
+		if payload = payload[n:]; len(payload) == 0 {
+			return nil
+		}
+	}
+}
+
+// encode returns the bytes of a message, which are valid as long as the caller holds turn and the message is
+// not changed. No lock of the connection is held: the codec is the user's code.
+func (st *stream) encode(msg any) (payload []byte, fault *Error) {
+	defer func() {
+		if p := recover(); p != nil {
+			fault = failure(Internal, OutcomeUnknown, PhaseEncode, nil, "the codec panicked on %T: %v", msg, p)
+		}
+	}()
+	if b, ok := msg.(*[]byte); ok && b != nil && st.raw {
+		payload = *b // the message is its own encoding
+	} else {
+		buf, err := st.codec.Append(st.encoded[:0], msg)
+		if err != nil {
+			return nil, failure(InvalidArgument, OutcomeUnknown, PhaseEncode, err, "encode the message with %s: %v", st.codec.Name(), err)
+		}
+		payload, st.encoded = buf, buf
+		if cap(buf) > maxKeptMessage {
+			st.encoded = nil
+		}
+	}
+	if uint64(len(payload)+wire.DataSize) > st.conn.peer.MaxFrame {
+		return nil, failure(ResourceExhausted, OutcomeUnknown, PhaseEncode, nil,
+			"the message of %d bytes is over the limit of %d of the other side: raise it there with anser.MaxMessage, or send less",
+			len(payload), st.conn.peer.MaxFrame)
+	}
+	return payload, nil
+}
+
+// sendPiece appends one DATA frame with as much of the message as may be sent now, and returns how much
+// that was. It waits until something may be.
+func (st *stream) sendPiece(message []byte) (n int, err error) {
+	s := st.conn
+	w := s.w
+	// A window that is smaller than what would be waited for has to do.
+	least := min(int64(len(message)), keepWhole, int64(s.peer.StreamWindow)/2-wire.DataSize, int64(s.peer.ConnWindow)/2-wire.DataSize)
+	least = max(least, min(int64(len(message)), 1)) + wire.DataSize
+	most := min(len(message), maxPiece)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := st.awaitTurnLocked(least, wire.HeaderSize+wire.DataSize+most); err != nil {
+		return 0, err
+	}
+	n = int(min(int64(most), st.credit-wire.DataSize, s.credit-wire.DataSize))
+	var flags wire.Flags
+	if n < len(message) {
+		flags = wire.FlagMore
+	}
+	size := n + wire.DataSize
+	at := len(w.buf)
+	w.buf = wire.AppendDataHead(w.buf, st.id, flags, st.codec.ID(), 0)
+	w.buf = append(w.buf, message[:n]...)
+	wire.PutLength(w.buf[at:], uint32(size))
+	w.appended += uint64(wire.HeaderSize + size)
+	w.data += wire.HeaderSize + size
+	st.credit -= int64(size)
+	s.credit -= int64(size)
+	st.quantum -= size
+	st.habit += size
+	st.useLocked(wire.HeaderSize + size)
+	st.partial = flags != 0
+	s.nextLocked()
+	w.flushElsewhereLocked()
+	return n, nil
+}
+
+// awaitTurnLocked waits until need bytes of DATA may be sent, and the buffer has room for a frame. Those who
+// find others waiting for room or for credit of the connection wait behind them, unless they have something
+// left of what a turn allows.
+func (st *stream) awaitTurnLocked(need int64, frame int) error {
+	s := st.conn
+	for {
+		if err := st.sendableLocked(); err != nil {
+			st.leaveLocked()
+			return err
+		}
+		free := s.credit >= need && s.w.data+s.pledged+s.held-st.keptLocked()+frame <= maxData
+		switch {
+		case st.credit < need:
+			st.leaveLocked() // only a WINDOW of this stream will help
+		case st.place == placeCalled && s.credit >= need: // there is room: it was pledged
+			s.called--
+			s.pledged -= st.keeps
+			s.held += st.keeps
+			st.place, st.round, st.habit = placeNone, s.round, 0
+			if st.quantum <= 0 {
+				st.quantum = max(st.quantum, -quantum) + quantum
+			}
+			return nil
+		case free && (st.quantum > 0 || len(s.queue) == 0 && s.called == 0):
+			return nil
+		case st.place == placeCalled:
+			s.called--
+			s.pledged -= st.keeps
+			s.queue = slices.Insert(s.queue, 0, st)
+			st.place = placeQueued
+		case st.place == placeNone:
+			at := len(s.queue)
+			if st.quantum > 0 {
+				at = 0 // its turn is not over
+			}
+			st.useLocked(st.keptLocked())
+			s.queue = slices.Insert(s.queue, at, st)
+			st.place, st.wants = placeQueued, frame
+		}
+		s.w.mu.Unlock()
+		<-st.sending.wake
+		s.w.mu.Lock()
+	}
+}
+
+// claimLocked is how much room in the write buffer a stream gets that is called: for a frame, or for as much
+// as it used the last time, up to the end of its turn.
+func (st *stream) claimLocked() int {
+	left := st.quantum
+	if left <= 0 {
+		left = quantum
+	}
+	return max(st.wants, min(st.habit, left))
+}
+
+// keptLocked is how much room is held for the stream. When the buffer is taken there is room for all.
+func (st *stream) keptLocked() int {
+	if st.place != placeNone || st.round != st.conn.round {
+		return 0
+	}
+	return st.keeps
+}
+
+// useLocked takes n bytes of the room that is held for the stream, as far as there is any.
+func (st *stream) useLocked(n int) {
+	n = min(n, st.keptLocked())
+	st.keeps -= n
+	st.conn.held -= n
+}
+
+// leaveLocked gives up the place of a Send that ends or that waits for something else.
+func (st *stream) leaveLocked() {
+	s := st.conn
+	switch st.place {
+	case placeQueued:
+		s.queue = slices.DeleteFunc(s.queue, func(o *stream) bool { return o == st })
+	case placeCalled:
+		s.called--
+		s.pledged -= st.keeps
+		st.keeps = 0
+		s.nextLocked()
+	default:
+		return
+	}
+	st.place, st.keeps = placeNone, 0
+}
+
+// sendableLocked returns why nothing can be sent any more, or nil.
+func (st *stream) sendableLocked() error {
+	switch w := st.conn.w; {
+	case st.over != nil:
+		return st.over
+	case st.closed:
+		return st.told(failure(FailedPrecondition, OutcomeUnknown, PhaseWrite, nil, "CloseSend was called: nothing can be sent after it"))
+	case w.err != nil:
+		return st.told(failure(Unavailable, OutcomeUnknown, PhaseWrite, w.err, "the connection was lost: %v", w.err))
+	}
+	return nil
+}
+
+// closeSend half-closes the stream.
+func (st *stream) closeSend() error {
+	st.turn.Lock()
+	defer st.turn.Unlock()
+	w := st.conn.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if st.closed || st.over == io.EOF {
+		return nil // in the second case the other side wants no more messages anyway
+	}
+	if err := st.sendableLocked(); err != nil {
+		return err
+	}
+	st.closed = true
+	before := len(w.buf)
+	w.buf = wire.AppendEnd(w.buf, st.id, nil)
+	w.appended += uint64(len(w.buf) - before)
+	w.flushElsewhereLocked()
+	return nil
+}
+
+// overLocked ends the sending for the reason err, unless it has ended.
+func (st *stream) overLocked(err error) {
+	if st.over == nil {
+		st.over = err
+	}
+	st.wakeSender()
+}

@@ -1,0 +1,227 @@
+package anser
+
+import (
+	"context"
+
+	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/wire"
+)
+
+// What a server's connection does for streams.
+
+// openStream has a worker run the handler of a stream.
+func (c *serverConn) openStream(s *reading, ctx *callContext, cd codec.Codec, payload []byte) error {
+	if refused := c.enterStream(ctx, cd, payload); refused != nil {
+		s.out = appendRefusal(s.out, ctx, refused)
+		return c.flushIfFull(s)
+	}
+	j := jobs.Get().(*job)
+	j.ctx = ctx
+	c.server.workers.do(j)
+	return nil
+}
+
+// enterStream enters a new stream among what is open, unless that is at a limit.
+func (c *serverConn) enterStream(ctx *callContext, cd codec.Codec, payload []byte) *Error {
+	srv := c.server
+	if srv.o.maxStreams == 0 {
+		return refusal(Unimplemented, "the server offers no streams (anser.MaxStreams)")
+	}
+	st := newStream(&c.streams, cd, srv.o.maxMessage)
+	st.id, st.ctx, st.badMessage = ctx.id, ctx, InvalidArgument
+	if len(payload) > 0 {
+		st.put(payload)
+	}
+	if ctx.brought == nil {
+		ctx.brought = new(brought)
+	}
+	ctx.brought.stream = st
+	if srv.inFlight.Add(1) > int64(srv.o.maxInFlight) {
+		srv.inFlight.Add(-1)
+		return refusal(ResourceExhausted, "the server is at its limit of %d calls in flight (anser.MaxInFlight)", srv.o.maxInFlight)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.streaming >= srv.o.maxStreams {
+		srv.inFlight.Add(-1)
+		return refusal(ResourceExhausted, "the connection is at its limit of %d streams (anser.MaxStreams)", srv.o.maxStreams)
+	}
+	if uint64(c.detached) >= srv.settings.MaxCalls {
+		srv.inFlight.Add(-1)
+		return c.tooManyCalls()
+	}
+	c.streaming++
+	srv.streams.Add(1)
+	c.openLocked(ctx)
+	return nil
+}
+
+// runStream runs the handler of a stream and ends the stream with what it returned.
+func (c *serverConn) runStream(ctx *callContext, st *stream) {
+	unbind := ctx.AfterFunc(func() { st.stop(streamContextFailure(ctx)) })
+	var frame []byte
+	defer func() {
+		if frame == nil { // the handler ends the goroutine, by runtime.Goexit
+			frame = appendFault(nil, ctx, errExited)
+		}
+		unbind()
+		ctx.finish()
+		c.endStream(ctx, st, frame)
+	}()
+	if ctx.expired(nanotime()) {
+		frame = appendRefusal(nil, ctx, errExpired)
+		return
+	}
+	frame = c.server.converse(ctx, st)
+}
+
+// converse runs the handler and returns the frame that ends its stream. Nothing that the user's code does
+// reaches beyond this stream.
+func (s *Server) converse(ctx *callContext, st *stream) (frame []byte) {
+	m := ctx.method
+	phase, observed := panicRequest, false
+	defer func() {
+		if p := recover(); p != nil {
+			frame = s.panicked(ctx, nil, phase, p)
+		}
+		if observed {
+			s.observeReply(ctx, frame)
+		}
+	}()
+	if s.o.observers != nil {
+		first := max(-st.spent-wire.DataSize, 0) // see put
+		if err := s.o.observers.request(ctx, MessageInfo{Server: true, Method: m.name, Attempt: int(ctx.attempt), Codec: ctx.codec, Bytes: int(first)}); err != nil {
+			err.Outcome = Refused
+			return appendRefusal(nil, ctx, err)
+		}
+		observed = true
+	}
+	phase = panicRun
+	m.calls.Add(1)
+	if err := m.stream(ctx, st); err != nil {
+		return appendFault(nil, ctx, handlerError(err))
+	}
+	return wire.AppendEnd(nil, ctx.id, ctx.trailers())
+}
+
+// stream calls the handler of a stream through the interceptors.
+func (m *method) stream(ctx context.Context, st *stream) error {
+	if m.chain == nil {
+		return m.converse(ctx, st)
+	}
+	return m.chain(ctx, &Invocation{Method: m.name, Server: true, Stream: true, stream: st})
+}
+
+// streamWith is the end of the chain: it calls the handler with the context that the interceptors made.
+func (m *method) streamWith(ctx context.Context, inv *Invocation) error {
+	st := inv.stream
+	if st == nil {
+		return errForeignStream
+	}
+	if ctx != st.ctx { // one that an interceptor made may end earlier
+		defer context.AfterFunc(ctx, func() { st.stop(streamContextFailure(ctx)) })()
+		st.ctx = ctx
+	}
+	return m.converse(ctx, st)
+}
+
+var errUnfinished = &Error{
+	Code: Internal, Outcome: Executed,
+	Message: "the handler returned with success in the middle of a message: it has to wait for whoever sends, and to return the error of Send",
+}
+
+// endStream ends a stream whose handler is over, and sends the frame that says so unless the stream has ended
+// before.
+func (c *serverConn) endStream(ctx *callContext, st *stream, frame []byte) {
+	over := failure(FailedPrecondition, OutcomeUnknown, PhaseNone, nil, "the handler has returned: its stream is over")
+	c.mu.Lock()
+	err := c.waitRoomLocked(context.Background())
+	c.streaming--
+	c.detached--
+	st.overLocked(over) // nothing comes behind the frame
+	if st.partial && wire.Type(frame[4]) == wire.TypeEnd {
+		frame = appendFault(nil, ctx, errUnfinished)
+	}
+	if c.running.take(ctx.id) != nil && err == nil {
+		c.appendLocked(frame)
+		if !c.writing {
+			c.flushLocked(true)
+		}
+	}
+	c.mu.Unlock()
+	st.stop(over)
+	c.server.inFlight.Add(-1)
+	c.server.streams.Add(-1)
+	c.finishDrain()
+}
+
+// streamFrame handles DATA, END and WINDOW.
+func (c *serverConn) streamFrame(s *reading, h wire.Header, body []byte) error {
+	s.pings = pingLimit{}
+	if h.ID == 0 {
+		return c.streams.returned(nil, h, body)
+	}
+	c.mu.Lock()
+	ctx := c.running.get(h.ID)
+	c.mu.Unlock()
+	if ctx == nil {
+		return c.streams.ignore(h, body, h.ID <= s.lastID)
+	}
+	st := ctx.stream()
+	var err error
+	switch {
+	case st == nil:
+		if err = c.streams.ignore(h, body, true); err == nil {
+			err = streamError(wire.InvalidArgument, h.Type.String()+" for a call that is no stream")
+		}
+	case h.Type == wire.TypeData:
+		err = st.accept(&s.reader, h, body)
+	case h.Type == wire.TypeEnd:
+		if _, err = wire.ParseEnd(h.Flags, body); err == nil {
+			err = st.halfClosed()
+		}
+	default:
+		err = c.streams.returned(st, h, body)
+	}
+	if fault, ok := err.(*wire.CallError); ok {
+		return c.failCall(s, ctx, fault)
+	}
+	return err
+}
+
+// failCall ends a call that breaks the protocol. Its handler's context ends.
+func (c *serverConn) failCall(s *reading, ctx *callContext, fault *wire.CallError) error {
+	c.mu.Lock()
+	taken := c.running.take(ctx.id)
+	c.mu.Unlock()
+	if taken == nil {
+		return nil
+	}
+	e := &Error{Code: Code(fault.Code), Outcome: OutcomeUnknown, Message: fault.Text}
+	if st := ctx.stream(); st != nil {
+		st.stop(e)
+	}
+	ctx.end(context.Canceled)
+	if !ctx.oneway {
+		b := e.body()
+		s.out = c.appendError(s.out, ctx.id, 0, &b)
+	}
+	return c.flushIfFull(s)
+}
+
+// trimStreams has idle streams give up memory.
+func (c *serverConn) trimStreams() {
+	var open []*stream
+	c.mu.Lock()
+	if c.streaming > 0 {
+		c.running.each(func(ctx *callContext) {
+			if st := ctx.stream(); st != nil {
+				open = append(open, st)
+			}
+		})
+	}
+	c.mu.Unlock()
+	for _, st := range open {
+		st.trim()
+	}
+}

@@ -1,0 +1,147 @@
+package anser
+
+import (
+	"errors"
+
+	"github.com/anser-rpc/anser/wire"
+)
+
+// What a client's connection does with the frames of streams.
+
+// streamFrame handles DATA, END and WINDOW.
+func (c *clientConn) streamFrame(h wire.Header, body []byte) error {
+	c.pings = pingLimit{}
+	if h.ID == 0 {
+		return c.streams.returned(nil, h, body)
+	}
+	c.mu.Lock()
+	k, last := c.open.get(h.ID), c.lastID
+	c.mu.Unlock()
+	if k == nil {
+		return c.streams.ignore(h, body, h.ID <= last)
+	}
+	st := k.stream
+	var err error
+	switch {
+	case st == nil:
+		return c.notAStream(k, h, body)
+	case h.Type == wire.TypeData:
+		err = st.accept(c.role.reader, h, body)
+	case h.Type == wire.TypeEnd:
+		return c.endOf(k, h, body)
+	default:
+		err = c.streams.returned(st, h, body)
+	}
+	if fault, ok := err.(*wire.CallError); ok {
+		code := Internal
+		if fault.Code == wire.Unimplemented {
+			code = Unimplemented
+		}
+		st.cancel(failure(code, OutcomeUnknown, PhaseWait, fault, "the server broke the protocol: %v", fault))
+		return nil
+	}
+	return err
+}
+
+// notAStream fails a call for which a frame of a stream came.
+func (c *clientConn) notAStream(k *call, h wire.Header, body []byte) error {
+	err := c.streams.ignore(h, body, true)
+	if c.withdraw(k) {
+		k.failed = failure(Internal, OutcomeUnknown, PhaseWait, err, "the server broke the protocol: %s for a call that is no stream", h.Type)
+		k.over()
+	}
+	return err
+}
+
+// withdraw takes k out of what is open. It fails if somebody else has done so.
+func (c *clientConn) withdraw(k *call) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	taken := c.open.take(k.id) != nil
+	c.busy.Store(int32(c.open.n))
+	return taken
+}
+
+// endOf handles the END of a stream.
+func (c *clientConn) endOf(k *call, h wire.Header, body []byte) error {
+	block, err := wire.ParseEnd(h.Flags, body)
+	if err == nil && !c.withdraw(k) {
+		return nil // cancelled just now
+	}
+	if err != nil {
+		return err
+	}
+	st := k.stream
+	if st.isInside() {
+		st.ends(failure(Internal, OutcomeUnknown, PhaseWait, nil, "the server broke the protocol: END in the middle of a message"), nil)
+		return nil
+	}
+	return st.endsWith(nil, block)
+}
+
+// answered handles a REPLY or ERROR for a stream, which has been taken out of what is open. An error is one
+// of the connection.
+func (st *stream) answered(a *arrived) error {
+	if a.kind == wire.TypeReply {
+		st.opened.conn.post(wire.AppendCancel(nil, st.id))
+		st.ends(failure(Internal, OutcomeUnknown, PhaseWait, nil, "the server broke the protocol: REPLY to a stream"), nil)
+		return nil
+	}
+	e, err := wire.ParseError(a.flags, a.body)
+	if err != nil {
+		st.ends(failure(Internal, OutcomeUnknown, PhaseWait, err, "the server broke the protocol: %v", err), nil)
+		return err
+	}
+	return st.endsWith(remoteError(&e), e.Metadata)
+}
+
+// endsWith ends a stream as the server did: with err, or with success if that is nil, and with trailers. An error
+// is one of the connection.
+func (st *stream) endsWith(e *Error, block []byte) error {
+	if block == nil {
+		st.ends(e, nil)
+		return nil
+	}
+	_, err := wire.ParseMetadata(block, wire.DefaultSettings().MaxMetadata)
+	var fault *wire.CallError
+	switch {
+	case err == nil:
+		st.ends(e, metadataOf(block))
+	case errors.As(err, &fault) && e != nil:
+		st.ends(e, nil) // as with a call, the error counts
+	default:
+		st.ends(failure(Internal, OutcomeUnknown, PhaseDecode, err, "the trailers of the stream: %v", err), nil)
+	}
+	if fault != nil {
+		return nil
+	}
+	return err
+}
+
+// ends ends a stream of a client that has been taken out of what is open on its connection; e is nil after success.
+func (st *stream) ends(e *Error, trailers Metadata) {
+	var err error
+	if e != nil {
+		err = st.told(e)
+	}
+	st.finish(err, trailers)
+	st.opened.over(st, e)
+}
+
+// trimStreams has idle streams give up memory.
+func (c *clientConn) trimStreams() {
+	if c.streaming.Load() == 0 {
+		return
+	}
+	var open []*stream
+	c.mu.Lock()
+	c.open.each(func(k *call) {
+		if k.stream != nil {
+			open = append(open, k.stream)
+		}
+	})
+	c.mu.Unlock()
+	for _, st := range open {
+		st.trim()
+	}
+}
