@@ -39,6 +39,8 @@ Sections, all of them by default:
   say    the 581-byte workload at 1, 100 and 1000 callers, against the ceiling program
   round  one caller's round trip against a bare TCP ping-pong of the same bytes
   slow   the other calls, while 1 % of the calls, chosen at random, sleep 10 ms in their handler
+  stream messages of 1 KiB one way on a stream, against the same bytes on a bare connection; and calls
+         beside a stream whose reader is slow, on one connection
   burn   a handler that burns 100 µs of CPU, called from one connection: how many cores it uses
   idle   memory and CPU of a server with idle connections
 
@@ -68,7 +70,7 @@ func main() {
 	}
 	names := flag.Args()
 	if len(names) == 0 {
-		names = []string{"say", "round", "slow", "burn", "idle"}
+		names = []string{"say", "round", "slow", "stream", "burn", "idle"}
 	}
 	if err := run(o, names, *asJSON, os.Stdout); err != nil {
 		log.Fatal(err)
@@ -115,6 +117,8 @@ func runProcess(role string, args []string) {
 	switch role {
 	case "process-server":
 		err = say.Serve(os.Stdin, os.Stdout)
+	case "process-drain":
+		err = runDrain()
 	case "process-load":
 		err = runLoad(args)
 	case "process-idle":
@@ -127,12 +131,31 @@ func runProcess(role string, args []string) {
 	}
 }
 
-func runLoad(args []string) error {
-	var o say.Options
-	if err := json.Unmarshal([]byte(args[0]), &o); err != nil {
+// runDrain reads what comes over bare connections until stdin is closed.
+func runDrain() error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
 		return err
 	}
-	r, err := say.Load(o)
+	if err := json.NewEncoder(os.Stdout).Encode(say.Stat{Addr: l.Addr().String()}); err != nil {
+		return err
+	}
+	go func() {
+		io.Copy(io.Discard, os.Stdin)
+		l.Close()
+	}()
+	return say.Drain(l)
+}
+
+// loads are what a process of the role process-load can do.
+var loads = map[string]func(say.Options) (say.Result, error){"calls": say.Load, "stream": say.Stream, "pour": say.Pour}
+
+func runLoad(args []string) error {
+	var o say.Options
+	if err := json.Unmarshal([]byte(args[1]), &o); err != nil {
+		return err
+	}
+	r, err := loads[args[0]](o)
 	if err != nil {
 		return err
 	}

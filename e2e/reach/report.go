@@ -16,8 +16,11 @@ type report struct {
 	Say   []*comparison `json:"say,omitempty"`
 	Round *comparison   `json:"round,omitempty"`
 	Slow  []*comparison `json:"slow,omitempty"`
-	Burn  *burning      `json:"burn,omitempty"`
-	Idle  *idling       `json:"idle,omitempty"`
+	// Calls of Stream are messages. The base has no figures of the reading side's CPU.
+	Stream *comparison `json:"stream,omitempty"`
+	Beside *comparison `json:"beside,omitempty"`
+	Burn   *burning    `json:"burn,omitempty"`
+	Idle   *idling     `json:"idle,omitempty"`
 }
 
 func newReport() *report {
@@ -123,6 +126,12 @@ func (r *report) print(w io.Writer) error {
 			}
 			c.print(t, fmt.Sprintf("with, %s, c=%d", name, c.Callers), "without")
 		}
+	}
+	if r.Stream != nil {
+		heading(t, "messages of 1 KiB one way on a stream, against a bare connection", "messages/s")
+		r.Stream.print(t, "anser", "bare connection")
+		heading(t, "calls beside a stream whose reader is slow, on one connection", "p99")
+		r.Beside.print(t, "with", "without")
 	}
 	if r.Burn != nil {
 		heading(t, fmt.Sprintf("100 µs of CPU in the handler, %d callers, %d connection", r.Burn.Callers, r.Burn.Conns), "calls/s")

@@ -10,7 +10,7 @@ import (
 )
 
 var sections = map[string]func(options, *report) error{
-	"say": measureSay, "round": measureRound, "slow": measureSlow, "burn": measureBurn, "idle": measureIdle,
+	"say": measureSay, "round": measureRound, "slow": measureSlow, "stream": measureStream, "burn": measureBurn, "idle": measureIdle,
 }
 
 // figures of one measurement.
@@ -20,7 +20,10 @@ type figures struct {
 }
 
 // load runs a client in a process of its own against the server.
-func load(s *process, o say.Options) (f figures, err error) {
+func load(s *process, o say.Options) (f figures, err error) { return loadKind(s, "calls", o) }
+
+// loadKind does so with one of loads.
+func loadKind(s *process, kind string, o say.Options) (f figures, err error) {
 	text, err := json.Marshal(o)
 	if err != nil {
 		return f, err
@@ -29,7 +32,7 @@ func load(s *process, o say.Options) (f figures, err error) {
 	if err != nil {
 		return f, err
 	}
-	p, err := self("process-load", string(text))
+	p, err := self("process-load", kind, string(text))
 	if err := once(p, err, &f); err != nil {
 		return f, err
 	}
@@ -155,6 +158,59 @@ func measureSlow(o options, r *report) error {
 		c.end()
 		r.Slow = append(r.Slow, c)
 	}
+	return nil
+}
+
+const streamSize = 1 << 10
+
+// measureStream compares messages a second, one way on one stream, with the same bytes on a bare connection;
+// and calls beside a stream whose reader is slow with calls alone.
+func measureStream(o options, r *report) error {
+	s, addr, err := server()
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	bare, err := self("process-drain")
+	if err != nil {
+		return err
+	}
+	defer bare.stop()
+	var at say.Stat
+	if err := bare.line(&at); err != nil {
+		return err
+	}
+	r.Stream = &comparison{Callers: 1, measure: callsPerS}
+	r.Beside = &comparison{Callers: 100, measure: p99}
+	for range o.rounds {
+		l := say.Options{Addr: at.Addr, Calls: o.calls(1_000_000, 1), Size: streamSize}
+		text, err := json.Marshal(l)
+		if err != nil {
+			return err
+		}
+		var base figures
+		p, err := self("process-load", "pour", string(text))
+		if err := once(p, err, &base); err != nil {
+			return err
+		}
+		l.Addr = addr
+		own, err := loadKind(s, "stream", l)
+		if err != nil {
+			return err
+		}
+		r.Stream.add(own, base)
+		calls := say.Options{Addr: addr, Callers: 100, Calls: o.calls(100_000, 100), Conns: 1}
+		if base, err = load(s, calls); err != nil {
+			return err
+		}
+		calls.Beside = true
+		if own, err = load(s, calls); err != nil {
+			return err
+		}
+		r.Beside.add(own, base)
+	}
+	r.Stream.end()
+	r.Beside.end()
 	return nil
 }
 

@@ -24,6 +24,8 @@ type Options struct {
 	Slow    float64 // share of calls, chosen at random, that are slow
 	OwnSlow bool    // the slow calls have a method of their own
 	Burn    bool    // all calls burn CPU on the server
+	Beside  bool    // a stream whose reader is slow goes on beside the calls
+	Size    int     // of the messages of Stream and Pour, bytes
 }
 
 // Result is what a load saw. The slow calls are not in the percentiles. The names are those of the
@@ -39,7 +41,7 @@ type Result struct {
 }
 
 // Load makes the calls and returns what it saw.
-func Load(o Options) (Result, error) {
+func Load(o Options) (r Result, err error) {
 	var opts []anser.DialOption
 	if o.Conns > 0 {
 		opts = append(opts, anser.Conns(o.Conns))
@@ -51,6 +53,13 @@ func Load(o Options) (Result, error) {
 	defer c.Close()
 	if _, err := methodSay.Call(context.Background(), c, benchpb.Filled()); err != nil {
 		return Result{}, err // and there is a connection now
+	}
+	if o.Beside {
+		stop, e := besideSlow(c)
+		if e != nil {
+			return Result{}, e
+		}
+		defer func() { err = errors.Join(err, stop()) }()
 	}
 	latencies, errs := make([][]time.Duration, o.Callers), make([]error, o.Callers)
 	var wg sync.WaitGroup

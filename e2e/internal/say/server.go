@@ -73,6 +73,8 @@ func Serve(commands io.Reader, answers io.Writer) error {
 			benchpb.Answer(m)
 			return m, nil
 		}),
+		methodSink.Handle(s, sink),
+		methodDrip.Handle(s, drip),
 	)
 	if err != nil {
 		return err

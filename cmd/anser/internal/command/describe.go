@@ -101,18 +101,22 @@ func listMethods(s streams, typed string, methods []anser.MethodInfo) {
 		out.Print("The server has no methods.")
 		return
 	}
-	t := table.Table{Columns: []table.Column{{Title: "METHOD"}, {Title: "IDEMPOTENT"}, {Title: "REQUEST"}, {Title: "REPLY"}}}
+	t := table.Table{Columns: []table.Column{{Title: "METHOD"}, {Title: "KIND"}, {Title: "IDEMPOTENT"}, {Title: "REQUEST"}, {Title: "REPLY"}}}
 	for _, m := range methods {
 		idempotent := "no"
 		if m.Idempotent {
 			idempotent = "yes"
+		}
+		kind := "call"
+		if m.Stream {
+			kind = "stream"
 		}
 		names := append([]string{m.Name}, m.Aliases...)
 		reply := shortened(m.Reply.JSON)
 		if m.Oneway {
 			reply = "none: oneway"
 		}
-		t.Add(strings.Join(names, ", "), idempotent, shortened(m.Request.JSON), reply)
+		t.Add(strings.Join(names, ", "), kind, idempotent, shortened(m.Request.JSON), reply)
 	}
 	width, _ := out.Size()
 	out.Print(t.Lines(width)...)
@@ -142,7 +146,11 @@ func showMethod(s streams, typed, name string, m *anser.MethodInfo) {
 		lines = append(lines, "", "reply "+m.Reply.Type)
 		lines = append(lines, strings.Split(indentJSON(m.Reply.JSON), "\n")...)
 	}
-	lines = append(lines, "", fmt.Sprintf("anser call%s %s %s '%s'", oneway, typed, name, spaced(m.Request.JSON)))
+	if m.Stream {
+		lines = append(lines, "", "stream: request and reply are those of one message; use anser.Open")
+	} else {
+		lines = append(lines, "", fmt.Sprintf("anser call%s %s %s '%s'", oneway, typed, name, spaced(m.Request.JSON)))
+	}
 	screen.New(s.out).Print(lines...)
 }
 

@@ -9,10 +9,11 @@ import (
 func TestDescribe(t *testing.T) {
 	at := serve(t)
 	run(t, "describe", at).expect(t, 0,
-		"METHOD", "Arith.Add", `{"A": 0, "B": 0}`, `{"C": 0}`, "Test.Metadata, Test.Headers")
+		"METHOD", "KIND", "stream", "Arith.Add", `{"A": 0, "B": 0}`, `{"C": 0}`, "Test.Metadata, Test.Headers")
 	run(t, "describe", at, "Arith.Mul").expect(t, 0,
 		"idempotent", "request arith.Args", "reply arith.Reply", "anser call "+at+` Arith.Mul '{"A": 0, "B": 0}'`)
 
+	run(t, "describe", at, "Test.Talk").expect(t, 0, "stream: request and reply are those of one message", "request string")
 	run(t, "describe", at, "Test.DivMod").expect(t, 0,
 		"request (a int, b int)", "reply (q int, r int)", `Test.DivMod '{"a": 0, "b": 0}'`)
 	run(t, "describe", at, "Test.Note").expect(t, 0, "oneway: there is no reply", "anser call --oneway "+at+` Test.Note '{"Text": ""}'`)
@@ -20,7 +21,7 @@ func TestDescribe(t *testing.T) {
 
 	var list anser.MethodList
 	run(t, "describe", at, "--json").decode(t, &list)
-	if len(list.Methods) != 7 || list.Methods[0].Name != "Arith.Add" || !list.Methods[0].Idempotent {
+	if len(list.Methods) != 8 || list.Methods[0].Name != "Arith.Add" || !list.Methods[0].Idempotent || list.Methods[0].Stream || !list.Methods[7].Stream {
 		t.Errorf("%+v", list)
 	}
 	var one anser.MethodInfo

@@ -93,6 +93,10 @@ func serve(t *testing.T, opts ...anser.ServerOption) string {
 		<-over // whatever its caller does
 		return new(anser.None), nil
 	})
+	anser.HandleStream(s, "Test.Talk", func(_ context.Context, st *anser.Stream[string, string]) error {
+		_, err := st.Recv()
+		return err
+	})
 	l, err := s.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
