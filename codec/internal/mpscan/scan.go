@@ -1,4 +1,5 @@
-package msgpack
+// Package mpscan checks MessagePack before a decoder sees it.
+package mpscan
 
 import (
 	"errors"
@@ -17,9 +18,9 @@ var (
 	errCode      = errors.New("MessagePack has the code c1, which means nothing")
 )
 
-// scan checks that data is one MessagePack value, before any decoder allocates because a length was
+// Scan checks that data is one MessagePack value, before any decoder allocates because a length was
 // declared. It needs no memory. It reports whether there is a bin in it.
-func scan(data []byte) (bin bool, err error) {
+func Scan(data []byte) (bin bool, err error) {
 	var left [maxDepth + 1]uint64 // the values that are due on each level
 	left[0] = 1
 	for depth := 0; ; {
