@@ -1,0 +1,13 @@
+module github.com/anser-rpc/anser/codec/cbor
+
+go 1.26.0
+
+require (
+	github.com/anser-rpc/anser v0.0.0
+	github.com/fxamacker/cbor/v2 v2.9.6
+	go.uber.org/goleak v1.3.0
+)
+
+require github.com/x448/float16 v0.8.4 // indirect
+
+replace github.com/anser-rpc/anser => ../..
