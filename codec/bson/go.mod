@@ -1,0 +1,11 @@
+module github.com/anser-rpc/anser/codec/bson
+
+go 1.26.0
+
+require (
+	github.com/anser-rpc/anser v0.0.0
+	go.mongodb.org/mongo-driver/v2 v2.5.0
+	go.uber.org/goleak v1.3.0
+)
+
+replace github.com/anser-rpc/anser => ../..

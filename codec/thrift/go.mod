@@ -1,0 +1,11 @@
+module github.com/anser-rpc/anser/codec/thrift
+
+go 1.26.0
+
+require (
+	github.com/anser-rpc/anser v0.0.0
+	github.com/apache/thrift v0.25.0
+	go.uber.org/goleak v1.3.0
+)
+
+replace github.com/anser-rpc/anser => ../..
