@@ -21,4 +21,3 @@ func BenchmarkScan(b *testing.B) {
 		}
 	}
 }
-
