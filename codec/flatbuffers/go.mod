@@ -1,0 +1,11 @@
+module github.com/anser-rpc/anser/codec/flatbuffers
+
+go 1.26.0
+
+require (
+	github.com/anser-rpc/anser v0.0.0
+	github.com/google/flatbuffers v25.12.19+incompatible
+	go.uber.org/goleak v1.3.0
+)
+
+replace github.com/anser-rpc/anser => ../..
