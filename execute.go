@@ -49,10 +49,14 @@ func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte) 
 	return result
 }
 
-// unmarshalFresh decodes into a value that is zero.
+// unmarshalFresh decodes into a value that is zero, and that may refer to payload until the handler has
+// returned: nobody else writes there before.
 func unmarshalFresh(cd codec.Codec, payload []byte, in any) error {
-	if f, ok := cd.(codec.FreshUnmarshaler); ok {
-		return f.UnmarshalFresh(payload, in)
+	switch cd := cd.(type) {
+	case codec.FreshUnmarshaler:
+		return cd.UnmarshalFresh(payload, in)
+	case codec.Borrower:
+		return cd.UnmarshalBorrowed(payload, in)
 	}
 	return cd.Unmarshal(payload, in)
 }
