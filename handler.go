@@ -31,6 +31,7 @@ type method struct {
 	reply      reflect.Type
 	idempotent bool
 	mode       runMode
+	only       *codecSet // nil: all of the server's
 	builtin    bool
 	cost       cost
 
@@ -87,7 +88,7 @@ func (s *Server) add(m *method, opts []HandleOption) error {
 		}
 		opt.applyHandle(&o)
 	}
-	m.idempotent, m.mode = o.idempotent, o.mode
+	m.idempotent, m.mode, m.only = o.idempotent, o.mode, o.only
 	if len(s.o.interceptors) > 0 && !m.builtin {
 		m.chain = chain(s.o.interceptors, func(ctx context.Context, inv *Invocation) (err error) {
 			inv.Reply, err = m.handle(ctx, inv.Request)
