@@ -8,6 +8,10 @@ require (
 	go.uber.org/goleak v1.3.0
 )
 
-require github.com/x448/float16 v0.8.4 // indirect
+require (
+	github.com/shamaton/msgpack/v3 v3.1.0 // indirect
+	github.com/x448/float16 v0.8.4 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
+)
 
 replace github.com/anser-rpc/anser => ../..

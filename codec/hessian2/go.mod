@@ -11,7 +11,9 @@ require (
 require (
 	github.com/dubbogo/gost v1.13.1 // indirect
 	github.com/pkg/errors v0.9.1 // indirect
+	github.com/shamaton/msgpack/v3 v3.1.0 // indirect
 	go.uber.org/atomic v1.9.0 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
 )
 
 replace github.com/anser-rpc/anser => ../..

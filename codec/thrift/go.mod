@@ -8,4 +8,9 @@ require (
 	go.uber.org/goleak v1.3.0
 )
 
+require (
+	github.com/shamaton/msgpack/v3 v3.1.0 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
+)
+
 replace github.com/anser-rpc/anser => ../..
