@@ -19,6 +19,9 @@ func (c *Client) pick(k *call, m *clientMethod) *endpoint {
 
 // attempt sends the call to the endpoint and waits for what becomes of it.
 func (e *endpoint) attempt(ctx context.Context, k *call, m *clientMethod) *Error {
+	if k.oneway {
+		return e.send(ctx, k, m)
+	}
 	conn, err := e.start(ctx, k, m)
 	if err != nil {
 		return err
@@ -32,21 +35,39 @@ func (e *endpoint) start(ctx context.Context, k *call, m *clientMethod) (*client
 	e.Begin()
 	conn := e.host.pickConn(k.slot)
 	if conn == nil {
-		bounded, cancel := k.bound(ctx)
 		var err *Error
-		conn, err = e.host.waitConn(bounded)
-		cancel()
-		if err != nil {
-			e.Fail(nanotime())
-			err.Address = e.Instance().Address
+		if conn, err = e.connect(ctx, k); err != nil {
 			return nil, err
 		}
-		k.shrinkTimeout(bounded)
-		k.began = nanotime() // connecting says nothing about how fast the instance answers
+	}
+	if k.compression != nil {
+		if err := k.dress(e, conn, m); err != nil {
+			return nil, err
+		}
+	}
+	if e.host.observers != nil {
+		if err := e.observe(ctx, k, m); err != nil {
+			return nil, err
+		}
 	}
 	if err := conn.start(ctx, k, m.number); err != nil {
 		return nil, e.settle(conn, k, m, err)
 	}
+	return conn, nil
+}
+
+// connect waits for a connection.
+func (e *endpoint) connect(ctx context.Context, k *call) (*clientConn, *Error) {
+	bounded, cancel := k.bound(ctx)
+	defer cancel()
+	conn, err := e.host.waitConn(bounded)
+	if err != nil {
+		e.Fail(nanotime())
+		err.Address = e.Instance().Address
+		return nil, err
+	}
+	k.shrinkTimeout(bounded)
+	k.began = nanotime() // connecting says nothing about how fast the instance answers
 	return conn, nil
 }
 
@@ -56,6 +77,9 @@ func (e *endpoint) settle(conn *clientConn, k *call, m *clientMethod, err *Error
 		now := conn.progress.lastRead.Load() // when the reply came; reading the clock is not free
 		e.End(now, time.Duration(now-k.began))
 		m.learn(k.flags)
+		if k.observed != nil {
+			e.observeReply(k, m, nil)
+		}
 		return nil
 	}
 	now := nanotime()
@@ -71,6 +95,9 @@ func (e *endpoint) settle(conn *clientConn, k *call, m *clientMethod, err *Error
 		m.learn(k.flags)
 	}
 	err.Address = e.Instance().Address
+	if k.observed != nil {
+		e.observeReply(k, m, err)
+	}
 	return err
 }
 

@@ -33,6 +33,8 @@ type Client struct {
 	source  source
 	methods atomic.Pointer[map[string]*clientMethod] // replaced, never changed
 	places  [methodPlaces]atomic.Pointer[clientMethod]
+	watches watches         // of calls without a goroutine
+	lagging chan struct{}   // a place for each of those that have one until a connection stands
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
@@ -46,6 +48,7 @@ type clientMethod struct {
 	name    string
 	number  uint32      // in the pool
 	learned atomic.Bool // the server declared it idempotent
+	payoffs payoffs     // of compressing its requests
 }
 
 // methodPlaces is the number of methods that are found without the map: the first one at each place.
@@ -67,7 +70,7 @@ func (m *clientMethod) idempotent(o *callOptions) bool { return o.idempotent || 
 // "etcd://127.0.0.1:2379/arith". Dial does not connect and does not wait: it fails only for a target or option
 // that cannot work. Connections are made when calls need them. Close the client when it is no longer used.
 func Dial(target string, opts ...DialOption) (*Client, error) {
-	c := &Client{target: target}
+	c := &Client{target: target, lagging: make(chan struct{}, maxLagging)}
 	c.o = dialOptions{
 		sideOptions: defaultSideOptions(), balancer: balance.P2C(), conns: 2,
 		connectTimeout: 5 * time.Second, budgetRatio: 0.2, budgetRate: 10,
@@ -91,7 +94,7 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 	c.methods.Store(new(map[string]*clientMethod))
 	c.pool = &shared
 	dial := c.o.dialer
-	if dial != nil {
+	if dial != nil || c.o.observers != nil {
 		c.pool = new(pool)
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -101,6 +104,9 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 			o := inv.options
 			if o == nil { // an interceptor made inv; without options invoke would begin with the interceptors
 				o = &c.o.call
+			}
+			if o.oneway {
+				return c.send(ctx, inv.Method, inv.Request, o)
 			}
 			return c.invoke(ctx, inv.Method, inv.Request, inv.Reply, o, nil)
 		})
@@ -145,8 +151,9 @@ func (c *Client) acquire(address string) *host {
 	}
 	return c.pool.acquire(hostOptions{
 		network: network, address: host, tls: c.o.tls, maxMessage: c.o.maxMessage,
-		connectTimeout: c.o.connectTimeout, handshakeTimeout: c.o.handshakeTimeout,
+		connectTimeout: c.o.connectTimeout, maxExpansion: c.o.maxExpansion, handshakeTimeout: c.o.handshakeTimeout,
 		keepaliveIdle: c.o.keepaliveIdle, keepaliveAnswer: c.o.keepaliveAnswer, writeStall: c.o.writeStall,
+		observers: c.o.observers,
 	}, c.o.conns, dial)
 }
 
@@ -325,13 +332,27 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 	}
 	k.codec = r.Codec
 	k.frame = wire.AppendRequest(k.frame[:0], 0, flags, &r)
+	k.head = len(k.frame)
+	k.compression = o.compression
+	if o.compression != nil { // an attempt puts the frame together when it knows its server
+		plain, err := cd.Append(k.plain[:0], in)
+		if err != nil {
+			return nil, unencodable(cd, err)
+		}
+		k.plain = plain
+		return cd, nil
+	}
 	frame, err := cd.Append(k.frame, in)
 	if err != nil {
-		return nil, failure(InvalidArgument, NotSent, PhaseEncode, err, "encode the request with %s: %v", cd.Name(), err)
+		return nil, unencodable(cd, err)
 	}
 	k.frame = frame
 	wire.PutLength(k.frame, uint32(len(k.frame)-wire.HeaderSize))
 	return cd, nil
+}
+
+func unencodable(cd codec.Codec, err error) *Error {
+	return failure(InvalidArgument, NotSent, PhaseEncode, err, "encode the request with %s: %v", cd.Name(), err)
 }
 
 // wireTimeout is the time that is left as it travels: in microseconds, rounded up. What is over already
@@ -365,7 +386,13 @@ func (e *endpoint) decode(cd codec.Codec, k *call, out any) (fault *Error) {
 	if out == nil {
 		return nil
 	}
-	if err := cd.Unmarshal(k.reply, out); err != nil {
+	payload := k.reply
+	if k.packed {
+		if payload, fault = k.unpackReply(e.host); fault != nil {
+			return fault
+		}
+	}
+	if err := cd.Unmarshal(payload, out); err != nil {
 		return failure(Internal, Executed, PhaseDecode, err, "decode the reply with %s: %v", cd.Name(), err)
 	}
 	return nil
@@ -505,10 +532,19 @@ type ClientStatus struct {
 	Updated   time.Time        // when the registry last gave a list; zero: never
 	Snapshot  bool             // the list is one that was saved on disk
 	Trouble   error            // why the registry cannot be reached now, or nil
+	// Compression tells what compressing requests has been like, by method and algorithm.
+	Compression []CompressionStats
 }
 
 // Status tells what the client knows of its service's instances, and how old that knowledge is.
-func (c *Client) Status() ClientStatus { return c.cluster.status() }
+func (c *Client) Status() ClientStatus {
+	st := c.cluster.status()
+	for name, m := range *c.methods.Load() {
+		st.Compression = m.payoffs.stats(st.Compression, name)
+	}
+	sortCompression(st.Compression)
+	return st
+}
 
 // Close ends the client. Calls that are in flight on connections that no other client uses end with an
 // error. Close waits for the client's goroutines and may be called more than once.

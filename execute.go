@@ -13,15 +13,34 @@ import (
 // Nothing that the user's code does reaches beyond this call.
 func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte) (result []byte) {
 	m := ctx.method
-	phase := panicDecode
+	phase, observed := panicDecode, false
 	defer func() {
 		if p := recover(); p != nil {
 			result = s.panicked(ctx, out, phase, p)
 		}
+		if observed {
+			s.observeReply(ctx, result[len(out):])
+		}
 	}()
+	var pack *packing
+	if ctx.brought != nil {
+		pack = ctx.brought.packing
+	}
+	if s.o.observers != nil {
+		phase = panicRequest
+		if err := s.o.observers.request(ctx, MessageInfo{Server: true, Method: m.name, Attempt: int(ctx.attempt), Codec: ctx.codec, Bytes: len(payload)}); err != nil {
+			err.Outcome = Refused
+			return appendRefusal(out, ctx, err)
+		}
+		phase, observed = panicDecode, !ctx.oneway
+	}
 	in := m.newRequest()
-	if err := unmarshalFresh(cd, payload, in); err != nil {
-		return appendRefusal(out, ctx, refusal(InvalidArgument, "decode the request with %s: %v", cd.Name(), err))
+	if pack != nil && !pack.plain {
+		if fault := s.decodePacked(pack, cd, payload, in); fault != nil {
+			return appendRefusal(out, ctx, fault)
+		}
+	} else if err := unmarshalRequest(cd, payload, in); err != nil {
+		return appendRefusal(out, ctx, undecodable(cd, err))
 	}
 	phase = panicRun
 	m.calls.Add(1)
@@ -35,8 +54,14 @@ func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte) 
 	phase = panicEncode
 	start := len(out)
 	result = wire.AppendReplyHead(out, ctx.id, m.flags(), ctx.codec, 0, ctx.trailers())
+	head := len(result)
 	if result, err = cd.Append(result, reply); err != nil {
 		return appendFault(out, ctx, &Error{Code: Internal, Outcome: Executed, Message: fmt.Sprintf("encode the reply with %s: %v", cd.Name(), err)})
+	}
+	if pack != nil {
+		if result, err = s.packReply(m, pack, result, start, head); err != nil {
+			return appendFault(out, ctx, &Error{Code: Internal, Outcome: Executed, Message: err.Error()})
+		}
 	}
 	size := len(result) - start - wire.HeaderSize
 	if uint64(size) > ctx.conn.peerSays.MaxFrame {
@@ -49,14 +74,22 @@ func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte) 
 	return result
 }
 
-// unmarshalFresh decodes into a value that is zero, and that may refer to payload until the handler has
+// unmarshalRequest decodes into a value that is zero, and that may refer to payload until the handler has
 // returned: nobody else writes there before.
-func unmarshalFresh(cd codec.Codec, payload []byte, in any) error {
+func unmarshalRequest(cd codec.Codec, payload []byte, in any) error {
 	switch cd := cd.(type) {
 	case codec.FreshUnmarshaler:
 		return cd.UnmarshalFresh(payload, in)
 	case codec.Borrower:
 		return cd.UnmarshalBorrowed(payload, in)
+	}
+	return cd.Unmarshal(payload, in)
+}
+
+// unmarshalFresh decodes into a value that is zero.
+func unmarshalFresh(cd codec.Codec, payload []byte, in any) error {
+	if f, ok := cd.(codec.FreshUnmarshaler); ok {
+		return f.UnmarshalFresh(payload, in)
 	}
 	return cd.Unmarshal(payload, in)
 }
@@ -70,9 +103,10 @@ func (m *method) flags() wire.Flags {
 
 // The phases in which the user's code may panic, with what the caller is told.
 const (
-	panicDecode = "the codec panicked on the request"
-	panicRun    = "the handler panicked"
-	panicEncode = "the codec panicked on the reply"
+	panicRequest = "an observer panicked on the request"
+	panicDecode  = "the codec panicked on the request"
+	panicRun     = "the handler panicked"
+	panicEncode  = "the codec panicked on the reply"
 )
 
 // appendFault appends the error of a call that ran.
@@ -121,7 +155,7 @@ func (s *Server) panicked(ctx *callContext, out []byte, phase string, p any) []b
 	id := rand.Text()[:10]
 	s.log.Error(phase, "method", ctx.method.name, "id", id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 	e := &Error{Code: Internal, Outcome: Executed, Message: fmt.Sprintf("%s; the server's log has the details under id %s", phase, id)}
-	if phase == panicDecode {
+	if phase == panicDecode || phase == panicRequest {
 		e.Outcome, e.RetryAfter = Refused, RetryNever
 		return appendRefusal(out, ctx, e)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/anser-rpc/anser/balance"
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/compress"
 	"github.com/anser-rpc/anser/registry"
 )
 
@@ -72,10 +73,13 @@ type sideOptions struct {
 	codecs           []codec.Codec
 	tls              *tls.Config
 	maxMessage       int
+	maxExpansion     int
+	maxCalls         int // 0: the default of the side
 	handshakeTimeout time.Duration
 	keepaliveIdle    time.Duration
 	keepaliveAnswer  time.Duration
 	writeStall       time.Duration
+	observers        *observers
 	mistakes         []error // options that cannot work
 }
 
@@ -89,7 +93,7 @@ func (o *sideOptions) wants(ok bool, format string, args ...any) bool {
 
 func defaultSideOptions() sideOptions {
 	return sideOptions{
-		log: slog.Default(), maxMessage: 4 << 20, handshakeTimeout: 5 * time.Second,
+		log: slog.Default(), maxMessage: 4 << 20, maxExpansion: defaultExpansion, handshakeTimeout: 5 * time.Second,
 		keepaliveIdle: 30 * time.Second, keepaliveAnswer: 10 * time.Second, writeStall: 10 * time.Second,
 	}
 }
@@ -105,6 +109,8 @@ type serverOptions struct {
 	describe      bool
 	minPing       time.Duration
 	announcements []announcement
+	compressors   []compress.Compressor
+	replies       *compression
 }
 
 type dialOptions struct {
@@ -122,13 +128,15 @@ type dialOptions struct {
 }
 
 type callOptions struct {
-	codec      codec.Codec
-	timeout    time.Duration
-	mode       FailMode
-	attempts   int
-	idempotent bool
-	retryOn    []Code
-	trailer    *Metadata
+	codec       codec.Codec
+	compression *compression // nil: none
+	timeout     time.Duration
+	mode        FailMode
+	attempts    int
+	idempotent  bool
+	oneway      bool
+	retryOn     []Code
+	trailer     *Metadata
 }
 
 type handleOptions struct {
@@ -187,11 +195,23 @@ func TLS(config *tls.Config) SideOption {
 }
 
 // MaxMessage sets the largest encoded message that the side accepts, in bytes; the default is 4 MiB.
+// A compressed message counts with its size after decompression.
 // What a side sends is bounded by what the other accepts.
 func MaxMessage(bytes int) SideOption {
 	return sideOption(func(o *sideOptions) {
 		if o.wants(bytes >= 1 && bytes <= maxMaxMessage, "anser.MaxMessage(%d): want 1 to %d bytes", bytes, maxMaxMessage) {
 			o.maxMessage = bytes
+		}
+	})
+}
+
+// MaxCalls sets how many calls the other side may have open at once on one connection; the default is
+// 10,000. A client opens another connection before it reaches the limit, up to eight of them, and fails
+// what is over. The server's limit for all connections together is [MaxInFlight].
+func MaxCalls(n int) SideOption {
+	return sideOption(func(o *sideOptions) {
+		if o.wants(n >= 1 && n <= math.MaxInt32, "anser.MaxCalls(%d): want 1 to %d", n, math.MaxInt32) {
+			o.maxCalls = n
 		}
 	})
 }

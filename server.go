@@ -20,6 +20,7 @@ import (
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/codec/msgpack"
 	"github.com/anser-rpc/anser/codec/protobuf"
+	"github.com/anser-rpc/anser/compress"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -33,6 +34,8 @@ type Server struct {
 	log      *slog.Logger
 	settings wire.Settings
 	codecs   [256]codec.Codec
+
+	compressors [256]compress.Compressor
 
 	// Guarded by mu until serving is set, and not changed afterwards.
 	methods  map[string]*method
@@ -69,6 +72,7 @@ func NewServer(opts ...ServerOption) *Server {
 	s.o = serverOptions{
 		sideOptions: defaultSideOptions(), maxInFlight: 10_000, maxConns: 100_000, maxHandshakes: 256,
 		grace: 30 * time.Second, signals: true, describe: true, minPing: 5 * time.Second,
+		compressors: compress.All(), replies: newCompression(nil, nil),
 	}
 	for _, opt := range opts {
 		if s.o.wants(opt != nil, "an option of the server is nil") {
@@ -81,9 +85,16 @@ func NewServer(opts ...ServerOption) *Server {
 	s.settings.MaxFrame = uint64(s.o.maxMessage) + frameOverhead
 	s.settings.MinPing = uint64(s.o.minPing.Milliseconds())
 	s.settings.MaxStreams = 0
+	if s.o.maxCalls != 0 {
+		s.settings.MaxCalls = uint64(s.o.maxCalls)
+	}
 	s.handshakes = make(chan struct{}, s.o.maxHandshakes)
 	for _, c := range append([]codec.Codec{codec.Raw{}, codec.Binary{}, protobuf.NewJSON(), protobuf.New(), msgpack.New()}, s.o.codecs...) {
 		s.codecs[c.ID()] = c
+	}
+	for _, c := range s.o.compressors {
+		s.compressors[c.ID()] = c
+		s.settings.AddCompression(c.ID())
 	}
 	for _, a := range s.o.announcements {
 		if err := a.check(); err != nil {
@@ -217,7 +228,7 @@ func (s *Server) begin(l net.Listener) error {
 	if s.tending == nil {
 		s.tending, s.tended = make(chan struct{}), make(chan struct{})
 		go s.tend(s.tending, s.tended)
-		s.announced.start(s.o.announcements, l.Addr(), s.log)
+		s.announced.start(s.o.announcements, l.Addr(), &s.o.sideOptions)
 	}
 	return nil
 }
@@ -243,6 +254,7 @@ func (s *Server) accept(nc net.Conn) {
 		<-s.handshakes
 		if err != nil {
 			s.stats.handshakeFailed.Add(1)
+			s.o.observers.connFailed(ConnInfo{Server: true, Peer: Peer{Addr: nc.RemoteAddr(), Local: nc.LocalAddr()}}, err)
 			s.log.Debug("handshake failed", "peer", nc.RemoteAddr(), "err", err)
 			s.mu.Lock()
 			delete(s.raw, nc)
@@ -284,6 +296,9 @@ func (s *Server) handshake(nc net.Conn, full bool) (*serverConn, *reading, error
 	var err error
 	if c.peerSays, err = st.readPreface(); err != nil {
 		return nil, nil, s.refuse(c.nc, err)
+	}
+	if err := s.o.observers.connOpened(c.info()); err != nil {
+		return nil, nil, s.refuse(c.nc, wire.Errorf(wire.Unauthenticated, "%v", err))
 	}
 	st.maxFrame, st.now = s.settings.MaxFrame, nanotime()
 	st.arrived = st.now
@@ -389,7 +404,7 @@ func (s *Server) liveConns() []*serverConn {
 // closes the connections. When ctx is done first, it closes what is left and returns ctx's error.
 // Shutdown may be called more than once; each call waits.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.announced.stop(ctx, s.log)
+	s.announced.stop(ctx, &s.o.sideOptions)
 	s.stop()
 	grace := s.o.grace
 	if d, ok := ctx.Deadline(); ok {
@@ -415,7 +430,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 func (s *Server) Close() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	s.announced.stop(ctx, s.log)
+	s.announced.stop(ctx, &s.o.sideOptions)
 	s.stop()
 	return s.finish()
 }

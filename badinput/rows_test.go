@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/anser-rpc/anser/compress"
 	"github.com/anser-rpc/anser/internal/wirepeer"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -71,6 +72,8 @@ type toClient struct {
 	good  bool                   // the call succeeds, with what follows
 	codec uint8                  // of the request: 3 or 5, else raw
 	how   manner
+
+	compressor compress.Compressor // which the client asks for; nil: none
 }
 
 // manner says how the bytes are followed up.
@@ -136,7 +139,9 @@ func metadata(number int, name string, block []byte, w want) row {
 	return row{number: number, name: name, toServer: toServer{send: badWith(block), want: w}, toClient: toClient{reply: replyWith(block)}}
 }
 
-func rows() []row { return slices.Concat(frameRows(), stateRows(), metadataRows(), codecRows()) }
+func rows() []row {
+	return slices.Concat(frameRows(), stateRows(), metadataRows(), codecRows(), compressionRows())
+}
 
 // frameRows are about single frames.
 func frameRows() []row {

@@ -43,7 +43,7 @@ type FreshUnmarshaler interface {
 // A Borrower is a Codec whose messages may point into the bytes that they were decoded from.
 type Borrower interface {
 	// UnmarshalBorrowed does what Unmarshal does, but v may refer to data, which stays as it is until the
-	// handler that gets v has returned. A server uses it for requests.
+	// handler that gets v has returned. A server uses it for requests that are not compressed.
 	UnmarshalBorrowed(data []byte, v any) error
 }
 
