@@ -25,7 +25,7 @@ func (c Binary) appendGencode(dst []byte, m gencode) ([]byte, error) {
 	}
 	n := m.Size()
 	if n > maxGencode {
-		return dst, fmt.Errorf("Size says %d bytes: was the value changed meanwhile?", n)
+		return dst, fmt.Errorf("its method Size says %d bytes: was the value changed meanwhile?", n)
 	}
 	start := len(dst)
 	dst = slices.Grow(dst, int(n))

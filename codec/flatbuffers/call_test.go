@@ -30,7 +30,7 @@ func TestCall(t *testing.T) {
 		}
 		t.Cleanup(func() { c.Close() })
 		out, err := anser.Call[testfb.Person](context.Background(), c, "Echo.Say", table())
-		if err != nil || !(equal(out, object())) {
+		if err != nil || !equal(out, object()) {
 			t.Errorf("%+v, %v", out, err)
 		}
 	}

@@ -50,7 +50,8 @@ func object() *testfb.PersonT {
 
 func build(o interface {
 	Pack(*fb.Builder) fb.UOffsetT
-}) []byte {
+},
+) []byte {
 	b := fb.NewBuilder(0)
 	b.Finish(o.Pack(b))
 	return b.FinishedBytes()

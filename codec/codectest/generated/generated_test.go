@@ -119,7 +119,7 @@ func TestMsgp(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := new(msgptest.Person)
-	if err := (msgpack.New()).Unmarshal(data[len("before"):], got); err != nil || got.Friends[0].Name != "Bob" {
+	if err := msgpack.New().Unmarshal(data[len("before"):], got); err != nil || got.Friends[0].Name != "Bob" {
 		t.Errorf("the codec msgpack cannot read it: %+v, %v", got, err)
 	}
 	codectest.Run(t, codectest.Suite{
