@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/codec/internal/mpscan"
@@ -25,7 +26,10 @@ import (
 // their field wrap around, and a time.Time comes back in UTC.
 //
 // It is safe for concurrent use. Values must not be changed while they are encoded.
-type Codec struct{ types shape.Types }
+type Codec struct {
+	types  shape.Types
+	orders sync.Map // of bool by reflect.Type: whether equal values have the same bytes
+}
 
 // generated is what msgp generates.
 type generated interface {
