@@ -10,13 +10,13 @@ import (
 )
 
 var (
-	errShort    = errors.New("Hessian data ends before it is complete, or declares more than there is")
+	errShort    = errors.New("the Hessian data ends before it is complete, or declares more than there is")
 	errTrailing = errors.New("bytes follow the Hessian value")
-	errDepth    = fmt.Errorf("Hessian data nested deeper than %d levels", MaxDepth)
-	errText     = errors.New("Hessian text is not UTF-8")
-	errClass    = errors.New("Hessian data refers to a class or value that was not there before")
-	errList     = errors.New("Hessian data has a list of a type that is not known")
-	errName     = errors.New("Hessian data has a name where a number is due, or the other way round")
+	errDepth    = fmt.Errorf("the Hessian data nested deeper than %d levels", MaxDepth)
+	errText     = errors.New("the Hessian text is not UTF-8")
+	errClass    = errors.New("the Hessian data refers to a class or value that was not there before")
+	errList     = errors.New("the Hessian data has a list of a type that is not known")
+	errName     = errors.New("the Hessian data has a name where a number is due, or the other way round")
 )
 
 // maxName is the length of the longest name of a class or field, in bytes.
@@ -129,7 +129,7 @@ func (s *scanner) tagged(tag byte, depth int) error {
 	case tag == 'H':
 		return s.until(2, depth+1)
 	}
-	return fmt.Errorf("Hessian has no tag %#x", tag)
+	return fmt.Errorf("there is no Hessian tag %#x", tag)
 }
 
 func isText(tag byte) bool {
@@ -280,7 +280,7 @@ func (s *scanner) name() (string, error) {
 	}
 	name, err := s.text(tag)
 	if err == nil && len(name) > maxName {
-		err = fmt.Errorf("Hessian data has a name of more than %d bytes", maxName)
+		err = fmt.Errorf("the Hessian data has a name of more than %d bytes", maxName)
 	}
 	return name, err
 }

@@ -8,10 +8,10 @@ import (
 )
 
 var (
-	errShort    = errors.New("Thrift data ends before it is complete, or declares more than there is")
+	errShort    = errors.New("the Thrift data ends before it is complete, or declares more than there is")
 	errTrailing = errors.New("bytes follow the Thrift struct")
-	errNegative = errors.New("Thrift data declares a negative length")
-	errVarint   = errors.New("Thrift data has a number of too many bytes")
+	errNegative = errors.New("the Thrift data declares a negative length")
+	errVarint   = errors.New("the Thrift data has a number of too many bytes")
 )
 
 // The types of the binary protocol.
@@ -66,7 +66,7 @@ func (s *scanner) size() (uint64, error) {
 	return uint64(n), nil
 }
 
-func errUnknown(t byte) error { return fmt.Errorf("Thrift has no type %d", t) }
+func errUnknown(t byte) error { return fmt.Errorf("there is no Thrift type %d", t) }
 
 // scanBinary checks that data is one struct in the binary protocol.
 func scanBinary(data []byte) error {
