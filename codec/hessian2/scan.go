@@ -12,7 +12,7 @@ import (
 var (
 	errShort    = errors.New("the Hessian data ends before it is complete, or declares more than there is")
 	errTrailing = errors.New("bytes follow the Hessian value")
-	errDepth    = fmt.Errorf("the Hessian data nested deeper than %d levels", MaxDepth)
+	errDepth    = fmt.Errorf("the Hessian data is nested deeper than %d levels", MaxDepth)
 	errText     = errors.New("the Hessian text is not UTF-8")
 	errClass    = errors.New("the Hessian data refers to a class or value that was not there before")
 	errList     = errors.New("the Hessian data has a list of a type that is not known")
