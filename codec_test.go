@@ -2,12 +2,16 @@ package anser_test
 
 import (
 	"context"
+	"errors"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/compress"
 	"github.com/anser-rpc/anser/internal/benchpb"
 )
 
@@ -138,4 +142,99 @@ func TestReplyThatCannotBeSent(t *testing.T) {
 	if st := s.Stats(); st.Accepted != 1 || st.Methods["Bad.Reply"].Failed != 1 {
 		t.Errorf("%+v", st)
 	}
+}
+
+// A method takes the codecs that it names, of those that the server has.
+func TestOnlyCodecs(t *testing.T) {
+	network := new(ansertest.Network)
+	s := anser.NewServer(silent)
+	anser.Handle(s, "Arith.Mul", mul, anser.OnlyCodecs(new(codec.JSON)), anser.OnlyCodecs(strange{}))
+	run(t, s, network.Listen("a:1"))
+	c := dial(t, "a:1", anser.Dialer(network.Dial))
+	ctx := context.Background()
+	_, err := anser.Call[Reply](ctx, c, "Arith.Mul", &Args{7, 8})
+	if e := wantFault(t, err, anser.Unimplemented, anser.Refused); e.Message != `method "Arith.Mul" does not take the codec msgpack: choose one of 3 json` {
+		t.Error(e.Message)
+	}
+	if out, err := anser.Call[Reply](ctx, c, "Arith.Mul", &Args{7, 8}, anser.Codec(new(codec.JSON))); err != nil || out.C != 56 {
+		t.Error(out, err)
+	}
+}
+
+// endless decodes nothing before it is let go.
+type endless struct {
+	strange
+	free <-chan struct{}
+}
+
+func (s endless) Unmarshal(data []byte, v any) error {
+	<-s.free
+	return s.strange.Unmarshal(data, v)
+}
+
+// A decoder that does not return costs its caller its deadline, and others nothing: their calls on the
+// same connection are answered meanwhile.
+func TestDecoderThatNeverReturns(t *testing.T) {
+	network := new(ansertest.Network)
+	free := make(chan struct{})
+	serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo}, anser.Codecs(endless{free: free}))
+	t.Cleanup(func() { close(free) })
+	c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1))
+	ctx := context.Background()
+	_, err := call(ctx, c, "Echo.Say", "hello", anser.Codec(strange{}), anser.Timeout(50*time.Millisecond))
+	if e, ok := errors.AsType[*anser.Error](err); !ok || e.Code != anser.DeadlineExceeded {
+		t.Error(err)
+	}
+	for range 3 {
+		if out, err := call(ctx, c, "Echo.Say", "hello"); out != "hello" || err != nil {
+			t.Error(out, err)
+		}
+	}
+}
+
+// borrower has messages that point into the payload.
+type borrower struct{ strange }
+
+func (borrower) UnmarshalBorrowed(data []byte, v any) error {
+	*v.(*[]byte) = data
+	return nil
+}
+
+// A request may be a part of the payload: nothing is written there before its handler has returned,
+// though other calls arrive and the handler leaves the reading goroutine.
+func TestBorrowedRequests(t *testing.T) {
+	network := new(ansertest.Network)
+	release := make(chan struct{})
+	slow := func(ctx context.Context, in *[]byte) (*[]byte, error) {
+		<-release
+		return in, nil
+	}
+	serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo, "Echo.Slow": slow}, anser.Codecs(borrower{}))
+	c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1))
+	ctx := context.Background()
+	want := strings.Repeat("mine", 1000)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			if out, err := call(ctx, c, "Echo.Slow", want, anser.Codec(borrower{})); out != want || err != nil {
+				t.Errorf("the request changed in its handler: %.20s…, %v", out, err)
+			}
+		})
+	}
+	for i := range 200 {
+		other := strings.Repeat("others"[i%6:], 700)
+		if out, err := call(ctx, c, "Echo.Say", other, anser.Codec(borrower{})); out != other || err != nil {
+			t.Errorf("%.20s…, %v", out, err)
+		}
+	}
+	// What was decompressed lies in a buffer that others use next, so such a request is a copy.
+	for range 4 {
+		wg.Go(func() {
+			if out, err := call(ctx, c, "Echo.Slow", want, anser.Codec(borrower{}), anser.Compress(compress.Zstd(), anser.Forced)); out != want || err != nil {
+				t.Errorf("the compressed request changed in its handler: %.20s…, %v", out, err)
+			}
+		})
+	}
+	close(release)
+	wg.Wait()
 }

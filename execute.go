@@ -39,7 +39,7 @@ func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte) 
 		if fault := s.decodePacked(pack, cd, payload, in); fault != nil {
 			return appendRefusal(out, ctx, fault)
 		}
-	} else if err := unmarshalFresh(cd, payload, in); err != nil {
+	} else if err := unmarshalRequest(cd, payload, in); err != nil {
 		return appendRefusal(out, ctx, undecodable(cd, err))
 	}
 	phase = panicRun
@@ -72,6 +72,18 @@ func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte) 
 	}
 	wire.PutLength(result[start:], uint32(size))
 	return result
+}
+
+// unmarshalRequest decodes into a value that is zero, and that may refer to payload until the handler has
+// returned: nobody else writes there before.
+func unmarshalRequest(cd codec.Codec, payload []byte, in any) error {
+	switch cd := cd.(type) {
+	case codec.FreshUnmarshaler:
+		return cd.UnmarshalFresh(payload, in)
+	case codec.Borrower:
+		return cd.UnmarshalBorrowed(payload, in)
+	}
+	return cd.Unmarshal(payload, in)
 }
 
 // unmarshalFresh decodes into a value that is zero.

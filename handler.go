@@ -34,6 +34,7 @@ type method struct {
 	idempotent bool
 	oneway     bool // is only ever called oneway
 	mode       runMode
+	only       *codecSet // nil: all of the server's
 	builtin    bool
 	cost       cost
 	payoffs    payoffs // of compressing its replies
@@ -91,7 +92,7 @@ func (s *Server) add(m *method, opts []HandleOption) error {
 		}
 		opt.applyHandle(&o)
 	}
-	m.idempotent, m.mode = o.idempotent, o.mode
+	m.idempotent, m.mode, m.only = o.idempotent, o.mode, o.only
 	if m.converse != nil && (o.idempotent || o.mode == runInline) {
 		return s.refuseMethod(fmt.Errorf("method %q is a stream, which is never opened again by itself and never runs inline: leave anser.Idempotent and anser.Inline out", m.name))
 	}

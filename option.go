@@ -150,6 +150,7 @@ type callOptions struct {
 }
 
 type handleOptions struct {
+	only       *codecSet // nil: all of the server's
 	idempotent bool
 	mode       runMode
 	aliases    []string
@@ -477,6 +478,22 @@ func Alias(names ...string) HandleOption {
 func DeprecatedAlias(names ...string) HandleOption {
 	return handleOption(func(o *handleOptions) { o.deprecated = append(o.deprecated, names...) })
 }
+
+// OnlyCodecs has the method take calls in these codecs and in no other that the server has. The codecs
+// themselves are the server's: see [Codecs].
+func OnlyCodecs(c ...codec.Codec) HandleOption {
+	return handleOption(func(o *handleOptions) {
+		if o.only == nil {
+			o.only = new(codecSet)
+		}
+		for _, c := range c {
+			o.only[c.ID()] = true
+		}
+	})
+}
+
+// codecSet is a set of codecs by their numbers.
+type codecSet [256]bool
 
 // Inline runs the method on the goroutine that reads its connection, whatever it costs. Right for
 // methods that never block. A handler that blocks all the same is moved away after a few milliseconds.

@@ -521,11 +521,11 @@ func (s *Server) finish() error {
 
 var errHandlersLeft = errors.New("handlers are still running although their contexts have ended")
 
-// codecNames lists the codecs for an error message.
-func (s *Server) codecNames() string {
+// codecNames lists the codecs for an error message: those of a set, or all.
+func (s *Server) codecNames(only *codecSet) string {
 	var names []string
 	for id, c := range s.codecs {
-		if c != nil {
+		if c != nil && (only == nil || only[id]) {
 			names = append(names, fmt.Sprintf("%d %s", id, c.Name()))
 		}
 	}

@@ -235,7 +235,10 @@ func (c *serverConn) admit(s *reading, n *named, flags wire.Flags, r *wire.Reque
 	}
 	cd = srv.codecs[r.Codec]
 	if cd == nil {
-		return nil, refusal(Unimplemented, "codec %d is not known here: this server has %s", r.Codec, srv.codecNames()), nil
+		return nil, refusal(Unimplemented, "codec %d is not known here: this server has %s", r.Codec, srv.codecNames(nil)), nil
+	}
+	if only := n.method.only; only != nil && !only[r.Codec] {
+		return nil, refusal(Unimplemented, "method %q does not take the codec %s: choose one of %s", n.method.name, cd.Name(), srv.codecNames(only)), nil
 	}
 	if len(r.Payload) > srv.o.maxMessage && (r.Compression == 0 || flags&wire.FlagPlain != 0) {
 		return nil, refusal(ResourceExhausted, "the message of %d bytes is over the limit of %d: raise it with anser.MaxMessage on the server, or send less", len(r.Payload), srv.o.maxMessage).WithRetryAfter(RetryNever), nil

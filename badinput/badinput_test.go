@@ -26,7 +26,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/codec/msgpack"
 	"github.com/anser-rpc/anser/codec/protobuf"
+	"github.com/anser-rpc/anser/internal/benchpb"
 	"github.com/anser-rpc/anser/internal/wirepeer"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -192,6 +195,16 @@ var silent = anser.Logger(slog.New(slog.DiscardHandler))
 
 type message struct{ A, B int }
 
+// reckless indexes before it looks.
+type reckless struct{ a byte }
+
+func (r *reckless) MarshalBinary() ([]byte, error) { return []byte{r.a}, nil }
+
+func (r *reckless) UnmarshalBinary(b []byte) error {
+	r.a = b[100]
+	return nil
+}
+
 // target is a server with good clients.
 type target struct {
 	*anser.Server
@@ -221,6 +234,18 @@ func newTarget(t *testing.T, over transport, opts ...anser.ServerOption) *target
 		g.bad.Add(1)
 		return in, nil
 	})
+	anser.Handle(g.Server, "Bad.Proto", func(_ context.Context, in *benchpb.BenchmarkMessage) (*benchpb.BenchmarkMessage, error) {
+		g.bad.Add(1)
+		return in, nil
+	})
+	anser.Handle(g.Server, "Bad.Self", func(_ context.Context, in *reckless) (*reckless, error) {
+		g.bad.Add(1)
+		return in, nil
+	})
+	anser.Handle(g.Server, "Bad.Only", func(_ context.Context, in *message) (*message, error) {
+		g.bad.Add(1)
+		return in, nil
+	}, anser.OnlyCodecs(protobuf.NewJSON()))
 	anser.Handle(g.Server, "Good.Echo", echo)
 	anser.Handle(g.Server, "Good.Wait", func(ctx context.Context, in *[]byte) (*[]byte, error) {
 		<-ctx.Done()
@@ -404,7 +429,7 @@ func (g *target) attack(t *testing.T, r toServer, write func(net.Conn, []byte) e
 	b := r.instead
 	if b == nil {
 		b = wirepeer.Hello(wire.DefaultSettings())
-		for i, name := range []string{"Bad.Bytes", "Bad.Struct", "Good.Echo", "Good.Wait", "Good.Slow", "Good.Hold"} {
+		for i, name := range []string{"Bad.Bytes", "Bad.Struct", "Good.Echo", "Good.Wait", "Good.Slow", "Bad.Proto", "Bad.Self", "Bad.Only", "Good.Hold"} {
 			b = wire.AppendMethod(b, uint32(i+1), name)
 		}
 		b = append(b, r.send...)
@@ -554,8 +579,8 @@ func deceive(t *testing.T, r toClient, write func(net.Conn, []byte) error) {
 		wg.Wait()
 	})
 	began := time.Now()
-	if r.json {
-		_, err = anser.Call[message](context.Background(), c, "Good.Echo", new(message), anser.Fail(anser.Failfast), anser.Codec(protobuf.NewJSON()))
+	if as := map[uint8]codec.Codec{3: protobuf.NewJSON(), 5: msgpack.New()}[r.codec]; as != nil {
+		_, err = anser.Call[message](context.Background(), c, "Good.Echo", new(message), anser.Fail(anser.Failfast), anser.Codec(as))
 	} else if r.opens {
 		err = converse(c)
 	} else {

@@ -96,7 +96,7 @@ func compressionRows() []row {
 	first := wire.AppendRequest(wire.AppendPreface(nil), firstBadID, 0, &wire.Request{Method: badBytes, Codec: 1, Compression: 1, Priority: 2, Payload: packed(gzip, text)})
 	return append(
 		list,
-		row{number: 66, name: "nested bomb", toServer: toServer{send: packedRequest(firstBadID, badStruct, 3, 1, nested), want: fail(invalid)}, toClient: toClient{json: true, compressor: gzip, reply: func(id uint64) []byte {
+		row{number: 66, name: "nested bomb", toServer: toServer{send: packedRequest(firstBadID, badStruct, 3, 1, nested), want: fail(invalid)}, toClient: toClient{codec: 3, compressor: gzip, reply: func(id uint64) []byte {
 			f := append(wire.AppendReplyHead(nil, id, 0, 3, 1, nil), nested...)
 			wire.PutLength(f, uint32(len(f)-wire.HeaderSize))
 			return f

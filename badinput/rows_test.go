@@ -19,7 +19,10 @@ const (
 	goodEcho   = 3
 	goodWait   = 4 // returns when its context ends
 	goodSlow   = 5 // replies after a moment
-	goodHold   = 6 // a stream that receives nothing until its context ends
+	badProto   = 6 // takes a protobuf message, must not run
+	badSelf    = 7 // takes a type whose own method panics, must not run
+	badOnly    = 8 // takes JSON only, must not run
+	goodHold   = 9 // a stream that receives nothing until its context ends
 	firstBadID = 1
 	goodID     = 1 << 20 // of the call that follows a bad one
 )
@@ -76,8 +79,8 @@ type toClient struct {
 	hello func() []byte          // instead of preface and settings
 	reply func(id uint64) []byte // to a request
 	good  bool                   // the call succeeds, with what follows
-	json  bool                   // the request is in JSON
 	opens bool                   // it opens a stream
+	codec uint8                  // of the request: 3 or 5, else raw
 	how   manner
 
 	compressor compress.Compressor // which the client asks for; nil: none
@@ -146,7 +149,9 @@ func metadata(number int, name string, block []byte, w want) row {
 	return row{number: number, name: name, toServer: toServer{send: badWith(block), want: w}, toClient: toClient{reply: replyWith(block)}}
 }
 
-func rows() []row { return slices.Concat(frameRows(), stateRows(), metadataRows(), compressionRows()) }
+func rows() []row {
+	return slices.Concat(frameRows(), stateRows(), metadataRows(), codecRows(), compressionRows())
+}
 
 // frameRows are about single frames.
 func frameRows() []row {
@@ -196,7 +201,7 @@ func frameRows() []row {
 		{number: 10, name: "inner length overflows", toServer: toServer{send: badWith(block(0xFFFFFFF8, 1)), want: ends(wire.BadMetadata)}, toClient: toClient{reply: func(id uint64) []byte { return fault(id, 0xFFFFFFF4) }}},
 		{
 			number: 11, name: "trailing garbage", toServer: toServer{send: jsonRequest, want: fail(wire.InvalidArgument)},
-			toClient: toClient{json: true, reply: func(id uint64) []byte {
+			toClient: toClient{codec: 3, reply: func(id uint64) []byte {
 				f := append(wire.AppendReplyHead(nil, id, 0, 3, 0, nil), "{} garbage"...)
 				wire.PutLength(f, uint32(len(f)-wire.HeaderSize))
 				return f

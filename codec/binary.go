@@ -2,23 +2,48 @@ package codec
 
 import (
 	"encoding"
+	"errors"
 	"fmt"
+	"reflect"
 	"slices"
+
+	"github.com/anser-rpc/anser/codec/internal/mpscan"
 )
 
-// Binary is for types that marshal themselves: they have UnmarshalBinary, and AppendBinary or
-// MarshalBinary (package encoding), or MarshalLen and MarshalTo, which Colfer generates and which
-// need no memory of their own.
+// Binary is for types that marshal themselves. In this order it takes
+//
+//   - AppendBinary and UnmarshalBinary of package encoding,
+//   - MarshalLen and MarshalTo, which Colfer generates beside UnmarshalBinary and which need no memory
+//     of their own,
+//   - MarshalBinary and UnmarshalBinary,
+//   - MarshalMsg and UnmarshalMsg, which msgp generates: the payload is MessagePack,
+//   - Size, Marshal and Unmarshal, which gencode generates.
 //
 // Such a method sees a peer's bytes before anybody else does. It must not keep them, and must not
-// allocate because a length was declared. Gencode's Unmarshal does the latter, which is why its
-// methods are not looked for; a type can offer them as UnmarshalBinary when its peers are trusted.
-type Binary struct{}
+// allocate because a length was declared; where it panics, its call fails. Msgp's methods do allocate
+// so, which is why Binary scans the MessagePack before. Colfer's allocate at most ColferListMax
+// elements for a list, 65,536 unless its flag -l says otherwise. Gencode's allocate whatever was
+// declared for a slice and recurse as deep as the data does: a type of gencode's with a slice or
+// with itself in it is decoded only with TrustPeers.
+//
+// A type that has none but msgp's methods is not claimed by Fits: where nobody names a codec,
+// MessagePack is the better choice, as every peer can read it.
+type Binary struct {
+	// TrustPeers lifts the restriction on gencode's types: whoever can send to this side can then
+	// make it allocate any amount of memory. It changes nothing for other types.
+	TrustPeers bool
+}
 
 // sized is what Colfer generates beside MarshalBinary.
 type sized interface {
 	MarshalLen() (int, error)
 	MarshalTo(buf []byte) int
+}
+
+// msgp is what msgp generates.
+type msgp interface {
+	MarshalMsg(b []byte) ([]byte, error)
+	UnmarshalMsg(b []byte) ([]byte, error)
 }
 
 // ID returns BinaryID.
@@ -28,7 +53,7 @@ func (Binary) ID() uint8 { return BinaryID }
 func (Binary) Name() string { return "binary" }
 
 // Append appends what v's own method writes.
-func (Binary) Append(dst []byte, v any) ([]byte, error) {
+func (c Binary) Append(dst []byte, v any) ([]byte, error) {
 	if isNil(v) {
 		return dst, fmt.Errorf("binary codec: cannot encode %s: pass a value", typeName(v))
 	}
@@ -42,6 +67,13 @@ func (Binary) Append(dst []byte, v any) ([]byte, error) {
 		var b []byte
 		b, err = m.MarshalBinary()
 		out = append(dst, b...)
+	case msgp:
+		out, err = m.MarshalMsg(dst)
+		if err == nil {
+			_, err = mpscan.Scan(out[len(dst):])
+		}
+	case gencode:
+		out, err = c.appendGencode(dst, m)
 	default:
 		return dst, fmt.Errorf("binary codec: %T does not marshal itself: give it AppendBinary and UnmarshalBinary, or use another codec", v)
 	}
@@ -64,27 +96,56 @@ func appendSized(dst []byte, m sized) ([]byte, error) {
 	return dst, nil
 }
 
-// Unmarshal gives data to v's UnmarshalBinary.
-func (Binary) Unmarshal(data []byte, v any) (err error) {
-	m, ok := v.(encoding.BinaryUnmarshaler)
-	if !ok || isNil(v) {
-		return fmt.Errorf("binary codec: cannot decode into %s: pass a pointer to a type with UnmarshalBinary", typeName(v))
+// Unmarshal gives data to v's own method.
+func (c Binary) Unmarshal(data []byte, v any) (err error) {
+	if isNil(v) {
+		return c.errUnfit(v)
 	}
 	defer recovered("binary", v, &err)
-	if err := m.UnmarshalBinary(data); err != nil {
+	switch m := v.(type) {
+	case encoding.BinaryUnmarshaler:
+		err = m.UnmarshalBinary(data)
+	case msgp:
+		err = unmarshalMsgp(data, m)
+	case gencode:
+		err = c.unmarshalGencode(data, m)
+	default:
+		return c.errUnfit(v)
+	}
+	if err != nil {
 		return fmt.Errorf("binary codec: cannot decode into %T: %w", v, err)
 	}
 	return nil
 }
 
-// Fits reports whether v's type has the methods in both directions.
-func (Binary) Fits(v any) bool {
-	if _, ok := v.(encoding.BinaryUnmarshaler); !ok {
+func (Binary) errUnfit(v any) error {
+	return fmt.Errorf("binary codec: cannot decode into %s: pass a pointer to a type with UnmarshalBinary", typeName(v))
+}
+
+var errLeft = errors.New("bytes follow the value")
+
+func unmarshalMsgp(data []byte, m msgp) error {
+	if _, err := mpscan.Scan(data); err != nil {
+		return err
+	}
+	rest, err := m.UnmarshalMsg(data)
+	if err == nil && len(rest) > 0 {
+		err = errLeft
+	}
+	return err
+}
+
+// Fits reports whether v's type has the methods in both directions, and not just msgp's.
+func (c Binary) Fits(v any) bool {
+	if _, ok := v.(encoding.BinaryUnmarshaler); ok {
+		switch v.(type) {
+		case encoding.BinaryAppender, sized, encoding.BinaryMarshaler:
+			return true
+		}
+	}
+	if _, ok := v.(msgp); ok {
 		return false
 	}
-	switch v.(type) {
-	case encoding.BinaryAppender, sized, encoding.BinaryMarshaler:
-		return true
-	}
-	return false
+	_, ok := v.(gencode)
+	return ok && c.checkGencode(reflect.TypeOf(v)) == nil
 }

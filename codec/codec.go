@@ -1,15 +1,23 @@
 // Package codec defines how messages become bytes, and holds the codecs that need nothing beyond
-// the standard library: raw, binary and JSON. Others live in packages below this one.
+// the standard library: raw, binary and JSON. Others live in packages below this one, most of them in
+// modules of their own; docs/codecs.md says which codec is for what.
 package codec
 
 // The numbers of the codecs on the wire; see docs/protocol.md §13. Applications use FirstFree and up.
 const (
-	RawID      uint8 = 1
-	BinaryID   uint8 = 2
-	JSONID     uint8 = 3
-	ProtobufID uint8 = 4
-	MsgpackID  uint8 = 5
-	FirstFree  uint8 = 64
+	RawID           uint8 = 1
+	BinaryID        uint8 = 2
+	JSONID          uint8 = 3
+	ProtobufID      uint8 = 4
+	MsgpackID       uint8 = 5
+	GobID           uint8 = 6
+	CBORID          uint8 = 7
+	FlatBuffersID   uint8 = 8
+	ThriftBinaryID  uint8 = 9
+	ThriftCompactID uint8 = 10
+	BSONID          uint8 = 11
+	Hessian2ID      uint8 = 12
+	FirstFree       uint8 = 64
 )
 
 // Codec turns messages into bytes and back. Implementations are safe for concurrent use, never
@@ -30,6 +38,13 @@ type Codec interface {
 type FreshUnmarshaler interface {
 	// UnmarshalFresh does what Unmarshal does for a v that points to a zero value.
 	UnmarshalFresh(data []byte, v any) error
+}
+
+// A Borrower is a Codec whose messages may point into the bytes that they were decoded from.
+type Borrower interface {
+	// UnmarshalBorrowed does what Unmarshal does, but v may refer to data, which stays as it is until the
+	// handler that gets v has returned. A server uses it for requests that are not compressed.
+	UnmarshalBorrowed(data []byte, v any) error
 }
 
 // A Canonical is a Codec whose Append may write equal values in different ways, as the entries of a Go

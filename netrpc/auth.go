@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser"
-	"github.com/anser-rpc/anser/netrpc/internal/gobwire"
+	"github.com/anser-rpc/anser/internal/gobwire"
 	"github.com/anser-rpc/anser/netrpc/internal/link"
 )
 

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/anser-rpc/anser"
-	"github.com/anser-rpc/anser/netrpc/internal/gobwire"
+	"github.com/anser-rpc/anser/internal/gobwire"
 	"github.com/anser-rpc/anser/netrpc/internal/link"
 )
 

@@ -9,7 +9,7 @@ import (
 	"io"
 	"net/rpc"
 
-	"github.com/anser-rpc/anser/netrpc/internal/gobwire"
+	"github.com/anser-rpc/anser/internal/gobwire"
 	"github.com/anser-rpc/anser/netrpc/internal/link"
 )
 

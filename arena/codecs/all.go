@@ -14,8 +14,12 @@ func all() ([]subject, error) {
 		return nil, err
 	}
 	data := benchpb.FilledPlain()
+	anser, err := ofAnser(message, data)
+	if err != nil {
+		return nil, err
+	}
 	return slices.Concat(
-		ofAnser(message, data),
+		anser,
 		ofProtobuf(message),
 		ofMsgpack(data),
 		ofJSON(data),

@@ -3,10 +3,21 @@ package main
 import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	thriftmessage "github.com/anser-rpc/anser/arena/peers/thrift-go/benchmark"
 	"github.com/anser-rpc/anser/arena/workload"
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/codec/bson"
+	"github.com/anser-rpc/anser/codec/cbor"
+	"github.com/anser-rpc/anser/codec/codectest/generated/colfertest"
+	"github.com/anser-rpc/anser/codec/codectest/generated/flatbufferstest"
+	"github.com/anser-rpc/anser/codec/codectest/generated/gencodetest"
+	"github.com/anser-rpc/anser/codec/flatbuffers"
+	"github.com/anser-rpc/anser/codec/gob"
+	"github.com/anser-rpc/anser/codec/gojson"
+	"github.com/anser-rpc/anser/codec/hessian2"
 	"github.com/anser-rpc/anser/codec/msgpack"
 	"github.com/anser-rpc/anser/codec/protobuf"
+	"github.com/anser-rpc/anser/codec/thrift"
 	"github.com/anser-rpc/anser/internal/benchpb"
 )
 
@@ -19,7 +30,20 @@ type standard struct{ m workload.BenchmarkMessage }
 func (s *standard) ProtoReflect() protoreflect.Message { return s.m.ProtoReflect() }
 
 // ofAnser are the codecs that Anser offers.
-func ofAnser(message *workload.BenchmarkMessage, data *benchpb.Plain) []subject {
+func ofAnser(message *workload.BenchmarkMessage, data *benchpb.Plain) ([]subject, error) {
+	schema, err := flatbuffers.ParseSchema(flatbufferstest.Schema)
+	if err != nil {
+		return nil, err
+	}
+	verifier, err := schema.Table("flatbufferstest.Message")
+	if err != nil {
+		return nil, err
+	}
+	tables := flatbuffers.New(flatbuffers.Object[flatbufferstest.Message, flatbufferstest.MessageT](verifier))
+	structs, ofGencode, ofColfer, object := new(thriftmessage.BenchmarkMessage), new(gencodetest.Message), new(colfertest.Message), new(flatbufferstest.MessageT)
+	for _, to := range []any{structs, ofGencode, ofColfer, object} {
+		convert(to, data)
+	}
 	plain := new(standard)
 	fill(&plain.m, message)
 	text := []byte(workload.Text)
@@ -37,11 +61,30 @@ func ofAnser(message *workload.BenchmarkMessage, data *benchpb.Plain) []subject 
 		through(protobuf.NewJSON(), "JSON of protobuf", message),
 		through(codec.Binary{}, "binary, methods by hand", (*byHand)(data)),
 		through(codec.Raw{}, "raw, bytes as they are", &bytes),
+		through(codec.Binary{}, "binary, Colfer's code", ofColfer),
+		through(codec.Binary{TrustPeers: true}, "binary, gencode's code", ofGencode),
+		through(gob.New(), "gob, plain struct", data),
+		through(cbor.New(), "CBOR, plain struct", data),
+		through(tables, "FlatBuffers, objects", object),
+		{
+			name: "FlatBuffers, tables in place", module: anserModule,
+			encode: func(dst []byte) ([]byte, error) { return tables.Append(dst, object) },
+			decode: func(data []byte) (any, error) {
+				m := new(flatbufferstest.Message)
+				return m, tables.Unmarshal(data, m)
+			},
+			same: func(decoded any) error { return differ(object, decoded.(*flatbufferstest.Message).UnPack()) },
+		},
+		through(thrift.Binary(), "Thrift, binary", structs),
+		through(thrift.Compact(), "Thrift, compact", structs),
+		through(bson.New(), "BSON, plain struct", data),
+		through(hessian2.New(new(javaMessage)), "Hessian 2, plain struct", (*javaMessage)(data)),
+		through(gojson.New(), "JSON by goccy/go-json, plain struct", data),
 	}
 	for i := range all {
 		all[i].anser = true
 	}
-	return all
+	return all, nil
 }
 
 // fill copies a message field by field: a copy of the struct would copy its state too.

@@ -13,6 +13,13 @@ require (
 	github.com/anser-rpc/anser/arena/peers/tars v0.0.0
 	github.com/anser-rpc/anser/arena/peers/thrift-go v0.0.0
 	github.com/anser-rpc/anser/arena/workload v0.0.0
+	github.com/anser-rpc/anser/codec/bson v0.0.0
+	github.com/anser-rpc/anser/codec/cbor v0.0.0
+	github.com/anser-rpc/anser/codec/codectest/generated v0.0.0
+	github.com/anser-rpc/anser/codec/flatbuffers v0.0.0
+	github.com/anser-rpc/anser/codec/gojson v0.0.0
+	github.com/anser-rpc/anser/codec/hessian2 v0.0.0
+	github.com/anser-rpc/anser/codec/thrift v0.0.0
 	github.com/apache/dubbo-go-hessian2 v1.12.5
 	github.com/apache/thrift v0.25.0
 	github.com/bytedance/sonic v1.15.1
@@ -31,6 +38,8 @@ require (
 	github.com/bytedance/sonic/loader v0.5.1 // indirect
 	github.com/cloudwego/base64x v0.1.6 // indirect
 	github.com/dubbogo/gost v1.13.1 // indirect
+	github.com/fxamacker/cbor/v2 v2.9.6 // indirect
+	github.com/google/flatbuffers v25.12.19+incompatible // indirect
 	github.com/google/uuid v1.3.0 // indirect
 	github.com/klauspost/cpuid/v2 v2.2.9 // indirect
 	github.com/modern-go/reflect2 v1.0.2 // indirect
@@ -39,6 +48,8 @@ require (
 	github.com/planetscale/vtprotobuf v0.6.0 // indirect
 	github.com/twitchyliquid64/golang-asm v0.15.1 // indirect
 	github.com/vmihailenco/tagparser/v2 v2.0.0 // indirect
+	github.com/x448/float16 v0.8.4 // indirect
+	go.mongodb.org/mongo-driver/v2 v2.5.0 // indirect
 	go.uber.org/atomic v1.9.0 // indirect
 	golang.org/x/arch v0.0.0-20210923205945-b76863e36670 // indirect
 	golang.org/x/mod v0.18.0 // indirect
@@ -52,4 +63,11 @@ replace (
 	github.com/anser-rpc/anser/arena/peers/tars => ../peers/tars
 	github.com/anser-rpc/anser/arena/peers/thrift-go => ../peers/thrift-go
 	github.com/anser-rpc/anser/arena/workload => ../workload
+	github.com/anser-rpc/anser/codec/bson => ../../codec/bson
+	github.com/anser-rpc/anser/codec/cbor => ../../codec/cbor
+	github.com/anser-rpc/anser/codec/codectest/generated => ../../codec/codectest/generated
+	github.com/anser-rpc/anser/codec/flatbuffers => ../../codec/flatbuffers
+	github.com/anser-rpc/anser/codec/gojson => ../../codec/gojson
+	github.com/anser-rpc/anser/codec/hessian2 => ../../codec/hessian2
+	github.com/anser-rpc/anser/codec/thrift => ../../codec/thrift
 )

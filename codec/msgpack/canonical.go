@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 	"time"
+
+	"github.com/anser-rpc/anser/codec/internal/mpscan"
 )
 
 // AppendCanonical appends v with the entries of maps in the order of the bytes of their keys, those of
@@ -58,17 +60,17 @@ func mayHoldMap(t reflect.Type, seen map[reflect.Type]bool) bool {
 // appendSorted appends the first value of data with its maps in order, and returns what follows it.
 // data was scanned, so it is complete and not nested too deeply.
 func appendSorted(dst, data []byte) (out, rest []byte, err error) {
-	h, rest, err := readHead(data)
+	h, rest, err := mpscan.ReadHead(data)
 	if err != nil {
 		return dst, nil, err
 	}
-	end := len(data) - len(rest) + h.size
+	end := len(data) - len(rest) + h.Size
 	dst, rest = append(dst, data[:end]...), data[end:]
 	switch {
-	case h.values < 0:
+	case h.Values < 0:
 		return dst, rest, nil
-	case h.kind == array:
-		for range h.values {
+	case !h.IsMap():
+		for range h.Values {
 			if dst, rest, err = appendSorted(dst, rest); err != nil {
 				return dst, nil, err
 			}
@@ -76,7 +78,7 @@ func appendSorted(dst, data []byte) (out, rest []byte, err error) {
 		return dst, rest, nil
 	}
 	type entry struct{ key, value []byte }
-	entries := make([]entry, h.values/2)
+	entries := make([]entry, h.Values/2)
 	for i := range entries {
 		e := &entries[i]
 		for _, part := range []*[]byte{&e.key, &e.value} {

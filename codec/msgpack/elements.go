@@ -3,28 +3,30 @@ package msgpack
 import (
 	"errors"
 	"fmt"
+
+	"github.com/anser-rpc/anser/codec/internal/mpscan"
 )
 
 // Elements cuts the array or map at the beginning of data into its values, which alias data, and returns
 // what follows it. Of a map every key is followed by its value, and keyed is true. data must be valid, as
 // what Unmarshal has been given is; there may be at most limit values or, in a map, pairs of them.
 func Elements(data []byte, limit int) (values [][]byte, keyed bool, rest []byte, err error) {
-	h, data, err := readHead(data)
+	h, data, err := mpscan.ReadHead(data)
 	if err != nil {
 		return nil, false, nil, err
 	}
-	keyed = h.kind == object
+	keyed = h.IsMap()
 	most := limit
 	if keyed {
 		most *= 2
 	}
 	switch {
-	case h.values < 0:
+	case h.Values < 0:
 		return nil, false, nil, errors.New("the MessagePack value is no array and no map")
-	case h.values > most:
+	case h.Values > most:
 		return nil, false, nil, fmt.Errorf("there are more than %d values", limit)
 	}
-	values = make([][]byte, h.values)
+	values = make([][]byte, h.Values)
 	for i := range values {
 		if rest, err = skip(data); err != nil {
 			return nil, false, nil, err
@@ -38,12 +40,12 @@ func Elements(data []byte, limit int) (values [][]byte, keyed bool, rest []byte,
 // skip returns what follows the value at the beginning of data.
 func skip(data []byte) ([]byte, error) {
 	for due := uint64(1); due > 0; due-- {
-		h, rest, err := readHead(data)
+		h, rest, err := mpscan.ReadHead(data)
 		if err != nil {
 			return nil, err
 		}
-		due += uint64(max(h.values, 0))
-		data = rest[h.size:]
+		due += uint64(max(h.Values, 0))
+		data = rest[h.Size:]
 	}
 	return data, nil
 }

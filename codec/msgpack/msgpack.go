@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/codec/internal/mpscan"
+	"github.com/anser-rpc/anser/codec/internal/shape"
 	"github.com/shamaton/msgpack/v3"
 )
 
@@ -25,8 +27,7 @@ import (
 //
 // It is safe for concurrent use. Values must not be changed while they are encoded.
 type Codec struct {
-	plans  sync.Map // of *plan by reflect.Type
-	fields sync.Map // of []int by reflect.Type: the fields of a struct that are encoded
+	types  shape.Types
 	orders sync.Map // of bool by reflect.Type: whether equal values have the same bytes
 }
 
@@ -37,7 +38,7 @@ type generated interface {
 }
 
 // New returns a Codec.
-func New() *Codec { return new(Codec) }
+func New() *Codec { return &Codec{types: shape.Types{Format: "MessagePack", Tag: "msgpack"}} }
 
 // ID returns codec.MsgpackID.
 func (*Codec) ID() uint8 { return codec.MsgpackID }
@@ -54,7 +55,7 @@ var (
 func (c *Codec) Append(dst []byte, v any) ([]byte, error) {
 	out, err := c.append(dst, v)
 	if err == nil {
-		_, err = scan(out[len(dst):])
+		_, err = mpscan.Scan(out[len(dst):])
 	}
 	if err != nil {
 		return dst, fmt.Errorf("msgpack codec: cannot encode %T: %w", v, err)
@@ -63,18 +64,18 @@ func (c *Codec) Append(dst []byte, v any) ([]byte, error) {
 }
 
 func (c *Codec) append(dst []byte, v any) ([]byte, error) {
-	if isNil(v) {
+	if shape.IsNil(v) {
 		return nil, errNil
 	}
 	if g, ok := v.(generated); ok {
 		return g.MarshalMsg(dst)
 	}
-	p := c.plan(v)
-	if p.err != nil {
-		return nil, p.err
+	p := c.types.Plan(reflect.TypeOf(v))
+	if p.Err != nil {
+		return nil, p.Err
 	}
-	if p.deep {
-		if err := c.checkDepth(reflect.ValueOf(v), maxWalk); err != nil {
+	if p.Deep {
+		if err := c.types.CheckDepth(v); err != nil {
 			return nil, err
 		}
 	}
@@ -92,10 +93,10 @@ func (c *Codec) Unmarshal(data []byte, v any) error {
 }
 
 func (c *Codec) unmarshal(data []byte, v any) (err error) {
-	if isNil(v) || reflect.TypeOf(v).Kind() != reflect.Pointer {
+	if shape.IsNil(v) || !shape.IsPointer(v) {
 		return errNil
 	}
-	binary, err := scan(data)
+	binary, err := mpscan.Scan(data)
 	if err != nil {
 		return err
 	}
@@ -113,11 +114,11 @@ func (c *Codec) unmarshal(data []byte, v any) (err error) {
 		}
 		return err
 	}
-	p := c.plan(v)
-	if p.err != nil {
-		return p.err
+	p := c.types.Plan(reflect.TypeOf(v))
+	if p.Err != nil {
+		return p.Err
 	}
-	if binary || p.bytes {
+	if binary || p.Bytes {
 		// shamaton's []byte, and strings made of bin, share memory with data.
 		data = slices.Clone(data)
 	}
@@ -134,23 +135,5 @@ func (c *Codec) Fits(v any) bool {
 	if _, ok := v.(generated); ok {
 		return true
 	}
-	return c.plan(v).err == nil
-}
-
-// plan returns what is known of v's type, which is not nil, and finds it out the first time.
-func (c *Codec) plan(v any) plan {
-	t := reflect.TypeOf(v)
-	known, ok := c.plans.Load(t)
-	if !ok {
-		known, _ = c.plans.LoadOrStore(t, newPlan(t))
-	}
-	return *known.(*plan)
-}
-
-func isNil(v any) bool {
-	if v == nil {
-		return true
-	}
-	r := reflect.ValueOf(v)
-	return r.Kind() == reflect.Pointer && r.IsNil()
+	return c.types.Plan(t).Err == nil
 }

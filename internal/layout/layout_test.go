@@ -30,6 +30,7 @@ var (
 var rules = []rule{
 	{packages: "wire", standard: true},
 	{packages: "codec", standard: true},
+	{packages: "codec/gob", may: []string{"codec", "internal/gobwire"}},
 	{packages: "codec/**", may: []string{"codec"}},
 	{packages: "compress"},
 	{packages: "compress/**", may: []string{"compress"}},

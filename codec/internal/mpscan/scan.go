@@ -1,4 +1,5 @@
-package msgpack
+// Package mpscan checks MessagePack before a decoder sees it.
+package mpscan
 
 import (
 	"errors"
@@ -17,9 +18,9 @@ var (
 	errCode      = errors.New("MessagePack has the code c1, which means nothing")
 )
 
-// scan checks that data is one MessagePack value, before any decoder allocates because a length was
+// Scan checks that data is one MessagePack value, before any decoder allocates because a length was
 // declared. It needs no memory. It reports whether there is a bin in it.
-func scan(data []byte) (bin bool, err error) {
+func Scan(data []byte) (bin bool, err error) {
 	var left [maxDepth + 1]uint64 // the values that are due on each level
 	left[0] = 1
 	for depth := 0; ; {
@@ -33,42 +34,42 @@ func scan(data []byte) (bin bool, err error) {
 			return bin, nil
 		}
 		left[depth]--
-		h, rest, err := readHead(data)
+		h, rest, err := ReadHead(data)
 		if err != nil {
 			return false, err
 		}
 		data = rest
-		if h.values >= 0 {
+		if h.Values >= 0 {
 			if depth == maxDepth {
 				return false, errTooDeep
 			}
 			depth++
-			left[depth] = uint64(h.values)
+			left[depth] = uint64(h.Values)
 			continue
 		}
-		if h.kind == text && !utf8.Valid(data[:h.size]) {
+		if h.kind == text && !utf8.Valid(data[:h.Size]) {
 			return false, errUTF8
 		}
 		bin = bin || h.kind == binary
-		data = data[h.size:]
+		data = data[h.Size:]
 	}
 }
 
-// A head is what a value begins with.
-type head struct {
+// A Head is what a value begins with.
+type Head struct {
+	Size   int // of what follows and is no value
+	Values int // that follow; negative if it is no array and no map
 	kind   kind
-	size   int // of what follows and is no value
-	values int // that follow; negative if it is no array and no map
 }
 
-// readHead returns the head of the value at the beginning of data, and what follows the head. It
+// ReadHead returns the head of the value at the beginning of data, and what follows the head. It
 // fails if that is less than the head declares, a byte for each value.
-func readHead(data []byte) (head, []byte, error) {
+func ReadHead(data []byte) (Head, []byte, error) {
 	if len(data) == 0 {
-		return head{}, nil, errTruncated
+		return Head{}, nil, errTruncated
 	}
 	code, data := data[0], data[1:]
-	h, n := head{values: -1}, uint64(0)
+	h, n := Head{Values: -1}, uint64(0)
 	switch {
 	case code <= 0x7f, code >= 0xe0: // fixint
 		return h, data, nil
@@ -81,7 +82,7 @@ func readHead(data []byte) (head, []byte, error) {
 	default:
 		l := layouts[code-0xc0]
 		if len(data) < int(l.lengthBytes) {
-			return head{}, nil, errTruncated
+			return Head{}, nil, errTruncated
 		}
 		for _, b := range data[:l.lengthBytes] {
 			n = n<<8 | uint64(b)
@@ -92,18 +93,21 @@ func readHead(data []byte) (head, []byte, error) {
 		n *= 2
 	}
 	if n > uint64(len(data)) {
-		return head{}, nil, errTruncated
+		return Head{}, nil, errTruncated
 	}
 	switch h.kind {
 	case array, object:
-		h.values = int(n)
+		h.Values = int(n)
 	case invalid:
-		return head{}, nil, errCode
+		return Head{}, nil, errCode
 	default:
-		h.size = int(n)
+		h.Size = int(n)
 	}
 	return h, data, nil
 }
+
+// IsMap reports whether the values are the keys and values of a map.
+func (h Head) IsMap() bool { return h.kind == object }
 
 type kind uint8
 

@@ -13,7 +13,7 @@ import (
 	"testing/iotest"
 	"time"
 
-	"github.com/anser-rpc/anser/netrpc/internal/gobwire"
+	"github.com/anser-rpc/anser/internal/gobwire"
 )
 
 const limit = 1 << 20

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/anser-rpc/anser/netrpc/internal/gobwire"
+	"github.com/anser-rpc/anser/internal/gobwire"
 )
 
 type header struct {

@@ -1,0 +1,4 @@
+package colfertest
+
+//go:generate go tool colf -b .. go message.colf
+//go:generate gofmt -w Colfer.go

@@ -1,0 +1,234 @@
+// Package flatbuffers holds the codec for FlatBuffers. A message is a root table: it is not decoded
+// but verified, and then its fields are read where they lie.
+//
+// Go's runtime of FlatBuffers has no verifier: an offset that points beyond the buffer makes an
+// accessor panic somewhere in the handler. So this codec brings one. It takes the schema that the
+// compiler writes with -b --schema, and a type can only be received when a verifier is named for it:
+//
+//	schema, err := flatbuffers.ParseSchema(bfbs)
+//	…
+//	person, err := schema.Table("example.Person")
+//	…
+//	c := flatbuffers.New(flatbuffers.Table[fb.Person](person))
+//
+// It is a module of its own. A server takes it with anser.Codecs(c), a client with the same option or,
+// for a single call, with anser.Codec(c).
+package flatbuffers
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+
+	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/codec/internal/shape"
+	"github.com/google/flatbuffers/go"
+)
+
+// Codec sends root tables, finished builders and objects of the object API, and receives tables and
+// objects.
+//
+// A table that was received points into a copy of the payload, which lives as long as the table does:
+// it may be kept. With Borrow, requests point into the payload itself.
+//
+// It is safe for concurrent use. A builder or object must not be changed while it is sent.
+type Codec struct {
+	types    map[reflect.Type]entry
+	borrow   bool
+	objects  shape.Types
+	builders sync.Pool // of *flatbuffers.Builder
+}
+
+// entry is what is known of a type.
+type entry struct {
+	verify Verifier
+	unpack func(data []byte, v any) // into an object
+}
+
+// A Verifier returns an error if data is not a buffer whose root table can be read: if any offset in it
+// points beyond it. It must not keep data, and is called for every message, maybe concurrently.
+type Verifier func(data []byte) error
+
+// An Option is one of the options of New.
+type Option func(*Codec)
+
+// Table has the codec receive the type that the compiler generated for a table. The verifier is
+// that of a Schema, or one of your own.
+func Table[T any, PT interface {
+	*T
+	flatbuffers.FlatBuffer
+}](v Verifier) Option {
+	return func(c *Codec) { c.types[reflect.TypeFor[PT]()] = entry{verify: v} }
+}
+
+// Object has the codec receive a type of the object API, which the compiler generates with
+// --gen-object-api, and the type of its table:
+//
+//	flatbuffers.Object[fb.Person, fb.PersonT](person)
+func Object[T, O any, PT interface {
+	*T
+	flatbuffers.FlatBuffer
+	UnPackTo(*O)
+}](v Verifier) Option {
+	return func(c *Codec) {
+		Table[T, PT](v)(c)
+		c.types[reflect.TypeFor[*O]()] = entry{v, func(data []byte, v any) {
+			var table PT = new(T)
+			flatbuffers.GetRootAs(data, 0, table)
+			table.UnPackTo(v.(*O))
+		}}
+	}
+}
+
+// Borrow has the tables of requests point into the payload, without a copy. Such a table, and every
+// slice that its accessors return, is valid until its handler has returned, and must not be kept or
+// used by a goroutine that outlives it. Replies that a client receives are copied as before, and
+// objects of the object API are unpacked from a copy.
+func Borrow() Option { return func(c *Codec) { c.borrow = true } }
+
+// New returns a Codec.
+func New(opts ...Option) *Codec {
+	c := &Codec{types: make(map[reflect.Type]entry), objects: shape.Types{Format: "FlatBuffers"}}
+	for _, o := range opts {
+		o(c)
+	}
+	return c
+}
+
+// ID returns codec.FlatBuffersID.
+func (*Codec) ID() uint8 { return codec.FlatBuffersID }
+
+// Name returns "flatbuffers".
+func (*Codec) Name() string { return "flatbuffers" }
+
+// object is what the compiler generates with --gen-object-api.
+type object interface {
+	Pack(*flatbuffers.Builder) flatbuffers.UOffsetT
+}
+
+var (
+	errNil     = errors.New("it is nil: pass a table, a finished builder or an object")
+	errType    = errors.New("it is no table of FlatBuffers, builder or object: use another codec")
+	errEmpty   = errors.New("the table has no buffer: build one, and take it with GetRootAs")
+	errNotRoot = errors.New("it is not the root table of its buffer: pass that, or build a buffer of its own")
+	errUnknown = errors.New("no verifier is known for it: pass flatbuffers.Table or flatbuffers.Object to New")
+)
+
+// Append appends a *flatbuffers.Builder that is finished, the buffer of a root table, or what an
+// object of the object API packs.
+func (c *Codec) Append(dst []byte, v any) ([]byte, error) {
+	out, err := c.append(dst, v)
+	if err != nil {
+		return dst, fmt.Errorf("flatbuffers codec: cannot encode %T: %w", v, err)
+	}
+	return out, nil
+}
+
+func (c *Codec) append(dst []byte, v any) (out []byte, err error) {
+	if shape.IsNil(v) {
+		return nil, errNil
+	}
+	// The runtime panics where a builder is not finished.
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v", p)
+		}
+	}()
+	switch m := v.(type) {
+	case *flatbuffers.Builder:
+		return append(dst, m.FinishedBytes()...), nil
+	case flatbuffers.FlatBuffer:
+		t := m.Table()
+		switch {
+		case len(t.Bytes) < flatbuffers.SizeUOffsetT:
+			return nil, errEmpty
+		case flatbuffers.GetUOffsetT(t.Bytes) != t.Pos:
+			return nil, errNotRoot
+		}
+		return append(dst, t.Bytes...), nil
+	case object:
+		return c.appendObject(dst, m)
+	}
+	return nil, errType
+}
+
+func (c *Codec) appendObject(dst []byte, m object) ([]byte, error) {
+	if c.objects.Plan(reflect.TypeOf(m)).Deep {
+		if err := c.objects.CheckDepth(m); err != nil {
+			return nil, err
+		}
+	}
+	b, ok := c.builders.Get().(*flatbuffers.Builder)
+	if !ok {
+		b = flatbuffers.NewBuilder(1024)
+	}
+	b.Reset()
+	b.Finish(m.Pack(b))
+	dst = append(dst, b.FinishedBytes()...)
+	if cap(b.Bytes) <= maxKept {
+		c.builders.Put(b)
+	}
+	return dst, nil
+}
+
+// maxKept is the largest buffer that is kept for the next message.
+const maxKept = 1 << 20
+
+// Unmarshal verifies data and lets v, a table, point into a copy of it, or unpacks it into v, an object.
+func (c *Codec) Unmarshal(data []byte, v any) error { return c.unmarshal(data, v, false) }
+
+// UnmarshalBorrowed does the same without a copy, if that is allowed.
+func (c *Codec) UnmarshalBorrowed(data []byte, v any) error { return c.unmarshal(data, v, c.borrow) }
+
+func (c *Codec) unmarshal(data []byte, v any, borrowed bool) error {
+	e, err := c.entry(v)
+	if err == nil {
+		err = e.decode(data, v, borrowed)
+	}
+	if err != nil {
+		return fmt.Errorf("flatbuffers codec: cannot decode into %T: %w", v, err)
+	}
+	return nil
+}
+
+func (c *Codec) entry(v any) (entry, error) {
+	if shape.IsNil(v) {
+		return entry{}, errNil
+	}
+	e, ok := c.types[reflect.TypeOf(v)]
+	if !ok || e.verify == nil {
+		return entry{}, errUnknown
+	}
+	return e, nil
+}
+
+func (e entry) decode(data []byte, v any, borrowed bool) (err error) {
+	// A verifier may be the application's own.
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the data does not fit: %v", p)
+		}
+	}()
+	if err := e.verify(data); err != nil {
+		return err
+	}
+	// The byte slices of objects share memory with what they were unpacked from.
+	if !borrowed || e.unpack != nil {
+		data = bytes.Clone(data)
+	}
+	if e.unpack != nil {
+		e.unpack(data, v)
+		return nil
+	}
+	flatbuffers.GetRootAs(data[:len(data):len(data)], 0, v.(flatbuffers.FlatBuffer))
+	return nil
+}
+
+// Fits reports whether v is of a type that was named to New. A builder does not fit, as nothing can
+// be received into it: name the codec for a call with one.
+func (c *Codec) Fits(v any) bool {
+	e, ok := c.types[reflect.TypeOf(v)]
+	return ok && e.verify != nil
+}

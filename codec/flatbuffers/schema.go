@@ -1,0 +1,184 @@
+package flatbuffers
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/google/flatbuffers/go"
+)
+
+// A Schema is what the compiler writes about a schema with -b --schema. It is safe for concurrent use.
+type Schema struct {
+	objects []*objectType
+	enums   []*enumType
+}
+
+// objectType is a table or struct.
+type objectType struct {
+	name   string
+	fixed  bool // it is a struct
+	size   uint64
+	fields []field
+}
+
+type field struct {
+	name     string
+	slot     uint64 // of the vtable
+	required bool
+	fieldType
+}
+
+type fieldType struct {
+	base, element baseType
+	index         int // of an object or enum
+}
+
+// enumType has what matters of an enum: the types of a union.
+type enumType struct {
+	members map[byte]fieldType
+}
+
+type baseType uint8
+
+// The base types of FlatBuffers' reflection.
+const (
+	typeNone   baseType = 0
+	typeUType  baseType = 1
+	typeString baseType = 13
+	typeVector baseType = 14
+	typeObject baseType = 15
+	typeUnion  baseType = 16
+)
+
+// scalars has the sizes of the base types that are numbers.
+var scalars = [typeString]uint64{0, 1, 1, 1, 1, 2, 2, 4, 4, 8, 8, 4, 8}
+
+// ParseSchema reads a schema. It does not keep bfbs. The schema is trusted: it is a part of the program.
+func ParseSchema(bfbs []byte) (s *Schema, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s, err = nil, fmt.Errorf("the schema is broken: pass what flatc -b --schema wrote: %v", p)
+		}
+	}()
+	if len(bfbs) < 8 || string(bfbs[4:8]) != "BFBS" {
+		return nil, fmt.Errorf("this is no binary schema: pass what flatc -b --schema wrote")
+	}
+	root := reflected{flatbuffers.Table{Bytes: bfbs, Pos: flatbuffers.GetUOffsetT(bfbs)}}
+	s = new(Schema)
+	for o := range root.tables(0) {
+		s.objects = append(s.objects, o.object())
+	}
+	for e := range root.tables(1) {
+		members := make(map[byte]fieldType)
+		for v := range e.tables(1) {
+			if t, ok := v.table(3); ok {
+				members[byte(v.GetInt64Slot(slot(1), 0))] = t.fieldType()
+			}
+		}
+		s.enums = append(s.enums, &enumType{members})
+	}
+	return s, s.check()
+}
+
+// check finds what the verifier relies on.
+func (s *Schema) check() error {
+	types := func(yield func(fieldType) bool) {
+		for _, o := range s.objects {
+			for _, f := range o.fields {
+				if !yield(f.fieldType) {
+					return
+				}
+			}
+		}
+		for _, e := range s.enums {
+			for _, t := range e.members {
+				if !yield(t) {
+					return
+				}
+			}
+		}
+	}
+	for t := range types {
+		inner := t.base
+		if inner == typeVector {
+			inner = t.element
+		}
+		switch {
+		case inner == typeObject && (t.index < 0 || t.index >= len(s.objects)), inner == typeUnion && (t.index < 0 || t.index >= len(s.enums)):
+			return fmt.Errorf("the schema is broken: it has no type %d", t.index)
+		case t.base > typeUnion+1 || t.base == typeVector && inner >= typeVector && inner != typeObject && inner != typeUnion:
+			return fmt.Errorf("the schema has the base type %d, which is newer than this package: leave 64-bit offsets and vectors out", t.base)
+		}
+	}
+	return nil
+}
+
+// Table returns the verifier of the buffers whose root is the table with the given full name, as in
+// "example.Person".
+func (s *Schema) Table(name string) (Verifier, error) {
+	names := make(map[string]bool)
+	for _, o := range s.objects {
+		if o.name == name && !o.fixed {
+			return func(data []byte) error { return s.verify(data, o) }, nil
+		}
+		names[o.name] = !o.fixed
+	}
+	maps.DeleteFunc(names, func(_ string, table bool) bool { return !table })
+	return nil, fmt.Errorf("the schema has no table %q: it has %q", name, slices.Sorted(maps.Keys(names)))
+}
+
+// reflected is a table of a binary schema, whose own schema is reflection.fbs of FlatBuffers.
+type reflected struct{ flatbuffers.Table }
+
+// slot returns where a vtable has the field with an id.
+func slot(id int) flatbuffers.VOffsetT { return flatbuffers.VOffsetT(4 + 2*id) }
+
+func (r reflected) table(id int) (reflected, bool) {
+	off := flatbuffers.UOffsetT(r.Offset(slot(id)))
+	if off == 0 {
+		return reflected{}, false
+	}
+	return reflected{flatbuffers.Table{Bytes: r.Bytes, Pos: r.Indirect(off + r.Pos)}}, true
+}
+
+func (r reflected) tables(id int) func(yield func(reflected) bool) {
+	return func(yield func(reflected) bool) {
+		off := flatbuffers.UOffsetT(r.Offset(slot(id)))
+		if off == 0 {
+			return
+		}
+		first := r.Vector(off)
+		for i := range r.VectorLen(off) {
+			if !yield(reflected{flatbuffers.Table{Bytes: r.Bytes, Pos: r.Indirect(first + flatbuffers.UOffsetT(4*i))}}) {
+				return
+			}
+		}
+	}
+}
+
+func (r reflected) text(id int) string {
+	if off := flatbuffers.UOffsetT(r.Offset(slot(id))); off != 0 {
+		return string(r.ByteVector(off + r.Pos))
+	}
+	return ""
+}
+
+func (r reflected) object() *objectType {
+	o := &objectType{name: r.text(0), fixed: r.GetBoolSlot(slot(2), false), size: uint64(r.GetInt32Slot(slot(4), 0))}
+	for f := range r.tables(1) {
+		t, _ := f.table(1)
+		o.fields = append(o.fields, field{
+			name: f.text(0), slot: uint64(f.GetUint16Slot(slot(3), 0)), required: f.GetBoolSlot(slot(7), false), fieldType: t.fieldType(),
+		})
+	}
+	return o
+}
+
+func (r reflected) fieldType() fieldType {
+	return fieldType{
+		base:    baseType(r.GetByteSlot(slot(0), 0)),
+		element: baseType(r.GetByteSlot(slot(1), 0)),
+		index:   int(r.GetInt32Slot(slot(2), -1)),
+	}
+}

@@ -1,0 +1,185 @@
+// Package hessian2 holds the codec for Hessian 2, in which Dubbo's services in Java speak, through
+// Apache's dubbo-go-hessian2.
+//
+// It is a module of its own. A server takes it with anser.Codecs(hessian2.New(new(User), …)), a client
+// with the same option or, for a single call, with anser.Codec.
+package hessian2
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+
+	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/codec/internal/shape"
+	hessian "github.com/apache/dubbo-go-hessian2"
+)
+
+// MaxDepth is how deep lists, maps and objects may be nested.
+const MaxDepth = shape.MaxDepth
+
+// A POJO is a struct with the name of its class in Java.
+type POJO interface{ JavaClassName() string }
+
+// Codec encodes structs that are a POJO, on their pointers, and have been named to New.
+//
+// Every payload is scanned before it is decoded, because the library allocates what is declared,
+// follows as deep as the data goes and remembers names of fields for ever: what was declared must be
+// there, nothing may follow the value, the nesting is at most MaxDepth, text is UTF-8 with
+// whole surrogate pairs, references point back, and classes are those of New. Fields that the struct does not
+// have are skipped, up to a thousand different names. What was encoded is scanned too, so that both
+// sides refuse the same.
+//
+// The library has one registry of classes for the process: two structs with one class name cannot be
+// used in one program. A Codec is safe for concurrent use. Values must not be changed while they are encoded.
+type Codec struct {
+	classes map[string]reflect.Type // by Java's name
+	known   map[reflect.Type]bool
+	err     error
+	types   shape.Types
+
+	mu      sync.Mutex
+	strange map[string]bool // fields that no struct has, guarded by mu
+}
+
+// New returns a codec for the classes of the given structs, passed as pointers. Structs inside of them
+// have to be passed too.
+func New(classes ...POJO) *Codec {
+	c := &Codec{
+		classes: make(map[string]reflect.Type), known: make(map[reflect.Type]bool), strange: make(map[string]bool),
+		types: shape.Types{Format: "Hessian 2", Tag: "hessian"},
+	}
+	for _, p := range classes {
+		c.err = errors.Join(c.err, c.register(p))
+	}
+	return c
+}
+
+func (c *Codec) register(p POJO) (err error) {
+	t := reflect.TypeOf(p)
+	if t == nil || t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
+		return fmt.Errorf("hessian2.New: %T is no pointer to a struct", p)
+	}
+	if err := c.types.Plan(t).Err; err != nil {
+		return fmt.Errorf("hessian2.New: %w", err)
+	}
+	// It panics on structs that it does not like.
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("hessian2.New: %T cannot be registered: %v", p, r)
+		}
+	}()
+	p = reflect.New(t.Elem()).Interface().(POJO)
+	hessian.RegisterPOJO(p)
+	c.classes[p.JavaClassName()] = t.Elem()
+	c.known[t] = true
+	return nil
+}
+
+// ID returns codec.Hessian2ID.
+func (*Codec) ID() uint8 { return codec.Hessian2ID }
+
+// Name returns "hessian2".
+func (*Codec) Name() string { return "hessian2" }
+
+var (
+	errNil  = errors.New("it is nil: pass a pointer to a struct")
+	errType = errors.New("its class is not known: give it a method JavaClassName and pass it to hessian2.New")
+)
+
+func (c *Codec) check(v any) error {
+	switch {
+	case c.err != nil:
+		return c.err
+	case shape.IsNil(v):
+		return errNil
+	case !c.known[reflect.TypeOf(v)]:
+		return errType
+	}
+	return nil
+}
+
+// Append appends v.
+func (c *Codec) Append(dst []byte, v any) ([]byte, error) {
+	out, err := c.append(dst, v)
+	if err != nil {
+		return dst, fmt.Errorf("hessian2 codec: cannot encode %T: %w", v, err)
+	}
+	return out, nil
+}
+
+func (c *Codec) append(dst []byte, v any) (out []byte, err error) {
+	if err := c.check(v); err != nil {
+		return nil, err
+	}
+	if c.types.Plan(reflect.TypeOf(v)).Deep {
+		if err := c.types.CheckDepth(v); err != nil {
+			return nil, err
+		}
+	}
+	defer guard(&err)
+	e := hessian.NewEncoder()
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	b := e.Buffer()
+	return append(dst, b...), c.scan(b)
+}
+
+// Unmarshal decodes data into v, all of whose fields are replaced.
+func (c *Codec) Unmarshal(data []byte, v any) error {
+	if err := c.unmarshal(data, v); err != nil {
+		return fmt.Errorf("hessian2 codec: cannot decode into %T: %w", v, err)
+	}
+	return nil
+}
+
+func (c *Codec) unmarshal(data []byte, v any) (err error) {
+	if err := c.check(v); err != nil {
+		return err
+	}
+	if err := c.scan(data); err != nil {
+		return err
+	}
+	// The library panics where a value does not fit a field.
+	defer guard(&err)
+	decoded, err := hessian.NewStrictDecoder(data).Decode()
+	if err != nil {
+		return err
+	}
+	got := reflect.ValueOf(decoded)
+	if got.Type() != reflect.TypeOf(v) || got.IsNil() {
+		return fmt.Errorf("the data is a %T", decoded)
+	}
+	reflect.ValueOf(v).Elem().Set(got.Elem())
+	return nil
+}
+
+func guard(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("the data does not fit: %v", p)
+	}
+}
+
+// Fits reports whether v is of a type that was passed to New.
+func (c *Codec) Fits(v any) bool { return c.err == nil && c.known[reflect.TypeOf(v)] }
+
+// maxStrange is how many names of unknown fields may be met: the library remembers each.
+const maxStrange = 1000
+
+var errStrange = fmt.Errorf("more than %d names of fields are unknown here", maxStrange)
+
+// noteField admits a field of a class.
+func (c *Codec) noteField(class reflect.Type, name string) error {
+	key := class.String() + "." + name
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.strange[key] {
+		if len(c.strange) >= maxStrange {
+			return errStrange
+		}
+		c.strange[key] = true
+	}
+	return nil
+}
