@@ -41,6 +41,7 @@ type hostOptions struct {
 	keepaliveIdle    time.Duration
 	keepaliveAnswer  time.Duration
 	writeStall       time.Duration
+	idleTimeout      time.Duration // 0: none
 }
 
 type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
@@ -260,20 +261,6 @@ func (h *host) connect() (*clientConn, error) {
 	return c, nil
 }
 
-// tlsFor completes the configuration with the name that the server must prove to have.
-func tlsFor(config *tls.Config, address string) *tls.Config {
-	if config.ServerName != "" || config.InsecureSkipVerify {
-		return config
-	}
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		host = address
-	}
-	config = config.Clone()
-	config.ServerName = host
-	return config
-}
-
 // frameOverhead is what a frame may hold beside its message.
 const frameOverhead = 64 << 10
 
@@ -351,7 +338,11 @@ func (h *host) remove(c *clientConn, err error) {
 		return
 	}
 	h.ready.Store(&list)
-	if len(list) == 0 && !h.closed {
+	switch {
+	case len(list) > 0 || h.closed:
+	case err == nil && c.quiet.Load() >= int64(restAfter):
+		h.used = false // the next call makes a connection
+	default:
 		if nanotime()-c.born > int64(lastedAtLeast) {
 			h.failures = 0
 		}

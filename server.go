@@ -261,7 +261,7 @@ func (s *Server) handshake(nc net.Conn, full bool) (*serverConn, *reading, error
 	tune(nc, s.o.keepaliveIdle+s.o.keepaliveAnswer)
 	c := &serverConn{server: s}
 	c.nc = nc
-	if s.o.tls != nil {
+	if _, done := nc.(secured); s.o.tls != nil && !done {
 		tc := tls.Server(nc, s.o.tls)
 		if err := tc.Handshake(); err != nil {
 			var other tls.RecordHeaderError
@@ -271,8 +271,6 @@ func (s *Server) handshake(nc net.Conn, full bool) (*serverConn, *reading, error
 			return nil, nil, fmt.Errorf("TLS: %w", err)
 		}
 		c.nc = tc
-		state := tc.ConnectionState()
-		c.tls = &state
 	}
 	st := &reading{generation: 1}
 	st.reader = reader{nc: c.nc, buf: make([]byte, idleBuffer), maxFrame: maxHello, progress: &c.progress}
@@ -284,6 +282,9 @@ func (s *Server) handshake(nc net.Conn, full bool) (*serverConn, *reading, error
 	var err error
 	if c.peerSays, err = st.readPreface(); err != nil {
 		return nil, nil, s.refuse(c.nc, err)
+	}
+	if sc, ok := c.nc.(secured); ok { // its handshake is over
+		c.tls = new(sc.ConnectionState())
 	}
 	st.maxFrame, st.now = s.settings.MaxFrame, nanotime()
 	st.arrived = st.now
