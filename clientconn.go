@@ -524,7 +524,7 @@ func (c *clientConn) retire() bool {
 func (c *clientConn) tend(now int64) {
 	o := &c.host.hostOptions
 	c.trim()
-	if c.rest(now) {
+	if c.closeIdle(now) {
 		return
 	}
 	if since := c.stalledSince(); since != 0 && now-since > int64(o.writeStall) {
@@ -549,8 +549,8 @@ func (c *clientConn) tend(now int64) {
 	}
 }
 
-// rest closes a connection that nobody has used for the idle timeout, and reports whether it did.
-func (c *clientConn) rest(now int64) bool {
+// closeIdle closes a connection that nobody has used for the idle timeout, and reports whether it did.
+func (c *clientConn) closeIdle(now int64) bool {
 	c.mu.Lock()
 	quiet := c.idle.note(now, c.lastID, c.open.n > 0)
 	c.mu.Unlock()

@@ -561,7 +561,7 @@ func (c *serverConn) cancel(s *reading, h wire.Header, body []byte) error {
 func (c *serverConn) tend(now int64) {
 	o := &c.server.o
 	c.trim()
-	c.rest(now)
+	c.drainIdle(now)
 	if since := c.stalledSince(); since != 0 && now-since > int64(o.writeStall) {
 		c.server.stats.close(wire.Timeout)
 		c.fail(fmt.Errorf("a write made no progress for %v (anser.WriteStall)", o.writeStall))
@@ -585,8 +585,8 @@ func (c *serverConn) tend(now int64) {
 	}
 }
 
-// rest drains a connection on which nothing was called for the idle timeout.
-func (c *serverConn) rest(now int64) {
+// drainIdle drains a connection on which nothing was called for the idle timeout.
+func (c *serverConn) drainIdle(now int64) {
 	limit := c.server.o.idleTimeout
 	if limit == 0 {
 		return
