@@ -97,3 +97,41 @@ func (a Addr) Network() string { return a.Scheme }
 
 // String returns what follows the scheme.
 func (a Addr) String() string { return a.Address }
+
+// Counter counts what is open. All methods are safe for concurrent use.
+type Counter struct {
+	mu       sync.Mutex // guards what follows
+	n        int
+	watching bool
+	closed   bool
+	none     chan struct{}
+}
+
+// NewCounter returns a counter at 0.
+func NewCounter() *Counter { return &Counter{none: make(chan struct{})} }
+
+// Add adds n, which may be negative.
+func (c *Counter) Add(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n += n
+	c.checkLocked()
+}
+
+// Watch closes the channel None when the counter is 0, now or later.
+func (c *Counter) Watch() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.watching = true
+	c.checkLocked()
+}
+
+// None returns the channel for Watch.
+func (c *Counter) None() <-chan struct{} { return c.none }
+
+func (c *Counter) checkLocked() {
+	if c.watching && !c.closed && c.n == 0 {
+		c.closed = true
+		close(c.none)
+	}
+}

@@ -19,6 +19,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/asyncconn"
 	"github.com/anser-rpc/anser/internal/connqueue"
 )
 
@@ -155,4 +156,9 @@ func (o *options) connect(ctx context.Context, url string, config *tls.Config) (
 		return nil, fmt.Errorf("%s does not speak the subprotocol %s: is it a websocket.Handler?", url, Subprotocol)
 	}
 	return newConn(ws, below.LocalAddr(), below.RemoteAddr()), nil
+}
+
+func newConn(ws *websocket.Conn, local, remote net.Addr) *asyncconn.Conn {
+	ws.SetReadLimit(MaxMessage)
+	return asyncconn.New(&messages{ws: ws}, local, remote)
 }
