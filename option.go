@@ -102,6 +102,7 @@ type serverOptions struct {
 	maxHandshakes int
 	grace         time.Duration
 	insecure      bool
+	reusePort     bool
 	signals       bool
 	describe      bool
 	minPing       time.Duration
@@ -310,6 +311,13 @@ func MinPing(d time.Duration) ServerOption {
 // reaches the address can then call every method, and read and change what others send.
 func InsecurePublic() ServerOption {
 	return serverOption(func(o *serverOptions) { o.insecure = true })
+}
+
+// ReusePort lets several processes listen on one address of TCP (SO_REUSEPORT). Each has a queue of its own, and
+// Linux spreads new connections over them; on macOS the process that began to listen last gets all. A
+// process that takes over from another can so begin before that one ends. Elsewhere listening fails.
+func ReusePort() ServerOption {
+	return serverOption(func(o *serverOptions) { o.reusePort = true })
 }
 
 // NoSignals keeps ListenAndServe from draining the server on SIGTERM and SIGINT.

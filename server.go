@@ -138,7 +138,17 @@ func (s *Server) Listen(address string) (net.Listener, error) {
 			return nil, err
 		}
 	}
-	l, err := net.Listen(network, host)
+	var config net.ListenConfig
+	switch network {
+	case "unix":
+	case "tcp":
+		if s.o.reusePort {
+			config.Control = reusePort
+		}
+	default:
+		return nil, fmt.Errorf("listen on %q: use host:port or unix:///path; for %s, give Serve the listener of its transport", address, network)
+	}
+	l, err := config.Listen(context.Background(), network, host)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}

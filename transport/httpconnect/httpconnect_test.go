@@ -51,7 +51,7 @@ func listen(address, scheme string, config *tls.Config) (*site, error) {
 	mux := http.NewServeMux()
 	mux.Handle(httpconnect.Path, s.Handler)
 	mux.HandleFunc("/hello", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello") })
-	s.server = &http.Server{Handler: mux, TLSConfig: config, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
+	s.server = &http.Server{Handler: mux, TLSConfig: config.Clone(), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
 	go func() {
 		defer close(s.served)
 		if config != nil {

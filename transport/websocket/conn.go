@@ -9,6 +9,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/anser-rpc/anser/internal/asyncconn"
+	"github.com/anser-rpc/anser/wire"
 )
 
 // messages makes a stream of bytes of messages. A deadline of websocket.Conn ends the whole connection;
@@ -51,8 +52,12 @@ func (m *messages) Read(b []byte) (int, error) {
 	}
 }
 
-// endOf returns io.EOF for the regular end of a connection.
+// endOf returns io.EOF for the regular end of a connection, and what the server counts for a message that is
+// too long.
 func endOf(err error) error {
+	if errors.Is(err, websocket.ErrMessageTooBig) {
+		return wire.Errorf(wire.FrameTooLarge, "a message of WebSocket is over the limit of %d bytes", MaxMessage)
+	}
 	if s := websocket.CloseStatus(err); s == websocket.StatusNormalClosure || s == websocket.StatusGoingAway {
 		return io.EOF
 	}

@@ -18,8 +18,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/wirepeer"
 	"github.com/anser-rpc/anser/transport/transporttest"
 	"github.com/anser-rpc/anser/transport/websocket"
+	"github.com/anser-rpc/anser/wire"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -53,7 +55,7 @@ func listen(address, scheme string, config *tls.Config) (*site, error) {
 	s.Handler = websocket.NewHandler(scheme + "://" + l.Addr().String() + "/anser")
 	mux := http.NewServeMux()
 	mux.Handle("/anser", s.Handler)
-	s.server = &http.Server{Handler: mux, TLSConfig: config, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
+	s.server = &http.Server{Handler: mux, TLSConfig: config.Clone(), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
 	go func() {
 		defer close(s.served)
 		if config != nil {
@@ -149,37 +151,48 @@ func TestHandshakeMistakes(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// Row 100 of the bad inputs, and its like.
+// Row 100 of the bad inputs, and its like: the connection ends, a counter says why, and nothing runs.
 func TestBadMessages(t *testing.T) {
 	server, s := serve(t)
+	request := func(size int) []byte {
+		b := wirepeer.Hello(wire.DefaultSettings())
+		b = wire.AppendMethod(b, 1, "Test.Echo")
+		return append(b, wirepeer.Request(1, 1, make([]byte, size))...)
+	}
+	failed := func(st anser.ServerStats) int64 { return st.HandshakeFailed }
+	tooLarge := func(st anser.ServerStats) int64 { return st.Closed["FRAME_TOO_LARGE"] }
 	for name, row := range map[string]struct {
-		kind  ws.MessageType
-		bytes int
-		want  ws.StatusCode
+		kind    ws.MessageType
+		message []byte
+		want    ws.StatusCode
+		counter func(anser.ServerStats) int64
 	}{
-		"row100 oversized": {ws.MessageBinary, websocket.MaxMessage + 1, ws.StatusMessageTooBig},
-		"row100b huge":     {ws.MessageBinary, 8 << 20, ws.StatusMessageTooBig},
-		"text":             {ws.MessageText, 10, ws.StatusUnsupportedData},
+		"row100 oversized": {ws.MessageBinary, request(websocket.MaxMessage), ws.StatusMessageTooBig, tooLarge},
+		"row100b huge":     {ws.MessageBinary, request(3 << 20), ws.StatusMessageTooBig, tooLarge},
+		"text":             {ws.MessageText, request(10), ws.StatusUnsupportedData, failed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			failed := server.Stats().HandshakeFailed
+			before := row.counter(server.Stats())
 			c, _, err := ws.Dial(t.Context(), "ws://"+s.addr.String()+"/anser", &ws.DialOptions{Subprotocols: []string{websocket.Subprotocol}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer c.CloseNow()
-			// A preface at the beginning, so that it is the message that is refused.
-			b := append([]byte("\xA5NSR\x01\x00\x00\x00"), make([]byte, row.bytes-8)...)
-			c.Write(t.Context(), row.kind, b) // the other side may close before it has all
-			_, _, err = c.Read(t.Context())
+			c.Write(t.Context(), row.kind, row.message) // the other side may close before it has all
+			for err == nil {
+				_, _, err = c.Read(t.Context())
+			}
 			// A side that has not read everything resets the connection, and its last words may be lost.
-			if s := ws.CloseStatus(err); err == nil || s != row.want && s != -1 {
+			if s := ws.CloseStatus(err); s != row.want && s != -1 {
 				t.Errorf("%v: want the status %d", err, row.want)
 			}
-			for end := time.Now().Add(time.Minute); server.Stats().HandshakeFailed == failed; time.Sleep(time.Millisecond) {
+			for end := time.Now().Add(time.Minute); row.counter(server.Stats()) == before; time.Sleep(time.Millisecond) {
 				if time.Now().After(end) {
-					t.Fatal("the failure is not counted")
+					t.Fatalf("the end is not counted: %+v", server.Stats())
 				}
+			}
+			if n := server.Stats().Methods["Test.Echo"].Calls; n != 0 {
+				t.Errorf("the handler ran %d times", n)
 			}
 		})
 	}
