@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/netip"
 	"sync"
@@ -50,7 +49,7 @@ func (n announcement) check() error {
 	return nil
 }
 
-func (a *announcer) start(list []announcement, addr net.Addr, log *slog.Logger) {
+func (a *announcer) start(list []announcement, addr net.Addr, o *sideOptions) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.stopped {
@@ -63,22 +62,25 @@ func (a *announcer) start(list []announcement, addr net.Addr, log *slog.Logger) 
 			n.instance.Address = dialable(addr)
 		}
 		a.list = append(a.list, n)
-		a.wg.Go(func() { n.keep(ctx, log) })
+		a.wg.Go(func() { n.keep(ctx, o) })
 	}
 }
 
 // keep registers the instance, as often as it takes.
-func (n announcement) keep(ctx context.Context, log *slog.Logger) {
+func (n announcement) keep(ctx context.Context, o *sideOptions) {
 	for {
 		err := n.registrar.Register(ctx, n.instance)
+		if err == nil || ctx.Err() == nil {
+			o.observers.announced(n.instance, err)
+		}
 		if err == nil {
-			log.Info("registered", "service", n.instance.Service, "address", n.instance.Address)
+			o.log.Info("registered", "service", n.instance.Service, "address", n.instance.Address)
 			return
 		}
 		if ctx.Err() != nil {
 			return
 		}
-		log.Warn("cannot register, trying again", "service", n.instance.Service, "address", n.instance.Address, "err", err)
+		o.log.Warn("cannot register, trying again", "service", n.instance.Service, "address", n.instance.Address, "err", err)
 		select {
 		case <-time.After(announceRetry):
 		case <-ctx.Done():
@@ -89,7 +91,7 @@ func (n announcement) keep(ctx context.Context, log *slog.Logger) {
 
 // stop takes the registrations back, and nothing is registered from now on. It does not wait long for a
 // registry that is down, and tries it also when ctx is done.
-func (a *announcer) stop(ctx context.Context, log *slog.Logger) {
+func (a *announcer) stop(ctx context.Context, o *sideOptions) {
 	a.mu.Lock()
 	a.stopped = true
 	list := a.list
@@ -108,8 +110,10 @@ func (a *announcer) stop(ctx context.Context, log *slog.Logger) {
 	var wg sync.WaitGroup
 	for _, n := range list {
 		wg.Go(func() {
-			if err := n.registrar.Deregister(ctx, n.instance); err != nil {
-				log.Warn("cannot deregister: the registry drops the instance by itself in a while", "service", n.instance.Service, "err", err)
+			err := n.registrar.Deregister(ctx, n.instance)
+			o.observers.withdrawn(n.instance, err)
+			if err != nil {
+				o.log.Warn("cannot deregister: the registry drops the instance by itself in a while", "service", n.instance.Service, "err", err)
 			}
 		})
 	}

@@ -19,6 +19,9 @@ func (c *Client) pick(k *call, m *clientMethod) *endpoint {
 
 // attempt sends the call to the endpoint and waits for what becomes of it.
 func (e *endpoint) attempt(ctx context.Context, k *call, m *clientMethod) *Error {
+	if k.oneway {
+		return e.send(ctx, k, m)
+	}
 	conn, err := e.start(ctx, k, m)
 	if err != nil {
 		return err
@@ -32,17 +35,15 @@ func (e *endpoint) start(ctx context.Context, k *call, m *clientMethod) (*client
 	e.Begin()
 	conn := e.host.pickConn(k.slot)
 	if conn == nil {
-		bounded, cancel := k.bound(ctx)
 		var err *Error
-		conn, err = e.host.waitConn(bounded)
-		cancel()
-		if err != nil {
-			e.Fail(nanotime())
-			err.Address = e.Instance().Address
+		if conn, err = e.connect(ctx, k); err != nil {
 			return nil, err
 		}
-		k.shrinkTimeout(bounded)
-		k.began = nanotime() // connecting says nothing about how fast the instance answers
+	}
+	if e.host.observers != nil {
+		if err := e.observe(ctx, k, m); err != nil {
+			return nil, err
+		}
 	}
 	if err := conn.start(ctx, k, m.number); err != nil {
 		return nil, e.settle(conn, k, m, err)
@@ -50,8 +51,26 @@ func (e *endpoint) start(ctx context.Context, k *call, m *clientMethod) (*client
 	return conn, nil
 }
 
+// connect waits for a connection.
+func (e *endpoint) connect(ctx context.Context, k *call) (*clientConn, *Error) {
+	bounded, cancel := k.bound(ctx)
+	defer cancel()
+	conn, err := e.host.waitConn(bounded)
+	if err != nil {
+		e.Fail(nanotime())
+		err.Address = e.Instance().Address
+		return nil, err
+	}
+	k.shrinkTimeout(bounded)
+	k.began = nanotime() // connecting says nothing about how fast the instance answers
+	return conn, nil
+}
+
 // settle tells the balancer what became of an attempt, and completes its error.
 func (e *endpoint) settle(conn *clientConn, k *call, m *clientMethod, err *Error) *Error {
+	if k.observed != nil {
+		defer e.observeReply(k, m, err)
+	}
 	if err == nil {
 		now := conn.progress.lastRead.Load() // when the reply came; reading the clock is not free
 		e.End(now, time.Duration(now-k.began))

@@ -32,6 +32,8 @@ type Client struct {
 	source  source
 	methods atomic.Pointer[map[string]*clientMethod] // replaced, never changed
 	places  [methodPlaces]atomic.Pointer[clientMethod]
+	watches watches         // of calls without a goroutine
+	lagging chan struct{}   // a place for each of those that have one until a connection stands
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
@@ -67,7 +69,7 @@ func (m *clientMethod) idempotent(o *callOptions) bool { return o.idempotent || 
 // trusts the authorities of the system. Dial does not connect and does not wait: it fails only for a target or option
 // that cannot work. Connections are made when calls need them. Close the client when it is no longer used.
 func Dial(target string, opts ...DialOption) (*Client, error) {
-	c := &Client{target: target}
+	c := &Client{target: target, lagging: make(chan struct{}, maxLagging)}
 	c.o = dialOptions{
 		sideOptions: defaultSideOptions(), balancer: balance.P2C(),
 		connectTimeout: 5 * time.Second, budgetRatio: 0.2, budgetRate: 10,
@@ -90,7 +92,7 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 	c.budget = newBudget(c.o.budgetRatio, c.o.budgetRate)
 	c.methods.Store(new(map[string]*clientMethod))
 	c.pool = &shared
-	if c.o.dialer != nil || len(c.o.transports) > 0 {
+	if c.o.dialer != nil || c.o.observers != nil || len(c.o.transports) > 0 {
 		c.pool = new(pool)
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -100,6 +102,9 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 			o := inv.options
 			if o == nil { // an interceptor made inv; without options invoke would begin with the interceptors
 				o = &c.o.call
+			}
+			if o.oneway {
+				return c.send(ctx, inv.Method, inv.Request, o)
 			}
 			return c.invoke(ctx, inv.Method, inv.Request, inv.Reply, o, nil)
 		})
@@ -147,7 +152,7 @@ func (c *Client) acquire(address string) *host {
 		network: r.network, address: r.address, tls: r.tls, maxMessage: c.o.maxMessage,
 		connectTimeout: c.o.connectTimeout, handshakeTimeout: c.o.handshakeTimeout,
 		keepaliveIdle: c.o.keepaliveIdle, keepaliveAnswer: c.o.keepaliveAnswer, writeStall: c.o.writeStall,
-		idleTimeout: c.o.idleTimeout,
+		idleTimeout: c.o.idleTimeout, observers: c.o.observers,
 	}, r.conns, r.dial)
 }
 
@@ -326,6 +331,7 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 	}
 	k.codec = r.Codec
 	k.frame = wire.AppendRequest(k.frame[:0], 0, flags, &r)
+	k.head = len(k.frame)
 	frame, err := cd.Append(k.frame, in)
 	if err != nil {
 		return nil, failure(InvalidArgument, NotSent, PhaseEncode, err, "encode the request with %s: %v", cd.Name(), err)

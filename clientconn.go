@@ -30,17 +30,20 @@ const maxKeptMessage = 8 << 20
 
 // call is one attempt that is open, and the buffers that serve all attempts of a call. It is pooled.
 type call struct {
-	done chan struct{} // receives one value when the attempt is over
-	slot uint32        // random, for spreading calls over connections
+	done    chan struct{} // receives one value when the attempt is over
+	pending *pending      // of a call that no goroutine waits for: told in place of done
+	slot    uint32        // random, for spreading calls over connections
 
 	// Written by the caller before start, and under the connection's lock by start.
 	id       uint64
 	frame    []byte // the whole REQUEST frame
+	head     int    // bytes of it before the message
 	began    int64  // nanotime
 	codec    uint8
 	deadline int64  // nanotime, 0: none
 	begin    uint64 // value of the writer's appended before the frame
 	patient  bool   // the caller has nothing to wait for but the reply
+	oneway   bool   // there is no reply
 
 	// Written by whoever takes the call out of the pending table, before done.
 	reply    []byte // payload
@@ -48,7 +51,8 @@ type call struct {
 	flags    wire.Flags
 	failed   *Error // why there is no reply; nil with a reply
 
-	pick balance.Request // of the caller
+	pick     balance.Request // of the caller
+	observed context.Context // of an attempt that observers know of
 }
 
 func (k *call) callID() uint64 { return k.id }
@@ -63,6 +67,42 @@ func (p *pool) getCall() *call {
 }
 
 func (p *pool) putCall(k *call) {
+	k.clear()
+	p.calls.Put(k)
+}
+
+// getStarted returns a call for a future, perhaps without a channel.
+func (p *pool) getStarted() *call {
+	if k, ok := p.started.Get().(*call); ok {
+		return k
+	}
+	return &call{slot: rand.Uint32()}
+}
+
+func (p *pool) putStarted(k *call) {
+	k.clear()
+	k.pending = nil
+	p.started.Put(k)
+}
+
+func (p *pool) getWaiter() chan struct{} {
+	if w, ok := p.waiters.Get().(chan struct{}); ok {
+		return w
+	}
+	return make(chan struct{}, 1)
+}
+
+// over tells who waits for the attempt that it has ended.
+func (k *call) over() {
+	if k.pending != nil {
+		k.pending.landed()
+		return
+	}
+	k.done <- struct{}{}
+}
+
+// clear drops what is not for the next call.
+func (k *call) clear() {
 	if cap(k.frame) > maxKeptMessage {
 		k.frame = nil
 	}
@@ -70,7 +110,6 @@ func (p *pool) putCall(k *call) {
 		k.reply = nil
 	}
 	k.failed, k.trailers = nil, nil
-	p.calls.Put(k)
 }
 
 // clientConn is one connection to a server, shared by the clients of the process.
@@ -110,9 +149,7 @@ type clientConn struct {
 // value arrives on k.done, unless cancel takes the call back.
 func (c *clientConn) start(ctx context.Context, k *call, method uint32) *Error {
 	if uint64(len(k.frame)-wire.HeaderSize) > c.peer.MaxFrame {
-		return failure(ResourceExhausted, NotSent, PhaseWrite, nil,
-			"the request of %d bytes is over the server's limit of %d: raise it there with anser.MaxMessage, or send less",
-			len(k.frame)-wire.HeaderSize, c.peer.MaxFrame)
+		return c.tooLong(k)
 	}
 	c.mu.Lock()
 	if n := int32(len(c.buf) >> 10); n >= growWaiting || c.waiting.Load() > 0 {
@@ -132,11 +169,11 @@ func (c *clientConn) start(ctx context.Context, k *call, method uint32) *Error {
 		c.mu.Unlock()
 		return failure(ResourceExhausted, NotSent, PhaseWrite, nil, "%d calls are open on the connection, the server's limit", n)
 	}
-	k.patient = ctx.Done() == nil
+	k.patient = ctx.Done() == nil && k.pending == nil
 	number := c.numberLocked(method)
 	if number == 0 {
 		c.mu.Unlock()
-		return failure(ResourceExhausted, NotSent, PhaseWrite, nil, "more than %d methods on one connection", wire.MaxMethods)
+		return tooManyMethods()
 	}
 	c.lastID++
 	k.id = c.lastID
@@ -151,7 +188,11 @@ func (c *clientConn) start(ctx context.Context, k *call, method uint32) *Error {
 	putUint32(c.buf[at+methodOffset:], number)
 	k.begin = c.appended
 	c.appended += uint64(len(k.frame))
-	if !c.writing {
+	switch {
+	case c.writing:
+	case k.pending != nil:
+		c.flushElsewhereLocked() // the caller most likely has more calls to start in the meantime
+	default:
 		c.writeLocked(ctx, k)
 	}
 	c.mu.Unlock()
@@ -187,6 +228,16 @@ func (c *clientConn) writeLocked(ctx context.Context, k *call) {
 		}
 	}
 	c.stopLocked()
+}
+
+func (c *clientConn) tooLong(k *call) *Error {
+	return failure(ResourceExhausted, NotSent, PhaseWrite, nil,
+		"the request of %d bytes is over the server's limit of %d: raise it there with anser.MaxMessage, or send less",
+		len(k.frame)-wire.HeaderSize, c.peer.MaxFrame)
+}
+
+func tooManyMethods() *Error {
+	return failure(ResourceExhausted, NotSent, PhaseWrite, nil, "more than %d methods on one connection", wire.MaxMethods)
 }
 
 // awaitRoomLocked waits until the write buffer is not over its limit, while the call has time. The call
@@ -322,6 +373,9 @@ func (c *clientConn) expireLocked(at int64) {
 	}
 }
 
+// lookCost is how many nanoseconds a call that is open puts off the next look at all that are.
+const lookCost = 100
+
 // expire ends the calls whose time is over and sets the timer for the next one.
 func (c *clientConn) expire() {
 	c.mu.Lock()
@@ -344,14 +398,15 @@ func (c *clientConn) expire() {
 	c.busy.Store(int32(c.open.n))
 	c.expireAt = 0
 	if next != 0 && c.err == nil {
-		c.expireLocked(next)
+		// A look at all that is open costs some nanoseconds each, so many of them wait longer for the next one.
+		c.expireLocked(max(next, now+int64(c.open.n)*lookCost))
 	}
 	if len(over) > 0 && c.err == nil {
 		c.flushElsewhereLocked()
 	}
 	c.mu.Unlock()
 	for _, k := range over {
-		k.done <- struct{}{}
+		k.over()
 	}
 	if len(over) > 0 {
 		c.interruptCaller()
@@ -457,7 +512,7 @@ func (c *clientConn) stray(h wire.Header, body []byte) error {
 	err := c.strays.note(h, body, h.ID <= last, &own, &c.peer)
 	if k != nil {
 		k.failed = failure(Internal, OutcomeUnknown, PhaseWait, err, "the server broke the protocol: %s for a call that is no stream", h.Type)
-		k.done <- struct{}{}
+		k.over()
 	}
 	return err
 }
@@ -476,7 +531,7 @@ func (c *clientConn) drain() {
 }
 
 // end finishes what is open: calls whose bytes were not handed to the transport were not sent.
-func (c *clientConn) end(err error) {
+func (c *clientConn) end(err error) error {
 	c.mu.Lock()
 	c.failLocked(err)
 	err = c.err
@@ -496,8 +551,9 @@ func (c *clientConn) end(err error) {
 	}
 	c.mu.Unlock()
 	for _, k := range over {
-		k.done <- struct{}{}
+		k.over()
 	}
+	return err
 }
 
 // close ends the connection from this side: no client uses it any more.

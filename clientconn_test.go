@@ -215,7 +215,7 @@ func TestWritesToAPeerThatDoesNotRead(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			last := anser.Go[[]byte](context.Background(), c, "Echo.Say", text("last"))
+			last := apart(context.Background(), c, "Echo.Say", text("last"))
 			for {
 				f, err := p.NextOf(wire.TypeRequest)
 				if err != nil {
@@ -245,12 +245,12 @@ func TestWritesToAPeerThatDoesNotRead(t *testing.T) {
 func TestTimeoutWhileTheBufferIsFull(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		c, conn, peers := stalled(t, network)
-		first := anser.Go[[]byte](context.Background(), c, "Echo.Say", text(""), anser.Timeout(time.Minute))
+		first := apart(context.Background(), c, "Echo.Say", text(""), anser.Timeout(time.Minute))
 		p := <-peers
 		conn.Stall()
-		var large []*anser.Future[[]byte]
+		var large []*result
 		for range 3 { // one is being written, two wait
-			large = append(large, anser.Go[[]byte](context.Background(), c, "Echo.Say", text(strings.Repeat("x", 1<<20)), anser.Timeout(time.Minute)))
+			large = append(large, apart(context.Background(), c, "Echo.Say", text(strings.Repeat("x", 1<<20)), anser.Timeout(time.Minute)))
 			synctest.Wait()
 		}
 		began := time.Now()
@@ -264,7 +264,7 @@ func TestTimeoutWhileTheBufferIsFull(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 9*time.Second)
 		defer cancel()
 		for _, ctx := range []context.Context{context.Background(), ctx} {
-			large = append(large, anser.Go[[]byte](ctx, c, "Echo.Say", text("in time"), anser.Timeout(9*time.Second)))
+			large = append(large, apart(ctx, c, "Echo.Say", text("in time"), anser.Timeout(9*time.Second)))
 		}
 		time.Sleep(5 * time.Second)
 		conn.Resume()

@@ -35,6 +35,7 @@ type MethodInfo struct {
 	Request    Shape    `json:"request"`
 	Reply      Shape    `json:"reply"`
 	Idempotent bool     `json:"idempotent,omitempty"`
+	Oneway     bool     `json:"oneway,omitempty"` // there is no reply: see [Send]
 }
 
 // Shape describes a message as JSON sees it.
@@ -62,7 +63,7 @@ func (s *Server) describe() *MethodList {
 		if m.builtin || m.name != name {
 			continue
 		}
-		info := MethodInfo{Name: name, Request: shapeOf(m.request), Reply: shapeOf(m.reply), Idempotent: m.idempotent}
+		info := MethodInfo{Name: name, Request: shapeOf(m.request), Reply: shapeOf(m.reply), Idempotent: m.idempotent, Oneway: m.oneway}
 		for other, a := range s.aliases {
 			if a.method == m {
 				info.Aliases = append(info.Aliases, other)

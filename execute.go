@@ -13,12 +13,23 @@ import (
 // Nothing that the user's code does reaches beyond this call.
 func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte) (result []byte) {
 	m := ctx.method
-	phase := panicDecode
+	phase, observed := panicDecode, false
 	defer func() {
 		if p := recover(); p != nil {
 			result = s.panicked(ctx, out, phase, p)
 		}
+		if observed {
+			s.observeReply(ctx, result[len(out):])
+		}
 	}()
+	if s.o.observers != nil {
+		phase = panicRequest
+		if err := s.o.observers.request(ctx, MessageInfo{Server: true, Method: m.name, Attempt: int(ctx.attempt), Codec: ctx.codec, Bytes: len(payload)}); err != nil {
+			err.Outcome = Refused
+			return appendRefusal(out, ctx, err)
+		}
+		phase, observed = panicDecode, !ctx.oneway
+	}
 	in := m.newRequest()
 	if err := unmarshalFresh(cd, payload, in); err != nil {
 		return appendRefusal(out, ctx, refusal(InvalidArgument, "decode the request with %s: %v", cd.Name(), err))
@@ -66,9 +77,10 @@ func (m *method) flags() wire.Flags {
 
 // The phases in which the user's code may panic, with what the caller is told.
 const (
-	panicDecode = "the codec panicked on the request"
-	panicRun    = "the handler panicked"
-	panicEncode = "the codec panicked on the reply"
+	panicRequest = "an observer panicked on the request"
+	panicDecode  = "the codec panicked on the request"
+	panicRun     = "the handler panicked"
+	panicEncode  = "the codec panicked on the reply"
 )
 
 // appendFault appends the error of a call that ran.
@@ -117,7 +129,7 @@ func (s *Server) panicked(ctx *callContext, out []byte, phase string, p any) []b
 	id := rand.Text()[:10]
 	s.log.Error(phase, "method", ctx.method.name, "id", id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 	e := &Error{Code: Internal, Outcome: Executed, Message: fmt.Sprintf("%s; the server's log has the details under id %s", phase, id)}
-	if phase == panicDecode {
+	if phase == panicDecode || phase == panicRequest {
 		e.Outcome, e.RetryAfter = Refused, RetryNever
 		return appendRefusal(out, ctx, e)
 	}

@@ -30,6 +30,7 @@ type method struct {
 	request    reflect.Type
 	reply      reflect.Type
 	idempotent bool
+	oneway     bool // is only ever called oneway
 	mode       runMode
 	builtin    bool
 	cost       cost
@@ -88,6 +89,11 @@ func (s *Server) add(m *method, opts []HandleOption) error {
 		opt.applyHandle(&o)
 	}
 	m.idempotent, m.mode = o.idempotent, o.mode
+	if !m.builtin {
+		if err := s.o.observers.methodAdded(m.name); err != nil {
+			return s.refuseMethod(err)
+		}
+	}
 	if len(s.o.interceptors) > 0 && !m.builtin {
 		m.chain = chain(s.o.interceptors, func(ctx context.Context, inv *Invocation) (err error) {
 			inv.Reply, err = m.handle(ctx, inv.Request)
@@ -164,6 +170,9 @@ func (m *method) run(ctx context.Context, in any) (any, error) {
 		return m.handle(ctx, in)
 	}
 	inv := &Invocation{Method: m.name, Request: in, Server: true}
+	if c := callFrom(ctx); c != nil {
+		inv.Oneway = c.oneway
+	}
 	if err := m.chain(ctx, inv); err != nil {
 		return nil, err
 	}

@@ -42,6 +42,7 @@ type hostOptions struct {
 	keepaliveAnswer  time.Duration
 	writeStall       time.Duration
 	idleTimeout      time.Duration // 0: none
+	observers        *observers
 }
 
 type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
@@ -217,8 +218,19 @@ func (h *host) connectLocked() {
 		}
 		tell := h.changedLocked()
 		h.mu.Unlock()
+		if err != nil {
+			h.observers.connFailed(ConnInfo{Address: h.instance()}, err)
+		}
 		tell()
 	})
+}
+
+// instance is the address as instances have it.
+func (h *host) instance() string {
+	if h.network == "unix" {
+		return "unix://" + h.address
+	}
+	return h.address
 }
 
 // connect dials and shakes hands. The server has answered when it returns: a connection that only
@@ -255,6 +267,10 @@ func (h *host) connect() (*clientConn, error) {
 	if c.peer, err = handshakeClient(nc, rd, own); err != nil {
 		nc.Close()
 		return nil, h.handshakeError(err)
+	}
+	if err := h.observers.connOpened(c.info()); err != nil {
+		nc.Close()
+		return nil, fmt.Errorf("the connection to %s is refused by an observer: %w", h.address, err)
 	}
 	nc.SetDeadline(time.Time{})
 	c.role.init(rd)

@@ -19,6 +19,8 @@ type Invocation struct {
 	Reply any
 	// Server says which side this is.
 	Server bool
+	// Oneway says that no reply is wanted: on the client Reply is nil, on the server it is dropped.
+	Oneway bool
 
 	options *callOptions // client side; nil if an interceptor made the Invocation: then the client's
 }

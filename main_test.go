@@ -237,3 +237,25 @@ func (f *feed) down(err error) {
 func (f *feed) scheme() registry.Scheme {
 	return registry.Scheme{Name: "fed", Open: func(*url.URL) (registry.Resolver, string, error) { return f, "arith", nil }}
 }
+
+// result is that of a call which apart makes.
+type result struct {
+	done chan struct{}
+	out  *[]byte
+	err  error
+}
+
+func (r *result) Wait() (*[]byte, error) {
+	<-r.done
+	return r.out, r.err
+}
+
+// apart makes a call on a goroutine of its own, where [anser.Go] would wait for room on the connection.
+func apart(ctx context.Context, c *anser.Client, method string, in *[]byte, opts ...anser.CallOption) *result {
+	r := &result{done: make(chan struct{})}
+	go func() {
+		defer close(r.done)
+		r.out, r.err = anser.Call[[]byte](ctx, c, method, in, opts...)
+	}()
+	return r
+}

@@ -72,12 +72,14 @@ type sideOptions struct {
 	codecs           []codec.Codec
 	tls              *tls.Config
 	maxMessage       int
+	maxCalls         int // 0: the default of the side
 	handshakeTimeout time.Duration
 	keepaliveIdle    time.Duration
 	keepaliveAnswer  time.Duration
 	writeStall       time.Duration
 	idleTimeout      time.Duration // 0: none
-	mistakes         []error       // options that cannot work
+	observers        *observers
+	mistakes         []error // options that cannot work
 }
 
 // wants reports ok, and notes a mistake if it is false.
@@ -133,6 +135,7 @@ type callOptions struct {
 	mode       FailMode
 	attempts   int
 	idempotent bool
+	oneway     bool
 	retryOn    []Code
 	trailer    *Metadata
 }
@@ -210,6 +213,17 @@ func MaxMessage(bytes int) SideOption {
 	return sideOption(func(o *sideOptions) {
 		if o.wants(bytes >= 1 && bytes <= maxMaxMessage, "anser.MaxMessage(%d): want 1 to %d bytes", bytes, maxMaxMessage) {
 			o.maxMessage = bytes
+		}
+	})
+}
+
+// MaxCalls sets how many calls the other side may have open at once on one connection; the default is
+// 10,000. A client opens another connection before it reaches the limit, up to eight of them, and fails
+// what is over. The server's limit for all connections together is [MaxInFlight].
+func MaxCalls(n int) SideOption {
+	return sideOption(func(o *sideOptions) {
+		if o.wants(n >= 1 && n <= math.MaxInt32, "anser.MaxCalls(%d): want 1 to %d", n, math.MaxInt32) {
+			o.maxCalls = n
 		}
 	})
 }

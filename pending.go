@@ -14,7 +14,7 @@ type table[T interface {
 
 const (
 	firstRing = 16
-	maxRing   = 1 << 16
+	maxRing   = 1 << 21
 )
 
 func (t *table[T]) put(id uint64, v T) {

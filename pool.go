@@ -8,7 +8,9 @@ import (
 // pool holds the connections that the clients of a process share, and the numbers of their methods.
 // The zero value is ready for use.
 type pool struct {
-	calls sync.Pool // of *call
+	calls   sync.Pool // of *call
+	started sync.Pool // of *call, those of futures, most of which have no channel
+	waiters sync.Pool // of chan struct{}
 
 	mu      sync.Mutex // guards what follows
 	hosts   map[hostOptions]*host

@@ -74,9 +74,10 @@ func (c *clientConn) read() {
 		c.mu.Unlock()
 		c.bye(broken.Reason, broken.Text)
 	}
-	c.end(err)
+	ended := c.end(err)
 	c.role.reader.release()
 	c.host.lost(c, err)
+	c.host.observers.connClosed(c.info(), ended)
 }
 
 // readWhileBusy reads until nothing is open and the last calls were such that the next one may
@@ -259,7 +260,7 @@ func (c *clientConn) deliver() (alone bool, broken error) {
 		}
 		alone = alone && k.patient
 		a.call, a.body = nil, nil
-		k.done <- struct{}{}
+		k.over()
 	}
 	return alone, broken
 }

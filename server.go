@@ -81,6 +81,9 @@ func NewServer(opts ...ServerOption) *Server {
 	s.settings.MaxFrame = uint64(s.o.maxMessage) + frameOverhead
 	s.settings.MinPing = uint64(s.o.minPing.Milliseconds())
 	s.settings.MaxStreams = 0
+	if s.o.maxCalls != 0 {
+		s.settings.MaxCalls = uint64(s.o.maxCalls)
+	}
 	s.handshakes = make(chan struct{}, s.o.maxHandshakes)
 	for _, c := range append([]codec.Codec{codec.Raw{}, codec.Binary{}, protobuf.NewJSON(), protobuf.New(), msgpack.New()}, s.o.codecs...) {
 		s.codecs[c.ID()] = c
@@ -227,7 +230,7 @@ func (s *Server) begin(l net.Listener) error {
 	if s.tending == nil {
 		s.tending, s.tended = make(chan struct{}), make(chan struct{})
 		go s.tend(s.tending, s.tended)
-		s.announced.start(s.o.announcements, l.Addr(), s.log)
+		s.announced.start(s.o.announcements, l.Addr(), &s.o.sideOptions)
 	}
 	return nil
 }
@@ -253,6 +256,7 @@ func (s *Server) accept(nc net.Conn) {
 		<-s.handshakes
 		if err != nil {
 			s.stats.handshakeFailed.Add(1)
+			s.o.observers.connFailed(ConnInfo{Server: true, Peer: Peer{Addr: nc.RemoteAddr(), Local: nc.LocalAddr()}}, err)
 			s.log.Debug("handshake failed", "peer", nc.RemoteAddr(), "err", err)
 			s.mu.Lock()
 			delete(s.raw, nc)
@@ -295,6 +299,9 @@ func (s *Server) handshake(nc net.Conn, full bool) (*serverConn, *reading, error
 	}
 	if sc, ok := c.nc.(secured); ok { // its handshake is over
 		c.tls = new(sc.ConnectionState())
+	}
+	if err := s.o.observers.connOpened(c.info()); err != nil {
+		return nil, nil, s.refuse(c.nc, wire.Errorf(wire.Unauthenticated, "%v", err))
 	}
 	st.maxFrame, st.now = s.settings.MaxFrame, nanotime()
 	st.arrived = st.now
@@ -400,7 +407,7 @@ func (s *Server) liveConns() []*serverConn {
 // closes the connections. When ctx is done first, it closes what is left and returns ctx's error.
 // Shutdown may be called more than once; each call waits.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.announced.stop(ctx, s.log)
+	s.announced.stop(ctx, &s.o.sideOptions)
 	s.stop()
 	grace := s.o.grace
 	if d, ok := ctx.Deadline(); ok {
@@ -426,7 +433,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 func (s *Server) Close() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	s.announced.stop(ctx, s.log)
+	s.announced.stop(ctx, &s.o.sideOptions)
 	s.stop()
 	return s.finish()
 }

@@ -86,6 +86,8 @@ func (c *serverConn) peer() Peer {
 	return Peer{Addr: c.nc.RemoteAddr(), Local: c.nc.LocalAddr(), TLS: c.tls}
 }
 
+func (c *serverConn) info() ConnInfo { return ConnInfo{Server: true, Peer: c.peer()} }
+
 // serve reads the connection until it ends or another goroutine has taken over.
 func (c *serverConn) serve(s *reading) {
 	err, lost := c.loop(s)
@@ -661,5 +663,9 @@ func (c *serverConn) end(s *reading, err error) {
 	}
 	c.fail(err)
 	s.release()
+	c.mu.Lock()
+	err = c.err
+	c.mu.Unlock()
+	c.server.o.observers.connClosed(c.info(), err)
 	c.server.remove(c)
 }

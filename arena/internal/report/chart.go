@@ -303,7 +303,11 @@ func footerText(c *comparison, g *group, f *figure) string {
 	for _, e := range g.entries {
 		switch {
 		case e.status == invalid:
-			bad = append(bad, e.row.Peer+" ("+e.reason+")")
+			reason, _, more := strings.Cut(e.reason, ". ") // its first sentence will do here
+			if more {
+				reason += " …"
+			}
+			bad = append(bad, e.row.Peer+" ("+reason+")")
 		case e.status == published:
 		case math.IsNaN(e.value(f)):
 			unmeasured = append(unmeasured, e.row.Peer)

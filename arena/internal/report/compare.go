@@ -16,7 +16,7 @@ const (
 	measured  status = "measured"
 	reference status = "reference" // measured, but not a framework
 	published status = "published" // its authors' figures, from another machine
-	invalid   status = "invalid"   // wrong replies, or nothing but errors
+	invalid   status = "invalid"   // wrong replies, or too many errors
 )
 
 // notFramework begins the mark of a peer that others are held against, such as the ceiling.
@@ -167,6 +167,8 @@ func reasonOf(row *result.Row) string {
 		return thousands(float64(wrong), 0) + " wrong replies"
 	case first != "" && row.Errors > 0 && row.Calls == 0:
 		return "errors in every call: " + first
+	case first != "" && row.Errors > 0:
+		return thousands(float64(row.Errors), 0) + " of " + thousands(float64(row.Calls+row.Errors), 0) + " calls failed: " + first
 	case first != "":
 		return first
 	case row.Errors > 0 && row.Calls == 0:

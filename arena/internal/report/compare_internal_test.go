@@ -70,6 +70,7 @@ func TestStatusOfRows(t *testing.T) {
 		{result.Row{Figures: result.Figures{Errors: 5}, Rounds: []result.Round{{}, {FirstError: "refused"}}}, invalid, "errors in every call: refused"},
 		{result.Row{Rounds: []result.Round{{FirstError: "the client hung"}}}, invalid, "the client hung"},
 		{result.Row{Figures: result.Figures{Errors: 5}}, invalid, "errors in every call"},
+		{result.Row{Figures: result.Figures{Calls: 1995, Errors: 5}, Rounds: []result.Round{{FirstError: "full"}}}, invalid, "5 of 2,000 calls failed: full"},
 		{result.Row{}, invalid, "it was not measured"},
 	} {
 		if status, reason := statusOf(&c.row); status != c.status || reason != c.reason {

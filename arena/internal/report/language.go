@@ -11,6 +11,8 @@ func languageName(language string) string {
 		return "Java"
 	case "cpp", "c++":
 		return "C++"
+	case "d":
+		return "D"
 	case "rust":
 		return "Rust"
 	case "python":

@@ -1,0 +1,495 @@
+package anser
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/anser-rpc/anser/codec"
+)
+
+// Future is the result of a call that was started with [Go]. Its methods are safe for concurrent use.
+type Future[R any] struct {
+	pending
+	reply R
+}
+
+// Go starts a call and returns at once. The call is bound to ctx like that of [Call]: when ctx ends, the
+// call does. An error that [Call] would return at once is that of the future.
+//
+// A call in flight is an entry in tables and no goroutine: a million of them are some hundred bytes each.
+// Goroutines are made only for calls of a client with interceptors, for calls that are sent again, and for
+// up to 1,024 calls of a client that wait for their first connection. Go waits when there are so many
+// already, and, like Call, while the connection has 1 MiB of requests that the server does not take.
+//
+// The reply is decoded by whoever waits first, and its bytes are kept until then. The request is encoded
+// before Go returns; in may be changed afterwards.
+func Go[R, A any](ctx context.Context, c *Client, method string, in *A, opts ...CallOption) *Future[R] {
+	f := new(Future[R])
+	c.launch(ctx, &f.pending, method, in, &f.reply, opts)
+	return f
+}
+
+// Done is closed when the call is over, for use in a select. Wait then returns without waiting.
+func (f *Future[R]) Done() <-chan struct{} { return f.doneChannel() }
+
+// Wait returns what [Call] would have returned, once the call is over. It may be called any number
+// of times. To give up earlier, cancel the context of the call, or the future.
+func (f *Future[R]) Wait() (*R, error) {
+	f.await(context.Background())
+	if err := f.result(); err != nil {
+		return nil, err
+	}
+	return &f.reply, nil
+}
+
+// Cancel ends the call, as the end of its context does, and tells the server. It does nothing to a call
+// that is over, and does not wait.
+func (f *Future[R]) Cancel() { f.stop() }
+
+// Awaitable is a [Future] of any type.
+type Awaitable interface {
+	Done() <-chan struct{}
+	started() *pending
+}
+
+// WaitAll returns when all futures are over: nil, or the error of the first one in the list that failed.
+// When ctx ends first it returns ctx's error; the calls go on. Futures of different types are given as
+// WaitAll[anser.Awaitable](ctx, a, b).
+func WaitAll[F Awaitable](ctx context.Context, futures ...F) error {
+	var failed error
+	for _, f := range futures {
+		p := f.started()
+		if err := p.await(ctx); err != nil {
+			return err
+		}
+		if err := p.result(); err != nil && failed == nil {
+			failed = err
+		}
+	}
+	return failed
+}
+
+// WaitAny returns the index of a future that is over, once there is one; whether its call failed is for
+// its Wait to tell. When ctx ends first it returns −1 and ctx's error. Without futures it waits for ctx.
+func WaitAny[F Awaitable](ctx context.Context, futures ...F) (int, error) {
+	woken := make(chan struct{}, 1)
+	defer func() {
+		for _, f := range futures {
+			f.started().unsubscribe(woken)
+		}
+	}()
+	for i, f := range futures {
+		if !f.started().subscribe(woken) {
+			return i, nil
+		}
+	}
+	select {
+	case <-woken:
+	case <-ctx.Done():
+		return -1, ctx.Err()
+	}
+	return slices.IndexFunc(futures, func(f F) bool { return f.started().over.Load() }), nil
+}
+
+// pending is a call that no goroutine waits for. The goroutine that reads its connection ends it.
+//
+// It keeps the context of the call, which is that of one call and needed for what follows the first attempt.
+type pending struct {
+	c     *Client
+	ctx   context.Context
+	ends  <-chan struct{} // of ctx
+	o     *callOptions
+	m     *clientMethod
+	codec codec.Codec
+	out   any // where the reply goes
+	e     *endpoint
+
+	over atomic.Bool
+
+	// Guarded by the mutex of the client's watches.
+	watch      *watch
+	prev, next *pending
+
+	mu      sync.Mutex      // guards what follows
+	k       *call           // nil once result has been called
+	conn    *clientConn     // on which k is open
+	stopped bool            // by stop
+	again   func()          // ends the attempts that a goroutine makes
+	decoded bool            // the reply, by that goroutine
+	done    chan struct{}   // made by those who ask for it
+	waiter  chan struct{}   // gets a value when the call is over
+	waiters []chan struct{} // further ones
+	err     error
+}
+
+func (p *pending) started() *pending { return p }
+
+// maxLagging is how many calls of a client that were started without a goroutine of their own may have one
+// because no connection stands.
+const maxLagging = 1024
+
+// launch starts a call whose reply goes to out.
+func (c *Client) launch(ctx context.Context, p *pending, name string, in, out any, opts []CallOption) {
+	p.c, p.ctx, p.out, p.o = c, ctx, out, &c.o.call
+	if len(opts) > 0 {
+		p.o = p.o.with(opts)
+	}
+	if c.chain != nil {
+		go p.intercepted(&Invocation{Method: name, Request: in, Reply: out, options: p.o})
+		return
+	}
+	m, err := c.method(name)
+	if err != nil {
+		p.finish(err)
+		return
+	}
+	k := c.pool.getStarted()
+	k.began = nanotime()
+	p.k, p.m = k, m
+	cd, fault := c.encode(ctx, k, m, in, out, p.o)
+	if fault != nil {
+		fault.Method = name
+		p.finish(fault)
+		return
+	}
+	p.codec, p.ends = cd, ctx.Done()
+	c.budget.calls.Add(1)
+	e := c.pick(k, m)
+	if e == nil {
+		p.lag()
+		return
+	}
+	conn := e.host.pickConn(k.slot)
+	if conn == nil {
+		p.lag()
+		return
+	}
+	e.Begin()
+	if e.host.observers != nil {
+		if fault := e.observe(ctx, k, m); fault != nil {
+			fault.Method = name
+			p.finish(fault)
+			return
+		}
+	}
+	p.e, p.conn = e, conn
+	k.pending = p
+	if fault := conn.start(ctx, k, m.number); fault != nil {
+		k.failed = fault
+		p.landed()
+		return
+	}
+	conn.attend()
+	if p.ends != nil {
+		c.watches.add(p)
+	}
+}
+
+// intercepted makes a call through the interceptors, which are functions that return when it is over.
+func (p *pending) intercepted(inv *Invocation) {
+	ctx, cancel := p.stoppable()
+	defer cancel()
+	p.decoded = true
+	p.finish(p.c.intercepted(ctx, inv))
+}
+
+// stoppable returns a context that ends with that of the call, or when stop is called.
+func (p *pending) stoppable() (context.Context, context.CancelFunc) {
+	ctx, cancel := p.ctx, func() {}
+	if ctx != nil { // a nil one is an error of the call
+		ctx, cancel = context.WithCancel(ctx)
+	}
+	p.mu.Lock()
+	p.again = cancel
+	stopped := p.stopped
+	p.mu.Unlock()
+	if stopped {
+		cancel()
+	}
+	return ctx, cancel
+}
+
+// lag makes the call on a goroutine, because no connection stands. It waits when there are many such.
+func (p *pending) lag() {
+	bounded, cancel := p.k.bound(p.ctx)
+	defer cancel()
+	select {
+	case p.c.lagging <- struct{}{}:
+	case <-bounded.Done():
+		fault := contextFailure(bounded, NotSent, PhaseDial)
+		fault.Method = p.m.name
+		fault.Message = "no connection yet: " + fault.Message
+		p.finish(fault)
+		return
+	}
+	p.goOn(nil, nil, func() { <-p.c.lagging })
+}
+
+// landed notes that the attempt is over. It runs on whichever goroutine ended it, and does not wait.
+func (p *pending) landed() {
+	p.mu.Lock()
+	conn := p.conn
+	p.conn = nil // stop leaves k alone from here on
+	p.mu.Unlock()
+	fault := p.e.settle(conn, p.k, p.m, p.k.failed)
+	switch {
+	case fault == nil:
+		p.finish(nil)
+	case finalFault(fault, p.o, p.m):
+		fault.Method = p.m.name
+		p.finish(fault)
+	default:
+		p.goOn(p.e, fault, func() {})
+	}
+}
+
+// finalFault reports whether decide would not try again after err, whatever the state of the call is.
+func finalFault(err *Error, o *callOptions, m *clientMethod) bool {
+	if o.mode == Failfast || err.RetryAfter < 0 || err.Phase == PhaseDecode {
+		return true
+	}
+	switch err.Outcome {
+	case Executed:
+		return !m.idempotent(o) || !slices.Contains(o.retryOn, err.Code)
+	case OutcomeUnknown:
+		return !m.idempotent(o) || err.Code == DeadlineExceeded || err.Code == Canceled
+	}
+	return err.Code == DeadlineExceeded || err.Code == Canceled
+}
+
+// goOn makes the attempts that follow one that failed with fault at e, or the first one, on a goroutine
+// that ends with the call.
+func (p *pending) goOn(e *endpoint, fault *Error, ended func()) {
+	k := p.k
+	k.pending = nil
+	if k.done == nil {
+		k.done = make(chan struct{}, 1)
+	}
+	go func() {
+		defer ended()
+		ctx, cancel := p.stoppable()
+		defer cancel()
+		fault := p.c.furtherAttempts(ctx, k, &retrying{c: p.c, o: p.o, m: p.m, codec: p.codec, out: p.out}, e, fault)
+		p.decoded = true
+		if fault != nil {
+			fault.Method = p.m.name
+			p.finish(fault)
+			return
+		}
+		p.finish(nil)
+	}()
+}
+
+// finish notes that the call is over, and tells who waits.
+func (p *pending) finish(err error) {
+	p.mu.Lock()
+	p.err = err
+	p.over.Store(true)
+	if p.done != nil {
+		close(p.done)
+	}
+	wake(p.waiter)
+	for _, w := range p.waiters {
+		wake(w)
+	}
+	p.waiter, p.waiters = nil, nil
+	p.mu.Unlock()
+	if p.ends != nil {
+		p.c.watches.remove(p)
+	}
+}
+
+func wake(w chan struct{}) {
+	select {
+	case w <- struct{}{}:
+	default:
+	}
+}
+
+// result returns the error of a call that is over. The first one decodes the reply and gives the buffers
+// back.
+func (p *pending) result() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k := p.k
+	if k == nil {
+		return p.err
+	}
+	p.k = nil
+	if p.err == nil && !p.decoded {
+		if fault := p.e.decode(p.codec, k, p.out); fault != nil {
+			fault.Method = p.m.name
+			p.err = fault
+		}
+	}
+	if p.o.trailer != nil {
+		*p.o.trailer = metadataOf(k.trailers)
+	}
+	p.c.pool.putStarted(k)
+	return p.err
+}
+
+// stop ends the call.
+func (p *pending) stop() {
+	p.mu.Lock()
+	p.stopped = true
+	again := p.again
+	var taken bool
+	var outcome Outcome
+	if p.conn != nil {
+		taken, outcome = p.conn.cancel(p.k)
+	}
+	p.mu.Unlock()
+	switch {
+	case taken && p.ctx.Err() != nil:
+		p.k.failed = contextFailure(p.ctx, outcome, PhaseWait)
+		p.landed()
+	case taken:
+		p.k.failed = failure(Canceled, outcome, PhaseWait, context.Canceled, "the call was cancelled")
+		p.landed()
+	case again != nil:
+		again()
+	}
+}
+
+// closedChannel is what Done returns when the call was over before anybody asked.
+var closedChannel = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+func (p *pending) doneChannel() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.done == nil {
+		if p.over.Load() {
+			return closedChannel
+		}
+		p.done = make(chan struct{})
+	}
+	return p.done
+}
+
+// await returns when the call is over, or ctx, whose error it returns.
+func (p *pending) await(ctx context.Context) error {
+	if p.over.Load() {
+		return nil
+	}
+	w := p.c.pool.getWaiter()
+	if p.subscribe(w) {
+		select {
+		case <-w:
+		case <-ctx.Done():
+			p.unsubscribe(w)
+			select {
+			case <-w: // it came between the two
+			default:
+				p.c.pool.waiters.Put(w)
+				return ctx.Err()
+			}
+		}
+	}
+	p.c.pool.waiters.Put(w)
+	return nil
+}
+
+// subscribe has w get a value when the call is over. It reports false if it is over already.
+func (p *pending) subscribe(w chan struct{}) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.over.Load():
+		return false
+	case p.waiter == nil:
+		p.waiter = w
+	default:
+		p.waiters = append(p.waiters, w)
+	}
+	return true
+}
+
+func (p *pending) unsubscribe(w chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.waiter == w {
+		p.waiter = nil
+	}
+	p.waiters = slices.DeleteFunc(p.waiters, func(o chan struct{}) bool { return o == w })
+}
+
+// watches are the contexts whose end ends calls without a goroutine. Calls whose contexts end together share
+// one entry, so that a million calls with one context cost it one function and not a million.
+type watches struct {
+	mu sync.Mutex // guards what follows
+	by map[<-chan struct{}]*watch
+}
+
+// watch is a list of calls whose contexts end together.
+type watch struct {
+	first *pending
+	stop  func() bool
+}
+
+func (w *watches) add(p *pending) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p.over.Load() {
+		return
+	}
+	x := w.by[p.ends]
+	if x == nil {
+		x = new(watch)
+		if w.by == nil {
+			w.by = make(map[<-chan struct{}]*watch)
+		}
+		w.by[p.ends] = x
+		x.stop = context.AfterFunc(p.ctx, func() { w.end(p.ends, x) })
+	}
+	p.watch, p.next = x, x.first
+	if x.first != nil {
+		x.first.prev = p
+	}
+	x.first = p
+}
+
+// remove forgets a call that is over.
+func (w *watches) remove(p *pending) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	x := p.watch
+	if x == nil {
+		return
+	}
+	if p.prev != nil {
+		p.prev.next = p.next
+	} else {
+		x.first = p.next
+	}
+	if p.next != nil {
+		p.next.prev = p.prev
+	}
+	p.watch, p.prev, p.next = nil, nil, nil
+	if x.first == nil && w.by[p.ends] == x {
+		delete(w.by, p.ends)
+		x.stop()
+	}
+}
+
+// end ends the calls whose contexts have ended.
+func (w *watches) end(ends <-chan struct{}, x *watch) {
+	w.mu.Lock()
+	if w.by[ends] == x {
+		delete(w.by, ends)
+	}
+	var all []*pending
+	for p := x.first; p != nil; p = p.next {
+		all = append(all, p)
+	}
+	w.mu.Unlock()
+	for _, p := range all {
+		p.stop()
+	}
+}

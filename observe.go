@@ -1,0 +1,260 @@
+package anser
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime/debug"
+
+	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/wire"
+)
+
+// An Observer is told what happens where an [Interceptor] does not reach: connections, messages on their
+// way, methods, and the registry. Fields that are nil are left out. Functions are called where the thing
+// happens and hold it up while they run, so they should be fast; several run at the same time.
+//
+// Several observers are told in the order of the options. After an error of one, the others are not asked.
+type Observer struct {
+	// ConnOpened is told of a connection before the first call goes over it. An error refuses it: a
+	// server answers the client's handshake with CLOSE and the error's text, a client closes it and tries
+	// again later, as if it could not be made.
+	ConnOpened func(c ConnInfo) error
+	// ConnClosed is told of the end of a connection that all observers accepted. err says what ended it;
+	// it is nil if that was one of the two sides, in order.
+	ConnClosed func(c ConnInfo, err error)
+	// ConnFailed is told of a connection that did not come about: not made, broken in its handshake, or
+	// refused.
+	ConnFailed func(c ConnInfo, err error)
+
+	// Request is told of a request before it is sent, on the client for each attempt, and on the server
+	// after it arrived and was admitted, before it is decoded. An error refuses the attempt or call: it
+	// does not run. One that is not an [*Error] has the code PermissionDenied. On the server, ctx is the
+	// handler's: [PeerFrom], [MetadataFrom] and [TraceFrom] say more.
+	Request func(ctx context.Context, m MessageInfo) error
+	// Reply is told of the answer: on the client after that of an attempt arrived, or the attempt failed
+	// without one, and before it is decoded; on the server after it was encoded, and before it is sent. It is told
+	// once for each Request of which all observers approved. A oneway call has none, unless a client could
+	// not send it.
+	Reply func(ctx context.Context, m MessageInfo)
+
+	// MethodAdded is told of a method that is added to a server. An error refuses it, and Serve
+	// returns it.
+	MethodAdded func(name string) error
+	// Announced is told of each try of a server to enter itself into a registry: with a nil err it is
+	// registered.
+	Announced func(in registry.Instance, err error)
+	// Withdrawn is told of the try to take that back when the server stops.
+	Withdrawn func(in registry.Instance, err error)
+}
+
+// ConnInfo is a connection as an [Observer] sees it.
+type ConnInfo struct {
+	Server bool // which side this is
+	// Address is what a client dialed; empty on a server.
+	Address string
+	// Peer is the other side. If a client could not connect, its addresses are nil.
+	Peer Peer
+}
+
+// MessageInfo is a request or its answer as an [Observer] sees it.
+type MessageInfo struct {
+	Server  bool   // which side this is
+	Method  string // canonical on the server
+	Address string // of the instance that a client calls; empty on a server
+	Attempt int    // from 0
+	Codec   uint8  // its number; see package codec
+	Bytes   int    // of the encoded message; 0 for an error
+	Err     error  // of an answer: an *Error, or nil
+}
+
+// Observe adds observers to a side. A client with observers does not share its connections with others.
+func Observe(list ...Observer) SideOption {
+	return sideOption(func(o *sideOptions) {
+		all := new(observers)
+		if o.observers != nil {
+			*all = append(*all, *o.observers...)
+		}
+		if *all = append(*all, list...); len(*all) > 0 {
+			o.observers = all
+		}
+	})
+}
+
+// observers are those of a side. It is used through a pointer, which is nil where there are none, so
+// that this costs calls one comparison.
+type observers []Observer
+
+func (w *observers) connOpened(c ConnInfo) error {
+	if w == nil {
+		return nil
+	}
+	for i := range *w {
+		if f := (*w)[i].ConnOpened; f != nil {
+			if err := f(c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (w *observers) connClosed(c ConnInfo, err error) {
+	if w == nil {
+		return
+	}
+	var end *wire.Error
+	if errors.As(err, &end) && end.Reason == wire.Normal || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, errPeerClosed) || errors.Is(err, errConnClosed) {
+		err = nil
+	}
+	for i := range *w {
+		if f := (*w)[i].ConnClosed; f != nil {
+			f(c, err)
+		}
+	}
+}
+
+func (w *observers) connFailed(c ConnInfo, err error) {
+	if w == nil {
+		return
+	}
+	for i := range *w {
+		if f := (*w)[i].ConnFailed; f != nil {
+			f(c, err)
+		}
+	}
+}
+
+// request asks the observers whether a request may go on.
+func (w *observers) request(ctx context.Context, m MessageInfo) *Error {
+	for i := range *w {
+		f := (*w)[i].Request
+		if f == nil {
+			continue
+		}
+		if err := f(ctx, m); err != nil {
+			if e, ok := errors.AsType[*Error](err); ok {
+				own := *e
+				return &own
+			}
+			return &Error{Code: PermissionDenied, Message: err.Error(), cause: err}
+		}
+	}
+	return nil
+}
+
+func (w *observers) reply(ctx context.Context, m MessageInfo) {
+	for i := range *w {
+		if f := (*w)[i].Reply; f != nil {
+			f(ctx, m)
+		}
+	}
+}
+
+func (w *observers) methodAdded(name string) error {
+	if w == nil {
+		return nil
+	}
+	for i := range *w {
+		if f := (*w)[i].MethodAdded; f != nil {
+			if err := f(name); err != nil {
+				return fmt.Errorf("method %q is refused: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (w *observers) announced(in registry.Instance, err error) {
+	if w == nil {
+		return
+	}
+	for i := range *w {
+		if f := (*w)[i].Announced; f != nil {
+			f(in, err)
+		}
+	}
+}
+
+func (w *observers) withdrawn(in registry.Instance, err error) {
+	if w == nil {
+		return
+	}
+	for i := range *w {
+		if f := (*w)[i].Withdrawn; f != nil {
+			f(in, err)
+		}
+	}
+}
+
+func (c *clientConn) info() ConnInfo {
+	i := ConnInfo{Address: c.host.instance(), Peer: Peer{Addr: c.nc.RemoteAddr(), Local: c.nc.LocalAddr()}}
+	if tc, ok := c.nc.(*tls.Conn); ok {
+		i.Peer.TLS = new(tc.ConnectionState())
+	}
+	return i
+}
+
+// observe tells the observers of a client of an attempt that is about to be sent. One that they refuse is
+// over.
+func (e *endpoint) observe(ctx context.Context, k *call, m *clientMethod) *Error {
+	info := e.message(k, m)
+	info.Bytes = len(k.frame) - k.head
+	if err := e.host.observers.request(ctx, info); err != nil {
+		e.Abort()
+		err.Outcome, err.Phase, err.Address = NotSent, PhaseWrite, info.Address
+		if err.RetryAfter == 0 {
+			err.RetryAfter = RetryNever
+		}
+		return err
+	}
+	k.observed = ctx
+	return nil
+}
+
+// observeReply tells them what became of it.
+func (e *endpoint) observeReply(k *call, m *clientMethod, err *Error) {
+	ctx, info := k.observed, e.message(k, m)
+	k.observed = nil
+	if err == nil {
+		info.Bytes = len(k.reply)
+	} else {
+		info.Err = err
+	}
+	e.host.observers.reply(ctx, info)
+}
+
+func (e *endpoint) message(k *call, m *clientMethod) MessageInfo {
+	return MessageInfo{Method: m.name, Address: e.Instance().Address, Attempt: int(k.frame[attemptOffset]), Codec: k.codec}
+}
+
+// observeReply tells the observers of a server of the frame that answers a call.
+func (s *Server) observeReply(ctx *callContext, frame []byte) {
+	defer func() {
+		if p := recover(); p != nil { // the call is over: there is nobody else to tell
+			s.stats.panics.Add(1)
+			s.log.Error("an observer panicked on the reply", "method", ctx.method.name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		}
+	}()
+	info := MessageInfo{Server: true, Method: ctx.method.name, Attempt: int(ctx.attempt), Codec: ctx.codec}
+	if len(frame) < wire.HeaderSize {
+		return
+	}
+	h, err := wire.ParseHeader(frame)
+	if err != nil {
+		return
+	}
+	if body := frame[wire.HeaderSize:]; h.Type == wire.TypeError {
+		if e, err := wire.ParseError(h.Flags, body); err == nil {
+			fault := remoteError(&e)
+			fault.Remote, fault.Method = false, ctx.method.name
+			info.Err = fault
+		}
+	} else if r, err := wire.ParseReply(h.Flags, body); err == nil {
+		info.Bytes = len(r.Payload)
+	}
+	s.o.observers.reply(ctx, info)
+}
