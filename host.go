@@ -227,8 +227,8 @@ func (h *host) connectLocked() {
 
 // instance is the address as instances have it.
 func (h *host) instance() string {
-	if h.network == "unix" {
-		return "unix://" + h.address
+	if h.network != "tcp" {
+		return h.network + "://" + h.address
 	}
 	return h.address
 }

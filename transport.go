@@ -85,10 +85,11 @@ func (o *dialOptions) route(address string) route {
 	switch network {
 	case "tcp", "unix":
 	case "tls":
-		r.network = "tcp"
 		if r.tls == nil {
 			r.tls = systemTLS
 		}
+		dial := r.dial
+		r.dial = func(ctx context.Context, _, address string) (net.Conn, error) { return dial(ctx, "tcp", address) }
 	default:
 		r.dial = func(context.Context, string, string) (net.Conn, error) {
 			return nil, fmt.Errorf("the client has no transport for %s: give Dial one, such as quic.Transport() for quic://", address)

@@ -90,7 +90,6 @@ func (f *Files) noted(next *content) {
 		f.stats.Reloads++
 	}
 	f.stats.Loaded = time.Now()
-	f.sessions = tls.NewLRUClientSessionCache(0)
 }
 
 // keep enters in the counters that the files cannot be used.

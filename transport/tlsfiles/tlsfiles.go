@@ -72,11 +72,10 @@ type Files struct {
 	now     atomic.Pointer[content]
 	looking sync.Mutex // held while files are read
 
-	mu       sync.Mutex // guards what follows
-	stats    Stats
-	refused  digest               // the content that could not be used, which is logged once
-	warned   map[string]time.Time // when the end of a certificate was last warned of, by its serial number
-	sessions tls.ClientSessionCache
+	mu      sync.Mutex // guards what follows
+	stats   Stats
+	refused digest               // the content that could not be used, which is logged once
+	warned  map[string]time.Time // when the end of a certificate was last warned of, by its serial number
 
 	closing sync.Once
 	stop    chan struct{}
@@ -169,10 +168,12 @@ func (f *Files) Server(protocols ...string) *tls.Config {
 func (f *Files) Client() *tls.Config { return f.client }
 
 func (f *Files) newClient() *tls.Config {
-	config := &tls.Config{
-		MinVersion: f.o.minVersion, NextProtos: []string{anser.ALPN}, ClientSessionCache: sessions{f},
-	}
-	if len(f.o.pairs) > 0 {
+	config := &tls.Config{MinVersion: f.o.minVersion, NextProtos: []string{anser.ALPN}}
+	if len(f.o.pairs) == 0 {
+		config.ClientSessionCache = tls.NewLRUClientSessionCache(0)
+	} else {
+		// No sessions: a resumed one has the certificate from when it began, and after a change the server
+		// would go on taking the client for who it was.
 		config.GetClientCertificate = func(r *tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			list := f.now.Load().certificates
 			for i := range list {
@@ -212,20 +213,4 @@ func (f *Files) verify(state *tls.ConnectionState, name string, use x509.ExtKeyU
 		return &tls.CertificateVerificationError{UnverifiedCertificates: state.PeerCertificates, Err: err}
 	}
 	return nil
-}
-
-// sessions is the cache of a client's sessions. Those from before a change of the files are forgotten: the
-// server would take their certificate for the client's.
-type sessions struct{ f *Files }
-
-// Get implements tls.ClientSessionCache.
-func (s sessions) Get(key string) (*tls.ClientSessionState, bool) { return s.cache().Get(key) }
-
-// Put implements tls.ClientSessionCache.
-func (s sessions) Put(key string, state *tls.ClientSessionState) { s.cache().Put(key, state) }
-
-func (s sessions) cache() tls.ClientSessionCache {
-	s.f.mu.Lock()
-	defer s.f.mu.Unlock()
-	return s.f.sessions
 }
