@@ -134,6 +134,9 @@ func (c *Conn) send(f func() error) error {
 	select {
 	case <-c.closed:
 		return net.ErrClosed
+	default:
+	}
+	select {
 	case <-c.write.wait():
 		return os.ErrDeadlineExceeded
 	default:

@@ -12,35 +12,56 @@ import (
 // records puts records into the stream of bytes of a session: a length of two bytes, little-endian, and so
 // many bytes. The length 0 is the end of a side.
 type records struct {
+	reader
 	session *kcp.UDPSession
 	onEnd   func()
-	r       *bufio.Reader
-	left    int           // bytes of the record that is being read
 	ended   chan struct{} // closed by Read at the end of the other side
 	said    bool          // the end was sent; of the one that writes
 }
 
+// reader takes records apart.
+type reader struct {
+	r    *bufio.Reader
+	left int // bytes of the record that is being read
+}
+
 func newRecords(s *kcp.UDPSession, onEnd func()) *records {
-	return &records{session: s, onEnd: onEnd, r: bufio.NewReader(s), ended: make(chan struct{})}
+	return &records{reader: reader{r: bufio.NewReader(s)}, session: s, onEnd: onEnd, ended: make(chan struct{})}
 }
 
 const maxRecord = 1<<16 - 1
 
 // Read implements asyncconn.Below.
 func (r *records) Read(b []byte) (int, error) {
+	n, err := r.reader.Read(b)
+	if err == io.EOF { // a session has no end of its own
+		close(r.ended)
+	}
+	return n, err
+}
+
+// Read returns what is in records, and io.EOF after the last one.
+func (r *reader) Read(b []byte) (int, error) {
 	if r.left == 0 {
 		var head [2]byte
 		if _, err := io.ReadFull(r.r, head[:]); err != nil {
-			return 0, err
+			return 0, noEOF(err)
 		}
 		if r.left = int(binary.LittleEndian.Uint16(head[:])); r.left == 0 {
-			close(r.ended)
 			return 0, io.EOF
 		}
 	}
 	n, err := r.r.Read(b[:min(len(b), r.left)])
 	r.left -= n
-	return n, err
+	return n, noEOF(err)
+}
+
+// noEOF tells the end of a session apart from that of a side.
+func noEOF(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 // Write implements asyncconn.Below.

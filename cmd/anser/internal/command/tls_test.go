@@ -48,8 +48,8 @@ func TestTLSFlags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	secureServer(t, q, config)
 	t.Cleanup(q.Wait)
+	secureServer(t, q, config)
 	ca := a.Write(t, dir, "ca")
 	cert, key := transporttest.Write(t, dir, "me", a.Issue(t, time.Hour, "somebody"))
 	mine := []string{"--ca", ca, "--cert", cert, "--key", key}
