@@ -150,7 +150,6 @@ func (p *pooledCipher) Decrypt(dst, src []byte) {
 
 // tune sets a session up.
 func (o *options) tune(s *kcp.UDPSession) {
-	s.SetStreamMode(true)
 	s.SetWriteDelay(false)
 	s.SetACKNoDelay(true)
 	s.SetNoDelay(1, int(o.interval.Milliseconds()), 2, 1)

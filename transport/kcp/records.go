@@ -17,6 +17,7 @@ type records struct {
 	onEnd   func()
 	ended   chan struct{} // closed by Read at the end of the other side
 	said    bool          // the end was sent; of the one that writes
+	buf     []byte        // of the one that writes
 }
 
 // reader takes records apart.
@@ -29,7 +30,10 @@ func newRecords(s *kcp.UDPSession, onEnd func()) *records {
 	return &records{reader: reader{r: bufio.NewReader(s)}, session: s, onEnd: onEnd, ended: make(chan struct{})}
 }
 
-const maxRecord = 1<<16 - 1
+const (
+	maxRecord  = 1<<16 - 1
+	keptBuffer = 8 << 10 // bytes; a larger one is not kept by an idle connection
+)
 
 // Read implements asyncconn.Below.
 func (r *records) Read(b []byte) (int, error) {
@@ -68,10 +72,15 @@ func noEOF(err error) error {
 func (r *records) Write(b []byte) error {
 	for len(b) > 0 {
 		n := min(len(b), maxRecord)
-		if _, err := r.session.WriteBuffers([][]byte{binary.LittleEndian.AppendUint16(nil, uint16(n)), b[:n]}); err != nil {
+		// One piece, because KCP puts each into packets of its own.
+		r.buf = append(binary.LittleEndian.AppendUint16(r.buf[:0], uint16(n)), b[:n]...)
+		if _, err := r.session.Write(r.buf); err != nil {
 			return err
 		}
 		b = b[n:]
+	}
+	if cap(r.buf) > keptBuffer {
+		r.buf = nil
 	}
 	return nil
 }
