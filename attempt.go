@@ -40,6 +40,11 @@ func (e *endpoint) start(ctx context.Context, k *call, m *clientMethod) (*client
 			return nil, err
 		}
 	}
+	if k.compression != nil {
+		if err := k.dress(e, conn, m); err != nil {
+			return nil, err
+		}
+	}
 	if e.host.observers != nil {
 		if err := e.observe(ctx, k, m); err != nil {
 			return nil, err
@@ -68,13 +73,13 @@ func (e *endpoint) connect(ctx context.Context, k *call) (*clientConn, *Error) {
 
 // settle tells the balancer what became of an attempt, and completes its error.
 func (e *endpoint) settle(conn *clientConn, k *call, m *clientMethod, err *Error) *Error {
-	if k.observed != nil {
-		defer e.observeReply(k, m, err)
-	}
 	if err == nil {
 		now := conn.progress.lastRead.Load() // when the reply came; reading the clock is not free
 		e.End(now, time.Duration(now-k.began))
 		m.learn(k.flags)
+		if k.observed != nil {
+			e.observeReply(k, m, nil)
+		}
 		return nil
 	}
 	now := nanotime()
@@ -90,6 +95,9 @@ func (e *endpoint) settle(conn *clientConn, k *call, m *clientMethod, err *Error
 		m.learn(k.flags)
 	}
 	err.Address = e.Instance().Address
+	if k.observed != nil {
+		e.observeReply(k, m, err)
+	}
 	return err
 }
 

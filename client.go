@@ -47,6 +47,7 @@ type clientMethod struct {
 	name    string
 	number  uint32      // in the pool
 	learned atomic.Bool // the server declared it idempotent
+	payoffs payoffs     // of compressing its requests
 }
 
 // methodPlaces is the number of methods that are found without the map: the first one at each place.
@@ -150,7 +151,7 @@ func (c *Client) acquire(address string) *host {
 	r := c.o.route(address)
 	return c.pool.acquire(hostOptions{
 		network: r.network, address: r.address, tls: r.tls, maxMessage: c.o.maxMessage,
-		connectTimeout: c.o.connectTimeout, handshakeTimeout: c.o.handshakeTimeout,
+		connectTimeout: c.o.connectTimeout, maxExpansion: c.o.maxExpansion, handshakeTimeout: c.o.handshakeTimeout,
 		keepaliveIdle: c.o.keepaliveIdle, keepaliveAnswer: c.o.keepaliveAnswer, writeStall: c.o.writeStall,
 		idleTimeout: c.o.idleTimeout, observers: c.o.observers,
 	}, r.conns, r.dial)
@@ -332,13 +333,26 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 	k.codec = r.Codec
 	k.frame = wire.AppendRequest(k.frame[:0], 0, flags, &r)
 	k.head = len(k.frame)
+	k.compression = o.compression
+	if o.compression != nil { // an attempt puts the frame together when it knows its server
+		plain, err := cd.Append(k.plain[:0], in)
+		if err != nil {
+			return nil, unencodable(cd, err)
+		}
+		k.plain = plain
+		return cd, nil
+	}
 	frame, err := cd.Append(k.frame, in)
 	if err != nil {
-		return nil, failure(InvalidArgument, NotSent, PhaseEncode, err, "encode the request with %s: %v", cd.Name(), err)
+		return nil, unencodable(cd, err)
 	}
 	k.frame = frame
 	wire.PutLength(k.frame, uint32(len(k.frame)-wire.HeaderSize))
 	return cd, nil
+}
+
+func unencodable(cd codec.Codec, err error) *Error {
+	return failure(InvalidArgument, NotSent, PhaseEncode, err, "encode the request with %s: %v", cd.Name(), err)
 }
 
 // wireTimeout is the time that is left as it travels: in microseconds, rounded up. What is over already
@@ -372,7 +386,13 @@ func (e *endpoint) decode(cd codec.Codec, k *call, out any) (fault *Error) {
 	if out == nil {
 		return nil
 	}
-	if err := cd.Unmarshal(k.reply, out); err != nil {
+	payload := k.reply
+	if k.packed {
+		if payload, fault = k.unpackReply(e.host); fault != nil {
+			return fault
+		}
+	}
+	if err := cd.Unmarshal(payload, out); err != nil {
 		return failure(Internal, Executed, PhaseDecode, err, "decode the reply with %s: %v", cd.Name(), err)
 	}
 	return nil
@@ -512,10 +532,19 @@ type ClientStatus struct {
 	Updated   time.Time        // when the registry last gave a list; zero: never
 	Snapshot  bool             // the list is one that was saved on disk
 	Trouble   error            // why the registry cannot be reached now, or nil
+	// Compression tells what compressing requests has been like, by method and algorithm.
+	Compression []CompressionStats
 }
 
 // Status tells what the client knows of its service's instances, and how old that knowledge is.
-func (c *Client) Status() ClientStatus { return c.cluster.status() }
+func (c *Client) Status() ClientStatus {
+	st := c.cluster.status()
+	for name, m := range *c.methods.Load() {
+		st.Compression = m.payoffs.stats(st.Compression, name)
+	}
+	sortCompression(st.Compression)
+	return st
+}
 
 // Close ends the client. Calls that are in flight on connections that no other client uses end with an
 // error. Close waits for the client's goroutines and may be called more than once.

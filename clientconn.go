@@ -36,7 +36,7 @@ type call struct {
 
 	// Written by the caller before start, and under the connection's lock by start.
 	id       uint64
-	frame    []byte // the whole REQUEST frame
+	frame    []byte // the whole REQUEST frame; dress completes that of a call with compression
 	head     int    // bytes of it before the message
 	began    int64  // nanotime
 	codec    uint8
@@ -45,10 +45,15 @@ type call struct {
 	patient  bool   // the caller has nothing to wait for but the reply
 	oneway   bool   // there is no reply
 
+	// Of the caller, for a call with compression; nil: without.
+	compression *compression
+	plain       []byte // the encoded request, and later the decompressed reply
+
 	// Written by whoever takes the call out of the pending table, before done.
 	reply    []byte // payload
 	trailers []byte
 	flags    wire.Flags
+	packed   bool   // reply is compressed
 	failed   *Error // why there is no reply; nil with a reply
 
 	pick     balance.Request // of the caller
@@ -108,6 +113,9 @@ func (k *call) clear() {
 	}
 	if cap(k.reply) > maxKeptMessage {
 		k.reply = nil
+	}
+	if cap(k.plain) > maxKeptMessage {
+		k.plain = nil
 	}
 	k.failed, k.trailers = nil, nil
 }
@@ -438,13 +446,14 @@ func (k *call) accept(a *arrived, limit int) error {
 	switch {
 	case r.Codec != k.codec:
 		k.failed = failure(Internal, OutcomeUnknown, PhaseDecode, nil, "the reply has the codec %d, the request had %d", r.Codec, k.codec)
-	case r.Compression != 0:
-		k.failed = failure(Unimplemented, OutcomeUnknown, PhaseDecode, nil, "the reply is compressed with %d, which this client does not know", r.Compression)
-	case len(r.Payload) > limit:
+	case r.Compression != 0 && !k.asked(r.Compression):
+		k.failed = failure(Internal, OutcomeUnknown, PhaseDecode, nil, "the reply has the compression %d, which the request did not name", r.Compression)
+	case len(r.Payload) > limit && r.Compression == 0:
 		k.failed = failure(ResourceExhausted, Executed, PhaseDecode, nil, "the reply of %d bytes is over the limit of %d: raise it with anser.MaxMessage on the client, or ask for less", len(r.Payload), limit)
 	case fault != nil:
 		k.failed = failure(Internal, Executed, PhaseDecode, fault, "the trailers of the reply: %v", fault)
 	default:
+		k.packed = r.Compression != 0
 		k.reply = append(k.reply[:0], r.Payload...)
 	}
 	return nil

@@ -34,6 +34,7 @@ type method struct {
 	mode       runMode
 	builtin    bool
 	cost       cost
+	payoffs    payoffs // of compressing its replies
 
 	calls  atomic.Int64
 	failed atomic.Int64

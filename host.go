@@ -36,6 +36,7 @@ type hostOptions struct {
 	address          string
 	tls              *tls.Config
 	maxMessage       int
+	maxExpansion     int
 	connectTimeout   time.Duration
 	handshakeTimeout time.Duration
 	keepaliveIdle    time.Duration

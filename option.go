@@ -11,6 +11,7 @@ import (
 
 	"github.com/anser-rpc/anser/balance"
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/compress"
 	"github.com/anser-rpc/anser/registry"
 )
 
@@ -72,6 +73,7 @@ type sideOptions struct {
 	codecs           []codec.Codec
 	tls              *tls.Config
 	maxMessage       int
+	maxExpansion     int
 	maxCalls         int // 0: the default of the side
 	handshakeTimeout time.Duration
 	keepaliveIdle    time.Duration
@@ -92,7 +94,7 @@ func (o *sideOptions) wants(ok bool, format string, args ...any) bool {
 
 func defaultSideOptions() sideOptions {
 	return sideOptions{
-		log: slog.Default(), maxMessage: 4 << 20, handshakeTimeout: 5 * time.Second,
+		log: slog.Default(), maxMessage: 4 << 20, maxExpansion: defaultExpansion, handshakeTimeout: 5 * time.Second,
 		keepaliveIdle: 30 * time.Second, keepaliveAnswer: 10 * time.Second, writeStall: 10 * time.Second,
 	}
 }
@@ -109,6 +111,8 @@ type serverOptions struct {
 	describe      bool
 	minPing       time.Duration
 	announcements []announcement
+	compressors   []compress.Compressor
+	replies       *compression
 }
 
 type dialOptions struct {
@@ -130,14 +134,15 @@ type dialOptions struct {
 const defaultConns = 2
 
 type callOptions struct {
-	codec      codec.Codec
-	timeout    time.Duration
-	mode       FailMode
-	attempts   int
-	idempotent bool
-	oneway     bool
-	retryOn    []Code
-	trailer    *Metadata
+	codec       codec.Codec
+	compression *compression // nil: none
+	timeout     time.Duration
+	mode        FailMode
+	attempts    int
+	idempotent  bool
+	oneway      bool
+	retryOn     []Code
+	trailer     *Metadata
 }
 
 type handleOptions struct {
@@ -208,6 +213,7 @@ func TLS(config *tls.Config) SideOption {
 }
 
 // MaxMessage sets the largest encoded message that the side accepts, in bytes; the default is 4 MiB.
+// A compressed message counts with its size after decompression.
 // What a side sends is bounded by what the other accepts.
 func MaxMessage(bytes int) SideOption {
 	return sideOption(func(o *sideOptions) {

@@ -20,6 +20,7 @@ import (
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/codec/msgpack"
 	"github.com/anser-rpc/anser/codec/protobuf"
+	"github.com/anser-rpc/anser/compress"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -33,6 +34,8 @@ type Server struct {
 	log      *slog.Logger
 	settings wire.Settings
 	codecs   [256]codec.Codec
+
+	compressors [256]compress.Compressor
 
 	// Guarded by mu until serving is set, and not changed afterwards.
 	methods  map[string]*method
@@ -69,6 +72,7 @@ func NewServer(opts ...ServerOption) *Server {
 	s.o = serverOptions{
 		sideOptions: defaultSideOptions(), maxInFlight: 10_000, maxConns: 100_000, maxHandshakes: 256,
 		grace: 30 * time.Second, signals: true, describe: true, minPing: 5 * time.Second,
+		compressors: compress.All(), replies: newCompression(nil, nil),
 	}
 	for _, opt := range opts {
 		if s.o.wants(opt != nil, "an option of the server is nil") {
@@ -87,6 +91,10 @@ func NewServer(opts ...ServerOption) *Server {
 	s.handshakes = make(chan struct{}, s.o.maxHandshakes)
 	for _, c := range append([]codec.Codec{codec.Raw{}, codec.Binary{}, protobuf.NewJSON(), protobuf.New(), msgpack.New()}, s.o.codecs...) {
 		s.codecs[c.ID()] = c
+	}
+	for _, c := range s.o.compressors {
+		s.compressors[c.ID()] = c
+		s.settings.AddCompression(c.ID())
 	}
 	for _, a := range s.o.announcements {
 		if err := a.check(); err != nil {

@@ -219,14 +219,14 @@ func (c *serverConn) admit(s *reading, n *named, flags wire.Flags, r *wire.Reque
 	if flags&wire.FlagStream != 0 {
 		return nil, refusal(Unimplemented, "method %q is not a stream", n.method.name), nil
 	}
-	if r.Compression != 0 {
-		return nil, refusal(Unimplemented, "compression %d is not known here: send the request uncompressed", r.Compression), nil
+	if r.Compression != 0 && srv.compressors[r.Compression] == nil {
+		return nil, srv.compressionRefused(r.Compression), nil
 	}
 	cd = srv.codecs[r.Codec]
 	if cd == nil {
 		return nil, refusal(Unimplemented, "codec %d is not known here: this server has %s", r.Codec, srv.codecNames()), nil
 	}
-	if len(r.Payload) > srv.o.maxMessage {
+	if len(r.Payload) > srv.o.maxMessage && (r.Compression == 0 || flags&wire.FlagPlain != 0) {
 		return nil, refusal(ResourceExhausted, "the message of %d bytes is over the limit of %d: raise it with anser.MaxMessage on the server, or send less", len(r.Payload), srv.o.maxMessage).WithRetryAfter(RetryNever), nil
 	}
 	if s.drained {
@@ -261,11 +261,17 @@ func (c *serverConn) newContext(s *reading, m *method, h wire.Header, r *wire.Re
 	if r.Timeout != 0 {
 		ctx.deadline = s.arrived + int64(min(r.Timeout, uint64(maxTimeout/time.Microsecond)))*int64(time.Microsecond)
 	}
-	if h.Flags&wire.FlagTrace != 0 || r.Metadata != nil {
+	if h.Flags&wire.FlagTrace != 0 || r.Metadata != nil || r.Compression != 0 {
 		ctx.brought = &brought{metadata: slices.Clone(r.Metadata)}
 		if isTrace(&r.Trace) {
 			t := r.Trace
 			ctx.brought.trace = &t
+		}
+		if r.Compression != 0 {
+			ctx.brought.packing = &packing{
+				compressor: c.server.compressors[r.Compression],
+				plain:      h.Flags&wire.FlagPlain != 0, forced: h.Flags&wire.FlagForced != 0,
+			}
 		}
 	}
 	return ctx

@@ -531,6 +531,9 @@ func deceive(t *testing.T, r toClient, write func(net.Conn, []byte) error) {
 	if r.how.stall {
 		opts = append(opts, anser.WriteStall(impatience), anser.HandshakeTimeout(2*impatience))
 	}
+	if r.compressor != nil {
+		opts = append(opts, anser.Compress(r.compressor))
+	}
 	c, err := anser.Dial(l.Addr().String(), opts...)
 	if err != nil {
 		t.Fatal(err)
@@ -587,7 +590,10 @@ func (r toClient) serve(nc net.Conn, write func(net.Conn, []byte) error, healed 
 		io.Copy(io.Discard, nc)
 		return
 	}
-	if _, err := p.Handshake(); err != nil {
+	if p.Send(r.settings()) != nil {
+		return
+	}
+	if _, err := p.ReadHello(); err != nil {
 		return
 	}
 	for {

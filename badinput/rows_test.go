@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/anser-rpc/anser/compress"
 	"github.com/anser-rpc/anser/internal/wirepeer"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -68,6 +69,8 @@ type toClient struct {
 	good  bool                   // the call succeeds, with what follows
 	json  bool                   // the request is in JSON
 	how   manner
+
+	compressor compress.Compressor // which the client asks for; nil: none
 }
 
 // manner says how the bytes are followed up.
@@ -133,7 +136,7 @@ func metadata(number int, name string, block []byte, w want) row {
 	return row{number: number, name: name, toServer: toServer{send: badWith(block), want: w}, toClient: toClient{reply: replyWith(block)}}
 }
 
-func rows() []row { return slices.Concat(frameRows(), stateRows(), metadataRows()) }
+func rows() []row { return slices.Concat(frameRows(), stateRows(), metadataRows(), compressionRows()) }
 
 // frameRows are about single frames.
 func frameRows() []row {

@@ -50,6 +50,13 @@ func goldenFrames() map[string]goldenFrame {
 	both.Trace, both.Metadata, both.Attempt, both.Priority = someTrace, someMetadata, 1, 3
 	oneway.Timeout, oneway.Priority = 0, 0
 	stream.Payload = []byte{}
+	packed, asking, compressions := plain, plain, wire.DefaultSettings()
+	packed.Compression, packed.Payload = 3, []byte{4, 0x0C, 0x08, 7, 0x10, 8}
+	asking.Compression = 4
+	for id := range uint8(5) {
+		compressions.AddCompression(id + 1)
+	}
+	compressions.AddCompression(64)
 	trailers := wire.AppendMetadata(nil, []wire.Pair{{Key: "took-us", Value: "42"}})
 
 	header := func(typ wire.Type, flags wire.Flags, id uint64) wire.Header {
@@ -57,6 +64,10 @@ func goldenFrames() map[string]goldenFrame {
 	}
 	return map[string]goldenFrame{
 		"settings.hex":               {header(1, 0, 0), settings},
+		"settings_compressions.hex":  {header(1, 0, 0), compressions},
+		"request_compressed.hex":     {header(3, wire.FlagForced, 1), packed},
+		"request_plain.hex":          {header(3, wire.FlagPlain, 1), asking},
+		"reply_compressed.hex":       {header(4, 0, 1), wire.Reply{Codec: 4, Compression: 3, Payload: []byte{2, 4, 0x08, 56}}},
 		"settings_defaults.hex":      {header(1, 0, 0), wire.DefaultSettings()},
 		"method.hex":                 {header(2, 0, 0), methodBody{1, "Arith.Mul"}},
 		"request.hex":                {header(3, 0, 1), plain},

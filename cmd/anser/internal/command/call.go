@@ -27,6 +27,7 @@ type callFlags struct {
 	timeout    time.Duration
 	trailers   bool
 	idempotent bool
+	compress   string
 	json       bool
 }
 
@@ -41,6 +42,7 @@ func newCall(s streams) *cobra.Command {
   anser call arith Arith.Mul '{"A": 7, "B": 8}'
   anser call 127.0.0.1:8972 Arith.Mul '{"A": 7, "B": 8}'
   anser call posts Posts.Query '{"posttype": "golang"}' | jq '.posts[].title'
+  anser call posts Posts.Query @query.json --compress zstd
   anser call etcd://127.0.0.1:2379/arith Arith.Add @request.json -H tenant:blue --timeout 2s
   anser call arith.example.org:443 Arith.Mul --ca ca.pem --cert me.pem --key me.key`, "\n"),
 		Args:              takes(2, 3),
@@ -63,6 +65,7 @@ func newCall(s streams) *cobra.Command {
 	c.Flags().DurationVar(&f.timeout, "timeout", 5*time.Second, "how long the call may take")
 	c.Flags().BoolVar(&f.trailers, "trailers", false, "print what the server sent beside the reply, on the standard error")
 	c.Flags().BoolVar(&f.idempotent, "idempotent", false, "send again where the outcome of an attempt is unknown")
+	compressFlag(c, &f.compress)
 	c.Flags().BoolVar(&f.json, "json", false, "print one object with the reply or error, the trailers and the time taken")
 	return c
 }
@@ -140,7 +143,11 @@ func call(ctx context.Context, s streams, f *callFlags, typed, method string, re
 	if err != nil {
 		return err
 	}
-	c, err := dial(ctx, typed, f.registry, &f.tls)
+	compressed, err := compression(f.compress)
+	if err != nil {
+		return err
+	}
+	c, err := dial(ctx, typed, f.registry, &f.tls, compressed)
 	if err != nil {
 		return err
 	}
