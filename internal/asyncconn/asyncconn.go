@@ -158,7 +158,12 @@ func (c *Conn) send(f func() error) error {
 func (c *Conn) Close() error {
 	c.closing.Do(func() {
 		close(c.closed)
-		c.below.Close(c.writing.Load())
+		if c.order.TryLock() { // nobody writes, and from now on nobody will
+			c.below.Close(false)
+			c.order.Unlock()
+		} else {
+			c.below.Close(true)
+		}
 	})
 	return nil
 }
