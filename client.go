@@ -203,7 +203,7 @@ func (c *Client) invoke(ctx context.Context, name string, in, out any, o *callOp
 			o = o.with(opts)
 		}
 		if c.chain != nil {
-			return c.intercepted(ctx, &Invocation{Method: name, Request: in, Reply: out, options: o})
+			return c.intercepted(ctx, newInvocation(c, name, in, out, o))
 		}
 	}
 	m, err := c.method(name)
@@ -239,6 +239,8 @@ func (c *Client) invoke(ctx context.Context, name string, in, out any, o *callOp
 	}
 	if fault != nil || e == nil {
 		fault = c.furtherAttempts(ctx, k, &retrying{c: c, o: o, m: m, codec: codec, out: out}, e, fault)
+	} else if o.inv != nil {
+		o.inv.answered(e, 0)
 	}
 	if o.trailer != nil {
 		*o.trailer = metadataOf(k.trailers)
@@ -416,6 +418,9 @@ func (c *Client) furtherAttempts(ctx context.Context, k *call, r *retrying, e *e
 			if v.total > 0 {
 				e, err = c.again(bounded, k, r, v)
 				if err == nil {
+					if r.o.inv != nil {
+						r.o.inv.answered(e, r.sent)
+					}
 					return nil
 				}
 			} else {

@@ -137,7 +137,7 @@ func (c *Client) launch(ctx context.Context, p *pending, name string, in, out an
 		p.o = p.o.with(opts)
 	}
 	if c.chain != nil {
-		go p.intercepted(&Invocation{Method: name, Request: in, Reply: out, options: p.o})
+		go p.intercepted(newInvocation(c, name, in, out, p.o))
 		return
 	}
 	m, err := c.method(name)

@@ -170,9 +170,9 @@ func (m *method) run(ctx context.Context, in any) (any, error) {
 	if m.chain == nil {
 		return m.handle(ctx, in)
 	}
-	inv := &Invocation{Method: m.name, Request: in, Server: true}
-	if c := callFrom(ctx); c != nil {
-		inv.Oneway = c.oneway
+	inv := &Invocation{Method: m.name, Request: in, Server: true, call: callFrom(ctx)}
+	if inv.call != nil {
+		inv.Oneway = inv.call.oneway
 	}
 	if err := m.chain(ctx, inv); err != nil {
 		return nil, err

@@ -35,6 +35,13 @@ func WithMetadata(ctx context.Context, md Metadata) context.Context {
 	return context.WithValue(ctx, outgoingKey{}, merged)
 }
 
+// OutgoingMetadata returns what calls made with ctx carry: what WithMetadata put into it, or nil. The
+// result is the caller's to keep and change.
+func OutgoingMetadata(ctx context.Context) Metadata {
+	md, _ := ctx.Value(outgoingKey{}).(Metadata)
+	return maps.Clone(md)
+}
+
 // MetadataFrom returns what the caller sent beside its request, or nil. ctx is that of a handler.
 // The result is the caller's to keep and change.
 func MetadataFrom(ctx context.Context) Metadata {

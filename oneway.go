@@ -43,7 +43,9 @@ func (c *Client) Send(ctx context.Context, method string, in any, opts ...CallOp
 	o := c.o.call.with(opts)
 	o.oneway = true
 	if c.chain != nil {
-		return c.intercepted(ctx, &Invocation{Method: method, Request: in, Oneway: true, options: o})
+		inv := newInvocation(c, method, in, nil, o)
+		inv.Oneway = true
+		return c.intercepted(ctx, inv)
 	}
 	return c.send(ctx, method, in, o)
 }
@@ -70,6 +72,9 @@ func (c *Client) send(ctx context.Context, name string, in any, o *callOptions) 
 	e := c.pick(k, m)
 	if e != nil {
 		if fault = e.attempt(ctx, k, m); fault == nil {
+			if o.inv != nil {
+				o.inv.answered(e, 0)
+			}
 			return nil
 		}
 	}

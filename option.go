@@ -143,6 +143,7 @@ type callOptions struct {
 	oneway      bool
 	retryOn     []Code
 	trailer     *Metadata
+	inv         *Invocation // learns which instance answered; nil without interceptors
 }
 
 type handleOptions struct {
