@@ -65,8 +65,8 @@ func (c *Conn) pump() {
 	buf := make([]byte, pieceSize)
 	for {
 		n, err := c.below.Read(buf)
-		if n > 0 {
-			c.handOver(buf[:n])
+		if n > 0 && !c.handOver(buf[:n]) {
+			buf = make([]byte, 1<<10) // a Read that began before Close may still have the old one
 		}
 		if err != nil {
 			c.readErr = err
@@ -76,15 +76,18 @@ func (c *Conn) pump() {
 	}
 }
 
-func (c *Conn) handOver(piece []byte) {
+// handOver reports whether the piece was used up, and not the connection closed.
+func (c *Conn) handOver(piece []byte) bool {
 	select {
 	case c.pieces <- piece:
 	case <-c.closed:
-		return
+		return false
 	}
 	select {
 	case <-c.taken:
+		return true
 	case <-c.closed:
+		return false
 	}
 }
 

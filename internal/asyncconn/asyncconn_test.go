@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -122,5 +123,31 @@ func TestClose(t *testing.T) {
 	}
 	if _, err := b.Read(make([]byte, 1)); err == nil {
 		t.Error("the other side does not see the end")
+	}
+}
+
+// A Read that goes on while the connection is closed has its piece to itself: what arrives later is dropped
+// elsewhere. It is for the race detector.
+func TestCloseWhileReading(t *testing.T) {
+	for range 200 {
+		a, b := pair(t)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for buf := make([]byte, 16); ; {
+				if _, err := a.Read(buf); err != nil {
+					return
+				}
+			}
+		})
+		wg.Go(func() {
+			for range 4 {
+				if _, err := b.Write(make([]byte, 8<<10)); err != nil {
+					return
+				}
+			}
+		})
+		wg.Go(func() { a.Close() })
+		wg.Wait()
+		b.Close()
 	}
 }
