@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -70,12 +71,8 @@ func (m *clientMethod) idempotent(o *callOptions) bool { return o.idempotent || 
 // trusts the authorities of the system. Dial does not connect and does not wait: it fails only for a target or option
 // that cannot work. Connections are made when calls need them. Close the client when it is no longer used.
 func Dial(target string, opts ...DialOption) (*Client, error) {
-	c := &Client{target: target, lagging: make(chan struct{}, maxLagging)}
-	c.o = dialOptions{
-		sideOptions: defaultSideOptions(), balancer: balance.P2C(),
-		connectTimeout: 5 * time.Second, budgetRatio: 0.2, budgetRate: 10,
-		call: callOptions{timeout: 10 * time.Second, attempts: defaultAttempts},
-	}
+	c := &Client{target: target}
+	c.o = defaultDialOptions()
 	for _, opt := range opts {
 		if err := c.o.apply(opt); err != nil {
 			return nil, err
@@ -88,16 +85,17 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.o.handlers != nil {
+		if err := c.o.handlers.attach(); err != nil {
+			return nil, fmt.Errorf("dial %q: %w", target, err)
+		}
+	}
 	c.source = src
-	c.codecs = append(c.o.codecs, protobuf.New(), codec.Raw{}, codec.Binary{}, msgpack.New())
-	c.budget = newBudget(c.o.budgetRatio, c.o.budgetRate)
-	c.methods.Store(new(map[string]*clientMethod))
 	c.pool = &shared
 	if c.o.dialer != nil || c.o.observers != nil || len(c.o.transports) > 0 {
 		c.pool = new(pool)
 	}
-	c.ctx, c.cancel = context.WithCancel(context.Background())
-	c.cluster = newCluster(c)
+	c.init()
 	if len(c.o.interceptors) > 0 {
 		c.chain = chain(c.o.interceptors, func(ctx context.Context, inv *Invocation) error {
 			o := inv.options
@@ -122,6 +120,24 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 	}
 	c.wg.Go(func() { c.follow(src, snap) })
 	return c, nil
+}
+
+// init prepares what every client has, with the options that are set.
+func (c *Client) init() {
+	c.codecs = append(slices.Clip(c.o.codecs), protobuf.New(), codec.Raw{}, codec.Binary{}, msgpack.New())
+	c.budget = newBudget(c.o.budgetRatio, c.o.budgetRate)
+	c.methods.Store(new(map[string]*clientMethod))
+	c.lagging = make(chan struct{}, maxLagging)
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.cluster = newCluster(c)
+}
+
+func defaultDialOptions() dialOptions {
+	return dialOptions{
+		sideOptions: defaultSideOptions(), balancer: balance.P2C(),
+		connectTimeout: 5 * time.Second, budgetRatio: 0.2, budgetRate: 10,
+		call: callOptions{timeout: 10 * time.Second, attempts: defaultAttempts},
+	}
 }
 
 // apply adds one option.
@@ -153,7 +169,7 @@ func (c *Client) acquire(address string) *host {
 		network: r.network, address: r.address, tls: r.tls, maxMessage: c.o.maxMessage,
 		connectTimeout: c.o.connectTimeout, maxExpansion: c.o.maxExpansion, handshakeTimeout: c.o.handshakeTimeout,
 		keepaliveIdle: c.o.keepaliveIdle, keepaliveAnswer: c.o.keepaliveAnswer, writeStall: c.o.writeStall,
-		idleTimeout: c.o.idleTimeout, observers: c.o.observers,
+		idleTimeout: c.o.idleTimeout, handlers: c.o.handlers, observers: c.o.observers,
 	}, r.conns, r.dial)
 }
 
@@ -318,7 +334,11 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 		if t, ok := TraceFrom(ctx); ok {
 			flags, r.Trace = wire.FlagTrace, t
 		}
-		if md, _ := ctx.Value(outgoingKey{}).(Metadata); md != nil {
+		md, _ := ctx.Value(outgoingKey{}).(Metadata)
+		if h := callFrom(ctx); h != nil && h.brought != nil && h.brought.metadata != nil {
+			md = md.withFlow(metadataOf(h.brought.metadata))
+		}
+		if md != nil {
 			block, err := encodeMetadata(md)
 			if err != nil {
 				return nil, err.(*Error)

@@ -44,6 +44,7 @@ type call struct {
 	begin    uint64 // value of the writer's appended before the frame
 	patient  bool   // the caller has nothing to wait for but the reply
 	oneway   bool   // there is no reply
+	atOnce   bool   // or not at all: a oneway call does not wait
 
 	// Of the caller, for a call with compression; nil: without.
 	compression *compression
@@ -125,6 +126,7 @@ type clientConn struct {
 	writer
 	host     *host
 	role     readRole
+	callee   atomic.Pointer[callee] // for calls of the server, once there was one
 	peer     wire.Settings
 	progress progress
 	born     int64
@@ -175,7 +177,7 @@ func (c *clientConn) start(ctx context.Context, k *call, method uint32) *Error {
 	if uint64(c.open.n) >= c.peer.MaxCalls {
 		n := c.open.n
 		c.mu.Unlock()
-		return failure(ResourceExhausted, NotSent, PhaseWrite, nil, "%d calls are open on the connection, the server's limit", n)
+		return failure(ResourceExhausted, NotSent, PhaseWrite, nil, "%d calls are open on the connection, the server's limit (anser.MaxCalls)", n)
 	}
 	k.patient = ctx.Done() == nil && k.pending == nil
 	number := c.numberLocked(method)
@@ -253,6 +255,12 @@ func tooManyMethods() *Error {
 func (c *clientConn) awaitRoomLocked(ctx context.Context, k *call) *Error {
 	if len(c.buf) <= maxBuffered || !c.writing {
 		return nil
+	}
+	if k.pending != nil {
+		return errNoRoom
+	}
+	if k.atOnce {
+		return failure(ResourceExhausted, NotSent, PhaseWrite, nil, "the other side has %d bytes to read before it", len(c.buf))
 	}
 	bounded, cancel := k.bound(ctx)
 	defer cancel()
@@ -503,6 +511,8 @@ func (c *clientConn) control(h wire.Header, body []byte) error {
 		return closedByPeer(body)
 	case wire.TypeData, wire.TypeEnd, wire.TypeWindow:
 		return c.stray(h, body)
+	case wire.TypeMethod, wire.TypeRequest, wire.TypeCancel:
+		return c.called(h, body)
 	default:
 		if h.Type < wire.FirstSkippable {
 			return wire.Errorf(wire.BadFrame, "%s frame from a server", h.Type)
@@ -562,6 +572,9 @@ func (c *clientConn) end(err error) error {
 	for _, k := range over {
 		k.over()
 	}
+	if to := c.callee.Load(); to != nil {
+		to.end()
+	}
 	return err
 }
 
@@ -578,7 +591,7 @@ func (c *clientConn) close() {
 func (c *clientConn) retire() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open.n > 0 {
+	if c.open.n > 0 || c.busyHere() {
 		return false
 	}
 	c.draining = true
@@ -620,7 +633,7 @@ func (c *clientConn) closeIdle(now int64) bool {
 	quiet := c.idle.note(now, c.lastID, c.open.n > 0)
 	c.mu.Unlock()
 	c.quiet.Store(int64(quiet))
-	if limit := c.host.idleTimeout; limit == 0 || quiet < limit || !c.retire() {
+	if limit := c.host.idleTimeout; limit == 0 || quiet < limit || c.host.handlers != nil || !c.retire() {
 		return false
 	}
 	c.quiet.Store(int64(max(quiet, restAfter)))

@@ -29,6 +29,7 @@ type method struct {
 	chain      Func // interceptors around handle; nil without interceptors
 	request    reflect.Type
 	reply      reflect.Type
+	in, out    *elements // of a method with tuples
 	idempotent bool
 	oneway     bool // is only ever called oneway
 	mode       runMode
@@ -90,6 +91,9 @@ func (s *Server) add(m *method, opts []HandleOption) error {
 		opt.applyHandle(&o)
 	}
 	m.idempotent, m.mode = o.idempotent, o.mode
+	if err := m.nameParams(o.params); err != nil {
+		return s.refuseMethod(err)
+	}
 	if !m.builtin {
 		if err := s.o.observers.methodAdded(m.name); err != nil {
 			return s.refuseMethod(err)

@@ -43,6 +43,7 @@ type hostOptions struct {
 	keepaliveAnswer  time.Duration
 	writeStall       time.Duration
 	idleTimeout      time.Duration // 0: none
+	handlers         *Server       // of calls from the other side, or nil
 	observers        *observers
 }
 
@@ -52,7 +53,8 @@ type dialFunc = func(ctx context.Context, network, address string) (net.Conn, er
 type host struct {
 	pool *pool
 	hostOptions
-	dial dialFunc
+	dial    dialFunc
+	session uint64 // with each server at the address, if there are handlers; else 0
 
 	refs int // guarded by pool.mu
 
@@ -80,6 +82,9 @@ func newHost(p *pool, o hostOptions, dial dialFunc) *host {
 	h := &host{
 		pool: p, hostOptions: o, dial: dial, changed: make(chan struct{}),
 		watchers: make(map[*cluster]int), all: make(map[*clientConn]struct{}),
+	}
+	if o.handlers != nil {
+		h.session = newSessionID()
 	}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	h.ready.Store(new([]*clientConn))
@@ -183,6 +188,16 @@ func (h *host) waitConn(ctx context.Context) (*clientConn, *Error) {
 	}
 }
 
+// keep has a connection made now, and again when it is lost, whether there are calls or not.
+func (h *host) keep() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.used = true
+	if !h.closed && !h.dialing && h.retry == nil && len(*h.ready.Load()) == 0 {
+		h.connectLocked()
+	}
+}
+
 // hurry makes a connection now if the host waits for its turn to try again, though not more often
 // than every hurryEvery.
 func (h *host) hurry() {
@@ -264,6 +279,10 @@ func (h *host) connect() (*clientConn, error) {
 	own := wire.DefaultSettings()
 	own.MaxFrame = uint64(h.maxMessage) + frameOverhead
 	own.MaxStreams = 0
+	if h.handlers != nil {
+		of := &h.handlers.settings
+		own.Session, own.MaxCalls, own.Compressions = h.session, of.MaxCalls, of.Compressions
+	}
 	rd := &reader{nc: nc, buf: make([]byte, idleBuffer), maxFrame: own.MaxFrame, progress: &c.progress}
 	if c.peer, err = handshakeClient(nc, rd, own); err != nil {
 		nc.Close()
@@ -357,7 +376,7 @@ func (h *host) remove(c *clientConn, err error) {
 	h.ready.Store(&list)
 	switch {
 	case len(list) > 0 || h.closed:
-	case err == nil && c.quiet.Load() >= int64(restAfter):
+	case err == nil && c.quiet.Load() >= int64(restAfter) && h.handlers == nil: // who serves wants to be reached
 		h.used = false // the next call makes a connection
 	default:
 		if nanotime()-c.born > int64(lastedAtLeast) {

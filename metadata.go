@@ -13,7 +13,31 @@ import (
 // Metadata travels beside a message: one value for a key. Keys are case-insensitive and arrive in
 // lower case; they consist of a-z 0-9 - _ and the full stop. A key that ends in "-bin" may have any
 // bytes as its value, every other value is UTF-8 text of one line. At most 128 keys and 64 KiB.
+//
+// Metadata goes to the callee and no further, but for keys that begin with [FlowPrefix]. docs/metadata.md
+// tells more.
 type Metadata map[string]string
+
+// FlowPrefix begins the keys of metadata that goes on: a call that a handler makes, with its context or one
+// derived from it, carries the handler's own metadata with such keys too, and so on along the chain of calls.
+// [WithMetadata] in between sets another value; an empty one says that there is none.
+const FlowPrefix = "flow-"
+
+// withFlow adds what flows on from md, unless m has the key.
+func (m Metadata) withFlow(md Metadata) Metadata {
+	merged := m
+	for k, v := range md {
+		if _, ok := m[k]; ok || !strings.HasPrefix(k, FlowPrefix) {
+			continue
+		}
+		if len(merged) == len(m) { // what is in the context must not change
+			merged = make(Metadata, len(m)+1)
+			maps.Copy(merged, m)
+		}
+		merged[k] = v
+	}
+	return merged
+}
 
 // Get returns the value of the key, whatever its case.
 func (m Metadata) Get(key string) string { return m[strings.ToLower(key)] }

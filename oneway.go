@@ -67,8 +67,8 @@ func (c *Client) send(ctx context.Context, name string, in any, o *callOptions) 
 	}
 	k.frame[flagsOffset] |= byte(wire.FlagOneway)
 	c.budget.calls.Add(1)
-	k.oneway = true
-	defer func() { k.oneway = false }()
+	k.oneway, k.atOnce = true, o.atOnce
+	defer func() { k.oneway, k.atOnce = false, false }()
 	e := c.pick(k, m)
 	if e != nil {
 		if fault = e.attempt(ctx, k, m); fault == nil {
@@ -89,6 +89,10 @@ func (c *Client) send(ctx context.Context, name string, in any, o *callOptions) 
 func (e *endpoint) send(ctx context.Context, k *call, m *clientMethod) *Error {
 	e.Begin()
 	conn := e.host.pickConn(k.slot)
+	if conn == nil && k.atOnce {
+		e.Abort()
+		return failure(Unavailable, NotSent, PhaseDial, nil, "there is no connection now")
+	}
 	if conn == nil {
 		var err *Error
 		if conn, err = e.connect(ctx, k); err != nil {

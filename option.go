@@ -74,7 +74,6 @@ type sideOptions struct {
 	tls              *tls.Config
 	maxMessage       int
 	maxExpansion     int
-	maxCalls         int // 0: the default of the side
 	handshakeTimeout time.Duration
 	keepaliveIdle    time.Duration
 	keepaliveAnswer  time.Duration
@@ -102,6 +101,7 @@ func defaultSideOptions() sideOptions {
 type serverOptions struct {
 	sideOptions
 	maxInFlight   int
+	maxCalls      int
 	maxConns      int
 	maxHandshakes int
 	grace         time.Duration
@@ -111,6 +111,8 @@ type serverOptions struct {
 	describe      bool
 	minPing       time.Duration
 	announcements []announcement
+	sessionGrace  time.Duration
+	onSession     func(*Session)
 	compressors   []compress.Compressor
 	replies       *compression
 }
@@ -128,6 +130,7 @@ type dialOptions struct {
 	noSnapshot     bool
 	budgetRatio    float64
 	budgetRate     float64
+	handlers       *Server
 }
 
 // defaultConns is how many connections there are to an address where nothing says otherwise.
@@ -141,6 +144,7 @@ type callOptions struct {
 	attempts    int
 	idempotent  bool
 	oneway      bool
+	atOnce      bool // or not at all: a oneway call does not wait
 	retryOn     []Code
 	trailer     *Metadata
 	inv         *Invocation // learns which instance answered; nil without interceptors
@@ -151,6 +155,7 @@ type handleOptions struct {
 	mode       runMode
 	aliases    []string
 	deprecated []string
+	params     []string
 }
 
 // Logger sets where the side logs to; the default is slog.Default(). Arguments, replies, metadata and
@@ -224,17 +229,6 @@ func MaxMessage(bytes int) SideOption {
 	})
 }
 
-// MaxCalls sets how many calls the other side may have open at once on one connection; the default is
-// 10,000. A client opens another connection before it reaches the limit, up to eight of them, and fails
-// what is over. The server's limit for all connections together is [MaxInFlight].
-func MaxCalls(n int) SideOption {
-	return sideOption(func(o *sideOptions) {
-		if o.wants(n >= 1 && n <= math.MaxInt32, "anser.MaxCalls(%d): want 1 to %d", n, math.MaxInt32) {
-			o.maxCalls = n
-		}
-	})
-}
-
 // maxMaxMessage leaves a frame a length that fits a signed integer everywhere.
 const maxMaxMessage = math.MaxInt32 - frameOverhead
 
@@ -259,7 +253,7 @@ func HandshakeTimeout(d time.Duration) SideOption {
 
 // IdleTimeout closes a connection on which no call is open and none was made for so long; 0, the
 // default, keeps it open. The other side makes no new connection before it needs one. Connections are
-// looked at about once a second.
+// looked at about once a second. Those of a client with handlers stay: they are there for calls of the server.
 func IdleTimeout(d time.Duration) SideOption {
 	return sideOption(func(o *sideOptions) {
 		if o.wants(d >= 0, "anser.IdleTimeout(%v): want at least 0", d) {
@@ -285,6 +279,17 @@ func MaxInFlight(n int) ServerOption {
 	return serverOption(func(o *serverOptions) {
 		if o.wants(n >= 1, "anser.MaxInFlight(%d): want at least 1", n) {
 			o.maxInFlight = n
+		}
+	})
+}
+
+// MaxCalls sets how many calls a client may have open at once on one connection; the default is 10,000. A
+// client opens another connection before it reaches the limit, up to eight of them, and fails what is over.
+// The limit for all connections together is [MaxInFlight].
+func MaxCalls(n int) ServerOption {
+	return serverOption(func(o *serverOptions) {
+		if o.wants(n >= 1 && n <= math.MaxInt32, "anser.MaxCalls(%d): want 1 to %d", n, math.MaxInt32) {
+			o.maxCalls = n
 		}
 	})
 }

@@ -20,6 +20,9 @@ import (
 type serverConn struct {
 	writer
 	server   *Server
+	session  *Session                   // of a client that takes calls, or nil
+	back     atomic.Pointer[clientConn] // for calls to the client, once there was one
+	far      *clientConn                // over which calls come to a client, or nil; see Handlers
 	tls      *tls.ConnectionState
 	peerSays wire.Settings
 	progress progress
@@ -183,7 +186,7 @@ func (c *serverConn) request(s *reading, h wire.Header, body []byte) (lost bool,
 		s.out = appendRefusal(s.out, ctx, errExpired)
 		return false, c.flushIfFull(s)
 	}
-	if !m.inline(s.now) {
+	if c.far != nil || !m.inline(s.now) {
 		return false, c.handToWorker(s, ctx, cd, r.Payload)
 	}
 	return c.runInline(s, ctx, cd, r.Payload)
@@ -431,6 +434,10 @@ func (c *serverConn) finishDetached(ctx *callContext, frame []byte) {
 // answer sends the answer of a call and takes the call out of the table in one step: between two
 // steps nothing would be open, and a drain would close the connection before the answer is out.
 func (c *serverConn) answer(id uint64, frame []byte) {
+	if c.far != nil {
+		c.answerFar(id, frame)
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	err := c.waitRoomLocked(context.Background())
@@ -476,6 +483,8 @@ func (c *serverConn) control(s *reading, h wire.Header, body []byte) error {
 		return c.drained(s, h.Flags)
 	case wire.TypeClose:
 		return closedByPeer(body)
+	case wire.TypeReply, wire.TypeError:
+		return c.answered(s, h, body)
 	}
 	return wire.Errorf(wire.BadFrame, "%s frame from a client", h.Type)
 }
@@ -569,6 +578,9 @@ func (c *serverConn) cancel(s *reading, h wire.Header, body []byte) error {
 func (c *serverConn) tend(now int64) {
 	o := &c.server.o
 	c.trim()
+	if back := c.back.Load(); back != nil {
+		back.trim()
+	}
 	c.drainIdle(now)
 	if since := c.stalledSince(); since != 0 && now-since > int64(o.writeStall) {
 		c.server.stats.close(wire.Timeout)
@@ -596,7 +608,7 @@ func (c *serverConn) tend(now int64) {
 // drainIdle drains a connection on which nothing was called for the idle timeout.
 func (c *serverConn) drainIdle(now int64) {
 	limit := c.server.o.idleTimeout
-	if limit == 0 {
+	if limit == 0 || c.peerSays.Session != 0 { // a client with handlers is there to be called
 		return
 	}
 	c.mu.Lock()
@@ -630,7 +642,7 @@ func (c *serverConn) startDrain(grace time.Duration) {
 func (c *serverConn) finishDrain() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.acked || c.closing || c.running.n > 0 || c.err != nil {
+	if !c.acked || c.closing || c.running.n > 0 || c.err != nil || c.backBusy() {
 		return
 	}
 	c.closing = true
@@ -649,13 +661,8 @@ func (c *serverConn) end(s *reading, err error) {
 	c.mu.Lock()
 	said := c.closing // CLOSE is out already
 	c.closing = true  // no answer is sent any more
-	var lost []*callContext
-	c.running.each(func(ctx *callContext) { lost = append(lost, ctx) })
-	c.running = table[*callContext]{}
 	c.mu.Unlock()
-	for _, ctx := range lost {
-		ctx.end(context.Canceled)
-	}
+	c.cancelAll()
 	var broken *wire.Error
 	if errors.As(err, &broken) {
 		c.server.stats.close(broken.Reason)
@@ -668,6 +675,9 @@ func (c *serverConn) end(s *reading, err error) {
 		c.server.log.Debug("lost a connection", "peer", c.nc.RemoteAddr(), "err", err)
 	}
 	c.fail(err)
+	if c.session != nil {
+		c.leave(err)
+	}
 	s.release()
 	c.mu.Lock()
 	err = c.err

@@ -234,6 +234,7 @@ func stateRows() []row {
 		{number: 15, name: "id of the other side", toServer: toServer{send: bad(1 << 63), want: ends(wire.BadID)}, toClient: toClient{reply: func(uint64) []byte { return wirepeer.Reply(1<<63, []byte("ok")) }}},
 		{number: 15, name: "id of the future", toServer: toServer{send: wire.AppendCancel(nil, 7), want: ends(wire.BadID)}, toClient: toClient{reply: func(id uint64) []byte { return wirepeer.Reply(id+7, []byte("ok")) }}},
 		{number: 17, name: "REPLY to a server, REQUEST to a client", toServer: toServer{send: wirepeer.Reply(1, []byte("ok")), want: ends(wire.BadFrame)}, toClient: toClient{reply: same(wirepeer.Request(1<<63, 1, nil))}},
+		{number: 17, name: "REPLY for a call that the server never made", toServer: toServer{send: wirepeer.Reply(1<<63+1, []byte("ok")), want: ends(wire.BadID)}},
 		{number: 17, name: "ERROR to a server, METHOD to a client", toServer: toServer{send: fault(1, 7), want: ends(wire.BadFrame)}, toClient: toClient{reply: same(wire.AppendMethod(nil, 1, "Good.Echo"))}},
 		both(18, "data for 101 unknown streams", bytes.Repeat(data(1<<30, 0, 1), 101), wire.Flood),
 		{

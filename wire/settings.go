@@ -3,7 +3,8 @@ package wire
 import "encoding/binary"
 
 // Settings are what a side accepts, announced in its SETTINGS frame. In what ParseSettings returns no
-// value but Features and Compressions is above 1<<31 - 1, so each one fits an int and, as milliseconds, a time.Duration.
+// value but Features, Compressions and Session is above 1<<31 - 1, so each one fits an int and, as milliseconds,
+// a time.Duration.
 type Settings struct {
 	MaxFrame     uint64 // longest body, bytes
 	MaxCalls     uint64 // open calls on this connection
@@ -17,6 +18,8 @@ type Settings struct {
 	// Compressions has a bit for each compression that is understood: bit n%64 of Compressions[n/64]
 	// stands for number n. Everybody understands 0, none, whose bit is of no meaning.
 	Compressions [4]uint64
+
+	Session uint64 // of a client that takes calls; 0: it takes none
 }
 
 // Understands reports whether a payload may have the compression.
@@ -45,11 +48,12 @@ const (
 )
 
 // fields returns the settings in the order of their keys, which begin at 1.
-func (s *Settings) fields() [12]*uint64 {
-	return [12]*uint64{
+func (s *Settings) fields() [13]*uint64 {
+	return [13]*uint64{
 		&s.MaxFrame, &s.MaxCalls, &s.MaxMetadata, &s.MaxStreams,
 		&s.StreamWindow, &s.ConnWindow, &s.MinPing, &s.Features,
 		&s.Compressions[0], &s.Compressions[1], &s.Compressions[2], &s.Compressions[3],
+		&s.Session,
 	}
 }
 

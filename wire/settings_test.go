@@ -60,12 +60,12 @@ func TestSettingsRoundTrip(t *testing.T) {
 func TestSettingsKeys(t *testing.T) {
 	b := settingsBody(
 		entry{8, 8}, entry{7, 7}, entry{6, 6}, entry{5, 5}, entry{4, 4}, entry{3, 3}, entry{2, 2}, entry{1, 1025},
-		entry{12, 12}, entry{11, 11}, entry{10, 10}, entry{9, 9},
-		entry{0, 9}, entry{13, 9}, entry{0xFFFF, 1<<64 - 1}, // not known: ignored
+		entry{13, 1<<63 + 9}, entry{12, 12}, entry{11, 11}, entry{10, 10}, entry{9, 9},
+		entry{0, 9}, entry{14, 9}, entry{0xFFFF, 1<<64 - 1}, // not known: ignored
 	)
 	want := wire.Settings{
 		MaxFrame: 1025, MaxCalls: 2, MaxMetadata: 3, MaxStreams: 4, StreamWindow: 5, ConnWindow: 6, MinPing: 7, Features: 8,
-		Compressions: [4]uint64{9, 10, 11, 12},
+		Compressions: [4]uint64{9, 10, 11, 12}, Session: 1<<63 + 9,
 	}
 	if got, err := wire.ParseSettings(b); err != nil || got != want {
 		t.Errorf("parsed %+v, %v; want %+v", got, err, want)
@@ -97,14 +97,14 @@ func TestSettingsSaturate(t *testing.T) {
 	const most = 1<<31 - 1
 	for _, v := range []uint64{most - 1, most, most + 1, 1 << 63, 1<<64 - 1} {
 		var entries []entry
-		for key := range 12 {
+		for key := range 13 {
 			entries = append(entries, entry{uint16(key + 1), v})
 		}
 		got, err := wire.ParseSettings(settingsBody(entries...))
 		w := min(v, most)
 		want := wire.Settings{
 			MaxFrame: w, MaxCalls: w, MaxMetadata: w, MaxStreams: w, StreamWindow: w, ConnWindow: w, MinPing: w, Features: v,
-			Compressions: [4]uint64{v, v, v, v},
+			Compressions: [4]uint64{v, v, v, v}, Session: v,
 		}
 		if err != nil || got != want {
 			t.Errorf("parsed %+v, %v; want %+v", got, err, want)

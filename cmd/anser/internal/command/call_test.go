@@ -27,6 +27,25 @@ func TestCall(t *testing.T) {
 	run(t, "call", at, "Arith.Add").expect(t, 0, `"C": 0`)
 }
 
+func TestCallSeveralArguments(t *testing.T) {
+	at := serve(t)
+	run(t, "call", at, "Test.DivMod", "[38, 7]").expect(t, 0, "[\n  5,\n  3\n]")
+	run(t, "call", at, "Test.DivMod", `{"b": 7, "a": 38}`).expect(t, 0, "{\n  \"q\": 5,\n  \"r\": 3\n}")
+	run(t, "call", at, "Test.DivMod", "[38]").expect(t, 4, "1 arguments: want (a int, b int)")
+}
+
+func TestCallOneway(t *testing.T) {
+	at := serve(t)
+	if r := run(t, "call", at, "Test.Note", `{"Text": "hello"}`, "--oneway"); r.code != 0 || r.out != "" || r.err != "" {
+		t.Errorf("%+v", r)
+	}
+	if text := <-noted; text != "hello" {
+		t.Error(text)
+	}
+	run(t, "call", at, "Test.Note", `{"Text": "hello"}`).expect(t, 4, "is oneway")
+	run(t, "call", nobody(t), "Test.Note", "--oneway").expect(t, 3, "nobody is listening")
+}
+
 func TestCallCompressed(t *testing.T) {
 	at := serve(t)
 	for _, algorithm := range []string{"none", "gzip", "deflate,forced", "snappy,dynamic", "zstd,forced", "lz4,forced"} {
