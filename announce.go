@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -121,15 +122,20 @@ func (a *announcer) stop(ctx context.Context, o *sideOptions) {
 
 // dialable turns a listener's address into one that other machines can dial.
 func dialable(addr net.Addr) string {
-	if addr.Network() == "unix" {
+	prefix := ""
+	switch n := addr.Network(); n {
+	case "tcp", "memory":
+	case "unix":
 		return "unix://" + addr.String()
+	default: // the scheme of a transport
+		prefix = n + "://"
 	}
-	t, ok := addr.(*net.TCPAddr)
-	if !ok || !t.IP.IsUnspecified() {
-		return addr.String()
+	host, port, err := net.SplitHostPort(addr.String())
+	if ip, e := netip.ParseAddr(host); err != nil || e != nil || !ip.IsUnspecified() {
+		return prefix + addr.String()
 	}
 	addrs, _ := net.InterfaceAddrs() // without them, the loopback is all there is
-	return (&net.TCPAddr{IP: reachable(addrs), Port: t.Port}).String()
+	return prefix + net.JoinHostPort(reachable(addrs).String(), port)
 }
 
 // reachable returns the first address that other machines may reach, rather one of IPv4, or the loopback.

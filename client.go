@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -67,9 +66,10 @@ func methodPlace(name string) int {
 
 func (m *clientMethod) idempotent(o *callOptions) bool { return o.idempotent || m.learned.Load() }
 
-// Dial returns a client for the target: "host:port", "tcp://a:1,b:2", "unix:///path",
-// "file:///path/service", or with the option for it the scheme of a registry, such as
-// "etcd://127.0.0.1:2379/arith". Dial does not connect and does not wait: it fails only for a target or option
+// Dial returns a client for the target: "host:port", "tcp://a:1,b:2", "tls://a:1,b:2", "unix:///path",
+// "file:///path/service", or with the option for it the scheme of a registry or of a [Transport], such as
+// "etcd://127.0.0.1:2379/arith" and "quic://a:1,b:2". With tls:// the client needs no option [TLS] if it
+// trusts the authorities of the system. Dial does not connect and does not wait: it fails only for a target or option
 // that cannot work. Connections are made when calls need them. Close the client when it is no longer used.
 func Dial(target string, opts ...DialOption) (*Client, error) {
 	c := &Client{target: target}
@@ -82,7 +82,7 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 	if len(c.o.mistakes) > 0 {
 		return nil, fmt.Errorf("dial %q: %w", target, errors.Join(c.o.mistakes...))
 	}
-	src, err := parseTarget(target, c.o.schemes)
+	src, err := parseTarget(target, c.o.schemes, c.o.transports)
 	if err != nil {
 		return nil, err
 	}
@@ -93,8 +93,7 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 	}
 	c.source = src
 	c.pool = &shared
-	dial := c.o.dialer
-	if dial != nil || c.o.observers != nil {
+	if c.o.dialer != nil || c.o.observers != nil || len(c.o.transports) > 0 {
 		c.pool = new(pool)
 	}
 	c.init()
@@ -143,7 +142,7 @@ func (c *Client) init() {
 
 func defaultDialOptions() dialOptions {
 	return dialOptions{
-		sideOptions: defaultSideOptions(), balancer: balance.P2C(), conns: 2,
+		sideOptions: defaultSideOptions(), balancer: balance.P2C(),
 		connectTimeout: 5 * time.Second, budgetRatio: 0.2, budgetRate: 10,
 		call: callOptions{timeout: 10 * time.Second, attempts: defaultAttempts},
 	}
@@ -158,29 +157,29 @@ func (o *dialOptions) apply(opt DialOption) error {
 		opt(&o.sideOptions)
 	case CallOption:
 		opt.applyCall(&o.call)
+	case Transport:
+		if err := opt.check(); err != nil {
+			return err
+		}
+		o.transports = append(o.transports, opt)
 	case registry.Scheme:
 		o.schemes = append(o.schemes, opt)
 	default:
-		return fmt.Errorf("dial option of type %T is not one of package anser or a registry.Scheme", opt)
+		return fmt.Errorf("dial option of type %T is not one of package anser, an anser.Transport or a registry.Scheme", opt)
 	}
 	return nil
 }
 
 // acquire returns the host of an address, with this client's options.
 func (c *Client) acquire(address string) *host {
-	network, host := splitAddress(address)
-	dial := c.o.dialer
-	if dial == nil {
-		dial = new(net.Dialer).DialContext
-	}
+	r := c.o.route(address)
 	return c.pool.acquire(hostOptions{
-		network: network, address: host, tls: c.o.tls, maxMessage: c.o.maxMessage,
+		network: r.network, address: r.address, tls: r.tls, maxMessage: c.o.maxMessage,
 		connectTimeout: c.o.connectTimeout, maxExpansion: c.o.maxExpansion, handshakeTimeout: c.o.handshakeTimeout,
 		keepaliveIdle: c.o.keepaliveIdle, keepaliveAnswer: c.o.keepaliveAnswer, writeStall: c.o.writeStall,
 		streamWindow: c.o.streamWindow, connWindow: c.o.connWindow,
-		handlers:  c.o.handlers,
-		observers: c.o.observers,
-	}, c.o.conns, dial)
+		idleTimeout: c.o.idleTimeout, handlers: c.o.handlers, observers: c.o.observers,
+	}, r.conns, r.dial)
 }
 
 // Call calls the method with the message in, and stores the reply in out, a non-nil pointer. The

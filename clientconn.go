@@ -151,6 +151,8 @@ type clientConn struct {
 	streaming atomic.Int32 // number of open streams; they are in busy too
 	waiting   atomic.Int32 // bytes/1024 that wait to be written, for growing
 	pinged    atomic.Int64 // nanotime of a ping without an answer yet, or 0
+	quiet     atomic.Int64 // nanoseconds without a call, as tend has seen it
+	idle      idleness     // of the goroutine that tends
 	idleSince int64        // nanotime since which nothing was open; of the goroutine that tends
 	pings     pingLimit    // the reader's
 }
@@ -591,6 +593,9 @@ func (c *clientConn) tend(now int64) {
 	o := &c.host.hostOptions
 	c.trim()
 	c.trimStreams()
+	if c.closeIdle(now) {
+		return
+	}
 	if since := c.stalledSince(); since != 0 && now-since > int64(o.writeStall) {
 		c.fail(fmt.Errorf("a write made no progress for %v (anser.WriteStall)", o.writeStall))
 		return
@@ -611,6 +616,21 @@ func (c *clientConn) tend(now int64) {
 		c.pinged.Store(now)
 		c.post(wire.AppendPing(nil, wire.TypePing, uint64(now)))
 	}
+}
+
+// closeIdle closes a connection that nobody has used for the idle timeout, and reports whether it did.
+func (c *clientConn) closeIdle(now int64) bool {
+	c.mu.Lock()
+	quiet := c.idle.note(now, c.lastID, c.open.n > 0)
+	c.mu.Unlock()
+	c.quiet.Store(int64(quiet))
+	if limit := c.host.idleTimeout; limit == 0 || quiet < limit || c.host.handlers != nil || !c.retire() {
+		return false
+	}
+	c.quiet.Store(int64(max(quiet, restAfter)))
+	c.host.remove(c, nil)
+	c.host.spawn(c.close)
+	return true
 }
 
 // handshakeClient exchanges prefaces over a new connection.

@@ -42,6 +42,7 @@ type hostOptions struct {
 	keepaliveIdle    time.Duration
 	keepaliveAnswer  time.Duration
 	writeStall       time.Duration
+	idleTimeout      time.Duration // 0: none
 	streamWindow     int
 	connWindow       int
 	handlers         *Server // of calls from the other side, or nil
@@ -244,8 +245,8 @@ func (h *host) connectLocked() {
 
 // instance is the address as instances have it.
 func (h *host) instance() string {
-	if h.network == "unix" {
-		return "unix://" + h.address
+	if h.network != "tcp" {
+		return h.network + "://" + h.address
 	}
 	return h.address
 }
@@ -298,20 +299,6 @@ func (h *host) connect() (*clientConn, error) {
 	c.streams.init(&own, &c.peer)
 	c.role.init(rd)
 	return c, nil
-}
-
-// tlsFor completes the configuration with the name that the server must prove to have.
-func tlsFor(config *tls.Config, address string) *tls.Config {
-	if config.ServerName != "" || config.InsecureSkipVerify {
-		return config
-	}
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		host = address
-	}
-	config = config.Clone()
-	config.ServerName = host
-	return config
 }
 
 // frameOverhead is what a frame may hold beside its message.
@@ -391,7 +378,11 @@ func (h *host) remove(c *clientConn, err error) {
 		return
 	}
 	h.ready.Store(&list)
-	if len(list) == 0 && !h.closed {
+	switch {
+	case len(list) > 0 || h.closed:
+	case err == nil && c.quiet.Load() >= int64(restAfter) && h.handlers == nil: // who serves wants to be reached
+		h.used = false // the next call makes a connection
+	default:
 		if nanotime()-c.born > int64(lastedAtLeast) {
 			h.failures = 0
 		}

@@ -2,7 +2,6 @@ package anser
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -192,7 +191,7 @@ func (w *observers) withdrawn(in registry.Instance, err error) {
 
 func (c *clientConn) info() ConnInfo {
 	i := ConnInfo{Address: c.host.instance(), Peer: Peer{Addr: c.nc.RemoteAddr(), Local: c.nc.LocalAddr()}}
-	if tc, ok := c.nc.(*tls.Conn); ok {
+	if tc, ok := c.nc.(secured); ok {
 		i.Peer.TLS = new(tc.ConnectionState())
 	}
 	return i

@@ -81,6 +81,7 @@ type sideOptions struct {
 	writeStall       time.Duration
 	streamWindow     int
 	connWindow       int
+	idleTimeout      time.Duration // 0: none
 	observers        *observers
 	mistakes         []error // options that cannot work
 }
@@ -110,6 +111,7 @@ type serverOptions struct {
 	maxStreams    int
 	grace         time.Duration
 	insecure      bool
+	reusePort     bool
 	signals       bool
 	describe      bool
 	minPing       time.Duration
@@ -124,8 +126,9 @@ type dialOptions struct {
 	sideOptions
 	call           callOptions
 	schemes        []registry.Scheme
+	transports     []Transport
 	balancer       balance.Balancer
-	conns          int
+	conns          int // 0: the default of the transport
 	connectTimeout time.Duration
 	dialer         func(ctx context.Context, network, address string) (net.Conn, error)
 	snapshotDir    string
@@ -134,6 +137,9 @@ type dialOptions struct {
 	budgetRate     float64
 	handlers       *Server
 }
+
+// defaultConns is how many connections there are to an address where nothing says otherwise.
+const defaultConns = 2
 
 type callOptions struct {
 	codec       codec.Codec
@@ -193,15 +199,28 @@ func Codecs(c ...codec.Codec) SideOption {
 }
 
 // TLS makes the side speak TLS with the given configuration, which must not be changed afterwards.
-// Unless it states a version, TLS 1.3 is the least.
+// Unless it states a version, TLS 1.3 is the least; less than TLS 1.2 is refused. Unless it states
+// protocols, both sides say [ALPN]. A client proves the server by the name or IP address that it dials,
+// unless the configuration has a ServerName; a VerifyConnection of the configuration finds either
+// in the state's ServerName.
+//
+// Connections that are TLS already, such as those of QUIC or of a listener of crypto/tls, get no second
+// TLS on the server. Package transport/tlsfiles makes configurations that follow files on disk.
 func TLS(config *tls.Config) SideOption {
-	if config != nil && config.MinVersion == 0 {
+	if config != nil && (config.MinVersion == 0 || config.NextProtos == nil) {
 		config = config.Clone()
-		config.MinVersion = tls.VersionTLS13
+		if config.MinVersion == 0 {
+			config.MinVersion = tls.VersionTLS13
+		}
+		if config.NextProtos == nil {
+			config.NextProtos = []string{ALPN}
+		}
 	}
 	return sideOption(func(o *sideOptions) {
-		o.wants(config != nil, "anser.TLS: the configuration is nil: leave the option out for a side without TLS")
-		o.tls = config
+		if o.wants(config != nil, "anser.TLS: the configuration is nil: leave the option out for a side without TLS") &&
+			o.wants(config.MinVersion >= tls.VersionTLS12, "anser.TLS: the configuration allows %s: set MinVersion to tls.VersionTLS12 or more", tls.VersionName(config.MinVersion)) {
+			o.tls = config
+		}
 	})
 }
 
@@ -234,6 +253,17 @@ func HandshakeTimeout(d time.Duration) SideOption {
 	return sideOption(func(o *sideOptions) {
 		if o.wants(d > 0, "anser.HandshakeTimeout(%v): want a time above 0", d) {
 			o.handshakeTimeout = d
+		}
+	})
+}
+
+// IdleTimeout closes a connection on which no call is open and none was made for so long; 0, the
+// default, keeps it open. The other side makes no new connection before it needs one. Connections are
+// looked at about once a second. Those of a client with handlers stay: they are there for calls of the server.
+func IdleTimeout(d time.Duration) SideOption {
+	return sideOption(func(o *sideOptions) {
+		if o.wants(d >= 0, "anser.IdleTimeout(%v): want at least 0", d) {
+			o.idleTimeout = d
 		}
 	})
 }
@@ -341,6 +371,13 @@ func InsecurePublic() ServerOption {
 	return serverOption(func(o *serverOptions) { o.insecure = true })
 }
 
+// ReusePort lets several processes listen on one address of TCP (SO_REUSEPORT). Each has a queue of its own, and
+// Linux spreads new connections over them; on macOS the process that began to listen last gets all. A
+// process that takes over from another can so begin before that one ends. Elsewhere listening fails.
+func ReusePort() ServerOption {
+	return serverOption(func(o *serverOptions) { o.reusePort = true })
+}
+
 // NoSignals keeps ListenAndServe from draining the server on SIGTERM and SIGINT.
 func NoSignals() ServerOption {
 	return serverOption(func(o *serverOptions) { o.signals = false })
@@ -369,7 +406,7 @@ func Balancer(b balance.Balancer) DialOption {
 }
 
 // Conns sets how many connections to an address all clients of the process share at first; the
-// default is 2. More are made when these are saturated. Clients with different values share the largest.
+// default is 2, or what a [Transport] says. More are made when these are saturated. Clients with different values share the largest.
 func Conns(n int) DialOption {
 	return dialOption(func(o *dialOptions) {
 		if o.wants(n >= 1, "anser.Conns(%d): want at least 1", n) {

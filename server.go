@@ -152,7 +152,17 @@ func (s *Server) Listen(address string) (net.Listener, error) {
 			return nil, err
 		}
 	}
-	l, err := net.Listen(network, host)
+	var config net.ListenConfig
+	switch network {
+	case "unix":
+	case "tcp":
+		if s.o.reusePort {
+			config.Control = reusePort
+		}
+	default:
+		return nil, fmt.Errorf("listen on %q: use host:port or unix:///path; for %s, give Serve the listener of its transport", address, network)
+	}
+	l, err := config.Listen(context.Background(), network, host)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
@@ -276,7 +286,7 @@ func (s *Server) handshake(nc net.Conn, full bool) (*serverConn, *reading, error
 	tune(nc, s.o.keepaliveIdle+s.o.keepaliveAnswer)
 	c := &serverConn{server: s}
 	c.writer.init(nc, &s.conns, &c.streams)
-	if s.o.tls != nil {
+	if _, done := nc.(secured); s.o.tls != nil && !done {
 		tc := tls.Server(nc, s.o.tls)
 		if err := tc.Handshake(); err != nil {
 			var other tls.RecordHeaderError
@@ -286,8 +296,6 @@ func (s *Server) handshake(nc net.Conn, full bool) (*serverConn, *reading, error
 			return nil, nil, fmt.Errorf("TLS: %w", err)
 		}
 		c.nc = tc
-		state := tc.ConnectionState()
-		c.tls = &state
 	}
 	st := &reading{generation: 1}
 	st.reader = reader{nc: c.nc, buf: make([]byte, idleBuffer), maxFrame: maxHello, progress: &c.progress}
@@ -299,6 +307,9 @@ func (s *Server) handshake(nc net.Conn, full bool) (*serverConn, *reading, error
 	var err error
 	if c.peerSays, err = st.readPreface(); err != nil {
 		return nil, nil, s.refuse(c.nc, err)
+	}
+	if sc, ok := c.nc.(secured); ok { // its handshake is over
+		c.tls = new(sc.ConnectionState())
 	}
 	c.streams.init(&s.settings, &c.peerSays)
 	if err := s.o.observers.connOpened(c.info()); err != nil {

@@ -38,6 +38,7 @@ type serverConn struct {
 
 	// Guarded by mu.
 	running   table[*callContext] // calls that do not run on the goroutine that reads
+	opened    uint64              // number of calls that ever were in running
 	detached  int                 // number of those, and of the cancelled ones whose handler has not returned
 	streaming int                 // streams whose handlers have not returned
 	draining  bool                // DRAIN was sent, or the client has said by itself that it opens no more calls
@@ -45,6 +46,7 @@ type serverConn struct {
 	closing   bool                // CLOSE was sent
 
 	pinged atomic.Int64 // nanotime of a ping without an answer yet, or 0
+	idle   idleness     // of the goroutine that tends
 }
 
 // reading is what the goroutine that reads a connection works with.
@@ -409,6 +411,7 @@ func (c *serverConn) tooManyCalls() *Error {
 
 func (c *serverConn) openLocked(ctx *callContext) {
 	c.detached++
+	c.opened++
 	c.running.put(ctx.id, ctx)
 }
 
@@ -584,6 +587,7 @@ func (c *serverConn) tend(now int64) {
 	if back := c.back.Load(); back != nil {
 		back.trim()
 	}
+	c.drainIdle(now)
 	if since := c.stalledSince(); since != 0 && now-since > int64(o.writeStall) {
 		c.server.stats.close(wire.Timeout)
 		c.fail(fmt.Errorf("a write made no progress for %v (anser.WriteStall)", o.writeStall))
@@ -604,6 +608,22 @@ func (c *serverConn) tend(now int64) {
 	if now-c.progress.lastRead.Load() > pingAfter(o.keepaliveIdle, &c.peerSays) {
 		c.pinged.Store(now)
 		c.spawn(func() { c.sendControl(wire.AppendPing(nil, wire.TypePing, uint64(now))) })
+	}
+}
+
+// drainIdle drains a connection on which nothing was called for the idle timeout.
+func (c *serverConn) drainIdle(now int64) {
+	limit := c.server.o.idleTimeout
+	if limit == 0 || c.peerSays.Session != 0 { // a client with handlers is there to be called
+		return
+	}
+	c.mu.Lock()
+	// A handler on the goroutine that reads changes the turn, all others are counted.
+	quiet := c.idle.note(now, c.turn.Load()+c.opened, c.running.n+c.detached > 0)
+	skip := c.draining || quiet < limit
+	c.mu.Unlock()
+	if !skip {
+		c.spawn(func() { c.startDrain(c.server.o.grace) })
 	}
 }
 

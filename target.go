@@ -23,41 +23,44 @@ type source struct {
 }
 
 // parseTarget understands what Dial was given.
-func parseTarget(target string, schemes []registry.Scheme) (source, error) {
+func parseTarget(target string, schemes []registry.Scheme, transports []Transport) (source, error) {
 	if target == "" {
 		return source{}, fmt.Errorf("the target is empty: use host:port, or a scheme such as tcp://a:1,b:2")
 	}
 	scheme, rest, ok := strings.Cut(target, "://")
 	if !ok {
-		return fixedSource(target, target)
+		return fixedSource(target, "", target)
 	}
 	for _, s := range schemes {
 		if s.Name == scheme {
 			return schemeSource(target, s)
 		}
 	}
-	switch scheme {
-	case "tcp":
-		return fixedSource(target, rest)
-	case "unix":
-		return fixedSource(target, target)
-	case "file":
+	switch {
+	case scheme == "tcp":
+		return fixedSource(target, "", rest)
+	case hasTransport(scheme, transports):
+		return fixedSource(target, scheme+"://", rest)
+	case scheme == "file":
 		return schemeSource(target, fileScheme)
 	}
-	known := []string{"file", "tcp", "unix"}
+	known := []string{"file", "tcp", "tls", "unix"}
+	for _, t := range transports {
+		known = append(known, t.Scheme)
+	}
 	for _, s := range schemes {
 		known = append(known, s.Name)
 	}
 	slices.Sort(known)
-	return source{}, fmt.Errorf("target %q: unknown scheme %q: this client knows %s; others are options of Dial, such as etcd.Scheme()",
+	return source{}, fmt.Errorf("target %q: unknown scheme %q: this client knows %s; others are options of Dial, such as etcd.Scheme() or quic.Transport()",
 		target, scheme, strings.Join(known, ", "))
 }
 
-// fixedSource is a list of addresses, separated by commas.
-func fixedSource(target, list string) (source, error) {
+// fixedSource is a list of addresses, separated by commas, that all begin with prefix.
+func fixedSource(target, prefix, list string) (source, error) {
 	var instances []registry.Instance
 	for address := range strings.SplitSeq(list, ",") {
-		address = strings.TrimSpace(address)
+		address = prefix + strings.TrimSpace(address)
 		if err := registry.CheckAddress(address); err != nil {
 			return source{}, fmt.Errorf("target %q: %w", target, err)
 		}
@@ -105,10 +108,10 @@ func (s *source) watch(ctx context.Context, update func([]registry.Instance), tr
 	return s.resolver.Watch(ctx, s.service, update, trouble)
 }
 
-// splitAddress returns what net.Dial wants.
+// splitAddress returns what net.Dial wants; for the address of a transport, its scheme and the rest.
 func splitAddress(address string) (network, host string) {
-	if path, ok := strings.CutPrefix(address, "unix://"); ok {
-		return "unix", path
+	if scheme, rest, ok := strings.Cut(address, "://"); ok {
+		return scheme, rest
 	}
 	return "tcp", address
 }

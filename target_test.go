@@ -53,7 +53,7 @@ func TestTargetMistakes(t *testing.T) {
 		"tcp://":            `target "tcp://": address "" has no port: use host:port`,
 		"tcp://a:1,":        `target "tcp://a:1,": address "" has no port: use host:port`,
 		"unix://":           `target "unix://": address "unix://" has no path: use unix:///path`,
-		"etcd://h:2379/x":   `target "etcd://h:2379/x": unknown scheme "etcd": this client knows fed, file, tcp, unix; others are options of Dial, such as etcd.Scheme()`,
+		"etcd://h:2379/x":   `target "etcd://h:2379/x": unknown scheme "etcd": this client knows fed, file, tcp, tls, unix; others are options of Dial, such as etcd.Scheme() or quic.Transport()`,
 		"http://a:1":        `unknown scheme "http"`,
 		"fed://%zz":         `target "fed://%zz": parse`,
 		"file://relative/x": `target "file://relative/x": want file:///path/registry.json/service`,
@@ -98,7 +98,7 @@ func (foreign) DialOption() {}
 
 func TestForeignOption(t *testing.T) {
 	_, err := anser.Dial("a:1", foreign{})
-	if err == nil || err.Error() != "dial option of type anser_test.foreign is not one of package anser or a registry.Scheme" {
+	if err == nil || err.Error() != "dial option of type anser_test.foreign is not one of package anser, an anser.Transport or a registry.Scheme" {
 		t.Error(err)
 	}
 }

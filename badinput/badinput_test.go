@@ -149,6 +149,7 @@ type transport struct {
 	name    string
 	address func(t *testing.T) string
 	tls     bool
+	configs func() (server, client *tls.Config) // nil: identity
 }
 
 func loopback(*testing.T) string { return "127.0.0.1:0" }
@@ -216,8 +217,11 @@ type target struct {
 
 func newTarget(t *testing.T, over transport, opts ...anser.ServerOption) *target {
 	t.Helper()
+	if over.configs == nil {
+		over.configs = identity
+	}
 	g := &target{transport: over}
-	serverTLS, clientTLS := identity()
+	serverTLS, clientTLS := over.configs()
 	opts = append(opts, silent, anser.MaxStreams(maxStreams))
 	var dialTLS []anser.DialOption
 	if over.tls {
@@ -322,7 +326,7 @@ func (g *target) connect(t *testing.T) net.Conn {
 	t.Cleanup(func() { nc.Close() })
 	nc.SetDeadline(time.Now().Add(bound))
 	if g.tls {
-		_, config := identity()
+		_, config := g.configs()
 		nc = tls.Client(nc, config)
 	}
 	return nc

@@ -76,7 +76,8 @@ type Instance struct {
 	// ID is unique among the instances of the service; empty means Address.
 	ID      string `json:"id,omitempty"`
 	Service string `json:"service"`
-	// Address is "host:port" for TCP or "unix:///path".
+	// Address is "host:port" for TCP, "unix:///path", or "scheme://host:port" for another transport,
+	// such as "quic://10.0.0.7:443" or "wss://10.0.0.7:443/anser".
 	Address string `json:"address"`
 	Group   string `json:"group,omitempty"`
 	Version string `json:"version,omitempty"`
@@ -200,13 +201,24 @@ func CheckService(name string) error {
 	return nil
 }
 
-// CheckAddress says what is wrong with the address of an instance, or nil.
+// CheckAddress says what is wrong with the address of an instance, or nil: "host:port", "unix:///path",
+// or for another transport "scheme://host:port" with a path where the transport has one.
 func CheckAddress(address string) error {
 	if path, ok := strings.CutPrefix(address, "unix://"); ok {
 		if path == "" {
 			return fmt.Errorf("address %q has no path: use unix:///path", address)
 		}
 		return nil
+	}
+	if scheme, rest, ok := strings.Cut(address, "://"); ok {
+		if !isScheme(scheme) {
+			return fmt.Errorf("address %q has the scheme %q: use lower-case letters and digits", address, scheme)
+		}
+		rest, _, _ = strings.Cut(rest, "/")
+		if strings.Contains(rest, "://") || strings.ContainsFunc(address, unicode.IsSpace) {
+			return fmt.Errorf("address %q: use %s://host:port or %s://host:port/path", address, scheme, scheme)
+		}
+		return CheckAddress(rest)
 	}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil && strings.Count(address, ":") > 1 {
@@ -225,4 +237,8 @@ func CheckAddress(address string) error {
 		return fmt.Errorf("address %q means every interface, which no client can dial: use the host's own address", address)
 	}
 	return nil
+}
+
+func isScheme(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 }

@@ -60,7 +60,7 @@ func TestParseStaticRefuses(t *testing.T) {
 		"a:0":           "use 1 to 65535",
 		"0.0.0.0:8972":  "use the host's own address",
 		"a:1 b:2":       "host:port",
-		"http://a:1/":   "host:port",
+		"http://a/b":    "host:port",
 		"a:1,b:99999":   "use 1 to 65535",
 		"unix://,a:1":   "use unix:///path",
 		"2001:db8::1:1": "[host]:port",

@@ -7,6 +7,8 @@ require (
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/anser-rpc/anser v0.0.0
 	github.com/anser-rpc/anser/registry/etcd v0.0.0
+	github.com/anser-rpc/anser/transport/quic v0.0.0
+	github.com/anser-rpc/anser/transport/websocket v0.0.0
 	github.com/charmbracelet/colorprofile v0.4.3
 	github.com/charmbracelet/x/ansi v0.11.8
 	github.com/charmbracelet/x/term v0.2.2
@@ -20,6 +22,7 @@ require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/coder/websocket v1.8.15 // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
@@ -37,6 +40,7 @@ require (
 	github.com/prometheus/client_model v0.6.2 // indirect
 	github.com/prometheus/common v0.67.5 // indirect
 	github.com/prometheus/procfs v0.16.1 // indirect
+	github.com/quic-go/quic-go v0.65.0 // indirect
 	github.com/sirupsen/logrus v1.9.4 // indirect
 	github.com/soheilhy/cmux v0.1.5 // indirect
 	github.com/tmc/grpc-websocket-proxy v0.0.0-20220101234140-673ab2c3ae75 // indirect
@@ -100,3 +104,7 @@ replace github.com/anser-rpc/anser => ../..
 replace github.com/anser-rpc/anser/registry/etcd => ../../registry/etcd
 
 replace github.com/anser-rpc/anser/registry/embedded => ../../registry/embedded
+
+replace github.com/anser-rpc/anser/transport/quic => ../../transport/quic
+
+replace github.com/anser-rpc/anser/transport/websocket => ../../transport/websocket

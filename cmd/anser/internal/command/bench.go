@@ -18,6 +18,7 @@ import (
 // benchFlags are those of "anser bench".
 type benchFlags struct {
 	registry string
+	tls      tlsFlags
 	serve    bool
 	callers  int
 	conns    int
@@ -64,7 +65,7 @@ as those of "anser call".`),
 			}
 			return takes(2, 2)(c, args)
 		},
-		ValidArgsFunction: completeTarget(&f.registry),
+		ValidArgsFunction: completeTarget(&f.registry, &f.tls),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := f.check(); err != nil {
 				return err
@@ -83,6 +84,7 @@ as those of "anser call".`),
 		},
 	}
 	registryFlag(c, &f.registry)
+	f.tls.add(c)
 	c.Flags().BoolVar(&f.serve, "serve", false, "start a server as another process and load that; no TARGET then, METHOD is optional")
 	c.Flags().IntVarP(&f.callers, "callers", "c", 100, "concurrent callers")
 	c.Flags().IntVar(&f.conns, "conns", 2, "connections to an address, shared by the callers")
@@ -144,7 +146,7 @@ func bench(ctx context.Context, s streams, f *benchFlags, typed, method string, 
 	}
 	work := f.workload(method)
 	opts := append(work.Options, anser.Conns(f.conns), anser.Timeout(f.timeout), compressed)
-	c, err := dial(ctx, typed, f.registry, opts...)
+	c, err := dial(ctx, typed, f.registry, &f.tls, opts...)
 	if err != nil {
 		return err
 	}

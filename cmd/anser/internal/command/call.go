@@ -22,6 +22,7 @@ import (
 // callFlags are those of "anser call".
 type callFlags struct {
 	registry   string
+	tls        tlsFlags
 	metadata   []string
 	timeout    time.Duration
 	trailers   bool
@@ -45,9 +46,10 @@ func newCall(s streams) *cobra.Command {
   anser call 127.0.0.1:8972 Math.DivMod '[38, 7]'
   anser call posts Posts.Query '{"posttype": "golang"}' | jq '.posts[].title'
   anser call posts Posts.Query @query.json --compress zstd
-  anser call etcd://127.0.0.1:2379/arith Arith.Add @request.json -H tenant:blue --timeout 2s`, "\n"),
+  anser call etcd://127.0.0.1:2379/arith Arith.Add @request.json -H tenant:blue --timeout 2s
+  anser call arith.example.org:443 Arith.Mul --ca ca.pem --cert me.pem --key me.key`, "\n"),
 		Args:              takes(2, 3),
-		ValidArgsFunction: completeTarget(&f.registry),
+		ValidArgsFunction: completeTarget(&f.registry, &f.tls),
 		RunE: func(c *cobra.Command, args []string) error {
 			typed := "{}"
 			if len(args) > 2 {
@@ -61,6 +63,7 @@ func newCall(s streams) *cobra.Command {
 		},
 	}
 	registryFlag(c, &f.registry)
+	f.tls.add(c)
 	c.Flags().StringArrayVarP(&f.metadata, "header", "H", nil, "metadata to send beside the message, as key:value; as often as needed")
 	c.Flags().DurationVar(&f.timeout, "timeout", 5*time.Second, "how long the call may take")
 	c.Flags().BoolVar(&f.trailers, "trailers", false, "print what the server sent beside the reply, on the standard error")
@@ -148,7 +151,7 @@ func call(ctx context.Context, s streams, f *callFlags, typed, method string, re
 	if err != nil {
 		return err
 	}
-	c, err := dial(ctx, typed, f.registry, compressed)
+	c, err := dial(ctx, typed, f.registry, &f.tls, compressed)
 	if err != nil {
 		return err
 	}
@@ -203,8 +206,12 @@ func call(ctx context.Context, s streams, f *callFlags, typed, method string, re
 
 // dial is target.Dial for a user who may have mistyped the target, and wants to hear at once that a
 // registry is not there.
-func dial(ctx context.Context, typed, registryURL string, opts ...anser.DialOption) (*anser.Client, error) {
-	c, err := target.Dial(typed, registryURL, opts...)
+func dial(ctx context.Context, typed, registryURL string, t *tlsFlags, opts ...anser.DialOption) (*anser.Client, error) {
+	secure, err := t.options()
+	if err != nil {
+		return nil, err
+	}
+	c, err := target.Dial(typed, registryURL, append(opts, secure...)...)
 	if err != nil {
 		return nil, &usageError{err}
 	}

@@ -123,7 +123,7 @@ func TestCallErrors(t *testing.T) {
 		{"deadline", []string{at, "Test.Hang", "--timeout", "50ms"}, 5, []string{"deadline exceeded"}},
 		{"no registry", []string{"arith", "Arith.Mul", "--registry", "etcd://" + none}, 1, []string{"no registry answers at etcd://" + none, `"anser demo" or "anser registry"`, "--registry"}},
 		{"no registry in the target", []string{"etcd://" + none + "/arith", "Arith.Mul"}, 1, []string{"no registry answers at etcd://" + none}},
-		{"unknown scheme", []string{"zookeeper://h:1/arith", "Arith.Mul"}, 2, []string{`unknown scheme "zookeeper": use tcp, unix, etcd, file`}},
+		{"unknown scheme", []string{"zookeeper://h:1/arith", "Arith.Mul"}, 2, []string{`unknown scheme "zookeeper": use tcp, tls, unix, http, https, ws, wss, quic, etcd, file`}},
 		{"no port", []string{"127.0.0.1", "Arith.Mul"}, 2, []string{`target "127.0.0.1" has no port: use host:port`}},
 		{"port alone", []string{":8972", "Arith.Mul"}, 2, []string{"has no host"}},
 		{"registry without scheme", []string{"arith", "Arith.Mul", "--registry", "127.0.0.1:2379"}, 2, []string{`registry "127.0.0.1:2379"`, "use etcd://127.0.0.1:2379"}},

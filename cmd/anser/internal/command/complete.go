@@ -14,7 +14,7 @@ const completionBound = time.Second
 
 // completeTarget offers the services of the registry as the first argument, and the methods of a
 // target as the second.
-func completeTarget(registryURL *string) cobra.CompletionFunc {
+func completeTarget(registryURL *string, secure *tlsFlags) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		var names []cobra.Completion
 		ctx, cancel := context.WithTimeout(c.Context(), completionBound)
@@ -23,7 +23,7 @@ func completeTarget(registryURL *string) cobra.CompletionFunc {
 		case 0:
 			names = serviceNames(ctx, *registryURL)
 		case 1:
-			methods, _ := describe(ctx, args[0], *registryURL, completionBound)
+			methods, _ := describe(ctx, args[0], *registryURL, secure, completionBound)
 			for _, m := range methods {
 				names = append(names, m.Name)
 			}

@@ -20,6 +20,7 @@ import (
 
 func newDescribe(s streams) *cobra.Command {
 	var registryURL string
+	var secure tlsFlags
 	var timeout time.Duration
 	var asJSON bool
 	c := &cobra.Command{
@@ -30,9 +31,9 @@ func newDescribe(s streams) *cobra.Command {
   anser describe arith
   anser describe 127.0.0.1:8972 Arith.Mul`, "\n"),
 		Args:              takes(1, 2),
-		ValidArgsFunction: completeTarget(&registryURL),
+		ValidArgsFunction: completeTarget(&registryURL, &secure),
 		RunE: func(c *cobra.Command, args []string) error {
-			methods, err := describe(c.Context(), args[0], registryURL, timeout)
+			methods, err := describe(c.Context(), args[0], registryURL, &secure, timeout)
 			if err != nil {
 				return err
 			}
@@ -55,14 +56,15 @@ func newDescribe(s streams) *cobra.Command {
 		},
 	}
 	registryFlag(c, &registryURL)
+	secure.add(c)
 	c.Flags().DurationVar(&timeout, "timeout", 5*time.Second, "how long to wait for the server")
 	jsonFlag(c, &asJSON)
 	return c
 }
 
 // describe asks a server for its methods.
-func describe(ctx context.Context, typed, registryURL string, timeout time.Duration) ([]anser.MethodInfo, error) {
-	c, err := dial(ctx, typed, registryURL, anser.Codec(new(codec.JSON)))
+func describe(ctx context.Context, typed, registryURL string, secure *tlsFlags, timeout time.Duration) ([]anser.MethodInfo, error) {
+	c, err := dial(ctx, typed, registryURL, secure, anser.Codec(new(codec.JSON)))
 	if err != nil {
 		return nil, err
 	}

@@ -88,7 +88,7 @@ Anser is an RPC framework with service governance. This command works with its s
 terminal; "anser demo" shows all of it at work on this machine.
 
 A TARGET is the name of a service in the registry (arith), an address (127.0.0.1:8972), or a target
-as anser.Dial takes it (etcd://127.0.0.1:2379/arith, tcp://a:1,b:2, unix:///path).`),
+as anser.Dial takes it (etcd://127.0.0.1:2379/arith, tls://a:1,b:2, unix:///path, wss://h:443/path).`),
 		Example: strings.Trim(`
   anser demo                                      # three services, a registry, and traffic
   anser ls                                        # in a second terminal: what is there

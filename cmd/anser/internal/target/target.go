@@ -18,6 +18,9 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/etcd"
+	"github.com/anser-rpc/anser/transport/httpconnect"
+	"github.com/anser-rpc/anser/transport/quic"
+	"github.com/anser-rpc/anser/transport/websocket"
 )
 
 // RegistryVariable is the environment variable that replaces DefaultRegistry.
@@ -35,7 +38,7 @@ func Registry() string {
 }
 
 // schemes are those that Dial here knows.
-var schemes = []string{"tcp", "unix", "etcd", "file"}
+var schemes = []string{"tcp", "tls", "unix", "http", "https", "ws", "wss", "quic", "etcd", "file"}
 
 // Resolve turns what a user typed into a target of anser.Dial: the name of a service is looked for
 // in the registry, everything else is a target already.
@@ -71,6 +74,7 @@ func Dial(typed, registryURL string, opts ...anser.DialOption) (*anser.Client, e
 	}
 	quiet := []anser.DialOption{
 		Scheme("etcd"), Scheme("file"), anser.NoSnapshot(), anser.Logger(slog.New(slog.DiscardHandler)),
+		httpconnect.HTTP(), httpconnect.HTTPS(), websocket.WS(), websocket.WSS(), quic.Transport(),
 	}
 	return anser.Dial(full, append(quiet, opts...)...)
 }

@@ -1,0 +1,265 @@
+package badinput_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"io"
+	"math/big"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/wirepeer"
+	"github.com/anser-rpc/anser/wire"
+)
+
+// certificates are for the rows about TLS: a server that demands a certificate, a good client, and bad ones.
+type certificates struct {
+	server, client *tls.Config
+	foreign        tls.Certificate // of another authority
+	expired        tls.Certificate
+	notYet         tls.Certificate
+}
+
+var mutual = sync.OnceValue(func() *certificates {
+	must := func(err error) {
+		if err != nil {
+			panic(err)
+		}
+	}
+	now := time.Now()
+	issue := func(by *x509.Certificate, byKey *ecdsa.PrivateKey, from, to time.Time) (tls.Certificate, *x509.Certificate, *ecdsa.PrivateKey) {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		must(err)
+		template := &x509.Certificate{
+			SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: "bad input"}, NotBefore: from, NotAfter: to,
+			IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		}
+		if by == nil {
+			template = &x509.Certificate{
+				SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: "authority"}, NotBefore: from, NotAfter: to,
+				IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+			}
+			by, byKey = template, key
+		}
+		der, err := x509.CreateCertificate(rand.Reader, template, by, &key.PublicKey, byKey)
+		must(err)
+		leaf, err := x509.ParseCertificate(der)
+		must(err)
+		return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, leaf, key
+	}
+	hour := time.Hour
+	_, ca, caKey := issue(nil, nil, now.Add(-hour), now.Add(hour))
+	_, other, otherKey := issue(nil, nil, now.Add(-hour), now.Add(hour))
+	pool := x509.NewCertPool()
+	pool.AddCert(ca)
+	c := new(certificates)
+	serverCert, _, _ := issue(ca, caKey, now.Add(-hour), now.Add(hour))
+	clientCert, _, _ := issue(ca, caKey, now.Add(-hour), now.Add(hour))
+	c.foreign, _, _ = issue(other, otherKey, now.Add(-hour), now.Add(hour))
+	c.expired, _, _ = issue(ca, caKey, now.Add(-2*hour), now.Add(-hour))
+	c.notYet, _, _ = issue(ca, caKey, now.Add(hour), now.Add(2*hour))
+	c.server = &tls.Config{
+		Certificates: []tls.Certificate{serverCert}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12,
+	}
+	c.client = &tls.Config{RootCAs: pool, ServerName: "127.0.0.1", Certificates: []tls.Certificate{clientCert}, MinVersion: tls.VersionTLS12}
+	return c
+})
+
+// secureTarget is one that demands certificates.
+func secureTarget(t *testing.T) *target {
+	return newTarget(t, transport{name: "mtls", address: loopback, tls: true, configs: func() (server, client *tls.Config) {
+		c := mutual()
+		return c.server, c.client
+	}})
+}
+
+// turnedAway checks what every row about TLS has in common, after one bad connection.
+func (g *target) turnedAway(t *testing.T, before anser.ServerStats) {
+	t.Helper()
+	g.others(t)
+	if n := g.bad.Load(); n != 0 {
+		t.Errorf("the handler ran %d times", n)
+	}
+	after := g.Stats()
+	for end := time.Now().Add(bound); after.HandshakeFailed != before.HandshakeFailed+1; after = g.Stats() {
+		if time.Now().After(end) {
+			t.Fatalf("the counters were %+v and are %+v", before, after)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if after.Panics != 0 {
+		t.Errorf("%d panics", after.Panics)
+	}
+}
+
+// greeting is what a client sends first, with a call.
+func greeting() []byte {
+	b := wire.AppendMethod(wirepeer.Hello(wire.DefaultSettings()), 1, "Bad.Bytes")
+	return append(b, bad(firstBadID)...)
+}
+
+// Row 109: what is not TLS does not get in. A client of Anser learns why.
+func TestPlaintextToTLS(t *testing.T) {
+	for name, row := range map[string]struct {
+		bytes []byte
+		told  bool
+	}{
+		"row109":  {greeting(), true},
+		"row109b": {[]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), false},
+		"row109c": {[]byte{0x16, 3, 1, 0xFF, 0xFF, 1}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			held.note(t, 109)
+			g := secureTarget(t)
+			for manner, write := range manners {
+				t.Run(manner, func(t *testing.T) {
+					before := g.Stats()
+					nc, err := net.Dial("tcp", g.addr.String())
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer nc.Close()
+					nc.SetDeadline(time.Now().Add(bound))
+					write(nc, row.bytes) // the server may have closed already
+					nc.(*net.TCPConn).CloseWrite()
+					answer, _ := io.ReadAll(nc)
+					if got := strings.Contains(string(answer), "this port speaks TLS"); got != row.told && manner == "whole" {
+						t.Errorf("the answer is %q", answer)
+					}
+					g.turnedAway(t, before)
+				})
+			}
+		})
+	}
+}
+
+// Row 110: TLS 1.1 and less is refused, also where 1.2 is allowed.
+func TestOldTLS(t *testing.T) {
+	for name, version := range map[string]uint16{"row110": tls.VersionTLS11, "row110b": tls.VersionTLS10} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			held.note(t, 110)
+			g := secureTarget(t)
+			before := g.Stats()
+			config := mutual().client.Clone()
+			config.MinVersion, config.MaxVersion = tls.VersionTLS10, version
+			g.refusesTLS(t, config, "protocol version")
+			g.turnedAway(t, before)
+		})
+	}
+	t.Run("row110c", func(t *testing.T) {
+		held.note(t, 110)
+		s := anser.NewServer(silent, anser.TLS(&tls.Config{MinVersion: tls.VersionTLS11}))
+		if err := s.Serve(noListener{}); err == nil || !strings.Contains(err.Error(), "set MinVersion to tls.VersionTLS12 or more") {
+			t.Errorf("a configuration that allows TLS 1.1: %v", err)
+		}
+	})
+}
+
+type noListener struct{}
+
+func (noListener) Accept() (net.Conn, error) { return nil, net.ErrClosed }
+func (noListener) Close() error              { return nil }
+func (noListener) Addr() net.Addr            { return &net.TCPAddr{} }
+
+// Row 111: the certificate of another authority, one that has ended or not begun, and none.
+func TestClientCertificates(t *testing.T) {
+	c := mutual()
+	for name, row := range map[string]struct {
+		certs []tls.Certificate
+		want  string
+	}{
+		"row111":  {[]tls.Certificate{c.foreign}, "unknown certificate authority"},
+		"row111b": {[]tls.Certificate{c.expired}, "expired certificate"},
+		"row111c": {[]tls.Certificate{c.notYet}, "expired certificate"},
+		"row111d": {nil, "certificate required"},
+	} {
+		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+			t.Run(name+"/"+tls.VersionName(version), func(t *testing.T) {
+				t.Parallel()
+				held.note(t, 111)
+				g := secureTarget(t)
+				before := g.Stats()
+				config := c.client.Clone()
+				config.MaxVersion = version
+				// A careful client would not send a certificate that the server does not ask for.
+				config.Certificates = nil
+				config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+					if len(row.certs) == 0 {
+						return new(tls.Certificate), nil
+					}
+					return &row.certs[0], nil
+				}
+				want := row.want
+				if version == tls.VersionTLS12 && len(row.certs) == 0 {
+					want = "" // it has no alert for that, and each implementation takes another
+				}
+				g.refusesTLS(t, config, want)
+				g.turnedAway(t, before)
+			})
+		}
+	}
+}
+
+// refusesTLS connects with the configuration and checks that the server ends the connection with the alert.
+func (g *target) refusesTLS(t *testing.T, config *tls.Config, alert string) {
+	t.Helper()
+	raw, err := net.Dial("tcp", g.addr.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	raw.SetDeadline(time.Now().Add(bound))
+	nc := tls.Client(raw, config)
+	err = nc.Handshake()
+	if err == nil { // in TLS 1.3 the client is done before the server has looked at its certificate
+		// Nothing is written: the end of a connection with unread input could overtake the alert.
+		_, err = nc.Read(make([]byte, 1))
+	}
+	if err == nil || !strings.Contains(err.Error(), alert) {
+		t.Errorf("%v: want %q", err, alert)
+	}
+}
+
+// Row 112: the client sees that the server is not the one it wants, and sends nothing.
+func TestWrongServer(t *testing.T) {
+	for name, row := range map[string]struct {
+		host string
+		want string
+	}{
+		"row112":  {"other.example.org", "other.example.org"},
+		"row112b": {"127.0.0.2", "127.0.0.2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			held.note(t, 112)
+			g := secureTarget(t)
+			before := g.Stats()
+			config := mutual().client.Clone()
+			config.ServerName = row.host
+			c, err := anser.Dial(g.addr.String(), silent, anser.NoSnapshot(), anser.TLS(config), anser.Conns(1),
+				anser.Dialer(new(net.Dialer).DialContext))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			_, err = anser.Call[[]byte](context.Background(), c, "Bad.Bytes", new([]byte), anser.Fail(anser.Failfast))
+			e, ok := err.(*anser.Error)
+			if !ok || e.Outcome != anser.NotSent || !strings.Contains(err.Error(), row.want) {
+				t.Errorf("%v: want an error that says NotSent and names %s", err, row.want)
+			}
+			c.Close()
+			g.turnedAway(t, before)
+		})
+	}
+}

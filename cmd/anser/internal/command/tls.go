@@ -1,0 +1,52 @@
+package command
+
+import (
+	"crypto/tls"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/transport/tlsfiles"
+)
+
+// tlsFlags are those of the commands that connect to servers.
+type tlsFlags struct {
+	on         bool
+	ca         []string
+	cert, key  string
+	serverName string
+}
+
+func (f *tlsFlags) add(c *cobra.Command) {
+	c.Flags().BoolVar(&f.on, "tls", false, "speak TLS with the servers; the flags below and tls:// do so too")
+	c.Flags().StringArrayVar(&f.ca, "ca", nil, "PEM file with the authorities to trust instead of the system's")
+	c.Flags().StringVar(&f.cert, "cert", "", "PEM file with the certificate to show to the servers")
+	c.Flags().StringVar(&f.key, "key", "", "PEM file with its key")
+	c.Flags().StringVar(&f.serverName, "server-name", "", "name that the servers' certificates must be for, instead of the host that is dialled")
+}
+
+// options returns what anser.Dial needs for the flags.
+func (f *tlsFlags) options() ([]anser.DialOption, error) {
+	if !f.on && len(f.ca) == 0 && f.cert == "" && f.key == "" && f.serverName == "" {
+		return nil, nil
+	}
+	if (f.cert == "") != (f.key == "") {
+		return nil, usagef("--cert and --key belong together: give both")
+	}
+	opts := []tlsfiles.Option{tlsfiles.Logger(slog.New(slog.DiscardHandler)), tlsfiles.Authorities(f.ca...)}
+	if f.cert != "" {
+		opts = append(opts, tlsfiles.Certificate(f.cert, f.key))
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS13}
+	if f.cert != "" || len(f.ca) > 0 {
+		files, err := tlsfiles.Open(opts...)
+		if err != nil {
+			return nil, &usageError{err}
+		}
+		files.Close() // a command does not live long enough for new files
+		config = files.Client().Clone()
+	}
+	config.ServerName = f.serverName
+	return []anser.DialOption{anser.TLS(config)}, nil
+}

@@ -1,0 +1,21 @@
+package anser
+
+import "time"
+
+// idleness tells since when no call was made on a connection. It belongs to the goroutine that tends.
+type idleness struct {
+	calls uint64 // what changes with every call, when it was last looked at
+	since int64  // nanotime at which that was first seen, or 0
+}
+
+// note returns for how long nothing has been called.
+func (i *idleness) note(now int64, calls uint64, open bool) time.Duration {
+	if open || calls != i.calls || i.since == 0 {
+		i.calls, i.since = calls, now
+	}
+	return time.Duration(now - i.since)
+}
+
+// restAfter is how long a client's connection must have been without a call for its end to mean that
+// nobody needs it: no successor is made before the next call.
+const restAfter = 2 * tendEvery

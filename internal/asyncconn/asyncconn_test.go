@@ -1,0 +1,153 @@
+package asyncconn_test
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/anser-rpc/anser/internal/asyncconn"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// pipe is a transport without deadlines.
+type pipe struct {
+	r *io.PipeReader
+	w *io.PipeWriter
+}
+
+func (p pipe) Read(b []byte) (int, error) { return p.r.Read(b) }
+func (p pipe) Write(b []byte) error       { _, err := p.w.Write(b); return err }
+func (p pipe) CloseWrite() error          { return p.w.Close() }
+func (p pipe) Close(bool)                 { p.r.CloseWithError(net.ErrClosed); p.w.CloseWithError(io.ErrUnexpectedEOF) }
+
+func pair(t *testing.T) (a, b *asyncconn.Conn) {
+	ar, bw := io.Pipe()
+	br, aw := io.Pipe()
+	a, b = asyncconn.New(pipe{ar, aw}, nil, nil), asyncconn.New(pipe{br, bw}, nil, nil)
+	t.Cleanup(func() { a.Close(); b.Close() })
+	return a, b
+}
+
+func TestReadDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := pair(t)
+		buf := make([]byte, 3)
+		// One that is set while Read waits holds too, and the one before does not any more.
+		a.SetReadDeadline(time.Now().Add(2 * time.Second))
+		go func() {
+			time.Sleep(time.Second)
+			a.SetReadDeadline(time.Now().Add(time.Minute))
+			time.Sleep(time.Minute / 2)
+			a.SetReadDeadline(time.Now())
+		}()
+		began := time.Now()
+		for range 2 {
+			if _, err := a.Read(buf); !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Error(err)
+			}
+		}
+		if d := time.Since(began); d != 31*time.Second {
+			t.Errorf("it took %v", d)
+		}
+		a.SetReadDeadline(time.Time{})
+		go b.Write([]byte("hello"))
+		if n, err := a.Read(buf); string(buf[:n]) != "hel" || err != nil {
+			t.Errorf("%q, %v", buf[:n], err)
+		}
+		if n, err := a.Read(buf); string(buf[:n]) != "lo" || err != nil {
+			t.Errorf("%q, %v", buf[:n], err)
+		}
+		a.SetReadDeadline(time.Now().Add(-1))
+		if _, err := a.Read(buf); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestCloseWrite(t *testing.T) {
+	a, b := pair(t)
+	go func() {
+		a.Write([]byte("last words"))
+		a.CloseWrite()
+	}()
+	if got, err := io.ReadAll(b); string(got) != "last words" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	go b.Write([]byte("x"))
+	if n, err := a.Read(make([]byte, 1)); n != 1 || err != nil {
+		t.Error(n, err)
+	}
+}
+
+func TestWriteDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := pair(t)
+		a.SetWriteDeadline(time.Now().Add(time.Second))
+		var err error
+		for range 3 { // the other side takes one piece
+			if _, err = a.Write(make([]byte, 100<<10)); err != nil {
+				break
+			}
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error(err)
+		}
+		if _, err := a.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestClose(t *testing.T) {
+	a, b := pair(t)
+	read := make(chan error, 1)
+	go func() {
+		_, err := a.Read(make([]byte, 1))
+		read <- err
+	}()
+	a.Close()
+	a.Close()
+	if err := <-read; err == nil {
+		t.Error("Read goes on")
+	}
+	if _, err := a.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
+	}
+	if _, err := b.Read(make([]byte, 1)); err == nil {
+		t.Error("the other side does not see the end")
+	}
+}
+
+// A Read that goes on while the connection is closed has its piece to itself: what arrives later is dropped
+// elsewhere. It is for the race detector.
+func TestCloseWhileReading(t *testing.T) {
+	for range 200 {
+		a, b := pair(t)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for buf := make([]byte, 16); ; {
+				if _, err := a.Read(buf); err != nil {
+					return
+				}
+			}
+		})
+		wg.Go(func() {
+			for range 4 {
+				if _, err := b.Write(make([]byte, 8<<10)); err != nil {
+					return
+				}
+			}
+		})
+		wg.Go(func() { a.Close() })
+		wg.Wait()
+		b.Close()
+	}
+}

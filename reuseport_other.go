@@ -1,0 +1,14 @@
+//go:build (!linux && !darwin) || mips || mipsle || mips64 || mips64le
+
+package anser
+
+import (
+	"errors"
+	"runtime"
+	"syscall"
+)
+
+// reusePort is for net.ListenConfig.
+func reusePort(_, _ string, _ syscall.RawConn) error {
+	return errors.New("anser.ReusePort is not supported on " + runtime.GOOS + "/" + runtime.GOARCH + ": leave the option out and give each process an address of its own")
+}

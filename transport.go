@@ -1,0 +1,152 @@
+package anser
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/anser-rpc/anser/registry"
+)
+
+// Transport is a way to reach servers beside TCP, TLS and unix sockets, which need none. It is an option
+// of [Dial], which makes addresses such as "quic://10.0.0.7:443" known to the client, in a target as
+// well as in the records of a registry:
+//
+//	c, err := anser.Dial("quic://a:443,b:443", quic.Transport(), anser.TLS(config))
+//
+// A client with a transport shares its connections with no other client. On the server a transport is a
+// [net.Listener] for [Server.Serve]; its Addr should have the scheme as its network, so that [Announce]
+// can fill the address in.
+type Transport struct {
+	// Scheme is what stands before "://" in an address, in lower case. It replaces what the client
+	// knew by that name.
+	Scheme string
+	// Dial connects to the address, which is what follows "://". It is called concurrently, and bounded
+	// by ctx, which ends after the option [ConnectTimeout]. With Secure, config is the client's
+	// configuration of TLS, or one that trusts the system's authorities, completed with the name of
+	// the server; it must not be changed. Without Secure it is nil.
+	//
+	// The connection's Close must end reads and writes that are blocked. With a method CloseWrite() error
+	// it can end one direction; without, replies that are on their way when a server stops may be lost.
+	Dial func(ctx context.Context, address string, config *tls.Config) (net.Conn, error)
+	// Secure says that Dial does TLS itself. Where it is false, the option [TLS] lays TLS over the
+	// connections, as over TCP.
+	Secure bool
+	// Conns is how many connections to an address a client without the option [Conns] has; 0 means 2.
+	Conns int
+}
+
+// DialOption makes a Transport an option of [Dial].
+func (Transport) DialOption() {}
+
+// check says what is wrong with the transport, or nil.
+func (t *Transport) check() error {
+	if t.Dial == nil {
+		return fmt.Errorf("the transport %q has no function Dial", t.Scheme)
+	}
+	if err := registry.CheckAddress(t.Scheme + "://host:1"); t.Scheme == "" || err != nil {
+		return fmt.Errorf("the transport %q needs a scheme of lower-case letters and digits", t.Scheme)
+	}
+	return nil
+}
+
+// ALPN is the name of the protocol in the handshake of TLS: see docs/protocol.md §1.
+const ALPN = "anser/1"
+
+// systemTLS is the configuration of clients that dial tls:// without the option TLS.
+var systemTLS = &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{ALPN}}
+
+// route is how a client reaches an address.
+type route struct {
+	network string
+	address string
+	tls     *tls.Config // to lay over the connection, or nil
+	dial    dialFunc
+	conns   int
+}
+
+// route returns how the client reaches an address of an instance.
+func (o *dialOptions) route(address string) route {
+	network, rest := splitAddress(address)
+	r := route{network: network, address: rest, tls: o.tls, dial: o.dialer, conns: o.conns}
+	if r.conns == 0 {
+		r.conns = defaultConns
+	}
+	if r.dial == nil {
+		r.dial = new(net.Dialer).DialContext
+	}
+	for i := range o.transports {
+		if t := &o.transports[i]; t.Scheme == network {
+			return o.through(t, r)
+		}
+	}
+	switch network {
+	case "tcp", "unix":
+	case "tls":
+		if r.tls == nil {
+			r.tls = systemTLS
+		}
+		dial := r.dial
+		r.dial = func(ctx context.Context, _, address string) (net.Conn, error) { return dial(ctx, "tcp", address) }
+	default:
+		r.dial = func(context.Context, string, string) (net.Conn, error) {
+			return nil, fmt.Errorf("the client has no transport for %s: give Dial one, such as quic.Transport() for quic://", address)
+		}
+	}
+	return r
+}
+
+// through completes the route with a transport.
+func (o *dialOptions) through(t *Transport, r route) route {
+	config := (*tls.Config)(nil)
+	if t.Secure {
+		config, r.tls = r.tls, nil
+		if config == nil {
+			config = systemTLS
+		}
+		config = tlsFor(config, r.address)
+	}
+	r.dial = func(ctx context.Context, _, address string) (net.Conn, error) { return t.Dial(ctx, address, config) }
+	if o.conns == 0 && t.Conns > 0 {
+		r.conns = t.Conns
+	}
+	return r
+}
+
+// hasTransport reports whether the scheme is that of addresses, not of a registry.
+func hasTransport(scheme string, transports []Transport) bool {
+	for i := range transports {
+		if transports[i].Scheme == scheme {
+			return true
+		}
+	}
+	return scheme == "tls" || scheme == "unix"
+}
+
+// tlsFor completes the configuration with the name that the server must prove to have.
+func tlsFor(config *tls.Config, address string) *tls.Config {
+	if config.ServerName != "" {
+		return config
+	}
+	address, _, _ = strings.Cut(address, "/")
+	name, _, err := net.SplitHostPort(address)
+	if err != nil {
+		name = address
+	}
+	config = config.Clone()
+	config.ServerName = name
+	if verify := config.VerifyConnection; verify != nil {
+		config.VerifyConnection = func(state tls.ConnectionState) error {
+			if state.ServerName == "" { // an IP address is not sent, but has to be proved like a name
+				state.ServerName = name
+			}
+			return verify(state)
+		}
+	}
+	return config
+}
+
+// secured is a connection that is TLS, or has TLS below it.
+type secured interface{ ConnectionState() tls.ConnectionState }

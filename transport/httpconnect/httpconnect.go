@@ -1,0 +1,234 @@
+// Package httpconnect carries Anser's connections over HTTP: a request CONNECT turns a connection of
+// HTTP into one of Anser. So Anser shares a port with a server of net/http, as net/rpc's DialHTTP does, and
+// passes proxies.
+//
+//	h := httpconnect.NewHandler("http://10.0.0.7:8080")
+//	http.Handle(httpconnect.Path, h)
+//	go server.Serve(h)
+//
+//	c, err := anser.Dial("http://10.0.0.7:8080", httpconnect.HTTP())
+//
+// With a server of HTTPS, clients dial https:// with the option [HTTPS].
+package httpconnect
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/connqueue"
+)
+
+// Path is where clients expect a [Handler] unless their address has another path.
+const Path = "/_anser_"
+
+// greeting is the answer to CONNECT.
+const greeting = "HTTP/1.1 200 Connected to Anser\r\n\r\n"
+
+// Handler turns requests CONNECT into connections. It is an [http.Handler], and a [net.Listener] for
+// [anser.Server.Serve]. Closing it, as a server does in the end, refuses further requests with 503; the
+// connections that were made are the server's. All methods are safe for concurrent use.
+type Handler struct{ queue *connqueue.Queue }
+
+// NewHandler returns a handler. Address is where clients reach it, such as "https://10.0.0.7:443/rpc"; it
+// is what Addr and [anser.Announce] tell, and nothing else needs it.
+func NewHandler(address string) *Handler {
+	return &Handler{connqueue.New(connqueue.ParseAddr(address, "http"))}
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodConnect {
+		w.Header().Set("Allow", http.MethodConnect)
+		http.Error(w, "this path takes CONNECT only: it is where Anser's clients connect", http.StatusMethodNotAllowed)
+		return
+	}
+	select {
+	case <-h.queue.Done():
+		http.Error(w, "the server is stopping", http.StatusServiceUnavailable)
+		return
+	default:
+	}
+	nc, rw, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		http.Error(w, "CONNECT works with HTTP/1.1 only", http.StatusHTTPVersionNotSupported)
+		return
+	}
+	// A client waits for the answer. Were bytes of it in the buffer already, the connection itself
+	// could not be handed on.
+	if rw.Reader.Buffered() > 0 {
+		nc.Close()
+		return
+	}
+	nc.SetDeadline(time.Now().Add(5 * time.Second)) // the server sets its own
+	if _, err := nc.Write([]byte(greeting)); err != nil || !h.queue.Put(nc) {
+		nc.Close()
+	}
+}
+
+// Accept implements net.Listener.
+func (h *Handler) Accept() (net.Conn, error) { return h.queue.Accept() }
+
+// Close implements net.Listener.
+func (h *Handler) Close() error { return h.queue.Close() }
+
+// Addr implements net.Listener: what NewHandler was given.
+func (h *Handler) Addr() net.Addr { return h.queue.Addr() }
+
+// DialFunc makes connections, as [net.Dialer.DialContext] does.
+type DialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// Option configures [HTTP] and [HTTPS].
+type Option func(*options)
+
+type options struct{ dial DialFunc }
+
+// Via sets how the connection to the server is made, for example by [Proxy]; the default is a net.Dialer.
+func Via(dial DialFunc) Option { return func(o *options) { o.dial = dial } }
+
+// HTTP lets a client dial "http://host:port", with another path than [Path] "http://host:port/path". It does
+// not encrypt; the option [anser.TLS] lays TLS over the connection after CONNECT.
+func HTTP(opts ...Option) anser.Transport {
+	o := newOptions(opts)
+	return anser.Transport{Scheme: "http", Dial: func(ctx context.Context, address string, _ *tls.Config) (net.Conn, error) {
+		host, path := split(address)
+		nc, err := o.dial(ctx, "tcp", host)
+		if err != nil {
+			return nil, err
+		}
+		return connect(ctx, nc, &http.Request{Method: http.MethodConnect, URL: &url.URL{Path: path}, Host: host}, host)
+	}}
+}
+
+// HTTPS lets a client dial "https://host:port", with another path than [Path] "https://host:port/path". The
+// option [anser.TLS] configures TLS; without it the authorities of the system are trusted.
+func HTTPS(opts ...Option) anser.Transport {
+	o := newOptions(opts)
+	return anser.Transport{Scheme: "https", Secure: true, Dial: func(ctx context.Context, address string, config *tls.Config) (net.Conn, error) {
+		host, path := split(address)
+		nc, err := o.dial(ctx, "tcp", host)
+		if err != nil {
+			return nil, err
+		}
+		if nc, err = secure(ctx, nc, config, host); err != nil {
+			return nil, err
+		}
+		return connect(ctx, nc, &http.Request{Method: http.MethodConnect, URL: &url.URL{Path: path}, Host: host}, host)
+	}}
+}
+
+func newOptions(opts []Option) options {
+	o := options{dial: new(net.Dialer).DialContext}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	return o
+}
+
+func split(address string) (host, path string) {
+	host, path, ok := strings.Cut(address, "/")
+	if !ok {
+		return host, Path
+	}
+	return host, "/" + path
+}
+
+// secure lays TLS over nc, saying HTTP/1.1, the only version that turns into something else.
+func secure(ctx context.Context, nc net.Conn, config *tls.Config, host string) (net.Conn, error) {
+	config = config.Clone()
+	config.NextProtos = []string{"http/1.1"}
+	tc := tls.Client(nc, config)
+	if err := tc.HandshakeContext(ctx); err != nil {
+		nc.Close()
+		return nil, fmt.Errorf("TLS handshake with %s: %w", host, err)
+	}
+	return tc, nil
+}
+
+// Proxy returns a dial function that connects through a proxy of HTTP by CONNECT, for the option
+// [anser.Dialer] or for [Via]. The URL is "http://proxy:3128", with "user:password@" for a proxy that wants
+// it, or "https://…" for one that is spoken to by TLS, which config configures; nil trusts the
+// authorities of the system.
+func Proxy(proxyURL string, config *tls.Config) (DialFunc, error) {
+	u, err := url.Parse(proxyURL)
+	if err != nil {
+		return nil, fmt.Errorf("the URL of the proxy cannot be parsed: use http://host:port") // err may hold a password
+	}
+	if (u.Scheme != "http" && u.Scheme != "https") || u.Port() == "" || u.Hostname() == "" {
+		return nil, fmt.Errorf("the proxy %q: use http://host:port or https://host:port", u.Redacted())
+	}
+	if config == nil {
+		config = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	if config.ServerName == "" {
+		config = config.Clone()
+		config.ServerName = u.Hostname()
+	}
+	header := http.Header{}
+	if u.User != nil {
+		password, _ := u.User.Password()
+		header.Set("Proxy-Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)))
+	}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		if network != "tcp" {
+			return nil, fmt.Errorf("a proxy connects to addresses of TCP, not of %s", network)
+		}
+		nc, err := new(net.Dialer).DialContext(ctx, "tcp", u.Host)
+		if err != nil {
+			return nil, fmt.Errorf("the proxy: %w", err)
+		}
+		if u.Scheme == "https" {
+			if nc, err = secure(ctx, nc, config, u.Host); err != nil {
+				return nil, fmt.Errorf("the proxy: %w", err)
+			}
+		}
+		return connect(ctx, nc, &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: address}, Host: address, Header: header}, "the proxy "+u.Host)
+	}, nil
+}
+
+// connect sends the request over nc and returns the connection behind it.
+func connect(ctx context.Context, nc net.Conn, r *http.Request, who string) (net.Conn, error) {
+	if d, ok := ctx.Deadline(); ok {
+		nc.SetDeadline(d)
+	}
+	stop := context.AfterFunc(ctx, func() { nc.Close() })
+	err := exchange(nc, r, who)
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
+	nc.SetDeadline(time.Time{})
+	return nc, nil
+}
+
+func exchange(nc net.Conn, r *http.Request, who string) error {
+	if err := r.Write(nc); err != nil {
+		return fmt.Errorf("CONNECT to %s: %w", who, err)
+	}
+	br := bufio.NewReader(nc)
+	resp, err := http.ReadResponse(br, r)
+	if err != nil {
+		return fmt.Errorf("CONNECT to %s: %w: is it a server of HTTP?", who, err)
+	}
+	resp.Body.Close()
+	switch {
+	case resp.StatusCode == http.StatusProxyAuthRequired:
+		return fmt.Errorf("%s answers %s: give its URL the right user:password@", who, resp.Status)
+	case resp.StatusCode/100 != 2:
+		return fmt.Errorf("%s answers CONNECT with %s: is an httpconnect.Handler at this path?", who, resp.Status)
+	case br.Buffered() > 0:
+		return fmt.Errorf("%s goes on after its answer to CONNECT: it is no server of Anser", who)
+	}
+	return nil
+}

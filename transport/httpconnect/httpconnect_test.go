@@ -1,0 +1,266 @@
+package httpconnect_test
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/ansertest"
+	"github.com/anser-rpc/anser/transport/httpconnect"
+	"github.com/anser-rpc/anser/transport/transporttest"
+)
+
+func TestMain(m *testing.M) { ansertest.Main(m) }
+
+// site is a server of HTTP with a handler of Anser in it.
+type site struct {
+	*httpconnect.Handler
+	server *http.Server
+	addr   net.Addr
+	served chan struct{}
+}
+
+func (s *site) Close() error {
+	s.Handler.Close()
+	s.server.Close() // it knows nothing of the connections that were taken over
+	<-s.served
+	return nil
+}
+
+func (s *site) Addr() net.Addr { return s.addr }
+
+func listen(address, scheme string, config *tls.Config) (*site, error) {
+	if address == "" {
+		address = "127.0.0.1:0"
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	s := &site{addr: l.Addr(), served: make(chan struct{})}
+	s.Handler = httpconnect.NewHandler(scheme + "://" + l.Addr().String())
+	mux := http.NewServeMux()
+	mux.Handle(httpconnect.Path, s.Handler)
+	mux.HandleFunc("/hello", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello") })
+	s.server = &http.Server{Handler: mux, TLSConfig: config.Clone(), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
+	go func() {
+		defer close(s.served)
+		if config != nil {
+			s.server.ServeTLS(l, "", "")
+		} else {
+			s.server.Serve(l)
+		}
+	}()
+	return s, nil
+}
+
+func TestHTTP(t *testing.T) {
+	transporttest.Run(t, transporttest.Transport{
+		Client: []anser.DialOption{httpconnect.HTTP()},
+		Listen: func(address string) (net.Listener, string, error) {
+			s, err := listen(address, "http", nil)
+			if err != nil {
+				return nil, "", err
+			}
+			return s, "http://" + s.addr.String(), nil
+		},
+	})
+}
+
+func TestHTTPS(t *testing.T) {
+	a := transporttest.NewAuthority(t)
+	config := a.Server(t, true)
+	transporttest.Run(t, transporttest.Transport{
+		TLS: true, ClientCertificate: true,
+		Client: []anser.DialOption{httpconnect.HTTPS(), anser.TLS(a.Client(t))},
+		Listen: func(address string) (net.Listener, string, error) {
+			s, err := listen(address, "https", config)
+			if err != nil {
+				return nil, "", err
+			}
+			return s, "https://" + s.addr.String() + httpconnect.Path, nil
+		},
+	})
+}
+
+// The rest of the site goes on, and the path of the handler takes CONNECT only.
+func TestBesideHTTP(t *testing.T) {
+	s, err := listen("", "http", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	get := func(path string) (int, string) {
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		resp, err := client.Get("http://" + s.addr.String() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		b, _ := io.ReadAll(resp.Body)
+		return resp.StatusCode, string(b)
+	}
+	if code, body := get("/hello"); code != http.StatusOK || body != "hello" {
+		t.Error(code, body)
+	}
+	if code, body := get(httpconnect.Path); code != http.StatusMethodNotAllowed || !strings.Contains(body, "CONNECT") {
+		t.Error(code, body)
+	}
+}
+
+var silent = anser.Logger(slog.New(slog.DiscardHandler))
+
+// fails makes a call that must not be sent, and returns its error.
+func fails(t *testing.T, target string, opts ...anser.DialOption) string {
+	t.Helper()
+	c, err := anser.Dial(target, append(opts, silent)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	err = c.Call(context.Background(), "Test.Echo", new([]byte), new([]byte), anser.Fail(anser.Failfast))
+	if e, ok := err.(*anser.Error); !ok || e.Outcome != anser.NotSent {
+		t.Errorf("%v: want an error that says NotSent", err)
+	}
+	return err.Error()
+}
+
+func TestOtherServers(t *testing.T) {
+	s := httptest.NewServer(http.NotFoundHandler())
+	defer s.Close()
+	if e := fails(t, strings.Replace(s.URL, "http", "http", 1), httpconnect.HTTP()); !strings.Contains(e, "404 Not Found: is an httpconnect.Handler at this path?") {
+		t.Error(e)
+	}
+	site, err := listen("", "http", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer site.Close()
+	site.Handler.Close()
+	if e := fails(t, "http://"+site.addr.String(), httpconnect.HTTP()); !strings.Contains(e, "503") {
+		t.Error(e)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			nc, err := l.Accept()
+			if err != nil {
+				return
+			}
+			io.WriteString(nc, "220 mail\r\n")
+			nc.Close()
+		}
+	})
+	defer wg.Wait()
+	defer l.Close()
+	if e := fails(t, "http://"+l.Addr().String(), httpconnect.HTTP()); !strings.Contains(e, "CONNECT") {
+		t.Error(e)
+	}
+}
+
+// proxy is a proxy of HTTP that wants a password.
+func proxy(t *testing.T, config *tls.Config) (address string, through func() int) {
+	t.Helper()
+	var mu sync.Mutex
+	var n int
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Proxy-Authorization") != "Basic dXNlcjpzZWNyZXQ=" {
+			w.WriteHeader(http.StatusProxyAuthRequired)
+			return
+		}
+		out, err := net.Dial("tcp", r.Host)
+		if err != nil {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		defer out.Close()
+		in, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer in.Close()
+		mu.Lock()
+		n++
+		mu.Unlock()
+		fmt.Fprint(in, "HTTP/1.1 200 Connection established\r\n\r\n")
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			io.Copy(out, in)
+			out.(*net.TCPConn).CloseWrite()
+		}()
+		io.Copy(in, out)
+		in.Close()
+		<-done
+	}))
+	s.TLS = config
+	if config != nil {
+		s.StartTLS()
+	} else {
+		s.Start()
+	}
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String(), func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return n
+	}
+}
+
+func TestProxy(t *testing.T) {
+	a := transporttest.NewAuthority(t)
+	server := anser.NewServer(silent, anser.TLS(a.Server(t, false)))
+	anser.Handle(server, "Test.Echo", func(_ context.Context, in *[]byte) (*[]byte, error) { return in, nil })
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go server.Serve(l)
+	t.Cleanup(func() { server.Close() })
+	for scheme, config := range map[string]*tls.Config{"http": nil, "https": a.Server(t, false)} {
+		t.Run(scheme, func(t *testing.T) {
+			address, through := proxy(t, config)
+			dial, err := httpconnect.Proxy(scheme+"://user:secret@"+address, &tls.Config{RootCAs: a.Pool})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := anser.Dial("tls://"+l.Addr().String(), anser.Dialer(dial), anser.TLS(a.Client(t)), silent)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if err := c.Call(context.Background(), "Test.Echo", new([]byte("x")), new([]byte)); err != nil {
+				t.Error(err)
+			}
+			if through() == 0 {
+				t.Error("the connection did not go through the proxy")
+			}
+			dial, err = httpconnect.Proxy(scheme+"://user:wrong@"+address, &tls.Config{RootCAs: a.Pool})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e := fails(t, "tls://"+l.Addr().String(), anser.Dialer(dial), anser.TLS(a.Client(t))); !strings.Contains(e, "407") || strings.Contains(e, "wrong") {
+				t.Error(e)
+			}
+		})
+	}
+	for _, bad := range []string{"socks5://h:1", "http://h", "http://user:pass word@h:1", ""} {
+		if _, err := httpconnect.Proxy(bad, nil); err == nil || strings.Contains(err.Error(), "pass word") {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}

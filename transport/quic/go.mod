@@ -1,0 +1,21 @@
+module github.com/anser-rpc/anser/transport/quic
+
+go 1.26.0
+
+require (
+	github.com/anser-rpc/anser v0.0.0
+	github.com/quic-go/quic-go v0.65.0
+	go.uber.org/goleak v1.3.0
+)
+
+require (
+	github.com/klauspost/compress v1.20.3 // indirect
+	github.com/pierrec/lz4/v4 v4.1.33 // indirect
+	github.com/shamaton/msgpack/v3 v3.1.0 // indirect
+	golang.org/x/crypto v0.54.0 // indirect
+	golang.org/x/net v0.56.0 // indirect
+	golang.org/x/sys v0.47.0 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
+)
+
+replace github.com/anser-rpc/anser => ../..

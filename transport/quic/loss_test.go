@@ -1,0 +1,193 @@
+package quic_test
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/transport/quic"
+	"github.com/anser-rpc/anser/transport/transporttest"
+)
+
+// relay passes datagrams between one client and a server, later, and loses those to the server that lose picks.
+type relay struct {
+	delay  time.Duration
+	lose   atomic.Pointer[func(size int) bool]
+	lost   atomic.Int64
+	front  *net.UDPConn // where the client sends to
+	back   *net.UDPConn // connected to the server
+	client atomic.Pointer[net.UDPAddr]
+	wg     sync.WaitGroup
+}
+
+func newRelay(t *testing.T, server string, delay time.Duration) *relay {
+	t.Helper()
+	at, err := net.ResolveUDPAddr("udp", server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &relay{delay: delay}
+	if r.front, err = net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}); err != nil {
+		t.Fatal(err)
+	}
+	if r.back, err = net.DialUDP("udp", nil, at); err != nil {
+		t.Fatal(err)
+	}
+	r.wg.Go(func() { r.pass(r.toServer) })
+	r.wg.Go(func() { r.pass(r.toClient) })
+	t.Cleanup(func() {
+		r.front.Close()
+		r.back.Close()
+		r.wg.Wait()
+	})
+	return r
+}
+
+func (r *relay) pass(one func(b []byte) error) {
+	for b := make([]byte, 64<<10); ; {
+		if one(b) != nil {
+			return
+		}
+	}
+}
+
+func (r *relay) toServer(b []byte) error {
+	n, from, err := r.front.ReadFromUDP(b)
+	if err != nil {
+		return err
+	}
+	r.client.Store(from)
+	if lose := r.lose.Load(); lose != nil && (*lose)(n) {
+		r.lost.Add(1)
+		return nil
+	}
+	r.later(func(b []byte) { r.back.Write(b) }, b[:n])
+	return nil
+}
+
+func (r *relay) toClient(b []byte) error {
+	n, err := r.back.Read(b)
+	if err != nil {
+		return err
+	}
+	r.later(func(b []byte) { r.front.WriteToUDP(b, r.client.Load()) }, b[:n])
+	return nil
+}
+
+func (r *relay) later(send func([]byte), b []byte) {
+	b = append([]byte(nil), b...)
+	r.wg.Go(func() {
+		time.Sleep(r.delay)
+		send(b)
+	})
+}
+
+// order notes in which order handlers ran.
+type order struct {
+	mu   sync.Mutex // guards list
+	list []byte
+}
+
+func (o *order) note(b byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.list = append(o.list, b)
+}
+
+func (o *order) take() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s := string(o.list)
+	o.list = nil
+	return s
+}
+
+// lossy makes a call A whose packets are lost for a while and then calls B, over one connection of QUIC with
+// so many streams, and returns the order in which their handlers ran.
+func lossy(t *testing.T, streams int) string {
+	a := transporttest.NewAuthority(t)
+	l, err := quic.Listen("127.0.0.1:0", a.Server(t, false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent := anser.Logger(slog.New(slog.DiscardHandler))
+	server := anser.NewServer(silent)
+	var ran order
+	anser.Handle(server, "Test.Note", func(_ context.Context, in *[]byte) (*[]byte, error) {
+		if len(*in) > 0 {
+			ran.note((*in)[0])
+		}
+		return new([]byte), nil
+	}, anser.Inline())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	defer func() {
+		server.Close()
+		<-ended
+		l.Wait()
+	}()
+	r := newRelay(t, l.Addr().String(), 50*time.Millisecond)
+	// The clients share a connection of QUIC, and each has a stream of its own.
+	config, below := a.Client(t), quic.Transport()
+	config.ServerName = "127.0.0.1"
+	var clients []*anser.Client
+	for range streams {
+		c, err := anser.Dial("tcp://"+r.front.LocalAddr().String(), anser.Conns(1), anser.Timeout(time.Minute), silent,
+			anser.Dialer(func(ctx context.Context, _, address string) (net.Conn, error) {
+				return below.Dial(ctx, address, config)
+			}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if err := c.Call(t.Context(), "Test.Note", new([]byte), new([]byte)); err != nil {
+			t.Fatal(err)
+		}
+		clients = append(clients, c)
+	}
+	lose := func(size int) bool { return size > 900 }
+	r.lose.Store(&lose)
+	var wg sync.WaitGroup
+	call := func(c *anser.Client, in []byte) {
+		wg.Go(func() {
+			if err := c.Call(t.Context(), "Test.Note", &in, new([]byte)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	call(clients[0], append([]byte("A"), make([]byte, 1000)...))
+	for end := time.Now().Add(time.Minute); r.lost.Load() == 0; time.Sleep(100 * time.Microsecond) {
+		if time.Now().After(end) {
+			t.Fatal("nothing was lost")
+		}
+	}
+	// A round trip takes 100 ms, so that these are sent before the client can know of the loss.
+	for range 8 {
+		call(clients[streams-1], []byte("B"))
+	}
+	time.Sleep(400 * time.Millisecond) // what can overtake A has the time for it
+	r.lose.Store(nil)
+	wg.Wait()
+	return ran.take()
+}
+
+// While the packets of one stream are lost, the calls of another go on. In one stream they wait.
+func TestNoHeadOfLineBlocking(t *testing.T) {
+	if got := lossy(t, 1); got != "ABBBBBBBB" {
+		t.Errorf("in one stream the handlers ran in the order %s: nothing overtakes there, so the test shows nothing", got)
+	}
+	// On a machine that stands still for a while, what is lost may be sent again together with the rest.
+	var got string
+	for range 10 {
+		if got = lossy(t, 2); got == "BBBBBBBBA" {
+			return
+		}
+		t.Logf("the handlers ran in the order %s", got)
+	}
+	t.Errorf("in streams of their own the handlers ran in the order %s: want BBBBBBBBA", got)
+}

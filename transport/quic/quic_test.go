@@ -1,0 +1,113 @@
+package quic_test
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/transport/quic"
+	"github.com/anser-rpc/anser/transport/transporttest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestQUIC(t *testing.T) {
+	a := transporttest.NewAuthority(t)
+	config := a.Server(t, true)
+	transporttest.Run(t, transporttest.Transport{
+		TLS: true, ClientCertificate: true,
+		Client: []anser.DialOption{quic.Transport(), anser.TLS(a.Client(t))},
+		Listen: func(address string) (net.Listener, string, error) {
+			if address == "" {
+				address = "127.0.0.1:0"
+			}
+			l, err := quic.Listen(address, config)
+			if err != nil {
+				return nil, "", err
+			}
+			t.Cleanup(func() {
+				l.Close()
+				l.Wait()
+			})
+			return l, "quic://" + l.Addr().String(), nil
+		},
+	})
+}
+
+// A listener that was closed refuses streams on connections of QUIC that stand, and the client then makes
+// another connection, which reaches whoever listens by then.
+func TestStreamsOfAClosedListener(t *testing.T) {
+	a := transporttest.NewAuthority(t)
+	l, err := quic.Listen("127.0.0.1:0", a.Server(t, false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := a.Client(t)
+	config.ServerName = "127.0.0.1"
+	tr := quic.Transport()
+	dial := func() net.Conn {
+		t.Helper()
+		nc, err := tr.Dial(t.Context(), l.Addr().String(), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nc.Write([]byte("x")) // what is opened is told with the first byte
+		return nc
+	}
+	client := dial()
+	server, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := dial()
+	other, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if server.RemoteAddr().String() != other.RemoteAddr().String() {
+		t.Error("two streams of a client are on two connections of QUIC")
+	}
+	l.Close()
+	late := dial()
+	if _, err := late.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "takes no more streams") {
+		t.Errorf("a late stream: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if nc, err := tr.Dial(ctx, l.Addr().String(), config); err == nil {
+		nc.Close()
+		t.Error("a further connection is made, although nobody listens")
+	}
+	// The streams that stand go on to their end.
+	server.Write([]byte("y"))
+	b := make([]byte, 1)
+	if _, err := client.Read(b); err != nil || b[0] != 'y' {
+		t.Error(b, err)
+	}
+	for _, nc := range []net.Conn{client, second, late, server, other} {
+		nc.Close()
+		nc.Close()
+	}
+	l.Wait()
+}
+
+func TestMistakes(t *testing.T) {
+	for _, address := range []string{"127.0.0.1", "nowhere.invalid:1x"} {
+		if _, err := quic.Listen(address, transporttest.NewAuthority(t).Server(t, false)); err == nil {
+			t.Errorf("%q is taken", address)
+		}
+	}
+	if _, err := quic.Listen("127.0.0.1:0", nil); err == nil || !strings.Contains(err.Error(), "no QUIC without TLS") {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := quic.Transport().Dial(ctx, "127.0.0.1:9", transporttest.NewAuthority(t).Client(t)); err == nil {
+		t.Error("nobody listens, and the dial succeeds")
+	}
+}

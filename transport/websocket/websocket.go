@@ -1,0 +1,164 @@
+// Package websocket carries Anser's connections over WebSocket, for servers that are reached through proxies
+// and gateways of HTTP only. The bytes of a connection travel in binary messages whose borders mean
+// nothing; docs/protocol.md §1 has the details.
+//
+//	h := websocket.NewHandler("wss://rpc.example.org:443/anser")
+//	http.Handle("/anser", h)
+//	go server.Serve(h)
+//
+//	c, err := anser.Dial("wss://rpc.example.org:443/anser", websocket.WSS())
+package websocket
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+
+	"github.com/coder/websocket"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/asyncconn"
+	"github.com/anser-rpc/anser/internal/connqueue"
+)
+
+// Subprotocol is what both sides say in the handshake of WebSocket.
+const Subprotocol = "anser.1"
+
+// MaxMessage is the longest message of WebSocket that a side takes, in bytes; a longer one closes the
+// connection with the status 1009. It does not bound the messages of calls: those are cut.
+const MaxMessage = 128 << 10
+
+// Handler turns requests into connections. It is an [http.Handler], and a [net.Listener] for
+// [anser.Server.Serve]. Closing it, as a server does in the end, refuses further requests with 503; the
+// connections that were made are the server's. All methods are safe for concurrent use.
+type Handler struct {
+	queue   *connqueue.Queue
+	origins []string
+}
+
+// HandlerOption configures [NewHandler].
+type HandlerOption func(*Handler)
+
+// Origins allows browsers on pages of other hosts than the server's own to connect: patterns of hosts,
+// as path.Match takes them. Requests without an Origin, which do not come from browsers, need none.
+func Origins(patterns ...string) HandlerOption {
+	return func(h *Handler) { h.origins = append(h.origins, patterns...) }
+}
+
+// NewHandler returns a handler. Address is where clients reach it, such as "wss://10.0.0.7:443/anser"; it
+// is what Addr and [anser.Announce] tell, and nothing else needs it.
+func NewHandler(address string, opts ...HandlerOption) *Handler {
+	h := &Handler{queue: connqueue.New(connqueue.ParseAddr(address, "ws"))}
+	for _, opt := range opts {
+		opt(h)
+	}
+	return h
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	select {
+	case <-h.queue.Done():
+		http.Error(w, "the server is stopping", http.StatusServiceUnavailable)
+		return
+	default:
+	}
+	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{Subprotocol}, OriginPatterns: h.origins})
+	if err != nil {
+		return // it has answered
+	}
+	if ws.Subprotocol() != Subprotocol {
+		ws.Close(websocket.StatusPolicyViolation, "the subprotocol must be "+Subprotocol)
+		return
+	}
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	c := newConn(ws, local, connqueue.Addr{Scheme: "tcp", Address: r.RemoteAddr})
+	var nc net.Conn = c
+	if r.TLS != nil {
+		nc = &tlsConn{c, r.TLS}
+	}
+	if !h.queue.Put(nc) {
+		nc.Close()
+	}
+}
+
+// Accept implements net.Listener.
+func (h *Handler) Accept() (net.Conn, error) { return h.queue.Accept() }
+
+// Close implements net.Listener.
+func (h *Handler) Close() error { return h.queue.Close() }
+
+// Addr implements net.Listener: what NewHandler was given.
+func (h *Handler) Addr() net.Addr { return h.queue.Addr() }
+
+// Option configures [WS] and [WSS].
+type Option func(*options)
+
+type options struct {
+	dial   func(ctx context.Context, network, address string) (net.Conn, error)
+	header http.Header
+}
+
+// Via sets how the connection to the server is made, for example by httpconnect.Proxy; the default is a
+// net.Dialer.
+func Via(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
+	return func(o *options) { o.dial = dial }
+}
+
+// Header adds a field to the request, for gateways that want a token.
+func Header(name, value string) Option {
+	return func(o *options) { o.header.Add(name, value) }
+}
+
+// WS lets a client dial "ws://host:port/path". It does not encrypt; the option [anser.TLS] lays TLS over the
+// messages, from end to end.
+func WS(opts ...Option) anser.Transport { return transport("ws", opts) }
+
+// WSS lets a client dial "wss://host:port/path". The option [anser.TLS] configures TLS; without it the
+// authorities of the system are trusted.
+func WSS(opts ...Option) anser.Transport { return transport("wss", opts) }
+
+func transport(scheme string, opts []Option) anser.Transport {
+	o := options{dial: new(net.Dialer).DialContext, header: make(http.Header)}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	return anser.Transport{Scheme: scheme, Secure: scheme == "wss", Dial: func(ctx context.Context, address string, config *tls.Config) (net.Conn, error) {
+		return o.connect(ctx, scheme+"://"+address, config)
+	}}
+}
+
+func (o *options) connect(ctx context.Context, url string, config *tls.Config) (net.Conn, error) {
+	var below net.Conn // for its addresses
+	t := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		nc, err := o.dial(ctx, network, address)
+		below = nc
+		return nc, err
+	}}
+	defer t.CloseIdleConnections()
+	if config != nil {
+		t.TLSClientConfig = config.Clone()
+		t.TLSClientConfig.NextProtos = []string{"http/1.1"} // the only version that turns into something else
+	}
+	ws, resp, err := websocket.Dial(ctx, url, &websocket.DialOptions{
+		HTTPClient: &http.Client{Transport: t}, HTTPHeader: o.header, Subprotocols: []string{Subprotocol},
+	})
+	if err != nil {
+		if resp != nil {
+			return nil, fmt.Errorf("%s answers %s: is a websocket.Handler at this path? %w", url, resp.Status, err)
+		}
+		return nil, err
+	}
+	if ws.Subprotocol() != Subprotocol {
+		ws.CloseNow()
+		return nil, fmt.Errorf("%s does not speak the subprotocol %s: is it a websocket.Handler?", url, Subprotocol)
+	}
+	return newConn(ws, below.LocalAddr(), below.RemoteAddr()), nil
+}
+
+func newConn(ws *websocket.Conn, local, remote net.Addr) *asyncconn.Conn {
+	ws.SetReadLimit(MaxMessage)
+	return asyncconn.New(&messages{ws: ws}, local, remote)
+}
