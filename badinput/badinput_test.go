@@ -412,7 +412,6 @@ func (g *target) attack(t *testing.T, r toServer, write func(net.Conn, []byte) e
 		t.Errorf("it took %v", d)
 	}
 	nc.Close()
-	t.Log("HANDOFFS", g.Stats().Handoffs-before.Handoffs, time.Since(began))
 	r.want.check(t, a)
 	g.others(t)
 	if n := g.bad.Load(); n != 0 {

@@ -583,7 +583,7 @@ func TestSharedCallEnds(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 8 { // each waits less than the call takes, and there is always one that does
 			wg.Go(func() {
-				if err := call(4 * time.Second); !errors.Is(err, anser.DeadlineExceeded) {
+				if err := call(3500 * time.Millisecond); !errors.Is(err, anser.DeadlineExceeded) {
 					t.Error(err)
 				}
 			})

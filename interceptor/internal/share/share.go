@@ -103,7 +103,8 @@ func Do[K comparable](ctx context.Context, g *flight.Group[K, *Result], key K, i
 	for {
 		r, ride, err := g.Do(ctx, key, bound, prepare)
 		switch {
-		case err == nil && ride.Joined && ride.Cut && r != nil && r.Err != nil && ctx.Err() == nil:
+		case err == nil && ride.Joined && r != nil && r.Err != nil && ctx.Err() == nil &&
+			(ride.Cut || anser.CodeOf(r.Err) == anser.DeadlineExceeded): // here or, a moment earlier, at the server
 			// It was in flight for a while when this call joined it, and ended by its own time. This
 			// call's is not over.
 			continue
