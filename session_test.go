@@ -2,6 +2,7 @@ package anser_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -586,6 +587,40 @@ func TestMemoryOfSessions(t *testing.T) {
 	t.Logf("a session that was used costs %d bytes more", size)
 	if size > 24<<10 && !raced {
 		t.Errorf("a session that was used costs %d bytes more, want at most 24 KiB", size)
+	}
+}
+
+// Who names the session of another client does not get it without that one's certificate.
+func TestSessionsBelongToCertificates(t *testing.T) {
+	a := newAuthority(t)
+	l := listen(t)
+	s := anser.NewServer(silent, anser.TLS(&tls.Config{
+		Certificates: []tls.Certificate{a.issue(t, "127.0.0.1")}, ClientCAs: a.pool, ClientAuth: tls.RequireAndVerifyClientCert,
+	}))
+	run(t, s, l)
+	join := func(own tls.Certificate) {
+		nc, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{RootCAs: a.pool, Certificates: []tls.Certificate{own}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { nc.Close() })
+		p := wirepeer.New(nc)
+		settings := wire.DefaultSettings()
+		settings.Session = 42
+		p.Send(wirepeer.Hello(settings))
+		if _, err := p.ReadHello(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	victim, thief := a.issue(t, "victim"), a.issue(t, "thief")
+	join(victim)
+	join(victim)
+	eventually(t, "the victim has a session", func() bool { return len(s.Sessions()) == 1 })
+	join(thief)
+	eventually(t, "the thief has another one", func() bool { return len(s.Sessions()) == 2 })
+	eventually(t, "all are connected", func() bool { return s.Stats().Conns == 3 })
+	if n := len(s.Sessions()); n != 2 {
+		t.Errorf("%d sessions, want 2", n)
 	}
 }
 
