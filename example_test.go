@@ -66,6 +66,31 @@ func ExampleMethod() {
 	// Output: true executed
 }
 
+func ExampleBind() {
+	s := anser.NewServer(anser.NoSignals())
+	s.RegisterFunc("Math.DivMod", func(_ context.Context, a, b int) (q, r int, err error) { return a / b, a % b, nil },
+		anser.Params("(a, b) (q, r)"))
+	l, err := s.Listen("127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	go s.Serve(l)
+	defer s.Close()
+	c, err := anser.Dial(l.Addr().String())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+
+	var divMod func(ctx context.Context, a, b int) (q, r int, err error)
+	if err := anser.Bind(c, "Math.DivMod", &divMod); err != nil {
+		log.Fatal(err)
+	}
+	q, r, err := divMod(context.Background(), 38, 7)
+	fmt.Println(q, r, err)
+	// Output: 5 3 <nil>
+}
+
 // A stream with a contract that both sides share: the client sends numbers, the handler their sums so far.
 func ExampleStreamMethod() {
 	const sums anser.StreamMethod[Args, Reply] = "Arith.Sums"
