@@ -18,7 +18,16 @@ var constructors = []struct {
 	{"weighted", balance.Weighted},
 	{"least_active", balance.LeastActive},
 	{"p2c", balance.P2C},
+	{"ping", balance.Ping},
+	{"consistent_hash", balance.ConsistentHash},
+	{"maglev", balance.Maglev},
+	{"sticky", balance.Sticky},
+	{"local_first", func() balance.Balancer { return balance.LocalFirst(munich) }},
+	{"closest", func() balance.Balancer { return balance.Closest(munich) }},
 }
+
+// munich is where the clients of tests are.
+var munich = balance.Here{Latitude: 48.14, Longitude: 11.58, Zone: "eu-south"}
 
 func TestConformance(t *testing.T) {
 	for _, c := range constructors {
