@@ -338,6 +338,10 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 	}
 	k.frame = frame
 	wire.PutLength(k.frame, uint32(len(k.frame)-wire.HeaderSize))
+	k.pick.Key, k.pick.Payload = o.hashKey, k.frame[k.head:]
+	if o.hashBy != nil && o.hashKey == 0 {
+		return cd, k.hashBy(ctx, m, in, o)
+	}
 	return cd, nil
 }
 

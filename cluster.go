@@ -18,6 +18,9 @@ type endpoint struct {
 	*balance.Endpoint
 	host *host
 	gone bool // the registry no longer lists it; kept because too many went at once
+
+	down  bool  // when the view was last built
+	since int64 // nanotime since when it has been there again, or 0: from the beginning
 }
 
 // view is what picking needs; it is replaced as a whole.
@@ -44,6 +47,7 @@ type cluster struct {
 	stale     bool          // the list is a snapshot
 	trouble   error         // why the registry cannot be reached, or nil
 	closed    bool
+	ramp      *time.Timer // rebuilds the view while instances grow warm, or nil
 }
 
 func newCluster(c *Client) *cluster {
@@ -138,7 +142,11 @@ func (cl *cluster) endpointLocked(in registry.Instance) *endpoint {
 	}
 	h := cl.client.acquire(in.Address)
 	h.watch(cl)
-	return &endpoint{Endpoint: balance.NewEndpoint(in), host: h}
+	e := &endpoint{Endpoint: balance.NewEndpoint(in), host: h}
+	if len(cl.endpoints) > 0 {
+		e.since = nanotime()
+	}
+	return e
 }
 
 // rebuild makes a new view after the state of a host changed.
@@ -159,6 +167,9 @@ func (cl *cluster) rebuild() {
 
 // rebuildLocked leaves hosts out that are down, unless all are.
 func (cl *cluster) rebuildLocked() {
+	if cl.client.o.slowStart > 0 {
+		cl.warmLocked(nanotime())
+	}
 	all := make([]*endpoint, 0, len(cl.endpoints))
 	up := make([]*endpoint, 0, len(cl.endpoints))
 	for _, e := range cl.endpoints {
@@ -170,22 +181,54 @@ func (cl *cluster) rebuildLocked() {
 	if len(up) == 0 {
 		up = all
 	}
-	v := &view{usable: len(up), total: len(all)}
+	v := &view{usable: len(up), total: len(all), byPick: make(map[*balance.Endpoint]*endpoint, len(up))}
+	list := make([]*balance.Endpoint, 0, len(up))
+	for _, e := range up {
+		v.byPick[e.Endpoint] = e
+		list = append(list, e.Endpoint)
+	}
+	sortEndpoints(list)
+	v.picker = cl.client.o.balancer.Build(list) // of one too: it may want to know which one that was
 	if len(up) == 1 {
 		v.only = up[0]
-	} else {
-		v.byPick = make(map[*balance.Endpoint]*endpoint, len(up))
-		list := make([]*balance.Endpoint, 0, len(up))
-		for _, e := range up {
-			v.byPick[e.Endpoint] = e
-			list = append(list, e.Endpoint)
-		}
-		sortEndpoints(list)
-		v.picker = cl.client.o.balancer.Build(list)
 	}
 	cl.view.Store(v)
 	close(cl.changed)
 	cl.changed = make(chan struct{})
+}
+
+// The weight that an instance begins with, in percent, and the steps in which it grows.
+const (
+	firstWarmth = 10
+	rampSteps   = 20
+)
+
+// warmLocked sets what part of their weight instances have that came or came back lately, and sees to it
+// that the view is built again while it grows.
+func (cl *cluster) warmLocked(now int64) {
+	d := cl.client.o.slowStart
+	growing := false
+	for _, e := range cl.endpoints {
+		down := e.host.down()
+		if e.down && !down {
+			e.since = now
+		}
+		e.down = down
+		warmth := 100
+		if age := now - e.since; e.since != 0 && age < int64(d) {
+			warmth = firstWarmth + int(float64(age)/float64(d)*(100-firstWarmth))
+			growing = true
+		}
+		e.SetWarmth(warmth)
+	}
+	if growing {
+		step := max(d/rampSteps, time.Millisecond)
+		if cl.ramp == nil {
+			cl.ramp = time.AfterFunc(step, cl.rebuild)
+		} else {
+			cl.ramp.Reset(step)
+		}
+	}
 }
 
 // pick chooses an endpoint for an attempt, or returns nil when there is none at all.
@@ -287,6 +330,9 @@ func sortEndpoints(list []*balance.Endpoint) {
 func (cl *cluster) close() {
 	cl.mu.Lock()
 	cl.closed = true
+	if cl.ramp != nil {
+		cl.ramp.Stop()
+	}
 	endpoints := cl.endpoints
 	cl.endpoints = nil
 	cl.view.Store(nil) // connections that other clients use still work

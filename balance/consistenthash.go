@@ -1,5 +1,7 @@
 package balance
 
+import "math/rand/v2"
+
 // ConsistentHash returns the balancer "consistent_hash": calls with the same key go to the same
 // endpoint, in every process that has the same list. When an endpoint leaves, its keys are shared out
 // among the others, and no other key moves; one that comes takes its share from all of them. The
@@ -22,8 +24,13 @@ const (
 	roomFactor = 1.25
 )
 
-// maxWalk bounds how many points of the circle one pick looks at.
-const maxWalk = 64
+// How many points one pick looks at: those after its own, then others; and at last how many endpoints. The
+// factor leaves room at a fifth of the endpoints at least, so that few picks get that far.
+const (
+	maxWalk  = 8
+	maxJumps = 32
+	maxScan  = 64
+)
 
 type consistentHash struct {
 	endpoints []*Endpoint
@@ -43,12 +50,13 @@ func newConsistentHash(endpoints []*Endpoint) Picker {
 }
 
 func (p *consistentHash) Pick(r *Request) *Endpoint {
-	point := p.ring.find(r.KeyHash())
+	x := r.KeyHash()
+	point := p.ring.find(x)
 	i := p.ring.owner(point)
 	if e := p.endpoints[i]; !r.HasTried(e) && p.hasRoom(i) {
 		return e
 	}
-	return p.further(r, point)
+	return p.further(r, x, point)
 }
 
 // hasRoom reports whether endpoint i may take one more attempt.
@@ -57,41 +65,62 @@ func (p *consistentHash) hasRoom(i int) bool {
 	return active < roomAlways || float64(active) < p.bounds[i]*float64(p.flight.estimate()+1)
 }
 
-// further walks on from a point whose endpoint was tried or is full. If there is room nowhere, which
-// takes picks that overlap, the least loaded endpoint that it met gets the attempt.
-func (p *consistentHash) further(r *Request, point int) *Endpoint {
-	var best *Endpoint
-	var least float64
-	look := func(i int) bool {
-		e := p.endpoints[i]
-		if r.HasTried(e) {
-			return false
+// further walks on from the point of a key whose endpoint was tried or is full. A key that is so hot that
+// its neighbours are full too jumps to other places of the circle, the same ones each time, as all its
+// overflow would else fill one stretch of the circle (J. Chen, B. Coleman and A. Shrivastava, "Revisiting
+// consistent hashing with bounded loads", 2021). If there is room nowhere, which takes picks that overlap,
+// the least loaded endpoint that it met gets the attempt.
+func (p *consistentHash) further(r *Request, x uint64, point int) *Endpoint {
+	s := search{p: p, r: r}
+	first := p.ring.owner(point)
+	for range maxWalk {
+		if s.look(p.ring.owner(point)) {
+			return s.best
 		}
-		if p.hasRoom(i) {
-			best = e
-			return true
-		}
-		if load := float64(e.Active()) / p.bounds[i]; best == nil || load < least {
-			best, least = e, load
-		}
-		return false
+		point = p.ring.next(point)
 	}
-	first, last := p.ring.owner(point), -1
-	for range min(maxWalk, len(p.ring.points)) {
-		i := p.ring.owner(point)
-		if i != last && look(i) {
-			return best
-		}
-		last, point = i, p.ring.next(point)
-	}
-	// Where few endpoints have nearly all points, the others are not on the way.
-	for k := range min(maxWalk, len(p.endpoints)) {
-		if look((first + k) % len(p.endpoints)) {
-			return best
+	for k := range uint64(maxJumps) {
+		if s.look(p.ring.owner(p.ring.find(scatter(x + (k+1)*golden)))) {
+			return s.best
 		}
 	}
-	if best == nil {
+	// Where few endpoints have nearly all points, the others were not on the way; and one key alone may
+	// fill all places to which it jumps.
+	n := len(p.endpoints)
+	for k := range min(maxScan, n) {
+		i := (first + k) % n
+		if n > maxScan {
+			i = rand.IntN(n)
+		}
+		if s.look(i) {
+			return s.best
+		}
+	}
+	if s.best == nil {
 		return untriedFrom(p.endpoints, first, r)
 	}
-	return best
+	return s.best
+}
+
+// search looks at endpoints until one that was not tried has room.
+type search struct {
+	p     *consistentHash
+	r     *Request
+	best  *Endpoint // the one with room, else the least loaded
+	least float64
+}
+
+func (s *search) look(i int) bool {
+	e := s.p.endpoints[i]
+	if s.r.HasTried(e) {
+		return false
+	}
+	if s.p.hasRoom(i) {
+		s.best = e
+		return true
+	}
+	if load := float64(e.Active()) / s.p.bounds[i]; s.best == nil || load < s.least {
+		s.best, s.least = e, load
+	}
+	return false
 }
