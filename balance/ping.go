@@ -10,8 +10,8 @@ import (
 // its weight divided by its latency, or by 16 times the lowest latency where its own is more. The
 // latency is the average of Endpoint, of the calls themselves: nothing is sent to measure it.
 //
-// The bound of 16 keeps some calls going to every endpoint, so that one that was slow is noticed when it is
-// well. An endpoint without a sample counts as one with the lowest latency. Above 16 endpoints the
+// The bound of 16 keeps some calls going to every endpoint, and the answer to such a call replaces the
+// average, so that one that was slow is noticed when it is well. An endpoint without a sample counts as one with the lowest latency. Above 16 endpoints the
 // lowest latency is looked up once in about so many picks as a sixteenth of the endpoints.
 //
 // P2C, which also sees the calls in flight, leaves a stalled endpoint sooner. Ping is for those who want
@@ -49,15 +49,28 @@ func (p *ping) Pick(r *Request) *Endpoint {
 			continue
 		}
 		last = e
-		slower := min(unpack(e.latency.Load()).latency, maxSlower*lowest)
-		if slower <= lowest || rand.Float32()*slower < lowest {
-			return e
+		f := unpack(e.latency.Load())
+		slower := min(f.latency, maxSlower*lowest)
+		if slower > lowest && rand.Float32()*slower >= lowest {
+			continue
 		}
+		if slower < f.latency {
+			e.probe(f)
+		}
+		return e
 	}
 	if last != nil {
 		return last
 	}
 	return untriedFrom(p.endpoints, rand.IntN(len(p.endpoints)), r)
+}
+
+// probe lets the next sample replace the figures of an endpoint, which would else need minutes to forget
+// an outage.
+func (e *Endpoint) probe(f figures) {
+	if next := max(f.tick+1, 1); e.probed.Load() != next {
+		e.probed.Store(next)
+	}
 }
 
 // lookUp returns the lowest latency that is known, or 0.

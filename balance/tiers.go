@@ -1,7 +1,6 @@
 package balance
 
 import (
-	"math"
 	"math/rand/v2"
 	"slices"
 	"sync/atomic"
@@ -106,25 +105,32 @@ func (p *tiered) remember(last, i int) {
 // withRoom returns the least loaded endpoint of the tier, if it has room, that the call has not
 // tried. Of a large tier it looks at a few, drawn by weight: when these are busy, nearly all are.
 func (t *tier) withRoom(r *Request, full float64) *Endpoint {
-	var best *Endpoint
-	least := math.Inf(1)
-	x := rand.Uint64()
-	n := len(t.loads)
-	few := n > scanLimit
-	if few {
-		n = samples
+	if len(t.loads) > scanLimit {
+		return t.someWithRoom(r, full)
 	}
-	for i := range n {
+	var best *Endpoint
+	var least float64
+	x := rand.Uint64()
+	for i := range t.loads {
 		l := &t.loads[i]
-		if few {
-			l = &t.loads[t.sampler.draw(rand.Uint64())]
-		}
 		active := float64(l.endpoint.Active())
 		if active*l.each >= full || r.HasTried(l.endpoint) {
 			continue
 		}
 		x = x*6364136223846793005 + 1442695040888963407
-		if load := (active + float64(x>>32)/(1<<32)) * l.each; load < least {
+		if load := (active + float64(x>>32)/(1<<32)) * l.each; best == nil || load < least {
+			best, least = l.endpoint, load
+		}
+	}
+	return best
+}
+
+func (t *tier) someWithRoom(r *Request, full float64) *Endpoint {
+	var best *Endpoint
+	least := full
+	for range samples {
+		l := &t.loads[t.sampler.draw(rand.Uint64())]
+		if load := float64(l.endpoint.Active()) * l.each; load < least && !r.HasTried(l.endpoint) {
 			best, least = l.endpoint, load
 		}
 	}
