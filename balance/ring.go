@@ -13,10 +13,9 @@ type ring struct {
 }
 
 const (
-	pointsOfDefault = 160 // of the default weight; an endpoint's share is then off by 8 % (standard deviation)
-	indexBits       = 22
-	placeMask       = ^uint64(1<<indexBits - 1)
-	maxPoints       = 1 << 22
+	indexBits = 22
+	placeMask = ^uint64(1<<indexBits - 1)
+	maxPoints = 1 << 22
 )
 
 func newRing(endpoints []*Endpoint) ring {
@@ -56,22 +55,23 @@ func newRing(endpoints []*Endpoint) ring {
 	return r
 }
 
-// pointCounts says how many points each endpoint gets. Where the mean weight is far from the default,
-// all are scaled, by a power of 16 so that small changes of the list do not move every point.
+// pointCounts says how many points each endpoint gets: as many as its weight. With the default of 100 an
+// endpoint's share is then off by 10 % (standard deviation). Where the mean weight is far from the
+// default, all are scaled, by a power of 16 so that small changes of the list do not move every point.
 func pointCounts(endpoints []*Endpoint) []int {
 	var sum float64
 	for _, e := range endpoints {
 		sum += float64(e.weight()) / float64(e.Warmth())
 	}
-	n := float64(len(endpoints))
+	mean := sum / float64(len(endpoints))
 	scale := 1.0
-	for ; sum/n*scale < 25; scale *= 16 {
+	for ; mean*scale < 25; scale *= 16 {
 	}
-	for ; sum/n*scale >= 400 || sum/100*scale*pointsOfDefault > maxPoints && sum*scale/n >= 1; scale /= 16 {
+	for ; mean*scale >= 400 || mean*scale >= 1 && sum*scale > maxPoints; scale /= 16 {
 	}
 	counts := make([]int, len(endpoints))
 	for i, e := range endpoints {
-		counts[i] = max(int(float64(e.weight())*scale*pointsOfDefault/1e4+.5), 1)
+		counts[i] = max(int(float64(e.weight())*scale/100+.5), 1)
 	}
 	return counts
 }
