@@ -81,3 +81,8 @@ func concurrentPicks(picker balance.Picker, list []*balance.Endpoint, goroutines
 	}
 	return counts
 }
+
+// The balancer of the example passes the suite, as those of applications should.
+func TestConformanceOfTheExample(t *testing.T) {
+	balancetest.Run(t, func() balance.Balancer { return cheapest{} })
+}
