@@ -80,6 +80,21 @@ func TestAllocationsOfTheClient(t *testing.T) {
 	}); n > maxAllocs {
 		t.Errorf("a call that can be cancelled costs the client %v allocations, want %d at most", n, maxAllocs)
 	}
+	// A future has its reply in it, whose bytes are the other part. Who writes is another goroutine.
+	if n := allocs(t, func() {
+		if _, err := anser.Go[[]byte](ctx, c, "Echo.Say", &in).Wait(); err != nil {
+			t.Fatal(err)
+		}
+	}); n > maxAllocs+2 {
+		t.Errorf("a future costs the client %v allocations, want %d at most", n, maxAllocs+2)
+	}
+	if n := allocs(t, func() {
+		if err := anser.Send(ctx, c, "Echo.Say", &in); err != nil {
+			t.Fatal(err)
+		}
+	}); n > maxAllocs {
+		t.Errorf("a oneway call costs the client %v allocations, want %d at most", n, maxAllocs)
+	}
 	// The typed form makes the reply, of two parts in the raw codec.
 	if n := allocs(t, func() {
 		if _, err := anser.Call[[]byte](ctx, c, "Echo.Say", &in); err != nil {

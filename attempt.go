@@ -18,6 +18,15 @@ func (c *Client) pick(k *call, m *clientMethod) *endpoint {
 	return v.pick(&k.pick)
 }
 
+// about tells balancers what the call is about.
+func (k *call) about(ctx context.Context, m *clientMethod, in any, o *callOptions, payload []byte) *Error {
+	k.pick.Key, k.pick.Payload = o.hashKey, payload
+	if o.hashBy == nil || o.hashKey != 0 {
+		return nil
+	}
+	return k.hashBy(ctx, m, in, o)
+}
+
 // hashBy sets the key that calls are balanced by.
 func (k *call) hashBy(ctx context.Context, m *clientMethod, in any, o *callOptions) (fault *Error) {
 	defer func() {
@@ -54,6 +63,11 @@ func (e *endpoint) start(ctx context.Context, k *call, m *clientMethod) (*client
 			return nil, err
 		}
 	}
+	if k.compression != nil {
+		if err := k.dress(e, conn, m); err != nil {
+			return nil, err
+		}
+	}
 	if e.host.observers != nil {
 		if err := e.observe(ctx, k, m); err != nil {
 			return nil, err
@@ -82,13 +96,13 @@ func (e *endpoint) connect(ctx context.Context, k *call) (*clientConn, *Error) {
 
 // settle tells the balancer what became of an attempt, and completes its error.
 func (e *endpoint) settle(conn *clientConn, k *call, m *clientMethod, err *Error) *Error {
-	if k.observed != nil {
-		defer e.observeReply(k, m, err)
-	}
 	if err == nil {
 		now := conn.progress.lastRead.Load() // when the reply came; reading the clock is not free
 		e.End(now, time.Duration(now-k.began))
 		m.learn(k.flags)
+		if k.observed != nil {
+			e.observeReply(k, m, nil)
+		}
 		return nil
 	}
 	now := nanotime()
@@ -104,6 +118,9 @@ func (e *endpoint) settle(conn *clientConn, k *call, m *clientMethod, err *Error
 		m.learn(k.flags)
 	}
 	err.Address = e.Instance().Address
+	if k.observed != nil {
+		e.observeReply(k, m, err)
+	}
 	return err
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// named serves n servers that tell their names, over TCP, and returns what to dial.
-func named(t *testing.T, n int) string {
+// serveNames serves n servers that tell their names, over TCP, and returns what to dial.
+func serveNames(t *testing.T, n int) string {
 	var addresses []string
 	for i := range n {
 		l := listen(t)
@@ -59,7 +59,7 @@ func wantKeyed(t *testing.T, what string, make func(key string, other int) strin
 }
 
 func TestKeysOfCalls(t *testing.T) {
-	target := named(t, 5)
+	target := serveNames(t, 5)
 	ctx := context.Background()
 	for _, b := range []balance.Balancer{balance.ConsistentHash(), balance.Maglev()} {
 		c := dial(t, target, anser.Balancer(b))
@@ -97,7 +97,7 @@ func TestKeysOfCalls(t *testing.T) {
 
 // A key of one call does not stick to the buffers that the next one uses.
 func TestKeysDoNotOutliveTheirCall(t *testing.T) {
-	c := dial(t, named(t, 5), anser.Balancer(balance.Maglev()))
+	c := dial(t, serveNames(t, 5), anser.Balancer(balance.Maglev()))
 	ctx := context.Background()
 	want := who(t, ctx, c, "one request")
 	for k := range 40 {
@@ -109,7 +109,7 @@ func TestKeysDoNotOutliveTheirCall(t *testing.T) {
 }
 
 func TestHashByThatPanics(t *testing.T) {
-	c := dial(t, named(t, 2), anser.Balancer(balance.Maglev()), anser.HashBy(func(_ context.Context, _ string, request any) string {
+	c := dial(t, serveNames(t, 2), anser.Balancer(balance.Maglev()), anser.HashBy(func(_ context.Context, _ string, request any) string {
 		return request.(*Args).String()
 	}))
 	_, err := call(context.Background(), c, "Echo.Who", "")

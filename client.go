@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,6 +49,7 @@ type clientMethod struct {
 	name    string
 	number  uint32      // in the pool
 	learned atomic.Bool // the server declared it idempotent
+	payoffs payoffs     // of compressing its requests
 }
 
 // methodPlaces is the number of methods that are found without the map: the first one at each place.
@@ -69,12 +71,8 @@ func (m *clientMethod) idempotent(o *callOptions) bool { return o.idempotent || 
 // "etcd://127.0.0.1:2379/arith". Dial does not connect and does not wait: it fails only for a target or option
 // that cannot work. Connections are made when calls need them. Close the client when it is no longer used.
 func Dial(target string, opts ...DialOption) (*Client, error) {
-	c := &Client{target: target, lagging: make(chan struct{}, maxLagging)}
-	c.o = dialOptions{
-		sideOptions: defaultSideOptions(), balancer: balance.P2C(), conns: 2,
-		connectTimeout: 5 * time.Second, budgetRatio: 0.2, budgetRate: 10,
-		call: callOptions{timeout: 10 * time.Second, attempts: defaultAttempts},
-	}
+	c := &Client{target: target}
+	c.o = defaultDialOptions()
 	for _, opt := range opts {
 		if err := c.o.apply(opt); err != nil {
 			return nil, err
@@ -87,17 +85,18 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.o.handlers != nil {
+		if err := c.o.handlers.attach(); err != nil {
+			return nil, fmt.Errorf("dial %q: %w", target, err)
+		}
+	}
 	c.source = src
-	c.codecs = append(c.o.codecs, protobuf.New(), codec.Raw{}, codec.Binary{}, msgpack.New())
-	c.budget = newBudget(c.o.budgetRatio, c.o.budgetRate)
-	c.methods.Store(new(map[string]*clientMethod))
 	c.pool = &shared
 	dial := c.o.dialer
 	if dial != nil || c.o.observers != nil {
 		c.pool = new(pool)
 	}
-	c.ctx, c.cancel = context.WithCancel(context.Background())
-	c.cluster = newCluster(c)
+	c.init()
 	if len(c.o.interceptors) > 0 {
 		c.chain = chain(c.o.interceptors, func(ctx context.Context, inv *Invocation) error {
 			o := inv.options
@@ -122,6 +121,24 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 	}
 	c.wg.Go(func() { c.follow(src, snap) })
 	return c, nil
+}
+
+// init prepares what every client has, with the options that are set.
+func (c *Client) init() {
+	c.codecs = append(slices.Clip(c.o.codecs), protobuf.New(), codec.Raw{}, codec.Binary{}, msgpack.New())
+	c.budget = newBudget(c.o.budgetRatio, c.o.budgetRate)
+	c.methods.Store(new(map[string]*clientMethod))
+	c.lagging = make(chan struct{}, maxLagging)
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.cluster = newCluster(c)
+}
+
+func defaultDialOptions() dialOptions {
+	return dialOptions{
+		sideOptions: defaultSideOptions(), balancer: balance.P2C(), conns: 2,
+		connectTimeout: 5 * time.Second, budgetRatio: 0.2, budgetRate: 10,
+		call: callOptions{timeout: 10 * time.Second, attempts: defaultAttempts},
+	}
 }
 
 // apply adds one option.
@@ -150,8 +167,9 @@ func (c *Client) acquire(address string) *host {
 	}
 	return c.pool.acquire(hostOptions{
 		network: network, address: host, tls: c.o.tls, maxMessage: c.o.maxMessage,
-		connectTimeout: c.o.connectTimeout, handshakeTimeout: c.o.handshakeTimeout,
+		connectTimeout: c.o.connectTimeout, maxExpansion: c.o.maxExpansion, handshakeTimeout: c.o.handshakeTimeout,
 		keepaliveIdle: c.o.keepaliveIdle, keepaliveAnswer: c.o.keepaliveAnswer, writeStall: c.o.writeStall,
+		handlers:  c.o.handlers,
 		observers: c.o.observers,
 	}, c.o.conns, dial)
 }
@@ -202,7 +220,7 @@ func (c *Client) invoke(ctx context.Context, name string, in, out any, o *callOp
 			o = o.with(opts)
 		}
 		if c.chain != nil {
-			return c.intercepted(ctx, &Invocation{Method: name, Request: in, Reply: out, options: o})
+			return c.intercepted(ctx, newInvocation(c, name, in, out, o))
 		}
 	}
 	m, err := c.method(name)
@@ -238,6 +256,8 @@ func (c *Client) invoke(ctx context.Context, name string, in, out any, o *callOp
 	}
 	if fault != nil || e == nil {
 		fault = c.furtherAttempts(ctx, k, &retrying{c: c, o: o, m: m, codec: codec, out: out}, e, fault)
+	} else if o.inv != nil {
+		o.inv.answered(e, 0)
 	}
 	if o.trailer != nil {
 		*o.trailer = metadataOf(k.trailers)
@@ -315,7 +335,7 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 		if t, ok := TraceFrom(ctx); ok {
 			flags, r.Trace = wire.FlagTrace, t
 		}
-		if md, _ := ctx.Value(outgoingKey{}).(Metadata); md != nil {
+		if md := outgoing(ctx); md != nil {
 			block, err := encodeMetadata(md)
 			if err != nil {
 				return nil, err.(*Error)
@@ -332,17 +352,26 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 	k.codec = r.Codec
 	k.frame = wire.AppendRequest(k.frame[:0], 0, flags, &r)
 	k.head = len(k.frame)
+	k.compression = o.compression
+	if o.compression != nil { // an attempt puts the frame together when it knows its server
+		plain, err := cd.Append(k.plain[:0], in)
+		if err != nil {
+			return nil, unencodable(cd, err)
+		}
+		k.plain = plain
+		return cd, k.about(ctx, m, in, o, plain)
+	}
 	frame, err := cd.Append(k.frame, in)
 	if err != nil {
-		return nil, failure(InvalidArgument, NotSent, PhaseEncode, err, "encode the request with %s: %v", cd.Name(), err)
+		return nil, unencodable(cd, err)
 	}
 	k.frame = frame
 	wire.PutLength(k.frame, uint32(len(k.frame)-wire.HeaderSize))
-	k.pick.Key, k.pick.Payload = o.hashKey, k.frame[k.head:]
-	if o.hashBy != nil && o.hashKey == 0 {
-		return cd, k.hashBy(ctx, m, in, o)
-	}
-	return cd, nil
+	return cd, k.about(ctx, m, in, o, k.frame[k.head:])
+}
+
+func unencodable(cd codec.Codec, err error) *Error {
+	return failure(InvalidArgument, NotSent, PhaseEncode, err, "encode the request with %s: %v", cd.Name(), err)
 }
 
 // wireTimeout is the time that is left as it travels: in microseconds, rounded up. What is over already
@@ -376,7 +405,13 @@ func (e *endpoint) decode(cd codec.Codec, k *call, out any) (fault *Error) {
 	if out == nil {
 		return nil
 	}
-	if err := cd.Unmarshal(k.reply, out); err != nil {
+	payload := k.reply
+	if k.packed {
+		if payload, fault = k.unpackReply(e.host); fault != nil {
+			return fault
+		}
+	}
+	if err := cd.Unmarshal(payload, out); err != nil {
 		return failure(Internal, Executed, PhaseDecode, err, "decode the reply with %s: %v", cd.Name(), err)
 	}
 	return nil
@@ -400,6 +435,9 @@ func (c *Client) furtherAttempts(ctx context.Context, k *call, r *retrying, e *e
 			if v.total > 0 {
 				e, err = c.again(bounded, k, r, v)
 				if err == nil {
+					if r.o.inv != nil {
+						r.o.inv.answered(e, r.sent)
+					}
 					return nil
 				}
 			} else {
@@ -516,10 +554,19 @@ type ClientStatus struct {
 	Updated   time.Time        // when the registry last gave a list; zero: never
 	Snapshot  bool             // the list is one that was saved on disk
 	Trouble   error            // why the registry cannot be reached now, or nil
+	// Compression tells what compressing requests has been like, by method and algorithm.
+	Compression []CompressionStats
 }
 
 // Status tells what the client knows of its service's instances, and how old that knowledge is.
-func (c *Client) Status() ClientStatus { return c.cluster.status() }
+func (c *Client) Status() ClientStatus {
+	st := c.cluster.status()
+	for name, m := range *c.methods.Load() {
+		st.Compression = m.payoffs.stats(st.Compression, name)
+	}
+	sortCompression(st.Compression)
+	return st
+}
 
 // Close ends the client. Calls that are in flight on connections that no other client uses end with an
 // error. Close waits for the client's goroutines and may be called more than once.

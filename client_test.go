@@ -283,7 +283,7 @@ func TestOutcomes(t *testing.T) {
 				p.Send(wire.AppendReplyHead(nil, r.ID, 0, codec.RawID, 1, nil))
 				p.Next()
 			}),
-			want: want{anser.Unimplemented, anser.OutcomeUnknown, anser.PhaseDecode, false, "compressed"},
+			want: want{anser.Internal, anser.OutcomeUnknown, anser.PhaseDecode, false, "the reply has the compression 1, which the request did not name"},
 		},
 		"error of an unknown kind": {
 			server: scripted(func(p *wirepeer.Peer, r wirepeer.Frame) {

@@ -36,7 +36,7 @@ type call struct {
 
 	// Written by the caller before start, and under the connection's lock by start.
 	id       uint64
-	frame    []byte // the whole REQUEST frame
+	frame    []byte // the whole REQUEST frame; dress completes that of a call with compression
 	head     int    // bytes of it before the message
 	began    int64  // nanotime
 	codec    uint8
@@ -44,11 +44,17 @@ type call struct {
 	begin    uint64 // value of the writer's appended before the frame
 	patient  bool   // the caller has nothing to wait for but the reply
 	oneway   bool   // there is no reply
+	atOnce   bool   // or not at all: a oneway call does not wait
+
+	// Of the caller, for a call with compression; nil: without.
+	compression *compression
+	plain       []byte // the encoded request, and later the decompressed reply
 
 	// Written by whoever takes the call out of the pending table, before done.
 	reply    []byte // payload
 	trailers []byte
 	flags    wire.Flags
+	packed   bool   // reply is compressed
 	failed   *Error // why there is no reply; nil with a reply
 
 	pick     balance.Request // of the caller
@@ -110,6 +116,9 @@ func (k *call) clear() {
 	if cap(k.reply) > maxKeptMessage {
 		k.reply = nil
 	}
+	if cap(k.plain) > maxKeptMessage {
+		k.plain = nil
+	}
 	k.failed, k.trailers = nil, nil
 }
 
@@ -118,6 +127,7 @@ type clientConn struct {
 	writer
 	host     *host
 	role     readRole
+	callee   atomic.Pointer[callee] // for calls of the server, once there was one
 	peer     wire.Settings
 	progress progress
 	born     int64
@@ -166,7 +176,7 @@ func (c *clientConn) start(ctx context.Context, k *call, method uint32) *Error {
 	if uint64(c.open.n) >= c.peer.MaxCalls {
 		n := c.open.n
 		c.mu.Unlock()
-		return failure(ResourceExhausted, NotSent, PhaseWrite, nil, "%d calls are open on the connection, the server's limit", n)
+		return failure(ResourceExhausted, NotSent, PhaseWrite, nil, "%d calls are open on the connection, the server's limit (anser.MaxCalls)", n)
 	}
 	k.patient = ctx.Done() == nil && k.pending == nil
 	number := c.numberLocked(method)
@@ -244,6 +254,12 @@ func tooManyMethods() *Error {
 func (c *clientConn) awaitRoomLocked(ctx context.Context, k *call) *Error {
 	if len(c.buf) <= maxBuffered || !c.writing {
 		return nil
+	}
+	if k.pending != nil {
+		return errNoRoom
+	}
+	if k.atOnce {
+		return failure(ResourceExhausted, NotSent, PhaseWrite, nil, "the other side has %d bytes to read before it", len(c.buf))
 	}
 	bounded, cancel := k.bound(ctx)
 	defer cancel()
@@ -437,13 +453,14 @@ func (k *call) accept(a *arrived, limit int) error {
 	switch {
 	case r.Codec != k.codec:
 		k.failed = failure(Internal, OutcomeUnknown, PhaseDecode, nil, "the reply has the codec %d, the request had %d", r.Codec, k.codec)
-	case r.Compression != 0:
-		k.failed = failure(Unimplemented, OutcomeUnknown, PhaseDecode, nil, "the reply is compressed with %d, which this client does not know", r.Compression)
-	case len(r.Payload) > limit:
+	case r.Compression != 0 && !k.asked(r.Compression):
+		k.failed = failure(Internal, OutcomeUnknown, PhaseDecode, nil, "the reply has the compression %d, which the request did not name", r.Compression)
+	case len(r.Payload) > limit && r.Compression == 0:
 		k.failed = failure(ResourceExhausted, Executed, PhaseDecode, nil, "the reply of %d bytes is over the limit of %d: raise it with anser.MaxMessage on the client, or ask for less", len(r.Payload), limit)
 	case fault != nil:
 		k.failed = failure(Internal, Executed, PhaseDecode, fault, "the trailers of the reply: %v", fault)
 	default:
+		k.packed = r.Compression != 0
 		k.reply = append(k.reply[:0], r.Payload...)
 	}
 	return nil
@@ -493,6 +510,8 @@ func (c *clientConn) control(h wire.Header, body []byte) error {
 		return closedByPeer(body)
 	case wire.TypeData, wire.TypeEnd, wire.TypeWindow:
 		return c.stray(h, body)
+	case wire.TypeMethod, wire.TypeRequest, wire.TypeCancel:
+		return c.called(h, body)
 	default:
 		if h.Type < wire.FirstSkippable {
 			return wire.Errorf(wire.BadFrame, "%s frame from a server", h.Type)
@@ -552,6 +571,9 @@ func (c *clientConn) end(err error) error {
 	for _, k := range over {
 		k.over()
 	}
+	if to := c.callee.Load(); to != nil {
+		to.end()
+	}
 	return err
 }
 
@@ -568,7 +590,7 @@ func (c *clientConn) close() {
 func (c *clientConn) retire() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open.n > 0 {
+	if c.open.n > 0 || c.busyHere() {
 		return false
 	}
 	c.draining = true

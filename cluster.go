@@ -48,6 +48,7 @@ type cluster struct {
 	trouble   error         // why the registry cannot be reached, or nil
 	closed    bool
 	ramp      *time.Timer // rebuilds the view while instances grow warm, or nil
+	reason    string      // why, if it is not that the client was closed
 }
 
 func newCluster(c *Client) *cluster {
@@ -142,6 +143,9 @@ func (cl *cluster) endpointLocked(in registry.Instance) *endpoint {
 	}
 	h := cl.client.acquire(in.Address)
 	h.watch(cl)
+	if h.handlers != nil {
+		h.keep()
+	}
 	e := &endpoint{Endpoint: balance.NewEndpoint(in), host: h}
 	if len(cl.endpoints) > 0 {
 		e.since = nanotime()
@@ -247,9 +251,12 @@ func (v *view) pick(r *balance.Request) *endpoint {
 func (cl *cluster) wait(ctx context.Context) (*view, *Error) {
 	for {
 		cl.mu.Lock()
-		changed, trouble, closed := cl.changed, cl.trouble, cl.closed
+		changed, trouble, closed, reason := cl.changed, cl.trouble, cl.closed, cl.reason
 		v := cl.view.Load()
 		cl.mu.Unlock()
+		if closed && reason != "" {
+			return nil, failure(Unavailable, NotSent, PhaseResolve, nil, "%s", reason)
+		}
 		if closed {
 			return nil, failure(Canceled, NotSent, PhaseResolve, nil, "the client is closed")
 		}
@@ -327,8 +334,24 @@ func sortEndpoints(list []*balance.Endpoint) {
 	})
 }
 
+// endWith fails calls from here on, for the reason.
+func (cl *cluster) endWith(reason string) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.closed {
+		return
+	}
+	cl.closed, cl.reason = true, reason
+	cl.view.Store(nil)
+	close(cl.changed)
+}
+
 func (cl *cluster) close() {
 	cl.mu.Lock()
+	if cl.closed {
+		cl.mu.Unlock()
+		return
+	}
 	cl.closed = true
 	if cl.ramp != nil {
 		cl.ramp.Stop()

@@ -34,6 +34,7 @@ type callContext struct {
 type brought struct {
 	metadata []byte // a block, or nil
 	trace    *Trace
+	packing  *packing // nil: the request names no compression
 }
 
 // cut is what a context needs once somebody wants to know of its end.

@@ -40,7 +40,9 @@ type MethodInfo struct {
 
 // Shape describes a message as JSON sees it.
 type Shape struct {
-	Type string `json:"type"` // the Go type, or "message" with the full name of a protobuf message
+	// Type is the Go type, "message" with the full name of a protobuf message, or of a method with several
+	// arguments or results the list of them: "(a int, b int)".
+	Type string `json:"type"`
 	// JSON is a message in which every field has an example value.
 	JSON json.RawMessage `json:"json"`
 }
@@ -63,7 +65,12 @@ func (s *Server) describe() *MethodList {
 		if m.builtin || m.name != name {
 			continue
 		}
-		info := MethodInfo{Name: name, Request: shapeOf(m.request), Reply: shapeOf(m.reply), Idempotent: m.idempotent, Oneway: m.oneway}
+		info := MethodInfo{Name: name, Idempotent: m.idempotent, Oneway: m.oneway}
+		if m.in != nil {
+			info.Request, info.Reply = m.in.shape(), m.out.shape()
+		} else {
+			info.Request, info.Reply = shapeOf(m.request), shapeOf(m.reply)
+		}
 		for other, a := range s.aliases {
 			if a.method == m {
 				info.Aliases = append(info.Aliases, other)

@@ -22,6 +22,10 @@ func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte) 
 			s.observeReply(ctx, result[len(out):])
 		}
 	}()
+	var pack *packing
+	if ctx.brought != nil {
+		pack = ctx.brought.packing
+	}
 	if s.o.observers != nil {
 		phase = panicRequest
 		if err := s.o.observers.request(ctx, MessageInfo{Server: true, Method: m.name, Attempt: int(ctx.attempt), Codec: ctx.codec, Bytes: len(payload)}); err != nil {
@@ -31,8 +35,12 @@ func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte) 
 		phase, observed = panicDecode, !ctx.oneway
 	}
 	in := m.newRequest()
-	if err := unmarshalFresh(cd, payload, in); err != nil {
-		return appendRefusal(out, ctx, refusal(InvalidArgument, "decode the request with %s: %v", cd.Name(), err))
+	if pack != nil && !pack.plain {
+		if fault := s.decodePacked(pack, cd, payload, in); fault != nil {
+			return appendRefusal(out, ctx, fault)
+		}
+	} else if err := unmarshalFresh(cd, payload, in); err != nil {
+		return appendRefusal(out, ctx, undecodable(cd, err))
 	}
 	phase = panicRun
 	m.calls.Add(1)
@@ -46,8 +54,14 @@ func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte) 
 	phase = panicEncode
 	start := len(out)
 	result = wire.AppendReplyHead(out, ctx.id, m.flags(), ctx.codec, 0, ctx.trailers())
+	head := len(result)
 	if result, err = cd.Append(result, reply); err != nil {
 		return appendFault(out, ctx, &Error{Code: Internal, Outcome: Executed, Message: fmt.Sprintf("encode the reply with %s: %v", cd.Name(), err)})
+	}
+	if pack != nil {
+		if result, err = s.packReply(m, pack, result, start, head); err != nil {
+			return appendFault(out, ctx, &Error{Code: Internal, Outcome: Executed, Message: err.Error()})
+		}
 	}
 	size := len(result) - start - wire.HeaderSize
 	if uint64(size) > ctx.conn.peerSays.MaxFrame {

@@ -20,8 +20,8 @@ type Future[R any] struct {
 //
 // A call in flight is an entry in tables and no goroutine: a million of them are some hundred bytes each.
 // Goroutines are made only for calls of a client with interceptors, for calls that are sent again, and for
-// up to 1,024 calls of a client that wait for their first connection. Go waits when there are so many
-// already, and, like Call, while the connection has 1 MiB of requests that the server does not take.
+// up to 1,024 calls of a client that wait for a connection, or for room on one that has 1 MiB of requests
+// which the server does not take. Go waits, as long as the call may, when there are so many already.
 //
 // The reply is decoded by whoever waits first, and its bytes are kept until then. The request is encoded
 // before Go returns; in may be changed afterwards.
@@ -127,7 +127,7 @@ type pending struct {
 func (p *pending) started() *pending { return p }
 
 // maxLagging is how many calls of a client that were started without a goroutine of their own may have one
-// because no connection stands.
+// because no connection stands, or none takes more bytes.
 const maxLagging = 1024
 
 // launch starts a call whose reply goes to out.
@@ -137,7 +137,7 @@ func (c *Client) launch(ctx context.Context, p *pending, name string, in, out an
 		p.o = p.o.with(opts)
 	}
 	if c.chain != nil {
-		go p.intercepted(&Invocation{Method: name, Request: in, Reply: out, options: p.o})
+		go p.intercepted(newInvocation(c, name, in, out, p.o))
 		return
 	}
 	m, err := c.method(name)
@@ -167,6 +167,13 @@ func (c *Client) launch(ctx context.Context, p *pending, name string, in, out an
 		return
 	}
 	e.Begin()
+	if k.compression != nil {
+		if fault := k.dress(e, conn, m); fault != nil {
+			fault.Method = name
+			p.finish(fault)
+			return
+		}
+	}
 	if e.host.observers != nil {
 		if fault := e.observe(ctx, k, m); fault != nil {
 			fault.Method = name
@@ -177,6 +184,15 @@ func (c *Client) launch(ctx context.Context, p *pending, name string, in, out an
 	p.e, p.conn = e, conn
 	k.pending = p
 	if fault := conn.start(ctx, k, m.number); fault != nil {
+		if fault == errNoRoom {
+			e.Abort()
+			if k.observed != nil {
+				e.observeReply(k, m, fault)
+			}
+			p.conn = nil
+			p.lag()
+			return
+		}
 		k.failed = fault
 		p.landed()
 		return
@@ -211,7 +227,7 @@ func (p *pending) stoppable() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// lag makes the call on a goroutine, because no connection stands. It waits when there are many such.
+// lag makes the call on a goroutine, as it has to wait before it can be sent. There are not too many such.
 func (p *pending) lag() {
 	bounded, cancel := p.k.bound(p.ctx)
 	defer cancel()
@@ -226,6 +242,9 @@ func (p *pending) lag() {
 	}
 	p.goOn(nil, nil, func() { <-p.c.lagging })
 }
+
+// errNoRoom is why a call is not started by its caller, who is not to wait for room.
+var errNoRoom = failure(Unavailable, NotSent, PhaseWrite, nil, "the connection takes no more bytes now")
 
 // landed notes that the attempt is over. It runs on whichever goroutine ended it, and does not wait.
 func (p *pending) landed() {

@@ -64,8 +64,11 @@ func TestFuturesEndWithTheirContext(t *testing.T) {
 
 func TestFutureDeadlines(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
-		var ended atomic.Int64
-		serve(t, network.Listen("a:1"), map[string]handler{"Echo.Wait": untilDone(&ended)})
+		serve(t, network.Listen("a:1"), map[string]handler{"Echo.Wait": func(ctx context.Context, in *[]byte) (*[]byte, error) {
+			<-ctx.Done()
+			time.Sleep(100 * time.Millisecond)
+			return in, nil
+		}})
 		c := dial(t, "a:1", anser.Dialer(network.Dial))
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -335,6 +338,52 @@ func TestAMillionFutures(t *testing.T) {
 		}
 	}
 	t.Logf("%d calls in flight: %d bytes each, %v to start and %v to end them all", n, size, started, ended)
+}
+
+// The same with a server of this package, where every call in flight has a goroutine: that of its handler.
+func TestManyFuturesAtAServer(t *testing.T) {
+	n := 50_000
+	if raced || testing.Short() {
+		n = 5_000
+	}
+	l := listen(t)
+	s := anser.NewServer(silent, anser.MaxCalls(2*n), anser.MaxInFlight(n))
+	release := make(chan struct{})
+	anser.Handle(s, "Echo.Wait", func(_ context.Context, in *[]byte) (*[]byte, error) {
+		<-release
+		return in, nil
+	}, anser.Concurrent())
+	anser.Handle(s, "Echo.Say", echo)
+	run(t, s, l)
+	c := dial(t, l.Addr().String(), anser.Conns(1), anser.Timeout(0))
+	if _, err := call(context.Background(), c, "Echo.Say", "connect"); err != nil {
+		t.Fatal(err)
+	}
+	before := inUse()
+	futures := make([]*anser.Future[[]byte], n)
+	for i := range futures {
+		futures[i] = anser.Go[[]byte](context.Background(), c, "Echo.Wait", text("hello"))
+	}
+	eventually(t, "all calls are in flight", func() bool { return s.Stats().InFlight == int64(n) })
+	size := (inUse() - before) / int64(n)
+	if size > 16<<10 {
+		t.Errorf("a call in flight costs both sides %d bytes", size)
+	}
+	_, err := anser.Call[[]byte](context.Background(), c, "Echo.Wait", text("one more"))
+	wantFault(t, err, anser.ResourceExhausted, anser.Refused)
+	close(release)
+	if err := anser.WaitAll(context.Background(), futures...); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d calls in flight: %d bytes each, for both sides and with the stacks of the handlers", n, size)
+}
+
+// inUse is what heapInUse is, with the stacks of goroutines.
+func inUse() int64 {
+	heap := heapInUse()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return heap + int64(m.StackInuse)
 }
 
 func heapInUse() int64 {

@@ -29,11 +29,13 @@ type method struct {
 	chain      Func // interceptors around handle; nil without interceptors
 	request    reflect.Type
 	reply      reflect.Type
+	in, out    *elements // of a method with tuples
 	idempotent bool
 	oneway     bool // is only ever called oneway
 	mode       runMode
 	builtin    bool
 	cost       cost
+	payoffs    payoffs // of compressing its replies
 
 	calls  atomic.Int64
 	failed atomic.Int64
@@ -89,6 +91,9 @@ func (s *Server) add(m *method, opts []HandleOption) error {
 		opt.applyHandle(&o)
 	}
 	m.idempotent, m.mode = o.idempotent, o.mode
+	if err := m.nameParams(o.params); err != nil {
+		return s.refuseMethod(err)
+	}
 	if !m.builtin {
 		if err := s.o.observers.methodAdded(m.name); err != nil {
 			return s.refuseMethod(err)
@@ -169,9 +174,9 @@ func (m *method) run(ctx context.Context, in any) (any, error) {
 	if m.chain == nil {
 		return m.handle(ctx, in)
 	}
-	inv := &Invocation{Method: m.name, Request: in, Server: true}
-	if c := callFrom(ctx); c != nil {
-		inv.Oneway = c.oneway
+	inv := &Invocation{Method: m.name, Request: in, Server: true, call: callFrom(ctx)}
+	if inv.call != nil {
+		inv.Oneway = inv.call.oneway
 	}
 	if err := m.chain(ctx, inv); err != nil {
 		return nil, err

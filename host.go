@@ -36,11 +36,13 @@ type hostOptions struct {
 	address          string
 	tls              *tls.Config
 	maxMessage       int
+	maxExpansion     int
 	connectTimeout   time.Duration
 	handshakeTimeout time.Duration
 	keepaliveIdle    time.Duration
 	keepaliveAnswer  time.Duration
 	writeStall       time.Duration
+	handlers         *Server // of calls from the other side, or nil
 	observers        *observers
 }
 
@@ -50,7 +52,8 @@ type dialFunc = func(ctx context.Context, network, address string) (net.Conn, er
 type host struct {
 	pool *pool
 	hostOptions
-	dial dialFunc
+	dial    dialFunc
+	session uint64 // with each server at the address, if there are handlers; else 0
 
 	refs int // guarded by pool.mu
 
@@ -78,6 +81,9 @@ func newHost(p *pool, o hostOptions, dial dialFunc) *host {
 	h := &host{
 		pool: p, hostOptions: o, dial: dial, changed: make(chan struct{}),
 		watchers: make(map[*cluster]int), all: make(map[*clientConn]struct{}),
+	}
+	if o.handlers != nil {
+		h.session = newSessionID()
 	}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	h.ready.Store(new([]*clientConn))
@@ -181,6 +187,16 @@ func (h *host) waitConn(ctx context.Context) (*clientConn, *Error) {
 	}
 }
 
+// keep has a connection made now, and again when it is lost, whether there are calls or not.
+func (h *host) keep() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.used = true
+	if !h.closed && !h.dialing && h.retry == nil && len(*h.ready.Load()) == 0 {
+		h.connectLocked()
+	}
+}
+
 // hurry makes a connection now if the host waits for its turn to try again, though not more often
 // than every hurryEvery.
 func (h *host) hurry() {
@@ -262,6 +278,10 @@ func (h *host) connect() (*clientConn, error) {
 	own := wire.DefaultSettings()
 	own.MaxFrame = uint64(h.maxMessage) + frameOverhead
 	own.MaxStreams = 0
+	if h.handlers != nil {
+		of := &h.handlers.settings
+		own.Session, own.MaxCalls, own.Compressions = h.session, of.MaxCalls, of.Compressions
+	}
 	rd := &reader{nc: nc, buf: make([]byte, idleBuffer), maxFrame: own.MaxFrame, progress: &c.progress}
 	if c.peer, err = handshakeClient(nc, rd, own); err != nil {
 		nc.Close()

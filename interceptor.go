@@ -21,8 +21,15 @@ type Invocation struct {
 	Server bool
 	// Oneway says that no reply is wanted: on the client Reply is nil, on the server it is dropped.
 	Oneway bool
+	// Address and Attempt tell, on the client and once next has returned nil, which instance
+	// answered, or took a oneway call, and at which attempt, from 0. A call that failed has them in its [Error], a handler's
+	// caller is known to [PeerFrom] and [AttemptFrom].
+	Address string
+	Attempt int
 
 	options *callOptions // client side; nil if an interceptor made the Invocation: then the client's
+	client  *Client      // client side; nil if an interceptor made the Invocation
+	call    *callContext // server side; nil if an interceptor made the Invocation
 }
 
 // Func carries out a call, or what is left of it.

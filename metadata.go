@@ -13,7 +13,40 @@ import (
 // Metadata travels beside a message: one value for a key. Keys are case-insensitive and arrive in
 // lower case; they consist of a-z 0-9 - _ and the full stop. A key that ends in "-bin" may have any
 // bytes as its value, every other value is UTF-8 text of one line. At most 128 keys and 64 KiB.
+//
+// Metadata goes to the callee and no further, but for keys that begin with [FlowPrefix]. docs/metadata.md
+// tells more.
 type Metadata map[string]string
+
+// FlowPrefix begins the keys of metadata that goes on: a call that a handler makes, with its context or one
+// derived from it, carries the handler's own metadata with such keys too, and so on along the chain of calls.
+// [WithMetadata] in between sets another value; an empty one says that there is none.
+const FlowPrefix = "flow-"
+
+// outgoing returns the metadata that calls made with ctx carry, or nil.
+func outgoing(ctx context.Context) Metadata {
+	md, _ := ctx.Value(outgoingKey{}).(Metadata)
+	if h := callFrom(ctx); h != nil && h.brought != nil && h.brought.metadata != nil {
+		md = md.withFlow(metadataOf(h.brought.metadata))
+	}
+	return md
+}
+
+// withFlow adds what flows on from md, unless m has the key.
+func (m Metadata) withFlow(md Metadata) Metadata {
+	merged := m
+	for k, v := range md {
+		if _, ok := m[k]; ok || !strings.HasPrefix(k, FlowPrefix) {
+			continue
+		}
+		if len(merged) == len(m) { // what is in the context must not change
+			merged = make(Metadata, len(m)+1)
+			maps.Copy(merged, m)
+		}
+		merged[k] = v
+	}
+	return merged
+}
 
 // Get returns the value of the key, whatever its case.
 func (m Metadata) Get(key string) string { return m[strings.ToLower(key)] }
@@ -33,6 +66,13 @@ func WithMetadata(ctx context.Context, md Metadata) context.Context {
 		merged.Set(k, v)
 	}
 	return context.WithValue(ctx, outgoingKey{}, merged)
+}
+
+// OutgoingMetadata returns what calls made with ctx carry: what WithMetadata put into it, or nil. The
+// result is the caller's to keep and change.
+func OutgoingMetadata(ctx context.Context) Metadata {
+	md, _ := ctx.Value(outgoingKey{}).(Metadata)
+	return maps.Clone(md)
 }
 
 // MetadataFrom returns what the caller sent beside its request, or nil. ctx is that of a handler.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -237,5 +238,53 @@ func TestTrailers(t *testing.T) {
 	}
 	if _, ok := anser.PeerFrom(context.Background()); ok {
 		t.Error("a peer from nowhere")
+	}
+}
+
+// Metadata goes one hop, unless its key says that it flows on; then a handler in between may change it.
+func TestMetadataFlows(t *testing.T) {
+	network := new(ansertest.Network)
+	tell := func(ctx context.Context, _ *[]byte) (*[]byte, error) {
+		var all []string
+		for k, v := range anser.MetadataFrom(ctx) {
+			all = append(all, k+"="+v)
+		}
+		slices.Sort(all)
+		return text(strings.Join(all, " ")), nil
+	}
+	serve(t, network.Listen("last:1"), map[string]handler{"Echo.Tell": tell})
+	last := dial(t, "last:1", anser.Dialer(network.Dial))
+	var set anser.Metadata
+	serve(t, network.Listen("middle:1"), map[string]handler{"Echo.Tell": func(ctx context.Context, in *[]byte) (*[]byte, error) {
+		if set != nil {
+			ctx = anser.WithMetadata(ctx, set)
+		}
+		ctx, cancel := context.WithCancel(ctx) // a derived one will do
+		defer cancel()
+		return anser.Go[[]byte](ctx, last, "Echo.Tell", in).Wait()
+	}})
+	serve(t, network.Listen("first:1"), map[string]handler{"Echo.Tell": func(ctx context.Context, in *[]byte) (*[]byte, error) {
+		return anser.Call[[]byte](ctx, dial(t, "middle:1", anser.Dialer(network.Dial)), "Echo.Tell", in)
+	}})
+	c := dial(t, "first:1", anser.Dialer(network.Dial))
+	ctx := anser.WithMetadata(context.Background(), anser.Metadata{"Flow-Tenant": "acme", "flow-id-bin": "\x00\xff", "hop": "one"})
+	for want, md := range map[string]anser.Metadata{
+		"flow-id-bin=\x00\xff flow-tenant=acme":            nil,
+		"flow-id-bin=\x00\xff flow-tenant=other more=here": {"FLOW-TENANT": "other", "more": "here"},
+		"flow-id-bin= flow-new=new flow-tenant=acme":       {"flow-id-bin": "", "flow-new": "new"},
+	} {
+		set = md
+		if out, err := call(ctx, c, "Echo.Tell", ""); err != nil || out != want {
+			t.Errorf("%q, %v; want %q", out, err, want)
+		}
+	}
+	// What flows counts with what is added, and a call that carries too much is not sent.
+	set = make(anser.Metadata)
+	for i := range 127 {
+		set[fmt.Sprintf("k%d", i)] = ""
+	}
+	_, err := call(ctx, c, "Echo.Tell", "")
+	if e := fault(t, err); e.Code != anser.ResourceExhausted || !strings.Contains(e.Message, "129 keys is over the limit of 128") {
+		t.Error(e)
 	}
 }

@@ -67,7 +67,7 @@ type MessageInfo struct {
 	Address string // of the instance that a client calls; empty on a server
 	Attempt int    // from 0
 	Codec   uint8  // its number; see package codec
-	Bytes   int    // of the encoded message; 0 for an error
+	Bytes   int    // of the message as it travels, encoded and perhaps compressed; 0 for an error
 	Err     error  // of an answer: an *Error, or nil
 }
 

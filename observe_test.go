@@ -232,7 +232,12 @@ func TestObserverOfDials(t *testing.T) {
 	c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Observe(n.observer("c")))
 	_, err := call(context.Background(), c, "Echo.Say", "a", anser.Fail(anser.Failfast))
 	fault(t, err)
-	if list := n.take(); len(list) != 1 || !strings.HasPrefix(list[0], `failed c "a:1" false: `) {
+	var list []string
+	eventually(t, "a failed connection", func() bool {
+		list = append(list, n.take()...)
+		return len(list) > 0
+	})
+	if len(list) != 1 || !strings.HasPrefix(list[0], `failed c "a:1" false: `) {
 		t.Error(list)
 	}
 }

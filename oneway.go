@@ -43,7 +43,9 @@ func (c *Client) Send(ctx context.Context, method string, in any, opts ...CallOp
 	o := c.o.call.with(opts)
 	o.oneway = true
 	if c.chain != nil {
-		return c.intercepted(ctx, &Invocation{Method: method, Request: in, Oneway: true, options: o})
+		inv := newInvocation(c, method, in, nil, o)
+		inv.Oneway = true
+		return c.intercepted(ctx, inv)
 	}
 	return c.send(ctx, method, in, o)
 }
@@ -65,11 +67,14 @@ func (c *Client) send(ctx context.Context, name string, in any, o *callOptions) 
 	}
 	k.frame[flagsOffset] |= byte(wire.FlagOneway)
 	c.budget.calls.Add(1)
-	k.oneway = true
-	defer func() { k.oneway = false }()
+	k.oneway, k.atOnce = true, o.atOnce
+	defer func() { k.oneway, k.atOnce = false, false }()
 	e := c.pick(k, m)
 	if e != nil {
 		if fault = e.attempt(ctx, k, m); fault == nil {
+			if o.inv != nil {
+				o.inv.answered(e, 0)
+			}
 			return nil
 		}
 	}
@@ -84,9 +89,18 @@ func (c *Client) send(ctx context.Context, name string, in any, o *callOptions) 
 func (e *endpoint) send(ctx context.Context, k *call, m *clientMethod) *Error {
 	e.Begin()
 	conn := e.host.pickConn(k.slot)
+	if conn == nil && k.atOnce {
+		e.Abort()
+		return failure(Unavailable, NotSent, PhaseDial, nil, "there is no connection now")
+	}
 	if conn == nil {
 		var err *Error
 		if conn, err = e.connect(ctx, k); err != nil {
+			return err
+		}
+	}
+	if k.compression != nil {
+		if err := k.dress(e, conn, m); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/anser-rpc/anser/balance"
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/compress"
 	"github.com/anser-rpc/anser/registry"
 )
 
@@ -73,7 +74,7 @@ type sideOptions struct {
 	codecs           []codec.Codec
 	tls              *tls.Config
 	maxMessage       int
-	maxCalls         int // 0: the default of the side
+	maxExpansion     int
 	handshakeTimeout time.Duration
 	keepaliveIdle    time.Duration
 	keepaliveAnswer  time.Duration
@@ -92,7 +93,7 @@ func (o *sideOptions) wants(ok bool, format string, args ...any) bool {
 
 func defaultSideOptions() sideOptions {
 	return sideOptions{
-		log: slog.Default(), maxMessage: 4 << 20, handshakeTimeout: 5 * time.Second,
+		log: slog.Default(), maxMessage: 4 << 20, maxExpansion: defaultExpansion, handshakeTimeout: 5 * time.Second,
 		keepaliveIdle: 30 * time.Second, keepaliveAnswer: 10 * time.Second, writeStall: 10 * time.Second,
 	}
 }
@@ -100,6 +101,7 @@ func defaultSideOptions() sideOptions {
 type serverOptions struct {
 	sideOptions
 	maxInFlight   int
+	maxCalls      int
 	maxConns      int
 	maxHandshakes int
 	grace         time.Duration
@@ -108,6 +110,10 @@ type serverOptions struct {
 	describe      bool
 	minPing       time.Duration
 	announcements []announcement
+	sessionGrace  time.Duration
+	onSession     func(*Session)
+	compressors   []compress.Compressor
+	replies       *compression
 }
 
 type dialOptions struct {
@@ -123,19 +129,23 @@ type dialOptions struct {
 	noSnapshot     bool
 	budgetRatio    float64
 	budgetRate     float64
+	handlers       *Server
 }
 
 type callOptions struct {
-	codec      codec.Codec
-	timeout    time.Duration
-	mode       FailMode
-	attempts   int
-	idempotent bool
-	oneway     bool
-	retryOn    []Code
-	trailer    *Metadata
-	hashKey    uint64 // of balance.Hash; 0: none
-	hashBy     func(ctx context.Context, method string, request any) string
+	codec       codec.Codec
+	compression *compression // nil: none
+	timeout     time.Duration
+	mode        FailMode
+	attempts    int
+	idempotent  bool
+	oneway      bool
+	atOnce      bool // or not at all: a oneway call does not wait
+	retryOn     []Code
+	trailer     *Metadata
+	inv         *Invocation // learns which instance answered; nil without interceptors
+	hashKey     uint64      // of balance.Hash; 0: none
+	hashBy      func(ctx context.Context, method string, request any) string
 }
 
 type handleOptions struct {
@@ -143,6 +153,7 @@ type handleOptions struct {
 	mode       runMode
 	aliases    []string
 	deprecated []string
+	params     []string
 }
 
 // Logger sets where the side logs to; the default is slog.Default(). Arguments, replies, metadata and
@@ -193,22 +204,12 @@ func TLS(config *tls.Config) SideOption {
 }
 
 // MaxMessage sets the largest encoded message that the side accepts, in bytes; the default is 4 MiB.
+// A compressed message counts with its size after decompression.
 // What a side sends is bounded by what the other accepts.
 func MaxMessage(bytes int) SideOption {
 	return sideOption(func(o *sideOptions) {
 		if o.wants(bytes >= 1 && bytes <= maxMaxMessage, "anser.MaxMessage(%d): want 1 to %d bytes", bytes, maxMaxMessage) {
 			o.maxMessage = bytes
-		}
-	})
-}
-
-// MaxCalls sets how many calls the other side may have open at once on one connection; the default is
-// 10,000. A client opens another connection before it reaches the limit, up to eight of them, and fails
-// what is over. The server's limit for all connections together is [MaxInFlight].
-func MaxCalls(n int) SideOption {
-	return sideOption(func(o *sideOptions) {
-		if o.wants(n >= 1 && n <= math.MaxInt32, "anser.MaxCalls(%d): want 1 to %d", n, math.MaxInt32) {
-			o.maxCalls = n
 		}
 	})
 }
@@ -252,6 +253,17 @@ func MaxInFlight(n int) ServerOption {
 	return serverOption(func(o *serverOptions) {
 		if o.wants(n >= 1, "anser.MaxInFlight(%d): want at least 1", n) {
 			o.maxInFlight = n
+		}
+	})
+}
+
+// MaxCalls sets how many calls a client may have open at once on one connection; the default is 10,000. A
+// client opens another connection before it reaches the limit, up to eight of them, and fails what is over.
+// The limit for all connections together is [MaxInFlight].
+func MaxCalls(n int) ServerOption {
+	return serverOption(func(o *serverOptions) {
+		if o.wants(n >= 1 && n <= math.MaxInt32, "anser.MaxCalls(%d): want 1 to %d", n, math.MaxInt32) {
+			o.maxCalls = n
 		}
 	})
 }
@@ -446,8 +458,7 @@ func HashBy(key func(ctx context.Context, method string, request any) string) Di
 func HashMetadata(name string) DialCallOption {
 	name = strings.ToLower(name)
 	return HashBy(func(ctx context.Context, _ string, _ any) string {
-		md, _ := ctx.Value(outgoingKey{}).(Metadata)
-		return md[name]
+		return outgoing(ctx)[name]
 	})
 }
 

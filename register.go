@@ -15,7 +15,7 @@ var (
 )
 
 // shapes is what error messages say about the signatures that can be served.
-const shapes = "want func(context.Context, *Args) (*Reply, error), func(context.Context, *Args, *Reply) error or func(*Args, *Reply) error"
+const shapes = "want func(context.Context, *Args) (*Reply, error), func(context.Context, *Args, *Reply) error, func(*Args, *Reply) error or func(context.Context, A, B, …) (C, D, …, error)"
 
 // Register serves the methods of v, a pointer to a struct, under the name of its type: a method Mul
 // of *Arith as "Arith.Mul". See [Server.RegisterName].
@@ -34,12 +34,20 @@ func (s *Server) Register(v any, opts ...HandleOption) error {
 	return s.RegisterName(name, v, opts...)
 }
 
-// RegisterName serves the exported methods of v under the names "name.Method". Methods of three
+// RegisterName serves the exported methods of v under the names "name.Method". Methods of these
 // shapes are served, for exported or builtin argument types:
 //
 //	func (*T) Method(ctx context.Context, in *Args) (*Reply, error)
 //	func (*T) Method(ctx context.Context, in *Args, out *Reply) error
 //	func (*T) Method(in *Args, out *Reply) error // net/rpc's; Args need not be a pointer
+//
+// and of any other number of arguments and results, of which there is one at least:
+//
+//	func (*T) Method(ctx context.Context, a A, b B) (C, D, error)
+//
+// These have a [Tuple] as their request and reply, for which [Params] gives the names; [Bind] makes functions
+// that call them. With one argument and one result, neither of them may be a struct by value: that is
+// most likely a pointer that was forgotten.
 //
 // Methods of other shapes are left out; it is an error if none is left. The options go to every method,
 // so aliases make no sense among them.
@@ -50,8 +58,14 @@ func (s *Server) RegisterName(name string, v any, opts ...HandleOption) error {
 	value, t := reflect.ValueOf(v), reflect.TypeOf(v)
 	served := 0
 	var why []string
+	if err := checkParams(t, opts); err != nil {
+		return s.refuseMethod(fmt.Errorf("register %q: %w", name, err))
+	}
 	for i := range t.NumMethod() {
 		m, err := reflectMethod(name+"."+t.Method(i).Name, value.Method(i))
+		if err == nil && m.in != nil && len(m.in.types)+len(m.out.types) == 0 {
+			err = errors.New("it has no argument and no result: to serve it all the same, use RegisterFunc")
+		}
 		if err != nil {
 			why = append(why, fmt.Sprintf("%s: %v", t.Method(i).Name, err))
 			continue
@@ -89,48 +103,114 @@ func (s *Server) RegisterFunc(name string, f any, opts ...HandleOption) error {
 
 // reflectMethod prepares a call by reflection.
 func reflectMethod(name string, f reflect.Value) (*method, error) {
-	t := f.Type()
-	in := make([]reflect.Type, t.NumIn())
-	for i := range in {
-		in[i] = t.In(i)
-	}
-	withContext := len(in) > 0 && in[0] == contextType
-	if withContext {
-		in = in[1:]
-	}
-	wrong := fmt.Errorf("the signature %s cannot be served: %s", t, shapes)
-	if t.IsVariadic() || t.NumOut() == 0 || t.Out(t.NumOut()-1) != errorType {
-		return nil, wrong
+	sig, err := parseSignature(f.Type())
+	if err != nil {
+		return nil, err
 	}
 	m := &method{name: name}
-	var reply reflect.Type
-	switch {
-	case len(in) == 1 && t.NumOut() == 2 && withContext:
-		reply = t.Out(0)
-	case len(in) == 2 && t.NumOut() == 1:
-		reply = in[1]
-	default:
-		return nil, wrong
+	if sig.tuple {
+		if m.in, err = newElements("argument", "arg", sig.in); err != nil {
+			return nil, err
+		}
+		if m.out, err = newElements("result", "result", sig.out); err != nil {
+			return nil, err
+		}
+		m.request, m.reply = tupleType, tupleType
+		m.newRequest = func() any { return m.in.new() }
+		m.handle = tupleHandler(f, m)
+		return m, nil
 	}
-	if reply.Kind() != reflect.Pointer {
-		return nil, fmt.Errorf("the reply type %s is not a pointer: %s", reply, shapes)
-	}
-	argument := in[0]
-	byPointer := argument.Kind() == reflect.Pointer
-	if byPointer {
-		argument = argument.Elem()
-	} else if withContext {
-		return nil, fmt.Errorf("the request type %s is not a pointer: %s", argument, shapes)
-	}
-	for _, used := range []reflect.Type{argument, reply.Elem()} {
+	for _, used := range []reflect.Type{sig.request, sig.reply} {
 		if !exportedOrBuiltin(used) {
 			return nil, fmt.Errorf("the type %s is not exported", used)
 		}
 	}
-	m.request, m.reply = argument, reply.Elem()
-	m.newRequest = func() any { return reflect.New(argument).Interface() }
-	m.handle = reflectHandler(f, withContext, byPointer, len(in) == 2, reply.Elem())
+	m.request, m.reply = sig.request, sig.reply
+	m.newRequest = func() any { return reflect.New(sig.request).Interface() }
+	m.handle = reflectHandler(f, sig.withContext, sig.byPointer, sig.outReply, sig.reply)
 	return m, nil
+}
+
+// signature is what a function says about the method that it serves or calls.
+type signature struct {
+	tuple   bool
+	in, out []reflect.Type // of a tuple: without the context and the error
+
+	// Otherwise:
+	request, reply reflect.Type
+	withContext    bool
+	byPointer      bool // the request
+	outReply       bool // the function gets the reply to fill
+}
+
+func parseSignature(t reflect.Type) (*signature, error) {
+	in := make([]reflect.Type, t.NumIn())
+	for i := range in {
+		in[i] = t.In(i)
+	}
+	sig := &signature{withContext: len(in) > 0 && in[0] == contextType}
+	if sig.withContext {
+		in = in[1:]
+	}
+	if t.IsVariadic() || t.NumOut() == 0 || t.Out(t.NumOut()-1) != errorType {
+		return nil, fmt.Errorf("the signature %s cannot be served: %s", t, shapes)
+	}
+	results := t.NumOut() - 1
+	switch {
+	case len(in) == 2 && results == 0 && in[1].Kind() == reflect.Pointer && !isMessage(in[0]) == !isMessage(in[1]):
+		sig.outReply = true
+		sig.reply = in[1].Elem()
+	case len(in) == 1 && results == 1 && sig.withContext && isMessageLike(in[0]) && isMessageLike(t.Out(0)):
+		if t.Out(0).Kind() != reflect.Pointer {
+			return nil, fmt.Errorf("the reply type %s is not a pointer: %s", t.Out(0), shapes)
+		}
+		if in[0].Kind() != reflect.Pointer {
+			return nil, fmt.Errorf("the request type %s is not a pointer: %s", in[0], shapes)
+		}
+		sig.reply = t.Out(0).Elem()
+	case sig.withContext:
+		sig.tuple, sig.in = true, in
+		for i := range results {
+			sig.out = append(sig.out, t.Out(i))
+		}
+		return sig, nil
+	default:
+		return nil, fmt.Errorf("the signature %s cannot be served: %s", t, shapes)
+	}
+	sig.request = in[0]
+	sig.byPointer = in[0].Kind() == reflect.Pointer
+	if sig.byPointer {
+		sig.request = in[0].Elem()
+	} else if sig.withContext {
+		return nil, fmt.Errorf("the request type %s is not a pointer: %s", in[0], shapes)
+	}
+	return sig, nil
+}
+
+// isMessageLike reports whether t is a pointer, or a struct of which a pointer was most likely meant.
+func isMessageLike(t reflect.Type) bool {
+	return t.Kind() == reflect.Pointer || t.Kind() == reflect.Struct
+}
+
+var tupleType = reflect.TypeFor[Tuple]()
+
+// tupleHandler returns what calls f with the elements of a tuple.
+func tupleHandler(f reflect.Value, m *method) func(context.Context, any) (any, error) {
+	return func(ctx context.Context, in any) (any, error) {
+		request := in.(*Tuple)
+		args := make([]reflect.Value, 0, 1+len(request.values))
+		results := f.Call(append(append(args, reflect.ValueOf(ctx)), request.values...))
+		last := len(results) - 1
+		if err, _ := results[last].Interface().(error); err != nil {
+			return nil, err
+		}
+		reply := m.out.new()
+		reply.object = request.object
+		for i, v := range results[:last] {
+			reply.values[i].Set(v)
+		}
+		return reply, nil
+	}
 }
 
 func exportedOrBuiltin(t reflect.Type) bool {

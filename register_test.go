@@ -79,7 +79,7 @@ func (s *Shapes) Nil(ctx context.Context, in *Args) (*Reply, error) { return nil
 
 func (s *Shapes) None()                                                  {}
 func (s *Shapes) NoError(in *Args, out *Reply)                           {}
-func (s *Shapes) Many(ctx context.Context, a, b, c *Args) error          { return nil }
+func (s *Shapes) Many(a, b, c *Args) error                               { return nil }
 func (s *Shapes) ByValue(ctx context.Context, in Args) (*Reply, error)   { return nil, nil }
 func (s *Shapes) Plain(ctx context.Context, in *Args) (Reply, error)     { return Reply{}, nil }
 func (s *Shapes) Variadic(ctx context.Context, in ...*Args) error        { return nil }
@@ -148,7 +148,7 @@ type unexported struct{}
 
 func (*unexported) Mul(in *Args, out *Reply) error { return nil }
 
-const shapes = "want func(context.Context, *Args) (*Reply, error), func(context.Context, *Args, *Reply) error or func(*Args, *Reply) error"
+const shapes = "want func(context.Context, *Args) (*Reply, error), func(context.Context, *Args, *Reply) error, func(*Args, *Reply) error or func(context.Context, A, B, …) (C, D, …, error)"
 
 func TestRegisterMistakes(t *testing.T) {
 	for want, add := range map[string]func(s *anser.Server) error{

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"os/signal"
@@ -20,6 +21,7 @@ import (
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/codec/msgpack"
 	"github.com/anser-rpc/anser/codec/protobuf"
+	"github.com/anser-rpc/anser/compress"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -34,6 +36,8 @@ type Server struct {
 	settings wire.Settings
 	codecs   [256]codec.Codec
 
+	compressors [256]compress.Compressor
+
 	// Guarded by mu until serving is set, and not changed afterwards.
 	methods  map[string]*method
 	aliases  map[string]*alias
@@ -45,6 +49,7 @@ type Server struct {
 	monitor    monitor
 	workers    workers
 	stats      stats
+	sessions   sessions
 	conns      sync.WaitGroup // goroutines of connections
 
 	mu        sync.Mutex // guards what follows
@@ -52,7 +57,8 @@ type Server struct {
 	closed    bool
 	listeners map[net.Listener]struct{}
 	live      map[*serverConn]struct{}
-	raw       map[net.Conn]struct{} // in their handshake
+	attached  map[*serverConn]struct{} // of clients that were given the server; see Handlers
+	raw       map[net.Conn]struct{}    // in their handshake
 	announced announcer
 	empty     chan struct{} // closed when live and raw are empty after closed; nil until Shutdown
 	tending   chan struct{}
@@ -67,8 +73,9 @@ func NewServer(opts ...ServerOption) *Server {
 		listeners: make(map[net.Listener]struct{}), live: make(map[*serverConn]struct{}), raw: make(map[net.Conn]struct{}),
 	}
 	s.o = serverOptions{
-		sideOptions: defaultSideOptions(), maxInFlight: 10_000, maxConns: 100_000, maxHandshakes: 256,
-		grace: 30 * time.Second, signals: true, describe: true, minPing: 5 * time.Second,
+		sideOptions: defaultSideOptions(), maxInFlight: 10_000, maxCalls: 10_000, maxConns: 100_000, maxHandshakes: 256,
+		grace: 30 * time.Second, signals: true, describe: true, minPing: 5 * time.Second, sessionGrace: 30 * time.Second,
+		compressors: compress.All(), replies: newCompression(nil, nil),
 	}
 	for _, opt := range opts {
 		if s.o.wants(opt != nil, "an option of the server is nil") {
@@ -81,12 +88,14 @@ func NewServer(opts ...ServerOption) *Server {
 	s.settings.MaxFrame = uint64(s.o.maxMessage) + frameOverhead
 	s.settings.MinPing = uint64(s.o.minPing.Milliseconds())
 	s.settings.MaxStreams = 0
-	if s.o.maxCalls != 0 {
-		s.settings.MaxCalls = uint64(s.o.maxCalls)
-	}
+	s.settings.MaxCalls = uint64(s.o.maxCalls)
 	s.handshakes = make(chan struct{}, s.o.maxHandshakes)
 	for _, c := range append([]codec.Codec{codec.Raw{}, codec.Binary{}, protobuf.NewJSON(), protobuf.New(), msgpack.New()}, s.o.codecs...) {
 		s.codecs[c.ID()] = c
+	}
+	for _, c := range s.o.compressors {
+		s.compressors[c.ID()] = c
+		s.settings.AddCompression(c.ID())
 	}
 	for _, a := range s.o.announcements {
 		if err := a.check(); err != nil {
@@ -303,6 +312,9 @@ func (s *Server) handshake(nc net.Conn, full bool) (*serverConn, *reading, error
 	s.live[c] = struct{}{}
 	closed := s.closed
 	s.mu.Unlock()
+	if c.peerSays.Session != 0 && !closed {
+		s.join(c)
+	}
 	if closed {
 		c.startDrain(s.o.grace)
 	}
@@ -457,7 +469,9 @@ var serverClosed = wire.Errorf(wire.Normal, "the server is closed")
 // finish closes all connections and waits for the server's goroutines. Handlers that go on although
 // their context has ended are left behind after endBound; they are an error.
 func (s *Server) finish() error {
+	s.endSessions()
 	s.mu.Lock()
+	attached := slices.Collect(maps.Keys(s.attached))
 	for nc := range s.raw {
 		nc.Close()
 	}
@@ -466,6 +480,9 @@ func (s *Server) finish() error {
 	s.mu.Unlock()
 	for _, c := range s.liveConns() {
 		c.condemn(serverClosed)
+	}
+	for _, c := range attached {
+		c.cancelAll()
 	}
 	if tending != nil {
 		close(tending)

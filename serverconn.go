@@ -20,6 +20,9 @@ import (
 type serverConn struct {
 	writer
 	server   *Server
+	session  *Session                   // of a client that takes calls, or nil
+	back     atomic.Pointer[clientConn] // for calls to the client, once there was one
+	far      *clientConn                // over which calls come to a client, or nil; see Handlers
 	tls      *tls.ConnectionState
 	peerSays wire.Settings
 	progress progress
@@ -181,7 +184,7 @@ func (c *serverConn) request(s *reading, h wire.Header, body []byte) (lost bool,
 		s.out = appendRefusal(s.out, ctx, errExpired)
 		return false, c.flushIfFull(s)
 	}
-	if !m.inline(s.now) {
+	if c.far != nil || !m.inline(s.now) {
 		return false, c.handToWorker(s, ctx, cd, r.Payload)
 	}
 	return c.runInline(s, ctx, cd, r.Payload)
@@ -217,14 +220,14 @@ func (c *serverConn) admit(s *reading, n *named, flags wire.Flags, r *wire.Reque
 	if flags&wire.FlagStream != 0 {
 		return nil, refusal(Unimplemented, "method %q is not a stream", n.method.name), nil
 	}
-	if r.Compression != 0 {
-		return nil, refusal(Unimplemented, "compression %d is not known here: send the request uncompressed", r.Compression), nil
+	if r.Compression != 0 && srv.compressors[r.Compression] == nil {
+		return nil, srv.compressionRefused(r.Compression), nil
 	}
 	cd = srv.codecs[r.Codec]
 	if cd == nil {
 		return nil, refusal(Unimplemented, "codec %d is not known here: this server has %s", r.Codec, srv.codecNames()), nil
 	}
-	if len(r.Payload) > srv.o.maxMessage {
+	if len(r.Payload) > srv.o.maxMessage && (r.Compression == 0 || flags&wire.FlagPlain != 0) {
 		return nil, refusal(ResourceExhausted, "the message of %d bytes is over the limit of %d: raise it with anser.MaxMessage on the server, or send less", len(r.Payload), srv.o.maxMessage).WithRetryAfter(RetryNever), nil
 	}
 	if s.drained {
@@ -259,11 +262,17 @@ func (c *serverConn) newContext(s *reading, m *method, h wire.Header, r *wire.Re
 	if r.Timeout != 0 {
 		ctx.deadline = s.arrived + int64(min(r.Timeout, uint64(maxTimeout/time.Microsecond)))*int64(time.Microsecond)
 	}
-	if h.Flags&wire.FlagTrace != 0 || r.Metadata != nil {
+	if h.Flags&wire.FlagTrace != 0 || r.Metadata != nil || r.Compression != 0 {
 		ctx.brought = &brought{metadata: slices.Clone(r.Metadata)}
 		if isTrace(&r.Trace) {
 			t := r.Trace
 			ctx.brought.trace = &t
+		}
+		if r.Compression != 0 {
+			ctx.brought.packing = &packing{
+				compressor: c.server.compressors[r.Compression],
+				plain:      h.Flags&wire.FlagPlain != 0, forced: h.Flags&wire.FlagForced != 0,
+			}
 		}
 	}
 	return ctx
@@ -422,6 +431,10 @@ func (c *serverConn) finishDetached(ctx *callContext, frame []byte) {
 // answer sends the answer of a call and takes the call out of the table in one step: between two
 // steps nothing would be open, and a drain would close the connection before the answer is out.
 func (c *serverConn) answer(id uint64, frame []byte) {
+	if c.far != nil {
+		c.answerFar(id, frame)
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	err := c.waitRoomLocked(context.Background())
@@ -467,6 +480,8 @@ func (c *serverConn) control(s *reading, h wire.Header, body []byte) error {
 		return c.drained(s, h.Flags)
 	case wire.TypeClose:
 		return closedByPeer(body)
+	case wire.TypeReply, wire.TypeError:
+		return c.answered(s, h, body)
 	}
 	return wire.Errorf(wire.BadFrame, "%s frame from a client", h.Type)
 }
@@ -560,6 +575,9 @@ func (c *serverConn) cancel(s *reading, h wire.Header, body []byte) error {
 func (c *serverConn) tend(now int64) {
 	o := &c.server.o
 	c.trim()
+	if back := c.back.Load(); back != nil {
+		back.trim()
+	}
 	if since := c.stalledSince(); since != 0 && now-since > int64(o.writeStall) {
 		c.server.stats.close(wire.Timeout)
 		c.fail(fmt.Errorf("a write made no progress for %v (anser.WriteStall)", o.writeStall))
@@ -604,7 +622,7 @@ func (c *serverConn) startDrain(grace time.Duration) {
 func (c *serverConn) finishDrain() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.acked || c.closing || c.running.n > 0 || c.err != nil {
+	if !c.acked || c.closing || c.running.n > 0 || c.err != nil || c.backBusy() {
 		return
 	}
 	c.closing = true
@@ -623,13 +641,8 @@ func (c *serverConn) end(s *reading, err error) {
 	c.mu.Lock()
 	said := c.closing // CLOSE is out already
 	c.closing = true  // no answer is sent any more
-	var lost []*callContext
-	c.running.each(func(ctx *callContext) { lost = append(lost, ctx) })
-	c.running = table[*callContext]{}
 	c.mu.Unlock()
-	for _, ctx := range lost {
-		ctx.end(context.Canceled)
-	}
+	c.cancelAll()
 	var broken *wire.Error
 	if errors.As(err, &broken) {
 		c.server.stats.close(broken.Reason)
@@ -642,6 +655,9 @@ func (c *serverConn) end(s *reading, err error) {
 		c.server.log.Debug("lost a connection", "peer", c.nc.RemoteAddr(), "err", err)
 	}
 	c.fail(err)
+	if c.session != nil {
+		c.leave(err)
+	}
 	s.release()
 	c.mu.Lock()
 	err = c.err

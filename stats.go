@@ -40,6 +40,8 @@ type ServerStats struct {
 	Methods map[string]MethodStats // by canonical name
 	// DeprecatedAliases counts the calls under each alias given with [DeprecatedAlias].
 	DeprecatedAliases map[string]int64
+	// Compression tells what compressing replies has been like, by method and algorithm.
+	Compression []CompressionStats
 }
 
 // MethodStats are the counters of one method.
@@ -66,6 +68,12 @@ func (s *Server) Stats() ServerStats {
 	for _, m := range s.methods {
 		out.Methods[m.name] = MethodStats{m.calls.Load(), m.failed.Load()}
 	}
+	for name, m := range s.methods {
+		if name == m.name { // not an alias
+			out.Compression = m.payoffs.stats(out.Compression, name)
+		}
+	}
+	sortCompression(out.Compression)
 	for name, a := range s.aliases {
 		if a.deprecated {
 			out.DeprecatedAliases[name] = a.uses.Load()

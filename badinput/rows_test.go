@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/anser-rpc/anser/compress"
 	"github.com/anser-rpc/anser/internal/wirepeer"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -68,6 +69,8 @@ type toClient struct {
 	good  bool                   // the call succeeds, with what follows
 	json  bool                   // the request is in JSON
 	how   manner
+
+	compressor compress.Compressor // which the client asks for; nil: none
 }
 
 // manner says how the bytes are followed up.
@@ -133,7 +136,7 @@ func metadata(number int, name string, block []byte, w want) row {
 	return row{number: number, name: name, toServer: toServer{send: badWith(block), want: w}, toClient: toClient{reply: replyWith(block)}}
 }
 
-func rows() []row { return slices.Concat(frameRows(), stateRows(), metadataRows()) }
+func rows() []row { return slices.Concat(frameRows(), stateRows(), metadataRows(), compressionRows()) }
 
 // frameRows are about single frames.
 func frameRows() []row {
@@ -231,6 +234,7 @@ func stateRows() []row {
 		{number: 15, name: "id of the other side", toServer: toServer{send: bad(1 << 63), want: ends(wire.BadID)}, toClient: toClient{reply: func(uint64) []byte { return wirepeer.Reply(1<<63, []byte("ok")) }}},
 		{number: 15, name: "id of the future", toServer: toServer{send: wire.AppendCancel(nil, 7), want: ends(wire.BadID)}, toClient: toClient{reply: func(id uint64) []byte { return wirepeer.Reply(id+7, []byte("ok")) }}},
 		{number: 17, name: "REPLY to a server, REQUEST to a client", toServer: toServer{send: wirepeer.Reply(1, []byte("ok")), want: ends(wire.BadFrame)}, toClient: toClient{reply: same(wirepeer.Request(1<<63, 1, nil))}},
+		{number: 17, name: "REPLY for a call that the server never made", toServer: toServer{send: wirepeer.Reply(1<<63+1, []byte("ok")), want: ends(wire.BadID)}},
 		{number: 17, name: "ERROR to a server, METHOD to a client", toServer: toServer{send: fault(1, 7), want: ends(wire.BadFrame)}, toClient: toClient{reply: same(wire.AppendMethod(nil, 1, "Good.Echo"))}},
 		both(18, "data for 101 unknown streams", bytes.Repeat(data(1<<30, 0, 1), 101), wire.Flood),
 		{

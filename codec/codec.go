@@ -32,6 +32,14 @@ type FreshUnmarshaler interface {
 	UnmarshalFresh(data []byte, v any) error
 }
 
+// A Canonical is a Codec whose Append may write equal values in different ways, as the entries of a Go
+// map come in no order. Whoever compares messages by their bytes uses AppendCanonical where it is there.
+type Canonical interface {
+	// AppendCanonical does what Append does, and writes the same bytes for equal values within a
+	// process. It may take longer.
+	AppendCanonical(dst []byte, v any) ([]byte, error)
+}
+
 // A Fitter is a Codec that can say whether it handles a type, without a value to try. The client
 // and server use it to choose a codec and to refuse a call before its payload is touched.
 type Fitter interface {

@@ -94,7 +94,11 @@ func TestChecksumNegotiation(t *testing.T) {
 			t.Errorf("%s: parsed %+v, %v; want %+v", typ, got, err, h)
 		}
 		// What was negotiated allows no other flag, and nothing else that is wrong.
-		b[5] |= 0x40
+		other := byte(0x40)
+		if typ == wire.TypeRequest {
+			other = 0x10
+		}
+		b[5] |= other
 		_, err = wire.ParseHeaderWith(b, wire.FlagCRC)
 		wantReason(t, err, wire.BadFrame)
 	}

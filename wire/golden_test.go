@@ -41,6 +41,8 @@ type goldenFrame struct {
 func goldenFrames() map[string]goldenFrame {
 	settings := wire.DefaultSettings()
 	settings.MaxFrame, settings.MaxCalls, settings.Features = 1<<20, 256, wire.FeatureCRC
+	session := wire.DefaultSettings()
+	session.MaxCalls, session.Session = 100, 0xF8462A937EB10C5D
 	plain := wire.Request{
 		Method: 1, Codec: 4, Priority: 2, Timeout: 1_000_000, Payload: []byte{0x08, 7, 0x10, 8},
 	}
@@ -50,13 +52,28 @@ func goldenFrames() map[string]goldenFrame {
 	both.Trace, both.Metadata, both.Attempt, both.Priority = someTrace, someMetadata, 1, 3
 	oneway.Timeout, oneway.Priority = 0, 0
 	stream.Payload = []byte{}
+	packed, asking, compressions := plain, plain, wire.DefaultSettings()
+	packed.Compression, packed.Payload = 3, []byte{4, 0x0C, 0x08, 7, 0x10, 8}
+	asking.Compression = 4
+	for id := range uint8(5) {
+		compressions.AddCompression(id + 1)
+	}
+	compressions.AddCompression(64)
 	trailers := wire.AppendMetadata(nil, []wire.Pair{{Key: "took-us", Value: "42"}})
+
+	server := plain
+	server.Codec, server.Payload = 5, []byte{0x92, 38, 7}
 
 	header := func(typ wire.Type, flags wire.Flags, id uint64) wire.Header {
 		return wire.Header{Type: typ, Flags: flags, ID: id}
 	}
 	return map[string]goldenFrame{
 		"settings.hex":               {header(1, 0, 0), settings},
+		"settings_session.hex":       {header(1, 0, 0), session},
+		"settings_compressions.hex":  {header(1, 0, 0), compressions},
+		"request_compressed.hex":     {header(3, wire.FlagForced, 1), packed},
+		"request_plain.hex":          {header(3, wire.FlagPlain, 1), asking},
+		"reply_compressed.hex":       {header(4, 0, 1), wire.Reply{Codec: 4, Compression: 3, Payload: []byte{2, 4, 0x08, 56}}},
 		"settings_defaults.hex":      {header(1, 0, 0), wire.DefaultSettings()},
 		"method.hex":                 {header(2, 0, 0), methodBody{1, "Arith.Mul"}},
 		"request.hex":                {header(3, 0, 1), plain},
@@ -66,6 +83,7 @@ func goldenFrames() map[string]goldenFrame {
 		"request_oneway.hex":         {header(3, wire.FlagOneway, 1), oneway},
 		"request_stream.hex":         {header(3, wire.FlagStream, 7), stream},
 		"request_checksum.hex":       {header(3, wire.FlagCRC, 1), plain},
+		"request_server.hex":         {header(3, 0, 1<<63+1), server},
 		"reply.hex":                  {header(4, 0, 1), wire.Reply{Codec: 4, Payload: []byte{0x08, 56}}},
 		"reply_trailers.hex": {header(4, wire.FlagMetadata|wire.FlagIdempotent, 1), wire.Reply{
 			Codec: 4, Metadata: trailers, Payload: []byte{0x08, 56},
@@ -173,7 +191,7 @@ func TestProtocolShowsGoldenFiles(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		"preface.hex", "settings.hex", "method.hex", "request.hex", "request_trace_metadata.hex", "reply.hex",
+		"preface.hex", "settings.hex", "settings_session.hex", "request_server.hex", "method.hex", "request.hex", "request_trace_metadata.hex", "reply.hex",
 		"error.hex", "cancel.hex", "ping.hex", "drain.hex", "close.hex", "data.hex", "end_trailers.hex", "window.hex", "request_checksum.hex", "metadata.hex",
 	} {
 		if !shown[name] {

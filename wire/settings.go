@@ -3,7 +3,8 @@ package wire
 import "encoding/binary"
 
 // Settings are what a side accepts, announced in its SETTINGS frame. In what ParseSettings returns no
-// value but Features is above 1<<31 - 1, so each one fits an int and, as milliseconds, a time.Duration.
+// value but Features, Compressions and Session is above 1<<31 - 1, so each one fits an int and, as milliseconds,
+// a time.Duration.
 type Settings struct {
 	MaxFrame     uint64 // longest body, bytes
 	MaxCalls     uint64 // open calls on this connection
@@ -13,6 +14,22 @@ type Settings struct {
 	ConnWindow   uint64 // bytes
 	MinPing      uint64 // milliseconds
 	Features     uint64 // bits; see docs/protocol.md §4
+
+	// Compressions has a bit for each compression that is understood: bit n%64 of Compressions[n/64]
+	// stands for number n. Everybody understands 0, none, whose bit is of no meaning.
+	Compressions [4]uint64
+
+	Session uint64 // of a client that takes calls; 0: it takes none
+}
+
+// Understands reports whether a payload may have the compression.
+func (s *Settings) Understands(compression uint8) bool {
+	return compression == 0 || s.Compressions[compression/64]&(1<<(compression%64)) != 0
+}
+
+// AddCompression announces that the compression is understood.
+func (s *Settings) AddCompression(compression uint8) {
+	s.Compressions[compression/64] |= 1 << (compression % 64)
 }
 
 // DefaultSettings returns what a side must assume until it has received the other's settings.
@@ -31,12 +48,17 @@ const (
 )
 
 // fields returns the settings in the order of their keys, which begin at 1.
-func (s *Settings) fields() [8]*uint64 {
-	return [8]*uint64{
+func (s *Settings) fields() [13]*uint64 {
+	return [13]*uint64{
 		&s.MaxFrame, &s.MaxCalls, &s.MaxMetadata, &s.MaxStreams,
 		&s.StreamWindow, &s.ConnWindow, &s.MinPing, &s.Features,
+		&s.Compressions[0], &s.Compressions[1], &s.Compressions[2], &s.Compressions[3],
+		&s.Session,
 	}
 }
+
+// firstBits is the first of the settings that are bits and not numbers, by its place among the fields.
+const firstBits = 7
 
 // AppendSettings appends a SETTINGS frame with the entries that differ from the defaults. A peer
 // refuses a MaxFrame below 1024.
@@ -71,10 +93,8 @@ func ParseSettings(body []byte) (Settings, error) {
 			*fields[key-1] = binary.LittleEndian.Uint64(body[at+2:])
 		}
 	}
-	for _, v := range fields {
-		if v != &s.Features {
-			*v = min(*v, highestSetting)
-		}
+	for _, v := range fields[:firstBits] {
+		*v = min(*v, highestSetting)
 	}
 	if s.MaxFrame < lowestMaxFrame {
 		return s, Errorf(BadFrame, "SETTINGS max_frame of %d bytes is too small, at least %d", s.MaxFrame, lowestMaxFrame)

@@ -46,6 +46,7 @@ func TestSettingsRoundTrip(t *testing.T) {
 		{
 			MaxFrame: 1<<31 - 1, MaxCalls: 1<<31 - 1, MaxMetadata: 1<<31 - 1, MaxStreams: 1<<31 - 1,
 			StreamWindow: 1<<31 - 1, ConnWindow: 1<<31 - 1, MinPing: 1<<31 - 1, Features: 1<<64 - 1,
+			Compressions: [4]uint64{1<<64 - 1, 2, 0, 1 << 63},
 		},
 	} {
 		b := wire.AppendSettings([]byte("kept"), want)
@@ -59,13 +60,35 @@ func TestSettingsRoundTrip(t *testing.T) {
 func TestSettingsKeys(t *testing.T) {
 	b := settingsBody(
 		entry{8, 8}, entry{7, 7}, entry{6, 6}, entry{5, 5}, entry{4, 4}, entry{3, 3}, entry{2, 2}, entry{1, 1025},
-		entry{0, 9}, entry{9, 9}, entry{0xFFFF, 1<<64 - 1}, // not known: ignored
+		entry{13, 1<<63 + 9}, entry{12, 12}, entry{11, 11}, entry{10, 10}, entry{9, 9},
+		entry{0, 9}, entry{14, 9}, entry{0xFFFF, 1<<64 - 1}, // not known: ignored
 	)
 	want := wire.Settings{
 		MaxFrame: 1025, MaxCalls: 2, MaxMetadata: 3, MaxStreams: 4, StreamWindow: 5, ConnWindow: 6, MinPing: 7, Features: 8,
+		Compressions: [4]uint64{9, 10, 11, 12}, Session: 1<<63 + 9,
 	}
 	if got, err := wire.ParseSettings(b); err != nil || got != want {
 		t.Errorf("parsed %+v, %v; want %+v", got, err, want)
+	}
+}
+
+func TestSettingsCompressions(t *testing.T) {
+	s := wire.DefaultSettings()
+	for id := range 256 {
+		if got, want := s.Understands(uint8(id)), id == 0; got != want {
+			t.Errorf("the defaults understand compression %d: %t, want %t", id, got, want)
+		}
+	}
+	for _, id := range []uint8{1, 63, 64, 255} {
+		s.AddCompression(id)
+	}
+	if want := [4]uint64{1<<63 | 2, 1, 0, 1 << 63}; s.Compressions != want {
+		t.Errorf("the bits are %x, want %x", s.Compressions, want)
+	}
+	for id, want := range map[uint8]bool{0: true, 1: true, 2: false, 63: true, 64: true, 65: false, 254: false, 255: true} {
+		if got := s.Understands(id); got != want {
+			t.Errorf("compression %d is understood: %t, want %t", id, got, want)
+		}
 	}
 }
 
@@ -74,13 +97,14 @@ func TestSettingsSaturate(t *testing.T) {
 	const most = 1<<31 - 1
 	for _, v := range []uint64{most - 1, most, most + 1, 1 << 63, 1<<64 - 1} {
 		var entries []entry
-		for key := range 8 {
+		for key := range 13 {
 			entries = append(entries, entry{uint16(key + 1), v})
 		}
 		got, err := wire.ParseSettings(settingsBody(entries...))
 		w := min(v, most)
 		want := wire.Settings{
 			MaxFrame: w, MaxCalls: w, MaxMetadata: w, MaxStreams: w, StreamWindow: w, ConnWindow: w, MinPing: w, Features: v,
+			Compressions: [4]uint64{v, v, v, v}, Session: v,
 		}
 		if err != nil || got != want {
 			t.Errorf("parsed %+v, %v; want %+v", got, err, want)

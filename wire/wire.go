@@ -94,6 +94,8 @@ const (
 	FlagOneway     Flags = 0x04 // REQUEST: no answer is wanted
 	FlagStream     Flags = 0x08 // REQUEST: opens a stream
 	FlagIdempotent Flags = 0x10 // REPLY, ERROR: the method is declared idempotent
+	FlagPlain      Flags = 0x20 // REQUEST: the payload is not compressed, the reply may be
+	FlagForced     Flags = 0x40 // REQUEST: the reply is compressed whatever it gains
 	FlagCRC        Flags = 0x80 // the body ends with a CRC-32C
 )
 
@@ -114,7 +116,7 @@ type typeRule struct {
 var typeRules = [256]typeRule{
 	TypeSettings: {0, idConn},
 	TypeMethod:   {0, idConn},
-	TypeRequest:  {FlagTrace | FlagMetadata | FlagOneway | FlagStream, idCall},
+	TypeRequest:  {FlagTrace | FlagMetadata | FlagOneway | FlagStream | FlagPlain | FlagForced, idCall},
 	TypeReply:    {FlagMetadata | FlagIdempotent, idCall},
 	TypeError:    {FlagMetadata | FlagIdempotent, idCall},
 	TypeCancel:   {0, idCall},

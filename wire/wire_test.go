@@ -81,7 +81,7 @@ var headerRules = map[wire.Type]struct {
 }{
 	wire.TypeSettings: {0x00, true, false},
 	wire.TypeMethod:   {0x00, true, false},
-	wire.TypeRequest:  {0x0F, false, true},
+	wire.TypeRequest:  {0x6F, false, true},
 	wire.TypeReply:    {0x12, false, true},
 	wire.TypeError:    {0x12, false, true},
 	wire.TypeCancel:   {0x00, false, true},

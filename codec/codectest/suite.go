@@ -48,6 +48,7 @@ func Run(t *testing.T, s Suite) {
 	t.Run("round trip", s.roundTrip)
 	t.Run("append in place", s.appendInPlace)
 	t.Run("data is not kept", s.dataNotKept)
+	t.Run("canonical", s.canonical)
 	t.Run("concurrent use", s.concurrentUse)
 	t.Run("fits", s.fits)
 	t.Run("nothing to encode", s.nothingToEncode)

@@ -27,6 +27,7 @@ import (
 type Codec struct {
 	plans  sync.Map // of *plan by reflect.Type
 	fields sync.Map // of []int by reflect.Type: the fields of a struct that are encoded
+	orders sync.Map // of bool by reflect.Type: whether equal values have the same bytes
 }
 
 // generated is what msgp generates.

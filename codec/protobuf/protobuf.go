@@ -69,6 +69,18 @@ func (c *Codec) Append(dst []byte, v any) ([]byte, error) {
 	return out, nil
 }
 
+// AppendCanonical appends v, a proto.Message, with the entries of maps in the order of their keys.
+func (c *Codec) AppendCanonical(dst []byte, v any) ([]byte, error) {
+	m, err := message(v)
+	if err == nil {
+		var out []byte
+		if out, err = (proto.MarshalOptions{Deterministic: true}).MarshalAppend(dst, m); err == nil {
+			return out, nil
+		}
+	}
+	return dst, fmt.Errorf("protobuf codec: cannot encode %T: %w", v, err)
+}
+
 // appendFast grows dst at most once and lets vtproto, which writes from the end, fill the new part.
 func appendFast(dst []byte, m fast, s *schema) ([]byte, error) {
 	size, start := m.SizeVT(), len(dst)

@@ -48,6 +48,8 @@ var rules = []rule{
 	{packages: "route", may: above},
 	{packages: "fanout", may: above},
 	{packages: "netrpc", may: above},
+	{packages: "netrpc/jsonrpc", may: append([]string{"netrpc"}, above...)},
+	{packages: "netrpc/internal/**"}, // nothing of ours: they know bytes and connections, not Anser
 	{packages: "telemetry/**", may: above},
 	{packages: "transport/**", may: above},
 	{packages: "gateway", may: above},

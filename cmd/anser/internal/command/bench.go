@@ -27,6 +27,7 @@ type benchFlags struct {
 	seconds  float64
 	warmup   float64
 	timeout  time.Duration
+	compress string
 	json     bool
 }
 
@@ -55,6 +56,7 @@ as those of "anser call".`),
   anser bench --serve --callers 100                          # a server of its own, Hello.Say
   anser bench 127.0.0.1:8972 Hello.Say --callers 1000        # against "anser bench serve"
   anser bench 127.0.0.1:8972 Echo.Bytes --payload 65536
+  anser bench --serve --compress zstd                        # what compressing costs, and saves
   anser bench arith Arith.Mul --data '{"A": 7, "B": 8}' --rate 500 --json`, "\n"),
 		Args: func(c *cobra.Command, args []string) error {
 			if f.serve {
@@ -90,6 +92,7 @@ as those of "anser call".`),
 	c.Flags().Float64Var(&f.seconds, "seconds", 5, "how long to measure")
 	c.Flags().Float64Var(&f.warmup, "warmup", 1, "seconds of load before that")
 	c.Flags().DurationVar(&f.timeout, "timeout", 10*time.Second, "how long one call may take")
+	compressFlag(c, &f.compress)
 	jsonFlag(c, &f.json)
 	c.AddCommand(newBenchServe(s))
 	return c
@@ -135,8 +138,12 @@ func benchOwn(ctx context.Context, s streams, f *benchFlags, method string) erro
 
 // bench loads the target; servers are the processes behind it, if they are known.
 func bench(ctx context.Context, s streams, f *benchFlags, typed, method string, servers []int) error {
+	compressed, err := compression(f.compress)
+	if err != nil {
+		return err
+	}
 	work := f.workload(method)
-	opts := append(work.Options, anser.Conns(f.conns), anser.Timeout(f.timeout))
+	opts := append(work.Options, anser.Conns(f.conns), anser.Timeout(f.timeout), compressed)
 	c, err := dial(ctx, typed, f.registry, opts...)
 	if err != nil {
 		return err
@@ -160,6 +167,7 @@ func bench(ctx context.Context, s streams, f *benchFlags, typed, method string, 
 	}
 	result := load.Run(ctx, o, func() load.Caller { return work.NewCaller(c, method) })
 	report := newBenchReport(f, c.Status().Target, method, work.Bytes, &result, &cpu)
+	report.compressed(c.Status().Compression)
 	if f.json {
 		err = printJSONLine(s.out, report)
 	} else {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/cmd/anser/internal/cputime"
 	"github.com/anser-rpc/anser/cmd/anser/internal/load"
 	"github.com/anser-rpc/anser/cmd/anser/internal/screen"
@@ -14,25 +15,51 @@ import (
 
 // benchReport is what --json prints. Times of processors are left out where they are not known.
 type benchReport struct {
-	Target       string           `json:"target"`
-	Method       string           `json:"method"`
-	Callers      int              `json:"callers"`
-	Conns        int              `json:"conns"`
-	Rate         float64          `json:"rate,omitempty"`
-	RequestBytes int              `json:"request_bytes"`
-	Seconds      float64          `json:"seconds"`
-	Calls        int64            `json:"calls"`
-	CallsPerS    float64          `json:"calls_per_s"`
-	Errors       int64            `json:"errors"`
-	ErrorCodes   map[string]int64 `json:"error_codes,omitempty"`
-	Missed       int64            `json:"missed,omitempty"`
-	P50          float64          `json:"p50_us"`
-	P90          float64          `json:"p90_us"`
-	P99          float64          `json:"p99_us"`
-	P999         float64          `json:"p999_us"`
-	Max          float64          `json:"max_us"`
-	ClientCPU    *float64         `json:"client_cpu_us_per_call,omitempty"`
-	ServerCPU    *float64         `json:"server_cpu_us_per_call,omitempty"`
+	Target       string            `json:"target"`
+	Method       string            `json:"method"`
+	Callers      int               `json:"callers"`
+	Conns        int               `json:"conns"`
+	Rate         float64           `json:"rate,omitempty"`
+	RequestBytes int               `json:"request_bytes"`
+	Seconds      float64           `json:"seconds"`
+	Calls        int64             `json:"calls"`
+	CallsPerS    float64           `json:"calls_per_s"`
+	Errors       int64             `json:"errors"`
+	ErrorCodes   map[string]int64  `json:"error_codes,omitempty"`
+	Missed       int64             `json:"missed,omitempty"`
+	P50          float64           `json:"p50_us"`
+	P90          float64           `json:"p90_us"`
+	P99          float64           `json:"p99_us"`
+	P999         float64           `json:"p999_us"`
+	Max          float64           `json:"max_us"`
+	ClientCPU    *float64          `json:"client_cpu_us_per_call,omitempty"`
+	ServerCPU    *float64          `json:"server_cpu_us_per_call,omitempty"`
+	Compression  *benchCompression `json:"compression,omitempty"`
+}
+
+// benchCompression tells how the requests travelled, the first one and those of the warm-up included.
+type benchCompression struct {
+	Algorithm string  `json:"algorithm"`
+	Packed    int64   `json:"compressed"`
+	Plain     int64   `json:"uncompressed"`
+	Ratio     float64 `json:"ratio,omitempty"` // size after by size before, of those that were tried
+	Micros    float64 `json:"compress_us,omitempty"`
+}
+
+// compressed takes over what the client knows of compressing the requests.
+func (r *benchReport) compressed(stats []anser.CompressionStats) {
+	for _, st := range stats {
+		if st.Method != r.Method {
+			continue
+		}
+		z := &benchCompression{Algorithm: st.Algorithm, Packed: st.Packed, Plain: st.Plain}
+		if st.Before > 0 && r.RequestBytes > 0 {
+			z.Ratio = round(float64(st.After) / float64(st.Before))
+			z.Micros = micros(st.Time) / (float64(st.Before) / float64(r.RequestBytes))
+			z.Micros = round(z.Micros)
+		}
+		r.Compression = z
+	}
 }
 
 // meter measures processor time between begin and end.
@@ -119,6 +146,13 @@ func showBench(s streams, f *benchFlags, r benchReport) {
 		return us(*cpu)
 	}
 	lines = append(lines, fmt.Sprintf("CPU a call: client %s, server %s", known(r.ClientCPU), known(r.ServerCPU)))
+	if z := r.Compression; z != nil {
+		line := fmt.Sprintf("%s: %s requests compressed, %s not", z.Algorithm, table.Count(z.Packed), table.Count(z.Plain))
+		if z.Ratio > 0 {
+			line += fmt.Sprintf("; to %.0f %% of their size in %s each", 100*z.Ratio, us(z.Micros))
+		}
+		lines = append(lines, line)
+	}
 	for _, code := range slices.Sorted(maps.Keys(r.ErrorCodes)) {
 		lines = append(lines, bad.Render(fmt.Sprintf("failed: %s × %s", table.Count(r.ErrorCodes[code]), code)))
 	}

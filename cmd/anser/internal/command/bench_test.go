@@ -13,6 +13,12 @@ type benchReport struct {
 	ErrorCodes               map[string]int64 `json:"error_codes"`
 	CallsPerS                float64          `json:"calls_per_s"`
 	P50, P90, P99, P999, Max float64
+	Compression              *struct {
+		Algorithm                string
+		Compressed, Uncompressed int64
+		Ratio                    float64
+		Micros                   float64 `json:"compress_us"`
+	}
 }
 
 func TestBench(t *testing.T) {
@@ -28,6 +34,29 @@ func TestBench(t *testing.T) {
 		t.Errorf("%d calls in 0.2 s at a rate of 500: %+v", r.Calls, r)
 	}
 	run(t, args...).expect(t, 0, "Arith.Mul at "+at, "4 callers, 2 connections", "CALLS/S", "P99.9", "CPU a call: client")
+}
+
+func TestBenchCompressed(t *testing.T) {
+	at := serve(t)
+	args := []string{"bench", at, "Arith.Mul", "--data", `{"A": 7, "B": 8}`, "--callers", "4", "--seconds", "0.2", "--warmup", "0.05"}
+	var r benchReport
+	run(t, append(args, "--json", "--compress", "lz4,forced")...).decode(t, &r)
+	z := r.Compression
+	if z == nil || z.Algorithm != "lz4" || z.Compressed < r.Calls || z.Uncompressed != 0 || z.Ratio <= 1 || z.Micros <= 0 || r.Errors != 0 {
+		t.Errorf("%+v, %+v", r, z)
+	}
+	r = benchReport{}
+	run(t, append(args, "--json", "--compress", "lz4")...).decode(t, &r)
+	if z := r.Compression; z == nil || z.Uncompressed < r.Calls || z.Compressed != 0 || z.Ratio != 0 {
+		t.Errorf("16 bytes, dynamic: %+v", z)
+	}
+	r = benchReport{}
+	run(t, append(args, "--json")...).decode(t, &r)
+	if r.Compression != nil {
+		t.Errorf("without the flag: %+v", r.Compression)
+	}
+	run(t, append(args, "--compress", "zstd,forced")...).expect(t, 0, "zstd: ", " requests compressed, 0 not; to ")
+	run(t, append(args, "--compress", "zip")...).expect(t, 2, `compression "zip" is not known`)
 }
 
 func TestBenchErrors(t *testing.T) {

@@ -26,6 +26,8 @@ type callFlags struct {
 	timeout    time.Duration
 	trailers   bool
 	idempotent bool
+	oneway     bool
+	compress   string
 	json       bool
 }
 
@@ -35,11 +37,14 @@ func newCall(s streams) *cobra.Command {
 		Use:   "call TARGET METHOD [JSON | - | @FILE]",
 		Short: "Call a method with a message in JSON",
 		Long: "Call a method with a message in JSON, and print its reply. Without a message {} is sent; - reads it\n" +
-			"from the standard input, @FILE from a file.\n" + exitHelp,
+			"from the standard input, @FILE from a file. A method with several arguments takes an array of them,\n" +
+			"or an object with their names.\n" + exitHelp,
 		Example: strings.Trim(`
   anser call arith Arith.Mul '{"A": 7, "B": 8}'
   anser call 127.0.0.1:8972 Arith.Mul '{"A": 7, "B": 8}'
+  anser call 127.0.0.1:8972 Math.DivMod '[38, 7]'
   anser call posts Posts.Query '{"posttype": "golang"}' | jq '.posts[].title'
+  anser call posts Posts.Query @query.json --compress zstd
   anser call etcd://127.0.0.1:2379/arith Arith.Add @request.json -H tenant:blue --timeout 2s`, "\n"),
 		Args:              takes(2, 3),
 		ValidArgsFunction: completeTarget(&f.registry),
@@ -60,6 +65,8 @@ func newCall(s streams) *cobra.Command {
 	c.Flags().DurationVar(&f.timeout, "timeout", 5*time.Second, "how long the call may take")
 	c.Flags().BoolVar(&f.trailers, "trailers", false, "print what the server sent beside the reply, on the standard error")
 	c.Flags().BoolVar(&f.idempotent, "idempotent", false, "send again where the outcome of an attempt is unknown")
+	c.Flags().BoolVar(&f.oneway, "oneway", false, "send the message and want no reply; it arrives at most once")
+	compressFlag(c, &f.compress)
 	c.Flags().BoolVar(&f.json, "json", false, "print one object with the reply or error, the trailers and the time taken")
 	return c
 }
@@ -137,7 +144,11 @@ func call(ctx context.Context, s streams, f *callFlags, typed, method string, re
 	if err != nil {
 		return err
 	}
-	c, err := dial(ctx, typed, f.registry)
+	compressed, err := compression(f.compress)
+	if err != nil {
+		return err
+	}
+	c, err := dial(ctx, typed, f.registry, compressed)
 	if err != nil {
 		return err
 	}
@@ -153,7 +164,11 @@ func call(ctx context.Context, s streams, f *callFlags, typed, method string, re
 	}
 	began := time.Now()
 	err = callOnce(ctx, c, f.timeout, func(ctx context.Context, more ...anser.CallOption) error {
-		return c.Call(ctx, method, &request, &reply, append(opts, more...)...)
+		opts := append(opts, more...)
+		if f.oneway {
+			return c.Send(ctx, method, &request, opts...)
+		}
+		return c.Call(ctx, method, &request, &reply, opts...)
 	})
 	took := time.Since(began)
 	var failed *anser.Error
@@ -169,7 +184,7 @@ func call(ctx context.Context, s streams, f *callFlags, typed, method string, re
 		if err := printJSON(s.out, report); err != nil {
 			return err
 		}
-	case failed == nil:
+	case failed == nil && !f.oneway:
 		fmt.Fprintln(s.out, indentJSON(reply))
 	}
 	if f.trailers && !f.json {

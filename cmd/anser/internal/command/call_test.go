@@ -27,6 +27,38 @@ func TestCall(t *testing.T) {
 	run(t, "call", at, "Arith.Add").expect(t, 0, `"C": 0`)
 }
 
+func TestCallSeveralArguments(t *testing.T) {
+	at := serve(t)
+	run(t, "call", at, "Test.DivMod", "[38, 7]").expect(t, 0, "[\n  5,\n  3\n]")
+	run(t, "call", at, "Test.DivMod", `{"b": 7, "a": 38}`).expect(t, 0, "{\n  \"q\": 5,\n  \"r\": 3\n}")
+	run(t, "call", at, "Test.DivMod", "[38]").expect(t, 4, "1 arguments: want (a int, b int)")
+}
+
+func TestCallOneway(t *testing.T) {
+	at := serve(t)
+	if r := run(t, "call", at, "Test.Note", `{"Text": "hello"}`, "--oneway"); r.code != 0 || r.out != "" || r.err != "" {
+		t.Errorf("%+v", r)
+	}
+	if text := <-noted; text != "hello" {
+		t.Error(text)
+	}
+	run(t, "call", at, "Test.Note", `{"Text": "hello"}`).expect(t, 4, "is oneway")
+	run(t, "call", nobody(t), "Test.Note", "--oneway").expect(t, 3, "nobody is listening")
+}
+
+func TestCallCompressed(t *testing.T) {
+	at := serve(t)
+	for _, algorithm := range []string{"none", "gzip", "deflate,forced", "snappy,dynamic", "zstd,forced", "lz4,forced"} {
+		r := run(t, "call", at, "Arith.Mul", `{"A": 7, "B": 8}`, "--compress", algorithm)
+		if r.code != 0 || r.out != "{\n  \"C\": 56\n}\n" || r.err != "" {
+			t.Errorf("%s: %+v", algorithm, r)
+		}
+	}
+	run(t, "call", at, "Arith.Mul", "--compress", "zip").expect(t, 2, `compression "zip" is not known: use none, gzip`)
+	run(t, "call", at, "Arith.Mul", "--compress", "gzip,always").expect(t, 2, `the mode "always" is not known: use forced or dynamic`)
+	run(t, "__complete", "call", "--compress", "z").expect(t, 0, "zstd,forced")
+}
+
 func TestCallMetadata(t *testing.T) {
 	at := serve(t)
 	r := run(t, "call", at, "Test.Headers", "-H", "Tenant: blue", "-H", "x:1:2", "--trailers")

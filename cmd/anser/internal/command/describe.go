@@ -108,7 +108,11 @@ func listMethods(s streams, typed string, methods []anser.MethodInfo) {
 			idempotent = "yes"
 		}
 		names := append([]string{m.Name}, m.Aliases...)
-		t.Add(strings.Join(names, ", "), idempotent, shortened(m.Request.JSON), shortened(m.Reply.JSON))
+		reply := shortened(m.Reply.JSON)
+		if m.Oneway {
+			reply = "none: oneway"
+		}
+		t.Add(strings.Join(names, ", "), idempotent, shortened(m.Request.JSON), reply)
 	}
 	width, _ := out.Size()
 	out.Print(t.Lines(width)...)
@@ -130,9 +134,15 @@ func showMethod(s streams, typed, name string, m *anser.MethodInfo) {
 	}
 	lines = append(lines, "", "request "+m.Request.Type)
 	lines = append(lines, strings.Split(indentJSON(m.Request.JSON), "\n")...)
-	lines = append(lines, "", "reply "+m.Reply.Type)
-	lines = append(lines, strings.Split(indentJSON(m.Reply.JSON), "\n")...)
-	lines = append(lines, "", fmt.Sprintf("anser call %s %s '%s'", typed, name, spaced(m.Request.JSON)))
+	oneway := ""
+	if m.Oneway {
+		oneway = " --oneway"
+		lines = append(lines, "", "oneway: there is no reply, and a message arrives at most once")
+	} else {
+		lines = append(lines, "", "reply "+m.Reply.Type)
+		lines = append(lines, strings.Split(indentJSON(m.Reply.JSON), "\n")...)
+	}
+	lines = append(lines, "", fmt.Sprintf("anser call%s %s %s '%s'", oneway, typed, name, spaced(m.Request.JSON)))
 	screen.New(s.out).Print(lines...)
 }
 

@@ -13,9 +13,14 @@ func TestDescribe(t *testing.T) {
 	run(t, "describe", at, "Arith.Mul").expect(t, 0,
 		"idempotent", "request arith.Args", "reply arith.Reply", "anser call "+at+` Arith.Mul '{"A": 0, "B": 0}'`)
 
+	run(t, "describe", at, "Test.DivMod").expect(t, 0,
+		"request (a int, b int)", "reply (q int, r int)", `Test.DivMod '{"a": 0, "b": 0}'`)
+	run(t, "describe", at, "Test.Note").expect(t, 0, "oneway: there is no reply", "anser call --oneway "+at+` Test.Note '{"Text": ""}'`)
+	run(t, "describe", at).expect(t, 0, "none: oneway")
+
 	var list anser.MethodList
 	run(t, "describe", at, "--json").decode(t, &list)
-	if len(list.Methods) != 5 || list.Methods[0].Name != "Arith.Add" || !list.Methods[0].Idempotent {
+	if len(list.Methods) != 7 || list.Methods[0].Name != "Arith.Add" || !list.Methods[0].Idempotent {
 		t.Errorf("%+v", list)
 	}
 	var one anser.MethodInfo

@@ -64,6 +64,9 @@ func (r result) expect(t *testing.T, code int, parts ...string) {
 	}
 }
 
+// noted gets what was sent to Test.Note.
+var noted = make(chan string, 10)
+
 // serve starts a server with the methods of the demo's arith and a few that misbehave, and returns
 // its address.
 func serve(t *testing.T, opts ...anser.ServerOption) string {
@@ -79,6 +82,12 @@ func serve(t *testing.T, opts ...anser.ServerOption) string {
 	anser.Handle(s, "Test.Fail", func(context.Context, *anser.None) (*anser.None, error) {
 		return nil, anser.Errorf(anser.NotFound, "there is no such thing").WithDetails([]byte("more"))
 	})
+	anser.HandleOneway(s, "Test.Note", func(_ context.Context, in *struct{ Text string }) error {
+		noted <- in.Text
+		return nil
+	})
+	s.RegisterFunc("Test.DivMod", func(_ context.Context, a, b int) (int, int, error) { return a / b, a % b, nil },
+		anser.Params("(a, b) (q, r)"))
 	over := make(chan struct{})
 	anser.Handle(s, "Test.Hang", func(context.Context, *anser.None) (*anser.None, error) {
 		<-over // whatever its caller does

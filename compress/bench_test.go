@@ -1,0 +1,52 @@
+package compress_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/anser-rpc/anser/compress"
+	"github.com/anser-rpc/anser/internal/benchpb"
+	"google.golang.org/protobuf/proto"
+)
+
+// BenchmarkCompress measures what docs/compression.md shows: the message of 581 bytes that RPC
+// frameworks are compared with, 64 KiB of JSON, and 1 MiB that nothing makes smaller.
+func BenchmarkCompress(b *testing.B) {
+	small, err := proto.Marshal(benchpb.Filled())
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, in := range []struct {
+		name    string
+		message []byte
+	}{{"581", small}, {"json64K", text(64 << 10)}, {"noise1M", noise(1 << 20)}} {
+		for _, c := range compress.All() {
+			packed := pack(b, c, in.message)
+			share := 100 * float64(len(packed)) / float64(len(in.message))
+			b.Run(fmt.Sprintf("%s/%s/pack", in.name, c.Name()), func(b *testing.B) {
+				b.SetBytes(int64(len(in.message)))
+				b.ReportAllocs()
+				var dst []byte
+				for b.Loop() {
+					dst, err = c.Append(dst[:0], in.message)
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.ReportMetric(share, "%size")
+			})
+			b.Run(fmt.Sprintf("%s/%s/unpack", in.name, c.Name()), func(b *testing.B) {
+				b.SetBytes(int64(len(in.message)))
+				b.ReportAllocs()
+				var dst []byte
+				for b.Loop() {
+					dst, err = c.Decompress(dst[:0], packed, 4<<20)
+				}
+				if err != nil || !bytes.Equal(dst, in.message) {
+					b.Fatal(err)
+				}
+			})
+		}
+	}
+}

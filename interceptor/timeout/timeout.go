@@ -1,0 +1,141 @@
+// Package timeout bounds how long the handlers of a server may take.
+package timeout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/wire"
+)
+
+// Option configures the interceptor.
+type Option func(*options) error
+
+type options struct {
+	all     limits
+	methods map[string]limits
+}
+
+// limits are times; 0 is none.
+type limits struct{ normal, most time.Duration }
+
+// Default gives d to calls that come without a deadline. Without this option they have no end.
+func Default(d time.Duration) Option {
+	return func(o *options) error {
+		if d <= 0 {
+			return fmt.Errorf("timeout.Default(%v): want a time above 0", d)
+		}
+		o.all.normal = d
+		return nil
+	}
+}
+
+// Max gives no call more than d, whatever its caller wants. Without this option callers decide.
+func Max(d time.Duration) Option {
+	return func(o *options) error {
+		if d <= 0 {
+			return fmt.Errorf("timeout.Max(%v): want a time above 0", d)
+		}
+		o.all.most = d
+		return nil
+	}
+}
+
+// Method sets both for one method, by its canonical name, in place of Default and Max. 0 means none.
+func Method(name string, normal, most time.Duration) Option {
+	return func(o *options) error {
+		if err := wire.CheckMethodName(name); err != nil {
+			return fmt.Errorf("timeout.Method: %w", err)
+		}
+		if normal < 0 || most < 0 {
+			return fmt.Errorf("timeout.Method(%q, %v, %v): want times of at least 0", name, normal, most)
+		}
+		if _, ok := o.methods[name]; ok {
+			return fmt.Errorf("timeout.Method: %q is named twice", name)
+		}
+		o.methods[name] = limits{normal, most}
+		return nil
+	}
+}
+
+// New returns an interceptor for servers: the context of a handler ends after the time of its method,
+// or with its caller's deadline if that is earlier. It cannot end a handler that does not look at its
+// context. A handler that returns the context's error is answered with DeadlineExceeded and the limit.
+//
+// On a client it does the same for the calls it makes, all attempts together; anser.Timeout does that
+// without an interceptor. New fails for options that cannot work.
+func New(opts ...Option) (anser.Interceptor, error) {
+	o := &options{methods: make(map[string]limits)}
+	var errs []error
+	for _, opt := range opts {
+		if opt == nil {
+			errs = append(errs, errors.New("timeout.New: an option is nil"))
+			continue
+		}
+		errs = append(errs, opt(o))
+	}
+	if o.all == (limits{}) && len(o.methods) == 0 {
+		errs = append(errs, errors.New("timeout.New: there is nothing to bound: add timeout.Default, timeout.Max or timeout.Method"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return o.intercept, nil
+}
+
+func (o *options) intercept(next anser.Func) anser.Func {
+	return func(ctx context.Context, inv *anser.Invocation) error {
+		l, ok := o.methods[inv.Method]
+		if !ok {
+			l = o.all
+		}
+		d, name := l.of(ctx)
+		if d == 0 {
+			return next(ctx, inv)
+		}
+		over := &cause{d, name}
+		bounded, cancel := context.WithTimeoutCause(ctx, d, over)
+		defer cancel()
+		err := next(bounded, inv)
+		if inv.Server && context.Cause(bounded) == error(over) && isOfContext(err) {
+			return anser.Errorf(anser.DeadlineExceeded, "%w", error(over))
+		}
+		return err
+	}
+}
+
+// of returns by how much the context has to be cut and what says so, or 0.
+func (l limits) of(ctx context.Context) (time.Duration, string) {
+	deadline, ok := ctx.Deadline()
+	switch {
+	case ok && (l.most == 0 || time.Until(deadline) <= l.most):
+		return 0, ""
+	case ok || l.normal == 0 || l.most != 0 && l.most < l.normal:
+		return l.most, "maximum"
+	}
+	return l.normal, "default"
+}
+
+// isOfContext reports whether a handler gave its context's error back. What it says itself, it keeps.
+func isOfContext(err error) bool {
+	if _, own := errors.AsType[*anser.Error](err); own {
+		return false
+	}
+	return errors.Is(err, context.DeadlineExceeded)
+}
+
+// cause is why a context ended.
+type cause struct {
+	limit time.Duration
+	name  string
+}
+
+func (c *cause) Error() string {
+	return fmt.Sprintf("the handler did not end within %v, the %s time of the method on this server (interceptor/timeout)", c.limit, c.name)
+}
+
+// Is lets the cause match what the context's error matches.
+func (c *cause) Is(target error) bool { return target == context.DeadlineExceeded }

@@ -1,0 +1,75 @@
+package anser
+
+import (
+	"time"
+
+	"github.com/anser-rpc/anser/codec"
+)
+
+// newInvocation makes the Invocation of a client's call, with options of its own through which the
+// attempts reach it.
+func newInvocation(c *Client, method string, in, out any, o *callOptions) *Invocation {
+	made := &struct {
+		inv Invocation
+		o   callOptions
+	}{o: *o}
+	made.o.inv = &made.inv
+	made.inv = Invocation{Method: method, Request: in, Reply: out, options: &made.o, client: c}
+	return &made.inv
+}
+
+// answered notes who gave the reply.
+func (inv *Invocation) answered(e *endpoint, attempt int) {
+	inv.Address, inv.Attempt = e.Instance().Address, attempt
+}
+
+// Codec returns the codec in which the messages of the call travel, with which an interceptor can
+// measure, compare or copy them. It is nil if no codec handles the types on the client, and for an
+// Invocation that an interceptor made itself.
+func (inv *Invocation) Codec() codec.Codec {
+	switch {
+	case inv.call != nil:
+		return inv.call.conn.server.codecs[inv.call.codec]
+	case inv.client == nil:
+		return nil
+	case inv.options.codec != nil:
+		return inv.options.codec
+	}
+	return inv.client.codecFor(inv.Request, inv.Reply)
+}
+
+// Timeout returns, on the client, how long the call may take if its context has no deadline: see the
+// option [Timeout]. 0 means no bound; it is 0 on the server too, where the context has the deadline.
+func (inv *Invocation) Timeout() time.Duration {
+	if inv.options == nil {
+		return 0
+	}
+	return inv.options.timeout
+}
+
+// SetTrailer stores md where the caller of a client's call asked for it with the option [Trailer], for an
+// interceptor that answers without calling next. On the server it does nothing: a handler's trailers
+// are set with the function [SetTrailer].
+func (inv *Invocation) SetTrailer(md Metadata) {
+	if inv.options != nil && inv.options.trailer != nil {
+		*inv.options.trailer = md
+	}
+}
+
+// Detach returns an Invocation of the same method and with the same options, which may be given to
+// next even after the call has returned: nothing that belongs to the call is touched through it. So
+// request and reply have to be other messages than the call's, of the same types; on the server
+// reply is nil. Trailers of a client's call go to *trailer if it is not nil.
+//
+// It is for interceptors that answer several calls with one, or one with several. A copy of the struct would
+// not do, as it shares what belongs to the call. A stream cannot be detached.
+func (inv *Invocation) Detach(request, reply any, trailer *Metadata) *Invocation {
+	d := *inv
+	d.Request, d.Reply, d.Address, d.Attempt = request, reply, "", 0
+	if inv.options != nil {
+		o := *inv.options
+		o.trailer, o.inv = trailer, &d
+		d.options = &o
+	}
+	return &d
+}

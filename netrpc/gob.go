@@ -1,0 +1,158 @@
+package netrpc
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"net/rpc"
+
+	"github.com/anser-rpc/anser/netrpc/internal/gobwire"
+	"github.com/anser-rpc/anser/netrpc/internal/link"
+)
+
+// gobStream is what the codecs of both sides have: values in pairs, a header and a body. One
+// goroutine reads, any number write.
+type gobStream struct {
+	conn *link.Conn
+	in   *gobwire.Reader
+	dec  *gob.Decoder
+	out  *gobwire.Writer // guarded by conn.Out
+}
+
+func newGobStream(conn *link.Conn) gobStream {
+	in := gobwire.NewReader(bufio.NewReader(conn))
+	return gobStream{conn: conn, in: in, dec: gob.NewDecoder(in), out: gobwire.NewWriter()}
+}
+
+// Link returns the connection.
+func (g *gobStream) Link() *link.Conn { return g.conn }
+
+// Close closes the connection.
+func (g *gobStream) Close() error { return g.conn.Close() }
+
+// maxHeader is the largest header: a name and a number.
+const maxHeader = 64 << 10
+
+// decode gives the value that was read last to v, or drops it for a nil v.
+func (g *gobStream) decode(v any) error {
+	if v == nil {
+		g.in.Drop()
+		return nil
+	}
+	if err := g.in.Admit(v); err != nil {
+		g.in.Drop()
+		return err
+	}
+	defer g.in.Done()
+	return gobwire.Guard(func() error { return g.dec.Decode(v) })
+}
+
+// readHeader reads a header of a message.
+func (g *gobStream) readHeader(v any) error {
+	if err := g.in.Next(min(maxHeader, g.conn.MaxMessage())); err != nil {
+		if large, ok := errors.AsType[*gobwire.TooLargeError](err); ok {
+			// Whose body it is that follows, nobody knows.
+			return fmt.Errorf("the header of a message has %d bytes, which is over the limit of %d", large.Size, large.Limit)
+		}
+		return err
+	}
+	return g.decode(v)
+}
+
+// gobServerCodec is net/rpc's wire on a server.
+type gobServerCodec struct{ gobStream }
+
+func newGobServerCodec(conn *link.Conn) ServerCodec { return &gobServerCodec{newGobStream(conn)} }
+
+// ReadRequestHeader reads the header of a request.
+func (c *gobServerCodec) ReadRequestHeader(r *Request) error { return c.readHeader(r) }
+
+// ReadRequestBody reads the argument of a request.
+func (c *gobServerCodec) ReadRequestBody(body any) error {
+	err := c.in.Next(c.conn.MaxMessage())
+	c.conn.Rest(c.in.Buffered())
+	if err != nil {
+		return err
+	}
+	return c.decode(body)
+}
+
+// WriteResponse writes a reply. One that cannot be encoded it answers with an error, and returns
+// why.
+func (c *gobServerCodec) WriteResponse(r *Response, body any) error {
+	var failed error
+	_, err := c.conn.Out.Append(nil, func(b *bytes.Buffer) error {
+		err := c.out.Append(b, r, body)
+		if err == nil || errors.Is(err, gobwire.ErrBroken) {
+			return err
+		}
+		failed = err
+		return c.out.Append(b, &rpc.Response{ServiceMethod: r.ServiceMethod, Seq: r.Seq, Error: cannotEncode(r.ServiceMethod, err)}, invalid)
+	})
+	if err != nil {
+		if errors.Is(err, gobwire.ErrBroken) {
+			c.Close()
+		}
+		return err
+	}
+	c.conn.Out.Flush()
+	return failed
+}
+
+// cannotEncode is what the caller is told. net/rpc's server closes the connection in this case, whereupon its client
+// says "reading body unexpected EOF"; programs and Go's own tests look for these words.
+func cannotEncode(method string, err error) string {
+	if _, ok := errors.AsType[*gobwire.PanicError](err); ok {
+		err = errors.New("its encoding panicked")
+	}
+	return fmt.Sprintf("reading body unexpected EOF: the server cannot encode the reply of %s: %v", method, err)
+}
+
+// gobClientCodec is net/rpc's wire on a client.
+type gobClientCodec struct {
+	gobStream
+	bodyErr error // of reading the body that belongs to the last header
+}
+
+// WriteRequest writes a request, and returns when it is written.
+func (c *gobClientCodec) WriteRequest(r *Request, body any) error {
+	end, err := c.Enqueue(r, body, nil)
+	if err != nil {
+		return err
+	}
+	return c.conn.Out.FlushTo(end)
+}
+
+// Enqueue encodes a request that somebody is to write.
+func (c *gobClientCodec) Enqueue(r *Request, body any, giveUp <-chan struct{}) (int64, error) {
+	end, err := c.conn.Out.Append(giveUp, func(b *bytes.Buffer) error { return c.out.Append(b, r, body) })
+	if errors.Is(err, gobwire.ErrBroken) {
+		c.Close()
+	}
+	return end, err
+}
+
+// ReadResponseHeader reads a response, the header of which it decodes. The body is there when it
+// returns, so that nobody waits for the network while it is decoded.
+func (c *gobClientCodec) ReadResponseHeader(r *Response) error {
+	if err := c.readHeader(r); err != nil {
+		return err
+	}
+	c.bodyErr = c.in.Next(c.conn.MaxMessage())
+	c.conn.Rest(c.in.Buffered())
+	if c.bodyErr == io.EOF {
+		c.bodyErr = io.ErrUnexpectedEOF
+	}
+	return nil
+}
+
+// ReadResponseBody decodes the reply.
+func (c *gobClientCodec) ReadResponseBody(body any) error {
+	if c.bodyErr != nil {
+		return c.bodyErr
+	}
+	return c.decode(body)
+}

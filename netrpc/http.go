@@ -1,0 +1,118 @@
+package netrpc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"net/http"
+
+	"github.com/anser-rpc/anser/netrpc/internal/link"
+)
+
+// connected is the status of the answer to CONNECT, which clients of net/rpc compare.
+const connected = "200 Connected to Go RPC"
+
+// ServeHTTP turns a CONNECT request into a connection over gob, and serves it until it is over. The server is a
+// handler by itself: http.Serve(l, s) serves it under every path.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodConnect {
+		w.Header().Set("Allow", http.MethodConnect)
+		http.Error(w, "405 must CONNECT", http.StatusMethodNotAllowed)
+		return
+	}
+	from := origin{ctx: context.WithoutCancel(r.Context()), request: r}
+	if s.Authenticate != nil {
+		if from.identity, from.known = s.ask(r.Context(), httpCredentials(r)); !from.known {
+			refuseHTTP(w)
+			return
+		}
+	}
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		if errors.Is(err, http.ErrNotSupported) {
+			// HTTP/2 has no connection to take over.
+			http.Error(w, "505 CONNECT to RPC needs HTTP/1", http.StatusHTTPVersionNotSupported)
+		}
+		s.log().Warn("rpc: hijacking failed", "peer", r.RemoteAddr, "err", err)
+		return
+	}
+	if _, err := io.WriteString(conn, "HTTP/1.0 "+connected+"\n\n"); err != nil {
+		conn.Close()
+		return
+	}
+	// A client may have sent requests already, behind its CONNECT.
+	early, _ := buffered.Reader.Peek(buffered.Reader.Buffered())
+	s.serveLink(link.New(conn, bytes.Clone(early)), newGobServerCodec, from)
+}
+
+func refuseHTTP(w http.ResponseWriter) {
+	w.Header().Add("WWW-Authenticate", "Bearer")
+	w.Header().Add("WWW-Authenticate", `Basic realm="rpc"`)
+	http.Error(w, "401 unauthorized", http.StatusUnauthorized)
+}
+
+// HandleHTTP registers the server on http.DefaultServeMux under rpcPath, and a page that lists its methods under
+// debugPath; either may be "". This is net/rpc's own behavior, and as there it panics if a path is taken.
+// [Server.HandleHTTPMux] is better: everything in the process that imports a package with handlers shares
+// http.DefaultServeMux, and whoever serves it serves them all.
+func (s *Server) HandleHTTP(rpcPath, debugPath string) {
+	s.HandleHTTPMux(http.DefaultServeMux, rpcPath, debugPath)
+}
+
+// HandleHTTPMux registers the server on mux under rpcPath, and a page that lists its methods under debugPath;
+// either may be "". It panics if a path is taken, as ServeMux does. With [Server.Authenticate] the page
+// needs credentials too.
+func (s *Server) HandleHTTPMux(mux *http.ServeMux, rpcPath, debugPath string) {
+	if rpcPath != "" {
+		mux.Handle(rpcPath, s)
+	}
+	if debugPath != "" {
+		mux.HandleFunc(debugPath, s.serveDebug)
+	}
+}
+
+var debugPage = template.Must(template.New("").Parse(`<!DOCTYPE html>
+<html lang="en">
+<head><meta charset="utf-8"><title>Services</title></head>
+<body>
+<h1>Services</h1>
+<p>{{.Conns}} connections, {{.InFlight}} calls in flight; {{.Refused}} calls refused, {{.Panics}} panics,
+{{.Broken}} connections broken.</p>
+<table>
+<tr><th align="left">Method</th><th align="right">Calls</th><th align="right">Failed</th></tr>
+{{range .Methods}}<tr><td>{{.Name}}({{.Signature}})</td><td align="right">{{.Calls}}</td><td align="right">{{.Failed}}</td></tr>
+{{range .Aliases}}<tr><td>&emsp;{{.Name}}{{if .Deprecated}}, deprecated{{end}}</td><td align="right">{{.Calls}}</td><td></td></tr>
+{{end}}{{end}}</table>
+</body>
+</html>
+`))
+
+// serveDebug shows what is served and what was counted.
+func (s *Server) serveDebug(w http.ResponseWriter, r *http.Request) {
+	if s.Authenticate != nil {
+		if _, ok := s.ask(r.Context(), httpCredentials(r)); !ok {
+			refuseHTTP(w)
+			return
+		}
+	}
+	type row struct {
+		MethodStats
+		Signature string
+	}
+	page := struct {
+		Stats
+		Methods []row
+	}{Stats: s.Stats()}
+	table := s.table()
+	for _, m := range page.Stats.Methods {
+		of := table.methods[m.Name].method
+		page.Methods = append(page.Methods, row{m, fmt.Sprintf("%s, *%s", of.argument, of.reply)})
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	if err := debugPage.Execute(w, page); err != nil {
+		s.log().Debug("rpc: writing the debug page", "err", err)
+	}
+}

@@ -1,0 +1,166 @@
+package link
+
+import (
+	"io"
+	"net"
+	"net/rpc"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Limits bound what a peer may cost.
+type Limits struct {
+	// MaxMessage is the largest message that is accepted, in bytes.
+	MaxMessage int
+	// Stall is how long a message that has begun, or a write, may make no progress; 0 means
+	// forever. It needs a connection with deadlines.
+	Stall time.Duration
+}
+
+// DefaultLimits are those of a codec that nobody has told others.
+var DefaultLimits = Limits{MaxMessage: 4 << 20}
+
+// Conn is one connection. A single goroutine reads; any number write.
+type Conn struct {
+	Out Outbox
+
+	rwc    io.ReadWriteCloser
+	early  []byte // arrived before the Conn was made
+	limits Limits
+
+	// Of the reading goroutine.
+	begun    bool // some of a message has arrived
+	armed    bool // a deadline is set
+	progress int  // bytes since then
+
+	lingering atomic.Bool
+	once      sync.Once
+	closeErr  error
+}
+
+// New returns a Conn over rwc, of which early was already read.
+func New(rwc io.ReadWriteCloser, early []byte) *Conn {
+	c := &Conn{rwc: rwc, early: early}
+	c.Out.w, c.Out.broken = rwc, func() { c.Close() }
+	c.SetLimits(DefaultLimits)
+	return c
+}
+
+// SetLimits changes the limits. It must not be called while somebody reads or writes.
+func (c *Conn) SetLimits(l Limits) {
+	c.limits = l
+	c.Out.stall = l.Stall
+}
+
+// SetMaxMessage changes the largest message that is accepted. It belongs to the reading goroutine.
+func (c *Conn) SetMaxMessage(bytes int) { c.limits.MaxMessage = bytes }
+
+// MaxMessage returns the largest message that is accepted.
+func (c *Conn) MaxMessage() int { return c.limits.MaxMessage }
+
+// Transport returns what the Conn was made of.
+func (c *Conn) Transport() io.ReadWriteCloser { return c.rwc }
+
+// progressEvery is how many bytes count as progress. A byte now and then does not.
+const progressEvery = 16 << 10
+
+// Read reads what has arrived. Within a message it waits for [Limits.Stall] at most.
+func (c *Conn) Read(p []byte) (int, error) {
+	if len(c.early) > 0 {
+		n := copy(p, c.early)
+		c.early = c.early[n:]
+		c.begun = true
+		return n, nil
+	}
+	// Most messages come in one piece. A deadline costs something, so only the second piece has one.
+	if c.begun && c.limits.Stall > 0 && !c.lingering.Load() && (!c.armed || c.progress >= progressEvery) {
+		if d, ok := c.rwc.(interface{ SetReadDeadline(time.Time) error }); ok {
+			d.SetReadDeadline(time.Now().Add(c.limits.Stall))
+			c.armed, c.progress = true, 0
+		}
+	}
+	n, err := c.rwc.Read(p)
+	c.progress += n
+	c.begun = c.begun || n > 0
+	return n, err
+}
+
+// Rest says that a message is complete, and how many bytes of the next are there.
+func (c *Conn) Rest(buffered int) {
+	c.begun = buffered > 0
+	if c.armed {
+		c.armed, c.progress = false, 0
+		if d, ok := c.rwc.(interface{ SetReadDeadline(time.Time) error }); ok && !c.lingering.Load() {
+			d.SetReadDeadline(time.Time{})
+		}
+	}
+}
+
+// Close closes the connection, which ends all that wait for it. It may be called any number of times.
+func (c *Conn) Close() error {
+	c.once.Do(func() {
+		c.closeErr = c.rwc.Close()
+		c.Out.fail(net.ErrClosed)
+	})
+	return c.closeErr
+}
+
+// lingerBound is how long Linger waits for the other side.
+const lingerBound = 200 * time.Millisecond
+
+// Linger tells the other side that nothing more comes, and gives it a moment to read what was
+// written: closing a connection with unread bytes of the peer would take that away from it. The
+// goroutine that reads must go on, and ends soon.
+func (c *Conn) Linger() {
+	c.lingering.Store(true)
+	half, ok := c.rwc.(interface{ CloseWrite() error })
+	d, ok2 := c.rwc.(interface{ SetReadDeadline(time.Time) error })
+	if !ok || !ok2 || half.CloseWrite() != nil || d.SetReadDeadline(time.Now().Add(lingerBound)) != nil {
+		c.Close()
+	}
+}
+
+// Linked is what the codecs of netrpc have beyond those of others.
+type Linked interface {
+	Link() *Conn
+}
+
+// Failer is a client's codec that knows more of an error than its text. Failure is called after
+// ReadResponseHeader has set one, and may return nil.
+type Failer interface {
+	Failure() error
+}
+
+// FailureWriter is a server's codec that can send more of an error than its text. It is called instead of
+// WriteResponse for a call that failed with err.
+type FailureWriter interface {
+	WriteFailure(r *rpc.Response, err error) error
+}
+
+// Sender is a client's codec that encodes a request without waiting for the connection.
+type Sender interface {
+	// Enqueue is WriteRequest without writing; wait is done when the caller gives up. It
+	// returns where the request ends in the stream.
+	Enqueue(r *rpc.Request, body any, wait <-chan struct{}) (int64, error)
+}
+
+// Kind says why a server did not run a call.
+type Kind uint8
+
+// The kinds.
+const (
+	NoMethod   Kind = iota + 1 // there is no such method
+	BadRequest                 // the request could not be decoded
+	Busy                       // the server is at a limit, or shutting down
+	Unknown                    // the connection has not authenticated itself
+)
+
+// Refusal is the error of a call that the server did not run.
+type Refusal struct {
+	Kind Kind
+	Text string
+}
+
+// Error returns the text.
+func (r *Refusal) Error() string { return r.Text }

@@ -1,0 +1,196 @@
+package link
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"sync"
+	"time"
+)
+
+// Outbox is the writing half of a connection. Messages are appended to a buffer; the first one who
+// flushes writes for all who come meanwhile, so that many of them share a system call.
+type Outbox struct {
+	w      io.Writer
+	stall  time.Duration
+	broken func() // called once a write has failed
+
+	mu       sync.Mutex // guards what follows
+	buf      *bytes.Buffer
+	spare    *bytes.Buffer
+	appended int64
+	written  int64
+	writing  bool
+	err      error
+	changed  chan struct{} // closed when written or err changes; nil while nobody waits
+}
+
+const (
+	// highWater is how much may wait to be written before those who append wait too. Without it a
+	// peer that sends requests and reads no replies would fill the memory.
+	highWater = 256 << 10
+	// pieces is how much is written under one deadline.
+	pieces = 64 << 10
+	// keepBuffer is the largest buffer that an idle connection keeps.
+	keepBuffer = 64 << 10
+)
+
+// ErrGaveUp is returned by Append when the caller gave up before there was room.
+var ErrGaveUp = errors.New("given up while the connection took nothing")
+
+// Append calls encode to append a message, and returns where it ends in the stream. It waits for
+// room, unless giveUp is closed. What encode has appended stays, also when it fails: it takes back
+// itself what must not be sent.
+func (o *Outbox) Append(giveUp <-chan struct{}, encode func(*bytes.Buffer) error) (int64, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.err == nil && o.buf != nil && o.buf.Len() > highWater {
+		changed := o.changedLocked()
+		o.mu.Unlock()
+		select {
+		case <-changed:
+			o.mu.Lock()
+		case <-giveUp:
+			o.mu.Lock()
+			return 0, ErrGaveUp
+		}
+	}
+	if o.err != nil {
+		return 0, o.err
+	}
+	if o.buf == nil {
+		o.buf, o.spare = o.spare, nil
+		if o.buf == nil {
+			o.buf = new(bytes.Buffer)
+		}
+	}
+	before := o.buf.Len()
+	err := encode(o.buf)
+	o.appended += int64(o.buf.Len() - before)
+	return o.appended, err
+}
+
+func (o *Outbox) changedLocked() <-chan struct{} {
+	if o.changed == nil {
+		o.changed = make(chan struct{})
+	}
+	return o.changed
+}
+
+func (o *Outbox) changeLocked() {
+	if o.changed != nil {
+		close(o.changed)
+		o.changed = nil
+	}
+}
+
+// Flush writes what was appended, unless somebody is at it.
+func (o *Outbox) Flush() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.writing {
+		o.writing = true
+		o.writeLocked()
+	}
+}
+
+// FlushLater does the same on a goroutine of its own, which ends when everything is written or the
+// connection is closed.
+func (o *Outbox) FlushLater() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.writing && o.buf != nil {
+		o.writing = true
+		go func() {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			o.writeLocked()
+		}()
+	}
+}
+
+// FlushTo writes, or waits for others to write, until the stream has reached end.
+func (o *Outbox) FlushTo(end int64) error {
+	o.Flush()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.err == nil && o.written < end {
+		changed := o.changedLocked()
+		o.mu.Unlock()
+		<-changed
+		o.mu.Lock()
+	}
+	if o.written >= end {
+		return nil
+	}
+	return o.err
+}
+
+// FlushAll writes, or waits for others to write, everything that was appended before.
+func (o *Outbox) FlushAll() error {
+	o.mu.Lock()
+	end := o.appended
+	o.mu.Unlock()
+	return o.FlushTo(end)
+}
+
+// Err returns what went wrong with writing, or nil.
+func (o *Outbox) Err() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err
+}
+
+// fail ends the writing for the reason err, unless it has ended.
+func (o *Outbox) fail(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.failLocked(err)
+}
+
+func (o *Outbox) failLocked(err error) {
+	if o.err == nil {
+		o.err = err
+		o.changeLocked()
+	}
+}
+
+// writeLocked writes until nothing is left. It lets go of the lock while it writes.
+func (o *Outbox) writeLocked() {
+	for o.buf != nil && o.err == nil {
+		b := o.buf
+		o.buf = nil
+		o.mu.Unlock()
+		n, err := o.write(b.Bytes())
+		o.mu.Lock()
+		o.written += int64(n)
+		if err != nil {
+			o.failLocked(err)
+			o.mu.Unlock()
+			o.broken() // wakes who reads
+			o.mu.Lock()
+		}
+		o.changeLocked()
+		if b.Cap() <= keepBuffer {
+			b.Reset()
+			o.spare = b
+		}
+	}
+	o.writing = false
+}
+
+// write writes piece by piece, so that a slow peer has time for each.
+func (o *Outbox) write(p []byte) (written int, err error) {
+	d, ok := o.w.(interface{ SetWriteDeadline(time.Time) error })
+	if !ok || o.stall <= 0 {
+		return o.w.Write(p)
+	}
+	for len(p) > 0 && err == nil {
+		var n int
+		d.SetWriteDeadline(time.Now().Add(o.stall))
+		n, err = o.w.Write(p[:min(len(p), pieces)])
+		p = p[n:]
+		written += n
+	}
+	return written, err
+}

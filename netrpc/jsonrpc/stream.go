@@ -1,0 +1,147 @@
+package jsonrpc
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/anser-rpc/anser/netrpc/internal/link"
+)
+
+// stream is what the codecs of both sides have: JSON values one after the other. One goroutine
+// reads, any number write.
+type stream struct {
+	conn *link.Conn
+	in   *bufio.Reader
+	buf  []byte // the message that was read last
+}
+
+func newStream(rwc io.ReadWriteCloser) stream {
+	conn := link.New(rwc, nil)
+	return stream{conn: conn, in: bufio.NewReader(conn)}
+}
+
+// Link returns the connection.
+func (s *stream) Link() *link.Conn { return s.conn }
+
+// Close closes the connection.
+func (s *stream) Close() error { return s.conn.Close() }
+
+var errStart = errors.New("jsonrpc: a message begins with { or [")
+
+// keepBuffer is the largest buffer that an idle connection keeps.
+const keepBuffer = 64 << 10
+
+// next reads an object or array, which is valid until the next one is read. It looks for its end only, so
+// that the message is bounded before anything is made of it. At the end of the stream the error is io.EOF.
+func (s *stream) next() ([]byte, error) {
+	if err := s.skipSpace(); err != nil {
+		return nil, err
+	}
+	if s.buf = s.buf[:0]; cap(s.buf) > keepBuffer {
+		s.buf = nil
+	}
+	var end scanner
+	for {
+		if _, err := s.in.Peek(1); err != nil {
+			if err == io.EOF {
+				err = io.ErrUnexpectedEOF
+			}
+			return nil, err
+		}
+		chunk, _ := s.in.Peek(s.in.Buffered())
+		n, done := end.scan(chunk)
+		if limit := s.conn.MaxMessage(); len(s.buf)+n > limit {
+			return nil, fmt.Errorf("jsonrpc: a message is over the limit of %d bytes", limit)
+		}
+		s.buf = append(s.buf, chunk[:n]...)
+		s.in.Discard(n)
+		if done {
+			s.rest()
+			return s.buf, nil
+		}
+	}
+}
+
+// skipSpace goes to the beginning of a message.
+func (s *stream) skipSpace() error {
+	for {
+		b, err := s.in.ReadByte()
+		switch {
+		case err != nil:
+			return err
+		case isSpace(b):
+			s.rest()
+		case b == '{' || b == '[':
+			return s.in.UnreadByte()
+		default:
+			return errStart
+		}
+	}
+}
+
+// rest says that a message is complete. The line end behind it begins no other.
+func (s *stream) rest() {
+	for s.in.Buffered() > 0 {
+		if b, err := s.in.Peek(1); err != nil || !isSpace(b[0]) {
+			break
+		}
+		s.in.Discard(1)
+	}
+	s.conn.Rest(s.in.Buffered())
+}
+
+func isSpace(b byte) bool { return b == ' ' || b == '\n' || b == '\r' || b == '\t' }
+
+// scanner finds the end of an object or array that comes in pieces. What is between is checked when it
+// is decoded.
+type scanner struct {
+	depth   int
+	text    bool // within a string
+	escaped bool // behind a backslash
+}
+
+// scan returns how many bytes of the piece belong to the value, and whether it ends there.
+func (s *scanner) scan(piece []byte) (n int, done bool) {
+	for i := 0; i < len(piece); i++ {
+		b := piece[i]
+		switch {
+		case s.escaped:
+			s.escaped = false
+		case s.text:
+			switch b {
+			case '\\':
+				s.escaped = true
+			case '"':
+				s.text = false
+			}
+		case b == '"':
+			s.text = true
+		case b == '{' || b == '[':
+			s.depth++
+		case b == '}' || b == ']':
+			if s.depth--; s.depth == 0 {
+				return i + 1, true
+			}
+		}
+	}
+	return len(piece), false
+}
+
+// write appends a message, as a line, and writes it.
+func (s *stream) write(message []byte) error {
+	_, err := s.enqueue(message, nil)
+	if err == nil {
+		s.conn.Out.Flush()
+	}
+	return err
+}
+
+func (s *stream) enqueue(message []byte, giveUp <-chan struct{}) (int64, error) {
+	return s.conn.Out.Append(giveUp, func(b *bytes.Buffer) error {
+		b.Write(message)
+		return b.WriteByte('\n')
+	})
+}

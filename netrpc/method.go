@@ -1,0 +1,163 @@
+package netrpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"go/token"
+	"reflect"
+	"sync"
+	"sync/atomic"
+
+	"github.com/anser-rpc/anser"
+)
+
+var (
+	contextType = reflect.TypeFor[context.Context]()
+	errorType   = reflect.TypeFor[error]()
+)
+
+// shapes is what error messages say about the signatures that can be served.
+const shapes = "want func(*Args, *Reply) error, func(context.Context, *Args, *Reply) error or func(context.Context, *Args) (*Reply, error)"
+
+var errNilReply = errors.New("rpc: the method returned neither a reply nor an error")
+
+// method is what runs when one of its names is called.
+type method struct {
+	name     string       // the first
+	argument reflect.Type // what the function takes
+	reply    reflect.Type // without its pointer
+	context  bool         // whether the function takes one
+	call     func(ctx context.Context, argument any) (any, error)
+
+	chain func() anser.Func // interceptors around call, built at the first call
+
+	calls  atomic.Int64
+	failed atomic.Int64
+}
+
+// newMethod prepares the calls of f.
+func (s *Server) newMethod(name string, f reflect.Value) (*method, error) {
+	t := f.Type()
+	in := make([]reflect.Type, t.NumIn())
+	for i := range in {
+		in[i] = t.In(i)
+	}
+	withContext := len(in) > 0 && in[0] == contextType
+	if withContext {
+		in = in[1:]
+	}
+	wrong := fmt.Errorf("the signature %s cannot be served: %s", t, shapes)
+	if t.IsVariadic() || t.NumOut() == 0 || t.Out(t.NumOut()-1) != errorType {
+		return nil, wrong
+	}
+	m := &method{name: name, context: withContext}
+	returns := false
+	switch {
+	case len(in) == 2 && t.NumOut() == 1:
+		m.reply = in[1]
+	case len(in) == 1 && t.NumOut() == 2 && withContext:
+		m.reply, returns = t.Out(0), true
+	default:
+		return nil, wrong
+	}
+	m.argument = in[0]
+	if m.reply.Kind() != reflect.Pointer {
+		return nil, fmt.Errorf("the reply type %s is not a pointer: %s", m.reply, shapes)
+	}
+	for _, used := range []reflect.Type{m.argument, m.reply} {
+		if !exportedOrBuiltin(used) {
+			return nil, fmt.Errorf("the type %s is not exported", used)
+		}
+	}
+	m.reply = m.reply.Elem()
+	m.call = m.caller(f, returns)
+	m.chain = sync.OnceValue(func() anser.Func { return s.chain(m) })
+	return m, nil
+}
+
+func exportedOrBuiltin(t reflect.Type) bool {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return token.IsExported(t.Name()) || t.PkgPath() == ""
+}
+
+// newArgument returns a pointer to what a request is decoded into.
+func (m *method) newArgument() any {
+	if m.argument.Kind() == reflect.Pointer {
+		return reflect.New(m.argument.Elem()).Interface()
+	}
+	return reflect.New(m.argument).Interface()
+}
+
+// caller returns what calls f with a decoded argument and gives back a pointer to its reply.
+func (m *method) caller(f reflect.Value, returns bool) func(context.Context, any) (any, error) {
+	byPointer := m.argument.Kind() == reflect.Pointer
+	return func(ctx context.Context, argument any) (any, error) {
+		var buf [3]reflect.Value
+		args := buf[:0]
+		if m.context {
+			args = append(args, reflect.ValueOf(ctx))
+		}
+		arg := reflect.ValueOf(argument)
+		if !byPointer {
+			arg = arg.Elem()
+		}
+		args = append(args, arg)
+		var out reflect.Value
+		if !returns {
+			out = newReply(m.reply)
+			args = append(args, out)
+		}
+		results := f.Call(args)
+		if err, _ := results[len(results)-1].Interface().(error); err != nil {
+			return nil, err
+		}
+		if returns {
+			if out = results[0]; out.IsNil() {
+				return nil, errNilReply
+			}
+		}
+		return out.Interface(), nil
+	}
+}
+
+// newReply makes a reply for a method to fill; a map or slice is made too, as net/rpc does.
+func newReply(t reflect.Type) reflect.Value {
+	v := reflect.New(t)
+	switch t.Kind() {
+	case reflect.Map:
+		v.Elem().Set(reflect.MakeMap(t))
+	case reflect.Slice:
+		v.Elem().Set(reflect.MakeSlice(t, 0, 0))
+	}
+	return v
+}
+
+// chain wraps the method in the server's interceptors.
+func (s *Server) chain(m *method) anser.Func {
+	var next anser.Func = func(ctx context.Context, inv *anser.Invocation) (err error) {
+		inv.Reply, err = m.call(ctx, inv.Request)
+		return err
+	}
+	for i := len(s.Interceptors) - 1; i >= 0; i-- {
+		next = s.Interceptors[i](next)
+	}
+	return next
+}
+
+// run calls the method through the interceptors.
+func (s *Server) run(ctx context.Context, m *method, argument any) (any, error) {
+	if len(s.Interceptors) == 0 {
+		return m.call(ctx, argument)
+	}
+	inv := &anser.Invocation{Method: m.name, Request: argument, Server: true}
+	if err := m.chain()(ctx, inv); err != nil {
+		return nil, err
+	}
+	if inv.Reply == nil {
+		return nil, errNilReply
+	}
+	return inv.Reply, nil
+}

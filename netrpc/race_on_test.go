@@ -1,0 +1,5 @@
+//go:build race
+
+package netrpc_test
+
+const raceEnabled = true

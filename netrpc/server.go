@@ -1,0 +1,151 @@
+package netrpc
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/netrpc/internal/link"
+)
+
+// Server serves methods to clients of net/rpc and of this package. The zero value is ready, as in net/rpc;
+// its exported fields may be set before it is used, and not afterwards. It must not be copied.
+type Server struct {
+	// Logger gets what callers are not told, such as the stack of a method that panicked, and nothing
+	// of what they send. The default is slog.Default().
+	Logger *slog.Logger
+
+	// MaxMessage is the largest request that is accepted, in bytes; the default is 4 MiB. A larger one
+	// is refused; where it cannot be left out, its connection is closed. Codecs of other packages
+	// have limits of their own, or none.
+	MaxMessage int
+
+	// MaxInFlight is how many calls run or wait for their turn; the default is 10,000. One more is
+	// refused.
+	MaxInFlight int
+
+	// MaxPerConn is how many calls of one connection run at once; the default is 1,000. Further ones
+	// wait for their turn.
+	MaxPerConn int
+
+	// MaxConns is how many connections the server holds; the default is 100,000. One more is closed.
+	MaxConns int
+
+	// Stall is how long a request that has begun to arrive, or a reply that is being sent, may make no
+	// progress before its connection is closed; the default is 10 s. Idle connections are kept: there
+	// are no pings on net/rpc's wire, and TCP's own keepalive finds those that are dead.
+	Stall time.Duration
+
+	// HandshakeTimeout bounds the TLS handshake, and with Authenticate the time until a connection
+	// has authenticated itself; the default is 5 s.
+	HandshakeTimeout time.Duration
+
+	// HalfClose keeps the contexts of calls when a client closes its side for writing and waits
+	// for replies, as "nc" does at the end of its input. Without it that is taken for the end of
+	// the client, which looks the same and happens more often. Replies are sent either way.
+	HalfClose bool
+
+	// Authenticate, if it is set, decides about every connection before any call of it runs. See
+	// [Credentials].
+	Authenticate func(ctx context.Context, c *Credentials) (identity any, err error)
+
+	// Interceptors wrap every call, the first being the outermost.
+	Interceptors []anser.Interceptor
+
+	// Anser, if it is set, gets everything that is registered here too, so that clients of Anser
+	// call the same methods over Anser's protocol, wherever it serves. Left out are names without a dot
+	// and arguments beside a context that are not pointers, which Anser does not have, and aliases.
+	// The two servers are shut down each for itself.
+	Anser *anser.Server
+
+	served   atomic.Pointer[names]
+	inFlight atomic.Int64
+	stats    stats
+
+	mu        sync.Mutex // guards what follows, and changes of served
+	closed    bool
+	listeners map[net.Listener]struct{}
+	sessions  map[*session]struct{}
+	empty     chan struct{} // closed when closed is set and no session is left; nil until then
+}
+
+// NewServer returns a server without methods.
+func NewServer() *Server { return new(Server) }
+
+// The defaults.
+const (
+	defaultMaxMessage  = 4 << 20
+	defaultMaxInFlight = 10_000
+	defaultMaxPerConn  = 1_000
+	defaultMaxConns    = 100_000
+	defaultStall       = 10 * time.Second
+	defaultHandshake   = 5 * time.Second
+)
+
+// or returns v, or the default if v is not set.
+func or[T int | time.Duration](v, d T) T {
+	if v > 0 {
+		return v
+	}
+	return d
+}
+
+func (s *Server) log() *slog.Logger {
+	if s.Logger != nil {
+		return s.Logger
+	}
+	return slog.Default()
+}
+
+func (s *Server) limits() link.Limits {
+	return link.Limits{MaxMessage: or(s.MaxMessage, defaultMaxMessage), Stall: or(s.Stall, defaultStall)}
+}
+
+// Accept serves the connections of lis over gob, until lis is closed or the server is shut down. It
+// closes lis. See [Server.Serve] for other codecs, and for an error to look at.
+func (s *Server) Accept(lis net.Listener) {
+	if err := s.Serve(lis, nil); err != anser.ErrServerClosed {
+		s.log().Error("rpc.Serve", "err", err)
+	}
+}
+
+// ServeConn serves a connection over gob, and returns when it is over. The connection may be anything
+// that reads, writes and closes; if it is a *tls.Conn, its handshake is done first.
+func (s *Server) ServeConn(conn io.ReadWriteCloser) {
+	s.serveLink(link.New(conn, nil), newGobServerCodec, origin{})
+}
+
+// ServeCodec serves a connection with a codec, which it closes in the end, and returns when it is
+// over. Methods of a codec of another package are called as net/rpc does.
+func (s *Server) ServeCodec(codec ServerCodec) {
+	var l *link.Conn
+	if linked, ok := codec.(link.Linked); ok {
+		l = linked.Link()
+	}
+	s.serveSession(&session{server: s, codec: codec, link: l}, origin{})
+}
+
+// serveLink serves a connection with a codec that is made for it.
+func (s *Server) serveLink(l *link.Conn, codec func(*link.Conn) ServerCodec, from origin) {
+	s.serveSession(&session{server: s, codec: codec(l), link: l}, from)
+}
+
+// ServeRequest reads one request with the codec, runs it and sends the reply before it returns. It
+// does not close the codec. The error tells why a request was not run; errors of methods go to the
+// caller alone.
+func (s *Server) ServeRequest(codec ServerCodec) error {
+	c := &session{server: s, codec: codec, single: true}
+	if linked, ok := codec.(link.Linked); ok {
+		c.link = linked.Link()
+	}
+	if err := s.enter(c); err != nil {
+		return err
+	}
+	defer s.leave(c)
+	return c.serveOne()
+}

@@ -1,0 +1,73 @@
+package netrpc
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync/atomic"
+)
+
+// stats are the counters of a server.
+type stats struct {
+	accepted        atomic.Int64
+	refusedConns    atomic.Int64
+	unauthenticated atomic.Int64
+	broken          atomic.Int64
+	refused         atomic.Int64
+	panics          atomic.Int64
+}
+
+// Stats is what a server has counted since it was made.
+type Stats struct {
+	Conns           int   // connections that are open
+	Accepted        int64 // connections that were served
+	RefusedConns    int64 // connections over Server.MaxConns
+	Unauthenticated int64 // times that Server.Authenticate said no
+	Broken          int64 // connections that were closed because of what came, or did not come, over them
+	InFlight        int64 // calls that run or wait for their turn
+	Refused         int64 // calls that did not run: unknown methods, bad requests, limits, shutdown
+	Panics          int64 // of methods, and of types that read or write themselves
+	Methods         []MethodStats
+}
+
+// MethodStats is what a server has counted for one method. Methods are sorted by name.
+type MethodStats struct {
+	Name    string
+	Calls   int64 // by all names
+	Failed  int64 // calls that ran and ended with an error
+	Aliases []AliasStats
+}
+
+// AliasStats is what a server has counted for a further name of a method.
+type AliasStats struct {
+	Name       string
+	Deprecated bool
+	Calls      int64
+}
+
+// Stats returns what the server has counted.
+func (s *Server) Stats() Stats {
+	s.mu.Lock()
+	conns := len(s.sessions)
+	s.mu.Unlock()
+	st := Stats{
+		Conns: conns, Accepted: s.stats.accepted.Load(), RefusedConns: s.stats.refusedConns.Load(),
+		Unauthenticated: s.stats.unauthenticated.Load(), Broken: s.stats.broken.Load(),
+		InFlight: s.inFlight.Load(), Refused: s.stats.refused.Load(), Panics: s.stats.panics.Load(),
+	}
+	aliases := make(map[*method][]AliasStats)
+	var methods []*method
+	for name, e := range s.table().methods {
+		if e.alias {
+			aliases[e.method] = append(aliases[e.method], AliasStats{Name: name, Deprecated: e.deprecated, Calls: e.uses.Load()})
+			continue
+		}
+		methods = append(methods, e.method)
+	}
+	slices.SortFunc(methods, func(a, b *method) int { return strings.Compare(a.name, b.name) })
+	for _, m := range methods {
+		slices.SortFunc(aliases[m], func(a, b AliasStats) int { return cmp.Compare(a.Name, b.Name) })
+		st.Methods = append(st.Methods, MethodStats{Name: m.name, Calls: m.calls.Load(), Failed: m.failed.Load(), Aliases: aliases[m]})
+	}
+	return st
+}

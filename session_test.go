@@ -1,0 +1,565 @@
+package anser_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/ansertest"
+	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/internal/wirepeer"
+	"github.com/anser-rpc/anser/wire"
+)
+
+const (
+	shout anser.Method[[]byte, []byte] = "Client.Shout"
+	note  anser.AtMostOnce[[]byte]     = "Client.Note"
+)
+
+// handlers makes a server for calls to a client; it is closed when the test ends, after the clients.
+func handlers(t testing.TB, opts ...anser.ServerOption) *anser.Server {
+	t.Helper()
+	s := anser.NewServer(append([]anser.ServerOption{silent}, opts...)...)
+	shout.Handle(s, func(_ context.Context, in *[]byte) (*[]byte, error) {
+		return text(strings.ToUpper(string(*in))), nil
+	})
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// askBack is a handler that asks its caller before it answers.
+func askBack(ctx context.Context, in *[]byte) (*[]byte, error) {
+	sess, ok := anser.SessionFrom(ctx)
+	if !ok {
+		return nil, anser.Errorf(anser.FailedPrecondition, "the caller takes no calls")
+	}
+	out, err := shout.Call(ctx, sess.Client(), in)
+	if err != nil {
+		return nil, err
+	}
+	return text(fmt.Sprintf("%s from %d", *out, sess.ID())), nil
+}
+
+// A handler calls its caller, whatever the way it runs, while others do the same.
+func TestServerCallsClient(t *testing.T) {
+	for name, opt := range map[string]anser.HandleOption{"inline": anser.Inline(), "concurrent": anser.Concurrent()} {
+		t.Run(name, func(t *testing.T) {
+			l := listen(t)
+			s := anser.NewServer(silent)
+			anser.Handle(s, "Echo.Ask", askBack, opt)
+			run(t, s, l)
+			c := dial(t, l.Addr().String(), anser.Handlers(handlers(t)), anser.Conns(2))
+			var wg sync.WaitGroup
+			for i := range 8 {
+				wg.Go(func() {
+					for j := range 20 {
+						in := fmt.Sprintf("hello %d %d", i, j)
+						out, err := call(context.Background(), c, "Echo.Ask", in)
+						if want := strings.ToUpper(in) + " from 1"; err != nil || out != want {
+							t.Errorf("%q, %v; want %q", out, err, want)
+							return
+						}
+					}
+				})
+			}
+			wg.Wait()
+			_, err := call(context.Background(), dial(t, l.Addr().String()), "Echo.Ask", "hello")
+			wantFault(t, err, anser.FailedPrecondition, anser.Executed)
+			if n := len(s.Sessions()); n != 1 {
+				t.Errorf("%d sessions, want 1", n)
+			}
+		})
+	}
+}
+
+// What a client has is there for its server: errors, deadlines, cancellation, futures, bound functions,
+// trailers, several results, large messages and the list of methods.
+func TestWhatServersCallClientsWith(t *testing.T) {
+	l := listen(t)
+	began := make(chan *anser.Session, 1)
+	s := anser.NewServer(silent, anser.OnSession(func(sess *anser.Session) { began <- sess }))
+	run(t, s, l)
+	h := handlers(t, anser.MaxMessage(1<<20))
+	ended := make(chan error, 2)
+	anser.Handle(h, "Client.Wait", func(ctx context.Context, in *[]byte) (*[]byte, error) {
+		<-ctx.Done()
+		ended <- ctx.Err()
+		return in, nil
+	})
+	anser.Handle(h, "Client.Fail", func(ctx context.Context, in *[]byte) (*[]byte, error) {
+		anser.SetTrailer(ctx, "why", anser.MetadataFrom(ctx).Get("reason"))
+		return nil, anser.Errorf(anser.NotFound, "not here")
+	})
+	anser.Handle(h, "Client.Peer", func(ctx context.Context, _ *[]byte) (*[]byte, error) {
+		p, _ := anser.PeerFrom(ctx)
+		return text(p.Addr.String()), nil
+	})
+	if err := h.RegisterName("Math", new(Math), named); err != nil {
+		t.Fatal(err)
+	}
+	dial(t, l.Addr().String(), anser.Handlers(h)) // makes no call
+	sess := <-began
+	c, ctx := sess.Client(), context.Background()
+	if out, err := anser.Call[[]byte](ctx, c, "Client.Peer", text("")); err != nil || string(*out) != l.Addr().String() {
+		t.Error(err)
+	}
+	var trailer anser.Metadata
+	_, err := anser.Call[[]byte](anser.WithMetadata(ctx, anser.Metadata{"reason": "none"}), c, "Client.Fail", text(""), anser.Trailer(&trailer))
+	if e := wantFault(t, err, anser.NotFound, anser.Executed); !e.Remote || trailer.Get("why") != "none" {
+		t.Error(e, trailer)
+	}
+	_, err = anser.Call[[]byte](ctx, c, "Client.Wait", text(""), anser.Timeout(20*time.Millisecond))
+	wantFault(t, err, anser.DeadlineExceeded, anser.OutcomeUnknown)
+	if err := <-ended; !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	f := anser.Go[[]byte](ctx, c, "Client.Wait", text(""))
+	eventually(t, "the handler runs", func() bool { return h.Stats().Methods["Client.Wait"].Calls == 2 })
+	f.Cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	var divMod func(ctx context.Context, a, b int) (q, r int, err error)
+	if err := anser.Bind(c, "Math.DivMod", &divMod); err != nil {
+		t.Fatal(err)
+	}
+	if q, r, err := divMod(ctx, 38, 7); q != 5 || r != 3 || err != nil {
+		t.Error(q, r, err)
+	}
+	large := text(strings.Repeat("x", 1<<20))
+	var futures []*anser.Future[[]byte]
+	for range 10 {
+		futures = append(futures, shout.Go(ctx, c, large, anser.Timeout(time.Minute)))
+	}
+	for _, f := range futures {
+		if out, err := f.Wait(); err != nil || string(*out) != strings.ToUpper(string(*large)) {
+			t.Error(err)
+		}
+	}
+	larger := append(*large, 'x')
+	_, err = shout.Call(ctx, c, &larger)
+	wantFault(t, err, anser.ResourceExhausted, anser.Refused)
+	_, err = anser.Call[[]byte](ctx, c, "Client.Non", text(""))
+	wantFault(t, err, anser.Unimplemented, anser.Refused)
+	list, err := anser.Call[anser.MethodList](ctx, c, anser.MethodsName, new(anser.None), anser.Codec(new(codec.JSON)))
+	if err != nil || len(list.Methods) < 8 {
+		t.Error(list, err)
+	}
+}
+
+// A thousand clients get a message each, and those in a group one more.
+func TestBroadcast(t *testing.T) {
+	n := 1000
+	if raced || testing.Short() {
+		n = 100
+	}
+	l := listen(t)
+	s := anser.NewServer(silent)
+	anser.Handle(s, "Room.Join", func(ctx context.Context, in *[]byte) (*[]byte, error) {
+		sess, _ := anser.SessionFrom(ctx)
+		sess.Join(string(*in))
+		return in, nil
+	})
+	run(t, s, l)
+	var got, shouted atomic.Int64
+	h := handlers(t)
+	note.Handle(h, func(_ context.Context, in *[]byte) error {
+		if got.Add(1); string(*in) == "even" {
+			shouted.Add(1)
+		}
+		return nil
+	})
+	for i := range n {
+		// With a dialer of its own, each client has a connection and a session of its own.
+		c := dial(t, l.Addr().String(), anser.Handlers(h), anser.Dialer(new(net.Dialer).DialContext))
+		if _, err := call(context.Background(), c, "Room.Join", []string{"even", "odd"}[i%2]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := time.Now()
+	if sent, failed := s.Broadcast(context.Background(), "Client.Note", text("all"), nil); sent != n || failed != nil {
+		t.Errorf("%d sent, %v", sent, failed)
+	}
+	sending := time.Since(began)
+	if sent, failed := s.Broadcast(context.Background(), "Client.Note", text("even"), anser.InGroup("even")); sent != n/2 || failed != nil {
+		t.Errorf("%d sent, %v", sent, failed)
+	}
+	eventually(t, "all have the messages", func() bool { return got.Load() == int64(n+n/2) && shouted.Load() == int64(n/2) })
+	t.Logf("%d messages were sent in %v, and all %d have arrived after %v", n, sending, n+n/2, time.Since(began))
+	sess := s.Sessions()[0]
+	if sess.Leave("even"); len(sess.Groups()) != 0 || anser.InGroup("even")(sess) {
+		t.Error(sess.Groups())
+	}
+}
+
+// The session is there while the connection is not: calls wait for the client. In the end it ends.
+func TestSessionOutlivesItsConnection(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		began := make(chan *anser.Session, 2)
+		s := anser.NewServer(silent, anser.OnSession(func(sess *anser.Session) { began <- sess }), anser.SessionGrace(30*time.Second))
+		run(t, s, network.Listen("a:1"))
+		var mu sync.Mutex
+		var conns []net.Conn
+		var down atomic.Bool
+		c := dial(t, "a:1", anser.Handlers(handlers(t)), anser.Dialer(func(ctx context.Context, n, address string) (net.Conn, error) {
+			if down.Load() {
+				return nil, errors.New("down")
+			}
+			nc, err := network.Dial(ctx, n, address)
+			mu.Lock()
+			defer mu.Unlock()
+			conns = append(conns, nc)
+			return nc, err
+		}))
+		cut := func() {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, nc := range conns {
+				nc.Close()
+			}
+			conns = nil
+		}
+		sess := <-began
+		sess.Join("kept")
+		back := sess.Client()
+		for range 3 {
+			time.Sleep(10 * time.Second) // a connection that has lasted is made anew at once
+			cut()
+			synctest.Wait()
+			if out, err := shout.Call(context.Background(), back, text("hello")); err != nil || string(*out) != "HELLO" {
+				t.Fatal(err)
+			}
+		}
+		// Away, but not for too long.
+		time.Sleep(10 * time.Second)
+		down.Store(true)
+		cut()
+		synctest.Wait()
+		if sess.Connected() || len(s.Sessions()) != 1 {
+			t.Error("the session is connected, or gone")
+		}
+		if sent, failed := s.Broadcast(context.Background(), "Client.Note", text(""), nil); sent != 0 || len(failed) != 1 {
+			t.Error(sent, failed)
+		} else {
+			wantFault(t, failed[0].Err, anser.Unavailable, anser.NotSent)
+		}
+		f := shout.Go(context.Background(), back, text("hello"), anser.Timeout(25*time.Second))
+		time.Sleep(5 * time.Second)
+		down.Store(false)
+		if out, err := f.Wait(); err != nil || string(*out) != "HELLO" {
+			t.Fatal(err)
+		}
+		if !anser.InGroup("kept")(sess) {
+			t.Error("the session has lost its group")
+		}
+		// Away for too long.
+		down.Store(true)
+		cut()
+		synctest.Wait()
+		f = shout.Go(context.Background(), back, text("hello"), anser.Timeout(time.Minute))
+		start := time.Now()
+		<-sess.Done()
+		if d := time.Since(start); d > 31*time.Second || d < 29*time.Second {
+			t.Errorf("the session has ended after %v", d)
+		}
+		_, err := f.Wait()
+		if e := wantFault(t, err, anser.Unavailable, anser.NotSent); !strings.Contains(e.Message, "the session of the client has ended") {
+			t.Error(e)
+		}
+		if _, err := shout.Call(context.Background(), sess.Client(), text("")); anser.CodeOf(err) != anser.Unavailable {
+			t.Error(err)
+		}
+		down.Store(false)
+		if next := <-began; next.ID() == sess.ID() || !next.Connected() {
+			t.Error("there is no new session")
+		}
+		c.Close()
+	})
+}
+
+// The end of a connection cancels what the client runs for its server, and what is open there is unknown.
+func TestSessionCallsEndWithTheConnection(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		began := make(chan *anser.Session, 1)
+		s := anser.NewServer(silent, anser.OnSession(func(sess *anser.Session) { began <- sess }))
+		run(t, s, network.Listen("a:1"))
+		h := handlers(t)
+		var ended atomic.Int64
+		anser.Handle(h, "Client.Wait", untilDone(&ended))
+		c := dial(t, "a:1", anser.Handlers(h), anser.Dialer(network.Dial))
+		f := anser.Go[[]byte](context.Background(), (<-began).Client(), "Client.Wait", text(""))
+		synctest.Wait()
+		c.Close()
+		_, err := f.Wait()
+		wantFault(t, err, anser.Unavailable, anser.OutcomeUnknown)
+		synctest.Wait()
+		if ended.Load() != 1 {
+			t.Error("the handler goes on")
+		}
+	})
+}
+
+// A server that stops lets its calls to clients finish, as it does with those of clients.
+func TestDrainWaitsForCallsToClients(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		began := make(chan *anser.Session, 1)
+		s := anser.NewServer(silent, anser.OnSession(func(sess *anser.Session) { began <- sess }))
+		run(t, s, network.Listen("a:1"))
+		h := handlers(t)
+		anser.Handle(h, "Client.Slow", func(_ context.Context, in *[]byte) (*[]byte, error) {
+			time.Sleep(time.Second)
+			return in, nil
+		})
+		dial(t, "a:1", anser.Handlers(h), anser.Dialer(network.Dial))
+		f := anser.Go[[]byte](context.Background(), (<-began).Client(), "Client.Slow", text("hello"))
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := s.Shutdown(ctx); err != nil {
+			t.Error(err)
+		}
+		if out, err := f.Wait(); err != nil || string(*out) != "hello" {
+			t.Error(err)
+		}
+	})
+}
+
+// hostile accepts a client that takes calls and returns its peer, after the client's settings.
+func hostile(t *testing.T, network *ansertest.Network, opts ...anser.ServerOption) (*wirepeer.Peer, wire.Settings, *anser.Server) {
+	t.Helper()
+	l := network.Listen("a:1")
+	h := handlers(t, opts...)
+	anser.Handle(h, "Client.Wait", func(ctx context.Context, in *[]byte) (*[]byte, error) {
+		<-ctx.Done()
+		return in, nil
+	})
+	dial(t, "a:1", anser.Handlers(h), anser.Dialer(network.Dial), anser.WriteStall(5*time.Second))
+	nc, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { nc.Close(); l.Close() })
+	p := wirepeer.New(nc)
+	settings, err := p.Handshake()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, settings, h
+}
+
+const fromServer = 1 << 63
+
+// pushed is a REQUEST of a server.
+func pushed(id uint64, method uint32, flags wire.Flags) []byte {
+	f := wire.AppendRequest(nil, id|fromServer, flags, &wire.Request{Method: method, Codec: 1, Priority: 2})
+	wire.PutLength(f, uint32(len(f)-wire.HeaderSize))
+	return f
+}
+
+// A server cannot have more calls open than the client allows, and streams are refused.
+func TestHostileServerIsLimited(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		p, settings, h := hostile(t, network, anser.MaxCalls(5))
+		if settings.Session == 0 || settings.MaxCalls != 5 {
+			t.Errorf("%+v", settings)
+		}
+		p.Send(wire.AppendMethod(nil, 1, "Client.Wait"))
+		for id := range uint64(8) {
+			p.Send(pushed(id+1, 1, 0))
+		}
+		p.Send(pushed(9, 1, wire.FlagStream))
+		for _, want := range []struct {
+			id   uint64
+			code wire.Code
+		}{{6, wire.ResourceExhausted}, {7, wire.ResourceExhausted}, {8, wire.ResourceExhausted}, {9, wire.Unimplemented}} {
+			f, err := p.NextOf(wire.TypeError)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e, _ := wire.ParseError(f.Flags, f.Body); f.ID != want.id|fromServer || e.Code != want.code || e.Outcome != wire.Refused {
+				t.Errorf("%x: %+v, want %+v", f.ID, e, want)
+			}
+		}
+		if st := h.Stats(); st.InFlight != 5 || st.Refused != 4 {
+			t.Errorf("%+v", st)
+		}
+		p.Send(wire.AppendCancel(nil, 1|fromServer))
+		synctest.Wait()
+		if st := h.Stats(); st.InFlight != 4 || st.Cancelled != 1 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// A server that makes calls which are refused, and reads nothing, does not fill the client's memory.
+func TestHostileServerThatFloods(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		p, _, _ := hostile(t, network)
+		p.Send(wire.AppendMethod(nil, 1, "No.Such"))
+		sent := uint64(0)
+		for ; sent < 1_000_000; sent++ {
+			if p.Send(pushed(sent+1, 1, 0)) != nil {
+				break
+			}
+		}
+		if sent == 1_000_000 {
+			t.Error("the client is still there after a million calls whose answers nobody read")
+		}
+	})
+}
+
+// What a server must not send ends the connection.
+func TestHostileServerThatBreaksTheProtocol(t *testing.T) {
+	for name, row := range map[string]struct {
+		frames []byte
+		reason wire.Reason
+	}{
+		"id of a client": {append(wire.AppendMethod(nil, 1, "Client.Wait"), wire.AppendRequest(nil, 1, 0, &wire.Request{Method: 1, Codec: 1})...), wire.BadID},
+		"id twice":       {append(append(wire.AppendMethod(nil, 1, "Client.Wait"), pushed(1, 1, 0)...), pushed(1, 1, 0)...), wire.BadID},
+		"stream id back": {append(append(wire.AppendMethod(nil, 1, "Client.Wait"), pushed(2, 1, 0)...), pushed(1, 1, wire.FlagStream)...), wire.BadID},
+		"no such method": {pushed(1, 7, 0), wire.BadMethod},
+		"method twice":   {append(wire.AppendMethod(nil, 1, "A.B"), wire.AppendMethod(nil, 1, "A.C")...), wire.BadMethod},
+		"cancel unmade":  {wire.AppendCancel(nil, 5|fromServer), wire.BadID},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, network *ansertest.Network) {
+				p, _, _ := hostile(t, network)
+				p.Send(row.frames)
+				if reason, _, err := p.ReadClose(); err != nil || reason != row.reason {
+					t.Errorf("%v, %v; want %v", reason, err, row.reason)
+				}
+			})
+		})
+	}
+}
+
+// A client without handlers, and one that answers what it was not asked, break the protocol.
+func TestSessionsNeedConsent(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		closed := make(chan wire.Reason, 1)
+		rawServer(t, network.Listen("a:1"), func(p *wirepeer.Peer) {
+			p.Send(wire.AppendMethod(nil, 1, "Client.Wait"))
+			if reason, _, err := p.ReadClose(); err == nil {
+				select {
+				case closed <- reason:
+				default:
+				}
+			}
+		})
+		c := dial(t, "a:1", anser.Dialer(network.Dial))
+		if _, err := call(context.Background(), c, "Echo.Say", "", anser.Timeout(time.Second)); err == nil {
+			t.Error("no error")
+		}
+		if reason := <-closed; reason != wire.BadFrame {
+			t.Error(reason)
+		}
+	})
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		serve(t, network.Listen("a:1"), nil)
+		for want, frame := range map[wire.Reason][]byte{wire.BadID: wirepeer.Reply(1|fromServer, nil), wire.BadFrame: wirepeer.Reply(1, nil)} {
+			p := rawClient(t, network, "a:1")
+			p.Send(frame)
+			if reason, _, err := p.ReadClose(); err != nil || reason != want {
+				t.Errorf("%v, %v; want %v", reason, err, want)
+			}
+		}
+	})
+}
+
+// A client that does not read gets no more of a broadcast, and holds nobody up.
+func TestBroadcastToAClientThatDoesNotRead(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		s := anser.NewServer(silent, anser.WriteStall(time.Minute))
+		run(t, s, network.Listen("a:1"))
+		nc, err := network.Dial(context.Background(), "tcp", "a:1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		p := wirepeer.New(nc)
+		settings := wire.DefaultSettings()
+		settings.Session = 42
+		p.Send(wirepeer.Hello(settings))
+		if _, err := p.ReadHello(); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if len(s.Sessions()) != 1 {
+			t.Fatal("there is no session")
+		}
+		began := time.Now()
+		message := make([]byte, 256<<10)
+		sent := 0
+		for range 100 {
+			n, failed := s.Broadcast(context.Background(), "Client.Note", &message, nil)
+			if sent += n; len(failed) > 0 {
+				wantFault(t, failed[0].Err, anser.ResourceExhausted, anser.NotSent)
+			}
+			synctest.Wait()
+		}
+		if sent == 0 || sent > 30 || time.Since(began) > 0 {
+			t.Errorf("%d messages of 256 KiB were taken in %v", sent, time.Since(began))
+		}
+		go io.Copy(io.Discard, nc)
+		synctest.Wait()
+		if n, failed := s.Broadcast(context.Background(), "Client.Note", &message, nil); n != 1 {
+			t.Error(failed)
+		}
+	})
+}
+
+// A function that panics hurts nobody, and no more sessions outlive their connections than there may be
+// connections.
+func TestSessionsAreLimited(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		s := anser.NewServer(silent, anser.MaxConns(3), anser.OnSession(func(*anser.Session) { panic("on purpose") }))
+		run(t, s, network.Listen("a:1"))
+		for id := range uint64(20) {
+			nc, err := network.Dial(context.Background(), "tcp", "a:1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := wirepeer.New(nc)
+			settings := wire.DefaultSettings()
+			settings.Session = id + 1
+			p.Send(wirepeer.Hello(settings))
+			if _, err := p.ReadHello(); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			nc.Close()
+			synctest.Wait()
+		}
+		if n := len(s.Sessions()); n == 0 || n > 3 {
+			t.Errorf("%d sessions are kept, want up to 3", n)
+		}
+		if n := s.Stats().Panics; n != 20 {
+			t.Errorf("%d panics, want 20", n)
+		}
+	})
+}
+
+func TestHandlersMustBeThere(t *testing.T) {
+	if _, err := anser.Dial("127.0.0.1:1", anser.Handlers(nil)); err == nil {
+		t.Error("no error")
+	}
+	s := anser.NewServer(silent)
+	anser.Handle(s, "nonsense", mul)
+	if _, err := anser.Dial("127.0.0.1:1", anser.Handlers(s)); err == nil || !strings.Contains(err.Error(), "nonsense") {
+		t.Error(err)
+	}
+	s = handlers(t)
+	s.Close()
+	if _, err := anser.Dial("127.0.0.1:1", anser.Handlers(s)); !errors.Is(err, anser.ErrServerClosed) {
+		t.Error(err)
+	}
+}
