@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/balance"
+	"github.com/anser-rpc/anser/compress"
 	"github.com/anser-rpc/anser/registry"
 )
 
@@ -39,16 +41,16 @@ func who(t *testing.T, ctx context.Context, c *anser.Client, in string, opts ...
 }
 
 // wantKeyed fails unless calls with the same key go to one server and calls with many keys to several.
-// make is given the key and a number that differs in every call.
-func wantKeyed(t *testing.T, what string, make func(key string, other int) string) {
+// answer is given the key and a number that differs in every call.
+func wantKeyed(t *testing.T, what string, answer func(key string, other int) string) {
 	t.Helper()
 	servers := map[string]bool{}
 	for k := range 40 {
 		key := fmt.Sprint("user-", k)
-		first := make(key, 0)
+		first := answer(key, 0)
 		servers[first] = true
 		for other := range 4 {
-			if got := make(key, 1+other); got != first {
+			if got := answer(key, 1+other); got != first {
 				t.Fatalf("%s: calls with one key went to %s and %s", what, first, got)
 			}
 		}
@@ -74,6 +76,21 @@ func TestKeysOfCalls(t *testing.T) {
 				t.Fatal(err)
 			}
 			return string(*out)
+		})
+
+		// Compressed or not, it is the same request.
+		wantKeyed(t, "a compressed request", func(key string, other int) string {
+			in := strings.Repeat(key, 1000)
+			if other%2 == 0 {
+				return who(t, ctx, c, in)
+			}
+			return who(t, ctx, c, in, anser.Compress(compress.Zstd(), anser.CompressFrom(0)))
+		})
+		wantKeyed(t, "an oneway message", func(key string, other int) string {
+			if err := anser.Send(ctx, c, "Echo.Who", text(fmt.Sprint(other)), anser.HashKey(key)); err != nil {
+				t.Fatal(err)
+			}
+			return who(t, ctx, c, fmt.Sprint(other), anser.HashKey(key))
 		})
 
 		by := dial(t, target, anser.Balancer(b), anser.HashBy(func(_ context.Context, method string, request any) string {
@@ -106,6 +123,20 @@ func TestKeysDoNotOutliveTheirCall(t *testing.T) {
 			t.Fatalf("a call without a key went to %s: want %s, as without the calls before", got, want)
 		}
 	}
+}
+
+// Metadata that flows on from the call that a handler serves is a key of the handler's own calls.
+func TestKeyFlowsOn(t *testing.T) {
+	back := dial(t, serveNames(t, 5), anser.Balancer(balance.Maglev()), anser.HashMetadata("flow-user"))
+	l := listen(t)
+	serve(t, l, map[string]handler{"Echo.Who": func(ctx context.Context, in *[]byte) (*[]byte, error) {
+		return anser.Call[[]byte](ctx, back, "Echo.Who", in)
+	}})
+	front := dial(t, l.Addr().String())
+	wantKeyed(t, "metadata that flows on", func(key string, other int) string {
+		ctx := anser.WithMetadata(context.Background(), anser.Metadata{"flow-user": key})
+		return who(t, ctx, front, fmt.Sprint(other))
+	})
 }
 
 func TestHashByThatPanics(t *testing.T) {
@@ -146,6 +177,47 @@ func TestStickyClient(t *testing.T) {
 		wantOnly("a:1")
 		f.list("a:1", "b:1", "c:1")
 		wantOnly("a:1") // and it stays when the first one is back
+	})
+}
+
+// builds counts how often a picker is built.
+type builds struct {
+	balance.Balancer
+	n atomic.Int64
+}
+
+func (b *builds) Build(list []*balance.Endpoint) balance.Picker {
+	b.n.Add(1)
+	return b.Balancer.Build(list)
+}
+
+// A picker is built when the list or an instance in it changes, and not when a connection is made.
+func TestPickersAreBuiltWhenTheListChanges(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		for _, a := range []string{"a:1", "b:1", "c:1"} {
+			serve(t, network.Listen(a), hello(a))
+		}
+		f := newFeed()
+		b := &builds{Balancer: balance.RoundRobin()}
+		c := dial(t, "fed://arith", f.scheme(), anser.Dialer(network.Dial), anser.Balancer(b))
+		wantBuilds := func(want int64, after string) {
+			t.Helper()
+			if got := b.n.Load(); got != want {
+				t.Errorf("%d pickers were built after %s: want %d", got, after, want)
+			}
+		}
+		f.list("a:1", "b:1", "c:1")
+		if got := reach(t, c, 30); len(got) != 3 || got["a:1"] != 10 {
+			t.Error(got)
+		}
+		wantBuilds(1, "three connections were made")
+		f.list("a:1", "b:1", "c:1")
+		wantBuilds(1, "the same list")
+		heavy := registry.Instance{Service: "arith", Address: "a:1", Weight: 7}
+		f.instances(heavy, registry.Instance{Service: "arith", Address: "b:1"}, registry.Instance{Service: "arith", Address: "c:1"})
+		wantBuilds(2, "a change of a weight")
+		f.instances(heavy, registry.Instance{Service: "arith", Address: "b:1"})
+		wantBuilds(3, "an instance left")
 	})
 }
 

@@ -30,6 +30,14 @@ type view struct {
 	usable int       // how many can be picked
 	total  int       // how many there are
 	byPick map[*balance.Endpoint]*endpoint
+	built  []built
+}
+
+// built is an endpoint as the picker was built with it.
+type built struct {
+	endpoint *balance.Endpoint
+	instance *registry.Instance
+	warmth   int
 }
 
 // cluster is the list of instances of one service and what a client makes of it. The registry is
@@ -136,7 +144,9 @@ func withdrawn(list []registry.Instance, key string) bool {
 // endpointLocked returns the endpoint of the instance, a new one if it is new or moved.
 func (cl *cluster) endpointLocked(in registry.Instance) *endpoint {
 	if e := cl.endpoints[in.Key()]; e != nil && e.Instance().Address == in.Address {
-		e.SetInstance(in)
+		if !e.Instance().Equal(in) {
+			e.SetInstance(in)
+		}
 		e.gone = false
 		e.host.hurry() // it may have just come back
 		return e
@@ -192,7 +202,16 @@ func (cl *cluster) rebuildLocked() {
 		list = append(list, e.Endpoint)
 	}
 	sortEndpoints(list)
-	v.picker = cl.client.o.balancer.Build(list) // of one too: it may want to know which one that was
+	for _, e := range list {
+		v.built = append(v.built, built{e, e.Instance(), e.Warmth()})
+	}
+	// Most changes are connections that were made, of which a client with a thousand instances sees a
+	// thousand when it starts; some balancers take milliseconds to build for so many.
+	if old := cl.view.Load(); old != nil && slices.Equal(old.built, v.built) {
+		v.picker = old.picker
+	} else {
+		v.picker = cl.client.o.balancer.Build(list) // of one too: it may want to know which one that was
+	}
 	if len(up) == 1 {
 		v.only = up[0]
 	}
