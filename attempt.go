@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/anser-rpc/anser/balance"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -15,6 +16,28 @@ func (c *Client) pick(k *call, m *clientMethod) *endpoint {
 	}
 	k.pick.Method, k.pick.Tried = m.name, nil
 	return v.pick(&k.pick)
+}
+
+// about tells balancers what the call is about.
+func (k *call) about(ctx context.Context, m *clientMethod, in any, o *callOptions, payload []byte) *Error {
+	k.pick.Key, k.pick.Payload = o.hashKey, payload
+	if o.hashBy == nil || o.hashKey != 0 {
+		return nil
+	}
+	return k.hashBy(ctx, m, in, o)
+}
+
+// hashBy sets the key that calls are balanced by.
+func (k *call) hashBy(ctx context.Context, m *clientMethod, in any, o *callOptions) (fault *Error) {
+	defer func() {
+		if p := recover(); p != nil {
+			fault = failure(Internal, NotSent, PhaseEncode, nil, "the function of anser.HashBy panicked on %T: %v", in, p)
+		}
+	}()
+	if key := o.hashBy(ctx, m.name, in); key != "" {
+		k.pick.Key = balance.Hash(key)
+	}
+	return nil
 }
 
 // attempt sends the call to the endpoint and waits for what becomes of it.

@@ -343,11 +343,7 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 		if t, ok := TraceFrom(ctx); ok {
 			flags, r.Trace = wire.FlagTrace, t
 		}
-		md, _ := ctx.Value(outgoingKey{}).(Metadata)
-		if h := callFrom(ctx); h != nil && h.brought != nil && h.brought.metadata != nil {
-			md = md.withFlow(metadataOf(h.brought.metadata))
-		}
-		if md != nil {
+		if md := outgoing(ctx); md != nil {
 			block, err := encodeMetadata(md)
 			if err != nil {
 				return nil, err.(*Error)
@@ -371,7 +367,7 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 			return nil, unencodable(cd, err)
 		}
 		k.plain = plain
-		return cd, nil
+		return cd, k.about(ctx, m, in, o, plain)
 	}
 	frame, err := cd.Append(k.frame, in)
 	if err != nil {
@@ -379,7 +375,7 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 	}
 	k.frame = frame
 	wire.PutLength(k.frame, uint32(len(k.frame)-wire.HeaderSize))
-	return cd, nil
+	return cd, k.about(ctx, m, in, o, k.frame[k.head:])
 }
 
 func unencodable(cd codec.Codec, err error) *Error {

@@ -111,6 +111,7 @@ func (k *call) over() {
 
 // clear drops what is not for the next call.
 func (k *call) clear() {
+	k.pick.Key, k.pick.Payload = 0, nil
 	if cap(k.frame) > maxKeptMessage {
 		k.frame = nil
 	}

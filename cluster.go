@@ -18,6 +18,9 @@ type endpoint struct {
 	*balance.Endpoint
 	host *host
 	gone bool // the registry no longer lists it; kept because too many went at once
+
+	down  bool  // when the view was last built
+	since int64 // nanotime since when it has been there again, or 0: from the beginning
 }
 
 // view is what picking needs; it is replaced as a whole.
@@ -27,6 +30,14 @@ type view struct {
 	usable int       // how many can be picked
 	total  int       // how many there are
 	byPick map[*balance.Endpoint]*endpoint
+	built  []built
+}
+
+// built is an endpoint as the picker was built with it.
+type built struct {
+	endpoint *balance.Endpoint
+	instance *registry.Instance
+	warmth   int
 }
 
 // cluster is the list of instances of one service and what a client makes of it. The registry is
@@ -44,7 +55,8 @@ type cluster struct {
 	stale     bool          // the list is a snapshot
 	trouble   error         // why the registry cannot be reached, or nil
 	closed    bool
-	reason    string // why, if it is not that the client was closed
+	ramp      *time.Timer // rebuilds the view while instances grow warm, or nil
+	reason    string      // why, if it is not that the client was closed
 }
 
 func newCluster(c *Client) *cluster {
@@ -132,7 +144,9 @@ func withdrawn(list []registry.Instance, key string) bool {
 // endpointLocked returns the endpoint of the instance, a new one if it is new or moved.
 func (cl *cluster) endpointLocked(in registry.Instance) *endpoint {
 	if e := cl.endpoints[in.Key()]; e != nil && e.Instance().Address == in.Address {
-		e.SetInstance(in)
+		if !e.Instance().Equal(in) {
+			e.SetInstance(in)
+		}
 		e.gone = false
 		e.host.hurry() // it may have just come back
 		return e
@@ -142,7 +156,11 @@ func (cl *cluster) endpointLocked(in registry.Instance) *endpoint {
 	if h.handlers != nil {
 		h.keep()
 	}
-	return &endpoint{Endpoint: balance.NewEndpoint(in), host: h}
+	e := &endpoint{Endpoint: balance.NewEndpoint(in), host: h}
+	if len(cl.endpoints) > 0 {
+		e.since = nanotime()
+	}
+	return e
 }
 
 // rebuild makes a new view after the state of a host changed.
@@ -163,6 +181,9 @@ func (cl *cluster) rebuild() {
 
 // rebuildLocked leaves hosts out that are down, unless all are.
 func (cl *cluster) rebuildLocked() {
+	if cl.client.o.slowStart > 0 {
+		cl.warmLocked(nanotime())
+	}
 	all := make([]*endpoint, 0, len(cl.endpoints))
 	up := make([]*endpoint, 0, len(cl.endpoints))
 	for _, e := range cl.endpoints {
@@ -174,22 +195,63 @@ func (cl *cluster) rebuildLocked() {
 	if len(up) == 0 {
 		up = all
 	}
-	v := &view{usable: len(up), total: len(all)}
+	v := &view{usable: len(up), total: len(all), byPick: make(map[*balance.Endpoint]*endpoint, len(up))}
+	list := make([]*balance.Endpoint, 0, len(up))
+	for _, e := range up {
+		v.byPick[e.Endpoint] = e
+		list = append(list, e.Endpoint)
+	}
+	sortEndpoints(list)
+	for _, e := range list {
+		v.built = append(v.built, built{e, e.Instance(), e.Warmth()})
+	}
+	// Most changes are connections that were made, of which a client with a thousand instances sees a
+	// thousand when it starts; some balancers take milliseconds to build for so many.
+	if old := cl.view.Load(); old != nil && slices.Equal(old.built, v.built) {
+		v.picker = old.picker
+	} else {
+		v.picker = cl.client.o.balancer.Build(list) // of one too: it may want to know which one that was
+	}
 	if len(up) == 1 {
 		v.only = up[0]
-	} else {
-		v.byPick = make(map[*balance.Endpoint]*endpoint, len(up))
-		list := make([]*balance.Endpoint, 0, len(up))
-		for _, e := range up {
-			v.byPick[e.Endpoint] = e
-			list = append(list, e.Endpoint)
-		}
-		sortEndpoints(list)
-		v.picker = cl.client.o.balancer.Build(list)
 	}
 	cl.view.Store(v)
 	close(cl.changed)
 	cl.changed = make(chan struct{})
+}
+
+// The weight that an instance begins with, in percent, and the steps in which it grows.
+const (
+	firstWarmth = 10
+	rampSteps   = 20
+)
+
+// warmLocked sets what part of their weight instances have that came or came back lately, and sees to it
+// that the view is built again while it grows.
+func (cl *cluster) warmLocked(now int64) {
+	d := cl.client.o.slowStart
+	growing := false
+	for _, e := range cl.endpoints {
+		down := e.host.down()
+		if e.down && !down {
+			e.since = now
+		}
+		e.down = down
+		warmth := 100
+		if age := now - e.since; e.since != 0 && age < int64(d) {
+			warmth = firstWarmth + int(float64(age)/float64(d)*(100-firstWarmth))
+			growing = true
+		}
+		e.SetWarmth(warmth)
+	}
+	if growing {
+		step := max(d/rampSteps, time.Millisecond)
+		if cl.ramp == nil {
+			cl.ramp = time.AfterFunc(step, cl.rebuild)
+		} else {
+			cl.ramp.Reset(step)
+		}
+	}
 }
 
 // pick chooses an endpoint for an attempt, or returns nil when there is none at all.
@@ -310,6 +372,9 @@ func (cl *cluster) close() {
 		return
 	}
 	cl.closed = true
+	if cl.ramp != nil {
+		cl.ramp.Stop()
+	}
 	endpoints := cl.endpoints
 	cl.endpoints = nil
 	cl.view.Store(nil) // connections that other clients use still work

@@ -23,6 +23,15 @@ type Metadata map[string]string
 // [WithMetadata] in between sets another value; an empty one says that there is none.
 const FlowPrefix = "flow-"
 
+// outgoing returns the metadata that calls made with ctx carry, or nil.
+func outgoing(ctx context.Context) Metadata {
+	md, _ := ctx.Value(outgoingKey{}).(Metadata)
+	if h := callFrom(ctx); h != nil && h.brought != nil && h.brought.metadata != nil {
+		md = md.withFlow(metadataOf(h.brought.metadata))
+	}
+	return md
+}
+
 // withFlow adds what flows on from md, unless m has the key.
 func (m Metadata) withFlow(md Metadata) Metadata {
 	merged := m

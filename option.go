@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/anser-rpc/anser/balance"
@@ -131,6 +132,7 @@ type dialOptions struct {
 	conns          int // 0: the default of the transport
 	connectTimeout time.Duration
 	dialer         func(ctx context.Context, network, address string) (net.Conn, error)
+	slowStart      time.Duration
 	snapshotDir    string
 	noSnapshot     bool
 	budgetRatio    float64
@@ -153,6 +155,8 @@ type callOptions struct {
 	retryOn     []Code
 	trailer     *Metadata
 	inv         *Invocation // learns which instance answered; nil without interceptors
+	hashKey     uint64      // of balance.Hash; 0: none
+	hashBy      func(ctx context.Context, method string, request any) string
 }
 
 type handleOptions struct {
@@ -399,8 +403,25 @@ func Announce(r registry.Registrar, in registry.Instance) ServerOption {
 // Balancer sets how instances are chosen; the default is balance.P2C.
 func Balancer(b balance.Balancer) DialOption {
 	return dialOption(func(o *dialOptions) {
-		if o.wants(b != nil, "anser.Balancer: the balancer is nil: leave the option out for balance.P2C") {
-			o.balancer = b
+		if !o.wants(b != nil, "anser.Balancer: the balancer is nil: leave the option out for balance.P2C") {
+			return
+		}
+		o.balancer = b
+		if v, ok := b.(interface{ Validate() error }); ok {
+			err := v.Validate()
+			o.wants(err == nil, "anser.Balancer: %q: %w", b.Name(), err)
+		}
+	})
+}
+
+// SlowStart lets an instance that is new, or that could not be reached for a while, begin with a tenth of
+// its weight, which grows to the whole in d; the default is 0, which means at once. It works with every
+// balancer that looks at weights. The instances of the first list, of which the client cannot know how
+// long they have been there, count in full.
+func SlowStart(d time.Duration) DialOption {
+	return dialOption(func(o *dialOptions) {
+		if o.wants(d >= 0, "anser.SlowStart(%v): want at least 0", d) {
+			o.slowStart = d
 		}
 	})
 }
@@ -482,6 +503,34 @@ func Attempts(n int) DialCallOption {
 // RetryOn lists codes of executed calls after which an idempotent method is tried again.
 func RetryOn(codes ...Code) DialCallOption {
 	return dialCallOption(func(o *callOptions) { o.retryOn = codes })
+}
+
+// HashKey says what the call is about, for balancers that send calls with the same key to the same
+// instance, such as balance.ConsistentHash. An empty key is none.
+func HashKey(key string) CallOption {
+	var hash uint64
+	if key != "" {
+		hash = balance.Hash(key)
+	}
+	return callOption(func(o *callOptions) { o.hashKey = hash })
+}
+
+// HashBy computes the key of calls without a HashKey; an empty one is none. The function is called
+// once a call, on its caller's goroutine, with what the caller passed: it must not keep or change the
+// request. Calls without any key go by their method and encoded request, never by the address of a
+// value. As a map may be encoded in another order each time, calls with maps need a key. HashBy(nil) takes
+// the function of the client away from a call.
+func HashBy(key func(ctx context.Context, method string, request any) string) DialCallOption {
+	return dialCallOption(func(o *callOptions) { o.hashBy = key })
+}
+
+// HashMetadata takes the key of calls without a HashKey from the metadata that they carry: the value of
+// name, see [WithMetadata]. It replaces [HashBy].
+func HashMetadata(name string) DialCallOption {
+	name = strings.ToLower(name)
+	return HashBy(func(ctx context.Context, _ string, _ any) string {
+		return outgoing(ctx)[name]
+	})
 }
 
 // Trailer stores what the server sent beside the reply or error in *md.

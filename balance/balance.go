@@ -1,22 +1,51 @@
 // Package balance chooses the endpoint of each attempt of a call. One file holds one algorithm.
 //
-//	Random        by weight at random
-//	RoundRobin    one after the other, whatever the weights
-//	Weighted      smooth weighted round robin, exact shares
-//	LeastActive   the fewest attempts in flight for its weight
-//	P2C           the better of two by latency, attempts in flight and weight: the default
+//	Random          by weight at random
+//	RoundRobin      one after the other, whatever the weights
+//	Weighted        smooth weighted round robin, exact shares
+//	LeastActive     the fewest attempts in flight for its weight
+//	P2C             the better of two by latency, attempts in flight and weight: the default
+//	Ping            by weight and latency at random
+//	ConsistentHash  the same endpoint for the same key, as long as that has room
+//	Maglev          the same endpoint for the same key, whatever it has to do
+//	Sticky          one endpoint as long as it is there
+//	LocalFirst      this machine, then this zone, then the others
+//	Closest         by distance on the globe, the next ones when the near ones are busy
 //
 // Pickers look at weights as they were when they were built, and do not look at an instance's
 // state: the client leaves out those that do not want calls.
 package balance
 
-import "slices"
+import (
+	"math/rand/v2"
+	"slices"
+)
 
 // Request is what a picker may look at. The caller keeps ownership; a picker keeps nothing of it.
 // The zero value and nil are a first attempt.
 type Request struct {
 	Method string
 	Tried  []*Endpoint // endpoints of this call's earlier attempts, at most 5
+	// Key says what the call is about: calls with equal keys belong together. It is a hash (of Hash)
+	// or any other number; 0 means that the caller gave none.
+	Key uint64
+	// Payload is the encoded request, which stands for the key where there is none.
+	Payload []byte
+}
+
+// KeyHash returns the number by which algorithms go that keep calls together, spread over all 64
+// bits: that of the key, else of the method and the payload, else, with neither, a random one. It is
+// the same in every process, as nothing in it depends on where a value lies in memory.
+func (r *Request) KeyHash() uint64 {
+	switch {
+	case r == nil:
+		return rand.Uint64()
+	case r.Key != 0:
+		return scatter(r.Key)
+	case r.Payload != nil:
+		return wyhash(r.Payload, Hash(r.Method))
+	}
+	return rand.Uint64()
 }
 
 // HasTried reports whether an earlier attempt of the call went to e.
@@ -32,7 +61,8 @@ type Picker interface {
 }
 
 // Balancer makes a Picker for a list of endpoints, which it may keep but not change. The client
-// calls it again whenever the list or an instance in it changes. Package balancetest is the suite
+// calls it again whenever the list or an instance in it changes, for a list of one too. One that
+// cannot work has a method Validate() error, which anser.Balancer asks. Package balancetest is the suite
 // that every Balancer passes.
 type Balancer interface {
 	// Name is the balancer's name in options and configuration: "p2c".

@@ -18,7 +18,16 @@ var constructors = []struct {
 	{"weighted", balance.Weighted},
 	{"least_active", balance.LeastActive},
 	{"p2c", balance.P2C},
+	{"ping", balance.Ping},
+	{"consistent_hash", balance.ConsistentHash},
+	{"maglev", balance.Maglev},
+	{"sticky", balance.Sticky},
+	{"local_first", func() balance.Balancer { return balance.LocalFirst(munich) }},
+	{"closest", func() balance.Balancer { return balance.Closest(munich) }},
 }
+
+// munich is where the clients of tests are.
+var munich = balance.Here{Latitude: 48.14, Longitude: 11.58, Zone: "eu-south"}
 
 func TestConformance(t *testing.T) {
 	for _, c := range constructors {
@@ -71,4 +80,9 @@ func concurrentPicks(picker balance.Picker, list []*balance.Endpoint, goroutines
 		}
 	}
 	return counts
+}
+
+// The balancer of the example passes the suite, as those of applications should.
+func TestConformanceOfTheExample(t *testing.T) {
+	balancetest.Run(t, func() balance.Balancer { return cheapest{} })
 }

@@ -19,19 +19,70 @@ func mixed(n int) []*balance.Endpoint {
 func BenchmarkPick(b *testing.B) {
 	for _, c := range constructors {
 		algorithm := c.make()
-		for _, n := range []int{1, 3, 100, 1000} {
+		for _, n := range []int{1, 10, 100, 1000} {
 			b.Run(fmt.Sprintf("%s/endpoints=%d", c.name, n), func(b *testing.B) {
-				picker := algorithm.Build(mixed(n))
-				request := &balance.Request{Method: "Arith.Mul"}
-				b.ReportAllocs()
-				b.RunParallel(func(pb *testing.PB) {
-					for pb.Next() {
-						picker.Pick(request)
-					}
-				})
+				benchmarkPick(b, algorithm.Build(mixed(n)))
 			})
 		}
 	}
+}
+
+func benchmarkPick(b *testing.B, picker balance.Picker) {
+	b.ReportAllocs()
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		request := &balance.Request{Method: "Arith.Mul"}
+		for pb.Next() {
+			request.Key++
+			picker.Pick(request)
+		}
+	})
+}
+
+// BenchmarkPickBusy is about the algorithms that go on to other endpoints where the first are busy: a thousand
+// endpoints with 16 attempts each, and one with none.
+func BenchmarkPickBusy(b *testing.B) {
+	list := mixed(1000)
+	for i, e := range list {
+		in := *e.Instance()
+		in.Latitude, in.Longitude = 10+float64(i)/20, 20 // each in a place of its own
+		e.SetInstance(in)
+		for range 16 {
+			e.Begin()
+		}
+	}
+	for range 16 {
+		list[700].Abort()
+	}
+	for _, full := range []int{100, 8} {
+		b.Run(fmt.Sprintf("closest/full=%d", full), func(b *testing.B) {
+			benchmarkPick(b, balance.Closest(balance.Here{Latitude: 10, Longitude: 20, Full: full}).Build(list))
+		})
+		b.Run(fmt.Sprintf("local_first/full=%d", full), func(b *testing.B) {
+			benchmarkPick(b, balance.LocalFirst(balance.Here{Full: full}).Build(list))
+		})
+	}
+	b.Run("consistent_hash", func(b *testing.B) {
+		benchmarkPick(b, balance.ConsistentHash().Build(list))
+	})
+	b.Run("consistent_hash/one_key", func(b *testing.B) {
+		picker := balance.ConsistentHash().Build(list)
+		own := picker.Pick(keyed(1))
+		for range 100 {
+			own.Begin()
+		}
+		b.ReportAllocs()
+		b.ResetTimer()
+		b.RunParallel(func(pb *testing.PB) {
+			request := keyed(1)
+			for pb.Next() {
+				picker.Pick(request)
+			}
+		})
+		for range 100 {
+			own.Abort()
+		}
+	})
 }
 
 // BenchmarkAttempt is what balancing costs a call: pick, begin and end.

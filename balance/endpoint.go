@@ -24,7 +24,9 @@ type Endpoint struct {
 	_       [44]byte
 
 	instance atomic.Pointer[registry.Instance]
-	_        [56]byte
+	cold     atomic.Uint32 // what of its weight does not count, in percent
+	chosen   atomic.Uint64 // by Sticky: the largest number in a list is its latest choice
+	_        [40]byte
 }
 
 // NewEndpoint returns an endpoint without history.
@@ -40,6 +42,21 @@ func (e *Endpoint) Instance() *registry.Instance { return e.instance.Load() }
 // SetInstance replaces what the registry says of the endpoint. Pickers see a new weight when they
 // are built again.
 func (e *Endpoint) SetInstance(in registry.Instance) { in = in.Clone(); e.instance.Store(&in) }
+
+// SetWarmth sets what part of the endpoint's weight counts, in percent from 1 to 100; at first it is
+// 100. A client lets instances that are new or came back begin with a small part: see
+// anser.SlowStart. Pickers see it when they are built again.
+func (e *Endpoint) SetWarmth(percent int) { e.cold.Store(uint32(100 - min(max(percent, 1), 100))) }
+
+// Warmth returns what SetWarmth set.
+func (e *Endpoint) Warmth() int { return 100 - int(e.cold.Load()) }
+
+// weight returns what the endpoint weighs now, in hundredths: at least 1, and 100 times its weight
+// once it is warm.
+func (e *Endpoint) weight() uint64 {
+	w := e.Instance().EffectiveWeight()
+	return uint64(min(max(w, 1), registry.MaxWeight)) * uint64(e.Warmth())
+}
 
 // Active returns the number of attempts in flight.
 func (e *Endpoint) Active() int64 { return e.active.Load() }

@@ -1,17 +1,20 @@
 package balance
 
-import (
-	"math/bits"
+import "math/bits"
 
-	"github.com/anser-rpc/anser/registry"
-)
-
-// weightsOf returns the weights of the endpoints, each from 1 to registry.MaxWeight, and their sum.
+// weightsOf returns the weights of the endpoints and their sum. Each is positive, and at most
+// 100 × registry.MaxWeight.
 func weightsOf(endpoints []*Endpoint) (weights []uint64, sum uint64) {
 	weights = make([]uint64, len(endpoints))
+	warm := true
 	for i, e := range endpoints {
-		w := e.Instance().EffectiveWeight()
-		weights[i] = uint64(min(max(w, 1), registry.MaxWeight))
+		weights[i] = e.weight()
+		warm = warm && weights[i]%100 == 0
+	}
+	for i := range weights {
+		if warm {
+			weights[i] /= 100
+		}
 		sum += weights[i]
 	}
 	return weights, sum

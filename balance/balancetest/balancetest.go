@@ -42,14 +42,18 @@ var weightSets = [][]int{
 	slices.Repeat([]int{1, 1000}, 100),
 }
 
-// endpoints returns an endpoint for each weight. Every third one has no latency sample, as after a
-// change of the list.
+// endpoints returns an endpoint for each weight, in different places. Every third one has no latency
+// sample, as after a change of the list, and some are not warm.
 func endpoints(weights []int) []*balance.Endpoint {
 	list := make([]*balance.Endpoint, len(weights))
 	for i, w := range weights {
 		list[i] = balance.NewEndpoint(registry.Instance{
 			Service: "balancetest", Address: fmt.Sprintf("10.0.%d.%d:80", i/256, i%256), Weight: w,
+			Zone: fmt.Sprint("zone-", i%4), Latitude: float64(i % 90), Longitude: float64(i % 7),
 		})
+		if i%5 == 4 {
+			list[i].SetWarmth(10 * (1 + i%10))
+		}
 		if i%3 != 2 {
 			list[i].Observe(int64(i)*int64(time.Second), time.Duration(i+1)*time.Millisecond)
 		}
@@ -82,7 +86,8 @@ func testMember(t *testing.T, b balance.Balancer) {
 		list := endpoints(weights)
 		picker := b.Build(list)
 		for i := range 200 {
-			e := picker.Pick(&balance.Request{Method: fmt.Sprint("Method", i)})
+			request := &balance.Request{Method: fmt.Sprint("Method", i), Key: uint64(i / 2), Payload: make([]byte, i%3)}
+			e := picker.Pick(request)
 			if !slices.Contains(list, e) {
 				t.Fatalf("weights %v: picked %v, which is not in the list", weights, e)
 			}
@@ -149,7 +154,7 @@ func testConcurrent(t *testing.T, b balance.Balancer) {
 		wg.Go(func() {
 			now := int64(g)
 			for i := range 2000 {
-				request := &balance.Request{Method: "Method"}
+				request := &balance.Request{Method: "Method", Key: uint64(i % 10)}
 				for range 1 + i%3 {
 					e := picker.Pick(request)
 					e.Begin()
@@ -187,6 +192,8 @@ func testAllocations(t *testing.T, b balance.Balancer) {
 		picker := b.Build(list)
 		requests := []*balance.Request{
 			{Method: "Method"},
+			{Method: "Method", Key: balance.Hash("key"), Payload: []byte("payload")},
+			{Method: "Method", Payload: make([]byte, 1000)},
 			{Method: "Method", Tried: list[:1]},
 			{Method: "Method", Tried: list[:min(len(list), 5)]},
 		}

@@ -1,0 +1,26 @@
+package balance
+
+// LocalFirst returns the balancer "local_first": endpoints on this machine, then those in the same
+// zone, then the others; among equals as LeastActive. When those before are busy, with Here.Full
+// attempts of this client each, calls go on to the next, and come back as soon as there is room.
+//
+// A further attempt of a call goes to the most local one that it has not tried.
+func LocalFirst(here Here) Balancer {
+	hosts := here.hosts()
+	rank := func(e *Endpoint) float64 {
+		in := e.Instance()
+		switch {
+		case isHere(hosts, in.Address):
+			return 0
+		case here.Zone != "" && here.Zone == in.Zone:
+			return 1
+		}
+		return 2
+	}
+	return placed{
+		algorithm{"local_first", func(endpoints []*Endpoint) Picker {
+			return newTiered(endpoints, here.full(), rank, 0)
+		}},
+		here.checkFull(),
+	}
+}

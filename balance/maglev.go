@@ -1,0 +1,130 @@
+package balance
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+	"strings"
+)
+
+// Maglev returns the balancer "maglev": calls with the same key go to the same endpoint, in every
+// process that has the same list, whatever that endpoint has to do. The key is Request.Key, else the
+// encoded request. It is the table of D. Eisenbud et al., "Maglev: a fast and reliable software
+// network load balancer" (2016), extended by weights.
+//
+// The table has 65,537 places, and an endpoint as many of them as its weight asks for, off by less than
+// one place (an endpoint that would get none has one). So shares are more even than ConsistentHash's
+// and a pick is one look into the table; in return, when one of n endpoints leaves, a few keys of the
+// others move too, together hardly more than 1/n of all. Above 1,310 endpoints the table has more
+// places, at least 50 for each.
+//
+// A further attempt of a call goes to the endpoint of the next place of the table.
+func Maglev() Balancer { return algorithm{"maglev", newMaglev} }
+
+type maglev struct {
+	endpoints []*Endpoint
+	table     []uint32
+}
+
+func newMaglev(endpoints []*Endpoint) Picker {
+	// The table must not depend on the order of the list, so it is made in the order of the keys.
+	order := make([]int, len(endpoints))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return strings.Compare(endpoints[a].Instance().Key(), endpoints[b].Instance().Key())
+	})
+	sorted := make([]*Endpoint, len(endpoints))
+	for i, at := range order {
+		sorted[i] = endpoints[at]
+	}
+	return &maglev{sorted, newTable(sorted)}
+}
+
+func (p *maglev) Pick(r *Request) *Endpoint {
+	place, _ := bits.Mul64(r.KeyHash(), uint64(len(p.table)))
+	i := int(p.table[place])
+	for k := 0; k < redraws && r.HasTried(p.endpoints[i]); k++ {
+		if place++; place == uint64(len(p.table)) {
+			place = 0
+		}
+		i = int(p.table[place])
+	}
+	return untriedFrom(p.endpoints, i, r)
+}
+
+// newTable gives every place to an endpoint: in its turn an endpoint takes the first free place of its
+// own permutation of all places. Turns are those of Weighted, so that each has its share at all times.
+func newTable(endpoints []*Endpoint) []uint32 {
+	size := tableSize(len(endpoints))
+	type permutation struct{ place, skip uint64 }
+	own := make([]permutation, len(endpoints))
+	for i, e := range endpoints {
+		h := Hash(e.Instance().Key())
+		own[i] = permutation{h % size, 1 + scatter(h)%(size-1)}
+	}
+	table := make([]uint32, size)
+	taken := make([]bool, size)
+	for _, i := range newSchedule(quotas(endpoints, size), size) {
+		p := &own[i]
+		for taken[p.place] {
+			if p.place += p.skip; p.place >= size {
+				p.place -= size
+			}
+		}
+		taken[p.place], table[p.place] = true, i
+	}
+	return table
+}
+
+// tableSize returns a prime, so that every skip reaches every place, of at least 50 places for each
+// endpoint. There are few such sizes: when the size changes, nearly all keys move.
+func tableSize(endpoints int) uint64 {
+	size := uint64(1) << 16
+	for size < 50*uint64(endpoints) {
+		size *= 8
+	}
+	for size++; !prime(size); size += 2 {
+	}
+	return size
+}
+
+func prime(n uint64) bool {
+	for d := uint64(3); d*d <= n; d += 2 {
+		if n%d == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// quotas shares the places out by weight. What is left after rounding down goes to the largest
+// remainders; who has none gets one from who has most.
+func quotas(endpoints []*Endpoint, size uint64) []uint64 {
+	weights, sum := weightsOf(endpoints)
+	quota := make([]uint64, len(weights))
+	rest := make([]uint64, len(weights))
+	left := size
+	order := make([]int, len(weights))
+	for i, w := range weights {
+		high, low := bits.Mul64(w, size)
+		quota[i], rest[i] = bits.Div64(high, low, sum)
+		left -= quota[i]
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rest[b], rest[a]) })
+	for _, i := range order[:left] {
+		quota[i]++
+	}
+	most := slices.Index(quota, slices.Max(quota))
+	for i := range quota {
+		if quota[i] == 0 {
+			quota[i]++
+			if quota[most]--; i&63 == 0 {
+				most = slices.Index(quota, slices.Max(quota))
+			}
+		}
+	}
+	return quota
+}

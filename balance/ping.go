@@ -1,0 +1,86 @@
+package balance
+
+import (
+	"math"
+	"math/rand/v2"
+	"sync/atomic"
+)
+
+// Ping returns the balancer "ping": each pick is independent of all others, and an endpoint's chance is
+// its weight divided by its latency, or by 16 times the lowest latency where its own is more. The
+// latency is the average of Endpoint, of the calls themselves: nothing is sent to measure it.
+//
+// The bound of 16 keeps some calls going to every endpoint, and the answer to such a call replaces the
+// average, so that one that was slow is noticed when it is well. An endpoint without a sample counts as one with the lowest latency. Above 16 endpoints the
+// lowest latency is looked up once in about so many picks as a sixteenth of the endpoints.
+//
+// P2C, which also sees the calls in flight, leaves a stalled endpoint sooner. Ping is for those who want
+// shares that can be foretold from the latencies.
+func Ping() Balancer { return algorithm{"ping", newPing} }
+
+const (
+	maxSlower = 16 // how many times the lowest latency counts at most
+	maxDraws  = 64 // with all others that slow, one pick in 60 needs more
+)
+
+type ping struct {
+	endpoints []*Endpoint
+	sampler   sampler
+	due       sometimes
+	_         [64]byte
+	lowest    atomic.Uint32 // of the latencies, as a float32; 0: never looked up, or none is known
+	_         [60]byte
+}
+
+func newPing(endpoints []*Endpoint) Picker {
+	return &ping{endpoints: endpoints, sampler: newSampler(weightsOf(endpoints)), due: newSometimes(len(endpoints))}
+}
+
+// Pick draws by weight, and keeps what it drew with a chance of the lowest latency divided by its own.
+func (p *ping) Pick(r *Request) *Endpoint {
+	lowest := math.Float32frombits(p.lowest.Load())
+	if lowest == 0 || p.due.now() {
+		lowest = p.lookUp()
+	}
+	var last *Endpoint
+	for range maxDraws {
+		e := p.endpoints[p.sampler.draw(rand.Uint64())]
+		if r.HasTried(e) {
+			continue
+		}
+		last = e
+		f := unpack(e.latency.Load())
+		slower := min(f.latency, maxSlower*lowest)
+		if slower > lowest && rand.Float32()*slower >= lowest {
+			continue
+		}
+		if slower < f.latency {
+			e.probe(f)
+		}
+		return e
+	}
+	if last != nil {
+		return last
+	}
+	return untriedFrom(p.endpoints, rand.IntN(len(p.endpoints)), r)
+}
+
+// probe lets the next sample replace the figures of an endpoint, which would else need minutes to forget
+// an outage.
+func (e *Endpoint) probe(f figures) {
+	if next := max(f.tick+1, 1); e.probed.Load() != next {
+		e.probed.Store(next)
+	}
+}
+
+// lookUp returns the lowest latency that is known, or 0.
+func (p *ping) lookUp() float32 {
+	var lowest float32
+	for _, e := range p.endpoints {
+		if f := unpack(e.latency.Load()); f.known() && (lowest == 0 || f.latency < lowest) {
+			lowest = f.latency
+		}
+	}
+	p.lowest.Store(math.Float32bits(lowest))
+	return lowest
+}

@@ -1,0 +1,58 @@
+package balance_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/anser-rpc/anser/balance"
+)
+
+// Whatever an outage was like and however long it took, an instance that is well again gets calls again
+// within seconds, and soon about its share. A picker that prefers what answered well must not leave an
+// endpoint alone for ever because it was left alone.
+func TestRecoveredInstancesAreUsedAgain(t *testing.T) {
+	for _, b := range []balance.Balancer{
+		balance.Random(), balance.RoundRobin(), balance.Weighted(), balance.LeastActive(), balance.P2C(), balance.Ping(),
+	} {
+		t.Run(b.Name(), func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				n := rapid.IntRange(2, 8).Draw(t, "endpoints")
+				ill := rapid.IntRange(0, n-1).Draw(t, "who is ill")
+				begin := time.Duration(rapid.IntRange(0, 3000).Draw(t, "from, ms")) * time.Millisecond
+				end := begin + time.Duration(rapid.IntRange(50, 20_000).Draw(t, "for, ms"))*time.Millisecond
+				kind := rapid.SampledFrom([]string{"stalls", "is slow", "refuses"}).Draw(t, "kind")
+				list := endpointsWith(slices.Repeat([]int{100}, n)...)
+				isIll := func(endpoint int, now time.Duration) bool { return endpoint == ill && now >= begin && now < end }
+				r := &replay{
+					list: list, picker: b.Build(list),
+					interval: time.Duration(rapid.IntRange(1, 5).Draw(t, "a call every, ms")) * time.Millisecond,
+					latency: func(endpoint int, now time.Duration) time.Duration {
+						jitter := time.Duration(rand.Int64N(int64(time.Millisecond)))
+						switch {
+						case !isIll(endpoint, now):
+							return 2*time.Millisecond + jitter
+						case kind == "stalls":
+							return 3 * time.Second // until the caller gives up
+						case kind == "is slow":
+							return 200*time.Millisecond + jitter
+						}
+						return 100 * time.Microsecond
+					},
+					fails: func(endpoint int, now time.Duration) bool { return kind == "refuses" && isIll(endpoint, now) },
+				}
+				r.run(end)
+				if got := r.run(end + 10*time.Second)[ill]; got == 0 {
+					t.Fatal("no call in ten seconds after it is well")
+				}
+				r.run(end + 20*time.Second)
+				if got := share(r.run(end+30*time.Second), ill); got < .5/float64(n) {
+					t.Fatalf("%.3f of the calls 20 s after it is well: want about %.3f", got, 1/float64(n))
+				}
+			})
+		})
+	}
+}
