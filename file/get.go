@@ -69,6 +69,9 @@ func newGetting(c *anser.Client, remote string, opts []Option) (*getting, error)
 	if err != nil {
 		return nil, err
 	}
+	if err := checkText(remote); err != nil {
+		return nil, fmt.Errorf("file: get %q: %w", remote, err)
+	}
 	return &getting{
 		options: o, persistence: persistence{patience: o.patience}, meter: meter{tell: o.progress}, client: c,
 		head:   getHead{Path: remote, Checksum: o.checksum.String()},

@@ -19,14 +19,15 @@ const maxPath = 4096
 // served from another system tomorrow. That a path stays inside is os.Root's work; what is refused here gets a
 // clear error, and never reaches the operating system.
 func checkPath(p string) error {
+	if err := checkText(p); err != nil {
+		return err
+	}
 	reason := ""
 	switch {
 	case p == "":
 		reason = "it is empty"
 	case len(p) > maxPath:
 		return anser.Errorf(anser.InvalidArgument, "the path of %d bytes is over the limit of %d", len(p), maxPath)
-	case !utf8.ValidString(p):
-		reason = "it is not UTF-8"
 	case strings.HasPrefix(p, "/"):
 		reason = "it is absolute: give one below the folder that is served"
 	case strings.Contains(p, `\`):
@@ -44,6 +45,14 @@ func checkPath(p string) error {
 	}
 	if reason != "" {
 		return anser.Errorf(anser.InvalidArgument, "the path %q cannot be used: %s", p, reason)
+	}
+	return nil
+}
+
+// checkText is the part of checkPath that the client has to do: a path that is no text would arrive as another one.
+func checkText(p string) error {
+	if !utf8.ValidString(p) {
+		return anser.Errorf(anser.InvalidArgument, "the path %q cannot be used: it is not UTF-8", p)
 	}
 	return nil
 }

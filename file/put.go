@@ -105,6 +105,9 @@ func newPutting(c *anser.Client, src io.ReaderAt, size int64, remote string, opt
 	if err != nil {
 		return nil, err
 	}
+	if err := checkText(remote); err != nil {
+		return nil, fmt.Errorf("file: put %q: %w", remote, err)
+	}
 	if size < 0 {
 		return nil, fmt.Errorf("file: put %q: the size %d is negative", remote, size)
 	}
