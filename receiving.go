@@ -32,6 +32,7 @@ type receiving struct {
 
 	in       inbox
 	left     int64 // credit that the other side still has
+	widened  int64 // credit that it got beyond the window
 	unread   int64 // bytes of DATA that the connection's credit was not returned for
 	waits    bool  // a Recv does, for wake
 	inside   bool  // the last piece was not the end of its message
@@ -231,6 +232,19 @@ func (st *stream) settle() {
 	} else {
 		st.conn.giveBackTo(st, n)
 	}
+}
+
+// widen gives the other side credit for n bytes more than the window.
+func (st *stream) widen(n int64) {
+	st.receiving.mu.Lock()
+	if n <= 0 || st.ended || n > wire.MaxWindow-st.widened-st.conn.streamWindow {
+		st.receiving.mu.Unlock()
+		return
+	}
+	st.widened += n
+	st.left += n
+	st.receiving.mu.Unlock()
+	st.conn.giveBackTo(st, n)
 }
 
 // decode turns the payload into the message.

@@ -647,3 +647,47 @@ func TestConcurrentStreamUse(t *testing.T) {
 		t.Errorf("%d messages, want %d", len(seen), senders*messages)
 	}
 }
+
+// A sender may send as much more as the receiver has allowed for this stream.
+func TestWidenedStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := new(ansertest.Network)
+		const window, more, size = 64 << 10, 128 << 10, 1 << 10
+		sent := make(chan int, 1)
+		serveStreams(t, network.Listen("a:1"), map[string]streamHandler{
+			"Chat.Pour": func(_ context.Context, st *bytesStream) error {
+				msg := make([]byte, size)
+				for n := 0; ; n += size {
+					select {
+					case <-sent:
+					default:
+					}
+					sent <- n
+					if err := st.Send(&msg); err != nil {
+						return err
+					}
+				}
+			},
+		})
+		c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1), anser.Windows(window, 1<<20))
+		st := open(t, context.Background(), c, "Chat.Pour")
+		defer st.Close()
+		synctest.Wait()
+		if n := <-sent; n >= window {
+			t.Errorf("%d bytes were sent before the window of %d was widened", n, window)
+		}
+		st.Widen(-1)
+		st.Widen(1 << 31)
+		synctest.Wait()
+		st.Widen(more)
+		synctest.Wait()
+		if n := <-sent; n < more || n >= window+more {
+			t.Errorf("%d bytes were sent: want up to %d", n, window+more)
+		}
+		for range 1000 {
+			if _, err := st.Recv(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

@@ -193,6 +193,7 @@ func (g *getting) attempt(ctx context.Context) error {
 		return err
 	}
 	defer st.Close()
+	st.Widen(widening)
 	var state getState
 	if err := recvJSON(st, &state); err != nil {
 		return missing(err)

@@ -237,6 +237,7 @@ func (u *upload) resume() error {
 // receive writes the bytes that come. What has arrived when it fails is written too: the client need not send
 // that again.
 func (u *upload) receive() error {
+	u.st.Widen(widening)
 	buf := takeBuffer()
 	defer giveBuffer(buf)
 	for u.have < u.head.Size {
