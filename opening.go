@@ -182,14 +182,11 @@ func (r *opening) attempt(ctx context.Context, m *clientMethod, tries *retrying,
 // open opens a stream at the endpoint.
 func (e *endpoint) open(ctx context.Context, r *opening, o *opened, cd codec.Codec) *Error {
 	e.Begin()
-	conn := e.host.pickStreamConn()
-	if conn == nil {
-		var fault *Error
-		if conn, fault = e.host.waitConn(ctx); fault != nil {
-			e.Fail(nanotime())
-			fault.Address = e.Instance().Address
-			return fault
-		}
+	conn, fault := e.host.connForStream(ctx)
+	if fault != nil {
+		e.Fail(nanotime())
+		fault.Address = e.Instance().Address
+		return fault
 	}
 	st := newStream(&conn.streams, cd, conn.host.maxMessage)
 	st.badMessage = Internal
@@ -198,10 +195,12 @@ func (e *endpoint) open(ctx context.Context, r *opening, o *opened, cd codec.Cod
 	o.call.shrinkTimeout(r.life)
 	if e.host.observers != nil {
 		if fault := e.observe(ctx, &o.call, o.method); fault != nil {
+			conn.disown()
 			return fault
 		}
 	}
 	if fault := conn.start(ctx, &o.call, o.method.number); fault != nil {
+		conn.disown()
 		return e.settle(conn, &o.call, o.method, fault)
 	}
 	o.call.frame = nil
@@ -331,6 +330,7 @@ func (o *opened) over(st *stream, err *Error) {
 		o.observeEnd(err)
 	}
 	st.release(o.client)
+	o.conn.disown()
 }
 
 // observeEnd tells the observers how the stream ended.
