@@ -23,13 +23,13 @@ func TestRecoveredInstancesAreUsedAgain(t *testing.T) {
 				n := rapid.IntRange(2, 8).Draw(t, "endpoints")
 				ill := rapid.IntRange(0, n-1).Draw(t, "who is ill")
 				begin := time.Duration(rapid.IntRange(0, 3000).Draw(t, "from, ms")) * time.Millisecond
-				end := begin + time.Duration(rapid.IntRange(50, 20_000).Draw(t, "for, ms"))*time.Millisecond
+				end := begin + time.Duration(rapid.IntRange(50, 15_000).Draw(t, "for, ms"))*time.Millisecond
 				kind := rapid.SampledFrom([]string{"stalls", "is slow", "refuses"}).Draw(t, "kind")
 				list := endpointsWith(slices.Repeat([]int{100}, n)...)
 				isIll := func(endpoint int, now time.Duration) bool { return endpoint == ill && now >= begin && now < end }
 				r := &replay{
 					list: list, picker: b.Build(list),
-					interval: time.Duration(rapid.IntRange(1, 5).Draw(t, "a call every, ms")) * time.Millisecond,
+					interval: time.Duration(rapid.IntRange(2, 10).Draw(t, "a call every, ms")) * time.Millisecond,
 					latency: func(endpoint int, now time.Duration) time.Duration {
 						jitter := time.Duration(rand.Int64N(int64(time.Millisecond)))
 						switch {
