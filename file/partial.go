@@ -1,0 +1,186 @@
+package file
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/anser-rpc/anser"
+)
+
+const (
+	partSuffix = ".part"
+	idLength   = 32 // hexadecimal digits
+	// cleanEvery is how often a folder to which files are sent is looked through, and maxCleaned of how many
+	// folders that is remembered.
+	cleanEvery = time.Hour
+	maxCleaned = 1000
+)
+
+// partOf returns the path of the unfinished file of a transfer. It depends on the target's name too, so that an id
+// means nothing for another target.
+func partOf(target, id string) string {
+	sum := sha256.Sum256([]byte(id + "\x00" + path.Base(target)))
+	return beside(target, partPrefix+hex.EncodeToString(sum[:idLength/2])+partSuffix)
+}
+
+func isPart(name string) bool {
+	return strings.HasPrefix(name, partPrefix) && strings.HasSuffix(name, partSuffix)
+}
+
+func checkID(id string) error {
+	if b, err := hex.DecodeString(id); err != nil || len(b) != idLength/2 {
+		return anser.Errorf(anser.InvalidArgument, "the id %.40q of the transfer is not one of %d hexadecimal digits", id, idLength)
+	}
+	return nil
+}
+
+// claim is the right of one handler to write an unfinished file.
+type claim struct {
+	lost chan struct{} // another one wants it
+	over chan struct{} // the file was closed
+}
+
+// claim returns the right to write a part. A transfer whose connection is lost without this side having noticed
+// still has it when the client comes back, so the newer one gets it, once the older one has let go.
+func (v *Service) claim(ctx context.Context, part string) (*claim, error) {
+	mine := &claim{make(chan struct{}), make(chan struct{})}
+	for {
+		v.mu.Lock()
+		other := v.puts[part]
+		if other == nil {
+			v.puts[part] = mine
+			v.mu.Unlock()
+			return mine, nil
+		}
+		select {
+		case <-other.lost:
+		default:
+			close(other.lost)
+		}
+		v.mu.Unlock()
+		select {
+		case <-other.over:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// release ends a claim.
+func (v *Service) release(part string, c *claim) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.puts, part)
+	close(c.over)
+}
+
+// Partial is the file of a transfer that was not completed.
+type Partial struct {
+	Path   string    // below the root
+	Size   int64     // in bytes
+	Time   time.Time // when it was last written
+	Active bool      // a transfer is writing it
+}
+
+// Partials returns the unfinished files of the whole tree, which it walks through. What cannot be read is left out,
+// and told in the error beside the others.
+func (v *Service) Partials(ctx context.Context) ([]Partial, error) {
+	var list []Partial
+	var failed error
+	err := fs.WalkDir(v.root.FS(), ".", func(p string, d fs.DirEntry, err error) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			failed = errors.Join(failed, err)
+			return nil
+		}
+		if part, ok := v.partial(p, d); ok {
+			list = append(list, part)
+		}
+		return nil
+	})
+	return list, errors.Join(failed, err)
+}
+
+func (v *Service) partial(p string, d fs.DirEntry) (Partial, bool) {
+	if !isPart(d.Name()) || !d.Type().IsRegular() {
+		return Partial{}, false
+	}
+	info, err := v.root.Lstat(p)
+	if err != nil || !info.Mode().IsRegular() {
+		return Partial{}, false // completed in the meantime
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return Partial{p, info.Size(), info.ModTime(), v.puts[p] != nil}, true
+}
+
+// Clean removes the unfinished files of the whole tree that were last written age ago or earlier, those of running
+// transfers excepted, and returns how many it removed.
+func (v *Service) Clean(ctx context.Context, age time.Duration) (int, error) {
+	list, err := v.Partials(ctx)
+	n := 0
+	for _, p := range list {
+		if removed, failed := v.dropStale(p, age); failed != nil {
+			err = errors.Join(err, failed)
+		} else if removed {
+			n++
+		}
+	}
+	return n, err
+}
+
+// dropStale removes an unfinished file if it is old and nobody's. The lock keeps a transfer from claiming it.
+func (v *Service) dropStale(p Partial, age time.Duration) (bool, error) {
+	if time.Since(p.Time) < age {
+		return false, nil
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.puts[p.Path] != nil {
+		return false, nil
+	}
+	err := v.root.Remove(p.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// cleanFolder removes what is stale in one folder, now and then. Errors are of no concern to the transfer that
+// happens to come by.
+func (v *Service) cleanFolder(dir string) {
+	v.mu.Lock()
+	if time.Since(v.cleaned[dir]) < cleanEvery {
+		v.mu.Unlock()
+		return
+	}
+	if len(v.cleaned) >= maxCleaned {
+		clear(v.cleaned)
+	}
+	v.cleaned[dir] = time.Now()
+	v.mu.Unlock()
+	f, err := v.root.Open(dir)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	for {
+		list, err := f.ReadDir(pageSize)
+		for _, d := range list {
+			if p, ok := v.partial(path.Join(dir, d.Name()), d); ok {
+				v.dropStale(p, v.keep)
+			}
+		}
+		if err != nil || len(list) == 0 {
+			return
+		}
+	}
+}

@@ -1,0 +1,361 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/anser-rpc/anser"
+)
+
+// upload is a Put on the server.
+type upload struct {
+	*Service
+	ctx  context.Context // of the handler
+	st   *stream
+	head putHead
+	sums Checksum
+	part string
+	file *os.File
+	hash hash.Hash // of what is in the file
+	have int64     // that many bytes
+}
+
+func (v *Service) put(ctx context.Context, st *stream) error {
+	u := &upload{Service: v, ctx: ctx, st: st}
+	if err := u.open(); err != nil {
+		return err
+	}
+	if err := v.begin(); err != nil {
+		return err
+	}
+	defer v.running.Add(-1)
+	v.cleanFolder(path.Dir(u.head.Path))
+	mine, err := v.claim(ctx, u.part)
+	if err != nil {
+		return err
+	}
+	// The work has a goroutine of its own: Recv ends when the handler returns, and only then, so this one
+	// returns when the claim is lost. Whoever took it waits for the other one's end.
+	done := make(chan upshot, 1)
+	go func() {
+		o := upshot{err: anser.Errorf(anser.Internal, "put %q: the function given to OnComplete ended its goroutine", u.head.Path)}
+		defer func() {
+			if o.panicked = recover(); o.panicked != nil {
+				o.stack = debug.Stack()
+			}
+			v.release(u.part, mine)
+			done <- o
+		}()
+		o.err = u.run()
+	}()
+	select {
+	case o := <-done:
+		if o.panicked != nil {
+			panic(fmt.Sprintf("%v\n%s", o.panicked, o.stack)) // the server logs it and fails this stream
+		}
+		return o.err
+	case <-mine.lost:
+		return anser.Errorf(anser.Aborted, "put %q: the same transfer was begun again, which ends this one", u.head.Path)
+	}
+}
+
+// upshot is how the goroutine of an upload ended.
+type upshot struct {
+	err      error
+	panicked any
+	stack    []byte
+}
+
+// open receives the head, and checks everything that can be checked without the file.
+func (u *upload) open() error {
+	h := &u.head
+	if err := recvJSON(u.st, h); err != nil {
+		return refuseEmpty(err)
+	}
+	if err := checkPath(h.Path); err != nil {
+		return err
+	}
+	if err := checkID(h.ID); err != nil {
+		return err
+	}
+	var err error
+	if u.sums, err = parseChecksum(h.Checksum); err != nil {
+		return err
+	}
+	switch {
+	case h.Size < 0:
+		return anser.Errorf(anser.InvalidArgument, "the size %d of %q is negative", h.Size, h.Path)
+	case u.maxSize > 0 && h.Size > u.maxSize:
+		return anser.Errorf(anser.ResourceExhausted, "%q of %d bytes is over the limit of %d: raise it with file.MaxSize, or send less",
+			h.Path, h.Size, u.maxSize)
+	}
+	if err := u.admit(u.ctx, OpPut, h.Path); err != nil {
+		return err
+	}
+	u.part = partOf(h.Path, h.ID)
+	return u.sameStore(h.Store)
+}
+
+// run receives the file. When it returns, the unfinished file is closed; it is there only if somebody may go on with
+// it.
+func (u *upload) run() (err error) {
+	done, err := u.prepare()
+	if done || err != nil {
+		return err
+	}
+	defer func() {
+		u.file.Close()
+		if err != nil && !u.resumable(err) {
+			u.root.Remove(u.part)
+		}
+	}()
+	if err := u.resume(); err != nil {
+		return err
+	}
+	if err := u.receive(); err != nil {
+		return err
+	}
+	if err := u.commit(); err != nil {
+		return err
+	}
+	r := Result{Path: u.head.Path, Size: u.head.Size, Checksum: u.sums, Sum: sumOf(u.hash)}
+	if u.complete != nil {
+		u.complete(u.ctx, r)
+	}
+	return sendJSON(u.st, ending{r.Sum})
+}
+
+// resumable reports whether the unfinished file is of use after err. The client comes back by itself after its
+// connection was lost; after other errors only where it said so, and never when the bytes are wrong.
+func (u *upload) resumable(err error) bool {
+	code := anser.CodeOf(err)
+	return code == anser.Unavailable || u.head.Keep && code != anser.DataLoss && code != anser.AlreadyExists
+}
+
+// prepare opens the unfinished file. It reports true if there is nothing to do, because the file was completed and
+// only the client does not know.
+func (u *upload) prepare() (done bool, err error) {
+	h := &u.head
+	if u.completed() {
+		return true, sendJSON(u.st, putState{Store: u.store, Have: h.Size, Sum: h.Sum, Done: true})
+	}
+	if err := u.checkTarget(); err != nil {
+		return false, err
+	}
+	dir := path.Dir(h.Path)
+	if h.Parents && dir != "." {
+		if err := u.root.MkdirAll(dir, 0o777); err != nil {
+			return false, explain(err, "make the folder", dir)
+		}
+	}
+	if info, err := u.root.Lstat(u.part); err == nil && !info.Mode().IsRegular() {
+		return false, anser.Errorf(anser.FailedPrecondition, "%q, where the unfinished file belongs, is no file: remove it", u.part)
+	}
+	if u.file, err = u.root.OpenFile(u.part, os.O_RDWR|os.O_CREATE, 0o666); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return false, anser.Errorf(anser.NotFound, "put %q: there is no folder %q: make it, or send with file.Parents", h.Path, dir)
+		}
+		return false, explain(err, "put", h.Path)
+	}
+	return false, nil
+}
+
+// completed reports whether an earlier attempt of the transfer got as far as putting the file in its place, and
+// lost its connection then. Only a client that has sent everything knows the sum.
+func (u *upload) completed() bool {
+	h := &u.head
+	if h.Sum == "" {
+		return false
+	}
+	f, info, err := u.openFile(h.Path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	sum := u.sums.new()
+	return info.Size() == h.Size && hashPrefix(sum, f, h.Size) == nil && sumOf(sum) == h.Sum
+}
+
+func (u *upload) checkTarget() error {
+	info, err := u.root.Lstat(u.head.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil // also its folder may be missing
+	case err != nil:
+		return explain(err, "put", u.head.Path)
+	case info.IsDir():
+		return anser.Errorf(anser.FailedPrecondition, "put %q: there is a folder of that name", u.head.Path)
+	case u.head.New:
+		return u.exists()
+	}
+	return nil
+}
+
+func (u *upload) exists() error {
+	return anser.Errorf(anser.AlreadyExists, "put %q: it is there already, and is not to be replaced", u.head.Path)
+}
+
+// resume agrees with the client on where the bytes begin.
+func (u *upload) resume() error {
+	info, err := u.file.Stat()
+	if err != nil {
+		return explain(err, "put", u.head.Path)
+	}
+	if u.have = info.Size(); u.have > u.head.Size {
+		u.have = 0 // of another file
+	}
+	u.hash = u.sums.new()
+	if err := hashPrefix(u.hash, u.file, u.have); err != nil {
+		return explain(err, "read what is there of", u.head.Path)
+	}
+	if err := sendJSON(u.st, putState{Store: u.store, Have: u.have, Sum: sumOf(u.hash)}); err != nil {
+		return err
+	}
+	var from putFrom
+	if err := recvJSON(u.st, &from); err != nil {
+		return refuseEmpty(err)
+	}
+	switch from.From {
+	case u.have:
+	case 0:
+		u.have = 0
+		u.hash.Reset()
+	default:
+		return anser.Errorf(anser.InvalidArgument, "the bytes of %q cannot begin at %d: %d are there", u.head.Path, from.From, u.have)
+	}
+	return explain(u.file.Truncate(u.have), "put", u.head.Path)
+}
+
+// receive writes the bytes that come. What has arrived when it fails is written too: the client need not send
+// that again.
+func (u *upload) receive() error {
+	buf := takeBuffer()
+	defer giveBuffer(buf)
+	for u.have < u.head.Size {
+		n, err := fill(u.st, *buf, u.head.Size-u.have)
+		if n > 0 {
+			if failed := u.write((*buf)[:n]); failed != nil {
+				return failed
+			}
+		}
+		if err != nil {
+			return unfinished(err)
+		}
+	}
+	return nil
+}
+
+func (u *upload) write(b []byte) error {
+	n, err := u.file.WriteAt(b, u.have)
+	u.hash.Write(b[:n])
+	u.have += int64(n)
+	return explain(err, "write", u.head.Path)
+}
+
+// commit compares the checksums and puts the file in its place.
+func (u *upload) commit() error {
+	var end ending
+	if err := recvJSON(u.st, &end); err != nil {
+		return unfinished(err)
+	}
+	if sum := sumOf(u.hash); sum != end.Sum {
+		return anser.Errorf(anser.DataLoss, "put %q: the %s of what arrived is %s and should be %s: send it again", u.head.Path, u.sums, sum, end.Sum)
+	}
+	if err := u.file.Sync(); err != nil {
+		return explain(err, "write", u.head.Path)
+	}
+	if err := u.file.Close(); err != nil { // Windows renames no open file
+		return explain(err, "write", u.head.Path)
+	}
+	if err := u.place(); err != nil {
+		return err
+	}
+	return explain(u.syncFolder(), "write", u.head.Path)
+}
+
+func (u *upload) place() error {
+	if !u.head.New {
+		return explain(u.root.Rename(u.part, u.head.Path), "put", u.head.Path)
+	}
+	// A link, unlike a rename, fails if there is such a name.
+	if err := u.root.Link(u.part, u.head.Path); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return u.exists()
+		}
+		return explain(err, "put without replacing", u.head.Path)
+	}
+	return explain(u.root.Remove(u.part), "put", u.head.Path)
+}
+
+// syncFolder makes the name as durable as the bytes are. Windows has nothing of the kind.
+func (u *upload) syncFolder() error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	dir, err := u.root.Open(path.Dir(u.head.Path))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return dir.Sync()
+}
+
+// fill receives messages into buf as long as another one has room, and until left bytes are there. What it
+// received before an error counts.
+func fill(st *stream, buf []byte, left int64) (n int, err error) {
+	for n+piece <= len(buf) && int64(n) < left {
+		room := buf[n:n:min(n+piece, len(buf))]
+		msg := room
+		if err := st.RecvInto(&msg); err != nil {
+			return n, err
+		}
+		if err := checkPiece(len(msg), left-int64(n)); err != nil {
+			return n, err
+		}
+		n += len(msg) // it lies in buf: there was room for it
+	}
+	return n, nil
+}
+
+func checkPiece(size int, left int64) error {
+	switch {
+	case size == 0:
+		return anser.Errorf(anser.InvalidArgument, "an empty message came where bytes of the file belong")
+	case size > piece:
+		return anser.Errorf(anser.InvalidArgument, "a message of %d bytes came: at most %d bytes of a file belong in one", size, piece)
+	case int64(size) > left:
+		return anser.Errorf(anser.InvalidArgument, "%d bytes of the file came and only %d are left", size, left)
+	}
+	return nil
+}
+
+// unfinished replaces the good end of a stream, where it is none.
+func unfinished(err error) error {
+	if err == io.EOF {
+		return anser.Errorf(anser.InvalidArgument, "the stream ended before the file did")
+	}
+	return err
+}
+
+// refuseEmpty is unfinished for a stream that ends before it says what it wants.
+func refuseEmpty(err error) error {
+	if err == io.EOF {
+		return anser.Errorf(anser.InvalidArgument, "the stream ended before its first message")
+	}
+	return err
+}
+
+func ended(err error) error {
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}
