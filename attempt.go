@@ -19,25 +19,25 @@ func (c *Client) pick(k *call, m *clientMethod) *endpoint {
 }
 
 // about tells balancers what the call is about.
-func (k *call) about(ctx context.Context, m *clientMethod, in any, o *callOptions, payload []byte) *Error {
+func (k *call) about(ctx context.Context, m *clientMethod, in any, o *callOptions, payload []byte) (fault *Error) {
 	k.pick.Key, k.pick.Payload = o.hashKey, payload
-	if o.hashBy == nil || o.hashKey != 0 {
-		return nil
+	if o.hashBy != nil && o.hashKey == 0 {
+		k.pick.Key, fault = o.keyOf(ctx, m, in)
 	}
-	return k.hashBy(ctx, m, in, o)
+	return fault
 }
 
-// hashBy sets the key that calls are balanced by.
-func (k *call) hashBy(ctx context.Context, m *clientMethod, in any, o *callOptions) (fault *Error) {
+// keyOf asks the function of HashBy for the key.
+func (o *callOptions) keyOf(ctx context.Context, m *clientMethod, in any) (key uint64, fault *Error) {
 	defer func() {
 		if p := recover(); p != nil {
 			fault = failure(Internal, NotSent, PhaseEncode, nil, "the function of anser.HashBy panicked on %T: %v", in, p)
 		}
 	}()
-	if key := o.hashBy(ctx, m.name, in); key != "" {
-		k.pick.Key = balance.Hash(key)
+	if text := o.hashBy(ctx, m.name, in); text != "" {
+		key = balance.Hash(text)
 	}
-	return nil
+	return key, nil
 }
 
 // attempt sends the call to the endpoint and waits for what becomes of it.

@@ -22,9 +22,11 @@ func serveNames(t *testing.T, n int) string {
 	var addresses []string
 	for i := range n {
 		l := listen(t)
-		serve(t, l, map[string]handler{
-			"Echo.Who": func(context.Context, *[]byte) (*[]byte, error) { return text(fmt.Sprint("server ", i)), nil },
-		})
+		s := anser.NewServer(silent)
+		name := text(fmt.Sprint("server ", i))
+		anser.Handle(s, "Echo.Who", func(context.Context, *[]byte) (*[]byte, error) { return name, nil })
+		anser.HandleStream(s, "Echo.Talk", func(_ context.Context, st *anser.Stream[[]byte, []byte]) error { return st.Send(name) })
+		run(t, s, l)
 		addresses = append(addresses, l.Addr().String())
 	}
 	return "tcp://" + strings.Join(addresses, ",")
@@ -93,6 +95,33 @@ func TestKeysOfCalls(t *testing.T) {
 			return who(t, ctx, c, fmt.Sprint(other), anser.HashKey(key))
 		})
 
+		talk := func(ctx context.Context, c *anser.Client, first *[]byte, opts ...anser.CallOption) string {
+			st, err := anser.OpenWith[[]byte, []byte](ctx, c, "Echo.Talk", first, opts...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer st.Close()
+			name, err := st.Recv()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(*name)
+		}
+		wantKeyed(t, "a stream", func(key string, other int) string {
+			return talk(ctx, c, text(fmt.Sprint(other)), anser.HashKey(key))
+		})
+		wantKeyed(t, "a stream without a message", func(key string, _ int) string {
+			return talk(ctx, c, nil, anser.HashKey(key))
+		})
+		wantKeyed(t, "the first message of a stream", func(key string, _ int) string { return talk(ctx, c, text(key)) })
+		met := map[string]bool{}
+		for range 60 {
+			met[talk(ctx, c, nil)] = true
+		}
+		if len(met) < 3 {
+			t.Errorf("60 streams about nothing met %d of 5 servers", len(met))
+		}
+
 		by := dial(t, target, anser.Balancer(b), anser.HashBy(func(_ context.Context, method string, request any) string {
 			user, _, _ := strings.Cut(string(*request.(*[]byte)), " ")
 			return method + user
@@ -108,6 +137,9 @@ func TestKeysOfCalls(t *testing.T) {
 		md := dial(t, target, anser.Balancer(b), anser.HashMetadata("User"))
 		wantKeyed(t, "HashMetadata", func(key string, other int) string {
 			return who(t, anser.WithMetadata(ctx, anser.Metadata{"user": key}), md, fmt.Sprint(other))
+		})
+		wantKeyed(t, "HashMetadata of a stream", func(key string, other int) string {
+			return talk(anser.WithMetadata(ctx, anser.Metadata{"user": key}), md, text(fmt.Sprint(other)))
 		})
 	}
 }
@@ -151,6 +183,8 @@ func TestHashByThatPanics(t *testing.T) {
 	if _, err := anser.Call[[]byte](context.Background(), c, "Echo.Who", text(""), anser.HashKey("user-1")); err != nil {
 		t.Error(err)
 	}
+	_, err = anser.OpenWith[[]byte, []byte](context.Background(), c, "Echo.Talk", text(""))
+	wantFault(t, err, anser.Internal, anser.NotSent)
 }
 
 // String makes the function of TestHashByThatPanics compile.

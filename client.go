@@ -178,7 +178,7 @@ func (c *Client) acquire(address string) *host {
 		connectTimeout: c.o.connectTimeout, maxExpansion: c.o.maxExpansion, handshakeTimeout: c.o.handshakeTimeout,
 		keepaliveIdle: c.o.keepaliveIdle, keepaliveAnswer: c.o.keepaliveAnswer, writeStall: c.o.writeStall,
 		streamWindow: c.o.streamWindow, connWindow: c.o.connWindow,
-		idleTimeout: c.o.idleTimeout, handlers: c.o.handlers, observers: c.o.observers,
+		idleTimeout: c.o.idleTimeout, streamsApart: r.streamsApart, handlers: c.o.handlers, observers: c.o.observers,
 	}, r.conns, r.dial)
 }
 

@@ -128,6 +128,7 @@ func (k *call) clear() {
 type clientConn struct {
 	writer
 	host     *host
+	own      bool // of one stream, which ends it
 	role     readRole
 	streams  streams
 	callee   atomic.Pointer[callee] // for calls of the server, once there was one

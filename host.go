@@ -43,6 +43,7 @@ type hostOptions struct {
 	keepaliveAnswer  time.Duration
 	writeStall       time.Duration
 	idleTimeout      time.Duration // 0: none
+	streamsApart     bool          // a stream has a connection of its own
 	streamWindow     int
 	connWindow       int
 	handlers         *Server // of calls from the other side, or nil

@@ -23,6 +23,7 @@ type opening struct {
 	life    context.Context // of the stream
 	end     context.CancelFunc
 	head    int     // bytes of the REQUEST before the first message
+	key     uint64  // for balancers, or 0
 	stream  *stream // that was opened
 }
 
@@ -76,7 +77,7 @@ func (r *opening) open(ctx context.Context, opts []CallOption) (*stream, error) 
 // streamOptions returns the options of a stream. Those of a call that say nothing about a stream are errors;
 // those of the client are for its calls.
 func (c *Client) streamOptions(opts []CallOption) (*callOptions, *Error) {
-	own := callOptions{codec: c.o.call.codec, mode: c.o.call.mode}
+	own := callOptions{codec: c.o.call.codec, mode: c.o.call.mode, hashBy: c.o.call.hashBy}
 	for _, opt := range opts {
 		opt.applyCall(&own)
 	}
@@ -127,6 +128,11 @@ func (r *opening) attempts(ctx context.Context, inv *Invocation) *Error {
 	if fault != nil {
 		return fault
 	}
+	if r.key = r.options.hashKey; r.key == 0 && r.options.hashBy != nil {
+		if r.key, fault = r.options.keyOf(ctx, m, inv.Request); fault != nil {
+			return fault
+		}
+	}
 	tries := &retrying{c: c, o: r.options, m: m}
 	for {
 		v, fault := c.cluster.wait(ctx)
@@ -164,7 +170,10 @@ func (r *opening) attempts(ctx context.Context, inv *Invocation) *Error {
 func (r *opening) attempt(ctx context.Context, m *clientMethod, tries *retrying, v *view, cd codec.Codec, frame []byte) (*endpoint, *Error) {
 	c := r.client
 	o := &opened{client: c, method: m, end: r.end}
-	o.call.frame, o.call.head, o.call.pick.Method = frame, r.head, m.name
+	o.call.frame, o.call.head, o.call.pick.Method, o.call.pick.Key = frame, r.head, m.name, r.key
+	if len(frame) > r.head { // a stream that opens without a message is about nothing that is known yet
+		o.call.pick.Payload = frame[r.head:]
+	}
 	if r.options.mode == Failover {
 		o.call.pick.Tried = tries.tried
 	}
@@ -182,14 +191,11 @@ func (r *opening) attempt(ctx context.Context, m *clientMethod, tries *retrying,
 // open opens a stream at the endpoint.
 func (e *endpoint) open(ctx context.Context, r *opening, o *opened, cd codec.Codec) *Error {
 	e.Begin()
-	conn := e.host.pickStreamConn()
-	if conn == nil {
-		var fault *Error
-		if conn, fault = e.host.waitConn(ctx); fault != nil {
-			e.Fail(nanotime())
-			fault.Address = e.Instance().Address
-			return fault
-		}
+	conn, fault := e.host.connForStream(ctx)
+	if fault != nil {
+		e.Fail(nanotime())
+		fault.Address = e.Instance().Address
+		return fault
 	}
 	st := newStream(&conn.streams, cd, conn.host.maxMessage)
 	st.badMessage = Internal
@@ -198,10 +204,12 @@ func (e *endpoint) open(ctx context.Context, r *opening, o *opened, cd codec.Cod
 	o.call.shrinkTimeout(r.life)
 	if e.host.observers != nil {
 		if fault := e.observe(ctx, &o.call, o.method); fault != nil {
+			conn.disown()
 			return fault
 		}
 	}
 	if fault := conn.start(ctx, &o.call, o.method.number); fault != nil {
+		conn.disown()
 		return e.settle(conn, &o.call, o.method, fault)
 	}
 	o.call.frame = nil
@@ -286,7 +294,7 @@ func (r *opening) encode(ctx context.Context, first any) (cd codec.Codec, frame 
 		flags |= wire.FlagTrace
 		q.Trace = t
 	}
-	if md, _ := ctx.Value(outgoingKey{}).(Metadata); md != nil {
+	if md := outgoing(ctx); md != nil {
 		block, err := encodeMetadata(md)
 		if err != nil {
 			return nil, nil, false, err.(*Error)
@@ -331,6 +339,7 @@ func (o *opened) over(st *stream, err *Error) {
 		o.observeEnd(err)
 	}
 	st.release(o.client)
+	o.conn.disown()
 }
 
 // observeEnd tells the observers how the stream ended.

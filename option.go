@@ -517,7 +517,7 @@ func HashKey(key string) CallOption {
 
 // HashBy computes the key of calls without a HashKey; an empty one is none. The function is called
 // once a call, on its caller's goroutine, with what the caller passed: it must not keep or change the
-// request. Calls without any key go by their method and encoded request, never by the address of a
+// request, which is nil for a stream that opens without a message. Calls without any key go by their method and encoded request, never by the address of a
 // value. As a map may be encoded in another order each time, calls with maps need a key. HashBy(nil) takes
 // the function of the client away from a call.
 func HashBy(key func(ctx context.Context, method string, request any) string) DialCallOption {

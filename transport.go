@@ -36,6 +36,9 @@ type Transport struct {
 	Secure bool
 	// Conns is how many connections to an address a client without the option [Conns] has; 0 means 2.
 	Conns int
+	// StreamsApart says that each stream ([Open]) has a connection of its own, which ends with it. It is for
+	// transports whose connections cost no handshake, and in which what is lost holds up one of them only.
+	StreamsApart bool
 }
 
 // DialOption makes a Transport an option of [Dial].
@@ -65,6 +68,8 @@ type route struct {
 	tls     *tls.Config // to lay over the connection, or nil
 	dial    dialFunc
 	conns   int
+
+	streamsApart bool
 }
 
 // route returns how the client reaches an address of an instance.
@@ -112,6 +117,7 @@ func (o *dialOptions) through(t *Transport, r route) route {
 	if o.conns == 0 && t.Conns > 0 {
 		r.conns = t.Conns
 	}
+	r.streamsApart = t.StreamsApart
 	return r
 }
 

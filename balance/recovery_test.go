@@ -23,13 +23,13 @@ func TestRecoveredInstancesAreUsedAgain(t *testing.T) {
 				n := rapid.IntRange(2, 8).Draw(t, "endpoints")
 				ill := rapid.IntRange(0, n-1).Draw(t, "who is ill")
 				begin := time.Duration(rapid.IntRange(0, 3000).Draw(t, "from, ms")) * time.Millisecond
-				end := begin + time.Duration(rapid.IntRange(50, 20_000).Draw(t, "for, ms"))*time.Millisecond
+				end := begin + time.Duration(rapid.IntRange(50, 15_000).Draw(t, "for, ms"))*time.Millisecond
 				kind := rapid.SampledFrom([]string{"stalls", "is slow", "refuses"}).Draw(t, "kind")
 				list := endpointsWith(slices.Repeat([]int{100}, n)...)
 				isIll := func(endpoint int, now time.Duration) bool { return endpoint == ill && now >= begin && now < end }
 				r := &replay{
 					list: list, picker: b.Build(list),
-					interval: time.Duration(rapid.IntRange(1, 5).Draw(t, "a call every, ms")) * time.Millisecond,
+					interval: time.Duration(rapid.IntRange(2, 10).Draw(t, "a call every, ms")) * time.Millisecond,
 					latency: func(endpoint int, now time.Duration) time.Duration {
 						jitter := time.Duration(rand.Int64N(int64(time.Millisecond)))
 						switch {
@@ -49,8 +49,10 @@ func TestRecoveredInstancesAreUsedAgain(t *testing.T) {
 					t.Fatal("no call in ten seconds after it is well")
 				}
 				r.run(end + 20*time.Second)
-				if got := share(r.run(end+30*time.Second), ill); got < .5/float64(n) {
-					t.Fatalf("%.3f of the calls 20 s after it is well: want about %.3f", got, 1/float64(n))
+				// P2C remembers peaks for seconds, so that at few calls a second shares of endpoints that
+				// are well differ too; over a minute they do not by so much.
+				if got := share(r.run(end+time.Minute), ill); got < .3/float64(n) {
+					t.Fatalf("%.3f of the calls from 20 s to a minute after it is well: want about %.3f", got, 1/float64(n))
 				}
 			})
 		})

@@ -53,8 +53,8 @@ type Shape struct {
 }
 
 // Row is a peer under one workload and shape: the median of its rounds, figure by figure. Ranges hold
-// the least and the most of the rounds. A row with wrong replies, or errors in one call of a hundred and
-// more, is not Valid.
+// the least and the most of the rounds. A row with wrong replies, or errors in more than one call of a
+// hundred, is not Valid.
 type Row struct {
 	Peer      string   `json:"peer"`
 	Framework string   `json:"framework"`

@@ -172,7 +172,7 @@ func testConcurrent(t *testing.T, b balance.Balancer) {
 			}
 		})
 	}
-	for i := range 200 {
+	for i := range 60 {
 		in := *list[i%len(list)].Instance()
 		in.Weight = 1 + i
 		list[i%len(list)].SetInstance(in)

@@ -66,7 +66,8 @@ func Method(name string, normal, most time.Duration) Option {
 // context. A handler that returns the context's error is answered with DeadlineExceeded and the limit.
 //
 // On a client it does the same for the calls it makes, all attempts together; anser.Timeout does that
-// without an interceptor. New fails for options that cannot work.
+// without an interceptor. Streams last as long as they want, but for those of a server whose method has a time
+// of its own ([Method]). New fails for options that cannot work.
 func New(opts ...Option) (anser.Interceptor, error) {
 	o := &options{methods: make(map[string]limits)}
 	var errs []error
@@ -89,6 +90,9 @@ func New(opts ...Option) (anser.Interceptor, error) {
 func (o *options) intercept(next anser.Func) anser.Func {
 	return func(ctx context.Context, inv *anser.Invocation) error {
 		l, ok := o.methods[inv.Method]
+		if inv.Stream && !(inv.Server && ok) {
+			return next(ctx, inv) // on a client it returns when the stream is open, and ctx lives on
+		}
 		if !ok {
 			l = o.all
 		}

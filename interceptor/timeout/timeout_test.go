@@ -145,3 +145,57 @@ func TestMistakes(t *testing.T) {
 		}
 	}
 }
+
+// Streams last beyond the times of calls, on either side, unless a server's method has one of its own.
+func TestStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bound, err := timeout.New(timeout.Default(time.Second), timeout.Max(2*time.Second), timeout.Method("Talk.Short", 0, 5*time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		network := new(ansertest.Network)
+		l := network.Listen("a:1")
+		s := anser.NewServer(silent, anser.Intercept(bound))
+		for _, name := range []string{"Talk.Long", "Talk.Short"} {
+			anser.HandleStream(s, name, func(_ context.Context, st *anser.Stream[[]byte, []byte]) error {
+				for in, err := range st.All() {
+					if err != nil {
+						return err
+					}
+					st.Send(in)
+				}
+				return nil
+			})
+		}
+		done := make(chan error, 1)
+		go func() { done <- s.Serve(l) }()
+		c, err := anser.Dial("a:1", anser.Dialer(network.Dial), silent, anser.Intercept(bound))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			c.Close()
+			s.Close()
+			<-done
+		}()
+		open := func(name string) *anser.Stream[[]byte, []byte] {
+			st, err := anser.Open[[]byte, []byte](t.Context(), c, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return st
+		}
+		long, short := open("Talk.Long"), open("Talk.Short")
+		time.Sleep(time.Minute)
+		if err := long.Send(new([]byte("a"))); err != nil {
+			t.Error(err)
+		}
+		if out, err := long.Recv(); err != nil || string(*out) != "a" {
+			t.Error(out, err)
+		}
+		long.Close()
+		if _, err := short.Recv(); anser.CodeOf(err) != anser.DeadlineExceeded {
+			t.Error(err)
+		}
+	})
+}

@@ -8,8 +8,8 @@ import (
 	"sync"
 
 	"github.com/anser-rpc/anser"
-	"github.com/anser-rpc/anser/netrpc"
 	"github.com/anser-rpc/anser/internal/gobwire"
+	"github.com/anser-rpc/anser/netrpc"
 	"github.com/anser-rpc/anser/netrpc/internal/link"
 )
 

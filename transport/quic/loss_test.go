@@ -2,6 +2,7 @@ package quic_test
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net"
 	"sync"
@@ -190,4 +191,88 @@ func TestNoHeadOfLineBlocking(t *testing.T) {
 		t.Logf("the handlers ran in the order %s", got)
 	}
 	t.Errorf("in streams of their own the handlers ran in the order %s: want BBBBBBBBA", got)
+}
+
+// Streams of one client never wait for each other's packets: each has a stream of QUIC.
+func TestNoHeadOfLineBlockingOfStreams(t *testing.T) {
+	var got string
+	for range 10 { // as above
+		if got = lossyStreams(t); got == "BBBBBBBBA" {
+			return
+		}
+		t.Logf("the messages arrived in the order %s", got)
+	}
+	t.Errorf("the messages arrived in the order %s: want BBBBBBBBA", got)
+}
+
+// lossyStreams sends a message A on a stream, whose packets are lost for a while, and then messages B on
+// another stream of the same client. It returns the order in which they arrived.
+func lossyStreams(t *testing.T) string {
+	a := transporttest.NewAuthority(t)
+	l, err := quic.Listen("127.0.0.1:0", a.Server(t, false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent := anser.Logger(slog.New(slog.DiscardHandler))
+	server := anser.NewServer(silent)
+	var ran order
+	ready := make(chan struct{}, 2)
+	anser.HandleStream(server, "Test.Note", func(_ context.Context, st *anser.Stream[[]byte, []byte]) error {
+		ready <- struct{}{}
+		for in, err := range st.All() {
+			if err != nil {
+				return err
+			}
+			ran.note((*in)[0])
+		}
+		return nil
+	})
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	defer func() {
+		server.Close()
+		<-ended
+		l.Wait()
+	}()
+	r := newRelay(t, l.Addr().String(), 50*time.Millisecond)
+	config := a.Client(t)
+	config.ServerName = "127.0.0.1"
+	c, err := anser.Dial("quic://"+r.front.LocalAddr().String(), quic.Transport(), anser.TLS(config), anser.Timeout(time.Minute), silent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var streams []*anser.Stream[[]byte, []byte]
+	for range 2 {
+		st, err := anser.Open[[]byte, []byte](t.Context(), c, "Test.Note")
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-ready
+		streams = append(streams, st)
+	}
+	lose := func(size int) bool { return size > 900 }
+	r.lose.Store(&lose)
+	if err := streams[0].Send(new(append([]byte("A"), make([]byte, 1000)...))); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); r.lost.Load() == 0; time.Sleep(100 * time.Microsecond) {
+		if time.Now().After(end) {
+			t.Fatal("nothing was lost")
+		}
+	}
+	for range 8 {
+		if err := streams[1].Send(new([]byte("B"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(400 * time.Millisecond) // what can overtake A has the time for it
+	r.lose.Store(nil)
+	for _, st := range streams {
+		st.CloseSend()
+		if _, err := st.Recv(); err != io.EOF {
+			t.Error(err)
+		}
+	}
+	return ran.take()
 }

@@ -62,7 +62,7 @@ func tlsOf(c *tls.Config) *tls.Config {
 // authorities of the system are trusted.
 func Transport() anser.Transport {
 	d := &dialer{links: make(map[endpoint]*link)}
-	return anser.Transport{Scheme: "quic", Secure: true, Conns: DefaultStreams, Dial: d.dial}
+	return anser.Transport{Scheme: "quic", Secure: true, Conns: DefaultStreams, StreamsApart: true, Dial: d.dial}
 }
 
 // dialer holds the connections of QUIC of a client.

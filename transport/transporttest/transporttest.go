@@ -1,4 +1,4 @@
-// Package transporttest is the suite that every transport passes: calls, their ends, large messages,
+// Package transporttest is the suite that every transport passes: calls, streams, their ends, large messages,
 // draining without a failed call, lost connections, many clients and idle ones.
 package transporttest
 
@@ -41,6 +41,7 @@ var silent = anser.Logger(slog.New(slog.DiscardHandler))
 func Run(t *testing.T, transport Transport) {
 	for name, test := range map[string]func(*testing.T, Transport){
 		"unary":    unary,
+		"stream":   stream,
 		"cancel":   cancel,
 		"deadline": deadline,
 		"large":    large,
@@ -113,6 +114,7 @@ func serve(t *testing.T, transport Transport, address string, opts ...anser.Serv
 		s.peers <- p
 		return in, nil
 	})
+	s.serveStreams()
 	var l net.Listener
 	var err error
 	for end := time.Now().Add(bound); ; time.Sleep(10 * time.Millisecond) {

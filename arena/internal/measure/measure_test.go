@@ -13,8 +13,8 @@ func TestValid(t *testing.T) {
 		valid                bool
 	}{
 		{1000, 0, 0, true},
-		{991, 9, 0, true},
-		{990, 10, 0, false},
+		{990, 10, 0, true},
+		{989, 11, 0, false},
 		{0, 10, 0, false},
 		{0, 0, 0, false},
 		{1000, 0, 1, false},
