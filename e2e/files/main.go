@@ -105,9 +105,10 @@ func run(o options, w io.Writer) (err error) {
 	}
 	fmt.Fprintf(w, "%d MiB in %s, %d rounds\n\n", o.size>>20, o.dir, o.rounds)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "\tchecksum\tMiB/s\tbare MiB/s\tratio (least – most)\tof a bare copy without checksum")
+	fmt.Fprintln(t, "\tchecksum\tMiB/s\tbare MiB/s\tratio (least – most)\tCPU s/GiB\tbare CPU s/GiB\tratio\tspeed of a bare copy without checksum")
 	for _, r := range table {
-		fmt.Fprintf(t, "%s\t%s\t%.0f\t%.0f\t%s\t%s\n", r.way, r.sum, median(r.own), median(r.bare), ratio(r.own, r.bare), ratio(r.own, r.plain))
+		fmt.Fprintf(t, "%s\t%s\t%.0f\t%.0f\t%s\t%.2f\t%.2f\t%s\t%s\n", r.way, r.sum, median(r.own), median(r.bare), ratio(r.own, r.bare),
+			median(r.ownCPU), median(r.bareCPU), ratio(r.ownCPU, r.bareCPU), ratio(r.own, r.plain))
 	}
 	fmt.Fprintf(t, "\ncalls\tp50 µs\tp99 µs\tmost µs\n")
 	for _, b := range besides {
@@ -116,11 +117,13 @@ func run(o options, w io.Writer) (err error) {
 	return t.Flush()
 }
 
-// row is one way with one checksum. Rates are in MiB a second, one for each round.
+// row is one way with one checksum, with a value for each round: MiB a second, and seconds of processor time of both
+// processes for a GiB.
 type row struct {
 	way              string
 	sum              file.Checksum
 	own, bare, plain []float64
+	ownCPU, bareCPU  []float64
 }
 
 func compare(o options, c *anser.Client, s *server, near string) ([]*row, error) {
@@ -130,10 +133,18 @@ func compare(o options, c *anser.Client, s *server, near string) ([]*row, error)
 	for _, sum := range []file.Checksum{file.SHA256, file.CRC32C} {
 		table = append(table, &row{way: "put", sum: sum}, &row{way: "get", sum: sum})
 	}
-	rate := func(f func() error) (float64, error) {
+	rate := func(f func() error) (mib, cpu float64, err error) {
+		before, err := bothTimes(ctx, c)
+		if err != nil {
+			return 0, 0, err
+		}
 		began := time.Now()
-		err := f()
-		return float64(o.size) / (1 << 20) / time.Since(began).Seconds(), err
+		if err := f(); err != nil {
+			return 0, 0, err
+		}
+		took := time.Since(began)
+		after, err := bothTimes(ctx, c)
+		return float64(o.size) / (1 << 20) / took.Seconds(), (after - before) / float64(o.size) * (1 << 30), err
 	}
 	for range o.rounds {
 		for _, r := range table {
@@ -147,22 +158,32 @@ func compare(o options, c *anser.Client, s *server, near string) ([]*row, error)
 					return err
 				}
 			}
-			own, err := rate(transfer)
+			own, ownCPU, err := rate(transfer)
 			if err != nil {
 				return nil, err
 			}
-			bare, err := rate(func() error { return bareCopy(s.at.Bare, r.way, r.sum.String(), near, o.size) })
+			bare, bareCPU, err := rate(func() error { return bareCopy(s.at.Bare, r.way, r.sum.String(), near, o.size) })
 			if err != nil {
 				return nil, err
 			}
-			plain, err := rate(func() error { return bareCopy(s.at.Bare, r.way, "none", near, o.size) })
+			plain, _, err := rate(func() error { return bareCopy(s.at.Bare, r.way, "none", near, o.size) })
 			if err != nil {
 				return nil, err
 			}
+			r.ownCPU, r.bareCPU = append(r.ownCPU, ownCPU), append(r.bareCPU, bareCPU)
 			r.own, r.bare, r.plain = append(r.own, own), append(r.bare, bare), append(r.plain, plain)
 		}
 	}
 	return table, nil
+}
+
+// bothTimes returns the processor time of this process and the server's.
+func bothTimes(ctx context.Context, c *anser.Client) (float64, error) {
+	far, err := anser.Call[float64](ctx, c, "Echo.CPU", &anser.None{})
+	if err != nil {
+		return 0, err
+	}
+	return processorTime() + *far, nil
 }
 
 // beside are the times of calls, in µs.

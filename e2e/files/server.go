@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"syscall"
+	"time"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/file"
@@ -27,6 +29,10 @@ func serve(dir string) error {
 		return err
 	}
 	anser.Handle(s, "Echo.Bytes", func(_ context.Context, in *[]byte) (*[]byte, error) { return in, nil })
+	anser.Handle(s, "Echo.CPU", func(context.Context, *anser.None) (*float64, error) {
+		used := processorTime()
+		return &used, nil
+	})
 	l, err := listen()
 	if err != nil {
 		return err
@@ -48,6 +54,15 @@ func serve(dir string) error {
 		return err
 	}
 	return nil
+}
+
+// processorTime returns the seconds of processor time that this process has used.
+func processorTime() float64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }
 
 // server is the server's process.
