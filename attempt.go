@@ -63,13 +63,8 @@ func (e *endpoint) start(ctx context.Context, k *call, m *clientMethod) (*client
 			return nil, err
 		}
 	}
-	if k.compression != nil {
-		if err := k.dress(e, conn, m); err != nil {
-			return nil, err
-		}
-	}
-	if e.host.observers != nil {
-		if err := e.observe(ctx, k, m); err != nil {
+	if k.compression != nil || e.host.observers != nil {
+		if err := e.prepare(ctx, conn, k, m); err != nil {
 			return nil, err
 		}
 	}
@@ -77,6 +72,20 @@ func (e *endpoint) start(ctx context.Context, k *call, m *clientMethod) (*client
 		return nil, e.settle(conn, k, m, err)
 	}
 	return conn, nil
+}
+
+// prepare compresses the request as the connection wants it, and tells the observers. After an error the
+// attempt is over.
+func (e *endpoint) prepare(ctx context.Context, conn *clientConn, k *call, m *clientMethod) *Error {
+	if k.compression != nil {
+		if err := k.dress(e, conn, m); err != nil {
+			return err
+		}
+	}
+	if e.host.observers != nil {
+		return e.observe(ctx, k, m)
+	}
+	return nil
 }
 
 // connect waits for a connection.

@@ -167,15 +167,8 @@ func (c *Client) launch(ctx context.Context, p *pending, name string, in, out an
 		return
 	}
 	e.Begin()
-	if k.compression != nil {
-		if fault := k.dress(e, conn, m); fault != nil {
-			fault.Method = name
-			p.finish(fault)
-			return
-		}
-	}
-	if e.host.observers != nil {
-		if fault := e.observe(ctx, k, m); fault != nil {
+	if k.compression != nil || e.host.observers != nil {
+		if fault := e.prepare(ctx, conn, k, m); fault != nil {
 			fault.Method = name
 			p.finish(fault)
 			return

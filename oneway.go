@@ -99,13 +99,8 @@ func (e *endpoint) send(ctx context.Context, k *call, m *clientMethod) *Error {
 			return err
 		}
 	}
-	if k.compression != nil {
-		if err := k.dress(e, conn, m); err != nil {
-			return err
-		}
-	}
-	if e.host.observers != nil {
-		if err := e.observe(ctx, k, m); err != nil {
+	if k.compression != nil || e.host.observers != nil {
+		if err := e.prepare(ctx, conn, k, m); err != nil {
 			return err
 		}
 	}
