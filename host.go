@@ -163,17 +163,11 @@ func (h *host) waitConn(ctx context.Context) (*clientConn, *Error) {
 			h.mu.Unlock()
 			return list[0], nil
 		}
-		switch {
-		case h.closed:
+		if err := h.uselessLocked(); err != nil {
 			h.mu.Unlock()
-			// The client is closed, or the instance was taken out of its list and the call goes elsewhere.
-			return nil, failure(Unavailable, NotSent, PhaseDial, nil, "the address %s is not used any more", h.address)
-		case h.dialing:
-		case h.failures > 0 && h.retry != nil:
-			err := h.lastErr
-			h.mu.Unlock()
-			return nil, failure(Unavailable, NotSent, PhaseDial, err, "%v", err)
-		default:
+			return nil, err
+		}
+		if !h.dialing {
 			h.connectLocked()
 		}
 		changed, lastErr := h.changed, h.lastErr
@@ -181,8 +175,7 @@ func (h *host) waitConn(ctx context.Context) (*clientConn, *Error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			e := contextFailure(ctx, NotSent, PhaseDial)
-			e.Message = fmt.Sprintf("no connection to %s yet: %s", h.address, e.Message)
+			e := h.notYet(ctx)
 			if lastErr != nil {
 				e.Message += ", and the last try failed: " + lastErr.Error()
 			}
@@ -199,6 +192,25 @@ func (h *host) keep() {
 	if !h.closed && !h.dialing && h.retry == nil && len(*h.ready.Load()) == 0 {
 		h.connectLocked()
 	}
+}
+
+// uselessLocked says why waiting for a connection makes no sense, or nil.
+func (h *host) uselessLocked() *Error {
+	switch {
+	case h.closed:
+		// The client is closed, or the instance was taken out of its list and the call goes elsewhere.
+		return failure(Unavailable, NotSent, PhaseDial, nil, "the address %s is not used any more", h.address)
+	case h.failures > 0 && h.retry != nil:
+		return failure(Unavailable, NotSent, PhaseDial, h.lastErr, "%v", h.lastErr)
+	}
+	return nil
+}
+
+// notYet is the error of a call whose context ended while it waited for a connection.
+func (h *host) notYet(ctx context.Context) *Error {
+	e := contextFailure(ctx, NotSent, PhaseDial)
+	e.Message = fmt.Sprintf("no connection to %s yet: %s", h.address, e.Message)
+	return e
 }
 
 // hurry makes a connection now if the host waits for its turn to try again, though not more often
@@ -220,28 +232,45 @@ func (h *host) connectLocked() {
 	}
 	h.wg.Go(func() {
 		c, err := h.connect()
-		h.mu.Lock()
-		h.dialing = false
-		if err == nil && h.closed {
-			c.nc.Close()
-			err = errConnClosed
-		}
-		if err != nil {
-			h.failedLocked(err)
-		} else {
-			h.lastErr = nil
-			h.all[c] = struct{}{}
-			list := append(slices.Clone(*h.ready.Load()), c)
-			h.ready.Store(&list)
-			c.wg.Go(c.read)
-		}
-		tell := h.changedLocked()
-		h.mu.Unlock()
-		if err != nil {
-			h.observers.connFailed(ConnInfo{Address: h.instance()}, err)
-		}
-		tell()
+		h.enter(c, err, false)
 	})
+}
+
+// enter takes a connection that connect made, or notes why there is none, and returns why it is not used. One
+// that is own belongs to a stream and takes no calls of others.
+func (h *host) enter(c *clientConn, err error, own bool) error {
+	h.mu.Lock()
+	if err == nil && h.closed {
+		c.nc.Close()
+		err = errConnClosed
+	}
+	if !own {
+		h.dialing = false
+	}
+	switch {
+	case err != nil:
+		h.failedLocked(err)
+	case own:
+		c.own = true
+	default:
+		h.lastErr = nil
+		list := append(slices.Clone(*h.ready.Load()), c)
+		h.ready.Store(&list)
+	}
+	if err == nil {
+		h.all[c] = struct{}{}
+		c.wg.Go(c.read)
+	}
+	tell := func() {}
+	if err != nil || !own { // a connection of one stream is no news to others
+		tell = h.changedLocked()
+	}
+	h.mu.Unlock()
+	if err != nil {
+		h.observers.connFailed(ConnInfo{Address: h.instance()}, err)
+	}
+	tell()
+	return err
 }
 
 // instance is the address as instances have it.

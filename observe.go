@@ -87,12 +87,17 @@ func Observe(list ...Observer) SideOption {
 // that this costs calls one comparison.
 type observers []Observer
 
-func (w *observers) connOpened(c ConnInfo) error {
+// all returns the observers, or none.
+func (w *observers) all() []Observer {
 	if w == nil {
 		return nil
 	}
-	for i := range *w {
-		if f := (*w)[i].ConnOpened; f != nil {
+	return *w
+}
+
+func (w *observers) connOpened(c ConnInfo) error {
+	for _, o := range w.all() {
+		if f := o.ConnOpened; f != nil {
 			if err := f(c); err != nil {
 				return err
 			}
@@ -102,26 +107,20 @@ func (w *observers) connOpened(c ConnInfo) error {
 }
 
 func (w *observers) connClosed(c ConnInfo, err error) {
-	if w == nil {
-		return
-	}
 	var end *wire.Error
 	if errors.As(err, &end) && end.Reason == wire.Normal || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, errPeerClosed) || errors.Is(err, errConnClosed) {
 		err = nil
 	}
-	for i := range *w {
-		if f := (*w)[i].ConnClosed; f != nil {
+	for _, o := range w.all() {
+		if f := o.ConnClosed; f != nil {
 			f(c, err)
 		}
 	}
 }
 
 func (w *observers) connFailed(c ConnInfo, err error) {
-	if w == nil {
-		return
-	}
-	for i := range *w {
-		if f := (*w)[i].ConnFailed; f != nil {
+	for _, o := range w.all() {
+		if f := o.ConnFailed; f != nil {
 			f(c, err)
 		}
 	}
@@ -129,8 +128,8 @@ func (w *observers) connFailed(c ConnInfo, err error) {
 
 // request asks the observers whether a request may go on.
 func (w *observers) request(ctx context.Context, m MessageInfo) *Error {
-	for i := range *w {
-		f := (*w)[i].Request
+	for _, o := range w.all() {
+		f := o.Request
 		if f == nil {
 			continue
 		}
@@ -146,19 +145,16 @@ func (w *observers) request(ctx context.Context, m MessageInfo) *Error {
 }
 
 func (w *observers) reply(ctx context.Context, m MessageInfo) {
-	for i := range *w {
-		if f := (*w)[i].Reply; f != nil {
+	for _, o := range w.all() {
+		if f := o.Reply; f != nil {
 			f(ctx, m)
 		}
 	}
 }
 
 func (w *observers) methodAdded(name string) error {
-	if w == nil {
-		return nil
-	}
-	for i := range *w {
-		if f := (*w)[i].MethodAdded; f != nil {
+	for _, o := range w.all() {
+		if f := o.MethodAdded; f != nil {
 			if err := f(name); err != nil {
 				return fmt.Errorf("method %q is refused: %w", name, err)
 			}
@@ -168,22 +164,16 @@ func (w *observers) methodAdded(name string) error {
 }
 
 func (w *observers) announced(in registry.Instance, err error) {
-	if w == nil {
-		return
-	}
-	for i := range *w {
-		if f := (*w)[i].Announced; f != nil {
+	for _, o := range w.all() {
+		if f := o.Announced; f != nil {
 			f(in, err)
 		}
 	}
 }
 
 func (w *observers) withdrawn(in registry.Instance, err error) {
-	if w == nil {
-		return
-	}
-	for i := range *w {
-		if f := (*w)[i].Withdrawn; f != nil {
+	for _, o := range w.all() {
+		if f := o.Withdrawn; f != nil {
 			f(in, err)
 		}
 	}

@@ -1,9 +1,6 @@
 package anser
 
-import (
-	"context"
-	"fmt"
-)
+import "context"
 
 // connForStream returns a connection for a stream that is being opened: one of those that the host has, or
 // where the transport says so ([Transport.StreamsApart]) one of the stream's own.
@@ -24,38 +21,14 @@ func (h *host) ownConn(ctx context.Context) (*clientConn, *Error) {
 		err  error
 	}
 	h.mu.Lock()
-	if h.closed {
+	if err := h.uselessLocked(); err != nil {
 		h.mu.Unlock()
-		return nil, failure(Unavailable, NotSent, PhaseDial, nil, "the address %s is not used any more", h.address)
-	}
-	if h.failures > 0 && h.retry != nil {
-		err := h.lastErr
-		h.mu.Unlock()
-		return nil, failure(Unavailable, NotSent, PhaseDial, err, "%v", err)
+		return nil, err
 	}
 	made := make(chan result, 1)
 	h.wg.Go(func() {
 		c, err := h.connect()
-		h.mu.Lock()
-		if err == nil && h.closed {
-			c.nc.Close()
-			err = errConnClosed
-		}
-		tell := func() {}
-		if err != nil {
-			h.failedLocked(err)
-			tell = h.changedLocked()
-		} else {
-			c.own = true
-			h.all[c] = struct{}{}
-			c.wg.Go(c.read)
-		}
-		h.mu.Unlock()
-		if err != nil {
-			h.observers.connFailed(ConnInfo{Address: h.instance()}, err)
-		}
-		tell()
-		made <- result{c, err}
+		made <- result{c, h.enter(c, err, true)}
 	})
 	h.mu.Unlock()
 	select {
@@ -70,9 +43,7 @@ func (h *host) ownConn(ctx context.Context) (*clientConn, *Error) {
 				r.conn.close()
 			}
 		})
-		e := contextFailure(ctx, NotSent, PhaseDial)
-		e.Message = fmt.Sprintf("no connection to %s yet: %s", h.address, e.Message)
-		return nil, e
+		return nil, h.notYet(ctx)
 	}
 }
 
