@@ -12,6 +12,12 @@ type job struct {
 	codec   codec.Codec
 	payload []byte // its own
 	out     []byte // the encoded reply
+	arrived int64  // nanotime at which the request was there
+
+	// Of a gate.
+	since   int64  // nanotime from which the call waits
+	granted int64  // nanotime at which it got its place
+	refused *Error // why it does not run, or nil
 }
 
 var jobs = sync.Pool{New: func() any { return new(job) }}
@@ -23,7 +29,7 @@ func putJob(j *job) {
 	if cap(j.out) > maxKeptMessage {
 		j.out = nil
 	}
-	j.ctx, j.codec = nil, nil
+	j.ctx, j.codec, j.refused = nil, nil, nil
 	jobs.Put(j)
 }
 
