@@ -94,7 +94,9 @@ func TestWithdraw(t *testing.T) {
 	ctx := context.Background()
 	r := ratelimit.Rate{PerSecond: never, Burst: 10}
 	for i, step := range []struct{ spent, want, given int }{
-		{0, 4, 4}, {0, 4, 4}, {0, 4, 2}, // what is left
+		{0, 4, 4},
+		{0, 4, 4},
+		{0, 4, 2}, // what is left
 		{0, 4, 0},
 		{3, 1, 0}, // a debt
 	} {
