@@ -153,9 +153,14 @@ func (g *gate) enter(j *job) {
 
 // start runs a job that has a place.
 func (g *gate) start(j *job, now int64) {
+	j.place(now)
+	j.ctx.conn.server.workers.do(j)
+}
+
+// place notes that the job has a place.
+func (j *job) place(now int64) {
 	j.ctx.priority |= hasPlace
 	j.granted = now
-	j.ctx.conn.server.workers.do(j)
 }
 
 // refuseLocked refuses a call that has been taken out of its line.
@@ -215,21 +220,38 @@ func (g *gate) sweep() {
 	for p := range g.lines {
 		g.dropLocked(&g.lines[p], now)
 	}
+	g.admitLocked(now) // a worker that left may still be sending its answer
 	g.timer = nil
 	if g.waiting.Load() > 0 {
 		g.timer = time.AfterFunc(time.Duration(g.patience()/4+1), g.sweep)
 	}
 }
 
-// leave gives a place back. It looks at waiting after it has given the place back, and enter tries to take
-// a place after it has entered itself in waiting: one of the two sees the other.
-func (g *gate) leave() {
-	g.running.Add(-1)
-	if g.waiting.Load() > 0 {
-		g.mu.Lock()
-		g.admitLocked(nanotime())
-		g.mu.Unlock()
+// leave gives a place back. What waits is let in by following, which has to be called afterwards: the answer of
+// the call is sent in between.
+func (g *gate) leave() { g.running.Add(-1) }
+
+// following lets in those who wait, and returns one of them for the worker that calls it, or nil. It looks at
+// waiting after the place was given back, and enter tries to take a place after it has entered itself in
+// waiting: one of the two sees the other.
+func (g *gate) following() *job {
+	if g.waiting.Load() == 0 {
+		return nil
 	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := nanotime()
+	var own *job
+	if g.take() {
+		if own = g.firstLocked(now); own == nil {
+			g.running.Add(-1)
+		} else {
+			own.place(now)
+			g.waiting.Add(-1)
+		}
+	}
+	g.admitLocked(now)
+	return own
 }
 
 // note takes into account that a call of the guard's method took d nanoseconds since it got its place.

@@ -204,6 +204,14 @@ func (c *callContext) leave() {
 	}
 }
 
+// following returns what a worker runs after this call, because the call had a place at a gate, or nil.
+func (c *callContext) following() *job {
+	if c.priority&hasPlace == 0 {
+		return nil
+	}
+	return c.method.guard.gate.following()
+}
+
 // LimitStats tells of the limits of a method, or of those that a server has for its methods together.
 type LimitStats struct {
 	// Limit is how many calls may run at once now under the [AdaptiveLimit], or 0 without one.

@@ -435,19 +435,22 @@ func (c *serverConn) openLocked(ctx *callContext) {
 	c.running.put(ctx.id, ctx)
 }
 
-// runJob runs a call on a worker.
-func (c *serverConn) runJob(j *job) {
+// runJob runs a call on a worker, and returns the one that the worker runs next, or nil.
+func (c *serverConn) runJob(j *job) (next *job) {
 	ctx, began := j.ctx, nanotime()
 	refused := j.late(began)
 	if st := ctx.stream(); st != nil {
 		putJob(j)
 		c.runStream(ctx, st, refused)
-		return
+		return nil
 	}
 	returned := false
 	defer func() {
 		if !returned { // the handler ends the goroutine, by runtime.Goexit
 			c.finishDetached(ctx, appendFault(nil, ctx, errExited))
+			if next := ctx.following(); next != nil {
+				next.ctx.conn.server.workers.do(next)
+			}
 		}
 	}()
 	if refused != nil {
@@ -463,6 +466,7 @@ func (c *serverConn) runJob(j *job) {
 	returned = true
 	c.finishDetached(ctx, j.out)
 	putJob(j)
+	return ctx.following()
 }
 
 func (c *callContext) expired(now int64) bool { return c.deadline != 0 && now >= c.deadline }

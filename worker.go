@@ -1,6 +1,7 @@
 package anser
 
 import (
+	"runtime"
 	"sync"
 
 	"github.com/anser-rpc/anser/codec"
@@ -65,7 +66,13 @@ func (p *workers) work(j *job) {
 	defer p.wg.Done()
 	own := make(chan *job, 1)
 	for j != nil {
-		j.ctx.conn.runJob(j)
+		if j = j.ctx.conn.runJob(j); j != nil {
+			// Waking another worker for it would put that one before everything else that wants this
+			// processor, and while calls wait there is always one more: the goroutines that read the
+			// connections would not get to run for tenths of a second. Now they come first.
+			runtime.Gosched()
+			continue
+		}
 		p.mu.Lock()
 		if p.closed || len(p.idle) >= maxIdleWorkers {
 			p.mu.Unlock()
