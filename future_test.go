@@ -324,7 +324,6 @@ func TestFuturesThatWaitedHoldNobodyUp(t *testing.T) {
 	}
 }
 
-
 // maxFutureBytes is what a call in flight may cost the client, with its request and its reply.
 const maxFutureBytes = 1024
 
