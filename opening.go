@@ -90,6 +90,12 @@ func (c *Client) streamOptions(opts []CallOption) (*callOptions, *Error) {
 	case own.compression != nil:
 		wrong = "anser.Compress: the messages of streams are not compressed"
 	}
+	if own.pinned {
+		wrong = "anser.At: a stream goes where the balancer sends it"
+	}
+	if fault := own.unsuitable(&c.o.call, "a stream", Failsafe, Failback, Backup, Fork); fault != nil {
+		return nil, fault
+	}
 	if wrong != "" {
 		return nil, failure(InvalidArgument, NotSent, PhaseNone, nil, "a stream cannot be opened with %s", wrong)
 	}
