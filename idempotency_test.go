@@ -105,6 +105,7 @@ func TestConcurrentDuplicatesWait(t *testing.T) {
 		for range 10 {
 			all = append(all, anser.Go[[]byte](context.Background(), c, "Count.Up", text(""), anser.IdempotencyKey("k")))
 		}
+		time.Sleep(time.Millisecond) // one of those is the first
 		impatient, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 		defer cancel()
 		_, err := call(impatient, c, "Count.Up", "", anser.IdempotencyKey("k"))
