@@ -24,7 +24,7 @@ type FailbackLimits struct {
 	Calls int           // that wait, those that are being tried among them; the default is 1,000
 	Bytes int           // of their encoded requests; the default is 16 MiB
 	Age   time.Duration // after which a call is given up; the default is 10 minutes
-	Drain time.Duration // which [Client.Close] gives them for a last try; the default is 2 s, below 0 is none
+	Drain time.Duration // which [Client.Close] gives them to succeed; the default is 2 s, below 0 is none
 }
 
 var defaultFailbackLimits = FailbackLimits{Calls: 1000, Bytes: 16 << 20, Age: 10 * time.Minute, Drain: 2 * time.Second}
@@ -96,6 +96,8 @@ const (
 	firstFailback = time.Second // before the first try in the background; each one after it waits twice as long
 	lastFailback  = time.Minute
 	failbackTries = 8 // at the same time
+
+	closingFailback = 100 * time.Millisecond // between two tries of a call while Close waits
 )
 
 func (q *failbacks) init(c *Client) {
@@ -244,7 +246,7 @@ func (q *failbacks) tryDue(now int64) (next int64, left bool) {
 	next = now + int64(lastFailback)
 	rest := q.waiting[:0]
 	for _, it := range q.waiting {
-		if q.trying < failbackTries && (it.due <= now || q.closing) {
+		if q.trying < failbackTries && it.due <= now {
 			q.trying++
 			q.c.wg.Go(func() { q.try(it) })
 			continue
@@ -273,6 +275,7 @@ func (q *failbacks) try(it *queued) {
 		q.ended(it, it.last, false)
 		return
 	}
+	q.c.cluster.hurry()
 	ctx, cancel := context.WithCancel(it.ctx)
 	defer cancel()
 	defer context.AfterFunc(q.c.ctx, cancel)()
@@ -302,14 +305,22 @@ func (q *failbacks) ended(it *queued, err *Error, again bool) {
 	case err == nil:
 		q.numbers.Done++
 		q.numbers.Bytes -= it.bytes
-	case (again || denied) && !q.closing && now-it.since < int64(q.limits.Age):
+	case (again || denied) && q.c.ctx.Err() == nil && now-it.since < int64(q.limits.Age):
 		it.last = err
-		it.due = now + int64(max(jitter(min(firstFailback<<min(it.tries, 10), lastFailback)), err.RetryAfter))
+		it.due = now + int64(q.delayLocked(it))
 		q.waiting = append(q.waiting, it)
 	default:
 		q.giveUpLocked(it, err)
 	}
 	wake(q.wake)
+}
+
+// delayLocked is how long a call waits for its next try: not long while Close waits for it.
+func (q *failbacks) delayLocked(it *queued) time.Duration {
+	if q.closing {
+		return jitter(closingFailback)
+	}
+	return max(jitter(min(firstFailback<<min(it.tries, 10), lastFailback)), it.last.RetryAfter)
 }
 
 func (q *failbacks) giveUpLocked(it *queued, err *Error) {
@@ -328,10 +339,13 @@ func (q *failbacks) abandon() {
 	q.waiting, q.runs = nil, false
 }
 
-// drain takes no more calls, and gives those that wait one more try, within the limit of time.
+// drain takes no more calls, and tries those that wait until they are done, within the limit of time.
 func (q *failbacks) drain() {
 	q.mu.Lock()
 	q.closing = true
+	for _, it := range q.waiting {
+		it.due = 0
+	}
 	var empty chan struct{}
 	if q.runs && q.limits.Drain > 0 {
 		empty = make(chan struct{})

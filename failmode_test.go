@@ -211,7 +211,7 @@ func TestFailbackIsBounded(t *testing.T) {
 	})
 }
 
-// Close gives what waits one more try, and no more time than it says.
+// Close waits for what waits, and no longer than it says.
 func TestFailbackIsDrained(t *testing.T) {
 	for name, up := range map[string]bool{"server is back": true, "server is gone": false} {
 		t.Run(name, func(t *testing.T) {
