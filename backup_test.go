@@ -101,7 +101,7 @@ func backupClient(t *testing.T, network *ansertest.Network, opts ...anser.DialOp
 func TestBackup(t *testing.T) {
 	for name, opts := range map[string][]anser.DialOption{
 		"plain":      nil,
-		"compressed": {anser.Compress(compress.Snappy(), anser.Forced)},
+		"compressed": {anser.Compress(compress.Gzip(), anser.Forced)},
 		"observed":   {anser.Observe(anser.Observer{Request: func(context.Context, anser.MessageInfo) error { return nil }})},
 		"intercepted": {anser.Intercept(func(next anser.Func) anser.Func {
 			return func(ctx context.Context, inv *anser.Invocation) error { return next(ctx, inv) }

@@ -178,7 +178,7 @@ func handlerError(err error) *Error {
 			}
 		} else if e.spent || e.RetryAfter < 0 {
 			// But where that call was tried again in vain, or not any more, doing so above it only makes it
-			// worse: with three tiers that try three times each, the last one would get 27 calls for one.
+			// worse: with three callers above each other that try three times each, the last one would get 27 calls for one.
 			out.RetryAfter = RetryNever
 		}
 	}

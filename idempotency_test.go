@@ -62,7 +62,7 @@ func TestIdempotencyKey(t *testing.T) {
 			t.Error(len(out), err)
 		}
 		for range 2 {
-			out, err := call(ctx, c, "Count.Up", "", anser.IdempotencyKey("packed"), anser.Compress(compress.Snappy(), anser.Forced))
+			out, err := call(ctx, c, "Count.Up", "", anser.IdempotencyKey("packed"), anser.Compress(compress.Gzip(), anser.Forced))
 			if len(out) != 300 || err != nil {
 				t.Error(len(out), err)
 			}

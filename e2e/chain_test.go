@@ -49,8 +49,8 @@ func eager(t *testing.T, address string) *anser.Client {
 }
 
 // When the bottom of a chain of three tiers fails completely, and every tier tries again as eagerly as it can,
-// the bottom gets at most a quarter more calls than it is offered. With three attempts of each tier and
-// no budget it would be nine times as many, and with budgets alone 1.2 times 1.2.
+// the bottom gets at most a quarter more calls than it is offered. With five attempts of each caller and
+// no budget it would be 125 times as many, and with budgets alone 1.2 × 1.2 × 1.2.
 func TestRetriesOfAChain(t *testing.T) {
 	const calls, callers = 4000, 64
 	for name, broken := range map[string]error{
