@@ -54,6 +54,7 @@ type Server struct {
 	queues     bool  // a method has a bound for the time that its calls wait
 	stats      stats
 	sessions   sessions
+	replies    replyMemory
 	conns      sync.WaitGroup // goroutines of connections
 
 	mu        sync.Mutex // guards what follows
@@ -79,7 +80,7 @@ func NewServer(opts ...ServerOption) *Server {
 	s.o = serverOptions{
 		sideOptions: defaultSideOptions(), maxInFlight: 10_000, maxCalls: 10_000, maxConns: 100_000, maxHandshakes: 256, maxStreams: int(wire.DefaultSettings().MaxStreams),
 		grace: 30 * time.Second, signals: true, describe: true, minPing: 5 * time.Second, sessionGrace: 30 * time.Second,
-		compressors: compress.BuiltIn(), replies: newCompression(nil, nil),
+		compressors: compress.BuiltIn(), replies: newCompression(nil, nil), memory: defaultReplyMemory,
 	}
 	for _, opt := range opts {
 		if s.o.wants(opt != nil, "an option of the server is nil") {
@@ -95,6 +96,7 @@ func NewServer(opts ...ServerOption) *Server {
 	s.settings.StreamWindow, s.settings.ConnWindow = uint64(s.o.streamWindow), uint64(s.o.connWindow)
 	s.settings.MaxCalls = uint64(s.o.maxCalls)
 	s.handshakes = make(chan struct{}, s.o.maxHandshakes)
+	s.replies.limits = s.o.memory
 	for _, c := range append([]codec.Codec{codec.Raw{}, codec.Binary{}, protobuf.NewJSON(), protobuf.New(), msgpack.New()}, s.o.codecs...) {
 		s.codecs[c.ID()] = c
 	}
@@ -482,6 +484,7 @@ var serverClosed = wire.Errorf(wire.Normal, "the server is closed")
 // their context has ended are left behind after endBound; they are an error.
 func (s *Server) finish() error {
 	s.endSessions()
+	s.replies.stop()
 	s.mu.Lock()
 	attached := slices.Collect(maps.Keys(s.attached))
 	for nc := range s.raw {

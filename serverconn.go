@@ -66,8 +66,9 @@ type reading struct {
 	lastID   uint64
 	pings    pingLimit
 	cancels  cancelLimit
-	drained  bool // the client opens no more calls
-	requests int  // since the last read
+	drained  bool   // the client opens no more calls
+	requests int    // since the last read
+	key      string // of idempotency, of the last request with metadata
 	backlog  *backlog
 }
 
@@ -198,6 +199,12 @@ func (c *serverConn) request(s *reading, h wire.Header, body []byte) (lost bool,
 	if ctx.expired(s.now) {
 		return false, c.refuse(s, ctx, errExpired)
 	}
+	if ctx.brought != nil && ctx.brought.key != "" {
+		if refused := c.server.takesKey(ctx); refused != nil {
+			return false, c.refuse(s, ctx, refused)
+		}
+		return false, c.handToWorker(s, ctx, cd, r.Payload) // it may have to wait for a duplicate
+	}
 	if m.converse != nil {
 		return false, c.openStream(s, ctx, cd, r.Payload)
 	}
@@ -225,7 +232,8 @@ func (c *serverConn) flushIfFull(s *reading) error {
 func (c *serverConn) admit(s *reading, n *named, flags wire.Flags, r *wire.Request, fault error) (cd codec.Codec, refused *Error, err error) {
 	srv := c.server
 	if r.Metadata != nil {
-		if _, err := wire.ParseMetadata(r.Metadata, srv.settings.MaxMetadata); err != nil {
+		_, key, err := wire.ParseRequestMetadata(r.Metadata, srv.settings.MaxMetadata)
+		if s.key = key; err != nil {
 			var broken *wire.Error
 			if errors.As(err, &broken) {
 				return nil, nil, broken
@@ -294,6 +302,9 @@ func (c *serverConn) newContext(s *reading, m *method, h wire.Header, r *wire.Re
 	}
 	if h.Flags&wire.FlagTrace != 0 || r.Metadata != nil || r.Compression != 0 {
 		ctx.brought = &brought{metadata: slices.Clone(r.Metadata)}
+		if r.Metadata != nil {
+			ctx.brought.key = s.key
+		}
 		if isTrace(&r.Trace) {
 			t := r.Trace
 			ctx.brought.trace = &t
@@ -453,7 +464,7 @@ func (c *serverConn) runJob(j *job) (next *job) {
 	if refused != nil {
 		j.out = appendRefusal(j.out[:0], ctx, refused)
 	} else {
-		j.out = c.server.execute(ctx, j.codec, j.payload, j.out[:0])
+		j.out = c.server.executeOnce(ctx, j.codec, j.payload, j.out[:0])
 		now := nanotime()
 		ctx.method.cost.note(now - began)
 		if g := ctx.method.guard; g != nil && g.gate != nil {
