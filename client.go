@@ -119,7 +119,7 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 		})
 	}
 	if src.resolver == nil {
-		c.cluster.update(src.fixed, false)
+		c.cluster.update(src.fixed, time.Time{})
 		return c, nil
 	}
 	snap := new(snapshot)

@@ -72,6 +72,7 @@ type cluster struct {
 	ramp      *time.Timer // rebuilds the view while instances grow warm, or nil
 	reason    string      // why, if it is not that the client was closed
 	saved     time.Time   // of a snapshot
+	lists     []listed    // the lengths of recent lists, falling
 	since     time.Time   // when the trouble began
 
 	watched       bool                          // there is a goroutine that looks at the health
@@ -98,19 +99,25 @@ func newCluster(c *Client) *cluster {
 	return cl
 }
 
-// update takes a new list from the registry, or with snapshot an old one from the disk.
-func (cl *cluster) update(list []registry.Instance, snapshot bool) {
+// update takes a new list from the registry, or one that was saved on the disk then. It reports whether
+// instances are in use that the list does not have.
+func (cl *cluster) update(list []registry.Instance, saved time.Time) (holds bool) {
 	cl.mu.Lock()
+	snapshot := !saved.IsZero()
 	if cl.closed || snapshot && !cl.updated.IsZero() {
 		cl.mu.Unlock()
-		return
+		return false
 	}
-	cl.stale = snapshot
+	cl.stale, cl.saved = snapshot, saved
 	if !snapshot {
 		cl.updated, cl.trouble, cl.since = time.Now(), nil, time.Time{}
 	}
 	next := make(map[string]*endpoint, len(list))
+	resting := 0 // that want no calls
 	for _, in := range list {
+		if in.State != registry.Up {
+			resting++
+		}
 		if in.Validate() != nil || in.State != registry.Up || next[in.Key()] != nil {
 			continue
 		}
@@ -126,7 +133,9 @@ func (cl *cluster) update(list []registry.Instance, snapshot bool) {
 			missing++
 		}
 	}
-	hold := missing > 0 && 2*(before-missing) < before
+	there := len(next) + resting
+	peak := cl.peakLocked(there)
+	hold := missing > 0 && (2*(before-missing) < before || 2*there < peak)
 	for key, e := range cl.endpoints {
 		switch {
 		case next[key] == e:
@@ -145,7 +154,32 @@ func (cl *cluster) update(list []registry.Instance, snapshot bool) {
 	}
 	cl.endpoints = next
 	cl.rebuildLocked()
+	for _, e := range next {
+		holds = holds || e.gone
+	}
 	cl.mu.Unlock()
+	return holds
+}
+
+// atOnce is the time within which a list that loses more than half of its instances counts as losing them at once.
+// A registry that is emptied key by key, or whose leases run out one after the other, shrinks in small steps.
+const atOnce = 10 * time.Second
+
+// listed is how long a list was.
+type listed struct {
+	n  int
+	at int64 // nanotime
+}
+
+// peakLocked returns how long the list has been within atOnce, and enters a list of n instances.
+func (cl *cluster) peakLocked(n int) (peak int) {
+	now := nanotime()
+	cl.lists = slices.DeleteFunc(cl.lists, func(l listed) bool { return l.n <= n || now-l.at > int64(atOnce) })
+	for _, l := range cl.lists {
+		peak = max(peak, l.n)
+	}
+	cl.lists = append(cl.lists, listed{n, now})
+	return peak
 }
 
 // retireLocked gives the endpoint's host back once the calls that are in flight there are over.
