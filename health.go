@@ -432,6 +432,9 @@ func (h HealthChange) String() string {
 	return fmt.Sprintf("health change %d", uint8(h))
 }
 
+// MarshalText writes the change in words, for JSON and logs.
+func (h HealthChange) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
+
 // HealthEvent tells an [Observer] what a client makes of an instance.
 type HealthEvent struct {
 	Change   HealthChange

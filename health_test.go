@@ -782,3 +782,44 @@ func TestNoSubset(t *testing.T) {
 		})
 	}
 }
+
+// Streams count by their ends: an instance that refuses to open them is ejected, and one whose streams
+// run into the time that their callers gave them is not.
+func TestStreamsCount(t *testing.T) {
+	for name, refuse := range map[string]bool{"refused": true, "out of time": false} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, network *ansertest.Network) {
+				for _, a := range []string{"a:1", "b:1"} {
+					s := anser.NewServer(silent)
+					err := anser.HandleStream(s, "Echo.Talk", func(ctx context.Context, _ *anser.Stream[[]byte, []byte]) error {
+						if refuse && a == "a:1" {
+							return declining("")
+						}
+						<-ctx.Done()
+						return ctx.Err()
+					})
+					if err != nil {
+						t.Fatal(err)
+					}
+					run(t, s, network.Listen(a))
+				}
+				c := dial(t, "tcp://a:1,b:1", anser.Dialer(network.Dial), anser.Balancer(balance.RoundRobin()))
+				for range 30 {
+					ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+					st, err := anser.Open[[]byte, []byte](ctx, c, "Echo.Talk")
+					if err == nil {
+						_, err = st.Recv()
+					}
+					if err == nil {
+						t.Error("a message came")
+					}
+					cancel()
+				}
+				time.Sleep(time.Second)
+				if n := c.Status().Health[anser.InstanceEjected]; n > 0 != refuse {
+					t.Errorf("ejected %d times", n)
+				}
+			})
+		})
+	}
+}

@@ -337,6 +337,7 @@ func (o *opened) over(st *stream, err *Error) {
 		o.endpoint.Abort()
 	}
 	switch cl := o.endpoint.cluster; {
+	case err != nil && err.Code == DeadlineExceeded: // how long a stream lasts is its caller's affair
 	case err != nil:
 		o.endpoint.judge(nil, &o.call, o.method, err)
 	case cl.alert.Load():
