@@ -22,7 +22,7 @@ func TestFile(t *testing.T) {
 	registrytest.RunInBubble(t, func(t *testing.T) registrytest.Fixture {
 		path := writeFile(t, "[]")
 		return registrytest.Fixture{Open: func() registry.Registry { return openFile(t, path) }}
-	}, registrytest.Outages, registrytest.Leases)
+	}, registrytest.Outages, registrytest.Leases, registrytest.Documents)
 }
 
 func openFile(t *testing.T, path string, opts ...registry.FileOption) *registry.File {

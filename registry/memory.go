@@ -17,7 +17,7 @@ type Memory struct {
 
 // NewMemory returns an empty registry. It holds no goroutine.
 func NewMemory() *Memory {
-	return (&memoryStore{services: make(map[string]*memoryService)}).join()
+	return (&memoryStore{services: make(map[string]*memoryService), documents: make(map[string]*memoryDocument)}).join()
 }
 
 // Join returns another view of the same instances, as another process would have it: what it
@@ -85,8 +85,9 @@ func (m *Memory) Close() error {
 
 // memoryStore is what the views of a Memory share.
 type memoryStore struct {
-	mu       sync.Mutex // guards services, what they hold, and the closing of a view
-	services map[string]*memoryService
+	mu        sync.Mutex // guards services and documents, what they hold, and the closing of a view
+	services  map[string]*memoryService
+	documents map[string]*memoryDocument
 }
 
 type memoryService struct {

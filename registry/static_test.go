@@ -22,7 +22,7 @@ func TestStatic(t *testing.T) {
 			t.Fatal(err)
 		}
 		return registrytest.Fixture{Resolver: static, Instances: instances}
-	}, registrytest.Announcing, registrytest.Outages, registrytest.Leases)
+	}, registrytest.Announcing, registrytest.Outages, registrytest.Leases, registrytest.Documents)
 }
 
 func TestParseStatic(t *testing.T) {

@@ -23,6 +23,8 @@ const (
 	Announcing Capability = "announcing"
 	// Outages: there is a server that can stop and start again with its data.
 	Outages Capability = "outages"
+	// Documents: the registry is a registry.Store.
+	Documents Capability = "documents"
 	// Leases: what a process announced goes away when the process does not renew it.
 	Leases Capability = "leases"
 )
@@ -79,7 +81,7 @@ type testCase struct {
 }
 
 func cases(lacks []Capability) []testCase {
-	all := slices.Concat(announceCases, watchCases, closeCases, outageCases, leaseCases)
+	all := slices.Concat(announceCases, watchCases, closeCases, outageCases, leaseCases, documentCases)
 	if slices.Contains(lacks, Announcing) {
 		all = fixedCases
 	}

@@ -19,6 +19,7 @@ type suite struct {
 
 	opened   []registry.Registry
 	watchers []*watcher
+	ending   []func() // to call at the end of the test
 }
 
 // open returns another registry on the fixture, which is closed at the end of the test.
@@ -32,6 +33,9 @@ func (s *suite) open() registry.Registry {
 func (s *suite) closeAll() {
 	for _, w := range s.watchers {
 		w.stop()
+	}
+	for _, f := range s.ending {
+		f()
 	}
 	for _, r := range s.opened {
 		if err := r.Close(); err != nil {
