@@ -2,7 +2,6 @@ package anser
 
 import (
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 )
@@ -202,15 +201,4 @@ func (e *endpoint) breakersLocked(now int64) (all []BreakerStatus) {
 		all = append(all, s)
 	}
 	return all
-}
-
-// levelOf says how loud the log is about a change.
-func levelOf(c HealthChange) slog.Level {
-	switch c {
-	case InstanceEjected, BreakerOpened:
-		return slog.LevelWarn
-	case BreakerHalfOpen:
-		return slog.LevelDebug
-	}
-	return slog.LevelInfo
 }

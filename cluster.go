@@ -315,38 +315,6 @@ func (cl *cluster) viewOf(up []*endpoint, old *view) *view {
 	return v
 }
 
-// noteReachableLocked notes which endpoints can be reached. One that can be reached again starts anew.
-func (cl *cluster) noteReachableLocked(now int64) {
-	o := &cl.client.o
-	judging := len(cl.endpoints) > 1 && !(o.breaker.Off && o.ejection.Off)
-	cl.judging.Store(judging)
-	for _, e := range cl.endpoints {
-		if judging && !o.ejection.Off {
-			e.host.judged.Store(true)
-		}
-		down := e.host.down()
-		was := e.down
-		if e.down = down; was && !down {
-			e.since = now
-			cl.reachedLocked(e, now)
-		}
-		if e.host.silent.Load() && e.conduct.standing.Load() == inUse || cl.out > 0 {
-			cl.look()
-		}
-	}
-	if judging && !cl.watched {
-		cl.watched = true
-		cl.client.wg.Go(cl.watchHealth)
-		if o.ejection.Slow > 0 {
-			cl.alert.Store(true)
-			cl.look()
-		}
-	}
-	if o.slowStart > 0 {
-		cl.warmLocked(now)
-	}
-}
-
 // The weight that an instance begins with, in percent, and the steps in which it grows.
 const (
 	firstWarmth = 10
