@@ -138,6 +138,9 @@ type dialOptions struct {
 	connectTimeout time.Duration
 	dialer         func(ctx context.Context, network, address string) (net.Conn, error)
 	slowStart      time.Duration
+	breaker        Breaker
+	ejection       Ejection
+	subset         subset
 	snapshotDir    string
 	noSnapshot     bool
 	budgetRatio    float64
