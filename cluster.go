@@ -194,6 +194,7 @@ func (cl *cluster) rebuildLocked() {
 	}
 	if len(up) == 0 {
 		up = all
+		cl.client.source.refresh()
 	}
 	v := &view{usable: len(up), total: len(all), byPick: make(map[*balance.Endpoint]*endpoint, len(up))}
 	list := make([]*balance.Endpoint, 0, len(up))
