@@ -13,7 +13,6 @@ require (
 require (
 	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/miekg/dns v1.1.72 // indirect
-	github.com/pierrec/lz4/v4 v4.1.33 // indirect
 	github.com/shamaton/msgpack/v3 v3.1.0 // indirect
 	golang.org/x/mod v0.31.0 // indirect
 	golang.org/x/sync v0.19.0 // indirect
