@@ -62,7 +62,7 @@ const (
 	maxHold = 5 * time.Second // longer than the registry keeps what it does not hear of
 )
 
-// wait waits for the time of a state, or until ctx is done.
+// waitHold waits for the time of a state, or until ctx is done.
 func (d *demo) waitHold(ctx context.Context) {
 	t := time.NewTimer(d.hold())
 	defer t.Stop()
