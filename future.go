@@ -19,13 +19,13 @@ type Future[R any] struct {
 // call does. An error that [Call] would return at once is that of the future.
 //
 // A call in flight is an entry in tables and no goroutine: a million of them are some hundred bytes each.
-// Goroutines are made only for calls of a client with interceptors, for calls that are sent again, and, until
-// they are sent, for up to 1,024 calls of a client that wait for a connection, or for room on one that has
-// 1 MiB of requests which the server does not take. Go waits, as long as the call may, when there are so many
-// already.
+// Goroutines are made only for calls of a client with interceptors, for those with [At] or a fail mode from
+// [Failsafe] on, for calls that are sent again, and, until they are sent, for up to 1,024 calls of a client that
+// wait for a connection, or for room on one that has 1 MiB of requests which the server does not take. Go waits, as
+// long as the call may, when there are so many already.
 //
 // The reply is decoded by whoever waits first, and its bytes are kept until then. The request is encoded
-// before Go returns; in may be changed afterwards.
+// before Go returns; in may be changed afterwards, but for calls that have a goroutine from the start.
 func Go[R, A any](ctx context.Context, c *Client, method string, in *A, opts ...CallOption) *Future[R] {
 	f := new(Future[R])
 	c.launch(ctx, &f.pending, method, in, &f.reply, opts)
@@ -139,8 +139,8 @@ func (c *Client) launch(ctx context.Context, p *pending, name string, in, out an
 	if len(opts) > 0 {
 		p.o = p.o.with(opts)
 	}
-	if c.chain != nil {
-		go p.intercepted(newInvocation(c, name, in, out, p.o))
+	if c.chain != nil || p.o.mode > Failtry || p.o.pinned {
+		go p.perform(name, in)
 		return
 	}
 	m, err := c.method(name)
@@ -208,12 +208,13 @@ func (p *pending) begin(ctx context.Context) bool {
 	return true
 }
 
-// intercepted makes a call through the interceptors, which are functions that return when it is over.
-func (p *pending) intercepted(inv *Invocation) {
+// perform makes a call through interceptors, or several attempts at once, in functions that return when it is
+// over.
+func (p *pending) perform(name string, in any) {
 	ctx, cancel := p.stoppable()
 	defer cancel()
 	p.decoded = true
-	p.finish(p.c.intercepted(ctx, inv))
+	p.finish(p.c.perform(ctx, name, in, p.out, p.o))
 }
 
 // stoppable returns a context that ends with that of the call, or when stop is called.
@@ -317,9 +318,9 @@ func finalFault(err *Error, o *callOptions, m *clientMethod) bool {
 	}
 	switch err.Outcome {
 	case Executed:
-		return !m.idempotent(o) || !slices.Contains(o.retryOn, err.Code)
+		return !m.repeatable(o) || !slices.Contains(o.retryOn, err.Code)
 	case OutcomeUnknown:
-		return !m.idempotent(o) || err.Code == DeadlineExceeded || err.Code == Canceled
+		return !m.repeatable(o) || err.Code == DeadlineExceeded || err.Code == Canceled
 	}
 	return err.Code == DeadlineExceeded || err.Code == Canceled
 }

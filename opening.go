@@ -88,6 +88,12 @@ func (c *Client) streamOptions(opts []CallOption) (*callOptions, *Error) {
 	case own.idempotent, own.attempts != 0, own.retryOn != nil:
 		wrong = "options about further attempts: a stream is never opened again by itself"
 	}
+	if own.pinned {
+		wrong = "anser.At: a stream goes where the balancer sends it"
+	}
+	if fault := own.unsuitable(&c.o.call, "a stream", Failsafe, Failback, Backup, Fork); fault != nil {
+		return nil, fault
+	}
 	if wrong != "" {
 		return nil, failure(InvalidArgument, NotSent, PhaseNone, nil, "a stream cannot be opened with %s", wrong)
 	}

@@ -122,6 +122,8 @@ type serverOptions struct {
 	onSession     func(*Session)
 	compressors   []compress.Compressor
 	replies       *compression
+	once          bool // for every method; see Deduplicate
+	memory        ReplyMemory
 }
 
 type dialOptions struct {
@@ -138,6 +140,8 @@ type dialOptions struct {
 	noSnapshot     bool
 	budgetRatio    float64
 	budgetRate     float64
+	backupShare    float64
+	failback       FailbackLimits
 	handlers       *Server
 }
 
@@ -157,6 +161,13 @@ type callOptions struct {
 	trailer     *Metadata
 	inv         *Invocation // learns which instance answered; nil without interceptors
 	hashKey     uint64      // of balance.Hash; 0: none
+	key         string      // of idempotency, if keyed
+	keyed       bool
+	at          string // key of the one instance to go to, if pinned
+	pinned      bool
+	forks       int
+	backupAfter time.Duration // 0: learned
+	earlier     uint8         // attempts of the same call that were sent before
 	hashBy      func(ctx context.Context, method string, request any) string
 }
 
@@ -167,6 +178,7 @@ type handleOptions struct {
 	aliases    []string
 	deprecated []string
 	params     []string
+	once       bool // duplicates are answered from memory
 }
 
 // Logger sets where the side logs to; the default is slog.Default(). Arguments, replies, metadata and
