@@ -268,6 +268,7 @@ func (cl *cluster) rebuildLocked() {
 	}
 	if len(up) == 0 {
 		up = all
+		cl.client.source.refresh()
 	}
 	up = cl.chooseLocked(up)
 	v := cl.viewOf(up, cl.view.Load())
