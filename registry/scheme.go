@@ -24,14 +24,14 @@ type Scheme struct {
 // DialOption makes a Scheme an option of anser.Dial.
 func (Scheme) DialOption() {}
 
-// FileScheme understands targets of the form "file:///path/services.json/service", as every client does
+// FileScheme understands targets of the form "file:///path/registry.json/service", as every client does
 // without being told; it is here for SeveralScheme.
 func FileScheme() Scheme {
 	return Scheme{Name: "file", Open: func(u *url.URL) (Resolver, string, error) {
 		folder, service := path.Split(u.Path)
 		folder = strings.TrimSuffix(folder, "/")
 		if u.Host != "" || folder == "" || service == "" {
-			return nil, "", errors.New("want file:///path/services.json/service")
+			return nil, "", errors.New("want file:///path/registry.json/service")
 		}
 		r, err := NewFile(filepath.FromSlash(folder))
 		return r, service, err
