@@ -3,6 +3,7 @@
 package target
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,9 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/registry/consul"
 	"github.com/anser-rpc/anser/registry/etcd"
+	"github.com/anser-rpc/anser/registry/zookeeper"
 	"github.com/anser-rpc/anser/transport/httpconnect"
 	"github.com/anser-rpc/anser/transport/quic"
 	"github.com/anser-rpc/anser/transport/websocket"
@@ -37,8 +40,11 @@ func Registry() string {
 	return DefaultRegistry
 }
 
+// registries are the schemes of registries.
+var registries = []string{"etcd", "zookeeper", "consul", "file"}
+
 // schemes are those that Dial here knows.
-var schemes = []string{"tcp", "tls", "unix", "http", "https", "ws", "wss", "quic", "etcd", "file"}
+var schemes = append([]string{"tcp", "tls", "unix", "http", "https", "ws", "wss", "quic"}, registries...)
 
 // Resolve turns what a user typed into a target of anser.Dial: the name of a service is looked for
 // in the registry, everything else is a target already.
@@ -73,8 +79,11 @@ func Dial(typed, registryURL string, opts ...anser.DialOption) (*anser.Client, e
 		return nil, err
 	}
 	quiet := []anser.DialOption{
-		Scheme("etcd"), Scheme("file"), anser.NoSnapshot(), anser.Logger(slog.New(slog.DiscardHandler)),
+		anser.NoSnapshot(), anser.Logger(slog.New(slog.DiscardHandler)),
 		httpconnect.HTTP(), httpconnect.HTTPS(), websocket.WS(), websocket.WSS(), quic.Transport(),
+	}
+	for _, name := range registries {
+		quiet = append(quiet, Scheme(name))
 	}
 	return anser.Dial(full, append(quiet, opts...)...)
 }
@@ -93,7 +102,8 @@ func Scheme(name string) registry.Scheme {
 	}}
 }
 
-// Open opens a registry: etcd://host:port, with a prefix or without, or file:///path.
+// Open opens a registry: etcd://host:port, zookeeper://host:port or consul://host:port, each with a prefix or
+// without, or file:///path.
 func Open(registryURL string) (registry.Registry, error) {
 	u, err := parseRegistry(registryURL)
 	if err != nil {
@@ -111,9 +121,9 @@ func parseRegistry(registryURL string) (*url.URL, error) {
 	switch {
 	case err != nil || u.Scheme == "" || u.Host == "" && u.Path == "":
 		return nil, fmt.Errorf("registry %q is not a URL: use %s or file:///path/services.json", registryURL, DefaultRegistry)
-	case u.Scheme != "etcd" && u.Scheme != "file":
-		return nil, fmt.Errorf("registry %q: unknown scheme %q: use %s or file:///path/services.json",
-			registryURL, u.Scheme, DefaultRegistry)
+	case !slices.Contains(registries, u.Scheme):
+		return nil, fmt.Errorf("registry %q: unknown scheme %q: use one of %s, for example %s",
+			registryURL, u.Scheme, strings.Join(registries, ", "), DefaultRegistry)
 	}
 	return u, nil
 }
@@ -123,20 +133,23 @@ func open(u *url.URL) (registry.Registry, error) {
 		return registry.NewFile(u.Path)
 	}
 	if u.Host == "" {
-		return nil, fmt.Errorf("no etcd server is named: use %s", DefaultRegistry)
+		return nil, fmt.Errorf("no server of %s is named: use for example %s", u.Scheme, DefaultRegistry)
 	}
-	var opts []etcd.DialOption
-	if prefix := strings.TrimRight(u.Path, "/"); prefix != "" {
-		opts = append(opts, etcd.Prefix(prefix))
+	hosts, prefix := strings.Split(u.Host, ","), strings.TrimRight(u.Path, "/")
+	switch u.Scheme {
+	case "zookeeper":
+		return zookeeper.Dial(hosts, zookeeper.Prefix(cmp.Or(prefix, zookeeper.DefaultPrefix)))
+	case "consul":
+		return consul.Dial(u.Host, consul.Prefix(strings.TrimLeft(prefix, "/")))
 	}
-	return etcd.Dial(strings.Split(u.Host, ","), opts...)
+	return etcd.Dial(hosts, etcd.Prefix(cmp.Or(prefix, etcd.DefaultPrefix)))
 }
 
 // Reach finds out whether the registry behind a target or registry URL can be connected to, so that
 // somebody who waits hears at once that it cannot: a Registry itself goes on trying.
 func Reach(ctx context.Context, where string) error {
 	u, err := url.Parse(where)
-	if err != nil || u.Scheme != "etcd" {
+	if err != nil || u.Scheme == "file" || !slices.Contains(registries, u.Scheme) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)

@@ -24,6 +24,11 @@ func TestResolve(t *testing.T) {
 	if got, err := target.Resolve("arith", "etcd://h:1,i:2/prefix/deep"); err != nil || got != "etcd://h:1,i:2/prefix/deep/arith" {
 		t.Errorf("with a prefix: %q, %v", got, err)
 	}
+	for _, registryURL := range []string{"zookeeper://h:1,i:2/prefix", "consul://h:1", "file:///x.json"} {
+		if got, err := target.Resolve("arith", registryURL); err != nil || got != registryURL+"/arith" {
+			t.Errorf("in %s: %q, %v", registryURL, got, err)
+		}
+	}
 	for typed, say := range map[string]string{
 		"": "empty", "localhost": "no port: use host:port", "::1": "", "h/x": "", "é": "service name", "gopher://h:1/x": "unknown scheme",
 	} {

@@ -1,0 +1,37 @@
+package consul_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/registry/consul"
+	"github.com/anser-rpc/anser/registry/registrytest"
+)
+
+// testTTL is longer than the agent needs to start again: a check that has failed meanwhile counts.
+const testTTL = time.Minute
+
+func TestConformance(t *testing.T) {
+	s := agent(t)
+	registrytest.Run(t, func(t *testing.T) registrytest.Fixture {
+		prefix, ttl := freshPrefix(), testTTL
+		if strings.HasSuffix(t.Name(), "/CloseDuringOutage") {
+			ttl = 5 * time.Second // which this test waits for
+		}
+		return registrytest.Fixture{
+			Open: func() registry.Registry {
+				r, err := consul.Dial(s.endpoint, consul.Prefix(prefix), consul.TTL(ttl))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return r // the suite closes it
+			},
+			Stop:         s.stop,
+			Start:        func() { s.restart(t) },
+			ForgetLeases: func() { s.forgetLeases(t) },
+			Patience:     30 * time.Second,
+		}
+	})
+}

@@ -1,0 +1,11 @@
+module github.com/anser-rpc/anser/registry/zookeeper
+
+go 1.26.0
+
+require (
+	github.com/anser-rpc/anser v0.0.0
+	github.com/go-zookeeper/zk v1.0.4
+	go.uber.org/goleak v1.3.0
+)
+
+replace github.com/anser-rpc/anser => ../..

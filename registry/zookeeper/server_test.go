@@ -1,0 +1,496 @@
+package zookeeper_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/goleak"
+
+	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/registry/zookeeper"
+)
+
+// classes is where the server is. scripts/servers zookeeper installs it.
+const classes = "/usr/share/java/zookeeper.jar"
+
+// shared is the server that most tests use, each under a prefix of its own. Tests run one after the other, so
+// that one may kill it.
+var shared *server
+
+func TestMain(m *testing.M) { os.Exit(runTests(m)) }
+
+func runTests(m *testing.M) (code int) {
+	if _, err := os.Stat(classes); err != nil {
+		log.Printf("%v: run scripts/servers zookeeper, which gets the server that these tests need", err)
+		return 1
+	}
+	dir, err := os.MkdirTemp("", "anser-zookeeper-")
+	if err != nil {
+		log.Print(err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	if shared, err = startServer(dir); err != nil {
+		log.Print(err)
+		return 1
+	}
+	defer shared.stop()
+	if code := m.Run(); code != 0 {
+		return code
+	}
+	if err := goleak.Find(); err != nil {
+		log.Print(err)
+		return 1
+	}
+	return 0
+}
+
+// server is a ZooKeeper in a process of its own.
+type server struct {
+	dir      string
+	endpoint string
+	process  *exec.Cmd
+}
+
+// startServer starts a server that keeps its data in dir, at an address that is free: another process may be
+// faster than it is to take one.
+func startServer(dir string) (s *server, err error) {
+	s = &server{dir: dir}
+	for range 3 {
+		s.endpoint = freeAddress()
+		if err = s.start(); err == nil {
+			return s, nil
+		}
+		s.stop()
+	}
+	return nil, err
+}
+
+func (s *server) start() error {
+	_, port, _ := net.SplitHostPort(s.endpoint)
+	file := filepath.Join(s.dir, "zoo.cfg")
+	// Short ticks, so that sessions may be short.
+	text := fmt.Sprintf("tickTime=200\nminSessionTimeout=400\nmaxSessionTimeout=60000\nmaxClientCnxns=0\n"+
+		"dataDir=%s\nclientPort=%s\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n4lw.commands.whitelist=*\n",
+		filepath.Join(s.dir, "data"), port)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		return err
+	}
+	s.process = exec.Command("java", "-Xmx128m", "-Dzookeeper.forceSync=no", "-cp", classes,
+		"org.apache.zookeeper.server.quorum.QuorumPeerMain", file)
+	logs, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer logs.Close()
+	s.process.Stdout, s.process.Stderr = logs, logs
+	if err := s.process.Start(); err != nil {
+		return err
+	}
+	// It accepts connections before it serves.
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if text, err := s.ask("srvr"); err == nil && strings.Contains(text, "Mode: standalone") {
+			return nil
+		}
+	}
+	out, _ := os.ReadFile(logs.Name())
+	return fmt.Errorf("zookeeper does not serve:\n%s", out)
+}
+
+// stop kills the process, as a crash would.
+func (s *server) stop() {
+	if s.process != nil {
+		s.process.Process.Kill()
+		s.process.Wait()
+		s.process = nil
+	}
+}
+
+// ask sends one of the words that the server answers to anybody.
+func (s *server) ask(word string) (string, error) {
+	conn, err := net.DialTimeout("tcp", s.endpoint, time.Second)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(5 * time.Second))
+	if _, err := io.WriteString(conn, word); err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(conn)
+	return string(text), err
+}
+
+// ownerLine is a session with ephemeral nodes in what the server answers to "dump".
+var ownerLine = regexp.MustCompile(`(?m)^(0x[0-9a-f]+):$`)
+
+// forgetLeases ends all sessions that have announced something, as the server does when they run out.
+func (s *server) forgetLeases(t *testing.T) {
+	t.Helper()
+	old := s.owners(t)
+	eventually(t, 10*time.Second, "the end of the sessions", func() bool {
+		for _, id := range s.owners(t) {
+			if slices.Contains(old, id) {
+				if err := s.endSession(id); err != nil { // the server hangs up on either side
+					t.Logf("end session %#x: %v", id, err)
+				}
+			}
+		}
+		return !slices.ContainsFunc(s.owners(t), func(id uint64) bool { return slices.Contains(old, id) })
+	})
+}
+
+// owners returns the sessions that have announced something.
+func (s *server) owners(t *testing.T) (ids []uint64) {
+	t.Helper()
+	text, err := s.ask("dump")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, ephemerals, _ := strings.Cut(text, "Sessions with Ephemerals")
+	for _, m := range ownerLine.FindAllStringSubmatch(ephemerals, -1) {
+		id, err := strconv.ParseUint(m[1], 0, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// endSession joins a session from another connection, and closes it.
+func (s *server) endSession(id uint64) error {
+	conn, err := net.DialTimeout("tcp", s.endpoint, time.Second)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(5 * time.Second))
+	var join []byte
+	join = binary.BigEndian.AppendUint32(join, 0)   // version of the protocol
+	join = binary.BigEndian.AppendUint64(join, 0)   // last transaction that was seen
+	join = binary.BigEndian.AppendUint32(join, 400) // timeout in ms
+	join = binary.BigEndian.AppendUint64(join, id)
+	join = binary.BigEndian.AppendUint32(join, 16)
+	join = append(join, sessionPassword(id)...)
+	leave := binary.BigEndian.AppendUint32(nil, 1)
+	leave = binary.BigEndian.AppendUint32(leave, 0xffff_fff5) // closeSession, -11
+	// Both at once: the owner comes back as soon as it has lost the session, and takes it away again.
+	if _, err := conn.Write(append(packet(join), packet(leave)...)); err != nil {
+		return err
+	}
+	for range 2 {
+		if _, err = readPacket(conn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sessionPassword computes the password of a session as the server does: from java.util.Random, with a constant.
+func sessionPassword(id uint64) []byte {
+	const multiplier, mask = 0x5DEECE66D, 1<<48 - 1
+	seed := (id ^ 0xB3415C00 ^ multiplier) & mask
+	var password []byte
+	for range 4 {
+		seed = (seed*multiplier + 0xB) & mask
+		password = binary.LittleEndian.AppendUint32(password, uint32(seed>>16))
+	}
+	return password
+}
+
+func packet(data []byte) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(data))), data...)
+}
+
+func readPacket(conn net.Conn) ([]byte, error) {
+	var size [4]byte
+	if _, err := io.ReadFull(conn, size[:]); err != nil {
+		return nil, err
+	}
+	data := make([]byte, binary.BigEndian.Uint32(size[:]))
+	_, err := io.ReadFull(conn, data)
+	return data, err
+}
+
+// use gives the test a connection of the library's own.
+func (s *server) use(t *testing.T) *zk.Conn {
+	t.Helper()
+	c, events, err := zk.Connect([]string{s.endpoint}, 5*time.Second, zk.WithLogger(log.New(io.Discard, "", 0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		c.Close()
+		for range events {
+		}
+	})
+	return c
+}
+
+// dial opens a registry on the server for the length of the test.
+func (s *server) dial(t *testing.T, opts ...zookeeper.Option) *zookeeper.Registry {
+	t.Helper()
+	return dial(t, s.endpoint, opts...)
+}
+
+func dial(t *testing.T, endpoint string, opts ...zookeeper.Option) *zookeeper.Registry {
+	t.Helper()
+	r, err := zookeeper.Dial([]string{endpoint}, append([]zookeeper.Option{zookeeper.TTL(testTTL)}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
+func restart(t *testing.T, s *server) {
+	t.Helper()
+	if err := s.start(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var prefixes atomic.Int64
+
+// freshPrefix returns a prefix that no other test uses.
+func freshPrefix() string { return fmt.Sprintf("/test%d", prefixes.Add(1)) }
+
+// freeAddress returns an address below the range that the kernel hands out for other connections, so that a
+// server which is started again finds its port free.
+func freeAddress() string {
+	for {
+		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(6_000))
+		if l, err := net.Listen("tcp", address); err == nil {
+			l.Close()
+			return address
+		}
+	}
+}
+
+// forwarder passes bytes between clients and the server, and can be made to stop.
+type forwarder struct {
+	listener net.Listener
+	to       string
+
+	mu    sync.Mutex // guards what follows
+	cut   bool       // bytes go nowhere, and nobody hears of it
+	conns []net.Conn
+	wg    sync.WaitGroup
+}
+
+func forward(t *testing.T, l net.Listener, to string) *forwarder {
+	f := &forwarder{listener: l, to: to}
+	f.wg.Go(func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			f.wg.Go(func() { f.serve(in) })
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		f.reset()
+		f.wg.Wait()
+	})
+	return f
+}
+
+func (f *forwarder) serve(in net.Conn) {
+	out, err := net.Dial("tcp", f.to)
+	if err != nil {
+		in.Close()
+		return
+	}
+	f.mu.Lock()
+	f.conns = append(f.conns, in, out)
+	f.mu.Unlock()
+	var both sync.WaitGroup
+	pump := func(to, from net.Conn) {
+		buf := make([]byte, 32<<10)
+		for {
+			n, err := from.Read(buf)
+			if err != nil {
+				break
+			}
+			if f.isCut() {
+				continue
+			}
+			if _, err := to.Write(buf[:n]); err != nil {
+				break
+			}
+		}
+		in.Close()
+		out.Close()
+	}
+	both.Go(func() { pump(in, out) })
+	both.Go(func() { pump(out, in) })
+	both.Wait()
+}
+
+func (f *forwarder) isCut() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.cut
+}
+
+func (f *forwarder) setCut(cut bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cut = cut
+}
+
+// reset closes all connections.
+func (f *forwarder) reset() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range f.conns {
+		c.Close()
+	}
+	f.conns = nil
+}
+
+func instance(address string) registry.Instance {
+	return registry.Instance{Service: "arith", Address: address}
+}
+
+func register(t *testing.T, r registry.Registrar, in registry.Instance) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := r.Register(ctx, in); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually polls until ok, and fails the test after patience.
+func eventually(t *testing.T, patience time.Duration, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(patience)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("not seen within %v: %s", patience, what)
+		}
+	}
+}
+
+// addresses returns what the registry lists for the service arith, or the error.
+func addresses(t *testing.T, r registry.Resolver) string {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	list, err := registry.List(ctx, r, "arith")
+	if err != nil {
+		return err.Error()
+	}
+	return brief(list)
+}
+
+func brief(list []registry.Instance) string {
+	var texts []string
+	for _, in := range list {
+		texts = append(texts, in.Address)
+	}
+	return strings.Join(texts, " ")
+}
+
+// watched is what a watcher of the service arith was told, in order.
+type watched struct {
+	updates  chan string // addresses
+	troubles chan error
+}
+
+func watchAddresses(t *testing.T, r registry.Resolver) *watched {
+	w := &watched{make(chan string, 1000), make(chan error, 1000)}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.Watch(ctx, "arith", func(list []registry.Instance) { w.updates <- brief(list) }, func(err error) { w.troubles <- err })
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	return w
+}
+
+// await waits for an update with these addresses, past others.
+func (w *watched) await(t *testing.T, want string) {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	for {
+		select {
+		case got := <-w.updates:
+			if got == want {
+				return
+			}
+		case <-deadline:
+			t.Fatalf("no update with %q", want)
+		}
+	}
+}
+
+func (w *watched) awaitTrouble(t *testing.T) error {
+	t.Helper()
+	select {
+	case err := <-w.troubles:
+		return err
+	case <-time.After(20 * time.Second):
+		t.Fatal("no trouble")
+		return nil
+	}
+}
+
+// expect makes sure that the next update is this one.
+func (w *watched) expect(t *testing.T, want string) {
+	t.Helper()
+	select {
+	case got := <-w.updates:
+		if got != want {
+			t.Fatalf("update with %q, want %q", got, want)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatalf("no update, want %q", want)
+	}
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex // guards b
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func (l *lockedBuffer) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
