@@ -337,3 +337,26 @@ func (w *watched) awaitTrouble(t *testing.T) error {
 		return nil
 	}
 }
+
+// Out of memory, Redis refuses to write. That passes, so Register waits, and says why when it may not wait any
+// longer.
+func TestRedisIsFull(t *testing.T) {
+	s := ownServer(t, &server{})
+	r := s.dial(t)
+	register(t, r, instance("h1:1"))
+	s.do(t, "CONFIG", "SET", "maxmemory", "1")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	err := r.Register(ctx, instance("h2:1"))
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "OOM") {
+		t.Errorf("Register = %v, want the context's error and that memory has run out", err)
+	}
+	if got := addresses(t, r); got != "h1:1" {
+		t.Errorf("list of a full server: %q", got)
+	}
+	s.do(t, "CONFIG", "SET", "maxmemory", "0")
+	register(t, r, instance("h3:1"))
+	if got := addresses(t, r); got != "h1:1 h3:1" {
+		t.Errorf("list after that: %q", got)
+	}
+}

@@ -1,4 +1,4 @@
-// Package redis is a registry in Redis 6.2 or newer, or in what speaks its protocol: a single server, one
+// Package redis is a registry in Redis 7.0 or newer, or in what speaks its protocol: a single server, one
 // that sentinels look after, or a cluster.
 //
 // The instances of a service are the fields of one hash, <prefix>:{<service>}:instances, whose values are
@@ -94,8 +94,8 @@ func (r *Registry) Deregister(ctx context.Context, in registry.Instance) error {
 	return r.announcer.Deregister(ctx, in)
 }
 
-// Close implements registry.Registry. It gives Redis two seconds to withdraw what was announced; where that
-// fails it says so, and the instances expire by themselves.
+// Close implements registry.Registry. It gives a Redis that does not answer a few seconds to withdraw what was
+// announced, and one that does ten; where that fails it says so, and the instances expire by themselves.
 func (r *Registry) Close() (err error) {
 	r.closing.Do(func() {
 		err = r.announcer.Close()

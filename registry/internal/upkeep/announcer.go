@@ -15,11 +15,12 @@ import (
 // ErrTaken is what a Backend answers for an item that another process has announced since.
 var ErrTaken = errors.New("another process has taken the instance over")
 
-// How long Close waits for a request that is on its way, and then for the server to withdraw what was
-// announced.
+// How long Close waits for a request that is on its way, then for a server that does not answer, and for one
+// that does but has much to withdraw.
 const (
-	lastRequest = time.Second
-	withdrawal  = 2 * time.Second
+	lastRequest    = time.Second
+	withdrawal     = 2 * time.Second
+	withdrawalMost = 10 * time.Second
 )
 
 // Item is what a Backend is to make true of one instance.
@@ -228,7 +229,8 @@ func (a *Announcer) withdraw() error {
 	if len(items) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), withdrawal)
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(context.Background(), withdrawalMost)
 	defer cancel()
 	var delay Delay
 	for {
@@ -236,7 +238,7 @@ func (a *Announcer) withdraw() error {
 		if err == nil {
 			results = slices.DeleteFunc(results, func(err error) bool { return errors.Is(err, ErrTaken) })
 			err = errors.Join(results...)
-		} else if !IsHopeless(err) && delay.Wait(ctx, nil) {
+		} else if !IsHopeless(err) && time.Since(began) < withdrawal && delay.Wait(ctx, nil) {
 			continue
 		}
 		if err != nil {
