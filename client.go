@@ -30,6 +30,8 @@ type Client struct {
 	pool    *pool
 	cluster *cluster
 	budget  *budget
+	ignored atomic.Int64 // calls with the mode Failsafe that failed
+	later   failbacks
 	source  source
 	methods atomic.Pointer[map[string]*clientMethod] // replaced, never changed
 	places  [methodPlaces]atomic.Pointer[clientMethod]
@@ -47,9 +49,10 @@ type Client struct {
 // clientMethod is what a client knows of a method.
 type clientMethod struct {
 	name    string
-	number  uint32      // in the pool
-	learned atomic.Bool // the server declared it idempotent
-	payoffs payoffs     // of compressing its requests
+	number  uint32                // in the pool
+	learned atomic.Bool           // the server declared it idempotent
+	payoffs payoffs               // of compressing its requests
+	hedge   atomic.Pointer[hedge] // of its calls with the mode Backup, or nil
 }
 
 // methodPlaces is the number of methods that are found without the map: the first one at each place.
@@ -65,6 +68,9 @@ func methodPlace(name string) int {
 }
 
 func (m *clientMethod) idempotent(o *callOptions) bool { return o.idempotent || m.learned.Load() }
+
+// repeatable reports whether a call may be sent again though it may have run.
+func (m *clientMethod) repeatable(o *callOptions) bool { return m.idempotent(o) || o.keyed }
 
 // Dial returns a client for the target: "host:port", "tcp://a:1,b:2", "tls://a:1,b:2", "unix:///path",
 // "file:///path/service", or with the option for it the scheme of a registry or of a [Transport], such as
@@ -138,13 +144,15 @@ func (c *Client) init() {
 	c.streams = make(map[*stream]struct{})
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.cluster = newCluster(c)
+	c.later.init(c)
 }
 
 func defaultDialOptions() dialOptions {
 	return dialOptions{
 		sideOptions: defaultSideOptions(), balancer: balance.P2C(),
 		connectTimeout: 5 * time.Second, budgetRatio: 0.2, budgetRate: 10,
-		call: callOptions{timeout: 10 * time.Second, attempts: defaultAttempts},
+		backupShare: 0.05, failback: defaultFailbackLimits,
+		call: callOptions{timeout: 10 * time.Second, attempts: defaultAttempts, forks: defaultForks},
 	}
 }
 
@@ -177,7 +185,7 @@ func (c *Client) acquire(address string) *host {
 		network: r.network, address: r.address, tls: r.tls, maxMessage: c.o.maxMessage,
 		connectTimeout: c.o.connectTimeout, maxExpansion: c.o.maxExpansion, handshakeTimeout: c.o.handshakeTimeout,
 		keepaliveIdle: c.o.keepaliveIdle, keepaliveAnswer: c.o.keepaliveAnswer, writeStall: c.o.writeStall,
-		streamWindow: c.o.streamWindow, connWindow: c.o.connWindow,
+		streamWindow: c.o.streamWindow, connWindow: c.o.connWindow, windowsGrow: c.o.windowsGrow,
 		idleTimeout: c.o.idleTimeout, streamsApart: r.streamsApart, handlers: c.o.handlers, observers: c.o.observers,
 	}, r.conns, r.dial)
 }
@@ -227,6 +235,9 @@ func (c *Client) invoke(ctx context.Context, name string, in, out any, o *callOp
 		if len(opts) > 0 {
 			o = o.with(opts)
 		}
+		if o.mode == Failsafe || o.mode == Failback {
+			return c.perform(ctx, name, in, out, o)
+		}
 		if c.chain != nil {
 			return c.intercepted(ctx, newInvocation(c, name, in, out, o))
 		}
@@ -247,6 +258,9 @@ func (c *Client) invoke(ctx context.Context, name string, in, out any, o *callOp
 		return fault
 	}
 	c.budget.calls.Add(1)
+	if o.mode >= Backup || o.pinned {
+		return c.invokeApart(ctx, k, &retrying{c: c, o: o, m: m, codec: codec, out: out})
+	}
 	e := c.pick(k, m)
 	if e != nil {
 		var conn *clientConn
@@ -320,7 +334,7 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 			return nil, failure(InvalidArgument, NotSent, PhaseEncode, nil, "no codec handles a request of type %T with a reply of type %T: choose one with anser.Codec", in, out)
 		}
 	}
-	r := wire.Request{Codec: cd.ID(), Priority: uint8(Normal)}
+	r := wire.Request{Codec: cd.ID(), Priority: uint8(Normal), Attempt: o.earlier}
 	var flags wire.Flags
 	left := min(o.timeout, maxTimeout)
 	bounded := left != 0
@@ -349,6 +363,11 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 				return nil, err.(*Error)
 			}
 			r.Metadata = block
+		}
+	}
+	if o.keyed {
+		if fault := o.addKey(ctx, &r); fault != nil {
+			return nil, fault
 		}
 	}
 	if bounded {
@@ -449,7 +468,7 @@ func (c *Client) furtherAttempts(ctx context.Context, k *call, r *retrying, e *e
 					return nil
 				}
 			} else {
-				err = failure(Unavailable, NotSent, PhasePick, nil, "no instance of %q is known: is one registered and running?", c.serviceName())
+				err = c.nobody()
 			}
 		}
 		if e != nil {
@@ -486,19 +505,11 @@ func givenUp(ctx context.Context, err *Error) *Error {
 
 // again makes one more attempt. An endpoint without an error has answered, and the reply is decoded.
 func (c *Client) again(ctx context.Context, k *call, r *retrying, v *view) (*endpoint, *Error) {
-	k.pick.Method, k.pick.Tried = r.m.name, nil
-	if r.o.mode == Failover {
-		k.pick.Tried = r.tried
+	e, fault := c.pickAgain(k, r, v)
+	if fault != nil {
+		return nil, fault
 	}
-	e := v.pick(&k.pick)
-	if r.o.mode == Failtry && r.first != nil && c.cluster.has(r.first) {
-		e = r.first
-	}
-	k.pick.Tried = nil
-	if e == nil {
-		return nil, failure(Unavailable, NotSent, PhasePick, nil, "no instance of %q can be picked", c.serviceName())
-	}
-	k.frame[attemptOffset] = uint8(min(r.sent, wire.MaxAttempt))
+	k.frame[attemptOffset] = uint8(min(int(r.o.earlier)+r.sent, wire.MaxAttempt))
 	k.shrinkTimeout(ctx)
 	k.began = nanotime()
 	err := e.attempt(ctx, k, r.m)
@@ -506,6 +517,33 @@ func (c *Client) again(ctx context.Context, k *call, r *retrying, v *view) (*end
 		err = e.decode(r.codec, k, r.out)
 	}
 	return e, err
+}
+
+// pickAgain returns the endpoint of one more attempt.
+func (c *Client) pickAgain(k *call, r *retrying, v *view) (*endpoint, *Error) {
+	switch {
+	case r.o.pinned:
+		if e := c.cluster.find(r.o.at); e != nil {
+			return e, nil
+		}
+		return nil, failure(Unavailable, NotSent, PhasePick, nil, "no instance with the key %q is known, and anser.At lets the call go to no other", r.o.at)
+	case r.bound != nil && !c.cluster.has(r.bound):
+		return nil, failure(Unavailable, NotSent, PhasePick, nil, "the instance %s, which alone knows the idempotency key, is gone", r.bound.Instance().Address)
+	case r.bound != nil:
+		return r.bound, nil
+	case r.o.mode == Failtry && r.first != nil && c.cluster.has(r.first):
+		return r.first, nil
+	}
+	k.pick.Method, k.pick.Tried = r.m.name, nil
+	if r.o.mode.elsewhere() {
+		k.pick.Tried = r.tried
+	}
+	e := v.pick(&k.pick)
+	k.pick.Tried = nil
+	if e == nil {
+		return nil, failure(Unavailable, NotSent, PhasePick, nil, "no instance of %q can be picked", c.serviceName())
+	}
+	return e, nil
 }
 
 // waitRetry waits before the next attempt; a change of the instances ends the wait of a call that
@@ -531,6 +569,9 @@ func (r *retrying) final(err *Error) *Error {
 	if r.ran != 0 && err.Outcome != Executed {
 		err.Outcome = r.ran // the last attempt was not run, or nobody knows; an earlier one was
 	}
+	// Who called the handler that makes this call should not send that again: it has been tried in vain, or
+	// so much fails that nothing is tried any more. See handlerError.
+	err.spent = r.sent > 1 || r.denied
 	err.Attempt = max(len(r.attempts)-1, 0)
 	if len(r.attempts) > 1 {
 		err.Attempts = r.attempts
@@ -564,6 +605,12 @@ type ClientStatus struct {
 	Trouble   error            // why the registry cannot be reached now, or nil
 	// Compression tells what compressing requests has been like, by method and algorithm.
 	Compression []CompressionStats
+	// Backup tells what second attempts did, by method.
+	Backup []BackupStats
+	// Failback tells of the calls that are tried again in the background.
+	Failback FailbackStats
+	// Ignored counts the calls with the mode [Failsafe] that failed and returned nil.
+	Ignored int64
 }
 
 // Status tells what the client knows of its service's instances, and how old that knowledge is.
@@ -571,13 +618,18 @@ func (c *Client) Status() ClientStatus {
 	st := c.cluster.status()
 	for name, m := range *c.methods.Load() {
 		st.Compression = m.payoffs.stats(st.Compression, name)
+		st.Backup = m.backupStats(st.Backup)
 	}
+	sortBackups(st.Backup)
+	st.Failback = c.later.stats()
+	st.Ignored = c.ignored.Load()
 	sortCompression(st.Compression)
 	return st
 }
 
 // Close ends the client. Its streams are cancelled; calls that are in flight on connections that no other
-// client uses end with an error. Close waits for the client's goroutines and may be called more than once.
+// client uses end with an error. Calls that wait to be tried again in the background have until
+// [FailbackLimits] say. Close waits for the client's goroutines and may be called more than once.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	was := c.closed
@@ -587,6 +639,7 @@ func (c *Client) Close() error {
 		c.wg.Wait()
 		return nil
 	}
+	c.later.drain()
 	c.endStreams()
 	c.cancel()
 	c.cluster.close()

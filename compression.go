@@ -76,7 +76,8 @@ const (
 // connections, as one of a call for that call. With nil or [compress.None] nothing is compressed,
 // which is the default.
 //
-// A server that does not take the algorithm of c gets its calls uncompressed.
+// The messages of a stream are treated like requests and replies, each by itself; as an option of [Open] it holds for
+// the stream. A server that does not take the algorithm of c gets its calls uncompressed.
 func Compress(c compress.Compressor, opts ...CompressOption) DialCallOption {
 	var z *compression
 	if c != nil && c.ID() != compress.NoneID {
@@ -95,9 +96,9 @@ func CompressReplies(opts ...CompressOption) ServerOption {
 	return serverOption(func(o *serverOptions) { o.replies = newCompression(nil, opts) })
 }
 
-// AcceptCompression sets which algorithms the server takes; the default is all of package compress, and
-// with no argument it is none. One with the number of another replaces it. Clients learn what the
-// server takes when they connect.
+// AcceptCompression sets which algorithms the server takes; the default is [compress.BuiltIn], which is gzip and
+// deflate, and with no argument it is none. Package compress/all has every algorithm. One with the number of
+// another replaces it. Clients learn what the server takes when they connect.
 func AcceptCompression(c ...compress.Compressor) ServerOption {
 	return serverOption(func(o *serverOptions) {
 		o.compressors = nil

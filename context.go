@@ -36,6 +36,7 @@ type brought struct {
 	trace    *Trace
 	stream   *stream
 	packing  *packing // nil: the request names no compression
+	key      string   // of idempotency, or ""
 }
 
 // cut is what a context needs once somebody wants to know of its end.

@@ -33,6 +33,7 @@ type Error struct {
 	Attempts []AttemptInfo // all attempts, oldest first, if there was more than one
 
 	cause error
+	spent bool // attempts were made in vain, or the budget had none left; see handlerError
 }
 
 // AttemptInfo tells one attempt of a call that failed.
@@ -175,6 +176,10 @@ func handlerError(err error) *Error {
 			if e.Outcome == Refused {
 				out.Outcome = Refused
 			}
+		} else if e.spent || e.RetryAfter < 0 {
+			// But where that call was tried again in vain, or not any more, doing so above it only makes it
+			// worse: with three callers above each other that try three times each, the last one would get 27 calls for one.
+			out.RetryAfter = RetryNever
 		}
 	}
 	return out

@@ -32,6 +32,7 @@ type method struct {
 	reply      reflect.Type
 	in, out    *elements // of a method with tuples
 	idempotent bool
+	once       bool // duplicates are answered from memory
 	oneway     bool // is only ever called oneway
 	mode       runMode
 	only       *codecSet // nil: all of the server's
@@ -92,7 +93,10 @@ func (s *Server) add(m *method, opts []HandleOption) error {
 		}
 		opt.applyHandle(&o)
 	}
-	m.idempotent, m.mode, m.only = o.idempotent, o.mode, o.only
+	m.idempotent, m.mode, m.only, m.once = o.idempotent, o.mode, o.only, o.once || s.o.once
+	if m.converse != nil && o.once {
+		return s.refuseMethod(fmt.Errorf("method %q is a stream, whose calls have no idempotency keys: leave anser.Deduplicate out", m.name))
+	}
 	if m.converse != nil && (o.idempotent || o.mode == runInline) {
 		return s.refuseMethod(fmt.Errorf("method %q is a stream, which is never opened again by itself and never runs inline: leave anser.Idempotent and anser.Inline out", m.name))
 	}

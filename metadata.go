@@ -101,15 +101,16 @@ func SetTrailer(ctx context.Context, key, value string) error {
 // maxMetadata is the longest block that every server takes; see docs/protocol.md §4.
 const maxMetadata = 64 << 10
 
-// encodeMetadata returns md as a block, or nil when it is empty.
-func encodeMetadata(md Metadata) ([]byte, error) {
-	if len(md) == 0 {
+// encodeMetadata returns md as a block, or nil when it is empty. Behind md come pairs of the protocol.
+func encodeMetadata(md Metadata, own ...wire.Pair) ([]byte, error) {
+	n := len(md) + len(own)
+	if n == 0 {
 		return nil, nil
 	}
-	if len(md) > wire.MaxPairs {
-		return nil, failure(ResourceExhausted, NotSent, PhaseEncode, nil, "metadata with %d keys is over the limit of %d: send fewer", len(md), wire.MaxPairs)
+	if n > wire.MaxPairs {
+		return nil, failure(ResourceExhausted, NotSent, PhaseEncode, nil, "metadata with %d keys is over the limit of %d: send fewer", n, wire.MaxPairs)
 	}
-	pairs := make([]wire.Pair, 0, len(md))
+	pairs := make([]wire.Pair, 0, n)
 	for _, k := range slices.Sorted(maps.Keys(md)) {
 		p := wire.Pair{Key: strings.ToLower(k), Value: md[k]}
 		if err := wire.CheckPair(p); err != nil {
@@ -117,7 +118,7 @@ func encodeMetadata(md Metadata) ([]byte, error) {
 		}
 		pairs = append(pairs, p)
 	}
-	block := wire.AppendMetadata(nil, pairs)
+	block := wire.AppendMetadata(nil, append(pairs, own...))
 	if len(block) > maxMetadata {
 		return nil, failure(ResourceExhausted, NotSent, PhaseEncode, nil, "metadata of %d bytes is over the limit of %d: send less, or send it in the message", len(block), maxMetadata)
 	}
@@ -126,7 +127,7 @@ func encodeMetadata(md Metadata) ([]byte, error) {
 
 // metadataOf decodes a block that was checked before.
 func metadataOf(block []byte) Metadata {
-	pairs, err := wire.ParseMetadata(block, uint64(len(block)))
+	pairs, _, err := wire.ParseRequestMetadata(block, uint64(len(block)))
 	if err != nil || len(pairs) == 0 {
 		return nil
 	}

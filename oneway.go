@@ -34,6 +34,8 @@ func (m AtMostOnce[A]) Send(ctx context.Context, c *Client, in *A, opts ...CallO
 //
 // Any method may be called oneway. A server drops the reply, and refuses a oneway call that is over a limit
 // without a word: it counts it.
+//
+// Of the fail modes, [Backup] and [Fork] make no sense here and are refused, as is an [IdempotencyKey].
 func Send[A any](ctx context.Context, c *Client, method string, in *A, opts ...CallOption) error {
 	return c.Send(ctx, method, in, opts...)
 }
@@ -42,6 +44,13 @@ func Send[A any](ctx context.Context, c *Client, method string, in *A, opts ...C
 func (c *Client) Send(ctx context.Context, method string, in any, opts ...CallOption) error {
 	o := c.o.call.with(opts)
 	o.oneway = true
+	if fault := o.unsuitable(&c.o.call, "a oneway message", Backup, Fork); fault != nil {
+		fault.Method = method
+		return fault
+	}
+	if o.mode == Failsafe || o.mode == Failback {
+		return c.perform(ctx, method, in, nil, o)
+	}
 	if c.chain != nil {
 		inv := newInvocation(c, method, in, nil, o)
 		inv.Oneway = true
@@ -70,6 +79,9 @@ func (c *Client) send(ctx context.Context, name string, in any, o *callOptions) 
 	k.oneway, k.atOnce = true, o.atOnce
 	defer func() { k.oneway, k.atOnce = false, false }()
 	e := c.pick(k, m)
+	if o.pinned {
+		e = c.cluster.find(o.at)
+	}
 	if e != nil {
 		if fault = e.attempt(ctx, k, m); fault == nil {
 			if o.inv != nil {

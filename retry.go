@@ -10,30 +10,6 @@ import (
 	"github.com/anser-rpc/anser/codec"
 )
 
-// FailMode says what the client does with an attempt that failed.
-type FailMode uint8
-
-// The fail modes. What may be tried again at all depends on the outcome, in every mode: a call whose
-// outcome is unknown is never sent twice unless its method is idempotent.
-const (
-	Failover FailMode = iota // try another instance; the default
-	Failfast                 // give up at once
-	Failtry                  // try the same instance
-)
-
-// String returns the name of the mode in lower case.
-func (m FailMode) String() string {
-	switch m {
-	case Failover:
-		return "failover"
-	case Failfast:
-		return "failfast"
-	case Failtry:
-		return "failtry"
-	}
-	return "unknown fail mode"
-}
-
 const (
 	defaultAttempts = 3
 	maxAttempts     = 5
@@ -53,6 +29,9 @@ type retrying struct {
 	refused  bool
 	ran      Outcome   // OutcomeUnknown or Executed after an attempt that was, else 0
 	first    *endpoint // of the first attempt
+	last     *endpoint // of the last one
+	bound    *endpoint // that alone knows what became of the call, or nil
+	denied   bool      // the budget had no retry left
 	tried    []*balance.Endpoint
 	attempts []AttemptInfo
 }
@@ -65,7 +44,10 @@ func (r *retrying) decide(ctx context.Context, err *Error, view *view) (wait tim
 	if err.Outcome != Executed && (err.Code == DeadlineExceeded || err.Code == Canceled) {
 		return 0, false // of this call; a handler's may be that of a call it made
 	}
-	another := r.o.mode == Failover && r.untried(view)
+	if err.Phase == PhasePick && (r.o.pinned || r.bound != nil) {
+		return 0, false // the one instance to which it may go is gone
+	}
+	another := r.o.mode.elsewhere() && !r.o.pinned && r.bound == nil && r.untried(view)
 	if err.Outcome == NotSent {
 		if (err.Code == ResourceExhausted || err.Code == Unimplemented) && err.Phase == PhaseWrite && !another {
 			return 0, false // too large a message stays too large
@@ -92,19 +74,25 @@ func (r *retrying) decide(ctx context.Context, err *Error, view *view) (wait tim
 			return err.RetryAfter, true
 		}
 	case Executed:
-		if !r.m.idempotent(r.o) || !slices.Contains(r.o.retryOn, err.Code) {
+		if !r.m.repeatable(r.o) || !slices.Contains(r.o.retryOn, err.Code) {
 			return 0, false
 		}
 		wait = r.delay()
 	default:
-		if !r.m.idempotent(r.o) {
+		if !r.m.repeatable(r.o) {
 			return 0, false
+		}
+		if !r.m.idempotent(r.o) {
+			// Only the instance that may have run the call knows its key.
+			r.bound, another = r.last, false
 		}
 		if !another {
 			wait = r.delay()
 		}
 	}
-	return max(wait, err.RetryAfter), r.c.budget.withdraw(nanotime())
+	again = r.c.budget.withdraw(nanotime())
+	r.denied = !again
+	return max(wait, err.RetryAfter), again
 }
 
 // untried reports whether the view has an endpoint that this call has not used.
@@ -143,6 +131,7 @@ func (r *retrying) note(e *endpoint, err *Error, began int64) {
 	if r.first == nil {
 		r.first = e
 	}
+	r.last = e
 	if !slices.Contains(r.tried, e.Endpoint) && len(r.tried) < maxAttempts {
 		r.tried = append(r.tried, e.Endpoint)
 	}

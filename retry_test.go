@@ -498,7 +498,7 @@ func TestChainOfRetriesStops(t *testing.T) {
 				_, err := anser.Call[[]byte](derived, second, "Second.Hop", in)
 				got, _, _ := below.tell()
 				asked = append(asked, len(got))
-				return nil, err
+				return nil, anser.CodeOf(err) // of its own: one that tells of the call below says not to try again
 			},
 		})
 		c := dial(t, "a:1", anser.Dialer(network.Dial))
@@ -532,11 +532,36 @@ func TestCancelBetweenAttempts(t *testing.T) {
 	})
 }
 
-func TestFailModeNames(t *testing.T) {
-	for mode, want := range map[anser.FailMode]string{anser.Failover: "failover", anser.Failfast: "failfast", anser.Failtry: "failtry", 9: "unknown fail mode"} {
-		if got := mode.String(); got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
+// An error that a handler passes on from a call that was tried again in vain, or not for want of budget, is not
+// tried again above it.
+func TestRetriesInVainAreToldUpwards(t *testing.T) {
+	for name, test := range map[string]struct {
+		opts  []anser.DialOption // of the middle
+		below int
+		never bool
+	}{
+		"tried in vain":         {[]anser.DialOption{anser.Idempotent(), anser.RetryOn(anser.Aborted)}, 3, true},
+		"no budget":             {[]anser.DialOption{anser.Idempotent(), anser.RetryOn(anser.Aborted), anser.RetryBudget(0, 0)}, 1, true},
+		"not tried again there": {nil, 3, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, network *ansertest.Network) {
+				var below service
+				below.serve(t, network, execute(wire.Aborted), "b:1")
+				second := dial(t, "b:1", append(test.opts, anser.Dialer(network.Dial))...)
+				serve(t, network.Listen("a:1"), map[string]handler{
+					"First.Hop": func(ctx context.Context, in *[]byte) (*[]byte, error) {
+						return anser.Call[[]byte](ctx, second, "Second.Hop", in)
+					},
+				})
+				c := dial(t, "a:1", anser.Dialer(network.Dial))
+				_, err := call(context.Background(), c, "First.Hop", "", anser.Idempotent(), anser.RetryOn(anser.Aborted))
+				e := wantFault(t, err, anser.Aborted, anser.Executed)
+				if asked, _, _ := below.tell(); len(asked) != test.below || (e.RetryAfter == anser.RetryNever) != test.never {
+					t.Errorf("the bottom got %d calls, advice %v; want %d, never: %t", len(asked), e.RetryAfter, test.below, test.never)
+				}
+			})
+		})
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/anser-rpc/anser/codec/msgpack"
 	"github.com/anser-rpc/anser/codec/protobuf"
 	"github.com/anser-rpc/anser/compress"
+	"github.com/anser-rpc/anser/internal/accept"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -51,6 +52,7 @@ type Server struct {
 	workers    workers
 	stats      stats
 	sessions   sessions
+	replies    replyMemory
 	conns      sync.WaitGroup // goroutines of connections
 
 	mu        sync.Mutex // guards what follows
@@ -76,7 +78,7 @@ func NewServer(opts ...ServerOption) *Server {
 	s.o = serverOptions{
 		sideOptions: defaultSideOptions(), maxInFlight: 10_000, maxCalls: 10_000, maxConns: 100_000, maxHandshakes: 256, maxStreams: int(wire.DefaultSettings().MaxStreams),
 		grace: 30 * time.Second, signals: true, describe: true, minPing: 5 * time.Second, sessionGrace: 30 * time.Second,
-		compressors: compress.All(), replies: newCompression(nil, nil),
+		compressors: compress.BuiltIn(), replies: newCompression(nil, nil), memory: defaultReplyMemory,
 	}
 	for _, opt := range opts {
 		if s.o.wants(opt != nil, "an option of the server is nil") {
@@ -92,6 +94,7 @@ func NewServer(opts ...ServerOption) *Server {
 	s.settings.StreamWindow, s.settings.ConnWindow = uint64(s.o.streamWindow), uint64(s.o.connWindow)
 	s.settings.MaxCalls = uint64(s.o.maxCalls)
 	s.handshakes = make(chan struct{}, s.o.maxHandshakes)
+	s.replies.limits = s.o.memory
 	for _, c := range append([]codec.Codec{codec.Raw{}, codec.Binary{}, protobuf.NewJSON(), protobuf.New(), msgpack.New()}, s.o.codecs...) {
 		s.codecs[c.ID()] = c
 	}
@@ -197,33 +200,22 @@ func (s *Server) Serve(l net.Listener) error {
 		s.mu.Unlock()
 		l.Close()
 	}()
-	wait := time.Duration(0)
+	var retry accept.Retry
 	for {
 		nc, err := l.Accept()
+		wait, passes := retry.After(err)
 		switch {
 		case err == nil:
-			wait = 0
 			s.accept(nc)
 		case s.stopping.Load():
 			return ErrServerClosed
-		case isTemporary(err):
-			// Out of file descriptors, or a client that hung up in the queue.
-			wait = min(max(2*wait, 5*time.Millisecond), time.Second)
+		case passes:
 			s.log.Warn("accept failed, trying again", "err", err, "wait", wait)
 			time.Sleep(wait)
 		default:
 			return fmt.Errorf("accept: %w", err)
 		}
 	}
-}
-
-func isTemporary(err error) bool {
-	for _, t := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED, syscall.EINTR} {
-		if errors.Is(err, t) {
-			return true
-		}
-	}
-	return false
 }
 
 // begin checks that the server can serve on l.
@@ -311,7 +303,7 @@ func (s *Server) handshake(nc net.Conn, full bool) (*serverConn, *reading, error
 	if sc, ok := c.nc.(secured); ok { // its handshake is over
 		c.tls = new(sc.ConnectionState())
 	}
-	c.streams.init(&s.settings, &c.peerSays)
+	c.streams.init(&s.settings, &c.peerSays, s.o.windowsGrow)
 	if err := s.o.observers.connOpened(c.info()); err != nil {
 		return nil, nil, s.refuse(c.nc, wire.Errorf(wire.Unauthenticated, "%v", err))
 	}
@@ -484,6 +476,7 @@ var serverClosed = wire.Errorf(wire.Normal, "the server is closed")
 // their context has ended are left behind after endBound; they are an error.
 func (s *Server) finish() error {
 	s.endSessions()
+	s.replies.stop()
 	s.mu.Lock()
 	attached := slices.Collect(maps.Keys(s.attached))
 	for nc := range s.raw {

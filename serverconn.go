@@ -66,8 +66,9 @@ type reading struct {
 	lastID   uint64
 	pings    pingLimit
 	cancels  cancelLimit
-	drained  bool // the client opens no more calls
-	requests int  // since the last read
+	drained  bool   // the client opens no more calls
+	requests int    // since the last read
+	key      string // of idempotency, of the last request with metadata
 }
 
 // named is a method as the client named it.
@@ -187,6 +188,13 @@ func (c *serverConn) request(s *reading, h wire.Header, body []byte) (lost bool,
 		s.out = appendRefusal(s.out, ctx, errExpired)
 		return false, c.flushIfFull(s)
 	}
+	if ctx.brought != nil && ctx.brought.key != "" {
+		if refused := c.server.takesKey(ctx); refused != nil {
+			s.out = appendRefusal(s.out, ctx, refused)
+			return false, c.flushIfFull(s)
+		}
+		return false, c.handToWorker(s, ctx, cd, r.Payload) // it may have to wait for a duplicate
+	}
 	if m.converse != nil {
 		return false, c.openStream(s, ctx, cd, r.Payload)
 	}
@@ -207,7 +215,8 @@ func (c *serverConn) flushIfFull(s *reading) error {
 func (c *serverConn) admit(s *reading, n *named, flags wire.Flags, r *wire.Request, fault error) (cd codec.Codec, refused *Error, err error) {
 	srv := c.server
 	if r.Metadata != nil {
-		if _, err := wire.ParseMetadata(r.Metadata, srv.settings.MaxMetadata); err != nil {
+		_, key, err := wire.ParseRequestMetadata(r.Metadata, srv.settings.MaxMetadata)
+		if s.key = key; err != nil {
 			var broken *wire.Error
 			if errors.As(err, &broken) {
 				return nil, nil, broken
@@ -228,9 +237,6 @@ func (c *serverConn) admit(s *reading, n *named, flags wire.Flags, r *wire.Reque
 			return nil, refusal(Unimplemented, "method %q is a stream: use anser.Open", n.method.name), nil
 		}
 		return nil, refusal(Unimplemented, "method %q is not a stream: use anser.Call", n.method.name), nil
-	}
-	if r.Compression != 0 && flags&wire.FlagStream != 0 {
-		return nil, refusal(Unimplemented, "compression %d for a stream is not known here: send its messages uncompressed", r.Compression), nil
 	}
 	if r.Compression != 0 && srv.compressors[r.Compression] == nil {
 		return nil, srv.compressionRefused(r.Compression), nil
@@ -279,6 +285,9 @@ func (c *serverConn) newContext(s *reading, m *method, h wire.Header, r *wire.Re
 	}
 	if h.Flags&wire.FlagTrace != 0 || r.Metadata != nil || r.Compression != 0 {
 		ctx.brought = &brought{metadata: slices.Clone(r.Metadata)}
+		if r.Metadata != nil {
+			ctx.brought.key = s.key
+		}
 		if isTrace(&r.Trace) {
 			t := r.Trace
 			ctx.brought.trace = &t
@@ -433,7 +442,7 @@ func (c *serverConn) runJob(j *job) {
 	if ctx.expired(began) {
 		j.out = appendRefusal(j.out[:0], ctx, errExpired)
 	} else {
-		j.out = c.server.execute(ctx, j.codec, j.payload, j.out[:0])
+		j.out = c.server.executeOnce(ctx, j.codec, j.payload, j.out[:0])
 		ctx.method.cost.note(nanotime() - began)
 	}
 	returned = true

@@ -274,7 +274,7 @@ func (s *Session) attachLocked(c *serverConn) {
 	back := &clientConn{host: s.host, born: nanotime()}
 	back.writer.init(&relay{Conn: c.nc, to: c}, &back.wg, &back.streams)
 	back.peer, back.elsewhere = c.peerSays, back.writeRest
-	back.streams.init(&s.server.settings, &back.peer)
+	back.streams.init(&s.server.settings, &back.peer, false)
 	back.role.who.Store(goroutineReads) // whoever reads c
 	c.back.Store(back)
 	h := s.host
@@ -616,7 +616,12 @@ func (in *callee) end() {
 func (c *serverConn) cancelAll(err error) {
 	c.mu.Lock()
 	var lost []*callContext
-	c.running.each(func(ctx *callContext) { lost = append(lost, ctx) })
+	c.running.each(func(ctx *callContext) {
+		// The caller of one with a key comes back for the reply, over another connection.
+		if ctx.brought == nil || ctx.brought.key == "" || c.server.stopping.Load() {
+			lost = append(lost, ctx)
+		}
+	})
 	c.running = table[*callContext]{}
 	c.mu.Unlock()
 	for _, ctx := range lost {

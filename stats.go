@@ -14,6 +14,7 @@ type stats struct {
 	cancelled       atomic.Int64
 	panics          atomic.Int64
 	handoffs        atomic.Int64
+	replayed        atomic.Int64
 	closed          [wire.Internal + 1]atomic.Int64
 }
 
@@ -35,6 +36,7 @@ type ServerStats struct {
 	Cancelled       int64 // calls whose caller cancelled them while they ran
 	Panics          int64 // calls whose handler or codec panicked
 	Handoffs        int64 // handlers that blocked the goroutine that reads and were moved away
+	Replayed        int64 // calls with an idempotency key that ran before, and got the reply of then
 	// Closed counts the connections that the server closed because of the other side, by reason:
 	// "BAD_FRAME", "FLOOD", "TIMEOUT"; see docs/protocol.md §10.
 	Closed  map[string]int64
@@ -59,7 +61,8 @@ func (s *Server) Stats() ServerStats {
 		Conns: len(s.live), InFlight: s.inFlight.Load(), Streams: s.streams.Load(), Accepted: s.stats.accepted.Load(),
 		HandshakeFailed: s.stats.handshakeFailed.Load(), Refused: s.stats.refused.Load(),
 		Cancelled: s.stats.cancelled.Load(), Panics: s.stats.panics.Load(), Handoffs: s.stats.handoffs.Load(),
-		Closed: make(map[string]int64), Methods: make(map[string]MethodStats), DeprecatedAliases: make(map[string]int64),
+		Replayed: s.stats.replayed.Load(),
+		Closed:   make(map[string]int64), Methods: make(map[string]MethodStats), DeprecatedAliases: make(map[string]int64),
 	}
 	for r := range s.stats.closed {
 		if n := s.stats.closed[r].Load(); n > 0 {

@@ -182,7 +182,8 @@ type stream struct {
 	limit      int  // longest message to receive
 	badMessage Code // of the error when a message cannot be decoded
 	ctx        context.Context
-	opened     *opened // nil on the server
+	opened     *opened        // nil on the server
+	packing    *streamPacking // nil: messages are not compressed
 	sending
 	receiving
 }
@@ -192,7 +193,8 @@ func newStream(s *streams, cd codec.Codec, limit int) *stream {
 	st := &stream{conn: s, codec: cd, limit: limit}
 	_, st.raw = cd.(codec.Raw)
 	st.sending.wake, st.receiving.wake = make(chan struct{}, 1), make(chan struct{}, 1)
-	st.credit, st.left = int64(s.peer.StreamWindow), s.streamWindow
+	st.credit = int64(s.peer.StreamWindow)
+	st.left, st.window = s.streamWindow, s.streamWindow
 	return st
 }
 

@@ -354,6 +354,15 @@ func metadataRows() []row {
 		metadata(38, "NUL in a value", pair("k", "\x00"), invalid),
 		{number: 39, name: "two authentication keys", note: "does not apply: there is no authentication yet, and no key that stands for it; a key may occur twice"},
 		metadata(40, "reserved key", pair("anser-token", "v"), invalid), // §12a: it fails the call
+		metadata(40, "an idempotency key that is empty", pair("anser-idempotency-key", ""), invalid),
+		metadata(40, "an idempotency key of 129 bytes", pair("anser-idempotency-key", strings.Repeat("k", 129)), invalid),
+		metadata(40, "an idempotency key with a space", pair("anser-idempotency-key", "a b"), invalid),
+		metadata(40, "two idempotency keys", pairs(wire.Pair{Key: "anser-idempotency-key", Value: "a"}, wire.Pair{Key: "anser-idempotency-key", Value: "a"}), invalid),
+		{
+			number: 40, name: "an idempotency key where nothing is remembered",
+			toServer: toServer{send: badWith(pair("anser-idempotency-key", "k")), want: fail(wire.Unimplemented)},
+			toClient: toClient{}, note: "in trailers it is any reserved key",
+		},
 		timeout("deadline -1", 1<<64-1),
 		timeout("deadline 2^63", 1<<63),
 		{

@@ -45,6 +45,7 @@ type File struct {
 	wrote   bool // the file may hold records of this registry
 	state   fileState
 	changed chan struct{} // closed and replaced when state changed
+	saved   chan struct{} // closed and replaced when a document was saved here
 	pending []*fileChange // wait for a writer
 }
 
@@ -81,7 +82,8 @@ func NewFile(path string, opts ...FileOption) (*File, error) {
 	}
 	f := &File{
 		path: path, owner: rand.Text(), poll: DefaultPoll,
-		done: make(chan struct{}), writer: make(chan struct{}, 1), changed: make(chan struct{}),
+		done: make(chan struct{}), writer: make(chan struct{}, 1),
+		changed: make(chan struct{}), saved: make(chan struct{}),
 	}
 	for _, opt := range opts {
 		opt(f)

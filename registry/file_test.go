@@ -22,7 +22,7 @@ func TestFile(t *testing.T) {
 	registrytest.RunInBubble(t, func(t *testing.T) registrytest.Fixture {
 		path := writeFile(t, "[]")
 		return registrytest.Fixture{Open: func() registry.Registry { return openFile(t, path) }}
-	}, registrytest.Outages, registrytest.Leases, registrytest.Documents)
+	}, registrytest.Outages, registrytest.Leases)
 }
 
 func openFile(t *testing.T, path string, opts ...registry.FileOption) *registry.File {
@@ -339,4 +339,66 @@ func ExampleFile() {
 	list, err := registry.List(context.Background(), file, "arith")
 	fmt.Println(list[0].Address, list[0].Zone, err)
 	// Output: 10.0.0.1:8972 north <nil>
+}
+
+func TestFileDocumentThatCannotBeRead(t *testing.T) {
+	path := writeFile(t, "[]")
+	f := openFile(t, path)
+	rev, err := f.Save(t.Context(), registry.Document{Name: "rules/arith", Data: []byte("{}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(path+".documents", "rules.d", "arith.doc")
+	for content, say := range map[string]string{
+		"":                                    "does not begin with the line",
+		"{}\n{}":                              "does not begin with the line",
+		`{"name":"rules/arith","revision":1}`: "does not begin with the line", // no line end
+		`{"name":"rules/other","revision":1}` + "\n": `holds the document "rules/other"`,
+	} {
+		rewriteFile(t, file, content)
+		if _, err := f.Load(t.Context(), "rules/arith"); err == nil || !strings.Contains(err.Error(), say) {
+			t.Errorf("%q: Load = %v, want %s", content, err, say)
+		}
+		if _, err := f.Save(t.Context(), registry.Document{Name: "rules/arith", Revision: rev}); err == nil {
+			t.Errorf("%q: Save wrote over it", content)
+		}
+	}
+}
+
+func TestFileFollowSaysTroubleAndItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := writeFile(t, "[]")
+		f, other := openFile(t, path), openFile(t, path)
+		rev, err := other.Save(t.Context(), registry.Document{Name: "rules/arith", Data: []byte("one")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var said []string
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			f.Follow(ctx, "rules/arith", func(d registry.Document) { said = append(said, string(d.Data)) },
+				func(error) { said = append(said, "trouble") })
+		}()
+		defer func() { cancel(); <-done }()
+		file := filepath.Join(path+".documents", "rules.d", "arith.doc")
+		synctest.Wait()
+		good, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rewriteFile(t, file, "broken")
+		time.Sleep(3 * time.Second) // fake: the bubble's clock
+		rewriteFile(t, file, string(good))
+		time.Sleep(3 * time.Second)
+		if _, err := other.Save(t.Context(), registry.Document{Name: "rules/arith", Revision: rev, Data: []byte("two")}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if got := strings.Join(said, " "); got != "one trouble one two" {
+			t.Errorf("told %q, want what is there, the trouble, its end, and the change", got)
+		}
+	})
 }

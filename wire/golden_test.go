@@ -61,6 +61,9 @@ func goldenFrames() map[string]goldenFrame {
 	compressions.AddCompression(64)
 	trailers := wire.AppendMetadata(nil, []wire.Pair{{Key: "took-us", Value: "42"}})
 
+	keyed := plain
+	keyed.Attempt = 1
+	keyed.Metadata = wire.AppendMetadata(nil, []wire.Pair{{Key: "anser-idempotency-key", Value: "QKJ6-41"}})
 	server := plain
 	server.Codec, server.Payload = 5, []byte{0x92, 38, 7}
 
@@ -68,23 +71,24 @@ func goldenFrames() map[string]goldenFrame {
 		return wire.Header{Type: typ, Flags: flags, ID: id}
 	}
 	return map[string]goldenFrame{
-		"settings.hex":               {header(1, 0, 0), settings},
-		"settings_session.hex":       {header(1, 0, 0), session},
-		"settings_compressions.hex":  {header(1, 0, 0), compressions},
-		"request_compressed.hex":     {header(3, wire.FlagForced, 1), packed},
-		"request_plain.hex":          {header(3, wire.FlagPlain, 1), asking},
-		"reply_compressed.hex":       {header(4, 0, 1), wire.Reply{Codec: 4, Compression: 3, Payload: []byte{2, 4, 0x08, 56}}},
-		"settings_defaults.hex":      {header(1, 0, 0), wire.DefaultSettings()},
-		"method.hex":                 {header(2, 0, 0), methodBody{1, "Arith.Mul"}},
-		"request.hex":                {header(3, 0, 1), plain},
-		"request_trace.hex":          {header(3, wire.FlagTrace, 1), traced},
-		"request_metadata.hex":       {header(3, wire.FlagMetadata, 1), described},
-		"request_trace_metadata.hex": {header(3, wire.FlagTrace|wire.FlagMetadata, 258), both},
-		"request_oneway.hex":         {header(3, wire.FlagOneway, 1), oneway},
-		"request_stream.hex":         {header(3, wire.FlagStream, 7), stream},
-		"request_checksum.hex":       {header(3, wire.FlagCRC, 1), plain},
-		"request_server.hex":         {header(3, 0, 1<<63+1), server},
-		"reply.hex":                  {header(4, 0, 1), wire.Reply{Codec: 4, Payload: []byte{0x08, 56}}},
+		"settings.hex":                {header(1, 0, 0), settings},
+		"settings_session.hex":        {header(1, 0, 0), session},
+		"settings_compressions.hex":   {header(1, 0, 0), compressions},
+		"request_compressed.hex":      {header(3, wire.FlagForced, 1), packed},
+		"request_plain.hex":           {header(3, wire.FlagPlain, 1), asking},
+		"reply_compressed.hex":        {header(4, 0, 1), wire.Reply{Codec: 4, Compression: 3, Payload: []byte{2, 4, 0x08, 56}}},
+		"settings_defaults.hex":       {header(1, 0, 0), wire.DefaultSettings()},
+		"method.hex":                  {header(2, 0, 0), methodBody{1, "Arith.Mul"}},
+		"request.hex":                 {header(3, 0, 1), plain},
+		"request_trace.hex":           {header(3, wire.FlagTrace, 1), traced},
+		"request_metadata.hex":        {header(3, wire.FlagMetadata, 1), described},
+		"request_trace_metadata.hex":  {header(3, wire.FlagTrace|wire.FlagMetadata, 258), both},
+		"request_idempotency_key.hex": {header(3, wire.FlagMetadata, 3), keyed},
+		"request_oneway.hex":          {header(3, wire.FlagOneway, 1), oneway},
+		"request_stream.hex":          {header(3, wire.FlagStream, 7), stream},
+		"request_checksum.hex":        {header(3, wire.FlagCRC, 1), plain},
+		"request_server.hex":          {header(3, 0, 1<<63+1), server},
+		"reply.hex":                   {header(4, 0, 1), wire.Reply{Codec: 4, Payload: []byte{0x08, 56}}},
 		"reply_trailers.hex": {header(4, wire.FlagMetadata|wire.FlagIdempotent, 1), wire.Reply{
 			Codec: 4, Metadata: trailers, Payload: []byte{0x08, 56},
 		}},

@@ -45,6 +45,18 @@ func splitMetadata(flags Flags, b []byte) (block, rest []byte, err error) {
 // entry that [CheckPair] refuses, is a [*CallError]. Keys may occur more than once; the order is the
 // sender's. The strings share one copy of the block, which lives as long as any of them.
 func ParseMetadata(block []byte, maxBytes uint64) ([]Pair, error) {
+	return parseMetadata(block, maxBytes, nil)
+}
+
+// ParseRequestMetadata is ParseMetadata for the block of a request, which may have an idempotency key. It is
+// not among the pairs, and "" if there is none.
+func ParseRequestMetadata(block []byte, maxBytes uint64) (pairs []Pair, key string, err error) {
+	pairs, err = parseMetadata(block, maxBytes, &key)
+	return pairs, key, err
+}
+
+// parseMetadata takes an idempotency key if there is a place for it.
+func parseMetadata(block []byte, maxBytes uint64, key *string) ([]Pair, error) {
 	if block == nil {
 		return nil, nil
 	}
@@ -66,17 +78,42 @@ func ParseMetadata(block []byte, maxBytes uint64) ([]Pair, error) {
 		return nil, callErrorf(ResourceExhausted, "metadata with %d entries is over the limit of %d", count, MaxPairs)
 	}
 	text := string(entries)
-	pairs := make([]Pair, count)
-	for i := range pairs {
+	pairs := make([]Pair, 0, count)
+	for range count {
+		var p Pair
 		n := int(binary.LittleEndian.Uint16(entries))
-		pairs[i].Key, text, entries = text[2:2+n], text[2+n:], entries[2+n:]
+		p.Key, text, entries = text[2:2+n], text[2+n:], entries[2+n:]
 		n = int(binary.LittleEndian.Uint32(entries))
-		pairs[i].Value, text, entries = text[4:4+n], text[4+n:], entries[4+n:]
-		if err := CheckPair(pairs[i]); err != nil {
+		p.Value, text, entries = text[4:4+n], text[4+n:], entries[4+n:]
+		if key != nil && p.Key == IdempotencyKey {
+			if *key != "" {
+				return nil, callErrorf(InvalidArgument, "the request has two idempotency keys")
+			}
+			if err := CheckIdempotencyKey(p.Value); err != nil {
+				return nil, err
+			}
+			*key = p.Value
+			continue
+		}
+		if err := CheckPair(p); err != nil {
 			return nil, err
 		}
+		pairs = append(pairs, p)
 	}
 	return pairs, nil
+}
+
+// CheckIdempotencyKey says whether key may be one; the error is a [*CallError].
+func CheckIdempotencyKey(key string) error {
+	if key == "" || len(key) > MaxIdempotencyKey {
+		return callErrorf(InvalidArgument, "idempotency key of %d bytes, want 1 to %d", len(key), MaxIdempotencyKey)
+	}
+	for i := range len(key) {
+		if key[i] <= ' ' || key[i] > '~' {
+			return callErrorf(InvalidArgument, "idempotency key %q has a character that is not visible ASCII", key)
+		}
+	}
+	return nil
 }
 
 // checkEntries says whether b is exactly count entries, whatever they hold.

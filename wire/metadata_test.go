@@ -221,3 +221,29 @@ func TestMetadataAllocations(t *testing.T) {
 		t.Errorf("ParseMetadata: %v allocations, want at most 2", allocs)
 	}
 }
+
+func TestIdempotencyKey(t *testing.T) {
+	user, key := wire.Pair{Key: "user", Value: "ann"}, wire.Pair{Key: wire.IdempotencyKey, Value: "QKJ6-41"}
+	block := wire.AppendMetadata(nil, []wire.Pair{key, user})
+	pairs, got, err := wire.ParseRequestMetadata(block, 1000)
+	if err != nil || got != key.Value || len(pairs) != 1 || pairs[0] != user {
+		t.Error(pairs, got, err)
+	}
+	if pairs, got, err := wire.ParseRequestMetadata(nil, 1000); pairs != nil || got != "" || err != nil {
+		t.Error(pairs, got, err)
+	}
+	if _, err := wire.ParseMetadata(block, 1000); err == nil {
+		t.Error("taken where there are no requests")
+	}
+	for _, bad := range []string{"", strings.Repeat("k", 129), "a b", "a\x7f", "ä", "a\n"} {
+		if _, _, err := wire.ParseRequestMetadata(wire.AppendMetadata(nil, []wire.Pair{{Key: key.Key, Value: bad}}), 1000); err == nil {
+			t.Errorf("key %q was taken", bad)
+		}
+	}
+	if _, _, err := wire.ParseRequestMetadata(wire.AppendMetadata(nil, []wire.Pair{key, key}), 1000); err == nil {
+		t.Error("two keys were taken")
+	}
+	if err := wire.CheckPair(key); err == nil {
+		t.Error("users can set it as metadata")
+	}
+}

@@ -40,6 +40,9 @@ const (
 	MaxKeySize     = 255
 	Version        = 1
 	ReservedPrefix = "anser-" // of metadata keys that belong to the protocol
+
+	IdempotencyKey    = "anser-idempotency-key" // the one reserved key, of requests
+	MaxIdempotencyKey = 128
 )
 
 // Magic is the beginning of the preface of both sides.

@@ -36,7 +36,7 @@ func TestClusterConformance(t *testing.T) {
 			},
 			ForgetLeases: func() { forgetLeases(t, endpoints) },
 		}
-	}, registrytest.Documents)
+	})
 	loseOneMember(t, c)
 	if err := c.Close(); err != nil {
 		t.Error(err)

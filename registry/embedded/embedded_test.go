@@ -47,7 +47,7 @@ func TestConformance(t *testing.T) {
 			},
 			ForgetLeases: func() { forgetLeases(t, []string{cfg.Listen}) },
 		}
-	}, registrytest.Documents)
+	})
 	if err := m.Close(); err != nil {
 		t.Error(err)
 	}

@@ -207,7 +207,7 @@ type dialOption func(*config)
 func (o dialOption) applyDial(c *config) { o(c) }
 
 // Prefix sets what all keys start with, DefaultPrefix by default. It starts with a slash. Nothing
-// but instances belongs under it.
+// but instances and documents belongs under it.
 func Prefix(prefix string) Option { return func(c *config) { c.prefix = prefix } }
 
 // TTL sets after what time without a sign of life etcd drops the instances, DefaultTTL by default.

@@ -23,7 +23,7 @@ func TestConformance(t *testing.T) {
 			Start:        func() { restart(t, shared) },
 			ForgetLeases: func() { forgetLeases(t, shared) },
 		}
-	}, registrytest.Documents)
+	})
 }
 
 // open opens a registry that the test closes.

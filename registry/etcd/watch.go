@@ -7,9 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/anser-rpc/anser/registry"
@@ -28,7 +26,7 @@ func (r *Registry) Watch(ctx context.Context, service string, update func([]regi
 	w := &watch{registry: r, prefix: r.servicePrefix(service), wake: make(chan struct{}, 1)}
 	stopped := make(chan struct{})
 	defer func() { cancel(); <-stopped }()
-	if !r.start(func() { defer close(stopped); w.follow(ctx) }) {
+	if !r.start(func() { defer close(stopped); r.pursue(ctx, w, w.prefix, clientv3.GetPrefixRangeEnd(w.prefix)) }) {
 		close(stopped)
 		return registry.ErrClosed
 	}
@@ -98,29 +96,6 @@ func (w *watch) take() (list []registry.Instance, listed bool, problem, fatal er
 	return list, true, problem, w.fatal
 }
 
-// follow lists and watches until ctx is done.
-func (w *watch) follow(ctx context.Context) {
-	var delay retryDelay
-	for first := true; ctx.Err() == nil; delay.wait(ctx, w.registry.client) {
-		revision, err := w.list(ctx)
-		if err != nil {
-			// Later on, permission may come back: then it is trouble like any other.
-			w.failed(err, first && hopeless(err))
-			continue
-		}
-		first = false
-		began, err := w.stream(ctx, revision+1)
-		if !began {
-			w.failed(err, false)
-			continue
-		}
-		// Most streams end because one server of several went away. The next list tells whether it
-		// is more than that.
-		delay = retryDelay{}
-		w.registry.log.Debug("the registry's watch ended; listing again", "prefix", w.prefix, "error", err)
-	}
-}
-
 func (w *watch) failed(err error, fatal bool) {
 	w.mu.Lock()
 	w.listed, w.problem = false, err
@@ -156,34 +131,6 @@ func (w *watch) list(ctx context.Context) (revision int64, err error) {
 	w.mu.Unlock()
 	w.signal()
 	return resp.Header.Revision, nil
-}
-
-// stream applies what changes from a revision on, until the stream ends. It returns whether etcd had
-// begun to watch, and why it ended.
-func (w *watch) stream(ctx context.Context, revision int64) (began bool, err error) {
-	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
-	defer cancel()
-	stream, err := w.registry.client.watch.Watch(ctx, anySize)
-	if err != nil {
-		return false, err
-	}
-	// An error of Send only says that the stream is over; Recv has the reason.
-	_ = stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
-		Key: []byte(w.prefix), RangeEnd: []byte(clientv3.GetPrefixRangeEnd(w.prefix)), StartRevision: revision,
-	}}})
-	for {
-		resp, err := stream.Recv()
-		switch {
-		case err != nil:
-			return began, fmt.Errorf("etcd at %s: %w", w.registry.client.endpoints, rpctypes.Error(err))
-		case resp.CompactRevision != 0:
-			return began, fmt.Errorf("etcd at %s: %w", w.registry.client.endpoints, rpctypes.ErrCompacted)
-		case resp.Canceled:
-			return began, fmt.Errorf("etcd at %s ended the watch: %s", w.registry.client.endpoints, resp.CancelReason)
-		}
-		began = began || resp.Created
-		w.apply(resp.Events)
-	}
 }
 
 func (w *watch) apply(events []*mvccpb.Event) {

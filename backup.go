@@ -1,0 +1,320 @@
+package anser
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/anser-rpc/anser/balance"
+)
+
+// BackupShare sets which share of the calls of a method with the mode [Backup] may have a second attempt;
+// the default is 0.05. Second attempts take from the [RetryBudget] too.
+func BackupShare(share float64) DialOption {
+	return dialOption(func(o *dialOptions) {
+		if o.wants(share >= 0 && share <= 1, "anser.BackupShare(%v): want 0 to 1", share) {
+			o.backupShare = share
+		}
+	})
+}
+
+// BackupAfter sets how long a call with the mode [Backup] waits before its second attempt, in place of the time
+// within which 95 % of the method's calls were answered lately. That is not known, and there is no second
+// attempt, before the client has seen 128 of them. 0, the default, is to learn.
+func BackupAfter(d time.Duration) DialCallOption {
+	return dialCallOption(func(o *callOptions) { o.backupAfter = max(d, 0) })
+}
+
+// BackupStats tells what second attempts of a method's calls with the mode [Backup] did.
+type BackupStats struct {
+	Method string
+	Calls  int64         // with the mode
+	Sent   int64         // second attempts
+	Won    int64         // of those, ones whose reply came first
+	After  time.Duration // within which 95 % of the calls were answered lately; 0: not known yet
+}
+
+// hedge is what a client knows of the calls of a method with the mode Backup. Nothing in it is locked while
+// calls wait.
+type hedge struct {
+	calls, sent, won atomic.Int64
+	credit           atomic.Int64 // second attempts that calls have paid for, in parts of creditUnit
+	times            latencies
+}
+
+const (
+	creditUnit = 1 << 20
+	maxCredit  = 10 * creditUnit // so that a quiet hour does not pay for a burst
+)
+
+// hedging returns the hedge of the method, made at its first call with the mode.
+func (m *clientMethod) hedging() *hedge {
+	if h := m.hedge.Load(); h != nil {
+		return h
+	}
+	m.hedge.CompareAndSwap(nil, new(hedge))
+	return m.hedge.Load()
+}
+
+// count enters a call.
+func (h *hedge) count(share float64) {
+	h.calls.Add(1)
+	if h.credit.Load() < maxCredit {
+		h.credit.Add(int64(share * creditUnit))
+	}
+}
+
+// pay takes a second attempt from the credit, if there is enough.
+func (h *hedge) pay() bool {
+	if h.credit.Add(-creditUnit) >= 0 {
+		return true
+	}
+	h.credit.Add(creditUnit)
+	return false
+}
+
+// backup makes the first attempt, and perhaps a second one beside it. It returns the one that answered, or the
+// one that failed last; the other is noted if it failed. The call that it returns is k or has taken its place.
+//
+// Everything happens on the caller's goroutine, so that a call whose reply comes in time costs a timer and
+// a context more than another one.
+func (c *Client) backup(ctx context.Context, k *call, r *retrying) (*call, *endpoint, *Error) {
+	h := r.m.hedging()
+	h.count(c.o.backupShare)
+	e := c.pick(k, r.m)
+	if e == nil {
+		return k, nil, nil
+	}
+	after := r.o.backupAfter
+	if after == 0 {
+		after = h.times.high()
+	}
+	attentive, cancel := context.WithCancel(ctx) // has a Done channel, so that this goroutine reads for nobody
+	defer cancel()
+	conn, fault := e.start(attentive, k, r.m)
+	if fault != nil {
+		return k, e, fault
+	}
+	conn.attend()
+	if after == 0 || !r.m.idempotent(r.o) || parentRetried(ctx) {
+		return c.alone(attentive, h, conn, e, k, r)
+	}
+	timer := time.NewTimer(after - time.Duration(nanotime()-k.began))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-k.done:
+		k.done <- struct{}{} // for alone
+		return c.alone(attentive, h, conn, e, k, r)
+	case <-attentive.Done():
+		return c.alone(attentive, h, conn, e, k, r)
+	}
+	first := attempted{e, conn, k}
+	second, ok := c.second(attentive, h, first, r)
+	if !ok {
+		return c.alone(attentive, h, conn, e, k, r)
+	}
+	return c.both(attentive, h, first, second, r)
+}
+
+// alone waits for an attempt that has none beside it.
+func (c *Client) alone(ctx context.Context, h *hedge, conn *clientConn, e *endpoint, k *call, r *retrying) (*call, *endpoint, *Error) {
+	return k, e, r.settle(h, attempted{e, conn, k}, conn.wait(ctx, k))
+}
+
+// attempted is an attempt on its way.
+type attempted struct {
+	e    *endpoint
+	conn *clientConn
+	k    *call
+}
+
+// settle ends an attempt that answered or failed, and decodes its reply. With h its time is learned from.
+func (r *retrying) settle(h *hedge, a attempted, fault *Error) *Error {
+	fault = a.e.settle(a.conn, a.k, r.m, fault)
+	if h != nil && (fault == nil || fault.Outcome == Executed || fault.Code == DeadlineExceeded) {
+		h.times.note(time.Duration(nanotime() - a.k.began))
+	}
+	if fault == nil {
+		fault = a.e.decode(r.codec, a.k, r.out)
+	}
+	return fault
+}
+
+// second starts another attempt at another instance to which a connection stands, if there is one, and if
+// both the method's share and the client's budget allow it.
+func (c *Client) second(ctx context.Context, h *hedge, first attempted, r *retrying) (attempted, bool) {
+	v := c.cluster.view.Load()
+	if v == nil || v.usable < 2 {
+		return attempted{}, false
+	}
+	k := c.pool.getCall()
+	k.like(first.k, 1)
+	k.pick.Tried = []*balance.Endpoint{first.e.Endpoint}
+	e := v.pick(&k.pick)
+	k.pick.Tried = nil
+	if e == nil || e == first.e || !e.host.connected() || !h.pay() {
+		c.pool.putCall(k)
+		return attempted{}, false
+	}
+	if !c.budget.withdraw(nanotime()) {
+		h.credit.Add(creditUnit)
+		c.pool.putCall(k)
+		return attempted{}, false
+	}
+	if k.deadline != 0 {
+		putUint64(k.frame[timeoutOffset:], wireTimeout(time.Duration(k.deadline-k.began)))
+	}
+	k.shrinkTimeout(ctx)
+	k.atOnce = true // nobody would look for the first reply while this one waits for room
+	conn, fault := e.start(ctx, k, r.m)
+	k.atOnce = false
+	if fault != nil {
+		c.pool.putCall(k)
+		return attempted{}, false
+	}
+	conn.attend()
+	h.sent.Add(1)
+	return attempted{e, conn, k}, true
+}
+
+// both waits for two attempts.
+func (c *Client) both(ctx context.Context, h *hedge, first, second attempted, r *retrying) (*call, *endpoint, *Error) {
+	select {
+	case <-first.k.done:
+		fault := r.settle(h, first, first.k.failed)
+		if fault == nil || fault.Outcome == Executed || fault.Phase == PhaseDecode {
+			r.drop(c.pool, second, false)
+			return first.k, first.e, fault
+		}
+		r.note(first.e, fault, first.k.began)
+		c.pool.putCall(first.k)
+		fault = r.settle(nil, second, second.conn.wait(ctx, second.k))
+		if fault == nil {
+			h.won.Add(1)
+		}
+		return second.k, second.e, fault
+	case <-second.k.done:
+		fault := r.settle(nil, second, second.k.failed)
+		if fault == nil || fault.Outcome == Executed || fault.Phase == PhaseDecode {
+			if fault == nil {
+				h.won.Add(1)
+			}
+			h.times.note(time.Duration(nanotime() - first.k.began)) // at least; that is beyond the time to wait anyway
+			r.drop(c.pool, first, true)
+			return second.k, second.e, fault
+		}
+		r.note(second.e, fault, second.k.began)
+		c.pool.putCall(second.k)
+		return c.alone(ctx, h, first.conn, first.e, first.k, r)
+	case <-ctx.Done():
+		r.drop(c.pool, second, false)
+		return c.alone(ctx, h, first.conn, first.e, first.k, r)
+	}
+}
+
+// drop cancels an attempt whose reply nobody needs any more. The balancer learns that one that was outrun has
+// taken at least as long as it did: otherwise an instance would seem fast whose slow replies are never seen.
+func (r *retrying) drop(p *pool, a attempted, outrun bool) {
+	if taken, _ := a.conn.cancel(a.k); !taken {
+		<-a.k.done // its reply is being delivered
+	}
+	if outrun {
+		now := nanotime()
+		a.e.End(now, time.Duration(now-a.k.began))
+	} else {
+		a.e.Abort()
+	}
+	if a.k.observed != nil {
+		a.e.observeReply(a.k, r.m, failure(Canceled, OutcomeUnknown, PhaseWait, context.Canceled, "another attempt was answered first"))
+	}
+	p.putCall(a.k)
+}
+
+// backupStats appends what is known of the method's second attempts, if it was called with the mode.
+func (m *clientMethod) backupStats(list []BackupStats) []BackupStats {
+	h := m.hedge.Load()
+	if h == nil {
+		return list
+	}
+	return append(list, BackupStats{m.name, h.calls.Load(), h.sent.Load(), h.won.Load(), h.times.high()})
+}
+
+func sortBackups(list []BackupStats) {
+	slices.SortFunc(list, func(a, b BackupStats) int { return strings.Compare(a.Method, b.Method) })
+}
+
+// latencies learns within which time 95 % of calls are answered. A call is one atomic addition, to a
+// histogram whose steps are an eighth of a power of two; every so many calls somebody sums it up.
+type latencies struct {
+	counts [latencySteps]atomic.Uint32
+	noted  atomic.Uint32
+	p95    atomic.Int64 // nanoseconds, 0: not known
+	mu     sync.Mutex   // is held by who sums up; nobody waits for it
+}
+
+const (
+	latencySteps  = 256
+	latencyPeriod = 64   // calls between two looks
+	latencyLeast  = 128  // calls before anything is known
+	latencyMemory = 4096 // calls after which older ones count half
+	latencyUnit   = time.Microsecond
+)
+
+// high returns the time, or 0 if it is not known yet.
+func (l *latencies) high() time.Duration { return time.Duration(l.p95.Load()) }
+
+// note enters the time of one call.
+func (l *latencies) note(d time.Duration) {
+	l.counts[latencyStep(d)].Add(1)
+	if l.noted.Add(1)%latencyPeriod == 0 && l.mu.TryLock() {
+		l.sumUpLocked()
+		l.mu.Unlock()
+	}
+}
+
+func (l *latencies) sumUpLocked() {
+	var counts [latencySteps]uint32
+	total := uint32(0)
+	for i := range l.counts {
+		counts[i] = l.counts[i].Load()
+		total += counts[i]
+	}
+	if total < latencyLeast {
+		return
+	}
+	below := uint32(0)
+	for i, n := range counts {
+		if below += n; float64(below) >= 0.95*float64(total) {
+			l.p95.Store(int64(latencyBound(i)))
+			break
+		}
+	}
+	if total >= latencyMemory {
+		for i, n := range counts {
+			l.counts[i].Add(-(n - n/2)) // calls that were noted in the meantime stay
+		}
+	}
+}
+
+// latencyStep returns the step of a time: eight of them for each power of two of microseconds.
+func latencyStep(d time.Duration) int {
+	v := uint64(max(d, 0) / latencyUnit)
+	shift := 0
+	for v>>shift > 15 {
+		shift++
+	}
+	return min(8*shift+int(v>>shift), latencySteps-1)
+}
+
+// latencyBound returns the upper bound of a step.
+func latencyBound(step int) time.Duration {
+	if step < 16 {
+		return time.Duration(step+1) * latencyUnit
+	}
+	shift := step/8 - 1
+	return time.Duration((step%8+9)<<shift) * latencyUnit
+}

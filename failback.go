@@ -1,0 +1,365 @@
+package anser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+)
+
+// ErrQueued says of a call with the mode [Failback] that it failed and is tried again in the background. The
+// error of the first attempt is in the same chain.
+var ErrQueued = errors.New("queued to be tried again later")
+
+// ErrQueueFull says of a call with the mode [Failback] that it failed and that too many such calls wait
+// already. The error of the first attempt is in the same chain.
+var ErrQueueFull = errors.New("too many calls wait to be tried again")
+
+// FailbackLimits bounds the calls with the mode [Failback] that wait to be tried again. A field that is 0
+// has its default.
+type FailbackLimits struct {
+	Calls int           // that wait, those that are being tried among them; the default is 1,000
+	Bytes int           // of their encoded requests; the default is 16 MiB
+	Age   time.Duration // after which a call is given up; the default is 10 minutes
+	Drain time.Duration // which [Client.Close] gives them to succeed; the default is 2 s, below 0 is none
+}
+
+var defaultFailbackLimits = FailbackLimits{Calls: 1000, Bytes: 16 << 20, Age: 10 * time.Minute, Drain: 2 * time.Second}
+
+// Failbacks sets the limits for calls with the mode [Failback].
+func Failbacks(l FailbackLimits) DialOption {
+	return dialOption(func(o *dialOptions) {
+		if !o.wants(min(l.Calls, l.Bytes) >= 0 && l.Age >= 0, "anser.Failbacks(%+v): want numbers of at least 0, and a Drain below 0 for none", l) {
+			return
+		}
+		d := defaultFailbackLimits
+		if l.Calls > 0 {
+			d.Calls = l.Calls
+		}
+		if l.Bytes > 0 {
+			d.Bytes = l.Bytes
+		}
+		if l.Age > 0 {
+			d.Age = l.Age
+		}
+		if l.Drain != 0 {
+			d.Drain = l.Drain
+		}
+		o.failback = d
+	})
+}
+
+// FailbackStats tells of a client's calls with the mode [Failback]. Waiting and Bytes are of the moment, the
+// others only grow.
+type FailbackStats struct {
+	Waiting int   // calls, those that are being tried among them
+	Bytes   int   // of their encoded requests
+	Queued  int64 // calls that ever waited
+	Done    int64 // of those, calls that succeeded later
+	GivenUp int64 // of those, calls that did not
+	Full    int64 // calls that did not wait because of the limits
+}
+
+// failbacks are the calls of a client that wait to be tried again.
+type failbacks struct {
+	c      *Client
+	limits FailbackLimits
+	wake   chan struct{} // has room for one value; tells run that waiting or closing changed
+
+	mu      sync.Mutex // guards what follows
+	waiting []*queued
+	trying  int
+	runs    bool
+	closing bool
+	empty   chan struct{} // closed when nothing is left after closing; nil until drain
+	numbers FailbackStats
+}
+
+// queued is a call that waits. It belongs to the queue, or to the goroutine that tries it.
+type queued struct {
+	ctx    context.Context // carries values, and has no end
+	method *clientMethod
+	in     any // a copy
+	out    any // nil for a oneway message
+	o      callOptions
+	bytes  int
+	since  int64  // nanotime
+	due    int64  // nanotime
+	tries  int    // in the background
+	last   *Error // of the last try
+}
+
+const (
+	firstFailback = time.Second // before the first try in the background; each one after it waits twice as long
+	lastFailback  = time.Minute
+	failbackTries = 8 // at the same time
+
+	closingFailback = 100 * time.Millisecond // between two tries of a call while Close waits
+)
+
+func (q *failbacks) init(c *Client) {
+	q.c, q.limits, q.wake = c, c.o.failback, make(chan struct{}, 1)
+}
+
+func (q *failbacks) stats() FailbackStats {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	s := q.numbers
+	s.Waiting = len(q.waiting) + q.trying
+	return s
+}
+
+// failback makes one attempt, and queues the call if that fails in a way that it may be sent again. o says
+// Failfast.
+func (c *Client) failback(ctx context.Context, name string, in, out any, o *callOptions) error {
+	err := c.behind(ctx, name, in, out, o)
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		return err
+	}
+	m, bad := c.method(name)
+	if bad != nil || !mayWait(e, m, o) {
+		return err
+	}
+	why := ErrQueued
+	if fault := c.later.add(ctx, m, in, out, o, e); fault != nil {
+		why = fault
+	}
+	result := *e
+	result.Message = fmt.Sprintf("%v: %s", why, e.Message)
+	result.cause = fmt.Errorf("%w: %w", why, err)
+	return &result
+}
+
+// mayWait reports whether a call that failed with err may be sent again later. One whose caller gave it up, or
+// that would fail again, may not. Neither may one that has a key and is not idempotent and may have run: only
+// the instance where it was knows the key, and it may be gone by then.
+func mayWait(err *Error, m *clientMethod, o *callOptions) bool {
+	switch {
+	case err.RetryAfter < 0, err.Code == Canceled && err.Outcome != Executed, err.Phase == PhaseEncode, err.Phase == PhaseDecode:
+		return false
+	}
+	switch err.Outcome {
+	case NotSent:
+		return err.Code == Unavailable || err.Code == DeadlineExceeded
+	case Refused:
+		return err.Code == Unavailable || err.Code == DeadlineExceeded || err.Code == ResourceExhausted
+	case Executed:
+		return m.idempotent(o) && slices.Contains(o.retryOn, err.Code)
+	}
+	return m.idempotent(o)
+}
+
+// add queues a call. Its request is copied, as the caller may change it now.
+func (q *failbacks) add(ctx context.Context, m *clientMethod, in, out any, o *callOptions, last *Error) error {
+	it := &queued{ctx: context.WithoutCancel(ctx), method: m, o: *o, since: nanotime(), last: last}
+	it.o.inv, it.o.trailer = nil, nil
+	it.o.earlier = 1 // whoever serves a later try should know that it is one
+	if it.o.timeout <= 0 {
+		it.o.timeout = 10 * time.Second
+	}
+	if err := it.keep(q.c, in, out); err != nil {
+		return fmt.Errorf("the request of type %T cannot be kept to be tried again later: %w", in, err)
+	}
+	it.due = it.since + int64(jitter(firstFailback))
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch n := len(q.waiting) + q.trying; {
+	case q.closing:
+		return errors.New("the client is closed")
+	case n >= q.limits.Calls:
+		q.numbers.Full++
+		return fmt.Errorf("%w: there are %d (anser.Failbacks)", ErrQueueFull, n)
+	case q.numbers.Bytes+it.bytes > q.limits.Bytes:
+		q.numbers.Full++
+		return fmt.Errorf("%w: they have %d bytes, this one %d, and %d are allowed (anser.Failbacks)", ErrQueueFull, q.numbers.Bytes, it.bytes, q.limits.Bytes)
+	}
+	q.numbers.Queued++
+	q.numbers.Bytes += it.bytes
+	q.waiting = append(q.waiting, it)
+	if !q.runs {
+		q.runs = true
+		q.c.wg.Go(q.run) // not after closing: Close waits
+	}
+	wake(q.wake)
+	return nil
+}
+
+// keep copies the request by encoding it, and makes a place for the reply.
+func (it *queued) keep(c *Client, in, out any) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the codec panicked: %v", p)
+		}
+	}()
+	if it.o.codec == nil {
+		it.o.codec = c.codecFor(in, out)
+	}
+	cd := it.o.codec
+	if it.in, err = another(in); err != nil {
+		return err
+	}
+	bytes, err := cd.Append(nil, in)
+	if err != nil {
+		return err
+	}
+	if err := cd.Unmarshal(bytes, it.in); err != nil {
+		return err
+	}
+	it.bytes = len(bytes)
+	if out != nil {
+		it.out, err = another(out)
+	}
+	return err
+}
+
+// jitter returns a time around d.
+func jitter(d time.Duration) time.Duration { return d/2 + time.Duration(rand.Int64N(int64(d))) }
+
+// run tries what is due, until nothing is left or the client is closed.
+func (q *failbacks) run() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		next, left := q.tryDue(nanotime())
+		if !left {
+			return
+		}
+		timer.Reset(time.Duration(next - nanotime()))
+		select {
+		case <-q.wake:
+		case <-timer.C:
+		case <-q.c.ctx.Done():
+			q.abandon()
+			return
+		}
+	}
+}
+
+// tryDue starts tries, and returns when the next one is due. left is false when there is nothing to wait for.
+func (q *failbacks) tryDue(now int64) (next int64, left bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	next = now + int64(lastFailback)
+	rest := q.waiting[:0]
+	for _, it := range q.waiting {
+		if q.trying < failbackTries && it.due <= now {
+			q.trying++
+			q.c.wg.Go(func() { q.try(it) })
+			continue
+		}
+		if q.trying < failbackTries {
+			next = min(next, it.due)
+		}
+		rest = append(rest, it)
+	}
+	clear(q.waiting[len(rest):])
+	q.waiting = rest
+	if len(rest)+q.trying > 0 {
+		return next, true
+	}
+	q.runs = false
+	if q.empty != nil {
+		close(q.empty)
+		q.empty = nil
+	}
+	return 0, false
+}
+
+// try makes the call once more.
+func (q *failbacks) try(it *queued) {
+	if it.last.Outcome != NotSent && !q.c.budget.withdraw(nanotime()) {
+		q.ended(it, it.last, false)
+		return
+	}
+	q.c.cluster.hurry()
+	ctx, cancel := context.WithCancel(it.ctx)
+	defer cancel()
+	defer context.AfterFunc(q.c.ctx, cancel)()
+	o := it.o
+	err := q.c.behind(ctx, it.method.name, it.in, it.out, &o)
+	it.tries++
+	if err == nil {
+		q.ended(it, nil, true)
+		return
+	}
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		e = failure(CodeOf(err), OutcomeOf(err), PhaseNone, err, "%v", err)
+	}
+	q.ended(it, e, ok && mayWait(e, it.method, &o))
+}
+
+// ended takes a call back after a try that failed with err, or that was not made for want of budget: then
+// again is false and err is the last one.
+func (q *failbacks) ended(it *queued, err *Error, again bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.trying--
+	now := nanotime()
+	denied := err != nil && err == it.last
+	switch {
+	case err == nil:
+		q.numbers.Done++
+		q.numbers.Bytes -= it.bytes
+	case (again || denied) && q.c.ctx.Err() == nil && now-it.since < int64(q.limits.Age):
+		it.last = err
+		it.due = now + int64(q.delayLocked(it))
+		q.waiting = append(q.waiting, it)
+	default:
+		q.giveUpLocked(it, err)
+	}
+	wake(q.wake)
+}
+
+// delayLocked is how long a call waits for its next try: not long while Close waits for it.
+func (q *failbacks) delayLocked(it *queued) time.Duration {
+	if q.closing {
+		return jitter(closingFailback)
+	}
+	return max(jitter(min(firstFailback<<min(it.tries, 10), lastFailback)), it.last.RetryAfter)
+}
+
+func (q *failbacks) giveUpLocked(it *queued, err *Error) {
+	q.numbers.GivenUp++
+	q.numbers.Bytes -= it.bytes
+	q.c.o.log.Warn("a call that was to be tried again later is given up", "method", it.method.name, "tries", 1+it.tries, "err", err)
+}
+
+// abandon gives up what is left when the client ends.
+func (q *failbacks) abandon() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, it := range q.waiting {
+		q.giveUpLocked(it, it.last)
+	}
+	q.waiting, q.runs = nil, false
+}
+
+// drain takes no more calls, and tries those that wait until they are done, within the limit of time.
+func (q *failbacks) drain() {
+	q.mu.Lock()
+	q.closing = true
+	for _, it := range q.waiting {
+		it.due = 0
+	}
+	var empty chan struct{}
+	if q.runs && q.limits.Drain > 0 {
+		empty = make(chan struct{})
+		q.empty = empty
+	}
+	q.mu.Unlock()
+	if empty == nil {
+		return
+	}
+	wake(q.wake)
+	t := time.NewTimer(q.limits.Drain)
+	defer t.Stop()
+	select {
+	case <-empty:
+	case <-t.C:
+	}
+}

@@ -1,0 +1,99 @@
+package anser
+
+import (
+	"context"
+
+	"github.com/anser-rpc/anser/balance"
+)
+
+// fork makes several attempts at once. It returns the one that answered first, or one that failed after the
+// others; those are noted. The call that it returns is k or has taken its place.
+func (c *Client) fork(ctx context.Context, k *call, r *retrying) (*call, *endpoint, *Error) {
+	if !r.m.idempotent(r.o) {
+		return k, nil, failure(InvalidArgument, NotSent, PhasePick, nil,
+			"the fail mode fork runs a call several times, and this method is not known to be idempotent: give the call or the client anser.Idempotent")
+	}
+	waiting, cancel := k.bound(ctx)
+	v, fault := c.cluster.wait(waiting)
+	cancel()
+	if fault != nil {
+		return k, nil, fault
+	}
+	endpoints := v.several(k, r.o.forks)
+	if len(endpoints) == 0 {
+		return k, nil, nil
+	}
+	ctx, cancel = context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan forked, len(endpoints))
+	all := make([]*call, len(endpoints))
+	all[0] = k
+	for i := 1; i < len(all); i++ {
+		all[i] = c.pool.getCall()
+		all[i].like(k, i) // before k is sent, which may change it
+	}
+	for i, e := range endpoints {
+		go func() { ended <- forked{e, all[i], e.attempt(ctx, all[i], r.m)} }()
+	}
+	return r.race(c.pool, ended, len(endpoints), cancel)
+}
+
+// forked is an attempt that is over.
+type forked struct {
+	e     *endpoint
+	k     *call
+	fault *Error
+}
+
+// race waits for the first of n attempts that answers, cancels the others, and waits for those too, which
+// takes no longer than to write a cancel. Their buffers are theirs alone, so a late reply is written nowhere.
+func (r *retrying) race(p *pool, ended <-chan forked, n int, cancel context.CancelFunc) (*call, *endpoint, *Error) {
+	var last forked
+	for i := range n {
+		f := <-ended
+		if f.fault == nil {
+			if fault := f.e.decode(r.codec, f.k, r.out); fault != nil {
+				f.fault = fault
+			}
+			cancel()
+			for range n - i - 1 {
+				p.putCall((<-ended).k)
+			}
+			if last.k != nil {
+				r.note(last.e, last.fault, last.k.began)
+				p.putCall(last.k)
+			}
+			return f.k, f.e, f.fault
+		}
+		if last.k == nil {
+			last = f
+			continue
+		}
+		if last.fault.Outcome == Executed { // what a handler said tells more than that another was not reached
+			last, f = f, last
+		}
+		r.note(last.e, last.fault, last.k.began)
+		p.putCall(last.k)
+		last = f
+	}
+	return last.k, last.e, last.fault
+}
+
+// several picks up to n endpoints for the call, each once.
+func (v *view) several(k *call, n int) []*endpoint {
+	if v.only != nil {
+		return []*endpoint{v.only}
+	}
+	var list []*endpoint
+	var tried []*balance.Endpoint
+	for range min(n, v.usable) {
+		k.pick.Tried = tried
+		e := v.pick(&k.pick)
+		if e == nil || k.pick.HasTried(e.Endpoint) {
+			break
+		}
+		list, tried = append(list, e), append(tried, e.Endpoint)
+	}
+	k.pick.Tried = nil
+	return list
+}

@@ -1,0 +1,205 @@
+package etcd
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/anser-rpc/anser/registry"
+)
+
+// documentKey returns the key of a document, <prefix>/@documents/<name>. No service has that name, so that
+// documents and instances never meet.
+func (r *Registry) documentKey(name string) string { return r.prefix + "/@documents/" + name }
+
+// documentOf makes a document of what etcd has, which is nothing for a document that is not there. Its
+// revision is the one at which the key was last written.
+func documentOf(name string, kv *mvccpb.KeyValue) registry.Document {
+	if kv == nil {
+		return registry.Document{Name: name}
+	}
+	return registry.Document{Name: name, Revision: uint64(kv.ModRevision), Data: kv.Value}
+}
+
+// Load implements registry.Store. It waits for etcd until ctx is done.
+func (r *Registry) Load(ctx context.Context, name string) (registry.Document, error) {
+	if err := registry.CheckDocument(name); err != nil {
+		return registry.Document{}, err
+	}
+	ctx, cancel := r.bind(ctx)
+	defer cancel()
+	var doc registry.Document
+	err := r.client.retry(ctx, func(ctx context.Context) (err error) {
+		doc, _, err = r.load(ctx, name)
+		return err
+	})
+	if err != nil {
+		return registry.Document{}, fmt.Errorf("load document %q: %w", name, err)
+	}
+	return doc, nil
+}
+
+// load makes one request and also returns the revision of all of etcd.
+func (r *Registry) load(ctx context.Context, name string) (registry.Document, int64, error) {
+	resp, err := r.client.kv.Get(ctx, r.documentKey(name))
+	if err != nil {
+		return registry.Document{}, 0, err
+	}
+	var kv *mvccpb.KeyValue
+	if len(resp.Kvs) > 0 {
+		kv = resp.Kvs[0]
+	}
+	return documentOf(name, kv), resp.Header.Revision, nil
+}
+
+// Save implements registry.Store. It waits for etcd until ctx is done. A request whose answer was lost is
+// made again, and a conflict after it is none if etcd has what was to be written.
+func (r *Registry) Save(ctx context.Context, doc registry.Document) (uint64, error) {
+	if err := doc.Validate(); err != nil {
+		return 0, err
+	}
+	ctx, cancel := r.bind(ctx)
+	defer cancel()
+	key, revision, inDoubt := r.documentKey(doc.Name), uint64(0), false
+	err := r.client.retry(ctx, func(ctx context.Context) error {
+		resp, err := r.client.kv.Txn(ctx).
+			If(clientv3.Compare(clientv3.ModRevision(key), "=", int64(doc.Revision))).
+			Then(clientv3.OpPut(key, string(doc.Data))).
+			Else(clientv3.OpGet(key)).Commit()
+		if err != nil {
+			inDoubt = true
+			return err
+		}
+		if resp.Succeeded {
+			revision = uint64(resp.Header.Revision)
+			return nil
+		}
+		now := registry.Document{Name: doc.Name}
+		if kvs := resp.Responses[0].GetResponseRange().Kvs; len(kvs) > 0 {
+			now = documentOf(doc.Name, kvs[0])
+		}
+		revision = 0
+		if inDoubt && now.Revision > doc.Revision && bytes.Equal(now.Data, doc.Data) {
+			revision = now.Revision
+		}
+		return nil
+	})
+	if err == nil && revision == 0 {
+		return 0, registry.ErrConflict
+	}
+	if err != nil {
+		return 0, fmt.Errorf("save document %q: %w", doc.Name, err)
+	}
+	return revision, nil
+}
+
+// Follow implements registry.Store, in the way in which Watch follows instances.
+func (r *Registry) Follow(ctx context.Context, name string, update func(registry.Document), trouble func(error)) error {
+	if err := registry.CheckDocument(name); err != nil {
+		return err
+	}
+	ctx, cancel := r.bind(ctx)
+	w := &documentWatch{registry: r, name: name, wake: make(chan struct{}, 1)}
+	stopped := make(chan struct{})
+	defer func() { cancel(); <-stopped }()
+	if !r.start(func() { defer close(stopped); r.pursue(ctx, w, r.documentKey(name), "") }) {
+		close(stopped)
+		return registry.ErrClosed
+	}
+	var last uint64
+	for current := false; ; {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-w.wake:
+		}
+		doc, listed, problem, fatal := w.take()
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case fatal != nil:
+			return fmt.Errorf("follow document %q: %w", name, fatal)
+		}
+		if problem != nil {
+			current = false
+			if trouble != nil {
+				trouble(problem)
+			}
+		}
+		if listed && (!current || doc.Revision != last) {
+			update(doc)
+			current, last = true, doc.Revision
+		}
+	}
+}
+
+// documentWatch joins the goroutine that hears from etcd with the one that calls the follower.
+type documentWatch struct {
+	registry *Registry
+	name     string
+	wake     chan struct{} // holds a token when there is something to take
+
+	mu      sync.Mutex // guards what follows
+	doc     registry.Document
+	listed  bool  // doc is what etcd has, as far as is known
+	problem error // not yet reported
+	fatal   error
+}
+
+func (w *documentWatch) take() (doc registry.Document, listed bool, problem, fatal error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	problem, w.problem = w.problem, nil
+	return w.doc, w.listed, problem, w.fatal
+}
+
+func (w *documentWatch) list(ctx context.Context) (revision int64, err error) {
+	var doc registry.Document
+	err = w.registry.client.attempt(ctx, func(ctx context.Context) (err error) {
+		doc, revision, err = w.registry.load(ctx, w.name)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	w.set(doc)
+	return revision, nil
+}
+
+func (w *documentWatch) apply(events []*mvccpb.Event) {
+	for _, e := range events {
+		if e.Type == mvccpb.Event_DELETE {
+			w.set(documentOf(w.name, nil))
+		} else {
+			w.set(documentOf(w.name, e.Kv))
+		}
+	}
+}
+
+func (w *documentWatch) set(doc registry.Document) {
+	w.mu.Lock()
+	w.doc, w.listed = doc, true
+	w.mu.Unlock()
+	w.signal()
+}
+
+func (w *documentWatch) failed(err error, fatal bool) {
+	w.mu.Lock()
+	w.listed, w.problem = false, err
+	if fatal {
+		w.fatal = err
+	}
+	w.mu.Unlock()
+	w.signal()
+}
+
+func (w *documentWatch) signal() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
