@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/anser-rpc/anser v0.0.0
 	github.com/redis/rueidis v1.0.79
+	go.uber.org/goleak v1.3.0
 )
 
 require golang.org/x/sys v0.47.0 // indirect
