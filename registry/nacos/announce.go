@@ -18,7 +18,7 @@ const (
 	// parallel is how many requests are made at once.
 	parallel = 8
 	// confirmation is how long a write may take to be seen, on a server that has to ask others.
-	confirmation = 3 * time.Second
+	confirmation = 8 * time.Second
 	// patience is after what time what is not seen is written again.
 	patience = 200 * time.Millisecond
 )
