@@ -52,6 +52,14 @@ type Fixture struct {
 	// that a test cannot tell them from what a registry left behind: check at the end of all tests.
 	ServerInside bool
 
+	// HostPortOnly says that the registry keeps a host and a port: it refuses any other kind of address,
+	// and says so.
+	HostPortOnly bool
+
+	// Many is how many instances are many; 0 means 1,000. Less is for a server that cannot do it in the time
+	// that a test has.
+	Many int
+
 	// Patience is how long a change may take to be seen; 0 means 10 s.
 	Patience time.Duration
 }
@@ -95,6 +103,9 @@ func runCase(t *testing.T, c testCase, setup func(t *testing.T) Fixture, lacks [
 	s.checkFixture(lacks)
 	if s.Patience == 0 {
 		s.Patience = 10 * time.Second
+	}
+	if s.Many == 0 {
+		s.Many = 1000
 	}
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { // also after Fatal, and before setup's own

@@ -1,0 +1,76 @@
+package redis_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/registry/redis"
+	"github.com/anser-rpc/anser/registry/registrytest"
+)
+
+// testTTL is short enough to wait for, and long enough for a machine that is busy.
+const testTTL = 2 * time.Second
+
+func TestConformance(t *testing.T) {
+	registrytest.Run(t, func(t *testing.T) registrytest.Fixture {
+		prefix := freshPrefix()
+		return registrytest.Fixture{
+			Open:         func() registry.Registry { return open(t, prefix) },
+			Stop:         shared.stop,
+			Start:        func() { restart(t, shared) },
+			ForgetLeases: func() { forget(t, shared, prefix) },
+		}
+	})
+}
+
+// open opens a registry that the test closes.
+func open(t *testing.T, prefix string) registry.Registry {
+	t.Helper()
+	r, err := redis.Dial([]string{shared.address}, redis.Prefix(prefix), redis.TTL(testTTL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// forget deletes all that is under the prefix.
+func forget(t *testing.T, s *server, prefix string) {
+	t.Helper()
+	keys := strings.Fields(s.do(t, "--scan", "--pattern", prefix+":*"))
+	if len(keys) > 0 {
+		s.do(t, append([]string{"DEL"}, keys...)...)
+	}
+}
+
+func Example() {
+	address := shared.address // for example 127.0.0.1:6379
+	server, err := redis.Dial([]string{address}, redis.Prefix("shop"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer server.Close() // takes back what it announced
+	client, err := redis.Dial([]string{address}, redis.Prefix("shop"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	in := registry.Instance{Service: "arith", Address: "10.0.0.1:8972", Zone: "north"}
+	if err := server.Register(ctx, in); err != nil {
+		fmt.Println(err)
+		return
+	}
+	client.Watch(ctx, "arith", func(list []registry.Instance) {
+		fmt.Println(len(list), list[0].Address, list[0].Zone)
+		cancel() // an application watches for as long as it runs
+	}, nil)
+	// Output: 1 10.0.0.1:8972 north
+}
