@@ -14,6 +14,9 @@ func (c *Client) pick(k *call, m *clientMethod) *endpoint {
 	if v == nil {
 		return nil
 	}
+	if around := m.view.Load(); around != nil {
+		v = around
+	}
 	k.pick.Method, k.pick.Tried = m.name, nil
 	return v.pick(&k.pick)
 }
@@ -109,6 +112,9 @@ func (e *endpoint) settle(conn *clientConn, k *call, m *clientMethod, err *Error
 		now := conn.progress.lastRead.Load() // when the reply came; reading the clock is not free
 		e.End(now, time.Duration(now-k.began))
 		m.learn(k.flags)
+		if e.cluster.alert.Load() {
+			e.answered(m, now-k.began)
+		}
 		if k.observed != nil {
 			e.observeReply(k, m, nil)
 		}
@@ -123,6 +129,7 @@ func (e *endpoint) settle(conn *clientConn, k *call, m *clientMethod, err *Error
 	default:
 		e.Fail(now)
 	}
+	e.judge(conn, k, m, err)
 	if err.Remote {
 		m.learn(k.flags)
 	}

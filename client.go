@@ -50,7 +50,10 @@ type Client struct {
 type clientMethod struct {
 	name    string
 	number  uint32                // in the pool
+	index   int                   // among those of the client
 	learned atomic.Bool           // the server declared it idempotent
+	view    atomic.Pointer[view]  // without instances whose breakers are open; nil where there are none
+	trial   trial                 // of a breaker that is half open
 	payoffs payoffs               // of compressing its requests
 	hedge   atomic.Pointer[hedge] // of its calls with the mode Backup, or nil
 }
@@ -122,7 +125,7 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 		})
 	}
 	if src.resolver == nil {
-		c.cluster.update(src.fixed, false)
+		c.cluster.update(src.fixed, time.Time{})
 		return c, nil
 	}
 	snap := new(snapshot)
@@ -150,6 +153,7 @@ func (c *Client) init() {
 func defaultDialOptions() dialOptions {
 	return dialOptions{
 		sideOptions: defaultSideOptions(), balancer: balance.P2C(),
+		breaker: defaultBreaker(), ejection: defaultEjection(), subset: defaultSubset(),
 		connectTimeout: 5 * time.Second, budgetRatio: 0.2, budgetRate: 10,
 		backupShare: 0.05, failback: defaultFailbackLimits,
 		call: callOptions{timeout: 10 * time.Second, attempts: defaultAttempts, forks: defaultForks},
@@ -170,6 +174,10 @@ func (o *dialOptions) apply(opt DialOption) error {
 			return err
 		}
 		o.transports = append(o.transports, opt)
+	case Breaker:
+		opt.set(o)
+	case Ejection:
+		opt.set(o)
 	case registry.Scheme:
 		o.schemes = append(o.schemes, opt)
 	default:
@@ -314,7 +322,7 @@ func (c *Client) method(name string) (*clientMethod, error) {
 	for k, v := range old {
 		next[k] = v
 	}
-	m := &clientMethod{name: name, number: c.pool.methodNumber(name)}
+	m := &clientMethod{name: name, number: c.pool.methodNumber(name), index: len(old)}
 	next[name] = m
 	c.methods.Store(&next)
 	place.CompareAndSwap(nil, m)
@@ -458,6 +466,7 @@ func (c *Client) furtherAttempts(ctx context.Context, k *call, r *retrying, e *e
 			}
 			return r.final(fault)
 		}
+		v = r.m.around(v)
 		if e == nil && err == nil {
 			if v.total > 0 {
 				e, err = c.again(bounded, k, r, v)
@@ -594,15 +603,25 @@ type InstanceStatus struct {
 	Held      bool          // the registry no longer lists it, but took away too many at once
 	Active    int64         // attempts in flight
 	Latency   time.Duration // average of recent calls; 0: none yet
+
+	Outside      bool            // it is left out of the client's subset: see [Subset]
+	Ejected      string          // why it gets no calls, or "": see [Ejection]
+	EjectedUntil time.Time       // when a call tries it; zero if it is not known, or not ejected
+	Ejections    int             // in a row
+	Breakers     []BreakerStatus // that are not closed, or have failures to count
 }
 
 // ClientStatus is what a client knows of its service.
 type ClientStatus struct {
 	Target    string
-	Instances []InstanceStatus // sorted by key
-	Updated   time.Time        // when the registry last gave a list; zero: never
-	Snapshot  bool             // the list is one that was saved on disk
-	Trouble   error            // why the registry cannot be reached now, or nil
+	Instances []InstanceStatus       // sorted by key
+	Updated   time.Time              // when the registry last gave a list; zero: never
+	Snapshot  bool                   // the list is one that was saved on disk
+	Saved     time.Time              // when, if it is
+	Trouble   error                  // why the registry cannot be reached now, or nil
+	Since     time.Time              // when that began: the list may be out of date from then on
+	Subset    int                    // so many of the instances the client uses; 0: all. See [Subset]
+	Health    map[HealthChange]int64 // how often what has happened to instances
 	// Compression tells what compressing requests has been like, by method and algorithm.
 	Compression []CompressionStats
 	// Backup tells what second attempts did, by method.

@@ -156,6 +156,7 @@ type clientConn struct {
 	quiet     atomic.Int64 // nanoseconds without a call, as tend has seen it
 	idle      idleness     // of the goroutine that tends
 	idleSince int64        // nanotime since which nothing was open; of the goroutine that tends
+	asked     int64        // nanotime of the last ping; of that goroutine too
 	pings     pingLimit    // the reader's
 }
 
@@ -609,14 +610,13 @@ func (c *clientConn) tend(now int64) {
 	if since := c.pinged.Load(); since != 0 {
 		if c.progress.lastRead.Load() > since {
 			c.pinged.Store(0)
-		} else if now-since > int64(o.keepaliveAnswer) {
+		} else if limit := int64(o.keepaliveAnswer); now-since > limit && now-c.progress.lastRead.Load() > int64(o.keepaliveIdle)+limit {
 			c.condemn(wire.Errorf(wire.Timeout, "no answer to a ping for %v (anser.Keepalive)", o.keepaliveAnswer))
 		}
 		return
 	}
-	if now-c.progress.lastRead.Load() > pingAfter(o.keepaliveIdle, &c.peer) {
-		c.pinged.Store(now)
-		c.post(wire.AppendPing(nil, wire.TypePing, uint64(now)))
+	if now-c.progress.lastRead.Load() > pingAfter(o.keepaliveIdle, &c.peer) || c.doubts(now) {
+		c.ask(now)
 	}
 }
 
@@ -626,7 +626,11 @@ func (c *clientConn) closeIdle(now int64) bool {
 	quiet := c.idle.note(now, c.lastID, c.open.n > 0)
 	c.mu.Unlock()
 	c.quiet.Store(int64(quiet))
-	if limit := c.host.idleTimeout; limit == 0 || quiet < limit || c.host.handlers != nil || !c.retire() {
+	limit := c.host.idleTimeout
+	if c.host.spare.Load() && (limit == 0 || limit > spareAfter) {
+		limit = spareAfter
+	}
+	if limit == 0 || quiet < limit || c.host.handlers != nil || !c.retire() {
 		return false
 	}
 	c.quiet.Store(int64(max(quiet, restAfter)))

@@ -19,12 +19,19 @@ type endpoint struct {
 	host *host
 	gone bool // the registry no longer lists it; kept because too many went at once
 
-	down  bool  // when the view was last built
-	since int64 // nanotime since when it has been there again, or 0: from the beginning
+	cluster *cluster
+	conduct conduct
+	rank    uint64 // for the subset
+
+	// Guarded by the mutex of the cluster.
+	down    bool  // when the view was last built
+	outside bool  // of the subset
+	since   int64 // nanotime since when it has been there again, or 0: from the beginning
 }
 
 // view is what picking needs; it is replaced as a whole.
 type view struct {
+	trials []*trial // of instances that are out; mostly nil
 	picker balance.Picker
 	only   *endpoint // the single endpoint that can be picked, or nil
 	usable int       // how many can be picked
@@ -48,6 +55,13 @@ type cluster struct {
 	log    *slog.Logger
 	view   atomic.Pointer[view] // nil before the first list
 
+	partial bool          // the balancer may be given a subset
+	seed    uint64        // of the subset
+	trial   trial         // of an instance that was ejected
+	judging atomic.Bool   // there are instances to choose from: failures count
+	alert   atomic.Bool   // something fails: successes count too
+	kick    chan struct{} // has the health looked at
+
 	mu        sync.Mutex // guards what follows
 	endpoints map[string]*endpoint
 	changed   chan struct{} // closed and replaced when view changes
@@ -57,25 +71,53 @@ type cluster struct {
 	closed    bool
 	ramp      *time.Timer // rebuilds the view while instances grow warm, or nil
 	reason    string      // why, if it is not that the client was closed
+	saved     time.Time   // of a snapshot
+	lists     []listed    // the lengths of recent lists, falling
+	since     time.Time   // when the trouble began
+
+	watched       bool                          // there is a goroutine that looks at the health
+	healthChanged bool                          // the views are out of date
+	out           int                           // endpoints that are ejected
+	broken        map[*clientMethod][]*endpoint // whose breakers are not closed
+	events        []HealthEvent                 // to be told
+	healthCounts  [len(healthChangeNames)]int64
+	inSubset      int   // endpoints of the subset; 0: there is none
+	subsetSize    int   // that it should have
+	loadSeen      int64 // nanotime of the last look at its load
+	calmSince     int64 // nanotime since which it has had less than it could
+	busy          bool  // it had much to do at the last look
 }
 
 func newCluster(c *Client) *cluster {
-	return &cluster{client: c, log: c.o.log, endpoints: make(map[string]*endpoint), changed: make(chan struct{})}
+	cl := &cluster{
+		client: c, log: c.o.log, endpoints: make(map[string]*endpoint), changed: make(chan struct{}),
+		kick: make(chan struct{}, 1), broken: make(map[*clientMethod][]*endpoint),
+	}
+	if cl.partial = c.o.anyPart(); cl.partial {
+		cl.seed = c.pool.subsetSeed()
+	}
+	return cl
 }
 
-// update takes a new list from the registry, or with snapshot an old one from the disk.
-func (cl *cluster) update(list []registry.Instance, snapshot bool) {
+// update takes a new list from the registry, or one that was saved on the disk then. It reports whether
+// instances are in use that the list does not have.
+func (cl *cluster) update(list []registry.Instance, saved time.Time) (holds bool) {
 	cl.mu.Lock()
+	snapshot := !saved.IsZero()
 	if cl.closed || snapshot && !cl.updated.IsZero() {
 		cl.mu.Unlock()
-		return
+		return false
 	}
-	cl.stale = snapshot
+	cl.stale, cl.saved = snapshot, saved
 	if !snapshot {
-		cl.updated, cl.trouble = time.Now(), nil
+		cl.updated, cl.trouble, cl.since = time.Now(), nil, time.Time{}
 	}
 	next := make(map[string]*endpoint, len(list))
+	resting := 0 // that want no calls
 	for _, in := range list {
+		if in.State != registry.Up {
+			resting++
+		}
 		if in.Validate() != nil || in.State != registry.Up || next[in.Key()] != nil {
 			continue
 		}
@@ -91,7 +133,9 @@ func (cl *cluster) update(list []registry.Instance, snapshot bool) {
 			missing++
 		}
 	}
-	hold := missing > 0 && 2*(before-missing) < before
+	there := len(next) + resting
+	peak := cl.peakLocked(there)
+	hold := missing > 0 && (2*(before-missing) < before || 2*there < peak)
 	for key, e := range cl.endpoints {
 		switch {
 		case next[key] == e:
@@ -110,11 +154,37 @@ func (cl *cluster) update(list []registry.Instance, snapshot bool) {
 	}
 	cl.endpoints = next
 	cl.rebuildLocked()
+	for _, e := range next {
+		holds = holds || e.gone
+	}
 	cl.mu.Unlock()
+	return holds
+}
+
+// atOnce is the time within which a list that loses more than half of its instances counts as losing them at once.
+// A registry that is emptied key by key, or whose leases run out one after the other, shrinks in small steps.
+const atOnce = 10 * time.Second
+
+// listed is how long a list was.
+type listed struct {
+	n  int
+	at int64 // nanotime
+}
+
+// peakLocked returns how long the list has been within atOnce, and enters a list of n instances.
+func (cl *cluster) peakLocked(n int) (peak int) {
+	now := nanotime()
+	cl.lists = slices.DeleteFunc(cl.lists, func(l listed) bool { return l.n <= n || now-l.at > int64(atOnce) })
+	for _, l := range cl.lists {
+		peak = max(peak, l.n)
+	}
+	cl.lists = append(cl.lists, listed{n, now})
+	return peak
 }
 
 // retireLocked gives the endpoint's host back once the calls that are in flight there are over.
 func (cl *cluster) retireLocked(e *endpoint) {
+	cl.dismissLocked(e)
 	cl.client.wg.Go(func() {
 		tick := time.NewTicker(retireEvery)
 		defer tick.Stop()
@@ -156,7 +226,10 @@ func (cl *cluster) endpointLocked(in registry.Instance) *endpoint {
 	if h.handlers != nil {
 		h.keep()
 	}
-	e := &endpoint{Endpoint: balance.NewEndpoint(in), host: h}
+	e := &endpoint{Endpoint: balance.NewEndpoint(in), host: h, cluster: cl}
+	if cl.partial {
+		e.rank = rankFor(cl.seed, in.Key())
+	}
 	if len(cl.endpoints) > 0 {
 		e.since = nanotime()
 	}
@@ -179,23 +252,48 @@ func (cl *cluster) rebuild() {
 	cl.rebuildLocked()
 }
 
-// rebuildLocked leaves hosts out that are down, unless all are.
+// rebuildLocked leaves instances out that cannot be reached or are ejected, unless all are.
 func (cl *cluster) rebuildLocked() {
-	if cl.client.o.slowStart > 0 {
-		cl.warmLocked(nanotime())
-	}
+	cl.noteReachableLocked(nanotime())
 	all := make([]*endpoint, 0, len(cl.endpoints))
 	up := make([]*endpoint, 0, len(cl.endpoints))
 	for _, e := range cl.endpoints {
 		all = append(all, e)
-		if !e.host.down() {
+		if !e.down && e.conduct.standing.Load() == inUse {
 			up = append(up, e)
 		}
 	}
 	if len(up) == 0 {
-		up = all
+		up = slices.DeleteFunc(slices.Clone(all), func(e *endpoint) bool { return e.down })
 	}
-	v := &view{usable: len(up), total: len(all), byPick: make(map[*balance.Endpoint]*endpoint, len(up))}
+	if len(up) == 0 {
+		up = all
+		cl.client.source.refresh()
+	}
+	up = cl.chooseLocked(up)
+	v := cl.viewOf(up, cl.view.Load())
+	if cl.out > 0 {
+		v.trials = []*trial{&cl.trial}
+	}
+	cl.view.Store(v)
+	for m, broken := range cl.broken {
+		rest := slices.DeleteFunc(slices.Clone(up), func(e *endpoint) bool { return slices.Contains(broken, e) })
+		if len(rest) == 0 {
+			m.view.Store(nil)
+			continue
+		}
+		around := cl.viewOf(rest, m.view.Load())
+		around.trials = append([]*trial{&m.trial}, v.trials...)
+		m.view.Store(around)
+	}
+	cl.healthChanged = false
+	close(cl.changed)
+	cl.changed = make(chan struct{})
+}
+
+// viewOf returns a view of the list, with the picker of old if that is of the same one.
+func (cl *cluster) viewOf(up []*endpoint, old *view) *view {
+	v := &view{usable: len(up), total: len(cl.endpoints), byPick: make(map[*balance.Endpoint]*endpoint, len(up))}
 	list := make([]*balance.Endpoint, 0, len(up))
 	for _, e := range up {
 		v.byPick[e.Endpoint] = e
@@ -207,7 +305,7 @@ func (cl *cluster) rebuildLocked() {
 	}
 	// Most changes are connections that were made, of which a client with a thousand instances sees a
 	// thousand when it starts; some balancers take milliseconds to build for so many.
-	if old := cl.view.Load(); old != nil && slices.Equal(old.built, v.built) {
+	if old != nil && slices.Equal(old.built, v.built) {
 		v.picker = old.picker
 	} else {
 		v.picker = cl.client.o.balancer.Build(list) // of one too: it may want to know which one that was
@@ -215,9 +313,7 @@ func (cl *cluster) rebuildLocked() {
 	if len(up) == 1 {
 		v.only = up[0]
 	}
-	cl.view.Store(v)
-	close(cl.changed)
-	cl.changed = make(chan struct{})
+	return v
 }
 
 // The weight that an instance begins with, in percent, and the steps in which it grows.
@@ -232,11 +328,6 @@ func (cl *cluster) warmLocked(now int64) {
 	d := cl.client.o.slowStart
 	growing := false
 	for _, e := range cl.endpoints {
-		down := e.host.down()
-		if e.down && !down {
-			e.since = now
-		}
-		e.down = down
 		warmth := 100
 		if age := now - e.since; e.since != 0 && age < int64(d) {
 			warmth = firstWarmth + int(float64(age)/float64(d)*(100-firstWarmth))
@@ -256,6 +347,11 @@ func (cl *cluster) warmLocked(now int64) {
 
 // pick chooses an endpoint for an attempt, or returns nil when there is none at all.
 func (v *view) pick(r *balance.Request) *endpoint {
+	for _, t := range v.trials {
+		if e := t.take(r); e != nil {
+			return e
+		}
+	}
 	if v.only != nil {
 		return v.only
 	}
@@ -318,6 +414,9 @@ func (cl *cluster) report(err error) {
 	cl.mu.Lock()
 	first := cl.trouble == nil
 	cl.trouble = err
+	if first {
+		cl.since = time.Now()
+	}
 	cl.mu.Unlock()
 	if first {
 		cl.log.Warn("the registry cannot be reached: calls go on with the last known instances", "err", err)
@@ -336,12 +435,32 @@ func (cl *cluster) hurry() {
 func (cl *cluster) status() ClientStatus {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	s := ClientStatus{Target: cl.client.target, Updated: cl.updated, Snapshot: cl.stale, Trouble: cl.trouble}
+	s := ClientStatus{
+		Target: cl.client.target, Updated: cl.updated, Snapshot: cl.stale, Trouble: cl.trouble, Since: cl.since,
+		Subset: cl.inSubset, Health: make(map[HealthChange]int64),
+	}
+	if cl.stale {
+		s.Saved = cl.saved
+	}
+	for change, n := range cl.healthCounts {
+		if n > 0 {
+			s.Health[HealthChange(change)] = n
+		}
+	}
+	now := nanotime()
 	for _, e := range cl.endpoints {
-		s.Instances = append(s.Instances, InstanceStatus{
+		in := InstanceStatus{
 			Instance: e.Instance().Clone(), Connected: e.host.connected(), Down: e.host.down(),
 			Held: e.gone, Active: e.Active(), Latency: e.Latency(),
-		})
+			Outside: e.outside, Breakers: e.breakersLocked(now),
+		}
+		if j := &e.conduct.ejection; e.conduct.standing.Load() != inUse {
+			in.Ejected, in.Ejections = j.why, j.times
+			if !j.silent && j.until > now {
+				in.EjectedUntil = time.Now().Add(time.Duration(j.until - now))
+			}
+		}
+		s.Instances = append(s.Instances, in)
 	}
 	slices.SortFunc(s.Instances, func(a, b InstanceStatus) int { return strings.Compare(a.Key(), b.Key()) })
 	return s

@@ -426,3 +426,39 @@ type watchFunc func(ctx context.Context, update func([]registry.Instance)) error
 func (f watchFunc) Watch(ctx context.Context, _ string, update func([]registry.Instance), _ func(error)) error {
 	return f(ctx, update)
 }
+
+// A registry that loses its instances one after the other, as when their keys are deleted in turn, takes no
+// more than half of them away within ten seconds.
+func TestListShrinksStepByStep(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		all := []string{"a:1", "b:1", "c:1", "d:1", "e:1", "f:1"}
+		for _, a := range all {
+			serve(t, network.Listen(a), hello(a))
+		}
+		f := newFeed()
+		c := dial(t, "fed://arith", f.scheme(), anser.Dialer(network.Dial), anser.Balancer(balance.RoundRobin()))
+		f.list(all...)
+		reach(t, c, 60)
+		for i := range all {
+			f.list(all[i+1:]...)
+			time.Sleep(time.Second)
+		}
+		if who := reach(t, c, 60); len(who) != 3 {
+			t.Errorf("reached %v, want the three that went last", who)
+		}
+		f.list(all...)
+		for i := range 3 { // as slowly as that they may go
+			f.list(all[i+1:]...)
+			time.Sleep(20 * time.Second)
+		}
+		if n := len(c.Status().Instances); n != 3 {
+			t.Errorf("%d instances: want 3", n)
+		}
+		f.list("e:1", "f:1")
+		time.Sleep(20 * time.Second)
+		f.list("f:1")
+		if who := reach(t, c, 20); len(who) != 1 {
+			t.Errorf("reached %v, want one", who)
+		}
+	})
+}

@@ -19,7 +19,7 @@ type callContext struct {
 	id       uint64
 	deadline int64 // nanotime, 0: none
 	attempt  uint8
-	priority uint8
+	priority uint8 // and what the call has taken; see guard
 	codec    uint8
 	oneway   bool
 
@@ -168,6 +168,9 @@ func (c *callContext) endLocked(err error) map[*func()]struct{} {
 func (c *callContext) finish() {
 	if c.state.Swap(finished) == cancellable {
 		c.end(context.Canceled)
+	}
+	if c.priority > priorityBits {
+		c.leave()
 	}
 }
 

@@ -39,9 +39,11 @@ type method struct {
 	builtin    bool
 	cost       cost
 	payoffs    payoffs // of compressing its replies
+	guard      *guard  // nil: nothing limits its calls
 
-	calls  atomic.Int64
-	failed atomic.Int64
+	calls   atomic.Int64
+	failed  atomic.Int64
+	refused atomic.Int64
 }
 
 // alias is a further name of a method.
@@ -100,6 +102,12 @@ func (s *Server) add(m *method, opts []HandleOption) error {
 	if m.converse != nil && (o.idempotent || o.mode == runInline) {
 		return s.refuseMethod(fmt.Errorf("method %q is a stream, which is never opened again by itself and never runs inline: leave anser.Idempotent and anser.Inline out", m.name))
 	}
+	if o.adaptive != nil && (m.converse != nil || o.mode == runInline) {
+		return s.refuseMethod(fmt.Errorf("method %q cannot have an adaptive limit: streams last as long as they want, and with anser.Inline nothing waits: use anser.MaxInFlight", m.name))
+	}
+	if len(o.mistakes) > 0 {
+		return s.refuseMethod(fmt.Errorf("method %q: %w", m.name, errors.Join(o.mistakes...)))
+	}
 	if err := m.nameParams(o.params); err != nil {
 		return s.refuseMethod(err)
 	}
@@ -125,6 +133,7 @@ func (s *Server) add(m *method, opts []HandleOption) error {
 	if err := s.enterLocked(m.name, m, nil); err != nil {
 		return err
 	}
+	m.guard = s.newGuard(m, &o)
 	for _, name := range o.aliases {
 		if err := s.enterLocked(name, m, &alias{method: m}); err != nil {
 			return err

@@ -65,6 +65,11 @@ type host struct {
 	ready atomic.Pointer[[]*clientConn] // connections that take calls; replaced, never changed
 	want  atomic.Int32                  // connections to have under load
 
+	judged   atomic.Bool // some client can do without this host, and wants to know when it is silent
+	silent   atomic.Bool // it does not answer pings
+	spare    atomic.Bool // some client left it out of its subset
+	judgedAt int64       // nanotime of the last look; of the goroutine that tends
+
 	mu        sync.Mutex // guards what follows
 	dialing   bool
 	closed    bool
@@ -483,6 +488,7 @@ func (h *host) tend(now int64) {
 		c.tend(now)
 	}
 	h.shrink(now)
+	h.judgeSilence(now)
 }
 
 // shrink closes connections that were made under more load than there is.

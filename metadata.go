@@ -189,7 +189,7 @@ func PriorityFrom(ctx context.Context) Priority {
 		return p
 	}
 	if c := callFrom(ctx); c != nil {
-		return Priority(c.priority)
+		return c.level()
 	}
 	return Normal
 }

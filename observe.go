@@ -48,6 +48,10 @@ type Observer struct {
 	Announced func(in registry.Instance, err error)
 	// Withdrawn is told of the try to take that back when the server stops.
 	Withdrawn func(in registry.Instance, err error)
+
+	// Health is told when a client takes an instance out of use or back, as a whole or for one method:
+	// see [Ejection] and [Breaker]. Events come one after the other; the function must not close the client.
+	Health func(e HealthEvent)
 }
 
 // ConnInfo is a connection as an [Observer] sees it.

@@ -143,6 +143,7 @@ func (r *opening) attempts(ctx context.Context, inv *Invocation) *Error {
 		if fault != nil {
 			return tries.final(fault)
 		}
+		v = m.around(v)
 		began := nanotime()
 		changed := c.cluster.changes()
 		e, fault := r.attempt(ctx, m, tries, v, cd, frame)
@@ -344,6 +345,13 @@ func (o *opened) over(st *stream, err *Error) {
 		o.endpoint.Fail(nanotime())
 	} else {
 		o.endpoint.Abort()
+	}
+	switch cl := o.endpoint.cluster; {
+	case err != nil && err.Code == DeadlineExceeded: // how long a stream lasts is its caller's affair
+	case err != nil:
+		o.endpoint.judge(nil, &o.call, o.method, err)
+	case cl.alert.Load():
+		o.endpoint.answered(o.method, 0)
 	}
 	if o.call.observed != nil {
 		o.observeEnd(err)

@@ -107,6 +107,8 @@ func defaultSideOptions() sideOptions {
 type serverOptions struct {
 	sideOptions
 	maxInFlight   int
+	queueTime     time.Duration // 0: no bound
+	adaptive      *limitBounds  // nil: no limit
 	maxCalls      int
 	maxConns      int
 	maxHandshakes int
@@ -136,6 +138,9 @@ type dialOptions struct {
 	connectTimeout time.Duration
 	dialer         func(ctx context.Context, network, address string) (net.Conn, error)
 	slowStart      time.Duration
+	breaker        Breaker
+	ejection       Ejection
+	subset         subset
 	snapshotDir    string
 	noSnapshot     bool
 	budgetRatio    float64
@@ -172,13 +177,25 @@ type callOptions struct {
 }
 
 type handleOptions struct {
-	only       *codecSet // nil: all of the server's
-	idempotent bool
-	mode       runMode
-	aliases    []string
-	deprecated []string
-	params     []string
-	once       bool // duplicates are answered from memory
+	only        *codecSet // nil: all of the server's
+	idempotent  bool
+	mode        runMode
+	aliases     []string
+	deprecated  []string
+	params      []string
+	once        bool          // duplicates are answered from memory
+	maxInFlight int           // 0: no limit
+	queueTime   time.Duration // 0: that of the server
+	adaptive    *limitBounds  // nil: that of the server
+	mistakes    []error       // options that cannot work
+}
+
+// wants reports ok, and notes a mistake if it is false.
+func (o *handleOptions) wants(ok bool, format string, args ...any) bool {
+	if !ok {
+		o.mistakes = append(o.mistakes, fmt.Errorf(format, args...))
+	}
+	return ok
 }
 
 // Logger sets where the side logs to; the default is slog.Default(). Arguments, replies, metadata and
@@ -325,12 +342,22 @@ func MaxStreams(n int) ServerOption {
 // MaxInFlight sets how many calls the server runs at once; the default is 10,000. One more is
 // refused with ResourceExhausted. An open stream counts as one. Calls that run on the goroutine that reads
 // their connection do not count: there is at most one for a connection.
-func MaxInFlight(n int) ServerOption {
-	return serverOption(func(o *serverOptions) {
-		if o.wants(n >= 1, "anser.MaxInFlight(%d): want at least 1", n) {
-			o.maxInFlight = n
-		}
-	})
+//
+// Given to a method, it bounds the calls of that method, wherever they run; there is no default. Calls that
+// wait for their turn under an [AdaptiveLimit] count too.
+func MaxInFlight(n int) ServerHandleOption {
+	return serverHandleOption{
+		func(o *serverOptions) {
+			if o.wants(n >= 1, "anser.MaxInFlight(%d): want at least 1", n) {
+				o.maxInFlight = n
+			}
+		},
+		func(o *handleOptions) {
+			if o.wants(n >= 1, "anser.MaxInFlight(%d): want at least 1", n) {
+				o.maxInFlight = n
+			}
+		},
+	}
 }
 
 // MaxCalls sets how many calls a client may have open at once on one connection; the default is 10,000. A

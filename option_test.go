@@ -71,11 +71,13 @@ func TestOptionMistakes(t *testing.T) {
 		wantMistake(t, opt, nil, want)
 	}
 	for want, opt := range map[string]anser.ServerOption{
-		"anser.MaxInFlight(0): want at least 1":   anser.MaxInFlight(0),
-		"anser.MaxConns(-1): want at least 1":     anser.MaxConns(-1),
-		"anser.MaxHandshakes(0): want at least 1": anser.MaxHandshakes(0),
-		"anser.DrainGrace(-1ns): want at least 0": anser.DrainGrace(-1),
-		"anser.MinPing(-1ns): want at least 0":    anser.MinPing(-1),
+		"anser.MaxInFlight(0): want at least 1":             anser.MaxInFlight(0),
+		"anser.MaxQueueTime(-1ns): want a time above 0":     anser.MaxQueueTime(-1),
+		"anser.AdaptiveLimit(-1, 0): want numbers of at le": anser.AdaptiveLimit(-1, 0),
+		"anser.MaxConns(-1): want at least 1":               anser.MaxConns(-1),
+		"anser.MaxHandshakes(0): want at least 1":           anser.MaxHandshakes(0),
+		"anser.DrainGrace(-1ns): want at least 0":           anser.DrainGrace(-1),
+		"anser.MinPing(-1ns): want at least 0":              anser.MinPing(-1),
 	} {
 		wantMistake(t, nil, opt, want)
 	}

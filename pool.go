@@ -18,6 +18,7 @@ type pool struct {
 	names   []string
 	tending chan struct{} // closed to end the goroutine that tends the hosts; nil when there is none
 	ended   chan struct{} // closed by that goroutine
+	seed    uint64        // of subsets; 0: not drawn yet
 }
 
 // shared serves all clients without a dialer of their own; see docs/decisions/0003.

@@ -50,6 +50,8 @@ type Server struct {
 	handshakes chan struct{}
 	monitor    monitor
 	workers    workers
+	gate       *gate // of the methods together, or nil
+	queues     bool  // a method has a bound for the time that its calls wait
 	stats      stats
 	sessions   sessions
 	replies    replyMemory
@@ -106,6 +108,9 @@ func NewServer(opts ...ServerOption) *Server {
 		if err := a.check(); err != nil {
 			s.mistakes = append(s.mistakes, err)
 		}
+	}
+	if s.o.adaptive != nil {
+		s.gate = newGate("", s.o.adaptive, s.o.queueTime)
 	}
 	if s.o.describe {
 		s.addDescribe()
@@ -309,6 +314,9 @@ func (s *Server) handshake(nc net.Conn, full bool) (*serverConn, *reading, error
 	}
 	st.maxFrame, st.now = s.settings.MaxFrame, nanotime()
 	st.arrived = st.now
+	if s.queues {
+		st.backlog = newBacklog(c.nc)
+	}
 	if _, err := c.nc.Write(wire.AppendSettings(wire.AppendPreface(nil), s.settings)); err != nil {
 		return nil, nil, err
 	}

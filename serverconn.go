@@ -69,6 +69,7 @@ type reading struct {
 	drained  bool   // the client opens no more calls
 	requests int    // since the last read
 	key      string // of idempotency, of the last request with metadata
+	backlog  *backlog
 }
 
 // named is a method as the client named it.
@@ -135,6 +136,9 @@ func (c *serverConn) pause(s *reading) error {
 	}
 	c.finishDrain()
 	s.requests = 0
+	if s.backlog != nil {
+		return s.backlog.fill(&s.reader)
+	}
 	return s.fill()
 }
 
@@ -171,8 +175,15 @@ func (c *serverConn) request(s *reading, h wire.Header, body []byte) (lost bool,
 	if err != nil {
 		return false, err
 	}
+	var taken uint8
+	if refused == nil && n.method.guard != nil {
+		taken, refused = n.method.guard.admit(Priority(r.Priority), s.waited())
+	}
 	if refused != nil {
 		c.server.stats.refused.Add(1)
+		if n.method != nil {
+			n.method.refused.Add(1)
+		}
 		if h.Flags&wire.FlagOneway == 0 {
 			b := refused.body()
 			s.out = c.appendError(s.out, h.ID, 0, &b)
@@ -184,14 +195,13 @@ func (c *serverConn) request(s *reading, h wire.Header, body []byte) (lost bool,
 	}
 	m := n.method
 	ctx := c.newContext(s, m, h, &r)
+	ctx.priority |= taken
 	if ctx.expired(s.now) {
-		s.out = appendRefusal(s.out, ctx, errExpired)
-		return false, c.flushIfFull(s)
+		return false, c.refuse(s, ctx, errExpired)
 	}
 	if ctx.brought != nil && ctx.brought.key != "" {
 		if refused := c.server.takesKey(ctx); refused != nil {
-			s.out = appendRefusal(s.out, ctx, refused)
-			return false, c.flushIfFull(s)
+			return false, c.refuse(s, ctx, refused)
 		}
 		return false, c.handToWorker(s, ctx, cd, r.Payload) // it may have to wait for a duplicate
 	}
@@ -202,6 +212,13 @@ func (c *serverConn) request(s *reading, h wire.Header, body []byte) (lost bool,
 		return false, c.handToWorker(s, ctx, cd, r.Payload)
 	}
 	return c.runInline(s, ctx, cd, r.Payload)
+}
+
+// refuse answers a call that has a context and will not run.
+func (c *serverConn) refuse(s *reading, ctx *callContext, e *Error) error {
+	s.out = appendRefusal(s.out, ctx, e)
+	ctx.leave()
+	return c.flushIfFull(s)
 }
 
 func (c *serverConn) flushIfFull(s *reading) error {
@@ -370,7 +387,7 @@ func (c *serverConn) takeOver(t turn, kept bool) {
 	}
 	s := &reading{
 		generation: uint32(t.next() >> 32), methods: old.methods, unknown: old.unknown, hints: old.hints, lastID: old.lastID, now: nanotime(), arrived: old.arrived,
-		pings: old.pings, cancels: old.cancels, drained: old.drained,
+		pings: old.pings, cancels: old.cancels, drained: old.drained, backlog: old.backlog,
 	}
 	s.reader = old.successor()
 	s.out = append(make([]byte, 0, cap(old.out)), old.out...)
@@ -388,17 +405,19 @@ func (c *serverConn) handToWorker(s *reading, ctx *callContext, cd codec.Codec, 
 	srv := c.server
 	if srv.inFlight.Add(1) > int64(srv.o.maxInFlight) {
 		srv.inFlight.Add(-1)
-		s.out = appendRefusal(s.out, ctx, refusal(ResourceExhausted, "the server is at its limit of %d calls in flight (anser.MaxInFlight)", srv.o.maxInFlight))
-		return c.flushIfFull(s)
+		return c.refuse(s, ctx, refusal(ResourceExhausted, "the server is at its limit of %d calls in flight (anser.MaxInFlight)", srv.o.maxInFlight))
 	}
 	if !c.open(ctx) {
 		srv.inFlight.Add(-1)
-		s.out = appendRefusal(s.out, ctx, c.tooManyCalls())
-		return c.flushIfFull(s)
+		return c.refuse(s, ctx, c.tooManyCalls())
 	}
 	j := jobs.Get().(*job)
-	j.ctx, j.codec = ctx, cd
+	j.ctx, j.codec, j.arrived = ctx, cd, s.arrived
 	j.payload = append(j.payload[:0], payload...)
+	if g := ctx.method.guard; g != nil && g.gate != nil {
+		g.gate.enter(j)
+		return nil
+	}
 	srv.workers.do(j)
 	return nil
 }
@@ -424,30 +443,38 @@ func (c *serverConn) openLocked(ctx *callContext) {
 	c.running.put(ctx.id, ctx)
 }
 
-// runJob runs a call on a worker.
-func (c *serverConn) runJob(j *job) {
-	ctx := j.ctx
+// runJob runs a call on a worker, and returns the one that the worker runs next, or nil.
+func (c *serverConn) runJob(j *job) (next *job) {
+	ctx, began := j.ctx, nanotime()
+	refused := j.late(began)
 	if st := ctx.stream(); st != nil {
 		putJob(j)
-		c.runStream(ctx, st)
-		return
+		c.runStream(ctx, st, refused)
+		return nil
 	}
-	began := nanotime()
 	returned := false
 	defer func() {
 		if !returned { // the handler ends the goroutine, by runtime.Goexit
 			c.finishDetached(ctx, appendFault(nil, ctx, errExited))
+			if next := ctx.following(); next != nil {
+				next.ctx.conn.server.workers.do(next)
+			}
 		}
 	}()
-	if ctx.expired(began) {
-		j.out = appendRefusal(j.out[:0], ctx, errExpired)
+	if refused != nil {
+		j.out = appendRefusal(j.out[:0], ctx, refused)
 	} else {
 		j.out = c.server.executeOnce(ctx, j.codec, j.payload, j.out[:0])
-		ctx.method.cost.note(nanotime() - began)
+		now := nanotime()
+		ctx.method.cost.note(now - began)
+		if g := ctx.method.guard; g != nil && g.gate != nil {
+			g.gate.note(g, now-j.granted, now)
+		}
 	}
 	returned = true
 	c.finishDetached(ctx, j.out)
 	putJob(j)
+	return ctx.following()
 }
 
 func (c *callContext) expired(now int64) bool { return c.deadline != 0 && now >= c.deadline }

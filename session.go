@@ -137,7 +137,7 @@ func newBackClient(o sideOptions, p *pool, name string) (*Client, *host) {
 	h := newHost(p, hostOptions{address: name, maxMessage: o.maxMessage, observers: o.observers}, nil)
 	h.dialing = true // the other side does that
 	in := registry.Instance{Service: "session", Address: name}
-	c.cluster.view.Store(&view{only: &endpoint{Endpoint: balance.NewEndpoint(in), host: h}, usable: 1, total: 1})
+	c.cluster.view.Store(&view{only: &endpoint{Endpoint: balance.NewEndpoint(in), host: h, cluster: c.cluster}, usable: 1, total: 1})
 	return c, h
 }
 

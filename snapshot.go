@@ -92,11 +92,15 @@ func (s *snapshot) load() ([]registry.Instance, time.Time, error) {
 func (c *Client) follow(src source, snap *snapshot) {
 	fallback := time.AfterFunc(snapshotAfter, func() { c.useSnapshot(snap) })
 	defer fallback.Stop()
-	warned := false
+	warned, first := false, true
 	update := func(list []registry.Instance) {
-		c.cluster.update(list, false)
-		if len(list) == 0 {
-			return // an empty list is nothing to start from
+		if first && len(list) == 0 {
+			c.doubtEmpty(snap)
+		}
+		first = false
+		// An empty list is nothing to start from, nor is one that is held back.
+		if holds := c.cluster.update(list, time.Time{}); holds || len(list) == 0 {
+			return
 		}
 		if err := snap.save(list); err != nil && !warned {
 			warned = true
@@ -128,7 +132,21 @@ func (c *Client) useSnapshot(snap *snapshot) {
 		return
 	}
 	c.o.log.Warn("the registry has not answered: starting with the saved list of instances", "saved", saved, "instances", len(list))
-	c.cluster.update(list, true)
+	c.cluster.update(list, saved)
+}
+
+// freshSnapshot is how old a snapshot may be that is held against an empty list.
+const freshSnapshot = time.Hour
+
+// doubtEmpty gives the cluster the saved list before the registry's first one, which is empty, so that it is held back like
+// any that lost all instances at once: a registry may have lost its data just before this client started.
+func (c *Client) doubtEmpty(snap *snapshot) {
+	if snap.path == "" || c.cluster.view.Load() != nil {
+		return
+	}
+	if list, saved, err := snap.load(); err == nil && time.Since(saved) < freshSnapshot {
+		c.cluster.update(list, saved)
+	}
 }
 
 // sleep waits for d or until ctx is done.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
+	"github.com/anser-rpc/anser/balance"
 )
 
 // snapshots returns an option that keeps snapshots in a folder of the test, and a function that
@@ -163,4 +164,69 @@ func TestSnapshotComesTooLate(t *testing.T) {
 		}
 		reach(t, second, 3)
 	})
+}
+
+// A list that is held back does not replace the saved one: who starts next needs the instances that work.
+func TestSnapshotOutlivesAShrunkenList(t *testing.T) {
+	dir, _ := snapshots(t)
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		for _, a := range []string{"a:1", "b:1", "c:1"} {
+			serve(t, network.Listen(a), hello(a))
+		}
+		f := newFeed()
+		first := fresh(t, f, "fed://arith", network, dir)
+		f.list("a:1", "b:1", "c:1")
+		reach(t, first, 30)
+		f.list("a:1")
+		f.list("a:1")
+		reach(t, first, 30)
+		first.Close()
+		f = newFeed()
+		second := fresh(t, f, "fed://arith", network, dir, anser.Balancer(balance.RoundRobin()))
+		f.down(errors.New("etcd is gone"))
+		if who := reach(t, second, 30); len(who) != 3 {
+			t.Errorf("reached %v, want all three", who)
+		}
+		if st := second.Status(); !st.Snapshot || st.Saved.IsZero() || st.Since.IsZero() {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// A client that starts when the registry has just lost its data begins with the saved list.
+func TestFirstListIsEmpty(t *testing.T) {
+	for name, test := range map[string]struct {
+		age  time.Duration
+		want int
+	}{"lately saved": {time.Minute, 2}, "saved long ago": {2 * time.Hour, 0}} {
+		t.Run(name, func(t *testing.T) {
+			dir, _ := snapshots(t)
+			bubble(t, func(t *testing.T, network *ansertest.Network) {
+				l := network.Listen("a:1")
+				serve(t, l, hello("a:1"))
+				serve(t, network.Listen("b:1"), hello("b:1"))
+				f := newFeed()
+				first := fresh(t, f, "fed://arith", network, dir)
+				f.list("a:1", "b:1")
+				first.Close()
+				time.Sleep(test.age)
+				f = newFeed()
+				second := fresh(t, f, "fed://arith", network, dir, anser.Balancer(balance.RoundRobin()))
+				f.list()
+				st := second.Status()
+				if len(st.Instances) != test.want || st.Snapshot || st.Updated.IsZero() {
+					t.Fatalf("%+v", st)
+				}
+				if test.want == 0 {
+					return
+				}
+				reach(t, second, 10)
+				l.Kill()
+				time.Sleep(time.Second)
+				if who := reach(t, second, 10); who["b:1"] != 10 || len(second.Status().Instances) != 1 {
+					t.Errorf("one is down: %v, %+v", who, second.Status())
+				}
+			})
+		})
+	}
 }

@@ -41,6 +41,8 @@ type ServerStats struct {
 	// "BAD_FRAME", "FLOOD", "TIMEOUT"; see docs/protocol.md §10.
 	Closed  map[string]int64
 	Methods map[string]MethodStats // by canonical name
+	// Limits tells of the server's [AdaptiveLimit], and Limits.Shed of all methods together.
+	Limits LimitStats
 	// DeprecatedAliases counts the calls under each alias given with [DeprecatedAlias].
 	DeprecatedAliases map[string]int64
 	// Compression tells what compressing replies has been like, by method and algorithm.
@@ -49,8 +51,10 @@ type ServerStats struct {
 
 // MethodStats are the counters of one method.
 type MethodStats struct {
-	Calls  int64 // handlers that were started
-	Failed int64 // of those, calls that ended with an error
+	Calls   int64 // handlers that were started
+	Failed  int64 // of those, calls that ended with an error
+	Refused int64 // calls that were not run
+	Limits  LimitStats
 }
 
 // Stats returns the server's counters.
@@ -70,10 +74,14 @@ func (s *Server) Stats() ServerStats {
 		}
 	}
 	for _, m := range s.methods {
-		out.Methods[m.name] = MethodStats{m.calls.Load(), m.failed.Load()}
+		out.Methods[m.name] = MethodStats{m.calls.Load(), m.failed.Load(), m.refused.Load(), m.guard.stats()}
 	}
+	out.Limits = s.gate.stats()
 	for name, m := range s.methods {
 		if name == m.name { // not an alias
+			for p, n := range out.Methods[name].Limits.Shed {
+				out.Limits.Shed[p] += n
+			}
 			out.Compression = m.payoffs.stats(out.Compression, name)
 		}
 	}

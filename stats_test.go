@@ -42,7 +42,7 @@ func TestStatsOfCalls(t *testing.T) {
 		if st.Refused != 4 { // 2, 6, 7, and 8, whose codec does not fit
 			t.Errorf("%d calls refused, want 4", st.Refused)
 		}
-		if got := st.Methods["Arith.Mul"]; got != (anser.MethodStats{Calls: 2, Failed: 0}) {
+		if got := st.Methods["Arith.Mul"]; got != (anser.MethodStats{Calls: 2, Refused: 2}) {
 			t.Errorf("Arith.Mul: %+v", got)
 		}
 		if got := st.Methods["Arith.Fail"]; got != (anser.MethodStats{Calls: 2, Failed: 2}) {

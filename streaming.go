@@ -12,11 +12,10 @@ import (
 // openStream has a worker run the handler of a stream.
 func (c *serverConn) openStream(s *reading, ctx *callContext, cd codec.Codec, payload []byte) error {
 	if refused := c.enterStream(ctx, cd, payload); refused != nil {
-		s.out = appendRefusal(s.out, ctx, refused)
-		return c.flushIfFull(s)
+		return c.refuse(s, ctx, refused)
 	}
 	j := jobs.Get().(*job)
-	j.ctx = ctx
+	j.ctx, j.arrived = ctx, s.arrived
 	c.server.workers.do(j)
 	return nil
 }
@@ -61,8 +60,9 @@ func (c *serverConn) enterStream(ctx *callContext, cd codec.Codec, payload []byt
 	return nil
 }
 
-// runStream runs the handler of a stream and ends the stream with what it returned.
-func (c *serverConn) runStream(ctx *callContext, st *stream) {
+// runStream runs the handler of a stream, unless the stream is refused, and ends the stream with what it
+// returned.
+func (c *serverConn) runStream(ctx *callContext, st *stream, refused *Error) {
 	unbind := ctx.AfterFunc(func() { st.stop(streamContextFailure(ctx)) })
 	var frame []byte
 	defer func() {
@@ -73,8 +73,8 @@ func (c *serverConn) runStream(ctx *callContext, st *stream) {
 		ctx.finish()
 		c.endStream(ctx, st, frame)
 	}()
-	if ctx.expired(nanotime()) {
-		frame = appendRefusal(nil, ctx, errExpired)
+	if refused != nil {
+		frame = appendRefusal(nil, ctx, refused)
 		return
 	}
 	frame = c.server.converse(ctx, st)

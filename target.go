@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -42,7 +40,7 @@ func parseTarget(target string, schemes []registry.Scheme, transports []Transpor
 	case hasTransport(scheme, transports):
 		return fixedSource(target, scheme+"://", rest)
 	case scheme == "file":
-		return schemeSource(target, fileScheme)
+		return schemeSource(target, registry.FileScheme())
 	}
 	known := []string{"file", "tcp", "tls", "unix"}
 	for _, t := range transports {
@@ -92,20 +90,16 @@ func schemeSource(target string, s registry.Scheme) (source, error) {
 	return source{resolver: r, service: service, key: u.Redacted(), closer: closer}, nil
 }
 
-// fileScheme understands "file:///path/registry.json/service".
-var fileScheme = registry.Scheme{Name: "file", Open: func(u *url.URL) (registry.Resolver, string, error) {
-	path, service := path.Split(u.Path)
-	path = strings.TrimSuffix(path, "/")
-	if u.Host != "" || path == "" || service == "" {
-		return nil, "", fmt.Errorf("want file:///path/registry.json/service")
-	}
-	r, err := registry.NewFile(filepath.FromSlash(path))
-	return r, service, err
-}}
-
 // watch feeds the cluster until ctx is done.
 func (s *source) watch(ctx context.Context, update func([]registry.Instance), trouble func(error)) error {
 	return s.resolver.Watch(ctx, s.service, update, trouble)
+}
+
+// refresh asks a resolver that hears of changes late to look now. It does not block.
+func (s *source) refresh() {
+	if r, ok := s.resolver.(registry.Refresher); ok {
+		r.Refresh(s.service)
+	}
 }
 
 // splitAddress returns what net.Dial wants; for the address of a transport, its scheme and the rest.

@@ -1,6 +1,7 @@
 package anser
 
 import (
+	"runtime"
 	"sync"
 
 	"github.com/anser-rpc/anser/codec"
@@ -12,6 +13,12 @@ type job struct {
 	codec   codec.Codec
 	payload []byte // its own
 	out     []byte // the encoded reply
+	arrived int64  // nanotime at which the request was there
+
+	// Of a gate.
+	since   int64  // nanotime from which the call waits
+	granted int64  // nanotime at which it got its place
+	refused *Error // why it does not run, or nil
 }
 
 var jobs = sync.Pool{New: func() any { return new(job) }}
@@ -23,7 +30,7 @@ func putJob(j *job) {
 	if cap(j.out) > maxKeptMessage {
 		j.out = nil
 	}
-	j.ctx, j.codec = nil, nil
+	j.ctx, j.codec, j.refused = nil, nil, nil
 	jobs.Put(j)
 }
 
@@ -59,7 +66,13 @@ func (p *workers) work(j *job) {
 	defer p.wg.Done()
 	own := make(chan *job, 1)
 	for j != nil {
-		j.ctx.conn.runJob(j)
+		if j = j.ctx.conn.runJob(j); j != nil {
+			// Waking another worker for it would put that one before everything else that wants this
+			// processor, and while calls wait there is always one more: the goroutines that read the
+			// connections would not get to run for tenths of a second. Now they come first.
+			runtime.Gosched()
+			continue
+		}
 		p.mu.Lock()
 		if p.closed || len(p.idle) >= maxIdleWorkers {
 			p.mu.Unlock()

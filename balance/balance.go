@@ -62,8 +62,10 @@ type Picker interface {
 
 // Balancer makes a Picker for a list of endpoints, which it may keep but not change. The client
 // calls it again whenever the list or an instance in it changes, for a list of one too. One that
-// cannot work has a method Validate() error, which anser.Balancer asks. Package balancetest is the suite
-// that every Balancer passes.
+// cannot work has a method Validate() error, which anser.Balancer asks. One that does its work as well with
+// a part of the instances, whichever they are, has a method AnyPart() bool that says so: of a service with
+// many instances it is given as many as the client needs (anser.Subset). One that looks for the place of a key, or for the
+// nearest instance, must not say so. Package balancetest is the suite that every Balancer passes.
 type Balancer interface {
 	// Name is the balancer's name in options and configuration: "p2c".
 	Name() string
@@ -75,9 +77,13 @@ type Balancer interface {
 type algorithm struct {
 	name  string
 	build func(endpoints []*Endpoint) Picker
+	any   bool // whether any part of the instances will do
 }
 
 func (a algorithm) Name() string { return a.name }
+
+// AnyPart reports whether the balancer does its work with any part of the instances too; see Balancer.
+func (a algorithm) AnyPart() bool { return a.any }
 
 func (a algorithm) Build(endpoints []*Endpoint) Picker {
 	if len(endpoints) < 2 {

@@ -18,7 +18,7 @@ func Closest(here Here) Balancer {
 	return placed{
 		algorithm{"closest", func(endpoints []*Endpoint) Picker {
 			return newTiered(endpoints, here.full(), func(e *Endpoint) float64 { return here.distance(e.Instance()) }, sameDistance)
-		}},
+		}, false},
 		cmp.Or(here.checkPosition(), here.checkFull()),
 	}
 }

@@ -16,7 +16,7 @@ import "math/rand/v2"
 //
 // A further attempt of a call goes to the next endpoint on the circle, so that it is the same for all
 // calls with the key.
-func ConsistentHash() Balancer { return algorithm{"consistent_hash", newConsistentHash} }
+func ConsistentHash() Balancer { return algorithm{"consistent_hash", newConsistentHash, false} }
 
 // The attempts in flight that an endpoint may always have, and how far above its share it may be.
 const (

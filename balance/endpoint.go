@@ -124,6 +124,10 @@ func (e *Endpoint) Observe(now int64, d time.Duration) {
 	}
 }
 
+// Renew lets the next sample replace the average, at now: the endpoint is tried again after it was left
+// alone, and what was measured before says nothing any more.
+func (e *Endpoint) Renew(now int64) { e.probed.Store(max(tickOf(now), 1)) }
+
 // Latency returns the average latency, or 0 before the first sample. It has seven significant
 // digits.
 func (e *Endpoint) Latency() time.Duration { return time.Duration(unpack(e.latency.Load()).latency) }

@@ -23,7 +23,7 @@ const samples = 4
 // drawn if they are equal. The longest queue is then hardly longer than with a full scan (M.
 // Mitzenmacher, "The power of two choices in randomized load balancing", 1996), and a pick costs
 // the same for any number of endpoints.
-func LeastActive() Balancer { return algorithm{"least_active", newLeastActive} }
+func LeastActive() Balancer { return algorithm{"least_active", newLeastActive, true} }
 
 // A load is an endpoint and what its attempts count.
 type load struct {

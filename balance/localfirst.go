@@ -20,7 +20,7 @@ func LocalFirst(here Here) Balancer {
 	return placed{
 		algorithm{"local_first", func(endpoints []*Endpoint) Picker {
 			return newTiered(endpoints, here.full(), rank, 0)
-		}},
+		}, false},
 		here.checkFull(),
 	}
 }

@@ -19,7 +19,7 @@ import (
 // places, at least 50 for each.
 //
 // A further attempt of a call goes to the endpoint of the next place of the table.
-func Maglev() Balancer { return algorithm{"maglev", newMaglev} }
+func Maglev() Balancer { return algorithm{"maglev", newMaglev, false} }
 
 type maglev struct {
 	endpoints []*Endpoint

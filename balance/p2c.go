@@ -28,7 +28,7 @@ import (
 //     less and less often while no answer comes, down to every five seconds.
 //
 // It asks no clock: how old a figure is shows beside the rival's.
-func P2C() Balancer { return algorithm{"p2c", newP2C} }
+func P2C() Balancer { return algorithm{"p2c", newP2C, true} }
 
 // A candidate is an endpoint with what the formula takes from its weight.
 type candidate struct {

@@ -16,7 +16,7 @@ import (
 //
 // P2C, which also sees the calls in flight, leaves a stalled endpoint sooner. Ping is for those who want
 // shares that can be foretold from the latencies.
-func Ping() Balancer { return algorithm{"ping", newPing} }
+func Ping() Balancer { return algorithm{"ping", newPing, true} }
 
 const (
 	maxSlower = 16 // how many times the lowest latency counts at most

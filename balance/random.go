@@ -4,7 +4,7 @@ import "math/rand/v2"
 
 // Random returns the balancer "random": each pick is independent of all others, and an endpoint's
 // chance is its share of the weights.
-func Random() Balancer { return algorithm{"random", newRandom} }
+func Random() Balancer { return algorithm{"random", newRandom, true} }
 
 type random struct {
 	endpoints []*Endpoint

@@ -9,7 +9,7 @@ import (
 // First attempts visit every endpoint once in any run of as many picks, also under concurrency; a
 // further attempt of a call takes a turn too, and passes over what it has tried. A picker begins
 // at a random endpoint, so that clients that start together do not go around together.
-func RoundRobin() Balancer { return algorithm{"round_robin", newRoundRobin} }
+func RoundRobin() Balancer { return algorithm{"round_robin", newRoundRobin, true} }
 
 type roundRobin struct {
 	endpoints []*Endpoint

@@ -17,7 +17,7 @@ const maxSchedule = 1 << 16
 // Where that sum is above 65,536 turns no round is laid out. Turns then follow a sequence that is
 // nearly as even and needs no memory: in any run of picks an endpoint is off its share by a few
 // turns at most, growing with the logarithm of the run's length (below ten in a million picks).
-func Weighted() Balancer { return algorithm{"weighted", newWeighted} }
+func Weighted() Balancer { return algorithm{"weighted", newWeighted, true} }
 
 func newWeighted(endpoints []*Endpoint) Picker {
 	weights, sum := reduced(weightsOf(endpoints))

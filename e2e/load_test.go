@@ -33,9 +33,9 @@ func dial(t *testing.T, target string, opts ...anser.DialOption) *anser.Client {
 }
 
 // dialService makes a client of the service that is in the registry.
-func dialService(t *testing.T, registry, snapshots string) *anser.Client {
+func dialService(t *testing.T, registry, snapshots string, opts ...anser.DialOption) *anser.Client {
 	t.Helper()
-	return dial(t, "etcd://"+registry+"/"+service, scheme(), anser.SnapshotDir(snapshots))
+	return dial(t, "etcd://"+registry+"/"+service, append(opts, scheme(), anser.SnapshotDir(snapshots))...)
 }
 
 // load is a number of callers that make one call after another.

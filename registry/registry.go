@@ -54,6 +54,13 @@ type Lister interface {
 	Services(ctx context.Context) ([]string, error)
 }
 
+// A Refresher is a Resolver that hears of changes late, as DNS does. A client that can reach none of the
+// instances of a service calls Refresh, so that the resolver looks at once. Refresh does not block, and may
+// be called often.
+type Refresher interface {
+	Refresh(service string)
+}
+
 // Registry is both sides, with what they hold open. Close withdraws what Register announced, ends
 // all watches, waits for its own goroutines (Watch runs on its caller's), and may be called more
 // than once. It does not wait long for a registry that cannot be reached: there, the leases expire.

@@ -273,6 +273,54 @@ func TestOpenLoopSlow(t *testing.T) {
 	})
 }
 
+// Calls have the deadline from when they were due; what comes later is no reply, and the rate stays.
+func TestOpenLoopDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := seconds(10)
+		o.Rate, o.Deadline = 100, 20*time.Millisecond
+		var made atomic.Int64
+		r, _ := measure(t, o, of(func(ctx context.Context) error {
+			end, ok := ctx.Deadline()
+			if left := time.Until(end); !ok || left > o.Deadline || left < o.Deadline-leastTick {
+				t.Errorf("a call begins with %v left", left)
+			}
+			switch made.Add(1) % 4 {
+			case 0:
+				time.Sleep(25 * time.Millisecond) // comes too late, and does not look at its context
+				return nil
+			case 1:
+				return errors.New("refused")
+			case 2:
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			time.Sleep(15 * time.Millisecond)
+			return nil
+		}))
+		if made.Load() != 200 {
+			t.Errorf("%d calls were made, want 200", made.Load())
+		}
+		if r.Calls != 25 || r.Errors < 74 || r.Errors > 76 {
+			t.Errorf("%d good calls and %d errors, want 25 and 75", r.Calls, r.Errors)
+		}
+	})
+}
+
+func TestSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &ServerOptions{Sleep: time.Second, slots: make(chan struct{}, 2)}
+		began := time.Now()
+		var wg sync.WaitGroup
+		for range 6 {
+			wg.Go(o.Delay)
+		}
+		wg.Wait()
+		if d := time.Since(began); d != 3*time.Second {
+			t.Errorf("6 calls of 1 s with 2 slots took %v, want 3 s", d)
+		}
+	})
+}
+
 func TestInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, rate := range []float64{0, 0.1, 100} {

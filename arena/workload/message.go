@@ -97,8 +97,12 @@ func Check(m Said) error {
 	return nil
 }
 
-// Delay sleeps and works as long as the server was told to.
+// Delay sleeps and works as long as the server was told to, after it has waited for one of its slots.
 func (o *ServerOptions) Delay() {
+	if o.slots != nil {
+		o.slots <- struct{}{}
+		defer func() { <-o.slots }()
+	}
 	if o.Sleep > 0 {
 		time.Sleep(o.Sleep)
 	}

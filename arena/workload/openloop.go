@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -81,10 +82,30 @@ func (r *run) onTime(ctx, waiting context.Context, i int, call Call, turn <-chan
 		if !r.goesOn(ctx, due) {
 			return false
 		}
+		if r.o.Deadline > 0 {
+			err := r.inTime(call, due)
+			r.count(t, r.shard(i), due, r.now(), err)
+			continue // an overloaded server refuses many calls, and the rate stays what it is
+		}
 		err := call(context.Background())
 		r.count(t, r.shard(i), due, r.now(), err)
 		pause(err)
 	}
+}
+
+// errLate is the error of a call whose reply came after its deadline.
+var errLate = errors.New("the reply came after the deadline")
+
+// inTime makes a call that is over at the deadline. A reply that comes later does not count, as nobody waits for
+// it any more.
+func (r *run) inTime(call Call, due time.Duration) error {
+	ctx, cancel := context.WithDeadline(context.Background(), r.epoch.Add(due+r.o.Deadline))
+	defer cancel()
+	err := call(ctx)
+	if err == nil && r.now() > due+r.o.Deadline {
+		return errLate
+	}
+	return err
 }
 
 // due returns the moment of a call, all callers' calls counted together.

@@ -21,6 +21,7 @@ type ServerOptions struct {
 	Addr  string
 	Sleep time.Duration
 	Work  time.Duration
+	slots chan struct{} // nil: as many calls sleep and work at once as there are
 }
 
 // ClientOptions are the flags of a client program.
@@ -36,6 +37,7 @@ type ClientOptions struct {
 	Measured time.Duration
 	Calls    int
 	Payload  int
+	Deadline time.Duration // of a call, 0: none
 	async    bool
 }
 
@@ -179,15 +181,19 @@ func (p *Program) serverOptions(args []string) (*ServerOptions, error) {
 	f.StringVar(&o.Addr, "addr", "", "host:port to listen on")
 	sleep := f.Int("sleep-us", 0, "microseconds that the handler sleeps")
 	work := f.Int("work-us", 0, "microseconds that the handler works")
+	slots := f.Int("slots", 0, "calls that sleep and work at the same time, 0: all")
 	if err := f.Parse(args); err != nil {
 		return nil, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	if *slots > 0 {
+		o.slots = make(chan struct{}, *slots)
 	}
 	o.Sleep, o.Work = time.Duration(*sleep)*time.Microsecond, time.Duration(*work)*time.Microsecond
 	switch {
 	case o.Addr == "" || f.NArg() > 0:
 		return nil, fmt.Errorf("%w: --addr host:port and no arguments", errUsage)
-	case *sleep < 0 || *work < 0:
-		return nil, fmt.Errorf("%w: --sleep-us and --work-us are not negative", errUsage)
+	case *sleep < 0 || *work < 0 || *slots < 0:
+		return nil, fmt.Errorf("%w: --sleep-us, --work-us and --slots are not negative", errUsage)
 	}
 	return o, nil
 }
@@ -206,6 +212,7 @@ func (p *Program) clientOptions(args []string) (*ClientOptions, error) {
 	seconds := f.Float64("seconds", 5, "seconds of the measurement")
 	f.IntVar(&o.Calls, "calls", 0, "measured calls, instead of seconds")
 	f.IntVar(&o.Payload, "payload", StandardPayload, "bytes of the request of say")
+	deadline := f.Int("deadline-ms", 0, "milliseconds that a call of an open loop has, 0: no deadline")
 	if p.OpenAsync != nil {
 		f.BoolVar(&o.async, "async", false, "use the asynchronous API")
 	}
@@ -214,7 +221,10 @@ func (p *Program) clientOptions(args []string) (*ClientOptions, error) {
 	}
 	o.Addrs = strings.Split(*addrs, ",")
 	o.Warmup, o.Measured = time.Duration(*warmup*float64(time.Second)), time.Duration(*seconds*float64(time.Second))
+	o.Deadline = time.Duration(*deadline) * time.Millisecond
 	switch {
+	case *deadline < 0 || *deadline > 0 && (o.Rate == 0 || o.async):
+		return nil, fmt.Errorf("%w: --deadline-ms is not negative, and for calls one by one at a --rate", errUsage)
 	case *addrs == "" || f.NArg() > 0:
 		return nil, fmt.Errorf("%w: --addr host:port and no arguments", errUsage)
 	case o.Workload != "say" && o.Workload != "add":

@@ -20,6 +20,15 @@ type demoSummary struct {
 	Instances int     `json:"instances"`
 	Restarts  int     `json:"restarts"`
 	Registry  string  `json:"registry"`
+	Steps     []struct {
+		Step     string  `json:"step"`
+		Instance string  `json:"instance"`
+		At       float64 `json:"at_s"`
+		Seconds  float64 `json:"seconds"`
+		Calls    int64   `json:"calls"`
+		Errors   int64   `json:"errors"`
+		Showed   string  `json:"showed"`
+	} `json:"steps"`
 }
 
 func TestDemo(t *testing.T) {
@@ -48,7 +57,70 @@ func TestDemo(t *testing.T) {
 			t.Errorf("%q was not told:\n%s", word, said)
 		}
 	}
+	for i, s := range sum.Steps {
+		if s.Errors != 0 || s.Showed == "" || s.At < 0 || i > 0 && s.At < sum.Steps[i-1].At {
+			t.Errorf("step %d: %+v", i, s)
+		}
+		for _, word := range []string{"begins    " + s.Instance, "ends      " + s.Instance, s.Step + ": " + s.Showed} {
+			if !strings.Contains(said, word) {
+				t.Errorf("%q was not told:\n%s", word, said)
+			}
+		}
+	}
 	expectEmpty(t, tmp)
+}
+
+// The steps that take their time: an instance that is slow gets few calls, and the registry comes back with
+// what it had. No call fails.
+func TestDemoSteps(t *testing.T) {
+	t.Parallel()
+	tmp := t.TempDir()
+	p := start(t, tmp, "demo", "--json", "--listen", "127.0.0.1:0", "--every", "1s", "--steps", "outage,slow", "--for", "10s")
+	out, code := p.wait()
+	said := p.errOut.String()
+	var sum demoSummary
+	if err := json.Unmarshal([]byte(out), &sum); err != nil || code != 0 || sum.Errors != 0 || sum.Instances != 9 || sum.Restarts != 0 {
+		t.Fatalf("exit code %d, %v\n%s%s", code, err, out, said)
+	}
+	performed := make(map[string]string)
+	for _, s := range sum.Steps {
+		performed[s.Step] = s.Showed
+		if s.Calls == 0 {
+			t.Errorf("no call during %+v", s)
+		}
+	}
+	if len(performed) != 2 || !strings.Contains(performed["outage"], "it has 3 services again") || !strings.Contains(performed["slow"], "200 ms") {
+		t.Errorf("%+v\n%s", sum, said)
+	}
+	for _, word := range []string{"stopped", "started"} {
+		if !strings.Contains(said, word) {
+			t.Errorf("%q was not told:\n%s", word, said)
+		}
+	}
+	expectEmpty(t, tmp)
+}
+
+// An interrupt ends a demo that is in the middle of a step.
+func TestDemoInterruptedInAStep(t *testing.T) {
+	for _, step := range []string{"slow", "outage"} {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			tmp := t.TempDir()
+			p := start(t, tmp, "demo", "--listen", "127.0.0.1:0", "--every", "2s", "--steps", step)
+			p.line("begins")
+			if out, code := p.signal(os.Interrupt); code != 0 || !strings.Contains(out, "none failed") {
+				t.Errorf("exit code %d\n%s%s", code, out, p.errOut.String())
+			}
+			expectEmpty(t, tmp)
+		})
+	}
+}
+
+func TestDemoUnknownStep(t *testing.T) {
+	p := start(t, t.TempDir(), "demo", "--steps", "kill,flood")
+	if _, code := p.wait(); code != 2 || !strings.Contains(p.errOut.String(), `no step "flood": use some of kill, restart, slow, outage`) {
+		t.Errorf("exit code %d\n%s", code, p.errOut.String())
+	}
 }
 
 // The other commands work beside a demo, which ends well when it is interrupted.

@@ -12,7 +12,7 @@ import (
 var fixedCases = []testCase{
 	{"FixedList", "", fixedList},
 	{"FixedListEndsWithContext", "", fixedListEndsWithContext},
-	{"FixedServices", "", fixedServices},
+	{"FixedServices", Listing, fixedServices},
 }
 
 // byService returns the instances of the fixture by service.

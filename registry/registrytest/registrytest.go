@@ -21,6 +21,8 @@ type Capability string
 const (
 	// Announcing: instances can be registered. A fixed list cannot; it gives Fixture.Resolver.
 	Announcing Capability = "announcing"
+	// Listing: the services that have instances can be named. Only a registry without Announcing may lack it.
+	Listing Capability = "listing"
 	// Outages: there is a server that can stop and start again with its data.
 	Outages Capability = "outages"
 	// Documents: the registry is a registry.Store.
@@ -83,7 +85,7 @@ type testCase struct {
 func cases(lacks []Capability) []testCase {
 	all := slices.Concat(announceCases, watchCases, closeCases, outageCases, leaseCases, documentCases)
 	if slices.Contains(lacks, Announcing) {
-		all = fixedCases
+		all = slices.Clone(fixedCases)
 	}
 	return slices.DeleteFunc(all, func(c testCase) bool { return slices.Contains(lacks, c.needs) })
 }

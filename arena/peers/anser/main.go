@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"flag"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/arena/workload"
@@ -18,12 +19,24 @@ const (
 func main() { newProgram().Main() }
 
 func newProgram() *workload.Program {
-	return &workload.Program{Name: "anser", Serve: serve, Open: open, OpenAsync: openAsync}
+	adaptive := false
+	return &workload.Program{
+		Name: "anser",
+		Flags: func(f *flag.FlagSet) {
+			f.BoolVar(&adaptive, "adaptive", adaptive, "server: with an adaptive limit")
+		},
+		Serve: func(ctx context.Context, o *workload.ServerOptions) error { return serve(ctx, o, adaptive) },
+		Open:  open, OpenAsync: openAsync,
+	}
 }
 
-func serve(ctx context.Context, o *workload.ServerOptions) error {
+func serve(ctx context.Context, o *workload.ServerOptions, adaptive bool) error {
 	// The arena listens on addresses of its own namespaces too, where nobody else is.
-	s := anser.NewServer(anser.InsecurePublic())
+	opts := []anser.ServerOption{anser.InsecurePublic()}
+	if adaptive {
+		opts = append(opts, anser.AdaptiveLimit(0, 0))
+	}
+	s := anser.NewServer(opts...)
 	err := say.Handle(s, func(_ context.Context, in *workload.BenchmarkMessage) (*workload.BenchmarkMessage, error) {
 		o.Answer(in)
 		return in, nil

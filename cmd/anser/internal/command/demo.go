@@ -17,8 +17,13 @@ func newDemo(s streams) *cobra.Command {
 		Short: "Run a registry, three services and traffic, and disturb them",
 		Long: strings.TrimSpace(`
 Run Anser on this machine: a registry, three services with three instances each, every instance a
-process of its own, and traffic through them. Now and then an instance is killed (SIGKILL), or
-restarted (SIGTERM, which drains it), and another takes its place. No call fails.
+process of its own, and traffic through them. Meanwhile a script goes round, in which each step is
+announced, and tells in the end what there was to see. No call fails.
+
+  kill     an instance is killed (SIGKILL), and another takes its place
+  restart  an instance drains (SIGTERM), and another takes its place
+  slow     an instance answers late, and gets few calls
+  outage   the registry goes away and comes back
 
   arith  Arith.Add, Arith.Mul
   posts  Posts.Query
@@ -32,12 +37,13 @@ Exit codes: 0 no call failed; 1 one did, or the demo could not run; 2 wrong use.
 		Example: strings.Trim(`
   anser demo
   anser demo --rate 1000 --every 2s
+  anser demo --steps outage,kill
   anser demo --for 10s --json`, "\n"),
 		Args: takes(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			every := c.Flags().Lookup("every")
 			if o.For > 0 && !every.Changed {
-				o.Every = min(o.Every, o.For/4)
+				o.Every = min(o.Every, o.For/time.Duration(len(demo.Steps())+1))
 			}
 			if err := checkDemo(&o); err != nil {
 				return err
@@ -62,7 +68,8 @@ Exit codes: 0 no call failed; 1 one did, or the demo could not run; 2 wrong use.
 	c.Flags().IntVarP(&o.Callers, "callers", "c", 4, "callers of each service")
 	c.Flags().Float64Var(&o.Rate, "rate", 100, "calls a second to each service; 0 is as many as the callers make")
 	c.Flags().DurationVar(&o.Every, "every", 4*time.Second,
-		"time between two disturbances, with --for a quarter of it at most; 0: none")
+		"time between the beginnings of two steps, with --for a fifth of it at most; 0: none")
+	c.Flags().StringSliceVar(&o.Steps, "steps", nil, "the steps to perform: "+strings.Join(demo.Steps(), ", ")+" (default all)")
 	c.Flags().DurationVar(&o.For, "for", 0, "how long there is traffic (default until interrupted)")
 	jsonFlag(c, &asJSON)
 	return c
@@ -76,6 +83,9 @@ func checkDemo(o *demo.Options) error {
 		return usagef("--rate %g: use calls a second, or 0 for as many as the callers make", o.Rate)
 	case o.For < 0 || o.Every < 0:
 		return usagef("--for and --every must not be negative")
+	}
+	if err := demo.CheckSteps(o.Steps); err != nil {
+		return usagef("--steps: %v", err)
 	}
 	return nil
 }

@@ -55,10 +55,12 @@ func eventStyle(kind string) lipgloss.Style {
 	switch kind {
 	case "killed", "ended":
 		return bad
-	case "draining", "drained":
+	case "draining", "drained", "stopped":
 		return fair
-	case "up", "ready":
+	case "up", "ready", "started":
 		return good
+	case "begins", "ends":
+		return bold
 	}
 	return faint
 }
@@ -97,6 +99,16 @@ func (v *demoView) block() []string {
 	where := ""
 	if v.last.Registry != target.DefaultRegistry {
 		where = " --registry " + v.last.Registry
+	}
+	step := ""
+	switch {
+	case v.last.Step != "":
+		step = bold.Render("Now   ") + v.last.Step
+	case v.last.Last != "":
+		step = faint.Render("Last  ") + v.last.Last
+	}
+	if step != "" {
+		lines = append(lines, "", step)
 	}
 	return append(lines, "",
 		faint.Render("In another terminal:  ")+bold.Render(anser+" ls"+where),

@@ -1,18 +1,17 @@
 // Package demo shows Anser at work on one machine: a registry, three services with three instances
-// each, every instance a process of its own, and traffic through them while instances are killed
-// and restarted.
+// each, every instance a process of its own, and traffic through them while a script of steps goes
+// round: instances are killed, restarted and slowed down, and the registry goes away.
 package demo
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
-	"github.com/anser-rpc/anser/registry/embedded"
 	"github.com/anser-rpc/anser/registry/etcd"
 )
 
@@ -22,7 +21,8 @@ type Options struct {
 	Data    string        // directory of the registry; "": a temporary one
 	Callers int           // for each service
 	Rate    float64       // calls a second for each service; 0: as many as the callers make
-	Every   time.Duration // between two disturbances; 0: none
+	Every   time.Duration // between the beginnings of two steps; 0: none
+	Steps   []string      // names of steps; none: all
 	For     time.Duration // how long there is traffic; 0: until the context is done
 }
 
@@ -58,16 +58,19 @@ func Run(ctx context.Context, o Options, view View) (sum Summary, err error) {
 	if o.Data == "" {
 		o.Data = filepath.Join(dir, "registry")
 	}
-	store, err := startRegistry(ctx, o)
+	store, err := startStore(ctx, o)
 	if err != nil {
 		return Summary{}, err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	reg, err := store.Registry(etcd.TTL(leaseTTL))
+	defer func() { err = errors.Join(err, store.close()) }()
+	// A registry of the store's own would end with it, when it is away for a while.
+	endpoint := store.member.Endpoint()
+	reg, err := etcd.Dial([]string{endpoint}, etcd.TTL(leaseTTL))
 	if err != nil {
 		return Summary{}, err
 	}
-	d := &demo{o: o, url: "etcd://" + store.Endpoint(), figures: newFigures(), events: make(chan Event, 16)}
+	defer func() { err = errors.Join(err, reg.Close()) }()
+	d := &demo{o: o, url: "etcd://" + endpoint, store: store, figures: newFigures(), events: make(chan Event, 16)}
 	d.fleet = newFleet(d.url, reg, d.tell)
 	type result struct {
 		sum Summary
@@ -100,26 +103,18 @@ func Run(ctx context.Context, o Options, view View) (sum Summary, err error) {
 	}
 }
 
-func startRegistry(ctx context.Context, o Options) (*embedded.Member, error) {
-	// Somebody else may have the port: say so before etcd does in its words.
-	l, err := net.Listen("tcp", o.Listen)
-	if err != nil {
-		return nil, fmt.Errorf("the registry cannot listen on %s: %w\n"+
-			"is another demo or registry running? choose another address with --listen, such as 127.0.0.1:0 for a free port", o.Listen, err)
-	}
-	l.Close()
-	ctx, cancel := context.WithTimeout(ctx, startBound)
-	defer cancel()
-	return embedded.Start(ctx, embedded.Config{Dir: o.Data, Listen: o.Listen})
-}
-
 // demo is one run.
 type demo struct {
 	o       Options
 	url     string
 	fleet   *fleet
+	store   *store // used by perform and what it started
 	figures *figures
 	events  chan Event // read by Run until perform has returned
+
+	mu      sync.Mutex // guards what follows
+	step    string     // what goes on, or ""
+	results []StepResult
 }
 
 func (d *demo) tell(e Event) { d.events <- e }
@@ -142,7 +137,7 @@ func (d *demo) perform(ctx context.Context) (Summary, error) {
 	d.figures.start(time.Now())
 	disturbances, stop := d.untilLate(ctx)
 	disturbed := make(chan error, 1)
-	go func() { disturbed <- d.fleet.disturb(disturbances, ctx, d.o.Every) }()
+	go func() { disturbed <- d.play(disturbances, ctx) }()
 	err = d.wait(ctx, disturbed)
 	stop()
 	if err == nil {

@@ -9,41 +9,6 @@ import (
 	"github.com/anser-rpc/anser/cmd/anser/internal/table"
 )
 
-// disturb kills or restarts an instance every so often, until ctx is done; what it has begun it
-// finishes, unless hard is done too. Kills and restarts alternate, and go round the services and
-// their instances. An instance goes only while all others are up.
-func (f *fleet) disturb(ctx, hard context.Context, every time.Duration) error {
-	if every <= 0 {
-		return nil
-	}
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for n := 0; ; n++ {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-		if err := f.waitUp(ctx, f.instances...); err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
-		}
-		in := f.instances[n%len(services)*instancesOfService+n/len(services)%instancesOfService]
-		replace := f.kill
-		if n%2 == 1 {
-			replace = f.restart
-		}
-		if err := replace(hard, in); err != nil {
-			if hard.Err() != nil {
-				return nil
-			}
-			return err
-		}
-	}
-}
-
 // kill ends an instance with SIGKILL and starts another in its place.
 func (f *fleet) kill(ctx context.Context, in *instance) error {
 	process, address := f.take(in, killed)

@@ -160,3 +160,20 @@ func (f *figures) elapsedLocked() time.Duration {
 	}
 	return f.stopped.Sub(f.began)
 }
+
+// totals returns the calls so far, those that failed, and how long there has been traffic.
+func (f *figures) totals() (calls, errors int64, elapsed time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.all.calls, f.all.errors, f.elapsedLocked()
+}
+
+// share returns the calls to all instances of the service so far, and those to this instance.
+func (f *figures) share(in *instance) (all, one int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for n := range instancesOfService {
+		all += f.ofLocked(instanceID(in.service, n+1)).calls
+	}
+	return all, f.ofLocked(in.id).calls
+}

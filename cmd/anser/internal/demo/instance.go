@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/anser-rpc/anser"
@@ -54,7 +55,10 @@ func ServeInstance(ctx context.Context, o InstanceOptions, in io.Reader, out, er
 	}
 	defer func() { err = errors.Join(err, reg.Close()) }()
 	self := registry.Instance{ID: o.ID, Service: o.Service, Version: "1.0", Zone: zone(o.ID)}
-	server := anser.NewServer(anser.Announce(reg, self), anser.Intercept(sign(o.ID)), anser.Logger(log), anser.AcceptCompression(all.Compressors()...))
+	var late lateness
+	server := anser.NewServer(anser.Announce(reg, self), anser.Intercept(sign(o.ID)), anser.Intercept(late.intercept),
+		anser.Logger(log), anser.AcceptCompression(all.Compressors()...))
+	Slow.Handle(server, late.set)
 	closer, err := service.register(server, o.Registry)
 	if err != nil {
 		return err
@@ -93,6 +97,38 @@ func sign(id string) anser.Interceptor {
 			}
 			return next(ctx, inv)
 		}
+	}
+}
+
+// Slow is the control method of an instance: from now on it answers all others late.
+const Slow anser.Method[SlowArgs, SlowReply] = "Demo.Slow"
+
+// SlowArgs say by how much.
+type SlowArgs struct{ Micros int64 }
+
+// SlowReply is empty.
+type SlowReply struct{}
+
+// lateness is by how much an instance answers late.
+type lateness struct{ micros atomic.Int64 }
+
+func (l *lateness) set(_ context.Context, in *SlowArgs) (*SlowReply, error) {
+	l.micros.Store(in.Micros)
+	return new(SlowReply), nil
+}
+
+func (l *lateness) intercept(next anser.Func) anser.Func {
+	return func(ctx context.Context, inv *anser.Invocation) error {
+		if by := l.micros.Load(); by > 0 && inv.Method != string(Slow) {
+			t := time.NewTimer(time.Duration(by) * time.Microsecond)
+			defer t.Stop()
+			select {
+			case <-t.C:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return next(ctx, inv)
 	}
 }
 

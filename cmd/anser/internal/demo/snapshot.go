@@ -11,7 +11,9 @@ type Snapshot struct {
 	Rate              float64 // calls a second, in the last three
 	P50, P99          time.Duration
 	Killed, Restarted int
-	Final             bool // there will not be another one
+	Step              string // what goes on, or ""
+	Last              string // what the last step has shown, or ""
+	Final             bool   // there will not be another one
 }
 
 // Row is one instance. Rate is that of the last three seconds, the percentiles are those of the last ten.
@@ -35,6 +37,8 @@ type Summary struct {
 	Restarts  int     `json:"restarts"`  // instances that were replaced after they were killed or drained
 	Registry  string  `json:"registry"`
 
+	Steps []StepResult `json:"steps"` // in the order in which they were performed
+
 	Killed   int   `json:"-"` // of the restarts
 	FirstErr error `json:"-"` // of the calls that failed
 }
@@ -42,6 +46,12 @@ type Summary struct {
 // snapshot puts together what the fleet and the figures know.
 func (d *demo) snapshot() Snapshot {
 	s := Snapshot{Registry: d.url}
+	d.mu.Lock()
+	s.Step = d.step
+	if n := len(d.results); n > 0 {
+		s.Last = d.results[n-1].String()
+	}
+	d.mu.Unlock()
 	d.fleet.mu.Lock()
 	s.Killed, s.Restarted = d.fleet.kills, d.fleet.restarted
 	for _, in := range d.fleet.instances {
@@ -67,6 +77,9 @@ func (d *demo) snapshot() Snapshot {
 // summary is the end of the story.
 func (d *demo) summary() Summary {
 	s := Summary{Services: len(services), Registry: d.url}
+	d.mu.Lock()
+	s.Steps = append([]StepResult{}, d.results...) // not null in JSON
+	d.mu.Unlock()
 	d.fleet.mu.Lock()
 	s.Killed, s.Restarts = d.fleet.kills, d.fleet.kills+d.fleet.restarted
 	for _, in := range d.fleet.instances {

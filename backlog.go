@@ -1,0 +1,72 @@
+package anser
+
+import "net"
+
+// backlog tells how long what is read from a connection has waited in the socket. A goroutine that reads and
+// runs handlers does not see that, and the deadlines of calls count from when they were read.
+//
+// Now and then it asks the socket how much is in it, and notes where that ends. What is read before that
+// place had arrived by then. So the time is never more than it really was; it is less by up to markSpacing.
+type backlog struct {
+	socket  unread
+	taken   int64 // bytes read
+	waited  int64 // nanoseconds that the first of the bytes read last have waited, at least
+	at, num int   // marks[at] is the first of num
+	marks   [16]mark
+}
+
+// mark says that all bytes before end had arrived at the nanotime when.
+type mark struct{ end, when int64 }
+
+const markSpacing = 4_000_000 // nanoseconds
+
+// newBacklog returns nil where the socket cannot be asked.
+func newBacklog(nc net.Conn) *backlog {
+	socket, ok := newUnread(nc)
+	if !ok {
+		return nil
+	}
+	return &backlog{socket: socket}
+}
+
+// fill has the reader read once.
+func (b *backlog) fill(rd *reader) error {
+	had := rd.w - rd.r
+	err := rd.fill()
+	b.note(nanotime(), int64(rd.w-rd.r-had), b.socket.bytes)
+	return err
+}
+
+// note enters a read of n bytes that has ended now; unread says how many more are in the socket.
+func (b *backlog) note(now, n int64, unread func() int) {
+	for b.num > 0 && b.marks[b.at].end <= b.taken {
+		b.at = (b.at + 1) % len(b.marks)
+		b.num--
+	}
+	b.waited = 0
+	if b.num > 0 {
+		b.waited = now - b.marks[b.at].when
+	}
+	b.taken += n
+	if n < smallRead {
+		b.num = 0 // that was all there was
+		return
+	}
+	last := (b.at + b.num + len(b.marks) - 1) % len(b.marks)
+	if b.num == len(b.marks) || b.num > 0 && now-b.marks[last].when < markSpacing {
+		return
+	}
+	if more := unread(); more > 0 {
+		b.marks[(b.at+b.num)%len(b.marks)] = mark{b.taken + int64(more), now}
+		b.num++
+	}
+}
+
+// waited is how long the call that comes next has waited, in nanoseconds, as far as it is known.
+func (s *reading) waited() int64 {
+	d := s.now - s.arrived
+	if s.backlog != nil {
+		d += s.backlog.waited
+	}
+	return d
+}

@@ -1,0 +1,204 @@
+package anser
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Breaker sets the circuit breakers of a client: one for each instance and method. It is an option of
+// [Dial]; without it the defaults hold, and a field that is zero means its default.
+//
+// A breaker opens when within Window at least Calls attempts of the method ended at the instance, and the part
+// Ratio of them failed. Calls of the method then go to other instances. After Open single calls try the instance; three that
+// succeed close the breaker, and one that fails keeps it open for twice as long, up to four times Open.
+// When the breakers of a method are open at all instances that there are, they are as if closed: a
+// breaker never makes the last instance unreachable.
+//
+// An attempt fails when the instance refuses it for its own sake, when the connection is lost, when no
+// reply comes in time, and when the handler returns an error with one of Codes. Calls that the caller
+// cancelled or that are wrong in themselves do not count, nor do those that an instance
+// refuses because it has too much to do: to send them to others would overload those.
+type Breaker struct {
+	Off    bool          // no breakers
+	Ratio  float64       // from 0 to 1; the default is 0.5
+	Calls  int           // the default is 200
+	Window time.Duration // at least 100 ms; the default is 10 s
+	Open   time.Duration // the default is 2 s
+	Codes  []Code        // of handlers' errors that count; nil means Internal, which is also that of a panic
+}
+
+// DialOption makes a Breaker an option of [Dial].
+func (Breaker) DialOption() {}
+
+// set enters the option.
+func (b Breaker) set(o *dialOptions) {
+	d := defaultBreaker()
+	d.Off = b.Off
+	if b.Ratio != 0 {
+		d.Ratio = b.Ratio
+	}
+	if b.Calls != 0 {
+		d.Calls = b.Calls
+	}
+	if b.Window != 0 {
+		d.Window = b.Window
+	}
+	if b.Open != 0 {
+		d.Open = b.Open
+	}
+	if b.Codes != nil {
+		d.Codes = slices.Clone(b.Codes)
+	}
+	if o.wants(d.Ratio > 0 && d.Ratio <= 1, "anser.Breaker: the Ratio is %v: want more than 0 and at most 1", d.Ratio) &&
+		o.wants(d.Calls > 0, "anser.Breaker: Calls is %d: want at least 1", d.Calls) &&
+		o.wants(d.Window >= minHealthWindow, "anser.Breaker: the Window is %v: want at least %v", d.Window, minHealthWindow) &&
+		o.wants(d.Open > 0, "anser.Breaker: Open is %v: want a time above 0", d.Open) {
+		o.breaker = d
+	}
+}
+
+const minHealthWindow = 100 * time.Millisecond
+
+func defaultBreaker() Breaker {
+	return Breaker{Ratio: 0.5, Calls: 200, Window: 10 * time.Second, Open: 2 * time.Second, Codes: []Code{Internal}}
+}
+
+func (b *Breaker) counts(code Code) bool { return slices.Contains(b.Codes, code) }
+
+// BreakerState is what a breaker does with calls.
+type BreakerState uint8
+
+// The states.
+const (
+	StateClosed   BreakerState = iota // calls go through
+	StateOpen                         // none does
+	StateHalfOpen                     // single ones do, as probes
+)
+
+var breakerStateNames = [...]string{"closed", "open", "half open"}
+
+// String returns the state in words.
+func (s BreakerState) String() string {
+	if int(s) < len(breakerStateNames) {
+		return breakerStateNames[s]
+	}
+	return fmt.Sprintf("breaker state %d", uint8(s))
+}
+
+// MarshalText writes the state in words, for JSON and logs.
+func (s BreakerState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// BreakerStatus is a breaker that is not closed, or counts.
+type BreakerStatus struct {
+	Method string
+	State  BreakerState
+	Calls  int64     // attempts within the window
+	Failed int64     // of those
+	Until  time.Time // when an open one lets the first probe through
+}
+
+// breaker is the state of one. The mutex of the cluster guards it.
+type breaker struct {
+	state  BreakerState
+	since  int64 // nanotime of the latest change
+	until  int64 // nanotime at which an open one lets a probe through
+	failed int   // times in a row that it opened
+	sum    counts
+	trials trials
+}
+
+// goodTrials is how many calls must succeed on trial, one after the other.
+const goodTrials = 3
+
+// checkBreakerLocked moves the breaker of a method at e on, given the sums of its window.
+func (cl *cluster) checkBreakerLocked(e *endpoint, t *tally, sum counts, now int64) {
+	o, b := &cl.client.o.breaker, &t.breaker
+	b.sum = sum
+	switch n := sum.answered + sum.failed; {
+	case b.state == StateClosed && len(cl.endpoints) > 1 && n >= int64(o.Calls) && float64(sum.failed) >= o.Ratio*float64(n):
+		if b.failed > 0 && now-b.since > breakerMemory*int64(o.Open) {
+			b.failed = 0
+		}
+		cl.openLocked(e, t, fmt.Sprintf("%d of %d calls failed", sum.failed, n), now)
+	case b.state == StateOpen && now >= b.until:
+		b.state, b.since, b.trials = StateHalfOpen, now, trials{}
+		t.good.Store(0)
+		t.bad.Store(0)
+		t.half.Store(true)
+		cl.noteLocked(e, BreakerHalfOpen, t.method.name, "single calls try it", 0)
+	case b.state == StateHalfOpen && t.bad.Load() > 0:
+		cl.openLocked(e, t, "a probe failed", now)
+	case b.state == StateHalfOpen && t.good.Load() >= goodTrials:
+		cl.closeBreakerLocked(e, t, fmt.Sprintf("%d probes succeeded", goodTrials), now)
+	}
+}
+
+// breakerMemory is for how many times its first time a breaker that closed remembers that it was open.
+const breakerMemory = 10
+
+// openLocked opens the breaker; each time in a row it stays open for longer.
+func (cl *cluster) openLocked(e *endpoint, t *tally, why string, now int64) {
+	b := &t.breaker
+	d := cl.client.o.breaker.Open << min(b.failed, 2)
+	first := b.state == StateClosed
+	b.state, b.since, b.until = StateOpen, now, now+int64(d)
+	b.failed++
+	t.half.Store(false)
+	t.forget()
+	cl.noteLocked(e, BreakerOpened, t.method.name, why, d)
+	if first {
+		cl.broken[t.method] = append(cl.broken[t.method], e)
+		cl.healthChanged = true
+	}
+}
+
+func (cl *cluster) closeBreakerLocked(e *endpoint, t *tally, why string, now int64) {
+	t.breaker.state, t.breaker.since = StateClosed, now
+	t.half.Store(false)
+	t.forget()
+	cl.dropBrokenLocked(e, t.method)
+	cl.noteLocked(e, BreakerClosed, t.method.name, why, 0)
+}
+
+// dropBrokenLocked takes e off the list of those whose breaker for the method is not closed.
+func (cl *cluster) dropBrokenLocked(e *endpoint, m *clientMethod) {
+	list := slices.DeleteFunc(slices.Clone(cl.broken[m]), func(o *endpoint) bool { return o == e })
+	cl.healthChanged = true
+	if len(list) > 0 {
+		cl.broken[m] = list
+		return
+	}
+	delete(cl.broken, m)
+	m.view.Store(nil)
+	m.trial.next.Store(nil)
+}
+
+// closeBreakersLocked closes all breakers of an endpoint.
+func (cl *cluster) closeBreakersLocked(e *endpoint, why string, now int64) {
+	for m, list := range cl.broken {
+		if slices.Contains(list, e) {
+			cl.closeBreakerLocked(e, e.tally(m), why, now)
+		}
+	}
+}
+
+// breakersLocked tells the breakers of e that are not closed or have counted a failure.
+func (e *endpoint) breakersLocked(now int64) (all []BreakerStatus) {
+	list := e.conduct.tallies.Load()
+	if list == nil {
+		return nil
+	}
+	for _, t := range *list {
+		if t == nil || t.breaker.state == StateClosed && t.breaker.sum.failed == 0 {
+			continue
+		}
+		b := &t.breaker
+		s := BreakerStatus{Method: t.method.name, State: b.state, Calls: b.sum.answered + b.sum.failed, Failed: b.sum.failed}
+		if b.state == StateOpen {
+			s.Until = time.Now().Add(time.Duration(b.until - now))
+		}
+		all = append(all, s)
+	}
+	return all
+}

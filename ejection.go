@@ -1,0 +1,292 @@
+package anser
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// Ejection sets when a client takes an instance out of use as a whole, whatever the method. It is an
+// option of [Dial]; without it the defaults hold, and a field that is zero means its default.
+//
+// An instance is ejected when
+//   - it refuses Failures attempts in a row, for its own sake and not for want of room;
+//   - Timeouts attempts in a row run out of time while nothing at all comes over their connections, or a ping
+//     is not answered for 1.5 s while calls wait: the process is stopped, its machine or the way to it gone;
+//   - its success rate lies by more than Deviations standard deviations under the mean of all instances, and
+//     by at least ten points; at least five instances need Calls attempts within the window for that.
+//     This is the success rate algorithm of Envoy and of gRPC (gRFC A50). The ten points are added, because
+//     where all do well a deviation is next to nothing;
+//   - with Slow set, its mean answer takes Slow times the median of all and more, under the same condition.
+//
+// No more than MaxPart of the instances that can be reached are out at once, and never the last one.
+// After Time, single calls try the instance: three that succeed bring it back, and one that fails
+// takes it out for Time longer than before, up to MaxTime. One that did not answer pings is back as
+// soon as it answers, and any that was unreachable when a connection to it stands again. [SlowStart] applies to it then.
+type Ejection struct {
+	Off        bool          // no instance is ejected
+	Failures   int           // in a row; the default is 5
+	Timeouts   int           // in a row; the default is 3
+	Deviations float64       // the default is 1.9
+	Calls      int           // the default is 100
+	Slow       float64       // at least 1.5; 0, the default, is off: it makes every call count, and latencies may differ for good reasons
+	Time       time.Duration // the default is 2 s
+	MaxTime    time.Duration // the default is 8 s
+	MaxPart    float64       // up to 0.5, which is the default
+}
+
+// DialOption makes an Ejection an option of [Dial].
+func (Ejection) DialOption() {}
+
+// set enters the option.
+func (j Ejection) set(o *dialOptions) {
+	d := defaultEjection()
+	d.Off, d.Slow = j.Off, j.Slow
+	d.Failures, d.Timeouts, d.Calls = cmp.Or(j.Failures, d.Failures), cmp.Or(j.Timeouts, d.Timeouts), cmp.Or(j.Calls, d.Calls)
+	d.Deviations, d.MaxPart = cmp.Or(j.Deviations, d.Deviations), cmp.Or(j.MaxPart, d.MaxPart)
+	d.Time, d.MaxTime = cmp.Or(j.Time, d.Time), cmp.Or(j.MaxTime, max(d.MaxTime, j.Time))
+	if o.wants(min(d.Failures, d.Timeouts, d.Calls) > 0, "anser.Ejection: want Failures, Timeouts and Calls of at least 1, not %d, %d, %d", d.Failures, d.Timeouts, d.Calls) &&
+		o.wants(d.Deviations > 0, "anser.Ejection: Deviations is %v: want a number above 0", d.Deviations) &&
+		o.wants(d.Slow == 0 || d.Slow >= 1.5, "anser.Ejection: Slow is %v: want at least 1.5, or 0 for off", d.Slow) &&
+		o.wants(d.Time > 0 && d.MaxTime >= d.Time, "anser.Ejection: want a Time above 0 and a MaxTime of at least that, not %v and %v", d.Time, d.MaxTime) &&
+		o.wants(d.MaxPart > 0 && d.MaxPart <= 0.5, "anser.Ejection: MaxPart is %v: want more than 0 and at most 0.5", d.MaxPart) {
+		o.ejection = d
+	}
+}
+
+func defaultEjection() Ejection {
+	return Ejection{
+		Failures: 5, Timeouts: 3, Deviations: 1.9, Calls: 100,
+		Time: 2 * time.Second, MaxTime: 8 * time.Second, MaxPart: 0.5,
+	}
+}
+
+// ejection is what became of one endpoint. The mutex of the cluster guards it.
+type ejection struct {
+	why    string
+	silent bool  // it answers no pings: it is back when it does
+	since  int64 // nanotime of the latest change
+	until  int64 // nanotime of the first trial
+	times  int   // in a row
+	row    int32 // failures in a row at the last look
+	rowAt  int64 // nanotime since when it is so many
+	trials trials
+}
+
+// suspect is an endpoint that there is reason to eject, the gravest first.
+type suspect struct {
+	e      *endpoint
+	rank   int
+	why    string
+	silent bool
+}
+
+// checkEjectionsLocked brings back who is well and takes out who is not, given what each has done in the window.
+func (cl *cluster) checkEjectionsLocked(sums map[*endpoint]counts, now int64) {
+	reachable := 0
+	for _, e := range cl.endpoints {
+		if !e.down {
+			reachable++
+		}
+		cl.checkOutLocked(e, now)
+	}
+	if cl.inSubset > 0 {
+		reachable = min(reachable, cl.inSubset) // those beyond replace who is out
+	}
+	limit := int(cl.client.o.ejection.MaxPart * float64(reachable))
+	suspects := cl.suspectsLocked(sums)
+	slices.SortStableFunc(suspects, func(a, b suspect) int { return a.rank - b.rank })
+	for _, s := range suspects {
+		if cl.out >= limit {
+			break
+		}
+		cl.ejectLocked(s, now)
+	}
+}
+
+// checkOutLocked moves on an endpoint that is out.
+func (cl *cluster) checkOutLocked(e *endpoint, now int64) {
+	c, j := &e.conduct, &e.conduct.ejection
+	switch c.standing.Load() {
+	case ejected:
+		switch {
+		case j.silent && !e.host.silent.Load() && !e.down:
+			cl.restoreLocked(e, "it answers again", now)
+		case !j.silent && now >= j.until && !e.down:
+			c.good.Store(0)
+			c.bad.Store(0)
+			j.trials = trials{}
+			c.standing.Store(onTrial)
+		}
+	case onTrial:
+		switch {
+		case e.host.silent.Load():
+			j.silent, j.why = true, whySilent
+			c.standing.Store(ejected)
+		case c.bad.Load() > 0:
+			cl.outLocked(e, j.why+"; a call that tried it failed", now)
+		case c.good.Load() >= goodTrials:
+			cl.restoreLocked(e, fmt.Sprintf("%d calls that tried it succeeded", goodTrials), now)
+		}
+	}
+}
+
+const whySilent = "it does not answer pings"
+
+// suspectsLocked finds who should be out and is not.
+func (cl *cluster) suspectsLocked(sums map[*endpoint]counts) (all []suspect) {
+	o := &cl.client.o.ejection
+	var rates, means []measured
+	for e, sum := range sums {
+		c := &e.conduct
+		if c.standing.Load() != inUse || e.down {
+			continue
+		}
+		switch n := c.silences.Load(); {
+		case e.host.silent.Load():
+			all = append(all, suspect{e, 0, whySilent, true})
+		case n >= int32(o.Timeouts):
+			all = append(all, suspect{e, 1, fmt.Sprintf("%d calls in a row timed out, and nothing came", n), false})
+		case c.streak.Load() >= int32(o.Failures):
+			all = append(all, suspect{e, 2, fmt.Sprintf("it refused %d calls in a row", c.streak.Load()), false})
+		}
+		if n := sum.attempts(); n >= int64(o.Calls) {
+			rates = append(rates, measured{e, float64(sum.answered) / float64(n)})
+			if sum.answered > 0 {
+				means = append(means, measured{e, float64(sum.took) / float64(sum.answered)})
+			}
+		}
+	}
+	all = append(all, failingMore(rates, o.Deviations)...)
+	if o.Slow > 0 {
+		all = append(all, slower(means, o.Slow)...)
+	}
+	return all
+}
+
+// measured is a figure of an endpoint.
+type measured struct {
+	e *endpoint
+	x float64
+}
+
+const (
+	minCompared = 5   // endpoints; Envoy's success_rate_minimum_hosts
+	minGap      = 0.1 // of the success rate, to the mean
+)
+
+// failingMore finds endpoints whose success rate lies far below the others'.
+func failingMore(rates []measured, deviations float64) (all []suspect) {
+	if len(rates) < minCompared {
+		return nil
+	}
+	mean, square := 0.0, 0.0
+	for _, r := range rates {
+		mean += r.x / float64(len(rates))
+	}
+	for _, r := range rates {
+		square += (r.x - mean) * (r.x - mean) / float64(len(rates))
+	}
+	least := min(mean-deviations*math.Sqrt(square), mean-minGap)
+	for _, r := range rates {
+		if r.x < least {
+			all = append(all, suspect{r.e, 3, fmt.Sprintf("%.0f %% of its calls succeed, and %.0f %% of all", 100*r.x, 100*mean), false})
+		}
+	}
+	return all
+}
+
+// slower finds endpoints whose mean answer takes so many times the median.
+func slower(means []measured, factor float64) (all []suspect) {
+	if len(means) < minCompared {
+		return nil
+	}
+	slices.SortFunc(means, func(a, b measured) int { return cmp.Compare(a.x, b.x) })
+	median := means[len(means)/2].x
+	for _, m := range means {
+		if median > 0 && m.x >= factor*median {
+			all = append(all, suspect{m.e, 4, fmt.Sprintf("its answers take %v, the median is %v",
+				time.Duration(m.x).Round(time.Microsecond), time.Duration(median).Round(time.Microsecond)), false})
+		}
+	}
+	return all
+}
+
+// ejectMemory is for how many times its time an ejection is remembered.
+const ejectMemory = 10
+
+// ejectLocked takes an endpoint out that was in.
+func (cl *cluster) ejectLocked(s suspect, now int64) {
+	c, j := &s.e.conduct, &s.e.conduct.ejection
+	if c.standing.Load() != inUse { // named for two reasons
+		return
+	}
+	if j.times > 0 && now-j.since > ejectMemory*int64(cl.client.o.ejection.Time) {
+		j.times = 0
+	}
+	j.silent = s.silent
+	cl.out++
+	cl.healthChanged = true
+	cl.outLocked(s.e, s.why, now)
+}
+
+// outLocked keeps an endpoint out for its time, which grows with each time in a row.
+func (cl *cluster) outLocked(e *endpoint, why string, now int64) {
+	o, c, j := &cl.client.o.ejection, &e.conduct, &e.conduct.ejection
+	j.times++
+	d := min(o.Time*time.Duration(min(j.times, 1000)), o.MaxTime)
+	j.since, j.until = now, now+int64(d)
+	if c.standing.Load() == inUse {
+		j.why = why
+	}
+	c.standing.Store(ejected)
+	e.cleanLocked()
+	if j.silent {
+		d = 0 // nobody knows
+	}
+	cl.noteLocked(e, InstanceEjected, "", why, d)
+}
+
+// restoreLocked puts an endpoint back in.
+func (cl *cluster) restoreLocked(e *endpoint, why string, now int64) {
+	c, j := &e.conduct, &e.conduct.ejection
+	j.silent, j.since, j.why = false, now, ""
+	e.cleanLocked()
+	e.since = now
+	e.Renew(now)
+	c.standing.Store(inUse)
+	cl.out--
+	cl.healthChanged = true
+	if cl.trial.next.Load() == e {
+		cl.trial.next.Store(nil)
+	}
+	cl.noteLocked(e, InstanceRestored, "", why, 0)
+}
+
+// reachedLocked takes note that an endpoint can be reached again: what it did before says nothing any more.
+func (cl *cluster) reachedLocked(e *endpoint, now int64) {
+	e.cleanLocked()
+	cl.closeBreakersLocked(e, "a new connection stands", now)
+	if e.conduct.standing.Load() != inUse {
+		cl.restoreLocked(e, "a new connection stands", now)
+	}
+	if len(cl.events) > 0 {
+		cl.look() // who tells them
+	}
+}
+
+// dismissLocked forgets an endpoint that leaves the list.
+func (cl *cluster) dismissLocked(e *endpoint) {
+	for m := range cl.broken {
+		if slices.Contains(cl.broken[m], e) {
+			cl.dropBrokenLocked(e, m)
+		}
+	}
+	if e.conduct.standing.Load() != inUse {
+		e.conduct.standing.Store(inUse)
+		cl.out--
+	}
+	cl.trial.next.CompareAndSwap(e, nil)
+}

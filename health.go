@@ -1,0 +1,439 @@
+package anser
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/anser-rpc/anser/balance"
+)
+
+// What a client makes of the way its attempts end: a breaker for each instance and method (breaker.go),
+// and instances that are taken out as a whole (ejection.go). Calls only count; one goroutine of the
+// client looks at the counts, decides, and builds the views that leave instances out.
+//
+// Nothing is counted before an attempt fails. From then on, until nothing has failed for a window, each
+// attempt that succeeds costs an atomic addition; before and afterwards it costs one load.
+
+// standing says what an endpoint is good for.
+type standing = uint32
+
+const (
+	inUse   standing = iota
+	ejected          // gets no calls
+	onTrial          // gets a call now and then, to see how it does
+)
+
+// conduct is what the attempts at an endpoint have shown. The exceptions aside it is written by attempts.
+type conduct struct {
+	standing atomic.Uint32 // written by the goroutine that looks
+	streak   atomic.Int32  // refusals since the last success
+	silences atomic.Int32  // timeouts since then during which nothing came
+	good     atomic.Int32  // attempts that succeeded on trial
+	bad      atomic.Int32  // and those that failed
+	tallies  atomic.Pointer[[]*tally]
+
+	// Guarded by the mutex of the cluster.
+	ejection ejection
+}
+
+// tally counts the attempts of one method at one endpoint.
+type tally struct {
+	answered atomic.Int64 // attempts
+	failed   atomic.Int64
+	shed     atomic.Int64 // refused because the instance has too much to do
+	took     atomic.Int64 // nanoseconds of those that were answered
+	half     atomic.Bool  // the breaker is half open; written by the goroutine that looks
+	good     atomic.Int32 // probes that succeeded
+	bad      atomic.Int32
+	_        [64]byte // endpoints and methods must not share a cache line
+
+	method *clientMethod
+
+	// Guarded by the mutex of the cluster.
+	seen    counts // what the counters were when they were last looked at
+	ring    [ringSlots]counts
+	slot    int64 // the latest one of ring
+	breaker breaker
+}
+
+// counts are the sums of a time.
+type counts struct{ answered, failed, shed, took int64 }
+
+func (c *counts) add(o counts) {
+	c.answered += o.answered
+	c.failed += o.failed
+	c.shed += o.shed
+	c.took += o.took
+}
+
+func (c *counts) attempts() int64 { return c.answered + c.failed + c.shed }
+
+// ringSlots is how many parts a window has.
+const ringSlots = 10
+
+// advance takes over what was counted since it was last called, and returns the sums of the window.
+func (t *tally) advance(slot int64) (sum counts) {
+	for i := range min(slot-t.slot, ringSlots) {
+		t.ring[(slot-i)%ringSlots] = counts{}
+	}
+	t.slot = max(slot, t.slot)
+	now := counts{t.answered.Load(), t.failed.Load(), t.shed.Load(), t.took.Load()}
+	t.ring[t.slot%ringSlots].add(counts{
+		now.answered - t.seen.answered, now.failed - t.seen.failed, now.shed - t.seen.shed, now.took - t.seen.took,
+	})
+	t.seen = now
+	for i := range t.ring {
+		sum.add(t.ring[i])
+	}
+	return sum
+}
+
+// forget begins a new window.
+func (t *tally) forget() { t.ring = [ringSlots]counts{} }
+
+// tally returns the counters of the method at e.
+func (e *endpoint) tally(m *clientMethod) *tally {
+	if list := e.conduct.tallies.Load(); list != nil && m.index < len(*list) {
+		if t := (*list)[m.index]; t != nil {
+			return t
+		}
+	}
+	return e.newTally(m)
+}
+
+func (e *endpoint) newTally(m *clientMethod) *tally {
+	fresh := &tally{method: m}
+	for {
+		old := e.conduct.tallies.Load()
+		var list []*tally
+		if old != nil {
+			list = append(list, *old...)
+		}
+		for len(list) <= m.index {
+			list = append(list, nil)
+		}
+		if t := list[m.index]; t != nil {
+			return t
+		}
+		list[m.index] = fresh
+		if e.conduct.tallies.CompareAndSwap(old, &list) {
+			return fresh
+		}
+	}
+}
+
+// answered counts an attempt to which the instance gave an answer that does not speak against it. It is
+// called only while the client counts.
+func (e *endpoint) answered(m *clientMethod, d int64) {
+	t, c := e.tally(m), &e.conduct
+	t.answered.Add(1)
+	if e.cluster.client.o.ejection.Slow > 0 {
+		t.took.Add(d)
+	}
+	if c.streak.Load() != 0 {
+		c.streak.Store(0)
+	}
+	if c.silences.Load() != 0 {
+		c.silences.Store(0)
+	}
+	if c.standing.Load() == onTrial {
+		c.good.Add(1)
+		e.cluster.look()
+	}
+	if t.half.Load() {
+		t.good.Add(1)
+		e.cluster.look()
+	}
+}
+
+// judge counts an attempt that failed with err. What says nothing about the instance, or what its
+// connections show, is for settle and for the host.
+func (e *endpoint) judge(conn *clientConn, k *call, m *clientMethod, err *Error) {
+	cl := e.cluster
+	if !cl.judging.Load() || err.Code == Canceled && err.Outcome != Executed || err.isOfRequest() {
+		return
+	}
+	cl.alert.Store(true)
+	switch err.Outcome {
+	case Executed:
+		if !cl.client.o.breaker.counts(err.Code) {
+			e.answered(m, nanotime()-k.began)
+			return
+		}
+	case Refused:
+		switch err.Code {
+		case ResourceExhausted: // to send its calls to others would overload those
+			e.tally(m).shed.Add(1)
+			cl.look()
+			return
+		case DeadlineExceeded: // the call came too late
+			return
+		case Unimplemented: // the method is missing, not the instance
+		default:
+			e.conduct.streak.Add(1)
+		}
+	case OutcomeUnknown:
+		// A connection over which nothing came, not even for others, has a stopped process behind it, or
+		// nothing at all; a slow method does not look like that.
+		if err.Code == DeadlineExceeded && conn != nil && conn.progress.lastRead.Load() <= k.began {
+			e.conduct.silences.Add(1)
+		}
+	}
+	e.failedIn(m)
+}
+
+// failedIn counts a failure of the method at e.
+func (e *endpoint) failedIn(m *clientMethod) {
+	t, c := e.tally(m), &e.conduct
+	t.failed.Add(1)
+	if c.standing.Load() == onTrial {
+		c.bad.Add(1)
+	}
+	if t.half.Load() {
+		t.bad.Add(1)
+	}
+	e.cluster.look()
+}
+
+// cleanLocked forgets what the endpoint did.
+func (e *endpoint) cleanLocked() {
+	c := &e.conduct
+	c.streak.Store(0)
+	c.silences.Store(0)
+	if list := c.tallies.Load(); list != nil {
+		for _, t := range *list {
+			if t != nil {
+				t.advance(t.slot)
+				t.forget()
+			}
+		}
+	}
+}
+
+// trial holds the endpoint that the next call is to try.
+type trial struct{ next atomic.Pointer[endpoint] }
+
+// take returns the endpoint that a call is to try, if this one is the first to ask.
+func (t *trial) take(r *balance.Request) *endpoint {
+	e := t.next.Load()
+	if e == nil || r.HasTried(e.Endpoint) || !t.next.CompareAndSwap(e, nil) {
+		return nil
+	}
+	return e
+}
+
+// around returns the view that calls of the method go by: v, or one without the instances whose breakers
+// are open.
+func (m *clientMethod) around(v *view) *view {
+	if a := m.view.Load(); a != nil && v != nil {
+		return a
+	}
+	return v
+}
+
+// look has the goroutine look at the counts soon.
+func (cl *cluster) look() {
+	select {
+	case cl.kick <- struct{}{}:
+	default:
+	}
+}
+
+const (
+	lookPause   = 100 * time.Millisecond // between two looks at least
+	lookTrials  = 250 * time.Millisecond // while instances are out
+	lookCounted = time.Second            // while attempts are counted
+)
+
+// watchHealth is the goroutine that looks. It sleeps while nothing fails.
+func (cl *cluster) watchHealth() {
+	timer := time.NewTimer(time.Hour)
+	timer.Stop()
+	defer timer.Stop()
+	ctx := cl.client.ctx
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-cl.kick:
+		case <-timer.C:
+		}
+		again, events := cl.checkHealth(nanotime())
+		for _, e := range events {
+			cl.tell(e)
+		}
+		timer.Stop()
+		if again > 0 {
+			timer.Reset(again)
+		}
+		cl.client.sleep(ctx, lookPause)
+	}
+}
+
+// noteReachableLocked notes which endpoints can be reached. One that can be reached again starts anew.
+func (cl *cluster) noteReachableLocked(now int64) {
+	o := &cl.client.o
+	judging := len(cl.endpoints) > 1 && !(o.breaker.Off && o.ejection.Off)
+	cl.judging.Store(judging)
+	for _, e := range cl.endpoints {
+		if judging && !o.ejection.Off {
+			e.host.judged.Store(true)
+		}
+		down := e.host.down()
+		was := e.down
+		if e.down = down; was && !down {
+			e.since = now
+			cl.reachedLocked(e, now)
+		}
+		if e.host.silent.Load() && e.conduct.standing.Load() == inUse || cl.out > 0 {
+			cl.look()
+		}
+	}
+	if judging && !cl.watched {
+		cl.watched = true
+		cl.client.wg.Go(cl.watchHealth)
+		if o.ejection.Slow > 0 {
+			cl.alert.Store(true)
+			cl.look()
+		}
+	}
+	if o.slowStart > 0 {
+		cl.warmLocked(now)
+	}
+}
+
+// checkHealth looks at everything once. It returns after which time it wants to look again, or 0, and
+// what has changed.
+func (cl *cluster) checkHealth(now int64) (again time.Duration, events []HealthEvent) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.closed {
+		return 0, nil
+	}
+	b, j := &cl.client.o.breaker, &cl.client.o.ejection
+	failing := false
+	slot := now / int64(b.Window/ringSlots)
+	sums := make(map[*endpoint]counts, len(cl.endpoints))
+	for _, e := range cl.endpoints {
+		sum, bad := cl.checkTalliesLocked(e, slot, now)
+		failing = failing || bad || e.remembersLocked(now)
+		sums[e] = sum
+	}
+	if !j.Off {
+		cl.checkEjectionsLocked(sums, now)
+	}
+	cl.offerTrialsLocked(now)
+	grown := cl.checkSubsetLocked(now)
+	if cl.healthChanged || grown {
+		cl.healthChanged = false
+		cl.rebuildLocked()
+	}
+	events, cl.events = cl.events, nil
+	out := cl.out > 0 || len(cl.broken) > 0
+	switch {
+	case out:
+		again = lookTrials
+	case failing || j.Slow > 0:
+		again = lookCounted
+	default:
+		cl.alert.Store(false)
+		for _, e := range cl.endpoints {
+			e.conduct.tallies.Store(nil)
+			e.conduct.streak.Store(0)
+			e.conduct.silences.Store(0)
+		}
+	}
+	if cl.inSubset > 0 && again == 0 {
+		again = lookCounted
+	}
+	return again, events
+}
+
+// rowMemory is how long failures in a row are remembered without a further one: calls may be rare, and the
+// time of each be long.
+const rowMemory = time.Minute
+
+// remembersLocked reports whether the endpoint failed in a row, and not too long ago.
+func (e *endpoint) remembersLocked(now int64) bool {
+	j := &e.conduct.ejection
+	row := e.conduct.streak.Load() + e.conduct.silences.Load()
+	if row != j.row {
+		j.row, j.rowAt = row, now
+	}
+	return row > 0 && now-j.rowAt < int64(rowMemory)
+}
+
+// checkTalliesLocked looks at the breakers of an endpoint. It returns the sums of all of its methods, and
+// whether something has failed.
+func (cl *cluster) checkTalliesLocked(e *endpoint, slot, now int64) (sum counts, bad bool) {
+	list := e.conduct.tallies.Load()
+	if list == nil {
+		return sum, false
+	}
+	for _, t := range *list {
+		if t == nil {
+			continue
+		}
+		own := t.advance(slot)
+		sum.add(own)
+		bad = bad || own.failed+own.shed > 0
+		if !cl.client.o.breaker.Off {
+			cl.checkBreakerLocked(e, t, own, now)
+		}
+	}
+	return sum, bad
+}
+
+// trialPatience is how long the next trial waits for the answer to the one before.
+const trialPatience = 5 * time.Second
+
+// trials are those of one endpoint, or of one method there.
+type trials struct {
+	offered int64 // nanotime of the last one; 0: none
+	results int32 // that there were then
+}
+
+// due reports whether there may be another trial: no longer than it takes is one under way.
+func (t *trials) due(results int32, now int64) bool {
+	return t.offered == 0 || results != t.results || now-t.offered > int64(trialPatience)
+}
+
+func (t *trials) offer(results int32, now int64) { t.offered, t.results = now, results }
+
+// offerTrialsLocked sees to it that calls try instances that may be well again, one at a time.
+func (cl *cluster) offerTrialsLocked(now int64) {
+	if cl.out > 0 && cl.trial.next.Load() == nil {
+		var best *endpoint
+		for _, e := range cl.endpoints {
+			c := &e.conduct
+			if c.standing.Load() == onTrial && !e.down && !e.host.silent.Load() && c.ejection.trials.due(c.good.Load()+c.bad.Load(), now) &&
+				(best == nil || c.ejection.trials.offered < best.conduct.ejection.trials.offered) {
+				best = e
+			}
+		}
+		if best != nil {
+			c := &best.conduct
+			c.ejection.trials.offer(c.good.Load()+c.bad.Load(), now)
+			best.Renew(now)
+			cl.trial.next.Store(best)
+		}
+	}
+	for m, list := range cl.broken {
+		if m.trial.next.Load() != nil {
+			continue
+		}
+		var best *endpoint
+		for _, e := range list {
+			t := e.tally(m)
+			if t.half.Load() && !e.down && e.conduct.standing.Load() == inUse && t.breaker.trials.due(t.good.Load()+t.bad.Load(), now) &&
+				(best == nil || t.breaker.trials.offered < best.tally(m).breaker.trials.offered) {
+				best = e
+			}
+		}
+		if best != nil {
+			t := best.tally(m)
+			t.breaker.trials.offer(t.good.Load()+t.bad.Load(), now)
+			best.Renew(now)
+			m.trial.next.Store(best)
+		}
+	}
+}

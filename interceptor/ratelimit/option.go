@@ -1,0 +1,184 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/wire"
+)
+
+// Option configures a Limiter.
+type Option func(*options) error
+
+type options struct {
+	all        Rate
+	methods    map[string]Rate
+	caller     Rate
+	key        Key
+	maxCallers int
+	instances  int
+	resolver   registry.Resolver
+	service    string
+	bank       Bank
+	log        *slog.Logger
+}
+
+func (o *options) apply(opts []Option) error {
+	o.log = slog.Default()
+	var errs []error
+	for _, opt := range opts {
+		if opt == nil {
+			errs = append(errs, errors.New("ratelimit.New: an option is nil"))
+			continue
+		}
+		errs = append(errs, opt(o))
+	}
+	if o.all.Burst == 0 && len(o.methods) == 0 && o.key == nil && errors.Join(errs...) == nil {
+		errs = append(errs, errors.New("ratelimit.New: there is no limit: add ratelimit.Server, ratelimit.Method or ratelimit.Caller"))
+	}
+	return errors.Join(errs...)
+}
+
+// Server bounds all calls of the server together.
+func Server(r Rate) Option {
+	return func(o *options) error {
+		o.all = r
+		return r.check("Server")
+	}
+}
+
+// Method bounds the calls of a method, by its canonical name.
+func Method(name string, r Rate) Option {
+	return func(o *options) error {
+		if err := wire.CheckMethodName(name); err != nil {
+			return fmt.Errorf("ratelimit.Method: %w", err)
+		}
+		if _, ok := o.methods[name]; ok {
+			return fmt.Errorf("ratelimit.Method: %q is named twice", name)
+		}
+		o.methods[name] = r
+		return r.check("Method")
+	}
+}
+
+// Key says who calls. It is given the context of a handler, on the goroutine that reads the connection, so it
+// must be fast. Those with the same key share a bucket, also if that is empty.
+type Key func(ctx context.Context) string
+
+// Caller bounds the calls of each caller, of all methods together.
+func Caller(key Key, r Rate) Option {
+	return func(o *options) error {
+		if key == nil {
+			return errors.New("ratelimit.Caller: the key is nil: use ratelimit.ByAddress, ratelimit.ByIdentity or ratelimit.ByMetadata")
+		}
+		o.key, o.caller = key, r
+		return r.check("Caller")
+	}
+}
+
+// MaxCallers sets how many callers have a bucket of their own; the default is 10,000. Those that have not
+// called for so long that their bucket is full again make room. Where there are none, further callers
+// share one bucket, so that nobody gains by inventing names.
+func MaxCallers(n int) Option {
+	return func(o *options) error {
+		if n < 1 {
+			return fmt.Errorf("ratelimit.MaxCallers(%d): want at least 1", n)
+		}
+		o.maxCallers = n
+		return nil
+	}
+}
+
+// Share makes the limits those of a whole service: each instance takes its share of them, by the number of
+// instances in the registry that are up, as it changes. The calls have to be spread evenly, as the default balancer does.
+// Until the registry has answered, and where it has no instance, the number is that of [Instances].
+func Share(r registry.Resolver, service string) Option {
+	return func(o *options) error {
+		if r == nil {
+			return errors.New("ratelimit.Share: the registry is nil")
+		}
+		if service == "" {
+			return errors.New("ratelimit.Share: the service has no name")
+		}
+		o.resolver, o.service = r, service
+		return nil
+	}
+}
+
+// Instances sets among how many instances the limits are shared out where nothing else tells; the default
+// is 1.
+func Instances(n int) Option {
+	return func(o *options) error {
+		if n < 1 {
+			return fmt.Errorf("ratelimit.Instances(%d): want at least 1", n)
+		}
+		o.instances = n
+		return nil
+	}
+}
+
+// Through has a bank keep the buckets for all instances together, however calls are spread. While the bank
+// does not answer, each instance has its share of the limits; see [Share] and [Instances].
+func Through(b Bank) Option {
+	return func(o *options) error {
+		if b == nil {
+			return errors.New("ratelimit.Through: the bank is nil")
+		}
+		o.bank = b
+		return nil
+	}
+}
+
+// Logger sets where the limiter logs to that it lost the registry or its bank; the default is slog.Default().
+func Logger(l *slog.Logger) Option {
+	return func(o *options) error {
+		if l == nil {
+			return errors.New("ratelimit.Logger: the logger is nil: leave the option out")
+		}
+		o.log = l
+		return nil
+	}
+}
+
+// ByAddress is the caller's IP address, without its port. Behind a proxy all callers have one.
+func ByAddress(ctx context.Context) string {
+	p, ok := anser.PeerFrom(ctx)
+	if !ok || p.Addr == nil {
+		return ""
+	}
+	addr := p.Addr.String()
+	if host, _, err := net.SplitHostPort(addr); err == nil {
+		return host
+	}
+	return addr
+}
+
+// ByIdentity is the name in the certificate that the caller has proved: its first URI, DNS name, or common
+// name. Callers without a certificate have the empty one, and share a bucket.
+func ByIdentity(ctx context.Context) string {
+	p, ok := anser.PeerFrom(ctx)
+	if !ok || p.TLS == nil || len(p.TLS.VerifiedChains) == 0 {
+		return ""
+	}
+	cert := p.TLS.VerifiedChains[0][0]
+	switch {
+	case len(cert.URIs) > 0:
+		return cert.URIs[0].String()
+	case len(cert.DNSNames) > 0:
+		return cert.DNSNames[0]
+	}
+	return cert.Subject.CommonName
+}
+
+// ByMetadata is the value of the metadata of that name. The caller chooses it: trust it only where an
+// interceptor or a proxy in front has checked it.
+func ByMetadata(name string) Key {
+	name = strings.ToLower(name)
+	return func(ctx context.Context) string { return anser.MetadataFrom(ctx)[name] }
+}

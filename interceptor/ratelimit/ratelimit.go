@@ -1,0 +1,164 @@
+// Package ratelimit bounds how many calls a second a server takes: all together, for each method, and for each
+// caller; on one instance, or on all instances of a service together.
+//
+// A call that is over a limit is refused with ResourceExhausted before it is decoded, and is told when the next
+// one has room. Nothing ever waits, neither for room nor for a registry or a bank.
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/anser-rpc/anser"
+)
+
+// Rate is a token bucket: PerSecond calls a second for long, and up to Burst at once.
+type Rate struct {
+	PerSecond float64
+	Burst     int
+}
+
+func (r Rate) check(name string) error {
+	if !(r.PerSecond > 0) || math.IsInf(r.PerSecond, 0) || r.Burst < 1 {
+		return fmt.Errorf("ratelimit.%s: %v calls a second with bursts of %d: want a rate above 0 and bursts of at least 1", name, r.PerSecond, r.Burst)
+	}
+	return nil
+}
+
+// Limiter has the limits of a server. Make one with [New]. It is safe for concurrent use, and may be given to
+// several servers, which then share its limits.
+type Limiter struct {
+	o         options
+	all       *bucket // nil: none
+	methods   map[string]*bucket
+	callers   *callers // nil: none
+	instances atomic.Int64
+	banking   atomic.Int64 // answers of the bank
+	alone     atomic.Int64 // failures of the bank
+	stop      context.CancelFunc
+	ctx       context.Context // of what runs in the background, until Close
+
+	mu     sync.Mutex // guards closed, and work against Close
+	closed bool
+	work   sync.WaitGroup
+}
+
+// New makes a limiter with the limits of the options. It fails for options that cannot work. Close it when
+// the server is closed.
+func New(opts ...Option) (*Limiter, error) {
+	l := &Limiter{o: options{methods: make(map[string]Rate), maxCallers: 10_000, instances: 1}}
+	if err := l.o.apply(opts); err != nil {
+		return nil, err
+	}
+	l.instances.Store(int64(l.o.instances))
+	l.ctx, l.stop = context.WithCancel(context.Background())
+	if l.o.all.Burst > 0 {
+		l.all = l.newBucket("server", "the server", "Server", l.o.all)
+	}
+	l.methods = make(map[string]*bucket, len(l.o.methods))
+	for name, r := range l.o.methods {
+		l.methods[name] = l.newBucket("method/"+name, "the method "+name, "Method", r)
+	}
+	if l.o.key != nil {
+		l.callers = newCallers(l, l.o.caller, l.o.maxCallers)
+	}
+	if l.o.resolver != nil {
+		l.work.Go(l.watch)
+	}
+	return l, nil
+}
+
+// Close ends what follows the registry or asks a bank, and waits for it. Limits hold on with what is known.
+// It may be called more than once.
+func (l *Limiter) Close() error {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.stop()
+	l.work.Wait()
+	return nil
+}
+
+// spawn runs f in the background, unless the limiter is closed.
+func (l *Limiter) spawn(f func()) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return false
+	}
+	l.work.Go(f)
+	return true
+}
+
+// Observer returns what a server has to be given for the limits to hold: anser.Observe(l.Observer()). An
+// observer refuses calls before they are decoded, which an interceptor could not. A stream counts once, when
+// it opens, and the methods that every server has (Anser.Methods) count too. A client's calls pass.
+func (l *Limiter) Observer() anser.Observer {
+	return anser.Observer{Request: func(ctx context.Context, m anser.MessageInfo) error {
+		if !m.Server {
+			return nil
+		}
+		if e := l.take(ctx, m.Method, time.Now()); e != nil {
+			return e
+		}
+		return nil
+	}}
+}
+
+// take asks the narrowest limit first: a call that its caller's limit refuses takes nothing from the others.
+func (l *Limiter) take(ctx context.Context, method string, now time.Time) *anser.Error {
+	if l.callers != nil {
+		if e := l.callers.bucket(l.o.key(ctx), now).take(now); e != nil {
+			return e
+		}
+	}
+	if b := l.methods[method]; b != nil {
+		if e := b.take(now); e != nil {
+			return e
+		}
+	}
+	if l.all != nil {
+		return l.all.take(now)
+	}
+	return nil
+}
+
+// Stats is what a limiter has counted.
+type Stats struct {
+	// Instances is among how many instances the limits are shared out.
+	Instances int
+	// Callers is how many callers have a bucket of their own now.
+	Callers int
+	// Refused counts the calls over a limit: "server", "caller", or "method/" with the method's name.
+	Refused map[string]int64
+	// BankAnswers and BankFailures count what became of asking the bank.
+	BankAnswers, BankFailures int64
+}
+
+// Stats returns the counters.
+func (l *Limiter) Stats() Stats {
+	st := Stats{Instances: int(l.instances.Load()), Refused: make(map[string]int64), BankAnswers: l.banking.Load(), BankFailures: l.alone.Load()}
+	if l.all != nil {
+		st.Refused["server"] = l.all.refused.Load()
+	}
+	for name, b := range l.methods {
+		st.Refused["method/"+name] = b.refused.Load()
+	}
+	if l.callers != nil {
+		st.Callers, st.Refused["caller"] = l.callers.count()
+	}
+	return st
+}
+
+// watch follows how many instances the service has. While the registry is down the number stays.
+func (l *Limiter) watch() {
+	err := l.o.resolver.Watch(l.ctx, l.o.service, l.found, nil)
+	if err != nil && !errors.Is(err, l.ctx.Err()) {
+		l.o.log.Error("the rate limits no longer follow the registry", "service", l.o.service, "instances", l.instances.Load(), "err", err)
+	}
+}

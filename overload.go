@@ -1,0 +1,255 @@
+package anser
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// ServerHandleOption configures a [Server], or one of its methods.
+type ServerHandleOption interface {
+	ServerOption
+	HandleOption
+}
+
+type serverHandleOption struct {
+	server func(*serverOptions)
+	handle func(*handleOptions)
+}
+
+func (o serverHandleOption) applyServer(s *serverOptions) { o.server(s) }
+func (o serverHandleOption) applyHandle(h *handleOptions) { o.handle(h) }
+
+// limitBounds are those of an adaptive limit; 0 is the default.
+type limitBounds struct{ least, most int }
+
+// MaxQueueTime sets how long a call may wait on the server before it runs: for the goroutine that reads its
+// connection, for a processor, or for its turn under an [AdaptiveLimit]. A call that has waited for longer is
+// refused with ResourceExhausted and does not run. Calls of priority Low are refused after half of that
+// time and Sheddable ones after a quarter, unless they wait for their turn: there the higher priority goes
+// first. Without this option calls wait until their deadline, under an AdaptiveLimit 100 ms.
+//
+// Time that a request spends in the socket counts on Linux, for TCP and unix sockets without TLS.
+//
+// Given to a method it holds for that one in place of the server's. It must be more than 0.
+func MaxQueueTime(d time.Duration) ServerHandleOption {
+	return serverHandleOption{
+		func(o *serverOptions) {
+			if o.wants(d > 0, "anser.MaxQueueTime(%v): want a time above 0", d) {
+				o.queueTime = d
+			}
+		},
+		func(o *handleOptions) {
+			if o.wants(d > 0, "anser.MaxQueueTime(%v): want a time above 0", d) {
+				o.queueTime = d
+			}
+		},
+	}
+}
+
+// AdaptiveLimit bounds how many calls run at once by a limit that follows what the server can do: it falls
+// while calls take longer because others run, and grows while they do not. A few more wait for their turn,
+// those of the highest priority first, and what is over is refused with ResourceExhausted before it is
+// decoded. The limit stays between least and most; 0 are the defaults, GOMAXPROCS and 10,000.
+//
+// Given to a server, one limit holds for all methods together; a method that is given one has its own. The
+// calls run on goroutines of their own, which costs a fast handler about a microsecond. Methods with [Inline] and
+// streams are left out, as they do not queue. See docs/governance/overload.md.
+func AdaptiveLimit(least, most int) ServerHandleOption {
+	ok := least >= 0 && (most == 0 || most >= max(least, 1))
+	const want = "anser.AdaptiveLimit(%d, %d): want numbers of at least 0, the second one not below the first, or 0 for the default"
+	return serverHandleOption{
+		func(o *serverOptions) {
+			if o.wants(ok, want, least, most) {
+				o.adaptive = &limitBounds{least, most}
+			}
+		},
+		func(o *handleOptions) {
+			if o.wants(ok, want, least, most) {
+				o.adaptive = &limitBounds{least, most}
+			}
+		},
+	}
+}
+
+// guard stands before a method whose calls are limited. The others have none.
+type guard struct {
+	limit     int64 // calls that run or wait, 0: no limit
+	inFlight  atomic.Int64
+	queueTime int64 // nanoseconds, 0: no bound
+	gate      *gate // nil: none
+
+	over *Error // the limit
+	late *Error // queueTime
+	shed [Critical + 1]atomic.Int64
+
+	// Of the gate's window.
+	calls atomic.Int64
+	spent atomic.Int64 // nanoseconds
+	least atomic.Int64 // nanoseconds of the fastest
+	pace  pace         // guarded by gate.mu
+}
+
+// What a call has taken, in the upper bits of callContext.priority, which leaves the context its size.
+const (
+	priorityBits = 0x03
+	hasQuota     = 0x80 // of guard.limit
+	hasPlace     = 0x40 // of guard.gate
+)
+
+// level is the priority of the call.
+func (c *callContext) level() Priority { return Priority(c.priority & priorityBits) }
+
+// newGuard returns what stands before a method, or nil.
+func (s *Server) newGuard(m *method, o *handleOptions) *guard {
+	if m.builtin {
+		return nil
+	}
+	g := &guard{limit: int64(o.maxInFlight), queueTime: int64(o.queueTime)}
+	if g.queueTime == 0 {
+		g.queueTime = int64(s.o.queueTime)
+	}
+	wait := time.Duration(g.queueTime)
+	switch {
+	case o.adaptive != nil:
+		g.gate = newGate(m.name, o.adaptive, wait)
+	case m.converse == nil && m.mode != runInline:
+		g.gate = s.gate
+	}
+	if s.gate != nil && g.queueTime == 0 {
+		g.queueTime = int64(gateWait)
+	}
+	if g.gate != nil {
+		wait = time.Duration(g.gate.patience())
+		g.queueTime = int64(wait)
+		g.gate.guards = append(g.gate.guards, g)
+		m.mode = runConcurrent
+	}
+	if g.limit == 0 && g.queueTime == 0 {
+		return nil
+	}
+	s.queues = s.queues || g.queueTime != 0
+	g.over = refusal(ResourceExhausted, "the method %s is at its limit of %d calls in flight (anser.MaxInFlight)", m.name, g.limit)
+	g.late = refusal(ResourceExhausted, "the call waited longer than %v before it could run (anser.MaxQueueTime)", wait)
+	return g
+}
+
+// admit says what a call that has waited for so many nanoseconds takes, or why it cannot run. Refusing costs
+// little, so that a server can refuse many more calls than it can run.
+func (g *guard) admit(p Priority, waited int64) (taken uint8, refused *Error) {
+	switch {
+	case g.tooLate(p, waited):
+		refused = g.late
+	case g.gate != nil && g.gate.closed(p):
+		refused = g.gate.full.Load()
+	case g.limit == 0:
+		return 0, nil
+	case g.inFlight.Add(1) > g.limit:
+		g.inFlight.Add(-1)
+		refused = g.over
+	default:
+		return hasQuota, nil
+	}
+	g.shed[p].Add(1)
+	return 0, refused
+}
+
+// tooLate reports whether a call has waited for too long, without regard to the lines of a gate.
+func (g *guard) tooLate(p Priority, waited int64) bool {
+	if g.queueTime == 0 {
+		return false
+	}
+	bound := g.queueTime
+	if p < Normal {
+		bound >>= Normal - p
+	}
+	return waited > bound
+}
+
+// late says why a call cannot run that a worker takes up, or nil.
+func (j *job) late(now int64) *Error {
+	if j.refused != nil {
+		return j.refused
+	}
+	if j.ctx.expired(now) {
+		return errExpired
+	}
+	g := j.ctx.method.guard
+	if g == nil {
+		return nil
+	}
+	p := j.ctx.level()
+	if g.gate != nil {
+		p = Critical // the gate has put calls into the order of their priorities
+		if j.ctx.state.Load() == cancellable && j.ctx.Err() != nil {
+			return errGone
+		}
+	}
+	if g.tooLate(p, now-j.arrived) {
+		g.shed[j.ctx.level()].Add(1)
+		return g.late
+	}
+	return nil
+}
+
+var errGone = refusal(Canceled, "the caller cancelled the call, or its connection was lost, before it could run")
+
+// leave gives back what the call has taken. It is called once.
+func (c *callContext) leave() {
+	g := c.method.guard
+	if c.priority&hasQuota != 0 {
+		g.inFlight.Add(-1)
+	}
+	if c.priority&hasPlace != 0 {
+		g.gate.leave()
+	}
+}
+
+// following returns what a worker runs after this call, because the call had a place at a gate, or nil.
+func (c *callContext) following() *job {
+	if c.priority&hasPlace == 0 {
+		return nil
+	}
+	return c.method.guard.gate.following()
+}
+
+// LimitStats tells of the limits of a method, or of those that a server has for its methods together.
+type LimitStats struct {
+	// Limit is how many calls may run at once now under the [AdaptiveLimit], or 0 without one.
+	Limit int64
+	// Running and Waiting are the calls that have a place under it, and those that wait for one.
+	Running, Waiting int64
+	// Room is how many may wait now.
+	Room int64
+	// Usual is what a call takes when nothing has to wait, as the limit has learned it. It is 0 for
+	// a server and where it is not known.
+	Usual time.Duration
+	// Shed counts the calls refused at [MaxInFlight] of the method, [MaxQueueTime] and AdaptiveLimit, by priority.
+	Shed [Critical + 1]int64
+}
+
+func (g *gate) stats() LimitStats {
+	if g == nil {
+		return LimitStats{}
+	}
+	return LimitStats{Limit: g.limit.Load(), Running: g.running.Load(), Waiting: g.waiting.Load(), Room: g.room.Load()}
+}
+
+// stats returns those of a method. A gate that it shares with others is the server's.
+func (g *guard) stats() LimitStats {
+	if g == nil {
+		return LimitStats{}
+	}
+	var out LimitStats
+	if gt := g.gate; gt != nil {
+		if gt.owner != "" {
+			out = gt.stats()
+		}
+		gt.mu.Lock()
+		out.Usual = time.Duration(g.pace.usual)
+		gt.mu.Unlock()
+	}
+	for p := range g.shed {
+		out.Shed[p] = g.shed[p].Load()
+	}
+	return out
+}

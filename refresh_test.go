@@ -1,0 +1,58 @@
+package anser_test
+
+import (
+	"context"
+	"net"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/registry"
+)
+
+// hurried is a resolver with one instance that nobody can reach. It is told when it should look again.
+type hurried struct {
+	address string
+	told    chan string
+}
+
+func (h *hurried) Watch(ctx context.Context, service string, update func([]registry.Instance), _ func(error)) error {
+	update([]registry.Instance{{Service: service, Address: h.address}})
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (h *hurried) Refresh(service string) {
+	select {
+	case h.told <- service:
+	default:
+	}
+}
+
+// A client that can reach nobody asks its resolver to look.
+func TestRefreshWhenNobodyCanBeReached(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &hurried{address: l.Addr().String(), told: make(chan string, 1)}
+	l.Close()
+	scheme := registry.Scheme{Name: "slowly", Open: func(*url.URL) (registry.Resolver, string, error) { return h, "arith", nil }}
+	c, err := anser.Dial("slowly:///arith", scheme, anser.NoSnapshot())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go anser.Call[struct{}](ctx, c, "Arith.Mul", &struct{}{})
+	select {
+	case service := <-h.told:
+		if service != "arith" {
+			t.Errorf("told to look for %q", service)
+		}
+	case <-time.After(time.Minute):
+		t.Error("the resolver is not told that nobody can be reached")
+	}
+}

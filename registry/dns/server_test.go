@@ -1,0 +1,280 @@
+package dns_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	mdns "github.com/miekg/dns"
+	"go.uber.org/goleak"
+
+	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/registry/dns"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const patience = 30 * time.Second
+
+// server is a DNS server on loopback, over UDP and TCP.
+type server struct {
+	t       *testing.T
+	address string
+	stop    func()
+
+	mu    sync.Mutex // guards what follows
+	zone  map[string][]mdns.RR
+	rcode map[string]int // by name, or by "" for all
+	mute  bool           // says nothing
+	edns  bool           // refuses questions with EDNS
+	bare  bool           // sends nothing beside the answers
+	asked map[string]int // questions by type, and by "TCP"
+}
+
+func startServer(t *testing.T, records ...string) *server {
+	s := &server{t: t, zone: make(map[string][]mdns.RR), rcode: make(map[string]int), asked: make(map[string]int)}
+	s.put(records...)
+	s.start()
+	t.Cleanup(func() { s.stop() })
+	return s
+}
+
+// start starts it, at the address that it had before where there is one.
+func (s *server) start() {
+	s.t.Helper()
+	at := s.address
+	if at == "" {
+		at = "127.0.0.1:0"
+	}
+	for range 100 { // the port of the one may be taken for the other
+		l, err := net.Listen("tcp", at)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		pc, err := net.ListenPacket("udp", l.Addr().String())
+		if err != nil {
+			l.Close()
+			continue
+		}
+		s.address = l.Addr().String()
+		var wg sync.WaitGroup
+		var up sync.WaitGroup
+		up.Add(2)
+		servers := []*mdns.Server{
+			{Listener: l, Handler: s, NotifyStartedFunc: up.Done}, {PacketConn: pc, Handler: s, NotifyStartedFunc: up.Done},
+		}
+		for _, server := range servers {
+			wg.Go(func() { server.ActivateAndServe() })
+		}
+		up.Wait()
+		s.stop = sync.OnceFunc(func() {
+			for _, server := range servers {
+				server.Shutdown()
+			}
+			wg.Wait()
+		})
+		return
+	}
+	s.t.Fatal("no port is free for both UDP and TCP")
+}
+
+// put adds records in the form of zone files.
+func (s *server) put(records ...string) {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range records {
+		rr, err := mdns.NewRR(r)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		name := strings.ToLower(rr.Header().Name)
+		s.zone[name] = append(s.zone[name], rr)
+	}
+}
+
+// change changes what the server says.
+func (s *server) change(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+// replace replaces all records of a name.
+func (s *server) replace(name string, records ...string) {
+	s.change(func() { s.zone[name] = nil })
+	s.put(records...)
+}
+
+func (s *server) count(what string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked[what]
+}
+
+// ServeDNS implements the handler of the server.
+func (s *server) ServeDNS(w mdns.ResponseWriter, q *mdns.Msg) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	question := q.Question[0]
+	s.asked[mdns.TypeToString[question.Qtype]]++
+	_, overTCP := w.RemoteAddr().(*net.TCPAddr)
+	if overTCP {
+		s.asked["TCP"]++
+	}
+	if s.mute {
+		return
+	}
+	m := new(mdns.Msg)
+	m.SetReply(q)
+	name := strings.ToLower(question.Name)
+	all, known := s.zone[name]
+	m.Rcode = s.rcode[""]
+	if code, ok := s.rcode[name]; ok {
+		m.Rcode = code
+	}
+	if s.edns && q.IsEdns0() != nil {
+		m.Rcode = mdns.RcodeFormatError
+	}
+	if m.Rcode == mdns.RcodeSuccess {
+		s.fill(m, all, question)
+		if !known {
+			m.Rcode = mdns.RcodeNameError
+		}
+	}
+	size := mdns.MinMsgSize
+	if o := q.IsEdns0(); o != nil {
+		size = int(o.UDPSize())
+	}
+	if overTCP {
+		size = mdns.MaxMsgSize
+	}
+	m.Truncate(size)
+	w.WriteMsg(m)
+}
+
+func (s *server) fill(m *mdns.Msg, all []mdns.RR, question mdns.Question) {
+	for _, rr := range all {
+		if h := rr.Header(); h.Rrtype == question.Qtype || h.Rrtype == mdns.TypeCNAME {
+			m.Answer = append(m.Answer, rr)
+		}
+		if srv, ok := rr.(*mdns.SRV); ok && question.Qtype == mdns.TypeSRV && !s.bare {
+			m.Extra = append(m.Extra, s.zone[strings.ToLower(srv.Target)]...)
+		}
+	}
+	if len(m.Answer) == 0 {
+		soa, _ := mdns.NewRR("test. 30 IN SOA ns.test. admin.test. 1 60 60 60 1")
+		m.Ns = append(m.Ns, soa)
+	}
+}
+
+// newResolver returns a resolver that asks the server, and looks often.
+func newResolver(t *testing.T, s *server, name string, opts ...dns.Option) *dns.Resolver {
+	t.Helper()
+	all := append([]dns.Option{dns.Servers(s.address), dns.TTL(50*time.Millisecond, time.Hour), dns.Timeout(patience)}, opts...)
+	r, err := dns.New(name, all...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
+// watcher is what a Watch of the service arith has said.
+type watcher struct {
+	t       *testing.T
+	lists   chan string // instances as brief gives them
+	trouble chan error
+	err     chan error
+}
+
+func watch(t *testing.T, r registry.Resolver) *watcher {
+	w := &watcher{t, make(chan string, 1000), make(chan error, 1000), make(chan error, 1)}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.err <- r.Watch(ctx, "arith", func(list []registry.Instance) { w.lists <- brief(list) }, func(err error) { w.trouble <- err })
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	return w
+}
+
+func brief(list []registry.Instance) string {
+	var parts []string
+	for _, in := range list {
+		part := in.Address
+		if in.Weight > 0 {
+			part += fmt.Sprintf("*%d", in.Weight)
+		}
+		if in.State != registry.Up {
+			part += "-" + in.State.String()
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, " ")
+}
+
+// list makes sure that the next list is this one.
+func (w *watcher) list(want string) {
+	w.t.Helper()
+	select {
+	case got := <-w.lists:
+		if got != want {
+			w.t.Fatalf("got the list %q, want %q", got, want)
+		}
+	case <-time.After(patience):
+		w.t.Fatalf("no list after %v, want %q", patience, want)
+	}
+}
+
+// until waits for a list, past others.
+func (w *watcher) until(want string) {
+	w.t.Helper()
+	late := time.After(patience)
+	for got := ""; got != want; {
+		select {
+		case got = <-w.lists:
+		case <-late:
+			w.t.Fatalf("no list %q after %v, the last is %q", want, patience, got)
+		}
+	}
+}
+
+// only makes sure that no other list came.
+func (w *watcher) only(want string) {
+	w.t.Helper()
+	for len(w.lists) > 0 {
+		w.list(want)
+	}
+}
+
+// troubled waits for trouble that has the text in it.
+func (w *watcher) troubled(text string) {
+	w.t.Helper()
+	late := time.After(patience)
+	for {
+		select {
+		case err := <-w.trouble:
+			if strings.Contains(err.Error(), text) {
+				return
+			}
+		case <-late:
+			w.t.Fatalf("no trouble with %q after %v", text, patience)
+		}
+	}
+}
+
+// quiet makes sure that no list came.
+func (w *watcher) quiet() {
+	w.t.Helper()
+	select {
+	case got := <-w.lists:
+		w.t.Fatalf("got the list %q, want none", got)
+	default:
+	}
+}

@@ -1,0 +1,64 @@
+package mdns_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// inside says that the process runs in a network of its own.
+const inside = "ANSER_MDNS_INSIDE"
+
+// TestMain runs the tests in a network namespace, in which the loopback does multicast and nobody else is.
+func TestMain(m *testing.M) {
+	if announcing := os.Getenv(childEnv); announcing != "" {
+		announceAsChild(announcing)
+		return
+	}
+	if os.Getenv(inside) == "" {
+		os.Exit(runInside())
+	}
+	if err := configure(); err != nil {
+		fmt.Println("these tests need a network namespace with multicast on its loopback; run them as root, with iproute2 installed:", err)
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// runInside runs this program again in a network namespace of its own, which ends with it.
+func runInside() int {
+	runtime.LockOSThread() // the child is to die with this process, which Linux takes for this thread
+	self := exec.Command(os.Args[0], os.Args[1:]...)
+	self.Env = append(os.Environ(), inside+"=1")
+	self.Stdin, self.Stdout, self.Stderr = os.Stdin, os.Stdout, os.Stderr
+	self.SysProcAttr = ownNetwork()
+	if self.SysProcAttr == nil {
+		fmt.Println("these tests need network namespaces: run them on Linux")
+		return 1
+	}
+	err := self.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return max(exit.ExitCode(), 1)
+	}
+	if err != nil {
+		fmt.Println("these tests need a network namespace: run them as root:", err)
+		return 1
+	}
+	return 0
+}
+
+func configure() error {
+	return errors.Join(ip("link", "set", "lo", "up", "multicast", "on"), ip("route", "add", "224.0.0.0/4", "dev", "lo"))
+}
+
+func ip(args ...string) error {
+	if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("ip %q: %w: %s", args, err, out)
+	}
+	return nil
+}

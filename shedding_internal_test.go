@@ -1,0 +1,74 @@
+package anser
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"testing"
+
+	"github.com/anser-rpc/anser/internal/benchpb"
+	"github.com/anser-rpc/anser/wire"
+)
+
+// nowhere is a connection that takes everything.
+type nowhere struct{ net.Conn }
+
+func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
+
+// BenchmarkShedding measures what the goroutine that reads a connection does for a call of the 581-byte
+// workload, without reading and writing: where it runs, where it is given to a worker, and where it is
+// refused. The share of a handler's own time is what is left to compare.
+func BenchmarkShedding(b *testing.B) {
+	payload, err := benchpb.Filled().MarshalVT()
+	if err != nil {
+		b.Fatal(err)
+	}
+	frame := wire.AppendRequest(nil, 1, 0, &wire.Request{Method: 1, Codec: 4, Priority: uint8(Normal), Payload: payload})
+	for name, opts := range map[string][]HandleOption{
+		"run":               {Inline()},
+		"refuse/limit":      {MaxInFlight(1), Inline()},
+		"refuse/adaptive":   {AdaptiveLimit(1, 1)},
+		"refuse/queue time": {MaxQueueTime(1), Inline()},
+	} {
+		b.Run(name, func(b *testing.B) {
+			s := NewServer(Logger(slog.New(slog.DiscardHandler)))
+			defer s.Close()
+			err := Handle(s, "Hello.Say", func(_ context.Context, in *benchpb.BenchmarkMessage) (*benchpb.BenchmarkMessage, error) {
+				benchpb.Answer(in)
+				return in, nil
+			}, opts...)
+			if err != nil {
+				b.Fatal(err)
+			}
+			m := s.methods["Hello.Say"]
+			if g := m.guard; g != nil { // as it is under overload
+				g.inFlight.Store(g.limit)
+				if g.gate != nil {
+					g.gate.running.Store(1)
+					g.gate.waiting.Store(g.gate.room.Load())
+					g.gate.lines[Normal].push(nil)
+				}
+			}
+			c := &serverConn{server: s, peerSays: wire.DefaultSettings()}
+			c.writer.init(nowhere{}, &s.conns, &c.streams)
+			st := &reading{generation: 1, methods: []named{{method: m}}, now: nanotime()}
+			st.arrived = st.now - 1000
+			h, err := wire.ParseHeader(frame)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				h.ID++
+				st.out = st.out[:0]
+				if _, err := c.request(st, h, frame[wire.HeaderSize:]); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.StopTimer()
+			if refused := m.refused.Load(); m.guard != nil && refused != int64(b.N) {
+				b.Fatalf("%d of %d calls were refused", refused, b.N)
+			}
+		})
+	}
+}

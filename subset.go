@@ -1,0 +1,148 @@
+package anser
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/anser-rpc/anser/balance"
+)
+
+// subset is how many instances of a large service a client uses.
+type subset struct {
+	from int // so many instances make a service large; 0: never
+	size int
+}
+
+func defaultSubset() subset { return subset{from: 100, size: 32} }
+
+// Subset lets a client of a service with from instances or more use size of them; the default is 32
+// of 100 and more. Subset(0, 0) lets it always use all. So a service with a thousand clients and a thousand instances
+// has 32,000 pairs of connections, and not a million.
+//
+// Each process draws its own subset by rendezvous hashing (D. Thaler, C. Ravishankar, 1998; for subsets: gRFC A68), so that clients
+// spread over the instances at random, and an instance that comes or goes changes at most one member. A
+// member that is down or ejected is replaced until it is back. The subset grows, up to all instances, while its members
+// have four or more attempts of the client in flight each, and shrinks again when they have less than one for a minute: a client that
+// makes most of the calls must not leave most of the instances idle.
+//
+// It holds for balancers for which any part of the instances will do (random, round_robin, weighted,
+// least_active, p2c, ping, and others with a method AnyPart() bool). The others get the whole list: a key has to
+// meet the same instance whoever asks, and the nearest instance may be outside any subset. A client that is given [Handlers]
+// uses all instances too, as all of them may want to call it.
+func Subset(from, size int) DialOption {
+	return dialOption(func(o *dialOptions) {
+		if o.wants(from == 0 && size == 0 || from >= size && size >= 2, "anser.Subset(%d, %d): want a size of at least 2 and at most as many instances to begin from, or 0, 0 for all", from, size) {
+			o.subset = subset{from, size}
+		}
+	})
+}
+
+const (
+	growFrom    = 4 // attempts in flight of the mean member that double the subset
+	shrinkBelow = 1 // and that halve it
+	shrinkAfter = time.Minute
+	spareAfter  = time.Minute // without a call, connections to instances outside are closed
+)
+
+// anyPart reports whether the balancer may be given a part of the instances.
+func (o *dialOptions) anyPart() bool {
+	b, ok := o.balancer.(interface{ AnyPart() bool })
+	return ok && b.AnyPart() && o.subset.from > 0 && o.handlers == nil
+}
+
+// rankFor is the place of an instance among all, for a process with the seed: a hash of both.
+func rankFor(seed uint64, key string) uint64 {
+	x := balance.Hash(key) ^ seed
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9 // the finalizer of splitmix64
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// subsetSeed returns the seed of the pool. Clients that share connections also share their subsets.
+func (p *pool) subsetSeed() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.seed == 0 {
+		p.seed = rand.Uint64()
+	}
+	return p.seed
+}
+
+// chooseLocked returns those of the endpoints that are used: the first ones by rank of those that can be, if there are many.
+func (cl *cluster) chooseLocked(usable []*endpoint) []*endpoint {
+	s := cl.client.o.subset
+	was := cl.inSubset
+	cl.inSubset = 0
+	from := s.from
+	if was > 0 { // one instance that comes and goes must not change all
+		from = from * 3 / 4
+	}
+	if !cl.partial || len(cl.endpoints) < from {
+		cl.subsetSize = 0
+		if was > 0 {
+			cl.markSpareLocked(usable)
+		}
+		return usable
+	}
+	cl.subsetSize = max(cl.subsetSize, s.size)
+	if cl.subsetSize < len(usable) {
+		usable = slices.Clone(usable)
+		slices.SortFunc(usable, func(a, b *endpoint) int { return cmp.Compare(a.rank, b.rank) })
+		usable = usable[:cl.subsetSize]
+	}
+	cl.inSubset = len(usable)
+	cl.markSpareLocked(usable)
+	if was == 0 {
+		cl.look() // from now on the load is looked at
+	}
+	return usable
+}
+
+// markSpareLocked lets connections end that lead to others than the members.
+func (cl *cluster) markSpareLocked(members []*endpoint) {
+	for _, e := range cl.endpoints {
+		e.outside = true
+	}
+	for _, e := range members {
+		e.outside = false
+		e.host.spare.Store(false)
+	}
+	for _, e := range cl.endpoints {
+		if e.outside {
+			e.host.spare.Store(true)
+		}
+	}
+}
+
+// checkSubsetLocked lets the subset grow and shrink with the load, and reports whether it did.
+func (cl *cluster) checkSubsetLocked(now int64) bool {
+	if cl.inSubset == 0 {
+		return false
+	}
+	active := int64(0)
+	for _, e := range cl.endpoints {
+		if !e.outside {
+			active += e.Active()
+		}
+	}
+	mean := float64(active) / float64(cl.inSubset)
+	if mean >= shrinkBelow {
+		cl.calmSince = now
+	}
+	switch {
+	case now-cl.loadSeen < int64(lookCounted):
+		return false // it was looked at for another reason
+	case mean >= growFrom && cl.busy && cl.subsetSize < len(cl.endpoints):
+		cl.subsetSize = min(2*cl.subsetSize, len(cl.endpoints))
+		cl.loadSeen, cl.busy = now, false
+		return true
+	case cl.subsetSize > cl.client.o.subset.size && now-cl.calmSince > int64(shrinkAfter):
+		cl.subsetSize = max(cl.subsetSize/2, cl.client.o.subset.size)
+		cl.loadSeen, cl.calmSince = now, now
+		return true
+	}
+	cl.loadSeen, cl.busy = now, mean >= growFrom // twice in a row, a second apart: a burst is over sooner
+	return false
+}
