@@ -47,6 +47,7 @@ var rules = []rule{
 	{packages: ".", may: append([]string{"internal/**"}, leaves...)},
 
 	{packages: "ansertest", may: above},
+	{packages: "interceptor/ratelimit/redis", may: append([]string{"interceptor/ratelimit"}, above...)},
 	{packages: "interceptor/**", may: above},
 	{packages: "route", may: above},
 	{packages: "fanout", may: above},
