@@ -14,6 +14,9 @@ func (c *Client) pick(k *call, m *clientMethod) *endpoint {
 	if v == nil {
 		return nil
 	}
+	if k.part != nil {
+		v = v.of(k.part)
+	}
 	k.pick.Method, k.pick.Tried = m.name, nil
 	return v.pick(&k.pick)
 }

@@ -23,21 +23,23 @@ import (
 // with [Dial], share it between goroutines, and keep it: its connections are shared with the other
 // clients of the process.
 type Client struct {
-	o       dialOptions
-	target  string
-	chain   Func // interceptors around invoke; nil without interceptors
-	codecs  []codec.Codec
-	pool    *pool
-	cluster *cluster
-	budget  *budget
-	source  source
-	methods atomic.Pointer[map[string]*clientMethod] // replaced, never changed
-	places  [methodPlaces]atomic.Pointer[clientMethod]
-	watches watches         // of calls without a goroutine
-	lagging chan struct{}   // a place for each of those that have one until a connection stands
-	ctx     context.Context // ends with Close
-	cancel  context.CancelFunc
-	wg      sync.WaitGroup
+	o        dialOptions
+	target   string
+	chain    Func // interceptors around invoke; nil without interceptors and without a router
+	codecs   []codec.Codec
+	pool     *pool
+	cluster  *cluster
+	budget   *budget
+	source   source
+	router   Router                                   // nil: none
+	steering *Steering                                // of the router
+	methods  atomic.Pointer[map[string]*clientMethod] // replaced, never changed
+	places   [methodPlaces]atomic.Pointer[clientMethod]
+	watches  watches         // of calls without a goroutine
+	lagging  chan struct{}   // a place for each of those that have one until a connection stands
+	ctx      context.Context // ends with Close
+	cancel   context.CancelFunc
+	wg       sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows
 	closed  bool
@@ -97,8 +99,16 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 		c.pool = new(pool)
 	}
 	c.init()
-	if len(c.o.interceptors) > 0 {
-		c.chain = chain(c.o.interceptors, func(ctx context.Context, inv *Invocation) error {
+	inside := slices.Clip(c.o.interceptors)
+	if c.o.steer != nil {
+		if err := c.steer(); err != nil {
+			c.Close()
+			return nil, fmt.Errorf("dial %q: %w", target, err)
+		}
+		inside = append(inside, c.router.Intercept)
+	}
+	if len(inside) > 0 {
+		c.chain = chain(inside, func(ctx context.Context, inv *Invocation) error {
 			if inv.Stream {
 				if inv.open == nil {
 					return errForeignStream
@@ -116,7 +126,7 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 		})
 	}
 	if src.resolver == nil {
-		c.cluster.update(src.fixed, false)
+		c.fix(src.fixed)
 		return c, nil
 	}
 	snap := new(snapshot)
@@ -227,7 +237,7 @@ func (c *Client) invoke(ctx context.Context, name string, in, out any, o *callOp
 		if len(opts) > 0 {
 			o = o.with(opts)
 		}
-		if c.chain != nil {
+		if c.intercepts(name) {
 			return c.intercepted(ctx, newInvocation(c, name, in, out, o))
 		}
 	}
@@ -322,6 +332,7 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 	}
 	r := wire.Request{Codec: cd.ID(), Priority: uint8(Normal)}
 	var flags wire.Flags
+	var md Metadata
 	left := min(o.timeout, maxTimeout)
 	bounded := left != 0
 	k.deadline = 0
@@ -343,12 +354,17 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 		if t, ok := TraceFrom(ctx); ok {
 			flags, r.Trace = wire.FlagTrace, t
 		}
-		if md := outgoing(ctx); md != nil {
+		if md = outgoing(ctx); md != nil {
 			block, err := encodeMetadata(md)
 			if err != nil {
 				return nil, err.(*Error)
 			}
 			r.Metadata = block
+		}
+	}
+	if c.router != nil {
+		if k.part, fault = c.route(ctx, m.name, md); fault != nil {
+			return nil, fault
 		}
 	}
 	if bounded {
@@ -439,6 +455,14 @@ func (c *Client) furtherAttempts(ctx context.Context, k *call, r *retrying, e *e
 			}
 			return r.final(fault)
 		}
+		if c.router != nil && e == nil && err == nil && len(r.attempts) == 0 { // there may have been no rules before
+			if k.part, fault = c.route(ctx, r.m.name, outgoing(ctx)); fault != nil {
+				return r.final(fault)
+			}
+		}
+		if k.part != nil {
+			v = v.of(k.part)
+		}
 		if e == nil && err == nil {
 			if v.total > 0 {
 				e, err = c.again(bounded, k, r, v)
@@ -449,7 +473,7 @@ func (c *Client) furtherAttempts(ctx context.Context, k *call, r *retrying, e *e
 					return nil
 				}
 			} else {
-				err = failure(Unavailable, NotSent, PhasePick, nil, "no instance of %q is known: is one registered and running?", c.serviceName())
+				err = c.nothingLeft(k.part)
 			}
 		}
 		if e != nil {
@@ -564,6 +588,8 @@ type ClientStatus struct {
 	Trouble   error            // why the registry cannot be reached now, or nil
 	// Compression tells what compressing requests has been like, by method and algorithm.
 	Compression []CompressionStats
+	// Rules tells by which rules the client steers; nil without a router, and before the first report of one.
+	Rules *RulesStatus
 }
 
 // Status tells what the client knows of its service's instances, and how old that knowledge is.
@@ -573,6 +599,11 @@ func (c *Client) Status() ClientStatus {
 		st.Compression = m.payoffs.stats(st.Compression, name)
 	}
 	sortCompression(st.Compression)
+	if c.steering != nil {
+		c.mu.Lock()
+		st.Rules = c.steering.status
+		c.mu.Unlock()
+	}
 	return st
 }
 

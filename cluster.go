@@ -31,6 +31,8 @@ type view struct {
 	total  int       // how many there are
 	byPick map[*balance.Endpoint]*endpoint
 	built  []built
+	all    []*endpoint // sorted, also those that cannot be picked
+	parts  *parts      // of subsets; nil without a router
 }
 
 // built is an endpoint as the picker was built with it.
@@ -50,10 +52,12 @@ type cluster struct {
 
 	mu        sync.Mutex // guards what follows
 	endpoints map[string]*endpoint
-	changed   chan struct{} // closed and replaced when view changes
-	updated   time.Time     // when the registry last gave a list
-	stale     bool          // the list is a snapshot
-	trouble   error         // why the registry cannot be reached, or nil
+	listed    []registry.Instance                       // what update was given last
+	adjust    func(registry.Instance) registry.Instance // of the router, or nil
+	changed   chan struct{}                             // closed and replaced when view changes
+	updated   time.Time                                 // when the registry last gave a list
+	stale     bool                                      // the list is a snapshot
+	trouble   error                                     // why the registry cannot be reached, or nil
 	closed    bool
 	ramp      *time.Timer // rebuilds the view while instances grow warm, or nil
 	reason    string      // why, if it is not that the client was closed
@@ -74,6 +78,13 @@ func (cl *cluster) update(list []registry.Instance, snapshot bool) {
 	if !snapshot {
 		cl.updated, cl.trouble = time.Now(), nil
 	}
+	cl.listed = list
+	cl.applyLocked(cl.adjustedLocked(list))
+	cl.mu.Unlock()
+}
+
+// applyLocked makes the list the instances that calls go to.
+func (cl *cluster) applyLocked(list []registry.Instance) {
 	next := make(map[string]*endpoint, len(list))
 	for _, in := range list {
 		if in.Validate() != nil || in.State != registry.Up || next[in.Key()] != nil {
@@ -110,7 +121,31 @@ func (cl *cluster) update(list []registry.Instance, snapshot bool) {
 	}
 	cl.endpoints = next
 	cl.rebuildLocked()
-	cl.mu.Unlock()
+}
+
+// adjustedLocked returns the list as the router wants it.
+func (cl *cluster) adjustedLocked(list []registry.Instance) []registry.Instance {
+	if cl.adjust == nil {
+		return list
+	}
+	adjusted := make([]registry.Instance, len(list))
+	for i := range list {
+		in := list[i]
+		to := cl.adjust(in.Clone())
+		in.Weight, in.State = to.Weight, to.State
+		adjusted[i] = in
+	}
+	return adjusted
+}
+
+// readjust replaces the router's function and applies it, unless there is no list yet.
+func (cl *cluster) readjust(f func(registry.Instance) registry.Instance) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	cl.adjust = f
+	if !cl.closed && cl.listed != nil {
+		cl.applyLocked(cl.adjustedLocked(cl.listed))
+	}
 }
 
 // retireLocked gives the endpoint's host back once the calls that are in flight there are over.
@@ -214,6 +249,10 @@ func (cl *cluster) rebuildLocked() {
 	}
 	if len(up) == 1 {
 		v.only = up[0]
+	}
+	if cl.client.router != nil {
+		slices.SortFunc(all, func(a, b *endpoint) int { return strings.Compare(a.Instance().Key(), b.Instance().Key()) })
+		v.all, v.parts = all, newParts(cl.client, cl.view.Load())
 	}
 	cl.view.Store(v)
 	close(cl.changed)

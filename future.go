@@ -136,7 +136,7 @@ func (c *Client) launch(ctx context.Context, p *pending, name string, in, out an
 	if len(opts) > 0 {
 		p.o = p.o.with(opts)
 	}
-	if c.chain != nil {
+	if c.intercepts(name) {
 		go p.intercepted(newInvocation(c, name, in, out, p.o))
 		return
 	}

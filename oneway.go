@@ -42,7 +42,7 @@ func Send[A any](ctx context.Context, c *Client, method string, in *A, opts ...C
 func (c *Client) Send(ctx context.Context, method string, in any, opts ...CallOption) error {
 	o := c.o.call.with(opts)
 	o.oneway = true
-	if c.chain != nil {
+	if c.intercepts(method) {
 		inv := newInvocation(c, method, in, nil, o)
 		inv.Oneway = true
 		return c.intercepted(ctx, inv)

@@ -138,6 +138,7 @@ type dialOptions struct {
 	budgetRatio    float64
 	budgetRate     float64
 	handlers       *Server
+	steer          func(*Steering) (Router, error)
 }
 
 // defaultConns is how many connections there are to an address where nothing says otherwise.
