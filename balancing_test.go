@@ -13,7 +13,7 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/balance"
-	"github.com/anser-rpc/anser/compress"
+	"github.com/anser-rpc/anser/compress/zstd"
 	"github.com/anser-rpc/anser/registry"
 )
 
@@ -86,7 +86,7 @@ func TestKeysOfCalls(t *testing.T) {
 			if other%2 == 0 {
 				return who(t, ctx, c, in)
 			}
-			return who(t, ctx, c, in, anser.Compress(compress.Zstd(), anser.CompressFrom(0)))
+			return who(t, ctx, c, in, anser.Compress(zstd.New(), anser.CompressFrom(0)))
 		})
 		wantKeyed(t, "an oneway message", func(key string, other int) string {
 			if err := anser.Send(ctx, c, "Echo.Who", text(fmt.Sprint(other)), anser.HashKey(key)); err != nil {

@@ -275,7 +275,7 @@ func (c *clientConn) awaitRoomLocked(ctx context.Context, k *call) *Error {
 	if len(c.buf) <= maxBuffered || !c.writing {
 		return nil
 	}
-	if k.pending != nil {
+	if k.pending != nil && !k.pending.waits {
 		return errNoRoom
 	}
 	if k.atOnce {

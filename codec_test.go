@@ -11,7 +11,7 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/codec"
-	"github.com/anser-rpc/anser/compress"
+	"github.com/anser-rpc/anser/compress/zstd"
 	"github.com/anser-rpc/anser/internal/benchpb"
 )
 
@@ -230,7 +230,7 @@ func TestBorrowedRequests(t *testing.T) {
 	// What was decompressed lies in a buffer that others use next, so such a request is a copy.
 	for range 4 {
 		wg.Go(func() {
-			if out, err := call(ctx, c, "Echo.Slow", want, anser.Codec(borrower{}), anser.Compress(compress.Zstd(), anser.Forced)); out != want || err != nil {
+			if out, err := call(ctx, c, "Echo.Slow", want, anser.Codec(borrower{}), anser.Compress(zstd.New(), anser.Forced)); out != want || err != nil {
 				t.Errorf("the compressed request changed in its handler: %.20s…, %v", out, err)
 			}
 		})

@@ -95,9 +95,9 @@ func CompressReplies(opts ...CompressOption) ServerOption {
 	return serverOption(func(o *serverOptions) { o.replies = newCompression(nil, opts) })
 }
 
-// AcceptCompression sets which algorithms the server takes; the default is all of package compress, and
-// with no argument it is none. One with the number of another replaces it. Clients learn what the
-// server takes when they connect.
+// AcceptCompression sets which algorithms the server takes; the default is [compress.BuiltIn], which is gzip and
+// deflate, and with no argument it is none. Package compress/all has every algorithm. One with the number of
+// another replaces it. Clients learn what the server takes when they connect.
 func AcceptCompression(c ...compress.Compressor) ServerOption {
 	return serverOption(func(o *serverOptions) {
 		o.compressors = nil

@@ -15,6 +15,9 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/compress"
+	"github.com/anser-rpc/anser/compress/all"
+	"github.com/anser-rpc/anser/compress/lz4"
+	"github.com/anser-rpc/anser/compress/zstd"
 	"github.com/anser-rpc/anser/internal/wirepeer"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/wire"
@@ -63,7 +66,7 @@ func takers(t *testing.T, ids ...uint8) (target string, requests <-chan sighting
 
 // What a request looks like on the wire, by the option, the message and what the server takes.
 func TestCompressedRequests(t *testing.T) {
-	zstd, gzip := compress.Zstd(), compress.Gzip()
+	zstd, gzip := zstd.New(), compress.Gzip()
 	own := shouter{}
 	for name, c := range map[string]struct {
 		client, call anser.DialCallOption
@@ -153,14 +156,14 @@ func echoServer(t *testing.T, opts ...anser.ServerOption) (*anser.Server, string
 		var n int
 		_, err := fmt.Sscan(string(*in), &n)
 		return text(strings.Repeat("x", n)), err
-	}}, opts...)
+	}}, append([]anser.ServerOption{anser.AcceptCompression(all.Compressors()...)}, opts...)...)
 	return s, l.Addr().String()
 }
 
 // Every algorithm in both modes, in both directions, inline and on workers.
 func TestCompressionEndToEnd(t *testing.T) {
 	s, target := echoServer(t)
-	for _, c := range compress.All() {
+	for _, c := range all.Compressors() {
 		for _, mode := range []anser.CompressMode{anser.Dynamic, anser.Forced} {
 			t.Run(c.Name()+"/"+mode.String(), func(t *testing.T) {
 				client := dial(t, target, anser.Compress(c, mode))
@@ -236,8 +239,9 @@ func TestAcceptCompression(t *testing.T) {
 		text string
 	}{
 		"all":      {nil, [4]uint64{0x3E}, "1 gzip, 2 deflate, 3 snappy, 4 zstd, 5 lz4"},
+		"built in": {[]anser.ServerOption{anser.AcceptCompression(compress.BuiltIn()...)}, [4]uint64{6}, "1 gzip, 2 deflate;"},
 		"none":     {[]anser.ServerOption{anser.AcceptCompression()}, [4]uint64{}, "takes none;"},
-		"some":     {[]anser.ServerOption{anser.AcceptCompression(compress.Zstd(), shouter{})}, [4]uint64{0x10, 0, 0, 1 << 8}, "4 zstd, 200 shouting"},
+		"some":     {[]anser.ServerOption{anser.AcceptCompression(zstd.New(), shouter{})}, [4]uint64{0x10, 0, 0, 1 << 8}, "4 zstd, 200 shouting"},
 		"the last": {[]anser.ServerOption{anser.AcceptCompression(), anser.AcceptCompression(compress.Gzip())}, [4]uint64{2}, "1 gzip;"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -271,7 +275,7 @@ func TestCompressionLimit(t *testing.T) {
 	const limit = 100_000
 	_, target := echoServer(t, anser.MaxMessage(limit))
 	_, open := echoServer(t)
-	for _, c := range compress.All() {
+	for _, c := range all.Compressors() {
 		t.Run(c.Name(), func(t *testing.T) {
 			to := dial(t, target, anser.Compress(c, anser.Forced))
 			from := dial(t, open, anser.Compress(c, anser.Forced), anser.MaxMessage(limit))
@@ -379,7 +383,7 @@ func (c *costly) Append(dst, src []byte) ([]byte, error) {
 func TestCompressedFuturesAndOneway(t *testing.T) {
 	target, requests := takers(t, 4)
 	for _, opts := range [][]anser.DialOption{nil, {anser.Intercept(func(next anser.Func) anser.Func { return next })}} {
-		c := dial(t, target, append(opts, anser.Compress(compress.Zstd(), anser.Forced))...)
+		c := dial(t, target, append(opts, anser.Compress(zstd.New(), anser.Forced))...)
 		message := prose(1000)
 		for range 2 { // the first one has no connection yet
 			if out, err := anser.Go[[]byte](context.Background(), c, "Echo.Say", text(message)).Wait(); err != nil || string(*out) != "ok" {
@@ -397,7 +401,7 @@ func TestCompressedFuturesAndOneway(t *testing.T) {
 		}
 	}
 	_, target = echoServer(t)
-	c := dial(t, target, anser.Compress(compress.LZ4(), anser.Forced))
+	c := dial(t, target, anser.Compress(lz4.New(), anser.Forced))
 	var list []*anser.Future[[]byte]
 	for n := range 100 {
 		list = append(list, anser.Go[[]byte](context.Background(), c, "Echo.Say", text(prose(100*n))))
@@ -491,7 +495,7 @@ func BenchmarkCompressedCalls(b *testing.B) {
 	for len(message) < 64<<10 {
 		message = fmt.Appendf(message, `{"id":%d,"name":"user %d","tags":["a","b"],"score":%d.5},`, r.IntN(1e6), r.IntN(1000), r.IntN(100))
 	}
-	for _, z := range append([]compress.Compressor{compress.None()}, compress.All()...) {
+	for _, z := range append([]compress.Compressor{compress.None()}, all.Compressors()...) {
 		b.Run(z.Name(), func(b *testing.B) {
 			c := dial(b, l.Addr().String(), anser.Compress(z, anser.Forced))
 			b.ReportAllocs()

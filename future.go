@@ -19,9 +19,10 @@ type Future[R any] struct {
 // call does. An error that [Call] would return at once is that of the future.
 //
 // A call in flight is an entry in tables and no goroutine: a million of them are some hundred bytes each.
-// Goroutines are made only for calls of a client with interceptors, for calls that are sent again, and for
-// up to 1,024 calls of a client that wait for a connection, or for room on one that has 1 MiB of requests
-// which the server does not take. Go waits, as long as the call may, when there are so many already.
+// Goroutines are made only for calls of a client with interceptors, for calls that are sent again, and, until
+// they are sent, for up to 1,024 calls of a client that wait for a connection, or for room on one that has
+// 1 MiB of requests which the server does not take. Go waits, as long as the call may, when there are so many
+// already.
 //
 // The reply is decoded by whoever waits first, and its bytes are kept until then. The request is encoded
 // before Go returns; in may be changed afterwards.
@@ -106,6 +107,8 @@ type pending struct {
 	out   any // where the reply goes
 	e     *endpoint
 
+	waits bool // for room, on a goroutine of its own
+
 	over atomic.Bool
 
 	// Guarded by the mutex of the client's watches.
@@ -156,25 +159,34 @@ func (c *Client) launch(ctx context.Context, p *pending, name string, in, out an
 	}
 	p.codec, p.ends = cd, ctx.Done()
 	c.budget.calls.Add(1)
+	if !p.begin(ctx) {
+		p.lag()
+	}
+}
+
+// begin makes the first attempt, and reports false if that had to wait for an endpoint, for a connection or, unless
+// p waits for it, for room. The rest is for the goroutine that reads the connection.
+func (p *pending) begin(ctx context.Context) bool {
+	c, k, m := p.c, p.k, p.m
 	e := c.pick(k, m)
 	if e == nil {
-		p.lag()
-		return
+		return false
 	}
 	conn := e.host.pickConn(k.slot)
 	if conn == nil {
-		p.lag()
-		return
+		return false
 	}
 	e.Begin()
 	if k.compression != nil || e.host.observers != nil {
 		if fault := e.prepare(ctx, conn, k, m); fault != nil {
-			fault.Method = name
+			fault.Method = m.name
 			p.finish(fault)
-			return
+			return true
 		}
 	}
+	p.mu.Lock()
 	p.e, p.conn = e, conn
+	p.mu.Unlock()
 	k.pending = p
 	if fault := conn.start(ctx, k, m.number); fault != nil {
 		if fault == errNoRoom {
@@ -183,17 +195,17 @@ func (c *Client) launch(ctx context.Context, p *pending, name string, in, out an
 				e.observeReply(k, m, fault)
 			}
 			p.conn = nil
-			p.lag()
-			return
+			return false
 		}
 		k.failed = fault
 		p.landed()
-		return
+		return true
 	}
 	conn.attend()
 	if p.ends != nil {
 		c.watches.add(p)
 	}
+	return true
 }
 
 // intercepted makes a call through the interceptors, which are functions that return when it is over.
@@ -220,7 +232,7 @@ func (p *pending) stoppable() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// lag makes the call on a goroutine, as it has to wait before it can be sent. There are not too many such.
+// lag begins the call on a goroutine, as it has to wait before it can be sent. There are not too many such.
 func (p *pending) lag() {
 	bounded, cancel := p.k.bound(p.ctx)
 	defer cancel()
@@ -233,7 +245,48 @@ func (p *pending) lag() {
 		p.finish(fault)
 		return
 	}
-	p.goOn(nil, nil, func() { <-p.c.lagging })
+	go func() {
+		defer func() { <-p.c.lagging }()
+		p.beginLate()
+	}()
+}
+
+// beginLate waits for a connection, and for room on it, and begins the call, which then needs this goroutine
+// no more. Where there is no connection to be had it goes on as after an attempt that failed.
+func (p *pending) beginLate() {
+	ctx, cancel := p.stoppable()
+	defer cancel()
+	bounded, done := p.k.bound(ctx)
+	defer done()
+	p.waits = true
+	for p.connected(bounded) {
+		p.k.shrinkTimeout(bounded)
+		p.k.began = nanotime()
+		if !p.begin(ctx) {
+			continue // the endpoint that was picked now is another one
+		}
+		p.mu.Lock()
+		stopped := p.stopped
+		p.mu.Unlock()
+		if stopped { // before there was a connection to tell it to
+			p.stop()
+		}
+		return
+	}
+	p.further(nil, nil)
+}
+
+// connected waits until there is a connection to an endpoint, and reports whether there is.
+func (p *pending) connected(ctx context.Context) bool {
+	if _, fault := p.c.cluster.wait(ctx); fault != nil {
+		return false
+	}
+	e := p.c.pick(p.k, p.m)
+	if e == nil {
+		return false
+	}
+	_, fault := e.host.waitConn(ctx)
+	return fault == nil
 }
 
 // errNoRoom is why a call is not started by its caller, who is not to wait for room.
@@ -253,7 +306,7 @@ func (p *pending) landed() {
 		fault.Method = p.m.name
 		p.finish(fault)
 	default:
-		p.goOn(p.e, fault, func() {})
+		go p.further(p.e, fault)
 	}
 }
 
@@ -271,27 +324,24 @@ func finalFault(err *Error, o *callOptions, m *clientMethod) bool {
 	return err.Code == DeadlineExceeded || err.Code == Canceled
 }
 
-// goOn makes the attempts that follow one that failed with fault at e, or the first one, on a goroutine
-// that ends with the call.
-func (p *pending) goOn(e *endpoint, fault *Error, ended func()) {
+// further makes the attempts that follow one that failed with fault at e, or the first one, and returns when
+// the call is over.
+func (p *pending) further(e *endpoint, fault *Error) {
 	k := p.k
 	k.pending = nil
 	if k.done == nil {
 		k.done = make(chan struct{}, 1)
 	}
-	go func() {
-		defer ended()
-		ctx, cancel := p.stoppable()
-		defer cancel()
-		fault := p.c.furtherAttempts(ctx, k, &retrying{c: p.c, o: p.o, m: p.m, codec: p.codec, out: p.out}, e, fault)
-		p.decoded = true
-		if fault != nil {
-			fault.Method = p.m.name
-			p.finish(fault)
-			return
-		}
-		p.finish(nil)
-	}()
+	ctx, cancel := p.stoppable()
+	defer cancel()
+	fault = p.c.furtherAttempts(ctx, k, &retrying{c: p.c, o: p.o, m: p.m, codec: p.codec, out: p.out}, e, fault)
+	p.decoded = true
+	if fault != nil {
+		fault.Method = p.m.name
+		p.finish(fault)
+		return
+	}
+	p.finish(nil)
 }
 
 // finish notes that the call is over, and tells who waits.
@@ -430,78 +480,4 @@ func (p *pending) unsubscribe(w chan struct{}) {
 		p.waiter = nil
 	}
 	p.waiters = slices.DeleteFunc(p.waiters, func(o chan struct{}) bool { return o == w })
-}
-
-// watches are the contexts whose end ends calls without a goroutine. Calls whose contexts end together share
-// one entry, so that a million calls with one context cost it one function and not a million.
-type watches struct {
-	mu sync.Mutex // guards what follows
-	by map[<-chan struct{}]*watch
-}
-
-// watch is a list of calls whose contexts end together.
-type watch struct {
-	first *pending
-	stop  func() bool
-}
-
-func (w *watches) add(p *pending) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if p.over.Load() {
-		return
-	}
-	x := w.by[p.ends]
-	if x == nil {
-		x = new(watch)
-		if w.by == nil {
-			w.by = make(map[<-chan struct{}]*watch)
-		}
-		w.by[p.ends] = x
-		x.stop = context.AfterFunc(p.ctx, func() { w.end(p.ends, x) })
-	}
-	p.watch, p.next = x, x.first
-	if x.first != nil {
-		x.first.prev = p
-	}
-	x.first = p
-}
-
-// remove forgets a call that is over.
-func (w *watches) remove(p *pending) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	x := p.watch
-	if x == nil {
-		return
-	}
-	if p.prev != nil {
-		p.prev.next = p.next
-	} else {
-		x.first = p.next
-	}
-	if p.next != nil {
-		p.next.prev = p.prev
-	}
-	p.watch, p.prev, p.next = nil, nil, nil
-	if x.first == nil && w.by[p.ends] == x {
-		delete(w.by, p.ends)
-		x.stop()
-	}
-}
-
-// end ends the calls whose contexts have ended.
-func (w *watches) end(ends <-chan struct{}, x *watch) {
-	w.mu.Lock()
-	if w.by[ends] == x {
-		delete(w.by, ends)
-	}
-	var all []*pending
-	for p := x.first; p != nil; p = p.next {
-		all = append(all, p)
-	}
-	w.mu.Unlock()
-	for _, p := range all {
-		p.stop()
-	}
 }

@@ -277,6 +277,53 @@ func hold(p *wirepeer.Peer, n int, all chan<- struct{}, release <-chan struct{})
 	p.Next()
 }
 
+// Calls that had to wait for the connection give their places back once they are sent: what they wait for may be
+// calls that come after them.
+func TestFuturesThatWaitedHoldNobodyUp(t *testing.T) {
+	const before, after = 1024, 100
+	l := listen(t)
+	release := make(chan struct{})
+	s := serve(t, l, map[string]handler{"Echo.Wait": func(_ context.Context, in *[]byte) (*[]byte, error) {
+		<-release
+		return in, nil
+	}})
+	connect := make(chan struct{})
+	c := dial(t, l.Addr().String(), anser.Conns(1), anser.Timeout(0), anser.Dialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+		<-connect
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}))
+	var futures []*anser.Future[[]byte]
+	begin := func(n int) {
+		for range n {
+			futures = append(futures, anser.Go[[]byte](context.Background(), c, "Echo.Wait", text("hello")))
+		}
+	}
+	begin(before)
+	close(connect)
+	began := make(chan struct{})
+	go func() {
+		defer close(began)
+		begin(after)
+	}()
+	select {
+	case <-began:
+	case <-time.After(time.Minute):
+		t.Error("Go waits for calls that came before")
+		close(release)
+		<-began
+		return
+	}
+	eventually(t, "all calls are in flight", func() bool { return s.Stats().InFlight == before+after })
+	futures[0].Cancel()
+	if _, err := futures[0].Wait(); !errors.Is(err, anser.Canceled) {
+		t.Errorf("a cancelled call that had waited returned %v", err)
+	}
+	close(release)
+	if err := anser.WaitAll(context.Background(), futures[1:]...); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // maxFutureBytes is what a call in flight may cost the client, with its request and its reply.
 const maxFutureBytes = 1024
 

@@ -79,7 +79,7 @@ type packing struct {
 
 // compressionRefused says why a call with a compression that the server does not take fails.
 func (s *Server) compressionRefused(id uint8) *Error {
-	return refusal(Unimplemented, "compression %d is not known here: this server takes %s; send the request with one of those, or uncompressed", id, s.compressionNames())
+	return refusal(Unimplemented, "compression %d is not known here: this server takes %s; send the request with one of those, or uncompressed, or give the server the algorithm with anser.AcceptCompression", id, s.compressionNames())
 }
 
 // compressionNames lists the algorithms for an error message.

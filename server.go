@@ -76,7 +76,7 @@ func NewServer(opts ...ServerOption) *Server {
 	s.o = serverOptions{
 		sideOptions: defaultSideOptions(), maxInFlight: 10_000, maxCalls: 10_000, maxConns: 100_000, maxHandshakes: 256, maxStreams: int(wire.DefaultSettings().MaxStreams),
 		grace: 30 * time.Second, signals: true, describe: true, minPing: 5 * time.Second, sessionGrace: 30 * time.Second,
-		compressors: compress.All(), replies: newCompression(nil, nil),
+		compressors: compress.BuiltIn(), replies: newCompression(nil, nil),
 	}
 	for _, opt := range opts {
 		if s.o.wants(opt != nil, "an option of the server is nil") {

@@ -29,6 +29,7 @@ import (
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/codec/msgpack"
 	"github.com/anser-rpc/anser/codec/protobuf"
+	"github.com/anser-rpc/anser/compress/all"
 	"github.com/anser-rpc/anser/internal/benchpb"
 	"github.com/anser-rpc/anser/internal/wirepeer"
 	"github.com/anser-rpc/anser/wire"
@@ -222,7 +223,7 @@ func newTarget(t *testing.T, over transport, opts ...anser.ServerOption) *target
 	}
 	g := &target{transport: over}
 	serverTLS, clientTLS := over.configs()
-	opts = append(opts, silent, anser.MaxStreams(maxStreams))
+	opts = append(opts, silent, anser.MaxStreams(maxStreams), anser.AcceptCompression(all.Compressors()...))
 	var dialTLS []anser.DialOption
 	if over.tls {
 		opts = append(opts, anser.TLS(serverTLS))

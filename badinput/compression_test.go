@@ -6,6 +6,10 @@ import (
 	"fmt"
 
 	"github.com/anser-rpc/anser/compress"
+	"github.com/anser-rpc/anser/compress/all"
+	"github.com/anser-rpc/anser/compress/lz4"
+	"github.com/anser-rpc/anser/compress/snappy"
+	"github.com/anser-rpc/anser/compress/zstd"
 	"github.com/anser-rpc/anser/internal/wirepeer"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -62,11 +66,11 @@ func fine(number int, name string, c compress.Compressor, message []byte) row {
 // compressionRows are about compressed payloads.
 func compressionRows() []row {
 	const invalid, loss, large = wire.InvalidArgument, wire.DataLoss, wire.ResourceExhausted
-	gzip, deflate, snappy, zstd, lz4 := compress.Gzip(), compress.Deflate(), compress.Snappy(), compress.Zstd(), compress.LZ4()
+	gzip, deflate, snappy, zstd, lz4 := compress.Gzip(), compress.Deflate(), snappy.New(), zstd.New(), lz4.New()
 	text := bytes.Repeat([]byte("a goose that carries letters, "), 20)
 	zeros := make([]byte, 64<<20)
 	var list []row
-	for _, c := range compress.All() {
+	for _, c := range all.Compressors() {
 		list = append(list, unpackable(65, "bomb of 64 MiB", c, packed(c, zeros), large))
 		over := append(bytes.Repeat(text, maxMessage/len(text)+1)[:maxMessage], 'x')
 		list = append(

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/anser-rpc/anser/compress"
+	"github.com/anser-rpc/anser/compress/all"
 	"github.com/anser-rpc/anser/internal/benchpb"
 	"google.golang.org/protobuf/proto"
 )
@@ -21,7 +21,7 @@ func BenchmarkCompress(b *testing.B) {
 		name    string
 		message []byte
 	}{{"581", small}, {"json64K", text(64 << 10)}, {"noise1M", noise(1 << 20)}} {
-		for _, c := range compress.All() {
+		for _, c := range all.Compressors() {
 			packed := pack(b, c, in.message)
 			share := 100 * float64(len(packed)) / float64(len(in.message))
 			b.Run(fmt.Sprintf("%s/%s/pack", in.name, c.Name()), func(b *testing.B) {

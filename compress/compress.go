@@ -1,6 +1,6 @@
-// Package compress defines how the payload of a message is made smaller, and holds the algorithms
-// that every server accepts: gzip, deflate, snappy, zstd and lz4. Their formats are normative: see
-// docs/protocol.md §13a.
+// Package compress defines how the payload of a message is made smaller, and holds the algorithms that every
+// server takes without being told to: gzip and deflate. Snappy, zstd and lz4 are packages below it. The
+// formats are normative: see docs/protocol.md §13a.
 //
 // Decompression is bounded. It stops where a limit is passed, it allocates for what the bytes at hand
 // can hold and never for a length that was only declared, and it never panics on a peer's bytes.
@@ -49,21 +49,10 @@ var ErrTooLarge = errors.New("more comes out than the limit allows")
 // ErrChecksum says that a message does not have the checksum that was sent with it.
 var ErrChecksum = errors.New("the checksum is wrong: the message was changed on its way")
 
-// All returns one compressor for each algorithm of this package, in the order of their numbers.
-func All() []Compressor {
-	return []Compressor{Gzip(), Deflate(), Snappy(), Zstd(), LZ4()}
-}
-
-// Named returns the compressor of this package with the name: "none", "gzip", "deflate", "snappy",
-// "zstd" or "lz4".
-func Named(name string) (Compressor, error) {
-	for _, c := range append([]Compressor{None()}, All()...) {
-		if c.Name() == name {
-			return c, nil
-		}
-	}
-	return nil, fmt.Errorf("compression %q is not known: use none, gzip, deflate, snappy, zstd or lz4", name)
-}
+// BuiltIn returns the compressors that servers take without being told to: gzip and deflate. Those of the other
+// algorithms are packages below this one, so that only programs that use them link them; package all has
+// them all.
+func BuiltIn() []Compressor { return []Compressor{Gzip(), Deflate()} }
 
 // None returns the compressor that changes nothing. Its number says on the wire that a payload is
 // not compressed.

@@ -16,10 +16,14 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/klauspost/compress/zstd"
-	"github.com/pierrec/lz4/v4"
+	klauspost "github.com/klauspost/compress/zstd"
+	pierrec "github.com/pierrec/lz4/v4"
 
 	"github.com/anser-rpc/anser/compress"
+	"github.com/anser-rpc/anser/compress/all"
+	"github.com/anser-rpc/anser/compress/lz4"
+	"github.com/anser-rpc/anser/compress/snappy"
+	"github.com/anser-rpc/anser/compress/zstd"
 )
 
 // noise is n bytes that nothing makes smaller.
@@ -48,7 +52,7 @@ func messages() map[string][]byte {
 
 // each runs f for every algorithm.
 func each(t *testing.T, f func(t *testing.T, c compress.Compressor)) {
-	for _, c := range compress.All() {
+	for _, c := range all.Compressors() {
 		t.Run(c.Name(), func(t *testing.T) { f(t, c) })
 	}
 }
@@ -64,16 +68,16 @@ func pack(t testing.TB, c compress.Compressor, message []byte) []byte {
 
 func TestNumbers(t *testing.T) {
 	var got []string
-	for _, c := range append([]compress.Compressor{compress.None()}, compress.All()...) {
+	for _, c := range append([]compress.Compressor{compress.None()}, all.Compressors()...) {
 		got = append(got, fmt.Sprint(c.ID(), " ", c.Name()))
-		if named, err := compress.Named(c.Name()); err != nil || named.ID() != c.ID() {
+		if named, err := all.Named(c.Name()); err != nil || named.ID() != c.ID() {
 			t.Errorf("Named(%q) is %v, %v", c.Name(), named, err)
 		}
 	}
 	if want := "0 none, 1 gzip, 2 deflate, 3 snappy, 4 zstd, 5 lz4"; strings.Join(got, ", ") != want {
 		t.Errorf("the algorithms are %v, docs/protocol.md says %s", got, want)
 	}
-	if _, err := compress.Named("zip"); err == nil || !strings.Contains(err.Error(), "zstd") {
+	if _, err := all.Named("zip"); err == nil || !strings.Contains(err.Error(), "zstd") {
 		t.Errorf("an unknown name: %v, want the names there are", err)
 	}
 }
@@ -160,14 +164,14 @@ func TestDeclaredLengthsAllocateNothing(t *testing.T) {
 		c    compress.Compressor
 		data string
 	}{
-		"snappy of 4 GiB":       {compress.Snappy(), "ffffffff0f00"},
-		"snappy of 3 MiB":       {compress.Snappy(), "808080030000"},
-		"zstd content of 3 MiB": {compress.Zstd(), "28b52ffd" + "a0" + "00003000" + "010000"},
-		"zstd window of 2 GiB":  {compress.Zstd(), "28b52ffd" + "00" + "a8" + "010000"},
-		"zstd of 1 TiB":         {compress.Zstd(), "28b52ffd" + "e0" + "0000000000010000" + "010000"},
-		"zstd raw block cut":    {compress.Zstd(), "28b52ffd" + "00" + "58" + "01ff0f"},
-		"lz4 content of 3 MiB":  {compress.LZ4(), "04224d18" + "6870" + "0000300000000000"},
-		"lz4 block of 3 MiB":    {compress.LZ4(), "04224d18" + "607073" + "0000308000"},
+		"snappy of 4 GiB":       {snappy.New(), "ffffffff0f00"},
+		"snappy of 3 MiB":       {snappy.New(), "808080030000"},
+		"zstd content of 3 MiB": {zstd.New(), "28b52ffd" + "a0" + "00003000" + "010000"},
+		"zstd window of 2 GiB":  {zstd.New(), "28b52ffd" + "00" + "a8" + "010000"},
+		"zstd of 1 TiB":         {zstd.New(), "28b52ffd" + "e0" + "0000000000010000" + "010000"},
+		"zstd raw block cut":    {zstd.New(), "28b52ffd" + "00" + "58" + "01ff0f"},
+		"lz4 content of 3 MiB":  {lz4.New(), "04224d18" + "6870" + "0000300000000000"},
+		"lz4 block of 3 MiB":    {lz4.New(), "04224d18" + "607073" + "0000308000"},
 	} {
 		data, err := hex.DecodeString(in.data)
 		if err != nil {
@@ -210,10 +214,10 @@ func TestOthers(t *testing.T) {
 	g := gzip.NewWriter(&gz)
 	g.Name, g.Comment, g.Extra = "name", "a comment", []byte("extra")
 	z := zlib.NewWriter(&zl)
-	l, k, s := lz4.NewWriter(&lz), lz4.NewWriter(&linked), lz4.NewWriter(&sums)
+	l, k, s := pierrec.NewWriter(&lz), pierrec.NewWriter(&linked), pierrec.NewWriter(&sums)
 	for _, err := range []error{
-		k.Apply(lz4.BlockSizeOption(lz4.Block64Kb), lz4.ConcurrencyOption(1)),
-		s.Apply(lz4.BlockChecksumOption(true), lz4.BlockSizeOption(lz4.Block64Kb), lz4.ConcurrencyOption(1)),
+		k.Apply(pierrec.BlockSizeOption(pierrec.Block64Kb), pierrec.ConcurrencyOption(1)),
+		s.Apply(pierrec.BlockChecksumOption(true), pierrec.BlockSizeOption(pierrec.Block64Kb), pierrec.ConcurrencyOption(1)),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -227,7 +231,7 @@ func TestOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	e, err := zstd.NewWriter(nil)
+	e, err := klauspost.NewWriter(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,9 +243,9 @@ func TestOthers(t *testing.T) {
 		c    compress.Compressor
 		data []byte
 	}{
-		"gzip": {compress.Gzip(), gz.Bytes()}, "zlib": {compress.Deflate(), zl.Bytes()}, "lz4": {compress.LZ4(), lz.Bytes()},
-		"lz4 in blocks": {compress.LZ4(), linked.Bytes()}, "lz4 with checksums": {compress.LZ4(), sums.Bytes()},
-		"zstd without a size": {compress.Zstd(), streamed.Bytes()},
+		"gzip": {compress.Gzip(), gz.Bytes()}, "zlib": {compress.Deflate(), zl.Bytes()}, "lz4": {lz4.New(), lz.Bytes()},
+		"lz4 in blocks": {lz4.New(), linked.Bytes()}, "lz4 with checksums": {lz4.New(), sums.Bytes()},
+		"zstd without a size": {zstd.New(), streamed.Bytes()},
 	} {
 		if got, err := in.c.Decompress(nil, in.data, len(message)); err != nil || !bytes.Equal(got, message) {
 			t.Errorf("%s: %v", name, err)
@@ -261,7 +265,7 @@ func TestOthers(t *testing.T) {
 		t.Errorf("zlib there: %v", err)
 	}
 	for _, m := range messages() {
-		got, err := io.ReadAll(lz4.NewReader(bytes.NewReader(pack(t, compress.LZ4(), m))))
+		got, err := io.ReadAll(pierrec.NewReader(bytes.NewReader(pack(t, lz4.New(), m))))
 		if err != nil || !bytes.Equal(got, m) {
 			t.Errorf("lz4 there, %d bytes: %v", len(m), err)
 		}

@@ -6,10 +6,11 @@ import (
 	"strings"
 
 	"github.com/anser-rpc/anser/compress"
+	"github.com/anser-rpc/anser/compress/snappy"
 )
 
 func Example() {
-	z := compress.Snappy()
+	z := snappy.New()
 	message := strings.Repeat("a goose that carries letters, ", 100)
 	packed, err := z.Append(nil, []byte(message))
 	if err != nil {

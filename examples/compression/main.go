@@ -12,7 +12,9 @@ import (
 	"strings"
 
 	"github.com/anser-rpc/anser"
-	"github.com/anser-rpc/anser/compress"
+	"github.com/anser-rpc/anser/compress/all"
+	"github.com/anser-rpc/anser/compress/lz4"
+	"github.com/anser-rpc/anser/compress/zstd"
 )
 
 // Page is a message of text.
@@ -26,7 +28,7 @@ func upper(_ context.Context, in *Page) (*Page, error) {
 }
 
 func run(out io.Writer) error {
-	s := anser.NewServer() // takes all five algorithms
+	s := anser.NewServer(anser.AcceptCompression(all.Compressors()...)) // gzip and deflate alone by default
 	Upper.Handle(s, upper)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -36,7 +38,7 @@ func run(out io.Writer) error {
 	defer s.Close()
 
 	short, long := "hello", strings.Repeat("the goose that carries letters ", 1000)
-	zstd, lz4 := compress.Zstd(), compress.LZ4()
+	zstd, lz4 := zstd.New(), lz4.New()
 	ctx := context.Background()
 
 	// For all calls of a client, in the mode Dynamic: from 200 bytes on, where it pays.

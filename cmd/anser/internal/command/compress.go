@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/anser-rpc/anser"
-	"github.com/anser-rpc/anser/compress"
+	"github.com/anser-rpc/anser/compress/all"
 )
 
 const compressHelp = "compress requests and replies: gzip, deflate, snappy, zstd or lz4 from 200 bytes on where it pays;\n" +
@@ -16,7 +16,7 @@ func compressFlag(c *cobra.Command, typed *string) {
 	c.Flags().StringVar(typed, "compress", "none", compressHelp)
 	cobra.CheckErr(c.RegisterFlagCompletionFunc("compress", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		names := []string{"none"}
-		for _, z := range compress.All() {
+		for _, z := range all.Compressors() {
 			names = append(names, z.Name(), z.Name()+",forced")
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp
@@ -29,7 +29,7 @@ func compression(typed string) (anser.DialCallOption, error) {
 	if given && mode != "forced" && mode != "dynamic" {
 		return nil, usagef("--compress %s: the mode %q is not known: use forced or dynamic", typed, mode)
 	}
-	z, err := compress.Named(name)
+	z, err := all.Named(name)
 	if err != nil {
 		return nil, usagef("--compress: %w", err)
 	}

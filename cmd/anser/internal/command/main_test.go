@@ -16,6 +16,7 @@ import (
 	"github.com/anser-rpc/anser/cmd/anser/internal/command"
 	"github.com/anser-rpc/anser/cmd/anser/internal/demo/arith"
 	"github.com/anser-rpc/anser/cmd/anser/internal/target"
+	"github.com/anser-rpc/anser/compress/all"
 )
 
 func TestMain(m *testing.M) {
@@ -71,7 +72,7 @@ var noted = make(chan string, 10)
 // its address.
 func serve(t *testing.T, opts ...anser.ServerOption) string {
 	t.Helper()
-	s := anser.NewServer(opts...)
+	s := anser.NewServer(append([]anser.ServerOption{anser.AcceptCompression(all.Compressors()...)}, opts...)...)
 	if err := arith.Register(s); err != nil {
 		t.Fatal(err)
 	}

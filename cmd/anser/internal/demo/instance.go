@@ -12,6 +12,7 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/cmd/anser/internal/child"
 	"github.com/anser-rpc/anser/cmd/anser/internal/target"
+	"github.com/anser-rpc/anser/compress/all"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/etcd"
 )
@@ -53,7 +54,7 @@ func ServeInstance(ctx context.Context, o InstanceOptions, in io.Reader, out, er
 	}
 	defer func() { err = errors.Join(err, reg.Close()) }()
 	self := registry.Instance{ID: o.ID, Service: o.Service, Version: "1.0", Zone: zone(o.ID)}
-	server := anser.NewServer(anser.Announce(reg, self), anser.Intercept(sign(o.ID)), anser.Logger(log))
+	server := anser.NewServer(anser.Announce(reg, self), anser.Intercept(sign(o.ID)), anser.Logger(log), anser.AcceptCompression(all.Compressors()...))
 	closer, err := service.register(server, o.Registry)
 	if err != nil {
 		return err

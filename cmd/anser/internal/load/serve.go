@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/compress/all"
 	"github.com/anser-rpc/anser/internal/benchpb"
 )
 
@@ -14,9 +15,9 @@ const (
 	AddMethod  anser.Method[benchpb.AddRequest, benchpb.AddReply]               = "MathService.Add"
 )
 
-// NewServer returns a server with these methods.
+// NewServer returns a server with these methods, which takes every compression.
 func NewServer(opts ...anser.ServerOption) *anser.Server {
-	s := anser.NewServer(opts...)
+	s := anser.NewServer(append([]anser.ServerOption{anser.AcceptCompression(all.Compressors()...)}, opts...)...)
 	SayMethod.Handle(s, func(_ context.Context, in *benchpb.BenchmarkMessage) (*benchpb.BenchmarkMessage, error) {
 		benchpb.Answer(in)
 		return in, nil

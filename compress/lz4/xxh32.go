@@ -1,4 +1,4 @@
-package compress
+package lz4
 
 import (
 	"encoding/binary"

@@ -1,18 +1,23 @@
-package compress
+// Package zstd is the compressor for Zstandard (RFC 8878).
+package zstd
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"slices"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/anser-rpc/anser/compress"
 )
 
-// Zstd returns the compressor for Zstandard (RFC 8878): one frame for a message, with a checksum, at
+// New returns the compressor for Zstandard (RFC 8878): one frame for a message, with a checksum, at
 // the fastest level. It reads frames with a window of up to 8 MiB, and none that need a dictionary.
 //
 // Make one and keep it, as it holds the encoders and decoders that messages share one after the other.
-func Zstd() Compressor {
+func New() compress.Compressor {
 	z := new(zstandard)
 	z.encoders.New = func() any { return newZstdEncoder() }
 	z.decoders.New = func() any { return newZstdDecoder() }
@@ -26,7 +31,7 @@ type zstandard struct {
 	encoders, decoders sync.Pool
 }
 
-func (*zstandard) ID() uint8    { return ZstdID }
+func (*zstandard) ID() uint8    { return compress.ZstdID }
 func (*zstandard) Name() string { return "zstd" }
 
 const (
@@ -75,11 +80,11 @@ func (z *zstandard) Decompress(dst, src []byte, limit int) ([]byte, error) {
 	out, err := d.DecodeAll(src, dst[start:start:start+room])
 	switch {
 	case len(out) > limit || errors.Is(err, zstd.ErrDecoderSizeExceeded):
-		return dst, tooLarge("zstd", limit)
+		return dst, tooLarge(limit)
 	case errors.Is(err, zstd.ErrCRCMismatch):
-		return dst, malformed("zstd", "%w", ErrChecksum)
+		return dst, malformed("%w", compress.ErrChecksum)
 	case err != nil:
-		return dst, malformed("zstd", "%w", err)
+		return dst, malformed("%w", err)
 	}
 	return dst[:start+len(out)], nil
 }
@@ -91,17 +96,17 @@ func (z *zstandard) Decompress(dst, src []byte, limit int) ([]byte, error) {
 func measureZstd(src []byte, limit int) (room int, err error) {
 	var h zstd.Header
 	if err := h.Decode(src); err != nil {
-		return 0, malformed("zstd", "the header: %w", err)
+		return 0, malformed("the header: %w", err)
 	}
 	switch {
 	case h.Skippable:
-		return 0, malformed("zstd", "the payload is a frame without content")
+		return 0, malformed("the payload is a frame without content")
 	case h.DictionaryID != 0:
-		return 0, malformed("zstd", "the frame needs the dictionary %d: send it without", h.DictionaryID)
+		return 0, malformed("the frame needs the dictionary %d: send it without", h.DictionaryID)
 	case !h.SingleSegment && h.WindowSize > maxZstdWindow:
-		return 0, malformed("zstd", "the frame needs a window of %d bytes, the limit is %d", h.WindowSize, maxZstdWindow)
+		return 0, malformed("the frame needs a window of %d bytes, the limit is %d", h.WindowSize, maxZstdWindow)
 	case h.HasFCS && h.FrameContentSize > uint64(limit):
-		return 0, tooLarge("zstd", limit)
+		return 0, tooLarge(limit)
 	}
 	largest := uint64(maxZstdBlock)
 	if !h.SingleSegment {
@@ -110,7 +115,7 @@ func measureZstd(src []byte, limit int) (room int, err error) {
 	rest, possible := src[h.HeaderSize:], uint64(0)
 	for last := false; !last; {
 		if len(rest) < zstdBlockHead {
-			return 0, malformed("zstd", "a block is missing: %w", errTruncated)
+			return 0, malformed("a block is missing: %w", io.ErrUnexpectedEOF)
 		}
 		head := uint32(rest[0]) | uint32(rest[1])<<8 | uint32(rest[2])<<16
 		size, holds := int(head>>3), uint64(head>>3)
@@ -122,31 +127,37 @@ func measureZstd(src []byte, limit int) (room int, err error) {
 		case 2:
 			holds = largest
 		case 3:
-			return 0, malformed("zstd", "a block has a type that does not exist")
+			return 0, malformed("a block has a type that does not exist")
 		}
 		if holds > largest || size > maxZstdBlock {
-			return 0, malformed("zstd", "a block holds %d bytes, the frame allows %d", max(holds, uint64(size)), largest)
+			return 0, malformed("a block holds %d bytes, the frame allows %d", max(holds, uint64(size)), largest)
 		}
 		if len(rest)-zstdBlockHead < size {
-			return 0, malformed("zstd", "a block is cut off: %w", errTruncated)
+			return 0, malformed("a block is cut off: %w", io.ErrUnexpectedEOF)
 		}
 		rest = rest[zstdBlockHead+size:]
 		possible += holds
 	}
 	if h.HasCheckSum {
 		if len(rest) < zstdTrailer {
-			return 0, malformed("zstd", "the checksum is missing: %w", errTruncated)
+			return 0, malformed("the checksum is missing: %w", io.ErrUnexpectedEOF)
 		}
 		rest = rest[zstdTrailer:]
 	}
 	switch {
 	case len(rest) > 0:
-		return 0, malformed("zstd", "%d bytes follow the frame: a message is one frame", len(rest))
+		return 0, malformed("%d bytes follow the frame: a message is one frame", len(rest))
 	case !h.HasFCS:
 		// A block that finds no room in this begins behind the limit.
 		return int(min(possible, uint64(limit)+largest)), nil
 	case h.FrameContentSize > possible:
-		return 0, malformed("zstd", "the frame declares %d bytes, its blocks hold %d at most", h.FrameContentSize, possible)
+		return 0, malformed("the frame declares %d bytes, its blocks hold %d at most", h.FrameContentSize, possible)
 	}
 	return int(h.FrameContentSize), nil
 }
+
+// tooLarge names the limit that was passed.
+func tooLarge(limit int) error { return fmt.Errorf("zstd: %w: %d bytes", compress.ErrTooLarge, limit) }
+
+// malformed says what is wrong with compressed bytes.
+func malformed(format string, args ...any) error { return fmt.Errorf("zstd: "+format, args...) }
