@@ -12,9 +12,10 @@ import (
 type Explanation struct {
 	Target    string              `json:"target"`
 	Method    string              `json:"method"`
-	Rules     *RulesStatus        `json:"-"`
-	Subset    string              `json:"subset,omitempty"`   // what the router made of the call; "" for all instances
-	Policies  []string            `json:"policies,omitempty"` // what else the router does to the call, in words
+	Version   uint64              `json:"rules_version,omitempty"` // of the rules in force
+	Trouble   string              `json:"rules_trouble,omitempty"` // why newer ones could not be read
+	Subset    string              `json:"subset,omitempty"`        // what the router made of the call; "" for all instances
+	Policies  []string            `json:"policies,omitempty"`      // what else the router does to the call, in words
 	Filters   []ExplainedFilter   `json:"filters,omitempty"`
 	Instances []ExplainedInstance `json:"instances"` // sorted by key
 	Balancer  string              `json:"balancer"`
@@ -52,7 +53,13 @@ func (c *Client) Explain(ctx context.Context, method string, opts ...CallOption)
 	if fault != nil {
 		return nil, fault
 	}
-	x := &Explanation{Target: c.target, Method: method, Rules: c.Status().Rules, Balancer: c.o.balancer.Name()}
+	x := &Explanation{Target: c.target, Method: method, Balancer: c.o.balancer.Name()}
+	if st := c.Status().Rules; st != nil {
+		x.Version = st.Version
+		if st.Trouble != nil {
+			x.Trouble = st.Trouble.Error()
+		}
+	}
 	excluded := make(map[string]string)
 	part := v
 	if c.router != nil {
