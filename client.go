@@ -187,7 +187,7 @@ func (c *Client) acquire(address string) *host {
 		network: r.network, address: r.address, tls: r.tls, maxMessage: c.o.maxMessage,
 		connectTimeout: c.o.connectTimeout, maxExpansion: c.o.maxExpansion, handshakeTimeout: c.o.handshakeTimeout,
 		keepaliveIdle: c.o.keepaliveIdle, keepaliveAnswer: c.o.keepaliveAnswer, writeStall: c.o.writeStall,
-		streamWindow: c.o.streamWindow, connWindow: c.o.connWindow,
+		streamWindow: c.o.streamWindow, connWindow: c.o.connWindow, windowsGrow: c.o.windowsGrow,
 		idleTimeout: c.o.idleTimeout, streamsApart: r.streamsApart, handlers: c.o.handlers, observers: c.o.observers,
 	}, r.conns, r.dial)
 }

@@ -3,6 +3,7 @@ package anser
 import (
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/anser-rpc/anser/wire"
 )
@@ -19,6 +20,12 @@ const (
 	// quantum is how much a stream may append before it lets those have their turn that wait for one.
 	quantum = 16 << 10
 
+	// A window grows by itself, up to maxGrown, while half of the first one is received within growWithin. All
+	// windows of a connection grow by maxGrownOfConn together.
+	growWithin     = 100 * time.Millisecond
+	maxGrown       = 1 << 20
+	maxGrownOfConn = 8 << 20
+
 	// keepWhole is the credit for which a sender waits rather than cut a message that is smaller.
 	keepWhole = 4 << 10
 )
@@ -30,6 +37,7 @@ type streams struct {
 	peer         *wire.Settings
 	streamWindow int64 // first credit of the other side for each stream
 	window       int64 // and for the connection
+	grow         bool  // windows of streams grow
 
 	// Sending; guarded by w.mu.
 	credit int64
@@ -46,13 +54,14 @@ type streams struct {
 	arrived atomic.Int64 // bytes of DATA; stored by the goroutine that reads
 	allowed atomic.Int64 // that may arrive in all
 	read    atomic.Int64 // bytes of those that were read, or thrown away
+	grown   atomic.Int64 // by how much the windows of streams are larger than at first, of their own
 	readers atomic.Int32 // streams whose reader waits for a message
 	wasted  int          // frames that no good peer sends, more than a few of; of the goroutine that reads
 }
 
 // init sets the first credit of both sides, before there is any stream.
-func (s *streams) init(own, peer *wire.Settings) {
-	s.peer = peer
+func (s *streams) init(own, peer *wire.Settings, grow bool) {
+	s.peer, s.grow = peer, grow
 	s.streamWindow, s.window = int64(own.StreamWindow), int64(own.ConnWindow)
 	s.credit = int64(peer.ConnWindow)
 	s.allowed.Store(s.window)

@@ -209,14 +209,94 @@ func TestWindowFramesAreFew(t *testing.T) {
 			}
 		}
 		own := wire.DefaultSettings()
-		for what, c := range map[string]struct{ got, window int }{"stream": {stream, int(own.StreamWindow)}, "connection": {conn, int(own.ConnWindow)}} {
-			if sent := messages * size; c.got > sent || c.got <= sent-c.window/2 {
-				t.Errorf("%s: %d of %d bytes came back with a window of %d", what, c.got, sent, c.window)
+		const grown = 1 << 20 // the reader is fast
+		for what, c := range map[string]struct{ got, first, window int }{
+			"stream":     {stream, int(own.StreamWindow), grown},
+			"connection": {conn, int(own.ConnWindow), int(own.ConnWindow)},
+		} {
+			back := messages*size + c.window - c.first
+			if c.got > back || c.got <= back-c.window/2 {
+				t.Errorf("%s: %d of %d bytes came back with a window of %d", what, c.got, back, c.window)
 			}
 		}
 		if most := 2 * messages * size / (int(own.StreamWindow) / 2); all > most {
 			t.Errorf("%d WINDOW frames, want %d at most", all, most)
 		}
+	})
+}
+
+// The windows of streams grow to 1 MiB while their readers are fast, those of a connection by 8 MiB together, and
+// windows that were set not at all.
+func TestWindowsGrow(t *testing.T) {
+	const first, grown, together = 256 << 10, 1 << 20, 8 << 20
+	piece := make([]byte, 16<<10-wire.DataSize)
+	// gain sends half of the first window six times, as fast as the reader is, and returns what came back beyond it.
+	gain := func(t *testing.T, p *wirepeer.Peer, id uint64, pause time.Duration) int {
+		t.Helper()
+		p.Send(openRequest(id, 1, nil))
+		back, sent := 0, 0
+		for range 6 * first / 2 / (16 << 10) {
+			if err := p.Send(dataFrame(id, 0, piece)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(pause)
+			synctest.Wait()
+			sent += 16 << 10
+			credit, _ := granted(t, p)
+			back += credit[id]
+		}
+		return max(back-sent, 0)
+	}
+	reader := func(pause time.Duration) streamHandler {
+		return func(_ context.Context, st *bytesStream) error {
+			for _, err := range st.All() {
+				if err != nil {
+					return err
+				}
+				time.Sleep(pause)
+			}
+			return nil
+		}
+	}
+	for name, c := range map[string]struct {
+		pause time.Duration // of the reader, for each 16 KiB
+		opts  []anser.ServerOption
+		most  int
+	}{
+		"fast":       {0, nil, grown - first},
+		"quite fast": {time.Millisecond, nil, grown - first},
+		"slow":       {20 * time.Millisecond, nil, 0},
+		"set":        {0, []anser.ServerOption{anser.Windows(first, 1<<20)}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, network *ansertest.Network) {
+				serveStreams(t, network.Listen("a:1"), map[string]streamHandler{"Chat.Sink": reader(c.pause)}, c.opts...)
+				p := rawClient(t, network, "a:1")
+				p.Send(wire.AppendMethod(nil, 1, "Chat.Sink"))
+				if n := gain(t, p, 1, c.pause); n > c.most || n == 0 && c.most > 0 {
+					t.Errorf("the window grew by %d, want %d at most", n, c.most)
+				}
+			})
+		})
+	}
+	t.Run("together", func(t *testing.T) {
+		bubble(t, func(t *testing.T, network *ansertest.Network) {
+			serveStreams(t, network.Listen("a:1"), map[string]streamHandler{"Chat.Sink": sink})
+			p := rawClient(t, network, "a:1")
+			p.Send(wire.AppendMethod(nil, 1, "Chat.Sink"))
+			sum := 0
+			for id := range uint64(20) {
+				sum += gain(t, p, id+1, 0)
+			}
+			if sum > together || sum < together/2 {
+				t.Errorf("20 windows grew by %d together, want %d at most", sum, together)
+			}
+			p.Send(wire.AppendCancel(nil, 1))
+			synctest.Wait()
+			if n := gain(t, p, 21, 0); n == 0 {
+				t.Error("a window does not grow although another stream that had grown has ended")
+			}
+		})
 	})
 }
 

@@ -45,6 +45,7 @@ type hostOptions struct {
 	idleTimeout      time.Duration // 0: none
 	streamsApart     bool          // a stream has a connection of its own
 	streamWindow     int
+	windowsGrow      bool
 	connWindow       int
 	handlers         *Server // of calls from the other side, or nil
 	observers        *observers
@@ -326,7 +327,7 @@ func (h *host) connect() (*clientConn, error) {
 		return nil, fmt.Errorf("the connection to %s is refused by an observer: %w", h.address, err)
 	}
 	nc.SetDeadline(time.Time{})
-	c.streams.init(&own, &c.peer)
+	c.streams.init(&own, &c.peer, h.windowsGrow)
 	c.role.init(rd)
 	return c, nil
 }

@@ -82,6 +82,7 @@ type sideOptions struct {
 	writeStall       time.Duration
 	streamWindow     int
 	connWindow       int
+	windowsGrow      bool
 	idleTimeout      time.Duration // 0: none
 	observers        *observers
 	mistakes         []error // options that cannot work
@@ -99,7 +100,7 @@ func defaultSideOptions() sideOptions {
 	return sideOptions{
 		log: slog.Default(), maxMessage: 4 << 20, maxExpansion: defaultExpansion, handshakeTimeout: 5 * time.Second,
 		keepaliveIdle: 30 * time.Second, keepaliveAnswer: 10 * time.Second, writeStall: 10 * time.Second,
-		streamWindow: int(wire.DefaultSettings().StreamWindow), connWindow: int(wire.DefaultSettings().ConnWindow),
+		streamWindow: int(wire.DefaultSettings().StreamWindow), connWindow: int(wire.DefaultSettings().ConnWindow), windowsGrow: true,
 	}
 }
 
@@ -283,16 +284,17 @@ func WriteStall(d time.Duration) SideOption {
 	})
 }
 
-// Windows sets how many bytes of messages the side lets arrive that nobody has received yet: for each stream (the
-// default is 256 KiB) and for all streams of a connection together (1 MiB), each from 4 KiB to 2 GiB - 1. A
-// larger window lets a stream go faster over a long way: the most is a window for each round trip. So that a
-// stream whose reader is slow never holds up others, the side allows more for the connection where it has to;
-// each stream keeps its bound.
+// Windows sets how many bytes of messages the side lets arrive that nobody has received yet: for each stream and
+// for all streams of a connection together, each from 4 KiB to 2 GiB - 1. The default is 256 KiB and 1 MiB,
+// where the windows of up to about ten streams of a connection grow to 1 MiB each while their readers are fast;
+// windows that are set stay as they are. A larger window lets a stream go faster over a long way: the most
+// is a window for each round trip. So that a stream whose reader is slow never holds up others, the side
+// allows more for the connection where it has to; each stream keeps its bound.
 func Windows(stream, connection int) SideOption {
 	return sideOption(func(o *sideOptions) {
 		if o.wants(min(stream, connection) >= minWindow && max(stream, connection) <= wire.MaxWindow,
 			"anser.Windows(%d, %d): want from %d to %d bytes each", stream, connection, minWindow, wire.MaxWindow) {
-			o.streamWindow, o.connWindow = stream, connection
+			o.streamWindow, o.connWindow, o.windowsGrow = stream, connection, false
 		}
 	})
 }

@@ -23,6 +23,8 @@ type receiving struct {
 	whole  []byte   // of a message in pieces, what has been received
 	spent  int64    // credit of records that were received, and was not returned for the stream
 	fresh  int64    // the same, for the connection
+	window int64    // as it is now; half of it is returned at a time
+	timed  int64    // nanotime of the last return
 	broken error    // what every further Recv returns
 
 	wake    chan struct{} // something has changed for the Recv that waits
@@ -33,6 +35,7 @@ type receiving struct {
 	in       inbox
 	left     int64 // credit that the other side still has
 	widened  int64 // credit that it got beyond the window
+	grown    int64 // of that, what it got because its reader is fast
 	unread   int64 // bytes of DATA that the connection's credit was not returned for
 	waits    bool  // a Recv does, for wake
 	inside   bool  // the last piece was not the end of its message
@@ -145,7 +148,7 @@ func (st *stream) next() ([]byte, error) {
 		payload, last := cutRecord(&st.chunk)
 		st.spent += int64(len(payload) + wire.DataSize)
 		st.fresh += int64(len(payload) + wire.DataSize)
-		if enough(st.spent, st.conn.streamWindow) {
+		if enough(st.spent, st.window) {
 			st.settle()
 		}
 		if len(st.whole)+len(payload) > st.limit {
@@ -216,15 +219,22 @@ func (st *stream) reportLocked() {
 	}
 }
 
-// settle returns credit of the stream.
+// settle returns credit of the stream, and more than was spent while its reader is fast.
 func (st *stream) settle() {
+	now := nanotime()
+	fast := now-st.timed < int64(growWithin)
+	st.timed = now
 	st.receiving.mu.Lock()
 	st.reportLocked()
 	n := st.spent
 	st.spent = 0
 	ended := st.ended
 	if !ended {
+		if fast && st.conn.grow {
+			n += st.growLocked()
+		}
 		st.left += n
+		st.window = st.conn.streamWindow + st.widened
 	}
 	st.receiving.mu.Unlock()
 	if ended {
@@ -232,6 +242,23 @@ func (st *stream) settle() {
 	} else {
 		st.conn.giveBackTo(st, n)
 	}
+}
+
+// growLocked doubles the window, up to maxGrown, and returns by how much it grew. With the first window both sides
+// run in turns where they are fast: the sender waits until its credit comes back, and then the reader for what
+// is sent for it. At 1 MiB both run at once, at twice the speed.
+func (st *stream) growLocked() int64 {
+	window := st.conn.streamWindow + st.widened
+	n := min(window, maxGrown-window)
+	if n <= 0 || st.conn.grown.Add(n) > maxGrownOfConn {
+		if n > 0 {
+			st.conn.grown.Add(-n)
+		}
+		return 0
+	}
+	st.widened += n
+	st.grown += n
+	return n
 }
 
 // widen gives the other side credit for n bytes more than the window.
@@ -295,6 +322,7 @@ func (st *stream) endReceiving(err error, trailers Metadata) {
 	st.receiving.mu.Lock()
 	if !st.ended {
 		st.ended, st.end, st.trailers = true, err, trailers
+		st.conn.grown.Add(-st.grown)
 	}
 	if st.stopped.Load() {
 		if st.end == io.EOF {

@@ -311,7 +311,7 @@ func (s *Server) handshake(nc net.Conn, full bool) (*serverConn, *reading, error
 	if sc, ok := c.nc.(secured); ok { // its handshake is over
 		c.tls = new(sc.ConnectionState())
 	}
-	c.streams.init(&s.settings, &c.peerSays)
+	c.streams.init(&s.settings, &c.peerSays, s.o.windowsGrow)
 	if err := s.o.observers.connOpened(c.info()); err != nil {
 		return nil, nil, s.refuse(c.nc, wire.Errorf(wire.Unauthenticated, "%v", err))
 	}

@@ -192,7 +192,8 @@ func newStream(s *streams, cd codec.Codec, limit int) *stream {
 	st := &stream{conn: s, codec: cd, limit: limit}
 	_, st.raw = cd.(codec.Raw)
 	st.sending.wake, st.receiving.wake = make(chan struct{}, 1), make(chan struct{}, 1)
-	st.credit, st.left = int64(s.peer.StreamWindow), s.streamWindow
+	st.credit = int64(s.peer.StreamWindow)
+	st.left, st.window = s.streamWindow, s.streamWindow
 	return st
 }
 

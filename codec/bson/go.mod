@@ -10,7 +10,6 @@ require (
 
 require (
 	github.com/klauspost/compress v1.20.3 // indirect
-	github.com/pierrec/lz4/v4 v4.1.33 // indirect
 	github.com/shamaton/msgpack/v3 v3.1.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 )

@@ -31,6 +31,7 @@ var rules = []rule{
 	{packages: "wire", standard: true},
 	{packages: "codec", standard: true},
 	{packages: "codec/gob", may: []string{"codec", "internal/gobwire"}},
+	{packages: "codec/codectest/calltest", may: above},
 	{packages: "codec/**", may: []string{"codec"}},
 	{packages: "compress"},
 	{packages: "compress/all", may: []string{"compress", "compress/**"}},

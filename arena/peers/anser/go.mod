@@ -16,7 +16,6 @@ require (
 require (
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
-	github.com/pierrec/lz4/v4 v4.1.33 // indirect
 	github.com/planetscale/vtprotobuf v0.6.0 // indirect
 	github.com/shamaton/msgpack/v3 v3.1.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
