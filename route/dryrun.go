@@ -15,6 +15,7 @@ import (
 // Report says what rules would have done to calls that were made.
 type Report struct {
 	Calls   int          `json:"calls"`   // that were looked at
+	Gone    int          `json:"gone"`    // that were not, as their instance is not there any more
 	Moved   int          `json:"moved"`   // whose instance they would not have reached
 	Failed  int          `json:"failed"`  // to which they would have left no instance
 	Mocked  int          `json:"mocked"`  // that would not have reached any, for a mock
@@ -39,7 +40,7 @@ type RuleEffect struct {
 }
 
 // DryRun applies the rules to calls that were recorded, with the instances as the registry lists them. Calls
-// without an instance, because they failed, are left out. Where a share is drawn, each call draws a number of
+// without an instance, because they failed, are left out, and so are those whose instance is gone. Where a share is drawn, each call draws a number of
 // its own that stays the same from run to run. All instances count as reachable.
 func DryRun(next *RuleSet, calls []Sample, instances []registry.Instance) *Report {
 	rep := &Report{Effects: next.effects(instances)}
@@ -49,6 +50,11 @@ func DryRun(next *RuleSet, calls []Sample, instances []registry.Instance) *Repor
 	for i := range calls {
 		s := &calls[i]
 		if s.Address == "" {
+			continue
+		}
+		at := slices.IndexFunc(instances, func(in registry.Instance) bool { return in.Address == s.Address })
+		if at < 0 {
+			rep.Gone++
 			continue
 		}
 		rep.Calls++
@@ -63,7 +69,7 @@ func DryRun(next *RuleSet, calls []Sample, instances []registry.Instance) *Repor
 			p = compile(next, &s.Caller, nil)
 			plans[string(id)] = p
 		}
-		rep.replay(p, s, instances, moves)
+		rep.replay(p, s, instances, instances[at].Key(), moves)
 	}
 	for _, id := range slices.Sorted(maps.Keys(moves)) {
 		rep.Moves = append(rep.Moves, *moves[id])
@@ -74,7 +80,7 @@ func DryRun(next *RuleSet, calls []Sample, instances []registry.Instance) *Repor
 }
 
 // replay enters what becomes of one call.
-func (rep *Report) replay(p *plan, s *Sample, instances []registry.Instance, moves map[string]*Move) {
+func (rep *Report) replay(p *plan, s *Sample, instances []registry.Instance, from string, moves map[string]*Move) {
 	m := p.method(s.Method)
 	for _, f := range m.faults {
 		if matchAll(f.When.Metadata, s.Metadata) && time.Now().Before(f.Until) {
@@ -90,12 +96,6 @@ func (rep *Report) replay(p *plan, s *Sample, instances []registry.Instance, mov
 	}
 	draw := mix(balance.Hash(s.Method) + uint64(s.Time.UnixNano()))
 	left := p.left(s.Method, s.Metadata, &draw, instances)
-	from := s.Address
-	for i := range instances {
-		if instances[i].Address == s.Address {
-			from = instances[i].Key()
-		}
-	}
 	if slices.Contains(left, from) {
 		return
 	}

@@ -63,14 +63,14 @@ func TestDryRun(t *testing.T) {
 				Metadata: map[string]string{"user": strings.Repeat("u", i%50)},
 			})
 		}
-		calls = append(calls, route.Sample{Method: "T.M", Failed: true})
+		calls = append(calls, route.Sample{Method: "T.M", Failed: true}, route.Sample{Method: "T.M", Address: "gone:1"})
 		try := func(rules string) *route.Report {
 			t.Helper()
 			d, err := route.Parse([]byte(`{"rules":` + rules + `}`))
 			must(t, err)
 			return route.DryRun(&d.Rules, calls, in)
 		}
-		if r := try(`{}`); r.Calls != 1000 || r.Moved != 0 {
+		if r := try(`{}`); r.Calls != 1000 || r.Gone != 1 || r.Moved != 0 {
 			t.Errorf("without rules: %+v", r)
 		}
 		if r := try(`{"split":[{"percent":20,"to":{"version":"2"}}]}`); r.Moved < 130 || r.Moved > 270 || len(r.Moves) != 1 || r.Moves[0].From != "a" || !slices.Equal(r.Moves[0].To, []string{"b"}) {

@@ -473,6 +473,9 @@ func (f *rulesFlags) showReport(s streams, rep *route.Report) {
 	}
 	lines = append(lines, "", fmt.Sprintf("Of %d sampled calls of the last minute %d would have gone elsewhere, %d would have found no instance, %d would have been mocked; %d could have met a fault.",
 		rep.Calls, rep.Moved, rep.Failed, rep.Mocked, rep.Faulted))
+	if rep.Gone > 0 {
+		lines = append(lines, fmt.Sprintf("%d more were answered by instances that are not there any more.", rep.Gone))
+	}
 	if len(rep.Unknown) > 0 {
 		lines = append(lines, fmt.Sprintf("The rules look at metadata that was not recorded, and taken for missing: %s. Give route.NewRecorder these keys.", strings.Join(rep.Unknown, ", ")))
 	}
