@@ -76,7 +76,8 @@ const (
 // connections, as one of a call for that call. With nil or [compress.None] nothing is compressed,
 // which is the default.
 //
-// A server that does not take the algorithm of c gets its calls uncompressed.
+// The messages of a stream are treated like requests and replies, each by itself; as an option of [Open] it holds for
+// the stream. A server that does not take the algorithm of c gets its calls uncompressed.
 func Compress(c compress.Compressor, opts ...CompressOption) DialCallOption {
 	var z *compression
 	if c != nil && c.ID() != compress.NoneID {

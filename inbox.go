@@ -2,9 +2,9 @@ package anser
 
 import "encoding/binary"
 
-// inbox holds what has arrived for a stream, in chunks of whole records. A record is four bytes with twice the
-// length of a payload, plus one if its message goes on in the next record, and the payload. What an inbox
-// allocates grows with what has arrived. Not safe for concurrent use.
+// inbox holds what has arrived for a stream, in chunks of whole records. A record is a byte of recordFlags, four
+// bytes with the length of a payload, and the payload. What an inbox allocates grows with what has arrived. Not
+// safe for concurrent use.
 //
 // Large chunks come from a pool, and go round between inbox and reader while messages flow: a pool is emptied by
 // the garbage collector, which runs often where the messages themselves are garbage.
@@ -14,35 +14,39 @@ type inbox struct {
 	idle bool     // nothing has arrived since the last trim
 }
 
+// recordFlags say what the payload of a record is.
+type recordFlags byte
+
 const (
-	recordHead = 4
+	recordMore   recordFlags = 1 << iota // its message goes on in the next record
+	recordPacked                         // its message is compressed
+)
+
+const (
+	recordHead = 5
 	firstChunk = 1 << 10        // size of the first chunk of a stream
 	smallChunk = loadBuffer / 4 // larger ones are loadBuffer, or one record
 )
 
 // add appends a record.
-func (b *inbox) add(payload []byte, more bool) {
+func (b *inbox) add(payload []byte, flags recordFlags) {
 	b.idle = false
 	need := recordHead + len(payload)
 	last := len(b.list) - 1
 	if last < 0 || len(b.list[last])+need > cap(b.list[last]) {
 		last = b.grow(need)
 	}
-	head := uint32(len(payload)) << 1
-	if more {
-		head |= 1
-	}
-	chunk := binary.LittleEndian.AppendUint32(b.list[last], head)
+	chunk := binary.LittleEndian.AppendUint32(append(b.list[last], byte(flags)), uint32(len(payload)))
 	b.list[last] = append(chunk, payload...)
 }
 
 // cutRecord cuts the first record off the chunk.
-func cutRecord(chunk *[]byte) (payload []byte, last bool) {
-	head := binary.LittleEndian.Uint32(*chunk)
-	end := recordHead + int(head>>1)
+func cutRecord(chunk *[]byte) (payload []byte, flags recordFlags) {
+	flags = recordFlags((*chunk)[0])
+	end := recordHead + int(binary.LittleEndian.Uint32((*chunk)[1:]))
 	payload = (*chunk)[recordHead:end:end]
 	*chunk = (*chunk)[end:]
-	return payload, head&1 == 0
+	return payload, flags
 }
 
 // grow makes room for need bytes in the last chunk and returns its index: it puts a larger chunk in the place of

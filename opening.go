@@ -77,7 +77,7 @@ func (r *opening) open(ctx context.Context, opts []CallOption) (*stream, error) 
 // streamOptions returns the options of a stream. Those of a call that say nothing about a stream are errors;
 // those of the client are for its calls.
 func (c *Client) streamOptions(opts []CallOption) (*callOptions, *Error) {
-	own := callOptions{codec: c.o.call.codec, mode: c.o.call.mode, hashBy: c.o.call.hashBy}
+	own := callOptions{codec: c.o.call.codec, compression: c.o.call.compression, mode: c.o.call.mode, hashBy: c.o.call.hashBy}
 	for _, opt := range opts {
 		opt.applyCall(&own)
 	}
@@ -87,8 +87,6 @@ func (c *Client) streamOptions(opts []CallOption) (*callOptions, *Error) {
 		wrong = "anser.Trailer: use the method Trailer of the stream"
 	case own.idempotent, own.attempts != 0, own.retryOn != nil:
 		wrong = "options about further attempts: a stream is never opened again by itself"
-	case own.compression != nil:
-		wrong = "anser.Compress: the messages of streams are not compressed"
 	}
 	if wrong != "" {
 		return nil, failure(InvalidArgument, NotSent, PhaseNone, nil, "a stream cannot be opened with %s", wrong)
@@ -210,6 +208,12 @@ func (e *endpoint) open(ctx context.Context, r *opening, o *opened, cd codec.Cod
 	st.badMessage = Internal
 	st.ctx, st.opened, o.conn = r.life, o, conn
 	o.call.stream, o.call.codec = st, cd.ID()
+	if st.packing, fault = r.dress(o, conn); fault != nil {
+		e.Abort()
+		conn.disown()
+		fault.Address, fault.RetryAfter = e.Instance().Address, RetryNever
+		return fault
+	}
 	o.call.shrinkTimeout(r.life)
 	if e.host.observers != nil {
 		if fault := e.observe(ctx, &o.call, o.method); fault != nil {

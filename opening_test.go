@@ -13,7 +13,6 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/balance"
-	"github.com/anser-rpc/anser/compress"
 )
 
 // A stream is opened at another instance when the first one cannot be reached.
@@ -63,7 +62,6 @@ func TestOpenFails(t *testing.T) {
 			"attempts":            {opts: []anser.CallOption{anser.Attempts(2)}, code: anser.InvalidArgument, text: "never opened again"},
 			"idempotent":          {opts: []anser.CallOption{anser.Idempotent()}, code: anser.InvalidArgument, text: "never opened again"},
 			"trailer":             {opts: []anser.CallOption{anser.Trailer(&trailer)}, code: anser.InvalidArgument, text: "the method Trailer of the stream"},
-			"compression":         {opts: []anser.CallOption{anser.Compress(compress.Gzip())}, code: anser.InvalidArgument, text: "anser.Compress"},
 			"closed client":       {c: closed, code: anser.Canceled},
 			"none offered":        {c: dial(t, "none:1", anser.Dialer(network.Dial)), code: anser.Unimplemented, text: "anser.MaxStreams"},
 		} {

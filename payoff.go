@@ -121,7 +121,8 @@ func (p *payoff) note(before, after int, d int64, z *compression) {
 }
 
 // CompressionStats tell what compressing the messages of one method with one algorithm has been like:
-// the requests of a client, or the replies of a server. The counters only grow.
+// the requests of a client, or the replies of a server, and the messages of streams that the side sent. The
+// counters only grow.
 type CompressionStats struct {
 	Method    string
 	Algorithm string

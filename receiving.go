@@ -21,6 +21,7 @@ type receiving struct {
 	taken  int      // batch[taken:] has not been received
 	chunk  []byte   // nor have these records, which come first
 	whole  []byte   // of a message in pieces, what has been received
+	plain  []byte   // of a message that came compressed
 	spent  int64    // credit of records that were received, and was not returned for the stream
 	fresh  int64    // the same, for the connection
 	window int64    // as it is now; half of it is returned at a time
@@ -39,6 +40,7 @@ type receiving struct {
 	unread   int64 // bytes of DATA that the connection's credit was not returned for
 	waits    bool  // a Recv does, for wake
 	inside   bool  // the last piece was not the end of its message
+	packed   uint8 // the compression of that message
 	ended    bool  // nothing more arrives
 	end      error // what follows the last message once ended is set: io.EOF, or why the stream failed
 	trailers Metadata
@@ -95,11 +97,20 @@ func (st *stream) acceptLocked(h wire.Header, body []byte) error {
 		return streamError(wire.InvalidArgument, "DATA after END")
 	case cd != st.codec.ID():
 		return streamError(wire.InvalidArgument, "DATA in another codec than the stream's")
-	case compression != 0:
-		return streamError(wire.Unimplemented, "DATA is compressed, which is not known here: send it uncompressed")
+	case compression != 0 && compression != st.compressionID():
+		return streamError(wire.Unimplemented, "DATA with another compression than the stream's: send it with that one, or uncompressed")
+	case st.inside && compression != st.packed:
+		return streamError(wire.InvalidArgument, "pieces of one message with different compressions")
 	}
-	st.inside = h.Flags&wire.FlagMore != 0
-	st.in.add(payload, st.inside)
+	st.inside, st.packed = h.Flags&wire.FlagMore != 0, compression
+	var flags recordFlags
+	if st.inside {
+		flags = recordMore
+	}
+	if compression != 0 {
+		flags |= recordPacked
+	}
+	st.in.add(payload, flags)
 	return nil
 }
 
@@ -119,7 +130,10 @@ func (st *stream) recv(msg any, fresh bool) error {
 	if st.broken != nil {
 		return st.broken
 	}
-	payload, err := st.next()
+	payload, packed, err := st.next()
+	if err == nil && packed {
+		payload, err = st.unpack(payload)
+	}
 	if err == nil {
 		if fault := st.decode(payload, msg, fresh); fault != nil {
 			err = st.giveUp(fault)
@@ -127,39 +141,43 @@ func (st *stream) recv(msg any, fresh bool) error {
 		if cap(st.whole) > maxKeptMessage {
 			st.whole = nil
 		}
+		if cap(st.plain) > maxKeptMessage {
+			st.plain = nil
+		}
 	}
 	if err != nil {
 		st.broken = err
-		st.batch, st.taken, st.chunk, st.whole = nil, 0, nil, nil
+		st.batch, st.taken, st.chunk, st.whole, st.plain = nil, 0, nil, nil, nil
 		st.concluded()
 	}
 	return err
 }
 
 // next returns the payload of the next message, which is valid until the next call.
-func (st *stream) next() ([]byte, error) {
+func (st *stream) next() (payload []byte, packed bool, err error) {
 	st.whole = st.whole[:0]
 	for joins := false; ; joins = true {
 		if len(st.chunk) == 0 || st.stopped.Load() {
 			if err := st.fetch(); err != nil {
-				return nil, err
+				return nil, false, err
 			}
 		}
-		payload, last := cutRecord(&st.chunk)
+		payload, flags := cutRecord(&st.chunk)
+		last, packed := flags&recordMore == 0, flags&recordPacked != 0
 		st.spent += int64(len(payload) + wire.DataSize)
 		st.fresh += int64(len(payload) + wire.DataSize)
 		if enough(st.spent, st.window) {
 			st.settle()
 		}
 		if len(st.whole)+len(payload) > st.limit {
-			return nil, st.giveUp(failure(ResourceExhausted, OutcomeUnknown, PhaseDecode, nil,
+			return nil, false, st.giveUp(failure(ResourceExhausted, OutcomeUnknown, PhaseDecode, nil,
 				"a message is over the limit of %d bytes: raise it with anser.MaxMessage on this side, or have the other side send less", st.limit))
 		}
 		if last && !joins {
-			return payload, nil
+			return payload, packed, nil
 		}
 		if st.whole = append(st.whole, payload...); last {
-			return st.whole, nil
+			return st.whole, packed, nil
 		}
 	}
 }
@@ -364,8 +382,12 @@ func (st *stream) halfClosed() error {
 }
 
 // put stores the first message of a stream, which came with its REQUEST and has used no credit.
-func (st *stream) put(payload []byte) {
-	st.in.add(payload, false)
+func (st *stream) put(payload []byte, packed bool) {
+	var flags recordFlags
+	if packed {
+		flags = recordPacked
+	}
+	st.in.add(payload, flags)
 	st.spent = -int64(len(payload) + wire.DataSize)
 	st.fresh = st.spent
 }

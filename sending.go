@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/anser-rpc/anser/compress"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -12,6 +13,7 @@ import (
 type sending struct {
 	turn    sync.Mutex // keeps the pieces of two messages apart; held by Send and CloseSend, also while they wait
 	encoded []byte     // of the message that is being sent; guarded by turn
+	shrunk  []byte     // the same, compressed; guarded by turn
 
 	wake chan struct{} // something has changed for the Send that waits
 
@@ -53,8 +55,14 @@ func (st *stream) send(msg any) error {
 	if fault != nil {
 		return st.told(fault)
 	}
+	compression := compress.NoneID
+	if st.packing != nil {
+		if payload, compression, fault = st.pack(payload); fault != nil {
+			return st.told(fault)
+		}
+	}
 	for {
-		n, err := st.sendPiece(payload)
+		n, err := st.sendPiece(payload, compression)
 		if err != nil {
 			return err
 		}
@@ -94,7 +102,7 @@ func (st *stream) encode(msg any) (payload []byte, fault *Error) {
 
 // sendPiece appends one DATA frame with as much of the message as may be sent now, and returns how much
 // that was. It waits until something may be.
-func (st *stream) sendPiece(message []byte) (n int, err error) {
+func (st *stream) sendPiece(message []byte, compression uint8) (n int, err error) {
 	s := st.conn
 	w := s.w
 	// A window that is smaller than what would be waited for has to do.
@@ -113,7 +121,7 @@ func (st *stream) sendPiece(message []byte) (n int, err error) {
 	}
 	size := n + wire.DataSize
 	at := len(w.buf)
-	w.buf = wire.AppendDataHead(w.buf, st.id, flags, st.codec.ID(), 0)
+	w.buf = wire.AppendDataHead(w.buf, st.id, flags, st.codec.ID(), compression)
 	w.buf = append(w.buf, message[:n]...)
 	wire.PutLength(w.buf[at:], uint32(size))
 	w.appended += uint64(wire.HeaderSize + size)

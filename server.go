@@ -22,6 +22,7 @@ import (
 	"github.com/anser-rpc/anser/codec/msgpack"
 	"github.com/anser-rpc/anser/codec/protobuf"
 	"github.com/anser-rpc/anser/compress"
+	"github.com/anser-rpc/anser/internal/accept"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -197,33 +198,22 @@ func (s *Server) Serve(l net.Listener) error {
 		s.mu.Unlock()
 		l.Close()
 	}()
-	wait := time.Duration(0)
+	var retry accept.Retry
 	for {
 		nc, err := l.Accept()
+		wait, passes := retry.After(err)
 		switch {
 		case err == nil:
-			wait = 0
 			s.accept(nc)
 		case s.stopping.Load():
 			return ErrServerClosed
-		case isTemporary(err):
-			// Out of file descriptors, or a client that hung up in the queue.
-			wait = min(max(2*wait, 5*time.Millisecond), time.Second)
+		case passes:
 			s.log.Warn("accept failed, trying again", "err", err, "wait", wait)
 			time.Sleep(wait)
 		default:
 			return fmt.Errorf("accept: %w", err)
 		}
 	}
-}
-
-func isTemporary(err error) bool {
-	for _, t := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED, syscall.EINTR} {
-		if errors.Is(err, t) {
-			return true
-		}
-	}
-	return false
 }
 
 // begin checks that the server can serve on l.

@@ -229,9 +229,6 @@ func (c *serverConn) admit(s *reading, n *named, flags wire.Flags, r *wire.Reque
 		}
 		return nil, refusal(Unimplemented, "method %q is not a stream: use anser.Call", n.method.name), nil
 	}
-	if r.Compression != 0 && flags&wire.FlagStream != 0 {
-		return nil, refusal(Unimplemented, "compression %d for a stream is not known here: send its messages uncompressed", r.Compression), nil
-	}
 	if r.Compression != 0 && srv.compressors[r.Compression] == nil {
 		return nil, srv.compressionRefused(r.Compression), nil
 	}

@@ -182,7 +182,8 @@ type stream struct {
 	limit      int  // longest message to receive
 	badMessage Code // of the error when a message cannot be decoded
 	ctx        context.Context
-	opened     *opened // nil on the server
+	opened     *opened        // nil on the server
+	packing    *streamPacking // nil: messages are not compressed
 	sending
 	receiving
 }

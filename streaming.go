@@ -29,8 +29,13 @@ func (c *serverConn) enterStream(ctx *callContext, cd codec.Codec, payload []byt
 	}
 	st := newStream(&c.streams, cd, srv.o.maxMessage)
 	st.id, st.ctx, st.badMessage = ctx.id, ctx, InvalidArgument
+	packed := false
+	if b := ctx.brought; b != nil && b.packing != nil {
+		st.packing = srv.streamPacking(ctx.method, b.packing)
+		packed = !b.packing.plain
+	}
 	if len(payload) > 0 {
-		st.put(payload)
+		st.put(payload, packed)
 	}
 	if ctx.brought == nil {
 		ctx.brought = new(brought)

@@ -1,14 +1,13 @@
 package netrpc
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net"
-	"syscall"
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/accept"
 )
 
 // Serve serves the connections of l until [Server.Shutdown] or [Server.Close], and closes l in the
@@ -31,11 +30,12 @@ func (s *Server) Serve(l net.Listener, codec func(io.ReadWriteCloser) ServerCode
 		delete(s.listeners, l)
 		s.mu.Unlock()
 	}()
-	for wait := time.Duration(0); ; {
+	var retry accept.Retry
+	for {
 		conn, err := l.Accept()
+		wait, passes := retry.After(err)
 		switch {
 		case err == nil:
-			wait = 0
 			// It ends with its connection, at the latest when Shutdown or Close closes that and waits.
 			go func() {
 				if codec == nil {
@@ -46,25 +46,13 @@ func (s *Server) Serve(l net.Listener, codec func(io.ReadWriteCloser) ServerCode
 			}()
 		case s.isClosed():
 			return anser.ErrServerClosed
-		case isTemporary(err):
-			// Out of file descriptors, or a client that hung up in the queue: net/rpc would
-			// stop serving here.
-			wait = min(max(2*wait, 5*time.Millisecond), time.Second)
+		case passes: // net/rpc would stop serving here
 			s.log().Warn("rpc: accept failed, trying again", "err", err, "wait", wait)
 			time.Sleep(wait)
 		default:
 			return fmt.Errorf("accept: %w", err)
 		}
 	}
-}
-
-func isTemporary(err error) bool {
-	for _, t := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED, syscall.EINTR} {
-		if errors.Is(err, t) {
-			return true
-		}
-	}
-	return false
 }
 
 func (s *Server) isClosed() bool {
