@@ -60,7 +60,7 @@ type call struct {
 	pick     balance.Request // of the caller
 	observed context.Context // of an attempt that observers know of
 
-	part *Subset // of the instances, to which the router sends the call; nil: all
+	part *Part // of the instances, to which the router sends the call; nil: all
 
 	stream *stream // that the call opens, or nil
 }

@@ -83,7 +83,7 @@ func (c *Client) Explain(ctx context.Context, method string, opts ...CallOption)
 	} else {
 		x.Error = c.nothingLeft(nil).Message
 		if x.Subset != "" {
-			x.Error = c.nothingLeft(&Subset{Name: x.Subset}).Message
+			x.Error = c.nothingLeft(&Part{Name: x.Subset}).Message
 		}
 	}
 	x.Instances = c.cluster.explain(part, excluded)
@@ -91,11 +91,11 @@ func (c *Client) Explain(ctx context.Context, method string, opts ...CallOption)
 }
 
 // filter notes what the filters of the subset do, and to whom.
-func (x *Explanation) filter(v *view, s *Subset, excluded map[string]string) {
-	steps := Subset{Filters: make([]Filter, 0, len(s.Filters))}
+func (x *Explanation) filter(v *view, s *Part, excluded map[string]string) {
+	steps := Part{Filters: make([]Filter, 0, len(s.Filters))}
 	for i := range s.Filters {
 		steps.Filters = append(steps.Filters, s.Filters[i])
-		_, before := v.narrow(&Subset{Filters: s.Filters[:i]}, nil)
+		_, before := v.narrow(&Part{Filters: s.Filters[:i]}, nil)
 		var last ExplainedFilter
 		_, after := v.narrow(&steps, func(f *Filter, left int, passedOver bool) {
 			last = ExplainedFilter{Name: f.Name, Left: left, PassedOver: passedOver}

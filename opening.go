@@ -131,7 +131,7 @@ func (r *opening) attempts(ctx context.Context, inv *Invocation) *Error {
 			return fault
 		}
 	}
-	var part *Subset
+	var part *Part
 	tries := &retrying{c: c, o: r.options, m: m}
 	for {
 		v, fault := c.cluster.wait(ctx)
@@ -174,7 +174,7 @@ func (r *opening) attempts(ctx context.Context, inv *Invocation) *Error {
 }
 
 // attempt opens the stream at an instance that it picks. An error means that nothing was sent.
-func (r *opening) attempt(ctx context.Context, m *clientMethod, tries *retrying, v *view, part *Subset, cd codec.Codec, frame []byte) (*endpoint, *Error) {
+func (r *opening) attempt(ctx context.Context, m *clientMethod, tries *retrying, v *view, part *Part, cd codec.Codec, frame []byte) (*endpoint, *Error) {
 	c := r.client
 	o := &opened{client: c, method: m, end: r.end}
 	o.call.frame, o.call.head, o.call.pick.Method, o.call.pick.Key = frame, r.head, m.name, r.key

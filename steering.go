@@ -15,7 +15,7 @@ type Router interface {
 	// Route returns among which instances the call is made, at all of its attempts; nil is all of them. md is
 	// what the call carries, which Route may not keep or change. Equal subsets should be the same pointer: the
 	// client keeps a picker for each.
-	Route(ctx context.Context, method string, md Metadata) *Subset
+	Route(ctx context.Context, method string, md Metadata) *Part
 	// Intercepts reports whether the router's interceptor is wanted for a call of the method. Where it is
 	// not, and the client has no other interceptors, a call does not pay for one.
 	Intercepts(method string) bool
@@ -23,8 +23,8 @@ type Router interface {
 	Intercept(next Func) Func
 }
 
-// Subset is a part of a service's instances. It must not be changed once it was returned by a Router.
-type Subset struct {
+// Part is a part of a service's instances. It must not be changed once it was returned by a Router.
+type Part struct {
 	Name    string   // for people
 	Filters []Filter // apply one after the other
 }
@@ -148,7 +148,7 @@ func (c *Client) intercepts(method string) bool {
 }
 
 // route asks the router for the subset of a call.
-func (c *Client) route(ctx context.Context, method string, md Metadata) (part *Subset, fault *Error) {
+func (c *Client) route(ctx context.Context, method string, md Metadata) (part *Part, fault *Error) {
 	defer func() {
 		if p := recover(); p != nil {
 			fault = failure(Internal, NotSent, PhasePick, nil, "the router panicked: %v", p)
@@ -158,7 +158,7 @@ func (c *Client) route(ctx context.Context, method string, md Metadata) (part *S
 }
 
 // nothingLeft is the error of a call without an instance to go to.
-func (c *Client) nothingLeft(part *Subset) *Error {
+func (c *Client) nothingLeft(part *Part) *Error {
 	if part != nil {
 		return failure(Unavailable, NotSent, PhasePick, nil, "the rules leave no instance of %q to this call (%s): does one of that kind run, or is a rule too strict?", c.serviceName(), part.Name)
 	}

@@ -14,13 +14,13 @@ import (
 
 // testRouter sends all calls to the subset that it holds.
 type testRouter struct {
-	subset     atomic.Pointer[anser.Subset]
+	subset     atomic.Pointer[anser.Part]
 	panics     atomic.Bool
 	intercepts atomic.Bool
 	calls      atomic.Int64 // that went through its interceptor
 }
 
-func (r *testRouter) Route(context.Context, string, anser.Metadata) *anser.Subset {
+func (r *testRouter) Route(context.Context, string, anser.Metadata) *anser.Part {
 	if r.panics.Load() {
 		panic("router")
 	}
@@ -76,7 +76,7 @@ func TestSteer(t *testing.T) {
 		if got := who(); len(got) != 3 {
 			t.Errorf("without a subset %v answered, want all", got)
 		}
-		r.subset.Store(&anser.Subset{Name: "two", Filters: []anser.Filter{at("a:1", "b:1"), at("b:1", "c:1"), at("nobody")}})
+		r.subset.Store(&anser.Part{Name: "two", Filters: []anser.Filter{at("a:1", "b:1"), at("b:1", "c:1"), at("nobody")}})
 		if got := who(); len(got) != 1 || !got["b:1"] {
 			t.Errorf("%v answered, want b:1", got)
 		}
@@ -104,7 +104,7 @@ func TestSteer(t *testing.T) {
 			t.Errorf("%d calls went through the interceptor, want those of the last 60", r.calls.Load())
 		}
 
-		r.subset.Store(&anser.Subset{Name: "bad", Filters: []anser.Filter{{Name: "bad", Strict: true, Keep: func(*registry.Instance) bool { panic("filter") }}}})
+		r.subset.Store(&anser.Part{Name: "bad", Filters: []anser.Filter{{Name: "bad", Strict: true, Keep: func(*registry.Instance) bool { panic("filter") }}}})
 		_, err := call(t.Context(), c, "Echo.Who", "")
 		if e := wantFault(t, err, anser.Unavailable, anser.NotSent); !strings.Contains(e.Message, "(bad)") {
 			t.Errorf("%v: want the name of the subset", err)

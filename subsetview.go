@@ -14,10 +14,10 @@ import (
 type parts struct {
 	balancer balance.Balancer
 	log      *slog.Logger
-	made     atomic.Pointer[map[*Subset]*view] // replaced, never changed
+	made     atomic.Pointer[map[*Part]*view] // replaced, never changed
 
 	mu     sync.Mutex // held while a part is made
-	before map[*Subset]*view
+	before map[*Part]*view
 }
 
 // maxParts bounds the subsets that a view has parts for; a router that makes ever new ones would fill the memory.
@@ -34,7 +34,7 @@ func newParts(c *Client, before *view) *parts {
 }
 
 // of returns the part of the view that the subset is.
-func (v *view) of(s *Subset) *view {
+func (v *view) of(s *Part) *view {
 	if v.parts == nil {
 		return v
 	}
@@ -47,12 +47,12 @@ func (v *view) of(s *Subset) *view {
 }
 
 // part makes the part of the view that the subset is, unless somebody else has just done so.
-func (v *view) part(s *Subset) *view {
+func (v *view) part(s *Part) *view {
 	p := v.parts
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	made := p.made.Load()
-	next := make(map[*Subset]*view)
+	next := make(map[*Part]*view)
 	if made != nil && len(*made) < maxParts {
 		if part := (*made)[s]; part != nil {
 			return part
@@ -107,7 +107,7 @@ func sameBuilt(a, b []built) bool {
 
 // narrow applies the filters of the subset. It returns what stays of the endpoints that can be picked, and of
 // all. note, which may be nil, is told what became of each filter.
-func (v *view) narrow(s *Subset, note func(f *Filter, left int, passedOver bool)) (up, all []*endpoint) {
+func (v *view) narrow(s *Part, note func(f *Filter, left int, passedOver bool)) (up, all []*endpoint) {
 	up = make([]*endpoint, 0, len(v.built))
 	for _, b := range v.built {
 		up = append(up, v.byPick[b.endpoint])

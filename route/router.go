@@ -93,7 +93,7 @@ func newRouter(s *anser.Steering, opts []Option) *router {
 }
 
 // Route implements anser.Router.
-func (r *router) Route(_ context.Context, method string, md anser.Metadata) *anser.Subset {
+func (r *router) Route(_ context.Context, method string, md anser.Metadata) *anser.Part {
 	return r.plan.Load().route(method, md, nil)
 }
 
