@@ -23,23 +23,25 @@ import (
 // with [Dial], share it between goroutines, and keep it: its connections are shared with the other
 // clients of the process.
 type Client struct {
-	o       dialOptions
-	target  string
-	chain   Func // interceptors around invoke; nil without interceptors
-	codecs  []codec.Codec
-	pool    *pool
-	cluster *cluster
-	budget  *budget
-	ignored atomic.Int64 // calls with the mode Failsafe that failed
-	later   failbacks
-	source  source
-	methods atomic.Pointer[map[string]*clientMethod] // replaced, never changed
-	places  [methodPlaces]atomic.Pointer[clientMethod]
-	watches watches         // of calls without a goroutine
-	lagging chan struct{}   // a place for each of those that have one until a connection stands
-	ctx     context.Context // ends with Close
-	cancel  context.CancelFunc
-	wg      sync.WaitGroup
+	o        dialOptions
+	target   string
+	chain    Func // interceptors around invoke; nil without interceptors and without a router
+	codecs   []codec.Codec
+	pool     *pool
+	cluster  *cluster
+	budget   *budget
+	ignored  atomic.Int64 // calls with the mode Failsafe that failed
+	later    failbacks
+	source   source
+	router   Router                                   // nil: none
+	steering *Steering                                // of the router
+	methods  atomic.Pointer[map[string]*clientMethod] // replaced, never changed
+	places   [methodPlaces]atomic.Pointer[clientMethod]
+	watches  watches         // of calls without a goroutine
+	lagging  chan struct{}   // a place for each of those that have one until a connection stands
+	ctx      context.Context // ends with Close
+	cancel   context.CancelFunc
+	wg       sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows
 	closed  bool
@@ -106,8 +108,16 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 		c.pool = new(pool)
 	}
 	c.init()
-	if len(c.o.interceptors) > 0 {
-		c.chain = chain(c.o.interceptors, func(ctx context.Context, inv *Invocation) error {
+	inside := slices.Clip(c.o.interceptors)
+	if c.o.steer != nil {
+		if err := c.steer(); err != nil {
+			c.Close()
+			return nil, fmt.Errorf("dial %q: %w", target, err)
+		}
+		inside = append(inside, c.router.Intercept)
+	}
+	if len(inside) > 0 {
+		c.chain = chain(inside, func(ctx context.Context, inv *Invocation) error {
 			if inv.Stream {
 				if inv.open == nil {
 					return errForeignStream
@@ -125,7 +135,7 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 		})
 	}
 	if src.resolver == nil {
-		c.cluster.update(src.fixed, time.Time{})
+		c.fix(src.fixed)
 		return c, nil
 	}
 	snap := new(snapshot)
@@ -246,7 +256,7 @@ func (c *Client) invoke(ctx context.Context, name string, in, out any, o *callOp
 		if o.mode == Failsafe || o.mode == Failback {
 			return c.perform(ctx, name, in, out, o)
 		}
-		if c.chain != nil {
+		if c.intercepts(name) {
 			return c.intercepted(ctx, newInvocation(c, name, in, out, o))
 		}
 	}
@@ -344,6 +354,7 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 	}
 	r := wire.Request{Codec: cd.ID(), Priority: uint8(Normal), Attempt: o.earlier}
 	var flags wire.Flags
+	var md Metadata
 	left := min(o.timeout, maxTimeout)
 	bounded := left != 0
 	k.deadline = 0
@@ -365,7 +376,7 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 		if t, ok := TraceFrom(ctx); ok {
 			flags, r.Trace = wire.FlagTrace, t
 		}
-		if md := outgoing(ctx); md != nil {
+		if md = outgoing(ctx); md != nil {
 			block, err := encodeMetadata(md)
 			if err != nil {
 				return nil, err.(*Error)
@@ -375,6 +386,11 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 	}
 	if o.keyed {
 		if fault := o.addKey(ctx, &r); fault != nil {
+			return nil, fault
+		}
+	}
+	if c.router != nil {
+		if k.part, fault = c.route(ctx, m.name, md); fault != nil {
 			return nil, fault
 		}
 	}
@@ -466,7 +482,12 @@ func (c *Client) furtherAttempts(ctx context.Context, k *call, r *retrying, e *e
 			}
 			return r.final(fault)
 		}
-		v = r.m.around(v)
+		if c.router != nil && e == nil && err == nil && len(r.attempts) == 0 { // there may have been no rules before
+			if k.part, fault = c.route(ctx, r.m.name, outgoing(ctx)); fault != nil {
+				return r.final(fault)
+			}
+		}
+		v = v.forCall(r.m, k.part)
 		if e == nil && err == nil {
 			if v.total > 0 {
 				e, err = c.again(bounded, k, r, v)
@@ -477,7 +498,7 @@ func (c *Client) furtherAttempts(ctx context.Context, k *call, r *retrying, e *e
 					return nil
 				}
 			} else {
-				err = c.nobody()
+				err = c.nobody(k.part)
 			}
 		}
 		if e != nil {
@@ -630,6 +651,8 @@ type ClientStatus struct {
 	Failback FailbackStats
 	// Ignored counts the calls with the mode [Failsafe] that failed and returned nil.
 	Ignored int64
+	// Rules tells by which rules the client steers; nil without a router, and before the first report of one.
+	Rules *RulesStatus
 }
 
 // Status tells what the client knows of its service's instances, and how old that knowledge is.
@@ -643,6 +666,11 @@ func (c *Client) Status() ClientStatus {
 	st.Failback = c.later.stats()
 	st.Ignored = c.ignored.Load()
 	sortCompression(st.Compression)
+	if c.steering != nil {
+		c.mu.Lock()
+		st.Rules = c.steering.status
+		c.mu.Unlock()
+	}
 	return st
 }
 

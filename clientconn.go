@@ -60,6 +60,8 @@ type call struct {
 	pick     balance.Request // of the caller
 	observed context.Context // of an attempt that observers know of
 
+	part *Part // of the instances, to which the router sends the call; nil: all
+
 	stream *stream // that the call opens, or nil
 }
 
@@ -121,7 +123,7 @@ func (k *call) clear() {
 	if cap(k.plain) > maxKeptMessage {
 		k.plain = nil
 	}
-	k.failed, k.trailers = nil, nil
+	k.failed, k.trailers, k.part = nil, nil, nil
 }
 
 // clientConn is one connection to a server, shared by the clients of the process.

@@ -79,13 +79,16 @@ func (c *Client) Instances(ctx context.Context) ([]registry.Instance, error) {
 		list = append(list, in.Instance)
 	}
 	if len(list) == 0 {
-		return nil, c.nobody()
+		return nil, c.nobody(nil)
 	}
 	return list, nil
 }
 
-// nobody is the error of a call for which there is no instance.
-func (c *Client) nobody() *Error {
+// nobody is the error of a call for which there is no instance, or none in the part that the router wants.
+func (c *Client) nobody(part *Part) *Error {
+	if part != nil {
+		return failure(Unavailable, NotSent, PhasePick, nil, "the rules leave no instance of %q to this call (%s): does one of that kind run, or is a rule too strict?", c.serviceName(), part.Name)
+	}
 	return failure(Unavailable, NotSent, PhasePick, nil, "no instance of %q is known: is one registered and running?", c.serviceName())
 }
 
@@ -231,7 +234,7 @@ func (cl *cluster) find(key string) *endpoint {
 func (k *call) like(of *call, n int) {
 	k.frame = append(k.frame[:0], of.frame...)
 	k.plain = append(k.plain[:0], of.plain...)
-	k.head, k.codec, k.deadline, k.compression = of.head, of.codec, of.deadline, of.compression
+	k.head, k.codec, k.deadline, k.compression, k.part = of.head, of.codec, of.deadline, of.compression, of.part
 	k.frame[attemptOffset] = uint8(n)
 	k.pick.Method, k.pick.Key, k.pick.Payload = of.pick.Method, of.pick.Key, nil
 	k.began = nanotime()
