@@ -92,15 +92,25 @@ func (c *Client) nobody(part *Part) *Error {
 	return failure(Unavailable, NotSent, PhasePick, nil, "no instance of %q is known: is one registered and running?", c.serviceName())
 }
 
+// inside is the mode that a call has inside of the interceptors.
+func (m FailMode) inside() FailMode {
+	switch m {
+	case Failsafe:
+		return Failover
+	case Failback:
+		return Failfast
+	}
+	return m
+}
+
 // perform makes a call with options of its own from the outermost point on: around the interceptors.
 func (c *Client) perform(ctx context.Context, name string, in, out any, o *callOptions) error {
 	inner := *o
+	inner.mode = o.mode.inside()
 	switch o.mode {
 	case Failsafe:
-		inner.mode = Failover
 		return c.ignore(name, out, c.behind(ctx, name, in, out, &inner))
 	case Failback:
-		inner.mode = Failfast
 		return c.failback(ctx, name, in, out, &inner)
 	}
 	return c.behind(ctx, name, in, out, &inner)

@@ -102,7 +102,7 @@ type MethodRule struct {
 	When        Match    `json:"when,omitzero" doc:"which calls"`
 	Timeout     Duration `json:"timeout,omitempty" doc:"how long a call may take, all attempts together; the caller's deadline counts where it is earlier"`
 	Attempts    int      `json:"attempts,omitempty" doc:"how often a call is sent at most, 1 to 5"`
-	Mode        string   `json:"mode,omitempty" doc:"fail mode, such as failover, failfast or failtry"`
+	Mode        string   `json:"mode,omitempty" doc:"fail mode: failover, failfast, failtry or backup"`
 	Rate        *Rate    `json:"rate,omitempty" doc:"calls a second of each client; more are refused"`
 	Concurrency int      `json:"concurrency,omitempty" doc:"calls in flight of each client; more are refused"`
 }

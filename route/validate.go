@@ -209,10 +209,11 @@ func codes() map[string]anser.Code {
 	return m
 }
 
-// modes returns the fail modes that a call can be given, by their names.
+// modes returns the fail modes that a call can be given, by their names: those that need nothing of the program, and
+// do not change what it gets back.
 func modes() map[string]anser.FailMode {
 	m := make(map[string]anser.FailMode)
-	for _, mode := range []anser.FailMode{anser.Failover, anser.Failfast, anser.Failtry} {
+	for _, mode := range []anser.FailMode{anser.Failover, anser.Failfast, anser.Failtry, anser.Backup} {
 		m[mode.String()] = mode
 	}
 	return m
