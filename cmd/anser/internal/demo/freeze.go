@@ -16,6 +16,7 @@ import (
 const (
 	ejectBound   = 7 * time.Second // calls that wait have 10
 	restoreBound = 10 * time.Second
+	answerBound  = time.Second
 	ejectedHold  = time.Second // at most
 )
 
@@ -45,6 +46,7 @@ func (d *demo) stepFreeze(ctx context.Context, in *instance) (string, error) {
 	if out {
 		back, restoredAt = await(ctx, changes, anser.InstanceRestored, restoreBound)
 	}
+	d.waitAnswered(ctx, in)
 	d.fleet.mark(in, up)
 	var showed []string
 	switch {
@@ -57,6 +59,22 @@ func (d *demo) stepFreeze(ctx context.Context, in *instance) (string, error) {
 	}
 	showed = append(showed, "the call that waited longest took "+table.Duration(d.figures.longest()))
 	return strings.Join(showed, ", "), nil
+}
+
+// waitAnswered waits until the calls that waited for the instance are over: until there is a moment without any. Callers
+// who never pause leave none, but by then their old calls are over too.
+func (d *demo) waitAnswered(ctx context.Context, in *instance) {
+	ctx, cancel := context.WithTimeout(ctx, answerBound)
+	defer cancel()
+	client := d.traffic.clients[in.service]
+	poll(ctx, func() bool {
+		for _, s := range client.Status().Instances {
+			if s.Key() == in.id {
+				return s.Active == 0
+			}
+		}
+		return true
+	})
 }
 
 // change is what the client of the callers made of an instance.
