@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"syscall"
@@ -100,9 +101,69 @@ func TestDemoSteps(t *testing.T) {
 	expectEmpty(t, tmp)
 }
 
+// An instance of another version gets about the share that the rules say, and one that stands still is taken out and
+// comes back. No call fails.
+func TestDemoSteers(t *testing.T) {
+	t.Parallel()
+	const tries = 3 // a machine that stands still itself for seconds spoils one
+	for try := 1; ; try++ {
+		wrong := demoSteers(t)
+		if len(wrong) == 0 {
+			return
+		}
+		if try == tries {
+			t.Fatal(strings.Join(wrong, "\n"))
+		}
+	}
+}
+
+// demoSteers runs a demo and returns what was not as it should be.
+func demoSteers(t *testing.T) (wrong []string) {
+	tmp := t.TempDir()
+	p := start(t, tmp, "demo", "--json", "--listen", "127.0.0.1:0", "--every", "1s", "--steps", "canary,freeze", "--for", "12s", "--rate", "200")
+	out, code := p.wait()
+	said := p.errOut.String()
+	var sum demoSummary
+	if err := json.Unmarshal([]byte(out), &sum); err != nil || code != 0 || sum.Errors != 0 || sum.Instances != 9 || sum.Restarts != 0 {
+		wrong = append(wrong, fmt.Sprintf("exit code %d, %v\n%s%s", code, err, out, said))
+	}
+	performed := make(map[string]string)
+	for _, s := range sum.Steps {
+		performed[s.Step] = s.Showed
+	}
+	var one, all float64
+	var service string
+	if _, err := fmt.Sscanf(performed["canary"], "version 2.0 got %f of the %f calls to %s", &one, &all, &service); err != nil {
+		wrong = append(wrong, fmt.Sprintf("canary: %q: %v", performed["canary"], err))
+	}
+	if share := one / all; !(share > 0.01 && share < 0.22) { // an equal share is 0.25
+		wrong = append(wrong, fmt.Sprintf("canary: %q", performed["canary"]))
+	}
+	if s := performed["freeze"]; !strings.HasPrefix(s, "taken out after ") || !strings.Contains(s, " after it went on") || strings.Contains(s, "not back") {
+		wrong = append(wrong, fmt.Sprintf("freeze: %q", s))
+	}
+	for _, word := range []string{"10 % of the calls to version 2.0", "drained", "no split any more", "SIGSTOP", "ejected", "SIGCONT", "restored"} {
+		if !strings.Contains(said, word) {
+			wrong = append(wrong, fmt.Sprintf("%q was not told:\n%s", word, said))
+		}
+	}
+	expectEmpty(t, tmp)
+	return wrong
+}
+
+// A step that takes longer than is left is not begun.
+func TestDemoSkipsAStep(t *testing.T) {
+	t.Parallel()
+	p := start(t, t.TempDir(), "demo", "--json", "--listen", "127.0.0.1:0", "--every", "500ms", "--steps", "freeze", "--for", "2s")
+	out, code := p.wait()
+	if code != 0 || !strings.Contains(out, `"steps":[]`) || !strings.Contains(p.errOut.String(), "skipped") {
+		t.Errorf("exit code %d\n%s%s", code, out, p.errOut.String())
+	}
+}
+
 // An interrupt ends a demo that is in the middle of a step.
 func TestDemoInterruptedInAStep(t *testing.T) {
-	for _, step := range []string{"slow", "outage"} {
+	for _, step := range []string{"canary", "slow", "freeze", "outage"} {
 		t.Run(step, func(t *testing.T) {
 			t.Parallel()
 			tmp := t.TempDir()
@@ -118,7 +179,7 @@ func TestDemoInterruptedInAStep(t *testing.T) {
 
 func TestDemoUnknownStep(t *testing.T) {
 	p := start(t, t.TempDir(), "demo", "--steps", "kill,flood")
-	if _, code := p.wait(); code != 2 || !strings.Contains(p.errOut.String(), `no step "flood": use some of kill, restart, slow, outage`) {
+	if _, code := p.wait(); code != 2 || !strings.Contains(p.errOut.String(), `no step "flood": use some of kill, restart, canary, slow, freeze, outage`) {
 		t.Errorf("exit code %d\n%s", code, p.errOut.String())
 	}
 }

@@ -22,7 +22,9 @@ announced, and tells in the end what there was to see. No call fails.
 
   kill     an instance is killed (SIGKILL), and another takes its place
   restart  an instance drains (SIGTERM), and another takes its place
+  canary   an instance of version 2.0 appears, and rules in the registry send it 10 % of the calls
   slow     an instance answers late, and gets few calls
+  freeze   an instance stands still (SIGSTOP), is taken out, and comes back; where there is SIGSTOP
   outage   the registry goes away and comes back
 
   arith  Arith.Add, Arith.Mul
@@ -37,7 +39,7 @@ Exit codes: 0 no call failed; 1 one did, or the demo could not run; 2 wrong use.
 		Example: strings.Trim(`
   anser demo
   anser demo --rate 1000 --every 2s
-  anser demo --steps outage,kill
+  anser demo --steps canary,freeze
   anser demo --for 10s --json`, "\n"),
 		Args: takes(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -68,7 +70,7 @@ Exit codes: 0 no call failed; 1 one did, or the demo could not run; 2 wrong use.
 	c.Flags().IntVarP(&o.Callers, "callers", "c", 4, "callers of each service")
 	c.Flags().Float64Var(&o.Rate, "rate", 100, "calls a second to each service; 0 is as many as the callers make")
 	c.Flags().DurationVar(&o.Every, "every", 4*time.Second,
-		"time between the beginnings of two steps, with --for a fifth of it at most; 0: none")
+		"time between the beginnings of two steps, with --for a seventh of it at most; 0: none")
 	c.Flags().StringSliceVar(&o.Steps, "steps", nil, "the steps to perform: "+strings.Join(demo.Steps(), ", ")+" (default all)")
 	c.Flags().DurationVar(&o.For, "for", 0, "how long there is traffic (default until interrupted)")
 	jsonFlag(c, &asJSON)
@@ -104,6 +106,7 @@ func newInstance(s streams) *cobra.Command {
 	}
 	c.Flags().StringVar(&o.Service, "service", "", "name of the service")
 	c.Flags().StringVar(&o.ID, "id", "", "name of the instance")
+	c.Flags().StringVar(&o.Version, "version", "", "version of the instance")
 	c.Flags().StringVar(&o.Registry, "registry", "", "registry to register with")
 	return c
 }

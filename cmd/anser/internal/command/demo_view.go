@@ -53,11 +53,11 @@ func (v *demoView) Event(e demo.Event) {
 
 func eventStyle(kind string) lipgloss.Style {
 	switch kind {
-	case "killed", "ended":
+	case "killed", "ended", "frozen", "ejected":
 		return bad
-	case "draining", "drained", "stopped":
+	case "draining", "drained", "stopped", "breaker":
 		return fair
-	case "up", "ready", "started":
+	case "up", "ready", "started", "resumed", "restored":
 		return good
 	case "begins", "ends":
 		return bold

@@ -1,6 +1,7 @@
 // Package demo shows Anser at work on one machine: a registry, three services with three instances
 // each, every instance a process of its own, and traffic through them while a script of steps goes
-// round: instances are killed, restarted and slowed down, and the registry goes away.
+// round: instances are killed, restarted, slowed down and stopped for a while, one of another version
+// comes and goes, and the registry goes away.
 package demo
 
 import (
@@ -12,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/etcd"
 )
 
@@ -44,7 +46,9 @@ type Event struct {
 const (
 	startBound = 30 * time.Second // for the registry and the processes to be there
 	showEvery  = time.Second
-	leaseTTL   = 3 * time.Second // how long the registry keeps an instance that was killed
+	// leaseTTL is how long the registry keeps an instance that it does not hear of: longer than clients need to find out
+	// by themselves that it stands still.
+	leaseTTL = 10 * time.Second
 )
 
 // Run runs the demo until its time is over or ctx is done. Whatever it started has ended when it
@@ -70,7 +74,8 @@ func Run(ctx context.Context, o Options, view View) (sum Summary, err error) {
 		return Summary{}, err
 	}
 	defer func() { err = errors.Join(err, reg.Close()) }()
-	d := &demo{o: o, url: "etcd://" + endpoint, store: store, figures: newFigures(), events: make(chan Event, 16)}
+	d := &demo{o: o, url: "etcd://" + endpoint, rules: reg, store: store, figures: newFigures(), events: make(chan Event, 16)}
+	d.health = &health{tell: d.tell}
 	d.fleet = newFleet(d.url, reg, d.tell)
 	type result struct {
 		sum Summary
@@ -108,8 +113,11 @@ type demo struct {
 	o       Options
 	url     string
 	fleet   *fleet
-	store   *store // used by perform and what it started
+	rules   registry.Store // of all services
+	store   *store         // used by perform and what it started
 	figures *figures
+	health  *health
+	traffic *traffic   // set before there are steps
 	events  chan Event // read by Run until perform has returned
 
 	mu      sync.Mutex // guards what follows
@@ -130,11 +138,12 @@ func (d *demo) perform(ctx context.Context) (Summary, error) {
 		return Summary{}, err
 	}
 	d.tell(Event{Kind: "ready", Text: fmt.Sprintf("%d instances of %d services are up", len(d.fleet.instances), len(services))})
-	traffic, err := startTraffic(d.url, d.o, d.fleet, d.figures)
+	traffic, err := startTraffic(d.url, d.o, d.fleet, d.figures, d.health.heard)
 	if err != nil {
 		return Summary{}, err
 	}
 	d.tell(Event{Kind: "traffic", Text: "its calls are told at " + traffic.debugAt + ": anser rules dry-run --from, anser explain --from"})
+	d.traffic = traffic
 	d.figures.start(time.Now())
 	disturbances, stop := d.untilLate(ctx)
 	disturbed := make(chan error, 1)

@@ -20,6 +20,14 @@ func (f *fleet) kill(ctx context.Context, in *instance) error {
 
 // restart ends an instance with SIGTERM, which drains it, and starts another in its place.
 func (f *fleet) restart(ctx context.Context, in *instance) error {
+	if err := f.drain(in); err != nil {
+		return err
+	}
+	return f.replace(ctx, in, &f.restarted)
+}
+
+// drain ends the process of an instance with SIGTERM.
+func (f *fleet) drain(in *instance) error {
 	process, address := f.take(in, draining)
 	f.tell(Event{"draining", in.id, fmt.Sprintf("SIGTERM to process %d at %s", process.PID(), address)})
 	began := time.Now()
@@ -28,7 +36,7 @@ func (f *fleet) restart(ctx context.Context, in *instance) error {
 		return fmt.Errorf("instance %s did not drain: %w", in.id, err)
 	}
 	f.tell(Event{"drained", in.id, "after " + table.Duration(time.Since(began))})
-	return f.replace(ctx, in, &f.restarted)
+	return nil
 }
 
 // take marks an instance whose process is about to go.
@@ -42,7 +50,7 @@ func (f *fleet) take(in *instance, state string) (process *child.Child, address 
 }
 
 // replace starts a process for an instance that has none, waits until clients can find it, and
-// counts it.
+// counts it, if there is a counter.
 func (f *fleet) replace(ctx context.Context, in *instance, counter *int) error {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, startBound)
@@ -54,9 +62,11 @@ func (f *fleet) replace(ctx context.Context, in *instance, counter *int) error {
 		return err
 	}
 	f.mu.Lock()
-	*counter++
+	if counter != nil {
+		*counter++
+	}
 	address, pid := in.address, in.process.PID()
 	f.mu.Unlock()
-	f.tell(Event{"up", in.id, fmt.Sprintf("process %d at %s after %s", pid, address, table.Duration(time.Since(began)))})
+	f.tell(Event{"up", in.id, fmt.Sprintf("version %s, process %d at %s after %s", in.version, pid, address, table.Duration(time.Since(began)))})
 	return nil
 }

@@ -22,6 +22,7 @@ type figures struct {
 	began    time.Time // zero before there is traffic
 	stopped  time.Time // zero while there is
 	firstErr error
+	slowest  time.Duration // of the calls since forgetLongest
 }
 
 // series are the figures of one instance, or of all.
@@ -117,6 +118,7 @@ func (f *figures) note(id string, latency time.Duration, err error) {
 		f.firstErr = err
 	}
 	f.all.note(latency, err)
+	f.slowest = max(f.slowest, latency)
 	if id != "" {
 		f.ofLocked(id).note(latency, err)
 	}
@@ -172,8 +174,22 @@ func (f *figures) totals() (calls, errors int64, elapsed time.Duration) {
 func (f *figures) share(in *instance) (all, one int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for n := range instancesOfService {
+	for n := range instancesOfService + 1 { // with the canary
 		all += f.ofLocked(instanceID(in.service, n+1)).calls
 	}
 	return all, f.ofLocked(in.id).calls
+}
+
+// forgetLongest begins the time that longest is about.
+func (f *figures) forgetLongest() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.slowest = 0
+}
+
+// longest returns how long the slowest call took.
+func (f *figures) longest() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.slowest
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,12 +18,14 @@ const (
 	up       = "up" // clients find it in the registry
 	draining = "draining"
 	killed   = "killed"
+	frozen   = "frozen"  // its process stands still
+	ejected  = "ejected" // and the client of the callers has taken it out
 	ended    = "ended"
 )
 
-// instance is one of the nine, through all of its processes.
+// instance is one of the nine, through all of its processes, or a canary.
 type instance struct {
-	service, id string
+	service, id, version string
 
 	// Guarded by the fleet's mutex.
 	process *child.Child
@@ -36,7 +39,7 @@ type fleet struct {
 	reg       registry.Registry
 	tell      func(Event)
 	group     *child.Group
-	instances []*instance
+	instances []*instance     // by service; changed by the goroutine of the steps, under the mutex
 	ctx       context.Context // of the watches of the registry
 	cancel    context.CancelFunc
 	wg        sync.WaitGroup
@@ -58,7 +61,7 @@ func newFleet(url string, reg registry.Registry, tell func(Event)) *fleet {
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	for _, s := range services {
 		for n := range instancesOfService {
-			f.instances = append(f.instances, &instance{service: s.name, id: instanceID(s.name, n+1), state: starting})
+			f.instances = append(f.instances, &instance{service: s.name, id: instanceID(s.name, n+1), version: usualVersion, state: starting})
 		}
 	}
 	return f
@@ -117,7 +120,7 @@ func (f *fleet) changedLocked() {
 // launch starts a process for the instance and waits until it serves.
 func (f *fleet) launch(ctx context.Context, in *instance) error {
 	fail := func(err error) error { return fmt.Errorf("instance %s: %w", in.id, err) }
-	process, err := f.group.Start(InstanceOptions{in.service, in.id, f.url}.args()...)
+	process, err := f.group.Start(InstanceOptions{in.service, in.id, in.version, f.url}.args()...)
 	if err != nil {
 		return fail(err)
 	}
@@ -153,6 +156,39 @@ func (f *fleet) await(in *instance, process *child.Child) {
 	if !expected {
 		f.tell(Event{"ended", in.id, "by itself: " + fmt.Sprint(process.Failure())})
 	}
+}
+
+// add makes a canary of the service, after its other instances. It has no process yet.
+func (f *fleet) add(service string) *instance {
+	in := &instance{service: service, id: canaryID(service), version: canaryVersion, state: starting}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	after := 0
+	for i, other := range f.instances {
+		if other.service == service {
+			after = i + 1
+		}
+	}
+	f.instances = slices.Insert(slices.Clone(f.instances), after, in)
+	return in
+}
+
+// remove forgets an instance whose process has ended.
+func (f *fleet) remove(in *instance) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.instances = slices.DeleteFunc(slices.Clone(f.instances), func(other *instance) bool { return other == in })
+}
+
+// mark sets the state of an instance that runs, and returns its process and address.
+func (f *fleet) mark(in *instance, state string) (process *child.Child, address string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if in.state != ended {
+		in.state = state
+	}
+	f.changedLocked()
+	return in.process, in.address
 }
 
 // waitUp waits until clients can find the instances.

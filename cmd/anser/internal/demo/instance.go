@@ -24,11 +24,11 @@ const InstanceCommand = "demo-instance"
 
 // InstanceOptions say which instance a process is.
 type InstanceOptions struct {
-	Service, ID, Registry string
+	Service, ID, Version, Registry string
 }
 
 func (o InstanceOptions) args() []string {
-	return []string{InstanceCommand, "--service", o.Service, "--id", o.ID, "--registry", o.Registry}
+	return []string{InstanceCommand, "--service", o.Service, "--id", o.ID, "--version", o.Version, "--registry", o.Registry}
 }
 
 // ready is what an instance tells its parent.
@@ -54,7 +54,7 @@ func ServeInstance(ctx context.Context, o InstanceOptions, in io.Reader, out, er
 		return err
 	}
 	defer func() { err = errors.Join(err, reg.Close()) }()
-	self := registry.Instance{ID: o.ID, Service: o.Service, Version: "1.0", Zone: zone(o.ID)}
+	self := registry.Instance{ID: o.ID, Service: o.Service, Version: o.Version, Zone: zone(o.ID)}
 	var late lateness
 	server := anser.NewServer(anser.Announce(reg, self), anser.Intercept(sign(o.ID)), anser.Intercept(late.intercept),
 		anser.Logger(log), anser.AcceptCompression(all.Compressors()...))

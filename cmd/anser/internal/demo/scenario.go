@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/anser-rpc/anser/cmd/anser/internal/child"
 	"github.com/anser-rpc/anser/cmd/anser/internal/table"
 )
 
@@ -16,14 +17,31 @@ type step struct {
 	what string // what happens, in a few words
 	// run does it to the instance, undoes it, and returns what there was to see. It ends early when ctx is done.
 	run func(d *demo, ctx context.Context, in *instance) (showed string, err error)
+	// about names the instance that the step is about, given whose turn it is; "" if it is about none.
+	about func(in *instance) string
+	takes time.Duration // at least, where that is long
 }
+
+func whoseTurn(in *instance) string { return in.id }
+
+func canaryOf(in *instance) string { return canaryID(in.service) }
+
+func nobody(*instance) string { return "" }
 
 // script is the steps in their order. They go round, and each time another instance has its turn.
 var script = []step{
-	{"kill", "SIGKILL, and its calls are sent again elsewhere", (*demo).stepKill},
-	{"restart", "SIGTERM: it drains, and another takes its place", (*demo).stepRestart},
-	{"slow", "answers " + table.Duration(slowBy) + " late, and balancing leaves it alone", (*demo).stepSlow},
-	{"outage", "the registry goes away, and calls go on with the instances that are known", (*demo).stepOutage},
+	{"kill", "SIGKILL, and its calls are sent again elsewhere", (*demo).stepKill, whoseTurn, 0},
+	{"restart", "SIGTERM: it drains, and another takes its place", (*demo).stepRestart, whoseTurn, 0},
+	{"canary", fmt.Sprintf("appears as version %s, and rules send it %d %% of the calls", canaryVersion, canaryPercent), (*demo).stepCanary, canaryOf, 2 * time.Second},
+	{"slow", "answers " + table.Duration(slowBy) + " late, and balancing leaves it alone", (*demo).stepSlow, whoseTurn, 0},
+	{"freeze", "stands still (SIGSTOP), is ejected, and comes back", (*demo).stepFreeze, whoseTurn, 6 * time.Second},
+	{"outage", "the registry goes away, and calls go on with the instances that are known", (*demo).stepOutage, nobody, 0},
+}
+
+func init() {
+	if !child.CanPause {
+		script = slices.DeleteFunc(script, func(s step) bool { return s.name == "freeze" })
+	}
 }
 
 // Steps are the names of all steps, in the order in which they are performed.
@@ -81,19 +99,23 @@ func (d *demo) play(ctx, hard context.Context) error {
 	}
 	tick := time.NewTicker(d.o.Every)
 	defer tick.Stop()
-	steps := d.o.chosen()
-	for n := 0; ; n++ {
+	r := round{steps: d.o.chosen(), named: make(map[string]bool)}
+	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
+		}
+		s, n, ok := d.next(ctx, &r)
+		if !ok {
+			return nil
 		}
 		err := d.fleet.waitUp(ctx, d.fleet.instances...)
 		if ctx.Err() != nil {
 			return nil
 		}
 		if err == nil {
-			err = d.performStep(hard, steps[n%len(steps)], d.fleet.instances[turn(n)])
+			err = d.performStep(hard, s, d.fleet.instances[turn(n)])
 		}
 		if hard.Err() != nil {
 			return nil
@@ -104,7 +126,39 @@ func (d *demo) play(ctx, hard context.Context) error {
 	}
 }
 
-// turn goes round the services and their instances.
+// round is how far the script is.
+type round struct {
+	steps []step
+	n     int             // steps so far, with those that were left out
+	named map[string]bool // steps that were performed, or of which was told that they are left out
+}
+
+// next returns the next step that ends before the demo does, and its number, or false if there is none any more.
+func (d *demo) next(ctx context.Context, r *round) (s step, n int, ok bool) {
+	for range r.steps {
+		n = r.n
+		s = r.steps[n%len(r.steps)]
+		r.n++
+		fits := d.fits(ctx, s)
+		if !fits && !r.named[s.name] {
+			d.tell(Event{"skipped", "", fmt.Sprintf("%s: it takes about %s, and the demo ends before", s.name, table.Duration(s.takes))})
+		}
+		r.named[s.name] = true
+		if fits {
+			return s, n, true
+		}
+	}
+	return step{}, 0, false
+}
+
+// fits reports whether there is time left for a step.
+func (d *demo) fits(ctx context.Context, s step) bool {
+	late, ok := ctx.Deadline()
+	return !ok || time.Until(late)+d.o.Every/2 >= s.takes
+}
+
+// turn goes round the services and their instances. When the script begins again it goes on with another service, so
+// that a step is not always about the same one.
 func turn(n int) int {
-	return n%len(services)*instancesOfService + n/len(services)%instancesOfService
+	return (n+n/len(script))%len(services)*instancesOfService + n/len(services)%instancesOfService
 }

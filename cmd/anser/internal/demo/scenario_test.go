@@ -1,8 +1,11 @@
 package demo
 
 import (
+	"context"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 )
 
 func TestScript(t *testing.T) {
@@ -37,6 +40,48 @@ func TestTurn(t *testing.T) {
 	}
 	if len(seen) != len(services)*instancesOfService {
 		t.Errorf("%d instances have their turn", len(seen))
+	}
+}
+
+// A step is about another service when the script begins again.
+func TestTurnMovesOn(t *testing.T) {
+	for n := range script {
+		if turn(n)/instancesOfService == turn(n+len(script))/instancesOfService {
+			t.Errorf("step %q is about the same service twice in a row", script[n].name)
+		}
+	}
+}
+
+func TestFits(t *testing.T) {
+	d := &demo{o: Options{Every: time.Second}}
+	long := step{takes: time.Hour}
+	if !d.fits(t.Context(), long) {
+		t.Error("a long step does not fit where there is no end")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if d.fits(ctx, long) || !d.fits(ctx, step{takes: time.Second}) {
+		t.Error("a minute is enough for an hour, or not for a second")
+	}
+}
+
+// Steps that do not end in time are left out, which is told once.
+func TestNext(t *testing.T) {
+	d := &demo{o: Options{Every: time.Second}, events: make(chan Event, 16)}
+	r := round{steps: []step{{name: "short"}, {name: "long", takes: time.Hour}}, named: make(map[string]bool)}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for _, want := range []int{0, 2, 4} {
+		if s, n, ok := d.next(ctx, &r); s.name != "short" || n != want || !ok {
+			t.Errorf("%q is number %d, %v", s.name, n, ok)
+		}
+	}
+	if e := <-d.events; e.Kind != "skipped" || !strings.HasPrefix(e.Text, "long: ") || len(d.events) > 0 {
+		t.Errorf("%+v, and %d more", e, len(d.events))
+	}
+	r.steps = r.steps[1:]
+	if s, _, ok := d.next(ctx, &r); ok {
+		t.Errorf("step %q takes too long", s.name)
 	}
 }
 

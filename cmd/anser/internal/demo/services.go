@@ -8,6 +8,7 @@ import (
 	"github.com/anser-rpc/anser/cmd/anser/internal/demo/arith"
 	"github.com/anser-rpc/anser/cmd/anser/internal/demo/front"
 	"github.com/anser-rpc/anser/cmd/anser/internal/demo/posts"
+	"github.com/anser-rpc/anser/route"
 )
 
 const instancesOfService = 3
@@ -47,7 +48,8 @@ func registerPosts(s *anser.Server, _ string) (func() error, error) {
 }
 
 func registerFront(s *anser.Server, registryURL string) (func() error, error) {
-	f, err := front.New(registryURL+"/"+arith.Service, registryURL+"/"+posts.Service, dialOptions()...)
+	f, err := front.New(registryURL+"/"+arith.Service, registryURL+"/"+posts.Service,
+		append(dialOptions(), route.Rules(route.From(route.Caller{Service: front.Service})))...)
 	if err != nil {
 		return nil, err
 	}

@@ -11,10 +11,7 @@ import (
 
 // performStep performs a step, with a line at its beginning and its end.
 func (d *demo) performStep(ctx context.Context, s step, in *instance) error {
-	r := StepResult{Step: s.name, Instance: in.id}
-	if s.name == "outage" {
-		r.Instance = ""
-	}
+	r := StepResult{Step: s.name, Instance: s.about(in)}
 	began := time.Now()
 	calls, errs, at := d.figures.totals()
 	r.At = seconds(at)
@@ -59,12 +56,17 @@ func (d *demo) hold() time.Duration {
 
 const (
 	minHold = 300 * time.Millisecond
-	maxHold = 5 * time.Second // longer than the registry keeps what it does not hear of
+	maxHold = 5 * time.Second
 )
 
 // waitHold waits for the time of a state, or until ctx is done.
 func (d *demo) waitHold(ctx context.Context) {
-	t := time.NewTimer(d.hold())
+	wait(ctx, d.hold())
+}
+
+// wait waits for a time, or until ctx is done.
+func wait(ctx context.Context, how time.Duration) {
+	t := time.NewTimer(how)
 	defer t.Stop()
 	select {
 	case <-t.C:

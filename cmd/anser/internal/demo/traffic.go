@@ -13,8 +13,8 @@ import (
 
 // traffic is the callers.
 type traffic struct {
-	clients []*anser.Client
-	debug   *anser.Server // tells what the callers did; nil before it serves
+	clients map[string]*anser.Client // by service
+	debug   *anser.Server            // tells what the callers did; nil before it serves
 	debugAt string
 	ending  chan struct{}   // closed when no further call is to be made
 	ctx     context.Context // of the calls
@@ -23,20 +23,19 @@ type traffic struct {
 }
 
 // startTraffic starts the callers of all services.
-func startTraffic(url string, o Options, fleet *fleet, figures *figures) (*traffic, error) {
-	t := &traffic{ending: make(chan struct{})}
+func startTraffic(url string, o Options, fleet *fleet, figures *figures, heard func(anser.HealthEvent)) (*traffic, error) {
+	t := &traffic{ending: make(chan struct{}), clients: make(map[string]*anser.Client)}
 	recorder := route.NewRecorder()
-	byService := make(map[string]*anser.Client)
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	for _, s := range services {
-		opts := append(dialOptions(), route.Rules(route.From(route.Caller{Service: "demo"}), route.Record(recorder)))
+		opts := append(dialOptions(), route.Rules(route.From(route.Caller{Service: "demo"}), route.Record(recorder)),
+			anser.Observe(anser.Observer{Health: heard}))
 		c, err := anser.Dial(url+"/"+s.name, opts...)
 		if err != nil {
 			t.stop()
 			return nil, err
 		}
-		t.clients = append(t.clients, c)
-		byService[s.name] = c
+		t.clients[s.name] = c
 		var interval time.Duration
 		if o.Rate > 0 {
 			interval = time.Duration(float64(o.Callers) / o.Rate * float64(time.Second))
@@ -49,7 +48,7 @@ func startTraffic(url string, o Options, fleet *fleet, figures *figures) (*traff
 			t.wg.Go(k.run)
 		}
 	}
-	if err := t.serveDebug(recorder, byService); err != nil {
+	if err := t.serveDebug(recorder); err != nil {
 		t.stop()
 		return nil, err
 	}
@@ -57,9 +56,9 @@ func startTraffic(url string, o Options, fleet *fleet, figures *figures) (*traff
 }
 
 // serveDebug lets "anser rules dry-run --from" and "anser explain --from" ask the callers.
-func (t *traffic) serveDebug(recorder *route.Recorder, clients map[string]*anser.Client) error {
+func (t *traffic) serveDebug(recorder *route.Recorder) error {
 	s := anser.NewServer(anser.NoSignals(), anser.Logger(slog.New(slog.DiscardHandler)))
-	if err := errors.Join(recorder.Serve(s), route.ServeExplain(s, clients)); err != nil {
+	if err := errors.Join(recorder.Serve(s), route.ServeExplain(s, t.clients)); err != nil {
 		return err
 	}
 	l, err := s.Listen("127.0.0.1:0")
