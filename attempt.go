@@ -14,8 +14,11 @@ func (c *Client) pick(k *call, m *clientMethod) *endpoint {
 	if v == nil {
 		return nil
 	}
-	if around := m.view.Load(); around != nil {
+	if around := m.view.Load(); around != nil { // as forCall does
 		v = around
+	}
+	if k.part != nil {
+		v = v.of(k.part)
 	}
 	k.pick.Method, k.pick.Tried = m.name, nil
 	return v.pick(&k.pick)

@@ -3,15 +3,17 @@ package anser_test
 import (
 	"context"
 	"net"
+	"sync/atomic"
 	"testing"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/internal/benchpb"
+	"github.com/anser-rpc/anser/registry"
 )
 
 // serveUnary serves an echo of bytes and the 581-byte workload on l until the benchmark ends.
-func serveUnary(tb testing.TB, l net.Listener) {
+func serveUnary(tb testing.TB, l net.Listener) *anser.Server {
 	tb.Helper()
 	s := anser.NewServer(silent)
 	anser.Handle(s, "Echo.Bytes", func(_ context.Context, in *[]byte) (*[]byte, error) { return in, nil })
@@ -21,6 +23,7 @@ func serveUnary(tb testing.TB, l net.Listener) {
 	})
 	go s.Serve(l)
 	tb.Cleanup(func() { s.Close() })
+	return s
 }
 
 // unary runs the calls of a benchmark over a connection of its own kind.
@@ -114,5 +117,69 @@ func TestUnaryAllocations(t *testing.T) {
 		t.Errorf("%v allocations a call, want at most %d for the messages and %d for both sides", n, messages, framework)
 	} else {
 		t.Logf("%v allocations a call, %d of them for the messages", n, messages)
+	}
+}
+
+// BenchmarkGovernance is what the health of instances, rules and metrics cost a call: three instances, and as many
+// callers as keep both sides busy. "bare" has none of it; "default" has breakers and ejection, and "counting" has them
+// count, since now and then a call of another method fails; "rules" has a router beside that, "observed" a counter of
+// attempts, "all" everything.
+func BenchmarkGovernance(b *testing.B) {
+	target := "tcp://"
+	for i := range 3 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			b.Fatal(err)
+		}
+		s := serveUnary(b, l)
+		anser.Handle(s, "Echo.Broken", func(context.Context, *[]byte) (*[]byte, error) {
+			return nil, anser.Errorf(anser.Internal, "broken")
+		})
+		if i > 0 {
+			target += ","
+		}
+		target += l.Addr().String()
+	}
+	var seen atomic.Int64
+	observed := anser.Observe(anser.Observer{Reply: func(context.Context, anser.MessageInfo) { seen.Add(1) }})
+	router := new(testRouter)
+	router.subset.Store(&anser.Part{Name: "all", Filters: []anser.Filter{{Name: "all", Keep: func(*registry.Instance) bool { return true }}}})
+	for _, c := range []struct {
+		name   string
+		broken bool
+		opts   []anser.DialOption
+	}{
+		{"bare", false, []anser.DialOption{anser.Breaker{Off: true}, anser.Ejection{Off: true}}},
+		{"default", false, nil},
+		{"counting", true, nil},
+		{"rules", false, []anser.DialOption{steered(router)}},
+		{"observed", false, []anser.DialOption{observed}},
+		{"all", true, []anser.DialOption{steered(router), observed}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			client, err := anser.Dial(target, c.opts...)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer client.Close()
+			var calls atomic.Int64
+			b.ReportAllocs()
+			b.SetParallelism(50)
+			before := processorTime()
+			b.RunParallel(func(pb *testing.PB) {
+				in, out := benchpb.Filled(), new(benchpb.BenchmarkMessage)
+				none, reply := []byte(nil), []byte(nil)
+				for pb.Next() {
+					if err := client.Call(context.Background(), "Hello.Say", in, out); err != nil {
+						b.Error(err)
+						return
+					}
+					if c.broken && calls.Add(1)%1000 == 0 {
+						client.Call(context.Background(), "Echo.Broken", &none, &reply)
+					}
+				}
+			})
+			b.ReportMetric(float64(processorTime()-before)/float64(b.N), "cpu-ns/op")
+		})
 	}
 }

@@ -23,23 +23,25 @@ import (
 // with [Dial], share it between goroutines, and keep it: its connections are shared with the other
 // clients of the process.
 type Client struct {
-	o       dialOptions
-	target  string
-	chain   Func // interceptors around invoke; nil without interceptors
-	codecs  []codec.Codec
-	pool    *pool
-	cluster *cluster
-	budget  *budget
-	ignored atomic.Int64 // calls with the mode Failsafe that failed
-	later   failbacks
-	source  source
-	methods atomic.Pointer[map[string]*clientMethod] // replaced, never changed
-	places  [methodPlaces]atomic.Pointer[clientMethod]
-	watches watches         // of calls without a goroutine
-	lagging chan struct{}   // a place for each of those that have one until a connection stands
-	ctx     context.Context // ends with Close
-	cancel  context.CancelFunc
-	wg      sync.WaitGroup
+	o        dialOptions
+	target   string
+	chain    Func // interceptors around invoke; nil without interceptors and without a router
+	codecs   []codec.Codec
+	pool     *pool
+	cluster  *cluster
+	budget   *budget
+	ignored  atomic.Int64 // calls with the mode Failsafe that failed
+	later    failbacks
+	source   source
+	router   Router                                   // nil: none
+	steering *Steering                                // of the router
+	methods  atomic.Pointer[map[string]*clientMethod] // replaced, never changed
+	places   [methodPlaces]atomic.Pointer[clientMethod]
+	watches  watches         // of calls without a goroutine
+	lagging  chan struct{}   // a place for each of those that have one until a connection stands
+	ctx      context.Context // ends with Close
+	cancel   context.CancelFunc
+	wg       sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows
 	closed  bool
@@ -106,8 +108,16 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 		c.pool = new(pool)
 	}
 	c.init()
-	if len(c.o.interceptors) > 0 {
-		c.chain = chain(c.o.interceptors, func(ctx context.Context, inv *Invocation) error {
+	inside := slices.Clip(c.o.interceptors)
+	if c.o.steer != nil {
+		if err := c.steer(); err != nil {
+			c.Close()
+			return nil, fmt.Errorf("dial %q: %w", target, err)
+		}
+		inside = append(inside, c.router.Intercept)
+	}
+	if len(inside) > 0 {
+		c.chain = chain(inside, func(ctx context.Context, inv *Invocation) error {
 			if inv.Stream {
 				if inv.open == nil {
 					return errForeignStream
@@ -125,7 +135,7 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 		})
 	}
 	if src.resolver == nil {
-		c.cluster.update(src.fixed, time.Time{})
+		c.fix(src.fixed)
 		return c, nil
 	}
 	snap := new(snapshot)
@@ -246,7 +256,7 @@ func (c *Client) invoke(ctx context.Context, name string, in, out any, o *callOp
 		if o.mode == Failsafe || o.mode == Failback {
 			return c.perform(ctx, name, in, out, o)
 		}
-		if c.chain != nil {
+		if c.intercepts(name) {
 			return c.intercepted(ctx, newInvocation(c, name, in, out, o))
 		}
 	}
@@ -329,321 +339,11 @@ func (c *Client) method(name string) (*clientMethod, error) {
 	return m, nil
 }
 
-// encode makes the REQUEST frame that all attempts send.
-func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out any, o *callOptions) (cd codec.Codec, fault *Error) {
-	defer func() {
-		if p := recover(); p != nil {
-			fault = failure(Internal, NotSent, PhaseEncode, nil, "the codec panicked on %T: %v", in, p)
-		}
-	}()
-	cd = o.codec
-	if cd == nil {
-		if cd = c.codecFor(in, out); cd == nil {
-			return nil, failure(InvalidArgument, NotSent, PhaseEncode, nil, "no codec handles a request of type %T with a reply of type %T: choose one with anser.Codec", in, out)
-		}
-	}
-	r := wire.Request{Codec: cd.ID(), Priority: uint8(Normal), Attempt: o.earlier}
-	var flags wire.Flags
-	left := min(o.timeout, maxTimeout)
-	bounded := left != 0
-	k.deadline = 0
-	if bounded {
-		k.deadline = k.began + int64(left)
-	}
-	if ctx != context.Background() {
-		if ctx == nil {
-			return nil, failure(InvalidArgument, NotSent, PhaseEncode, nil, "the context is nil: pass context.Background()")
-		}
-		if ctx.Err() != nil {
-			return nil, contextFailure(ctx, NotSent, PhaseEncode)
-		}
-		if d, ok := ctx.Deadline(); ok {
-			left, bounded = time.Until(d), true
-			k.deadline = 0 // the context's own timer ends the call
-		}
-		r.Priority = uint8(PriorityFrom(ctx))
-		if t, ok := TraceFrom(ctx); ok {
-			flags, r.Trace = wire.FlagTrace, t
-		}
-		if md := outgoing(ctx); md != nil {
-			block, err := encodeMetadata(md)
-			if err != nil {
-				return nil, err.(*Error)
-			}
-			r.Metadata = block
-		}
-	}
-	if o.keyed {
-		if fault := o.addKey(ctx, &r); fault != nil {
-			return nil, fault
-		}
-	}
-	if bounded {
-		if left <= 0 {
-			return nil, failure(DeadlineExceeded, NotSent, PhaseEncode, context.DeadlineExceeded, "the call's time was over before it began")
-		}
-		r.Timeout = wireTimeout(left)
-	}
-	k.codec = r.Codec
-	k.frame = wire.AppendRequest(k.frame[:0], 0, flags, &r)
-	k.head = len(k.frame)
-	k.compression = o.compression
-	if o.compression != nil { // an attempt puts the frame together when it knows its server
-		plain, err := cd.Append(k.plain[:0], in)
-		if err != nil {
-			return nil, unencodable(cd, err)
-		}
-		k.plain = plain
-		return cd, k.about(ctx, m, in, o, plain)
-	}
-	frame, err := cd.Append(k.frame, in)
-	if err != nil {
-		return nil, unencodable(cd, err)
-	}
-	k.frame = frame
-	wire.PutLength(k.frame, uint32(len(k.frame)-wire.HeaderSize))
-	return cd, k.about(ctx, m, in, o, k.frame[k.head:])
-}
-
-func unencodable(cd codec.Codec, err error) *Error {
-	return failure(InvalidArgument, NotSent, PhaseEncode, err, "encode the request with %s: %v", cd.Name(), err)
-}
-
-// wireTimeout is the time that is left as it travels: in microseconds, rounded up. What is over already
-// becomes the shortest time there is, as 0 would mean that there is no bound.
-func wireTimeout(left time.Duration) uint64 {
-	left = min(max(left, 1), maxTimeout)
-	return uint64((left + time.Microsecond - 1) / time.Microsecond)
-}
-
-// codecFor chooses by the types of the messages, among the user's codecs first.
-func (c *Client) codecFor(in, out any) codec.Codec {
-	for _, cd := range c.codecs {
-		f, ok := cd.(codec.Fitter)
-		if ok && f.Fits(in) && (out == nil || f.Fits(out)) {
-			return cd
-		}
-	}
-	return nil
-}
-
-// decode turns the payload that e sent into the reply. It runs on the caller's goroutine.
-func (e *endpoint) decode(cd codec.Codec, k *call, out any) (fault *Error) {
-	defer func() {
-		if p := recover(); p != nil {
-			fault = failure(Internal, Executed, PhaseDecode, nil, "the codec panicked on a reply of type %T: %v", out, p)
-		}
-		if fault != nil {
-			fault.Address = e.Instance().Address
-		}
-	}()
-	if out == nil {
-		return nil
-	}
-	payload := k.reply
-	if k.packed {
-		if payload, fault = k.unpackReply(e.host); fault != nil {
-			return fault
-		}
-	}
-	if err := cd.Unmarshal(payload, out); err != nil {
-		return failure(Internal, Executed, PhaseDecode, err, "decode the reply with %s: %v", cd.Name(), err)
-	}
-	return nil
-}
-
-// furtherAttempts goes on after a first attempt that failed with err at e, or that could not be
-// made because there is nothing to pick from (err is nil).
-func (c *Client) furtherAttempts(ctx context.Context, k *call, r *retrying, e *endpoint, err *Error) *Error {
-	bounded, cancel := k.bound(ctx)
-	defer cancel()
-	for {
-		changed := c.cluster.changes() // from here on: a list that comes while this one is looked at counts
-		v, fault := c.cluster.wait(bounded)
-		if fault != nil {
-			if err != nil && err.Outcome != NotSent {
-				fault = err // closing the client does not change what became of the attempt
-			}
-			return r.final(fault)
-		}
-		v = r.m.around(v)
-		if e == nil && err == nil {
-			if v.total > 0 {
-				e, err = c.again(bounded, k, r, v)
-				if err == nil {
-					if r.o.inv != nil {
-						r.o.inv.answered(e, r.sent)
-					}
-					return nil
-				}
-			} else {
-				err = c.nobody()
-			}
-		}
-		if e != nil {
-			changed = c.cluster.changes() // what the attempt itself changed is no reason to hurry
-		}
-		r.note(e, err, k.began)
-		wait, again := r.decide(bounded, err, v)
-		if !again {
-			return r.final(err)
-		}
-		if wait > 0 {
-			c.cluster.hurry()
-			if !c.waitRetry(bounded, wait, changed, err) {
-				if errors.Is(ctx.Err(), context.Canceled) {
-					err = givenUp(ctx, err)
-				}
-				return r.final(err)
-			}
-			if !r.untried(v) {
-				r.tried = r.tried[:0]
-			}
-		}
-		e, err = nil, nil
-	}
-}
-
-// givenUp is the error of a call whose caller cancelled it after an attempt that failed with err.
-func givenUp(ctx context.Context, err *Error) *Error {
-	e := contextFailure(ctx, err.Outcome, err.Phase)
-	e.Message += " before another attempt; the last one: " + err.Message
-	e.Address = err.Address
-	return e
-}
-
-// again makes one more attempt. An endpoint without an error has answered, and the reply is decoded.
-func (c *Client) again(ctx context.Context, k *call, r *retrying, v *view) (*endpoint, *Error) {
-	e, fault := c.pickAgain(k, r, v)
-	if fault != nil {
-		return nil, fault
-	}
-	k.frame[attemptOffset] = uint8(min(int(r.o.earlier)+r.sent, wire.MaxAttempt))
-	k.shrinkTimeout(ctx)
-	k.began = nanotime()
-	err := e.attempt(ctx, k, r.m)
-	if err == nil {
-		err = e.decode(r.codec, k, r.out)
-	}
-	return e, err
-}
-
-// pickAgain returns the endpoint of one more attempt.
-func (c *Client) pickAgain(k *call, r *retrying, v *view) (*endpoint, *Error) {
-	switch {
-	case r.o.pinned:
-		if e := c.cluster.find(r.o.at); e != nil {
-			return e, nil
-		}
-		return nil, failure(Unavailable, NotSent, PhasePick, nil, "no instance with the key %q is known, and anser.At lets the call go to no other", r.o.at)
-	case r.bound != nil && !c.cluster.has(r.bound):
-		return nil, failure(Unavailable, NotSent, PhasePick, nil, "the instance %s, which alone knows the idempotency key, is gone", r.bound.Instance().Address)
-	case r.bound != nil:
-		return r.bound, nil
-	case r.o.mode == Failtry && r.first != nil && c.cluster.has(r.first):
-		return r.first, nil
-	}
-	k.pick.Method, k.pick.Tried = r.m.name, nil
-	if r.o.mode.elsewhere() {
-		k.pick.Tried = r.tried
-	}
-	e := v.pick(&k.pick)
-	k.pick.Tried = nil
-	if e == nil {
-		return nil, failure(Unavailable, NotSent, PhasePick, nil, "no instance of %q can be picked", c.serviceName())
-	}
-	return e, nil
-}
-
-// waitRetry waits before the next attempt; a change of the instances ends the wait of a call that
-// was not sent. It reports whether there is time for the next attempt.
-func (c *Client) waitRetry(ctx context.Context, wait time.Duration, changed <-chan struct{}, err *Error) bool {
-	if err.Outcome != NotSent {
-		changed = nil
-	}
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-changed:
-	case <-c.ctx.Done(): // the next attempt finds the client closed
-	case <-ctx.Done():
-		return false
-	}
-	return true
-}
-
-// final completes the error of a call that is given up.
-func (r *retrying) final(err *Error) *Error {
-	if r.ran != 0 && err.Outcome != Executed {
-		err.Outcome = r.ran // the last attempt was not run, or nobody knows; an earlier one was
-	}
-	// Who called the handler that makes this call should not send that again: it has been tried in vain, or
-	// so much fails that nothing is tried any more. See handlerError.
-	err.spent = r.sent > 1 || r.denied
-	err.Attempt = max(len(r.attempts)-1, 0)
-	if len(r.attempts) > 1 {
-		err.Attempts = r.attempts
-	}
-	return err
-}
-
 func (c *Client) serviceName() string {
 	if c.source.service != "" {
 		return c.source.service
 	}
 	return c.target
-}
-
-// InstanceStatus is one instance as a client sees it.
-type InstanceStatus struct {
-	registry.Instance
-	Connected bool          // a connection takes calls
-	Down      bool          // it could not be reached when last tried
-	Held      bool          // the registry no longer lists it, but took away too many at once
-	Active    int64         // attempts in flight
-	Latency   time.Duration // average of recent calls; 0: none yet
-
-	Outside      bool            // it is left out of the client's subset: see [Subset]
-	Ejected      string          // why it gets no calls, or "": see [Ejection]
-	EjectedUntil time.Time       // when a call tries it; zero if it is not known, or not ejected
-	Ejections    int             // in a row
-	Breakers     []BreakerStatus // that are not closed, or have failures to count
-}
-
-// ClientStatus is what a client knows of its service.
-type ClientStatus struct {
-	Target    string
-	Instances []InstanceStatus       // sorted by key
-	Updated   time.Time              // when the registry last gave a list; zero: never
-	Snapshot  bool                   // the list is one that was saved on disk
-	Saved     time.Time              // when, if it is
-	Trouble   error                  // why the registry cannot be reached now, or nil
-	Since     time.Time              // when that began: the list may be out of date from then on
-	Subset    int                    // so many of the instances the client uses; 0: all. See [Subset]
-	Health    map[HealthChange]int64 // how often what has happened to instances
-	// Compression tells what compressing requests has been like, by method and algorithm.
-	Compression []CompressionStats
-	// Backup tells what second attempts did, by method.
-	Backup []BackupStats
-	// Failback tells of the calls that are tried again in the background.
-	Failback FailbackStats
-	// Ignored counts the calls with the mode [Failsafe] that failed and returned nil.
-	Ignored int64
-}
-
-// Status tells what the client knows of its service's instances, and how old that knowledge is.
-func (c *Client) Status() ClientStatus {
-	st := c.cluster.status()
-	for name, m := range *c.methods.Load() {
-		st.Compression = m.payoffs.stats(st.Compression, name)
-		st.Backup = m.backupStats(st.Backup)
-	}
-	sortBackups(st.Backup)
-	st.Failback = c.later.stats()
-	st.Ignored = c.ignored.Load()
-	sortCompression(st.Compression)
-	return st
 }
 
 // Close ends the client. Its streams are cancelled; calls that are in flight on connections that no other

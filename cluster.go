@@ -38,6 +38,10 @@ type view struct {
 	total  int       // how many there are
 	byPick map[*balance.Endpoint]*endpoint
 	built  []built
+	parts  *parts      // nil without a router
+	reach  []*endpoint // that parts are made of, sorted
+	all    []*endpoint // sorted, also those that cannot be picked
+	among  []*endpoint // of a part: those that may be tried; nil: any
 }
 
 // built is an endpoint as the picker was built with it.
@@ -64,16 +68,18 @@ type cluster struct {
 
 	mu        sync.Mutex // guards what follows
 	endpoints map[string]*endpoint
-	changed   chan struct{} // closed and replaced when view changes
-	updated   time.Time     // when the registry last gave a list
-	stale     bool          // the list is a snapshot
-	trouble   error         // why the registry cannot be reached, or nil
+	listed    []registry.Instance                       // what update was given last
+	adjust    func(registry.Instance) registry.Instance // of the router, or nil
+	changed   chan struct{}                             // closed and replaced when view changes
+	updated   time.Time                                 // when the registry last gave a list
+	stale     bool                                      // the list is a snapshot
+	trouble   error                                     // why the registry cannot be reached, or nil
 	closed    bool
-	ramp      *time.Timer // rebuilds the view while instances grow warm, or nil
-	reason    string      // why, if it is not that the client was closed
-	saved     time.Time   // of a snapshot
-	lists     []listed    // the lengths of recent lists, falling
-	since     time.Time   // when the trouble began
+	ramp      *time.Timer  // rebuilds the view while instances grow warm, or nil
+	reason    string       // why, if it is not that the client was closed
+	saved     time.Time    // of a snapshot
+	lists     []listLength // the lengths of recent lists, falling
+	since     time.Time    // when the trouble began
 
 	watched       bool                          // there is a goroutine that looks at the health
 	healthChanged bool                          // the views are out of date
@@ -112,6 +118,17 @@ func (cl *cluster) update(list []registry.Instance, saved time.Time) (holds bool
 	if !snapshot {
 		cl.updated, cl.trouble, cl.since = time.Now(), nil, time.Time{}
 	}
+	cl.listed = list
+	cl.applyLocked(cl.adjustedLocked(list), true)
+	for _, e := range cl.endpoints {
+		holds = holds || e.gone
+	}
+	cl.mu.Unlock()
+	return holds
+}
+
+// applyLocked makes the list the instances that calls go to. fresh says that it is news from the registry.
+func (cl *cluster) applyLocked(list []registry.Instance, fresh bool) {
 	next := make(map[string]*endpoint, len(list))
 	resting := 0 // that want no calls
 	for _, in := range list {
@@ -134,7 +151,10 @@ func (cl *cluster) update(list []registry.Instance, saved time.Time) (holds bool
 		}
 	}
 	there := len(next) + resting
-	peak := cl.peakLocked(there)
+	peak := 0
+	if fresh {
+		peak = cl.peakLocked(there)
+	}
 	hold := missing > 0 && (2*(before-missing) < before || 2*there < peak)
 	for key, e := range cl.endpoints {
 		switch {
@@ -154,19 +174,39 @@ func (cl *cluster) update(list []registry.Instance, saved time.Time) (holds bool
 	}
 	cl.endpoints = next
 	cl.rebuildLocked()
-	for _, e := range next {
-		holds = holds || e.gone
+}
+
+// adjustedLocked returns the list as the router wants it.
+func (cl *cluster) adjustedLocked(list []registry.Instance) []registry.Instance {
+	if cl.adjust == nil {
+		return list
 	}
-	cl.mu.Unlock()
-	return holds
+	adjusted := make([]registry.Instance, len(list))
+	for i := range list {
+		in := list[i]
+		to := cl.adjust(in.Clone())
+		in.Weight, in.State = to.Weight, to.State
+		adjusted[i] = in
+	}
+	return adjusted
+}
+
+// readjust replaces the router's function and applies it, unless there is no list yet.
+func (cl *cluster) readjust(f func(registry.Instance) registry.Instance) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	cl.adjust = f
+	if !cl.closed && cl.listed != nil {
+		cl.applyLocked(cl.adjustedLocked(cl.listed), false)
+	}
 }
 
 // atOnce is the time within which a list that loses more than half of its instances counts as losing them at once.
 // A registry that is emptied key by key, or whose leases run out one after the other, shrinks in small steps.
 const atOnce = 10 * time.Second
 
-// listed is how long a list was.
-type listed struct {
+// listLength is how long a list was.
+type listLength struct {
 	n  int
 	at int64 // nanotime
 }
@@ -174,11 +214,11 @@ type listed struct {
 // peakLocked returns how long the list has been within atOnce, and enters a list of n instances.
 func (cl *cluster) peakLocked(n int) (peak int) {
 	now := nanotime()
-	cl.lists = slices.DeleteFunc(cl.lists, func(l listed) bool { return l.n <= n || now-l.at > int64(atOnce) })
+	cl.lists = slices.DeleteFunc(cl.lists, func(l listLength) bool { return l.n <= n || now-l.at > int64(atOnce) })
 	for _, l := range cl.lists {
 		peak = max(peak, l.n)
 	}
-	cl.lists = append(cl.lists, listed{n, now})
+	cl.lists = append(cl.lists, listLength{n, now})
 	return peak
 }
 
@@ -270,19 +310,22 @@ func (cl *cluster) rebuildLocked() {
 		up = all
 		cl.client.source.refresh()
 	}
-	up = cl.chooseLocked(up)
-	v := cl.viewOf(up, cl.view.Load())
+	chosen := cl.chooseLocked(up)
+	v := cl.viewOf(chosen, up, cl.view.Load())
 	if cl.out > 0 {
 		v.trials = []*trial{&cl.trial}
 	}
 	cl.view.Store(v)
 	for m, broken := range cl.broken {
-		rest := slices.DeleteFunc(slices.Clone(up), func(e *endpoint) bool { return slices.Contains(broken, e) })
+		without := func(list []*endpoint) []*endpoint {
+			return slices.DeleteFunc(slices.Clone(list), func(e *endpoint) bool { return slices.Contains(broken, e) })
+		}
+		rest := without(chosen)
 		if len(rest) == 0 {
 			m.view.Store(nil)
 			continue
 		}
-		around := cl.viewOf(rest, m.view.Load())
+		around := cl.viewOf(rest, without(up), m.view.Load())
 		around.trials = append([]*trial{&m.trial}, v.trials...)
 		m.view.Store(around)
 	}
@@ -291,8 +334,9 @@ func (cl *cluster) rebuildLocked() {
 	cl.changed = make(chan struct{})
 }
 
-// viewOf returns a view of the list, with the picker of old if that is of the same one.
-func (cl *cluster) viewOf(up []*endpoint, old *view) *view {
+// viewOf returns a view of the endpoints, with the picker of old if that is of the same ones. reach are all that
+// can be used, of which up may be a subset.
+func (cl *cluster) viewOf(up, reach []*endpoint, old *view) *view {
 	v := &view{usable: len(up), total: len(cl.endpoints), byPick: make(map[*balance.Endpoint]*endpoint, len(up))}
 	list := make([]*balance.Endpoint, 0, len(up))
 	for _, e := range up {
@@ -312,6 +356,15 @@ func (cl *cluster) viewOf(up []*endpoint, old *view) *view {
 	}
 	if len(up) == 1 {
 		v.only = up[0]
+	}
+	if cl.client.router != nil {
+		v.reach = slices.Clone(reach)
+		for _, e := range cl.endpoints {
+			v.all = append(v.all, e)
+		}
+		byKey(v.reach)
+		byKey(v.all)
+		v.parts = newParts(cl, old)
 	}
 	return v
 }
@@ -348,7 +401,7 @@ func (cl *cluster) warmLocked(now int64) {
 // pick chooses an endpoint for an attempt, or returns nil when there is none at all.
 func (v *view) pick(r *balance.Request) *endpoint {
 	for _, t := range v.trials {
-		if e := t.take(r); e != nil {
+		if e := t.take(r, v.among); e != nil {
 			return e
 		}
 	}

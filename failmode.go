@@ -79,25 +79,38 @@ func (c *Client) Instances(ctx context.Context) ([]registry.Instance, error) {
 		list = append(list, in.Instance)
 	}
 	if len(list) == 0 {
-		return nil, c.nobody()
+		return nil, c.nobody(nil)
 	}
 	return list, nil
 }
 
-// nobody is the error of a call for which there is no instance.
-func (c *Client) nobody() *Error {
+// nobody is the error of a call for which there is no instance, or none in the part that the router wants.
+func (c *Client) nobody(part *Part) *Error {
+	if part != nil {
+		return failure(Unavailable, NotSent, PhasePick, nil, "the rules leave no instance of %q to this call (%s): does one of that kind run, or is a rule too strict?", c.serviceName(), part.Name)
+	}
 	return failure(Unavailable, NotSent, PhasePick, nil, "no instance of %q is known: is one registered and running?", c.serviceName())
+}
+
+// inside is the mode that a call has inside of the interceptors.
+func (m FailMode) inside() FailMode {
+	switch m {
+	case Failsafe:
+		return Failover
+	case Failback:
+		return Failfast
+	}
+	return m
 }
 
 // perform makes a call with options of its own from the outermost point on: around the interceptors.
 func (c *Client) perform(ctx context.Context, name string, in, out any, o *callOptions) error {
 	inner := *o
+	inner.mode = o.mode.inside()
 	switch o.mode {
 	case Failsafe:
-		inner.mode = Failover
 		return c.ignore(name, out, c.behind(ctx, name, in, out, &inner))
 	case Failback:
-		inner.mode = Failfast
 		return c.failback(ctx, name, in, out, &inner)
 	}
 	return c.behind(ctx, name, in, out, &inner)
@@ -231,7 +244,7 @@ func (cl *cluster) find(key string) *endpoint {
 func (k *call) like(of *call, n int) {
 	k.frame = append(k.frame[:0], of.frame...)
 	k.plain = append(k.plain[:0], of.plain...)
-	k.head, k.codec, k.deadline, k.compression = of.head, of.codec, of.deadline, of.compression
+	k.head, k.codec, k.deadline, k.compression, k.part = of.head, of.codec, of.deadline, of.compression, of.part
 	k.frame[attemptOffset] = uint8(n)
 	k.pick.Method, k.pick.Key, k.pick.Payload = of.pick.Method, of.pick.Key, nil
 	k.began = nanotime()

@@ -139,7 +139,7 @@ func (c *Client) launch(ctx context.Context, p *pending, name string, in, out an
 	if len(opts) > 0 {
 		p.o = p.o.with(opts)
 	}
-	if c.chain != nil || p.o.mode > Failtry || p.o.pinned {
+	if c.intercepts(name) || p.o.mode > Failtry || p.o.pinned {
 		go p.perform(name, in)
 		return
 	}

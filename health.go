@@ -1,6 +1,7 @@
 package anser
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -213,20 +214,27 @@ func (e *endpoint) cleanLocked() {
 // trial holds the endpoint that the next call is to try.
 type trial struct{ next atomic.Pointer[endpoint] }
 
-// take returns the endpoint that a call is to try, if this one is the first to ask.
-func (t *trial) take(r *balance.Request) *endpoint {
+// take returns the endpoint that a call is to try, if this one is the first to ask. It is one of among, unless that
+// is nil.
+func (t *trial) take(r *balance.Request, among []*endpoint) *endpoint {
 	e := t.next.Load()
-	if e == nil || r.HasTried(e.Endpoint) || !t.next.CompareAndSwap(e, nil) {
+	if e == nil || r.HasTried(e.Endpoint) || among != nil && !slices.Contains(among, e) || !t.next.CompareAndSwap(e, nil) {
 		return nil
 	}
 	return e
 }
 
-// around returns the view that calls of the method go by: v, or one without the instances whose breakers
-// are open.
-func (m *clientMethod) around(v *view) *view {
-	if a := m.view.Load(); a != nil && v != nil {
-		return a
+// forCall returns the view that a call of the method goes by: v, or one without the instances whose breakers are
+// open, and of that the part which the router wants.
+func (v *view) forCall(m *clientMethod, part *Part) *view {
+	if v == nil {
+		return nil
+	}
+	if around := m.view.Load(); around != nil {
+		v = around
+	}
+	if part != nil {
+		v = v.of(part)
 	}
 	return v
 }

@@ -47,6 +47,38 @@ func (inv *Invocation) Timeout() time.Duration {
 	return inv.options.timeout
 }
 
+// SetTimeout bounds a call of a client that goes on with next to d, in place of the option [Timeout]; as that
+// it counts where the context has no deadline. 0 means no bound. With SetAttempts and SetMode it does nothing
+// on a server, and for a stream, which has the options that it was opened with.
+func (inv *Invocation) SetTimeout(d time.Duration) {
+	if o := inv.changeable(); o != nil {
+		o.timeout = d
+	}
+}
+
+// SetAttempts does the same for the option [Attempts].
+func (inv *Invocation) SetAttempts(n int) {
+	if o := inv.changeable(); o != nil {
+		o.attempts = min(max(n, 1), maxAttempts)
+	}
+}
+
+// SetMode does the same for the option [Fail]. [Failsafe] and [Failback] work around the interceptors: here they are
+// Failover and Failfast, which is what the call is inside of them.
+func (inv *Invocation) SetMode(m FailMode) {
+	if o := inv.changeable(); o != nil {
+		o.mode = m.inside()
+	}
+}
+
+// changeable returns the options that belong to this call alone, or nil.
+func (inv *Invocation) changeable() *callOptions {
+	if inv.Stream {
+		return nil
+	}
+	return inv.options
+}
+
 // SetTrailer stores md where the caller of a client's call asked for it with the option [Trailer], for an
 // interceptor that answers without calling next. On the server it does nothing: a handler's trailers
 // are set with the function [SetTrailer].

@@ -75,6 +75,10 @@ func OutgoingMetadata(ctx context.Context) Metadata {
 	return maps.Clone(md)
 }
 
+// OutgoingValue returns what calls made with ctx carry under the key, which is in lower case, or "". That is also
+// what flows on from the handler that ctx belongs to.
+func OutgoingValue(ctx context.Context, key string) string { return outgoing(ctx)[key] }
+
 // MetadataFrom returns what the caller sent beside its request, or nil. ctx is that of a handler.
 // The result is the caller's to keep and change.
 func MetadataFrom(ctx context.Context) Metadata {

@@ -51,7 +51,7 @@ func (c *Client) Send(ctx context.Context, method string, in any, opts ...CallOp
 	if o.mode == Failsafe || o.mode == Failback {
 		return c.perform(ctx, method, in, nil, o)
 	}
-	if c.chain != nil {
+	if c.intercepts(method) {
 		inv := newInvocation(c, method, in, nil, o)
 		inv.Oneway = true
 		return c.intercepted(ctx, inv)

@@ -57,7 +57,7 @@ func (r *opening) open(ctx context.Context, opts []CallOption) (*stream, error) 
 	}
 	inv := &Invocation{Method: r.method, Request: r.first, Stream: true, options: o, open: r.through}
 	var err error
-	if r.client.chain == nil {
+	if !r.client.intercepts(r.method) {
 		err = r.through(r.life, inv)
 	} else if err = r.client.intercepted(r.life, inv); err == nil && r.stream == nil {
 		fault := failure(Internal, NotSent, PhaseNone, nil, "an interceptor ended the opening of a stream with success and did not open it: it has to call next, or to return an error")
@@ -137,16 +137,22 @@ func (r *opening) attempts(ctx context.Context, inv *Invocation) *Error {
 			return fault
 		}
 	}
+	var part *Part
 	tries := &retrying{c: c, o: r.options, m: m}
 	for {
 		v, fault := c.cluster.wait(ctx)
 		if fault != nil {
 			return tries.final(fault)
 		}
-		v = m.around(v)
+		if c.router != nil && len(tries.attempts) == 0 {
+			if part, fault = c.route(ctx, m.name, outgoing(ctx)); fault != nil {
+				return tries.final(fault)
+			}
+		}
+		v = v.forCall(m, part)
 		began := nanotime()
 		changed := c.cluster.changes()
-		e, fault := r.attempt(ctx, m, tries, v, cd, frame)
+		e, fault := r.attempt(ctx, m, tries, v, part, cd, frame)
 		if fault == nil {
 			break
 		}
@@ -172,7 +178,7 @@ func (r *opening) attempts(ctx context.Context, inv *Invocation) *Error {
 }
 
 // attempt opens the stream at an instance that it picks. An error means that nothing was sent.
-func (r *opening) attempt(ctx context.Context, m *clientMethod, tries *retrying, v *view, cd codec.Codec, frame []byte) (*endpoint, *Error) {
+func (r *opening) attempt(ctx context.Context, m *clientMethod, tries *retrying, v *view, part *Part, cd codec.Codec, frame []byte) (*endpoint, *Error) {
 	c := r.client
 	o := &opened{client: c, method: m, end: r.end}
 	o.call.frame, o.call.head, o.call.pick.Method, o.call.pick.Key = frame, r.head, m.name, r.key
@@ -187,7 +193,7 @@ func (r *opening) attempt(ctx context.Context, m *clientMethod, tries *retrying,
 		e = tries.first
 	}
 	if e == nil {
-		return nil, failure(Unavailable, NotSent, PhasePick, nil, "no instance of %q can be picked: is one registered and running?", c.serviceName())
+		return nil, c.nobody(part)
 	}
 	o.endpoint = e
 	return e, e.open(ctx, r, o, cd)

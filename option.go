@@ -148,6 +148,7 @@ type dialOptions struct {
 	backupShare    float64
 	failback       FailbackLimits
 	handlers       *Server
+	steer          func(*Steering) (Router, error)
 }
 
 // defaultConns is how many connections there are to an address where nothing says otherwise.

@@ -2,12 +2,14 @@ package anser
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/anser-rpc/anser/balance"
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/wire"
 )
 
 const (
@@ -147,4 +149,145 @@ const maxNotedAttempts = 16
 func parentRetried(ctx context.Context) bool {
 	c := callFrom(ctx)
 	return c != nil && c.attempt > 0
+}
+
+// furtherAttempts goes on after a first attempt that failed with err at e, or that could not be
+// made because there is nothing to pick from (err is nil).
+func (c *Client) furtherAttempts(ctx context.Context, k *call, r *retrying, e *endpoint, err *Error) *Error {
+	bounded, cancel := k.bound(ctx)
+	defer cancel()
+	for {
+		changed := c.cluster.changes() // from here on: a list that comes while this one is looked at counts
+		v, fault := c.cluster.wait(bounded)
+		if fault != nil {
+			if err != nil && err.Outcome != NotSent {
+				fault = err // closing the client does not change what became of the attempt
+			}
+			return r.final(fault)
+		}
+		if c.router != nil && e == nil && err == nil && len(r.attempts) == 0 { // there may have been no rules before
+			if k.part, fault = c.route(ctx, r.m.name, outgoing(ctx)); fault != nil {
+				return r.final(fault)
+			}
+		}
+		v = v.forCall(r.m, k.part)
+		if e == nil && err == nil {
+			if v.total > 0 {
+				e, err = c.again(bounded, k, r, v)
+				if err == nil {
+					if r.o.inv != nil {
+						r.o.inv.answered(e, r.sent)
+					}
+					return nil
+				}
+			} else {
+				err = c.nobody(k.part)
+			}
+		}
+		if e != nil {
+			changed = c.cluster.changes() // what the attempt itself changed is no reason to hurry
+		}
+		r.note(e, err, k.began)
+		wait, again := r.decide(bounded, err, v)
+		if !again {
+			return r.final(err)
+		}
+		if wait > 0 {
+			c.cluster.hurry()
+			if !c.waitRetry(bounded, wait, changed, err) {
+				if errors.Is(ctx.Err(), context.Canceled) {
+					err = givenUp(ctx, err)
+				}
+				return r.final(err)
+			}
+			if !r.untried(v) {
+				r.tried = r.tried[:0]
+			}
+		}
+		e, err = nil, nil
+	}
+}
+
+// givenUp is the error of a call whose caller cancelled it after an attempt that failed with err.
+func givenUp(ctx context.Context, err *Error) *Error {
+	e := contextFailure(ctx, err.Outcome, err.Phase)
+	e.Message += " before another attempt; the last one: " + err.Message
+	e.Address = err.Address
+	return e
+}
+
+// again makes one more attempt. An endpoint without an error has answered, and the reply is decoded.
+func (c *Client) again(ctx context.Context, k *call, r *retrying, v *view) (*endpoint, *Error) {
+	e, fault := c.pickAgain(k, r, v)
+	if fault != nil {
+		return nil, fault
+	}
+	k.frame[attemptOffset] = uint8(min(int(r.o.earlier)+r.sent, wire.MaxAttempt))
+	k.shrinkTimeout(ctx)
+	k.began = nanotime()
+	err := e.attempt(ctx, k, r.m)
+	if err == nil {
+		err = e.decode(r.codec, k, r.out)
+	}
+	return e, err
+}
+
+// pickAgain returns the endpoint of one more attempt.
+func (c *Client) pickAgain(k *call, r *retrying, v *view) (*endpoint, *Error) {
+	switch {
+	case r.o.pinned:
+		if e := c.cluster.find(r.o.at); e != nil {
+			return e, nil
+		}
+		return nil, failure(Unavailable, NotSent, PhasePick, nil, "no instance with the key %q is known, and anser.At lets the call go to no other", r.o.at)
+	case r.bound != nil && !c.cluster.has(r.bound):
+		return nil, failure(Unavailable, NotSent, PhasePick, nil, "the instance %s, which alone knows the idempotency key, is gone", r.bound.Instance().Address)
+	case r.bound != nil:
+		return r.bound, nil
+	case r.o.mode == Failtry && r.first != nil && c.cluster.has(r.first):
+		return r.first, nil
+	}
+	k.pick.Method, k.pick.Tried = r.m.name, nil
+	if r.o.mode.elsewhere() {
+		k.pick.Tried = r.tried
+	}
+	e := v.pick(&k.pick)
+	k.pick.Tried = nil
+	if e == nil {
+		return nil, failure(Unavailable, NotSent, PhasePick, nil, "no instance of %q can be picked", c.serviceName())
+	}
+	return e, nil
+}
+
+// waitRetry waits before the next attempt; a change of the instances ends the wait of a call that
+// was not sent. It reports whether there is time for the next attempt.
+func (c *Client) waitRetry(ctx context.Context, wait time.Duration, changed <-chan struct{}, err *Error) bool {
+	if err.Outcome != NotSent {
+		changed = nil
+	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-changed:
+	case <-c.ctx.Done(): // the next attempt finds the client closed
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
+
+// final completes the error of a call that is given up.
+func (r *retrying) final(err *Error) *Error {
+	if r.ran != 0 && err.Outcome != Executed {
+		err.Outcome = r.ran // the last attempt was not run, or nobody knows; an earlier one was
+	}
+	// Who called the handler that makes this call should not send that again: it has been tried in vain, or
+	// so much fails that nothing is tried any more. See handlerError.
+	err.spent = r.sent > 1 || r.denied
+	err.Attempt = max(len(r.attempts)-1, 0)
+	if len(r.attempts) > 1 {
+		err.Attempts = r.attempts
+	}
+	return err
 }

@@ -3,14 +3,8 @@ package anser
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
-	"io"
-	"net"
-	"os"
-	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/wire"
@@ -227,99 +221,6 @@ func (c *serverConn) flushIfFull(s *reading) error {
 	}
 	return c.flush(s)
 }
-
-// admit decides whether the call may run. refused concerns the call, err the connection.
-func (c *serverConn) admit(s *reading, n *named, flags wire.Flags, r *wire.Request, fault error) (cd codec.Codec, refused *Error, err error) {
-	srv := c.server
-	if r.Metadata != nil {
-		_, key, err := wire.ParseRequestMetadata(r.Metadata, srv.settings.MaxMetadata)
-		if s.key = key; err != nil {
-			var broken *wire.Error
-			if errors.As(err, &broken) {
-				return nil, nil, broken
-			}
-			fault = err
-		}
-	}
-	if fault != nil {
-		var bad *wire.CallError
-		errors.As(fault, &bad)
-		return nil, refusal(Code(bad.Code), "%s", bad.Text).WithRetryAfter(RetryNever), nil
-	}
-	if n.method == nil {
-		return nil, s.notServed(srv, n, r.Method), nil
-	}
-	if stream := n.method.converse != nil; stream != (flags&wire.FlagStream != 0) {
-		if stream {
-			return nil, refusal(Unimplemented, "method %q is a stream: use anser.Open", n.method.name), nil
-		}
-		return nil, refusal(Unimplemented, "method %q is not a stream: use anser.Call", n.method.name), nil
-	}
-	if r.Compression != 0 && srv.compressors[r.Compression] == nil {
-		return nil, srv.compressionRefused(r.Compression), nil
-	}
-	cd = srv.codecs[r.Codec]
-	if cd == nil {
-		return nil, refusal(Unimplemented, "codec %d is not known here: this server has %s", r.Codec, srv.codecNames(nil)), nil
-	}
-	if only := n.method.only; only != nil && !only[r.Codec] {
-		return nil, refusal(Unimplemented, "method %q does not take the codec %s: choose one of %s", n.method.name, cd.Name(), srv.codecNames(only)), nil
-	}
-	if len(r.Payload) > srv.o.maxMessage && (r.Compression == 0 || flags&wire.FlagPlain != 0) {
-		return nil, refusal(ResourceExhausted, "the message of %d bytes is over the limit of %d: raise it with anser.MaxMessage on the server, or send less", len(r.Payload), srv.o.maxMessage).WithRetryAfter(RetryNever), nil
-	}
-	if s.drained {
-		return nil, refusal(Unavailable, "the connection is draining: make the call on another one"), nil
-	}
-	return cd, nil, nil
-}
-
-// notServed refuses a call of an unknown method. Finding out what may have been meant takes its time
-// where there are many methods, so it is done once for a name, and for a few names.
-func (s *reading) notServed(srv *Server, n *named, number uint32) *Error {
-	switch {
-	case n.name == "":
-		return refusal(Unimplemented, "method %d is not served here", number)
-	case n.hint == "" && s.hints < maxHints:
-		s.hints++
-		n.hint = srv.suggest(n.name)
-	}
-	return refusal(Unimplemented, "method %q is not served here%s", n.name, n.hint)
-}
-
-// newContext takes a context from the slab.
-func (c *serverConn) newContext(s *reading, m *method, h wire.Header, r *wire.Request) *callContext {
-	if len(s.slab) == 0 {
-		s.slab = make([]callContext, slabSize)
-	}
-	ctx := &s.slab[0]
-	s.slab = s.slab[1:]
-	ctx.conn, ctx.method, ctx.id = c, m, h.ID
-	ctx.attempt, ctx.priority, ctx.codec = r.Attempt, r.Priority, r.Codec
-	ctx.oneway = h.Flags&wire.FlagOneway != 0
-	if r.Timeout != 0 {
-		ctx.deadline = s.arrived + int64(min(r.Timeout, uint64(maxTimeout/time.Microsecond)))*int64(time.Microsecond)
-	}
-	if h.Flags&wire.FlagTrace != 0 || r.Metadata != nil || r.Compression != 0 {
-		ctx.brought = &brought{metadata: slices.Clone(r.Metadata)}
-		if r.Metadata != nil {
-			ctx.brought.key = s.key
-		}
-		if isTrace(&r.Trace) {
-			t := r.Trace
-			ctx.brought.trace = &t
-		}
-		if r.Compression != 0 {
-			ctx.brought.packing = &packing{
-				compressor: c.server.compressors[r.Compression],
-				plain:      h.Flags&wire.FlagPlain != 0, forced: h.Flags&wire.FlagForced != 0,
-			}
-		}
-	}
-	return ctx
-}
-
-const maxTimeout = 100 * 365 * 24 * time.Hour // keeps points in time within an int64 of nanoseconds
 
 // runInline runs the handler on this goroutine. Until it has returned, the monitor may give the
 // reading of the connection to another one.
@@ -547,22 +448,6 @@ func (c *serverConn) control(s *reading, h wire.Header, body []byte) error {
 	return wire.Errorf(wire.BadFrame, "%s frame from a client", h.Type)
 }
 
-// drained notes that the client opens no more calls.
-func (c *serverConn) drained(s *reading, flags wire.Flags) error {
-	// Replies first: when nothing is open after this, CLOSE follows.
-	if err := c.flush(s); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if flags&wire.FlagAck != 0 && !c.draining {
-		return nil // it answers nothing
-	}
-	c.acked, c.draining = true, true
-	s.drained = true
-	return nil
-}
-
 func (c *serverConn) nameMethod(s *reading, body []byte) error {
 	number, name, err := wire.ParseMethod(body)
 	if err != nil {
@@ -647,83 +532,5 @@ func (c *serverConn) tend(now int64) {
 	}
 }
 
-// drainIdle drains a connection on which nothing was called for the idle timeout.
-func (c *serverConn) drainIdle(now int64) {
-	limit := c.server.o.idleTimeout
-	if limit == 0 || c.peerSays.Session != 0 { // a client with handlers is there to be called
-		return
-	}
-	c.mu.Lock()
-	// A handler on the goroutine that reads changes the turn, all others are counted.
-	quiet := c.idle.note(now, c.turn.Load()+c.opened, c.running.n+c.detached > 0)
-	skip := c.draining || quiet < limit
-	c.mu.Unlock()
-	if !skip {
-		c.spawn(func() { c.startDrain(c.server.o.grace) })
-	}
-}
-
 // spawn runs f, which may block on the connection, on a goroutine of its own.
 func (c *serverConn) spawn(f func()) { c.server.conns.Go(f) }
-
-// startDrain tells the client that the server is going away.
-func (c *serverConn) startDrain(grace time.Duration) {
-	c.mu.Lock()
-	was := c.draining
-	c.draining = true
-	c.mu.Unlock()
-	if !was {
-		c.sendControl(wire.AppendDrain(nil, 0, uint32(min(max(grace.Milliseconds(), 0), 1<<31))))
-	}
-	c.finishDrain()
-}
-
-// finishDrain closes a connection that the client no longer uses and on which nothing is open.
-// It is called whenever the last thing may have ended. No handler runs inline after the client's
-// DRAIN was read, and the replies before it have been flushed.
-func (c *serverConn) finishDrain() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.acked || c.closing || c.running.n > 0 || c.err != nil || c.backBusy() {
-		return
-	}
-	c.closing = true
-	c.buf = wire.AppendClose(c.buf, wire.Normal, "")
-	c.shut = true
-	if !c.writing {
-		c.flushLocked(false)
-	}
-}
-
-// end closes the connection after its reader has stopped, and cancels what runs.
-func (c *serverConn) end(s *reading, err error) {
-	err = c.judge(err)
-	c.nc.SetWriteDeadline(time.Now().Add(byeBound))
-	c.flush(s)
-	c.mu.Lock()
-	said := c.closing // CLOSE is out already
-	c.closing = true  // no answer is sent any more
-	c.mu.Unlock()
-	c.cancelAll(err)
-	var broken *wire.Error
-	if errors.As(err, &broken) {
-		c.server.stats.close(broken.Reason)
-		c.server.log.Debug("closed a connection", "peer", c.nc.RemoteAddr(), "err", err)
-		if !said {
-			c.bye(broken.Reason, broken.Text)
-		}
-		halfClose(c.nc)
-	} else if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, net.ErrClosed) && !errors.Is(err, errPeerClosed) {
-		c.server.log.Debug("lost a connection", "peer", c.nc.RemoteAddr(), "err", err)
-	}
-	c.fail(err)
-	if c.session != nil {
-		c.leave(err)
-	}
-	s.release()
-	c.mu.Lock()
-	err = c.err
-	c.mu.Unlock()
-	c.server.o.observers.connClosed(c.info(), err)
-	c.server.remove(c)
-}

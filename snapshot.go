@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -50,6 +52,14 @@ func (s *snapshot) save(list []registry.Instance) error {
 	if err != nil {
 		return fmt.Errorf("save snapshot: %w", err)
 	}
+	return s.write(data)
+}
+
+// write replaces the content of the file.
+func (s *snapshot) write(data []byte) error {
+	if s.path == "" {
+		return nil
+	}
 	dir := filepath.Dir(s.path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("save snapshot: %w", err)
@@ -72,6 +82,21 @@ func (s *snapshot) save(list []registry.Instance) error {
 	return nil
 }
 
+// read returns what write wrote, or nil if there is nothing.
+func (s *snapshot) read() ([]byte, error) {
+	if s.path == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(s.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load snapshot: %w", err)
+	}
+	return data, nil
+}
+
 // load returns the saved list; a file that is not there is an error like any other.
 func (s *snapshot) load() ([]registry.Instance, time.Time, error) {
 	data, err := os.ReadFile(s.path)
@@ -90,6 +115,9 @@ func (s *snapshot) load() ([]registry.Instance, time.Time, error) {
 
 // follow watches the registry, keeps the snapshot, and falls back to it at the start.
 func (c *Client) follow(src source, snap *snapshot) {
+	if c.steering != nil {
+		c.steering.await()
+	}
 	fallback := time.AfterFunc(snapshotAfter, func() { c.useSnapshot(snap) })
 	defer fallback.Stop()
 	warned, first := false, true
@@ -118,6 +146,20 @@ func (c *Client) follow(src source, snap *snapshot) {
 		}
 		trouble(err)
 		c.sleep(c.ctx, time.Second)
+	}
+}
+
+// fix gives the cluster a list that never changes, once there are rules if there are to be any.
+func (c *Client) fix(list []registry.Instance) {
+	if c.steering == nil {
+		c.cluster.update(list, time.Time{})
+		return
+	}
+	select {
+	case <-c.steering.ready:
+		c.cluster.update(list, time.Time{})
+	default:
+		c.wg.Go(func() { c.steering.await(); c.cluster.update(list, time.Time{}) })
 	}
 }
 

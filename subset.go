@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/anser-rpc/anser/balance"
@@ -98,6 +99,23 @@ func (cl *cluster) chooseLocked(usable []*endpoint) []*endpoint {
 		cl.look() // from now on the load is looked at
 	}
 	return usable
+}
+
+// of returns those of a part's endpoints that are used, in the order of their keys.
+func (s subset) of(part []*endpoint) []*endpoint {
+	if s.from == 0 || len(part) < s.from || len(part) <= s.size {
+		return part
+	}
+	part = slices.Clone(part)
+	slices.SortFunc(part, func(a, b *endpoint) int { return cmp.Compare(a.rank, b.rank) })
+	part = part[:s.size]
+	byKey(part)
+	return part
+}
+
+// byKey sorts endpoints by the keys of their instances.
+func byKey(list []*endpoint) {
+	slices.SortFunc(list, func(a, b *endpoint) int { return strings.Compare(a.Instance().Key(), b.Instance().Key()) })
 }
 
 // markSpareLocked lets connections end that lead to others than the members.

@@ -32,6 +32,12 @@ func (e *usageError) Unwrap() error { return e.err }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
+// refusedError is a change that was refused, as somebody else was faster.
+type refusedError struct{ err error }
+
+func (e *refusedError) Error() string { return e.err.Error() }
+func (e *refusedError) Unwrap() error { return e.err }
+
 // reportedError was shown to the user already.
 type reportedError struct{ err error }
 
@@ -42,6 +48,9 @@ func exitCode(err error) int {
 	var usage *usageError
 	if errors.As(err, &usage) || strings.HasPrefix(err.Error(), "unknown command") {
 		return exitUsage
+	}
+	if _, ok := errors.AsType[*refusedError](err); ok {
+		return exitRefused
 	}
 	var call *anser.Error
 	if !errors.As(err, &call) {

@@ -104,7 +104,7 @@ as anser.Dial takes it (etcd://127.0.0.1:2379/arith, tls://a:1,b:2, unix:///path
 		&cobra.Group{ID: groupServices, Title: "Services:"},
 		&cobra.Group{ID: groupLocal, Title: "On this machine:"},
 	)
-	for _, c := range []*cobra.Command{newLs(s), newDescribe(s), newCall(s), newFile(s), newBench(s)} {
+	for _, c := range []*cobra.Command{newLs(s), newDescribe(s), newCall(s), newFile(s), newBench(s), newRules(s), newExplain(s)} {
 		c.GroupID = groupServices
 		root.AddCommand(c)
 	}

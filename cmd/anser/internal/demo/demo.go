@@ -134,6 +134,7 @@ func (d *demo) perform(ctx context.Context) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
+	d.tell(Event{Kind: "traffic", Text: "its calls are told at " + traffic.debugAt + ": anser rules dry-run --from, anser explain --from"})
 	d.figures.start(time.Now())
 	disturbances, stop := d.untilLate(ctx)
 	disturbed := make(chan error, 1)

@@ -3,15 +3,19 @@ package demo
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/route"
 )
 
 // traffic is the callers.
 type traffic struct {
 	clients []*anser.Client
+	debug   *anser.Server // tells what the callers did; nil before it serves
+	debugAt string
 	ending  chan struct{}   // closed when no further call is to be made
 	ctx     context.Context // of the calls
 	cancel  context.CancelFunc
@@ -21,15 +25,18 @@ type traffic struct {
 // startTraffic starts the callers of all services.
 func startTraffic(url string, o Options, fleet *fleet, figures *figures) (*traffic, error) {
 	t := &traffic{ending: make(chan struct{})}
+	recorder := route.NewRecorder()
+	byService := make(map[string]*anser.Client)
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	for _, s := range services {
-		opts := dialOptions()
+		opts := append(dialOptions(), route.Rules(route.From(route.Caller{Service: "demo"}), route.Record(recorder)))
 		c, err := anser.Dial(url+"/"+s.name, opts...)
 		if err != nil {
 			t.stop()
 			return nil, err
 		}
 		t.clients = append(t.clients, c)
+		byService[s.name] = c
 		var interval time.Duration
 		if o.Rate > 0 {
 			interval = time.Duration(float64(o.Callers) / o.Rate * float64(time.Second))
@@ -42,7 +49,26 @@ func startTraffic(url string, o Options, fleet *fleet, figures *figures) (*traff
 			t.wg.Go(k.run)
 		}
 	}
+	if err := t.serveDebug(recorder, byService); err != nil {
+		t.stop()
+		return nil, err
+	}
 	return t, nil
+}
+
+// serveDebug lets "anser rules dry-run --from" and "anser explain --from" ask the callers.
+func (t *traffic) serveDebug(recorder *route.Recorder, clients map[string]*anser.Client) error {
+	s := anser.NewServer(anser.NoSignals(), anser.Logger(slog.New(slog.DiscardHandler)))
+	if err := errors.Join(recorder.Serve(s), route.ServeExplain(s, clients)); err != nil {
+		return err
+	}
+	l, err := s.Listen("127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	t.debug, t.debugAt = s, l.Addr().String()
+	t.wg.Go(func() { s.Serve(l) })
+	return nil
 }
 
 // stopGrace is how long calls in flight may take when the demo ends.
@@ -52,6 +78,9 @@ const stopGrace = 3 * time.Second
 func (t *traffic) stop() {
 	close(t.ending)
 	late := time.AfterFunc(stopGrace, t.cancel)
+	if t.debug != nil {
+		t.debug.Close()
+	}
 	t.wg.Wait()
 	late.Stop()
 	t.cancel()

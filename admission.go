@@ -1,0 +1,103 @@
+package anser
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/wire"
+)
+
+// admit decides whether the call may run. refused concerns the call, err the connection.
+func (c *serverConn) admit(s *reading, n *named, flags wire.Flags, r *wire.Request, fault error) (cd codec.Codec, refused *Error, err error) {
+	srv := c.server
+	if r.Metadata != nil {
+		_, key, err := wire.ParseRequestMetadata(r.Metadata, srv.settings.MaxMetadata)
+		if s.key = key; err != nil {
+			var broken *wire.Error
+			if errors.As(err, &broken) {
+				return nil, nil, broken
+			}
+			fault = err
+		}
+	}
+	if fault != nil {
+		var bad *wire.CallError
+		errors.As(fault, &bad)
+		return nil, refusal(Code(bad.Code), "%s", bad.Text).WithRetryAfter(RetryNever), nil
+	}
+	if n.method == nil {
+		return nil, s.notServed(srv, n, r.Method), nil
+	}
+	if stream := n.method.converse != nil; stream != (flags&wire.FlagStream != 0) {
+		if stream {
+			return nil, refusal(Unimplemented, "method %q is a stream: use anser.Open", n.method.name), nil
+		}
+		return nil, refusal(Unimplemented, "method %q is not a stream: use anser.Call", n.method.name), nil
+	}
+	if r.Compression != 0 && srv.compressors[r.Compression] == nil {
+		return nil, srv.compressionRefused(r.Compression), nil
+	}
+	cd = srv.codecs[r.Codec]
+	if cd == nil {
+		return nil, refusal(Unimplemented, "codec %d is not known here: this server has %s", r.Codec, srv.codecNames(nil)), nil
+	}
+	if only := n.method.only; only != nil && !only[r.Codec] {
+		return nil, refusal(Unimplemented, "method %q does not take the codec %s: choose one of %s", n.method.name, cd.Name(), srv.codecNames(only)), nil
+	}
+	if len(r.Payload) > srv.o.maxMessage && (r.Compression == 0 || flags&wire.FlagPlain != 0) {
+		return nil, refusal(ResourceExhausted, "the message of %d bytes is over the limit of %d: raise it with anser.MaxMessage on the server, or send less", len(r.Payload), srv.o.maxMessage).WithRetryAfter(RetryNever), nil
+	}
+	if s.drained {
+		return nil, refusal(Unavailable, "the connection is draining: make the call on another one"), nil
+	}
+	return cd, nil, nil
+}
+
+// notServed refuses a call of an unknown method. Finding out what may have been meant takes its time
+// where there are many methods, so it is done once for a name, and for a few names.
+func (s *reading) notServed(srv *Server, n *named, number uint32) *Error {
+	switch {
+	case n.name == "":
+		return refusal(Unimplemented, "method %d is not served here", number)
+	case n.hint == "" && s.hints < maxHints:
+		s.hints++
+		n.hint = srv.suggest(n.name)
+	}
+	return refusal(Unimplemented, "method %q is not served here%s", n.name, n.hint)
+}
+
+// newContext takes a context from the slab.
+func (c *serverConn) newContext(s *reading, m *method, h wire.Header, r *wire.Request) *callContext {
+	if len(s.slab) == 0 {
+		s.slab = make([]callContext, slabSize)
+	}
+	ctx := &s.slab[0]
+	s.slab = s.slab[1:]
+	ctx.conn, ctx.method, ctx.id = c, m, h.ID
+	ctx.attempt, ctx.priority, ctx.codec = r.Attempt, r.Priority, r.Codec
+	ctx.oneway = h.Flags&wire.FlagOneway != 0
+	if r.Timeout != 0 {
+		ctx.deadline = s.arrived + int64(min(r.Timeout, uint64(maxTimeout/time.Microsecond)))*int64(time.Microsecond)
+	}
+	if h.Flags&wire.FlagTrace != 0 || r.Metadata != nil || r.Compression != 0 {
+		ctx.brought = &brought{metadata: slices.Clone(r.Metadata)}
+		if r.Metadata != nil {
+			ctx.brought.key = s.key
+		}
+		if isTrace(&r.Trace) {
+			t := r.Trace
+			ctx.brought.trace = &t
+		}
+		if r.Compression != 0 {
+			ctx.brought.packing = &packing{
+				compressor: c.server.compressors[r.Compression],
+				plain:      h.Flags&wire.FlagPlain != 0, forced: h.Flags&wire.FlagForced != 0,
+			}
+		}
+	}
+	return ctx
+}
+
+const maxTimeout = 100 * 365 * 24 * time.Hour // keeps points in time within an int64 of nanoseconds

@@ -1,0 +1,162 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/cmd/anser/internal/screen"
+	"github.com/anser-rpc/anser/cmd/anser/internal/table"
+	"github.com/anser-rpc/anser/cmd/anser/internal/target"
+	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/route"
+)
+
+// explainFlags are those of "anser explain".
+type explainFlags struct {
+	registry string
+	tls      tlsFlags
+	timeout  time.Duration
+	json     bool
+	metadata []string
+	caller   route.Caller
+	tags     map[string]string
+	from     string
+}
+
+func newExplain(s streams) *cobra.Command {
+	var f explainFlags
+	c := &cobra.Command{
+		Use:   "explain SERVICE METHOD",
+		Short: "Say to which instance a call would go, and why not to the others",
+		Long: "Say to which instance a call would go: which rules match, what they leave, which instances are left out and\n" +
+			"why, and what the balancer picks. The command asks as a client that has just started and has measured nothing;\n" +
+			"with --from it asks a client that runs, in a process that serves route.ServeExplain.\n" +
+			"\nExit codes: 0 there is an instance for the call; 1 something failed; 2 wrong use; 3 no instance is left.",
+		Example: strings.Trim(`
+  anser explain arith Arith.Mul
+  anser explain arith Arith.Mul -H user:7 --caller-zone north --caller-tag team=red
+  anser explain arith Arith.Mul --from 127.0.0.1:9000`, "\n"),
+		Args:              takes(2, 2),
+		ValidArgsFunction: completeTarget(&f.registry, &f.tls),
+		RunE: func(c *cobra.Command, args []string) error {
+			f.caller.Tags = f.tags
+			x, err := f.explain(c.Context(), args[0], args[1])
+			if err != nil {
+				return err
+			}
+			if f.json {
+				err = printJSON(s.out, x)
+			} else {
+				showExplanation(s, x)
+			}
+			if err == nil && x.Error != "" {
+				err = &reportedError{&anser.Error{Code: anser.Unavailable, Outcome: anser.NotSent, Message: x.Error}}
+			}
+			return err
+		},
+	}
+	registryFlag(c, &f.registry)
+	f.tls.add(c)
+	c.Flags().DurationVar(&f.timeout, "timeout", 5*time.Second, "how long to wait for the registry, or for --from")
+	c.Flags().StringArrayVarP(&f.metadata, "header", "H", nil, "metadata of the call, as key:value; as often as needed")
+	c.Flags().StringVar(&f.caller.Service, "caller-service", "", "service that calls")
+	c.Flags().StringVar(&f.caller.Group, "caller-group", "", "its group")
+	c.Flags().StringVar(&f.caller.Version, "caller-version", "", "its version")
+	c.Flags().StringVar(&f.caller.Zone, "caller-zone", "", "its zone")
+	c.Flags().StringToStringVar(&f.tags, "caller-tag", nil, "its tags, as key=value")
+	c.Flags().StringVar(&f.from, "from", "", "process whose client is asked")
+	jsonFlag(c, &f.json)
+	return c
+}
+
+func (f *explainFlags) explain(ctx context.Context, typed, method string) (*anser.Explanation, error) {
+	md, err := parseMetadata(f.metadata)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	if f.from != "" {
+		return f.ask(ctx, route.ExplainRequest{Service: typed, Method: method, Metadata: md})
+	}
+	var opts []anser.DialOption
+	if registry.CheckService(typed) == nil {
+		r, err := target.Open(f.registry)
+		if err != nil {
+			return nil, &usageError{err}
+		}
+		defer r.Close()
+		if store, ok := r.(registry.Store); ok {
+			opts = append(opts, route.Rules(route.From(f.caller), route.Of(store, typed)))
+		}
+	}
+	c, err := dial(ctx, typed, f.registry, &f.tls, opts...)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	return c.Explain(anser.WithMetadata(ctx, md), method)
+}
+
+// ask asks a process that runs.
+func (f *explainFlags) ask(ctx context.Context, q route.ExplainRequest) (*anser.Explanation, error) {
+	c, err := dial(ctx, f.from, f.registry, &f.tls, anser.Codec(new(codec.JSON)))
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	x := new(anser.Explanation)
+	err = callOnce(ctx, c, f.timeout, func(ctx context.Context, opts ...anser.CallOption) error {
+		return c.Call(ctx, route.ExplainMethod, &q, x, opts...)
+	})
+	if e, ok := errors.AsType[*anser.Error](err); ok && e.Code == anser.Unimplemented {
+		return nil, fmt.Errorf("%w\n%s does not explain its calls: it has to serve route.ServeExplain", e, f.from)
+	}
+	return x, err
+}
+
+func showExplanation(s streams, x *anser.Explanation) {
+	out := screen.New(s.out)
+	width, _ := out.Size()
+	rules := "none"
+	if x.Version > 0 {
+		rules = "version " + strconv.FormatUint(x.Version, 10)
+	}
+	lines := []string{
+		"call      " + x.Method + " of " + x.Target,
+		"rules     " + rules,
+	}
+	if x.Trouble != "" {
+		lines = append(lines, "          "+yellow.Render("newer rules cannot be used: "+x.Trouble))
+	}
+	for _, p := range x.Policies {
+		lines = append(lines, "          "+p)
+	}
+	for _, f := range x.Filters {
+		what := fmt.Sprintf("leaves %d", f.Left)
+		if f.PassedOver {
+			what = "passed over: it would leave none"
+		}
+		lines = append(lines, "filter    "+f.Name+": "+what)
+	}
+	lines = append(lines, "balancer  "+x.Balancer)
+	if x.Pick != "" {
+		lines = append(lines, "pick      "+green.Render(x.Pick))
+	} else {
+		lines = append(lines, "pick      "+red.Render("nobody: "+x.Error))
+	}
+	t := table.Table{Columns: []table.Column{{Title: "INSTANCE"}, {Title: "ADDRESS"}, {Title: "WEIGHT", Right: true}, {Title: "LEFT OUT BY"}, {Title: "NOTE", Optional: true}}}
+	for _, in := range x.Instances {
+		t.Add(in.Key, in.Address, strconv.Itoa(in.Weight), cmp.Or(in.Excluded, "-"), cmp.Or(in.Note, "-"))
+	}
+	out.Print(append(append(lines, ""), t.Lines(width)...)...)
+}

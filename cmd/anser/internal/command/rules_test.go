@@ -1,0 +1,146 @@
+package command_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/cmd/anser/internal/demo/arith"
+	"github.com/anser-rpc/anser/cmd/anser/internal/target"
+	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/route"
+)
+
+const canaryRules = `
+rules:
+  split:
+  - name: canary
+    percent: 100
+    to: {version: "2.*"}
+`
+
+func TestRules(t *testing.T) {
+	one, two := serve(t), serve(t)
+	url, _ := fileRegistry(t,
+		registry.Instance{Service: "arith", ID: "arith-1", Address: one, Version: "1.0"},
+		registry.Instance{Service: "arith", ID: "arith-2", Address: two, Version: "2.0"})
+	t.Setenv(target.RegistryVariable, url)
+	file := filepath.Join(t.TempDir(), "rules.yaml")
+	write := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	run(t, "rules", "get", "arith").expect(t, 0, "rules: {}")
+	run(t, "rules", "history", "arith").expect(t, 0, "arith has no rules")
+	run(t, "explain", "arith", "Arith.Mul").expect(t, 0, "rules     none", "arith-1", "arith-2", "balancer  p2c")
+
+	write(strings.Replace(canaryRules, "percent", "percnt", 1))
+	run(t, "rules", "set", "arith", "-f", file).expect(t, 2, "rules.split[0].percnt: unknown key, did you mean percent?")
+	write("rules: [")
+	run(t, "rules", "set", "arith", "-f", file).expect(t, 2, "neither YAML nor JSON")
+	write(`rules: {faults: [{percent: 1, abort: true, until: "2020-01-01T00:00:00Z"}]}`)
+	run(t, "rules", "set", "arith", "-f", file).expect(t, 2, "rules.faults[0].until", "is over")
+	run(t, "rules", "set", "arith").expect(t, 2, "name a file with -f")
+
+	write(canaryRules)
+	run(t, "rules", "dry-run", "arith", "-f", file).expect(t, 0, "The rules are possible", "split[0] canary  arith-2")
+	run(t, "rules", "set", "arith", "-f", file, "-m", "all to 2.0", "--author", "ada").expect(t, 0, "at version 1")
+	run(t, "explain", "arith", "Arith.Mul").expect(t, 0, "version 1", "split[0] canary: 100%: leaves 1", "pick      arith-2")
+	run(t, "call", "arith", "Arith.Mul", `{"A": 2, "B": 3}`).expect(t, 0, `"C": 6`)
+
+	// The file is of the time before version 1.
+	run(t, "rules", "set", "arith", "-f", file).expect(t, 4, "at version 1 (by ada", "made from version 0")
+	write(run(t, "rules", "get", "arith").out)
+	run(t, "rules", "diff", "arith", "-f", file).expect(t, 0, "are the same")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(strings.Replace(string(text), "percent: 100", "percent: 10", 1))
+	run(t, "rules", "diff", "arith", "-f", file).expect(t, 0, "-   percent: 100", "+   percent: 10")
+	run(t, "rules", "set", "arith", "-f", file, "-m", "less").expect(t, 0, "at version 2")
+
+	var list []route.Document
+	run(t, "rules", "history", "arith", "--json").decode(t, &list)
+	if len(list) != 2 || list[0].Version != 2 || list[1].Author != "ada" || list[1].Rules.Split[0].Percent != 100 {
+		t.Errorf("history %+v", list)
+	}
+	run(t, "rules", "history", "arith").expect(t, 0, "VERSION", "all to 2.0", "ada")
+	run(t, "rules", "rollback", "arith", "1").expect(t, 0, "at version 3")
+	run(t, "rules", "rollback", "arith", "9").expect(t, 1, "there is no version 9")
+	run(t, "rules", "diff", "arith", "--version", "1").expect(t, 0, "are the same")
+	run(t, "rules", "diff", "arith", "--version", "1", "--to", "2").expect(t, 0, "percent: 10")
+	run(t, "rules", "get", "arith", "--version", "2").expect(t, 0, "percent: 10")
+	run(t, "rules", "get", "arith", "--registry", "etcd://"+nobody(t)).expect(t, 1, "no registry answers")
+
+	write(`{"rules":{"conditions":[{"to":{"group":"nobody"},"strict":true}]}}`)
+	run(t, "rules", "set", "arith", "-f", file, "--base", "3").expect(t, 0, "at version 4")
+	run(t, "explain", "arith", "Arith.Mul").expect(t, 3, "conditions[0]: leaves 0", "nobody: ")
+}
+
+func TestRulesDryRunAgainstCalls(t *testing.T) {
+	one, two := serve(t), serve(t)
+	url, file := fileRegistry(t,
+		registry.Instance{Service: "arith", ID: "arith-1", Address: one, Version: "1.0"},
+		registry.Instance{Service: "arith", ID: "arith-2", Address: two, Version: "2.0"})
+	t.Setenv(target.RegistryVariable, url)
+	rec := route.NewRecorder()
+	rules := route.RuleSet{Conditions: []route.ConditionRule{{To: route.Select{ID: route.Patterns{"arith-1"}}}}}
+	c, err := anser.Dial(url+"/arith", anser.NoSnapshot(), route.Static(rules, route.Record(rec), route.Of(file, "arith")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for deadline := time.Now().Add(30 * time.Second); len(rec.Recent("arith")) < 3; {
+		if _, err := anser.Call[arith.Reply](context.Background(), c, "Arith.Mul", &arith.Args{A: 1, B: 2}); err != nil {
+			t.Fatal(err)
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("no calls are sampled")
+		}
+	}
+	debug := serveDebug(t, rec, c)
+	run := func(text string) result {
+		t.Helper()
+		return runWith(t, text, "rules", "dry-run", "arith", "-f", "-", "--from", debug)
+	}
+	run(canaryRules).expect(t, 0, "would have gone elsewhere", "Arith.Mul", "arith-1  arith-2")
+	run(`rules: {conditions: [{when: {metadata: {user: "u*"}}, to: {id: arith-2}}]}`).expect(t, 0,
+		"0 would have gone elsewhere", "not recorded, and taken for missing: user")
+	run(`rules: {mocks: [{reply: {C: 1}}]}`).expect(t, 0, "would have been mocked")
+	runWith(t, canaryRules, "rules", "dry-run", "arith", "-f", "-", "--from", one).expect(t, 1+3, "has to serve a route.Recorder")
+
+	// The same process explains.
+	var x anser.Explanation
+	runWith(t, "", "explain", "arith", "Arith.Mul", "--from", debug, "--json").decode(t, &x)
+	if x.Pick != "arith-1" || len(x.Instances) != 2 || x.Instances[1].Excluded != "conditions[0]" {
+		t.Errorf("%+v", x)
+	}
+	runWith(t, "", "explain", "other", "Arith.Mul", "--from", debug).expect(t, 6, `no client for the service "other"`)
+}
+
+// serveDebug serves what a process tells of its calls.
+func serveDebug(t *testing.T, rec *route.Recorder, c *anser.Client) string {
+	t.Helper()
+	s := anser.NewServer(anser.NoSignals())
+	if err := rec.Serve(s); err != nil {
+		t.Fatal(err)
+	}
+	if err := route.ServeExplain(s, map[string]*anser.Client{"arith": c}); err != nil {
+		t.Fatal(err)
+	}
+	l, err := s.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); s.Serve(l) }()
+	t.Cleanup(func() { s.Close(); <-done })
+	return l.Addr().String()
+}

@@ -1,0 +1,138 @@
+package anser
+
+import (
+	"context"
+	"time"
+
+	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/wire"
+)
+
+// encode makes the REQUEST frame that all attempts send.
+func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out any, o *callOptions) (cd codec.Codec, fault *Error) {
+	defer func() {
+		if p := recover(); p != nil {
+			fault = failure(Internal, NotSent, PhaseEncode, nil, "the codec panicked on %T: %v", in, p)
+		}
+	}()
+	cd = o.codec
+	if cd == nil {
+		if cd = c.codecFor(in, out); cd == nil {
+			return nil, failure(InvalidArgument, NotSent, PhaseEncode, nil, "no codec handles a request of type %T with a reply of type %T: choose one with anser.Codec", in, out)
+		}
+	}
+	r := wire.Request{Codec: cd.ID(), Priority: uint8(Normal), Attempt: o.earlier}
+	var flags wire.Flags
+	var md Metadata
+	left := min(o.timeout, maxTimeout)
+	bounded := left != 0
+	k.deadline = 0
+	if bounded {
+		k.deadline = k.began + int64(left)
+	}
+	if ctx != context.Background() {
+		if ctx == nil {
+			return nil, failure(InvalidArgument, NotSent, PhaseEncode, nil, "the context is nil: pass context.Background()")
+		}
+		if ctx.Err() != nil {
+			return nil, contextFailure(ctx, NotSent, PhaseEncode)
+		}
+		if d, ok := ctx.Deadline(); ok {
+			left, bounded = time.Until(d), true
+			k.deadline = 0 // the context's own timer ends the call
+		}
+		r.Priority = uint8(PriorityFrom(ctx))
+		if t, ok := TraceFrom(ctx); ok {
+			flags, r.Trace = wire.FlagTrace, t
+		}
+		if md = outgoing(ctx); md != nil {
+			block, err := encodeMetadata(md)
+			if err != nil {
+				return nil, err.(*Error)
+			}
+			r.Metadata = block
+		}
+	}
+	if o.keyed {
+		if fault := o.addKey(ctx, &r); fault != nil {
+			return nil, fault
+		}
+	}
+	if c.router != nil {
+		if k.part, fault = c.route(ctx, m.name, md); fault != nil {
+			return nil, fault
+		}
+	}
+	if bounded {
+		if left <= 0 {
+			return nil, failure(DeadlineExceeded, NotSent, PhaseEncode, context.DeadlineExceeded, "the call's time was over before it began")
+		}
+		r.Timeout = wireTimeout(left)
+	}
+	k.codec = r.Codec
+	k.frame = wire.AppendRequest(k.frame[:0], 0, flags, &r)
+	k.head = len(k.frame)
+	k.compression = o.compression
+	if o.compression != nil { // an attempt puts the frame together when it knows its server
+		plain, err := cd.Append(k.plain[:0], in)
+		if err != nil {
+			return nil, unencodable(cd, err)
+		}
+		k.plain = plain
+		return cd, k.about(ctx, m, in, o, plain)
+	}
+	frame, err := cd.Append(k.frame, in)
+	if err != nil {
+		return nil, unencodable(cd, err)
+	}
+	k.frame = frame
+	wire.PutLength(k.frame, uint32(len(k.frame)-wire.HeaderSize))
+	return cd, k.about(ctx, m, in, o, k.frame[k.head:])
+}
+
+func unencodable(cd codec.Codec, err error) *Error {
+	return failure(InvalidArgument, NotSent, PhaseEncode, err, "encode the request with %s: %v", cd.Name(), err)
+}
+
+// wireTimeout is the time that is left as it travels: in microseconds, rounded up. What is over already
+// becomes the shortest time there is, as 0 would mean that there is no bound.
+func wireTimeout(left time.Duration) uint64 {
+	left = min(max(left, 1), maxTimeout)
+	return uint64((left + time.Microsecond - 1) / time.Microsecond)
+}
+
+// codecFor chooses by the types of the messages, among the user's codecs first.
+func (c *Client) codecFor(in, out any) codec.Codec {
+	for _, cd := range c.codecs {
+		f, ok := cd.(codec.Fitter)
+		if ok && f.Fits(in) && (out == nil || f.Fits(out)) {
+			return cd
+		}
+	}
+	return nil
+}
+
+// decode turns the payload that e sent into the reply. It runs on the caller's goroutine.
+func (e *endpoint) decode(cd codec.Codec, k *call, out any) (fault *Error) {
+	defer func() {
+		if p := recover(); p != nil {
+			fault = failure(Internal, Executed, PhaseDecode, nil, "the codec panicked on a reply of type %T: %v", out, p)
+		}
+		if fault != nil {
+			fault.Address = e.Instance().Address
+		}
+	}()
+	if out == nil {
+		return nil
+	}
+	payload := k.reply
+	if k.packed {
+		if payload, fault = k.unpackReply(e.host); fault != nil {
+			return fault
+		}
+	}
+	if err := cd.Unmarshal(payload, out); err != nil {
+		return failure(Internal, Executed, PhaseDecode, err, "decode the reply with %s: %v", cd.Name(), err)
+	}
+	return nil
+}

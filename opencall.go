@@ -1,0 +1,166 @@
+package anser
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/anser-rpc/anser/balance"
+	"github.com/anser-rpc/anser/wire"
+)
+
+// maxKeptMessage is the size up to which the buffers of a call are kept for another one. The pools that
+// hold them are emptied by the garbage collector, so a burst of large messages does not stay.
+const maxKeptMessage = 8 << 20
+
+// call is one attempt that is open, and the buffers that serve all attempts of a call. It is pooled.
+type call struct {
+	done    chan struct{} // receives one value when the attempt is over
+	pending *pending      // of a call that no goroutine waits for: told in place of done
+	slot    uint32        // random, for spreading calls over connections
+
+	// Written by the caller before start, and under the connection's lock by start.
+	id       uint64
+	frame    []byte // the whole REQUEST frame; dress completes that of a call with compression
+	head     int    // bytes of it before the message
+	began    int64  // nanotime
+	codec    uint8
+	deadline int64  // nanotime, 0: none
+	begin    uint64 // value of the writer's appended before the frame
+	patient  bool   // the caller has nothing to wait for but the reply
+	oneway   bool   // there is no reply
+	atOnce   bool   // or not at all: a oneway call does not wait
+
+	// Of the caller, for a call with compression; nil: without.
+	compression *compression
+	plain       []byte // the encoded request, and later the decompressed reply
+
+	// Written by whoever takes the call out of the pending table, before done.
+	reply    []byte // payload
+	trailers []byte
+	flags    wire.Flags
+	packed   bool   // reply is compressed
+	failed   *Error // why there is no reply; nil with a reply
+
+	pick     balance.Request // of the caller
+	observed context.Context // of an attempt that observers know of
+
+	part *Part // of the instances, to which the router sends the call; nil: all
+
+	stream *stream // that the call opens, or nil
+}
+
+func (k *call) callID() uint64 { return k.id }
+
+// getCall returns a call with its own channel. Calls are pooled with the connections and not for the
+// whole process, because a channel made inside a synctest bubble must not be used outside of it.
+func (p *pool) getCall() *call {
+	if k, ok := p.calls.Get().(*call); ok {
+		return k
+	}
+	return &call{done: make(chan struct{}, 1), slot: rand.Uint32()}
+}
+
+func (p *pool) putCall(k *call) {
+	k.clear()
+	p.calls.Put(k)
+}
+
+// getStarted returns a call for a future, perhaps without a channel.
+func (p *pool) getStarted() *call {
+	if k, ok := p.started.Get().(*call); ok {
+		return k
+	}
+	return &call{slot: rand.Uint32()}
+}
+
+func (p *pool) putStarted(k *call) {
+	k.clear()
+	k.pending = nil
+	p.started.Put(k)
+}
+
+func (p *pool) getWaiter() chan struct{} {
+	if w, ok := p.waiters.Get().(chan struct{}); ok {
+		return w
+	}
+	return make(chan struct{}, 1)
+}
+
+// over tells who waits for the attempt that it has ended.
+func (k *call) over() {
+	if k.pending != nil {
+		k.pending.landed()
+		return
+	}
+	k.done <- struct{}{}
+}
+
+// clear drops what is not for the next call.
+func (k *call) clear() {
+	k.pick.Key, k.pick.Payload = 0, nil
+	if cap(k.frame) > maxKeptMessage {
+		k.frame = nil
+	}
+	if cap(k.reply) > maxKeptMessage {
+		k.reply = nil
+	}
+	if cap(k.plain) > maxKeptMessage {
+		k.plain = nil
+	}
+	k.failed, k.trailers, k.part = nil, nil, nil
+}
+
+// accept stores what arrived for k, whose payload may have up to limit bytes. An error is one of the
+// connection.
+func (k *call) accept(a *arrived, limit int) error {
+	k.flags = a.flags
+	if a.kind == wire.TypeError {
+		e, err := wire.ParseError(a.flags, a.body)
+		if err != nil {
+			return err
+		}
+		k.failed = remoteError(&e)
+		_, err = k.acceptTrailers(e.Metadata)
+		return err
+	}
+	r, err := wire.ParseReply(a.flags, a.body)
+	if err != nil {
+		return err
+	}
+	fault, err := k.acceptTrailers(r.Metadata)
+	if err != nil {
+		return err
+	}
+	k.failed = nil
+	switch {
+	case r.Codec != k.codec:
+		k.failed = failure(Internal, OutcomeUnknown, PhaseDecode, nil, "the reply has the codec %d, the request had %d", r.Codec, k.codec)
+	case r.Compression != 0 && !k.asked(r.Compression):
+		k.failed = failure(Internal, OutcomeUnknown, PhaseDecode, nil, "the reply has the compression %d, which the request did not name", r.Compression)
+	case len(r.Payload) > limit && r.Compression == 0:
+		k.failed = failure(ResourceExhausted, Executed, PhaseDecode, nil, "the reply of %d bytes is over the limit of %d: raise it with anser.MaxMessage on the client, or ask for less", len(r.Payload), limit)
+	case fault != nil:
+		k.failed = failure(Internal, Executed, PhaseDecode, fault, "the trailers of the reply: %v", fault)
+	default:
+		k.packed = r.Compression != 0
+		k.reply = append(k.reply[:0], r.Payload...)
+	}
+	return nil
+}
+
+// acceptTrailers stores a metadata block, if it keeps the rules. fault says how an entry breaks them;
+// err, which is one of the connection, that the structure is broken.
+func (k *call) acceptTrailers(block []byte) (fault *wire.CallError, err error) {
+	if block == nil {
+		return nil, nil
+	}
+	_, err = wire.ParseMetadata(block, wire.DefaultSettings().MaxMetadata)
+	if fault, ok := err.(*wire.CallError); ok { // errors.As would allocate for every reply
+		return fault, nil
+	}
+	if err == nil {
+		k.trailers = slices.Clone(block)
+	}
+	return nil, err
+}

@@ -1,0 +1,231 @@
+package route
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/registry"
+)
+
+// Option configures [Rules] and [Static].
+type Option func(*options)
+
+type options struct {
+	caller   Caller
+	recorder *Recorder
+	store    registry.Store
+	service  string
+}
+
+// From says who calls, for rules that ask for it. The default is nobody in particular.
+func From(c Caller) Option { return func(o *options) { o.caller = c } }
+
+// Record has the client's calls sampled by rec; the default is that nobody samples them.
+func Record(rec *Recorder) Option { return func(o *options) { o.recorder = rec } }
+
+// Of takes the rules of the service from the store, in place of those that the client's registry keeps for
+// its service. The store stays open when the client is closed.
+func Of(store registry.Store, service string) Option {
+	return func(o *options) { o.store, o.service = store, service }
+}
+
+// Rules steers a client by the rules that its registry keeps for its service, and follows their changes. Rules
+// that cannot be read leave those in force that there are, and show in [anser.ClientStatus] and the log. They
+// outlast the registry: a client that starts while it is down begins with those that it saved on disk, where it
+// also saves its instances. Without a registry that keeps documents, and without [Of], Dial fails.
+func Rules(opts ...Option) anser.DialOption {
+	return anser.Steer(func(s *anser.Steering) (anser.Router, error) {
+		r := newRouter(s, opts)
+		if r.store == nil {
+			r.store, r.service = s.Store(), s.Service()
+		}
+		if r.store == nil {
+			return nil, errors.New("route.Rules: this target has no registry that keeps documents: add the option route.Of, or use route.Static")
+		}
+		if err := registry.CheckService(r.service); err != nil {
+			return nil, fmt.Errorf("route.Rules: %w", err)
+		}
+		s.Go(r.follow)
+		return r, nil
+	})
+}
+
+// Static steers a client by rules that do not change. Dial fails if they are not possible.
+func Static(rules RuleSet, opts ...Option) anser.DialOption {
+	return anser.Steer(func(s *anser.Steering) (anser.Router, error) {
+		if err := rules.Validate(); err != nil {
+			return nil, fmt.Errorf("route.Static: %w", err)
+		}
+		r := newRouter(s, opts)
+		r.apply(&Document{Rules: rules}, false)
+		return r, nil
+	})
+}
+
+// router steers one client.
+type router struct {
+	options
+	s    *anser.Steering
+	plan atomic.Pointer[plan]
+
+	begun   atomic.Bool
+	begin   sync.Once
+	waiting chan struct{} // closed by the first word of the registry, or when it has taken too long
+
+	mu     sync.Mutex // guards what follows, and held while a plan is replaced
+	status anser.RulesStatus
+	known  bool // the registry has said what the rules are
+	doc    *Document
+}
+
+func newRouter(s *anser.Steering, opts []Option) *router {
+	r := &router{s: s, waiting: make(chan struct{})}
+	for _, opt := range opts {
+		opt(&r.options)
+	}
+	r.plan.Store(compile(new(RuleSet), &r.caller, nil))
+	return r
+}
+
+// Route implements anser.Router.
+func (r *router) Route(_ context.Context, method string, md anser.Metadata) *anser.Part {
+	return r.plan.Load().route(method, md, nil)
+}
+
+// Intercepts implements anser.Router.
+func (r *router) Intercepts(method string) bool {
+	return !r.begun.Load() || r.recorder.due() || r.plan.Load().method(method).intercepts()
+}
+
+// Explain tells anser.Client.Explain what else happens to a call.
+func (r *router) Explain(_ context.Context, method string, md anser.Metadata) []string {
+	return r.plan.Load().explain(method, md, time.Now())
+}
+
+// start lets calls go on that wait for the rules.
+func (r *router) start() {
+	r.begin.Do(func() {
+		r.begun.Store(true)
+		close(r.waiting)
+	})
+}
+
+// await waits for the rules.
+func (r *router) await(ctx context.Context) {
+	select {
+	case <-r.waiting:
+	case <-ctx.Done():
+	}
+}
+
+// apply puts rules into force.
+func (r *router) apply(d *Document, saved bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if saved && r.known {
+		return
+	}
+	p := compile(&d.Rules, &r.caller, r.plan.Load())
+	r.plan.Store(p)
+	r.doc = d
+	r.s.Adjust(p.adjust)
+	r.status = anser.RulesStatus{Version: d.Version, Applied: time.Now(), Saved: saved}
+	r.s.Report(r.status)
+	r.known = r.known || !saved
+	r.start()
+}
+
+// trouble notes why the rules in force may not be the latest.
+func (r *router) trouble(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status.Trouble = err
+	r.s.Report(r.status)
+	r.start()
+}
+
+// savedAfter is how long a client that starts waits for its rules before it looks at the disk.
+const savedAfter = 500 * time.Millisecond
+
+// patience is how long the first calls wait for the rules.
+const patience = time.Second
+
+// follow takes over what the registry says until ctx is done.
+func (r *router) follow(ctx context.Context) {
+	late := time.AfterFunc(savedAfter, r.useSaved)
+	defer late.Stop()
+	tooLate := time.AfterFunc(patience, r.start)
+	defer tooLate.Stop()
+	defer r.start()
+	trouble := func(err error) {
+		r.useSaved()
+		r.trouble(err)
+	}
+	for {
+		err := r.store.Follow(ctx, documentName(r.service), r.update, trouble)
+		if ctx.Err() != nil {
+			return
+		}
+		trouble(err)
+		t := time.NewTimer(time.Second)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return
+		}
+	}
+}
+
+func (r *router) update(doc registry.Document) {
+	d := new(Document)
+	if doc.Revision != 0 {
+		var err error
+		if d, err = Parse(doc.Data); err != nil {
+			r.s.Logger().Warn("the rules cannot be used: those in force stay", "service", r.service, "revision", doc.Revision, "err", err)
+			r.useSaved()
+			r.trouble(fmt.Errorf("rules of %q: %w", r.service, err))
+			return
+		}
+	}
+	r.apply(d, false)
+	if err := r.save(doc); err != nil {
+		r.s.Logger().Warn("the rules are not kept on disk", "err", err)
+	}
+}
+
+// save keeps the document for a start without the registry. Where there never was one, no file is made.
+func (r *router) save(doc registry.Document) error {
+	if doc.Revision == 0 {
+		if old, err := r.s.Saved(); err != nil || len(old) == 0 {
+			return nil
+		}
+	}
+	return r.s.Save(doc.Data)
+}
+
+// useSaved begins with the rules on disk if the registry has not said what they are.
+func (r *router) useSaved() {
+	r.mu.Lock()
+	begun := r.known || r.doc != nil
+	r.mu.Unlock()
+	if begun {
+		return
+	}
+	data, err := r.s.Saved()
+	if err != nil || len(data) == 0 {
+		return
+	}
+	d, err := Parse(data)
+	if err != nil {
+		r.s.Logger().Warn("the saved rules cannot be used", "service", r.service, "err", err)
+		return
+	}
+	r.s.Logger().Warn("the registry has not said what the rules are: starting with the saved ones", "service", r.service, "version", d.Version)
+	r.apply(d, true)
+}

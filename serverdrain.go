@@ -1,0 +1,105 @@
+package anser
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"github.com/anser-rpc/anser/wire"
+)
+
+// drained notes that the client opens no more calls.
+func (c *serverConn) drained(s *reading, flags wire.Flags) error {
+	// Replies first: when nothing is open after this, CLOSE follows.
+	if err := c.flush(s); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if flags&wire.FlagAck != 0 && !c.draining {
+		return nil // it answers nothing
+	}
+	c.acked, c.draining = true, true
+	s.drained = true
+	return nil
+}
+
+// drainIdle drains a connection on which nothing was called for the idle timeout.
+func (c *serverConn) drainIdle(now int64) {
+	limit := c.server.o.idleTimeout
+	if limit == 0 || c.peerSays.Session != 0 { // a client with handlers is there to be called
+		return
+	}
+	c.mu.Lock()
+	// A handler on the goroutine that reads changes the turn, all others are counted.
+	quiet := c.idle.note(now, c.turn.Load()+c.opened, c.running.n+c.detached > 0)
+	skip := c.draining || quiet < limit
+	c.mu.Unlock()
+	if !skip {
+		c.spawn(func() { c.startDrain(c.server.o.grace) })
+	}
+}
+
+// startDrain tells the client that the server is going away.
+func (c *serverConn) startDrain(grace time.Duration) {
+	c.mu.Lock()
+	was := c.draining
+	c.draining = true
+	c.mu.Unlock()
+	if !was {
+		c.sendControl(wire.AppendDrain(nil, 0, uint32(min(max(grace.Milliseconds(), 0), 1<<31))))
+	}
+	c.finishDrain()
+}
+
+// finishDrain closes a connection that the client no longer uses and on which nothing is open.
+// It is called whenever the last thing may have ended. No handler runs inline after the client's
+// DRAIN was read, and the replies before it have been flushed.
+func (c *serverConn) finishDrain() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.acked || c.closing || c.running.n > 0 || c.err != nil || c.backBusy() {
+		return
+	}
+	c.closing = true
+	c.buf = wire.AppendClose(c.buf, wire.Normal, "")
+	c.shut = true
+	if !c.writing {
+		c.flushLocked(false)
+	}
+}
+
+// end closes the connection after its reader has stopped, and cancels what runs.
+func (c *serverConn) end(s *reading, err error) {
+	err = c.judge(err)
+	c.nc.SetWriteDeadline(time.Now().Add(byeBound))
+	c.flush(s)
+	c.mu.Lock()
+	said := c.closing // CLOSE is out already
+	c.closing = true  // no answer is sent any more
+	c.mu.Unlock()
+	c.cancelAll(err)
+	var broken *wire.Error
+	if errors.As(err, &broken) {
+		c.server.stats.close(broken.Reason)
+		c.server.log.Debug("closed a connection", "peer", c.nc.RemoteAddr(), "err", err)
+		if !said {
+			c.bye(broken.Reason, broken.Text)
+		}
+		halfClose(c.nc)
+	} else if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, net.ErrClosed) && !errors.Is(err, errPeerClosed) {
+		c.server.log.Debug("lost a connection", "peer", c.nc.RemoteAddr(), "err", err)
+	}
+	c.fail(err)
+	if c.session != nil {
+		c.leave(err)
+	}
+	s.release()
+	c.mu.Lock()
+	err = c.err
+	c.mu.Unlock()
+	c.server.o.observers.connClosed(c.info(), err)
+	c.server.remove(c)
+}

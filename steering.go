@@ -1,0 +1,158 @@
+package anser
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/anser-rpc/anser/registry"
+)
+
+// Router steers the calls of one client; package route has the one that reads traffic rules. Its methods are
+// called for every call, concurrently, and must not block. See [Steer].
+type Router interface {
+	// Route returns among which instances the call is made, at all of its attempts; nil is all of them. md is
+	// what the call carries, which Route may not keep or change. Equal subsets should be the same pointer: the
+	// client keeps a picker for each.
+	Route(ctx context.Context, method string, md Metadata) *Part
+	// Intercepts reports whether the router's interceptor is wanted for a call of the method. Where it is
+	// not, and the client has no other interceptors, a call does not pay for one.
+	Intercepts(method string) bool
+	// Intercept wraps the calls of the client, inside of all its interceptors. It is called once.
+	Intercept(next Func) Func
+}
+
+// Part is a part of a service's instances. It must not be changed once it was returned by a Router.
+type Part struct {
+	Name    string   // for people
+	Filters []Filter // apply one after the other
+}
+
+// Filter leaves out instances that a call must not go to.
+type Filter struct {
+	Name string // for people
+	// Keep says which instances stay. It must not block, and answer the same for the same instance.
+	Keep func(in *registry.Instance) bool
+	// Strict says what happens when none of those that can be reached would stay: with it calls fail unless
+	// one of the others stays, which is then tried; without it the filter is passed over.
+	Strict bool
+}
+
+// RulesStatus tells by which rules a client steers.
+type RulesStatus struct {
+	Version uint64    // of the rules in force; 0: there are none
+	Applied time.Time // when they came into force
+	Saved   bool      // they are those that were saved on disk
+	Trouble error     // why newer ones could not be read, or nil: those in force stay
+}
+
+// Steer has a router steer the client. start is called once by Dial, whose error it can cause; when it is given
+// to several clients, once for each. A client whose registry is asked for instances waits up to a second for
+// the router's first [Steering.Report] before it makes calls, so that none goes past the rules at the start.
+func Steer(start func(*Steering) (Router, error)) DialOption {
+	return dialOption(func(o *dialOptions) {
+		if o.wants(start != nil, "anser.Steer: the function is nil: leave the option out") &&
+			o.wants(o.steer == nil, "anser.Steer: given twice: a client has one router") {
+			o.steer = start
+		}
+	})
+}
+
+// rulesPatience is how long a client that starts waits for its rules.
+const rulesPatience = time.Second
+
+// Steering is the client as its router sees it. Its methods are safe for concurrent use.
+type Steering struct {
+	client   *Client
+	ready    chan struct{} // closed by the first Report
+	snapshot *snapshot
+
+	status *RulesStatus // guarded by the mu of the client; nil before the first Report
+}
+
+// steer makes the client's router.
+func (c *Client) steer() error {
+	c.steering = &Steering{client: c, ready: make(chan struct{}), snapshot: new(snapshot)}
+	if c.source.key != "" && !c.o.noSnapshot {
+		if s, err := newSnapshot(c.o.snapshotDir, c.source.key+" rules"); err == nil { // else follow says so
+			c.steering.snapshot = s
+		}
+	}
+	router, err := c.o.steer(c.steering)
+	if err == nil && router == nil {
+		err = fmt.Errorf("the function of anser.Steer returned no router")
+	}
+	c.router = router
+	return err
+}
+
+// await waits for the rules, but not for long.
+func (s *Steering) await() {
+	t := time.NewTimer(rulesPatience)
+	defer t.Stop()
+	select {
+	case <-s.ready:
+	case <-s.client.ctx.Done():
+	case <-t.C:
+		s.client.o.log.Warn("the rules have not come: calls begin without them", "target", s.client.target)
+	}
+}
+
+// Service returns the name of the service, or "" if the target is a list of addresses.
+func (s *Steering) Service() string { return s.client.source.service }
+
+// Store returns the registry as far as it keeps documents, or nil.
+func (s *Steering) Store() registry.Store {
+	store, _ := s.client.source.resolver.(registry.Store)
+	return store
+}
+
+// Logger returns what the client logs to.
+func (s *Steering) Logger() *slog.Logger { return s.client.o.log }
+
+// Go runs f on a goroutine that Close waits for; ctx ends with Close.
+func (s *Steering) Go(f func(ctx context.Context)) {
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	if !s.client.closed {
+		s.client.wg.Go(func() { f(s.client.ctx) })
+	}
+}
+
+// Adjust sets a function through which the client sees the instances that its registry lists, nil for as they
+// are: it may change weight and state, and nothing else. One that is not up gets no further calls, but finishes
+// those it has. The function must not block. It is called for the present list before Adjust returns.
+func (s *Steering) Adjust(f func(registry.Instance) registry.Instance) { s.client.cluster.readjust(f) }
+
+// Report tells which rules are in force, for [Client.Status].
+func (s *Steering) Report(st RulesStatus) {
+	s.client.mu.Lock()
+	defer s.client.mu.Unlock()
+	if s.status == nil {
+		close(s.ready)
+	}
+	s.status = &st
+}
+
+// Save keeps data on disk, as the client keeps its list of instances: for a process that starts while the
+// registry is down. Without a registry, or with [NoSnapshot], it does nothing.
+func (s *Steering) Save(data []byte) error { return s.snapshot.write(data) }
+
+// Saved returns what Save kept, also that of an earlier process, or nil.
+func (s *Steering) Saved() ([]byte, error) { return s.snapshot.read() }
+
+// intercepts reports whether a call of the method goes through interceptors.
+func (c *Client) intercepts(method string) bool {
+	return c.chain != nil && (len(c.o.interceptors) > 0 || c.router.Intercepts(method))
+}
+
+// route asks the router for the subset of a call.
+func (c *Client) route(ctx context.Context, method string, md Metadata) (part *Part, fault *Error) {
+	defer func() {
+		if p := recover(); p != nil {
+			fault = failure(Internal, NotSent, PhasePick, nil, "the router panicked: %v", p)
+		}
+	}()
+	return c.router.Route(ctx, method, md), nil
+}
