@@ -171,6 +171,7 @@ func (w *serviceWatch) look(ctx context.Context) (view upkeep.View[[]registry.In
 	known := &w.registry.leases
 	holders, next, sure := known.alive(held, w.lost && w.looked, false)
 	if !sure {
+		began := time.Now()
 		err = w.registry.client.attempt(ctx, listTimeout, func(ctx context.Context) (err error) {
 			held, _, err = w.leases.list(ctx, w.leases.opts)
 			return err
@@ -179,7 +180,8 @@ func (w *serviceWatch) look(ctx context.Context) (view upkeep.View[[]registry.In
 			w.lost = true
 			return view, err
 		}
-		holders, next, _ = known.alive(held, false, true)
+		// A server that takes longer than that for an answer could not be asked to renew anything either.
+		holders, next, _ = known.alive(held, time.Since(began) > attemptTimeout, true)
 	}
 	w.lost, w.looked = false, true
 	view.Value, view.Problem = instancesOf(w.service, w.registry.port, all, func(owner string) bool { return holders[owner] })
