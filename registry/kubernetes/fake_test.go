@@ -35,6 +35,7 @@ type fakeServer struct {
 	events    []event
 	changed   chan struct{} // closed and replaced with each event
 	forbidden map[string]bool
+	stutter   bool // what writes is carried out, and answered with 504 the first time
 	starting  bool // everything is forbidden, since it has not read its roles
 	lists     int  // requests that list, watches aside
 }
@@ -244,8 +245,28 @@ func (s *fakeServer) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	case verb == "list":
 		s.list(r)
 	default:
+		if hr.Method != http.MethodGet && s.takeStutter() {
+			s.serveObject(&request{Request: hr, w: httptest.NewRecorder(), resource: r.resource, namespace: r.namespace, name: r.name, labels: r.labels, fields: r.fields})
+			w.Header().Set("Retry-After", "1")
+			r.fail(http.StatusGatewayTimeout, metav1.StatusReasonTimeout)
+			return
+		}
 		s.serveObject(r)
 	}
+}
+
+func (s *fakeServer) setStutter() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stutter = true
+}
+
+func (s *fakeServer) takeStutter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := s.stutter
+	s.stutter = false
+	return was
 }
 
 func (r *request) answer(code int, v any) {

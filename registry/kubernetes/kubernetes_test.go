@@ -318,6 +318,20 @@ func TestServerStarting(t *testing.T) {
 	}
 }
 
+// A document that was written although the server said that it timed out is no conflict, which would mean that
+// somebody else has written it.
+func TestWrittenAndTimedOut(t *testing.T) {
+	s := newFakeServer(t)
+	r := (&cluster{server: s, namespace: "shop"}).dial(t, s.config())
+	s.setStutter()
+	if _, err := r.Save(within(t), registry.Document{Name: "rules", Data: []byte("x")}); err == nil || errors.Is(err, registry.ErrConflict) {
+		t.Errorf("Save = %v, want an error that is no conflict", err)
+	}
+	if doc, err := r.Load(within(t), "rules"); err != nil || string(doc.Data) != "x" {
+		t.Errorf("Load = %q, %v", doc.Data, err)
+	}
+}
+
 // A watch that the server has forgotten begins anew with a list, without trouble and without a gap.
 func TestWatchGone(t *testing.T) {
 	s := newFakeServer(t)

@@ -49,6 +49,11 @@ func (r reporting) RoundTrip(req *http.Request) (*http.Response, error) {
 			t.answer.Store(&resp.Status)
 		}
 	}
+	if err == nil && resp.StatusCode >= 500 && req.Method != http.MethodGet {
+		// It may have been carried out: client-go, which repeats what has this header, would be told of a conflict
+		// with itself.
+		resp.Header.Del("Retry-After")
+	}
 	return resp, err
 }
 
