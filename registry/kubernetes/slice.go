@@ -185,6 +185,7 @@ func portOf(s *discoveryv1.EndpointSlice, name string) (int32, error) {
 	if name == "" && len(names) == 1 {
 		return only, nil
 	}
+	slices.Sort(names) // the same text for all slices of a Service
 	service := s.Labels[discoveryv1.LabelServiceName]
 	if name == "" {
 		return 0, fmt.Errorf("service %s/%s has the ports %q: name one, as in kubernetes:///%s/%s:port", s.Namespace, service, names, s.Namespace, service)
