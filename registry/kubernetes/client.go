@@ -17,7 +17,7 @@ import (
 )
 
 // client speaks to the API server about the three kinds of objects that a registry needs, in one namespace.
-// The clientset of client-go knows all kinds there are, and is four times what is linked and compiled here.
+// With the clientset of client-go, which knows all kinds there are, twice as many packages would be compiled.
 type client struct {
 	http   *http.Client
 	conns  *connections
