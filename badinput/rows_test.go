@@ -230,7 +230,7 @@ func stateRows() []row {
 	window := func(id uint64, credit uint32) []byte { return wire.AppendWindow(nil, id, credit) }
 	settings := wire.AppendSettings(nil, wire.DefaultSettings())
 	ping := wire.AppendPing(nil, wire.TypePing, 1)
-	cancels := slices.Concat(wait, bytes.Repeat(wire.AppendCancel(nil, 1), 25_000))
+	cancels := slices.Concat(wait, bytes.Repeat(wire.AppendCancel(nil, 1), 100_000)) // a busy machine takes seconds for them
 	var churn []byte
 	for id := range uint64(300) {
 		churn = append(churn, wirepeer.Request(id+1, goodWait, nil)...)
