@@ -19,6 +19,11 @@ build: ## compile every module
 test: ## run all tests of every module under the race detector
 	scripts/test
 
+.PHONY: test-k8s
+test-k8s: ## run the tests of registry/kubernetes on a real API server, which is built once
+	scripts/servers kubernetes
+	ANSER_TEST_KUBERNETES=1 go -C registry/kubernetes test -race -shuffle=on -count=1 -timeout 20m ./...
+
 .PHONY: badinput
 badinput: ## send malformed input to a server and a client, row by row
 	@bash -o pipefail -c "go test -count=1 -v ./badinput | grep -E '^( *--- FAIL|FAIL|[0-9]+ rows)'"

@@ -18,7 +18,7 @@ func Find(t testing.TB, name string) string {
 	}
 	path := filepath.Join(dir, "anser", filepath.FromSlash(name))
 	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("%v: run scripts/servers, which gets the servers that tests need", err)
+		t.Fatalf("%v: run scripts/servers, which gets the servers that tests need, or scripts/servers kubernetes for that one", err)
 	}
 	return path
 }

@@ -1,0 +1,24 @@
+package kubernetes_test
+
+import (
+	"fmt"
+	"net/url"
+
+	"github.com/anser-rpc/anser/registry/kubernetes"
+)
+
+// A client takes kubernetes.Scheme as an option of anser.Dial; this is what its target says.
+func ExampleParse() {
+	u, err := url.Parse("kubernetes:///shop/arith:grpc")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	namespace, service, port, err := kubernetes.Parse(u)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("namespace", namespace, "service", service, "port", port)
+	// Output: namespace shop service arith port grpc
+}

@@ -1,0 +1,176 @@
+// Package kubernetes is a registry in the API of Kubernetes. It finds what a Service of Kubernetes selects, by
+// its EndpointSlices, with zones and readiness; this needs nothing of the servers. And it announces instances
+// as EndpointSlices of its own, for servers that no Service selects.
+//
+// What it announces stays alive by a Lease, one for each Registry. Documents are ConfigMaps.
+package kubernetes
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/registry/internal/upkeep"
+)
+
+// DefaultTTL is what Dial and New use where no option says otherwise.
+const DefaultTTL = 30 * time.Second
+
+// PortName is the name of the port of the EndpointSlices that a Registry writes, and the first choice where
+// no option names the port to read.
+const PortName = "anser"
+
+// Registry announces and finds instances in one namespace of Kubernetes, and keeps documents there. All
+// methods are safe for concurrent use.
+type Registry struct {
+	client    *client
+	namespace string
+	port      string
+	ttl       time.Duration
+	owner     string // marks what this registry has announced; the name of its Lease
+	leases    leases
+	announcer *upkeep.Announcer
+	life      *upkeep.Life
+	closing   sync.Once
+}
+
+var _ registry.Store = (*Registry)(nil)
+
+// Dial returns a registry in the cluster that the process runs in or, outside of one, that kubectl would use:
+// KUBECONFIG or ~/.kube/config say which, and who asks. It does not wait for the API server.
+func Dial(opts ...Option) (*Registry, error) {
+	cfg := config{ttl: DefaultTTL, log: slog.New(slog.DiscardHandler)}
+	for _, opt := range opts {
+		opt(&cfg)
+	}
+	if cfg.ttl < time.Second {
+		return nil, fmt.Errorf("kubernetes lease of %v is too short: use 1s or more", cfg.ttl)
+	}
+	api, namespace, err := cfg.load()
+	if err != nil {
+		return nil, err
+	}
+	if cfg.namespace == "" {
+		cfg.namespace = namespace
+	}
+	client, err := newClient(api, cfg.namespace)
+	if err != nil {
+		return nil, err
+	}
+	return newRegistry(client, cfg), nil
+}
+
+func newRegistry(client *client, cfg config) *Registry {
+	r := &Registry{
+		client: client, namespace: cfg.namespace, port: cfg.port, ttl: cfg.ttl,
+		owner: "anser-" + strings.ToLower(rand.Text()), life: upkeep.NewLife(),
+	}
+	r.announcer = upkeep.NewAnnouncer(&backend{registry: r}, upkeep.Renewal(cfg.ttl), cfg.log)
+	return r
+}
+
+// Register implements registry.Registrar. An EndpointSlice has an IP address and a port, so an instance at
+// another kind of address is refused. Where the API server refuses it, as it does without permission,
+// Register fails at once.
+func (r *Registry) Register(ctx context.Context, in registry.Instance) error {
+	if err := in.Validate(); err != nil {
+		return err
+	}
+	host, _, err := net.SplitHostPort(in.Address)
+	ip, notIP := netip.ParseAddr(host)
+	if err != nil || notIP != nil || strings.Contains(in.Address, "://") {
+		return fmt.Errorf("kubernetes keeps an IP address and a port, and cannot have the address %q: register a host:port whose host is an IP address", in.Address)
+	}
+	if ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.Zone() != "" {
+		return fmt.Errorf("kubernetes refuses the address %q, which is loopback, link-local or multicast: register one that other hosts can dial", in.Address)
+	}
+	if !isLabel(in.Service) {
+		return fmt.Errorf("service %q cannot be a label of kubernetes: use at most 63 letters, digits, dots, dashes and underscores, with a letter or digit at both ends", in.Service)
+	}
+	return r.announcer.Register(ctx, in)
+}
+
+// Deregister implements registry.Registrar. When ctx ends first, the instance goes as soon as the API server
+// can be reached.
+func (r *Registry) Deregister(ctx context.Context, in registry.Instance) error {
+	return r.announcer.Deregister(ctx, in)
+}
+
+// Close implements registry.Registry. It gives an API server that does not answer a few seconds to withdraw what was
+// announced, and one that does ten; where that fails it says so, and the Lease runs out.
+func (r *Registry) Close() (err error) {
+	r.closing.Do(func() {
+		err = r.announcer.Close()
+		r.life.End()
+		r.client.close()
+	})
+	return err
+}
+
+// config is what the options set.
+type config struct {
+	namespace, port     string
+	ttl                 time.Duration
+	log                 *slog.Logger
+	api                 *rest.Config
+	kubeconfig, context string
+}
+
+// load returns how to reach the API server, and the namespace that is current there.
+func (c *config) load() (*rest.Config, string, error) {
+	if c.api != nil {
+		return c.api, "default", nil
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules() // falls back to the cluster around the process
+	if c.kubeconfig != "" {
+		rules.ExplicitPath = c.kubeconfig
+	}
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: c.context})
+	api, err := loader.ClientConfig()
+	if err != nil {
+		return nil, "", fmt.Errorf("no cluster of kubernetes is configured: run inside one, set KUBECONFIG, or use the option kubernetes.Config: %w", err)
+	}
+	namespace, _, err := loader.Namespace()
+	if err != nil {
+		return nil, "", fmt.Errorf("namespace of kubernetes: %w", err)
+	}
+	return api, namespace, nil
+}
+
+// Option changes what Dial does.
+type Option func(*config)
+
+// Namespace sets the namespace that everything is in. By default it is the one that the process runs in
+// or that kubectl would take, and "default" with the option Config.
+func Namespace(name string) Option { return func(c *config) { c.namespace = name } }
+
+// Port sets the name of the port of a Service that clients call. By default it is the one that is called
+// PortName, or the only one. It says nothing about instances that a Registry has announced.
+func Port(name string) Option { return func(c *config) { c.port = name } }
+
+// TTL sets after what time without a sign of life instances go, DefaultTTL by default. Whole seconds count,
+// rounded up.
+func TTL(d time.Duration) Option { return func(c *config) { c.ttl = d } }
+
+// Logger sets who is told when the API server is lost and found, nobody by default.
+func Logger(log *slog.Logger) Option { return func(c *config) { c.log = log } }
+
+// Config sets how to reach the API server, and as whom; by default it is what Dial finds. Its limits of
+// requests for each second and its Timeout are not used.
+func Config(api *rest.Config) Option { return func(c *config) { c.api = api } }
+
+// Kubeconfig sets the file to read instead of KUBECONFIG or ~/.kube/config, and the context to take from it,
+// which is the current one where it is empty.
+func Kubeconfig(path, context string) Option {
+	return func(c *config) { c.kubeconfig, c.context = path, context }
+}

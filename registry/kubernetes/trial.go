@@ -1,0 +1,139 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/anser-rpc/anser/registry/internal/upkeep"
+)
+
+// How long one request may take, and one that lists objects.
+const (
+	attemptTimeout = 3 * time.Second
+	listTimeout    = 15 * time.Second
+)
+
+// trial is one request. client-go repeats some that failed, ten times and without a word, which would hide an
+// outage for as long. So a connection that fails ends the trial, and what the server has answered meanwhile is
+// the reason of one that runs out of time.
+type trial struct {
+	cancel context.CancelCauseFunc
+	answer atomic.Pointer[string]
+}
+
+type trialKey struct{}
+
+// begin returns a context for the requests of a trial.
+func begin(ctx context.Context) (context.Context, *trial) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	t := &trial{cancel: cancel}
+	return context.WithValue(ctx, trialKey{}, t), t
+}
+
+// reporting tells the trial of a request how the request went.
+type reporting struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (r reporting) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := r.RoundTripper.RoundTrip(req)
+	if t, ok := req.Context().Value(trialKey{}).(*trial); ok {
+		if err != nil {
+			t.cancel(err)
+		} else if resp.Header.Get("Retry-After") != "" {
+			t.answer.Store(&resp.Status)
+		}
+	}
+	if err == nil && resp.StatusCode >= 500 && req.Method != http.MethodGet {
+		// It may have been carried out: client-go, which repeats what has this header, would be told of a conflict
+		// with itself.
+		resp.Header.Del("Retry-After")
+	}
+	return resp, err
+}
+
+// WrappedRoundTripper lets client-go find the transport.
+func (r reporting) WrappedRoundTripper() http.RoundTripper { return r.RoundTripper }
+
+// How often a request is repeated whose credentials the server refuses: it may be starting, and a token may just
+// have been replaced.
+const (
+	credentialTrials = 3
+	credentialPause  = 500 * time.Millisecond
+)
+
+// attempt makes one request, or a few that belong together. One that is denied is made again before it is
+// called hopeless: a server that starts denies everything until it has read its own roles.
+func (c *client) attempt(ctx context.Context, limit time.Duration, request func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	tried, t := begin(limited)
+	defer t.cancel(nil)
+	err := request(tried)
+	for range credentialTrials - 1 {
+		if !apierrors.IsUnauthorized(err) || !pause(tried, credentialPause) {
+			break
+		}
+		err = request(tried)
+	}
+	if apierrors.IsForbidden(err) {
+		if !c.isReady(tried) {
+			return fmt.Errorf("kubernetes is not ready yet: %w", err)
+		}
+		err = request(tried)
+	}
+	if err == nil {
+		return nil
+	}
+	return t.explain(ctx, tried, err)
+}
+
+// isReady asks the server whether it is. By default every user may.
+func (c *client) isReady(ctx context.Context) bool {
+	return c.maps.GetClient().Get().AbsPath("/readyz").Do(ctx).Error() == nil
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// explain returns why a request in the context tried, which ends no later than ctx, has failed.
+func (t *trial) explain(ctx, tried context.Context, err error) error {
+	cause := context.Cause(tried)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case cause == nil:
+		return explain(err)
+	case !errors.Is(cause, context.DeadlineExceeded): // of the connection
+		return fmt.Errorf("kubernetes: %w", cause)
+	case t.answer.Load() != nil:
+		return fmt.Errorf("kubernetes answers %q and asks to try again later", *t.answer.Load())
+	}
+	return errors.New("kubernetes has not answered in time") // not an error of a context that the caller knows
+}
+
+// explain says whether trying again can mend an error, and what else can.
+func explain(err error) error {
+	switch {
+	case apierrors.IsForbidden(err):
+		return upkeep.Hopeless(fmt.Errorf("kubernetes: %w: see docs/registries.md for the role that is needed", err))
+	case apierrors.IsUnauthorized(err):
+		return upkeep.Hopeless(fmt.Errorf("kubernetes: %w: check the credentials in the kubeconfig or of the service account", err))
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err), apierrors.IsMethodNotSupported(err):
+		return upkeep.Hopeless(fmt.Errorf("kubernetes: %w", err))
+	}
+	return fmt.Errorf("kubernetes: %w", err)
+}
