@@ -108,10 +108,10 @@ func runCase(t *testing.T, c testCase, setup func(t *testing.T) Fixture, lacks [
 		s.Many = 1000
 	}
 	before := goleak.IgnoreCurrent()
-	t.Cleanup(func() { // also after Fatal, and before setup's own
+	defer func() { // also after Fatal, and before what the fixture has for t.Cleanup, which may close registries
 		s.closeAll()
 		s.checkGoroutines(before)
-	})
+	}()
 	c.run(s)
 }
 
