@@ -108,10 +108,8 @@ func runCase(t *testing.T, c testCase, setup func(t *testing.T) Fixture, lacks [
 		s.Many = 1000
 	}
 	before := goleak.IgnoreCurrent()
-	defer func() { // also after Fatal, and before what the fixture has for t.Cleanup, which may close registries
-		s.closeAll()
-		s.checkGoroutines(before)
-	}()
+	t.Cleanup(func() { s.checkGoroutines(before) }) // after what the test has for t.Cleanup, and before setup's own
+	defer s.closeAll()                              // also after Fatal, and before a fixture closes registries by t.Cleanup
 	c.run(s)
 }
 
