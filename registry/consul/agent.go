@@ -144,7 +144,8 @@ func (a *agent) Write(ctx context.Context, key string, in *registry.Instance, fo
 	if err != nil {
 		return false, err
 	}
-	err = a.attempt(ctx, attemptTimeout, func(q *api.QueryOptions) error {
+	// A registration is not cut off: the agent would carry it out all the same, behind what Close takes back.
+	err = a.attempt(context.WithoutCancel(ctx), attemptTimeout, func(q *api.QueryOptions) error {
 		return a.client.Agent().ServiceRegisterOpts(registration, api.ServiceRegisterOpts{}.WithContext(q.Context()))
 	})
 	if err != nil {
