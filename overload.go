@@ -52,7 +52,7 @@ func MaxQueueTime(d time.Duration) ServerHandleOption {
 // decoded. The limit stays between least and most; 0 are the defaults, GOMAXPROCS and 10,000.
 //
 // Given to a server, one limit holds for all methods together; a method that is given one has its own. The
-// calls run on goroutines of their own, which costs a fast handler about a microsecond. Methods with [Inline] and
+// calls run on goroutines of their own, to which each is handed over. Methods with [Inline] and
 // streams are left out, as they do not queue. See docs/governance/overload.md.
 func AdaptiveLimit(least, most int) ServerHandleOption {
 	ok := least >= 0 && (most == 0 || most >= max(least, 1))
