@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -208,4 +209,15 @@ func (s *source) ReadAt(b []byte, off int64) (int, error) {
 		at()
 	}
 	return s.Reader.ReadAt(b, off)
+}
+
+// symlink makes a symbolic link, for which Windows wants a privilege that tests need not have.
+func symlink(t *testing.T, to, at string) {
+	t.Helper()
+	switch err := os.Symlink(to, at); {
+	case err != nil && runtime.GOOS == "windows":
+		t.Skip("no symbolic links: ", err)
+	case err != nil:
+		t.Fatal(err)
+	}
 }
