@@ -25,7 +25,11 @@ func (c *serverConn) admit(s *reading, n *named, flags wire.Flags, r *wire.Reque
 	if fault != nil {
 		var bad *wire.CallError
 		errors.As(fault, &bad)
-		return nil, refusal(Code(bad.Code), "%s", bad.Text).WithRetryAfter(RetryNever), nil
+		refused = refusal(Code(bad.Code), "%s", bad.Text).WithRetryAfter(RetryNever)
+		if refused.Code == ResourceExhausted {
+			refused.limit = limitMetadata
+		}
+		return nil, refused, nil
 	}
 	if n.method == nil {
 		return nil, s.notServed(srv, n, r.Method), nil
@@ -47,7 +51,7 @@ func (c *serverConn) admit(s *reading, n *named, flags wire.Flags, r *wire.Reque
 		return nil, refusal(Unimplemented, "method %q does not take the codec %s: choose one of %s", n.method.name, cd.Name(), srv.codecNames(only)), nil
 	}
 	if len(r.Payload) > srv.o.maxMessage && (r.Compression == 0 || flags&wire.FlagPlain != 0) {
-		return nil, refusal(ResourceExhausted, "the message of %d bytes is over the limit of %d: raise it with anser.MaxMessage on the server, or send less", len(r.Payload), srv.o.maxMessage).WithRetryAfter(RetryNever), nil
+		return nil, over(limitMessage, "the message of %d bytes is over the limit of %d: raise it with anser.MaxMessage on the server, or send less", len(r.Payload), srv.o.maxMessage).WithRetryAfter(RetryNever), nil
 	}
 	if s.drained {
 		return nil, refusal(Unavailable, "the connection is draining: make the call on another one"), nil

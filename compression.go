@@ -205,15 +205,15 @@ func unpack(dst, message []byte, c compress.Compressor, limit, times int) ([]byt
 	}
 	switch {
 	case err != nil && errors.Is(err, compress.ErrChecksum):
-		return dst, &unpackError{DataLoss, err, fmt.Sprintf("decompress with %v", err)}
+		return dst, &unpackError{code: DataLoss, cause: err, text: fmt.Sprintf("decompress with %v", err)}
 	case err != nil && !errors.Is(err, compress.ErrTooLarge):
-		return dst, &unpackError{InvalidArgument, err, fmt.Sprintf("decompress with %v", err)}
+		return dst, &unpackError{code: InvalidArgument, cause: err, text: fmt.Sprintf("decompress with %v", err)}
 	case most < limit:
-		return dst, &unpackError{ResourceExhausted, err, fmt.Sprintf(
+		return dst, &unpackError{ResourceExhausted, limitExpansion, err, fmt.Sprintf(
 			"%d bytes of %s become more than %d, over the limit of %d times: send the message uncompressed, or raise the limit with anser.MaxExpansion",
 			len(message), c.Name(), most, times)}
 	default:
-		return dst, &unpackError{ResourceExhausted, err, fmt.Sprintf(
+		return dst, &unpackError{ResourceExhausted, limitMessage, err, fmt.Sprintf(
 			"the message is over the limit of %d bytes after decompression with %s: raise it with anser.MaxMessage, or send less",
 			limit, c.Name())}
 	}
@@ -222,6 +222,7 @@ func unpack(dst, message []byte, c compress.Compressor, limit, times int) ([]byt
 // unpackError says why a message cannot be decompressed. Where it arrived decides about the rest.
 type unpackError struct {
 	code  Code
+	limit limit // noLimit: it is broken
 	cause error
 	text  string
 }

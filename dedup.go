@@ -193,7 +193,9 @@ func (s *Server) digest(ctx *callContext, payload []byte) (sum [sha256.Size]byte
 	defer putScratch(b)
 	out, err := unpack((*b)[:0], payload, p.compressor, s.o.maxMessage, s.o.maxExpansion)
 	if err != nil {
-		return sum, refusal(err.code, "the request: %s", err.text).WithRetryAfter(RetryNever)
+		fault := refusal(err.code, "the request: %s", err.text).WithRetryAfter(RetryNever)
+		fault.limit = err.limit
+		return sum, fault
 	}
 	*b = out
 	h.Write(out)
@@ -213,7 +215,7 @@ func (m *replyMemory) enter(ctx *callContext, key replyKey, digest [sha256.Size]
 		return r, false, nil
 	}
 	if len(m.entries) >= m.limits.Calls && len(m.order) == 0 {
-		return nil, false, refusal(ResourceExhausted, "%d calls with idempotency keys run, the limit (anser.RememberReplies)", len(m.entries))
+		return nil, false, over(limitReplies, "the server is at its limit of %d calls with idempotency keys that run (anser.RememberReplies)", m.limits.Calls)
 	}
 	for len(m.entries) >= m.limits.Calls {
 		m.dropLocked()

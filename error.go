@@ -33,7 +33,8 @@ type Error struct {
 	Attempts []AttemptInfo // all attempts, oldest first, if there was more than one
 
 	cause error
-	spent bool // attempts were made in vain, or the budget had none left; see handlerError
+	spent bool  // attempts were made in vain, or the budget had none left; see handlerError
+	limit limit // which one the refused call is over, if it is over one
 }
 
 // AttemptInfo tells one attempt of a call that failed.

@@ -117,8 +117,7 @@ func appendFault(out []byte, ctx *callContext, e *Error) []byte {
 
 // appendRefusal appends the error of a call that did not run.
 func appendRefusal(out []byte, ctx *callContext, e *Error) []byte {
-	ctx.conn.server.stats.refused.Add(1)
-	ctx.method.refused.Add(1)
+	ctx.conn.server.countRefusal(ctx.method, e)
 	return appendError(out, ctx, e)
 }
 

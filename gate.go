@@ -78,7 +78,7 @@ func (g *gate) publishLocked(now int64, rate float64) {
 	if g.owner != "" {
 		whose = "the method " + g.owner
 	}
-	g.full.Store(refusal(ResourceExhausted, "%s is overloaded: %d calls run, its limit for now, and %d wait (anser.AdaptiveLimit)", whose, limit, room))
+	g.full.Store(over(limitAdaptive, "%s is overloaded: %d calls run, its limit for now, and %d wait (anser.AdaptiveLimit)", whose, limit, room))
 }
 
 // take takes a place if there is one.

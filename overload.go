@@ -128,8 +128,8 @@ func (s *Server) newGuard(m *method, o *handleOptions) *guard {
 		return nil
 	}
 	s.queues = s.queues || g.queueTime != 0
-	g.over = refusal(ResourceExhausted, "the method %s is at its limit of %d calls in flight (anser.MaxInFlight)", m.name, g.limit)
-	g.late = refusal(ResourceExhausted, "the call waited longer than %v before it could run (anser.MaxQueueTime)", wait)
+	g.over = over(limitInFlight, "the method %s is at its limit of %d calls in flight (anser.MaxInFlight)", m.name, g.limit)
+	g.late = over(limitQueueTime, "the call waited longer than %v before it could run (anser.MaxQueueTime)", wait)
 	return g
 }
 

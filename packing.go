@@ -109,6 +109,7 @@ func (s *Server) decodePacked(p *packing, cd codec.Codec, payload []byte, in any
 	out, err := unpack((*b)[:0], payload, p.compressor, s.o.maxMessage, s.o.maxExpansion)
 	if err != nil {
 		fault := refusal(err.code, "the request: %s", err.text)
+		fault.limit = err.limit
 		if err.code == ResourceExhausted {
 			fault = fault.WithRetryAfter(RetryNever)
 		}

@@ -81,7 +81,7 @@ func (rd *reader) next() (h wire.Header, body []byte, ok bool, err error) {
 		return h, nil, false, err
 	}
 	if uint64(h.Length) > rd.maxFrame {
-		option := ""
+		option := " before the handshake is over"
 		if rd.maxFrame > maxHello {
 			option = " (anser.MaxMessage)"
 		}

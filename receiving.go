@@ -89,7 +89,7 @@ func (st *stream) acceptLocked(h wire.Header, body []byte) error {
 		return nil
 	}
 	if st.left -= n; st.left < 0 {
-		return wire.Errorf(wire.FlowControl, "DATA of %d bytes is %d more than the stream has credit for", n, -st.left)
+		return wire.Errorf(wire.FlowControl, "DATA of %d bytes is %d more than the stream has credit for (anser.Windows)", n, -st.left)
 	}
 	st.unread += n
 	switch {
@@ -170,6 +170,7 @@ func (st *stream) next() (payload []byte, packed bool, err error) {
 			st.settle()
 		}
 		if len(st.whole)+len(payload) > st.limit {
+			st.hit(limitMessage)
 			return nil, false, st.giveUp(failure(ResourceExhausted, OutcomeUnknown, PhaseDecode, nil,
 				"a message is over the limit of %d bytes: raise it with anser.MaxMessage on this side, or have the other side send less", st.limit))
 		}

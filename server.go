@@ -299,6 +299,7 @@ func (s *Server) handshake(nc net.Conn, full bool) (*serverConn, *reading, error
 	c.state = st
 	c.turn.Store(uint64(makeTurn(1, 0)))
 	if full {
+		s.stats.hit(limitConns)
 		return nil, nil, s.refuse(c.nc, wire.Errorf(wire.Overload, "the server is at its limit of %d connections (anser.MaxConns)", s.o.maxConns))
 	}
 	var err error
@@ -340,9 +341,13 @@ func (s *Server) handshake(nc net.Conn, full bool) (*serverConn, *reading, error
 func (s *Server) refuse(nc net.Conn, err error) error {
 	var broken *wire.Error
 	if errors.Is(err, os.ErrDeadlineExceeded) {
+		s.stats.hit(limitHandshakeTime)
 		broken = wire.Errorf(wire.Timeout, "no handshake within %v (anser.HandshakeTimeout)", s.o.handshakeTimeout)
 	} else if !errors.As(err, &broken) {
 		return err
+	}
+	if broken.Reason == wire.FrameTooLarge {
+		s.stats.hit(limitHello)
 	}
 	s.stats.close(broken.Reason)
 	nc.SetDeadline(time.Now().Add(byeBound))

@@ -174,10 +174,7 @@ func (c *serverConn) request(s *reading, h wire.Header, body []byte) (lost bool,
 		taken, refused = n.method.guard.admit(Priority(r.Priority), s.waited())
 	}
 	if refused != nil {
-		c.server.stats.refused.Add(1)
-		if n.method != nil {
-			n.method.refused.Add(1)
-		}
+		c.server.countRefusal(n.method, refused)
 		if h.Flags&wire.FlagOneway == 0 {
 			b := refused.body()
 			s.out = c.appendError(s.out, h.ID, 0, &b)
@@ -306,7 +303,7 @@ func (c *serverConn) handToWorker(s *reading, ctx *callContext, cd codec.Codec, 
 	srv := c.server
 	if srv.inFlight.Add(1) > int64(srv.o.maxInFlight) {
 		srv.inFlight.Add(-1)
-		return c.refuse(s, ctx, refusal(ResourceExhausted, "the server is at its limit of %d calls in flight (anser.MaxInFlight)", srv.o.maxInFlight))
+		return c.refuse(s, ctx, srv.tooManyInFlight())
 	}
 	if !c.open(ctx) {
 		srv.inFlight.Add(-1)
@@ -334,8 +331,12 @@ func (c *serverConn) open(ctx *callContext) bool {
 	return true
 }
 
+func (s *Server) tooManyInFlight() *Error {
+	return over(limitInFlight, "the server is at its limit of %d calls in flight (anser.MaxInFlight)", s.o.maxInFlight)
+}
+
 func (c *serverConn) tooManyCalls() *Error {
-	return refusal(ResourceExhausted, "the connection is at its limit of %d open calls: wait for one of them, or use another connection", c.server.settings.MaxCalls)
+	return over(limitCalls, "the connection is at its limit of %d open calls (anser.MaxCalls): wait for one of them, or use another connection", c.server.settings.MaxCalls)
 }
 
 func (c *serverConn) openLocked(ctx *callContext) {
@@ -453,7 +454,11 @@ func (c *serverConn) nameMethod(s *reading, body []byte) error {
 	if err != nil {
 		return err
 	}
-	if int(number) != len(s.methods)+1 || number > wire.MaxMethods {
+	if int(number) == len(s.methods)+1 && number > wire.MaxMethods {
+		c.server.stats.hit(limitMethods)
+		return wire.Errorf(wire.BadMethod, "METHOD %d is over the limit of %d methods for each connection", number, wire.MaxMethods)
+	}
+	if int(number) != len(s.methods)+1 {
 		return wire.Errorf(wire.BadMethod, "METHOD %d after %d, want the next number up to %d", number, len(s.methods), wire.MaxMethods)
 	}
 	n := named{method: c.server.methods[name], alias: c.server.aliases[name]}
@@ -511,10 +516,12 @@ func (c *serverConn) tend(now int64) {
 	c.drainIdle(now)
 	if since := c.stalledSince(); since != 0 && now-since > int64(o.writeStall) {
 		c.server.stats.close(wire.Timeout)
+		c.server.stats.hit(limitWriteStall)
 		c.fail(fmt.Errorf("a write made no progress for %v (anser.WriteStall)", o.writeStall))
 		return
 	}
 	if c.progress.tooSlow(now, int64(o.writeStall)) {
+		c.server.stats.hit(limitWriteStall)
 		c.condemn(wire.Errorf(wire.Timeout, "a frame arrived with less than %d bytes a second for %v (anser.WriteStall)", minProgress, o.writeStall))
 		return
 	}

@@ -84,6 +84,9 @@ func (c *serverConn) end(s *reading, err error) {
 	var broken *wire.Error
 	if errors.As(err, &broken) {
 		c.server.stats.close(broken.Reason)
+		if broken.Reason == wire.FrameTooLarge {
+			c.server.stats.hit(limitMessage)
+		}
 		c.server.log.Debug("closed a connection", "peer", c.nc.RemoteAddr(), "err", err)
 		if !said {
 			c.bye(broken.Reason, broken.Text)

@@ -232,6 +232,9 @@ func (c *serverConn) leave(err error) {
 	srv.sessions.mu.Lock()
 	crowded := len(srv.sessions.by) > srv.o.maxConns // clients that come and go fill no memory
 	srv.sessions.mu.Unlock()
+	if crowded {
+		srv.stats.hit(limitConns)
+	}
 	sess.mu.Lock()
 	delete(sess.conns, c)
 	alone := len(sess.conns) == 0

@@ -16,12 +16,24 @@ type stats struct {
 	handoffs        atomic.Int64
 	replayed        atomic.Int64
 	closed          [wire.Internal + 1]atomic.Int64
+	limitHits
 }
 
 // close counts a connection that ends because of the other side.
 func (s *stats) close(r wire.Reason) {
 	if r != wire.Normal && int(r) < len(s.closed) {
 		s.closed[r].Add(1)
+	}
+}
+
+// countRefusal counts a call that was not run; m is nil where its method is not served.
+func (s *Server) countRefusal(m *method, e *Error) {
+	s.stats.refused.Add(1)
+	if m != nil {
+		m.refused.Add(1)
+	}
+	if e.limit != noLimit {
+		s.stats.hit(e.limit)
 	}
 }
 
@@ -41,6 +53,9 @@ type ServerStats struct {
 	// "BAD_FRAME", "FLOOD", "TIMEOUT"; see docs/protocol.md §10.
 	Closed  map[string]int64
 	Methods map[string]MethodStats // by canonical name
+	// LimitsHit counts how often limits were hit, by the option that sets the limit: "MaxConns", "MaxMessage". What the
+	// protocol fixes is called "first frame", "metadata", and "method names". docs/limits.md tells of each.
+	LimitsHit map[string]int64
 	// Limits tells of the server's [AdaptiveLimit], and Limits.Shed of all methods together.
 	Limits LimitStats
 	// DeprecatedAliases counts the calls under each alias given with [DeprecatedAlias].
@@ -65,8 +80,8 @@ func (s *Server) Stats() ServerStats {
 		Conns: len(s.live), InFlight: s.inFlight.Load(), Streams: s.streams.Load(), Accepted: s.stats.accepted.Load(),
 		HandshakeFailed: s.stats.handshakeFailed.Load(), Refused: s.stats.refused.Load(),
 		Cancelled: s.stats.cancelled.Load(), Panics: s.stats.panics.Load(), Handoffs: s.stats.handoffs.Load(),
-		Replayed: s.stats.replayed.Load(),
-		Closed:   make(map[string]int64), Methods: make(map[string]MethodStats), DeprecatedAliases: make(map[string]int64),
+		Replayed: s.stats.replayed.Load(), LimitsHit: s.stats.snapshot(),
+		Closed: make(map[string]int64), Methods: make(map[string]MethodStats), DeprecatedAliases: make(map[string]int64),
 	}
 	for r := range s.stats.closed {
 		if n := s.stats.closed[r].Load(); n > 0 {

@@ -215,6 +215,16 @@ func (st *stream) giveUp(fault *Error) error {
 	return st.told(fault)
 }
 
+// hit counts that what was received is over a limit of the server, if this is one and there is a limit.
+func (st *stream) hit(l limit) {
+	if l == noLimit || st.opened != nil {
+		return
+	}
+	if ctx := callFrom(st.ctx); ctx != nil {
+		ctx.conn.server.stats.hit(l)
+	}
+}
+
 func (st *stream) trailer() Metadata {
 	st.receiving.mu.Lock()
 	defer st.receiving.mu.Unlock()

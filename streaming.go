@@ -42,13 +42,13 @@ func (c *serverConn) enterStream(ctx *callContext, cd codec.Codec, payload []byt
 	ctx.brought.stream = st
 	if srv.inFlight.Add(1) > int64(srv.o.maxInFlight) {
 		srv.inFlight.Add(-1)
-		return refusal(ResourceExhausted, "the server is at its limit of %d calls in flight (anser.MaxInFlight)", srv.o.maxInFlight)
+		return srv.tooManyInFlight()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.streaming >= srv.o.maxStreams {
 		srv.inFlight.Add(-1)
-		return refusal(ResourceExhausted, "the connection is at its limit of %d streams (anser.MaxStreams)", srv.o.maxStreams)
+		return over(limitStreams, "the connection is at its limit of %d streams (anser.MaxStreams)", srv.o.maxStreams)
 	}
 	if uint64(c.detached) >= srv.settings.MaxCalls {
 		srv.inFlight.Add(-1)

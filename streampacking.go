@@ -52,6 +52,7 @@ func (st *stream) unpack(payload []byte) ([]byte, error) {
 		if code == InvalidArgument {
 			code = st.badMessage
 		}
+		st.hit(err.limit)
 		return nil, st.giveUp(failure(code, OutcomeUnknown, PhaseDecode, err.cause, "a message: %s", err.text))
 	}
 	st.plain = out

@@ -72,10 +72,10 @@ func parseMetadata(block []byte, maxBytes uint64, key *string) ([]Pair, error) {
 		return nil, err
 	}
 	if uint64(len(block)) > maxBytes {
-		return nil, callErrorf(ResourceExhausted, "metadata of %d bytes is over the limit of %d", len(block), maxBytes)
+		return nil, callErrorf(ResourceExhausted, "metadata of %d bytes is over the limit of %d, which is fixed: send less, or send it in the message", len(block), maxBytes)
 	}
 	if count > MaxPairs {
-		return nil, callErrorf(ResourceExhausted, "metadata with %d entries is over the limit of %d", count, MaxPairs)
+		return nil, callErrorf(ResourceExhausted, "metadata with %d entries is over the limit of %d, which is fixed: send fewer", count, MaxPairs)
 	}
 	text := string(entries)
 	pairs := make([]Pair, 0, count)
