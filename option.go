@@ -382,8 +382,10 @@ func MaxConns(n int) ServerOption {
 	})
 }
 
-// MaxHandshakes sets how many connections may be in their handshake at once; the default is 256.
-// Further ones wait in the listener's queue.
+// MaxHandshakes sets how many connections may be in their handshake at once; the default is 256. A further
+// one gets the place of the one that has kept the server waiting longest, if that is more than 50 ms for its
+// first words, or 500 ms for what follows them in a handshake of TLS; that one is closed with the reason
+// OVERLOAD. Until there is such a one, further ones wait in the listener's queue.
 func MaxHandshakes(n int) ServerOption {
 	return serverOption(func(o *serverOptions) {
 		if o.wants(n >= 1, "anser.MaxHandshakes(%d): want at least 1", n) {

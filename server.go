@@ -47,7 +47,7 @@ type Server struct {
 	stopping   atomic.Bool
 	inFlight   atomic.Int64 // calls that do not run on the goroutine that reads their connection
 	streams    atomic.Int64 // of those, streams
-	handshakes chan struct{}
+	handshakes handshakes
 	monitor    monitor
 	workers    workers
 	gate       *gate // of the methods together, or nil
@@ -87,7 +87,6 @@ func NewServer(opts ...ServerOption) *Server {
 			opt.applyServer(&s.o)
 		}
 	}
-	s.mistakes = s.o.mistakes
 	s.log = s.o.log
 	s.settings = wire.DefaultSettings()
 	s.settings.MaxFrame = uint64(s.o.maxMessage) + frameOverhead
@@ -95,8 +94,12 @@ func NewServer(opts ...ServerOption) *Server {
 	s.settings.MaxStreams = uint64(s.o.maxStreams)
 	s.settings.StreamWindow, s.settings.ConnWindow = uint64(s.o.streamWindow), uint64(s.o.connWindow)
 	s.settings.MaxCalls = uint64(s.o.maxCalls)
-	s.handshakes = make(chan struct{}, s.o.maxHandshakes)
+	s.handshakes.init(s.o.maxHandshakes, s.o.handshakeTimeout, &s.stats)
+	if s.o.tls != nil {
+		s.o.tls = noticing(s.o.tls)
+	}
 	s.replies.limits = s.o.memory
+	s.mistakes = s.o.mistakes
 	for _, c := range append([]codec.Codec{codec.Raw{}, codec.Binary{}, protobuf.NewJSON(), protobuf.New(), msgpack.New()}, s.o.codecs...) {
 		s.codecs[c.ID()] = c
 	}
@@ -245,11 +248,15 @@ func (s *Server) begin(l net.Listener) error {
 
 // accept starts the goroutine of a new connection.
 func (s *Server) accept(nc net.Conn) {
-	s.handshakes <- struct{}{}
+	g := s.handshakes.enter(nc, s.stopping.Load)
+	if g == nil {
+		nc.Close()
+		return
+	}
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
-		<-s.handshakes
+		g.leave()
 		nc.Close()
 		return
 	}
@@ -260,8 +267,8 @@ func (s *Server) accept(nc net.Conn) {
 	s.stats.accepted.Add(1)
 	go func() {
 		defer s.conns.Done()
-		c, st, err := s.handshake(nc, full)
-		<-s.handshakes
+		c, st, err := s.handshake(nc, g, full)
+		g.leave()
 		if err != nil {
 			s.stats.handshakeFailed.Add(1)
 			s.o.observers.connFailed(ConnInfo{Server: true, Peer: Peer{Addr: nc.RemoteAddr(), Local: nc.LocalAddr()}}, err)
@@ -278,14 +285,15 @@ func (s *Server) accept(nc net.Conn) {
 }
 
 // handshake exchanges prefaces, and enters the connection among the live ones.
-func (s *Server) handshake(nc net.Conn, full bool) (*serverConn, *reading, error) {
-	nc.SetDeadline(time.Now().Add(s.o.handshakeTimeout))
-	tune(nc, s.o.keepaliveIdle+s.o.keepaliveAnswer)
+func (s *Server) handshake(nc net.Conn, g *guest, full bool) (*serverConn, *reading, error) {
 	c := &serverConn{server: s}
 	c.writer.init(nc, &s.conns, &c.streams)
 	if _, done := nc.(secured); s.o.tls != nil && !done {
 		tc := tls.Server(nc, s.o.tls)
-		if err := tc.Handshake(); err != nil {
+		if err := g.shakeHands(tc); err != nil {
+			if !g.heard() {
+				return nil, nil, s.turnedOut(nil)
+			}
 			var other tls.RecordHeaderError
 			if errors.As(err, &other) && bytes.HasPrefix(other.RecordHeader[:], wire.Magic[:]) {
 				err = s.refuse(nc, wire.Errorf(wire.BadFrame, "this port speaks TLS: give the client anser.TLS"))
@@ -300,10 +308,15 @@ func (s *Server) handshake(nc net.Conn, full bool) (*serverConn, *reading, error
 	c.turn.Store(uint64(makeTurn(1, 0)))
 	if full {
 		s.stats.hit(limitConns)
+		g.heard()
 		return nil, nil, s.refuse(c.nc, wire.Errorf(wire.Overload, "the server is at its limit of %d connections (anser.MaxConns)", s.o.maxConns))
 	}
 	var err error
-	if c.peerSays, err = st.readPreface(); err != nil {
+	c.peerSays, err = st.readPreface()
+	if !g.heard() {
+		return nil, nil, s.turnedOut(c.nc)
+	}
+	if err != nil {
 		return nil, nil, s.refuse(c.nc, err)
 	}
 	if sc, ok := c.nc.(secured); ok { // its handshake is over
@@ -313,6 +326,7 @@ func (s *Server) handshake(nc net.Conn, full bool) (*serverConn, *reading, error
 	if err := s.o.observers.connOpened(c.info()); err != nil {
 		return nil, nil, s.refuse(c.nc, wire.Errorf(wire.Unauthenticated, "%v", err))
 	}
+	tune(nc, s.o.keepaliveIdle+s.o.keepaliveAnswer) // not earlier: it is a system call, and many come no further
 	st.maxFrame, st.now = s.settings.MaxFrame, nanotime()
 	st.arrived = st.now
 	if s.queues {

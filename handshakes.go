@@ -1,0 +1,230 @@
+package anser
+
+import (
+	"container/list"
+	"context"
+	"crypto/tls"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/anser-rpc/anser/wire"
+)
+
+// handshakes holds the places of the connections that are in their handshake. When all are taken, a newcomer
+// gets the place of the one that has kept the server waiting longest: peers that connect and say nothing
+// would otherwise shut everybody else out for as long as a handshake may take.
+//
+// A client says its first words as soon as it is connected: its preface, or with TLS its ClientHello. Who has
+// not done so after helloGrace is slow or hostile. With TLS the second words come a round trip later, and
+// the server has paid for the first ones, so answerGrace is longer. Neither is cut off while what it said
+// waits in the socket: then it is the server that is slow, as when thousands of clients come back at once.
+type handshakes struct {
+	places int
+	bound  time.Duration // of a handshake
+	stats  *stats
+	freed  chan struct{} // has a value when a place became free; several may share one
+
+	mu       sync.Mutex // guards what follows
+	taken    int
+	unheard  list.List // of *guest: the first words of these are due, the earliest at the front
+	answered list.List // of *guest: their second words are due, likewise
+}
+
+const (
+	helloGrace  = 50 * time.Millisecond
+	answerGrace = 500 * time.Millisecond
+)
+
+// guest is a connection in its handshake. What is in it is guarded by the mutex of handshakes.
+type guest struct {
+	hall   *handshakes
+	nc     net.Conn
+	socket unread
+	asked  bool          // socket can be asked
+	line   *list.List    // where it waits, or nil
+	at     *list.Element // of line
+	due    int64         // nanotime until which it may keep the server waiting
+	out    bool          // its place was given to another one
+}
+
+func (h *handshakes) init(places int, bound time.Duration, s *stats) {
+	h.places, h.bound, h.stats = places, bound, s
+	h.freed = make(chan struct{}, 1)
+}
+
+// enter gives nc a place, for which it may have to wait, and begins the time of its handshake. It returns nil
+// when stopping says so before there is a place.
+func (h *handshakes) enter(nc net.Conn, stopping func() bool) *guest {
+	for {
+		h.mu.Lock()
+		wait, ok := h.roomLocked(nanotime())
+		if ok {
+			g := h.admitLocked(nc)
+			h.mu.Unlock()
+			return g
+		}
+		h.mu.Unlock()
+		if stopping() {
+			return nil
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-h.freed:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// roomLocked sees to it that there is a place, or returns how long to wait before the next attempt.
+func (h *handshakes) roomLocked(now int64) (wait time.Duration, ok bool) {
+	if h.taken < h.places {
+		return 0, true
+	}
+	wait = answerGrace
+	for _, line := range [...]*list.List{&h.unheard, &h.answered} {
+		for e := line.Front(); e != nil; e = line.Front() {
+			g := e.Value.(*guest)
+			if g.due > now {
+				wait = min(wait, time.Duration(g.due-now))
+				break
+			}
+			if g.asked && g.socket.bytes() > 0 {
+				h.expectLocked(g, line, now)
+				continue
+			}
+			h.turnOutLocked(g)
+			return 0, true
+		}
+	}
+	return wait, false
+}
+
+// admitLocked enters nc. The deadline is set here and not by the goroutine of the connection, as that one could
+// undo what turnOutLocked does.
+func (h *handshakes) admitLocked(nc net.Conn) *guest {
+	g := &guest{hall: h, nc: nc}
+	g.socket, g.asked = newUnread(nc)
+	h.taken++
+	nc.SetDeadline(time.Now().Add(h.bound))
+	line := &h.unheard
+	if _, ok := nc.(secured); ok || !g.asked { // it may be in the middle of a handshake below this one
+		line = &h.answered
+	}
+	h.expectLocked(g, line, nanotime())
+	if h.taken < h.places {
+		h.tellLocked() // somebody else may wait too
+	}
+	return g
+}
+
+// expectLocked enters that the guest owes its next words.
+func (h *handshakes) expectLocked(g *guest, line *list.List, now int64) {
+	grace := helloGrace
+	if line == &h.answered {
+		grace = answerGrace
+	}
+	g.due = now + int64(grace)
+	if g.line == line {
+		line.MoveToBack(g.at)
+		return
+	}
+	h.forgetLocked(g)
+	g.line, g.at = line, line.PushBack(g)
+}
+
+func (h *handshakes) forgetLocked(g *guest) {
+	if g.line != nil {
+		g.line.Remove(g.at)
+		g.line, g.at = nil, nil
+	}
+}
+
+// turnOutLocked takes the guest's place away. Its goroutine finds out by the deadline.
+func (h *handshakes) turnOutLocked(g *guest) {
+	h.forgetLocked(g)
+	g.out = true
+	h.taken--
+	g.nc.SetDeadline(time.Unix(1, 0))
+	h.stats.hit(limitHandshakes)
+}
+
+func (h *handshakes) tellLocked() {
+	select {
+	case h.freed <- struct{}{}:
+	default:
+	}
+}
+
+// answers notes that the server is answering the guest's first words.
+func (g *guest) answers() {
+	h := g.hall
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !g.out {
+		h.expectLocked(g, &h.answered, nanotime())
+	}
+}
+
+// heard notes that nothing more is due from the guest: it keeps its place until it leaves. The result is
+// false when it has lost the place already.
+func (g *guest) heard() bool {
+	h := g.hall
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.forgetLocked(g)
+	return !g.out
+}
+
+// leave gives the guest's place back.
+func (g *guest) leave() {
+	h := g.hall
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.forgetLocked(g)
+	if g.out {
+		return
+	}
+	h.taken--
+	h.tellLocked()
+}
+
+// turnedOut tells a client that its place was given to another one, unless nc is nil, and returns that as an
+// error. Nothing is unread, so closing the connection destroys nothing, and nobody has to wait for the client.
+func (s *Server) turnedOut(nc net.Conn) error {
+	err := wire.Errorf(wire.Overload, "the server is at its limit of %d connections in their handshake, and this one kept it waiting (anser.MaxHandshakes)", s.o.maxHandshakes)
+	s.stats.close(err.Reason)
+	if nc != nil {
+		nc.SetDeadline(time.Now().Add(byeBound))
+		nc.Write(wire.AppendClose(wire.AppendPreface(nil), err.Reason, err.Text))
+	}
+	return err
+}
+
+type guestKey struct{}
+
+// shakeHands is the handshake of TLS of a guest.
+func (g *guest) shakeHands(tc *tls.Conn) error {
+	err := tc.HandshakeContext(context.WithValue(context.Background(), guestKey{}, g))
+	if err == nil {
+		g.answers() // its preface may come with the end of the handshake, or a little later
+	}
+	return err
+}
+
+// noticing returns config with a hook by which guests are noticed that have sent their ClientHello.
+func noticing(config *tls.Config) *tls.Config {
+	config = config.Clone()
+	choose := config.GetConfigForClient
+	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		if g, ok := hello.Context().Value(guestKey{}).(*guest); ok {
+			g.answers()
+		}
+		if choose == nil {
+			return nil, nil
+		}
+		return choose(hello)
+	}
+	return config
+}

@@ -1,0 +1,160 @@
+package anser_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/wirepeer"
+	"github.com/anser-rpc/anser/wire"
+)
+
+// crowdEnv, when it is set, is how many stalled connections TestStalledHandshakes makes. Each needs two file
+// descriptors.
+const crowdEnv = "ANSER_STALLED"
+
+// Good clients get in although peers that never finish their handshake take all places, whatever these have sent.
+func TestStalledHandshakes(t *testing.T) {
+	crowd := 500
+	if text := os.Getenv(crowdEnv); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		crowd = n
+	}
+	record := []byte{0x16, 3, 1, 2, 0, 1} // it begins a ClientHello of some hundred bytes
+	for secure, all := range map[bool]map[string][]byte{
+		false: {"nothing": nil, "half a preface": wire.AppendPreface(nil)[:5], "no settings": wire.AppendPreface(nil)},
+		true:  {"nothing": nil, "half a ClientHello": record},
+	} {
+		for name, sent := range all {
+			t.Run(fmt.Sprintf("%s, TLS %v", name, secure), func(t *testing.T) {
+				l := listen(t)
+				opts := []anser.ServerOption{anser.MaxHandshakes(64), anser.HandshakeTimeout(time.Hour)}
+				var own []anser.DialOption
+				if secure {
+					a := newAuthority(t)
+					opts = append(opts, a.server(t, "127.0.0.1"))
+					own = append(own, anser.TLS(&tls.Config{RootCAs: a.pool}))
+				}
+				s := serve(t, l, map[string]handler{"Echo.Say": echo}, opts...)
+				stalled := make([]net.Conn, crowd)
+				var wg sync.WaitGroup
+				for i := range stalled {
+					nc, err := net.Dial("tcp", l.Addr().String())
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer nc.Close()
+					nc.Write(sent)
+					stalled[i] = nc
+					if i%(crowd/8) == 0 {
+						wg.Go(func() { enters(t, l.Addr().String(), own) })
+					}
+				}
+				wg.Wait()
+				eventually(t, "those who stall are gone, but for as many as there are places", func() bool {
+					st, least := s.Stats(), int64(crowd-64)
+					return st.LimitsHit["MaxHandshakes"] >= least && st.Closed["OVERLOAD"] >= least && st.HandshakeFailed >= least
+				})
+				if secure {
+					return // they were not told: their handshake of TLS had not begun
+				}
+				p := wirepeer.New(stalled[0])
+				p.SetDeadline(time.Now().Add(10 * time.Second))
+				if err := p.ReadPreface(); err != nil {
+					t.Fatal(err)
+				}
+				const want = "the server is at its limit of 64 connections in their handshake, and this one kept it waiting (anser.MaxHandshakes)"
+				if reason, text, err := p.ReadClose(); reason != wire.Overload || text != want || err != nil {
+					t.Error(reason, text, err)
+				}
+			})
+		}
+	}
+}
+
+// enters makes a call over a new connection.
+func enters(t *testing.T, address string, opts []anser.DialOption) {
+	// A dialer of its own gives each client its own connection.
+	c, err := anser.Dial(address, append([]anser.DialOption{
+		silent, anser.NoSnapshot(), anser.Conns(1), anser.Dialer(new(net.Dialer).DialContext), anser.HandshakeTimeout(time.Minute), anser.ConnectTimeout(time.Minute),
+	}, opts...)...)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer c.Close()
+	began := time.Now()
+	if _, err := call(context.Background(), c, "Echo.Say", "", anser.Timeout(time.Minute)); err != nil {
+		t.Error(err)
+	}
+	t.Log("a good client was there after", time.Since(began).Round(time.Millisecond))
+}
+
+// A client in the middle of its handshake of TLS has longer than one that says nothing, and who is done with it
+// keeps the place.
+func TestWhoGivesUpItsPlace(t *testing.T) {
+	l := listen(t)
+	a := newAuthority(t)
+	s := serve(t, l, map[string]handler{"Echo.Say": echo}, anser.MaxHandshakes(2), anser.HandshakeTimeout(time.Hour), a.server(t, "127.0.0.1"))
+	open := func() net.Conn {
+		nc, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { nc.Close() })
+		nc.SetDeadline(time.Now().Add(time.Minute))
+		return nc
+	}
+	greeted := tls.Client(open(), &tls.Config{RootCAs: a.pool, ServerName: "127.0.0.1"})
+	if err := greeted.Handshake(); err != nil { // which began before the silent one came
+		t.Fatal(err)
+	}
+	silentOne := open()
+	eventually(t, "both have places", func() bool { return s.Stats().Accepted == 2 })
+	began := time.Now()
+	for range 2 {
+		third := tls.Client(open(), &tls.Config{RootCAs: a.pool, ServerName: "127.0.0.1"})
+		if err := third.Handshake(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := wirepeer.New(third).Handshake(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := silentOne.Read(make([]byte, 1)); n != 0 || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("%d bytes, %v, want the end of the one that says nothing", n, err)
+	}
+	if n := s.Stats().LimitsHit["MaxHandshakes"]; n != 1 {
+		t.Errorf("%d were turned out, want the silent one", n)
+	}
+	if d := time.Since(began); d < 400*time.Millisecond { // otherwise it may have lost its place by now
+		if _, err := wirepeer.New(greeted).Handshake(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Many clients that come at once are let in although they are far more than there are places.
+func TestBurstOfHandshakes(t *testing.T) {
+	const clients = 200
+	l := listen(t)
+	a := newAuthority(t)
+	s := serve(t, l, map[string]handler{"Echo.Say": echo}, anser.MaxHandshakes(8), a.server(t, "127.0.0.1"))
+	var wg sync.WaitGroup
+	for range clients {
+		wg.Go(func() { enters(t, l.Addr().String(), []anser.DialOption{anser.TLS(&tls.Config{RootCAs: a.pool})}) })
+	}
+	wg.Wait()
+	t.Logf("%d were turned out and came again", s.Stats().LimitsHit["MaxHandshakes"])
+}
