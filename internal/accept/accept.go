@@ -9,7 +9,7 @@ import (
 
 const (
 	firstWait = 5 * time.Millisecond
-	mostWait  = time.Second
+	mostWait  = 250 * time.Millisecond // four errors a second cost nothing, and whoever waits in the queue is soon served
 )
 
 // Retry is how long to wait between calls of Accept that fail. The zero value is one that has not failed.

@@ -22,8 +22,8 @@ func TestAfter(t *testing.T) {
 	for range 10 {
 		r.After(full)
 	}
-	if d, ok := r.After(full); d != time.Second || !ok {
-		t.Errorf("%v, %v; want 1 s at most", d, ok)
+	if d, ok := r.After(full); d != 250*time.Millisecond || !ok {
+		t.Errorf("%v, %v; want 250 ms at most", d, ok)
 	}
 	r.After(nil)
 	if d, _ := r.After(full); d != 5*time.Millisecond {
