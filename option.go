@@ -113,6 +113,7 @@ type serverOptions struct {
 	maxConns      int
 	maxHandshakes int
 	maxStreams    int
+	maxMemory     int // 0: a part of what the process has
 	grace         time.Duration
 	insecure      bool
 	reusePort     bool

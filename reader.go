@@ -61,6 +61,8 @@ type reader struct {
 	quiet    int // small reads in a row
 	maxFrame uint64
 	progress *progress
+	memory   *memory // of a server, or nil
+	held     int     // bytes of buf that memory counts
 }
 
 // progress is what the reader tells the goroutine that looks after its connection.
@@ -109,7 +111,8 @@ func (rd *reader) nextData(id uint64) (h wire.Header, body []byte, ok bool) {
 	return h, body, ok && err == nil
 }
 
-// fill reads once. The buffer grows only when it is full of bytes that have arrived.
+// fill reads once. The buffer grows only when it is full of bytes that have arrived, and if the memory allows it:
+// else fill returns errNoMemory and has read nothing.
 func (rd *reader) fill() error {
 	if rd.r == rd.w {
 		rd.r, rd.w = 0, 0
@@ -118,6 +121,7 @@ func (rd *reader) fill() error {
 		case len(rd.buf) > loadBuffer:
 			putBuffer(rd.buf) // nobody knows when the next frame comes
 			rd.buf = getBuffer(loadBuffer)
+			rd.give()
 		case rd.quiet >= quietReads && len(rd.buf) > idleBuffer:
 			putBuffer(rd.buf)
 			rd.buf, rd.quiet = make([]byte, idleBuffer), 0
@@ -133,6 +137,9 @@ func (rd *reader) fill() error {
 		}
 		rd.progress.partBytes.Store(int64(rd.w))
 		if rd.w == len(rd.buf) {
+			if !rd.mayGrow() {
+				return errNoMemory
+			}
 			rd.grow()
 		}
 	}
@@ -161,7 +168,7 @@ func (rd *reader) fill() error {
 
 // successor returns a reader that goes on with copies of what rd has not handed out yet.
 func (rd *reader) successor() reader {
-	next := reader{nc: rd.nc, maxFrame: rd.maxFrame, progress: rd.progress}
+	next := reader{nc: rd.nc, maxFrame: rd.maxFrame, progress: rd.progress, memory: rd.memory}
 	unread := rd.buf[rd.r:rd.w]
 	switch {
 	case len(unread) < idleBuffer:
@@ -170,6 +177,7 @@ func (rd *reader) successor() reader {
 		next.buf = getBuffer(loadBuffer)
 	default:
 		next.buf = make([]byte, len(rd.buf))
+		next.hold()
 	}
 	next.w = copy(next.buf, unread)
 	return next
@@ -180,12 +188,64 @@ func (rd *reader) grow() {
 	copy(bigger, rd.buf[:rd.w])
 	putBuffer(rd.buf)
 	rd.buf = bigger
+	rd.hold()
+}
+
+// mayGrow reports whether there is memory for twice the buffer.
+func (rd *reader) mayGrow() bool {
+	if rd.memory == nil || len(rd.buf) < loadBuffer {
+		return true
+	}
+	if !rd.memory.take(len(rd.buf)) {
+		return false
+	}
+	rd.held += len(rd.buf)
+	return true
+}
+
+// hold has the memory count what the buffer has beyond loadBuffer, unless it does already.
+func (rd *reader) hold() {
+	if more := len(rd.buf) - loadBuffer - rd.held; rd.memory != nil && more > 0 {
+		rd.memory.force(more)
+		rd.held += more
+	}
+}
+
+// give has the memory forget the buffer.
+func (rd *reader) give() {
+	if rd.held != 0 {
+		rd.memory.give(rd.held)
+		rd.held = 0
+	}
+}
+
+// discard reads n bytes, the rest of a frame whose beginning is all that is unread, and forgets them all.
+func (rd *reader) discard(n int) error {
+	rd.r, rd.w = 0, 0
+	for arrived := len(rd.buf); n > 0; {
+		m, err := rd.nc.Read(rd.buf[:min(n, len(rd.buf))])
+		if m == 0 && err == nil {
+			err = io.ErrNoProgress
+		}
+		if err == io.EOF {
+			err = wire.Errorf(wire.BadFrame, "the connection ended inside a frame")
+		}
+		if err != nil && m == 0 {
+			return err
+		}
+		n -= m
+		arrived += m
+		rd.progress.partBytes.Store(int64(arrived))
+		rd.progress.lastRead.Store(nanotime())
+	}
+	return nil
 }
 
 // release gives the buffer back. Nothing may alias it any more.
 func (rd *reader) release() {
 	putBuffer(rd.buf)
 	rd.buf, rd.r, rd.w = nil, 0, 0
+	rd.give()
 }
 
 // tooSlow reports whether an unfinished frame has been arriving for longer than stall nanoseconds,

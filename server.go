@@ -53,6 +53,7 @@ type Server struct {
 	gate       *gate // of the methods together, or nil
 	queues     bool  // a method has a bound for the time that its calls wait
 	stats      stats
+	memory     memory
 	sessions   sessions
 	replies    replyMemory
 	conns      sync.WaitGroup // goroutines of connections
@@ -99,6 +100,7 @@ func NewServer(opts ...ServerOption) *Server {
 		s.o.tls = noticing(s.o.tls)
 	}
 	s.replies.limits = s.o.memory
+	s.memory.limit = memoryLimit(&s.o)
 	s.mistakes = s.o.mistakes
 	for _, c := range append([]codec.Codec{codec.Raw{}, codec.Binary{}, protobuf.NewJSON(), protobuf.New(), msgpack.New()}, s.o.codecs...) {
 		s.codecs[c.ID()] = c
@@ -303,7 +305,7 @@ func (s *Server) handshake(nc net.Conn, g *guest, full bool) (*serverConn, *read
 		c.nc = tc
 	}
 	st := &reading{generation: 1}
-	st.reader = reader{nc: c.nc, buf: make([]byte, idleBuffer), maxFrame: maxHello, progress: &c.progress}
+	st.reader = reader{nc: c.nc, buf: make([]byte, idleBuffer), maxFrame: maxHello, progress: &c.progress, memory: &s.memory}
 	c.state = st
 	c.turn.Store(uint64(makeTurn(1, 0)))
 	if full {

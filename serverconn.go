@@ -130,10 +130,16 @@ func (c *serverConn) pause(s *reading) error {
 	}
 	c.finishDrain()
 	s.requests = 0
+	var err error
 	if s.backlog != nil {
-		return s.backlog.fill(&s.reader)
+		err = s.backlog.fill(&s.reader)
+	} else {
+		err = s.fill()
 	}
-	return s.fill()
+	if err == errNoMemory {
+		return c.turnAway(s)
+	}
+	return err
 }
 
 func (c *serverConn) flush(s *reading) error {
@@ -305,12 +311,20 @@ func (c *serverConn) handToWorker(s *reading, ctx *callContext, cd codec.Codec, 
 		srv.inFlight.Add(-1)
 		return c.refuse(s, ctx, srv.tooManyInFlight())
 	}
+	held := 0
+	if len(payload) > smallRequest {
+		if held = len(payload); !srv.memory.take(held) {
+			srv.inFlight.Add(-1)
+			return c.refuse(s, ctx, srv.outOfMemory(held))
+		}
+	}
 	if !c.open(ctx) {
 		srv.inFlight.Add(-1)
+		srv.memory.give(held)
 		return c.refuse(s, ctx, c.tooManyCalls())
 	}
 	j := jobs.Get().(*job)
-	j.ctx, j.codec, j.arrived = ctx, cd, s.arrived
+	j.ctx, j.codec, j.arrived, j.held = ctx, cd, s.arrived, held
 	j.payload = append(j.payload[:0], payload...)
 	if g := ctx.method.guard; g != nil && g.gate != nil {
 		g.gate.enter(j)
@@ -357,6 +371,7 @@ func (c *serverConn) runJob(j *job) (next *job) {
 	returned := false
 	defer func() {
 		if !returned { // the handler ends the goroutine, by runtime.Goexit
+			j.give(ctx)
 			c.finishDetached(ctx, appendFault(nil, ctx, errExited))
 			if next := ctx.following(); next != nil {
 				next.ctx.conn.server.workers.do(next)
@@ -374,7 +389,14 @@ func (c *serverConn) runJob(j *job) (next *job) {
 		}
 	}
 	returned = true
+	if len(j.out) > smallRequest { // until it is in the buffer of the connection
+		c.server.memory.force(len(j.out))
+		j.held += len(j.out)
+	}
 	c.finishDetached(ctx, j.out)
+	if len(j.out) > loadBuffer && c.server.memory.scarce() {
+		c.dropLarge()
+	}
 	putJob(j)
 	return ctx.following()
 }

@@ -56,6 +56,8 @@ type ServerStats struct {
 	// LimitsHit counts how often limits were hit, by the option that sets the limit: "MaxConns", "MaxMessage". What the
 	// protocol fixes is called "first frame", "metadata", and "method names". docs/limits.md tells of each.
 	LimitsHit map[string]int64
+	// Memory is how many bytes of large requests are held now; see [MaxMemory].
+	Memory int64
 	// Limits tells of the server's [AdaptiveLimit], and Limits.Shed of all methods together.
 	Limits LimitStats
 	// DeprecatedAliases counts the calls under each alias given with [DeprecatedAlias].
@@ -80,7 +82,7 @@ func (s *Server) Stats() ServerStats {
 		Conns: len(s.live), InFlight: s.inFlight.Load(), Streams: s.streams.Load(), Accepted: s.stats.accepted.Load(),
 		HandshakeFailed: s.stats.handshakeFailed.Load(), Refused: s.stats.refused.Load(),
 		Cancelled: s.stats.cancelled.Load(), Panics: s.stats.panics.Load(), Handoffs: s.stats.handoffs.Load(),
-		Replayed: s.stats.replayed.Load(), LimitsHit: s.stats.snapshot(),
+		Replayed: s.stats.replayed.Load(), LimitsHit: s.stats.snapshot(), Memory: s.memory.held.Load(),
 		Closed: make(map[string]int64), Methods: make(map[string]MethodStats), DeprecatedAliases: make(map[string]int64),
 	}
 	for r := range s.stats.closed {

@@ -14,6 +14,7 @@ type job struct {
 	payload []byte // its own
 	out     []byte // the encoded reply
 	arrived int64  // nanotime at which the request was there
+	held    int    // bytes that the server's memory counts
 
 	// Of a gate.
 	since   int64  // nanotime from which the call waits
@@ -30,8 +31,17 @@ func putJob(j *job) {
 	if cap(j.out) > maxKeptMessage {
 		j.out = nil
 	}
+	j.give(j.ctx)
 	j.ctx, j.codec, j.refused = nil, nil, nil
 	jobs.Put(j)
+}
+
+// give has the server's memory forget the job, which is of the call ctx.
+func (j *job) give(ctx *callContext) {
+	if j.held != 0 {
+		ctx.conn.server.memory.give(j.held)
+		j.held = 0
+	}
 }
 
 // workers runs jobs on goroutines that are reused, the last one that became idle first: its stack has

@@ -165,6 +165,21 @@ func (w *writer) trim() {
 	}
 }
 
+// dropLarge drops large buffers although they may be needed again soon. It is for a server whose memory is scarce.
+func (w *writer) dropLarge() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.writing {
+		return
+	}
+	if cap(w.buf) > loadBuffer {
+		w.buf = nil
+	}
+	if cap(w.spare) > loadBuffer {
+		w.spare = nil
+	}
+}
+
 // lingerFor is how long the other side has to close its direction after this one did.
 const lingerFor = 2 * time.Second
 
@@ -276,12 +291,19 @@ func (w *writer) sendOwned(frames []byte) error {
 	if w.err != nil {
 		return w.err
 	}
-	w.appended += uint64(len(frames))
 	if w.writing {
-		w.buf = append(w.buf, frames...)
+		w.appendLocked(frames)
 		return nil
 	}
+	w.writeOwnedLocked(frames)
+	return w.err
+}
+
+// writeOwnedLocked writes frames that nobody changes meanwhile, and then what has come to wait. w.mu is held,
+// released while writing, and held again on return; w.writing must be false, and w.err nil.
+func (w *writer) writeOwnedLocked(frames []byte) {
 	w.writing = true
+	w.appended += uint64(len(frames))
 	w.handed = w.appended
 	w.mu.Unlock()
 	n, err := w.writeOut(frames)
@@ -291,7 +313,6 @@ func (w *writer) sendOwned(frames []byte) error {
 		w.failLocked(err)
 	}
 	w.drainLocked()
-	return w.err
 }
 
 // byeBound is how long the last frame of a side may take.

@@ -1,0 +1,131 @@
+package anser
+
+import (
+	"errors"
+	"math"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+
+	"github.com/anser-rpc/anser/wire"
+)
+
+// memory bounds the bytes of large requests that a server holds at once: those that arrive and those that wait
+// for their handler or run. Without it, the number of calls in flight times the size of a message would be the
+// bound, which is 40 GiB.
+//
+// It counts the buffers of connections beyond loadBuffer, the requests of more than smallRequest bytes that
+// were handed to a worker, and replies of more than that until they are in the buffer of their connection. Small ones,
+// and what handlers make of requests, are not counted; so the limit is a small part of what the process has.
+type memory struct {
+	limit int64
+	held  atomic.Int64
+}
+
+// smallRequest is the most bytes of a request that are not counted.
+const smallRequest = 4 << 10
+
+// take reports whether n more bytes may be held, and if so counts them.
+func (m *memory) take(n int) bool {
+	if m.held.Add(int64(n)) > m.limit {
+		m.held.Add(int64(-n))
+		return false
+	}
+	return true
+}
+
+// force counts n bytes that are held whatever the limit.
+func (m *memory) force(n int) { m.held.Add(int64(n)) }
+
+// give takes back n bytes.
+func (m *memory) give(n int) { m.held.Add(int64(-n)) }
+
+// scarce reports whether more than half of the limit is held.
+func (m *memory) scarce() bool { return m.held.Load() > m.limit/2 }
+
+// MaxMemory sets how many bytes of requests the server holds at once: of large ones that arrive, wait or run,
+// with their replies. One more is refused with ResourceExhausted, while its bytes arrive and without keeping
+// them. The default is an eighth of the memory that the process may use: the least of GOMEMLIMIT, the
+// limit of its cgroup, and the machine's memory; where none of them is known, 512 MiB. It is at least
+// four times [MaxMessage].
+//
+// What handlers make of requests is not counted, and neither are requests of up to 4 KiB, whose number
+// [MaxInFlight] bounds. Go's garbage collector lets a process grow to twice what is in use: in a container give it
+// GOMEMLIMIT too, a little below the container's limit.
+func MaxMemory(bytes int) ServerOption {
+	return serverOption(func(o *serverOptions) {
+		if o.wants(bytes >= 1, "anser.MaxMemory(%d): want at least 1 byte", bytes) {
+			o.maxMemory = bytes
+		}
+	})
+}
+
+const (
+	memoryShare   = 8         // the part of the process's memory that is the default
+	unknownMemory = 512 << 20 // the default where nothing is known
+	memoryFrames  = 4         // messages of the largest size that fit in any case
+)
+
+// memoryLimit returns the limit that the options of a server give.
+func memoryLimit(o *serverOptions) int64 {
+	least := memoryFrames * (int64(o.maxMessage) + frameOverhead)
+	if o.maxMemory != 0 {
+		o.wants(int64(o.maxMemory) >= memoryFrames*int64(o.maxMessage),
+			"anser.MaxMemory(%d): want at least %d bytes, %d times anser.MaxMessage: a message of that size takes up to three times as much while it arrives",
+			o.maxMemory, memoryFrames*int64(o.maxMessage), memoryFrames)
+		return int64(o.maxMemory)
+	}
+	if all := processMemory(); all != math.MaxInt64 {
+		return max(all/memoryShare, least)
+	}
+	return max(unknownMemory, least)
+}
+
+// processMemory returns how many bytes the process may use, or math.MaxInt64 if that is not known.
+var processMemory = sync.OnceValue(func() int64 {
+	return min(debug.SetMemoryLimit(-1), systemMemory())
+})
+
+// errNoMemory is what fill returns when the buffer cannot grow because of the server's limit.
+var errNoMemory = errors.New("no memory for a frame")
+
+func (s *Server) outOfMemory(size int) *Error {
+	return over(limitMemory, "the request of %d bytes is over the server's limit of %d bytes of requests at once (anser.MaxMemory)", size, s.memory.limit)
+}
+
+// turnAway refuses the request whose frame is arriving and does not fit into the memory, and forgets the
+// rest of it as it comes. Other frames are let in: their number and size are bounded otherwise.
+func (c *serverConn) turnAway(s *reading) error {
+	h, err := wire.ParseHeader(s.buf[s.r:s.w])
+	if err != nil {
+		return err
+	}
+	if h.Type != wire.TypeRequest {
+		s.grow()
+		return nil
+	}
+	if h.ID <= s.lastID || h.ID>>63 != 0 {
+		return wire.Errorf(wire.BadID, "REQUEST with id %d after %d: ids must grow", h.ID, s.lastID)
+	}
+	s.lastID = h.ID
+	s.pings = pingLimit{}
+	body := s.buf[s.r+wire.HeaderSize : s.w]
+	number := int(getUint32(body))
+	if number == 0 || number > len(s.methods) {
+		return wire.Errorf(wire.BadMethod, "REQUEST for the method %d, %d are named", number, len(s.methods))
+	}
+	refused := c.server.outOfMemory(int(h.Length))
+	c.server.countRefusal(s.methods[number-1].method, refused)
+	if h.Flags&wire.FlagOneway == 0 {
+		b := refused.body()
+		s.out = c.appendError(s.out, h.ID, 0, &b)
+		if err := c.flush(s); err != nil { // before the rest has arrived: the client may stop sending
+			return err
+		}
+	}
+	rest := wire.HeaderSize + int(h.Length) - (s.w - s.r)
+	if s.backlog != nil {
+		s.backlog.taken += int64(rest)
+	}
+	return s.discard(rest)
+}

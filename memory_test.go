@@ -1,0 +1,105 @@
+package anser_test
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/wirepeer"
+	"github.com/anser-rpc/anser/wire"
+)
+
+// A request that does not fit into the memory is refused before it has arrived, costs none, and harms nothing
+// else on its connection. When the others are done there is room again.
+func TestMaxMemory(t *testing.T) {
+	const message, held = 1 << 20, 4<<20 - 300_000
+	release := make(chan struct{})
+	l := listen(t)
+	s := anser.NewServer(silent, anser.MaxMessage(message), anser.MaxMemory(4*message), anser.MaxQueueTime(time.Hour)) // which looks at the socket
+	anser.Handle(s, "Echo.Say", echo)
+	anser.Handle(s, "Echo.Wait", func(ctx context.Context, in *[]byte) (*[]byte, error) {
+		<-release
+		return text(""), nil
+	}, anser.Concurrent())
+	anser.Handle(s, "Echo.Apart", echo, anser.Concurrent())
+	run(t, s, l)
+	p := rawDial(t, l.Addr().String())
+	p.Send(wire.AppendMethod(nil, 1, "Echo.Say"), wire.AppendMethod(nil, 2, "Echo.Wait"), wire.AppendMethod(nil, 3, "Echo.Apart"))
+	const calls = held / 60_000 // none of which needs more than the buffer that every busy connection has
+	for id := range uint64(calls) {
+		p.Send(wirepeer.Request(id+1, 2, make([]byte, held/calls)))
+	}
+	eventually(t, "they are held", func() bool { return s.Stats().Memory == held/calls*calls })
+
+	large := wirepeer.Request(1000, 1, make([]byte, message-1))
+	p.Send(large[:message/2]) // the rest is not there when the answer comes
+	f, err := p.Next()
+	if f.Type != wire.TypeError || f.ID != 1000 || err != nil {
+		t.Fatal(f.Type, f.ID, err)
+	}
+	e, err := wire.ParseError(f.Flags, f.Body)
+	if e.Code != wire.ResourceExhausted || anser.Outcome(e.Outcome) != anser.Refused || !strings.Contains(e.Message, "limit of 4194304 bytes of requests at once (anser.MaxMemory)") || err != nil {
+		t.Errorf("%+v, %v", e, err)
+	}
+	p.Send(large[message/2:], wirepeer.Request(1001, 1, []byte("small")))
+	if f, err := p.Next(); f.Type != wire.TypeReply || f.ID != 1001 || err != nil {
+		t.Fatal(f.Type, f.ID, err)
+	}
+	st := s.Stats()
+	if st.LimitsHit["MaxMemory"] != 1 || st.Refused != 1 || st.Methods["Echo.Say"].Refused != 1 || st.Memory != held/calls*calls {
+		t.Errorf("%+v", st)
+	}
+	close(release)
+	for range calls {
+		if f, err := p.Next(); f.Type != wire.TypeReply || err != nil {
+			t.Fatal(f.Type, err)
+		}
+	}
+	for id := range uint64(10) {
+		method := 1 + 2*uint32(id%2)
+		p.Send(wirepeer.Request(2000+id, method, make([]byte, message)))
+		if f, err := p.Next(); f.Type != wire.TypeReply || len(f.Body) < message || err != nil {
+			t.Fatal(f.Type, err)
+		}
+	}
+	p.Close()
+	eventually(t, "nothing is held", func() bool { return s.Stats().Memory == 0 })
+}
+
+// What was counted is given back on every way that a call and a connection can take.
+func TestMemoryIsGivenBack(t *testing.T) {
+	const message = 300_000
+	l := listen(t)
+	s := anser.NewServer(silent, anser.MaxMessage(message), anser.MaxMemory(8*message), anser.MaxInFlight(3))
+	anser.Handle(s, "Echo.Apart", echo, anser.Concurrent())
+	anser.Handle(s, "Echo.Sleep", func(ctx context.Context, in *[]byte) (*[]byte, error) {
+		time.Sleep(30 * time.Millisecond) // on the goroutine that reads, which is replaced
+		return in, nil
+	}, anser.Inline())
+	anser.Handle(s, "Echo.Exit", func(context.Context, *[]byte) (*[]byte, error) {
+		runtime.Goexit()
+		return nil, nil
+	}, anser.Concurrent())
+	anser.Handle(s, "Echo.Panic", func(context.Context, *[]byte) (*[]byte, error) { panic("on purpose") }, anser.Concurrent())
+	run(t, s, l)
+	for range 20 {
+		p := rawDial(t, l.Addr().String())
+		var frames []byte
+		for i, name := range []string{"Echo.Apart", "Echo.Sleep", "Echo.Panic", "Echo.Exit"} {
+			frames = wire.AppendMethod(frames, uint32(i+1), name)
+		}
+		for id := range uint64(12) {
+			frames = append(frames, wirepeer.Request(id+1, uint32(id%4+1), make([]byte, message-int(id)*9000))...)
+		}
+		frames = append(frames, wirepeer.Request(13, 1, make([]byte, message))[:message/2]...)
+		go p.Send(frames)
+		if _, err := p.NextOf(wire.TypeReply); err != nil {
+			t.Fatal(err)
+		}
+		p.Close()
+	}
+	eventually(t, "nothing is held", func() bool { st := s.Stats(); return st.Memory == 0 && st.Conns == 0 && st.InFlight == 0 })
+}
