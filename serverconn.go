@@ -428,6 +428,10 @@ func (c *serverConn) answer(id uint64, frame []byte) {
 	if c.running.take(id) == nil || err != nil || len(frame) == 0 {
 		return
 	}
+	if len(frame) > loadBuffer && !c.writing {
+		c.writeOwnedLocked(frame) // a copy would make the buffers of the connection as large
+		return
+	}
 	c.appendLocked(frame)
 	if !c.writing {
 		c.flushLocked(true)
