@@ -68,6 +68,7 @@ var rules = []rule{
 	{packages: "e2e/**", may: []string{"**"}},
 	{packages: "e2e", may: []string{"**"}},
 	{packages: "badinput", may: []string{"**"}},
+	{packages: "limits", may: []string{"**"}},
 }
 
 func TestImports(t *testing.T) {
