@@ -296,7 +296,8 @@ func (h *host) connect() (*clientConn, error) {
 	if err != nil {
 		return nil, dialError(h.address, err)
 	}
-	stop := context.AfterFunc(h.ctx, func() { nc.Close() })
+	socket := nc // nc changes while the other goroutine may look at it
+	stop := context.AfterFunc(h.ctx, func() { socket.Close() })
 	defer stop()
 	nc.SetDeadline(time.Now().Add(h.handshakeTimeout))
 	tune(nc, h.keepaliveIdle+h.keepaliveAnswer)

@@ -2,6 +2,8 @@ package anser_test
 
 import (
 	"context"
+	"crypto/tls"
+	"io"
 	"net"
 	"sync"
 	"syscall"
@@ -293,4 +295,35 @@ func TestConnectTimeout(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A client that is closed behind the handshake of TLS, and before the server has answered, closes its connection.
+// The race detector looks at what the two goroutines share.
+func TestCloseBehindTheHandshakeOfTLS(t *testing.T) {
+	a := newAuthority(t)
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{a.issue(t, "127.0.0.1")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ended := make(chan error, 1)
+	go func() {
+		nc, err := l.Accept()
+		if err != nil {
+			ended <- err
+			return
+		}
+		defer nc.Close()
+		_, err = io.Copy(io.Discard, nc) // shakes hands, and says nothing of Anser
+		ended <- err
+	}()
+	c := dial(t, l.Addr().String(), anser.TLS(&tls.Config{RootCAs: a.pool}), anser.HandshakeTimeout(time.Minute))
+	called := apart(context.Background(), c, "Echo.Say", text(""), anser.Timeout(time.Minute))
+	// Waiting for the server to have read the preface would order the two goroutines for the race detector.
+	time.Sleep(300 * time.Millisecond)
+	c.Close()
+	if _, err := called.Wait(); err == nil {
+		t.Error("no error")
+	}
+	<-ended
 }
