@@ -145,6 +145,21 @@ func TestWhoGivesUpItsPlace(t *testing.T) {
 	}
 }
 
+// Who says nothing where TLS is spoken is counted too, although it cannot be told.
+func TestHandshakeTimeoutWithTLS(t *testing.T) {
+	l := listen(t)
+	s := serve(t, l, nil, anser.HandshakeTimeout(10*time.Millisecond), newAuthority(t).server(t, "127.0.0.1"))
+	nc, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	eventually(t, "it is counted", func() bool {
+		st := s.Stats()
+		return st.LimitsHit["HandshakeTimeout"] == 1 && st.HandshakeFailed == 1
+	})
+}
+
 // Many clients that come at once are let in although they are far more than there are places.
 func TestBurstOfHandshakes(t *testing.T) {
 	const clients = 200

@@ -296,6 +296,9 @@ func (s *Server) handshake(nc net.Conn, g *guest, full bool) (*serverConn, *read
 			if !g.heard() {
 				return nil, nil, s.turnedOut(nil)
 			}
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				s.stats.hit(limitHandshakeTime)
+			}
 			var other tls.RecordHeaderError
 			if errors.As(err, &other) && bytes.HasPrefix(other.RecordHeader[:], wire.Magic[:]) {
 				err = s.refuse(nc, wire.Errorf(wire.BadFrame, "this port speaks TLS: give the client anser.TLS"))
