@@ -29,6 +29,7 @@ type handshakes struct {
 	taken    int
 	unheard  list.List // of *guest: the first words of these are due, the earliest at the front
 	answered list.List // of *guest: their second words are due, likewise
+	late     int64     // nanoseconds by which timers are late: a process that gets no processor cannot blame its peers
 }
 
 const (
@@ -68,14 +69,27 @@ func (h *handshakes) enter(nc net.Conn, stopping func() bool) *guest {
 		if stopping() {
 			return nil
 		}
-		timer := time.NewTimer(wait)
+		began, timer := nanotime(), time.NewTimer(wait)
 		select {
 		case <-h.freed:
 		case <-timer.C:
+			h.noteLate(nanotime() - began - int64(wait))
 		}
 		timer.Stop()
 	}
 }
+
+// noteLate notes by how much a timer was late.
+func (h *handshakes) noteLate(d int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.late = max(d, h.late-(h.late-d)/4)
+}
+
+const (
+	lateFactor = 8 // how many times as late as a timer a handshake may be: it needs processors several times, on both sides
+	mostLate   = 4 * time.Second
+)
 
 // roomLocked sees to it that there is a place, or returns how long to wait before the next attempt.
 func (h *handshakes) roomLocked(now int64) (wait time.Duration, ok bool) {
@@ -83,6 +97,7 @@ func (h *handshakes) roomLocked(now int64) (wait time.Duration, ok bool) {
 		return 0, true
 	}
 	wait = answerGrace
+	now -= min(lateFactor*h.late, int64(mostLate), int64(h.bound/2))
 	for _, line := range [...]*list.List{&h.unheard, &h.answered} {
 		for e := line.Front(); e != nil; e = line.Front() {
 			g := e.Value.(*guest)
@@ -91,7 +106,7 @@ func (h *handshakes) roomLocked(now int64) (wait time.Duration, ok bool) {
 				break
 			}
 			if g.asked && g.socket.bytes() > 0 {
-				h.expectLocked(g, line, now)
+				h.expectLocked(g, line, nanotime())
 				continue
 			}
 			h.turnOutLocked(g)

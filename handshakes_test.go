@@ -83,11 +83,14 @@ func TestStalledHandshakes(t *testing.T) {
 	}
 }
 
+// patience is how long a good client may take on a machine that is busy with other things.
+const patience = 5 * time.Minute
+
 // enters makes a call over a new connection.
 func enters(t *testing.T, address string, opts []anser.DialOption) {
 	// A dialer of its own gives each client its own connection.
 	c, err := anser.Dial(address, append([]anser.DialOption{
-		silent, anser.NoSnapshot(), anser.Conns(1), anser.Dialer(new(net.Dialer).DialContext), anser.HandshakeTimeout(time.Minute), anser.ConnectTimeout(time.Minute),
+		silent, anser.NoSnapshot(), anser.Conns(1), anser.Dialer(new(net.Dialer).DialContext), anser.HandshakeTimeout(patience), anser.ConnectTimeout(patience),
 	}, opts...)...)
 	if err != nil {
 		t.Error(err)
@@ -95,7 +98,7 @@ func enters(t *testing.T, address string, opts []anser.DialOption) {
 	}
 	defer c.Close()
 	began := time.Now()
-	if _, err := call(context.Background(), c, "Echo.Say", "", anser.Timeout(time.Minute)); err != nil {
+	if _, err := call(context.Background(), c, "Echo.Say", "", anser.Timeout(patience)); err != nil {
 		t.Error(err)
 	}
 	t.Log("a good client was there after", time.Since(began).Round(time.Millisecond))
@@ -162,10 +165,10 @@ func TestHandshakeTimeoutWithTLS(t *testing.T) {
 
 // Many clients that come at once are let in although they are far more than there are places.
 func TestBurstOfHandshakes(t *testing.T) {
-	const clients = 200
+	const clients = 100
 	l := listen(t)
 	a := newAuthority(t)
-	s := serve(t, l, map[string]handler{"Echo.Say": echo}, anser.MaxHandshakes(8), a.server(t, "127.0.0.1"))
+	s := serve(t, l, map[string]handler{"Echo.Say": echo}, anser.MaxHandshakes(8), anser.HandshakeTimeout(time.Hour), a.server(t, "127.0.0.1"))
 	var wg sync.WaitGroup
 	for range clients {
 		wg.Go(func() { enters(t, l.Addr().String(), []anser.DialOption{anser.TLS(&tls.Config{RootCAs: a.pool})}) })
