@@ -198,6 +198,21 @@ func TestRefusedRecordFailsAlone(t *testing.T) {
 	})
 }
 
+func TestRefusalAfterALossLeavesWhatWasThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, a := start(t)
+		put(t, a, "one", "h1:1")
+		synctest.Wait() // for the end of the round, so that the next one begins with the loss
+		s.change(func() { clear(s.records); s.fresh, s.refuse["one"] = true, true })
+		if err := a.Put(t.Context(), "one", at("h2:1")); !errors.Is(err, errRefused) {
+			t.Errorf("Put = %v, want that it is refused", err)
+		}
+		s.change(func() { clear(s.refuse) })
+		time.Sleep(10 * time.Second)
+		s.has(t, "one", "h1:1")
+	})
+}
+
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, a := start(t)

@@ -70,8 +70,7 @@ func (a *Announcer) round() error {
 func (a *Announcer) markAll() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for key, r := range a.records {
-		r.have = nil
+	for key := range a.records {
 		a.dirty[key] = true
 	}
 }
