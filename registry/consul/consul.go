@@ -23,15 +23,13 @@ import (
 
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/internal/announce"
+	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
 // DefaultTTL is used where no option says otherwise.
 const DefaultTTL = 10 * time.Second
 
 const (
-	// maxRenewal is the longest pause between two signs of life. An instance that the agent has lost is
-	// noticed after it at the latest, which has to leave room in the five seconds after which it is back.
-	maxRenewal = 3 * time.Second
 	// attemptTimeout bounds one request to the agent, readTimeout one for a list, which may be large.
 	attemptTimeout = 3 * time.Second
 	readTimeout    = 5 * time.Second
@@ -90,7 +88,7 @@ func Dial(endpoint string, opts ...Option) (*Registry, error) {
 	r := &Registry{config: &cfg, client: client, transport: transport, ctx: ctx, cancel: cancel}
 	r.agent = newAgent(&cfg, client)
 	r.announcer = announce.New(announce.Config{
-		Store: r.agent, Every: min(cfg.ttl/3, maxRenewal), Hopeless: hopeless, Log: cfg.log,
+		Store: r.agent, Every: upkeep.Renewal(cfg.ttl), Hopeless: hopeless, Log: cfg.log,
 	})
 	return r, nil
 }
@@ -177,11 +175,11 @@ func (r *Registry) attempt(ctx context.Context, timeout time.Duration, request f
 func ask[T any](ctx context.Context, r *Registry, request func(*api.QueryOptions) (T, error)) (answer T, err error) {
 	ctx, cancel := r.bind(ctx)
 	defer cancel()
-	var delay announce.Delay
+	var delay upkeep.Delay
 	var reason error
 	for {
 		if ctx.Err() != nil {
-			return answer, announce.Because(context.Cause(ctx), reason)
+			return answer, upkeep.Because(context.Cause(ctx), reason)
 		}
 		err := r.attempt(ctx, readTimeout, func(q *api.QueryOptions) (err error) {
 			q.RequireConsistent = true // see follow
@@ -193,7 +191,7 @@ func ask[T any](ctx context.Context, r *Registry, request func(*api.QueryOptions
 			return answer, err
 		case ctx.Err() == nil:
 			reason = err
-			delay.Sleep(ctx)
+			delay.Wait(ctx, nil)
 		}
 	}
 }

@@ -118,7 +118,7 @@ func (r *Registry) Register(ctx context.Context, in registry.Instance) error {
 	if err != nil {
 		return err
 	}
-	if err := r.announcer.put(ctx, r.key(in), string(value)); err != nil {
+	if err := r.announcer.ledger.Put(ctx, r.key(in), string(value)); err != nil {
 		return fmt.Errorf("register %q of service %q: %w", in.Key(), in.Service, err)
 	}
 	return nil
@@ -127,7 +127,7 @@ func (r *Registry) Register(ctx context.Context, in registry.Instance) error {
 // Deregister implements registry.Registrar. When ctx ends first, the record goes as soon as etcd
 // can be reached.
 func (r *Registry) Deregister(ctx context.Context, in registry.Instance) error {
-	if err := r.announcer.remove(ctx, r.key(in)); err != nil {
+	if err := r.announcer.ledger.Remove(ctx, r.key(in)); err != nil {
 		return fmt.Errorf("deregister %q of service %q: %w", in.Key(), in.Service, err)
 	}
 	return nil

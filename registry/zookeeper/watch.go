@@ -13,7 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/anser-rpc/anser/registry"
-	"github.com/anser-rpc/anser/registry/internal/announce"
+	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
 // readers is how many nodes are read at once.
@@ -161,7 +161,7 @@ func (r *Registry) follow(ctx context.Context, path string,
 ) error {
 	ctx, cancel := r.bind(ctx)
 	defer cancel()
-	var delay announce.Delay
+	var delay upkeep.Delay
 	for first := true; ; {
 		c, err := r.reader.connection(ctx, problem)
 		if err != nil {
@@ -184,9 +184,9 @@ func (r *Registry) follow(ctx context.Context, path string,
 			problem(err)
 		}
 		if ever {
-			first, delay = false, announce.Delay{}
+			first, delay = false, upkeep.Delay{}
 		}
-		delay.Sleep(ctx)
+		delay.Wait(ctx, nil)
 	}
 }
 
@@ -241,12 +241,12 @@ func (r *Registry) Services(ctx context.Context) ([]string, error) {
 func ask[T any](ctx context.Context, r *Registry, request func(c *connection, conn *zk.Conn) (T, error)) (answer T, err error) {
 	ctx, cancel := r.bind(ctx)
 	defer cancel()
-	var delay announce.Delay
+	var delay upkeep.Delay
 	var reason error
 	for {
 		c, err := r.reader.connection(ctx, func(err error) { reason = err })
 		if err != nil {
-			return answer, announce.Because(err, reason)
+			return answer, upkeep.Because(err, reason)
 		}
 		answers := make(chan T, 1)
 		err = c.do(ctx, func(conn *zk.Conn) error {
@@ -261,11 +261,11 @@ func ask[T any](ctx context.Context, r *Registry, request func(c *connection, co
 		case err == nil:
 			return <-answers, nil
 		case ctx.Err() != nil:
-			return answer, announce.Because(context.Cause(ctx), reason)
+			return answer, upkeep.Because(context.Cause(ctx), reason)
 		case !disconnected(err):
 			return answer, err
 		}
 		reason = errors.New("zookeeper at " + strings.Join(r.endpoints, ",") + ": " + err.Error())
-		delay.Sleep(ctx)
+		delay.Wait(ctx, nil)
 	}
 }

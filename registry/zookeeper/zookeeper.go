@@ -21,6 +21,7 @@ import (
 
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/internal/announce"
+	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
 // What Dial uses where no option says otherwise.
@@ -28,10 +29,6 @@ const (
 	DefaultPrefix = "/anser"
 	DefaultTTL    = 10 * time.Second
 )
-
-// maxRenewal is the longest pause between two looks at what was announced. A deleted node is noticed after it
-// at the latest, which has to leave room in the five seconds after which instances are back.
-const maxRenewal = 3 * time.Second
 
 // Registry announces and finds instances in ZooKeeper, and keeps documents there. All methods are safe for
 // concurrent use. It opens one session when something is to be announced, and one when something is to be read.
@@ -61,7 +58,7 @@ func Dial(endpoints []string, opts ...Option) (*Registry, error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	r := &Registry{config: &cfg, ctx: ctx, cancel: cancel, reader: newReader(ctx, &cfg), writer: &writer{config: &cfg}}
 	r.announcer = announce.New(announce.Config{
-		Store: r.writer, Every: min(cfg.ttl/3, maxRenewal), Hopeless: hopeless, Log: cfg.log,
+		Store: r.writer, Every: upkeep.Renewal(cfg.ttl), Hopeless: hopeless, Log: cfg.log,
 	})
 	r.writer.hurry = r.announcer.Hurry
 	return r, nil

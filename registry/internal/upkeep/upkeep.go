@@ -1,5 +1,5 @@
-// Package upkeep is what registries on a server share: an Announcer, which keeps instances in the
-// registry, Follow, which keeps a reader current, and Life, which ends both.
+// Package upkeep is what registries on a server share: a Ledger of what callers want there, an Announcer, which
+// keeps instances in the registry, Follow, which keeps a reader current, and Life, which ends both.
 package upkeep
 
 import (
@@ -34,8 +34,8 @@ func IsHopeless(err error) bool {
 	return ok
 }
 
-// because returns an error that is err and says why it came to that.
-func because(err, reason error) error {
+// Because returns an error that is err and says why it came to that, where there is a reason.
+func Because(err, reason error) error {
 	if reason == nil || errors.Is(reason, err) {
 		return err
 	}
@@ -46,7 +46,7 @@ func because(err, reason error) error {
 // thousand processes do not come back at once. The zero value is ready for use.
 type Delay struct{ n int }
 
-// Wait sleeps, and reports false when ctx ended or stop was closed instead. stop may be nil.
+// Wait sleeps, and reports false when ctx ended or something came from stop instead. stop may be nil.
 func (d *Delay) Wait(ctx context.Context, stop <-chan struct{}) bool {
 	d.n++
 	full := min(50*time.Millisecond<<min(d.n-1, 10), time.Second)
@@ -69,7 +69,7 @@ func Retry(ctx context.Context, request func(context.Context) error) error {
 	var reason error
 	for {
 		if ctx.Err() != nil {
-			return because(context.Cause(ctx), reason)
+			return Because(context.Cause(ctx), reason)
 		}
 		err := request(ctx)
 		if err == nil || IsHopeless(err) {
