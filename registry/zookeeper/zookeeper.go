@@ -51,7 +51,7 @@ func Dial(endpoints []string, opts ...Option) (*Registry, error) {
 	for _, opt := range opts {
 		opt(&cfg)
 	}
-	if err := errors.Join(cfg.check(), checkEndpoints(endpoints)); err != nil {
+	if err := errors.Join(cfg.check(), targets.CheckServers(endpoints)); err != nil {
 		return nil, err
 	}
 	cfg.endpoints = slices.Clone(endpoints)
