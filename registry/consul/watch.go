@@ -105,7 +105,7 @@ func rest(ctx context.Context, d time.Duration) {
 // follow makes a query that waits for a change, again and again until ctx is done or there is no use in it, and
 // calls what it returns where the index differs. problem hears of what keeps it from that.
 func (r *Registry) follow(ctx context.Context, query func(*api.QueryOptions) (tell func(), index uint64, err error), problem func(error)) error {
-	ctx, cancel := r.bind(ctx)
+	ctx, cancel := r.life.Within(ctx)
 	defer cancel()
 	var delay upkeep.Delay
 	var index uint64

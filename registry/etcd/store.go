@@ -30,7 +30,7 @@ func (r *Registry) Load(ctx context.Context, name string) (registry.Document, er
 	if err := registry.CheckDocument(name); err != nil {
 		return registry.Document{}, err
 	}
-	ctx, cancel := r.bind(ctx)
+	ctx, cancel := r.life.Within(ctx)
 	defer cancel()
 	var doc registry.Document
 	err := r.client.retry(ctx, func(ctx context.Context) (err error) {
@@ -62,7 +62,7 @@ func (r *Registry) Save(ctx context.Context, doc registry.Document) (uint64, err
 	if err := doc.Validate(); err != nil {
 		return 0, err
 	}
-	ctx, cancel := r.bind(ctx)
+	ctx, cancel := r.life.Within(ctx)
 	defer cancel()
 	key, revision, inDoubt := r.documentKey(doc.Name), uint64(0), false
 	err := r.client.retry(ctx, func(ctx context.Context) error {
@@ -102,11 +102,11 @@ func (r *Registry) Follow(ctx context.Context, name string, update func(registry
 	if err := registry.CheckDocument(name); err != nil {
 		return err
 	}
-	ctx, cancel := r.bind(ctx)
+	ctx, cancel := r.life.Within(ctx)
 	w := &documentWatch{registry: r, name: name, wake: make(chan struct{}, 1)}
 	stopped := make(chan struct{})
 	defer func() { cancel(); <-stopped }()
-	if !r.start(func() { defer close(stopped); r.pursue(ctx, w, r.documentKey(name), "") }) {
+	if !r.life.Go(func() { defer close(stopped); r.pursue(ctx, w, r.documentKey(name), "") }) {
 		close(stopped)
 		return registry.ErrClosed
 	}

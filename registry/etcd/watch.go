@@ -22,11 +22,11 @@ func (r *Registry) Watch(ctx context.Context, service string, update func([]regi
 	if err := registry.CheckService(service); err != nil {
 		return err
 	}
-	ctx, cancel := r.bind(ctx)
+	ctx, cancel := r.life.Within(ctx)
 	w := &watch{registry: r, prefix: r.servicePrefix(service), wake: make(chan struct{}, 1)}
 	stopped := make(chan struct{})
 	defer func() { cancel(); <-stopped }()
-	if !r.start(func() { defer close(stopped); r.pursue(ctx, w, w.prefix, clientv3.GetPrefixRangeEnd(w.prefix)) }) {
+	if !r.life.Go(func() { defer close(stopped); r.pursue(ctx, w, w.prefix, clientv3.GetPrefixRangeEnd(w.prefix)) }) {
 		close(stopped)
 		return registry.ErrClosed
 	}
@@ -55,17 +55,6 @@ func (r *Registry) Watch(ctx context.Context, service string, update func([]regi
 			current, last = true, list
 		}
 	}
-}
-
-// start runs f on a goroutine that Close waits for, unless the registry is closed.
-func (r *Registry) start(f func()) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		return false
-	}
-	r.watches.Go(f)
-	return true
 }
 
 // watch joins the goroutine that hears from etcd with the one that calls the watcher. What comes

@@ -45,7 +45,7 @@ func (r *Registry) Save(ctx context.Context, doc registry.Document) (uint64, err
 	}
 	data := append([]byte(nil), doc.Data...)
 	node := r.documentPath(doc.Name)
-	ctx, cancel := r.bind(ctx)
+	ctx, cancel := r.life.Within(ctx)
 	defer cancel()
 	fail := func(err error) (uint64, error) {
 		if errors.Is(err, registry.ErrConflict) {

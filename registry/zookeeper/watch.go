@@ -159,7 +159,7 @@ func (w *watch) tell() {
 func (r *Registry) follow(ctx context.Context, path string,
 	read func(ctx context.Context, c *connection, changed map[string]bool, fresh bool) error, problem func(error),
 ) error {
-	ctx, cancel := r.bind(ctx)
+	ctx, cancel := r.life.Within(ctx)
 	defer cancel()
 	var delay upkeep.Delay
 	for first := true; ; {
@@ -239,7 +239,7 @@ func (r *Registry) Services(ctx context.Context) ([]string, error) {
 
 // ask makes requests that may be made again, until they succeed, are hopeless, or ctx is done.
 func ask[T any](ctx context.Context, r *Registry, request func(c *connection, conn *zk.Conn) (T, error)) (answer T, err error) {
-	ctx, cancel := r.bind(ctx)
+	ctx, cancel := r.life.Within(ctx)
 	defer cancel()
 	var delay upkeep.Delay
 	var reason error

@@ -4,6 +4,7 @@ package announce
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -69,15 +70,26 @@ func New(cfg Config) *Announcer {
 	return a
 }
 
-// Put announces the instance under key, waits until the server has it, and keeps it there. It keeps in. When
-// ctx ends first, what was there before comes back.
-func (a *Announcer) Put(ctx context.Context, key string, in *registry.Instance) error {
-	return a.ledger.Put(ctx, key, in)
+// Register does what a registry.Registrar promises. The record's key is key.
+func (a *Announcer) Register(ctx context.Context, key string, in registry.Instance) error {
+	if err := in.Validate(); err != nil {
+		return err
+	}
+	in = in.Clone()
+	if err := a.ledger.Put(ctx, key, &in); err != nil {
+		return fmt.Errorf("register %q of service %q: %w", in.Key(), in.Service, err)
+	}
+	return nil
 }
 
-// Remove takes back what was announced under key, and waits until the server has removed it. When ctx ends
-// first, it goes later.
-func (a *Announcer) Remove(ctx context.Context, key string) error { return a.ledger.Remove(ctx, key) }
+// Deregister does what a registry.Registrar promises. When ctx ends first, the record under key goes as soon as
+// the server can be reached.
+func (a *Announcer) Deregister(ctx context.Context, key string, in registry.Instance) error {
+	if err := a.ledger.Remove(ctx, key); err != nil {
+		return fmt.Errorf("deregister %q of service %q: %w", in.Key(), in.Service, err)
+	}
+	return nil
+}
 
 // Hurry ends a pause after a failure: the server is back.
 func (a *Announcer) Hurry() { upkeep.Signal(a.hurry) }

@@ -85,31 +85,53 @@ func Retry(ctx context.Context, request func(context.Context) error) error {
 // Life is how long a registry lasts. NewLife makes one. All methods are safe for concurrent use.
 type Life struct {
 	ctx    context.Context
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 
-	mu     sync.Mutex // guards closed, and running against a late start
-	closed bool
-	// running counts what Go has started.
-	running sync.WaitGroup
+	mu      sync.Mutex // guards closed, and running against a late start
+	closed  bool
+	running sync.WaitGroup // what Go and Do have begun
 }
 
 // NewLife returns a life that lasts until End.
 func NewLife() *Life {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancelCause(context.Background())
 	return &Life{ctx: ctx, cancel: cancel}
 }
 
-// Context ends with the life.
+// Context ends with the life, and has registry.ErrClosed as its cause.
 func (l *Life) Context() context.Context { return l.ctx }
 
-// Bind returns a context that also ends, with registry.ErrClosed as its cause, when the life does.
+// Within returns a context that also ends, with registry.ErrClosed as its cause, when the life does.
+func (l *Life) Within(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	if l.ctx.Err() != nil {
+		cancel(registry.ErrClosed) // now, and not on the goroutine of AfterFunc
+	}
+	stop := context.AfterFunc(l.ctx, func() { cancel(registry.ErrClosed) })
+	return ctx, func() { stop(); cancel(nil) }
+}
+
+// Bind does what Within does, and fails with registry.ErrClosed after the life.
 func (l *Life) Bind(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	if l.ctx.Err() != nil {
 		return nil, nil, registry.ErrClosed
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(l.ctx, func() { cancel(registry.ErrClosed) })
-	return ctx, func() { stop(); cancel(nil) }, nil
+	ctx, cancel := l.Within(ctx)
+	return ctx, cancel, nil
+}
+
+// Ask makes a request that may be made again: see Retry. Its errors begin with what, but for ErrClosed after the
+// life.
+func (l *Life) Ask(ctx context.Context, what string, request func(context.Context) error) error {
+	ctx, cancel, err := l.Bind(ctx)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	if err := Retry(ctx, request); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
 }
 
 // Go runs f on a goroutine that End waits for, unless the life is over.
@@ -123,11 +145,24 @@ func (l *Life) Go(f func()) bool {
 	return true
 }
 
-// End ends the life and waits for what Go has started.
+// Do calls f, for which End waits, and returns its error. After the life it returns registry.ErrClosed instead.
+func (l *Life) Do(f func() error) error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return registry.ErrClosed
+	}
+	l.running.Add(1)
+	l.mu.Unlock()
+	defer l.running.Done()
+	return f()
+}
+
+// End ends the life and waits for what Go and Do have begun.
 func (l *Life) End() {
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()
-	l.cancel()
+	l.cancel(registry.ErrClosed)
 	l.running.Wait()
 }
