@@ -260,12 +260,25 @@ func TestPolicy(t *testing.T) {
 		method string
 		want   bool
 	}{
-		{ann, "Arith.Mul", true}, {ann, "Arith.Reset", false}, {ann, "Arithmetic.Mul", false}, {ann, "Arith.Deep.Mul", false}, {ann, "arith.Mul", false},
-		{ann, "a.b.Svc.Get", true}, {ann, "a.b.Svc.Set", false}, {ann, "Health.Check", true}, {ann, "Anser.Methods", false}, {ann, "Arith", false}, {ann, "", false},
-		{prod, "Arith.Mul", true}, {&anser.Identity{Subject: "spiffe://example.org/ns/test/x"}, "Arith.Mul", false},
-		{op, "Anser.Methods", true}, {op, "Arith.Reset", false},
+		{ann, "Arith.Mul", true},
+		{ann, "Arith.Reset", false},
+		{ann, "Arithmetic.Mul", false},
+		{ann, "Arith.Deep.Mul", false},
+		{ann, "arith.Mul", false},
+		{ann, "a.b.Svc.Get", true},
+		{ann, "a.b.Svc.Set", false},
+		{ann, "Health.Check", true},
+		{ann, "Anser.Methods", false},
+		{ann, "Arith", false},
+		{ann, "", false},
+		{prod, "Arith.Mul", true},
+		{&anser.Identity{Subject: "spiffe://example.org/ns/test/x"}, "Arith.Mul", false},
+		{op, "Anser.Methods", true},
+		{op, "Arith.Reset", false},
 		{&anser.Identity{Subject: "mallory", Groups: []string{"ops"}}, "Health.Check", false},
-		{&anser.Identity{Subject: "bob"}, "Health.Check", true}, {&anser.Identity{Subject: "bob"}, "Arith.Mul", false}, {nil, "Health.Check", false},
+		{&anser.Identity{Subject: "bob"}, "Health.Check", true},
+		{&anser.Identity{Subject: "bob"}, "Arith.Mul", false},
+		{nil, "Health.Check", false},
 	} {
 		if got := p.Allows(c.id, c.method); got != c.want {
 			t.Errorf("%+v may call %q: %v, want %v", c.id, c.method, got, c.want)
