@@ -204,7 +204,7 @@ func (c *Client) acquire(address string) *host {
 		log = nil // so that it keeps no clients apart
 	}
 	return c.pool.acquire(hostOptions{
-		credentials: c.o.credentials, inTheClear: c.o.inTheClear, log: log,
+		credentials: c.o.credentials, inTheClear: c.o.inTheClear, secure: r.secure, log: log,
 		network: r.network, address: r.address, tls: r.tls, maxMessage: c.o.maxMessage,
 		connectTimeout: c.o.connectTimeout, maxExpansion: c.o.maxExpansion, handshakeTimeout: c.o.handshakeTimeout,
 		keepaliveIdle: c.o.keepaliveIdle, keepaliveAnswer: c.o.keepaliveAnswer, writeStall: c.o.writeStall,

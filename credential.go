@@ -100,9 +100,10 @@ func (h *host) credential() (*Credential, error) {
 	return &cred, err
 }
 
-// protects says why a credential must not be sent over the connection, or nil.
+// protects says why a credential must not be sent over the connection, or nil. TLS that a dialer has laid may end
+// at a proxy.
 func (h *host) protects(nc net.Conn) error {
-	if _, ok := nc.(secured); ok || h.inTheClear || nc.RemoteAddr() != nil && nc.RemoteAddr().Network() == "unix" {
+	if h.tls != nil || h.secure || h.inTheClear || nc.RemoteAddr() != nil && nc.RemoteAddr().Network() == "unix" {
 		return nil
 	}
 	// The address of the connection may be that of a proxy on this machine, the one that was dialled any name.

@@ -51,7 +51,8 @@ type hostOptions struct {
 	handlers         *Server // of calls from the other side, or nil
 	observers        *observers
 	credentials      *credentials // nil: none are shown
-	inTheClear       bool
+	inTheClear       bool         // they may travel unprotected
+	secure           bool         // what dial returns is protected, as far as the server
 	log              *slog.Logger // of what becomes of credentials; nil without any
 }
 

@@ -197,6 +197,13 @@ func TestCredentialsInTheClear(t *testing.T) {
 	if n := s.Stats().Unauthenticated; len(n) != 0 {
 		t.Errorf("the server has seen something: %+v", n)
 	}
+	// TLS that ends somewhere, at a proxy perhaps.
+	c = dial(t, "example.org:1", showing("ann"), anser.Dialer(func(ctx context.Context, _, _ string) (net.Conn, error) {
+		d := tls.Dialer{Config: &tls.Config{RootCAs: a.pool, ServerName: "example.org"}}
+		return d.DialContext(ctx, "tcp", secured.Addr().String())
+	}))
+	_, err = call(context.Background(), c, "Who.AmI", "")
+	wantFault(t, err, anser.Unauthenticated, anser.NotSent)
 	for _, c := range []*anser.Client{
 		dial(t, "example.org:1", showing("ann"), to(l), anser.InsecureCredentials()),
 		dial(t, "example.org:1", showing("ann"), to(secured), anser.TLS(&tls.Config{RootCAs: a.pool})),
