@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"sync"
 	"time"
@@ -216,6 +217,9 @@ func (s *Server) turnedOut(nc net.Conn) error {
 	}
 	return err
 }
+
+// errTurnedOut says that turnedOut is due.
+var errTurnedOut = errors.New("the connection has lost its place")
 
 type guestKey struct{}
 
