@@ -17,6 +17,7 @@ import (
 	"crypto/tls"
 	"encoding/base64"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -212,11 +213,14 @@ func connect(ctx context.Context, nc net.Conn, r *http.Request, who string) (net
 	return nc, nil
 }
 
+// maxAnswer is how long the answer to CONNECT may be, in bytes: net/http reads headers of any length.
+const maxAnswer = 64 << 10
+
 func exchange(nc net.Conn, r *http.Request, who string) error {
 	if err := r.Write(nc); err != nil {
 		return fmt.Errorf("CONNECT to %s: %w", who, err)
 	}
-	br := bufio.NewReader(nc)
+	br := bufio.NewReader(io.LimitReader(nc, maxAnswer))
 	resp, err := http.ReadResponse(br, r)
 	if err != nil {
 		return fmt.Errorf("CONNECT to %s: %w: is it a server of HTTP?", who, err)
