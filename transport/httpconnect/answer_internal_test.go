@@ -14,7 +14,7 @@ import (
 // many bytes it took.
 func answered(in io.Reader) (taken int64, err error) {
 	client, server := net.Pipe()
-	done := make(chan int64)
+	done := make(chan int64, 1)
 	go func() {
 		defer server.Close()
 		if _, err := http.ReadRequest(bufio.NewReader(server)); err != nil {
@@ -63,6 +63,9 @@ func FuzzAnswer(f *testing.F) {
 		f.Add(answer)
 	}
 	f.Fuzz(func(t *testing.T, answer string) {
+		if len(answer) > 4096 {
+			return // the end may come after the client has looked, as what comes later does
+		}
 		_, err := answered(strings.NewReader(answer))
 		_, rest, headed := strings.Cut(strings.ReplaceAll(answer, "\r\n", "\n"), "\n\n")
 		if err == nil && (!headed || rest != "" || !strings.Contains(answer, " 2")) {

@@ -225,7 +225,7 @@ func exchange(nc net.Conn, r *http.Request, who string) error {
 	if err != nil {
 		return fmt.Errorf("CONNECT to %s: %w: is it a server of HTTP?", who, err)
 	}
-	resp.Body.Close()
+	// The body is not closed: that would wait for all of it, and after success there is none, whatever the header says.
 	switch {
 	case resp.StatusCode == http.StatusProxyAuthRequired:
 		return fmt.Errorf("%s answers %s: give its URL the right user:password@", who, resp.Status)
