@@ -71,7 +71,9 @@ func seedHellos(f *testing.F) {
 		return c
 	}
 	for _, b := range [][]byte{
-		hello, append(bytes.Clone(hello), "more"...), []byte("GET / HTTP/1.1\r\n\r\n"), {0x16, 3, 1}, changed(4, 2), changed(7, 1),
+		hello, append(bytes.Clone(hello), "more"...), []byte("GET / HTTP/1.1\r\n\r\n"),
+		{0x16, 3, 1},
+		changed(4, 2), changed(7, 1),
 		changed(wire.PrefaceSize, 0xFF), changed(wire.PrefaceSize+3, 0xFF), changed(wire.PrefaceSize+4, byte(wire.TypePing)),
 		changed(wire.PrefaceSize+5, 0x80), changed(wire.PrefaceSize+8, 1), append(wire.AppendPreface(nil), wire.AppendClose(nil, wire.Overload, "full")...),
 	} {
