@@ -1,6 +1,7 @@
 package badinput_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -18,6 +19,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -40,12 +43,19 @@ const (
 	patience   = 5 * time.Second  // of a call to a bad server
 	impatience = 300 * time.Millisecond
 	neighbours = 8       // good connections beside the bad one
-	bytewise   = 4 << 10 // bytes of a row that are sent one by one
+	bytewise   = 1 << 10 // so many bytes at the beginning of a row, and at its end, are sent one by one
 	heapGrowth = 8 << 20
 )
 
+// table is what rows returns, made once: it is as large as what it sends.
+var table []row
+
 func TestMain(m *testing.M) {
-	flag.Set("test.parallel", "8") // unless the command line says otherwise: most rows wait
+	flag.Set("test.parallel", "8") // unless the command line says otherwise: those rows wait that run in parallel
+	table = rows()
+	if l, err := net.Listen("tcp", "127.0.0.1:0"); err == nil { // the poller has descriptors of its own
+		l.Close()
+	}
 	before := measure()
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		// Only now does package testing let go of what the tests had.
@@ -53,6 +63,7 @@ func TestMain(m *testing.M) {
 			fmt.Println(err)
 			code = 1
 		}
+		fmt.Print(beside.String())
 		fmt.Println(held.String())
 		os.Exit(code)
 	}))
@@ -88,20 +99,22 @@ func (y *tally) String() string {
 	return fmt.Sprintf("%d rows, %d held", len(y.rows), n)
 }
 
-// each runs f for the rows that are tried, in parallel.
-func each(t *testing.T, tried func(row) bool, f func(t *testing.T, r row)) {
+// each runs f for the rows that are tried: one after the other, or with parallel at the same time.
+func each(t *testing.T, parallel bool, tried func(row) bool, f func(t *testing.T, r row)) {
 	seen := make(map[int]int)
-	for _, r := range rows() {
+	for _, r := range table {
+		name := fmt.Sprintf("row%02d", r.number)
+		if n := seen[r.number]; n > 0 {
+			name += suffix(n)
+		}
+		seen[r.number]++
 		if !tried(r) {
 			continue
 		}
-		name := fmt.Sprintf("row%02d", r.number)
-		if n := seen[r.number]; n > 0 {
-			name += string(rune('a' + n))
-		}
-		seen[r.number]++
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+			if parallel {
+				t.Parallel()
+			}
 			t.Log(r.name, r.note)
 			held.note(t, r.number)
 			f(t, r)
@@ -109,39 +122,73 @@ func each(t *testing.T, tried func(row) bool, f func(t *testing.T, r row)) {
 	}
 }
 
-// usage is what the process holds.
-type usage struct {
-	heap int64
-	fds  int
+// suffix returns b, c, …, z, ba, bb, … for 1, 2, …
+func suffix(n int) string {
+	s := ""
+	for ; n > 0; n /= 26 {
+		s = string(rune('a'+n%26)) + s
+	}
+	return s
 }
 
+// usage is what the process holds.
+type usage struct {
+	heap       int64
+	fds        int
+	goroutines int // without those of tests, and the idle workers of servers, which are kept for a while
+}
+
+// measure collects garbage first: pools give up what they hold in two steps.
 func measure() usage {
-	l, err := net.Listen("tcp", "127.0.0.1:0") // the poller has descriptors of its own
-	if err == nil {
-		l.Close()
-	}
 	for range 3 {
-		runtime.GC() // pools give up what they hold in two steps
+		runtime.GC()
 	}
+	return holds()
+}
+
+// holds is measure without the collections.
+func holds() usage {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	u := usage{heap: int64(m.HeapAlloc)}
 	if list, err := os.ReadDir("/proc/self/fd"); err == nil { // Linux
 		u.fds = len(list)
 	}
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	for stack := range bytes.SplitSeq(stacks, []byte("\n\n")) {
+		idle := bytes.Contains(stack, []byte("anser.(*workers).work(")) && !bytes.Contains(stack, []byte("anser.(*serverConn).runJob("))
+		if !idle && !bytes.Contains(stack, []byte("testing.tRunner(")) {
+			u.goroutines++
+		}
+	}
 	return u
 }
 
 // compare waits until the process holds no more than it did, and says what it holds otherwise.
 func (u usage) compare() error {
-	for end := time.Now().Add(bound); ; time.Sleep(50 * time.Millisecond) {
-		now := measure()
-		if now.fds <= u.fds && now.heap-u.heap <= heapGrowth {
+	began := time.Now()
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		runtime.GC() // one is enough most of the time, and all others follow soon
+		now := holds()
+		if now.fds <= u.fds && now.goroutines <= u.goroutines && now.heap-u.heap <= heapGrowth {
 			return nil
 		}
-		if time.Now().After(end) {
-			return fmt.Errorf("%d KiB of heap and %d file descriptors are left, before %d KiB and %d", now.heap>>10, now.fds, u.heap>>10, u.fds)
+		if time.Since(began) > bound {
+			return fmt.Errorf("%d KiB of heap, %d file descriptors and %d goroutines are left, before %d KiB, %d and %d",
+				now.heap>>10, now.fds, now.goroutines, u.heap>>10, u.fds, u.goroutines)
 		}
+		time.Sleep(pause)
+	}
+}
+
+// leaves checks that f leaves nothing behind.
+func leaves(t *testing.T, f func()) {
+	t.Helper()
+	before := measure()
+	f()
+	if err := before.compare(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -215,6 +262,15 @@ type target struct {
 	addr net.Addr
 	bad  atomic.Int64 // runs of handlers that must not run
 	good []*anser.Client
+
+	served  chan error // what Serve returned
+	stopped bool
+
+	before usage // by everything, at rest
+	// How long calls of the good connections take.
+	atRest, besides []time.Duration
+	worst           time.Duration
+	worstOf         string
 }
 
 func newTarget(t *testing.T, over transport, opts ...anser.ServerOption) *target {
@@ -252,6 +308,10 @@ func newTarget(t *testing.T, over transport, opts ...anser.ServerOption) *target
 		g.bad.Add(1)
 		return in, nil
 	}, anser.OnlyCodecs(protobuf.NewJSON()))
+	anser.Handle(g.Server, "Bad.Stuck", func(_ context.Context, in *stuck) (*stuck, error) {
+		g.bad.Add(1)
+		return in, nil
+	})
 	anser.Handle(g.Server, "Good.Echo", echo)
 	anser.Handle(g.Server, "Good.Wait", func(ctx context.Context, in *[]byte) (*[]byte, error) {
 		<-ctx.Done()
@@ -270,19 +330,9 @@ func newTarget(t *testing.T, over transport, opts ...anser.ServerOption) *target
 		t.Fatal(err)
 	}
 	g.addr = l.Addr()
-	served := make(chan error, 1)
-	go func() { served <- g.Serve(l) }()
-	t.Cleanup(func() {
-		for _, c := range g.good {
-			c.Close()
-		}
-		if err := g.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-		if err := <-served; !errors.Is(err, anser.ErrServerClosed) {
-			t.Errorf("Serve: %v", err)
-		}
-	})
+	g.served = make(chan error, 1)
+	go func() { g.served <- g.Serve(l) }()
+	t.Cleanup(func() { g.stop(t) })
 	for range neighbours {
 		// A dialer of its own gives each client its own connection.
 		c, err := anser.Dial("tcp://127.0.0.1:1", append([]anser.DialOption{
@@ -298,6 +348,24 @@ func newTarget(t *testing.T, over transport, opts ...anser.ServerOption) *target
 	}
 	g.others(t)
 	return g
+}
+
+// stop closes the clients and the server; again it does nothing.
+func (g *target) stop(t *testing.T) {
+	t.Helper()
+	if g.stopped {
+		return
+	}
+	g.stopped = true
+	for _, c := range g.good {
+		c.Close()
+	}
+	if err := g.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	if err := <-g.served; !errors.Is(err, anser.ErrServerClosed) {
+		t.Errorf("Serve: %v", err)
+	}
 }
 
 // others checks that the good connections answer.
@@ -316,6 +384,78 @@ func (g *target) others(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// latencies collects how long calls of the good connections took, at rest and beside bad ones.
+type latencies struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+var beside latencies
+
+func (l *latencies) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	slices.Sort(l.lines)
+	return strings.Join(l.lines, "")
+}
+
+// tell enters the summary of a server; worstOf is "" where rows are sent at the same time.
+func (l *latencies) tell(name string, rest, bad []time.Duration, worst time.Duration, worstOf string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	line := fmt.Sprintf("others over %s: p99 %v at rest, %v beside bad input", name, p99(rest), p99(bad))
+	if worstOf != "" {
+		line += fmt.Sprintf("; the worst row is %s with %v", worstOf, worst)
+	}
+	l.lines = append(l.lines, line+"\n")
+}
+
+func p99(d []time.Duration) time.Duration {
+	if len(d) == 0 {
+		return 0
+	}
+	d = slices.Sorted(slices.Values(d))
+	return d[min(len(d)*99/100, len(d)-1)].Round(time.Microsecond)
+}
+
+// leastCalls is how many calls each good connection makes beside a row, however short it is.
+const leastCalls = 16
+
+// work has the good connections make calls until they are told to rest, and returns how long those took.
+func (g *target) work(t *testing.T) (rest func() []time.Duration) {
+	t.Helper()
+	stop := make(chan struct{})
+	took := make([][]time.Duration, len(g.good))
+	var wg sync.WaitGroup
+	for i, c := range g.good {
+		wg.Go(func() {
+			in := fmt.Appendf(nil, "hello %d", i)
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					if n >= leastCalls {
+						return
+					}
+				default:
+				}
+				began := time.Now()
+				out, err := anser.Call[[]byte](context.Background(), c, "Good.Echo", &in, anser.Fail(anser.Failfast))
+				took[i] = append(took[i], time.Since(began))
+				if err != nil || string(*out) != string(in) {
+					t.Errorf("a good connection: %v, %v", out, err)
+					return
+				}
+				time.Sleep(200 * time.Microsecond)
+			}
+		})
+	}
+	return func() []time.Duration {
+		close(stop)
+		wg.Wait()
+		return slices.Concat(took...)
+	}
 }
 
 // connect opens a connection for a bad client.
@@ -341,8 +481,9 @@ var manners = map[string]func(net.Conn, []byte) error{
 		return err
 	},
 	"bytewise": func(nc net.Conn, b []byte) error {
+		// The first bytes and the last ones; all of them would take the time of many system calls.
 		n := len(b)
-		if n >= 64<<10 {
+		if n > 2*bytewise {
 			n = bytewise
 		}
 		for i := range n {
@@ -350,11 +491,18 @@ var manners = map[string]func(net.Conn, []byte) error{
 				return err
 			}
 		}
-		if n == len(b) {
-			return nil
+		b = b[n:]
+		if n = max(len(b)-bytewise, 0); n > 0 {
+			if _, err := nc.Write(b[:n]); err != nil {
+				return err
+			}
 		}
-		_, err := nc.Write(b[n:])
-		return err
+		for i := range b[n:] {
+			if _, err := nc.Write(b[n+i : n+i+1]); err != nil {
+				return err
+			}
+		}
+		return nil
 	},
 }
 
@@ -376,25 +524,93 @@ func (m manner) follow(nc net.Conn, gone <-chan struct{}) {
 				return
 			}
 		}
+	case m.flood != nil:
+		for i := 0; ; i++ {
+			select {
+			case <-gone:
+				return
+			default:
+			}
+			if _, err := nc.Write(m.flood(i)); err != nil {
+				return
+			}
+		}
 	}
 }
 
 func TestBadClients(t *testing.T) {
-	each(t, func(r row) bool { return r.instead != nil || r.send != nil }, func(t *testing.T, r row) {
-		for _, over := range transports {
-			t.Run(over.name, func(t *testing.T) {
-				t.Parallel()
-				var opts []anser.ServerOption
-				if r.stall {
-					opts = append(opts, anser.WriteStall(impatience), anser.HandshakeTimeout(2*impatience))
-				}
-				g := newTarget(t, over, opts...)
-				for name, write := range manners {
-					t.Run(name, func(t *testing.T) { g.attack(t, r.toServer, write) })
-				}
+	toServer := func(r row) bool { return r.instead != nil || r.send != nil }
+	for _, over := range transports {
+		t.Run(over.name, func(t *testing.T) {
+			leaves(t, func() {
+				// One after the other, so that what is measured is that of one row.
+				t.Run("quick", func(t *testing.T) {
+					g := newTarget(t, over)
+					g.settle(t)
+					each(t, false, func(r row) bool { return toServer(r) && !r.toServer.stall }, func(t *testing.T, r row) {
+						for name, write := range manners {
+							t.Run(name, func(t *testing.T) { g.alone(t, r.toServer, write) })
+						}
+					})
+					beside.tell(over.name, g.atRest, g.besides, g.worst, g.worstOf)
+				})
+				// Those in which nothing happens for a while wait together.
+				t.Run("stalled", func(t *testing.T) {
+					each(t, true, func(r row) bool { return toServer(r) && r.toServer.stall }, func(t *testing.T, r row) {
+						g := newTarget(t, over, anser.WriteStall(impatience), anser.HandshakeTimeout(2*impatience))
+						for name, write := range manners {
+							t.Run(name, func(t *testing.T) {
+								rest := g.work(t)
+								g.attack(t, r.toServer, write, func() {})
+								t.Logf("p99 of the others: %v", p99(rest()))
+							})
+						}
+					})
+				})
 			})
+		})
+	}
+}
+
+// settle has everything been used once that a server keeps, and measures the others at rest.
+func (g *target) settle(t *testing.T) {
+	t.Helper()
+	for range 2 {
+		rest := g.work(t)
+		time.Sleep(impatience)
+		g.atRest = rest()
+	}
+	g.before = measure()
+}
+
+// alone sends a row while nothing else happens but the work of the good connections, and checks what every row has in
+// common.
+func (g *target) alone(t *testing.T, r toServer, write func(net.Conn, []byte) error) {
+	before := g.before // of the first row: so they leave nothing together, too
+	rest := g.work(t)
+	g.attack(t, r, write, func() {
+		// What a connection holds that is still there.
+		for end := time.Now().Add(bound); ; {
+			runtime.GC()
+			growth := holds().heap - before.heap
+			if growth <= heapGrowth {
+				return
+			}
+			if time.Now().After(end) {
+				t.Errorf("the heap has grown by %d KiB, the limit is %d", growth>>10, heapGrowth>>10)
+				return
+			}
 		}
 	})
+	took := rest()
+	g.besides = append(g.besides, took...)
+	if p := p99(took); p > g.worst {
+		g.worst, g.worstOf = p, strings.TrimPrefix(t.Name(), "TestBadClients/"+g.name+"/quick/")
+	}
+	t.Logf("p99 of the others: %v, at rest %v", p99(took), p99(g.atRest))
+	if err := before.compare(); err != nil {
+		t.Error(err)
+	}
 }
 
 // answers is what a bad client has read.
@@ -403,8 +619,8 @@ type answers struct {
 	err    error
 }
 
-// attack sends a row and checks what it leads to.
-func (g *target) attack(t *testing.T, r toServer, write func(net.Conn, []byte) error) {
+// attack sends a row and checks what it leads to. It calls look when the row is over, before its connection is.
+func (g *target) attack(t *testing.T, r toServer, write func(net.Conn, []byte) error, look func()) {
 	if r.failing == 0 {
 		r.failing = firstBadID
 	}
@@ -448,11 +664,11 @@ func (g *target) attack(t *testing.T, r toServer, write func(net.Conn, []byte) e
 		r.follow(nc, gone)
 	}
 	a := <-out
-	if d := time.Since(began); d > bound {
-		t.Errorf("it took %v", d)
-	}
-	nc.Close()
+	t.Logf("it took %v", time.Since(began).Round(time.Microsecond))
 	r.check(t, a)
+	a, p = answers{}, nil
+	look()
+	nc.Close()
 	g.others(t)
 	if n := g.bad.Load(); n != 0 {
 		t.Errorf("the handler ran %d times", n)
@@ -460,10 +676,11 @@ func (g *target) attack(t *testing.T, r toServer, write func(net.Conn, []byte) e
 	after := g.Stats()
 	for end := time.Now().Add(bound); !r.want.counted(before, after); after = g.Stats() {
 		if time.Now().After(end) {
-			t.Fatalf("the counters were %+v and are %+v", before, after)
+			t.Fatalf("%s: the counters were %+v and are %+v", r.want.counter(), before, after)
 		}
 		time.Sleep(time.Millisecond)
 	}
+	t.Log("counted by", r.want.counter())
 	if after.Panics != 0 {
 		t.Errorf("%d panics", after.Panics)
 	}
@@ -534,22 +751,84 @@ func (w want) counted(before, after anser.ServerStats) bool {
 	return true
 }
 
+// counter says what counts the row.
+func (w want) counter() string {
+	switch w.kind {
+	case closes:
+		return "Closed[" + w.reason.String() + "]"
+	case refused:
+		return "HandshakeFailed and Closed[" + w.reason.String() + "]"
+	case fails:
+		return "Refused"
+	case breaks:
+		return "Methods[…].Failed"
+	case finishes:
+		return "Methods[…].Calls"
+	}
+	return "nothing: it is good"
+}
+
 func TestBadServers(t *testing.T) {
-	each(t, func(r row) bool { return r.hello != nil || r.reply != nil }, func(t *testing.T, r row) {
-		for name, write := range manners {
-			t.Run("tcp/"+name, func(t *testing.T) {
-				t.Parallel()
-				deceive(t, r.toClient, write)
+	for _, over := range transports {
+		t.Run(over.name, func(t *testing.T) {
+			leaves(t, func() {
+				g := newTarget(t, over)
+				g.settle(t)
+				rest := g.work(t)
+				t.Run("rows", func(t *testing.T) {
+					each(t, true, func(r row) bool { return r.hello != nil || r.reply != nil }, func(t *testing.T, r row) {
+						for name, write := range manners {
+							t.Run(name, func(t *testing.T) { deceive(t, over, r.toClient, write) })
+						}
+					})
+				})
+				beside.tell(over.name+", bad servers", g.atRest, rest(), 0, "")
+				g.stop(t)
 			})
+		})
+	}
+}
+
+// heard is what the observer of a client is told of the ends of connections.
+type heard struct {
+	mu   sync.Mutex
+	ends []error
+}
+
+func (h *heard) note(_ anser.ConnInfo, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err != nil {
+		h.ends = append(h.ends, err)
+	}
+}
+
+// of returns how many connections ended, or did not begin, for the reason.
+func (h *heard) of(r wire.Reason) (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, err := range h.ends {
+		if broken, ok := errors.AsType[*wire.Error](err); ok && broken.Reason == r {
+			n++
 		}
-	})
+	}
+	return n
 }
 
 // deceive has a client call a server that is bad at first.
-func deceive(t *testing.T, r toClient, write func(net.Conn, []byte) error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func deceive(t *testing.T, over transport, r toClient, write func(net.Conn, []byte) error) {
+	network, address, _ := strings.Cut(over.address(t), "://")
+	if address == "" {
+		network, address = "tcp", network
+	}
+	l, err := net.Listen(network, address)
 	if err != nil {
 		t.Fatal(err)
+	}
+	target := l.Addr()
+	serverTLS, clientTLS := identity()
+	if over.tls {
+		l = tls.NewListener(l, serverTLS)
 	}
 	var healed atomic.Bool
 	stop := make(chan struct{})
@@ -567,24 +846,32 @@ func deceive(t *testing.T, r toClient, write func(net.Conn, []byte) error) {
 			})
 		}
 	})
-	opts := []anser.DialOption{silent, anser.NoSnapshot(), anser.Conns(1), anser.Timeout(2 * time.Second)}
+	ends := new(heard)
+	opts := []anser.DialOption{
+		silent, anser.NoSnapshot(), anser.Conns(1), anser.Timeout(patience), anser.Observe(anser.Observer{ConnClosed: ends.note, ConnFailed: ends.note}),
+		anser.Dialer(func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, target.Network(), target.String())
+		}),
+	}
+	if over.tls {
+		opts = append(opts, anser.TLS(clientTLS))
+	}
 	if r.how.stall {
 		opts = append(opts, anser.WriteStall(impatience), anser.HandshakeTimeout(2*impatience))
 	}
 	if r.compressor != nil {
 		opts = append(opts, anser.Compress(r.compressor))
 	}
-	c, err := anser.Dial(l.Addr().String(), opts...)
+	c, err := anser.Dial("tcp://127.0.0.1:1", opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	defer func() {
 		c.Close()
 		l.Close()
 		close(stop)
 		wg.Wait()
-	})
-	began := time.Now()
+	}()
 	if as := map[uint8]codec.Codec{3: protobuf.NewJSON(), 5: msgpack.New()}[r.codec]; as != nil {
 		_, err = anser.Call[message](context.Background(), c, "Good.Echo", new(message), anser.Fail(anser.Failfast), anser.Codec(as))
 	} else if r.opens {
@@ -597,11 +884,16 @@ func deceive(t *testing.T, r toClient, write func(net.Conn, []byte) error) {
 	} else {
 		t.Log(err)
 	}
-	if d := time.Since(began); d > bound {
-		t.Errorf("the call took %v", d)
+	for end := time.Now().Add(bound); r.why != 0 && ends.of(r.why) == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("connections ended with %v, want %s", ends.ends, r.why)
+		}
+	}
+	if r.why != 0 {
+		t.Log("counted by the observer's ConnClosed or ConnFailed:", r.why)
 	}
 	healed.Store(true)
-	for end := time.Now().Add(bound); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(bound); ; time.Sleep(5 * time.Millisecond) {
 		if err = ask(t, c); err == nil {
 			return
 		}
@@ -624,7 +916,7 @@ func ask(t *testing.T, c *anser.Client) error {
 
 // converse opens a stream and receives until its end.
 func converse(c *anser.Client) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	st, err := anser.Open[[]byte, []byte](ctx, c, "Good.Hold", anser.Fail(anser.Failfast))
 	if err != nil {

@@ -2,9 +2,15 @@ package badinput_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
 
+	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -19,6 +25,49 @@ func payload(number int, name string, method uint32, codec uint8, data string, c
 		r.toClient = toClient{codec: codec, reply: replyIn(codec, data)}
 	}
 	return r
+}
+
+// stuck is a message whose decoder returns when a test lets it.
+type stuck struct{}
+
+var unstuck atomic.Pointer[chan struct{}]
+
+func (*stuck) MarshalBinary() ([]byte, error) { return []byte("x"), nil }
+
+func (*stuck) UnmarshalBinary([]byte) error {
+	<-*unstuck.Load()
+	return errors.New("too late")
+}
+
+// Row 63: the call ends at its deadline, and the connection that it came over goes on.
+func TestDecoderThatNeverReturns(t *testing.T) {
+	for _, over := range transports {
+		t.Run("row63/"+over.name, func(t *testing.T) {
+			held.note(t, 63)
+			leaves(t, func() {
+				t.Run("call", func(t *testing.T) {
+					g := newTarget(t, over)
+					release := make(chan struct{})
+					unstuck.Store(&release)
+					t.Cleanup(func() { close(release) })
+					before := g.Stats()
+					_, err := anser.Call[stuck](context.Background(), g.good[0], "Bad.Stuck", new(stuck), anser.Fail(anser.Failfast), anser.Timeout(impatience))
+					if anser.CodeOf(err) != anser.DeadlineExceeded {
+						t.Errorf("the call: %v, want it to end at its deadline", err)
+					}
+					g.others(t)
+					for end := time.Now().Add(bound); g.Stats().Cancelled != before.Cancelled+1; time.Sleep(time.Millisecond) {
+						if time.Now().After(end) {
+							t.Fatalf("the counters were %+v and are %+v", before, g.Stats())
+						}
+					}
+					if n := g.bad.Load(); n != 0 {
+						t.Errorf("the handler ran %d times", n)
+					}
+				})
+			})
+		})
+	}
 }
 
 func replyIn(codec uint8, data string) func(id uint64) []byte {
@@ -68,7 +117,7 @@ func codecRows() []row {
 		payload(61, "text for a number in JSON", badStruct, json, `{"A":"x"}`, invalid),
 		payload(61, "text for a number in MessagePack", badStruct, pack, "\x81\xa1A\xa1x", invalid),
 		payload(62, "a type's own method panics", badSelf, binary, "x", invalid),
-		{number: 63, name: "a decoder that never returns", note: "in TestDecoderThatNeverReturns of package anser: the call ends at its deadline"},
+		{number: 63, name: "a decoder that never returns", note: "in TestDecoderThatNeverReturns; not to a client: it is the caller's own decoder"},
 		payload(64, "gob where it is off", badStruct, gob, "\x03\x04\x00\x0e", unknown),
 		elsewhere(64, "FlatBuffers offsets beyond the buffer (64a)", "codec/flatbuffers"),
 	}

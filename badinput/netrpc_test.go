@@ -227,6 +227,10 @@ func (g *oldTarget) others(t *testing.T) {
 }
 
 func TestBadNetRPCClients(t *testing.T) {
+	leaves(t, func() { t.Run("rows", testBadNetRPCClients) })
+}
+
+func testBadNetRPCClients(t *testing.T) {
 	seen := make(map[int]int)
 	for _, r := range oldRows() {
 		name := fmt.Sprintf("row%02d", r.number)

@@ -82,6 +82,7 @@ type toClient struct {
 	opens bool                   // it opens a stream
 	codec uint8                  // of the request: 3 or 5, else raw
 	how   manner
+	why   wire.Reason // with which the client gives the connection up, unless 0
 
 	compressor compress.Compressor // which the client asks for; nil: none
 }
@@ -91,6 +92,8 @@ type manner struct {
 	hangup  bool // end the connection after them
 	trickle bool // go on with a byte now and then
 	stall   bool // nothing more comes, and the receiver is impatient
+	// flood returns what follows for the i-th time, without an end.
+	flood func(i int) []byte
 }
 
 func frame(length uint32, typ wire.Type, flags wire.Flags, id uint64, body ...byte) []byte {
@@ -141,7 +144,7 @@ func same(b []byte) func(uint64) []byte { return func(uint64) []byte { return b 
 
 // both is a row whose bytes do not depend on who sends them, and that closes the connection.
 func both(number int, name string, b []byte, r wire.Reason) row {
-	return row{number: number, name: name, toServer: toServer{send: b, want: ends(r)}, toClient: toClient{reply: same(b)}}
+	return row{number: number, name: name, toServer: toServer{send: b, want: ends(r)}, toClient: toClient{reply: same(b), why: r}}
 }
 
 // metadata is a row about a block, in a request and in the trailers of a reply.
@@ -224,18 +227,25 @@ func frameRows() []row {
 	}
 }
 
+// churnSize is the number of calls in churning.
+const churnSize = 300
+
+// churning opens calls from the id on, and cancels each at once.
+func churning(id uint64, method uint32) (b []byte) {
+	for end := id + churnSize; id < end; id++ {
+		b = wire.AppendCancel(append(b, wirepeer.Request(id, method, nil)...), id)
+	}
+	return b
+}
+
 // stateRows are about frames that are bad because of what came before.
 func stateRows() []row {
 	wait := wirepeer.Request(1, goodWait, nil)
 	window := func(id uint64, credit uint32) []byte { return wire.AppendWindow(nil, id, credit) }
 	settings := wire.AppendSettings(nil, wire.DefaultSettings())
 	ping := wire.AppendPing(nil, wire.TypePing, 1)
-	cancels := slices.Concat(wait, bytes.Repeat(wire.AppendCancel(nil, 1), 100_000)) // a busy machine takes seconds for them
-	var churn []byte
-	for id := range uint64(300) {
-		churn = append(churn, wirepeer.Request(id+1, goodWait, nil)...)
-		churn = wire.AppendCancel(churn, id+1)
-	}
+	cancels := bytes.Repeat(wire.AppendCancel(nil, 1), 1000)
+	churn := churning(1, goodWait)
 	var streams []byte
 	for id := range uint64(maxStreams + 1) {
 		streams = append(streams, stream(id+1)...)
@@ -304,7 +314,16 @@ func stateRows() []row {
 		},
 		both(23, "ping flood", bytes.Repeat(ping, 100), wire.Flood),
 		both(23, "pong flood", bytes.Repeat(wire.AppendPing(nil, wire.TypePong, 1), 100), wire.Flood),
-		{number: 25, name: "flood of cancels", toServer: toServer{send: cancels, want: ends(wire.Flood)}, note: "not to a client: only callers cancel"},
+		{
+			number: 25, name: "calls opened and cancelled without an end", toServer: toServer{send: wait, want: ends(wire.Flood), manner: manner{flood: func(i int) []byte {
+				return churning(uint64(2+i*churnSize), goodWait)
+			}}},
+			note: "as fast as they are taken; not to a client: only callers cancel",
+		},
+		{
+			number: 25, name: "one call cancelled without an end", toServer: toServer{send: wait, want: ends(wire.Flood), manner: manner{flood: func(int) []byte { return cancels }}},
+			note: "as fast as they are taken; not to a client: only callers cancel",
+		},
 		{
 			number: 25, name: "a few opened and cancelled", toServer: toServer{send: churn, want: want{kind: works}},
 			note: "10,000 a second may go on for ever; TestOpenAndCancelFlood of the root package sends more",

@@ -46,7 +46,8 @@ func (c Binary) unmarshalGencode(data []byte, m gencode) error {
 	if err := c.checkGencode(reflect.TypeOf(m)); err != nil {
 		return err
 	}
-	n, err := m.Unmarshal(data)
+	// Its code cuts texts out of the slice by what is declared, up to the capacity: the buffer may have more behind data.
+	n, err := m.Unmarshal(slices.Clip(data))
 	if err == nil && n != uint64(len(data)) {
 		err = fmt.Errorf("it took %d bytes of %d", n, len(data))
 	}

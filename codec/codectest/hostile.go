@@ -1,6 +1,7 @@
 package codectest
 
 import (
+	"bytes"
 	"fmt"
 	"runtime"
 	"slices"
@@ -86,8 +87,9 @@ func try(f func() error) (panicked any, err error) {
 }
 
 // Fuzz decodes what the fuzzer finds into new values of the types that targets point to, which must
-// neither panic nor use memory out of proportion, and encodes what was decoded, which must not panic.
-// Add seeds before.
+// neither panic nor use memory out of proportion. What was decoded is encoded, which may fail and must not panic;
+// what was encoded must decode again, and come to as many bytes a second time. With a codec that is canonical the
+// bytes are the same. Add seeds before.
 func Fuzz(f *testing.F, c codec.Codec, targets ...any) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := Suite{Codec: c}
@@ -95,10 +97,45 @@ func Fuzz(f *testing.F, c codec.Codec, targets ...any) {
 			s.survives(t, fmt.Sprintf("%T", target), data, target)
 			v := fresh(target)
 			if c.Unmarshal(data, v) == nil {
-				if panicked, _ := try(func() error { _, err := c.Append(nil, v); return err }); panicked != nil {
-					t.Errorf("encoding a decoded %T: %v", target, panicked)
-				}
+				s.comesBack(t, v)
 			}
 		}
 	})
+}
+
+// comesBack checks that a value that was decoded can go round once more, if it can be encoded at all.
+func (s Suite) comesBack(t *testing.T, v any) {
+	t.Helper()
+	first := s.encoded(t, v)
+	if first == nil {
+		return
+	}
+	again := fresh(v)
+	if panicked, err := try(func() error { return s.Codec.Unmarshal(first, again) }); panicked != nil || err != nil {
+		t.Fatalf("a decoded %T is encoded as %x, which does not decode: %v, %v", v, first, panicked, err)
+	}
+	second := s.encoded(t, again)
+	if _, canonical := s.Codec.(codec.Canonical); len(second) != len(first) || canonical && !bytes.Equal(first, second) {
+		t.Fatalf("a decoded %T is encoded as %x, and the second time as %x", v, first, second)
+	}
+}
+
+// encoded returns the bytes of v, canonical ones if there are such, or nil if it cannot be encoded.
+func (s Suite) encoded(t *testing.T, v any) (out []byte) {
+	t.Helper()
+	encode := s.Codec.Append
+	if c, ok := s.Codec.(codec.Canonical); ok {
+		encode = c.AppendCanonical
+	}
+	panicked, err := try(func() (err error) {
+		out, err = encode([]byte{}, v)
+		return err
+	})
+	if panicked != nil {
+		t.Fatalf("encoding a decoded %T: %v", v, panicked)
+	}
+	if err != nil {
+		return nil
+	}
+	return out
 }

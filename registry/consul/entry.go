@@ -142,7 +142,12 @@ func signOfLife(s registry.State) (status, note string) {
 	return api.HealthWarning, s.String()
 }
 
-// decode returns the instance of an entry of the catalogue.
+// isWhole reports whether the entry has what every entry of the catalogue has: JSON may leave it out.
+func isWhole(e *api.ServiceEntry) bool {
+	return e != nil && e.Service != nil && e.Node != nil && !slices.Contains(e.Checks, nil)
+}
+
+// decode returns the instance of an entry of the catalogue that isWhole.
 func (c *config) decode(service string, e *api.ServiceEntry) (registry.Instance, error) {
 	record, ok := e.Service.Meta[recordKey]
 	for _, tag := range e.Service.Tags {

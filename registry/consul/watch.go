@@ -67,6 +67,10 @@ func (c *config) instances(service string, entries []*api.ServiceEntry) (list []
 	}
 	byKey := make(map[string]candidate, len(entries))
 	for _, e := range entries {
+		if !isWhole(e) {
+			broken = append(broken, fmt.Errorf("consul service %s: the answer has an entry without service, node or check: is it an agent of Consul that answers?", service))
+			continue
+		}
 		if e.Service.Service != c.serviceName(service) { // Consul finds names that differ in case, too
 			continue
 		}

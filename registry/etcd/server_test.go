@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"errors"
+	"flag"
 	"fmt"
 	"log"
 	"math/rand/v2"
@@ -32,6 +33,9 @@ var shared *server
 func TestMain(m *testing.M) { os.Exit(runTests(m)) }
 
 func runTests(m *testing.M) (code int) {
+	if flag.Parse(); flag.Lookup("test.fuzz").Value.String() != "" {
+		return m.Run() // fuzz targets need no server, and each of their workers would start one
+	}
 	dir, err := os.MkdirTemp("", "anser-etcd-")
 	if err != nil {
 		log.Print(err)

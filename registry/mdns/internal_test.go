@@ -52,6 +52,10 @@ func FuzzUnderstand(f *testing.F) {
 				if err := m.Unpack(b); err != nil {
 					t.Error(err)
 				}
+				again := r.understand(b)
+				if len(again.records) != 1 || !again.records[0].in.Equal(rec.in) || again.records[0].owner != rec.owner || again.records[0].at != rec.at {
+					t.Errorf("%+v is understood as %+v when it is said again", rec, again.records)
+				}
 			}
 		}
 	})

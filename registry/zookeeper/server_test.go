@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"flag"
 	"fmt"
 	"io"
 	"log"
@@ -39,6 +40,9 @@ var shared *server
 func TestMain(m *testing.M) { os.Exit(runTests(m)) }
 
 func runTests(m *testing.M) (code int) {
+	if flag.Parse(); flag.Lookup("test.fuzz").Value.String() != "" {
+		return m.Run() // fuzz targets need no server, and each of their workers would start one
+	}
 	if _, err := os.Stat(classes); err != nil {
 		log.Printf("%v: run scripts/servers zookeeper, which gets the server that these tests need", err)
 		return 1

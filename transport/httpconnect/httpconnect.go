@@ -17,6 +17,7 @@ import (
 	"crypto/tls"
 	"encoding/base64"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -212,16 +213,19 @@ func connect(ctx context.Context, nc net.Conn, r *http.Request, who string) (net
 	return nc, nil
 }
 
+// maxAnswer is how long the answer to CONNECT may be, in bytes: net/http reads headers of any length.
+const maxAnswer = 64 << 10
+
 func exchange(nc net.Conn, r *http.Request, who string) error {
 	if err := r.Write(nc); err != nil {
 		return fmt.Errorf("CONNECT to %s: %w", who, err)
 	}
-	br := bufio.NewReader(nc)
+	br := bufio.NewReader(io.LimitReader(nc, maxAnswer))
 	resp, err := http.ReadResponse(br, r)
 	if err != nil {
 		return fmt.Errorf("CONNECT to %s: %w: is it a server of HTTP?", who, err)
 	}
-	resp.Body.Close()
+	// The body is not closed: that would wait for all of it, and after success there is none, whatever the header says.
 	switch {
 	case resp.StatusCode == http.StatusProxyAuthRequired:
 		return fmt.Errorf("%s answers %s: give its URL the right user:password@", who, resp.Status)

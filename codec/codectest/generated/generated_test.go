@@ -137,6 +137,19 @@ func TestMsgp(t *testing.T) {
 	})
 }
 
+// A text that is declared to be longer than the message is not taken from what lies behind the message in its buffer.
+func TestGencodeStaysInItsBytes(t *testing.T) {
+	buffer := make([]byte, 1<<20)
+	data := buffer[:copy(buffer, "\xff\xff\x1fx")] // a text of 512 KiB - 1
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	err := codec.Binary{}.Unmarshal(data, new(gencodetest.Person))
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; err == nil || used > 64<<10 {
+		t.Errorf("%v, and %d bytes were allocated for %d", err, used, len(data))
+	}
+}
+
 // named is a codec that is only used where an option names it.
 type named struct{ codec.Codec }
 

@@ -1,0 +1,205 @@
+package anser_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/ansertest"
+	"github.com/anser-rpc/anser/internal/wirepeer"
+	"github.com/anser-rpc/anser/wire"
+)
+
+// greeted is what docs/protocol.md §1 and §4 make of the first bytes of a side: how many of them its hello takes,
+// or why it is refused. One that is not whole is refused when the time is over.
+func greeted(b []byte) (n int, s wire.Settings, refused wire.Reason) {
+	for i := range min(len(b), len(wire.Magic)) {
+		if b[i] != wire.Magic[i] {
+			return 0, s, wire.BadFrame
+		}
+	}
+	if len(b) < wire.PrefaceSize {
+		return 0, s, wire.Timeout
+	}
+	broken, frame := new(wire.Error), b[wire.PrefaceSize:]
+	if err := wire.ParsePreface(b); errors.As(err, &broken) {
+		return 0, s, broken.Reason
+	}
+	if len(frame) < wire.HeaderSize {
+		return 0, s, wire.Timeout
+	}
+	h, err := wire.ParseHeader(frame)
+	switch {
+	case errors.As(err, &broken):
+		return 0, s, broken.Reason
+	case h.Length > 64<<10: // nobody needs more for settings
+		return 0, s, wire.FrameTooLarge
+	case len(frame)-wire.HeaderSize < int(h.Length):
+		return 0, s, wire.Timeout
+	}
+	body := frame[wire.HeaderSize:][:h.Length]
+	switch {
+	case h.Type == wire.TypeClose:
+		return 0, s, wire.Normal
+	case h.Type != wire.TypeSettings || h.ID != 0:
+		return 0, s, wire.BadFrame
+	}
+	if s, err = wire.ParseSettings(body); errors.As(err, &broken) {
+		return 0, s, broken.Reason
+	}
+	return wire.PrefaceSize + wire.HeaderSize + len(body), s, wire.Normal
+}
+
+// seedHellos adds beginnings that are good, and such as in badinput.
+func seedHellos(f *testing.F) {
+	settings := wire.DefaultSettings()
+	settings.MaxCalls, settings.Features = 256, 1
+	hello := wirepeer.Hello(settings)
+	for n := 0; n <= len(hello); n += 5 {
+		f.Add(hello[:n], uint8(n/2))
+	}
+	changed := func(at int, b byte) []byte {
+		c := bytes.Clone(hello)
+		c[at] = b
+		return c
+	}
+	for _, b := range [][]byte{
+		hello, append(bytes.Clone(hello), "more"...), []byte("GET / HTTP/1.1\r\n\r\n"),
+		{0x16, 3, 1},
+		changed(4, 2), changed(7, 1),
+		changed(wire.PrefaceSize, 0xFF), changed(wire.PrefaceSize+3, 0xFF), changed(wire.PrefaceSize+4, byte(wire.TypePing)),
+		changed(wire.PrefaceSize+5, 0x80), changed(wire.PrefaceSize+8, 1), append(wire.AppendPreface(nil), wire.AppendClose(nil, wire.Overload, "full")...),
+	} {
+		f.Add(b, uint8(9))
+	}
+}
+
+// pieces cuts b at a place.
+func pieces(b []byte, cut uint8) [2][]byte {
+	at := min(int(cut), len(b))
+	return [2][]byte{b[:at], b[at:]}
+}
+
+// FuzzServerHandshake has clients begin in any way, in two pieces. The server answers with its hello and serves a
+// call, or says why it does not.
+func FuzzServerHandshake(f *testing.F) {
+	seedHellos(f)
+	f.Fuzz(func(t *testing.T, data []byte, cut uint8) {
+		n, _, refused := greeted(data)
+		if n > 0 {
+			data = data[:n]
+		}
+		bubble(t, func(t *testing.T, network *ansertest.Network) {
+			s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
+			nc, err := network.Dial(context.Background(), "tcp", "a:1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer nc.Close()
+			p := wirepeer.New(nc)
+			for _, b := range pieces(data, cut) {
+				p.Send(b) // the server may have hung up
+				synctest.Wait()
+			}
+			if n > 0 {
+				p.Send(wire.AppendMethod(nil, 1, "Echo.Say"), wirepeer.Request(1, 1, []byte("hello")))
+				if _, err := p.ReadHello(); err != nil {
+					t.Fatalf("the server's hello: %v", err)
+				}
+				r, err := p.NextOf(wire.TypeReply, wire.TypeClose)
+				if err != nil || r.Type != wire.TypeReply {
+					t.Fatalf("after a good hello: %s, %v", r.Type, err)
+				}
+				return
+			}
+			if refused != wire.Normal { // a client that says CLOSE itself need not be told
+				if err := p.ReadPreface(); err != nil {
+					t.Fatalf("the server's preface: %v", err)
+				}
+				if reason, text, err := p.ReadClose(); err != nil || reason != refused {
+					t.Fatalf("closed with %s %q, %v; want %s", reason, text, err, refused)
+				}
+			}
+			p.Close()
+			synctest.Wait()
+			if st := s.Stats(); st.HandshakeFailed != 1 || refused != wire.Normal && st.Closed[refused.String()] != 1 || st.Conns != 0 {
+				t.Fatalf("%+v; want it to tell of %s", st, refused)
+			}
+		})
+	})
+}
+
+// FuzzClientHandshake has a server begin in any way, and be a good one the next time. A call succeeds or fails with
+// a reason, and one made later succeeds.
+func FuzzClientHandshake(f *testing.F) {
+	seedHellos(f)
+	f.Fuzz(func(t *testing.T, data []byte, cut uint8) {
+		n, settings, _ := greeted(data)
+		if n > 0 {
+			data = data[:n]
+		}
+		bubble(t, func(t *testing.T, network *ansertest.Network) {
+			l := network.Listen("a:1")
+			var wg sync.WaitGroup
+			var healed atomic.Bool
+			answer := func(nc net.Conn) {
+				defer nc.Close()
+				p := wirepeer.New(nc)
+				if healed.Load() {
+					p.Send(wirepeer.Hello(wire.DefaultSettings()))
+				} else {
+					for _, b := range pieces(data, cut) {
+						p.Send(b)
+						synctest.Wait()
+					}
+				}
+				if _, err := p.ReadHello(); err != nil {
+					return
+				}
+				for {
+					r, err := p.NextOf(wire.TypeRequest)
+					if err != nil {
+						return
+					}
+					p.Send(wirepeer.Reply(r.ID, []byte("hello")))
+				}
+			}
+			wg.Go(func() {
+				for {
+					nc, err := l.Accept()
+					if err != nil {
+						return
+					}
+					wg.Go(func() { answer(nc) })
+				}
+			})
+			c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1), anser.Timeout(time.Minute))
+			defer func() {
+				c.Close()
+				l.Close()
+				wg.Wait()
+			}()
+			_, err := call(context.Background(), c, "Echo.Say", "hello", anser.Fail(anser.Failfast))
+			if good := n > 0 && settings.MaxCalls > 0; good != (err == nil) {
+				t.Fatalf("the call: %v; want it to succeed: %t", err, good)
+			}
+			if err != nil && fault(t, err).Outcome != anser.NotSent {
+				t.Fatalf("%v: its outcome is %s, but there was no connection", err, fault(t, err).Outcome)
+			}
+			healed.Store(true)
+			if n > 0 {
+				return // the connection stands
+			}
+			if out, err := call(context.Background(), c, "Echo.Say", "hello", anser.Timeout(5*time.Minute)); err != nil || out != "hello" {
+				t.Fatalf("the server is good now: %q, %v", out, err)
+			}
+		})
+	})
+}
