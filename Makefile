@@ -37,7 +37,7 @@ test-fast: ## run the tests of the core, without the race detector
 	go test ./...
 
 .PHONY: check
-check: ## format, vet, staticcheck, other platforms, tidiness, generated code
+check: ## format, vet, staticcheck, nits, other platforms, tidiness, generated code
 	scripts/check
 
 .PHONY: cross
@@ -47,6 +47,15 @@ cross: ## vet every module for all platforms
 .PHONY: fmt
 fmt: ## format the code
 	@bash -c 'source scripts/lib.sh; tools; written | xargs -r bin/gofumpt -w'
+
+.PHONY: soak
+soak: ## call servers that come and go for FOR (1h), and look for wrong replies and leaks
+	go run ./e2e/soak --for $(or $(FOR),1h)
+	go run -race ./e2e/soak --cancel --calls $(or $(CALLS),10000000)
+
+.PHONY: sbom
+sbom: ## write what every module is built from, as CycloneDX, into bin/sbom
+	scripts/sbom
 
 .PHONY: generate
 generate: ## renew what is generated

@@ -381,8 +381,8 @@ func (s *Server) handshake(nc net.Conn, g *guest, full bool) (*serverConn, *read
 	s.live[c] = struct{}{}
 	closed := s.closed
 	s.mu.Unlock()
-	if c.peerSays.Session != 0 && !closed {
-		s.join(c)
+	if c.peerSays.Session != 0 {
+		s.join(c) // when the server drains, too: calls that are on their way are served, and may ask for the session
 	}
 	if closed {
 		c.startDrain(s.o.grace)

@@ -639,3 +639,78 @@ func TestHandlersMustBeThere(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A client that has just shaken hands when the server begins to drain has its calls served, and a session in them.
+func TestSessionAsAHandshakeEnds(t *testing.T) {
+	network := new(ansertest.Network)
+	l := &stoppingListener{Listener: network.Listen("a:1"), closed: make(chan struct{})}
+	s := anser.NewServer(silent)
+	anser.Handle(s, "Echo.Session", func(ctx context.Context, _ *[]byte) (*[]byte, error) {
+		if _, ok := anser.SessionFrom(ctx); !ok {
+			return nil, anser.Errorf(anser.FailedPrecondition, "there is no session")
+		}
+		return text("a session"), nil
+	})
+	done := make(chan struct{})
+	l.greeting = func() {
+		go func() {
+			defer close(done)
+			s.Shutdown(context.Background())
+		}()
+		<-l.closed
+	}
+	run(t, s, l)
+	nc, err := network.Dial(context.Background(), "tcp", "a:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	p := wirepeer.New(nc)
+	own := wire.DefaultSettings()
+	own.Session = 7
+	p.Send(wirepeer.Hello(own), wire.AppendMethod(nil, 1, "Echo.Session"), wirepeer.Request(1, 1, nil))
+	if _, err := p.ReadHello(); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := p.NextOf(wire.TypeReply, wire.TypeError); err != nil || f.Type != wire.TypeReply || string(f.Body[2:]) != "a session" {
+		t.Fatalf("%v %q, error %v", f.Type, f.Body, err)
+	}
+	p.Send(wire.AppendDrain(nil, wire.FlagAck, 0))
+	p.ReadClose()
+	p.Close()
+	<-done
+	if n := len(s.Sessions()); n != 0 {
+		t.Errorf("%d sessions are left", n)
+	}
+}
+
+// stoppingListener calls greeting before a server writes for the first time on its connection, and tells when it is closed.
+type stoppingListener struct {
+	net.Listener
+	greeting func()
+	closed   chan struct{}
+	once     sync.Once
+}
+
+func (l *stoppingListener) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &greetingConn{Conn: nc, greeting: sync.OnceFunc(l.greeting)}, nil
+}
+
+func (l *stoppingListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
+type greetingConn struct {
+	net.Conn
+	greeting func()
+}
+
+func (c *greetingConn) Write(b []byte) (int, error) {
+	c.greeting()
+	return c.Conn.Write(b)
+}

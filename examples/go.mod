@@ -7,6 +7,7 @@ require (
 	github.com/anser-rpc/anser/registry/embedded v0.0.0
 	github.com/anser-rpc/anser/registry/etcd v0.0.0
 	github.com/go-playground/validator/v10 v10.30.1
+	go.uber.org/goleak v1.3.0
 )
 
 require (

@@ -73,7 +73,7 @@ func glob(pattern, text string) bool {
 func (p Patterns) resolved(c *Caller) Patterns {
 	var out Patterns
 	for i, pattern := range p {
-		value := pattern
+		var value string
 		switch pattern {
 		case "$group":
 			value = c.Group

@@ -57,7 +57,8 @@ func (*Codec) Name() string { return "protobuf" }
 
 // Append appends v, a proto.Message.
 func (c *Codec) Append(dst []byte, v any) ([]byte, error) {
-	out, err := dst, error(nil)
+	var out []byte
+	var err error
 	if f, s := c.fast(v); f != nil {
 		out, err = appendFast(dst, f, s)
 	} else {

@@ -8,12 +8,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 )
 
 // Check runs an example and compares what it prints with the block of README.md that begins with
-// "```text". It runs in the folder of the example, and no longer than a minute.
+// "```text". It runs in the folder of the example, and no longer than a minute. No goroutine of the example may be left.
 func Check(t *testing.T, run func(out io.Writer) error) {
 	t.Helper()
+	before := goleak.IgnoreCurrent()
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -31,5 +34,21 @@ func Check(t *testing.T, run func(out io.Writer) error) {
 	}
 	if got := out.String(); got != want {
 		t.Errorf("the example prints\n%s\nREADME.md promises\n%s", got, want)
+	}
+	checkLeaks(t, before)
+}
+
+// checkLeaks fails the test if goroutines are left. Those between the members of a cluster of etcd end after five seconds.
+func checkLeaks(t *testing.T, before goleak.Option) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		err := goleak.Find(before)
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Error(err)
+			return
+		}
 	}
 }

@@ -1,0 +1,59 @@
+package layout_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// What docs/threat-model.md says of the code is there: the tests that hold it, the files, and the rows.
+func TestThreatModelNamesWhatIsThere(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "docs", "threat-model.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tests strings.Builder // what test files say
+	files := make(map[string]bool)
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if name := d.Name(); path != root && (name[0] == '.' || name == "bin" || name == "node_modules") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		relative, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		files[filepath.ToSlash(relative)] = true
+		if strings.HasSuffix(path, "_test.go") {
+			text, err := os.ReadFile(path)
+			tests.Write(text)
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile("`((?:Test|Fuzz)[A-Z][A-Za-z]*)`").FindAllSubmatch(page, -1)
+	if len(names) < 10 {
+		t.Errorf("the page names %d tests: does this test still understand it?", len(names))
+	}
+	for _, name := range names {
+		if !strings.Contains(tests.String(), "func "+string(name[1])+"(t *testing.T)") && !strings.Contains(tests.String(), "func "+string(name[1])+"(f *testing.F)") {
+			t.Errorf("the page names %s, which is not there", name[1])
+		}
+	}
+	for _, name := range regexp.MustCompile("`([a-z/]+(?:_test)?\\.go)`").FindAllSubmatch(page, -1) {
+		if !files[string(name[1])] {
+			t.Errorf("the page names the file %s, which is not there", name[1])
+		}
+	}
+}
