@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// clusterOptions change what a cluster is.
+type clusterOptions struct {
+	servers, client config // what differs from the defaults
+	registry        config
+}
+
+// cluster is a registry, three servers and a client, each on a host of its own.
+type cluster struct {
+	*world
+	registry *process
+	servers  []*process
+	client   *process
+	ttl      time.Duration
+}
+
+const serverCount = 3
+
+// cluster starts one, and waits until the client knows all servers.
+func (w *world) cluster(o clusterOptions) (*cluster, error) {
+	c := &cluster{world: w, ttl: 10 * time.Second}
+	if w.o.phase() < 30*time.Second {
+		c.ttl = 3 * time.Second // so that leases run out within a phase
+	}
+	var err error
+	if o.registry.Dir == "" {
+		if o.registry.Dir, err = w.folder("registry"); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := w.folder("books"); err != nil {
+		return nil, err
+	}
+	if c.registry, err = w.start("registry", "registry", o.registry); err != nil {
+		return nil, err
+	}
+	for i := range serverCount {
+		s := o.servers
+		s.Registry, s.TTL, s.Dir = c.registry.config.Listen, c.ttl, w.books()
+		p, err := w.start("server", fmt.Sprintf("server%d", i+1), s)
+		if err != nil {
+			return nil, err
+		}
+		c.servers = append(c.servers, p)
+	}
+	if c.client, err = c.newClient("client", o.client); err != nil {
+		return nil, err
+	}
+	_, err = w.until("the client knows all servers", func() (bool, error) {
+		st, err := c.status()
+		return len(st.Instances) == serverCount, err
+	})
+	return c, err
+}
+
+// newClient starts a client that finds the servers through the registry.
+func (c *cluster) newClient(name string, o config) (p *process, err error) {
+	o.Registry = c.registry.config.Listen
+	o.Target = "etcd://" + o.Registry + "/" + service
+	if o.Timeout == 0 {
+		o.Timeout = c.o.Timeout
+	}
+	if o.Dir, err = c.folder("snapshots"); err != nil {
+		return nil, err
+	}
+	return c.start("client", name, o)
+}
+
+// status is what the client knows.
+func (c *cluster) status() (st status, err error) {
+	err = c.client.ask("status", nil, &st)
+	return st, err
+}
+
+// listed waits until the registry has exactly one record of each server, and returns how long that took.
+func (c *cluster) listed() (time.Duration, error) {
+	var want []string
+	for _, p := range c.servers {
+		want = append(want, p.config.Listen)
+	}
+	slices.Sort(want)
+	return c.until(fmt.Sprintf("the registry lists %v", want), func() (bool, error) {
+		var l listed
+		err := c.client.ask("list", nil, &l)
+		return l.Current && slices.Equal(l.Addresses, want), err
+	})
+}
