@@ -14,6 +14,12 @@ import (
 // idleOptions are of connections that nobody uses.
 type idleOptions struct{ Conns int }
 
+// opened is what came of them.
+type opened struct {
+	Conns  int   // all that are open now
+	Serial int64 // of the server's certificate
+}
+
 // runIdle is the role of a client that opens connections, shakes hands and leaves them alone.
 func runIdle(c config, p *parent) error {
 	if err := p.ready(); err != nil {
@@ -45,7 +51,13 @@ func runIdle(c config, p *parent) error {
 		}
 		more, err := openIdle(c.Target, config, o.Conns)
 		conns = append(conns, more...)
-		return len(conns), err
+		out := opened{Conns: len(conns)}
+		if len(more) > 0 {
+			if nc, ok := more[0].(*tls.Conn); ok && len(nc.ConnectionState().PeerCertificates) > 0 {
+				out.Serial = nc.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
+			}
+		}
+		return out, err
 	})
 }
 

@@ -46,7 +46,9 @@ func (n need) missing(o options) error {
 // rows are all that there are, in the order in which they are played and reported.
 func rows() []row {
 	var all []row
-	for _, family := range [][]row{processRows(), registryRows()} {
+	for _, family := range [][]row{
+		processRows(), registryRows(), networkRows(), diskRows(), tlsRows(), loadRows(), scaleRows(),
+	} {
 		all = append(all, family...)
 	}
 	return all

@@ -20,7 +20,8 @@ type scenario struct {
 	quiet   time.Duration // after it; 0: a phase
 	// fault makes it happen, heal takes it back. Neither may be nil.
 	fault, heal func(*cluster) error
-	files       []string // of calls that others made
+	began       func(*observation) // is told the rate before the load begins, if not nil
+	files       []string           // of calls that others made
 }
 
 const (
@@ -63,6 +64,9 @@ func (c *cluster) survive(s scenario) (*observation, error) {
 	}
 	if o.rate == 0 {
 		o.capacity, o.rate = capacity, capacity*cmp.Or(s.share, defaultShare)
+	}
+	if s.began != nil {
+		s.began(o)
 	}
 	var before, after usage
 	if err := c.client.ask("usage", nil, &before); err != nil {
