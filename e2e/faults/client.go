@@ -130,12 +130,12 @@ func (s *client) do(c command) (any, error) {
 		}
 		return s.list.state(), nil
 	case "usage", "settle":
-		var heap int64
+		var heap, stacks int64
 		if c.Do == "settle" {
-			heap = settle()
+			heap, stacks = settle()
 		}
 		u, err := used()
-		u.Heap, u.Attempts, u.Calls = heap, s.attempts.Load(), s.calls.Load()
+		u.Heap, u.Stacks, u.Attempts, u.Calls = heap, stacks, s.attempts.Load(), s.calls.Load()
 		return u, err
 	case "load":
 		var o loadOptions

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -48,7 +47,6 @@ type holdOptions struct{ Calls int }
 type holding struct {
 	cancel context.CancelFunc
 	calls  []*anser.Future[entry]
-	wg     sync.WaitGroup
 }
 
 // hold opens the calls as futures, which need no goroutine each.

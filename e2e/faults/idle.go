@@ -63,7 +63,7 @@ func runIdle(c config, p *parent) error {
 
 // openIdle opens n connections, some at a time.
 func openIdle(address string, config *tls.Config, n int) (conns []net.Conn, err error) {
-	const dialers = 64
+	const dialers = 16
 	var wg sync.WaitGroup
 	var left atomic.Int64
 	left.Store(int64(n))

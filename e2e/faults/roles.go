@@ -38,7 +38,7 @@ type config struct {
 	Slots     int              `json:",omitempty"` // calls that the handler has room for at a time; 0: no bound
 	Sleep     time.Duration    `json:",omitempty"` // of the handler
 	Adaptive  bool             `json:",omitempty"` // the server has an adaptive limit
-	Many      bool             `json:",omitempty"` // the server takes as many calls as come
+	Many      bool             `json:",omitempty"` // the server takes as many calls as come, and has patience with handshakes
 }
 
 // tlsNames are the files of certificates.
@@ -77,7 +77,8 @@ const (
 type usage struct {
 	CPU        time.Duration // since it started
 	Resident   int64         // bytes
-	Heap       int64         // bytes of live objects and of stacks, after a garbage collection
+	Heap       int64         // bytes of live objects after a garbage collection; 0 if there was none
+	Stacks     int64         // bytes of stacks after it
 	Goroutines int
 	Conns      int
 	InFlight   int64
@@ -94,14 +95,14 @@ func used() (usage, error) {
 
 // settle gives memory back that is not used, and returns what is. A stack that was once larger shrinks by half
 // in a garbage collection, to 2 KiB in the end, as it does in any process that goes on.
-func settle() int64 {
+func settle() (heap, stacks int64) {
 	for range 4 {
 		runtime.GC()
 	}
 	debug.FreeOSMemory()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc + m.StackInuse)
+	return int64(m.HeapAlloc), int64(m.StackInuse)
 }
 
 // runRegistry is the role of a registry.
@@ -167,7 +168,7 @@ func runServer(c config, p *parent) error {
 		opts = append(opts, anser.AdaptiveLimit(0, 0))
 	}
 	if c.Many {
-		opts = append(opts, anser.MaxInFlight(1_000_000), anser.MaxCalls(1_000_000))
+		opts = append(opts, anser.MaxInFlight(1_000_000), anser.MaxCalls(1_000_000), anser.HandshakeTimeout(bound))
 	}
 	s.Server = anser.NewServer(opts...)
 	if err := s.handle(); err != nil {
@@ -208,13 +209,13 @@ func (s *server) answer(p *parent) {
 func (s *server) do(c command) (any, error) {
 	switch c.Do {
 	case "usage", "settle":
-		var heap int64
+		var heap, stacks int64
 		if c.Do == "settle" {
-			heap = settle()
+			heap, stacks = settle()
 		}
 		u, err := used()
 		st := s.Stats()
-		u.Heap, u.Conns, u.InFlight, u.Running = heap, st.Conns, st.InFlight, s.running.now()
+		u.Heap, u.Stacks, u.Conns, u.InFlight, u.Running = heap, stacks, st.Conns, st.InFlight, s.running.now()
 		return u, err
 	case "wait": // until so many calls of hold run
 		return nil, s.running.wait(c.Value)

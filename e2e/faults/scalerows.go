@@ -33,7 +33,7 @@ func idleRow(secure bool, maxKiB float64) func(*world) (*result, error) {
 		if !w.o.Long {
 			n = 500
 		}
-		server, client := config{}, config{}
+		server, client := config{Many: true}, config{}
 		if secure {
 			dir, err := w.folder("certificates")
 			if err != nil {
@@ -96,7 +96,8 @@ func idleRow(secure bool, maxKiB float64) func(*world) (*result, error) {
 		r.promise("connections that stand", float64(after.Conns), "", fmt.Sprint(got.Conns), after.Conns == got.Conns)
 		each := float64(filled.Resident-before.Resident) / float64(n) / 1024
 		r.timed("memory of the server, each", each, "KiB", fmt.Sprintf("at most %g", maxKiB), each <= maxKiB)
-		r.fact("of that in Go's heap and stacks", float64(filled.Heap-before.Heap)/float64(n)/1024, "KiB")
+		r.fact("of that on Go's heap", float64(filled.Heap-before.Heap)/float64(n)/1024, "KiB")
+		r.fact("of that in stacks", float64(filled.Stacks-before.Stacks)/float64(n)/1024, "KiB")
 		cpu := 100 * (after.CPU - filled.CPU).Seconds() / took.Seconds()
 		r.timed("processor time of the server", cpu, "% of a core", "less than 2", cpu < 2)
 		return r, nil
@@ -161,7 +162,8 @@ func inFlight(w *world) (*result, error) {
 	}{{"server", 4}, {"client", 2}} {
 		each := float64(busy[i].Resident-idle[i].Resident) / float64(n) / 1024
 		r.timed("memory of the "+side.name+", each", each, "KiB", fmt.Sprintf("at most %g", side.bar), each <= side.bar)
-		r.fact("of that in Go's heap and stacks, "+side.name, float64(busy[i].Heap-idle[i].Heap)/float64(n)/1024, "KiB")
+		r.fact("of that on Go's heap, "+side.name, float64(busy[i].Heap-idle[i].Heap)/float64(n)/1024, "KiB")
+		r.fact("of that in stacks, "+side.name, float64(busy[i].Stacks-idle[i].Stacks)/float64(n)/1024, "KiB")
 	}
 	r.within("all have ended for their callers after", cancelled, 2*time.Second, true)
 	r.within("all handlers have returned after", ended, 2*time.Second, true)
