@@ -126,14 +126,14 @@ func inFlight(w *world) (*result, error) {
 		return c.ask(do, nil, &out[1])
 	}
 	// What the first calls need, such as connections and tables, all of them have.
-	round := func(n int) (cancelled, ended time.Duration, err error) {
+	round := func(n int, do string) (cancelled, ended time.Duration, err error) {
 		if err := c.ask("hold", holdOptions{n}, nil); err != nil {
 			return 0, 0, err
 		}
 		if err := s.ask("wait", n, nil); err != nil {
 			return 0, 0, err
 		}
-		if err := both("settle", &busy); err != nil {
+		if err := both(do, &busy); err != nil {
 			return 0, 0, err
 		}
 		began := time.Now()
@@ -143,13 +143,19 @@ func inFlight(w *world) (*result, error) {
 		err = s.ask("wait", 0, nil)
 		return cancelled, time.Since(began), err
 	}
-	if _, _, err := round(conns); err != nil {
-		return nil, err
+	// A client makes its connections one after the other, while calls come.
+	for range 10 * conns {
+		if _, _, err := round(conns, "usage"); err != nil {
+			return nil, err
+		}
+		if busy[0].Conns >= conns {
+			break
+		}
 	}
 	if err := both("settle", &idle); err != nil {
 		return nil, err
 	}
-	cancelled, ended, err := round(n)
+	cancelled, ended, err := round(n, "settle")
 	if err != nil {
 		return nil, err
 	}
