@@ -88,7 +88,12 @@ func (c *cluster) listed() (time.Duration, error) {
 	slices.Sort(want)
 	return c.until(fmt.Sprintf("the registry lists %v", want), func() (bool, error) {
 		var l listed
-		err := c.client.ask("list", nil, &l)
-		return l.Current && slices.Equal(l.Addresses, want), err
+		if err := c.client.ask("list", nil, &l); err != nil || !l.Current || !slices.Equal(l.Addresses, want) {
+			return false, err
+		}
+		// A watch that was cut off may not know it yet.
+		n := 0
+		err := c.client.ask("get", nil, &n)
+		return n == len(want), err
 	})
 }
