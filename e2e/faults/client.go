@@ -12,13 +12,15 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/e2e/faults/ledger"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/etcd"
 )
 
 // client is what a process of the role client is.
 type client struct {
-	*anser.Client
+	*anser.Client // nil: it is a peer's
+	caller
 	attempts atomic.Int64
 	calls    atomic.Int64
 	load     *load
@@ -29,6 +31,36 @@ type client struct {
 
 	mu     sync.Mutex // guards events
 	events []healthEvent
+}
+
+// caller makes calls with a framework.
+type caller interface {
+	call(ctx context.Context, idempotent bool, in *entry) (*entry, error)
+	// outcome tells what an error of call says.
+	outcome(err error) (ledger.Outcome, anser.Code)
+}
+
+// anserCaller is that of Anser.
+type anserCaller struct{ client *anser.Client }
+
+func (a anserCaller) call(ctx context.Context, idempotent bool, in *entry) (*entry, error) {
+	if idempotent {
+		return setEntry.Call(ctx, a.client, in)
+	}
+	return appendEntry.Call(ctx, a.client, in)
+}
+
+func (a anserCaller) outcome(err error) (ledger.Outcome, anser.Code) {
+	code := anser.CodeOf(err)
+	switch anser.OutcomeOf(err) {
+	case anser.NotSent:
+		return ledger.NotSent, code
+	case anser.Refused:
+		return ledger.Refused, code
+	case anser.Executed:
+		return ledger.Executed, code
+	}
+	return ledger.Unknown, code
 }
 
 // healthEvent is one that a client was told.
@@ -102,6 +134,7 @@ func runClient(c config, p *parent) error {
 	if s.Client, err = anser.Dial(c.Target, opts...); err != nil {
 		return err
 	}
+	s.caller = anserCaller{s.Client}
 	if err := p.ready(); err != nil {
 		return err
 	}
@@ -121,6 +154,9 @@ func (s *client) note(e anser.HealthEvent) {
 }
 
 func (s *client) do(c command) (any, error) {
+	if s.Client == nil && slices.Contains([]string{"status", "first", "hold"}, c.Do) {
+		return nil, fmt.Errorf("a peer's client cannot %s", c.Do)
+	}
 	switch c.Do {
 	case "status":
 		return s.status(), nil

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -23,20 +25,26 @@ type cluster struct {
 
 const serverCount = 3
 
+// peerPause is what clients have between two restarts where no registry tells when a server is back.
+const peerPause = 2 * time.Second
+
 // cluster starts one, and waits until the client knows all servers.
 func (w *world) cluster(o clusterOptions) (*cluster, error) {
 	c := &cluster{world: w, ttl: 10 * time.Second}
 	if w.o.phase() < 30*time.Second {
 		c.ttl = 3 * time.Second // so that leases run out within a phase
 	}
+	if _, err := w.folder("books"); err != nil {
+		return nil, err
+	}
+	if w.o.peer != "" {
+		return c, c.startPeers(o)
+	}
 	var err error
 	if o.registry.Dir == "" {
 		if o.registry.Dir, err = w.folder("registry"); err != nil {
 			return nil, err
 		}
-	}
-	if _, err := w.folder("books"); err != nil {
-		return nil, err
 	}
 	if c.registry, err = w.start("registry", "registry", o.registry); err != nil {
 		return nil, err
@@ -60,6 +68,23 @@ func (w *world) cluster(o clusterOptions) (*cluster, error) {
 	return c, err
 }
 
+// startPeers starts servers and a client of another framework, which knows their addresses.
+func (c *cluster) startPeers(o clusterOptions) (err error) {
+	var addresses []string
+	for i := range serverCount {
+		p, err := c.start(c.o.peer+"-server", fmt.Sprintf("server%d", i+1), config{Dir: c.books(), Sleep: o.servers.Sleep})
+		if err != nil {
+			return err
+		}
+		c.servers = append(c.servers, p)
+		addresses = append(addresses, p.config.Listen)
+	}
+	o.client.Target = strings.Join(addresses, ",")
+	o.client.Timeout = cmp.Or(o.client.Timeout, c.o.Timeout)
+	c.client, err = c.start(c.o.peer+"-client", "client", o.client)
+	return err
+}
+
 // newClient starts a client that finds the servers through the registry.
 func (c *cluster) newClient(name string, o config) (p *process, err error) {
 	o.Registry = c.registry.config.Listen
@@ -81,6 +106,9 @@ func (c *cluster) status() (st status, err error) {
 
 // listed waits until the registry has exactly one record of each server, and returns how long that took.
 func (c *cluster) listed() (time.Duration, error) {
+	if c.registry == nil {
+		return 0, c.sleep(peerPause) // for connections to come back
+	}
 	var want []string
 	for _, p := range c.servers {
 		want = append(want, p.config.Listen)

@@ -28,7 +28,7 @@ func TestRows(t *testing.T) {
 	for _, r := range rows() {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
-			got := play(t.Context(), r, o)
+			got := play{r, o}.play(t.Context())
 			got.print(t.Output())
 			if got.State == notRun && os.Geteuid() == 0 {
 				t.Errorf("root can play every row: %s", got.Why)
@@ -37,5 +37,25 @@ func TestRows(t *testing.T) {
 				t.Errorf("%s, %s", got.State, got.Why)
 			}
 		})
+	}
+}
+
+// The rows of processes with another framework: nothing is asserted of it, but that it can be played, and that
+// its calls are in the ledger.
+func TestPeers(t *testing.T) {
+	for name := range peerNames {
+		for _, r := range rows() {
+			if !r.peers {
+				continue
+			}
+			t.Run(name+"/"+r.name, func(t *testing.T) {
+				t.Parallel()
+				got := play{r, options{Seconds: 1, Rate: 200, Timeout: time.Minute, peer: name}}.play(t.Context())
+				got.print(t.Output())
+				if got.Why != "" || got.Peer == "" || len(got.Violations) > 0 {
+					t.Errorf("%s: %s", got.Peer, got.Why)
+				}
+			})
+		}
 	}
 }

@@ -113,14 +113,14 @@ func (l *load) run(ctx context.Context, caller int, due time.Time) {
 // insist makes a call, and others in its place if it fails and the client is naive.
 func (l *load) insist(s *shard, due time.Time, idempotent bool) {
 	for again := 0; ; again++ {
-		c, err := l.client.call(due, idempotent)
+		c, err := l.client.make(due, idempotent)
 		s.mu.Lock()
 		s.calls = append(s.calls, c)
 		s.mu.Unlock()
 		if err == nil {
 			return
 		}
-		l.keep(err)
+		l.keep(&c, err)
 		if again == l.o.Again {
 			return
 		}
@@ -128,8 +128,8 @@ func (l *load) insist(s *shard, due time.Time, idempotent bool) {
 }
 
 // keep counts an error, and keeps the text of the first of its kind.
-func (l *load) keep(err error) {
-	kind := anser.CodeOf(err).String() + ", " + anser.OutcomeOf(err).String()
+func (l *load) keep(c *ledger.Call, err error) {
+	kind := anser.Code(c.Code).String() + ", " + c.Outcome.String()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s, ok := l.samples[kind]
@@ -160,39 +160,24 @@ func (l *load) stop(file string) (loaded, error) {
 	return out, ledger.WriteCalls(file, all)
 }
 
-// call makes one call. It is carried through, whatever becomes of the load.
-func (s *client) call(due time.Time, idempotent bool) (ledger.Call, error) {
+// make makes one call. It is carried through, whatever becomes of the load.
+func (s *client) make(due time.Time, idempotent bool) (ledger.Call, error) {
 	id := ledger.NewID()
 	c := ledger.Call{
 		Entry: ledger.Entry{ID: id, Account: int64(id[0]), Amount: int64(id[1]) - 128},
 		Due:   due.UnixNano(), Began: time.Now().UnixNano(), Idempotent: idempotent,
 	}
-	method := appendEntry
-	if idempotent {
-		method = setEntry
-	}
-	out, err := method.Call(context.Background(), s.Client, &entry{id[:], c.Account, c.Amount})
+	out, err := s.caller.call(context.Background(), idempotent, &entry{id[:], c.Account, c.Amount})
 	c.Ended = time.Now().UnixNano()
 	s.calls.Add(1)
 	if err != nil {
-		c.Outcome, c.Code = outcomeOf(err), uint8(anser.CodeOf(err))
+		outcome, code := s.outcome(err)
+		c.Outcome, c.Code = outcome, uint8(code)
 		return c, err
 	}
 	c.Outcome = ledger.OK
 	c.Mixed = !bytes.Equal(out.ID, id[:]) || out.Account != c.Account || out.Amount != c.Amount
 	return c, nil
-}
-
-func outcomeOf(err error) ledger.Outcome {
-	switch anser.OutcomeOf(err) {
-	case anser.NotSent:
-		return ledger.NotSent
-	case anser.Refused:
-		return ledger.Refused
-	case anser.Executed:
-		return ledger.Executed
-	}
-	return ledger.Unknown
 }
 
 // measureOptions say how the capacity is measured.
@@ -212,7 +197,7 @@ func (s *client) measure(o measureOptions) (float64, error) {
 	for i := range o.Callers {
 		wg.Go(func() {
 			for n := i; time.Now().Before(end); n++ {
-				c, err := s.call(time.Now(), n%2 == 1)
+				c, err := s.make(time.Now(), n%2 == 1)
 				shards[i] = append(shards[i], c)
 				if err != nil {
 					errs[i] = fmt.Errorf("a call while nothing was wrong: %w", err)
@@ -243,7 +228,7 @@ type firstOptions struct {
 func (s *client) first(o firstOptions) (took time.Duration, err error) {
 	var all []ledger.Call
 	for i := range o.Calls {
-		c, err := s.call(time.Now(), i%2 == 1)
+		c, err := s.make(time.Now(), i%2 == 1)
 		if err != nil {
 			return 0, fmt.Errorf("call %d: %w", i, err)
 		}

@@ -34,7 +34,7 @@ func describe(ctx context.Context) machine {
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, d := range info.Deps {
-			if d.Path == "go.etcd.io/etcd/server/v3" {
+			if d.Path == "go.etcd.io/etcd/server/v3" || d.Path == "google.golang.org/grpc" {
 				m.Uses[d.Path] = d.Version
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -29,6 +30,8 @@ type options struct {
 	Timeout  time.Duration // of calls, but for rows that say otherwise
 	Loopback bool          // no hosts
 	Long     bool          // rows have the size that the project promises, and not a small one
+
+	peer string // the framework; empty: Anser
 }
 
 func (o options) phase() time.Duration { return time.Duration(o.Seconds * float64(time.Second)) }
@@ -61,6 +64,7 @@ func main() {
 	log.SetPrefix("faults: ")
 	var o options
 	chosen := flag.String("rows", "", "names of rows, separated by commas; all when empty")
+	peers := flag.Bool("peers", false, "play grpc-go too, in the rows of processes: kill, stop, restart")
 	asJSON := flag.Bool("json", false, "print one JSON object")
 	list := flag.Bool("list", false, "name the rows and end")
 	into := flag.String("into", "", "JSON file to put the results into, over those of the same rows; the report is written beside it, with the ending .md")
@@ -88,7 +92,17 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	if err := run(ctx, some, o, *asJSON, *into, os.Stdout); err != nil {
+	plays := []play{}
+	for _, r := range some {
+		plays = append(plays, play{r, o})
+		for _, name := range slices.Sorted(maps.Keys(peerNames)) {
+			if o := o; *peers && r.peers {
+				o.peer = name
+				plays = append(plays, play{r, o})
+			}
+		}
+	}
+	if err := run(ctx, plays, *asJSON, *into, os.Stdout); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -118,16 +132,22 @@ func listRows(w io.Writer, some []row) {
 	t.Flush()
 }
 
+// play is a row with a framework.
+type play struct {
+	row
+	o options
+}
+
 // run plays the rows.
-func run(ctx context.Context, some []row, o options, asJSON bool, into string, w io.Writer) error {
+func run(ctx context.Context, some []play, asJSON bool, into string, w io.Writer) error {
 	m := describe(ctx)
 	var all []*result
-	for _, r := range some {
+	for _, p := range some {
 		if !asJSON {
-			fmt.Fprintf(w, "%s: %s\n", r.name, r.fault)
+			fmt.Fprintf(w, "%s: %s\n", p.title(), p.fault)
 		}
 		m.Busy = busy()
-		got := play(ctx, r, o)
+		got := p.play(ctx)
 		got.machine = m
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -151,6 +171,13 @@ func run(ctx context.Context, some []row, o options, asJSON bool, into string, w
 		return fmt.Errorf("%d rows are broken", n)
 	}
 	return nil
+}
+
+func (p play) title() string {
+	if p.o.peer == "" {
+		return p.name
+	}
+	return p.name + ", " + peerNames[p.o.peer]
 }
 
 // print writes what the row showed.

@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -77,7 +79,7 @@ func writeInto(file string, r *result) error {
 			return fmt.Errorf("%s: %w", file, errNoRows)
 		}
 	}
-	i := slices.IndexFunc(d.Rows, func(old *result) bool { return old.Row == r.Row })
+	i := slices.IndexFunc(d.Rows, func(old *result) bool { return old.Row == r.Row && old.Peer == r.Peer })
 	if i < 0 {
 		d.Rows = append(d.Rows, r)
 	} else {
@@ -103,7 +105,9 @@ func (d *document) sort() {
 	for i, r := range rows() {
 		place[r.name] = i + 1
 	}
-	slices.SortStableFunc(d.Rows, func(a, b *result) int { return place[a.Row] - place[b.Row] })
+	slices.SortStableFunc(d.Rows, func(a, b *result) int {
+		return cmp.Or(place[a.Row]-place[b.Row], strings.Compare(a.Peer, b.Peer))
+	})
 }
 
 const preamble = `# Faults survived
@@ -125,10 +129,18 @@ func (d *document) markdown() []byte {
 	b.WriteString(preamble)
 	b.WriteString("| fault | has to hold | |\n|---|---|---|\n")
 	for _, r := range d.Rows {
-		fmt.Fprintf(&b, "| [%s](#%s) | %s | **%s** |\n", cell(r.Fault), r.Row, cell(r.Bar), r.State)
+		if r.Peer == "" {
+			fmt.Fprintf(&b, "| [%s](#%s) | %s | **%s** |\n", cell(r.Fault), r.Row, cell(r.Bar), r.State)
+		} else {
+			fmt.Fprintf(&b, "| the same with %s | | %s |\n", r.Peer, r.State)
+		}
 	}
 	for _, r := range d.Rows {
-		fmt.Fprintf(&b, "\n## %s\n\n%s: **%s**", r.Row, capital(r.Fault), r.State)
+		title := r.Row
+		if r.Peer != "" {
+			title += " with " + r.Peer
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n%s: **%s**", title, capital(r.Fault), r.State)
 		if r.Why != "" {
 			first, _, _ := strings.Cut(r.Why, "\n")
 			fmt.Fprintf(&b, ", %s", first)
@@ -174,8 +186,8 @@ func (r *result) where() string {
 		on = "each process on a host of its own"
 	}
 	uses := ""
-	for path, version := range r.Uses {
-		uses += ", " + path + " " + version
+	for _, path := range slices.Sorted(maps.Keys(r.Uses)) {
+		uses += ", " + path + " " + r.Uses[path]
 	}
 	return fmt.Sprintf("Phases of %g s, %s. %s, commit %s, %s%s; %s, %d processors (%s), of which others used %.0f %% before.\n",
 		r.Seconds, on, r.Began.Format(time.DateTime), r.Commit, r.Go, uses, r.System, r.CPUs, r.CPU, 100*r.Busy)

@@ -53,6 +53,9 @@ var roles = map[string]func(config, *parent) error{
 	"server":   runServer,
 	"client":   runClient,
 	"idle":     runIdle,
+
+	"grpc-server": runGRPCServer,
+	"grpc-client": runGRPCClient,
 }
 
 func logger() *slog.Logger {

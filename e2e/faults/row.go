@@ -17,7 +17,11 @@ type row struct {
 	bar   string // what has to hold, in words
 	needs need
 	run   func(*world) (*result, error)
+	peers bool // other frameworks can be played in it too
 }
+
+// peerNames are the other frameworks, by the names of their roles.
+var peerNames = map[string]string{"grpc": "grpc-go"}
 
 // need is what a row cannot be played without.
 type need int
@@ -65,6 +69,7 @@ const (
 // result is what a row showed.
 type result struct {
 	Row     string    `json:"row"`
+	Peer    string    `json:"peer,omitempty"` // a framework that is not Anser
 	Fault   string    `json:"fault"`
 	Bar     string    `json:"bar"`
 	State   string    `json:"state"`
@@ -148,9 +153,10 @@ func is(o ledger.Outcome) func(*ledger.Call) bool {
 	return func(c *ledger.Call) bool { return c.Outcome == o }
 }
 
-// play plays a row and judges it.
-func play(ctx context.Context, r row, o options) *result {
-	out := &result{Row: r.name, Fault: r.fault, Bar: r.bar}
+// play plays the row and judges it.
+func (p play) play(ctx context.Context) *result {
+	r, o := p.row, p.o
+	out := &result{Row: r.name, Fault: r.fault, Bar: r.bar, Peer: peerNames[o.peer]}
 	if err := r.needs.missing(o); err != nil {
 		out.State, out.Why = notRun, err.Error()
 		return out
@@ -158,7 +164,7 @@ func play(ctx context.Context, r row, o options) *result {
 	began := time.Now()
 	got, ranOnHosts, err := playIn(ctx, r, o)
 	if got != nil {
-		got.Row, got.Fault, got.Bar = r.name, r.fault, r.bar
+		got.Row, got.Fault, got.Bar, got.Peer = out.Row, out.Fault, out.Bar, out.Peer
 		out = got
 	}
 	out.Began, out.Seconds, out.Hosts = began.UTC().Truncate(time.Second), o.Seconds, ranOnHosts
@@ -185,7 +191,7 @@ func (r *result) judge() string {
 	for _, f := range r.Figures {
 		switch {
 		case f.Bar == "" || f.Held:
-		case f.Promise:
+		case f.Promise && r.Peer == "": // a peer has not promised anything
 			return broken
 		default:
 			state = lost

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/anser-rpc/anser/internal/netns"
@@ -91,7 +92,7 @@ func (w *world) start(role, name string, c config) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Listen == "" && (role == "registry" || role == "server") {
+	if c.Listen == "" && (role == "registry" || strings.HasSuffix(role, "server")) {
 		c.Listen = w.address(h)
 	}
 	c.Name = fmt.Sprintf("%s-%d", name, len(w.procs)) // the next process on the host has another book
