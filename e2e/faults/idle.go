@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/anser-rpc/anser/internal/wirepeer"
+	"github.com/anser-rpc/anser/wire"
 )
 
 // idleOptions are of connections that nobody uses.
@@ -26,6 +27,8 @@ func runIdle(c config, p *parent) error {
 		return err
 	}
 	var conns []net.Conn
+	var answering sync.WaitGroup
+	defer answering.Wait()
 	defer func() {
 		for _, nc := range conns {
 			nc.Close()
@@ -49,7 +52,7 @@ func runIdle(c config, p *parent) error {
 		if cmd.Do != "open" {
 			return nil, fmt.Errorf("an idle client cannot %s", cmd.Do)
 		}
-		more, err := openIdle(c.Target, config, o.Conns)
+		more, err := openIdle(c.Target, config, o.Conns, &answering)
 		conns = append(conns, more...)
 		out := opened{Conns: len(conns)}
 		if len(more) > 0 {
@@ -62,7 +65,7 @@ func runIdle(c config, p *parent) error {
 }
 
 // openIdle opens n connections, some at a time.
-func openIdle(address string, config *tls.Config, n int) (conns []net.Conn, err error) {
+func openIdle(address string, config *tls.Config, n int, answering *sync.WaitGroup) (conns []net.Conn, err error) {
 	const dialers = 16
 	var wg sync.WaitGroup
 	var left atomic.Int64
@@ -76,7 +79,10 @@ func openIdle(address string, config *tls.Config, n int) (conns []net.Conn, err 
 					nc = tls.Client(nc, config)
 				}
 				if e == nil {
-					_, e = wirepeer.New(nc).Handshake()
+					p := wirepeer.New(nc)
+					if _, e = p.Handshake(); e == nil {
+						answering.Go(func() { answerPings(p) })
+					}
 				}
 				mu.Lock()
 				if nc != nil {
@@ -92,4 +98,21 @@ func openIdle(address string, config *tls.Config, n int) (conns []net.Conn, err 
 	}
 	wg.Wait()
 	return conns, err
+}
+
+// answerPings lets the server know that somebody is there, until the connection ends.
+func answerPings(p *wirepeer.Peer) {
+	for {
+		f, err := p.NextOf(wire.TypePing)
+		if err != nil {
+			return
+		}
+		value, err := wire.ParsePing(f.Body)
+		if err != nil {
+			return
+		}
+		if err := p.Send(wire.AppendPing(nil, wire.TypePong, value)); err != nil {
+			return
+		}
+	}
 }

@@ -38,6 +38,8 @@ type load struct {
 
 	shards []shard // one for each caller
 
+	paused atomic.Int64 // the longest time for which this process did not get to run, in nanoseconds
+
 	mu      sync.Mutex // guards samples
 	samples map[string]sample
 }
@@ -58,6 +60,7 @@ type sample struct {
 // loaded is what a load answers when it has stopped.
 type loaded struct {
 	Calls   int
+	Paused  time.Duration // the longest time for which the client's process did not get to run
 	Samples []sample
 }
 
@@ -77,9 +80,27 @@ func (l *load) interval() time.Duration {
 func (l *load) begin() {
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
+	l.begun.Go(func() { l.watchPauses(ctx) })
 	began := time.Now()
 	for i := range l.o.Callers {
 		l.begun.Go(func() { l.run(ctx, i, began.Add(l.interval()*time.Duration(i)/time.Duration(l.o.Callers))) })
+	}
+}
+
+// watchPauses notes how late a timer is. A machine that is busy with other things makes every figure worse.
+func (l *load) watchPauses(ctx context.Context) {
+	const every = 5 * time.Millisecond
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for last := time.Now(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := time.Now()
+		l.paused.Store(max(l.paused.Load(), int64(now.Sub(last)-every)))
+		last = now
 	}
 }
 
@@ -153,7 +174,7 @@ func (l *load) stop(file string) (loaded, error) {
 	for i := range l.shards {
 		all = append(all, l.shards[i].calls...)
 	}
-	out := loaded{Calls: len(all)}
+	out := loaded{Calls: len(all), Paused: time.Duration(l.paused.Load())}
 	for _, s := range l.samples {
 		out.Samples = append(out.Samples, s)
 	}

@@ -134,6 +134,7 @@ func (r *result) common(o *observation) {
 	r.fact("p99 before", millis(before.at(0.99)), "ms")
 	r.fact("p50 during", millis(during.at(0.5)), "ms")
 	r.fact("p99 during", millis(during.at(0.99)), "ms")
+	r.fact("longest pause of the client's process, made by the machine", millis(o.paused), "ms")
 	r.none("promises of the ledger broken", o.verdict.Broken)
 	r.Violations = o.verdict.Violations
 	for _, s := range o.samples {

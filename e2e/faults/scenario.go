@@ -38,7 +38,8 @@ type observation struct {
 	executions              []ledger.Execution
 	verdict                 ledger.Verdict
 	samples                 []sample
-	attempts                int64 // of the load's calls
+	attempts                int64         // of the load's calls
+	paused                  time.Duration // the longest time for which the client's process did not get to run
 }
 
 // survive plays a scenario.
@@ -98,7 +99,7 @@ func (c *cluster) survive(s scenario) (*observation, error) {
 	if err := c.client.ask("stop", own, &l); err != nil {
 		return nil, err
 	}
-	o.samples = l.Samples
+	o.samples, o.paused = l.Samples, l.Paused
 	if err := c.client.ask("usage", nil, &after); err != nil {
 		return nil, err
 	}
