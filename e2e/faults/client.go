@@ -108,6 +108,9 @@ func runClient(c config, p *parent) error {
 	} else {
 		opts = append(opts, anser.NoSnapshot())
 	}
+	if c.Stall > 0 {
+		opts = append(opts, anser.WriteStall(c.Stall))
+	}
 	if c.Conns > 0 {
 		opts = append(opts, anser.Conns(c.Conns))
 	}

@@ -51,6 +51,7 @@ func (w *world) cluster(o clusterOptions) (*cluster, error) {
 	}
 	for i := range serverCount {
 		s := o.servers
+		s.Stall = w.o.Stall
 		s.Registry, s.TTL, s.Dir = c.registry.config.Listen, c.ttl, w.books()
 		p, err := w.start("server", fmt.Sprintf("server%d", i+1), s)
 		if err != nil {
@@ -89,6 +90,7 @@ func (c *cluster) startPeers(o clusterOptions) (err error) {
 func (c *cluster) newClient(name string, o config) (p *process, err error) {
 	o.Registry = c.registry.config.Listen
 	o.Target = "etcd://" + o.Registry + "/" + service
+	o.Stall = c.o.Stall
 	if o.Timeout == 0 {
 		o.Timeout = c.o.Timeout
 	}

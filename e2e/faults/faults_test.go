@@ -21,10 +21,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// The short form: every row, with phases of a second, a load that any machine carries, and calls that
+// The short form: every row, with phases of a second, a load that any machine carries, and calls and writes that
 // wait for long. What depends on time is printed; a promise that is broken fails the test.
 func TestRows(t *testing.T) {
-	o := options{Seconds: 1, Rate: 300, Timeout: time.Minute}
+	o := options{Seconds: 1, Rate: 300, Timeout: time.Minute, Stall: time.Minute}
 	for _, r := range rows() {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()

@@ -28,6 +28,7 @@ type options struct {
 	Seconds  float64       // of each phase: before, during and after the fault
 	Rate     float64       // calls/s; 0: a share of the capacity, which is measured
 	Timeout  time.Duration // of calls, but for rows that say otherwise
+	Stall    time.Duration // of writes; 0: the default
 	Loopback bool          // no hosts
 	Long     bool          // rows have the size that the project promises, and not a small one
 

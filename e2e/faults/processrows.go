@@ -49,9 +49,9 @@ func killed(w *world) (*result, error) {
 	}
 	r := new(result)
 	r.common(o)
-	r.none("failed idempotent calls", len(o.failed(idempotent)))
+	r.noFailures("failed idempotent calls", len(o.failed(idempotent)), o)
 	failed := o.failed(plain)
-	r.none("failed calls with another outcome than unknown", len(failed)-count(failed, is(ledger.Unknown)))
+	r.noFailures("failed calls with another outcome than unknown", len(failed)-count(failed, is(ledger.Unknown)), o)
 	// Between the two the process ends, and calls still reach it.
 	most := max(o.open(at, plain), o.open(gone, plain))
 	r.timed("failed calls of the others", float64(len(failed)), "", fmt.Sprintf("at most %d, which were in flight", most), len(failed) <= most)
@@ -90,7 +90,7 @@ func stopped(w *world) (*result, error) {
 	r.common(o)
 	failed := o.failed(nil)
 	r.fact("failed calls", float64(len(failed)), "")
-	r.none("failed otherwise than by deadline", len(failed)-count(failed, by(anser.DeadlineExceeded)))
+	r.noFailures("failed otherwise than by deadline", len(failed)-count(failed, by(anser.DeadlineExceeded)), o)
 	if w.o.peer == "" {
 		r.within("out of use after", out, 5*time.Second, seen)
 	}

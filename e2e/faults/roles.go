@@ -32,6 +32,7 @@ type config struct {
 	Target   string        `json:",omitempty"` // of a client
 	Timeout  time.Duration `json:",omitempty"` // of calls
 	Conns    int           `json:",omitempty"`
+	Stall    time.Duration `json:",omitempty"` // of writes; 0: the default
 	// Keepalive is what both sides have in place of 30 s and 10 s; zero: the defaults.
 	Keepalive [2]time.Duration `json:",omitzero"`
 	TLS       *tlsNames        `json:",omitempty"`
@@ -148,6 +149,9 @@ func runServer(c config, p *parent) error {
 	}
 	defer s.book.Close()
 	opts := []anser.ServerOption{anser.Logger(logger()), anser.InsecurePublic()}
+	if c.Stall > 0 {
+		opts = append(opts, anser.WriteStall(c.Stall))
+	}
 	if c.Registry != "" {
 		r, err := etcd.Dial([]string{c.Registry}, etcd.TTL(c.TTL), etcd.Logger(logger()))
 		if err != nil {

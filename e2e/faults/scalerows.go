@@ -93,7 +93,7 @@ func idleRow(secure bool, maxKiB float64) func(*world) (*result, error) {
 		}
 		took := time.Since(began)
 		r := new(result)
-		r.promise("connections that stand", float64(after.Conns), "", fmt.Sprint(got.Conns), after.Conns == got.Conns)
+		r.timed("connections that stand", float64(after.Conns), "", fmt.Sprint(got.Conns), after.Conns == got.Conns)
 		each := float64(filled.Resident-before.Resident) / float64(n) / 1024
 		r.timed("memory of the server, each", each, "KiB", fmt.Sprintf("at most %g", maxKiB), each <= maxKiB)
 		r.fact("of that on Go's heap", float64(filled.Heap-before.Heap)/float64(n)/1024, "KiB")
