@@ -4,10 +4,10 @@ package hosts
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"os/exec"
+	"slices"
 	"strings"
+
+	"github.com/anser-rpc/anser/internal/netns"
 )
 
 // The two hosts. The addresses are of the range that RFC 2544 keeps for measurements of networks.
@@ -25,23 +25,12 @@ const (
 )
 
 // ErrNotRoot says that namespaces cannot be made.
-var ErrNotRoot = errors.New("two hosts are network namespaces, which only root can make: run it with sudo")
-
-// check tells what is missing before anything is made.
-func check() error {
-	if os.Geteuid() != 0 {
-		return ErrNotRoot
-	}
-	if _, err := exec.LookPath("ip"); err != nil {
-		return errors.New("the program ip is not there: apt-get install -y --no-install-recommends iproute2")
-	}
-	return nil
-}
+var ErrNotRoot = netns.ErrNotRoot
 
 // Exist reports whether both hosts are there and connected.
 func Exist(ctx context.Context) bool {
 	for host, address := range map[string]string{Server: ServerIP, Client: ClientIP} {
-		said, err := ip(ctx, "-n", host, "-o", "-4", "addr", "show", "dev", Interface, "up")
+		said, err := netns.IP(ctx, "-n", host, "-o", "-4", "addr", "show", "dev", Interface, "up")
 		if err != nil || !strings.Contains(said, address+prefix) {
 			return false
 		}
@@ -51,7 +40,7 @@ func Exist(ctx context.Context) bool {
 
 // Up makes the hosts unless they are there, and reports whether it did.
 func Up(ctx context.Context) (made bool, err error) {
-	if err := check(); err != nil {
+	if err := netns.Check(); err != nil {
 		return false, err
 	}
 	if Exist(ctx) {
@@ -73,7 +62,7 @@ func Up(ctx context.Context) (made bool, err error) {
 		)
 	}
 	for _, step := range steps {
-		if _, err := ip(ctx, step...); err != nil {
+		if _, err := netns.IP(ctx, step...); err != nil {
 			return false, errors.Join(err, remove(context.WithoutCancel(ctx)))
 		}
 	}
@@ -82,38 +71,26 @@ func Up(ctx context.Context) (made bool, err error) {
 
 // Down removes the hosts. It is no error when there are none.
 func Down(ctx context.Context) error {
-	if err := check(); err != nil {
+	if err := netns.Check(); err != nil {
 		return err
 	}
 	return remove(ctx)
 }
 
 func remove(ctx context.Context) error {
-	said, err := ip(ctx, "netns", "list")
+	names, err := netns.List(ctx)
 	if err != nil {
 		return err
 	}
 	var failed []error
-	for line := range strings.Lines(said) {
-		name, _, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if name == Server || name == Client {
-			_, err := ip(ctx, "netns", "del", name)
+	for _, name := range []string{Server, Client} {
+		if slices.Contains(names, name) {
+			_, err := netns.IP(ctx, "netns", "del", name)
 			failed = append(failed, err)
 		}
 	}
 	return errors.Join(failed...)
 }
 
-// Inside returns the command that runs another one on a host. The process is the same: ip replaces
-// itself by the command.
-func Inside(host string, command []string) []string {
-	return append([]string{"ip", "netns", "exec", host}, command...)
-}
-
-func ip(ctx context.Context, args ...string) (string, error) {
-	said, err := exec.CommandContext(ctx, "ip", args...).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("ip %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(said)))
-	}
-	return string(said), nil
-}
+// Inside returns the command that runs another one on a host: see [netns.Inside].
+func Inside(host string, command []string) []string { return netns.Inside(host, command) }

@@ -1,0 +1,305 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/e2e/faults/ledger"
+	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/registry/etcd"
+)
+
+// client is what a process of the role client is.
+type client struct {
+	*anser.Client // nil: it is a peer's
+	caller
+	attempts atomic.Int64
+	calls    atomic.Int64
+	load     *load
+	held     *holding
+	list     *list
+	registry string    // its address
+	dialed   time.Time // when Dial was called
+
+	mu     sync.Mutex // guards events
+	events []healthEvent
+}
+
+// caller makes calls with a framework.
+type caller interface {
+	call(ctx context.Context, idempotent bool, in *entry) (*entry, error)
+	// outcome tells what an error of call says.
+	outcome(err error) (ledger.Outcome, anser.Code)
+}
+
+// anserCaller is that of Anser.
+type anserCaller struct{ client *anser.Client }
+
+func (a anserCaller) call(ctx context.Context, idempotent bool, in *entry) (*entry, error) {
+	if idempotent {
+		return setEntry.Call(ctx, a.client, in)
+	}
+	return appendEntry.Call(ctx, a.client, in)
+}
+
+func (a anserCaller) outcome(err error) (ledger.Outcome, anser.Code) {
+	code := anser.CodeOf(err)
+	switch anser.OutcomeOf(err) {
+	case anser.NotSent:
+		return ledger.NotSent, code
+	case anser.Refused:
+		return ledger.Refused, code
+	case anser.Executed:
+		return ledger.Executed, code
+	}
+	return ledger.Unknown, code
+}
+
+// healthEvent is one that a client was told.
+type healthEvent struct {
+	At      time.Time
+	Change  string
+	Address string
+	Reason  string
+}
+
+// status is what a client knows.
+type status struct {
+	Instances []instance
+	Trouble   string
+	Snapshot  bool
+	Events    []healthEvent
+}
+
+type instance struct {
+	Address   string
+	Connected bool
+	Down      bool
+	Held      bool
+	Ejected   string
+}
+
+// find returns what is known of a server, or nil.
+func (s *status) find(p *process) *instance {
+	for i := range s.Instances {
+		if s.Instances[i].Address == p.config.Listen {
+			return &s.Instances[i]
+		}
+	}
+	return nil
+}
+
+func runClient(c config, p *parent) error {
+	s := &client{registry: c.Registry}
+	opts := []anser.DialOption{anser.Logger(logger()), anser.Timeout(c.Timeout), anser.Observe(anser.Observer{
+		Health:  s.note,
+		Request: func(context.Context, anser.MessageInfo) error { s.attempts.Add(1); return nil },
+	})}
+	if c.Dir != "" {
+		opts = append(opts, anser.SnapshotDir(c.Dir))
+	} else {
+		opts = append(opts, anser.NoSnapshot())
+	}
+	if c.Stall > 0 {
+		opts = append(opts, anser.WriteStall(c.Stall))
+	}
+	if c.Conns > 0 {
+		opts = append(opts, anser.Conns(c.Conns))
+	}
+	if c.Keepalive[0] > 0 {
+		opts = append(opts, anser.Keepalive(c.Keepalive[0], c.Keepalive[1]))
+	}
+	if c.TLS != nil {
+		files, err := c.TLS.open()
+		if err != nil {
+			return err
+		}
+		defer files.Close()
+		opts = append(opts, anser.TLS(files.Client()))
+	}
+	if strings.HasPrefix(c.Target, "etcd://") {
+		opts = append(opts, etcd.Scheme())
+	}
+	if c.Registry != "" {
+		s.list = watchList(c.Registry)
+		defer s.list.close()
+	}
+	var err error
+	s.dialed = time.Now()
+	if s.Client, err = anser.Dial(c.Target, opts...); err != nil {
+		return err
+	}
+	s.caller = anserCaller{s.Client}
+	if err := p.ready(); err != nil {
+		return err
+	}
+	if err := p.obey(s.do); err != nil {
+		return err
+	}
+	return s.Close()
+}
+
+func (s *client) note(e anser.HealthEvent) {
+	if e.Change != anser.InstanceEjected && e.Change != anser.InstanceRestored {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.events = append(s.events, healthEvent{time.Now(), e.Change.String(), e.Instance.Address, e.Reason})
+}
+
+func (s *client) do(c command) (any, error) {
+	if s.Client == nil && slices.Contains([]string{"status", "first", "hold"}, c.Do) {
+		return nil, fmt.Errorf("a peer's client cannot %s", c.Do)
+	}
+	switch c.Do {
+	case "status":
+		return s.status(), nil
+	case "list":
+		if s.list == nil {
+			return nil, errors.New("this client does not watch a registry")
+		}
+		return s.list.state(), nil
+	case "usage", "settle":
+		var heap, stacks int64
+		if c.Do == "settle" {
+			heap, stacks = settle()
+		}
+		u, err := used()
+		u.Heap, u.Stacks, u.Attempts, u.Calls = heap, stacks, s.attempts.Load(), s.calls.Load()
+		return u, err
+	case "load":
+		var o loadOptions
+		if err := json.Unmarshal(c.Value, &o); err != nil {
+			return nil, err
+		}
+		if s.load != nil {
+			return nil, errors.New("there is a load already")
+		}
+		s.load = newLoad(s, o)
+		s.load.begin()
+		return nil, nil
+	case "rate":
+		var rate float64
+		if err := json.Unmarshal(c.Value, &rate); err != nil {
+			return nil, err
+		}
+		s.load.setRate(rate)
+		return nil, nil
+	case "stop":
+		var file string
+		if err := json.Unmarshal(c.Value, &file); err != nil {
+			return nil, err
+		}
+		return s.load.stop(file)
+	case "measure":
+		var o measureOptions
+		if err := json.Unmarshal(c.Value, &o); err != nil {
+			return nil, err
+		}
+		return s.measure(o)
+	case "first":
+		var o firstOptions
+		if err := json.Unmarshal(c.Value, &o); err != nil {
+			return nil, err
+		}
+		return s.first(o)
+	case "put":
+		return put(s.registry)
+	case "get":
+		return get(s.registry)
+	case "revoke":
+		return revoke(s.registry)
+	case "hold":
+		var o holdOptions
+		if err := json.Unmarshal(c.Value, &o); err != nil {
+			return nil, err
+		}
+		var err error
+		s.held, err = s.hold(o)
+		return nil, err
+	case "cancel":
+		return s.held.cancelAll()
+	}
+	return nil, fmt.Errorf("a client cannot %s", c.Do)
+}
+
+func (s *client) status() status {
+	st := s.Status()
+	out := status{Snapshot: st.Snapshot}
+	if st.Trouble != nil {
+		out.Trouble = st.Trouble.Error()
+	}
+	for _, in := range st.Instances {
+		out.Instances = append(out.Instances, instance{in.Address, in.Connected, in.Down, in.Held, in.Ejected})
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out.Events = slices.Clone(s.events)
+	return out
+}
+
+// list knows what the registry lists, as any client of it does.
+type list struct {
+	registry *etcd.Registry
+	cancel   context.CancelFunc
+	done     chan struct{}
+
+	mu  sync.Mutex // guards now
+	now listed
+}
+
+// listed is what a registry lists.
+type listed struct {
+	Current   bool // it is not older than the last trouble
+	Addresses []string
+}
+
+func watchList(address string) *list {
+	r, err := etcd.Dial([]string{address})
+	if err != nil {
+		panic(err) // the address is this program's
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &list{registry: r, cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(l.done)
+		r.Watch(ctx, service, l.update, func(error) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.now.Current = false
+		})
+	}()
+	return l
+}
+
+func (l *list) update(in []registry.Instance) {
+	now := listed{Current: true}
+	for i := range in {
+		now.Addresses = append(now.Addresses, in[i].Address)
+	}
+	slices.Sort(now.Addresses)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.now = now
+}
+
+func (l *list) state() listed {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.now
+}
+
+func (l *list) close() {
+	l.cancel()
+	<-l.done
+	l.registry.Close()
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// clusterOptions change what a cluster is.
+type clusterOptions struct {
+	servers, client config // what differs from the defaults
+	registry        config
+}
+
+// cluster is a registry, three servers and a client, each on a host of its own.
+type cluster struct {
+	*world
+	registry *process
+	servers  []*process
+	client   *process
+	ttl      time.Duration
+}
+
+const serverCount = 3
+
+// peerPause is what clients have between two restarts where no registry tells when a server is back.
+const peerPause = 2 * time.Second
+
+// cluster starts one, and waits until the client knows all servers.
+func (w *world) cluster(o clusterOptions) (*cluster, error) {
+	c := &cluster{world: w, ttl: 10 * time.Second}
+	if w.o.phase() < 30*time.Second {
+		c.ttl = 3 * time.Second // so that leases run out within a phase
+	}
+	if _, err := w.folder("books"); err != nil {
+		return nil, err
+	}
+	if w.o.peer != "" {
+		return c, c.startPeers(o)
+	}
+	var err error
+	if o.registry.Dir == "" {
+		if o.registry.Dir, err = w.folder("registry"); err != nil {
+			return nil, err
+		}
+	}
+	if c.registry, err = w.start("registry", "registry", o.registry); err != nil {
+		return nil, err
+	}
+	for i := range serverCount {
+		s := o.servers
+		s.Stall = w.o.Stall
+		s.Registry, s.TTL, s.Dir = c.registry.config.Listen, c.ttl, w.books()
+		p, err := w.start("server", fmt.Sprintf("server%d", i+1), s)
+		if err != nil {
+			return nil, err
+		}
+		c.servers = append(c.servers, p)
+	}
+	if c.client, err = c.newClient("client", o.client); err != nil {
+		return nil, err
+	}
+	_, err = w.until("the client knows all servers", func() (bool, error) {
+		st, err := c.status()
+		return len(st.Instances) == serverCount, err
+	})
+	return c, err
+}
+
+// startPeers starts servers and a client of another framework, which knows their addresses.
+func (c *cluster) startPeers(o clusterOptions) (err error) {
+	var addresses []string
+	for i := range serverCount {
+		p, err := c.start(c.o.peer+"-server", fmt.Sprintf("server%d", i+1), config{Dir: c.books(), Sleep: o.servers.Sleep})
+		if err != nil {
+			return err
+		}
+		c.servers = append(c.servers, p)
+		addresses = append(addresses, p.config.Listen)
+	}
+	o.client.Target = strings.Join(addresses, ",")
+	o.client.Timeout = cmp.Or(o.client.Timeout, c.o.Timeout)
+	c.client, err = c.start(c.o.peer+"-client", "client", o.client)
+	return err
+}
+
+// newClient starts a client that finds the servers through the registry.
+func (c *cluster) newClient(name string, o config) (p *process, err error) {
+	o.Registry = c.registry.config.Listen
+	o.Target = "etcd://" + o.Registry + "/" + service
+	o.Stall = c.o.Stall
+	if o.Timeout == 0 {
+		o.Timeout = c.o.Timeout
+	}
+	if o.Dir, err = c.folder("snapshots"); err != nil {
+		return nil, err
+	}
+	return c.start("client", name, o)
+}
+
+// status is what the client knows.
+func (c *cluster) status() (st status, err error) {
+	err = c.client.ask("status", nil, &st)
+	return st, err
+}
+
+// listed waits until the registry has exactly one record of each server, and returns how long that took.
+func (c *cluster) listed() (time.Duration, error) {
+	if c.registry == nil {
+		return 0, c.sleep(peerPause) // for connections to come back
+	}
+	var want []string
+	for _, p := range c.servers {
+		want = append(want, p.config.Listen)
+	}
+	slices.Sort(want)
+	return c.until(fmt.Sprintf("the registry lists %v", want), func() (bool, error) {
+		var l listed
+		if err := c.client.ask("list", nil, &l); err != nil || !l.Current || !slices.Equal(l.Addresses, want) {
+			return false, err
+		}
+		// A watch that was cut off may not know it yet.
+		n := 0
+		err := c.client.ask("get", nil, &n)
+		return n == len(want), err
+	})
+}

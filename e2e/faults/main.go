@@ -1,0 +1,205 @@
+// Faults plays faults against servers, a registry and clients in processes of their own, each on a host of its own
+// (a network namespace, where this runs as root), under an open-loop load, and tells of each whether what the
+// project promises held. A ledger of all executions and all outcomes is kept and joined.
+//
+//	go run ./e2e/faults --help
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"maps"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+)
+
+// options are the command line.
+type options struct {
+	Seconds  float64       // of each phase: before, during and after the fault
+	Rate     float64       // calls/s; 0: a share of the capacity, which is measured
+	Timeout  time.Duration // of calls, but for rows that say otherwise
+	Stall    time.Duration // of writes; 0: the default
+	Loopback bool          // no hosts
+	Long     bool          // rows have the size that the project promises, and not a small one
+
+	peer string // the framework; empty: Anser
+}
+
+func (o options) phase() time.Duration { return time.Duration(o.Seconds * float64(time.Second)) }
+
+const usageText = `Usage: go run ./e2e/faults [flags]
+
+Plays faults, one row after the other: a registry, three servers and 64 callers, each on a host of its own; a load
+whose calls become due at a fixed rate, 60 % of the capacity that is measured first; a phase before the fault, one with
+it and one after it. Every execution of a call and every outcome is recorded, and the two are joined: what succeeded was
+executed once, what was not sent or was refused never, what is unknown at most once, nothing twice.
+
+A row has held, has lost (a bar that depends on time was missed), is broken (a promise was), or was not run, and why.
+The exit code is 1 if a row is broken.
+
+Hosts are network namespaces: they need root, and the programs ip and iptables. Without them everything runs on the
+loopback, and rows that need hosts are not run.
+
+Flags:
+`
+
+func main() {
+	log.SetFlags(0)
+	if role := os.Getenv(roleEnv); role != "" {
+		log.SetPrefix(role + ": ")
+		if err := runRole(role); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
+	log.SetPrefix("faults: ")
+	var o options
+	chosen := flag.String("rows", "", "names of rows, separated by commas; all when empty")
+	peers := flag.Bool("peers", false, "play grpc-go too, in the rows of processes: kill, stop, restart")
+	asJSON := flag.Bool("json", false, "print one JSON object")
+	list := flag.Bool("list", false, "name the rows and end")
+	into := flag.String("into", "", "JSON file to put the results into, over those of the same rows; the report is written beside it, with the ending .md")
+	flag.Float64Var(&o.Seconds, "seconds", 60, "seconds of each phase")
+	flag.Float64Var(&o.Rate, "rate", 0, "calls/s of the load; 0: 60 % of the capacity")
+	flag.DurationVar(&o.Timeout, "timeout", 10*time.Second, "deadline of calls, but for rows that have their own")
+	flag.BoolVar(&o.Loopback, "loopback", false, "make no hosts")
+	short := flag.Bool("short", false, "fewer restarts, connections and calls in rows that count them")
+	flag.Usage = func() {
+		fmt.Fprint(flag.CommandLine.Output(), usageText)
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	o.Long = !*short
+	if o.Seconds <= 0 || o.Rate < 0 || o.Timeout <= 0 || flag.NArg() > 0 {
+		log.Fatal("--seconds and --timeout must be positive, --rate not negative, and there are no arguments")
+	}
+	some, err := choose(*chosen)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if *list {
+		listRows(os.Stdout, some)
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	plays := []play{}
+	for _, r := range some {
+		plays = append(plays, play{r, o})
+		for _, name := range slices.Sorted(maps.Keys(peerNames)) {
+			if o := o; *peers && r.peers {
+				o.peer = name
+				plays = append(plays, play{r, o})
+			}
+		}
+	}
+	if err := run(ctx, plays, *asJSON, *into, os.Stdout); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// choose returns the rows of these names.
+func choose(names string) ([]row, error) {
+	all := rows()
+	if names == "" {
+		return all, nil
+	}
+	var some []row
+	for _, name := range strings.Split(names, ",") {
+		i := slices.IndexFunc(all, func(r row) bool { return r.name == strings.TrimSpace(name) })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no row %q: --list names them", name)
+		}
+		some = append(some, all[i])
+	}
+	return some, nil
+}
+
+func listRows(w io.Writer, some []row) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, r := range some {
+		fmt.Fprintf(t, "%s\t%s\t%s\n", r.name, r.fault, r.bar)
+	}
+	t.Flush()
+}
+
+// play is a row with a framework.
+type play struct {
+	row
+	o options
+}
+
+// run plays the rows.
+func run(ctx context.Context, some []play, asJSON bool, into string, w io.Writer) error {
+	m := describe(ctx)
+	var all []*result
+	for _, p := range some {
+		if !asJSON {
+			fmt.Fprintf(w, "%s: %s\n", p.title(), p.fault)
+		}
+		m.Busy = busy()
+		got := p.play(ctx)
+		got.machine = m
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		all = append(all, got)
+		if !asJSON {
+			got.print(w)
+		}
+		if into != "" {
+			if err := writeInto(into, got); err != nil {
+				return err
+			}
+		}
+	}
+	if asJSON {
+		if err := json.NewEncoder(w).Encode(document{Rows: all}); err != nil {
+			return err
+		}
+	}
+	if n := len(slices.DeleteFunc(all, func(r *result) bool { return r.State != broken })); n > 0 {
+		return fmt.Errorf("%d rows are broken", n)
+	}
+	return nil
+}
+
+func (p play) title() string {
+	if p.o.peer == "" {
+		return p.name
+	}
+	return p.name + ", " + peerNames[p.o.peer]
+}
+
+// print writes what the row showed.
+func (r *result) print(w io.Writer) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, f := range r.Figures {
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", f.Name, f.text(), f.verdict())
+	}
+	t.Flush()
+	for _, e := range r.Errors {
+		fmt.Fprintf(w, "  %s\n", e)
+	}
+	for _, v := range r.Violations {
+		fmt.Fprintf(w, "  BROKEN: %s\n", v)
+	}
+	fmt.Fprintf(w, "  %s", r.State)
+	if r.Why != "" {
+		fmt.Fprintf(w, ": %s", r.Why)
+	}
+	fmt.Fprint(w, "\n\n")
+}
+
+// errNoRows is for a file that is not one of results.
+var errNoRows = errors.New("it has no rows: it is not a file of results")

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/netns"
+)
+
+// networkRows are those in which packets are lost.
+func networkRows() []row {
+	const bar = "found within keepalive + 1 s; errors only by deadline; no call outlives its deadline by more than 50 ms"
+	return []row{
+		{name: "half-open", fault: "no packet goes between the client and one server, for a phase", bar: bar, needs: tables, run: halfOpen(true)},
+		{name: "half-open-one-way", fault: "packets of one server to the client are lost, for a phase", bar: bar, needs: tables, run: halfOpen(false)},
+	}
+}
+
+// halfOpen loses what one server sends to the client, and with both what the client sends to it too. Nobody is
+// told: the connections stay.
+func halfOpen(both bool) func(*world) (*result, error) {
+	const timeout = time.Second
+	return func(w *world) (*result, error) {
+		keepalive := [2]time.Duration{30 * time.Second, 10 * time.Second} // the defaults
+		if w.o.phase() < 45*time.Second {
+			keepalive = [2]time.Duration{2 * time.Second, time.Second}
+		}
+		sum := keepalive[0] + keepalive[1]
+		var victim *process
+		var dead time.Duration
+		seen := false
+		change := func(c *cluster, f func(w *world, from, to netns.Host) error) error {
+			err := f(w, victim.host, c.client.host)
+			if both {
+				err = errors.Join(err, f(w, c.client.host, victim.host))
+			}
+			return err
+		}
+		o, err := w.survive(scenario{
+			cluster: clusterOptions{client: config{Timeout: timeout, Keepalive: keepalive}, servers: config{Keepalive: keepalive}},
+			fault: func(c *cluster) (err error) {
+				victim = c.servers[0]
+				at := time.Now()
+				if err := change(c, drop); err != nil {
+					return err
+				}
+				dead, seen, err = c.outOfUse(victim, at, sum+10*time.Second)
+				return err
+			},
+			heal: func(c *cluster) error { return change(c, pass) },
+		})
+		if err != nil {
+			return nil, err
+		}
+		r := new(result)
+		r.common(o)
+		failed := o.failed(nil)
+		r.fact("failed calls", float64(len(failed)), "")
+		r.fact("failed otherwise than by deadline", float64(len(failed)-count(failed, by(anser.DeadlineExceeded))), "")
+		r.within("found after", dead, sum+time.Second, seen)
+		r.within("a call outlived its deadline by", o.late(timeout), 50*time.Millisecond, true)
+		if again, ok := o.usedAgain(victim.config.Name, o.heal); ok {
+			r.fact("used again after", again.Seconds(), "s")
+		}
+		return r, nil
+	}
+}

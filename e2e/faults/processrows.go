@@ -1,0 +1,165 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/e2e/faults/ledger"
+)
+
+// processRows are those in which something happens to a server's process.
+func processRows() []row {
+	return []row{
+		{
+			name: "kill", fault: "kill -9 one server", run: killed, peers: true,
+			bar: "idempotent calls: 0 failed; others: only Unknown, at most the ones in flight; back to 99 % of the rate within 1 s",
+		},
+		{
+			name: "stop", fault: "SIGSTOP one server, half a phase long", run: stopped, peers: true,
+			bar: "errors only by deadline; ejected within 5 s; used again within 10 s of SIGCONT",
+		},
+		{
+			name: "restart", fault: "rolling restart of all servers, again and again", run: restarted, peers: true,
+			bar: "0 failed calls; a server exits within the longest call + 1 s",
+		},
+	}
+}
+
+// killed kills a server, and starts it again.
+func killed(w *world) (*result, error) {
+	var at, gone time.Time
+	o, err := w.survive(scenario{
+		cluster: clusterOptions{servers: config{Sleep: 5 * time.Millisecond}}, // so that some calls are in flight
+		fault: func(c *cluster) error {
+			at = time.Now()
+			c.servers[0].kill()
+			gone = time.Now()
+			return nil
+		},
+		heal: func(c *cluster) (err error) {
+			c.servers[0], err = c.again(c.servers[0])
+			return err
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := new(result)
+	r.common(o)
+	r.noFailures("failed idempotent calls", len(o.failed(idempotent)), o)
+	failed := o.failed(plain)
+	r.noFailures("failed calls with another outcome than unknown", len(failed)-count(failed, is(ledger.Unknown)), o)
+	// Between the two the process ends, and calls still reach it.
+	most := max(o.open(at, plain), o.open(gone, plain))
+	r.timed("failed calls of the others", float64(len(failed)), "", fmt.Sprintf("at most %d, which were in flight", most), len(failed) <= most)
+	took, ok := o.back(at, 0.99, nil)
+	r.within("back to 99 % of the rate after", took, time.Second, ok)
+	return r, nil
+}
+
+// stopped stops a server, as a debugger or a machine that hangs does.
+func stopped(w *world) (*result, error) {
+	const timeout = 2 * time.Second
+	var victim *process
+	var at time.Time
+	var out time.Duration
+	seen := false
+	o, err := w.survive(scenario{
+		cluster: clusterOptions{client: config{Timeout: timeout}},
+		lasts:   max(w.o.phase()/2, 3*time.Second), quiet: max(w.o.phase(), 3*time.Second),
+		fault: func(c *cluster) (err error) {
+			victim = c.servers[0]
+			at = time.Now()
+			if err := victim.signal(syscall.SIGSTOP); err != nil {
+				return err
+			}
+			if c.registry != nil { // a peer does not tell
+				out, seen, err = c.outOfUse(victim, at, 10*time.Second)
+			}
+			return err
+		},
+		heal: func(*cluster) error { return victim.signal(syscall.SIGCONT) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := new(result)
+	r.common(o)
+	failed := o.failed(nil)
+	r.fact("failed calls", float64(len(failed)), "")
+	r.noFailures("failed otherwise than by deadline", len(failed)-count(failed, by(anser.DeadlineExceeded)), o)
+	if w.o.peer == "" {
+		r.within("out of use after", out, 5*time.Second, seen)
+	}
+	again, ok := o.usedAgain(victim.config.Name, o.heal)
+	r.within("used again after", again, 10*time.Second, ok)
+	r.within("a call outlived its deadline by", o.late(timeout), 50*time.Millisecond, true)
+	return r, nil
+}
+
+// outOfUse waits until the client gives a server no calls any more, and returns how long after a moment that
+// was; false: not within most.
+func (c *cluster) outOfUse(p *process, since time.Time, most time.Duration) (time.Duration, bool, error) {
+	for time.Since(since) < most {
+		st, err := c.status()
+		if err != nil {
+			return 0, false, err
+		}
+		for _, e := range st.Events {
+			if e.Address == p.config.Listen && strings.Contains(e.Change, "ejected") && e.At.After(since) {
+				return e.At.Sub(since), true, nil
+			}
+		}
+		in := st.find(p)
+		if in == nil || in.Down || in.Ejected != "" || !in.Connected {
+			return time.Since(since), true, nil
+		}
+		if err := c.sleep(5 * time.Millisecond); err != nil {
+			return 0, false, err
+		}
+	}
+	return 0, false, nil
+}
+
+// restarted restarts every server, one after the other, in rounds.
+func restarted(w *world) (*result, error) {
+	rounds := 5
+	if w.o.Long && w.o.peer == "" {
+		rounds = 100
+	}
+	var most time.Duration
+	o, err := w.survive(scenario{
+		fault: func(c *cluster) error {
+			for range rounds {
+				for i, p := range c.servers {
+					took, err := p.drain()
+					if err != nil {
+						return err
+					}
+					most = max(most, took)
+					if c.servers[i], err = c.again(p); err != nil {
+						return err
+					}
+					if _, err := c.listed(); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		},
+		heal: func(*cluster) error { return nil },
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := new(result)
+	r.common(o)
+	r.fact("restarts of each server", float64(rounds), "")
+	r.allSucceeded(o)
+	r.fact("longest call", o.longest().Seconds(), "s")
+	r.within("longest exit of a server", most, o.longest()+time.Second, true)
+	return r, nil
+}

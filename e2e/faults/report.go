@@ -1,0 +1,203 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// document is what --json prints and --into keeps.
+type document struct {
+	Rows []*result `json:"rows"`
+}
+
+// text returns the value with its unit.
+func (f *figure) text() string {
+	if f.Value < 0 && f.Unit == "s" {
+		return "never"
+	}
+	digits := 0
+	if f.Unit != "" && f.Value != float64(int64(f.Value)) && f.Value < 1000 {
+		digits = 2
+	}
+	text := group(strconv.FormatFloat(f.Value, 'f', digits, 64))
+	if f.Unit != "" {
+		text += " " + f.Unit
+	}
+	return text
+}
+
+// group puts commas between the thousands.
+func group(text string) string {
+	whole, rest, dot := strings.Cut(text, ".")
+	for i := len(whole) - 3; i > 0 && whole[i-1] != '-'; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if dot {
+		return whole + "." + rest
+	}
+	return whole
+}
+
+// verdict says whether the bar held.
+func (f *figure) verdict() string {
+	switch {
+	case f.Bar == "":
+		return ""
+	case f.Held:
+		return "held: " + f.Bar
+	case f.Promise:
+		return "BROKEN: " + f.Bar
+	default:
+		return "LOST: " + f.Bar
+	}
+}
+
+// writeInto puts a result into the file, and writes the report beside it.
+func writeInto(file string, r *result) error {
+	var d document
+	text, err := os.ReadFile(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	default:
+		if err := json.Unmarshal(text, &d); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		if d.Rows == nil {
+			return fmt.Errorf("%s: %w", file, errNoRows)
+		}
+	}
+	i := slices.IndexFunc(d.Rows, func(old *result) bool { return old.Row == r.Row && old.Peer == r.Peer })
+	if i < 0 {
+		d.Rows = append(d.Rows, r)
+	} else {
+		d.Rows[i] = r
+	}
+	d.sort()
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(d); err != nil {
+		return err
+	}
+	if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(strings.TrimSuffix(file, filepath.Ext(file))+".md", d.markdown(), 0o644)
+}
+
+// sort puts the rows into the order in which they are played.
+func (d *document) sort() {
+	place := make(map[string]int)
+	for i, r := range rows() {
+		place[r.name] = i + 1
+	}
+	slices.SortStableFunc(d.Rows, func(a, b *result) int {
+		return cmp.Or(place[a.Row]-place[b.Row], strings.Compare(a.Peer, b.Peer))
+	})
+}
+
+const preamble = `# Faults survived
+
+` + "`go run ./e2e/faults`" + ` wrote this page. A registry (etcd), three servers and 64 callers run as processes, each on a host of its own
+(a network namespace). Calls become due at a fixed rate, whatever becomes of those before; half of them are idempotent. There is
+a phase before the fault, one with it and one after it. Every execution is recorded by the server before the handler does anything
+else, and every outcome by the client; then the two are joined: what succeeded was executed exactly once, what was not sent or was
+refused never, what is unknown at most once, nothing twice, and every reply is that to its own request.
+
+*Held*: everything that stands under "has to hold" did. *Lost*: a bar was missed that depends on time. *Broken*: a promise was
+missed that has nothing to do with time. ` + "`make faults`" + ` repeats it all; ` + "`--rows`" + ` chooses.
+
+`
+
+// markdown returns the report.
+func (d *document) markdown() []byte {
+	var b bytes.Buffer
+	b.WriteString(preamble)
+	b.WriteString("| fault | has to hold | |\n|---|---|---|\n")
+	for _, r := range d.Rows {
+		if r.Peer == "" {
+			fmt.Fprintf(&b, "| [%s](#%s) | %s | **%s** |\n", cell(r.Fault), r.Row, cell(r.Bar), r.State)
+		} else {
+			fmt.Fprintf(&b, "| the same with %s | | %s |\n", r.Peer, r.State)
+		}
+	}
+	for _, r := range d.Rows {
+		title := r.Row
+		if r.Peer != "" {
+			title += " with " + r.Peer
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n%s: **%s**", title, capital(r.Fault), r.State)
+		if r.Why != "" {
+			first, _, _ := strings.Cut(r.Why, "\n")
+			fmt.Fprintf(&b, ", %s", first)
+		}
+		b.WriteString(".\n\n")
+		if r.State == notRun {
+			continue
+		}
+		b.WriteString("| | | has to be |\n|---|---|---|\n")
+		for _, f := range r.Figures {
+			verdict := ""
+			if f.Bar != "" {
+				verdict = f.Bar + ": **" + f.word() + "**"
+			}
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", cell(f.Name), f.text(), cell(verdict))
+		}
+		for _, e := range r.Errors {
+			fmt.Fprintf(&b, "\n- `%s`", strings.ReplaceAll(e, "`", "'"))
+		}
+		if len(r.Errors) > 0 {
+			b.WriteString("\n")
+		}
+		b.WriteString("\n" + r.where())
+	}
+	return b.Bytes()
+}
+
+func (f *figure) word() string {
+	switch {
+	case f.Held:
+		return "held"
+	case f.Promise:
+		return "broken"
+	default:
+		return "lost"
+	}
+}
+
+// where says under which conditions a row ran.
+func (r *result) where() string {
+	on := "on the loopback of one machine"
+	if r.Hosts {
+		on = "each process on a host of its own"
+	}
+	uses := ""
+	for _, path := range slices.Sorted(maps.Keys(r.Uses)) {
+		uses += ", " + path + " " + r.Uses[path]
+	}
+	return fmt.Sprintf("Phases of %g s, %s. %s, commit %s, %s%s; %s, %d processors (%s), of which others used %.0f %% before.\n",
+		r.Seconds, on, r.Began.Format(time.DateTime), r.Commit, r.Go, uses, r.System, r.CPUs, r.CPU, 100*r.Busy)
+}
+
+func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
+
+func capital(text string) string {
+	if text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/e2e/faults/ledger"
+	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/registry/embedded"
+	"github.com/anser-rpc/anser/registry/etcd"
+	"github.com/anser-rpc/anser/transport/tlsfiles"
+)
+
+// service is the name of the service that all rows call.
+const service = "ledger"
+
+// config is what a process is told. Not every role needs all of it.
+type config struct {
+	Name     string
+	Listen   string        `json:",omitempty"`
+	Dir      string        `json:",omitempty"` // of the registry's data, of snapshots, or of books
+	Registry string        `json:",omitempty"` // address of the registry
+	TTL      time.Duration `json:",omitempty"` // of leases
+	MinFree  int64         `json:",omitempty"` // of the registry's disk
+	Target   string        `json:",omitempty"` // of a client
+	Timeout  time.Duration `json:",omitempty"` // of calls
+	Conns    int           `json:",omitempty"`
+	Stall    time.Duration `json:",omitempty"` // of writes; 0: the default
+	// Keepalive is what both sides have in place of 30 s and 10 s; zero: the defaults.
+	Keepalive [2]time.Duration `json:",omitzero"`
+	TLS       *tlsNames        `json:",omitempty"`
+	Slots     int              `json:",omitempty"` // calls that the handler has room for at a time; 0: no bound
+	Sleep     time.Duration    `json:",omitempty"` // of the handler
+	Adaptive  bool             `json:",omitempty"` // the server has an adaptive limit
+	Many      bool             `json:",omitempty"` // the server takes as many calls as come, and has patience with handshakes
+}
+
+// tlsNames are the files of certificates.
+type tlsNames struct{ Chain, Key, Authority string }
+
+func (n *tlsNames) open() (*tlsfiles.Files, error) {
+	return tlsfiles.Open(tlsfiles.Certificate(n.Chain, n.Key), tlsfiles.Authorities(n.Authority), tlsfiles.Poll(time.Second), tlsfiles.Logger(logger()))
+}
+
+var roles = map[string]func(config, *parent) error{
+	"registry": runRegistry,
+	"server":   runServer,
+	"client":   runClient,
+	"idle":     runIdle,
+
+	"grpc-server": runGRPCServer,
+	"grpc-client": runGRPCClient,
+}
+
+func logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+// entry is request and reply. The reply repeats what the handler has read.
+type entry struct {
+	ID      []byte
+	Account int64
+	Amount  int64
+}
+
+// The methods of a server.
+const (
+	appendEntry anser.Method[entry, entry] = "Ledger.Append" // not idempotent
+	setEntry    anser.Method[entry, entry] = "Ledger.Set"    // idempotent
+	hold        anser.Method[entry, entry] = "Ledger.Hold"   // waits until it is cancelled
+)
+
+// usage is what a process uses.
+type usage struct {
+	CPU        time.Duration // since it started
+	Resident   int64         // bytes
+	Heap       int64         // bytes of live objects after a garbage collection; 0 if there was none
+	Stacks     int64         // bytes of stacks after it
+	Goroutines int
+	Conns      int
+	InFlight   int64
+	Running    int64 // calls of hold
+	Attempts   int64 // of the client
+	Calls      int64 // that ended, of the client
+}
+
+// used returns the part of usage that every process has.
+func used() (usage, error) {
+	cpu, resident, err := ownUsage()
+	return usage{CPU: cpu, Resident: resident, Goroutines: runtime.NumGoroutine()}, err
+}
+
+// settle gives memory back that is not used, and returns what is. A stack that was once larger shrinks by half
+// in a garbage collection, to 2 KiB in the end, as it does in any process that goes on.
+func settle() (heap, stacks int64) {
+	for range 4 {
+		runtime.GC()
+	}
+	debug.FreeOSMemory()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc), int64(m.StackInuse)
+}
+
+// runRegistry is the role of a registry.
+func runRegistry(c config, p *parent) error {
+	m, err := embedded.Start(context.Background(), embedded.Config{Dir: c.Dir, Listen: c.Listen, Insecure: true, MinFree: c.MinFree, Logger: logger()})
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	if err := p.ready(); err != nil {
+		return err
+	}
+	go func() {
+		<-m.Done()
+		if err := m.Err(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}()
+	return p.obey(func(c command) (any, error) { return nil, fmt.Errorf("a registry cannot %s", c.Do) })
+}
+
+// server is what a process of the role server is.
+type server struct {
+	*anser.Server
+	book    *ledger.Book
+	slots   chan struct{} // nil: no bound
+	sleep   time.Duration
+	running *running
+}
+
+func runServer(c config, p *parent) error {
+	s := &server{sleep: c.Sleep, running: newRunning()}
+	if c.Slots > 0 {
+		s.slots = make(chan struct{}, c.Slots)
+	}
+	var err error
+	if s.book, err = ledger.OpenBook(c.Dir, c.Name); err != nil {
+		return err
+	}
+	defer s.book.Close()
+	opts := []anser.ServerOption{anser.Logger(logger()), anser.InsecurePublic()}
+	if c.Stall > 0 {
+		opts = append(opts, anser.WriteStall(c.Stall))
+	}
+	if c.Registry != "" {
+		r, err := etcd.Dial([]string{c.Registry}, etcd.TTL(c.TTL), etcd.Logger(logger()))
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		opts = append(opts, anser.Announce(r, registry.Instance{Service: service}))
+	}
+	if c.Keepalive[0] > 0 {
+		opts = append(opts, anser.Keepalive(c.Keepalive[0], c.Keepalive[1]), anser.MinPing(c.Keepalive[0]/2))
+	}
+	if c.TLS != nil {
+		files, err := c.TLS.open()
+		if err != nil {
+			return err
+		}
+		defer files.Close()
+		opts = append(opts, anser.TLS(files.Server()))
+	}
+	if c.Adaptive {
+		opts = append(opts, anser.AdaptiveLimit(0, 0))
+	}
+	if c.Many {
+		opts = append(opts, anser.MaxInFlight(1_000_000), anser.MaxCalls(1_000_000), anser.HandshakeTimeout(bound))
+	}
+	s.Server = anser.NewServer(opts...)
+	if err := s.handle(); err != nil {
+		return err
+	}
+	go s.answer(p)
+	if err := s.ListenAndServe(c.Listen); !errors.Is(err, anser.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+func (s *server) handle() error {
+	return errors.Join(
+		appendEntry.Handle(s.Server, s.record),
+		setEntry.Handle(s.Server, s.record, anser.Idempotent()),
+		hold.Handle(s.Server, s.hold),
+	)
+}
+
+// answer tells the parent what it asks for, and ends the process with it.
+func (s *server) answer(p *parent) {
+	for len(s.Addrs()) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	err := p.ready()
+	if err == nil {
+		err = p.obey(s.do)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	s.Close()
+	os.Exit(0)
+}
+
+func (s *server) do(c command) (any, error) {
+	switch c.Do {
+	case "usage", "settle":
+		var heap, stacks int64
+		if c.Do == "settle" {
+			heap, stacks = settle()
+		}
+		u, err := used()
+		st := s.Stats()
+		u.Heap, u.Stacks, u.Conns, u.InFlight, u.Running = heap, stacks, st.Conns, st.InFlight, s.running.now()
+		return u, err
+	case "wait": // until so many calls of hold run
+		return nil, s.running.wait(c.Value)
+	}
+	return nil, fmt.Errorf("a server cannot %s", c.Do)
+}
+
+// record writes down that it ran before it does anything else.
+func (s *server) record(ctx context.Context, in *entry) (*entry, error) {
+	e := ledger.Execution{Entry: ledger.Entry{Account: in.Account, Amount: in.Amount}, At: time.Now().UnixNano()}
+	if copy(e.ID[:], in.ID) != len(e.ID) {
+		return nil, anser.Errorf(anser.InvalidArgument, "the number of the call has %d bytes", len(in.ID))
+	}
+	if err := s.book.Record(&e); err != nil {
+		return nil, err
+	}
+	if s.slots != nil {
+		select {
+		case s.slots <- struct{}{}:
+			defer func() { <-s.slots }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	if s.sleep > 0 {
+		time.Sleep(s.sleep)
+	}
+	return in, nil
+}

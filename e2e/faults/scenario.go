@@ -1,0 +1,258 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/e2e/faults/ledger"
+)
+
+// scenario is a cluster under load to which something happens.
+type scenario struct {
+	cluster clusterOptions
+	share   float64       // of the capacity that the load is; 0: 60 %
+	again   int           // see loadOptions
+	lasts   time.Duration // of the fault; 0: a phase
+	quiet   time.Duration // after it; 0: a phase
+	// fault makes it happen, heal takes it back. Neither may be nil.
+	fault, heal func(*cluster) error
+	began       func(*observation) // is told the rate before the load begins, if not nil
+	files       []string           // of calls that others made
+}
+
+const (
+	callers      = 64
+	defaultShare = 0.6
+)
+
+// observation is what was seen.
+type observation struct {
+	rate                    float64 // calls/s that were offered
+	capacity                float64 // 0: not measured, the rate was given
+	began, fault, heal, end time.Time
+	calls                   []ledger.Call // of the load
+	executions              []ledger.Execution
+	verdict                 ledger.Verdict
+	samples                 []sample
+	attempts                int64         // of the load's calls
+	paused                  time.Duration // the longest time for which the client's process did not get to run
+}
+
+// survive plays a scenario.
+func (w *world) survive(s scenario) (*observation, error) {
+	c, err := w.cluster(s.cluster)
+	if err != nil {
+		return nil, err
+	}
+	return c.survive(s)
+}
+
+func (c *cluster) survive(s scenario) (*observation, error) {
+	o := &observation{rate: c.o.Rate}
+	files := append(s.files, filepath.Join(c.dir, "measured.calls"), filepath.Join(c.dir, "load.calls"))
+	measured, own := files[len(files)-2], files[len(files)-1]
+	m := measureOptions{Callers: callers, Seconds: min(c.o.Seconds, 3), File: measured}
+	if o.rate > 0 {
+		m.Seconds = 0.2 // so that there are connections
+	}
+	var capacity float64
+	if err := c.client.ask("measure", m, &capacity); err != nil {
+		return nil, err
+	}
+	if o.rate == 0 {
+		o.capacity, o.rate = capacity, capacity*cmp.Or(s.share, defaultShare)
+	}
+	if s.began != nil {
+		s.began(o)
+	}
+	var before, after usage
+	if err := c.client.ask("usage", nil, &before); err != nil {
+		return nil, err
+	}
+	if err := c.client.ask("load", loadOptions{callers, o.rate, s.again}, nil); err != nil {
+		return nil, err
+	}
+	o.began = time.Now()
+	if err := c.sleep(c.o.phase()); err != nil {
+		return nil, err
+	}
+	o.fault = time.Now()
+	if err := s.fault(c); err != nil {
+		return nil, fmt.Errorf("make the fault: %w", err)
+	}
+	if err := c.sleep(time.Until(o.fault.Add(cmp.Or(s.lasts, c.o.phase())))); err != nil {
+		return nil, err
+	}
+	o.heal = time.Now()
+	if err := s.heal(c); err != nil {
+		return nil, fmt.Errorf("take the fault back: %w", err)
+	}
+	if err := c.sleep(time.Until(o.heal.Add(cmp.Or(s.quiet, c.o.phase())))); err != nil {
+		return nil, err
+	}
+	o.end = time.Now()
+	var l loaded
+	if err := c.client.ask("stop", own, &l); err != nil {
+		return nil, err
+	}
+	o.samples, o.paused = l.Samples, l.Paused
+	if err := c.client.ask("usage", nil, &after); err != nil {
+		return nil, err
+	}
+	o.attempts = after.Attempts - before.Attempts
+	return o, c.join(o, files)
+}
+
+// join joins what servers and clients have recorded.
+func (c *cluster) join(o *observation, files []string) error {
+	var all []ledger.Call
+	for _, file := range files {
+		calls, err := ledger.ReadCalls(file)
+		if err != nil {
+			return err
+		}
+		all = append(all, calls...)
+	}
+	var err error
+	if o.calls, err = ledger.ReadCalls(files[len(files)-1]); err != nil {
+		return err
+	}
+	if o.executions, err = ledger.Executions(c.books()); err != nil {
+		return err
+	}
+	o.verdict = ledger.Check(all, o.executions)
+	return nil
+}
+
+// stretch is what became of calls that were due in a stretch of time.
+type stretch struct {
+	calls, ok int
+	took      []time.Duration // of those that succeeded, from when they were due, sorted
+}
+
+// between returns that of calls due from one time to another, of those that which says.
+func (o *observation) between(from, to time.Time, which func(*ledger.Call) bool) (s stretch) {
+	for i := range o.calls {
+		c := &o.calls[i]
+		if c.Due < from.UnixNano() || c.Due >= to.UnixNano() || which != nil && !which(c) {
+			continue
+		}
+		s.calls++
+		if c.Outcome == ledger.OK {
+			s.ok++
+			s.took = append(s.took, time.Duration(c.Ended-c.Due))
+		}
+	}
+	slices.Sort(s.took)
+	return s
+}
+
+// at returns a quantile of the latencies, 0 where there are none.
+func (s *stretch) at(q float64) time.Duration {
+	if len(s.took) == 0 {
+		return 0
+	}
+	return s.took[int(q*float64(len(s.took)-1))]
+}
+
+func idempotent(c *ledger.Call) bool { return c.Idempotent }
+func plain(c *ledger.Call) bool      { return !c.Idempotent }
+
+// failed returns the calls that did not succeed, of those that which says.
+func (o *observation) failed(which func(*ledger.Call) bool) (all []ledger.Call) {
+	for _, c := range o.calls {
+		if c.Outcome != ledger.OK && (which == nil || which(&c)) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// count returns how many of the calls are so.
+func count(calls []ledger.Call, is func(*ledger.Call) bool) (n int) {
+	for i := range calls {
+		if is(&calls[i]) {
+			n++
+		}
+	}
+	return n
+}
+
+// open returns how many calls were open at a moment.
+func (o *observation) open(at time.Time, which func(*ledger.Call) bool) int {
+	t := at.UnixNano()
+	return count(o.calls, func(c *ledger.Call) bool { return which(c) && c.Began <= t && t < c.Ended })
+}
+
+// The steps and the window in which a rate is measured.
+const (
+	rateStep   = 100 * time.Millisecond
+	rateWindow = time.Second
+)
+
+// usedAgain returns how long after a moment a server executed the first call that was due after it; false: never.
+func (o *observation) usedAgain(name string, from time.Time) (took time.Duration, ok bool) {
+	due := make(map[ledger.ID]bool)
+	for i := range o.calls {
+		if o.calls[i].Due >= from.UnixNano() {
+			due[o.calls[i].ID] = true
+		}
+	}
+	for i := range o.executions {
+		e := &o.executions[i]
+		if e.Server != name || !due[e.ID] {
+			continue
+		}
+		if after := time.Duration(e.At - from.UnixNano()); !ok || after < took {
+			took, ok = after, true
+		}
+	}
+	return took, ok
+}
+
+// longest returns the time of the call that took longest.
+func (o *observation) longest() (most time.Duration) {
+	for i := range o.calls {
+		most = max(most, time.Duration(o.calls[i].Ended-o.calls[i].Began))
+	}
+	return most
+}
+
+// back returns how long after a moment the first second began in which replies came at so large a share of the
+// offered rate, of calls that which says; false: never.
+func (o *observation) back(from time.Time, share float64, which func(*ledger.Call) bool) (time.Duration, bool) {
+	steps := int(o.end.Sub(from) / rateStep)
+	got := make([]float64, max(steps, 0))
+	for i := range o.calls {
+		c := &o.calls[i]
+		if c.Outcome != ledger.OK || c.Ended < from.UnixNano() || which != nil && !which(c) {
+			continue
+		}
+		if n := (c.Ended - from.UnixNano()) / int64(rateStep); n < int64(len(got)) {
+			got[n]++
+		}
+	}
+	window := int(rateWindow / rateStep)
+	for i := 0; i+window <= len(got); i++ {
+		sum := 0.0
+		for _, n := range got[i : i+window] {
+			sum += n
+		}
+		if sum >= share*o.rate*rateWindow.Seconds() {
+			return time.Duration(i) * rateStep, true
+		}
+	}
+	return 0, false
+}
+
+// late returns by how much a call outlived its deadline, the most of all.
+func (o *observation) late(timeout time.Duration) time.Duration { return max(0, o.longest()-timeout) }
+
+// by reports whether a call ended with the code.
+func by(code anser.Code) func(*ledger.Call) bool {
+	return func(c *ledger.Call) bool { return c.Outcome != ledger.OK && c.Code == uint8(code) }
+}

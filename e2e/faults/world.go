@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/anser-rpc/anser/internal/netns"
+)
+
+// world is where a row is played: a folder, hosts and processes, which are gone when the row is over.
+type world struct {
+	o     options
+	ctx   context.Context
+	dir   string
+	net   *netns.Network // nil: all processes are on this machine, at the loopback
+	hosts map[string]netns.Host
+	procs []*process
+	undo  []func() error // by close, the last one first
+}
+
+// newWorld makes one. Where hosts can be made there are some, needed or not.
+func newWorld(ctx context.Context, o options) (*world, error) {
+	dir, err := os.MkdirTemp("", "anser-faults-")
+	if err != nil {
+		return nil, err
+	}
+	w := &world{o: o, ctx: ctx, dir: dir, hosts: make(map[string]netns.Host)}
+	if netns.Check() == nil && !o.Loopback {
+		if w.net, err = netns.New(ctx, "anser-faults"); err != nil {
+			return nil, errors.Join(err, w.close())
+		}
+	}
+	return w, nil
+}
+
+// close ends what still runs, and tells what crashed.
+func (w *world) close() error {
+	var failed []error
+	for _, p := range slices.Backward(w.procs) {
+		failed = append(failed, p.crash())
+		if err := p.stop(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			failed = append(failed, err)
+		}
+	}
+	for _, f := range slices.Backward(w.undo) {
+		failed = append(failed, f())
+	}
+	if w.net != nil {
+		failed = append(failed, w.net.Close())
+	}
+	return errors.Join(append(failed, os.RemoveAll(w.dir))...)
+}
+
+// host returns the host of that name.
+func (w *world) host(name string) (netns.Host, error) {
+	if h, ok := w.hosts[name]; ok || w.net == nil {
+		return h, nil
+	}
+	h, err := w.net.Add(w.ctx, name)
+	w.hosts[name] = h
+	return h, err
+}
+
+// address returns one that a process can listen on there: every time the same on a host, and a free one on
+// this machine.
+func (w *world) address(h netns.Host) string {
+	if h.IP != "" {
+		return h.IP + ":8972"
+	}
+	for {
+		// Below the range that the kernel hands out for other connections, so that a process which is
+		// started again finds its port free.
+		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))
+		if l, err := net.Listen("tcp", address); err == nil {
+			l.Close()
+			return address
+		}
+	}
+}
+
+// start starts a process on the host of its name. An empty c.Listen is filled in where the role listens.
+func (w *world) start(role, name string, c config) (*process, error) {
+	h, err := w.host(name)
+	if err != nil {
+		return nil, err
+	}
+	if c.Listen == "" && (role == "registry" || strings.HasSuffix(role, "server")) {
+		c.Listen = w.address(h)
+	}
+	c.Name = fmt.Sprintf("%s-%d", name, len(w.procs)) // the next process on the host has another book
+	p, err := start(name, role, h, c)
+	if err != nil {
+		return nil, err
+	}
+	w.procs = append(w.procs, p)
+	return p, nil
+}
+
+// again starts a process like one that has ended.
+func (w *world) again(p *process) (*process, error) { return w.start(p.role, p.name, p.config) }
+
+// folder makes one.
+func (w *world) folder(name string) (string, error) {
+	dir := filepath.Join(w.dir, name)
+	return dir, os.MkdirAll(dir, 0o700)
+}
+
+// books is where servers write down what they execute.
+func (w *world) books() string { return filepath.Join(w.dir, "books") }
+
+// sleep waits, or ends with the context.
+func (w *world) sleep(d time.Duration) error {
+	select {
+	case <-w.ctx.Done():
+		return w.ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// until waits until f says so, and returns how long that took.
+func (w *world) until(what string, f func() (bool, error)) (time.Duration, error) {
+	for began := time.Now(); ; {
+		ok, err := f()
+		if err != nil {
+			return 0, err
+		}
+		took := time.Since(began)
+		if ok {
+			return took, nil
+		}
+		if took > bound {
+			return 0, fmt.Errorf("not within %v: %s", bound, what)
+		}
+		if err := w.sleep(5 * time.Millisecond); err != nil {
+			return 0, err
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package netns_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/anser-rpc/anser/internal/netns"
+)
+
+func TestMain(m *testing.M) {
+	if address := os.Getenv("NETNS_TEST_LISTEN"); address != "" {
+		listen(address)
+		return
+	}
+	if address := os.Getenv("NETNS_TEST_DIAL"); address != "" {
+		c, err := net.DialTimeout("tcp", address, 2*time.Second)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		c.Close()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func listen(address string) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println("listening")
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		c.Close()
+	}
+}
+
+// dial connects from one host to an address.
+func dial(t *testing.T, from netns.Host, address string) error {
+	t.Helper()
+	command := netns.Inside(from.Name, []string{os.Args[0]})
+	c := exec.Command(command[0], command[1:]...)
+	c.Env = append(os.Environ(), "NETNS_TEST_DIAL="+address)
+	said, err := c.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, said)
+	}
+	return nil
+}
+
+// Two hosts reach each other until packets are dropped one way, and again afterwards.
+func TestNetwork(t *testing.T) {
+	ctx := t.Context()
+	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
+		if _, err := netns.New(ctx, "netns-test"); err == nil || os.Geteuid() != 0 && !errors.Is(err, netns.ErrNotRoot) {
+			t.Errorf("new: %v", err)
+		}
+		return
+	}
+	n, err := netns.New(ctx, "netns-test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	var hosts []netns.Host
+	for _, name := range []string{"a", "b"} {
+		h, err := n.Add(ctx, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hosts = append(hosts, h)
+	}
+	a, b := hosts[0], hosts[1]
+	address := b.IP + ":8000"
+	command := netns.Inside(b.Name, []string{os.Args[0]})
+	server := exec.Command(command[0], command[1:]...)
+	server.Env = append(os.Environ(), "NETNS_TEST_LISTEN="+address)
+	out, err := server.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		server.Process.Kill()
+		server.Wait()
+	}()
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := dial(t, a, address); err != nil {
+		t.Fatalf("before: %v", err)
+	}
+	for _, way := range [][2]netns.Host{{a, b}, {b, a}} {
+		if err := netns.Drop(ctx, way[0], way[1]); err != nil {
+			t.Fatal(err)
+		}
+		if err := dial(t, a, address); err == nil || !strings.Contains(err.Error(), "timeout") {
+			t.Errorf("while packets from %s are dropped: %v", way[0].Name, err)
+		}
+		if err := netns.Pass(ctx, way[0], way[1]); err != nil {
+			t.Fatal(err)
+		}
+		if err := dial(t, a, address); err != nil {
+			t.Errorf("afterwards: %v", err)
+		}
+	}
+	if err := errors.Join(n.Close(), n.Close()); err != nil {
+		t.Fatal(err)
+	}
+	names, err := netns.List(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slices.Contains(names, a.Name) {
+		t.Errorf("%s is still there", a.Name)
+	}
+}
+
+// What a process has left that was killed is removed by the next one, and that of others is not.
+func TestSweep(t *testing.T) {
+	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
+		return // only root can make what would be swept
+	}
+	ctx := context.Background()
+	dead := exec.Command(os.Args[0], "-test.run=^$")
+	if err := dead.Run(); err != nil {
+		t.Fatal(err)
+	}
+	left := fmt.Sprintf("netns-sweep-%d-left", dead.Process.Pid)
+	mine := fmt.Sprintf("netns-sweep-%d-mine", os.Getpid())
+	for _, name := range []string{left, mine} {
+		if _, err := netns.IP(ctx, "netns", "add", name); err != nil {
+			t.Fatal(err)
+		}
+		defer netns.IP(ctx, "netns", "del", name)
+	}
+	n, err := netns.New(ctx, "netns-sweep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := netns.List(ctx)
+	if err := errors.Join(err, n.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if slices.Contains(names, left) || !slices.Contains(names, mine) {
+		t.Errorf("there are %v", names)
+	}
+}
