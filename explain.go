@@ -82,7 +82,9 @@ func (c *Client) Explain(ctx context.Context, method string, opts ...CallOption)
 		}
 	}
 	r := balance.Request{Method: method, Key: c.o.call.with(opts).hashKey}
-	if e := part.pick(&r); e != nil {
+	untried := *part
+	untried.trials = nil // they are for calls, whose ends are waited for
+	if e := untried.pick(&r); e != nil {
 		x.Pick = e.Instance().Key()
 	} else {
 		x.Error = c.nobody(picked).Message
