@@ -18,6 +18,7 @@ import (
 	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/internal/wirepeer"
 	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/transport/transporttest"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -106,7 +107,7 @@ func TestListenMistakes(t *testing.T) {
 		}
 		l.Close()
 	}
-	for _, opt := range []anser.ServerOption{anser.InsecurePublic(), newAuthority(t).server(t, "127.0.0.1")} {
+	for _, opt := range []anser.ServerOption{anser.InsecurePublic(), serverTLS(t, transporttest.NewAuthority(t), "127.0.0.1")} {
 		l, err := anser.NewServer(opt).Listen("0.0.0.0:0")
 		if err != nil {
 			t.Error(err)
