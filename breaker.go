@@ -101,9 +101,9 @@ type BreakerStatus struct {
 // breaker is the state of one. The mutex of the cluster guards it.
 type breaker struct {
 	state  BreakerState
-	since  int64 // nanotime of the latest change
-	until  int64 // nanotime at which an open one lets a probe through
-	failed int   // times in a row that it opened
+	since  int64  // nanotime of the latest change
+	until  int64  // nanotime at which an open one lets a probe through
+	failed int    // times in a row that it opened
 	why    string // the latest time
 	sum    counts
 	trials trials
