@@ -124,7 +124,7 @@ const (
 
 // registryFlag adds the flag that names the registry.
 func registryFlag(c *cobra.Command, url *string) {
-	c.Flags().StringVar(url, "registry", target.Registry(),
+	c.Flags().StringVar(url, "registry", target.RegistryURL(),
 		"registry in which services are found; $"+target.RegistryVariable+" sets another default")
 }
 
