@@ -41,19 +41,23 @@ var transports = []string{"tcp", "tls", "unix", "http", "https", "ws", "wss", "q
 // Resolve turns what a user typed into a target of anser.Dial: the name of a service is looked for
 // in the registry, everything else is a target already.
 func Resolve(typed, registryURL string) (string, error) {
-	scheme, _, isTarget := strings.Cut(typed, "://")
+	scheme, rest, isTarget := strings.Cut(typed, "://")
 	switch {
 	case typed == "":
 		return "", errors.New("the target is empty: use a service's name, host:port, or a target such as etcd://127.0.0.1:2379/arith")
 	case isTarget && slices.Contains(transports, scheme):
 		return typed, nil
 	case isTarget:
-		if kindOf(scheme) == nil {
+		k := kindOf(scheme)
+		if k == nil {
 			return "", fmt.Errorf("target %q: unknown scheme %q: use %s%s", typed, scheme,
 				strings.Join(slices.Concat(transports, schemes()), ", "), elsewhere(scheme))
 		}
 		if err := checkURL("target", typed); err != nil {
 			return "", err
+		}
+		if k.servers && !strings.Contains(rest, "/") {
+			return "", fmt.Errorf("target %q: no service is named: use %s", typed, at(typed, "service"))
 		}
 		return typed, nil
 	case strings.ContainsAny(typed, ":,/"):
