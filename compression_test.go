@@ -489,7 +489,7 @@ func TestCompressionOptions(t *testing.T) {
 // BenchmarkCompressedCalls measures whole calls of an echo method with 64 KiB of text in both directions.
 func BenchmarkCompressedCalls(b *testing.B) {
 	l := listen(b)
-	serve(b, l, map[string]handler{"Echo.Say": echo})
+	serve(b, l, map[string]handler{"Echo.Say": echo}, anser.AcceptCompression(all.Compressors()...))
 	r := rand.New(rand.NewPCG(1, 2))
 	var message []byte
 	for len(message) < 64<<10 {

@@ -92,26 +92,14 @@ func (v *view) build(up, all []*endpoint, before *view) *view {
 		list = append(list, e.Endpoint)
 	}
 	switch {
-	case sameBuilt(part.built, v.built):
+	case slices.Equal(part.built, v.built):
 		part.picker = v.picker
-	case before != nil && sameBuilt(part.built, before.built):
+	case before != nil && slices.Equal(part.built, before.built):
 		part.picker = before.picker
 	default:
 		part.picker = v.parts.balancer.Build(list)
 	}
 	return part
-}
-
-func sameBuilt(a, b []built) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // narrow applies the filters of the subset. It returns what stays of the endpoints that can be picked, and of

@@ -9,7 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/codec/internal/shape"
@@ -34,7 +37,7 @@ type POJO interface{ JavaClassName() string }
 // The library has one registry of classes for the process: two structs with one class name cannot be
 // used in one program. A Codec is safe for concurrent use. Values must not be changed while they are encoded.
 type Codec struct {
-	classes map[string]reflect.Type // by Java's name
+	classes map[string]class // by Java's name
 	known   map[reflect.Type]bool
 	err     error
 	types   shape.Types
@@ -47,7 +50,7 @@ type Codec struct {
 // have to be passed too.
 func New(classes ...POJO) *Codec {
 	c := &Codec{
-		classes: make(map[string]reflect.Type), known: make(map[reflect.Type]bool), strange: make(map[string]bool),
+		classes: make(map[string]class), known: make(map[reflect.Type]bool), strange: make(map[string]bool),
 		types: shape.Types{Format: "Hessian 2", Tag: "hessian"},
 	}
 	for _, p := range classes {
@@ -72,9 +75,38 @@ func (c *Codec) register(p POJO) (err error) {
 	}()
 	p = reflect.New(t.Elem()).Interface().(POJO)
 	hessian.RegisterPOJO(p)
-	c.classes[p.JavaClassName()] = t.Elem()
+	c.classes[p.JavaClassName()] = newClass(t.Elem())
 	c.known[t] = true
 	return nil
+}
+
+// class is a struct and the names that its fields usually have on the wire.
+type class struct {
+	reflect.Type
+	names map[string]bool
+}
+
+func newClass(t reflect.Type) class {
+	names := make(map[string]bool)
+	for f := range t.Fields() {
+		first, size := utf8.DecodeRuneInString(f.Name)
+		names[f.Name], names[string(unicode.ToLower(first))+f.Name[size:]], names[f.Tag.Get("hessian")] = true, true, true
+	}
+	return class{t, names}
+}
+
+// has reports whether the library finds a field by its first try, for which it keeps nothing new
+// but the name of a field that is there.
+func (c class) has(name []byte) bool {
+	if c.names[string(name)] {
+		return true
+	}
+	for f := range c.Fields() {
+		if strings.EqualFold(f.Name, string(name)) {
+			return true
+		}
+	}
+	return false
 }
 
 // ID returns codec.Hessian2ID.
@@ -170,9 +202,9 @@ const maxStrange = 1000
 
 var errStrange = fmt.Errorf("more than %d names of fields are unknown here", maxStrange)
 
-// noteField admits a field of a class.
-func (c *Codec) noteField(class reflect.Type, name string) error {
-	key := class.String() + "." + name
+// noteField admits a field that a class does not have.
+func (c *Codec) noteField(of class, name []byte) error {
+	key := of.String() + "." + string(name)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.strange[key] {

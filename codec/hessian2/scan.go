@@ -1,11 +1,10 @@
 package hessian2
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"reflect"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -137,8 +136,7 @@ func isText(tag byte) bool {
 }
 
 // text passes a string, whose lengths count characters, and returns its first chunk.
-func (s *scanner) text(tag byte) (string, error) {
-	first := ""
+func (s *scanner) text(tag byte) (first []byte, err error) {
 	for chunk := 0; ; chunk++ {
 		var n int
 		switch {
@@ -147,31 +145,31 @@ func (s *scanner) text(tag byte) (string, error) {
 		case tag >= 0x30 && tag <= 0x33:
 			b, err := s.byte()
 			if err != nil {
-				return "", err
+				return nil, err
 			}
 			n = int(tag-0x30)<<8 | int(b)
 		case tag == 'R' || tag == 'S':
 			if len(s.data) < 2 {
-				return "", errShort
+				return nil, errShort
 			}
 			n = int(binary.BigEndian.Uint16(s.data))
 			s.data = s.data[2:]
 		default:
-			return "", errName
+			return nil, errName
 		}
 		size, err := textSize(s.data, n)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		if chunk == 0 {
-			first = string(s.data[:min(size, maxName+1)])
+			first = s.data[:size]
 		}
 		s.data = s.data[size:]
 		if tag != 'R' {
 			return first, nil
 		}
 		if tag, err = s.byte(); err != nil {
-			return "", err
+			return nil, err
 		}
 	}
 }
@@ -270,13 +268,13 @@ func (s *scanner) number() (int, error) {
 }
 
 // name reads a string of one chunk that is a name.
-func (s *scanner) name() (string, error) {
+func (s *scanner) name() ([]byte, error) {
 	tag, err := s.byte()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if !isText(tag) || tag == 'R' {
-		return "", errName
+		return nil, errName
 	}
 	name, err := s.text(tag)
 	if err == nil && len(name) > maxName {
@@ -291,7 +289,7 @@ func (s *scanner) class() error {
 	if err != nil {
 		return err
 	}
-	t, ok := s.classes[name]
+	of, ok := s.classes[string(name)]
 	if !ok {
 		return fmt.Errorf("the class %.64q is not known: pass its struct to hessian2.New", name)
 	}
@@ -307,25 +305,14 @@ func (s *scanner) class() error {
 		if err != nil {
 			return err
 		}
-		if !hasField(t, field) {
-			if err := s.noteField(t, field); err != nil {
+		if !of.has(field) {
+			if err := s.noteField(of, field); err != nil {
 				return err
 			}
 		}
 	}
 	s.fields = append(s.fields, n)
 	return nil
-}
-
-// hasField reports whether the library finds a field by its first try, for which it keeps nothing new
-// but the name of a field that is there.
-func hasField(t reflect.Type, name string) bool {
-	for f := range t.Fields() {
-		if f.Tag.Get("hessian") == name || f.Name == name || strings.EqualFold(f.Name, name) {
-			return true
-		}
-	}
-	return false
 }
 
 func (s *scanner) object(class, depth int) error {
@@ -368,11 +355,11 @@ func (s *scanner) listType() error {
 		return err
 	}
 	s.types++
-	element := strings.TrimLeft(name, "[")
+	element := bytes.TrimLeft(name, "[")
 	if len(name)-len(element) > maxDimensions {
 		return errList
 	}
-	if _, ok := s.classes[element]; ok || listTypes[element] {
+	if _, ok := s.classes[string(element)]; ok || listTypes[string(element)] {
 		return nil
 	}
 	return errList

@@ -64,7 +64,7 @@ func draw(o options, all ...*series) []byte {
 }
 
 func about(o options, all []*series) string {
-	text := fmt.Sprintf("%d instances that take %v, one of them %v.", o.instances, o.usual, o.slow)
+	text := fmt.Sprintf("%d instances that take %v, one of them %v in %.0f %% of its calls; balancer %s.", o.instances, o.usual, o.slow, 100*o.share, o.balancer.Name())
 	for _, s := range all {
 		text += fmt.Sprintf(" %s: p50 %.1f ms, p99 %.1f ms, p99.9 %.1f ms.", s.name, ms(s.at(0.5)), ms(s.at(0.99)), ms(s.at(0.999)))
 	}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/balance"
 )
 
 // options are the command line.
@@ -30,14 +31,17 @@ type options struct {
 	usual     time.Duration
 	slow      time.Duration
 	share     float64 // of the calls of the slow instance that are slow
+	balancer  balance.Balancer
 	svg       string
 }
 
 const usage = `Usage: go run ./e2e/hedge [flags]
 
 Serves a method at several instances in this process, over loopback sockets. A call takes about --usual; at
-one of the instances a share of them takes --slow. Clients with the default balancer call it in turns, once
-with the fail mode failover and once with backup, and the table shows all rounds. Nothing is asserted.
+one of the instances a share of them takes --slow. Clients call it in turns, once with the fail mode failover
+and once with backup, and the table shows all rounds. Nothing is asserted.
+
+The default balancer looks at latency and hardly calls a slow instance; round_robin shows what second attempts do by themselves.
 
 Flags:
 `
@@ -53,6 +57,7 @@ func main() {
 	flag.DurationVar(&o.usual, "usual", 2*time.Millisecond, "what a call takes")
 	flag.DurationVar(&o.slow, "slow", 50*time.Millisecond, "what a slow call takes")
 	flag.Float64Var(&o.share, "share", 1, "share of the slow instance's calls that are slow")
+	name := flag.String("balancer", "p2c", "how instances are picked: "+strings.Join(balance.Names(), ", "))
 	flag.StringVar(&o.svg, "svg", "", "file to draw the latencies into")
 	flag.Usage = func() {
 		fmt.Fprint(flag.CommandLine.Output(), usage)
@@ -61,6 +66,10 @@ func main() {
 	flag.Parse()
 	if o.instances < 2 || o.callers < 1 || o.rounds < 1 || o.each <= 0 || o.usual <= 0 || o.share < 0 || o.share > 1 {
 		log.Fatal("there must be two instances, one caller, one round, times above 0 and a share from 0 to 1: see --help")
+	}
+	var err error
+	if o.balancer, err = balance.ByName(*name, balance.Here{}); err != nil {
+		log.Fatal(err)
 	}
 	if err := run(o, os.Stdout); err != nil {
 		log.Fatal(err)
@@ -130,7 +139,7 @@ func serve(o options, slow bool) (address string, stop func(), err error) {
 
 // measure makes calls with a client of its own. What happens while it learns is not counted.
 func (s *series) measure(o options, target string) error {
-	opts := []anser.DialOption{anser.Idempotent()}
+	opts := []anser.DialOption{anser.Idempotent(), anser.Balancer(o.balancer)}
 	if s.name == "backup" {
 		opts = append(opts, anser.Fail(anser.Backup))
 	}
