@@ -66,7 +66,7 @@ func newExplain(s streams) *cobra.Command {
 	}
 	registryFlag(c, &f.registry)
 	f.tls.add(c)
-	c.Flags().DurationVar(&f.timeout, "timeout", 5*time.Second, "how long to wait for the registry, or for --from")
+	timeoutFlag(c, &f.timeout, 5*time.Second, "how long to wait for the registry, or for --from")
 	c.Flags().StringArrayVarP(&f.metadata, "header", "H", nil, "metadata of the call, as key:value; as often as needed")
 	c.Flags().StringVar(&f.caller.Service, "caller-service", "", "service that calls")
 	c.Flags().StringVar(&f.caller.Group, "caller-group", "", "its group")

@@ -70,7 +70,7 @@ func newLs(s streams) *cobra.Command {
 		},
 	}
 	registryFlag(c, &f.registry)
-	c.Flags().DurationVar(&f.timeout, "timeout", 3*time.Second, "how long to wait for the registry")
+	timeoutFlag(c, &f.timeout, 3*time.Second, "how long to wait for the registry")
 	c.Flags().BoolVarP(&f.watch, "watch", "w", false, "show the list again after each change, until interrupted")
 	jsonFlag(c, &f.json)
 	return c

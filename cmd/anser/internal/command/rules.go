@@ -57,8 +57,7 @@ func newRules(s streams) *cobra.Command {
   anser rules set arith -f arith.yaml --comment "10 % to 2.0"
   anser rules rollback arith 12`, "\n"),
 	}
-	c.AddCommand(newRulesGet(s), newRulesSet(s), newRulesDiff(s), newRulesDryRun(s), newRulesHistory(s), newRulesRollback(s))
-	return c
+	return under(c, newRulesGet(s), newRulesSet(s), newRulesDiff(s), newRulesDryRun(s), newRulesHistory(s), newRulesRollback(s))
 }
 
 // add adds the flags that all of them have.
@@ -72,7 +71,7 @@ func (f *rulesFlags) add(c *cobra.Command) *cobra.Command {
 		return serviceNames(ctx, f.registry), cobra.ShellCompDirectiveNoFileComp
 	}
 	registryFlag(c, &f.registry)
-	c.Flags().DurationVar(&f.timeout, "timeout", 5*time.Second, "how long to wait for the registry")
+	timeoutFlag(c, &f.timeout, 5*time.Second, "how long to wait for the registry")
 	jsonFlag(c, &f.json)
 	return c
 }
