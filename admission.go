@@ -59,6 +59,9 @@ func (c *serverConn) admit(s *reading, n *named, flags wire.Flags, r *wire.Reque
 // where there are many methods, so it is done once for a name, and for a few names.
 func (s *reading) notServed(srv *Server, n *named, number uint32) *Error {
 	switch {
+	case srv.o.authorizer != nil:
+		// A hint would name methods that the caller may not know of.
+		return refusal(Unimplemented, "the method is not served here")
 	case n.name == "":
 		return refusal(Unimplemented, "method %d is not served here", number)
 	case n.hint == "" && s.hints < maxHints:

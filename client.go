@@ -199,7 +199,12 @@ func (o *dialOptions) apply(opt DialOption) error {
 // acquire returns the host of an address, with this client's options.
 func (c *Client) acquire(address string) *host {
 	r := c.o.route(address)
+	log := c.o.log
+	if c.o.credentials == nil {
+		log = nil // so that it keeps no clients apart
+	}
 	return c.pool.acquire(hostOptions{
+		credentials: c.o.credentials, inTheClear: c.o.inTheClear, secure: r.secure, log: log,
 		network: r.network, address: r.address, tls: r.tls, maxMessage: c.o.maxMessage,
 		connectTimeout: c.o.connectTimeout, maxExpansion: c.o.maxExpansion, handshakeTimeout: c.o.handshakeTimeout,
 		keepaliveIdle: c.o.keepaliveIdle, keepaliveAnswer: c.o.keepaliveAnswer, writeStall: c.o.writeStall,

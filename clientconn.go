@@ -33,7 +33,8 @@ type clientConn struct {
 	progress progress
 	born     int64
 	wg       sync.WaitGroup
-	socket   *socket // of the goroutine that writes; nil: a write may wait
+	socket   *socket  // of the goroutine that writes; nil: a write may wait
+	renewal  *renewal // nil: no credential was shown
 
 	// Guarded by mu.
 	lastID   uint64
@@ -442,6 +443,7 @@ func (c *clientConn) tend(now int64) {
 	if c.closeIdle(now) {
 		return
 	}
+	c.tendRenewal(now)
 	if since := c.stalledSince(); since != 0 && now-since > int64(o.writeStall) {
 		c.fail(fmt.Errorf("a write made no progress for %v (anser.WriteStall)", o.writeStall))
 		return
@@ -482,9 +484,12 @@ func (c *clientConn) closeIdle(now int64) bool {
 	return true
 }
 
-// handshakeClient exchanges prefaces over a new connection.
-func handshakeClient(nc net.Conn, rd *reader, own wire.Settings) (wire.Settings, error) {
+// handshakeClient exchanges prefaces over a new connection, and shows the credential if there is one.
+func handshakeClient(nc net.Conn, rd *reader, own wire.Settings, cred *Credential) (wire.Settings, error) {
 	hello := wire.AppendSettings(wire.AppendPreface(nil), own)
+	if cred != nil {
+		hello = wire.AppendAuth(hello, cred.Scheme, cred.Data)
+	}
 	_, lost := nc.Write(hello)
 	peer, err := rd.readPreface() // who does not take the greeting may have said why
 	if err == nil {
@@ -502,10 +507,27 @@ func closedByPeer(body []byte) error {
 	if reason == wire.Normal {
 		return errPeerClosed
 	}
-	if text == "" {
-		return fmt.Errorf("the other side closed the connection: %s", reason)
+	return &peerClosed{reason, text}
+}
+
+// peerClosed is the end of a connection that the other side gave a reason for.
+type peerClosed struct {
+	reason wire.Reason
+	text   string
+}
+
+func (e *peerClosed) Error() string {
+	if e.text == "" {
+		return "the other side closed the connection: " + e.reason.String()
 	}
-	return fmt.Errorf("the other side closed the connection: %s (%s)", text, reason)
+	return "the other side closed the connection: " + e.text + " (" + e.reason.String() + ")"
+}
+
+// isUnauthenticated reports whether a server closed the connection because it does not know this client. An
+// [Observer] that refuses a connection has a text of its own.
+func isUnauthenticated(err error) bool {
+	closed, ok := errors.AsType[*peerClosed](err)
+	return ok && closed.reason == wire.Unauthenticated && closed.text == errUnauthenticated.Text
 }
 
 var errPeerClosed = errors.New("the other side closed the connection")

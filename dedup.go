@@ -47,7 +47,8 @@ type DeduplicateOption interface {
 // all methods. Calls without a key run as always.
 //
 // What is remembered is in the memory of the process: another instance does not know it, and neither does this
-// one after a restart. [RememberReplies] bounds it. A client with another TLS certificate has other keys. Interceptors do not
+// one after a restart. [RememberReplies] bounds it. A client with another identity, or on a server
+// without [Authenticate] with another TLS certificate, has other keys. Interceptors do not
 // see a call that is answered from memory. Such a call runs on when its connection is lost, as its caller
 // comes back for the reply; its deadline and a cancel end it as always.
 func Deduplicate() DeduplicateOption { return deduplicateOption{} }
@@ -66,7 +67,7 @@ type replyMemory struct {
 // replyKey is what makes two calls the same.
 type replyKey struct {
 	method *method
-	client [sha256.Size]byte // of the certificate, if there is one
+	client [sha256.Size]byte // see clientKey
 	key    string
 }
 
@@ -106,10 +107,7 @@ func (s *Server) executeOnce(ctx *callContext, cd codec.Codec, payload, out []by
 	if fault != nil {
 		return appendRefusal(out, ctx, fault)
 	}
-	key := replyKey{method: ctx.method, key: ctx.brought.key}
-	if t := ctx.conn.tls; t != nil && len(t.PeerCertificates) > 0 {
-		key.client = sha256.Sum256(t.PeerCertificates[0].Raw)
-	}
+	key := replyKey{method: ctx.method, key: ctx.brought.key, client: ctx.conn.clientKey()}
 	for {
 		r, first, fault := s.replies.enter(ctx, key, digest)
 		if fault != nil {

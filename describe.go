@@ -55,7 +55,7 @@ func (s *Server) addDescribe() {
 	s.add(&method{
 		name: MethodsName, builtin: true, idempotent: true,
 		newRequest: func() any { return new(None) },
-		handle:     func(context.Context, any) (any, error) { return list(), nil },
+		handle:     func(ctx context.Context, _ any) (any, error) { return callFrom(ctx).conn.visible(list()), nil },
 		request:    reflect.TypeFor[None](), reply: reflect.TypeFor[MethodList](),
 	}, []HandleOption{Idempotent()})
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -49,6 +50,10 @@ type hostOptions struct {
 	connWindow       int
 	handlers         *Server // of calls from the other side, or nil
 	observers        *observers
+	credentials      *credentials // nil: none are shown
+	inTheClear       bool         // they may travel unprotected
+	secure           bool         // what dial returns is protected, as far as the server
+	log              *slog.Logger // of what becomes of credentials; nil without any
 }
 
 type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
@@ -207,9 +212,17 @@ func (h *host) uselessLocked() *Error {
 		// The client is closed, or the instance was taken out of its list and the call goes elsewhere.
 		return failure(Unavailable, NotSent, PhaseDial, nil, "the address %s is not used any more", h.address)
 	case h.failures > 0 && h.retry != nil:
-		return failure(Unavailable, NotSent, PhaseDial, h.lastErr, "%v", h.lastErr)
+		return failure(dialCode(h.lastErr), NotSent, PhaseDial, h.lastErr, "%v", h.lastErr)
 	}
 	return nil
+}
+
+// dialCode is the code of calls that fail because no connection could be made.
+func dialCode(err error) Code {
+	if isUnauthenticated(err) || errors.Is(err, errInTheClear) {
+		return Unauthenticated
+	}
+	return Unavailable
 }
 
 // notYet is the error of a call whose context ended while it waited for a connection.
@@ -290,6 +303,10 @@ func (h *host) instance() string {
 // connect dials and shakes hands. The server has answered when it returns: a connection that only
 // the listener's queue accepted would turn calls into ones with an unknown outcome.
 func (h *host) connect() (*clientConn, error) {
+	cred, err := h.credential() // before the server waits for it
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(h.ctx, h.connectTimeout)
 	nc, err := h.dial(ctx, h.network, h.address)
 	cancel()
@@ -323,7 +340,15 @@ func (h *host) connect() (*clientConn, error) {
 		own.Session, own.MaxCalls, own.Compressions = h.session, of.MaxCalls, of.Compressions
 	}
 	rd := &reader{nc: nc, buf: make([]byte, idleBuffer), maxFrame: own.MaxFrame, progress: &c.progress}
-	if c.peer, err = handshakeClient(nc, rd, own); err != nil {
+	if cred != nil {
+		if err := h.protects(nc); err != nil {
+			nc.Close()
+			return nil, err
+		}
+		own.Features |= wire.FeatureAuth
+		c.renewal = newRenewal(cred)
+	}
+	if c.peer, err = handshakeClient(nc, rd, own, cred); err != nil {
 		nc.Close()
 		return nil, h.handshakeError(err)
 	}
@@ -343,6 +368,12 @@ const frameOverhead = 64 << 10
 func (h *host) handshakeError(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return fmt.Errorf("handshake with %s: no answer within %v, is it an Anser server? %w", h.address, h.handshakeTimeout, err)
+	}
+	if isUnauthenticated(err) {
+		if h.credentials == nil {
+			return fmt.Errorf("handshake with %s: %w: give the client anser.Credentials or a certificate that the server takes", h.address, err)
+		}
+		return fmt.Errorf("handshake with %s: %w: the server does not take the credential; its log says why", h.address, err)
 	}
 	return fmt.Errorf("handshake with %s: %w", h.address, err)
 }

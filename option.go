@@ -126,6 +126,10 @@ type serverOptions struct {
 	replies       *compression
 	once          bool // for every method; see Deduplicate
 	memory        ReplyMemory
+
+	authenticators []Authenticator
+	authorizer     Authorizer // nil: everybody may call everything
+	addresses      addressRules
 }
 
 type dialOptions struct {
@@ -149,6 +153,8 @@ type dialOptions struct {
 	failback       FailbackLimits
 	handlers       *Server
 	steer          func(*Steering) (Router, error)
+	credentials    *credentials // nil: none
+	inTheClear     bool         // they may travel unprotected
 }
 
 // defaultConns is how many connections there are to an address where nothing says otherwise.
@@ -411,8 +417,9 @@ func MinPing(d time.Duration) ServerOption {
 	})
 }
 
-// InsecurePublic lets the server listen on other addresses than loopback without TLS. Everybody who
-// reaches the address can then call every method, and read and change what others send.
+// InsecurePublic lets the server listen on other addresses than loopback without TLS or without
+// authentication. Without authentication everybody who reaches the address can call every method; without TLS,
+// read and change what others send, their credentials too.
 func InsecurePublic() ServerOption {
 	return serverOption(func(o *serverOptions) { o.insecure = true })
 }

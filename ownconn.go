@@ -34,7 +34,7 @@ func (h *host) ownConn(ctx context.Context) (*clientConn, *Error) {
 	select {
 	case r := <-made:
 		if r.err != nil {
-			return nil, failure(Unavailable, NotSent, PhaseDial, r.err, "%v", r.err)
+			return nil, failure(dialCode(r.err), NotSent, PhaseDial, r.err, "%v", r.err)
 		}
 		return r.conn, nil
 	case <-ctx.Done():

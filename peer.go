@@ -13,6 +13,8 @@ type Peer struct {
 	// TLS is the state of the connection after its handshake, or nil without TLS. It is shared:
 	// do not change it.
 	TLS *tls.ConnectionState
+	// Identity is who a client is, on a server with [Authenticate], else nil. It is shared: do not change it.
+	Identity *Identity
 }
 
 // PeerFrom returns the caller of the handler that ctx belongs to.

@@ -57,6 +57,9 @@ func (r *retrying) decide(ctx context.Context, err *Error, view *view) (wait tim
 		if another {
 			return 0, true
 		}
+		if err.Code == Unauthenticated {
+			return 0, false // nobody takes the credential
+		}
 		return r.delay(), true
 	}
 	if r.sent >= r.o.attempts || parentRetried(ctx) {

@@ -54,6 +54,7 @@ type Server struct {
 	queues     bool  // a method has a bound for the time that its calls wait
 	stats      stats
 	sessions   sessions
+	addresses  atomic.Pointer[addressRules] // of clients that are let in; see SetAddresses
 	replies    replyMemory
 	conns      sync.WaitGroup // goroutines of connections
 
@@ -115,6 +116,10 @@ func NewServer(opts ...ServerOption) *Server {
 	if s.o.describe {
 		s.addDescribe()
 	}
+	if s.o.authorizer != nil && len(s.o.authenticators) == 0 {
+		s.mistakes = append(s.mistakes, errors.New("anser.Authorize needs anser.Authenticate: otherwise nobody has an identity that a policy could be about"))
+	}
+	s.addresses.Store(&s.o.addresses)
 	return s
 }
 
@@ -122,7 +127,8 @@ func NewServer(opts ...ServerOption) *Server {
 // Close, or a signal. SIGTERM and SIGINT drain the server, and a second one ends the process;
 // after a drain by signal the result is nil. The option [NoSignals] leaves signals alone.
 //
-// On any address but loopback it needs TLS or [InsecurePublic].
+// On any address but loopback it needs TLS and authentication, which is [Authenticate] or a configuration
+// of TLS that demands and verifies certificates, or else [InsecurePublic].
 func (s *Server) ListenAndServe(address string) error {
 	l, err := s.Listen(address)
 	if err != nil {
@@ -182,18 +188,29 @@ func (s *Server) checkPublic(address string) error {
 	if err != nil || port == "" {
 		return fmt.Errorf("listen on %q: the address has no port: use host:port", address)
 	}
-	if s.o.tls != nil || s.o.insecure || host == "localhost" {
+	if s.o.insecure || host == "localhost" {
 		return nil
 	}
 	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	return fmt.Errorf("listen on %q: the address is reachable from other machines and there is no TLS: "+
-		"give the server anser.TLS, listen on 127.0.0.1, or accept the risk with anser.InsecurePublic", address)
+	lacks := "TLS and no authentication"
+	switch authenticates := len(s.o.authenticators) > 0 || s.o.tls != nil && s.o.tls.ClientAuth == tls.RequireAndVerifyClientCert; {
+	case s.o.tls != nil && authenticates:
+		return nil
+	case s.o.tls != nil:
+		lacks = "authentication"
+	case authenticates:
+		lacks = "TLS"
+	}
+	return fmt.Errorf("listen on %q: the address is reachable from other machines and there is no %s: "+
+		"give the server anser.TLS and anser.Authenticate (or a TLS configuration whose ClientAuth is tls.RequireAndVerifyClientCert), "+
+		"listen on 127.0.0.1, or accept the risk with anser.InsecurePublic", address, lacks)
 }
 
 // Serve accepts connections from l, which it closes in the end, until Shutdown or Close. It always
-// returns an error; after Shutdown or Close that is ErrServerClosed.
+// returns an error; after Shutdown or Close that is ErrServerClosed. A plain listener of TCP has to pass the
+// checks of ListenAndServe; what protects the connections of another one is not known here.
 func (s *Server) Serve(l net.Listener) error {
 	if err := s.begin(l); err != nil {
 		l.Close()
@@ -233,6 +250,11 @@ func (s *Server) begin(l net.Listener) error {
 	if len(s.mistakes) > 0 {
 		return fmt.Errorf("the server cannot serve: %w", errors.Join(s.mistakes...))
 	}
+	if plain, ok := l.(*net.TCPListener); ok {
+		if err := s.checkPublic(plain.Addr().String()); err != nil {
+			return err
+		}
+	}
 	s.serving = true
 	s.listeners[l] = struct{}{}
 	if s.tending == nil {
@@ -245,6 +267,11 @@ func (s *Server) begin(l net.Listener) error {
 
 // accept starts the goroutine of a new connection.
 func (s *Server) accept(nc net.Conn) {
+	if !s.addresses.Load().allow(nc.RemoteAddr()) {
+		s.stats.wrongAddress.Add(1)
+		nc.Close()
+		return
+	}
 	s.handshakes <- struct{}{}
 	s.mu.Lock()
 	if s.closed {
@@ -309,6 +336,11 @@ func (s *Server) handshake(nc net.Conn, full bool) (*serverConn, *reading, error
 		c.tls = new(sc.ConnectionState())
 	}
 	c.streams.init(&s.settings, &c.peerSays, s.o.windowsGrow)
+	if len(s.o.authenticators) > 0 {
+		if err := s.identify(c, st); err != nil {
+			return nil, nil, s.refuse(c.nc, err)
+		}
+	}
 	if err := s.o.observers.connOpened(c.info()); err != nil {
 		return nil, nil, s.refuse(c.nc, wire.Errorf(wire.Unauthenticated, "%v", err))
 	}

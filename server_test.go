@@ -2,6 +2,7 @@ package anser_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/url"
@@ -81,7 +82,7 @@ func TestListenMistakes(t *testing.T) {
 	for address, want := range map[string]string{
 		"127.0.0.1":        `listen on "127.0.0.1": the address has no port: use host:port`,
 		"127.0.0.1:":       `listen on "127.0.0.1:": the address has no port: use host:port`,
-		":0":               `listen on ":0": the address is reachable from other machines and there is no TLS: give the server anser.TLS, listen on 127.0.0.1, or accept the risk with anser.InsecurePublic`,
+		":0":               `listen on ":0": the address is reachable from other machines and there is no TLS and no authentication: give the server anser.TLS and anser.Authenticate (or a TLS configuration whose ClientAuth is tls.RequireAndVerifyClientCert), listen on 127.0.0.1, or accept the risk with anser.InsecurePublic`,
 		"0.0.0.0:0":        "give the server anser.TLS",
 		"[::]:0":           "give the server anser.TLS",
 		"192.0.2.1:0":      "give the server anser.TLS",
@@ -107,13 +108,30 @@ func TestListenMistakes(t *testing.T) {
 		}
 		l.Close()
 	}
-	for _, opt := range []anser.ServerOption{anser.InsecurePublic(), serverTLS(t, transporttest.NewAuthority(t), "127.0.0.1")} {
-		l, err := anser.NewServer(opt).Listen("0.0.0.0:0")
-		if err != nil {
-			t.Error(err)
-			continue
+	a := transporttest.NewAuthority(t)
+	mutual := anser.TLS(&tls.Config{Certificates: []tls.Certificate{a.Issue(t, time.Hour, "127.0.0.1")}, ClientCAs: a.Pool, ClientAuth: tls.RequireAndVerifyClientCert})
+	for want, opts := range map[string][]anser.ServerOption{
+		"":                      {anser.InsecurePublic()},
+		" ":                     {mutual},
+		"  ":                    {serverTLS(t, a, "127.0.0.1"), anser.Authenticate(new(door))},
+		"and there is no TLS: ": {anser.Authenticate(new(door))},
+		"no authentication: ":   {serverTLS(t, a, "127.0.0.1")},
+	} {
+		l, err := anser.NewServer(opts...).Listen("0.0.0.0:0")
+		if err == nil {
+			l.Close()
 		}
-		l.Close()
+		if want = strings.TrimLeft(want, " "); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: want %q", err, want)
+		}
+	}
+	// A plain listener of one's own passes the same checks.
+	public, err := net.Listen("tcp", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := anser.NewServer(silent).Serve(public); err == nil || !strings.Contains(err.Error(), "anser.InsecurePublic") {
+		t.Error(err)
 	}
 	taken := listen(t)
 	if _, err := s.Listen(taken.Addr().String()); err == nil || !strings.Contains(err.Error(), "address already in use") {

@@ -19,6 +19,7 @@ type serverConn struct {
 	back     atomic.Pointer[clientConn] // for calls to the client, once there was one
 	far      *clientConn                // over which calls come to a client, or nil; see Handlers
 	tls      *tls.ConnectionState
+	trust    *trust // nil: the server asks nobody who he is
 	peerSays wire.Settings
 	progress progress
 
@@ -59,6 +60,7 @@ type reading struct {
 	hints    int // of the methods that have one
 	lastID   uint64
 	pings    pingLimit
+	auths    pingLimit // of AUTH, among themselves
 	cancels  cancelLimit
 	drained  bool   // the client opens no more calls
 	requests int    // since the last read
@@ -68,10 +70,15 @@ type reading struct {
 
 // named is a method as the client named it.
 type named struct {
-	name   string // only of a method that is not served
+	name   string // only of a method that is not served; "" when there are too many
 	hint   string // what may have been meant
 	method *method
 	alias  *alias
+
+	// What the policy said, when the proof and the version of the policy were these.
+	decided *proof
+	version uint64
+	allowed bool
 }
 
 const (
@@ -83,7 +90,7 @@ const (
 )
 
 func (c *serverConn) peer() Peer {
-	return Peer{Addr: c.nc.RemoteAddr(), Local: c.nc.LocalAddr(), TLS: c.tls}
+	return Peer{Addr: c.nc.RemoteAddr(), Local: c.nc.LocalAddr(), TLS: c.tls, Identity: c.identity()}
 }
 
 func (c *serverConn) info() ConnInfo { return ConnInfo{Server: true, Peer: c.peer()} }
@@ -165,9 +172,15 @@ func (c *serverConn) request(s *reading, h wire.Header, body []byte) (lost bool,
 		return false, wire.Errorf(wire.BadMethod, "REQUEST for the method %d, %d are named", r.Method, len(s.methods))
 	}
 	n := &s.methods[r.Method-1]
-	cd, refused, err := c.admit(s, n, h.Flags, &r, fault)
-	if err != nil {
-		return false, err
+	var cd codec.Codec
+	var refused *Error
+	if c.trust != nil {
+		refused = c.mayCall(s, n)
+	}
+	if refused == nil {
+		if cd, refused, err = c.admit(s, n, h.Flags, &r, fault); err != nil {
+			return false, err
+		}
 	}
 	var taken uint8
 	if refused == nil && n.method.guard != nil {
@@ -288,7 +301,7 @@ func (c *serverConn) takeOver(t turn, kept bool) {
 	}
 	s := &reading{
 		generation: uint32(t.next() >> 32), methods: old.methods, unknown: old.unknown, hints: old.hints, lastID: old.lastID, now: nanotime(), arrived: old.arrived,
-		pings: old.pings, cancels: old.cancels, drained: old.drained, backlog: old.backlog,
+		pings: old.pings, auths: old.auths, cancels: old.cancels, drained: old.drained, backlog: old.backlog,
 	}
 	s.reader = old.successor()
 	s.out = append(make([]byte, 0, cap(old.out)), old.out...)
@@ -442,6 +455,8 @@ func (c *serverConn) control(s *reading, h wire.Header, body []byte) error {
 		return c.drained(s, h.Flags)
 	case wire.TypeClose:
 		return closedByPeer(body)
+	case wire.TypeAuth:
+		return c.renew(s, body)
 	case wire.TypeReply, wire.TypeError:
 		return c.answered(s, h, body)
 	}
@@ -509,6 +524,9 @@ func (c *serverConn) tend(now int64) {
 		back.trim()
 	}
 	c.drainIdle(now)
+	if c.trust != nil {
+		c.tendTrust(now)
+	}
 	if since := c.stalledSince(); since != 0 && now-since > int64(o.writeStall) {
 		c.server.stats.close(wire.Timeout)
 		c.fail(fmt.Errorf("a write made no progress for %v (anser.WriteStall)", o.writeStall))

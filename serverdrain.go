@@ -81,6 +81,9 @@ func (c *serverConn) end(s *reading, err error) {
 	c.closing = true  // no answer is sent any more
 	c.mu.Unlock()
 	c.cancelAll(err)
+	if c.trust != nil {
+		c.trust.end()
+	}
 	var broken *wire.Error
 	if errors.As(err, &broken) {
 		c.server.stats.close(broken.Reason)

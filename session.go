@@ -42,10 +42,10 @@ type Session struct {
 }
 
 // sessionKey tells sessions apart. A client that names the session of another one does not get it without
-// that one's certificate, if it has one.
+// that one's identity or certificate, if it has one.
 type sessionKey struct {
-	id   uint64
-	cert [sha256.Size]byte
+	id     uint64
+	client [sha256.Size]byte // see clientKey
 }
 
 // sessions are those of a server. The zero value is ready for use.
@@ -163,10 +163,7 @@ func (s *Session) keep() {
 
 // join finds or makes the session of a connection that has shaken hands.
 func (s *Server) join(c *serverConn) {
-	key := sessionKey{id: c.peerSays.Session}
-	if c.tls != nil && len(c.tls.PeerCertificates) > 0 {
-		key.cert = sha256.Sum256(c.tls.PeerCertificates[0].Raw)
-	}
+	key := sessionKey{id: c.peerSays.Session, client: c.clientKey()}
 	s.sessions.mu.Lock()
 	sess := s.sessions.by[key]
 	fresh := sess == nil
@@ -407,6 +404,8 @@ type callee struct {
 //
 // The limits of s hold for the calls of all servers together, so that none can flood the client: [MaxInFlight],
 // [MaxCalls] for each connection, [MaxMessage]. Handlers run on goroutines of their own. Streams are refused.
+// Calls of a server are not subject to [Authenticate] and [Authorize] of s: TLS has proven the server, and a client
+// without TLS takes the calls of whoever answers.
 // s need not listen, but may, and may serve several clients; no method is added from here on. Clients of one
 // process with the same s share their connections, and so their sessions. Close s after the clients.
 func Handlers(s *Server) DialOption {

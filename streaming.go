@@ -216,17 +216,21 @@ func (c *serverConn) failCall(s *reading, ctx *callContext, fault *wire.CallErro
 
 // trimStreams has idle streams give up memory.
 func (c *serverConn) trimStreams() {
-	var open []*stream
+	for _, ctx := range c.openStreams() {
+		ctx.stream().trim()
+	}
+}
+
+// openStreams returns the contexts of the streams that are open.
+func (c *serverConn) openStreams() (open []*callContext) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.streaming > 0 {
 		c.running.each(func(ctx *callContext) {
-			if st := ctx.stream(); st != nil {
-				open = append(open, st)
+			if ctx.stream() != nil {
+				open = append(open, ctx)
 			}
 		})
 	}
-	c.mu.Unlock()
-	for _, st := range open {
-		st.trim()
-	}
+	return open
 }

@@ -69,6 +69,7 @@ type route struct {
 	dial    dialFunc
 	conns   int
 
+	secure       bool // dial does TLS with the server itself
 	streamsApart bool
 }
 
@@ -107,7 +108,7 @@ func (o *dialOptions) route(address string) route {
 func (o *dialOptions) through(t *Transport, r route) route {
 	config := (*tls.Config)(nil)
 	if t.Secure {
-		config, r.tls = r.tls, nil
+		config, r.tls, r.secure = r.tls, nil, true
 		if config == nil {
 			config = systemTLS
 		}

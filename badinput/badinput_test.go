@@ -151,6 +151,7 @@ type transport struct {
 	address func(t *testing.T) string
 	tls     bool
 	configs func() (server, client *tls.Config) // nil: identity
+	dial    []anser.DialOption                  // of the good clients
 }
 
 func loopback(*testing.T) string { return "127.0.0.1:0" }
@@ -289,7 +290,7 @@ func newTarget(t *testing.T, over transport, opts ...anser.ServerOption) *target
 			anser.Dialer(func(ctx context.Context, _, _ string) (net.Conn, error) {
 				return new(net.Dialer).DialContext(ctx, g.addr.Network(), g.addr.String())
 			}),
-		}, dialTLS...)...)
+		}, append(dialTLS, over.dial...)...)...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -175,7 +175,7 @@ func frameRows() []row {
 		{number: 3, name: "reserved bits of the preface", toServer: toServer{instead: bits, want: refuse(wire.BadFrame)}, toClient: toClient{hello: func() []byte { return bits }}},
 		both(4, "unknown frame type", frame(0, 0x0F, 0, 0), wire.BadFrame),
 		both(4, "frame type 0", frame(0, 0, 0, 0), wire.BadFrame),
-		both(4, "AUTH, which is reserved", frame(0, wire.TypeAuth, 0, 0), wire.BadFrame),
+		both(5, "AUTH of length 0", frame(0, wire.TypeAuth, 0, 0), wire.BadFrame),
 		{
 			number: 4, name: "unknown type, skippable", toServer: toServer{send: skippable, want: want{kind: works}},
 			toClient: toClient{reply: func(id uint64) []byte { return append(slices.Clone(skippable), wirepeer.Reply(id, []byte("ok"))...) }, good: true},

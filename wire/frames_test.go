@@ -20,12 +20,16 @@ type (
 		codec, compression uint8
 		payload            []byte
 	}
-	cancelBody  struct{}
+	cancelBody struct{}
+	authBody   struct {
+		scheme     string
+		credential []byte
+	}
 	pingBody    uint64
 	drainBody   uint32
 	endBody     []byte // the metadata block
 	windowBody  uint32
-	unknownBody []byte // AUTH and skippable frames
+	unknownBody []byte // of skippable frames
 )
 
 // parseFrame gives a whole frame to the parse function of its type. With a *wire.CallError what it
@@ -83,6 +87,9 @@ func parseBody(h wire.Header, body []byte) (any, error) {
 	case wire.TypeWindow:
 		credit, err := wire.ParseWindow(h.ID, body)
 		return windowBody(credit), err
+	case wire.TypeAuth:
+		scheme, credential, err := wire.ParseAuth(body)
+		return authBody{scheme, credential}, err
 	default:
 		return unknownBody(body), nil
 	}
@@ -118,6 +125,8 @@ func encodeFrame(h wire.Header, v any) []byte {
 		frame = wire.AppendEnd(nil, h.ID, v)
 	case windowBody:
 		frame = wire.AppendWindow(nil, h.ID, uint32(v))
+	case authBody:
+		frame = wire.AppendAuth(nil, v.scheme, v.credential)
 	case unknownBody:
 		h.Length = uint32(len(v))
 		if h.Type < wire.FirstSkippable {

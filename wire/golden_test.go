@@ -43,6 +43,8 @@ func goldenFrames() map[string]goldenFrame {
 	settings.MaxFrame, settings.MaxCalls, settings.Features = 1<<20, 256, wire.FeatureCRC
 	session := wire.DefaultSettings()
 	session.MaxCalls, session.Session = 100, 0xF8462A937EB10C5D
+	authenticates := wire.DefaultSettings()
+	authenticates.Features = wire.FeatureAuth
 	plain := wire.Request{
 		Method: 1, Codec: 4, Priority: 2, Timeout: 1_000_000, Payload: []byte{0x08, 7, 0x10, 8},
 	}
@@ -73,6 +75,7 @@ func goldenFrames() map[string]goldenFrame {
 	return map[string]goldenFrame{
 		"settings.hex":                {header(1, 0, 0), settings},
 		"settings_session.hex":        {header(1, 0, 0), session},
+		"settings_auth.hex":           {header(1, 0, 0), authenticates},
 		"settings_compressions.hex":   {header(1, 0, 0), compressions},
 		"request_compressed.hex":      {header(3, wire.FlagForced, 1), packed},
 		"request_plain.hex":           {header(3, wire.FlagPlain, 1), asking},
@@ -111,7 +114,7 @@ func goldenFrames() map[string]goldenFrame {
 		"end_trailers.hex": {header(12, wire.FlagMetadata, 7), endBody(trailers)},
 		"window.hex":       {header(13, 0, 7), windowBody(65_536)},
 		"window_conn.hex":  {header(13, 0, 0), windowBody(65_536)},
-		"auth.hex":         {header(14, 0, 0), unknownBody{}},
+		"auth.hex":         {header(14, 0, 0), authBody{"token", []byte("open-sesame-42")}},
 		"skippable.hex":    {header(0x80, 0xFF, 5), unknownBody{1, 2, 3}},
 	}
 }
@@ -195,7 +198,7 @@ func TestProtocolShowsGoldenFiles(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		"preface.hex", "settings.hex", "settings_session.hex", "request_server.hex", "method.hex", "request.hex", "request_trace_metadata.hex", "reply.hex",
+		"preface.hex", "settings.hex", "settings_session.hex", "settings_auth.hex", "auth.hex", "request_server.hex", "method.hex", "request.hex", "request_trace_metadata.hex", "reply.hex",
 		"error.hex", "cancel.hex", "ping.hex", "drain.hex", "close.hex", "data.hex", "end_trailers.hex", "window.hex", "request_checksum.hex", "metadata.hex",
 	} {
 		if !shown[name] {

@@ -159,10 +159,13 @@ func ByAddress(ctx context.Context) string {
 	return addr
 }
 
-// ByIdentity is the name in the certificate that the caller has proved: its first URI, DNS name, or common
-// name. Callers without a certificate have the empty one, and share a bucket.
+// ByIdentity is the subject that the caller has proved to be, on a server with anser.Authenticate, and else the name in
+// its certificate: its first URI, DNS name, or common name. Callers without either have the empty one, and share a bucket.
 func ByIdentity(ctx context.Context) string {
 	p, ok := anser.PeerFrom(ctx)
+	if ok && p.Identity != nil {
+		return p.Identity.Subject
+	}
 	if !ok || p.TLS == nil || len(p.TLS.VerifiedChains) == 0 {
 		return ""
 	}

@@ -407,3 +407,36 @@ func BenchmarkTake(b *testing.B) {
 		}
 	}
 }
+
+// A caller has one bucket, over however many connections it comes.
+func TestByIdentity(t *testing.T) {
+	l := limiter(t, ratelimit.Caller(ratelimit.ByIdentity, ratelimit.Rate{PerSecond: never, Burst: 2}))
+	s := anser.NewServer(silent, anser.Observe(l.Observer()), anser.Authenticate(anser.AuthenticatorFunc(
+		func(_ context.Context, l *anser.Login) (*anser.Identity, error) {
+			return &anser.Identity{Subject: string(l.Data)}, nil
+		})))
+	anser.Handle(s, "A.Do", func(_ context.Context, in *[]byte) (*[]byte, error) { return in, nil })
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(lis) }()
+	defer func() { s.Close(); <-served }()
+	for _, want := range []struct {
+		who string
+		ran int
+	}{{"ann", 2}, {"ann", 0}, {"bob", 2}} {
+		c, err := anser.Dial(lis.Addr().String(), silent, anser.NoSnapshot(), anser.Fail(anser.Failfast), anser.Credentials(
+			func(context.Context) (anser.Credential, error) {
+				return anser.Credential{Scheme: "test", Data: []byte(want.who)}, nil
+			}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if n, _ := taken(t, t.Context(), c, "A.Do", 5); n != want.ran {
+			t.Errorf("%d calls of %s ran, want %d", n, want.who, want.ran)
+		}
+	}
+}

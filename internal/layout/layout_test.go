@@ -47,6 +47,8 @@ var rules = []rule{
 	{packages: ".", may: append([]string{"internal/**"}, leaves...)},
 
 	{packages: "ansertest", may: above},
+	{packages: "auth", may: above},
+	{packages: "auth/**", may: append([]string{"auth"}, above...)},
 	{packages: "interceptor/ratelimit/redis", may: append([]string{"interceptor/ratelimit"}, above...)},
 	{packages: "interceptor/**", may: above},
 	{packages: "route", may: above},

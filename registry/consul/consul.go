@@ -23,15 +23,13 @@ import (
 
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/internal/announce"
+	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
 // DefaultTTL is used where no option says otherwise.
 const DefaultTTL = 10 * time.Second
 
 const (
-	// maxRenewal is the longest pause between two signs of life. An instance that the agent has lost is
-	// noticed after it at the latest, which has to leave room in the five seconds after which it is back.
-	maxRenewal = 3 * time.Second
 	// attemptTimeout bounds one request to the agent, readTimeout one for a list, which may be large.
 	attemptTimeout = 3 * time.Second
 	readTimeout    = 5 * time.Second
@@ -47,14 +45,8 @@ type Registry struct {
 	transport *http.Transport
 	agent     *agent
 	announcer *announce.Announcer
-
-	ctx     context.Context // ends with Close
-	cancel  context.CancelCauseFunc
-	closing sync.Once
-
-	mu       sync.Mutex     // guards closed, and requests against a late start
-	closed   bool           // no more requests but those of Close
-	requests sync.WaitGroup // an answer that came later would leave its connection open
+	life      *upkeep.Life
+	closing   sync.Once
 }
 
 // Dial returns a registry on the Consul agent at endpoint, host:port, as a rule the one on the same host. It
@@ -86,11 +78,10 @@ func Dial(endpoint string, opts ...Option) (*Registry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dial consul at %s: %w", endpoint, err)
 	}
-	ctx, cancel := context.WithCancelCause(context.Background())
-	r := &Registry{config: &cfg, client: client, transport: transport, ctx: ctx, cancel: cancel}
+	r := &Registry{config: &cfg, client: client, transport: transport, life: upkeep.NewLife()}
 	r.agent = newAgent(&cfg, client)
 	r.announcer = announce.New(announce.Config{
-		Store: r.agent, Every: min(cfg.ttl/3, maxRenewal), Hopeless: hopeless, Log: cfg.log,
+		Store: r.agent, Every: upkeep.Renewal(cfg.ttl), Hopeless: hopeless, Log: cfg.log,
 	})
 	return r, nil
 }
@@ -98,23 +89,13 @@ func Dial(endpoint string, opts ...Option) (*Registry, error) {
 // Register implements registry.Registrar. Where Consul refuses the record, as it does without permission, it
 // fails at once.
 func (r *Registry) Register(ctx context.Context, in registry.Instance) error {
-	if err := in.Validate(); err != nil {
-		return err
-	}
-	in = in.Clone()
-	if err := r.announcer.Put(ctx, r.serviceID(in), &in); err != nil {
-		return fmt.Errorf("register %q of service %q: %w", in.Key(), in.Service, err)
-	}
-	return nil
+	return r.announcer.Register(ctx, r.serviceID(in), in)
 }
 
 // Deregister implements registry.Registrar. When ctx ends first, the record goes as soon as Consul can be
 // reached.
 func (r *Registry) Deregister(ctx context.Context, in registry.Instance) error {
-	if err := r.announcer.Remove(ctx, r.serviceID(in)); err != nil {
-		return fmt.Errorf("deregister %q of service %q: %w", in.Key(), in.Service, err)
-	}
-	return nil
+	return r.announcer.Deregister(ctx, r.serviceID(in), in)
 }
 
 // Services implements registry.Lister. It waits for Consul until ctx is done. Consul names a service whose
@@ -142,60 +123,34 @@ func (r *Registry) Services(ctx context.Context) ([]string, error) {
 // cannot be reached it says so, and the checks run out by themselves.
 func (r *Registry) Close() (err error) {
 	r.closing.Do(func() {
-		r.mu.Lock()
-		r.closed = true
-		r.mu.Unlock()
-		r.cancel(registry.ErrClosed)
-		r.requests.Wait()
+		r.life.End()
 		err = r.agent.withdraw(r.announcer.Close())
 		r.transport.CloseIdleConnections()
 	})
 	return err
 }
 
-// bind returns a context that also ends when the registry is closed.
-func (r *Registry) bind(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(r.ctx, func() { cancel(registry.ErrClosed) })
-	return ctx, func() { stop(); cancel(nil) }
-}
-
-// attempt makes one request.
+// attempt makes one request, for which Close waits: an answer that came later would leave its connection open.
 func (r *Registry) attempt(ctx context.Context, timeout time.Duration, request func(*api.QueryOptions) error) error {
-	r.mu.Lock()
-	if r.closed {
-		r.mu.Unlock()
-		return registry.ErrClosed
-	}
-	r.requests.Add(1)
-	r.mu.Unlock()
-	defer r.requests.Done()
-	return r.config.attempt(ctx, timeout, request)
+	return r.life.Do(func() error { return r.config.attempt(ctx, timeout, request) })
 }
 
 // ask makes a request that may be made again, until it succeeds, is hopeless, or ctx is done.
 func ask[T any](ctx context.Context, r *Registry, request func(*api.QueryOptions) (T, error)) (answer T, err error) {
-	ctx, cancel := r.bind(ctx)
+	ctx, cancel := r.life.Within(ctx)
 	defer cancel()
-	var delay announce.Delay
-	var reason error
-	for {
-		if ctx.Err() != nil {
-			return answer, announce.Because(context.Cause(ctx), reason)
-		}
+	err = upkeep.Retry(ctx, func(ctx context.Context) error {
 		err := r.attempt(ctx, readTimeout, func(q *api.QueryOptions) (err error) {
 			q.RequireConsistent = true // see follow
 			answer, err = request(q)
 			return err
 		})
-		switch {
-		case err == nil || hopeless(err):
-			return answer, err
-		case ctx.Err() == nil:
-			reason = err
-			delay.Sleep(ctx)
+		if hopeless(err) {
+			return upkeep.Hopeless(err)
 		}
-	}
+		return err
+	})
+	return answer, err
 }
 
 // attempt makes one request.

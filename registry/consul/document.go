@@ -53,7 +53,7 @@ func (r *Registry) Save(ctx context.Context, doc registry.Document) (revision ui
 	if err := doc.Validate(); err != nil {
 		return 0, err
 	}
-	ctx, cancel := r.bind(ctx)
+	ctx, cancel := r.life.Within(ctx)
 	defer cancel()
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)

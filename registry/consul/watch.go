@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/anser-rpc/anser/registry"
-	"github.com/anser-rpc/anser/registry/internal/announce"
+	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
 // wait is how long a query waits for a change before it is made again. Consul adds up to a sixteenth.
@@ -105,9 +105,9 @@ func rest(ctx context.Context, d time.Duration) {
 // follow makes a query that waits for a change, again and again until ctx is done or there is no use in it, and
 // calls what it returns where the index differs. problem hears of what keeps it from that.
 func (r *Registry) follow(ctx context.Context, query func(*api.QueryOptions) (tell func(), index uint64, err error), problem func(error)) error {
-	ctx, cancel := r.bind(ctx)
+	ctx, cancel := r.life.Within(ctx)
 	defer cancel()
-	var delay announce.Delay
+	var delay upkeep.Delay
 	var index uint64
 	for ever := false; ; {
 		if ctx.Err() != nil {
@@ -135,17 +135,17 @@ func (r *Registry) follow(ctx context.Context, query func(*api.QueryOptions) (te
 			// The agent may have hung up because it restarts: a query that does not wait tells whether it is
 			// more than that.
 			index = 0
-			delay.Sleep(ctx)
+			delay.Wait(ctx, nil)
 			continue
 		case err != nil && !ever && hopeless(err):
 			// Later on, permission may come back: then it is trouble like any other.
 			return err
 		case err != nil:
 			problem(err)
-			delay.Sleep(ctx)
+			delay.Wait(ctx, nil)
 			continue
 		}
-		ever, delay = true, announce.Delay{}
+		ever, delay = true, upkeep.Delay{}
 		if now != index || index == 0 {
 			tell()
 		}
@@ -156,7 +156,7 @@ func (r *Registry) follow(ctx context.Context, query func(*api.QueryOptions) (te
 		rest(ctx, min(2*time.Since(came), time.Second))
 		if index = now; index == 0 {
 			// It did not wait, and would not wait the next time.
-			delay.Sleep(ctx)
+			delay.Wait(ctx, nil)
 		}
 	}
 }

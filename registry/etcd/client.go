@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +16,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
 // attemptTimeout bounds one request, so that the next one may try another server.
@@ -87,7 +88,7 @@ func (c *client) attempt(ctx context.Context, request func(context.Context) erro
 // retry makes the request until it succeeds, is hopeless, or ctx is done; it then also says why it
 // had not succeeded before.
 func (c *client) retry(ctx context.Context, request func(context.Context) error) error {
-	var delay retryDelay
+	var delay upkeep.Delay
 	var reason error
 	for {
 		err := c.attempt(ctx, request)
@@ -95,11 +96,11 @@ func (c *client) retry(ctx context.Context, request func(context.Context) error)
 			return err
 		}
 		if ctx.Err() != nil {
-			return because(context.Cause(ctx), reason)
+			return upkeep.Because(context.Cause(ctx), reason)
 		}
 		reason = err
-		if !delay.wait(ctx, c) {
-			return because(context.Cause(ctx), reason)
+		if !c.pause(ctx, &delay) {
+			return upkeep.Because(context.Cause(ctx), reason)
 		}
 	}
 }
@@ -126,14 +127,6 @@ func hopeless(err error) bool {
 	return false
 }
 
-// because returns an error that is err and says why it came to that.
-func because(err, reason error) error {
-	if reason == nil || errors.Is(reason, err) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", err, reason)
-}
-
 // hurry makes a connection that waits for its next try make it now, at most once a second. The
 // connection of a client that was not made by Dial may wait for two minutes.
 func (c *client) hurry() {
@@ -143,25 +136,13 @@ func (c *client) hurry() {
 	}
 }
 
-// retryDelay is the pause before a request is made again: 50 ms and growing, at most 1 s, with
-// jitter so that a thousand processes do not come back at once.
-type retryDelay struct{ n int }
-
-func (d *retryDelay) next() time.Duration {
-	d.n++
-	full := min(50*time.Millisecond<<min(d.n-1, 10), time.Second)
-	return full/2 + rand.N(full/2)
-}
-
-// wait sleeps, and reports false when ctx ended instead.
-func (d *retryDelay) wait(ctx context.Context, c *client) bool {
-	select {
-	case <-ctx.Done():
+// pause waits before a request is made again, and reports false when ctx ended instead.
+func (c *client) pause(ctx context.Context, delay *upkeep.Delay) bool {
+	if !delay.Wait(ctx, nil) {
 		return false
-	case <-time.After(d.next()):
-		c.hurry()
-		return true
 	}
+	c.hurry()
+	return true
 }
 
 // tokenSource logs in with name and password when etcd asks for it, and puts the token on every

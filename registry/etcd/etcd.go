@@ -25,6 +25,7 @@ import (
 	"google.golang.org/grpc/backoff"
 
 	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
 // What Dial and New use where no option says otherwise.
@@ -42,14 +43,8 @@ type Registry struct {
 	prefix    string
 	log       *slog.Logger
 	announcer *announcer
-
-	ctx     context.Context // ends with Close; parent of everything that outlives a call
-	cancel  context.CancelFunc
-	closing sync.Once
-	watches sync.WaitGroup // the goroutines that Watch started
-
-	mu     sync.Mutex // guards closed, and watches against a late start
-	closed bool
+	life      *upkeep.Life
+	closing   sync.Once
 }
 
 // Dial returns a registry on the etcd servers at endpoints, each host:port or an http or https URL.
@@ -104,10 +99,10 @@ func New(c *clientv3.Client, opts ...Option) (*Registry, error) {
 }
 
 func newRegistry(c *client, cfg config) *Registry {
-	ctx, cancel := context.WithCancel(context.Background())
+	life := upkeep.NewLife()
 	return &Registry{
-		client: c, prefix: cfg.prefix, log: cfg.log, ctx: ctx, cancel: cancel,
-		announcer: newAnnouncer(ctx, c, cfg.ttl, cfg.log),
+		client: c, prefix: cfg.prefix, log: cfg.log, life: life,
+		announcer: newAnnouncer(life.Context(), c, cfg.ttl, cfg.log),
 	}
 }
 
@@ -118,7 +113,7 @@ func (r *Registry) Register(ctx context.Context, in registry.Instance) error {
 	if err != nil {
 		return err
 	}
-	if err := r.announcer.put(ctx, r.key(in), string(value)); err != nil {
+	if err := r.announcer.ledger.Put(ctx, r.key(in), string(value)); err != nil {
 		return fmt.Errorf("register %q of service %q: %w", in.Key(), in.Service, err)
 	}
 	return nil
@@ -127,7 +122,7 @@ func (r *Registry) Register(ctx context.Context, in registry.Instance) error {
 // Deregister implements registry.Registrar. When ctx ends first, the record goes as soon as etcd
 // can be reached.
 func (r *Registry) Deregister(ctx context.Context, in registry.Instance) error {
-	if err := r.announcer.remove(ctx, r.key(in)); err != nil {
+	if err := r.announcer.ledger.Remove(ctx, r.key(in)); err != nil {
 		return fmt.Errorf("deregister %q of service %q: %w", in.Key(), in.Service, err)
 	}
 	return nil
@@ -135,7 +130,7 @@ func (r *Registry) Deregister(ctx context.Context, in registry.Instance) error {
 
 // Services implements registry.Lister. It waits for etcd until ctx is done.
 func (r *Registry) Services(ctx context.Context) ([]string, error) {
-	ctx, cancel := r.bind(ctx)
+	ctx, cancel := r.life.Within(ctx)
 	defer cancel()
 	var resp *clientv3.GetResponse
 	err := r.client.retry(ctx, func(ctx context.Context) (err error) {
@@ -152,22 +147,11 @@ func (r *Registry) Services(ctx context.Context) ([]string, error) {
 // where that fails it says so, and the lease runs out by itself.
 func (r *Registry) Close() (err error) {
 	r.closing.Do(func() {
-		r.mu.Lock()
-		r.closed = true
-		r.mu.Unlock()
 		err = r.announcer.close()
-		r.cancel()
-		r.watches.Wait()
+		r.life.End()
 		err = errors.Join(err, r.client.close())
 	})
 	return err
-}
-
-// bind returns a context that also ends when the registry is closed.
-func (r *Registry) bind(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(r.ctx, func() { cancel(registry.ErrClosed) })
-	return ctx, func() { stop(); cancel(nil) }
 }
 
 // config is what the options set.

@@ -9,11 +9,9 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-)
 
-// maxRenewal is the longest pause between two renewals. A lost lease is noticed after it at the
-// latest, which has to leave room in the five seconds after which the instances are back.
-const maxRenewal = 3 * time.Second
+	"github.com/anser-rpc/anser/registry/internal/upkeep"
+)
 
 // lease is what all records of a registry hang on. One goroutine uses it.
 type lease struct {
@@ -69,7 +67,7 @@ func (l *lease) renew() (keys []string, err error) {
 }
 
 // setRenewal plans the next renewal so that three fit into the lease.
-func (l *lease) setRenewal() { l.renewAt = time.Now().Add(min(l.granted/3, maxRenewal)) }
+func (l *lease) setRenewal() { l.renewAt = time.Now().Add(upkeep.Renewal(l.granted)) }
 
 func (l *lease) keepAlive(ctx context.Context) error {
 	var streamCtx context.Context

@@ -8,6 +8,8 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
 // reflection is a copy of some keys of etcd: of the instances of a service, or of one document.
@@ -24,8 +26,8 @@ type reflection interface {
 // Whatever ends the watch (a lost connection, a compaction, a new leader) makes it list again: so it sees
 // all that happened meanwhile, even on a server that came back with less than it had.
 func (r *Registry) pursue(ctx context.Context, to reflection, key, end string) {
-	var delay retryDelay
-	for first := true; ctx.Err() == nil; delay.wait(ctx, r.client) {
+	var delay upkeep.Delay
+	for first := true; ctx.Err() == nil; r.client.pause(ctx, &delay) {
 		revision, err := to.list(ctx)
 		if err != nil {
 			// Later on, permission may come back: then it is trouble like any other.
@@ -40,7 +42,7 @@ func (r *Registry) pursue(ctx context.Context, to reflection, key, end string) {
 		}
 		// Most streams end because one server of several went away. The next list tells whether it
 		// is more than that.
-		delay = retryDelay{}
+		delay = upkeep.Delay{}
 		r.log.Debug("the registry's watch ended; listing again", "key", key, "error", err)
 	}
 }

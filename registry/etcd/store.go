@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"sync"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -30,7 +29,7 @@ func (r *Registry) Load(ctx context.Context, name string) (registry.Document, er
 	if err := registry.CheckDocument(name); err != nil {
 		return registry.Document{}, err
 	}
-	ctx, cancel := r.bind(ctx)
+	ctx, cancel := r.life.Within(ctx)
 	defer cancel()
 	var doc registry.Document
 	err := r.client.retry(ctx, func(ctx context.Context) (err error) {
@@ -62,7 +61,7 @@ func (r *Registry) Save(ctx context.Context, doc registry.Document) (uint64, err
 	if err := doc.Validate(); err != nil {
 		return 0, err
 	}
-	ctx, cancel := r.bind(ctx)
+	ctx, cancel := r.life.Within(ctx)
 	defer cancel()
 	key, revision, inDoubt := r.documentKey(doc.Name), uint64(0), false
 	err := r.client.retry(ctx, func(ctx context.Context) error {
@@ -102,59 +101,19 @@ func (r *Registry) Follow(ctx context.Context, name string, update func(registry
 	if err := registry.CheckDocument(name); err != nil {
 		return err
 	}
-	ctx, cancel := r.bind(ctx)
-	w := &documentWatch{registry: r, name: name, wake: make(chan struct{}, 1)}
-	stopped := make(chan struct{})
-	defer func() { cancel(); <-stopped }()
-	if !r.start(func() { defer close(stopped); r.pursue(ctx, w, r.documentKey(name), "") }) {
-		close(stopped)
-		return registry.ErrClosed
+	w := &documentWatch{name: name}
+	w.mirror = mirror[registry.Document]{
+		registry: r, what: fmt.Sprintf("follow document %q", name), copied: func() registry.Document { return w.doc },
+		equal: func(a, b registry.Document) bool { return a.Revision == b.Revision }, wake: make(chan struct{}, 1),
 	}
-	var last uint64
-	for current := false; ; {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-w.wake:
-		}
-		doc, listed, problem, fatal := w.take()
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case fatal != nil:
-			return fmt.Errorf("follow document %q: %w", name, fatal)
-		}
-		if problem != nil {
-			current = false
-			if trouble != nil {
-				trouble(problem)
-			}
-		}
-		if listed && (!current || doc.Revision != last) {
-			update(doc)
-			current, last = true, doc.Revision
-		}
-	}
+	return w.tell(ctx, func(ctx context.Context) { r.pursue(ctx, w, r.documentKey(name), "") }, update, trouble)
 }
 
-// documentWatch joins the goroutine that hears from etcd with the one that calls the follower.
+// documentWatch is a copy of a document.
 type documentWatch struct {
-	registry *Registry
-	name     string
-	wake     chan struct{} // holds a token when there is something to take
-
-	mu      sync.Mutex // guards what follows
-	doc     registry.Document
-	listed  bool  // doc is what etcd has, as far as is known
-	problem error // not yet reported
-	fatal   error
-}
-
-func (w *documentWatch) take() (doc registry.Document, listed bool, problem, fatal error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	problem, w.problem = w.problem, nil
-	return w.doc, w.listed, problem, w.fatal
+	mirror[registry.Document]
+	name string
+	doc  registry.Document // guarded by mu
 }
 
 func (w *documentWatch) list(ctx context.Context) (revision int64, err error) {
@@ -181,25 +140,5 @@ func (w *documentWatch) apply(events []*mvccpb.Event) {
 }
 
 func (w *documentWatch) set(doc registry.Document) {
-	w.mu.Lock()
-	w.doc, w.listed = doc, true
-	w.mu.Unlock()
-	w.signal()
-}
-
-func (w *documentWatch) failed(err error, fatal bool) {
-	w.mu.Lock()
-	w.listed, w.problem = false, err
-	if fatal {
-		w.fatal = err
-	}
-	w.mu.Unlock()
-	w.signal()
-}
-
-func (w *documentWatch) signal() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
+	w.change(func() { w.doc, w.listed = doc, true })
 }

@@ -4,60 +4,36 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"strings"
 
-	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/registry/internal/target"
 )
+
+var targets = target.Kind{Name: "etcd", Port: "2379", Server: "endpoint", Login: "User"}
 
 // Parse takes a target apart: etcd://127.0.0.1:2379/arith has one endpoint, the default prefix and
 // the service arith; in etcd://h1:2379,h2:2379/prefix/deep/arith the prefix is /prefix/deep.
 func Parse(u *url.URL) (endpoints []string, prefix, service string, err error) {
-	fail := func(format string, args ...any) ([]string, string, string, error) {
-		return nil, "", "", fmt.Errorf("target %q "+format, append([]any{u.Redacted()}, args...)...)
-	}
-	if u.Scheme != "etcd" {
-		return fail("is not one of etcd: use etcd://host:2379/service")
-	}
-	if u.User != nil {
-		return fail("has a user in it, which ends up in logs: use the option etcd.User")
-	}
-	if u.RawQuery != "" || u.Fragment != "" {
-		return fail("has a query or fragment, which means nothing here: use options of etcd.Dial")
+	if err := targets.Check(u); err != nil {
+		return nil, "", "", err
 	}
 	if u.Host == "" {
-		return fail("has no endpoint: use etcd://host:2379/service")
+		return nil, "", "", target.Errorf(u, "has no endpoint: use %s", targets.Example())
 	}
-	for endpoint := range strings.SplitSeq(u.Host, ",") {
-		if err := checkHostPort(endpoint); err != nil {
-			return fail("has a bad endpoint: %w", err)
+	if endpoints, err = targets.Servers(u); err != nil {
+		return nil, "", "", err
+	}
+	prefix, service, err = targets.Path(u, DefaultPrefix, func(prefix string) error {
+		if strings.Contains(prefix, "//") {
+			return errors.New("has an empty part in its prefix: leave out the second slash")
 		}
-		endpoints = append(endpoints, endpoint)
-	}
-	slash := strings.LastIndexByte(u.Path, '/')
-	if slash < 0 || slash == len(u.Path)-1 {
-		return fail("names no service: use etcd://host:2379/service")
-	}
-	prefix, service = strings.TrimRight(u.Path[:slash], "/"), u.Path[slash+1:]
-	if prefix == "" {
-		prefix = DefaultPrefix
-	}
-	if strings.Contains(prefix, "//") {
-		return fail("has an empty part in its prefix: leave out the second slash")
-	}
-	if err := registry.CheckService(service); err != nil {
-		return fail("names a bad service: %w", err)
+		return nil
+	})
+	if err != nil {
+		return nil, "", "", err
 	}
 	return endpoints, prefix, service, nil
-}
-
-func checkHostPort(endpoint string) error {
-	host, port, err := net.SplitHostPort(endpoint)
-	if err != nil || host == "" || port == "" {
-		return fmt.Errorf("etcd endpoint %q is not host:port: use for example 127.0.0.1:2379", endpoint)
-	}
-	return nil
 }
 
 // checkEndpoints makes sure that every endpoint can be dialled, and that TLS means TLS everywhere:
@@ -76,7 +52,7 @@ func checkEndpoints(endpoints []string, cfg *tls.Config) error {
 		if scheme != "" && scheme != "http" && scheme != "https" {
 			return fmt.Errorf("etcd endpoint %q has an unknown scheme: use host:port, http:// or https://", endpoint)
 		}
-		if err := checkHostPort(hostPort); err != nil {
+		if err := targets.CheckServer(hostPort); err != nil {
 			return err
 		}
 		if scheme == "http" && cfg != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -22,95 +21,26 @@ func (r *Registry) Watch(ctx context.Context, service string, update func([]regi
 	if err := registry.CheckService(service); err != nil {
 		return err
 	}
-	ctx, cancel := r.bind(ctx)
-	w := &watch{registry: r, prefix: r.servicePrefix(service), wake: make(chan struct{}, 1)}
-	stopped := make(chan struct{})
-	defer func() { cancel(); <-stopped }()
-	if !r.start(func() { defer close(stopped); r.pursue(ctx, w, w.prefix, clientv3.GetPrefixRangeEnd(w.prefix)) }) {
-		close(stopped)
-		return registry.ErrClosed
+	w := &watch{prefix: r.servicePrefix(service)}
+	w.mirror = mirror[[]registry.Instance]{
+		registry: r, what: fmt.Sprintf("watch service %q", service), copied: w.sorted, equal: registry.Equal,
+		wake: make(chan struct{}, 1),
 	}
-	var last []registry.Instance
-	for current := false; ; {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-w.wake:
-		}
-		list, listed, problem, fatal := w.take()
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if fatal != nil {
-			return fmt.Errorf("watch service %q: %w", service, fatal)
-		}
-		if problem != nil {
-			current = false
-			if trouble != nil {
-				trouble(problem)
-			}
-		}
-		if listed && (!current || !registry.Equal(list, last)) {
-			update(list)
-			current, last = true, list
-		}
-	}
+	pursue := func(ctx context.Context) { r.pursue(ctx, w, w.prefix, clientv3.GetPrefixRangeEnd(w.prefix)) }
+	return w.tell(ctx, pursue, update, trouble)
 }
 
-// start runs f on a goroutine that Close waits for, unless the registry is closed.
-func (r *Registry) start(f func()) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		return false
-	}
-	r.watches.Go(f)
-	return true
-}
-
-// watch joins the goroutine that hears from etcd with the one that calls the watcher. What comes
-// in while the watcher is busy is merged, so that a slow one neither holds up the stream nor is
-// called for each step.
+// watch is a copy of the instances of a service.
 type watch struct {
-	registry *Registry
-	prefix   string
-	wake     chan struct{} // holds a token when there is something to take
-
-	mu        sync.Mutex                   // guards what follows
-	instances map[string]registry.Instance // by etcd key
-	listed    bool                         // instances are what etcd has, as far as is known
-	problem   error                        // not yet reported
-	fatal     error
+	mirror[[]registry.Instance]
+	prefix    string
+	instances map[string]registry.Instance // by etcd key; guarded by mu
 }
 
-// take returns what is to be told.
-func (w *watch) take() (list []registry.Instance, listed bool, problem, fatal error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	problem, w.problem = w.problem, nil
-	if !w.listed {
-		return nil, false, problem, w.fatal
-	}
-	list = slices.AppendSeq(make([]registry.Instance, 0, len(w.instances)), maps.Values(w.instances))
+func (w *watch) sorted() []registry.Instance {
+	list := slices.AppendSeq(make([]registry.Instance, 0, len(w.instances)), maps.Values(w.instances))
 	registry.Sort(list)
-	return list, true, problem, w.fatal
-}
-
-func (w *watch) failed(err error, fatal bool) {
-	w.mu.Lock()
-	w.listed, w.problem = false, err
-	if fatal {
-		w.fatal = err
-	}
-	w.mu.Unlock()
-	w.signal()
-}
-
-func (w *watch) signal() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
+	return list
 }
 
 // list reads all instances and returns the revision at which etcd had them.
@@ -123,13 +53,12 @@ func (w *watch) list(ctx context.Context) (revision int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	w.mu.Lock()
-	w.instances, w.listed = make(map[string]registry.Instance, len(resp.Kvs)), true
-	for _, kv := range resp.Kvs {
-		w.putLocked(kv)
-	}
-	w.mu.Unlock()
-	w.signal()
+	w.change(func() {
+		w.instances, w.listed = make(map[string]registry.Instance, len(resp.Kvs)), true
+		for _, kv := range resp.Kvs {
+			w.putLocked(kv)
+		}
+	})
 	return resp.Header.Revision, nil
 }
 
@@ -137,16 +66,15 @@ func (w *watch) apply(events []*mvccpb.Event) {
 	if len(events) == 0 {
 		return
 	}
-	w.mu.Lock()
-	for _, e := range events {
-		if e.Type == mvccpb.Event_DELETE {
-			delete(w.instances, string(e.Kv.Key))
-		} else {
-			w.putLocked(e.Kv)
+	w.change(func() {
+		for _, e := range events {
+			if e.Type == mvccpb.Event_DELETE {
+				delete(w.instances, string(e.Kv.Key))
+			} else {
+				w.putLocked(e.Kv)
+			}
 		}
-	}
-	w.mu.Unlock()
-	w.signal()
+	})
 }
 
 func (w *watch) putLocked(kv *mvccpb.KeyValue) {

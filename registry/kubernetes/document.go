@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/internal/upkeep"
@@ -27,27 +26,26 @@ func (r *Registry) Load(ctx context.Context, name string) (registry.Document, er
 	if err := registry.CheckDocument(name); err != nil {
 		return registry.Document{}, err
 	}
-	ctx, cancel, err := r.life.Bind(ctx)
-	if err != nil {
-		return registry.Document{}, err
-	}
-	defer cancel()
-	var found *corev1.ConfigMap
-	err = upkeep.Retry(ctx, func(ctx context.Context) error {
-		return r.client.attempt(ctx, attemptTimeout, func(ctx context.Context) (err error) {
+	var doc registry.Document
+	err := r.life.Ask(ctx, fmt.Sprintf("load document %q", name), func(ctx context.Context) error {
+		var found *corev1.ConfigMap
+		err := r.client.attempt(ctx, attemptTimeout, func(ctx context.Context) (err error) {
 			found, err = r.client.maps.Get(ctx, objectName(name), metav1.GetOptions{})
 			if apierrors.IsNotFound(err) {
 				found, err = nil, nil
 			}
 			return err
 		})
+		if err != nil {
+			return err
+		}
+		if doc, err = documentOf(name, found); err != nil {
+			return upkeep.Hopeless(err)
+		}
+		return nil
 	})
-	var doc registry.Document
-	if err == nil {
-		doc, err = documentOf(name, found)
-	}
 	if err != nil {
-		return registry.Document{}, fmt.Errorf("load document %q: %w", name, err)
+		return registry.Document{}, err
 	}
 	return doc, nil
 }
@@ -138,20 +136,8 @@ func (r *Registry) Follow(ctx context.Context, name string, update func(registry
 		return err
 	}
 	wake := make(chan struct{}, 1)
-	api := r.client.maps
-	maps := &source[*corev1.ConfigMap]{
-		client: r.client, opts: metav1.ListOptions{FieldSelector: "metadata.name=" + objectName(name)}, wake: wake,
-		watch: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			return api.Watch(ctx, opts)
-		},
-		list: func(ctx context.Context, opts metav1.ListOptions) ([]*corev1.ConfigMap, string, error) {
-			l, err := api.List(ctx, opts)
-			if err != nil {
-				return nil, "", err
-			}
-			return pointers(l.Items), l.ResourceVersion, nil
-		},
-	}
+	maps := newSource(r.client, r.client.maps, func(l *corev1.ConfigMapList) []corev1.ConfigMap { return l.Items },
+		metav1.ListOptions{FieldSelector: "metadata.name=" + objectName(name)}, wake)
 	done := make(chan struct{})
 	go func() { defer close(done); maps.follow(ctx) }()
 	defer func() { cancel(); <-done }()

@@ -29,6 +29,34 @@ type source[T object] struct {
 	err     error // why the objects are not current
 }
 
+// lister is what the API does with objects of one kind, of which L is a list.
+type lister[L metav1.ListInterface] interface {
+	List(context.Context, metav1.ListOptions) (L, error)
+	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
+}
+
+// newSource returns a source of the objects that opts select. It tells wake when they may have changed.
+func newSource[T any, P interface {
+	*T
+	object
+}, L metav1.ListInterface](c *client, api lister[L], items func(L) []T, opts metav1.ListOptions, wake chan<- struct{}) *source[P] {
+	return &source[P]{
+		client: c, opts: opts, wake: wake, watch: api.Watch,
+		list: func(ctx context.Context, opts metav1.ListOptions) ([]P, string, error) {
+			l, err := api.List(ctx, opts)
+			if err != nil {
+				return nil, "", err
+			}
+			found := items(l)
+			all := make([]P, len(found))
+			for i := range found {
+				all[i] = &found[i]
+			}
+			return all, l.GetResourceVersion(), nil
+		},
+	}
+}
+
 func (s *source[T]) follow(ctx context.Context) {
 	var delay upkeep.Delay
 	for ctx.Err() == nil {

@@ -12,7 +12,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/internal/upkeep"
@@ -109,36 +108,13 @@ func (r *Registry) Watch(ctx context.Context, service string, update func([]regi
 }
 
 func (r *Registry) sliceSource(opts metav1.ListOptions, wake chan<- struct{}) *source[*discoveryv1.EndpointSlice] {
-	api := r.client.slices
-	return &source[*discoveryv1.EndpointSlice]{
-		client: r.client, opts: opts, wake: wake, watch: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			return api.Watch(ctx, opts)
-		},
-		list: func(ctx context.Context, opts metav1.ListOptions) ([]*discoveryv1.EndpointSlice, string, error) {
-			l, err := api.List(ctx, opts)
-			if err != nil {
-				return nil, "", err
-			}
-			return pointers(l.Items), l.ResourceVersion, nil
-		},
-	}
+	items := func(l *discoveryv1.EndpointSliceList) []discoveryv1.EndpointSlice { return l.Items }
+	return newSource(r.client, r.client.slices, items, opts, wake)
 }
 
 func (r *Registry) leaseSource(wake chan<- struct{}) *source[*coordinationv1.Lease] {
-	api := r.client.leases
-	return &source[*coordinationv1.Lease]{
-		client: r.client, opts: metav1.ListOptions{LabelSelector: managedByLabel + "=" + managedBy}, wake: wake,
-		watch: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			return api.Watch(ctx, opts)
-		},
-		list: func(ctx context.Context, opts metav1.ListOptions) ([]*coordinationv1.Lease, string, error) {
-			l, err := api.List(ctx, opts)
-			if err != nil {
-				return nil, "", err
-			}
-			return pointers(l.Items), l.ResourceVersion, nil
-		},
-	}
+	items := func(l *coordinationv1.LeaseList) []coordinationv1.Lease { return l.Items }
+	return newSource(r.client, r.client.leases, items, metav1.ListOptions{LabelSelector: managedByLabel + "=" + managedBy}, wake)
 }
 
 func pointers[T any](all []T) []*T {
@@ -213,14 +189,9 @@ func (r *Registry) Services(ctx context.Context) ([]string, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	ctx, cancel, err := r.life.Bind(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer cancel()
 	services := make(map[string][]*discoveryv1.EndpointSlice)
 	var holders map[string]bool
-	err = upkeep.Retry(ctx, func(ctx context.Context) error {
+	err := r.life.Ask(ctx, "list services", func(ctx context.Context) error {
 		return r.client.attempt(ctx, listTimeout, func(ctx context.Context) error {
 			clear(services)
 			all, err := r.client.slices.List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName})
@@ -242,7 +213,7 @@ func (r *Registry) Services(ctx context.Context) ([]string, error) {
 		})
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list services: %w", err)
+		return nil, err
 	}
 	maps.DeleteFunc(services, func(name string, all []*discoveryv1.EndpointSlice) bool {
 		list, _ := instancesOf(name, r.port, all, func(owner string) bool { return holders[owner] })

@@ -52,7 +52,7 @@ func Dial(addresses []string, opts ...Option) (*Registry, error) {
 	for _, opt := range opts {
 		opt(&cfg)
 	}
-	if err := errors.Join(cfg.check(), checkAddresses(addresses)); err != nil {
+	if err := errors.Join(cfg.check(), targets.CheckServers(addresses)); err != nil {
 		return nil, err
 	}
 	r := &Registry{

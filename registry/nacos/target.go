@@ -1,59 +1,27 @@
 package nacos
 
 import (
-	"errors"
-	"fmt"
-	"net"
 	"net/url"
-	"strings"
 
 	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/registry/internal/target"
 )
+
+var targets = target.Kind{Name: "nacos", Port: "8848", Server: "address", Login: "User"}
 
 // Parse takes a target apart: nacos://127.0.0.1:8848/arith has one address, the namespace "public", which is
 // written as "", and the service arith; in nacos://h1:8848,h2:8848/team-a/arith the namespace is team-a.
 func Parse(u *url.URL) (addresses []string, namespace, service string, err error) {
-	fail := func(format string, args ...any) ([]string, string, string, error) {
-		return nil, "", "", fmt.Errorf("target %q "+format, append([]any{u.Redacted()}, args...)...)
+	if err := targets.Check(u); err != nil {
+		return nil, "", "", err
 	}
-	if u.Scheme != "nacos" {
-		return fail("is not one of nacos: use nacos://host:8848/service")
+	if addresses, err = targets.Servers(u); err != nil {
+		return nil, "", "", err
 	}
-	if u.User != nil {
-		return fail("has a user in it, which ends up in logs: use the option nacos.User")
-	}
-	if u.RawQuery != "" || u.Fragment != "" {
-		return fail("has a query or fragment, which means nothing here: use options of nacos.Dial")
-	}
-	addresses = strings.Split(u.Host, ",")
-	if err := checkAddresses(addresses); err != nil {
-		return fail("has a bad address: %w", err)
-	}
-	parts := strings.Split(strings.TrimPrefix(u.Path, "/"), "/")
-	service = parts[len(parts)-1]
-	if len(parts) > 2 {
-		return fail("has %d parts in its path: use nacos://host:8848/namespace/service", len(parts))
-	}
-	if len(parts) == 2 {
-		namespace = parts[0]
-	}
-	if err := registry.CheckService(service); err != nil {
-		return fail("names a bad service: %w", err)
+	if namespace, service, err = targets.Pair(u, "namespace", ""); err != nil {
+		return nil, "", "", err
 	}
 	return addresses, namespace, service, nil
-}
-
-func checkAddresses(addresses []string) error {
-	if len(addresses) == 0 {
-		return errors.New("no nacos address: give one, for example 127.0.0.1:8848")
-	}
-	for _, address := range addresses {
-		host, port, err := net.SplitHostPort(address)
-		if err != nil || host == "" || port == "" {
-			return fmt.Errorf("nacos address %q is not host:port: use for example 127.0.0.1:8848", address)
-		}
-	}
-	return nil
 }
 
 // Scheme lets a client find its service in Nacos. It is an option of anser.Dial:

@@ -123,20 +123,12 @@ func (r *Registry) Services(ctx context.Context) ([]string, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	ctx, cancel, err := r.life.Bind(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer cancel()
 	var names []string
-	err = upkeep.Retry(ctx, func(ctx context.Context) (err error) {
+	err := r.life.Ask(ctx, "list services", func(ctx context.Context) (err error) {
 		names, err = r.services(ctx)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list services: %w", err)
-	}
-	return names, nil
+	return names, err
 }
 
 func (r *Registry) services(ctx context.Context) (names []string, err error) {

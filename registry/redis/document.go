@@ -16,18 +16,13 @@ func (r *Registry) Load(ctx context.Context, name string) (registry.Document, er
 	if err := registry.CheckDocument(name); err != nil {
 		return registry.Document{}, err
 	}
-	ctx, cancel, err := r.life.Bind(ctx)
-	if err != nil {
-		return registry.Document{}, err
-	}
-	defer cancel()
 	var doc registry.Document
-	err = upkeep.Retry(ctx, func(ctx context.Context) (err error) {
+	err := r.life.Ask(ctx, fmt.Sprintf("load document %q", name), func(ctx context.Context) (err error) {
 		doc, err = r.load(ctx, name)
 		return err
 	})
 	if err != nil {
-		return registry.Document{}, fmt.Errorf("load document %q: %w", name, err)
+		return registry.Document{}, err
 	}
 	return doc, nil
 }

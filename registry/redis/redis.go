@@ -52,7 +52,7 @@ func Dial(addresses []string, opts ...DialOption) (*Registry, error) {
 	for _, opt := range opts {
 		opt.applyDial(&cfg)
 	}
-	if err := errors.Join(cfg.check(), checkAddresses(addresses)); err != nil {
+	if err := errors.Join(cfg.check(), targets.CheckServers(addresses)); err != nil {
 		return nil, err
 	}
 	life := upkeep.NewLife()

@@ -203,13 +203,8 @@ func (r *Registry) Services(ctx context.Context) ([]string, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	ctx, cancel, err := r.life.Bind(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer cancel()
 	var names []string
-	err = upkeep.Retry(ctx, func(ctx context.Context) error {
+	err := r.life.Ask(ctx, "list services", func(ctx context.Context) error {
 		names = nil
 		return r.client.attempt(ctx, func(ctx context.Context, c rueidis.Client) error {
 			known, err := c.Do(ctx, c.B().Zrange().Key(r.servicesKey()).Min("0").Max("-1").Build()).AsStrSlice()
@@ -233,7 +228,7 @@ func (r *Registry) Services(ctx context.Context) ([]string, error) {
 		})
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list services: %w", err)
+		return nil, err
 	}
 	slices.Sort(names)
 	return names, nil

@@ -8,7 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/anser-rpc/anser/registry"
-	"github.com/anser-rpc/anser/registry/internal/announce"
+	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
 // revision returns what stands for the state of a document: the number of the transaction that made it, which
@@ -45,7 +45,7 @@ func (r *Registry) Save(ctx context.Context, doc registry.Document) (uint64, err
 	}
 	data := append([]byte(nil), doc.Data...)
 	node := r.documentPath(doc.Name)
-	ctx, cancel := r.bind(ctx)
+	ctx, cancel := r.life.Within(ctx)
 	defer cancel()
 	fail := func(err error) (uint64, error) {
 		if errors.Is(err, registry.ErrConflict) {
@@ -56,7 +56,7 @@ func (r *Registry) Save(ctx context.Context, doc registry.Document) (uint64, err
 	var reason error
 	c, err := r.reader.connection(ctx, func(err error) { reason = err })
 	if err != nil {
-		return fail(announce.Because(err, reason))
+		return fail(upkeep.Because(err, reason))
 	}
 	answer := make(chan uint64, 1)
 	err = c.do(ctx, func(conn *zk.Conn) error {

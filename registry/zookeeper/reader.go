@@ -10,7 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/anser-rpc/anser/registry"
-	"github.com/anser-rpc/anser/registry/internal/announce"
+	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
 // reader holds the connection over which everything is read. It is not resumed when it is lost: the library
@@ -78,7 +78,7 @@ func (r *reader) set(current *connection, reason error) {
 func (r *reader) run() {
 	for r.ctx.Err() == nil {
 		r.once()
-		new(announce.Delay).Sleep(r.ctx) // a server may give sessions and end them at once
+		new(upkeep.Delay).Wait(r.ctx, nil) // a server may give sessions and end them at once
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/anser-rpc/anser/registry"
-	"github.com/anser-rpc/anser/registry/internal/announce"
+	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
 // readers is how many nodes are read at once.
@@ -159,9 +159,9 @@ func (w *watch) tell() {
 func (r *Registry) follow(ctx context.Context, path string,
 	read func(ctx context.Context, c *connection, changed map[string]bool, fresh bool) error, problem func(error),
 ) error {
-	ctx, cancel := r.bind(ctx)
+	ctx, cancel := r.life.Within(ctx)
 	defer cancel()
-	var delay announce.Delay
+	var delay upkeep.Delay
 	for first := true; ; {
 		c, err := r.reader.connection(ctx, problem)
 		if err != nil {
@@ -184,9 +184,9 @@ func (r *Registry) follow(ctx context.Context, path string,
 			problem(err)
 		}
 		if ever {
-			first, delay = false, announce.Delay{}
+			first, delay = false, upkeep.Delay{}
 		}
-		delay.Sleep(ctx)
+		delay.Wait(ctx, nil)
 	}
 }
 
@@ -239,14 +239,14 @@ func (r *Registry) Services(ctx context.Context) ([]string, error) {
 
 // ask makes requests that may be made again, until they succeed, are hopeless, or ctx is done.
 func ask[T any](ctx context.Context, r *Registry, request func(c *connection, conn *zk.Conn) (T, error)) (answer T, err error) {
-	ctx, cancel := r.bind(ctx)
+	ctx, cancel := r.life.Within(ctx)
 	defer cancel()
-	var delay announce.Delay
+	var delay upkeep.Delay
 	var reason error
 	for {
 		c, err := r.reader.connection(ctx, func(err error) { reason = err })
 		if err != nil {
-			return answer, announce.Because(err, reason)
+			return answer, upkeep.Because(err, reason)
 		}
 		answers := make(chan T, 1)
 		err = c.do(ctx, func(conn *zk.Conn) error {
@@ -261,11 +261,11 @@ func ask[T any](ctx context.Context, r *Registry, request func(c *connection, co
 		case err == nil:
 			return <-answers, nil
 		case ctx.Err() != nil:
-			return answer, announce.Because(context.Cause(ctx), reason)
+			return answer, upkeep.Because(context.Cause(ctx), reason)
 		case !disconnected(err):
 			return answer, err
 		}
 		reason = errors.New("zookeeper at " + strings.Join(r.endpoints, ",") + ": " + err.Error())
-		delay.Sleep(ctx)
+		delay.Wait(ctx, nil)
 	}
 }

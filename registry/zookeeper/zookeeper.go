@@ -21,6 +21,7 @@ import (
 
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/internal/announce"
+	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
 // What Dial uses where no option says otherwise.
@@ -29,10 +30,6 @@ const (
 	DefaultTTL    = 10 * time.Second
 )
 
-// maxRenewal is the longest pause between two looks at what was announced. A deleted node is noticed after it
-// at the latest, which has to leave room in the five seconds after which instances are back.
-const maxRenewal = 3 * time.Second
-
 // Registry announces and finds instances in ZooKeeper, and keeps documents there. All methods are safe for
 // concurrent use. It opens one session when something is to be announced, and one when something is to be read.
 type Registry struct {
@@ -40,10 +37,8 @@ type Registry struct {
 	writer    *writer
 	announcer *announce.Announcer
 	reader    *reader
-
-	ctx     context.Context // ends with Close; parent of everything that outlives a call
-	cancel  context.CancelCauseFunc
-	closing sync.Once
+	life      *upkeep.Life
+	closing   sync.Once
 }
 
 // Dial returns a registry on the ZooKeeper servers at endpoints, each host:port. It returns at once, whether or
@@ -54,14 +49,14 @@ func Dial(endpoints []string, opts ...Option) (*Registry, error) {
 	for _, opt := range opts {
 		opt(&cfg)
 	}
-	if err := errors.Join(cfg.check(), checkEndpoints(endpoints)); err != nil {
+	if err := errors.Join(cfg.check(), targets.CheckServers(endpoints)); err != nil {
 		return nil, err
 	}
 	cfg.endpoints = slices.Clone(endpoints)
-	ctx, cancel := context.WithCancelCause(context.Background())
-	r := &Registry{config: &cfg, ctx: ctx, cancel: cancel, reader: newReader(ctx, &cfg), writer: &writer{config: &cfg}}
+	life := upkeep.NewLife()
+	r := &Registry{config: &cfg, life: life, reader: newReader(life.Context(), &cfg), writer: &writer{config: &cfg}}
 	r.announcer = announce.New(announce.Config{
-		Store: r.writer, Every: min(cfg.ttl/3, maxRenewal), Hopeless: hopeless, Log: cfg.log,
+		Store: r.writer, Every: upkeep.Renewal(cfg.ttl), Hopeless: hopeless, Log: cfg.log,
 	})
 	r.writer.hurry = r.announcer.Hurry
 	return r, nil
@@ -70,42 +65,25 @@ func Dial(endpoints []string, opts ...Option) (*Registry, error) {
 // Register implements registry.Registrar. Where ZooKeeper refuses the record, as it does without permission, it
 // fails at once.
 func (r *Registry) Register(ctx context.Context, in registry.Instance) error {
-	if err := in.Validate(); err != nil {
-		return err
-	}
-	in = in.Clone()
-	if err := r.announcer.Put(ctx, r.instancePath(in), &in); err != nil {
-		return fmt.Errorf("register %q of service %q: %w", in.Key(), in.Service, err)
-	}
-	return nil
+	return r.announcer.Register(ctx, r.instancePath(in), in)
 }
 
 // Deregister implements registry.Registrar. When ctx ends first, the record goes as soon as ZooKeeper can be
 // reached.
 func (r *Registry) Deregister(ctx context.Context, in registry.Instance) error {
-	if err := r.announcer.Remove(ctx, r.instancePath(in)); err != nil {
-		return fmt.Errorf("deregister %q of service %q: %w", in.Key(), in.Service, err)
-	}
-	return nil
+	return r.announcer.Deregister(ctx, r.instancePath(in), in)
 }
 
 // Close implements registry.Registry. It gives ZooKeeper five seconds to end the session, and with it what was
 // announced; where that fails it says so, and the session runs out by itself.
 func (r *Registry) Close() (err error) {
 	r.closing.Do(func() {
-		r.cancel(registry.ErrClosed)
+		r.life.End()
 		keys := r.announcer.Close()
 		err = r.writer.close(len(keys) > 0)
 		r.reader.close()
 	})
 	return err
-}
-
-// bind returns a context that also ends when the registry is closed.
-func (r *Registry) bind(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(r.ctx, func() { cancel(registry.ErrClosed) })
-	return ctx, func() { stop(); cancel(nil) }
 }
 
 // config is what the options set.

@@ -135,9 +135,14 @@ func (f *Files) Server(protocols ...string) *tls.Config {
 	if len(protocols) == 0 {
 		protocols = []string{anser.ALPN}
 	}
+	demands := tls.NoClientCert
+	if len(f.o.authorities) > 0 {
+		demands = tls.RequireAndVerifyClientCert // for who wants to know; it holds by what follows
+	}
 	return &tls.Config{
 		MinVersion: f.o.minVersion,
 		NextProtos: protocols,
+		ClientAuth: demands,
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 			c := f.now.Load()
 			if len(c.certificates) == 0 {

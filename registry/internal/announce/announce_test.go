@@ -97,13 +97,13 @@ func start(t *testing.T) (*store, *announce.Announcer) {
 	return s, a
 }
 
-func at(address string) *registry.Instance {
-	return &registry.Instance{Service: "arith", Address: address}
+func at(address string) registry.Instance {
+	return registry.Instance{Service: "arith", Address: address}
 }
 
 func put(t *testing.T, a *announce.Announcer, key, address string) {
 	t.Helper()
-	if err := a.Put(t.Context(), key, at(address)); err != nil {
+	if err := a.Register(t.Context(), key, at(address)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -149,11 +149,11 @@ func TestCallThatRunsOutOfTime(t *testing.T) {
 		s, a := start(t)
 		put(t, a, "one", "h1:1")
 		s.change(func() { s.away = true })
-		for key, in := range map[string]*registry.Instance{"one": at("h2:1"), "two": at("h3:1")} {
+		for key, in := range map[string]registry.Instance{"one": at("h2:1"), "two": at("h3:1")} {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
-			if err := a.Put(ctx, key, in); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errAway) {
-				t.Errorf("Put without a server = %v, want the context's error and why", err)
+			if err := a.Register(ctx, key, in); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errAway) {
+				t.Errorf("Register without a server = %v, want the context's error and why", err)
 			}
 		}
 		s.change(func() { s.away = false; clear(s.records) })
@@ -170,8 +170,8 @@ func TestRemovalThatRunsOutOfTimeComesLater(t *testing.T) {
 		s.change(func() { s.away = true })
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		if err := a.Remove(ctx, "one"); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Remove without a server = %v, want the context's error", err)
+		if err := a.Deregister(ctx, "one", at("h1:1")); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Deregister without a server = %v, want the context's error", err)
 		}
 		s.change(func() { s.away = false })
 		time.Sleep(10 * time.Second)
@@ -185,8 +185,8 @@ func TestRefusedRecordFailsAlone(t *testing.T) {
 		put(t, a, "one", "h1:1")
 		s.change(func() { s.refuse["one"], s.refuse["two"] = true, true })
 		for _, key := range []string{"one", "two"} {
-			if err := a.Put(t.Context(), key, at("h2:1")); !errors.Is(err, errRefused) {
-				t.Errorf("Put(%q) = %v, want that it is refused", key, err)
+			if err := a.Register(t.Context(), key, at("h2:1")); !errors.Is(err, errRefused) {
+				t.Errorf("Register(%q) = %v, want that it is refused", key, err)
 			}
 		}
 		put(t, a, "three", "h3:1")
@@ -198,26 +198,41 @@ func TestRefusedRecordFailsAlone(t *testing.T) {
 	})
 }
 
+func TestRefusalAfterALossLeavesWhatWasThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, a := start(t)
+		put(t, a, "one", "h1:1")
+		synctest.Wait() // for the end of the round, so that the next one begins with the loss
+		s.change(func() { clear(s.records); s.fresh, s.refuse["one"] = true, true })
+		if err := a.Register(t.Context(), "one", at("h2:1")); !errors.Is(err, errRefused) {
+			t.Errorf("Register = %v, want that it is refused", err)
+		}
+		s.change(func() { clear(s.refuse) })
+		time.Sleep(10 * time.Second)
+		s.has(t, "one", "h1:1")
+	})
+}
+
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, a := start(t)
 		put(t, a, "one", "h1:1")
 		put(t, a, "two", "h2:1")
-		if err := a.Remove(t.Context(), "two"); err != nil {
+		if err := a.Deregister(t.Context(), "two", at("h2:1")); err != nil {
 			t.Fatal(err)
 		}
 		s.change(func() { s.away = true })
 		waiting := make(chan error, 1)
-		go func() { waiting <- a.Put(t.Context(), "three", at("h3:1")) }()
+		go func() { waiting <- a.Register(t.Context(), "three", at("h3:1")) }()
 		synctest.Wait()
 		if keys := a.Close(); !slices.Equal(keys, []string{"one", "three"}) {
 			t.Errorf("Close leaves %q, want what is or may be there", keys)
 		}
 		if err := <-waiting; !errors.Is(err, registry.ErrClosed) {
-			t.Errorf("Put across Close = %v, want ErrClosed", err)
+			t.Errorf("Register across Close = %v, want ErrClosed", err)
 		}
-		if err := a.Put(t.Context(), "four", at("h4:1")); !errors.Is(err, registry.ErrClosed) {
-			t.Errorf("Put after Close = %v, want ErrClosed", err)
+		if err := a.Register(t.Context(), "four", at("h4:1")); !errors.Is(err, registry.ErrClosed) {
+			t.Errorf("Register after Close = %v, want ErrClosed", err)
 		}
 	})
 }

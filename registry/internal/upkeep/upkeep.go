@@ -1,5 +1,5 @@
-// Package upkeep is what registries on a server share: an Announcer, which keeps instances in the
-// registry, Follow, which keeps a reader current, and Life, which ends both.
+// Package upkeep is what registries on a server share: a Ledger of what callers want there, an Announcer, which
+// keeps instances in the registry, Follow, which keeps a reader current, and Life, which ends both.
 package upkeep
 
 import (
@@ -34,8 +34,8 @@ func IsHopeless(err error) bool {
 	return ok
 }
 
-// because returns an error that is err and says why it came to that.
-func because(err, reason error) error {
+// Because returns an error that is err and says why it came to that, where there is a reason.
+func Because(err, reason error) error {
 	if reason == nil || errors.Is(reason, err) {
 		return err
 	}
@@ -46,7 +46,7 @@ func because(err, reason error) error {
 // thousand processes do not come back at once. The zero value is ready for use.
 type Delay struct{ n int }
 
-// Wait sleeps, and reports false when ctx ended or stop was closed instead. stop may be nil.
+// Wait sleeps, and reports false when ctx ended or something came from stop instead. stop may be nil.
 func (d *Delay) Wait(ctx context.Context, stop <-chan struct{}) bool {
 	d.n++
 	full := min(50*time.Millisecond<<min(d.n-1, 10), time.Second)
@@ -69,7 +69,7 @@ func Retry(ctx context.Context, request func(context.Context) error) error {
 	var reason error
 	for {
 		if ctx.Err() != nil {
-			return because(context.Cause(ctx), reason)
+			return Because(context.Cause(ctx), reason)
 		}
 		err := request(ctx)
 		if err == nil || IsHopeless(err) {
@@ -85,31 +85,53 @@ func Retry(ctx context.Context, request func(context.Context) error) error {
 // Life is how long a registry lasts. NewLife makes one. All methods are safe for concurrent use.
 type Life struct {
 	ctx    context.Context
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 
-	mu     sync.Mutex // guards closed, and running against a late start
-	closed bool
-	// running counts what Go has started.
-	running sync.WaitGroup
+	mu      sync.Mutex // guards closed, and running against a late start
+	closed  bool
+	running sync.WaitGroup // what Go and Do have begun
 }
 
 // NewLife returns a life that lasts until End.
 func NewLife() *Life {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancelCause(context.Background())
 	return &Life{ctx: ctx, cancel: cancel}
 }
 
-// Context ends with the life.
+// Context ends with the life, and has registry.ErrClosed as its cause.
 func (l *Life) Context() context.Context { return l.ctx }
 
-// Bind returns a context that also ends, with registry.ErrClosed as its cause, when the life does.
+// Within returns a context that also ends, with registry.ErrClosed as its cause, when the life does.
+func (l *Life) Within(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	if l.ctx.Err() != nil {
+		cancel(registry.ErrClosed) // now, and not on the goroutine of AfterFunc
+	}
+	stop := context.AfterFunc(l.ctx, func() { cancel(registry.ErrClosed) })
+	return ctx, func() { stop(); cancel(nil) }
+}
+
+// Bind does what Within does, and fails with registry.ErrClosed after the life.
 func (l *Life) Bind(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	if l.ctx.Err() != nil {
 		return nil, nil, registry.ErrClosed
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(l.ctx, func() { cancel(registry.ErrClosed) })
-	return ctx, func() { stop(); cancel(nil) }, nil
+	ctx, cancel := l.Within(ctx)
+	return ctx, cancel, nil
+}
+
+// Ask makes a request that may be made again: see Retry. Its errors begin with what, but for ErrClosed after the
+// life.
+func (l *Life) Ask(ctx context.Context, what string, request func(context.Context) error) error {
+	ctx, cancel, err := l.Bind(ctx)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	if err := Retry(ctx, request); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
 }
 
 // Go runs f on a goroutine that End waits for, unless the life is over.
@@ -123,11 +145,24 @@ func (l *Life) Go(f func()) bool {
 	return true
 }
 
-// End ends the life and waits for what Go has started.
+// Do calls f, for which End waits, and returns its error. After the life it returns registry.ErrClosed instead.
+func (l *Life) Do(f func() error) error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return registry.ErrClosed
+	}
+	l.running.Add(1)
+	l.mu.Unlock()
+	defer l.running.Done()
+	return f()
+}
+
+// End ends the life and waits for what Go and Do have begun.
 func (l *Life) End() {
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()
-	l.cancel()
+	l.cancel(registry.ErrClosed)
 	l.running.Wait()
 }

@@ -69,7 +69,7 @@ Serve the methods that benchmarks call, until interrupted:
 		},
 	}
 	c.Flags().StringVar(&listen, "listen", "127.0.0.1:8972", "address to serve at; port 0 chooses one")
-	c.Flags().BoolVar(&public, "insecure-public", false, "allow an address that other machines reach, without TLS")
+	c.Flags().BoolVar(&public, "insecure-public", false, "allow an address that other machines reach, without TLS and authentication")
 	c.Flags().BoolVar(&asChild, "child", false, "end with the standard input")
 	c.Flags().MarkHidden("child")
 	jsonFlag(c, &asJSON)

@@ -2,20 +2,24 @@ package command
 
 import (
 	"crypto/tls"
+	"fmt"
 	"log/slog"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/auth"
 	"github.com/anser-rpc/anser/transport/tlsfiles"
 )
 
-// tlsFlags are those of the commands that connect to servers.
+// tlsFlags are those of the commands that connect to servers: how, and as whom.
 type tlsFlags struct {
 	on         bool
 	ca         []string
 	cert, key  string
 	serverName string
+	tokenFile  string
 }
 
 func (f *tlsFlags) add(c *cobra.Command) {
@@ -24,10 +28,25 @@ func (f *tlsFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.cert, "cert", "", "PEM file with the certificate to show to the servers")
 	c.Flags().StringVar(&f.key, "key", "", "PEM file with its key")
 	c.Flags().StringVar(&f.serverName, "server-name", "", "name that the servers' certificates must be for, instead of the host that is dialled")
+	c.Flags().StringVar(&f.tokenFile, "token-file", "", "file with the token to show to the servers")
 }
 
 // options returns what anser.Dial needs for the flags.
 func (f *tlsFlags) options() ([]anser.DialOption, error) {
+	if f.tokenFile != "" {
+		if _, err := os.Stat(f.tokenFile); err != nil {
+			return nil, &usageError{fmt.Errorf("--token-file: %w", err)}
+		}
+	}
+	secure, err := f.secure()
+	if err == nil && f.tokenFile != "" {
+		secure = append(secure, auth.TokenFile(f.tokenFile))
+	}
+	return secure, err
+}
+
+// secure returns what anser.Dial needs for the flags about TLS.
+func (f *tlsFlags) secure() ([]anser.DialOption, error) {
 	if !f.on && len(f.ca) == 0 && f.cert == "" && f.key == "" && f.serverName == "" {
 		return nil, nil
 	}

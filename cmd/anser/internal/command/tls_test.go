@@ -5,12 +5,14 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/auth"
 	"github.com/anser-rpc/anser/transport/quic"
 	"github.com/anser-rpc/anser/transport/transporttest"
 )
@@ -74,4 +76,42 @@ func TestTLSFlags(t *testing.T) {
 	if !strings.Contains(out.out, `"errors":0`) && !strings.Contains(out.out, `"errors": 0`) {
 		t.Error(out.out)
 	}
+}
+
+func TestTokenFile(t *testing.T) {
+	good, dir := auth.NewToken(), t.TempDir()
+	tokens, err := auth.NewTokens(auth.Grant{Subject: "ada", SHA256: auth.Digest(good)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := anser.NewServer(anser.Authenticate(tokens), anser.Logger(slog.New(slog.DiscardHandler)))
+	anser.Handle(s, "Hello.Name", func(ctx context.Context, _ *anser.None) (*string, error) {
+		return new(anser.IdentityFrom(ctx).Subject), nil
+	})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { defer close(ended); s.Serve(l) }()
+	t.Cleanup(func() { s.Close(); <-ended })
+	file := func(name, text string) string {
+		name = filepath.Join(dir, name)
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	call := func(flags ...string) result {
+		return run(t, append([]string{"call", l.Addr().String(), "Hello.Name", "--timeout", "20s"}, flags...)...)
+	}
+	call("--token-file", file("good", good+"\n")).expect(t, 0, `"ada"`)
+	bad := auth.NewToken()
+	out := call("--token-file", file("bad", bad))
+	out.expect(t, 3, "the server does not take the credential")
+	if strings.Contains(out.out+out.err, bad) {
+		t.Error("the token is shown")
+	}
+	call("--token-file", filepath.Join(dir, "none")).expect(t, 2, "--token-file: ", "no such file")
+	call().expect(t, 3, "give the client anser.Credentials")
 }

@@ -1,0 +1,190 @@
+package auth
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/anser-rpc/anser"
+)
+
+// Certificates knows clients by the certificates that mutual TLS has proven. All methods are safe for concurrent
+// use.
+type Certificates struct {
+	now  atomic.Pointer[revocations]
+	file *follower
+}
+
+// revocations are the lists in use; they are not changed.
+type revocations struct{ lists []*revocationList }
+
+type revocationList struct {
+	file    string
+	issuer  []byte // its name
+	list    *x509.RevocationList
+	serials map[string]bool
+}
+
+// MutualTLS returns an authenticator that names a client by its certificate: by the first URI among its alternative
+// names (as SPIFFE has it), else the first name of the DNS, else its common name. Its organizations are the
+// groups, its serial number is the attribute "serial". The configuration of TLS on the server has to demand
+// certificates, or at least to verify those that are given; tlsfiles.Authorities does.
+//
+// Shortly before a certificate ends, the server gives up its connections in order, as for a restart, and the
+// client makes others with its newer certificate.
+func MutualTLS() *Certificates {
+	c := new(Certificates)
+	c.now.Store(new(revocations))
+	return c
+}
+
+// OpenMutualTLS is MutualTLS with certificate revocation lists (RFC 5280), in files of PEM or DER that are followed
+// until Close. A client whose certificate is in a list, or that of an authority above it, is refused, and its connections
+// are closed within seconds after the file has changed. A list holds for the certificates of its issuer, which must
+// have signed it: otherwise they are all refused. Where there is no list of an issuer, its certificates are good;
+// a list whose next update is due is still used, and logged.
+func OpenMutualTLS(files []string, opts ...FollowOption) (*Certificates, error) {
+	c := new(Certificates)
+	f, err := follow(files, opts, func(contents [][]byte) error {
+		next := new(revocations)
+		for i, b := range contents {
+			lists, err := parseLists(files[i], b)
+			if err != nil {
+				return err
+			}
+			next.lists = append(next.lists, lists...)
+		}
+		c.now.Store(next)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range c.now.Load().lists {
+		if due := l.list.NextUpdate; !due.IsZero() && time.Now().After(due) {
+			f.o.log.Warn("auth: the revocation list should have been renewed", "file", l.file, "since", due)
+		}
+	}
+	c.file = f
+	return c, nil
+}
+
+// parseLists reads the lists in a file, one in DER or several in PEM.
+func parseLists(file string, b []byte) ([]*revocationList, error) {
+	var ders [][]byte
+	for rest := b; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if block.Type == "X509 CRL" {
+			ders = append(ders, block.Bytes)
+		}
+	}
+	if len(ders) == 0 {
+		ders = [][]byte{b}
+	}
+	var out []*revocationList
+	for _, der := range ders {
+		list, err := x509.ParseRevocationList(der)
+		if err != nil {
+			return nil, fmt.Errorf("auth: %s is not a certificate revocation list: %w", file, err)
+		}
+		l := &revocationList{file: file, issuer: list.RawIssuer, list: list, serials: make(map[string]bool)}
+		for _, e := range list.RevokedCertificateEntries {
+			if e.ReasonCode != removeFromCRL {
+				l.serials[string(e.SerialNumber.Bytes())] = true
+			}
+		}
+		out = append(out, l)
+	}
+	return out, nil
+}
+
+const removeFromCRL = 8 // RFC 5280 §5.3.1: the certificate is good again
+
+// Close ends the following of files. The lists stay.
+func (c *Certificates) Close() error { return c.file.close() }
+
+// Authenticate implements [anser.Authenticator].
+func (c *Certificates) Authenticate(_ context.Context, l *anser.Login) (*anser.Identity, error) {
+	if l.Scheme != anser.SchemeTLS || l.Peer.TLS == nil || len(l.Peer.TLS.VerifiedChains) == 0 {
+		return nil, anser.ErrOtherScheme
+	}
+	chains := l.Peer.TLS.VerifiedChains
+	leaf := chains[0][0]
+	subject := subjectOf(leaf)
+	if subject == "" {
+		return nil, errors.New("auth: the certificate names nobody: it has no URI, no name of the DNS and no common name")
+	}
+	r := c.now.Load()
+	if err := r.check(chains); err != nil {
+		return nil, err
+	}
+	id := &anser.Identity{
+		Subject: subject, Groups: leaf.Subject.Organization, Expires: leaf.NotAfter,
+		Attributes: map[string]string{"serial": leaf.SerialNumber.Text(16)},
+	}
+	if c.file != nil {
+		id.Revoked = c.revoked(r, chains)
+	}
+	return id, nil
+}
+
+func subjectOf(cert *x509.Certificate) string {
+	switch {
+	case len(cert.URIs) > 0:
+		return cert.URIs[0].String()
+	case len(cert.DNSNames) > 0:
+		return cert.DNSNames[0]
+	}
+	return cert.Subject.CommonName
+}
+
+// revoked returns what tells whether the chains were revoked after seen.
+func (c *Certificates) revoked(seen *revocations, chains [][]*x509.Certificate) func() bool {
+	var last atomic.Pointer[revocations] // by which they were good
+	last.Store(seen)
+	return func() bool {
+		r := c.now.Load()
+		if r == last.Load() {
+			return false
+		}
+		if r.check(chains) != nil {
+			return true
+		}
+		last.Store(r)
+		return false
+	}
+}
+
+// check says why none of the chains is good, or nil.
+func (r *revocations) check(chains [][]*x509.Certificate) (err error) {
+	for _, chain := range chains {
+		if err = r.checkChain(chain); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+func (r *revocations) checkChain(chain []*x509.Certificate) error {
+	for i, cert := range chain[:len(chain)-1] { // the last one is trusted as it is
+		issuer := chain[i+1]
+		for _, l := range r.lists {
+			switch {
+			case !bytes.Equal(l.issuer, cert.RawIssuer):
+			case l.list.CheckSignatureFrom(issuer) != nil:
+				return fmt.Errorf("auth: the revocation list %s has the name of %s, who has not signed it", l.file, issuer.Subject)
+			case l.serials[string(cert.SerialNumber.Bytes())]:
+				return fmt.Errorf("auth: the certificate with the serial number %s is revoked", cert.SerialNumber.Text(16))
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,183 @@
+package anser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/anser-rpc/anser/wire"
+)
+
+// Credential is what a client shows of itself to servers with [Authenticate]. It never prints its Data.
+type Credential struct {
+	// Scheme says what Data is, in 1 to 32 bytes of a-z 0-9 - _ . ; it is not secret.
+	Scheme string
+	// Data is at most 16 KiB. It must not be changed any more.
+	Data []byte `json:"-"`
+	// Expires is when another one should have taken its place; zero: never.
+	Expires time.Time
+}
+
+// String says the scheme and hides Data.
+func (c Credential) String() string { return fmt.Sprintf("credential %q %s", c.Scheme, hidden) }
+
+// GoString is String.
+func (c Credential) GoString() string { return c.String() }
+
+// Format hides Data whatever the verb.
+func (c Credential) Format(f fmt.State, _ rune) { io.WriteString(f, c.String()) }
+
+// LogValue hides Data.
+func (c Credential) LogValue() slog.Value { return slog.StringValue(c.String()) }
+
+// Credentials has the client show a credential to each server that it connects to. source is asked for one before
+// each connection is made, and again in the last quarter of the time until it expires, or in the last three seconds or
+// half where that is more; the new one renews the connections that stand, and the calls on them go on. So a
+// lifetime of less than about five seconds is too short. source is called from several goroutines at once; ctx
+// ends after the option [HandshakeTimeout] and when the client is closed. While it fails, no connection is made: calls fail with
+// its error, which must not hold the secret; a renewal is tried again until it works.
+//
+// A credential travels only where TLS protects it, over unix sockets, and on the loopback of the machine; see
+// [InsecureCredentials]. Clients share connections if they were given the very same option.
+func Credentials(source func(ctx context.Context) (Credential, error)) DialOption {
+	shared := &credentials{source}
+	return dialOption(func(o *dialOptions) {
+		if o.wants(source != nil, "anser.Credentials: the source is nil: leave the option out") &&
+			o.wants(o.credentials == nil, "anser.Credentials is given twice: a connection has one") {
+			o.credentials = shared
+		}
+	})
+}
+
+// InsecureCredentials lets [Credentials] travel over connections that nothing protects. Everybody on their way
+// can read them, and act as the client.
+func InsecureCredentials() DialOption {
+	return dialOption(func(o *dialOptions) { o.inTheClear = true })
+}
+
+// credentials is a source of credentials. Its address tells clients apart.
+type credentials struct {
+	source func(ctx context.Context) (Credential, error)
+}
+
+var errInTheClear = errors.New("the credential would travel unprotected: give the client anser.TLS, " +
+	"or accept that others read it with anser.InsecureCredentials")
+
+// get asks the source, whose panic is an error.
+func (c *credentials) get(ctx context.Context) (cred Credential, err error) {
+	defer func() {
+		if p := recover(); p != nil { // the value may hold a secret
+			err = fmt.Errorf("anser.Credentials: the source panicked with a %T", p)
+		}
+	}()
+	if cred, err = c.source(ctx); err != nil {
+		return cred, fmt.Errorf("anser.Credentials: %w", err)
+	}
+	if err := wire.CheckAuth(cred.Scheme, len(cred.Data)); err != nil || cred.Scheme == SchemeTLS {
+		return cred, fmt.Errorf("anser.Credentials: a credential with a scheme of %d bytes and %d bytes of data cannot be sent: "+
+			"want a scheme of 1 to %d bytes of a-z 0-9 - _ . that is not %q, and at most %d bytes", len(cred.Scheme), len(cred.Data), wire.MaxAuthScheme, SchemeTLS, wire.MaxCredential)
+	}
+	if !cred.Expires.IsZero() && time.Until(cred.Expires) <= 0 {
+		return cred, fmt.Errorf("anser.Credentials: the source returned a credential that has expired on %s", cred.Expires.Format(time.DateTime))
+	}
+	return cred, nil
+}
+
+// credential asks for what to show on a new connection; it returns nil where nothing is to be shown.
+func (h *host) credential() (*Credential, error) {
+	if h.credentials == nil {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(h.ctx, h.handshakeTimeout)
+	defer cancel()
+	cred, err := h.credentials.get(ctx)
+	return &cred, err
+}
+
+// protects says why a credential must not be sent over the connection, or nil. TLS that a dialer has laid may end
+// at a proxy.
+func (h *host) protects(nc net.Conn) error {
+	if h.tls != nil || h.secure || h.inTheClear || nc.RemoteAddr() != nil && nc.RemoteAddr().Network() == "unix" {
+		return nil
+	}
+	// The address of the connection may be that of a proxy on this machine, the one that was dialled any name.
+	from, ok := ipOf(nc.RemoteAddr())
+	if ok && from.IsLoopback() && isLoopback(h.address) {
+		return nil
+	}
+	return fmt.Errorf("connect to %s: %w", h.address, errInTheClear)
+}
+
+func isLoopback(address string) bool {
+	name, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(name)
+	return name == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}
+
+// renewal keeps the credential of a connection good.
+type renewal struct {
+	at   atomic.Int64 // nanotime at which the source is asked again; 0: never
+	busy atomic.Bool
+
+	failed int // in a row; of the goroutine that renews, of which there is one at most
+}
+
+func newRenewal(cred *Credential) *renewal {
+	r := new(renewal)
+	r.sent(cred)
+	return r
+}
+
+// sent notes what is shown now.
+func (r *renewal) sent(cred *Credential) {
+	r.failed = 0
+	if cred.Expires.IsZero() {
+		r.at.Store(0)
+	} else {
+		r.at.Store(nanotime() + int64(renewAfter(time.Until(cred.Expires))))
+	}
+}
+
+// renewAfter returns when a credential is renewed that has so long to live.
+func renewAfter(life time.Duration) time.Duration {
+	return max(life-max(life/4, min(3*time.Second, life/2)), 0)
+}
+
+const maxRenewBackoff = 30 * time.Second
+
+// tendRenewal renews the credential when it is time; called about every second.
+func (c *clientConn) tendRenewal(now int64) {
+	r := c.renewal
+	if r == nil {
+		return
+	}
+	if at := r.at.Load(); at != 0 && now >= at && r.busy.CompareAndSwap(false, true) {
+		c.host.spawn(c.renew)
+	}
+}
+
+// renew asks for another credential and sends it.
+func (c *clientConn) renew() {
+	r := c.renewal
+	defer r.busy.Store(false)
+	cred, err := c.host.credential()
+	if err != nil {
+		r.failed++
+		wait := min(time.Second<<min(r.failed-1, 5), maxRenewBackoff)
+		r.at.Store(nanotime() + int64(wait))
+		c.host.log.Warn("the credential could not be renewed, trying again", "address", c.host.address, "err", err, "wait", wait)
+		return
+	}
+	// The same one too: to the server it may be good for longer from now.
+	r.sent(cred)
+	c.post(wire.AppendAuth(nil, cred.Scheme, cred.Data))
+}

@@ -1,0 +1,437 @@
+package anser
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/anser-rpc/anser/wire"
+)
+
+// What a server's connection knows of its client, and what that may do.
+
+// proof is an identity as long as it holds.
+type proof struct {
+	identity *Identity
+	expires  int64 // nanotime, 0: never
+	drain    int64 // nanotime at which the connection is given up for one with a newer certificate, 0: never
+}
+
+// trust belongs to a connection of a server with authentication.
+type trust struct {
+	now     atomic.Pointer[proof]
+	version uint64 // of the policy, as the goroutine that tends has seen it last
+
+	mu     sync.Mutex // guards what follows
+	next   *Login     // to be checked
+	busy   bool       // a goroutine checks
+	cancel func()     // ends its context; nil while there is none
+	ended  bool       // the connection
+}
+
+// errUnauthenticated is what every client is told that is not let in, whatever the reason.
+var errUnauthenticated = wire.Errorf(wire.Unauthenticated, "unauthenticated")
+
+var (
+	errLapsed = refusal(Unauthenticated, "unauthenticated")
+	errDenied = refusal(PermissionDenied, "permission denied")
+)
+
+// Why a client was not let in: the keys of ServerStats.Unauthenticated.
+const (
+	nothingShown  = "nothing shown"
+	malformed     = "malformed"
+	unknownScheme = "unknown scheme"
+	notValid      = "not valid"
+	lapsed        = "expired"
+	otherSubject  = "other subject"
+	revoked       = "revoked"
+)
+
+// strangers counts those who were not let in, by reason. The zero value is ready for use.
+type strangers struct {
+	mu sync.Mutex
+	by map[string]int64
+}
+
+func (s *strangers) add(reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.by == nil {
+		s.by = make(map[string]int64)
+	}
+	s.by[reason]++
+}
+
+func (s *strangers) snapshot() map[string]int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make(map[string]int64, len(s.by))
+	for reason, n := range s.by {
+		out[reason] = n
+	}
+	return out
+}
+
+// stranger notes why a client is not let in.
+func (s *Server) stranger(c *serverConn, reason string, err error) {
+	s.stats.strangers.add(reason)
+	s.log.Debug("not authenticated", "peer", c.nc.RemoteAddr(), "reason", reason, "err", err)
+}
+
+// identify finds out who the client is, as the last step of the handshake before the server says a word.
+func (s *Server) identify(c *serverConn, st *reading) error {
+	login := &Login{Scheme: SchemeTLS, Peer: c.peer()}
+	switch {
+	case c.peerSays.Features&wire.FeatureAuth != 0:
+		if err := st.readAuth(login); err != nil {
+			reason := nothingShown
+			if broken, ok := errors.AsType[*wire.Error](err); ok && broken != errUnauthenticated {
+				reason = malformed
+			}
+			s.stranger(c, reason, err)
+			return err
+		}
+	case c.tls == nil || len(c.tls.VerifiedChains) == 0:
+		s.stranger(c, nothingShown, errors.New("the client has neither a credential nor a certificate"))
+		return errUnauthenticated
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.o.handshakeTimeout)
+	defer cancel()
+	now, reason, err := s.authenticate(ctx, login)
+	if err != nil {
+		s.stranger(c, reason, err)
+		return errUnauthenticated
+	}
+	c.trust = new(trust)
+	c.trust.now.Store(now)
+	if s.o.authorizer != nil {
+		c.trust.version, _ = s.policyVersion()
+	}
+	return nil
+}
+
+// readAuth reads the AUTH frame that has to follow the settings.
+func (s *reading) readAuth(l *Login) error {
+	for {
+		h, body, ok, err := s.next()
+		switch {
+		case err != nil:
+			return err
+		case ok && h.Type == wire.TypeClose:
+			return closedByPeer(body)
+		case ok && h.Type != wire.TypeAuth:
+			return errUnauthenticated
+		case ok:
+			l.Scheme, l.Data, err = parseAuth(body)
+			return err
+		}
+		if err := s.fill(); err != nil {
+			return err
+		}
+	}
+}
+
+// parseAuth is wire.ParseAuth with a copy of the credential, and without the scheme that stands for none.
+func parseAuth(body []byte) (scheme string, credential []byte, err error) {
+	scheme, credential, err = wire.ParseAuth(body)
+	if err == nil && scheme == SchemeTLS {
+		err = errUnauthenticated
+	}
+	return scheme, append([]byte(nil), credential...), err
+}
+
+// authenticate asks the authenticators one after the other. The error is for the log.
+func (s *Server) authenticate(ctx context.Context, l *Login) (now *proof, reason string, err error) {
+	defer clear(l.Data)
+	reason = unknownScheme
+	var all []error
+	for _, a := range s.o.authenticators {
+		id, err := s.ask(ctx, a, l)
+		if err == nil {
+			now, err = newProof(id, l.Scheme)
+		}
+		switch {
+		case err == nil:
+			return now, "", nil
+		case errors.Is(err, errPast):
+			reason = lapsed
+		case errors.Is(err, ErrOtherScheme):
+			continue
+		case reason == unknownScheme:
+			reason = notValid
+		}
+		all = append(all, err)
+	}
+	if len(all) == 0 {
+		all = append(all, ErrOtherScheme)
+	}
+	return nil, reason, errors.Join(all...)
+}
+
+// ask asks one authenticator, whose panic is a no.
+func (s *Server) ask(ctx context.Context, a Authenticator, l *Login) (id *Identity, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.panickedOnTrust("an authenticator panicked", p)
+			id, err = nil, errors.New("an authenticator panicked")
+		}
+	}()
+	return a.Authenticate(ctx, l)
+}
+
+func (s *Server) panickedOnTrust(what string, p any) {
+	s.stats.panics.Add(1)
+	// The value may hold what the user's code worked on, a credential perhaps: its type has to do.
+	s.log.Error(what, "panic", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
+}
+
+// maxLead is how long before the end of a certificate its connections are given up.
+const maxLead = 30 * time.Second
+
+var errPast = errors.New("the identity has ended already")
+
+func newProof(id *Identity, scheme string) (*proof, error) {
+	if id == nil || id.Subject == "" {
+		return nil, errors.New("the authenticator named no subject")
+	}
+	now := &proof{identity: id.clone()}
+	if id.Scheme == "" {
+		now.identity.Scheme = scheme
+	}
+	if !id.Expires.IsZero() {
+		left := time.Until(id.Expires)
+		if left <= 0 {
+			return nil, errPast
+		}
+		now.expires = nanotime() + int64(left)
+		if scheme == SchemeTLS { // which a connection has once
+			now.drain = now.expires - int64(min(maxLead, left/4))
+		}
+	}
+	return now, nil
+}
+
+// identity returns who the client is, or nil.
+func (c *serverConn) identity() *Identity {
+	if c.trust == nil {
+		return nil
+	}
+	return c.trust.now.Load().identity
+}
+
+// clientKey tells clients apart whose connections come and go: by their subjects, or else by their certificates.
+func (c *serverConn) clientKey() (key [sha256.Size]byte) {
+	if id := c.identity(); id != nil {
+		return sha256.Sum256([]byte("subject " + id.Subject))
+	}
+	if c.tls != nil && len(c.tls.PeerCertificates) > 0 {
+		return sha256.Sum256(c.tls.PeerCertificates[0].Raw)
+	}
+	return key
+}
+
+// mayCall says why the client may not call the method now, or nil. What the policy said is remembered in n.
+func (c *serverConn) mayCall(s *reading, n *named) (refused *Error) {
+	now := c.trust.now.Load()
+	if now.expires != 0 && s.now >= now.expires {
+		return errLapsed
+	}
+	srv := c.server
+	if srv.o.authorizer == nil {
+		return nil
+	}
+	version, ok := srv.policyVersion()
+	if n.decided != now || n.version != version {
+		name := n.name
+		if n.method != nil {
+			name = n.method.name
+		}
+		n.decided, n.version = now, version
+		n.allowed = name != "" && srv.allows(now.identity, name)
+	}
+	if !ok || !n.allowed {
+		srv.stats.denied.Add(1)
+		return errDenied
+	}
+	return nil
+}
+
+// policyVersion asks for the version of the policy. It is not ok after a panic.
+func (s *Server) policyVersion() (version uint64, ok bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.panickedOnTrust("the authorizer panicked", p)
+		}
+	}()
+	return s.o.authorizer.Version(), true
+}
+
+func (s *Server) allows(id *Identity, method string) (ok bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.panickedOnTrust("the authorizer panicked", p)
+			ok = false
+		}
+	}()
+	return s.o.authorizer.Allows(id, method)
+}
+
+// visible returns what of the list the client may call.
+func (c *serverConn) visible(list *MethodList) *MethodList {
+	if c.trust == nil || c.server.o.authorizer == nil {
+		return list
+	}
+	id, out := c.identity(), new(MethodList)
+	for _, m := range list.Methods {
+		if c.server.allows(id, m.Name) {
+			out.Methods = append(out.Methods, m)
+		}
+	}
+	return out
+}
+
+// minAuth is how far apart the credentials of a connection should be.
+const minAuth = time.Second
+
+// renew takes a further credential of the client.
+func (c *serverConn) renew(s *reading, body []byte) error {
+	login := new(Login)
+	var err error
+	if login.Scheme, login.Data, err = parseAuth(body); err != nil {
+		return err
+	}
+	if s.auths.note(s.arrived, minAuth) != nil {
+		return wire.Errorf(wire.Flood, "credentials more often than every %v", minAuth)
+	}
+	t := c.trust
+	if t == nil { // nobody asked
+		return nil
+	}
+	login.Peer = c.peer()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.next = login // the newest will do
+	if !t.busy && !t.ended {
+		t.busy = true
+		c.spawn(c.checkCredentials)
+	}
+	return nil
+}
+
+// checkCredentials checks what the client has sent, on a goroutine of its own: an authenticator may have to ask
+// others, and meanwhile calls go on.
+func (c *serverConn) checkCredentials() {
+	t := c.trust
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	for {
+		t.mu.Lock()
+		login := t.next
+		t.next, t.cancel = nil, cancel
+		if login == nil || t.ended {
+			t.busy, t.cancel = false, nil
+			t.mu.Unlock()
+			return
+		}
+		t.mu.Unlock()
+		c.renewWith(ctx, login)
+	}
+}
+
+// renewWith checks one credential and takes over what it proves.
+func (c *serverConn) renewWith(ctx context.Context, login *Login) {
+	srv := c.server
+	ctx, cancel := context.WithTimeout(ctx, srv.o.handshakeTimeout)
+	defer cancel()
+	now, reason, err := srv.authenticate(ctx, login)
+	switch {
+	case err != nil:
+		srv.stranger(c, reason, err)
+		// The client proves itself on another connection, perhaps better. What runs here may end.
+		c.startDrain(srv.o.grace)
+	case now.identity.Subject != c.identity().Subject:
+		srv.stranger(c, otherSubject, errors.New("the renewed credential is that of another subject"))
+		c.condemn(errUnauthenticated)
+	default:
+		c.trust.now.Store(now)
+	}
+}
+
+// end ends what is checked when the connection has ended.
+func (t *trust) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended = true
+	if t.cancel != nil {
+		t.cancel()
+	}
+}
+
+// tendTrust ends what is no longer allowed: the connection, or its streams. It is called about every second.
+func (c *serverConn) tendTrust(now int64) {
+	t, srv := c.trust, c.server
+	st := t.now.Load()
+	if srv.isRevoked(st.identity) {
+		srv.stranger(c, revoked, errors.New("the identity was revoked"))
+		c.condemn(errUnauthenticated)
+		return
+	}
+	if st.drain != 0 && now >= st.drain {
+		c.spawn(func() { c.startDrain(srv.o.grace) })
+	}
+	over := st.expires != 0 && now >= st.expires
+	changed := false
+	if srv.o.authorizer != nil {
+		version, ok := srv.policyVersion()
+		changed = !ok || version != t.version
+		t.version = version
+	}
+	if !over && !changed {
+		return
+	}
+	for _, ctx := range c.openStreams() {
+		switch {
+		case over:
+			c.cutStream(ctx, errLapsed)
+		case !srv.allows(st.identity, ctx.method.name):
+			srv.stats.denied.Add(1)
+			c.cutStream(ctx, errDenied)
+		}
+	}
+}
+
+func (s *Server) isRevoked(id *Identity) (yes bool) {
+	if id.Revoked == nil {
+		return false
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			s.panickedOnTrust("a function Identity.Revoked panicked", p)
+			yes = true
+		}
+	}()
+	return id.Revoked()
+}
+
+// cutStream ends a stream, whose handler may have done something by now.
+func (c *serverConn) cutStream(ctx *callContext, why *Error) {
+	c.mu.Lock()
+	taken := c.running.take(ctx.id)
+	c.mu.Unlock()
+	if taken == nil {
+		return
+	}
+	e := *why
+	e.Outcome = OutcomeUnknown
+	ctx.stream().stop(&e)
+	ctx.end(context.Canceled)
+	b := e.body()
+	frame := c.appendError(nil, ctx.id, 0, &b)
+	c.spawn(func() { c.sendControl(frame) }) // a client that does not read must not hold up the others
+}

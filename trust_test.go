@@ -1,0 +1,696 @@
+package anser_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/wirepeer"
+	"github.com/anser-rpc/anser/transport/transporttest"
+	"github.com/anser-rpc/anser/wire"
+)
+
+// secret is what no log and no error may show.
+const secret = "open-sesame-42"
+
+// door knows clients by what they say after "secret:", and lets them in until an end that they state.
+type door struct {
+	mu      sync.Mutex
+	life    time.Duration // of identities; 0: no end
+	revoked atomic.Bool
+	asked   atomic.Int64
+	groups  []string
+}
+
+func (d *door) Authenticate(_ context.Context, l *anser.Login) (*anser.Identity, error) {
+	d.asked.Add(1)
+	if l.Scheme != "test" {
+		return nil, anser.ErrOtherScheme
+	}
+	word, subject, _ := strings.Cut(string(l.Data), ":")
+	if word == "panic" {
+		panic(secret)
+	}
+	if word != secret {
+		return nil, errors.New("another word")
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	id := &anser.Identity{Subject: subject, Groups: d.groups, Revoked: d.revoked.Load}
+	if d.life != 0 {
+		id.Expires = time.Now().Add(d.life)
+	}
+	return id, nil
+}
+
+// showing is the option of a client that says who it is.
+func showing(subject string) anser.DialOption {
+	return anser.Credentials(func(context.Context) (anser.Credential, error) {
+		return anser.Credential{Scheme: "test", Data: []byte(secret + ":" + subject)}, nil
+	})
+}
+
+// policy allows what is in it.
+type policy struct {
+	mu      sync.Mutex
+	allowed map[string]bool // "subject method"
+	version atomic.Uint64
+	asked   atomic.Int64
+	panics  atomic.Bool
+}
+
+func (p *policy) Version() uint64 { return p.version.Load() }
+
+func (p *policy) Allows(id *anser.Identity, method string) bool {
+	p.asked.Add(1)
+	if p.panics.Load() {
+		panic("policy")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.allowed[id.Subject+" "+method]
+}
+
+func (p *policy) set(allowed ...string) {
+	p.mu.Lock()
+	p.allowed = make(map[string]bool)
+	for _, a := range allowed {
+		p.allowed[a] = true
+	}
+	p.mu.Unlock()
+	p.version.Add(1)
+}
+
+// whoami answers with the subject of its caller.
+func whoami(ctx context.Context, _ *[]byte) (*[]byte, error) {
+	if id := anser.IdentityFrom(ctx); id != nil {
+		return text(id.Subject), nil
+	}
+	return text("nobody"), nil
+}
+
+// A server knows who calls, and lets nobody else in. All are told the same words.
+func TestAuthenticate(t *testing.T) {
+	l := listen(t)
+	s := serve(t, l, map[string]handler{"Who.AmI": whoami}, anser.Authenticate(new(door)))
+	for _, subject := range []string{"ann", "bob"} {
+		c := dial(t, l.Addr().String(), showing(subject))
+		if out, err := call(context.Background(), c, "Who.AmI", ""); out != subject || err != nil {
+			t.Errorf("%q, %v; want %q", out, err, subject)
+		}
+	}
+	before := len(s.Stats().Unauthenticated)
+	if before != 0 {
+		t.Errorf("%+v", s.Stats().Unauthenticated)
+	}
+	for name, c := range map[string]struct {
+		opts   []anser.DialOption
+		reason string
+		hint   string
+	}{
+		"nothing":      {nil, "nothing shown", "give the client anser.Credentials"},
+		"other word":   {creds("test", "open-sesame-43:ann"), "not valid", "does not take the credential"},
+		"shorter":      {creds("test", "x"), "not valid", "does not take the credential"},
+		"other scheme": {creds("other", secret), "unknown scheme", "does not take the credential"},
+		"panic":        {creds("test", "panic:x"), "not valid", "does not take the credential"},
+		"no subject":   {creds("test", secret), "not valid", "does not take the credential"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := s.Stats().Unauthenticated[c.reason]
+			client := dial(t, l.Addr().String(), append(c.opts, anser.Conns(1))...)
+			_, err := call(context.Background(), client, "Who.AmI", "")
+			e := wantFault(t, err, anser.Unauthenticated, anser.NotSent)
+			if !strings.Contains(e.Message, "the other side closed the connection: unauthenticated (UNAUTHENTICATED)") || !strings.Contains(e.Message, c.hint) {
+				t.Error(e.Message)
+			}
+			if got := s.Stats().Unauthenticated[c.reason]; got <= n {
+				t.Errorf("%q was counted %d times, %d before: %+v", c.reason, got, n, s.Stats().Unauthenticated)
+			}
+		})
+	}
+	if n := s.Stats().Methods["Who.AmI"].Calls; n != 2 {
+		t.Errorf("%d calls ran, want 2", n)
+	}
+}
+
+func creds(scheme, data string) []anser.DialOption {
+	return []anser.DialOption{anser.Credentials(func(context.Context) (anser.Credential, error) {
+		return anser.Credential{Scheme: scheme, Data: []byte(data)}, nil
+	})}
+}
+
+// A server without authentication ignores what a client shows.
+func TestCredentialsNobodyAsksFor(t *testing.T) {
+	l := listen(t)
+	serve(t, l, map[string]handler{"Who.AmI": whoami})
+	c := dial(t, l.Addr().String(), showing("ann"))
+	if out, err := call(context.Background(), c, "Who.AmI", ""); out != "nobody" || err != nil {
+		t.Error(out, err)
+	}
+}
+
+// Clients with other credentials have other connections, those with the same ones share them.
+func TestCredentialsKeepClientsApart(t *testing.T) {
+	l := listen(t)
+	s := serve(t, l, map[string]handler{"Who.AmI": whoami}, anser.Authenticate(new(door)))
+	ann := showing("ann")
+	for i, opt := range []anser.DialOption{ann, showing("bob"), ann} {
+		c := dial(t, l.Addr().String(), opt, anser.Conns(1))
+		if out, err := call(context.Background(), c, "Who.AmI", ""); err != nil || out != []string{"ann", "bob", "ann"}[i] {
+			t.Fatal(out, err)
+		}
+	}
+	if n := s.Stats().Conns; n != 2 {
+		t.Errorf("%d connections, want 2", n)
+	}
+}
+
+// A secret is not sent where others can read it.
+func TestCredentialsInTheClear(t *testing.T) {
+	l := listen(t)
+	a := transporttest.NewAuthority(t)
+	s := serve(t, l, map[string]handler{"Who.AmI": whoami}, anser.Authenticate(new(door)))
+	secured := listen(t)
+	serve(t, secured, map[string]handler{"Who.AmI": whoami}, anser.Authenticate(new(door)), serverTLS(t, a, "example.org"))
+	to := func(l net.Listener) anser.DialOption {
+		return anser.Dialer(func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
+		})
+	}
+	c := dial(t, "example.org:1", showing("ann"), to(l)) // as through a proxy on this machine
+	_, err := call(context.Background(), c, "Who.AmI", "")
+	if e := wantFault(t, err, anser.Unauthenticated, anser.NotSent); !strings.Contains(e.Message, "give the client anser.TLS, or accept that others read it with anser.InsecureCredentials") {
+		t.Error(e.Message)
+	}
+	if n := s.Stats().Unauthenticated; len(n) != 0 {
+		t.Errorf("the server has seen something: %+v", n)
+	}
+	// TLS that ends somewhere, at a proxy perhaps.
+	c = dial(t, "example.org:1", showing("ann"), anser.Dialer(func(ctx context.Context, _, _ string) (net.Conn, error) {
+		d := tls.Dialer{Config: &tls.Config{RootCAs: a.Pool, ServerName: "example.org"}}
+		return d.DialContext(ctx, "tcp", secured.Addr().String())
+	}))
+	_, err = call(context.Background(), c, "Who.AmI", "")
+	wantFault(t, err, anser.Unauthenticated, anser.NotSent)
+	for _, c := range []*anser.Client{
+		dial(t, "example.org:1", showing("ann"), to(l), anser.InsecureCredentials()),
+		dial(t, "example.org:1", showing("ann"), to(secured), anser.TLS(&tls.Config{RootCAs: a.Pool})),
+	} {
+		if out, err := call(context.Background(), c, "Who.AmI", ""); out != "ann" || err != nil {
+			t.Error(out, err)
+		}
+	}
+}
+
+// A source that fails, panics or returns nonsense fails the connection, and the next try asks again.
+func TestCredentialSourceFails(t *testing.T) {
+	l := listen(t)
+	serve(t, l, map[string]handler{"Who.AmI": whoami}, anser.Authenticate(new(door)))
+	for want, bad := range map[string]func() (anser.Credential, error){
+		"no token today":                 func() (anser.Credential, error) { return anser.Credential{}, errors.New("no token today") },
+		"the source panicked with a":     func() (anser.Credential, error) { panic(secret) },
+		"want a scheme of 1 to 32 bytes": func() (anser.Credential, error) { return anser.Credential{Data: []byte(secret)}, nil },
+		"0 bytes of data cannot be sent": func() (anser.Credential, error) { return anser.Credential{Scheme: "tls"}, nil },
+		"16385 bytes of data": func() (anser.Credential, error) {
+			return anser.Credential{Scheme: "test", Data: make([]byte, 16385)}, nil
+		},
+		"a credential that has expired on": func() (anser.Credential, error) {
+			return anser.Credential{Scheme: "test", Expires: time.Now().Add(-time.Hour)}, nil
+		},
+	} {
+		var healed atomic.Bool
+		c := dial(t, l.Addr().String(), anser.Credentials(func(context.Context) (anser.Credential, error) {
+			if healed.Load() {
+				return anser.Credential{Scheme: "test", Data: []byte(secret + ":ann")}, nil
+			}
+			return bad()
+		}))
+		_, err := call(context.Background(), c, "Who.AmI", "", anser.Fail(anser.Failfast))
+		if e := wantFault(t, err, anser.Unavailable, anser.NotSent); !strings.Contains(e.Message, want) || strings.Contains(e.Message, secret) {
+			t.Errorf("%s: want %q", e.Message, want)
+		}
+		healed.Store(true)
+		if out, err := call(context.Background(), c, "Who.AmI", ""); out != "ann" || err != nil {
+			t.Error(out, err)
+		}
+	}
+}
+
+func TestTrustMistakes(t *testing.T) {
+	for want, opts := range map[string][]anser.ServerOption{
+		"anser.Authorize needs anser.Authenticate": {anser.Authorize(new(policy))},
+		"an authenticator is nil":                  {anser.Authenticate(nil)},
+		"the authorizer is nil":                    {anser.Authorize(nil)},
+		"anser.Authorize is given twice":           {anser.Authenticate(new(door)), anser.Authorize(new(policy)), anser.Authorize(new(policy))},
+		"anser.AllowFrom without a prefix":         {anser.AllowFrom()},
+		"anser.DenyFrom: a prefix is not valid":    {anser.DenyFrom(netip.Prefix{})},
+	} {
+		if err := anser.NewServer(opts...).Serve(listen(t)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: want %q", err, want)
+		}
+	}
+	for want, opts := range map[string][]anser.DialOption{
+		"the source is nil":                {anser.Credentials(nil)},
+		"anser.Credentials is given twice": {showing("ann"), showing("ann")},
+	} {
+		if _, err := anser.Dial("127.0.0.1:1", opts...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: want %q", err, want)
+		}
+	}
+}
+
+// What is not allowed is refused alike, whether it exists or not, and under whatever name.
+func TestAuthorize(t *testing.T) {
+	l, p := listen(t), new(policy)
+	p.set("ann Who.AmI", "ann Anser.Methods", "bob Anser.Methods", "ann Gone.Away")
+	s := anser.NewServer(silent, anser.Authenticate(new(door)), anser.Authorize(p))
+	anser.Handle(s, "Who.AmI", whoami, anser.Alias("Open.Door"))
+	anser.Handle(s, "Deep.Secret", whoami, anser.Alias("Who.Else"), anser.Idempotent())
+	run(t, s, l)
+	ann, bob := dial(t, l.Addr().String(), showing("ann")), dial(t, l.Addr().String(), showing("bob"))
+	for _, method := range []string{"Who.AmI", "Open.Door"} {
+		if out, err := call(context.Background(), ann, method, ""); out != "ann" || err != nil {
+			t.Errorf("%s: %q, %v", method, out, err)
+		}
+	}
+	for _, method := range []string{"Deep.Secret", "Who.Else", "No.Such", "Who.AmJ"} {
+		_, err := call(context.Background(), ann, method, "")
+		e := wantFault(t, err, anser.PermissionDenied, anser.Refused)
+		if e.Message != "permission denied" || e.RetryAfter != 0 || e.Details != nil || len(e.Attempts) > 1 {
+			t.Errorf("%s: %+v", method, e)
+		}
+	}
+	_, err := call(context.Background(), ann, "Gone.Away", "") // allowed, and not there
+	if e := wantFault(t, err, anser.Unimplemented, anser.Refused); e.Message != "the method is not served here" {
+		t.Error(e.Message)
+	}
+	for c, want := range map[*anser.Client]int{ann: 1, bob: 0} {
+		list, err := anser.Call[anser.MethodList](context.Background(), c, anser.MethodsName, new(anser.None))
+		if err != nil || len(list.Methods) != want {
+			t.Errorf("%+v, %v: want %d methods", list, err, want)
+		}
+	}
+	if st := s.Stats(); st.Denied != 4 || st.Methods["Deep.Secret"].Calls != 0 {
+		t.Errorf("%d denied, %+v", st.Denied, st.Methods["Deep.Secret"])
+	}
+	// It is decided once for a connection and method.
+	asked := p.asked.Load()
+	for range 100 {
+		call(context.Background(), ann, "Deep.Secret", "")
+	}
+	if n := p.asked.Load() - asked; n > 2 {
+		t.Errorf("the policy was asked %d times for 100 calls", n)
+	}
+	p.panics.Store(true)
+	p.version.Add(1)
+	_, err = call(context.Background(), ann, "Who.AmI", "")
+	wantFault(t, err, anser.PermissionDenied, anser.Refused)
+	if s.Stats().Panics == 0 {
+		t.Error("the panic is not counted")
+	}
+}
+
+// Connections that stand learn of a change of the policy: their next calls, and their streams.
+func TestPolicyChanges(t *testing.T) {
+	l, p := listen(t), new(policy)
+	p.set("ann Who.AmI", "ann Chat.Hold", "ann Chat.Other")
+	s := anser.NewServer(silent, anser.Authenticate(new(door)), anser.Authorize(p))
+	anser.Handle(s, "Who.AmI", whoami)
+	hold := func(ctx context.Context, _ *anser.Stream[[]byte, []byte]) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	anser.HandleStream(s, "Chat.Hold", hold)
+	anser.HandleStream(s, "Chat.Other", hold)
+	run(t, s, l)
+	c := dial(t, l.Addr().String(), showing("ann"), anser.Conns(1))
+	if _, err := call(context.Background(), c, "Who.AmI", ""); err != nil {
+		t.Fatal(err)
+	}
+	open := func(method string) *anser.Stream[[]byte, []byte] {
+		st, err := anser.Open[[]byte, []byte](context.Background(), c, method)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st
+	}
+	held, other := open("Chat.Hold"), open("Chat.Other")
+	eventually(t, "both streams run", func() bool { return s.Stats().Streams == 2 })
+	p.set("ann Chat.Other")
+	_, err := call(context.Background(), c, "Who.AmI", "")
+	wantFault(t, err, anser.PermissionDenied, anser.Refused)
+	_, err = held.Recv()
+	wantFault(t, err, anser.PermissionDenied, anser.OutcomeUnknown)
+	eventually(t, "one stream is left", func() bool { return s.Stats().Streams == 1 })
+	p.set("ann Who.AmI", "ann Chat.Other")
+	if out, err := call(context.Background(), c, "Who.AmI", ""); out != "ann" || err != nil {
+		t.Error(out, err)
+	}
+	if n := s.Stats().Accepted; n != 1 {
+		t.Errorf("%d connections were made", n)
+	}
+	other.Close()
+}
+
+// A credential that ends without another one ends streams, refuses calls, and lets run what runs.
+func TestCredentialExpires(t *testing.T) {
+	l := listen(t)
+	d := &door{life: 1500 * time.Millisecond}
+	running, finish := make(chan struct{}), make(chan struct{})
+	s := anser.NewServer(silent, anser.Authenticate(d))
+	anser.Handle(s, "Who.AmI", whoami)
+	anser.Handle(s, "Who.Waits", func(ctx context.Context, in *[]byte) (*[]byte, error) {
+		close(running)
+		<-finish
+		return whoami(ctx, in)
+	})
+	ended := make(chan error, 1)
+	anser.HandleStream(s, "Chat.Hold", func(ctx context.Context, _ *anser.Stream[[]byte, []byte]) error {
+		<-ctx.Done()
+		ended <- ctx.Err()
+		return ctx.Err()
+	})
+	run(t, s, l)
+	c := dial(t, l.Addr().String(), showing("ann"), anser.Conns(1)) // which never renews
+	waiting := apart(context.Background(), c, "Who.Waits", text(""))
+	<-running
+	st, err := anser.Open[[]byte, []byte](context.Background(), c, "Chat.Hold")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = st.Recv()
+	wantFault(t, err, anser.Unauthenticated, anser.OutcomeUnknown)
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the handler's context: %v", err)
+	}
+	_, err = call(context.Background(), c, "Who.AmI", "")
+	if e := wantFault(t, err, anser.Unauthenticated, anser.Refused); e.Message != "unauthenticated" {
+		t.Error(e.Message)
+	}
+	close(finish)
+	if out, err := waiting.Wait(); err != nil || string(*out) != "ann" {
+		t.Errorf("the call that ran: %v", err)
+	}
+}
+
+// Credentials that are renewed in time keep a connection good: no call fails, no stream ends.
+func TestCredentialsAreRenewed(t *testing.T) {
+	l := listen(t)
+	d := &door{life: time.Hour}
+	s := anser.NewServer(silent, anser.Authenticate(d))
+	anser.Handle(s, "Who.Until", func(ctx context.Context, _ *[]byte) (*[]byte, error) {
+		return text(anser.IdentityFrom(ctx).Expires.Format(time.RFC3339Nano)), nil
+	})
+	anser.HandleStream(s, "Chat.Echo", func(_ context.Context, st *anser.Stream[[]byte, []byte]) error {
+		for m, err := range st.All() {
+			if err != nil {
+				return err
+			}
+			if err := st.Send(m); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	run(t, s, l)
+	var n atomic.Int64
+	c := dial(t, l.Addr().String(), anser.Conns(1), anser.Credentials(func(context.Context) (anser.Credential, error) {
+		if n.Add(1) == 2 {
+			return anser.Credential{}, errors.New("not now")
+		}
+		return anser.Credential{Scheme: "test", Data: []byte(secret + ":ann"), Expires: time.Now().Add(2 * time.Second)}, nil
+	}))
+	st, err := anser.Open[[]byte, []byte](context.Background(), c, "Chat.Echo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	until := func() string {
+		out, err := call(context.Background(), c, "Who.Until", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	first := until()
+	eventually(t, "the connection is good for longer", func() bool { return until() != first })
+	if n.Load() < 3 {
+		t.Errorf("the source was asked %d times: want one for the connection, one that fails, and another", n.Load())
+	}
+	if err := st.Send(text("still here")); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := st.Recv(); err != nil || string(*m) != "still here" {
+		t.Fatal(err)
+	}
+	st.Close()
+	if n := s.Stats().Accepted; n != 1 {
+		t.Errorf("%d connections were made", n)
+	}
+}
+
+// rawLogin shakes hands as a client that shows a credential of the subject.
+func rawLogin(t testing.TB, address, subject string) *wirepeer.Peer {
+	t.Helper()
+	nc, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { nc.Close() })
+	nc.SetDeadline(time.Now().Add(30 * time.Second))
+	p := wirepeer.New(nc)
+	settings := wire.DefaultSettings()
+	settings.Features = wire.FeatureAuth
+	if err := p.Send(wirepeer.Hello(settings), auth(subject)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.ReadHello(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func auth(subject string) []byte { return wire.AppendAuth(nil, "test", []byte(secret+":"+subject)) }
+
+// What becomes of a connection whose client shows something else.
+func TestRenewals(t *testing.T) {
+	l := listen(t)
+	d := new(door)
+	s := serve(t, l, map[string]handler{"Who.AmI": whoami}, anser.Authenticate(d))
+	address := l.Addr().String()
+	t.Run("same subject", func(t *testing.T) {
+		p := rawLogin(t, address, "ann")
+		asked := d.asked.Load()
+		p.Send(auth("ann"), wire.AppendMethod(nil, 1, "Who.AmI"), wirepeer.Request(1, 1, nil))
+		if f, err := p.NextOf(wire.TypeReply, wire.TypeClose); err != nil || f.Type != wire.TypeReply {
+			t.Fatal(f, err)
+		}
+		eventually(t, "it was checked", func() bool { return d.asked.Load() > asked })
+	})
+	t.Run("other subject", func(t *testing.T) {
+		p := rawLogin(t, address, "ann")
+		p.Send(auth("bob"))
+		if reason, text, err := p.ReadClose(); reason != wire.Unauthenticated || text != "unauthenticated" || err != nil {
+			t.Error(reason, text, err)
+		}
+		if s.Stats().Unauthenticated["other subject"] != 1 {
+			t.Errorf("%+v", s.Stats().Unauthenticated)
+		}
+	})
+	t.Run("wrong", func(t *testing.T) {
+		p := rawLogin(t, address, "ann")
+		p.Send(wire.AppendAuth(nil, "test", []byte("wrong:ann")))
+		if f, err := p.NextOf(wire.TypeDrain, wire.TypeClose); err != nil || f.Type != wire.TypeDrain {
+			t.Fatal(f, err)
+		}
+		p.Send(wire.AppendMethod(nil, 1, "Who.AmI"), wirepeer.Request(1, 1, nil)) // what crosses the DRAIN is served
+		if f, err := p.NextOf(wire.TypeReply, wire.TypeClose); err != nil || f.Type != wire.TypeReply {
+			t.Fatal(f, err)
+		}
+	})
+	t.Run("malformed", func(t *testing.T) {
+		p := rawLogin(t, address, "ann")
+		p.Send(wire.AppendHeader(nil, wire.Header{Type: wire.TypeAuth}))
+		if reason, _, err := p.ReadClose(); reason != wire.BadFrame || err != nil {
+			t.Error(reason, err)
+		}
+	})
+	t.Run("flood", func(t *testing.T) {
+		p := rawLogin(t, address, "ann")
+		for range 5 {
+			p.Send(auth("ann"))
+		}
+		if reason, text, err := p.ReadClose(); reason != wire.Flood || !strings.Contains(text, "credentials more often than every 1s") || err != nil {
+			t.Error(reason, text, err)
+		}
+	})
+	t.Run("revoked", func(t *testing.T) {
+		p := rawLogin(t, address, "ann")
+		d.revoked.Store(true)
+		defer d.revoked.Store(false)
+		if reason, text, err := p.ReadClose(); reason != wire.Unauthenticated || text != "unauthenticated" || err != nil {
+			t.Error(reason, text, err)
+		}
+	})
+}
+
+// A connection shows its credential with the first bytes it sends, so that it costs no round trip.
+func TestCredentialInFirstWrite(t *testing.T) {
+	l := listen(t)
+	first := make(chan []byte, 1)
+	go func() {
+		nc, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer nc.Close()
+		b := make([]byte, 4096)
+		n, _ := io.ReadAtLeast(nc, b, wire.PrefaceSize+2*wire.HeaderSize+10)
+		first <- b[:n]
+	}()
+	c := dial(t, l.Addr().String(), showing("ann"))
+	call(context.Background(), c, "Who.AmI", "", anser.Fail(anser.Failfast))
+	settings := wire.DefaultSettings()
+	settings.MaxStreams, settings.Features = 0, wire.FeatureAuth
+	want := append(wirepeer.Hello(settings), auth("ann")...)
+	if got := <-first; !bytes.Equal(got, want) {
+		t.Errorf("the first bytes are\n% X, want\n% X", got, want)
+	}
+}
+
+// A certificate that TLS has proven is an identity if an authenticator takes it; a credential goes first.
+func TestCertificateAsIdentity(t *testing.T) {
+	a := transporttest.NewAuthority(t)
+	l := listen(t)
+	byName := anser.AuthenticatorFunc(func(_ context.Context, l *anser.Login) (*anser.Identity, error) {
+		if l.Scheme != anser.SchemeTLS {
+			return nil, anser.ErrOtherScheme
+		}
+		return &anser.Identity{Subject: l.Peer.TLS.VerifiedChains[0][0].DNSNames[0]}, nil
+	})
+	server := &tls.Config{Certificates: []tls.Certificate{a.Issue(t, time.Hour, "127.0.0.1")}, ClientCAs: a.Pool, ClientAuth: tls.VerifyClientCertIfGiven}
+	serve(t, l, map[string]handler{"Who.AmI": whoami}, anser.TLS(server), anser.Authenticate(byName, new(door)))
+	client := anser.TLS(&tls.Config{RootCAs: a.Pool, Certificates: []tls.Certificate{a.Issue(t, time.Hour, "gateway.example.org")}})
+	for want, opts := range map[string][]anser.DialOption{
+		"gateway.example.org": {client},
+		"ann":                 {client, showing("ann")},
+		"bob":                 {anser.TLS(&tls.Config{RootCAs: a.Pool}), showing("bob")},
+	} {
+		c := dial(t, l.Addr().String(), opts...)
+		if out, err := call(context.Background(), c, "Who.AmI", ""); out != want || err != nil {
+			t.Errorf("%q, %v: want %q", out, err, want)
+		}
+	}
+	c := dial(t, l.Addr().String(), client, creds("test", "wrong")[0])
+	_, err := call(context.Background(), c, "Who.AmI", "")
+	wantFault(t, err, anser.Unauthenticated, anser.NotSent)
+	c = dial(t, l.Addr().String(), client, creds("other", "x")[0])
+	_, err = call(context.Background(), c, "Who.AmI", "")
+	wantFault(t, err, anser.Unauthenticated, anser.NotSent)
+}
+
+// Keys of idempotency and sessions belong to a subject.
+func TestIdempotencyKeysOfSubjects(t *testing.T) {
+	l := listen(t)
+	s := serve(t, l, map[string]handler{"Who.AmI": whoami}, anser.Authenticate(new(door)), anser.Deduplicate())
+	for _, subject := range []string{"ann", "bob"} {
+		c := dial(t, l.Addr().String(), showing(subject))
+		for range 2 {
+			if out, err := call(context.Background(), c, "Who.AmI", "", anser.IdempotencyKey("one")); out != subject || err != nil {
+				t.Errorf("%q, %v: want %q", out, err, subject)
+			}
+		}
+	}
+	if st := s.Stats(); st.Replayed != 2 || st.Methods["Who.AmI"].Calls != 2 {
+		t.Errorf("%d replayed, %d ran", st.Replayed, st.Methods["Who.AmI"].Calls)
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	l := listen(t)
+	s := serve(t, l, map[string]handler{"Echo.Say": echo}, anser.AllowFrom(netip.MustParsePrefix("10.0.0.0/8")))
+	c := dial(t, l.Addr().String(), anser.Conns(1))
+	_, err := call(context.Background(), c, "Echo.Say", "", anser.Fail(anser.Failfast))
+	if e := fault(t, err); e.Outcome != anser.NotSent {
+		t.Error(err)
+	}
+	if st := s.Stats(); st.WrongAddress == 0 || st.Accepted != 0 {
+		t.Errorf("%d kept out, %d accepted", st.WrongAddress, st.Accepted)
+	}
+	here := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	s.SetAddresses(here, nil)
+	if _, err := call(context.Background(), c, "Echo.Say", ""); err != nil {
+		t.Error(err)
+	}
+	s.SetAddresses(here, here) // what stands goes on
+	if _, err := call(context.Background(), c, "Echo.Say", ""); err != nil {
+		t.Error(err)
+	}
+	other := dial(t, l.Addr().String(), anser.Conns(1), anser.MaxMessage(1<<20))
+	if _, err = call(context.Background(), other, "Echo.Say", "", anser.Fail(anser.Failfast)); err == nil {
+		t.Error("a denied address is let in")
+	}
+}
+
+// Neither logs nor errors nor what prints a value show a secret.
+func TestSecretsAreHidden(t *testing.T) {
+	var mu sync.Mutex
+	var logged bytes.Buffer
+	log := slog.New(slog.NewTextHandler(writerFunc(func(p []byte) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return logged.Write(p)
+	}), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	cred := anser.Credential{Scheme: "test", Data: []byte(secret)}
+	login := anser.Login{Scheme: "test", Data: []byte(secret)}
+	var shown strings.Builder
+	for _, v := range []any{cred, &cred, login, &login, []any{cred, login}} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+			fmt.Fprintf(&shown, verb+"\n", v)
+		}
+		j, _ := json.Marshal(v)
+		shown.Write(j)
+		log.Info("value", "value", v)
+	}
+	l := listen(t)
+	s := serve(t, l, map[string]handler{"Who.AmI": whoami}, anser.Logger(log), anser.Authenticate(new(door)))
+	for _, data := range []string{secret, secret + ":ann", "panic:" + secret, "wrong:" + secret} {
+		c := dial(t, l.Addr().String(), anser.Logger(log), creds("test", data)[0])
+		_, err := call(context.Background(), c, "Who.AmI", "")
+		fmt.Fprintf(&shown, "%v %+v\n", err, c.Status())
+	}
+	p := rawLogin(t, l.Addr().String(), "ann")
+	p.Send(wire.AppendAuth(nil, "test", []byte("wrong:"+secret)))
+	p.NextOf(wire.TypeDrain)
+	p.Send(append(wire.AppendHeader(nil, wire.Header{Type: wire.TypeAuth, Length: uint32(1 + len(secret))}), append([]byte{99}, secret...)...))
+	_, text, _ := p.ReadClose()
+	shown.WriteString(text)
+	s.Close()
+	mu.Lock()
+	defer mu.Unlock()
+	all := shown.String() + logged.String()
+	for _, form := range []string{secret, fmt.Sprintf("%x", secret), fmt.Sprint([]byte(secret)), "b3Blbi1zZXNhbWUtNDI"} {
+		if i := strings.Index(all, form); i >= 0 {
+			t.Errorf("the secret is shown: …%s", all[max(0, i-200):i])
+		}
+	}
+	if !strings.Contains(logged.String(), "another word") {
+		t.Error("the log does not say why a client was refused")
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
