@@ -101,9 +101,10 @@ type BreakerStatus struct {
 // breaker is the state of one. The mutex of the cluster guards it.
 type breaker struct {
 	state  BreakerState
-	since  int64 // nanotime of the latest change
-	until  int64 // nanotime at which an open one lets a probe through
-	failed int   // times in a row that it opened
+	since  int64  // nanotime of the latest change
+	until  int64  // nanotime at which an open one lets a probe through
+	failed int    // times in a row that it opened
+	why    string // the latest time
 	sum    counts
 	trials trials
 }
@@ -144,6 +145,7 @@ func (cl *cluster) openLocked(e *endpoint, t *tally, why string, now int64) {
 	first := b.state == StateClosed
 	b.state, b.since, b.until = StateOpen, now, now+int64(d)
 	b.failed++
+	b.why = why
 	t.half.Store(false)
 	t.forget()
 	cl.noteLocked(e, BreakerOpened, t.method.name, why, d)

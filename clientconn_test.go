@@ -16,6 +16,7 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/internal/wirepeer"
+	"github.com/anser-rpc/anser/transport/transporttest"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -169,14 +170,14 @@ func TestWriterUnderLoad(t *testing.T) {
 // The same over what programs use, where what a write could not take goes on later: the peer that does
 // not read reads everything in the end, and finds it whole.
 func TestWritesToAPeerThatDoesNotRead(t *testing.T) {
-	a := newAuthority(t)
+	a := transporttest.NewAuthority(t)
 	for name, secure := range map[string]bool{"plain": false, "TLS": true} {
 		t.Run(name, func(t *testing.T) {
 			l := listen(t)
 			target := l.Addr().String()
 			var opts []anser.DialOption
 			if secure {
-				opts = append(opts, anser.TLS(&tls.Config{RootCAs: a.pool}))
+				opts = append(opts, anser.TLS(&tls.Config{RootCAs: a.Pool}))
 			}
 			c := dial(t, target, append(opts, anser.Conns(1))...)
 			ready := make(chan *wirepeer.Peer, 1)
@@ -186,7 +187,7 @@ func TestWritesToAPeerThatDoesNotRead(t *testing.T) {
 					return
 				}
 				if secure {
-					nc = tls.Server(nc, &tls.Config{Certificates: []tls.Certificate{a.issue(t, "127.0.0.1")}})
+					nc = tls.Server(nc, &tls.Config{Certificates: []tls.Certificate{a.Issue(t, time.Hour, "127.0.0.1")}})
 				}
 				p := wirepeer.New(nc)
 				p.Handshake()

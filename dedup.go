@@ -1,6 +1,7 @@
 package anser
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"sync"
@@ -26,16 +27,7 @@ func RememberReplies(m ReplyMemory) ServerOption {
 			return
 		}
 		d := defaultReplyMemory
-		if m.Calls > 0 {
-			d.Calls = m.Calls
-		}
-		if m.Bytes > 0 {
-			d.Bytes = m.Bytes
-		}
-		if m.Age > 0 {
-			d.Age = m.Age
-		}
-		o.memory = d
+		o.memory = ReplyMemory{Calls: cmp.Or(m.Calls, d.Calls), Bytes: cmp.Or(m.Bytes, d.Bytes), Age: cmp.Or(m.Age, d.Age)}
 	})
 }
 

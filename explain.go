@@ -2,8 +2,10 @@ package anser
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/anser-rpc/anser/balance"
 )
@@ -36,12 +38,32 @@ type ExplainedFilter struct {
 
 // ExplainedInstance is one instance and why it cannot be picked.
 type ExplainedInstance struct {
-	Key      string `json:"key"`
-	Address  string `json:"address"`
-	Weight   int    `json:"weight"`
-	Excluded string `json:"excluded,omitempty"` // "" for one that can be picked
-	Note     string `json:"note,omitempty"`     // what else there is to know
+	Key      string    `json:"key"`
+	Address  string    `json:"address"`
+	Weight   int       `json:"weight"`
+	Cause    Exclusion `json:"cause,omitempty"`    // "" for one that can be picked
+	Excluded string    `json:"excluded,omitempty"` // the same in words, with the particulars
+	Since    time.Time `json:"since,omitzero"`     // of an ejection or an open breaker: when it began
+	Until    time.Time `json:"until,omitzero"`     // and when a call tries the instance; zero if nobody knows
+	Note     string    `json:"note,omitempty"`     // what else there is to know
 }
+
+// Exclusion is the kind of reason for which a call cannot go to an instance. Where there are several, it is the first
+// one of these.
+type Exclusion string
+
+// The kinds of reasons.
+const (
+	ExcludedInvalid Exclusion = "invalid"  // its record in the registry cannot be used
+	ExcludedByRules Exclusion = "rules"    // the rules say that it is draining or disabled
+	ExcludedByState Exclusion = "state"    // it says so itself
+	ExcludedFilter  Exclusion = "filter"   // one of [Explanation.Filters] leaves it out
+	ExcludedDown    Exclusion = "down"     // it could not be reached when last tried
+	ExcludedEjected Exclusion = "ejected"  // see [Ejection]
+	ExcludedBreaker Exclusion = "breaker"  // see [Breaker]
+	ExcludedSubset  Exclusion = "subset"   // see [Subset]
+	ExcludedChange  Exclusion = "changing" // the instances have changed while they were explained: ask again
+)
 
 // Explain tells to which instance a call of the method made with ctx would go. It makes no call, but asks the
 // balancer like one: with those that take turns, the next call gets the next turn. A router that has a method
@@ -60,8 +82,9 @@ func (c *Client) Explain(ctx context.Context, method string, opts ...CallOption)
 			x.Trouble = st.Trouble.Error()
 		}
 	}
-	excluded := make(map[string]string)
-	if m, err := c.method(method); err == nil {
+	filtered := make(map[string]string)
+	m, err := c.method(method)
+	if err == nil {
 		v = v.forCall(m, nil)
 	}
 	part := v
@@ -77,22 +100,24 @@ func (c *Client) Explain(ctx context.Context, method string, opts ...CallOption)
 		}
 		if picked = s; s != nil {
 			x.Subset = s.Name
-			x.filter(v, s, excluded)
+			x.filter(v, s, filtered)
 			part = v.of(s)
 		}
 	}
 	r := balance.Request{Method: method, Key: c.o.call.with(opts).hashKey}
-	if e := part.pick(&r); e != nil {
+	untried := *part
+	untried.trials = nil // they are for calls, whose ends are waited for
+	if e := untried.pick(&r); e != nil {
 		x.Pick = e.Instance().Key()
 	} else {
 		x.Error = c.nobody(picked).Message
 	}
-	x.Instances = c.cluster.explain(part, excluded)
+	x.Instances = c.cluster.explain(part, m, filtered)
 	return x, nil
 }
 
 // filter notes what the filters of the subset do, and to whom.
-func (x *Explanation) filter(v *view, s *Part, excluded map[string]string) {
+func (x *Explanation) filter(v *view, s *Part, filtered map[string]string) {
 	steps := Part{Filters: make([]Filter, 0, len(s.Filters))}
 	for i := range s.Filters {
 		steps.Filters = append(steps.Filters, s.Filters[i])
@@ -104,16 +129,18 @@ func (x *Explanation) filter(v *view, s *Part, excluded map[string]string) {
 		x.Filters = append(x.Filters, last)
 		for _, e := range before {
 			if !slices.Contains(after, e) {
-				excluded[e.Instance().Key()] = last.Name
+				filtered[e.Instance().Key()] = last.Name
 			}
 		}
 	}
 }
 
-// explain lists all instances that the registry does, and those that are held.
-func (cl *cluster) explain(part *view, excluded map[string]string) []ExplainedInstance {
+// explain lists all instances that the registry does, and those that are held. The call is one of the method m, which
+// may be nil, and filtered has the names of the filters that leave instances out, by key.
+func (cl *cluster) explain(part *view, m *clientMethod, filtered map[string]string) []ExplainedInstance {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
+	now := nanotime()
 	list := make([]ExplainedInstance, 0, len(cl.listed))
 	for i, in := range cl.adjustedLocked(cl.listed) {
 		if cl.endpoints[in.Key()] != nil {
@@ -122,38 +149,103 @@ func (cl *cluster) explain(part *view, excluded map[string]string) []ExplainedIn
 		x := ExplainedInstance{Key: in.Key(), Address: in.Address, Weight: in.EffectiveWeight()}
 		switch {
 		case in.Validate() != nil:
-			x.Excluded = in.Validate().Error()
+			x.Cause, x.Excluded = ExcludedInvalid, in.Validate().Error()
 		case in.State != cl.listed[i].State:
-			x.Excluded = "the rules say that it is " + in.State.String()
+			x.Cause, x.Excluded = ExcludedByRules, "the rules say that it is "+in.State.String()
 		default:
-			x.Excluded = "it says that it is " + in.State.String()
+			x.Cause, x.Excluded = ExcludedByState, "it says that it is "+in.State.String()
 		}
 		list = append(list, x)
 	}
 	for key, e := range cl.endpoints {
 		x := ExplainedInstance{Key: key, Address: e.Instance().Address, Weight: e.Instance().EffectiveWeight()}
-		if e.gone {
-			x.Note = "held: the registry no longer lists it, but took too many away at once"
-		}
-		for i := range cl.listed {
-			if in := &cl.listed[i]; in.Key() == key && in.EffectiveWeight() != x.Weight {
-				x.Note = "the rules set its weight"
-			}
-		}
-		down := e.host.down()
+		why := e.unfitLocked(m, now)
+		notes := cl.notesLocked(e)
 		switch _, ok := part.byPick[e.Endpoint]; {
-		case ok && down:
-			x.Note = "down, as all that are left"
+		case ok && why.cause != "":
+			notes = append(notes, why.words+"; it gets calls all the same, as no better one is left")
 		case ok:
-		case excluded[key] != "":
-			x.Excluded = excluded[key]
-		case down:
-			x.Excluded = "down: it could not be reached when last tried"
+		case filtered[key] != "":
+			x.Cause, x.Excluded = ExcludedFilter, filtered[key]
+		case why.cause != "":
+			x.Cause, x.Excluded, x.Since, x.Until = why.cause, why.words, why.since, why.until
+		case cl.partial && part.usable < part.total:
+			x.Cause = ExcludedSubset
+			x.Excluded = fmt.Sprintf("not among the %d of %d that this client uses", part.usable, part.total)
 		default:
-			x.Excluded = "the client leaves it out for now"
+			x.Cause, x.Excluded = ExcludedChange, "it has just come or gone: ask again"
 		}
+		x.Note = strings.Join(notes, "; ")
 		list = append(list, x)
 	}
 	slices.SortFunc(list, func(a, b ExplainedInstance) int { return strings.Compare(a.Key, b.Key) })
 	return list
+}
+
+// notesLocked tells what is special about an endpoint.
+func (cl *cluster) notesLocked(e *endpoint) (notes []string) {
+	if e.gone {
+		notes = append(notes, "held: the registry no longer lists it, but took too many away at once")
+	}
+	for i := range cl.listed {
+		if in := &cl.listed[i]; in.Key() == e.Instance().Key() && in.EffectiveWeight() != e.Instance().EffectiveWeight() {
+			notes = append(notes, "the rules set its weight")
+		}
+	}
+	if w := e.Warmth(); w < 100 {
+		notes = append(notes, fmt.Sprintf("it came lately, and has %d %% of its weight for now", w))
+	}
+	return notes
+}
+
+// unfit says why an endpoint should get no calls of a method.
+type unfit struct {
+	cause        Exclusion // "" if it should
+	words        string
+	since, until time.Time
+}
+
+// unfitLocked returns the gravest reason that the client has found itself. It goes by what the views were built of.
+func (e *endpoint) unfitLocked(m *clientMethod, now int64) unfit {
+	if e.down {
+		return unfit{cause: ExcludedDown, words: "down: it could not be reached when last tried"}
+	}
+	if j := &e.conduct.ejection; e.conduct.standing.Load() != inUse {
+		u := unfit{cause: ExcludedEjected, words: "ejected", since: clockTime(j.since, now)}
+		if j.times > 1 {
+			u.words += fmt.Sprintf(" (%d times in a row)", j.times)
+		}
+		u.words += " " + span(now-j.since) + " ago, as " + j.why
+		switch {
+		case e.conduct.standing.Load() == onTrial:
+			u.words += ": single calls try it now"
+		case j.silent:
+			u.words += ": it is back when it does"
+		default:
+			u.until = clockTime(j.until, now)
+			u.words += ": a call tries it in " + span(j.until-now)
+		}
+		return u
+	}
+	if m == nil || !slices.Contains(e.cluster.broken[m], e) {
+		return unfit{}
+	}
+	b := &e.tally(m).breaker
+	u := unfit{cause: ExcludedBreaker, since: clockTime(b.since, now)}
+	u.words = "the breaker of " + m.name + " has been " + b.state.String() + " for " + span(now-b.since) + ", as " + b.why
+	if b.state == StateHalfOpen {
+		u.words += ": single calls try it now"
+	} else {
+		u.until = clockTime(b.until, now)
+		u.words += ": a call tries it in " + span(b.until-now)
+	}
+	return u
+}
+
+// clockTime is the time of day of a nanotime.
+func clockTime(at, now int64) time.Time { return time.Now().Add(time.Duration(at - now)) }
+
+// span is a time as people want to read it.
+func span(nanos int64) string {
+	return max(time.Duration(nanos), 0).Round(100 * time.Millisecond).String()
 }

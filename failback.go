@@ -1,6 +1,7 @@
 package anser
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,19 +37,9 @@ func Failbacks(l FailbackLimits) DialOption {
 			return
 		}
 		d := defaultFailbackLimits
-		if l.Calls > 0 {
-			d.Calls = l.Calls
+		o.failback = FailbackLimits{
+			Calls: cmp.Or(l.Calls, d.Calls), Bytes: cmp.Or(l.Bytes, d.Bytes), Age: cmp.Or(l.Age, d.Age), Drain: cmp.Or(l.Drain, d.Drain),
 		}
-		if l.Bytes > 0 {
-			d.Bytes = l.Bytes
-		}
-		if l.Age > 0 {
-			d.Age = l.Age
-		}
-		if l.Drain != 0 {
-			d.Drain = l.Drain
-		}
-		o.failback = d
 	})
 }
 

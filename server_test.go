@@ -19,6 +19,7 @@ import (
 	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/internal/wirepeer"
 	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/transport/transporttest"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -107,14 +108,14 @@ func TestListenMistakes(t *testing.T) {
 		}
 		l.Close()
 	}
-	a := newAuthority(t)
-	mutual := anser.TLS(&tls.Config{Certificates: []tls.Certificate{a.issue(t, "127.0.0.1")}, ClientCAs: a.pool, ClientAuth: tls.RequireAndVerifyClientCert})
+	a := transporttest.NewAuthority(t)
+	mutual := anser.TLS(&tls.Config{Certificates: []tls.Certificate{a.Issue(t, time.Hour, "127.0.0.1")}, ClientCAs: a.Pool, ClientAuth: tls.RequireAndVerifyClientCert})
 	for want, opts := range map[string][]anser.ServerOption{
 		"":                      {anser.InsecurePublic()},
 		" ":                     {mutual},
-		"  ":                    {a.server(t, "127.0.0.1"), anser.Authenticate(new(door))},
+		"  ":                    {serverTLS(t, a, "127.0.0.1"), anser.Authenticate(new(door))},
 		"and there is no TLS: ": {anser.Authenticate(new(door))},
-		"no authentication: ":   {a.server(t, "127.0.0.1")},
+		"no authentication: ":   {serverTLS(t, a, "127.0.0.1")},
 	} {
 		l, err := anser.NewServer(opts...).Listen("0.0.0.0:0")
 		if err == nil {

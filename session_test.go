@@ -18,6 +18,7 @@ import (
 	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/internal/wirepeer"
+	"github.com/anser-rpc/anser/transport/transporttest"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -592,14 +593,14 @@ func TestMemoryOfSessions(t *testing.T) {
 
 // Who names the session of another client does not get it without that one's certificate.
 func TestSessionsBelongToCertificates(t *testing.T) {
-	a := newAuthority(t)
+	a := transporttest.NewAuthority(t)
 	l := listen(t)
 	s := anser.NewServer(silent, anser.TLS(&tls.Config{
-		Certificates: []tls.Certificate{a.issue(t, "127.0.0.1")}, ClientCAs: a.pool, ClientAuth: tls.RequireAndVerifyClientCert,
+		Certificates: []tls.Certificate{a.Issue(t, time.Hour, "127.0.0.1")}, ClientCAs: a.Pool, ClientAuth: tls.RequireAndVerifyClientCert,
 	}))
 	run(t, s, l)
 	join := func(own tls.Certificate) {
-		nc, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{RootCAs: a.pool, Certificates: []tls.Certificate{own}})
+		nc, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{RootCAs: a.Pool, Certificates: []tls.Certificate{own}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -612,7 +613,7 @@ func TestSessionsBelongToCertificates(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	victim, thief := a.issue(t, "victim"), a.issue(t, "thief")
+	victim, thief := a.Issue(t, time.Hour, "victim"), a.Issue(t, time.Hour, "thief")
 	join(victim)
 	join(victim)
 	eventually(t, "the victim has a session", func() bool { return len(s.Sessions()) == 1 })

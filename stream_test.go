@@ -17,6 +17,7 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
+	"github.com/anser-rpc/anser/transport/transporttest"
 )
 
 // bytesStream is a stream of bytes in both directions.
@@ -140,13 +141,13 @@ func over(done <-chan struct{}) bool {
 
 // A stream is the same thing whoever sends more than one message, over every transport.
 func TestStreams(t *testing.T) {
-	authority := newAuthority(t)
+	authority := transporttest.NewAuthority(t)
 	for name, opts := range map[string]struct {
 		server []anser.ServerOption
 		dial   []anser.DialOption
 	}{
 		"tcp": {},
-		"tls": {[]anser.ServerOption{authority.server(t, "127.0.0.1")}, []anser.DialOption{anser.TLS(&tls.Config{RootCAs: authority.pool})}},
+		"tls": {[]anser.ServerOption{serverTLS(t, authority, "127.0.0.1")}, []anser.DialOption{anser.TLS(&tls.Config{RootCAs: authority.Pool})}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ansertest.CheckLeaks(t)

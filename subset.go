@@ -2,6 +2,7 @@ package anser
 
 import (
 	"cmp"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -83,7 +84,7 @@ func (cl *cluster) chooseLocked(usable []*endpoint) []*endpoint {
 	if !cl.partial || len(cl.endpoints) < from {
 		cl.subsetSize = 0
 		if was > 0 {
-			cl.markSpareLocked(usable)
+			cl.markSpareLocked(slices.Collect(maps.Values(cl.endpoints))) // those that are out for now, too
 		}
 		return usable
 	}

@@ -140,3 +140,43 @@ func TestNoSubset(t *testing.T) {
 		})
 	}
 }
+
+// When a service is no longer large, all of its instances are used, also those that cannot be reached just then.
+func TestSubsetEnds(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		list := many(10)
+		listeners := make(map[string]*ansertest.Listener)
+		for _, in := range list {
+			listeners[in.Address] = network.Listen(in.Address)
+			serve(t, listeners[in.Address], map[string]handler{"Echo.Say": echo})
+		}
+		f := newFeed()
+		c := dial(t, "fed://arith", f.scheme(), anser.Balancer(balance.RoundRobin()), anser.Subset(10, 4), anser.Dialer(network.Dial))
+		f.instances(list...)
+		call(context.Background(), c, "Echo.Say", "")
+		var down string
+		for _, in := range c.Status().Instances {
+			if !in.Outside {
+				down = in.Address
+			}
+		}
+		listeners[down].Kill()
+		time.Sleep(time.Second)
+		call(context.Background(), c, "Echo.Say", "")
+		left := slices.DeleteFunc(slices.Clone(list), func(in registry.Instance) bool { return in.Address != down })
+		for _, in := range list {
+			if in.Address != down && len(left) < 6 {
+				left = append(left, in)
+			}
+		}
+		f.instances(left...)
+		if c.Status().Subset != 0 {
+			t.Fatalf("of 6 instances %d are used", c.Status().Subset)
+		}
+		for _, in := range c.Status().Instances {
+			if in.Outside {
+				t.Errorf("%s is outside of a subset that there is not", in.Address)
+			}
+		}
+	})
+}

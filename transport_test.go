@@ -12,6 +12,7 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/transport/transporttest"
 )
 
 // carrier is a transport to a network in memory.
@@ -79,8 +80,8 @@ func TestTransportMistakes(t *testing.T) {
 // A transport that is secure by itself gets the client's configuration, with the name of the server in it, and
 // no second TLS.
 func TestSecureTransport(t *testing.T) {
-	a := newAuthority(t)
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{a.issue(t, "pigeon.example.org")}, NextProtos: []string{anser.ALPN}})
+	a := transporttest.NewAuthority(t)
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{a.Issue(t, time.Hour, "pigeon.example.org")}, NextProtos: []string{anser.ALPN}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,9 +90,9 @@ func TestSecureTransport(t *testing.T) {
 		p, _ := anser.PeerFrom(ctx)
 		peers <- p
 		return in, nil
-	}}, a.server(t, "another"))
+	}}, serverTLS(t, a, "another"))
 	names := make(chan string, 1)
-	c := dial(t, "pigeon://pigeon.example.org:443/path", anser.TLS(&tls.Config{RootCAs: a.pool}), anser.Conns(1), anser.Transport{
+	c := dial(t, "pigeon://pigeon.example.org:443/path", anser.TLS(&tls.Config{RootCAs: a.Pool}), anser.Conns(1), anser.Transport{
 		Scheme: "pigeon", Secure: true, Dial: func(ctx context.Context, address string, config *tls.Config) (net.Conn, error) {
 			if address != "pigeon.example.org:443/path" {
 				return nil, errors.New(address)
@@ -113,15 +114,15 @@ func TestSecureTransport(t *testing.T) {
 
 // With tls:// a client needs no option, where it trusts the authorities of the system.
 func TestTLSScheme(t *testing.T) {
-	a := newAuthority(t)
+	a := transporttest.NewAuthority(t)
 	l := listen(t)
-	serve(t, l, map[string]handler{"Echo.Say": echo}, a.server(t, "127.0.0.1"))
+	serve(t, l, map[string]handler{"Echo.Say": echo}, serverTLS(t, a, "127.0.0.1"))
 	c := dial(t, "tls://"+l.Addr().String())
 	_, err := call(context.Background(), c, "Echo.Say", "hello", anser.Fail(anser.Failfast))
 	if e := fault(t, err); e.Outcome != anser.NotSent || !strings.Contains(e.Message, "unknown authority") {
 		t.Error(err)
 	}
-	c = dial(t, "tls://"+l.Addr().String(), anser.TLS(&tls.Config{RootCAs: a.pool}))
+	c = dial(t, "tls://"+l.Addr().String(), anser.TLS(&tls.Config{RootCAs: a.Pool}))
 	if out, err := call(context.Background(), c, "Echo.Say", "hello"); out != "hello" || err != nil {
 		t.Error(out, err)
 	}
@@ -129,9 +130,9 @@ func TestTLSScheme(t *testing.T) {
 
 // Whoever verifies by himself learns whom the client dialled, an IP address too.
 func TestVerifyConnection(t *testing.T) {
-	a := newAuthority(t)
+	a := transporttest.NewAuthority(t)
 	l := listen(t)
-	serve(t, l, map[string]handler{"Echo.Say": echo}, a.server(t, "127.0.0.1"))
+	serve(t, l, map[string]handler{"Echo.Say": echo}, serverTLS(t, a, "127.0.0.1"))
 	names := make(chan string, 10)
 	c := dial(t, l.Addr().String(), anser.TLS(&tls.Config{InsecureSkipVerify: true, VerifyConnection: func(s tls.ConnectionState) error {
 		names <- s.ServerName

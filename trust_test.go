@@ -19,6 +19,7 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/internal/wirepeer"
+	"github.com/anser-rpc/anser/transport/transporttest"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -180,10 +181,10 @@ func TestCredentialsKeepClientsApart(t *testing.T) {
 // A secret is not sent where others can read it.
 func TestCredentialsInTheClear(t *testing.T) {
 	l := listen(t)
-	a := newAuthority(t)
+	a := transporttest.NewAuthority(t)
 	s := serve(t, l, map[string]handler{"Who.AmI": whoami}, anser.Authenticate(new(door)))
 	secured := listen(t)
-	serve(t, secured, map[string]handler{"Who.AmI": whoami}, anser.Authenticate(new(door)), a.server(t, "example.org"))
+	serve(t, secured, map[string]handler{"Who.AmI": whoami}, anser.Authenticate(new(door)), serverTLS(t, a, "example.org"))
 	to := func(l net.Listener) anser.DialOption {
 		return anser.Dialer(func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
@@ -199,14 +200,14 @@ func TestCredentialsInTheClear(t *testing.T) {
 	}
 	// TLS that ends somewhere, at a proxy perhaps.
 	c = dial(t, "example.org:1", showing("ann"), anser.Dialer(func(ctx context.Context, _, _ string) (net.Conn, error) {
-		d := tls.Dialer{Config: &tls.Config{RootCAs: a.pool, ServerName: "example.org"}}
+		d := tls.Dialer{Config: &tls.Config{RootCAs: a.Pool, ServerName: "example.org"}}
 		return d.DialContext(ctx, "tcp", secured.Addr().String())
 	}))
 	_, err = call(context.Background(), c, "Who.AmI", "")
 	wantFault(t, err, anser.Unauthenticated, anser.NotSent)
 	for _, c := range []*anser.Client{
 		dial(t, "example.org:1", showing("ann"), to(l), anser.InsecureCredentials()),
-		dial(t, "example.org:1", showing("ann"), to(secured), anser.TLS(&tls.Config{RootCAs: a.pool})),
+		dial(t, "example.org:1", showing("ann"), to(secured), anser.TLS(&tls.Config{RootCAs: a.Pool})),
 	} {
 		if out, err := call(context.Background(), c, "Who.AmI", ""); out != "ann" || err != nil {
 			t.Error(out, err)
@@ -571,7 +572,7 @@ func TestCredentialInFirstWrite(t *testing.T) {
 
 // A certificate that TLS has proven is an identity if an authenticator takes it; a credential goes first.
 func TestCertificateAsIdentity(t *testing.T) {
-	a := newAuthority(t)
+	a := transporttest.NewAuthority(t)
 	l := listen(t)
 	byName := anser.AuthenticatorFunc(func(_ context.Context, l *anser.Login) (*anser.Identity, error) {
 		if l.Scheme != anser.SchemeTLS {
@@ -579,13 +580,13 @@ func TestCertificateAsIdentity(t *testing.T) {
 		}
 		return &anser.Identity{Subject: l.Peer.TLS.VerifiedChains[0][0].DNSNames[0]}, nil
 	})
-	server := &tls.Config{Certificates: []tls.Certificate{a.issue(t, "127.0.0.1")}, ClientCAs: a.pool, ClientAuth: tls.VerifyClientCertIfGiven}
+	server := &tls.Config{Certificates: []tls.Certificate{a.Issue(t, time.Hour, "127.0.0.1")}, ClientCAs: a.Pool, ClientAuth: tls.VerifyClientCertIfGiven}
 	serve(t, l, map[string]handler{"Who.AmI": whoami}, anser.TLS(server), anser.Authenticate(byName, new(door)))
-	client := anser.TLS(&tls.Config{RootCAs: a.pool, Certificates: []tls.Certificate{a.issue(t, "gateway.example.org")}})
+	client := anser.TLS(&tls.Config{RootCAs: a.Pool, Certificates: []tls.Certificate{a.Issue(t, time.Hour, "gateway.example.org")}})
 	for want, opts := range map[string][]anser.DialOption{
 		"gateway.example.org": {client},
 		"ann":                 {client, showing("ann")},
-		"bob":                 {anser.TLS(&tls.Config{RootCAs: a.pool}), showing("bob")},
+		"bob":                 {anser.TLS(&tls.Config{RootCAs: a.Pool}), showing("bob")},
 	} {
 		c := dial(t, l.Addr().String(), opts...)
 		if out, err := call(context.Background(), c, "Who.AmI", ""); out != want || err != nil {

@@ -129,48 +129,37 @@ func (w both) Write(b []byte) (int, error) {
 	return w.a.Write(b)
 }
 
-func TestPutGoesOnInAnotherProcess(t *testing.T) {
-	s := newSite(t)
-	data := content(4 << 20)
-	ctx, cancel := context.WithCancel(within(t))
-	_, err := file.PutFrom(ctx, s.client, newSource(data, 3<<20, cancel), int64(len(data)), "a", file.Resume())
+// putPart begins to put data as "a", and stops after 3 MiB.
+func (s *site) putPart(data []byte, opts ...file.Option) {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(within(s.t))
+	_, err := file.PutFrom(ctx, s.client, newSource(data, 3<<20, cancel), int64(len(data)), "a", opts...)
 	if !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
-	}
-	eventually(t, "the server let go of the unfinished file", func() bool {
-		list, err := s.service.Partials(t.Context())
-		return err == nil && len(list) == 1 && !list[0].Active && list[0].Size > 0
-	})
-	r, err := file.PutFrom(within(t), s.dial(), bytes.NewReader(data), int64(len(data)), "a", file.Resume())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.want("a", data)
-	if r.Resumed == 0 || r.Breaks != 0 {
-		t.Errorf("%+v: want it to have gone on", r)
+		s.t.Fatal(err)
 	}
 }
 
-func TestPutDoesNotGoOnWithOtherBytes(t *testing.T) {
-	s := newSite(t)
-	data := content(4 << 20)
-	ctx, cancel := context.WithCancel(within(t))
-	_, err := file.PutFrom(ctx, s.client, newSource(data, 3<<20, cancel), int64(len(data)), "a", file.Resume())
-	if !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
-	}
-	eventually(t, "the server let go of the unfinished file", func() bool {
-		list, err := s.service.Partials(t.Context())
-		return err == nil && len(list) == 1 && !list[0].Active && list[0].Size > 0
-	})
-	other := content(len(data))
-	r, err := file.PutFrom(within(t), s.dial(), bytes.NewReader(other), int64(len(data)), "a", file.Resume())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.want("a", other)
-	if r.Resumed != 0 {
-		t.Errorf("%+v: want it to have begun at the start", r)
+// A file goes on in another process, but not with other bytes.
+func TestPutGoesOnInAnotherProcess(t *testing.T) {
+	for _, changed := range []bool{false, true} {
+		s := newSite(t)
+		data := content(4 << 20)
+		s.putPart(data, file.Resume())
+		eventually(t, "the server let go of the unfinished file", func() bool {
+			list, err := s.service.Partials(t.Context())
+			return err == nil && len(list) == 1 && !list[0].Active && list[0].Size > 0
+		})
+		if changed {
+			data = content(len(data))
+		}
+		r, err := file.PutFrom(within(t), s.dial(), bytes.NewReader(data), int64(len(data)), "a", file.Resume())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.want("a", data)
+		if (r.Resumed == 0) != changed || r.Breaks != 0 {
+			t.Errorf("%+v, changed: %v", r, changed)
+		}
 	}
 }
 
@@ -217,12 +206,7 @@ func TestGetGoesOnInAnotherProcess(t *testing.T) {
 
 func TestWhatIsGivenUpLeavesNothing(t *testing.T) {
 	s := newSite(t)
-	ctx, cancel := context.WithCancel(within(t))
-	data := content(4 << 20)
-	_, err := file.PutFrom(ctx, s.client, newSource(data, 3<<20, cancel), int64(len(data)), "a")
-	if !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
-	}
+	s.putPart(content(4 << 20))
 	eventually(t, "the server removed the unfinished file", func() bool { return len(s.parts()) == 0 })
 	missing(t, filepath.Join(s.dir, "a"))
 }

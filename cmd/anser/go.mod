@@ -7,7 +7,10 @@ require (
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/anser-rpc/anser v0.0.0
 	github.com/anser-rpc/anser/registry/consul v0.0.0
+	github.com/anser-rpc/anser/registry/dns v0.0.0
 	github.com/anser-rpc/anser/registry/etcd v0.0.0
+	github.com/anser-rpc/anser/registry/mdns v0.0.0
+	github.com/anser-rpc/anser/registry/redis v0.0.0
 	github.com/anser-rpc/anser/registry/zookeeper v0.0.0
 	github.com/anser-rpc/anser/transport/quic v0.0.0
 	github.com/anser-rpc/anser/transport/websocket v0.0.0
@@ -61,6 +64,7 @@ require (
 	github.com/prometheus/common v0.67.5 // indirect
 	github.com/prometheus/procfs v0.16.1 // indirect
 	github.com/quic-go/quic-go v0.65.0 // indirect
+	github.com/redis/rueidis v1.0.79 // indirect
 	github.com/sirupsen/logrus v1.9.4 // indirect
 	github.com/soheilhy/cmux v0.1.5 // indirect
 	github.com/tmc/grpc-websocket-proxy v0.0.0-20220101234140-673ab2c3ae75 // indirect
@@ -111,7 +115,7 @@ require (
 	go.etcd.io/etcd/client/v3 v3.7.3 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	go.uber.org/zap v1.27.1 // indirect
-	golang.org/x/net v0.61.0 // indirect
+	golang.org/x/net v0.61.0
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260803160001-6ac0973c030d // indirect
@@ -132,3 +136,9 @@ replace github.com/anser-rpc/anser/registry/embedded => ../../registry/embedded
 replace github.com/anser-rpc/anser/transport/quic => ../../transport/quic
 
 replace github.com/anser-rpc/anser/transport/websocket => ../../transport/websocket
+
+replace github.com/anser-rpc/anser/registry/dns => ../../registry/dns
+
+replace github.com/anser-rpc/anser/registry/mdns => ../../registry/mdns
+
+replace github.com/anser-rpc/anser/registry/redis => ../../registry/redis

@@ -3,12 +3,12 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/cmd/anser/internal/demo/arith"
+	"github.com/anser-rpc/anser/internal/servers"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/etcd"
 )
@@ -89,7 +89,7 @@ func TestRegistry(t *testing.T) {
 
 func TestThreeMembers(t *testing.T) {
 	t.Parallel()
-	p, url := startRegistry(t, "--members", "3", "--listen", fmt.Sprintf("127.0.0.1:%d", sixPorts(t)), "--data", t.TempDir())
+	p, url := startRegistry(t, "--members", "3", "--listen", fmt.Sprintf("127.0.0.1:%d", servers.Ports(t, 6)), "--data", t.TempDir())
 	members := strings.Split(strings.TrimPrefix(url, "etcd://"), ",")
 	if len(members) != 3 {
 		t.Fatalf("members: %v", members)
@@ -104,27 +104,4 @@ func TestThreeMembers(t *testing.T) {
 	if out, code := p.signal(terminate); code != 0 {
 		t.Errorf("ended with %d: %s%s", code, out, p.errOut.String())
 	}
-}
-
-// sixPorts returns the first of six free ports in a row, below those that the system gives away.
-func sixPorts(t *testing.T) int {
-	t.Helper()
-	free := func(port int) bool {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err == nil {
-			l.Close()
-		}
-		return err == nil
-	}
-search:
-	for first := 23_790; first < 30_000; first += 6 {
-		for n := range 6 {
-			if !free(first + n) {
-				continue search
-			}
-		}
-		return first
-	}
-	t.Fatal("there are no six free ports in a row")
-	return 0
 }

@@ -1,5 +1,5 @@
-// Package servers finds what scripts/servers got for the tests: programs that are too large to be built by
-// every run, in a folder of the user's cache. Only tests import it.
+// Package servers finds and runs what scripts/servers got for the tests: programs that are too large to be built by
+// every run, in a folder of the user's cache, and those that the system's packages have. Only tests import it.
 package servers
 
 import (

@@ -19,5 +19,7 @@ const name = "dubbo-go"
 func main() {
 	// Dubbo-go logs to the standard output. What fails is returned as well.
 	logger.SetLoggerLevel("fatal")
-	(&workload.Program{Name: name, Serve: serve, Open: open}).Main()
+	newProgram().Main()
 }
+
+func newProgram() *workload.Program { return &workload.Program{Name: name, Serve: serve, Open: open} }

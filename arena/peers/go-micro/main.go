@@ -18,8 +18,10 @@ const windowBytes = 4 << 20
 
 func main() {
 	setUp()
-	(&workload.Program{Name: name, Serve: serve, Open: open}).Main()
+	newProgram().Main()
 }
+
+func newProgram() *workload.Program { return &workload.Program{Name: name, Serve: serve, Open: open} }
 
 // setUp registers vtproto in the place of the codec that Go Micro registers with gRPC for protobuf.
 func setUp() { encoding.RegisterCodec(vtproto{}) }

@@ -1,16 +1,13 @@
 package main
 
 import (
-	"bytes"
-	"context"
-	"net"
 	"os"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/encoding"
 
 	"github.com/anser-rpc/anser/arena/workload"
+	"github.com/anser-rpc/anser/arena/workload/peertest"
 )
 
 func TestMain(m *testing.M) {
@@ -18,85 +15,35 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// What Go Micro sends of a message are the bytes of the contract.
-func TestMessageHasTheBytesOfTheContract(t *testing.T) {
+// vt returns what gRPC encodes with.
+func vt(t *testing.T) encoding.Codec {
+	t.Helper()
 	codec := encoding.GetCodec("proto")
 	if codec != (vtproto{}) {
 		t.Fatalf("gRPC encodes with %T", codec)
 	}
-	for payload, golden := range map[int]string{581: "say581.bin", 64: "say64.bin"} {
-		want, err := os.ReadFile("../../workload/testdata/" + golden)
+	return codec
+}
+
+func TestBytes(t *testing.T) {
+	codec := vt(t)
+	peertest.Bytes(t, func(m *workload.BenchmarkMessage) ([]byte, error) { return codec.Marshal(m) })
+}
+
+// A message that was decoded has the bytes of the contract again.
+func TestDecodedBytes(t *testing.T) {
+	codec := vt(t)
+	peertest.Bytes(t, func(m *workload.BenchmarkMessage) ([]byte, error) {
+		b, err := codec.Marshal(m)
 		if err != nil {
-			t.Fatal(err)
-		}
-		message, err := workload.NewMessage(payload)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := codec.Marshal(message)
-		if err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s: other bytes than those of the contract, error %v", golden, err)
+			return nil, err
 		}
 		var decoded workload.BenchmarkMessage
-		if err := codec.Unmarshal(want, &decoded); err != nil {
-			t.Fatal(err)
+		if err := codec.Unmarshal(b, &decoded); err != nil {
+			return nil, err
 		}
-		if again, err := codec.Marshal(&Reply{&decoded}); err != nil || !bytes.Equal(again, want) {
-			t.Errorf("%s: decoded and encoded again to other bytes, error %v", golden, err)
-		}
-	}
-}
-
-func TestCalls(t *testing.T) {
-	addr := start(t)
-	for _, o := range []workload.ClientOptions{
-		{Workload: "say", Conns: 1, Payload: 581},
-		{Workload: "say", Payload: 1 << 20},
-		{Workload: "say", Fresh: true, Payload: 64},
-		{Workload: "add", Conns: 1, Payload: 64},
-		{Workload: "add", Payload: 64},
-		{Workload: "add", Fresh: true, Payload: 64},
-	} {
-		o.Addrs, o.Callers, o.Window = []string{addr}, 2, 1
-		caller, closing, err := open(t.Context(), &o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range 4 {
-			if err := caller(i % 2)(t.Context()); err != nil {
-				t.Errorf("%+v: %v", o, err)
-			}
-		}
-		closing()
-	}
-}
-
-// start serves until the test ends, and returns the address.
-func start(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- serve(ctx, &workload.ServerOptions{Addr: addr}) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-served; err != nil {
-			t.Errorf("serve: %v", err)
-		}
+		return codec.Marshal(&Reply{&decoded})
 	})
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if c, err := net.Dial("tcp", addr); err == nil {
-			_ = c.Close() // it was only to see whether it is accepted
-			return addr
-		}
-	}
-	t.Fatalf("nothing listens on %s", addr)
-	return ""
 }
+
+func TestCalls(t *testing.T) { peertest.Calls(t, newProgram()) }

@@ -12,5 +12,7 @@ const (
 )
 
 func main() {
-	(&workload.Program{Name: name, Serve: serve, Open: open}).Main()
+	newProgram().Main()
 }
+
+func newProgram() *workload.Program { return &workload.Program{Name: name, Serve: serve, Open: open} }

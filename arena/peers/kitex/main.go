@@ -25,7 +25,11 @@ func main() {
 	// Run and by each call.
 	klog.SetOutput(io.Discard)
 	var p peer
-	(&workload.Program{Name: name, Flags: p.flags, Serve: p.serve, Open: p.open}).Main()
+	newProgram(&p).Main()
+}
+
+func newProgram(p *peer) *workload.Program {
+	return &workload.Program{Name: name, Flags: p.flags, Serve: p.serve, Open: p.open}
 }
 
 // peer is the program with the flags of its own.

@@ -13,8 +13,10 @@ import (
 const name = "tars"
 
 func main() {
-	(&workload.Program{Name: name, Serve: serve, Open: open}).Main()
+	newProgram().Main()
 }
+
+func newProgram() *workload.Program { return &workload.Program{Name: name, Serve: serve, Open: open} }
 
 // quiet ends what TarsGo says of itself, once it has its configuration: logs go to the standard output,
 // its errors are returned as well, and an end in order is one of them. There is no server for its

@@ -19,7 +19,11 @@ const bufferBytes = 8 << 10
 
 func main() {
 	p := peer{protocol: protocols["binary"]}
-	(&workload.Program{Name: name, Flags: p.flags, Serve: p.serve, Open: p.open}).Main()
+	newProgram(&p).Main()
+}
+
+func newProgram(p *peer) *workload.Program {
+	return &workload.Program{Name: name, Flags: p.flags, Serve: p.serve, Open: p.open}
 }
 
 // peer is the program with the flags of its own.

@@ -12,8 +12,10 @@ const name = "trpc-go"
 
 func main() {
 	setUp()
-	(&workload.Program{Name: name, Serve: serve, Open: open}).Main()
+	newProgram().Main()
 }
+
+func newProgram() *workload.Program { return &workload.Program{Name: name, Serve: serve, Open: open} }
 
 // setUp has tRPC encode protobuf with vtproto, and ends its logs, which go to the standard output. What
 // fails is returned as well.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -108,14 +109,23 @@ var shapes = []struct {
 	{name: "1MiB", callers: 3, conns: 2, payload: 1 << 20},
 }
 
-// Calls makes calls of the program's client in every shape of the contract, and checks the replies.
-func Calls(t *testing.T, p *workload.Program) {
+// Calls makes calls of the program's client in every shape of the contract, and checks the replies. Shapes that the
+// peer's peer.json leaves out are named.
+func Calls(t *testing.T, p *workload.Program, without ...string) {
 	t.Helper()
-	addrs := []string{
+	CallsTo(t, p, []string{
 		Serve(t, p, workload.ServerOptions{}),
 		Serve(t, p, workload.ServerOptions{Sleep: 100 * time.Microsecond, Work: 100 * time.Microsecond}),
-	}
+	}, without...)
+}
+
+// CallsTo is Calls for servers that run: some peers can have only one in a process.
+func CallsTo(t *testing.T, p *workload.Program, addrs []string, without ...string) {
+	t.Helper()
 	for _, s := range shapes {
+		if slices.Contains(without, s.name) {
+			continue
+		}
 		for _, name := range []string{"say", "add"} {
 			o := &workload.ClientOptions{
 				Addrs: addrs, Workload: name, Callers: s.callers, Conns: s.conns, Fresh: s.fresh, Window: 1, Payload: s.payload,

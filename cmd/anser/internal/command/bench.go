@@ -93,7 +93,7 @@ as those of "anser call".`),
 	c.Flags().StringVar(&f.data, "data", "", "send this message, with the JSON codec")
 	c.Flags().Float64Var(&f.seconds, "seconds", 5, "how long to measure")
 	c.Flags().Float64Var(&f.warmup, "warmup", 1, "seconds of load before that")
-	c.Flags().DurationVar(&f.timeout, "timeout", 10*time.Second, "how long one call may take")
+	timeoutFlag(c, &f.timeout, 10*time.Second, "how long one call may take")
 	compressFlag(c, &f.compress)
 	jsonFlag(c, &f.json)
 	c.AddCommand(newBenchServe(s))

@@ -65,7 +65,7 @@ func newCall(s streams) *cobra.Command {
 	registryFlag(c, &f.registry)
 	f.tls.add(c)
 	c.Flags().StringArrayVarP(&f.metadata, "header", "H", nil, "metadata to send beside the message, as key:value; as often as needed")
-	c.Flags().DurationVar(&f.timeout, "timeout", 5*time.Second, "how long the call may take")
+	timeoutFlag(c, &f.timeout, 5*time.Second, "how long the call may take")
 	c.Flags().BoolVar(&f.trailers, "trailers", false, "print what the server sent beside the reply, on the standard error")
 	c.Flags().BoolVar(&f.idempotent, "idempotent", false, "send again where the outcome of an attempt is unknown")
 	c.Flags().BoolVar(&f.oneway, "oneway", false, "send the message and want no reply; it arrives at most once")

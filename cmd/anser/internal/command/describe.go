@@ -57,7 +57,7 @@ func newDescribe(s streams) *cobra.Command {
 	}
 	registryFlag(c, &registryURL)
 	secure.add(c)
-	c.Flags().DurationVar(&timeout, "timeout", 5*time.Second, "how long to wait for the server")
+	timeoutFlag(c, &timeout, 5*time.Second, "how long to wait for the server")
 	jsonFlag(c, &asJSON)
 	return c
 }

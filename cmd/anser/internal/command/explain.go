@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,7 +17,6 @@ import (
 	"github.com/anser-rpc/anser/cmd/anser/internal/table"
 	"github.com/anser-rpc/anser/cmd/anser/internal/target"
 	"github.com/anser-rpc/anser/codec"
-	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/route"
 )
 
@@ -66,7 +66,7 @@ func newExplain(s streams) *cobra.Command {
 	}
 	registryFlag(c, &f.registry)
 	f.tls.add(c)
-	c.Flags().DurationVar(&f.timeout, "timeout", 5*time.Second, "how long to wait for the registry, or for --from")
+	timeoutFlag(c, &f.timeout, 5*time.Second, "how long to wait for the registry, or for --from")
 	c.Flags().StringArrayVarP(&f.metadata, "header", "H", nil, "metadata of the call, as key:value; as often as needed")
 	c.Flags().StringVar(&f.caller.Service, "caller-service", "", "service that calls")
 	c.Flags().StringVar(&f.caller.Group, "caller-group", "", "its group")
@@ -88,16 +88,13 @@ func (f *explainFlags) explain(ctx context.Context, typed, method string) (*anse
 	if f.from != "" {
 		return f.ask(ctx, route.ExplainRequest{Service: typed, Method: method, Metadata: md})
 	}
+	full, err := target.Resolve(typed, f.registry)
+	if err != nil {
+		return nil, &usageError{err}
+	}
 	var opts []anser.DialOption
-	if registry.CheckService(typed) == nil {
-		r, err := target.Open(f.registry)
-		if err != nil {
-			return nil, &usageError{err}
-		}
-		defer r.Close()
-		if store, ok := r.(registry.Store); ok {
-			opts = append(opts, route.Rules(route.From(f.caller), route.Of(store, typed)))
-		}
+	if target.KeepsRules(full) {
+		opts = append(opts, route.Rules(route.From(f.caller)))
 	}
 	c, err := dial(ctx, typed, f.registry, &f.tls, opts...)
 	if err != nil {
@@ -154,9 +151,45 @@ func showExplanation(s streams, x *anser.Explanation) {
 	} else {
 		lines = append(lines, "pick      "+red.Render("nobody: "+x.Error))
 	}
-	t := table.Table{Columns: []table.Column{{Title: "INSTANCE"}, {Title: "ADDRESS"}, {Title: "WEIGHT", Right: true}, {Title: "LEFT OUT BY"}, {Title: "NOTE", Optional: true}}}
-	for _, in := range x.Instances {
-		t.Add(in.Key, in.Address, strconv.Itoa(in.Weight), cmp.Or(in.Excluded, "-"), cmp.Or(in.Note, "-"))
+	out.Print(slices.Concat(lines, []string{""}, explainedInstances(x.Instances, width))...)
+}
+
+// explainedInstances are a table of the instances, and below it what does not fit into one.
+func explainedInstances(list []anser.ExplainedInstance, width int) []string {
+	t := table.Table{Columns: []table.Column{{Title: "INSTANCE"}, {Title: "ADDRESS"}, {Title: "WEIGHT", Right: true}, {Title: "LEFT OUT"}}}
+	var said []string
+	who := make(map[string][]string)
+	say := func(words, key string) {
+		if words == "" {
+			return
+		}
+		if who[words] == nil {
+			said = append(said, words)
+		}
+		who[words] = append(who[words], key)
 	}
-	out.Print(append(append(lines, ""), t.Lines(width)...)...)
+	for _, in := range list {
+		why := cmp.Or(string(in.Cause), in.Excluded, "-")
+		if in.Cause == anser.ExcludedFilter {
+			why = in.Excluded
+		} else {
+			say(in.Excluded, in.Key)
+		}
+		say(in.Note, in.Key)
+		t.Add(in.Key, in.Address, strconv.Itoa(in.Weight), why)
+	}
+	lines := t.Lines(width)
+	if len(said) > 0 {
+		lines = append(lines, "")
+	}
+	for _, words := range said {
+		keys := who[words]
+		const named = 3
+		text := strings.Join(keys[:min(len(keys), named)], ", ")
+		if more := len(keys) - named; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		lines = append(lines, text+": "+words)
+	}
+	return lines
 }

@@ -48,8 +48,7 @@ func newFile(s streams) *cobra.Command {
   anser file ls store 2026
   anser file rm store 2026/report.pdf`, "\n"),
 	}
-	c.AddCommand(newFilePut(s), newFileGet(s), newFileLs(s), newFileRm(s))
-	return c
+	return under(c, newFilePut(s), newFileGet(s), newFileLs(s), newFileRm(s))
 }
 
 // add adds the flags that all of them have.
@@ -74,7 +73,7 @@ func (f *fileFlags) addTransfer(c *cobra.Command) {
 // addTimeout adds that of a command that is over soon.
 func (f *fileFlags) addTimeout(c *cobra.Command) {
 	f.add(c)
-	c.Flags().DurationVar(&f.timeout, "timeout", 5*time.Second, "how long the whole may take")
+	timeoutFlag(c, &f.timeout, 5*time.Second, "how long the whole may take")
 }
 
 // options returns what package file needs for the flags.
@@ -100,8 +99,8 @@ func (f *fileFlags) with(ctx context.Context, typed string, do func(ctx context.
 	if f.service == "" {
 		return usagef("--service is empty: give the name before the full stop of the methods, such as File")
 	}
-	if f.patience < 0 || f.timeout < 0 {
-		return usagef("--patience and --timeout must not be negative")
+	if f.patience < 0 {
+		return usagef("--patience must not be negative")
 	}
 	c, err := dial(ctx, typed, f.registry, &f.tls)
 	if err != nil {

@@ -1,7 +1,6 @@
 package command_test
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,24 +18,12 @@ func serveFiles(t *testing.T, opts ...file.ServeOption) (address, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { root.Close() })
 	s := anser.NewServer()
 	if _, err := file.Serve(s, root, opts...); err != nil {
 		t.Fatal(err)
 	}
-	l, err := s.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(l) }()
-	t.Cleanup(func() {
-		s.Close()
-		if err := <-served; !errors.Is(err, anser.ErrServerClosed) {
-			t.Error(err)
-		}
-		root.Close()
-	})
-	return l.Addr().String(), dir
+	return listen(t, s), dir
 }
 
 func TestFile(t *testing.T) {

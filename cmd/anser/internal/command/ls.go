@@ -42,13 +42,17 @@ func newLs(s streams) *cobra.Command {
   anser ls
   anser ls arith --watch
   anser ls --registry etcd://127.0.0.1:2379 --json | jq '.services[].name'
-  anser ls --registry file:///etc/anser/services.json`, "\n"),
+  anser ls --registry file:///etc/anser/services.json
+  anser ls arith --registry 'dns:///{service}.shop.internal:8972'`, "\n"),
 		RunE: func(c *cobra.Command, args []string) error {
 			r, err := target.Open(f.registry)
 			if err != nil {
 				return &usageError{err}
 			}
 			defer r.Close()
+			if len(args) == 0 && !r.CanList() {
+				return usagef("%s cannot list services: name some, as in \"anser ls arith\"", f.registry)
+			}
 			if f.watch {
 				return watch(c.Context(), s, &f, r, args)
 			}
@@ -66,20 +70,20 @@ func newLs(s streams) *cobra.Command {
 		},
 	}
 	registryFlag(c, &f.registry)
-	c.Flags().DurationVar(&f.timeout, "timeout", 3*time.Second, "how long to wait for the registry")
+	timeoutFlag(c, &f.timeout, 3*time.Second, "how long to wait for the registry")
 	c.Flags().BoolVarP(&f.watch, "watch", "w", false, "show the list again after each change, until interrupted")
 	jsonFlag(c, &f.json)
 	return c
 }
 
 // list asks the registry once.
-func list(ctx context.Context, f *lsFlags, r registry.Registry, names []string) ([]target.Service, error) {
+func list(ctx context.Context, f *lsFlags, r *target.Registry, names []string) ([]target.Service, error) {
 	limited, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	if err := target.Reach(limited, f.registry); err != nil {
 		return nil, err
 	}
-	services, err := target.List(limited, r, names...)
+	services, err := r.List(limited, names...)
 	var unknown *target.UnknownServiceError
 	switch {
 	case err == nil || errors.As(err, &unknown):
@@ -92,7 +96,7 @@ func list(ctx context.Context, f *lsFlags, r registry.Registry, names []string) 
 
 // watch shows the list whenever it has changed, until ctx is done. The services are asked for anew
 // every second, since a registry does not tell when one comes up.
-func watch(ctx context.Context, s streams, f *lsFlags, r registry.Registry, names []string) error {
+func watch(ctx context.Context, s streams, f *lsFlags, r *target.Registry, names []string) error {
 	out := screen.New(s.out)
 	var last []target.Service
 	for first := true; ; first = false {

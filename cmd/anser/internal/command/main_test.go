@@ -98,6 +98,14 @@ func serve(t *testing.T, opts ...anser.ServerOption) string {
 		_, err := st.Recv()
 		return err
 	})
+	address := listen(t, s)
+	t.Cleanup(func() { close(over) })
+	return address
+}
+
+// listen has a server serve until the test ends, and returns its address.
+func listen(t *testing.T, s *anser.Server) string {
+	t.Helper()
 	l, err := s.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +113,6 @@ func serve(t *testing.T, opts ...anser.ServerOption) string {
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 	t.Cleanup(func() {
-		close(over)
 		s.Close()
 		if err := <-served; !errors.Is(err, anser.ErrServerClosed) {
 			t.Error(err)

@@ -10,6 +10,8 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -113,8 +115,40 @@ as anser.Dial takes it (etcd://127.0.0.1:2379/arith, tls://a:1,b:2, unix:///path
 		root.AddCommand(c)
 	}
 	root.AddCommand(newInstance(s), newVersion(s))
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 96"))
+	reflow(root)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", helpWidth)))
 	return root
+}
+
+// helpWidth is how many columns a line of a help text has at the most.
+const helpWidth = 96
+
+// reflow breaks the lines of the help texts of a command, and of those below it, at the same width.
+func reflow(c *cobra.Command) {
+	paragraphs := strings.Split(strings.TrimSpace(c.Long), "\n\n")
+	for i, p := range paragraphs {
+		var b strings.Builder
+		column := 0
+		for _, word := range strings.Fields(p) {
+			n := utf8.RuneCountInString(word)
+			switch {
+			case column == 0:
+			case column+1+n > helpWidth:
+				b.WriteByte('\n')
+				column = 0
+			default:
+				b.WriteByte(' ')
+				column++
+			}
+			b.WriteString(word)
+			column += n
+		}
+		paragraphs[i] = b.String()
+	}
+	c.Long = strings.Join(paragraphs, "\n\n")
+	for _, sub := range c.Commands() {
+		reflow(sub)
+	}
 }
 
 const (
@@ -124,8 +158,47 @@ const (
 
 // registryFlag adds the flag that names the registry.
 func registryFlag(c *cobra.Command, url *string) {
-	c.Flags().StringVar(url, "registry", target.Registry(),
+	c.Flags().StringVar(url, "registry", target.RegistryURL(),
 		"registry in which services are found; $"+target.RegistryVariable+" sets another default")
+}
+
+// timeoutFlag adds the flag --timeout, which takes times above 0.
+func timeoutFlag(c *cobra.Command, d *time.Duration, value time.Duration, usage string) {
+	*d = value
+	c.Flags().Var((*positive)(d), "timeout", usage)
+}
+
+// positive is a time above 0 as the value of a flag.
+type positive time.Duration
+
+func (p *positive) String() string { return time.Duration(*p).String() }
+func (p *positive) Type() string   { return "duration" }
+
+// Set implements pflag.Value.
+func (p *positive) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return errors.New("use a time above 0, such as 5s or 200ms")
+	}
+	*p = positive(d)
+	return nil
+}
+
+// under has a command be only what others are below. Without one of them it prints its help.
+func under(c *cobra.Command, commands ...*cobra.Command) *cobra.Command {
+	c.AddCommand(commands...)
+	c.Args = cobra.ArbitraryArgs
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return c.Help()
+		}
+		var names []string
+		for _, sub := range c.Commands() {
+			names = append(names, sub.Name())
+		}
+		return usagef("unknown command %q for %q: use one of %s", args[0], c.CommandPath(), strings.Join(names, ", "))
+	}
+	return c
 }
 
 // takes checks the number of arguments, and says what is missing.

@@ -8,7 +8,10 @@ import (
 
 func TestHelp(t *testing.T) {
 	run(t).expect(t, 0, "anser demo", "A TARGET is")
-	for _, name := range []string{"demo", "registry", "ls", "describe", "call", "bench", "bench serve", "version"} {
+	for _, name := range []string{
+		"demo", "registry", "ls", "describe", "call", "bench", "bench serve", "explain", "rules", "rules get", "rules set", "rules diff", "rules dry-run",
+		"rules history", "rules rollback", "file", "file put", "file get", "file ls", "file rm", "version",
+	} {
 		r := run(t, append(strings.Fields(name), "--help")...)
 		r.expect(t, 0, "Examples:\n  anser "+name, "Usage:")
 		for line := range strings.Lines(r.out) {
@@ -18,6 +21,14 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	run(t, "demos").expect(t, 2, `unknown command "demos"`, "demo")
+	run(t, "rules", "gte", "arith").expect(t, 2, `unknown command "gte" for "anser rules": use one of diff, dry-run, get, history, rollback, set`)
+	run(t, "file", "lst", "store").expect(t, 2, `unknown command "lst" for "anser file"`)
+	run(t, "rules").expect(t, 0, "Available Commands:", "anser rules get arith")
+	for _, args := range [][]string{{"ls"}, {"describe", "a"}, {"call", "a", "B.C"}, {"bench", "a", "B.C"}, {"explain", "a", "B.C"}, {"rules", "get", "a"}, {"file", "ls", "a"}} {
+		for _, wrong := range []string{"0s", "-1s", "abc"} {
+			run(t, append(args, "--timeout="+wrong)...).expect(t, 2, "use a time above 0, such as 5s or 200ms: see anser "+args[0])
+		}
+	}
 	run(t, "completion", "bash").expect(t, 0, "bash completion")
 }
 

@@ -57,8 +57,7 @@ func newRules(s streams) *cobra.Command {
   anser rules set arith -f arith.yaml --comment "10 % to 2.0"
   anser rules rollback arith 12`, "\n"),
 	}
-	c.AddCommand(newRulesGet(s), newRulesSet(s), newRulesDiff(s), newRulesDryRun(s), newRulesHistory(s), newRulesRollback(s))
-	return c
+	return under(c, newRulesGet(s), newRulesSet(s), newRulesDiff(s), newRulesDryRun(s), newRulesHistory(s), newRulesRollback(s))
 }
 
 // add adds the flags that all of them have.
@@ -72,7 +71,7 @@ func (f *rulesFlags) add(c *cobra.Command) *cobra.Command {
 		return serviceNames(ctx, f.registry), cobra.ShellCompDirectiveNoFileComp
 	}
 	registryFlag(c, &f.registry)
-	c.Flags().DurationVar(&f.timeout, "timeout", 5*time.Second, "how long to wait for the registry")
+	timeoutFlag(c, &f.timeout, 5*time.Second, "how long to wait for the registry")
 	jsonFlag(c, &f.json)
 	return c
 }
@@ -83,7 +82,7 @@ func (f *rulesFlags) fileFlag(c *cobra.Command) {
 }
 
 // with runs do with the registry of the flags.
-func (f *rulesFlags) with(ctx context.Context, service string, do func(ctx context.Context, r registry.Registry, store registry.Store) error) error {
+func (f *rulesFlags) with(ctx context.Context, service string, do func(ctx context.Context, r *target.Registry, store registry.Store) error) error {
 	if err := registry.CheckService(service); err != nil {
 		return &usageError{err}
 	}
@@ -92,9 +91,9 @@ func (f *rulesFlags) with(ctx context.Context, service string, do func(ctx conte
 		return &usageError{err}
 	}
 	defer r.Close()
-	store, ok := r.(registry.Store)
-	if !ok {
-		return fmt.Errorf("the registry %s keeps no rules: use another one", f.registry)
+	store, err := r.Store()
+	if err != nil {
+		return &usageError{err}
 	}
 	limited, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
@@ -155,7 +154,7 @@ func newRulesGet(s streams) *cobra.Command {
   anser rules get arith --version 11 --json`, "\n"),
 		Args: takes(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return f.with(c.Context(), args[0], func(ctx context.Context, _ registry.Registry, store registry.Store) error {
+			return f.with(c.Context(), args[0], func(ctx context.Context, _ *target.Registry, store registry.Store) error {
 				d, err := route.Load(ctx, store, args[0])
 				if f.version > 0 {
 					d, err = route.Version(ctx, store, args[0], f.version)
@@ -215,7 +214,7 @@ func newRulesSet(s streams) *cobra.Command {
 			if f.base >= 0 {
 				base = uint64(f.base)
 			}
-			return f.with(c.Context(), args[0], func(ctx context.Context, _ registry.Registry, store registry.Store) error {
+			return f.with(c.Context(), args[0], func(ctx context.Context, _ *target.Registry, store registry.Store) error {
 				next, err := route.Save(ctx, store, args[0], base, d.Rules, f.by(), f.comment)
 				return f.saved(s, args[0], next, err)
 			})
@@ -258,7 +257,7 @@ func newRulesDiff(s streams) *cobra.Command {
 			if (f.file == "") == (f.version == 0) {
 				return usagef("name either a file with -f or a version with --version")
 			}
-			return f.with(c.Context(), args[0], func(ctx context.Context, _ registry.Registry, store registry.Store) error {
+			return f.with(c.Context(), args[0], func(ctx context.Context, _ *target.Registry, store registry.Store) error {
 				return f.diff(ctx, s, args[0], store)
 			})
 		},
@@ -341,7 +340,7 @@ func newRulesHistory(s streams) *cobra.Command {
 		Example: "  anser rules history arith",
 		Args:    takes(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return f.with(c.Context(), args[0], func(ctx context.Context, _ registry.Registry, store registry.Store) error {
+			return f.with(c.Context(), args[0], func(ctx context.Context, _ *target.Registry, store registry.Store) error {
 				list, err := route.History(ctx, store, args[0])
 				if err != nil {
 					return err
@@ -383,7 +382,7 @@ func newRulesRollback(s streams) *cobra.Command {
 			if err != nil || version == 0 {
 				return usagef("%q is no version: use a number that \"anser rules history %s\" lists", args[1], args[0])
 			}
-			return f.with(c.Context(), args[0], func(ctx context.Context, _ registry.Registry, store registry.Store) error {
+			return f.with(c.Context(), args[0], func(ctx context.Context, _ *target.Registry, store registry.Store) error {
 				next, err := route.Rollback(ctx, store, args[0], version, f.by())
 				return f.saved(s, args[0], next, err)
 			})
@@ -410,7 +409,7 @@ func newRulesDryRun(s streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return f.with(c.Context(), args[0], func(ctx context.Context, r registry.Registry, _ registry.Store) error {
+			return f.with(c.Context(), args[0], func(ctx context.Context, r *target.Registry, _ registry.Store) error {
 				instances, err := registry.List(ctx, r, args[0])
 				if err != nil {
 					return err

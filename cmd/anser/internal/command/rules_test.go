@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/balance"
 	"github.com/anser-rpc/anser/cmd/anser/internal/demo/arith"
 	"github.com/anser-rpc/anser/cmd/anser/internal/target"
 	"github.com/anser-rpc/anser/registry"
@@ -23,12 +24,20 @@ rules:
     to: {version: "2.*"}
 `
 
-func TestRules(t *testing.T) {
-	one, two := serve(t), serve(t)
-	url, _ := fileRegistry(t,
+// twoVersions makes a registry with two instances of arith that of the commands, and returns its URL, itself and the
+// address of the first.
+func twoVersions(t *testing.T) (url string, file *registry.File, one string) {
+	t.Helper()
+	one = serve(t)
+	url, file = fileRegistry(t,
 		registry.Instance{Service: "arith", ID: "arith-1", Address: one, Version: "1.0"},
-		registry.Instance{Service: "arith", ID: "arith-2", Address: two, Version: "2.0"})
+		registry.Instance{Service: "arith", ID: "arith-2", Address: serve(t), Version: "2.0"})
 	t.Setenv(target.RegistryVariable, url)
+	return url, file, one
+}
+
+func TestRules(t *testing.T) {
+	twoVersions(t)
 	file := filepath.Join(t.TempDir(), "rules.yaml")
 	write := func(text string) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -85,11 +94,7 @@ func TestRules(t *testing.T) {
 }
 
 func TestRulesDryRunAgainstCalls(t *testing.T) {
-	one, two := serve(t), serve(t)
-	url, file := fileRegistry(t,
-		registry.Instance{Service: "arith", ID: "arith-1", Address: one, Version: "1.0"},
-		registry.Instance{Service: "arith", ID: "arith-2", Address: two, Version: "2.0"})
-	t.Setenv(target.RegistryVariable, url)
+	url, file, one := twoVersions(t)
 	rec := route.NewRecorder()
 	rules := route.RuleSet{Conditions: []route.ConditionRule{{To: route.Select{ID: route.Patterns{"arith-1"}}}}}
 	c, err := anser.Dial(url+"/arith", anser.NoSnapshot(), route.Static(rules, route.Record(rec), route.Of(file, "arith")))
@@ -135,12 +140,41 @@ func serveDebug(t *testing.T, rec *route.Recorder, c *anser.Client) string {
 	if err := route.ServeExplain(s, map[string]*anser.Client{"arith": c}); err != nil {
 		t.Fatal(err)
 	}
-	l, err := s.Listen("127.0.0.1:0")
+	return listen(t, s)
+}
+
+// explain asks a client that has met with failures, and says what it makes of them.
+func TestExplainTellsOfHealth(t *testing.T) {
+	good, sick := serve(t), anser.NewServer(anser.NoSignals())
+	anser.Handle(sick, "Arith.Mul", func(context.Context, *arith.Args) (*arith.Reply, error) {
+		return nil, anser.Refuse(anser.Unavailable, "not now")
+	})
+	url, _ := fileRegistry(t,
+		registry.Instance{Service: "arith", ID: "good", Address: good},
+		registry.Instance{Service: "arith", ID: "sick", Address: listen(t, sick)},
+		registry.Instance{Service: "arith", ID: "tired", Address: "127.0.0.1:1", State: registry.Disabled})
+	c, err := anser.Dial(url+"/arith", anser.NoSnapshot(), anser.Balancer(balance.RoundRobin()), anser.Ejection{Time: time.Minute, MaxTime: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan struct{})
-	go func() { defer close(done); s.Serve(l) }()
-	t.Cleanup(func() { s.Close(); <-done })
-	return l.Addr().String()
+	defer c.Close()
+	for deadline := time.Now().Add(30 * time.Second); c.Status().Health[anser.InstanceEjected] == 0; {
+		if _, err := anser.Call[arith.Reply](t.Context(), c, "Arith.Mul", &arith.Args{A: 1, B: 2}); err != nil {
+			t.Fatal(err)
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("nobody is ejected")
+		}
+	}
+	debug := serveDebug(t, route.NewRecorder(), c)
+	run(t, "explain", "arith", "Arith.Mul", "--from", debug).expect(t, 0, "pick      good", "ejected\n", "state\n",
+		"sick: ejected ", ", as it refused ", " calls in a row: a call tries it in ", "tired: it says that it is disabled")
+	var x anser.Explanation
+	run(t, "explain", "arith", "Arith.Mul", "--from", debug, "--json").decode(t, &x)
+	if len(x.Instances) != 3 || x.Instances[0].Cause != "" || x.Instances[2].Cause != anser.ExcludedByState {
+		t.Fatalf("%+v", x.Instances)
+	}
+	if in := x.Instances[1]; in.Cause != anser.ExcludedEjected || in.Since.After(time.Now()) || in.Until.Sub(in.Since).Round(time.Second) != time.Minute {
+		t.Errorf("%+v", in)
+	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/cmd/anser/internal/child"
-	"github.com/anser-rpc/anser/cmd/anser/internal/target"
 	"github.com/anser-rpc/anser/compress/all"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/etcd"
@@ -141,6 +140,6 @@ func zone(id string) string { return "zone-" + string('a'+id[len(id)-1]-'1') }
 // dialOptions are those of all clients of the demo.
 func dialOptions() []anser.DialOption {
 	return []anser.DialOption{
-		target.Scheme("etcd"), anser.Idempotent(), anser.NoSnapshot(), anser.Logger(slog.New(slog.DiscardHandler)),
+		etcd.Scheme(), anser.Idempotent(), anser.NoSnapshot(), anser.Logger(slog.New(slog.DiscardHandler)),
 	}
 }

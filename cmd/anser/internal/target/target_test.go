@@ -1,6 +1,7 @@
 package target_test
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -24,9 +25,20 @@ func TestResolve(t *testing.T) {
 	if got, err := target.Resolve("arith", "etcd://h:1,i:2/prefix/deep"); err != nil || got != "etcd://h:1,i:2/prefix/deep/arith" {
 		t.Errorf("with a prefix: %q, %v", got, err)
 	}
-	for _, registryURL := range []string{"zookeeper://h:1,i:2/prefix", "consul://h:1", "file:///x.json"} {
+	for _, registryURL := range []string{
+		"zookeeper://h:1,i:2/prefix", "consul://h:1", "redis://h:1,i:2/prefix", "nacos://h:1/team", "dns://h:53", "file:///x.json",
+	} {
 		if got, err := target.Resolve("arith", registryURL); err != nil || got != registryURL+"/arith" {
 			t.Errorf("in %s: %q, %v", registryURL, got, err)
+		}
+	}
+	for registryURL, want := range map[string]string{
+		"mdns:///": "mdns:///arith", "mdns://": "mdns:///arith",
+		"dns:///{service}.shop.internal:8972":            "dns:///arith.shop.internal:8972",
+		"dns://10.0.0.53,h:53/_{service}._tcp.shop.test": "dns://10.0.0.53,h:53/_arith._tcp.shop.test",
+	} {
+		if got, err := target.Resolve("arith", registryURL); err != nil || got != want {
+			t.Errorf("in %s: %q, %v, want %q", registryURL, got, err, want)
 		}
 	}
 	for typed, say := range map[string]string{
@@ -41,11 +53,41 @@ func TestResolve(t *testing.T) {
 
 func TestDefaultRegistry(t *testing.T) {
 	t.Setenv(target.RegistryVariable, "")
-	if got := target.Registry(); got != target.DefaultRegistry {
+	if got := target.RegistryURL(); got != target.DefaultRegistry {
 		t.Error(got)
 	}
 	t.Setenv(target.RegistryVariable, "etcd://h:1")
-	if got := target.Registry(); got != "etcd://h:1" {
+	if got := target.RegistryURL(); got != "etcd://h:1" {
 		t.Error(got)
+	}
+}
+
+// What is said to keep rules does, and the others do not.
+func TestKeepsRules(t *testing.T) {
+	file := filepath.ToSlash(filepath.Join(t.TempDir(), "services.json"))
+	for _, registryURL := range []string{
+		"etcd://127.0.0.1:1", "zookeeper://127.0.0.1:1", "consul://127.0.0.1:1", "redis://127.0.0.1:1", "nacos://127.0.0.1:1",
+		"dns:///{service}.test:1", "mdns:///", "file://" + file,
+	} {
+		r, err := target.Open(registryURL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		full, err := target.Resolve("arith", registryURL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Store(); (err == nil) != target.KeepsRules(full) {
+			t.Errorf("%s keeps rules: %v, and its Store is %v", registryURL, target.KeepsRules(full), err)
+		}
+		if r.CanList() == strings.HasPrefix(registryURL, "dns:") {
+			t.Errorf("%s can list its services: %v", registryURL, r.CanList())
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if target.KeepsRules("127.0.0.1:1") || target.KeepsRules("tcp://127.0.0.1:1") {
+		t.Error("an address keeps rules")
 	}
 }

@@ -1,0 +1,239 @@
+package target
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/registry/consul"
+	"github.com/anser-rpc/anser/registry/dns"
+	"github.com/anser-rpc/anser/registry/etcd"
+	"github.com/anser-rpc/anser/registry/mdns"
+	"github.com/anser-rpc/anser/registry/nacos"
+	"github.com/anser-rpc/anser/registry/redis"
+	"github.com/anser-rpc/anser/registry/zookeeper"
+)
+
+// kind is a kind of registry. Its URL is a target of anser.Dial without the service at its end, or with servicePlace
+// where the service stands.
+type kind struct {
+	scheme  registry.Scheme
+	example string // a URL
+	servers bool   // its host part are servers, to which connections can be made
+	keeps   bool   // documents, such as traffic rules
+	named   bool   // a resolver of it is for one service
+}
+
+var kinds = []kind{
+	{scheme: etcd.Scheme(), example: DefaultRegistry, servers: true, keeps: true},
+	{scheme: zookeeper.Scheme(), example: "zookeeper://127.0.0.1:2181", servers: true, keeps: true},
+	{scheme: consul.Scheme(), example: "consul://127.0.0.1:8500", servers: true, keeps: true},
+	{scheme: redis.Scheme(), example: "redis://127.0.0.1:6379", servers: true, keeps: true},
+	{scheme: nacos.Scheme(), example: "nacos://127.0.0.1:8848", servers: true},
+	{scheme: dns.Scheme(), example: "dns:///" + servicePlace + ".example.org:8972", named: true},
+	{scheme: mdns.Scheme(), example: "mdns:///"},
+	{scheme: registry.FileScheme(), example: "file:///path/services.json", keeps: true},
+}
+
+// servicePlace stands for the service in the URL of a registry.
+const servicePlace = "{service}"
+
+func kindOf(scheme string) *kind {
+	for i := range kinds {
+		if kinds[i].scheme.Name == scheme {
+			return &kinds[i]
+		}
+	}
+	return nil
+}
+
+// schemes are the names of all kinds of registries.
+func schemes() (names []string) {
+	for _, k := range kinds {
+		names = append(names, k.scheme.Name)
+	}
+	return names
+}
+
+// elsewhere says how to get to a registry that the command leaves out.
+func elsewhere(scheme string) string {
+	if scheme != "kubernetes" {
+		return ""
+	}
+	return "; inside a cluster a Service has a name, as in dns:///arith.shop.svc.cluster.local:8972, and from outside" +
+		" \"kubectl port-forward\" leads to a pod"
+}
+
+// at returns the target of a service in a registry.
+func at(registryURL, service string) string {
+	if strings.Contains(registryURL, servicePlace) {
+		return strings.ReplaceAll(registryURL, servicePlace, service)
+	}
+	scheme, rest, _ := strings.Cut(registryURL, "://")
+	return scheme + "://" + strings.TrimRight(rest, "/") + "/" + service
+}
+
+// parseRegistry says what kind of registry a URL means.
+func parseRegistry(registryURL string) (*kind, error) {
+	u, err := url.Parse(registryURL)
+	if err != nil || !strings.Contains(registryURL, "://") {
+		return nil, fmt.Errorf("registry %q is not a URL: use %s or file:///path/services.json", registryURL, DefaultRegistry)
+	}
+	k := kindOf(u.Scheme)
+	switch {
+	case k == nil:
+		return nil, fmt.Errorf("registry %q: unknown scheme %q: use one of %s, for example %s%s",
+			registryURL, u.Scheme, strings.Join(schemes(), ", "), DefaultRegistry, elsewhere(u.Scheme))
+	case k.servers && u.Host == "":
+		return nil, fmt.Errorf("registry %q names no server: use for example %s", registryURL, k.example)
+	}
+	return k, checkURL("registry", registryURL)
+}
+
+// checkURL refuses what the registries refuse too, who advise a program about it and not a user. what is the thing that
+// the text is.
+func checkURL(what, text string) error {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s %q is not a URL: %w", what, text, err)
+	case u.User != nil:
+		return fmt.Errorf("%s %q names a user, and this command logs in to no registry: use one that may be read without", what, u.Redacted())
+	case u.RawQuery != "" || u.Fragment != "":
+		return fmt.Errorf("%s %q has a query or fragment, which means nothing here: leave it out", what, text)
+	}
+	return nil
+}
+
+// Registry is a registry that a user named. Its methods are safe for concurrent use.
+type Registry struct {
+	registry.Resolver
+	url  string
+	kind *kind
+}
+
+// Open opens the registry of a URL, without waiting for it.
+func Open(registryURL string) (*Registry, error) {
+	k, err := parseRegistry(registryURL)
+	if err != nil {
+		return nil, err
+	}
+	r := &Registry{url: registryURL, kind: k}
+	if k.named {
+		r.Resolver = named{r}
+	} else if r.Resolver, _, err = r.open("service"); err != nil {
+		return nil, fmt.Errorf("registry %q: %w", registryURL, err)
+	}
+	return r, nil
+}
+
+// open returns what finds the service, and what it is called there.
+func (r *Registry) open(service string) (registry.Resolver, string, error) {
+	u, err := url.Parse(at(r.url, service))
+	if err != nil {
+		return nil, "", err
+	}
+	return r.kind.scheme.Open(u)
+}
+
+// CanList reports whether the registry knows the names of its services.
+func (r *Registry) CanList() bool {
+	_, ok := r.Resolver.(registry.Lister)
+	return ok
+}
+
+// Services returns the names of the services, sorted.
+func (r *Registry) Services(ctx context.Context) ([]string, error) {
+	l, ok := r.Resolver.(registry.Lister)
+	if !ok {
+		return nil, fmt.Errorf("%s cannot list services: name one", r.url)
+	}
+	return l.Services(ctx)
+}
+
+// Store returns the registry as far as it keeps documents.
+func (r *Registry) Store() (registry.Store, error) {
+	if store, ok := r.Resolver.(registry.Store); ok {
+		return store, nil
+	}
+	var keep []string
+	for _, k := range kinds {
+		if k.keeps {
+			keep = append(keep, k.scheme.Name)
+		}
+	}
+	return nil, fmt.Errorf("the registry %s keeps no rules: those of %s do", r.url, strings.Join(keep, ", "))
+}
+
+// Close closes the registry.
+func (r *Registry) Close() error {
+	if c, ok := r.Resolver.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+// named finds each service with a resolver of its own.
+type named struct{ registry *Registry }
+
+// Watch implements registry.Resolver.
+func (n named) Watch(ctx context.Context, service string, update func([]registry.Instance), trouble func(error)) error {
+	r, name, err := n.registry.open(service)
+	if err != nil {
+		return err
+	}
+	if c, ok := r.(io.Closer); ok {
+		defer c.Close()
+	}
+	return r.Watch(ctx, name, update, trouble)
+}
+
+// Service is a service with its instances.
+type Service struct {
+	Name      string              `json:"name"`
+	Instances []registry.Instance `json:"instances"`
+}
+
+// List returns the services with their instances, all or those that are named. One that cannot list its services
+// knows those that are named.
+func (r *Registry) List(ctx context.Context, names ...string) ([]Service, error) {
+	known := names
+	if r.CanList() || len(names) == 0 {
+		var err error
+		if known, err = r.Services(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if len(names) == 0 {
+		names = known
+	}
+	services := make([]Service, 0, len(names))
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return nil, &UnknownServiceError{Name: name, Known: known}
+		}
+		instances, err := registry.List(ctx, r, name)
+		if err != nil {
+			return nil, err
+		}
+		services = append(services, Service{name, instances})
+	}
+	return services, nil
+}
+
+// UnknownServiceError says that a registry has no service of a name.
+type UnknownServiceError struct {
+	Name  string
+	Known []string
+}
+
+func (e *UnknownServiceError) Error() string {
+	if len(e.Known) == 0 {
+		return fmt.Sprintf("there is no service %q: the registry is empty", e.Name)
+	}
+	return fmt.Sprintf("there is no service %q: the registry has %s", e.Name, strings.Join(e.Known, ", "))
+}

@@ -1,0 +1,157 @@
+package servers
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// patience is how long a server may take to start on a machine that has other things to do.
+const patience = 2 * time.Minute
+
+// run runs a server until the test ends. serves says why it does not serve yet.
+func run(t testing.TB, name string, cmd *exec.Cmd, serves func() error) {
+	t.Helper()
+	cmd.Dir = t.TempDir()
+	log, err := os.Create(filepath.Join(cmd.Dir, name+".log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("%v: run scripts/servers, which gets the servers that tests need", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		<-ended
+	})
+	tell := func(err error) {
+		text, _ := os.ReadFile(log.Name())
+		t.Fatalf("%s does not serve: %v\n%s", name, err, text)
+	}
+	for deadline := time.Now().Add(patience); ; {
+		err := serves()
+		if err == nil {
+			return
+		}
+		select {
+		case end := <-ended:
+			ended <- end
+			tell(errors.Join(err, end))
+		case <-time.After(50 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			tell(err)
+		}
+	}
+}
+
+// local is the address of a port.
+func local(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
+
+// says reports whether a server answers a line with a text that has the word in it.
+func says(address, line, word string) error {
+	conn, err := net.DialTimeout("tcp", address, time.Second)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(5 * time.Second))
+	if _, err := io.WriteString(conn, line); err != nil {
+		return err
+	}
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		return err
+	}
+	text, err := io.ReadAll(conn)
+	if !bytes.Contains(text, []byte(word)) {
+		return fmt.Errorf("it answers %q with %q: %w", line, text, err)
+	}
+	return nil
+}
+
+// answers reports whether a request is answered with one of the status codes.
+func answers(method, url string, codes ...int) error {
+	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	req, err := http.NewRequest(method, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	for _, code := range codes {
+		if resp.StatusCode == code {
+			return nil
+		}
+	}
+	return errors.New(resp.Status)
+}
+
+// Redis runs a Redis for the length of a test and returns its address.
+func Redis(t testing.TB) string {
+	t.Helper()
+	port := Ports(t, 1)
+	run(t, "redis", exec.Command("redis-server", "--bind", "127.0.0.1", "--port", fmt.Sprint(port), "--save", ""),
+		func() error { return says(local(port), "PING\r\n", "PONG") })
+	return local(port)
+}
+
+// ZooKeeper runs a ZooKeeper for the length of a test and returns its address.
+func ZooKeeper(t testing.TB) string {
+	t.Helper()
+	port, dir := Ports(t, 1), t.TempDir()
+	config := filepath.Join(dir, "zoo.cfg")
+	text := fmt.Sprintf("tickTime=200\ndataDir=%s\nclientPort=%d\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n4lw.commands.whitelist=*\n",
+		filepath.ToSlash(dir), port)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, "zookeeper", exec.Command("java", "-Xmx128m", "-Dzookeeper.forceSync=no", "-cp", "/usr/share/java/zookeeper.jar",
+		"org.apache.zookeeper.server.quorum.QuorumPeerMain", config),
+		func() error { return says(local(port), "srvr", "Mode: standalone") })
+	return local(port)
+}
+
+// Consul runs a Consul, agent and server in one, for the length of a test and returns its address.
+func Consul(t testing.TB) string {
+	t.Helper()
+	port := Ports(t, 5)
+	ports := fmt.Sprintf("ports { http = %d, server = %d, serf_lan = %d, serf_wan = %d, dns = %d, grpc = -1, grpc_tls = -1 }",
+		port, port+1, port+2, port+3, port+4)
+	run(t, "consul", exec.Command(Find(t, "consul-1.15.0/consul"), "agent", "-server", "-bootstrap", "-bind", "127.0.0.1", "-client", "127.0.0.1",
+		"-data-dir", t.TempDir(), "-hcl", ports, "-hcl", "performance { raft_multiplier = 1 }", "-hcl", "disable_update_check = true"),
+		// Such a read waits until this one leads.
+		func() error {
+			return answers(http.MethodGet, "http://"+local(port)+"/v1/kv/none?consistent", http.StatusNotFound)
+		})
+	return local(port)
+}
+
+// Nacos runs the naming service of Nacos for the length of a test and returns its address.
+func Nacos(t testing.TB) string {
+	t.Helper()
+	port, dir := Ports(t, 1), t.TempDir()
+	run(t, "nacos", exec.Command("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
+		"--add-opens", "java.base/java.lang=ALL-UNNAMED", // Spring of 2018 wants into the class loader
+		"-Duser.home="+dir, "-Dnacos.home="+dir, "-Dnacos.standalone=true", "-Dnacos.server.ip=127.0.0.1",
+		fmt.Sprintf("-Dserver.port=%d", port), "-Dserver.address=127.0.0.1",
+		"-cp", filepath.Join(Find(t, "nacos-naming-0.8.0"), "*"), "com.alibaba.nacos.naming.NamingApp"),
+		func() error {
+			return answers(http.MethodPost, "http://"+local(port)+"/nacos/v1/ns/instance?serviceName=ready&ip=127.0.0.1&port=1", http.StatusOK)
+		})
+	return local(port)
+}
