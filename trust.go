@@ -381,6 +381,9 @@ func (t *trust) end() {
 func (c *serverConn) tendTrust(now int64) {
 	t, srv := c.trust, c.server
 	st := t.now.Load()
+	if c.verdict.Load() != nil { // it is about to end
+		return
+	}
 	if srv.isRevoked(st.identity) {
 		srv.stranger(c, revoked, errors.New("the identity was revoked"))
 		c.condemn(errUnauthenticated)
