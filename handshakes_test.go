@@ -14,6 +14,7 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/internal/wirepeer"
+	"github.com/anser-rpc/anser/transport/transporttest"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -32,8 +33,10 @@ func TestStalledHandshakes(t *testing.T) {
 		crowd = n
 	}
 	record := []byte{0x16, 3, 1, 2, 0, 1} // it begins a ClientHello of some hundred bytes
+	settings := wire.DefaultSettings()
+	settings.Features = wire.FeatureAuth
 	for secure, all := range map[bool]map[string][]byte{
-		false: {"nothing": nil, "half a preface": wire.AppendPreface(nil)[:5], "no settings": wire.AppendPreface(nil)},
+		false: {"nothing": nil, "half a preface": wire.AppendPreface(nil)[:5], "no settings": wire.AppendPreface(nil), "no credential": wirepeer.Hello(settings)},
 		true:  {"nothing": nil, "half a ClientHello": record},
 	} {
 		for name, sent := range all {
@@ -42,9 +45,13 @@ func TestStalledHandshakes(t *testing.T) {
 				opts := []anser.ServerOption{anser.MaxHandshakes(64), anser.HandshakeTimeout(time.Hour)}
 				var own []anser.DialOption
 				if secure {
-					a := newAuthority(t)
-					opts = append(opts, a.server(t, "127.0.0.1"))
-					own = append(own, anser.TLS(&tls.Config{RootCAs: a.pool}))
+					a := transporttest.NewAuthority(t)
+					opts = append(opts, serverTLS(t, a, "127.0.0.1"))
+					own = append(own, anser.TLS(&tls.Config{RootCAs: a.Pool}))
+				}
+				if name == "no credential" {
+					opts = append(opts, anser.Authenticate(new(door)))
+					own = append(own, showing("good"))
 				}
 				s := serve(t, l, map[string]handler{"Echo.Say": echo}, opts...)
 				stalled := make([]net.Conn, crowd)
@@ -108,8 +115,8 @@ func enters(t *testing.T, address string, opts []anser.DialOption) {
 // keeps the place.
 func TestWhoGivesUpItsPlace(t *testing.T) {
 	l := listen(t)
-	a := newAuthority(t)
-	s := serve(t, l, map[string]handler{"Echo.Say": echo}, anser.MaxHandshakes(2), anser.HandshakeTimeout(time.Hour), a.server(t, "127.0.0.1"))
+	a := transporttest.NewAuthority(t)
+	s := serve(t, l, map[string]handler{"Echo.Say": echo}, anser.MaxHandshakes(2), anser.HandshakeTimeout(time.Hour), serverTLS(t, a, "127.0.0.1"))
 	open := func() net.Conn {
 		nc, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
@@ -119,7 +126,7 @@ func TestWhoGivesUpItsPlace(t *testing.T) {
 		nc.SetDeadline(time.Now().Add(time.Minute))
 		return nc
 	}
-	greeted := tls.Client(open(), &tls.Config{RootCAs: a.pool, ServerName: "127.0.0.1"})
+	greeted := tls.Client(open(), &tls.Config{RootCAs: a.Pool, ServerName: "127.0.0.1"})
 	if err := greeted.Handshake(); err != nil { // which began before the silent one came
 		t.Fatal(err)
 	}
@@ -127,7 +134,7 @@ func TestWhoGivesUpItsPlace(t *testing.T) {
 	eventually(t, "both have places", func() bool { return s.Stats().Accepted == 2 })
 	began := time.Now()
 	for range 2 {
-		third := tls.Client(open(), &tls.Config{RootCAs: a.pool, ServerName: "127.0.0.1"})
+		third := tls.Client(open(), &tls.Config{RootCAs: a.Pool, ServerName: "127.0.0.1"})
 		if err := third.Handshake(); err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +158,7 @@ func TestWhoGivesUpItsPlace(t *testing.T) {
 // Who says nothing where TLS is spoken is counted too, although it cannot be told.
 func TestHandshakeTimeoutWithTLS(t *testing.T) {
 	l := listen(t)
-	s := serve(t, l, nil, anser.HandshakeTimeout(10*time.Millisecond), newAuthority(t).server(t, "127.0.0.1"))
+	s := serve(t, l, nil, anser.HandshakeTimeout(10*time.Millisecond), serverTLS(t, transporttest.NewAuthority(t), "127.0.0.1"))
 	nc, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -167,11 +174,11 @@ func TestHandshakeTimeoutWithTLS(t *testing.T) {
 func TestBurstOfHandshakes(t *testing.T) {
 	const clients = 100
 	l := listen(t)
-	a := newAuthority(t)
-	s := serve(t, l, map[string]handler{"Echo.Say": echo}, anser.MaxHandshakes(8), anser.HandshakeTimeout(time.Hour), a.server(t, "127.0.0.1"))
+	a := transporttest.NewAuthority(t)
+	s := serve(t, l, map[string]handler{"Echo.Say": echo}, anser.MaxHandshakes(8), anser.HandshakeTimeout(time.Hour), serverTLS(t, a, "127.0.0.1"))
 	var wg sync.WaitGroup
 	for range clients {
-		wg.Go(func() { enters(t, l.Addr().String(), []anser.DialOption{anser.TLS(&tls.Config{RootCAs: a.pool})}) })
+		wg.Go(func() { enters(t, l.Addr().String(), []anser.DialOption{anser.TLS(&tls.Config{RootCAs: a.Pool})}) })
 	}
 	wg.Wait()
 	t.Logf("%d were turned out and came again", s.Stats().LimitsHit["MaxHandshakes"])

@@ -14,6 +14,7 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/internal/wirepeer"
+	"github.com/anser-rpc/anser/transport/transporttest"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -300,8 +301,8 @@ func TestConnectTimeout(t *testing.T) {
 // A client that is closed behind the handshake of TLS, and before the server has answered, closes its connection.
 // The race detector looks at what the two goroutines share.
 func TestCloseBehindTheHandshakeOfTLS(t *testing.T) {
-	a := newAuthority(t)
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{a.issue(t, "127.0.0.1")}})
+	a := transporttest.NewAuthority(t)
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{a.Issue(t, time.Hour, "127.0.0.1")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -317,7 +318,7 @@ func TestCloseBehindTheHandshakeOfTLS(t *testing.T) {
 		_, err = io.Copy(io.Discard, nc) // shakes hands, and says nothing of Anser
 		ended <- err
 	}()
-	c := dial(t, l.Addr().String(), anser.TLS(&tls.Config{RootCAs: a.pool}), anser.HandshakeTimeout(time.Minute))
+	c := dial(t, l.Addr().String(), anser.TLS(&tls.Config{RootCAs: a.Pool}), anser.HandshakeTimeout(time.Minute))
 	called := apart(context.Background(), c, "Echo.Say", text(""), anser.Timeout(time.Minute))
 	// Waiting for the server to have read the preface would order the two goroutines for the race detector.
 	time.Sleep(300 * time.Millisecond)

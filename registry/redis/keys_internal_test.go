@@ -47,7 +47,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		addresses, _, service, err := Parse(u)
-		if err == nil && (checkAddresses(addresses) != nil || registry.CheckService(service) != nil) {
+		if err == nil && (targets.CheckServers(addresses) != nil || registry.CheckService(service) != nil) {
 			t.Fatalf("%q: %q, %q", target, addresses, service)
 		}
 	})
