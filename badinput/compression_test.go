@@ -119,7 +119,7 @@ func compressionRows() []row {
 		unpackable(74, "many frames", zstd, bytes.Repeat(packed(zstd, []byte("frame")), 1000), invalid),
 		unpackable(74, "many frames", lz4, bytes.Repeat(packed(lz4, []byte("frame")), 1000), invalid),
 		unpackable(74, "many streams", deflate, bytes.Repeat(packed(deflate, []byte("stream")), 1000), invalid),
-		row{number: 75, name: "compressed before the handshake", toServer: toServer{instead: first, want: refuse(wire.BadFrame)}, note: "there is no authentication yet, which would come with the handshake"},
+		row{number: 75, name: "compressed before the handshake", toServer: toServer{instead: first, want: refuse(wire.BadFrame)}, note: "with authentication: TestNotAuthenticated"},
 	)
 }
 

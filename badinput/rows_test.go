@@ -371,7 +371,7 @@ func metadataRows() []row {
 		metadata(38, "CR in a value", pair("k", "v\r"), invalid),
 		metadata(38, "LF in a value", pair("k", "v\nk: v"), invalid),
 		metadata(38, "NUL in a value", pair("k", "\x00"), invalid),
-		{number: 39, name: "two authentication keys", note: "does not apply: there is no authentication yet, and no key that stands for it; a key may occur twice"},
+		{number: 39, name: "two authentication keys", note: "does not apply: credentials travel in AUTH and no key of the metadata stands for one (row 118); a further AUTH takes the place of the one before"},
 		metadata(40, "reserved key", pair("anser-token", "v"), invalid), // §12a: it fails the call
 		metadata(40, "an idempotency key that is empty", pair("anser-idempotency-key", ""), invalid),
 		metadata(40, "an idempotency key of 129 bytes", pair("anser-idempotency-key", strings.Repeat("k", 129)), invalid),
