@@ -98,11 +98,8 @@ func (s *Server) takesKey(ctx *callContext) *Error {
 	return nil
 }
 
-// executeOnce is execute, but for a call with a key that was executed before.
+// executeOnce executes a call with a key, unless one with the same key was executed before.
 func (s *Server) executeOnce(ctx *callContext, cd codec.Codec, payload, out []byte) []byte {
-	if ctx.brought == nil || ctx.brought.key == "" {
-		return s.execute(ctx, cd, payload, out)
-	}
 	digest, fault := s.digest(ctx, payload)
 	if fault != nil {
 		return appendRefusal(out, ctx, fault)
@@ -143,10 +140,8 @@ func (s *Server) executeFirst(ctx *callContext, cd codec.Codec, payload, out []b
 // replay appends the answer that a call with the same key got.
 func (s *Server) replay(ctx *callContext, frame, out []byte) []byte {
 	if s.o.observers != nil { // they may refuse here what they refuse elsewhere
-		info := MessageInfo{Server: true, Method: ctx.method.name, Attempt: int(ctx.attempt), Codec: ctx.codec}
-		if err := s.o.observers.request(ctx, info); err != nil {
-			err.Outcome = Refused
-			return appendRefusal(out, ctx, err)
+		if fault := s.observeRequest(ctx, 0); fault != nil {
+			return appendRefusal(out, ctx, fault)
 		}
 	}
 	start := len(out)

@@ -394,7 +394,11 @@ func (c *serverConn) runJob(j *job) (next *job) {
 	if refused != nil {
 		j.out = appendRefusal(j.out[:0], ctx, refused)
 	} else {
-		j.out = c.server.executeOnce(ctx, j.codec, j.payload, j.out[:0])
+		if ctx.brought != nil && ctx.brought.key != "" {
+			j.out = c.server.executeOnce(ctx, j.codec, j.payload, j.out[:0])
+		} else {
+			j.out = c.server.execute(ctx, j.codec, j.payload, j.out[:0])
+		}
 		now := nanotime()
 		ctx.method.cost.note(now - began)
 		if g := ctx.method.guard; g != nil && g.gate != nil {
