@@ -320,14 +320,15 @@ func TestBank(t *testing.T) {
 		}
 		all.Add(ran.Load())
 	}
-	// All debts are settled: what ran is at most what the bank has given, and what it was told was spent.
+	// All debts are settled as far as the bank has something to give: an instance lets its share run before the
+	// bank has answered for the first time, which may be more than is left.
 	gone := func() int {
 		shared.mu.Lock()
 		defer shared.mu.Unlock()
 		return 100 - shared.tokens["server"]
 	}
 	n := int(all.Load())
-	for end := time.Now().Add(30 * time.Second); n > gone(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); min(n, 100) > gone(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%d calls ran and the bank knows of %d", n, gone())
 		}
