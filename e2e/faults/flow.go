@@ -30,11 +30,14 @@ func (s *server) feed(_ context.Context, st *anser.Stream[[]byte, []byte]) error
 // pour receives all messages, and answers with the number of their bytes.
 func (s *server) pour(_ context.Context, st *anser.Stream[[]byte, []byte]) error {
 	n := uint64(0)
-	for msg, err := range st.All() {
+	for msg := []byte(nil); ; n += uint64(len(msg)) {
+		err := st.RecvInto(&msg)
+		if errors.Is(err, io.EOF) {
+			break
+		}
 		if err != nil {
 			return err
 		}
-		n += uint64(len(*msg))
 	}
 	sum := binary.LittleEndian.AppendUint64(nil, n)
 	return st.Send(&sum)
@@ -72,11 +75,12 @@ func (s *client) flow(kind string, o flowOptions) (*flow, error) {
 	for range o.Streams {
 		f.streams.Go(func() {
 			var err error
+			msg := make([]byte, o.Bytes)
 			for err == nil && ctx.Err() == nil {
 				if kind == "feed" {
 					err = f.receive(ctx, s.Client)
 				} else {
-					err = f.send(ctx, s.Client, o.Bytes)
+					err = f.send(ctx, s.Client, &msg)
 				}
 			}
 			if ctx.Err() == nil {
@@ -106,14 +110,14 @@ func (f *flow) receive(ctx context.Context, c *anser.Client) error {
 }
 
 // send sends one message and compares what the server has received.
-func (f *flow) send(ctx context.Context, c *anser.Client, n int) error {
+func (f *flow) send(ctx context.Context, c *anser.Client, msg *[]byte) error {
 	st, err := pour.Open(ctx, c)
 	if err != nil {
 		return err
 	}
 	defer st.Close()
-	msg := make([]byte, n)
-	if err := errors.Join(st.Send(&msg), st.CloseSend()); err != nil {
+	n := len(*msg)
+	if err := errors.Join(st.Send(msg), st.CloseSend()); err != nil {
 		return err
 	}
 	sum, err := st.Recv()
