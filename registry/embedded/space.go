@@ -2,11 +2,13 @@ package embedded
 
 import (
 	"context"
+	"os"
 	"sync"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/etcdserver"
+	"go.etcd.io/etcd/server/v3/storage/datadir"
 )
 
 // spaceInterval is the pause between two looks at the disk.
@@ -37,14 +39,33 @@ func guardSpace(server *etcdserver.EtcdServer, cfg Config) (stop func()) {
 }
 
 type spaceGuard struct {
-	server *etcdserver.EtcdServer
-	cfg    Config
+	server  *etcdserver.EtcdServer
+	cfg     Config
+	claimed int64 // size of the database up to which it has its blocks
+}
+
+// claim sees to it that the database has blocks on the disk for all of its size. etcd makes the file longer by 16 MiB
+// at a time and fills that later: a disk that is full by then would end it, also where it only deletes something.
+func (g *spaceGuard) claim() {
+	file := datadir.ToBackendFileName(g.cfg.Dir)
+	info, err := os.Stat(file)
+	if err != nil || info.Size() <= g.claimed {
+		return
+	}
+	if err := allocate(file, info.Size()); err != nil {
+		g.cfg.Logger.Warn("the registry could not claim space for its database", "file", file, "error", err)
+		return
+	}
+	g.claimed = info.Size()
 }
 
 func (g *spaceGuard) look(ctx context.Context) {
 	free, ok := g.cfg.free(g.cfg.Dir)
 	if !ok {
 		return
+	}
+	if free >= g.cfg.MinFree {
+		g.claim()
 	}
 	alarmed := g.alarmed()
 	switch {
