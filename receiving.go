@@ -2,6 +2,7 @@ package anser
 
 import (
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -176,6 +177,10 @@ func (st *stream) next() (payload []byte, packed bool, err error) {
 		}
 		if last && !joins {
 			return payload, packed, nil
+		}
+		if len(st.whole)+len(payload) > cap(st.whole) {
+			// By doubling, as append would copy a large message five times on its way, and calls beside it wait.
+			st.whole = slices.Grow(st.whole, max(len(payload), min(2*cap(st.whole), st.limit)-len(st.whole)))
 		}
 		if st.whole = append(st.whole, payload...); last {
 			return st.whole, packed, nil

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -691,4 +692,30 @@ func TestWidenedStream(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What a message that comes in pieces needs of memory on its way is a few times its size, however large it is.
+func TestLargeMessageAllocates(t *testing.T) {
+	const size = 16 << 20
+	l := listen(t)
+	serveStreams(t, l, map[string]streamHandler{"Chat.Sink": sink}, anser.MaxMessage(size))
+	c := dial(t, l.Addr().String(), anser.MaxMessage(size))
+	msg := make([]byte, size)
+	once := func() uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		st := open(t, t.Context(), c, "Chat.Sink")
+		if err := errors.Join(st.Send(&msg), st.CloseSend()); err != nil {
+			t.Fatal(err)
+		}
+		hearEnd(t, st)
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	once()
+	got := once()
+	t.Logf("%.1f times", float64(got)/size)
+	if got > 5*size {
+		t.Errorf("%d bytes were allocated for a message of %d", got, size)
+	}
 }

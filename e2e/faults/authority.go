@@ -31,7 +31,7 @@ func newAuthority(dir string) (*authority, error) {
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "faults"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(1000 * time.Hour), KeyUsage: x509.KeyUsageCertSign,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(1000 * time.Hour), KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
@@ -42,6 +42,24 @@ func newAuthority(dir string) (*authority, error) {
 		return nil, err
 	}
 	return a, a.write(a.names("").Authority, "CERTIFICATE", der)
+}
+
+// certify makes an authority, and a certificate for each name, of the numbers 2, 3 and so on.
+func (w *world) certify(names ...string) (*authority, error) {
+	dir, err := w.folder("certificates")
+	if err != nil {
+		return nil, err
+	}
+	a, err := newAuthority(dir)
+	if err != nil {
+		return nil, err
+	}
+	for i, name := range names {
+		if err := a.issue(name, int64(2+i)); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
 }
 
 // names are the files of a certificate.
@@ -75,6 +93,20 @@ func (a *authority) issue(name string, number int64) error {
 	}
 	names := a.names(name)
 	return errors.Join(a.write(names.Key, "PRIVATE KEY", pkcs8), a.write(names.Chain, "CERTIFICATE", der))
+}
+
+// revoke makes a list of revoked certificates, which replaces the one before, and returns the name of its file.
+func (a *authority) revoke(edition int64, numbers ...int64) (string, error) {
+	list := &x509.RevocationList{Number: big.NewInt(edition), ThisUpdate: time.Now().Add(-time.Minute), NextUpdate: time.Now().Add(time.Hour)}
+	for _, n := range numbers {
+		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries, x509.RevocationListEntry{SerialNumber: big.NewInt(n), RevocationTime: time.Now()})
+	}
+	der, err := x509.CreateRevocationList(rand.Reader, list, a.cert, a.key)
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(a.dir, "revoked.pem")
+	return file, a.write(file, "X509 CRL", der)
 }
 
 func (a *authority) write(file, kind string, der []byte) error {

@@ -23,8 +23,10 @@ type client struct {
 	caller
 	attempts atomic.Int64
 	calls    atomic.Int64
+	ok       atomic.Int64 // calls that succeeded
 	load     *load
 	held     *holding
+	streams  *flow
 	list     *list
 	registry string    // its address
 	dialed   time.Time // when Dial was called
@@ -117,6 +119,12 @@ func runClient(c config, p *parent) error {
 	if c.Keepalive[0] > 0 {
 		opts = append(opts, anser.Keepalive(c.Keepalive[0], c.Keepalive[1]))
 	}
+	if c.Windows[0] > 0 {
+		opts = append(opts, anser.Windows(c.Windows[0], c.Windows[1]))
+	}
+	if c.Message > 0 {
+		opts = append(opts, anser.MaxMessage(c.Message))
+	}
 	if c.TLS != nil {
 		files, err := c.TLS.open()
 		if err != nil {
@@ -157,7 +165,7 @@ func (s *client) note(e anser.HealthEvent) {
 }
 
 func (s *client) do(c command) (any, error) {
-	if s.Client == nil && slices.Contains([]string{"status", "first", "hold"}, c.Do) {
+	if s.Client == nil && slices.Contains([]string{"status", "first", "hold", "feed", "pour"}, c.Do) {
 		return nil, fmt.Errorf("a peer's client cannot %s", c.Do)
 	}
 	switch c.Do {
@@ -174,7 +182,7 @@ func (s *client) do(c command) (any, error) {
 			heap, stacks = settle()
 		}
 		u, err := used()
-		u.Heap, u.Stacks, u.Attempts, u.Calls = heap, stacks, s.attempts.Load(), s.calls.Load()
+		u.Heap, u.Stacks, u.Attempts, u.Calls, u.Succeeded = heap, stacks, s.attempts.Load(), s.calls.Load(), s.ok.Load()
 		return u, err
 	case "load":
 		var o loadOptions
@@ -226,6 +234,16 @@ func (s *client) do(c command) (any, error) {
 		var err error
 		s.held, err = s.hold(o)
 		return nil, err
+	case "feed", "pour":
+		var o flowOptions
+		if err := json.Unmarshal(c.Value, &o); err != nil {
+			return nil, err
+		}
+		var err error
+		s.streams, err = s.flow(c.Do, o)
+		return nil, err
+	case "dry":
+		return s.streams.stop()
 	case "cancel":
 		return s.held.cancelAll()
 	}

@@ -12,6 +12,7 @@ import (
 type clusterOptions struct {
 	servers, client config // what differs from the defaults
 	registry        config
+	proxied         bool // a proxy stands between the client and the servers
 }
 
 // cluster is a registry, three servers and a client, each on a host of its own.
@@ -20,6 +21,7 @@ type cluster struct {
 	registry *process
 	servers  []*process
 	client   *process
+	proxy    *process // nil: there is none
 	ttl      time.Duration
 }
 
@@ -49,11 +51,26 @@ func (w *world) cluster(o clusterOptions) (*cluster, error) {
 	if c.registry, err = w.start("registry", "registry", o.registry); err != nil {
 		return nil, err
 	}
+	if o.proxied {
+		if c.proxy, err = w.startProxy(); err != nil {
+			return nil, err
+		}
+	}
 	for i := range serverCount {
-		s := o.servers
+		s, name := o.servers, fmt.Sprintf("server%d", i+1)
 		s.Stall = w.o.Stall
 		s.Registry, s.TTL, s.Dir = c.registry.config.Listen, c.ttl, w.books()
-		p, err := w.start("server", fmt.Sprintf("server%d", i+1), s)
+		if c.proxy != nil {
+			h, err := w.host(name)
+			if err != nil {
+				return nil, err
+			}
+			s.Listen = w.address(h)
+			if err := c.proxy.ask("forward", s.Listen, &s.Announce); err != nil {
+				return nil, err
+			}
+		}
+		p, err := w.start("server", name, s)
 		if err != nil {
 			return nil, err
 		}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/anser-rpc/anser/internal/wirepeer"
 	"github.com/anser-rpc/anser/wire"
@@ -14,6 +15,39 @@ import (
 
 // idleOptions are of connections that nobody uses.
 type idleOptions struct{ Conns int }
+
+// dialOptions are of connections that are left at once.
+type dialOptions struct {
+	Rate  int // each second
+	Lasts time.Duration
+}
+
+// dialAndLeave makes connections and leaves them, and returns how many there were.
+func dialAndLeave(address string, o dialOptions) int64 {
+	const dialers = 16
+	var wg sync.WaitGroup
+	var made atomic.Int64
+	began := time.Now()
+	for range dialers {
+		wg.Go(func() {
+			for time.Since(began) < o.Lasts {
+				if made.Load() >= int64(time.Since(began).Seconds()*float64(o.Rate)) {
+					time.Sleep(time.Millisecond)
+					continue
+				}
+				nc, err := net.DialTimeout("tcp", address, time.Second)
+				if err != nil {
+					continue
+				}
+				made.Add(1)
+				nc.(*net.TCPConn).SetLinger(0) // otherwise the ports are soon used up
+				nc.Close()
+			}
+		})
+	}
+	wg.Wait()
+	return made.Load()
+}
 
 // opened is what came of them.
 type opened struct {
@@ -45,6 +79,13 @@ func runIdle(c config, p *parent) error {
 		config.ServerName = "ledger"
 	}
 	return p.obey(func(cmd command) (any, error) {
+		if cmd.Do == "dial" {
+			var o dialOptions
+			if err := json.Unmarshal(cmd.Value, &o); err != nil {
+				return nil, err
+			}
+			return dialAndLeave(c.Target, o), nil
+		}
 		var o idleOptions
 		if err := json.Unmarshal(cmd.Value, &o); err != nil {
 			return nil, err

@@ -196,6 +196,7 @@ func (s *client) make(due time.Time, idempotent bool) (ledger.Call, error) {
 		c.Outcome, c.Code = outcome, uint8(code)
 		return c, err
 	}
+	s.ok.Add(1)
 	c.Outcome = ledger.OK
 	c.Mixed = !bytes.Equal(out.ID, id[:]) || out.Account != c.Account || out.Amount != c.Amount
 	return c, nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/auth"
 	"github.com/anser-rpc/anser/e2e/faults/ledger"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/embedded"
@@ -27,6 +28,7 @@ type config struct {
 	Listen   string        `json:",omitempty"`
 	Dir      string        `json:",omitempty"` // of the registry's data, of snapshots, or of books
 	Registry string        `json:",omitempty"` // address of the registry
+	Announce string        `json:",omitempty"` // address under which a server is announced; empty: its own
 	TTL      time.Duration `json:",omitempty"` // of leases
 	MinFree  int64         `json:",omitempty"` // of the registry's disk
 	Target   string        `json:",omitempty"` // of a client
@@ -36,6 +38,9 @@ type config struct {
 	// Keepalive is what both sides have in place of 30 s and 10 s; zero: the defaults.
 	Keepalive [2]time.Duration `json:",omitzero"`
 	TLS       *tlsNames        `json:",omitempty"`
+	Revoked   string           `json:",omitempty"` // file of revoked certificates; clients of a server that has one need a certificate
+	Windows   [2]int           `json:",omitzero"`  // of a stream and of a connection; zero: the defaults
+	Message   int              `json:",omitempty"` // bytes that a message has at most; 0: the default
 	Slots     int              `json:",omitempty"` // calls that the handler has room for at a time; 0: no bound
 	Sleep     time.Duration    `json:",omitempty"` // of the handler
 	Adaptive  bool             `json:",omitempty"` // the server has an adaptive limit
@@ -54,6 +59,7 @@ var roles = map[string]func(config, *parent) error{
 	"server":   runServer,
 	"client":   runClient,
 	"idle":     runIdle,
+	"proxy":    runProxy,
 
 	"grpc-server": runGRPCServer,
 	"grpc-client": runGRPCClient,
@@ -75,6 +81,9 @@ const (
 	appendEntry anser.Method[entry, entry] = "Ledger.Append" // not idempotent
 	setEntry    anser.Method[entry, entry] = "Ledger.Set"    // idempotent
 	hold        anser.Method[entry, entry] = "Ledger.Hold"   // waits until it is cancelled
+
+	feed anser.StreamMethod[[]byte, []byte] = "Ledger.Feed" // sends as much as it can
+	pour anser.StreamMethod[[]byte, []byte] = "Ledger.Pour" // receives, and says how much
 )
 
 // usage is what a process uses.
@@ -86,9 +95,10 @@ type usage struct {
 	Goroutines int
 	Conns      int
 	InFlight   int64
-	Running    int64 // calls of hold
+	Running    int64 // calls of hold, and streams of feed
 	Attempts   int64 // of the client
 	Calls      int64 // that ended, of the client
+	Succeeded  int64 // of those
 }
 
 // used returns the part of usage that every process has.
@@ -158,7 +168,7 @@ func runServer(c config, p *parent) error {
 			return err
 		}
 		defer r.Close()
-		opts = append(opts, anser.Announce(r, registry.Instance{Service: service}))
+		opts = append(opts, anser.Announce(r, registry.Instance{Service: service, Address: c.Announce}))
 	}
 	if c.Keepalive[0] > 0 {
 		opts = append(opts, anser.Keepalive(c.Keepalive[0], c.Keepalive[1]), anser.MinPing(c.Keepalive[0]/2))
@@ -170,6 +180,17 @@ func runServer(c config, p *parent) error {
 		}
 		defer files.Close()
 		opts = append(opts, anser.TLS(files.Server()))
+	}
+	if c.Revoked != "" {
+		certificates, err := auth.OpenMutualTLS([]string{c.Revoked}, auth.Logger(logger()))
+		if err != nil {
+			return err
+		}
+		defer certificates.Close()
+		opts = append(opts, anser.Authenticate(certificates))
+	}
+	if c.Message > 0 {
+		opts = append(opts, anser.MaxMessage(c.Message))
 	}
 	if c.Adaptive {
 		opts = append(opts, anser.AdaptiveLimit(0, 0))
@@ -193,6 +214,8 @@ func (s *server) handle() error {
 		appendEntry.Handle(s.Server, s.record),
 		setEntry.Handle(s.Server, s.record, anser.Idempotent()),
 		hold.Handle(s.Server, s.hold),
+		feed.Handle(s.Server, s.feed),
+		pour.Handle(s.Server, s.pour),
 	)
 }
 

@@ -51,7 +51,7 @@ func (n need) missing(o options) error {
 func rows() []row {
 	var all []row
 	for _, family := range [][]row{
-		processRows(), registryRows(), networkRows(), diskRows(), tlsRows(), loadRows(), scaleRows(),
+		processRows(), registryRows(), networkRows(), lossRows(), proxyRows(), diskRows(), tlsRows(), loadRows(), streamRows(), scaleRows(),
 	} {
 		all = append(all, family...)
 	}
@@ -113,6 +113,11 @@ func (r *result) promise(name string, value float64, unit, bar string, ok bool) 
 // none promises that there is nothing of a kind.
 func (r *result) none(name string, n int) { r.promise(name, float64(n), "", "0", n == 0) }
 
+// noWrongReplies promises that no call was given the reply to another one. The ledger says so too, among the rest.
+func (r *result) noWrongReplies(o *observation) {
+	r.none("wrong replies", count(o.calls, func(c *ledger.Call) bool { return c.Mixed }))
+}
+
 // within adds a time with its bound. Where ok is false it never happened.
 func (r *result) within(name string, took, bound time.Duration, ok bool) {
 	value := took.Seconds()
@@ -124,6 +129,13 @@ func (r *result) within(name string, took, bound time.Duration, ok bool) {
 
 // common adds what holds in every row: the ledger, and what the load was.
 func (r *result) common(o *observation) {
+	r.offered(o)
+	r.none("promises of the ledger broken", o.verdict.Broken)
+	r.Violations = o.verdict.Violations
+}
+
+// offered adds what the load was, and some of its errors.
+func (r *result) offered(o *observation) {
 	r.fact("calls", float64(len(o.calls)), "")
 	r.fact("rate offered", o.rate, "calls/s")
 	if o.capacity > 0 {
@@ -135,8 +147,6 @@ func (r *result) common(o *observation) {
 	r.fact("p50 during", millis(during.at(0.5)), "ms")
 	r.fact("p99 during", millis(during.at(0.99)), "ms")
 	r.fact("longest pause of the client's process, made by the machine", millis(o.paused), "ms")
-	r.none("promises of the ledger broken", o.verdict.Broken)
-	r.Violations = o.verdict.Violations
 	for _, s := range o.samples {
 		r.Errors = append(r.Errors, fmt.Sprintf("%d calls, the first after %.1f s: %s", s.Count, s.At.Sub(o.began).Seconds(), s.Text))
 	}

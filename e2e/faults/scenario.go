@@ -15,6 +15,7 @@ import (
 type scenario struct {
 	cluster clusterOptions
 	share   float64       // of the capacity that the load is; 0: 60 %
+	most    float64       // calls/s that the load has at most; 0: no bound
 	again   int           // see loadOptions
 	lasts   time.Duration // of the fault; 0: a phase
 	quiet   time.Duration // after it; 0: a phase
@@ -65,6 +66,9 @@ func (c *cluster) survive(s scenario) (*observation, error) {
 	}
 	if o.rate == 0 {
 		o.capacity, o.rate = capacity, capacity*cmp.Or(s.share, defaultShare)
+	}
+	if s.most > 0 {
+		o.rate = min(o.rate, s.most)
 	}
 	if s.began != nil {
 		s.began(o)

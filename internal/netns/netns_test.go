@@ -121,6 +121,21 @@ func TestNetwork(t *testing.T) {
 			t.Errorf("afterwards: %v", err)
 		}
 	}
+	// All of them by chance is the same as Drop, and none of them lets everything through.
+	for _, share := range []float64{1, 0} {
+		if err := netns.Lose(ctx, a, b, share); err != nil {
+			t.Fatal(err)
+		}
+		if err := dial(t, a, address); (err == nil) != (share == 0) {
+			t.Errorf("while %g of the packets are lost: %v", share, err)
+		}
+		if err := netns.Keep(ctx, a, b, share); err != nil {
+			t.Fatal(err)
+		}
+		if err := dial(t, a, address); err != nil {
+			t.Errorf("afterwards: %v", err)
+		}
+	}
 	if err := errors.Join(n.Close(), n.Close()); err != nil {
 		t.Fatal(err)
 	}

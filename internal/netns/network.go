@@ -23,7 +23,7 @@ const (
 const device = "eth0"
 
 // Network is a switch with hosts. The switch is a namespace too, so that the machine's own network does not
-// change. Methods are not safe for concurrent use, but for Drop, Pass and IPTables.
+// change. Methods are not safe for concurrent use, but for Drop, Pass, Lose, Keep and IPTables.
 type Network struct {
 	name  string
 	hosts []Host
@@ -135,6 +135,22 @@ func Drop(ctx context.Context, from, to Host) error {
 // Pass takes one Drop back.
 func Pass(ctx context.Context, from, to Host) error {
 	return IPTables(ctx, to, "-D", "INPUT", "-s", from.IP, "-j", "DROP")
+}
+
+// Lose drops a share, from 0 to 1, of the packets that one host sends to another, each by chance, until Keep with
+// the same share. The other direction stays.
+func Lose(ctx context.Context, from, to Host, share float64) error {
+	return IPTables(ctx, to, loss("-A", from, share)...)
+}
+
+// Keep takes one Lose back.
+func Keep(ctx context.Context, from, to Host, share float64) error {
+	return IPTables(ctx, to, loss("-D", from, share)...)
+}
+
+func loss(do string, from Host, share float64) []string {
+	chance := strconv.FormatFloat(share, 'f', 6, 64)
+	return []string{do, "INPUT", "-s", from.IP, "-m", "statistic", "--mode", "random", "--probability", chance, "-j", "DROP"}
 }
 
 // CheckTables tells whether packets can be dropped here.

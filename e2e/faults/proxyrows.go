@@ -1,0 +1,160 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/anser-rpc/anser/e2e/faults/ledger"
+)
+
+// proxyRows are those in which all connections of the client pass a proxy, which is not kind to them.
+func proxyRows() []row {
+	return []row{
+		{
+			name: "delay", fault: "everything takes 100 ms ± 50 ms longer, there and back, at 1 MB/s", run: delay,
+			bar: "the median rises by what was injected ± 5 %; at most 1.2 attempts for each call",
+		},
+		{name: "reset", fault: "connections are reset in the middle of what is sent, again and again", run: resets, bar: "nothing is wrong in silence: the ledger holds"},
+		{name: "single-bytes", fault: "every byte arrives by itself", run: singleBytes, bar: "0 failed calls"},
+		{name: "flips-tls", fault: "bits are flipped, under TLS", run: flips(true), bar: "0 wrong replies; the ledger holds"},
+		{
+			name: "flips-plain", fault: "bits are flipped, without TLS", run: flips(false),
+			bar: "0 wrong replies, which is not promised: the checksums that the protocol has are not offered yet, and those of TCP end at the proxy",
+		},
+	}
+}
+
+// weatherTimeout is the deadline of calls where connections break.
+const weatherTimeout = 5 * time.Second
+
+// through plays a scenario in which the proxy has the weather for a phase, until enough has happened.
+func (w *world) through(s scenario, bad weather, enough func(passed) bool) (o *observation, p passed, err error) {
+	s.cluster.proxied = true
+	if s.fault == nil {
+		s.fault = func(*cluster) error { return nil }
+	}
+	then := s.fault
+	s.fault = func(c *cluster) error {
+		if err := c.proxy.ask("weather", bad, nil); err != nil {
+			return err
+		}
+		return then(c)
+	}
+	also := s.heal
+	s.heal = func(c *cluster) error {
+		_, err := w.until("the proxy has done its work", func() (bool, error) {
+			err := c.proxy.ask("passed", nil, &p)
+			return enough(p), err
+		})
+		if err != nil {
+			return err
+		}
+		if also != nil {
+			if err := also(c); err != nil {
+				return err
+			}
+		}
+		return c.proxy.ask("weather", weather{}, nil)
+	}
+	o, err = w.survive(s)
+	return o, p, err
+}
+
+// delay holds back what is sent.
+func delay(w *world) (*result, error) {
+	const rate = 1_000_000
+	var from, to usage
+	usageNow := func(u *usage) func(*cluster) error {
+		return func(c *cluster) error { return c.client.ask("usage", nil, u) }
+	}
+	o, p, err := w.through(scenario{fault: usageNow(&from), heal: usageNow(&to)},
+		weather{Delay: 50 * time.Millisecond, Jitter: 25 * time.Millisecond, Rate: [2]int{rate, rate}},
+		func(p passed) bool { return p.Delays[0] > 0 && p.Delays[1] > 0 })
+	if err != nil {
+		return nil, err
+	}
+	r := new(result)
+	r.common(o)
+	r.allSucceeded(o)
+	injected := p.Delays[0] + p.Delays[1]
+	before, during := o.between(o.began, o.fault, nil), o.between(o.fault, o.heal, nil)
+	rise := during.at(0.5) - before.at(0.5)
+	r.fact("injected, the sum of the medians of both ways", millis(injected), "ms")
+	r.timed("p50 rose by", millis(rise), "ms", fmt.Sprintf("%.1f ± 5 %%", millis(injected)), (rise-injected).Abs() <= injected/20)
+	attempts := float64(to.Attempts-from.Attempts) / float64(max(1, to.Calls-from.Calls))
+	r.timed("attempts for each call", attempts, "", "at most 1.2", attempts <= 1.2)
+	return r, nil
+}
+
+// resets cuts connections between any two bytes.
+func resets(w *world) (*result, error) {
+	o, p, err := w.through(scenario{cluster: clusterOptions{client: config{Timeout: weatherTimeout}}},
+		weather{Cut: 8 << 10}, func(p passed) bool { return p.Cuts > 0 })
+	if err != nil {
+		return nil, err
+	}
+	r := new(result)
+	r.common(o)
+	r.noWrongReplies(o)
+	r.fact("connections that were reset", float64(p.Cuts), "")
+	r.whatFailed(o)
+	return r, nil
+}
+
+// whatFailed adds which calls failed.
+func (r *result) whatFailed(o *observation) {
+	r.fact("failed idempotent calls", float64(len(o.failed(idempotent))), "")
+	failed := o.failed(plain)
+	r.fact("failed calls of the others", float64(len(failed)), "")
+	r.fact("of them not unknown", float64(len(failed)-count(failed, is(ledger.Unknown))), "")
+}
+
+// singleBytes sends each byte for itself, which is much work for everybody: the load is small.
+func singleBytes(w *world) (*result, error) {
+	o, p, err := w.through(scenario{most: 100}, weather{Single: true}, func(p passed) bool { return p.Bytes > 0 })
+	if err != nil {
+		return nil, err
+	}
+	r := new(result)
+	r.common(o)
+	r.allSucceeded(o)
+	r.noWrongReplies(o)
+	r.fact("bytes that were sent by themselves", float64(p.Bytes), "")
+	return r, nil
+}
+
+// flips changes bits. TLS finds each of them; without it one that is in the payload of a request or a reply
+// arrives, like anything else that somebody says.
+func flips(secure bool) func(*world) (*result, error) {
+	return func(w *world) (*result, error) {
+		cluster, mean := clusterOptions{client: config{Timeout: weatherTimeout}}, 2<<10
+		if secure {
+			mean = 16 << 10 // a handshake has to get through sometimes
+			a, err := w.certify("server", "client")
+			if err != nil {
+				return nil, err
+			}
+			cluster.servers.TLS, cluster.client.TLS = a.names("server"), a.names("client")
+		}
+		o, p, err := w.through(scenario{cluster: cluster}, weather{Flip: mean}, func(p passed) bool { return p.Flips > 0 })
+		if err != nil {
+			return nil, err
+		}
+		r := new(result)
+		if secure {
+			r.common(o)
+			r.noWrongReplies(o)
+		} else {
+			r.offered(o)
+			wrong := count(o.calls, func(c *ledger.Call) bool { return c.Mixed })
+			r.timed("wrong replies", float64(wrong), "", "0", wrong == 0)
+			r.timed("what the ledger has against it", float64(o.verdict.Broken), "", "0", o.verdict.Broken == 0)
+			for _, v := range o.verdict.Violations[:min(3, len(o.verdict.Violations))] {
+				r.Errors = append(r.Errors, "the ledger: "+v)
+			}
+		}
+		r.fact("bits that were flipped", float64(p.Flips), "")
+		r.whatFailed(o)
+		return r, nil
+	}
+}
