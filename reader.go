@@ -22,9 +22,10 @@ const (
 // loadBuffers holds read buffers of loadBuffer bytes.
 var loadBuffers = sync.Pool{New: func() any { return new([loadBuffer]byte) }}
 
-// largeBuffers holds read buffers of 2, 4, 8, … times loadBuffer bytes. A connection with large messages
-// takes them in turn while a message arrives, so that it need not keep the largest one.
-var largeBuffers [7]sync.Pool // of *[]byte
+// largeBuffers holds buffers of 2, 4, 8, … times loadBuffer bytes, up to 64 MiB. A connection with large messages
+// takes them in turn while a message arrives, and a stream while it puts one together, so that neither need keep the
+// largest one.
+var largeBuffers [10]sync.Pool // of *[]byte
 
 // getBuffer returns a buffer of n bytes, loadBuffer or that times a power of two.
 func getBuffer(n int) []byte {

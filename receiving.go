@@ -2,7 +2,6 @@ package anser
 
 import (
 	"io"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -140,6 +139,7 @@ func (st *stream) recv(msg any, fresh bool) error {
 			err = st.giveUp(fault)
 		}
 		if cap(st.whole) > maxKeptMessage {
+			putBuffer(st.whole)
 			st.whole = nil
 		}
 		if cap(st.plain) > maxKeptMessage {
@@ -179,13 +179,26 @@ func (st *stream) next() (payload []byte, packed bool, err error) {
 			return payload, packed, nil
 		}
 		if len(st.whole)+len(payload) > cap(st.whole) {
-			// By doubling, as append would copy a large message five times on its way, and calls beside it wait.
-			st.whole = slices.Grow(st.whole, max(len(payload), min(2*cap(st.whole), st.limit)-len(st.whole)))
+			st.whole = grown(st.whole, len(payload))
 		}
 		if st.whole = append(st.whole, payload...); last {
 			return st.whole, packed, nil
 		}
 	}
+}
+
+// grown returns b in a buffer with room for n more bytes. The buffers are used again: each large message would
+// otherwise leave twice its size behind, and the calls beside it would wait for the garbage collector.
+func grown(b []byte, n int) []byte {
+	size := loadBuffer
+	for size < len(b)+n {
+		size *= 2
+	}
+	larger := append(getBuffer(size)[:0], b...)
+	if cap(b) > 0 {
+		putBuffer(b)
+	}
+	return larger
 }
 
 // fetch makes the next chunk the one that is received. When there is none left it takes what has arrived,
