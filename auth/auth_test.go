@@ -94,6 +94,32 @@ func eventually(t *testing.T, what string, f func() bool) {
 	}
 }
 
+// listening returns the option of a log, and what waits until the log says that files cannot be used.
+func listening(t *testing.T) (log auth.FollowOption, refusal func()) {
+	said := make(lines, 100)
+	return auth.Logger(slog.New(slog.NewTextHandler(said, nil))), func() {
+		t.Helper()
+		for late := time.After(30 * time.Second); ; {
+			select {
+			case line := <-said:
+				if strings.Contains(line, "cannot be used") {
+					return
+				}
+			case <-late:
+				t.Fatal("not within 30 s: the log says that the files cannot be used")
+			}
+		}
+	}
+}
+
+// lines are those of a log.
+type lines chan string
+
+func (l lines) Write(b []byte) (int, error) {
+	l <- string(b)
+	return len(b), nil
+}
+
 // write puts the text in place of a file in one step.
 func write(t *testing.T, name, text string) {
 	t.Helper()
@@ -157,7 +183,8 @@ func TestTokenRotation(t *testing.T) {
 	one, two := auth.NewToken(), auth.NewToken()
 	write(t, table, grant(one))
 	write(t, mine, one+"\n")
-	tokens, err := auth.OpenTokens(table, quick...)
+	log, refusal := listening(t)
+	tokens, err := auth.OpenTokens(table, auth.Poll(10*time.Millisecond), log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +218,7 @@ func TestTokenRotation(t *testing.T) {
 		t.Error(err)
 	}
 	write(t, table, `{"tokens": [{"subjekt": "ann"}]}`) // which changes nothing
-	time.Sleep(50 * time.Millisecond)
+	refusal()
 	if _, err := who(dial(t, address, auth.Token(one))); err != nil {
 		t.Error(err)
 	}
@@ -294,7 +321,8 @@ func TestPolicy(t *testing.T) {
 func TestPolicyFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "policy.json")
 	write(t, file, `{"allow": [{"subjects": ["ann"], "methods": ["Who.*"]}]}`)
-	p, err := auth.OpenPolicy(file, quick...)
+	log, refusal := listening(t)
+	p, err := auth.OpenPolicy(file, auth.Poll(10*time.Millisecond), log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -312,7 +340,7 @@ func TestPolicyFile(t *testing.T) {
 	write(t, file, `{"allow": [{"subjects": ["ann"], "methods": ["Who.Else"]}]}`)
 	eventually(t, "the call is denied", func() bool { _, err := who(c); return errors.Is(err, anser.PermissionDenied) })
 	write(t, file, `{"allow": [{`)
-	time.Sleep(50 * time.Millisecond)
+	refusal()
 	if _, err := anser.Call[[]byte](context.Background(), c, "Who.Else", new([]byte)); err != nil {
 		t.Error(err)
 	}
