@@ -136,11 +136,13 @@ func runClient(c config, p *parent) error {
 	if strings.HasPrefix(c.Target, "etcd://") {
 		opts = append(opts, etcd.Scheme())
 	}
+	var err error
 	if c.Registry != "" {
-		s.list = watchList(c.Registry)
+		if s.list, err = watchList(c.Registry); err != nil {
+			return err
+		}
 		defer s.list.close()
 	}
-	var err error
 	s.dialed = time.Now()
 	if s.Client, err = anser.Dial(c.Target, opts...); err != nil {
 		return err
@@ -281,10 +283,10 @@ type listed struct {
 	Addresses []string
 }
 
-func watchList(address string) *list {
+func watchList(address string) (*list, error) {
 	r, err := etcd.Dial([]string{address})
 	if err != nil {
-		panic(err) // the address is this program's
+		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &list{registry: r, cancel: cancel, done: make(chan struct{})}
@@ -296,7 +298,7 @@ func watchList(address string) *list {
 			l.now.Current = false
 		})
 	}()
-	return l
+	return l, nil
 }
 
 func (l *list) update(in []registry.Instance) {
