@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,8 +13,13 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/tail"
+
 	"github.com/anser-rpc/anser/internal/netns"
 )
+
+// saidBytes is how much of what a process says last is kept.
+const saidBytes = 64 << 10
 
 // bound is how long anything may take that is not a matter of time. The machine may be busy.
 const bound = 2 * time.Minute
@@ -28,7 +32,7 @@ type process struct {
 	config config
 	host   netns.Host
 	cmd    *exec.Cmd
-	stderr tail
+	stderr *tail.Buffer
 	exited chan struct{} // closed when err is valid
 	err    error
 
@@ -70,10 +74,10 @@ func start(name, role string, host netns.Host, c config) (*process, error) {
 	if host.Name != "" {
 		args = netns.Inside(host.Name, args)
 	}
-	p := &process{name: name, role: role, config: c, host: host, exited: make(chan struct{}), cmd: exec.Command(args[0], args[1:]...)}
+	p := &process{name: name, role: role, config: c, host: host, exited: make(chan struct{}), stderr: tail.New(saidBytes), cmd: exec.Command(args[0], args[1:]...)}
 	// With the race detector a process would sleep for a second before it ends.
 	p.cmd.Env = append(os.Environ(), roleEnv+"="+role, configEnv+"="+string(text), "GORACE=atexit_sleep_ms=0")
-	p.cmd.Stderr = &p.stderr
+	p.cmd.Stderr = p.stderr
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -261,30 +265,4 @@ func (p *parent) obey(do func(command) (any, error)) error {
 			return err
 		}
 	}
-}
-
-// tail keeps the end of what is written to it.
-type tail struct {
-	mu   sync.Mutex // guards text
-	text []byte
-}
-
-const tailBytes = 64 << 10
-
-// Write implements io.Writer.
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, p...)
-	if over := len(t.text) - tailBytes; over > tailBytes {
-		t.text = bytes.Clone(t.text[over:])
-	}
-	return len(p), nil
-}
-
-// String returns what was written last.
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.text)
 }

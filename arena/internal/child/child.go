@@ -13,7 +13,12 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/anser-rpc/anser/internal/tail"
 )
+
+// saidBytes is how much of what a process says last is kept.
+const saidBytes = 2 << 10
 
 // starts runs every start of a process on one thread that never ends: Linux sends the signal that is
 // asked for at the parent's death when the thread dies that started the child, and Go ends threads as
@@ -32,7 +37,7 @@ var starts = sync.OnceValue(func() chan<- func() {
 // Child is a process. Its methods are safe for concurrent use.
 type Child struct {
 	cmd    *exec.Cmd
-	said   *tail
+	said   *tail.Buffer
 	stdout *os.File
 	line   chan []byte // the first line of its output, or closed without one
 	read   chan struct{}
@@ -53,7 +58,7 @@ func Start(command []string) (*Child, error) {
 	}
 	defer w.Close()
 	c := &Child{
-		cmd: exec.Command(command[0], command[1:]...), said: new(tail), stdout: stdout,
+		cmd: exec.Command(command[0], command[1:]...), said: tail.New(saidBytes), stdout: stdout,
 		line: make(chan []byte, 1), read: make(chan struct{}), done: make(chan struct{}),
 	}
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
@@ -161,30 +166,6 @@ func (c *Child) ended() bool {
 	default:
 		return false
 	}
-}
-
-// tail keeps the end of what is written to it.
-type tail struct {
-	mu   sync.Mutex // guards text
-	text []byte
-}
-
-const tailBytes = 2 << 10
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, p...)
-	if over := len(t.text) - tailBytes; over > 0 {
-		t.text = append(t.text[:0], t.text[over:]...)
-	}
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.ToValidUTF8(strings.TrimSpace(string(t.text)), "")
 }
 
 // Executable returns the path of a program that a command names, so that a missing one is told before

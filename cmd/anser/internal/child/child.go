@@ -13,10 +13,14 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
+
+	"github.com/anser-rpc/anser/internal/tail"
 )
+
+// saidBytes is how much of what a process says last is kept.
+const saidBytes = 2 << 10
 
 // Group starts children. Make one with [NewGroup], and close it when its children have ended.
 type Group struct {
@@ -52,7 +56,7 @@ func (g *Group) Close() {
 type Child struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
-	said  *tail
+	said  *tail.Buffer
 	ready chan []byte // the first line of the output, or closed without one
 	done  chan struct{}
 	err   error // of Wait, set before done is closed
@@ -65,7 +69,7 @@ func (g *Group) Start(args ...string) (*Child, error) {
 		return nil, fmt.Errorf("find the program to start again: %w", err)
 	}
 	c := &Child{
-		cmd: exec.Command(path, args...), said: new(tail),
+		cmd: exec.Command(path, args...), said: tail.New(saidBytes),
 		ready: make(chan []byte, 1), done: make(chan struct{}),
 	}
 	c.cmd.SysProcAttr = attributes()
@@ -177,28 +181,4 @@ func Orphaned(stdin io.Reader) <-chan struct{} {
 		close(gone)
 	}()
 	return gone
-}
-
-// tail keeps the end of what is written to it.
-type tail struct {
-	mu   sync.Mutex // guards text
-	text []byte
-}
-
-const tailBytes = 2 << 10
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, p...)
-	if over := len(t.text) - tailBytes; over > 0 {
-		t.text = append(t.text[:0], t.text[over:]...)
-	}
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.TrimSpace(string(t.text))
 }
