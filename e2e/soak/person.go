@@ -26,7 +26,7 @@ type person struct {
 	fleet  *fleet
 	tally  *tally
 	mail   *mail
-	once   bool // the client's fail mode makes a single attempt
+	once   bool // the client's fail mode makes a single attempt, or stays with one instance
 }
 
 // dial makes a client of the fleet.
