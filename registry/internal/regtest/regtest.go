@@ -64,6 +64,27 @@ func Addresses(t testing.TB, r registry.Resolver) string {
 	return Brief(list)
 }
 
+// AwaitList watches the service arith until the addresses of its instances are these, and returns the instances.
+func AwaitList(t testing.TB, r registry.Resolver, want string) (list []registry.Instance) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	defer cancel()
+	found := false
+	err := r.Watch(ctx, service, func(in []registry.Instance) {
+		if !found {
+			list = registry.Clone(in)
+			found = Brief(list) == want
+		}
+		if found {
+			cancel()
+		}
+	}, nil)
+	if !found {
+		t.Fatalf("the list is %q, %v: want %q", Brief(list), err, want)
+	}
+	return list
+}
+
 // Brief returns the addresses of the instances with blanks between them.
 func Brief(list []registry.Instance) string {
 	texts := make([]string, len(list))
