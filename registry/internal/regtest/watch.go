@@ -2,6 +2,7 @@ package regtest
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +57,16 @@ func (w *Watch) Expect(want string) {
 		}
 	case <-time.After(Patience):
 		w.t.Fatalf("no list within %v, want %q", Patience, want)
+	}
+}
+
+// Only makes sure that no list came meanwhile but such as these.
+func (w *Watch) Only(lists ...string) {
+	w.t.Helper()
+	for len(w.Lists) > 0 {
+		if got := <-w.Lists; !slices.Contains(lists, got) {
+			w.t.Fatalf("got the list %q, want none but %q", got, lists)
+		}
 	}
 }
 
