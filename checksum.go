@@ -32,10 +32,10 @@ func offerChecksums(wants bool) uint64 {
 
 // negotiateChecksums reports whether the frames of a connection have checksums: one side wants them, and the
 // other knows what they are. An error says that this side wants them in vain.
-func negotiateChecksums(wants bool, peer *wire.Settings, who string) (bool, error) {
+func negotiateChecksums(wants bool, peer *wire.Settings, own, other string) (bool, error) {
 	known := peer.Features&wire.FeatureCRC != 0
 	if wants && !known {
-		return false, wire.Errorf(wire.BadChecksum, "the %s does not offer checksums of frames, and the other side demands them (anser.Checksums): use a version of it that does, or leave the option out", who)
+		return false, wire.Errorf(wire.BadChecksum, "the %s does not offer checksums of frames, which this %s demands (anser.Checksums): use a version that does, or leave the option out", other, own)
 	}
 	return known && (wants || peer.Features&wire.FeatureCRCWanted != 0), nil
 }

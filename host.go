@@ -355,7 +355,7 @@ func (h *host) connect() (*clientConn, error) {
 		nc.Close()
 		return nil, h.handshakeError(err)
 	}
-	checksums, err := negotiateChecksums(h.checksums, &c.peer, "server")
+	checksums, err := negotiateChecksums(h.checksums, &c.peer, "client", "server")
 	if err != nil {
 		nc.Close()
 		return nil, h.handshakeError(err)

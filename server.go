@@ -348,7 +348,7 @@ func (s *Server) handshake(nc net.Conn, g *guest, full bool) (*serverConn, *read
 	c.peerSays, err = st.readPreface()
 	checksums := false
 	if err == nil {
-		checksums, err = negotiateChecksums(s.o.checksums, &c.peerSays, "client")
+		checksums, err = negotiateChecksums(s.o.checksums, &c.peerSays, "server", "client")
 	}
 	// Without checksums an AUTH that nobody demands may come whenever it likes. With them it has to be read before
 	// the frames that have one.
@@ -380,16 +380,18 @@ func (s *Server) handshake(nc net.Conn, g *guest, full bool) (*serverConn, *read
 			return nil, nil, s.refuse(c.nc, err)
 		}
 	}
+	if checksums {
+		c.sealer = new(sealer)
+	}
 	if err := s.o.observers.connOpened(c.info()); err != nil {
 		return nil, nil, s.refuse(c.nc, wire.Errorf(wire.Unauthenticated, "%v", err))
 	}
 	tune(nc, s.o.keepaliveIdle+s.o.keepaliveAnswer) // not earlier: it is a system call, and many come no further
 	st.maxFrame, st.now = s.settings.MaxFrame, nanotime()
-	st.arrived = st.now
 	if checksums {
 		st.expectChecksums()
-		c.sealer = new(sealer)
 	}
+	st.arrived = st.now
 	if s.queues {
 		st.backlog = newBacklog(c.nc)
 	}
