@@ -2,6 +2,7 @@ package anser
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -80,5 +81,46 @@ func TestSealer(t *testing.T) {
 		if done != len(all) {
 			t.Fatalf("%d of %d bytes were used", done, len(all))
 		}
+	}
+}
+
+// BenchmarkChecksums is what checksums cost a frame: on its way out, where it is copied too, and in.
+func BenchmarkChecksums(b *testing.B) {
+	for _, size := range []int{64, 600, 16 << 10, 1 << 20} {
+		frame := append(wire.AppendHeader(nil, wire.Header{Length: uint32(size), Type: wire.TypeReply, ID: 1}), make([]byte, size)...)
+		b.Run(fmt.Sprintf("out/%d", size), func(b *testing.B) {
+			b.SetBytes(int64(len(frame)))
+			s := new(sealer)
+			for b.Loop() {
+				rest := frame
+				for {
+					out, used := s.rest(rest)
+					if rest = rest[used:]; len(out) == 0 {
+						break
+					}
+					s.took(len(out))
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("in/%d", size), func(b *testing.B) {
+			b.SetBytes(int64(len(frame)))
+			rd := reader{buf: wire.AppendChecksum(bytes.Clone(frame), 0), maxFrame: 2 << 20}
+			rd.expectChecksums()
+			for b.Loop() {
+				rd.r, rd.w = 0, len(rd.buf)
+				if _, _, ok, err := rd.next(); !ok || err != nil {
+					b.Fatal(ok, err)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("in, none/%d", size), func(b *testing.B) {
+			rd := reader{buf: frame, maxFrame: 2 << 20}
+			for b.Loop() {
+				rd.r, rd.w = 0, len(rd.buf)
+				if _, _, ok, err := rd.next(); !ok || err != nil {
+					b.Fatal(ok, err)
+				}
+			}
+		})
 	}
 }
