@@ -50,7 +50,7 @@ func MutualTLS() *Certificates {
 // a list whose next update is due is still used, and logged.
 func OpenMutualTLS(files []string, opts ...FollowOption) (*Certificates, error) {
 	c := new(Certificates)
-	f, err := follow(files, opts, func(contents [][]byte) error {
+	f, err := open(files, opts, func(contents [][]byte) error {
 		next := new(revocations)
 		for i, b := range contents {
 			lists, err := parseLists(files[i], b)

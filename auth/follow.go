@@ -2,15 +2,15 @@ package auth
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
+
+	"github.com/anser-rpc/anser/internal/follow"
 )
 
 // FollowOption configures what follows files on disk.
@@ -27,25 +27,21 @@ func Poll(every time.Duration) FollowOption { return func(o *followOptions) { o.
 // Logger sets where changes and mistakes are logged; the default is slog.Default(). Secrets are never logged.
 func Logger(l *slog.Logger) FollowOption { return func(o *followOptions) { o.log = l } }
 
-// follower reads files again and again. Files are found changed by what is in them, as events of the file system
-// miss the swap of a symbolic link.
+// follower reads files again and again.
 type follower struct {
-	files []string
-	o     followOptions
-	take  func(contents [][]byte) error // is told of a change; after an error the old content stays
+	files  []string
+	o      followOptions
+	take   func(contents [][]byte) error // is told of a change; after an error the old content stays
+	poller *follow.Poller
 
 	mu  sync.Mutex // held while files are read; guards what follows
-	sum [sha256.Size]byte
+	sum follow.Digest
 	err string // logged last
-
-	closing sync.Once
-	stop    chan struct{}
-	done    chan struct{}
 }
 
-// follow reads the files and follows them until close. It fails if they cannot be used now.
-func follow(files []string, opts []FollowOption, take func([][]byte) error) (*follower, error) {
-	f := &follower{files: files, o: followOptions{poll: 5 * time.Second, log: slog.Default()}, take: take, stop: make(chan struct{}), done: make(chan struct{})}
+// open reads the files and follows them until close. It fails if they cannot be used now.
+func open(files []string, opts []FollowOption, take func([][]byte) error) (*follower, error) {
+	f := &follower{files: files, o: followOptions{poll: 5 * time.Second, log: slog.Default()}, take: take}
 	for _, opt := range opts {
 		opt(&f.o)
 	}
@@ -60,22 +56,8 @@ func follow(files []string, opts []FollowOption, take func([][]byte) error) (*fo
 	if err := f.look(); err != nil {
 		return nil, err
 	}
-	go f.run()
+	f.poller = follow.Every(f.o.poll, f.relook)
 	return f, nil
-}
-
-func (f *follower) run() {
-	defer close(f.done)
-	tick := time.NewTicker(f.o.poll)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			f.relook()
-		case <-f.stop:
-			return
-		}
-	}
 }
 
 // relook looks, and logs a mistake once.
@@ -98,18 +80,10 @@ func (f *follower) relook() {
 func (f *follower) look() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	h := sha256.New()
-	var contents [][]byte
-	for _, name := range f.files {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			return fmt.Errorf("auth: %w", err)
-		}
-		fmt.Fprintf(h, "%d\n", len(b))
-		h.Write(b)
-		contents = append(contents, b)
+	contents, sum, err := follow.Read(f.files)
+	if err != nil {
+		return fmt.Errorf("auth: %w", err)
 	}
-	sum := [sha256.Size]byte(h.Sum(nil))
 	if sum == f.sum {
 		return nil
 	}
@@ -123,8 +97,7 @@ func (f *follower) look() error {
 // close ends the following. A nil follower follows nothing.
 func (f *follower) close() error {
 	if f != nil {
-		f.closing.Do(func() { close(f.stop) })
-		<-f.done
+		f.poller.Close()
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func NewPolicy(r Rules) (*Policy, error) {
 //	 "deny":  [{"subjects": ["*"], "methods": ["Arith.Reset"]}]}
 func OpenPolicy(file string, opts ...FollowOption) (*Policy, error) {
 	p := new(Policy)
-	f, err := follow([]string{file}, opts, func(contents [][]byte) error {
+	f, err := open([]string{file}, opts, func(contents [][]byte) error {
 		var r Rules
 		if err := decode(file, contents[0], &r); err != nil {
 			return err

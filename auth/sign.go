@@ -101,7 +101,7 @@ func NewSigned(list ...Key) (*Signed, error) {
 //	{"keys": [{"id": "billing-1", "secret": "9f86…", "subject": "billing", "groups": ["ops"]}]}
 func OpenSigned(file string, opts ...FollowOption) (*Signed, error) {
 	s := new(Signed)
-	f, err := follow([]string{file}, opts, func(contents [][]byte) error {
+	f, err := open([]string{file}, opts, func(contents [][]byte) error {
 		var in struct {
 			Keys []Key `json:"keys"`
 		}

@@ -66,7 +66,7 @@ func NewTokens(list ...Grant) (*Tokens, error) {
 //	{"tokens": [{"subject": "billing", "groups": ["ops"], "sha256": "3b64…", "expires": "2031-01-01T00:00:00Z"}]}
 func OpenTokens(file string, opts ...FollowOption) (*Tokens, error) {
 	t := new(Tokens)
-	f, err := follow([]string{file}, opts, func(contents [][]byte) error {
+	f, err := open([]string{file}, opts, func(contents [][]byte) error {
 		var in struct {
 			Tokens []Grant `json:"tokens"`
 		}

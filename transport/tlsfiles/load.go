@@ -1,20 +1,17 @@
 package tlsfiles
 
 import (
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"os"
 	"time"
-)
 
-// digest tells contents of the files apart.
-type digest [sha256.Size]byte
+	"github.com/anser-rpc/anser/internal/follow"
+)
 
 // content is what was in the files at one time. It is not changed.
 type content struct {
-	sum          digest
+	sum          follow.Digest
 	certificates []tls.Certificate // with their leaves
 	authorities  *x509.CertPool    // nil: none are given
 }
@@ -52,7 +49,10 @@ func (f *Files) Stats() Stats {
 func (f *Files) Reload() error {
 	f.looking.Lock()
 	defer f.looking.Unlock()
-	files, sum, err := f.o.read()
+	files, sum, err := follow.Read(f.o.names())
+	if err != nil {
+		err = fmt.Errorf("tlsfiles: %w", err)
+	}
 	old := f.now.Load()
 	if err == nil && old != nil && old.sum == sum {
 		f.noted(nil)
@@ -82,7 +82,7 @@ func (f *Files) noted(next *content) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.stats.Err = nil
-	f.refused = digest{}
+	f.refused = follow.Digest{}
 	if next == nil {
 		return
 	}
@@ -93,7 +93,7 @@ func (f *Files) noted(next *content) {
 }
 
 // keep enters in the counters that the files cannot be used.
-func (f *Files) keep(sum digest, err error, log bool) {
+func (f *Files) keep(sum follow.Digest, err error, log bool) {
 	f.mu.Lock()
 	again := f.stats.Err != nil && f.refused == sum && f.stats.Err.Error() == err.Error()
 	f.refused, f.stats.Err = sum, err
@@ -123,22 +123,6 @@ func (f *Files) warn(c *content) {
 	}
 }
 
-// read returns what is in all files, in their order, and its digest.
-func (o *options) read() (files [][]byte, sum digest, err error) {
-	h := sha256.New()
-	for _, name := range o.names() {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			return nil, digest{}, fmt.Errorf("tlsfiles: %w", err)
-		}
-		fmt.Fprintf(h, "%d\n", len(b))
-		h.Write(b)
-		files = append(files, b)
-	}
-	h.Sum(sum[:0])
-	return files, sum, nil
-}
-
 func (o *options) names() []string {
 	var names []string
 	for _, p := range o.pairs {
@@ -147,7 +131,7 @@ func (o *options) names() []string {
 	return append(names, o.authorities...)
 }
 
-// parse makes certificates and authorities of what read returned.
+// parse makes certificates and authorities of what is in the files.
 func (o *options) parse(files [][]byte) (*content, error) {
 	c := new(content)
 	now := time.Now()

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/follow"
 )
 
 // Option configures [Open].
@@ -74,19 +75,17 @@ type Files struct {
 
 	mu      sync.Mutex // guards what follows
 	stats   Stats
-	refused digest               // the content that could not be used, which is logged once
+	refused follow.Digest        // the content that could not be used, which is logged once
 	warned  map[string]time.Time // when the end of a certificate was last warned of, by its serial number
 
-	closing sync.Once
-	stop    chan struct{}
-	done    chan struct{}
+	poller *follow.Poller
 }
 
 // Open reads the files and follows them until Close. It fails if they cannot be used now.
 func Open(opts ...Option) (*Files, error) {
 	f := &Files{
 		o:      options{poll: 10 * time.Second, soon: 14 * 24 * time.Hour, log: slog.Default(), minVersion: tls.VersionTLS13},
-		warned: make(map[string]time.Time), stop: make(chan struct{}), done: make(chan struct{}),
+		warned: make(map[string]time.Time),
 	}
 	for _, opt := range opts {
 		opt(&f.o)
@@ -103,29 +102,13 @@ func Open(opts ...Option) (*Files, error) {
 		return nil, err
 	}
 	f.client = f.newClient()
-	go f.follow()
+	f.poller = follow.Every(f.o.poll, func() { f.Reload() }) // it logs what is wrong
 	return f, nil
-}
-
-// follow reads the files until Close.
-func (f *Files) follow() {
-	defer close(f.done)
-	tick := time.NewTicker(f.o.poll)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			f.Reload() // it has logged what is wrong
-		case <-f.stop:
-			return
-		}
-	}
 }
 
 // Close ends the following of the files. The configurations go on with what was read last.
 func (f *Files) Close() error {
-	f.closing.Do(func() { close(f.stop) })
-	<-f.done
+	f.poller.Close()
 	return nil
 }
 
