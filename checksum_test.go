@@ -559,4 +559,3 @@ func TestAllocationsWithChecksums(t *testing.T) {
 		t.Errorf("%v allocations, without checksums %v", with, without)
 	}
 }
-

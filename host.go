@@ -45,7 +45,7 @@ type hostOptions struct {
 	writeStall       time.Duration
 	idleTimeout      time.Duration // 0: none
 	checksums        bool
-	streamsApart     bool          // a stream has a connection of its own
+	streamsApart     bool // a stream has a connection of its own
 	streamWindow     int
 	windowsGrow      bool
 	connWindow       int

@@ -211,7 +211,7 @@ func (s *Session) attachLocked(c *serverConn) {
 	back.writer.init(&relay{Conn: c.nc, to: c}, &back.wg, &back.streams)
 	back.peer, back.elsewhere = c.peerSays, back.writeRest
 	back.streams.init(&s.server.settings, &back.peer, false, false) // it carries none
-	back.role.who.Store(goroutineReads) // whoever reads c
+	back.role.who.Store(goroutineReads)                             // whoever reads c
 	c.back.Store(back)
 	h := s.host
 	h.mu.Lock()

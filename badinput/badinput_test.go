@@ -611,7 +611,7 @@ func (g *target) attack(t *testing.T, r toServer, write func(net.Conn, []byte) e
 		defer close(gone)
 		a := answers{err: p.ReadPreface()}
 		introduced := !r.sealed // else SETTINGS comes first, without a checksum
-		open := 1 // calls that have no answer yet
+		open := 1               // calls that have no answer yet
 		failing := r.want.kind == fails || r.want.kind == breaks
 		if failing {
 			open++
