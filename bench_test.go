@@ -81,6 +81,16 @@ func BenchmarkUnaryLoopback(b *testing.B) {
 	unary(b, func() (*anser.Client, error) { return anser.Dial(l.Addr().String()) })
 }
 
+// BenchmarkUnaryChecksums is BenchmarkUnaryLoopback with checksums on every frame.
+func BenchmarkUnaryChecksums(b *testing.B) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	serveUnary(b, l)
+	unary(b, func() (*anser.Client, error) { return anser.Dial(l.Addr().String(), anser.Checksums()) })
+}
+
 // BenchmarkUnaryMemory calls over connections in memory.
 func BenchmarkUnaryMemory(b *testing.B) {
 	network := new(ansertest.Network)

@@ -209,7 +209,7 @@ func (c *Client) acquire(address string) *host {
 		connectTimeout: c.o.connectTimeout, maxExpansion: c.o.maxExpansion, handshakeTimeout: c.o.handshakeTimeout,
 		keepaliveIdle: c.o.keepaliveIdle, keepaliveAnswer: c.o.keepaliveAnswer, writeStall: c.o.writeStall,
 		streamWindow: c.o.streamWindow, connWindow: c.o.connWindow, windowsGrow: c.o.windowsGrow,
-		idleTimeout: c.o.idleTimeout, streamsApart: r.streamsApart, handlers: c.o.handlers, observers: c.o.observers,
+		idleTimeout: c.o.idleTimeout, checksums: c.o.checksums, streamsApart: r.streamsApart, handlers: c.o.handlers, observers: c.o.observers,
 	}, r.conns, r.dial)
 }
 

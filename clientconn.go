@@ -140,9 +140,9 @@ func (c *clientConn) writeLocked(ctx context.Context, k *call) {
 	for len(c.buf) > 0 && c.err == nil {
 		out := c.takeLocked()
 		c.mu.Unlock()
-		n, err := c.socket.try(out)
+		n, err := c.try(out)
 		c.mu.Lock()
-		if n < len(out) && err == nil && c.err == nil {
+		if (n < len(out) || c.sealer.holds()) && err == nil && c.err == nil {
 			c.rest, c.restAt = out, n
 			c.writeElsewhereLocked()
 			return
@@ -154,6 +154,14 @@ func (c *clientConn) writeLocked(ctx context.Context, k *call) {
 		}
 	}
 	c.stopLocked()
+}
+
+// try hands over what the transport takes at once.
+func (c *clientConn) try(out []byte) (taken int, err error) {
+	if c.sealer != nil {
+		return c.trySealed(out)
+	}
+	return c.socket.try(out)
 }
 
 func (c *clientConn) tooLong(k *call) *Error {

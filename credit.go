@@ -37,6 +37,7 @@ type streams struct {
 	peer         *wire.Settings
 	streamWindow int64 // first credit of the other side for each stream
 	window       int64 // and for the connection
+	head         int64 // bytes of DATA that are not payload: these use up credit too
 	grow         bool  // windows of streams grow
 
 	// Sending; guarded by w.mu.
@@ -60,8 +61,11 @@ type streams struct {
 }
 
 // init sets the first credit of both sides, before there is any stream.
-func (s *streams) init(own, peer *wire.Settings, grow bool) {
-	s.peer, s.grow = peer, grow
+func (s *streams) init(own, peer *wire.Settings, grow, checksums bool) {
+	s.peer, s.grow, s.head = peer, grow, wire.DataSize
+	if checksums {
+		s.head += wire.ChecksumSize
+	}
 	s.streamWindow, s.window = int64(own.StreamWindow), int64(own.ConnWindow)
 	s.credit = int64(peer.ConnWindow)
 	s.allowed.Store(s.window)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/binary"
 	"slices"
 	"sync"
 	"testing"
@@ -60,8 +61,9 @@ type exchanged struct {
 	closed bool
 }
 
-// exchange gives a server the bytes after a good handshake, in two pieces.
-func exchange(t *testing.T, data []byte, cut int) (out exchanged) {
+// exchange gives a server the bytes after a good handshake, in two pieces; sealed says that the frames of the
+// connection have checksums, which the bytes have to hold.
+func exchange(t *testing.T, data []byte, cut int, sealed bool) (out exchanged) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		// Handlers whose answers do not depend on when something arrives.
 		s := anser.NewServer(silent, anser.MaxStreams(4))
@@ -72,7 +74,19 @@ func exchange(t *testing.T, data []byte, cut int) (out exchanged) {
 			return nil, ctx.Err()
 		}, anser.Concurrent())
 		run(t, s, network.Listen("a:1"))
-		p := rawClient(t, network, "a:1")
+		nc, err := network.Dial(context.Background(), "tcp", "a:1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		p := wirepeer.New(nc)
+		shake := p.Handshake
+		if sealed {
+			shake = p.SealedHandshake
+		}
+		if _, err := shake(); err != nil {
+			t.Fatal(err)
+		}
 		for i, name := range []string{"Echo.Say", "Chat.Idle", "Echo.Wait", "Echo.None"} {
 			p.Send(wire.AppendMethod(nil, uint32(i+1), name))
 		}
@@ -80,7 +94,7 @@ func exchange(t *testing.T, data []byte, cut int) (out exchanged) {
 		var wg sync.WaitGroup
 		wg.Go(func() { heard.listen(p) })
 		for _, b := range [][]byte{data[:cut], data[cut:]} {
-			p.Send(b)
+			p.Write(b)
 			synctest.Wait()
 		}
 		frames, ended := heard.take(make(map[uint64]int64))
@@ -112,8 +126,26 @@ func exchange(t *testing.T, data []byte, cut int) (out exchanged) {
 	return out
 }
 
+// isSame compares frames, whether they came with a checksum or without.
+func isSame(a, b wirepeer.Frame) bool {
+	return a.Type == b.Type && a.Flags == b.Flags && a.ID == b.ID && bytes.Equal(a.Body, b.Body)
+}
+
+// sealable returns the whole frames at the beginning of the bytes, up to one that says itself that it has a checksum.
+func sealable(data []byte) []byte {
+	at := 0
+	for len(data)-at >= wire.HeaderSize && data[at+5]&byte(wire.FlagCRC) == 0 {
+		end := uint64(at+wire.HeaderSize) + uint64(binary.LittleEndian.Uint32(data[at:]))
+		if end > uint64(len(data)) {
+			break
+		}
+		at = int(end)
+	}
+	return data[:at]
+}
+
 // FuzzServerFrames gives a server any bytes behind a good handshake. What it answers does not depend on where they
-// are cut.
+// are cut, nor on whether the frames have checksums; if they were to have and do not, it does nothing.
 func FuzzServerFrames(f *testing.F) {
 	say := wirepeer.Request(1, 1, []byte("hello"))
 	seeds := [][]byte{
@@ -137,9 +169,29 @@ func FuzzServerFrames(f *testing.F) {
 		if len(data) > 16<<10 {
 			return // nothing that begins to depend on the time: no credit runs out
 		}
-		whole, inPieces := exchange(t, data, 0), exchange(t, data, min(int(cut), len(data)))
-		if inPieces.closed && inPieces.reason == wire.Normal && bytes.Contains(data, []byte{byte(wire.TypeDrain)}) {
-			return // a connection that drains ends when nothing is open on it: what comes later is not read
+		// A connection that drains ends when nothing is open on it: what comes later is not read.
+		drained := func(e exchanged) bool {
+			return e.closed && e.reason == wire.Normal && bytes.Contains(data, []byte{byte(wire.TypeDrain)})
+		}
+		if len(data) >= wire.HeaderSize && data[5]&byte(wire.FlagCRC) == 0 {
+			if none := exchange(t, data, min(int(cut), len(data)), true); !none.closed || len(none.frames) > 0 {
+				t.Fatalf("without checksums where there should be some: closed %t, %+v", none.closed, none.frames)
+			}
+		}
+		frames := sealable(data)
+		plain, sealed := exchange(t, frames, 0, false), exchange(t, wirepeer.Seal(frames), int(cut)%(len(frames)+1), true)
+		if drained(sealed) {
+			return
+		}
+		if plain.closed != sealed.closed || plain.reason != sealed.reason {
+			t.Fatalf("closed %t with %s, with checksums %t with %s", plain.closed, plain.reason, sealed.closed, sealed.reason)
+		}
+		if !plain.closed && !slices.EqualFunc(plain.frames, sealed.frames, isSame) {
+			t.Fatalf("%+v, with checksums %+v", plain.frames, sealed.frames)
+		}
+		whole, inPieces := exchange(t, data, 0, false), exchange(t, data, min(int(cut), len(data)), false)
+		if drained(inPieces) {
+			return
 		}
 		if whole.closed != inPieces.closed || whole.reason != inPieces.reason {
 			t.Fatalf("closed %t with %s, in pieces %t with %s", whole.closed, whole.reason, inPieces.closed, inPieces.reason)
@@ -147,16 +199,20 @@ func FuzzServerFrames(f *testing.F) {
 		if whole.closed {
 			return // what was on its way when the connection ended may not have arrived
 		}
-		if !slices.EqualFunc(whole.frames, inPieces.frames, func(a, b wirepeer.Frame) bool { return a.Header == b.Header && bytes.Equal(a.Body, b.Body) }) {
+		if !slices.EqualFunc(whole.frames, inPieces.frames, isSame) {
 			t.Fatalf("%+v, in pieces %+v", whole.frames, inPieces.frames)
 		}
 	})
 }
 
 // FuzzClientFrames has a server send any bytes behind a good handshake, while a client that takes calls of the server
-// has a call and a stream open. Both end, at the latest with the connection, and no credit is left.
+// has a call and a stream open. Both end, at the latest with the connection, and no credit is left. With an odd cut
+// the connection has checksums.
 func FuzzClientFrames(f *testing.F) {
-	add := func(frames ...[]byte) { f.Add(slices.Concat(frames...), uint16(len(frames[0]))) }
+	add := func(frames ...[]byte) {
+		f.Add(slices.Concat(frames...), uint16(len(frames[0])))
+		f.Add(slices.Concat(frames...), uint16(len(frames[0])+1)) // with checksums, or without
+	}
 	add(wirepeer.Reply(1, []byte("hello")), wire.AppendEnd(nil, 2, nil))
 	add(dataFrame(2, 0, []byte("a")), dataFrame(2, wire.FlagMore, []byte("b")), wirepeer.Fault(2, wire.ErrorBody{Code: wire.Aborted, Outcome: wire.Executed}))
 	add(wire.AppendMethod(nil, 1, "Far.Say"), wirepeer.Request(1<<63+1, 1, []byte("x")), wire.AppendCancel(nil, 1<<63+1))
@@ -177,15 +233,19 @@ func FuzzClientFrames(f *testing.F) {
 				}
 				defer nc.Close()
 				p := wirepeer.New(nc)
-				if _, err := p.Handshake(); err != nil {
+				shake, sent := p.Handshake, data
+				if cut%2 == 1 {
+					shake, sent = p.SealedHandshake, wirepeer.Seal(data)
+				}
+				if _, err := shake(); err != nil {
 					return
 				}
 				var heard listener
 				wg.Go(func() { heard.listen(p) })
 				<-opened
-				at := min(int(cut), len(data))
-				for _, b := range [][]byte{data[:at], data[at:]} {
-					p.Send(b)
+				at := min(int(cut), len(sent))
+				for _, b := range [][]byte{sent[:at], sent[at:]} {
+					p.Write(b)
 					synctest.Wait()
 				}
 				time.Sleep(time.Second)

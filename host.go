@@ -44,7 +44,8 @@ type hostOptions struct {
 	keepaliveAnswer  time.Duration
 	writeStall       time.Duration
 	idleTimeout      time.Duration // 0: none
-	streamsApart     bool          // a stream has a connection of its own
+	checksums        bool
+	streamsApart     bool // a stream has a connection of its own
 	streamWindow     int
 	windowsGrow      bool
 	connWindow       int
@@ -336,6 +337,7 @@ func (h *host) connect() (*clientConn, error) {
 	own.MaxFrame = uint64(h.maxMessage) + frameOverhead
 	own.MaxStreams = 0
 	own.StreamWindow, own.ConnWindow = uint64(h.streamWindow), uint64(h.connWindow)
+	own.Features = offerChecksums(h.checksums)
 	if h.handlers != nil {
 		of := &h.handlers.settings
 		own.Session, own.MaxCalls, own.Compressions = h.session, of.MaxCalls, of.Compressions
@@ -353,12 +355,21 @@ func (h *host) connect() (*clientConn, error) {
 		nc.Close()
 		return nil, h.handshakeError(err)
 	}
+	checksums, err := negotiateChecksums(h.checksums, &c.peer, "client", "server")
+	if err != nil {
+		nc.Close()
+		return nil, h.handshakeError(err)
+	}
+	if checksums {
+		rd.expectChecksums()
+		c.sealer = new(sealer)
+	}
 	if err := h.observers.connOpened(c.info()); err != nil {
 		nc.Close()
 		return nil, fmt.Errorf("the connection to %s is refused by an observer: %w", h.address, err)
 	}
 	nc.SetDeadline(time.Time{})
-	c.streams.init(&own, &c.peer, h.windowsGrow)
+	c.streams.init(&own, &c.peer, h.windowsGrow, checksums)
 	c.role.init(rd)
 	return c, nil
 }

@@ -96,7 +96,7 @@ func (s *Server) outOfMemory(size int) *Error {
 // turnAway refuses the request whose frame is arriving and does not fit into the memory, and forgets the
 // rest of it as it comes. Other frames are let in: their number and size are bounded otherwise.
 func (c *serverConn) turnAway(s *reading) error {
-	h, err := wire.ParseHeader(s.buf[s.r:s.w])
+	h, err := wire.ParseHeaderWith(s.buf[s.r:s.w], s.sealed)
 	if err != nil {
 		return err
 	}
@@ -114,6 +114,15 @@ func (c *serverConn) turnAway(s *reading) error {
 	if number == 0 || number > len(s.methods) {
 		return wire.Errorf(wire.BadMethod, "REQUEST for the method %d, %d are named", number, len(s.methods))
 	}
+	rest := wire.HeaderSize + int(h.Length) - (s.w - s.r)
+	if s.backlog != nil {
+		s.backlog.taken += int64(rest)
+	}
+	if s.sealed != 0 { // else the refusal might be a lie about another call
+		if err := s.discard(rest); err != nil {
+			return err
+		}
+	}
 	refused := c.server.outOfMemory(int(h.Length))
 	c.server.countRefusal(s.methods[number-1].method, refused)
 	if h.Flags&wire.FlagOneway == 0 {
@@ -123,9 +132,8 @@ func (c *serverConn) turnAway(s *reading) error {
 			return err
 		}
 	}
-	rest := wire.HeaderSize + int(h.Length) - (s.w - s.r)
-	if s.backlog != nil {
-		s.backlog.taken += int64(rest)
+	if s.sealed != 0 {
+		return nil // it is gone already
 	}
 	return s.discard(rest)
 }

@@ -184,7 +184,7 @@ func (w *observers) withdrawn(in registry.Instance, err error) {
 }
 
 func (c *clientConn) info() ConnInfo {
-	i := ConnInfo{Address: c.host.instance(), Peer: Peer{Addr: c.nc.RemoteAddr(), Local: c.nc.LocalAddr()}}
+	i := ConnInfo{Address: c.host.instance(), Peer: Peer{Addr: c.nc.RemoteAddr(), Local: c.nc.LocalAddr(), Checksums: c.sealer != nil}}
 	if tc, ok := c.nc.(secured); ok {
 		i.Peer.TLS = new(tc.ConnectionState())
 	}

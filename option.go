@@ -84,6 +84,7 @@ type sideOptions struct {
 	connWindow       int
 	windowsGrow      bool
 	idleTimeout      time.Duration // 0: none
+	checksums        bool
 	observers        *observers
 	mistakes         []error // options that cannot work
 }

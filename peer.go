@@ -15,6 +15,8 @@ type Peer struct {
 	TLS *tls.ConnectionState
 	// Identity is who a client is, on a server with [Authenticate], else nil. It is shared: do not change it.
 	Identity *Identity
+	// Checksums says that every frame of the connection has one: see [Checksums].
+	Checksums bool
 }
 
 // PeerFrom returns the caller of the handler that ctx belongs to.

@@ -2,6 +2,7 @@ package anser
 
 import (
 	"encoding/binary"
+	"hash/crc32"
 	"io"
 	"math/bits"
 	"net"
@@ -61,6 +62,7 @@ type reader struct {
 	r, w     int // buf[r:w] is unread
 	quiet    int // small reads in a row
 	maxFrame uint64
+	sealed   wire.Flags // wire.FlagCRC if frames have checksums, else 0
 	progress *progress
 	memory   *memory // of a server, or nil
 	held     int     // bytes of buf that memory counts
@@ -79,7 +81,7 @@ func (rd *reader) next() (h wire.Header, body []byte, ok bool, err error) {
 	if have < wire.HeaderSize {
 		return h, nil, false, nil
 	}
-	h, err = wire.ParseHeader(rd.buf[rd.r:rd.w])
+	h, err = wire.ParseHeaderWith(rd.buf[rd.r:rd.w], rd.sealed)
 	if err != nil {
 		return h, nil, false, err
 	}
@@ -95,9 +97,22 @@ func (rd *reader) next() (h wire.Header, body []byte, ok bool, err error) {
 	if have < end {
 		return h, nil, false, nil
 	}
-	start := rd.r + wire.HeaderSize
+	frame := rd.buf[rd.r : rd.r+end : rd.r+end]
+	body = frame[wire.HeaderSize:]
+	if rd.sealed != 0 {
+		if body, err = wire.CheckChecksum(frame, body); err != nil {
+			return h, nil, false, err
+		}
+		h.Flags &^= wire.FlagCRC
+	}
 	rd.r += end
-	return h, rd.buf[start:rd.r:rd.r], true, nil
+	return h, body, true, nil
+}
+
+// expectChecksums has every frame from here on carry a checksum, which does not count as part of it.
+func (rd *reader) expectChecksums() {
+	rd.sealed = wire.FlagCRC
+	rd.maxFrame += wire.ChecksumSize
 }
 
 // nextData is next for a whole DATA frame of the stream id; whatever else comes next is left to next.
@@ -169,7 +184,7 @@ func (rd *reader) fill() error {
 
 // successor returns a reader that goes on with copies of what rd has not handed out yet.
 func (rd *reader) successor() reader {
-	next := reader{nc: rd.nc, maxFrame: rd.maxFrame, progress: rd.progress, memory: rd.memory}
+	next := reader{nc: rd.nc, maxFrame: rd.maxFrame, sealed: rd.sealed, progress: rd.progress, memory: rd.memory}
 	unread := rd.buf[rd.r:rd.w]
 	switch {
 	case len(unread) < idleBuffer:
@@ -220,8 +235,13 @@ func (rd *reader) give() {
 	}
 }
 
-// discard reads n bytes, the rest of a frame whose beginning is all that is unread, and forgets them all.
+// discard reads n bytes, the rest of a frame whose beginning is all that is unread, and forgets them all. If the
+// frame has a checksum, it checks that.
 func (rd *reader) discard(n int) error {
+	sum := uint32(0)
+	if rd.sealed != 0 {
+		sum = crc32.Checksum(rd.buf[rd.r:rd.w], castagnoli)
+	}
 	rd.r, rd.w = 0, 0
 	for arrived := len(rd.buf); n > 0; {
 		m, err := rd.nc.Read(rd.buf[:min(n, len(rd.buf))])
@@ -234,10 +254,16 @@ func (rd *reader) discard(n int) error {
 		if err != nil && m == 0 {
 			return err
 		}
+		if rd.sealed != 0 {
+			sum = crc32.Update(sum, castagnoli, rd.buf[:m])
+		}
 		n -= m
 		arrived += m
 		rd.progress.partBytes.Store(int64(arrived))
 		rd.progress.lastRead.Store(nanotime())
+	}
+	if rd.sealed != 0 && sum != residue {
+		return wire.Errorf(wire.BadChecksum, "a frame that was thrown away does not have the checksum of its bytes")
 	}
 	return nil
 }

@@ -165,8 +165,8 @@ func (st *stream) next() (payload []byte, packed bool, err error) {
 		}
 		payload, flags := cutRecord(&st.chunk)
 		last, packed := flags&recordMore == 0, flags&recordPacked != 0
-		st.spent += int64(len(payload) + wire.DataSize)
-		st.fresh += int64(len(payload) + wire.DataSize)
+		st.spent += int64(len(payload)) + st.conn.head
+		st.fresh += int64(len(payload)) + st.conn.head
 		if enough(st.spent, st.window) {
 			st.settle()
 		}
@@ -407,7 +407,7 @@ func (st *stream) put(payload []byte, packed bool) {
 		flags = recordPacked
 	}
 	st.in.add(payload, flags)
-	st.spent = -int64(len(payload) + wire.DataSize)
+	st.spent = -int64(len(payload)) - st.conn.head
 	st.fresh = st.spent
 }
 

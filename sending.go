@@ -106,15 +106,15 @@ func (st *stream) sendPiece(message []byte, compression uint8) (n int, err error
 	s := st.conn
 	w := s.w
 	// A window that is smaller than what would be waited for has to do.
-	least := min(int64(len(message)), keepWhole, int64(s.peer.StreamWindow)/2-wire.DataSize, int64(s.peer.ConnWindow)/2-wire.DataSize)
-	least = max(least, min(int64(len(message)), 1)) + wire.DataSize
+	least := min(int64(len(message)), keepWhole, int64(s.peer.StreamWindow)/2-s.head, int64(s.peer.ConnWindow)/2-s.head)
+	least = max(least, min(int64(len(message)), 1)) + s.head
 	most := min(len(message), maxPiece)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := st.awaitTurnLocked(least, wire.HeaderSize+wire.DataSize+most); err != nil {
 		return 0, err
 	}
-	n = int(min(int64(most), st.credit-wire.DataSize, s.credit-wire.DataSize))
+	n = int(min(int64(most), st.credit-s.head, s.credit-s.head))
 	var flags wire.Flags
 	if n < len(message) {
 		flags = wire.FlagMore
@@ -126,8 +126,9 @@ func (st *stream) sendPiece(message []byte, compression uint8) (n int, err error
 	wire.PutLength(w.buf[at:], uint32(size))
 	w.appended += uint64(wire.HeaderSize + size)
 	w.data += wire.HeaderSize + size
-	st.credit -= int64(size)
-	s.credit -= int64(size)
+	cost := int64(n) + s.head
+	st.credit -= cost
+	s.credit -= cost
 	st.quantum -= size
 	st.habit += size
 	st.useLocked(wire.HeaderSize + size)

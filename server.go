@@ -96,6 +96,7 @@ func NewServer(opts ...ServerOption) *Server {
 	s.settings.MaxStreams = uint64(s.o.maxStreams)
 	s.settings.StreamWindow, s.settings.ConnWindow = uint64(s.o.streamWindow), uint64(s.o.connWindow)
 	s.settings.MaxCalls = uint64(s.o.maxCalls)
+	s.settings.Features = offerChecksums(s.o.checksums)
 	s.handshakes.init(s.o.maxHandshakes, s.o.handshakeTimeout, &s.stats)
 	if s.o.tls != nil {
 		s.o.tls = noticing(s.o.tls)
@@ -345,7 +346,13 @@ func (s *Server) handshake(nc net.Conn, g *guest, full bool) (*serverConn, *read
 	}
 	var err error
 	c.peerSays, err = st.readPreface()
-	owes := err == nil && len(s.o.authenticators) > 0 && c.peerSays.Features&wire.FeatureAuth != 0
+	checksums := false
+	if err == nil {
+		checksums, err = negotiateChecksums(s.o.checksums, &c.peerSays, "server", "client")
+	}
+	// Without checksums an AUTH that nobody demands may come whenever it likes. With them it has to be read before
+	// the frames that have one.
+	owes := err == nil && c.peerSays.Features&wire.FeatureAuth != 0 && (len(s.o.authenticators) > 0 || checksums)
 	if !owes && !g.heard() {
 		return nil, nil, s.turnedOut(c.nc)
 	}
@@ -355,19 +362,35 @@ func (s *Server) handshake(nc net.Conn, g *guest, full bool) (*serverConn, *read
 	if sc, ok := c.nc.(secured); ok { // its handshake is over
 		c.tls = new(sc.ConnectionState())
 	}
-	c.streams.init(&s.settings, &c.peerSays, s.o.windowsGrow)
+	c.streams.init(&s.settings, &c.peerSays, s.o.windowsGrow, checksums)
 	if len(s.o.authenticators) > 0 {
 		if err := s.identify(c, st, g); err == errTurnedOut {
 			return nil, nil, s.turnedOut(c.nc)
 		} else if err != nil {
 			return nil, nil, s.refuse(c.nc, err)
 		}
+	} else if owes {
+		ignored := new(Login)
+		err := st.readAuth(ignored)
+		clear(ignored.Data)
+		if !g.heard() {
+			return nil, nil, s.turnedOut(c.nc)
+		}
+		if err != nil {
+			return nil, nil, s.refuse(c.nc, err)
+		}
+	}
+	if checksums {
+		c.sealer = new(sealer)
 	}
 	if err := s.o.observers.connOpened(c.info()); err != nil {
 		return nil, nil, s.refuse(c.nc, wire.Errorf(wire.Unauthenticated, "%v", err))
 	}
 	tune(nc, s.o.keepaliveIdle+s.o.keepaliveAnswer) // not earlier: it is a system call, and many come no further
 	st.maxFrame, st.now = s.settings.MaxFrame, nanotime()
+	if checksums {
+		st.expectChecksums()
+	}
 	st.arrived = st.now
 	if s.queues {
 		st.backlog = newBacklog(c.nc)

@@ -90,7 +90,11 @@ const (
 )
 
 func (c *serverConn) peer() Peer {
-	return Peer{Addr: c.nc.RemoteAddr(), Local: c.nc.LocalAddr(), TLS: c.tls, Identity: c.identity()}
+	p := Peer{Addr: c.nc.RemoteAddr(), Local: c.nc.LocalAddr(), TLS: c.tls, Identity: c.identity(), Checksums: c.sealer != nil}
+	if c.far != nil {
+		p.Checksums = c.far.sealer != nil
+	}
+	return p
 }
 
 func (c *serverConn) info() ConnInfo { return ConnInfo{Server: true, Peer: c.peer()} }

@@ -210,8 +210,8 @@ func (s *Session) attachLocked(c *serverConn) {
 	back := &clientConn{host: s.host, born: nanotime()}
 	back.writer.init(&relay{Conn: c.nc, to: c}, &back.wg, &back.streams)
 	back.peer, back.elsewhere = c.peerSays, back.writeRest
-	back.streams.init(&s.server.settings, &back.peer, false)
-	back.role.who.Store(goroutineReads) // whoever reads c
+	back.streams.init(&s.server.settings, &back.peer, false, false) // it carries none
+	back.role.who.Store(goroutineReads)                             // whoever reads c
 	c.back.Store(back)
 	h := s.host
 	h.mu.Lock()

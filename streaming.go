@@ -94,7 +94,7 @@ func (s *Server) converse(ctx *callContext, st *stream) (frame []byte) {
 		}
 	}()
 	if s.o.observers != nil {
-		first := max(-st.spent-wire.DataSize, 0) // see put
+		first := max(-st.spent-st.conn.head, 0) // see put
 		if err := s.o.observers.request(ctx, MessageInfo{Server: true, Method: m.name, Attempt: int(ctx.attempt), Codec: ctx.codec, Bytes: int(first)}); err != nil {
 			err.Outcome = Refused
 			return appendRefusal(nil, ctx, err)

@@ -563,7 +563,7 @@ func TestCredentialInFirstWrite(t *testing.T) {
 	c := dial(t, l.Addr().String(), showing("ann"))
 	call(context.Background(), c, "Who.AmI", "", anser.Fail(anser.Failfast))
 	settings := wire.DefaultSettings()
-	settings.MaxStreams, settings.Features = 0, wire.FeatureAuth
+	settings.MaxStreams, settings.Features = 0, wire.FeatureAuth|wire.FeatureCRC
 	want := append(wirepeer.Hello(settings), auth("ann")...)
 	if got := <-first; !bytes.Equal(got, want) {
 		t.Errorf("the first bytes are\n% X, want\n% X", got, want)

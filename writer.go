@@ -25,6 +25,7 @@ var errConnClosed = errors.New("the connection is closed")
 // connection, which add to what mu guards.
 type writer struct {
 	nc         net.Conn
+	sealer     *sealer         // nil: frames have no checksums
 	background *sync.WaitGroup // of the goroutines that flushElsewhereLocked starts
 	elsewhere  func()          // what they do; made once, so that starting one allocates nothing
 	streams    *streams
@@ -94,9 +95,9 @@ func (w *writer) takeLocked() []byte {
 	return out
 }
 
-// settleLocked takes the buffer back of which taken bytes were handed over.
+// settleLocked takes the buffer back of which taken bytes were handed over, or are with the sealer.
 func (w *writer) settleLocked(out []byte, taken int, err error) {
-	w.handed -= uint64(len(out) - taken)
+	w.handed -= uint64(len(out) - taken + w.sealer.unsent())
 	w.spare = out[:0]
 	w.peak = max(w.peak, len(out))
 	if err != nil {
@@ -206,8 +207,11 @@ func (w *writer) appendLocked(frames []byte) {
 // slow line a message of some MiB would take longer than that.
 const maxWrite = 64 << 10
 
-// writeOut returns how many bytes the transport took.
+// writeOut returns how many bytes the transport took, or the sealer.
 func (w *writer) writeOut(out []byte) (taken int, err error) {
+	if w.sealer != nil {
+		return w.writeSealed(out)
+	}
 	defer w.writeStart.Store(0)
 	for taken < len(out) && err == nil {
 		w.writeStart.Store(nanotime())
@@ -308,7 +312,7 @@ func (w *writer) writeOwnedLocked(frames []byte) {
 	w.mu.Unlock()
 	n, err := w.writeOut(frames)
 	w.mu.Lock()
-	w.handed -= uint64(len(frames) - n)
+	w.handed -= uint64(len(frames) - n + w.sealer.unsent())
 	if err != nil {
 		w.failLocked(err)
 	}

@@ -610,7 +610,8 @@ func (g *target) attack(t *testing.T, r toServer, write func(net.Conn, []byte) e
 	go func() {
 		defer close(gone)
 		a := answers{err: p.ReadPreface()}
-		open := 1 // calls that have no answer yet
+		introduced := !r.sealed // else SETTINGS comes first, without a checksum
+		open := 1               // calls that have no answer yet
 		failing := r.want.kind == fails || r.want.kind == breaks
 		if failing {
 			open++
@@ -618,6 +619,9 @@ func (g *target) attack(t *testing.T, r toServer, write func(net.Conn, []byte) e
 		for a.err == nil && open > 0 {
 			var f wirepeer.Frame
 			if f, a.err = p.Next(); a.err == nil {
+				if !introduced {
+					introduced, p.Sealed = true, true
+				}
 				a.frames = append(a.frames, f)
 				if f.ID == goodID || failing && f.ID == r.failing && f.Type != wire.TypeWindow {
 					open--
@@ -628,14 +632,22 @@ func (g *target) attack(t *testing.T, r toServer, write func(net.Conn, []byte) e
 	}()
 	b := r.instead
 	if b == nil {
-		b = wirepeer.Hello(wire.DefaultSettings())
+		var methods []byte
 		for i, name := range []string{"Bad.Bytes", "Bad.Struct", "Good.Echo", "Good.Wait", "Good.Slow", "Bad.Proto", "Bad.Self", "Bad.Only", "Good.Hold"} {
-			b = wire.AppendMethod(b, uint32(i+1), name)
+			methods = wire.AppendMethod(methods, uint32(i+1), name)
 		}
-		b = append(b, r.send...)
+		b = wirepeer.Hello(wire.DefaultSettings())
+		if r.sealed {
+			b, methods = wirepeer.Hello(wirepeer.Sealing()), wirepeer.Seal(methods)
+		}
+		b = slices.Concat(b, methods, r.send)
 	}
 	if r.want.kind == works || r.want.kind == fails || r.want.kind == breaks {
-		b = append(b, wirepeer.Request(goodID, goodEcho, []byte("good"))...)
+		good := wirepeer.Request(goodID, goodEcho, []byte("good"))
+		if r.sealed {
+			good = wirepeer.Seal(good)
+		}
+		b = append(b, good...)
 	}
 	began := time.Now()
 	if err := write(nc, b); err == nil { // else the server has closed already
@@ -924,6 +936,7 @@ func (r toClient) serve(nc net.Conn, write func(net.Conn, []byte) error, healed 
 	if _, err := p.ReadHello(); err != nil {
 		return
 	}
+	p.Sealed = r.sealed
 	for {
 		f, err := p.NextOf(wire.TypeRequest)
 		if err != nil {

@@ -126,6 +126,9 @@ func compressionRows() []row {
 // settings announces what a server that may be bad takes.
 func (r toClient) settings() []byte {
 	s := wire.DefaultSettings()
+	if r.sealed {
+		s = wirepeer.Sealing()
+	}
 	if r.compressor != nil {
 		s.AddCompression(r.compressor.ID())
 	}

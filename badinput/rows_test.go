@@ -71,6 +71,7 @@ type toServer struct {
 	send    []byte // after preface, settings and methods
 	want    want
 	failing uint64 // id of the call that fails, if not firstBadID
+	sealed  bool   // the frames of the connection have checksums, which send brings along
 	manner
 }
 
@@ -85,6 +86,7 @@ type toClient struct {
 	why   wire.Reason // with which the client gives the connection up, unless 0
 
 	compressor compress.Compressor // which the client asks for; nil: none
+	sealed     bool                // as in toServer
 }
 
 // manner says how the bytes are followed up.
@@ -153,7 +155,7 @@ func metadata(number int, name string, block []byte, w want) row {
 }
 
 func rows() []row {
-	return slices.Concat(frameRows(), stateRows(), metadataRows(), codecRows(), compressionRows())
+	return slices.Concat(frameRows(), checksumRows(), stateRows(), metadataRows(), codecRows(), compressionRows())
 }
 
 // frameRows are about single frames.
@@ -224,6 +226,56 @@ func frameRows() []row {
 		both(24, "pong of 9 bytes", frame(9, wire.TypePong, 0, 0, make([]byte, 9)...), wire.BadFrame),
 		{number: 30, name: "random 1 MiB", toServer: toServer{instead: random, want: refuse(wire.BadFrame)}, toClient: toClient{hello: func() []byte { return random }}},
 		both(30, "random 1 MiB where a frame is due", random, wire.BadFrame),
+	}
+}
+
+// checksumRows are about frames of connections with checksums, and about checksums on others.
+func checksumRows() []row {
+	changed := func(frame []byte, at int, bits byte) []byte {
+		frame = wirepeer.Seal(frame)
+		frame[(at+len(frame))%len(frame)] ^= bits
+		return frame
+	}
+	sealed := func(number int, name string, make func(frame []byte) []byte, r wire.Reason) row {
+		return row{
+			number: number, name: name, toServer: toServer{sealed: true, send: make(bad(firstBadID)), want: ends(r)},
+			toClient: toClient{sealed: true, reply: func(id uint64) []byte { return make(wirepeer.Reply(id, []byte("wrong"))) }, why: r},
+		}
+	}
+	flip := func(at int, bits byte) func([]byte) []byte {
+		return func(frame []byte) []byte { return changed(frame, at, bits) }
+	}
+	skippable := frame(1, 0xFE, 0xFF&^wire.FlagCRC, 9, 1)
+	short := func(frame []byte) []byte {
+		frame = slices.Clone(frame[:wire.HeaderSize+wire.ChecksumSize-1])
+		wire.PutLength(frame, wire.ChecksumSize-1)
+		frame[5] |= byte(wire.FlagCRC)
+		return frame
+	}
+	return []row{
+		sealed(119, "a wrong checksum", flip(-1, 1), wire.BadChecksum),
+		sealed(119, "a flipped bit of the payload", flip(-5, 0x10), wire.BadChecksum),
+		sealed(119, "a flipped bit of the id", flip(9, 4), wire.BadChecksum),
+		sealed(119, "a flipped bit that makes the type one to ignore", flip(4, 0x80), wire.BadChecksum),
+		sealed(120, "no checksum where it was negotiated", slices.Clone[[]byte], wire.BadChecksum),
+		sealed(120, "a checksum whose flag was lost", flip(5, byte(wire.FlagCRC)), wire.BadChecksum),
+		sealed(120, "an unknown frame to ignore, without its checksum", func([]byte) []byte { return skippable }, wire.BadChecksum),
+		{
+			number: 120, name: "unknown type, skippable, with a checksum", toServer: toServer{sealed: true, send: wirepeer.Seal(skippable), want: want{kind: works}},
+			toClient: toClient{sealed: true, reply: func(id uint64) []byte {
+				return wirepeer.Seal(append(slices.Clone(skippable), wirepeer.Reply(id, []byte("ok"))...))
+			}, good: true},
+		},
+		both(121, "a checksum where none was negotiated", wirepeer.Seal(wire.AppendPing(nil, wire.TypePing, 1)), wire.BadFrame),
+		{
+			number: 121, name: "a request or reply with a checksum where none was negotiated", toServer: toServer{send: wirepeer.Seal(bad(firstBadID)), want: ends(wire.BadFrame)},
+			toClient: toClient{reply: func(id uint64) []byte { return wirepeer.Seal(wirepeer.Reply(id, []byte("wrong"))) }, why: wire.BadFrame},
+		},
+		sealed(122, "a body that is shorter than a checksum", short, wire.BadFrame),
+		{
+			number: 122, name: "an empty body where there are checksums", toServer: toServer{sealed: true, send: frame(0, wire.TypeCancel, wire.FlagCRC, 1), want: ends(wire.BadFrame)},
+			toClient: toClient{sealed: true, reply: func(id uint64) []byte { return frame(0, wire.TypeEnd, wire.FlagCRC, id) }, why: wire.BadFrame},
+		},
 	}
 }
 

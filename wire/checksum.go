@@ -5,8 +5,11 @@ import (
 	"hash/crc32"
 )
 
-// FeatureCRC in Settings.Features says that checksums are understood.
-const FeatureCRC = 1 << 0
+// Bits of Settings.Features about checksums: that they are understood, and that they are wanted.
+const (
+	FeatureCRC       = 1 << 0
+	FeatureCRCWanted = 1 << 2
+)
 
 // castagnoli is the polynomial of RFC 3720 §12.1, which amd64 and arm64 have instructions for.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -16,9 +19,16 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // after [PutLength].
 func AppendChecksum(dst []byte, start int) []byte {
 	frame := dst[start:]
-	PutLength(frame, uint32(len(frame)-HeaderSize+ChecksumSize))
-	frame[5] |= byte(FlagCRC)
+	PutLength(frame, uint32(len(frame)-HeaderSize))
+	MarkChecksum(frame)
 	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(frame, castagnoli))
+}
+
+// MarkChecksum changes a header into that of the same frame with a checksum: it sets FlagCRC and adds the
+// checksum to the length.
+func MarkChecksum(header []byte) {
+	PutLength(header, binary.LittleEndian.Uint32(header)+ChecksumSize)
+	header[5] |= byte(FlagCRC)
 }
 
 // CheckChecksum verifies a frame with FlagCRC and returns its body without the checksum, aliasing body.

@@ -40,13 +40,13 @@ func parseFrame(frame []byte, negotiated wire.Flags) (wire.Header, any, error) {
 		return h, nil, err
 	}
 	body := frame[wire.HeaderSize:]
-	if h.Type >= wire.FirstSkippable {
-		return h, unknownBody(body), nil
-	}
-	if h.Flags&wire.FlagCRC != 0 {
+	if negotiated != 0 {
 		if body, err = wire.CheckChecksum(frame[:wire.HeaderSize], body); err != nil {
 			return h, nil, err
 		}
+	}
+	if h.Type >= wire.FirstSkippable {
+		return h, unknownBody(body), nil
 	}
 	v, err := parseBody(h, body)
 	return h, v, err

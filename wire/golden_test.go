@@ -43,6 +43,8 @@ func goldenFrames() map[string]goldenFrame {
 	settings.MaxFrame, settings.MaxCalls, settings.Features = 1<<20, 256, wire.FeatureCRC
 	session := wire.DefaultSettings()
 	session.MaxCalls, session.Session = 100, 0xF8462A937EB10C5D
+	sums := wire.DefaultSettings()
+	sums.Features = wire.FeatureCRC | wire.FeatureCRCWanted
 	authenticates := wire.DefaultSettings()
 	authenticates.Features = wire.FeatureAuth
 	plain := wire.Request{
@@ -57,6 +59,8 @@ func goldenFrames() map[string]goldenFrame {
 	packed, asking, compressions := plain, plain, wire.DefaultSettings()
 	packed.Compression, packed.Payload = 3, []byte{4, 0x0C, 0x08, 7, 0x10, 8}
 	asking.Compression = 4
+	lost := plain
+	lost.Payload = []byte{0x08, 7, 0x10, 8, 0x25, 0x57, 0x69, 0x99}
 	for id := range uint8(5) {
 		compressions.AddCompression(id + 1)
 	}
@@ -75,6 +79,8 @@ func goldenFrames() map[string]goldenFrame {
 	return map[string]goldenFrame{
 		"settings.hex":                {header(1, 0, 0), settings},
 		"settings_session.hex":        {header(1, 0, 0), session},
+		"settings_checksums.hex":      {header(1, 0, 0), sums},
+		"request_checksum_lost.hex":   {header(3, 0, 1), lost},
 		"settings_auth.hex":           {header(1, 0, 0), authenticates},
 		"settings_compressions.hex":   {header(1, 0, 0), compressions},
 		"request_compressed.hex":      {header(3, wire.FlagForced, 1), packed},
@@ -126,7 +132,11 @@ func TestGoldenFrames(t *testing.T) {
 			if got := encodeFrame(golden.header, golden.value); !bytes.Equal(got, want) {
 				t.Errorf("appended\n% X, want\n% X", got, want)
 			}
-			h, value, err := parseFrame(want, golden.header.Flags&wire.FlagCRC)
+			negotiated := golden.header.Flags & wire.FlagCRC
+			if golden.header.Type >= wire.FirstSkippable {
+				negotiated = 0 // where nothing was negotiated, all flags are allowed
+			}
+			h, value, err := parseFrame(want, negotiated)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -152,6 +162,26 @@ func TestGoldenPreface(t *testing.T) {
 	}
 }
 
+// With checksums a frame that is ignored has one too, so that none becomes such a frame by a flipped bit.
+func TestGoldenSkippableChecksum(t *testing.T) {
+	want := readHex(t, "skippable_checksum.hex")
+	frame := append(wire.AppendHeader(nil, wire.Header{Length: 3, Type: 0x80, ID: 5}), 1, 2, 3)
+	if got := wire.AppendChecksum(frame, 0); !bytes.Equal(got, want) {
+		t.Errorf("appended % X, want % X", got, want)
+	}
+	if _, value, err := parseFrame(want, wire.FlagCRC); err != nil || !reflect.DeepEqual(value, unknownBody{1, 2, 3}) {
+		t.Errorf("parsed %v, %v", value, err)
+	}
+	_, _, err := parseFrame(readHex(t, "reply.hex"), wire.FlagCRC)
+	wantReason(t, err, wire.BadChecksum)
+	_, _, err = parseFrame(readHex(t, "request_checksum_lost.hex"), wire.FlagCRC)
+	wantReason(t, err, wire.BadChecksum)
+	reply := wire.AppendChecksum(readHex(t, "reply.hex"), 0)
+	reply[4] ^= byte(wire.FirstSkippable)
+	_, _, err = parseFrame(reply, wire.FlagCRC)
+	wantReason(t, err, wire.BadChecksum)
+}
+
 func TestGoldenMetadata(t *testing.T) {
 	want := readHex(t, "metadata.hex")
 	pairs := []wire.Pair{{Key: "tenant", Value: "acme"}, {Key: "cursor-bin", Value: "\x00\xFF\r\n"}, {Key: "note"}}
@@ -172,7 +202,7 @@ func TestGoldenFilesAreAllTested(t *testing.T) {
 	frames := goldenFrames()
 	for _, file := range files {
 		name := filepath.Base(file)
-		if _, ok := frames[name]; !ok && name != "preface.hex" && name != "metadata.hex" {
+		if _, ok := frames[name]; !ok && name != "preface.hex" && name != "metadata.hex" && name != "skippable_checksum.hex" {
 			t.Errorf("%s belongs to no test", file)
 		}
 	}
@@ -199,7 +229,7 @@ func TestProtocolShowsGoldenFiles(t *testing.T) {
 	}
 	for _, name := range []string{
 		"preface.hex", "settings.hex", "settings_session.hex", "settings_auth.hex", "auth.hex", "request_server.hex", "method.hex", "request.hex", "request_trace_metadata.hex", "reply.hex",
-		"error.hex", "cancel.hex", "ping.hex", "drain.hex", "close.hex", "data.hex", "end_trailers.hex", "window.hex", "request_checksum.hex", "metadata.hex",
+		"error.hex", "cancel.hex", "ping.hex", "drain.hex", "close.hex", "data.hex", "end_trailers.hex", "window.hex", "request_checksum.hex", "settings_checksums.hex", "request_checksum_lost.hex", "skippable_checksum.hex", "metadata.hex",
 	} {
 		if !shown[name] {
 			t.Errorf("docs/protocol.md has no block ```hex %s", name)

@@ -156,8 +156,9 @@ func PutLength(b []byte, length uint32) { binary.LittleEndian.PutUint32(b, lengt
 // not the length: the limit is the caller's. A type from FirstSkippable on has any flags and id.
 func ParseHeader(b []byte) (Header, error) { return ParseHeaderWith(b, 0) }
 
-// ParseHeaderWith is ParseHeader on a connection whose settings allow more flags: FlagCRC when both
-// sides have FeatureCRC, else 0. A frame that has the flag is then given to [CheckChecksum].
+// ParseHeaderWith is ParseHeader on a connection whose settings demand more of a frame: FlagCRC when it has
+// checksums, else 0. The frame is then given to [CheckChecksum], whatever its type. One without the flag is
+// refused: it may be one that had it.
 func ParseHeaderWith(b []byte, negotiated Flags) (Header, error) {
 	_ = b[HeaderSize-1]
 	h := Header{
@@ -167,7 +168,7 @@ func ParseHeaderWith(b []byte, negotiated Flags) (Header, error) {
 		ID:     binary.LittleEndian.Uint64(b[8:]),
 	}
 	rule := typeRules[h.Type]
-	if b[6]|b[7] != 0 || h.Flags&^(rule.flags|negotiated) != 0 || rule.ids&idBit(h.ID) == 0 {
+	if b[6]|b[7] != 0 || h.Flags&^rule.flags&^negotiated|negotiated&^h.Flags != 0 || rule.ids&idBit(h.ID) == 0 {
 		return h, checkHeader(b, h, negotiated)
 	}
 	return h, nil
@@ -187,6 +188,8 @@ func checkHeader(b []byte, h Header, negotiated Flags) error {
 	switch {
 	case b[6]|b[7] != 0:
 		return Errorf(BadFrame, "reserved bits of the frame header are set")
+	case negotiated&^h.Flags != 0:
+		return Errorf(BadChecksum, "%s frame without a checksum, on a connection whose frames have one", h.Type)
 	case h.Type >= FirstSkippable:
 		return nil
 	case rule.ids == 0:

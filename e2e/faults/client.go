@@ -133,6 +133,9 @@ func runClient(c config, p *parent) error {
 		defer files.Close()
 		opts = append(opts, anser.TLS(files.Client()))
 	}
+	if c.Checksums {
+		opts = append(opts, anser.Checksums())
+	}
 	if strings.HasPrefix(c.Target, "etcd://") {
 		opts = append(opts, etcd.Scheme())
 	}

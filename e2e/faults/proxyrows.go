@@ -16,10 +16,11 @@ func proxyRows() []row {
 		},
 		{name: "reset", fault: "connections are reset in the middle of what is sent, again and again", run: resets, bar: "nothing is wrong in silence: the ledger holds"},
 		{name: "single-bytes", fault: "every byte arrives by itself", run: singleBytes, bar: "0 failed calls"},
-		{name: "flips-tls", fault: "bits are flipped, under TLS", run: flips(true), bar: "0 wrong replies; the ledger holds"},
+		{name: "flips-tls", fault: "bits are flipped, under TLS", run: flips(underTLS), bar: "0 wrong replies; the ledger holds"},
+		{name: "flips-checksums", fault: "bits are flipped, without TLS, where frames have checksums", run: flips(withChecksums), bar: "0 wrong replies; the ledger holds"},
 		{
-			name: "flips-plain", fault: "bits are flipped, without TLS", run: flips(false),
-			bar: "0 wrong replies, which is not promised: the checksums that the protocol has are not offered yet, and those of TCP end at the proxy",
+			name: "flips-plain", fault: "bits are flipped, without TLS and without checksums", run: flips(unprotected),
+			bar: "0 wrong replies, which is not promised: nobody looks, and the checksums of TCP end at the proxy",
 		},
 	}
 }
@@ -123,13 +124,28 @@ func singleBytes(w *world) (*result, error) {
 	return r, nil
 }
 
-// flips changes bits. TLS finds each of them; without it one that is in the payload of a request or a reply
-// arrives, like anything else that somebody says.
-func flips(secure bool) func(*world) (*result, error) {
+// What keeps flipped bits from arriving.
+type protection int
+
+const (
+	unprotected protection = iota
+	withChecksums
+	underTLS
+)
+
+// flips changes bits. TLS finds each of them, and so do checksums; without both one that is in the payload of a
+// request or a reply arrives, like anything else that somebody says.
+func flips(by protection) func(*world) (*result, error) {
 	return func(w *world) (*result, error) {
 		cluster, mean := clusterOptions{client: config{Timeout: weatherTimeout}}, 2<<10
-		if secure {
+		switch by {
+		case withChecksums:
+			mean = 4 << 10 // each one costs a connection
+		case underTLS:
 			mean = 16 << 10 // a handshake has to get through sometimes
+		}
+		cluster.servers.Checksums, cluster.client.Checksums = by == withChecksums, by == withChecksums
+		if by == underTLS {
 			a, err := w.certify("server", "client")
 			if err != nil {
 				return nil, err
@@ -141,7 +157,7 @@ func flips(secure bool) func(*world) (*result, error) {
 			return nil, err
 		}
 		r := new(result)
-		if secure {
+		if by != unprotected {
 			r.common(o)
 			r.noWrongReplies(o)
 		} else {

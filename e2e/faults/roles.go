@@ -38,6 +38,7 @@ type config struct {
 	// Keepalive is what both sides have in place of 30 s and 10 s; zero: the defaults.
 	Keepalive [2]time.Duration `json:",omitzero"`
 	TLS       *tlsNames        `json:",omitempty"`
+	Checksums bool             `json:",omitempty"`
 	Revoked   string           `json:",omitempty"` // file of revoked certificates; clients of a server that has one need a certificate
 	Windows   [2]int           `json:",omitzero"`  // of a stream and of a connection; zero: the defaults
 	Message   int              `json:",omitempty"` // bytes that a message has at most; 0: the default
@@ -180,6 +181,9 @@ func runServer(c config, p *parent) error {
 		}
 		defer files.Close()
 		opts = append(opts, anser.TLS(files.Server()))
+	}
+	if c.Checksums {
+		opts = append(opts, anser.Checksums())
 	}
 	if c.Revoked != "" {
 		certificates, err := auth.OpenMutualTLS([]string{c.Revoked}, auth.Logger(logger()))

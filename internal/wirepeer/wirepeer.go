@@ -16,6 +16,9 @@ import (
 type Peer struct {
 	net.Conn
 	in []byte
+
+	// Sealed has Send put checksums on whole frames, and Next check them and take them off.
+	Sealed bool
 }
 
 // Frame is one frame as it arrived.
@@ -36,6 +39,9 @@ func (p *Peer) Send(frames ...[]byte) error {
 	for _, f := range frames {
 		all = append(all, f...)
 	}
+	if p.Sealed {
+		all = Seal(all)
+	}
 	_, err := p.Write(all)
 	return err
 }
@@ -46,6 +52,41 @@ func (p *Peer) Handshake() (wire.Settings, error) {
 		return wire.Settings{}, err
 	}
 	return p.ReadHello()
+}
+
+// SealedHandshake is Handshake with settings that want checksums, which the other side has to know. What follows is
+// sealed.
+func (p *Peer) SealedHandshake() (wire.Settings, error) {
+	if err := p.Send(Hello(Sealing())); err != nil {
+		return wire.Settings{}, err
+	}
+	s, err := p.ReadHello()
+	if err == nil && s.Features&wire.FeatureCRC == 0 {
+		err = fmt.Errorf("the other side does not know checksums")
+	}
+	p.Sealed = err == nil
+	return s, err
+}
+
+// Sealing are the default settings of a side that wants checksums.
+func Sealing() wire.Settings {
+	s := wire.DefaultSettings()
+	s.Features = wire.FeatureCRC | wire.FeatureCRCWanted
+	return s
+}
+
+// Seal puts checksums on frames. The last one may be in parts; it is left as it is.
+func Seal(frames []byte) (sealed []byte) {
+	for len(frames) >= wire.HeaderSize {
+		end := wire.HeaderSize + uint64(binary.LittleEndian.Uint32(frames))
+		if uint64(len(frames)) < end {
+			break
+		}
+		at := len(sealed)
+		sealed = wire.AppendChecksum(append(sealed, frames[:end]...), at)
+		frames = frames[end:]
+	}
+	return append(sealed, frames...)
 }
 
 // ReadPreface reads the other side's preface.
@@ -82,7 +123,14 @@ func (p *Peer) Next() (Frame, error) {
 		Length: binary.LittleEndian.Uint32(head), Type: wire.Type(head[4]), Flags: wire.Flags(head[5]),
 		ID: binary.LittleEndian.Uint64(head[8:]),
 	}}
-	f.Body, err = p.read(int(f.Length))
+	if f.Body, err = p.read(int(f.Length)); err != nil || !p.Sealed {
+		return f, err
+	}
+	if f.Flags&wire.FlagCRC == 0 {
+		return f, fmt.Errorf("a %s frame without a checksum", f.Type)
+	}
+	f.Flags &^= wire.FlagCRC
+	f.Body, err = wire.CheckChecksum(head, f.Body)
 	return f, err
 }
 

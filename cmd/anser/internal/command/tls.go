@@ -20,6 +20,7 @@ type tlsFlags struct {
 	cert, key  string
 	serverName string
 	tokenFile  string
+	checksums  bool
 }
 
 func (f *tlsFlags) add(c *cobra.Command) {
@@ -28,6 +29,7 @@ func (f *tlsFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.cert, "cert", "", "PEM file with the certificate to show to the servers")
 	c.Flags().StringVar(&f.key, "key", "", "PEM file with its key")
 	c.Flags().StringVar(&f.serverName, "server-name", "", "name that the servers' certificates must be for, instead of the host that is dialled")
+	c.Flags().BoolVar(&f.checksums, "checksums", false, "have every frame carry a checksum, for networks that change bytes where there is no TLS")
 	c.Flags().StringVar(&f.tokenFile, "token-file", "", "file with the token to show to the servers")
 }
 
@@ -41,6 +43,9 @@ func (f *tlsFlags) options() ([]anser.DialOption, error) {
 	secure, err := f.secure()
 	if err == nil && f.tokenFile != "" {
 		secure = append(secure, auth.TokenFile(f.tokenFile))
+	}
+	if f.checksums {
+		secure = append(secure, anser.Checksums())
 	}
 	return secure, err
 }

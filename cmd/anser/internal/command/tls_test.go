@@ -35,6 +35,27 @@ func secureServer(t *testing.T, l net.Listener, config *tls.Config) {
 	})
 }
 
+func TestChecksumsFlag(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := anser.NewServer(anser.Logger(slog.New(slog.DiscardHandler)))
+	type reply struct{ Checksums bool }
+	anser.Handle(s, "Hello.Checksums", func(ctx context.Context, _ *struct{}) (*reply, error) {
+		p, _ := anser.PeerFrom(ctx)
+		return &reply{p.Checksums}, nil
+	})
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(l) }()
+	t.Cleanup(func() {
+		s.Close()
+		<-ended
+	})
+	run(t, "call", l.Addr().String(), "Hello.Checksums", "--timeout", "20s").expect(t, 0, "false")
+	run(t, "call", l.Addr().String(), "Hello.Checksums", "--timeout", "20s", "--checksums").expect(t, 0, "true")
+}
+
 func TestTLSFlags(t *testing.T) {
 	a, dir := transporttest.NewAuthority(t), t.TempDir()
 	config := &tls.Config{

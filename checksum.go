@@ -1,0 +1,167 @@
+package anser
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+
+	"github.com/anser-rpc/anser/wire"
+)
+
+// Checksums has every frame of the side's connections carry a CRC-32C, in both directions. It is for networks
+// that do not keep bytes as they are and connections without TLS: TLS proves every byte already, so with it
+// checksums are a waste.
+//
+// One of the two sides has to be given the option. Every other one of this version puts checksums on its frames
+// and checks those it gets when asked; one that cannot is refused: calls of a client fail with Unavailable and
+// say why, and were not sent. So there is no connection without checksums that was to have them.
+//
+// A frame with a wrong checksum, or without one, ends its connection (BAD_CHECKSUM): of the calls that were open
+// on it nobody knows whether they ran, unless they had not been sent. What is said before both sides have
+// introduced themselves, credentials among it, has no checksum: see docs/security.md.
+func Checksums() SideOption {
+	return sideOption(func(o *sideOptions) { o.checksums = true })
+}
+
+// offerChecksums is what a side announces about checksums: it always knows them.
+func offerChecksums(wants bool) uint64 {
+	if wants {
+		return wire.FeatureCRC | wire.FeatureCRCWanted
+	}
+	return wire.FeatureCRC
+}
+
+// negotiateChecksums reports whether the frames of a connection have checksums: one side wants them, and the
+// other knows what they are. An error says that this side wants them in vain.
+func negotiateChecksums(wants bool, peer *wire.Settings, own, other string) (bool, error) {
+	known := peer.Features&wire.FeatureCRC != 0
+	if wants && !known {
+		return false, wire.Errorf(wire.BadChecksum, "the %s does not offer checksums of frames, which this %s demands (anser.Checksums): use a version that does, or leave the option out", other, own)
+	}
+	return known && (wants || peer.Features&wire.FeatureCRCWanted != 0), nil
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// residue is the CRC-32C of anything that ends with its own CRC-32C.
+const residue = 0x48674BC7
+
+// sealer puts checksums on frames that are about to be written: here every frame comes by, whoever made it, and
+// what is kept in memory, counted and sent again is frames without. It belongs to the goroutine that writes.
+type sealer struct {
+	buf    []byte // sealed bytes; from loadBuffers, or nil
+	at     int    // bytes of buf that were taken
+	first  int    // bytes of buf that belong to the frame that began before it, with the checksum
+	inside bool   // the last frame is not sealed yet
+	left   int    // bytes of its body that are to come
+	sum    uint32 // of what has come of it
+}
+
+// fill seals as much of the frames as there is room for, and returns how much that was. The buffer was written.
+func (s *sealer) fill(frames []byte) (used int) {
+	if s.buf == nil {
+		s.buf = getBuffer(loadBuffer)
+	}
+	b := s.buf[:0]
+	s.at, s.first = 0, 0
+	if s.inside {
+		s.first = s.left + wire.ChecksumSize
+	}
+	for {
+		if s.inside {
+			n := min(s.left, len(frames)-used, cap(b)-len(b))
+			piece := frames[used : used+n]
+			b = append(b, piece...)
+			s.sum = crc32.Update(s.sum, castagnoli, piece)
+			used += n
+			if s.left -= n; s.left > 0 || cap(b)-len(b) < wire.ChecksumSize {
+				break
+			}
+			b = binary.LittleEndian.AppendUint32(b, s.sum)
+			s.inside = false
+		}
+		if used == len(frames) || cap(b)-len(b) < wire.HeaderSize {
+			break
+		}
+		head := frames[used : used+wire.HeaderSize]
+		at := len(b)
+		b = append(b, head...)
+		s.inside, s.left = true, int(getUint32(head))
+		wire.MarkChecksum(b[at:])
+		s.sum = crc32.Checksum(b[at:], castagnoli)
+		used += wire.HeaderSize
+	}
+	s.buf = b
+	return used
+}
+
+// rest returns the sealed bytes that have to be written next; without any it seals more of the frames. None are
+// left when it returns none.
+func (s *sealer) rest(frames []byte) (rest []byte, used int) {
+	if s.at == len(s.buf) && (len(frames) > 0 || s.inside) {
+		used = s.fill(frames)
+	}
+	return s.buf[s.at:], used
+}
+
+// took notes that n more bytes were written.
+func (s *sealer) took(n int) {
+	if s.at += n; s.at == len(s.buf) && !s.inside {
+		loadBuffers.Put((*[loadBuffer]byte)(s.buf[:loadBuffer])) // putBuffer would allocate
+		*s = sealer{}
+	}
+}
+
+// holds reports whether something of what was sealed, or has to be, was not written.
+func (s *sealer) holds() bool { return s != nil && (s.at < len(s.buf) || s.inside) }
+
+// unsent returns how many bytes of what was sealed were not written, without the checksums.
+func (s *sealer) unsent() int {
+	if s == nil {
+		return 0
+	}
+	n := len(s.buf) - s.at
+	for end := s.first; n > 0; {
+		if begin := end - wire.ChecksumSize; end > 0 { // where the checksum stands
+			n -= max(0, min(end, len(s.buf))-max(begin, s.at))
+		}
+		if end+wire.HeaderSize > len(s.buf) {
+			break
+		}
+		end += wire.HeaderSize + int(getUint32(s.buf[end:]))
+	}
+	return n
+}
+
+// writeSealed is writeOut with checksums.
+func (w *writer) writeSealed(frames []byte) (taken int, err error) {
+	defer w.writeStart.Store(0)
+	for {
+		out, used := w.sealer.rest(frames[taken:])
+		taken += used
+		if len(out) == 0 {
+			return taken, nil
+		}
+		w.writeStart.Store(nanotime())
+		n, err := w.nc.Write(out)
+		w.sealer.took(n)
+		if err != nil {
+			return taken, err
+		}
+	}
+}
+
+// trySealed is socket.try with checksums. Of what it has taken the sealer may hold a part.
+func (c *clientConn) trySealed(frames []byte) (taken int, err error) {
+	for {
+		out, used := c.sealer.rest(frames[taken:])
+		taken += used
+		if len(out) == 0 {
+			return taken, nil
+		}
+		n, err := c.socket.try(out)
+		c.sealer.took(n)
+		if err != nil || n < len(out) {
+			return taken, err
+		}
+	}
+}

@@ -1,0 +1,561 @@
+package anser_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/ansertest"
+	"github.com/anser-rpc/anser/internal/wirepeer"
+	"github.com/anser-rpc/anser/transport/transporttest"
+	"github.com/anser-rpc/anser/wire"
+)
+
+// tap is a way to a server on which everything is recorded.
+type tap struct {
+	net.Listener
+	mu   sync.Mutex
+	said [][2]*bytes.Buffer // of each connection, by the client and by the server
+	wg   sync.WaitGroup
+}
+
+func newTap(t testing.TB, to string) *tap {
+	x := &tap{Listener: listen(t)}
+	x.wg.Go(func() {
+		for {
+			near, err := x.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("tcp", to)
+			if err != nil {
+				near.Close()
+				continue
+			}
+			said := [2]*bytes.Buffer{new(bytes.Buffer), new(bytes.Buffer)}
+			x.mu.Lock()
+			x.said = append(x.said, said)
+			x.mu.Unlock()
+			for i, ends := range [][2]net.Conn{{near, far}, {far, near}} {
+				x.wg.Go(func() {
+					io.Copy(ends[1], io.TeeReader(ends[0], said[i]))
+					ends[1].(*net.TCPConn).CloseWrite()
+				})
+			}
+		}
+	})
+	return x
+}
+
+// check ends the tap, whose connections have ended, and returns how often each type of frames came by behind the
+// introductions. It fails the test unless all of them, or none, have good checksums.
+func (x *tap) check(t *testing.T, sealed bool) (seen map[wire.Type]int) {
+	t.Helper()
+	x.Close()
+	x.wg.Wait()
+	seen = make(map[wire.Type]int)
+	for _, said := range x.said {
+		for side, b := range said {
+			rest := b.Bytes()[min(b.Len(), wire.PrefaceSize):]
+			for n := 0; len(rest) >= wire.HeaderSize; n++ {
+				end := wire.HeaderSize + int(binary.LittleEndian.Uint32(rest))
+				if end > len(rest) {
+					t.Fatalf("a frame of %d bytes where there are %d", end, len(rest))
+				}
+				frame := rest[:end]
+				rest = rest[end:]
+				typ := wire.Type(frame[4])
+				if typ == wire.TypeSettings || typ == wire.TypeAuth && n == 1 {
+					if frame[5] != 0 {
+						t.Errorf("%s of side %d has flags", typ, side)
+					}
+					continue
+				}
+				seen[typ]++
+				if !sealed {
+					if _, err := wire.ParseHeader(frame); err != nil {
+						t.Errorf("%v", err)
+					}
+				} else if _, err := wire.ParseHeaderWith(frame, wire.FlagCRC); err != nil {
+					t.Errorf("side %d: %v", side, err)
+				} else if _, err := wire.CheckChecksum(frame, frame[wire.HeaderSize:]); err != nil {
+					t.Errorf("side %d: %s: %v", side, typ, err)
+				}
+			}
+		}
+	}
+	return seen
+}
+
+// One side is enough for all frames of both to have checksums, and nothing else is different.
+func TestChecksums(t *testing.T) {
+	for name, row := range map[string]struct{ server, client bool }{
+		"server": {server: true}, "client": {client: true}, "both": {true, true}, "none": {},
+	} {
+		for _, demands := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, authentication %t", name, demands), func(t *testing.T) {
+				sealed := row.server || row.client
+				l := listen(t)
+				x := newTap(t, l.Addr().String())
+				var heard sync.Map // bool, of the sides
+				observe := anser.Observe(anser.Observer{ConnOpened: func(c anser.ConnInfo) error {
+					if c.Peer.Checksums != sealed {
+						t.Errorf("the observer is told of checksums: %t", c.Peer.Checksums)
+					}
+					heard.Store(c.Server, true)
+					return nil
+				}})
+				opts := []anser.ServerOption{silent, observe, anser.Windows(32<<10, 64<<10)}
+				if row.server {
+					opts = append(opts, anser.Checksums())
+				}
+				if demands {
+					opts = append(opts, anser.Authenticate(new(door)))
+				}
+				s := anser.NewServer(opts...)
+				anser.Handle(s, "Echo.Say", echo)
+				anser.Handle(s, "Echo.Apart", echo, anser.Concurrent())
+				anser.Handle(s, "Echo.Ask", askBack)
+				anser.Handle(s, "Echo.Peer", func(ctx context.Context, _ *[]byte) (*[]byte, error) {
+					p, _ := anser.PeerFrom(ctx)
+					return text(fmt.Sprint(p.Checksums)), nil
+				})
+				anser.Handle(s, "Echo.Wait", func(ctx context.Context, _ *[]byte) (*[]byte, error) {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				})
+				anser.HandleStream(s, "Echo.Talk", talk)
+				run(t, s, l)
+				h := anser.NewServer(silent)
+				shout.Handle(h, func(ctx context.Context, in *[]byte) (*[]byte, error) {
+					if p, _ := anser.PeerFrom(ctx); p.Checksums != sealed {
+						t.Errorf("a client with handlers has a peer with checksums: %t", p.Checksums)
+					}
+					return text(strings.ToUpper(string(*in))), nil
+				})
+				dials := []anser.DialOption{silent, anser.NoSnapshot(), observe, anser.Handlers(h), showing("ann"), anser.InsecureCredentials(), anser.Windows(32<<10, 64<<10)}
+				if row.client {
+					dials = append(dials, anser.Checksums())
+				}
+				c, err := anser.Dial(x.Addr().String(), dials...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var wg sync.WaitGroup
+				for i := range 8 {
+					wg.Go(func() {
+						for j := range 30 {
+							in := strings.Repeat(fmt.Sprint(i, j, " "), j*j*10)
+							method := []string{"Echo.Say", "Echo.Apart"}[j%2]
+							if out, err := call(context.Background(), c, method, in); out != in || err != nil {
+								t.Errorf("%s: %d bytes, %v; want %d", method, len(out), err, len(in))
+								return
+							}
+						}
+						in := strings.Repeat("x", 3<<20)
+						if out, err := call(context.Background(), c, "Echo.Say", in); out != in || err != nil {
+							t.Errorf("%d bytes, %v", len(out), err)
+						}
+						if out, err := call(context.Background(), c, "Echo.Ask", "hello"); out != "HELLO from 1" || err != nil {
+							t.Errorf("%q, %v", out, err)
+						}
+						_, err := call(context.Background(), c, "Echo.None", "")
+						wantFault(t, err, anser.Unimplemented, anser.Refused)
+						ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+						defer cancel()
+						if _, err := call(ctx, c, "Echo.Wait", ""); err == nil {
+							t.Error("it waited for nothing")
+						}
+					})
+				}
+				wg.Go(func() { talkMuch(t, c) })
+				wg.Wait()
+				if out, err := call(context.Background(), c, "Echo.Peer", ""); out != fmt.Sprint(sealed) || err != nil {
+					t.Errorf("PeerFrom: checksums %s, %v", out, err)
+				}
+				if n := c.Unread() + s.Unread(); n != 0 {
+					t.Errorf("%d bytes of credit are left", n)
+				}
+				ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+				defer cancel()
+				if err := s.Shutdown(ctx); err != nil {
+					t.Error(err)
+				}
+				c.Close()
+				h.Close()
+				seen := x.check(t, sealed)
+				for _, typ := range []wire.Type{
+					wire.TypeMethod, wire.TypeRequest, wire.TypeReply, wire.TypeError, wire.TypeCancel, wire.TypeDrain,
+					wire.TypeClose, wire.TypeData, wire.TypeEnd, wire.TypeWindow,
+				} {
+					if seen[typ] == 0 {
+						t.Errorf("no %s came by", typ)
+					}
+				}
+				if _, ok := heard.Load(true); !ok {
+					t.Error("no observer of the server was asked")
+				}
+			})
+		}
+	}
+}
+
+// talkMuch sends so many messages there and back, in small windows, that credit which is counted wrong on either side
+// would run out.
+func talkMuch(t *testing.T, c *anser.Client) {
+	st := open(t, context.Background(), c, "Echo.Talk")
+	var wg sync.WaitGroup
+	const small, large = 20_000, 5
+	wg.Go(func() {
+		for i := range small + large {
+			msg := make([]byte, i%7)
+			if i >= small {
+				msg = make([]byte, 1<<20)
+			}
+			if err := st.Send(&msg); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+		st.CloseSend()
+	})
+	n := 0
+	for msg, err := range st.All() {
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		if want := n % 7; len(*msg) != want && n < small || n >= small && len(*msg) != 1<<20 {
+			t.Errorf("message %d has %d bytes", n, len(*msg))
+		}
+		n++
+	}
+	wg.Wait()
+	if n != small+large {
+		t.Errorf("%d messages came back", n)
+	}
+}
+
+// Over TLS the option works as well.
+func TestChecksumsOverTLS(t *testing.T) {
+	a := transporttest.NewAuthority(t)
+	l := listen(t)
+	serve(t, l, map[string]handler{"Echo.Say": echo}, anser.Checksums(), anser.TLS(a.Server(t, false)))
+	c := dial(t, l.Addr().String(), anser.TLS(a.Client(t)))
+	in := strings.Repeat("hello ", 100_000)
+	if out, err := call(context.Background(), c, "Echo.Say", in); out != in || err != nil {
+		t.Errorf("%d bytes, %v", len(out), err)
+	}
+}
+
+// A side that wants checksums goes on with nobody who does not know them, and says so.
+func TestChecksumsThatAreNotOffered(t *testing.T) {
+	t.Run("by the server", func(t *testing.T) {
+		bubble(t, func(t *testing.T, network *ansertest.Network) {
+			rawServer(t, network.Listen("a:1"), func(p *wirepeer.Peer) {
+				if f, err := p.Next(); err == nil {
+					t.Errorf("the client went on with %s", f.Type)
+				}
+			})
+			c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Checksums())
+			_, err := call(context.Background(), c, "Echo.Say", "hello", anser.Fail(anser.Failfast))
+			e := wantFault(t, err, anser.Unavailable, anser.NotSent)
+			if want := "the server does not offer checksums of frames, which this client demands (anser.Checksums)"; !strings.Contains(e.Message, want) {
+				t.Errorf("%q does not say %q", e.Message, want)
+			}
+		})
+	})
+	t.Run("by the client", func(t *testing.T) {
+		bubble(t, func(t *testing.T, network *ansertest.Network) {
+			s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo}, anser.Checksums())
+			nc, err := network.Dial(context.Background(), "tcp", "a:1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer nc.Close()
+			p := wirepeer.New(nc)
+			p.Send(wirepeer.Hello(wire.DefaultSettings()), wire.AppendMethod(nil, 1, "Echo.Say"), wirepeer.Request(1, 1, nil))
+			if err := p.ReadPreface(); err != nil {
+				t.Fatal(err)
+			}
+			reason, said, err := p.ReadClose()
+			if want := "the client does not offer checksums of frames, which this server demands (anser.Checksums)"; reason != wire.BadChecksum || !strings.Contains(said, want) || err != nil {
+				t.Errorf("%s, %q, %v", reason, said, err)
+			}
+			nc.Close()
+			synctest.Wait()
+			if st := s.Stats(); st.Methods["Echo.Say"].Calls != 0 || st.Closed["BAD_CHECKSUM"] != 1 || st.HandshakeFailed != 1 {
+				t.Errorf("%+v", st)
+			}
+		})
+	})
+}
+
+// What was sent without a checksum is not taken, whatever it is, nor what has a wrong one.
+func TestFramesWithoutGoodChecksums(t *testing.T) {
+	request := wirepeer.Request(1, 1, []byte("hello"))
+	wrong := wirepeer.Seal(request)
+	wrong[len(wrong)-1] ^= 1
+	lost := wirepeer.Seal(request)
+	lost[5] ^= byte(wire.FlagCRC)
+	ignored := wirepeer.Seal(request)
+	ignored[4] ^= byte(wire.FirstSkippable)
+	short := wire.AppendHeader(nil, wire.Header{Length: 3, Type: wire.TypeRequest, Flags: wire.FlagCRC, ID: 1})
+	for name, row := range map[string]struct {
+		frame  []byte
+		reason wire.Reason
+	}{
+		"wrong":                     {wrong, wire.BadChecksum},
+		"none":                      {request, wire.BadChecksum},
+		"flag lost":                 {lost, wire.BadChecksum},
+		"type of ignored frames":    {ignored, wire.BadChecksum},
+		"ignored, without":          {wire.AppendHeader(nil, wire.Header{Type: 0xFE}), wire.BadChecksum},
+		"shorter than the checksum": {append(short, 1, 2, 3), wire.BadFrame},
+		"ping without":              {wire.AppendPing(nil, wire.TypePing, 1), wire.BadChecksum},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, network *ansertest.Network) {
+				s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
+				nc, err := network.Dial(context.Background(), "tcp", "a:1")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer nc.Close()
+				p := wirepeer.New(nc)
+				if _, err := p.SealedHandshake(); err != nil {
+					t.Fatal(err)
+				}
+				p.Send(wire.AppendMethod(nil, 1, "Echo.Say"), append(wire.AppendHeader(nil, wire.Header{Length: 1, Type: 0xFE, ID: 3}), 1))
+				p.Write(row.frame)
+				if reason, said, err := p.ReadClose(); reason != row.reason || err != nil {
+					t.Errorf("%s, %q, %v; want %s", reason, said, err, row.reason)
+				}
+				if n := s.Stats().Methods["Echo.Say"].Calls; n != 0 {
+					t.Error("it ran")
+				}
+			})
+		})
+	}
+}
+
+// flipper flips one bit of what one side of a connection sends.
+type flipper struct {
+	net.Conn
+	write bool         // of what is written, else read
+	bit   int64        // which one
+	at    atomic.Int64 // bytes that came by
+	done  *atomic.Bool
+}
+
+func (f *flipper) pass(p []byte) {
+	at := f.at.Add(int64(len(p))) - int64(len(p))
+	if i := f.bit/8 - at; i >= 0 && i < int64(len(p)) && f.done.CompareAndSwap(false, true) {
+		p[i] ^= 1 << (f.bit % 8)
+	}
+}
+
+func (f *flipper) Write(p []byte) (int, error) {
+	if f.write {
+		p = bytes.Clone(p)
+		f.pass(p)
+	}
+	return f.Conn.Write(p)
+}
+
+func (f *flipper) Read(p []byte) (int, error) {
+	n, err := f.Conn.Read(p)
+	if !f.write {
+		f.pass(p[:n])
+	}
+	return n, err
+}
+
+// Whichever bit is flipped, from the first one of the handshake on, what the caller is told is true.
+func TestFlippedBits(t *testing.T) {
+	const in = "a message of some bytes"
+	for _, row := range []struct{ server, client bool }{{server: true}, {client: true}} {
+		for _, write := range []bool{true, false} {
+			t.Run(fmt.Sprintf("of the server %t, written %t", row.server, write), func(t *testing.T) {
+				failed, flips := 0, 0
+				for bit := int64(0); ; bit++ {
+					var done atomic.Bool
+					bubble(t, func(t *testing.T, network *ansertest.Network) {
+						var opts []anser.ServerOption
+						dials := []anser.DialOption{anser.Conns(1), anser.Dialer(func(ctx context.Context, n, address string) (net.Conn, error) {
+							nc, err := network.Dial(ctx, n, address)
+							if err != nil {
+								return nil, err
+							}
+							return &flipper{Conn: nc, write: write, bit: bit, done: &done}, nil
+						})}
+						if row.server {
+							opts = append(opts, anser.Checksums())
+						} else {
+							dials = append(dials, anser.Checksums())
+						}
+						var ran atomic.Int64
+						serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": func(_ context.Context, m *[]byte) (*[]byte, error) {
+							ran.Add(1)
+							if string(*m) != in {
+								t.Errorf("bit %d: the handler got %q", bit, *m)
+							}
+							return text("re: " + string(*m)), nil
+						}}, opts...)
+						c := dial(t, "a:1", dials...)
+						out, err := call(context.Background(), c, "Echo.Say", in, anser.Timeout(3*time.Second), anser.Fail(anser.Failfast))
+						synctest.Wait()
+						n := ran.Load()
+						switch {
+						case err == nil && (out != "re: "+in || n != 1):
+							t.Errorf("bit %d: the reply is %q, and it ran %d times", bit, out, n)
+						case err == nil:
+						case n > 1:
+							t.Errorf("bit %d: it ran %d times: %v", bit, n, err)
+						case n != 0 && fault(t, err).Outcome != anser.OutcomeUnknown:
+							t.Errorf("bit %d: it ran, but %v", bit, err)
+						}
+						if err != nil {
+							failed++
+						}
+					})
+					if !done.Load() {
+						break // there are no more
+					}
+					flips++
+				}
+				t.Logf("%d bits, %d of which had the call fail", flips, failed)
+				if least := 8 * (wire.PrefaceSize + 2*wire.HeaderSize + len(in)); flips < least || failed < least/2 {
+					t.Errorf("%d bits were flipped and %d calls failed: that is too few", flips, failed)
+				}
+			})
+		}
+	}
+}
+
+// A request that there is no memory for is refused only when its checksum says that it is one.
+func TestChecksumOfWhatIsTurnedAway(t *testing.T) {
+	const message = 1 << 20
+	l := listen(t)
+	release := make(chan struct{})
+	s := anser.NewServer(silent, anser.MaxMessage(message), anser.MaxMemory(4*message))
+	anser.Handle(s, "Echo.Wait", func(ctx context.Context, in *[]byte) (*[]byte, error) {
+		<-release
+		return text(""), nil
+	}, anser.Concurrent())
+	run(t, s, l)
+	defer close(release)
+	connect := func() *wirepeer.Peer {
+		nc, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { nc.Close() })
+		nc.SetDeadline(time.Now().Add(30 * time.Second))
+		p := wirepeer.New(nc)
+		if _, err := p.SealedHandshake(); err != nil {
+			t.Fatal(err)
+		}
+		p.Send(wire.AppendMethod(nil, 1, "Echo.Wait"))
+		return p
+	}
+	const held, calls = 4<<20 - 300_000, 70
+	holder := connect()
+	for id := range uint64(calls) {
+		holder.Send(wirepeer.Request(id+1, 1, make([]byte, held/calls)))
+	}
+	eventually(t, "they are held", func() bool { return s.Stats().Memory == held/calls*calls })
+	p := connect()
+	large := wirepeer.Request(1000, 1, make([]byte, message-1))
+	p.Send(large)
+	f, err := p.Next()
+	if f.Type != wire.TypeError || f.ID != 1000 || err != nil {
+		t.Fatal(f.Type, f.ID, err)
+	}
+	if e, err := wire.ParseError(f.Flags, f.Body); e.Code != wire.ResourceExhausted || anser.Outcome(e.Outcome) != anser.Refused || err != nil {
+		t.Errorf("%+v, %v", e, err)
+	}
+	binary.LittleEndian.PutUint64(large[8:], 1001)
+	sealed := wirepeer.Seal(large)
+	sealed[9] ^= 4 // another call, it seems
+	p.Write(sealed)
+	if reason, said, err := p.ReadClose(); reason != wire.BadChecksum || err != nil {
+		t.Errorf("%s, %q, %v", reason, said, err)
+	}
+	if st := s.Stats(); st.LimitsHit["MaxMemory"] != 1 || st.Refused != 1 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// A frame may be as long as it may be without a checksum.
+func TestLongestFrameWithChecksum(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo}, anser.MaxMessage(100_000))
+		nc, err := network.Dial(context.Background(), "tcp", "a:1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		p := wirepeer.New(nc)
+		settings, err := p.SealedHandshake()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Send(wire.AppendMethod(nil, 1, "Echo.Say"))
+		size := int(settings.MaxFrame) - wire.RequestSize
+		p.Send(wirepeer.Request(1, 1, make([]byte, size)))
+		if f, err := p.Next(); f.Type != wire.TypeError || f.ID != 1 || err != nil { // the message is over its limit
+			t.Fatal(f, err)
+		}
+		p.Send(wirepeer.Request(2, 1, make([]byte, size+1)))
+		if reason, said, err := p.ReadClose(); reason != wire.FrameTooLarge || err != nil {
+			t.Errorf("%s, %q, %v", reason, said, err)
+		}
+	})
+}
+
+// Clients of a process share a connection only if both or neither want checksums.
+func TestChecksumsKeepConnectionsApart(t *testing.T) {
+	l := listen(t)
+	s := serve(t, l, map[string]handler{"Echo.Say": func(ctx context.Context, _ *[]byte) (*[]byte, error) {
+		p, _ := anser.PeerFrom(ctx)
+		return text(fmt.Sprint(p.Checksums)), nil
+	}})
+	with, without := dial(t, l.Addr().String(), anser.Checksums(), anser.Conns(1)), dial(t, l.Addr().String(), anser.Conns(1))
+	for c, want := range map[*anser.Client]string{with: "true", without: "false"} {
+		if out, err := call(context.Background(), c, "Echo.Say", ""); out != want || err != nil {
+			t.Errorf("%s, %v; want %s", out, err, want)
+		}
+	}
+	if n := s.Stats().Conns; n != 2 {
+		t.Errorf("%d connections", n)
+	}
+}
+
+// With checksums a unary call costs no allocation more.
+func TestAllocationsWithChecksums(t *testing.T) {
+	perCall := func(opts ...anser.DialOption) float64 {
+		network := new(ansertest.Network)
+		serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
+		c := dial(t, "a:1", append(opts, anser.Dialer(network.Dial), anser.Conns(1))...)
+		in, out := make([]byte, 100), []byte(nil)
+		return allocs(t, func() {
+			if err := c.Call(context.Background(), "Echo.Say", &in, &out); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	without, with := perCall(), perCall(anser.Checksums())
+	if with > without+0.5 {
+		t.Errorf("%v allocations, without checksums %v", with, without)
+	}
+}
