@@ -37,7 +37,7 @@ test-fast: ## run the tests of the core, without the race detector
 	go test ./...
 
 .PHONY: check
-check: ## format, vet, staticcheck, nits, other platforms, tidiness, generated code
+check: ## format, vet, staticcheck, nits, unparam, other platforms, tidiness, generated code
 	scripts/check
 
 .PHONY: cross

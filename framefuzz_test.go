@@ -138,6 +138,9 @@ func FuzzServerFrames(f *testing.F) {
 			return // nothing that begins to depend on the time: no credit runs out
 		}
 		whole, inPieces := exchange(t, data, 0), exchange(t, data, min(int(cut), len(data)))
+		if inPieces.closed && inPieces.reason == wire.Normal && bytes.Contains(data, []byte{byte(wire.TypeDrain)}) {
+			return // a connection that drains ends when nothing is open on it: what comes later is not read
+		}
 		if whole.closed != inPieces.closed || whole.reason != inPieces.reason {
 			t.Fatalf("closed %t with %s, in pieces %t with %s", whole.closed, whole.reason, inPieces.closed, inPieces.reason)
 		}

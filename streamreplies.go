@@ -113,7 +113,7 @@ func (st *stream) endsWith(e *Error, block []byte) error {
 		st.ends(failure(Internal, OutcomeUnknown, PhaseDecode, err, "the trailers of the stream: %v", err), nil)
 	}
 	if fault != nil {
-		return nil
+		return nil //nits:ignore nilerr it fails the stream and not the connection
 	}
 	return err
 }

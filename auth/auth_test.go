@@ -3,17 +3,12 @@ package auth_test
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/big"
 	"net"
 	"net/url"
 	"os"
@@ -26,6 +21,7 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/auth"
+	"github.com/anser-rpc/anser/internal/authority"
 )
 
 func TestMain(m *testing.M) { ansertest.Main(m) }
@@ -351,80 +347,23 @@ func TestPolicyFile(t *testing.T) {
 	}
 }
 
-// ca is an authority that signs revocation lists.
-type ca struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	pool *x509.CertPool
-}
+// ca is the authority of a test.
+type ca struct{ *authority.Authority }
 
-func newCA(t *testing.T, name string) *ca {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign, SubjectKeyId: []byte(name),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := &ca{cert, key, x509.NewCertPool()}
-	a.pool.AddCert(cert)
-	return a
-}
-
-func (a *ca) issue(t *testing.T, serial int64, change func(*x509.Certificate)) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(serial), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	change(template)
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-}
-
-// revoke returns a list of revoked certificates.
-func (a *ca) revoke(t *testing.T, number int64, serials ...int64) string {
-	t.Helper()
-	list := &x509.RevocationList{Number: big.NewInt(number), ThisUpdate: time.Now().Add(-time.Minute), NextUpdate: time.Now().Add(time.Hour)}
-	for _, s := range serials {
-		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries, x509.RevocationListEntry{SerialNumber: big.NewInt(s), RevocationTime: time.Now()})
-	}
-	der, err := x509.CreateRevocationList(rand.Reader, list, a.cert, a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: der}))
-}
+func newCA() *ca { return &ca{authority.New("one")} }
 
 func (a *ca) server(t *testing.T) anser.SideOption {
 	return anser.TLS(&tls.Config{
-		Certificates: []tls.Certificate{a.issue(t, 100, func(*x509.Certificate) {})}, ClientCAs: a.pool, ClientAuth: tls.RequireAndVerifyClientCert,
+		Certificates: []tls.Certificate{a.Issue(authority.Numbered(100))}, ClientCAs: a.Pool, ClientAuth: tls.RequireAndVerifyClientCert,
 	})
 }
 
 func (a *ca) client(cert tls.Certificate) anser.DialOption {
-	return anser.TLS(&tls.Config{RootCAs: a.pool, Certificates: []tls.Certificate{cert}})
+	return anser.TLS(&tls.Config{RootCAs: a.Pool, Certificates: []tls.Certificate{cert}})
 }
 
 func TestMutualTLS(t *testing.T) {
-	a := newCA(t, "one")
+	a := newCA()
 	_, address := serve(t, a.server(t), anser.Authenticate(auth.MutualTLS()))
 	spiffe, err := url.Parse("spiffe://example.org/ns/prod/sa/billing")
 	if err != nil {
@@ -439,18 +378,18 @@ func TestMutualTLS(t *testing.T) {
 		},
 		"b []": func(c *x509.Certificate) { c.Subject = pkix.Name{CommonName: "b"} },
 	} {
-		if got, err := who(dial(t, address, a.client(a.issue(t, 2, change)))); got != want || err != nil {
+		if got, err := who(dial(t, address, a.client(a.Issue(change)))); got != want || err != nil {
 			t.Errorf("%q, %v: want %q", got, err, want)
 		}
 	}
-	refused(t, dial(t, address, a.client(a.issue(t, 3, func(*x509.Certificate) {}))))
+	refused(t, dial(t, address, a.client(a.Issue())))
 }
 
 // A certificate that is revoked closes its connections and is refused from then on.
 func TestRevocation(t *testing.T) {
-	a, other := newCA(t, "one"), newCA(t, "one")
+	a, other := newCA(), newCA()
 	file := filepath.Join(t.TempDir(), "crl.pem")
-	write(t, file, a.revoke(t, 1, 7))
+	write(t, file, string(a.Revoke(1, 7)))
 	certs, err := auth.OpenMutualTLS([]string{file}, quick...)
 	if err != nil {
 		t.Fatal(err)
@@ -458,7 +397,7 @@ func TestRevocation(t *testing.T) {
 	defer certs.Close()
 	s, address := serve(t, a.server(t), anser.Authenticate(certs))
 	named := func(c *x509.Certificate) { c.Subject.CommonName = "ann" }
-	seventh, eighth, ninth := a.client(a.issue(t, 7, named)), a.client(a.issue(t, 8, named)), a.client(a.issue(t, 9, named))
+	seventh, eighth, ninth := a.client(a.Issue(named, authority.Numbered(7))), a.client(a.Issue(named, authority.Numbered(8))), a.client(a.Issue(named, authority.Numbered(9)))
 	refused(t, dial(t, address, seventh))
 	leaving, staying := dial(t, address, eighth), dial(t, address, ninth)
 	for _, c := range []*anser.Client{leaving, staying} {
@@ -466,14 +405,14 @@ func TestRevocation(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write(t, file, a.revoke(t, 2, 7, 8))
+	write(t, file, string(a.Revoke(2, 7, 8)))
 	eventually(t, "the live connection is closed", func() bool { return s.Stats().Unauthenticated["revoked"] == 1 })
 	eventually(t, "its client is refused", func() bool { _, err := who(leaving); return anser.CodeOf(err) == anser.Unauthenticated })
 	if _, err := who(staying); err != nil {
 		t.Error(err)
 	}
 	// A list that the authority has not signed lets nobody in.
-	write(t, file, other.revoke(t, 3))
+	write(t, file, string(other.Revoke(3)))
 	eventually(t, "a list that is forged closes what it is about", func() bool { return s.Stats().Unauthenticated["revoked"] == 2 })
 	refused(t, dial(t, address, ninth, anser.MaxMessage(1<<20)))
 }

@@ -2,14 +2,9 @@ package badinput_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"io"
-	"math/big"
 	"net"
 	"strings"
 	"sync"
@@ -17,6 +12,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/authority"
 	"github.com/anser-rpc/anser/internal/wirepeer"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -30,48 +26,19 @@ type certificates struct {
 }
 
 var mutual = sync.OnceValue(func() *certificates {
-	must := func(err error) {
-		if err != nil {
-			panic(err)
-		}
+	a := authority.New("authority")
+	between := func(from, to time.Duration) func(*x509.Certificate) {
+		return func(c *x509.Certificate) { c.NotBefore, c.NotAfter = time.Now().Add(from), time.Now().Add(to) }
 	}
-	now := time.Now()
-	issue := func(by *x509.Certificate, byKey *ecdsa.PrivateKey, from, to time.Time) (tls.Certificate, *x509.Certificate, *ecdsa.PrivateKey) {
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		must(err)
-		template := &x509.Certificate{
-			SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: "bad input"}, NotBefore: from, NotAfter: to,
-			IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		}
-		if by == nil {
-			template = &x509.Certificate{
-				SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: "authority"}, NotBefore: from, NotAfter: to,
-				IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-			}
-			by, byKey = template, key
-		}
-		der, err := x509.CreateCertificate(rand.Reader, template, by, &key.PublicKey, byKey)
-		must(err)
-		leaf, err := x509.ParseCertificate(der)
-		must(err)
-		return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, leaf, key
+	return &certificates{
+		foreign: authority.New("other").Issue(),
+		expired: a.Issue(between(-2*time.Hour, -time.Hour)),
+		notYet:  a.Issue(between(time.Hour, 2*time.Hour)),
+		server: &tls.Config{
+			Certificates: []tls.Certificate{a.Issue()}, ClientCAs: a.Pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12,
+		},
+		client: &tls.Config{RootCAs: a.Pool, ServerName: "127.0.0.1", Certificates: []tls.Certificate{a.Issue()}, MinVersion: tls.VersionTLS12},
 	}
-	hour := time.Hour
-	_, ca, caKey := issue(nil, nil, now.Add(-hour), now.Add(hour))
-	_, other, otherKey := issue(nil, nil, now.Add(-hour), now.Add(hour))
-	pool := x509.NewCertPool()
-	pool.AddCert(ca)
-	c := new(certificates)
-	serverCert, _, _ := issue(ca, caKey, now.Add(-hour), now.Add(hour))
-	clientCert, _, _ := issue(ca, caKey, now.Add(-hour), now.Add(hour))
-	c.foreign, _, _ = issue(other, otherKey, now.Add(-hour), now.Add(hour))
-	c.expired, _, _ = issue(ca, caKey, now.Add(-2*hour), now.Add(-hour))
-	c.notYet, _, _ = issue(ca, caKey, now.Add(hour), now.Add(2*hour))
-	c.server = &tls.Config{
-		Certificates: []tls.Certificate{serverCert}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12,
-	}
-	c.client = &tls.Config{RootCAs: pool, ServerName: "127.0.0.1", Certificates: []tls.Certificate{clientCert}, MinVersion: tls.VersionTLS12}
-	return c
 })
 
 // secureTarget is one that demands certificates.

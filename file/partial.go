@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io/fs"
+	"os"
 	"path"
 	"strings"
 	"time"
@@ -137,7 +138,8 @@ func (v *Service) Clean(ctx context.Context, age time.Duration) (int, error) {
 	return n, err
 }
 
-// dropStale removes an unfinished file if it is old and nobody's. The lock keeps a transfer from claiming it.
+// dropStale removes an unfinished file if it is old and nobody's. The locks keep a transfer from claiming it, here and in
+// another process.
 func (v *Service) dropStale(p Partial, age time.Duration) (bool, error) {
 	if time.Since(p.Time) < age {
 		return false, nil
@@ -147,11 +149,26 @@ func (v *Service) dropStale(p Partial, age time.Duration) (bool, error) {
 	if v.puts[p.Path] != nil {
 		return false, nil
 	}
-	err := v.root.Remove(p.Path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+	if locks {
+		f, err := v.root.OpenFile(p.Path, os.O_RDWR|openFlags, 0)
+		if err != nil {
+			return false, absent(err)
+		}
+		defer f.Close()
+		if got, err := tryLock(f); !got || err != nil {
+			return false, err
+		}
 	}
-	return err == nil, err
+	err := v.root.Remove(p.Path)
+	return err == nil, absent(err)
+}
+
+// absent returns nil for the error that a file is not there.
+func absent(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // cleanFolder removes what is stale in one folder, now and then. Errors are of no concern to the transfer that

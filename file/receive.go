@@ -11,6 +11,7 @@ import (
 	"path"
 	"runtime"
 	"runtime/debug"
+	"time"
 
 	"github.com/anser-rpc/anser"
 )
@@ -108,15 +109,13 @@ func (u *upload) open() error {
 // it.
 func (u *upload) run() (err error) {
 	done, err := u.prepare()
-	if done || err != nil {
+	switch {
+	case err != nil:
 		return err
+	case done:
+		return sendJSON(u.st, putState{Store: u.store, Have: u.head.Size, Sum: u.head.Sum, Done: true})
 	}
-	defer func() {
-		u.file.Close()
-		if err != nil && !u.resumable(err) {
-			u.root.Remove(u.part)
-		}
-	}()
+	defer func() { u.letGo(err == nil || u.resumable(err)) }()
 	if err := u.resume(); err != nil {
 		return err
 	}
@@ -140,32 +139,116 @@ func (u *upload) resumable(err error) bool {
 	return code == anser.Unavailable || u.head.Keep && code != anser.DataLoss && code != anser.AlreadyExists
 }
 
-// prepare opens the unfinished file. It reports true if there is nothing to do, because the file was completed and
-// only the client does not know.
+// letGo closes the unfinished file, and removes it where nobody is to go on with it: as long as the lock is held,
+// since whoever gets it next may put the file in its place.
+func (u *upload) letGo(keep bool) {
+	if !keep && locks {
+		u.root.Remove(u.part)
+	}
+	u.file.Close()
+	if !keep && !locks { // Windows removes no open file
+		u.root.Remove(u.part)
+	}
+}
+
+// prepare opens the unfinished file and locks it: servers that share their files may have the transfer one after the
+// other, and the one before may not know yet that its client has gone on. prepare reports true if there is
+// nothing to do, because the file was completed and only the client does not know.
 func (u *upload) prepare() (done bool, err error) {
+	for {
+		if done, err := u.look(); done || err != nil {
+			return done, err
+		}
+		if err := u.openPart(); err != nil {
+			return false, err
+		}
+		switch ours, err := u.lock(); {
+		case err != nil:
+			u.file.Close()
+			return false, err
+		case !ours:
+			u.file.Close()
+			continue // the one before has completed or removed it
+		}
+		// It may have done so before this one made its own.
+		if done, err := u.look(); done || err != nil {
+			u.letGo(!done && u.resumable(err))
+			return done, err
+		}
+		return false, nil
+	}
+}
+
+// look reports whether the file is complete, or why it cannot be put in its place.
+func (u *upload) look() (done bool, err error) {
+	err = u.checkTarget()
+	if u.completed() { // in this order: what is in the way may be what was sent
+		return true, nil
+	}
+	return false, err
+}
+
+// lock waits until no other process and no other service writes the unfinished file. It reports false if the file
+// is not at its path any more.
+func (u *upload) lock() (ours bool, err error) {
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for began, d := time.Now(), lockPause; ; d = min(2*d, 10*lockPause) {
+		select {
+		case <-u.ctx.Done():
+			return false, context.Cause(u.ctx)
+		case <-pause.C:
+		}
+		switch got, err := tryLock(u.file); {
+		case err != nil:
+			return false, explain(err, "lock", u.part)
+		case got:
+			return u.inPlace()
+		case time.Since(began) > lockPatience:
+			return false, anser.Errorf(anser.Unavailable, "put %q: another server that shares the files still receives it", u.head.Path).
+				WithRetryAfter(busyPause)
+		}
+		pause.Reset(d)
+	}
+}
+
+const (
+	lockPause = 10 * time.Millisecond
+	// lockPatience is longer than it takes a server to find out that a connection is dead.
+	lockPatience = 30 * time.Second
+)
+
+func (u *upload) inPlace() (bool, error) {
+	mine, err := u.file.Stat()
+	if err != nil {
+		return false, explain(err, "put", u.head.Path)
+	}
+	there, err := u.root.Lstat(u.part)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && os.SameFile(mine, there), explain(err, "put", u.head.Path)
+}
+
+// openPart opens the unfinished file, or makes it.
+func (u *upload) openPart() (err error) {
 	h := &u.head
-	if u.completed() {
-		return true, sendJSON(u.st, putState{Store: u.store, Have: h.Size, Sum: h.Sum, Done: true})
-	}
-	if err := u.checkTarget(); err != nil {
-		return false, err
-	}
 	dir := path.Dir(h.Path)
 	if h.Parents && dir != "." {
 		if err := u.root.MkdirAll(dir, 0o777); err != nil {
-			return false, explain(err, "make the folder", dir)
+			return explain(err, "make the folder", dir)
 		}
 	}
 	if info, err := u.root.Lstat(u.part); err == nil && !info.Mode().IsRegular() {
-		return false, anser.Errorf(anser.FailedPrecondition, "%q, where the unfinished file belongs, is no file: remove it", u.part)
+		return anser.Errorf(anser.FailedPrecondition, "%q, where the unfinished file belongs, is no file: remove it", u.part)
 	}
 	if u.file, err = u.root.OpenFile(u.part, os.O_RDWR|os.O_CREATE, 0o666); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return false, anser.Errorf(anser.NotFound, "put %q: there is no folder %q: make it, or send with file.Parents", h.Path, dir)
+			return anser.Errorf(anser.NotFound, "put %q: there is no folder %q: make it, or send with file.Parents", h.Path, dir)
 		}
-		return false, explain(err, "put", h.Path)
+		return explain(err, "put", h.Path)
 	}
-	return false, nil
+	return nil
 }
 
 // completed reports whether an earlier attempt of the transfer got as far as putting the file in its place, and
@@ -273,8 +356,10 @@ func (u *upload) commit() error {
 	if err := u.file.Sync(); err != nil {
 		return explain(err, "write", u.head.Path)
 	}
-	if err := u.file.Close(); err != nil { // Windows renames no open file
-		return explain(err, "write", u.head.Path)
+	if !locks {
+		if err := u.file.Close(); err != nil { // Windows renames no open file
+			return explain(err, "write", u.head.Path)
+		}
 	}
 	if err := u.place(); err != nil {
 		return err

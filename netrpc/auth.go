@@ -44,15 +44,9 @@ var errUnknown = &link.Refusal{Kind: link.Unknown, Text: "rpc: unauthenticated: 
 
 // introduce asks Authenticate about a connection that has not said anything yet. One that has to log in has
 // so much time for it.
-func (c *session) introduce(timeout time.Duration) error {
-	if c.server.Authenticate == nil || c.isKnown() {
-		return nil
-	}
-	if c.authenticate(&Credentials{Peer: c.peer}) {
-		return nil
-	}
-	if c.link == nil {
-		return nil
+func (c *session) introduce(timeout time.Duration) {
+	if c.server.Authenticate == nil || c.isKnown() || c.authenticate(&Credentials{Peer: c.peer}) || c.link == nil {
+		return
 	}
 	l := c.server.limits()
 	l.MaxMessage = min(l.MaxMessage, unknownLimit)
@@ -63,11 +57,10 @@ func (c *session) introduce(timeout time.Duration) error {
 		}
 	})
 	context.AfterFunc(c.ctx, func() { t.Stop() })
-	return nil
 }
 
 // login reads a token and tries it, and answers the call if it is valid.
-func (c *session) login(cl *call) *link.Refusal {
+func (c *session) login() *link.Refusal {
 	var token string
 	if err := gobwire.Guard(func() error { return c.codec.ReadRequestBody(&token) }); err != nil {
 		return errUnknown

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/authority"
 	"github.com/anser-rpc/anser/netrpc"
 	"github.com/anser-rpc/anser/netrpc/jsonrpc"
 )
@@ -109,7 +110,7 @@ func TestLimitBeforeLogin(t *testing.T) {
 
 // Over TLS a certificate can be enough.
 func TestClientCertificates(t *testing.T) {
-	certificate := selfSigned(t)
+	certificate := authority.New("test").Issue(authority.Named("gopher"))
 	s := quiet(Who{})
 	s.Authenticate = func(_ context.Context, c *netrpc.Credentials) (any, error) {
 		if c.Peer.TLS == nil || len(c.Peer.TLS.PeerCertificates) == 0 {

@@ -194,7 +194,7 @@ func (c *session) read() (*call, *link.Refusal, error) {
 		return nil, nil, fmt.Errorf("rpc: server cannot decode request: %w", err)
 	}
 	if c.server.Authenticate != nil && cl.request.ServiceMethod == LoginMethod {
-		return cl, c.login(cl), nil
+		return cl, c.login(), nil
 	}
 	if refusal := c.admit(cl); refusal != nil {
 		// A body that cannot be left out is the business of the next header.

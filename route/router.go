@@ -203,7 +203,7 @@ func (r *router) update(doc registry.Document) {
 func (r *router) save(doc registry.Document) error {
 	if doc.Revision == 0 {
 		if old, err := r.s.Saved(); err != nil || len(old) == 0 {
-			return nil
+			return err
 		}
 	}
 	return r.s.Save(doc.Data)

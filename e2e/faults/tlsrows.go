@@ -34,7 +34,7 @@ func rotated(w *world) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := newAuthority(dir)
+	a, err := newCertifier(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -241,7 +241,7 @@ func transferUntil(ctx context.Context, c *anser.Client, put bool, near string, 
 			_, err = file.GetTo(ctx, c, "remote", io.Discard)
 		}
 		if ctx.Err() != nil {
-			return nil
+			return nil //nits:ignore nilerr the time is over
 		}
 		if err != nil {
 			return err

@@ -122,6 +122,7 @@ func (k *caller) oneway() {
 	k.mail.sending(in.ID)
 	err := drop.Send(ctx, k.client, in, opts...)
 	if err == nil {
+		k.mail.sent(in.ID)
 		return // it is counted where it arrives
 	}
 	if o := anser.OutcomeOf(err); o != anser.NotSent {

@@ -45,7 +45,7 @@ type instance struct {
 }
 
 // start begins one more instance.
-func (f *fleet) start() (*instance, error) {
+func (f *fleet) start() error {
 	opts := []anser.ServerOption{
 		silent, anser.NoSignals(), anser.AcceptCompression(all.Compressors()...),
 		anser.Announce(f.registry, registry.Instance{Service: f.service}), anser.MinPing(time.Millisecond),
@@ -56,28 +56,28 @@ func (f *fleet) start() (*instance, error) {
 	s := anser.NewServer(opts...)
 	h := handlers{f.tally, f.mail, s}
 	if err := h.register(); err != nil {
-		return nil, err
+		return err
 	}
 	// The folder is that of all instances, so that a transfer can go on with any of them.
 	if _, err := file.Serve(s, f.root, file.Store("soak"), file.AllowRemove()); err != nil {
-		return nil, err
+		return err
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	in := &instance{server: s, served: make(chan error, 1), cutter: &cutter{Listener: l}}
 	go func() { in.served <- s.Serve(in.cutter) }()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.servers = append(f.servers, in)
-	return in, nil
+	return nil
 }
 
 // fill starts the instances.
 func (f *fleet) fill() error {
 	for range fleetSize {
-		if _, err := f.start(); err != nil {
+		if err := f.start(); err != nil {
 			return err
 		}
 	}
@@ -86,7 +86,7 @@ func (f *fleet) fill() error {
 
 // replace starts an instance, and then ends the oldest one, in good order or at once.
 func (f *fleet) replace(r *rand.Rand) error {
-	if _, err := f.start(); err != nil {
+	if err := f.start(); err != nil {
 		return err
 	}
 	f.mu.Lock()

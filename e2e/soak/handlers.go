@@ -159,19 +159,32 @@ func contains(err error, text string) bool { return strings.Contains(err.Error()
 // mail knows the oneway messages that may still arrive: each at most once, and none of which it was said that it was
 // not sent. Its methods are safe for concurrent use.
 type mail struct {
-	mu      sync.Mutex // guards what follows
-	current map[string]struct{}
+	mu      sync.Mutex          // guards what follows
+	trying  map[string]struct{} // are being sent
+	current map[string]struct{} // were sent lately
 	before  map[string]struct{} // of the generation before
 	turns   int
 }
 
-func newMail() *mail { return &mail{current: make(map[string]struct{})} }
+func newMail() *mail {
+	return &mail{trying: make(map[string]struct{}), current: make(map[string]struct{})}
+}
 
 // sending notes a message before it is sent.
 func (m *mail) sending(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.current[id] = struct{}{}
+	m.trying[id] = struct{}{}
+}
+
+// sent notes that a message has been sent, and will be lost if it does not arrive soon.
+func (m *mail) sent(id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, ok := m.trying[id]; ok {
+		delete(m.trying, id)
+		m.current[id] = struct{}{}
+	}
 }
 
 // unsent takes a message back, and reports whether it was still there: else it arrived.
@@ -182,13 +195,11 @@ func (m *mail) unsent(id string) bool {
 }
 
 func (m *mail) takeLocked(id string) bool {
-	if _, ok := m.current[id]; ok {
-		delete(m.current, id)
-		return true
-	}
-	if _, ok := m.before[id]; ok {
-		delete(m.before, id)
-		return true
+	for _, generation := range []map[string]struct{}{m.trying, m.current, m.before} {
+		if _, ok := generation[id]; ok {
+			delete(generation, id)
+			return true
+		}
 	}
 	return false
 }
@@ -204,8 +215,8 @@ func (m *mail) arrived(id string, y *tally) {
 	y.done[oneway].Add(1)
 }
 
-// turn is called at each report. It forgets the generation before the current one: what has not arrived by then is lost
-// with its connection.
+// turn is called at each report. It forgets the generation before the current one: what was sent and has not arrived by then
+// is lost with its connection.
 func (m *mail) turn(y *tally) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -97,11 +97,7 @@ func (w *world) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.directory.close()) }()
-	id, err := newIdentity()
-	if err != nil {
-		return err
-	}
-	for service, identity := range map[string]*identity{"plain": nil, "secret": id} {
+	for service, identity := range map[string]*identity{"plain": nil, "secret": newIdentity()} {
 		f := &fleet{service: service, registry: w.directory.registrar, identity: identity, root: root, tally: w.tally, mail: w.mail}
 		w.fleets = append(w.fleets, f)
 		defer func() { err = errors.Join(err, f.close()) }()

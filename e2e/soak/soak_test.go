@@ -84,6 +84,7 @@ func TestMail(t *testing.T) {
 		t.Error("a message that arrives twice is none")
 	}
 	m.sending("b")
+	m.sent("b")
 	for range turnsKept {
 		m.turn(y)
 	}
@@ -92,11 +93,16 @@ func TestMail(t *testing.T) {
 		t.Error("a message that is late is a failure")
 	}
 	m.sending("c")
+	m.sent("c")
+	m.sending("d")
 	for range 2 * turnsKept {
 		m.turn(y)
 	}
 	if y.lost.Load() != 1 || m.unsent("c") {
 		t.Error("a message that never arrives is not forgotten")
+	}
+	if !m.unsent("d") {
+		t.Error("a message that is still being sent is forgotten")
 	}
 }
 

@@ -191,7 +191,8 @@ func (c *Cache) call(ctx context.Context, inv *anser.Invocation, m *method, next
 	// From here on the call costs one over the network or a handler, and the text outlives the buffer.
 	k := flightKey{key{a.reply, string(a.text)}, generation, anser.PriorityFrom(ctx)}
 	request := slices.Clone(a.text[a.request:])
-	a.text = c.keep(buf, a.text)
+	c.keep(buf, a.text)
+	a.text = nil
 	if state == stale {
 		c.refresh(ctx, a, k, request, next)
 		return found.Give(inv)
@@ -215,12 +216,11 @@ func (c *Cache) call(ctx context.Context, inv *anser.Invocation, m *method, next
 }
 
 // keep gives a buffer back.
-func (c *Cache) keep(buf *[]byte, b []byte) []byte {
+func (c *Cache) keep(buf *[]byte, b []byte) {
 	if cap(b) <= maxKept {
 		*buf = b
 		c.buffers.Put(buf)
 	}
-	return nil
 }
 
 // maxKept is how large a buffer may be that is kept for the next call.

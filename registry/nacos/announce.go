@@ -167,7 +167,7 @@ func (p *plan) consider(i int, there []nacosInstance) error {
 		}
 		if at != nil && at.Metadata[ownerKey] == p.registry.owner && at.Metadata[recordKey] == record(*item.Want) {
 			p.removeAll(mine, where)
-			p.beat(*item.Want, *at)
+			p.beat(*at)
 			return nil
 		}
 	}
@@ -211,7 +211,7 @@ func (p *plan) post(in registry.Instance) error {
 }
 
 // beat renews the instance that Nacos has. Where it has just forgotten it, it takes it from the beat.
-func (p *plan) beat(in registry.Instance, have nacosInstance) {
+func (p *plan) beat(have nacosInstance) {
 	beat := map[string]any{
 		"serviceName": p.service, "dom": p.service, "ip": have.IP, "port": have.Port, "cluster": have.Cluster,
 		"weight": have.Weight, "metadata": have.Metadata, "scheduled": true,

@@ -39,7 +39,7 @@ func (b backend) Apply(ctx context.Context, items []upkeep.Item) ([]error, error
 	}
 	for service, indices := range services {
 		for len(indices) > 0 {
-			args, n, err := b.batch(items, indices, results)
+			args, n, err := b.batch(items, indices)
 			if err != nil {
 				return nil, err
 			}
@@ -72,7 +72,7 @@ func (b backend) name(ctx context.Context, services []string) error {
 }
 
 // batch returns the arguments of the script for the first n of the indices.
-func (b backend) batch(items []upkeep.Item, indices []int, results []error) (args []string, n int, err error) {
+func (b backend) batch(items []upkeep.Item, indices []int) (args []string, n int, err error) {
 	r := b.registry
 	args = []string{
 		r.owner, strconv.FormatInt(r.ttl.Milliseconds(), 10), strconv.Itoa(linger), r.channel(items[indices[0]].Service),

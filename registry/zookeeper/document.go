@@ -47,16 +47,16 @@ func (r *Registry) Save(ctx context.Context, doc registry.Document) (uint64, err
 	node := r.documentPath(doc.Name)
 	ctx, cancel := r.life.Within(ctx)
 	defer cancel()
-	fail := func(err error) (uint64, error) {
+	failed := func(err error) error {
 		if errors.Is(err, registry.ErrConflict) {
-			return 0, err
+			return err
 		}
-		return 0, fmt.Errorf("save document %q: %w", doc.Name, r.explain(node, err))
+		return fmt.Errorf("save document %q: %w", doc.Name, r.explain(node, err))
 	}
 	var reason error
 	c, err := r.reader.connection(ctx, func(err error) { reason = err })
 	if err != nil {
-		return fail(upkeep.Because(err, reason))
+		return 0, failed(upkeep.Because(err, reason))
 	}
 	answer := make(chan uint64, 1)
 	err = c.do(ctx, func(conn *zk.Conn) error {
@@ -69,7 +69,7 @@ func (r *Registry) Save(ctx context.Context, doc registry.Document) (uint64, err
 		return err
 	})
 	if err != nil {
-		return fail(err)
+		return 0, failed(err)
 	}
 	return <-answer, nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gordonklaus/ineffassign/pkg/ineffassign"
+	"github.com/gostaticanalysis/nilerr"
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/passes/nilness"
 	"golang.org/x/tools/go/analysis/passes/unusedwrite"
@@ -20,6 +21,7 @@ func main() {
 		excusable(nilness.Analyzer),     // conditions that are always true or false, and certain dereferences of nil
 		excusable(unusedwrite.Analyzer), // writes to fields of copies that nobody reads
 		excusable(ineffassign.Analyzer), // assignments that nobody reads
+		excusable(nilerr.Analyzer),      // nil returned where there is an error, and an error where there is none
 	)
 }
 

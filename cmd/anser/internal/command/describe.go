@@ -41,7 +41,7 @@ func newDescribe(s streams) *cobra.Command {
 				if asJSON {
 					return printJSON(s.out, anser.MethodList{Methods: methods})
 				}
-				listMethods(s, args[0], methods)
+				listMethods(s, methods)
 				return nil
 			}
 			m, err := findMethod(methods, args[1])
@@ -97,7 +97,7 @@ func findMethod(methods []anser.MethodInfo, name string) (*anser.MethodInfo, err
 }
 
 // listMethods prints a line for each method.
-func listMethods(s streams, typed string, methods []anser.MethodInfo) {
+func listMethods(s streams, methods []anser.MethodInfo) {
 	out := screen.New(s.out)
 	if len(methods) == 0 {
 		out.Print("The server has no methods.")

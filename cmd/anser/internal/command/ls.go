@@ -103,7 +103,7 @@ func watch(ctx context.Context, s streams, f *lsFlags, r *target.Registry, names
 		services, err := list(ctx, f, r, names)
 		switch {
 		case ctx.Err() != nil:
-			return nil
+			return nil //nits:ignore nilerr the user has ended it
 		case err != nil:
 			return err
 		case first || !same(services, last):
