@@ -144,7 +144,7 @@ func (k *call) accept(a *arrived, limit int) error {
 		k.failed = failure(Internal, Executed, PhaseDecode, fault, "the trailers of the reply: %v", fault)
 	default:
 		k.packed = r.Compression != 0
-		k.reply = append(k.reply[:0], r.Payload...)
+		k.reply = appendInPieces(k.reply[:0], r.Payload)
 	}
 	return nil
 }

@@ -201,7 +201,7 @@ func (rd *reader) successor() reader {
 
 func (rd *reader) grow() {
 	bigger := getBuffer(max(loadBuffer, 2*len(rd.buf)))
-	copy(bigger, rd.buf[:rd.w])
+	copyInPieces(bigger, rd.buf[:rd.w])
 	putBuffer(rd.buf)
 	rd.buf = bigger
 	rd.hold()

@@ -135,7 +135,9 @@ func (st *stream) recv(msg any, fresh bool) error {
 		payload, err = st.unpack(payload)
 	}
 	if err == nil {
-		if fault := st.decode(payload, msg, fresh); fault != nil {
+		if st.handOver(payload, msg) {
+			st.whole = nil
+		} else if fault := st.decode(payload, msg, fresh); fault != nil {
 			err = st.giveUp(fault)
 		}
 		if cap(st.whole) > maxKeptMessage {
@@ -194,7 +196,8 @@ func grown(b []byte, n int) []byte {
 	for size < len(b)+n {
 		size *= 2
 	}
-	larger := append(getBuffer(size)[:0], b...)
+	larger := getBuffer(size)[:len(b)]
+	copyInPieces(larger, b)
 	if cap(b) > 0 {
 		putBuffer(b)
 	}
@@ -309,6 +312,21 @@ func (st *stream) widen(n int64) {
 	st.left += n
 	st.receiving.mu.Unlock()
 	st.conn.giveBackTo(st, n)
+}
+
+// handOver makes the buffer of a large message that is its own encoding the message's, unless that has room or would
+// hold on to much more memory than it needs. The buffer is not kept anyway: a copy would be one in new memory.
+func (st *stream) handOver(payload []byte, msg any) bool {
+	size := cap(st.whole)
+	if !st.raw || size <= maxKeptMessage || len(payload) < size-size/8 || &payload[0] != &st.whole[:1][0] {
+		return false
+	}
+	b, ok := msg.(*[]byte)
+	if !ok || b == nil || cap(*b) >= len(payload) {
+		return false
+	}
+	*b = payload[:len(payload):len(payload)] // what lies behind is of other messages
+	return true
 }
 
 // decode turns the payload into the message.

@@ -694,7 +694,7 @@ func TestWidenedStream(t *testing.T) {
 	})
 }
 
-// What a message that comes in pieces needs of memory on its way is a few times its size, however large it is.
+// A large message that comes in pieces needs new memory for itself and little else.
 func TestLargeMessageAllocates(t *testing.T) {
 	const size = 16 << 20
 	l := listen(t)
@@ -712,10 +712,16 @@ func TestLargeMessageAllocates(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		return after.TotalAlloc - before.TotalAlloc
 	}
-	once()
+	most := float64(size) * 1.6 // the message, and not another copy of it
+	if raced {
+		most = 3 * size
+	}
 	got := once()
+	for range 10 { // pools may be empty, or have what is wanted on another processor
+		got = min(got, once())
+	}
 	t.Logf("%.1f times", float64(got)/size)
-	if got > 5*size {
+	if float64(got) > most {
 		t.Errorf("%d bytes were allocated for a message of %d", got, size)
 	}
 }
