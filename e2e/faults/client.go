@@ -151,6 +151,9 @@ func runClient(c config, p *parent) error {
 		return err
 	}
 	s.caller = anserCaller{s.Client}
+	if c.Body > 0 {
+		s.caller = newBulkCaller(s.Client, c.Body)
+	}
 	if err := p.ready(); err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func TestRows(t *testing.T) {
 			t.Parallel()
 			got := play{r, o}.play(t.Context())
 			got.print(t.Output())
-			if got.State == notRun && os.Geteuid() == 0 {
+			if got.State == notRun && os.Geteuid() == 0 && r.needs != ownGroup { // a container may have no cgroups of its own
 				t.Errorf("root can play every row: %s", got.Why)
 			}
 			if got.State == broken {

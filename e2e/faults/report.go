@@ -114,7 +114,8 @@ const preamble = `# Faults survived
 
 ` + "`go run ./e2e/faults`" + ` wrote this page. A registry (etcd), three servers and 64 callers run as processes, each on a host of its own
 (a network namespace). Calls become due at a fixed rate, whatever becomes of those before; half of them are idempotent. There is
-a phase before the fault, one with it and one after it. Packets are lost by rules of iptables; whatever else happens to them happens
+a phase before the fault, one with it and one after it. A row about one server has no registry, and one that needs a cgroup has
+no hosts. Packets are lost by rules of iptables; whatever else happens to them happens
 in a proxy, a process of its own between the client and the servers. Every execution is recorded by the server before the handler does anything
 else, and every outcome by the client; then the two are joined: what succeeded was executed exactly once, what was not sent or was
 refused never, what is unknown at most once, nothing twice, and every reply is that to its own request.

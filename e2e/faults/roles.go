@@ -35,6 +35,10 @@ type config struct {
 	Timeout  time.Duration `json:",omitempty"` // of calls
 	Conns    int           `json:",omitempty"`
 	Stall    time.Duration `json:",omitempty"` // of writes; 0: the default
+	Files    uint64        `json:",omitempty"` // descriptors that a server has; 0: as many as there are
+	Group    string        `json:",omitempty"` // folder of the cgroup of a server
+	Memory   int           `json:",omitempty"` // bytes of requests that a server holds at once; 0: the default
+	Body     int           `json:",omitempty"` // bytes that calls carry besides the entry
 	// Keepalive is what both sides have in place of 30 s and 10 s; zero: the defaults.
 	Keepalive [2]time.Duration `json:",omitzero"`
 	TLS       *tlsNames        `json:",omitempty"`
@@ -60,6 +64,8 @@ var roles = map[string]func(config, *parent) error{
 	"server":   runServer,
 	"client":   runClient,
 	"idle":     runIdle,
+	"crowd":    runCrowd,
+	"stranger": runStrangers,
 	"proxy":    runProxy,
 
 	"grpc-server": runGRPCServer,
@@ -91,6 +97,7 @@ const (
 type usage struct {
 	CPU        time.Duration // since it started
 	Resident   int64         // bytes
+	Peak       int64         // the most that it was; 0 where that is not known
 	Heap       int64         // bytes of live objects after a garbage collection; 0 if there was none
 	Stacks     int64         // bytes of stacks after it
 	Goroutines int
@@ -105,7 +112,7 @@ type usage struct {
 // used returns the part of usage that every process has.
 func used() (usage, error) {
 	cpu, resident, err := ownUsage()
-	return usage{CPU: cpu, Resident: resident, Goroutines: runtime.NumGoroutine()}, err
+	return usage{CPU: cpu, Resident: resident, Peak: ownPeak(), Goroutines: runtime.NumGoroutine()}, err
 }
 
 // settle gives memory back that is not used, and returns what is. A stack that was once larger shrinks by half
@@ -196,6 +203,12 @@ func runServer(c config, p *parent) error {
 	if c.Message > 0 {
 		opts = append(opts, anser.MaxMessage(c.Message))
 	}
+	if err := c.confine(); err != nil {
+		return err
+	}
+	if c.Memory > 0 {
+		opts = append(opts, anser.MaxMemory(c.Memory))
+	}
 	if c.Adaptive {
 		opts = append(opts, anser.AdaptiveLimit(0, 0))
 	}
@@ -217,6 +230,8 @@ func (s *server) handle() error {
 	return errors.Join(
 		appendEntry.Handle(s.Server, s.record),
 		setEntry.Handle(s.Server, s.record, anser.Idempotent()),
+		appendBulk.Handle(s.Server, s.recordBulk),
+		setBulk.Handle(s.Server, s.recordBulk, anser.Idempotent()),
 		hold.Handle(s.Server, s.hold),
 		feed.Handle(s.Server, s.feed),
 		pour.Handle(s.Server, s.pour),
@@ -242,6 +257,10 @@ func (s *server) answer(p *parent) {
 
 func (s *server) do(c command) (any, error) {
 	switch c.Do {
+	case "cpu": // needs no file, as usage does
+		return ownCPU()
+	case "descriptors":
+		return descriptorsLeft()
 	case "usage", "settle":
 		var heap, stacks int64
 		if c.Do == "settle" {

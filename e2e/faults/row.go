@@ -31,6 +31,7 @@ const (
 	hosts          // network namespaces
 	tables         // and packets that can be dropped
 	rootRight      // the right to mount a file system
+	ownGroup       // a cgroup with a limit of memory
 )
 
 // missing says what is not there, or nil.
@@ -38,6 +39,8 @@ func (n need) missing(o options) error {
 	switch {
 	case n == nothing:
 		return nil
+	case n == ownGroup:
+		return checkMemoryGroup()
 	case o.Loopback:
 		return errors.New("--loopback: this row needs hosts of its own")
 	case n == tables:
@@ -51,7 +54,7 @@ func (n need) missing(o options) error {
 func rows() []row {
 	var all []row
 	for _, family := range [][]row{
-		processRows(), registryRows(), networkRows(), lossRows(), proxyRows(), diskRows(), tlsRows(), loadRows(), streamRows(), scaleRows(),
+		processRows(), registryRows(), networkRows(), lossRows(), proxyRows(), diskRows(), tlsRows(), loadRows(), streamRows(), scaleRows(), crowdRows(), limitRows(),
 	} {
 		all = append(all, family...)
 	}
@@ -199,6 +202,9 @@ func (p play) play(ctx context.Context) *result {
 }
 
 func playIn(ctx context.Context, r row, o options) (got *result, onHosts bool, err error) {
+	if r.needs == ownGroup {
+		o.Loopback = true // the program ip hides cgroups from what it starts on a host
+	}
 	w, err := newWorld(ctx, o)
 	if err != nil {
 		return nil, false, err

@@ -17,6 +17,7 @@ type scenario struct {
 	share   float64       // of the capacity that the load is; 0: 60 %
 	most    float64       // calls/s that the load has at most; 0: no bound
 	again   int           // see loadOptions
+	callers int           // 0: 64
 	lasts   time.Duration // of the fault; 0: a phase
 	quiet   time.Duration // after it; 0: a phase
 	// fault makes it happen, heal takes it back. Neither may be nil.
@@ -56,7 +57,7 @@ func (c *cluster) survive(s scenario) (*observation, error) {
 	o := &observation{rate: c.o.Rate}
 	files := append(s.files, filepath.Join(c.dir, "measured.calls"), filepath.Join(c.dir, "load.calls"))
 	measured, own := files[len(files)-2], files[len(files)-1]
-	m := measureOptions{Callers: callers, Seconds: min(c.o.Seconds, 3), File: measured}
+	m := measureOptions{Callers: cmp.Or(s.callers, callers), Seconds: min(c.o.Seconds, 3), File: measured}
 	if o.rate > 0 {
 		m.Seconds = 0.2 // so that there are connections
 	}
@@ -77,7 +78,7 @@ func (c *cluster) survive(s scenario) (*observation, error) {
 	if err := c.client.ask("usage", nil, &before); err != nil {
 		return nil, err
 	}
-	if err := c.client.ask("load", loadOptions{callers, o.rate, s.again}, nil); err != nil {
+	if err := c.client.ask("load", loadOptions{cmp.Or(s.callers, callers), o.rate, s.again}, nil); err != nil {
 		return nil, err
 	}
 	o.began = time.Now()
