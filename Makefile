@@ -67,7 +67,7 @@ arena: ## compare RPC frameworks on this machine, and write the report bin/arena
 	go run ./arena report bin/arena.json --html bin/arena.html
 
 .PHONY: faults
-faults: ## play faults for an hour and a half, as root for those that need hosts, and renew docs/reliability.md; FLAGS adds flags
+faults: ## play faults for an hour and a half, as root for those that need hosts, and renew docs/reliability.md; FLAGS adds flags, such as --peers for grpc-go and rpcx
 	go run ./e2e/faults --into docs/reliability.json $(FLAGS)
 
 .PHONY: bench

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -60,15 +58,8 @@ func (w *world) cluster(o clusterOptions) (*cluster, error) {
 		s, name := o.servers, fmt.Sprintf("server%d", i+1)
 		s.Stall = w.o.Stall
 		s.Registry, s.TTL, s.Dir = c.registry.config.Listen, c.ttl, w.books()
-		if c.proxy != nil {
-			h, err := w.host(name)
-			if err != nil {
-				return nil, err
-			}
-			s.Listen = w.address(h)
-			if err := c.proxy.ask("forward", s.Listen, &s.Announce); err != nil {
-				return nil, err
-			}
+		if err := c.announce(name, &s); err != nil {
+			return nil, err
 		}
 		p, err := w.start("server", name, s)
 		if err != nil {
@@ -86,21 +77,17 @@ func (w *world) cluster(o clusterOptions) (*cluster, error) {
 	return c, err
 }
 
-// startPeers starts servers and a client of another framework, which knows their addresses.
-func (c *cluster) startPeers(o clusterOptions) (err error) {
-	var addresses []string
-	for i := range serverCount {
-		p, err := c.start(c.o.peer+"-server", fmt.Sprintf("server%d", i+1), config{Dir: c.books(), Sleep: o.servers.Sleep})
-		if err != nil {
-			return err
-		}
-		c.servers = append(c.servers, p)
-		addresses = append(addresses, p.config.Listen)
+// announce chooses the address of the server of that name. With a proxy others reach it under another one.
+func (c *cluster) announce(name string, s *config) error {
+	if c.proxy == nil {
+		return nil
 	}
-	o.client.Target = strings.Join(addresses, ",")
-	o.client.Timeout = cmp.Or(o.client.Timeout, c.o.Timeout)
-	c.client, err = c.start(c.o.peer+"-client", "client", o.client)
-	return err
+	h, err := c.host(name)
+	if err != nil {
+		return err
+	}
+	s.Listen = c.address(h)
+	return c.proxy.ask("forward", s.Listen, &s.Announce)
 }
 
 // newClient starts a client that finds the servers through the registry.

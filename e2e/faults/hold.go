@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,18 +19,24 @@ func newRunning() *running { return new(running) }
 
 func (r *running) now() int64 { return r.n.Load() }
 
-// wait waits until there are so many.
-func (r *running) wait(value json.RawMessage) error {
-	var want int64
-	if err := json.Unmarshal(value, &want); err != nil {
-		return err
+// waitOptions say for how many calls of hold to wait, and how long at most.
+type waitOptions struct {
+	Calls  int64
+	Within time.Duration
+}
+
+// wait waits until there are so many; false: there were not in that time.
+func (r *running) wait(value json.RawMessage) (bool, error) {
+	var o waitOptions
+	if err := json.Unmarshal(value, &o); err != nil {
+		return false, err
 	}
-	for end := time.Now().Add(bound); r.now() != want; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(o.Within); r.now() != o.Calls; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			return fmt.Errorf("%d calls run, want %d", r.now(), want)
+			return false, nil
 		}
 	}
-	return nil
+	return true, nil
 }
 
 // hold runs until the call is cancelled.
@@ -46,18 +53,59 @@ type holdOptions struct{ Calls int }
 // holding is a number of calls that stay open until they are cancelled.
 type holding struct {
 	cancel context.CancelFunc
-	calls  []*anser.Future[entry]
+	wait   func() error // until all have ended; an error if one did otherwise than by being cancelled
+}
+
+// heldEntry is what calls that stay open are about.
+func heldEntry() *entry { return &entry{ID: make([]byte, 16)} }
+
+// hold opens calls that stay open.
+func (s *client) hold(o holdOptions) *holding {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &holding{cancel: cancel, wait: s.caller.hold(ctx, o.Calls)}
 }
 
 // hold opens the calls as futures, which need no goroutine each.
-func (s *client) hold(o holdOptions) (*holding, error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	h := &holding{cancel: cancel}
-	in := entry{ID: make([]byte, 16)}
-	for range o.Calls {
-		h.calls = append(h.calls, hold.Go(ctx, s.Client, &in, anser.Timeout(time.Hour)))
+func (a anserCaller) hold(ctx context.Context, n int) (wait func() error) {
+	in := heldEntry()
+	calls := make([]*anser.Future[entry], n)
+	for i := range calls {
+		calls[i] = hold.Go(ctx, a.client, in, anser.Timeout(time.Hour))
 	}
-	return h, nil
+	return func() error {
+		for _, f := range calls {
+			if _, err := f.Wait(); !errors.Is(err, context.Canceled) {
+				return cancelledWith(err)
+			}
+		}
+		return nil
+	}
+}
+
+// holdEach makes each call in a goroutine, for frameworks whose calls that can be cancelled block. They tell by
+// call whether the call i ended by being cancelled, and if not how.
+func holdEach(n int, call func(i int, in *entry) error) (wait func() error) {
+	var calls sync.WaitGroup
+	var failed atomic.Pointer[error]
+	in := heldEntry()
+	for i := range n {
+		calls.Go(func() {
+			if err := call(i, in); err != nil {
+				failed.CompareAndSwap(nil, &err)
+			}
+		})
+	}
+	return func() error {
+		calls.Wait()
+		if err := failed.Load(); err != nil {
+			return cancelledWith(*err)
+		}
+		return nil
+	}
+}
+
+func cancelledWith(err error) error {
+	return fmt.Errorf("a call that was cancelled ended with %w", err)
 }
 
 // cancelAll cancels the calls and returns how long it took until all of them had ended for their caller.
@@ -67,10 +115,6 @@ func (h *holding) cancelAll() (time.Duration, error) {
 	}
 	began := time.Now()
 	h.cancel()
-	for _, f := range h.calls {
-		if _, err := f.Wait(); !errors.Is(err, context.Canceled) {
-			return 0, fmt.Errorf("a call that was cancelled ended with %w", err)
-		}
-	}
-	return time.Since(began), nil
+	err := h.wait()
+	return time.Since(began), err
 }

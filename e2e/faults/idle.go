@@ -77,6 +77,9 @@ func runIdle(c config, p *parent) error {
 		defer files.Close()
 		config = files.Client().Clone()
 		config.ServerName = "ledger"
+		if c.Peer != "" {
+			config.NextProtos = peerALPN[c.Peer]
+		}
 	}
 	return p.obey(func(cmd command) (any, error) {
 		if cmd.Do == "dial" {
@@ -93,7 +96,7 @@ func runIdle(c config, p *parent) error {
 		if cmd.Do != "open" {
 			return nil, fmt.Errorf("an idle client cannot %s", cmd.Do)
 		}
-		more, err := openIdle(c.Target, config, o.Conns, &answering)
+		more, err := openIdle(c.Peer, c.Target, config, o.Conns, &answering)
 		conns = append(conns, more...)
 		out := opened{Conns: len(conns)}
 		if len(more) > 0 {
@@ -106,7 +109,7 @@ func runIdle(c config, p *parent) error {
 }
 
 // openIdle opens n connections, some at a time.
-func openIdle(address string, config *tls.Config, n int, answering *sync.WaitGroup) (conns []net.Conn, err error) {
+func openIdle(peer, address string, config *tls.Config, n int, answering *sync.WaitGroup) (conns []net.Conn, err error) {
 	const dialers = 16
 	var wg sync.WaitGroup
 	var left atomic.Int64
@@ -120,10 +123,7 @@ func openIdle(address string, config *tls.Config, n int, answering *sync.WaitGro
 					nc = tls.Client(nc, config)
 				}
 				if e == nil {
-					p := wirepeer.New(nc)
-					if _, e = p.Handshake(); e == nil {
-						answering.Go(func() { answerPings(p) })
-					}
+					e = introduce(peer, nc, answering)
 				}
 				mu.Lock()
 				if nc != nil {

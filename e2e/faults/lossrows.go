@@ -22,7 +22,7 @@ func lossRows() []row {
 	} {
 		all = append(all, row{
 			name: l.name, fault: l.percent + " of the packets are lost, both ways, between the client and " + l.of + ", for a phase",
-			bar: "0 wrong replies; " + l.bar + " of the idempotent calls succeed", needs: tables, run: lossy(l.share, l.servers, l.succeed),
+			bar: "0 wrong replies; " + l.bar + " of the idempotent calls succeed", needs: tables, peers: true, run: lossy(l.share, l.servers, l.succeed),
 		})
 	}
 	return all

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 )
@@ -34,7 +35,7 @@ func describe(ctx context.Context) machine {
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, d := range info.Deps {
-			if d.Path == "go.etcd.io/etcd/server/v3" || d.Path == "google.golang.org/grpc" {
+			if slices.Contains([]string{"go.etcd.io/etcd/server/v3", "google.golang.org/grpc", "github.com/smallnest/rpcx"}, d.Path) {
 				m.Uses[d.Path] = d.Version
 			}
 		}

@@ -12,8 +12,8 @@ import (
 func networkRows() []row {
 	const bar = "found within keepalive + 1 s; errors only by deadline; no call outlives its deadline by more than 50 ms"
 	return []row{
-		{name: "half-open", fault: "no packet goes between the client and one server, for a phase", bar: bar, needs: tables, run: halfOpen(true)},
-		{name: "half-open-one-way", fault: "packets of one server to the client are lost, for a phase", bar: bar, needs: tables, run: halfOpen(false)},
+		{name: "half-open", fault: "no packet goes between the client and one server, for a phase", bar: bar, needs: tables, peers: true, run: halfOpen(true)},
+		{name: "half-open-one-way", fault: "packets of one server to the client are lost, for a phase", bar: bar, needs: tables, peers: true, run: halfOpen(false)},
 	}
 }
 
@@ -26,7 +26,13 @@ func halfOpen(both bool) func(*world) (*result, error) {
 		if w.o.phase() < 45*time.Second {
 			keepalive = [2]time.Duration{2 * time.Second, time.Second}
 		}
-		sum := keepalive[0] + keepalive[1]
+		if w.o.peer != "" {
+			keepalive = peerKeepalive[w.o.peer]
+		}
+		sum, lasts := keepalive[0]+keepalive[1], w.o.phase()
+		if w.o.peer != "" {
+			lasts = max(lasts, sum+3*time.Second) // what it does not tell has to show
+		}
 		var victim *process
 		var dead time.Duration
 		seen := false
@@ -39,10 +45,11 @@ func halfOpen(both bool) func(*world) (*result, error) {
 		}
 		o, err := w.survive(scenario{
 			cluster: clusterOptions{client: config{Timeout: timeout, Keepalive: keepalive}, servers: config{Keepalive: keepalive}},
+			lasts:   lasts,
 			fault: func(c *cluster) (err error) {
 				victim = c.servers[0]
 				at := time.Now()
-				if err := change(c, drop); err != nil {
+				if err := change(c, drop); err != nil || c.registry == nil {
 					return err
 				}
 				dead, seen, err = c.outOfUse(victim, at, sum+10*time.Second)
@@ -58,7 +65,7 @@ func halfOpen(both bool) func(*world) (*result, error) {
 		failed := o.failed(nil)
 		r.fact("failed calls", float64(len(failed)), "")
 		r.fact("failed otherwise than by deadline", float64(len(failed)-count(failed, by(anser.DeadlineExceeded))), "")
-		r.within("found after", dead, sum+time.Second, seen)
+		w.foundAfter(r, o, "found after", dead, sum+time.Second, seen)
 		r.within("a call outlived its deadline by", o.late(timeout), 50*time.Millisecond, true)
 		if again, ok := o.usedAgain(victim.config.Name, o.heal); ok {
 			r.fact("used again after", again.Seconds(), "s")

@@ -3,20 +3,27 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net"
-	"os"
 	"os/signal"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
+	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
+	"google.golang.org/grpc/stats"
 	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/anser-rpc/anser"
@@ -24,13 +31,13 @@ import (
 )
 
 // gRPC for Go, in settings that suit the rows: keepalive as often as its servers may be asked, round robin,
-// retries of what is idempotent, and calls that wait for a connection.
+// retries of what is idempotent, calls that wait for a connection, and new connections soon after one was lost.
 const grpcConfig = `{
 	"loadBalancingConfig": [{"round_robin": {}}],
 	"methodConfig": [{
 		"name": [{"service": "faults.Ledger", "method": "Set"}],
 		"retryPolicy": {
-			"maxAttempts": 3, "initialBackoff": "0.05s", "maxBackoff": "1s", "backoffMultiplier": 2,
+			"maxAttempts": 5, "initialBackoff": "0.05s", "maxBackoff": "1s", "backoffMultiplier": 2,
 			"retryableStatusCodes": ["UNAVAILABLE"]
 		}
 	}]
@@ -40,6 +47,9 @@ const (
 	grpcPing   = 10 * time.Second // the least that a client may ask
 	grpcAnswer = 3 * time.Second
 )
+
+// grpcBackoff is that of new connections: a server is tried again at least once a second.
+var grpcBackoff = backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second}
 
 // grpcCodec sends entries as JSON.
 type grpcCodec struct{}
@@ -55,23 +65,28 @@ func (grpcCodec) Unmarshal(data []byte, v any) error { return json.Unmarshal(dat
 
 // runGRPCServer is the role of a server of gRPC.
 func runGRPCServer(c config, p *parent) error {
-	book, err := ledger.OpenBook(c.Dir, c.Name)
+	s, err := newServer(c)
 	if err != nil {
 		return err
 	}
-	defer book.Close()
-	s := &server{book: book, sleep: c.Sleep}
-	handler := func(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
-		in := new(entry)
-		if err := decode(in); err != nil {
-			return nil, err
-		}
-		return s.record(ctx, in)
+	defer s.book.Close()
+	conns := new(grpcConns)
+	s.conns = func() int { return int(conns.n.Load()) }
+	opts := []grpc.ServerOption{
+		grpc.ForceServerCodec(grpcCodec{}), grpc.StatsHandler(conns),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: grpcPing / 2}),
 	}
-	g := grpc.NewServer(grpc.ForceServerCodec(grpcCodec{}), grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: grpcPing / 2}))
+	if c.TLS != nil {
+		secure, _, err := peerTLS("grpc", c.TLS)
+		if err != nil {
+			return err
+		}
+		opts = append(opts, grpc.Creds(credentials.NewTLS(secure)))
+	}
+	g := grpc.NewServer(opts...)
 	g.RegisterService(&grpc.ServiceDesc{
 		ServiceName: "faults.Ledger", HandlerType: (*any)(nil),
-		Methods: []grpc.MethodDesc{{MethodName: "Append", Handler: handler}, {MethodName: "Set", Handler: handler}},
+		Methods: []grpc.MethodDesc{grpcMethod("Append", s.record), grpcMethod("Set", s.record), grpcMethod("Hold", s.hold)},
 	}, nil)
 	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {
@@ -79,40 +94,94 @@ func runGRPCServer(c config, p *parent) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	go func() {
-		<-ctx.Done()
-		g.GracefulStop()
-	}()
-	if err := p.ready(); err != nil {
+	defer context.AfterFunc(ctx, g.GracefulStop)()
+	if err := s.answerPeer(p); err != nil {
 		return err
 	}
-	go func() {
-		p.obey(func(c command) (any, error) { return nil, fmt.Errorf("this server cannot %s", c.Do) })
-		os.Exit(0)
-	}()
 	return g.Serve(l)
+}
+
+func grpcMethod(name string, do func(context.Context, *entry) (*entry, error)) grpc.MethodDesc {
+	return grpc.MethodDesc{MethodName: name, Handler: func(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+		in := new(entry)
+		if err := decode(in); err != nil {
+			return nil, err
+		}
+		return do(ctx, in)
+	}}
+}
+
+// grpcConns counts the connections of a server.
+type grpcConns struct{ n atomic.Int64 }
+
+// TagRPC implements stats.Handler.
+func (*grpcConns) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+// HandleRPC implements stats.Handler.
+func (*grpcConns) HandleRPC(context.Context, stats.RPCStats) {}
+
+// TagConn implements stats.Handler.
+func (*grpcConns) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+// HandleConn implements stats.Handler.
+func (c *grpcConns) HandleConn(_ context.Context, e stats.ConnStats) {
+	switch e.(type) {
+	case *stats.ConnBegin:
+		c.n.Add(1)
+	case *stats.ConnEnd:
+		c.n.Add(-1)
+	}
+}
+
+// grpcAttempts counts those of a client.
+type grpcAttempts struct {
+	grpcConns // of no interest here
+	attempts  *atomic.Int64
+}
+
+// HandleRPC implements stats.Handler.
+func (a *grpcAttempts) HandleRPC(_ context.Context, e stats.RPCStats) {
+	if _, ok := e.(*stats.Begin); ok {
+		a.attempts.Add(1)
+	}
 }
 
 // grpcCaller calls servers of gRPC.
 type grpcCaller struct {
-	conn    *grpc.ClientConn
+	conns   []*grpc.ClientConn // the first one for calls, all for those that stay open
 	timeout time.Duration
 }
 
-func newGRPCCaller(c config) (*grpcCaller, error) {
-	b := manual.NewBuilderWithScheme("faults")
+func newGRPCCaller(c config, attempts *atomic.Int64) (*grpcCaller, error) {
 	var state resolver.State
 	for _, address := range strings.Split(c.Target, ",") {
 		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: address}}})
 	}
-	b.InitialState(state)
-	conn, err := grpc.NewClient("faults:///servers",
-		grpc.WithResolvers(b), grpc.WithDefaultServiceConfig(grpcConfig),
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: grpcPing, Timeout: grpcAnswer}),
-		grpc.WithDefaultCallOptions(grpc.ForceCodec(grpcCodec{}), grpc.WaitForReady(true)),
-	)
-	return &grpcCaller{conn, c.Timeout}, err
+	creds := insecure.NewCredentials()
+	if c.TLS != nil {
+		_, secure, err := peerTLS("grpc", c.TLS)
+		if err != nil {
+			return nil, err
+		}
+		creds = credentials.NewTLS(secure)
+	}
+	g := &grpcCaller{timeout: c.Timeout}
+	for range max(1, c.Conns) {
+		b := manual.NewBuilderWithScheme("faults")
+		b.InitialState(state)
+		conn, err := grpc.NewClient("faults:///servers",
+			grpc.WithResolvers(b), grpc.WithDefaultServiceConfig(grpcConfig), grpc.WithTransportCredentials(creds),
+			grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: grpcPing, Timeout: grpcAnswer}),
+			grpc.WithConnectParams(grpc.ConnectParams{Backoff: grpcBackoff, MinConnectTimeout: grpcAnswer}),
+			grpc.WithDefaultCallOptions(grpc.ForceCodec(grpcCodec{}), grpc.WaitForReady(true)),
+			grpc.WithStatsHandler(&grpcAttempts{attempts: attempts}),
+		)
+		if err != nil {
+			return nil, errors.Join(err, g.close())
+		}
+		g.conns = append(g.conns, conn)
+	}
+	return g, nil
 }
 
 func (g *grpcCaller) call(ctx context.Context, idempotent bool, in *entry) (*entry, error) {
@@ -123,31 +192,80 @@ func (g *grpcCaller) call(ctx context.Context, idempotent bool, in *entry) (*ent
 		method = "/faults.Ledger/Set"
 	}
 	out := new(entry)
-	return out, g.conn.Invoke(ctx, method, in, out)
+	return out, g.conns[0].Invoke(ctx, method, in, out)
 }
 
-// outcome knows little: gRPC does not tell whether a call may have run.
+// outcome knows little: gRPC does not tell whether a call may have run. Its codes are ours.
 func (g *grpcCaller) outcome(err error) (ledger.Outcome, anser.Code) {
-	if grpcstatus.Code(err) == codes.DeadlineExceeded {
-		return ledger.Unknown, anser.DeadlineExceeded
-	}
-	return ledger.Unknown, anser.Unknown
+	return ledger.Unknown, anser.Code(grpcstatus.Code(err))
 }
 
-func (g *grpcCaller) close() error { return g.conn.Close() }
+func (g *grpcCaller) hold(ctx context.Context, n int) (wait func() error) {
+	return holdEach(n, func(i int, in *entry) error {
+		err := g.conns[i%len(g.conns)].Invoke(ctx, "/faults.Ledger/Hold", in, new(entry))
+		if grpcstatus.Code(err) == codes.Canceled {
+			return nil
+		}
+		return err
+	})
+}
+
+func (g *grpcCaller) close() error {
+	var failed []error
+	for _, conn := range g.conns {
+		failed = append(failed, conn.Close())
+	}
+	return errors.Join(failed...)
+}
 
 // runGRPCClient is the role of a client of gRPC.
 func runGRPCClient(c config, p *parent) error {
-	g, err := newGRPCCaller(c)
+	s := new(client)
+	g, err := newGRPCCaller(c, &s.attempts)
 	if err != nil {
 		return err
 	}
+	s.caller = g
 	if err := p.ready(); err != nil {
 		return err
 	}
-	s := &client{caller: g}
 	if err := p.obey(s.do); err != nil {
 		return err
 	}
 	return g.close()
+}
+
+// introduceGRPC begins HTTP/2 on a connection, as every client of gRPC does, and answers what a server asks.
+func introduceGRPC(nc net.Conn, answering *sync.WaitGroup) error {
+	if _, err := io.WriteString(nc, http2.ClientPreface); err != nil {
+		return err
+	}
+	f := http2.NewFramer(nc, nc)
+	if err := f.WriteSettings(); err != nil {
+		return err
+	}
+	first, err := f.ReadFrame()
+	if err != nil {
+		return err
+	}
+	if s, ok := first.(*http2.SettingsFrame); !ok || s.IsAck() {
+		return fmt.Errorf("the server began with %v, not with its settings", first)
+	}
+	if err := f.WriteSettingsAck(); err != nil {
+		return err
+	}
+	answering.Go(func() {
+		for {
+			frame, err := f.ReadFrame()
+			if err != nil {
+				return
+			}
+			if ping, ok := frame.(*http2.PingFrame); ok && !ping.IsAck() {
+				if err := f.WritePing(true, ping.Data); err != nil {
+					return
+				}
+			}
+		}
+	})
+	return nil
 }

@@ -66,10 +66,13 @@ func stopped(w *world) (*result, error) {
 	var victim *process
 	var at time.Time
 	var out time.Duration
-	seen := false
+	seen, lasts := false, max(w.o.phase()/2, 3*time.Second)
+	if w.o.peer != "" {
+		lasts = max(lasts, 8*time.Second) // what it does not tell has to show
+	}
 	o, err := w.survive(scenario{
 		cluster: clusterOptions{client: config{Timeout: timeout}},
-		lasts:   max(w.o.phase()/2, 3*time.Second), quiet: max(w.o.phase(), 3*time.Second),
+		lasts:   lasts, quiet: max(w.o.phase(), 3*time.Second),
 		fault: func(c *cluster) (err error) {
 			victim = c.servers[0]
 			at = time.Now()
@@ -91,13 +94,23 @@ func stopped(w *world) (*result, error) {
 	failed := o.failed(nil)
 	r.fact("failed calls", float64(len(failed)), "")
 	r.noFailures("failed otherwise than by deadline", len(failed)-count(failed, by(anser.DeadlineExceeded)), o)
-	if w.o.peer == "" {
-		r.within("out of use after", out, 5*time.Second, seen)
-	}
+	w.foundAfter(r, o, "out of use after", out, 5*time.Second, seen)
 	again, ok := o.usedAgain(victim.config.Name, o.heal)
 	r.within("used again after", again, 10*time.Second, ok)
 	r.within("a call outlived its deadline by", o.late(timeout), 50*time.Millisecond, true)
 	return r, nil
+}
+
+// foundAfter adds how long it took until the client gave calls to a server no more. A peer's does not tell: there it is
+// when the last call began that failed before the server was back, which the others have beside it.
+func (w *world) foundAfter(r *result, o *observation, name string, took, most time.Duration, seen bool) {
+	const last = "the last call that failed began after"
+	if w.o.peer == "" {
+		r.within(name, took, most, seen)
+		r.fact(last, o.lastFailed().Seconds(), "s")
+		return
+	}
+	r.within(last, o.lastFailed(), most, true)
 }
 
 // outOfUse waits until the client gives a server no calls any more, and returns how long after a moment that
@@ -127,8 +140,11 @@ func (c *cluster) outOfUse(p *process, since time.Time, most time.Duration) (tim
 // restarted restarts every server, one after the other, in rounds.
 func restarted(w *world) (*result, error) {
 	rounds := 5
-	if w.o.Long && w.o.peer == "" {
+	if w.o.Long {
 		rounds = 100
+		if w.o.peer != "" {
+			rounds = 20 // there is a pause after each of them
+		}
 	}
 	var most time.Duration
 	o, err := w.survive(scenario{

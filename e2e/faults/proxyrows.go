@@ -11,15 +11,15 @@ import (
 func proxyRows() []row {
 	return []row{
 		{
-			name: "delay", fault: "everything takes 100 ms ± 50 ms longer, there and back, at 1 MB/s", run: delay,
+			name: "delay", fault: "everything takes 100 ms ± 50 ms longer, there and back, at 1 MB/s", run: delay, peers: true,
 			bar: "the median rises by what was injected ± 5 %; at most 1.2 attempts for each call",
 		},
-		{name: "reset", fault: "connections are reset in the middle of what is sent, again and again", run: resets, bar: "nothing is wrong in silence: the ledger holds"},
-		{name: "single-bytes", fault: "every byte arrives by itself", run: singleBytes, bar: "0 failed calls"},
-		{name: "flips-tls", fault: "bits are flipped, under TLS", run: flips(underTLS), bar: "0 wrong replies; the ledger holds"},
+		{name: "reset", fault: "connections are reset in the middle of what is sent, again and again", run: resets, peers: true, bar: "nothing is wrong in silence: the ledger holds"},
+		{name: "single-bytes", fault: "every byte arrives by itself", run: singleBytes, peers: true, bar: "0 failed calls"},
+		{name: "flips-tls", fault: "bits are flipped, under TLS", run: flips(underTLS), peers: true, bar: "0 wrong replies; the ledger holds"},
 		{name: "flips-checksums", fault: "bits are flipped, without TLS, where frames have checksums", run: flips(withChecksums), bar: "0 wrong replies; the ledger holds"},
 		{
-			name: "flips-plain", fault: "bits are flipped, without TLS and without checksums", run: flips(unprotected),
+			name: "flips-plain", fault: "bits are flipped, without TLS and without checksums", run: flips(unprotected), peers: true,
 			bar: "0 wrong replies, which is not promised: nobody looks, and the checksums of TCP end at the proxy",
 		},
 	}

@@ -125,51 +125,6 @@ missed that has nothing to do with time. ` + "`make faults`" + ` repeats it all;
 
 `
 
-// markdown returns the report.
-func (d *document) markdown() []byte {
-	var b bytes.Buffer
-	b.WriteString(preamble)
-	b.WriteString("| fault | has to hold | |\n|---|---|---|\n")
-	for _, r := range d.Rows {
-		if r.Peer == "" {
-			fmt.Fprintf(&b, "| [%s](#%s) | %s | **%s** |\n", cell(r.Fault), r.Row, cell(r.Bar), r.State)
-		} else {
-			fmt.Fprintf(&b, "| the same with %s | | %s |\n", r.Peer, r.State)
-		}
-	}
-	for _, r := range d.Rows {
-		title := r.Row
-		if r.Peer != "" {
-			title += " with " + r.Peer
-		}
-		fmt.Fprintf(&b, "\n## %s\n\n%s: **%s**", title, capital(r.Fault), r.State)
-		if r.Why != "" {
-			first, _, _ := strings.Cut(r.Why, "\n")
-			fmt.Fprintf(&b, ", %s", first)
-		}
-		b.WriteString(".\n\n")
-		if r.State == notRun {
-			continue
-		}
-		b.WriteString("| | | has to be |\n|---|---|---|\n")
-		for _, f := range r.Figures {
-			verdict := ""
-			if f.Bar != "" {
-				verdict = f.Bar + ": **" + f.word() + "**"
-			}
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", cell(f.Name), f.text(), cell(verdict))
-		}
-		for _, e := range r.Errors {
-			fmt.Fprintf(&b, "\n- `%s`", strings.ReplaceAll(e, "`", "'"))
-		}
-		if len(r.Errors) > 0 {
-			b.WriteString("\n")
-		}
-		b.WriteString("\n" + r.where())
-	}
-	return b.Bytes()
-}
-
 func (f *figure) word() string {
 	switch {
 	case f.Held:

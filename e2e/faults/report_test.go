@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,6 +55,63 @@ func TestWriteInto(t *testing.T) {
 	}
 	if err := writeInto(other, kill); err == nil {
 		t.Error("a file of something else was overwritten")
+	}
+}
+
+// Other frameworks stand beside Anser, with the bars that are theirs; a row that has none is as it was.
+func TestReportOfPeers(t *testing.T) {
+	made := func(peer, row, state string) *result {
+		return &result{Row: row, Peer: peer, Fault: "a fault", Bar: "a bar", State: state}
+	}
+	ours, grpc, rpcx := made("", "kill", held), made("grpc-go", "kill", lost), made("rpcx", "kill", broken)
+	ours.fact("calls", 10, "")
+	ours.timed("failed", 1, "", "at most 2", true)
+	grpc.fact("calls", 11, "")
+	grpc.timed("a figure of its own", 3, "s", "", false)
+	grpc.timed("failed", 5, "", "at most 4", false)
+	rpcx.none("failed", 7)
+	rpcx.Errors, rpcx.Why = []string{"its error"}, "it crashed\nand more"
+	alone, missing := made("", "registry-killed", held), made("grpc-go", "idle-tcp", notRun)
+	alone.fact("calls", 12, "")
+	missing.Why = "it broke off"
+	d := document{Rows: []*result{missing, rpcx, alone, grpc, ours}}
+	d.sort()
+	text := string(d.markdown())
+	at := 0
+	for _, want := range []string{
+		"| fault | has to hold | anser | grpc-go | rpcx |\n|---|---|---|---|---|\n",
+		"| [a fault](#kill) | a bar | **held** | lost | broken |\n",
+		"| [a fault](#registry-killed) | a bar | **held** | – | – |\n",
+		"| [a fault](#idle-tcp) | a bar | **–** | not run | – |\n",
+		"A fault: **held**; with grpc-go **lost**; with rpcx **broken**, it crashed.\n",
+		"| | anser | grpc-go | rpcx | has to be |\n|---|---|---|---|---|\n",
+		"| calls | 10 | 11 |  |  |\n",
+		"| a figure of its own |  | 3 s |  |  |\n",
+		"| failed | 1: **held** | 5, at most 4: **lost** | 7, 0: **broken** | at most 2 |\n",
+		"Errors with rpcx:\n\n- `its error`\n", "\nPhases of", "\ngrpc-go: Phases of", "\nrpcx: Phases of",
+		"## registry-killed\n\nA fault: **held**.\n\n| | | has to be |\n|---|---|---|\n| calls | 12 |  |\n",
+		"## idle-tcp\n\nA fault: with grpc-go **not run**, it broke off.\n",
+	} {
+		i := strings.Index(text[at:], want)
+		if i < 0 {
+			t.Fatalf("there is no %q where it is expected:\n%s", want, text)
+		}
+		at += i
+	}
+}
+
+// What a row could not be played for is a bug with Anser, and with a peer one of its own only where it crashed.
+func TestFailed(t *testing.T) {
+	trouble := errors.New("trouble")
+	crash := errors.Join(trouble, crashed{trouble})
+	for _, c := range []struct {
+		peer string
+		err  error
+		want string
+	}{{"", trouble, broken}, {"", crash, broken}, {"rpcx", trouble, notRun}, {"rpcx", crash, broken}} {
+		if got := (&result{Peer: c.peer}).failed(c.err); got != c.want {
+			t.Errorf("%q, %v: %s, want %s", c.peer, c.err, got, c.want)
+		}
 	}
 }
 

@@ -50,6 +50,7 @@ type config struct {
 	Sleep     time.Duration    `json:",omitempty"` // of the handler
 	Adaptive  bool             `json:",omitempty"` // the server has an adaptive limit
 	Many      bool             `json:",omitempty"` // the server takes as many calls as come, and has patience with handshakes
+	Peer      string           `json:",omitempty"` // whose protocol an idle client speaks; empty: Anser's
 }
 
 // tlsNames are the files of certificates.
@@ -70,6 +71,8 @@ var roles = map[string]func(config, *parent) error{
 
 	"grpc-server": runGRPCServer,
 	"grpc-client": runGRPCClient,
+	"rpcx-server": runRPCXServer,
+	"rpcx-client": runRPCXClient,
 }
 
 func logger() *slog.Logger {
@@ -102,7 +105,6 @@ type usage struct {
 	Stacks     int64         // bytes of stacks after it
 	Goroutines int
 	Conns      int
-	InFlight   int64
 	Running    int64 // calls of hold, and streams of feed
 	Attempts   int64 // of the client
 	Calls      int64 // that ended, of the client
@@ -149,20 +151,28 @@ func runRegistry(c config, p *parent) error {
 
 // server is what a process of the role server is.
 type server struct {
-	*anser.Server
-	book    *ledger.Book
-	slots   chan struct{} // nil: no bound
-	sleep   time.Duration
-	running *running
+	*anser.Server // nil: it is a peer's
+	book          *ledger.Book
+	slots         chan struct{} // nil: no bound
+	sleep         time.Duration
+	running       *running
+	conns         func() int
 }
 
-func runServer(c config, p *parent) error {
+// newServer makes one that has no framework yet. Its book has to be closed.
+func newServer(c config) (*server, error) {
 	s := &server{sleep: c.Sleep, running: newRunning()}
 	if c.Slots > 0 {
 		s.slots = make(chan struct{}, c.Slots)
 	}
 	var err error
-	if s.book, err = ledger.OpenBook(c.Dir, c.Name); err != nil {
+	s.book, err = ledger.OpenBook(c.Dir, c.Name)
+	return s, err
+}
+
+func runServer(c config, p *parent) error {
+	s, err := newServer(c)
+	if err != nil {
 		return err
 	}
 	defer s.book.Close()
@@ -216,6 +226,7 @@ func runServer(c config, p *parent) error {
 		opts = append(opts, anser.MaxInFlight(1_000_000), anser.MaxCalls(1_000_000), anser.HandshakeTimeout(bound))
 	}
 	s.Server = anser.NewServer(opts...)
+	s.conns = func() int { return s.Stats().Conns }
 	if err := s.handle(); err != nil {
 		return err
 	}
@@ -267,11 +278,10 @@ func (s *server) do(c command) (any, error) {
 			heap, stacks = settle()
 		}
 		u, err := used()
-		st := s.Stats()
-		u.Heap, u.Stacks, u.Conns, u.InFlight, u.Running = heap, stacks, st.Conns, st.InFlight, s.running.now()
+		u.Heap, u.Stacks, u.Conns, u.Running = heap, stacks, s.conns(), s.running.now()
 		return u, err
 	case "wait": // until so many calls of hold run
-		return nil, s.running.wait(c.Value)
+		return s.running.wait(c.Value)
 	}
 	return nil, fmt.Errorf("a server cannot %s", c.Do)
 }

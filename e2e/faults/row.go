@@ -20,9 +20,6 @@ type row struct {
 	peers bool // other frameworks can be played in it too
 }
 
-// peerNames are the other frameworks, by the names of their roles.
-var peerNames = map[string]string{"grpc": "grpc-go"}
-
 // need is what a row cannot be played without.
 type need int
 
@@ -196,7 +193,7 @@ func (p play) play(ctx context.Context) *result {
 	out.Began, out.Seconds, out.Hosts = began.UTC().Truncate(time.Second), o.Seconds, ranOnHosts
 	out.State = out.judge()
 	if err != nil {
-		out.State, out.Why = broken, err.Error()
+		out.State, out.Why = out.failed(err), err.Error()
 	}
 	return out
 }
@@ -220,7 +217,7 @@ func (r *result) judge() string {
 	for _, f := range r.Figures {
 		switch {
 		case f.Bar == "" || f.Held:
-		case f.Promise && r.Peer == "": // a peer has not promised anything
+		case f.Promise:
 			return broken
 		default:
 			state = lost

@@ -219,6 +219,17 @@ func (o *observation) usedAgain(name string, from time.Time) (took time.Duration
 	return took, ok
 }
 
+// lastFailed returns how long after the fault the last call began that failed, of those that began while it lasted.
+func (o *observation) lastFailed() (after time.Duration) {
+	for i := range o.calls {
+		c := &o.calls[i]
+		if c.Outcome != ledger.OK && c.Began < o.heal.UnixNano() {
+			after = max(after, time.Duration(c.Began-o.fault.UnixNano()))
+		}
+	}
+	return after
+}
+
 // longest returns the time of the call that took longest.
 func (o *observation) longest() (most time.Duration) {
 	for i := range o.calls {

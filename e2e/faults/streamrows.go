@@ -26,7 +26,10 @@ func (w *world) pair(server, client config) (*cluster, error) {
 		return nil, err
 	}
 	client.Target, client.Timeout = "tcp://"+s.config.Listen, w.o.Timeout
-	c, err := w.start("client", "client", client)
+	if w.o.peer != "" {
+		client.Target = s.config.Listen
+	}
+	c, err := w.start(w.role("client"), "client", client)
 	return &cluster{world: w, servers: []*process{s}, client: c}, err
 }
 

@@ -104,6 +104,14 @@ func (w *world) start(role, name string, c config) (*process, error) {
 	return p, nil
 }
 
+// role returns the name of that of the framework which is played.
+func (w *world) role(name string) string {
+	if w.o.peer != "" {
+		return w.o.peer + "-" + name
+	}
+	return name
+}
+
 // again starts a process like one that has ended.
 func (w *world) again(p *process) (*process, error) { return w.start(p.role, p.name, p.config) }
 

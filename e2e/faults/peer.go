@@ -1,0 +1,121 @@
+package main
+
+import (
+	"cmp"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/anser-rpc/anser/internal/wirepeer"
+)
+
+// peerNames are the other frameworks, by the beginnings of the names of their roles.
+var peerNames = map[string]string{"grpc": "grpc-go", "rpcx": "rpcx"}
+
+// peerKeepalive is after which silence each of them asks whether somebody is there, and how long it waits.
+var peerKeepalive = map[string][2]time.Duration{"grpc": {grpcPing, grpcAnswer}, "rpcx": {rpcxPing, rpcxAnswer}}
+
+// ofPeer reports whether a role is one of another framework.
+func ofPeer(role string) bool {
+	name, _, ok := strings.Cut(role, "-")
+	return ok && peerNames[name] != ""
+}
+
+// crashed is the error of a process that has ended by itself.
+type crashed struct{ error }
+
+// Unwrap returns how it ended.
+func (c crashed) Unwrap() error { return c.error }
+
+// failed says what it means that a row could not be played to its end. With Anser that is a bug, here or there. With
+// a peer it is one of its own only where its process crashed.
+func (r *result) failed(err error) string {
+	if r.Peer == "" {
+		return broken
+	}
+	if _, ok := errors.AsType[crashed](err); ok {
+		return broken
+	}
+	return notRun
+}
+
+// startPeers starts servers and a client of another framework, which knows their addresses.
+func (c *cluster) startPeers(o clusterOptions) (err error) {
+	if o.proxied {
+		if c.proxy, err = c.startProxy(); err != nil {
+			return err
+		}
+	}
+	var addresses []string
+	for i := range serverCount {
+		s, name := o.servers, fmt.Sprintf("server%d", i+1)
+		s.Dir = c.books()
+		if err := c.announce(name, &s); err != nil {
+			return err
+		}
+		p, err := c.start(c.role("server"), name, s)
+		if err != nil {
+			return err
+		}
+		c.servers = append(c.servers, p)
+		addresses = append(addresses, cmp.Or(p.config.Announce, p.config.Listen))
+	}
+	o.client.Target = strings.Join(addresses, ",")
+	o.client.Timeout = cmp.Or(o.client.Timeout, c.o.Timeout)
+	c.client, err = c.start(c.role("client"), "client", o.client)
+	return err
+}
+
+// answerPeer tells the parent that a server of a peer is there, and then what it asks for. The process ends with the
+// parent.
+func (s *server) answerPeer(p *parent) error {
+	if err := p.ready(); err != nil {
+		return err
+	}
+	go func() {
+		if err := p.obey(s.do); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}()
+	return nil
+}
+
+// peerALPN are the protocols that a peer speaks under TLS, if it names them.
+var peerALPN = map[string][]string{"grpc": {"h2"}}
+
+// peerTLS are the settings of TLS for both sides of another framework.
+func peerTLS(peer string, n *tlsNames) (server, client *tls.Config, err error) {
+	files, err := n.open()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer files.Close() // what was read stays
+	client = files.Client().Clone()
+	client.ServerName, client.NextProtos = "ledger", peerALPN[peer]
+	return files.Server(peerALPN[peer]...), client, nil
+}
+
+// introduce does what a client of the framework does first on a connection, which it then leaves alone but for
+// what has to be answered until it ends.
+func introduce(peer string, nc net.Conn, answering *sync.WaitGroup) error {
+	switch peer {
+	case "grpc":
+		return introduceGRPC(nc, answering)
+	case "rpcx":
+		return introduceRPCX(nc)
+	default:
+		p := wirepeer.New(nc)
+		_, err := p.Handshake()
+		if err == nil {
+			answering.Go(func() { answerPings(p) })
+		}
+		return err
+	}
+}
