@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/anser-rpc/anser/internal/servers"
 )
 
 // roleEnv says what a process is that the tests have started, configEnv holds its configuration.
@@ -35,10 +35,13 @@ var roles = map[string]func(config) error{
 	"caller":   runCaller,
 }
 
+// all is the test that all tests are in.
+var all testing.TB
+
 func TestMain(m *testing.M) {
 	name := os.Getenv(roleEnv)
 	if name == "" {
-		goleak.VerifyTestMain(m)
+		servers.Main(m, func(t testing.TB) { all = t })
 		return
 	}
 	log.SetFlags(log.Lmicroseconds)

@@ -2,19 +2,18 @@ package e2e_test
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/anser-rpc/anser/internal/servers"
+	"github.com/anser-rpc/anser/internal/testlog"
 )
 
 // process is one that a test has started from its own binary.
@@ -24,7 +23,7 @@ type process struct {
 	config config
 	cmd    *exec.Cmd
 	stdin  io.Closer
-	stderr lockedBuffer
+	stderr testlog.Buffer
 	exited chan struct{} // closed when err is valid
 	err    error
 }
@@ -130,37 +129,9 @@ func (p *process) cleanup() {
 	}
 }
 
-// lockedBuffer is a bytes.Buffer that may be read while it is written.
-type lockedBuffer struct {
-	mu sync.Mutex // guards b
-	b  bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-// String returns what was written.
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-// freeAddress returns an address below the range that the kernel hands out for other connections,
-// so that a process which is started again finds its port free.
-func freeAddress() string {
-	for {
-		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))
-		if l, err := net.Listen("tcp", address); err == nil {
-			l.Close()
-			return address
-		}
-	}
-}
+// freeAddress returns an address that nobody else gets before all tests have ended, so that a process which is started
+// again finds its port free.
+func freeAddress() string { return servers.Address(all) }
 
 // eventually waits until f is true, for what happens soon in another process.
 func eventually(t *testing.T, what string, f func() bool) {

@@ -26,7 +26,7 @@ type person struct {
 	fleet  *fleet
 	tally  *tally
 	mail   *mail
-	once   bool // the client's fail mode makes a single attempt
+	once   bool // the client's fail mode makes a single attempt, or stays with one instance
 }
 
 // dial makes a client of the fleet.
@@ -46,8 +46,9 @@ func dial(r *rand.Rand, f *fleet, scheme registry.Scheme) (*person, error) {
 		opts = append(opts, anser.Fail(anser.Failfast))
 		p.once = true
 	case 1:
-		opts = append(opts, anser.Fail(anser.Failtry))
-		p.once = true // the same instance may be gone for good
+		// The same instance may be gone for good, and is tried all the same for as long as the call lasts.
+		opts = append(opts, anser.Fail(anser.Failtry), anser.Timeout(time.Minute))
+		p.once = true
 	case 2:
 		opts = append(opts, anser.Conns(1+r.IntN(3)))
 	case 3:

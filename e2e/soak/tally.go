@@ -73,7 +73,7 @@ type expected struct {
 	gaveUp bool   // its caller cancelled it or set a short deadline
 	refuse string // it may be answered by an error with this text
 	panics bool   // its handler panics
-	once   bool   // there is one attempt only, which an instance that goes away may refuse
+	once   bool   // there is one instance only, which may go away
 }
 
 // judge counts an error of a call that did not answer, or a failure if the call may not end like that.
@@ -90,7 +90,7 @@ func (y *tally) judge(k kind, err error, may expected) {
 		y.done[k].Add(1)
 	case code == anser.Unavailable && outcome == anser.OutcomeUnknown:
 		y.lost.Add(1)
-	case may.once && code == anser.Unavailable:
+	case may.once && (code == anser.Unavailable || outcome == anser.NotSent):
 		y.lost.Add(1)
 	default:
 		y.fail(kindNames[k], fmt.Errorf("%w (code %v, outcome %v, expected %+v)", err, code, outcome, may))

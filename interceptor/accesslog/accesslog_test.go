@@ -1,14 +1,12 @@
 package accesslog_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
 	"net"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,37 +14,26 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/interceptor/accesslog"
+	"github.com/anser-rpc/anser/internal/testlog"
 )
 
 var silent = anser.Logger(slog.New(slog.DiscardHandler))
 
 // lines collects what is logged.
-type lines struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(b)
-}
+type lines struct{ testlog.Buffer }
 
 func (l *lines) logger() *slog.Logger { return slog.New(slog.NewJSONHandler(l, nil)) }
 
 // take returns the lines so far.
 func (l *lines) take(t *testing.T) (list []map[string]any) {
 	t.Helper()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for d := json.NewDecoder(&l.buf); d.More(); {
+	for d := json.NewDecoder(strings.NewReader(l.Take())); d.More(); {
 		m := make(map[string]any)
 		if err := d.Decode(&m); err != nil {
 			t.Fatal(err)
 		}
 		list = append(list, m)
 	}
-	l.buf.Reset()
 	return list
 }
 

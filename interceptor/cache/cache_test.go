@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/interceptor/cache"
 	"github.com/anser-rpc/anser/internal/benchpb"
+	"github.com/anser-rpc/anser/internal/testlog"
 )
 
 var silent = anser.Logger(slog.New(slog.DiscardHandler))
@@ -245,37 +247,19 @@ func TestStale(t *testing.T) {
 // A panic in the background, where nobody waits, is logged on the server, and ends nothing.
 func TestPanicInTheBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log lockedBuffer
+		var log testlog.Buffer
 		network, svc := new(ansertest.Network), new(service)
-		k := newCache(t, cache.Jitter(0), cache.Stale(time.Hour), cache.Logger(slog.New(slog.NewTextHandler(&log, nil))))
+		k := newCache(t, cache.Jitter(0), cache.Stale(time.Hour), cache.Logger(log.Logger()))
 		c := start(t, network.Listen("a:1"), svc, []anser.Interceptor{k.Intercept}, anser.Dialer(network.Dial))
 		get(t, c, "panic")
 		svc.version.Store(1)
 		time.Sleep(2 * time.Minute)
 		get(t, c, "panic")
 		synctest.Wait()
-		if st := k.Stats(); st.Failed != 1 || log.lines() != 1 {
-			t.Errorf("%+v, %d lines of log", st, log.lines())
+		if st := k.Stats(); st.Failed != 1 || strings.Count(log.String(), "\n") != 1 {
+			t.Errorf("%+v, and in the log %q", st, log.String())
 		}
 	})
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	n  int
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.n++
-	return len(p), nil
-}
-
-func (b *lockedBuffer) lines() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.n
 }
 
 func TestNegative(t *testing.T) {

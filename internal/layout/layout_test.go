@@ -38,6 +38,7 @@ var rules = []rule{
 	{packages: "compress/**", may: []string{"compress"}},
 	{packages: "registry", standard: true},
 	{packages: "registry/embedded", may: []string{"registry", "registry/etcd"}},
+	{packages: "registry/internal/regtest", may: []string{"registry", "internal/authority"}},
 	{packages: "registry/**", may: []string{"registry", "internal/servers"}},
 	{packages: "balance", may: []string{"registry"}, standard: true},
 	{packages: "balance/**", may: []string{"balance", "registry"}},

@@ -28,7 +28,7 @@ func TestLeaksAreLookedFor(t *testing.T) {
 			continue
 		}
 		if used[pattern] = true; !allowed {
-			t.Errorf("the tests of %s start goroutines and do not look for those that are left: call goleak.VerifyTestMain or ansertest.Main in TestMain, or say in internal/layout why not", p.path)
+			t.Errorf("the tests of %s start goroutines and do not look for those that are left: call goleak.VerifyTestMain, ansertest.Main or servers.Main in TestMain, or say in internal/layout why not", p.path)
 		}
 	}
 	for pattern := range leaky {
@@ -112,7 +112,7 @@ func startsGoroutines(f *ast.File) bool {
 }
 
 // checkers are what looks for goroutines that are left.
-var checkers = []string{"goleak.VerifyTestMain", "goleak.Find", "ansertest.Main", "example.Check"}
+var checkers = []string{"goleak.VerifyTestMain", "goleak.Find", "ansertest.Main", "servers.Main", "example.Check"}
 
 func looksForLeaks(f *ast.File) bool {
 	return contains(f, func(n ast.Node) bool {

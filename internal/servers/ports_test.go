@@ -6,13 +6,13 @@ import (
 	"github.com/anser-rpc/anser/internal/servers"
 )
 
-// Nobody gets the ports of somebody else, and afterwards they are free again.
+// Nobody gets the ports of somebody else, however many it asks for, and afterwards they are free again.
 func TestPorts(t *testing.T) {
 	seen := make(map[int]bool)
 	t.Run("taken", func(t *testing.T) {
-		for range 5 {
-			first := servers.Ports(t, 3)
-			for port := first; port < first+3; port++ {
+		for _, n := range []int{3, 1, 5, 1, 3} {
+			first := servers.Ports(t, n)
+			for port := first; port < first+n; port++ {
 				if seen[port] {
 					t.Errorf("port %d was given away twice", port)
 				}

@@ -14,51 +14,14 @@ import (
 	"time"
 )
 
-// patience is how long a server may take to start on a machine that has other things to do.
-const patience = 2 * time.Minute
-
 // run runs a server until the test ends. serves says why it does not serve yet.
-func run(t testing.TB, name string, cmd *exec.Cmd, serves func() error) {
+func run(t testing.TB, cmd *exec.Cmd, serves func() error) {
 	t.Helper()
+	p := new(Process)
+	t.Cleanup(p.Stop)
 	cmd.Dir = t.TempDir()
-	log, err := os.Create(filepath.Join(cmd.Dir, name+".log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		t.Fatalf("%v: run scripts/servers, which gets the servers that tests need", err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		<-ended
-	})
-	tell := func(err error) {
-		text, _ := os.ReadFile(log.Name())
-		t.Fatalf("%s does not serve: %v\n%s", name, err, text)
-	}
-	for deadline := time.Now().Add(patience); ; {
-		err := serves()
-		if err == nil {
-			return
-		}
-		select {
-		case end := <-ended:
-			ended <- end
-			tell(errors.Join(err, end))
-		case <-time.After(50 * time.Millisecond):
-		}
-		if time.Now().After(deadline) {
-			tell(err)
-		}
-	}
+	p.Start(t, cmd, serves)
 }
-
-// local is the address of a port.
-func local(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 
 // says reports whether a server answers a line with a text that has the word in it.
 func says(address, line, word string) error {
@@ -105,7 +68,7 @@ func answers(method, url string, codes ...int) error {
 func Redis(t testing.TB) string {
 	t.Helper()
 	port := Ports(t, 1)
-	run(t, "redis", exec.Command("redis-server", "--bind", "127.0.0.1", "--port", fmt.Sprint(port), "--save", ""),
+	run(t, exec.Command("redis-server", "--bind", "127.0.0.1", "--port", fmt.Sprint(port), "--save", ""),
 		func() error { return says(local(port), "PING\r\n", "PONG") })
 	return local(port)
 }
@@ -120,7 +83,7 @@ func ZooKeeper(t testing.TB) string {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run(t, "zookeeper", exec.Command("java", "-Xmx128m", "-Dzookeeper.forceSync=no", "-cp", "/usr/share/java/zookeeper.jar",
+	run(t, exec.Command("java", "-Xmx128m", "-Dzookeeper.forceSync=no", "-cp", "/usr/share/java/zookeeper.jar",
 		"org.apache.zookeeper.server.quorum.QuorumPeerMain", config),
 		func() error { return says(local(port), "srvr", "Mode: standalone") })
 	return local(port)
@@ -132,7 +95,7 @@ func Consul(t testing.TB) string {
 	port := Ports(t, 5)
 	ports := fmt.Sprintf("ports { http = %d, server = %d, serf_lan = %d, serf_wan = %d, dns = %d, grpc = -1, grpc_tls = -1 }",
 		port, port+1, port+2, port+3, port+4)
-	run(t, "consul", exec.Command(Find(t, "consul-1.15.0/consul"), "agent", "-server", "-bootstrap", "-bind", "127.0.0.1", "-client", "127.0.0.1",
+	run(t, exec.Command(Find(t, "consul-1.15.0/consul"), "agent", "-server", "-bootstrap", "-bind", "127.0.0.1", "-client", "127.0.0.1",
 		"-data-dir", t.TempDir(), "-hcl", ports, "-hcl", "performance { raft_multiplier = 1 }", "-hcl", "disable_update_check = true"),
 		// Such a read waits until this one leads.
 		func() error {
@@ -145,7 +108,7 @@ func Consul(t testing.TB) string {
 func Nacos(t testing.TB) string {
 	t.Helper()
 	port, dir := Ports(t, 1), t.TempDir()
-	run(t, "nacos", exec.Command("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
+	run(t, exec.Command("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
 		"--add-opens", "java.base/java.lang=ALL-UNNAMED", // Spring of 2018 wants into the class loader
 		"-Duser.home="+dir, "-Dnacos.home="+dir, "-Dnacos.standalone=true", "-Dnacos.server.ip=127.0.0.1",
 		fmt.Sprintf("-Dserver.port=%d", port), "-Dserver.address=127.0.0.1",

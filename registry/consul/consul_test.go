@@ -14,7 +14,7 @@ import (
 const testTTL = time.Minute
 
 func TestConformance(t *testing.T) {
-	s := agent(t)
+	s := shared
 	registrytest.Run(t, func(t *testing.T) registrytest.Fixture {
 		prefix, ttl := freshPrefix(), testTTL
 		if strings.HasSuffix(t.Name(), "/CloseDuringOutage") {
@@ -22,14 +22,14 @@ func TestConformance(t *testing.T) {
 		}
 		return registrytest.Fixture{
 			Open: func() registry.Registry {
-				r, err := consul.Dial(s.endpoint, consul.Prefix(prefix), consul.TTL(ttl))
+				r, err := consul.Dial(s.endpoint(), consul.Prefix(prefix), consul.TTL(ttl))
 				if err != nil {
 					t.Fatal(err)
 				}
 				return r // the suite closes it
 			},
-			Stop:         s.stop,
-			Start:        func() { s.restart(t) },
+			Stop:         s.Stop,
+			Start:        func() { s.start(t) },
 			ForgetLeases: func() { s.forgetLeases(t) },
 			Patience:     30 * time.Second,
 		}

@@ -5,7 +5,6 @@ go 1.26.0
 require (
 	github.com/anser-rpc/anser v0.0.0
 	github.com/hashicorp/consul/api v1.34.4
-	go.uber.org/goleak v1.3.0
 )
 
 require (
@@ -24,6 +23,7 @@ require (
 	github.com/mattn/go-colorable v0.1.15 // indirect
 	github.com/mattn/go-isatty v0.0.22 // indirect
 	github.com/mitchellh/go-homedir v1.1.0 // indirect
+	go.uber.org/goleak v1.3.0 // indirect
 	golang.org/x/exp v0.0.0-20260218203240-3dfff04db8fa // indirect
 	golang.org/x/sys v0.46.0 // indirect
 )

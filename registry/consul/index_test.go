@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/anser-rpc/anser/registry/consul"
+	"github.com/anser-rpc/anser/registry/internal/regtest"
 )
 
 // TestIndexThatGoesBackwards plays what a real Consul does only by chance: every answer is at an index of its
@@ -55,10 +56,10 @@ func TestIndexThatGoesBackwards(t *testing.T) {
 	answer("7", "h1")         // backwards
 	answer("7", "h1")
 	answer("8", "h3")
-	w := watchAddresses(t, r)
-	w.expect(t, "h1:1 h2:1")
-	w.expect(t, "h1:1")
-	w.expect(t, "h3:1")
+	w := regtest.NewWatch(t, r)
+	w.Expect("h1:1 h2:1")
+	w.Expect("h1:1")
+	w.Expect("h3:1")
 	var asked []string
 	for range 6 {
 		asked = append(asked, <-queries)
@@ -66,7 +67,5 @@ func TestIndexThatGoesBackwards(t *testing.T) {
 	if got := strings.Join(asked, " "); got != " 100 101  7 8" {
 		t.Errorf("queries after the indexes %q, want a fresh one after the index went backwards", got)
 	}
-	if n := len(w.troubles); n > 0 {
-		t.Errorf("trouble although Consul was there all the time: %v", <-w.troubles)
-	}
+	w.NoTrouble()
 }

@@ -10,8 +10,10 @@ import (
 
 	"github.com/hashicorp/consul/api"
 
+	"github.com/anser-rpc/anser/internal/testlog"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/consul"
+	"github.com/anser-rpc/anser/registry/internal/regtest"
 )
 
 // backWithin is how long an instance may be away that the registry forgot while its process lives.
@@ -28,7 +30,7 @@ func entry(t *testing.T, c *api.Client, service string) *api.ServiceEntry {
 }
 
 func TestServiceInConsul(t *testing.T) {
-	s, prefix := agent(t), freshPrefix()
+	s, prefix := shared, freshPrefix()
 	c := s.use(t)
 	r := s.dial(t, consul.Prefix(prefix))
 	for _, test := range []struct {
@@ -65,7 +67,7 @@ func TestServiceInConsul(t *testing.T) {
 		},
 	} {
 		test.in.Service, test.in.ID = "arith", "one"
-		register(t, r, test.in)
+		regtest.Register(t, r, test.in)
 		e := entry(t, c, prefix+"arith")
 		svc := e.Service
 		if svc.Address != test.address || svc.Port != test.port || svc.SocketPath != test.socket || svc.Weights.Passing != test.weight {
@@ -96,11 +98,11 @@ func TestServiceInConsul(t *testing.T) {
 
 // An operator's maintenance is a state, and stays when the instance is registered again.
 func TestMaintenance(t *testing.T) {
-	s, prefix := agent(t), freshPrefix()
+	s, prefix := shared, freshPrefix()
 	c := s.use(t)
 	r := s.dial(t, consul.Prefix(prefix))
-	in := instance("h1:1")
-	register(t, r, in)
+	in := regtest.Instance("h1:1")
+	regtest.Register(t, r, in)
 	state := func() string {
 		list, err := registry.List(t.Context(), r, "arith")
 		if err != nil || len(list) != 1 {
@@ -112,22 +114,22 @@ func TestMaintenance(t *testing.T) {
 	if err := c.Agent().EnableServiceMaintenance(id, "looking into it"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, backWithin, "a disabled instance", func() bool { return state() == "disabled" })
+	regtest.Eventually(t, backWithin, "a disabled instance", func() bool { return state() == "disabled" })
 	in.Weight = 7
-	register(t, r, in)
+	regtest.Register(t, r, in)
 	successor := s.dial(t, consul.Prefix(prefix))
-	register(t, successor, in)
+	regtest.Register(t, successor, in)
 	if got := state(); got != "disabled" {
 		t.Errorf("after another registration the instance is %s, want disabled", got)
 	}
 	if err := c.Agent().DisableServiceMaintenance(id); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, backWithin, "an instance that is up", func() bool { return state() == "up" })
+	regtest.Eventually(t, backWithin, "an instance that is up", func() bool { return state() == "up" })
 }
 
 func TestServicesOfOthers(t *testing.T) {
-	s, prefix := agent(t), freshPrefix()
+	s, prefix := shared, freshPrefix()
 	c := s.use(t)
 	err := c.Agent().ServiceRegister(&api.AgentServiceRegistration{
 		ID: prefix + "theirs", Name: prefix + "arith", Address: "10.0.0.9", Port: 80,
@@ -148,39 +150,37 @@ func TestServicesOfOthers(t *testing.T) {
 	if err != nil || len(list) != 1 || !list[0].Equal(want) {
 		t.Errorf("the list is %+v, %v; want %+v", list, err, want)
 	}
-	w := watchAddresses(t, r)
-	w.expect(t, "10.0.0.9:80")
+	w := regtest.NewWatch(t, r)
+	w.Expect("10.0.0.9:80")
 	if err := c.Agent().UpdateTTL(prefix+"check", "broken", api.HealthCritical); err != nil {
 		t.Fatal(err)
 	}
-	w.await(t, "")
+	w.Await("")
 	if err := c.Agent().ServiceRegister(&api.AgentServiceRegistration{ID: prefix + "portless", Name: prefix + "arith", Address: "h"}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Agent().ServiceDeregister(prefix + "portless") })
-	if err := w.awaitTrouble(t); !strings.Contains(err.Error(), prefix+"portless") {
-		t.Errorf("trouble %v, want the ID of the service without a port", err)
-	}
+	w.ExpectTrouble(prefix + "portless")
 }
 
 // A process whose key was taken over leaves it to the new owner, also when the agent has lost both.
 func TestKeyTakenOverIsNotFoughtFor(t *testing.T) {
-	var logs lockedBuffer
-	s, prefix := agent(t), freshPrefix()
-	old := s.dial(t, consul.Prefix(prefix), consul.Logger(logs.logger()))
-	register(t, old, instance("h1:1"))
-	register(t, old, instance("h2:1"))
+	var logs testlog.Buffer
+	s, prefix := shared, freshPrefix()
+	old := s.dial(t, consul.Prefix(prefix), consul.Logger(logs.Logger()))
+	regtest.Register(t, old, regtest.Instance("h1:1"))
+	regtest.Register(t, old, regtest.Instance("h2:1"))
 	fresh := s.dial(t, consul.Prefix(prefix))
-	taken := instance("h1:1")
+	taken := regtest.Instance("h1:1")
 	taken.Version = "2"
-	register(t, fresh, taken)
+	regtest.Register(t, fresh, taken)
 	checks := entryOf(t, s.use(t), prefix+"arith", "h1:1").Checks
 	if len(checks) != 2 { // the host's and the new owner's
 		t.Errorf("the instance has %d checks, want 2: %+v", len(checks), checks)
 	}
-	eventually(t, 2*backWithin, "the old owner letting go", func() bool { return strings.Contains(logs.String(), "taken an instance over") })
+	regtest.Eventually(t, 2*backWithin, "the old owner letting go", func() bool { return strings.Contains(logs.String(), "taken an instance over") })
 	s.forgetLeases(t)
-	eventually(t, backWithin, "the record of the new owner", func() bool {
+	regtest.Eventually(t, backWithin, "the record of the new owner", func() bool {
 		list, err := registry.List(t.Context(), old, "arith")
 		return err == nil && len(list) == 2 && list[0].Equal(taken)
 	})
@@ -203,11 +203,11 @@ func entryOf(t *testing.T, c *api.Client, service, key string) *api.ServiceEntry
 
 // A check that has failed for want of signs of life passes again with the next one.
 func TestFailedCheckIsFoundAgain(t *testing.T) {
-	s, prefix := agent(t), freshPrefix()
+	s, prefix := shared, freshPrefix()
 	r := s.dial(t, consul.Prefix(prefix), consul.TTL(3*time.Second))
-	register(t, r, instance("h1:1"))
-	w := watchAddresses(t, s.dial(t, consul.Prefix(prefix)))
-	w.expect(t, "h1:1")
+	regtest.Register(t, r, regtest.Instance("h1:1"))
+	w := regtest.NewWatch(t, s.dial(t, consul.Prefix(prefix)))
+	w.Expect("h1:1")
 	c := s.use(t)
 	for _, check := range entry(t, c, prefix+"arith").Checks {
 		if check.ServiceID != "" {
@@ -216,35 +216,36 @@ func TestFailedCheckIsFoundAgain(t *testing.T) {
 			}
 		}
 	}
-	w.await(t, "")
-	w.await(t, "h1:1")
+	w.Await("")
+	w.Await("h1:1")
 }
 
 // Consul comes back without its data, at a lower index: what it has is the truth, and servers announce
 // themselves again.
 func TestConsulComesBackEmpty(t *testing.T) {
-	s := ownServer(t, "")
+	s := newServer(t, t.TempDir())
+	s.start(t)
 	announcer, client := s.dial(t), s.dial(t)
 	for _, address := range []string{"h1:1", "h2:1", "h3:1"} {
-		register(t, announcer, instance(address))
+		regtest.Register(t, announcer, regtest.Instance(address))
 	}
 	if _, err := announcer.Save(t.Context(), registry.Document{Name: "rules", Data: []byte("1")}); err != nil {
 		t.Fatal(err)
 	}
-	w := watchAddresses(t, client)
-	w.await(t, "h1:1 h2:1 h3:1")
+	w := regtest.NewWatch(t, client)
+	w.Await("h1:1 h2:1 h3:1")
 	before := index(t, s)
-	s.stop()
-	w.awaitTrouble(t)
+	s.Stop()
+	w.ExpectTrouble("")
 	if err := os.RemoveAll(filepath.Join(s.dir, "data")); err != nil {
 		t.Fatal(err)
 	}
-	s.restart(t)
+	s.start(t)
 	if now := index(t, s); now >= before {
 		t.Logf("the index went from %d to %d: not backwards this time", before, now)
 	}
-	eventually(t, 20*time.Second, "all instances", func() bool { return addresses(t, client) == "h1:1 h2:1 h3:1" })
-	w.await(t, "h1:1 h2:1 h3:1")
+	regtest.Eventually(t, 20*time.Second, "all instances", func() bool { return regtest.Addresses(t, client) == "h1:1 h2:1 h3:1" })
+	w.Await("h1:1 h2:1 h3:1")
 	if doc, err := client.Load(t.Context(), "rules"); err != nil || doc.Revision != 0 {
 		t.Errorf("the document is %+v, %v; want none", doc, err)
 	}

@@ -3,7 +3,6 @@ package consul_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/url"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/consul"
+	"github.com/anser-rpc/anser/registry/internal/regtest"
 )
 
 func TestParse(t *testing.T) {
@@ -21,7 +21,7 @@ func TestParse(t *testing.T) {
 		"consul://[::1]:8500//arith.v2":     {"[::1]:8500", "", "arith.v2"},
 		"consul://consul.local:8500/Arith1": {"consul.local:8500", "", "Arith1"},
 	} {
-		endpoint, prefix, service, err := consul.Parse(mustParse(t, target))
+		endpoint, prefix, service, err := consul.Parse(regtest.URL(t, target))
 		if got := []string{endpoint, prefix, service}; err != nil || !slices.Equal(got, want) {
 			t.Errorf("Parse(%q) = %q, %v; want %q", target, got, err, want)
 		}
@@ -42,22 +42,9 @@ func TestParseRefuses(t *testing.T) {
 		"consul://u:secret@h:1/arith":    "use the option consul.Token",
 		"consul://h:8500/arith#x":        "fragment",
 	} {
-		_, _, _, err := consul.Parse(mustParse(t, target))
-		if err == nil || !strings.Contains(err.Error(), say) {
-			t.Errorf("Parse(%q) = %v, want an error with %q", target, err, say)
-		} else if strings.Contains(err.Error(), "secret") {
-			t.Errorf("Parse(%q) tells the password: %v", target, err)
-		}
+		_, _, _, err := consul.Parse(regtest.URL(t, target))
+		regtest.Refused(t, target, err, say, "secret")
 	}
-}
-
-func mustParse(t *testing.T, target string) *url.URL {
-	t.Helper()
-	u, err := url.Parse(target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u
 }
 
 func FuzzParse(f *testing.F) {
@@ -96,9 +83,7 @@ func TestDialRefuses(t *testing.T) {
 		{"h:1", []consul.Option{consul.TTL(time.Millisecond)}, "use 1s or more"},
 	} {
 		r, err := consul.Dial(c.endpoint, c.opts...)
-		if err == nil || !strings.Contains(err.Error(), c.say) {
-			t.Errorf("Dial(%q) = %v, want an error with %q", c.endpoint, err, c.say)
-		}
+		regtest.Refused(t, fmt.Sprintf("Dial(%q)", c.endpoint), err, c.say)
 		if r != nil {
 			t.Errorf("Dial(%q) returns a registry with its error", c.endpoint)
 		}
@@ -106,17 +91,7 @@ func TestDialRefuses(t *testing.T) {
 }
 
 func TestSchemeOpensWithoutConsul(t *testing.T) {
-	s := consul.Scheme()
-	r, service, err := s.Open(mustParse(t, "consul://127.0.0.1:1/arith"))
-	if err != nil || s.Name != "consul" || service != "arith" {
-		t.Fatalf("scheme %q opens the service %q: %v", s.Name, service, err)
-	}
-	if err := r.(io.Closer).Close(); err != nil {
-		t.Error(err)
-	}
-	if _, _, err := s.Open(mustParse(t, "consul://127.0.0.1:8500")); err == nil {
-		t.Error("a target without a service was taken")
-	}
+	regtest.OpensOffline(t, consul.Scheme(), "consul")
 }
 
 func ExampleParse() {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/dns"
+	"github.com/anser-rpc/anser/registry/internal/regtest"
 	"github.com/anser-rpc/anser/registry/registrytest"
 )
 
@@ -54,43 +54,43 @@ func TestConformance(t *testing.T) {
 func TestChangesAreSeen(t *testing.T) {
 	s := startServer(t, "arith.test. 0 A 10.0.0.1")
 	w := watch(t, newResolver(t, s, "{service}.test.:80"))
-	w.list("10.0.0.1:80")
+	w.Expect("10.0.0.1:80")
 	s.put("arith.test. 0 A 10.0.0.2")
-	w.list("10.0.0.1:80 10.0.0.2:80")
+	w.Expect("10.0.0.1:80 10.0.0.2:80")
 	s.replace("arith.test.", "arith.test. 0 A 10.0.0.2")
-	w.list("10.0.0.2:80")
+	w.Expect("10.0.0.2:80")
 	s.replace("arith.test.")
-	w.list("") // no records of that kind
+	w.Expect("") // no records of that kind
 	s.change(func() { delete(s.zone, "arith.test.") })
 	before := s.count("A")
 	for s.count("A") < before+2 { // NXDOMAIN is the same
 		time.Sleep(time.Millisecond)
 	}
-	w.quiet()
+	w.Only()
 	s.put("arith.test. 0 A 10.0.0.3")
-	w.list("10.0.0.3:80")
+	w.Expect("10.0.0.3:80")
 }
 
 func TestFailuresAreTrouble(t *testing.T) {
 	s := startServer(t, "arith.test. 0 A 10.0.0.1")
 	w := watch(t, newResolver(t, s, "{service}.test.:80", dns.Timeout(100*time.Millisecond)))
-	w.list("10.0.0.1:80")
+	w.Expect("10.0.0.1:80")
 	for say, fail := range map[string]func(){
 		"SERVFAIL":             func() { s.rcode[""] = mdns.RcodeServerFailure },
 		"REFUSED":              func() { s.rcode[""] = mdns.RcodeRefused },
 		"no answer: context d": func() { s.mute = true },
 	} {
 		s.change(fail)
-		w.troubled(say)
-		w.only("10.0.0.1:80")
+		w.AwaitTrouble(say)
+		w.Only("10.0.0.1:80")
 		s.change(func() { s.rcode[""], s.mute = mdns.RcodeSuccess, false })
-		w.list("10.0.0.1:80") // said although nothing changed: the list is current again
+		w.Expect("10.0.0.1:80") // said although nothing changed: the list is current again
 	}
 	s.stop()
-	w.troubled(s.address)
-	w.only("10.0.0.1:80")
+	w.AwaitTrouble(s.address)
+	w.Only("10.0.0.1:80")
 	s.start()
-	w.list("10.0.0.1:80")
+	w.Expect("10.0.0.1:80")
 }
 
 func TestStartWithoutServer(t *testing.T) {
@@ -98,22 +98,22 @@ func TestStartWithoutServer(t *testing.T) {
 	s.stop()
 	r := newResolver(t, s, "{service}.test.:80")
 	w := watch(t, r)
-	w.troubled("connection refused")
+	w.AwaitTrouble("connection refused")
 	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if _, err := registry.List(short, r, "arith"); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("List = %v, want to be told why", err)
 	}
-	w.quiet()
+	w.Only()
 	s.start()
-	w.list("10.0.0.1:80")
+	w.Expect("10.0.0.1:80")
 }
 
 func TestNextServer(t *testing.T) {
 	bad, good := startServer(t), startServer(t, "arith.test. 0 A 10.0.0.1")
 	bad.change(func() { bad.rcode[""] = mdns.RcodeServerFailure })
 	r := newResolver(t, bad, "{service}.test.:80", dns.Servers(good.address))
-	watch(t, r).list("10.0.0.1:80")
+	watch(t, r).Expect("10.0.0.1:80")
 }
 
 // A server that answers A, but fails for AAAA, would otherwise take instances away.
@@ -122,18 +122,18 @@ func TestHalfAnAnswerIsTrouble(t *testing.T) {
 	broken := startServer(t)
 	broken.change(func() { broken.rcode[""] = mdns.RcodeServerFailure })
 	only4 := newResolver(t, s, "{service}.test.:80", dns.IPv4Only())
-	watch(t, only4).list("10.0.0.1:80")
+	watch(t, only4).Expect("10.0.0.1:80")
 	if n := s.count("AAAA"); n != 0 {
 		t.Errorf("%d questions for AAAA", n)
 	}
 	s.put("arith.test. 0 AAAA 2001:db8::1")
-	watch(t, newResolver(t, s, "{service}.test.:80", dns.IPv6Only())).list("[2001:db8::1]:80")
+	watch(t, newResolver(t, s, "{service}.test.:80", dns.IPv6Only())).Expect("[2001:db8::1]:80")
 }
 
 func TestAliases(t *testing.T) {
 	s := startServer(t, "arith.test. 0 CNAME b.test.", "b.test. 0 CNAME c.test.", "c.test. 0 A 10.0.0.1", "loop.test. 0 CNAME loop2.test.", "loop2.test. 0 CNAME loop.test.")
-	watch(t, newResolver(t, s, "{service}.test.:80")).list("10.0.0.1:80")
-	watch(t, newResolver(t, s, "loop.test.:80")).troubled("aliases")
+	watch(t, newResolver(t, s, "{service}.test.:80")).Expect("10.0.0.1:80")
+	watch(t, newResolver(t, s, "loop.test.:80")).AwaitTrouble("aliases")
 }
 
 func TestSRV(t *testing.T) {
@@ -144,23 +144,23 @@ func TestSRV(t *testing.T) {
 	)
 	const all = "10.0.0.1:8001*60 10.0.0.2:8002*1 10.0.0.3:8003-draining [2001:db8::2]:8002*1"
 	w := watch(t, newResolver(t, s, "_{service}._tcp.test."))
-	w.list(all)
+	w.Expect(all)
 	if n := s.count("A"); n != 0 {
 		t.Errorf("%d questions for addresses that had come along", n)
 	}
 	s.change(func() { s.bare = true })
-	watch(t, newResolver(t, s, "_{service}._tcp.test.")).list(all)
+	watch(t, newResolver(t, s, "_{service}._tcp.test.")).Expect(all)
 	if n := s.count("A"); n < 3 {
 		t.Errorf("%d questions for the addresses of 3 targets", n)
 	}
 	s.change(func() { s.rcode["b.test."] = mdns.RcodeServerFailure })
-	w.troubled("b.test.") // a list without b would be wrong
-	w.quiet()
+	w.AwaitTrouble("b.test.") // a list without b would be wrong
+	w.Only()
 	s.replace("_arith._tcp.test.", "_arith._tcp.test. 0 SRV 0 0 0 .") // there is decidedly no such service
-	w.list("")
+	w.Expect("")
 	s.replace("_arith._tcp.test.", "_arith._tcp.test. 0 SRV 0 0 0 c.test.", "_arith._tcp.test. 0 SRV 0 0 9 a.test.")
-	w.troubled("port \"0\"")
-	w.list("10.0.0.1:9")
+	w.AwaitTrouble("port \"0\"")
+	w.Expect("10.0.0.1:9")
 }
 
 // The second priority takes over when somebody says that the first cannot be reached, until it can.
@@ -188,7 +188,7 @@ func TestPriorities(t *testing.T) {
 		slices.Sort(list)
 		return strings.Join(list, " ")
 	}
-	w.until(state(first.Addr().String()))
+	w.Await(state(first.Addr().String()))
 	r.Refresh("other") // not this one
 	r.Refresh("arith") // the first can be reached: nothing changes
 	first.Close()
@@ -197,15 +197,15 @@ func TestPriorities(t *testing.T) {
 		r.Refresh("arith")
 		time.Sleep(10 * time.Millisecond)
 	}
-	w.until(state(second.Addr().String()))
+	w.Await(state(second.Addr().String()))
 	first = listen(first.Addr().String()) // back: found without being asked
-	w.until(state(first.Addr().String()))
+	w.Await(state(first.Addr().String()))
 	first.Close()
 	second.Close()
 	r.Refresh("arith")
-	w.until(state("both"))
+	w.Await(state("both"))
 	second = listen(second.Addr().String())
-	w.until(state(second.Addr().String()))
+	w.Await(state(second.Addr().String()))
 }
 
 func TestThousandInstances(t *testing.T) {
@@ -217,18 +217,18 @@ func TestThousandInstances(t *testing.T) {
 	}
 	slices.Sort(want)
 	s := startServer(t, records...)
-	watch(t, newResolver(t, s, "{service}.test.:80")).list(strings.Join(want, " "))
+	watch(t, newResolver(t, s, "{service}.test.:80")).Expect(strings.Join(want, " "))
 	if s.count("TCP") == 0 {
 		t.Error("a thousand addresses came over UDP")
 	}
 	s.change(func() { s.bare = true }) // each address is asked for
-	watch(t, newResolver(t, s, "_{service}._tcp.test.")).list(strings.Join(want, "*1 ") + "*1")
+	watch(t, newResolver(t, s, "_{service}._tcp.test.")).Expect(strings.Join(want, "*1 ") + "*1")
 }
 
 func TestServerWithoutEDNS(t *testing.T) {
 	s := startServer(t, "arith.test. 0 A 10.0.0.1")
 	s.change(func() { s.edns = true })
-	watch(t, newResolver(t, s, "{service}.test.:80")).list("10.0.0.1:80")
+	watch(t, newResolver(t, s, "{service}.test.:80")).Expect("10.0.0.1:80")
 }
 
 // With a TTL of an hour only a hint makes it look again.
@@ -236,27 +236,27 @@ func TestRefresh(t *testing.T) {
 	s := startServer(t, "arith.test. 3600 A 10.0.0.1")
 	r := newResolver(t, s, "{service}.test.:80")
 	w := watch(t, r)
-	w.list("10.0.0.1:80")
+	w.Expect("10.0.0.1:80")
 	if n := s.count("A"); n != 1 {
 		t.Errorf("%d questions for a record with a TTL of an hour", n)
 	}
 	s.replace("arith.test.", "arith.test. 3600 A 10.0.0.2")
 	r.Refresh("arith")
-	w.list("10.0.0.2:80")
+	w.Expect("10.0.0.2:80")
 }
 
 func TestClose(t *testing.T) {
 	s := startServer(t, "arith.test. 3600 A 10.0.0.1")
 	r := newResolver(t, s, "{service}.test.:80")
 	w := watch(t, r)
-	w.list("10.0.0.1:80")
+	w.Expect("10.0.0.1:80")
 	r.Close()
 	select {
-	case err := <-w.err:
+	case err := <-w.Ended:
 		if !errors.Is(err, registry.ErrClosed) {
 			t.Errorf("Watch ended with %v", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(regtest.Patience):
 		t.Error("Watch did not end")
 	}
 	if err := r.Watch(t.Context(), "arith", nil, nil); !errors.Is(err, registry.ErrClosed) {
@@ -318,11 +318,7 @@ func TestParse(t *testing.T) {
 		"dns:///a/b:80":                                  "error use letters",
 		"dns://h:0/arith:80":                             "error names a bad server",
 	} {
-		u, err := url.Parse(target)
-		if err != nil {
-			t.Fatal(err)
-		}
-		servers, name, err := dns.Parse(u)
+		servers, name, err := dns.Parse(regtest.URL(t, target))
 		got := strings.Join(servers, ",") + " " + name
 		if say, bad := strings.CutPrefix(want, "error "); bad {
 			if err == nil || !strings.Contains(err.Error(), say) {
@@ -365,9 +361,7 @@ func TestDial(t *testing.T) {
 	defer c.Close()
 	call := func() {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		defer cancel()
-		out, err := anser.Call[args](ctx, c, "Arith.Mul", &args{7, 8})
+		out, err := anser.Call[args](regtest.Within(t), c, "Arith.Mul", &args{7, 8})
 		if err != nil || out.A != 56 {
 			t.Fatalf("%v, %v", out, err)
 		}

@@ -1,7 +1,6 @@
 package dns_test
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"strings"
@@ -14,11 +13,10 @@ import (
 
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/dns"
+	"github.com/anser-rpc/anser/registry/internal/regtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-const patience = 30 * time.Second
 
 // server is a DNS server on loopback, over UDP and TCP.
 type server struct {
@@ -175,7 +173,7 @@ func (s *server) fill(m *mdns.Msg, all []mdns.RR, question mdns.Question) {
 // newResolver returns a resolver that asks the server, and looks often.
 func newResolver(t *testing.T, s *server, name string, opts ...dns.Option) *dns.Resolver {
 	t.Helper()
-	all := append([]dns.Option{dns.Servers(s.address), dns.TTL(50*time.Millisecond, time.Hour), dns.Timeout(patience)}, opts...)
+	all := append([]dns.Option{dns.Servers(s.address), dns.TTL(50*time.Millisecond, time.Hour), dns.Timeout(regtest.Patience)}, opts...)
 	r, err := dns.New(name, all...)
 	if err != nil {
 		t.Fatal(err)
@@ -184,25 +182,8 @@ func newResolver(t *testing.T, s *server, name string, opts ...dns.Option) *dns.
 	return r
 }
 
-// watcher is what a Watch of the service arith has said.
-type watcher struct {
-	t       *testing.T
-	lists   chan string // instances as brief gives them
-	trouble chan error
-	err     chan error
-}
-
-func watch(t *testing.T, r registry.Resolver) *watcher {
-	w := &watcher{t, make(chan string, 1000), make(chan error, 1000), make(chan error, 1)}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		w.err <- r.Watch(ctx, "arith", func(list []registry.Instance) { w.lists <- brief(list) }, func(err error) { w.trouble <- err })
-	}()
-	t.Cleanup(func() { cancel(); <-done })
-	return w
-}
+// watch watches the service arith.
+func watch(t *testing.T, r registry.Resolver) *regtest.Watch { return regtest.NewWatchOf(t, r, brief) }
 
 func brief(list []registry.Instance) string {
 	var parts []string
@@ -217,64 +198,4 @@ func brief(list []registry.Instance) string {
 		parts = append(parts, part)
 	}
 	return strings.Join(parts, " ")
-}
-
-// list makes sure that the next list is this one.
-func (w *watcher) list(want string) {
-	w.t.Helper()
-	select {
-	case got := <-w.lists:
-		if got != want {
-			w.t.Fatalf("got the list %q, want %q", got, want)
-		}
-	case <-time.After(patience):
-		w.t.Fatalf("no list after %v, want %q", patience, want)
-	}
-}
-
-// until waits for a list, past others.
-func (w *watcher) until(want string) {
-	w.t.Helper()
-	late := time.After(patience)
-	for got := ""; got != want; {
-		select {
-		case got = <-w.lists:
-		case <-late:
-			w.t.Fatalf("no list %q after %v, the last is %q", want, patience, got)
-		}
-	}
-}
-
-// only makes sure that no other list came.
-func (w *watcher) only(want string) {
-	w.t.Helper()
-	for len(w.lists) > 0 {
-		w.list(want)
-	}
-}
-
-// troubled waits for trouble that has the text in it.
-func (w *watcher) troubled(text string) {
-	w.t.Helper()
-	late := time.After(patience)
-	for {
-		select {
-		case err := <-w.trouble:
-			if strings.Contains(err.Error(), text) {
-				return
-			}
-		case <-late:
-			w.t.Fatalf("no trouble with %q after %v", text, patience)
-		}
-	}
-}
-
-// quiet makes sure that no list came.
-func (w *watcher) quiet() {
-	w.t.Helper()
-	select {
-	case got := <-w.lists:
-		w.t.Fatalf("got the list %q, want none", got)
-	default:
-	}
 }

@@ -8,8 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/anser-rpc/anser/internal/servers"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/embedded"
+	"github.com/anser-rpc/anser/registry/internal/regtest"
 	"github.com/anser-rpc/anser/registry/registrytest"
 )
 
@@ -59,12 +61,12 @@ func loseOneMember(t *testing.T, c *embedded.Cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	register(t, r, "h1:1")
+	regtest.Register(t, r, regtest.Instance("h1:1"))
 	for i := range 3 {
 		if err := c.StopMember(i); err != nil {
 			t.Fatal(err)
 		}
-		register(t, r, fmt.Sprintf("h%d:1", i+2))
+		regtest.Register(t, r, regtest.Instance(fmt.Sprintf("h%d:1", i+2)))
 		if err := c.StartMember(t.Context(), i); err != nil {
 			t.Fatal(err)
 		}
@@ -78,18 +80,18 @@ func loseOneMember(t *testing.T, c *embedded.Cluster) {
 // Three processes, as in production, one of which is killed and comes back.
 func TestClusterOfProcesses(t *testing.T) {
 	t.Parallel()
-	peers := map[string]string{"a": freeAddress(), "b": freeAddress(), "c": freeAddress()}
+	peers := map[string]string{"a": servers.Address(t), "b": servers.Address(t), "c": servers.Address(t)}
 	var endpoints []string
 	children := make(map[string]*child)
 	for name := range peers {
-		cfg := embedded.Config{Dir: filepath.Join(t.TempDir(), name), Listen: freeAddress(), Name: name, Peers: peers}
+		cfg := embedded.Config{Dir: filepath.Join(t.TempDir(), name), Listen: servers.Address(t), Name: name, Peers: peers}
 		endpoints = append(endpoints, cfg.Listen)
 		children[name] = startChild(t, cfg)
 	}
 	r := dial(t, endpoints)
-	register(t, r, "h1:1")
+	regtest.Register(t, r, regtest.Instance("h1:1"))
 	children["b"].kill()
-	register(t, r, "h2:1")
+	regtest.Register(t, r, regtest.Instance("h2:1"))
 	expect(t, r, "h1:1 h2:1")
 	children["b"].start()
 	own := dial(t, []string{children["b"].cfg.Listen}) // it has caught up

@@ -2,22 +2,14 @@ package embedded_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
-	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/embedded"
+	"github.com/anser-rpc/anser/registry/internal/regtest"
 )
 
 func TestStartRefuses(t *testing.T) {
@@ -68,17 +60,19 @@ func TestInsecureListensEverywhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	register(t, r, "h1:1")
+	regtest.Register(t, r, regtest.Instance("h1:1"))
 }
 
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	m := start(t, embedded.Config{Dir: t.TempDir(), Listen: "0.0.0.0:0", Advertise: "localhost:2379", TLS: makeCertificate(t)})
+	cert := regtest.NewCertificate(t)
+	files := &embedded.TLS{CertFile: cert.CertFile, KeyFile: cert.KeyFile, CAFile: cert.CAFile}
+	m := start(t, embedded.Config{Dir: t.TempDir(), Listen: "0.0.0.0:0", Advertise: "localhost:2379", TLS: files})
 	r, err := m.Registry()
 	if err != nil {
 		t.Fatal(err)
 	}
-	register(t, r, "h1:1")
+	regtest.Register(t, r, regtest.Instance("h1:1"))
 	expect(t, r, "h1:1")
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
@@ -86,39 +80,4 @@ func TestTLS(t *testing.T) {
 	if list, err := registry.List(ctx, plain, "arith"); err == nil {
 		t.Errorf("a client without a certificate sees %v", list)
 	}
-}
-
-// makeCertificate writes a certificate for localhost that is its own authority.
-func makeCertificate(t *testing.T) *embedded.TLS {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "anser"}, DNSNames: []string{"localhost"},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	files := &embedded.TLS{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem"), CAFile: filepath.Join(dir, "cert.pem")}
-	for path, block := range map[string]*pem.Block{
-		files.CertFile: {Type: "CERTIFICATE", Bytes: der},
-		files.KeyFile:  {Type: "PRIVATE KEY", Bytes: keyDER},
-	} {
-		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return files
 }

@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,9 +14,12 @@ import (
 	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
+	"github.com/anser-rpc/anser/internal/servers"
+	"github.com/anser-rpc/anser/internal/testlog"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/embedded"
 	"github.com/anser-rpc/anser/registry/etcd"
+	"github.com/anser-rpc/anser/registry/internal/regtest"
 	"github.com/anser-rpc/anser/registry/registrytest"
 )
 
@@ -27,7 +28,7 @@ const testTTL = 2 * time.Second
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	cfg := embedded.Config{Dir: t.TempDir(), Listen: freeAddress()}
+	cfg := embedded.Config{Dir: t.TempDir(), Listen: servers.Address(t)}
 	m := start(t, cfg)
 	registrytest.Run(t, func(t *testing.T) registrytest.Fixture {
 		prefix := freshPrefix()
@@ -68,7 +69,7 @@ func TestRestartKeepsTheData(t *testing.T) {
 	cfg := embedded.Config{Dir: t.TempDir()}
 	m := start(t, cfg)
 	outside := dial(t, []string{m.Endpoint()})
-	register(t, outside, "h1:1", "h2:1") // its lease lives on
+	regtest.Register(t, outside, regtest.Instance("h1:1"), regtest.Instance("h2:1")) // its lease lives on
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -82,14 +83,14 @@ func TestRestartKeepsTheData(t *testing.T) {
 
 func TestKilledProcessKeepsTheData(t *testing.T) {
 	t.Parallel()
-	cfg := embedded.Config{Dir: t.TempDir(), Listen: freeAddress()}
+	cfg := embedded.Config{Dir: t.TempDir(), Listen: servers.Address(t)}
 	c := startChild(t, cfg)
 	r := dial(t, []string{cfg.Listen})
-	register(t, r, "h1:1", "h2:1")
+	regtest.Register(t, r, regtest.Instance("h1:1"), regtest.Instance("h2:1"))
 	c.kill()
 	c.start()
 	expect(t, r, "h1:1 h2:1")
-	register(t, r, "h3:1")
+	regtest.Register(t, r, regtest.Instance("h3:1"))
 	expect(t, r, "h1:1 h2:1 h3:1")
 }
 
@@ -100,9 +101,9 @@ func TestCloseIsGraceful(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	register(t, r, "h1:1")
+	regtest.Register(t, r, regtest.Instance("h1:1"))
 	outside := dial(t, []string{m.Endpoint()})
-	register(t, outside, "h2:1") // with a stream for its lease, and one for a watch
+	regtest.Register(t, outside, regtest.Instance("h2:1")) // with a stream for its lease, and one for a watch
 	updated := make(chan struct{}, 100)
 	ctx, cancel := context.WithCancel(t.Context())
 	watched := make(chan error, 1)
@@ -117,7 +118,7 @@ func TestCloseIsGraceful(t *testing.T) {
 	if d := time.Since(begin); d > 5*time.Second {
 		t.Errorf("Close took %v, with watches and leases open: want it to end them", d)
 	}
-	if err := r.Register(t.Context(), instance("h3:1")); !errors.Is(err, registry.ErrClosed) {
+	if err := r.Register(t.Context(), regtest.Instance("h3:1")); !errors.Is(err, registry.ErrClosed) {
 		t.Errorf("Register after the member was closed = %v, want ErrClosed", err)
 	}
 	if _, err := m.Registry(); err == nil {
@@ -176,9 +177,9 @@ func TestPortInUse(t *testing.T) {
 // is a process of its own.
 func TestBrokenDataIsAnError(t *testing.T) {
 	t.Parallel()
-	cfg := embedded.Config{Dir: t.TempDir(), Listen: freeAddress()}
+	cfg := embedded.Config{Dir: t.TempDir(), Listen: servers.Address(t)}
 	c := startChild(t, cfg)
-	register(t, dial(t, []string{cfg.Listen}), "h1:1")
+	regtest.Register(t, dial(t, []string{cfg.Listen}), regtest.Instance("h1:1"))
 	c.kill()
 	logs, err := filepath.Glob(filepath.Join(cfg.Dir, "member/wal/*.wal"))
 	if err != nil || len(logs) == 0 {
@@ -220,25 +221,23 @@ func TestFullDiskRefusesWrites(t *testing.T) {
 	t.Parallel()
 	var free atomic.Int64
 	free.Store(1 << 30)
-	var logs lockedBuffer
-	cfg := embedded.Config{Dir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(&logs, nil))}
+	var logs testlog.Buffer
+	cfg := embedded.Config{Dir: t.TempDir(), Logger: logs.Logger()}
 	embedded.SetFree(&cfg, free.Load)
 	m := start(t, cfg)
 	r, err := m.Registry(etcd.TTL(testTTL))
 	if err != nil {
 		t.Fatal(err)
 	}
-	register(t, r, "h1:1")
+	regtest.Register(t, r, regtest.Instance("h1:1"))
 	free.Store(1 << 20)
-	if !eventually(func() bool { return errors.Is(tryRegister(t, r), rpctypes.ErrNoSpace) }) {
-		t.Fatalf("writes are not refused: %v", tryRegister(t, r))
-	}
+	regtest.Eventually(t, regtest.Patience, "writes are refused", func() bool { return errors.Is(tryRegister(t, r), rpctypes.ErrNoSpace) })
 	expect(t, r, "h1:1") // reads go on, and the lease lives
 	if !strings.Contains(logs.String(), "nearly full") {
 		t.Errorf("nobody was told: %s", logs.String())
 	}
 	free.Store(1 << 30)
-	register(t, r, "h2:1")
+	regtest.Register(t, r, regtest.Instance("h2:1"))
 	expect(t, r, "h1:1 h2:1")
 }
 
@@ -247,30 +246,4 @@ func tryRegister(t *testing.T, r registry.Registrar) error {
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	return r.Register(ctx, registry.Instance{Service: "arith", Address: "h1:1", Weight: int(time.Now().UnixNano()%1000) + 1})
-}
-
-func eventually(ok func() bool) bool {
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
-		if ok() {
-			return true
-		}
-	}
-	return false
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex // guards b
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

@@ -5,14 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"log"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,6 +20,7 @@ import (
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/embedded"
 	"github.com/anser-rpc/anser/registry/etcd"
+	"github.com/anser-rpc/anser/registry/internal/regtest"
 )
 
 // childEnv holds the configuration of a member that the test binary runs instead of tests.
@@ -111,27 +108,9 @@ func (c *child) kill() {
 	}
 }
 
-var taken sync.Map // the addresses that freeAddress has returned
-
-// freeAddress returns an address below the range that the kernel hands out for other connections,
-// so that a member which is started again finds its port free.
-func freeAddress() string {
-	for {
-		address := fmt.Sprintf("127.0.0.1:%d", 26_000+rand.IntN(6_000))
-		l, err := net.Listen("tcp", address)
-		if err != nil {
-			continue
-		}
-		l.Close()
-		if _, twice := taken.LoadOrStore(address, true); !twice {
-			return address
-		}
-	}
-}
-
 func start(t *testing.T, cfg embedded.Config) *embedded.Member {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), regtest.Patience)
 	defer cancel()
 	m, err := embedded.Start(ctx, cfg)
 	if err != nil {
@@ -151,35 +130,14 @@ func dial(t *testing.T, endpoints []string, opts ...etcd.DialOption) *etcd.Regis
 	return r
 }
 
-func instance(address string) registry.Instance {
-	return registry.Instance{Service: "arith", Address: address}
-}
-
-func register(t *testing.T, r registry.Registrar, addresses ...string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	for _, address := range addresses {
-		if err := r.Register(ctx, instance(address)); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // expect waits for the registry to answer, and makes sure that it then lists these addresses.
 func expect(t *testing.T, r registry.Resolver, want string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	list, err := registry.List(ctx, r, "arith")
+	list, err := registry.List(regtest.Within(t), r, "arith")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got []string
-	for _, in := range list {
-		got = append(got, in.Address)
-	}
-	if strings.Join(got, " ") != want {
+	if got := regtest.Brief(list); got != want {
 		t.Fatalf("list has %q, want %q", got, want)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/anser-rpc/anser/registry/embedded"
+	"github.com/anser-rpc/anser/registry/internal/regtest"
 )
 
 // The database has blocks for all of its size, so that what etcd writes inside of it needs none when the disk is full.
@@ -15,13 +16,10 @@ func TestDatabaseHasItsBlocks(t *testing.T) {
 	start(t, cfg)
 	file := filepath.Join(cfg.Dir, "member", "snap", "db")
 	var info syscall.Stat_t
-	ok := eventually(func() bool {
+	regtest.Eventually(t, regtest.Patience, "blocks for all bytes", func() bool {
 		if err := syscall.Stat(file, &info); err != nil {
 			t.Fatal(err)
 		}
 		return info.Size > 0 && info.Blocks*512 >= info.Size
 	})
-	if !ok {
-		t.Errorf("%d bytes have %d blocks of 512", info.Size, info.Blocks)
-	}
 }

@@ -19,8 +19,8 @@ func TestConformance(t *testing.T) {
 		prefix := freshPrefix()
 		return registrytest.Fixture{
 			Open:         func() registry.Registry { return open(t, prefix) },
-			Stop:         shared.stop,
-			Start:        func() { restart(t, shared) },
+			Stop:         shared.Stop,
+			Start:        func() { shared.start(t) },
 			ForgetLeases: func() { forgetLeases(t, shared) },
 		}
 	})
@@ -35,13 +35,6 @@ func open(t *testing.T, prefix string, opts ...etcd.DialOption) registry.Registr
 		t.Fatal(err)
 	}
 	return r
-}
-
-func restart(t *testing.T, s *server) {
-	t.Helper()
-	if err := s.start(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func Example() {

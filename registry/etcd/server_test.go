@@ -5,24 +5,20 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"errors"
-	"flag"
 	"fmt"
 	"log"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/goleak"
 	"go.uber.org/zap"
 
+	"github.com/anser-rpc/anser/internal/servers"
 	"github.com/anser-rpc/anser/registry/etcd"
 )
 
@@ -30,31 +26,11 @@ import (
 // other, so that one may kill it.
 var shared *server
 
-func TestMain(m *testing.M) { os.Exit(runTests(m)) }
-
-func runTests(m *testing.M) (code int) {
-	if flag.Parse(); flag.Lookup("test.fuzz").Value.String() != "" {
-		return m.Run() // fuzz targets need no server, and each of their workers would start one
-	}
-	dir, err := os.MkdirTemp("", "anser-etcd-")
-	if err != nil {
-		log.Print(err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	if shared, err = startServer(dir); err != nil {
-		log.Print(err)
-		return 1
-	}
-	defer shared.stop()
-	if code := m.Run(); code != 0 {
-		return code
-	}
-	if err := goleak.Find(); err != nil {
-		log.Print(err)
-		return 1
-	}
-	return 0
+func TestMain(m *testing.M) {
+	servers.Main(m, func(t testing.TB) {
+		shared = newServer(t)
+		shared.start(t)
+	})
 }
 
 // buildServer builds etcd, or finds what an earlier run has built: linking takes seconds, and
@@ -93,41 +69,19 @@ func buildServer() (string, error) {
 
 // server is an etcd in a process of its own.
 type server struct {
+	servers.Process
 	dir      string
 	endpoint string // host:port
 	peer     string
 	tls      *tls.Config // of clients; nil: no TLS
 	args     []string    // more arguments
-	process  *exec.Cmd
 }
 
-// startServer starts an etcd that keeps its data in dir.
-func startServer(dir string) (*server, error) {
-	s := &server{dir: dir}
-	return s, s.startAnywhere()
-}
-
-// startAnywhere starts the server for the first time, at addresses that are free: another process
-// may be faster than it is to take one.
-func (s *server) startAnywhere() (err error) {
-	for range 3 {
-		s.endpoint, s.peer = freeAddress(), freeAddress()
-		if err = s.start(); err == nil {
-			return nil
-		}
-		s.stop()
-	}
-	return err
-}
-
-// ownServer starts an etcd for one test, which may change it for all who use it.
-func ownServer(t *testing.T) *server {
+// newServer returns a server for the length of the test.
+func newServer(t testing.TB) *server {
 	t.Helper()
-	s, err := startServer(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.stop)
+	s := &server{dir: t.TempDir(), endpoint: servers.Address(t), peer: servers.Address(t)}
+	t.Cleanup(s.Stop)
 	return s
 }
 
@@ -138,48 +92,33 @@ func (s *server) url() string {
 	return "http://" + s.endpoint
 }
 
-func (s *server) start() error {
+func (s *server) start(t testing.TB) {
+	t.Helper()
 	path, err := buildServer()
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
-	s.process = exec.Command(path, "--data-dir", filepath.Join(s.dir, "data"), "--log-level", "error",
+	cmd := exec.Command(path, "--data-dir", filepath.Join(s.dir, "data"), "--log-level", "error",
 		"--listen-client-urls", s.url(), "--advertise-client-urls", s.url(),
 		"--listen-peer-urls", "http://"+s.peer, "--initial-advertise-peer-urls", "http://"+s.peer,
 		"--initial-cluster", "default=http://"+s.peer,
 		"--heartbeat-interval", "50", "--election-timeout", "500", "--unsafe-no-fsync")
-	s.process.Args = append(s.process.Args, s.args...)
-	logs, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer logs.Close()
-	s.process.Stdout, s.process.Stderr = logs, logs
-	if err := s.process.Start(); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
-	defer cancel()
+	cmd.Args = append(cmd.Args, s.args...)
+	cmd.Dir = s.dir
 	c, err := s.client()
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
 	defer c.Close()
-	// With users the answer may be that the question needs a name.
-	if _, err := c.Get(ctx, "ready"); err != nil && !errors.Is(err, rpctypes.ErrUserEmpty) {
-		text, _ := os.ReadFile(logs.Name())
-		return fmt.Errorf("etcd does not answer: %w\n%s", err, text)
-	}
-	return nil
-}
-
-// stop kills the process, as a crash would.
-func (s *server) stop() {
-	if s.process != nil {
-		s.process.Process.Kill()
-		s.process.Wait()
-		s.process = nil
-	}
+	s.Start(t, cmd, func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := c.Get(ctx, "ready")
+		if errors.Is(err, rpctypes.ErrUserEmpty) {
+			return nil // with users the answer may be that the question needs a name
+		}
+		return err
+	})
 }
 
 // client returns a client of etcd's own.
@@ -213,24 +152,6 @@ var prefixes atomic.Int64
 
 // freshPrefix returns a prefix that no other test uses.
 func freshPrefix() string { return fmt.Sprintf("/test/%d", prefixes.Add(1)) }
-
-var taken sync.Map // the addresses that freeAddress has returned
-
-// freeAddress returns an address below the range that the kernel hands out for other connections,
-// so that a server which is started again finds its port free.
-func freeAddress() string {
-	for {
-		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(6_000))
-		l, err := net.Listen("tcp", address)
-		if err != nil {
-			continue
-		}
-		l.Close()
-		if _, twice := taken.LoadOrStore(address, true); !twice {
-			return address
-		}
-	}
-}
 
 // forgetLeases revokes all leases of the server.
 func forgetLeases(t *testing.T, s *server) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/etcd"
+	"github.com/anser-rpc/anser/registry/internal/regtest"
 )
 
 func TestParse(t *testing.T) {
@@ -25,7 +26,7 @@ func TestParse(t *testing.T) {
 		"etcd://etcd.svc.cluster.local:2379/a%20b/c":  {"/a b", "c", "etcd.svc.cluster.local:2379"},
 		"etcd://127.0.0.1:2379/a/b/c/d/e/f/g/service": {"/a/b/c/d/e/f/g", "service", "127.0.0.1:2379"},
 	} {
-		endpoints, prefix, service, err := etcd.Parse(mustParse(t, target))
+		endpoints, prefix, service, err := etcd.Parse(regtest.URL(t, target))
 		got := append([]string{prefix, service}, endpoints...)
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("Parse(%q) = %q, %v; want %q", target, got, err, want)
@@ -51,22 +52,9 @@ func TestParseRefuses(t *testing.T) {
 		"etcd://h:2379/" + "%2F":      "names no service",
 		"etcd://h:2379/x/ar%2F%3Fith": "use letters",
 	} {
-		_, _, _, err := etcd.Parse(mustParse(t, target))
-		if err == nil || !strings.Contains(err.Error(), say) {
-			t.Errorf("Parse(%q) = %v, want an error with %q", target, err, say)
-		} else if strings.Contains(err.Error(), "secret") {
-			t.Errorf("Parse(%q) tells the password: %v", target, err)
-		}
+		_, _, _, err := etcd.Parse(regtest.URL(t, target))
+		regtest.Refused(t, target, err, say, "secret")
 	}
-}
-
-func mustParse(t *testing.T, target string) *url.URL {
-	t.Helper()
-	u, err := url.Parse(target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u
 }
 
 func FuzzParse(f *testing.F) {
@@ -108,9 +96,7 @@ func TestDialRefuses(t *testing.T) {
 		{[]string{"h:1"}, []etcd.DialOption{etcd.TTL(time.Millisecond)}, "use 1s or more"},
 	} {
 		r, err := etcd.Dial(c.endpoints, c.opts...)
-		if err == nil || !strings.Contains(err.Error(), c.say) {
-			t.Errorf("Dial(%q) = %v, want an error with %q", c.endpoints, err, c.say)
-		}
+		regtest.Refused(t, fmt.Sprintf("Dial(%q)", c.endpoints), err, c.say)
 		if r != nil {
 			t.Errorf("Dial(%q) returns a registry with its error", c.endpoints)
 		}
@@ -121,6 +107,10 @@ func TestDialRefuses(t *testing.T) {
 	if _, err := etcd.New(clientv3.NewCtxClient(t.Context())); err == nil || !strings.Contains(err.Error(), "use etcd.Dial") {
 		t.Errorf("New of a client without a connection = %v", err)
 	}
+}
+
+func TestSchemeOpensWithoutEtcd(t *testing.T) {
+	regtest.OpensOffline(t, etcd.Scheme(), "etcd")
 }
 
 func ExampleParse() {

@@ -3,9 +3,7 @@ package etcd_test
 import (
 	"context"
 	"net"
-	"strings"
 	"testing"
-	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -14,71 +12,8 @@ import (
 
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/etcd"
+	"github.com/anser-rpc/anser/registry/internal/regtest"
 )
-
-// watched is what a watcher of the service arith was told, in order.
-type watched struct {
-	updates  chan string // addresses
-	troubles chan error
-}
-
-func watchAddresses(t *testing.T, r registry.Resolver) *watched {
-	w := &watched{make(chan string, 1000), make(chan error, 1000)}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		r.Watch(ctx, "arith", func(list []registry.Instance) {
-			var texts []string
-			for _, in := range list {
-				texts = append(texts, in.Address)
-			}
-			w.updates <- strings.Join(texts, " ")
-		}, func(err error) { w.troubles <- err })
-	}()
-	t.Cleanup(func() { cancel(); <-done })
-	return w
-}
-
-// await waits for an update with these addresses, past others.
-func (w *watched) await(t *testing.T, want string) {
-	t.Helper()
-	deadline := time.After(10 * time.Second)
-	for {
-		select {
-		case got := <-w.updates:
-			if got == want {
-				return
-			}
-		case <-deadline:
-			t.Fatalf("no update with %q", want)
-		}
-	}
-}
-
-func (w *watched) awaitTrouble(t *testing.T) error {
-	t.Helper()
-	select {
-	case err := <-w.troubles:
-		return err
-	case <-time.After(10 * time.Second):
-		t.Fatal("no trouble")
-		return nil
-	}
-}
-
-// expect makes sure that the next update is this one.
-func (w *watched) expect(t *testing.T, want string) {
-	t.Helper()
-	select {
-	case got := <-w.updates:
-		if got != want {
-			t.Fatalf("update with %q, want %q", got, want)
-		}
-	case <-time.After(10 * time.Second):
-		t.Fatalf("no update, want %q", want)
-	}
-}
 
 func TestBrokenRecordsAreLeftOut(t *testing.T) {
 	prefix, raw := freshPrefix(), shared.use(t)
@@ -90,23 +25,19 @@ func TestBrokenRecordsAreLeftOut(t *testing.T) {
 	}
 	r := shared.dial(t, etcd.Prefix(prefix))
 	put("junk", "{")
-	w := watchAddresses(t, r)
-	if err := w.awaitTrouble(t); !strings.Contains(err.Error(), prefix+"/arith/junk") {
-		t.Errorf("trouble %v, want the key", err)
-	}
-	w.expect(t, "")
-	register(t, r, instance("h1:1"))
-	w.expect(t, "h1:1")
+	w := regtest.NewWatch(t, r)
+	w.ExpectTrouble(prefix + "/arith/junk")
+	w.Expect("")
+	regtest.Register(t, r, regtest.Instance("h1:1"))
+	w.Expect("h1:1")
 	put("h2:1", `{"service":"arith","address":"h1:1"}`)
-	if err := w.awaitTrouble(t); !strings.Contains(err.Error(), "move it there, or delete it") {
-		t.Errorf("trouble %v, want what to do with a record under a foreign key", err)
-	}
-	w.expect(t, "h1:1")
+	w.ExpectTrouble("move it there, or delete it")
+	w.Expect("h1:1")
 	put("h2:1", `{"service":"arith","address":"h2:1"}`)
-	w.expect(t, "h1:1 h2:1")
+	w.Expect("h1:1 h2:1")
 	put("h2:1", `{"service":"arith","address":"h2"}`) // was good: a broken record has no address
-	w.awaitTrouble(t)
-	w.expect(t, "h1:1")
+	w.ExpectTrouble("")
+	w.Expect("h1:1")
 }
 
 // fakeEtcd answers lists and watches from a script, to do what a real server does only by chance.
@@ -170,7 +101,7 @@ func startFake(t *testing.T) (*fakeEtcd, *etcd.Registry) {
 }
 
 func record(address string) *mvccpb.KeyValue {
-	data, _ := registry.Encode(instance(address))
+	data, _ := registry.Encode(regtest.Instance(address))
 	return &mvccpb.KeyValue{Key: []byte("/anser/arith/" + address), Value: data}
 }
 
@@ -205,17 +136,15 @@ func TestCompactedWatchListsAgain(t *testing.T) {
 		return rpctypes.ErrGRPCNoLeader
 	}
 	f.lists <- list(5) // less than before: what it has is what counts
-	w := watchAddresses(t, r)
-	w.expect(t, "h1:1 h2:1")
-	w.expect(t, "h2:1 h3:1")
-	w.expect(t, "h3:1 h4:1")
-	w.expect(t, "")
+	w := regtest.NewWatch(t, r)
+	w.Expect("h1:1 h2:1")
+	w.Expect("h2:1 h3:1")
+	w.Expect("h3:1 h4:1")
+	w.Expect("")
 	for _, want := range []int64{11, 31, 41} {
 		if got := <-started; got != want {
 			t.Errorf("watch from revision %d, want %d: the one after the list", got, want)
 		}
 	}
-	if n := len(w.troubles); n > 0 {
-		t.Errorf("trouble although etcd was there all the time: %v", <-w.troubles)
-	}
+	w.NoTrouble()
 }

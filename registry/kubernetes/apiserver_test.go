@@ -1,7 +1,6 @@
 package kubernetes_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -10,7 +9,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
-	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -23,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/anser-rpc/anser/internal/servers"
+	"github.com/anser-rpc/anser/registry/internal/regtest"
 )
 
 // shared is the real API server, once a test has asked for it. Tests run one after the other, so that one may
@@ -33,28 +32,29 @@ var shared *apiServer
 // admin, registrar and client, and their tokens have the same names.
 type apiServer struct {
 	dir, binary   string
-	address       string
-	etcd, process *exec.Cmd
+	address, etcd string
+	process       servers.Process
 }
 
-func sharedServer(t *testing.T) *apiServer {
-	t.Helper()
+func sharedServer() *apiServer {
 	if shared != nil {
 		return shared
 	}
-	binary, etcd := servers.Find(t, "kube-apiserver-1.36.3/kube-apiserver"), servers.Find(t, "kube-apiserver-1.36.3/etcd")
-	dir, err := os.MkdirTemp("", "anser-kubernetes-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &apiServer{dir: dir, binary: binary, address: freeAddress(t)}
-	shared = s // also where it fails to start: then it is ended
-	url, peer := "http://"+freeAddress(t), "http://"+freeAddress(t)
-	s.etcd = exec.Command(etcd, "--data-dir", filepath.Join(dir, "etcd"), "--listen-client-urls", url, "--advertise-client-urls", url,
+	t := all
+	s := &apiServer{dir: t.TempDir(), binary: servers.Find(t, "kube-apiserver-1.36.3/kube-apiserver"), address: servers.Address(t), etcd: servers.Address(t)}
+	url, peer := "http://"+s.etcd, "http://"+servers.Address(t)
+	etcd := new(servers.Process)
+	t.Cleanup(etcd.Stop)
+	cmd := exec.Command(servers.Find(t, "kube-apiserver-1.36.3/etcd"), "--data-dir", s.path("etcd"), "--listen-client-urls", url, "--advertise-client-urls", url,
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default="+peer, "--log-level", "error", "--unsafe-no-fsync")
-	if err := s.etcd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	cmd.Dir = t.TempDir()
+	etcd.Start(t, cmd, func() error {
+		conn, err := net.Dial("tcp", s.etcd)
+		if err == nil {
+			conn.Close()
+		}
+		return err
+	})
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -63,72 +63,38 @@ func sharedServer(t *testing.T) *apiServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.write(t, "key.pem", pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}))
-	s.write(t, "tokens.csv", []byte("admin,admin,1,system:masters\nregistrar,registrar,2\nclient,client,3\n"))
-	s.write(t, "etcd-url", []byte(url))
+	for name, data := range map[string][]byte{
+		"key.pem":    pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}),
+		"tokens.csv": []byte("admin,admin,1,system:masters\nregistrar,registrar,2\nclient,client,3\n"),
+	} {
+		if err := os.WriteFile(s.path(name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(s.stop)
 	s.start()
+	shared = s
 	return s
 }
 
-func (s *apiServer) path(name string) string { return filepath.Join(s.dir, name) }
-
-func (s *apiServer) write(t *testing.T, name string, data []byte) {
-	t.Helper()
-	if err := os.WriteFile(s.path(name), data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// start starts the API server and waits until it serves. It panics where it cannot: no test could go on.
+// start starts the API server and waits until it serves.
 func (s *apiServer) start() {
-	etcd, err := os.ReadFile(s.path("etcd-url"))
-	if err != nil {
-		panic(err)
-	}
 	_, port, _ := net.SplitHostPort(s.address)
-	out, err := os.Create(s.path("log"))
-	if err != nil {
-		panic(err)
-	}
-	defer out.Close()
-	s.process = exec.Command(s.binary, "--etcd-servers", string(etcd), "--bind-address", "127.0.0.1", "--secure-port", port,
+	cmd := exec.Command(s.binary, "--etcd-servers", "http://"+s.etcd, "--bind-address", "127.0.0.1", "--secure-port", port,
 		"--cert-dir", s.path("certs"), "--token-auth-file", s.path("tokens.csv"), "--authorization-mode", "RBAC", "--anonymous-auth=false",
 		"--service-account-key-file", s.path("key.pem"), "--service-account-signing-key-file", s.path("key.pem"),
 		"--service-account-issuer", "https://kubernetes.default.svc", "--service-cluster-ip-range", "10.0.0.0/24")
-	s.process.Stdout, s.process.Stderr = out, out
-	if err := s.process.Start(); err != nil {
-		panic(err)
-	}
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	cmd.Dir = s.dir
+	s.process.Start(all, cmd, func() error {
 		_, err := s.do(http.MethodGet, "/readyz", "")
-		if err == nil {
-			return
-		}
-		text, _ := os.ReadFile(s.path("log"))
-		if time.Now().After(deadline) || bytes.Contains(text, []byte("command failed")) {
-			s.end()
-			panic(fmt.Sprintf("kube-apiserver does not get ready: %v\n%s", err, text))
-		}
-	}
+		return err
+	})
 }
 
 // stop kills it, as a crash would. etcd goes on.
-func (s *apiServer) stop() {
-	if s.process != nil {
-		s.process.Process.Kill()
-		s.process.Wait()
-		s.process = nil
-	}
-}
+func (s *apiServer) stop() { s.process.Stop() }
 
-func (s *apiServer) end() {
-	s.stop()
-	if s.etcd != nil {
-		s.etcd.Process.Kill()
-		s.etcd.Wait()
-	}
-	os.RemoveAll(s.dir)
-}
+func (s *apiServer) path(name string) string { return filepath.Join(s.dir, name) }
 
 func (s *apiServer) config(user string) *rest.Config {
 	return &rest.Config{Host: "https://" + s.address, BearerToken: user, TLSClientConfig: rest.TLSClientConfig{CAFile: s.path("certs/apiserver.crt")}}
@@ -198,24 +164,9 @@ func awaitRoles(t *testing.T, c *cluster) {
 	registrar, client := c.dial(t, c.registrar), c.dial(t, c.client)
 	defer registrar.Close()
 	defer client.Close()
-	eventually(t, "roles count", func() bool {
-		_, err1 := registrar.Load(within(t), "none")
-		_, err2 := client.Services(within(t))
+	regtest.Eventually(t, regtest.Patience, "roles count", func() bool {
+		_, err1 := registrar.Load(regtest.Within(t), "none")
+		_, err2 := client.Services(regtest.Within(t))
 		return err1 == nil && err2 == nil
 	})
-}
-
-// freeAddress returns an address below the range that the kernel hands out for other connections, so that a
-// server which is started again finds its port free.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	for range 1000 {
-		address := fmt.Sprintf("127.0.0.1:%d", 26_000+mathrand.IntN(6_000))
-		if l, err := net.Listen("tcp", address); err == nil {
-			l.Close()
-			return address
-		}
-	}
-	t.Fatal("no free port")
-	return ""
 }

@@ -1,34 +1,22 @@
 package kubernetes_test
 
 import (
-	"context"
 	"fmt"
-	"log"
 	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
-	"go.uber.org/goleak"
 	"k8s.io/client-go/rest"
 
+	"github.com/anser-rpc/anser/internal/servers"
 	"github.com/anser-rpc/anser/registry/kubernetes"
 )
 
-func TestMain(m *testing.M) { os.Exit(runTests(m)) }
+// all is the test that all tests are in.
+var all testing.TB
 
-func runTests(m *testing.M) (code int) {
-	code = m.Run()
-	if shared != nil {
-		shared.end()
-	}
-	if err := goleak.Find(); code == 0 && err != nil {
-		log.Print(err)
-		return 1
-	}
-	return code
-}
+func TestMain(m *testing.M) { servers.Main(m, func(t testing.TB) { all = t }) }
 
 // cluster is a namespace that no other test uses, on a server that all may stop and start again.
 type cluster struct {
@@ -54,7 +42,7 @@ func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	namespace := fmt.Sprintf("test-%d", namespaces.Add(1))
 	if realServer {
-		return sharedServer(t).cluster(t, namespace)
+		return sharedServer().cluster(t, namespace)
 	}
 	s := newFakeServer(t)
 	all := s.config()
@@ -70,25 +58,6 @@ func (c *cluster) dial(t *testing.T, as *rest.Config, opts ...kubernetes.Option)
 	}
 	t.Cleanup(func() { r.Close() })
 	return r
-}
-
-// limit is how long a test waits for what comes at once on a machine that is not busy.
-const limit = 2 * time.Minute
-
-func within(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-// eventually waits until the condition holds.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(limit); !ok(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not after %v: %s", limit, what)
-		}
-	}
 }
 
 func has(err error, text string) bool { return err != nil && strings.Contains(err.Error(), text) }

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/registry/internal/regtest"
 	"github.com/anser-rpc/anser/registry/kubernetes"
 	"github.com/anser-rpc/anser/registry/registrytest"
 )
@@ -52,10 +52,10 @@ func forget(t *testing.T, c *cluster) {
 	t.Helper()
 	r := c.dial(t, c.admin)
 	defer r.Close()
-	if err := r.Slices().DeleteCollection(within(t), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+	if err := r.Slices().DeleteCollection(regtest.Within(t), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Leases().DeleteCollection(within(t), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+	if err := r.Leases().DeleteCollection(regtest.Within(t), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -104,7 +104,7 @@ func watch(t *testing.T, r *kubernetes.Registry, service string) *watcher {
 // await waits for a list that is as wanted.
 func (w *watcher) await(t *testing.T, what string, ok func([]registry.Instance) bool) {
 	t.Helper()
-	after := time.After(limit)
+	after := time.After(regtest.Patience)
 	var last []registry.Instance
 	for {
 		select {
@@ -115,14 +115,14 @@ func (w *watcher) await(t *testing.T, what string, ok func([]registry.Instance) 
 		case err := <-w.ended:
 			t.Fatalf("%s: Watch ended with %v", what, err)
 		case <-after:
-			t.Fatalf("%s: not after %v; last list of %d: %.500v", what, limit, len(last), last)
+			t.Fatalf("%s: not after %v; last list of %d: %.500v", what, regtest.Patience, len(last), last)
 		}
 	}
 }
 
 func (w *watcher) awaitTrouble(t *testing.T, text string) {
 	t.Helper()
-	after := time.After(limit)
+	after := time.After(regtest.Patience)
 	for {
 		select {
 		case err := <-w.troubles:
@@ -130,7 +130,7 @@ func (w *watcher) awaitTrouble(t *testing.T, text string) {
 				return
 			}
 		case <-after:
-			t.Fatalf("no trouble with %q after %v", text, limit)
+			t.Fatalf("no trouble with %q after %v", text, regtest.Patience)
 		}
 	}
 }
@@ -148,7 +148,7 @@ func TestOrdinaryService(t *testing.T) {
 	if fake, ok := c.server.(*fakeServer); ok {
 		fake.forbid("list leases", "watch leases", "get leases")
 	}
-	ctx, kube := within(t), c.dial(t, c.admin).Slices()
+	ctx, kube := regtest.Within(t), c.dial(t, c.admin).Slices()
 	slice, err := kube.Create(ctx, endpointSlice("arith-x1", "arith", twoPorts,
 		endpoint("10.0.0.1", true, true, false), endpoint("10.0.0.2", false, false, false), endpoint("10.0.0.3", false, true, true)), metav1.CreateOptions{})
 	if err != nil {
@@ -201,7 +201,7 @@ func TestOrdinaryService(t *testing.T) {
 // A thousand pods, in slices of a hundred as Kubernetes makes them, and in one of the largest there can be.
 func TestThousandPods(t *testing.T) {
 	c := newCluster(t)
-	ctx, kube := within(t), c.dial(t, c.admin).Slices()
+	ctx, kube := regtest.Within(t), c.dial(t, c.admin).Slices()
 	w := watch(t, c.dial(t, c.client, kubernetes.Port("grpc")), "arith")
 	w.await(t, "nothing yet", length(0))
 	var all []discoveryv1.Endpoint
@@ -223,11 +223,9 @@ func TestThousandPods(t *testing.T) {
 // What kubectl and other clients of Kubernetes see.
 func TestRecordInKubernetes(t *testing.T) {
 	c := newCluster(t)
-	r, ctx := c.dial(t, c.registrar), within(t)
+	r, ctx := c.dial(t, c.registrar), regtest.Within(t)
 	in := registry.Instance{Service: "Arith.v2", Address: "10.0.0.1:8972", Zone: "eu-1a", State: registry.Draining, Group: "blue", Version: "1.2.3+b"}
-	if err := r.Register(ctx, in); err != nil {
-		t.Fatal(err)
-	}
+	regtest.Register(t, r, in)
 	all, err := r.Slices().List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=Arith.v2,anser-rpc/group=blue,!anser-rpc/version"})
 	if err != nil || len(all.Items) != 1 {
 		t.Fatalf("slices %+v, %v", all, err)
@@ -247,11 +245,9 @@ func TestRecordInKubernetes(t *testing.T) {
 // A slice that has Anser's marks and no record that fits is trouble, and the others are found.
 func TestBadRecord(t *testing.T) {
 	c := newCluster(t)
-	r, ctx := c.dial(t, c.registrar), within(t)
+	r, ctx := c.dial(t, c.registrar), regtest.Within(t)
 	for i := range 2 {
-		if err := r.Register(ctx, registry.Instance{Service: "arith", Address: fmt.Sprintf("10.0.0.%d:1", i+1)}); err != nil {
-			t.Fatal(err)
-		}
+		regtest.Register(t, r, regtest.Instance(fmt.Sprintf("10.0.0.%d:1", i+1)))
 	}
 	all, err := r.Slices().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -277,9 +273,9 @@ func TestNoPermission(t *testing.T) {
 	if fake, ok := c.server.(*fakeServer); ok {
 		fake.forbid("get leases", "get configmaps", "post configmaps", "list leases")
 	}
-	r, ctx := c.dial(t, c.client, kubernetes.TTL(testTTL)), within(t)
+	r, ctx := c.dial(t, c.client, kubernetes.TTL(testTTL)), regtest.Within(t)
 	const say = "see docs/registries.md for the role"
-	if err := r.Register(ctx, registry.Instance{Service: "arith", Address: "10.0.0.1:1"}); !has(err, say) {
+	if err := r.Register(ctx, regtest.Instance("10.0.0.1:1")); !has(err, say) {
 		t.Errorf("Register without permission = %v", err)
 	}
 	if _, err := r.Load(ctx, "rules"); !has(err, say) {
@@ -306,11 +302,11 @@ func TestServerStarting(t *testing.T) {
 	s := newFakeServer(t)
 	s.setStarting(true)
 	c := &cluster{server: s, namespace: "shop", admin: s.config()}
-	r, in := c.dial(t, c.admin), registry.Instance{Service: "arith", Address: "10.0.0.1:1"}
+	r, in := c.dial(t, c.admin), regtest.Instance("10.0.0.1:1")
 	w := watch(t, r, "arith")
 	w.awaitTrouble(t, "not ready yet")
 	registered := make(chan error, 1)
-	go func() { registered <- r.Register(within(t), in) }()
+	go func() { registered <- r.Register(regtest.Within(t), in) }()
 	s.setStarting(false)
 	w.await(t, "the instance", length(1))
 	if err := <-registered; err != nil {
@@ -324,10 +320,10 @@ func TestWrittenAndTimedOut(t *testing.T) {
 	s := newFakeServer(t)
 	r := (&cluster{server: s, namespace: "shop"}).dial(t, s.config())
 	s.setStutter()
-	if _, err := r.Save(within(t), registry.Document{Name: "rules", Data: []byte("x")}); err == nil || errors.Is(err, registry.ErrConflict) {
+	if _, err := r.Save(regtest.Within(t), registry.Document{Name: "rules", Data: []byte("x")}); err == nil || errors.Is(err, registry.ErrConflict) {
 		t.Errorf("Save = %v, want an error that is no conflict", err)
 	}
-	if doc, err := r.Load(within(t), "rules"); err != nil || string(doc.Data) != "x" {
+	if doc, err := r.Load(regtest.Within(t), "rules"); err != nil || string(doc.Data) != "x" {
 		t.Errorf("Load = %q, %v", doc.Data, err)
 	}
 }
@@ -336,7 +332,7 @@ func TestWrittenAndTimedOut(t *testing.T) {
 func TestWatchGone(t *testing.T) {
 	s := newFakeServer(t)
 	c := &cluster{server: s, namespace: "shop", admin: s.config()}
-	r, kube, ctx := c.dial(t, c.admin), c.dial(t, c.admin).Slices(), within(t)
+	r, kube, ctx := c.dial(t, c.admin), c.dial(t, c.admin).Slices(), regtest.Within(t)
 	w := watch(t, r, "arith")
 	w.await(t, "nothing yet", length(0))
 	for i := range 20 {
@@ -368,9 +364,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	c := &cluster{server: s, namespace: "shop", admin: s.config()}
 	for range 3 {
 		r := c.dial(t, c.admin)
-		if err := r.Register(within(t), registry.Instance{Service: "arith", Address: "10.0.0.1:1"}); err != nil {
-			t.Fatal(err)
-		}
+		regtest.Register(t, r, regtest.Instance("10.0.0.1:1"))
 		w := watch(t, r, "arith")
 		w.await(t, "the instance", length(1))
 		if err := r.Close(); err != nil {
@@ -379,14 +373,14 @@ func TestCloseLeavesNothing(t *testing.T) {
 		if err := <-w.ended; !errors.Is(err, registry.ErrClosed) {
 			t.Errorf("Watch ended with %v", err)
 		}
-		eventually(t, "no connection is left", func() bool { return s.openConns() == 0 })
+		regtest.Eventually(t, regtest.Patience, "no connection is left", func() bool { return s.openConns() == 0 })
 	}
 }
 
 // What a process leaves behind that dies goes away when somebody else clears up.
 func TestLeftBehind(t *testing.T) {
 	c := newCluster(t)
-	r, ctx := c.dial(t, c.registrar), within(t)
+	r, ctx := c.dial(t, c.registrar), regtest.Within(t)
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: "anser-dead", Labels: map[string]string{"app.kubernetes.io/managed-by": "anser"}},
 		Spec: coordinationv1.LeaseSpec{
@@ -401,10 +395,8 @@ func TestLeftBehind(t *testing.T) {
 	if _, err := r.Slices().Create(ctx, dead, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Register(ctx, registry.Instance{Service: "arith", Address: "10.0.0.1:1"}); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the slice and the Lease of the dead are gone", func() bool {
+	regtest.Register(t, r, regtest.Instance("10.0.0.1:1"))
+	regtest.Eventually(t, regtest.Patience, "the slice and the Lease of the dead are gone", func() bool {
 		held, err1 := r.Leases().List(ctx, metav1.ListOptions{})
 		all, err2 := r.Slices().List(ctx, metav1.ListOptions{})
 		return errors.Join(err1, err2) == nil && len(held.Items) == 1 && len(all.Items) == 1 && all.Items[0].Name != "dead"
@@ -419,7 +411,7 @@ func TestWhatCannotBeRegistered(t *testing.T) {
 		"at most 63 letters":          {Service: "arith-", Address: "10.0.0.1:1"},
 		"loopback":                    {Service: "arith", Address: "127.0.0.1:1"},
 	} {
-		if err := r.Register(within(t), in); !has(err, say) {
+		if err := r.Register(regtest.Within(t), in); !has(err, say) {
 			t.Errorf("Register(%v) = %v, want %q", in, err, say)
 		}
 	}
@@ -428,10 +420,8 @@ func TestWhatCannotBeRegistered(t *testing.T) {
 // Where the API server is and who asks comes from a kubeconfig.
 func TestKubeconfig(t *testing.T) {
 	c := newCluster(t)
-	in := registry.Instance{Service: "arith", Address: "10.0.0.1:1"}
-	if err := c.dial(t, c.registrar).Register(within(t), in); err != nil {
-		t.Fatal(err)
-	}
+	in := regtest.Instance("10.0.0.1:1")
+	regtest.Register(t, c.dial(t, c.registrar), in)
 	ca, err := rest.TLSConfigFor(c.registrar)
 	if err != nil || ca.RootCAs == nil {
 		t.Fatal("no CA", err)
@@ -451,16 +441,12 @@ func TestKubeconfig(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	u, err := url.Parse("kubernetes:///arith")
-	if err != nil {
-		t.Fatal(err)
-	}
-	resolver, service, err := kubernetes.Scheme(kubernetes.Kubeconfig(file, "mine")).Open(u)
+	resolver, service, err := kubernetes.Scheme(kubernetes.Kubeconfig(file, "mine")).Open(regtest.URL(t, "kubernetes:///arith"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { resolver.(*kubernetes.Registry).Close() })
-	list, err := registry.List(within(t), resolver, service)
+	list, err := registry.List(regtest.Within(t), resolver, service)
 	if err != nil || !registry.Equal(list, []registry.Instance{in}) {
 		t.Errorf("list %v, %v", list, err)
 	}
@@ -478,11 +464,7 @@ func TestTargets(t *testing.T) {
 		"kubernetes:///shop/arith":      {"shop", "arith", ""},
 		"kubernetes:///shop/arith:grpc": {"shop", "arith", "grpc"},
 	} {
-		u, err := url.Parse(target)
-		if err != nil {
-			t.Fatal(err)
-		}
-		namespace, service, port, err := kubernetes.Parse(u)
+		namespace, service, port, err := kubernetes.Parse(regtest.URL(t, target))
 		if got := [3]string{namespace, service, port}; err != nil || got != want {
 			t.Errorf("%s: %q, %v, want %q", target, got, err, want)
 		}
@@ -496,11 +478,7 @@ func TestTargets(t *testing.T) {
 		"kubernetes:///shop/arith?x=1": "options of kubernetes.Dial",
 		"kubernetes:///shop/arith:":    "an empty port",
 	} {
-		u, err := url.Parse(target)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err := kubernetes.Scheme().Open(u); !has(err, say) {
+		if _, _, err := kubernetes.Scheme().Open(regtest.URL(t, target)); !has(err, say) {
 			t.Errorf("%s: %v, want an error with %q", target, err, say)
 		}
 	}

@@ -2,11 +2,9 @@ package mdns_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
-	"net/url"
 	"os"
 	"os/exec"
 	"strings"
@@ -18,11 +16,10 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/registry/internal/regtest"
 	"github.com/anser-rpc/anser/registry/mdns"
 	"github.com/anser-rpc/anser/registry/registrytest"
 )
-
-const patience = 30 * time.Second
 
 var kinds atomic.Int64
 
@@ -56,36 +53,9 @@ func TestConformance(t *testing.T) {
 					t.Fatal(err)
 				}
 			},
-			Patience: patience,
+			Patience: 30 * time.Second,
 		}
 	}, registrytest.Leases, registrytest.Documents)
-}
-
-// await waits until the addresses of the service arith are these.
-func await(t *testing.T, r registry.Resolver, want string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	got := ""
-	done := errors.New("done")
-	ctx, end := context.WithCancelCause(ctx)
-	r.Watch(ctx, "arith", func(list []registry.Instance) {
-		var all []string
-		for _, in := range list {
-			all = append(all, in.Address)
-		}
-		if got = strings.Join(all, " "); got == want {
-			end(done)
-		}
-	}, nil)
-	if !errors.Is(context.Cause(ctx), done) {
-		t.Fatalf("got %q, want %q", got, want)
-	}
-	end(nil)
-}
-
-func arith(address string) registry.Instance {
-	return registry.Instance{Service: "arith", Address: address}
 }
 
 const childEnv = "ANSER_MDNS_ANNOUNCE" // the type under which a child process announces
@@ -94,7 +64,7 @@ const childEnv = "ANSER_MDNS_ANNOUNCE" // the type under which a child process a
 func announceAsChild(kind string) {
 	r, err := mdns.New(mdns.Type(kind), mdns.TTL(time.Second))
 	if err == nil {
-		err = r.Register(context.Background(), arith("10.0.0.9:1"))
+		err = r.Register(context.Background(), regtest.Instance("10.0.0.9:1"))
 	}
 	if err != nil {
 		fmt.Println(err)
@@ -109,9 +79,7 @@ func announceAsChild(kind string) {
 func TestProcessDies(t *testing.T) {
 	kind := newKind()
 	r := open(t, mdns.Type(kind))
-	if err := r.Register(t.Context(), arith("10.0.0.1:1")); err != nil {
-		t.Fatal(err)
-	}
+	regtest.Register(t, r, regtest.Instance("10.0.0.1:1"))
 	child := exec.Command(os.Args[0])
 	child.Env = append(os.Environ(), childEnv+"="+kind)
 	stdin, err := child.StdinPipe()
@@ -125,11 +93,11 @@ func TestProcessDies(t *testing.T) {
 	}
 	defer child.Wait()
 	defer child.Process.Kill()
-	await(t, r, "10.0.0.1:1 10.0.0.9:1")
+	regtest.AwaitList(t, r, "10.0.0.1:1 10.0.0.9:1")
 	time.Sleep(2500 * time.Millisecond) // more than twice its TTL: without announcements it would be gone
-	await(t, r, "10.0.0.1:1 10.0.0.9:1")
+	regtest.AwaitList(t, r, "10.0.0.1:1 10.0.0.9:1")
 	child.Process.Kill()
-	await(t, r, "10.0.0.1:1")
+	regtest.AwaitList(t, r, "10.0.0.1:1")
 }
 
 // Who has never heard of the registry sees it too, and the other way round: the messages are those of DNS-SD.
@@ -137,9 +105,7 @@ func TestMessages(t *testing.T) {
 	kind := newKind()
 	c := listen(t)
 	r := open(t, mdns.Type(kind))
-	if err := r.Register(t.Context(), registry.Instance{Service: "arith", Address: "10.0.0.1:8972", Zone: "north"}); err != nil {
-		t.Fatal(err)
-	}
+	regtest.Register(t, r, registry.Instance{Service: "arith", Address: "10.0.0.1:8972", Zone: "north"})
 	full := kind + ".local."
 	var name, target string
 	seen := make(map[dnsmessage.Type]bool)
@@ -167,7 +133,7 @@ func TestMessages(t *testing.T) {
 			}
 		}
 	}
-	if err := r.Deregister(t.Context(), arith("10.0.0.1:8972")); err != nil {
+	if err := r.Deregister(t.Context(), regtest.Instance("10.0.0.1:8972")); err != nil {
 		t.Fatal(err)
 	}
 	for gone := false; !gone; {
@@ -182,9 +148,7 @@ func TestForeignMessages(t *testing.T) {
 	kind := newKind()
 	c := listen(t)
 	r := open(t, mdns.Type(kind))
-	if err := r.Register(t.Context(), arith("10.0.0.1:1")); err != nil {
-		t.Fatal(err)
-	}
+	regtest.Register(t, r, regtest.Instance("10.0.0.1:1"))
 	var good dnsmessage.Resource
 	for good.Body == nil {
 		for _, a := range c.answers(kind + ".local.") {
@@ -224,11 +188,9 @@ func TestForeignMessages(t *testing.T) {
 	c.send(nil)
 	// Whoever hears what was sent now has heard all of the above.
 	sentinel := open(t, mdns.Type(kind))
-	if err := sentinel.Register(t.Context(), arith("10.0.0.2:1")); err != nil {
-		t.Fatal(err)
-	}
-	await(t, r, "10.0.0.1:1 10.0.0.2:1")
-	await(t, sentinel, "10.0.0.1:1 10.0.0.2:1")
+	regtest.Register(t, sentinel, regtest.Instance("10.0.0.2:1"))
+	regtest.AwaitList(t, r, "10.0.0.1:1 10.0.0.2:1")
+	regtest.AwaitList(t, sentinel, "10.0.0.1:1 10.0.0.2:1")
 	list, err := registry.List(t.Context(), sentinel, "arith")
 	if err != nil || len(list) != 2 || list[0].Zone != "" {
 		t.Errorf("%+v, %v", list, err)
@@ -264,7 +226,7 @@ func listen(t *testing.T) *neighbour {
 // answers returns the records of the next message with one of the type.
 func (n *neighbour) answers(kind string) []dnsmessage.Resource {
 	n.t.Helper()
-	n.conn.SetReadDeadline(time.Now().Add(patience))
+	n.conn.SetReadDeadline(time.Now().Add(regtest.Patience))
 	buf := make([]byte, 64<<10)
 	for {
 		size, err := n.conn.Read(buf)
@@ -293,7 +255,7 @@ func (n *neighbour) send(data []byte) {
 
 func TestTooLarge(t *testing.T) {
 	r := open(t, mdns.Type(newKind()))
-	in := arith("10.0.0.1:1")
+	in := regtest.Instance("10.0.0.1:1")
 	in.Tags = map[string]string{"x": strings.Repeat("\x01", 12<<10)} // six bytes each in JSON
 	if err := r.Register(t.Context(), in); err == nil || !strings.Contains(err.Error(), "a registry with a server") {
 		t.Errorf("Register = %v", err)
@@ -312,10 +274,8 @@ func TestOptions(t *testing.T) {
 	}
 	kind := newKind()
 	r := open(t, mdns.Type(kind), mdns.Interfaces("lo"))
-	if err := r.Register(t.Context(), arith("10.0.0.1:1")); err != nil {
-		t.Fatal(err)
-	}
-	await(t, open(t, mdns.Type(kind)), "10.0.0.1:1")
+	regtest.Register(t, r, regtest.Instance("10.0.0.1:1"))
+	regtest.AwaitList(t, open(t, mdns.Type(kind)), "10.0.0.1:1")
 	nowhere := open(t, mdns.Interfaces("nope0"))
 	if _, err := nowhere.Services(t.Context()); err == nil || !strings.Contains(err.Error(), "no network interface") {
 		t.Errorf("Services without an interface = %v", err)
@@ -326,13 +286,8 @@ func TestOptions(t *testing.T) {
 		"mdns:///a/b":       "use letters",
 		"mdns:///arith?x":   "use mdns:///service",
 	} {
-		u, err := url.Parse(target)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err := mdns.Scheme().Open(u); err == nil || !strings.Contains(err.Error(), say) {
-			t.Errorf("%s = %v, want %q", target, err, say)
-		}
+		_, _, err := mdns.Scheme().Open(regtest.URL(t, target))
+		regtest.Refused(t, target, err, say)
 	}
 }
 
@@ -355,10 +310,8 @@ func TestDial(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	await(t, open(t, mdns.Type(kind)), l.Addr().String())
-	out, err := anser.Call[args](ctx, c, "Arith.Mul", &args{7, 8}, anser.Idempotent())
+	regtest.AwaitList(t, open(t, mdns.Type(kind)), l.Addr().String())
+	out, err := anser.Call[args](regtest.Within(t), c, "Arith.Mul", &args{7, 8}, anser.Idempotent())
 	if err != nil || out.A != 56 {
 		t.Fatalf("%v, %v", out, err)
 	}

@@ -11,6 +11,7 @@ import (
 	stock "github.com/hashicorp/mdns"
 
 	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/registry/internal/regtest"
 	"github.com/anser-rpc/anser/registry/mdns"
 )
 
@@ -18,14 +19,12 @@ import (
 func TestSeenByOthers(t *testing.T) {
 	kind := newKind()
 	r := open(t, mdns.Type(kind))
-	if err := r.Register(t.Context(), registry.Instance{Service: "arith", Address: "10.0.0.1:8972", Zone: "north"}); err != nil {
-		t.Fatal(err)
-	}
+	regtest.Register(t, r, registry.Instance{Service: "arith", Address: "10.0.0.1:8972", Zone: "north"})
 	lo, err := net.InterfaceByName("lo")
 	if err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(regtest.Patience)
 	for { // each query waits for its time-out, and may come when the answer is gone
 		entries := make(chan *stock.ServiceEntry, 100)
 		err := stock.Query(&stock.QueryParam{

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -85,10 +84,6 @@ func everything(t *testing.T, namespace string) map[string][]host {
 	return all
 }
 
-func instance(address string) registry.Instance {
-	return registry.Instance{Service: "arith", Address: address}
-}
-
 func Example() {
 	address := shared.address // for example 127.0.0.1:8848
 	server, err := nacos.Dial([]string{address}, nacos.Namespace("shop"))
@@ -116,14 +111,6 @@ func Example() {
 		cancel() // an application watches for as long as it runs
 	}, nil)
 	// Output: 1 10.0.0.1:8972 north
-}
-
-func join(list []registry.Instance) string {
-	texts := make([]string, len(list))
-	for i, in := range list {
-		texts[i] = in.Address
-	}
-	return strings.Join(texts, " ")
 }
 
 func encode(t *testing.T, v any) string {

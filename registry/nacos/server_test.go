@@ -2,14 +2,10 @@ package nacos_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
-	"log"
-	"math/rand/v2"
 	"net"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -18,94 +14,44 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/anser-rpc/anser/internal/servers"
 	"github.com/anser-rpc/anser/registry/nacos"
 )
 
 // shared is the Nacos that all tests use, each in a namespace of its own.
 var shared *server
 
-func TestMain(m *testing.M) { os.Exit(runTests(m)) }
-
-func runTests(m *testing.M) (code int) {
-	if flag.Parse(); flag.Lookup("test.fuzz").Value.String() != "" {
-		return m.Run() // fuzz targets need no server, and each of their workers would start one
-	}
-	dir, err := os.MkdirTemp("", "anser-nacos-")
-	if err != nil {
-		log.Print(err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	shared = &server{dir: dir, address: freeAddress()}
-	defer shared.stop()
-	if err := shared.start(); err != nil {
-		log.Print(err)
-		return 1
-	}
-	if code := m.Run(); code != 0 {
-		return code
-	}
-	http.DefaultClient.CloseIdleConnections()
-	if err := goleak.Find(); err != nil {
-		log.Print(err)
-		return 1
-	}
-	return 0
+func TestMain(m *testing.M) {
+	servers.Main(m, func(t testing.TB) {
+		shared = &server{dir: t.TempDir(), address: servers.Address(t)}
+		t.Cleanup(shared.Stop)
+		shared.start(t)
+	})
 }
 
 // server is a Nacos in a process of its own.
 type server struct {
+	servers.Process
 	dir     string
 	address string
-	process *exec.Cmd
 }
 
-func (s *server) start() error {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return err
-	}
-	jars := filepath.Join(cache, "anser", "nacos-naming-0.8.0")
-	if _, err := os.Stat(jars); err != nil {
-		return fmt.Errorf("%w: run scripts/servers, which gets the servers that tests need", err)
-	}
+func (s *server) start(t testing.TB) {
+	t.Helper()
 	_, port, err := net.SplitHostPort(s.address)
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
-	s.process = exec.Command("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
+	cmd := exec.Command("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
 		"--add-opens", "java.base/java.lang=ALL-UNNAMED", // Spring of 2018 wants into the class loader
 		"-Duser.home="+s.dir, "-Dnacos.home="+s.dir, "-Dnacos.standalone=true", "-Dnacos.server.ip=127.0.0.1",
-		"-Dserver.port="+port, "-Dserver.address=127.0.0.1", "-cp", filepath.Join(jars, "*"), "com.alibaba.nacos.naming.NamingApp")
-	s.process.Dir = s.dir
-	logs, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
+		"-Dserver.port="+port, "-Dserver.address=127.0.0.1",
+		"-cp", filepath.Join(servers.Find(t, "nacos-naming-0.8.0"), "*"), "com.alibaba.nacos.naming.NamingApp")
+	cmd.Dir = s.dir
+	s.Start(t, cmd, func() error {
+		_, err := s.call(http.MethodPost, "/instance?serviceName=ready&ip=127.0.0.1&port=1")
 		return err
-	}
-	defer logs.Close()
-	s.process.Stdout, s.process.Stderr = logs, logs
-	if err := s.process.Start(); err != nil {
-		return fmt.Errorf("%w: run scripts/servers, which gets the servers that tests need", err)
-	}
-	var reason error
-	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-		if _, reason = s.call(http.MethodPost, "/instance?serviceName=ready&ip=127.0.0.1&port=1"); reason == nil {
-			return nil
-		}
-	}
-	text, _ := os.ReadFile(logs.Name())
-	return fmt.Errorf("nacos does not answer: %w\n%s", reason, text)
-}
-
-// stop kills the process, as a crash would.
-func (s *server) stop() {
-	if s.process != nil {
-		s.process.Process.Kill()
-		s.process.Wait()
-		s.process = nil
-	}
+	})
 }
 
 // call makes a request as an operator would with curl.
@@ -116,6 +62,7 @@ func (s *server) call(method, path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	req.Close = true
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return "", err
@@ -151,7 +98,7 @@ type proxy struct {
 
 func newProxy(t *testing.T, to string) *proxy {
 	t.Helper()
-	p := &proxy{address: freeAddress(), to: to, conns: make(map[net.Conn]bool)}
+	p := &proxy{address: servers.Address(t), to: to, conns: make(map[net.Conn]bool)}
 	if err := p.start(); err != nil {
 		t.Fatal(err)
 	}
@@ -230,24 +177,6 @@ func dial(t *testing.T, address string, opts ...nacos.Option) *nacos.Registry {
 	}
 	t.Cleanup(func() { r.Close() })
 	return r
-}
-
-var taken sync.Map // the addresses that freeAddress has returned
-
-// freeAddress returns an address below the range that the kernel hands out for other connections, so that a
-// server which is started again finds its port free.
-func freeAddress() string {
-	for {
-		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(6_000))
-		l, err := net.Listen("tcp", address)
-		if err != nil {
-			continue
-		}
-		l.Close()
-		if _, twice := taken.LoadOrStore(address, true); !twice {
-			return address
-		}
-	}
 }
 
 // forget deletes all instances of the namespace.

@@ -20,8 +20,8 @@ func TestConformance(t *testing.T) {
 		prefix := freshPrefix()
 		return registrytest.Fixture{
 			Open:         func() registry.Registry { return open(t, prefix) },
-			Stop:         shared.stop,
-			Start:        func() { restart(t, shared) },
+			Stop:         shared.Stop,
+			Start:        func() { shared.start(t) },
 			ForgetLeases: func() { forget(t, shared, prefix) },
 		}
 	})

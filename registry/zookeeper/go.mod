@@ -5,7 +5,8 @@ go 1.26.0
 require (
 	github.com/anser-rpc/anser v0.0.0
 	github.com/go-zookeeper/zk v1.0.4
-	go.uber.org/goleak v1.3.0
 )
+
+require go.uber.org/goleak v1.3.0 // indirect
 
 replace github.com/anser-rpc/anser => ../..

@@ -1,15 +1,10 @@
 package zookeeper_test
 
 import (
-	"bytes"
-	"context"
 	"encoding/binary"
-	"flag"
 	"fmt"
 	"io"
 	"log"
-	"log/slog"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -24,9 +19,9 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"go.uber.org/goleak"
 
-	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/internal/servers"
+	"github.com/anser-rpc/anser/registry/internal/regtest"
 	"github.com/anser-rpc/anser/registry/zookeeper"
 )
 
@@ -37,59 +32,33 @@ const classes = "/usr/share/java/zookeeper.jar"
 // that one may kill it.
 var shared *server
 
-func TestMain(m *testing.M) { os.Exit(runTests(m)) }
-
-func runTests(m *testing.M) (code int) {
-	if flag.Parse(); flag.Lookup("test.fuzz").Value.String() != "" {
-		return m.Run() // fuzz targets need no server, and each of their workers would start one
-	}
-	if _, err := os.Stat(classes); err != nil {
-		log.Printf("%v: run scripts/servers zookeeper, which gets the server that these tests need", err)
-		return 1
-	}
-	dir, err := os.MkdirTemp("", "anser-zookeeper-")
-	if err != nil {
-		log.Print(err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	if shared, err = startServer(dir); err != nil {
-		log.Print(err)
-		return 1
-	}
-	defer shared.stop()
-	if code := m.Run(); code != 0 {
-		return code
-	}
-	if err := goleak.Find(); err != nil {
-		log.Print(err)
-		return 1
-	}
-	return 0
+func TestMain(m *testing.M) {
+	servers.Main(m, func(t testing.TB) {
+		shared = newServer(t)
+		shared.start(t)
+	})
 }
 
 // server is a ZooKeeper in a process of its own.
 type server struct {
+	servers.Process
 	dir      string
 	endpoint string
-	process  *exec.Cmd
 }
 
-// startServer starts a server that keeps its data in dir, at an address that is free: another process may be
-// faster than it is to take one.
-func startServer(dir string) (s *server, err error) {
-	s = &server{dir: dir}
-	for range 3 {
-		s.endpoint = freeAddress()
-		if err = s.start(); err == nil {
-			return s, nil
-		}
-		s.stop()
+// newServer returns a server for the length of the test.
+func newServer(t testing.TB) *server {
+	t.Helper()
+	s := &server{dir: t.TempDir(), endpoint: servers.Address(t)}
+	t.Cleanup(s.Stop)
+	return s
+}
+
+func (s *server) start(t testing.TB) {
+	t.Helper()
+	if _, err := os.Stat(classes); err != nil {
+		t.Fatalf("%v: run scripts/servers zookeeper, which gets the server that these tests need", err)
 	}
-	return nil, err
-}
-
-func (s *server) start() error {
 	_, port, _ := net.SplitHostPort(s.endpoint)
 	file := filepath.Join(s.dir, "zoo.cfg")
 	// Short ticks, so that sessions may be short.
@@ -97,36 +66,18 @@ func (s *server) start() error {
 		"dataDir=%s\nclientPort=%s\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n4lw.commands.whitelist=*\n",
 		filepath.Join(s.dir, "data"), port)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		return err
+		t.Fatal(err)
 	}
-	s.process = exec.Command("java", "-Xmx128m", "-Dzookeeper.forceSync=no", "-cp", classes,
+	cmd := exec.Command("java", "-Xmx128m", "-Dzookeeper.forceSync=no", "-cp", classes,
 		"org.apache.zookeeper.server.quorum.QuorumPeerMain", file)
-	logs, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer logs.Close()
-	s.process.Stdout, s.process.Stderr = logs, logs
-	if err := s.process.Start(); err != nil {
-		return err
-	}
-	// It accepts connections before it serves.
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if text, err := s.ask("srvr"); err == nil && strings.Contains(text, "Mode: standalone") {
-			return nil
+	cmd.Dir = s.dir
+	s.Start(t, cmd, func() error {
+		text, err := s.ask("srvr") // it accepts connections before it serves
+		if err == nil && !strings.Contains(text, "Mode: standalone") {
+			err = fmt.Errorf("it says %q", text)
 		}
-	}
-	out, _ := os.ReadFile(logs.Name())
-	return fmt.Errorf("zookeeper does not serve:\n%s", out)
-}
-
-// stop kills the process, as a crash would.
-func (s *server) stop() {
-	if s.process != nil {
-		s.process.Process.Kill()
-		s.process.Wait()
-		s.process = nil
-	}
+		return err
+	})
 }
 
 // ask sends one of the words that the server answers to anybody.
@@ -151,7 +102,7 @@ var ownerLine = regexp.MustCompile(`(?m)^(0x[0-9a-f]+):$`)
 func (s *server) forgetLeases(t *testing.T) {
 	t.Helper()
 	old := s.owners(t)
-	eventually(t, 10*time.Second, "the end of the sessions", func() bool {
+	regtest.Eventually(t, 10*time.Second, "the end of the sessions", func() bool {
 		for _, id := range s.owners(t) {
 			if slices.Contains(old, id) {
 				if err := s.endSession(id); err != nil { // the server hangs up on either side
@@ -267,29 +218,10 @@ func dial(t *testing.T, endpoint string, opts ...zookeeper.Option) *zookeeper.Re
 	return r
 }
 
-func restart(t *testing.T, s *server) {
-	t.Helper()
-	if err := s.start(); err != nil {
-		t.Fatal(err)
-	}
-}
-
 var prefixes atomic.Int64
 
 // freshPrefix returns a prefix that no other test uses.
 func freshPrefix() string { return fmt.Sprintf("/test%d", prefixes.Add(1)) }
-
-// freeAddress returns an address below the range that the kernel hands out for other connections, so that a
-// server which is started again finds its port free.
-func freeAddress() string {
-	for {
-		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(6_000))
-		if l, err := net.Listen("tcp", address); err == nil {
-			l.Close()
-			return address
-		}
-	}
-}
 
 // forwarder passes bytes between clients and the server, and can be made to stop.
 type forwarder struct {
@@ -374,127 +306,3 @@ func (f *forwarder) reset() {
 	}
 	f.conns = nil
 }
-
-func instance(address string) registry.Instance {
-	return registry.Instance{Service: "arith", Address: address}
-}
-
-func register(t *testing.T, r registry.Registrar, in registry.Instance) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	if err := r.Register(ctx, in); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// eventually polls until ok, and fails the test after patience.
-func eventually(t *testing.T, patience time.Duration, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.After(patience)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("not seen within %v: %s", patience, what)
-		}
-	}
-}
-
-// addresses returns what the registry lists for the service arith, or the error.
-func addresses(t *testing.T, r registry.Resolver) string {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	list, err := registry.List(ctx, r, "arith")
-	if err != nil {
-		return err.Error()
-	}
-	return brief(list)
-}
-
-func brief(list []registry.Instance) string {
-	var texts []string
-	for _, in := range list {
-		texts = append(texts, in.Address)
-	}
-	return strings.Join(texts, " ")
-}
-
-// watched is what a watcher of the service arith was told, in order.
-type watched struct {
-	updates  chan string // addresses
-	troubles chan error
-}
-
-func watchAddresses(t *testing.T, r registry.Resolver) *watched {
-	w := &watched{make(chan string, 1000), make(chan error, 1000)}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		r.Watch(ctx, "arith", func(list []registry.Instance) { w.updates <- brief(list) }, func(err error) { w.troubles <- err })
-	}()
-	t.Cleanup(func() { cancel(); <-done })
-	return w
-}
-
-// await waits for an update with these addresses, past others.
-func (w *watched) await(t *testing.T, want string) {
-	t.Helper()
-	deadline := time.After(20 * time.Second)
-	for {
-		select {
-		case got := <-w.updates:
-			if got == want {
-				return
-			}
-		case <-deadline:
-			t.Fatalf("no update with %q", want)
-		}
-	}
-}
-
-func (w *watched) awaitTrouble(t *testing.T) error {
-	t.Helper()
-	select {
-	case err := <-w.troubles:
-		return err
-	case <-time.After(20 * time.Second):
-		t.Fatal("no trouble")
-		return nil
-	}
-}
-
-// expect makes sure that the next update is this one.
-func (w *watched) expect(t *testing.T, want string) {
-	t.Helper()
-	select {
-	case got := <-w.updates:
-		if got != want {
-			t.Fatalf("update with %q, want %q", got, want)
-		}
-	case <-time.After(20 * time.Second):
-		t.Fatalf("no update, want %q", want)
-	}
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex // guards b
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-func (l *lockedBuffer) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }

@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/testlog"
 	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/registry/internal/regtest"
 	"github.com/anser-rpc/anser/registry/zookeeper"
 )
 
@@ -18,9 +20,9 @@ const backWithin = 5 * time.Second
 func TestNodeInZooKeeper(t *testing.T) {
 	prefix, raw := freshPrefix(), shared.use(t)
 	r := shared.dial(t, zookeeper.Prefix(prefix))
-	in := instance("unix:///run/a.sock")
+	in := regtest.Instance("unix:///run/a.sock")
 	in.Zone = "north"
-	register(t, r, in)
+	regtest.Register(t, r, in)
 	node := prefix + "/services/arith/unix:%2F%2F%2Frun%2Fa.sock"
 	data, stat, err := raw.Get(node)
 	if err != nil {
@@ -34,30 +36,30 @@ func TestNodeInZooKeeper(t *testing.T) {
 func TestDeletedNodeComesBack(t *testing.T) {
 	prefix, raw := freshPrefix(), shared.use(t)
 	r := shared.dial(t, zookeeper.Prefix(prefix))
-	register(t, r, instance("h1:1"))
-	register(t, r, instance("h2:1"))
+	regtest.Register(t, r, regtest.Instance("h1:1"))
+	regtest.Register(t, r, regtest.Instance("h2:1"))
 	for _, address := range []string{"h1:1", "h2:1"} {
 		if err := raw.Delete(prefix+"/services/arith/"+address, -1); err != nil {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, backWithin, "both instances", func() bool { return addresses(t, r) == "h1:1 h2:1" })
+	regtest.Eventually(t, backWithin, "both instances", func() bool { return regtest.Addresses(t, r) == "h1:1 h2:1" })
 }
 
 // A process whose key was taken over leaves it to the new owner, also when both lose their sessions.
 func TestKeyTakenOverIsNotFoughtFor(t *testing.T) {
-	var logs lockedBuffer
+	var logs testlog.Buffer
 	prefix := freshPrefix()
-	old := shared.dial(t, zookeeper.Prefix(prefix), zookeeper.Logger(logs.logger()))
-	register(t, old, instance("h1:1"))
-	register(t, old, instance("h2:1"))
+	old := shared.dial(t, zookeeper.Prefix(prefix), zookeeper.Logger(logs.Logger()))
+	regtest.Register(t, old, regtest.Instance("h1:1"))
+	regtest.Register(t, old, regtest.Instance("h2:1"))
 	fresh := shared.dial(t, zookeeper.Prefix(prefix))
-	taken := instance("h1:1")
+	taken := regtest.Instance("h1:1")
 	taken.Version = "2"
-	register(t, fresh, taken)
-	eventually(t, backWithin, "the old owner letting go", func() bool { return strings.Contains(logs.String(), "taken an instance over") })
+	regtest.Register(t, fresh, taken)
+	regtest.Eventually(t, backWithin, "the old owner letting go", func() bool { return strings.Contains(logs.String(), "taken an instance over") })
 	shared.forgetLeases(t)
-	eventually(t, backWithin, "the record of the new owner", func() bool {
+	regtest.Eventually(t, backWithin, "the record of the new owner", func() bool {
 		list, err := registry.List(t.Context(), old, "arith")
 		return err == nil && len(list) == 2 && list[0].Equal(taken)
 	})
@@ -70,16 +72,16 @@ func TestInstancesOfADeadProcessGo(t *testing.T) {
 	prefix := freshPrefix()
 	f := forward(t, listen(t), shared.endpoint)
 	dead := dial(t, f.listener.Addr().String(), zookeeper.Prefix(prefix))
-	register(t, dead, instance("h1:1"))
+	regtest.Register(t, dead, regtest.Instance("h1:1"))
 	f.setCut(true) // nothing leaves the process any more
 	r := shared.dial(t, zookeeper.Prefix(prefix))
-	if got := addresses(t, r); got != "h1:1" {
+	if got := regtest.Addresses(t, r); got != "h1:1" {
 		t.Errorf("list right after the death: %q", got)
 	}
-	eventually(t, 20*time.Second, "an empty list", func() bool { return addresses(t, r) == "" })
+	regtest.Eventually(t, 20*time.Second, "an empty list", func() bool { return regtest.Addresses(t, r) == "" })
 	// Alive after all: the session is lost, another one begins.
 	f.setCut(false)
-	eventually(t, 20*time.Second, "the instance", func() bool { return addresses(t, r) == "h1:1" })
+	regtest.Eventually(t, 20*time.Second, "the instance", func() bool { return regtest.Addresses(t, r) == "h1:1" })
 }
 
 // A connection that is lost and found costs nothing as long as the session lives.
@@ -87,17 +89,17 @@ func TestLostConnectionKeepsTheSession(t *testing.T) {
 	prefix, raw := freshPrefix(), shared.use(t)
 	f := forward(t, listen(t), shared.endpoint)
 	r := dial(t, f.listener.Addr().String(), zookeeper.Prefix(prefix), zookeeper.TTL(30*time.Second))
-	register(t, r, instance("h1:1"))
-	w := watchAddresses(t, r)
-	w.expect(t, "h1:1")
+	regtest.Register(t, r, regtest.Instance("h1:1"))
+	w := regtest.NewWatch(t, r)
+	w.Expect("h1:1")
 	node := prefix + "/services/arith/h1:1"
 	_, before, err := raw.Get(node)
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.reset()
-	register(t, r, instance("h2:1"))
-	w.await(t, "h1:1 h2:1")
+	regtest.Register(t, r, regtest.Instance("h2:1"))
+	w.Await("h1:1 h2:1")
 	_, after, err := raw.Get(node)
 	if err != nil || after.Mzxid != before.Mzxid || after.EphemeralOwner != before.EphemeralOwner {
 		t.Errorf("the node was written again: %+v after %+v, %v", after, before, err)
@@ -127,44 +129,39 @@ func TestSilentServer(t *testing.T) {
 		}
 	})
 	alone := dial(t, silent.Addr().String(), zookeeper.Prefix(freshPrefix()))
-	if err := watchAddresses(t, alone).awaitTrouble(t); !strings.Contains(err.Error(), "gave no session") {
-		t.Errorf("trouble = %v, want to hear that there is no session", err)
-	}
+	regtest.NewWatch(t, alone).ExpectTrouble("gave no session")
 	both, err := zookeeper.Dial([]string{silent.Addr().String(), shared.endpoint}, zookeeper.Prefix(freshPrefix()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer both.Close()
-	register(t, both, instance("h1:1"))
+	regtest.Register(t, both, regtest.Instance("h1:1"))
 }
 
 // The server comes back without its data: what it has is the truth, and servers announce themselves again.
 func TestServerComesBackEmpty(t *testing.T) {
-	s, err := startServer(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.stop)
+	s := newServer(t)
+	s.start(t)
 	announcer, client := s.dial(t), s.dial(t)
 	for _, address := range []string{"h1:1", "h2:1", "h3:1"} {
-		register(t, announcer, instance(address))
+		regtest.Register(t, announcer, regtest.Instance(address))
 	}
-	w := watchAddresses(t, client)
-	w.await(t, "h1:1 h2:1 h3:1")
-	s.stop()
-	w.awaitTrouble(t)
+	w := regtest.NewWatch(t, client)
+	w.Await("h1:1 h2:1 h3:1")
+	s.Stop()
+	w.ExpectTrouble("")
 	if err := os.RemoveAll(filepath.Join(s.dir, "data")); err != nil {
 		t.Fatal(err)
 	}
-	restart(t, s)
-	eventually(t, 20*time.Second, "all instances", func() bool { return addresses(t, client) == "h1:1 h2:1 h3:1" })
-	w.await(t, "h1:1 h2:1 h3:1")
+	s.start(t)
+	regtest.Eventually(t, 20*time.Second, "all instances", func() bool { return regtest.Addresses(t, client) == "h1:1 h2:1 h3:1" })
+	w.Await("h1:1 h2:1 h3:1")
 }
 
 func TestBrokenRecordsAreLeftOut(t *testing.T) {
 	prefix, raw := freshPrefix(), shared.use(t)
 	r := shared.dial(t, zookeeper.Prefix(prefix))
-	register(t, r, instance("h1:1"))
+	regtest.Register(t, r, regtest.Instance("h1:1"))
 	service := prefix + "/services/arith/"
 	put := func(name, data string) {
 		t.Helper()
@@ -172,22 +169,18 @@ func TestBrokenRecordsAreLeftOut(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w := watchAddresses(t, r)
-	w.expect(t, "h1:1")
+	w := regtest.NewWatch(t, r)
+	w.Expect("h1:1")
 	put("junk", "{")
-	if err := w.awaitTrouble(t); !strings.Contains(err.Error(), service+"junk") {
-		t.Errorf("trouble %v, want the node", err)
-	}
-	w.expect(t, "h1:1")
+	w.ExpectTrouble(service + "junk")
+	w.Expect("h1:1")
 	put("h2:1", `{"service":"arith","address":"h1:1"}`)
-	if err := w.awaitTrouble(t); !strings.Contains(err.Error(), "move it there, or delete it") {
-		t.Errorf("trouble %v, want what to do with a record under a foreign name", err)
-	}
-	w.expect(t, "h1:1")
+	w.ExpectTrouble("move it there, or delete it")
+	w.Expect("h1:1")
 	if _, err := raw.Set(service+"h2:1", []byte(`{"service":"arith","address":"h2:1"}`), -1); err != nil {
 		t.Fatal(err)
 	}
-	w.expect(t, "h1:1 h2:1")
+	w.Expect("h1:1 h2:1")
 }
 
 func listen(t *testing.T) net.Listener {

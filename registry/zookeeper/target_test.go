@@ -2,7 +2,6 @@ package zookeeper_test
 
 import (
 	"fmt"
-	"io"
 	"net/url"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/registry/internal/regtest"
 	"github.com/anser-rpc/anser/registry/zookeeper"
 )
 
@@ -20,7 +20,7 @@ func TestParse(t *testing.T) {
 		"zookeeper://[::1]:2181/my-team/arith.v2":         {"/my-team", "arith.v2", "[::1]:2181"},
 		"zookeeper://h:2181//arith":                       {"/anser", "arith", "h:2181"},
 	} {
-		endpoints, prefix, service, err := zookeeper.Parse(mustParse(t, target))
+		endpoints, prefix, service, err := zookeeper.Parse(regtest.URL(t, target))
 		got := append([]string{prefix, service}, endpoints...)
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("Parse(%q) = %q, %v; want %q", target, got, err, want)
@@ -44,22 +44,9 @@ func TestParseRefuses(t *testing.T) {
 		"zookeeper://h:2181/arith#x":     "fragment",
 		"zookeeper://h:2181/a%00b/arith": "a part that is no node",
 	} {
-		_, _, _, err := zookeeper.Parse(mustParse(t, target))
-		if err == nil || !strings.Contains(err.Error(), say) {
-			t.Errorf("Parse(%q) = %v, want an error with %q", target, err, say)
-		} else if strings.Contains(err.Error(), "secret") {
-			t.Errorf("Parse(%q) tells the password: %v", target, err)
-		}
+		_, _, _, err := zookeeper.Parse(regtest.URL(t, target))
+		regtest.Refused(t, target, err, say, "secret")
 	}
-}
-
-func mustParse(t *testing.T, target string) *url.URL {
-	t.Helper()
-	u, err := url.Parse(target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u
 }
 
 func FuzzParse(f *testing.F) {
@@ -100,9 +87,7 @@ func TestDialRefuses(t *testing.T) {
 		{[]string{"h:1"}, []zookeeper.Option{zookeeper.Digest("", "x")}, "zookeeper.Digest"},
 	} {
 		r, err := zookeeper.Dial(c.endpoints, c.opts...)
-		if err == nil || !strings.Contains(err.Error(), c.say) {
-			t.Errorf("Dial(%q) = %v, want an error with %q", c.endpoints, err, c.say)
-		}
+		regtest.Refused(t, fmt.Sprintf("Dial(%q)", c.endpoints), err, c.say)
 		if r != nil {
 			t.Errorf("Dial(%q) returns a registry with its error", c.endpoints)
 		}
@@ -110,17 +95,7 @@ func TestDialRefuses(t *testing.T) {
 }
 
 func TestSchemeOpensWithoutZooKeeper(t *testing.T) {
-	s := zookeeper.Scheme()
-	r, service, err := s.Open(mustParse(t, "zookeeper://127.0.0.1:1/arith"))
-	if err != nil || s.Name != "zookeeper" || service != "arith" {
-		t.Fatalf("scheme %q opens the service %q: %v", s.Name, service, err)
-	}
-	if err := r.(io.Closer).Close(); err != nil {
-		t.Error(err)
-	}
-	if _, _, err := s.Open(mustParse(t, "zookeeper://127.0.0.1:2181")); err == nil {
-		t.Error("a target without a service was taken")
-	}
+	regtest.OpensOffline(t, zookeeper.Scheme(), "zookeeper")
 }
 
 func ExampleParse() {

@@ -4,16 +4,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anser-rpc/anser/registry/internal/regtest"
 	"github.com/anser-rpc/anser/registry/zookeeper"
 )
 
 // A process that lists a quiet service again and again must not collect watches in the library.
 func TestListsCollectNoWatches(t *testing.T) {
 	r := shared.dial(t, zookeeper.Prefix(freshPrefix()))
-	register(t, r, instance("h1:1"))
-	register(t, r, instance("h2:1"))
+	regtest.Register(t, r, regtest.Instance("h1:1"))
+	regtest.Register(t, r, regtest.Instance("h2:1"))
 	for range 50 {
-		if got := addresses(t, r); got != "h1:1 h2:1" {
+		if got := regtest.Addresses(t, r); got != "h1:1 h2:1" {
 			t.Fatalf("list %q", got)
 		}
 	}
@@ -21,14 +22,14 @@ func TestListsCollectNoWatches(t *testing.T) {
 		t.Errorf("%d watches after 50 lists of two instances, want one for each and one for the list", n)
 	}
 	// They are there: the next change is seen without a new connection.
-	w := watchAddresses(t, r)
-	w.expect(t, "h1:1 h2:1")
-	register(t, r, instance("h3:1"))
-	w.await(t, "h1:1 h2:1 h3:1")
-	in := instance("h1:1")
+	w := regtest.NewWatch(t, r)
+	w.Expect("h1:1 h2:1")
+	regtest.Register(t, r, regtest.Instance("h3:1"))
+	w.Await("h1:1 h2:1 h3:1")
+	in := regtest.Instance("h1:1")
 	if err := r.Deregister(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}
-	w.await(t, "h2:1 h3:1")
-	eventually(t, 10*time.Second, "few watches", func() bool { return r.WatchChannels() <= 8 })
+	w.Await("h2:1 h3:1")
+	regtest.Eventually(t, 10*time.Second, "few watches", func() bool { return r.WatchChannels() <= 8 })
 }

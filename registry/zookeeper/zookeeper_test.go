@@ -29,8 +29,8 @@ func TestConformance(t *testing.T) {
 				}
 				return r // the suite closes it
 			},
-			Stop:         shared.stop,
-			Start:        func() { restart(t, shared) },
+			Stop:         shared.Stop,
+			Start:        func() { shared.start(t) },
 			ForgetLeases: func() { shared.forgetLeases(t) },
 			Patience:     20 * time.Second,
 		}

@@ -1,7 +1,6 @@
 package tlsfiles_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
+	"github.com/anser-rpc/anser/internal/testlog"
 	"github.com/anser-rpc/anser/transport/tlsfiles"
 	"github.com/anser-rpc/anser/transport/transporttest"
 )
@@ -28,30 +28,6 @@ var (
 	discard = slog.New(slog.DiscardHandler)
 	silent  = anser.Logger(discard)
 )
-
-// buffer is a log that may be read while it is written.
-type buffer struct {
-	mu sync.Mutex // guards b
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
-func (b *buffer) Reset() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.b.Reset()
-}
 
 func open(t *testing.T, opts ...tlsfiles.Option) *tlsfiles.Files {
 	t.Helper()
@@ -269,8 +245,8 @@ func TestBadFilesKeepTheOldOnes(t *testing.T) {
 	a := transporttest.NewAuthority(t)
 	ca := a.Write(t, dir, "ca")
 	chain, key := transporttest.Write(t, dir, "server", a.Issue(t, time.Hour, "127.0.0.1"))
-	var logged buffer
-	files := open(t, tlsfiles.Certificate(chain, key), tlsfiles.Authorities(ca), tlsfiles.Logger(slog.New(slog.NewTextHandler(&logged, nil))), tlsfiles.ExpiresSoon(0))
+	var logged testlog.Buffer
+	files := open(t, tlsfiles.Certificate(chain, key), tlsfiles.Authorities(ca), tlsfiles.Logger(logged.Logger()), tlsfiles.ExpiresSoon(0))
 	address := serve(t, files.Server())
 	clientConfig := a.Client(t)
 	good := func(file string) func() {
@@ -312,7 +288,7 @@ func TestBadFilesKeepTheOldOnes(t *testing.T) {
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			logged.Reset()
+			logged.Take()
 			restore, want := spoil()
 			for range 3 {
 				if err := files.Reload(); err == nil || !strings.Contains(err.Error(), want) {
@@ -351,9 +327,9 @@ func TestFollow(t *testing.T) {
 		if err := os.Symlink("v1", link); err != nil {
 			t.Fatal(err)
 		}
-		var logged buffer
+		var logged testlog.Buffer
 		f, err := tlsfiles.Open(tlsfiles.Certificate(filepath.Join(link, "tls.pem"), filepath.Join(link, "tls.key")),
-			tlsfiles.ExpiresSoon(48*time.Hour), tlsfiles.Logger(slog.New(slog.NewTextHandler(&logged, nil))))
+			tlsfiles.ExpiresSoon(48*time.Hour), tlsfiles.Logger(logged.Logger()))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,99 @@
+package servers
+
+import (
+	"context"
+	"flag"
+	"log"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// Main is the TestMain of a package whose tests share servers: start begins with them. What its t cleans up ends after
+// the last test, and after a look for goroutines that are left. Fuzzing needs no servers, and each of its workers would
+// start them, so it runs without.
+func Main(m *testing.M, start func(t testing.TB)) { os.Exit(runTests(m.Run, start)) }
+
+func runTests(run func() int, start func(t testing.TB)) (code int) {
+	if flag.Parse(); flag.Lookup("test.fuzz").Value.String() != "" {
+		return run()
+	}
+	t := new(whole)
+	defer t.end()
+	if !t.begin(start) {
+		return 1
+	}
+	if code := run(); code != 0 {
+		return code
+	}
+	if err := goleak.Find(); err != nil {
+		log.Print(err)
+		return 1
+	}
+	return 0
+}
+
+// whole is a test that all tests of a package are in. It has the methods that starting servers needs.
+type whole struct {
+	testing.TB // which is nil: it is there for its unexported method
+
+	mu       sync.Mutex // guards cleanups
+	cleanups []func()
+}
+
+// begin calls start and reports whether it came to its end.
+func (w *whole) begin(start func(testing.TB)) (ok bool) {
+	done := make(chan struct{})
+	go func() { // Fatal ends a goroutine, as in every test
+		defer close(done)
+		start(w)
+		ok = true
+	}()
+	<-done
+	return ok
+}
+
+func (w *whole) end() {
+	for _, f := range slices.Backward(w.cleanups) {
+		f()
+	}
+}
+
+// Helper implements testing.TB.
+func (w *whole) Helper() {}
+
+// Context implements testing.TB.
+func (w *whole) Context() context.Context { return context.Background() }
+
+// Cleanup implements testing.TB.
+func (w *whole) Cleanup(f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cleanups = append(w.cleanups, f)
+}
+
+// TempDir implements testing.TB.
+func (w *whole) TempDir() string {
+	dir, err := os.MkdirTemp("", "anser-test-")
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// Fatal implements testing.TB.
+func (w *whole) Fatal(args ...any) {
+	log.Print(args...)
+	runtime.Goexit()
+}
+
+// Fatalf implements testing.TB.
+func (w *whole) Fatalf(format string, args ...any) {
+	log.Printf(format, args...)
+	runtime.Goexit()
+}

@@ -1,0 +1,154 @@
+// Package regtest has what the tests of all registries need: they register instances of the service arith, and look at
+// what lists and watches say of them. Only tests import it. For what every registry promises see package registrytest.
+package regtest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/anser-rpc/anser/registry"
+)
+
+// Patience is how long a test waits for what comes at once on a machine that is not busy.
+const Patience = 2 * time.Minute
+
+// service is what all tests look for.
+const service = "arith"
+
+// Instance returns an instance of the service arith.
+func Instance(address string) registry.Instance {
+	return registry.Instance{Service: service, Address: address}
+}
+
+// Within returns a context that ends with the test, or after Patience.
+func Within(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// Register registers instances.
+func Register(t testing.TB, r registry.Registrar, instances ...registry.Instance) {
+	t.Helper()
+	for _, in := range instances {
+		if err := r.Register(Within(t), in); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Eventually waits until ok, and fails the test when that takes longer than patience.
+func Eventually(t testing.TB, patience time.Duration, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not seen within %v: %s", patience, what)
+		}
+	}
+}
+
+// Addresses returns what the registry lists for the service arith, as Brief does, or the error that it has after a
+// second.
+func Addresses(t testing.TB, r registry.Resolver) string {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	list, err := registry.List(ctx, r, service)
+	if err != nil {
+		return err.Error()
+	}
+	return Brief(list)
+}
+
+// AwaitList watches the service arith until the addresses of its instances are these, and returns the instances.
+func AwaitList(t testing.TB, r registry.Resolver, want string) (list []registry.Instance) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	defer cancel()
+	found := false
+	err := r.Watch(ctx, service, func(in []registry.Instance) {
+		if !found {
+			list = registry.Clone(in)
+			found = Brief(list) == want
+		}
+		if found {
+			cancel()
+		}
+	}, nil)
+	if !found {
+		t.Fatalf("the list is %q, %v: want %q", Brief(list), err, want)
+	}
+	return list
+}
+
+// Brief returns the addresses of the instances with blanks between them.
+func Brief(list []registry.Instance) string {
+	texts := make([]string, len(list))
+	for i, in := range list {
+		texts[i] = in.Address
+	}
+	return strings.Join(texts, " ")
+}
+
+// Refused makes sure that an error came at once, says what is wanted, and has no secret in it.
+func Refused(t testing.TB, what string, err error, say string, secrets ...string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), say) || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%s = %v, want at once an error with %q", what, err, say)
+		return
+	}
+	for _, secret := range secrets {
+		if strings.Contains(err.Error(), secret) {
+			t.Errorf("%s tells the secret %q: %v", what, secret, err)
+		}
+	}
+}
+
+// NoAccess makes sure that all that a registry does is refused, as Refused has it. The document that it asks for has
+// the name rules.
+func NoAccess(t testing.TB, who string, r registry.Registry, say string, secrets ...string) {
+	t.Helper()
+	ctx := Within(t)
+	_, listing := registry.List(ctx, r, service)
+	_, naming := r.Services(ctx)
+	all := map[string]error{"Register": r.Register(ctx, Instance("h2:1")), "List": listing, "Services": naming}
+	if s, ok := r.(registry.Store); ok {
+		_, all["Load"] = s.Load(ctx, "rules")
+	}
+	for what, err := range all {
+		Refused(t, who+": "+what, err, say, secrets...)
+	}
+	if ctx.Err() != nil {
+		t.Errorf("%s was not refused at once", who)
+	}
+}
+
+// URL parses a target.
+func URL(t testing.TB, target string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// OpensOffline makes sure that a scheme of the name opens a target although nobody serves there, what it opens can be
+// closed, and a target without a service is refused.
+func OpensOffline(t *testing.T, s registry.Scheme, name string) {
+	t.Helper()
+	r, got, err := s.Open(URL(t, name+"://127.0.0.1:1/arith"))
+	if err != nil || s.Name != name || got != service {
+		t.Fatalf("scheme %q opens the service %q: %v", s.Name, got, err)
+	}
+	if err := r.(io.Closer).Close(); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := s.Open(URL(t, name+"://127.0.0.1:1")); err == nil {
+		t.Error("a target without a service was taken")
+	}
+}
