@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/anser-rpc/anser/balance"
+	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -144,7 +145,7 @@ func (k *call) accept(a *arrived, limit int) error {
 		k.failed = failure(Internal, Executed, PhaseDecode, fault, "the trailers of the reply: %v", fault)
 	default:
 		k.packed = r.Compression != 0
-		k.reply = appendInPieces(k.reply[:0], r.Payload)
+		k.reply = codec.AppendInPieces(k.reply[:0], r.Payload)
 	}
 	return nil
 }

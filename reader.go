@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -201,7 +202,7 @@ func (rd *reader) successor() reader {
 
 func (rd *reader) grow() {
 	bigger := getBuffer(max(loadBuffer, 2*len(rd.buf)))
-	copyInPieces(bigger, rd.buf[:rd.w])
+	codec.CopyInPieces(bigger, rd.buf[:rd.w])
 	putBuffer(rd.buf)
 	rd.buf = bigger
 	rd.hold()

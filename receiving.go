@@ -197,7 +197,7 @@ func grown(b []byte, n int) []byte {
 		size *= 2
 	}
 	larger := getBuffer(size)[:len(b)]
-	copyInPieces(larger, b)
+	codec.CopyInPieces(larger, b)
 	if cap(b) > 0 {
 		putBuffer(b)
 	}

@@ -342,7 +342,7 @@ func (c *serverConn) handToWorker(s *reading, ctx *callContext, cd codec.Codec, 
 	}
 	j := jobs.Get().(*job)
 	j.ctx, j.codec, j.arrived, j.held = ctx, cd, s.arrived, held
-	j.payload = appendInPieces(j.payload[:0], payload)
+	j.payload = codec.AppendInPieces(j.payload[:0], payload)
 	if g := ctx.method.guard; g != nil && g.gate != nil {
 		g.gate.enter(j)
 		return nil

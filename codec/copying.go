@@ -6,8 +6,9 @@ package codec
 // processors nothing else ran for 120 ms then, not the goroutine that reads the connection either.
 const pieceBytes = 64 << 10
 
-// appendInPieces is append for a src that may be large.
-func appendInPieces(dst, src []byte) []byte {
+// AppendInPieces is append for a src that may be many MiB: other goroutines get their turn in between. It is for codecs
+// whose messages have such fields.
+func AppendInPieces(dst, src []byte) []byte {
 	if len(src) <= pieceBytes {
 		return append(dst, src...)
 	}
@@ -18,16 +19,16 @@ func appendLarge(dst, src []byte) []byte {
 	n := len(dst)
 	if need := n + len(src); need > cap(dst) {
 		larger := make([]byte, n, max(need, cap(dst)+cap(dst)/4)) // as append does, but this is cleared in pieces
-		copyInPieces(larger, dst)
+		CopyInPieces(larger, dst)
 		dst = larger
 	}
 	dst = dst[:n+len(src)]
-	copyInPieces(dst[n:], src)
+	CopyInPieces(dst[n:], src)
 	return dst
 }
 
-// copyInPieces copies src to dst, which is as long or longer.
-func copyInPieces(dst, src []byte) {
+// CopyInPieces copies src to dst, which is as long or longer, as [AppendInPieces] does.
+func CopyInPieces(dst, src []byte) {
 	for len(src) > 0 {
 		n := copyPiece(dst, src[:min(len(src), pieceBytes)])
 		dst, src = dst[n:], src[n:]

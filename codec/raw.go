@@ -16,10 +16,10 @@ func (Raw) Name() string { return "raw" }
 func (Raw) Append(dst []byte, v any) ([]byte, error) {
 	switch v := v.(type) {
 	case []byte:
-		return appendInPieces(dst, v), nil
+		return AppendInPieces(dst, v), nil
 	case *[]byte:
 		if v != nil {
-			return appendInPieces(dst, *v), nil
+			return AppendInPieces(dst, *v), nil
 		}
 	}
 	return dst, fmt.Errorf("raw codec: cannot encode %s: pass a []byte or a *[]byte that is not nil", typeName(v))
@@ -28,7 +28,7 @@ func (Raw) Append(dst []byte, v any) ([]byte, error) {
 // Unmarshal copies data to v, a *[]byte, into the memory it has if that is large enough.
 func (Raw) Unmarshal(data []byte, v any) error {
 	if v, ok := v.(*[]byte); ok && v != nil {
-		*v = appendInPieces((*v)[:0], data)
+		*v = AppendInPieces((*v)[:0], data)
 		return nil
 	}
 	return fmt.Errorf("raw codec: cannot decode into %s: pass a *[]byte that is not nil", typeName(v))

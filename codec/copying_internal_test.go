@@ -1,4 +1,4 @@
-package anser
+package codec
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ func TestAppendInPieces(t *testing.T) {
 		for _, room := range []int{0, 1, n - 1, n, n + 1, 4 * n} {
 			dst := append(make([]byte, 0, len(before)+max(room, 0)), before...)
 			want := append(bytes.Clone(before), src[:n]...)
-			got := appendInPieces(dst, src[:n])
+			got := AppendInPieces(dst, src[:n])
 			if !bytes.Equal(got, want) {
 				t.Errorf("%d bytes with room for %d came out wrong", n, room)
 			}
@@ -28,7 +28,7 @@ func TestAppendInPieces(t *testing.T) {
 			}
 		}
 	}
-	if got := appendInPieces(nil, src); !bytes.Equal(got, src) || &got[0] == &src[0] {
+	if got := AppendInPieces(nil, src); !bytes.Equal(got, src) || &got[0] == &src[0] {
 		t.Error("appended to nothing, they are not a copy")
 	}
 }
@@ -41,7 +41,7 @@ func TestAppendInPiecesGrows(t *testing.T) {
 	moves := 0
 	for range times {
 		before := cap(b)
-		if b = appendInPieces(b, src); cap(b) != before {
+		if b = AppendInPieces(b, src); cap(b) != before {
 			moves++
 		}
 	}
