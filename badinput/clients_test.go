@@ -1,0 +1,256 @@
+package badinput_test
+
+import (
+	"net"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/wirepeer"
+	"github.com/anser-rpc/anser/wire"
+)
+
+func TestBadClients(t *testing.T) {
+	toServer := func(r row) bool { return r.instead != nil || r.send != nil }
+	for _, over := range transports {
+		t.Run(over.name, func(t *testing.T) {
+			leaves(t, func() {
+				// One after the other, so that what is measured is that of one row.
+				t.Run("quick", func(t *testing.T) {
+					g := newTarget(t, over)
+					g.settle(t)
+					each(t, false, func(r row) bool { return toServer(r) && !r.toServer.stall }, func(t *testing.T, r row) {
+						for name, write := range manners {
+							t.Run(name, func(t *testing.T) { g.alone(t, r.toServer, write) })
+						}
+					})
+					beside.tell(over.name, g.atRest, g.besides, g.worst, g.worstOf)
+				})
+				// Those in which nothing happens for a while wait together.
+				t.Run("stalled", func(t *testing.T) {
+					each(t, true, func(r row) bool { return toServer(r) && r.toServer.stall }, func(t *testing.T, r row) {
+						g := newTarget(t, over, anser.WriteStall(impatience), anser.HandshakeTimeout(2*impatience))
+						for name, write := range manners {
+							t.Run(name, func(t *testing.T) {
+								rest := g.work(t)
+								g.attack(t, r.toServer, write, func() {})
+								t.Logf("p99 of the others: %v", p99(rest()))
+							})
+						}
+					})
+				})
+			})
+		})
+	}
+}
+
+// settle has everything been used once that a server keeps, and measures the others at rest.
+func (g *target) settle(t *testing.T) {
+	t.Helper()
+	for range 2 {
+		rest := g.work(t)
+		time.Sleep(impatience)
+		g.atRest = rest()
+	}
+	g.before = measure()
+}
+
+// alone sends a row while nothing else happens but the work of the good connections, and checks what every row has in
+// common.
+func (g *target) alone(t *testing.T, r toServer, write func(net.Conn, []byte) error) {
+	before := g.before // of the first row: so they leave nothing together, too
+	rest := g.work(t)
+	g.attack(t, r, write, func() {
+		// What a connection holds that is still there.
+		for end := time.Now().Add(bound); ; {
+			runtime.GC()
+			growth := holds().heap - before.heap
+			if growth <= heapGrowth {
+				return
+			}
+			if time.Now().After(end) {
+				t.Errorf("the heap has grown by %d KiB, the limit is %d", growth>>10, heapGrowth>>10)
+				return
+			}
+		}
+	})
+	took := rest()
+	g.besides = append(g.besides, took...)
+	if p := p99(took); p > g.worst {
+		g.worst, g.worstOf = p, strings.TrimPrefix(t.Name(), "TestBadClients/"+g.name+"/quick/")
+	}
+	t.Logf("p99 of the others: %v, at rest %v", p99(took), p99(g.atRest))
+	if err := before.compare(); err != nil {
+		t.Error(err)
+	}
+}
+
+// answers is what a bad client has read.
+type answers struct {
+	frames []wirepeer.Frame
+	err    error
+}
+
+// attack sends a row and checks what it leads to. It calls look when the row is over, before its connection is.
+func (g *target) attack(t *testing.T, r toServer, write func(net.Conn, []byte) error, look func()) {
+	if r.failing == 0 {
+		r.failing = firstBadID
+	}
+	before := g.Stats()
+	nc := g.connect(t)
+	p := wirepeer.New(nc)
+	out := make(chan answers, 1)
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		a := answers{err: p.ReadPreface()}
+		introduced := !r.sealed // else SETTINGS comes first, without a checksum
+		open := 1               // calls that have no answer yet
+		failing := r.want.kind == fails || r.want.kind == breaks
+		if failing {
+			open++
+		}
+		for a.err == nil && open > 0 {
+			var f wirepeer.Frame
+			if f, a.err = p.Next(); a.err == nil {
+				if !introduced {
+					introduced, p.Sealed = true, true
+				}
+				a.frames = append(a.frames, f)
+				if f.ID == goodID || failing && f.ID == r.failing && f.Type != wire.TypeWindow {
+					open--
+				}
+			}
+		}
+		out <- a
+	}()
+	b := r.instead
+	if b == nil {
+		var methods []byte
+		for i, name := range []string{"Bad.Bytes", "Bad.Struct", "Good.Echo", "Good.Wait", "Good.Slow", "Bad.Proto", "Bad.Self", "Bad.Only", "Good.Hold"} {
+			methods = wire.AppendMethod(methods, uint32(i+1), name)
+		}
+		b = wirepeer.Hello(wire.DefaultSettings())
+		if r.sealed {
+			b, methods = wirepeer.Hello(wirepeer.Sealing()), wirepeer.Seal(methods)
+		}
+		b = slices.Concat(b, methods, r.send)
+	}
+	if r.want.kind == works || r.want.kind == fails || r.want.kind == breaks {
+		good := wirepeer.Request(goodID, goodEcho, []byte("good"))
+		if r.sealed {
+			good = wirepeer.Seal(good)
+		}
+		b = append(b, good...)
+	}
+	began := time.Now()
+	if err := write(nc, b); err == nil { // else the server has closed already
+		r.follow(nc, gone)
+	}
+	a := <-out
+	t.Logf("it took %v", time.Since(began).Round(time.Microsecond))
+	r.check(t, a)
+	p = nil
+	look()
+	nc.Close()
+	g.others(t)
+	if n := g.bad.Load(); n != 0 {
+		t.Errorf("the handler ran %d times", n)
+	}
+	after := g.Stats()
+	for end := time.Now().Add(bound); !r.want.counted(before, after); after = g.Stats() {
+		if time.Now().After(end) {
+			t.Fatalf("%s: the counters were %+v and are %+v", r.want.counter(), before, after)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Log("counted by", r.want.counter())
+	if after.Panics != 0 {
+		t.Errorf("%d panics", after.Panics)
+	}
+}
+
+// check compares what the server answered.
+func (r toServer) check(t *testing.T, a answers) {
+	t.Helper()
+	w := r.want
+	var reason *wire.Reason
+	byID := make(map[uint64]wirepeer.Frame)
+	for _, f := range a.frames {
+		byID[f.ID] = f
+		if f.Type == wire.TypeClose {
+			got, text, err := wire.ParseClose(f.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			t.Logf("%s: %s", got, text)
+			reason = &got
+		}
+	}
+	switch w.kind {
+	case closes, refused, finishes:
+		if reason == nil || *reason != w.reason {
+			t.Fatalf("closed with %v, %v; want %s", reason, a.err, w.reason)
+		}
+		if w.kind == refused && len(a.frames) != 1 {
+			t.Errorf("%d frames before the handshake was over", len(a.frames))
+		}
+		if f := byID[firstBadID]; w.kind == finishes && (f.Type != wire.TypeReply) {
+			t.Errorf("the open call got %s", f.Type)
+		}
+		return
+	case fails, breaks:
+		f := byID[r.failing]
+		if f.Type != wire.TypeError {
+			t.Fatalf("the bad call got %s, %v", f.Type, a.err)
+		}
+		if e, err := wire.ParseError(f.Flags, f.Body); e.Code != w.code || e.Outcome != w.outcome || err != nil {
+			t.Errorf("the bad call got %+v, %v; want %s", e, err, w.code)
+		}
+	}
+	if f := byID[goodID]; f.Type != wire.TypeReply {
+		t.Errorf("the good call of the connection got %s, %v, closed with %v", f.Type, a.err, reason)
+	} else if r, err := wire.ParseReply(f.Flags, f.Body); string(r.Payload) != "good" || err != nil {
+		t.Errorf("the good call of the connection got %q, %v", r.Payload, err)
+	}
+}
+
+// counted reports whether the counters say what happened.
+func (w want) counted(before, after anser.ServerStats) bool {
+	name := w.reason.String()
+	switch w.kind {
+	case closes:
+		return after.Closed[name] == before.Closed[name]+1
+	case refused:
+		return after.Closed[name] == before.Closed[name]+1 && after.HandshakeFailed == before.HandshakeFailed+1
+	case fails:
+		return after.Refused == before.Refused+1
+	case breaks:
+		// Good.Wait returns without an error.
+		ran := func(s anser.ServerStats) int64 { return s.Methods["Good.Hold"].Failed + s.Methods["Good.Wait"].Calls }
+		return ran(after) == ran(before)+1 && after.Streams == 0
+	case finishes:
+		return after.Methods["Good.Slow"].Calls == before.Methods["Good.Slow"].Calls+1
+	}
+	return true
+}
+
+// counter says what counts the row.
+func (w want) counter() string {
+	switch w.kind {
+	case closes:
+		return "Closed[" + w.reason.String() + "]"
+	case refused:
+		return "HandshakeFailed and Closed[" + w.reason.String() + "]"
+	case fails:
+		return "Refused"
+	case breaks:
+		return "Methods[…].Failed"
+	case finishes:
+		return "Methods[…].Calls"
+	}
+	return "nothing: it is good"
+}

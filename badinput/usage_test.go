@@ -1,0 +1,71 @@
+package badinput_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+)
+
+// usage is what the process holds.
+type usage struct {
+	heap       int64
+	fds        int
+	goroutines int // without those of tests, and the idle workers of servers, which are kept for a while
+}
+
+// measure collects garbage first: pools give up what they hold in two steps.
+func measure() usage {
+	for range 3 {
+		runtime.GC()
+	}
+	return holds()
+}
+
+// holds is measure without the collections.
+func holds() usage {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	u := usage{heap: int64(m.HeapAlloc)}
+	if list, err := os.ReadDir("/proc/self/fd"); err == nil { // Linux
+		u.fds = len(list)
+	}
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	for stack := range bytes.SplitSeq(stacks, []byte("\n\n")) {
+		idle := bytes.Contains(stack, []byte("anser.(*workers).work(")) && !bytes.Contains(stack, []byte("anser.(*serverConn).runJob("))
+		if !idle && !bytes.Contains(stack, []byte("testing.tRunner(")) {
+			u.goroutines++
+		}
+	}
+	return u
+}
+
+// compare waits until the process holds no more than it did, and says what it holds otherwise.
+func (u usage) compare() error {
+	began := time.Now()
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		runtime.GC() // one is enough most of the time, and all others follow soon
+		now := holds()
+		if now.fds <= u.fds && now.goroutines <= u.goroutines && now.heap-u.heap <= heapGrowth {
+			return nil
+		}
+		if time.Since(began) > bound {
+			return fmt.Errorf("%d KiB of heap, %d file descriptors and %d goroutines are left, before %d KiB, %d and %d",
+				now.heap>>10, now.fds, now.goroutines, u.heap>>10, u.fds, u.goroutines)
+		}
+		time.Sleep(pause)
+	}
+}
+
+// leaves checks that f leaves nothing behind.
+func leaves(t *testing.T, f func()) {
+	t.Helper()
+	before := measure()
+	f()
+	if err := before.compare(); err != nil {
+		t.Error(err)
+	}
+}
