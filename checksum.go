@@ -2,7 +2,6 @@ package anser
 
 import (
 	"encoding/binary"
-	"hash/crc32"
 
 	"github.com/anser-rpc/anser/wire"
 )
@@ -40,11 +39,6 @@ func negotiateChecksums(wants bool, peer *wire.Settings, own, other string) (boo
 	return known && (wants || peer.Features&wire.FeatureCRCWanted != 0), nil
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// residue is the CRC-32C of anything that ends with its own CRC-32C.
-const residue = 0x48674BC7
-
 // sealer puts checksums on frames that are about to be written: here every frame comes by, whoever made it, and
 // what is kept in memory, counted and sent again is frames without. It belongs to the goroutine that writes.
 type sealer struct {
@@ -71,7 +65,7 @@ func (s *sealer) fill(frames []byte) (used int) {
 			n := min(s.left, len(frames)-used, cap(b)-len(b))
 			piece := frames[used : used+n]
 			b = append(b, piece...)
-			s.sum = crc32.Update(s.sum, castagnoli, piece)
+			s.sum = wire.UpdateChecksum(s.sum, piece)
 			used += n
 			if s.left -= n; s.left > 0 || cap(b)-len(b) < wire.ChecksumSize {
 				break
@@ -87,7 +81,7 @@ func (s *sealer) fill(frames []byte) (used int) {
 		b = append(b, head...)
 		s.inside, s.left = true, int(getUint32(head))
 		wire.MarkChecksum(b[at:])
-		s.sum = crc32.Checksum(b[at:], castagnoli)
+		s.sum = wire.UpdateChecksum(0, b[at:])
 		used += wire.HeaderSize
 	}
 	s.buf = b

@@ -2,7 +2,6 @@ package anser
 
 import (
 	"encoding/binary"
-	"hash/crc32"
 	"io"
 	"math/bits"
 	"net"
@@ -241,7 +240,7 @@ func (rd *reader) give() {
 func (rd *reader) discard(n int) error {
 	sum := uint32(0)
 	if rd.sealed != 0 {
-		sum = crc32.Checksum(rd.buf[rd.r:rd.w], castagnoli)
+		sum = wire.UpdateChecksum(0, rd.buf[rd.r:rd.w])
 	}
 	rd.r, rd.w = 0, 0
 	for arrived := len(rd.buf); n > 0; {
@@ -256,14 +255,14 @@ func (rd *reader) discard(n int) error {
 			return err
 		}
 		if rd.sealed != 0 {
-			sum = crc32.Update(sum, castagnoli, rd.buf[:m])
+			sum = wire.UpdateChecksum(sum, rd.buf[:m])
 		}
 		n -= m
 		arrived += m
 		rd.progress.partBytes.Store(int64(arrived))
 		rd.progress.lastRead.Store(nanotime())
 	}
-	if rd.sealed != 0 && sum != residue {
+	if rd.sealed != 0 && sum != wire.ChecksumResidue {
 		return wire.Errorf(wire.BadChecksum, "a frame that was thrown away does not have the checksum of its bytes")
 	}
 	return nil

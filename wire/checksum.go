@@ -14,6 +14,13 @@ const (
 // castagnoli is the polynomial of RFC 3720 §12.1, which amd64 and arm64 have instructions for.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
+// ChecksumResidue is the CRC-32C of anything that ends with its own checksum.
+const ChecksumResidue = 0x48674BC7
+
+// UpdateChecksum returns the CRC-32C of what sum is that of, with p behind it; that of nothing is 0. It is for those who
+// do not have a frame in one piece.
+func UpdateChecksum(sum uint32, p []byte) uint32 { return crc32.Update(sum, castagnoli, p) }
+
 // AppendChecksum completes the frame that begins at dst[start:] and ends with dst: it sets FlagCRC, adds
 // the checksum to the length, and appends the CRC-32C of the header and the body. It is the last step,
 // after [PutLength].
