@@ -16,8 +16,8 @@ build: ## compile every module
 	go build $$(go list -m -f '{{.Dir}}/...')
 
 .PHONY: test
-test: ## run all tests of every module under the race detector
-	scripts/test
+test: ## run all tests of every module under the race detector; CPU=1,2,4 with so many processors in turn
+	@CPU='$(CPU)' scripts/test
 
 .PHONY: test-k8s
 test-k8s: ## run the tests of registry/kubernetes on a real API server, which is built once
