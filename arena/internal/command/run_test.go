@@ -79,8 +79,7 @@ func TestRun(t *testing.T) {
 		t.Fatalf("plain has no row:\n%s\n%s", out, errOut)
 	}
 	if !plain.Valid || plain.Errors != 0 || plain.Wrong != 0 || plain.Calls != 1000 || plain.CallsPerSecond <= 0 || plain.SuccessRate != 1 ||
-		plain.P50US <= 0 || plain.P99US < plain.P50US || plain.ClientCPUUS <= 0 || plain.ServerCPUUS <= 0 ||
-		plain.ClientMiB < 1 || plain.ServerMiB < 1 || len(plain.Rounds) != 1 {
+		plain.P50US <= 0 || plain.P99US < plain.P50US || plain.ClientCPUUS <= 0 || plain.ServerCPUUS <= 0 || len(plain.Rounds) != 1 {
 		t.Errorf("plain: %+v", plain)
 	}
 	for name, figure := range map[string]*float64{"wire": plain.WireBytes, "reads": plain.ServerReads, "writes": plain.ClientWrites} {
@@ -159,7 +158,8 @@ func TestRunShapes(t *testing.T) {
 				if len(doc.Rows) != 1 || r.Errors > 0 || r.Wrong > 0 || len(r.Rounds) != 2 || r.CallsPerSecondRange[0] > r.CallsPerSecondRange[1] {
 					t.Fatalf("%s\n%s", out, errOut)
 				}
-				if !r.Valid || !c.good(r) {
+				// On a busy machine a client may have come and gone between two looks at its memory.
+				if !r.Valid || r.ClientMiB < 1 || r.ServerMiB < 1 || !c.good(r) {
 					return out + errOut
 				}
 				return ""
