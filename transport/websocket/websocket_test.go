@@ -15,16 +15,16 @@ import (
 	"time"
 
 	ws "github.com/coder/websocket"
-	"go.uber.org/goleak"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/internal/wirepeer"
 	"github.com/anser-rpc/anser/transport/transporttest"
 	"github.com/anser-rpc/anser/transport/websocket"
 	"github.com/anser-rpc/anser/wire"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { ansertest.Main(m) }
 
 // site is a server of HTTP with a handler of Anser in it.
 type site struct {
