@@ -48,7 +48,7 @@ func serve(t testing.TB, l *ratelimit.Limiter) (c *anser.Client, ran *atomic.Int
 func serveOn(t testing.TB, l *ratelimit.Limiter, nl net.Listener, opts ...anser.DialOption) (c *anser.Client, ran *atomic.Int64, s *anser.Server) {
 	t.Helper()
 	ran = new(atomic.Int64)
-	s = anser.NewServer(silent, anser.Observe(l.Observer()))
+	s = anser.NewServer(silent, anser.HandshakeTimeout(time.Minute), anser.Observe(l.Observer()))
 	do := func(_ context.Context, in *[]byte) (*[]byte, error) {
 		ran.Add(1)
 		return in, nil
@@ -57,7 +57,7 @@ func serveOn(t testing.TB, l *ratelimit.Limiter, nl net.Listener, opts ...anser.
 	anser.Handle(s, "B.Do", do, anser.Alias("B.Also"))
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(nl) }()
-	c, err := anser.Dial(nl.Addr().String(), append(opts, silent, anser.Fail(anser.Failfast), anser.Timeout(time.Minute))...)
+	c, err := anser.Dial(nl.Addr().String(), append(opts, silent, anser.Fail(anser.Failfast), anser.Timeout(time.Minute), anser.HandshakeTimeout(time.Minute))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func TestByAddress(t *testing.T) {
 		t.Errorf("%d calls ran, want 2", n)
 	}
 	// Another port is no other address.
-	other, err := anser.Dial(s.Addrs()[0].String(), silent, anser.Fail(anser.Failfast), anser.Dialer(new(net.Dialer).DialContext))
+	other, err := anser.Dial(s.Addrs()[0].String(), silent, anser.Fail(anser.Failfast), anser.HandshakeTimeout(time.Minute), anser.Dialer(new(net.Dialer).DialContext))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -424,7 +424,7 @@ func BenchmarkTake(b *testing.B) {
 // A caller has one bucket, over however many connections it comes.
 func TestByIdentity(t *testing.T) {
 	l := limiter(t, ratelimit.Caller(ratelimit.ByIdentity, ratelimit.Rate{PerSecond: never, Burst: 2}))
-	s := anser.NewServer(silent, anser.Observe(l.Observer()), anser.Authenticate(anser.AuthenticatorFunc(
+	s := anser.NewServer(silent, anser.HandshakeTimeout(time.Minute), anser.Observe(l.Observer()), anser.Authenticate(anser.AuthenticatorFunc(
 		func(_ context.Context, l *anser.Login) (*anser.Identity, error) {
 			return &anser.Identity{Subject: string(l.Data)}, nil
 		})))
@@ -440,7 +440,7 @@ func TestByIdentity(t *testing.T) {
 		who string
 		ran int
 	}{{"ann", 2}, {"ann", 0}, {"bob", 2}} {
-		c, err := anser.Dial(lis.Addr().String(), silent, anser.NoSnapshot(), anser.Fail(anser.Failfast), anser.Credentials(
+		c, err := anser.Dial(lis.Addr().String(), silent, anser.NoSnapshot(), anser.Fail(anser.Failfast), anser.HandshakeTimeout(time.Minute), anser.Credentials(
 			func(context.Context) (anser.Credential, error) {
 				return anser.Credential{Scheme: "test", Data: []byte(want.who)}, nil
 			}))

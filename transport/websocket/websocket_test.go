@@ -124,7 +124,7 @@ func TestHandshakeMistakes(t *testing.T) {
 		"ws://" + plain.Listener.Addr().String() + "/anser": "is a websocket.Handler at this path?",
 		"ws://" + s.addr.String() + "/other":                "is a websocket.Handler at this path?",
 	} {
-		c, err := anser.Dial(target, websocket.WS(), silent)
+		c, err := anser.Dial(target, websocket.WS(), silent, anser.Timeout(time.Minute), anser.HandshakeTimeout(time.Minute))
 		if err != nil {
 			t.Fatal(err)
 		}

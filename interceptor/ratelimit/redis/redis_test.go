@@ -161,7 +161,7 @@ func serve(t *testing.T, b *redis.Bank, r ratelimit.Rate, instances int) (*ratel
 		t.Fatal(err)
 	}
 	ran := new(atomic.Int64)
-	s := anser.NewServer(silent, anser.Observe(l.Observer()))
+	s := anser.NewServer(silent, anser.HandshakeTimeout(time.Minute), anser.Observe(l.Observer()))
 	anser.Handle(s, "A.Do", func(_ context.Context, in *[]byte) (*[]byte, error) {
 		ran.Add(1)
 		return in, nil
@@ -172,7 +172,7 @@ func serve(t *testing.T, b *redis.Bank, r ratelimit.Rate, instances int) (*ratel
 	}
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(nl) }()
-	c, err := anser.Dial(nl.Addr().String(), silent, anser.Fail(anser.Failfast), anser.Timeout(time.Minute))
+	c, err := anser.Dial(nl.Addr().String(), silent, anser.Fail(anser.Failfast), anser.Timeout(time.Minute), anser.HandshakeTimeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
