@@ -52,8 +52,8 @@ func TestRegistries(t *testing.T) {
 	}{
 		{"etcd", startEtcd, func(a string) (registry.Registry, error) { return etcd.Dial([]string{a}) }, true},
 		{"zookeeper", servers.ZooKeeper, func(a string) (registry.Registry, error) { return zookeeper.Dial([]string{a}) }, true},
-		{"consul", servers.Consul, func(a string) (registry.Registry, error) { return consul.Dial(a) }, true},
-		{"redis", servers.Redis, func(a string) (registry.Registry, error) { return redis.Dial([]string{a}) }, true},
+		{"consul", func(t testing.TB) string { return servers.Consul(t) }, func(a string) (registry.Registry, error) { return consul.Dial(a) }, true},
+		{"redis", func(t testing.TB) string { return servers.Redis(t) }, func(a string) (registry.Registry, error) { return redis.Dial([]string{a}) }, true},
 		{"nacos", servers.Nacos, func(a string) (registry.Registry, error) { return nacos.Dial([]string{a}) }, false},
 	} {
 		t.Run(test.scheme, func(t *testing.T) {
