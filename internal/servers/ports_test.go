@@ -21,8 +21,12 @@ func TestPorts(t *testing.T) {
 		}
 	})
 	t.Run("free", func(t *testing.T) {
-		if first := servers.Ports(t, 3); !seen[first] {
-			t.Errorf("the ports from %d on: those of the test before are not free again", first)
+		// Another process may have taken some of them by now, and have given back others that come first.
+		for range 100 {
+			if seen[servers.Ports(t, 1)] {
+				return
+			}
 		}
+		t.Error("the ports of the test before are not free again")
 	})
 }
