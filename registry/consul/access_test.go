@@ -73,5 +73,5 @@ key_prefix "anser/documents/" { policy = "write" }
 	}
 	// Roots that do not know the agent: trouble that says so, not silence.
 	w := regtest.NewWatch(t, s.dial(t, consul.TLS(&tls.Config{RootCAs: x509.NewCertPool()})))
-	w.ExpectTrouble("certificate")
+	w.AwaitTrouble("certificate")
 }

@@ -11,6 +11,7 @@ import (
 	mdns "github.com/miekg/dns"
 	"go.uber.org/goleak"
 
+	"github.com/anser-rpc/anser/internal/servers"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/dns"
 	"github.com/anser-rpc/anser/registry/internal/regtest"
@@ -44,52 +45,56 @@ func startServer(t *testing.T, records ...string) *server {
 // start starts it, at the address that it had before where there is one.
 func (s *server) start() {
 	s.t.Helper()
-	at := s.address
-	if at == "" {
-		at = "127.0.0.1:0"
+	if s.address == "" {
+		s.address = servers.Address(s.t)
 	}
-	for range 100 { // the port of the one may be taken for the other
-		l, err := net.Listen("tcp", at)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		pc, err := net.ListenPacket("udp", l.Addr().String())
-		if err != nil {
-			l.Close()
-			continue
-		}
-		s.address = l.Addr().String()
-		var wg sync.WaitGroup
-		var up sync.WaitGroup
-		up.Add(2)
-		servers := []*mdns.Server{
-			{Listener: l, Handler: s, NotifyStartedFunc: up.Done}, {PacketConn: pc, Handler: s, NotifyStartedFunc: up.Done},
-		}
-		for _, server := range servers {
-			wg.Go(func() { server.ActivateAndServe() })
-		}
-		up.Wait()
-		s.stop = sync.OnceFunc(func() {
-			for _, server := range servers {
-				server.Shutdown()
-			}
-			wg.Wait()
-		})
-		return
+	l, err := net.Listen("tcp", s.address)
+	if err != nil {
+		s.t.Fatal(err)
 	}
-	s.t.Fatal("no port is free for both UDP and TCP")
+	pc, err := net.ListenPacket("udp", s.address)
+	if err != nil {
+		l.Close()
+		s.t.Fatal(err)
+	}
+	var running, up sync.WaitGroup
+	up.Add(2)
+	both := []*mdns.Server{
+		{Listener: l, Handler: s, NotifyStartedFunc: up.Done}, {PacketConn: pc, Handler: s, NotifyStartedFunc: up.Done},
+	}
+	for _, server := range both {
+		running.Go(func() { server.ActivateAndServe() })
+	}
+	up.Wait()
+	s.stop = sync.OnceFunc(func() {
+		for _, server := range both {
+			server.Shutdown()
+		}
+		running.Wait()
+	})
 }
 
 // put adds records in the form of zone files.
 func (s *server) put(records ...string) {
 	s.t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	all := s.parse(records)
+	s.change(func() { s.addLocked(all) })
+}
+
+func (s *server) parse(records []string) (all []mdns.RR) {
+	s.t.Helper()
 	for _, r := range records {
 		rr, err := mdns.NewRR(r)
 		if err != nil {
 			s.t.Fatal(err)
 		}
+		all = append(all, rr)
+	}
+	return all
+}
+
+func (s *server) addLocked(all []mdns.RR) {
+	for _, rr := range all {
 		name := strings.ToLower(rr.Header().Name)
 		s.zone[name] = append(s.zone[name], rr)
 	}
@@ -102,10 +107,14 @@ func (s *server) change(f func()) {
 	f()
 }
 
-// replace replaces all records of a name.
+// replace replaces all records of a name, in one step: nobody sees it without any.
 func (s *server) replace(name string, records ...string) {
-	s.change(func() { s.zone[name] = nil })
-	s.put(records...)
+	s.t.Helper()
+	all := s.parse(records)
+	s.change(func() {
+		s.zone[name] = nil
+		s.addLocked(all)
+	})
 }
 
 func (s *server) count(what string) int {

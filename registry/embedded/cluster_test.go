@@ -2,6 +2,7 @@ package embedded_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,6 +19,8 @@ import (
 func TestClusterConformance(t *testing.T) {
 	t.Parallel()
 	cfg := embedded.Config{Dir: t.TempDir()}
+	embedded.SetHasty(&cfg) // the suite times the registry, and not a disk that others use too
+	reservePorts(t, cfg.Dir)
 	c := startCluster(t, cfg)
 	endpoints := c.Endpoints()
 	registrytest.Run(t, func(t *testing.T) registrytest.Fixture {
@@ -42,6 +45,26 @@ func TestClusterConformance(t *testing.T) {
 	loseOneMember(t, c)
 	if err := c.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// reservePorts notes in the directory of a cluster ports that no other test gets while the cluster is away.
+func reservePorts(t *testing.T, dir string) {
+	t.Helper()
+	type ports struct {
+		Client string `json:"client"`
+		Peer   string `json:"peer"`
+	}
+	var all []ports
+	for range 3 {
+		all = append(all, ports{servers.Address(t), servers.Address(t)})
+	}
+	data, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "cluster.json"), data, 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -57,6 +57,7 @@ type Config struct {
 
 	local bool                           // all members are in this process
 	free  func(dir string) (int64, bool) // freeSpace, but for tests
+	hasty bool                           // for tests: nothing waits for the disk
 }
 
 // complete fills in defaults and says what is wrong.
@@ -169,6 +170,7 @@ func (c *Config) embed(s *streams, f *failure) *embed.Config {
 		// No network in between: a leader is missed sooner, which is most of the time a start takes.
 		e.TickMs, e.ElectionMs = 50, 500
 	}
+	e.UnsafeNoFsync = c.hasty
 	e.EnableGRPCGateway = false
 	e.GRPCAdditionalServerOptions = s.options()
 	e.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zapTo(c.Logger, f))

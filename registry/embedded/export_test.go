@@ -5,6 +5,9 @@ func SetFree(cfg *Config, free func() int64) {
 	cfg.free = func(string) (int64, bool) { return free(), true }
 }
 
+// SetHasty has the member leave it to the system when what it writes reaches the disk.
+func SetHasty(cfg *Config) { cfg.hasty = true }
+
 // Local returns the address at which this process reaches the member.
 func (m *Member) Local() string { return m.local() }
 

@@ -32,8 +32,9 @@ func TestMain(m *testing.M) {
 		return
 	}
 	code := m.Run()
-	// Connections between members wait for up to five seconds until they end.
-	for deadline := time.Now().Add(10 * time.Second); code == 0; {
+	// Connections between members wait for up to five seconds until they end, and a member whose start was given up
+	// starts and stops.
+	for deadline := time.Now().Add(regtest.Patience); code == 0; {
 		err := goleak.Find()
 		if err == nil {
 			break

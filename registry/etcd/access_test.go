@@ -80,5 +80,5 @@ func TestTLS(t *testing.T) {
 	}
 	// Roots that do not know the server: trouble that says so, not silence.
 	w := regtest.NewWatch(t, s.dial(t))
-	w.ExpectTrouble("handshake failed")
+	w.AwaitTrouble("handshake failed")
 }

@@ -15,9 +15,6 @@ import (
 	"github.com/anser-rpc/anser/registry/internal/regtest"
 )
 
-// backWithin is how long an instance may be away that the registry forgot while its process lives.
-const backWithin = 5 * time.Second
-
 // keys returns the keys and values under the prefix, as any etcd client sees them.
 func keys(t *testing.T, c *clientv3.Client, prefix string) map[string]string {
 	t.Helper()
@@ -50,10 +47,11 @@ func TestDeletedKeyComesBack(t *testing.T) {
 	r := shared.dial(t, etcd.Prefix(prefix))
 	regtest.Register(t, r, regtest.Instance("h1:1"))
 	regtest.Register(t, r, regtest.Instance("h2:1"))
-	if _, err := raw.Delete(t.Context(), prefix, clientv3.WithPrefix()); err != nil {
-		t.Fatal(err)
-	}
-	regtest.Eventually(t, backWithin, "both instances", func() bool { return regtest.Addresses(t, r) == "h1:1 h2:1" })
+	regtest.Back(t, regtest.BackWithin, "both instances", func() {
+		if _, err := raw.Delete(t.Context(), prefix, clientv3.WithPrefix()); err != nil {
+			t.Fatal(err)
+		}
+	}, func() bool { return regtest.Addresses(t, r) == "h1:1 h2:1" })
 	if n := len(keys(t, raw, prefix)); n != 2 {
 		t.Errorf("%d records, want 2", n)
 	}
@@ -72,10 +70,9 @@ func TestKeyTakenOverIsNotFoughtFor(t *testing.T) {
 	taken := regtest.Instance("h1:1")
 	taken.Version = "2"
 	regtest.Register(t, fresh, taken)
-	regtest.Eventually(t, backWithin, "the old owner letting go", func() bool { return strings.Contains(logs.String(), "taken an instance over") })
+	regtest.Eventually(t, regtest.Patience, "the old owner letting go", func() bool { return strings.Contains(logs.String(), "taken an instance over") })
 	before := modRevision(t, raw, prefix+"/arith/h1:1")
-	forgetLeases(t, shared)
-	regtest.Eventually(t, backWithin, "the record of the new owner", func() bool {
+	regtest.Back(t, regtest.BackWithin, "the record of the new owner", func() { forgetLeases(t, shared) }, func() bool {
 		list, err := registry.List(t.Context(), old, "arith")
 		return err == nil && len(list) == 2 && list[0].Equal(taken)
 	})
@@ -106,12 +103,10 @@ func TestInstancesOfADeadProcessGo(t *testing.T) {
 	}
 	t.Cleanup(func() { dead.Close() })
 	regtest.Register(t, dead, regtest.Instance("h1:1"))
+	w := regtest.NewWatch(t, shared.dial(t, etcd.Prefix(prefix)))
+	w.Await("h1:1")
 	c.Close() // nothing leaves the process any more
-	r := shared.dial(t, etcd.Prefix(prefix))
-	if got := regtest.Addresses(t, r); got != "h1:1" {
-		t.Errorf("list right after the death: %q", got)
-	}
-	regtest.Eventually(t, 8*time.Second, "an empty list", func() bool { return regtest.Addresses(t, r) == "" })
+	w.Await("")
 }
 
 func TestNewLeavesTheClientOpen(t *testing.T) {
@@ -142,26 +137,25 @@ func TestServerComesBackEmpty(t *testing.T) {
 	}
 	w := regtest.NewWatch(t, client)
 	w.Await("h1:1 h2:1 h3:1")
-	s.Stop()
-	w.ExpectTrouble("")
-	if err := os.RemoveAll(filepath.Join(s.dir, "data")); err != nil {
-		t.Fatal(err)
-	}
-	s.start(t)
-	since := time.Now()
-	regtest.Eventually(t, etcd.DefaultTTL/3+backWithin, "all instances", func() bool { return regtest.Addresses(t, client) == "h1:1 h2:1 h3:1" })
+	regtest.Back(t, etcd.DefaultTTL/3+regtest.BackWithin, "all instances", func() {
+		s.Stop()
+		w.AwaitTrouble("")
+		if err := os.RemoveAll(filepath.Join(s.dir, "data")); err != nil {
+			t.Fatal(err)
+		}
+		s.start(t)
+	}, func() bool { return regtest.Addresses(t, client) == "h1:1 h2:1 h3:1" })
 	w.Await("h1:1 h2:1 h3:1")
-	t.Logf("announced again after %v", time.Since(since))
 }
 
 func TestLoggerHearsOfLostLease(t *testing.T) {
 	var logs testlog.Buffer
 	prefix := freshPrefix()
-	r := shared.dial(t, etcd.Prefix(prefix), etcd.TTL(time.Second), etcd.Logger(logs.Logger()))
+	r := shared.dial(t, etcd.Prefix(prefix), etcd.Logger(logs.Logger()))
 	regtest.Register(t, r, regtest.Instance("h1:1"))
 	if text := logs.String(); text != "" {
 		t.Errorf("logged without need: %s", text)
 	}
 	forgetLeases(t, shared)
-	regtest.Eventually(t, backWithin, "a line in the log", func() bool { return strings.Contains(logs.String(), "dropped the lease") })
+	regtest.Eventually(t, regtest.Patience, "a line in the log", func() bool { return strings.Contains(logs.String(), "dropped the lease") })
 }

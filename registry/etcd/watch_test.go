@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"testing"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -116,9 +117,18 @@ func list(revision int64, addresses ...string) *pb.RangeResponse {
 func TestCompactedWatchListsAgain(t *testing.T) {
 	f, r := startFake(t)
 	started := make(chan int64, 10)
+	// What comes while a watcher is busy is merged, so each step waits until it has told of the one before.
+	told := make(chan struct{})
+	await := func(s watchStream) {
+		select {
+		case <-told:
+		case <-s.Context().Done():
+		}
+	}
 	f.lists <- list(10, "h1:1", "h2:1")
 	f.watches <- func(req *pb.WatchCreateRequest, s watchStream) error {
 		started <- req.StartRevision
+		await(s)
 		return s.Send(&pb.WatchResponse{Canceled: true, CompactRevision: 20, CancelReason: "compacted"})
 	}
 	f.lists <- list(30, "h1:1", "h2:1") // nothing has changed: no update
@@ -129,17 +139,24 @@ func TestCompactedWatchListsAgain(t *testing.T) {
 	f.lists <- list(40, "h2:1", "h3:1") // one went and one came: one update with both
 	f.watches <- func(req *pb.WatchCreateRequest, s watchStream) error {
 		started <- req.StartRevision
+		await(s)
 		s.Send(&pb.WatchResponse{Events: []*mvccpb.Event{
 			{Type: mvccpb.Event_DELETE, Kv: &mvccpb.KeyValue{Key: record("h2:1").Key}},
 			{Type: mvccpb.Event_PUT, Kv: record("h4:1")},
 		}})
+		await(s)
 		return rpctypes.ErrGRPCNoLeader
 	}
 	f.lists <- list(5) // less than before: what it has is what counts
 	w := regtest.NewWatch(t, r)
-	w.Expect("h1:1 h2:1")
-	w.Expect("h2:1 h3:1")
-	w.Expect("h3:1 h4:1")
+	for _, want := range []string{"h1:1 h2:1", "h2:1 h3:1", "h3:1 h4:1"} {
+		w.Expect(want)
+		select {
+		case told <- struct{}{}:
+		case <-time.After(regtest.Patience):
+			t.Fatalf("nothing follows the list %q", want)
+		}
+	}
 	w.Expect("")
 	for _, want := range []int64{11, 31, 41} {
 		if got := <-started; got != want {

@@ -107,7 +107,7 @@ func (s *apiServer) do(method, path, body string) (string, error) {
 		return "", err
 	}
 	defer web.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, "https://"+s.address+path, strings.NewReader(body))
 	if err != nil {

@@ -53,7 +53,6 @@ func TestConformance(t *testing.T) {
 					t.Fatal(err)
 				}
 			},
-			Patience: 30 * time.Second,
 		}
 	}, registrytest.Leases, registrytest.Documents)
 }

@@ -56,7 +56,7 @@ func (s *server) start(t testing.TB) {
 
 // call makes a request as an operator would with curl.
 func (s *server) call(method, path string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, "http://"+s.address+"/nacos/v1/ns"+path, nil)
 	if err != nil {

@@ -52,7 +52,7 @@ func TestTLS(t *testing.T) {
 	}
 	// Roots that do not know the server: trouble that says so, not silence.
 	w := regtest.NewWatch(t, s.dial(t, redis.TLS(&tls.Config{})))
-	w.ExpectTrouble("certificate")
+	w.AwaitTrouble("certificate")
 }
 
 // All keys of a service lie on one node of a cluster, and the client finds it.

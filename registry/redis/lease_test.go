@@ -15,10 +15,6 @@ import (
 	"github.com/anser-rpc/anser/registry/redis"
 )
 
-// backWithin is how long an instance may be away that the registry forgot while its process lives. Tests
-// wait longer, since the machine may be busy, and log how long it took.
-const backWithin = 5 * time.Second
-
 // What an operator sees with redis-cli.
 func TestRecordInRedis(t *testing.T) {
 	prefix := freshPrefix()
@@ -39,11 +35,11 @@ func TestRecordInRedis(t *testing.T) {
 
 func TestDeletedRecordComesBack(t *testing.T) {
 	prefix := freshPrefix()
-	r := shared.dial(t, redis.Prefix(prefix), redis.TTL(time.Second))
+	r := shared.dial(t, redis.Prefix(prefix))
 	regtest.Register(t, r, regtest.Instance("h1:1"))
 	regtest.Register(t, r, regtest.Instance("h2:1"))
-	shared.do(t, "HDEL", prefix+":{arith}:instances", "h1:1")
-	regtest.Eventually(t, regtest.Patience, "both instances", func() bool { return regtest.Addresses(t, r) == "h1:1 h2:1" })
+	regtest.Back(t, regtest.BackWithin, "both instances", func() { shared.do(t, "HDEL", prefix+":{arith}:instances", "h1:1") },
+		func() bool { return regtest.Addresses(t, r) == "h1:1 h2:1" })
 	if got := shared.do(t, "HLEN", prefix+":{arith}:instances"); got != "2" {
 		t.Errorf("%s records, want 2", got)
 	}
@@ -59,12 +55,11 @@ func TestServerComesBackEmpty(t *testing.T) {
 	}
 	w := regtest.NewWatch(t, client)
 	w.Await("h1:1 h2:1 h3:1")
-	s.Stop()
-	w.ExpectTrouble("")
-	s.start(t)
-	since := time.Now()
-	regtest.Eventually(t, regtest.Patience, "all instances", func() bool { return regtest.Addresses(t, client) == "h1:1 h2:1 h3:1" })
-	t.Logf("announced again after %v, want %v", time.Since(since), backWithin)
+	regtest.Back(t, regtest.BackWithin, "all instances", func() {
+		s.Stop()
+		w.AwaitTrouble("")
+		s.start(t)
+	}, func() bool { return regtest.Addresses(t, client) == "h1:1 h2:1 h3:1" })
 	w.Await("h1:1 h2:1 h3:1")
 	if got := s.do(t, "HLEN", "anser:{arith}:instances"); got != "3" {
 		t.Errorf("%s records, want 3", got)
@@ -76,14 +71,15 @@ func TestServerComesBackEmpty(t *testing.T) {
 func TestLongOutageCostsNoInstance(t *testing.T) {
 	s := newServer(t, "--appendonly", "yes")
 	s.start(t)
-	announcer, client := s.dial(t, redis.TTL(time.Second)), s.dial(t)
+	const ttl = 3 * time.Second
+	announcer, client := s.dial(t, redis.TTL(ttl)), s.dial(t)
 	regtest.Register(t, announcer, regtest.Instance("h1:1"))
 	regtest.Register(t, announcer, regtest.Instance("h2:1"))
 	w := regtest.NewWatch(t, client)
 	w.Await("h1:1 h2:1")
 	s.Stop()
 	w.ExpectTrouble("")
-	time.Sleep(1500 * time.Millisecond) // the outage
+	time.Sleep(ttl) // the outage: everything was renewed before it
 	s.start(t)
 	w.Expect("h1:1 h2:1") // and not an empty list
 	regtest.Register(t, announcer, regtest.Instance("h3:1"))
@@ -146,8 +142,7 @@ func TestKeyTakenOverIsNotFoughtFor(t *testing.T) {
 	taken.Version = "2"
 	regtest.Register(t, fresh, taken)
 	regtest.Eventually(t, regtest.Patience, "the old owner letting go", func() bool { return strings.Contains(logs.String(), "taken an instance over") })
-	forget(t, shared, prefix)
-	regtest.Eventually(t, regtest.Patience, "the record of the new owner", func() bool {
+	regtest.Back(t, regtest.BackWithin, "the record of the new owner", func() { forget(t, shared, prefix) }, func() bool {
 		list, err := registry.List(t.Context(), old, "arith")
 		return err == nil && len(list) == 2 && list[0].Equal(taken)
 	})
@@ -218,15 +213,10 @@ func TestRevisionsGrowOverDataLoss(t *testing.T) {
 func TestRedisIsFull(t *testing.T) {
 	s := newServer(t)
 	s.start(t)
-	r := s.dial(t)
+	r := s.dial(t, redis.TTL(2*regtest.Patience)) // which nobody can renew meanwhile
 	regtest.Register(t, r, regtest.Instance("h1:1"))
 	s.do(t, "CONFIG", "SET", "maxmemory", "1")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	err := r.Register(ctx, regtest.Instance("h2:1"))
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "OOM") {
-		t.Errorf("Register = %v, want the context's error and that memory has run out", err)
-	}
+	regtest.TimesOut(t, "Register", "OOM", func(ctx context.Context) error { return r.Register(ctx, regtest.Instance("h2:1")) })
 	if got := regtest.Addresses(t, r); got != "h1:1" {
 		t.Errorf("list of a full server: %q", got)
 	}

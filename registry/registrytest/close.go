@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"sync"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -120,8 +121,16 @@ func closeLeaksNothing(s *suite) {
 	if s.ServerInside {
 		return
 	}
-	if now := openFiles(); now > files {
-		s.Errorf("%d file descriptors before, %d after five registries were opened and closed", files, now)
+	for limit := time.After(s.Patience); ; {
+		now := openFiles()
+		if now <= files {
+			return
+		}
+		select {
+		case <-limit:
+			s.Fatalf("%d file descriptors before, %d after five registries were opened and closed", files, now)
+		case <-time.After(20 * time.Millisecond):
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/awake"
 	"github.com/anser-rpc/anser/registry"
 )
 
@@ -22,10 +23,13 @@ var leaseCases = []testCase{
 	{"ForgottenTwice", Leases, forgottenTwice},
 }
 
-// leaseBar is how long a lost record may be away.
+// leaseBar is how long a lost record may be away, while the machine runs.
 const leaseBar = 5 * time.Second
 
-// quickly is how long something may take that must not wait for the server.
+// losses is how often a record is lost to find out whether that is kept.
+const losses = 3
+
+// quickly is how long something may take that must not wait for the server, while the machine runs.
 const quickly = 5 * time.Second
 
 func outageKeepsTheList(s *suite) {
@@ -72,11 +76,7 @@ func registerDuringOutage(s *suite) {
 	defer cancel()
 	go func() { registered <- r.Register(ctx, during) }()
 
-	short, stop := context.WithTimeout(context.Background(), time.Second)
-	defer stop()
-	s.within(quickly, "Register with a short context", func() {
-		s.checkTimeout("Register", r.Register(short, given))
-	})
+	s.timesOut("Register", func(ctx context.Context) error { return r.Register(ctx, given) })
 	s.Start()
 	select {
 	case err := <-registered:
@@ -89,13 +89,25 @@ func registerDuringOutage(s *suite) {
 	s.await(other, "arith", before, during)
 }
 
-// checkTimeout makes sure that the error of a call that ran out of time says so, and then why.
-func (s *suite) checkTimeout(call string, err error) {
+// timesOut makes sure that a call without a server ends with its context, says so, and then why. On a machine that is
+// busy it may need more than a second to find out why.
+func (s *suite) timesOut(what string, call func(context.Context) error) {
 	s.Helper()
-	if !errors.Is(err, context.DeadlineExceeded) {
-		s.Errorf("%s without a server = %v, want the context's error", call, err)
-	} else if strings.HasSuffix(err.Error(), context.DeadlineExceeded.Error()) {
-		s.Errorf("%s without a server = %v, want to be told why too", call, err)
+	for limit := time.Second; ; limit *= 2 {
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		var err error
+		s.within(limit+quickly, what+" with a short context", func() { err = call(ctx) })
+		cancel()
+		switch {
+		case !errors.Is(err, context.DeadlineExceeded):
+			s.Errorf("%s without a server = %v, want the context's error", what, err)
+			return
+		case !strings.HasSuffix(err.Error(), context.DeadlineExceeded.Error()):
+			return
+		case limit > s.Patience:
+			s.Errorf("%s without a server = %v after %v, want to be told why too", what, err, limit)
+			return
+		}
 	}
 }
 
@@ -103,11 +115,9 @@ func openDuringOutage(s *suite) {
 	s.Stop()
 	var r registry.Registry
 	s.within(quickly, "opening", func() { r = s.open() })
-	short, stop := context.WithTimeout(context.Background(), time.Second)
-	defer stop()
-	s.within(quickly, "List with a short context", func() {
-		_, err := registry.List(short, r, "arith")
-		s.checkTimeout("List", err)
+	s.timesOut("List", func(ctx context.Context) error {
+		_, err := registry.List(ctx, r, "arith")
+		return err
 	})
 	w := s.watch(r, "arith", nil)
 	w.awaitState(s.Patience, "trouble", func() bool { return len(w.troubles) > 0 })
@@ -148,11 +158,7 @@ func lostLeaseIsFoundAgain(s *suite) {
 	s.deregister(server, gone)
 	w := s.watch(client, "arith", nil)
 	w.await(s.Patience, slices.Clone(want)...)
-	s.ForgetLeases()
-	patience := s.Patience
-	s.Patience = leaseBar
-	s.await(client, "arith", slices.Clone(want)...)
-	s.Patience = patience
+	s.foundAgain(client, want...)
 	w.await(s.Patience, slices.Clone(want)...)
 	if err := server.Close(); err != nil { // withdraws what the new lease holds
 		s.Fatal(err)
@@ -169,7 +175,31 @@ func forgottenTwice(s *suite) {
 	in.Weight = 7
 	s.register(server, in)
 	s.await(client, "arith", in)
-	s.ForgetLeases()
-	s.Patience = leaseBar
-	s.await(client, "arith", in)
+	s.foundAgain(client, in)
+}
+
+// foundAgain has the server forget all leases, and makes sure that what was announced is back, each record once,
+// within leaseBar. That is a promise about the schedule of the registry: the clock stops while the machine stands
+// still. But it does not see what holds up a server in another process, or its disk, so one of several losses has to
+// be quick, and all have to be found. A schedule that is too slow fails them all, since each one begins where the
+// registry has just written.
+func (s *suite) foundAgain(r registry.Resolver, want ...registry.Instance) {
+	s.Helper()
+	var took []time.Duration
+	for range losses {
+		s.ForgetLeases()
+		took = append(took, s.timed(func() { s.await(r, "arith", slices.Clone(want)...) }))
+		if took[len(took)-1] <= leaseBar {
+			return
+		}
+	}
+	s.Errorf("lost records were away for %v: want them back within %v", took, leaseBar)
+}
+
+// timed returns how long f takes while the machine runs.
+func (s *suite) timed(f func()) time.Duration {
+	clock := awake.Start()
+	defer clock.Stop() // also when f ends the test
+	f()
+	return clock.Elapsed()
 }

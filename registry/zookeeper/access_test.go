@@ -18,7 +18,7 @@ var worldACL = zk.WorldACL(zk.PermAll)
 func TestDigest(t *testing.T) {
 	prefix := freshPrefix()
 	user := zookeeper.Digest("app", "app-secret")
-	may := shared.dial(t, zookeeper.Prefix(prefix), user)
+	may := shared.dial(t, zookeeper.Prefix(prefix), user, zookeeper.TTL(shortTTL))
 	regtest.Register(t, may, regtest.Instance("h1:1"))
 	if _, err := may.Save(t.Context(), registry.Document{Name: "rules", Data: []byte("x")}); err != nil {
 		t.Fatal(err)
@@ -35,8 +35,8 @@ func TestDigest(t *testing.T) {
 		regtest.NoAccess(t, name, shared.dial(t, append(c.opts, zookeeper.Prefix(prefix))...), c.say, "guess")
 	}
 	// The user is known to the next session too.
-	shared.forgetLeases(t)
-	regtest.Eventually(t, backWithin, "the instance", func() bool { return regtest.Addresses(t, may) == "h1:1" })
+	regtest.Back(t, regtest.BackWithin, "the instance", func() { shared.forgetLeases(t) },
+		func() bool { return regtest.Addresses(t, may) == "h1:1" })
 }
 
 func TestACL(t *testing.T) {
@@ -65,5 +65,5 @@ func TestTLS(t *testing.T) {
 	}
 	// Roots that do not know the server: trouble that says so, not silence.
 	w := regtest.NewWatch(t, dial(t, endpoint, zookeeper.TLS(&tls.Config{RootCAs: x509.NewCertPool()})))
-	w.ExpectTrouble("certificate")
+	w.AwaitTrouble("certificate")
 }

@@ -102,7 +102,7 @@ var ownerLine = regexp.MustCompile(`(?m)^(0x[0-9a-f]+):$`)
 func (s *server) forgetLeases(t *testing.T) {
 	t.Helper()
 	old := s.owners(t)
-	regtest.Eventually(t, 10*time.Second, "the end of the sessions", func() bool {
+	regtest.Eventually(t, regtest.Patience, "the end of the sessions", func() bool {
 		for _, id := range s.owners(t) {
 			if slices.Contains(old, id) {
 				if err := s.endSession(id); err != nil { // the server hangs up on either side
@@ -117,10 +117,12 @@ func (s *server) forgetLeases(t *testing.T) {
 // owners returns the sessions that have announced something.
 func (s *server) owners(t *testing.T) (ids []uint64) {
 	t.Helper()
-	text, err := s.ask("dump")
-	if err != nil {
-		t.Fatal(err)
-	}
+	var text string
+	regtest.Eventually(t, regtest.Patience, "the sessions of the server", func() (ok bool) {
+		var err error
+		text, err = s.ask("dump")
+		return err == nil
+	})
 	_, ephemerals, _ := strings.Cut(text, "Sessions with Ephemerals")
 	for _, m := range ownerLine.FindAllStringSubmatch(ephemerals, -1) {
 		id, err := strconv.ParseUint(m[1], 0, 64)

@@ -14,9 +14,6 @@ import (
 	"github.com/anser-rpc/anser/registry/zookeeper"
 )
 
-// backWithin is how long an instance may be away that the registry forgot while its process lives.
-const backWithin = 5 * time.Second
-
 func TestNodeInZooKeeper(t *testing.T) {
 	prefix, raw := freshPrefix(), shared.use(t)
 	r := shared.dial(t, zookeeper.Prefix(prefix))
@@ -38,28 +35,28 @@ func TestDeletedNodeComesBack(t *testing.T) {
 	r := shared.dial(t, zookeeper.Prefix(prefix))
 	regtest.Register(t, r, regtest.Instance("h1:1"))
 	regtest.Register(t, r, regtest.Instance("h2:1"))
-	for _, address := range []string{"h1:1", "h2:1"} {
-		if err := raw.Delete(prefix+"/services/arith/"+address, -1); err != nil {
-			t.Fatal(err)
+	regtest.Back(t, regtest.BackWithin, "both instances", func() {
+		for _, address := range []string{"h1:1", "h2:1"} {
+			if err := raw.Delete(prefix+"/services/arith/"+address, -1); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	regtest.Eventually(t, backWithin, "both instances", func() bool { return regtest.Addresses(t, r) == "h1:1 h2:1" })
+	}, func() bool { return regtest.Addresses(t, r) == "h1:1 h2:1" })
 }
 
 // A process whose key was taken over leaves it to the new owner, also when both lose their sessions.
 func TestKeyTakenOverIsNotFoughtFor(t *testing.T) {
 	var logs testlog.Buffer
 	prefix := freshPrefix()
-	old := shared.dial(t, zookeeper.Prefix(prefix), zookeeper.Logger(logs.Logger()))
+	old := shared.dial(t, zookeeper.Prefix(prefix), zookeeper.TTL(shortTTL), zookeeper.Logger(logs.Logger()))
 	regtest.Register(t, old, regtest.Instance("h1:1"))
 	regtest.Register(t, old, regtest.Instance("h2:1"))
-	fresh := shared.dial(t, zookeeper.Prefix(prefix))
+	fresh := shared.dial(t, zookeeper.Prefix(prefix), zookeeper.TTL(shortTTL))
 	taken := regtest.Instance("h1:1")
 	taken.Version = "2"
 	regtest.Register(t, fresh, taken)
-	regtest.Eventually(t, backWithin, "the old owner letting go", func() bool { return strings.Contains(logs.String(), "taken an instance over") })
-	shared.forgetLeases(t)
-	regtest.Eventually(t, backWithin, "the record of the new owner", func() bool {
+	regtest.Eventually(t, regtest.Patience, "the old owner letting go", func() bool { return strings.Contains(logs.String(), "taken an instance over") })
+	regtest.Back(t, regtest.BackWithin, "the record of the new owner", func() { shared.forgetLeases(t) }, func() bool {
 		list, err := registry.List(t.Context(), old, "arith")
 		return err == nil && len(list) == 2 && list[0].Equal(taken)
 	})
@@ -71,17 +68,15 @@ func TestKeyTakenOverIsNotFoughtFor(t *testing.T) {
 func TestInstancesOfADeadProcessGo(t *testing.T) {
 	prefix := freshPrefix()
 	f := forward(t, listen(t), shared.endpoint)
-	dead := dial(t, f.listener.Addr().String(), zookeeper.Prefix(prefix))
+	dead := dial(t, f.listener.Addr().String(), zookeeper.Prefix(prefix), zookeeper.TTL(shortTTL))
 	regtest.Register(t, dead, regtest.Instance("h1:1"))
+	w := regtest.NewWatch(t, shared.dial(t, zookeeper.Prefix(prefix)))
+	w.Await("h1:1")
 	f.setCut(true) // nothing leaves the process any more
-	r := shared.dial(t, zookeeper.Prefix(prefix))
-	if got := regtest.Addresses(t, r); got != "h1:1" {
-		t.Errorf("list right after the death: %q", got)
-	}
-	regtest.Eventually(t, 20*time.Second, "an empty list", func() bool { return regtest.Addresses(t, r) == "" })
+	w.Await("")
 	// Alive after all: the session is lost, another one begins.
 	f.setCut(false)
-	regtest.Eventually(t, 20*time.Second, "the instance", func() bool { return regtest.Addresses(t, r) == "h1:1" })
+	w.Await("h1:1")
 }
 
 // A connection that is lost and found costs nothing as long as the session lives.
@@ -129,7 +124,7 @@ func TestSilentServer(t *testing.T) {
 		}
 	})
 	alone := dial(t, silent.Addr().String(), zookeeper.Prefix(freshPrefix()))
-	regtest.NewWatch(t, alone).ExpectTrouble("gave no session")
+	regtest.NewWatch(t, alone).AwaitTrouble("gave no session")
 	both, err := zookeeper.Dial([]string{silent.Addr().String(), shared.endpoint}, zookeeper.Prefix(freshPrefix()))
 	if err != nil {
 		t.Fatal(err)
@@ -142,19 +137,21 @@ func TestSilentServer(t *testing.T) {
 func TestServerComesBackEmpty(t *testing.T) {
 	s := newServer(t)
 	s.start(t)
-	announcer, client := s.dial(t), s.dial(t)
+	short := zookeeper.TTL(shortTTL) // for so long it tries to have its session back
+	announcer, client := s.dial(t, short), s.dial(t, short)
 	for _, address := range []string{"h1:1", "h2:1", "h3:1"} {
 		regtest.Register(t, announcer, regtest.Instance(address))
 	}
 	w := regtest.NewWatch(t, client)
 	w.Await("h1:1 h2:1 h3:1")
-	s.Stop()
-	w.ExpectTrouble("")
-	if err := os.RemoveAll(filepath.Join(s.dir, "data")); err != nil {
-		t.Fatal(err)
-	}
-	s.start(t)
-	regtest.Eventually(t, 20*time.Second, "all instances", func() bool { return regtest.Addresses(t, client) == "h1:1 h2:1 h3:1" })
+	regtest.Back(t, 4*regtest.BackWithin, "all instances", func() {
+		s.Stop()
+		w.AwaitTrouble("")
+		if err := os.RemoveAll(filepath.Join(s.dir, "data")); err != nil {
+			t.Fatal(err)
+		}
+		s.start(t)
+	}, func() bool { return regtest.Addresses(t, client) == "h1:1 h2:1 h3:1" })
 	w.Await("h1:1 h2:1 h3:1")
 }
 

@@ -2,7 +2,6 @@ package zookeeper_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/anser-rpc/anser/registry/internal/regtest"
 	"github.com/anser-rpc/anser/registry/zookeeper"
@@ -31,5 +30,5 @@ func TestListsCollectNoWatches(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Await("h2:1 h3:1")
-	regtest.Eventually(t, 10*time.Second, "few watches", func() bool { return r.WatchChannels() <= 8 })
+	regtest.Eventually(t, regtest.Patience, "few watches", func() bool { return r.WatchChannels() <= 8 })
 }

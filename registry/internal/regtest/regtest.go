@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/awake"
 	"github.com/anser-rpc/anser/registry"
 )
 
@@ -52,10 +53,54 @@ func Eventually(t testing.TB, patience time.Duration, what string, ok func() boo
 	}
 }
 
-// Addresses returns what the registry lists for the service arith, as Brief does, or the error that it has after a
-// second.
+// BackWithin is how long an instance may be away that the registry forgot while its process lives. See Back.
+const BackWithin = 5 * time.Second
+
+// Back calls lose, which takes instances away, and makes sure that they come back, which ok says, and take no longer
+// than limit. That is a promise about the schedule of the registry, so the clock stops while the machine stands still.
+// But it does not see what holds up a server in another process, so one of three losses has to be quick. A schedule that
+// is too slow fails them all, since each one begins where the registry has just written.
+func Back(t testing.TB, limit time.Duration, what string, lose func(), ok func() bool) {
+	t.Helper()
+	var took []time.Duration
+	for range 3 {
+		lose()
+		clock := awake.Start()
+		defer clock.Stop()
+		Eventually(t, Patience, what, ok)
+		now := clock.Elapsed()
+		t.Logf("back after %v: %s", now, what)
+		if took = append(took, now); now <= limit {
+			return
+		}
+	}
+	t.Errorf("away for %v: %s: want them back within %v", took, what, limit)
+}
+
+// TimesOut makes sure that a call ends with its context, and that its error then says why. It has a second, and more
+// where that is too short to find out.
+func TimesOut(t testing.TB, what, why string, call func(context.Context) error) {
+	t.Helper()
+	for limit := time.Second; ; limit *= 2 {
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		err := call(ctx)
+		cancel()
+		switch {
+		case !errors.Is(err, context.DeadlineExceeded):
+			t.Errorf("%s = %v, want the error of its context", what, err)
+			return
+		case strings.Contains(err.Error(), why):
+			return
+		case limit > Patience/4:
+			t.Errorf("%s = %v after %v, want to hear of %q", what, err, limit, why)
+			return
+		}
+	}
+}
+
+// Addresses returns what the registry lists for the service arith, as Brief does, or the error that it has.
 func Addresses(t testing.TB, r registry.Resolver) string {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
 	defer cancel()
 	list, err := registry.List(ctx, r, service)
 	if err != nil {

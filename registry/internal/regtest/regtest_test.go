@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -69,5 +71,56 @@ func TestWatch(t *testing.T) {
 	w.Expect("h2:1")
 	if r.failures != 3 {
 		t.Errorf("%d failures, want 3", r.failures)
+	}
+}
+
+func TestBack(t *testing.T) {
+	r := &recorder{TB: t}
+	losses := 0
+	lose := func() { losses++ }
+	regtest.Back(r, regtest.BackWithin, "it", lose, func() bool { return true })
+	if losses != 1 || r.failures != 0 {
+		t.Errorf("%d losses and %d failures of what comes back at once, want 1 and none", losses, r.failures)
+	}
+	losses = 0
+	regtest.Back(r, -1, "it", lose, func() bool { return true })
+	if losses != 3 || r.failures != 1 {
+		t.Errorf("%d losses and %d failures of what comes back too late, want 3 and 1", losses, r.failures)
+	}
+}
+
+func TestTimesOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{TB: t}
+		slow := errors.New("refused")
+		regtest.TimesOut(r, "Register", "refused", func(ctx context.Context) error {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(5 * time.Second): // until it knows why
+			}
+			<-ctx.Done()
+			return fmt.Errorf("%w: %w", ctx.Err(), slow)
+		})
+		if r.failures != 0 {
+			t.Errorf("%d failures of a call that says why when it has the time, want none", r.failures)
+		}
+		for i, err := range []error{nil, slow, context.DeadlineExceeded} {
+			regtest.TimesOut(r, "Register", "refused", func(context.Context) error { return err })
+			if r.failures != i+1 {
+				t.Errorf("%d failures after a call that returns %v, want %d", r.failures, err, i+1)
+			}
+		}
+	})
+}
+
+func TestSeen(t *testing.T) {
+	w := regtest.NewWatch(t, registry.NewMemory())
+	w.Expect("")
+	w.Lists <- "h1:1"
+	w.Lists <- "h2:1"
+	w.Lists <- "h3:1"
+	if !w.Seen("h2:1") || w.Seen("h2:1") || len(w.Lists) != 0 {
+		t.Errorf("h2:1 was not seen, or twice, or %d lists are left", len(w.Lists))
 	}
 }

@@ -47,6 +47,16 @@ func (w *Watch) Await(want string) {
 	}
 }
 
+// Seen reports whether a list has come, and forgets it and those before.
+func (w *Watch) Seen(want string) bool {
+	for len(w.Lists) > 0 {
+		if <-w.Lists == want {
+			return true
+		}
+	}
+	return false
+}
+
 // Expect waits for the next list, and makes sure that it is this one.
 func (w *Watch) Expect(want string) {
 	w.t.Helper()
