@@ -31,7 +31,6 @@ func TestConformance(t *testing.T) {
 			Stop:         s.Stop,
 			Start:        func() { s.start(t) },
 			ForgetLeases: func() { s.forgetLeases(t) },
-			Many:         300, // each takes two requests to withdraw, and Close has thirty seconds for all
 		}
 	})
 }

@@ -45,7 +45,6 @@ func TestConformance(t *testing.T) {
 			ForgetLeases: func() { forget(t, c) },
 			ServerInside: c.inside,
 			HostPortOnly: true,
-			Many:         200, // each is a request of its own, and Close has ten seconds for all
 		}
 	})
 }

@@ -36,7 +36,7 @@ func TestConformance(t *testing.T) {
 			},
 			ForgetLeases: func() { forget(t, namespace) },
 			HostPortOnly: true,
-			Many:         40,              // this server writes and sends the whole list for each, and Close has ten seconds
+			Many:         100,             // this server writes and sends the whole list for each of them
 			ServerInside: true,            // the proxy; the whole is checked in TestMain
 			Patience:     2 * time.Minute, // the last instance of a service goes 30 to 35 s after its last beat
 		}

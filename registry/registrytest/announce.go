@@ -188,28 +188,35 @@ func manyInstances(s *suite) {
 	r, other := s.open(), s.open()
 	w := s.watch(other, "arith", nil)
 	w.await(s.Patience)
-	const workers = 32
 	want := make([]registry.Instance, s.Many)
-	work := make(chan registry.Instance)
-	var wg sync.WaitGroup
-	for range workers {
-		wg.Go(func() {
-			for in := range work {
-				if err := r.Register(context.Background(), in); err != nil {
-					s.Errorf("Register: %v", err)
-				}
-			}
-		})
-	}
 	for i := range want {
 		want[i] = numbered("arith", i)
 		want[i].Tags = map[string]string{"n": fmt.Sprint(i), "rack": "r-17", "build": "2f6b1c0"}
-		work <- want[i]
 	}
-	close(work)
-	wg.Wait()
+	each := func(all []registry.Instance, do func(context.Context, registry.Instance) error) {
+		const workers = 32
+		work := make(chan registry.Instance)
+		var wg sync.WaitGroup
+		for range workers {
+			wg.Go(func() {
+				for in := range work {
+					if err := do(context.Background(), in); err != nil {
+						s.Error(err)
+					}
+				}
+			})
+		}
+		for _, in := range all {
+			work <- in
+		}
+		close(work)
+		wg.Wait()
+	}
+	each(want, r.Register)
 	w.await(s.Patience, slices.Clone(want)...)
 	s.await(r, "arith", slices.Clone(want)...)
+	const left = 16 // for Close, which does not wait as long as a server may need for all of them
+	each(want[left:], r.Deregister)
 	if err := r.Close(); err != nil {
 		s.Fatal(err)
 	}
