@@ -390,6 +390,36 @@ func TestDrainWithoutGrace(t *testing.T) {
 	})
 }
 
+// A connection whose handshake ends as the server shuts down learns the same grace as the others.
+func TestDrainAsAHandshakeEnds(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		l := &stoppingListener{Listener: network.Listen("a:1"), closed: make(chan struct{})}
+		s := anser.NewServer(silent)
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		down := make(chan error, 1)
+		l.greeting = func() {
+			go func() { down <- s.Shutdown(ctx) }()
+			<-l.closed
+		}
+		run(t, s, l)
+		p := rawClient(t, network, "a:1")
+		f, err := p.Next()
+		if f.Type != wire.TypeDrain || err != nil {
+			t.Fatal(f.Type, err)
+		}
+		if grace, _ := wire.ParseDrain(f.Body); grace != 5000 {
+			t.Errorf("a grace of %d ms, want 5000", grace)
+		}
+		p.Send(wire.AppendDrain(nil, wire.FlagAck, 0))
+		p.ReadClose()
+		p.Close()
+		if err := <-down; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // late is a context whose deadline is over and whose timer has not fired yet.
 type late struct{ context.Context }
 
