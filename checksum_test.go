@@ -130,7 +130,12 @@ func TestChecksums(t *testing.T) {
 					p, _ := anser.PeerFrom(ctx)
 					return text(fmt.Sprint(p.Checksums)), nil
 				})
-				anser.Handle(s, "Echo.Wait", func(ctx context.Context, _ *[]byte) (*[]byte, error) {
+				var waits [8]chan struct{} // closed when a handler waits
+				for i := range waits {
+					waits[i] = make(chan struct{})
+				}
+				anser.Handle(s, "Echo.Wait", func(ctx context.Context, in *[]byte) (*[]byte, error) {
+					close(waits[(*in)[0]])
 					<-ctx.Done()
 					return nil, ctx.Err()
 				})
@@ -143,7 +148,7 @@ func TestChecksums(t *testing.T) {
 					}
 					return text(strings.ToUpper(string(*in))), nil
 				})
-				dials := []anser.DialOption{silent, anser.NoSnapshot(), observe, anser.Handlers(h), showing("ann"), anser.InsecureCredentials(), anser.Windows(32<<10, 64<<10)}
+				dials := []anser.DialOption{silent, anser.NoSnapshot(), observe, anser.Handlers(h), showing("ann"), anser.InsecureCredentials(), anser.Windows(32<<10, 64<<10), anser.Timeout(patience)}
 				if row.client {
 					dials = append(dials, anser.Checksums())
 				}
@@ -152,7 +157,7 @@ func TestChecksums(t *testing.T) {
 					t.Fatal(err)
 				}
 				var wg sync.WaitGroup
-				for i := range 8 {
+				for i := range waits {
 					wg.Go(func() {
 						for j := range 30 {
 							in := strings.Repeat(fmt.Sprint(i, j, " "), j*j*10)
@@ -171,9 +176,12 @@ func TestChecksums(t *testing.T) {
 						}
 						_, err := call(context.Background(), c, "Echo.None", "")
 						wantFault(t, err, anser.Unimplemented, anser.Refused)
-						ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+						ctx, cancel := context.WithCancel(context.Background())
 						defer cancel()
-						if _, err := call(ctx, c, "Echo.Wait", ""); err == nil {
+						waiting := apart(ctx, c, "Echo.Wait", &[]byte{byte(i)})
+						<-waits[i] // one that was not sent has no CANCEL
+						cancel()
+						if _, err := waiting.Wait(); err == nil {
 							t.Error("it waited for nothing")
 						}
 					})
@@ -186,7 +194,7 @@ func TestChecksums(t *testing.T) {
 				if n := c.Unread() + s.Unread(); n != 0 {
 					t.Errorf("%d bytes of credit are left", n)
 				}
-				ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+				ctx, cancel := context.WithTimeout(context.Background(), patience)
 				defer cancel()
 				if err := s.Shutdown(ctx); err != nil {
 					t.Error(err)

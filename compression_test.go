@@ -166,7 +166,7 @@ func TestCompressionEndToEnd(t *testing.T) {
 	for _, c := range all.Compressors() {
 		for _, mode := range []anser.CompressMode{anser.Dynamic, anser.Forced} {
 			t.Run(c.Name()+"/"+mode.String(), func(t *testing.T) {
-				client := dial(t, target, anser.Compress(c, mode))
+				client := dial(t, target, anser.Compress(c, mode), anser.Timeout(patience))
 				for _, message := range []string{"", "a", prose(199), prose(200), prose(100_000), randomText(5000), prose(4 << 20)} {
 					if out, err := call(context.Background(), client, "Echo.Say", message); out != message || err != nil {
 						t.Fatalf("%d bytes: %d came back, %v", len(message), len(out), err)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -129,10 +130,13 @@ func TestFailback(t *testing.T) {
 		if st := c.Status().Failback; st.Waiting != 2 || st.Bytes != len("first")+len("message") || st.Queued != 2 {
 			t.Errorf("%+v", st)
 		}
+		var mu sync.Mutex // guards what follows
 		var got []string
 		var attempts []int
 		serve(t, network.Listen("a:1"), map[string]handler{
 			"Echo.Say": func(ctx context.Context, in *[]byte) (*[]byte, error) {
+				mu.Lock()
+				defer mu.Unlock()
 				got, attempts = append(got, string(*in)), append(attempts, anser.AttemptFrom(ctx))
 				return in, nil
 			},

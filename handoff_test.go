@@ -74,7 +74,7 @@ func TestHandoffKeepsBuffersApart(t *testing.T) {
 	}, anser.Inline())
 	anser.Handle(s, "Echo.Say", echo, anser.Inline())
 	run(t, s, network.Listen("a:1"))
-	c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1))
+	c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1), anser.Timeout(patience))
 	var wg sync.WaitGroup
 	for g := range 16 {
 		wg.Go(func() {
@@ -207,6 +207,7 @@ func TestWorkersComeAndGo(t *testing.T) {
 			for range 100 {
 				<-inside
 			}
+			synctest.Wait() // a call is counted a little longer than its caller knows of it
 			if n := s.Stats().InFlight; n != 100 {
 				t.Errorf("%d in flight, want 100", n)
 			}

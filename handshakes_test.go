@@ -77,7 +77,7 @@ func TestStalledHandshakes(t *testing.T) {
 					return // they were not told: their handshake of TLS had not begun
 				}
 				p := wirepeer.New(stalled[0])
-				p.SetDeadline(time.Now().Add(10 * time.Second))
+				p.SetDeadline(time.Now().Add(patience))
 				if err := p.ReadPreface(); err != nil {
 					t.Fatal(err)
 				}
@@ -114,6 +114,16 @@ func enters(t *testing.T, address string, opts []anser.DialOption) {
 // A client in the middle of its handshake of TLS has longer than one that says nothing, and who is done with it
 // keeps the place.
 func TestWhoGivesUpItsPlace(t *testing.T) {
+	for range 200 {
+		if givesUpItsPlace(t) {
+			return
+		}
+	}
+	t.Error("each time the one in the middle of its handshake was too slow itself")
+}
+
+// givesUpItsPlace reports whether it could tell: whether the silent one had to go while the other one still had time.
+func givesUpItsPlace(t *testing.T) bool {
 	l := listen(t)
 	a := transporttest.NewAuthority(t)
 	s := serve(t, l, map[string]handler{"Echo.Say": echo}, anser.MaxHandshakes(2), anser.HandshakeTimeout(time.Hour), serverTLS(t, a, "127.0.0.1"))
@@ -126,20 +136,28 @@ func TestWhoGivesUpItsPlace(t *testing.T) {
 		nc.SetDeadline(time.Now().Add(time.Minute))
 		return nc
 	}
+	began := time.Now()
 	greeted := tls.Client(open(), &tls.Config{RootCAs: a.Pool, ServerName: "127.0.0.1"})
 	if err := greeted.Handshake(); err != nil { // which began before the silent one came
 		t.Fatal(err)
 	}
 	silentOne := open()
 	eventually(t, "both have places", func() bool { return s.Stats().Accepted == 2 })
-	began := time.Now()
-	for range 2 {
+	for i := range 2 {
 		third := tls.Client(open(), &tls.Config{RootCAs: a.Pool, ServerName: "127.0.0.1"})
 		if err := third.Handshake(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := wirepeer.New(third).Handshake(); err != nil {
+		if i == 0 && time.Since(began) > 400*time.Millisecond {
+			return false
+		}
+		p := wirepeer.New(third)
+		if _, err := p.Handshake(); err != nil {
 			t.Fatal(err)
+		}
+		p.Send(wire.AppendPing(nil, wire.TypePing, 1))
+		if f, err := p.Next(); f.Type != wire.TypePong || err != nil { // now it has left its place to the next one
+			t.Fatal(f.Type, err)
 		}
 	}
 	if n, err := silentOne.Read(make([]byte, 1)); n != 0 || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
@@ -148,11 +166,10 @@ func TestWhoGivesUpItsPlace(t *testing.T) {
 	if n := s.Stats().LimitsHit["MaxHandshakes"]; n != 1 {
 		t.Errorf("%d were turned out, want the silent one", n)
 	}
-	if d := time.Since(began); d < 400*time.Millisecond { // otherwise it may have lost its place by now
-		if _, err := wirepeer.New(greeted).Handshake(); err != nil {
-			t.Error(err)
-		}
+	if _, err := wirepeer.New(greeted).Handshake(); err != nil {
+		t.Error(err)
 	}
+	return true
 }
 
 // Who says nothing where TLS is spoken is counted too, although it cannot be told.

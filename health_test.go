@@ -635,7 +635,8 @@ func TestEjectionOverSockets(t *testing.T) {
 		}})
 	}
 	var changes atomic.Int64
-	c := dial(t, target, anser.Balancer(balance.LeastActive()), anser.Ejection{Time: 200 * time.Millisecond},
+	// The client looks ten times a second who is to be ejected, and a call may be retried as often as it takes until then.
+	c := dial(t, target, anser.Balancer(balance.LeastActive()), anser.Ejection{Time: 200 * time.Millisecond}, anser.RetryBudget(1, 1000),
 		anser.Observe(anser.Observer{Health: func(anser.HealthEvent) { changes.Add(1) }}))
 	sick.Store(true)
 	count := func(change anser.HealthChange) int64 { return c.Status().Health[change] }

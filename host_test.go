@@ -86,8 +86,8 @@ func TestClientsShareTheLargestNumberOfConnections(t *testing.T) {
 		<-release
 		return in, nil
 	}})
-	one := dial(t, l.Addr().String(), anser.Conns(1))
-	_ = dial(t, l.Addr().String(), anser.Conns(3))
+	one := dial(t, l.Addr().String(), anser.Conns(1), anser.Timeout(patience))
+	_ = dial(t, l.Addr().String(), anser.Conns(3), anser.Timeout(patience))
 	var calls []*anser.Future[[]byte]
 	for want := 1; want <= 3; want++ {
 		calls = append(calls, anser.Go[[]byte](context.Background(), one, "Echo.Wait", text("")))
@@ -326,5 +326,6 @@ func TestCloseBehindTheHandshakeOfTLS(t *testing.T) {
 	if _, err := called.Wait(); err == nil {
 		t.Error("no error")
 	}
+	l.Close() // a client that had not even dialled by then is not waited for
 	<-ended
 }

@@ -61,6 +61,11 @@ func (n *Network) Dial(ctx context.Context, network, address string) (net.Conn, 
 	}
 	select {
 	case l.queue <- server:
+		select {
+		case <-l.done: // Close may have emptied the queue before this connection was in it
+			l.empty()
+		default:
+		}
 		return client, nil
 	case <-ctx.Done():
 		server.Close()
@@ -131,12 +136,18 @@ func (l *Listener) Close() error {
 	delete(l.network.listeners, string(l.address))
 	l.network.mu.Unlock()
 	close(l.done)
+	l.empty()
+	return nil
+}
+
+// empty closes the connections that nobody accepts any more.
+func (l *Listener) empty() {
 	for {
 		select {
 		case c := <-l.queue:
 			c.Close()
 		default:
-			return nil
+			return
 		}
 	}
 }

@@ -128,6 +128,28 @@ func TestCloseOfListener(t *testing.T) {
 	}
 }
 
+// A connection that comes while its listener is closed is refused or ends: nobody will ever accept it.
+func TestDialBesideClose(t *testing.T) {
+	for range 5000 {
+		n := new(ansertest.Network)
+		l := n.Listen("arith:1")
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			l.Close()
+		}()
+		c, err := n.Dial(context.Background(), "tcp", "arith:1")
+		<-closed
+		if err != nil {
+			continue
+		}
+		c.SetReadDeadline(time.Now().Add(time.Minute))
+		if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+			t.Fatalf("a connection that is not accepted: %v", err)
+		}
+	}
+}
+
 func TestKillEndsConnections(t *testing.T) {
 	n := new(ansertest.Network)
 	l := n.Listen("arith:1")

@@ -32,9 +32,11 @@ func TestBadClients(t *testing.T) {
 				// Those in which nothing happens for a while wait together.
 				t.Run("stalled", func(t *testing.T) {
 					each(t, true, func(r row) bool { return toServer(r) && r.toServer.stall }, func(t *testing.T, r row) {
-						g := newTarget(t, over, anser.WriteStall(impatience), anser.HandshakeTimeout(2*impatience))
 						for name, write := range manners {
 							t.Run(name, func(t *testing.T) {
+								t.Parallel()
+								g := newTarget(t, over, anser.WriteStall(stall), anser.HandshakeTimeout(stall))
+								g.pause = 10 * time.Millisecond // they wait together for long
 								rest := g.work(t)
 								g.attack(t, r.toServer, write, func() {})
 								t.Logf("p99 of the others: %v", p99(rest()))
@@ -148,7 +150,7 @@ func (g *target) attack(t *testing.T, r toServer, write func(net.Conn, []byte) e
 	}
 	began := time.Now()
 	if err := write(nc, b); err == nil { // else the server has closed already
-		r.follow(nc, gone)
+		r.follow(nc, gone, stall)
 	}
 	a := <-out
 	t.Logf("it took %v", time.Since(began).Round(time.Microsecond))

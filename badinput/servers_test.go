@@ -100,7 +100,7 @@ func deceive(t *testing.T, over transport, r toClient, write func(net.Conn, []by
 	})
 	ends := new(heard)
 	opts := []anser.DialOption{
-		silent, anser.NoSnapshot(), anser.Conns(1), anser.Timeout(patience), anser.Observe(anser.Observer{ConnClosed: ends.note, ConnFailed: ends.note}),
+		silent, anser.NoSnapshot(), anser.Conns(1), anser.Timeout(bound), anser.Observe(anser.Observer{ConnClosed: ends.note, ConnFailed: ends.note}),
 		anser.Dialer(func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, target.Network(), target.String())
 		}),
@@ -110,6 +110,8 @@ func deceive(t *testing.T, over transport, r toClient, write func(net.Conn, []by
 	}
 	if r.how.stall {
 		opts = append(opts, anser.WriteStall(impatience), anser.HandshakeTimeout(2*impatience))
+	} else {
+		opts = append(opts, anser.ConnectTimeout(bound), anser.HandshakeTimeout(bound))
 	}
 	if r.compressor != nil {
 		opts = append(opts, anser.Compress(r.compressor))
@@ -168,7 +170,7 @@ func ask(t *testing.T, c *anser.Client) error {
 
 // converse opens a stream and receives until its end.
 func converse(c *anser.Client) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
 	st, err := anser.Open[[]byte, []byte](ctx, c, "Good.Hold", anser.Fail(anser.Failfast))
 	if err != nil {
@@ -187,7 +189,7 @@ func (r toClient) serve(nc net.Conn, write func(net.Conn, []byte) error, healed 
 	p := wirepeer.New(nc)
 	if r.hello != nil && !healed.Load() {
 		if write(nc, r.hello()) == nil {
-			r.how.follow(nc, stop)
+			r.how.follow(nc, stop, impatience)
 		}
 		io.Copy(io.Discard, nc)
 		return
@@ -209,7 +211,7 @@ func (r toClient) serve(nc net.Conn, write func(net.Conn, []byte) error, healed 
 			continue
 		}
 		if write(nc, r.reply(f.ID)) == nil {
-			r.how.follow(nc, stop)
+			r.how.follow(nc, stop, impatience)
 		}
 	}
 }

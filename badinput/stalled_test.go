@@ -17,7 +17,7 @@ func TestStalledHandshakes(t *testing.T) {
 			t.Run(name+"/"+over.name, func(t *testing.T) {
 				t.Parallel()
 				held.note(t, 113)
-				g := guardedTarget(t, over, anser.MaxHandshakes(stalled/2), anser.HandshakeTimeout(5*time.Second))
+				g := guardedTarget(t, over, anser.MaxHandshakes(stalled/2), anser.HandshakeTimeout(stall))
 				before := g.Stats()
 				var conns []net.Conn
 				for range stalled {

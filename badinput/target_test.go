@@ -76,6 +76,8 @@ type target struct {
 	addr net.Addr
 	bad  atomic.Int64 // runs of handlers that must not run
 	good []*anser.Client
+	// pause is what the good clients make after each call of work.
+	pause time.Duration
 
 	served  chan error // what Serve returned
 	stopped bool
@@ -92,8 +94,9 @@ func newTarget(t *testing.T, over transport, opts ...anser.ServerOption) *target
 	if over.configs == nil {
 		over.configs = identity
 	}
-	g := &target{transport: over}
+	g := &target{transport: over, pause: 200 * time.Microsecond}
 	serverTLS, clientTLS := over.configs()
+	opts = append([]anser.ServerOption{anser.HandshakeTimeout(bound)}, opts...)
 	opts = append(opts, silent, anser.MaxStreams(maxStreams), anser.AcceptCompression(all.Compressors()...))
 	var dialTLS []anser.DialOption
 	if over.tls {
@@ -150,7 +153,7 @@ func newTarget(t *testing.T, over transport, opts ...anser.ServerOption) *target
 	for range neighbours {
 		// A dialer of its own gives each client its own connection.
 		c, err := anser.Dial("tcp://127.0.0.1:1", append([]anser.DialOption{
-			silent, anser.NoSnapshot(), anser.Conns(1), anser.Timeout(patience),
+			silent, anser.NoSnapshot(), anser.Conns(1), anser.Timeout(bound), anser.ConnectTimeout(bound), anser.HandshakeTimeout(bound),
 			anser.Dialer(func(ctx context.Context, _, _ string) (net.Conn, error) {
 				return new(net.Dialer).DialContext(ctx, g.addr.Network(), g.addr.String())
 			}),
@@ -237,7 +240,8 @@ func p99(d []time.Duration) time.Duration {
 // leastCalls is how many calls each good connection makes beside a row, however short it is.
 const leastCalls = 16
 
-// work has the good connections make calls until they are told to rest, and returns how long those took.
+// work has the good connections make calls until they are told to rest, at the latest at the end of the test, and
+// returns how long those took.
 func (g *target) work(t *testing.T) (rest func() []time.Duration) {
 	t.Helper()
 	stop := make(chan struct{})
@@ -261,15 +265,17 @@ func (g *target) work(t *testing.T) (rest func() []time.Duration) {
 					t.Errorf("a good connection: %v, %v", out, err)
 					return
 				}
-				time.Sleep(200 * time.Microsecond)
+				time.Sleep(g.pause)
 			}
 		})
 	}
-	return func() []time.Duration {
+	rest = sync.OnceValue(func() []time.Duration {
 		close(stop)
 		wg.Wait()
 		return slices.Concat(took...)
-	}
+	})
+	t.Cleanup(func() { rest() })
+	return rest
 }
 
 // connect opens a connection for a bad client.
@@ -320,8 +326,8 @@ var manners = map[string]func(net.Conn, []byte) error{
 	},
 }
 
-// follow does what comes after the bytes.
-func (m manner) follow(nc net.Conn, gone <-chan struct{}) {
+// follow does what comes after the bytes, to a peer that has so much patience.
+func (m manner) follow(nc net.Conn, gone <-chan struct{}, patience time.Duration) {
 	switch {
 	case m.hangup:
 		if half, ok := nc.(interface{ CloseWrite() error }); ok {
@@ -332,7 +338,7 @@ func (m manner) follow(nc net.Conn, gone <-chan struct{}) {
 			select {
 			case <-gone:
 				return
-			case <-time.After(impatience / 2):
+			case <-time.After(patience / 4):
 			}
 			if _, err := nc.Write([]byte{0}); err != nil {
 				return

@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,12 +53,18 @@ func secureTarget(t *testing.T) *target {
 // turnedAway checks what every row about TLS has in common, after one bad connection.
 func (g *target) turnedAway(t *testing.T, before anser.ServerStats) {
 	t.Helper()
+	g.turnedAwayAll(t, before, 1)
+}
+
+// turnedAwayAll is turnedAway after so many bad connections.
+func (g *target) turnedAwayAll(t *testing.T, before anser.ServerStats, conns int64) {
+	t.Helper()
 	g.others(t)
 	if n := g.bad.Load(); n != 0 {
 		t.Errorf("the handler ran %d times", n)
 	}
 	after := g.Stats()
-	for end := time.Now().Add(bound); after.HandshakeFailed != before.HandshakeFailed+1; after = g.Stats() {
+	for end := time.Now().Add(bound); after.HandshakeFailed != before.HandshakeFailed+conns; after = g.Stats() {
 		if time.Now().After(end) {
 			t.Fatalf("the counters were %+v and are %+v", before, after)
 		}
@@ -214,8 +221,15 @@ func TestWrongServer(t *testing.T) {
 			before := g.Stats()
 			config := mutual().client.Clone()
 			config.ServerName = row.host
-			c, err := anser.Dial(g.addr.String(), silent, anser.NoSnapshot(), anser.TLS(config), anser.Conns(1),
-				anser.Dialer(new(net.Dialer).DialContext))
+			var dialed atomic.Int64 // the client goes on trying until it is closed
+			c, err := anser.Dial(g.addr.String(), silent, anser.NoSnapshot(), anser.TLS(config), anser.Conns(1), anser.HandshakeTimeout(bound),
+				anser.Dialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+					nc, err := new(net.Dialer).DialContext(ctx, network, address)
+					if err == nil {
+						dialed.Add(1)
+					}
+					return nc, err
+				}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -226,7 +240,7 @@ func TestWrongServer(t *testing.T) {
 				t.Errorf("%v: want an error that says NotSent and names %s", err, row.want)
 			}
 			c.Close()
-			g.turnedAway(t, before)
+			g.turnedAwayAll(t, before, dialed.Load())
 		})
 	}
 }

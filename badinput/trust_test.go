@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -229,41 +230,24 @@ func TestTokenExpiresMidStream(t *testing.T) {
 			t.Parallel()
 			held.note(t, 108)
 			over.dial = []anser.DialOption{auth.Token(goodToken), anser.InsecureCredentials()}
+			var lasts atomic.Int64
 			g := newTarget(t, over, anser.Authenticate(anser.AuthenticatorFunc(func(_ context.Context, l *anser.Login) (*anser.Identity, error) {
 				id := &anser.Identity{Subject: "good"}
 				if string(l.Data) != goodToken {
-					id.Expires = time.Now().Add(2 * impatience)
+					id.Expires = time.Now().Add(time.Duration(lasts.Load()))
 				}
 				return id, nil
 			})))
-			settings := wire.DefaultSettings()
-			settings.Features = wire.FeatureAuth
-			b := wire.AppendAuth(wirepeer.Hello(settings), "token", []byte("short"))
-			b = wire.AppendMethod(wire.AppendMethod(b, 1, "Good.Hold"), 2, "Bad.Bytes")
-			b = wire.AppendRequest(b, 1, wire.FlagStream, &wire.Request{Method: 1, Codec: 1, Priority: 2})
-			p := wirepeer.New(g.connect(t))
-			defer p.Close()
-			if err := p.Send(b); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := p.ReadHello(); err != nil {
-				t.Fatal(err)
-			}
-			want := func(id uint64, outcome wire.Outcome) {
-				t.Helper()
-				f, err := p.NextOf(wire.TypeError, wire.TypeReply, wire.TypeClose)
-				if err != nil || f.Type != wire.TypeError || f.ID != id {
-					t.Fatal(f, err)
+			// Where a token ends before the machine has opened the stream, one that lasts longer does not.
+			for d := 2 * impatience; ; d *= 4 {
+				lasts.Store(int64(d))
+				if g.outlivesToken(t) {
+					break
 				}
-				if e, err := wire.ParseError(f.Flags, f.Body); err != nil || e.Code != wire.UnauthenticatedCall || e.Outcome != outcome || e.Message != "unauthenticated" {
-					t.Errorf("%+v, %v", e, err)
+				if d > bound {
+					t.Fatalf("a stream is refused with a token that lasts %v", d)
 				}
 			}
-			want(1, wire.OutcomeUnknown)
-			if err := p.Send(wirepeer.Request(2, 2, []byte("bad"))); err != nil {
-				t.Fatal(err)
-			}
-			want(2, wire.Refused)
 			for end := time.Now().Add(bound); g.Stats().Streams != 0; time.Sleep(time.Millisecond) {
 				if time.Now().After(end) {
 					t.Fatal("the handler of the stream still runs")
@@ -275,4 +259,52 @@ func TestTokenExpiresMidStream(t *testing.T) {
 			g.others(t)
 		})
 	}
+}
+
+// outlivesToken opens a stream with a token that is about to end, and calls when it has ended. It reports whether the
+// stream was open by then.
+func (g *target) outlivesToken(t *testing.T) bool {
+	t.Helper()
+	settings := wire.DefaultSettings()
+	settings.Features = wire.FeatureAuth
+	b := wire.AppendAuth(wirepeer.Hello(settings), "token", []byte("short"))
+	b = wire.AppendMethod(wire.AppendMethod(b, 1, "Good.Hold"), 2, "Bad.Bytes")
+	b = wire.AppendRequest(b, 1, wire.FlagStream, &wire.Request{Method: 1, Codec: 1, Priority: 2})
+	nc := g.connect(t)
+	nc.SetDeadline(time.Now().Add(5 * bound)) // the longest token lasts less than 4 × bound
+	p := wirepeer.New(nc)
+	defer p.Close()
+	if err := p.Send(b); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.ReadHello(); err != nil { // it may have ended before the handshake has
+		t.Log(err)
+		return false
+	}
+	outcome := func(id uint64) wire.Outcome {
+		t.Helper()
+		f, err := p.NextOf(wire.TypeError, wire.TypeReply, wire.TypeClose)
+		if err != nil || f.Type != wire.TypeError || f.ID != id {
+			t.Fatal(f, err)
+		}
+		e, err := wire.ParseError(f.Flags, f.Body)
+		if err != nil || e.Code != wire.UnauthenticatedCall || e.Message != "unauthenticated" {
+			t.Errorf("%+v, %v", e, err)
+		}
+		return e.Outcome
+	}
+	switch o := outcome(1); o {
+	case wire.Refused:
+		return false
+	case wire.OutcomeUnknown:
+	default:
+		t.Errorf("the stream ends with the outcome %v, want that it is unknown", o)
+	}
+	if err := p.Send(wirepeer.Request(2, 2, []byte("bad"))); err != nil {
+		t.Fatal(err)
+	}
+	if o := outcome(2); o != wire.Refused {
+		t.Errorf("the call ends with the outcome %v, want that it is refused", o)
+	}
+	return true
 }

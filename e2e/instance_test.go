@@ -100,7 +100,7 @@ func (h *instance) callBack(m anser.Method[Entry, Entry]) func(context.Context, 
 
 // runCaller is the role of a client that makes some calls, each of which must succeed.
 func runCaller(c config) error {
-	client, err := anser.Dial("etcd://"+c.Registry+"/"+service, scheme(), anser.SnapshotDir(c.Dir))
+	client, err := anser.Dial("etcd://"+c.Registry+"/"+service, scheme(), anser.SnapshotDir(c.Dir), anser.Timeout(bound))
 	if err != nil {
 		return err
 	}

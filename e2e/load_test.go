@@ -20,7 +20,8 @@ import (
 // dial makes a client that is closed when the test ends.
 func dial(t *testing.T, target string, opts ...anser.DialOption) *anser.Client {
 	t.Helper()
-	c, err := anser.Dial(target, append(opts, anser.Logger(slog.New(slog.DiscardHandler)))...)
+	opts = append([]anser.DialOption{anser.Timeout(bound), anser.Logger(slog.New(slog.DiscardHandler))}, opts...)
+	c, err := anser.Dial(target, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}

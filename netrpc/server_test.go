@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/testlog"
 	"github.com/anser-rpc/anser/netrpc"
 	"github.com/anser-rpc/anser/netrpc/jsonrpc"
 )
@@ -93,7 +94,7 @@ func (Odd) Become(mood string, out *Moody) error {
 // What goes wrong in a method or in a message fails its call only, and the caller learns nothing of
 // the inside. In net/rpc most of this ends the process or the connection.
 func TestFailuresStayWithTheirCall(t *testing.T) {
-	var logged bytes.Buffer
+	var logged testlog.Buffer // what a reply could not be encoded for is logged when the caller has its error
 	for name, wire := range map[string]struct {
 		codec func(io.ReadWriteCloser) netrpc.ServerCodec
 		dial  func(network, address string) (*netrpc.Client, error)
@@ -101,9 +102,9 @@ func TestFailuresStayWithTheirCall(t *testing.T) {
 		"gob": {nil, netrpc.Dial}, "JSON": {jsonrpc.NewServerCodec, jsonrpc.Dial}, "JSON 2": {jsonrpc.NewServerCodec, jsonrpc.Dial2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			logged.Reset()
+			logged.Take()
 			s := quiet(new(Arith), Odd{})
-			s.Logger = slog.New(slog.NewTextHandler(&logged, nil))
+			s.Logger = logged.Logger()
 			c, err := wire.dial("tcp", serve(t, s, wire.codec))
 			client(t, c, err)
 			for _, call := range []struct {
@@ -145,7 +146,7 @@ func TestFailuresStayWithTheirCall(t *testing.T) {
 				t.Errorf("%d panics are counted", got)
 			}
 			if !strings.Contains(logged.String(), "a secret") {
-				t.Errorf("the log has no details:\n%s", &logged)
+				t.Errorf("the log has no details:\n%s", logged.String())
 			}
 		})
 	}
@@ -411,9 +412,7 @@ func TestMethodsThatDoNotEnd(t *testing.T) {
 		t.Errorf("Close: %v", err)
 	}
 	close(w.release)
-	if err := s.Close(); err != nil {
-		t.Errorf("a second Close: %v", err)
-	}
+	closeServer(t, s)
 }
 
 func TestInterceptors(t *testing.T) {

@@ -258,7 +258,8 @@ func TestExplain(t *testing.T) {
 
 func TestPolicies(t *testing.T) {
 	m := fleet(t)
-	c := dial(t, m, route.Rules())
+	// The client itself waits for longer than any test does: what ends within the time of a test was ended by the rules.
+	c := dial(t, m, route.Rules(), anser.Timeout(time.Hour))
 	soon := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 	past := time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)
 	use := func(rules string) {
@@ -294,9 +295,8 @@ func TestPolicies(t *testing.T) {
 	wants("Test.Fail", anser.NotFound, anser.Executed, "no such thing")
 
 	use(`{"methods":[{"when":{"methods":"Test.Slow"},"timeout":"20ms"}]}`)
-	began := time.Now()
-	if _, err := call("Test.Slow"); !errors.Is(err, anser.DeadlineExceeded) || time.Since(began) > 9*time.Second {
-		t.Errorf("timeout of the rules: %v after %v", err, time.Since(began))
+	if _, err := call("Test.Slow"); !errors.Is(err, anser.DeadlineExceeded) {
+		t.Errorf("timeout of the rules: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
@@ -312,7 +312,7 @@ func TestPolicies(t *testing.T) {
 	wants("Test.Fail", anser.NotFound, anser.Executed, "no such thing")
 
 	use(`{"faults":[{"percent":100,"until":"` + soon + `","delay":"60ms"}]}`)
-	began = time.Now()
+	began := time.Now()
 	if _, err := call("Test.Who"); err != nil || time.Since(began) < 60*time.Millisecond {
 		t.Errorf("delay: %v after %v", err, time.Since(began))
 	}

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/anser-rpc/anser/internal/servers"
 )
 
 // demoSummary is what "demo --json" prints, and nothing else.
@@ -32,10 +35,40 @@ type demoSummary struct {
 	} `json:"steps"`
 }
 
+// forLonger tries a demo of a length, and where it was too short, as on a machine that stands still itself for seconds,
+// longer ones. try fails the test for what has nothing to do with time, and returns what else was missing.
+func forLonger(t *testing.T, length time.Duration, try func(length time.Duration) (missing []string)) {
+	t.Helper()
+	for n := range 3 {
+		missing := try(length)
+		if len(missing) == 0 {
+			return
+		}
+		if length *= 3; n == 2 || t.Failed() {
+			t.Fatal(strings.Join(missing, "\n"))
+		}
+		t.Log(strings.Join(missing, "\n"))
+	}
+}
+
+// untold returns which of the words were not said.
+func untold(said string, words ...string) (missing []string) {
+	for _, word := range words {
+		if !strings.Contains(said, word) {
+			missing = append(missing, fmt.Sprintf("%q was not told:\n%s", word, said))
+		}
+	}
+	return missing
+}
+
 func TestDemo(t *testing.T) {
 	t.Parallel()
+	forLonger(t, 6*time.Second, func(length time.Duration) []string { return demo(t, length) })
+}
+
+func demo(t *testing.T, length time.Duration) (missing []string) {
 	tmp := t.TempDir()
-	p := start(t, tmp, "demo", "--for", "6s", "--json", "--listen", "127.0.0.1:0")
+	p := start(t, tmp, "demo", "--for", length.String(), "--json", "--listen", "127.0.0.1:0")
 	out, code := p.wait()
 	said := p.errOut.String()
 	if code != 0 {
@@ -47,36 +80,39 @@ func TestDemo(t *testing.T) {
 	if err := d.Decode(&sum); err != nil || d.More() {
 		t.Fatalf("not one object: %v\n%s", err, out)
 	}
-	if sum.Errors != 0 || sum.Calls < 100 || sum.Restarts < 2 || sum.Services != 3 || sum.Instances != 9 {
+	if sum.Errors != 0 || sum.Services != 3 || sum.Instances != 9 {
 		t.Errorf("%+v\n%s", sum, said)
 	}
-	if sum.Seconds < 6 || sum.CallsPerS <= 0 || sum.P50 <= 0 || sum.P99 < sum.P50 || !strings.HasPrefix(sum.Registry, "etcd://127.0.0.1:") {
+	if sum.Seconds < length.Seconds() || sum.Calls > 0 && (sum.CallsPerS <= 0 || sum.P50 <= 0) || sum.P99 < sum.P50 || !strings.HasPrefix(sum.Registry, "etcd://127.0.0.1:") {
 		t.Errorf("%+v", sum)
-	}
-	for _, word := range []string{"killed", "draining", "drained", "SIGKILL", "SIGTERM"} {
-		if !strings.Contains(said, word) {
-			t.Errorf("%q was not told:\n%s", word, said)
-		}
 	}
 	for i, s := range sum.Steps {
 		if s.Errors != 0 || s.Showed == "" || s.At < 0 || i > 0 && s.At < sum.Steps[i-1].At {
 			t.Errorf("step %d: %+v", i, s)
 		}
-		for _, word := range []string{"begins    " + s.Instance, "ends      " + s.Instance, s.Step + ": " + s.Showed} {
-			if !strings.Contains(said, word) {
-				t.Errorf("%q was not told:\n%s", word, said)
-			}
+		for _, line := range untold(said, "begins    "+s.Instance, "ends      "+s.Instance, s.Step+": "+s.Showed) {
+			t.Error(line)
 		}
 	}
 	expectEmpty(t, tmp)
+	if sum.Calls < 100 || sum.Restarts < 2 {
+		missing = append(missing, fmt.Sprintf("%+v", sum))
+	}
+	return append(missing, untold(said, "killed", "draining", "drained", "SIGKILL", "SIGTERM")...)
 }
 
 // The steps that take their time: an instance that is slow gets few calls, and the registry comes back with
 // what it had. No call fails.
 func TestDemoSteps(t *testing.T) {
 	t.Parallel()
+	// The registry comes back to its port, which must be no one's meanwhile.
+	address := servers.Address(t)
+	forLonger(t, 10*time.Second, func(length time.Duration) []string { return demoSteps(t, address, length) })
+}
+
+func demoSteps(t *testing.T, address string, length time.Duration) (missing []string) {
 	tmp := t.TempDir()
-	p := start(t, tmp, "demo", "--json", "--listen", "127.0.0.1:0", "--every", "1s", "--steps", "outage,slow", "--for", "10s")
+	p := start(t, tmp, "demo", "--json", "--listen", address, "--every", "1s", "--steps", "outage,slow", "--for", length.String())
 	out, code := p.wait()
 	said := p.errOut.String()
 	var sum demoSummary
@@ -87,40 +123,27 @@ func TestDemoSteps(t *testing.T) {
 	for _, s := range sum.Steps {
 		performed[s.Step] = s.Showed
 		if s.Calls == 0 {
-			t.Errorf("no call during %+v", s)
+			missing = append(missing, fmt.Sprintf("no call during %+v", s))
 		}
 	}
 	if len(performed) != 2 || !strings.Contains(performed["outage"], "it has 3 services again") || !strings.Contains(performed["slow"], "200 ms") {
-		t.Errorf("%+v\n%s", sum, said)
-	}
-	for _, word := range []string{"stopped", "started"} {
-		if !strings.Contains(said, word) {
-			t.Errorf("%q was not told:\n%s", word, said)
-		}
+		missing = append(missing, fmt.Sprintf("%+v\n%s", sum, said))
 	}
 	expectEmpty(t, tmp)
+	return append(missing, untold(said, "stopped", "started")...)
 }
 
 // An instance of another version gets about the share that the rules say, and one that stands still is taken out and
 // comes back. No call fails.
 func TestDemoSteers(t *testing.T) {
 	t.Parallel()
-	const tries = 3 // a machine that stands still itself for seconds spoils one
-	for try := 1; ; try++ {
-		wrong := demoSteers(t)
-		if len(wrong) == 0 {
-			return
-		}
-		if try == tries {
-			t.Fatal(strings.Join(wrong, "\n"))
-		}
-	}
+	forLonger(t, 12*time.Second, func(length time.Duration) []string { return demoSteers(t, length) })
 }
 
 // demoSteers runs a demo and returns what was not as it should be.
-func demoSteers(t *testing.T) (wrong []string) {
+func demoSteers(t *testing.T, length time.Duration) (wrong []string) {
 	tmp := t.TempDir()
-	p := start(t, tmp, "demo", "--json", "--listen", "127.0.0.1:0", "--every", "1s", "--steps", "canary,freeze", "--for", "12s", "--rate", "200")
+	p := start(t, tmp, "demo", "--json", "--listen", "127.0.0.1:0", "--every", "1s", "--steps", "canary,freeze", "--for", length.String(), "--rate", "200")
 	out, code := p.wait()
 	said := p.errOut.String()
 	var sum demoSummary
@@ -142,13 +165,8 @@ func demoSteers(t *testing.T) (wrong []string) {
 	if s := performed["freeze"]; !strings.HasPrefix(s, "taken out after ") || !strings.Contains(s, " after it went on") || strings.Contains(s, "not back") {
 		wrong = append(wrong, fmt.Sprintf("freeze: %q", s))
 	}
-	for _, word := range []string{"10 % of the calls to version 2.0", "drained", "no split any more", "SIGSTOP", "ejected", "SIGCONT", "restored"} {
-		if !strings.Contains(said, word) {
-			wrong = append(wrong, fmt.Sprintf("%q was not told:\n%s", word, said))
-		}
-	}
 	expectEmpty(t, tmp)
-	return wrong
+	return append(wrong, untold(said, "10 % of the calls to version 2.0", "drained", "no split any more", "SIGSTOP", "ejected", "SIGCONT", "restored")...)
 }
 
 // A step that takes longer than is left is not begun.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -10,7 +11,8 @@ import (
 type clusterOptions struct {
 	servers, client config // what differs from the defaults
 	registry        config
-	proxied         bool // a proxy stands between the client and the servers
+	proxied         bool          // a proxy stands between the client and the servers
+	ttl             time.Duration // of leases; 0: so long that they run out within a phase
 }
 
 // cluster is a registry, three servers and a client, each on a host of its own.
@@ -34,6 +36,7 @@ func (w *world) cluster(o clusterOptions) (*cluster, error) {
 	if w.o.phase() < 30*time.Second {
 		c.ttl = 3 * time.Second // so that leases run out within a phase
 	}
+	c.ttl = cmp.Or(o.ttl, c.ttl)
 	if _, err := w.folder("books"); err != nil {
 		return nil, err
 	}

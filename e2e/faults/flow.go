@@ -18,6 +18,7 @@ const feedBytes = 16 << 10
 // feed sends messages until the stream ends.
 func (s *server) feed(_ context.Context, st *anser.Stream[[]byte, []byte]) error {
 	s.running.n.Add(1)
+	s.running.feeds.Add(1)
 	defer s.running.n.Add(-1)
 	msg := make([]byte, feedBytes)
 	for {

@@ -12,8 +12,11 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// running counts the calls of hold that run.
-type running struct{ n atomic.Int64 }
+// running counts the calls of hold that run, and streams of feed.
+type running struct {
+	n     atomic.Int64
+	feeds atomic.Int64 // streams that ever ran
+}
 
 func newRunning() *running { return new(running) }
 

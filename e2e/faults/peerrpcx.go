@@ -134,6 +134,9 @@ func newRPCXCaller(c config, attempts *atomic.Int64) (*rpcxCaller, error) {
 	o.Retries, o.RetryInterval = rpcxRetries, rpcxPause
 	o.Heartbeat, o.HeartbeatInterval, o.MaxWaitForHeartbeat = true, rpcxPing, rpcxAnswer
 	o.ConnectTimeout = rpcxConnect
+	if c.Short { // what it comes to is not looked at, and a busy machine takes its time
+		o.ConnectTimeout = c.Timeout
+	}
 	if c.Keepalive[0] > 0 { // packets vanish
 		o.GenBreaker = func() rpcx.Breaker { return rpcx.NewConsecCircuitBreaker(2, rpcxAlone) }
 	}

@@ -52,18 +52,20 @@ func echoThrough(t *testing.T, w weather) (*proxy, *net.TCPConn) {
 	return x, nc.(*net.TCPConn)
 }
 
-// exchange sends data to an echo and returns what comes back until the end, and the error that ended it.
+// exchange sends data to an echo and returns what comes back until the end, and the error that ended it. Of a reset the
+// system tells once, to the side that asks first, be it the one that reads or the one that writes.
 func exchange(nc *net.TCPConn, data []byte) ([]byte, error) {
 	var sending sync.WaitGroup
-	defer sending.Wait()
+	var sent error
 	sending.Go(func() {
-		if _, err := nc.Write(data); err == nil {
+		if _, sent = nc.Write(data); sent == nil {
 			nc.CloseWrite()
 		}
 	})
 	var got bytes.Buffer
 	_, err := io.Copy(&got, nc)
-	return got.Bytes(), err
+	sending.Wait()
+	return got.Bytes(), errors.Join(err, sent)
 }
 
 func TestProxyKeepsBytes(t *testing.T) {

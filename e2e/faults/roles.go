@@ -50,6 +50,7 @@ type config struct {
 	Sleep     time.Duration    `json:",omitempty"` // of the handler
 	Adaptive  bool             `json:",omitempty"` // the server has an adaptive limit
 	Many      bool             `json:",omitempty"` // the server takes as many calls as come, and has patience with handshakes
+	Short     bool             `json:",omitempty"` // it is the short form of a row
 	Peer      string           `json:",omitempty"` // whose protocol an idle client speaks; empty: Anser's
 }
 
@@ -106,6 +107,7 @@ type usage struct {
 	Goroutines int
 	Conns      int
 	Running    int64 // calls of hold, and streams of feed
+	Feeds      int64 // streams that ever ran
 	Attempts   int64 // of the client
 	Calls      int64 // that ended, of the client
 	Succeeded  int64 // of those
@@ -279,6 +281,7 @@ func (s *server) do(c command) (any, error) {
 		}
 		u, err := used()
 		u.Heap, u.Stacks, u.Conns, u.Running = heap, stacks, s.conns(), s.running.now()
+		u.Feeds = s.running.feeds.Load()
 		return u, err
 	case "wait": // until so many calls of hold run
 		return s.running.wait(c.Value)

@@ -80,7 +80,7 @@ func slowReader(w *world) (*result, error) {
 					return until(), err
 				})
 			}
-			if opened, err = look("streams are open", func() bool { return now.Running > 0 }); err != nil {
+			if opened, err = look("streams are open", func() bool { return now.Feeds > 0 }); err != nil {
 				return err
 			}
 			evicted, err = look("the slow client is evicted", func() bool { return now.Running == 0 })

@@ -77,12 +77,19 @@ func (w *world) address(h netns.Host) string {
 	}
 	for {
 		// Below the range that the kernel hands out for other connections, so that a process which is
-		// started again finds its port free.
-		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))
+		// started again finds its port free. A port far below is the sign for the other worlds that this one is taken.
+		port := 20_000 + rand.IntN(4_000)
+		sign, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port-8_000))
+		if err != nil {
+			continue
+		}
+		address := fmt.Sprintf("127.0.0.1:%d", port)
 		if l, err := net.Listen("tcp", address); err == nil {
 			l.Close()
+			w.undo = append(w.undo, sign.Close)
 			return address
 		}
+		sign.Close()
 	}
 }
 
@@ -96,6 +103,7 @@ func (w *world) start(role, name string, c config) (*process, error) {
 		c.Listen = w.address(h)
 	}
 	c.Name = fmt.Sprintf("%s-%d", name, len(w.procs)) // the next process on the host has another book
+	c.Short = !w.o.Long
 	p, err := start(name, role, h, c)
 	if err != nil {
 		return nil, err

@@ -69,7 +69,7 @@ func run(out io.Writer) error {
 		defer s.Close()
 		addresses = append(addresses, address)
 	}
-	c, err := anser.Dial("tcp://"+strings.Join(addresses, ","), quiet, anser.BackupShare(1), anser.RetryBudget(0.2, 10))
+	c, err := anser.Dial("tcp://"+strings.Join(addresses, ","), quiet, anser.BackupShare(1), anser.RetryBudget(0.2, 1))
 	if err != nil {
 		return err
 	}
@@ -101,14 +101,14 @@ func later(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	s.Close()
-	c, _ := anser.Dial(address, quiet)
+	c, _ := anser.Dial(address, quiet, anser.Failbacks(anser.FailbackLimits{Drain: time.Minute}))
 	_, err = Find.Call(ctx, c, &Order{}, anser.Fail(anser.Failback))
 	fmt.Fprintf(out, "failback: queued: %t\n", errors.Is(err, anser.ErrQueued))
 	if s, _, err = serve(address, false); err != nil {
 		return err
 	}
 	defer s.Close()
-	c.Close() // waits for it, up to two seconds
+	c.Close() // waits for it, two seconds by default
 	fmt.Fprintf(out, "failback: done later: %d\n", c.Status().Failback.Done)
 	return nil
 }

@@ -64,12 +64,18 @@ func answers(method, url string, codes ...int) error {
 	return errors.New(resp.Status)
 }
 
-// Redis runs a Redis for the length of a test and returns its address.
-func Redis(t testing.TB) string {
+// Redis runs a Redis with more arguments for the length of a test and returns its address.
+func Redis(t testing.TB, args ...string) string {
 	t.Helper()
 	port := Ports(t, 1)
-	run(t, exec.Command("redis-server", "--bind", "127.0.0.1", "--port", fmt.Sprint(port), "--save", ""),
-		func() error { return says(local(port), "PING\r\n", "PONG") })
+	run(t, exec.Command("redis-server", append([]string{"--bind", "127.0.0.1", "--port", fmt.Sprint(port), "--save", ""}, args...)...),
+		func() error {
+			err := says(local(port), "PING\r\n", "PONG")
+			if err != nil {
+				err = says(local(port), "PING\r\n", "NOAUTH") // it serves those who log in
+			}
+			return err
+		})
 	return local(port)
 }
 
@@ -89,17 +95,21 @@ func ZooKeeper(t testing.TB) string {
 	return local(port)
 }
 
-// Consul runs a Consul, agent and server in one, for the length of a test and returns its address.
-func Consul(t testing.TB) string {
+// Consul runs a Consul, agent and server in one, with more lines of its configuration, for the length of a test and
+// returns its address.
+func Consul(t testing.TB, config ...string) string {
 	t.Helper()
 	port := Ports(t, 5)
 	ports := fmt.Sprintf("ports { http = %d, server = %d, serf_lan = %d, serf_wan = %d, dns = %d, grpc = -1, grpc_tls = -1 }",
 		port, port+1, port+2, port+3, port+4)
-	run(t, exec.Command(Find(t, "consul-1.15.0/consul"), "agent", "-server", "-bootstrap", "-bind", "127.0.0.1", "-client", "127.0.0.1",
-		"-data-dir", t.TempDir(), "-hcl", ports, "-hcl", "performance { raft_multiplier = 1 }", "-hcl", "disable_update_check = true"),
-		// Such a read waits until this one leads.
+	args := []string{"agent", "-server", "-bootstrap", "-bind", "127.0.0.1", "-client", "127.0.0.1", "-data-dir", t.TempDir()}
+	for _, line := range append([]string{ports, "performance { raft_multiplier = 1 }", "disable_update_check = true"}, config...) {
+		args = append(args, "-hcl", line)
+	}
+	run(t, exec.Command(Find(t, "consul-1.15.0/consul"), args...),
+		// Such a read waits until this one leads. It may be forbidden then.
 		func() error {
-			return answers(http.MethodGet, "http://"+local(port)+"/v1/kv/none?consistent", http.StatusNotFound)
+			return answers(http.MethodGet, "http://"+local(port)+"/v1/kv/none?consistent", http.StatusNotFound, http.StatusForbidden)
 		})
 	return local(port)
 }

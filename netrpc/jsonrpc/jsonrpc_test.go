@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"math"
@@ -11,6 +12,7 @@ import (
 	stockjson "net/rpc/jsonrpc"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
@@ -193,7 +195,8 @@ func TestBrokenMessages(t *testing.T) {
 
 // ServeConn serves with the default server, and to net/rpc's clients.
 func TestServeConn(t *testing.T) {
-	if err := netrpc.RegisterName("jsonrpc_test.Arith", Arith{}); err != nil {
+	name := fmt.Sprintf("Arith%d", time.Now().UnixNano()) // nothing leaves the default server, even if the test runs again
+	if err := netrpc.RegisterName(name, Arith{}); err != nil {
 		t.Fatal(err)
 	}
 	one, two := net.Pipe()
@@ -204,7 +207,7 @@ func TestServeConn(t *testing.T) {
 	}()
 	c := stockjson.NewClient(two)
 	var reply Reply
-	if err := c.Call("jsonrpc_test.Arith.Add", &Args{1, 2}, &reply); err != nil || reply.C != 3 {
+	if err := c.Call(name+".Add", &Args{1, 2}, &reply); err != nil || reply.C != 3 {
 		t.Errorf("Add: %v, %v", reply, err)
 	}
 	c.Close()

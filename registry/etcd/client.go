@@ -67,11 +67,17 @@ func (kv largeKV) Range(ctx context.Context, in *pb.RangeRequest, opts ...grpc.C
 func (c *client) attempt(ctx context.Context, request func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
+	var err error
+	if c.tokens.early() {
+		err = c.tokens.login(limited, c.auth, "")
+	}
 	token := c.tokens.current()
-	err := rpctypes.Error(request(limited))
-	if c.tokens != nil && needsLogin(err) {
-		if err = c.tokens.login(limited, c.auth, token); err == nil {
-			err = rpctypes.Error(request(limited))
+	if err == nil {
+		err = rpctypes.Error(request(limited))
+		if c.tokens.needed(err, token) {
+			if err = c.tokens.login(limited, c.auth, token); err == nil {
+				err = rpctypes.Error(request(limited))
+			}
 		}
 	}
 	switch {
@@ -103,11 +109,6 @@ func (c *client) retry(ctx context.Context, request func(context.Context) error)
 			return upkeep.Because(context.Cause(ctx), reason)
 		}
 	}
-}
-
-func needsLogin(err error) bool {
-	return errors.Is(err, rpctypes.ErrUserEmpty) || errors.Is(err, rpctypes.ErrInvalidAuthToken) ||
-		errors.Is(err, rpctypes.ErrAuthOldRevision)
 }
 
 // hopeless reports whether the same request would fail again: it was refused for what it is or who
@@ -145,7 +146,7 @@ func (c *client) pause(ctx context.Context, delay *upkeep.Delay) bool {
 	return true
 }
 
-// tokenSource logs in with name and password when etcd asks for it, and puts the token on every
+// tokenSource logs in with name and password, at first and when etcd asks for it, and puts the token on every
 // request. clientv3 would do that too, but blocks when it is made while no server is there, and
 // logs in anew for each stream.
 type tokenSource struct {
@@ -153,8 +154,9 @@ type tokenSource struct {
 
 	loggingIn sync.Mutex // held by the one that logs in
 
-	mu    sync.Mutex // guards token
+	mu    sync.Mutex // guards what follows
 	token string
+	open  bool // etcd has said that it has no users
 }
 
 func newTokenSource(user, password string) *tokenSource {
@@ -169,6 +171,29 @@ func (s *tokenSource) current() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.token
+}
+
+// early reports whether to log in before anything is asked. Who waits to be told may never be: etcd takes the name in a
+// client's certificate for its user.
+func (s *tokenSource) early() bool {
+	if s == nil || s.user == "" {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.token == "" && !s.open
+}
+
+// needed reports whether a request with the token has failed for want of a login.
+func (s *tokenSource) needed(err error, token string) bool {
+	switch {
+	case s == nil || err == nil:
+		return false
+	case errors.Is(err, rpctypes.ErrPermissionDenied): // that of a certificate, since etcd has got users
+		return s.user != "" && token == ""
+	}
+	return errors.Is(err, rpctypes.ErrUserEmpty) || errors.Is(err, rpctypes.ErrInvalidAuthToken) ||
+		errors.Is(err, rpctypes.ErrAuthOldRevision)
 }
 
 // GetRequestMetadata implements credentials.PerRPCCredentials.
@@ -194,11 +219,16 @@ func (s *tokenSource) login(ctx context.Context, auth pb.AuthClient, refused str
 		return nil
 	}
 	resp, err := auth.Authenticate(ctx, &pb.AuthenticateRequest{Name: s.user, Password: s.password})
-	if err != nil {
-		return fmt.Errorf("log in as %q: %w", s.user, rpctypes.Error(err))
-	}
+	err = rpctypes.Error(err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.token = resp.Token
+	switch {
+	case err == nil:
+		s.token = resp.Token
+	case errors.Is(err, rpctypes.ErrAuthNotEnabled):
+		s.token, s.open = "", true
+	default:
+		return fmt.Errorf("log in as %q: %w", s.user, err)
+	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
@@ -122,7 +123,7 @@ var silent = anser.Logger(slog.New(slog.DiscardHandler))
 // fails makes a call that must not be sent, and returns its error.
 func fails(t *testing.T, target string, opts ...anser.DialOption) string {
 	t.Helper()
-	c, err := anser.Dial(target, append(opts, silent)...)
+	c, err := anser.Dial(target, append(opts, silent, anser.Timeout(time.Minute), anser.HandshakeTimeout(time.Minute))...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
@@ -113,7 +114,7 @@ func TestSocketActivation(t *testing.T) {
 	}
 	defer b.Close()
 	// A client that calls before the service runs waits in the queue of the socket.
-	c, err := anser.Dial(tcp.Addr().String(), anser.Logger(slog.New(slog.DiscardHandler)))
+	c, err := anser.Dial(tcp.Addr().String(), anser.Logger(slog.New(slog.DiscardHandler)), anser.Timeout(time.Minute), anser.HandshakeTimeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}

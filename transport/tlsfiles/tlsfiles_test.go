@@ -27,6 +27,8 @@ func TestMain(m *testing.M) { ansertest.Main(m) }
 var (
 	discard = slog.New(slog.DiscardHandler)
 	silent  = anser.Logger(discard)
+	// patient lets a busy machine shake hands for longer than the default.
+	patient = anser.HandshakeTimeout(time.Minute)
 )
 
 func open(t *testing.T, opts ...tlsfiles.Option) *tlsfiles.Files {
@@ -42,7 +44,7 @@ func open(t *testing.T, opts ...tlsfiles.Option) *tlsfiles.Files {
 // serve runs a server until the test ends whose method Test.Name returns the common name of the caller.
 func serve(t *testing.T, config *tls.Config) string {
 	t.Helper()
-	s := anser.NewServer(silent, anser.TLS(config))
+	s := anser.NewServer(silent, patient, anser.TLS(config))
 	anser.Handle(s, "Test.Name", func(ctx context.Context, _ *[]byte) (*[]byte, error) {
 		p, _ := anser.PeerFrom(ctx)
 		name := ""
@@ -66,7 +68,7 @@ func serve(t *testing.T, config *tls.Config) string {
 
 // name asks over a connection of its own for the name of the caller.
 func name(address string, config *tls.Config) (string, error) {
-	c, err := anser.Dial(address, anser.TLS(config), anser.Dialer(new(net.Dialer).DialContext), anser.Conns(1), silent)
+	c, err := anser.Dial(address, anser.TLS(config), anser.Dialer(new(net.Dialer).DialContext), anser.Conns(1), silent, patient, anser.Timeout(time.Minute))
 	if err != nil {
 		return "", err
 	}
@@ -94,7 +96,7 @@ func TestRotationUnderLoad(t *testing.T) {
 	client := open(t, tlsfiles.Certificate(cc, ck), tlsfiles.Authorities(ca))
 	address := serve(t, server.Server())
 
-	c, err := anser.Dial("tls://"+address, anser.TLS(client.Client()), silent)
+	c, err := anser.Dial("tls://"+address, anser.TLS(client.Client()), silent, patient, anser.Timeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}

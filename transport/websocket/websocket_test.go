@@ -15,16 +15,16 @@ import (
 	"time"
 
 	ws "github.com/coder/websocket"
-	"go.uber.org/goleak"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/internal/wirepeer"
 	"github.com/anser-rpc/anser/transport/transporttest"
 	"github.com/anser-rpc/anser/transport/websocket"
 	"github.com/anser-rpc/anser/wire"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { ansertest.Main(m) }
 
 // site is a server of HTTP with a handler of Anser in it.
 type site struct {
@@ -124,7 +124,7 @@ func TestHandshakeMistakes(t *testing.T) {
 		"ws://" + plain.Listener.Addr().String() + "/anser": "is a websocket.Handler at this path?",
 		"ws://" + s.addr.String() + "/other":                "is a websocket.Handler at this path?",
 	} {
-		c, err := anser.Dial(target, websocket.WS(), silent)
+		c, err := anser.Dial(target, websocket.WS(), silent, anser.Timeout(time.Minute), anser.HandshakeTimeout(time.Minute))
 		if err != nil {
 			t.Fatal(err)
 		}

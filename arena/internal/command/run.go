@@ -160,7 +160,7 @@ func carryOut(ctx context.Context, s streams, at *place, f *runFlags, planned *s
 	shown := progress.New(s.err, len(plan.Steps))
 	runner := &run.Runner{
 		Builder: at.builder, Document: doc, Progress: shown, Save: save,
-		Repeat: !f.noRepeat && !planned.Strict, Syscalls: f.syscalls, Grace: f.grace(),
+		Repeat: !f.noRepeat && !planned.Strict, Patient: planned.Strict, Syscalls: f.syscalls, Grace: f.grace(),
 	}
 	broken := runner.Build(ctx, plan)
 	doc.NotRun = plan.NotRun

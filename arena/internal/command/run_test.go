@@ -30,10 +30,45 @@ func rowsOf(t *testing.T, text string) (doc result.Document, rows map[string]*re
 	return doc, rows
 }
 
-// Every way to go wrong is told, and holds up nobody else.
+// longEnough tries measurements of some tenths of a second, and where these were too short, as on a machine that stands
+// still, longer ones. try fails the test for what has nothing to do with time, and returns what else is wrong.
+func longEnough(t *testing.T, try func(seconds string) (wrong string)) {
+	t.Helper()
+	wrong := ""
+	for _, seconds := range []string{"0.4", "4", "40"} {
+		if wrong = try(seconds); wrong == "" || t.Failed() {
+			break
+		}
+		t.Logf("in %s s: %s", seconds, wrong)
+	}
+	if wrong != "" {
+		t.Error(wrong)
+	}
+}
+
+// A client that says nothing counts as hanging.
+func TestRunMute(t *testing.T) {
+	got := ""
+	// The same time is for the server to start: where it is too short for that, there is a longer one.
+	for _, try := range [][2]string{{"3", "the client said nothing within 4s"}, {"60", "the client said nothing within 1m1s"}} {
+		timeout, want := try[0], try[1]
+		code, out, errOut := arena(t, "run", "--peers", "mute", "--callers", "20", "--calls", "1000", "--rounds", "1",
+			"--timeout", timeout, "--no-repeat", "--json", "-")
+		_, rows := rowsOf(t, out)
+		if code != 0 || rows["mute"].Valid {
+			t.Fatalf("exit code %d, %+v:\n%s", code, rows["mute"], errOut)
+		}
+		if got = rows["mute"].Rounds[0].FirstError; strings.HasPrefix(got, want) {
+			return
+		}
+	}
+	t.Error(got)
+}
+
+// Every other way to go wrong is told too, and holds up nobody else.
 func TestRun(t *testing.T) {
-	code, out, errOut := arena(t, "run", "--peers", "all", "--callers", "20", "--calls", "1000", "--rounds", "1",
-		"--timeout", "8", "--no-repeat", "--json", "-")
+	code, out, errOut := arena(t, "run", "--peers", "all,-mute", "--callers", "20", "--calls", "1000", "--rounds", "1",
+		"--timeout", "60", "--no-repeat", "--json", "-")
 	if code != 1 { // one does not build
 		t.Errorf("exit code %d", code)
 	}
@@ -44,8 +79,7 @@ func TestRun(t *testing.T) {
 		t.Fatalf("plain has no row:\n%s\n%s", out, errOut)
 	}
 	if !plain.Valid || plain.Errors != 0 || plain.Wrong != 0 || plain.Calls != 1000 || plain.CallsPerSecond <= 0 || plain.SuccessRate != 1 ||
-		plain.P50US <= 0 || plain.P99US < plain.P50US || plain.ClientCPUUS <= 0 || plain.ServerCPUUS <= 0 ||
-		plain.ClientMiB < 1 || plain.ServerMiB < 1 || len(plain.Rounds) != 1 {
+		plain.P50US <= 0 || plain.P99US < plain.P50US || plain.ClientCPUUS <= 0 || plain.ServerCPUUS <= 0 || len(plain.Rounds) != 1 {
 		t.Errorf("plain: %+v", plain)
 	}
 	for name, figure := range map[string]*float64{"wire": plain.WireBytes, "reads": plain.ServerReads, "writes": plain.ClientWrites} {
@@ -59,7 +93,6 @@ func TestRun(t *testing.T) {
 		t.Errorf("the shape is %+v", s)
 	}
 	for name, want := range map[string]string{
-		"mute":            "the client said nothing within 9s",
 		"crashing-client": "the client ended with exit code 3; it said: plain: the client's last words",
 		"crashing-server": "the server ended with exit code 5; it said: plain: the server's last words",
 		"babbling":        `the client printed "this is not an object\n"`,
@@ -85,7 +118,7 @@ func TestRun(t *testing.T) {
 	if !slices.Equal(doc.NotRun, want) {
 		t.Errorf("not run: %+v", doc.NotRun)
 	}
-	if got := strings.Join(doc.Command, " "); got != "go run ./arena run --callers=20 --calls=1000 --no-repeat=true --peers=all --rounds=1 --timeout=8" {
+	if got := strings.Join(doc.Command, " "); got != "go run ./arena run --callers=20 --calls=1000 --no-repeat=true --peers=all,-mute --rounds=1 --timeout=60" {
 		t.Errorf("the command is %s", got)
 	}
 	if doc.Schema != result.Schema || doc.Machine.Cores < 1 || doc.Machine.Tools["go"] == "" || doc.Ended.Before(doc.Began) {
@@ -95,55 +128,58 @@ func TestRun(t *testing.T) {
 
 // Shapes of every kind, in two rounds that take turns.
 func TestRunShapes(t *testing.T) {
+	whatever := func(*result.Row) bool { return true }
 	for name, c := range map[string]struct {
-		args  []string
-		check func(t *testing.T, r *result.Row)
+		args []string
+		good func(r *result.Row) bool
 	}{
-		"each": {[]string{"--conns", "0"}, func(t *testing.T, r *result.Row) {}},
-		"add over fresh connections": {[]string{"--workload", "add", "--fresh"}, func(t *testing.T, r *result.Row) {
-			if r.Workload != "add" || r.Shape.Payload != 0 || !r.Shape.Fresh {
-				t.Errorf("%+v", r)
-			}
+		"each": {[]string{"--conns", "0"}, whatever},
+		"add over fresh connections": {[]string{"--workload", "add", "--fresh"}, func(r *result.Row) bool {
+			return r.Workload == "add" && r.Shape.Payload == 0 && r.Shape.Fresh
 		}},
-		"several processes": {[]string{"--servers", "2", "--clients", "2", "--conns", "4"}, func(t *testing.T, r *result.Row) {}},
-		"counted, with a window": {[]string{"--calls", "3000", "--window", "5"}, func(t *testing.T, r *result.Row) {
-			if r.Calls != 3000 || r.Shape.Seconds != 0 {
-				t.Errorf("%+v", r)
-			}
+		"several processes": {[]string{"--servers", "2", "--clients", "2", "--conns", "4"}, whatever},
+		"counted, with a window": {[]string{"--calls", "3000", "--window", "5"}, func(r *result.Row) bool {
+			return r.Calls == 3000 && r.Shape.Seconds == 0
 		}},
-		"open loop with a handler that sleeps": {[]string{"--rate", "200", "--sleep-us", "2000"}, func(t *testing.T, r *result.Row) {
-			if r.CallsPerSecond < 100 || r.CallsPerSecond > 250 || r.P50US < 2000 {
-				t.Errorf("%+v", r)
-			}
+		"open loop with a handler that sleeps": {[]string{"--rate", "200", "--sleep-us", "2000"}, func(r *result.Row) bool {
+			return r.CallsPerSecond > 100 && r.CallsPerSecond < 250 && r.P50US >= 2000
 		}},
-		"64 KiB": {[]string{"--payload", "65536"}, func(t *testing.T, r *result.Row) {
-			if *r.WireBytes < 65536 {
-				t.Errorf("%v bytes a call", *r.WireBytes)
-			}
-		}},
+		"64 KiB": {[]string{"--payload", "65536"}, func(r *result.Row) bool { return *r.WireBytes >= 65536 }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			args := []string{"run", "--peers", "plain", "--callers", "10", "--seconds", "0.4", "--rounds", "2", "--no-repeat", "--json", "-"}
-			code, out, errOut := arena(t, append(args, c.args...)...)
-			if code != 0 {
-				t.Fatalf("exit code %d:\n%s", code, errOut)
-			}
-			doc, rows := rowsOf(t, out)
-			r := rows["plain"]
-			if len(doc.Rows) != 1 || !r.Valid || r.Errors > 0 || len(r.Rounds) != 2 || r.CallsPerSecondRange[0] > r.CallsPerSecondRange[1] {
-				t.Fatalf("%s\n%s", out, errOut)
-			}
-			c.check(t, r)
+			longEnough(t, func(seconds string) string {
+				args := []string{"run", "--peers", "plain", "--callers", "10", "--seconds", seconds, "--rounds", "2", "--no-repeat", "--json", "-"}
+				code, out, errOut := arena(t, append(args, c.args...)...)
+				if code != 0 {
+					t.Fatalf("exit code %d:\n%s", code, errOut)
+				}
+				doc, rows := rowsOf(t, out)
+				r := rows["plain"]
+				if len(doc.Rows) != 1 || r.Errors > 0 || r.Wrong > 0 || len(r.Rounds) != 2 || r.CallsPerSecondRange[0] > r.CallsPerSecondRange[1] {
+					t.Fatalf("%s\n%s", out, errOut)
+				}
+				// On a busy machine a client may have come and gone between two looks at its memory.
+				if !r.Valid || r.ClientMiB < 1 || r.ServerMiB < 1 || !c.good(r) {
+					return out + errOut
+				}
+				return ""
+			})
 		})
 	}
 }
 
 func TestRunShare(t *testing.T) {
-	code, out, errOut := arena(t, "run", "--peers", "plain", "--callers", "10", "--seconds", "0.4", "--rounds", "1", "--no-repeat", "--rate", "20%")
-	if code != 0 {
-		t.Fatalf("exit code %d:\n%s", code, errOut)
-	}
-	expect(t, "the table", out, "say, 10 callers, 2 connections\n", "calls/s offered\nPEER", "mark: plain: for tests only")
+	longEnough(t, func(seconds string) string {
+		code, out, errOut := arena(t, "run", "--peers", "plain", "--callers", "10", "--seconds", seconds, "--rounds", "1", "--no-repeat", "--rate", "20%")
+		if code != 0 {
+			t.Fatalf("exit code %d:\n%s", code, errOut)
+		}
+		expect(t, "the table", out, "say, 10 callers, 2 connections\n", "mark: plain: for tests only")
+		if !strings.Contains(out, "calls/s offered\nPEER") { // no call was ever made that it could be a share of
+			return out + errOut
+		}
+		return ""
+	})
 }
 
 // A run that is interrupted goes on where it was.
@@ -242,29 +278,35 @@ func TestRunUsage(t *testing.T) {
 // Two hosts are made for the run and removed after it, which only root can do.
 func TestRunHosts(t *testing.T) {
 	hoststest.Lock(t)
-	code, out, errOut := arena(t, "run", "--peers", "plain", "--callers", "5", "--seconds", "0.3", "--rounds", "1", "--no-repeat", "--hosts", "2", "--json", "-")
-	if os.Geteuid() != 0 {
-		if code != 1 || !strings.Contains(errOut, "only root can make") {
-			t.Errorf("exit code %d:\n%s", code, errOut)
+	longEnough(t, func(seconds string) string {
+		code, out, errOut := arena(t, "run", "--peers", "plain", "--callers", "5", "--seconds", seconds, "--rounds", "1", "--no-repeat", "--hosts", "2", "--json", "-")
+		if os.Geteuid() != 0 {
+			if code != 1 || !strings.Contains(errOut, "only root can make") {
+				t.Errorf("exit code %d:\n%s", code, errOut)
+			}
+			return ""
 		}
-		return
-	}
-	if code != 0 {
-		t.Fatalf("exit code %d:\n%s", code, errOut)
-	}
-	if _, rows := rowsOf(t, out); !rows["plain"].Valid || rows["plain"].WireBytes == nil || *rows["plain"].WireBytes < 2*581 {
-		t.Errorf("%s", out)
-	}
+		if code != 0 {
+			t.Fatalf("exit code %d:\n%s", code, errOut)
+		}
+		if _, rows := rowsOf(t, out); !rows["plain"].Valid || rows["plain"].WireBytes == nil || *rows["plain"].WireBytes < 2*581 {
+			return out
+		}
+		return ""
+	})
 }
 
 // The system calls of every kind are at least those that the framework cannot do without.
 func TestRunSyscalls(t *testing.T) {
-	code, out, errOut := arena(t, "run", "--peers", "plain", "--callers", "2", "--seconds", "0.3", "--rounds", "1", "--no-repeat", "--syscalls", "--json", "-")
-	if code != 0 {
-		t.Fatalf("exit code %d:\n%s", code, errOut)
-	}
-	_, rows := rowsOf(t, out)
-	if r := rows["plain"]; r.ServerSyscalls == nil || *r.ServerSyscalls < 0.5 || r.ClientSyscalls == nil || *r.ClientSyscalls < 0.5 {
-		t.Errorf("%s\n%s", out, errOut)
-	}
+	longEnough(t, func(seconds string) string {
+		code, out, errOut := arena(t, "run", "--peers", "plain", "--callers", "2", "--seconds", seconds, "--rounds", "1", "--no-repeat", "--syscalls", "--json", "-")
+		if code != 0 {
+			t.Fatalf("exit code %d:\n%s", code, errOut)
+		}
+		_, rows := rowsOf(t, out)
+		if r := rows["plain"]; r.ServerSyscalls == nil || *r.ServerSyscalls < 0.5 || r.ClientSyscalls == nil || *r.ClientSyscalls < 0.5 {
+			return out + errOut
+		}
+		return ""
+	})
 }

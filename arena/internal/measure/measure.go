@@ -49,9 +49,10 @@ func run(ctx context.Context, j *Job, round *result.Round) error {
 	}
 	sampler := proc.Start(roots, roots[0], j.iface())
 	var texts [][]byte
+	began := time.Now()
 	if err = s.startClients(); err == nil {
 		for _, c := range s.clients {
-			sampler.Add(c.PID())
+			sampler.AddStarted(began, c.PID())
 		}
 		texts, err = s.lines(ctx, sampler)
 	}

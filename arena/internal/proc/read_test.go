@@ -73,9 +73,11 @@ func TestSelf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for began := time.Now(); time.Since(began) < 20*time.Millisecond; {
+	b := a
+	// On a busy machine it may take a while until this process has used so much.
+	for late := time.Now().Add(time.Minute); err == nil && b-a < time.Millisecond && time.Now().Before(late); {
+		b, err = clock(os.Getpid())
 	}
-	b, err := clock(os.Getpid())
 	if err != nil || b-a < time.Millisecond {
 		t.Errorf("from %v to %v, %v", a, b, err)
 	}

@@ -43,12 +43,25 @@ func Start(roots []int, wirePID int, iface string) *Sampler {
 
 // Add begins with further trees. Their samples begin now.
 func (s *Sampler) Add(roots ...int) {
-	s.mu.Lock()
 	for _, root := range roots {
-		s.record.Trees = append(s.record.Trees, &Tree{root: root, members: []int{root}})
+		s.add(&Tree{root: root, members: []int{root}})
 	}
-	s.mu.Unlock()
 	s.Now()
+}
+
+// AddStarted is Add for a process that was started after a moment, at which it had used nothing. On a busy machine it
+// may be well at work before the first sample of it.
+func (s *Sampler) AddStarted(after time.Time, root int) {
+	t := &Tree{root: root, members: []int{root}}
+	t.note(after.UnixNano(), usage{})
+	s.add(t)
+	s.Now()
+}
+
+func (s *Sampler) add(t *Tree) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.record.Trees = append(s.record.Trees, t)
 }
 
 func (s *Sampler) run() {

@@ -36,8 +36,12 @@ read line`
 	s := proc.Start([]int{c.Process.Pid}, c.Process.Pid, "lo")
 	began := time.Now().UnixNano()
 	in.Write([]byte("go\n"))
-	time.Sleep(700 * time.Millisecond) // the tree is looked for twice a second
-	members := len(proc.Descendants(c.Process.Pid))
+	members := 0
+	for late := began + int64(time.Minute); members != 2 && time.Now().UnixNano() < late; time.Sleep(time.Millisecond) {
+		members = len(proc.Descendants(c.Process.Pid))
+	}
+	time.Sleep(700 * time.Millisecond) // the tree is looked for twice a second, and before the child ends
+	s.Now()
 	in.Write([]byte("end\n"))
 	if _, err := out.Read(make([]byte, 5)); err != nil {
 		t.Fatal(err)
@@ -69,5 +73,40 @@ read line`
 		if grown, ok := series.Between(began, ended); !ok || grown < 0 {
 			t.Errorf("%s: %v, %v", name, grown, ok)
 		}
+	}
+}
+
+// The first sample of a process that was just started may come late, as on a busy machine, and what it did until then
+// counts all the same.
+func TestSamplerStarted(t *testing.T) {
+	s := proc.Start(nil, os.Getpid(), "lo")
+	began := time.Now()
+	c := exec.Command("sh", "-c", "i=0; while [ $i -lt 10000 ]; do i=$((i+1)); done; echo done; read line")
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 5)); err != nil {
+		t.Fatal(err)
+	}
+	ended := time.Now()
+	s.AddStarted(began, c.Process.Pid)
+	record := s.Stop()
+	in.Write([]byte("end\n"))
+	if err := c.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if cpu, ok := record.Trees[0].CPU.Between(began.UnixNano(), ended.UnixNano()); !ok || cpu <= 0 {
+		t.Errorf("CPU time %v ns, %v", cpu, ok)
+	}
+	if n, ok := record.Trees[0].Writes.Between(began.UnixNano(), ended.UnixNano()); !ok || n <= 0 {
+		t.Errorf("%v writes, %v", n, ok)
 	}
 }

@@ -57,6 +57,11 @@ func (t *Tree) sample(at int64) {
 		readBytes:    max(sum.io.readBytes, t.last.io.readBytes),
 		writtenBytes: max(sum.io.writtenBytes, t.last.io.writtenBytes),
 	}
+	t.note(at, sum)
+}
+
+// note adds a sample.
+func (t *Tree) note(at int64, sum usage) {
 	t.last = sum
 	t.CPU.Add(at, float64(sum.cpu))
 	t.Resident.Add(at, float64(sum.resident))

@@ -37,7 +37,7 @@ func TestBar(t *testing.T) {
 	p.Note("a line that stays")
 	p.Step()
 	shown := ""
-	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(shown, "1/3") || !strings.Contains(shown, "measure this"); {
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(shown, "1/3") || !strings.Contains(shown, "measure this"); {
 		if time.Now().After(deadline) {
 			t.Fatalf("the terminal shows %q", shown)
 		}

@@ -41,8 +41,11 @@ func Bytes(t *testing.T, encode func(*workload.BenchmarkMessage) ([]byte, error)
 	}
 }
 
-// Serve starts the program's server and returns its address. At the end of the test the server has to
-// end in the time of the contract.
+// patience is how long anything may take that is not a matter of time, on a machine that is busy too. Whether a peer keeps
+// to the times of the contract is for a run of the arena to see.
+const patience = time.Minute
+
+// Serve starts the program's server and returns its address. At the end of the test the server has to end.
 func Serve(t *testing.T, p *workload.Program, o workload.ServerOptions) string {
 	t.Helper()
 	o.Addr = freeAddr(t)
@@ -56,11 +59,11 @@ func Serve(t *testing.T, p *workload.Program, o workload.ServerOptions) string {
 			if err != nil {
 				t.Errorf("the server ended with %v", err)
 			}
-		case <-time.After(5 * time.Second):
-			t.Error("the server did not end within 5 seconds")
+		case <-time.After(patience):
+			t.Errorf("the server did not end within %v", patience)
 		}
 	})
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	for deadline := time.Now().Add(patience); ; {
 		c, err := net.Dial("tcp", o.Addr)
 		if err == nil {
 			c.Close()

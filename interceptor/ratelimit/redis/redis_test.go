@@ -108,17 +108,22 @@ func TestWithdraw(t *testing.T) {
 	if given, _, err := b.Withdraw(ctx, "b", r, 0, 100); given != 10 || err != nil {
 		t.Errorf("another bucket: %d, %v; want 10", given, err)
 	}
-	// Of a fast one the wait is about what a token takes, and then there is one.
-	fast := ratelimit.Rate{PerSecond: 20, Burst: 1}
-	if given, _, err := b.Withdraw(ctx, "c", fast, 0, 1); given != 1 || err != nil {
+	// The wait is what the tokens take that are missing: three at first, and less the later it is.
+	slow := ratelimit.Rate{PerSecond: 0.001, Burst: 2}
+	if given, _, err := b.Withdraw(ctx, "c", slow, 0, 2); given != 2 || err != nil {
 		t.Fatal(given, err)
 	}
-	given, wait, err := b.Withdraw(ctx, "c", fast, 2, 1)
-	if given != 0 || err != nil || wait <= 50*time.Millisecond || wait > 150*time.Millisecond {
-		t.Errorf("%d, %v, %v; want to wait 50 to 150 ms", given, wait, err)
+	if given, wait, err := b.Withdraw(ctx, "c", slow, 2, 1); given != 0 || err != nil || wait <= 2900*time.Second || wait > 3000*time.Second {
+		t.Errorf("%d, %v, %v; want to wait 2900 to 3000 s", given, wait, err)
+	}
+	// After the wait of a fast one there is one.
+	fast := ratelimit.Rate{PerSecond: 20, Burst: 1}
+	given, wait, err := b.Withdraw(ctx, "d", fast, 1, 1) // of a full bucket, so that nothing has come back yet
+	if given != 0 || err != nil || wait != 50*time.Millisecond {
+		t.Errorf("%d, %v, %v; want to wait 50 ms", given, wait, err)
 	}
 	time.Sleep(wait)
-	if given, _, err := b.Withdraw(ctx, "c", fast, 0, 1); given != 1 || err != nil {
+	if given, _, err := b.Withdraw(ctx, "d", fast, 0, 1); given != 1 || err != nil {
 		t.Errorf("after the wait: %d, %v", given, err)
 	}
 }
@@ -156,7 +161,7 @@ func serve(t *testing.T, b *redis.Bank, r ratelimit.Rate, instances int) (*ratel
 		t.Fatal(err)
 	}
 	ran := new(atomic.Int64)
-	s := anser.NewServer(silent, anser.Observe(l.Observer()))
+	s := anser.NewServer(silent, anser.HandshakeTimeout(time.Minute), anser.Observe(l.Observer()))
 	anser.Handle(s, "A.Do", func(_ context.Context, in *[]byte) (*[]byte, error) {
 		ran.Add(1)
 		return in, nil
@@ -167,7 +172,7 @@ func serve(t *testing.T, b *redis.Bank, r ratelimit.Rate, instances int) (*ratel
 	}
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(nl) }()
-	c, err := anser.Dial(nl.Addr().String(), silent, anser.Fail(anser.Failfast), anser.Timeout(time.Minute))
+	c, err := anser.Dial(nl.Addr().String(), silent, anser.Fail(anser.Failfast), anser.Timeout(time.Minute), anser.HandshakeTimeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}

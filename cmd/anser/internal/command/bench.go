@@ -17,7 +17,7 @@ import (
 
 // benchFlags are those of "anser bench".
 type benchFlags struct {
-	registry string
+	registry sourceFlags
 	tls      tlsFlags
 	serve    bool
 	callers  int
@@ -83,7 +83,7 @@ as those of "anser call".`),
 			return benchOwn(c.Context(), s, &f, method)
 		},
 	}
-	registryFlag(c, &f.registry)
+	f.registry.add(c)
 	f.tls.add(c)
 	c.Flags().BoolVar(&f.serve, "serve", false, "start a server as another process and load that; no TARGET then, METHOD is optional")
 	c.Flags().IntVarP(&f.callers, "callers", "c", 100, "concurrent callers")
@@ -146,7 +146,7 @@ func bench(ctx context.Context, s streams, f *benchFlags, typed, method string, 
 	}
 	work := f.workload(method)
 	opts := append(work.Options, anser.Conns(f.conns), anser.Timeout(f.timeout), compressed)
-	c, err := dial(ctx, typed, f.registry, &f.tls, opts...)
+	c, err := dial(ctx, typed, &f.registry, &f.tls, opts...)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ import (
 
 // callFlags are those of "anser call".
 type callFlags struct {
-	registry   string
+	registry   sourceFlags
 	tls        tlsFlags
 	metadata   []string
 	timeout    time.Duration
@@ -62,7 +62,7 @@ func newCall(s streams) *cobra.Command {
 			return call(c.Context(), s, &f, args[0], args[1], request)
 		},
 	}
-	registryFlag(c, &f.registry)
+	f.registry.add(c)
 	f.tls.add(c)
 	c.Flags().StringArrayVarP(&f.metadata, "header", "H", nil, "metadata to send beside the message, as key:value; as often as needed")
 	timeoutFlag(c, &f.timeout, 5*time.Second, "how long the call may take")
@@ -151,7 +151,7 @@ func call(ctx context.Context, s streams, f *callFlags, typed, method string, re
 	if err != nil {
 		return err
 	}
-	c, err := dial(ctx, typed, f.registry, &f.tls, compressed)
+	c, err := dial(ctx, typed, &f.registry, &f.tls, compressed)
 	if err != nil {
 		return err
 	}
@@ -206,12 +206,16 @@ func call(ctx context.Context, s streams, f *callFlags, typed, method string, re
 
 // dial is target.Dial for a user who may have mistyped the target, and wants to hear at once that a
 // registry is not there.
-func dial(ctx context.Context, typed, registryURL string, t *tlsFlags, opts ...anser.DialOption) (*anser.Client, error) {
+func dial(ctx context.Context, typed string, r *sourceFlags, t *tlsFlags, opts ...anser.DialOption) (*anser.Client, error) {
 	secure, err := t.options()
 	if err != nil {
 		return nil, err
 	}
-	c, err := target.Dial(typed, registryURL, append(opts, secure...)...)
+	source, err := r.source()
+	if err != nil {
+		return nil, err
+	}
+	c, err := target.Dial(typed, source, append(opts, secure...)...)
 	if err != nil {
 		return nil, &usageError{err}
 	}

@@ -14,16 +14,16 @@ const completionBound = time.Second
 
 // completeTarget offers the services of the registry as the first argument, and the methods of a
 // target as the second.
-func completeTarget(registryURL *string, secure *tlsFlags) cobra.CompletionFunc {
+func completeTarget(source *sourceFlags, secure *tlsFlags) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		var names []cobra.Completion
 		ctx, cancel := context.WithTimeout(c.Context(), completionBound)
 		defer cancel()
 		switch len(args) {
 		case 0:
-			names = serviceNames(ctx, *registryURL)
+			names = serviceNames(ctx, source)
 		case 1:
-			methods, _ := describe(ctx, args[0], *registryURL, secure, completionBound)
+			methods, _ := describe(ctx, args[0], source, secure, completionBound)
 			for _, m := range methods {
 				names = append(names, m.Name)
 			}
@@ -33,11 +33,11 @@ func completeTarget(registryURL *string, secure *tlsFlags) cobra.CompletionFunc 
 }
 
 // serviceNames returns what there is; nothing where the registry does not answer.
-func serviceNames(ctx context.Context, registryURL string) []string {
-	if target.Reach(ctx, registryURL) != nil {
+func serviceNames(ctx context.Context, source *sourceFlags) []string {
+	if target.Reach(ctx, source.url) != nil {
 		return nil
 	}
-	r, err := target.Open(registryURL)
+	r, err := source.open()
 	if err != nil {
 		return nil
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 func newDescribe(s streams) *cobra.Command {
-	var registryURL string
+	var source sourceFlags
 	var secure tlsFlags
 	var timeout time.Duration
 	var asJSON bool
@@ -31,9 +31,9 @@ func newDescribe(s streams) *cobra.Command {
   anser describe arith
   anser describe 127.0.0.1:8972 Arith.Mul`, "\n"),
 		Args:              takes(1, 2),
-		ValidArgsFunction: completeTarget(&registryURL, &secure),
+		ValidArgsFunction: completeTarget(&source, &secure),
 		RunE: func(c *cobra.Command, args []string) error {
-			methods, err := describe(c.Context(), args[0], registryURL, &secure, timeout)
+			methods, err := describe(c.Context(), args[0], &source, &secure, timeout)
 			if err != nil {
 				return err
 			}
@@ -55,7 +55,7 @@ func newDescribe(s streams) *cobra.Command {
 			return nil
 		},
 	}
-	registryFlag(c, &registryURL)
+	source.add(c)
 	secure.add(c)
 	timeoutFlag(c, &timeout, 5*time.Second, "how long to wait for the server")
 	jsonFlag(c, &asJSON)
@@ -63,8 +63,8 @@ func newDescribe(s streams) *cobra.Command {
 }
 
 // describe asks a server for its methods.
-func describe(ctx context.Context, typed, registryURL string, secure *tlsFlags, timeout time.Duration) ([]anser.MethodInfo, error) {
-	c, err := dial(ctx, typed, registryURL, secure, anser.Codec(new(codec.JSON)))
+func describe(ctx context.Context, typed string, source *sourceFlags, secure *tlsFlags, timeout time.Duration) ([]anser.MethodInfo, error) {
+	c, err := dial(ctx, typed, source, secure, anser.Codec(new(codec.JSON)))
 	if err != nil {
 		return nil, err
 	}

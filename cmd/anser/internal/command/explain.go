@@ -22,7 +22,7 @@ import (
 
 // explainFlags are those of "anser explain".
 type explainFlags struct {
-	registry string
+	registry sourceFlags
 	tls      tlsFlags
 	timeout  time.Duration
 	json     bool
@@ -64,7 +64,7 @@ func newExplain(s streams) *cobra.Command {
 			return err
 		},
 	}
-	registryFlag(c, &f.registry)
+	f.registry.add(c)
 	f.tls.add(c)
 	timeoutFlag(c, &f.timeout, 5*time.Second, "how long to wait for the registry, or for --from")
 	c.Flags().StringArrayVarP(&f.metadata, "header", "H", nil, "metadata of the call, as key:value; as often as needed")
@@ -88,7 +88,7 @@ func (f *explainFlags) explain(ctx context.Context, typed, method string) (*anse
 	if f.from != "" {
 		return f.ask(ctx, route.ExplainRequest{Service: typed, Method: method, Metadata: md})
 	}
-	full, err := target.Resolve(typed, f.registry)
+	full, err := target.Resolve(typed, f.registry.url)
 	if err != nil {
 		return nil, &usageError{err}
 	}
@@ -96,7 +96,7 @@ func (f *explainFlags) explain(ctx context.Context, typed, method string) (*anse
 	if target.KeepsRules(full) {
 		opts = append(opts, route.Rules(route.From(f.caller)))
 	}
-	c, err := dial(ctx, typed, f.registry, &f.tls, opts...)
+	c, err := dial(ctx, typed, &f.registry, &f.tls, opts...)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (f *explainFlags) explain(ctx context.Context, typed, method string) (*anse
 
 // ask asks a process that runs.
 func (f *explainFlags) ask(ctx context.Context, q route.ExplainRequest) (*anser.Explanation, error) {
-	c, err := dial(ctx, f.from, f.registry, &f.tls, anser.Codec(new(codec.JSON)))
+	c, err := dial(ctx, f.from, &f.registry, &f.tls, anser.Codec(new(codec.JSON)))
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ import (
 
 // fileFlags are those of the commands below "anser file".
 type fileFlags struct {
-	registry string
+	registry sourceFlags
 	tls      tlsFlags
 	service  string
 	timeout  time.Duration
@@ -54,7 +54,7 @@ func newFile(s streams) *cobra.Command {
 // add adds the flags that all of them have.
 func (f *fileFlags) add(c *cobra.Command) {
 	c.ValidArgsFunction = completeTarget(&f.registry, &f.tls)
-	registryFlag(c, &f.registry)
+	f.registry.add(c)
 	f.tls.add(c)
 	c.Flags().StringVar(&f.service, "service", "File", "name before the full stop of the methods")
 	jsonFlag(c, &f.json)
@@ -102,7 +102,7 @@ func (f *fileFlags) with(ctx context.Context, typed string, do func(ctx context.
 	if f.patience < 0 {
 		return usagef("--patience must not be negative")
 	}
-	c, err := dial(ctx, typed, f.registry, &f.tls)
+	c, err := dial(ctx, typed, &f.registry, &f.tls)
 	if err != nil {
 		return err
 	}

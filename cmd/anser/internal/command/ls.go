@@ -19,7 +19,7 @@ import (
 
 // lsFlags are those of "anser ls".
 type lsFlags struct {
-	registry string
+	registry sourceFlags
 	timeout  time.Duration
 	watch    bool
 	json     bool
@@ -45,13 +45,13 @@ func newLs(s streams) *cobra.Command {
   anser ls --registry file:///etc/anser/services.json
   anser ls arith --registry 'dns:///{service}.shop.internal:8972'`, "\n"),
 		RunE: func(c *cobra.Command, args []string) error {
-			r, err := target.Open(f.registry)
+			r, err := f.registry.open()
 			if err != nil {
-				return &usageError{err}
+				return err
 			}
 			defer r.Close()
 			if len(args) == 0 && !r.CanList() {
-				return usagef("%s cannot list services: name some, as in \"anser ls arith\"", f.registry)
+				return usagef("%s cannot list services: name some, as in \"anser ls arith\"", f.registry.url)
 			}
 			if f.watch {
 				return watch(c.Context(), s, &f, r, args)
@@ -61,15 +61,15 @@ func newLs(s streams) *cobra.Command {
 				return err
 			}
 			if f.json {
-				return printJSON(s.out, listing{f.registry, services})
+				return printJSON(s.out, listing{f.registry.url, services})
 			}
 			out := screen.New(s.out)
 			width, _ := out.Size()
-			out.Print(instanceLines(services, f.registry, width)...)
+			out.Print(instanceLines(services, f.registry.url, width)...)
 			return nil
 		},
 	}
-	registryFlag(c, &f.registry)
+	f.registry.add(c)
 	timeoutFlag(c, &f.timeout, 3*time.Second, "how long to wait for the registry")
 	c.Flags().BoolVarP(&f.watch, "watch", "w", false, "show the list again after each change, until interrupted")
 	jsonFlag(c, &f.json)
@@ -80,7 +80,7 @@ func newLs(s streams) *cobra.Command {
 func list(ctx context.Context, f *lsFlags, r *target.Registry, names []string) ([]target.Service, error) {
 	limited, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
-	if err := target.Reach(limited, f.registry); err != nil {
+	if err := target.Reach(limited, f.registry.url); err != nil {
 		return nil, err
 	}
 	services, err := r.List(limited, names...)
@@ -91,7 +91,7 @@ func list(ctx context.Context, f *lsFlags, r *target.Registry, names []string) (
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}
-	return nil, &target.UnreachableError{Registry: f.registry, Cause: err}
+	return nil, target.Unanswered(f.registry.url, err)
 }
 
 // watch shows the list whenever it has changed, until ctx is done. The services are asked for anew
@@ -108,9 +108,9 @@ func watch(ctx context.Context, s streams, f *lsFlags, r *target.Registry, names
 			return err
 		case first || !same(services, last):
 			if f.json {
-				err = printJSONLine(s.out, listing{f.registry, services})
+				err = printJSONLine(s.out, listing{f.registry.url, services})
 			} else {
-				showChange(out, services, f.registry)
+				showChange(out, services, f.registry.url)
 			}
 			if err != nil {
 				return err

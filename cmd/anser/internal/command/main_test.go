@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,12 +37,32 @@ func run(t *testing.T, args ...string) result {
 	return runWith(t, "", args...)
 }
 
-// runWith runs a command with an input.
+// runWith runs a command with an input. Unless it says itself how long something may take, a machine that is busy has
+// its time.
 func runWith(t *testing.T, in string, args ...string) result {
 	t.Helper()
+	if takesTimeout(args) && !slices.Contains(args, "--timeout") {
+		args = append(slices.Clone(args), "--timeout", "2m")
+	}
 	var out, errOut bytes.Buffer
 	code := command.Run(t.Context(), args, strings.NewReader(in), &out, &errOut)
 	return result{code, out.String(), errOut.String()}
+}
+
+// takesTimeout reports whether the command is one that has this flag.
+func takesTimeout(args []string) bool {
+	if slices.Contains(args, "--help") || slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--timeout=") }) {
+		return false
+	}
+	switch words := append(slices.Clone(args), "", ""); words[0] {
+	case "call", "describe", "explain", "ls", "bench":
+		return words[1] != "serve"
+	case "rules":
+		return slices.Contains([]string{"get", "set", "diff", "dry-run", "history", "rollback"}, words[1])
+	case "file":
+		return slices.Contains([]string{"ls", "rm"}, words[1])
+	}
+	return false
 }
 
 // decode reads the output as JSON.

@@ -52,8 +52,8 @@ func TestRegistries(t *testing.T) {
 	}{
 		{"etcd", startEtcd, func(a string) (registry.Registry, error) { return etcd.Dial([]string{a}) }, true},
 		{"zookeeper", servers.ZooKeeper, func(a string) (registry.Registry, error) { return zookeeper.Dial([]string{a}) }, true},
-		{"consul", servers.Consul, func(a string) (registry.Registry, error) { return consul.Dial(a) }, true},
-		{"redis", servers.Redis, func(a string) (registry.Registry, error) { return redis.Dial([]string{a}) }, true},
+		{"consul", func(t testing.TB) string { return servers.Consul(t) }, func(a string) (registry.Registry, error) { return consul.Dial(a) }, true},
+		{"redis", func(t testing.TB) string { return servers.Redis(t) }, func(a string) (registry.Registry, error) { return redis.Dial([]string{a}) }, true},
 		{"nacos", servers.Nacos, func(a string) (registry.Registry, error) { return nacos.Dial([]string{a}) }, false},
 	} {
 		t.Run(test.scheme, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestDNS(t *testing.T) {
 	run(t, "ls", "--registry", url).expect(t, 2, "cannot list services: name some")
 	run(t, "ls", "other", "--registry", url, "--timeout", "20s").expect(t, 0, "other", "gone")
 	run(t, "ls", "arith", "--registry", "dns://"+nobody(t)+"/{service}.shop.test:1", "--timeout", "1s").expect(t, 1, "no registry answers at dns://")
-	run(t, "call", "arith", "Arith.Add", "--registry", "dns://"+nobody(t)+"/{service}.shop.test:1", "--timeout", "1s").expect(t, 3, "the registry is in trouble: DNS server ")
+	run(t, "call", "arith", "Arith.Add", "--registry", "dns://"+nobody(t)+"/{service}.shop.test:1", "--timeout", "5s").expect(t, 3, "the registry is in trouble: DNS server ")
 	run(t, "rules", "get", "arith", "--registry", url).expect(t, 2, "keeps no rules")
 	run(t, "call", "dns://127.0.0.1", "Arith.Add").expect(t, 2, "use dns:///127.0.0.1")
 }

@@ -14,8 +14,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
-
-	"github.com/anser-rpc/anser/cmd/anser/internal/target"
 )
 
 // streams are what a command reads and writes.
@@ -155,12 +153,6 @@ const (
 	groupServices = "services"
 	groupLocal    = "local"
 )
-
-// registryFlag adds the flag that names the registry.
-func registryFlag(c *cobra.Command, url *string) {
-	c.Flags().StringVar(url, "registry", target.RegistryURL(),
-		"registry in which services are found; $"+target.RegistryVariable+" sets another default")
-}
 
 // timeoutFlag adds the flag --timeout, which takes times above 0.
 func timeoutFlag(c *cobra.Command, d *time.Duration, value time.Duration, usage string) {

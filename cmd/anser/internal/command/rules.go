@@ -30,7 +30,7 @@ somebody else has changed the rules meanwhile.`
 
 // rulesFlags are those of the commands below "anser rules".
 type rulesFlags struct {
-	registry string
+	registry sourceFlags
 	timeout  time.Duration
 	json     bool
 
@@ -68,9 +68,9 @@ func (f *rulesFlags) add(c *cobra.Command) *cobra.Command {
 		}
 		ctx, cancel := context.WithTimeout(c.Context(), completionBound)
 		defer cancel()
-		return serviceNames(ctx, f.registry), cobra.ShellCompDirectiveNoFileComp
+		return serviceNames(ctx, &f.registry), cobra.ShellCompDirectiveNoFileComp
 	}
-	registryFlag(c, &f.registry)
+	f.registry.add(c)
 	timeoutFlag(c, &f.timeout, 5*time.Second, "how long to wait for the registry")
 	jsonFlag(c, &f.json)
 	return c
@@ -86,9 +86,9 @@ func (f *rulesFlags) with(ctx context.Context, service string, do func(ctx conte
 	if err := registry.CheckService(service); err != nil {
 		return &usageError{err}
 	}
-	r, err := target.Open(f.registry)
+	r, err := f.registry.open()
 	if err != nil {
-		return &usageError{err}
+		return err
 	}
 	defer r.Close()
 	store, err := r.Store()
@@ -97,12 +97,12 @@ func (f *rulesFlags) with(ctx context.Context, service string, do func(ctx conte
 	}
 	limited, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
-	if err := target.Reach(limited, f.registry); err != nil {
+	if err := target.Reach(limited, f.registry.url); err != nil {
 		return err
 	}
 	err = do(limited, r, store)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return &target.UnreachableError{Registry: f.registry, Cause: err}
+		return target.Unanswered(f.registry.url, err)
 	}
 	return err
 }
@@ -437,7 +437,7 @@ func newRulesDryRun(s streams) *cobra.Command {
 
 // recent asks a process for its sampled calls.
 func (f *rulesFlags) recent(ctx context.Context, service string, reply *route.RecentReply) error {
-	c, err := dial(ctx, f.from, f.registry, &f.tls, anser.Codec(new(codec.JSON)))
+	c, err := dial(ctx, f.from, &f.registry, &f.tls, anser.Codec(new(codec.JSON)))
 	if err != nil {
 		return err
 	}

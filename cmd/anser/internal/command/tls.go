@@ -1,16 +1,13 @@
 package command
 
 import (
-	"crypto/tls"
 	"fmt"
-	"log/slog"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/auth"
-	"github.com/anser-rpc/anser/transport/tlsfiles"
 )
 
 // tlsFlags are those of the commands that connect to servers: how, and as whom.
@@ -55,21 +52,9 @@ func (f *tlsFlags) secure() ([]anser.DialOption, error) {
 	if !f.on && len(f.ca) == 0 && f.cert == "" && f.key == "" && f.serverName == "" {
 		return nil, nil
 	}
-	if (f.cert == "") != (f.key == "") {
-		return nil, usagef("--cert and --key belong together: give both")
-	}
-	opts := []tlsfiles.Option{tlsfiles.Logger(slog.New(slog.DiscardHandler)), tlsfiles.Authorities(f.ca...)}
-	if f.cert != "" {
-		opts = append(opts, tlsfiles.Certificate(f.cert, f.key))
-	}
-	config := &tls.Config{MinVersion: tls.VersionTLS13}
-	if f.cert != "" || len(f.ca) > 0 {
-		files, err := tlsfiles.Open(opts...)
-		if err != nil {
-			return nil, &usageError{err}
-		}
-		files.Close() // a command does not live long enough for new files
-		config = files.Client().Clone()
+	config, err := clientTLS("--", f.ca, f.cert, f.key)
+	if err != nil {
+		return nil, err
 	}
 	config.ServerName = f.serverName
 	return []anser.DialOption{anser.TLS(config)}, nil

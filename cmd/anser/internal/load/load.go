@@ -228,7 +228,7 @@ func (p *pacer) run(ctx context.Context) {
 			return
 		}
 		for wait := time.Until(due); wait > 0; wait = time.Until(due) {
-			nap(min(wait, longestNap))
+			pacerNap(min(wait, longestNap))
 			if ctx.Err() != nil {
 				return
 			}
@@ -243,3 +243,6 @@ func (p *pacer) run(ctx context.Context) {
 
 // longestNap bounds how long the pacer does not look at its context.
 const longestNap = 50 * time.Millisecond
+
+// pacerNap is how the pacer waits. Tests in a synctest bubble replace it, whose clock the kernel does not know.
+var pacerNap = nap

@@ -21,22 +21,65 @@ import (
 // kind is a kind of registry. Its URL is a target of anser.Dial without the service at its end, or with servicePlace
 // where the service stands.
 type kind struct {
-	scheme  registry.Scheme
+	name    string
+	scheme  func(Access) registry.Scheme
 	example string // a URL
 	servers bool   // its host part are servers, to which connections can be made
 	keeps   bool   // documents, such as traffic rules
 	named   bool   // a resolver of it is for one service
+
+	tls, user, token bool // what of Access it takes
+	nameless         bool // and a password without a user
 }
 
 var kinds = []kind{
-	{scheme: etcd.Scheme(), example: DefaultRegistry, servers: true, keeps: true},
-	{scheme: zookeeper.Scheme(), example: "zookeeper://127.0.0.1:2181", servers: true, keeps: true},
-	{scheme: consul.Scheme(), example: "consul://127.0.0.1:8500", servers: true, keeps: true},
-	{scheme: redis.Scheme(), example: "redis://127.0.0.1:6379", servers: true, keeps: true},
-	{scheme: nacos.Scheme(), example: "nacos://127.0.0.1:8848", servers: true},
-	{scheme: dns.Scheme(), example: "dns:///" + servicePlace + ".example.org:8972", named: true},
-	{scheme: mdns.Scheme(), example: "mdns:///"},
-	{scheme: registry.FileScheme(), example: "file:///path/services.json", keeps: true},
+	{
+		name: "etcd", example: DefaultRegistry, servers: true, keeps: true, tls: true, user: true,
+		scheme: func(a Access) registry.Scheme {
+			return etcd.Scheme(given(a.TLS != nil, etcd.TLS(a.TLS), a.User != "", etcd.User(a.User, a.Password))...)
+		},
+	},
+	{
+		name: "zookeeper", example: "zookeeper://127.0.0.1:2181", servers: true, keeps: true, tls: true, user: true,
+		scheme: func(a Access) registry.Scheme {
+			return zookeeper.Scheme(given(a.TLS != nil, zookeeper.TLS(a.TLS), a.User != "", zookeeper.Digest(a.User, a.Password))...)
+		},
+	},
+	{
+		name: "consul", example: "consul://127.0.0.1:8500", servers: true, keeps: true, tls: true, token: true,
+		scheme: func(a Access) registry.Scheme {
+			return consul.Scheme(given(a.TLS != nil, consul.TLS(a.TLS), a.Token != "", consul.Token(a.Token))...)
+		},
+	},
+	{
+		name: "redis", example: "redis://127.0.0.1:6379", servers: true, keeps: true, tls: true, user: true, nameless: true,
+		scheme: func(a Access) registry.Scheme {
+			return redis.Scheme(given(a.TLS != nil, redis.TLS(a.TLS), a.Password != "", redis.User(a.User, a.Password))...)
+		},
+	},
+	{
+		name: "nacos", example: "nacos://127.0.0.1:8848", servers: true, tls: true, user: true,
+		scheme: func(a Access) registry.Scheme {
+			return nacos.Scheme(given(a.TLS != nil, nacos.TLS(a.TLS), a.User != "", nacos.User(a.User, a.Password))...)
+		},
+	},
+	{
+		name: "dns", example: "dns:///" + servicePlace + ".example.org:8972", named: true,
+		scheme: func(Access) registry.Scheme { return dns.Scheme() },
+	},
+	{name: "mdns", example: "mdns:///", scheme: func(Access) registry.Scheme { return mdns.Scheme() }},
+	{name: "file", example: "file:///path/services.json", keeps: true, scheme: func(Access) registry.Scheme { return registry.FileScheme() }},
+}
+
+// given returns the options that are.
+func given[O any](first bool, a O, second bool, b O) (opts []O) {
+	if first {
+		opts = append(opts, a)
+	}
+	if second {
+		opts = append(opts, b)
+	}
+	return opts
 }
 
 // servicePlace stands for the service in the URL of a registry.
@@ -44,7 +87,7 @@ const servicePlace = "{service}"
 
 func kindOf(scheme string) *kind {
 	for i := range kinds {
-		if kinds[i].scheme.Name == scheme {
+		if kinds[i].name == scheme {
 			return &kinds[i]
 		}
 	}
@@ -54,7 +97,7 @@ func kindOf(scheme string) *kind {
 // schemes are the names of all kinds of registries.
 func schemes() (names []string) {
 	for _, k := range kinds {
-		names = append(names, k.scheme.Name)
+		names = append(names, k.name)
 	}
 	return names
 }
@@ -102,7 +145,7 @@ func checkURL(what, text string) error {
 	case err != nil:
 		return fmt.Errorf("%s %q is not a URL: %w", what, text, err)
 	case u.User != nil:
-		return fmt.Errorf("%s %q names a user, and this command logs in to no registry: use one that may be read without", what, u.Redacted())
+		return fmt.Errorf("%s %q has a user in it, which ends up in logs: use --registry-user and $%s", what, u.Redacted(), PasswordVariable)
 	case u.RawQuery != "" || u.Fragment != "":
 		return fmt.Errorf("%s %q has a query or fragment, which means nothing here: leave it out", what, text)
 	}
@@ -112,21 +155,25 @@ func checkURL(what, text string) error {
 // Registry is a registry that a user named. Its methods are safe for concurrent use.
 type Registry struct {
 	registry.Resolver
-	url  string
-	kind *kind
+	url    string
+	kind   *kind
+	scheme registry.Scheme
 }
 
-// Open opens the registry of a URL, without waiting for it.
-func Open(registryURL string) (*Registry, error) {
-	k, err := parseRegistry(registryURL)
+// Open opens a registry, without waiting for it.
+func Open(source Source) (*Registry, error) {
+	k, err := parseRegistry(source.URL)
 	if err != nil {
 		return nil, err
 	}
-	r := &Registry{url: registryURL, kind: k}
+	if err := k.check(source.Access); err != nil {
+		return nil, err
+	}
+	r := &Registry{url: source.URL, kind: k, scheme: k.scheme(source.Access)}
 	if k.named {
 		r.Resolver = named{r}
 	} else if r.Resolver, _, err = r.open("service"); err != nil {
-		return nil, fmt.Errorf("registry %q: %w", registryURL, err)
+		return nil, fmt.Errorf("registry %q: %w", source.URL, err)
 	}
 	return r, nil
 }
@@ -137,7 +184,7 @@ func (r *Registry) open(service string) (registry.Resolver, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	return r.kind.scheme.Open(u)
+	return r.scheme.Open(u)
 }
 
 // CanList reports whether the registry knows the names of its services.
@@ -163,7 +210,7 @@ func (r *Registry) Store() (registry.Store, error) {
 	var keep []string
 	for _, k := range kinds {
 		if k.keeps {
-			keep = append(keep, k.scheme.Name)
+			keep = append(keep, k.name)
 		}
 	}
 	return nil, fmt.Errorf("the registry %s keeps no rules: those of %s do", r.url, strings.Join(keep, ", "))

@@ -81,18 +81,26 @@ func KeepsRules(full string) bool {
 	return k != nil && k.keeps
 }
 
-// Dial returns a client for what a user typed. It says nothing on its own and leaves no file behind.
-func Dial(typed, registryURL string, opts ...anser.DialOption) (*anser.Client, error) {
-	full, err := Resolve(typed, registryURL)
+// Dial returns a client for what a user typed. It says nothing on its own and leaves no file behind. What gets into
+// the source gets into any other registry that a target names.
+func Dial(typed string, source Source, opts ...anser.DialOption) (*anser.Client, error) {
+	full, err := Resolve(typed, source.URL)
 	if err != nil {
 		return nil, err
+	}
+	scheme, _, _ := strings.Cut(full, "://")
+	used := kindOf(scheme)
+	if used != nil {
+		if err := used.check(source.Access); err != nil {
+			return nil, err
+		}
 	}
 	quiet := []anser.DialOption{
 		anser.NoSnapshot(), anser.Logger(slog.New(slog.DiscardHandler)),
 		httpconnect.HTTP(), httpconnect.HTTPS(), websocket.WS(), websocket.WSS(), quic.Transport(),
 	}
-	for _, k := range kinds {
-		quiet = append(quiet, k.scheme)
+	if used != nil {
+		quiet = append(quiet, used.scheme(source.Access))
 	}
 	return anser.Dial(full, append(quiet, opts...)...)
 }
@@ -119,6 +127,18 @@ func Reach(ctx context.Context, where string) error {
 	}
 	u.Path = ""
 	return &UnreachableError{Registry: u.Redacted(), Cause: err}
+}
+
+// Unanswered says why a registry that Reach has found does not answer.
+func Unanswered(where string, cause error) error {
+	u, err := url.Parse(where)
+	if err == nil {
+		if k := kindOf(u.Scheme); k != nil && k.servers {
+			u.Path = ""
+			return fmt.Errorf("the registry at %s is there, but does not answer: see whether it wants TLS, a user or a token, for which there are --registry-tls and the flags beside it\n%w", u, cause)
+		}
+	}
+	return &UnreachableError{Registry: where, Cause: cause}
 }
 
 // UnreachableError says that a registry cannot be reached.

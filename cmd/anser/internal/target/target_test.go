@@ -69,7 +69,7 @@ func TestKeepsRules(t *testing.T) {
 		"etcd://127.0.0.1:1", "zookeeper://127.0.0.1:1", "consul://127.0.0.1:1", "redis://127.0.0.1:1", "nacos://127.0.0.1:1",
 		"dns:///{service}.test:1", "mdns:///", "file://" + file,
 	} {
-		r, err := target.Open(registryURL)
+		r, err := target.Open(target.Source{URL: registryURL})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,8 +18,8 @@ type Plain struct {
 	calls atomic.Int64
 }
 
-// each is how often something goes wrong.
-const each = 100
+// each is how often something goes wrong. Calls that fail are fewer than one in a hundred, with which a row is invalid.
+var each = map[string]int64{"wrong": 100, "failing": 200, "crash": 100}
 
 // Say answers the benchmark's message.
 func (p *Plain) Say(request []byte, reply *[]byte) error {
@@ -28,7 +28,7 @@ func (p *Plain) Say(request []byte, reply *[]byte) error {
 		return err
 	}
 	p.o.Answer(m)
-	if p.calls.Add(1)%each == 0 {
+	if n := each[fault]; n > 0 && p.calls.Add(1)%n == 0 {
 		switch fault {
 		case "wrong":
 			*m.Field2++
@@ -48,7 +48,7 @@ func (p *Plain) Say(request []byte, reply *[]byte) error {
 func (p *Plain) Add(request [2]int32, reply *int32) error {
 	p.o.Delay()
 	*reply = request[0] + request[1]
-	if p.calls.Add(1)%each == 0 && fault == "wrong" {
+	if fault == "wrong" && p.calls.Add(1)%each[fault] == 0 {
 		*reply++
 	}
 	return nil
