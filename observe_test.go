@@ -228,18 +228,16 @@ func TestObserverOfAttempts(t *testing.T) {
 
 // What no connection could be made to is told of as well.
 func TestObserverOfDials(t *testing.T) {
-	network, n := new(ansertest.Network), new(notes)
-	c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Observe(n.observer("c")))
-	_, err := call(context.Background(), c, "Echo.Say", "a", anser.Fail(anser.Failfast))
-	fault(t, err)
-	var list []string
-	eventually(t, "a failed connection", func() bool {
-		list = append(list, n.take()...)
-		return len(list) > 0
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		n := new(notes)
+		c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Observe(n.observer("c")))
+		_, err := call(context.Background(), c, "Echo.Say", "a", anser.Fail(anser.Failfast))
+		fault(t, err)
+		synctest.Wait()
+		if list := n.take(); len(list) != 1 || !strings.HasPrefix(list[0], `failed c "a:1" false: `) {
+			t.Error(list)
+		}
 	})
-	if len(list) != 1 || !strings.HasPrefix(list[0], `failed c "a:1" false: `) {
-		t.Error(list)
-	}
 }
 
 // A method that an observer does not want makes a server that does not serve.

@@ -2,12 +2,12 @@ package anser_test
 
 import (
 	"context"
-	"net"
 	"net/url"
 	"testing"
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/registry"
 )
 
@@ -32,14 +32,9 @@ func (h *hurried) Refresh(service string) {
 
 // A client that can reach nobody asks its resolver to look.
 func TestRefreshWhenNobodyCanBeReached(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := &hurried{address: l.Addr().String(), told: make(chan string, 1)}
-	l.Close()
+	h := &hurried{address: "a:1", told: make(chan string, 1)}
 	scheme := registry.Scheme{Name: "slowly", Open: func(*url.URL) (registry.Resolver, string, error) { return h, "arith", nil }}
-	c, err := anser.Dial("slowly:///arith", scheme, anser.NoSnapshot())
+	c, err := anser.Dial("slowly:///arith", scheme, anser.NoSnapshot(), anser.Dialer(new(ansertest.Network).Dial))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,6 +62,7 @@ type Server struct {
 	mu        sync.Mutex // guards what follows
 	serving   bool
 	closed    bool
+	closesBy  time.Time // when the last Shutdown ends, if closed and if that is known
 	listeners map[net.Listener]struct{}
 	live      map[*serverConn]struct{}
 	attached  map[*serverConn]struct{} // of clients that were given the server; see Handlers
@@ -402,13 +403,13 @@ func (s *Server) handshake(nc net.Conn, g *guest, full bool) (*serverConn, *read
 	delete(s.raw, nc)
 	nc.SetDeadline(time.Time{}) // under the lock: stop sets one for those in raw
 	s.live[c] = struct{}{}
-	closed := s.closed
+	closed, by := s.closed, s.closesBy
 	s.mu.Unlock()
 	if c.peerSays.Session != 0 {
 		s.join(c) // when the server drains, too: calls that are on their way are served, and may ask for the session
 	}
 	if closed {
-		c.startDrain(s.o.grace)
+		c.startDrain(s.graceUntil(by))
 	}
 	return c, st, nil
 }
@@ -505,11 +506,9 @@ func (s *Server) liveConns() []*serverConn {
 // Shutdown may be called more than once; each call waits.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.announced.stop(ctx, &s.o.sideOptions)
-	s.stop()
-	grace := s.o.grace
-	if d, ok := ctx.Deadline(); ok {
-		grace = time.Until(d)
-	}
+	s.stop(ctx)
+	by, _ := ctx.Deadline()
+	grace := s.graceUntil(by)
 	var drains sync.WaitGroup
 	defer drains.Wait()
 	for _, c := range s.liveConns() {
@@ -531,15 +530,24 @@ func (s *Server) Close() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	s.announced.stop(ctx, &s.o.sideOptions)
-	s.stop()
+	s.stop(ctx)
 	return s.finish()
 }
 
-// stop closes the listeners and lets no connection in any more.
-func (s *Server) stop() {
+// graceUntil is how long calls may go on where the server is closed by then, or at a time that is not known.
+func (s *Server) graceUntil(by time.Time) time.Duration {
+	if by.IsZero() {
+		return s.o.grace
+	}
+	return time.Until(by)
+}
+
+// stop closes the listeners and lets no connection in any more. ctx is that of Shutdown.
+func (s *Server) stop(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
+	s.closesBy, _ = ctx.Deadline()
 	s.stopping.Store(true)
 	if s.empty == nil {
 		s.empty = make(chan struct{})

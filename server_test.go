@@ -153,44 +153,45 @@ func TestEndOfAServer(t *testing.T) {
 		t.Error(err)
 	}
 
-	network := new(ansertest.Network)
-	s = anser.NewServer(silent)
-	anser.Handle(s, "Echo.Say", echo)
-	first, second := network.Listen("a:1"), network.Listen("b:1")
-	served := make(chan error, 2)
-	go func() { served <- s.Serve(first) }()
-	go func() { served <- s.Serve(second) }()
-	for _, address := range []string{"a:1", "b:1"} {
-		c := dial(t, address, anser.Dialer(network.Dial))
-		if _, err := call(ctx, c, "Echo.Say", ""); err != nil {
-			t.Fatal(err)
+	bubble(t, func(t *testing.T, network *ansertest.Network) { // where nobody is too slow for Close
+		s := anser.NewServer(silent)
+		anser.Handle(s, "Echo.Say", echo)
+		first, second := network.Listen("a:1"), network.Listen("b:1")
+		served := make(chan error, 2)
+		go func() { served <- s.Serve(first) }()
+		go func() { served <- s.Serve(second) }()
+		for _, address := range []string{"a:1", "b:1"} {
+			c := dial(t, address, anser.Dialer(network.Dial))
+			if _, err := call(ctx, c, "Echo.Say", ""); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	if addrs := s.Addrs(); len(addrs) != 2 || addrs[0].String() != "a:1" || addrs[1].String() != "b:1" {
-		t.Error(addrs)
-	}
-	var wg sync.WaitGroup
-	for range 3 {
-		wg.Go(func() {
-			if err := s.Shutdown(ctx); err != nil {
+		if addrs := s.Addrs(); len(addrs) != 2 || addrs[0].String() != "a:1" || addrs[1].String() != "b:1" {
+			t.Error(addrs)
+		}
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				if err := s.Shutdown(ctx); err != nil {
+					t.Error(err)
+				}
+			})
+			wg.Go(func() {
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		for range 2 {
+			if err := <-served; err != anser.ErrServerClosed {
 				t.Error(err)
 			}
-		})
-		wg.Go(func() {
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	for range 2 {
-		if err := <-served; err != anser.ErrServerClosed {
-			t.Error(err)
 		}
-	}
-	if st := s.Stats(); st.Conns != 0 || len(s.Addrs()) != 0 {
-		t.Errorf("%+v, %v", st, s.Addrs())
-	}
+		if st := s.Stats(); st.Conns != 0 || len(s.Addrs()) != 0 {
+			t.Errorf("%+v, %v", st, s.Addrs())
+		}
+	})
 }
 
 // Shutdown waits for the calls in flight, on whichever goroutine they run, and lets no other in.
@@ -390,6 +391,36 @@ func TestDrainWithoutGrace(t *testing.T) {
 	})
 }
 
+// A connection whose handshake ends as the server shuts down learns the same grace as the others.
+func TestDrainAsAHandshakeEnds(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		l := &stoppingListener{Listener: network.Listen("a:1"), closed: make(chan struct{})}
+		s := anser.NewServer(silent)
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		down := make(chan error, 1)
+		l.greeting = func() {
+			go func() { down <- s.Shutdown(ctx) }()
+			<-l.closed
+		}
+		run(t, s, l)
+		p := rawClient(t, network, "a:1")
+		f, err := p.Next()
+		if f.Type != wire.TypeDrain || err != nil {
+			t.Fatal(f.Type, err)
+		}
+		if grace, _ := wire.ParseDrain(f.Body); grace != 5000 {
+			t.Errorf("a grace of %d ms, want 5000", grace)
+		}
+		p.Send(wire.AppendDrain(nil, wire.FlagAck, 0))
+		p.ReadClose()
+		p.Close()
+		if err := <-down; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // late is a context whose deadline is over and whose timer has not fired yet.
 type late struct{ context.Context }
 
@@ -429,6 +460,7 @@ func TestShutdownWithADeafClient(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
 		deaf := rawClient(t, network, "a:1")
+		synctest.Wait() // the server has it among its connections
 		good := dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1))
 		if _, err := call(context.Background(), good, "Echo.Say", ""); err != nil {
 			t.Fatal(err)
@@ -586,9 +618,11 @@ func TestMaxInFlight(t *testing.T) {
 				t.Error(err)
 			}
 		}
+		synctest.Wait() // a call counts until its reply is out
 		if _, err := call(context.Background(), c, "Echo.Slow", ""); err != nil {
 			t.Error(err)
 		}
+		synctest.Wait()
 		if st := s.Stats(); st.Refused != 1 || st.InFlight != 0 {
 			t.Errorf("%+v", st)
 		}
@@ -749,11 +783,10 @@ func TestSignal(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		return in, ctx.Err()
 	})
-	address := listen(t)
-	address.Close()
 	served := make(chan error, 1)
-	go func() { served <- s.ListenAndServe(address.Addr().String()) }()
-	c := dial(t, address.Addr().String())
+	go func() { served <- s.ListenAndServe("127.0.0.1:0") }()
+	eventually(t, "the server listens", func() bool { return len(s.Addrs()) == 1 })
+	c := dial(t, s.Addrs()[0].String())
 	reply := anser.Go[[]byte](context.Background(), c, "Echo.Slow", text("hello"))
 	<-inside
 	self, err := os.FindProcess(os.Getpid())

@@ -83,7 +83,7 @@ func TestServerCallsClient(t *testing.T) {
 	}
 }
 
-// What a client has is there for its server: errors, deadlines, cancellation, futures, bound functions,
+// What a client has is there for its server: errors, cancellation, futures, bound functions,
 // trailers, several results, large messages and the list of methods.
 func TestWhatServersCallClientsWith(t *testing.T) {
 	l := listen(t)
@@ -119,15 +119,8 @@ func TestWhatServersCallClientsWith(t *testing.T) {
 	if e := wantFault(t, err, anser.NotFound, anser.Executed); !e.Remote || trailer.Get("why") != "none" {
 		t.Error(e, trailer)
 	}
-	_, err = anser.Call[[]byte](ctx, c, "Client.Wait", text(""), anser.Timeout(20*time.Millisecond))
-	if anser.CodeOf(err) != anser.DeadlineExceeded { // of the caller, or of the handler, whichever was first
-		t.Error(err)
-	}
-	if err := <-ended; !errors.Is(err, context.DeadlineExceeded) {
-		t.Error(err)
-	}
 	f := anser.Go[[]byte](ctx, c, "Client.Wait", text(""))
-	eventually(t, "the handler runs", func() bool { return h.Stats().Methods["Client.Wait"].Calls == 2 })
+	eventually(t, "the handler runs", func() bool { return h.Stats().Methods["Client.Wait"].Calls == 1 })
 	f.Cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Error(err)
@@ -158,6 +151,41 @@ func TestWhatServersCallClientsWith(t *testing.T) {
 	if err != nil || len(list.Methods) < 8 {
 		t.Error(list, err)
 	}
+}
+
+// So are deadlines: the handler at the client has that of the call, and its context ends with it.
+func TestDeadlineOfACallToAClient(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		began := make(chan *anser.Session, 1)
+		s := anser.NewServer(silent, anser.OnSession(func(sess *anser.Session) { began <- sess }))
+		run(t, s, network.Listen("a:1"))
+		const limit = 20 * time.Millisecond
+		h := handlers(t)
+		left, ended := make(chan time.Duration, 1), make(chan error, 1)
+		anser.Handle(h, "Client.Wait", func(ctx context.Context, _ *[]byte) (*[]byte, error) {
+			deadline, _ := ctx.Deadline()
+			left <- time.Until(deadline)
+			<-ctx.Done()
+			ended <- ctx.Err()
+			return nil, ctx.Err()
+		})
+		dial(t, "a:1", anser.Handlers(h), anser.Dialer(network.Dial))
+		start := time.Now()
+		_, err := anser.Call[[]byte](context.Background(), (<-began).Client(), "Client.Wait", text(""), anser.Timeout(limit))
+		if anser.CodeOf(err) != anser.DeadlineExceeded { // of the caller, or of the handler, whichever was first
+			t.Error(err)
+		}
+		if d := <-left; d != limit {
+			t.Errorf("the handler has %v, want %v", d, limit)
+		}
+		// Its own time is over at the moment in which the caller gives up and cancels.
+		if err := <-ended; !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		if d := time.Since(start); d != limit {
+			t.Errorf("it took %v, want %v", d, limit)
+		}
+	})
 }
 
 // A thousand clients get a message each, and those in a group one more.

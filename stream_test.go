@@ -326,6 +326,7 @@ func TestRecvInto(t *testing.T) {
 // The handler's error, its metadata and its trailers reach the client, and the client's metadata the handler.
 func TestStreamErrorsAndTrailers(t *testing.T) {
 	network := new(ansertest.Network)
+	goOn := make(chan struct{})
 	s := serveStreams(t, network.Listen("a:1"), map[string]streamHandler{
 		"Chat.Fail": func(ctx context.Context, st *bytesStream) error {
 			anser.SetTrailer(ctx, "said", anser.MetadataFrom(ctx).Get("say"))
@@ -334,6 +335,7 @@ func TestStreamErrorsAndTrailers(t *testing.T) {
 		},
 		"Chat.End": func(ctx context.Context, st *bytesStream) error {
 			st.Send(text("before"))
+			<-goOn
 			return anser.SetTrailer(ctx, "took", "7")
 		},
 	})
@@ -366,6 +368,7 @@ func TestStreamErrorsAndTrailers(t *testing.T) {
 	if got := st.Trailer(); got != nil {
 		t.Error("trailers before the end:", got)
 	}
+	close(goOn)
 	hear(t, st, "before")
 	hearEnd(t, st)
 	if got := st.Trailer(); len(got) != 1 || got["took"] != "7" {

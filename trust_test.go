@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/internal/wirepeer"
 	"github.com/anser-rpc/anser/transport/transporttest"
 	"github.com/anser-rpc/anser/wire"
@@ -367,98 +368,100 @@ func TestPolicyChanges(t *testing.T) {
 
 // A credential that ends without another one ends streams, refuses calls, and lets run what runs.
 func TestCredentialExpires(t *testing.T) {
-	l := listen(t)
-	d := &door{life: 1500 * time.Millisecond}
-	running, finish := make(chan struct{}), make(chan struct{})
-	s := anser.NewServer(silent, anser.Authenticate(d))
-	anser.Handle(s, "Who.AmI", whoami)
-	anser.Handle(s, "Who.Waits", func(ctx context.Context, in *[]byte) (*[]byte, error) {
-		close(running)
-		<-finish
-		return whoami(ctx, in)
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		d := &door{life: 1500 * time.Millisecond}
+		running, finish := make(chan struct{}), make(chan struct{})
+		s := anser.NewServer(silent, anser.Authenticate(d))
+		anser.Handle(s, "Who.AmI", whoami)
+		anser.Handle(s, "Who.Waits", func(ctx context.Context, in *[]byte) (*[]byte, error) {
+			close(running)
+			<-finish
+			return whoami(ctx, in)
+		})
+		ended := make(chan error, 1)
+		anser.HandleStream(s, "Chat.Hold", func(ctx context.Context, _ *anser.Stream[[]byte, []byte]) error {
+			<-ctx.Done()
+			ended <- ctx.Err()
+			return ctx.Err()
+		})
+		run(t, s, network.Listen("a:1"))
+		c := dial(t, "a:1", anser.Dialer(network.Dial), showing("ann"), anser.InsecureCredentials(), anser.Conns(1)) // which never renews
+		waiting := apart(context.Background(), c, "Who.Waits", text(""))
+		<-running
+		st, err := anser.Open[[]byte, []byte](context.Background(), c, "Chat.Hold")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = st.Recv()
+		wantFault(t, err, anser.Unauthenticated, anser.OutcomeUnknown)
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("the handler's context: %v", err)
+		}
+		_, err = call(context.Background(), c, "Who.AmI", "")
+		if e := wantFault(t, err, anser.Unauthenticated, anser.Refused); e.Message != "unauthenticated" {
+			t.Error(e.Message)
+		}
+		close(finish)
+		if out, err := waiting.Wait(); err != nil || string(*out) != "ann" {
+			t.Errorf("the call that ran: %v", err)
+		}
 	})
-	ended := make(chan error, 1)
-	anser.HandleStream(s, "Chat.Hold", func(ctx context.Context, _ *anser.Stream[[]byte, []byte]) error {
-		<-ctx.Done()
-		ended <- ctx.Err()
-		return ctx.Err()
-	})
-	run(t, s, l)
-	c := dial(t, l.Addr().String(), showing("ann"), anser.Conns(1)) // which never renews
-	waiting := apart(context.Background(), c, "Who.Waits", text(""))
-	<-running
-	st, err := anser.Open[[]byte, []byte](context.Background(), c, "Chat.Hold")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = st.Recv()
-	wantFault(t, err, anser.Unauthenticated, anser.OutcomeUnknown)
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("the handler's context: %v", err)
-	}
-	_, err = call(context.Background(), c, "Who.AmI", "")
-	if e := wantFault(t, err, anser.Unauthenticated, anser.Refused); e.Message != "unauthenticated" {
-		t.Error(e.Message)
-	}
-	close(finish)
-	if out, err := waiting.Wait(); err != nil || string(*out) != "ann" {
-		t.Errorf("the call that ran: %v", err)
-	}
 }
 
 // Credentials that are renewed in time keep a connection good: no call fails, no stream ends.
 func TestCredentialsAreRenewed(t *testing.T) {
-	l := listen(t)
-	d := &door{life: time.Hour}
-	s := anser.NewServer(silent, anser.Authenticate(d))
-	anser.Handle(s, "Who.Until", func(ctx context.Context, _ *[]byte) (*[]byte, error) {
-		return text(anser.IdentityFrom(ctx).Expires.Format(time.RFC3339Nano)), nil
-	})
-	anser.HandleStream(s, "Chat.Echo", func(_ context.Context, st *anser.Stream[[]byte, []byte]) error {
-		for m, err := range st.All() {
-			if err != nil {
-				return err
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		d := &door{life: time.Hour}
+		s := anser.NewServer(silent, anser.Authenticate(d))
+		anser.Handle(s, "Who.Until", func(ctx context.Context, _ *[]byte) (*[]byte, error) {
+			return text(anser.IdentityFrom(ctx).Expires.Format(time.RFC3339Nano)), nil
+		})
+		anser.HandleStream(s, "Chat.Echo", func(_ context.Context, st *anser.Stream[[]byte, []byte]) error {
+			for m, err := range st.All() {
+				if err != nil {
+					return err
+				}
+				if err := st.Send(m); err != nil {
+					return err
+				}
 			}
-			if err := st.Send(m); err != nil {
-				return err
+			return nil
+		})
+		run(t, s, network.Listen("a:1"))
+		var n atomic.Int64
+		c := dial(t, "a:1", anser.Dialer(network.Dial), anser.InsecureCredentials(), anser.Conns(1), anser.Credentials(func(context.Context) (anser.Credential, error) {
+			if n.Add(1) == 2 {
+				return anser.Credential{}, errors.New("not now")
 			}
-		}
-		return nil
-	})
-	run(t, s, l)
-	var n atomic.Int64
-	c := dial(t, l.Addr().String(), anser.Conns(1), anser.Credentials(func(context.Context) (anser.Credential, error) {
-		if n.Add(1) == 2 {
-			return anser.Credential{}, errors.New("not now")
-		}
-		return anser.Credential{Scheme: "test", Data: []byte(secret + ":ann"), Expires: time.Now().Add(2 * time.Second)}, nil
-	}))
-	st, err := anser.Open[[]byte, []byte](context.Background(), c, "Chat.Echo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	until := func() string {
-		out, err := call(context.Background(), c, "Who.Until", "")
+			return anser.Credential{Scheme: "test", Data: []byte(secret + ":ann"), Expires: time.Now().Add(2 * time.Second)}, nil
+		}))
+		st, err := anser.Open[[]byte, []byte](context.Background(), c, "Chat.Echo")
 		if err != nil {
 			t.Fatal(err)
 		}
-		return out
-	}
-	first := until()
-	eventually(t, "the connection is good for longer", func() bool { return until() != first })
-	if n.Load() < 3 {
-		t.Errorf("the source was asked %d times: want one for the connection, one that fails, and another", n.Load())
-	}
-	if err := st.Send(text("still here")); err != nil {
-		t.Fatal(err)
-	}
-	if m, err := st.Recv(); err != nil || string(*m) != "still here" {
-		t.Fatal(err)
-	}
-	st.Close()
-	if n := s.Stats().Accepted; n != 1 {
-		t.Errorf("%d connections were made", n)
-	}
+		until := func() string {
+			out, err := call(context.Background(), c, "Who.Until", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return out
+		}
+		first := until()
+		eventually(t, "the connection is good for longer", func() bool { return until() != first })
+		if n.Load() < 3 {
+			t.Errorf("the source was asked %d times: want one for the connection, one that fails, and another", n.Load())
+		}
+		if err := st.Send(text("still here")); err != nil {
+			t.Fatal(err)
+		}
+		if m, err := st.Recv(); err != nil || string(*m) != "still here" {
+			t.Fatal(err)
+		}
+		st.Close()
+		if n := s.Stats().Accepted; n != 1 {
+			t.Errorf("%d connections were made", n)
+		}
+	})
 }
 
 // rawLogin shakes hands as a client that shows a credential of the subject.

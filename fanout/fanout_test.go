@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -145,14 +146,15 @@ func TestInform(t *testing.T) {
 
 // An instance that cannot be reached is one failed result, and the others do not wait for it.
 func TestInstanceThatIsDown(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	gone := l.Addr().String()
-	l.Close()
+	const gone = "127.0.0.1:1" // a port that was free a moment ago may be another test's by now
 	k, _ := start(t, 2)
-	c, err := anser.Dial("tcp://"+strings.Join(append(k.addresses, gone), ","), silent, anser.Timeout(time.Hour))
+	refuse := anser.Dialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+		if address == gone {
+			return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
+		}
+		return new(net.Dialer).DialContext(ctx, network, address)
+	})
+	c, err := anser.Dial("tcp://"+strings.Join(append(k.addresses, gone), ","), silent, refuse, anser.Timeout(time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
