@@ -184,7 +184,7 @@ func behindSlowCalls(t *testing.T, l net.Listener, dial func(ctx context.Context
 	s := anser.NewServer(silent, anser.MaxQueueTime(40*time.Millisecond))
 	anser.Handle(s, "Slow.Do", func(context.Context, *[]byte) (*[]byte, error) {
 		ran.Add(1)
-		time.Sleep(time.Millisecond)
+		time.Sleep(300 * time.Microsecond) // after a millisecond another goroutine would read on
 		return text("ok"), nil
 	}, anser.Inline())
 	run(t, s, l)
