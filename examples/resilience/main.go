@@ -34,11 +34,12 @@ const (
 
 var quiet = anser.Logger(slog.New(slog.DiscardHandler)) // things go wrong here
 
-var payments, failures atomic.Int64
+var failures atomic.Int64
 
 // serve runs an instance.
 func serve(address string, slow bool) (*anser.Server, string, error) {
 	s := anser.NewServer(quiet)
+	var payments atomic.Int64
 	Find.Handle(s, func(ctx context.Context, _ *Order) (*Receipt, error) {
 		if slow {
 			<-ctx.Done() // until somebody cancels the call
