@@ -81,6 +81,12 @@ func seedHellos(f *testing.F) {
 	}
 }
 
+// sealing reports whether frames have checksums with a side that knows them too.
+func sealing(s wire.Settings) bool {
+	const wanted = wire.FeatureCRC | wire.FeatureCRCWanted
+	return s.Features&wanted == wanted
+}
+
 // pieces cuts b at a place.
 func pieces(b []byte, cut uint8) [2][]byte {
 	at := min(int(cut), len(b))
@@ -92,7 +98,7 @@ func pieces(b []byte, cut uint8) [2][]byte {
 func FuzzServerHandshake(f *testing.F) {
 	seedHellos(f)
 	f.Fuzz(func(t *testing.T, data []byte, cut uint8) {
-		n, _, refused := greeted(data)
+		n, settings, refused := greeted(data)
 		if n > 0 {
 			data = data[:n]
 		}
@@ -109,10 +115,19 @@ func FuzzServerHandshake(f *testing.F) {
 				synctest.Wait()
 			}
 			if n > 0 {
-				p.Send(wire.AppendMethod(nil, 1, "Echo.Say"), wirepeer.Request(1, 1, []byte("hello")))
+				sealed := sealing(settings)
+				if sealed && settings.Features&wire.FeatureAuth != 0 {
+					p.Send(wire.AppendAuth(nil, "token", []byte("x"))) // as was said; without checksums nobody waits for it
+				}
+				frames := append(wire.AppendMethod(nil, 1, "Echo.Say"), wirepeer.Request(1, 1, []byte("hello"))...)
+				if sealed {
+					frames = wirepeer.Seal(frames)
+				}
+				p.Send(frames)
 				if _, err := p.ReadHello(); err != nil {
 					t.Fatalf("the server's hello: %v", err)
 				}
+				p.Sealed = sealed
 				r, err := p.NextOf(wire.TypeReply, wire.TypeClose)
 				if err != nil || r.Type != wire.TypeReply {
 					t.Fatalf("after a good hello: %s, %v", r.Type, err)
@@ -152,6 +167,7 @@ func FuzzClientHandshake(f *testing.F) {
 			answer := func(nc net.Conn) {
 				defer nc.Close()
 				p := wirepeer.New(nc)
+				sealed := false
 				if healed.Load() {
 					p.Send(wirepeer.Hello(wire.DefaultSettings()))
 				} else {
@@ -159,10 +175,12 @@ func FuzzClientHandshake(f *testing.F) {
 						p.Send(b)
 						synctest.Wait()
 					}
+					sealed = sealing(settings)
 				}
 				if _, err := p.ReadHello(); err != nil {
 					return
 				}
+				p.Sealed = sealed
 				for {
 					r, err := p.NextOf(wire.TypeRequest)
 					if err != nil {
