@@ -204,7 +204,7 @@ func TestUnknownRegistries(t *testing.T) {
 	all := "etcd, zookeeper, consul, redis, nacos, dns, mdns, file"
 	for _, args := range [][]string{{"ls"}, {"describe", "arith"}, {"call", "arith", "Arith.Mul"}, {"bench", "arith", "Arith.Mul"}, {"rules", "get", "arith"}, {"explain", "arith", "Arith.Mul"}} {
 		run(t, append(args, "--registry", "gopher://h:1")...).expect(t, 2, `unknown scheme "gopher": use one of `+all)
-		run(t, append(args, "--registry", "redis://me:secret@h:1")...).expect(t, 2, "names a user", "me:xxxxx@h:1")
+		run(t, append(args, "--registry", "redis://me:secret@h:1")...).expect(t, 2, "has a user in it", "me:xxxxx@h:1")
 	}
 	for _, name := range []string{"describe", "call", "bench", "explain"} {
 		run(t, name, "gopher://h:1/arith", "Arith.Mul").expect(t, 2, `unknown scheme "gopher": use tcp, tls, unix, http, https, ws, wss, quic, `+all)
