@@ -1,6 +1,7 @@
 package proc_test
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"testing"
@@ -13,6 +14,23 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// shell starts a shell that runs the script, and returns it with its input and output.
+func shell(t *testing.T, script string) (c *exec.Cmd, in io.Writer, out io.Reader) {
+	t.Helper()
+	c = exec.Command("sh", "-c", script)
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err = c.StdoutPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return c, in, out
+}
+
 // A shell with a child that works: the tree has the time of both, also after the child's end, and what
 // they wrote.
 func TestSampler(t *testing.T) {
@@ -21,18 +39,7 @@ sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; read line'
 echo much more than nothing > /dev/null
 echo done
 read line`
-	c := exec.Command("sh", "-c", script)
-	in, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	c, in, out := shell(t, script)
 	s := proc.Start([]int{c.Process.Pid}, c.Process.Pid, "lo")
 	began := time.Now().UnixNano()
 	in.Write([]byte("go\n"))
@@ -81,18 +88,7 @@ read line`
 func TestSamplerStarted(t *testing.T) {
 	s := proc.Start(nil, os.Getpid(), "lo")
 	began := time.Now()
-	c := exec.Command("sh", "-c", "i=0; while [ $i -lt 10000 ]; do i=$((i+1)); done; echo done; read line")
-	in, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	c, in, out := shell(t, "i=0; while [ $i -lt 10000 ]; do i=$((i+1)); done; echo done; read line")
 	if _, err := out.Read(make([]byte, 5)); err != nil {
 		t.Fatal(err)
 	}
