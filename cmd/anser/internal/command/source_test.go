@@ -70,7 +70,7 @@ func TestRegistryWithTLS(t *testing.T) {
 		return run(t, append([]string{"ls", "--registry", url, "--timeout", "3s"}, flags...)...)
 	}
 	ls().expect(t, 1, "wants TLS")
-	ls("--registry-tls").expect(t, 1, "does not answer")
+	ls("--registry-tls").expect(t, 1, "does not answer", "unknown authority")
 	ls("--registry-ca", ca).expect(t, 1, "does not answer")
 	ls("--registry-cert", cert).expect(t, 2, "--registry-cert and --registry-key belong together")
 	ls("--registry-ca", filepath.Join(dir, "nothing")).expect(t, 2, "no such file")
