@@ -27,21 +27,35 @@ func ofPeer(role string) bool {
 }
 
 // crashed is the error of a process that has ended by itself.
-type crashed struct{ error }
+type crashed struct {
+	error
+	name string // of the process
+	said string // on its standard error
+}
 
 // Unwrap returns how it ended.
 func (c crashed) Unwrap() error { return c.error }
 
-// failed says what it means that a row could not be played to its end. With Anser that is a bug, here or there. With
-// a peer it is one of its own only where its process crashed.
-func (r *result) failed(err error) string {
+// brief says it without the stacks, which are of interest to those who mend it.
+func (c crashed) brief() string {
+	for line := range strings.Lines(c.said) {
+		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
+			return c.name + " crashed: " + strings.TrimSpace(line)
+		}
+	}
+	return c.name + " crashed"
+}
+
+// failed says what it means that a row could not be played to its end, and why it was not. With Anser that is a bug, here or
+// there. With a peer it is one of its own only where its process crashed.
+func (r *result) failed(err error) (state, why string) {
 	if r.Peer == "" {
-		return broken
+		return broken, err.Error()
 	}
-	if _, ok := errors.AsType[crashed](err); ok {
-		return broken
+	if c, ok := errors.AsType[crashed](err); ok {
+		return broken, c.brief()
 	}
-	return notRun
+	return notRun, err.Error()
 }
 
 // startPeers starts servers and a client of another framework, which knows their addresses.

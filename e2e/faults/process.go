@@ -215,7 +215,8 @@ func (p *process) crash() error {
 	}
 	select {
 	case <-p.exited:
-		return crashed{fmt.Errorf("%s crashed: %w\n%s", p.name, p.err, p.stderr.String())}
+		said := p.stderr.String()
+		return crashed{fmt.Errorf("%s crashed: %w\n%s", p.name, p.err, said), p.name, said}
 	default:
 		return nil
 	}

@@ -146,11 +146,18 @@ func restarted(w *world) (*result, error) {
 			rounds = 20 // there is a pause after each of them
 		}
 	}
+	// One after the other takes a few tenths of a second each. With long phases they are spread over some of those, so that
+	// there is time for the calls that are to survive them.
+	every := w.o.phase() / 20
 	var most time.Duration
 	o, err := w.survive(scenario{
 		fault: func(c *cluster) error {
-			for range rounds {
+			began := time.Now()
+			for n := range rounds {
 				for i, p := range c.servers {
+					if err := c.sleep(time.Until(began.Add(every * time.Duration(n*len(c.servers)+i)))); err != nil {
+						return err
+					}
 					took, err := p.drain()
 					if err != nil {
 						return err

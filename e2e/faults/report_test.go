@@ -103,14 +103,23 @@ func TestReportOfPeers(t *testing.T) {
 // What a row could not be played for is a bug with Anser, and with a peer one of its own only where it crashed.
 func TestFailed(t *testing.T) {
 	trouble := errors.New("trouble")
-	crash := errors.Join(trouble, crashed{trouble})
+	ended := func(said string) error {
+		return errors.Join(trouble, crashed{errors.New("it crashed"), "client", said})
+	}
+	crash := ended("2026/11/22 a line before\npanic: an index out of range\n\ngoroutine 1 [running]:\n\t/a/path.go:1\n")
 	for _, c := range []struct {
-		peer string
-		err  error
-		want string
-	}{{"", trouble, broken}, {"", crash, broken}, {"rpcx", trouble, notRun}, {"rpcx", crash, broken}} {
-		if got := (&result{Peer: c.peer}).failed(c.err); got != c.want {
-			t.Errorf("%q, %v: %s, want %s", c.peer, c.err, got, c.want)
+		peer        string
+		err         error
+		state, text string
+	}{
+		{"", trouble, broken, "trouble"},
+		{"", crash, broken, "trouble\nit crashed"},
+		{"rpcx", trouble, notRun, "trouble"},
+		{"rpcx", crash, broken, "client crashed: panic: an index out of range"},
+		{"rpcx", ended("killed"), broken, "client crashed"},
+	} {
+		if state, text := (&result{Peer: c.peer}).failed(c.err); state != c.state || text != c.text {
+			t.Errorf("%q, %v: %s, %q, want %s, %q", c.peer, c.err, state, text, c.state, c.text)
 		}
 	}
 }

@@ -193,7 +193,7 @@ func (p play) play(ctx context.Context) *result {
 	out.Began, out.Seconds, out.Hosts = began.UTC().Truncate(time.Second), o.Seconds, ranOnHosts
 	out.State = out.judge()
 	if err != nil {
-		out.State, out.Why = out.failed(err), err.Error()
+		out.State, out.Why = out.failed(err)
 	}
 	return out
 }
