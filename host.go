@@ -332,7 +332,7 @@ func (h *host) connect() (*clientConn, error) {
 	}
 	c := &clientConn{host: h, born: nanotime()}
 	c.writer.init(nc, &c.wg, &c.streams)
-	c.socket, c.elsewhere = newSocket(nc), c.writeRest
+	c.socket, c.elsewhere, c.behind = newSocket(nc), c.writeRest, c.writeBehind
 	own := wire.DefaultSettings()
 	own.MaxFrame = uint64(h.maxMessage) + frameOverhead
 	own.MaxStreams = 0

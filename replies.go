@@ -199,22 +199,22 @@ func (c *clientConn) handleRead() (alone bool, err error) {
 	for {
 		h, body, ok, err := r.reader.next()
 		if err == nil && ok && (h.Type == wire.TypeReply || h.Type == wire.TypeError) {
+			if r.n == replyBatch {
+				if _, err := c.deliver(false); err != nil {
+					return false, err
+				}
+			}
 			r.batch[r.n] = arrived{id: h.ID, kind: h.Type, flags: h.Flags, body: body}
-			if r.n++; r.n < replyBatch {
-				continue
-			}
-			if _, err := c.deliver(); err != nil {
-				return false, err
-			}
+			r.n++
 			continue
 		}
 		if r.n > 0 {
 			// What came before a fault is delivered all the same.
-			last, e := c.deliver()
+			quiet, e := c.deliver(true)
 			if e != nil {
 				return false, e
 			}
-			alone = last
+			alone = quiet
 		}
 		if err != nil {
 			return false, err
@@ -228,8 +228,9 @@ func (c *clientConn) handleRead() (alone bool, err error) {
 	}
 }
 
-// deliver hands the batch to the calls that wait for it.
-func (c *clientConn) deliver() (alone bool, broken error) {
+// deliver hands the batch to the calls that wait for it. last says that it is the last one of what was read: then
+// the callers most likely come back now, and are kept from writing one by one; see reserveLocked.
+func (c *clientConn) deliver(last bool) (alone bool, broken error) {
 	batch := c.role.batch[:c.role.n]
 	c.role.n = 0
 	c.pings = pingLimit{}
@@ -237,8 +238,9 @@ func (c *clientConn) deliver() (alone bool, broken error) {
 	for i := range batch {
 		batch[i].call = c.open.take(batch[i].id)
 	}
-	last := c.lastID
+	made := c.lastID
 	c.busy.Store(int32(c.open.n))
+	reserved := last && c.reserveLocked(len(batch))
 	// With many callers, all that is open may be over at once; they come back together.
 	if c.role.single++; len(batch) > 1 || c.open.n > 0 {
 		c.role.single = 0
@@ -246,10 +248,14 @@ func (c *clientConn) deliver() (alone bool, broken error) {
 	alone = c.role.single >= fewSingles
 	c.mu.Unlock()
 	for i := range batch {
+		if reserved && i == len(batch)-1 {
+			c.background.Add(1)
+			go c.behind()
+		}
 		a := &batch[i]
 		k := a.call
 		if k == nil {
-			if a.id > last {
+			if a.id > made {
 				broken = errors.Join(broken, neverMade(a))
 			}
 			continue

@@ -1,0 +1,44 @@
+package anser
+
+import (
+	"errors"
+	"testing"
+)
+
+// Writing is reserved where several callers come back at once and nothing else writes or can.
+func TestReserveWriting(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		replies  int
+		open     int
+		writing  bool
+		err      error
+		reserved bool
+	}{
+		{"few", fewReplies, 0, false, nil, true},
+		{"too few", fewReplies - 1, 0, false, nil, false},
+		{"others open", fewReplies, manyOpen - 1, false, nil, true},
+		{"many open", replyBatch, manyOpen, false, nil, false},
+		{"somebody writes", replyBatch, 0, true, nil, false},
+		{"lost", replyBatch, 0, false, errors.New("lost"), false},
+	} {
+		conn := new(clientConn)
+		conn.writing, conn.err, conn.open.n = c.writing, c.err, c.open
+		if got := conn.reserveLocked(c.replies); got != c.reserved || conn.reserved != c.reserved || conn.writing != (c.writing || c.reserved) {
+			t.Errorf("%s: reserved %v (%v), writing %v, want %v", c.name, got, conn.reserved, conn.writing, c.reserved)
+		}
+	}
+}
+
+// Who was to write behind the callers does nothing once one of them has written, and ends the reservation otherwise.
+func TestWriteBehind(t *testing.T) {
+	for _, reserved := range []bool{true, false} {
+		conn := new(clientConn)
+		conn.writing, conn.reserved = true, reserved
+		conn.wg.Add(1)
+		conn.writeBehind()
+		if conn.reserved || conn.writing == reserved {
+			t.Errorf("reserved %v: then reserved %v, writing %v", reserved, conn.reserved, conn.writing)
+		}
+	}
+}
