@@ -280,7 +280,7 @@ const (
 // goroutine behind what any processor has to do, and so at the front where another one is idle. So the right to write is
 // reserved for a goroutine that is made runnable just before the last of the callers. It stands behind the others in the
 // queue of this processor, writes what they have sent, and costs nobody a wait where they send nothing. With 100 callers that
-// makes a third of the writes, and with them of what they wake, and saves a tenth of the time of both sides.
+// leaves two fifths of the writes, and saves 5 to 7 % of the processor time of both sides.
 func (c *clientConn) reserveLocked(replies int) bool {
 	if replies < fewReplies || c.open.n >= manyOpen || c.writing || c.err != nil {
 		return false

@@ -209,7 +209,7 @@ func (s *Server) tellSession(sess *Session) {
 func (s *Session) attachLocked(c *serverConn) {
 	back := &clientConn{host: s.host, born: nanotime()}
 	back.writer.init(&relay{Conn: c.nc, to: c}, &back.wg, &back.streams)
-	back.peer, back.elsewhere, back.behind = c.peerSays, back.writeRest, back.writeBehind
+	back.peer, back.elsewhere = c.peerSays, back.writeRest
 	back.streams.init(&s.server.settings, &back.peer, false, false) // it carries none
 	back.role.who.Store(goroutineReads)                             // whoever reads c
 	c.back.Store(back)
@@ -309,7 +309,7 @@ func (c *serverConn) answered(s *reading, h wire.Header, body []byte) error {
 	back.progress.lastRead.Store(nanotime())
 	back.role.batch[0] = arrived{id: h.ID &^ fromServer, kind: h.Type, flags: h.Flags, body: body}
 	back.role.n = 1
-	_, err := back.deliver(true)
+	_, err := back.deliver(false) // more may have been read
 	return err
 }
 
