@@ -243,10 +243,7 @@ const (
 func (c *cost) note(d int64) {
 	old := c.average.Load()
 	sample := min(d, int64(maxSample))
-	next := old + (sample-old)/costShare
-	if old == 0 {
-		next = max(sample, 1)
-	}
+	next := old + (sample-old)/costShare // from 0: the first run is slow, as it makes what is made once
 	if next != old {
 		c.average.Store(next)
 	}

@@ -26,3 +26,26 @@ func TestHandoffsOfAStarvedProcess(t *testing.T) {
 		}
 	}
 }
+
+// The first run, which makes what is made once, does not move a method off the goroutines that read; nor does one that
+// the operating system interrupted now and then. Runs that are slow do.
+func TestCostOfSlowRuns(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		runs   int
+		slow   int // one in so many
+		inline bool
+	}{{"the first one", 1, 1, true}, {"some", 1000, 10, true}, {"all", 32, 1, false}} {
+		m := new(method)
+		for n := range test.runs {
+			d := time.Microsecond
+			if n%test.slow == 0 {
+				d = time.Second
+			}
+			m.cost.note(int64(d))
+		}
+		if got := m.inline(0); got != test.inline {
+			t.Errorf("%s slow: inline %v, on average %v", test.name, got, time.Duration(m.cost.average.Load()))
+		}
+	}
+}
