@@ -152,7 +152,10 @@ func (c *Client) second(ctx context.Context, h *hedge, first attempted, r *retry
 		return attempted{}, false
 	}
 	k := c.pool.getCall()
-	k.like(first.k, 1)
+	if !first.conn.ifOpen(first.k, func() { k.like(first.k, 1) }) {
+		c.pool.putCall(k) // its reply has come
+		return attempted{}, false
+	}
 	k.pick.Tried = []*balance.Endpoint{first.e.Endpoint}
 	e := v.pick(&k.pick)
 	k.pick.Tried = nil

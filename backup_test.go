@@ -3,6 +3,7 @@ package anser_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -263,6 +264,33 @@ func TestBackupIsBounded(t *testing.T) {
 			t.Errorf("%d calls below two attempts, want two for the first and one for the second", len(ran))
 		}
 	})
+}
+
+// A reply that arrives just as the second attempt begins takes the place of the request, which that one sends too.
+func TestBackupAsTheReplyArrives(t *testing.T) {
+	network := new(ansertest.Network)
+	for _, address := range []string{"a:1", "b:1"} {
+		serve(t, network.Listen(address), map[string]handler{"Echo.Say": func(_ context.Context, in *[]byte) (*[]byte, error) {
+			out := slices.Repeat(*in, 2)
+			return &out, nil
+		}})
+	}
+	c := backupClient(t, network, anser.BackupAfter(time.Microsecond), anser.BackupShare(1), anser.RetryBudget(1, 1e6))
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for n := range 500 {
+				in := strings.Repeat(string(rune('a'+(i+n)%26)), 100)
+				if out, err := call(context.Background(), c, "Echo.Say", in); out != in+in || err != nil {
+					t.Errorf("%.20q… became %.20q…, %v", in, out, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if st := c.Status().Backup[0]; st.Sent == 0 {
+		t.Errorf("%+v: no call had a second attempt", st)
+	}
 }
 
 // The time to wait is learned.

@@ -266,6 +266,17 @@ func (c *clientConn) cancel(k *call) (taken bool, outcome Outcome) {
 	return true, OutcomeUnknown
 }
 
+// ifOpen runs f if nothing has ended k yet, and nothing does meanwhile: k.frame is as it was sent.
+func (c *clientConn) ifOpen(k *call, f func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open.get(k.id) != k {
+		return false
+	}
+	f()
+	return true
+}
+
 func (c *clientConn) cancelLocked(k *call) { c.appendLocked(wire.AppendCancel(nil, k.id)) }
 
 // When callers are kept from writing one by one.

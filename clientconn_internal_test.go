@@ -42,3 +42,19 @@ func TestWriteBehind(t *testing.T) {
 		}
 	}
 }
+
+// A call that has ended is not read for another attempt: its reply is where the request was.
+func TestIfOpen(t *testing.T) {
+	conn := new(clientConn)
+	k := &call{id: 1}
+	conn.open.put(k.id, k)
+	for _, other := range []*call{{id: 1}, {id: 2}} {
+		if conn.ifOpen(other, func() { t.Errorf("the call %d, which is not open, was read", other.id) }) {
+			t.Errorf("the call %d is open", other.id)
+		}
+	}
+	read := false
+	if !conn.ifOpen(k, func() { read = true }) || !read {
+		t.Error("an open call was not read")
+	}
+}

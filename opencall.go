@@ -22,7 +22,7 @@ type call struct {
 
 	// Written by the caller before start, and under the connection's lock by start.
 	id       uint64
-	frame    []byte // the whole REQUEST frame; dress completes that of a call with compression
+	frame    []byte // the whole REQUEST frame, until the reply takes the place of its message; dress completes that of a call with compression
 	head     int    // bytes of it before the message
 	began    int64  // nanotime
 	codec    uint8
@@ -37,7 +37,7 @@ type call struct {
 	plain       []byte // the encoded request, and later the decompressed reply
 
 	// Written by whoever takes the call out of the pending table, before done.
-	reply    []byte // payload
+	reply    []byte // payload, in frame
 	trailers []byte
 	flags    wire.Flags
 	packed   bool   // reply is compressed
@@ -103,13 +103,10 @@ func (k *call) clear() {
 	if cap(k.frame) > maxKeptMessage {
 		k.frame = nil
 	}
-	if cap(k.reply) > maxKeptMessage {
-		k.reply = nil
-	}
 	if cap(k.plain) > maxKeptMessage {
 		k.plain = nil
 	}
-	k.failed, k.trailers, k.part = nil, nil, nil
+	k.failed, k.reply, k.trailers, k.part = nil, nil, nil, nil
 }
 
 // accept stores what arrived for k, whose payload may have up to limit bytes. An error is one of the
@@ -145,7 +142,9 @@ func (k *call) accept(a *arrived, limit int) error {
 		k.failed = failure(Internal, Executed, PhaseDecode, fault, "the trailers of the reply: %v", fault)
 	default:
 		k.packed = r.Compression != 0
-		k.reply = codec.AppendInPieces(k.reply[:0], r.Payload)
+		// Nothing is sent again after a reply. With many callers, a second buffer for each would leave the cache.
+		k.frame = codec.AppendInPieces(k.frame[:k.head], r.Payload)
+		k.reply = k.frame[k.head:]
 	}
 	return nil
 }
