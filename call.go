@@ -9,7 +9,7 @@ import "context"
 // The error is an [*Error]; see [Client.Call].
 func Call[R, A any](ctx context.Context, c *Client, method string, in *A, opts ...CallOption) (*R, error) {
 	out := new(R)
-	if err := c.Call(ctx, method, in, out, opts...); err != nil {
+	if err := c.invoke(ctx, method, in, out, true, nil, opts); err != nil {
 		return nil, err
 	}
 	return out, nil

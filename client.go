@@ -131,7 +131,7 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 			if o.oneway {
 				return c.send(ctx, inv.Method, inv.Request, o)
 			}
-			return c.invoke(ctx, inv.Method, inv.Request, inv.Reply, o, nil)
+			return c.invoke(ctx, inv.Method, inv.Request, inv.Reply, false, o, nil)
 		})
 	}
 	if src.resolver == nil {
@@ -219,7 +219,7 @@ func (c *Client) acquire(address string) *host {
 // Call returns when the reply is there, when ctx is done, or when the call has failed for good. out
 // is not written after it has returned; after an error its content is undefined.
 func (c *Client) Call(ctx context.Context, method string, in, out any, opts ...CallOption) error {
-	return c.invoke(ctx, method, in, out, nil, opts)
+	return c.invoke(ctx, method, in, out, false, nil, opts)
 }
 
 // with returns the options of a call that has some of its own.
@@ -247,12 +247,12 @@ func (c *Client) intercepted(ctx context.Context, inv *Invocation) (err error) {
 }
 
 // invoke carries out a call: all of its attempts. o is nil on the way in, and set behind the
-// interceptors.
+// interceptors. fresh says that out is zero and nobody else knows it.
 //
 // It is one function, and the first attempt, which is the last one of nearly every call, a part of it,
 // because this is where callers wait for their replies, and the garbage collector walks over all
 // frames of all that wait: with 1,000 callers four frames more are 5 % of the client's time.
-func (c *Client) invoke(ctx context.Context, name string, in, out any, o *callOptions, opts []CallOption) error {
+func (c *Client) invoke(ctx context.Context, name string, in, out any, fresh bool, o *callOptions, opts []CallOption) error {
 	if o == nil {
 		o = &c.o.call
 		if len(opts) > 0 {
@@ -284,6 +284,7 @@ func (c *Client) invoke(ctx context.Context, name string, in, out any, o *callOp
 	if o.mode >= Backup || o.pinned {
 		return c.invokeApart(ctx, k, &retrying{c: c, o: o, m: m, codec: codec, out: out})
 	}
+	k.fresh = fresh
 	e := c.pick(k, m)
 	if e != nil {
 		var conn *clientConn

@@ -13,6 +13,8 @@ import (
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/compress/zstd"
 	"github.com/anser-rpc/anser/internal/benchpb"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // used notes the codec of the requests that reach the server.
@@ -198,6 +200,29 @@ type borrower struct{ strange }
 func (borrower) UnmarshalBorrowed(data []byte, v any) error {
 	*v.(*[]byte) = data
 	return nil
+}
+
+// Nothing is left of what the message of a reply had before the call.
+func TestReplyIntoAUsedMessage(t *testing.T) {
+	least := benchpb.Filled()
+	fields := least.ProtoReflect()
+	fields.Range(func(f protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
+		if f.Cardinality() != protoreflect.Required {
+			fields.Clear(f)
+		}
+		return true
+	})
+	network := new(ansertest.Network)
+	s := anser.NewServer(silent)
+	anser.Handle(s, "Hello.Least", func(context.Context, *benchpb.BenchmarkMessage) (*benchpb.BenchmarkMessage, error) {
+		return least, nil
+	})
+	run(t, s, network.Listen("a:1"))
+	c := dial(t, "a:1", anser.Dialer(network.Dial))
+	out := benchpb.Filled()
+	if err := c.Call(context.Background(), "Hello.Least", least, out); err != nil || !proto.Equal(out, least) {
+		t.Errorf("%v, %v, want %v", out, err, least)
+	}
 }
 
 // A request may be a part of the payload: nothing is written there before its handler has returned,

@@ -131,7 +131,13 @@ func (e *endpoint) decode(cd codec.Codec, k *call, out any) (fault *Error) {
 			return fault
 		}
 	}
-	if err := cd.Unmarshal(payload, out); err != nil {
+	var err error
+	if k.fresh {
+		err = unmarshalFresh(cd, payload, out)
+	} else {
+		err = cd.Unmarshal(payload, out)
+	}
+	if err != nil {
 		return failure(Internal, Executed, PhaseDecode, err, "decode the reply with %s: %v", cd.Name(), err)
 	}
 	return nil

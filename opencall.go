@@ -30,6 +30,7 @@ type call struct {
 	begin    uint64 // value of the writer's appended before the frame
 	patient  bool   // the caller has nothing to wait for but the reply
 	oneway   bool   // there is no reply
+	fresh    bool   // what the reply is decoded into is zero
 	atOnce   bool   // or not at all: a oneway call does not wait
 
 	// Of the caller, for a call with compression; nil: without.
@@ -106,7 +107,7 @@ func (k *call) clear() {
 	if cap(k.plain) > maxKeptMessage {
 		k.plain = nil
 	}
-	k.failed, k.reply, k.trailers, k.part = nil, nil, nil, nil
+	k.failed, k.reply, k.trailers, k.part, k.fresh = nil, nil, nil, nil, false
 }
 
 // accept stores what arrived for k, whose payload may have up to limit bytes. An error is one of the
