@@ -71,7 +71,7 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 	}
 	k.codec = r.Codec
 	k.frame = wire.AppendRequest(k.frame[:0], 0, flags, &r)
-	k.head = len(k.frame)
+	k.head = int32(len(k.frame))
 	k.compression = o.compression
 	if o.compression != nil { // an attempt puts the frame together when it knows its server
 		plain, err := cd.Append(k.plain[:0], in)
@@ -125,7 +125,7 @@ func (e *endpoint) decode(cd codec.Codec, k *call, out any) (fault *Error) {
 	if out == nil {
 		return nil
 	}
-	payload := k.reply
+	payload := k.reply()
 	if k.packed {
 		if payload, fault = k.unpackReply(e.host); fault != nil {
 			return fault

@@ -195,7 +195,7 @@ func (c *clientConn) info() ConnInfo {
 // over.
 func (e *endpoint) observe(ctx context.Context, k *call, m *clientMethod) *Error {
 	info := e.message(k, m)
-	info.Bytes = len(k.frame) - k.head
+	info.Bytes = len(k.frame) - int(k.head)
 	if err := e.host.observers.request(ctx, info); err != nil {
 		e.Abort()
 		err.Outcome, err.Phase, err.Address = NotSent, PhaseWrite, info.Address
@@ -213,7 +213,7 @@ func (e *endpoint) observeReply(k *call, m *clientMethod, err *Error) {
 	ctx, info := k.observed, e.message(k, m)
 	k.observed = nil
 	if err == nil {
-		info.Bytes = len(k.reply)
+		info.Bytes = len(k.reply())
 	} else {
 		info.Err = err
 	}

@@ -181,7 +181,7 @@ func (r *opening) attempts(ctx context.Context, inv *Invocation) *Error {
 func (r *opening) attempt(ctx context.Context, m *clientMethod, tries *retrying, v *view, part *Part, cd codec.Codec, frame []byte) (*endpoint, *Error) {
 	c := r.client
 	o := &opened{client: c, method: m, end: r.end}
-	o.call.frame, o.call.head, o.call.pick.Method, o.call.pick.Key = frame, r.head, m.name, r.key
+	o.call.frame, o.call.head, o.call.pick.Method, o.call.pick.Key = frame, int32(r.head), m.name, r.key
 	if len(frame) > r.head { // a stream that opens without a message is about nothing that is known yet
 		o.call.pick.Payload = frame[r.head:]
 	}

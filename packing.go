@@ -58,7 +58,7 @@ func (k *call) asked(compression uint8) bool {
 
 // unpackReply returns the payload of a reply that came compressed. It runs on the caller's goroutine.
 func (k *call) unpackReply(h *host) ([]byte, *Error) {
-	out, err := unpack(k.plain[:0], k.reply, k.compression.compressor, h.maxMessage, h.maxExpansion)
+	out, err := unpack(k.plain[:0], k.reply(), k.compression.compressor, h.maxMessage, h.maxExpansion)
 	if err != nil {
 		code := err.code
 		if code == InvalidArgument { // nobody's argument: the server has sent it
