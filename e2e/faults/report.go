@@ -121,7 +121,7 @@ else, and every outcome by the client; then the two are joined: what succeeded w
 refused never, what is unknown at most once, nothing twice, and every reply is that to its own request.
 
 *Held*: everything that stands under "has to hold" did. *Lost*: a bar was missed that depends on time. *Broken*: a promise was
-missed that has nothing to do with time. ` + "`make faults`" + ` repeats it all; ` + "`--rows`" + ` chooses.
+missed that has nothing to do with time. ` + "`make faults`" + ` repeats it all; ` + "`--rows`" + ` chooses. [Ten million calls that are cancelled, and an hour of coming and going](soak.md), are a page of their own.
 
 `
 
