@@ -133,7 +133,7 @@ func (p *pending) started() *pending { return p }
 // because no connection stands, or none takes more bytes.
 const maxLagging = 1024
 
-// launch starts a call whose reply goes to out.
+// launch starts a call whose reply goes to out, which is zero and p's own.
 func (c *Client) launch(ctx context.Context, p *pending, name string, in, out any, opts []CallOption) {
 	p.c, p.ctx, p.out, p.o = c, ctx, out, &c.o.call
 	if len(opts) > 0 {
@@ -149,7 +149,7 @@ func (c *Client) launch(ctx context.Context, p *pending, name string, in, out an
 		return
 	}
 	k := c.pool.getStarted()
-	k.began = nanotime()
+	k.began, k.fresh = nanotime(), true
 	p.k, p.m = k, m
 	cd, fault := c.encode(ctx, k, m, in, out, p.o)
 	if fault != nil {
