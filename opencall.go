@@ -31,7 +31,7 @@ type call struct {
 	trailers    []byte
 	slot        uint32     // random, for spreading calls over connections
 	head        int32      // bytes of frame before the message
-	codec       uint8      //
+	codec       uint8      // of the request, and so of the reply
 	flags       wire.Flags // of the reply
 	packed      bool       // the reply is compressed
 	patient     bool       // the caller has nothing to wait for but the reply
@@ -44,7 +44,7 @@ type call struct {
 	began    int64           // nanotime
 	begin    uint64          // value of the writer's appended before the frame; written as id is
 	plain    []byte          // of a call with compression: the encoded request, and later the decompressed reply
-	pick     balance.Request //
+	pick     balance.Request // what balancers are told
 	observed context.Context // of an attempt that observers know of
 	part     *Part           // of the instances, to which the router sends the call; nil: all
 }
