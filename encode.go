@@ -131,13 +131,7 @@ func (e *endpoint) decode(cd codec.Codec, k *call, out any) (fault *Error) {
 			return fault
 		}
 	}
-	var err error
-	if k.fresh {
-		err = unmarshalFresh(cd, payload, out)
-	} else {
-		err = cd.Unmarshal(payload, out)
-	}
-	if err != nil {
+	if err := unmarshal(cd, payload, out, k.fresh); err != nil {
 		return failure(Internal, Executed, PhaseDecode, err, "decode the reply with %s: %v", cd.Name(), err)
 	}
 	return nil

@@ -106,12 +106,12 @@ func unmarshalRequest(cd codec.Codec, payload []byte, in any) error {
 	return cd.Unmarshal(payload, in)
 }
 
-// unmarshalFresh decodes into a value that is zero.
-func unmarshalFresh(cd codec.Codec, payload []byte, in any) error {
-	if f, ok := cd.(codec.FreshUnmarshaler); ok {
-		return f.UnmarshalFresh(payload, in)
+// unmarshal decodes into a value, which is zero if it is fresh.
+func unmarshal(cd codec.Codec, payload []byte, v any, fresh bool) error {
+	if f, ok := cd.(codec.FreshUnmarshaler); ok && fresh {
+		return f.UnmarshalFresh(payload, v)
 	}
-	return cd.Unmarshal(payload, in)
+	return cd.Unmarshal(payload, v)
 }
 
 func (m *method) flags() wire.Flags {

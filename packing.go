@@ -116,7 +116,7 @@ func (s *Server) decodePacked(p *packing, cd codec.Codec, payload []byte, in any
 		return fault
 	}
 	*b = out
-	if err := unmarshalFresh(cd, out, in); err != nil {
+	if err := unmarshal(cd, out, in, true); err != nil {
 		return undecodable(cd, err)
 	}
 	return nil

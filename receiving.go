@@ -336,13 +336,7 @@ func (st *stream) decode(payload []byte, msg any, fresh bool) (fault *Error) {
 			fault = failure(Internal, OutcomeUnknown, PhaseDecode, nil, "the codec panicked on a message of type %T: %v", msg, p)
 		}
 	}()
-	err := error(nil)
-	if f, ok := st.codec.(codec.FreshUnmarshaler); ok && fresh {
-		err = f.UnmarshalFresh(payload, msg)
-	} else {
-		err = st.codec.Unmarshal(payload, msg)
-	}
-	if err != nil {
+	if err := unmarshal(st.codec, payload, msg, fresh); err != nil {
 		return failure(st.badMessage, OutcomeUnknown, PhaseDecode, err, "decode the message with %s: %v", st.codec.Name(), err)
 	}
 	return nil
