@@ -251,8 +251,7 @@ func (c *Client) intercepted(ctx context.Context, inv *Invocation) (err error) {
 //
 // It is one function, and the first attempt, which is the last one of nearly every call, a part of it,
 // because this is where callers wait for their replies, and the garbage collector walks over all
-// frames of all that wait: with 1,000 callers four frames more are 5 % of the client's time. What is rare is in
-// functions of its own that are not inlined: with them its frame would have 472 bytes instead of 176.
+// frames of all that wait: with 1,000 callers four frames more are 5 % of the client's time.
 func (c *Client) invoke(ctx context.Context, name string, in, out any, fresh bool, o *callOptions, opts []CallOption) error {
 	if o == nil {
 		o = &c.o.call
@@ -283,7 +282,7 @@ func (c *Client) invoke(ctx context.Context, name string, in, out any, fresh boo
 	}
 	c.budget.calls.Add(1)
 	if o.mode >= Backup || o.pinned {
-		return c.invokeApart(ctx, k, newRetrying(c, o, m, codec, out))
+		return c.invokeApart(ctx, k, &retrying{c: c, o: o, m: m, codec: codec, out: out})
 	}
 	k.fresh = fresh
 	e := c.pick(k, m)
@@ -302,7 +301,7 @@ func (c *Client) invoke(ctx context.Context, name string, in, out any, fresh boo
 		}
 	}
 	if fault != nil || e == nil {
-		fault = c.furtherAttempts(ctx, k, newRetrying(c, o, m, codec, out), e, fault)
+		fault = c.furtherAttempts(ctx, k, &retrying{c: c, o: o, m: m, codec: codec, out: out}, e, fault)
 	} else if o.inv != nil {
 		o.inv.answered(e, 0)
 	}

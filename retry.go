@@ -38,13 +38,6 @@ type retrying struct {
 	attempts []AttemptInfo
 }
 
-// newRetrying is not inlined for the sake of the frame of invoke.
-//
-//go:noinline
-func newRetrying(c *Client, o *callOptions, m *clientMethod, cd codec.Codec, out any) *retrying {
-	return &retrying{c: c, o: o, m: m, codec: cd, out: out}
-}
-
 // decide says whether the call may be tried again after err, and after which wait.
 func (r *retrying) decide(ctx context.Context, err *Error, view *view) (wait time.Duration, again bool) {
 	if r.o.mode == Failfast || ctx.Err() != nil || err.RetryAfter < 0 || err.Phase == PhaseDecode {
