@@ -26,7 +26,7 @@ const (
 var table []row
 
 func TestMain(m *testing.M) {
-	flag.Set("test.parallel", "16") // unless the command line says otherwise: those rows wait that run in parallel
+	flag.Set("test.parallel", "48") // unless the command line says otherwise: those rows wait that run in parallel
 	table = rows()
 	if l, err := net.Listen("tcp", "127.0.0.1:0"); err == nil { // the poller has descriptors of its own
 		l.Close()

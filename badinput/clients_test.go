@@ -15,37 +15,52 @@ import (
 
 func TestBadClients(t *testing.T) {
 	toServer := func(r row) bool { return r.instead != nil || r.send != nil }
-	for _, over := range transports {
-		t.Run(over.name, func(t *testing.T) {
-			leaves(t, func() {
-				// One after the other, so that what is measured is that of one row.
-				t.Run("quick", func(t *testing.T) {
-					g := newTarget(t, over)
-					g.settle(t)
-					each(t, false, func(r row) bool { return toServer(r) && !r.toServer.stall }, func(t *testing.T, r row) {
-						for name, write := range manners {
-							t.Run(name, func(t *testing.T) { g.alone(t, r.toServer, write) })
-						}
+	// One after the other, so that what is measured is that of one row.
+	t.Run("quick", func(t *testing.T) {
+		for _, over := range transports {
+			t.Run(over.name, func(t *testing.T) {
+				leaves(t, func() {
+					t.Run("rows", func(t *testing.T) {
+						g := newTarget(t, over)
+						g.settle(t)
+						each(t, false, func(r row) bool { return toServer(r) && !r.toServer.stall }, func(t *testing.T, r row) {
+							for name, write := range manners {
+								t.Run(name, func(t *testing.T) { g.alone(t, r.toServer, write) })
+							}
+						})
+						beside.tell(over.name, g.atRest, g.besides, g.worst, g.worstOf)
 					})
-					beside.tell(over.name, g.atRest, g.besides, g.worst, g.worstOf)
 				})
-				// Those in which nothing happens for a while wait together.
-				t.Run("stalled", func(t *testing.T) {
-					each(t, true, func(r row) bool { return toServer(r) && r.toServer.stall }, func(t *testing.T, r row) {
-						for name, write := range manners {
-							t.Run(name, func(t *testing.T) {
-								t.Parallel()
-								g := newTarget(t, over, anser.WriteStall(stall), anser.HandshakeTimeout(stall))
-								g.pause = 10 * time.Millisecond // they wait together for long
-								rest := g.work(t)
-								g.attack(t, r.toServer, write, func() {})
-								t.Logf("p99 of the others: %v", p99(rest()))
-							})
-						}
+			})
+		}
+	})
+	// Those in which nothing happens for a while wait together.
+	t.Run("stalled", func(t *testing.T) {
+		leaves(t, func() {
+			t.Run("rows", func(t *testing.T) {
+				each(t, true, func(r row) bool { return toServer(r) && r.toServer.stall }, func(t *testing.T, r row) {
+					everywhere(t, func(t *testing.T, over transport, write func(net.Conn, []byte) error) {
+						g := newTarget(t, over, anser.WriteStall(stall), anser.HandshakeTimeout(stall))
+						g.pause = 30 * time.Millisecond // they wait together for long
+						rest := g.work(t)
+						g.attack(t, r.toServer, write, func() {})
+						t.Logf("p99 of the others: %v", p99(rest()))
 					})
 				})
 			})
 		})
+	})
+}
+
+// everywhere runs f over each transport and in each manner at the same time.
+func everywhere(t *testing.T, f func(t *testing.T, over transport, write func(net.Conn, []byte) error)) {
+	for _, over := range transports {
+		for name, write := range manners {
+			t.Run(over.name+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				f(t, over, write)
+			})
+		}
 	}
 }
 
@@ -82,7 +97,7 @@ func (g *target) alone(t *testing.T, r toServer, write func(net.Conn, []byte) er
 	took := rest()
 	g.besides = append(g.besides, took...)
 	if p := p99(took); p > g.worst {
-		g.worst, g.worstOf = p, strings.TrimPrefix(t.Name(), "TestBadClients/"+g.name+"/quick/")
+		g.worst, g.worstOf = p, strings.TrimPrefix(t.Name(), "TestBadClients/quick/"+g.name+"/rows/")
 	}
 	t.Logf("p99 of the others: %v, at rest %v", p99(took), p99(g.atRest))
 	if err := before.compare(); err != nil {
