@@ -250,14 +250,7 @@ func (g *target) work(t *testing.T) (rest func() []time.Duration) {
 	for i, c := range g.good {
 		wg.Go(func() {
 			in := fmt.Appendf(nil, "hello %d", i)
-			for n := 0; ; n++ {
-				select {
-				case <-stop:
-					if n >= leastCalls {
-						return
-					}
-				default:
-				}
+			for n, over := 0, false; n < leastCalls || !over; n++ {
 				began := time.Now()
 				out, err := anser.Call[[]byte](context.Background(), c, "Good.Echo", &in, anser.Fail(anser.Failfast))
 				took[i] = append(took[i], time.Since(began))
@@ -265,7 +258,11 @@ func (g *target) work(t *testing.T) (rest func() []time.Duration) {
 					t.Errorf("a good connection: %v, %v", out, err)
 					return
 				}
-				time.Sleep(g.pause)
+				select {
+				case <-stop:
+					over = true
+				case <-time.After(g.pause):
+				}
 			}
 		})
 	}
