@@ -8,8 +8,12 @@ import "context"
 //
 // The error is an [*Error]; see [Client.Call].
 func Call[R, A any](ctx context.Context, c *Client, method string, in *A, opts ...CallOption) (*R, error) {
+	var x exchange
+	if err := c.ask(ctx, &x, method, in, (*R)(nil), nil, opts); err != nil {
+		return nil, err
+	}
 	out := new(R)
-	if err := c.invoke(ctx, method, in, out, true, nil, opts); err != nil {
+	if err := c.answer(ctx, &x, method, in, out, true); err != nil {
 		return nil, err
 	}
 	return out, nil

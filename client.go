@@ -131,7 +131,7 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 			if o.oneway {
 				return c.send(ctx, inv.Method, inv.Request, o)
 			}
-			return c.invoke(ctx, inv.Method, inv.Request, inv.Reply, false, o, nil)
+			return c.invoke(ctx, inv.Method, inv.Request, inv.Reply, o, nil)
 		})
 	}
 	if src.resolver == nil {
@@ -219,7 +219,7 @@ func (c *Client) acquire(address string) *host {
 // Call returns when the reply is there, when ctx is done, or when the call has failed for good. out
 // is not written after it has returned; after an error its content is undefined.
 func (c *Client) Call(ctx context.Context, method string, in, out any, opts ...CallOption) error {
-	return c.invoke(ctx, method, in, out, false, nil, opts)
+	return c.invoke(ctx, method, in, out, nil, opts)
 }
 
 // with returns the options of a call that has some of its own.
@@ -230,6 +230,9 @@ func (o *callOptions) with(opts []CallOption) *callOptions {
 	}
 	return &own
 }
+
+// apart reports whether the first attempt of a call is not made like that of others; see invokeApart.
+func (o *callOptions) apart() bool { return o.mode >= Backup || o.pinned }
 
 // intercepted makes a call through the interceptors, whose panics are errors of the call.
 func (c *Client) intercepted(ctx context.Context, inv *Invocation) (err error) {
@@ -246,23 +249,35 @@ func (c *Client) intercepted(ctx context.Context, inv *Invocation) (err error) {
 	return c.chain(ctx, inv)
 }
 
-// invoke carries out a call: all of its attempts. o is nil on the way in, and set behind the
-// interceptors. fresh says that out is zero and nobody else knows it.
+// exchange is a call after its first attempt, or one that is not begun with a single one (k is nil).
+type exchange struct {
+	k     *call
+	o     *callOptions
+	m     *clientMethod
+	codec codec.Codec
+	e     *endpoint // of the attempt, or nil if there was none to pick
+	fault *Error    // of the attempt
+}
+
+// ask makes the first attempt of a call, which is the last one of nearly every call, and returns when its reply is
+// there; answer follows. Of out it looks at the type only: where the message is made after ask has returned, its memory is
+// in the caches when the reply is decoded into it. With 1,000 callers, what was there before the wait is not any more.
 //
-// It is one function, and the first attempt, which is the last one of nearly every call, a part of it,
-// because this is where callers wait for their replies, and the garbage collector walks over all
-// frames of all that wait: with 1,000 callers four frames more are 5 % of the client's time.
-func (c *Client) invoke(ctx context.Context, name string, in, out any, fresh bool, o *callOptions, opts []CallOption) error {
+// It is one function because this is where callers wait for their replies, and the garbage collector walks over all
+// frames of all that wait: with 1,000 callers four frames more are 5 % of the client's time. What is rare is in functions
+// of its own that are not inlined, as in all others that a call goes through: the less of its stack a caller uses,
+// the less of it has to come back into the caches after the wait. See decision 31.
+//
+// o is nil on the way in, and set behind the interceptors.
+func (c *Client) ask(ctx context.Context, x *exchange, name string, in, out any, o *callOptions, opts []CallOption) error {
 	if o == nil {
 		o = &c.o.call
 		if len(opts) > 0 {
 			o = o.with(opts)
 		}
-		if o.mode == Failsafe || o.mode == Failback {
-			return c.perform(ctx, name, in, out, o)
-		}
-		if c.intercepts(name) {
-			return c.intercepted(ctx, newInvocation(c, name, in, out, o))
+		if o.mode == Failsafe || o.mode == Failback || c.intercepts(name) {
+			x.o = o
+			return nil
 		}
 	}
 	m, err := c.method(name)
@@ -281,11 +296,12 @@ func (c *Client) invoke(ctx context.Context, name string, in, out any, fresh boo
 		return fault
 	}
 	c.budget.calls.Add(1)
-	if o.mode >= Backup || o.pinned {
-		return c.invokeApart(ctx, k, &retrying{c: c, o: o, m: m, codec: codec, out: out})
+	x.k, x.o, x.m, x.codec = k, o, m, codec
+	if o.apart() {
+		return nil
 	}
-	k.fresh = fresh
 	e := c.pick(k, m)
+	x.e = e
 	if e != nil {
 		var conn *clientConn
 		if conn, fault = e.start(ctx, k, m); fault == nil {
@@ -295,13 +311,31 @@ func (c *Client) invoke(ctx context.Context, name string, in, out any, fresh boo
 			} else {
 				fault = conn.wait(ctx, k)
 			}
-			if fault = e.settle(conn, k, m, fault); fault == nil {
-				fault = e.decode(codec, k, out)
-			}
+			fault = e.settle(conn, k, m, fault)
 		}
+		x.fault = fault
+	}
+	return nil
+}
+
+// answer completes a call that ask began: it decodes the reply into out, or makes the attempts that are missing. fresh
+// says that out is zero and nobody else knows it.
+func (c *Client) answer(ctx context.Context, x *exchange, name string, in, out any, fresh bool) error {
+	k, o, e, fault := x.k, x.o, x.e, x.fault
+	switch {
+	case k == nil && (o.mode == Failsafe || o.mode == Failback):
+		return c.perform(ctx, name, in, out, o)
+	case k == nil:
+		return c.intercepted(ctx, newInvocation(c, name, in, out, o))
+	case o.apart():
+		return c.invokeApart(ctx, k, newRetrying(c, x, out))
+	}
+	k.fresh = fresh
+	if fault == nil && e != nil {
+		fault = e.decode(x.codec, k, out)
 	}
 	if fault != nil || e == nil {
-		fault = c.furtherAttempts(ctx, k, &retrying{c: c, o: o, m: m, codec: codec, out: out}, e, fault)
+		fault = c.furtherAttempts(ctx, k, newRetrying(c, x, out), e, fault)
 	} else if o.inv != nil {
 		o.inv.answered(e, 0)
 	}
@@ -314,6 +348,15 @@ func (c *Client) invoke(ctx context.Context, name string, in, out any, fresh boo
 		return fault
 	}
 	return nil
+}
+
+// invoke carries out a call whose reply goes to out, a message of the caller's. o is as in ask.
+func (c *Client) invoke(ctx context.Context, name string, in, out any, o *callOptions, opts []CallOption) error {
+	var x exchange
+	if err := c.ask(ctx, &x, name, in, out, o, opts); err != nil {
+		return err
+	}
+	return c.answer(ctx, &x, name, in, out, false)
 }
 
 // method returns what the client knows of a method, from its first call on.

@@ -18,60 +18,13 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 	cd = o.codec
 	if cd == nil {
 		if cd = c.codecFor(in, out); cd == nil {
-			return nil, failure(InvalidArgument, NotSent, PhaseEncode, nil, "no codec handles a request of type %T with a reply of type %T: choose one with anser.Codec", in, out)
+			return nil, noCodec(in, out)
 		}
 	}
-	r := wire.Request{Codec: cd.ID(), Priority: uint8(Normal), Attempt: o.earlier}
-	var flags wire.Flags
-	var md Metadata
-	left := min(o.timeout, maxTimeout)
-	bounded := left != 0
-	k.deadline = 0
-	if bounded {
-		k.deadline = k.began + int64(left)
+	k.codec = cd.ID()
+	if fault := c.encodeHead(ctx, k, m, o); fault != nil {
+		return nil, fault
 	}
-	if ctx != context.Background() {
-		if ctx == nil {
-			return nil, failure(InvalidArgument, NotSent, PhaseEncode, nil, "the context is nil: pass context.Background()")
-		}
-		if ctx.Err() != nil {
-			return nil, contextFailure(ctx, NotSent, PhaseEncode)
-		}
-		if d, ok := ctx.Deadline(); ok {
-			left, bounded = time.Until(d), true
-			k.deadline = 0 // the context's own timer ends the call
-		}
-		r.Priority = uint8(PriorityFrom(ctx))
-		if t, ok := TraceFrom(ctx); ok {
-			flags, r.Trace = wire.FlagTrace, t
-		}
-		if md = outgoing(ctx); md != nil {
-			block, err := encodeMetadata(md)
-			if err != nil {
-				return nil, err.(*Error)
-			}
-			r.Metadata = block
-		}
-	}
-	if o.keyed {
-		if fault := o.addKey(ctx, &r); fault != nil {
-			return nil, fault
-		}
-	}
-	if c.router != nil {
-		if k.part, fault = c.route(ctx, m.name, md); fault != nil {
-			return nil, fault
-		}
-	}
-	if bounded {
-		if left <= 0 {
-			return nil, failure(DeadlineExceeded, NotSent, PhaseEncode, context.DeadlineExceeded, "the call's time was over before it began")
-		}
-		r.Timeout = wireTimeout(left)
-	}
-	k.codec = r.Codec
-	k.frame = wire.AppendRequest(k.frame[:0], 0, flags, &r)
-	k.head = int32(len(k.frame))
 	k.compression = o.compression
 	if o.compression != nil { // an attempt puts the frame together when it knows its server
 		plain, err := cd.Append(k.plain[:0], in)
@@ -88,6 +41,65 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 	k.frame = frame
 	wire.PutLength(k.frame, uint32(len(k.frame)-wire.HeaderSize))
 	return cd, k.about(ctx, m, in, o, k.frame[k.head:])
+}
+
+// encodeHead makes what of the frame comes before the message.
+func (c *Client) encodeHead(ctx context.Context, k *call, m *clientMethod, o *callOptions) (fault *Error) {
+	r := wire.Request{Codec: k.codec, Priority: uint8(Normal), Attempt: o.earlier}
+	var flags wire.Flags
+	var md Metadata
+	left := min(o.timeout, maxTimeout)
+	bounded := left != 0
+	k.deadline = 0
+	if bounded {
+		k.deadline = k.began + int64(left)
+	}
+	if ctx != context.Background() {
+		if ctx == nil {
+			return failure(InvalidArgument, NotSent, PhaseEncode, nil, "the context is nil: pass context.Background()")
+		}
+		if ctx.Err() != nil {
+			return contextFailure(ctx, NotSent, PhaseEncode)
+		}
+		if d, ok := ctx.Deadline(); ok {
+			left, bounded = time.Until(d), true
+			k.deadline = 0 // the context's own timer ends the call
+		}
+		r.Priority = uint8(PriorityFrom(ctx))
+		if t, ok := TraceFrom(ctx); ok {
+			flags, r.Trace = wire.FlagTrace, t
+		}
+		if md = outgoing(ctx); md != nil {
+			block, err := encodeMetadata(md)
+			if err != nil {
+				return err.(*Error)
+			}
+			r.Metadata = block
+		}
+	}
+	if o.keyed {
+		if fault := o.addKey(ctx, &r); fault != nil {
+			return fault
+		}
+	}
+	if c.router != nil {
+		if k.part, fault = c.route(ctx, m.name, md); fault != nil {
+			return fault
+		}
+	}
+	if bounded {
+		if left <= 0 {
+			return failure(DeadlineExceeded, NotSent, PhaseEncode, context.DeadlineExceeded, "the call's time was over before it began")
+		}
+		r.Timeout = wireTimeout(left)
+	}
+	k.frame = wire.AppendRequest(k.frame[:0], 0, flags, &r)
+	k.head = int32(len(k.frame))
+	return nil
+}
+
+func noCodec(in, out any) *Error {
+	return failure(InvalidArgument, NotSent, PhaseEncode, nil, "no codec handles a request of type %T with a reply of type %T: choose one with anser.Codec", in, out)
 }
 
 func unencodable(cd codec.Codec, err error) *Error {
@@ -117,8 +129,6 @@ func (e *endpoint) decode(cd codec.Codec, k *call, out any) (fault *Error) {
 	defer func() {
 		if p := recover(); p != nil {
 			fault = failure(Internal, Executed, PhaseDecode, nil, "the codec panicked on a reply of type %T: %v", out, p)
-		}
-		if fault != nil {
 			fault.Address = e.Instance().Address
 		}
 	}()
@@ -128,11 +138,21 @@ func (e *endpoint) decode(cd codec.Codec, k *call, out any) (fault *Error) {
 	payload := k.reply()
 	if k.packed {
 		if payload, fault = k.unpackReply(e.host); fault != nil {
+			fault.Address = e.Instance().Address
 			return fault
 		}
 	}
 	if err := unmarshal(cd, payload, out, k.fresh); err != nil {
-		return failure(Internal, Executed, PhaseDecode, err, "decode the reply with %s: %v", cd.Name(), err)
+		return e.undecoded(cd, err)
 	}
 	return nil
+}
+
+// undecoded is not inlined for the sake of the frame of decode.
+//
+//go:noinline
+func (e *endpoint) undecoded(cd codec.Codec, err error) *Error {
+	fault := failure(Internal, Executed, PhaseDecode, err, "decode the reply with %s: %v", cd.Name(), err)
+	fault.Address = e.Instance().Address
+	return fault
 }

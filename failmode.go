@@ -126,7 +126,7 @@ func (c *Client) behind(ctx context.Context, name string, in, out any, o *callOp
 	case o.oneway:
 		return c.send(ctx, name, in, o)
 	}
-	return c.invoke(ctx, name, in, out, false, o, nil)
+	return c.invoke(ctx, name, in, out, o, nil)
 }
 
 // ignore logs the error of a call with the mode Failsafe and returns nil, unless nobody was there to call or

@@ -38,6 +38,13 @@ type retrying struct {
 	attempts []AttemptInfo
 }
 
+// newRetrying is not inlined for the sake of the frame of answer.
+//
+//go:noinline
+func newRetrying(c *Client, x *exchange, out any) *retrying {
+	return &retrying{c: c, o: x.o, m: x.m, codec: x.codec, out: out}
+}
+
 // decide says whether the call may be tried again after err, and after which wait.
 func (r *retrying) decide(ctx context.Context, err *Error, view *view) (wait time.Duration, again bool) {
 	if r.o.mode == Failfast || ctx.Err() != nil || err.RetryAfter < 0 || err.Phase == PhaseDecode {

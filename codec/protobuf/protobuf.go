@@ -105,18 +105,18 @@ func appendStandard(dst []byte, v any) ([]byte, error) {
 }
 
 // Unmarshal decodes data into v, a proto.Message.
-func (c *Codec) Unmarshal(data []byte, v any) error { return c.unmarshal(data, v, false) }
+func (c *Codec) Unmarshal(data []byte, v any) error {
+	if f, _ := c.fast(v); f != nil {
+		f.Reset()
+	}
+	return c.UnmarshalFresh(data, v)
+}
 
 // UnmarshalFresh decodes data into v, a proto.Message that is zero.
-func (c *Codec) UnmarshalFresh(data []byte, v any) error { return c.unmarshal(data, v, true) }
-
-func (c *Codec) unmarshal(data []byte, v any, zero bool) error {
+func (c *Codec) UnmarshalFresh(data []byte, v any) error {
 	err := errUnusual
 	if f, s := c.fast(v); f != nil {
 		if err = s.check(data); err == nil {
-			if !zero {
-				f.Reset()
-			}
 			err = f.UnmarshalVT(data)
 		}
 	}
@@ -124,9 +124,13 @@ func (c *Codec) unmarshal(data []byte, v any, zero bool) error {
 		err = unmarshalStandard(data, v)
 	}
 	if err != nil {
-		return fmt.Errorf("protobuf codec: cannot decode into %T: %w", v, err)
+		return undecodable(v, err)
 	}
 	return nil
+}
+
+func undecodable(v any, err error) error {
+	return fmt.Errorf("protobuf codec: cannot decode into %T: %w", v, err)
 }
 
 func unmarshalStandard(data []byte, v any) error {
