@@ -12,8 +12,13 @@ func Call[R, A any](ctx context.Context, c *Client, method string, in *A, opts .
 	if err := c.ask(ctx, &x, method, in, (*R)(nil), nil, opts); err != nil {
 		return nil, err
 	}
-	out := new(R)
-	if err := c.answer(ctx, &x, method, in, out, true); err != nil {
+	out, err := new(R), error(nil)
+	if x.k == nil {
+		err = c.around(ctx, &x, method, in, out)
+	} else {
+		err = c.answer(ctx, &x, out, true)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return out, nil

@@ -26,7 +26,7 @@ type Client struct {
 	o        dialOptions
 	target   string
 	chain    Func // interceptors around invoke; nil without interceptors and without a router
-	codecs   []codec.Codec
+	codecs   []fittingCodec
 	pool     *pool
 	cluster  *cluster
 	budget   *budget
@@ -150,7 +150,11 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 
 // init prepares what every client has, with the options that are set.
 func (c *Client) init() {
-	c.codecs = append(slices.Clip(c.o.codecs), protobuf.New(), codec.Raw{}, codec.Binary{}, msgpack.New())
+	for _, cd := range append(slices.Clip(c.o.codecs), protobuf.New(), codec.Raw{}, codec.Binary{}, msgpack.New()) {
+		if f, ok := cd.(codec.Fitter); ok {
+			c.codecs = append(c.codecs, fittingCodec{cd, f})
+		}
+	}
 	c.budget = newBudget(c.o.budgetRatio, c.o.budgetRate)
 	c.methods.Store(new(map[string]*clientMethod))
 	c.lagging = make(chan struct{}, maxLagging)
@@ -249,7 +253,7 @@ func (c *Client) intercepted(ctx context.Context, inv *Invocation) (err error) {
 	return c.chain(ctx, inv)
 }
 
-// exchange is a call after its first attempt, or one that is not begun with a single one (k is nil).
+// exchange is a call after its first attempt, or one that is not begun yet (k is nil).
 type exchange struct {
 	k     *call
 	o     *callOptions
@@ -260,7 +264,7 @@ type exchange struct {
 }
 
 // ask makes the first attempt of a call, which is the last one of nearly every call, and returns when its reply is
-// there; answer follows. Of out it looks at the type only: where the message is made after ask has returned, its memory is
+// there; answer follows, or around where others come between. Of out it looks at the type only: where the message is made after ask has returned, its memory is
 // in the caches when the reply is decoded into it. With 1,000 callers, what was there before the wait is not any more.
 //
 // It is one function because this is where callers wait for their replies, and the garbage collector walks over all
@@ -318,16 +322,19 @@ func (c *Client) ask(ctx context.Context, x *exchange, name string, in, out any,
 	return nil
 }
 
+// around carries out a call that ask did not begin.
+func (c *Client) around(ctx context.Context, x *exchange, name string, in, out any) error {
+	if x.o.mode == Failsafe || x.o.mode == Failback {
+		return c.perform(ctx, name, in, out, x.o)
+	}
+	return c.intercepted(ctx, newInvocation(c, name, in, out, x.o))
+}
+
 // answer completes a call that ask began: it decodes the reply into out, or makes the attempts that are missing. fresh
 // says that out is zero and nobody else knows it.
-func (c *Client) answer(ctx context.Context, x *exchange, name string, in, out any, fresh bool) error {
+func (c *Client) answer(ctx context.Context, x *exchange, out any, fresh bool) error {
 	k, o, e, fault := x.k, x.o, x.e, x.fault
-	switch {
-	case k == nil && (o.mode == Failsafe || o.mode == Failback):
-		return c.perform(ctx, name, in, out, o)
-	case k == nil:
-		return c.intercepted(ctx, newInvocation(c, name, in, out, o))
-	case o.apart():
+	if o.apart() {
 		return c.invokeApart(ctx, k, newRetrying(c, x, out))
 	}
 	k.fresh = fresh
@@ -344,7 +351,7 @@ func (c *Client) answer(ctx context.Context, x *exchange, name string, in, out a
 	}
 	c.pool.putCall(k)
 	if fault != nil {
-		fault.Method = name
+		fault.Method = x.m.name
 		return fault
 	}
 	return nil
@@ -356,7 +363,10 @@ func (c *Client) invoke(ctx context.Context, name string, in, out any, o *callOp
 	if err := c.ask(ctx, &x, name, in, out, o, opts); err != nil {
 		return err
 	}
-	return c.answer(ctx, &x, name, in, out, false)
+	if x.k == nil {
+		return c.around(ctx, &x, name, in, out)
+	}
+	return c.answer(ctx, &x, out, false)
 }
 
 // method returns what the client knows of a method, from its first call on.

@@ -113,12 +113,17 @@ func wireTimeout(left time.Duration) uint64 {
 	return uint64((left + time.Microsecond - 1) / time.Microsecond)
 }
 
+// fittingCodec is a codec that can be chosen by the types of messages.
+type fittingCodec struct {
+	codec.Codec
+	fitter codec.Fitter // the same
+}
+
 // codecFor chooses by the types of the messages, among the user's codecs first.
 func (c *Client) codecFor(in, out any) codec.Codec {
-	for _, cd := range c.codecs {
-		f, ok := cd.(codec.Fitter)
-		if ok && f.Fits(in) && (out == nil || f.Fits(out)) {
-			return cd
+	for i := range c.codecs {
+		if f := c.codecs[i].fitter; f.Fits(in) && (out == nil || f.Fits(out)) {
+			return c.codecs[i].Codec
 		}
 	}
 	return nil
