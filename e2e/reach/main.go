@@ -37,7 +37,7 @@ round, and the table shows the median of all rounds, the least and the most.
 
 Sections, all of them by default:
   say    the 581-byte workload at 1, 100 and 1000 callers, against the ceiling program
-  round  one caller's round trip against a bare TCP ping-pong of the same bytes
+  round  one caller's round trip, and that of the ceiling program, against a bare TCP ping-pong of the same bytes
   slow   the other calls, while 1 % of the calls, chosen at random, sleep 10 ms in their handler
   stream messages of 1 KiB one way on a stream, against the same bytes on a bare connection; and calls
          beside a stream whose reader is slow, on one connection

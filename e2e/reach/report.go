@@ -15,7 +15,9 @@ type report struct {
 	CPUs  int           `json:"cpus"`
 	Say   []*comparison `json:"say,omitempty"`
 	Round *comparison   `json:"round,omitempty"`
-	Slow  []*comparison `json:"slow,omitempty"`
+	// RoundCeiling compares the ceiling program with what Round compares Anser with.
+	RoundCeiling *comparison   `json:"round_ceiling,omitempty"`
+	Slow         []*comparison `json:"slow,omitempty"`
 	// Calls of Stream are messages. The base has no figures of the reading side's CPU.
 	Stream *comparison `json:"stream,omitempty"`
 	Beside *comparison `json:"beside,omitempty"`
@@ -115,7 +117,9 @@ func (r *report) print(w io.Writer) error {
 	}
 	if r.Round != nil {
 		heading(t, "one caller, against a bare TCP ping-pong", "p50")
-		r.Round.print(t, "anser", "ping-pong")
+		r.Round.printOwn(t, "anser")
+		r.RoundCeiling.printOwn(t, "ceiling")
+		printLine(t, "ping-pong", r.Round.Base, "")
 	}
 	if len(r.Slow) > 0 {
 		heading(t, "1 % of the calls sleep 10 ms: the other ones", "p99")
@@ -152,15 +156,18 @@ func heading(t io.Writer, title, ratio string) {
 }
 
 func (c *comparison) print(t io.Writer, own, base string) {
-	line := func(name string, f figures, ratio string) {
-		rate := "-" // the ping-pong does not tell
-		if f.CallsPerS > 0 {
-			rate = fmt.Sprintf("%.0f", f.CallsPerS)
-		}
-		fmt.Fprintf(t, "%s\t%s\t%.1f\t%.1f\t%.2f\t%.2f\t%s\n", name, rate, f.P50, f.P99, f.ClientCPU, f.ServerCPU, ratio)
+	c.printOwn(t, own)
+	printLine(t, base, c.Base, "")
+}
+
+func (c *comparison) printOwn(t io.Writer, name string) { printLine(t, name, c.Own, c.Ratio.String()) }
+
+func printLine(t io.Writer, name string, f figures, ratio string) {
+	rate := "-" // the ping-pong does not tell
+	if f.CallsPerS > 0 {
+		rate = fmt.Sprintf("%.0f", f.CallsPerS)
 	}
-	line(own, c.Own, c.Ratio.String())
-	line(base, c.Base, "")
+	fmt.Fprintf(t, "%s\t%s\t%.1f\t%.1f\t%.2f\t%.2f\t%s\n", name, rate, f.P50, f.P99, f.ClientCPU, f.ServerCPU, ratio)
 }
 
 // String returns the median, the least and the most.

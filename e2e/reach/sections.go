@@ -96,7 +96,7 @@ func measureSay(o options, r *report) error {
 	return nil
 }
 
-// measureRound compares a round trip with that of bare TCP.
+// measureRound compares a round trip with that of bare TCP, and that of the ceiling program with it, too.
 func measureRound(o options, r *report) error {
 	s, addr, err := server()
 	if err != nil {
@@ -108,8 +108,13 @@ func measureRound(o options, r *report) error {
 		return err
 	}
 	defer bare.kill()
+	top, topAddr, err := ceiling(o.ceiling)
+	if err != nil {
+		return err
+	}
+	defer top.kill()
 	n := o.calls(15_000, 1)
-	c := &comparison{Callers: 1, measure: p50}
+	c, d := &comparison{Callers: 1, measure: p50}, &comparison{Callers: 1, measure: p50}
 	for range o.rounds {
 		base, err := loadCeiling(o, bare, bareAddr, 1, n, "-pingpong")
 		if err != nil {
@@ -119,10 +124,16 @@ func measureRound(o options, r *report) error {
 		if err != nil {
 			return err
 		}
+		least, err := loadCeiling(o, top, topAddr, 1, n)
+		if err != nil {
+			return err
+		}
 		c.add(own, base)
+		d.add(least, base)
 	}
 	c.end()
-	r.Round = c
+	d.end()
+	r.Round, r.RoundCeiling = c, d
 	return nil
 }
 
