@@ -264,8 +264,9 @@ type exchange struct {
 }
 
 // ask makes the first attempt of a call, which is the last one of nearly every call, and returns when its reply is
-// there; answer follows, or around where others come between. Of out it looks at the type only: where the message is made after ask has returned, its memory is
-// in the caches when the reply is decoded into it. With 1,000 callers, what was there before the wait is not any more.
+// there; answer follows, or around where others come between. Of out it looks at the type only: where the message is made
+// after ask has returned, its memory is in the caches when the reply is decoded into it. With 1,000 callers, what was there
+// before the wait is not any more.
 //
 // It is one function because this is where callers wait for their replies, and the garbage collector walks over all
 // frames of all that wait: with 1,000 callers four frames more are 5 % of the client's time. What is rare is in functions
