@@ -134,6 +134,8 @@ func (e *endpoint) decode(cd codec.Codec, k *call, out any) (fault *Error) {
 	defer func() {
 		if p := recover(); p != nil {
 			fault = failure(Internal, Executed, PhaseDecode, nil, "the codec panicked on a reply of type %T: %v", out, p)
+		}
+		if fault != nil {
 			fault.Address = e.Instance().Address
 		}
 	}()
@@ -143,21 +145,18 @@ func (e *endpoint) decode(cd codec.Codec, k *call, out any) (fault *Error) {
 	payload := k.reply()
 	if k.packed {
 		if payload, fault = k.unpackReply(e.host); fault != nil {
-			fault.Address = e.Instance().Address
 			return fault
 		}
 	}
 	if err := unmarshal(cd, payload, out, k.fresh); err != nil {
-		return e.undecoded(cd, err)
+		return undecodedReply(cd, err)
 	}
 	return nil
 }
 
-// undecoded is not inlined for the sake of the frame of decode.
+// undecodedReply is not inlined for the sake of the frame of decode.
 //
 //go:noinline
-func (e *endpoint) undecoded(cd codec.Codec, err error) *Error {
-	fault := failure(Internal, Executed, PhaseDecode, err, "decode the reply with %s: %v", cd.Name(), err)
-	fault.Address = e.Instance().Address
-	return fault
+func undecodedReply(cd codec.Codec, err error) *Error {
+	return failure(Internal, Executed, PhaseDecode, err, "decode the reply with %s: %v", cd.Name(), err)
 }
