@@ -14,7 +14,7 @@ func Call[R, A any](ctx context.Context, c *Client, method string, in *A, opts .
 	}
 	out, err := new(R), error(nil)
 	if x.k == nil {
-		err = c.around(ctx, &x, method, in, out)
+		err = c.perform(ctx, method, in, out, x.o)
 	} else {
 		err = c.answer(ctx, &x, out, true)
 	}

@@ -264,7 +264,7 @@ type exchange struct {
 }
 
 // ask makes the first attempt of a call, which is the last one of nearly every call, and returns when its reply is
-// there; answer follows, or around where others come between. Of out it looks at the type only: where the message is made
+// there; answer follows, or perform where it has made none. Of out it looks at the type only: where the message is made
 // after ask has returned, its memory is in the caches when the reply is decoded into it. With 1,000 callers, what was there
 // before the wait is not any more.
 //
@@ -323,14 +323,6 @@ func (c *Client) ask(ctx context.Context, x *exchange, name string, in, out any,
 	return nil
 }
 
-// around carries out a call that ask did not begin.
-func (c *Client) around(ctx context.Context, x *exchange, name string, in, out any) error {
-	if x.o.mode == Failsafe || x.o.mode == Failback {
-		return c.perform(ctx, name, in, out, x.o)
-	}
-	return c.intercepted(ctx, newInvocation(c, name, in, out, x.o))
-}
-
 // answer completes a call that ask began: it decodes the reply into out, or makes the attempts that are missing. fresh
 // says that out is zero and nobody else knows it.
 func (c *Client) answer(ctx context.Context, x *exchange, out any, fresh bool) error {
@@ -365,7 +357,7 @@ func (c *Client) invoke(ctx context.Context, name string, in, out any, o *callOp
 		return err
 	}
 	if x.k == nil {
-		return c.around(ctx, &x, name, in, out)
+		return c.perform(ctx, name, in, out, x.o)
 	}
 	return c.answer(ctx, &x, out, false)
 }

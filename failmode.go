@@ -105,15 +105,19 @@ func (m FailMode) inside() FailMode {
 
 // perform makes a call with options of its own from the outermost point on: around the interceptors.
 func (c *Client) perform(ctx context.Context, name string, in, out any, o *callOptions) error {
-	inner := *o
-	inner.mode = o.mode.inside()
-	switch o.mode {
-	case Failsafe:
-		return c.ignore(name, out, c.behind(ctx, name, in, out, &inner))
-	case Failback:
-		return c.failback(ctx, name, in, out, &inner)
+	mode := o.mode
+	if inside := mode.inside(); inside != mode {
+		inner := *o
+		inner.mode = inside
+		o = &inner
 	}
-	return c.behind(ctx, name, in, out, &inner)
+	switch mode {
+	case Failsafe:
+		return c.ignore(name, out, c.behind(ctx, name, in, out, o))
+	case Failback:
+		return c.failback(ctx, name, in, out, o)
+	}
+	return c.behind(ctx, name, in, out, o)
 }
 
 // behind makes the call through the interceptors.

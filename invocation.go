@@ -7,9 +7,7 @@ import (
 )
 
 // newInvocation makes the Invocation of a client's call, with options of its own through which the
-// attempts reach it. It is not inlined for the sake of the frame of answer.
-//
-//go:noinline
+// attempts reach it.
 func newInvocation(c *Client, method string, in, out any, o *callOptions) *Invocation {
 	made := &struct {
 		inv Invocation
