@@ -7,7 +7,9 @@
 //	anser.Handle(s, "Arith.Mul", func(ctx context.Context, in *Args) (*Reply, error) {
 //		return &Reply{C: in.A * in.B}, nil
 //	})
-//	err := s.ListenAndServe("127.0.0.1:8972")
+//	if err := s.ListenAndServe("127.0.0.1:8972"); err != nil {
+//		log.Fatal(err)
+//	}
 //
 // A client calls them:
 //

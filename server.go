@@ -131,8 +131,16 @@ func NewServer(opts ...ServerOption) *Server {
 }
 
 // ListenAndServe listens on address, "host:port" or "unix:///path", and serves until Shutdown,
-// Close, or a signal. SIGTERM and SIGINT drain the server, and a second one ends the process;
-// after a drain by signal the result is nil. The option [NoSignals] leaves signals alone.
+// Close, or a signal. SIGTERM and SIGINT drain the server, and a second one ends the process.
+// The option [NoSignals] leaves signals alone.
+//
+// After a drain by signal the result is nil, so that main can return and the process ends with
+// code 0. It is an error if calls were still in flight when [DrainGrace] was over. After Shutdown or Close the result is
+// [ErrServerClosed], at once: a program that calls Shutdown waits for it. So a main function is:
+//
+//	if err := s.ListenAndServe("127.0.0.1:8972"); err != nil {
+//		log.Fatal(err)
+//	}
 //
 // On any address but loopback it needs TLS and authentication, which is [Authenticate] or a configuration
 // of TLS that demands and verifies certificates, or else [InsecurePublic].

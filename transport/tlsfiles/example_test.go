@@ -16,7 +16,9 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer files.Close()
 	s := anser.NewServer(anser.TLS(files.Server()))
-	log.Fatal(s.ListenAndServe("0.0.0.0:8972"))
+	if err := s.ListenAndServe("0.0.0.0:8972"); err != nil {
+		log.Fatal(err)
+	}
+	files.Close()
 }
