@@ -165,8 +165,19 @@ func (j *job) place(now int64) {
 
 // refuseLocked refuses a call that has been taken out of its line.
 func (g *gate) refuseLocked(j *job, e *Error) {
+	defer g.noLongerWaits(j).release()
 	j.refuse(e)
-	g.waiting.Add(-1) // not before: a server that closes waits for those who run, and they for those who wait
+}
+
+// noLongerWaits counts the call of j out of those that wait, before a worker gets it: the worker may answer at
+// once, and its caller must not find the call waiting still. A server that closes waits for the workers, of
+// which the ones that hold a place look for calls that wait. So until the returned hold is released, which is
+// after j was handed to a worker, the workers count as busy.
+func (g *gate) noLongerWaits(j *job) *workers {
+	p := &j.ctx.conn.server.workers
+	p.hold()
+	g.waiting.Add(-1)
+	return p
 }
 
 // refuse has a worker refuse the call: its connection may be one whose client does not read.
@@ -184,8 +195,9 @@ func (g *gate) admitLocked(now int64) {
 			g.running.Add(-1)
 			continue // somebody else may have left
 		}
+		held := g.noLongerWaits(j)
 		g.start(j, now)
-		g.waiting.Add(-1)
+		held.release()
 	}
 	if g.waiting.Load() == 0 {
 		g.emptied = now

@@ -72,6 +72,11 @@ func (p *workers) do(j *job) {
 	go p.work(j)
 }
 
+// hold has close wait until release is called. The caller knows of a worker that runs.
+func (p *workers) hold() { p.wg.Add(1) }
+
+func (p *workers) release() { p.wg.Done() }
+
 func (p *workers) work(j *job) {
 	defer p.wg.Done()
 	own := make(chan *job, 1)
