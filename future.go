@@ -164,19 +164,25 @@ func (c *Client) launch(ctx context.Context, p *pending, name string, in, out an
 	}
 }
 
-// begin makes the first attempt, and reports false if that had to wait for an endpoint, for a connection or, unless
-// p waits for it, for room. The rest is for the goroutine that reads the connection.
+// begin makes the first attempt, and reports false if that would have to wait: for an endpoint, for a connection to the
+// one that it picked, or for room. beginLate goes on then, at the same endpoint. The rest is for the goroutine that
+// reads the connection.
 func (p *pending) begin(ctx context.Context) bool {
-	c, k, m := p.c, p.k, p.m
-	e := c.pick(k, m)
-	if e == nil {
+	if p.e = p.c.pick(p.k, p.m); p.e == nil {
 		return false
 	}
-	conn := e.host.pickConn(k.slot)
+	conn := p.e.host.pickConn(p.k.slot)
 	if conn == nil {
 		return false
 	}
-	e.Begin()
+	p.e.Begin()
+	return p.send(ctx, conn)
+}
+
+// send sends the attempt at p.e over the connection. It reports false if that would have to wait for room and p does
+// not; the attempt is taken back then.
+func (p *pending) send(ctx context.Context, conn *clientConn) bool {
+	e, k, m := p.e, p.k, p.m
 	if k.compression != nil || e.host.observers != nil {
 		if fault := e.prepare(ctx, conn, k, m); fault != nil {
 			fault.Method = m.name
@@ -185,7 +191,7 @@ func (p *pending) begin(ctx context.Context) bool {
 		}
 	}
 	p.mu.Lock()
-	p.e, p.conn = e, conn
+	p.conn = conn
 	p.mu.Unlock()
 	k.pending = p
 	if fault := conn.start(ctx, k, m.number); fault != nil {
@@ -194,7 +200,9 @@ func (p *pending) begin(ctx context.Context) bool {
 			if k.observed != nil {
 				e.observeReply(k, m, fault)
 			}
+			p.mu.Lock()
 			p.conn = nil
+			p.mu.Unlock()
 			return false
 		}
 		k.failed = fault
@@ -203,7 +211,7 @@ func (p *pending) begin(ctx context.Context) bool {
 	}
 	conn.attend()
 	if p.ends != nil {
-		c.watches.add(p)
+		p.c.watches.add(p)
 	}
 	return true
 }
@@ -252,42 +260,51 @@ func (p *pending) lag() {
 	}()
 }
 
-// beginLate waits for a connection, and for room on it, and begins the call, which then needs this goroutine
-// no more. Where there is no connection to be had it goes on as after an attempt that failed.
+// beginLate waits for a connection to the endpoint that was picked, and for room on it, and begins the call, which then
+// needs this goroutine no more. Where there is no connection to be had it goes on as after an attempt that failed.
+//
+// It picks only where begin found nothing to pick from. To pick again for a connection that was waited for would mean
+// to wait again: a balancer that goes round picks another endpoint each time.
 func (p *pending) beginLate() {
 	ctx, cancel := p.stoppable()
 	defer cancel()
 	bounded, done := p.k.bound(ctx)
 	defer done()
-	p.waits = true
-	for p.connected(bounded) {
-		p.k.shrinkTimeout(bounded)
-		p.k.began = nanotime()
-		if !p.begin(ctx) {
-			continue // the endpoint that was picked now is another one
+	if p.e == nil {
+		if p.e = p.firstPick(bounded); p.e == nil {
+			p.further(nil, nil)
+			return
 		}
-		p.mu.Lock()
-		stopped := p.stopped
-		p.mu.Unlock()
-		if stopped { // before there was a connection to tell it to
-			p.stop()
-		}
-		return
 	}
-	p.further(nil, nil)
+	p.e.Begin()
+	conn := p.e.host.pickConn(p.k.slot)
+	if conn == nil {
+		var fault *Error
+		if conn, fault = p.e.connect(bounded, p.k); fault != nil {
+			p.further(p.e, fault)
+			return
+		}
+	}
+	p.waits = true
+	p.send(ctx, conn)
+	p.mu.Lock()
+	stopped := p.stopped
+	p.mu.Unlock()
+	if stopped { // before there was a connection to tell it to
+		p.stop()
+	}
 }
 
-// connected waits until there is a connection to an endpoint, and reports whether there is.
-func (p *pending) connected(ctx context.Context) bool {
+// firstPick waits for the list of instances and picks one, or returns nil. With a router that is for further, as there
+// may be rules now for which the call was not routed.
+func (p *pending) firstPick(ctx context.Context) *endpoint {
+	if p.c.router != nil {
+		return nil
+	}
 	if _, fault := p.c.cluster.wait(ctx); fault != nil {
-		return false
+		return nil
 	}
-	e := p.c.pick(p.k, p.m)
-	if e == nil {
-		return false
-	}
-	_, fault := e.host.waitConn(ctx)
-	return fault == nil
+	return p.c.pick(p.k, p.m)
 }
 
 // errNoRoom is why a call is not started by its caller, who is not to wait for room.
