@@ -145,6 +145,9 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 		}
 	}
 	c.wg.Go(func() { c.follow(src, snap) })
+	if store := c.unsteered(); store != nil {
+		c.wg.Go(func() { c.lookForRules(store) })
+	}
 	return c, nil
 }
 

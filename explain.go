@@ -12,17 +12,19 @@ import (
 
 // Explanation says where a call would go now, and why not elsewhere.
 type Explanation struct {
-	Target    string              `json:"target"`
-	Method    string              `json:"method"`
-	Version   uint64              `json:"rules_version,omitempty"` // of the rules in force
-	Trouble   string              `json:"rules_trouble,omitempty"` // why newer ones could not be read
-	Subset    string              `json:"subset,omitempty"`        // what the router made of the call; "" for all instances
-	Policies  []string            `json:"policies,omitempty"`      // what else the router does to the call, in words
-	Filters   []ExplainedFilter   `json:"filters,omitempty"`
-	Instances []ExplainedInstance `json:"instances"` // sorted by key
-	Balancer  string              `json:"balancer"`
-	Pick      string              `json:"pick,omitempty"` // key of the instance that the balancer chose; "" for none
-	Error     string              `json:"error,omitempty"`
+	Target  string `json:"target"`
+	Method  string `json:"method"`
+	Version uint64 `json:"rules_version,omitempty"` // of the rules in force
+	Trouble string `json:"rules_trouble,omitempty"` // why newer ones could not be read
+	// RulesNotFollowed reports that the registry keeps rules that the client goes past: see [RulesStatus].
+	RulesNotFollowed bool                `json:"rules_not_followed,omitempty"`
+	Subset           string              `json:"subset,omitempty"`   // what the router made of the call; "" for all instances
+	Policies         []string            `json:"policies,omitempty"` // what else the router does to the call, in words
+	Filters          []ExplainedFilter   `json:"filters,omitempty"`
+	Instances        []ExplainedInstance `json:"instances"` // sorted by key
+	Balancer         string              `json:"balancer"`
+	Pick             string              `json:"pick,omitempty"` // key of the instance that the balancer chose; "" for none
+	Error            string              `json:"error,omitempty"`
 }
 
 type explainer interface {
@@ -77,7 +79,7 @@ func (c *Client) Explain(ctx context.Context, method string, opts ...CallOption)
 	}
 	x := &Explanation{Target: c.target, Method: method, Balancer: c.o.balancer.Name()}
 	if st := c.Status().Rules; st != nil {
-		x.Version = st.Version
+		x.Version, x.RulesNotFollowed = st.Version, st.NotFollowed
 		if st.Trouble != nil {
 			x.Trouble = st.Trouble.Error()
 		}

@@ -41,7 +41,8 @@ type ClientStatus struct {
 	Failback FailbackStats
 	// Ignored counts the calls with the mode [Failsafe] that failed and returned nil.
 	Ignored int64
-	// Rules tells by which rules the client steers; nil without a router, and before the first report of one.
+	// Rules tells by which rules the client steers; nil before the first report of a router, and for a client
+	// without one whose registry keeps no documents. With a registry that does, NotFollowed is true.
 	Rules *RulesStatus
 }
 
@@ -60,6 +61,8 @@ func (c *Client) Status() ClientStatus {
 		c.mu.Lock()
 		st.Rules = c.steering.status
 		c.mu.Unlock()
+	} else if c.unsteered() != nil {
+		st.Rules = &RulesStatus{NotFollowed: true}
 	}
 	return st
 }

@@ -45,6 +45,9 @@ type RulesStatus struct {
 	Applied time.Time // when they came into force
 	Saved   bool      // they are those that were saved on disk
 	Trouble error     // why newer ones could not be read, or nil: those in force stay
+	// NotFollowed reports that the registry of the client keeps traffic rules for its services, and that the
+	// client goes past them, as it has no router: the option route.Rules makes it follow them.
+	NotFollowed bool
 }
 
 // Steer has a router steer the client. start is called once by Dial, whose error it can cause; when it is given
@@ -86,6 +89,37 @@ func (c *Client) steer() error {
 	c.router = router
 	return err
 }
+
+// unsteered returns the registry if it keeps traffic rules that the client does not follow, or nil.
+func (c *Client) unsteered() registry.Store {
+	if c.steering != nil || c.source.service == "" {
+		return nil
+	}
+	store, _ := c.source.resolver.(registry.Store)
+	return store
+}
+
+// lookForRules logs once that the service has rules that the client does not follow. It does not wait for rules
+// that appear later: one read for each client is cheap, one watch is not.
+func (c *Client) lookForRules(store registry.Store) {
+	ctx, cancel := context.WithTimeout(c.ctx, rulesLook)
+	defer cancel()
+	doc, err := store.Load(ctx, rulesDocument+c.source.service)
+	switch {
+	case err != nil:
+		c.o.log.Debug("whether the service has traffic rules is not known", "target", c.target, "err", err)
+	case doc.Revision != 0:
+		c.o.log.Warn("the service has traffic rules that this client does not follow: add the option route.Rules() to Dial",
+			"target", c.target, "service", c.source.service)
+	}
+}
+
+const (
+	// rulesDocument is what the names of documents with traffic rules begin with; see package route.
+	rulesDocument = "rules/"
+	// rulesLook bounds how long lookForRules waits for the registry.
+	rulesLook = 10 * time.Second
+)
 
 // await waits for the rules, but not for long.
 func (s *Steering) await() {

@@ -37,7 +37,8 @@ func Of(store registry.Store, service string) Option {
 // Rules steers a client by the rules that its registry keeps for its service, and follows their changes. Rules
 // that cannot be read leave those in force that there are, and show in [anser.ClientStatus] and the log. They
 // outlast the registry: a client that starts while it is down begins with those that it saved on disk, where it
-// also saves its instances. Without a registry that keeps documents, and without [Of], Dial fails.
+// also saves its instances. A client without this option goes past the rules; see [anser.RulesStatus].
+// Without a registry that keeps documents, and without [Of], Dial fails.
 func Rules(opts ...Option) anser.DialOption {
 	return anser.Steer(func(s *anser.Steering) (anser.Router, error) {
 		r := newRouter(s, opts)

@@ -18,6 +18,7 @@ import (
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/embedded"
 	"github.com/anser-rpc/anser/registry/etcd"
+	"github.com/anser-rpc/anser/route"
 )
 
 // Args and Reply are the messages.
@@ -58,7 +59,7 @@ func serve(target string) (stop func(), err error) {
 
 // call finds the instance in the registry that the target names, and calls it.
 func call(target string) (*Reply, error) {
-	c, err := anser.Dial(target, etcd.Scheme(), anser.NoSnapshot())
+	c, err := anser.Dial(target, etcd.Scheme(), route.Rules(), anser.NoSnapshot())
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 type benchFlags struct {
 	registry sourceFlags
 	tls      tlsFlags
+	follow   followFlags
 	serve    bool
 	callers  int
 	conns    int
@@ -85,6 +86,7 @@ as those of "anser call".`),
 	}
 	f.registry.add(c)
 	f.tls.add(c)
+	f.follow.add(c)
 	c.Flags().BoolVar(&f.serve, "serve", false, "start a server as another process and load that; no TARGET then, METHOD is optional")
 	c.Flags().IntVarP(&f.callers, "callers", "c", 100, "concurrent callers")
 	c.Flags().IntVar(&f.conns, "conns", 2, "connections to an address, shared by the callers")
@@ -145,7 +147,11 @@ func bench(ctx context.Context, s streams, f *benchFlags, typed, method string, 
 		return err
 	}
 	work := f.workload(method)
-	opts := append(work.Options, anser.Conns(f.conns), anser.Timeout(f.timeout), compressed)
+	opts, err := f.follow.options(typed, &f.registry)
+	if err != nil {
+		return err
+	}
+	opts = append(append(opts, work.Options...), anser.Conns(f.conns), anser.Timeout(f.timeout), compressed)
 	c, err := dial(ctx, typed, &f.registry, &f.tls, opts...)
 	if err != nil {
 		return err

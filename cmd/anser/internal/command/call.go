@@ -23,6 +23,7 @@ import (
 type callFlags struct {
 	registry   sourceFlags
 	tls        tlsFlags
+	follow     followFlags
 	metadata   []string
 	timeout    time.Duration
 	trailers   bool
@@ -64,6 +65,7 @@ func newCall(s streams) *cobra.Command {
 	}
 	f.registry.add(c)
 	f.tls.add(c)
+	f.follow.add(c)
 	c.Flags().StringArrayVarP(&f.metadata, "header", "H", nil, "metadata to send beside the message, as key:value; as often as needed")
 	timeoutFlag(c, &f.timeout, 5*time.Second, "how long the call may take")
 	c.Flags().BoolVar(&f.trailers, "trailers", false, "print what the server sent beside the reply, on the standard error")
@@ -151,7 +153,11 @@ func call(ctx context.Context, s streams, f *callFlags, typed, method string, re
 	if err != nil {
 		return err
 	}
-	c, err := dial(ctx, typed, &f.registry, &f.tls, compressed)
+	opts, err := f.follow.options(typed, &f.registry)
+	if err != nil {
+		return err
+	}
+	c, err := dial(ctx, typed, &f.registry, &f.tls, append(opts, compressed)...)
 	if err != nil {
 		return err
 	}
@@ -161,13 +167,13 @@ func call(ctx context.Context, s streams, f *callFlags, typed, method string, re
 	}
 	var reply json.RawMessage
 	var trailers anser.Metadata
-	opts := []anser.CallOption{anser.Codec(rawjson.Codec{}), anser.Trailer(&trailers)}
+	sending := []anser.CallOption{anser.Codec(rawjson.Codec{}), anser.Trailer(&trailers)}
 	if f.idempotent {
-		opts = append(opts, anser.Idempotent())
+		sending = append(sending, anser.Idempotent())
 	}
 	began := time.Now()
 	err = callOnce(ctx, c, f.timeout, func(ctx context.Context, more ...anser.CallOption) error {
-		opts := append(opts, more...)
+		opts := append(sending, more...)
 		if f.oneway {
 			return c.Send(ctx, method, &request, opts...)
 		}

@@ -15,7 +15,6 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/cmd/anser/internal/screen"
 	"github.com/anser-rpc/anser/cmd/anser/internal/table"
-	"github.com/anser-rpc/anser/cmd/anser/internal/target"
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/route"
 )
@@ -27,8 +26,7 @@ type explainFlags struct {
 	timeout  time.Duration
 	json     bool
 	metadata []string
-	caller   route.Caller
-	tags     map[string]string
+	caller   callerFlags
 	from     string
 }
 
@@ -48,7 +46,6 @@ func newExplain(s streams) *cobra.Command {
 		Args:              takes(2, 2),
 		ValidArgsFunction: completeTarget(&f.registry, &f.tls),
 		RunE: func(c *cobra.Command, args []string) error {
-			f.caller.Tags = f.tags
 			x, err := f.explain(c.Context(), args[0], args[1])
 			if err != nil {
 				return err
@@ -68,11 +65,7 @@ func newExplain(s streams) *cobra.Command {
 	f.tls.add(c)
 	timeoutFlag(c, &f.timeout, 5*time.Second, "how long to wait for the registry, or for --from")
 	c.Flags().StringArrayVarP(&f.metadata, "header", "H", nil, "metadata of the call, as key:value; as often as needed")
-	c.Flags().StringVar(&f.caller.Service, "caller-service", "", "service that calls")
-	c.Flags().StringVar(&f.caller.Group, "caller-group", "", "its group")
-	c.Flags().StringVar(&f.caller.Version, "caller-version", "", "its version")
-	c.Flags().StringVar(&f.caller.Zone, "caller-zone", "", "its zone")
-	c.Flags().StringToStringVar(&f.tags, "caller-tag", nil, "its tags, as key=value")
+	f.caller.add(c)
 	c.Flags().StringVar(&f.from, "from", "", "process whose client is asked")
 	jsonFlag(c, &f.json)
 	return c
@@ -88,13 +81,9 @@ func (f *explainFlags) explain(ctx context.Context, typed, method string) (*anse
 	if f.from != "" {
 		return f.ask(ctx, route.ExplainRequest{Service: typed, Method: method, Metadata: md})
 	}
-	full, err := target.Resolve(typed, f.registry.url)
+	opts, err := f.caller.options(typed, &f.registry)
 	if err != nil {
-		return nil, &usageError{err}
-	}
-	var opts []anser.DialOption
-	if target.KeepsRules(full) {
-		opts = append(opts, route.Rules(route.From(f.caller)))
+		return nil, err
 	}
 	c, err := dial(ctx, typed, &f.registry, &f.tls, opts...)
 	if err != nil {
@@ -125,7 +114,10 @@ func showExplanation(s streams, x *anser.Explanation) {
 	out := screen.New(s.out)
 	width, _ := out.Size()
 	rules := "none"
-	if x.Version > 0 {
+	switch {
+	case x.RulesNotFollowed:
+		rules = yellow.Render("not followed: the client lacks the option route.Rules")
+	case x.Version > 0:
 		rules = "version " + strconv.FormatUint(x.Version, 10)
 	}
 	lines := []string{

@@ -23,6 +23,7 @@ import (
 type fileFlags struct {
 	registry sourceFlags
 	tls      tlsFlags
+	follow   followFlags
 	service  string
 	timeout  time.Duration
 	json     bool
@@ -56,6 +57,7 @@ func (f *fileFlags) add(c *cobra.Command) {
 	c.ValidArgsFunction = completeTarget(&f.registry, &f.tls)
 	f.registry.add(c)
 	f.tls.add(c)
+	f.follow.add(c)
 	c.Flags().StringVar(&f.service, "service", "File", "name before the full stop of the methods")
 	jsonFlag(c, &f.json)
 }
@@ -102,7 +104,11 @@ func (f *fileFlags) with(ctx context.Context, typed string, do func(ctx context.
 	if f.patience < 0 {
 		return usagef("--patience must not be negative")
 	}
-	c, err := dial(ctx, typed, &f.registry, &f.tls)
+	opts, err := f.follow.options(typed, &f.registry)
+	if err != nil {
+		return err
+	}
+	c, err := dial(ctx, typed, &f.registry, &f.tls, opts...)
 	if err != nil {
 		return err
 	}

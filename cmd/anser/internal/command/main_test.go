@@ -58,7 +58,7 @@ func takesTimeout(args []string) bool {
 	case "call", "describe", "explain", "ls", "bench":
 		return words[1] != "serve"
 	case "rules":
-		return slices.Contains([]string{"get", "set", "diff", "dry-run", "history", "rollback"}, words[1])
+		return slices.Contains([]string{"get", "set", "diff", "dry-run", "history", "rollback", "delete"}, words[1])
 	case "file":
 		return slices.Contains([]string{"ls", "rm"}, words[1])
 	}

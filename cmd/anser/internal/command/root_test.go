@@ -9,7 +9,7 @@ import (
 func TestHelp(t *testing.T) {
 	run(t).expect(t, 0, "anser demo", "A TARGET is")
 	for _, name := range []string{
-		"demo", "registry", "ls", "describe", "call", "bench", "bench serve", "explain", "rules", "rules get", "rules set", "rules diff", "rules dry-run",
+		"demo", "registry", "ls", "describe", "call", "bench", "bench serve", "explain", "rules", "rules get", "rules set", "rules delete", "rules diff", "rules dry-run",
 		"rules history", "rules rollback", "file", "file put", "file get", "file ls", "file rm", "version",
 	} {
 		r := run(t, append(strings.Fields(name), "--help")...)
@@ -21,7 +21,7 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	run(t, "demos").expect(t, 2, `unknown command "demos"`, "demo")
-	run(t, "rules", "gte", "arith").expect(t, 2, `unknown command "gte" for "anser rules": use one of diff, dry-run, get, history, rollback, set`)
+	run(t, "rules", "gte", "arith").expect(t, 2, `unknown command "gte" for "anser rules": use one of delete, diff, dry-run, get, history, rollback, set`)
 	run(t, "file", "lst", "store").expect(t, 2, `unknown command "lst" for "anser file"`)
 	run(t, "rules").expect(t, 0, "Available Commands:", "anser rules get arith")
 	for _, args := range [][]string{{"ls"}, {"describe", "a"}, {"call", "a", "B.C"}, {"bench", "a", "B.C"}, {"explain", "a", "B.C"}, {"rules", "get", "a"}, {"file", "ls", "a"}} {

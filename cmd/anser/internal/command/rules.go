@@ -39,6 +39,7 @@ type rulesFlags struct {
 	version uint64
 	to      uint64
 	from    string
+	create  bool
 	tls     tlsFlags
 }
 
@@ -53,9 +54,10 @@ func newRules(s streams) *cobra.Command {
   anser rules dry-run arith -f arith.yaml --from 127.0.0.1:9000
   anser rules diff arith -f arith.yaml
   anser rules set arith -f arith.yaml --comment "10 % to 2.0"
-  anser rules rollback arith 12`, "\n"),
+  anser rules rollback arith 12
+  anser rules delete arith`, "\n"),
 	}
-	return under(c, newRulesGet(s), newRulesSet(s), newRulesDiff(s), newRulesDryRun(s), newRulesHistory(s), newRulesRollback(s))
+	return under(c, newRulesGet(s), newRulesSet(s), newRulesDelete(s), newRulesDiff(s), newRulesDryRun(s), newRulesHistory(s), newRulesRollback(s))
 }
 
 // add adds the flags that all of them have.
@@ -152,23 +154,8 @@ func newRulesGet(s streams) *cobra.Command {
   anser rules get arith --version 11 --json`, "\n"),
 		Args: takes(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return f.with(c.Context(), args[0], func(ctx context.Context, _ *target.Registry, store registry.Store) error {
-				d, err := route.Load(ctx, store, args[0])
-				if f.version > 0 {
-					d, err = route.Version(ctx, store, args[0], f.version)
-				}
-				if err != nil {
-					return err
-				}
-				if f.json {
-					return printJSON(s.out, d)
-				}
-				text, err := yamlOf(d)
-				if err != nil {
-					return err
-				}
-				_, err = io.WriteString(s.out, text)
-				return err
+			return f.with(c.Context(), args[0], func(ctx context.Context, r *target.Registry, store registry.Store) error {
+				return f.get(ctx, s, args[0], r, store)
 			})
 		},
 	}
@@ -176,7 +163,34 @@ func newRulesGet(s streams) *cobra.Command {
 	return f.add(c)
 }
 
-// author returns who makes a change.
+// get prints the rules. A service without any gets the file to begin with.
+func (f *rulesFlags) get(ctx context.Context, s streams, service string, r *target.Registry, store registry.Store) error {
+	d, err := route.Load(ctx, store, service)
+	if err == nil && f.version > 0 {
+		d, err = route.Version(ctx, store, service, f.version)
+	}
+	if err != nil {
+		return err
+	}
+	if noRules(d) {
+		if err := checkThere(ctx, r, d, service, ""); err != nil {
+			return err
+		}
+		if f.version == 0 {
+			fmt.Fprintf(s.err, "%s has no rules.\n", service)
+		}
+	}
+	if f.json {
+		return printJSON(s.out, d)
+	}
+	text, err := yamlOf(d)
+	if err == nil {
+		_, err = io.WriteString(s.out, text)
+	}
+	return err
+}
+
+// by returns who makes a change.
 func (f *rulesFlags) by() string {
 	if f.author != "" {
 		return f.author
@@ -193,7 +207,8 @@ func newRulesSet(s streams) *cobra.Command {
 		Use:   "set SERVICE -f FILE",
 		Short: "Replace the rules of a service",
 		Long: "Replace the rules of a service by those in a file. It is refused if somebody has changed the rules since\n" +
-			"the version that the file names (a file without one is for a service without rules); --base names another.\n" + rulesExitHelp,
+			"the version that the file names (a file without one is for a service without rules); --base names another. A service that has neither instances nor\n" +
+			"rules wants --create, as its name may be mistyped.\n" + rulesExitHelp,
 		Example: strings.Trim(`
   anser rules set arith -f arith.yaml --comment "10 % to 2.0"
   echo 'rules: {split: [{percent: 10, to: {version: "2.*"}}]}' | anser rules set arith -f -`, "\n"),
@@ -212,7 +227,14 @@ func newRulesSet(s streams) *cobra.Command {
 			if f.base >= 0 {
 				base = uint64(f.base)
 			}
-			return f.with(c.Context(), args[0], func(ctx context.Context, _ *target.Registry, store registry.Store) error {
+			return f.with(c.Context(), args[0], func(ctx context.Context, r *target.Registry, store registry.Store) error {
+				now, err := route.Load(ctx, store, args[0])
+				if err == nil && !f.create {
+					err = checkThere(ctx, r, now, args[0], "\nwith --create the rules are kept for instances that come later")
+				}
+				if err != nil {
+					return err
+				}
 				next, err := route.Save(ctx, store, args[0], base, d.Rules, f.by(), f.comment)
 				return f.saved(s, args[0], next, err)
 			})
@@ -222,6 +244,7 @@ func newRulesSet(s streams) *cobra.Command {
 	c.Flags().StringVarP(&f.comment, "comment", "m", "", "why the rules change")
 	c.Flags().StringVar(&f.author, "author", "", "who changes them; by default the user's name")
 	c.Flags().Int64Var(&f.base, "base", -1, "version that the change was made from; -1 is the one in the file")
+	c.Flags().BoolVar(&f.create, "create", false, "make rules for a service that has neither instances nor rules yet")
 	return f.add(c)
 }
 

@@ -178,3 +178,62 @@ func TestExplainTellsOfHealth(t *testing.T) {
 		t.Errorf("%+v", in)
 	}
 }
+
+// A name that nobody has is most likely mistyped.
+func TestRulesOfAnUnknownService(t *testing.T) {
+	twoVersions(t)
+	set := func(args ...string) result {
+		t.Helper()
+		return runWith(t, canaryRules, append([]string{"rules", "set", "-f", "-"}, args...)...)
+	}
+	set("airth").expect(t, 2, `the service "airth" has no instance in the registry, and no rules: did you mean arith?`, "--create")
+	set("orders").expect(t, 2, "there are arith", "--create")
+	run(t, "rules", "history", "airth").expect(t, 0, "airth has no rules")
+	run(t, "rules", "get", "orders").expect(t, 2, `"orders" has no instance in the registry, and no rules`)
+	set("orders", "--create").expect(t, 0, "The rules of orders are at version 1.")
+	run(t, "rules", "get", "orders").expect(t, 0, "percent: 100")
+	set("orders", "--base", "1").expect(t, 0, "at version 2")
+
+	r := run(t, "rules", "get", "arith")
+	if r.code != 0 || r.out != "rules: {}\n" || r.err != "arith has no rules.\n" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestRulesDelete(t *testing.T) {
+	twoVersions(t)
+	run(t, "rules", "delete", "arith").expect(t, 1, "arith has no rules: nothing was changed")
+	runWith(t, canaryRules, "rules", "set", "arith", "-f", "-").expect(t, 0, "at version 1")
+	run(t, "rules", "delete", "arith", "--base", "7").expect(t, 4, "at version 1", "made from version 7")
+	run(t, "rules", "delete", "arith", "-m", "over").expect(t, 0, "version 2 has none", `"anser rules rollback arith 1" brings them back`)
+	run(t, "rules", "get", "arith").expect(t, 0, "arith has no rules.", "version: 2", "comment: over", "rules: {}")
+	run(t, "rules", "delete", "arith").expect(t, 1, "arith has no rules")
+	run(t, "rules", "rollback", "arith", "1").expect(t, 0, "at version 3")
+	var d route.Document
+	run(t, "rules", "delete", "arith", "--json").decode(t, &d)
+	if d.Version != 4 || len(d.Rules.Split) != 0 {
+		t.Errorf("%+v", d)
+	}
+}
+
+// What the commands call follows the rules of its service.
+func TestCommandsFollowRules(t *testing.T) {
+	twoVersions(t)
+	runWith(t, `
+rules:
+  mocks:
+  - {when: {methods: Arith.Mul, caller: {zone: north}}, reply: {C: 1}}
+  - {when: {methods: Arith.Mul}, reply: {C: 2}}
+  faults:
+  - {when: {methods: Arith.Add}, percent: 100, until: "2100-01-01T00:00:00Z", error: {code: not found, message: by a fault}}
+`, "rules", "set", "arith", "-f", "-").expect(t, 0, "at version 1")
+	call := func(args ...string) result {
+		t.Helper()
+		return run(t, append([]string{"call", "arith", "Arith.Mul", `{"A": 7, "B": 8}`}, args...)...)
+	}
+	call().expect(t, 0, `"C": 2`)
+	call("--caller-zone", "north").expect(t, 0, `"C": 1`)
+	call("--no-rules").expect(t, 0, `"C": 56`)
+	run(t, "bench", "arith", "Arith.Add", "--timeout", "1m").expect(t, 3, "by a fault")
+	run(t, "bench", "arith", "Arith.Add", "--timeout", "1m", "--no-rules", "--callers", "1", "--seconds", "0.01", "--warmup", "0").expect(t, 0, "Arith.Add")
+}
