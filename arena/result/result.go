@@ -10,13 +10,16 @@ const Schema = 1
 type Document struct {
 	Schema  int       `json:"schema"`
 	Command []string  `json:"command"` // that repeats it
-	Commit  string    `json:"commit"`  // of Anser, with + when files were changed
+	Commit  string    `json:"commit"`  // of Anser, with + and a hash of the changes when files were changed
 	Began   time.Time `json:"began"`
 	Ended   time.Time `json:"ended"`
 	Machine Machine   `json:"machine"`
 	Rows    []Row     `json:"rows"`
+	Trials  []Trial   `json:"trials,omitempty"`
 	NotRun  []NotRun  `json:"not_run,omitempty"`
 	Codecs  []Codec   `json:"codecs,omitempty"`
+	// CodecsCommit is that of Codecs, where they were measured on another one than the rows.
+	CodecsCommit string `json:"codecs_commit,omitempty"`
 }
 
 // Machine is where it ran.
@@ -42,6 +45,9 @@ type Shape struct {
 	Fresh   bool    `json:"fresh,omitempty"`
 	Window  int     `json:"window,omitempty"`
 	Rate    float64 `json:"rate,omitempty"` // calls/s offered; 0: closed loop
+	// Share is the share of the peer's own peak that Rate is: the calls/s that it reached with the same
+	// callers and connections in a closed loop. 0: the rate is the same one for all peers.
+	Share   float64 `json:"share,omitempty"`
 	Payload int     `json:"payload"`
 	SleepUS int     `json:"sleep_us,omitempty"`
 	WorkUS  int     `json:"work_us,omitempty"`
@@ -67,12 +73,25 @@ type Row struct {
 	Workload  string   `json:"workload"`
 	Shape     Shape    `json:"shape"`
 	Valid     bool     `json:"valid"`
+	// Best says that the connections of Shape are those with which the peer is at its best under this
+	// load, of those that it supports.
+	Best bool `json:"best,omitempty"`
 	Figures
 	CallsPerSecondRange [2]float64 `json:"calls_per_s_range"`
 	CPURange            [2]float64 `json:"cpu_us_per_call_range"`
 	P50Range            [2]float64 `json:"p50_us_range"`
 	P99Range            [2]float64 `json:"p99_us_range"`
 	Rounds              []Round    `json:"rounds"`
+}
+
+// Trial is a short measurement in a closed loop, by which a peer's connections were chosen. Its figures
+// are for this choice only.
+type Trial struct {
+	Peer     string `json:"peer"`
+	Workload string `json:"workload"`
+	Shape    Shape  `json:"shape"`
+	Valid    bool   `json:"valid"`
+	Round
 }
 
 // Round is one measurement.

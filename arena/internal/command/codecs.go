@@ -77,7 +77,10 @@ func codecs(ctx context.Context, s streams, seconds float64, into, asJSON string
 		return err
 	}
 	if old != nil {
-		old.Codecs = measured
+		old.Codecs, old.CodecsCommit = measured, ""
+		if commit := repo.Commit(ctx, at.root, into); commit != old.Commit {
+			old.CodecsCommit = commit
+		}
 		if err := document.Write(into, old); err != nil {
 			return err
 		}

@@ -28,7 +28,9 @@ func newRun(s streams) *cobra.Command {
 		Short: "Measure peers",
 		Long: strings.TrimSpace(`
 Measure peers in turn, each with a fresh server and a fresh client, and print a table of the medians.
-Without a suite, one line is measured for each workload, number of callers and payload.
+Without a suite, one line is measured for each workload, number of callers and payload. Each peer has
+the connections with which it is at its best under that load: short trials of those that it supports
+(2 that all callers share, a pool of 16, one for each caller) choose. --conns all measures all of them.
 
 Suites:
 ` + suiteHelp() + `
@@ -40,6 +42,7 @@ Exit codes: 0 all was measured; 1 a peer did not build, or the suite ci found a 
   arena run --peers anser,ceiling --callers 1,100,1000 --conns 2
   arena run --peers go --workload add --callers 1 --fresh
   arena run --peers all,-java --callers 100 --rate 60%
+  arena run --peers thrift-go,kitex --callers 100 --conns all
   arena run --suite full --json results.json
   arena run --resume results.json`, "\n"),
 		Args: takes(0),
@@ -160,7 +163,7 @@ func carryOut(ctx context.Context, s streams, at *place, f *runFlags, planned *s
 	shown := progress.New(s.err, len(plan.Steps))
 	runner := &run.Runner{
 		Builder: at.builder, Document: doc, Progress: shown, Save: save,
-		Repeat: !f.noRepeat && !planned.Strict, Patient: planned.Strict, Syscalls: f.syscalls, Grace: f.grace(),
+		Repeat: !f.noRepeat && !planned.Strict, Patient: planned.Strict, Syscalls: f.syscalls || planned.Syscalls, Grace: f.grace(),
 	}
 	broken := runner.Build(ctx, plan)
 	doc.NotRun = plan.NotRun

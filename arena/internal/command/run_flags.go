@@ -21,7 +21,7 @@ type runFlags struct {
 	suite     string
 	workloads []string
 	callers   []int
-	conns     int
+	conns     string
 	fresh     bool
 	window    int
 	rate      string
@@ -34,6 +34,7 @@ type runFlags struct {
 	calls     int
 
 	seconds  float64
+	trial    float64
 	warmup   float64
 	rounds   int
 	noRepeat bool
@@ -49,6 +50,7 @@ const (
 	defaultCallers = 100
 	defaultSeconds = 5
 	defaultRounds  = 3
+	defaultTrial   = 1
 	defaultTimeout = 30
 )
 
@@ -58,10 +60,11 @@ func newRunFlags(set *pflag.FlagSet) *runFlags {
 	set.StringVar(&f.suite, "suite", "", "measure what a suite says: "+suiteNames())
 	set.StringSliceVar(&f.workloads, "workload", []string{peer.Say}, "say, add, or both")
 	set.IntSliceVar(&f.callers, "callers", []int{defaultCallers}, "concurrent callers, of all clients together; several, with commas")
-	set.IntVar(&f.conns, "conns", suite.BestConns, "connections that they share; 0: one for each caller; -1: 2 where a peer can share them, else one for each")
+	set.StringVar(&f.conns, "conns", "best", "connections that they share, 0: one for each caller; best: those with which each peer is at its best, by a short trial; "+
+		"all: every number that it supports; usual: 2 where a peer can share them, else one for each")
 	set.BoolVar(&f.fresh, "fresh", false, "a new connection for each call")
 	set.IntVar(&f.window, "window", 0, "calls that each caller keeps in flight, where a peer has asynchronous ones")
-	set.StringVar(&f.rate, "rate", "0", "calls a second of all callers, whatever the server does (open loop), or 60% of each peer's own peak")
+	set.StringVar(&f.rate, "rate", "0", "calls a second of all callers, whatever the server does (open loop), or 60% of the peak of each peer and its connections")
 	set.IntSliceVar(&f.payloads, "payload", []int{peer.StandardPayload}, "bytes of the request of say; several, with commas")
 	set.IntVar(&f.sleepUS, "sleep-us", 0, "microseconds that the handler sleeps")
 	set.IntVar(&f.workUS, "work-us", 0, "microseconds that the handler keeps a core busy")
@@ -69,6 +72,7 @@ func newRunFlags(set *pflag.FlagSet) *runFlags {
 	set.IntVar(&f.clients, "clients", 1, "client processes")
 	set.IntVar(&f.hosts, "hosts", 1, "2: client and server in network namespaces of their own, as root")
 	set.IntVar(&f.calls, "calls", 0, "measure so many calls, instead of seconds")
+	set.Float64Var(&f.trial, "trial", defaultTrial, "how long a trial is by which a peer's connections are chosen")
 	set.Float64Var(&f.seconds, "seconds", defaultSeconds, "how long each measurement is")
 	set.Float64Var(&f.warmup, "warmup", 0, "seconds of load before it; each peer has its own by default")
 	set.IntVar(&f.rounds, "rounds", defaultRounds, "measurements of each peer, in turn with the others")
@@ -119,7 +123,7 @@ func parseCommand(words []string) (*runFlags, error) {
 
 // ofShape are the flags that a suite decides about.
 var ofShape = []string{
-	"workload", "callers", "conns", "fresh", "window", "rate", "payload", "sleep-us", "work-us", "servers", "clients", "hosts", "calls",
+	"workload", "callers", "fresh", "window", "rate", "payload", "sleep-us", "work-us", "servers", "clients", "hosts", "calls",
 }
 
 // plan returns the suite that the flags say.
@@ -129,6 +133,8 @@ func (f *runFlags) plan() (*suite.Suite, error) {
 		return nil, usagef("--rounds %d: at least 1 is needed", f.rounds)
 	case f.warmup < 0:
 		return nil, usagef("--warmup %g: it is not negative", f.warmup)
+	case f.trial <= 0:
+		return nil, usagef("--trial %g: it must be more than 0", f.trial)
 	case f.timeout <= 0:
 		return nil, usagef("--timeout %g: it must be more than 0", f.timeout)
 	}
@@ -145,6 +151,9 @@ func (f *runFlags) plan() (*suite.Suite, error) {
 	if f.set.Changed("warmup") {
 		s.Warmup = &f.warmup
 	}
+	if f.set.Changed("trial") || s.Trial == 0 {
+		s.Trial = f.trial
+	}
 	return s, nil
 }
 
@@ -159,9 +168,19 @@ func (f *runFlags) named() (*suite.Suite, error) {
 			return nil, usagef("--%s and --suite: the suite decides about it, use one of them", name)
 		}
 	}
+	conns, err := suite.ParseConns(f.conns)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	if conns >= 0 {
+		return nil, usagef("--conns %s and --suite: the suite decides about it, use best, all or usual", f.conns)
+	}
 	s := *found
 	s.Lines = slices.Clone(found.Lines)
 	for i := range s.Lines {
+		if f.set.Changed("conns") && s.Lines[i].Conns < 0 {
+			s.Lines[i].Conns = conns
+		}
 		if f.set.Changed("seconds") {
 			s.Lines[i].Seconds = f.seconds
 		}
@@ -182,9 +201,13 @@ func (f *runFlags) typed() (*suite.Suite, error) {
 	if err != nil {
 		return nil, err
 	}
+	conns, err := suite.ParseConns(f.conns)
+	if err != nil {
+		return nil, &usageError{err}
+	}
 	s := &suite.Suite{Seconds: f.seconds, Rounds: f.rounds}
 	base := suite.Line{
-		Conns: f.conns, Fresh: f.fresh, Window: f.window, SleepUS: f.sleepUS, WorkUS: f.workUS,
+		Conns: conns, Fresh: f.fresh, Window: f.window, SleepUS: f.sleepUS, WorkUS: f.workUS,
 		Servers: f.servers, Clients: f.clients, Hosts: f.hosts, Calls: f.calls, Seconds: f.seconds, Rounds: f.rounds,
 	}
 	if f.servers < 1 || f.clients < 1 || f.hosts < 1 {
@@ -200,7 +223,7 @@ func (f *runFlags) typed() (*suite.Suite, error) {
 				line := base
 				line.Workload, line.Callers, line.Payload = workload, callers, payload
 				if share > 0 { // its peak comes first
-					s.Lines = append(s.Lines, suite.Line{Workload: workload, Callers: callers, Conns: f.conns})
+					s.Lines = append(s.Lines, line)
 				}
 				line.Rate, line.RateShare = rate, share
 				s.Lines = append(s.Lines, line)

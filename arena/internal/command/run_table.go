@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/anser-rpc/anser/arena/internal/suite"
@@ -16,13 +17,22 @@ import (
 func showRun(s streams, doc *result.Document) error {
 	var titles []string
 	groups := make(map[string][]*result.Row)
-	for i := range doc.Rows {
-		row := &doc.Rows[i]
-		title := suite.Describe(row.Workload, row.Shape)
+	enter := func(title string, row *result.Row) {
 		if groups[title] == nil {
 			titles = append(titles, title)
 		}
 		groups[title] = append(groups[title], row)
+	}
+	title := func(row *result.Row) string { return suite.Describe(row.Workload, row.Shape) }
+	own := suite.Groups(doc.Rows, title)
+	for i := range doc.Rows {
+		row := &doc.Rows[i]
+		if row.Best {
+			enter(suite.DescribeBest(row.Workload, row.Shape), row)
+		}
+		if own(row) {
+			enter(title(row), row)
+		}
 	}
 	for _, title := range titles {
 		fmt.Fprintf(s.out, "\n%s\n", title)
@@ -44,18 +54,29 @@ func runTable(rows []*result.Row) *table.Table {
 			cmp.Compare(a.CPUUS, b.CPUUS),
 		)
 	})
-	t := table.New("PEER", ">CALLS/S", "LEAST – MOST", ">CPU A CALL", ">CLIENT", ">SERVER", ">P50", ">P99", ">MiB", ">ERRORS", "NOTES")
+	t := table.New("PEER", "CONNECTIONS", ">CALLS/S", "LEAST – MOST", ">CPU A CALL", ">CLIENT", ">SERVER", ">P50", ">P99", ">MiB", ">ERRORS", "NOTES")
 	for _, r := range rows {
 		if r.Published != "" {
-			t.Add(r.Peer, table.Count(r.CallsPerSecond), "", "", "", "", "", "", "", "", "published: "+r.Settings)
+			t.Add(r.Peer, conns(r), table.Count(r.CallsPerSecond), "", "", "", "", "", "", "", "", "published: "+r.Settings)
 			continue
 		}
-		t.Add(r.Peer, table.Count(r.CallsPerSecond),
+		t.Add(r.Peer, conns(r), table.Count(r.CallsPerSecond),
 			table.Count(r.CallsPerSecondRange[0])+" – "+table.Count(r.CallsPerSecondRange[1]),
 			table.Micros(r.CPUUS), table.Micros(r.ClientCPUUS), table.Micros(r.ServerCPUUS),
 			table.Micros(r.P50US), table.Micros(r.P99US), table.Digits(r.ClientMiB+r.ServerMiB), table.Count(float64(r.Errors)), notes(r))
 	}
 	return t
+}
+
+// conns names the connections of a row in a word.
+func conns(r *result.Row) string {
+	switch {
+	case r.Shape.Fresh:
+		return "fresh"
+	case r.Shape.Conns == 0:
+		return "each"
+	}
+	return strconv.Itoa(r.Shape.Conns)
 }
 
 // rank puts what can be compared first.

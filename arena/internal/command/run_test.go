@@ -52,7 +52,7 @@ func TestRunMute(t *testing.T) {
 	// The same time is for the server to start: where it is too short for that, there is a longer one.
 	for _, try := range [][2]string{{"3", "the client said nothing within 4s"}, {"60", "the client said nothing within 1m1s"}} {
 		timeout, want := try[0], try[1]
-		code, out, errOut := arena(t, "run", "--peers", "mute", "--callers", "20", "--calls", "1000", "--rounds", "1",
+		code, out, errOut := arena(t, "run", "--peers", "mute", "--callers", "20", "--conns", "usual", "--calls", "1000", "--rounds", "1",
 			"--timeout", timeout, "--no-repeat", "--json", "-")
 		_, rows := rowsOf(t, out)
 		if code != 0 || rows["mute"].Valid {
@@ -67,7 +67,7 @@ func TestRunMute(t *testing.T) {
 
 // Every other way to go wrong is told too, and holds up nobody else.
 func TestRun(t *testing.T) {
-	code, out, errOut := arena(t, "run", "--peers", "all,-mute", "--callers", "20", "--calls", "1000", "--rounds", "1",
+	code, out, errOut := arena(t, "run", "--peers", "all,-mute", "--callers", "20", "--conns", "usual", "--calls", "1000", "--rounds", "1",
 		"--timeout", "60", "--no-repeat", "--json", "-")
 	if code != 1 { // one does not build
 		t.Errorf("exit code %d", code)
@@ -118,7 +118,7 @@ func TestRun(t *testing.T) {
 	if !slices.Equal(doc.NotRun, want) {
 		t.Errorf("not run: %+v", doc.NotRun)
 	}
-	if got := strings.Join(doc.Command, " "); got != "go run ./arena run --callers=20 --calls=1000 --no-repeat=true --peers=all,-mute --rounds=1 --timeout=60" {
+	if got := strings.Join(doc.Command, " "); got != "go run ./arena run --callers=20 --calls=1000 --conns=usual --no-repeat=true --peers=all,-mute --rounds=1 --timeout=60" {
 		t.Errorf("the command is %s", got)
 	}
 	if doc.Schema != result.Schema || doc.Machine.Cores < 1 || doc.Machine.Tools["go"] == "" || doc.Ended.Before(doc.Began) {
@@ -148,7 +148,7 @@ func TestRunShapes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			longEnough(t, func(seconds string) string {
-				args := []string{"run", "--peers", "plain", "--callers", "10", "--seconds", seconds, "--rounds", "2", "--no-repeat", "--json", "-"}
+				args := []string{"run", "--peers", "plain", "--callers", "10", "--conns", "2", "--seconds", seconds, "--rounds", "2", "--no-repeat", "--json", "-"}
 				code, out, errOut := arena(t, append(args, c.args...)...)
 				if code != 0 {
 					t.Fatalf("exit code %d:\n%s", code, errOut)
@@ -170,12 +170,13 @@ func TestRunShapes(t *testing.T) {
 
 func TestRunShare(t *testing.T) {
 	longEnough(t, func(seconds string) string {
-		code, out, errOut := arena(t, "run", "--peers", "plain", "--callers", "10", "--seconds", seconds, "--rounds", "1", "--no-repeat", "--rate", "20%")
+		code, out, errOut := arena(t, "run", "--peers", "plain", "--callers", "10", "--seconds", seconds, "--rounds", "1", "--no-repeat", "--rate", "20%", "--trial", seconds)
 		if code != 0 {
 			t.Fatalf("exit code %d:\n%s", code, errOut)
 		}
-		expect(t, "the table", out, "say, 10 callers, 2 connections\n", "mark: plain: for tests only")
-		if !strings.Contains(out, "calls/s offered\nPEER") { // no call was ever made that it could be a share of
+		expect(t, "the table", out, "say, 10 callers, each with its best connections\n", "mark: plain: for tests only")
+		expect(t, "the progress", errOut, "10 callers, 2 connections, trial: ", "10 callers, a connection for each caller, trial: ")
+		if !strings.Contains(out, "20 % of its own peak offered\nPEER") { // no call was ever made that it could be a share of
 			return out + errOut
 		}
 		return ""
@@ -192,7 +193,7 @@ func TestResume(t *testing.T) {
 			cancel()
 		}
 	}}
-	code, _, errOut := arenaWith(t, ctx, stopping, "run", "--peers", "plain,failing", "--callers", "5", "--seconds", "0.3", "--rounds", "2",
+	code, _, errOut := arenaWith(t, ctx, stopping, "run", "--peers", "plain,failing", "--callers", "5", "--seconds", "0.3", "--trial", "0.1", "--rounds", "2",
 		"--no-repeat", "--json", file)
 	if code != 1 || !strings.Contains(errOut, "interrupted: go on with arena run --resume "+file) {
 		t.Fatalf("exit code %d:\n%s", code, errOut)
@@ -260,6 +261,9 @@ func TestRunUsage(t *testing.T) {
 		"--callers 0: at least 1":                 {"--callers", "0"},
 		"--rounds 0: at least 1":                  {"--rounds", "0"},
 		"--rate fast: use calls a second":         {"--rate", "fast"},
+		"--conns many: use best, all, usual":      {"--conns", "many"},
+		"--conns 2 and --suite: the suite decide": {"--suite", "full", "--conns", "2"},
+		"--trial 0: it must be more than 0":       {"--trial", "0"},
 		"--timeout 0":                             {"--timeout", "0"},
 		"--warmup -1":                             {"--warmup", "-1"},
 		"--servers, --clients and --hosts":        {"--servers", "0"},
@@ -279,7 +283,7 @@ func TestRunUsage(t *testing.T) {
 func TestRunHosts(t *testing.T) {
 	hoststest.Lock(t)
 	longEnough(t, func(seconds string) string {
-		code, out, errOut := arena(t, "run", "--peers", "plain", "--callers", "5", "--seconds", seconds, "--rounds", "1", "--no-repeat", "--hosts", "2", "--json", "-")
+		code, out, errOut := arena(t, "run", "--peers", "plain", "--callers", "5", "--conns", "2", "--seconds", seconds, "--rounds", "1", "--no-repeat", "--hosts", "2", "--json", "-")
 		if os.Geteuid() != 0 {
 			if code != 1 || !strings.Contains(errOut, "only root can make") {
 				t.Errorf("exit code %d:\n%s", code, errOut)
@@ -299,7 +303,7 @@ func TestRunHosts(t *testing.T) {
 // The system calls of every kind are at least those that the framework cannot do without.
 func TestRunSyscalls(t *testing.T) {
 	longEnough(t, func(seconds string) string {
-		code, out, errOut := arena(t, "run", "--peers", "plain", "--callers", "2", "--seconds", seconds, "--rounds", "1", "--no-repeat", "--syscalls", "--json", "-")
+		code, out, errOut := arena(t, "run", "--peers", "plain", "--callers", "2", "--conns", "2", "--seconds", seconds, "--rounds", "1", "--no-repeat", "--syscalls", "--json", "-")
 		if code != 0 {
 			t.Fatalf("exit code %d:\n%s", code, errOut)
 		}

@@ -84,12 +84,14 @@ func Documents(a, b *result.Document) *Report {
 func absent(r *result.Row) Absent { return Absent{Peer: r.Peer, Workload: r.Workload, Shape: r.Shape} }
 
 // key is what makes two rows the same measurement. How long it took does not: a longer one of the same
-// thing can be compared. An offered rate that followed from the peer's own peak differs from run to run,
-// and so do rows that were measured at it.
+// thing can be compared. An offered rate that is a share of the peer's own peak differs from run to run.
 func key(r *result.Row) Absent {
 	k := absent(r)
 	k.Shape.Seconds = 0
 	k.Shape.Window = max(k.Shape.Window, 1)
+	if k.Shape.Share > 0 {
+		k.Shape.Rate = 0
+	}
 	return k
 }
 

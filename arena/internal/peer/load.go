@@ -153,7 +153,7 @@ func (p *Peer) mistakes(m *mistakes, i int) {
 	m.when(len(p.Client) == 0 || p.Client[0] == "", `%s: "client" is missing`, p.Name)
 	m.when(p.Codec == "", `%s: "codec" is missing`, p.Name)
 	m.oneOf(p.Name, "workloads", p.Workloads, Say, Add)
-	m.oneOf(p.Name, "conns", p.Conns, Shared, Each, Fresh)
+	m.oneOf(p.Name, "conns", p.Conns, Shared, Pool, Each, Fresh)
 	if slices.Contains(p.Workloads, Say) {
 		m.when(!slices.Contains(p.Payloads, StandardPayload), `%s: "payloads" lacks %d, which every peer with the workload say has`, p.Name, StandardPayload)
 	}

@@ -51,7 +51,8 @@ const (
 	Say = "say"
 	Add = "add"
 
-	Shared = "shared" // the callers share connections
+	Shared = "shared" // the callers share a few connections
+	Pool   = "pool"   // the callers share more of them, and still have fewer than one each
 	Each   = "each"   // each caller has its own
 	Fresh  = "fresh"  // each call has its own
 )

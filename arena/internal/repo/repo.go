@@ -3,6 +3,8 @@ package repo
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"os/exec"
@@ -31,23 +33,27 @@ func Root(dir string) (string, error) {
 	}
 }
 
-// Commit returns the short name of the commit that is checked out, with + when files that git knows
-// differ from it; "unknown" where git cannot tell. The result of a run, which may be committed too, makes
-// no difference.
+// Commit returns the short name of the commit that is checked out, with + and a hash of the changes when
+// files that git knows differ from it, so that two states of the files never have the same name;
+// "unknown" where git cannot tell. The result of a run, which may be committed too, makes no difference.
 func Commit(ctx context.Context, root, result string) string {
 	name, err := git(ctx, root, "rev-parse", "--short=12", "HEAD")
 	if err != nil {
 		return "unknown"
 	}
-	status := []string{"status", "--porcelain", "--untracked-files=no", "--", "."}
+	diff := []string{"diff", "--binary", "HEAD", "--", "."}
 	if path, err := filepath.Abs(result); err == nil && result != "" {
 		if inside, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(inside) {
-			status = append(status, ":(exclude,literal)"+filepath.ToSlash(inside))
+			diff = append(diff, ":(exclude,literal)"+filepath.ToSlash(inside))
 		}
 	}
-	changed, err := git(ctx, root, status...)
-	if err != nil || changed != "" {
-		name += "+"
+	changed, err := git(ctx, root, diff...)
+	switch {
+	case err != nil:
+		return "unknown"
+	case changed != "":
+		sum := sha256.Sum256([]byte(changed))
+		return name + "+" + hex.EncodeToString(sum[:4])
 	}
 	return name
 }

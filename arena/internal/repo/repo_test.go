@@ -63,13 +63,19 @@ func TestCommit(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 	write(file, "2")
-	if got := repo.Commit(t.Context(), root, ""); got != want+"+" {
-		t.Errorf("with a change: %s, want %s+", got, want)
+	changed := repo.Commit(t.Context(), root, "")
+	if !strings.HasPrefix(changed, want+"+") || len(changed) != len(want)+1+8 {
+		t.Errorf("with a change: %s, want %s+ and a hash", changed, want)
 	}
+	write(file, "3")
+	if got := repo.Commit(t.Context(), root, ""); got == changed || !strings.HasPrefix(got, want+"+") {
+		t.Errorf("two changes have one name: %s", got)
+	}
+	write(file, "2")
 	if got := repo.Commit(t.Context(), root, file); got != want {
 		t.Errorf("with a change of the result only: %s, want %s", got, want)
 	}
-	if got := repo.Commit(t.Context(), root, filepath.Join(t.TempDir(), "b")); got != want+"+" {
-		t.Errorf("with a result elsewhere: %s, want %s+", got, want)
+	if got := repo.Commit(t.Context(), root, filepath.Join(t.TempDir(), "b")); got != changed {
+		t.Errorf("with a result elsewhere: %s, want %s", got, changed)
 	}
 }

@@ -27,6 +27,7 @@ func TestPageInBrowser(t *testing.T) {
 	t.Run("keyboard", func(t *testing.T) { keyboard(t, b, page) })
 	t.Run("colours", func(t *testing.T) { colours(t, b, page) })
 	t.Run("widths", func(t *testing.T) { widths(t, b, page) })
+	t.Run("best", func(t *testing.T) { bestInBrowser(t, b, address(bestDocument(true))) })
 	t.Run("hostile", func(t *testing.T) { hostileIsText(t, b, address(hostileDocument())) })
 	t.Run("empty", func(t *testing.T) {
 		p := b.open(t, address(&result.Document{Schema: result.Schema}), 1000, 800, "light")

@@ -120,12 +120,12 @@ func (ch *chart) rows(d *drawing, c *comparison, entries []*entry, top, bottom f
 	names, values, languages, least, most := 60.0, 40.0, 20.0, math.Inf(1), 0.0
 	for _, e := range entries {
 		names = max(names, textWidth(e.row.Peer)+16)
-		languages = max(languages, textWidth(languageName(e.row.Language)))
+		languages = max(languages, textWidth(e.tag()))
 		values = max(values, 1.07*textWidth(ch.value(e))) // bold is wider
 		most = max(most, ch.most(e))
 		least = min(least, spanStart(e, "p50"))
 	}
-	names, languages = min(names, 200), min(languages, 90)
+	names, languages = min(names, 200), min(languages, 110)
 	x0 := chartMargin + 26
 	valueEnd := x0 + names + languages + 18 + values
 	plot := linear(valueEnd+14, chartWidth-chartMargin-10, most)
@@ -153,10 +153,19 @@ func (ch *chart) rows(d *drawing, c *comparison, entries []*entry, top, bottom f
 			name = "◆ " + name
 		}
 		d.text(x0, y+4.5, text, shorten(name, names))
-		d.text(x0+names+8, y+4.5, "m", shorten(languageName(e.row.Language), languages))
+		d.text(x0+names+8, y+4.5, "m", shorten(e.tag(), languages))
 		d.text(valueEnd, y+4.5, "r n "+text, ch.value(e))
 		ch.draw(d, plot, e, class, y)
 	}
+}
+
+// tag is what is written behind the name: the language, and the connections where each peer has its own.
+func (e *entry) tag() string {
+	text := languageName(e.row.Language)
+	if e.group.shape.Conns == bestConns {
+		text += ", " + connsWord(&e.row.Shape)
+	}
+	return text
 }
 
 // legendAt explains the colours and marks in one line.

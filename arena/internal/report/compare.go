@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/anser-rpc/anser/arena/internal/suite"
 	"github.com/anser-rpc/anser/arena/result"
 )
 
@@ -67,16 +68,15 @@ func compare(doc *result.Document) *comparison {
 	c := &comparison{doc: doc, seconds: secondsDiffer(doc)}
 	peers := make(map[[7]string]int)
 	groups := make(map[string]*group)
-	for i := range doc.Rows {
-		row := &doc.Rows[i]
+	enter := func(row *result.Row, shape result.Shape) {
 		e := &entry{row: row, peer: c.peerOf(row, peers)}
 		e.status, e.reason = statusOf(row)
-		key := row.Workload + " " + shapeKey(&row.Shape, c.seconds)
+		key := row.Workload + " " + shapeKey(&shape, c.seconds)
 		g := groups[key]
 		if g == nil {
 			g = &group{
-				workload: row.Workload, shape: row.Shape,
-				key: shapeKey(&row.Shape, c.seconds), label: shapeLabel(&row.Shape, c.seconds),
+				workload: row.Workload, shape: shape,
+				key: shapeKey(&shape, c.seconds), label: shapeLabel(&shape, c.seconds),
 			}
 			groups[key] = g
 			c.groups = append(c.groups, g)
@@ -85,10 +85,39 @@ func compare(doc *result.Document) *comparison {
 		g.entries = append(g.entries, e)
 		c.entries = append(c.entries, e)
 	}
+	own := suite.Groups(doc.Rows, func(row *result.Row) string {
+		shape := groupShape(row)
+		return row.Workload + " " + shapeKey(&shape, c.seconds)
+	})
+	for i := range doc.Rows {
+		row := &doc.Rows[i]
+		shape := groupShape(row)
+		if row.Best {
+			best := shape
+			best.Conns = bestConns
+			enter(row, best)
+		}
+		if own(row) {
+			enter(row, shape)
+		}
+	}
 	slices.SortStableFunc(c.groups, func(a, b *group) int {
 		return cmp.Or(orderWorkloads(a.workload, b.workload), orderShapes(&a.shape, &b.shape))
 	})
 	return c
+}
+
+// bestConns stands for the connections of a group in which each peer has its own best ones.
+const bestConns = suite.BestConns
+
+// groupShape is the shape by which a row is compared: a rate that is a share of its own peak differs
+// from peer to peer.
+func groupShape(row *result.Row) result.Shape {
+	shape := row.Shape
+	if shape.Share > 0 {
+		shape.Rate = 0
+	}
+	return shape
 }
 
 // orderWorkloads puts say first: it is what everybody is measured by.
@@ -240,16 +269,32 @@ func (g *group) comparable() int {
 }
 
 // headline returns the group that stands for the run: the one of say with 1,000 callers, or the most up
-// to that, on shared connections, among those that nearly as many peers ran as any. Without such a
-// group it is the one with the most peers; nil without any.
+// to that, in which each peer has its best connections, or else on shared ones, among those that nearly
+// as many peers ran as any. Without such a group it is the one with the most peers; nil without any.
 func (c *comparison) headline() *group {
-	var common, any *group
-	widest := 0
-	shared := func(g *group) bool { return g.workload == "say" && plain(&g.shape) && kind(&g.shape) == 0 }
+	if g := c.headlineOf(kindBest); g != nil {
+		return g
+	}
+	if g := c.headlineOf(kindShared); g != nil {
+		return g
+	}
+	var any *group
 	for _, g := range c.groups {
 		if any == nil || g.comparable() > any.comparable() {
 			any = g
 		}
+	}
+	return any
+}
+
+// headlineOf returns the group of a kind of connections that stands for the run, nil without any.
+func (c *comparison) headlineOf(connections int) *group {
+	var common *group
+	widest := 0
+	shared := func(g *group) bool {
+		return g.workload == "say" && plain(&g.shape) && kind(&g.shape) == connections
+	}
+	for _, g := range c.groups {
 		if shared(g) {
 			widest = max(widest, g.comparable())
 		}
@@ -265,10 +310,7 @@ func (c *comparison) headline() *group {
 			common = g
 		}
 	}
-	if common != nil {
-		return common
-	}
-	return any
+	return common
 }
 
 // languages returns the languages of the peers with the number of peers of each, most first.

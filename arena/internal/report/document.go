@@ -88,6 +88,14 @@ func shellWord(arg string) string {
 	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 }
 
+// codecsCommit says that the codecs were measured on another commit than the rows, where they were.
+func codecsCommit(doc *result.Document) string {
+	if doc.CodecsCommit == "" {
+		return ""
+	}
+	return " Measured on another commit than the rest: " + doc.CodecsCommit + "."
+}
+
 // sortedCodecs returns the codecs, the fastest round trip first.
 func sortedCodecs(codecs []result.Codec) []result.Codec {
 	sorted := slices.Clone(codecs)

@@ -26,13 +26,14 @@ func markdownOf(c *comparison) []byte {
 		}
 		fmt.Fprintf(&b, "\n%s\n%s\n%s\n", fence, line, fence)
 	}
-	b.WriteString("\nRows are sorted by CPU per call, client and server together. In brackets stand the least and the most of the rounds.\n")
+	b.WriteString("\nRows are sorted by CPU per call, client and server together. In brackets are the least and the most of the rounds. " +
+		"Connections are the number that all callers share, or \"each\" where each caller has its own.\n")
 	for _, g := range c.groups {
 		fmt.Fprintf(&b, "\n### %s: %s\n\n", markdownText(g.workload), markdownText(g.label))
 		groupTable(&b, c, g)
 	}
 	notRunList(&b, c.doc.NotRun)
-	codecTable(&b, c.doc.Codecs)
+	codecTable(&b, c.doc)
 	return b.Bytes()
 }
 
@@ -93,8 +94,8 @@ func (e *entry) remarks() []string {
 
 func groupTable(b *bytes.Buffer, c *comparison, g *group) {
 	t := markdownTable{
-		head:  []string{"#", "peer", "language", "calls/s", "CPU µs a call", "client + server", "p50 µs", "p99 µs", "p99.9 µs", "MiB"},
-		right: []bool{true, false, false, true, true, true, true, true, true, true},
+		head:  []string{"#", "peer", "language", "connections", "calls/s", "CPU µs a call", "client + server", "p50 µs", "p99 µs", "p99.9 µs", "MiB"},
+		right: []bool{true, false, false, true, true, true, true, true, true, true, true},
 	}
 	var notes footnotes
 	rank := 0
@@ -104,7 +105,7 @@ func groupTable(b *bytes.Buffer, c *comparison, g *group) {
 			name = "**" + name + "**"
 		}
 		name += notes.mark(e.remarks())
-		row := []string{"", name, markdownText(languageName(e.row.Language))}
+		row := []string{"", name, markdownText(languageName(e.row.Language)), connsWord(&e.row.Shape)}
 		if e.status == invalid {
 			t.rows = append(t.rows, append(row, "invalid"))
 			continue
@@ -167,16 +168,16 @@ func notRunList(b *bytes.Buffer, peers []result.NotRun) {
 	}
 }
 
-func codecTable(b *bytes.Buffer, codecs []result.Codec) {
-	if len(codecs) == 0 {
+func codecTable(b *bytes.Buffer, doc *result.Document) {
+	if len(doc.Codecs) == 0 {
 		return
 	}
-	b.WriteString("\n### Codecs\n\nThe data of the 581-byte message. Those in bold come with Anser.\n\n")
+	fmt.Fprintf(b, "\n### Codecs\n\nThe data of the 581-byte message. Those in bold come with Anser.%s\n\n", markdownText(codecsCommit(doc)))
 	t := markdownTable{
 		head:  []string{"codec", "library", "language", "encode ns", "decode ns", "bytes", "encode allocs", "decode allocs"},
 		right: []bool{false, false, false, true, true, true, true, true},
 	}
-	for _, codec := range sortedCodecs(codecs) {
+	for _, codec := range sortedCodecs(doc.Codecs) {
 		name := markdownText(codec.Name)
 		if codec.Anser {
 			name = "**" + name + "**"

@@ -42,6 +42,8 @@ type pageView struct {
 	Headline  string // label of the group that the tables without script show
 	Rows      []plainRow
 	Durations string
+	// CodecsCommit says that the codecs are of another commit.
+	CodecsCommit string
 }
 
 // settingsLine is a peer with everything that was set.
@@ -51,7 +53,7 @@ type settingsLine struct {
 }
 
 // plainRow is a line of the table for readers without scripts.
-type plainRow struct{ Peer, Language, Throughput, CPU, P50, P99, Memory, Remark string }
+type plainRow struct{ Peer, Language, Conns, Throughput, CPU, P50, P99, Memory, Remark string }
 
 // pageOf returns the page. Its policy allows only what is written in it, by hash, and no loads.
 func pageOf(c *comparison) ([]byte, error) {
@@ -74,7 +76,7 @@ func pageOf(c *comparison) ([]byte, error) {
 		// Both are files of this package.
 		Style: template.CSS(style), Script: template.JS(script),
 		Data: dataOf(c), Statement: statement(c), Facts: provenance(c), Command: shellLine(c.doc.Command),
-		NotRun: c.doc.NotRun, Notes: c.notes, Durations: durations(c),
+		NotRun: c.doc.NotRun, Notes: c.notes, Durations: durations(c), CodecsCommit: codecsCommit(c.doc),
 	}
 	for _, p := range c.peers {
 		v.Settings = append(v.Settings, settingsLine{*p, languageName(p.Language)})
@@ -112,7 +114,7 @@ func sourceHash(s string) string {
 
 func plainRowOf(e *entry) plainRow {
 	r := plainRow{
-		Peer: e.row.Peer, Language: languageName(e.row.Language),
+		Peer: e.row.Peer, Language: languageName(e.row.Language), Conns: connsWord(&e.row.Shape),
 		Throughput: e.ranged("throughput"), CPU: e.ranged("cpu"), P50: e.ranged("p50"), P99: e.ranged("p99"), Memory: e.text("memory"),
 	}
 	var remarks []string

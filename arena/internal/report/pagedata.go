@@ -42,13 +42,16 @@ type pageShape struct {
 	Series   string `json:"series"`
 	Common   string `json:"common"` // label of the series
 	Open     bool   `json:"open"`
+	Best     bool   `json:"best"` // each peer has its own best connections
 }
 
 type pageRow struct {
 	Peer      int                  `json:"peer"`
 	Shape     int                  `json:"shape"`
 	Status    status               `json:"status"`
-	Values    []number             `json:"values"` // in the order of Figures
+	Conns     string               `json:"conns"`
+	Trials    []string             `json:"trials,omitempty"` // by which its connections were chosen
+	Values    []number             `json:"values"`           // in the order of Figures
 	Spans     map[string][2]number `json:"spans,omitempty"`
 	Disturbed int                  `json:"disturbed,omitempty"`
 	Error     string               `json:"error,omitempty"`  // the first one
@@ -95,10 +98,11 @@ func dataOf(c *comparison) *pageData {
 		}
 		d.Shapes = append(d.Shapes, pageShape{
 			Workload: g.workload, Key: g.key, Label: g.label, Kind: kind(&g.shape), Callers: g.shape.Callers,
-			Series: seriesKey(&g.shape, c.seconds), Common: seriesLabel(&g.shape, c.seconds), Open: g.shape.Rate > 0,
+			Series: seriesKey(&g.shape, c.seconds), Common: seriesLabel(&g.shape, c.seconds), Open: g.shape.Rate > 0 || g.shape.Share > 0,
+			Best: g.shape.Conns == bestConns,
 		})
 		for _, e := range g.entries {
-			d.Rows = append(d.Rows, rowOf(e, i))
+			d.Rows = append(d.Rows, rowOf(c, e, i))
 		}
 	}
 	for _, codec := range sortedCodecs(c.doc.Codecs) {
@@ -109,8 +113,9 @@ func dataOf(c *comparison) *pageData {
 
 func languageKey(language string) string { return strings.ToLower(language) }
 
-func rowOf(e *entry, shape int) pageRow {
+func rowOf(c *comparison, e *entry, shape int) pageRow {
 	r := pageRow{
+		Conns: connsWord(&e.row.Shape), Trials: c.trials(e.row),
 		Peer: e.peer, Shape: shape, Status: e.status, Disturbed: disturbed(e.row),
 		Error: firstError(e.row), Reason: e.reason, Source: e.row.Published, Link: address(e.row.Published),
 	}

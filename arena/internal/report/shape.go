@@ -14,6 +14,7 @@ const standardPayload = 581
 
 // kinds are the groups in which shapes are offered, in this order.
 var kinds = []string{
+	"Each peer's best connections",
 	"Shared connections",
 	"A connection for each caller",
 	"A connection for each call",
@@ -24,25 +25,35 @@ var kinds = []string{
 	"Several processes or hosts",
 }
 
+// The kinds in which nothing but callers and connections is chosen.
+const (
+	kindBest = iota
+	kindShared
+	kindEach
+	kindFresh
+)
+
 // kind returns the index in kinds. The thing that is unusual about a shape decides.
 func kind(s *result.Shape) int {
 	switch {
 	case s.Hosts > 1 || s.Servers > 1 || s.Clients > 1:
+		return 8
+	case s.Rate > 0 || s.Share > 0:
 		return 7
-	case s.Rate > 0:
-		return 6
 	case s.SleepUS > 0 || s.WorkUS > 0:
-		return 5
+		return 6
 	case s.Payload > 0 && s.Payload != standardPayload:
-		return 4
+		return 5
 	case s.Window > 1:
-		return 3
+		return 4
 	case s.Fresh:
-		return 2
+		return kindFresh
 	case s.Conns == 0:
-		return 1
+		return kindEach
+	case s.Conns == bestConns:
+		return kindBest
 	}
-	return 0
+	return kindShared
 }
 
 // shapeKey names a shape in an address: c1000-n2. Two shapes that are compared with each other have
@@ -61,8 +72,10 @@ func seriesKey(s *result.Shape, seconds bool) string {
 	}
 	add(s.Fresh, "%s", "fresh")
 	add(!s.Fresh && s.Conns == 0, "%s", "each")
-	add(!s.Fresh && s.Conns != 0, "n%d", s.Conns)
+	add(!s.Fresh && s.Conns == bestConns, "%s", "best")
+	add(!s.Fresh && s.Conns > 0, "n%d", s.Conns)
 	add(s.Window > 1, "w%d", s.Window)
+	add(s.Share > 0, "share%s", strconv.FormatFloat(s.Share, 'f', -1, 64))
 	add(s.Rate > 0, "r%s", strconv.FormatFloat(s.Rate, 'f', -1, 64))
 	add(s.Payload > 0 && s.Payload != standardPayload, "p%d", s.Payload)
 	add(s.SleepUS > 0, "sleep%d", s.SleepUS)
@@ -83,20 +96,14 @@ func shapeLabel(s *result.Shape, seconds bool) string {
 // seriesLabel says in words what a curve over callers has in common.
 func seriesLabel(s *result.Shape, seconds bool) string {
 	var parts []string
-	switch {
-	case s.Fresh:
-		parts = append(parts, "a connection for each call")
-	case s.Conns == 0:
-		parts = append(parts, "a connection for each caller")
-	default:
-		parts = append(parts, counted(s.Conns, "connection"))
-	}
+	parts = append(parts, connsLabel(s))
 	add := func(when bool, text string) {
 		if when {
 			parts = append(parts, text)
 		}
 	}
 	add(s.Window > 1, thousands(float64(s.Window), 0)+" calls in flight for each")
+	add(s.Share > 0, thousands(100*s.Share, 0)+" % of its own peak offered")
 	add(s.Rate > 0, thousands(s.Rate, 0)+" calls/s offered")
 	add(s.Payload > 0 && s.Payload != standardPayload, sizeLabel(s.Payload)+" payload")
 	add(s.SleepUS > 0, "handler sleeps "+durationLabel(float64(s.SleepUS)))
@@ -109,6 +116,30 @@ func seriesLabel(s *result.Shape, seconds bool) string {
 	return strings.Join(parts, ", ")
 }
 
+// connsLabel says the connections of a shape in words.
+func connsLabel(s *result.Shape) string {
+	switch {
+	case s.Fresh:
+		return "a connection for each call"
+	case s.Conns == 0:
+		return "a connection for each caller"
+	case s.Conns == bestConns:
+		return "each with its best connections"
+	}
+	return counted(s.Conns, "connection")
+}
+
+// connsWord is connsLabel where there is room for a word.
+func connsWord(s *result.Shape) string {
+	switch {
+	case s.Fresh:
+		return "fresh"
+	case s.Conns == 0:
+		return "each"
+	}
+	return thousands(float64(s.Conns), 0)
+}
+
 // orderShapes orders by kind, and then by what a person would count up.
 func orderShapes(a, b *result.Shape) int {
 	return cmp.Or(
@@ -116,6 +147,7 @@ func orderShapes(a, b *result.Shape) int {
 		cmp.Compare(a.Hosts, b.Hosts),
 		cmp.Compare(a.Servers, b.Servers),
 		cmp.Compare(a.Clients, b.Clients),
+		cmp.Compare(a.Share, b.Share),
 		cmp.Compare(a.Rate, b.Rate),
 		cmp.Compare(a.SleepUS, b.SleepUS),
 		cmp.Compare(a.WorkUS, b.WorkUS),
@@ -129,4 +161,4 @@ func orderShapes(a, b *result.Shape) int {
 }
 
 // plain says that only callers and connections are chosen.
-func plain(s *result.Shape) bool { return kind(s) <= 2 && s.Calls == 0 }
+func plain(s *result.Shape) bool { return kind(s) <= kindFresh && s.Calls == 0 }

@@ -13,9 +13,12 @@ import (
 
 // Step is one measurement of a plan.
 type Step struct {
-	Peer   *peer.Peer
-	Line   *suite.Line
-	Shape  result.Shape // with the rate still to be found where the line has a share
+	Peer *peer.Peer
+	Line *suite.Line
+	// Shapes are those that the peer may be measured in. Where there are several, the trials of the steps
+	// before decide. The rate is still to be found where the line has a share.
+	Shapes []result.Shape
+	Trial  bool // a short measurement of the one of Shapes, to choose by
 	Warmup float64
 	Round  int // from 0
 	Last   bool
@@ -25,12 +28,20 @@ type Step struct {
 type Plan struct {
 	Steps  []Step
 	NotRun []result.NotRun
+	tried  map[trialKey]bool // the trials that are planned
+}
+
+// trialKey is what a trial is of. Lines that differ in what is offered only share their trials.
+type trialKey struct {
+	peer     string
+	workload string
+	shape    result.Shape // closed
 }
 
 // NewPlan plans a suite. The peers are interleaved: each round measures every one of them, so that what
 // the machine does meanwhile hits all.
 func NewPlan(s *suite.Suite, peers []*peer.Peer, tools *need.Checker) *Plan {
-	p := new(Plan)
+	p := &Plan{tried: make(map[trialKey]bool)}
 	var able []*peer.Peer
 	for _, candidate := range peers {
 		missing := tools.Missing(candidate.Folder.Needs)
@@ -58,23 +69,48 @@ func (p *Plan) line(s *suite.Suite, line *suite.Line, peers []*peer.Peer) {
 	if l.Rounds == 0 {
 		l.Rounds = s.Rounds
 	}
-	shapes := make(map[*peer.Peer]result.Shape)
-	var able []*peer.Peer
+	var steps []Step
 	for _, candidate := range peers {
-		shape, refusal := l.Shape(candidate)
+		shapes, refusal := l.Shapes(candidate)
 		if refusal != "" {
 			p.leaveOut(candidate, l.String()+": "+refusal)
 			continue
 		}
-		shapes[candidate] = shape
-		able = append(able, candidate)
+		step := Step{Peer: candidate, Line: &l, Shapes: shapes, Warmup: s.WarmupOf(candidate)}
+		if l.Conns != suite.AllConns {
+			p.trials(s, &step)
+			steps = append(steps, step)
+			continue
+		}
+		for i := range shapes {
+			step.Shapes = shapes[i : i+1]
+			steps = append(steps, step)
+		}
 	}
 	for round := range l.Rounds {
-		for _, who := range able {
-			p.Steps = append(p.Steps, Step{
-				Peer: who, Line: &l, Shape: shapes[who], Warmup: s.WarmupOf(who), Round: round, Last: round == l.Rounds-1,
-			})
+		for _, step := range steps {
+			step.Round, step.Last = round, round == l.Rounds-1
+			p.Steps = append(p.Steps, step)
 		}
+	}
+}
+
+// trials plans those by which the shape of a step is chosen, unless a line before has planned them.
+func (p *Plan) trials(s *suite.Suite, step *Step) {
+	if len(step.Shapes) < 2 {
+		return
+	}
+	for _, shape := range step.Shapes {
+		shape = suite.Closed(shape)
+		key := trialKey{step.Peer.Name, step.Line.WorkloadName(), shape}
+		if p.tried[key] {
+			continue
+		}
+		p.tried[key] = true
+		shape.Seconds = s.Trial
+		trial := *step
+		trial.Shapes, trial.Trial = []result.Shape{shape}, true
+		p.Steps = append(p.Steps, trial)
 	}
 }
 
@@ -118,9 +154,9 @@ const guessedPace = 50_000
 func (p *Plan) Lasts() time.Duration {
 	var sum time.Duration
 	for _, s := range p.Steps {
-		seconds := s.Warmup + s.Shape.Seconds
-		if s.Shape.Calls > 0 {
-			seconds += float64(s.Shape.Calls) / guessedPace
+		seconds := s.Warmup + s.Shapes[0].Seconds
+		if calls := s.Shapes[0].Calls; calls > 0 {
+			seconds += float64(calls) / guessedPace
 		}
 		sum += time.Duration(seconds*float64(time.Second)) + overhead
 		if s.Peer.Folder.Language == "java" {
@@ -142,7 +178,7 @@ func (p *Plan) Peers() int {
 // Hosts reports whether the plan needs a second host.
 func (p *Plan) Hosts() bool {
 	for _, s := range p.Steps {
-		if s.Shape.Hosts == 2 {
+		if s.Shapes[0].Hosts == 2 {
 			return true
 		}
 	}
@@ -153,8 +189,8 @@ func (p *Plan) Hosts() bool {
 func (p *Plan) WithoutHosts(reason string) {
 	var kept []Step
 	for _, s := range p.Steps {
-		if s.Shape.Hosts == 2 {
-			if s.Round == 0 {
+		if s.Shapes[0].Hosts == 2 {
+			if s.Round == 0 && !s.Trial {
 				p.leaveOut(s.Peer, s.Line.String()+": "+reason)
 			}
 			continue

@@ -56,7 +56,7 @@ func TestPlan(t *testing.T) {
 	if len(out) != 4 || out[0] != want[0] || out[1] != want[1] {
 		t.Errorf("not run: %q", out)
 	}
-	if first, last := p.Steps[0], p.Steps[8]; first.Shape.Seconds != 1 || first.Shape.Conns != 2 || first.Warmup != 2 || last.Shape.Seconds != 3 || last.Shape.Conns != 3 {
+	if first, last := p.Steps[0], p.Steps[8]; first.Shapes[0].Seconds != 1 || first.Shapes[0].Conns != 2 || first.Warmup != 2 || last.Shapes[0].Seconds != 3 || last.Shapes[0].Conns != 3 {
 		t.Errorf("%+v and %+v", first, last)
 	}
 	if got, want := p.Lasts(), 6*3*time.Second+3*5*time.Second+9*overhead+3*overheadJVM; got != want {

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/anser-rpc/anser/arena/internal/peer"
-	"github.com/anser-rpc/anser/arena/internal/suite"
 	"github.com/anser-rpc/anser/arena/result"
 )
 
@@ -72,49 +71,6 @@ func TestRoughly(t *testing.T) {
 		if got := roughly(f); got < want*0.9999 || got > want*1.0001 {
 			t.Errorf("%v is roughly %v, want %v", f, got, want)
 		}
-	}
-}
-
-func TestPeak(t *testing.T) {
-	other := &peer.Peer{Name: "q", Folder: someone.Folder}
-	r := &Runner{Document: new(result.Document)}
-	var before []Step
-	measured := func(who *peer.Peer, line *suite.Line, rate float64) {
-		who.Workloads, who.Conns, who.Payloads = []string{"say", "add"}, []string{"shared"}, []int{64, 581}
-		shape, _ := line.Shape(who)
-		before = append(before, Step{Peer: who, Line: line, Shape: shape})
-		row := r.row(who, line.WorkloadName(), shape)
-		row.Valid, row.CallsPerSecond = true, rate
-	}
-	share := &suite.Line{Callers: 5, Conns: 2, RateShare: 0.5}
-	shape, _ := share.Shape(someone)
-	s := &Step{Peer: someone, Line: share, Shape: shape}
-	if got := r.peak(s, before); got != 0 {
-		t.Errorf("the peak of nothing is %v", got)
-	}
-	measured(someone, &suite.Line{Callers: 1, Conns: 2}, 10)
-	measured(someone, &suite.Line{Callers: 5, Conns: 2}, 20)
-	measured(other, &suite.Line{Callers: 5, Conns: 2}, 90)
-	for _, line := range []suite.Line{
-		{Callers: 7, Conns: 2, Workload: "add"},
-		{Callers: 7, Conns: 2, Rate: 99},
-		{Callers: 7, Conns: 2, Payload: 64},
-		{Callers: 7, Conns: 2, SleepUS: 1},
-		{Callers: 7, Conns: 2, WorkUS: 1},
-		{Callers: 7, Conns: 4, Clients: 4},
-		{Callers: 7, Conns: 2, Servers: 2},
-	} {
-		measured(someone, &line, 99)
-	}
-	measured(someone, &suite.Line{Callers: 9, Conns: 2}, 99)
-	r.Document.Rows[len(r.Document.Rows)-1].Valid = false
-	before = append(before, *s)
-	if got := r.peak(s, before); got != 20 {
-		t.Errorf("the peak is %v", got)
-	}
-	measured(someone, &suite.Line{Callers: 1000, Conns: 2}, 99) // is measured later
-	if got := r.peak(s, before[:len(before)-1]); got != 20 {
-		t.Errorf("with a later line the peak is %v", got)
 	}
 }
 

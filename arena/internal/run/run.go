@@ -34,6 +34,8 @@ type Runner struct {
 	// Syscalls counts the system calls of every kind.
 	Syscalls bool
 	Grace    time.Duration
+	// Measure makes a measurement; measure.Run when nil.
+	Measure func(ctx context.Context, job *measure.Job) (result.Round, error)
 }
 
 // Build builds the programs of a plan's peers. Those that do not build are taken out of the plan, and
@@ -87,22 +89,18 @@ func (r *Runner) Run(ctx context.Context, plan *Plan) error {
 }
 
 func (r *Runner) step(ctx context.Context, s *Step, before []Step) error {
-	workload, shape := s.Line.WorkloadName(), s.Shape
-	what := s.Peer.Name + ": " + suite.Describe(workload, shape)
+	if s.Trial {
+		return r.trial(ctx, s)
+	}
+	workload, shape := s.Line.WorkloadName(), r.chosen(s)
 	if s.Line.RateShare > 0 {
 		peak := r.peak(s, before)
 		if peak == 0 {
-			r.Progress.Note("%s: not run: no peak of it was measured", what)
-			if s.Round == 0 {
-				r.Document.NotRun = append(r.Document.NotRun, result.NotRun{
-					Peer: s.Peer.Name, Reason: s.Line.String() + ": no peak of it was measured",
-				})
-			}
-			return r.Save()
+			return r.withoutPeak(s, shape)
 		}
 		shape.Rate = roughly(peak * s.Line.RateShare)
-		what = s.Peer.Name + ": " + suite.Describe(workload, shape)
 	}
+	what := s.Peer.Name + ": " + suite.Describe(workload, shape)
 	row := r.find(s.Peer, workload, shape)
 	job := r.job(s, workload, shape)
 	if row == nil || len(row.Rounds) <= s.Round {
@@ -113,8 +111,9 @@ func (r *Runner) step(ctx context.Context, s *Step, before []Step) error {
 		}
 		row = r.row(s.Peer, workload, shape) // not before: an interrupted run has no empty rows
 		add(row, round)
-		r.note(what, s, &round)
+		r.note(fmt.Sprintf("%s, round %d of %d", what, s.Round+1, s.Line.Rounds), &round)
 	}
+	r.mark(s, row, before)
 	if r.Syscalls && s.Last && row.Valid && row.ClientSyscalls == nil {
 		r.Progress.Begin(what + ", under strace")
 		if err := measure.AddSyscalls(ctx, job, &row.Figures); ctx.Err() != nil {
@@ -122,6 +121,16 @@ func (r *Runner) step(ctx context.Context, s *Step, before []Step) error {
 		} else if err != nil {
 			r.Progress.Note("%s: its system calls could not be counted: %v", what, err)
 		}
+	}
+	return r.Save()
+}
+
+// withoutPeak leaves out a step whose rate is a share of a peak that was not measured.
+func (r *Runner) withoutPeak(s *Step, shape result.Shape) error {
+	why := suite.Describe(s.Line.WorkloadName(), shape) + ": no peak of it was measured"
+	r.Progress.Note("%s: not run: %s", s.Peer.Name, why)
+	if s.Round == 0 {
+		r.Document.NotRun = append(r.Document.NotRun, result.NotRun{Peer: s.Peer.Name, Reason: why})
 	}
 	return r.Save()
 }
@@ -152,26 +161,24 @@ func (r *Runner) find(p *peer.Peer, workload string, shape result.Shape) *result
 	return nil
 }
 
-// peak returns the most calls/s that the peer of a step has reached in a plain closed loop, in the lines
-// before its own: with those of later ones, a run that is resumed would find another peak.
+// peak returns the calls/s that the peer of a step has reached in the step's own shape in a closed loop,
+// in the lines before its own: with those of later ones, a run that is resumed would find another peak.
 func (r *Runner) peak(s *Step, before []Step) float64 {
-	most := 0.0
+	workload, own := s.Line.WorkloadName(), suite.Closed(r.chosen(s))
 	for i := range before {
 		b := &before[i]
-		if b.Peer != s.Peer || b.Line == s.Line || b.Line.WorkloadName() != s.Line.WorkloadName() || !plain(&b.Shape) || b.Line.RateShare > 0 {
+		if b.Trial || b.Peer != s.Peer || b.Line == s.Line || b.Line.WorkloadName() != workload || b.Line.RateShare > 0 {
 			continue
 		}
-		if row := r.find(b.Peer, b.Line.WorkloadName(), b.Shape); row != nil && row.Valid {
-			most = max(most, row.CallsPerSecond)
+		shape := r.chosen(b)
+		if shape.Rate > 0 || suite.Closed(shape) != own {
+			continue
+		}
+		if row := r.find(b.Peer, workload, shape); row != nil && row.Valid {
+			return row.CallsPerSecond
 		}
 	}
-	return most
-}
-
-// plain reports whether a shape asks for all that a peer can do, of messages of the usual size.
-func plain(s *result.Shape) bool {
-	return !s.Fresh && s.Rate == 0 && s.SleepUS == 0 && s.WorkUS == 0 && s.Hosts == 1 && s.Servers == 1 && s.Clients == 1 &&
-		(s.Payload == 0 || s.Payload == peer.StandardPayload)
+	return 0
 }
 
 // roughly keeps two digits.
@@ -186,15 +193,19 @@ func roughly(f float64) float64 {
 // measure measures once, and once more when other processes took too much of the machine. It returns
 // the better of the two.
 func (r *Runner) measure(ctx context.Context, job *measure.Job) (result.Round, error) {
-	round, err := measure.Run(ctx, job)
+	once := r.Measure
+	if once == nil {
+		once = measure.Run
+	}
+	round, err := once(ctx, job)
 	for longer := *job; r.Patient && err == nil && empty(&round) && longer.Shape.Seconds < muchLonger; {
 		longer.Shape.Seconds *= 10
-		round, err = measure.Run(ctx, &longer)
+		round, err = once(ctx, &longer)
 	}
 	if err != nil || !r.Repeat || round.OtherShare <= Disturbance || !measure.Valid(&round) {
 		return round, err
 	}
-	again, err := measure.Run(ctx, job)
+	again, err := once(ctx, job)
 	if err != nil {
 		return again, err
 	}
@@ -216,8 +227,8 @@ const muchLonger = 20
 func empty(r *result.Round) bool { return r.Calls+r.Errors+r.Wrong == 0 && r.FirstError == "" }
 
 // note says in a line what a round gave.
-func (r *Runner) note(what string, s *Step, round *result.Round) {
-	text := fmt.Sprintf("%s, round %d of %d: ", what, s.Round+1, s.Line.Rounds)
+func (r *Runner) note(what string, round *result.Round) {
+	text := what + ": "
 	switch {
 	case round.Calls == 0 && round.FirstError != "":
 		text += "INVALID: " + round.FirstError

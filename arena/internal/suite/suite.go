@@ -9,23 +9,16 @@ import (
 	"github.com/anser-rpc/anser/arena/result"
 )
 
-// BestConns as the connections of a Line are the shared ones of SharedConns where the peer has them,
-// and otherwise one for each caller.
-const (
-	BestConns   = -1
-	SharedConns = 2
-)
-
 // Line is a workload in a shape. Zero values are those that most lines have.
 type Line struct {
 	Workload string // say when empty
 	Callers  int
-	Conns    int // BestConns, 0: one for each caller, or so many
+	Conns    int // 0: one for each caller, BestConns or the like, or so many
 	Fresh    bool
 	Window   int
 	Rate     float64
-	// RateShare is the share of the peer's own peak that is offered: the most calls/s that it reached in
-	// the lines before this one, in a closed loop without delays.
+	// RateShare is the share of the shape's own peak that is offered: the calls/s that the peer reached
+	// in a line before this one with the same callers, connections and messages, in a closed loop.
 	RateShare       float64
 	Payload         int // 581 when 0
 	SleepUS, WorkUS int
@@ -48,6 +41,10 @@ type Suite struct {
 	Warmup  *float64 // seconds; nil: those of each peer, but
 	// MostWarmup seconds at the most; 0 is no limit.
 	MostWarmup float64
+	// Trial is how many seconds a trial of a peer's connections takes.
+	Trial float64
+	// Syscalls counts the system calls of every kind, in a round more under strace.
+	Syscalls bool
 	// Strict is for tests: the run fails when a peer does not build or does anything wrong, and is not
 	// repeated because other processes were running.
 	Strict bool
@@ -78,45 +75,6 @@ func Find(name string) (*Suite, error) {
 	return nil, fmt.Errorf("there is no suite %q: use %s", name, strings.Join(names, ", "))
 }
 
-// Shape returns what a peer is asked for, without the rate of a RateShare, or why it cannot be asked.
-func (l *Line) Shape(p *peer.Peer) (shape result.Shape, refusal string) {
-	shape = result.Shape{
-		Callers: l.Callers, Conns: l.Conns, Fresh: l.Fresh, Window: l.Window, Rate: l.Rate,
-		SleepUS: l.SleepUS, WorkUS: l.WorkUS,
-		Servers: or(l.Servers, 1), Clients: or(l.Clients, 1), Hosts: or(l.Hosts, 1),
-		Calls: l.Calls, Seconds: l.Seconds,
-	}
-	if l.workload() == peer.Say {
-		shape.Payload = or(l.Payload, peer.StandardPayload)
-	}
-	if l.Calls > 0 {
-		shape.Seconds = 0
-	}
-	way := l.way(p)
-	switch {
-	case l.Fresh:
-		shape.Conns = 0
-	case l.Conns == BestConns && way == peer.Shared:
-		shape.Conns = max(SharedConns, shape.Servers*shape.Clients)
-	case l.Conns == BestConns:
-		shape.Conns = 0
-	}
-	return shape, l.refusal(p, &shape, way)
-}
-
-// way returns how the line uses connections, as the peers say what they support.
-func (l *Line) way(p *peer.Peer) string {
-	switch {
-	case l.Fresh:
-		return peer.Fresh
-	case l.Conns == BestConns && p.Supports(peer.Shared):
-		return peer.Shared
-	case l.Conns == BestConns, l.Conns == 0:
-		return peer.Each
-	}
-	return peer.Shared
-}
-
 func (l *Line) refusal(p *peer.Peer, shape *result.Shape, way string) string {
 	switch {
 	case !p.Offers(l.workload()):
@@ -124,9 +82,12 @@ func (l *Line) refusal(p *peer.Peer, shape *result.Shape, way string) string {
 	case !p.Supports(way):
 		return fmt.Sprintf("does not support %s", map[string]string{
 			peer.Shared: "connections that callers share",
+			peer.Pool:   "connections that callers share",
 			peer.Each:   "a connection for each caller",
 			peer.Fresh:  "a connection for each call",
 		}[way])
+	case !l.Fresh && shape.Conns == 0 && shape.Servers > shape.Callers:
+		return fmt.Sprintf("%s, each with a connection of its own, do not reach %s", Plural(shape.Callers, "caller"), Plural(shape.Servers, "server"))
 	case p.MaxConns > 0 && !l.Fresh && conns(shape) > p.MaxConns:
 		return fmt.Sprintf("serves %s at a time", Plural(p.MaxConns, "connection"))
 	case shape.Window > 1 && !p.Window:
@@ -171,7 +132,7 @@ func (l *Line) Check() error {
 		return fmt.Errorf("--callers %d: at least 1 is needed", l.Callers)
 	case l.Callers < clients:
 		return fmt.Errorf("--callers %d are fewer than --clients %d: each client needs one", l.Callers, clients)
-	case l.Conns < BestConns:
+	case l.Conns < 0 && connsWords[l.Conns] == "":
 		return fmt.Errorf("--conns %d: use a number, or 0 for a connection for each caller", l.Conns)
 	case !l.Fresh && l.Conns > 0 && l.Conns < max(servers*clients, 1):
 		return fmt.Errorf("--conns %d: %d clients and %d servers need at least %d", l.Conns, clients, servers, servers*clients)
@@ -191,17 +152,20 @@ func (l *Line) Check() error {
 
 // String describes the line for people.
 func (l *Line) String() string {
-	text := Describe(l.workload(), l.whole())
-	if l.RateShare > 0 {
-		text += fmt.Sprintf(", %.0f %% of its peak offered", 100*l.RateShare)
+	shape := l.whole()
+	switch {
+	case l.Fresh || l.Conns >= 0:
+		return Describe(l.workload(), shape)
+	case l.Conns == BestConns:
+		return DescribeBest(l.workload(), shape)
 	}
-	return text
+	return describe(l.workload(), &shape, "")
 }
 
 // whole is the shape as it is typed, before a peer makes something of it.
 func (l *Line) whole() result.Shape {
 	s := result.Shape{
-		Callers: l.Callers, Conns: l.Conns, Fresh: l.Fresh, Window: l.Window, Rate: l.Rate,
+		Callers: l.Callers, Conns: l.Conns, Fresh: l.Fresh, Window: l.Window, Rate: l.Rate, Share: l.RateShare,
 		SleepUS: l.SleepUS, WorkUS: l.WorkUS, Servers: or(l.Servers, 1), Clients: or(l.Clients, 1), Hosts: or(l.Hosts, 1),
 		Calls: l.Calls,
 	}
@@ -213,14 +177,18 @@ func (l *Line) whole() result.Shape {
 
 // Describe names a workload and a shape in a few words.
 func Describe(workload string, s result.Shape) string {
+	return describe(workload, &s, DescribeConns(&s))
+}
+
+// DescribeBest names a workload and a shape in which each peer has its own best connections.
+func DescribeBest(workload string, s result.Shape) string {
+	return describe(workload, &s, "each with its best connections")
+}
+
+func describe(workload string, s *result.Shape, conns string) string {
 	words := []string{workload, Plural(s.Callers, "caller")}
-	switch {
-	case s.Fresh:
-		words = append(words, "a connection for each call")
-	case s.Conns == 0:
-		words = append(words, "a connection for each caller")
-	case s.Conns > 0:
-		words = append(words, Plural(s.Conns, "connection"))
+	if conns != "" {
+		words = append(words, conns)
 	}
 	when := func(is bool, format string, args ...any) {
 		if is {
@@ -228,7 +196,8 @@ func Describe(workload string, s result.Shape) string {
 		}
 	}
 	when(s.Window > 1, "window %d", s.Window)
-	when(s.Rate > 0, "%.0f calls/s offered", s.Rate)
+	when(s.Share > 0, "%.0f %% of its own peak offered", 100*s.Share)
+	when(s.Rate > 0 && s.Share == 0, "%.0f calls/s offered", s.Rate)
 	when(s.Payload > 0 && s.Payload != peer.StandardPayload, "%d bytes", s.Payload)
 	when(s.SleepUS > 0, "handler sleeps %d µs", s.SleepUS)
 	when(s.WorkUS > 0, "handler works %d µs", s.WorkUS)

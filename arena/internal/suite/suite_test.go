@@ -11,7 +11,7 @@ import (
 
 var (
 	all = &peer.Peer{
-		Name: "all", Workloads: []string{peer.Say, peer.Add}, Conns: []string{peer.Shared, peer.Each, peer.Fresh},
+		Name: "all", Workloads: []string{peer.Say, peer.Add}, Conns: []string{peer.Shared, peer.Pool, peer.Each, peer.Fresh},
 		Payloads: []int{64, 581, 1 << 20}, Window: true,
 	}
 	// Like Thrift: a connection carries one call at a time.
@@ -21,7 +21,7 @@ var (
 )
 
 func TestShape(t *testing.T) {
-	best := suite.BestConns
+	best := suite.UsualConns
 	for _, c := range []struct {
 		line suite.Line
 		who  *peer.Peer
@@ -35,7 +35,7 @@ func TestShape(t *testing.T) {
 		{suite.Line{Callers: 3, Conns: 1, Calls: 7, Seconds: 2, Window: 5}, all, result.Shape{Callers: 3, Conns: 1, Calls: 7, Window: 5, Payload: 581, Servers: 1, Clients: 1, Hosts: 1}},
 		{suite.Line{Callers: 50, Fresh: true}, each, result.Shape{Callers: 50, Fresh: true, Payload: 581, Servers: 1, Clients: 1, Hosts: 1}},
 	} {
-		if got, refusal := c.line.Shape(c.who); got != c.want || refusal != "" {
+		if got, refusal := c.line.Shapes(c.who); len(got) != 1 || got[0] != c.want || refusal != "" {
 			t.Errorf("%v of %s:\n%+v, %q, want\n%+v", &c.line, c.who.Name, got, refusal, c.want)
 		}
 	}
@@ -49,7 +49,7 @@ func TestRefusal(t *testing.T) {
 		"does not take payloads of 64 bytes":              {Callers: 1, Payload: 64},
 		"serves 5 connections at a time":                  {Callers: 6},
 	} {
-		if _, got := line.Shape(each); got != want {
+		if _, got := line.Shapes(each); got != want {
 			t.Errorf("%v: %q, want %q", &line, got, want)
 		}
 	}
@@ -58,7 +58,7 @@ func TestRefusal(t *testing.T) {
 		"does not support a connection for each caller": {Callers: 3},
 		"does not support a connection for each call":   {Callers: 3, Fresh: true},
 	} {
-		if _, got := line.Shape(shared); got != want {
+		if _, got := line.Shapes(shared); got != want {
 			t.Errorf("%v: %q, want %q", &line, got, want)
 		}
 	}
@@ -73,7 +73,7 @@ func TestCheck(t *testing.T) {
 		"--workload sing":   func(l *suite.Line) { l.Workload = "sing" },
 		"--callers 0":       func(l *suite.Line) { l.Callers = 0 },
 		"--clients 5":       func(l *suite.Line) { l.Clients = 5 },
-		"--conns -2":        func(l *suite.Line) { l.Conns = -2 },
+		"--conns -4":        func(l *suite.Line) { l.Conns = -4 },
 		"need at least 4":   func(l *suite.Line) { l.Clients, l.Servers = 2, 2 },
 		"--servers 5":       func(l *suite.Line) { l.Conns, l.Servers = 0, 5 },
 		"not negative":      func(l *suite.Line) { l.SleepUS = -1 },
@@ -92,7 +92,7 @@ func TestCheck(t *testing.T) {
 // What the table of suites says can be typed too, and the peak that a share is of is measured before it.
 func TestSuites(t *testing.T) {
 	for _, s := range suite.Suites {
-		plain := false
+		closed := make(map[result.Shape]bool)
 		for _, line := range s.Lines {
 			if line.Seconds == 0 {
 				line.Seconds = s.Seconds
@@ -103,10 +103,13 @@ func TestSuites(t *testing.T) {
 			if line.Rounds == 0 && s.Rounds == 0 {
 				t.Errorf("%s: %v has no rounds", s.Name, &line)
 			}
-			if line.RateShare > 0 && !plain {
-				t.Errorf("%s: %v has no peak before it", s.Name, &line)
+			shapes, _ := line.Shapes(all)
+			for _, shape := range shapes {
+				if line.RateShare > 0 && !closed[suite.Closed(shape)] {
+					t.Errorf("%s: %v has no peak before it", s.Name, &line)
+				}
+				closed[suite.Closed(shape)] = closed[suite.Closed(shape)] || shape.Rate == 0 && shape.Share == 0
 			}
-			plain = plain || line.RateShare == 0 && line.Rate == 0 && line.Conns == suite.BestConns
 		}
 		if found, err := suite.Find(s.Name); err != nil || found.Name != s.Name {
 			t.Errorf("%s: %v", s.Name, err)
@@ -128,8 +131,8 @@ func TestPublished(t *testing.T) {
 		}
 		found := false
 		for i := range kiss.Lines {
-			shape, _ := kiss.Lines[i].Shape(all)
-			found = found || shape == row.Shape && kiss.Lines[i].WorkloadName() == row.Workload
+			shapes, _ := kiss.Lines[i].Shapes(all)
+			found = found || shapes[0] == row.Shape && kiss.Lines[i].WorkloadName() == row.Workload
 		}
 		if !found {
 			t.Errorf("nothing is measured beside %+v", row.Shape)
@@ -150,7 +153,7 @@ func TestDescribe(t *testing.T) {
 		}
 	}
 	line := suite.Line{Callers: 2, Conns: suite.BestConns, RateShare: 0.6}
-	if got := line.String(); got != "say, 2 callers, 60 % of its peak offered" {
+	if got := line.String(); got != "say, 2 callers, each with its best connections, 60 % of its own peak offered" {
 		t.Errorf("%q", got)
 	}
 }

@@ -11,11 +11,10 @@ var Suites = []Suite{
 	{
 		Name:    "full",
 		Help:    "everything that the committed results hold; takes hours",
-		Seconds: 2, Rounds: 2,
+		Seconds: 5, Rounds: 3, Trial: 2, Syscalls: true,
 		Lines: slices.Concat(
-			callers(3, 3, 1, 100, 500, 1000, 2000, 5000),
+			callers(1, 100, 500, 1000, 2000, 5000),
 			[]Line{
-				{Callers: 100}, // a connection for each caller
 				{Callers: 100, Conns: BestConns, SleepUS: 1000},
 				{Callers: 1000, Conns: BestConns, SleepUS: 10_000},
 				{Callers: 100, Conns: BestConns, WorkUS: 100},
@@ -33,9 +32,9 @@ var Suites = []Suite{
 	{
 		Name:    "quick",
 		Help:    "the main lines once, to look at in minutes",
-		Seconds: 2, Rounds: 1,
+		Seconds: 2, Rounds: 1, Trial: 0.5,
 		Lines: slices.Concat(
-			callers(0, 0, 1, 100, 1000),
+			callers(1, 100, 1000),
 			[]Line{{Workload: peer.Add, Callers: 100, Conns: BestConns}},
 		),
 	},
@@ -45,9 +44,9 @@ var Suites = []Suite{
 		// A JVM that has just started can need seconds for its first call.
 		Seconds: 1, Rounds: 1, MostWarmup: 5, Strict: true,
 		Lines: []Line{
-			{Callers: 100, Conns: BestConns},
-			{Callers: 1, Conns: BestConns, Seconds: 0.3},
-			{Workload: peer.Add, Callers: 100, Conns: BestConns, Seconds: 0.3},
+			{Callers: 100, Conns: UsualConns},
+			{Callers: 1, Conns: UsualConns, Seconds: 0.3},
+			{Workload: peer.Add, Callers: 100, Conns: UsualConns, Seconds: 0.3},
 		},
 	},
 	{
@@ -68,10 +67,10 @@ var Suites = []Suite{
 }
 
 // callers returns a line of say for each number of callers.
-func callers(seconds float64, rounds int, counts ...int) []Line {
+func callers(counts ...int) []Line {
 	var lines []Line
 	for _, n := range counts {
-		lines = append(lines, Line{Callers: n, Conns: BestConns, Seconds: seconds, Rounds: rounds})
+		lines = append(lines, Line{Callers: n, Conns: BestConns})
 	}
 	return lines
 }

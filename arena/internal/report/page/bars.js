@@ -32,7 +32,7 @@ function itemsOf(rows, key, value, prefix) {
 		const notes = remarks(row);
 		tipOf.set(id, () => rowTip(row));
 		return {
-			id, row, bad, name: peer.name, tag: languageNames.get(peer.lang), anser: peer.anser, class: peer.class,
+			id, row, bad, name: peer.name, tag: languageNames.get(peer.lang) + (shapeOf(row).best ? `, ${row.conns}` : ""), anser: peer.anser, class: peer.class,
 			rank: ranked(row) ? String(++rank) : "", sup: supOf(row), value: bad ? "" : value(row),
 			about: [ranked(row) ? ordinal(rank) : "", peer.name, languageNames.get(peer.lang), bad || value(row), ...notes].filter(Boolean).join(", "),
 		};

@@ -36,7 +36,7 @@ function rowChart(spec) {
 function layOut(spec, width) {
 	const widest = (of) => Math.max(0, ...spec.items.map(of));
 	const value = widest((item) => (item.bad ? 0 : textWidth(item.value, item.anser)));
-	const tag = Math.min(90, widest((item) => textWidth(item.tag)));
+	const tag = Math.min(110, widest((item) => textWidth(item.tag)));
 	const name = widest((item) => textWidth(nameOf(item), item.anser) + (item.sup ? 6 + 7 * item.sup.length : 0));
 	const narrow = width < 30 + name + tag + value + 230;
 	if (narrow) return { narrow, value, height: tallRow, from: 4, rank: 0, name: 26, names: Math.max(60, width - 26 - tag - value - 34), tag };

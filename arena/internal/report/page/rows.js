@@ -48,6 +48,7 @@ const texts = {
 	peer: (row) => peerOf(row).name,
 	language: (row) => languageNames.get(peerOf(row).lang),
 	codec: (row) => peerOf(row).codec || "",
+	conns: (row) => row.conns,
 };
 
 // tableOrder sorts by the chosen column, in its direction.

@@ -16,7 +16,7 @@ const initial = () => ({
 let state = initial();
 
 const words = { workload: "workload", shape: "shape", rows: "rows", query: "q", sort: "sort", curve: "curve" };
-const sortable = new Set(["peer", "language", "codec", "shape", ...data.figures.map((figure) => figure.key)]);
+const sortable = new Set(["peer", "language", "codec", "conns", "shape", ...data.figures.map((figure) => figure.key)]);
 
 // bestFirst is the direction in which a reader wants a column first.
 function bestFirst(key) {

@@ -1,7 +1,7 @@
 // The table of all figures. A row is made once and moved when the order changes.
 const made = new Map();
 const opened = new Set(); // rows whose details are open
-const textColumns = [["peer", "peer"], ["language", "language"], ["codec", "codec"], ["shape", "workload and shape"]];
+const textColumns = [["peer", "peer"], ["language", "language"], ["codec", "codec"], ["conns", "connections"], ["shape", "workload and shape"]];
 
 function table() {
 	const rows = tableOrder(data.rows.filter((row) => (state.rows === "all" || row.shape === currentShape()) && fits(row)));
@@ -72,7 +72,7 @@ function makeRow(row) {
 		el("th", { scope: "row" },
 			el("button", { type: "button", class: "open-row", "aria-label": `Settings and remarks of ${peer.name}`, click: () => toggle(row) }, "›"),
 			(peer.anser ? "◆ " : "") + peer.name, badges(row)),
-		el("td", {}, languageNames.get(peer.lang)), el("td", {}, peer.codec || missing), el("td", { class: "shape-col" }, `${shape.workload}: ${shape.label}`),
+		el("td", {}, languageNames.get(peer.lang)), el("td", {}, peer.codec || missing), el("td", { class: "num" }, row.conns), el("td", { class: "shape-col" }, `${shape.workload}: ${shape.label}`),
 		data.figures.map((figure, index) => el("td", { class: "num" + (startsGroup(index) ? " group-start" : "") }, known(row.values[index]) ? decimals(row.values[index], figure.digits) : missing)));
 }
 
@@ -119,6 +119,7 @@ function detailsRow(row) {
 	const source = row.link ? el("a", { href: row.link, rel: "noopener noreferrer" }, row.source) : row.source;
 	return el("tr", { class: "details" }, el("td", { colspan: textColumns.length + data.figures.length }, el("div", { class: "details-box" },
 		el("dl", {}, line("framework", peer.framework), line("version", peer.version), line("settings", peer.settings),
+			line("chosen by trials", (row.trials || []).join("; ")),
 			line("why invalid", row.reason), line("first error", row.error), line("source", source), ...remarks(row).map((text) => line("remark", text))),
 		spans.length ? el("dl", {}, el("dt", {}, "median"), el("dd", {}, "(least – most)"), ...spans) : null)));
 }
