@@ -36,6 +36,7 @@ type clientConn struct {
 	socket   *socket  // of the goroutine that writes; nil: a write may wait
 	behind   func()   // writeBehind; made once, so that starting it allocates nothing
 	renewal  *renewal // nil: no credential was shown
+	trust    *trust   // of the client that a server calls; nil: not such a connection, or without authentication
 
 	// Guarded by mu.
 	lastID   uint64
@@ -78,6 +79,10 @@ func (c *clientConn) start(ctx context.Context, k *call, method uint32) *Error {
 		err := c.goneLocked()
 		c.mu.Unlock()
 		return err
+	}
+	if c.trust != nil && c.trust.lapsed(nanotime()) {
+		c.mu.Unlock()
+		return clientLapsed(NotSent)
 	}
 	if uint64(c.open.n) >= c.peer.MaxCalls {
 		n := c.open.n

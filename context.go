@@ -108,6 +108,9 @@ func (c *callContext) Err() error {
 	return cut.err
 }
 
+// isOver reports whether something has ended the context before its handler began.
+func (c *callContext) isOver() bool { return c.state.Load() == cancellable && c.Err() != nil }
+
 // cuttable returns the means to end the context, and makes them the first time.
 func (c *callContext) cuttable() *cut {
 	c.mu.Lock()

@@ -24,15 +24,19 @@ type Identity struct {
 	// Authenticator leaves it empty.
 	Scheme     string
 	Attributes map[string]string
-	// Revoked, if it is set, is asked about every second for each connection of the client. When it returns
-	// true the connection is closed, with all that runs. It is called from several goroutines and must be fast.
+	// Revoked, if it is set, is asked about every second for each connection of the client. When it returns true, all that
+	// is open on the connection ends with Unauthenticated, the contexts of handlers included, and the connection is
+	// closed. It is called from several goroutines and must be fast.
 	Revoked func() bool
 }
 
 // In reports whether the client is in the group.
 func (id *Identity) In(group string) bool { return slices.Contains(id.Groups, group) }
 
-// IdentityFrom returns who calls the handler that ctx belongs to, or nil on a server without [Authenticate].
+// IdentityFrom returns the identity of the caller of the handler that ctx belongs to, or nil on a server without
+// [Authenticate]. Its subject is that with which the call was admitted, since no renewal changes the subject of a
+// connection; the groups and the end are those of the latest renewal, so a handler of a stream that asks for each message
+// sees a group that was taken away.
 func IdentityFrom(ctx context.Context) *Identity {
 	if c := callFrom(ctx); c != nil {
 		return c.conn.identity()
@@ -79,9 +83,11 @@ func (f AuthenticatorFunc) Authenticate(ctx context.Context, l *Login) (*Identit
 // option [Credentials], or else its certificate, if TLS demands one. All others are refused in their handshake with the
 // same words, before any of their calls is looked at; [ServerStats.Unauthenticated] and the log say why.
 //
-// When an identity ends that the client does not renew, its calls are refused, its streams end within about
-// a second, both with Unauthenticated, and unary calls that run go on. [IdentityFrom] tells a handler who
-// calls. Calls of servers to their clients (see [Handlers]) are another thing: there TLS has proven the server.
+// When an identity ends that the client does not renew, its further calls are refused at once with Unauthenticated. What
+// is open ends within two seconds: streams, calls that run, whose callers get Unauthenticated with the outcome Unknown,
+// and the contexts of their handlers. The client is sent nothing either: calls of its [Session] fail with
+// Unauthenticated until it renews. After [HandshakeTimeout] more the connection is closed. [IdentityFrom] tells a
+// handler who calls. Calls of servers to their clients (see [Handlers]) are another thing: there TLS has proven the server.
 func Authenticate(a ...Authenticator) ServerOption {
 	return serverOption(func(o *serverOptions) {
 		for _, a := range a {
@@ -105,7 +111,9 @@ type Authorizer interface {
 
 // Authorize has the server refuse, with PermissionDenied and before the message is looked at, what a does not
 // allow. That holds for [MethodsName] too, which lists only what its caller may call. A change of the
-// Version ends streams that are no longer allowed within about a second. It needs [Authenticate].
+// Version ends what is open and no longer allowed within two seconds, calls that run as well as streams: the caller gets
+// PermissionDenied with the outcome Unknown, and the context of the handler ends. A renewed identity that allows less
+// does the same at once. It needs [Authenticate].
 func Authorize(a Authorizer) ServerOption {
 	return serverOption(func(o *serverOptions) {
 		if o.wants(a != nil, "anser.Authorize: the authorizer is nil") &&

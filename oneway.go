@@ -143,6 +143,9 @@ func (c *clientConn) send(ctx context.Context, k *call, method uint32) *Error {
 	if c.err != nil || c.draining {
 		return c.goneLocked()
 	}
+	if c.trust != nil && c.trust.lapsed(nanotime()) {
+		return clientLapsed(NotSent)
+	}
 	number := c.numberLocked(method)
 	if number == 0 {
 		return tooManyMethods()

@@ -173,6 +173,9 @@ func (j *job) late(now int64) *Error {
 	if j.ctx.expired(now) {
 		return errExpired
 	}
+	if j.ctx.conn.trust != nil && j.ctx.isOver() { // the client may not have it any more
+		return errGone
+	}
 	g := j.ctx.method.guard
 	if g == nil {
 		return nil
@@ -180,7 +183,7 @@ func (j *job) late(now int64) *Error {
 	p := j.ctx.level()
 	if g.gate != nil {
 		p = Critical // the gate has put calls into the order of their priorities
-		if j.ctx.state.Load() == cancellable && j.ctx.Err() != nil {
+		if j.ctx.isOver() {
 			return errGone
 		}
 	}
@@ -191,7 +194,7 @@ func (j *job) late(now int64) *Error {
 	return nil
 }
 
-var errGone = refusal(Canceled, "the caller cancelled the call, or its connection was lost, before it could run")
+var errGone = refusal(Canceled, "the caller cancelled the call, its connection was lost, or its client may not have it any more, before it could run")
 
 // leave gives back what the call has taken. It is called once.
 func (c *callContext) leave() {

@@ -56,6 +56,8 @@ type Server struct {
 	sessions   sessions
 	addresses  atomic.Pointer[addressRules] // of clients that are let in; see SetAddresses
 	replies    replyMemory
+	policySeen atomic.Uint64 // the version of the policy that open calls were checked against; see cutoff.go
+	orphans    orphans
 	conns      sync.WaitGroup // goroutines of connections
 
 	mu        sync.Mutex // guards what follows
@@ -483,6 +485,7 @@ func (s *Server) tend(stop, ended chan struct{}) {
 	defer close(ended)
 	tick := time.NewTicker(tendEvery)
 	defer tick.Stop()
+	s.policyChanged() // from unknown
 	for {
 		select {
 		case <-stop:
@@ -490,9 +493,14 @@ func (s *Server) tend(stop, ended chan struct{}) {
 		case <-tick.C:
 		}
 		now := nanotime()
+		changed := s.policyChanged()
 		for _, c := range s.liveConns() {
 			c.tend(now)
+			if c.trust != nil {
+				c.tendTrust(now, changed)
+			}
 		}
+		s.orphans.tend(now, changed)
 		s.workers.trim()
 	}
 }

@@ -217,13 +217,13 @@ func (c *serverConn) request(s *reading, h wire.Header, body []byte) (lost bool,
 		if refused := c.server.takesKey(ctx); refused != nil {
 			return false, c.refuse(s, ctx, refused)
 		}
-		return false, c.handToWorker(s, ctx, cd, r.Payload) // it may have to wait for a duplicate
+		return false, c.handToWorker(s, n, ctx, cd, r.Payload) // it may have to wait for a duplicate
 	}
 	if m.converse != nil {
-		return false, c.openStream(s, ctx, cd, r.Payload)
+		return false, c.openStream(s, n, ctx, cd, r.Payload)
 	}
 	if c.far != nil || !m.inline(s.now) {
-		return false, c.handToWorker(s, ctx, cd, r.Payload)
+		return false, c.handToWorker(s, n, ctx, cd, r.Payload)
 	}
 	return c.runInline(s, ctx, cd, r.Payload)
 }
@@ -318,11 +318,17 @@ func (c *serverConn) takeOver(t turn, kept bool) {
 	m.cost.noteHandoff(s.now, m.calls.Load(), kept)
 	c.server.stats.handoffs.Add(1)
 	c.server.inFlight.Add(1)
-	c.server.conns.Go(func() { c.serve(s) })
+	taken := old.current
+	c.server.conns.Go(func() {
+		if c.trust != nil {
+			c.recheck(taken) // a change while it ran inline has not seen it
+		}
+		c.serve(s)
+	})
 }
 
 // handToWorker lets the call run elsewhere.
-func (c *serverConn) handToWorker(s *reading, ctx *callContext, cd codec.Codec, payload []byte) error {
+func (c *serverConn) handToWorker(s *reading, n *named, ctx *callContext, cd codec.Codec, payload []byte) error {
 	srv := c.server
 	if srv.inFlight.Add(1) > int64(srv.o.maxInFlight) {
 		srv.inFlight.Add(-1)
@@ -343,6 +349,9 @@ func (c *serverConn) handToWorker(s *reading, ctx *callContext, cd codec.Codec, 
 	j := jobs.Get().(*job)
 	j.ctx, j.codec, j.arrived, j.held = ctx, cd, s.arrived, held
 	j.payload = codec.AppendInPieces(j.payload[:0], payload)
+	if c.trust != nil {
+		c.confirm(n, ctx)
+	}
 	if g := ctx.method.guard; g != nil && g.gate != nil {
 		g.gate.enter(j)
 		return nil
@@ -430,6 +439,9 @@ var errExpired = refusal(DeadlineExceeded, "the call's time was over before it c
 func (c *serverConn) finishDetached(ctx *callContext, frame []byte) {
 	ctx.finish()
 	c.answer(ctx.id, frame)
+	if c.trust != nil && ctx.brought != nil && ctx.brought.key != "" {
+		c.server.orphans.remove(ctx)
+	}
 	c.server.inFlight.Add(-1)
 	c.finishDrain()
 }
@@ -563,9 +575,6 @@ func (c *serverConn) tend(now int64) {
 		back.trim()
 	}
 	c.drainIdle(now)
-	if c.trust != nil {
-		c.tendTrust(now)
-	}
 	if since := c.stalledSince(); since != 0 && now-since > int64(o.writeStall) {
 		c.server.stats.close(wire.Timeout)
 		c.server.stats.hit(limitWriteStall)

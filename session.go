@@ -22,8 +22,9 @@ import (
 // Session is a client that takes calls (see [Handlers]), as its server sees it. It outlives the connections
 // of the client: when the last one is lost, the session goes on for [SessionGrace], and calls wait for the
 // client to come back as long as they may. Then it ends, for good; a client that comes back later has another
-// one. A client has a session with each server that it is connected to. The methods of a Session are safe for
-// concurrent use.
+// one. A client has a session with each server that it is connected to. On a server with [Authenticate] a client whose
+// identity has ended is sent nothing: calls fail with Unauthenticated and the outcome NotSent until it renews its
+// credential or connects again. The methods of a Session are safe for concurrent use.
 type Session struct {
 	number int64
 	key    sessionKey
@@ -70,7 +71,7 @@ func SessionFrom(ctx context.Context) (*Session, bool) {
 // ID returns the number of the session, which no other one of this server has or had.
 func (s *Session) ID() int64 { return s.number }
 
-// Peer returns the other side of the session's latest connection.
+// Peer returns the other side of the session's latest connection, with the identity that the client has proven last.
 func (s *Session) Peer() Peer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,7 +210,7 @@ func (s *Server) tellSession(sess *Session) {
 func (s *Session) attachLocked(c *serverConn) {
 	back := &clientConn{host: s.host, born: nanotime()}
 	back.writer.init(&relay{Conn: c.nc, to: c}, &back.wg, &back.streams)
-	back.peer, back.elsewhere = c.peerSays, back.writeRest
+	back.peer, back.elsewhere, back.trust = c.peerSays, back.writeRest, c.trust
 	back.streams.init(&s.server.settings, &back.peer, false, false) // it carries none
 	back.role.who.Store(goroutineReads)                             // whoever reads c
 	c.back.Store(back)
@@ -561,6 +562,8 @@ func (c *serverConn) cancelAll(err error) {
 		// The caller of one with a key comes back for the reply, over another connection.
 		if ctx.brought == nil || ctx.brought.key == "" || c.server.stopping.Load() {
 			lost = append(lost, ctx)
+		} else if c.trust != nil {
+			c.server.orphans.add(ctx) // while c.mu is held: finishDetached removes it behind that
 		}
 	})
 	c.running = table[*callContext]{}

@@ -16,6 +16,7 @@ type stats struct {
 	handoffs        atomic.Int64
 	replayed        atomic.Int64
 	denied          atomic.Int64
+	cutOff          atomic.Int64
 	wrongAddress    atomic.Int64
 	strangers       strangers
 	closed          [wire.Internal + 1]atomic.Int64
@@ -52,8 +53,11 @@ type ServerStats struct {
 	Panics          int64 // calls whose handler or codec panicked
 	Handoffs        int64 // handlers that blocked the goroutine that reads and were moved away
 	Replayed        int64 // calls with an idempotency key that ran before, and got the reply of then
-	Denied          int64 // calls and open streams that the [Authorizer] did not allow; those that did not run are in Refused too
-	WrongAddress    int64 // connections that [AllowFrom] and [DenyFrom] kept out; they are in no other counter
+	Denied          int64 // calls and streams that the [Authorizer] did not allow; those that did not run are in Refused too
+	// CutOff counts the calls and streams that were ended while they were open because the identity of their client had
+	// ended, was revoked, or did not allow them any more.
+	CutOff       int64
+	WrongAddress int64 // connections that [AllowFrom] and [DenyFrom] kept out; they are in no other counter
 	// Unauthenticated counts the credentials and certificates that [Authenticate] did not take, those of renewals too, by
 	// reason: "nothing shown", "malformed", "unknown scheme", "not valid", "expired", "other subject", "revoked".
 	Unauthenticated map[string]int64
@@ -91,7 +95,7 @@ func (s *Server) Stats() ServerStats {
 		HandshakeFailed: s.stats.handshakeFailed.Load(), Refused: s.stats.refused.Load(),
 		Cancelled: s.stats.cancelled.Load(), Panics: s.stats.panics.Load(), Handoffs: s.stats.handoffs.Load(),
 		Replayed: s.stats.replayed.Load(), LimitsHit: s.stats.limitHits.snapshot(), Memory: s.memory.held.Load(),
-		Denied: s.stats.denied.Load(), WrongAddress: s.stats.wrongAddress.Load(), Unauthenticated: s.stats.strangers.snapshot(),
+		Denied: s.stats.denied.Load(), CutOff: s.stats.cutOff.Load(), WrongAddress: s.stats.wrongAddress.Load(), Unauthenticated: s.stats.strangers.snapshot(),
 		Closed: make(map[string]int64), Methods: make(map[string]MethodStats), DeprecatedAliases: make(map[string]int64),
 	}
 	for r := range s.stats.closed {

@@ -10,12 +10,15 @@ import (
 // What a server's connection does for streams.
 
 // openStream has a worker run the handler of a stream.
-func (c *serverConn) openStream(s *reading, ctx *callContext, cd codec.Codec, payload []byte) error {
+func (c *serverConn) openStream(s *reading, n *named, ctx *callContext, cd codec.Codec, payload []byte) error {
 	if refused := c.enterStream(ctx, cd, payload); refused != nil {
 		return c.refuse(s, ctx, refused)
 	}
 	j := jobs.Get().(*job)
 	j.ctx, j.arrived = ctx, s.arrived
+	if c.trust != nil {
+		c.confirm(n, ctx)
+	}
 	c.server.workers.do(j)
 	return nil
 }

@@ -24,8 +24,7 @@ type proof struct {
 
 // trust belongs to a connection of a server with authentication.
 type trust struct {
-	now     atomic.Pointer[proof]
-	version uint64 // of the policy, as the goroutine that tends has seen it last
+	now atomic.Pointer[proof]
 
 	mu     sync.Mutex // guards what follows
 	next   *Login     // to be checked
@@ -114,9 +113,6 @@ func (s *Server) identify(c *serverConn, st *reading, g *guest) error {
 	}
 	c.trust = new(trust)
 	c.trust.now.Store(now)
-	if s.o.authorizer != nil {
-		c.trust.version, _ = s.policyVersion()
-	}
 	return nil
 }
 
@@ -364,6 +360,10 @@ func (c *serverConn) renewWith(ctx context.Context, login *Login) {
 		c.condemn(errUnauthenticated)
 	default:
 		c.trust.now.Store(now)
+		c.sweep() // the new identity may allow less
+		if c.session != nil {
+			c.session.renewed(c)
+		}
 	}
 }
 
@@ -375,70 +375,4 @@ func (t *trust) end() {
 	if t.cancel != nil {
 		t.cancel()
 	}
-}
-
-// tendTrust ends what is no longer allowed: the connection, or its streams. It is called about every second.
-func (c *serverConn) tendTrust(now int64) {
-	t, srv := c.trust, c.server
-	st := t.now.Load()
-	if c.verdict.Load() != nil { // it is about to end
-		return
-	}
-	if srv.isRevoked(st.identity) {
-		srv.stranger(c, revoked, errors.New("the identity was revoked"))
-		c.condemn(errUnauthenticated)
-		return
-	}
-	if st.drain != 0 && now >= st.drain {
-		c.spawn(func() { c.startDrain(srv.o.grace) })
-	}
-	over := st.expires != 0 && now >= st.expires
-	changed := false
-	if srv.o.authorizer != nil {
-		version, ok := srv.policyVersion()
-		changed = !ok || version != t.version
-		t.version = version
-	}
-	if !over && !changed {
-		return
-	}
-	for _, ctx := range c.openStreams() {
-		switch {
-		case over:
-			c.cutStream(ctx, errLapsed)
-		case !srv.allows(st.identity, ctx.method.name):
-			srv.stats.denied.Add(1)
-			c.cutStream(ctx, errDenied)
-		}
-	}
-}
-
-func (s *Server) isRevoked(id *Identity) (yes bool) {
-	if id.Revoked == nil {
-		return false
-	}
-	defer func() {
-		if p := recover(); p != nil {
-			s.panickedOnTrust("a function Identity.Revoked panicked", p)
-			yes = true
-		}
-	}()
-	return id.Revoked()
-}
-
-// cutStream ends a stream, whose handler may have done something by now.
-func (c *serverConn) cutStream(ctx *callContext, why *Error) {
-	c.mu.Lock()
-	taken := c.running.take(ctx.id)
-	c.mu.Unlock()
-	if taken == nil {
-		return
-	}
-	e := *why
-	e.Outcome = OutcomeUnknown
-	ctx.stream().stop(&e)
-	ctx.end(context.Canceled)
-	b := e.body()
-	frame := c.appendError(nil, ctx.id, 0, &b)
-	c.spawn(func() { c.sendControl(frame) }) // a client that does not read must not hold up the others
 }

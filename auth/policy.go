@@ -72,8 +72,8 @@ func OpenPolicy(file string, opts ...FollowOption) (*Policy, error) {
 	return p, nil
 }
 
-// Set takes the place of all rules. It holds for the next call on every connection, and ends streams that are no
-// longer allowed within about a second.
+// Set takes the place of all rules. It holds for the next call on every connection, and ends open calls and streams that
+// are no longer allowed within two seconds.
 func (p *Policy) Set(r Rules) error {
 	r = Rules{clone(r.Allow), clone(r.Deny)}
 	for name, list := range map[string][]Rule{"allow": r.Allow, "deny": r.Deny} {

@@ -223,7 +223,8 @@ func TestNotAllowed(t *testing.T) {
 	}
 }
 
-// Row 108: a token that expires ends the streams of its connection, and calls from then on.
+// Row 108: a token that expires ends the streams and calls of its connection, refuses further ones, and keeps its client
+// from what the server sends.
 func TestTokenExpiresMidStream(t *testing.T) {
 	for _, over := range transports {
 		t.Run("row108/"+over.name, func(t *testing.T) {
@@ -248,10 +249,13 @@ func TestTokenExpiresMidStream(t *testing.T) {
 					t.Fatalf("a stream is refused with a token that lasts %v", d)
 				}
 			}
-			for end := time.Now().Add(bound); g.Stats().Streams != 0; time.Sleep(time.Millisecond) {
+			for end := time.Now().Add(bound); g.Stats().InFlight != 0; time.Sleep(time.Millisecond) {
 				if time.Now().After(end) {
-					t.Fatal("the handler of the stream still runs")
+					t.Fatal("the handlers still run")
 				}
+			}
+			if n := g.Stats().CutOff; n < 2 {
+				t.Errorf("%d calls and streams are counted as cut off, want at least 2", n)
 			}
 			if n := g.bad.Load(); n != 0 {
 				t.Errorf("the handler ran %d times", n)
@@ -261,15 +265,16 @@ func TestTokenExpiresMidStream(t *testing.T) {
 	}
 }
 
-// outlivesToken opens a stream with a token that is about to end, and calls when it has ended. It reports whether the
-// stream was open by then.
+// outlivesToken opens a stream and a call with a token that is about to end. When it has ended, it calls, and is called. It
+// reports whether both were open by then.
 func (g *target) outlivesToken(t *testing.T) bool {
 	t.Helper()
 	settings := wire.DefaultSettings()
-	settings.Features = wire.FeatureAuth
+	settings.Features, settings.Session = wire.FeatureAuth, uint64(time.Now().UnixNano())
 	b := wire.AppendAuth(wirepeer.Hello(settings), "token", []byte("short"))
-	b = wire.AppendMethod(wire.AppendMethod(b, 1, "Good.Hold"), 2, "Bad.Bytes")
+	b = wire.AppendMethod(wire.AppendMethod(wire.AppendMethod(b, 1, "Good.Hold"), 2, "Bad.Bytes"), 3, "Good.Wait")
 	b = wire.AppendRequest(b, 1, wire.FlagStream, &wire.Request{Method: 1, Codec: 1, Priority: 2})
+	b = append(b, wirepeer.Request(2, 3, []byte("good"))...)
 	nc := g.connect(t)
 	nc.SetDeadline(time.Now().Add(5 * bound)) // the longest token lasts less than 4 × bound
 	p := wirepeer.New(nc)
@@ -281,29 +286,37 @@ func (g *target) outlivesToken(t *testing.T) bool {
 		t.Log(err)
 		return false
 	}
-	outcome := func(id uint64) wire.Outcome {
+	answered := make(map[uint64]bool)
+	outcome := func(ids ...uint64) wire.Outcome {
 		t.Helper()
-		f, err := p.NextOf(wire.TypeError, wire.TypeReply, wire.TypeClose)
-		if err != nil || f.Type != wire.TypeError || f.ID != id {
+		f, err := p.NextOf(wire.TypeError, wire.TypeReply, wire.TypeClose, wire.TypeRequest)
+		if err != nil || f.Type != wire.TypeError || !slices.Contains(ids, f.ID) || answered[f.ID] {
 			t.Fatal(f, err)
 		}
+		answered[f.ID] = true
 		e, err := wire.ParseError(f.Flags, f.Body)
 		if err != nil || e.Code != wire.UnauthenticatedCall || e.Message != "unauthenticated" {
 			t.Errorf("%+v, %v", e, err)
 		}
 		return e.Outcome
 	}
-	switch o := outcome(1); o {
-	case wire.Refused:
-		return false
-	case wire.OutcomeUnknown:
-	default:
-		t.Errorf("the stream ends with the outcome %v, want that it is unknown", o)
+	for range 2 {
+		switch o := outcome(1, 2); o {
+		case wire.Refused:
+			return false
+		case wire.OutcomeUnknown:
+		default:
+			t.Errorf("the stream or call ends with the outcome %v, want that it is unknown", o)
+		}
 	}
-	if err := p.Send(wirepeer.Request(2, 2, []byte("bad"))); err != nil {
+	sent, failed := g.Broadcast(context.Background(), "Client.News", new([]byte), nil)
+	if sent != 0 || !slices.ContainsFunc(failed, func(u anser.Undelivered) bool { return anser.CodeOf(u.Err) == anser.Unauthenticated }) {
+		t.Errorf("the client is sent %d messages, %v", sent, failed)
+	}
+	if err := p.Send(wirepeer.Request(3, 2, []byte("bad"))); err != nil {
 		t.Fatal(err)
 	}
-	if o := outcome(2); o != wire.Refused {
+	if o := outcome(3); o != wire.Refused {
 		t.Errorf("the call ends with the outcome %v, want that it is refused", o)
 	}
 	return true

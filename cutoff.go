@@ -1,0 +1,297 @@
+package anser
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+)
+
+// What ends the calls, streams and connections that a client may no longer have.
+//
+// A renewed identity is applied to what is open on its connection at once. All other changes are
+// found by the goroutine that tends the server, once a second: it asks for the version of the
+// policy once for the server, and for each connection compares the end of the identity with the
+// clock and asks whether it was revoked. The policy is asked about open calls only after its
+// version has changed.
+//
+// A call may be admitted during such a change. The side that changes first stores the new proof, or
+// the version that it has seen, and then looks at the open calls. The reader goroutine first adds
+// the call to the open ones, and then compares what mayCall has used with what is stored (confirm).
+// So one of the two sees the other. A handler that runs on the reader goroutine is added when
+// another goroutine takes over the reading, and is checked again then (recheck).
+
+// policyChanged notes the version of the policy, and reports whether it is another one than the
+// last time, or unknown because the authorizer panicked.
+func (s *Server) policyChanged() bool {
+	if s.o.authorizer == nil {
+		return false
+	}
+	version, ok := s.policyVersion()
+	return s.policySeen.Swap(version) != version || !ok
+}
+
+// tendTrust ends what the client may no longer have. It is called about every second.
+func (c *serverConn) tendTrust(now int64, changed bool) {
+	srv, st := c.server, c.trust.now.Load()
+	if c.verdict.Load() != nil { // it is about to end
+		return
+	}
+	if st.drain != 0 && now >= st.drain {
+		c.spawn(func() { c.startDrain(srv.o.grace) })
+	}
+	switch {
+	case srv.isRevoked(st.identity):
+		srv.stranger(c, revoked, errors.New("the identity was revoked"))
+		c.cutAll()
+		c.condemn(errUnauthenticated)
+	case st.lapsed(now):
+		c.cutAll()
+		if now-st.expires >= int64(srv.o.handshakeTimeout) {
+			srv.stranger(c, lapsed, errors.New("the identity has ended and was not renewed"))
+			c.condemn(errUnauthenticated)
+		}
+	case changed:
+		c.sweep()
+	}
+}
+
+// isRevoked asks whether an identity was revoked. A panic is a yes.
+func (s *Server) isRevoked(id *Identity) (yes bool) {
+	if id.Revoked == nil {
+		return false
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			s.panickedOnTrust("a function Identity.Revoked panicked", p)
+			yes = true
+		}
+	}()
+	return id.Revoked()
+}
+
+// lapsed reports whether the identity has ended.
+func (p *proof) lapsed(now int64) bool { return p.expires != 0 && now >= p.expires }
+
+func (t *trust) lapsed(now int64) bool { return t.now.Load().lapsed(now) }
+
+// cutAll ends all calls and streams of the client, and those of the server to the client.
+func (c *serverConn) cutAll() {
+	c.cut(errLapsed, c.openCalls()...)
+	if back := c.back.Load(); back != nil {
+		back.cutAll()
+		back.host.setAside(back)
+	}
+}
+
+// sweep ends the calls and streams that the policy does not allow to the identity as it is now.
+func (c *serverConn) sweep() {
+	srv := c.server
+	if srv.o.authorizer == nil {
+		return
+	}
+	open := c.openCalls()
+	if len(open) == 0 {
+		return
+	}
+	id := c.identity()
+	_, ok := srv.policyVersion()
+	verdicts := make(map[*method]bool)
+	var over []*callContext
+	for _, ctx := range open {
+		allowed, known := verdicts[ctx.method]
+		if !known {
+			allowed = ok && srv.allows(id, ctx.method.name)
+			verdicts[ctx.method] = allowed
+		}
+		if !allowed {
+			over = append(over, ctx)
+		}
+	}
+	c.cut(errDenied, over...)
+}
+
+// confirm looks at a call again that has just been entered among what is open, if something has
+// changed since it was admitted. It is called by the goroutine that reads.
+func (c *serverConn) confirm(n *named, ctx *callContext) {
+	srv := c.server
+	same := n.decided == c.trust.now.Load() && n.version == srv.policySeen.Load()
+	if srv.o.authorizer != nil && !same {
+		c.recheck(ctx)
+	}
+}
+
+// recheck ends a call that the policy does not allow now.
+func (c *serverConn) recheck(ctx *callContext) {
+	if c.server.mayGoOn(ctx) {
+		return
+	}
+	c.cut(errDenied, ctx)
+}
+
+// mayGoOn reports whether the policy allows an open call now.
+func (s *Server) mayGoOn(ctx *callContext) bool {
+	if s.o.authorizer == nil {
+		return true
+	}
+	_, ok := s.policyVersion()
+	return ok && s.allows(ctx.conn.identity(), ctx.method.name)
+}
+
+// openCalls returns the contexts of the calls and streams that are open. A call whose handler
+// runs on the goroutine that reads is not among them.
+func (c *serverConn) openCalls() (open []*callContext) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running.n > 0 {
+		open = make([]*callContext, 0, c.running.n)
+		c.running.each(func(ctx *callContext) { open = append(open, ctx) })
+	}
+	return open
+}
+
+// cut ends calls and streams whose handlers may have done something by now: the callers get the
+// error why with the outcome Unknown, and the contexts of the handlers end. It does not wait for
+// a client that does not read.
+func (c *serverConn) cut(why *Error, calls ...*callContext) {
+	if len(calls) == 0 {
+		return
+	}
+	e := *why
+	e.Outcome = OutcomeUnknown
+	b := e.body()
+	var frames []byte
+	var taken []*callContext
+	c.mu.Lock()
+	for _, ctx := range calls {
+		if c.running.take(ctx.id) == nil {
+			continue // it has ended
+		}
+		taken = append(taken, ctx)
+		if st := ctx.stream(); st != nil {
+			st.overLocked(&e) // nothing comes behind the frame
+		}
+		if !ctx.oneway {
+			frames = c.appendError(frames, ctx.id, 0, &b)
+		}
+	}
+	if len(frames) > 0 && c.err == nil && !c.closing {
+		c.appendLocked(frames)
+		c.flushElsewhereLocked()
+	}
+	c.mu.Unlock()
+	for _, ctx := range taken {
+		if st := ctx.stream(); st != nil {
+			st.stop(&e)
+		}
+		ctx.end(context.Canceled)
+	}
+	c.server.stats.cutOff.Add(int64(len(taken)))
+	if why == errDenied {
+		c.server.stats.denied.Add(int64(len(taken)))
+	}
+	c.finishDrain()
+}
+
+// clientLapsed is the error of a call of a server to a client that must not get it.
+func clientLapsed(outcome Outcome) *Error {
+	return failure(Unauthenticated, outcome, PhaseWrite, nil,
+		"the identity of the client has ended: it gets nothing until it renews its credential")
+}
+
+// cutAll ends the calls of a server to a client whose identity has ended.
+func (c *clientConn) cutAll() {
+	c.mu.Lock()
+	var over []*call
+	c.open.each(func(k *call) { over = append(over, k) })
+	for _, k := range over {
+		c.open.take(k.id)
+		k.failed = clientLapsed(OutcomeUnknown)
+		c.cancelLocked(k)
+	}
+	c.busy.Store(int32(c.open.n))
+	if len(over) > 0 && c.err == nil {
+		c.flushElsewhereLocked()
+	}
+	c.mu.Unlock()
+	for _, k := range over {
+		k.over()
+	}
+}
+
+// renewed notes that the identity of one of the session's connections is another one now.
+func (s *Session) renewed(c *serverConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.conns[c]; !ok {
+		return
+	}
+	s.peer.Identity = c.identity()
+	if back := c.back.Load(); back != nil {
+		back.host.putBack(back)
+	}
+}
+
+// setAside takes a connection to a client whose identity has ended out of use while another one
+// takes calls. Where there is none they fail at once.
+func (h *host) setAside(c *clientConn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if list := *h.ready.Load(); len(list) > 1 && slices.Contains(list, c) {
+		list = slices.DeleteFunc(slices.Clone(list), func(o *clientConn) bool { return o == c })
+		h.ready.Store(&list)
+	}
+}
+
+// putBack takes a connection into use again that was set aside.
+func (h *host) putBack(c *clientConn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if list := *h.ready.Load(); !slices.Contains(list, c) {
+		list = append(slices.Clone(list), c)
+		h.ready.Store(&list)
+	}
+}
+
+// orphans are the calls with idempotency keys that run on although their connection was lost:
+// their callers may come back for the replies. They end with the identity that they were admitted
+// for. The zero value is ready for use.
+type orphans struct {
+	mu sync.Mutex // guards by; taken under a connection's mu
+	by map[*callContext]struct{}
+}
+
+func (o *orphans) add(ctx *callContext) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.by == nil {
+		o.by = make(map[*callContext]struct{})
+	}
+	o.by[ctx] = struct{}{}
+}
+
+func (o *orphans) remove(ctx *callContext) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.by, ctx)
+}
+
+// tend ends those that may not go on. It is called behind the look at the connections, so that a
+// call whose connection is lost meanwhile is seen here or there.
+func (o *orphans) tend(now int64, changed bool) {
+	o.mu.Lock()
+	list := make([]*callContext, 0, len(o.by))
+	for ctx := range o.by {
+		list = append(list, ctx)
+	}
+	o.mu.Unlock()
+	for _, ctx := range list {
+		srv, st := ctx.conn.server, ctx.conn.trust.now.Load()
+		if !srv.isRevoked(st.identity) && !st.lapsed(now) && (!changed || srv.mayGoOn(ctx)) {
+			continue
+		}
+		ctx.end(context.Canceled)
+		srv.stats.cutOff.Add(1)
+		o.remove(ctx)
+	}
+}
