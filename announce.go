@@ -31,6 +31,7 @@ const (
 	announceRetry   = 2 * time.Second
 	deregisterBound = 3 * time.Second
 	deregisterLate  = 500 * time.Millisecond // when there is no time left
+	deregisterShare = 4                      // of the time of Shutdown, 1/deregisterShare; the calls in flight have the rest
 )
 
 // check says what cannot be announced, or nil.
@@ -102,6 +103,9 @@ func (a *announcer) stop(ctx context.Context, o *sideOptions) {
 	a.mu.Unlock()
 	a.wg.Wait()
 	bound := deregisterBound
+	if end, ok := ctx.Deadline(); ok {
+		bound = min(bound, time.Until(end)/deregisterShare)
+	}
 	if ctx.Err() != nil {
 		ctx, bound = context.WithoutCancel(ctx), deregisterLate
 	}

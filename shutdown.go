@@ -13,16 +13,20 @@ import (
 )
 
 // Shutdown ends the server without failing a call: it takes back what [Announce] registered,
-// closes the listeners, tells clients to go elsewhere, waits until the calls in flight are done, and
-// closes the connections. When ctx is done first, it closes what is left and returns ctx's error.
-// Shutdown may be called more than once; each call waits.
+// closes the listeners, tells clients to go elsewhere, waits until the calls in flight are done, also those
+// whose callers have gone, and closes the connections.
+//
+// ctx decides how long all of that takes. When it is done first, Shutdown ends the contexts of the handlers that
+// are left, closes their connections, and returns ctx's error at most 100 ms later, whether the handlers have
+// returned or not. A registry that does not answer gets a quarter of the time, and 3 s at most; with a context
+// that is done already, half a second. Shutdown may be called more than once; each call waits.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.announced.stop(ctx, &s.o.sideOptions)
 	s.stop(ctx)
 	by, _ := ctx.Deadline()
 	grace := s.graceUntil(by)
 	var drains sync.WaitGroup
-	defer drains.Wait()
+	defer drains.Wait() // not for long: a client that does not read has lost its connection by then
 	for _, c := range s.liveConns() {
 		// A client that does not read must not hold up the others.
 		drains.Go(func() { c.startDrain(grace) })
@@ -33,7 +37,19 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 		err = fmt.Errorf("shutdown: calls were still in flight: %w", ctx.Err())
 	}
-	return errors.Join(err, s.finish())
+	ended := s.finish()
+	select {
+	case <-ended: // the handlers of callers that have gone may still run
+		return err
+	case <-ctx.Done():
+	}
+	if s.conclude(ended, overtime/2, overtime/2) {
+		return err
+	}
+	if err == nil {
+		err = fmt.Errorf("shutdown: %w", ctx.Err())
+	}
+	return errors.Join(err, errHandlersLeft)
 }
 
 // Close ends the server at once. Calls in flight end with the outcome Unknown for their callers.
@@ -43,7 +59,10 @@ func (s *Server) Close() error {
 	cancel()
 	s.announced.stop(ctx, &s.o.sideOptions)
 	s.stop(ctx)
-	return s.finish()
+	if !s.conclude(s.finish(), farewell, endBound) {
+		return errHandlersLeft
+	}
+	return nil
 }
 
 // graceUntil is how long calls may go on where the server is closed by then, or at a time that is not known.
@@ -74,17 +93,20 @@ func (s *Server) stop(ctx context.Context) {
 }
 
 const (
-	// farewell is how long Shutdown and Close wait for the connections to take CLOSE.
+	// overtime is how long Shutdown may take when its context is done: half of it is for the connections to take
+	// CLOSE, the other half for what ends with them.
+	overtime = 100 * time.Millisecond
+	// farewell is how long Close waits for the connections to take CLOSE.
 	farewell = 250 * time.Millisecond
-	// endBound is how long they wait for handlers after their contexts have ended.
+	// endBound is how long Close waits for handlers after their contexts have ended.
 	endBound = time.Second
 )
 
 var serverClosed = wire.Errorf(wire.Normal, "the server is closed")
 
-// finish closes all connections and waits for the server's goroutines. Handlers that go on although
-// their context has ended are left behind after endBound; they are an error.
-func (s *Server) finish() error {
+// finish has all connections end, and with them the contexts of their handlers. The channel is closed when all
+// of the server's goroutines have ended.
+func (s *Server) finish() <-chan struct{} {
 	s.endSessions()
 	s.replies.stop()
 	s.mu.Lock()
@@ -114,22 +136,28 @@ func (s *Server) finish() error {
 		s.monitor.close()
 		s.workers.close()
 	}()
-	t := time.NewTimer(farewell)
+	return ended
+}
+
+// conclude waits until all of the server's goroutines have ended, and reports whether they have. Connections that
+// do not take CLOSE within goodbye are cut, and handlers that go on for rest after that are left behind.
+func (s *Server) conclude(ended <-chan struct{}, goodbye, rest time.Duration) bool {
+	t := time.NewTimer(goodbye)
 	defer t.Stop()
 	select {
 	case <-ended:
-		return nil
+		return true
 	case <-t.C:
 	}
 	for _, c := range s.liveConns() {
 		c.fail(errConnClosed)
 	}
-	t.Reset(endBound)
+	t.Reset(rest)
 	select {
 	case <-ended:
-		return nil
+		return true
 	case <-t.C:
-		return errHandlersLeft
+		return false
 	}
 }
 

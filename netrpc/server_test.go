@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/gob"
 	"errors"
 	"io"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/anser-rpc/anser"
@@ -398,6 +400,86 @@ func TestShutdownRunsOutOfTime(t *testing.T) {
 	if err := (<-call.Done).Error; err == nil {
 		t.Error("the call succeeds")
 	}
+}
+
+// Nap is a service whose method does not look at its context.
+type Nap struct {
+	lasts time.Duration
+	began chan struct{}
+}
+
+func (n Nap) Take(_ *Args, _ *Reply) error {
+	close(n.began)
+	time.Sleep(n.lasts)
+	return nil
+}
+
+// The context of Shutdown decides how long it waits, for methods whose callers wait and for those whose callers
+// have gone.
+func TestShutdownIsBoundByItsContext(t *testing.T) {
+	const overtime = 100 * time.Millisecond
+	for _, gone := range []bool{false, true} {
+		for _, bound := range []time.Duration{0, 100 * time.Millisecond, 3 * time.Second} {
+			for _, lasts := range []time.Duration{time.Hour, 2 * time.Second} {
+				synctest.Test(t, func(t *testing.T) {
+					nap := Nap{lasts, make(chan struct{})}
+					s := quiet(nap)
+					one, two := net.Pipe()
+					ended := make(chan struct{})
+					go func() {
+						defer close(ended)
+						s.ServeConn(one)
+					}()
+					c := netrpc.NewClient(two)
+					c.Go("Nap.Take", &Args{}, new(Reply), nil)
+					<-nap.began
+					if gone {
+						c.Close()
+						synctest.Wait()
+					}
+					ctx, cancel := context.WithTimeout(t.Context(), bound)
+					defer cancel()
+					began := time.Now()
+					err := s.Shutdown(ctx)
+					d := time.Since(began)
+					switch {
+					case lasts < bound && (err != nil || d >= bound):
+						t.Errorf("callers gone %v: %v after %v for a call of %v", gone, err, d, lasts)
+					case lasts > bound && (!errors.Is(err, context.DeadlineExceeded) || d < bound || d > bound+overtime):
+						t.Errorf("callers gone %v: %v after %v, want %v and at most %v more", gone, err, d, bound, overtime)
+					}
+					<-ended
+					c.Close()
+				})
+			}
+		}
+	}
+}
+
+// A client that does not read its replies does not hold up Shutdown beyond its context.
+func TestShutdownWithADeafClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := quiet(new(Arith))
+		one, two := net.Pipe() // without a buffer
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			s.ServeConn(one)
+		}()
+		defer two.Close()
+		enc := gob.NewEncoder(two)
+		enc.Encode(stock.Request{ServiceMethod: "Arith.Add", Seq: 1})
+		enc.Encode(Args{1, 2})
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		s.Shutdown(ctx)
+		if d := time.Since(began); d > time.Second+100*time.Millisecond {
+			t.Errorf("Shutdown took %v, want 1 s and little more", d)
+		}
+		<-ended
+	})
 }
 
 func TestMethodsThatDoNotEnd(t *testing.T) {

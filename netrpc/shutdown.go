@@ -91,33 +91,36 @@ func (c *session) handshake() error {
 
 // Shutdown ends the server without failing a call that it has begun: it closes the listeners that it
 // serves, refuses what still arrives with an error that says so, lets the calls in flight finish,
-// sends their replies and closes the connections. When ctx is done first it ends the contexts of the calls that
-// are left, closes their connections, and returns ctx's error. It waits for the server's goroutines, up
-// to a second for methods that go on although their contexts have ended.
+// sends their replies and closes the connections. Methods whose callers have gone are waited for too.
+//
+// ctx decides how long all of that takes. When it is done first, Shutdown ends the contexts of the calls that are
+// left, closes their connections, and returns ctx's error at most 100 ms later, whether the methods have
+// returned or not.
 //
 // net/rpc's wire has no word for going away: a call that is under way to the server when its
 // connection is closed ends with io.ErrUnexpectedEOF, or ErrShutdown.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stop()
 	var drains sync.WaitGroup
+	defer drains.Wait() // not for long: a client that does not read has lost its connection by then
 	for _, c := range s.liveSessions() {
 		drains.Go(func() { c.drain(ctx) })
 	}
-	drains.Wait()
-	var err error
 	select {
 	case <-s.empty:
+		return nil
 	case <-ctx.Done():
-		err = fmt.Errorf("shutdown: calls were still in flight: %w", context.Cause(ctx))
 	}
-	return errors.Join(err, s.finish())
+	err := fmt.Errorf("shutdown: calls were still in flight: %w", context.Cause(ctx))
+	return errors.Join(err, s.finish(overtime))
 }
 
 // Close ends the server at once. It closes the listeners and connections that it serves, and ends the
-// contexts of calls. Like Shutdown it waits for the server's goroutines.
+// contexts of calls. Like Shutdown it waits for the server's goroutines, up to a second for methods that go on
+// although their contexts have ended.
 func (s *Server) Close() error {
 	s.stop()
-	return s.finish()
+	return s.finish(endBound)
 }
 
 // stop lets nobody in any more.
@@ -146,18 +149,21 @@ func (s *Server) liveSessions() []*session {
 	return list
 }
 
-// endBound is how long Shutdown and Close wait for methods whose contexts have ended.
-const endBound = time.Second
+// How long methods are waited for whose contexts have ended.
+const (
+	overtime = 100 * time.Millisecond // by Shutdown, whose time is over
+	endBound = time.Second            // by Close
+)
 
 var errMethodsLeft = errors.New("methods are still running although their contexts have ended")
 
-// finish closes what is left and waits for it.
-func (s *Server) finish() error {
+// finish closes what is left and waits for it, no longer than bound.
+func (s *Server) finish(bound time.Duration) error {
 	for _, c := range s.liveSessions() {
 		c.cancel()
 		c.codec.Close()
 	}
-	t := time.NewTimer(endBound)
+	t := time.NewTimer(bound)
 	defer t.Stop()
 	select {
 	case <-s.empty:
