@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/anser-rpc/anser/arena/result"
 )
 
 // printed returns what a client prints that had these latencies.
@@ -78,16 +80,42 @@ func FuzzParseLine(f *testing.F) {
 	})
 }
 
+// What /proc knows stays, since it was counted at full speed; what it does not know comes from strace.
+func TestSyscallsFillReadsAndWrites(t *testing.T) {
+	few := counts{all: 1000, reads: 100, writes: 50}
+	client := each(few, counts{all: 4000, reads: 1100, writes: 550}, 500)
+	if client != (counts{6, 2, 1}) {
+		t.Errorf("%+v", client)
+	}
+	var f result.Figures
+	f.ClientReads = new(0.5)
+	enter(&f, client, counts{7, 3, 4})
+	for name, c := range map[string]struct {
+		got  *float64
+		want float64
+	}{
+		"client": {f.ClientSyscalls, 6}, "client reads": {f.ClientReads, 0.5}, "client writes": {f.ClientWrites, 1},
+		"server": {f.ServerSyscalls, 7}, "server reads": {f.ServerReads, 3}, "server writes": {f.ServerWrites, 4},
+	} {
+		if c.got == nil || *c.got != c.want {
+			t.Errorf("%s: %v, want %v", name, c.got, c.want)
+		}
+	}
+}
+
 func TestParseStrace(t *testing.T) {
 	const text = `    calls syscall
 --------- ----------------
         7 read
+        2 recvmsg
+       30 sendmsg
+       40 futex
       119 execve
 --------- ----------------
-      126 total
+      198 total
 `
-	if n, err := parseStrace(text); n != 126 || err != nil {
-		t.Errorf("%d, %v", n, err)
+	if n, err := parseStrace(text); n != (counts{198, 9, 30}) || err != nil {
+		t.Errorf("%+v, %v", n, err)
 	}
 	if _, err := parseStrace("strace: no"); err == nil || !strings.Contains(err.Error(), "strace: no") {
 		t.Errorf("%v", err)

@@ -7,33 +7,55 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/anser-rpc/anser/arena/result"
 )
 
-// Syscalls counts the system calls of every kind that a call takes on both sides, by strace, which
-// makes everything many times slower: no other figure of such a run means anything. Two runs, a short
-// and a longer one, make the difference in which starting and ending cancel out.
-func Syscalls(ctx context.Context, j *Job) (client, server float64, err error) {
+// counts are system calls of a role.
+type counts struct{ all, reads, writes float64 }
+
+func (c *counts) add(o counts) {
+	c.all += o.all
+	c.reads += o.reads
+	c.writes += o.writes
+}
+
+// each returns what a call takes, from a short and a longer run.
+func each(few, many counts, calls float64) counts {
+	return counts{(many.all - few.all) / calls, (many.reads - few.reads) / calls, (many.writes - few.writes) / calls}
+}
+
+// The system calls that read from sockets and write to them. Those of /proc/PID/io lack all with a
+// message or an address.
+var (
+	readCalls  = []string{"read", "readv", "recvfrom", "recvmsg", "recvmmsg"}
+	writeCalls = []string{"write", "writev", "sendto", "sendmsg", "sendmmsg", "sendfile"}
+)
+
+// syscalls counts the system calls that a call takes on both sides, by strace, which makes everything
+// many times slower: no other figure of such a run means anything. Two runs, a short and a longer one,
+// make the difference in which starting and ending cancel out.
+func syscalls(ctx context.Context, j *Job) (client, server counts, err error) {
 	if _, err := exec.LookPath("strace"); err != nil {
-		return 0, 0, errors.New("strace is not there: apt-get install -y --no-install-recommends strace")
+		return client, server, errors.New("strace is not there: apt-get install -y --no-install-recommends strace")
 	}
 	few := max(j.Shape.Callers*max(j.Shape.Window, 1), 100)
 	many := few + max(5*few, 5000)
-	var counts [2]map[string]float64
+	var runs [2]map[string]counts
 	for i, calls := range []int{few, many} {
-		if counts[i], err = straced(ctx, j, calls); err != nil {
-			return 0, 0, err
+		if runs[i], err = straced(ctx, j, calls); err != nil {
+			return client, server, err
 		}
 	}
-	each := func(role string) float64 { return (counts[1][role] - counts[0][role]) / float64(many-few) }
-	return each("client"), each("server"), nil
+	role := func(name string) counts { return each(runs[0][name], runs[1][name], float64(many-few)) }
+	return role("client"), role("server"), nil
 }
 
 // straced returns the system calls of both roles in a run of so many calls.
-func straced(ctx context.Context, j *Job, calls int) (map[string]float64, error) {
+func straced(ctx context.Context, j *Job, calls int) (map[string]counts, error) {
 	folder, err := os.MkdirTemp("", "arena-strace-")
 	if err != nil {
 		return nil, err
@@ -73,12 +95,12 @@ func straced(ctx context.Context, j *Job, calls int) (map[string]float64, error)
 	return readCounts(folder)
 }
 
-func readCounts(folder string) (map[string]float64, error) {
+func readCounts(folder string) (map[string]counts, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*"))
 	if err != nil {
 		return nil, err
 	}
-	counts := make(map[string]float64)
+	sums := make(map[string]counts)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -89,29 +111,61 @@ func readCounts(folder string) (map[string]float64, error) {
 			return nil, err
 		}
 		role, _, _ := strings.Cut(filepath.Base(file), ".")
-		counts[role] += float64(n)
+		sum := sums[role]
+		sum.add(n)
+		sums[role] = sum
 	}
-	return counts, nil
+	return sums, nil
 }
 
-// parseStrace returns the sum of a summary with the columns calls and name.
-func parseStrace(text string) (int64, error) {
+// parseStrace reads a summary with the columns calls and name, whose last line is the total.
+func parseStrace(text string) (counts, error) {
+	var c counts
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
-		if len(fields) == 2 && fields[1] == "total" {
-			return strconv.ParseInt(fields[0], 10, 64)
+		if len(fields) != 2 {
+			continue
+		}
+		n, err := strconv.ParseFloat(fields[0], 64)
+		switch {
+		case err != nil: // the head and the rules
+		case fields[1] == "total":
+			c.all = n
+			return c, nil
+		case slices.Contains(readCalls, fields[1]):
+			c.reads += n
+		case slices.Contains(writeCalls, fields[1]):
+			c.writes += n
 		}
 	}
-	return 0, fmt.Errorf("strace wrote no total: %q", short([]byte(text)))
+	return c, fmt.Errorf("strace wrote no total: %q", short([]byte(text)))
 }
 
-// AddSyscalls counts and enters the counts into figures.
+// AddSyscalls counts and enters the counts into figures. Reads and writes that /proc does not know are
+// entered, too.
 func AddSyscalls(ctx context.Context, j *Job, f *result.Figures) error {
-	client, server, err := Syscalls(ctx, j)
+	client, server, err := syscalls(ctx, j)
 	if err != nil {
 		return err
 	}
-	f.ClientSyscalls, f.ServerSyscalls = &client, &server
-	tidy(f)
+	enter(f, client, server)
 	return nil
+}
+
+func enter(f *result.Figures, client, server counts) {
+	f.ClientSyscalls, f.ServerSyscalls = &client.all, &server.all
+	for _, figure := range []struct {
+		to    **float64
+		count float64
+	}{
+		{&f.ClientReads, client.reads},
+		{&f.ClientWrites, client.writes},
+		{&f.ServerReads, server.reads},
+		{&f.ServerWrites, server.writes},
+	} {
+		if *figure.to == nil {
+			*figure.to = &figure.count
+		}
+	}
+	tidy(f)
 }
