@@ -52,6 +52,7 @@ func provenance(c *comparison) []fact {
 		add("Measured", when+" UTC")
 	}
 	add("Commit", doc.Commit)
+	add("Connections", connections(c))
 	m := &doc.Machine
 	cpu := m.CPU
 	if m.Cores > 0 {
@@ -67,6 +68,23 @@ func provenance(c *comparison) []fact {
 		add(tool, m.Tools[tool])
 	}
 	return facts
+}
+
+// connections says whether each peer had its own connections, so that a reader of a run from before
+// this choice, or without it, does not take its tables for what the peers can do.
+func connections(c *comparison) string {
+	best, rows := false, false
+	for _, e := range c.entries {
+		best = best || e.row.Best
+		rows = rows || e.status != published
+	}
+	switch {
+	case best:
+		return "each peer's own best where a table says so"
+	case rows:
+		return "the same for all peers, as each table says; another number of them may be better for a peer"
+	}
+	return ""
 }
 
 // shellLine prints a command so that it can be pasted into a shell.

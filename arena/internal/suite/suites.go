@@ -23,6 +23,7 @@ var Suites = []Suite{
 				{Callers: 16, Conns: BestConns, Payload: 1 << 20},
 				{Callers: 100, Conns: BestConns, Rate: 5000},
 				{Callers: 100, Conns: BestConns, RateShare: 0.6},
+				{Callers: 1000, Conns: BestConns, RateShare: 0.6},
 				{Callers: 100, Conns: BestConns, Servers: 2},
 				{Callers: 100, Conns: BestConns, Hosts: 2},
 			},
