@@ -26,7 +26,8 @@ const LoginMethod = "Anser.Login"
 // [LoginMethod] first, upon which Authenticate is called with the token. Until then requests may have
 // 64 KiB, all of them but the login are refused with the same words, whether there is such a method
 // or not, and the connection is closed. The error is logged and not sent. A later login takes the place of
-// the one before. Compare secrets with crypto/subtle.
+// the one before for the calls that come after it; those that run or wait keep the identity with which they were
+// admitted. A later login that fails closes the connection. Compare secrets with crypto/subtle.
 type Credentials struct {
 	// Peer is the other side: its address and, over TLS, its certificates.
 	Peer anser.Peer
@@ -98,9 +99,15 @@ func (s *Server) ask(ctx context.Context, c *Credentials) (identity any, ok bool
 }
 
 func (c *session) isKnown() bool {
+	_, known := c.who()
+	return known
+}
+
+// who returns the identity of the connection as it is now, if it has one.
+func (c *session) who() (identity any, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.known
+	return c.identity, c.known
 }
 
 // bearer returns the token of an HTTP request, or "".
@@ -136,13 +143,9 @@ func PeerFrom(ctx context.Context) (anser.Peer, bool) {
 	return anser.PeerFrom(ctx)
 }
 
-// IdentityFrom returns what [Server.Authenticate] said of the connection that a call came over, or nil.
-func IdentityFrom(ctx context.Context) any {
-	c, ok := ctx.Value(sessionKey{}).(*session)
-	if !ok {
-		return nil
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.identity
-}
+// identityKey is the key of a call's identity in its context.
+type identityKey struct{}
+
+// IdentityFrom returns what [Server.Authenticate] said of the connection that a call came over when the call was
+// admitted, or nil. A later login on the connection does not change it.
+func IdentityFrom(ctx context.Context) any { return ctx.Value(identityKey{}) }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"net/rpc"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -142,4 +144,54 @@ func TestClientCertificates(t *testing.T) {
 		<-served
 	}
 	s.Close()
+}
+
+// Slow is a method that waits while others log in on its connection.
+type Slow struct {
+	began chan struct{}
+	goOn  chan struct{}
+}
+
+// Is returns the identity of the caller after a while.
+func (s *Slow) Is(ctx context.Context, _ *Args) (*string, error) {
+	s.began <- struct{}{}
+	<-s.goOn
+	who := netrpc.IdentityFrom(ctx)
+	text := fmt.Sprint(who)
+	return &text, nil
+}
+
+// A call has the identity with which it was admitted: while it runs, and also while it waits for its turn.
+func TestLoginDoesNotChangeTheIdentityOfCalls(t *testing.T) {
+	for name, wire := range dialects {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				svc := &Slow{make(chan struct{}, 10), make(chan struct{})}
+				s := guarded(svc)
+				s.MaxPerConn = 1
+				connect := serveInMemory(t, s, wire.codec)
+				c := wire.client(connect())
+				defer c.Close()
+				var ok bool
+				var calls []*rpc.Call
+				for _, token := range []string{"one", "two"} {
+					if err := c.Call(netrpc.LoginMethod, token, &ok); err != nil {
+						t.Fatal(err)
+					}
+					calls = append(calls, c.Go("Slow.Is", &Args{}, new(string), nil))
+					synctest.Wait()
+				}
+				if err := c.Call(netrpc.LoginMethod, "one", &ok); err != nil {
+					t.Fatal(err)
+				}
+				close(svc.goOn)
+				for i, token := range []string{"one", "two"} {
+					<-calls[i].Done
+					if who := *calls[i].Reply.(*string); calls[i].Error != nil || who != "the bearer of "+token {
+						t.Errorf("the caller is %q, %v: want the bearer of %s", who, calls[i].Error, token)
+					}
+				}
+			})
+		})
+	}
 }

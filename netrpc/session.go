@@ -54,6 +54,7 @@ type call struct {
 	request  Request
 	entry    *entry
 	argument any
+	identity any // with which the call was admitted, whatever login comes later
 }
 
 // serveSession serves a connection until it is over.
@@ -233,8 +234,11 @@ const maxQuote = 1 << 10
 // admit decides whether a request is to run, before its body is decoded.
 func (c *session) admit(cl *call) *link.Refusal {
 	s := c.server
-	if s.Authenticate != nil && !c.isKnown() {
-		return errUnknown
+	if s.Authenticate != nil {
+		var known bool
+		if cl.identity, known = c.who(); !known {
+			return errUnknown
+		}
 	}
 	e, refusal := s.find(cl.request.ServiceMethod)
 	if refusal != nil {
@@ -287,6 +291,9 @@ func (c *session) run(cl *call) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(ctx)
 		defer cancel()
+		if s.Authenticate != nil {
+			ctx = context.WithValue(ctx, identityKey{}, cl.identity)
+		}
 	}
 	m.calls.Add(1)
 	if cl.entry.alias {
