@@ -1,0 +1,105 @@
+package anser
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// ListenAndServe listens on address, "host:port" or "unix:///path", and serves until Shutdown,
+// Close, or a signal. SIGTERM and SIGINT drain the server, and a second one ends the process.
+// The option [NoSignals] leaves signals alone.
+//
+// After a drain by signal the result is nil, so that main can return and the process ends with
+// code 0. It is an error if calls were still in flight when [DrainGrace] was over. After Shutdown or Close the result is
+// [ErrServerClosed], at once: a program that calls Shutdown waits for it. So a main function is:
+//
+//	if err := s.ListenAndServe("127.0.0.1:8972"); err != nil {
+//		log.Fatal(err)
+//	}
+//
+// On any address but loopback it needs TLS and authentication, which is [Authenticate] or a configuration
+// of TLS that demands and verifies certificates, or else [InsecurePublic].
+func (s *Server) ListenAndServe(address string) error {
+	l, err := s.Listen(address)
+	if err != nil {
+		return err
+	}
+	if !s.o.signals {
+		return s.Serve(l)
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
+	defer signal.Stop(signals)
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	select {
+	case err := <-served:
+		return err
+	case sig := <-signals:
+		signal.Stop(signals)
+		s.log.Info("draining", "signal", sig.String(), "grace", s.o.grace)
+		ctx, cancel := context.WithTimeout(context.Background(), s.o.grace)
+		defer cancel()
+		err := s.Shutdown(ctx)
+		if e := <-served; !errors.Is(e, ErrServerClosed) {
+			return e
+		}
+		return err
+	}
+}
+
+// Listen returns a listener for Serve, with the checks that ListenAndServe makes.
+func (s *Server) Listen(address string) (net.Listener, error) {
+	network, host := splitAddress(address)
+	if network == "tcp" {
+		if err := s.checkPublic(address); err != nil {
+			return nil, err
+		}
+	}
+	var config net.ListenConfig
+	switch network {
+	case "unix":
+	case "tcp":
+		if s.o.reusePort {
+			config.Control = reusePort
+		}
+	default:
+		return nil, fmt.Errorf("listen on %q: use host:port or unix:///path; for %s, give Serve the listener of its transport", address, network)
+	}
+	l, err := config.Listen(context.Background(), network, host)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
+	return l, nil
+}
+
+func (s *Server) checkPublic(address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || port == "" {
+		return fmt.Errorf("listen on %q: the address has no port: use host:port", address)
+	}
+	if s.o.insecure || host == "localhost" {
+		return nil
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
+		return nil
+	}
+	lacks := "TLS and no authentication"
+	switch authenticates := len(s.o.authenticators) > 0 || s.o.tls != nil && s.o.tls.ClientAuth == tls.RequireAndVerifyClientCert; {
+	case s.o.tls != nil && authenticates:
+		return nil
+	case s.o.tls != nil:
+		lacks = "authentication"
+	case authenticates:
+		lacks = "TLS"
+	}
+	return fmt.Errorf("listen on %q: the address is reachable from other machines and there is no %s: "+
+		"give the server anser.TLS and anser.Authenticate (or a TLS configuration whose ClientAuth is tls.RequireAndVerifyClientCert), "+
+		"listen on 127.0.0.1, or accept the risk with anser.InsecurePublic", address, lacks)
+}
