@@ -2,7 +2,6 @@ package anser
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -90,16 +89,9 @@ func (s *Server) checkPublic(address string) error {
 	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	lacks := "TLS and no authentication"
-	switch authenticates := len(s.o.authenticators) > 0 || s.o.tls != nil && s.o.tls.ClientAuth == tls.RequireAndVerifyClientCert; {
-	case s.o.tls != nil && authenticates:
-		return nil
-	case s.o.tls != nil:
-		lacks = "authentication"
-	case authenticates:
-		lacks = "TLS"
+	p := Protection{Encrypted: s.o.tls != nil, Authenticated: s.authenticates()}
+	if lacks := p.lacks(); lacks != "" {
+		return fmt.Errorf("listen on %q: the address is reachable from other machines and there is no %s: %s", address, lacks, publicAdvice)
 	}
-	return fmt.Errorf("listen on %q: the address is reachable from other machines and there is no %s: "+
-		"give the server anser.TLS and anser.Authenticate (or a TLS configuration whose ClientAuth is tls.RequireAndVerifyClientCert), "+
-		"listen on 127.0.0.1, or accept the risk with anser.InsecurePublic", address, lacks)
+	return nil
 }

@@ -422,7 +422,7 @@ func MinPing(d time.Duration) ServerOption {
 }
 
 // InsecurePublic lets the server listen on other addresses than loopback without TLS or without
-// authentication. Without authentication everybody who reaches the address can call every method; without TLS,
+// authentication; see [Protection] for what counts as either. Without authentication everybody who reaches the address can call every method; without TLS,
 // read and change what others send, their credentials too.
 func InsecurePublic() ServerOption {
 	return serverOption(func(o *serverOptions) { o.insecure = true })

@@ -2,7 +2,6 @@ package anser
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -61,11 +60,11 @@ type Server struct {
 	mu        sync.Mutex // guards what follows
 	serving   bool
 	closed    bool
-	closesBy  time.Time // when the last Shutdown ends, if closed and if that is known
-	listeners map[net.Listener]struct{}
+	closesBy  time.Time                  // when the last Shutdown ends, if closed and if that is known
+	listeners map[*net.Listener]struct{} // by a pointer, as a listener need not be comparable
 	live      map[*serverConn]struct{}
 	attached  map[*serverConn]struct{} // of clients that were given the server; see Handlers
-	raw       map[net.Conn]struct{}    // in their handshake
+	raw       map[*guest]net.Conn      // in their handshake
 	announced announcer
 	empty     chan struct{} // closed when live and raw are empty after closed; nil until Shutdown
 	tending   chan struct{}
@@ -77,7 +76,7 @@ type Server struct {
 func NewServer(opts ...ServerOption) *Server {
 	s := &Server{
 		methods: make(map[string]*method), aliases: make(map[string]*alias),
-		listeners: make(map[net.Listener]struct{}), live: make(map[*serverConn]struct{}), raw: make(map[net.Conn]struct{}),
+		listeners: make(map[*net.Listener]struct{}), live: make(map[*serverConn]struct{}), raw: make(map[*guest]net.Conn),
 	}
 	s.o = serverOptions{
 		sideOptions: defaultSideOptions(), maxInFlight: 10_000, maxCalls: 10_000, maxConns: 100_000, maxHandshakes: 256, maxStreams: int(wire.DefaultSettings().MaxStreams),
@@ -130,16 +129,19 @@ func NewServer(opts ...ServerOption) *Server {
 }
 
 // Serve accepts connections from l, which it closes in the end, until Shutdown or Close. It always
-// returns an error; after Shutdown or Close that is ErrServerClosed. A plain listener of TCP has to pass the
-// checks of ListenAndServe; what protects the connections of another one is not known here.
+// returns an error; after Shutdown or Close that is ErrServerClosed.
+//
+// A listener that other machines reach, or of whose address that is not known, must pass the checks of
+// ListenAndServe; its [Protection] counts.
 func (s *Server) Serve(l net.Listener) error {
-	if err := s.begin(l); err != nil {
+	p, err := s.begin(&l)
+	if err != nil {
 		l.Close()
 		return err
 	}
 	defer func() {
 		s.mu.Lock()
-		delete(s.listeners, l)
+		delete(s.listeners, &l)
 		s.mu.Unlock()
 		l.Close()
 	}()
@@ -149,7 +151,7 @@ func (s *Server) Serve(l net.Listener) error {
 		wait, passes := retry.After(err)
 		switch {
 		case err == nil:
-			s.accept(nc)
+			s.accept(nc, p.EachConn)
 		case s.stopping.Load():
 			return ErrServerClosed
 		case passes:
@@ -161,33 +163,33 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
-// begin checks that the server can serve on l.
-func (s *Server) begin(l net.Listener) error {
+// begin checks that the server can serve on *l.
+func (s *Server) begin(l *net.Listener) (Protection, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return ErrServerClosed
+		return Protection{}, ErrServerClosed
 	}
 	if len(s.mistakes) > 0 {
-		return fmt.Errorf("the server cannot serve: %w", errors.Join(s.mistakes...))
+		return Protection{}, fmt.Errorf("the server cannot serve: %w", errors.Join(s.mistakes...))
 	}
-	if plain, ok := l.(*net.TCPListener); ok {
-		if err := s.checkPublic(plain.Addr().String()); err != nil {
-			return err
-		}
+	p, err := s.checkListener(*l)
+	if err != nil {
+		return p, err
 	}
 	s.serving = true
 	s.listeners[l] = struct{}{}
 	if s.tending == nil {
 		s.tending, s.tended = make(chan struct{}), make(chan struct{})
 		go s.tend(s.tending, s.tended)
-		s.announced.start(s.o.announcements, l.Addr(), &s.o.sideOptions)
+		s.announced.start(s.o.announcements, (*l).Addr(), &s.o.sideOptions)
 	}
-	return nil
+	return p, nil
 }
 
-// accept starts the goroutine of a new connection.
-func (s *Server) accept(nc net.Conn) {
+// accept starts the goroutine of a new connection. Where connections differ, check says that this one's protection is
+// not known yet.
+func (s *Server) accept(nc net.Conn, check bool) {
 	if !s.addresses.Load().allow(nc.RemoteAddr()) {
 		s.stats.wrongAddress.Add(1)
 		nc.Close()
@@ -206,20 +208,20 @@ func (s *Server) accept(nc net.Conn) {
 		return
 	}
 	full := len(s.live)+len(s.raw) >= s.o.maxConns
-	s.raw[nc] = struct{}{}
+	s.raw[g] = nc
 	s.conns.Add(1)
 	s.mu.Unlock()
 	s.stats.accepted.Add(1)
 	go func() {
 		defer s.conns.Done()
-		c, st, err := s.handshake(nc, g, full)
+		c, st, err := s.handshake(nc, g, full, check)
 		g.leave()
 		if err != nil {
 			s.stats.handshakeFailed.Add(1)
 			s.o.observers.connFailed(ConnInfo{Server: true, Peer: Peer{Addr: nc.RemoteAddr(), Local: nc.LocalAddr()}}, err)
 			s.log.Debug("handshake failed", "peer", nc.RemoteAddr(), "err", err)
 			s.mu.Lock()
-			delete(s.raw, nc)
+			delete(s.raw, g)
 			s.checkEmptyLocked()
 			s.mu.Unlock()
 			nc.Close()
@@ -230,7 +232,7 @@ func (s *Server) accept(nc net.Conn) {
 }
 
 // handshake exchanges prefaces, and enters the connection among the live ones.
-func (s *Server) handshake(nc net.Conn, g *guest, full bool) (*serverConn, *reading, error) {
+func (s *Server) handshake(nc net.Conn, g *guest, full, check bool) (*serverConn, *reading, error) {
 	c := &serverConn{server: s}
 	c.writer.init(nc, &s.conns, &c.streams)
 	if _, done := nc.(secured); s.o.tls != nil && !done {
@@ -261,6 +263,9 @@ func (s *Server) handshake(nc net.Conn, g *guest, full bool) (*serverConn, *read
 	}
 	var err error
 	c.peerSays, err = st.readPreface()
+	if err == nil && check {
+		err = s.checkConn(nc)
+	}
 	checksums := false
 	if err == nil {
 		checksums, err = negotiateChecksums(s.o.checksums, &c.peerSays, "server", "client")
@@ -314,7 +319,7 @@ func (s *Server) handshake(nc net.Conn, g *guest, full bool) (*serverConn, *read
 		return nil, nil, err
 	}
 	s.mu.Lock()
-	delete(s.raw, nc)
+	delete(s.raw, g)
 	nc.SetDeadline(time.Time{}) // under the lock: stop sets one for those in raw
 	s.live[c] = struct{}{}
 	closed, by := s.closed, s.closesBy
@@ -479,7 +484,7 @@ func (s *Server) Addrs() []net.Addr {
 	defer s.mu.Unlock()
 	var addrs []net.Addr
 	for l := range s.listeners {
-		addrs = append(addrs, l.Addr())
+		addrs = append(addrs, (*l).Addr())
 	}
 	slices.SortFunc(addrs, func(a, b net.Addr) int { return strings.Compare(a.String(), b.String()) })
 	return addrs

@@ -84,9 +84,9 @@ func (s *Server) stop(ctx context.Context) {
 		s.empty = make(chan struct{})
 	}
 	for l := range s.listeners {
-		l.Close()
+		(*l).Close()
 	}
-	for nc := range s.raw {
+	for _, nc := range s.raw {
 		nc.SetReadDeadline(time.Now().Add(time.Second))
 	}
 	s.checkEmptyLocked()
@@ -111,7 +111,7 @@ func (s *Server) finish() <-chan struct{} {
 	s.replies.stop()
 	s.mu.Lock()
 	attached := slices.Collect(maps.Keys(s.attached))
-	for nc := range s.raw {
+	for _, nc := range s.raw {
 		nc.Close()
 	}
 	tending, tended := s.tending, s.tended

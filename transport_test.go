@@ -150,7 +150,7 @@ func TestAnnounceOfATransport(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		reg := registry.NewMemory()
 		defer reg.Close()
-		serve(t, scheming{network.Listen("0.0.0.0:443")}, map[string]handler{"Echo.Say": echo}, anser.Announce(reg, registry.Instance{Service: "arith"}))
+		serve(t, scheming{network.Listen("0.0.0.0:443")}, map[string]handler{"Echo.Say": echo}, anser.InsecurePublic(), anser.Announce(reg, registry.Instance{Service: "arith"}))
 		time.Sleep(time.Second)
 		list, err := registry.List(t.Context(), reg, "arith")
 		if err != nil || len(list) != 1 || !strings.HasPrefix(list[0].Address, "pigeon://") || !strings.HasSuffix(list[0].Address, ":443") || strings.Contains(list[0].Address, "0.0.0.0") {

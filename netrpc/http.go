@@ -16,11 +16,15 @@ import (
 const connected = "200 Connected to Go RPC"
 
 // ServeHTTP turns a CONNECT request into a connection over gob, and serves it until it is over. The server is a
-// handler by itself: http.Serve(l, s) serves it under every path.
+// handler by itself: http.Serve(l, s) serves it under every path. A request that came to an address which other
+// machines reach is refused with 403, unless it came over TLS and the server has Authenticate, or InsecurePublic.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect {
 		w.Header().Set("Allow", http.MethodConnect)
 		http.Error(w, "405 must CONNECT", http.StatusMethodNotAllowed)
+		return
+	}
+	if s.refusesHTTP(w, r) {
 		return
 	}
 	from := origin{ctx: context.WithoutCancel(r.Context()), request: r}
@@ -46,6 +50,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// A client may have sent requests already, behind its CONNECT.
 	early, _ := buffered.Reader.Peek(buffered.Reader.Buffered())
 	s.serveLink(link.New(conn, bytes.Clone(early)), newGobServerCodec, from)
+}
+
+// refusesHTTP answers a request that lacks protection, and reports whether it did.
+func (s *Server) refusesHTTP(w http.ResponseWriter, r *http.Request) bool {
+	err := s.checkRequest(r)
+	if err == nil {
+		return false
+	}
+	s.log().Warn("rpc: a request is refused", "peer", r.RemoteAddr, "err", err)
+	http.Error(w, "403 the server needs TLS and authentication to be reached from other machines", http.StatusForbidden)
+	return true
 }
 
 func refuseHTTP(w http.ResponseWriter) {
@@ -92,6 +107,9 @@ var debugPage = template.Must(template.New("").Parse(`<!DOCTYPE html>
 
 // serveDebug shows what is served and what was counted.
 func (s *Server) serveDebug(w http.ResponseWriter, r *http.Request) {
+	if s.refusesHTTP(w, r) {
+		return
+	}
 	if s.Authenticate != nil {
 		if _, ok := s.ask(r.Context(), httpCredentials(r)); !ok {
 			refuseHTTP(w)

@@ -1,6 +1,7 @@
 package netrpc
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -13,21 +14,32 @@ import (
 // Serve serves the connections of l until [Server.Shutdown] or [Server.Close], and closes l in the
 // end. codec makes the codec of a connection, such as jsonrpc.NewServerCodec; nil stands for gob. Serve always
 // returns an error; after Shutdown or Close that is anser.ErrServerClosed.
+//
+// A listener that other machines reach, or of whose address that is not known, must be one of TLS, and the server needs
+// Authenticate; otherwise Serve refuses it, unless InsecurePublic is set. The listeners of crypto/tls are known, and others
+// state an [anser.Protection].
 func (s *Server) Serve(l net.Listener, codec func(io.ReadWriteCloser) ServerCodec) error {
+	if l == nil {
+		return errors.New("rpc.Serve: the listener is nil")
+	}
 	defer l.Close()
+	p, err := s.checkListener(l)
+	if err != nil {
+		return err
+	}
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
 		return anser.ErrServerClosed
 	}
 	if s.listeners == nil {
-		s.listeners = make(map[net.Listener]struct{})
+		s.listeners = make(map[*net.Listener]struct{})
 	}
-	s.listeners[l] = struct{}{}
+	s.listeners[&l] = struct{}{}
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
-		delete(s.listeners, l)
+		delete(s.listeners, &l)
 		s.mu.Unlock()
 	}()
 	var retry accept.Retry
@@ -35,13 +47,15 @@ func (s *Server) Serve(l net.Listener, codec func(io.ReadWriteCloser) ServerCode
 		conn, err := l.Accept()
 		wait, passes := retry.After(err)
 		switch {
+		case err == nil && p.EachConn && s.checkConn(conn) != nil:
+			conn.Close()
 		case err == nil:
 			// It ends with its connection, at the latest when Shutdown or Close closes that and waits.
 			go func() {
 				if codec == nil {
-					s.ServeConn(conn)
+					s.serveConn(conn)
 				} else {
-					s.ServeCodec(codec(conn))
+					s.serveCodec(codec(conn))
 				}
 			}()
 		case s.isClosed():

@@ -54,6 +54,12 @@ type Server struct {
 	// [Credentials].
 	Authenticate func(ctx context.Context, c *Credentials) (identity any, err error)
 
+	// InsecurePublic lets the server serve connections from other machines without TLS or without Authenticate.
+	// Without either, everybody who reaches its address can call every method. Unlike net/rpc, Serve, Accept,
+	// ServeConn and ServeHTTP otherwise refuse what is reached through another interface than loopback: see
+	// [Server.Serve].
+	InsecurePublic bool
+
 	// Interceptors wrap every call, the first being the outermost.
 	Interceptors []anser.Interceptor
 
@@ -69,7 +75,7 @@ type Server struct {
 
 	mu        sync.Mutex // guards what follows, and changes of served
 	closed    bool
-	listeners map[net.Listener]struct{}
+	listeners map[*net.Listener]struct{} // by a pointer, as a listener need not be comparable
 	sessions  map[*session]struct{}
 	empty     chan struct{} // closed when closed is set and no session is left; nil until then
 }
@@ -107,7 +113,7 @@ func (s *Server) limits() link.Limits {
 }
 
 // Accept serves the connections of lis over gob, until lis is closed or the server is shut down. It
-// closes lis. See [Server.Serve] for other codecs, and for an error to look at.
+// closes lis. See [Server.Serve] for other codecs, for an error to look at, and for the listeners that it refuses.
 func (s *Server) Accept(lis net.Listener) {
 	if err := s.Serve(lis, nil); err != anser.ErrServerClosed {
 		s.log().Error("rpc.Serve", "err", err)
@@ -115,14 +121,37 @@ func (s *Server) Accept(lis net.Listener) {
 }
 
 // ServeConn serves a connection over gob, and returns when it is over. The connection may be anything
-// that reads, writes and closes; if it is a *tls.Conn, its handshake is done first.
+// that reads, writes and closes; if it is a *tls.Conn, its handshake is done first. A [net.Conn] whose local
+// address is one that other machines reach is logged and closed, unless it is TLS and the server has Authenticate,
+// or InsecurePublic.
 func (s *Server) ServeConn(conn io.ReadWriteCloser) {
+	if err := s.checkConn(conn); err != nil {
+		s.log().Error("rpc.ServeConn", "err", err)
+		conn.Close()
+		return
+	}
+	s.serveConn(conn)
+}
+
+func (s *Server) serveConn(conn io.ReadWriteCloser) {
 	s.serveLink(link.New(conn, nil), newGobServerCodec, origin{})
 }
 
 // ServeCodec serves a connection with a codec, which it closes in the end, and returns when it is
-// over. Methods of a codec of another package are called as net/rpc does.
+// over. Methods of a codec of another package are called as net/rpc does; what protects its connection is
+// not known and up to the caller. For the codecs of this package what [Server.ServeConn] says holds.
 func (s *Server) ServeCodec(codec ServerCodec) {
+	if linked, ok := codec.(link.Linked); ok {
+		if err := s.checkConn(linked.Link().Transport()); err != nil {
+			s.log().Error("rpc.ServeCodec", "err", err)
+			codec.Close()
+			return
+		}
+	}
+	s.serveCodec(codec)
+}
+
+func (s *Server) serveCodec(codec ServerCodec) {
 	var l *link.Conn
 	if linked, ok := codec.(link.Linked); ok {
 		l = linked.Link()

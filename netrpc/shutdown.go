@@ -135,7 +135,7 @@ func (s *Server) stop() {
 		}
 	}
 	for l := range s.listeners {
-		l.Close()
+		(*l).Close()
 	}
 }
 

@@ -1,4 +1,5 @@
-// Package accept tells errors of a listener that pass from those that do not.
+// Package accept tells errors of a listener that pass from those that do not, and addresses that only this machine
+// reaches from others.
 package accept
 
 import (

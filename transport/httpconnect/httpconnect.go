@@ -2,13 +2,14 @@
 // HTTP into one of Anser. So Anser shares a port with a server of net/http, as net/rpc's DialHTTP does, and
 // passes proxies.
 //
-//	h := httpconnect.NewHandler("http://10.0.0.7:8080")
+//	h := httpconnect.NewHandler("http://127.0.0.1:8080")
 //	http.Handle(httpconnect.Path, h)
 //	go server.Serve(h)
 //
-//	c, err := anser.Dial("http://10.0.0.7:8080", httpconnect.HTTP())
+//	c, err := anser.Dial("http://127.0.0.1:8080", httpconnect.HTTP())
 //
-// With a server of HTTPS, clients dial https:// with the option [HTTPS].
+// With a server of HTTPS, clients dial https:// with the option [HTTPS]. On any address but loopback a server needs
+// that, or [anser.TLS], and authentication.
 package httpconnect
 
 import (
@@ -83,6 +84,13 @@ func (h *Handler) Close() error { return h.queue.Close() }
 
 // Addr implements net.Listener: what NewHandler was given.
 func (h *Handler) Addr() net.Addr { return h.queue.Addr() }
+
+// Protection says that an address with the scheme https is one of TLS, and has the server look at each connection: it
+// closes one that comes from another machine without TLS, for example from a proxy that ends TLS elsewhere, unless
+// the server has the option [anser.TLS] or [anser.InsecurePublic].
+func (h *Handler) Protection() anser.Protection {
+	return anser.Protection{Encrypted: h.queue.Addr().Network() == "https", EachConn: true}
+}
 
 // DialFunc makes connections, as [net.Dialer.DialContext] does.
 type DialFunc = func(ctx context.Context, network, address string) (net.Conn, error)

@@ -265,3 +265,57 @@ func TestProxy(t *testing.T) {
 		}
 	}
 }
+
+// A handler is a listener that other machines may reach, whatever its address says.
+func TestInPublic(t *testing.T) {
+	silent := anser.Logger(slog.New(slog.DiscardHandler))
+	for address, want := range map[string]string{"http://192.0.2.1:80": "no TLS: ", "https://192.0.2.1:443": "", "http://127.0.0.1:80": ""} {
+		s, h := anser.NewServer(silent), httpconnect.NewHandler(address)
+		if want == "" {
+			h.Close() // Serve gets as far as Accept
+		}
+		err := s.Serve(h)
+		s.Close()
+		if strings.Contains(err.Error(), "anser.InsecurePublic") != (want != "") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", address, err, want)
+		}
+	}
+}
+
+// elsewhere is a listener of HTTP whose connections come to a public address.
+type elsewhere struct{ net.Listener }
+
+func (l elsewhere) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return connElsewhere{nc}, nil
+}
+
+type connElsewhere struct{ net.Conn }
+
+func (connElsewhere) LocalAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 80} }
+
+// A handler that says it is near refuses what came to another address.
+func TestConnectionsFromElsewhere(t *testing.T) {
+	h := httpconnect.NewHandler("http://127.0.0.1:80")
+	web := httptest.NewUnstartedServer(h)
+	web.Listener = elsewhere{web.Listener}
+	web.Start()
+	defer web.Close()
+	s := anser.NewServer(anser.Logger(slog.New(slog.DiscardHandler)))
+	var served sync.WaitGroup
+	served.Go(func() { s.Serve(h) })
+	defer served.Wait()
+	defer s.Close()
+	c, err := anser.Dial("http://"+strings.TrimPrefix(web.URL, "http://")+httpconnect.Path, httpconnect.HTTP(), anser.Timeout(3*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, err = anser.Call[[]byte](context.Background(), c, "Echo.Say", new([]byte))
+	if err == nil || !strings.Contains(err.Error(), "comes from another machine and has no TLS and no authentication") {
+		t.Error(err)
+	}
+}

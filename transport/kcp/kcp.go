@@ -1,14 +1,16 @@
 // Package kcp carries Anser's connections over KCP, a protocol over UDP that trades bandwidth for delay
 // where packets are lost: it sends again sooner than TCP and never slows down.
 //
-//	l, err := kcp.Listen("0.0.0.0:4000", kcp.Passphrase("correct horse", "a salt for this service"))
+//	l, err := kcp.Listen("127.0.0.1:4000", kcp.Passphrase("correct horse", "a salt for this service"))
 //	go server.Serve(l)
 //
-//	c, err := anser.Dial("kcp://10.0.0.7:4000", kcp.Transport(kcp.Passphrase("correct horse", "a salt for this service")))
+//	c, err := anser.Dial("kcp://127.0.0.1:4000", kcp.Transport(kcp.Passphrase("correct horse", "a salt for this service")))
 //
 // KCP's cipher hides what is said and no more: packets are not authenticated, so that somebody on the way can change
 // or repeat them, and nobody proves who they are. The option [anser.TLS] on both sides lays TLS over KCP, which does
-// all of that; use it wherever the network is not your own. KCP has no congestion control either.
+// all of that; use it wherever the network is not your own. A server on any address but loopback needs it, and
+// [anser.Authenticate], or the option [anser.InsecurePublic]: a passphrase does not replace them. KCP has no
+// congestion control either.
 //
 // KCP itself knows no end of a connection. This package adds records, docs/protocol.md §1, so that the end of
 // a side is seen at once. When a process dies without a word, [anser.Keepalive] finds out.

@@ -154,3 +154,20 @@ func TestMistakes(t *testing.T) {
 		t.Error("an address without a port is taken")
 	}
 }
+
+// KCP's own cipher does not authenticate, and is no protection in public.
+func TestInPublic(t *testing.T) {
+	for _, opts := range [][]kcp.Option{nil, {kcp.Passphrase("correct horse", "battery staple")}} {
+		l, err := kcp.Listen("0.0.0.0:0", opts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := anser.NewServer(anser.Logger(slog.New(slog.DiscardHandler)))
+		err = s.Serve(l)
+		s.Close()
+		l.Wait()
+		if !strings.Contains(err.Error(), "no TLS and no authentication: ") {
+			t.Error(err)
+		}
+	}
+}

@@ -179,7 +179,8 @@ func connect(ctx context.Context, address string, c *tls.Config) (*quic.Conn, er
 
 // Listen returns a listener for [anser.Server.Serve] at the address of UDP, "host:port". Each stream that a
 // client opens is a connection. The configuration of TLS needs a certificate; it is not changed. The server
-// needs no option [anser.TLS], and lays no TLS over these connections if it has one.
+// needs no option [anser.TLS], and lays no TLS over these connections if it has one. On any address but loopback it
+// needs [anser.Authenticate], unless the configuration demands and verifies certificates.
 //
 // Closing the listener refuses new connections of QUIC and leaves those that stand to the server. The
 // socket is closed when the last of them has ended.
@@ -201,7 +202,7 @@ func Listen(address string, config *tls.Config) (*Listener, error) {
 func newListener(socket *net.UDPConn, c *tls.Config) (*Listener, error) {
 	l := &Listener{
 		queue:  connqueue.New(connqueue.Addr{Scheme: "quic", Address: socket.LocalAddr().String()}),
-		socket: socket, transport: &quic.Transport{Conn: socket}, ended: make(chan struct{}),
+		socket: socket, demands: anser.DemandsCertificates(c), transport: &quic.Transport{Conn: socket}, ended: make(chan struct{}),
 	}
 	var err error
 	if l.quic, err = l.transport.Listen(tlsOf(c), config()); err != nil {
@@ -222,6 +223,7 @@ func newListener(socket *net.UDPConn, c *tls.Config) (*Listener, error) {
 type Listener struct {
 	queue     *connqueue.Queue
 	socket    *net.UDPConn
+	demands   bool // a certificate of each client
 	transport *quic.Transport
 	quic      *quic.Listener
 	conns     sync.WaitGroup // the goroutine that accepts, and one for each connection
@@ -293,3 +295,8 @@ func (l *Listener) Wait() { <-l.ended }
 
 // Addr implements net.Listener; its network is "quic".
 func (l *Listener) Addr() net.Addr { return l.queue.Addr() }
+
+// Protection says that QUIC encrypts, and whether the configuration of TLS demands certificates of clients.
+func (l *Listener) Protection() anser.Protection {
+	return anser.Protection{Encrypted: true, Authenticated: l.demands}
+}

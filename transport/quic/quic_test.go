@@ -2,6 +2,7 @@ package quic_test
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"strings"
 	"testing"
@@ -108,5 +109,26 @@ func TestMistakes(t *testing.T) {
 	defer cancel()
 	if _, err := quic.Transport().Dial(ctx, "127.0.0.1:9", transporttest.NewAuthority(t).Client(t)); err == nil {
 		t.Error("nobody listens, and the dial succeeds")
+	}
+}
+
+// QUIC is encrypted, and authenticates clients if its configuration demands certificates.
+func TestInPublic(t *testing.T) {
+	a := transporttest.NewAuthority(t)
+	for _, demands := range []bool{false, true} {
+		l, err := quic.Listen("0.0.0.0:0", a.Server(t, demands))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := anser.NewServer(anser.Logger(slog.New(slog.DiscardHandler)))
+		if demands {
+			l.Close() // Serve gets as far as Accept
+		}
+		err = s.Serve(l)
+		s.Close()
+		l.Wait()
+		if strings.Contains(err.Error(), "no authentication: ") == demands {
+			t.Errorf("demands certificates %v: %v", demands, err)
+		}
 	}
 }

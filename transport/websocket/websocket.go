@@ -93,6 +93,13 @@ func (h *Handler) Close() error { return h.queue.Close() }
 // Addr implements net.Listener: what NewHandler was given.
 func (h *Handler) Addr() net.Addr { return h.queue.Addr() }
 
+// Protection says that an address with the scheme wss is one of TLS, and has the server look at each connection: it
+// closes one that comes from another machine without TLS, for example from a proxy that ends TLS elsewhere, unless
+// the server has the option [anser.TLS] or [anser.InsecurePublic].
+func (h *Handler) Protection() anser.Protection {
+	return anser.Protection{Encrypted: h.queue.Addr().Network() == "wss", EachConn: true}
+}
+
 // Option configures [WS] and [WSS].
 type Option func(*options)
 

@@ -275,3 +275,19 @@ func TestWriteDeadline(t *testing.T) {
 		t.Error("the write went on")
 	}
 }
+
+// A handler is a listener that other machines may reach, whatever its address says.
+func TestInPublic(t *testing.T) {
+	silent := anser.Logger(slog.New(slog.DiscardHandler))
+	for address, want := range map[string]string{"ws://192.0.2.1:80/": "no TLS: ", "wss://192.0.2.1:443/": "", "ws://127.0.0.1:80/": ""} {
+		s, h := anser.NewServer(silent), websocket.NewHandler(address)
+		if want == "" {
+			h.Close() // Serve gets as far as Accept
+		}
+		err := s.Serve(h)
+		s.Close()
+		if strings.Contains(err.Error(), "anser.InsecurePublic") != (want != "") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", address, err, want)
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package netrpc
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/accept"
+)
+
+const publicAdvice = "serve a listener of crypto/tls and set Server.Authenticate, listen on 127.0.0.1, or accept the risk with Server.InsecurePublic"
+
+// checkListener returns an error if other machines reach l and its connections lack protection.
+func (s *Server) checkListener(l net.Listener) (anser.Protection, error) {
+	addr := l.Addr()
+	if addr == nil {
+		return anser.Protection{}, errors.New("rpc.Serve: the listener has no address: Addr must not be nil")
+	}
+	p := anser.ProtectionOf(l)
+	if s.InsecurePublic || p.Local || s.protected(p) {
+		return p, nil
+	}
+	return p, fmt.Errorf("rpc.Serve on %q: the address can be reached from other machines, or it is not known, and TLS or authentication is missing: %s",
+		addr.String(), publicAdvice)
+}
+
+// checkConn returns an error if the connection is known to be one that other machines can make, and lacks protection.
+func (s *Server) checkConn(conn io.ReadWriteCloser) error {
+	nc, ok := conn.(net.Conn)
+	if !ok || s.InsecurePublic || !accept.Elsewhere(nc.LocalAddr()) {
+		return nil
+	}
+	_, encrypted := nc.(interface{ ConnectionState() tls.ConnectionState })
+	if s.protected(anser.Protection{Encrypted: encrypted}) {
+		return nil
+	}
+	return fmt.Errorf("the connection at %q can be reached from other machines, and TLS or authentication is missing: %s", nc.LocalAddr(), publicAdvice)
+}
+
+// checkRequest is checkConn for a request of HTTP.
+func (s *Server) checkRequest(r *http.Request) error {
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if s.InsecurePublic || !accept.Elsewhere(local) || s.protected(anser.Protection{Encrypted: r.TLS != nil}) {
+		return nil
+	}
+	return fmt.Errorf("the address %q can be reached from other machines, and TLS or authentication is missing: %s", local, publicAdvice)
+}
+
+// protected reports whether connections with this protection may come from other machines.
+func (s *Server) protected(p anser.Protection) bool {
+	return p.Encrypted && (p.Authenticated || s.Authenticate != nil)
+}

@@ -1,0 +1,140 @@
+package anser
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"reflect"
+
+	"github.com/anser-rpc/anser/internal/accept"
+	"github.com/anser-rpc/anser/wire"
+)
+
+// Protection describes what protects the connections of a listener before a server sees them. Listeners of
+// transports state it with a method
+//
+//	Protection() anser.Protection
+//
+// and [Server.Serve] decides by it, and by the listener's address, whether the server may serve without the option
+// [InsecurePublic]. The zero value states nothing.
+type Protection struct {
+	// Local says that only processes of this machine can connect, whatever the address looks like.
+	Local bool
+	// Encrypted says that connections are encrypted, that nobody on the way can change them, and that the server
+	// has proven itself, as with TLS.
+	Encrypted bool
+	// Authenticated says that only clients connect that have proven an identity, as with a configuration of TLS that
+	// demands and verifies certificates.
+	Authenticated bool
+	// EachConn says that connections can differ from what the other fields and the address say, as those do that
+	// come from a server of HTTP with any number of listeners. The server then looks at each connection: at its local
+	// address, and at its state of TLS, which it finds by a method ConnectionState() tls.ConnectionState. It closes
+	// those that are neither local nor protected.
+	EachConn bool
+}
+
+// ProtectionOf returns what l states about its protection. For a listener without a method Protection it is what is
+// known of it: Local for the address of a loopback interface, a unix socket, or memory (the networks "pipe" and
+// "memory"), and Encrypted for a listener of crypto/tls. A method Unwrap() net.Listener is followed. A listener that
+// wraps another one, and changes neither what reaches it nor what protects it, can forward its protection:
+//
+//	func (l *Limited) Protection() anser.Protection { return anser.ProtectionOf(l.Listener) }
+func ProtectionOf(l net.Listener) Protection {
+	var p Protection
+	inner := l
+	for range maxWrappers {
+		if stating, ok := inner.(interface{ Protection() Protection }); ok {
+			p = stating.Protection()
+			break
+		}
+		if reflect.TypeOf(inner) == tlsListener {
+			p.Encrypted = true
+			break
+		}
+		wrapper, ok := inner.(interface{ Unwrap() net.Listener })
+		if !ok {
+			break
+		}
+		inner = wrapper.Unwrap()
+	}
+	p.Local = p.Local || accept.Near(l.Addr())
+	return p
+}
+
+// maxWrappers ends the search in a listener that wraps itself.
+const maxWrappers = 16
+
+// tlsListener is the type of the listeners of crypto/tls, which has no name.
+var tlsListener = reflect.TypeOf(tls.NewListener(nil, nil))
+
+// DemandsCertificates reports whether a server with this configuration of TLS serves only clients with a
+// certificate that it has verified. It is for transports that state a [Protection].
+func DemandsCertificates(config *tls.Config) bool {
+	return config != nil && config.ClientAuth == tls.RequireAndVerifyClientCert
+}
+
+// checkListener returns an error if other machines reach l and its connections lack protection.
+func (s *Server) checkListener(l net.Listener) (Protection, error) {
+	if l.Addr() == nil {
+		return Protection{}, errors.New("serve: the listener has no address: Addr must not be nil")
+	}
+	p := ProtectionOf(l)
+	if s.o.insecure || p.Local {
+		return p, nil
+	}
+	p.Encrypted = p.Encrypted || s.o.tls != nil
+	p.Authenticated = p.Authenticated || s.authenticates() || p.EachConn // which may show certificates
+	if lacks := p.lacks(); lacks != "" {
+		return p, fmt.Errorf("serve on %q: the address can be reached from other machines, or it is not known, and there is no %s: %s; "+
+			"a listener that protects its connections by itself says so with a method Protection", listenerAddress(l), lacks, publicAdvice)
+	}
+	return p, nil
+}
+
+// checkConn returns an error if the connection came from another machine and lacks protection.
+func (s *Server) checkConn(nc net.Conn) error {
+	if s.o.insecure || accept.Near(nc.LocalAddr()) {
+		return nil
+	}
+	p := Protection{Encrypted: s.o.tls != nil, Authenticated: s.authenticates()}
+	if sc, ok := nc.(secured); ok {
+		state := sc.ConnectionState()
+		p.Encrypted = true
+		p.Authenticated = p.Authenticated || len(state.VerifiedChains) > 0
+	}
+	if lacks := p.lacks(); lacks != "" {
+		return wire.Errorf(wire.Unauthenticated, "the connection comes from another machine and has no %s: %s", lacks, publicAdvice)
+	}
+	return nil
+}
+
+// authenticates reports whether every client of the server must prove who it is.
+func (s *Server) authenticates() bool {
+	return len(s.o.authenticators) > 0 || DemandsCertificates(s.o.tls)
+}
+
+// lacks names what is missing for connections from other machines.
+func (p Protection) lacks() string {
+	switch {
+	case p.Encrypted && p.Authenticated:
+		return ""
+	case p.Encrypted:
+		return "authentication"
+	case p.Authenticated:
+		return "TLS"
+	}
+	return "TLS and no authentication"
+}
+
+const publicAdvice = "give the server anser.TLS and anser.Authenticate (or a TLS configuration whose ClientAuth is tls.RequireAndVerifyClientCert), " +
+	"listen on 127.0.0.1, or accept the risk with anser.InsecurePublic"
+
+// listenerAddress returns the address with the scheme of its transport.
+func listenerAddress(l net.Listener) string {
+	a := l.Addr()
+	if a.Network() == "tcp" {
+		return a.String()
+	}
+	return a.Network() + "://" + a.String()
+}
