@@ -196,12 +196,16 @@ const minGain = 10
 func expansion(limit, size, times int) int { return min(limit, max(freeExpansion, times*size)) }
 
 // unpack appends the decompressed message to dst. limit bounds it in bytes, times in relation to its
-// compressed size. It is for requests, replies and the messages of streams.
+// compressed size. It is for requests, replies and the messages of streams. With an error it returns dst, which
+// may have been moved to where there is more room.
 func unpack(dst, message []byte, c compress.Compressor, limit, times int) ([]byte, *unpackError) {
 	most := expansion(limit, len(message), times)
 	out, err := c.Decompress(dst, message, most)
 	if err == nil && len(out)-len(dst) <= most {
 		return out, nil
+	}
+	if cap(out) > cap(dst) {
+		dst = out[:len(dst)] // for the next message: bombs would have it made anew each time
 	}
 	switch {
 	case err != nil && errors.Is(err, compress.ErrChecksum):

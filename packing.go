@@ -59,6 +59,7 @@ func (k *call) asked(compression uint8) bool {
 // unpackReply returns the payload of a reply that came compressed. It runs on the caller's goroutine.
 func (k *call) unpackReply(h *host) ([]byte, *Error) {
 	out, err := unpack(k.plain[:0], k.reply(), k.compression.compressor, h.maxMessage, h.maxExpansion)
+	k.plain = out
 	if err != nil {
 		code := err.code
 		if code == InvalidArgument { // nobody's argument: the server has sent it
@@ -66,7 +67,6 @@ func (k *call) unpackReply(h *host) ([]byte, *Error) {
 		}
 		return nil, failure(code, Executed, PhaseDecode, err.cause, "the reply: %s", err.text)
 	}
-	k.plain = out
 	return out, nil
 }
 
@@ -107,6 +107,7 @@ func (s *Server) decodePacked(p *packing, cd codec.Codec, payload []byte, in any
 	b := scratch.Get().(*[]byte)
 	defer putScratch(b)
 	out, err := unpack((*b)[:0], payload, p.compressor, s.o.maxMessage, s.o.maxExpansion)
+	*b = out
 	if err != nil {
 		fault := refusal(err.code, "the request: %s", err.text)
 		fault.limit = err.limit
@@ -115,7 +116,6 @@ func (s *Server) decodePacked(p *packing, cd codec.Codec, payload []byte, in any
 		}
 		return fault
 	}
-	*b = out
 	if err := unmarshal(cd, out, in, true); err != nil {
 		return undecodable(cd, err)
 	}

@@ -20,7 +20,22 @@ const (
 	neighbours = 8       // good connections beside the bad one
 	bytewise   = 1 << 10 // so many bytes at the beginning of a row, and at its end, are sent one by one
 	heapGrowth = 8 << 20
+	// Everything is back soon after a row, which is 5 s: so many looks, with a pause before each. A machine
+	// that does not let the test look has more time.
+	lookPause = 10 * time.Millisecond
+	looks     = int(5 * time.Second / lookPause)
 )
+
+// soon reports whether ok has become true soon.
+func soon(ok func() bool) bool {
+	for range looks {
+		if ok() {
+			return true
+		}
+		time.Sleep(lookPause)
+	}
+	return ok()
+}
 
 // table is what rows returns, made once: it is as large as what it sends.
 var table []row
@@ -38,7 +53,6 @@ func TestMain(m *testing.M) {
 			fmt.Println(err)
 			code = 1
 		}
-		fmt.Print(beside.String())
 		fmt.Println(held.String())
 		os.Exit(code)
 	}))

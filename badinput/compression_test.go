@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"fmt"
+	"math/rand/v2"
 
 	"github.com/anser-rpc/anser/compress"
 	"github.com/anser-rpc/anser/compress/all"
@@ -57,9 +58,10 @@ func unpackable(number int, name string, c compress.Compressor, payload []byte, 
 
 // fine is a row with a payload that is good.
 func fine(number int, name string, c compress.Compressor, message []byte) row {
+	send := packedRequest(firstBadID, goodEcho, 1, c.ID(), packed(c, message))
 	return row{
 		number: number, name: c.Name() + ": " + name,
-		toServer: toServer{send: packedRequest(firstBadID, goodEcho, 1, c.ID(), packed(c, message)), want: want{kind: works}},
+		toServer: toServer{send: send, want: want{kind: works, replies: true}, asMuchAs: send},
 	}
 }
 
@@ -69,14 +71,14 @@ func compressionRows() []row {
 	gzip, deflate, snappy, zstd, lz4 := compress.Gzip(), compress.Deflate(), snappy.New(), zstd.New(), lz4.New()
 	text := bytes.Repeat([]byte("a goose that carries letters, "), 20)
 	zeros := make([]byte, 64<<20)
+	over := bytes.Repeat(text, maxMessage/len(text)+1)[:maxMessage+1]
+	rand.NewChaCha8([32]byte{}).Read(over[:maxMessage/32]) // else it is over the limit of the expansion, too
 	var list []row
 	for _, c := range all.Compressors() {
-		list = append(list, unpackable(65, "bomb of 64 MiB", c, packed(c, zeros), large))
-		over := append(bytes.Repeat(text, maxMessage/len(text)+1)[:maxMessage], 'x')
-		list = append(
-			list, fine(67, "limit - 1", c, over[:maxMessage-1]), fine(67, "limit", c, over[:maxMessage]),
-			unpackable(67, "limit + 1", c, packed(c, over), large),
-		)
+		bomb := unpackable(65, "bomb of 64 MiB", c, packed(c, zeros), large)
+		largest, larger := fine(67, "limit", c, over[:maxMessage]), unpackable(67, "limit + 1", c, packed(c, over), large)
+		bomb.asMuchAs, larger.asMuchAs = largest.asMuchAs, largest.asMuchAs
+		list = append(list, bomb, fine(67, "limit - 1", c, over[:maxMessage-1]), largest, larger)
 		whole := packed(c, text)
 		for _, n := range []int{0, 1, len(whole) / 2, len(whole) - 1} {
 			list = append(list, unpackable(68, fmt.Sprintf("truncated after %d of %d bytes", n, len(whole)), c, whole[:n], invalid))

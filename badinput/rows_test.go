@@ -46,6 +46,7 @@ type want struct {
 	reason  wire.Reason
 	code    wire.Code
 	outcome wire.Outcome
+	replies bool // the call with firstBadID is good, too: it is answered
 }
 
 func ends(r wire.Reason) want   { return want{kind: closes, reason: r} }
@@ -72,6 +73,8 @@ type toServer struct {
 	want    want
 	failing uint64 // id of the call that fails, if not firstBadID
 	sealed  bool   // the frames of the connection have checksums, which send brings along
+	// asMuchAs is a good request that costs a server as much, where the number and length of the frames do not show it.
+	asMuchAs []byte
 	manner
 }
 

@@ -34,7 +34,7 @@ func TestBadServers(t *testing.T) {
 						}
 					})
 				})
-				beside.tell(over.name+", bad servers", g.atRest, rest(), 0, "")
+				rest()
 				g.stop(t)
 			})
 		})

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -83,10 +82,6 @@ type target struct {
 	stopped bool
 
 	before usage // by everything, at rest
-	// How long calls of the good connections take.
-	atRest, besides []time.Duration
-	worst           time.Duration
-	worstOf         string
 }
 
 func newTarget(t *testing.T, over transport, opts ...anser.ServerOption) *target {
@@ -98,10 +93,9 @@ func newTarget(t *testing.T, over transport, opts ...anser.ServerOption) *target
 	serverTLS, clientTLS := over.configs()
 	opts = append([]anser.ServerOption{anser.HandshakeTimeout(bound)}, opts...)
 	opts = append(opts, silent, anser.MaxStreams(maxStreams), anser.AcceptCompression(all.Compressors()...))
-	var dialTLS []anser.DialOption
 	if over.tls {
 		opts = append(opts, anser.TLS(serverTLS))
-		dialTLS = append(dialTLS, anser.TLS(clientTLS))
+		g.dial = append(slices.Clone(over.dial), anser.TLS(clientTLS))
 	}
 	g.Server = anser.NewServer(opts...)
 	echo := func(_ context.Context, in *[]byte) (*[]byte, error) { return in, nil }
@@ -151,20 +145,26 @@ func newTarget(t *testing.T, over transport, opts ...anser.ServerOption) *target
 	go func() { g.served <- g.Serve(l) }()
 	t.Cleanup(func() { g.stop(t) })
 	for range neighbours {
-		// A dialer of its own gives each client its own connection.
-		c, err := anser.Dial("tcp://127.0.0.1:1", append([]anser.DialOption{
-			silent, anser.NoSnapshot(), anser.Conns(1), anser.Timeout(bound), anser.ConnectTimeout(bound), anser.HandshakeTimeout(bound),
-			anser.Dialer(func(ctx context.Context, _, _ string) (net.Conn, error) {
-				return new(net.Dialer).DialContext(ctx, g.addr.Network(), g.addr.String())
-			}),
-		}, append(dialTLS, over.dial...)...)...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		g.good = append(g.good, c)
+		g.good = append(g.good, g.client(t))
 	}
 	g.others(t)
 	return g
+}
+
+// client returns a good client with a connection of its own.
+func (g *target) client(t *testing.T) *anser.Client {
+	t.Helper()
+	// A dialer of its own gives each client its own connection.
+	c, err := anser.Dial("tcp://127.0.0.1:1", append([]anser.DialOption{
+		silent, anser.NoSnapshot(), anser.Conns(1), anser.Timeout(bound), anser.ConnectTimeout(bound), anser.HandshakeTimeout(bound),
+		anser.Dialer(func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, g.addr.Network(), g.addr.String())
+		}),
+	}, g.dial...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // stop closes the clients and the server; again it does nothing.
@@ -203,57 +203,19 @@ func (g *target) others(t *testing.T) {
 	wg.Wait()
 }
 
-// latencies collects how long calls of the good connections took, at rest and beside bad ones.
-type latencies struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-var beside latencies
-
-func (l *latencies) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	slices.Sort(l.lines)
-	return strings.Join(l.lines, "")
-}
-
-// tell enters the summary of a server; worstOf is "" where rows are sent at the same time.
-func (l *latencies) tell(name string, rest, bad []time.Duration, worst time.Duration, worstOf string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	line := fmt.Sprintf("others over %s: p99 %v at rest, %v beside bad input", name, p99(rest), p99(bad))
-	if worstOf != "" {
-		line += fmt.Sprintf("; the worst row is %s with %v", worstOf, worst)
-	}
-	l.lines = append(l.lines, line+"\n")
-}
-
-func p99(d []time.Duration) time.Duration {
-	if len(d) == 0 {
-		return 0
-	}
-	d = slices.Sorted(slices.Values(d))
-	return d[min(len(d)*99/100, len(d)-1)].Round(time.Microsecond)
-}
-
 // leastCalls is how many calls each good connection makes beside a row, however short it is.
 const leastCalls = 16
 
-// work has the good connections make calls until they are told to rest, at the latest at the end of the test, and
-// returns how long those took.
-func (g *target) work(t *testing.T) (rest func() []time.Duration) {
+// work has the good connections make calls until rest is called, at the latest at the end of the test.
+func (g *target) work(t *testing.T) (rest func()) {
 	t.Helper()
 	stop := make(chan struct{})
-	took := make([][]time.Duration, len(g.good))
 	var wg sync.WaitGroup
 	for i, c := range g.good {
 		wg.Go(func() {
 			in := fmt.Appendf(nil, "hello %d", i)
 			for n, over := 0, false; n < leastCalls || !over; n++ {
-				began := time.Now()
 				out, err := anser.Call[[]byte](context.Background(), c, "Good.Echo", &in, anser.Fail(anser.Failfast))
-				took[i] = append(took[i], time.Since(began))
 				if err != nil || string(*out) != string(in) {
 					t.Errorf("a good connection: %v, %v", out, err)
 					return
@@ -266,12 +228,11 @@ func (g *target) work(t *testing.T) (rest func() []time.Duration) {
 			}
 		})
 	}
-	rest = sync.OnceValue(func() []time.Duration {
+	rest = sync.OnceFunc(func() {
 		close(stop)
 		wg.Wait()
-		return slices.Concat(took...)
 	})
-	t.Cleanup(func() { rest() })
+	t.Cleanup(rest)
 	return rest
 }
 

@@ -6,7 +6,6 @@ import (
 	"os"
 	"runtime"
 	"testing"
-	"time"
 )
 
 // usage is what the process holds.
@@ -43,21 +42,19 @@ func holds() usage {
 	return u
 }
 
-// compare waits until the process holds no more than it did, and says what it holds otherwise.
+// compare returns an error unless the process soon holds no more than it did.
 func (u usage) compare() error {
-	began := time.Now()
-	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+	var now usage
+	back := soon(func() bool {
 		runtime.GC() // one is enough most of the time, and all others follow soon
-		now := holds()
-		if now.fds <= u.fds && now.goroutines <= u.goroutines && now.heap-u.heap <= heapGrowth {
-			return nil
-		}
-		if time.Since(began) > bound {
-			return fmt.Errorf("%d KiB of heap, %d file descriptors and %d goroutines are left, before %d KiB, %d and %d",
-				now.heap>>10, now.fds, now.goroutines, u.heap>>10, u.fds, u.goroutines)
-		}
-		time.Sleep(pause)
+		now = holds()
+		return now.fds <= u.fds && now.goroutines <= u.goroutines && now.heap-u.heap <= heapGrowth
+	})
+	if back {
+		return nil
 	}
+	return fmt.Errorf("%d KiB of heap, %d file descriptors and %d goroutines are left, before %d KiB, %d and %d",
+		now.heap>>10, now.fds, now.goroutines, u.heap>>10, u.fds, u.goroutines)
 }
 
 // leaves checks that f leaves nothing behind.

@@ -38,8 +38,9 @@ type Compressor interface {
 	// Decompress appends to dst what src was made from, and returns the extended slice. It fails
 	// with ErrTooLarge when that is more than limit bytes, with ErrChecksum when the bytes that
 	// came out are not those that went in, and with other errors when src is truncated, malformed
-	// or followed by more bytes. After an error the returned slice is of no use. It allocates in
-	// proportion to the bytes of src that it has used, whatever lengths src declares.
+	// or followed by more bytes. With an error, too, the returned slice belongs to the caller, but what
+	// it holds behind dst means nothing. It allocates in proportion to the bytes of src that it has
+	// used, whatever lengths src declares.
 	Decompress(dst, src []byte, limit int) ([]byte, error)
 }
 
