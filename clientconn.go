@@ -484,6 +484,7 @@ func (c *clientConn) close() {
 		c.bye(wire.Normal, "")
 	}
 	c.fail(errConnClosed)
+	c.attend() // the goroutine notices the end at once
 	c.wg.Wait()
 }
 

@@ -22,3 +22,12 @@ func (c *Client) Unread() (n int64) {
 }
 
 func (s *streams) unread() int64 { return s.arrived.Load() - s.read.Load() }
+
+// Standbys returns how many of the client's connections wait for a caller to read them, and how often
+// the sweep has looked at those of the client's pool.
+func (c *Client) Standbys() (conns int, looks uint64) {
+	s := &c.pool.standbys
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns), s.looks
+}

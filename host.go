@@ -577,5 +577,6 @@ func (h *host) close() {
 	for _, c := range all {
 		c.close()
 	}
+	h.pool.standbys.forget()
 	h.wg.Wait()
 }

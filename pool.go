@@ -12,6 +12,8 @@ type pool struct {
 	started sync.Pool // of *call, those of futures, most of which have no channel
 	waiters sync.Pool // of chan struct{}
 
+	standbys standbys
+
 	mu      sync.Mutex // guards what follows
 	hosts   map[hostOptions]*host
 	numbers map[string]uint32

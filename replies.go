@@ -21,9 +21,9 @@ const (
 )
 
 const (
-	standBy    = 2 * time.Millisecond // between two looks whether anybody still reads
-	replyBatch = 64
-	fewSingles = 4 // so many replies that came one by one make the goroutine stand by
+	replyBatch = 64 // replies that are delivered at once
+	firstBatch = 4  // what a connection has room for at first
+	fewSingles = 4  // so many replies that came one by one make the goroutine stand by
 )
 
 // readRole is the right to read a connection, and what belongs to its holder.
@@ -32,17 +32,32 @@ type readRole struct {
 	turns atomic.Uint32 // how often a caller has read
 	wake  chan struct{} // the goroutine reads from now on; who says so already
 
+	// Guarded by the mutex of the pool's standbys.
+	listed   bool   // the sweep looks at the connection
+	unread   bool   // nobody read it at the last look
+	lastTurn uint32 // turns at the last look
+
 	// Of the holder.
 	reader *reader
-	batch  [replyBatch]arrived
-	n      int   // entries of batch
-	single int   // batches of one reply in a row
-	err    error // why a caller could not go on; the goroutine ends the connection
+	batch  []arrived // as long as was needed; at most replyBatch
+	n      int       // entries of batch
+	single int       // batches of one reply in a row
+	err    error     // why a caller could not go on; the goroutine ends the connection
 }
 
 func (r *readRole) init(rd *reader) {
-	r.reader, r.wake = rd, make(chan struct{}, 1)
+	r.reader, r.wake, r.batch = rd, make(chan struct{}, 1), make([]arrived, firstBatch)
 	r.who.Store(goroutineReads)
+}
+
+// growBatch makes room in the batch, unless it is full. With one caller for each connection, room for
+// a full one was a seventh of what the connection takes.
+func (r *readRole) growBatch() bool {
+	if len(r.batch) == replyBatch {
+		return false
+	}
+	r.batch = append(r.batch, make([]arrived, min(3*len(r.batch), replyBatch-len(r.batch)))...)
+	return true
 }
 
 // arrived is a reply or error that was read and not delivered yet.
@@ -103,25 +118,6 @@ func (c *clientConn) release() bool {
 	// A caller enters its call and then looks at who; here it is the other way round, so one of the
 	// two sees the other.
 	return c.busy.Load() == 0 || !c.role.who.CompareAndSwap(nobodyReads, goroutineReads)
-}
-
-// standBy waits until the goroutine is to read.
-func (c *clientConn) standBy() {
-	tick := time.NewTicker(standBy)
-	defer tick.Stop()
-	turns := c.role.turns.Load()
-	for {
-		select {
-		case <-c.role.wake:
-			return
-		case <-tick.C:
-		}
-		now := c.role.turns.Load()
-		if now == turns && c.role.who.CompareAndSwap(nobodyReads, goroutineReads) {
-			return
-		}
-		turns = now
-	}
 }
 
 // isRead reports whether somebody reads who will deliver the reply of a call that was started before.
@@ -199,7 +195,7 @@ func (c *clientConn) handleRead() (alone bool, err error) {
 	for {
 		h, body, ok, err := r.reader.next()
 		if err == nil && ok && (h.Type == wire.TypeReply || h.Type == wire.TypeError) {
-			if r.n == replyBatch {
+			if r.n == len(r.batch) && !r.growBatch() {
 				if _, err := c.deliver(false); err != nil {
 					return false, err
 				}

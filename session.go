@@ -213,6 +213,7 @@ func (s *Session) attachLocked(c *serverConn) {
 	back.peer, back.elsewhere, back.trust = c.peerSays, back.writeRest, c.trust
 	back.streams.init(&s.server.settings, &back.peer, false, false) // it carries none
 	back.role.who.Store(goroutineReads)                             // whoever reads c
+	back.role.batch = make([]arrived, 1)
 	c.back.Store(back)
 	h := s.host
 	h.mu.Lock()

@@ -19,10 +19,11 @@ type report struct {
 	RoundCeiling *comparison   `json:"round_ceiling,omitempty"`
 	Slow         []*comparison `json:"slow,omitempty"`
 	// Calls of Stream are messages. The base has no figures of the reading side's CPU.
-	Stream *comparison `json:"stream,omitempty"`
-	Beside *comparison `json:"beside,omitempty"`
-	Burn   *burning    `json:"burn,omitempty"`
-	Idle   *idling     `json:"idle,omitempty"`
+	Stream *comparison   `json:"stream,omitempty"`
+	Beside *comparison   `json:"beside,omitempty"`
+	Burn   *burning      `json:"burn,omitempty"`
+	Idle   *idling       `json:"idle,omitempty"`
+	Conns  []*connecting `json:"conns,omitempty"`
 }
 
 func newReport() *report {
@@ -105,6 +106,28 @@ type idling struct {
 	CPU        float64 `json:"cpu_percent_of_a_core"`
 }
 
+// connecting is what a call costs when each caller has a connection of its own. Its base has
+// fewConns of them. Ratio is of both sides' CPU time for a call.
+type connecting struct {
+	comparison
+	Conns  int    `json:"conns"`
+	Client spread `json:"client_cpu_ratio"`
+	Server spread `json:"server_cpu_ratio"`
+	Quiet  spread `json:"quiet_client_cpu_percent"`
+}
+
+// end computes what is reported.
+func (c *connecting) end() {
+	var client, server, quiet []float64
+	for i, f := range c.own {
+		client = append(client, f.ClientCPU/c.bases[i].ClientCPU)
+		server = append(server, f.ServerCPU/c.bases[i].ServerCPU)
+		quiet = append(quiet, f.QuietCPU)
+	}
+	c.comparison.end()
+	c.Client, c.Server, c.Quiet = spreadOf(client), spreadOf(server), spreadOf(quiet)
+}
+
 // print writes the tables.
 func (r *report) print(w io.Writer) error {
 	fmt.Fprintf(w, "%s, %s, %d CPUs\n", r.Go, r.OS, r.CPUs)
@@ -147,6 +170,15 @@ func (r *report) print(w io.Writer) error {
 		fmt.Fprintf(t, "memory of the server, each\t%.1f KiB\n", float64(r.Idle.Bytes)/1024)
 		fmt.Fprintf(t, "after a garbage collection\t%.1f KiB\n", float64(r.Idle.BytesFreed)/1024)
 		fmt.Fprintf(t, "CPU of the server\t%.2f %% of a core\n", r.Idle.CPU)
+	}
+	if len(r.Conns) > 0 {
+		heading(t, "a connection for each caller", "CPU of a call")
+		for _, c := range r.Conns {
+			c.print(t, fmt.Sprintf("%d connections", c.Conns), fmt.Sprintf("%d connections", fewConns))
+			fmt.Fprintf(t, "ratio of the client's CPU\t%s\n", c.Client)
+			fmt.Fprintf(t, "ratio of the server's CPU\t%s\n", c.Server)
+			fmt.Fprintf(t, "CPU of the client while all are quiet\t%.2f %% of a core\n", c.Quiet.Median)
+		}
 	}
 	return t.Flush()
 }

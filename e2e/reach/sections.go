@@ -10,7 +10,7 @@ import (
 )
 
 var sections = map[string]func(options, *report) error{
-	"say": measureSay, "round": measureRound, "slow": measureSlow, "stream": measureStream, "burn": measureBurn, "idle": measureIdle,
+	"say": measureSay, "round": measureRound, "slow": measureSlow, "stream": measureStream, "burn": measureBurn, "idle": measureIdle, "conns": measureConns,
 }
 
 // figures of one measurement.
@@ -33,6 +33,16 @@ func loadKind(s *process, kind string, o say.Options) (f figures, err error) {
 		return f, err
 	}
 	p, err := self("process-load", kind, string(text))
+	if err == nil && o.Own { // making the connections does not count
+		if err := p.line(&struct{}{}); err != nil {
+			p.kill()
+			return f, err
+		}
+		if before, err = s.ask(say.CommandStat); err != nil {
+			p.kill()
+			return f, err
+		}
+	}
 	if err := once(p, err, &f); err != nil {
 		return f, err
 	}
@@ -305,5 +315,37 @@ func measureIdle(o options, r *report) error {
 	i.Bytes, i.BytesFreed = each(later.RSS), each(freed.RSS)
 	i.CPU = (later.CPU - now.CPU) / watch.Seconds() * 100
 	r.Idle = i
+	return nil
+}
+
+const fewConns = 100 // that more of them are compared with
+
+// measureConns compares what a call costs with many connections in the client, one caller on each,
+// with what it costs with few.
+func measureConns(o options, r *report) error {
+	const quiet = 3 * time.Second
+	s, addr, err := server()
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	for _, conns := range []int{1000, 5000} {
+		c := &connecting{Conns: conns}
+		c.Callers, c.measure = conns, func(f figures) float64 { return f.ClientCPU + f.ServerCPU }
+		for range o.rounds {
+			n := o.calls(200_000, conns)
+			base, err := load(s, say.Options{Addr: addr, Callers: fewConns, Calls: n, Own: true})
+			if err != nil {
+				return err
+			}
+			own, err := load(s, say.Options{Addr: addr, Callers: conns, Calls: n, Own: true, Quiet: quiet})
+			if err != nil {
+				return err
+			}
+			c.add(own, base)
+		}
+		c.end()
+		r.Conns = append(r.Conns, c)
+	}
 	return nil
 }

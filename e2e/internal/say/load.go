@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"sync"
 	"time"
@@ -19,13 +20,17 @@ import (
 type Options struct {
 	Addr    string
 	Callers int
-	Calls   int     // shared by the callers
-	Conns   int     // connections to begin with; 0 is the default of Anser
-	Slow    float64 // share of calls, chosen at random, that are slow
-	OwnSlow bool    // the slow calls have a method of their own
-	Burn    bool    // all calls burn CPU on the server
-	Beside  bool    // a stream whose reader is slow goes on beside the calls
-	Size    int     // of the messages of Stream and Pour, bytes
+	Calls   int           // shared by the callers
+	Conns   int           // connections to begin with; 0 is the default of Anser
+	Slow    float64       // share of calls, chosen at random, that are slow
+	OwnSlow bool          // the slow calls have a method of their own
+	Burn    bool          // all calls burn CPU on the server
+	Beside  bool          // a stream whose reader is slow goes on beside the calls
+	Size    int           // of the messages of Stream and Pour, bytes
+	Own     bool          // each caller has a connection of its own, without calls of others
+	Quiet   time.Duration // for how long the connections stay open after the calls
+
+	Ready func() `json:"-"` // is called before the first call that counts; nil: nothing is
 }
 
 // Result is what a load saw. The slow calls are not in the percentiles. The names are those of the
@@ -38,6 +43,7 @@ type Result struct {
 	P50       float64 `json:"p50_us"`
 	P99       float64 `json:"p99_us"`
 	Max       float64 `json:"max_us"`
+	QuietCPU  float64 `json:"quiet_cpu_percent,omitempty"` // of a core, while nothing was called
 }
 
 // Load makes the calls and returns what it saw.
@@ -54,6 +60,15 @@ func Load(o Options) (r Result, err error) {
 	if _, err := methodSay.Call(context.Background(), c, benchpb.Filled()); err != nil {
 		return Result{}, err // and there is a connection now
 	}
+	clientOf := func(int) *anser.Client { return c }
+	if o.Own {
+		clients, err := ownClients(o)
+		defer closeAll(clients)
+		if err != nil {
+			return Result{}, err
+		}
+		clientOf = func(i int) *anser.Client { return clients[i] }
+	}
 	if o.Beside {
 		stop, e := besideSlow(c)
 		if e != nil {
@@ -62,11 +77,28 @@ func Load(o Options) (r Result, err error) {
 		defer func() { err = errors.Join(err, stop()) }()
 	}
 	latencies, errs := make([][]time.Duration, o.Callers), make([]error, o.Callers)
-	var wg sync.WaitGroup
-	began, cpu := time.Now(), cpuTime()
+	var warm, wg sync.WaitGroup
+	begin := make(chan struct{})
 	for i := range o.Callers {
-		wg.Go(func() { latencies[i], errs[i] = callInTurn(c, o) })
+		warm.Add(1)
+		wg.Go(func() {
+			c := clientOf(i)
+			if o.Own {
+				errs[i] = warmUp(c)
+			}
+			warm.Done()
+			<-begin
+			if errs[i] == nil {
+				latencies[i], errs[i] = callInTurn(c, o)
+			}
+		})
 	}
+	warm.Wait()
+	if o.Ready != nil {
+		o.Ready()
+	}
+	began, cpu := time.Now(), cpuTime()
+	close(begin)
 	wg.Wait()
 	elapsed, cpu := time.Since(began), cpuTime()-cpu
 	if err := errors.Join(errs...); err != nil {
@@ -75,11 +107,57 @@ func Load(o Options) (r Result, err error) {
 	calls := o.Calls / o.Callers * o.Callers
 	all := slices.Concat(latencies...)
 	slices.Sort(all)
+	quiet := quietCPU(o.Quiet)
 	at := func(q float64) float64 { return float64(all[int(q*float64(len(all)-1))].Nanoseconds()) / 1e3 }
 	return Result{
 		Calls: calls, Seconds: elapsed.Seconds(), CallsPerS: float64(calls) / elapsed.Seconds(),
-		ClientCPU: cpu.Seconds() * 1e6 / float64(calls), P50: at(.5), P99: at(.99), Max: at(1),
+		ClientCPU: cpu.Seconds() * 1e6 / float64(calls), P50: at(.5), P99: at(.99), Max: at(1), QuietCPU: quiet,
 	}, nil
+}
+
+// settle is how long connections have to become quiet.
+const settle = time.Second
+
+// quietCPU returns what the process uses in d without a call, in percent of a core.
+func quietCPU(d time.Duration) float64 {
+	if d == 0 {
+		return 0
+	}
+	time.Sleep(settle)
+	before := cpuTime()
+	time.Sleep(d)
+	return (cpuTime() - before).Seconds() / d.Seconds() * 100
+}
+
+// ownClients returns a client with one connection for each caller. A dialer of its own keeps a client
+// from sharing connections with the others.
+func ownClients(o Options) (clients []*anser.Client, err error) {
+	for range o.Callers {
+		c, err := anser.Dial(o.Addr, anser.Conns(1), anser.Dialer(new(net.Dialer).DialContext))
+		if err != nil {
+			return clients, err
+		}
+		clients = append(clients, c)
+	}
+	return clients, nil
+}
+
+// warmUp connects, and makes the calls after which a lone caller reads for itself.
+func warmUp(c *anser.Client) error {
+	for range 5 {
+		if _, err := methodSay.Call(context.Background(), c, benchpb.Filled()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func closeAll(clients []*anser.Client) {
+	var wg sync.WaitGroup
+	for _, c := range clients {
+		wg.Go(func() { c.Close() })
+	}
+	wg.Wait()
 }
 
 // callInTurn makes one caller's calls and returns how long those took that were not slow.
