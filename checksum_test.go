@@ -319,6 +319,11 @@ func TestFramesWithoutGoodChecksums(t *testing.T) {
 	ignored := wirepeer.Seal(request)
 	ignored[4] ^= byte(wire.FirstSkippable)
 	short := wire.AppendHeader(nil, wire.Header{Length: 3, Type: wire.TypeRequest, Flags: wire.FlagCRC, ID: 1})
+	wire.PutHeaderCheck(short)
+	longer := wirepeer.Seal(request)
+	longer[1] ^= 0x80 // 32 KiB, of which little is there
+	unproven := wirepeer.Seal(request)
+	unproven[6] ^= 1
 	for name, row := range map[string]struct {
 		frame  []byte
 		reason wire.Reason
@@ -330,6 +335,9 @@ func TestFramesWithoutGoodChecksums(t *testing.T) {
 		"ignored, without":          {wire.AppendHeader(nil, wire.Header{Type: 0xFE}), wire.BadChecksum},
 		"shorter than the checksum": {append(short, 1, 2, 3), wire.BadFrame},
 		"ping without":              {wire.AppendPing(nil, wire.TypePing, 1), wire.BadChecksum},
+		"length":                    {longer, wire.BadChecksum},
+		"length, header only":       {longer[:wire.HeaderSize], wire.BadChecksum},
+		"check of the header":       {unproven, wire.BadChecksum},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, network *ansertest.Network) {
@@ -344,9 +352,13 @@ func TestFramesWithoutGoodChecksums(t *testing.T) {
 					t.Fatal(err)
 				}
 				p.Send(wire.AppendMethod(nil, 1, "Echo.Say"), append(wire.AppendHeader(nil, wire.Header{Length: 1, Type: 0xFE, ID: 3}), 1))
+				began := time.Now()
 				p.Write(row.frame)
 				if reason, said, err := p.ReadClose(); reason != row.reason || err != nil {
 					t.Errorf("%s, %q, %v; want %s", reason, said, err, row.reason)
+				}
+				if took := time.Since(began); took != 0 {
+					t.Errorf("it took %v: the server waited for more bytes", took)
 				}
 				if n := s.Stats().Methods["Echo.Say"].Calls; n != 0 {
 					t.Error("it ran")
@@ -394,7 +406,7 @@ func TestFlippedBits(t *testing.T) {
 	for _, row := range []struct{ server, client bool }{{server: true}, {client: true}} {
 		for _, write := range []bool{true, false} {
 			t.Run(fmt.Sprintf("of the server %t, written %t", row.server, write), func(t *testing.T) {
-				failed, flips := 0, 0
+				failed, flips, slow := 0, 0, 0
 				for bit := int64(0); ; bit++ {
 					var done atomic.Bool
 					bubble(t, func(t *testing.T, network *ansertest.Network) {
@@ -420,7 +432,12 @@ func TestFlippedBits(t *testing.T) {
 							return text("re: " + string(*m)), nil
 						}}, opts...)
 						c := dial(t, "a:1", dials...)
+						began := time.Now()
 						out, err := call(context.Background(), c, "Echo.Say", in, anser.Timeout(3*time.Second), anser.Fail(anser.Failfast))
+						if took := time.Since(began); took > time.Second {
+							slow++
+							t.Logf("bit %d: the call took %v: a side waited for bytes that do not come: %v", bit, took, err)
+						}
 						synctest.Wait()
 						n := ran.Load()
 						switch {
@@ -440,6 +457,9 @@ func TestFlippedBits(t *testing.T) {
 						break // there are no more
 					}
 					flips++
+				}
+				if slow > 1 { // the bit that announces AUTH, which the server then waits for
+					t.Errorf("%d of the flips had a side wait for bytes that do not come", slow)
 				}
 				t.Logf("%d bits, %d of which had the call fail", flips, failed)
 				if least := 8 * (wire.PrefaceSize + 2*wire.HeaderSize + len(in)); flips < least || failed < least/2 {

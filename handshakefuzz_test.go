@@ -41,6 +41,8 @@ func greeted(b []byte) (n int, s wire.Settings, refused wire.Reason) {
 		return 0, s, broken.Reason
 	case h.Length > 64<<10: // nobody needs more for settings
 		return 0, s, wire.FrameTooLarge
+	case h.Type == wire.TypeSettings && wire.CheckSettingsLength(h.Length) != nil:
+		return 0, s, wire.BadFrame
 	case len(frame)-wire.HeaderSize < int(h.Length):
 		return 0, s, wire.Timeout
 	}

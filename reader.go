@@ -81,7 +81,11 @@ func (rd *reader) next() (h wire.Header, body []byte, ok bool, err error) {
 	if have < wire.HeaderSize {
 		return h, nil, false, nil
 	}
-	h, err = wire.ParseHeaderWith(rd.buf[rd.r:rd.w], rd.sealed)
+	if rd.sealed == 0 {
+		h, err = wire.ParseHeader(rd.buf[rd.r:rd.w])
+	} else {
+		h, err = wire.ParseHeaderWith(rd.buf[rd.r:rd.w], rd.sealed)
+	}
 	if err != nil {
 		return h, nil, false, err
 	}
@@ -321,6 +325,10 @@ func (rd *reader) readPreface() (wire.Settings, error) {
 			return wire.Settings{}, wire.Errorf(wire.BadFrame, "the first frame is %s with id %d, want SETTINGS with id 0", h.Type, h.ID)
 		case ok:
 			return wire.ParseSettings(body)
+		case h.Type == wire.TypeSettings: // its body is not there yet
+			if err := wire.CheckSettingsLength(h.Length); err != nil {
+				return wire.Settings{}, err
+			}
 		}
 		if err := rd.fill(); err != nil {
 			return wire.Settings{}, err

@@ -90,17 +90,57 @@ func TestChecksumNegotiation(t *testing.T) {
 		b := wire.AppendHeader(nil, h)
 		_, err := wire.ParseHeader(b)
 		wantReason(t, err, wire.BadFrame)
+		_, err = wire.ParseHeaderWith(b, wire.FlagCRC)
+		wantReason(t, err, wire.BadChecksum)
+		wire.PutHeaderCheck(b)
 		if got, err := wire.ParseHeaderWith(b, wire.FlagCRC); err != nil || got != h {
 			t.Errorf("%s: parsed %+v, %v; want %+v", typ, got, err, h)
 		}
+		_, err = wire.ParseHeader(b)
+		wantReason(t, err, wire.BadFrame)
 		// What was negotiated allows no other flag, and nothing else that is wrong.
 		other := byte(0x40)
 		if typ == wire.TypeRequest {
 			other = 0x10
 		}
 		b[5] |= other
+		wire.PutHeaderCheck(b)
 		_, err = wire.ParseHeaderWith(b, wire.FlagCRC)
 		wantReason(t, err, wire.BadFrame)
+		b[5] = 0 // no flag at all
+		wire.PutHeaderCheck(b)
+		_, err = wire.ParseHeaderWith(b, wire.FlagCRC)
+		wantReason(t, err, wire.BadChecksum)
+	}
+}
+
+// No change of one, two or three bits of a header passes: a wrong length is found without its body.
+func TestHeaderCheckFindsThreeFlippedBits(t *testing.T) {
+	r := fullRequest()
+	frame := wire.AppendChecksum(wire.AppendRequest(nil, 7, 0, &r), 0)
+	b := frame[:wire.HeaderSize]
+	flip := func(bit int) { b[bit/8] ^= 1 << (bit % 8) }
+	check := func(bits ...int) {
+		if _, err := wire.ParseHeaderWith(b, wire.FlagCRC); err == nil {
+			t.Errorf("a header with the bits %v flipped is taken", bits)
+		}
+	}
+	for i := range 8 * wire.HeaderSize {
+		flip(i)
+		check(i)
+		_, err := wire.ParseHeaderWith(b, wire.FlagCRC)
+		wantReason(t, err, wire.BadChecksum)
+		for j := range i {
+			flip(j)
+			check(i, j)
+			for k := range j {
+				flip(k)
+				check(i, j, k)
+				flip(k)
+			}
+			flip(j)
+		}
+		flip(i)
 	}
 }
 

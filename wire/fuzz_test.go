@@ -74,7 +74,7 @@ func FuzzHeader(f *testing.F) {
 		if len(b) < wire.HeaderSize {
 			return // the caller waits for the rest
 		}
-		b = b[:wire.HeaderSize]
+		b = bytes.Clone(b[:wire.HeaderSize])
 		var negotiated wire.Flags
 		if crc {
 			negotiated = wire.FlagCRC
@@ -82,18 +82,32 @@ func FuzzHeader(f *testing.F) {
 		h, err := wire.ParseHeaderWith(b, negotiated)
 		var closed *wire.Error
 		if err != nil {
-			if !errors.As(err, &closed) || closed.Reason != wire.BadFrame && closed.Reason != wire.BadID && (closed.Reason != wire.BadChecksum || !crc || wire.Flags(b[5])&wire.FlagCRC != 0) {
+			if !errors.As(err, &closed) || closed.Reason != wire.BadFrame && closed.Reason != wire.BadID && (closed.Reason != wire.BadChecksum || !crc) {
 				t.Fatalf("an error that a header cannot have: %v", err)
 			}
 			return
 		}
-		if again := wire.AppendHeader(nil, h); !bytes.Equal(again, b) {
+		again := wire.AppendHeader(nil, h)
+		if crc {
+			wire.PutHeaderCheck(again)
+		}
+		if !bytes.Equal(again, b) {
 			t.Fatalf("% X is read as %+v, which is written as % X", b, h, again)
 		}
 		// What is negotiated is a flag that all frames have, and only the one.
-		plain, err := wire.ParseHeader(b)
+		plain, err := wire.ParseHeader(wire.AppendHeader(nil, h))
 		if wasCRC := h.Flags&wire.FlagCRC != 0; crc && !wasCRC || (wasCRC && h.Type < wire.FirstSkippable) != (err != nil) || plain != h {
 			t.Fatalf("%+v without what was negotiated: %+v, %v", h, plain, err)
+		}
+		if !crc {
+			return
+		}
+		for bit := range 8 * wire.HeaderSize {
+			b[bit/8] ^= 1 << (bit % 8)
+			if _, err := wire.ParseHeaderWith(b, negotiated); err == nil {
+				t.Fatalf("% X is taken, whose bit %d was flipped", b, bit)
+			}
+			b[bit/8] ^= 1 << (bit % 8)
 		}
 	})
 }

@@ -80,8 +80,8 @@ func AppendSettings(dst []byte, s Settings) []byte {
 // ParseSettings reads the body of a SETTINGS frame; what it does not mention has its default.
 func ParseSettings(body []byte) (Settings, error) {
 	s := DefaultSettings()
-	if len(body)%settingsEntry != 0 || len(body) > maxSettings*settingsEntry {
-		return s, Errorf(BadFrame, "SETTINGS frame of %d bytes, want at most %d entries of %d", len(body), maxSettings, settingsEntry)
+	if err := CheckSettingsLength(uint32(len(body))); err != nil {
+		return s, err
 	}
 	fields := s.fields()
 	for at := 0; at < len(body); at += settingsEntry {
@@ -100,6 +100,15 @@ func ParseSettings(body []byte) (Settings, error) {
 		return s, Errorf(BadFrame, "SETTINGS max_frame of %d bytes is too small, at least %d", s.MaxFrame, lowestMaxFrame)
 	}
 	return s, nil
+}
+
+// CheckSettingsLength says whether the body of a SETTINGS frame can have the length, so that a receiver need
+// not wait for it first: SETTINGS have no checksum, and no flip of one bit leaves a length that passes.
+func CheckSettingsLength(n uint32) error {
+	if n%settingsEntry != 0 || n > maxSettings*settingsEntry {
+		return Errorf(BadFrame, "SETTINGS frame of %d bytes, want at most %d entries of %d", n, maxSettings, settingsEntry)
+	}
+	return nil
 }
 
 // hasSetting says whether key is among the entries. With at most 64 of them, looking costs less than a

@@ -154,24 +154,37 @@ func PutLength(b []byte, length uint32) { binary.LittleEndian.PutUint32(b, lengt
 // ParseHeader reads the header at the start of b, which must hold at least HeaderSize bytes.
 // It checks the reserved field, the type, the flags, and whether there is an id where one is due,
 // not the length: the limit is the caller's. A type from FirstSkippable on has any flags and id.
-func ParseHeader(b []byte) (Header, error) { return ParseHeaderWith(b, 0) }
+func ParseHeader(b []byte) (Header, error) {
+	h := readHeader(b)
+	rule := typeRules[h.Type]
+	if b[6]|b[7] != 0 || h.Flags&^rule.flags != 0 || rule.ids&idBit(h.ID) == 0 {
+		if b[6]|b[7] != 0 {
+			return h, Errorf(BadFrame, "reserved bits of the frame header are set")
+		}
+		return h, checkHeader(h, 0)
+	}
+	return h, nil
+}
 
 // ParseHeaderWith is ParseHeader on a connection whose settings demand more of a frame: FlagCRC when it has
-// checksums, else 0. The frame is then given to [CheckChecksum], whatever its type. One without the flag is
-// refused: it may be one that had it.
+// checksums, else 0. With checksums, bytes 6 and 7 hold the check of the header, which is verified first, so
+// that no receiver waits for as many bytes as a damaged length says. The frame is then given to
+// [CheckChecksum], whatever its type. A frame without the flag is refused: a flipped bit may have cleared it.
 func ParseHeaderWith(b []byte, negotiated Flags) (Header, error) {
+	if negotiated&FlagCRC != 0 {
+		return parseCheckedHeader(b)
+	}
+	return ParseHeader(b)
+}
+
+func readHeader(b []byte) Header {
 	_ = b[HeaderSize-1]
-	h := Header{
+	return Header{
 		Length: binary.LittleEndian.Uint32(b),
 		Type:   Type(b[4]),
 		Flags:  Flags(b[5]),
 		ID:     binary.LittleEndian.Uint64(b[8:]),
 	}
-	rule := typeRules[h.Type]
-	if b[6]|b[7] != 0 || h.Flags&^rule.flags&^negotiated|negotiated&^h.Flags != 0 || rule.ids&idBit(h.ID) == 0 {
-		return h, checkHeader(b, h, negotiated)
-	}
-	return h, nil
 }
 
 func idBit(id uint64) uint8 {
@@ -182,12 +195,10 @@ func idBit(id uint64) uint8 {
 }
 
 // checkHeader is the slow path of ParseHeader: it finds out what, if anything, is wrong.
-func checkHeader(b []byte, h Header, negotiated Flags) error {
+func checkHeader(h Header, negotiated Flags) error {
 	rule := typeRules[h.Type]
 	unknown := h.Flags &^ (rule.flags | negotiated)
 	switch {
-	case b[6]|b[7] != 0:
-		return Errorf(BadFrame, "reserved bits of the frame header are set")
 	case negotiated&^h.Flags != 0:
 		return Errorf(BadChecksum, "%s frame without a checksum, on a connection whose frames have one", h.Type)
 	case h.Type >= FirstSkippable:

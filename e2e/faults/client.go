@@ -118,6 +118,9 @@ func runClient(c config, p *parent) error {
 	if c.Conns > 0 {
 		opts = append(opts, anser.Conns(c.Conns))
 	}
+	if c.Attempts > 0 {
+		opts = append(opts, anser.Attempts(c.Attempts))
+	}
 	if c.Keepalive[0] > 0 {
 		opts = append(opts, anser.Keepalive(c.Keepalive[0], c.Keepalive[1]))
 	}

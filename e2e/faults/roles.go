@@ -34,6 +34,7 @@ type config struct {
 	Target   string        `json:",omitempty"` // of a client
 	Timeout  time.Duration `json:",omitempty"` // of calls
 	Conns    int           `json:",omitempty"`
+	Attempts int           `json:",omitempty"` // of a call; 0: the default
 	Stall    time.Duration `json:",omitempty"` // of writes; 0: the default
 	Files    uint64        `json:",omitempty"` // descriptors that a server has; 0: as many as there are
 	Group    string        `json:",omitempty"` // folder of the cgroup of a server
