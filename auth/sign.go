@@ -33,7 +33,6 @@ const (
 
 	// ClockWindow is how far the clocks of a client and a server may be apart.
 	ClockWindow = time.Minute
-	maxNonces   = 1 << 18 // that are remembered for a period of two windows
 )
 
 // Key is an access key with its secret, which both sides have. It never prints its secret.
@@ -64,8 +63,9 @@ func NewSecret() string {
 }
 
 // Signed knows clients by a secret that does not travel: a client signs the time and a random number with it
-// (HMAC-SHA256). What was shown once is not taken again. A server remembers for twice [ClockWindow] what it has
-// seen, up to 262,144 logins, and then refuses further ones; another server does not know it, so where several have the
+// (HMAC-SHA256). What was shown once is not taken again. A server remembers for at least twice [ClockWindow]
+// what it has seen, up to [MaxLoginsPerKey] logins of each key, and then refuses further ones of that key alone; [Signed.Stats]
+// counts them. Another server does not know it, so where several have the
 // same keys only TLS keeps others from showing there what they have seen here.
 //
 // All methods are safe for concurrent use.
@@ -73,9 +73,11 @@ type Signed struct {
 	now  atomic.Pointer[keys]
 	file *follower
 
-	mu    sync.Mutex // guards what follows
-	seen  [2]map[[macSize]byte]struct{}
-	since time.Time // when seen[0] was begun
+	notValid, wrongClock atomic.Int64
+
+	mu     sync.Mutex // guards what follows
+	logins map[string]*logins
+	swept  time.Time // when logins was last rid of what is old
 }
 
 // keys is what is in use; it is not changed.
@@ -149,7 +151,7 @@ var (
 	errSignature = errors.New("auth: the signature is not valid, or the key is not known")
 	errClock     = fmt.Errorf("auth: the signature was made more than %v before or after the time here: are the clocks right?", ClockWindow)
 	errReplayed  = errors.New("auth: the signature was shown before")
-	errNoRoom    = fmt.Errorf("auth: more than %d signatures within %v", maxNonces, 2*ClockWindow)
+	errNoRoom    = fmt.Errorf("auth: more than %d signatures with one key within %v: use several keys", MaxLoginsPerKey, 2*ClockWindow)
 	nobodysKey   = &key{secret: make([]byte, 32)}
 )
 
@@ -159,6 +161,7 @@ func (s *Signed) Authenticate(_ context.Context, l *anser.Login) (*anser.Identit
 		return nil, anser.ErrOtherScheme
 	}
 	if len(l.Data) <= macSize+timeSize+nonceSize {
+		s.notValid.Add(1)
 		return nil, errSignature
 	}
 	mac, signed := [macSize]byte(l.Data), l.Data[macSize:]
@@ -169,39 +172,18 @@ func (s *Signed) Authenticate(_ context.Context, l *anser.Login) (*anser.Identit
 		k = nobodysKey // whose signature costs the same time
 	}
 	if !hmac.Equal(mac[:], sign(k.secret, signed)) || !known {
+		s.notValid.Add(1)
 		return nil, errSignature
 	}
 	now := time.Now()
 	if at := time.Unix(int64(binary.LittleEndian.Uint64(signed)), 0); now.Sub(at).Abs() > ClockWindow {
+		s.wrongClock.Add(1)
 		return nil, errClock
 	}
-	if err := s.note(mac, now); err != nil {
+	if err := s.note(k.ID, mac, now); err != nil {
 		return nil, err
 	}
 	return &anser.Identity{Subject: k.Subject, Groups: k.Groups, Attributes: map[string]string{"key": k.ID}, Revoked: s.revoked(all, k)}, nil
-}
-
-// note remembers a signature. A credential is good for two windows at most, from the end of one to the other, and
-// each map is kept for at least so long.
-func (s *Signed) note(mac [macSize]byte, now time.Time) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if age := now.Sub(s.since); s.seen[0] == nil || age > 2*ClockWindow || age < 0 {
-		if age > 4*ClockWindow {
-			s.seen[0] = nil
-		}
-		s.seen[1], s.seen[0], s.since = s.seen[0], make(map[[macSize]byte]struct{}), now
-	}
-	for _, m := range s.seen {
-		if _, ok := m[mac]; ok {
-			return errReplayed
-		}
-	}
-	if len(s.seen[0]) >= maxNonces {
-		return errNoRoom
-	}
-	s.seen[0][mac] = struct{}{}
-	return nil
 }
 
 // revoked returns what tells whether the key was taken back or changed.
