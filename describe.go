@@ -46,6 +46,9 @@ type Shape struct {
 	Type string `json:"type"`
 	// JSON is a message in which every field has an example value.
 	JSON json.RawMessage `json:"json"`
+	// Others are the keys of members that JSON leaves out, as each excludes one that is there: those of a
+	// oneof of a protobuf message after its first, at whatever depth. They are sorted.
+	Others []string `json:"others,omitempty"`
 }
 
 // addDescribe serves MethodsName. The list is made once: no method is added while the server serves, and
@@ -194,12 +197,34 @@ func addFields(b *strings.Builder, t reflect.Type, path []reflect.Type) {
 func messageShape(m proto.Message) Shape {
 	s := Shape{Type: "message " + string(m.ProtoReflect().Descriptor().FullName()), JSON: []byte("null")}
 	fillMessage(m.ProtoReflect(), nil)
+	s.Others = otherKeys(m.ProtoReflect().Descriptor(), nil, nil)
 	data, err := protojson.MarshalOptions{EmitUnpopulated: true, AllowPartial: true}.Marshal(m)
 	var compact bytes.Buffer // protojson's white space differs between builds
 	if err == nil && json.Compact(&compact, data) == nil {
 		s.JSON = compact.Bytes()
 	}
 	return s
+}
+
+// otherKeys adds the JSON names of the fields that fillMessage leaves out to keys. path is as in fillMessage.
+func otherKeys(m protoreflect.MessageDescriptor, path []protoreflect.FullName, keys []string) []string {
+	path = append(slices.Clip(path), m.FullName())
+	for i := range m.Fields().Len() {
+		f := m.Fields().Get(i)
+		if o := f.ContainingOneof(); o != nil && o.Fields().Get(0).Number() != f.Number() {
+			if at, found := slices.BinarySearch(keys, f.JSONName()); !found {
+				keys = slices.Insert(keys, at, f.JSONName())
+			}
+			continue
+		}
+		if f.IsMap() {
+			f = f.MapValue()
+		}
+		if f.Message() != nil && fillable(f, path) {
+			keys = otherKeys(f.Message(), path, keys)
+		}
+	}
+	return keys
 }
 
 // fillMessage gives every field of m a value, and every oneof its first one. path holds the messages that

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -136,6 +137,35 @@ func TestDescribeOfAWideType(t *testing.T) {
 	const want = `"T":null,"Kids":[null],"Named":{"key":null}}`
 	if got := string(list.Methods[0].Request.JSON); len(got) > 1000 || !strings.HasSuffix(got, want) {
 		t.Errorf("%d bytes: %.1000s", len(got), got)
+	}
+}
+
+// The members of a oneof exclude each other in the example, and are named all the same.
+func TestDescribeOneof(t *testing.T) {
+	s := anser.NewServer(anser.NoSignals())
+	if err := anser.Handle(s, "Test.Value", func(_ context.Context, in *structpb.Value) (*anser.None, error) { return nil, nil }); err != nil {
+		t.Fatal(err)
+	}
+	l, err := s.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(l) }()
+	defer func() { s.Close(); <-done }()
+	c, err := anser.Dial(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	list, err := anser.Call[anser.MethodList](t.Context(), c, anser.MethodsName, &anser.None{})
+	if err != nil || len(list.Methods) != 1 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	for _, m := range list.Methods {
+		if want := []string{"boolValue", "listValue", "numberValue", "stringValue", "structValue"}; !slices.Equal(m.Request.Others, want) {
+			t.Errorf("other keys %q, want %q", m.Request.Others, want)
+		}
 	}
 }
 

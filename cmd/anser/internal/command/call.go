@@ -17,6 +17,7 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/cmd/anser/internal/rawjson"
 	"github.com/anser-rpc/anser/cmd/anser/internal/target"
+	"github.com/anser-rpc/anser/codec"
 )
 
 // callFlags are those of "anser call".
@@ -31,16 +32,26 @@ type callFlags struct {
 	oneway     bool
 	compress   string
 	json       bool
+	noCheck    bool
+	stream     bool
+	endless    bool // --follow
 }
 
 func newCall(s streams) *cobra.Command {
 	var f callFlags
 	c := &cobra.Command{
-		Use:   "call TARGET METHOD [JSON | - | @FILE]",
-		Short: "Call a method with a message in JSON",
-		Long: "Call a method with a message in JSON, and print its reply. Without a message {} is sent; - reads it\n" +
-			"from the standard input, @FILE from a file. A method with several arguments takes an array of them,\n" +
-			"or an object with their names.\n" + exitHelp,
+		Use:   "call TARGET METHOD [JSON | - | @FILE]...",
+		Short: "Call a method with a message in JSON, or open a stream",
+		Long: strings.TrimSpace(`
+Call a method with a message in JSON, and print its reply. Without a message {} is sent; - reads it from the standard
+input, @FILE from a file. A method with several arguments takes an array of them, or an object with their names.
+
+A stream takes any number of messages. Those of an input or a file are sent as they are read, one JSON text after the other,
+and after the last one the client closes its side. Each message of the server is printed as a line of JSON. A stream may
+take as long as --timeout says, or with --follow until it is interrupted.
+
+The server is asked first what the method takes: a message with a key that the method does not have is not sent.
+`) + "\n" + exitHelp,
 		Example: strings.Trim(`
   anser call arith Arith.Mul '{"A": 7, "B": 8}'
   anser call 127.0.0.1:8972 Arith.Mul '{"A": 7, "B": 8}'
@@ -48,19 +59,18 @@ func newCall(s streams) *cobra.Command {
   anser call posts Posts.Query '{"posttype": "golang"}' | jq '.posts[].title'
   anser call posts Posts.Query @query.json --compress zstd
   anser call etcd://127.0.0.1:2379/arith Arith.Add @request.json -H tenant:blue --timeout 2s
-  anser call arith.example.org:443 Arith.Mul --ca ca.pem --cert me.pem --key me.key`, "\n"),
-		Args:              takes(2, 3),
+  anser call arith.example.org:443 Arith.Mul --ca ca.pem --cert me.pem --key me.key
+  jq -c .[] words.json | anser call 127.0.0.1:8972 Words.Count -
+  anser call prices Prices.Watch '{"Symbol": "GOOG"}' --follow`, "\n"),
+		Args:              takes(2, -1),
 		ValidArgsFunction: completeTarget(&f.registry, &f.tls),
 		RunE: func(c *cobra.Command, args []string) error {
-			typed := "{}"
-			if len(args) > 2 {
-				typed = args[2]
+			for _, typed := range args[2:] {
+				if err := checkTyped(typed); err != nil {
+					return err
+				}
 			}
-			request, err := readMessage(typed, s.in)
-			if err != nil {
-				return err
-			}
-			return call(c.Context(), s, &f, args[0], args[1], request)
+			return call(c.Context(), s, &f, args[0], args[1], args[2:])
 		},
 	}
 	f.registry.add(c)
@@ -72,8 +82,25 @@ func newCall(s streams) *cobra.Command {
 	c.Flags().BoolVar(&f.idempotent, "idempotent", false, "send again where the outcome of an attempt is unknown")
 	c.Flags().BoolVar(&f.oneway, "oneway", false, "send the message and want no reply; it arrives at most once")
 	compressFlag(c, &f.compress)
-	c.Flags().BoolVar(&f.json, "json", false, "print one object with the reply or error, the trailers and the time taken")
+	c.Flags().BoolVar(&f.json, "json", false, "print one object with the reply or error, the trailers and the time taken; of a stream one for each message, and a last one for its end")
+	c.Flags().BoolVar(&f.noCheck, "no-check", false, "send messages with keys that the server does not describe")
+	c.Flags().BoolVar(&f.stream, "stream", false, "the method is a stream; for servers that do not describe their methods")
+	c.Flags().BoolVar(&f.endless, "follow", false, "have no bound in time for the stream, until it is interrupted")
 	return c
+}
+
+// checkTyped finds mistakes in a message that the user typed, or pointed to, before anything else is done.
+func checkTyped(typed string) error {
+	switch {
+	case typed == "-":
+		return nil
+	case strings.HasPrefix(typed, "@"):
+		if _, err := os.Stat(typed[1:]); err != nil {
+			return usagef("read the message: %w", err)
+		}
+		return nil
+	}
+	return checkJSON([]byte(typed))
 }
 
 // readMessage returns the request that the user typed or pointed to.
@@ -135,7 +162,7 @@ type callAttempt struct {
 
 func describeError(e *anser.Error) *callError {
 	out := &callError{
-		Code: e.Code, Outcome: e.Outcome, Message: e.Message, Method: e.Method, Remote: e.Remote,
+		Code: e.Code, Outcome: e.Outcome, Message: hints.Replace(e.Message), Method: e.Method, Remote: e.Remote,
 		Address: e.Address, Phase: e.Phase.String(), Details: e.Details,
 	}
 	for _, a := range e.Attempts {
@@ -144,7 +171,7 @@ func describeError(e *anser.Error) *callError {
 	return out
 }
 
-func call(ctx context.Context, s streams, f *callFlags, typed, method string, request json.RawMessage) error {
+func call(ctx context.Context, s streams, f *callFlags, typed, method string, messages []string) error {
 	md, err := parseMetadata(f.metadata)
 	if err != nil {
 		return err
@@ -162,8 +189,65 @@ func call(ctx context.Context, s streams, f *callFlags, typed, method string, re
 		return err
 	}
 	defer c.Close()
+	to := &callee{client: c, method: method}
+	to.look(ctx, f.timeout/2)
 	if len(md) > 0 {
 		ctx = anser.WithMetadata(ctx, md)
+	}
+	if f.stream || to.info != nil && to.info.Stream {
+		return f.converse(ctx, s, to, messages)
+	}
+	return f.callOnce(ctx, s, to, messages)
+}
+
+// callee is the method that is called, and what its server says of it.
+type callee struct {
+	client *anser.Client
+	method string
+	info   *anser.MethodInfo // nil: unknown
+	silent *anser.Error      // no instance could be asked, or nil
+}
+
+// look asks the server what the method takes. Where it does not say, the call shows what is wrong.
+func (to *callee) look(ctx context.Context, bound time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, bound)
+	defer cancel()
+	var list anser.MethodList
+	err := to.client.Call(ctx, anser.MethodsName, new(anser.None), &list, anser.Codec(new(codec.JSON)), anser.Fail(anser.Failfast))
+	if err == nil {
+		to.info, _ = findMethod(list.Methods, to.method)
+	}
+	if e, ok := errors.AsType[*anser.Error](err); ok && e.Outcome == anser.NotSent && len(to.client.Status().Instances) < 2 {
+		to.silent = e
+	}
+}
+
+// check refuses a message with a key that the method does not have.
+func (to *callee) check(f *callFlags, message []byte) error {
+	if f.noCheck || to.info == nil {
+		return nil
+	}
+	if unknown := unknownKey(&to.info.Request, message); unknown != "" {
+		return usagef("%s\n\"anser describe %s %s\" shows all of them; --no-check sends the message as it is",
+			unknown, to.client.Status().Target, to.method)
+	}
+	return nil
+}
+
+// callOnce makes a call with at most one message.
+func (f *callFlags) callOnce(ctx context.Context, s streams, to *callee, messages []string) error {
+	switch {
+	case len(messages) > 1:
+		return usagef("%q is an argument too many: %s is a call and takes one message", messages[1], to.method)
+	case f.endless:
+		return usagef("--follow is for streams: %s is a call", to.method)
+	}
+	request, err := readMessage(append(messages, "{}")[0], s.in)
+	if err == nil {
+		err = to.check(f, request)
+	}
+	if err != nil {
+		return err
 	}
 	var reply json.RawMessage
 	var trailers anser.Metadata
@@ -172,12 +256,12 @@ func call(ctx context.Context, s streams, f *callFlags, typed, method string, re
 		sending = append(sending, anser.Idempotent())
 	}
 	began := time.Now()
-	err = callOnce(ctx, c, f.timeout, func(ctx context.Context, more ...anser.CallOption) error {
-		opts := append(sending, more...)
+	err = callOnce(ctx, to.client, f.timeout, func(ctx context.Context, more ...anser.CallOption) error {
+		opts := slices.Concat(sending, more)
 		if f.oneway {
-			return c.Send(ctx, method, &request, opts...)
+			return to.client.Send(ctx, to.method, &request, opts...)
 		}
-		return c.Call(ctx, method, &request, &reply, opts...)
+		return to.client.Call(ctx, to.method, &request, &reply, opts...)
 	})
 	took := time.Since(began)
 	var failed *anser.Error
@@ -196,11 +280,22 @@ func call(ctx context.Context, s streams, f *callFlags, typed, method string, re
 	case failed == nil && !f.oneway:
 		fmt.Fprintln(s.out, indentJSON(reply))
 	}
-	if f.trailers && !f.json {
-		for _, key := range slices.Sorted(maps.Keys(trailers)) {
-			fmt.Fprintf(s.err, "%s: %s\n", key, trailers[key])
-		}
+	f.printTrailers(s, trailers)
+	return f.end(to.client, failed)
+}
+
+// printTrailers prints what the server sent beside its replies, if the user wants it.
+func (f *callFlags) printTrailers(s streams, trailers anser.Metadata) {
+	if !f.trailers || f.json {
+		return
 	}
+	for _, key := range slices.Sorted(maps.Keys(trailers)) {
+		fmt.Fprintf(s.err, "%s: %s\n", key, trailers[key])
+	}
+}
+
+// end returns the error of the command whose call has failed, or nil.
+func (f *callFlags) end(c *anser.Client, failed *anser.Error) error {
 	switch {
 	case failed == nil:
 		return nil

@@ -149,10 +149,9 @@ func showMethod(s streams, typed, name string, m *anser.MethodInfo) {
 		lines = append(lines, strings.Split(indentJSON(m.Reply.JSON), "\n")...)
 	}
 	if m.Stream {
-		lines = append(lines, "", "stream: request and reply are those of one message; use anser.Open")
-	} else {
-		lines = append(lines, "", fmt.Sprintf("anser call%s %s %s '%s'", oneway, typed, name, spaced(m.Request.JSON)))
+		lines = append(lines, "", "stream: request and reply are those of one message, and there may be any number of both")
 	}
+	lines = append(lines, "", fmt.Sprintf("anser call%s %s %s '%s'", oneway, typed, name, spaced(m.Request.JSON)))
 	screen.New(s.out).Print(lines...)
 }
 

@@ -21,7 +21,7 @@ func TestDescribe(t *testing.T) {
 
 	var list anser.MethodList
 	run(t, "describe", at, "--json").decode(t, &list)
-	if len(list.Methods) != 8 || list.Methods[0].Name != "Arith.Add" || !list.Methods[0].Idempotent || list.Methods[0].Stream || !list.Methods[7].Stream {
+	if len(list.Methods) != 10 || list.Methods[0].Name != "Arith.Add" || !list.Methods[0].Idempotent || list.Methods[0].Stream || !list.Methods[8].Stream {
 		t.Errorf("%+v", list)
 	}
 	var one anser.MethodInfo

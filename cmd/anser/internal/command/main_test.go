@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -86,6 +87,12 @@ func (r result) expect(t *testing.T, code int, parts ...string) {
 	}
 }
 
+// number and sum are the messages of the streams.
+type (
+	number struct{ N int }
+	sum    struct{ Total int }
+)
+
 // noted gets what was sent to Test.Note.
 var noted = make(chan string, 10)
 
@@ -118,6 +125,30 @@ func serve(t *testing.T, opts ...anser.ServerOption) string {
 	anser.HandleStream(s, "Test.Talk", func(_ context.Context, st *anser.Stream[string, string]) error {
 		_, err := st.Recv()
 		return err
+	})
+	anser.HandleStream(s, "Test.Sum", func(ctx context.Context, st *anser.Stream[sum, number]) error {
+		total := 0
+		for in, err := range st.All() {
+			if err != nil {
+				return err
+			}
+			if in.N < 0 {
+				anser.SetTrailer(ctx, "total", strconv.Itoa(total))
+				return anser.Errorf(anser.InvalidArgument, "%d is below 0", in.N)
+			}
+			total += in.N
+			if err := st.Send(&sum{total}); err != nil {
+				return err
+			}
+		}
+		return anser.SetTrailer(ctx, "total", strconv.Itoa(total))
+	})
+	anser.HandleStream(s, "Test.Ticks", func(ctx context.Context, st *anser.Stream[sum, number]) error {
+		if err := st.Send(&sum{1}); err != nil {
+			return err
+		}
+		<-ctx.Done()
+		return ctx.Err()
 	})
 	address := listen(t, s)
 	t.Cleanup(func() { close(over) })

@@ -74,7 +74,7 @@ func Run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	code := exitCode(err)
 	var quiet *reportedError
 	if !errors.As(err, &quiet) {
-		fmt.Fprintf(errOut, "anser: %v\n", err)
+		fmt.Fprintf(errOut, "anser: %s\n", hints.Replace(err.Error()))
 	}
 	return code
 }
@@ -94,6 +94,7 @@ as anser.Dial takes it (etcd://127.0.0.1:2379/arith, tls://a:1,b:2, unix:///path
   anser ls                                        # in a second terminal: what is there
   anser describe arith                            # its methods, with an example of each message
   anser call arith Arith.Mul '{"A": 7, "B": 8}'`, "\n"),
+		Version:       versionLine(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -112,7 +113,9 @@ as anser.Dial takes it (etcd://127.0.0.1:2379/arith, tls://a:1,b:2, unix:///path
 		c.GroupID = groupLocal
 		root.AddCommand(c)
 	}
-	root.AddCommand(newInstance(s), newVersion(s))
+	root.AddCommand(newInstance(s), newVersion(s), newMan(s))
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetHelpCommand(newHelp(s))
 	reflow(root)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", helpWidth)))
 	return root
@@ -121,10 +124,14 @@ as anser.Dial takes it (etcd://127.0.0.1:2379/arith, tls://a:1,b:2, unix:///path
 // helpWidth is how many columns a line of a help text has at the most.
 const helpWidth = 96
 
-// reflow breaks the lines of the help texts of a command, and of those below it, at the same width.
+// reflow breaks the lines of the help texts of a command, and of those below it, at the same width. A paragraph that is
+// indented is a table and stays as it is.
 func reflow(c *cobra.Command) {
-	paragraphs := strings.Split(strings.TrimSpace(c.Long), "\n\n")
+	paragraphs := strings.Split(strings.Trim(c.Long, "\n"), "\n\n")
 	for i, p := range paragraphs {
+		if strings.HasPrefix(p, "  ") { // a table
+			continue
+		}
 		var b strings.Builder
 		column := 0
 		for _, word := range strings.Fields(p) {

@@ -2,15 +2,19 @@ package command_test
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/anser-rpc/anser"
 )
 
 func TestHelp(t *testing.T) {
 	run(t).expect(t, 0, "anser demo", "A TARGET is")
 	for _, name := range []string{
 		"demo", "registry", "ls", "describe", "call", "bench", "bench serve", "explain", "rules", "rules get", "rules set", "rules delete", "rules diff", "rules dry-run",
-		"rules history", "rules rollback", "file", "file put", "file get", "file ls", "file rm", "version",
+		"rules history", "rules rollback", "file", "file put", "file get", "file ls", "file rm", "version", "man", "help",
 	} {
 		r := run(t, append(strings.Fields(name), "--help")...)
 		r.expect(t, 0, "Examples:\n  anser "+name, "Usage:")
@@ -32,8 +36,51 @@ func TestHelp(t *testing.T) {
 	run(t, "completion", "bash").expect(t, 0, "bash completion")
 }
 
+func TestHelpOfACommand(t *testing.T) {
+	run(t, "help").expect(t, 0, "Services:", "anser demo")
+	run(t, "help", "rules", "set").expect(t, 0, "Usage:\n  anser rules set", "--create")
+	run(t, "help", "cal").expect(t, 2, `unknown command "cal" for "anser": did you mean call?`)
+	run(t, "help", "rules", "sett").expect(t, 2, `unknown command "sett" for "anser rules": did you mean set?`)
+	run(t, "help", "zzzzzzzz").expect(t, 2, "use one of bench, call")
+	run(t, "help", "call", "me").expect(t, 2, `unknown command "me" for "anser call": it has no commands below it`)
+	run(t, "bench", "serve", "--help").expect(t, 0, // the columns of a table stay
+		"\n  Hello.Say        the protobuf message", "\n  Echo.Bytes       bytes, sent back", "\n  MathService.Add  two numbers")
+	run(t, "__complete", "help", "").expect(t, 0, "call\t")
+}
+
+func TestMan(t *testing.T) {
+	run(t, "man").expect(t, 0, `.TH "ANSER" "1"`, "SYNOPSIS", "anser-call(1)")
+	dir := filepath.Join(t.TempDir(), "man1")
+	run(t, "man", dir).expect(t, 0, "pages are in "+dir)
+	page, err := os.ReadFile(filepath.Join(dir, "anser-rules-set.1"))
+	if err != nil || !strings.Contains(string(page), `\fB--create\fP`) {
+		t.Errorf("%v\n%s", err, page)
+	}
+	run(t, "man", filepath.Join(dir, "anser.1", "below")).expect(t, 1, "make the folder of the pages")
+}
+
+// Advice of the libraries names flags, not functions of Go.
+func TestHintsNameFlags(t *testing.T) {
+	at := serve(t)
+	for hint, args := range map[string][]string{
+		"leave --tls and the flags like it out": {"call", at, "Arith.Mul", "--tls"},
+		"use --oneway":                          {"call", serve(t, anser.NoDescribe()), "Test.Note"},
+		"use anser call":                        {"bench", at, "Test.Sum"},
+		"--insecure-public":                     {"bench", "serve", "--listen", "0.0.0.0:0"},
+		"--max-message":                         {"call", at, "Arith.Mul", "--max-message", "-1"},
+	} {
+		r := run(t, args...)
+		if r.code == 0 || !strings.Contains(r.err, hint) || strings.Contains(r.err, "anser.") && !strings.Contains(r.err, "anser.Methods") {
+			t.Errorf("%q: want %q\n%+v", args, hint, r)
+		}
+	}
+}
+
 func TestVersion(t *testing.T) {
 	run(t, "version").expect(t, 0, "anser ", "protocol 1", "go1.")
+	if flag, command := run(t, "--version"), run(t, "version"); flag != command {
+		t.Errorf("--version printed %+v, version %+v", flag, command)
+	}
 	var v struct {
 		Version, Go, Platform string
 		Protocol              int

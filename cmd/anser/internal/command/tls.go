@@ -18,6 +18,7 @@ type tlsFlags struct {
 	serverName string
 	tokenFile  string
 	checksums  bool
+	maxMessage int
 }
 
 func (f *tlsFlags) add(c *cobra.Command) {
@@ -27,6 +28,7 @@ func (f *tlsFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.key, "key", "", "PEM file with its key")
 	c.Flags().StringVar(&f.serverName, "server-name", "", "name that the servers' certificates must be for, instead of the host that is dialled")
 	c.Flags().BoolVar(&f.checksums, "checksums", false, "have every frame carry a checksum, for networks that change bytes where there is no TLS")
+	c.Flags().IntVar(&f.maxMessage, "max-message", 0, "largest message to accept, in bytes; 0 is the default of Anser, 4 MiB")
 	c.Flags().StringVar(&f.tokenFile, "token-file", "", "file with the token to show to the servers")
 }
 
@@ -40,6 +42,9 @@ func (f *tlsFlags) options() ([]anser.DialOption, error) {
 	secure, err := f.secure()
 	if err == nil && f.tokenFile != "" {
 		secure = append(secure, auth.TokenFile(f.tokenFile))
+	}
+	if f.maxMessage != 0 {
+		secure = append(secure, anser.MaxMessage(f.maxMessage))
 	}
 	if f.checksums {
 		secure = append(secure, anser.Checksums())

@@ -85,7 +85,7 @@ func TestTLSFlags(t *testing.T) {
 	}
 	call(address, append(mine, "--server-name", "arith.example.org")...).expect(t, 0, `"somebody"`)
 	call(address, append(mine, "--server-name", "other.example.org")...).expect(t, 3, "other.example.org")
-	call(address).expect(t, 3, "give the client anser.TLS")
+	call(address).expect(t, 3, "this port speaks TLS: use --tls")
 	call(address, "--tls").expect(t, 3, "unknown authority")
 	call(address, "--ca", ca).expect(t, 3, "certificate required")
 	call(address, "--cert", cert).expect(t, 2, "--cert and --key belong together")
@@ -134,5 +134,5 @@ func TestTokenFile(t *testing.T) {
 		t.Error("the token is shown")
 	}
 	call("--token-file", filepath.Join(dir, "none")).expect(t, 2, "--token-file: ", "no such file")
-	call().expect(t, 3, "give the client anser.Credentials")
+	call().expect(t, 3, "use --token-file, or --cert and --key")
 }

@@ -31,16 +31,22 @@ func newVersion(s streams) *cobra.Command {
 			if asJSON {
 				return printJSON(s.out, v)
 			}
-			revision := ""
-			if v.Revision != "" {
-				revision = " (" + v.Revision + ")"
-			}
-			fmt.Fprintf(s.out, "anser %s%s, protocol %d, %s, %s\n", v.Version, revision, v.Protocol, v.Go, v.Platform)
-			return nil
+			_, err := fmt.Fprintln(s.out, versionLine())
+			return err
 		},
 	}
 	jsonFlag(c, &asJSON)
 	return c
+}
+
+// versionLine is the version for people.
+func versionLine() string {
+	v := version()
+	revision := ""
+	if v.Revision != "" {
+		revision = " (" + v.Revision + ")"
+	}
+	return fmt.Sprintf("anser %s%s, protocol %d, %s, %s", v.Version, revision, v.Protocol, v.Go, v.Platform)
 }
 
 func version() versionReport {

@@ -1,0 +1,189 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/cmd/anser/internal/rawjson"
+)
+
+type jsonStream = anser.Stream[json.RawMessage, json.RawMessage]
+
+// streamEnd is the last object that --json prints for a stream.
+type streamEnd struct {
+	Error    *callError     `json:"error,omitempty"`
+	Trailers anser.Metadata `json:"trailers,omitempty"`
+	Sent     int64          `json:"sent"`
+	Received int            `json:"received"`
+	Micros   int64          `json:"time_us"`
+}
+
+// converse opens a stream, sends the messages, and prints what comes back until the server ends it.
+func (f *callFlags) converse(ctx context.Context, s streams, to *callee, messages []string) error {
+	if f.oneway || f.idempotent {
+		return usagef("--oneway and --idempotent are for calls: %s is a stream", to.method)
+	}
+	if to.silent != nil { // to open the stream would take as long as the client looks for an instance
+		to.silent.Method = to.method
+		return f.endStream(s, to, to.silent, streamEnd{}, nil)
+	}
+	interrupted := ctx
+	var cancel context.CancelFunc
+	if f.endless {
+		ctx, cancel = context.WithCancel(ctx)
+	} else {
+		ctx, cancel = context.WithTimeout(ctx, f.timeout)
+	}
+	defer cancel()
+	began := time.Now()
+	st, err := anser.Open[json.RawMessage, json.RawMessage](ctx, to.client, to.method, anser.Codec(rawjson.Codec{}))
+	if err != nil {
+		return f.endStream(s, to, err, streamEnd{}, nil)
+	}
+	var sent atomic.Int64
+	mistake := make(chan error, 1)
+	go func() {
+		if err := f.sendAll(to, st, messages, s.in, &sent); err != nil {
+			mistake <- err
+			cancel() // the server need not go on
+		}
+	}()
+	end := streamEnd{}
+	end.Received, err = f.printAll(s, st)
+	end.Trailers, end.Micros = st.Trailer(), time.Since(began).Microseconds()
+	cancelled := interrupted.Err() != nil
+	cancel()
+	st.Close()
+	end.Sent = sent.Load()
+	if cancelled && f.endless {
+		err = nil // which is how the user ends it
+	}
+	select {
+	case err = <-mistake:
+	default: // the goroutine may go on to read an input that nothing needs any more
+	}
+	return f.endStream(s, to, err, end, st)
+}
+
+// endStream reports the end of a stream.
+func (f *callFlags) endStream(s streams, to *callee, err error, end streamEnd, st *jsonStream) error {
+	var failed *anser.Error
+	if err != nil && !errors.As(err, &failed) {
+		return err
+	}
+	if f.json {
+		if failed != nil {
+			end.Error = describeError(failed)
+		}
+		if err := printJSONLine(s.out, end); err != nil {
+			return err
+		}
+	}
+	if st != nil {
+		f.printTrailers(s, end.Trailers)
+	}
+	return f.end(to.client, failed)
+}
+
+// printAll prints the messages of the server, one a line, and returns how many there were.
+func (f *callFlags) printAll(s streams, st *jsonStream) (n int, err error) {
+	for message, err := range st.All() {
+		if err != nil {
+			return n, err
+		}
+		var line bytes.Buffer
+		if json.Compact(&line, *message) != nil {
+			line.Write(*message)
+		}
+		line.WriteByte('\n')
+		if f.json {
+			err = printJSONLine(s.out, callReply{*message})
+		} else {
+			_, err = s.out.Write(line.Bytes())
+		}
+		if err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// callReply is what --json prints for a message of a stream.
+type callReply struct {
+	Reply json.RawMessage `json:"reply"`
+}
+
+// sendAll sends the messages that the user typed or pointed to, and closes this side of the stream. The error is a
+// mistake of the user's: why a message could not be sent shows where messages are received.
+func (f *callFlags) sendAll(to *callee, st *jsonStream, messages []string, in io.Reader, sent *atomic.Int64) (err error) {
+	send := func(message json.RawMessage) error {
+		if err := to.check(f, message); err != nil {
+			return err
+		}
+		if st.Send(&message) != nil {
+			return errStreamOver
+		}
+		sent.Add(1)
+		return nil
+	}
+	for _, typed := range messages {
+		switch {
+		case typed == "-":
+			err = eachMessage("the standard input", in, send)
+		case strings.HasPrefix(typed, "@"):
+			err = eachOfFile(typed[1:], send)
+		default:
+			err = send(json.RawMessage(typed))
+		}
+		if errors.Is(err, errStreamOver) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	st.CloseSend() //nits:ignore errcheck it shows where messages are received
+	return nil
+}
+
+// errStreamOver ends the sending of messages for which nobody waits any more.
+var errStreamOver = errors.New("the stream is over")
+
+func eachOfFile(name string, send func(json.RawMessage) error) error {
+	file, err := os.Open(name)
+	if err != nil {
+		return usagef("read the messages: %w", err)
+	}
+	defer file.Close()
+	return eachMessage(name, file, send)
+}
+
+// eachMessage reads one JSON text after the other.
+func eachMessage(name string, in io.Reader, send func(json.RawMessage) error) error {
+	d := json.NewDecoder(in)
+	for n := 1; ; n++ {
+		var message json.RawMessage
+		switch err := d.Decode(&message); {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return usagef("message %d of %s is not JSON: %v: write one JSON text a line", n, name, err)
+		}
+		if err := send(message); err != nil {
+			if errors.Is(err, errStreamOver) {
+				return err
+			}
+			return fmt.Errorf("message %d of %s: %w", n, name, err)
+		}
+	}
+}
