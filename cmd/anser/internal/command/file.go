@@ -234,7 +234,10 @@ func (f *fileFlags) transfer(s streams, name string, run func(opts ...file.Optio
 	return err
 }
 
-// progressLine shows how far a transfer is, as wide as the terminal.
+// progressLine shows how far a transfer is, as wide as the terminal. No library of progress bars draws
+// it: those have a goroutine and a ticker that write to the terminal by themselves (mpb, as in the
+// arena) or run the whole program (bubbletea), while a transfer tells its progress here, and Screen
+// draws, truncates and erases the lines of all commands in one way.
 func progressLine(name string, p file.Progress, width int) string {
 	share := 1.0
 	if p.Total > 0 {
