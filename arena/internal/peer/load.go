@@ -161,6 +161,7 @@ func (p *Peer) mistakes(m *mistakes, i int) {
 		m.when(size < 64, `%s: "payloads" holds %d: 64 is the least`, p.Name, size)
 	}
 	m.when(p.MaxConns < 0, `%s: "max_conns" is %d: leave it out where any number is served`, p.Name, p.MaxConns)
+	m.when(p.MaxCallsPerConn < 0, `%s: "max_calls_per_conn" is %d: leave it out where any number is carried`, p.Name, p.MaxCallsPerConn)
 	m.when(p.WarmupS <= 0, `%s: "warmup_s" is missing: seconds until it is at its full speed, 1 for what is compiled ahead`, p.Name)
 }
 

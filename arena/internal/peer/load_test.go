@@ -109,6 +109,7 @@ func TestMistakes(t *testing.T) {
 		{"without the standard payload", `[64, 581]`, `[64]`, `lacks 581`},
 		{"a small payload", `[64, 581]`, `[63, 581]`, "64 is the least"},
 		{"max_conns", `"max_conns": 7`, `"max_conns": -1`, `"max_conns" is -1`},
+		{"max_calls_per_conn", `"max_conns": 7`, `"max_calls_per_conn": -1`, `"max_calls_per_conn" is -1`},
 		{"no warm-up", `"warmup_s": 0.5`, `"warmup_s": 0`, `"warmup_s" is missing`},
 		{"null", "\"peers\": [", "\"peers\": [null,", "null at position 1"},
 	} {

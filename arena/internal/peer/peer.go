@@ -38,10 +38,14 @@ type Peer struct {
 	Payloads  []int    `json:"payloads"`
 	// MaxConns is the most connections that the server serves at a time; 0 is any number. With a
 	// connection for each call it does not count: they wait for each other.
-	MaxConns int      `json:"max_conns"`
-	Window   bool     `json:"window"`
-	WarmupS  float64  `json:"warmup_s"`
-	Marks    []string `json:"marks"`
+	MaxConns int `json:"max_conns"`
+	// MaxCallsPerConn is the most calls that a connection carries at a time without breaking; 0 is any
+	// number.
+	MaxCallsPerConn int `json:"max_calls_per_conn"`
+
+	Window  bool     `json:"window"`
+	WarmupS float64  `json:"warmup_s"`
+	Marks   []string `json:"marks"`
 
 	Folder *Folder `json:"-"`
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/anser-rpc/anser/arena/result"
 )
 
-// trial measures a shape for a short time, unless the document has the trial already.
+// trial measures a shape for a short time, unless the document has this trial already.
 func (r *Runner) trial(ctx context.Context, s *Step) error {
 	workload, shape := s.Line.WorkloadName(), s.Shapes[0]
-	if r.tried(s.Peer.Name, workload, shape) != nil {
+	if _, n := r.tried(s.Peer.Name, workload, shape); n > s.Round {
 		return nil
 	}
 	what := s.Peer.Name + ": " + suite.Describe(workload, shape) + ", trial"
@@ -27,19 +27,23 @@ func (r *Runner) trial(ctx context.Context, s *Step) error {
 	return r.Save()
 }
 
-// tried returns the trial of a shape, nil where there is none.
-func (r *Runner) tried(who, workload string, shape result.Shape) *result.Trial {
-	closed := suite.Closed(shape)
+// tried returns the most calls/s of the trials of a shape, and how many there are. A shape with an
+// invalid trial has none: one that fails now and then is not a peer's best.
+func (r *Runner) tried(who, workload string, shape result.Shape) (most float64, n int) {
+	closed, valid := suite.Closed(shape), true
 	for i := range r.Document.Trials {
 		t := &r.Document.Trials[i]
 		if t.Peer == who && t.Workload == workload && suite.Closed(t.Shape) == closed {
-			return t
+			most, n, valid = max(most, t.CallsPerSecond), n+1, valid && t.Valid
 		}
 	}
-	return nil
+	if !valid {
+		most = 0
+	}
+	return most, n
 }
 
-// chosen returns the shape that a step is measured in: the one with the most calls/s in its trial. Of
+// chosen returns the shape that a step is measured in: the one with the most calls/s in its trials. Of
 // equal ones the first counts, which has the fewest connections. Where no trial was valid it is the
 // first, so that the document shows what fails.
 func (r *Runner) chosen(s *Step) result.Shape {
@@ -48,8 +52,8 @@ func (r *Runner) chosen(s *Step) result.Shape {
 		return best
 	}
 	for _, shape := range s.Shapes {
-		if t := r.tried(s.Peer.Name, s.Line.WorkloadName(), shape); t != nil && t.Valid && t.CallsPerSecond > most {
-			best, most = shape, t.CallsPerSecond
+		if reached, _ := r.tried(s.Peer.Name, s.Line.WorkloadName(), shape); reached > most {
+			best, most = shape, reached
 		}
 	}
 	return best

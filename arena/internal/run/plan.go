@@ -69,7 +69,7 @@ func (p *Plan) line(s *suite.Suite, line *suite.Line, peers []*peer.Peer) {
 	if l.Rounds == 0 {
 		l.Rounds = s.Rounds
 	}
-	var steps []Step
+	var steps, trials []Step
 	for _, candidate := range peers {
 		shapes, refusal := l.Shapes(candidate)
 		if refusal != "" {
@@ -78,13 +78,19 @@ func (p *Plan) line(s *suite.Suite, line *suite.Line, peers []*peer.Peer) {
 		}
 		step := Step{Peer: candidate, Line: &l, Shapes: shapes, Warmup: s.WarmupOf(candidate)}
 		if l.Conns != suite.AllConns {
-			p.trials(s, &step)
+			trials = append(trials, p.trials(s, &step)...)
 			steps = append(steps, step)
 			continue
 		}
 		for i := range shapes {
 			step.Shapes = shapes[i : i+1]
 			steps = append(steps, step)
+		}
+	}
+	for round := range max(s.Trials, 1) {
+		for _, step := range trials {
+			step.Round = round
+			p.Steps = append(p.Steps, step)
 		}
 	}
 	for round := range l.Rounds {
@@ -95,11 +101,12 @@ func (p *Plan) line(s *suite.Suite, line *suite.Line, peers []*peer.Peer) {
 	}
 }
 
-// trials plans those by which the shape of a step is chosen, unless a line before has planned them.
-func (p *Plan) trials(s *suite.Suite, step *Step) {
+// trials returns those by which the shape of a step is chosen, unless a line before has planned them.
+func (p *Plan) trials(s *suite.Suite, step *Step) []Step {
 	if len(step.Shapes) < 2 {
-		return
+		return nil
 	}
+	var trials []Step
 	for _, shape := range step.Shapes {
 		shape = suite.Closed(shape)
 		key := trialKey{step.Peer.Name, step.Line.WorkloadName(), shape}
@@ -110,8 +117,9 @@ func (p *Plan) trials(s *suite.Suite, step *Step) {
 		shape.Seconds = s.Trial
 		trial := *step
 		trial.Shapes, trial.Trial = []result.Shape{shape}, true
-		p.Steps = append(p.Steps, trial)
+		trials = append(trials, trial)
 	}
+	return trials
 }
 
 // Folders returns the folders of the peers that are measured, each once.

@@ -17,6 +17,8 @@ func TestShapesToChooseFrom(t *testing.T) {
 	every := supports(peer.Shared, peer.Pool, peer.Each, peer.Fresh)
 	narrow := supports(peer.Each)
 	narrow.MaxConns = 5
+	fragile := supports(peer.Shared, peer.Pool, peer.Each)
+	fragile.MaxCallsPerConn = 200
 	for name, c := range map[string]struct {
 		line suite.Line
 		who  *peer.Peer
@@ -34,6 +36,8 @@ func TestShapesToChooseFrom(t *testing.T) {
 		"more servers than callers":      {suite.Line{Callers: 3, Servers: 4}, every, nil},
 		"a server of few connections":    {suite.Line{Callers: 100}, narrow, nil},
 		"a connection for each call":     {suite.Line{Callers: 100, Fresh: true}, every, []int{0}},
+		"few calls on a connection":      {suite.Line{Callers: 1000}, fragile, []int{16, 0}},
+		"as many calls as it carries":    {suite.Line{Callers: 400}, fragile, []int{2, 16, 0}},
 		"a payload that nobody supports": {suite.Line{Callers: 100, Payload: 64}, every, nil},
 	} {
 		for _, conns := range []int{suite.BestConns, suite.AllConns} {

@@ -41,8 +41,10 @@ type Suite struct {
 	Warmup  *float64 // seconds; nil: those of each peer, but
 	// MostWarmup seconds at the most; 0 is no limit.
 	MostWarmup float64
-	// Trial is how many seconds a trial of a peer's connections takes.
-	Trial float64
+	// Trial is how many seconds a trial of a peer's connections takes, and Trials how many of them each
+	// has, 1 when 0. The best of them counts: what disturbs a trial makes it slower, and never faster.
+	Trial  float64
+	Trials int
 	// Syscalls counts the system calls of every kind, in a round more under strace.
 	Syscalls bool
 	// Strict is for tests: the run fails when a peer does not build or does anything wrong, and is not
@@ -90,12 +92,20 @@ func (l *Line) refusal(p *peer.Peer, shape *result.Shape, way string) string {
 		return fmt.Sprintf("%s, each with a connection of its own, do not reach %s", Plural(shape.Callers, "caller"), Plural(shape.Servers, "server"))
 	case p.MaxConns > 0 && !l.Fresh && conns(shape) > p.MaxConns:
 		return fmt.Sprintf("serves %s at a time", Plural(p.MaxConns, "connection"))
+	case p.MaxCallsPerConn > 0 && !l.Fresh && callsPerConn(shape) > p.MaxCallsPerConn:
+		return fmt.Sprintf("carries %s at a time on a connection", Plural(p.MaxCallsPerConn, "call"))
 	case shape.Window > 1 && !p.Window:
 		return "has no asynchronous calls for --window"
 	case shape.Payload > 0 && !p.Takes(shape.Payload):
 		return fmt.Sprintf("does not take payloads of %d bytes", shape.Payload)
 	}
 	return ""
+}
+
+// callsPerConn returns the most calls that are on a connection at a time.
+func callsPerConn(s *result.Shape) int {
+	n := conns(s)
+	return (s.Callers + n - 1) / n * max(s.Window, 1)
 }
 
 func conns(s *result.Shape) int {

@@ -11,7 +11,7 @@ var Suites = []Suite{
 	{
 		Name:    "full",
 		Help:    "everything that the committed results hold; takes hours",
-		Seconds: 5, Rounds: 3, Trial: 2, Syscalls: true,
+		Seconds: 5, Rounds: 3, Trial: 2, Trials: 2, Syscalls: true,
 		Lines: slices.Concat(
 			callers(1, 100, 500, 1000, 2000, 5000),
 			[]Line{
