@@ -51,39 +51,56 @@ type Shape struct {
 	Others []string `json:"others,omitempty"`
 }
 
-// addDescribe serves MethodsName. The list is made once: no method is added while the server serves, and
-// making it costs more than anybody who may call should be able to ask for again and again.
+// addDescribe serves MethodsName.
 func (s *Server) addDescribe() {
-	list := sync.OnceValue(s.describe)
-	s.add(&method{
+	list := &methodLister{server: s}
+	s.add([]HandleOption{Idempotent()}, &method{
 		name: MethodsName, builtin: true, idempotent: true,
 		newRequest: func() any { return new(None) },
-		handle:     func(ctx context.Context, _ any) (any, error) { return callFrom(ctx).conn.visible(list()), nil },
+		handle:     func(ctx context.Context, _ any) (any, error) { return callFrom(ctx).conn.visible(list.get()), nil },
 		request:    reflect.TypeFor[None](), reply: reflect.TypeFor[MethodList](),
-	}, []HandleOption{Idempotent()})
+	})
+}
+
+// methodLister keeps the list of a server's methods until others are added: making it costs more than a peer should
+// be able to ask for again and again.
+type methodLister struct {
+	server *Server
+
+	mu      sync.Mutex // guards what follows
+	list    *MethodList
+	version uint64 // of the table of methods
+}
+
+func (l *methodLister) get() *MethodList {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if version := l.server.table.version.Load(); l.list == nil || l.version != version {
+		l.list, l.version = l.server.describe(), version
+	}
+	return l.list
 }
 
 func (s *Server) describe() *MethodList {
 	list := new(MethodList)
-	for name, m := range s.methods {
-		if m.builtin || m.name != name {
-			continue
+	aliases := make(map[*method][]string)
+	s.table.each(func(name string, m *method, a *alias) {
+		if a != nil {
+			aliases[m] = append(aliases[m], name)
 		}
-		info := MethodInfo{Name: name, Idempotent: m.idempotent, Oneway: m.oneway, Stream: m.converse != nil}
+	})
+	s.table.each(func(name string, m *method, a *alias) {
+		if m.builtin || a != nil {
+			return
+		}
+		info := MethodInfo{Name: name, Aliases: aliases[m], Idempotent: m.idempotent, Oneway: m.oneway, Stream: m.converse != nil}
 		if m.in != nil {
 			info.Request, info.Reply = m.in.shape(), m.out.shape()
 		} else {
 			info.Request, info.Reply = shapeOf(m.request), shapeOf(m.reply)
 		}
-		for other, a := range s.aliases {
-			if a.method == m {
-				info.Aliases = append(info.Aliases, other)
-			}
-		}
-		slices.Sort(info.Aliases)
 		list.Methods = append(list.Methods, info)
-	}
-	slices.SortFunc(list.Methods, func(a, b MethodInfo) int { return strings.Compare(a.Name, b.Name) })
+	})
 	return list
 }
 

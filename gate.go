@@ -52,6 +52,13 @@ func newGate(owner string, b *limitBounds, queueTime time.Duration) *gate {
 	return g
 }
 
+// watch adds a guard whose method's calls go through the gate.
+func (g *gate) watch(m *guard) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.guards = append(g.guards, m)
+}
+
 // patience is how long a call may wait.
 func (g *gate) patience() int64 {
 	if g.strict != 0 {

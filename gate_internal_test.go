@@ -18,7 +18,7 @@ func TestRefusedCallDoesNotWait(t *testing.T) {
 	if err := Handle(s, "Echo.Say", echo, AdaptiveLimit(1, 1), MaxQueueTime(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	m := s.methods["Echo.Say"]
+	m, _ := s.table.find("Echo.Say")
 	g := m.guard.gate
 	c := &serverConn{server: s, peerSays: wire.DefaultSettings()}
 	c.writer.init(nowhere{}, &s.conns, &c.streams)

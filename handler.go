@@ -60,13 +60,14 @@ type alias struct {
 // reply without an error is an Internal error. The context ends when the caller cancels, its
 // deadline passes, its connection is lost, or h has returned.
 //
-// An error of Handle is also returned by Serve and ListenAndServe, so that it need not be looked at
-// here.
+// Methods may be added at any time and from several goroutines. A server that serves already takes calls of the method
+// from then on, also on connections that are there. Before that, an error of Handle is also returned by Serve and
+// ListenAndServe, so that it need not be looked at here.
 func Handle[A, R any](s *Server, name string, h func(ctx context.Context, in *A) (*R, error), opts ...HandleOption) error {
 	if h == nil {
 		return s.refuseMethod(fmt.Errorf("method %q has no handler: the function is nil", name))
 	}
-	return s.add(&method{
+	return s.add(opts, &method{
 		name:       name,
 		newRequest: func() any { return new(A) },
 		handle: func(ctx context.Context, in any) (any, error) {
@@ -81,40 +82,62 @@ func Handle[A, R any](s *Server, name string, h func(ctx context.Context, in *A)
 		},
 		request: reflect.TypeFor[A](),
 		reply:   reflect.TypeFor[R](),
-	}, opts)
+	})
 }
 
 var errNilReply = &Error{Code: Internal, Outcome: Executed, Message: "the handler returned neither a reply nor an error"}
 
-// add enters the method and its aliases into the table.
-func (s *Server) add(m *method, opts []HandleOption) error {
-	var o handleOptions
-	for _, opt := range opts {
-		if opt == nil {
-			return s.refuseMethod(fmt.Errorf("method %q has an option that is nil", m.name))
+// add has the server serve methods, all of them or none. They may be added while it serves.
+func (s *Server) add(opts []HandleOption, list ...*method) error {
+	entries := make([]entry, len(list))
+	for i, m := range list {
+		o, err := s.prepare(m, opts)
+		if err != nil {
+			return s.refuseMethod(err)
 		}
-		opt.applyHandle(&o)
+		entries[i] = entry{m, o}
 	}
-	m.idempotent, m.mode, m.only, m.once = o.idempotent, o.mode, o.only, o.once || s.o.once
-	if m.converse != nil && o.once {
-		return s.refuseMethod(fmt.Errorf("method %q is a stream, whose calls have no idempotency keys: leave anser.Deduplicate out", m.name))
-	}
-	if m.converse != nil && (o.idempotent || o.mode == runInline) {
-		return s.refuseMethod(fmt.Errorf("method %q is a stream, which is never opened again by itself and never runs inline: leave anser.Idempotent and anser.Inline out", m.name))
-	}
-	if o.adaptive != nil && (m.converse != nil || o.mode == runInline) {
-		return s.refuseMethod(fmt.Errorf("method %q cannot have an adaptive limit: streams last as long as they want, and with anser.Inline nothing waits: use anser.MaxInFlight", m.name))
-	}
-	if len(o.mistakes) > 0 {
-		return s.refuseMethod(fmt.Errorf("method %q: %w", m.name, errors.Join(o.mistakes...)))
-	}
-	if err := m.nameParams(o.params); err != nil {
+	if err := s.table.check(entries); err != nil {
 		return s.refuseMethod(err)
 	}
-	if !m.builtin {
+	for _, m := range list {
+		if m.builtin {
+			continue
+		}
 		if err := s.o.observers.methodAdded(m.name); err != nil {
 			return s.refuseMethod(err)
 		}
+	}
+	if err := s.table.enter(entries, s.newGuard); err != nil {
+		return s.refuseMethod(err)
+	}
+	return nil
+}
+
+// prepare sets what the options say of a method, and puts the interceptors around it.
+func (s *Server) prepare(m *method, opts []HandleOption) (*handleOptions, error) {
+	o := new(handleOptions)
+	for _, opt := range opts {
+		if opt == nil {
+			return nil, fmt.Errorf("method %q has an option that is nil", m.name)
+		}
+		opt.applyHandle(o)
+	}
+	m.idempotent, m.mode, m.only, m.once = o.idempotent, o.mode, o.only, o.once || s.o.once
+	if m.converse != nil && o.once {
+		return nil, fmt.Errorf("method %q is a stream, whose calls have no idempotency keys: leave anser.Deduplicate out", m.name)
+	}
+	if m.converse != nil && (o.idempotent || o.mode == runInline) {
+		return nil, fmt.Errorf("method %q is a stream, which is never opened again by itself and never runs inline: leave anser.Idempotent and anser.Inline out", m.name)
+	}
+	if o.adaptive != nil && (m.converse != nil || o.mode == runInline) {
+		return nil, fmt.Errorf("method %q cannot have an adaptive limit: streams last as long as they want, and with anser.Inline nothing waits: use anser.MaxInFlight", m.name)
+	}
+	if len(o.mistakes) > 0 {
+		return nil, fmt.Errorf("method %q: %w", m.name, errors.Join(o.mistakes...))
+	}
+	if err := m.nameParams(o.params); err != nil {
+		return nil, err
 	}
 	if len(s.o.interceptors) > 0 && !m.builtin {
 		m.chain = chain(s.o.interceptors, func(ctx context.Context, inv *Invocation) (err error) {
@@ -125,40 +148,7 @@ func (s *Server) add(m *method, opts []HandleOption) error {
 			return err
 		})
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.serving {
-		return s.refuseMethodLocked(fmt.Errorf("method %q comes too late: add methods before the server serves", m.name))
-	}
-	if err := s.enterLocked(m.name, m, nil); err != nil {
-		return err
-	}
-	m.guard = s.newGuard(m, &o)
-	for _, name := range o.aliases {
-		if err := s.enterLocked(name, m, &alias{method: m}); err != nil {
-			return err
-		}
-	}
-	for _, name := range o.deprecated {
-		if err := s.enterLocked(name, m, &alias{method: m, deprecated: true}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *Server) enterLocked(name string, m *method, a *alias) error {
-	if err := checkName(name, m.builtin); err != nil {
-		return s.refuseMethodLocked(err)
-	}
-	if _, ok := s.methods[name]; ok {
-		return s.refuseMethodLocked(fmt.Errorf("method %q is there already: give the second one another name", name))
-	}
-	s.methods[name] = m
-	if a != nil {
-		s.aliases[name] = a
-	}
-	return nil
+	return o, nil
 }
 
 func checkName(name string, builtin bool) error {
@@ -178,15 +168,13 @@ func checkName(name string, builtin bool) error {
 
 const builtinPrefix = "Anser."
 
-// refuseMethod notes an error that Serve will return, and returns it.
+// refuseMethod returns err, and notes it for Serve if the server does not serve yet.
 func (s *Server) refuseMethod(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.refuseMethodLocked(err)
-}
-
-func (s *Server) refuseMethodLocked(err error) error {
-	s.mistakes = append(s.mistakes, err)
+	if !s.serving {
+		s.mistakes = append(s.mistakes, err)
+	}
 	return err
 }
 

@@ -166,7 +166,7 @@ func HandleOneway[A any](s *Server, name string, h func(ctx context.Context, in 
 	if h == nil {
 		return s.refuseMethod(fmt.Errorf("method %q has no handler: the function is nil", name))
 	}
-	return s.add(&method{
+	return s.add(opts, &method{
 		name:       name,
 		oneway:     true,
 		newRequest: func() any { return new(A) },
@@ -178,7 +178,7 @@ func HandleOneway[A any](s *Server, name string, h func(ctx context.Context, in 
 		},
 		request: reflect.TypeFor[A](),
 		reply:   reflect.TypeFor[None](),
-	}, opts)
+	})
 }
 
 // onewayReply stands for the reply of a call that has none.

@@ -121,13 +121,15 @@ func (s *Server) newGuard(m *method, o *handleOptions) *guard {
 	if g.gate != nil {
 		wait = time.Duration(g.gate.patience())
 		g.queueTime = int64(wait)
-		g.gate.guards = append(g.gate.guards, g)
+		g.gate.watch(g)
 		m.mode = runConcurrent
 	}
 	if g.limit == 0 && g.queueTime == 0 {
 		return nil
 	}
-	s.queues = s.queues || g.queueTime != 0
+	if g.queueTime != 0 {
+		s.queues.Store(true)
+	}
 	g.over = over(limitInFlight, "the method %s is at its limit of %d calls in flight (anser.MaxInFlight)", m.name, g.limit)
 	g.late = over(limitQueueTime, "the call waited longer than %v before it could run (anser.MaxQueueTime)", wait)
 	return g

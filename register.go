@@ -50,13 +50,14 @@ func (s *Server) Register(v any, opts ...HandleOption) error {
 // most likely a pointer that was forgotten.
 //
 // Methods of other shapes are left out; it is an error if none is left. The options go to every method,
-// so aliases make no sense among them.
+// so aliases make no sense among them. Either all methods are served in the end or, with an error, none; as with
+// [Handle], a server that serves already takes their calls from then on.
 func (s *Server) RegisterName(name string, v any, opts ...HandleOption) error {
 	if v == nil {
 		return s.refuseMethod(fmt.Errorf("register %q: the service is nil: pass a pointer such as new(Arith)", name))
 	}
 	value, t := reflect.ValueOf(v), reflect.TypeOf(v)
-	served := 0
+	var served []*method
 	var why []string
 	if err := checkParams(t, opts); err != nil {
 		return s.refuseMethod(fmt.Errorf("register %q: %w", name, err))
@@ -70,14 +71,11 @@ func (s *Server) RegisterName(name string, v any, opts ...HandleOption) error {
 			why = append(why, fmt.Sprintf("%s: %v", t.Method(i).Name, err))
 			continue
 		}
-		served++
-		if err := s.add(m, opts); err != nil {
-			return err
-		}
+		served = append(served, m)
 	}
 	switch {
-	case served > 0:
-		return nil
+	case len(served) > 0:
+		return s.add(opts, served...)
 	case len(why) > 0:
 		return s.refuseMethod(fmt.Errorf("register %q: type %s has no method that can be served: %s", name, t, strings.Join(why, "; ")))
 	case t.Kind() != reflect.Pointer && reflect.PointerTo(t).NumMethod() > 0:
@@ -98,7 +96,7 @@ func (s *Server) RegisterFunc(name string, f any, opts ...HandleOption) error {
 	if err != nil {
 		return s.refuseMethod(fmt.Errorf("register %q: %w", name, err))
 	}
-	return s.add(m, opts)
+	return s.add(opts, m)
 }
 
 // reflectMethod prepares a call by reflection.

@@ -26,7 +26,7 @@ import (
 var ErrServerClosed = errors.New("the server is closed")
 
 // Server serves methods on listeners. Make one with [NewServer], add methods, then call
-// ListenAndServe or Serve.
+// ListenAndServe or Serve. More methods may be added while it serves; see [Handle].
 type Server struct {
 	o        serverOptions
 	log      *slog.Logger
@@ -35,10 +35,7 @@ type Server struct {
 
 	compressors [256]compress.Compressor
 
-	// Guarded by mu until serving is set, and not changed afterwards.
-	methods  map[string]*method
-	aliases  map[string]*alias
-	mistakes []error
+	table methodTable
 
 	stopping   atomic.Bool
 	inFlight   atomic.Int64 // calls that do not run on the goroutine that reads their connection
@@ -46,8 +43,8 @@ type Server struct {
 	handshakes handshakes
 	monitor    monitor
 	workers    workers
-	gate       *gate // of the methods together, or nil
-	queues     bool  // a method has a bound for the time that its calls wait
+	gate       *gate       // of the methods together, or nil
+	queues     atomic.Bool // a method has a bound for the time that its calls wait
 	stats      stats
 	memory     memory
 	sessions   sessions
@@ -58,6 +55,7 @@ type Server struct {
 	conns      sync.WaitGroup // goroutines of connections
 
 	mu        sync.Mutex // guards what follows
+	mistakes  []error    // of options and methods until serving is set
 	serving   bool
 	closed    bool
 	closesBy  time.Time                  // when the last Shutdown ends, if closed and if that is known
@@ -75,7 +73,6 @@ type Server struct {
 // method is returned by Serve.
 func NewServer(opts ...ServerOption) *Server {
 	s := &Server{
-		methods: make(map[string]*method), aliases: make(map[string]*alias),
 		listeners: make(map[*net.Listener]struct{}), live: make(map[*serverConn]struct{}), raw: make(map[*guest]net.Conn),
 	}
 	s.o = serverOptions{
@@ -312,7 +309,7 @@ func (s *Server) handshake(nc net.Conn, g *guest, full, check bool) (*serverConn
 		st.expectChecksums()
 	}
 	st.arrived = st.now
-	if s.queues {
+	if s.queues.Load() {
 		st.backlog = newBacklog(c.nc)
 	}
 	if _, err := c.nc.Write(wire.AppendSettings(wire.AppendPreface(nil), s.settings)); err != nil {
@@ -443,11 +440,11 @@ func (s *Server) suggest(name string) string {
 		return ""
 	}
 	best, distance := "", len(name)/2+1
-	for known := range s.methods {
+	s.table.each(func(known string, _ *method, _ *alias) {
 		if d := editDistance(strings.ToLower(name), strings.ToLower(known)); d < distance || d == distance && known < best {
 			best, distance = known, d
 		}
-	}
+	})
 	if best != "" {
 		return fmt.Sprintf(": did you mean %q?", best)
 	}

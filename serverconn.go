@@ -70,7 +70,8 @@ type reading struct {
 
 // named is a method as the client named it.
 type named struct {
-	name   string // only of a method that is not served; "" when there are too many
+	name   string // only of a method that was not served when it was named; "" when there are too many
+	looked uint64 // version of the table of methods in which the name was looked for
 	hint   string // what may have been meant
 	method *method
 	alias  *alias
@@ -182,6 +183,11 @@ func (c *serverConn) request(s *reading, h wire.Header, body []byte) (lost bool,
 		return false, wire.Errorf(wire.BadMethod, "REQUEST for the method %d, %d are named", r.Method, len(s.methods))
 	}
 	n := &s.methods[r.Method-1]
+	if n.method == nil { // it may have been added since it was named
+		if c.server.table.resolve(n); n.method != nil {
+			c.expect(s, n.method)
+		}
+	}
 	var cd codec.Codec
 	var refused *Error
 	if c.trust != nil {
@@ -522,13 +528,22 @@ func (c *serverConn) nameMethod(s *reading, body []byte) error {
 	if int(number) != len(s.methods)+1 {
 		return wire.Errorf(wire.BadMethod, "METHOD %d after %d, want the next number up to %d", number, len(s.methods), wire.MaxMethods)
 	}
-	n := named{method: c.server.methods[name], alias: c.server.aliases[name]}
-	if n.method == nil && s.unknown+len(name) <= maxUnknown {
+	n := named{looked: c.server.table.version.Load()}
+	if n.method, n.alias = c.server.table.find(name); n.method != nil {
+		c.expect(s, n.method)
+	} else if s.unknown+len(name) <= maxUnknown {
 		s.unknown += len(name)
 		n.name = name
 	}
 	s.methods = append(s.methods, n)
 	return nil
+}
+
+// expect prepares the connection for calls of a method.
+func (c *serverConn) expect(s *reading, m *method) {
+	if s.backlog == nil && c.far == nil && m.guard != nil && m.guard.queueTime != 0 {
+		s.backlog = newBacklog(c.nc)
+	}
 }
 
 func (c *serverConn) ping(s *reading, body []byte) error {

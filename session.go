@@ -411,7 +411,7 @@ type callee struct {
 // [MaxCalls] for each connection, [MaxMessage]. Handlers run on goroutines of their own. Streams are refused.
 // Calls of a server are not subject to [Authenticate] and [Authorize] of s: TLS has proven the server, and a client
 // without TLS takes the calls of whoever answers.
-// s need not listen, but may, and may serve several clients; no method is added from here on. Clients of one
+// s need not listen, but may, and may serve several clients, and methods may be added later. Clients of one
 // process with the same s share their connections, and so their sessions. Close s after the clients.
 func Handlers(s *Server) DialOption {
 	return dialOption(func(o *dialOptions) {

@@ -40,7 +40,7 @@ func BenchmarkShedding(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			m := s.methods["Hello.Say"]
+			m, _ := s.table.find("Hello.Say")
 			if g := m.guard; g != nil { // as it is under overload
 				g.inFlight.Store(g.limit)
 				if g.gate != nil {

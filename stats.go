@@ -103,23 +103,20 @@ func (s *Server) Stats() ServerStats {
 			out.Closed[wire.Reason(r).String()] = n
 		}
 	}
-	for _, m := range s.methods {
-		out.Methods[m.name] = MethodStats{m.calls.Load(), m.failed.Load(), m.refused.Load(), m.guard.stats()}
-	}
 	out.Limits = s.gate.stats()
-	for name, m := range s.methods {
-		if name == m.name { // not an alias
-			for p, n := range out.Methods[name].Limits.Shed {
+	s.table.each(func(name string, m *method, a *alias) {
+		switch {
+		case a == nil:
+			limits := m.guard.stats()
+			out.Methods[name] = MethodStats{m.calls.Load(), m.failed.Load(), m.refused.Load(), limits}
+			for p, n := range limits.Shed {
 				out.Limits.Shed[p] += n
 			}
 			out.Compression = m.payoffs.stats(out.Compression, name)
-		}
-	}
-	sortCompression(out.Compression)
-	for name, a := range s.aliases {
-		if a.deprecated {
+		case a.deprecated:
 			out.DeprecatedAliases[name] = a.uses.Load()
 		}
-	}
+	})
+	sortCompression(out.Compression)
 	return out
 }

@@ -135,12 +135,12 @@ func HandleStream[S, R any](s *Server, name string, h func(ctx context.Context, 
 	if h == nil {
 		return s.refuseMethod(fmt.Errorf("method %q has no handler: the function is nil", name))
 	}
-	return s.add(&method{
+	return s.add(opts, &method{
 		name:     name,
 		converse: func(ctx context.Context, st *stream) error { return h(ctx, &Stream[S, R]{st}) },
 		request:  reflect.TypeFor[R](),
 		reply:    reflect.TypeFor[S](),
-	}, opts)
+	})
 }
 
 // Open opens a stream: the client sends messages of type S and receives messages of type R. It returns when the

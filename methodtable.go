@@ -1,0 +1,124 @@
+package anser
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// methodTable holds what a server serves. Methods may be added at any time; none is changed or taken away. A
+// connection looks a name up once, when the client announces the name, so that no call takes the lock.
+type methodTable struct {
+	version atomic.Uint64 // of what follows; grows when methods are added
+
+	mu      sync.RWMutex // guards what follows
+	methods map[string]*method
+	aliases map[string]*alias
+}
+
+// entry is a method that is added, with its options.
+type entry struct {
+	method  *method
+	options *handleOptions
+}
+
+// names calls f for each name of the method, with what counts its use where that is not its canonical name.
+func (e *entry) names(f func(name string, a *alias) error) error {
+	if err := f(e.method.name, nil); err != nil {
+		return err
+	}
+	for _, name := range e.options.aliases {
+		if err := f(name, &alias{method: e.method}); err != nil {
+			return err
+		}
+	}
+	for _, name := range e.options.deprecated {
+		if err := f(name, &alias{method: e.method, deprecated: true}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check says why the methods cannot be entered, or nil.
+func (t *methodTable) check(entries []entry) error {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.checkLocked(entries)
+}
+
+func (t *methodTable) checkLocked(entries []entry) error {
+	taken := make(map[string]bool)
+	for _, e := range entries {
+		err := e.names(func(name string, _ *alias) error {
+			if err := checkName(name, e.method.builtin); err != nil {
+				return err
+			}
+			if t.methods[name] != nil || taken[name] {
+				return fmt.Errorf("method %q is there already: give the second one another name", name)
+			}
+			taken[name] = true
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// enter adds the methods, all of them or none. guard makes what is before each of them.
+func (t *methodTable) enter(entries []entry, guard func(*method, *handleOptions) *guard) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.checkLocked(entries); err != nil {
+		return err
+	}
+	if t.methods == nil {
+		t.methods, t.aliases = make(map[string]*method), make(map[string]*alias)
+	}
+	for _, e := range entries {
+		e.method.guard = guard(e.method, e.options)
+		e.names(func(name string, a *alias) error {
+			t.methods[name] = e.method
+			if a != nil {
+				t.aliases[name] = a
+			}
+			return nil
+		})
+	}
+	t.version.Add(1)
+	return nil
+}
+
+// find returns the method of a name, or nil, and the alias that the name is, or nil.
+func (t *methodTable) find(name string) (*method, *alias) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.methods[name], t.aliases[name]
+}
+
+// each calls f for all names in order, with the alias that the name is, or nil. f may take its time.
+func (t *methodTable) each(f func(name string, m *method, a *alias)) {
+	t.mu.RLock()
+	methods, aliases := maps.Clone(t.methods), maps.Clone(t.aliases)
+	t.mu.RUnlock()
+	for _, name := range slices.Sorted(maps.Keys(methods)) {
+		f(name, methods[name], aliases[name])
+	}
+}
+
+// resolve looks for the method of n again if methods were added since the last time.
+func (t *methodTable) resolve(n *named) {
+	version := t.version.Load()
+	if n.name == "" || n.looked == version {
+		return
+	}
+	n.looked = version
+	if n.method, n.alias = t.find(n.name); n.method != nil {
+		n.decided = nil // the policy was asked about another name if this is an alias
+	}
+	n.hint = ""
+}
