@@ -63,9 +63,18 @@ func Messages() Option {
 // 0) and trace (the id of a trace context, if there is one). For a call that failed there is the outcome,
 // and where they hold, oneway and slow are true. Requests, replies, metadata and credentials are never logged.
 //
-// The level is Error for the codes Internal, Unknown and DataLoss, and for a panic; Warn for the
-// other failures and what is slow; else Info. Where the logger does not want a level, nothing is
-// written.
+// The level says whether the call needs attention. The first line that fits holds:
+//
+//	Error  the code is Internal, Unknown or DataLoss, or the handler panicked
+//	Warn   the call was slow
+//	Info   the call succeeded
+//	Info   the outcome is Executed and the code is one with which a handler answers a request on purpose: Canceled,
+//	       InvalidArgument, NotFound, AlreadyExists, PermissionDenied, FailedPrecondition, Aborted, OutOfRange
+//	       or Unauthenticated
+//	Warn   the call failed otherwise: it was refused or not sent, its outcome is unknown, or the handler
+//	       returned DeadlineExceeded, ResourceExhausted, Unimplemented, Unavailable or a code of its own
+//
+// Where the logger does not want a level, nothing is written.
 func New(l *slog.Logger, opts ...Option) (anser.Interceptor, error) {
 	o := &options{log: l, share: 1, slow: time.Second}
 	if l == nil {
@@ -104,8 +113,11 @@ func (o *options) note(ctx context.Context, inv *anser.Invocation, method string
 	if err == nil && !slow && o.share < 1 && rand.Float64() >= o.share {
 		return
 	}
-	code := anser.CodeOf(err)
-	level := levelOf(code, slow)
+	code, outcome := anser.CodeOf(err), anser.Executed
+	if err != nil {
+		outcome = outcomeOf(inv, err)
+	}
+	level := levelOf(code, outcome, slow)
 	if !o.log.Enabled(ctx, level) {
 		return
 	}
@@ -117,7 +129,7 @@ func (o *options) note(ctx context.Context, inv *anser.Invocation, method string
 	}
 	attrs = append(attrs, slog.String("code", code.String()))
 	if err != nil {
-		attrs = append(attrs, slog.String("outcome", outcomeOf(inv, err).String()))
+		attrs = append(attrs, slog.String("outcome", outcome.String()))
 	}
 	attrs = append(attrs, slog.Duration("duration", took), slog.Int("attempt", attempt))
 	if t, ok := anser.TraceFrom(ctx); ok {
@@ -135,14 +147,28 @@ func (o *options) note(ctx context.Context, inv *anser.Invocation, method string
 	o.log.LogAttrs(ctx, level, "call", attrs...)
 }
 
-func levelOf(code anser.Code, slow bool) slog.Level {
+// levelOf is the table in the comment of New.
+func levelOf(code anser.Code, outcome anser.Outcome, slow bool) slog.Level {
 	switch {
 	case code == anser.Internal, code == anser.Unknown, code == anser.DataLoss:
 		return slog.LevelError
-	case code != anser.OK, slow:
+	case slow:
 		return slog.LevelWarn
+	case code == anser.OK, outcome == anser.Executed && answers(code):
+		return slog.LevelInfo
 	}
-	return slog.LevelInfo
+	return slog.LevelWarn
+}
+
+// answers reports whether a handler that returns the code has most likely done what it should: something is wrong
+// with the request, or has changed in the meantime.
+func answers(code anser.Code) bool {
+	switch code {
+	case anser.Canceled, anser.InvalidArgument, anser.NotFound, anser.AlreadyExists, anser.PermissionDenied,
+		anser.FailedPrecondition, anser.Aborted, anser.OutOfRange, anser.Unauthenticated:
+		return true
+	}
+	return false
 }
 
 func sideOf(inv *anser.Invocation) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"strings"
@@ -249,4 +250,52 @@ func TestMistakes(t *testing.T) {
 	if _, err := accesslog.New(nil); err != nil {
 		t.Error(err)
 	}
+}
+
+// What a handler answers on purpose does not ask for attention; what is refused or broken does.
+func TestLevels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var server, client lines
+		onServer, err := accesslog.New(server.logger())
+		if err != nil {
+			t.Fatal(err)
+		}
+		onClient, err := accesslog.New(client.logger())
+		if err != nil {
+			t.Fatal(err)
+		}
+		network := new(ansertest.Network)
+		s := anser.NewServer(silent, anser.Intercept(onServer))
+		for code := anser.Canceled; code <= anser.Unauthenticated; code++ {
+			name := fmt.Sprintf("Log.Code%d", code)
+			anser.Handle(s, name, func(context.Context, *[]byte) (*[]byte, error) { return nil, code })
+		}
+		go s.Serve(network.Listen("a:1"))
+		defer s.Close()
+		c, err := anser.Dial("a:1", anser.Dialer(network.Dial), anser.Intercept(onClient), silent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		levels := map[anser.Code]string{
+			anser.Unknown: "ERROR", anser.Internal: "ERROR", anser.DataLoss: "ERROR",
+			anser.DeadlineExceeded: "WARN", anser.ResourceExhausted: "WARN", anser.Unimplemented: "WARN", anser.Unavailable: "WARN",
+		}
+		for code := anser.Canceled; code <= anser.Unauthenticated; code++ {
+			anser.Call[[]byte](t.Context(), c, fmt.Sprintf("Log.Code%d", code), new([]byte))
+			want := levels[code]
+			if want == "" {
+				want = "INFO"
+			}
+			for side, l := range map[string]*lines{"server": &server, "client": &client} {
+				if got := l.take(t); len(got) != 1 || got[0]["level"] != want || got[0]["outcome"] != "executed" {
+					t.Errorf("%s, %v: %v, want the level %s", side, code, got, want)
+				}
+			}
+		}
+		anser.Call[[]byte](t.Context(), c, "Log.Nothing", new([]byte))
+		if got := client.take(t); len(got) != 1 || got[0]["level"] != "WARN" || got[0]["outcome"] != "refused" {
+			t.Errorf("refused: %v, want the level WARN", got)
+		}
+	})
 }

@@ -46,5 +46,5 @@ func Example() {
 	}
 	// Output:
 	// level=INFO msg=call side=server method=Arith.Neg code=ok attempt=0
-	// level=WARN msg=call side=server method=Arith.Neg code="out of range" outcome=executed attempt=0
+	// level=INFO msg=call side=server method=Arith.Neg code="out of range" outcome=executed attempt=0
 }
