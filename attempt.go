@@ -94,19 +94,28 @@ func (e *endpoint) prepare(ctx context.Context, conn *clientConn, k *call, m *cl
 	return nil
 }
 
-// connect waits for a connection.
+// connect waits for a connection. Where the call may go to another instance, it does not wait for one that is late.
 func (e *endpoint) connect(ctx context.Context, k *call) (*clientConn, *Error) {
 	bounded, cancel := k.bound(ctx)
 	defer cancel()
-	conn, err := e.host.waitConn(bounded)
+	conn, err := e.host.waitConn(bounded, k.settled || e.cluster.lonely())
 	if err != nil {
-		e.Fail(nanotime())
-		err.Address = e.Instance().Address
+		e.unreached(err)
 		return nil, err
 	}
 	k.shrinkTimeout(bounded)
 	k.began = nanotime() // connecting says nothing about how fast the instance answers
 	return conn, nil
+}
+
+// unreached ends an attempt for which there is no connection, and completes its error.
+func (e *endpoint) unreached(err *Error) {
+	if err.cause == nil { // it is late, which need not say anything
+		e.Abort()
+	} else {
+		e.Fail(nanotime())
+	}
+	err.Address = e.Instance().Address
 }
 
 // settle tells the balancer what became of an attempt, and completes its error.

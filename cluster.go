@@ -65,6 +65,9 @@ type cluster struct {
 	judging atomic.Bool   // there are instances to choose from: failures count
 	alert   atomic.Bool   // something fails: successes count too
 	kick    chan struct{} // has the health looked at
+	wary    atomic.Int64  // nanotime until which connections are not waited for long, as an instance was late
+	met     atomic.Bool   // an instance was connected at some time
+	queued  atomic.Int32  // rebuilds that were asked for since the one that runs began, and that one
 
 	mu        sync.Mutex // guards what follows
 	endpoints map[string]*endpoint
@@ -86,6 +89,7 @@ type cluster struct {
 	out           int                           // endpoints that are ejected
 	broken        map[*clientMethod][]*endpoint // whose breakers are not closed
 	events        []HealthEvent                 // to be told
+	hunts         map[*Part]*hunt
 	healthCounts  [len(healthChangeNames)]int64
 	inSubset      int   // endpoints of the subset; 0: there is none
 	subsetSize    int   // that it should have
@@ -97,7 +101,7 @@ type cluster struct {
 func newCluster(c *Client) *cluster {
 	cl := &cluster{
 		client: c, log: c.o.log, endpoints: make(map[string]*endpoint), changed: make(chan struct{}),
-		kick: make(chan struct{}, 1), broken: make(map[*clientMethod][]*endpoint),
+		kick: make(chan struct{}, 1), broken: make(map[*clientMethod][]*endpoint), hunts: make(map[*Part]*hunt),
 	}
 	if cl.partial = c.o.anyPart(); cl.partial {
 		cl.seed = c.pool.subsetSeed()
@@ -276,8 +280,22 @@ func (cl *cluster) endpointLocked(in registry.Instance) *endpoint {
 	return e
 }
 
-// rebuild makes a new view after the state of a host changed.
+// rebuild makes a new view after the state of a host changed. While one goroutine does, others leave it to that one: of a
+// thousand instances hundreds may fail at once.
 func (cl *cluster) rebuild() {
+	if cl.queued.Add(1) > 1 {
+		return
+	}
+	for {
+		n := cl.queued.Load()
+		cl.rebuildNow()
+		if cl.queued.CompareAndSwap(n, 0) {
+			return
+		}
+	}
+}
+
+func (cl *cluster) rebuildNow() {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	if cl.closed {
@@ -502,8 +520,9 @@ func (cl *cluster) status() ClientStatus {
 	}
 	now := nanotime()
 	for _, e := range cl.endpoints {
+		missing, _, _ := e.host.missing()
 		in := InstanceStatus{
-			Instance: e.Instance().Clone(), Connected: e.host.connected(), Down: e.host.down(),
+			Instance: e.Instance().Clone(), Connected: e.host.connected(), Down: missing,
 			Held: e.gone, Active: e.Active(), Latency: e.Latency(),
 			Outside: e.outside, Breakers: e.breakersLocked(now),
 		}
@@ -556,4 +575,10 @@ func (cl *cluster) close() {
 		e.host.unwatch(cl)
 		cl.client.pool.release(e.host)
 	}
+}
+
+// lonely reports whether there is one instance at most, so that calls have nowhere else to go.
+func (cl *cluster) lonely() bool {
+	v := cl.view.Load()
+	return v == nil || v.total < 2
 }

@@ -40,7 +40,7 @@ func (c Credential) LogValue() slog.Value { return slog.StringValue(c.String()) 
 // each connection is made, and again in the last quarter of the time until it expires, or in the last three seconds or
 // half where that is more; the new one renews the connections that stand, and the calls on them go on. So a
 // lifetime of less than about five seconds is too short. source is called from several goroutines at once; ctx
-// ends after the option [HandshakeTimeout] and when the client is closed. While it fails, no connection is made: calls fail with
+// ends after the options [HandshakeTimeout] and [ConnectTimeout] and when the client is closed. While it fails, no connection is made: calls fail with
 // its error, which must not hold the secret; a renewal is tried again until it works.
 //
 // A credential travels only where TLS protects it, over unix sockets, and on the loopback of the machine; see
@@ -90,11 +90,11 @@ func (c *credentials) get(ctx context.Context) (cred Credential, err error) {
 }
 
 // credential asks for what to show on a new connection; it returns nil where nothing is to be shown.
-func (h *host) credential() (*Credential, error) {
+func (h *host) credential(ctx context.Context) (*Credential, error) {
 	if h.credentials == nil {
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(h.ctx, h.handshakeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, h.handshakeTimeout)
 	defer cancel()
 	cred, err := h.credentials.get(ctx)
 	return &cred, err
@@ -169,7 +169,7 @@ func (c *clientConn) tendRenewal(now int64) {
 func (c *clientConn) renew() {
 	r := c.renewal
 	defer r.busy.Store(false)
-	cred, err := c.host.credential()
+	cred, err := c.host.credential(c.host.ctx)
 	if err != nil {
 		r.failed++
 		wait := min(time.Second<<min(r.failed-1, 5), maxRenewBackoff)

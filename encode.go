@@ -51,6 +51,7 @@ func (c *Client) encodeHead(ctx context.Context, k *call, m *clientMethod, o *ca
 	left := min(o.timeout, maxTimeout)
 	bounded := left != 0
 	k.deadline = 0
+	k.settled = o.pinned || !o.mode.elsewhere()
 	if bounded {
 		k.deadline = k.began + int64(left)
 	}

@@ -35,6 +35,10 @@ type Error struct {
 	cause error
 	spent bool  // attempts were made in vain, or the budget had none left; see handlerError
 	limit limit // which one the refused call is over, if it is over one
+
+	// Of an attempt for which there was no connection.
+	obstacle obstacle
+	nowhere  bool // no instance to which the call may go can be reached
 }
 
 // AttemptInfo tells one attempt of a call that failed.

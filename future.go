@@ -280,7 +280,10 @@ func (p *pending) beginLate() {
 	conn := p.e.host.pickConn(p.k.slot)
 	if conn == nil {
 		var fault *Error
-		if conn, fault = p.e.connect(bounded, p.k); fault != nil {
+		if conn, fault = p.e.connect(bounded, p.k); fault != nil && !p.k.settled {
+			conn = p.elsewhere(bounded)
+		}
+		if conn == nil {
 			p.further(p.e, fault)
 			return
 		}
@@ -293,6 +296,24 @@ func (p *pending) beginLate() {
 	if stopped { // before there was a connection to tell it to
 		p.stop()
 	}
+}
+
+// elsewhere takes the attempt, for which the endpoint that was picked has no connection, to one that has. It returns nil if
+// there is none in time; p.e is that which was picked then.
+func (p *pending) elsewhere(ctx context.Context) *clientConn {
+	e, fault := p.c.reach(ctx, p.k, p.m, nil)
+	if fault != nil {
+		return nil
+	}
+	conn := e.host.pickConn(p.k.slot)
+	if conn == nil { // it was lost
+		return nil
+	}
+	p.k.shrinkTimeout(ctx)
+	p.k.began = nanotime()
+	p.e = e
+	e.Begin()
+	return conn
 }
 
 // firstPick waits for the list of instances and picks one, or returns nil. With a router that is for further, as there

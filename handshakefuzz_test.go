@@ -217,6 +217,7 @@ func FuzzClientHandshake(f *testing.F) {
 			if n > 0 {
 				return // the connection stands
 			}
+			time.Sleep(time.Second) // what did not work just now is not tried again at once
 			if out, err := call(context.Background(), c, "Echo.Say", "hello", anser.Timeout(5*time.Minute)); err != nil || out != "hello" {
 				t.Fatalf("the server is good now: %q, %v", out, err)
 			}

@@ -286,7 +286,13 @@ func (cl *cluster) noteReachableLocked(now int64) {
 		if judging && !o.ejection.Off {
 			e.host.judged.Store(true)
 		}
-		down := e.host.down()
+		down, late, met := e.host.missing()
+		if late {
+			cl.wary.Store(now + int64(waryFor))
+		}
+		if met {
+			cl.met.Store(true)
+		}
 		was := e.down
 		if e.down = down; was && !down {
 			e.since = now

@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -83,7 +82,11 @@ type host struct {
 	failures  int   // since a connection last lasted
 	growAfter int64 // nanotime before which no further connection is tried
 	lastErr   error
-	tried     int64 // nanotime of the last try
+	tried     int64         // nanotime of the last try
+	late      bool          // a connection is being made for longer than usual, and none stands
+	stood     bool          // a connection stood at some time
+	usual     time.Duration // of making a connection; 0: not known
+	patience  *time.Timer   // notes that the connection which is being made is late
 	retry     *time.Timer
 	changed   chan struct{}            // closed and replaced at every change of state
 	watchers  map[*cluster]int         // how many of its instances are at this address
@@ -166,8 +169,8 @@ func allSaturated(list []*clientConn) bool {
 }
 
 // waitConn waits for a connection while one is being made, and starts making one unless that
-// failed so recently that it has to wait its turn.
-func (h *host) waitConn(ctx context.Context) (*clientConn, *Error) {
+// failed so recently that it has to wait its turn. A caller that is patient waits for one that is late, too.
+func (h *host) waitConn(ctx context.Context, patient bool) (*clientConn, *Error) {
 	for {
 		h.mu.Lock()
 		h.used = true
@@ -175,7 +178,11 @@ func (h *host) waitConn(ctx context.Context) (*clientConn, *Error) {
 			h.mu.Unlock()
 			return list[0], nil
 		}
-		if err := h.uselessLocked(); err != nil {
+		err := h.uselessLocked()
+		if err == nil && h.late && !patient {
+			err = h.lateLocked()
+		}
+		if err != nil {
 			h.mu.Unlock()
 			return nil, err
 		}
@@ -213,17 +220,13 @@ func (h *host) uselessLocked() *Error {
 		// The client is closed, or the instance was taken out of its list and the call goes elsewhere.
 		return failure(Unavailable, NotSent, PhaseDial, nil, "the address %s is not used any more", h.address)
 	case h.failures > 0 && h.retry != nil:
-		return failure(dialCode(h.lastErr), NotSent, PhaseDial, h.lastErr, "%v", h.lastErr)
+		e := unreached(h.lastErr, h.stood)
+		if nanotime()-h.tried > int64(hurryEvery) {
+			e.obstacle = passing // it may have gone away since: the call has one more try made
+		}
+		return e
 	}
 	return nil
-}
-
-// dialCode is the code of calls that fail because no connection could be made.
-func dialCode(err error) Code {
-	if isUnauthenticated(err) || errors.Is(err, errInTheClear) {
-		return Unauthenticated
-	}
-	return Unavailable
 }
 
 // notYet is the error of a call whose context ended while it waited for a connection.
@@ -250,6 +253,7 @@ func (h *host) connectLocked() {
 		h.retry.Stop()
 		h.retry = nil
 	}
+	h.awaitLocked()
 	h.wg.Go(func() {
 		c, err := h.connect()
 		h.enter(c, err, false)
@@ -266,6 +270,7 @@ func (h *host) enter(c *clientConn, err error, own bool) error {
 	}
 	if !own {
 		h.dialing = false
+		h.arrivedLocked(err)
 	}
 	switch {
 	case err != nil:
@@ -278,6 +283,7 @@ func (h *host) enter(c *clientConn, err error, own bool) error {
 		h.ready.Store(&list)
 	}
 	if err == nil {
+		h.stood = true
 		h.all[c] = struct{}{}
 		c.wg.Go(c.read)
 	}
@@ -304,25 +310,29 @@ func (h *host) instance() string {
 // connect dials and shakes hands. The server has answered when it returns: a connection that only
 // the listener's queue accepted would turn calls into ones with an unknown outcome.
 func (h *host) connect() (*clientConn, error) {
-	cred, err := h.credential() // before the server waits for it
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(h.ctx, h.connectTimeout)
+	defer cancel()
+	cred, err := h.credential(ctx) // before the server waits for it
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(h.ctx, h.connectTimeout)
 	nc, err := h.dial(ctx, h.network, h.address)
-	cancel()
 	if err != nil {
 		return nil, dialError(h.address, err)
 	}
 	socket := nc // nc changes while the other goroutine may look at it
 	stop := context.AfterFunc(h.ctx, func() { socket.Close() })
 	defer stop()
-	nc.SetDeadline(time.Now().Add(h.handshakeTimeout))
+	nc.SetDeadline(earlier(began.Add(h.connectTimeout), time.Now().Add(h.handshakeTimeout)))
 	tune(nc, h.keepaliveIdle+h.keepaliveAnswer)
 	if h.tls != nil {
 		tc := tls.Client(nc, tlsFor(h.tls, h.address))
-		if err := tc.HandshakeContext(h.ctx); err != nil {
+		if err := tc.HandshakeContext(ctx); err != nil {
 			nc.Close()
+			if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
+				return nil, fmt.Errorf("TLS handshake with %s: no answer within %v: %w", h.address, h.answerWithin(), err)
+			}
 			if other := (tls.RecordHeaderError{}); errors.As(err, &other) {
 				return nil, fmt.Errorf("TLS handshake with %s: %w: give the server anser.TLS, or leave the option out here", h.address, err)
 			}
@@ -374,12 +384,22 @@ func (h *host) connect() (*clientConn, error) {
 	return c, nil
 }
 
+// answerWithin is how long a server may take for its part of the handshake, at most.
+func (h *host) answerWithin() time.Duration { return min(h.connectTimeout, h.handshakeTimeout) }
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
 // frameOverhead is what a frame may hold beside its message.
 const frameOverhead = 64 << 10
 
 func (h *host) handshakeError(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return fmt.Errorf("handshake with %s: no answer within %v, is it an Anser server? %w", h.address, h.handshakeTimeout, err)
+		return fmt.Errorf("handshake with %s: no answer within %v, is it an Anser server? %w", h.address, h.answerWithin(), err)
 	}
 	if isUnauthenticated(err) {
 		if h.credentials == nil {
@@ -388,13 +408,6 @@ func (h *host) handshakeError(err error) error {
 		return fmt.Errorf("handshake with %s: %w: the server does not take the credential; its log says why", h.address, err)
 	}
 	return fmt.Errorf("handshake with %s: %w", h.address, err)
-}
-
-func dialError(address string, err error) error {
-	if strings.Contains(err.Error(), "refused") {
-		return fmt.Errorf("%w: nobody is listening at %s: start the server or correct the address", err, address)
-	}
-	return err
 }
 
 // failedLocked notes that no connection could be made and sets the time of the next try.
@@ -502,6 +515,15 @@ func (h *host) down() bool {
 	return h.failures > 0 && len(*h.ready.Load()) == 0
 }
 
+// missing reports whether no call should be sent here while others can be reached: the host could not be reached when
+// it was last tried, or is late. met says that a connection stood at some time, now or before.
+func (h *host) missing() (missing, late, met bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	ready := len(*h.ready.Load()) > 0
+	return !ready && (h.failures > 0 || h.late), h.late, h.stood
+}
+
 // connected reports whether a connection takes calls.
 func (h *host) connected() bool { return len(*h.ready.Load()) > 0 }
 
@@ -565,6 +587,9 @@ func (h *host) close() {
 	h.closed = true
 	if h.retry != nil {
 		h.retry.Stop()
+	}
+	if h.patience != nil {
+		h.patience.Stop()
 	}
 	all := make([]*clientConn, 0, len(h.all))
 	for c := range h.all {

@@ -38,6 +38,7 @@ type call struct {
 	oneway      bool       // there is no reply
 	fresh       bool       // what the reply is decoded into is zero
 	atOnce      bool       // or not at all: a oneway call does not wait
+	settled     bool       // it goes to the endpoint that was picked and to no other
 	deadline    int64      // nanotime, 0: none
 
 	// Of the caller alone.

@@ -162,7 +162,7 @@ func (r *opening) attempts(ctx context.Context, inv *Invocation) *Error {
 			return tries.final(fault)
 		}
 		if wait > 0 {
-			c.cluster.hurry()
+			tries.hurry(v)
 			if !c.waitRetry(ctx, wait, changed, fault) {
 				return tries.final(fault)
 			}
@@ -185,12 +185,21 @@ func (r *opening) attempt(ctx context.Context, m *clientMethod, tries *retrying,
 	if len(frame) > r.head { // a stream that opens without a message is about nothing that is known yet
 		o.call.pick.Payload = frame[r.head:]
 	}
-	if r.options.mode == Failover {
-		o.call.pick.Tried = tries.tried
-	}
-	e := v.pick(&o.call.pick)
-	if r.options.mode == Failtry && tries.first != nil && c.cluster.has(tries.first) {
+	var e *endpoint
+	switch {
+	case r.options.mode == Failtry && tries.first != nil && c.cluster.has(tries.first):
 		e = tries.first
+	case tries.elsewhere && v.total > 1:
+		o.call.part = part
+		var fault *Error
+		if e, fault = c.reach(ctx, &o.call, m, tries.tried); fault != nil {
+			return nil, fault
+		}
+	default:
+		if r.options.mode == Failover {
+			o.call.pick.Tried = tries.tried
+		}
+		e = v.pick(&o.call.pick)
 	}
 	if e == nil {
 		return nil, c.nobody(part)
@@ -202,10 +211,9 @@ func (r *opening) attempt(ctx context.Context, m *clientMethod, tries *retrying,
 // open opens a stream at the endpoint.
 func (e *endpoint) open(ctx context.Context, r *opening, o *opened, cd codec.Codec) *Error {
 	e.Begin()
-	conn, fault := e.host.connForStream(ctx)
+	conn, fault := e.host.connForStream(ctx, !r.options.mode.elsewhere() || e.cluster.lonely())
 	if fault != nil {
-		e.Fail(nanotime())
-		fault.Address = e.Instance().Address
+		e.unreached(fault)
 		return fault
 	}
 	st := newStream(&conn.streams, cd, conn.host.maxMessage)

@@ -489,7 +489,9 @@ func Conns(n int) DialOption {
 	})
 }
 
-// ConnectTimeout bounds the making of a connection; the default is 5 s.
+// ConnectTimeout bounds the making of a connection, with everything that belongs to it: asking [Credentials], looking up
+// the name, dialing, and the handshakes of TLS and of Anser, which [HandshakeTimeout] bounds by themselves. The default is
+// 5 s. A call waits no longer than 250 ms for an instance while others may do; see docs/governance/failmodes.md.
 func ConnectTimeout(d time.Duration) DialOption {
 	return dialOption(func(o *dialOptions) {
 		if o.wants(d > 0, "anser.ConnectTimeout(%v): want a time above 0", d) {

@@ -1,21 +1,26 @@
 package anser
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // connForStream returns a connection for a stream that is being opened: one of those that the host has, or
 // where the transport says so ([Transport.StreamsApart]) one of the stream's own.
-func (h *host) connForStream(ctx context.Context) (*clientConn, *Error) {
+//
+// A caller that is patient waits for a connection that is late, too.
+func (h *host) connForStream(ctx context.Context, patient bool) (*clientConn, *Error) {
 	if h.streamsApart {
-		return h.ownConn(ctx)
+		return h.ownConn(ctx, patient)
 	}
 	if c := h.pickStreamConn(); c != nil {
 		return c, nil
 	}
-	return h.waitConn(ctx)
+	return h.waitConn(ctx, patient)
 }
 
 // ownConn makes a connection that takes no calls of others. Its user ends it with disown.
-func (h *host) ownConn(ctx context.Context) (*clientConn, *Error) {
+func (h *host) ownConn(ctx context.Context, patient bool) (*clientConn, *Error) {
 	type result struct {
 		conn *clientConn
 		err  error
@@ -30,21 +35,32 @@ func (h *host) ownConn(ctx context.Context) (*clientConn, *Error) {
 		c, err := h.connect()
 		made <- result{c, h.enter(c, err, true)}
 	})
+	stood, wait := h.stood, h.patienceLocked()
 	h.mu.Unlock()
+	var late <-chan time.Time
+	if !patient {
+		t := time.NewTimer(wait)
+		defer t.Stop()
+		late = t.C
+	}
+	var fault *Error
 	select {
 	case r := <-made:
 		if r.err != nil {
-			return nil, failure(dialCode(r.err), NotSent, PhaseDial, r.err, "%v", r.err)
+			return nil, unreached(r.err, stood)
 		}
 		return r.conn, nil
+	case <-late:
+		fault = h.lateFor(wait)
 	case <-ctx.Done():
-		h.spawn(func() {
-			if r := <-made; r.err == nil {
-				r.conn.close()
-			}
-		})
-		return nil, h.notYet(ctx)
+		fault = h.notYet(ctx)
 	}
+	h.spawn(func() {
+		if r := <-made; r.err == nil {
+			r.conn.close()
+		}
+	})
+	return nil, fault
 }
 
 // disown ends a connection that ownConn made, and leaves others as they are.

@@ -21,21 +21,23 @@ const (
 
 // retrying is the state of a call whose first attempt failed.
 type retrying struct {
-	c        *Client
-	o        *callOptions
-	m        *clientMethod
-	codec    codec.Codec
-	out      any // where the reply goes
-	sent     int // attempts of which at least a byte may have been sent
-	delays   int // waits so far
-	refused  bool
-	ran      Outcome   // OutcomeUnknown or Executed after an attempt that was, else 0
-	first    *endpoint // of the first attempt
-	last     *endpoint // of the last one
-	bound    *endpoint // that alone knows what became of the call, or nil
-	denied   bool      // the budget had no retry left
-	tried    []*balance.Endpoint
-	attempts []AttemptInfo
+	c         *Client
+	o         *callOptions
+	m         *clientMethod
+	codec     codec.Codec
+	out       any // where the reply goes
+	sent      int // attempts of which at least a byte may have been sent
+	delays    int // waits so far
+	refused   bool
+	ran       Outcome   // OutcomeUnknown or Executed after an attempt that was, else 0
+	first     *endpoint // of the first attempt
+	last      *endpoint // of the last one
+	bound     *endpoint // that alone knows what became of the call, or nil
+	denied    bool      // the budget had no retry left
+	since     int64     // nanotime of the first failure
+	elsewhere bool      // the last attempt found no connection: the next one goes where one stands
+	tried     []*balance.Endpoint
+	attempts  []AttemptInfo
 }
 
 // newRetrying is not inlined for the sake of the frame of answer.
@@ -56,16 +58,24 @@ func (r *retrying) decide(ctx context.Context, err *Error, view *view) (wait tim
 	if err.Phase == PhasePick && (r.o.pinned || r.bound != nil) {
 		return 0, false // the one instance to which it may go is gone
 	}
-	another := r.o.mode.elsewhere() && !r.o.pinned && r.bound == nil && r.untried(view)
+	free := r.o.mode.elsewhere() && !r.o.pinned && r.bound == nil
+	another := free && r.untried(view)
+	r.elsewhere = free && err.Outcome == NotSent && err.Phase == PhaseDial
+	if r.elsewhere && !err.nowhere && view.total > 1 {
+		return 0, true // to one that can be reached, or to learn that none can
+	}
+	if r.hopeless(err) {
+		return 0, false
+	}
+	if r.elsewhere && view.total > 1 {
+		return r.delay(), true
+	}
 	if err.Outcome == NotSent {
 		if (err.Code == ResourceExhausted || err.Code == Unimplemented) && err.Phase == PhaseWrite && !another {
 			return 0, false // too large a message stays too large
 		}
 		if another {
 			return 0, true
-		}
-		if err.Code == Unauthenticated {
-			return 0, false // nobody takes the credential
 		}
 		return r.delay(), true
 	}
@@ -107,6 +117,36 @@ func (r *retrying) decide(ctx context.Context, err *Error, view *view) (wait tim
 	return max(wait, err.RetryAfter), again
 }
 
+// absentFor is for how long a call is tried whose client has never reached an instance, and at whose fixed addresses nothing
+// listens. The server may be about to start; once an instance was there, it may be about to come back.
+const absentFor = 2 * time.Second
+
+// hopeless reports whether the obstacle that kept the attempt from its instance will not go away while the call waits. Where the
+// call may go to others, it has been tried there.
+func (r *retrying) hopeless(err *Error) bool {
+	if err.Outcome != NotSent || err.Phase != PhaseDial {
+		return false
+	}
+	now := nanotime()
+	if r.since == 0 {
+		r.since = now
+	}
+	switch err.obstacle {
+	case lasting:
+		return true
+	case absent:
+		return r.c.source.resolver == nil && !r.c.cluster.met.Load() && now-r.since >= int64(absentFor)
+	}
+	return false
+}
+
+// hurry has connections made that wait for their turn, if the next attempt does not see to that itself.
+func (r *retrying) hurry(v *view) {
+	if !r.elsewhere || v.total < 2 {
+		r.c.cluster.hurry()
+	}
+}
+
 // untried reports whether the view has an endpoint that this call has not used.
 func (r *retrying) untried(v *view) bool {
 	if v.only != nil {
@@ -144,7 +184,8 @@ func (r *retrying) note(e *endpoint, err *Error, began int64) {
 		r.first = e
 	}
 	r.last = e
-	if !slices.Contains(r.tried, e.Endpoint) && len(r.tried) < maxAttempts {
+	late := err.Phase == PhaseDial && err.cause == nil // it may be the first one to connect all the same
+	if !late && !slices.Contains(r.tried, e.Endpoint) && len(r.tried) < maxAttempts {
 		r.tried = append(r.tried, e.Endpoint)
 	}
 	if len(r.attempts) < maxNotedAttempts {
@@ -203,7 +244,7 @@ func (c *Client) furtherAttempts(ctx context.Context, k *call, r *retrying, e *e
 			return r.final(err)
 		}
 		if wait > 0 {
-			c.cluster.hurry()
+			r.hurry(v)
 			if !c.waitRetry(bounded, wait, changed, err) {
 				if errors.Is(ctx.Err(), context.Canceled) {
 					err = givenUp(ctx, err)
@@ -228,7 +269,7 @@ func givenUp(ctx context.Context, err *Error) *Error {
 
 // again makes one more attempt. An endpoint without an error has answered, and the reply is decoded.
 func (c *Client) again(ctx context.Context, k *call, r *retrying, v *view) (*endpoint, *Error) {
-	e, fault := c.pickAgain(k, r, v)
+	e, fault := c.pickAgain(ctx, k, r, v)
 	if fault != nil {
 		return nil, fault
 	}
@@ -243,7 +284,7 @@ func (c *Client) again(ctx context.Context, k *call, r *retrying, v *view) (*end
 }
 
 // pickAgain returns the endpoint of one more attempt.
-func (c *Client) pickAgain(k *call, r *retrying, v *view) (*endpoint, *Error) {
+func (c *Client) pickAgain(ctx context.Context, k *call, r *retrying, v *view) (*endpoint, *Error) {
 	switch {
 	case r.o.pinned:
 		if e := c.cluster.find(r.o.at); e != nil {
@@ -253,9 +294,12 @@ func (c *Client) pickAgain(k *call, r *retrying, v *view) (*endpoint, *Error) {
 	case r.bound != nil && !c.cluster.has(r.bound):
 		return nil, failure(Unavailable, NotSent, PhasePick, nil, "the instance %s, which alone knows the idempotency key, is gone", r.bound.Instance().Address)
 	case r.bound != nil:
+		k.settled = true
 		return r.bound, nil
 	case r.o.mode == Failtry && r.first != nil && c.cluster.has(r.first):
 		return r.first, nil
+	case r.elsewhere && v.total > 1:
+		return c.reach(ctx, k, r.m, r.tried)
 	}
 	k.pick.Method, k.pick.Tried = r.m.name, nil
 	if r.o.mode.elsewhere() {

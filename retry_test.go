@@ -350,12 +350,12 @@ func TestDeadInstancesAreAvoided(t *testing.T) {
 	})
 }
 
-// A call that was not sent waits for an instance until its time is over.
+// A call waits for an instance that is about to start, also one at a fixed address.
 func TestCallWaitsForAnInstance(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		c := dial(t, "a:1", anser.Dialer(network.Dial))
 		reply := anser.Go[[]byte](context.Background(), c, "Echo.Say", text("hello"))
-		time.Sleep(3 * time.Second)
+		time.Sleep(1500 * time.Millisecond)
 		serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
 		began := time.Now()
 		if _, err := reply.Wait(); err != nil {

@@ -98,7 +98,7 @@ func (o *dialOptions) route(address string) route {
 		r.dial = func(ctx context.Context, _, address string) (net.Conn, error) { return dial(ctx, "tcp", address) }
 	default:
 		r.dial = func(context.Context, string, string) (net.Conn, error) {
-			return nil, fmt.Errorf("the client has no transport for %s: give Dial one, such as quic.Transport() for quic://", address)
+			return nil, fmt.Errorf("%w for %s: give Dial one, such as quic.Transport() for quic://", errNoTransport, address)
 		}
 	}
 	return r
