@@ -222,7 +222,7 @@ func (c *Client) both(ctx context.Context, h *hedge, first, second attempted, r 
 // drop cancels an attempt whose reply nobody needs any more. The balancer learns that one that was outrun has
 // taken at least as long as it did: otherwise an instance would seem fast whose slow replies are never seen.
 func (r *retrying) drop(p *pool, a attempted, outrun bool) {
-	if taken, _ := a.conn.cancel(a.k); !taken {
+	if taken, _ := a.conn.cancel(a.k, false); !taken {
 		<-a.k.done // its reply is being delivered
 	}
 	if outrun {

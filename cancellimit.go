@@ -9,9 +9,14 @@ type cancelLimit struct {
 	last  int64 // nanotime of the last note
 }
 
-// cancelRate is how many cancels a second a connection may have for long, and how many more than all
-// of its calls at once.
-const cancelRate = 10_000
+const (
+	// cancelRate is how many cancels a second a connection may have for long.
+	cancelRate = 20_000
+
+	// cancelBurst is how many more than its calls at once it may have: what a client that keeps to
+	// cancelPace sends while this side is stopped for some seconds arrives all at once.
+	cancelBurst = 100_000
+)
 
 // note takes a CANCEL into account.
 func (l *cancelLimit) note(now int64, maxCalls uint64) error {
@@ -19,7 +24,7 @@ func (l *cancelLimit) note(now int64, maxCalls uint64) error {
 		l.level = max(0, l.level-float64(now-l.last)/1e9*cancelRate)
 		l.last = now
 	}
-	if l.level++; l.level > float64(maxCalls)+cancelRate {
+	if l.level++; l.level > float64(maxCalls)+cancelBurst {
 		return wire.Errorf(wire.Flood, "more than %d cancels a second", cancelRate)
 	}
 	return nil

@@ -49,8 +49,10 @@ type clientConn struct {
 	rest     []byte // a write that could not go on, for writeRest
 	restAt   int    // bytes of it that were taken
 	reserved bool   // writing is set for writeBehind, which has not begun yet
+	cancels  cancelPacer
 
 	busy      atomic.Int32 // number of open calls, for choosing a connection
+	owed      atomic.Int32 // number of cancels that wait for their turn
 	streaming atomic.Int32 // number of open streams; they are in busy too
 	waiting   atomic.Int32 // bytes/1024 that wait to be written, for growing
 	pinged    atomic.Int64 // nanotime of a ping without an answer yet, or 0
@@ -84,8 +86,7 @@ func (c *clientConn) start(ctx context.Context, k *call, method uint32) *Error {
 		c.mu.Unlock()
 		return clientLapsed(NotSent)
 	}
-	if uint64(c.open.n) >= c.peer.MaxCalls {
-		n := c.open.n
+	if n := c.open.n + len(c.cancels.owed); uint64(n) >= c.peer.MaxCalls {
 		c.mu.Unlock()
 		return failure(ResourceExhausted, NotSent, PhaseWrite, nil, "%d calls are open on the connection, the server's limit (anser.MaxCalls)", n)
 	}
@@ -247,7 +248,7 @@ func (c *clientConn) wait(ctx context.Context, k *call) *Error {
 	select {
 	case <-k.done:
 	case <-done:
-		if taken, outcome := c.cancel(k); taken {
+		if taken, outcome := c.cancel(k, isOver(ctx)); taken {
 			return contextFailure(ctx, outcome, PhaseWait)
 		}
 		<-k.done // its reply is being delivered
@@ -255,20 +256,40 @@ func (c *clientConn) wait(ctx context.Context, k *call) *Error {
 	return k.failed
 }
 
-// cancel takes k back from the connection. taken is false when the reader has it already.
-func (c *clientConn) cancel(k *call) (taken bool, outcome Outcome) {
+// isOver reports whether the deadline of ctx has passed, which travels with each call.
+func isOver(ctx context.Context) bool {
+	_, bounded := ctx.Deadline()
+	return bounded && errors.Is(ctx.Err(), context.DeadlineExceeded)
+}
+
+// cancel takes k back from the connection. over says that its time has passed. taken is false when the
+// reader has it already.
+func (c *clientConn) cancel(k *call, over bool) (taken bool, outcome Outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.open.take(k.id) == nil {
 		return false, 0
 	}
 	c.busy.Store(int32(c.open.n))
-	if c.err != nil {
-		return true, OutcomeUnknown
+	if c.err == nil {
+		c.cancelLocked(k, over, nanotime())
 	}
-	c.cancelLocked(k)
-	c.flushElsewhereLocked()
 	return true, OutcomeUnknown
+}
+
+// cancelLocked tells the server that k was given up, unless its time is over: the server ends it then
+// by itself. That time begins when the request arrives, so one that was not even written is cancelled.
+func (c *clientConn) cancelLocked(k *call, over bool, now int64) {
+	if over && k.begin < c.handed {
+		return
+	}
+	var until int64
+	if !over && k.stream == nil { // one with a stream has no frame any more
+		if left := getUint64(k.frame[timeoutOffset:]); left != 0 {
+			until = now + int64(time.Duration(left)*time.Microsecond)
+		}
+	}
+	c.giveUpLocked(k.id, now, until)
 }
 
 // ifOpen runs f if nothing has ended k yet, and nothing does meanwhile: k.frame is as it was sent.
@@ -281,8 +302,6 @@ func (c *clientConn) ifOpen(k *call, f func()) bool {
 	f()
 	return true
 }
-
-func (c *clientConn) cancelLocked(k *call) { c.appendLocked(wire.AppendCancel(nil, k.id)) }
 
 // When callers are kept from writing one by one.
 const (
@@ -374,16 +393,15 @@ func (c *clientConn) expire() {
 	for _, k := range over {
 		c.open.take(k.id)
 		k.failed = failure(DeadlineExceeded, OutcomeUnknown, PhaseWait, context.DeadlineExceeded, "no reply within the call's time")
-		c.cancelLocked(k)
+		if c.err == nil {
+			c.cancelLocked(k, true, now)
+		}
 	}
 	c.busy.Store(int32(c.open.n))
 	c.expireAt = 0
 	if next != 0 && c.err == nil {
 		// A look at all that is open costs some nanoseconds each, so many of them wait longer for the next one.
 		c.expireLocked(max(next, now+int64(c.open.n)*lookCost))
-	}
-	if len(over) > 0 && c.err == nil {
-		c.flushElsewhereLocked()
 	}
 	c.mu.Unlock()
 	for _, k := range over {
@@ -461,6 +479,8 @@ func (c *clientConn) end(err error) error {
 	}
 	c.open = table[*call]{}
 	c.busy.Store(0)
+	c.cancels.stop()
+	c.owed.Store(0)
 	if c.expiry != nil {
 		c.expiry.Stop()
 	}

@@ -207,12 +207,11 @@ func (c *clientConn) cutAll() {
 	for _, k := range over {
 		c.open.take(k.id)
 		k.failed = clientLapsed(OutcomeUnknown)
-		c.cancelLocked(k)
+		if c.err == nil {
+			c.cancelLocked(k, false, nanotime())
+		}
 	}
 	c.busy.Store(int32(c.open.n))
-	if len(over) > 0 && c.err == nil {
-		c.flushElsewhereLocked()
-	}
 	c.mu.Unlock()
 	for _, k := range over {
 		k.over()

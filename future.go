@@ -440,7 +440,7 @@ func (p *pending) stop() {
 	var taken bool
 	var outcome Outcome
 	if p.conn != nil {
-		taken, outcome = p.conn.cancel(p.k)
+		taken, outcome = p.conn.cancel(p.k, isOver(p.ctx))
 	}
 	p.mu.Unlock()
 	switch {

@@ -123,13 +123,14 @@ func (h *host) pickConn(slot uint32) *clientConn {
 	}
 	if c.saturated() {
 		h.grow(list)
-		c = slices.MinFunc(list, func(a, b *clientConn) int { return int(a.busy.Load() - b.busy.Load()) })
+		c = slices.MinFunc(list, func(a, b *clientConn) int { return int(a.load() - b.load()) })
 	}
 	return c
 }
 
 func (c *clientConn) saturated() bool {
-	return c.waiting.Load() >= growWaiting || float64(c.busy.Load()) >= growAt*float64(c.peer.MaxCalls)
+	owed := c.owed.Load()
+	return c.waiting.Load() >= growWaiting || owed >= growOwed || float64(c.busy.Load()+owed) >= growAt*float64(c.peer.MaxCalls)
 }
 
 func (h *host) wantConns() int { return int(h.want.Load()) }

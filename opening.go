@@ -343,7 +343,7 @@ func (r *opening) encode(ctx context.Context, first any) (cd codec.Codec, frame 
 func (st *stream) cancel(fault *Error) {
 	o := st.opened
 	fault = st.told(fault)
-	taken, _ := o.conn.cancel(&o.call)
+	taken, _ := o.conn.cancel(&o.call, isOver(st.ctx))
 	st.stop(fault)
 	if taken {
 		o.over(st, fault)

@@ -232,7 +232,9 @@ func (c *clientConn) deliver(last bool) (alone bool, broken error) {
 	c.pings = pingLimit{}
 	c.mu.Lock()
 	for i := range batch {
-		batch[i].call = c.open.take(batch[i].id)
+		if batch[i].call = c.open.take(batch[i].id); batch[i].call == nil {
+			c.answeredLocked(batch[i].id)
+		}
 	}
 	made := c.lastID
 	c.busy.Store(int32(c.open.n))

@@ -16,6 +16,9 @@ func (c *clientConn) streamFrame(h wire.Header, body []byte) error {
 	}
 	c.mu.Lock()
 	k, last := c.open.get(h.ID), c.lastID
+	if k == nil && h.Type == wire.TypeEnd {
+		c.answeredLocked(h.ID)
+	}
 	c.mu.Unlock()
 	if k == nil {
 		return c.streams.ignore(h, body, h.ID <= last)
@@ -83,7 +86,7 @@ func (c *clientConn) endOf(k *call, h wire.Header, body []byte) error {
 // of the connection.
 func (st *stream) answered(a *arrived) error {
 	if a.kind == wire.TypeReply {
-		st.opened.conn.post(wire.AppendCancel(nil, st.id))
+		st.opened.conn.giveUp(st.id)
 		st.ends(failure(Internal, OutcomeUnknown, PhaseWait, nil, "the server broke the protocol: REPLY to a stream"), nil)
 		return nil
 	}

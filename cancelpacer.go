@@ -1,0 +1,164 @@
+package anser
+
+import (
+	"time"
+
+	"github.com/anser-rpc/anser/wire"
+)
+
+// The server closes a connection with too many CANCEL frames (see cancelLimit). A client therefore
+// sends none for a call whose time is over, as the server knows the deadline, and the others at a pace
+// that the server takes. What must wait is a list of ids, from which a call is dropped when its answer
+// comes or its deadline passes.
+
+const (
+	cancelPace  = 16_000               // CANCEL frames a second for long; below cancelRate
+	cancelPause = 5 * time.Millisecond // between two batches of cancels that had to wait
+	growOwed    = 1000                 // that many cancels wait: another connection would help
+)
+
+// cancelPacer is what a connection needs to pace its cancels. The zero value is ready for use; it is
+// guarded by the mutex of the connection.
+type cancelPacer struct {
+	level float64 // of the bucket that every CANCEL fills and time empties
+	last  int64   // nanotime of the last look at it
+
+	queue []owedCancel        // in the order of the calls' ends
+	owed  map[uint64]struct{} // ids of the queue whose CANCEL is still due
+	timer *time.Timer         // runs while owed is not empty
+}
+
+type owedCancel struct {
+	id    uint64
+	until int64 // nanotime at which the server has ended the call by itself; 0: never
+}
+
+// allow reports whether a CANCEL may be sent now, and counts it.
+func (p *cancelPacer) allow(now int64, maxCalls uint64) bool {
+	if now > p.last {
+		p.level = max(0, p.level-float64(now-p.last)/1e9*cancelPace)
+		p.last = now
+	}
+	if p.level+1 > float64(max(maxCalls, 1)) {
+		return false
+	}
+	p.level++
+	return true
+}
+
+// add notes a CANCEL that must wait.
+func (p *cancelPacer) add(id uint64, until int64) {
+	if p.owed == nil {
+		p.owed = make(map[uint64]struct{})
+	}
+	if len(p.queue) > 2*len(p.owed)+growOwed { // most of it was answered
+		p.compact()
+	}
+	p.owed[id] = struct{}{}
+	p.queue = append(p.queue, owedCancel{id, until})
+}
+
+// compact drops from the queue what is not owed any more.
+func (p *cancelPacer) compact() {
+	kept := p.queue[:0]
+	for _, o := range p.queue {
+		if _, ok := p.owed[o.id]; ok {
+			kept = append(kept, o)
+		}
+	}
+	p.queue = kept
+}
+
+// next returns the id of the next CANCEL to send, if there is one and it may be sent now.
+func (p *cancelPacer) next(now int64, maxCalls uint64) (id uint64, ok bool) {
+	for len(p.queue) > 0 {
+		o := p.queue[0]
+		if _, due := p.owed[o.id]; due && (o.until == 0 || now < o.until) {
+			if !p.allow(now, maxCalls) {
+				return 0, false
+			}
+			p.pop(o.id)
+			return o.id, true
+		}
+		p.pop(o.id)
+	}
+	p.queue = nil
+	return 0, false
+}
+
+func (p *cancelPacer) pop(id uint64) {
+	p.queue = p.queue[1:]
+	delete(p.owed, id)
+}
+
+// stop forgets what is owed, when the connection has ended.
+func (p *cancelPacer) stop() {
+	p.queue, p.owed = nil, nil
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+}
+
+// giveUp is giveUpLocked for a call without a deadline.
+func (c *clientConn) giveUp(id uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil {
+		c.giveUpLocked(id, nanotime(), 0)
+	}
+}
+
+// giveUpLocked tells the server that nobody waits for the call any more, now or when its turn comes.
+// until is the nanotime at which the server ends the call by itself, or 0.
+func (c *clientConn) giveUpLocked(id uint64, now, until int64) {
+	if len(c.cancels.owed) == 0 && c.cancels.allow(now, c.peer.MaxCalls) {
+		c.appendLocked(wire.AppendCancel(nil, id))
+		c.flushElsewhereLocked()
+		return
+	}
+	c.cancels.add(id, until)
+	c.owed.Store(int32(len(c.cancels.owed)))
+	if c.cancels.timer == nil {
+		c.cancels.timer = time.AfterFunc(cancelPause, c.sendCancels)
+	} else if len(c.cancels.owed) == 1 {
+		c.cancels.timer.Reset(cancelPause)
+	}
+}
+
+// sendCancels sends the cancels whose turn has come.
+func (c *clientConn) sendCancels() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		c.cancels.stop()
+		return
+	}
+	now, before := nanotime(), len(c.buf)
+	for len(c.buf) <= maxBuffered {
+		id, ok := c.cancels.next(now, c.peer.MaxCalls)
+		if !ok {
+			break
+		}
+		c.appendLocked(wire.AppendCancel(nil, id))
+	}
+	if len(c.buf) > before {
+		c.flushElsewhereLocked()
+	}
+	c.owed.Store(int32(len(c.cancels.owed)))
+	if len(c.cancels.owed) > 0 {
+		c.cancels.timer.Reset(cancelPause)
+	}
+}
+
+// answeredLocked drops the CANCEL of a call that the server has answered in the meantime.
+func (c *clientConn) answeredLocked(id uint64) {
+	if len(c.cancels.owed) == 0 {
+		return
+	}
+	delete(c.cancels.owed, id)
+	c.owed.Store(int32(len(c.cancels.owed)))
+}
+
+// load is how much of what the server allows the connection uses: open calls, and those that were
+// cancelled here and not yet there.
+func (c *clientConn) load() int32 { return c.busy.Load() + c.owed.Load() }
