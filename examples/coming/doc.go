@@ -1,0 +1,3 @@
+// Package coming holds no code. Its folders are programs with net/rpc, rpcx, gRPC and Kitex and the same programs with
+// Anser, which the pages docs/from-*.md show. Its tests build and run the programs and compare them with the pages.
+package coming

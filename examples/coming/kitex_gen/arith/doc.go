@@ -1,0 +1,2 @@
+// Package arith is what the kitex command generates from arith.thrift.
+package arith
