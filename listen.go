@@ -54,6 +54,10 @@ func (s *Server) ListenAndServe(address string) error {
 }
 
 // Listen returns a listener for Serve, with the checks that ListenAndServe makes.
+//
+// The unix socket of a process that has ended, which a crash leaves behind, is replaced; one on which a process
+// listens, or a file that is no socket, is an error. While Listen looks it holds a lock on a file with the name of
+// the socket and ".lock", so that of several servers that start at once one gets the socket.
 func (s *Server) Listen(address string) (net.Listener, error) {
 	network, host := splitAddress(address)
 	if network == "tcp" {
@@ -64,6 +68,11 @@ func (s *Server) Listen(address string) (net.Listener, error) {
 	var config net.ListenConfig
 	switch network {
 	case "unix":
+		l, err := listenUnix(host)
+		if err != nil {
+			return nil, fmt.Errorf("listen on %s: %w", address, err)
+		}
+		return l, nil
 	case "tcp":
 		if s.o.reusePort {
 			config.Control = reusePort

@@ -2,11 +2,14 @@ package anser_test
 
 import (
 	"bytes"
+	"errors"
 	"log"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -84,5 +87,91 @@ func TestDocumentsCheckTheErrorOfServing(t *testing.T) {
 				t.Errorf("%s: %q ends with code 1 where the server ended well", page, strings.TrimSpace(line))
 			}
 		}
+	}
+}
+
+// A server that was killed can be started again on its unix socket.
+func TestSocketOfAProcessThatWasKilled(t *testing.T) {
+	socket := socketPath(t)
+	for range 2 {
+		program, _ := startSimplest(t, socket)
+		if l, err := anser.NewServer(silent).Listen("unix://" + socket); err == nil || !strings.Contains(err.Error(), "served by another process") {
+			if err == nil {
+				l.Close()
+			}
+			t.Errorf("a socket that is served: %v", err)
+		}
+		program.Process.Kill()
+		program.Wait()
+		if _, err := os.Stat(socket); err != nil {
+			t.Fatal(err) // the test would show nothing
+		}
+	}
+	l, err := anser.NewServer(silent).Listen("unix://" + socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	if left, err := filepath.Glob(socket + "*"); err != nil || len(left) > 0 {
+		t.Errorf("%v are left behind", left)
+	}
+}
+
+// Of servers that start at once on a dead socket one gets it, and keeps it.
+func TestServersThatStartTogetherOnASocket(t *testing.T) {
+	for range 50 {
+		socket := socketPath(t)
+		dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		dead.SetUnlinkOnClose(false)
+		dead.Close()
+		var starts sync.WaitGroup
+		got := make(chan net.Listener, 8)
+		for range cap(got) {
+			starts.Go(func() {
+				l, err := anser.NewServer(silent).Listen("unix://" + socket)
+				if err == nil {
+					got <- l
+				} else if !errors.Is(err, syscall.EADDRINUSE) {
+					t.Error(err)
+				}
+			})
+		}
+		starts.Wait()
+		if len(got) != 1 {
+			t.Fatalf("%d servers have the socket", len(got))
+		}
+		l := <-got
+		nc, err := net.Dial("unix", socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nc.Close()
+		l.Close()
+	}
+}
+
+func TestSocketMistakes(t *testing.T) {
+	s := anser.NewServer(silent)
+	file := socketPath(t)
+	if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for address, want := range map[string]string{
+		"unix://":                    "use unix:///path",
+		"unix://" + file:             "is there and no socket",
+		"unix://" + file + "/no/dir": "listen on unix://",
+	} {
+		if l, err := s.Listen(address); err == nil || !strings.Contains(err.Error(), want) {
+			if err == nil {
+				l.Close()
+			}
+			t.Errorf("%s: %v; want %q", address, err, want)
+		}
+	}
+	if b, err := os.ReadFile(file); string(b) != "precious" {
+		t.Errorf("the file: %q, %v", b, err)
 	}
 }
