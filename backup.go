@@ -25,7 +25,11 @@ func BackupShare(share float64) DialOption {
 // within which 95 % of the method's calls were answered lately. That is not known, and there is no second
 // attempt, before the client has seen 128 of them. 0, the default, is to learn.
 func BackupAfter(d time.Duration) DialCallOption {
-	return dialCallOption(func(o *callOptions) { o.backupAfter = max(d, 0) })
+	return dialCallOption(func(o *callOptions) {
+		if o.wants(d >= 0, "anser.BackupAfter(%v): want at least 0", d) {
+			o.backupAfter = d
+		}
+	})
 }
 
 // BackupStats tells what second attempts of a method's calls with the mode [Backup] did.

@@ -78,6 +78,14 @@ func bound(c *Client, name string, t reflect.Type, opts []CallOption) (reflect.V
 		return reflect.Value{}, errBindContext
 	}
 	if !sig.tuple {
+		if o := c.o.call.with(opts); o.codec == nil {
+			request, reply := reflect.New(sig.request).Interface(), reflect.New(sig.reply).Interface()
+			if c.codecFor(request, reply) == nil {
+				return reflect.Value{}, noCodec(request, reply)
+			}
+		} else if err := misfit(o.codec, reflect.New(sig.request).Interface(), reflect.New(sig.reply).Interface()); err != nil {
+			return reflect.Value{}, err
+		}
 		return boundMessage(c, name, t, sig, opts), nil
 	}
 	in, err := newElements("argument", "arg", sig.in)

@@ -90,6 +90,9 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 			return nil, err
 		}
 	}
+	if c.o.call.mistake != nil {
+		c.o.mistakes = append(c.o.mistakes, c.o.call.mistake)
+	}
 	if len(c.o.mistakes) > 0 {
 		return nil, fmt.Errorf("dial %q: %w", target, errors.Join(c.o.mistakes...))
 	}
@@ -196,7 +199,12 @@ func (o *dialOptions) apply(opt DialOption) error {
 	case Ejection:
 		opt.set(o)
 	case registry.Scheme:
+		if opt.Name == "" || opt.Open == nil {
+			return fmt.Errorf("the registry.Scheme %q is not complete: it needs a Name and a function Open", opt.Name)
+		}
 		o.schemes = append(o.schemes, opt)
+	case nil:
+		return errors.New("an option of Dial is nil")
 	default:
 		return fmt.Errorf("dial option of type %T is not one of package anser, an anser.Transport or a registry.Scheme", opt)
 	}
@@ -232,9 +240,7 @@ func (c *Client) Call(ctx context.Context, method string, in, out any, opts ...C
 // with returns the options of a call that has some of its own.
 func (o *callOptions) with(opts []CallOption) *callOptions {
 	own := *o
-	for _, opt := range opts {
-		opt.applyCall(&own)
-	}
+	own.add(opts)
 	return &own
 }
 

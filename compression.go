@@ -30,7 +30,11 @@ const (
 	Never
 )
 
-func (m CompressMode) applyCompress(z *compression) { z.mode = m }
+func (m CompressMode) applyCompress(z *compression) {
+	if z.wants(m <= Never, "CompressMode(%d): want anser.Dynamic (%d), anser.Forced (%d) or anser.Never (%d)", m, Dynamic, Forced, Never) {
+		z.mode = m
+	}
+}
 
 // String returns the name of the mode in lower case.
 func (m CompressMode) String() string {
@@ -48,7 +52,11 @@ func (m CompressMode) String() string {
 // CompressFrom sets from how many bytes on a message is compressed in the mode [Dynamic]; the default
 // is 200.
 func CompressFrom(bytes int) CompressOption {
-	return compressOption(func(z *compression) { z.from = bytes })
+	return compressOption(func(z *compression) {
+		if z.wants(bytes >= 0, "anser.CompressFrom(%d): want at least 0", bytes) {
+			z.from = bytes
+		}
+	})
 }
 
 // CompressPrice sets how long compressing may take for each byte that it saves in the mode [Dynamic];
@@ -56,7 +64,11 @@ func CompressFrom(bytes int) CompressOption {
 // cost more, or shrink by less than a tenth, they travel as they are, and a few are tried again
 // later.
 func CompressPrice(perByte time.Duration) CompressOption {
-	return compressOption(func(z *compression) { z.price = perByte })
+	return compressOption(func(z *compression) {
+		if z.wants(perByte >= 0, "anser.CompressPrice(%v): want at least 0", perByte) {
+			z.price = perByte
+		}
+	})
 }
 
 // CompressTo compresses calls only on connections to instances for which want returns true, such as
@@ -79,21 +91,25 @@ const (
 // The messages of a stream are treated like requests and replies, each by itself; as an option of [Open] it holds for
 // the stream. A server that does not take the algorithm of c gets its calls uncompressed.
 func Compress(c compress.Compressor, opts ...CompressOption) DialCallOption {
-	var z *compression
-	if c != nil && c.ID() != compress.NoneID {
-		z = newCompression(c, opts)
-		if z.mode == Never {
-			z = nil
-		}
+	z := newCompression(c, opts)
+	mistake := z.mistake
+	if c == nil || c.ID() == compress.NoneID || z.mode == Never {
+		z = nil
 	}
-	return dialCallOption(func(o *callOptions) { o.compression = z })
+	return dialCallOption(func(o *callOptions) {
+		o.compression = z
+		o.wants(mistake == nil, "anser.Compress: %w", mistake)
+	})
 }
 
 // CompressReplies sets how a server compresses the replies to calls that ask for it, as those of a
 // client with [Compress] do. The default is [Dynamic], and every reply where the client's mode is
 // [Forced]; with [Never], no reply is compressed. A reply has the algorithm of its request.
 func CompressReplies(opts ...CompressOption) ServerOption {
-	return serverOption(func(o *serverOptions) { o.replies = newCompression(nil, opts) })
+	return serverOption(func(o *serverOptions) {
+		o.replies = newCompression(nil, opts)
+		o.wants(o.replies.mistake == nil, "anser.CompressReplies: %w", o.replies.mistake)
+	})
 }
 
 // AcceptCompression sets which algorithms the server takes; the default is [compress.BuiltIn], which is gzip and
@@ -135,12 +151,21 @@ type compression struct {
 	from       int
 	price      time.Duration // for a saved byte
 	to         func(registry.Instance) bool
+	mistake    error // an option that cannot work
+}
+
+// wants reports ok, and notes a mistake if it is false.
+func (z *compression) wants(ok bool, format string, args ...any) bool {
+	if !ok && z.mistake == nil {
+		z.mistake = fmt.Errorf(format, args...)
+	}
+	return ok
 }
 
 func newCompression(c compress.Compressor, opts []CompressOption) *compression {
 	z := &compression{compressor: c, from: defaultCompressFrom, price: defaultCompressPrice}
 	for _, opt := range opts {
-		if opt != nil {
+		if z.wants(opt != nil, "an option of compression is nil") {
 			opt.applyCompress(z)
 		}
 	}

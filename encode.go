@@ -2,6 +2,7 @@ package anser
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/anser-rpc/anser/codec"
@@ -22,6 +23,9 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 		}
 	}
 	k.codec = cd.ID()
+	if o.mistake != nil {
+		return nil, badOption(o.mistake)
+	}
 	if fault := c.encodeHead(ctx, k, m, o); fault != nil {
 		return nil, fault
 	}
@@ -100,7 +104,21 @@ func (c *Client) encodeHead(ctx context.Context, k *call, m *clientMethod, o *ca
 }
 
 func noCodec(in, out any) *Error {
-	return failure(InvalidArgument, NotSent, PhaseEncode, nil, "no codec handles a request of type %T with a reply of type %T: choose one with anser.Codec", in, out)
+	why := ""
+	for _, v := range []any{in, out} {
+		if v == nil {
+			continue
+		}
+		if err := tupleMsgpack.Unfit(v); err != nil {
+			why = fmt.Sprintf(" (MessagePack: %v)", err)
+			break
+		}
+	}
+	return failure(InvalidArgument, NotSent, PhaseEncode, nil, "no codec handles a request of type %T with a reply of type %T: choose one with anser.Codec%s", in, out, why)
+}
+
+func badOption(mistake error) *Error {
+	return failure(InvalidArgument, NotSent, PhaseEncode, mistake, "%v", mistake)
 }
 
 func unencodable(cd codec.Codec, err error) *Error {

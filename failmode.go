@@ -56,7 +56,11 @@ func (m FailMode) elsewhere() bool { return m != Failfast && m != Failtry }
 // Forks sets how many instances a call with the mode [Fork] goes to at once: 2 to 5, the default is 2. Where
 // there are fewer, it goes to all.
 func Forks(n int) DialCallOption {
-	return dialCallOption(func(o *callOptions) { o.forks = min(max(n, defaultForks), maxAttempts) })
+	return dialCallOption(func(o *callOptions) {
+		if o.wants(n >= defaultForks && n <= maxAttempts, "anser.Forks(%d): want %d to %d", n, defaultForks, maxAttempts) {
+			o.forks = n
+		}
+	})
 }
 
 const defaultForks = 2

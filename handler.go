@@ -57,8 +57,11 @@ type alias struct {
 // type that one of the server's codecs handles: structs, protobuf messages, []byte.
 //
 // The request that h gets is its own. The reply must not be changed after h has returned; a nil
-// reply without an error is an Internal error. The context ends when the caller cancels, its
+// reply without an error is an Internal error, except that of a handler whose reply is [None]. The context ends when the caller cancels, its
 // deadline passes, its connection is lost, or h has returned.
+//
+// A type that no codec of the server can carry, such as one with a field of type error or chan, is an error that names
+// the field. [OnlyCodecs] narrows the codecs down.
 //
 // Methods may be added at any time and from several goroutines. A server that serves already takes calls of the method
 // from then on, also on connections that are there. Before that, an error of Handle is also returned by Serve and
@@ -76,7 +79,7 @@ func Handle[A, R any](s *Server, name string, h func(ctx context.Context, in *A)
 				return nil, err
 			}
 			if out == nil {
-				return nil, errNilReply
+				return nilReply[R]()
 			}
 			return out, nil
 		},
@@ -86,6 +89,14 @@ func Handle[A, R any](s *Server, name string, h func(ctx context.Context, in *A)
 }
 
 var errNilReply = &Error{Code: Internal, Outcome: Executed, Message: "the handler returned neither a reply nor an error"}
+
+// nilReply is what a handler has returned that returned nil without an error: a None is nothing more.
+func nilReply[R any]() (any, error) {
+	if none, ok := any(new(R)).(*None); ok {
+		return none, nil
+	}
+	return nil, errNilReply
+}
 
 // add has the server serve methods, all of them or none. They may be added while it serves.
 func (s *Server) add(opts []HandleOption, list ...*method) error {
@@ -138,6 +149,9 @@ func (s *Server) prepare(m *method, opts []HandleOption) (*handleOptions, error)
 	}
 	if err := m.nameParams(o.params); err != nil {
 		return nil, err
+	}
+	if err := s.checkTypes(m); err != nil {
+		return nil, fmt.Errorf("method %q: %w", m.name, err)
 	}
 	if len(s.o.interceptors) > 0 && !m.builtin {
 		m.chain = chain(s.o.interceptors, func(ctx context.Context, inv *Invocation) (err error) {

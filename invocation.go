@@ -59,7 +59,7 @@ func (inv *Invocation) SetTimeout(d time.Duration) {
 // SetAttempts does the same for the option [Attempts].
 func (inv *Invocation) SetAttempts(n int) {
 	if o := inv.changeable(); o != nil {
-		o.attempts = min(max(n, 1), maxAttempts)
+		o.setAttempts("Invocation.SetAttempts", n)
 	}
 }
 
@@ -67,7 +67,7 @@ func (inv *Invocation) SetAttempts(n int) {
 // Failover and Failfast, which is what the call is inside of them.
 func (inv *Invocation) SetMode(m FailMode) {
 	if o := inv.changeable(); o != nil {
-		o.mode = m.inside()
+		o.setMode("Invocation.SetMode", m.inside())
 	}
 }
 

@@ -78,8 +78,9 @@ func (r *opening) open(ctx context.Context, opts []CallOption) (*stream, error) 
 // those of the client are for its calls.
 func (c *Client) streamOptions(opts []CallOption) (*callOptions, *Error) {
 	own := callOptions{codec: c.o.call.codec, compression: c.o.call.compression, mode: c.o.call.mode, hashBy: c.o.call.hashBy}
-	for _, opt := range opts {
-		opt.applyCall(&own)
+	own.add(opts)
+	if own.mistake != nil {
+		return nil, badOption(own.mistake)
 	}
 	wrong := ""
 	switch {

@@ -183,6 +183,24 @@ type callOptions struct {
 	backupAfter time.Duration // 0: learned
 	earlier     uint8         // attempts of the same call that were sent before
 	hashBy      func(ctx context.Context, method string, request any) string
+	mistake     error // the first option that cannot work, which the call or Dial returns
+}
+
+// wants reports ok, and notes a mistake if it is false.
+func (o *callOptions) wants(ok bool, format string, args ...any) bool {
+	if !ok && o.mistake == nil {
+		o.mistake = fmt.Errorf(format, args...)
+	}
+	return ok
+}
+
+// add adds the options of a call.
+func (o *callOptions) add(opts []CallOption) {
+	for _, opt := range opts {
+		if o.wants(opt != nil, "an option of the call is nil") {
+			opt.applyCall(o)
+		}
+	}
 }
 
 type handleOptions struct {
@@ -449,6 +467,9 @@ func NoDescribe() ServerOption {
 // in with the listener's. May be given several times, for several registries or services.
 func Announce(r registry.Registrar, in registry.Instance) ServerOption {
 	return serverOption(func(o *serverOptions) {
+		if !o.wants(r != nil, "anser.Announce: the registrar is nil: leave the option out") {
+			return
+		}
 		o.announcements = append(o.announcements, announcement{r, in.Clone()})
 	})
 }
@@ -525,7 +546,8 @@ func NoSnapshot() DialOption {
 // sent are free.
 func RetryBudget(ratio, perSecond float64) DialOption {
 	return dialOption(func(o *dialOptions) {
-		if o.wants(ratio >= 0 && perSecond >= 0, "anser.RetryBudget(%v, %v): want numbers of at least 0", ratio, perSecond) {
+		if o.wants(ratio >= 0 && perSecond >= 0 && ratio <= math.MaxFloat64 && perSecond <= math.MaxFloat64,
+			"anser.RetryBudget(%v, %v): want numbers of at least 0, and finite ones", ratio, perSecond) {
 			o.budgetRatio, o.budgetRate = ratio, perSecond
 		}
 	})
@@ -546,13 +568,25 @@ func Timeout(d time.Duration) DialCallOption {
 
 // Fail sets the fail mode; the default is Failover.
 func Fail(m FailMode) DialCallOption {
-	return dialCallOption(func(o *callOptions) { o.mode = m })
+	return dialCallOption(func(o *callOptions) { o.setMode("anser.Fail", m) })
+}
+
+func (o *callOptions) setMode(name string, m FailMode) {
+	if o.wants(int(m) < len(failModeNames), "%s(%d): want one of the fail modes, anser.Failover (0) to anser.Fork (%d)", name, m, Fork) {
+		o.mode = m
+	}
 }
 
 // Attempts sets how often a call is sent at most: 1 to 5, the default is 3. Attempts that were not
 // sent do not count.
 func Attempts(n int) DialCallOption {
-	return dialCallOption(func(o *callOptions) { o.attempts = min(max(n, 1), maxAttempts) })
+	return dialCallOption(func(o *callOptions) { o.setAttempts("anser.Attempts", n) })
+}
+
+func (o *callOptions) setAttempts(name string, n int) {
+	if o.wants(n >= 1 && n <= maxAttempts, "%s(%d): want 1 to %d", name, n, maxAttempts) {
+		o.attempts = n
+	}
 }
 
 // RetryOn lists codes of executed calls after which an idempotent method is tried again.
@@ -628,7 +662,9 @@ func OnlyCodecs(c ...codec.Codec) HandleOption {
 			o.only = new(codecSet)
 		}
 		for _, c := range c {
-			o.only[c.ID()] = true
+			if o.wants(c != nil, "anser.OnlyCodecs: a codec is nil") {
+				o.only[c.ID()] = true
+			}
 		}
 	})
 }

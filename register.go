@@ -190,7 +190,10 @@ func isMessageLike(t reflect.Type) bool {
 	return t.Kind() == reflect.Pointer || t.Kind() == reflect.Struct
 }
 
-var tupleType = reflect.TypeFor[Tuple]()
+var (
+	tupleType = reflect.TypeFor[Tuple]()
+	noneType  = reflect.TypeFor[None]()
+)
 
 // tupleHandler returns what calls f with the elements of a tuple.
 func tupleHandler(f reflect.Value, m *method) func(context.Context, any) (any, error) {
@@ -243,6 +246,9 @@ func reflectHandler(f reflect.Value, withContext, byPointer, outReply bool, repl
 		if !outReply {
 			out = results[0]
 			if out.IsNil() {
+				if reply == noneType {
+					return new(None), nil
+				}
 				return nil, errNilReply
 			}
 		}

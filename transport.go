@@ -49,6 +49,9 @@ func (t *Transport) check() error {
 	if t.Dial == nil {
 		return fmt.Errorf("the transport %q has no function Dial", t.Scheme)
 	}
+	if t.Conns < 0 {
+		return fmt.Errorf("the transport %q has %d Conns: want at least 0", t.Scheme, t.Conns)
+	}
 	if err := registry.CheckAddress(t.Scheme + "://host:1"); t.Scheme == "" || err != nil {
 		return fmt.Errorf("the transport %q needs a scheme of lower-case letters and digits", t.Scheme)
 	}

@@ -53,12 +53,14 @@ func newElements(what, name string, types []reflect.Type) (*elements, error) {
 	for i, t := range types {
 		e.names = append(e.names, fmt.Sprintf("%s%d", name, i+1))
 		v := reflect.New(t).Interface()
-		switch {
-		case isMessage(t):
-		case !exportedOrBuiltin(t):
+		if isMessage(t) {
+			continue
+		}
+		if !exportedOrBuiltin(t) {
 			return nil, fmt.Errorf("the type %s is not exported", t)
-		case !tupleJSON.Fits(v) || !tupleMsgpack.Fits(v):
-			return nil, fmt.Errorf("a value of type %s, %s %d, cannot travel as JSON and MessagePack", t, what, i+1)
+		}
+		if err := errors.Join(tupleJSON.Unfit(v), tupleMsgpack.Unfit(v)); err != nil {
+			return nil, fmt.Errorf("a value of type %s, %s %d, cannot travel as JSON and MessagePack: %w", t, what, i+1, err)
 		}
 	}
 	return e, nil

@@ -62,3 +62,10 @@ type Fitter interface {
 	// and decoded.
 	Fits(v any) bool
 }
+
+// An Explainer is a Fitter that can say why it does not handle a type.
+type Explainer interface {
+	// Unfit returns nil where Fits reports true, and otherwise an error with the path of the field that is the
+	// reason: "field Inner[].E: there is no JSON for chan int".
+	Unfit(v any) error
+}

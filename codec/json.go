@@ -90,6 +90,14 @@ func (c *JSON) Fits(v any) bool {
 	return t != nil && t.Kind() == reflect.Pointer && c.check(v) == nil
 }
 
+// Unfit returns why v does not fit, with the path of the field that does not.
+func (c *JSON) Unfit(v any) error {
+	if t := reflect.TypeOf(v); t == nil || t.Kind() != reflect.Pointer {
+		return fmt.Errorf("%v is no pointer to a message", t)
+	}
+	return c.check(v)
+}
+
 // check returns why v's type, which is not nil, cannot be JSON. It walks the type the first time.
 func (c *JSON) check(v any) error {
 	t := reflect.TypeOf(v)

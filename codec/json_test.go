@@ -162,7 +162,7 @@ func TestJSONSaysWhyATypeDoesNotFit(t *testing.T) {
 		v    any
 		want string
 	}{
-		{&struct{ A []func() }{}, "field A: there is no JSON for func()"},
+		{&struct{ A []func() }{}, "field A[]: there is no JSON for func()"},
 		{&struct{ E error }{}, "field E: error is an interface"},
 		{&map[complex64]int{}, "keys that are neither text nor integers"},
 		{&[]*generated{}, "use the JSON codec of codec/protobuf"},

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+
+	"github.com/anser-rpc/anser/codec/internal/shape"
 )
 
 // protoMessage is the mark of types that protoc-gen-go generates.
@@ -36,13 +38,15 @@ func (seen jsonTypes) check(t reflect.Type) error {
 		if t.NumMethod() > 0 {
 			return fmt.Errorf("%v is an interface, for which no type can be chosen when it is decoded", t)
 		}
-	case reflect.Pointer, reflect.Slice, reflect.Array:
+	case reflect.Pointer:
 		return seen.check(t.Elem())
+	case reflect.Slice, reflect.Array:
+		return shape.At("[]", seen.check(t.Elem()))
 	case reflect.Map:
 		if !isJSONKey(t.Key()) {
 			return fmt.Errorf("%v has keys that are neither text nor integers", t)
 		}
-		return seen.check(t.Elem())
+		return shape.At("[]", seen.check(t.Elem()))
 	case reflect.Struct:
 		return seen.checkFields(t)
 	}
@@ -56,7 +60,7 @@ func (seen jsonTypes) checkFields(t reflect.Type) error {
 			continue
 		}
 		if err := seen.check(f.Type); err != nil {
-			return fmt.Errorf("field %s: %w", f.Name, err)
+			return shape.At(f.Name, err)
 		}
 	}
 	return nil

@@ -125,6 +125,18 @@ func (c *Codec) unmarshal(data []byte, v any) (err error) {
 	return msgpack.UnmarshalAsMap(data, v)
 }
 
+// Unfit returns why v does not fit, with the path of the field that does not.
+func (c *Codec) Unfit(v any) error {
+	t := reflect.TypeOf(v)
+	if t == nil || t.Kind() != reflect.Pointer {
+		return errNil
+	}
+	if _, ok := v.(generated); ok {
+		return nil
+	}
+	return c.types.Plan(t).Err
+}
+
 // Fits reports whether v's type has msgp's methods, or consists of what MessagePack has. Protobuf
 // messages do not fit: their fields are more than their Go structs say.
 func (c *Codec) Fits(v any) bool {

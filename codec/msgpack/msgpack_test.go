@@ -255,7 +255,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		t.Error(err)
 	}
 	_, err = msgpack.New().Append(nil, &struct{ A []chan int }{})
-	if err == nil || !strings.Contains(err.Error(), `field A: there is no MessagePack for chan int: leave it out with the tag msgpack:"-"`) {
+	if err == nil || !strings.Contains(err.Error(), `field A[]: there is no MessagePack for chan int: leave it out with the tag msgpack:"-"`) {
 		t.Error(err)
 	}
 }

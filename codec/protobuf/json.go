@@ -68,3 +68,11 @@ func (c *JSON) Fits(v any) bool {
 	}
 	return c.plain.Fits(v)
 }
+
+// Unfit returns why v does not fit, with the path of the field that does not.
+func (c *JSON) Unfit(v any) error {
+	if _, ok := v.(proto.Message); ok {
+		return nil
+	}
+	return c.plain.Unfit(v)
+}

@@ -90,14 +90,16 @@ func (w *walk) checkNew(t reflect.Type) error {
 		}
 	case reflect.Slice:
 		w.plan.Bytes = w.plan.Bytes || t.Elem().Kind() == reflect.Uint8
-		return w.check(t.Elem())
-	case reflect.Pointer, reflect.Array:
+		return At("[]", w.check(t.Elem()))
+	case reflect.Array:
+		return At("[]", w.check(t.Elem()))
+	case reflect.Pointer:
 		return w.check(t.Elem())
 	case reflect.Map:
 		if err := w.check(t.Key()); err != nil {
-			return err
+			return At("[key]", err)
 		}
-		return w.check(t.Elem())
+		return At("[]", w.check(t.Elem()))
 	case reflect.Struct:
 		return w.checkFields(t)
 	}
@@ -118,7 +120,7 @@ func (w *walk) checkFields(t reflect.Type) error {
 	for _, i := range w.types.encodedFields(t) {
 		f := t.Field(i)
 		if err := w.check(f.Type); err != nil {
-			return fmt.Errorf("field %s: %w", f.Name, err)
+			return At(f.Name, err)
 		}
 	}
 	return nil
