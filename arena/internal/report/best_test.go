@@ -86,7 +86,7 @@ func TestBestIsComparedAndNamed(t *testing.T) {
 		}
 	}
 	chart := read(t, folder, "throughput.svg")
-	for _, want := range []string{"1,000 callers, each with its best connections", ">Go, each<", ">Go, 16<", ">Go, 2<"} {
+	for _, want := range []string{"1,000 callers, each with its best connections", "The connections", ">Go, each<", ">Go, 16<", ">Go, 2<"} {
 		if !strings.Contains(chart, want) {
 			t.Errorf("the chart lacks %q", want)
 		}
@@ -98,7 +98,7 @@ func bestInBrowser(t *testing.T, b *chromium, page string) {
 	for _, colours := range []string{"light", "dark"} {
 		p := b.open(t, page, 1300, 900, colours)
 		p.fine()
-		if about := p.text(`document.getElementById("charts-about").textContent`); about != "say: 1,000 callers, each with its best connections." {
+		if about := p.text(`document.getElementById("charts-about").textContent`); !strings.HasPrefix(about, "say: 1,000 callers, each with its best connections. Behind") {
 			t.Errorf("the first look is at %s", about)
 		}
 		if tags := p.strings(`Array.from(document.querySelectorAll("#chart-cpu g.row text.m:not(.n)"), (node) => node.textContent)`); !slices.Equal(tags, []string{"Go, each", "Go, 2", "Go, 16"}) {

@@ -329,6 +329,9 @@ func footerText(c *comparison, g *group, f *figure) string {
 			text += " " + fmt.Sprintf(format, strings.Join(names, ", "))
 		}
 	}
+	if g.shape.Conns == bestConns {
+		text += " The connections are behind the language: how many all callers share, or each for one for each caller."
+	}
 	add(outlined, "Without a rank, as it is no framework: %s.")
 	add(bad, "Not valid, so not shown: %s.")
 	add(unmeasured, "Without this figure: %s.")

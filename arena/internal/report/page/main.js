@@ -13,7 +13,7 @@ function renderCharts() {
 	const rows = chartRows();
 	tipOf.clear();
 	const shape = data.shapes[currentShape()];
-	byId("charts-about").textContent = shape ? `${shape.workload}: ${shape.label}.` : "The run has no rows.";
+	byId("charts-about").textContent = shape ? `${shape.workload}: ${shape.label}.${shape.best ? " Behind the language: how many all callers share, or “each” for one for each caller." : ""}` : "The run has no rows.";
 	standing(rows);
 	legend(rows);
 	throughputChart(rows);
