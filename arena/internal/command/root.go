@@ -67,7 +67,7 @@ server and a client of one peer after the other, and reads from outside what the
 clone of Anser; README.md beside it says how to read the figures.`),
 		Example: strings.Trim(`
   go run ./arena doctor --install                      # what is needed, and get it
-  go run ./arena run --suite quick --json quick.json   # every peer, in minutes
+  go run ./arena run --suite quick --json quick.json   # every peer, in less than an hour
   go run ./arena run --peers anser,go,-ceiling --callers 100,1000
   go run ./arena report quick.json --html quick.html   # look at it
   go run ./arena compare before.json after.json        # what changed`, "\n"),

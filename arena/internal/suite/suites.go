@@ -10,7 +10,7 @@ import (
 var Suites = []Suite{
 	{
 		Name:    "full",
-		Help:    "everything that the committed results hold; takes hours",
+		Help:    "everything, with system calls; takes half a day for all peers",
 		Seconds: 5, Rounds: 3, Trial: 2, Trials: 2, Syscalls: true,
 		Lines: slices.Concat(
 			callers(1, 100, 500, 1000, 2000, 5000),
@@ -32,7 +32,7 @@ var Suites = []Suite{
 	},
 	{
 		Name:    "quick",
-		Help:    "the main lines once, to look at in minutes",
+		Help:    "the main lines once, in less than an hour for all peers",
 		Seconds: 2, Rounds: 1, Trial: 0.5,
 		Lines: slices.Concat(
 			callers(1, 100, 1000),
