@@ -8,8 +8,12 @@ help: ## say what there is
 
 .PHONY: demo
 demo: ## run a registry, three services and live traffic on this machine
-	go build -o bin/anser ./cmd/anser
+	$(MAKE) --no-print-directory build-command
 	bin/anser demo
+
+.PHONY: build-command
+build-command: ## build bin/anser
+	go build -o bin/anser ./cmd/anser
 
 .PHONY: build
 build: ## compile every module
@@ -56,6 +60,10 @@ soak: ## call servers that come and go for FOR (1h), and look for wrong replies 
 .PHONY: sbom
 sbom: ## write what every module is built from, as CycloneDX, into bin/sbom
 	scripts/sbom
+
+.PHONY: release
+release: ## make the commit and the tags of VERSION, such as v0.1.0; FLAGS=-dry-run only says what it would do
+	@GOWORK=off go -C internal/release run . -repo '$(CURDIR)' -version '$(VERSION)' $(FLAGS)
 
 .PHONY: generate
 generate: ## renew what is generated
