@@ -74,7 +74,7 @@ func (e *endpoint) start(ctx context.Context, k *call, m *clientMethod) (*client
 			return nil, err
 		}
 	}
-	if err := conn.start(ctx, k, m.number); err != nil {
+	if err := conn.start(ctx, k, m); err != nil {
 		return nil, e.settle(conn, k, m, err)
 	}
 	return conn, nil

@@ -187,13 +187,9 @@ func (cl *cluster) closeBreakersLocked(e *endpoint, why string, now int64) {
 
 // breakersLocked tells the breakers of e that are not closed or have counted a failure.
 func (e *endpoint) breakersLocked(now int64) (all []BreakerStatus) {
-	list := e.conduct.tallies.Load()
-	if list == nil {
-		return nil
-	}
-	for _, t := range *list {
-		if t == nil || t.breaker.state == StateClosed && t.breaker.sum.failed == 0 {
-			continue
+	e.conduct.each(func(t *tally) {
+		if t.breaker.state == StateClosed && t.breaker.sum.failed == 0 {
+			return
 		}
 		b := &t.breaker
 		s := BreakerStatus{Method: t.method.name, State: b.state, Calls: b.sum.answered + b.sum.failed, Failed: b.sum.failed}
@@ -201,6 +197,6 @@ func (e *endpoint) breakersLocked(now int64) (all []BreakerStatus) {
 			s.Until = time.Now().Add(time.Duration(b.until - now))
 		}
 		all = append(all, s)
-	}
+	})
 	return all
 }

@@ -33,9 +33,9 @@ type Client struct {
 	ignored  atomic.Int64 // calls with the mode Failsafe that failed
 	later    failbacks
 	source   source
-	router   Router                                   // nil: none
-	steering *Steering                                // of the router
-	methods  atomic.Pointer[map[string]*clientMethod] // replaced, never changed
+	router   Router    // nil: none
+	steering *Steering // of the router
+	methods  knownMethods
 	places   [methodPlaces]atomic.Pointer[clientMethod]
 	watches  watches         // of calls without a goroutine
 	lagging  chan struct{}   // a place for each of those that have one until a connection stands
@@ -51,8 +51,8 @@ type Client struct {
 // clientMethod is what a client knows of a method.
 type clientMethod struct {
 	name    string
-	number  uint32                // in the pool
-	index   int                   // among those of the client
+	number  uint32                // in the pool; maxNumberedMethods: it has none
+	index   int                   // among those of the client; maxKnownMethods: it is not kept
 	learned atomic.Bool           // the server declared it idempotent
 	view    atomic.Pointer[view]  // without instances whose breakers are open; nil where there are none
 	trial   trial                 // of a breaker that is half open
@@ -162,7 +162,6 @@ func (c *Client) init() {
 		}
 	}
 	c.budget = newBudget(c.o.budgetRatio, c.o.budgetRate)
-	c.methods.Store(new(map[string]*clientMethod))
 	c.lagging = make(chan struct{}, maxLagging)
 	c.streams = make(map[*stream]struct{})
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -377,26 +376,16 @@ func (c *Client) method(name string) (*clientMethod, error) {
 	if m := place.Load(); m != nil && m.name == name {
 		return m, nil
 	}
-	if m := (*c.methods.Load())[name]; m != nil {
+	if m := c.methods.get(name); m != nil {
 		return m, nil
 	}
 	if err := wire.CheckMethodName(name); err != nil {
 		return nil, failure(InvalidArgument, NotSent, PhaseEncode, err, "%v", err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	old := *c.methods.Load()
-	if m := old[name]; m != nil {
-		return m, nil
+	m := c.methods.add(name, c.pool)
+	if m.index != maxKnownMethods {
+		place.CompareAndSwap(nil, m)
 	}
-	next := make(map[string]*clientMethod, len(old)+1)
-	for k, v := range old {
-		next[k] = v
-	}
-	m := &clientMethod{name: name, number: c.pool.methodNumber(name), index: len(old)}
-	next[name] = m
-	c.methods.Store(&next)
-	place.CompareAndSwap(nil, m)
 	return m, nil
 }
 

@@ -39,10 +39,9 @@ type clientConn struct {
 	trust    *trust   // of the client that a server calls; nil: not such a connection, or without authentication
 
 	// Guarded by mu.
-	lastID   uint64
-	open     table[*call]
-	numbers  []uint32 // by the pool's method index; 0: not named yet
-	named    uint32
+	lastID uint64
+	open   table[*call]
+	naming
 	draining bool // no more calls
 	expiry   *time.Timer
 	expireAt int64  // nanotime for which expiry is set, or 0
@@ -65,7 +64,7 @@ type clientConn struct {
 
 // start sends the attempt k. When it fails nothing was sent and k is the caller's; otherwise one
 // value arrives on k.done, unless cancel takes the call back.
-func (c *clientConn) start(ctx context.Context, k *call, method uint32) *Error {
+func (c *clientConn) start(ctx context.Context, k *call, m *clientMethod) *Error {
 	if uint64(len(k.frame)-wire.HeaderSize) > c.peer.MaxFrame {
 		return c.tooLong(k)
 	}
@@ -100,10 +99,10 @@ func (c *clientConn) start(ctx context.Context, k *call, method uint32) *Error {
 		}
 	}
 	k.patient = ctx.Done() == nil && k.pending == nil
-	number := c.numberLocked(method)
+	number := c.numberLocked(m)
 	if number == 0 {
 		c.mu.Unlock()
-		return tooManyMethods()
+		return errNamesUsedUp()
 	}
 	c.lastID++
 	k.id = c.lastID
@@ -183,10 +182,6 @@ func (c *clientConn) tooLong(k *call) *Error {
 		len(k.frame)-wire.HeaderSize, c.peer.MaxFrame)
 }
 
-func tooManyMethods() *Error {
-	return failure(ResourceExhausted, NotSent, PhaseWrite, nil, "more than %d methods on one connection", wire.MaxMethods)
-}
-
 // awaitRoomLocked waits until the write buffer is not over its limit, while the call has time. The call
 // is not open yet, so nothing else ends it.
 func (c *clientConn) awaitRoomLocked(ctx context.Context, k *call) *Error {
@@ -219,21 +214,16 @@ func (c *clientConn) goneLocked() *Error {
 	return failure(Unavailable, NotSent, PhaseWrite, c.err, "the connection was lost: %v", c.err)
 }
 
-// numberLocked returns the number of the method on this connection, and names it the first time.
-func (c *clientConn) numberLocked(method uint32) uint32 {
-	if int(method) < len(c.numbers) && c.numbers[method] != 0 {
-		return c.numbers[method]
+// numberLocked returns the number of the method on this connection, and names it the first time. It is 0
+// when the connection has no number left.
+func (c *clientConn) numberLocked(m *clientMethod) uint32 {
+	if int(m.number) < len(c.numbers) && c.numbers[m.number] != 0 {
+		return c.numbers[m.number]
 	}
-	if c.named == wire.MaxMethods {
-		return 0
+	if m.number == maxNumberedMethods && c.further[m.name] != 0 {
+		return c.further[m.name]
 	}
-	c.named++
-	if need := int(method) + 1 - len(c.numbers); need > 0 {
-		c.numbers = append(c.numbers, make([]uint32, need)...)
-	}
-	c.numbers[method] = c.named
-	c.appendLocked(wire.AppendMethod(nil, c.named, c.host.pool.methodName(method)))
-	return c.named
+	return c.nameLocked(m)
 }
 
 // wait returns when the attempt is over. A context that ends first takes the call back and tells

@@ -194,7 +194,7 @@ func (p *pending) send(ctx context.Context, conn *clientConn) bool {
 	p.conn = conn
 	p.mu.Unlock()
 	k.pending = p
-	if fault := conn.start(ctx, k, m.number); fault != nil {
+	if fault := conn.start(ctx, k, m); fault != nil {
 		if fault == errNoRoom {
 			e.Abort()
 			if k.observed != nil {

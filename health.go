@@ -2,6 +2,7 @@ package anser
 
 import (
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,12 +27,14 @@ const (
 
 // conduct is what the attempts at an endpoint have shown. The exceptions aside it is written by attempts.
 type conduct struct {
-	standing atomic.Uint32 // written by the goroutine that looks
-	streak   atomic.Int32  // refusals since the last success
-	silences atomic.Int32  // timeouts since then during which nothing came
-	good     atomic.Int32  // attempts that succeeded on trial
-	bad      atomic.Int32  // and those that failed
-	tallies  atomic.Pointer[[]*tally]
+	standing atomic.Uint32                           // written by the goroutine that looks
+	streak   atomic.Int32                            // refusals since the last success
+	silences atomic.Int32                            // timeouts since then during which nothing came
+	good     atomic.Int32                            // attempts that succeeded on trial
+	bad      atomic.Int32                            // and those that failed
+	tallies  atomic.Pointer[[]atomic.Pointer[tally]] // by the methods' indexes
+
+	growing sync.Mutex // while tallies changes
 
 	// Guarded by the mutex of the cluster.
 	ejection ejection
@@ -95,30 +98,60 @@ func (t *tally) forget() { t.ring = [ringSlots]counts{} }
 // tally returns the counters of the method at e.
 func (e *endpoint) tally(m *clientMethod) *tally {
 	if list := e.conduct.tallies.Load(); list != nil && m.index < len(*list) {
-		if t := (*list)[m.index]; t != nil {
+		if t := (*list)[m.index].Load(); t != nil {
 			return t
 		}
 	}
-	return e.newTally(m)
+	return e.newTally(e.cluster.client.methods.counted(m))
 }
 
 func (e *endpoint) newTally(m *clientMethod) *tally {
+	c := &e.conduct
+	c.growing.Lock()
+	defer c.growing.Unlock()
+	list := c.tallies.Load()
+	if list == nil || m.index >= len(*list) {
+		list = growTallies(list, m.index+1)
+		c.tallies.Store(list)
+	}
+	place := &(*list)[m.index]
+	if t := place.Load(); t != nil {
+		return t
+	}
 	fresh := &tally{method: m}
-	for {
-		old := e.conduct.tallies.Load()
-		var list []*tally
-		if old != nil {
-			list = append(list, *old...)
-		}
-		for len(list) <= m.index {
-			list = append(list, nil)
-		}
-		if t := list[m.index]; t != nil {
-			return t
-		}
-		list[m.index] = fresh
-		if e.conduct.tallies.CompareAndSwap(old, &list) {
-			return fresh
+	place.Store(fresh)
+	return fresh
+}
+
+// growTallies returns a copy with room for at least n, and for as many again as there were.
+func growTallies(old *[]atomic.Pointer[tally], n int) *[]atomic.Pointer[tally] {
+	if old == nil {
+		next := make([]atomic.Pointer[tally], n)
+		return &next
+	}
+	next := make([]atomic.Pointer[tally], max(n, 2*len(*old)))
+	for i := range *old {
+		next[i].Store((*old)[i].Load())
+	}
+	return &next
+}
+
+// forgetTallies drops all counters.
+func (c *conduct) forgetTallies() {
+	c.growing.Lock()
+	c.tallies.Store(nil)
+	c.growing.Unlock()
+}
+
+// each calls f with every tally.
+func (c *conduct) each(f func(*tally)) {
+	list := c.tallies.Load()
+	if list == nil {
+		return
+	}
+	for i := range *list {
+		if t := (*list)[i].Load(); t != nil {
+			f(t)
 		}
 	}
 }
@@ -201,14 +234,10 @@ func (e *endpoint) cleanLocked() {
 	c := &e.conduct
 	c.streak.Store(0)
 	c.silences.Store(0)
-	if list := c.tallies.Load(); list != nil {
-		for _, t := range *list {
-			if t != nil {
-				t.advance(t.slot)
-				t.forget()
-			}
-		}
-	}
+	c.each(func(t *tally) {
+		t.advance(t.slot)
+		t.forget()
+	})
 }
 
 // trial holds the endpoint that the next call is to try.
@@ -351,7 +380,7 @@ func (cl *cluster) checkHealth(now int64) (again time.Duration, events []HealthE
 	default:
 		cl.alert.Store(false)
 		for _, e := range cl.endpoints {
-			e.conduct.tallies.Store(nil)
+			e.conduct.forgetTallies()
 			e.conduct.streak.Store(0)
 			e.conduct.silences.Store(0)
 		}
@@ -379,21 +408,14 @@ func (e *endpoint) remembersLocked(now int64) bool {
 // checkTalliesLocked looks at the breakers of an endpoint. It returns the sums of all of its methods, and
 // whether something has failed.
 func (cl *cluster) checkTalliesLocked(e *endpoint, slot, now int64) (sum counts, bad bool) {
-	list := e.conduct.tallies.Load()
-	if list == nil {
-		return sum, false
-	}
-	for _, t := range *list {
-		if t == nil {
-			continue
-		}
+	e.conduct.each(func(t *tally) {
 		own := t.advance(slot)
 		sum.add(own)
 		bad = bad || own.failed+own.shed > 0
 		if !cl.client.o.breaker.Off {
 			cl.checkBreakerLocked(e, t, own, now)
 		}
-	}
+	})
 	return sum, bad
 }
 

@@ -116,7 +116,7 @@ func (e *endpoint) send(ctx context.Context, k *call, m *clientMethod) *Error {
 			return err
 		}
 	}
-	if err := conn.send(ctx, k, m.number); err != nil {
+	if err := conn.send(ctx, k, m); err != nil {
 		return e.settle(conn, k, m, err)
 	}
 	k.observed = nil
@@ -128,7 +128,7 @@ func (e *endpoint) send(ctx context.Context, k *call, m *clientMethod) *Error {
 const flagsOffset = 5
 
 // send hands the oneway call k to the connection. When it fails nothing was sent.
-func (c *clientConn) send(ctx context.Context, k *call, method uint32) *Error {
+func (c *clientConn) send(ctx context.Context, k *call, m *clientMethod) *Error {
 	if uint64(len(k.frame)-wire.HeaderSize) > c.peer.MaxFrame {
 		return c.tooLong(k)
 	}
@@ -146,9 +146,9 @@ func (c *clientConn) send(ctx context.Context, k *call, method uint32) *Error {
 	if c.trust != nil && c.trust.lapsed(nanotime()) {
 		return clientLapsed(NotSent)
 	}
-	number := c.numberLocked(method)
+	number := c.numberLocked(m)
 	if number == 0 {
-		return tooManyMethods()
+		return errNamesUsedUp()
 	}
 	c.lastID++
 	at := len(c.buf)

@@ -234,7 +234,7 @@ func (e *endpoint) open(ctx context.Context, r *opening, o *opened, cd codec.Cod
 			return fault
 		}
 	}
-	if fault := conn.start(ctx, &o.call, o.method.number); fault != nil {
+	if fault := conn.start(ctx, &o.call, o.method); fault != nil {
 		conn.disown()
 		return e.settle(conn, &o.call, o.method, fault)
 	}

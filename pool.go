@@ -17,7 +17,6 @@ type pool struct {
 	mu      sync.Mutex // guards what follows
 	hosts   map[hostOptions]*host
 	numbers map[string]uint32
-	names   []string
 	tending chan struct{} // closed to end the goroutine that tends the hosts; nil when there is none
 	ended   chan struct{} // closed by that goroutine
 	seed    uint64        // of subsets; 0: not drawn yet
@@ -96,24 +95,21 @@ func (p *pool) tend(stop, ended chan struct{}) {
 	}
 }
 
-// methodNumber returns the pool's number of a method; connections map it to their own.
+// methodNumber returns the pool's number of a method; connections map it to their own. Methods beyond
+// maxNumberedMethods share one number, and connections know them by their names.
 func (p *pool) methodNumber(name string) uint32 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if n, ok := p.numbers[name]; ok {
 		return n
 	}
+	if len(p.numbers) == maxNumberedMethods {
+		return maxNumberedMethods
+	}
 	if p.numbers == nil {
 		p.numbers = make(map[string]uint32)
 	}
-	n := uint32(len(p.names))
+	n := uint32(len(p.numbers))
 	p.numbers[name] = n
-	p.names = append(p.names, name)
 	return n
-}
-
-func (p *pool) methodName(number uint32) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.names[number]
 }

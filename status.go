@@ -49,7 +49,7 @@ type ClientStatus struct {
 // Status tells what the client knows of its service's instances, and how old that knowledge is.
 func (c *Client) Status() ClientStatus {
 	st := c.cluster.status()
-	for name, m := range *c.methods.Load() {
+	for name, m := range c.methods.all() {
 		st.Compression = m.payoffs.stats(st.Compression, name)
 		st.Backup = m.backupStats(st.Backup)
 	}

@@ -1,0 +1,128 @@
+package anser
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// maxKnownMethods is how many names a client keeps something about, and a process numbers. The names of
+// a gateway come from its own callers and need not exist, so both must be bounded. A call of a further
+// method works all the same: it costs an allocation and a look into a map, and what the client learns of
+// methods (breakers, hedging delays, whether they are idempotent) is not learned of this one.
+const (
+	maxKnownMethods    = 1 << 14
+	maxNumberedMethods = 1 << 16
+)
+
+// knownMethods finds the methods of a client by their names. Reading takes no lock, but for names that were
+// added lately: those are in a second map, and move to the first one when there are as many of them as there
+// are names in the first, or when that many looks have found one. So a name costs a constant number of copies.
+type knownMethods struct {
+	read atomic.Pointer[map[string]*clientMethod] // replaced, never changed; nil at first
+
+	mu     sync.Mutex // guards what follows
+	recent map[string]*clientMethod
+	found  int           // looks that found a name in recent
+	others *clientMethod // under which methods are counted that are not kept; nil at first
+}
+
+// get returns the method with the name, or nil.
+func (t *knownMethods) get(name string) *clientMethod {
+	read := t.read.Load()
+	if read != nil {
+		if m := (*read)[name]; m != nil {
+			return m
+		}
+		if len(*read) >= maxKnownMethods {
+			return nil
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.getLocked(name)
+}
+
+func (t *knownMethods) getLocked(name string) *clientMethod {
+	if m := t.recent[name]; m != nil {
+		if t.found++; t.found >= t.lenLocked() {
+			t.promoteLocked()
+		}
+		return m
+	}
+	if read := t.read.Load(); read != nil { // promoted since
+		return (*read)[name]
+	}
+	return nil
+}
+
+// add returns the method with the name, and makes it the first time. It is not kept when there are
+// maxKnownMethods.
+func (t *knownMethods) add(name string, p *pool) *clientMethod {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if m := t.getLocked(name); m != nil {
+		return m
+	}
+	n := t.lenLocked()
+	if n >= maxKnownMethods {
+		return &clientMethod{name: name, number: maxNumberedMethods, index: maxKnownMethods}
+	}
+	m := &clientMethod{name: name, number: p.methodNumber(name), index: n}
+	if t.recent == nil {
+		t.recent = make(map[string]*clientMethod)
+	}
+	t.recent[name] = m
+	if 2*len(t.recent) > n || n+1 == maxKnownMethods {
+		t.promoteLocked()
+	}
+	return m
+}
+
+func (t *knownMethods) lenLocked() int {
+	n := len(t.recent)
+	if read := t.read.Load(); read != nil {
+		n += len(*read)
+	}
+	return n
+}
+
+// promoteLocked makes one map of the two.
+func (t *knownMethods) promoteLocked() {
+	next := make(map[string]*clientMethod, t.lenLocked())
+	if read := t.read.Load(); read != nil {
+		for name, m := range *read {
+			next[name] = m
+		}
+	}
+	for name, m := range t.recent {
+		next[name] = m
+	}
+	t.read.Store(&next)
+	t.recent, t.found = nil, 0
+}
+
+// all returns the methods that are kept.
+func (t *knownMethods) all() map[string]*clientMethod {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.recent) > 0 {
+		t.promoteLocked()
+	}
+	if read := t.read.Load(); read != nil {
+		return *read
+	}
+	return nil
+}
+
+// counted returns the method under which m is counted. Methods that are not kept share one.
+func (t *knownMethods) counted(m *clientMethod) *clientMethod {
+	if m.index != maxKnownMethods {
+		return m
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.others == nil {
+		t.others = &clientMethod{name: "(other methods)", number: maxNumberedMethods, index: maxKnownMethods}
+	}
+	return t.others
+}

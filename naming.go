@@ -1,0 +1,104 @@
+package anser
+
+import (
+	"time"
+
+	"github.com/anser-rpc/anser/wire"
+)
+
+// naming is what a connection has told the other side about methods. It is guarded by the mutex of
+// the connection.
+type naming struct {
+	numbers  []uint32          // by the number of the method in the pool; 0: not named yet
+	further  map[string]uint32 // of methods without such a number
+	named    uint32            // how many have a number on the connection
+	replaced bool              // a successor is being made, or has been
+}
+
+// replaceAfter is the number of names after which a connection gets a successor. What is left must do
+// until that one is up.
+const replaceAfter = wire.MaxMethods - wire.MaxMethods/8
+
+// nameLocked gives the method a number. A connection that has few left is replaced by another one.
+func (c *clientConn) nameLocked(m *clientMethod) uint32 {
+	if c.named >= replaceAfter && !c.replaced && !c.own {
+		c.replaced = true
+		c.background.Add(1)
+		go c.replace()
+	}
+	if c.named == wire.MaxMethods {
+		return 0
+	}
+	c.named++
+	if m.number == maxNumberedMethods {
+		if c.further == nil {
+			c.further = make(map[string]uint32)
+		}
+		c.further[m.name] = c.named
+	} else {
+		if need := int(m.number) + 1 - len(c.numbers); need > 0 {
+			c.numbers = append(c.numbers, make([]uint32, need)...)
+		}
+		c.numbers[m.number] = c.named
+	}
+	c.appendLocked(wire.AppendMethod(nil, c.named, m.name))
+	return c.named
+}
+
+// errNamesUsedUp fails an attempt on a connection whose successor is not up yet. It is tried again.
+func errNamesUsedUp() *Error {
+	return failure(Unavailable, NotSent, PhaseWrite, nil,
+		"the connection has named %d methods, the limit of the protocol, and is about to be replaced", wire.MaxMethods)
+}
+
+// replace makes a successor and then takes the connection out of use. Calls in flight finish. For the
+// calls of a server, only its client can do so.
+func (c *clientConn) replace() {
+	defer c.background.Done()
+	if back, ok := c.nc.(*relay); ok {
+		c.host.remove(c, errAway)
+		back.to.startDrain(back.to.server.o.grace)
+		return
+	}
+	if c.host.succeed(c) {
+		return
+	}
+	time.AfterFunc(redialAtOnce, func() { // the next name tries again
+		c.mu.Lock()
+		c.replaced = false
+		c.mu.Unlock()
+	})
+}
+
+// succeed has a connection made that takes the place of c. It reports whether one is being made.
+func (h *host) succeed(c *clientConn) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed || h.dialing || nanotime() < h.growAfter {
+		return false
+	}
+	h.dialing, h.tried = true, nanotime()
+	h.wg.Go(func() {
+		next, err := h.connect()
+		if h.enter(next, err, false) == nil {
+			c.leave()
+			return
+		}
+		c.mu.Lock()
+		c.replaced = false
+		c.mu.Unlock()
+	})
+	return true
+}
+
+// leave takes the connection out of use, and tells the server, which closes it when nothing is open.
+func (c *clientConn) leave() {
+	c.mu.Lock()
+	was := c.draining
+	c.draining = true
+	c.mu.Unlock()
+	if !was {
+		c.host.remove(c, nil)
+		c.post(wire.AppendDrain(nil, 0, 0))
+	}
+}
