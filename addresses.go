@@ -38,6 +38,9 @@ func (o *serverOptions) prefixes(option string, list []netip.Prefix) []netip.Pre
 // SetAddresses takes the place of what [AllowFrom] and [DenyFrom] say, for new connections; those that stand go
 // on. Without allowed prefixes all addresses are let in that are not denied. It keeps the slices.
 func (s *Server) SetAddresses(allowed, denied []netip.Prefix) {
+	if s.usable() != nil {
+		return
+	}
 	s.addresses.Store(&addressRules{allowed, denied})
 }
 

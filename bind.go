@@ -21,6 +21,9 @@ import (
 // microsecond more than one by [Call]. After an error the other results are zero. The options go to every
 // call.
 func Bind(c *Client, name string, target any, opts ...CallOption) error {
+	if err := c.usable(context.Background(), ""); err != nil {
+		return fmt.Errorf("bind %q: %w", name, err)
+	}
 	v := reflect.ValueOf(target)
 	if v.Kind() != reflect.Pointer || v.IsNil() {
 		return fmt.Errorf("bind %q: %T is no pointer to a function variable or a struct of such: pass the address of one", name, target)

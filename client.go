@@ -284,6 +284,9 @@ type exchange struct {
 // o is nil on the way in, and set behind the interceptors.
 func (c *Client) ask(ctx context.Context, x *exchange, name string, in, out any, o *callOptions, opts []CallOption) error {
 	if o == nil {
+		if ctx == nil || !c.exists() {
+			return c.usable(ctx, name)
+		}
 		o = &c.o.call
 		if len(opts) > 0 {
 			o = o.with(opts)
@@ -400,6 +403,9 @@ func (c *Client) serviceName() string {
 // client uses end with an error. Calls that wait to be tried again in the background have until
 // [FailbackLimits] say. Close waits for the client's goroutines and may be called more than once.
 func (c *Client) Close() error {
+	if err := c.usable(context.Background(), ""); err != nil {
+		return err
+	}
 	c.mu.Lock()
 	was := c.closed
 	c.closed = true

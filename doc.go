@@ -20,6 +20,12 @@
 // may have run; errors.Is(err, anser.NotFound) and errors.As work through every layer. Only an [Interceptor]
 // may make another error of them.
 //
+// Misuse is an error and never a panic: an argument that is nil (a context, a handler, a listener, an option), a Server
+// or Client that is nil or was not made by [NewServer] or [Dial], and an option out of its range. NewServer notes what is
+// wrong, and Serve returns it; what Handle returns, Serve returns too. Methods without an error to return do nothing on
+// such a Server or Client, and return the zero value. A [Future] is made by Go, a [Stream] by Open, a [Session] by the
+// server, and their zero values are not for use.
+//
 // Everything in this package is safe for concurrent use unless its comment says otherwise. The wire
 // is described in docs/protocol.md, the inside in docs/design.md.
 package anser

@@ -72,6 +72,9 @@ func (e *Error) WithRetryAfter(d time.Duration) *Error {
 
 // Error tells the call, where it went, what happened and what became of it.
 func (e *Error) Error() string {
+	if e == nil {
+		return "<nil>"
+	}
 	if e.Method == "" {
 		return e.Message
 	}

@@ -73,6 +73,9 @@ const (
 // of instances until ctx is done. Balancers that go by a key need the option [HashKey]; other options do not
 // matter.
 func (c *Client) Explain(ctx context.Context, method string, opts ...CallOption) (*Explanation, error) {
+	if err := c.usable(ctx, method); err != nil {
+		return nil, err
+	}
 	v, fault := c.cluster.wait(ctx)
 	if fault != nil {
 		return nil, fault

@@ -75,6 +75,9 @@ func At(key string) CallOption {
 // Instances waits until the client has a list of instances, and returns those that a call could go to, sorted
 // by key, be they reachable or not. That there is none is an error.
 func (c *Client) Instances(ctx context.Context) ([]registry.Instance, error) {
+	if err := c.usable(ctx, ""); err != nil {
+		return nil, err
+	}
 	if _, fault := c.cluster.wait(ctx); fault != nil {
 		return nil, fault
 	}

@@ -135,6 +135,10 @@ const maxLagging = 1024
 
 // launch starts a call whose reply goes to out, which is zero and p's own.
 func (c *Client) launch(ctx context.Context, p *pending, name string, in, out any, opts []CallOption) {
+	if err := c.usable(ctx, name); err != nil {
+		p.finish(err)
+		return
+	}
 	p.c, p.ctx, p.out, p.o = c, ctx, out, &c.o.call
 	if len(opts) > 0 {
 		p.o = p.o.with(opts)

@@ -100,6 +100,9 @@ func nilReply[R any]() (any, error) {
 
 // add has the server serve methods, all of them or none. They may be added while it serves.
 func (s *Server) add(opts []HandleOption, list ...*method) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
 	entries := make([]entry, len(list))
 	for i, m := range list {
 		o, err := s.prepare(m, opts)
@@ -184,6 +187,9 @@ const builtinPrefix = "Anser."
 
 // refuseMethod returns err, and notes it for Serve if the server does not serve yet.
 func (s *Server) refuseMethod(err error) error {
+	if bad := s.usable(); bad != nil {
+		return bad
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.serving {

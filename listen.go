@@ -59,6 +59,9 @@ func (s *Server) ListenAndServe(address string) error {
 // listens, or a file that is no socket, is an error. While Listen looks it holds a lock on a file with the name of
 // the socket and ".lock", so that of several servers that start at once one gets the socket.
 func (s *Server) Listen(address string) (net.Listener, error) {
+	if err := s.usable(); err != nil {
+		return nil, err
+	}
 	network, host := splitAddress(address)
 	if network == "tcp" {
 		if err := s.checkPublic(address); err != nil {

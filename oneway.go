@@ -42,6 +42,9 @@ func Send[A any](ctx context.Context, c *Client, method string, in *A, opts ...C
 
 // Send calls the method oneway with the message in; the function [Send] is the typed form.
 func (c *Client) Send(ctx context.Context, method string, in any, opts ...CallOption) error {
+	if err := c.usable(ctx, method); err != nil {
+		return err
+	}
 	o := c.o.call.with(opts)
 	o.oneway = true
 	if fault := o.unsuitable(&c.o.call, "a oneway message", Backup, Fork); fault != nil {

@@ -131,6 +131,13 @@ func NewServer(opts ...ServerOption) *Server {
 // A listener that other machines reach, or of whose address that is not known, must pass the checks of
 // ListenAndServe; its [Protection] counts.
 func (s *Server) Serve(l net.Listener) error {
+	if l == nil {
+		return errNilServe
+	}
+	if err := s.usable(); err != nil {
+		l.Close()
+		return err
+	}
 	p, err := s.begin(&l)
 	if err != nil {
 		l.Close()
@@ -477,6 +484,9 @@ func editDistance(a, b string) int {
 
 // Addrs returns the addresses that the server listens on.
 func (s *Server) Addrs() []net.Addr {
+	if s.usable() != nil {
+		return nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var addrs []net.Addr

@@ -145,6 +145,9 @@ func newBackClient(o sideOptions, p *pool, name string) (*Client, *host) {
 // Sessions returns the sessions of the clients that take calls and are connected, or may still come back,
 // the oldest first.
 func (s *Server) Sessions() []*Session {
+	if s.usable() != nil {
+		return nil
+	}
 	s.sessions.mu.Lock()
 	list := slices.Collect(maps.Values(s.sessions.by))
 	s.sessions.mu.Unlock()
@@ -423,6 +426,9 @@ func Handlers(s *Server) DialOption {
 
 // attach prepares s for the calls that clients pass on to it.
 func (s *Server) attach() error {
+	if err := s.usable(); err != nil {
+		return fmt.Errorf("anser.Handlers: %w", err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {

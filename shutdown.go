@@ -21,6 +21,12 @@ import (
 // returned or not. A registry that does not answer gets a quarter of the time, and 3 s at most; with a context
 // that is done already, half a second. Shutdown may be called more than once; each call waits.
 func (s *Server) Shutdown(ctx context.Context) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	if ctx == nil {
+		return errNilEnd
+	}
 	s.announced.stop(ctx, &s.o.sideOptions)
 	s.stop(ctx)
 	by, _ := ctx.Deadline()
@@ -55,6 +61,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // Close ends the server at once. Calls in flight end with the outcome Unknown for their callers.
 // Like Shutdown it waits for the server's goroutines, and up to a second for handlers.
 func (s *Server) Close() error {
+	if err := s.usable(); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	s.announced.stop(ctx, &s.o.sideOptions)

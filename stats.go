@@ -88,6 +88,9 @@ type MethodStats struct {
 
 // Stats returns the server's counters.
 func (s *Server) Stats() ServerStats {
+	if s.usable() != nil {
+		return ServerStats{}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := ServerStats{

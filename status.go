@@ -48,6 +48,9 @@ type ClientStatus struct {
 
 // Status tells what the client knows of its service's instances, and how old that knowledge is.
 func (c *Client) Status() ClientStatus {
+	if !c.exists() {
+		return ClientStatus{}
+	}
 	st := c.cluster.status()
 	for name, m := range c.methods.all() {
 		st.Compression = m.payoffs.stats(st.Compression, name)

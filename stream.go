@@ -162,6 +162,9 @@ func OpenWith[S, R any](ctx context.Context, c *Client, method string, first *S,
 }
 
 func openStream[S, R any](ctx context.Context, c *Client, method string, first *S, opts []CallOption) (*Stream[S, R], error) {
+	if err := c.usable(ctx, method); err != nil {
+		return nil, err
+	}
 	r := opening{client: c, method: method, in: (*S)(nil), out: (*R)(nil)}
 	if first != nil {
 		r.first = first
