@@ -310,14 +310,14 @@ func (cl *cluster) rebuildNow() {
 	cl.rebuildLocked()
 }
 
-// rebuildLocked leaves instances out that cannot be reached or are ejected, unless all are.
+// rebuildLocked leaves instances out that cannot be reached, are silent or are ejected, unless all are.
 func (cl *cluster) rebuildLocked() {
 	cl.noteReachableLocked(nanotime())
 	all := make([]*endpoint, 0, len(cl.endpoints))
 	up := make([]*endpoint, 0, len(cl.endpoints))
 	for _, e := range cl.endpoints {
 		all = append(all, e)
-		if !e.down && e.conduct.standing.Load() == inUse {
+		if !e.down && e.conduct.standing.Load() == inUse && !cl.silences(e) {
 			up = append(up, e)
 		}
 	}
@@ -350,6 +350,12 @@ func (cl *cluster) rebuildLocked() {
 	cl.healthChanged = false
 	close(cl.changed)
 	cl.changed = make(chan struct{})
+}
+
+// silences reports whether the endpoint gets no calls for being silent. However many are: that is no judgement of how well they
+// do, of which ejection makes a limited number.
+func (cl *cluster) silences(e *endpoint) bool {
+	return !cl.client.o.ejection.Off && e.host.silent.Load()
 }
 
 // viewOf returns a view of the endpoints, with the picker of old if that is of the same ones. reach are all that

@@ -21,7 +21,8 @@ import (
 //     where all do well a deviation is next to nothing;
 //   - with Slow set, its mean answer takes Slow times the median of all and more, under the same condition.
 //
-// No more than MaxPart of the instances that can be reached are out at once, and never the last one.
+// No more than MaxPart of the instances that can be reached are out at once, and never the last one. Those that do not answer
+// pings get no calls beyond that, too, while another one does, and idempotent calls that wait there are made elsewhere.
 // After Time, single calls try the instance: three that succeed bring it back, and one that fails
 // takes it out for Time longer than before, up to MaxTime. One that did not answer pings is back as
 // soon as it answers, and any that was unreachable when a connection to it stands again. [SlowStart] applies to it then.

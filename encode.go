@@ -56,6 +56,10 @@ func (c *Client) encodeHead(ctx context.Context, k *call, m *clientMethod, o *ca
 	bounded := left != 0
 	k.deadline = 0
 	k.settled = o.pinned || !o.mode.elsewhere()
+	k.mover = nil
+	if m.idempotent(o) && !k.settled && o.attempts > 1 {
+		k.mover = c
+	}
 	if bounded {
 		k.deadline = k.began + int64(left)
 	}

@@ -36,6 +36,8 @@ type Error struct {
 	spent bool  // attempts were made in vain, or the budget had none left; see handlerError
 	limit limit // which one the refused call is over, if it is over one
 
+	moved bool // the attempt was given up for another one, which the budget has paid for
+
 	// Of an attempt for which there was no connection.
 	obstacle obstacle
 	nowhere  bool // no instance to which the call may go can be reached

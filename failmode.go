@@ -256,7 +256,7 @@ func (k *call) like(of *call, n int) {
 	k.frame = append(k.frame[:0], of.frame...)
 	k.plain = append(k.plain[:0], of.plain...)
 	k.head, k.codec, k.deadline, k.compression, k.part = of.head, of.codec, of.deadline, of.compression, of.part
-	k.settled = of.settled
+	k.settled, k.mover = of.settled, nil // the one that runs at the same time is elsewhere
 	k.frame[attemptOffset] = uint8(n)
 	k.pick.Method, k.pick.Key, k.pick.Payload = of.pick.Method, of.pick.Key, nil
 	k.began = nanotime()

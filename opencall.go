@@ -48,6 +48,7 @@ type call struct {
 	pick     balance.Request // what balancers are told
 	observed context.Context // of an attempt that observers know of
 	part     *Part           // of the instances, to which the router sends the call; nil: all
+	mover    *Client         // of a call that may be moved to another instance if the one that has it falls silent; else nil
 }
 
 // reply returns the payload of the reply, once there is one.

@@ -79,6 +79,9 @@ func (r *retrying) decide(ctx context.Context, err *Error, view *view) (wait tim
 		}
 		return r.delay(), true
 	}
+	if err.moved {
+		return 0, true
+	}
 	if r.sent >= r.o.attempts || parentRetried(ctx) {
 		return 0, false
 	}
@@ -275,6 +278,9 @@ func (c *Client) again(ctx context.Context, k *call, r *retrying, v *view) (*end
 	}
 	k.frame[attemptOffset] = uint8(min(int(r.o.earlier)+r.sent, wire.MaxAttempt))
 	k.shrinkTimeout(ctx)
+	if r.sent+1 >= r.o.attempts {
+		k.mover = nil // there is no attempt left
+	}
 	k.began = nanotime()
 	err := e.attempt(ctx, k, r.m)
 	if err == nil {

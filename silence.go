@@ -1,6 +1,7 @@
 package anser
 
 import (
+	"errors"
 	"time"
 
 	"github.com/anser-rpc/anser/wire"
@@ -8,8 +9,9 @@ import (
 
 // A process that is stopped, and a machine that is gone without a word, keep their connections for a long
 // time. Where there are other instances, a client asks sooner than keepalive does: with a ping, when calls are open
-// and nothing comes. An instance that does not answer is ejected (ejection.go); the connection
-// stays until keepalive gives it up, as the calls on it may still be answered.
+// and nothing comes. An instance that does not answer gets no more calls and is ejected (ejection.go). Idempotent calls that
+// wait there are moved to another instance; the connection stays until keepalive gives it up, as the other calls
+// on it may still be answered.
 
 const (
 	doubtAfter  = time.Second             // without a byte while a call is open
@@ -47,11 +49,69 @@ func (h *host) judgeSilence(now int64) {
 		heard = max(heard, c.progress.lastRead.Load())
 	}
 	silent := asked != 0 && heard <= asked
-	if h.silent.Swap(silent) == silent {
+	if h.silent.Swap(silent) != silent {
+		h.mu.Lock()
+		tell := h.changedLocked()
+		h.mu.Unlock()
+		tell()
+	}
+	if !silent {
 		return
 	}
-	h.mu.Lock()
-	tell := h.changedLocked()
-	h.mu.Unlock()
-	tell()
+	for _, c := range *h.ready.Load() { // again with each look: a call may have come, and the budget may have grown
+		c.moveCalls(now)
+	}
+}
+
+var errSilent = errors.New("the instance does not answer pings")
+
+// moveCalls ends the attempts of calls that may be made again elsewhere. The retry budget pays for each before it is ended: one
+// that is not paid for waits on, as it may still be answered. Where the connection comes back to life, the
+// instance finds the calls cancelled, and an answer that is already on its way is dropped.
+func (c *clientConn) moveCalls(now int64) {
+	var moved []*call
+	c.mu.Lock()
+	if c.err == nil {
+		c.open.each(func(k *call) {
+			if k.mover != nil && k.mover.wouldMove(k.part, c.host) && k.mover.budget.withdraw(now) {
+				moved = append(moved, k)
+			}
+		})
+	}
+	for _, k := range moved {
+		c.open.take(k.id)
+		k.failed = failure(Unavailable, OutcomeUnknown, PhaseWait, errSilent, "%v", errSilent)
+		k.failed.moved = true
+		c.cancelLocked(k, false, now)
+	}
+	if len(moved) > 0 {
+		c.busy.Store(int32(c.open.n))
+	}
+	c.mu.Unlock()
+	for _, k := range moved {
+		k.over()
+	}
+	if len(moved) > 0 {
+		c.interruptCaller()
+	}
+}
+
+// wouldMove reports whether a call of the part that waits at a silent host can be made elsewhere.
+func (c *Client) wouldMove(part *Part, from *host) bool {
+	if c.o.ejection.Off {
+		return false
+	}
+	v := c.cluster.view.Load()
+	if v != nil && part != nil {
+		v = v.of(part)
+	}
+	if v == nil {
+		return false
+	}
+	for _, e := range v.byPick {
+		if e.host != from && e.host.connected() && !e.host.silent.Load() {
+			return true
+		}
+	}
+	return false
 }
