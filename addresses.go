@@ -12,7 +12,7 @@ type addressRules struct {
 
 // AllowFrom has the server close connections from addresses that are in none of the prefixes, before anything is
 // read of them; several options add up. Prefixes are about IP: other connections, such as those over unix
-// sockets, are let in. [Server.SetAddresses] changes them while the server serves.
+// sockets, are let in. Those of IPv6 are not about IPv4, except within ::ffff:0:0/96. [Server.SetAddresses] changes them while the server serves.
 func AllowFrom(prefixes ...netip.Prefix) ServerOption {
 	return serverOption(func(o *serverOptions) {
 		o.addresses.allowed = append(o.addresses.allowed, o.prefixes("anser.AllowFrom", prefixes)...)
@@ -58,7 +58,8 @@ func (r *addressRules) allow(a net.Addr) bool {
 
 func contains(list []netip.Prefix, a netip.Addr) bool {
 	for _, p := range list {
-		if p.Contains(a) {
+		// A prefix such as ::ffff:10.0.0.0/104 is about IPv4, too.
+		if p.Contains(a) || a.Is4() && p.Addr().Is4In6() && p.Contains(netip.AddrFrom16(a.As16())) {
 			return true
 		}
 	}
@@ -69,6 +70,9 @@ func contains(list []netip.Prefix, a netip.Addr) bool {
 func ipOf(a net.Addr) (ip netip.Addr, ok bool) {
 	if a == nil {
 		return ip, false
+	}
+	if own, is := a.(interface{ AddrPort() netip.AddrPort }); is && own.AddrPort().IsValid() {
+		return own.AddrPort().Addr().Unmap().WithZone(""), true
 	}
 	p, err := netip.ParseAddrPort(a.String())
 	if err != nil {

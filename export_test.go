@@ -1,5 +1,10 @@
 package anser
 
+import (
+	"net"
+	"net/netip"
+)
+
 // Unread returns how many bytes of DATA have arrived on the server's connections that were neither read nor
 // thrown away. Without open streams there are none: their credit would be lost.
 func (s *Server) Unread() (n int64) {
@@ -30,4 +35,9 @@ func (c *Client) Standbys() (conns int, looks uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.conns), s.looks
+}
+
+// AllowsAddress reports whether a server with these prefixes takes connections from the address.
+func AllowsAddress(allowed, denied []netip.Prefix, from net.Addr) bool {
+	return (&addressRules{allowed, denied}).allow(from)
 }

@@ -50,18 +50,7 @@ func MutualTLS() *Certificates {
 // a list whose next update is due is still used, and logged.
 func OpenMutualTLS(files []string, opts ...FollowOption) (*Certificates, error) {
 	c := new(Certificates)
-	f, err := open(files, opts, func(contents [][]byte) error {
-		next := new(revocations)
-		for i, b := range contents {
-			lists, err := parseLists(files[i], b)
-			if err != nil {
-				return err
-			}
-			next.lists = append(next.lists, lists...)
-		}
-		c.now.Store(next)
-		return nil
-	})
+	f, err := open(files, opts, func(contents [][]byte) error { return c.load(files, contents) })
 	if err != nil {
 		return nil, err
 	}
@@ -72,6 +61,20 @@ func OpenMutualTLS(files []string, opts ...FollowOption) (*Certificates, error) 
 	}
 	c.file = f
 	return c, nil
+}
+
+// load takes over the lists in files.
+func (c *Certificates) load(files []string, contents [][]byte) error {
+	next := new(revocations)
+	for i, b := range contents {
+		lists, err := parseLists(files[i], b)
+		if err != nil {
+			return err
+		}
+		next.lists = append(next.lists, lists...)
+	}
+	c.now.Store(next)
+	return nil
 }
 
 // parseLists reads the lists in a file, one in DER or several in PEM.

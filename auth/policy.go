@@ -55,21 +55,24 @@ func NewPolicy(r Rules) (*Policy, error) {
 //	 "deny":  [{"subjects": ["*"], "methods": ["Arith.Reset"]}]}
 func OpenPolicy(file string, opts ...FollowOption) (*Policy, error) {
 	p := new(Policy)
-	f, err := open([]string{file}, opts, func(contents [][]byte) error {
-		var r Rules
-		if err := decode(file, contents[0], &r); err != nil {
-			return err
-		}
-		if err := p.Set(r); err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
-		return nil
-	})
+	f, err := open([]string{file}, opts, func(contents [][]byte) error { return p.load(file, contents[0]) })
 	if err != nil {
 		return nil, err
 	}
 	p.file = f
 	return p, nil
+}
+
+// load takes over the rules in a file.
+func (p *Policy) load(file string, b []byte) error {
+	var r Rules
+	if err := decode(file, b, &r); err != nil {
+		return err
+	}
+	if err := p.Set(r); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return nil
 }
 
 // Set takes the place of all rules. It holds for the next call on every connection, and ends open calls and streams that

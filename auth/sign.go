@@ -103,23 +103,26 @@ func NewSigned(list ...Key) (*Signed, error) {
 //	{"keys": [{"id": "billing-1", "secret": "9f86…", "subject": "billing", "groups": ["ops"]}]}
 func OpenSigned(file string, opts ...FollowOption) (*Signed, error) {
 	s := new(Signed)
-	f, err := open([]string{file}, opts, func(contents [][]byte) error {
-		var in struct {
-			Keys []Key `json:"keys"`
-		}
-		if err := decode(file, contents[0], &in); err != nil {
-			return err
-		}
-		if err := s.Set(in.Keys...); err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
-		return nil
-	})
+	f, err := open([]string{file}, opts, func(contents [][]byte) error { return s.load(file, contents[0]) })
 	if err != nil {
 		return nil, err
 	}
 	s.file = f
 	return s, nil
+}
+
+// load takes over the keys in a file.
+func (s *Signed) load(file string, b []byte) error {
+	var in struct {
+		Keys []Key `json:"keys"`
+	}
+	if err := decode(file, b, &in); err != nil {
+		return err
+	}
+	if err := s.Set(in.Keys...); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return nil
 }
 
 // Set takes the place of all keys. Connections whose key is gone or has changed are closed within about a second.

@@ -66,23 +66,26 @@ func NewTokens(list ...Grant) (*Tokens, error) {
 //	{"tokens": [{"subject": "billing", "groups": ["ops"], "sha256": "3b64…", "expires": "2031-01-01T00:00:00Z"}]}
 func OpenTokens(file string, opts ...FollowOption) (*Tokens, error) {
 	t := new(Tokens)
-	f, err := open([]string{file}, opts, func(contents [][]byte) error {
-		var in struct {
-			Tokens []Grant `json:"tokens"`
-		}
-		if err := decode(file, contents[0], &in); err != nil {
-			return err
-		}
-		if err := t.Set(in.Tokens...); err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
-		return nil
-	})
+	f, err := open([]string{file}, opts, func(contents [][]byte) error { return t.load(file, contents[0]) })
 	if err != nil {
 		return nil, err
 	}
 	t.file = f
 	return t, nil
+}
+
+// load takes over the tokens in a file.
+func (t *Tokens) load(file string, b []byte) error {
+	var in struct {
+		Tokens []Grant `json:"tokens"`
+	}
+	if err := decode(file, b, &in); err != nil {
+		return err
+	}
+	if err := t.Set(in.Tokens...); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return nil
 }
 
 // Set takes the place of all tokens. Connections whose token is gone, has ended, or stands for another subject or other
