@@ -1,0 +1,21 @@
+package bson_test
+
+import (
+	"fmt"
+
+	"github.com/anser-rpc/anser/codec/bson"
+)
+
+func Example() {
+	type Args struct{ A, B int64 }
+	c := bson.New()
+	payload, err := c.Append(nil, &Args{A: 7, B: 8})
+	fmt.Println(c.Name(), err)
+
+	var got Args
+	err = c.Unmarshal(payload, &got)
+	fmt.Println(got, err)
+	// Output:
+	// bson <nil>
+	// {7 8} <nil>
+}

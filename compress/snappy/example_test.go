@@ -1,0 +1,21 @@
+package snappy_test
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/anser-rpc/anser/compress/snappy"
+)
+
+func Example() {
+	message := strings.Repeat("a goose that carries letters, ", 100)
+	z := snappy.New()
+	packed, err := z.Append(nil, []byte(message))
+	fmt.Println(z.Name(), len(packed) < len(message)/2, err)
+
+	back, err := z.Decompress(nil, packed, 4<<20)
+	fmt.Println(string(back) == message, err)
+	// Output:
+	// snappy true <nil>
+	// true <nil>
+}
