@@ -69,6 +69,14 @@ func (e *endpoint) start(ctx context.Context, k *call, m *clientMethod) (*client
 			return nil, err
 		}
 	}
+	if k.again {
+		var err *Error
+		if conn, err = e.rightConn(conn, k); err != nil {
+			e.Abort()
+			err.Address = e.Instance().Address
+			return nil, err
+		}
+	}
 	if k.compression != nil || e.host.observers != nil {
 		if err := e.prepare(ctx, conn, k, m); err != nil {
 			return nil, err
@@ -142,6 +150,9 @@ func (e *endpoint) settle(conn *clientConn, k *call, m *clientMethod, err *Error
 		e.Fail(now)
 	}
 	e.judge(conn, k, m, err)
+	if err.Outcome == OutcomeUnknown {
+		k.sent = conn.sentTo(k.began)
+	}
 	if err.Remote {
 		m.learn(k.flags)
 	}

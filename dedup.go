@@ -2,9 +2,8 @@ package anser
 
 import (
 	"cmp"
-	"context"
 	"crypto/sha256"
-	"sync"
+	"encoding/binary"
 	"time"
 
 	"github.com/anser-rpc/anser/codec"
@@ -13,21 +12,24 @@ import (
 
 // ReplyMemory bounds what a server with [Deduplicate] remembers. A field that is 0 has its default.
 type ReplyMemory struct {
-	Calls int           // those that run among them; the default is 10,000
-	Bytes int           // of their replies; the default is 16 MiB
-	Age   time.Duration // after which a call is forgotten; the default is 5 minutes
+	// Bytes is the memory for keys and replies, at least 4 KiB; the default is 64 MiB. A key takes 72 bytes, so the
+	// default holds those of 2,000 calls a second. Replies take what keys leave.
+	Bytes int
+	// Age is how long a key is known after its call has ended; the default is 5 minutes, the most a day.
+	Age time.Duration
 }
 
-var defaultReplyMemory = ReplyMemory{Calls: 10_000, Bytes: 16 << 20, Age: 5 * time.Minute}
+var defaultReplyMemory = ReplyMemory{Bytes: 64 << 20, Age: 5 * time.Minute}
 
 // RememberReplies sets how much a server with [Deduplicate] remembers.
 func RememberReplies(m ReplyMemory) ServerOption {
 	return serverOption(func(o *serverOptions) {
-		if !o.wants(min(m.Calls, m.Bytes) >= 0 && m.Age >= 0, "anser.RememberReplies(%+v): want numbers of at least 0", m) {
+		if !o.wants((m.Bytes == 0 || m.Bytes >= minReplyBytes) && m.Age >= 0 && m.Age <= 24*time.Hour,
+			"anser.RememberReplies(%+v): want at least %d bytes and an age of up to a day", m, minReplyBytes) {
 			return
 		}
 		d := defaultReplyMemory
-		o.memory = ReplyMemory{Calls: cmp.Or(m.Calls, d.Calls), Bytes: cmp.Or(m.Bytes, d.Bytes), Age: cmp.Or(m.Age, d.Age)}
+		o.memory = ReplyMemory{Bytes: cmp.Or(m.Bytes, d.Bytes), Age: cmp.Or(m.Age, d.Age)}
 	})
 }
 
@@ -46,41 +48,18 @@ type DeduplicateOption interface {
 // the reply or error of the first one, for which it waits if need be. Given to the server it holds for
 // all methods. Calls without a key run as always.
 //
-// What is remembered is in the memory of the process: another instance does not know it, and neither does this
-// one after a restart. [RememberReplies] bounds it. A client with another identity, or on a server
+// A key is known for the time that [RememberReplies] sets, and never forgotten earlier: when there is no room for
+// another key, the new call is refused with ResourceExhausted. A reply may be dropped for room; then a further call
+// gets DataLoss with the outcome Executed. No client can take all of the room: one that has taken most of it is
+// refused, and others are not. Clients are told apart by identity or TLS certificate, else by address.
+//
+// What is remembered is in the memory of the process: another instance does not know it, and neither does a
+// process that is started again. A client does not send a call with a key to any of those once it may have run; the
+// call fails with the outcome Unknown. A client with another identity, or on a server
 // without [Authenticate] with another TLS certificate, has other keys. Interceptors do not
 // see a call that is answered from memory. Such a call runs on when its connection is lost, as its caller
 // comes back for the reply; its deadline and a cancel end it as always.
 func Deduplicate() DeduplicateOption { return deduplicateOption{} }
-
-// replyMemory remembers the calls with idempotency keys.
-type replyMemory struct {
-	limits ReplyMemory
-
-	mu      sync.Mutex // guards what follows
-	entries map[replyKey]*remembered
-	order   []*remembered // that are over, oldest first; forgotten ones among them
-	bytes   int           // of frames
-	frames  int           // index into order of the oldest entry that may have a frame
-}
-
-// replyKey is what makes two calls the same.
-type replyKey struct {
-	method *method
-	client [sha256.Size]byte // see clientKey
-	key    string
-}
-
-// remembered is a call that runs or ran.
-type remembered struct {
-	key    replyKey
-	digest [sha256.Size]byte
-	ctx    *callContext  // of the call while it runs, then nil; guarded by the memory's mu
-	done   chan struct{} // closed when the call is over; what follows is written before, and under the memory's mu later
-	at     int64         // nanotime of the end
-	frame  []byte        // of the answer; nil after a refusal, and when there was no room for it
-	ran    bool
-}
 
 var (
 	errOtherRequest = refusal(FailedPrecondition, "the idempotency key was used for another request: give each call a key of its own, as in rand.Text()").WithRetryAfter(RetryNever)
@@ -104,30 +83,28 @@ func (s *Server) executeOnce(ctx *callContext, cd codec.Codec, payload, out []by
 	if fault != nil {
 		return appendRefusal(out, ctx, fault)
 	}
-	key := replyKey{method: ctx.method, key: ctx.brought.key, client: ctx.conn.clientKey()}
+	id, client := newReplyID(ctx), ctx.conn.shareOf()
 	for {
-		r, first, fault := s.replies.enter(ctx, key, digest)
-		if fault != nil {
+		e, fault := s.replies.enter(ctx, id, digest, client)
+		switch {
+		case fault != nil:
 			return appendRefusal(out, ctx, fault)
-		}
-		if first {
-			return s.executeFirst(ctx, cd, payload, out, r)
+		case e.ran:
+			s.stats.replayed.Add(1)
+			return s.replay(ctx, e.frame, out)
+		case e.first:
+			return s.executeFirst(ctx, cd, payload, out, e.runs)
 		}
 		select {
-		case <-r.done:
+		case <-e.runs.done: // if that one was refused, this one is the first now, or waits for another
 		case <-ctx.Done():
 			return appendError(out, ctx, &Error{Code: CodeOf(ctx.Err()), Outcome: OutcomeUnknown, Message: "the call waited for another one with the same idempotency key"})
 		}
-		if ran, frame := s.replies.recall(r); ran {
-			s.stats.replayed.Add(1)
-			return s.replay(ctx, frame, out)
-		}
-		// The first one was refused: this one is the first now, or waits for another.
 	}
 }
 
 // executeFirst executes the call and remembers its answer.
-func (s *Server) executeFirst(ctx *callContext, cd codec.Codec, payload, out []byte, r *remembered) (result []byte) {
+func (s *Server) executeFirst(ctx *callContext, cd codec.Codec, payload, out []byte, r *runningKey) (result []byte) {
 	var frame []byte
 	defer func() { s.replies.settle(r, frame) }()
 	// If the handler ends the goroutine, this is what its caller is told.
@@ -161,129 +138,28 @@ func (s *Server) replay(ctx *callContext, frame, out []byte) []byte {
 }
 
 // digest returns what tells the request of a call from others.
-func (s *Server) digest(ctx *callContext, payload []byte) (sum [sha256.Size]byte, fault *Error) {
+func (s *Server) digest(ctx *callContext, payload []byte) (sum uint64, fault *Error) {
 	h := sha256.New()
 	p := ctx.brought.packing
-	if p == nil {
+	switch {
+	case p == nil:
 		h.Write([]byte{ctx.codec, 0})
 		h.Write(payload)
-		return [sha256.Size]byte(h.Sum(nil)), nil
-	}
-	h.Write([]byte{ctx.codec, p.compressor.ID()})
-	if p.plain {
+	case p.plain:
+		h.Write([]byte{ctx.codec, p.compressor.ID()})
 		h.Write(payload)
-		return [sha256.Size]byte(h.Sum(nil)), nil
-	}
-	b := scratch.Get().(*[]byte)
-	defer putScratch(b)
-	out, err := unpack((*b)[:0], payload, p.compressor, s.o.maxMessage, s.o.maxExpansion)
-	if err != nil {
-		fault := refusal(err.code, "the request: %s", err.text).WithRetryAfter(RetryNever)
-		fault.limit = err.limit
-		return sum, fault
-	}
-	*b = out
-	h.Write(out)
-	return [sha256.Size]byte(h.Sum(nil)), nil
-}
-
-// enter returns the entry of a call, and whether the caller is the first one and has to settle it.
-func (m *replyMemory) enter(ctx *callContext, key replyKey, digest [sha256.Size]byte) (r *remembered, first bool, fault *Error) {
-	now := nanotime()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.forgetLocked(now)
-	if r = m.entries[key]; r != nil {
-		if r.digest != digest {
-			return nil, false, errOtherRequest
+	default:
+		h.Write([]byte{ctx.codec, p.compressor.ID()})
+		b := scratch.Get().(*[]byte)
+		defer putScratch(b)
+		out, err := unpack((*b)[:0], payload, p.compressor, s.o.maxMessage, s.o.maxExpansion)
+		if err != nil {
+			fault := refusal(err.code, "the request: %s", err.text).WithRetryAfter(RetryNever)
+			fault.limit = err.limit
+			return 0, fault
 		}
-		return r, false, nil
+		*b = out
+		h.Write(out)
 	}
-	if len(m.entries) >= m.limits.Calls && len(m.order) == 0 {
-		return nil, false, over(limitReplies, "the server is at its limit of %d calls with idempotency keys that run (anser.RememberReplies)", m.limits.Calls)
-	}
-	for len(m.entries) >= m.limits.Calls {
-		m.dropLocked()
-	}
-	if m.entries == nil {
-		m.entries = make(map[replyKey]*remembered)
-	}
-	r = &remembered{key: key, digest: digest, ctx: ctx, done: make(chan struct{})}
-	m.entries[key] = r
-	return r, true, nil
-}
-
-// settle notes the answer of a call, of which it keeps a copy. A refused one did not run: its key is free again.
-func (m *replyMemory) settle(r *remembered, frame []byte) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	defer close(r.done)
-	r.ctx = nil
-	if refused(frame) {
-		delete(m.entries, r.key)
-		return
-	}
-	r.ran, r.at = true, nanotime()
-	m.order = append(m.order, r)
-	if len(frame) > m.limits.Bytes {
-		return
-	}
-	r.frame = append([]byte(nil), frame...)
-	m.bytes += len(r.frame)
-	// A key is worth more than a reply: without it the call would run again.
-	for m.bytes > m.limits.Bytes {
-		o := m.order[m.frames]
-		m.frames++
-		m.bytes -= len(o.frame)
-		o.frame = nil
-	}
-}
-
-// stop cancels what runs. Those whose connections are lost are in no other table.
-func (m *replyMemory) stop() {
-	m.mu.Lock()
-	var running []*callContext
-	for _, r := range m.entries {
-		if r.ctx != nil {
-			running = append(running, r.ctx)
-		}
-	}
-	m.mu.Unlock()
-	for _, ctx := range running {
-		ctx.end(context.Canceled)
-	}
-}
-
-// recall returns the answer of a call that is over; nil if there was no room for it.
-func (m *replyMemory) recall(r *remembered) (ran bool, frame []byte) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return r.ran, r.frame
-}
-
-// forgetLocked drops what is too old.
-func (m *replyMemory) forgetLocked(now int64) {
-	for len(m.order) > 0 && now-m.order[0].at > int64(m.limits.Age) {
-		m.dropLocked()
-	}
-}
-
-// dropLocked forgets the oldest call that is over.
-func (m *replyMemory) dropLocked() {
-	r := m.order[0]
-	m.order[0] = nil
-	m.order = m.order[1:]
-	m.frames = max(m.frames-1, 0)
-	m.bytes -= len(r.frame)
-	delete(m.entries, r.key)
-}
-
-// refused reports whether the frame says that the call did not run.
-func refused(frame []byte) bool {
-	h, err := wire.ParseHeader(frame)
-	if err != nil || h.Type != wire.TypeError {
-		return false
-	}
-	e, err := wire.ParseError(h.Flags, frame[wire.HeaderSize:])
-	return err == nil && e.Outcome == wire.Refused
+	return binary.LittleEndian.Uint64(h.Sum(nil)), nil
 }

@@ -128,6 +128,16 @@ func (h *host) pickConn(slot uint32) *clientConn {
 	return c
 }
 
+// connOf returns a connection to the life of the server, or nil.
+func (h *host) connOf(life uint64) *clientConn {
+	for _, c := range *h.ready.Load() {
+		if c.peer.Life == life {
+			return c
+		}
+	}
+	return nil
+}
+
 func (c *clientConn) saturated() bool {
 	owed := c.owed.Load()
 	return c.waiting.Load() >= growWaiting || owed >= growOwed || float64(c.busy.Load()+owed) >= growAt*float64(c.peer.MaxCalls)
@@ -352,6 +362,7 @@ func (h *host) connect() (*clientConn, error) {
 	if h.handlers != nil {
 		of := &h.handlers.settings
 		own.Session, own.MaxCalls, own.Compressions = h.session, of.MaxCalls, of.Compressions
+		own.Life, own.KeyAge = of.Life, of.KeyAge
 	}
 	rd := &reader{nc: nc, buf: make([]byte, idleBuffer), maxFrame: own.MaxFrame, progress: &c.progress}
 	if cred != nil {

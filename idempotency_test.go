@@ -3,8 +3,11 @@ package anser_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -19,7 +22,12 @@ import (
 
 // countOnce serves Count.Up, which counts how often it ran.
 func countOnce(t *testing.T, network *ansertest.Network, address string, ran *atomic.Int32, take time.Duration, opts ...anser.ServerOption) *anser.Server {
-	return serve(t, network.Listen(address), map[string]handler{
+	return countOn(t, network.Listen(address), ran, take, opts...)
+}
+
+// countOn is countOnce with a listener.
+func countOn(t *testing.T, l net.Listener, ran *atomic.Int32, take time.Duration, opts ...anser.ServerOption) *anser.Server {
+	return serve(t, l, map[string]handler{
 		"Count.Up": func(ctx context.Context, in *[]byte) (*[]byte, error) {
 			n := ran.Add(1)
 			select {
@@ -37,6 +45,9 @@ func countOnce(t *testing.T, network *ansertest.Network, address string, ran *at
 				panic("on purpose")
 			case string(*in) == "exit":
 				runtime.Goexit()
+			}
+			if string(*in) == "long" {
+				n *= 15
 			}
 			return text(strings.Repeat("x", int(n)*100)), nil
 		},
@@ -188,12 +199,11 @@ func TestReplyMemoryIsBounded(t *testing.T) {
 		code   anser.Code
 	}{
 		"enough":     {anser.ReplyMemory{}, 0, 3, anser.OK},
-		"calls":      {anser.ReplyMemory{Calls: 2}, 0, 4, anser.OK},
-		"bytes":      {anser.ReplyMemory{Bytes: 600}, 0, 3, anser.DataLoss},
-		"no bytes":   {anser.ReplyMemory{Bytes: 1}, 0, 3, anser.DataLoss},
-		"young":      {anser.ReplyMemory{Age: time.Minute}, 30 * time.Second, 3, anser.OK},
-		"old":        {anser.ReplyMemory{Age: time.Minute}, 2 * time.Minute, 4, anser.OK},
-		"by default": {anser.ReplyMemory{}, 6 * time.Minute, 4, anser.OK},
+		"bytes":      {anser.ReplyMemory{Bytes: 4 << 10}, 0, 3, anser.DataLoss},
+		"young":      {anser.ReplyMemory{Age: time.Minute}, 59 * time.Second, 3, anser.OK},
+		"old":        {anser.ReplyMemory{Age: time.Minute}, 3 * time.Minute, 4, anser.OK},
+		"by default": {anser.ReplyMemory{}, 299 * time.Second, 3, anser.OK},
+		"forgotten":  {anser.ReplyMemory{}, 8 * time.Minute, 4, anser.OK},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, network *ansertest.Network) {
@@ -201,12 +211,12 @@ func TestReplyMemoryIsBounded(t *testing.T) {
 				countOnce(t, network, "a:1", &ran, 0, anser.RememberReplies(test.limits))
 				c := dial(t, "a:1", anser.Dialer(network.Dial))
 				for _, key := range []string{"a", "b", "c"} {
-					if _, err := call(context.Background(), c, "Count.Up", "", anser.IdempotencyKey(key)); err != nil {
+					if _, err := call(context.Background(), c, "Count.Up", "long", anser.IdempotencyKey(key)); err != nil {
 						t.Fatal(err)
 					}
 				}
 				time.Sleep(test.wait)
-				_, err := call(context.Background(), c, "Count.Up", "", anser.IdempotencyKey("a"))
+				_, err := call(context.Background(), c, "Count.Up", "long", anser.IdempotencyKey("a"))
 				if anser.CodeOf(err) != test.code || ran.Load() != test.ran {
 					t.Errorf("%v, ran %d times; want %s, %d", err, ran.Load(), test.code, test.ran)
 				}
@@ -216,16 +226,93 @@ func TestReplyMemoryIsBounded(t *testing.T) {
 			})
 		})
 	}
+}
+
+// One client that uses keys as fast as it can is refused at some point. It makes the server forget no key of
+// another client, and leaves room for its new ones.
+func TestKeysOfANeighbour(t *testing.T) {
+	l := listen(t)
+	var ran sync.Map // by key: *atomic.Int32
+	s := serve(t, l, map[string]handler{"Count.Up": func(ctx context.Context, _ *[]byte) (*[]byte, error) {
+		n, _ := ran.LoadOrStore(anser.IdempotencyKeyFrom(ctx), new(atomic.Int32))
+		n.(*atomic.Int32).Add(1)
+		return text("done"), nil
+	}}, anser.Authenticate(new(door)), anser.Deduplicate(), anser.RememberReplies(anser.ReplyMemory{Bytes: 64 << 10}))
+	ann := dial(t, l.Addr().String(), showing("ann"))
+	bob := dial(t, l.Addr().String(), showing("bob"))
+	pay := func(c *anser.Client, key string) error {
+		_, err := call(context.Background(), c, "Count.Up", "", anser.IdempotencyKey(key), anser.Attempts(1))
+		return err
+	}
+	for i := range 20 {
+		if err := pay(ann, fmt.Sprint("ann-", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := 0
+	for i := range 1500 {
+		if err := pay(bob, fmt.Sprint("bob-", i)); err != nil {
+			wantFault(t, err, anser.ResourceExhausted, anser.Refused)
+			refused++
+		}
+	}
+	for i := range 30 { // 20 of them again
+		if err := pay(ann, fmt.Sprint("ann-", i)); err != nil && anser.CodeOf(err) != anser.DataLoss {
+			t.Errorf("ann-%d: %v", i, err)
+		}
+	}
+	ran.Range(func(key, n any) bool {
+		if n := n.(*atomic.Int32).Load(); n != 1 {
+			t.Errorf("%s ran %d times", key, n)
+		}
+		return true
+	})
+	st := s.Stats()
+	if refused == 0 || st.LimitsHit["RememberReplies"] != int64(refused) {
+		t.Errorf("%d calls were refused, and the server counts %d", refused, st.LimitsHit["RememberReplies"])
+	}
+	if k := st.Keys; k.Known != int64(30+1500-refused) || k.Clients != 2 || k.Bytes > 64<<10 {
+		t.Errorf("%+v, after %d refusals", k, refused)
+	}
+}
+
+// A server that is started again at the same address does not know what ran before: nothing is sent to it again.
+func TestKeyAtAnotherLife(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		var ran, other atomic.Int32
+		l := network.Listen("a:1")
+		countOn(t, l, &ran, time.Hour)
+		conns := make(chan func(), 10)
+		c := dial(t, "a:1", anser.Dialer(losing(network, conns)))
+		reply := anser.Go[[]byte](context.Background(), c, "Count.Up", text(""), anser.IdempotencyKey("k"))
+		time.Sleep(time.Second)
+		l.Close() // as kill does: nobody is told
+		(<-conns)()
+		countOnce(t, network, "a:1", &other, 0)
+		_, err := reply.Wait()
+		e := wantFault(t, err, anser.Unavailable, anser.OutcomeUnknown)
+		if ran.Load() != 1 || other.Load() != 0 {
+			t.Errorf("ran %d times, and %d times in the next life: %v", ran.Load(), other.Load(), e)
+		}
+		// The next life serves calls with new keys.
+		if _, err := call(context.Background(), c, "Count.Up", "", anser.IdempotencyKey("new")); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A key is not sent again later than the server promises to know it.
+func TestKeyThatMayBeForgotten(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		var ran atomic.Int32
-		countOnce(t, network, "a:1", &ran, time.Second, anser.RememberReplies(anser.ReplyMemory{Calls: 1}))
-		c := dial(t, "a:1", anser.Dialer(network.Dial))
-		first := anser.Go[[]byte](context.Background(), c, "Count.Up", text(""), anser.IdempotencyKey("a"))
-		time.Sleep(time.Millisecond)
-		_, err := call(context.Background(), c, "Count.Up", "", anser.IdempotencyKey("b"), anser.Attempts(1))
-		wantFault(t, err, anser.ResourceExhausted, anser.Refused)
-		if _, err := first.Wait(); err != nil {
-			t.Error(err)
+		countOnce(t, network, "a:1", &ran, time.Hour, anser.RememberReplies(anser.ReplyMemory{Age: time.Minute}))
+		conns := make(chan func(), 10)
+		c := dial(t, "a:1", anser.Dialer(losing(network, conns)), anser.Timeout(10*time.Minute))
+		time.AfterFunc(61*time.Second, func() { (<-conns)() })
+		_, err := call(context.Background(), c, "Count.Up", "", anser.IdempotencyKey("k"))
+		e := wantFault(t, err, anser.Unavailable, anser.OutcomeUnknown)
+		if ran.Load() != 1 || !strings.Contains(e.Message, "RememberReplies") {
+			t.Errorf("ran %d times: %v", ran.Load(), err)
 		}
 	})
 }

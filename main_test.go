@@ -15,6 +15,7 @@ import (
 	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/internal/wirepeer"
 	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/wire"
 )
 
 func TestMain(m *testing.M) { ansertest.Main(m) }
@@ -157,7 +158,12 @@ func rawServer(t testing.TB, l net.Listener, f func(p *wirepeer.Peer)) {
 			mu.Unlock()
 			wg.Go(func() {
 				p := wirepeer.New(nc)
-				if _, err := p.Handshake(); err == nil {
+				own := wire.DefaultSettings()
+				own.Life, own.KeyAge = 1, 300_000
+				if p.Send(wirepeer.Hello(own)) != nil {
+					return
+				}
+				if _, err := p.ReadHello(); err == nil {
 					f(p)
 				}
 			})

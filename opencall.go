@@ -42,8 +42,11 @@ type call struct {
 	deadline    int64      // nanotime, 0: none
 
 	// Of the caller alone.
-	began    int64           // nanotime
-	begin    uint64          // value of the writer's appended before the frame; written as id is
+	began    int64   // nanotime
+	begin    uint64  // value of the writer's appended before the frame; written as id is
+	sent     keptKey // of the last attempt whose outcome is unknown
+	kept     keptKey // where a call with a key may go once it may have run, if again is set
+	again    bool
 	plain    []byte          // of a call with compression: the encoded request, and later the decompressed reply
 	pick     balance.Request // what balancers are told
 	observed context.Context // of an attempt that observers know of
@@ -109,7 +112,8 @@ func (k *call) clear() {
 	if cap(k.plain) > maxKeptMessage {
 		k.plain = nil
 	}
-	k.failed, k.trailers, k.part, k.fresh = nil, nil, nil, false
+	k.failed, k.trailers, k.part, k.fresh, k.again = nil, nil, nil, false, false
+	k.sent = keptKey{}
 }
 
 // accept stores what arrived for k, whose payload may have up to limit bytes. An error is one of the

@@ -246,6 +246,9 @@ func (c *Client) furtherAttempts(ctx context.Context, k *call, r *retrying, e *e
 		if !again {
 			return r.final(err)
 		}
+		if r.bound != nil && !k.again {
+			k.kept, k.again = k.sent, true
+		}
 		if wait > 0 {
 			r.hurry(v)
 			if !c.waitRetry(bounded, wait, changed, err) {

@@ -98,6 +98,7 @@ func NewServer(opts ...ServerOption) *Server {
 		s.o.tls = noticing(s.o.tls)
 	}
 	s.replies.limits = s.o.memory
+	s.settings.Life, s.settings.KeyAge = newLife(), uint64(s.o.memory.Age.Milliseconds())
 	s.memory.limit = memoryLimit(&s.o)
 	s.mistakes = s.o.mistakes
 	for _, c := range append([]codec.Codec{codec.Raw{}, codec.Binary{}, protobuf.NewJSON(), protobuf.New(), msgpack.New()}, s.o.codecs...) {
@@ -415,6 +416,7 @@ func (s *Server) tend(stop, ended chan struct{}) {
 			}
 		}
 		s.orphans.tend(now, changed)
+		s.replies.tick(now)
 		s.workers.trim()
 	}
 }

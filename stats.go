@@ -70,12 +70,23 @@ type ServerStats struct {
 	LimitsHit map[string]int64
 	// Memory is how many bytes of large requests are held now; see [MaxMemory].
 	Memory int64
+	// Keys is what a server with [Deduplicate] remembers now; LimitsHit["RememberReplies"] counts the calls that were
+	// refused because there was no room.
+	Keys KeyStats
 	// Limits tells of the server's [AdaptiveLimit], and Limits.Shed of all methods together.
 	Limits LimitStats
 	// DeprecatedAliases counts the calls under each alias given with [DeprecatedAlias].
 	DeprecatedAliases map[string]int64
 	// Compression tells what compressing replies has been like, by method and algorithm.
 	Compression []CompressionStats
+}
+
+// KeyStats is what a server remembers of calls with idempotency keys; see [RememberReplies].
+type KeyStats struct {
+	Known   int64 // keys of calls that run or ran
+	Replies int64 // of them
+	Clients int64 // that have keys
+	Bytes   int64 // of keys and replies
 }
 
 // MethodStats are the counters of one method.
@@ -120,6 +131,7 @@ func (s *Server) Stats() ServerStats {
 			out.DeprecatedAliases[name] = a.uses.Load()
 		}
 	})
+	out.Keys = s.replies.stats()
 	sortCompression(out.Compression)
 	return out
 }

@@ -142,9 +142,9 @@ func callRows() []row {
 			text: "limit of %d streams (anser.MaxStreams)", code: exhausted, outcome: anser.Refused, try: streams,
 		},
 		{
-			name: "calls with keys", limit: 3, opts: []anser.ServerOption{anser.RememberReplies(anser.ReplyMemory{Calls: 3})},
+			name: "calls with keys", limit: 51, opts: []anser.ServerOption{anser.RememberReplies(anser.ReplyMemory{Bytes: 4096})},
 			handle: []anser.HandleOption{anser.Deduplicate()}, counter: "RememberReplies",
-			text: "limit of %d calls with idempotency keys that run (anser.RememberReplies)", code: exhausted, outcome: anser.Refused,
+			text: "limit of 4096 bytes for idempotency keys (anser.RememberReplies)", code: exhausted, outcome: anser.Refused,
 			try: func(t *testing.T, g *target, n int) error {
 				p := g.peer(t)
 				for id := range uint64(n) {

@@ -45,6 +45,8 @@ func goldenFrames() map[string]goldenFrame {
 	session.MaxCalls, session.Session = 100, 0xF8462A937EB10C5D
 	sums := wire.DefaultSettings()
 	sums.Features = wire.FeatureCRC | wire.FeatureCRCWanted
+	life := wire.DefaultSettings()
+	life.Life, life.KeyAge = 0xA13B58E607D2419C, 300_000
 	authenticates := wire.DefaultSettings()
 	authenticates.Features = wire.FeatureAuth
 	plain := wire.Request{
@@ -79,6 +81,7 @@ func goldenFrames() map[string]goldenFrame {
 	return map[string]goldenFrame{
 		"settings.hex":                {header(1, 0, 0), settings},
 		"settings_session.hex":        {header(1, 0, 0), session},
+		"settings_life.hex":           {header(1, 0, 0), life},
 		"settings_checksums.hex":      {header(1, 0, 0), sums},
 		"request_checksum_lost.hex":   {header(3, 0, 1), lost},
 		"settings_auth.hex":           {header(1, 0, 0), authenticates},

@@ -3,7 +3,7 @@ package wire
 import "encoding/binary"
 
 // Settings are what a side accepts, announced in its SETTINGS frame. In what ParseSettings returns no
-// value but Features, Compressions and Session is above 1<<31 - 1, so each one fits an int and, as milliseconds,
+// value but Features, Compressions, Session, Life and KeyAge is above 1<<31 - 1, so each one fits an int and, as milliseconds,
 // a time.Duration.
 type Settings struct {
 	MaxFrame     uint64 // longest body, bytes
@@ -20,6 +20,10 @@ type Settings struct {
 	Compressions [4]uint64
 
 	Session uint64 // of a client that takes calls; 0: it takes none
+
+	// Life is a random number that a callee chooses when it starts; 0: it does not remember calls by their idempotency
+	// keys. KeyAge is for how many milliseconds it remembers those that ran in this life.
+	Life, KeyAge uint64
 }
 
 // Understands reports whether a payload may have the compression.
@@ -48,12 +52,12 @@ const (
 )
 
 // fields returns the settings in the order of their keys, which begin at 1.
-func (s *Settings) fields() [13]*uint64 {
-	return [13]*uint64{
+func (s *Settings) fields() [15]*uint64 {
+	return [15]*uint64{
 		&s.MaxFrame, &s.MaxCalls, &s.MaxMetadata, &s.MaxStreams,
 		&s.StreamWindow, &s.ConnWindow, &s.MinPing, &s.Features,
 		&s.Compressions[0], &s.Compressions[1], &s.Compressions[2], &s.Compressions[3],
-		&s.Session,
+		&s.Session, &s.Life, &s.KeyAge,
 	}
 }
 

@@ -61,11 +61,12 @@ func TestSettingsKeys(t *testing.T) {
 	b := settingsBody(
 		entry{8, 8}, entry{7, 7}, entry{6, 6}, entry{5, 5}, entry{4, 4}, entry{3, 3}, entry{2, 2}, entry{1, 1025},
 		entry{13, 1<<63 + 9}, entry{12, 12}, entry{11, 11}, entry{10, 10}, entry{9, 9},
-		entry{0, 9}, entry{14, 9}, entry{0xFFFF, 1<<64 - 1}, // not known: ignored
+		entry{14, 1<<63 + 14}, entry{15, 1<<63 + 15},
+		entry{0, 9}, entry{16, 9}, entry{0xFFFF, 1<<64 - 1}, // not known: ignored
 	)
 	want := wire.Settings{
 		MaxFrame: 1025, MaxCalls: 2, MaxMetadata: 3, MaxStreams: 4, StreamWindow: 5, ConnWindow: 6, MinPing: 7, Features: 8,
-		Compressions: [4]uint64{9, 10, 11, 12}, Session: 1<<63 + 9,
+		Compressions: [4]uint64{9, 10, 11, 12}, Session: 1<<63 + 9, Life: 1<<63 + 14, KeyAge: 1<<63 + 15,
 	}
 	if got, err := wire.ParseSettings(b); err != nil || got != want {
 		t.Errorf("parsed %+v, %v; want %+v", got, err, want)
