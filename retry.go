@@ -77,6 +77,9 @@ func (r *retrying) decide(ctx context.Context, err *Error, view *view) (wait tim
 		if another {
 			return 0, true
 		}
+		if err.Code == Unauthenticated && err.Phase != PhaseDial {
+			return 0, false // the identity of a session's client has ended; see clientLapsed
+		}
 		return r.delay(), true
 	}
 	if err.moved {
