@@ -40,7 +40,7 @@ func newBulkCaller(c *anser.Client, bytes int) *bulkCaller {
 	for i := range noise {
 		noise[i] = byte(rand.Uint32())
 	}
-	return &bulkCaller{anserCaller{c}, noise, bytes}
+	return &bulkCaller{anserCaller{client: c}, noise, bytes}
 }
 
 // call sends a body that nearly no other call has, and that need not be made for it.

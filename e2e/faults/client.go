@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,11 +46,17 @@ type caller interface {
 }
 
 // anserCaller is that of Anser.
-type anserCaller struct{ client *anser.Client }
+type anserCaller struct {
+	client *anser.Client
+	keyed  bool
+}
 
 func (a anserCaller) call(ctx context.Context, idempotent bool, in *entry) (*entry, error) {
 	if idempotent {
 		return setEntry.Call(ctx, a.client, in)
+	}
+	if a.keyed {
+		return appendEntry.Call(ctx, a.client, in, anser.IdempotencyKey(hex.EncodeToString(in.ID)))
 	}
 	return appendEntry.Call(ctx, a.client, in)
 }
@@ -155,7 +162,7 @@ func runClient(c config, p *parent) error {
 	if s.Client, err = anser.Dial(c.Target, opts...); err != nil {
 		return err
 	}
-	s.caller = anserCaller{s.Client}
+	s.caller = anserCaller{s.Client, c.Keyed > 0}
 	if c.Body > 0 {
 		s.caller = newBulkCaller(s.Client, c.Body)
 	}

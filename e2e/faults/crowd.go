@@ -71,7 +71,7 @@ func (g *gathering) gather(o crowdOptions) error {
 					errs[i] = err
 					return
 				}
-				g.clients[i] = &client{Client: c, caller: anserCaller{c}}
+				g.clients[i] = &client{Client: c, caller: anserCaller{client: c}}
 				if calls[i], errs[i] = g.clients[i].make(time.Now(), i%2 == 1); errs[i] != nil {
 					return
 				}

@@ -82,7 +82,7 @@ func descriptors(w *world) (*result, error) {
 		return nil, err
 	}
 	first := filepath.Join(w.dir, "first.calls")
-	if err := c.client.ask("measure", measureOptions{callers, 0.1, first}, nil); err != nil { // so that there are connections
+	if err := c.client.ask("measure", measureOptions{Callers: callers, Seconds: 0.1, File: first}, nil); err != nil { // so that there are connections
 		return nil, err
 	}
 	if err := s.begin(limit); err != nil {

@@ -207,6 +207,7 @@ type measureOptions struct {
 	Callers int
 	Seconds float64
 	File    string // for the calls that it makes
+	Refused bool   // a caller ends at the first call that is refused
 }
 
 // measure returns how many calls a second there are when each caller makes one after the other.
@@ -221,6 +222,9 @@ func (s *client) measure(o measureOptions) (float64, error) {
 			for n := i; time.Now().Before(end); n++ {
 				c, err := s.make(time.Now(), n%2 == 1)
 				shards[i] = append(shards[i], c)
+				if o.Refused && c.Outcome == ledger.Refused {
+					return
+				}
 				if err != nil {
 					errs[i] = fmt.Errorf("a call while nothing was wrong: %w", err)
 					return

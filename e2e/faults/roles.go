@@ -44,6 +44,7 @@ type config struct {
 	Keepalive [2]time.Duration `json:",omitzero"`
 	TLS       *tlsNames        `json:",omitempty"`
 	Checksums bool             `json:",omitempty"`
+	Keyed     int              `json:",omitempty"` // bytes that servers have for idempotency keys, which plain calls have; 0: they have none
 	Revoked   string           `json:",omitempty"` // file of revoked certificates; clients of a server that has one need a certificate
 	Windows   [2]int           `json:",omitzero"`  // of a stream and of a connection; zero: the defaults
 	Message   int              `json:",omitempty"` // bytes that a message has at most; 0: the default
@@ -204,6 +205,9 @@ func runServer(c config, p *parent) error {
 	}
 	if c.Checksums {
 		opts = append(opts, anser.Checksums())
+	}
+	if c.Keyed > 0 {
+		opts = append(opts, anser.Deduplicate(), anser.RememberReplies(anser.ReplyMemory{Bytes: c.Keyed}))
 	}
 	if c.Revoked != "" {
 		certificates, err := auth.OpenMutualTLS([]string{c.Revoked}, auth.Logger(logger()))
