@@ -488,3 +488,26 @@ func TestSignatures(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// BenchmarkRevocationCheck is what a change of the revocation lists costs for each connection.
+func BenchmarkRevocationCheck(b *testing.B) {
+	a := newCA()
+	c, err := auth.ParseRevocations(a.Revoke(1, 7))
+	if err != nil {
+		b.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(a.Issue(authority.Named("ann"), authority.Numbered(8)).Certificate[0])
+	if err != nil {
+		b.Fatal(err)
+	}
+	chains, err := leaf.Verify(x509.VerifyOptions{Roots: a.Pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	l := &anser.Login{Scheme: anser.SchemeTLS, Peer: anser.Peer{TLS: &tls.ConnectionState{VerifiedChains: chains}}}
+	for b.Loop() {
+		if _, err := c.Authenticate(context.Background(), l); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +29,20 @@ type revocationList struct {
 	issuer  []byte // its name
 	list    *x509.RevocationList
 	serials map[string]bool
+	issuers sync.Map // what signedBy said, by the certificate of the issuer
+}
+
+// signedBy says why the list is not one of the issuer, or nil. A signature is verified once for each
+// issuer: after a change of the lists, all connections are checked within a second.
+func (l *revocationList) signedBy(issuer *x509.Certificate) error {
+	key := string(issuer.Raw)
+	if known, ok := l.issuers.Load(key); ok {
+		err, _ := known.(error)
+		return err
+	}
+	err := l.list.CheckSignatureFrom(issuer)
+	l.issuers.Store(key, err) // nil, too
+	return err
 }
 
 // MutualTLS returns an authenticator that names a client by its certificate: by the first URI among its alternative
@@ -182,7 +197,7 @@ func (r *revocations) checkChain(chain []*x509.Certificate) error {
 		for _, l := range r.lists {
 			switch {
 			case !bytes.Equal(l.issuer, cert.RawIssuer):
-			case l.list.CheckSignatureFrom(issuer) != nil:
+			case l.signedBy(issuer) != nil:
 				return fmt.Errorf("auth: the revocation list %s has the name of %s, who has not signed it", l.file, issuer.Subject)
 			case l.serials[string(cert.SerialNumber.Bytes())]:
 				return fmt.Errorf("auth: the certificate with the serial number %s is revoked", cert.SerialNumber.Text(16))
