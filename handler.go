@@ -38,6 +38,7 @@ type method struct {
 	only       *codecSet // nil: all of the server's
 	builtin    bool
 	cost       cost
+	tail       tail
 	payoffs    payoffs // of compressing its replies
 	guard      *guard  // nil: nothing limits its calls
 
@@ -219,10 +220,11 @@ func (m *method) run(ctx context.Context, in any) (any, error) {
 // cost is what running a method has been like. It decides whether the method runs on the goroutine
 // that reads the connection. Its fields are updated without a lock: a lost update costs one sample.
 //
-// Two things keep a method off that goroutine. One is its average: handlers that use the processor
-// for long should use all of them. The other is handoffs: a method that now and then blocks has a
-// small average and still holds up what comes behind it. The duration of a single run says little,
-// since a run that the operating system interrupted looks like one that slept.
+// Three things keep a method off that goroutine. One is its average: handlers that use the processor
+// for long should use all of them. The second is handoffs: a method that now and then blocks has a
+// small average and still holds up what comes behind it. The third is its tail, rare long runs: see tail.
+// The duration of a single run says little, since a run that the operating system interrupted looks like one
+// that slept.
 type cost struct {
 	average atomic.Int64 // nanoseconds of a run, exponentially weighted
 	until   atomic.Int64 // nanotime until which the method runs on workers
@@ -281,7 +283,13 @@ func (c *cost) noteHandoff(now, calls int64, kept bool) {
 	} else if now >= until {
 		c.penalty = min(2*c.penalty, int64(maxPenalty))
 	}
-	c.until.Store(now + c.penalty)
+	c.keepOff(now + c.penalty)
+}
+
+// keepOff keeps the method off the reading goroutines until then at least.
+func (c *cost) keepOff(until int64) {
+	for old := c.until.Load(); old < until && !c.until.CompareAndSwap(old, until); old = c.until.Load() {
+	}
 }
 
 // inline reports whether the method may run on the goroutine that reads the connection.

@@ -187,6 +187,78 @@ func TestBlockingHandlersUseWorkers(t *testing.T) {
 	})
 }
 
+// What would hold up the calls behind it again and again is learned, however rarely it happens: after a few
+// handoffs the method runs on workers, where nothing is behind it.
+func TestRareBlockingIsLearned(t *testing.T) {
+	for name, test := range map[string]struct {
+		every  int // in so many calls one is special
+		method func(c func() *anser.Client) handler
+	}{
+		"long runs": {1000, func(func() *anser.Client) handler {
+			return func(_ context.Context, in *[]byte) (*[]byte, error) {
+				if string(*in) == "special" {
+					time.Sleep(6 * time.Millisecond)
+				}
+				return in, nil
+			}
+		}},
+		// The call that unlocks is behind the one that waits for it, on the same connection.
+		"a lock": {1000, func(func() *anser.Client) handler {
+			unlock := make(chan struct{})
+			return func(_ context.Context, in *[]byte) (*[]byte, error) {
+				switch string(*in) {
+				case "special":
+					<-unlock
+				case "after":
+					unlock <- struct{}{}
+				}
+				return in, nil
+			}
+		}},
+		"calls to oneself": {1000, func(c func() *anser.Client) handler {
+			return func(ctx context.Context, in *[]byte) (*[]byte, error) {
+				if string(*in) == "special" {
+					return anser.Call[[]byte](ctx, c(), "Echo.Say", text("inner"))
+				}
+				return in, nil
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, network *ansertest.Network) {
+				var c *anser.Client
+				s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": test.method(func() *anser.Client { return c })})
+				c = dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1))
+				const rounds = 12
+				late := 0 // rounds in which a call waited
+				for range rounds {
+					for range test.every - 2 {
+						if _, err := call(t.Context(), c, "Echo.Say", ""); err != nil {
+							t.Fatal(err)
+						}
+						time.Sleep(time.Millisecond)
+					}
+					special := apart(t.Context(), c, "Echo.Say", text("special"))
+					synctest.Wait()
+					began := time.Now()
+					if _, err := call(t.Context(), c, "Echo.Say", "after"); err != nil {
+						t.Fatal(err)
+					}
+					if time.Since(began) > 0 {
+						late++
+					}
+					if _, err := special.Wait(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if n := s.Stats().Handoffs; n > 5 || late > 5 {
+					t.Errorf("%d handoffs, and a call waited in %d of %d rounds", n, late, rounds)
+				}
+			})
+		})
+	}
+}
+
 // Workers that are idle end after a while, and more of them are there at once when they are needed.
 func TestWorkersComeAndGo(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {

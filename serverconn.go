@@ -281,7 +281,7 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 	ctx.finish()
 	if s.requests%costSample == 1 {
 		now := nanotime()
-		ctx.method.cost.note(now - s.now)
+		ctx.method.noteRun(now, now-s.now)
 		s.now = now
 	}
 	return false, c.flushIfFull(s)
@@ -322,6 +322,7 @@ func (c *serverConn) takeOver(t turn, kept bool) {
 	c.openLocked(old.current)
 	m := old.current.method
 	m.cost.noteHandoff(s.now, m.calls.Load(), kept)
+	m.noteLong(s.now)
 	c.server.stats.handoffs.Add(1)
 	c.server.inFlight.Add(1)
 	taken := old.current
@@ -419,7 +420,7 @@ func (c *serverConn) runJob(j *job) (next *job) {
 			j.out = c.server.execute(ctx, j.codec, j.payload, j.out[:0])
 		}
 		now := nanotime()
-		ctx.method.cost.note(now - began)
+		ctx.method.noteRun(now, now-began)
 		if g := ctx.method.guard; g != nil && g.gate != nil {
 			g.gate.note(g, now-j.granted, now)
 		}
