@@ -50,6 +50,8 @@ func defaultsOf(o *serverOptions) map[string]string {
 		"names of methods on a connection":                                                           number(wire.MaxMethods),
 		"bytes of the name of a method":                                                              number(wire.MaxMethodName),
 		"sessions of clients without a connection":                                                   "as `MaxConns`",
+		"logins with one key of `auth.Signed` that are remembered, for 2 to 4 minutes each":          "65,536", // TestOneKeyDoesNotLockOutOthers of package auth holds it
+		"time after the end of an identity for which its connection is kept, for a late renewal":     timeText(o.handshakeTimeout),
 	}
 }
 

@@ -556,8 +556,11 @@ func TestAnserServesTheSame(t *testing.T) {
 	if err != nil || !strings.HasPrefix(*who, "127.0.0.1:") {
 		t.Errorf("the caller is %v, %v", who, err)
 	}
-	if err := s.RegisterFunc("Late.Add", new(Arith).Add); err == nil {
-		t.Error("Anser takes a method while it serves")
+	if err := s.RegisterFunc("Late.Add", new(Arith).Add); err != nil {
+		t.Errorf("a method that is added while the server serves: %v", err)
+	}
+	if reply, err := anser.Call[Reply](t.Context(), c, "Late.Add", &Args{7, 8}); err != nil || reply.C != 15 {
+		t.Errorf("Late.Add: %v, %v", reply, err)
 	}
 }
 
