@@ -10,11 +10,12 @@ import (
 	"testing"
 )
 
-// Names of package anser in the documents exist: anser.Name on every page but those that tell history, and
-// the options in the tables of docs/limits.md.
+// Names of Go in the documents exist: `anser.Call`, `auth.Token`, `Server.Stats` and their like on every page but
+// those that tell history, and the options in the tables of docs/limits.md.
 func TestNamesInDocumentsExist(t *testing.T) {
-	have := exportedNames(t, "anser")
-	name := regexp.MustCompile(`\banser\.([A-Z][A-Za-z]*)`) // of the package, or of a fuzz target in it
+	packages, members := declared(t)
+	inPackage := regexp.MustCompile(`\b([a-z][a-z0-9]*)\.([A-Z][A-Za-z0-9]*)`)
+	inType := regexp.MustCompile("`([A-Z][A-Za-z]*)\\.([A-Z][A-Za-z]*)[`(]")
 	pages := 0
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -28,9 +29,19 @@ func TestNamesInDocumentsExist(t *testing.T) {
 		}
 		pages++
 		text, err := os.ReadFile(path)
-		for _, m := range name.FindAllSubmatch(text, -1) {
-			if !have[string(m[1])] && !strings.HasPrefix(string(m[1]), "Fuzz") {
-				t.Errorf("%s names anser.%s, which does not exist", path, m[1])
+		// These pages also name what is in packages and types of other frameworks.
+		others := strings.HasPrefix(d.Name(), "from-") || d.Name() == "CONTRACT.md"
+		for _, m := range inPackage.FindAllStringSubmatch(string(text), -1) {
+			if others && m[1] != "anser" || m[0] == "flatbuffers.Builder" { // google/flatbuffers
+				continue
+			}
+			if have := packages[m[1]]; have != nil && !have[m[2]] && !strings.HasPrefix(m[2], "Fuzz") {
+				t.Errorf("%s names %s.%s, which does not exist", path, m[1], m[2])
+			}
+		}
+		for _, m := range inType.FindAllStringSubmatch(string(text), -1) {
+			if have := members[m[1]]; have != nil && !others && !have[m[2]] {
+				t.Errorf("%s names %s.%s, which does not exist", path, m[1], m[2])
 			}
 		}
 		return err
@@ -41,6 +52,7 @@ func TestNamesInDocumentsExist(t *testing.T) {
 	if pages < 30 {
 		t.Errorf("found %d pages: does this test still find them?", pages)
 	}
+	have := packages["anser"]
 	limits, err := os.ReadFile(filepath.Join(root, "docs", "limits.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -63,44 +75,87 @@ func TestNamesInDocumentsExist(t *testing.T) {
 	}
 }
 
-// exportedNames are the exported names that a package of the core declares outside of functions.
-func exportedNames(t *testing.T, pkg string) map[string]bool {
+// declared returns what the packages of the repository export: the names by package, and the methods and fields
+// by type. Packages and types of the same name are taken together. Programs and what compares with other frameworks,
+// under their names, are left out.
+func declared(t *testing.T) (packages, members map[string]map[string]bool) {
 	t.Helper()
-	names := make(map[string]bool)
+	packages, members = make(map[string]map[string]bool), make(map[string]map[string]bool)
 	for _, s := range sources(t) {
+		if s.path == "limits" { // only tests; the name is a variable in examples
+			continue
+		}
+		if s.program() || regexp.MustCompile(`^(arena|e2e|examples)(/|$)`).MatchString(s.path) {
+			continue
+		}
 		for _, f := range s.files {
-			if f.Name.Name != pkg {
-				continue
-			}
+			names := in(packages, f.Name.Name)
 			for _, d := range f.Decls {
-				addExported(names, d)
+				declare(names, members, d)
 			}
 		}
 	}
-	return names
+	return packages, members
 }
 
-func addExported(names map[string]bool, d ast.Decl) {
-	add := func(id *ast.Ident) {
-		if id.IsExported() {
-			names[id.Name] = true
-		}
+func in(sets map[string]map[string]bool, key string) map[string]bool {
+	if sets[key] == nil {
+		sets[key] = make(map[string]bool)
 	}
+	return sets[key]
+}
+
+func declare(names map[string]bool, members map[string]map[string]bool, d ast.Decl) {
 	switch d := d.(type) {
 	case *ast.FuncDecl:
 		if d.Recv == nil {
-			add(d.Name)
+			names[d.Name.Name] = true
+		} else if len(d.Recv.List) == 1 {
+			in(members, receiverName(d.Recv.List[0].Type))[d.Name.Name] = true
 		}
 	case *ast.GenDecl:
 		for _, spec := range d.Specs {
 			switch spec := spec.(type) {
 			case *ast.TypeSpec:
-				add(spec.Name)
+				names[spec.Name.Name] = true
+				declareMembers(in(members, spec.Name.Name), spec.Type)
 			case *ast.ValueSpec:
 				for _, id := range spec.Names {
-					add(id)
+					names[id.Name] = true
 				}
 			}
 		}
 	}
+}
+
+// declareMembers adds the fields of a struct, and the methods of an interface.
+func declareMembers(have map[string]bool, x ast.Expr) {
+	var list *ast.FieldList
+	switch x := x.(type) {
+	case *ast.StructType:
+		list = x.Fields
+	case *ast.InterfaceType:
+		list = x.Methods
+	default:
+		return
+	}
+	for _, f := range list.List {
+		for _, id := range f.Names {
+			have[id.Name] = true
+		}
+	}
+}
+
+func receiverName(x ast.Expr) string {
+	switch x := x.(type) {
+	case *ast.StarExpr:
+		return receiverName(x.X)
+	case *ast.IndexExpr:
+		return receiverName(x.X)
+	case *ast.IndexListExpr:
+		return receiverName(x.X)
+	case *ast.Ident:
+		return x.Name
+	}
+	return ""
 }
