@@ -142,7 +142,7 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 		return c, nil
 	}
 	snap := new(snapshot)
-	if !c.o.noSnapshot {
+	if !c.o.noSnapshot && src.key != "" {
 		if snap, err = newSnapshot(c.o.snapshotDir, src.key); err != nil {
 			c.o.log.Warn(err.Error())
 		}

@@ -288,8 +288,7 @@ func TestMemoryRegistry(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		m := registry.NewMemory()
 		defer m.Close()
-		scheme := registry.Scheme{Name: "mem", Open: func(u *url.URL) (registry.Resolver, string, error) { return m.Join(), u.Host, nil }}
-		c := dial(t, "mem://echo", scheme, anser.Dialer(network.Dial), anser.Balancer(balance.RoundRobin()))
+		c := dial(t, "memory:///echo", m.Scheme("memory"), anser.Dialer(network.Dial), anser.Balancer(balance.RoundRobin()))
 		reply := anser.Go[[]byte](context.Background(), c, "Echo.Who", text(""))
 		synctest.Wait()
 		first := anser.NewServer(silent, anser.Announce(m, registry.Instance{Service: "echo"}))

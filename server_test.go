@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
-	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -711,7 +710,6 @@ func TestRollingRestart(t *testing.T) {
 	ansertest.CheckLeaks(t)
 	m := registry.NewMemory()
 	defer m.Close()
-	scheme := registry.Scheme{Name: "mem", Open: func(u *url.URL) (registry.Resolver, string, error) { return m.Join(), u.Host, nil }}
 	begin := func(address string) *anser.Server {
 		s := anser.NewServer(silent, anser.Announce(m, registry.Instance{Service: "echo"}))
 		anser.Handle(s, "Echo.Say", echo)
@@ -736,7 +734,7 @@ func TestRollingRestart(t *testing.T) {
 	var wg sync.WaitGroup
 	for g := range 8 {
 		wg.Go(func() {
-			c := dial(t, "mem://echo", scheme)
+			c := dial(t, "memory:///echo", m.Scheme("memory"))
 			method := []string{"Echo.Say", "Echo.Slow"}[g%2]
 			for {
 				select {

@@ -13,6 +13,7 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/balance"
+	"github.com/anser-rpc/anser/registry"
 )
 
 // snapshots returns an option that keeps snapshots in a folder of the test, and a function that
@@ -229,4 +230,26 @@ func TestFirstListIsEmpty(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The instances of a Memory end with the process, so that nothing of them is kept.
+func TestNoSnapshotOfAMemory(t *testing.T) {
+	dir, files := snapshots(t)
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		m := registry.NewMemory()
+		defer m.Close()
+		s := anser.NewServer(silent, anser.Announce(m, registry.Instance{Service: "echo"}))
+		anser.Handle(s, "Echo.Who", hello("a:1")["Echo.Who"])
+		run(t, s, network.Listen("a:1"))
+		c, err := anser.Dial("memory:///echo", silent, m.Scheme("memory"), dir, anser.Dialer(network.Dial))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		reach(t, c, 1)
+		synctest.Wait()
+		if got := files(); len(got) != 0 {
+			t.Errorf("snapshots: %v", got)
+		}
+	})
 }

@@ -87,7 +87,11 @@ func schemeSource(target string, s registry.Scheme) (source, error) {
 		}
 		return source{}, fmt.Errorf("target %q: %w", target, err)
 	}
-	return source{resolver: r, service: service, key: u.Redacted(), closer: closer}, nil
+	key := u.Redacted()
+	if _, ok := r.(*registry.Memory); ok {
+		key = "" // another process has other instances
+	}
+	return source{resolver: r, service: service, key: key, closer: closer}, nil
 }
 
 // watch feeds the cluster until ctx is done.

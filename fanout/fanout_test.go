@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -196,9 +195,7 @@ func TestSend(t *testing.T) {
 func TestNobody(t *testing.T) {
 	m := registry.NewMemory()
 	defer m.Close()
-	c, err := anser.Dial("mem://cache", silent, anser.NoSnapshot(), registry.Scheme{Name: "mem", Open: func(u *url.URL) (registry.Resolver, string, error) {
-		return m.Join(), u.Host, nil
-	}})
+	c, err := anser.Dial("memory:///cache", silent, m.Scheme("memory"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,8 +2,12 @@ package registry
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
+	"net/url"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -23,6 +27,29 @@ func NewMemory() *Memory {
 // Join returns another view of the same instances, as another process would have it: what it
 // registers all see, and closing it withdraws that and nothing else.
 func (m *Memory) Join() *Memory { return m.store.join() }
+
+// Scheme makes targets of the form "name:///service" look the service up in m. The name is the
+// program's choice, in lower case; programs with several Memories give each a name of its own:
+//
+//	c, err := anser.Dial("memory:///arith", m.Scheme("memory"))
+//
+// A client gets a view of its own (Join), which it closes with itself; m stays open. Such
+// clients keep no snapshot on disk, neither of instances nor of rules, since a Memory ends with its process.
+func (m *Memory) Scheme(name string) Scheme {
+	return Scheme{Name: name, Open: func(u *url.URL) (Resolver, string, error) {
+		if m == nil {
+			return nil, "", errors.New("the Memory is nil: use registry.NewMemory")
+		}
+		service := strings.TrimPrefix(u.Path, "/")
+		if u.Host != "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+			return nil, "", fmt.Errorf("the registry is in this process: want %s:///service", name)
+		}
+		if err := CheckService(service); err != nil {
+			return nil, "", err
+		}
+		return m.Join(), service, nil
+	}}
+}
 
 // Register implements Registrar. It does not block.
 func (m *Memory) Register(ctx context.Context, in Instance) error {

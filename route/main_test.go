@@ -55,10 +55,13 @@ func must(t testing.TB, err error) {
 	}
 }
 
+// lasting is a view of a Memory whose instances and rules clients keep in snapshots.
+type lasting struct{ *registry.Memory }
+
 // scheme is that of a registry in memory.
 func scheme(m *registry.Memory) registry.Scheme {
 	return registry.Scheme{Name: "mem", Open: func(*url.URL) (registry.Resolver, string, error) {
-		return m.Join(), "test", nil
+		return lasting{m.Join()}, "test", nil
 	}}
 }
 

@@ -9,7 +9,6 @@ import (
 	"log"
 	"math/rand/v2"
 	"net"
-	"net/url"
 	"os"
 	"strings"
 
@@ -42,7 +41,7 @@ func serve(m *registry.Memory, in registry.Instance) (*anser.Server, error) {
 
 // draw makes a thousand calls for 97 users and draws who answered.
 func draw(out io.Writer, scheme registry.Scheme, b balance.Balancer) error {
-	c, err := anser.Dial("mem://users", scheme, anser.NoSnapshot(), anser.Balancer(b),
+	c, err := anser.Dial("memory:///users", scheme, anser.Balancer(b),
 		// What a call is about, for consistent_hash and maglev. Without it that would be the whole request.
 		anser.HashBy(func(_ context.Context, _ string, request any) string { return request.(*Query).User }))
 	if err != nil {
@@ -96,15 +95,12 @@ func run(out io.Writer) error {
 		}
 		defer s.Close()
 	}
-	scheme := registry.Scheme{Name: "mem", Open: func(u *url.URL) (registry.Resolver, string, error) {
-		return m.Join(), u.Host, nil
-	}}
 	for _, name := range []string{"round_robin", "weighted", "consistent_hash", "maglev"} {
 		b, err := balance.ByName(name, balance.Here{})
 		if err != nil {
 			return err
 		}
-		if err := draw(out, scheme, b); err != nil {
+		if err := draw(out, m.Scheme("memory"), b); err != nil {
 			return err
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log"
 	"net"
-	"net/url"
 	"os"
 	"time"
 
@@ -78,8 +77,7 @@ func run(out io.Writer) error {
 		}
 		defer s.Close()
 	}
-	scheme := registry.Scheme{Name: "mem", Open: func(u *url.URL) (registry.Resolver, string, error) { return m.Join(), u.Host, nil }}
-	c, err := anser.Dial("mem://users", scheme, anser.NoSnapshot(), route.Rules())
+	c, err := anser.Dial("memory:///users", m.Scheme("memory"), route.Rules())
 	if err != nil {
 		return err
 	}

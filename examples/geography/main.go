@@ -7,7 +7,6 @@ import (
 	"io"
 	"log"
 	"net"
-	"net/url"
 	"os"
 
 	"github.com/anser-rpc/anser"
@@ -56,13 +55,10 @@ func run(out io.Writer) error {
 			return err
 		}
 	}
-	scheme := registry.Scheme{Name: "mem", Open: func(u *url.URL) (registry.Resolver, string, error) {
-		return m.Join(), u.Host, nil
-	}}
 
 	// An instance is busy with two calls of this client, which is little, so that there is something to see.
 	munich := balance.Here{Latitude: 48.14, Longitude: 11.58, Full: 2}
-	c, err := anser.Dial("mem://city", scheme, anser.NoSnapshot(), anser.Balancer(balance.Closest(munich)), anser.Timeout(0))
+	c, err := anser.Dial("memory:///city", m.Scheme("memory"), anser.Balancer(balance.Closest(munich)), anser.Timeout(0))
 	if err != nil {
 		return err
 	}
