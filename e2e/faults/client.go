@@ -98,16 +98,6 @@ type instance struct {
 	Ejected   string
 }
 
-// find returns what is known of a server, or nil.
-func (s *status) find(p *process) *instance {
-	for i := range s.Instances {
-		if s.Instances[i].Address == p.config.Listen {
-			return &s.Instances[i]
-		}
-	}
-	return nil
-}
-
 func runClient(c config, p *parent) error {
 	s := &client{registry: c.Registry}
 	opts := []anser.DialOption{anser.Logger(logger()), anser.Timeout(c.Timeout), anser.Observe(anser.Observer{
@@ -185,7 +175,7 @@ func (s *client) note(e anser.HealthEvent) {
 }
 
 func (s *client) do(c command) (any, error) {
-	if s.Client == nil && slices.Contains([]string{"status", "first", "feed", "pour"}, c.Do) {
+	if s.Client == nil && slices.Contains([]string{"status", "absent", "first", "feed", "pour"}, c.Do) {
 		return nil, fmt.Errorf("a peer's client cannot %s", c.Do)
 	}
 	switch c.Do {
@@ -234,6 +224,12 @@ func (s *client) do(c command) (any, error) {
 			return nil, err
 		}
 		return s.measure(o)
+	case "absent":
+		var o absentOptions
+		if err := json.Unmarshal(c.Value, &o); err != nil {
+			return nil, err
+		}
+		return s.absent(o), nil
 	case "first":
 		var o firstOptions
 		if err := json.Unmarshal(c.Value, &o); err != nil {

@@ -15,14 +15,17 @@ type clusterOptions struct {
 	ttl             time.Duration // of leases; 0: so long that they run out within a phase
 }
 
-// cluster is a registry, three servers and a client, each on a host of its own.
+// cluster is a registry, three servers and clients. The clients share a host, the others have one each.
 type cluster struct {
 	*world
 	registry *process
 	servers  []*process
-	client   *process
-	proxy    *process // nil: there is none
+	client   *process   // rows ask it what a client knows
+	others   []*process // make the load together with client
+	proxy    *process   // nil: there is none
 	ttl      time.Duration
+	parts    []part   // of the load, one for each process that takes part
+	files    []string // of the calls that client and others have made
 }
 
 const serverCount = 3
@@ -71,6 +74,9 @@ func (w *world) cluster(o clusterOptions) (*cluster, error) {
 		c.servers = append(c.servers, p)
 	}
 	if c.client, err = c.newClient("client", o.client); err != nil {
+		return nil, err
+	}
+	if err := c.enlist(); err != nil {
 		return nil, err
 	}
 	_, err = w.until("the client knows all servers", func() (bool, error) {

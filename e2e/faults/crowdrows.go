@@ -27,6 +27,9 @@ func reconnect(w *world) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.enlist(); err != nil {
+		return nil, err
+	}
 	theirs, err := w.start("server", "lost", config{Dir: w.books()})
 	if err != nil {
 		return nil, err
@@ -54,7 +57,6 @@ func reconnect(w *world) (*result, error) {
 	back := make([]returned, crowds)
 	o, err := c.survive(scenario{
 		files: files,
-		most:  1_000,           // the load is there to be disturbed
 		lasts: time.Nanosecond, // as long as it takes
 		fault: func(*cluster) (err error) {
 			theirs.kill()

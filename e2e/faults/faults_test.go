@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 // The short form: every row, with phases of a second, a load that any machine carries, and calls and writes that
 // wait for long. What depends on time is printed; a promise that is broken fails the test.
 func TestRows(t *testing.T) {
-	o := options{Seconds: 1, Rate: 300, Timeout: time.Minute, Stall: time.Minute}
+	o := options{Seconds: 1, Load: demand{Rate: 300}, Clients: 2, Timeout: time.Minute, Stall: time.Minute}
 	for _, r := range rows() {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
@@ -51,7 +51,7 @@ func TestPeers(t *testing.T) {
 		for _, r := range some {
 			t.Run(name+"/"+r.name, func(t *testing.T) {
 				t.Parallel()
-				got := play{r, options{Seconds: 1, Rate: 200, Timeout: time.Minute, peer: name}}.play(t.Context())
+				got := play{r, options{Seconds: 1, Load: demand{Rate: 200}, Clients: 2, Timeout: time.Minute, peer: name}}.play(t.Context())
 				got.print(t.Output())
 				if !r.peers || got.Why != "" || got.Peer == "" || len(got.Figures) == 0 || len(got.Violations) > 0 {
 					t.Errorf("%s: %s, %s", got.Peer, got.State, got.Why)

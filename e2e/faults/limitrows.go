@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -67,9 +66,9 @@ type shortage struct {
 // descriptors lets strangers take all descriptors of a server: once while nobody calls it, to see what it does by
 // itself, and once under load.
 func descriptors(w *world) (*result, error) {
-	const limit = 64
+	limit := 64 + 4*max(1, w.o.Clients) // room for the connections of all clients
 	// The calls last long enough that some are open whenever the descriptors end.
-	c, err := w.pair(config{Files: limit, Sleep: 20 * time.Millisecond}, config{})
+	c, err := w.pair(config{Files: uint64(limit), Sleep: 20 * time.Millisecond}, config{})
 	if err != nil {
 		return nil, err
 	}
@@ -81,8 +80,10 @@ func descriptors(w *world) (*result, error) {
 	if s.newcomer, err = w.start("stranger", "newcomer", others); err != nil {
 		return nil, err
 	}
-	first := filepath.Join(w.dir, "first.calls")
-	if err := c.client.ask("measure", measureOptions{Callers: callers, Seconds: 0.1, File: first}, nil); err != nil { // so that there are connections
+	if err := c.enlist(); err != nil {
+		return nil, err
+	}
+	if _, err := c.measure(callers, warming); err != nil { // so that there are connections
 		return nil, err
 	}
 	if err := s.begin(limit); err != nil {
@@ -96,7 +97,6 @@ func descriptors(w *world) (*result, error) {
 		return nil, err
 	}
 	o, err := c.survive(scenario{
-		files: []string{first},
 		fault: func(*cluster) error { return s.begin(limit) },
 		heal: func(*cluster) error {
 			if err := s.stillThere(); err != nil {
@@ -111,7 +111,7 @@ func descriptors(w *world) (*result, error) {
 	r := new(result)
 	r.common(o)
 	r.allSucceeded(o)
-	r.fact("descriptors of the server", limit, "")
+	r.fact("descriptors of the server", float64(limit), "")
 	cpu := r.timed
 	if share > 25 {
 		cpu = r.promise // no machine is so slow: it spins
@@ -201,15 +201,15 @@ func cgroup(w *world) (*result, error) {
 	if !w.o.Long {
 		rate = 5
 	}
-	if w.o.Rate == 0 || w.o.Rate > rate {
-		w.o.Rate = rate
+	if w.o.Load.Rate == 0 || w.o.Load.Rate > rate {
+		w.o.Load.Rate = rate
 	}
 	g, err := newMemoryGroup(limit)
 	if err != nil {
 		return nil, err
 	}
 	w.undo = append(w.undo, g.remove)
-	room := times / 2 * w.o.Rate // calls/s
+	room := times / 2 * w.o.Load.Rate // calls/s
 	server := config{Group: g.dir, Slots: slots, Sleep: time.Duration(slots / room * float64(time.Second))}
 	if raceFactor > 1 || !w.o.Long {
 		server.Memory = 16 << 20 // otherwise the server finds out by itself what it may use: more than a short phase fills
@@ -221,8 +221,8 @@ func cgroup(w *world) (*result, error) {
 	o, err := c.survive(scenario{
 		callers: slots / 2, // so that none is refused before the load begins, and the rate changes soon
 		lasts:   max(w.o.phase(), 3*time.Second),
-		fault:   func(c *cluster) error { return c.client.ask("rate", times*w.o.Rate, nil) },
-		heal:    func(c *cluster) error { return c.client.ask("rate", w.o.Rate, nil) },
+		fault:   func(c *cluster) error { return c.setRate(times * w.o.Load.Rate) },
+		heal:    func(c *cluster) error { return c.setRate(w.o.Load.Rate) },
 	})
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,9 +22,13 @@ type loadOptions struct {
 	// Again is how often a naive client calls again, at once, after an error of its framework. Each is a call of
 	// its own, due when the first one was.
 	Again int
+	// Offset delays the first call by a part, from 0 to 1, of the time between the calls of two callers, so that
+	// processes do not all call at once.
+	Offset float64
+	Open   int // calls that are open at most; one that is due later waits, and counts from when it was due
 }
 
-// maxOpen is how many calls of a load are open at most. One that is due later waits, and counts from when it was due.
+// maxOpen is how many calls of all processes of a load are open at most.
 const maxOpen = 20_000
 
 // load makes calls when they are due, whatever became of those before: every other one is idempotent.
@@ -52,6 +57,7 @@ type shard struct {
 
 // sample is an error that calls had.
 type sample struct {
+	Kind  string
 	At    time.Time // of the first
 	Count int
 	Text  string // of the first
@@ -65,7 +71,7 @@ type loaded struct {
 }
 
 func newLoad(c *client, o loadOptions) *load {
-	l := &load{client: c, o: o, shards: make([]shard, o.Callers), room: make(chan struct{}, maxOpen), samples: make(map[string]sample)}
+	l := &load{client: c, o: o, shards: make([]shard, o.Callers), room: make(chan struct{}, cmp.Or(o.Open, maxOpen)), samples: make(map[string]sample)}
 	l.setRate(o.Rate)
 	return l
 }
@@ -77,19 +83,24 @@ func (l *load) interval() time.Duration {
 	return time.Duration(float64(time.Second) * float64(l.o.Callers) / math.Float64frombits(l.rate.Load()))
 }
 
+// first is how long after the beginning the first call of a caller is due.
+func (l *load) first(caller int) time.Duration {
+	return time.Duration(float64(l.interval()) * (float64(caller) + l.o.Offset) / float64(l.o.Callers))
+}
+
 func (l *load) begin() {
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
 	l.begun.Go(func() { l.watchPauses(ctx) })
 	began := time.Now()
 	for i := range l.o.Callers {
-		l.begun.Go(func() { l.run(ctx, i, began.Add(l.interval()*time.Duration(i)/time.Duration(l.o.Callers))) })
+		l.begun.Go(func() { l.run(ctx, i, began.Add(l.first(i))) })
 	}
 }
 
 // watchPauses notes how late a timer is. A machine that is busy with other things makes every figure worse.
 func (l *load) watchPauses(ctx context.Context) {
-	const every = 5 * time.Millisecond
+	const every = 50 * time.Millisecond // 64 processes that wake more often would be a load of their own
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for last := time.Now(); ; {
@@ -155,7 +166,7 @@ func (l *load) keep(c *ledger.Call, err error) {
 	defer l.mu.Unlock()
 	s, ok := l.samples[kind]
 	if !ok {
-		s = sample{At: time.Now(), Text: err.Error()}
+		s = sample{Kind: kind, At: time.Now(), Text: err.Error()}
 	}
 	s.Count++
 	l.samples[kind] = s

@@ -20,9 +20,9 @@ func loadRows() []row {
 func spike(w *world) (*result, error) {
 	const share, slots, timeout = 0.7, 8, time.Second
 	sleep := 8 * time.Millisecond
-	if w.o.Rate > 0 {
+	if w.o.Load.Rate > 0 {
 		// The same the other way round: servers for which the rate is that share.
-		sleep = time.Duration(serverCount * slots * share / w.o.Rate * float64(time.Second))
+		sleep = time.Duration(serverCount * slots * share / w.o.Load.Rate * float64(time.Second))
 	}
 	c, err := w.cluster(clusterOptions{
 		servers: config{Slots: slots, Sleep: sleep, Adaptive: true}, client: config{Timeout: timeout},
@@ -32,10 +32,11 @@ func spike(w *world) (*result, error) {
 	}
 	var base float64
 	o, err := c.survive(scenario{
-		share: share, again: 3, lasts: w.o.phase() / 2, quiet: max(w.o.phase(), 3*time.Second),
+		share: share, again: 3, depth: 1, // or the limit would refuse calls while the capacity is measured
+		lasts: w.o.phase() / 2, quiet: max(w.o.phase(), 3*time.Second),
 		began: func(o *observation) { base = o.rate },
-		fault: func(c *cluster) error { return c.client.ask("rate", 3*base, nil) },
-		heal:  func(c *cluster) error { return c.client.ask("rate", base, nil) },
+		fault: func(c *cluster) error { return c.setRate(3 * base) },
+		heal:  func(c *cluster) error { return c.setRate(base) },
 	})
 	if err != nil {
 		return nil, err

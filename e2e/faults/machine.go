@@ -2,13 +2,14 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -22,6 +23,8 @@ type machine struct {
 	Uses   map[string]string `json:"uses,omitempty"` // versions of modules that take part
 	// Busy is the share of the machine that was used by others in a second before the row began.
 	Busy float64 `json:"busy"`
+	// Others is the share that was used by others while the row ran, or nil where that was not measured.
+	Others *float64 `json:"others,omitempty"`
 }
 
 // describe tells of this machine.
@@ -60,17 +63,78 @@ func ticks() (all, idle int64) {
 	if err != nil {
 		return 0, 0
 	}
-	line, _, _ := strings.Cut(string(text), "\n")
+	t := parseTicks(string(text))
+	return t.all, t.idle
+}
+
+// cpuTicks are times of all processors since the system started, in hundredths of a second.
+type cpuTicks struct {
+	all, idle int64
+	kernel    int64 // interrupts, such as for packets, which belong to no process
+}
+
+// The columns of /proc/stat, see proc_stat(5). The first is the name, and what guests use is part of other columns.
+const (
+	idleColumn    = 4
+	diskColumn    = 5
+	irqColumn     = 6
+	softirqColumn = 7
+	guestColumn   = 9
+)
+
+// parseTicks reads the first line of /proc/stat.
+func parseTicks(stat string) (t cpuTicks) {
+	line, _, _ := strings.Cut(stat, "\n")
 	for i, f := range strings.Fields(line) {
-		var n int64
-		if _, err := fmt.Sscan(f, &n); err != nil {
-			continue // the name
+		n, err := strconv.ParseInt(f, 10, 64)
+		if err != nil || i >= guestColumn {
+			continue
 		}
-		if all += n; i == 4 || i == 5 { // idle, and waiting for a disk
-			idle += n
+		t.all += n
+		switch i {
+		case idleColumn, diskColumn:
+			t.idle += n
+		case irqColumn, softirqColumn:
+			t.kernel += n
 		}
 	}
-	return all, idle
+	return t
+}
+
+// reading is a moment of the processors, and the time that this program and the children that it has waited for have used.
+type reading struct {
+	cpuTicks
+	own time.Duration
+}
+
+// read reads it; false: this system does not say.
+func read() (reading, bool) {
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return reading{}, false
+	}
+	r := reading{cpuTicks: parseTicks(string(text))}
+	for _, of := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
+		var u syscall.Rusage
+		if err := syscall.Getrusage(of, &u); err != nil {
+			return reading{}, false
+		}
+		r.own += time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	return r, true
+}
+
+// tick is the unit of /proc/stat on all architectures.
+const tick = 10 * time.Millisecond
+
+// others returns the share of the machine, from 0 to 1, that others have used from one reading to the other.
+func (from reading) others(to reading) float64 {
+	all := to.all - from.all
+	if all <= 0 {
+		return 0
+	}
+	used := all - (to.idle - from.idle) - (to.kernel - from.kernel) - int64((to.own-from.own)/tick)
+	return min(max(float64(used)/float64(all), 0), 1)
 }
 
 // commit returns the short name of the commit that is checked out, with + when files differ from it.

@@ -16,6 +16,7 @@ import (
 	"maps"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -25,8 +26,9 @@ import (
 
 // options are the command line.
 type options struct {
-	Seconds  float64       // of each phase: before, during and after the fault
-	Rate     float64       // calls/s; 0: a share of the capacity, which is measured
+	Seconds  float64 // of each phase: before, during and after the fault
+	Load     demand
+	Clients  int           // processes that make the load; 0: one
 	Timeout  time.Duration // of calls, but for rows that say otherwise
 	Stall    time.Duration // of writes; 0: the default
 	Loopback bool          // no hosts
@@ -39,9 +41,9 @@ func (o options) phase() time.Duration { return time.Duration(o.Seconds * float6
 
 const usageText = `Usage: go run ./e2e/faults [flags]
 
-Plays faults, one row after the other: a registry, three servers and 64 callers, each on a host of its own; a load
-whose calls become due at a fixed rate, 60 % of the capacity that is measured first; a phase before the fault, one with
-it and one after it. Every execution of a call and every outcome is recorded, and the two are joined: what succeeded was
+Plays faults, one row after the other: a registry and three servers, each on a host of its own, and 64 client processes on
+another one; a load whose calls become due at a fixed rate, 60 % of the capacity that is measured first; a phase before the
+fault, one with it and one after it. Every execution of a call and every outcome is recorded, and the two are joined: what succeeded was
 executed once, what was not sent or was refused never, what is unknown at most once, nothing twice.
 
 With --peers grpc-go and rpcx are played after Anser in the rows that need neither a registry nor what only Anser has:
@@ -49,6 +51,8 @@ the same fault, load, ledger and bars. The report has their figures beside ours.
 
 A row has held, has lost (a bar that depends on time was missed), is broken (a promise was), or was not run, and why.
 The exit code is 1 if a row is broken with Anser; what becomes of other frameworks does not matter to it.
+
+Only one run at a time is possible on a machine. What other programs used while a row ran is in its result.
 
 Hosts are network namespaces: they need root, and the programs ip and iptables. Without them everything runs on the
 loopback, and rows that need hosts are not run.
@@ -73,7 +77,9 @@ func main() {
 	list := flag.Bool("list", false, "name the rows and end")
 	into := flag.String("into", "", "JSON file to put the results into, over those of the same rows; the report is written beside it, with the ending .md")
 	flag.Float64Var(&o.Seconds, "seconds", 60, "seconds of each phase")
-	flag.Float64Var(&o.Rate, "rate", 0, "calls/s of the load; 0: 60 % of the capacity")
+	o.Load.Share = 0.6
+	flag.Var(&o.Load, "load", "a share of the capacity, which is measured before each row, or a number of calls/s")
+	flag.IntVar(&o.Clients, "clients", callers, "processes that make the load, from 1 to 64")
 	flag.DurationVar(&o.Timeout, "timeout", 10*time.Second, "deadline of calls, but for rows that have their own")
 	flag.BoolVar(&o.Loopback, "loopback", false, "make no hosts")
 	short := flag.Bool("short", false, "fewer restarts, connections and calls in rows that count them")
@@ -83,8 +89,8 @@ func main() {
 	}
 	flag.Parse()
 	o.Long = !*short
-	if o.Seconds <= 0 || o.Rate < 0 || o.Timeout <= 0 || flag.NArg() > 0 {
-		log.Fatal("--seconds and --timeout must be positive, --rate not negative, and there are no arguments")
+	if o.Seconds <= 0 || o.Clients < 1 || o.Clients > callers || o.Timeout <= 0 || flag.NArg() > 0 {
+		log.Fatal("--seconds and --timeout must be positive, --clients from 1 to 64, and there are no arguments")
 	}
 	some, err := choose(*chosen)
 	if err != nil {
@@ -142,8 +148,13 @@ type play struct {
 	o options
 }
 
-// run plays the rows.
+// run plays the rows, one after the other and no other run at the same time.
 func run(ctx context.Context, some []play, asJSON bool, into string, w io.Writer) error {
+	unlock, err := lockAlone(filepath.Join(os.TempDir(), "anser-faults.lock"))
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	m := describe(ctx)
 	var all []*result
 	for _, p := range some {
@@ -152,6 +163,7 @@ func run(ctx context.Context, some []play, asJSON bool, into string, w io.Writer
 		}
 		m.Busy = busy()
 		got := p.play(ctx)
+		m.Others = got.Others
 		got.machine = m
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -196,6 +208,9 @@ func (r *result) print(w io.Writer) {
 	}
 	for _, v := range r.Violations {
 		fmt.Fprintf(w, "  BROKEN: %s\n", v)
+	}
+	if text := r.crowded(); text != "" {
+		fmt.Fprintf(w, "  %s\n", text)
 	}
 	fmt.Fprintf(w, "  %s", r.State)
 	if r.Why != "" {

@@ -55,13 +55,13 @@ func (d *document) markdown() []byte {
 	groups, peers := d.groups(), d.peers()
 	columns := append([]string{""}, peers...)
 	if len(peers) == 0 {
-		b.WriteString("| fault | has to hold | |\n|---|---|---|\n")
+		b.WriteString("| fault | has to hold | load | |\n|---|---|---|---|\n")
 	} else {
 		b.WriteString(peerPreamble)
-		fmt.Fprintf(&b, "| fault | has to hold | %s | %s |\n|---|---|%s\n", ours, strings.Join(peers, " | "), strings.Repeat("---|", len(columns)))
+		fmt.Fprintf(&b, "| fault | has to hold | load | %s | %s |\n|---|---|---|%s\n", ours, strings.Join(peers, " | "), strings.Repeat("---|", len(columns)))
 	}
 	for _, g := range groups {
-		fmt.Fprintf(&b, "| [%s](#%s) | %s |", cell(g[0].Fault), g[0].Row, cell(g[0].Bar))
+		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s |", cell(g[0].Fault), g[0].Row, cell(g[0].Bar), g[0].load())
 		for _, name := range columns {
 			state := "–"
 			if i := slices.IndexFunc(g, func(r *result) bool { return r.Peer == name }); i >= 0 {

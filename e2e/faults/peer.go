@@ -58,7 +58,7 @@ func (r *result) failed(err error) (state, why string) {
 	return notRun, err.Error()
 }
 
-// startPeers starts servers and a client of another framework, which knows their addresses.
+// startPeers starts servers and clients of another framework, which know their addresses.
 func (c *cluster) startPeers(o clusterOptions) (err error) {
 	if o.proxied {
 		if c.proxy, err = c.startProxy(); err != nil {
@@ -81,8 +81,10 @@ func (c *cluster) startPeers(o clusterOptions) (err error) {
 	}
 	o.client.Target = strings.Join(addresses, ",")
 	o.client.Timeout = cmp.Or(o.client.Timeout, c.o.Timeout)
-	c.client, err = c.start(c.role("client"), "client", o.client)
-	return err
+	if c.client, err = c.start(c.role("client"), "client", o.client); err != nil {
+		return err
+	}
+	return c.enlist()
 }
 
 // answerPeer tells the parent that a server of a peer is there, and then what it asks for. The process ends with the

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 	"syscall"
 	"time"
 
@@ -52,8 +51,7 @@ func killed(w *world) (*result, error) {
 	r.noFailures("failed idempotent calls", len(o.failed(idempotent)), o)
 	failed := o.failed(plain)
 	r.noFailures("failed calls with another outcome than unknown", len(failed)-count(failed, is(ledger.Unknown)), o)
-	// Between the two the process ends, and calls still reach it.
-	most := max(o.open(at, plain), o.open(gone, plain))
+	most := o.open(at, gone, plain) // between the two the process ends, and calls still reach it
 	r.timed("failed calls of the others", float64(len(failed)), "", fmt.Sprintf("at most %d, which were in flight", most), len(failed) <= most)
 	took, ok := o.back(at, 0.99, nil)
 	r.within("back to 99 % of the rate after", took, time.Second, ok)
@@ -110,30 +108,6 @@ func (w *world) foundAfter(r *result, o *observation, name string, took, most ti
 		return
 	}
 	r.within(last, o.lastFailed(), most, true)
-}
-
-// outOfUse waits until the client gives a server no calls any more, and returns how long after a moment that
-// was; false: not within most.
-func (c *cluster) outOfUse(p *process, since time.Time, most time.Duration) (time.Duration, bool, error) {
-	for time.Since(since) < most {
-		st, err := c.status()
-		if err != nil {
-			return 0, false, err
-		}
-		for _, e := range st.Events {
-			if e.Address == p.config.Listen && strings.Contains(e.Change, "ejected") && e.At.After(since) {
-				return e.At.Sub(since), true, nil
-			}
-		}
-		in := st.find(p)
-		if in == nil || in.Down || in.Ejected != "" || !in.Connected {
-			return time.Since(since), true, nil
-		}
-		if err := c.sleep(5 * time.Millisecond); err != nil {
-			return 0, false, err
-		}
-	}
-	return 0, false, nil
 }
 
 // restarted restarts every server, one after the other, in rounds.

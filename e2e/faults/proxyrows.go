@@ -69,7 +69,10 @@ func delay(w *world) (*result, error) {
 	const rate = 1_000_000
 	var from, to usage
 	usageNow := func(u *usage) func(*cluster) error {
-		return func(c *cluster) error { return c.client.ask("usage", nil, u) }
+		return func(c *cluster) (err error) {
+			*u, err = c.used()
+			return err
+		}
 	}
 	o, p, err := w.through(scenario{fault: usageNow(&from), heal: usageNow(&to)},
 		weather{Delay: 50 * time.Millisecond, Jitter: 25 * time.Millisecond, Rate: [2]int{rate, rate}},

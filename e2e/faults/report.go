@@ -112,15 +112,26 @@ func (d *document) sort() {
 
 const preamble = `# Faults survived
 
-` + "`go run ./e2e/faults`" + ` wrote this page. A registry (etcd), three servers and 64 callers run as processes, each on a host of its own
-(a network namespace). Calls become due at a fixed rate, whatever becomes of those before; half of them are idempotent. There is
+` + "`go run ./e2e/faults`" + ` writes this page. A registry (etcd), three servers and 64 clients run as processes. The registry and each server
+have a host of their own, and the clients share one: hosts are network namespaces. Half of the calls are idempotent. There is
 a phase before the fault, one with it and one after it. A row about one server has no registry, and one that needs a cgroup has
-no hosts. Packets are lost by rules of iptables; whatever else happens to them happens
-in a proxy, a process of its own between the client and the servers. Every execution is recorded by the server before the handler does anything
-else, and every outcome by the client; then the two are joined: what succeeded was executed exactly once, what was not sent or was
+no hosts. Rules of iptables lose packets; all other damage happens
+in a proxy, a process of its own between the clients and the servers. The server records every execution before the handler does anything
+else, and the client every outcome; then the two are joined: what succeeded was executed exactly once, what was not sent or was
 refused never, what is unknown at most once, nothing twice, and every reply is that to its own request.
 
-*Held*: everything that stands under "has to hold" did. *Lost*: a bar was missed that depends on time. *Broken*: a promise was
+The load is open loop: calls become due at a fixed rate, whatever happened to earlier ones, and latency counts from then. Each
+row first measures the capacity of its own processes, with the clients, method and message of the load: 256 calls at a
+time, 4 for each client, without a pause. It then offers 60 % of that. The clients that make the load run on the same processors as the
+servers, so the capacity includes their share. The row says which rate was reached before the fault, and how late calls began. Two rows
+bound the rate: where every byte arrives by itself, and where each flipped bit costs a connection. Two have a fixed one: for it the
+handler in the cgroup and the room for idempotency keys are made. The row in the cgroup and that of large streams, which concerns a
+single connection, have one client process. Rows run one at a time; what other
+programs on the machine used meanwhile is recorded, and a row in which that was more than 10 % is marked *not alone*. The column *load* says
+what each row had. Rows marked *given, one process* are older: they ran at 1,000 calls/s from 64 callers in one process, a small part of the
+capacity, and some of them side by side. They have not been renewed, and say nothing about a loaded system.
+
+*Held*: everything in the column "has to hold" did. *Lost*: a bar was missed that depends on time. *Broken*: a promise was
 missed that has nothing to do with time. ` + "`make faults`" + ` repeats it all; ` + "`--rows`" + ` chooses. [Ten million calls that are cancelled, and an hour of coming and going](soak.md), are a page of their own.
 
 `
@@ -146,8 +157,15 @@ func (r *result) where() string {
 	for _, path := range slices.Sorted(maps.Keys(r.Uses)) {
 		uses += ", " + path + " " + r.Uses[path]
 	}
-	return fmt.Sprintf("Phases of %g s, %s. %s, commit %s, %s%s; %s, %d processors (%s), of which others used %.0f %% before.\n",
-		r.Seconds, on, r.Began.Format(time.DateTime), r.Commit, r.Go, uses, r.System, r.CPUs, r.CPU, 100*r.Busy)
+	meanwhile := ""
+	if r.Others != nil {
+		meanwhile = fmt.Sprintf(" and %.0f %% meanwhile", 100**r.Others)
+	}
+	if r.crowded() != "" {
+		meanwhile += ", so that bars that depend on time say little"
+	}
+	return fmt.Sprintf("Phases of %g s, %s. %s, commit %s, %s%s; %s, %d processors (%s), of which others used %.0f %% before%s.\n",
+		r.Seconds, on, r.Began.Format(time.DateTime), r.Commit, r.Go, uses, r.System, r.CPUs, r.CPU, 100*r.Busy, meanwhile)
 }
 
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }

@@ -1,13 +1,43 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 )
+
+var update = flag.Bool("update", false, "write docs/reliability.md")
+
+// The page shows what the file of results holds.
+func TestPageIsCurrent(t *testing.T) {
+	text, err := os.ReadFile("../../docs/reliability.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d document
+	if err := json.Unmarshal(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	const page = "../../docs/reliability.md"
+	if *update {
+		if err := os.WriteFile(page, d.markdown(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, d.markdown()) {
+		t.Error("docs/reliability.md differs from what docs/reliability.json says: go test ./e2e/faults -run Page -update")
+	}
+}
 
 // A row replaces its former result and no other; what was lost, broken or not run stands in the report.
 func TestWriteInto(t *testing.T) {
@@ -36,7 +66,7 @@ func TestWriteInto(t *testing.T) {
 	}
 	at := 0
 	for _, want := range []string{
-		"| a bar | **lost** |", "| a bar | **broken** |", "| a bar | **not run** |", // in the order of the rows
+		"| a bar | – | **lost** |", "| a bar | – | **broken** |", "| a bar | – | **not run** |", // in the order of the rows
 		"## kill", "A fault: **lost**", "| back after | 2 s | at most 1s: **lost** |", "| calls | 1,234,567 |", "commit abc, go1.26",
 		"## restart", "| failed calls | 3 | 0: **broken** |", "## half-open", "**not run**, no root",
 	} {
@@ -79,10 +109,10 @@ func TestReportOfPeers(t *testing.T) {
 	text := string(d.markdown())
 	at := 0
 	for _, want := range []string{
-		"| fault | has to hold | anser | grpc-go | rpcx |\n|---|---|---|---|---|\n",
-		"| [a fault](#kill) | a bar | **held** | lost | broken |\n",
-		"| [a fault](#registry-killed) | a bar | **held** | – | – |\n",
-		"| [a fault](#idle-tcp) | a bar | **–** | not run | – |\n",
+		"| fault | has to hold | load | anser | grpc-go | rpcx |\n|---|---|---|---|---|---|\n",
+		"| [a fault](#kill) | a bar | – | **held** | lost | broken |\n",
+		"| [a fault](#registry-killed) | a bar | – | **held** | – | – |\n",
+		"| [a fault](#idle-tcp) | a bar | – | **–** | not run | – |\n",
 		"A fault: **held**; with grpc-go **lost**; with rpcx **broken**, it crashed.\n",
 		"| | anser | grpc-go | rpcx | has to be |\n|---|---|---|---|---|\n",
 		"| calls | 10 | 11 |  |  |\n",

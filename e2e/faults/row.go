@@ -134,19 +134,33 @@ func (r *result) common(o *observation) {
 	r.Violations = o.verdict.Violations
 }
 
+// Names of figures that the report looks for.
+const (
+	clientProcesses  = "client processes"
+	rateOffered      = "rate offered"
+	capacityMeasured = "capacity measured"
+)
+
 // offered adds what the load was, and some of its errors.
 func (r *result) offered(o *observation) {
 	r.fact("calls", float64(len(o.calls)), "")
-	r.fact("rate offered", o.rate, "calls/s")
+	r.fact(clientProcesses, float64(o.processes), "")
+	r.fact(rateOffered, o.rate, "calls/s")
 	if o.capacity > 0 {
-		r.fact("capacity measured", o.capacity, "calls/s")
+		r.fact(capacityMeasured, o.capacity, "calls/s")
 	}
+	if o.most > 0 {
+		r.fact("bound of the row for the rate", o.most, "calls/s")
+	}
+	reached := o.reached()
+	r.timed("rate reached before", reached, "calls/s", "at least 95 % of the rate offered", reached >= 0.95*o.rate)
+	r.fact("p99 by which calls began late before", millis(o.lag(0.99)), "ms")
 	before, during := o.between(o.began, o.fault, nil), o.between(o.fault, o.heal, nil)
 	r.fact("p50 before", millis(before.at(0.5)), "ms")
 	r.fact("p99 before", millis(before.at(0.99)), "ms")
 	r.fact("p50 during", millis(during.at(0.5)), "ms")
 	r.fact("p99 during", millis(during.at(0.99)), "ms")
-	r.fact("longest pause of the client's process, made by the machine", millis(o.paused), "ms")
+	r.fact("longest pause of a client's process, made by the machine", millis(o.paused), "ms")
 	for _, s := range o.samples {
 		r.Errors = append(r.Errors, fmt.Sprintf("%d calls, the first after %.1f s: %s", s.Count, s.At.Sub(o.began).Seconds(), s.Text))
 	}
@@ -185,12 +199,17 @@ func (p play) play(ctx context.Context) *result {
 		return out
 	}
 	began := time.Now()
+	from, measured := read()
 	got, ranOnHosts, err := playIn(ctx, r, o)
 	if got != nil {
 		got.Row, got.Fault, got.Bar, got.Peer = out.Row, out.Fault, out.Bar, out.Peer
 		out = got
 	}
 	out.Began, out.Seconds, out.Hosts = began.UTC().Truncate(time.Second), o.Seconds, ranOnHosts
+	if to, ok := read(); ok && measured { // all processes of the row have ended
+		others := from.others(to)
+		out.Others = &others
+	}
 	out.State = out.judge()
 	if err != nil {
 		out.State, out.Why = out.failed(err)

@@ -31,6 +31,9 @@ func crowd(w *world) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.enlist(); err != nil {
+		return nil, err
+	}
 	others, err := w.start("idle", "others", config{Target: c.servers[0].config.Listen})
 	if err != nil {
 		return nil, err

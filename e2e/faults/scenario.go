@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -14,10 +13,11 @@ import (
 // scenario is a cluster under load to which something happens.
 type scenario struct {
 	cluster clusterOptions
-	share   float64       // of the capacity that the load is; 0: 60 %
+	share   float64       // of the capacity that the load is; 0: what the options say
 	most    float64       // calls/s that the load has at most; 0: no bound
 	again   int           // see loadOptions
 	callers int           // 0: 64
+	depth   int           // calls of a caller at a time while the capacity is measured; 0: 4
 	lasts   time.Duration // of the fault; 0: a phase
 	quiet   time.Duration // after it; 0: a phase
 	// fault makes it happen, heal takes it back. Neither may be nil.
@@ -26,14 +26,14 @@ type scenario struct {
 	files       []string           // of calls that others made
 }
 
-const (
-	callers      = 64
-	defaultShare = 0.6
-)
+// callers is how many callers make the load, spread over the client processes.
+const callers = 64
 
 // observation is what was seen.
 type observation struct {
 	rate                    float64 // calls/s that were offered
+	most                    float64 // bound of the row, if that made the rate smaller; 0: it did not
+	processes               int     // that made the load
 	capacity                float64 // 0: not measured, the rate was given
 	began, fault, heal, end time.Time
 	calls                   []ledger.Call // of the load
@@ -54,76 +54,95 @@ func (w *world) survive(s scenario) (*observation, error) {
 }
 
 func (c *cluster) survive(s scenario) (*observation, error) {
-	o := &observation{rate: c.o.Rate}
-	files := append(s.files, filepath.Join(c.dir, "measured.calls"), filepath.Join(c.dir, "load.calls"))
-	measured, own := files[len(files)-2], files[len(files)-1]
-	m := measureOptions{Callers: cmp.Or(s.callers, callers), Seconds: min(c.o.Seconds, 3), File: measured}
-	if o.rate > 0 {
-		m.Seconds = 0.2 // so that there are connections
-	}
-	var capacity float64
-	if err := c.client.ask("measure", m, &capacity); err != nil {
+	o := &observation{processes: min(len(c.clients()), cmp.Or(s.callers, callers))}
+	if err := c.choose(&s, o); err != nil {
 		return nil, err
-	}
-	if o.rate == 0 {
-		o.capacity, o.rate = capacity, capacity*cmp.Or(s.share, defaultShare)
-	}
-	if s.most > 0 {
-		o.rate = min(o.rate, s.most)
 	}
 	if s.began != nil {
 		s.began(o)
 	}
-	var before, after usage
-	if err := c.client.ask("usage", nil, &before); err != nil {
+	before, err := c.used()
+	if err != nil {
 		return nil, err
 	}
-	if err := c.client.ask("load", loadOptions{cmp.Or(s.callers, callers), o.rate, s.again}, nil); err != nil {
+	if err := c.begin(loadOptions{Callers: cmp.Or(s.callers, callers), Rate: o.rate, Again: s.again}); err != nil {
 		return nil, err
 	}
-	o.began = time.Now()
-	if err := c.sleep(c.o.phase()); err != nil {
+	if err := c.pass(&s, o); err != nil {
 		return nil, err
 	}
-	o.fault = time.Now()
-	if err := s.fault(c); err != nil {
-		return nil, fmt.Errorf("make the fault: %w", err)
-	}
-	if err := c.sleep(time.Until(o.fault.Add(cmp.Or(s.lasts, c.o.phase())))); err != nil {
-		return nil, err
-	}
-	o.heal = time.Now()
-	if err := s.heal(c); err != nil {
-		return nil, fmt.Errorf("take the fault back: %w", err)
-	}
-	if err := c.sleep(time.Until(o.heal.Add(cmp.Or(s.quiet, c.o.phase())))); err != nil {
-		return nil, err
-	}
-	o.end = time.Now()
-	var l loaded
-	if err := c.client.ask("stop", own, &l); err != nil {
+	l, files, err := c.end()
+	if err != nil {
 		return nil, err
 	}
 	o.samples, o.paused = l.Samples, l.Paused
-	if err := c.client.ask("usage", nil, &after); err != nil {
+	after, err := c.used()
+	if err != nil {
 		return nil, err
 	}
 	o.attempts = after.Attempts - before.Attempts
-	return o, c.join(o, files)
+	return o, c.join(o, files, s.files)
 }
 
-// join joins what servers and clients have recorded.
-func (c *cluster) join(o *observation, files []string) error {
-	var all []ledger.Call
-	for _, file := range files {
-		calls, err := ledger.ReadCalls(file)
+// How long calls are made before the load, to connect and to measure the capacity. The latter needs more calls at a time
+// than there are callers: a handler that sleeps would bound it otherwise, and not the machine.
+const (
+	warming      = 200 * time.Millisecond
+	measuring    = 3 * time.Second
+	defaultDepth = 4
+)
+
+// choose chooses the rate of the load. If that is a share of the capacity, it measures the capacity first, with the
+// clients, connections and calls of the load.
+func (c *cluster) choose(s *scenario, o *observation) error {
+	n := cmp.Or(s.callers, callers)
+	if _, err := c.measure(n, warming); err != nil { // so that there are connections
+		return err
+	}
+	if o.rate = c.o.Load.Rate; o.rate == 0 {
+		capacity, err := c.measure(n*cmp.Or(s.depth, defaultDepth), min(c.o.phase(), measuring))
 		if err != nil {
 			return err
 		}
-		all = append(all, calls...)
+		o.capacity, o.rate = capacity, capacity*cmp.Or(s.share, c.o.Load.Share)
 	}
-	var err error
-	if o.calls, err = ledger.ReadCalls(files[len(files)-1]); err != nil {
+	if s.most > 0 && o.rate > s.most {
+		o.rate, o.most = s.most, s.most
+	}
+	return nil
+}
+
+// pass lets the phases pass.
+func (c *cluster) pass(s *scenario, o *observation) error {
+	o.began = time.Now()
+	if err := c.sleep(c.o.phase()); err != nil {
+		return err
+	}
+	o.fault = time.Now()
+	if err := s.fault(c); err != nil {
+		return fmt.Errorf("make the fault: %w", err)
+	}
+	if err := c.sleep(time.Until(o.fault.Add(cmp.Or(s.lasts, c.o.phase())))); err != nil {
+		return err
+	}
+	o.heal = time.Now()
+	if err := s.heal(c); err != nil {
+		return fmt.Errorf("take the fault back: %w", err)
+	}
+	if err := c.sleep(time.Until(o.heal.Add(cmp.Or(s.quiet, c.o.phase())))); err != nil {
+		return err
+	}
+	o.end = time.Now()
+	return nil
+}
+
+// join joins what servers and clients have recorded. The files own are those of the load.
+func (c *cluster) join(o *observation, own, others []string) (err error) {
+	if o.calls, err = readCalls(own); err != nil {
+		return err
+	}
+	all, err := readCalls(append(slices.Clone(c.files), others...))
+	if err != nil {
 		return err
 	}
 	if o.executions, err = ledger.Executions(c.books()); err != nil {
@@ -156,12 +175,35 @@ func (o *observation) between(from, to time.Time, which func(*ledger.Call) bool)
 	return s
 }
 
+// reached returns how many replies per second came in the phase before the fault.
+func (o *observation) reached() float64 {
+	n := count(o.calls, func(c *ledger.Call) bool {
+		return c.Outcome == ledger.OK && c.Ended >= o.began.UnixNano() && c.Ended < o.fault.UnixNano()
+	})
+	return float64(n) / o.fault.Sub(o.began).Seconds()
+}
+
+// lag returns a quantile of the time by which calls began later than they were due, in the phase before the fault:
+// how late the clients are that make the load.
+func (o *observation) lag(q float64) time.Duration {
+	var late []time.Duration
+	for i := range o.calls {
+		if c := &o.calls[i]; c.Due >= o.began.UnixNano() && c.Due < o.fault.UnixNano() {
+			late = append(late, time.Duration(c.Began-c.Due))
+		}
+	}
+	slices.Sort(late)
+	return quantile(late, q)
+}
+
 // at returns a quantile of the latencies, 0 where there are none.
-func (s *stretch) at(q float64) time.Duration {
-	if len(s.took) == 0 {
+func (s *stretch) at(q float64) time.Duration { return quantile(s.took, q) }
+
+func quantile(sorted []time.Duration, q float64) time.Duration {
+	if len(sorted) == 0 {
 		return 0
 	}
-	return s.took[int(q*float64(len(s.took)-1))]
+	return sorted[int(q*float64(len(sorted)-1))]
 }
 
 func idempotent(c *ledger.Call) bool { return c.Idempotent }
@@ -187,10 +229,11 @@ func count(calls []ledger.Call, is func(*ledger.Call) bool) (n int) {
 	return n
 }
 
-// open returns how many calls were open at a moment.
-func (o *observation) open(at time.Time, which func(*ledger.Call) bool) int {
-	t := at.UnixNano()
-	return count(o.calls, func(c *ledger.Call) bool { return which(c) && c.Began <= t && t < c.Ended })
+// open returns how many calls were open at some time from one moment to another.
+func (o *observation) open(from, to time.Time, which func(*ledger.Call) bool) int {
+	return count(o.calls, func(c *ledger.Call) bool {
+		return which(c) && c.Began <= to.UnixNano() && from.UnixNano() < c.Ended
+	})
 }
 
 // The steps and the window in which a rate is measured.

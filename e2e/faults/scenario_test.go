@@ -49,8 +49,11 @@ func TestObservation(t *testing.T) {
 	if n := count(o.failed(nil), by(anser.DeadlineExceeded)); n != 200 {
 		t.Errorf("%d calls failed by deadline, want 200", n)
 	}
-	if n := o.open(seconds(4), plain); n < 24 || n > 26 {
+	if n := o.open(seconds(4), seconds(4), plain); n < 24 || n > 26 {
 		t.Errorf("%d plain calls were open in the middle, want 25", n)
+	}
+	if n := o.open(seconds(4), seconds(4.2), plain); n < 34 || n > 36 {
+		t.Errorf("%d plain calls were open within 0.2 s, want 35", n)
 	}
 	if s := o.between(o.began, o.fault, idempotent); s.calls != 150 || s.ok != 150 || s.at(1) != time.Millisecond {
 		t.Errorf("before: %d calls, %d ok, the longest %v", s.calls, s.ok, s.at(1))

@@ -45,6 +45,9 @@ func slowReader(w *world) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.enlist(); err != nil {
+		return nil, err
+	}
 	s := c.servers[0]
 	if c.proxy, err = w.startProxy(); err != nil {
 		return nil, err
@@ -111,7 +114,8 @@ func (r *result) compareP99(o *observation, times float64) {
 	r.timed("p99 during, compared with before", got, "times", fmt.Sprintf("at most %g", times), got <= times)
 }
 
-// largeStreams sends large messages on two streams at a time.
+// largeStreams sends large messages on two streams at a time. The calls are made by the same process, as they share its
+// connection.
 func largeStreams(w *world) (*result, error) {
 	const streams, size = 2, 16 << 20
 	c, err := w.pair(config{Message: size}, config{Message: size, Conns: 1})

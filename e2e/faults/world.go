@@ -132,13 +132,13 @@ func (w *world) folder(name string) (string, error) {
 // books is where servers write down what they execute.
 func (w *world) books() string { return filepath.Join(w.dir, "books") }
 
-// sleep waits, or ends with the context.
+// sleep waits, or ends with the context, also where there is nothing to wait for.
 func (w *world) sleep(d time.Duration) error {
 	select {
 	case <-w.ctx.Done():
 		return w.ctx.Err()
 	case <-time.After(d):
-		return nil
+		return w.ctx.Err()
 	}
 }
 
