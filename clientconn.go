@@ -253,13 +253,15 @@ func isOver(ctx context.Context) bool {
 }
 
 // cancel takes k back from the connection. over says that its time has passed. taken is false when the
-// reader has it already.
+// reader has it already, and before start has given k an id here: until then k has the id of an earlier
+// attempt or of an earlier use, which another call may have on this connection.
 func (c *clientConn) cancel(k *call, over bool) (taken bool, outcome Outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open.take(k.id) == nil {
+	if c.open.get(k.id) != k {
 		return false, 0
 	}
+	c.open.take(k.id)
 	c.busy.Store(int32(c.open.n))
 	if c.err == nil {
 		c.cancelLocked(k, over, nanotime())

@@ -58,3 +58,21 @@ func TestIfOpen(t *testing.T) {
 		t.Error("an open call was not read")
 	}
 }
+
+// A call that was not sent yet has the id of an earlier attempt or use. Giving it up takes no other call
+// with this id off the connection.
+func TestCancelBeforeStart(t *testing.T) {
+	conn := new(clientConn)
+	conn.err = errConnClosed // no CANCEL is written
+	open := &call{id: 7}
+	conn.open.put(open.id, open)
+	if taken, _ := conn.cancel(&call{id: 7}, false); taken {
+		t.Error("a call that is not on the connection was taken off it")
+	}
+	if conn.open.get(open.id) != open {
+		t.Error("the call of another caller was taken off the connection")
+	}
+	if taken, _ := conn.cancel(open, false); !taken || conn.open.n != 0 {
+		t.Error("an open call was not taken back")
+	}
+}
