@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -161,6 +162,40 @@ func TestNetwork(t *testing.T) {
 	}
 	if slices.Contains(names, a.Name) {
 		t.Errorf("%s is still there", a.Name)
+	}
+}
+
+// Several processes may remove what another one has left, at the same time.
+func TestSweepTogether(t *testing.T) {
+	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
+		return // only root can make what would be swept
+	}
+	ctx := context.Background()
+	dead := exec.Command(os.Args[0], "-test.run=^$")
+	if err := dead.Run(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 8 {
+		left := fmt.Sprintf("netns-together-%d-%d", dead.Process.Pid, i)
+		if _, err := netns.IP(ctx, "netns", "add", left); err != nil {
+			t.Fatal(err)
+		}
+		defer netns.IP(ctx, "netns", "del", left)
+	}
+	errs := make([]error, 4)
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() {
+			n, err := netns.New(ctx, "netns-together")
+			if err == nil {
+				err = n.Close()
+			}
+			errs[i] = err
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -74,9 +75,26 @@ func sweep(ctx context.Context, name string) error {
 		if _, err := os.Stat("/proc/" + pid); !errors.Is(err, os.ErrNotExist) {
 			continue
 		}
-		if _, err := IP(ctx, "netns", "del", space); err != nil {
+		if err := remove(ctx, space); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// remove removes a namespace of a process that is gone. Two processes may sweep at the same time: a namespace that
+// the other one has removed is no error.
+func remove(ctx context.Context, space string) error {
+	_, failed := IP(ctx, "netns", "del", space)
+	if failed == nil {
+		return nil
+	}
+	names, err := List(ctx)
+	if err != nil {
+		return errors.Join(failed, err)
+	}
+	if slices.Contains(names, space) {
+		return failed
 	}
 	return nil
 }
