@@ -42,6 +42,7 @@ type hostOptions struct {
 	keepaliveIdle    time.Duration
 	keepaliveAnswer  time.Duration
 	writeStall       time.Duration
+	readTimeout      time.Duration // 0: none
 	idleTimeout      time.Duration // 0: none
 	checksums        bool
 	streamsApart     bool // a stream has a connection of its own

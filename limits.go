@@ -23,6 +23,7 @@ const (
 	limitQueueTime
 	limitAdaptive
 	limitWriteStall
+	limitReadTimeout
 	numLimits
 )
 
@@ -34,6 +35,7 @@ var limitNames = [numLimits]string{
 	limitMetadata: "metadata", limitMethods: "method names", limitInFlight: "MaxInFlight", limitCalls: "MaxCalls",
 	limitStreams: "MaxStreams", limitMemory: "MaxMemory", limitReplies: "RememberReplies",
 	limitQueueTime: "MaxQueueTime", limitAdaptive: "AdaptiveLimit", limitWriteStall: "WriteStall",
+	limitReadTimeout: "ReadTimeout",
 }
 
 // limitHits counts hits by limit.

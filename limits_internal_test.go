@@ -45,6 +45,7 @@ func defaultsOf(o *serverOptions) map[string]string {
 		"bytes of a frame before the handshake is over": bytesText(maxHello),
 		"entries of SETTINGS":                           "64", // package limits holds it
 		"time without progress of a write, or of a frame that arrives with less than 4 KiB a second": timeText(o.writeStall),
+		"time from the first byte of a frame to its last one":                                        none(o.readTimeout == 0),
 		"least time between two pings of a client":                                                   timeText(o.minPing),
 		"silence after which the other side is asked":                                                timeText(o.keepaliveIdle),
 		"names of methods on a connection":                                                           number(wire.MaxMethods),

@@ -80,6 +80,7 @@ type sideOptions struct {
 	keepaliveIdle    time.Duration
 	keepaliveAnswer  time.Duration
 	writeStall       time.Duration
+	readTimeout      time.Duration // 0: none
 	streamWindow     int
 	connWindow       int
 	windowsGrow      bool
@@ -335,6 +336,22 @@ func WriteStall(d time.Duration) SideOption {
 	return sideOption(func(o *sideOptions) {
 		if o.wants(d > 0, "anser.WriteStall(%v): want a time above 0", d) {
 			o.writeStall = d
+		}
+	})
+}
+
+// ReadTimeout bounds the time from the first byte of a frame to its last one; 0, the default, sets no bound. It
+// closes the connection with TIMEOUT, and the calls on it fail. A frame carries a whole request or reply, or one
+// message of a stream, so the time must suffice for a message of [MaxMessage] bytes on the slowest link that is
+// served. Connections are looked at about once a second.
+//
+// [WriteStall] ends slower frames in any case, those that arrive with less than 4 KiB a second. A connection without
+// a frame under way is not the concern of this option: [Keepalive] finds the other side dead, [IdleTimeout]
+// closes what is not used, and [HandshakeTimeout] bounds what comes before the first call.
+func ReadTimeout(d time.Duration) SideOption {
+	return sideOption(func(o *sideOptions) {
+		if o.wants(d >= 0, "anser.ReadTimeout(%v): want at least 0", d) {
+			o.readTimeout = d
 		}
 	})
 }

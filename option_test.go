@@ -53,6 +53,7 @@ func TestOptionMistakes(t *testing.T) {
 		"anser.Keepalive(1ns, -1ns): want times above 0":                                                  anser.Keepalive(1, -1),
 		"anser.HandshakeTimeout(0s): want a time above 0":                                                 anser.HandshakeTimeout(0),
 		"anser.IdleTimeout(-1ns): want at least 0":                                                        anser.IdleTimeout(-1),
+		"anser.ReadTimeout(-1ns): want at least 0":                                                        anser.ReadTimeout(-1),
 		"anser.WriteStall(0s): want a time above 0":                                                       anser.WriteStall(0),
 	} {
 		wantMistake(t, opt, nil, want)

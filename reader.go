@@ -7,6 +7,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/wire"
@@ -287,6 +288,16 @@ func (p *progress) tooSlow(now, stall int64) bool {
 		return false
 	}
 	return float64(p.partBytes.Load()) < minProgress*float64(now-since)/1e9
+}
+
+// late reports whether an unfinished frame has been arriving for longer than limit nanoseconds; with 0 none is.
+func (p *progress) late(now, limit int64) bool {
+	since := p.partial.Load()
+	return limit != 0 && since != 0 && now-since > limit
+}
+
+func lateFrame(limit time.Duration) *wire.Error {
+	return wire.Errorf(wire.Timeout, "a frame did not arrive within %v: send smaller messages, or raise anser.ReadTimeout", limit)
 }
 
 func notAnser(begin []byte) error {

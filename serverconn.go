@@ -602,6 +602,11 @@ func (c *serverConn) tend(now int64) {
 		c.condemn(wire.Errorf(wire.Timeout, "a frame arrived with less than %d bytes a second for %v (anser.WriteStall)", minProgress, o.writeStall))
 		return
 	}
+	if c.progress.late(now, int64(o.readTimeout)) {
+		c.server.stats.hit(limitReadTimeout)
+		c.condemn(lateFrame(o.readTimeout))
+		return
+	}
 	if since := c.pinged.Load(); since != 0 {
 		if c.progress.lastRead.Load() > since {
 			c.pinged.Store(0)
