@@ -178,8 +178,8 @@ func (c *clientConn) try(out []byte) (taken int, err error) {
 
 func (c *clientConn) tooLong(k *call) *Error {
 	return failure(ResourceExhausted, NotSent, PhaseWrite, nil,
-		"the request of %d bytes is over the server's limit of %d: raise it there with anser.MaxMessage, or send less",
-		len(k.frame)-wire.HeaderSize, c.peer.MaxFrame)
+		"the request of %d bytes is over the server's limit of %s: raise it there with anser.MaxMessage, or send less",
+		len(k.frame)-wire.HeaderSize, frameLimit(c.peer.MaxFrame))
 }
 
 // awaitRoomLocked waits until the write buffer is not over its limit, while the call has time. The call

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"time"
 
 	"github.com/anser-rpc/anser/codec"
@@ -126,7 +127,9 @@ func (s *Server) replay(ctx *callContext, frame, out []byte) []byte {
 	case frame == nil:
 		out = appendError(out, ctx, errForgotten)
 	case uint64(len(frame)-wire.HeaderSize) > ctx.conn.peerSays.MaxFrame:
-		out = appendError(out, ctx, &Error{Code: ResourceExhausted, Outcome: Executed, Message: "the reply is over the client's limit: raise it there with anser.MaxMessage"})
+		out = appendError(out, ctx, &Error{Code: ResourceExhausted, Outcome: Executed, Message: fmt.Sprintf(
+			"the reply of %d bytes is over the client's limit of %s: raise it there with anser.MaxMessage, or ask for less",
+			len(frame)-wire.HeaderSize, frameLimit(ctx.conn.peerSays.MaxFrame))})
 	default:
 		out = append(out, frame...)
 		putUint64(out[start+idOffset:], ctx.id)

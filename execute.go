@@ -87,7 +87,7 @@ func (s *Server) appendReply(ctx *callContext, cd codec.Codec, reply any, out []
 	if uint64(size) > ctx.conn.peerSays.MaxFrame {
 		return appendFault(out, ctx, &Error{
 			Code: ResourceExhausted, Outcome: Executed,
-			Message: fmt.Sprintf("the reply of %d bytes is over the client's limit of %d: raise it there with anser.MaxMessage, or ask for less", size, ctx.conn.peerSays.MaxFrame),
+			Message: fmt.Sprintf("the reply of %d bytes is over the client's limit of %s: raise it there with anser.MaxMessage, or ask for less", size, frameLimit(ctx.conn.peerSays.MaxFrame)),
 		})
 	}
 	wire.PutLength(result[start:], uint32(size))

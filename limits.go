@@ -1,6 +1,9 @@
 package anser
 
-import "sync/atomic"
+import (
+	"fmt"
+	"sync/atomic"
+)
 
 // limit is one whose hits a server counts; docs/limits.md tells of all.
 type limit uint8
@@ -59,4 +62,13 @@ func over(l limit, format string, args ...any) *Error {
 	e := refusal(ResourceExhausted, format, args...)
 	e.limit = l
 	return e
+}
+
+// frameLimit words the limit of a side that accepts frames of maxFrame bytes, with the number that its user gave to
+// [MaxMessage].
+func frameLimit(maxFrame uint64) string {
+	if maxFrame <= frameOverhead { // another implementation
+		return fmt.Sprintf("%d bytes", maxFrame)
+	}
+	return fmt.Sprintf("%d bytes for a message and %d for what goes with it", maxFrame-frameOverhead, frameOverhead)
 }

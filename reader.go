@@ -91,12 +91,7 @@ func (rd *reader) next() (h wire.Header, body []byte, ok bool, err error) {
 		return h, nil, false, err
 	}
 	if uint64(h.Length) > rd.maxFrame {
-		option := " before the handshake is over"
-		if rd.maxFrame > maxHello {
-			option = " (anser.MaxMessage)"
-		}
-		return h, nil, false, wire.Errorf(wire.FrameTooLarge,
-			"%s frame of %d bytes is over the limit of %d%s", h.Type, h.Length, rd.maxFrame, option)
+		return h, nil, false, rd.tooLarge(h)
 	}
 	end := wire.HeaderSize + int(h.Length)
 	if have < end {
@@ -112,6 +107,20 @@ func (rd *reader) next() (h wire.Header, body []byte, ok bool, err error) {
 	}
 	rd.r += end
 	return h, body, true, nil
+}
+
+// tooLarge is the error of a frame that is over the limit.
+func (rd *reader) tooLarge(h wire.Header) error {
+	if rd.maxFrame <= maxHello {
+		return wire.Errorf(wire.FrameTooLarge, "%s frame of %d bytes is over the limit of %d before the handshake is over",
+			h.Type, h.Length, rd.maxFrame)
+	}
+	most := rd.maxFrame
+	if rd.sealed != 0 {
+		most -= wire.ChecksumSize
+	}
+	return wire.Errorf(wire.FrameTooLarge, "%s frame of %d bytes is over the limit of %s: raise it with anser.MaxMessage, or send less",
+		h.Type, h.Length, frameLimit(most))
 }
 
 // expectChecksums has every frame from here on carry a checksum, which does not count as part of it.
@@ -313,13 +322,22 @@ const tlsHandshake = 0x16
 // readPreface reads the other side's preface and settings.
 func (rd *reader) readPreface() (wire.Settings, error) {
 	for rd.w-rd.r < wire.PrefaceSize {
-		// What cannot become a preface is refused at its first byte.
+		// What cannot become a preface is refused at its first byte, or as soon as it is a request of HTTP.
 		if n := min(rd.w-rd.r, len(wire.Magic)); n > 0 && string(rd.buf[rd.r:rd.r+n]) != string(wire.Magic[:n]) {
-			return wire.Settings{}, notAnser(rd.buf[rd.r : rd.r+n])
+			is, may := beginsHTTP(rd.buf[rd.r : rd.r+n])
+			if is {
+				return wire.Settings{}, errHTTP
+			}
+			if !may {
+				return wire.Settings{}, notAnser(rd.buf[rd.r : rd.r+n])
+			}
 		}
 		if err := rd.fill(); err != nil {
 			return wire.Settings{}, err
 		}
+	}
+	if is, _ := beginsHTTP(rd.buf[rd.r : rd.r+len(wire.Magic)]); is {
+		return wire.Settings{}, errHTTP
 	}
 	if err := wire.ParsePreface(rd.buf[rd.r:]); err != nil {
 		return wire.Settings{}, err

@@ -38,6 +38,7 @@ type Server struct {
 	table methodTable
 
 	stopping   atomic.Bool
+	httpSeen   seldom       // requests of HTTP
 	inFlight   atomic.Int64 // calls that do not run on the goroutine that reads their connection
 	streams    atomic.Int64 // of those, streams
 	handshakes handshakes
@@ -253,6 +254,11 @@ func (s *Server) handshake(nc net.Conn, g *guest, full, check bool) (*serverConn
 			if errors.As(err, &other) && bytes.HasPrefix(other.RecordHeader[:], wire.Magic[:]) {
 				err = s.refuse(nc, wire.Errorf(wire.BadFrame, "this port speaks TLS: give the client anser.TLS"))
 			}
+			if is, _ := beginsHTTP(other.RecordHeader[:len(wire.Magic)]); is {
+				s.stats.close(wire.BadFrame)
+				s.answerHTTP(nc, tlsPort)
+				halfClose(nc)
+			}
 			return nil, nil, fmt.Errorf("TLS: %w", err)
 		}
 		c.nc = tc
@@ -352,8 +358,12 @@ func (s *Server) refuse(nc net.Conn, err error) error {
 		s.stats.hit(limitHello)
 	}
 	s.stats.close(broken.Reason)
-	nc.SetDeadline(time.Now().Add(byeBound))
-	nc.Write(wire.AppendClose(wire.AppendPreface(nil), broken.Reason, broken.Text))
+	if broken == errHTTP {
+		s.answerHTTP(nc, anserPort)
+	} else {
+		nc.SetDeadline(time.Now().Add(byeBound))
+		nc.Write(wire.AppendClose(wire.AppendPreface(nil), broken.Reason, broken.Text))
+	}
 	halfClose(nc)
 	return err
 }

@@ -166,7 +166,8 @@ func frameRows() []row {
 	maxFrame := uint32(wire.DefaultSettings().MaxFrame)
 	reserved := wire.AppendPing(nil, wire.TypePing, 1)
 	reserved[6] = 1
-	http := []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	http := []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n") // see TestHTTP, too
+	magic := []byte("\xA5NSS\x01\x00\x00\x00")
 	version := append([]byte("\xA5NSR\x02\x00\x00\x00"), wire.AppendSettings(nil, wire.DefaultSettings())...)
 	bits := append([]byte("\xA5NSR\x01\x00\x00\x01"), wire.AppendSettings(nil, wire.DefaultSettings())...)
 	random := make([]byte, 1<<20)
@@ -176,7 +177,7 @@ func frameRows() []row {
 	stalled := manner{stall: true}
 	jsonRequest := wire.AppendRequest(nil, firstBadID, 0, &wire.Request{Method: badStruct, Codec: 3, Priority: 2, Payload: []byte("{} garbage")})
 	return []row{
-		{number: 1, name: "wrong magic", toServer: toServer{instead: http, want: refuse(wire.BadFrame)}, toClient: toClient{hello: func() []byte { return http }}},
+		{number: 1, name: "wrong magic", toServer: toServer{instead: magic, want: refuse(wire.BadFrame)}, toClient: toClient{hello: func() []byte { return http }}},
 		both(1, "wrong magic where a frame is due", http, wire.BadFrame),
 		{number: 2, name: "unknown version", toServer: toServer{instead: version, want: refuse(wire.BadVersion)}, toClient: toClient{hello: func() []byte { return version }}},
 		both(3, "reserved bits of a frame", reserved, wire.BadFrame),

@@ -45,7 +45,7 @@ func messageRows() []row {
 			},
 		},
 		{
-			name: "frame", limit: message + overhead, opts: small, counter: "MaxMessage", text: "over the limit of %d (anser.MaxMessage)",
+			name: "frame", limit: message + overhead, opts: small, counter: "MaxMessage", text: fmt.Sprintf("over the limit of %d bytes for a message and %d for what goes with it: raise it with anser.MaxMessage", message, overhead),
 			reason: wire.FrameTooLarge,
 			try: func(t *testing.T, g *target, n int) error { // a skippable one, which counts for nothing else
 				frame := append(wire.AppendHeader(nil, wire.Header{Length: uint32(n), Type: wire.FirstSkippable}), zeros(n)...)

@@ -1,0 +1,64 @@
+package anser
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/anser-rpc/anser/wire"
+)
+
+// httpMethods are the beginnings of what a client of HTTP says first: of the methods, or of the preface of HTTP/2.
+var httpMethods = [...]string{"GET ", "HEAD", "POST", "PUT ", "DELE", "OPTI", "PATC", "CONN", "TRAC", "PRI "}
+
+// errHTTP is why a peer that speaks HTTP does not get in.
+var errHTTP = wire.Errorf(wire.BadFrame, "not the Anser protocol: it is a request of HTTP")
+
+// beginsHTTP reports whether begin, of at most four bytes, is the beginning of a request of HTTP, and whether it can
+// become one with more bytes.
+func beginsHTTP(begin []byte) (is, may bool) {
+	for _, m := range httpMethods {
+		if strings.HasPrefix(m, string(begin)) {
+			return len(begin) == len(m), true
+		}
+	}
+	return false, false
+}
+
+const (
+	anserPort = "This is an Anser server (version %d of the protocol), which does not speak HTTP.\n" +
+		"Call it with a client of Anser, for example: anser call HOST:PORT SERVICE.METHOD '{}'\n"
+	tlsPort = "This port speaks TLS.\n" + anserPort
+)
+
+// answerHTTP tells a client of HTTP what it has reached. The answer repeats nothing of the request.
+func (s *Server) answerHTTP(nc net.Conn, format string) {
+	if n := s.httpSeen.note(nanotime()); n > 0 {
+		s.log.Warn("a request of HTTP reached this port, which speaks Anser: see Debug for each of them", "peer", nc.RemoteAddr(), "requests", n)
+	}
+	text := fmt.Sprintf(format, wire.Version)
+	nc.SetDeadline(time.Now().Add(byeBound))
+	fmt.Fprintf(nc, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain; charset=utf-8\r\n"+
+		"X-Content-Type-Options: nosniff\r\nContent-Length: %d\r\n\r\n%s", len(text), text)
+}
+
+// seldom counts what is logged once in a while.
+type seldom struct {
+	next  atomic.Int64 // nanotime from which the next line may be logged
+	count atomic.Int64 // since the last line
+}
+
+// seldomEvery is the least time between two lines.
+const seldomEvery = time.Minute
+
+// note counts one, and returns how many a line is due for: 0 if none is due.
+func (s *seldom) note(now int64) int64 {
+	s.count.Add(1)
+	next := s.next.Load()
+	if next != 0 && now < next || !s.next.CompareAndSwap(next, now+int64(seldomEvery)) {
+		return 0
+	}
+	return s.count.Swap(0)
+}
