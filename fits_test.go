@@ -33,10 +33,10 @@ type (
 		F func() `json:"-"`
 	}
 	noField struct {
-		c chan int
+		_ chan int
 		F func() `msgpack:"-" json:"-"`
 	}
-	ownText  struct{ c chan int }
+	ownText  struct{ _ chan int }
 	holdsOwn struct{ Own ownText }
 )
 

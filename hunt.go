@@ -236,7 +236,7 @@ type surveyed struct {
 func survey(list []*endpoint, began int64) surveyed {
 	s := surveyed{total: len(list), obstacle: lasting}
 	for _, e := range list {
-		state, err, tried := e.host.seen(began)
+		state, tried, err := e.host.seen(began)
 		switch state {
 		case hostReady:
 			s.connected++
@@ -295,13 +295,13 @@ const (
 	hostFailed                  // none could be made lately
 )
 
-// seen returns what a hunt that began at a time makes of the host, and why and when a connection was last tried in vain.
-func (h *host) seen(began int64) (s hostSeen, why error, tried int64) {
+// seen returns what a hunt that began at a time makes of the host, and when and why a connection was last tried in vain.
+func (h *host) seen(began int64) (s hostSeen, tried int64, why error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case len(*h.ready.Load()) > 0:
-		return hostReady, nil, 0
+		return hostReady, 0, nil
 	case h.dialing:
 		s = hostDialing
 	case h.triable(began):
@@ -309,7 +309,7 @@ func (h *host) seen(began int64) (s hostSeen, why error, tried int64) {
 	default:
 		s = hostFailed
 	}
-	return s, h.lastErr, h.tried
+	return s, h.tried, h.lastErr
 }
 
 // triable reports whether a hunt that began at a time may dial: once, and not right after somebody else did.

@@ -170,7 +170,7 @@ func FuzzAddresses(f *testing.F) {
 				}
 				if base != nil {
 					network := net.IPNet{IP: own.Addr().AsSlice(), Mask: net.CIDRMask(bits, 8*size)}
-					in = in || bytes.Equal(base.Mask(network.Mask), network.IP)
+					in = in || base.Mask(network.Mask).Equal(network.IP)
 				}
 			}
 			return list, in
