@@ -157,6 +157,9 @@ func (r *opening) attempts(ctx context.Context, inv *Invocation) *Error {
 		if fault == nil {
 			break
 		}
+		if e != nil {
+			changed = c.cluster.changes() // what the attempt itself changed is no reason to hurry
+		}
 		tries.note(e, fault, began)
 		wait, again := tries.decide(ctx, fault, v)
 		if !again {

@@ -2,12 +2,17 @@ package anser_test
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"io"
+	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
+	"github.com/anser-rpc/anser/balance"
 )
 
 // Where a transport says so, each stream has a connection that it begins and ends with, and calls have
@@ -87,6 +92,44 @@ func TestStreamsApartWithoutAServer(t *testing.T) {
 		fault(t, err)
 		if d := time.Since(began); d > 3*time.Second {
 			t.Errorf("opening took %v", d)
+		}
+	})
+}
+
+// Where the instances are connected, but give streams no connections of their own, opening a stream does not dial
+// without end and without a wait.
+func TestStreamsApartRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		for _, address := range []string{"a:1", "b:1"} {
+			serve(t, network.Listen(address), map[string]handler{"Echo.Say": echo})
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		var full atomic.Bool
+		var refused atomic.Int32
+		pigeon := carrier("pigeon", network)
+		dialing := pigeon.Dial
+		pigeon.Dial = func(ctx context.Context, address string, t *tls.Config) (net.Conn, error) {
+			if !full.Load() {
+				return dialing(ctx, address, t)
+			}
+			if refused.Add(1) == 1000 {
+				cancel() // the time of the bubble does not pass while the client is busy
+			}
+			return nil, errors.New("no more connections")
+		}
+		pigeon.StreamsApart = true
+		c := dial(t, "pigeon://a:1,b:1", pigeon, anser.Balancer(balance.RoundRobin()))
+		for range 4 {
+			if _, err := call(ctx, c, "Echo.Say", "hello"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		full.Store(true)
+		_, err := anser.Open[[]byte, []byte](ctx, c, "Echo.Talk")
+		fault(t, err)
+		if n := refused.Load(); n > 200 {
+			t.Errorf("%d connections were tried in 10 s", n)
 		}
 	})
 }

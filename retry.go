@@ -60,8 +60,11 @@ func (r *retrying) decide(ctx context.Context, err *Error, view *view) (wait tim
 	}
 	free := r.o.mode.elsewhere() && !r.o.pinned && r.bound == nil
 	another := free && r.untried(view)
+	// A stream may fail to get a connection of its own where another one is: that is tried once at each
+	// instance without a wait.
+	fresh := !r.elsewhere || another && err.cause != nil
 	r.elsewhere = free && err.Outcome == NotSent && err.Phase == PhaseDial
-	if r.elsewhere && !err.nowhere && view.total > 1 {
+	if r.elsewhere && !err.nowhere && view.total > 1 && fresh {
 		return 0, true // to one that can be reached, or to learn that none can
 	}
 	if r.hopeless(err) {
