@@ -58,17 +58,11 @@ func misuses(c *anser.Client, s *anser.Server, l net.Listener) map[string]func()
 		addCalls(calls, name, ctx, c)
 	}
 	addCalls(calls, "nil context: ", none, c)
-	calls["nil context: bound"] = func() error {
-		if err := anser.Bind(c, "A.B", &bound); err != nil {
-			return nil
-		}
-		return first(bound(none, in))
+	if anser.Bind(c, "A.B", &bound) == nil { // else the test of the table finds nothing to call
+		calls["nil context: bound"] = func() error { return first(bound(none, in)) }
 	}
-	calls["nil context: tuple"] = func() error {
-		if err := anser.Bind(c, "A.B", &tuple); err != nil {
-			return nil
-		}
-		return first(tuple(none, 1, 2))
+	if anser.Bind(c, "A.B", &tuple) == nil { // else the test of the table finds nothing to call
+		calls["nil context: tuple"] = func() error { return first(tuple(none, 1, 2)) }
 	}
 	return calls
 }
