@@ -11,7 +11,7 @@ import (
 )
 
 // newHelp is the command help of the library, which accepts any topic, but fails for a command that is not there.
-func newHelp(s streams) *cobra.Command {
+func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:     "help [COMMAND]...",
 		Short:   "Show what a command does, and its flags",

@@ -115,7 +115,7 @@ as anser.Dial takes it (etcd://127.0.0.1:2379/arith, tls://a:1,b:2, unix:///path
 	}
 	root.AddCommand(newInstance(s), newVersion(s), newMan(s))
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.SetHelpCommand(newHelp(s))
+	root.SetHelpCommand(newHelp())
 	reflow(root)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", helpWidth)))
 	return root
