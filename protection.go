@@ -83,6 +83,9 @@ func (s *Server) checkListener(l net.Listener) (Protection, error) {
 	if s.o.insecure || p.Local {
 		return p, nil
 	}
+	if !p.Authenticated && len(s.o.authenticators) == 0 && DemandsCertificates(s.o.tls) {
+		p.EachConn = true // the server lays no TLS of its own over a connection that has TLS already
+	}
 	p.Encrypted = p.Encrypted || s.o.tls != nil
 	p.Authenticated = p.Authenticated || s.authenticates() || p.EachConn // which may show certificates
 	if lacks := p.lacks(); lacks != "" {
@@ -100,8 +103,8 @@ func (s *Server) checkConn(nc net.Conn) error {
 	p := Protection{Encrypted: s.o.tls != nil, Authenticated: s.authenticates()}
 	if sc, ok := nc.(secured); ok {
 		state := sc.ConnectionState()
-		p.Encrypted = true
-		p.Authenticated = p.Authenticated || len(state.VerifiedChains) > 0
+		p.Encrypted = true // and the server's own TLS is not used
+		p.Authenticated = len(s.o.authenticators) > 0 || len(state.VerifiedChains) > 0
 	}
 	if lacks := p.lacks(); lacks != "" {
 		return wire.Errorf(wire.Unauthenticated, "the connection comes from another machine and has no %s: %s", lacks, publicAdvice)

@@ -172,3 +172,27 @@ func TestEachConnectionIsChecked(t *testing.T) {
 		})
 	}
 }
+
+// Certificates that the server's own TLS would demand do not count where a listener's TLS takes its place.
+func TestCertificatesOfAnotherTLS(t *testing.T) {
+	mutual := anser.TLS(transporttest.NewAuthority(t).Server(t, true))
+	public := &net.TCPAddr{IP: net.IPv4zero, Port: 8972}
+	each := func(nc net.Conn) net.Conn { return secure{Conn: elsewhere{nc}} }
+	for name, listener := range map[string]func(net.Listener) net.Listener{
+		"each": func(l net.Listener) net.Listener { return gateway{l, each} },
+		"encrypted": func(l net.Listener) net.Listener {
+			return stating{pretended{wrapping{gateway{l, each}}, public}, anser.Protection{Encrypted: true}}
+		},
+		"unknown": func(l net.Listener) net.Listener { return pretended{wrapping{gateway{l, each}}, public} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, network *ansertest.Network) {
+				serve(t, listener(network.Listen("a:1")), map[string]handler{"Echo.Say": echo}, mutual)
+				client := dial(t, "a:1", anser.Dialer(network.Dial), anser.Timeout(time.Second))
+				if _, err := call(t.Context(), client, "Echo.Say", "hello"); err == nil || !strings.Contains(err.Error(), "no authentication: ") {
+					t.Errorf("%v; want no authentication", err)
+				}
+			})
+		})
+	}
+}
