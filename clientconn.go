@@ -26,6 +26,7 @@ type clientConn struct {
 	writer
 	host     *host
 	own      bool // of one stream, which ends it
+	aside    bool // its identity has ended, and others take its calls; guarded by the host's mu
 	role     readRole
 	streams  streams
 	callee   atomic.Pointer[callee] // for calls of the server, once there was one

@@ -42,7 +42,7 @@ func (c *serverConn) tendTrust(now int64, changed bool) {
 	}
 	switch {
 	case srv.isRevoked(st.identity):
-		srv.stranger(c, revoked, errors.New("the identity was revoked"))
+		srv.stranger(c, revoked, errRevoked)
 		c.cutAll()
 		c.condemn(errUnauthenticated)
 	case st.lapsed(now):
@@ -55,6 +55,8 @@ func (c *serverConn) tendTrust(now int64, changed bool) {
 		c.sweep()
 	}
 }
+
+var errRevoked = errors.New("the identity was revoked")
 
 // isRevoked asks whether an identity was revoked. A panic is a yes.
 func (s *Server) isRevoked(id *Identity) (yes bool) {
@@ -239,17 +241,31 @@ func (h *host) setAside(c *clientConn) {
 	if list := *h.ready.Load(); len(list) > 1 && slices.Contains(list, c) {
 		list = slices.DeleteFunc(slices.Clone(list), func(o *clientConn) bool { return o == c })
 		h.ready.Store(&list)
+		c.aside = true
 	}
 }
 
-// putBack takes a connection into use again that was set aside.
+// putBack takes a connection into use again that was set aside, and wakes the calls that wait for one
+// because the others were lost in the meantime. A connection that was taken out of use for another
+// reason stays out.
 func (h *host) putBack(c *clientConn) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	if list := *h.ready.Load(); !slices.Contains(list, c) {
-		list = append(slices.Clone(list), c)
-		h.ready.Store(&list)
+	tell := func() {}
+	if c.aside {
+		c.aside = false
+		tell = h.enlistLocked(c)
 	}
+	h.mu.Unlock()
+	tell()
+}
+
+// enlistLocked takes a connection from the client of a session into use, and returns what tells the
+// clusters, to be called without the lock.
+func (h *host) enlistLocked(c *clientConn) (tell func()) {
+	list := append(slices.Clone(*h.ready.Load()), c)
+	h.ready.Store(&list)
+	h.failures = 0
+	return h.changedLocked()
 }
 
 // orphans are the calls with idempotency keys that run on although their connection was lost:

@@ -41,3 +41,33 @@ func BenchmarkSweep(b *testing.B) {
 		})
 	}
 }
+
+// The other connection of a session is lost while one is set aside. A renewal wakes the calls that wait.
+func TestRenewalWakesWaitingCalls(t *testing.T) {
+	h := newHost(new(pool), hostOptions{}, nil)
+	defer h.cancel()
+	late, other := new(clientConn), new(clientConn)
+	h.ready.Store(&[]*clientConn{late, other})
+	h.setAside(late)
+	if list := *h.ready.Load(); len(list) != 1 || list[0] != other {
+		t.Fatalf("%d connections are in use, want the other one", len(list))
+	}
+	h.mu.Lock()
+	h.ready.Store(new([]*clientConn))
+	h.failures = 1
+	waiting := h.changed
+	h.mu.Unlock()
+	h.putBack(late)
+	select {
+	case <-waiting:
+	default:
+		t.Error("calls that wait for a connection were not woken")
+	}
+	if !h.connected() || h.down() {
+		t.Error("the connection is not in use again")
+	}
+	h.ready.Store(new([]*clientConn)) // it has no numbers for methods left, say
+	if h.putBack(late); h.connected() {
+		t.Error("a connection came back that was not set aside")
+	}
+}

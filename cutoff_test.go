@@ -482,3 +482,25 @@ func TestLateRenewalOfASession(t *testing.T) {
 		}
 	})
 }
+
+// A revoked identity gets nowhere, whatever its authenticator says, and not only from the next look on.
+func TestRevokedIdentityDoesNotLogIn(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		d := new(door)
+		d.revoked.Store(true)
+		var ran atomic.Int64
+		s := serve(t, network.Listen("a:1"), map[string]handler{"A.Echo": func(_ context.Context, in *[]byte) (*[]byte, error) {
+			ran.Add(1)
+			return in, nil
+		}}, anser.Authenticate(d))
+		c := dial(t, "a:1", inMemory(network, showing("ann"))...)
+		_, err := call(context.Background(), c, "A.Echo", "x", anser.Fail(anser.Failfast))
+		wantFault(t, err, anser.Unauthenticated, anser.NotSent)
+		if n := ran.Load(); n != 0 {
+			t.Errorf("the handler ran %d times", n)
+		}
+		if s.Stats().Unauthenticated["revoked"] == 0 {
+			t.Errorf("counted as %v, want revoked", s.Stats().Unauthenticated)
+		}
+	})
+}

@@ -98,7 +98,7 @@ func (c *serverConn) shareOf() [sha256.Size]byte {
 	if client != ([sha256.Size]byte{}) {
 		return client
 	}
-	if at, err := netip.ParseAddrPort(c.nc.RemoteAddr().String()); err == nil {
+	if at, err := netip.ParseAddrPort(addressOf(c.nc.RemoteAddr())); err == nil {
 		addr := at.Addr().Unmap()
 		if addr.Is6() {
 			if p, err := addr.WithZone("").Prefix(64); err == nil { // a host has as many as it likes

@@ -218,13 +218,9 @@ func (s *Session) attachLocked(c *serverConn) {
 	back.role.who.Store(goroutineReads)                             // whoever reads c
 	back.role.batch = make([]arrived, 1)
 	c.back.Store(back)
-	h := s.host
-	h.mu.Lock()
-	list := append(slices.Clone(*h.ready.Load()), back)
-	h.ready.Store(&list)
-	h.failures = 0
-	tell := h.changedLocked()
-	h.mu.Unlock()
+	s.host.mu.Lock()
+	tell := s.host.enlistLocked(back)
+	s.host.mu.Unlock()
 	tell()
 }
 

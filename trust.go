@@ -156,9 +156,14 @@ func (s *Server) authenticate(ctx context.Context, l *Login) (now *proof, reason
 		if err == nil {
 			now, err = newProof(id, l.Scheme)
 		}
+		if err == nil && s.isRevoked(id) {
+			err = errRevoked
+		}
 		switch {
 		case err == nil:
 			return now, "", nil
+		case errors.Is(err, errRevoked):
+			reason = revoked
 		case errors.Is(err, errPast):
 			reason = lapsed
 		case errors.Is(err, ErrOtherScheme):

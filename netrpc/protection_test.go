@@ -66,8 +66,11 @@ func TestServingInPublic(t *testing.T) {
 			before := s.Stats().Accepted
 			s.ServeConn(conn)
 			s.ServeCodec(jsonrpc.NewServerCodec(conn))
-			if served := s.Stats().Accepted - before; served != 2 && c.serves || served != 0 && !c.serves {
-				t.Errorf("%d of 2 connections are served", served)
+			if err := s.ServeRequest(jsonrpc.NewServerCodec(conn)); strings.Contains(err.Error(), "Server.InsecurePublic") == c.serves {
+				t.Errorf("ServeRequest: %v", err)
+			}
+			if served := s.Stats().Accepted - before; served < 2 && c.serves || served != 0 && !c.serves {
+				t.Errorf("%d connections are served", served)
 			}
 			for _, h := range []http.Handler{s, debugOf(s)} {
 				r := httptest.NewRequest(http.MethodConnect, "/", nil)

@@ -166,11 +166,14 @@ func (s *Server) serveLink(l *link.Conn, codec func(*link.Conn) ServerCodec, fro
 
 // ServeRequest reads one request with the codec, runs it and sends the reply before it returns. It
 // does not close the codec. The error tells why a request was not run; errors of methods go to the
-// caller alone.
+// caller alone. For the codecs of this package what [Server.ServeConn] says of unprotected connections holds.
 func (s *Server) ServeRequest(codec ServerCodec) error {
 	c := &session{server: s, codec: codec, single: true}
 	if linked, ok := codec.(link.Linked); ok {
 		c.link = linked.Link()
+		if err := s.checkConn(c.link.Transport()); err != nil {
+			return err
+		}
 	}
 	if err := s.enter(c); err != nil {
 		return err
