@@ -1,10 +1,14 @@
 package anser_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"net"
+	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,9 +21,22 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
+// httpMethods are the first four bytes of what a client of HTTP says.
+var httpMethods = []string{"GET ", "HEAD", "POST", "PUT ", "DELE", "OPTI", "PATC", "CONN", "TRAC", "PRI "}
+
+// speaksHTTP reports whether b begins a request of HTTP, which has an answer of its own.
+func speaksHTTP(b []byte) bool {
+	return slices.ContainsFunc(httpMethods, func(m string) bool { return bytes.HasPrefix(b, []byte(m)) })
+}
+
 // greeted is what docs/protocol.md §1 and §4 make of the first bytes of a side: how many of them its hello takes,
 // or why it is refused. One that is not whole is refused when the time is over.
 func greeted(b []byte) (n int, s wire.Settings, refused wire.Reason) {
+	if len(b) > 0 && len(b) < len(wire.Magic) && slices.ContainsFunc(httpMethods, func(m string) bool {
+		return strings.HasPrefix(m, string(b))
+	}) {
+		return 0, s, wire.Timeout // it may become a request of HTTP
+	}
 	for i := range min(len(b), len(wire.Magic)) {
 		if b[i] != wire.Magic[i] {
 			return 0, s, wire.BadFrame
@@ -136,7 +153,14 @@ func FuzzServerHandshake(f *testing.F) {
 				}
 				return
 			}
-			if refused != wire.Normal { // a client that says CLOSE itself need not be told
+			switch {
+			case speaksHTTP(data):
+				r, err := http.ReadResponse(bufio.NewReader(nc), nil)
+				if err != nil || r.StatusCode != http.StatusBadRequest {
+					t.Fatalf("the answer to a request of HTTP: %+v, %v", r, err)
+				}
+				r.Body.Close()
+			case refused != wire.Normal: // a client that says CLOSE itself need not be told
 				if err := p.ReadPreface(); err != nil {
 					t.Fatalf("the server's preface: %v", err)
 				}
