@@ -254,7 +254,13 @@ func checksumRows() []row {
 		frame = slices.Clone(frame[:wire.HeaderSize+wire.ChecksumSize-1])
 		wire.PutLength(frame, wire.ChecksumSize-1)
 		frame[5] |= byte(wire.FlagCRC)
+		wire.PutHeaderCheck(frame)
 		return frame
+	}
+	empty := func(typ wire.Type, id uint64) []byte {
+		f := frame(0, typ, wire.FlagCRC, id)
+		wire.PutHeaderCheck(f)
+		return f
 	}
 	return []row{
 		sealed(119, "a wrong checksum", flip(-1, 1), wire.BadChecksum),
@@ -277,8 +283,8 @@ func checksumRows() []row {
 		},
 		sealed(122, "a body that is shorter than a checksum", short, wire.BadFrame),
 		{
-			number: 122, name: "an empty body where there are checksums", toServer: toServer{sealed: true, send: frame(0, wire.TypeCancel, wire.FlagCRC, 1), want: ends(wire.BadFrame)},
-			toClient: toClient{sealed: true, reply: func(id uint64) []byte { return frame(0, wire.TypeEnd, wire.FlagCRC, id) }, why: wire.BadFrame},
+			number: 122, name: "an empty body where there are checksums", toServer: toServer{sealed: true, send: empty(wire.TypeCancel, 1), want: ends(wire.BadFrame)},
+			toClient: toClient{sealed: true, reply: func(id uint64) []byte { return empty(wire.TypeEnd, id) }, why: wire.BadFrame},
 		},
 	}
 }
