@@ -242,7 +242,10 @@ func (u *user) run(name string, args ...string) string {
 func forget(t *testing.T, cache, version string) {
 	for _, top := range []string{filepath.Join(cache, "github.com", "anser-rpc"), filepath.Join(cache, "cache", "download", "github.com", "anser-rpc")} {
 		filepath.WalkDir(top, func(name string, d fs.DirEntry, err error) error {
-			if err != nil || !strings.Contains(d.Name(), version) {
+			if err != nil {
+				return err
+			}
+			if !strings.Contains(d.Name(), version) {
 				return nil
 			}
 			filepath.WalkDir(name, func(name string, d fs.DirEntry, err error) error {
