@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/internal/spelling"
 	"github.com/anser-rpc/anser/registry"
 )
 
@@ -209,7 +210,7 @@ func kind(v any) string {
 func suggest(key string, keys []string) string {
 	best, least := "", len(key)
 	for _, k := range keys {
-		if d := distance(strings.ToLower(key), k); d < least {
+		if d := spelling.Distance(strings.ToLower(key), k, 64); d < least {
 			best, least = k, d
 		}
 	}
@@ -217,25 +218,4 @@ func suggest(key string, keys []string) string {
 		return fmt.Sprintf(", did you mean %s?", best)
 	}
 	return ": the keys are " + strings.Join(keys, ", ")
-}
-
-// distance is Levenshtein's, of texts that are cut to 64 bytes.
-func distance(a, b string) int {
-	a, b = a[:min(len(a), 64)], b[:min(len(b), 64)]
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

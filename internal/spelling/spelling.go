@@ -1,0 +1,26 @@
+// Package spelling compares names with what was typed, for advice such as "did you mean x?". The root package has a
+// function of its own for the names of methods: it is held to a number of packages.
+package spelling
+
+// Distance returns the Levenshtein distance of two texts, in bytes: the least number of bytes to insert,
+// delete or replace that turns one into the other. Each text is cut to its first most bytes, as the time
+// grows with the product of the lengths.
+func Distance(a, b string, most int) int {
+	a, b = a[:min(len(a), most)], b[:min(len(b), most)]
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
+		}
+	}
+	return row[len(b)]
+}
