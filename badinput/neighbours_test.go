@@ -51,10 +51,8 @@ func TestNeighbours(t *testing.T) {
 	}
 }
 
-// sentQuickly reports whether a client sends the row, nothing waits in it, and it ends by itself.
-func (r row) sentQuickly() bool {
-	return (r.instead != nil || r.send != nil) && !r.toServer.stall && r.toServer.flood == nil
-}
+// sentQuickly reports whether a client sends the row, and nothing waits in it.
+func (r row) sentQuickly() bool { return (r.instead != nil || r.send != nil) && !r.toServer.stall }
 
 // holdRatio measures the p99 latency of neighbours beside what is bad and beside what is good until the median of
 // the ratios is below maxRatio, and fails when that does not happen.

@@ -1,42 +1,22 @@
 package route_test
 
 import (
-	"bytes"
-	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/testlog"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/route"
 )
-
-// logged is what a client has logged.
-type logged struct {
-	mu   sync.Mutex // guards text
-	text bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
 
 // A client without the option goes past the rules: its status and its log say so.
 func TestClientSaysThatItDoesNotFollowRules(t *testing.T) {
 	m := registry.NewMemory()
 	start(t, m, registry.Instance{ID: "a"})
 	set(t, m, `{"mocks":[{"reply":{"Name":"mock"}}]}`)
-	log := new(logged)
-	c := dial(t, m, anser.Logger(slog.New(slog.NewTextHandler(log, nil))))
+	log := new(testlog.Buffer)
+	c := dial(t, m, anser.Logger(log.Logger()))
 	if st := c.Status().Rules; st == nil || !st.NotFollowed || st.Version != 0 {
 		t.Errorf("the status of the rules is %+v, want that they are not followed", st)
 	}
@@ -66,8 +46,8 @@ func TestClientSaysThatItDoesNotFollowRules(t *testing.T) {
 func TestNoWarningWithoutRules(t *testing.T) {
 	m := registry.NewMemory()
 	start(t, m, registry.Instance{ID: "a"})
-	log := new(logged)
-	c := dial(t, m, anser.Logger(slog.New(slog.NewTextHandler(log, nil))))
+	log := new(testlog.Buffer)
+	c := dial(t, m, anser.Logger(log.Logger()))
 	only(t, count(t, c, 3, nil), "a")
 	must(t, c.Close()) // waits for the look at the rules
 	if strings.Contains(log.String(), "route.Rules") {
