@@ -138,7 +138,11 @@ func (cl *cluster) hunt(ctx context.Context, part *Part) *Error {
 	cl.mu.Unlock()
 	select {
 	case <-h.done:
-		return h.fault
+		if h.fault == nil {
+			return nil
+		}
+		fault := *h.fault // each call completes its own
+		return &fault
 	case <-ctx.Done():
 	}
 	cl.mu.Lock()

@@ -364,3 +364,26 @@ func TestDeadlineErrorsTellTheCause(t *testing.T) {
 		}
 	})
 }
+
+// Calls that waited for the same connections each have an error of their own.
+func TestCallsOfOneHuntHaveErrorsOfTheirOwn(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *ansertest.Network) {
+		c := dial(t, "tcp://a:1,b:1", anser.Dialer(func(context.Context, string, string) (net.Conn, error) {
+			time.Sleep(50 * time.Millisecond)
+			return nil, fmt.Errorf("handshake: %w", x509.UnknownAuthorityError{})
+		}))
+		methods := []string{"Echo.Say", "Echo.Stream", "Echo.Other"}
+		faults := make([]error, len(methods))
+		var wg sync.WaitGroup
+		for i, method := range methods {
+			wg.Go(func() { _, faults[i] = call(context.Background(), c, method, "") })
+		}
+		wg.Wait()
+		for i, method := range methods {
+			fault, ok := errors.AsType[*anser.Error](faults[i])
+			if !ok || fault.Method != method {
+				t.Errorf("the error of %s is %v", method, faults[i])
+			}
+		}
+	})
+}
