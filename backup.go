@@ -185,6 +185,9 @@ func (c *Client) second(ctx context.Context, h *hedge, first attempted, r *retry
 	}
 	conn.attend()
 	h.sent.Add(1)
+	if r.o.attempts <= 2 {
+		first.conn.ifOpen(first.k, func() { first.k.mover = nil }) // there is no attempt left
+	}
 	return attempted{e, conn, k}, true
 }
 

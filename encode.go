@@ -74,6 +74,9 @@ func (c *Client) encodeHead(ctx context.Context, k *call, m *clientMethod, o *ca
 			left, bounded = time.Until(d), true
 			k.deadline = 0 // the context's own timer ends the call
 		}
+		if k.mover != nil && parentRetried(ctx) {
+			k.mover = nil
+		}
 		r.Priority = uint8(PriorityFrom(ctx))
 		if t, ok := TraceFrom(ctx); ok {
 			flags, r.Trace = wire.FlagTrace, t

@@ -132,3 +132,48 @@ func TestAbandonedAttemptIsCancelled(t *testing.T) {
 		}
 	})
 }
+
+// The chain of retries stops at a handler that serves one: what it calls is not moved either.
+func TestCallsOfARetryAreNotMoved(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		w := newWard(t, network, 2, anser.Fail(anser.Failover))
+		w.who["a:1"].stall.Load().Stall()
+		var served atomic.Int32
+		serve(t, network.Listen("front:1"), map[string]handler{"Front.Work": func(ctx context.Context, _ *[]byte) (*[]byte, error) {
+			if served.Add(1) == 1 {
+				return nil, anser.Refuse(anser.Unavailable, "not now")
+			}
+			for range 2 { // one of them at the silent instance
+				if _, err := call(ctx, w.client, workMethod, "", anser.Idempotent()); err != nil {
+					return nil, err
+				}
+			}
+			return text(""), nil
+		}})
+		c := dial(t, "front:1", anser.Dialer(network.Dial))
+		if _, err := call(context.Background(), c, "Front.Work", "", anser.Idempotent(), anser.Timeout(time.Minute)); err == nil {
+			t.Error("the call of the handler was moved")
+		}
+		if n := served.Load(); n != 2 {
+			t.Errorf("the handler ran %d times", n)
+		}
+	})
+}
+
+// A second attempt beside the first one counts.
+func TestBackupIsAnAttempt(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		w := newWard(t, network, 3, anser.Fail(anser.Backup), anser.BackupAfter(10*time.Millisecond), anser.BackupShare(1))
+		for out := ""; out != "c:1"; { // then it is a's turn
+			var err error
+			if out, err = call(context.Background(), w.client, workMethod, "", anser.Fail(anser.Failfast)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.who["a:1"].stall.Load().Stall()
+		w.who["b:1"].gets(func(string) error { return anser.Refuse(anser.Unavailable, "not now") })
+		if w.call(workMethod, 1, anser.Idempotent(), anser.Attempts(2), anser.Timeout(5*time.Second)) == 0 {
+			t.Error("there was a third attempt")
+		}
+	})
+}
