@@ -368,6 +368,38 @@ func TestSeveralDoesNotWaitForever(t *testing.T) {
 	})
 }
 
+// restless is in trouble, and at once it is not any more.
+type restless struct{ registry.Resolver }
+
+func (restless) Watch(ctx context.Context, _ string, update func([]registry.Instance), trouble func(error)) error {
+	for i := range 100 {
+		trouble(errAway)
+		update([]registry.Instance{instance(fmt.Sprintf("h:%d", i+1))})
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestSeveralTellsNoTroubleThatIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 100 {
+			ctx, cancel := context.WithCancel(t.Context())
+			r := several(t, restless{}, static(t, instance("h:1")))
+			r.Watch(ctx, "arith", func(list []registry.Instance) {
+				if slices.ContainsFunc(list, func(in registry.Instance) bool { return in.Address == "h:100" }) {
+					cancel()
+				}
+			}, func(err error) {
+				if err == nil {
+					t.Fatal("trouble without an error")
+				}
+			})
+			cancel()
+			r.Close()
+		}
+	})
+}
+
 func TestSeveralServices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := registry.NewMemory(), newMoody()

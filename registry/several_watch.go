@@ -32,7 +32,10 @@ func (s *several) Watch(ctx context.Context, service string, update func([]Insta
 		wg.Go(func() {
 			err := m.Watch(ctx, service,
 				func(list []Instance) {
-					w.note(i, func(v *severalView) { v.list, v.listed, v.fresh, v.problem = list, true, true, nil })
+					w.note(i, func(v *severalView) {
+						v.list, v.listed, v.fresh = list, true, true
+						v.problem, v.news = nil, false // one that was not told is over
+					})
 				},
 				func(err error) { w.note(i, func(v *severalView) { v.problem, v.news = err, true }) })
 			w.note(i, func(v *severalView) { v.problem, v.news, v.ended = err, true, true })
