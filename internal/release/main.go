@@ -129,7 +129,7 @@ func prepare(o options, clone string) ([]*published, error) {
 		return nil, err
 	}
 	for _, m := range modules {
-		if err := m.seal(clone, modules, o); err != nil {
+		if err := m.seal(clone, o); err != nil {
 			return nil, fmt.Errorf("%s: %w", m.path, err)
 		}
 	}

@@ -120,7 +120,7 @@ func (m *published) requirePublished(modules []*published, version string) error
 
 // seal completes go.sum by the modules that m requires, which are sealed, and computes the checksums of m. With a proxy
 // it also writes m there.
-func (m *published) seal(clone string, modules []*published, o options) error {
+func (m *published) seal(clone string, o options) error {
 	if err := m.sumRequired(o.version); err != nil {
 		return err
 	}
