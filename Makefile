@@ -30,7 +30,7 @@ test-k8s: ## run the tests of registry/kubernetes on a real API server, which is
 
 .PHONY: badinput
 badinput: ## send malformed input to a server and a client, row by row
-	@bash -o pipefail -c "go test -count=1 -v ./badinput | grep -E '^( *--- FAIL|FAIL|[0-9]+ (rows|KiB))'"
+	@bash -o pipefail -c "go test -count=1 -v ./internal/test/badinput | grep -E '^( *--- FAIL|FAIL|[0-9]+ (rows|KiB))'"
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for a while; TIME (30s) and FUZZ (a regular expression) choose

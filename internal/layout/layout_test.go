@@ -3,6 +3,7 @@ package layout_test
 import (
 	"fmt"
 	"go/ast"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,6 +44,7 @@ var rules = []rule{
 	{packages: "registry/**", may: []string{"registry", "internal/servers"}},
 	{packages: "balance", may: []string{"registry"}, standard: true},
 	{packages: "balance/**", may: []string{"balance", "registry"}},
+	{packages: "internal/test/**", may: []string{"**"}},
 	{packages: "internal/wirepeer", may: []string{"wire"}},
 	{packages: "internal/**", may: []string{"internal/**"}},
 
@@ -71,8 +73,6 @@ var rules = []rule{
 	{packages: "arena/**", may: []string{"**"}},
 	{packages: "e2e/**", may: []string{"**"}},
 	{packages: "e2e", may: []string{"**"}},
-	{packages: "badinput", may: []string{"**"}},
-	{packages: "limits", may: []string{"**"}},
 }
 
 func TestImports(t *testing.T) {
@@ -93,6 +93,23 @@ func TestImports(t *testing.T) {
 		}
 		if _, err := ruleFor(s.path); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// Packages of the core module that only test are in internal/test, where they do not look like an API, and nothing else is.
+func TestTestsAloneAreInOnePlace(t *testing.T) {
+	for _, s := range sources(t) {
+		if !s.core || s.path == "internal/layout" {
+			continue
+		}
+		tests, err := filepath.Glob(filepath.Join(root, s.path, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		code := slices.ContainsFunc(s.files, func(f *ast.File) bool { return len(f.Decls) > 0 })
+		if alone := len(tests) > 0 && !code; alone != match("internal/test/**", s.path) {
+			t.Errorf("package %s has %d files of tests, and other code: %v; what only tests is in internal/test, and nothing else is", s.path, len(tests), code)
 		}
 	}
 }
