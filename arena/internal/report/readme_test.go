@@ -55,7 +55,7 @@ after
 // The picture and the table in the README of the repository are those of the committed run, both.
 func TestRepositoryReadmeIsOfOneRun(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
-	doc, err := document.Read(filepath.Join(root, "docs", "arena", "results.json"))
+	doc, err := document.Read(filepath.Join(root, "arena", "results", "results.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,11 +71,11 @@ func TestRepositoryReadmeIsOfOneRun(t *testing.T) {
 	if err := report.Readme(doc, path, images); err != nil {
 		t.Fatal(err)
 	}
-	const again = "go run ./arena report docs/arena/results.json --svg docs/arena/images --readme README.md writes it anew"
+	const again = "go run ./arena report arena/results/results.json --svg docs/arena/images --readme README.md writes it anew"
 	if read(t, path) != old {
-		t.Errorf("README.md is not of docs/arena/results.json: %s", again)
+		t.Errorf("README.md is not of arena/results/results.json: %s", again)
 	}
 	if read(t, images, "throughput.svg") != read(t, root, "docs", "arena", "images", "throughput.svg") {
-		t.Errorf("the picture is not of docs/arena/results.json: %s", again)
+		t.Errorf("the picture is not of arena/results/results.json: %s", again)
 	}
 }
