@@ -91,15 +91,32 @@ const (
 // The messages of a stream are treated like requests and replies, each by itself; as an option of [Open] it holds for
 // the stream. A server that does not take the algorithm of c gets its calls uncompressed.
 func Compress(c compress.Compressor, opts ...CompressOption) DialCallOption {
-	z := newCompression(c, opts)
-	mistake := z.mistake
-	if c == nil || c.ID() == compress.NoneID || z.mode == Never {
-		z = nil
-	}
+	z, mistake := compressionOf(c, opts)
 	return dialCallOption(func(o *callOptions) {
 		o.compression = z
 		o.wants(mistake == nil, "anser.Compress: %w", mistake)
 	})
+}
+
+// CompressCalls sets how the calls are compressed that a server makes to its clients, with [Session.Client] and
+// [Server.Broadcast], and their replies: with c, as [Compress] does it for the calls of a client. [Compress] as an
+// option of such a call goes before it. A client that does not take the algorithm of c gets its calls uncompressed;
+// what it takes is set with [AcceptCompression] for the server that it gives to [Handlers].
+func CompressCalls(c compress.Compressor, opts ...CompressOption) ServerOption {
+	z, mistake := compressionOf(c, opts)
+	return serverOption(func(o *serverOptions) {
+		o.calls = z
+		o.wants(mistake == nil, "anser.CompressCalls: %w", mistake)
+	})
+}
+
+// compressionOf returns nil where nothing is to be compressed.
+func compressionOf(c compress.Compressor, opts []CompressOption) (z *compression, mistake error) {
+	z = newCompression(c, opts)
+	if c == nil || c.ID() == compress.NoneID || z.mode == Never {
+		return nil, z.mistake
+	}
+	return z, z.mistake
 }
 
 // CompressReplies sets how a server compresses the replies to calls that ask for it, as those of a

@@ -563,3 +563,52 @@ func rawDialSettings(t testing.TB, address string) (*wirepeer.Peer, wire.Setting
 	}
 	return p, settings
 }
+
+// The calls that a server makes to its clients are compressed, where the client takes the algorithm, and so are their replies.
+func TestCompressCalls(t *testing.T) {
+	for name, test := range map[string]struct {
+		takes  []anser.ServerOption
+		call   []anser.CallOption
+		packed int64 // of the two messages of the server
+	}{
+		"taken":                   {packed: 2},
+		"not taken":               {takes: []anser.ServerOption{anser.AcceptCompression()}},
+		"a call without":          {call: []anser.CallOption{anser.Compress(nil)}, packed: 1},
+		"another one in the call": {call: []anser.CallOption{anser.Compress(compress.Deflate(), anser.Forced)}, packed: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := listen(t)
+			sessions := make(chan *anser.Session, 1)
+			s := anser.NewServer(silent, anser.CompressCalls(compress.Gzip(), anser.Forced), anser.OnSession(func(sess *anser.Session) { sessions <- sess }))
+			run(t, s, l)
+			h := handlers(t, test.takes...)
+			noted := make(chan string, 1)
+			note.Handle(h, func(_ context.Context, in *[]byte) error { noted <- string(*in); return nil })
+			c := dial(t, l.Addr().String(), anser.Handlers(h), anser.Timeout(patience))
+			if _, err := call(context.Background(), c, "Echo.Say", ""); anser.CodeOf(err) != anser.Unimplemented { // it has connected
+				t.Fatal(err)
+			}
+			back := (<-sessions).Client()
+			message := prose(1000)
+			if out, err := shout.Call(context.Background(), back, text(message), test.call...); err != nil || string(*out) != strings.ToUpper(message) {
+				t.Fatalf("%v", err)
+			}
+			if n, failed := s.Broadcast(context.Background(), "Client.Note", text(message), nil); n != 1 {
+				t.Fatal(failed)
+			}
+			if got := <-noted; got != message {
+				t.Errorf("the broadcast brought %d bytes", len(got))
+			}
+			var packed, answered int64
+			for _, st := range back.Status().Compression {
+				packed += st.Packed
+			}
+			for _, st := range h.Stats().Compression {
+				answered += st.Packed
+			}
+			if packed != test.packed || answered != max(test.packed-1, 0) {
+				t.Errorf("%d messages of the server were compressed and %d replies, want %d", packed, answered, test.packed)
+			}
+		})
+	}
+}

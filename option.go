@@ -127,7 +127,8 @@ type serverOptions struct {
 	onSession     func(*Session)
 	compressors   []compress.Compressor
 	replies       *compression
-	once          bool // for every method; see Deduplicate
+	calls         *compression // of the server's own calls to its clients
+	once          bool         // for every method; see Deduplicate
 	memory        ReplyMemory
 
 	authenticators []Authenticator

@@ -85,6 +85,7 @@ func TestOptionsOutOfRange(t *testing.T) {
 	for want, opt := range map[string]anser.ServerOption{
 		"anser.Announce: the registrar is nil":                   anser.Announce(nil, registry.Instance{Service: "x"}),
 		"anser.CompressReplies: anser.CompressFrom(-1): want at": anser.CompressReplies(anser.CompressFrom(-1)),
+		"anser.CompressCalls: anser.CompressFrom(-1): want at":   anser.CompressCalls(compress.Gzip(), anser.CompressFrom(-1)),
 		"an option of the server is nil":                         nil,
 	} {
 		if err := anser.NewServer(opt, silent).ListenAndServe("127.0.0.1:0"); err == nil || !strings.Contains(err.Error(), want) {

@@ -110,6 +110,7 @@ func (s *Session) clientLocked() *Client {
 	o := s.server.o.sideOptions
 	o.interceptors = nil // those of the server wrap its handlers
 	s.client, s.host = newBackClient(o, &s.server.sessions.pool, name)
+	s.client.o.call.compression = s.server.o.calls
 	if s.ended {
 		s.client.cluster.endWith(errSessionEnded)
 		return s.client
