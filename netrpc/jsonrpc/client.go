@@ -14,14 +14,14 @@ import (
 
 // NewClientCodec returns a codec for a client that speaks JSON-RPC 1.0 over conn.
 func NewClientCodec(conn io.ReadWriteCloser) netrpc.ClientCodec {
-	return &clientCodec{stream: newStream(conn), pending: make(map[uint64]string)}
+	return &clientCodec{stream: newStream(conn, "netrpc.Dialer.MaxMessage"), pending: make(map[uint64]string)}
 }
 
 // NewClientCodec2 returns a codec for a client that speaks JSON-RPC 2.0 over conn. Arguments that are objects in
 // JSON are sent as named parameters, others as an array of one. Errors of the server are of type
 // [*Error].
 func NewClientCodec2(conn io.ReadWriteCloser) netrpc.ClientCodec {
-	return &clientCodec{stream: newStream(conn), pending: make(map[uint64]string), second: true}
+	return &clientCodec{stream: newStream(conn, "netrpc.Dialer.MaxMessage"), pending: make(map[uint64]string), second: true}
 }
 
 // NewClient returns a client that speaks JSON-RPC 1.0 over conn. See [netrpc.NewClient].

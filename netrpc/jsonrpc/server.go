@@ -37,7 +37,7 @@ func ServeConn(conn io.ReadWriteCloser) { netrpc.ServeCodec(NewServerCodec(conn)
 // NewServerCodec returns a codec for a server that speaks JSON-RPC 1.0 and 2.0 over conn. Every message
 // is answered in the version that it is of.
 func NewServerCodec(conn io.ReadWriteCloser) netrpc.ServerCodec {
-	return &serverCodec{stream: newStream(conn), pending: make(map[uint64]*request)}
+	return &serverCodec{stream: newStream(conn, "netrpc.Server.MaxMessage"), pending: make(map[uint64]*request)}
 }
 
 // serverCodec is JSON-RPC on a server.

@@ -16,11 +16,13 @@ type stream struct {
 	conn *link.Conn
 	in   *bufio.Reader
 	buf  []byte // the message that was read last
+
+	option string // what sets the limit of a message
 }
 
-func newStream(rwc io.ReadWriteCloser) stream {
+func newStream(rwc io.ReadWriteCloser, option string) stream {
 	conn := link.New(rwc, nil)
-	return stream{conn: conn, in: bufio.NewReader(conn)}
+	return stream{conn: conn, in: bufio.NewReader(conn), option: option}
 }
 
 // Link returns the connection.
@@ -54,7 +56,7 @@ func (s *stream) next() ([]byte, error) {
 		chunk, _ := s.in.Peek(s.in.Buffered())
 		n, done := end.scan(chunk)
 		if limit := s.conn.MaxMessage(); len(s.buf)+n > limit {
-			return nil, fmt.Errorf("jsonrpc: a message is over the limit of %d bytes", limit)
+			return nil, fmt.Errorf("jsonrpc: a message is over the limit of %d bytes: send less, or raise %s", limit, s.option)
 		}
 		s.buf = append(s.buf, chunk[:n]...)
 		s.in.Discard(n)

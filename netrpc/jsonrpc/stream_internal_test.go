@@ -23,7 +23,7 @@ func FuzzStream(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, sent string) {
-		s := newStream(script{iotest.OneByteReader(strings.NewReader(sent))})
+		s := newStream(script{iotest.OneByteReader(strings.NewReader(sent))}, "X")
 		for dec := json.NewDecoder(strings.NewReader(sent)); ; {
 			var want json.RawMessage
 			if dec.Decode(&want) != nil {
@@ -46,10 +46,12 @@ func FuzzStream(f *testing.F) {
 func TestStreamLimit(t *testing.T) {
 	const limit = 100
 	for size, fits := range map[int]bool{limit: true, limit + 1: false} {
-		s := newStream(script{strings.NewReader(`["` + strings.Repeat("x", size-4) + `"]`)})
+		s := newStream(script{strings.NewReader(`["` + strings.Repeat("x", size-4) + `"]`)}, "Server.Limit")
 		s.conn.SetMaxMessage(limit)
 		if got, err := s.next(); fits != (err == nil) || fits && len(got) != size {
 			t.Errorf("%d bytes: %d, %v", size, len(got), err)
+		} else if !fits && !strings.Contains(err.Error(), "limit of 100 bytes: send less, or raise Server.Limit") {
+			t.Errorf("%v, want it to say what to do", err)
 		}
 	}
 }
@@ -57,7 +59,7 @@ func TestStreamLimit(t *testing.T) {
 // The end of a stream is one only between messages.
 func TestStreamEnds(t *testing.T) {
 	for sent, want := range map[string]error{"": io.EOF, " \n": io.EOF, "{": io.ErrUnexpectedEOF, `["x`: io.ErrUnexpectedEOF} {
-		s := newStream(script{strings.NewReader(sent)})
+		s := newStream(script{strings.NewReader(sent)}, "X")
 		if _, err := s.next(); err != want {
 			t.Errorf("%q: %v, want %v", sent, err, want)
 		}
