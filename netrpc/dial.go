@@ -37,7 +37,7 @@ type Dialer struct {
 	InsecureToken bool
 
 	// MaxMessage is the largest reply that is accepted, in bytes; the default is 4 MiB. A larger one is
-	// an error of its call; where it cannot be left out, the connection is closed.
+	// an error of its call; where it cannot be left out, the connection is closed. One below zero is refused.
 	MaxMessage int
 
 	// Stall is how long a write may make no progress before the connection is closed; the default is
@@ -90,6 +90,9 @@ func (d *Dialer) bound(ctx context.Context) (context.Context, context.CancelFunc
 
 // connect makes the connection, with TLS if that is set.
 func (d *Dialer) connect(ctx context.Context, network, address string) (net.Conn, error) {
+	if err := d.mistake(); err != nil {
+		return nil, err
+	}
 	dial := d.Net
 	if dial == nil {
 		dial = new(net.Dialer).DialContext

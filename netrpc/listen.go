@@ -23,6 +23,9 @@ func (s *Server) Serve(l net.Listener, codec func(io.ReadWriteCloser) ServerCode
 		return errors.New("rpc.Serve: the listener is nil")
 	}
 	defer l.Close()
+	if err := s.mistake(); err != nil {
+		return err
+	}
 	p, err := s.checkListener(l)
 	if err != nil {
 		return err

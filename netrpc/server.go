@@ -14,7 +14,8 @@ import (
 )
 
 // Server serves methods to clients of net/rpc and of this package. The zero value is ready, as in net/rpc;
-// its exported fields may be set before it is used, and not afterwards. It must not be copied.
+// its exported fields may be set before it is used, and not afterwards. A number or a time below zero is refused
+// when the server is to serve. It must not be copied.
 type Server struct {
 	// Logger gets what callers are not told, such as the stack of a method that panicked, and nothing
 	// of what they send. The default is slog.Default().

@@ -22,6 +22,10 @@ func (s *Server) enter(c *session) error {
 	c.ctx = context.WithValue(c.ctx, sessionKey{}, c)
 	c.ctx, c.cancel = context.WithCancel(c.ctx)
 	c.setPeer()
+	if err := s.mistake(); err != nil {
+		s.log().Error("rpc: connection refused", "err", err)
+		return err
+	}
 	if c.link != nil && !c.single {
 		c.link.SetLimits(s.limits())
 	}

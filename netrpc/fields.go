@@ -1,0 +1,43 @@
+package netrpc
+
+import (
+	"fmt"
+	"time"
+)
+
+// mistake returns what is wrong with the fields of the server, or nil.
+func (s *Server) mistake() error {
+	for _, f := range []struct {
+		name  string
+		value int
+	}{
+		{"MaxMessage", s.MaxMessage},
+		{"MaxInFlight", s.MaxInFlight},
+		{"MaxPerConn", s.MaxPerConn},
+		{"MaxConns", s.MaxConns},
+	} {
+		if f.value < 0 {
+			return fmt.Errorf("rpc: Server.%s is %d: want more than 0, or 0 for the default", f.name, f.value)
+		}
+	}
+	for _, f := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"Stall", s.Stall},
+		{"HandshakeTimeout", s.HandshakeTimeout},
+	} {
+		if f.value < 0 {
+			return fmt.Errorf("rpc: Server.%s is %v: want more than 0, or 0 for the default", f.name, f.value)
+		}
+	}
+	return nil
+}
+
+// mistake returns what is wrong with the fields of the dialer, or nil.
+func (d *Dialer) mistake() error {
+	if d.MaxMessage < 0 {
+		return fmt.Errorf("rpc: Dialer.MaxMessage is %d: want more than 0, or 0 for the default", d.MaxMessage)
+	}
+	return nil
+}
