@@ -63,11 +63,7 @@ type FileOption func(*File)
 
 // PollEvery sets how often the file is read while somebody watches it, DefaultPoll by default.
 func PollEvery(d time.Duration) FileOption {
-	return func(f *File) {
-		if d > 0 {
-			f.poll = d
-		}
-	}
+	return func(f *File) { f.poll = d }
 }
 
 // NewFile returns a registry in the file at path. It neither reads nor writes anything yet: the
@@ -87,6 +83,9 @@ func NewFile(path string, opts ...FileOption) (*File, error) {
 	}
 	for _, opt := range opts {
 		opt(f)
+	}
+	if f.poll <= 0 {
+		return nil, fmt.Errorf("registry.PollEvery(%v): want a time above 0", f.poll)
 	}
 	return f, nil
 }

@@ -95,6 +95,8 @@ func Open(opts ...Option) (*Files, error) {
 		return nil, errors.New("tlsfiles: no files: give Open a Certificate, Authorities or both")
 	case f.o.poll <= 0:
 		return nil, fmt.Errorf("tlsfiles: Poll(%v): want a time above 0", f.o.poll)
+	case f.o.soon < 0:
+		return nil, fmt.Errorf("tlsfiles: ExpiresSoon(%v): want at least 0", f.o.soon)
 	case f.o.log == nil:
 		return nil, errors.New("tlsfiles: the logger is nil: leave the option out, or give it slog.New(slog.DiscardHandler)")
 	}

@@ -365,6 +365,7 @@ func TestMistakes(t *testing.T) {
 	for want, opts := range map[string][]tlsfiles.Option{
 		"no files":          nil,
 		"want a time above": {tlsfiles.Authorities("x"), tlsfiles.Poll(0)},
+		"want at least 0":   {tlsfiles.Authorities("x"), tlsfiles.ExpiresSoon(-1)},
 		"logger is nil":     {tlsfiles.Authorities("x"), tlsfiles.Logger(nil)},
 		"no such file":      {tlsfiles.Authorities(filepath.Join(t.TempDir(), "x"))},
 	} {
