@@ -43,6 +43,9 @@ type follower struct {
 func open(files []string, opts []FollowOption, take func([][]byte) error) (*follower, error) {
 	f := &follower{files: files, o: followOptions{poll: 5 * time.Second, log: slog.Default()}, take: take}
 	for _, opt := range opts {
+		if opt == nil {
+			return nil, errors.New("auth: an option is nil")
+		}
 		opt(&f.o)
 	}
 	switch {

@@ -82,6 +82,9 @@ func NewFile(path string, opts ...FileOption) (*File, error) {
 		changed: make(chan struct{}), saved: make(chan struct{}),
 	}
 	for _, opt := range opts {
+		if opt == nil {
+			return nil, errors.New("registry.NewFile: an option is nil")
+		}
 		opt(f)
 	}
 	if f.poll <= 0 {

@@ -234,6 +234,9 @@ func TestFileRegisterNeedsADirectory(t *testing.T) {
 	if _, err := registry.NewFile(""); err == nil {
 		t.Error("NewFile takes an empty path")
 	}
+	if _, err := registry.NewFile("services.json", nil); err == nil || !strings.Contains(err.Error(), "an option is nil") {
+		t.Errorf("NewFile = %v", err)
+	}
 	if _, err := registry.NewFile("services.json", registry.PollEvery(0)); err == nil || !strings.Contains(err.Error(), "registry.PollEvery(0s): want a time above 0") {
 		t.Errorf("NewFile = %v", err)
 	}

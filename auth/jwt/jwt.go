@@ -88,6 +88,9 @@ type Keys []Key
 func New(issuer, audience string, keys Keys, opts ...Option) (*Verifier, error) {
 	v := &Verifier{o: options{leeway: 30 * time.Second, groups: "groups"}}
 	for _, opt := range opts {
+		if opt == nil {
+			return nil, errors.New("jwt.New: an option is nil")
+		}
 		opt(&v.o)
 	}
 	switch {

@@ -55,6 +55,9 @@ type Registry struct {
 func Dial(endpoint string, opts ...Option) (*Registry, error) {
 	cfg := defaults()
 	for _, opt := range opts {
+		if opt == nil {
+			return nil, errors.New("consul.Dial: an option is nil")
+		}
 		opt(&cfg)
 	}
 	if err := errors.Join(cfg.check(), checkEndpoint(endpoint)); err != nil {

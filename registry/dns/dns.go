@@ -118,6 +118,9 @@ func New(name string, opts ...Option) (*Resolver, error) {
 		minTTL: DefaultMinTTL, maxTTL: DefaultMaxTTL, watches: make(map[*watch]chan struct{}),
 	}
 	for _, opt := range opts {
+		if opt == nil {
+			return nil, errors.New("dns.New: an option is nil")
+		}
 		if err := opt(r); err != nil {
 			return nil, err
 		}

@@ -53,6 +53,9 @@ type Registry struct {
 func Dial(endpoints []string, opts ...DialOption) (*Registry, error) {
 	cfg := defaults()
 	for _, opt := range opts {
+		if o, ok := opt.(Option); opt == nil || ok && o == nil {
+			return nil, errors.New("etcd.Dial: an option is nil")
+		}
 		opt.applyDial(&cfg)
 	}
 	if err := errors.Join(cfg.check(), checkEndpoints(endpoints, cfg.tls)); err != nil {
@@ -90,6 +93,9 @@ func New(c *clientv3.Client, opts ...Option) (*Registry, error) {
 	}
 	cfg := defaults()
 	for _, opt := range opts {
+		if opt == nil {
+			return nil, errors.New("etcd.New: an option is nil")
+		}
 		opt(&cfg)
 	}
 	if err := cfg.check(); err != nil {

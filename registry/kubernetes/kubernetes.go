@@ -8,6 +8,7 @@ package kubernetes
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -51,6 +52,9 @@ var _ registry.Store = (*Registry)(nil)
 func Dial(opts ...Option) (*Registry, error) {
 	cfg := config{ttl: DefaultTTL, log: slog.New(slog.DiscardHandler)}
 	for _, opt := range opts {
+		if opt == nil {
+			return nil, errors.New("kubernetes.Dial: an option is nil")
+		}
 		opt(&cfg)
 	}
 	if cfg.ttl < time.Second {

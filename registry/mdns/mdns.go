@@ -121,6 +121,9 @@ func Interfaces(names ...string) Option {
 func New(opts ...Option) (*Registry, error) {
 	o := options{kind: DefaultType, ttl: DefaultTTL}
 	for _, opt := range opts {
+		if opt == nil {
+			return nil, errors.New("mdns.New: an option is nil")
+		}
 		if err := opt(&o); err != nil {
 			return nil, err
 		}

@@ -50,6 +50,9 @@ type Registry struct {
 func Dial(addresses []string, opts ...Option) (*Registry, error) {
 	cfg := config{contextPath: DefaultContextPath, poll: DefaultPoll, log: slog.New(slog.DiscardHandler)}
 	for _, opt := range opts {
+		if opt == nil {
+			return nil, errors.New("nacos.Dial: an option is nil")
+		}
 		opt(&cfg)
 	}
 	if err := errors.Join(cfg.check(), targets.CheckServers(addresses)); err != nil {

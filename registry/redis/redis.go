@@ -50,6 +50,9 @@ var _ registry.Store = (*Registry)(nil)
 func Dial(addresses []string, opts ...DialOption) (*Registry, error) {
 	cfg := defaults()
 	for _, opt := range opts {
+		if o, ok := opt.(Option); opt == nil || ok && o == nil {
+			return nil, errors.New("redis.Dial: an option is nil")
+		}
 		opt.applyDial(&cfg)
 	}
 	if err := errors.Join(cfg.check(), targets.CheckServers(addresses)); err != nil {
@@ -67,6 +70,9 @@ func New(c rueidis.Client, opts ...Option) (*Registry, error) {
 	}
 	cfg := defaults()
 	for _, opt := range opts {
+		if opt == nil {
+			return nil, errors.New("redis.New: an option is nil")
+		}
 		opt(&cfg)
 	}
 	if err := cfg.check(); err != nil {

@@ -47,6 +47,9 @@ type Registry struct {
 func Dial(endpoints []string, opts ...Option) (*Registry, error) {
 	cfg := defaults()
 	for _, opt := range opts {
+		if opt == nil {
+			return nil, errors.New("zookeeper.Dial: an option is nil")
+		}
 		opt(&cfg)
 	}
 	if err := errors.Join(cfg.check(), targets.CheckServers(endpoints)); err != nil {

@@ -112,6 +112,9 @@ func Interval(d time.Duration) Option {
 func newOptions(opts []Option) (*options, error) {
 	o := &options{window: 1024, mtu: 1350, interval: 10 * time.Millisecond}
 	for _, opt := range opts {
+		if opt == nil {
+			return nil, errors.New("kcp: an option is nil")
+		}
 		if opt(o); o.err != nil {
 			return nil, o.err
 		}

@@ -88,6 +88,9 @@ func Open(opts ...Option) (*Files, error) {
 		warned: make(map[string]time.Time),
 	}
 	for _, opt := range opts {
+		if opt == nil {
+			return nil, errors.New("tlsfiles.Open: an option is nil")
+		}
 		opt(&f.o)
 	}
 	switch {

@@ -366,6 +366,7 @@ func TestMistakes(t *testing.T) {
 		"no files":          nil,
 		"want a time above": {tlsfiles.Authorities("x"), tlsfiles.Poll(0)},
 		"want at least 0":   {tlsfiles.Authorities("x"), tlsfiles.ExpiresSoon(-1)},
+		"an option is nil":  {nil},
 		"logger is nil":     {tlsfiles.Authorities("x"), tlsfiles.Logger(nil)},
 		"no such file":      {tlsfiles.Authorities(filepath.Join(t.TempDir(), "x"))},
 	} {

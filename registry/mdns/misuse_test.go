@@ -1,0 +1,15 @@
+package mdns_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/anser-rpc/anser/registry/mdns"
+)
+
+// A nil option is an error.
+func TestNilOption(t *testing.T) {
+	if _, err := mdns.New(nil); err == nil || !strings.Contains(err.Error(), "an option is nil") {
+		t.Error(err)
+	}
+}

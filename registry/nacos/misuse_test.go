@@ -1,0 +1,15 @@
+package nacos_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/anser-rpc/anser/registry/nacos"
+)
+
+// A nil option is an error.
+func TestNilOption(t *testing.T) {
+	if _, err := nacos.Dial([]string{"127.0.0.1:1"}, nil); err == nil || !strings.Contains(err.Error(), "an option is nil") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,18 @@
+package redis_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/anser-rpc/anser/registry/redis"
+)
+
+// A nil option is an error.
+func TestNilOption(t *testing.T) {
+	if _, err := redis.Dial([]string{"127.0.0.1:1"}, nil); err == nil || !strings.Contains(err.Error(), "an option is nil") {
+		t.Error(err)
+	}
+	if _, err := redis.Dial([]string{"127.0.0.1:1"}, redis.Option(nil)); err == nil || !strings.Contains(err.Error(), "an option is nil") {
+		t.Error(err)
+	}
+}

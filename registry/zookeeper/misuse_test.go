@@ -1,0 +1,15 @@
+package zookeeper_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/anser-rpc/anser/registry/zookeeper"
+)
+
+// A nil option is an error.
+func TestNilOption(t *testing.T) {
+	if _, err := zookeeper.Dial([]string{"127.0.0.1:1"}, nil); err == nil || !strings.Contains(err.Error(), "an option is nil") {
+		t.Error(err)
+	}
+}
