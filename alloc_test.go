@@ -151,7 +151,7 @@ func TestAllocationsOfAStream(t *testing.T) {
 		}
 	})
 	run(t, s, network.Listen("a:1"))
-	c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1), anser.Windows(16<<10, 32<<10))
+	c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1), anser.FlowControlWindows(16<<10, 32<<10))
 	st := open(t, context.Background(), c, "Echo.Talk")
 	msg, back := make([]byte, 1000), []byte(nil)
 	n := allocs(t, func() {

@@ -17,8 +17,8 @@ func (c *Client) pick(k *call, m *clientMethod) *endpoint {
 	if around := m.view.Load(); around != nil { // as forCall does
 		v = around
 	}
-	if k.part != nil {
-		v = v.of(k.part)
+	if k.route != nil {
+		v = v.forRoute(k.route)
 	}
 	k.pick.Method, k.pick.Tried = m.name, nil
 	return v.pick(&k.pick)

@@ -151,7 +151,7 @@ func (r *retrying) settle(h *hedge, a attempted, fault *Error) *Error {
 // second starts another attempt at another instance to which a connection stands, if there is one, and if
 // both the method's share and the client's budget allow it.
 func (c *Client) second(ctx context.Context, h *hedge, first attempted, r *retrying) (attempted, bool) {
-	v := c.cluster.view.Load().forCall(r.m, first.k.part)
+	v := c.cluster.view.Load().forCall(r.m, first.k.route)
 	if v == nil || v.usable < 2 {
 		return attempted{}, false
 	}

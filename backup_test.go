@@ -84,7 +84,7 @@ func (o ordered) Pick(r *balance.Request) *balance.Endpoint {
 
 func backupClient(t *testing.T, network *ansertest.Network, opts ...anser.DialOption) *anser.Client {
 	c := dial(t, "tcp://a:1,b:1", append([]anser.DialOption{
-		anser.Dialer(network.Dial), anser.Balancer(inOrder{}), anser.Idempotent(), anser.Fail(anser.Backup), anser.BackupAfter(100 * time.Millisecond), anser.BackupShare(1),
+		anser.Dialer(network.Dial), anser.Balancer(inOrder{}), anser.Idempotent(), anser.WithFailMode(anser.Backup), anser.BackupAfter(100 * time.Millisecond), anser.BackupShare(1),
 	}, opts...)...)
 	list, err := c.Instances(context.Background())
 	if err != nil {
@@ -228,7 +228,7 @@ func TestBackupIsBounded(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		var p pace
 		p.serve(t, network, "a:1", "b:1")
-		c := dial(t, "tcp://a:1,b:1", anser.Dialer(network.Dial), anser.Fail(anser.Backup), anser.BackupAfter(time.Millisecond), anser.BackupShare(1))
+		c := dial(t, "tcp://a:1,b:1", anser.Dialer(network.Dial), anser.WithFailMode(anser.Backup), anser.BackupAfter(time.Millisecond), anser.BackupShare(1))
 		p.set("a:1", time.Second, nil)
 		p.set("b:1", time.Second, nil)
 		for range 10 {
@@ -335,7 +335,7 @@ func TestBackupOfALostConnection(t *testing.T) {
 			return nil, ctx.Err()
 		}})
 		c := dial(t, "tcp://a:1,b:1", anser.Dialer(network.Dial), anser.Balancer(balance.RoundRobin()), anser.Idempotent(),
-			anser.Fail(anser.Backup), anser.BackupAfter(time.Second), anser.BackupShare(1), anser.Attempts(2))
+			anser.WithFailMode(anser.Backup), anser.BackupAfter(time.Second), anser.BackupShare(1), anser.Attempts(2))
 		for range 2 {
 			time.AfterFunc(3*time.Second, l.Kill)
 			_, err := call(context.Background(), c, "Echo.Say", "")
@@ -352,7 +352,7 @@ func TestBackupOfALostConnection(t *testing.T) {
 func BenchmarkBackupInTime(b *testing.B) {
 	network := new(ansertest.Network)
 	serve(b, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
-	for name, opts := range map[string][]anser.DialOption{"failover": nil, "backup": {anser.Fail(anser.Backup), anser.BackupAfter(time.Second)}} {
+	for name, opts := range map[string][]anser.DialOption{"failover": nil, "backup": {anser.WithFailMode(anser.Backup), anser.BackupAfter(time.Second)}} {
 		c := dial(b, "a:1", append(opts, anser.Dialer(network.Dial), anser.Idempotent())...)
 		in := make([]byte, 64)
 		b.Run(name, func(b *testing.B) {

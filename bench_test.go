@@ -153,13 +153,13 @@ func BenchmarkGovernance(b *testing.B) {
 	var seen atomic.Int64
 	observed := anser.Observe(anser.Observer{Reply: func(context.Context, anser.MessageInfo) { seen.Add(1) }})
 	router := new(testRouter)
-	router.subset.Store(&anser.Part{Name: "all", Filters: []anser.Filter{{Name: "all", Keep: func(*registry.Instance) bool { return true }}}})
+	router.subset.Store(&anser.Route{Name: "all", Filters: []anser.Filter{{Name: "all", Keep: func(*registry.Instance) bool { return true }}}})
 	for _, c := range []struct {
 		name   string
 		broken bool
 		opts   []anser.DialOption
 	}{
-		{"bare", false, []anser.DialOption{anser.Breaker{Off: true}, anser.Ejection{Off: true}}},
+		{"bare", false, []anser.DialOption{anser.Breaker{Off: true}, anser.OutlierDetection{Off: true}}},
 		{"default", false, nil},
 		{"counting", true, nil},
 		{"rules", false, []anser.DialOption{steered(router)}},

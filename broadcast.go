@@ -41,8 +41,8 @@ func InGroup(group string) func(*Session) bool {
 	}
 }
 
-// Undelivered is a session that a broadcast did not reach.
-type Undelivered struct {
+// BroadcastError is a session that a broadcast did not reach.
+type BroadcastError struct {
 	Session *Session
 	Err     error // an [*Error]
 }
@@ -50,7 +50,7 @@ type Undelivered struct {
 // Broadcast sends a oneway message, as [Send] does, to every session for which to is true; a nil to means
 // all. It waits for nobody: a client that is not connected, or that has 1 MiB of messages to read, does not
 // get it. It returns how many messages are on their way, and who gets none.
-func (s *Server) Broadcast(ctx context.Context, method string, in any, to func(*Session) bool) (sent int, failed []Undelivered) {
+func (s *Server) Broadcast(ctx context.Context, method string, in any, to func(*Session) bool) (sent int, failed []BroadcastError) {
 	for _, sess := range s.Sessions() {
 		if to != nil && !to(sess) {
 			continue
@@ -59,7 +59,7 @@ func (s *Server) Broadcast(ctx context.Context, method string, in any, to func(*
 		o := c.o.call
 		o.oneway, o.atOnce, o.mode = true, true, Failfast
 		if err := c.send(ctx, method, in, &o); err != nil {
-			failed = append(failed, Undelivered{sess, err})
+			failed = append(failed, BroadcastError{sess, err})
 			continue
 		}
 		sent++

@@ -17,7 +17,7 @@ import (
 // A frame with a wrong checksum, or without one, ends its connection (BAD_CHECKSUM): of the calls that were open
 // on it nobody knows whether they ran, unless they had not been sent. What is said before both sides have
 // introduced themselves, credentials among it, has no checksum: see docs/security.md.
-func Checksums() SideOption {
+func Checksums() Option {
 	return sideOption(func(o *sideOptions) { o.checksums = true })
 }
 

@@ -115,7 +115,7 @@ func TestChecksums(t *testing.T) {
 					heard.Store(c.Server, true)
 					return nil
 				}})
-				opts := []anser.ServerOption{silent, observe, anser.Windows(32<<10, 64<<10)}
+				opts := []anser.ServerOption{silent, observe, anser.FlowControlWindows(32<<10, 64<<10)}
 				if row.server {
 					opts = append(opts, anser.Checksums())
 				}
@@ -148,7 +148,7 @@ func TestChecksums(t *testing.T) {
 					}
 					return text(strings.ToUpper(string(*in))), nil
 				})
-				dials := []anser.DialOption{silent, anser.NoSnapshot(), observe, anser.Handlers(h), showing("ann"), anser.InsecureCredentials(), anser.Windows(32<<10, 64<<10), anser.Timeout(patience)}
+				dials := []anser.DialOption{silent, anser.NoSnapshot(), observe, anser.Handlers(h), showing("ann"), anser.InsecureCredentials(), anser.FlowControlWindows(32<<10, 64<<10), anser.Timeout(patience)}
 				if row.client {
 					dials = append(dials, anser.Checksums())
 				}
@@ -276,7 +276,7 @@ func TestChecksumsThatAreNotOffered(t *testing.T) {
 				}
 			})
 			c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Checksums())
-			_, err := call(context.Background(), c, "Echo.Say", "hello", anser.Fail(anser.Failfast))
+			_, err := call(context.Background(), c, "Echo.Say", "hello", anser.WithFailMode(anser.Failfast))
 			e := wantFault(t, err, anser.Unavailable, anser.NotSent)
 			if want := "the server does not offer checksums of frames, which this client demands (anser.Checksums)"; !strings.Contains(e.Message, want) {
 				t.Errorf("%q does not say %q", e.Message, want)
@@ -433,7 +433,7 @@ func TestFlippedBits(t *testing.T) {
 						}}, opts...)
 						c := dial(t, "a:1", dials...)
 						began := time.Now()
-						out, err := call(context.Background(), c, "Echo.Say", in, anser.Timeout(3*time.Second), anser.Fail(anser.Failfast))
+						out, err := call(context.Background(), c, "Echo.Say", in, anser.Timeout(3*time.Second), anser.WithFailMode(anser.Failfast))
 						if took := time.Since(began); took > time.Second {
 							slow++
 							t.Logf("bit %d: the call took %v: a side waited for bytes that do not come: %v", bit, took, err)

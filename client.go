@@ -23,25 +23,25 @@ import (
 // with [Dial], share it between goroutines, and keep it: its connections are shared with the other
 // clients of the process.
 type Client struct {
-	o        dialOptions
-	target   string
-	chain    Func // interceptors around invoke; nil without interceptors and without a router
-	codecs   []fittingCodec
-	pool     *pool
-	cluster  *cluster
-	budget   *budget
-	ignored  atomic.Int64 // calls with the mode Failsafe that failed
-	later    failbacks
-	source   source
-	router   Router    // nil: none
-	steering *Steering // of the router
-	methods  knownMethods
-	places   [methodPlaces]atomic.Pointer[clientMethod]
-	watches  watches         // of calls without a goroutine
-	lagging  chan struct{}   // a place for each of those that have one until a connection stands
-	ctx      context.Context // ends with Close
-	cancel   context.CancelFunc
-	wg       sync.WaitGroup
+	o             dialOptions
+	target        string
+	chain         Func // interceptors around invoke; nil without interceptors and without a router
+	codecs        []fittingCodec
+	pool          *pool
+	cluster       *cluster
+	budget        *budget
+	ignored       atomic.Int64 // calls with the mode Failsafe that failed
+	later         failbacks
+	source        source
+	router        Router         // nil: none
+	routerContext *RouterContext // of the router
+	methods       knownMethods
+	places        [methodPlaces]atomic.Pointer[clientMethod]
+	watches       watches         // of calls without a goroutine
+	lagging       chan struct{}   // a place for each of those that have one until a connection stands
+	ctx           context.Context // ends with Close
+	cancel        context.CancelFunc
+	wg            sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows
 	closed  bool
@@ -112,8 +112,8 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 	}
 	c.init()
 	inside := slices.Clip(c.o.interceptors)
-	if c.o.steer != nil {
-		if err := c.steer(); err != nil {
+	if c.o.newRouter != nil {
+		if err := c.startRouter(); err != nil {
 			c.Close()
 			return nil, fmt.Errorf("dial %q: %w", target, err)
 		}
@@ -148,7 +148,7 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 		}
 	}
 	c.wg.Go(func() { c.follow(src, snap) })
-	if store := c.unsteered(); store != nil {
+	if store := c.unfollowedRules(); store != nil {
 		c.wg.Go(func() { c.lookForRules(store) })
 	}
 	return c, nil
@@ -195,7 +195,7 @@ func (o *dialOptions) apply(opt DialOption) error {
 		o.transports = append(o.transports, opt)
 	case Breaker:
 		opt.set(o)
-	case Ejection:
+	case OutlierDetection:
 		opt.set(o)
 	case registry.Scheme:
 		if opt.Name == "" || opt.Open == nil {

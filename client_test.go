@@ -201,7 +201,7 @@ func TestOutcomes(t *testing.T) {
 				l := network.Listen("a:1") // nobody accepts
 				t.Cleanup(func() { l.Close() })
 			},
-			opts: []anser.CallOption{anser.Fail(anser.Failfast)},
+			opts: []anser.CallOption{anser.WithFailMode(anser.Failfast)},
 			want: want{anser.Unavailable, anser.NotSent, anser.PhaseDial, false, "handshake with a:1: no answer within 5s, is it an Anser server?"},
 		},
 		"time over while connecting": {
@@ -235,7 +235,7 @@ func TestOutcomes(t *testing.T) {
 				}()
 				t.Cleanup(func() { l.Close() })
 			},
-			opts: []anser.CallOption{anser.Fail(anser.Failfast)},
+			opts: []anser.CallOption{anser.WithFailMode(anser.Failfast)},
 			want: want{anser.Unavailable, anser.NotSent, anser.PhaseDial, false, "not the Anser protocol"},
 		},
 		"too large for the server": {

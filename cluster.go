@@ -38,7 +38,7 @@ type view struct {
 	total  int       // how many there are
 	byPick map[*balance.Endpoint]*endpoint
 	built  []built
-	parts  *parts      // nil without a router
+	routes *routeViews // nil without a router
 	reach  []*endpoint // that parts are made of, sorted
 	all    []*endpoint // sorted, also those that cannot be picked
 	among  []*endpoint // of a part: those that may be tried; nil: any
@@ -89,7 +89,7 @@ type cluster struct {
 	out           int                           // endpoints that are ejected
 	broken        map[*clientMethod][]*endpoint // whose breakers are not closed
 	events        []HealthEvent                 // to be told
-	hunts         map[*Part]*hunt
+	hunts         map[*Route]*hunt
 	healthCounts  [len(healthChangeNames)]int64
 	inSubset      int   // endpoints of the subset; 0: there is none
 	subsetSize    int   // that it should have
@@ -101,7 +101,7 @@ type cluster struct {
 func newCluster(c *Client) *cluster {
 	cl := &cluster{
 		client: c, log: c.o.log, endpoints: make(map[string]*endpoint), changed: make(chan struct{}),
-		kick: make(chan struct{}, 1), broken: make(map[*clientMethod][]*endpoint), hunts: make(map[*Part]*hunt),
+		kick: make(chan struct{}, 1), broken: make(map[*clientMethod][]*endpoint), hunts: make(map[*Route]*hunt),
 	}
 	if cl.partial = c.o.anyPart(); cl.partial {
 		cl.seed = c.pool.subsetSeed()
@@ -388,7 +388,7 @@ func (cl *cluster) viewOf(up, reach []*endpoint, old *view) *view {
 		}
 		byKey(v.reach)
 		byKey(v.all)
-		v.parts = newParts(cl, old)
+		v.routes = newRouteViews(cl, old)
 	}
 	return v
 }

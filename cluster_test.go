@@ -338,7 +338,7 @@ func TestTwoInstancesAtOneAddress(t *testing.T) {
 		time.Sleep(10 * time.Millisecond) // an idle connection is not read at every moment
 		failed := 0
 		for range 10 {
-			if _, err := call(context.Background(), c, "Echo.Say", "", anser.Fail(anser.Failfast)); err != nil {
+			if _, err := call(context.Background(), c, "Echo.Say", "", anser.WithFailMode(anser.Failfast)); err != nil {
 				failed++
 			}
 		}
@@ -368,7 +368,7 @@ func TestNoInstance(t *testing.T) {
 			t.Error(err)
 		}
 		began := time.Now()
-		_, err = call(context.Background(), c, "Echo.Say", "", anser.Fail(anser.Failfast))
+		_, err = call(context.Background(), c, "Echo.Say", "", anser.WithFailMode(anser.Failfast))
 		wantFault(t, err, anser.Unavailable, anser.NotSent)
 		if time.Since(began) != 0 {
 			t.Error("failfast waited")

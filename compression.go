@@ -147,7 +147,7 @@ func AcceptCompression(c ...compress.Compressor) ServerOption {
 // MaxExpansion sets how many times its size a message of more than 1 MiB may have after
 // decompression; the default is 100. A message may have 1 MiB and MaxMessage bounds it in any case. Senders that
 // are made with this package send a message uncompressed that would gain more than 100 times.
-func MaxExpansion(times int) SideOption {
+func MaxExpansion(times int) Option {
 	return sideOption(func(o *sideOptions) {
 		if o.wants(times >= 1, "anser.MaxExpansion(%d): want at least 1", times) {
 			o.maxExpansion = times

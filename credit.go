@@ -118,7 +118,7 @@ func (s *streams) arrive(h wire.Header, payload int) error {
 	sum := s.arrived.Load() + int64(h.Length)
 	s.arrived.Store(sum)
 	if allowed := s.allowed.Load(); sum > allowed {
-		return wire.Errorf(wire.FlowControl, "%d bytes of DATA on a connection with a credit of %d (anser.Windows)", sum, allowed)
+		return wire.Errorf(wire.FlowControl, "%d bytes of DATA on a connection with a credit of %d (anser.FlowControlWindows)", sum, allowed)
 	}
 	if payload == 0 && h.Flags&wire.FlagMore != 0 {
 		return s.waste(h)

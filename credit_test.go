@@ -67,7 +67,7 @@ func TestSlowReader(t *testing.T) {
 		bubble(t, func(t *testing.T, network *ansertest.Network) {
 			sent, done := 0, make(chan struct{})
 			serveStreams(t, network.Listen("a:1"), map[string]streamHandler{"Chat.Send": slow(&sent, done)})
-			c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Windows(window, 1<<20))
+			c := dial(t, "a:1", anser.Dialer(network.Dial), anser.FlowControlWindows(window, 1<<20))
 			st := open(t, context.Background(), c, "Chat.Send")
 			defer st.Close()
 			check(t, &sent, done, st)
@@ -82,7 +82,7 @@ func TestSlowReader(t *testing.T) {
 					<-end
 					return nil
 				},
-			}, anser.Windows(window, 1<<20))
+			}, anser.FlowControlWindows(window, 1<<20))
 			defer close(end)
 			c := dial(t, "a:1", anser.Dialer(network.Dial))
 			st := open(t, context.Background(), c, "Chat.Recv")
@@ -140,7 +140,7 @@ func TestSlowReadersHoldBackOnlyThemselves(t *testing.T) {
 // While nobody waits for a message, what nobody reads is bounded by the window of the connection.
 func TestWindowOfTheConnection(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
-		serveStreams(t, network.Listen("a:1"), map[string]streamHandler{"Chat.Idle": idle}, anser.Windows(64<<10, 256<<10))
+		serveStreams(t, network.Listen("a:1"), map[string]streamHandler{"Chat.Idle": idle}, anser.FlowControlWindows(64<<10, 256<<10))
 		p := rawClient(t, network, "a:1")
 		p.Send(wire.AppendMethod(nil, 1, "Chat.Idle"))
 		for id := range uint64(8) {
@@ -267,7 +267,7 @@ func TestWindowsGrow(t *testing.T) {
 		"fast":       {0, nil, grown - first},
 		"quite fast": {time.Millisecond, nil, grown - first},
 		"slow":       {20 * time.Millisecond, nil, 0},
-		"set":        {0, []anser.ServerOption{anser.Windows(first, 1<<20)}, 0},
+		"set":        {0, []anser.ServerOption{anser.FlowControlWindows(first, 1<<20)}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, network *ansertest.Network) {

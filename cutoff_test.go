@@ -186,7 +186,7 @@ func TestRevocationEndsWhatIsOpen(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		d := new(door)
 		_, h := cutOff(t, network, anser.Authenticate(d), anser.Deduplicate())
-		o := h.open(t, dial(t, "a:1", inMemory(network, showing("ann"))...), anser.IdempotencyKey("one"), anser.Fail(anser.Failfast))
+		o := h.open(t, dial(t, "a:1", inMemory(network, showing("ann"))...), anser.IdempotencyKey("one"), anser.WithFailMode(anser.Failfast))
 		d.revoked.Store(true)
 		o.isCut(t, h, anser.Unauthenticated)
 	})
@@ -211,7 +211,7 @@ func TestCallsWithoutAConnectionEndToo(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				f := apart(context.Background(), c, "Held.Call", text(""), anser.IdempotencyKey("one"), anser.Timeout(time.Hour), anser.Fail(anser.Failfast))
+				f := apart(context.Background(), c, "Held.Call", text(""), anser.IdempotencyKey("one"), anser.Timeout(time.Hour), anser.WithFailMode(anser.Failfast))
 				<-h.began
 				c.Close()
 				f.Wait()
@@ -494,7 +494,7 @@ func TestRevokedIdentityDoesNotLogIn(t *testing.T) {
 			return in, nil
 		}}, anser.Authenticate(d))
 		c := dial(t, "a:1", inMemory(network, showing("ann"))...)
-		_, err := call(context.Background(), c, "A.Echo", "x", anser.Fail(anser.Failfast))
+		_, err := call(context.Background(), c, "A.Echo", "x", anser.WithFailMode(anser.Failfast))
 		wantFault(t, err, anser.Unauthenticated, anser.NotSent)
 		if n := ran.Load(); n != 0 {
 			t.Errorf("the handler ran %d times", n)

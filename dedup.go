@@ -11,8 +11,8 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// ReplyMemory bounds what a server with [Deduplicate] remembers. A field that is 0 has its default.
-type ReplyMemory struct {
+// ReplyCacheLimits bounds what a server with [Deduplicate] remembers. A field that is 0 has its default.
+type ReplyCacheLimits struct {
 	// Bytes is the memory for keys and replies, at least 4 KiB; the default is 64 MiB. A key takes 72 bytes, so the
 	// default holds those of 2,000 calls a second. Replies take what keys leave.
 	Bytes int
@@ -20,17 +20,17 @@ type ReplyMemory struct {
 	Age time.Duration
 }
 
-var defaultReplyMemory = ReplyMemory{Bytes: 64 << 20, Age: 5 * time.Minute}
+var defaultReplyMemory = ReplyCacheLimits{Bytes: 64 << 20, Age: 5 * time.Minute}
 
-// RememberReplies sets how much a server with [Deduplicate] remembers.
-func RememberReplies(m ReplyMemory) ServerOption {
+// ReplyCache sets how much a server with [Deduplicate] remembers.
+func ReplyCache(m ReplyCacheLimits) ServerOption {
 	return serverOption(func(o *serverOptions) {
 		if !o.wants((m.Bytes == 0 || m.Bytes >= minReplyBytes) && m.Age >= 0 && m.Age <= 24*time.Hour,
-			"anser.RememberReplies(%+v): want at least %d bytes and an age of up to a day", m, minReplyBytes) {
+			"anser.ReplyCache(%+v): want at least %d bytes and an age of up to a day", m, minReplyBytes) {
 			return
 		}
 		d := defaultReplyMemory
-		o.memory = ReplyMemory{Bytes: cmp.Or(m.Bytes, d.Bytes), Age: cmp.Or(m.Age, d.Age)}
+		o.memory = ReplyCacheLimits{Bytes: cmp.Or(m.Bytes, d.Bytes), Age: cmp.Or(m.Age, d.Age)}
 	})
 }
 
@@ -49,7 +49,7 @@ type DeduplicateOption interface {
 // the reply or error of the first one, for which it waits if need be. Given to the server it holds for
 // all methods. Calls without a key run as always.
 //
-// A key is known for the time that [RememberReplies] sets, and never forgotten earlier: when there is no room for
+// A key is known for the time that [ReplyCache] sets, and never forgotten earlier: when there is no room for
 // another key, the new call is refused with ResourceExhausted. A reply may be dropped for room; then a further call
 // gets DataLoss with the outcome Executed. No client can take all of the room: one that has taken most of it is
 // refused, and others are not. Clients are told apart by identity or TLS certificate, else by address.
@@ -64,7 +64,7 @@ func Deduplicate() DeduplicateOption { return deduplicateOption{} }
 
 var (
 	errOtherRequest = refusal(FailedPrecondition, "the idempotency key was used for another request: give each call a key of its own, as in rand.Text()").WithRetryAfter(RetryNever)
-	errForgotten    = &Error{Code: DataLoss, Outcome: Executed, Message: "the call with this idempotency key has run, and its reply is not remembered any more (anser.RememberReplies)"}
+	errForgotten    = &Error{Code: DataLoss, Outcome: Executed, Message: "the call with this idempotency key has run, and its reply is not remembered any more (anser.ReplyCache)"}
 )
 
 // takesKey says why a call with a key is refused, or nil.

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Ejection sets when a client takes an instance out of use as a whole, whatever the method. It is an
+// OutlierDetection sets when a client takes an instance out of use as a whole, whatever the method. It is an
 // option of [Dial]; without it the defaults hold, and a field that is zero means its default.
 //
 // An instance is ejected when
@@ -26,7 +26,7 @@ import (
 // After Time, single calls try the instance: three that succeed bring it back, and one that fails
 // takes it out for Time longer than before, up to MaxTime. One that did not answer pings is back as
 // soon as it answers, and any that was unreachable when a connection to it stands again. [SlowStart] applies to it then.
-type Ejection struct {
+type OutlierDetection struct {
 	Off        bool          // no instance is ejected
 	Failures   int           // in a row; the default is 5
 	Timeouts   int           // in a row; the default is 3
@@ -38,27 +38,27 @@ type Ejection struct {
 	MaxPart    float64       // up to 0.5, which is the default
 }
 
-// DialOption makes an Ejection an option of [Dial].
-func (Ejection) DialOption() {}
+// DialOption makes an OutlierDetection an option of [Dial].
+func (OutlierDetection) DialOption() {}
 
 // set enters the option.
-func (j Ejection) set(o *dialOptions) {
+func (j OutlierDetection) set(o *dialOptions) {
 	d := defaultEjection()
 	d.Off, d.Slow = j.Off, j.Slow
 	d.Failures, d.Timeouts, d.Calls = cmp.Or(j.Failures, d.Failures), cmp.Or(j.Timeouts, d.Timeouts), cmp.Or(j.Calls, d.Calls)
 	d.Deviations, d.MaxPart = cmp.Or(j.Deviations, d.Deviations), cmp.Or(j.MaxPart, d.MaxPart)
 	d.Time, d.MaxTime = cmp.Or(j.Time, d.Time), cmp.Or(j.MaxTime, max(d.MaxTime, j.Time))
-	if o.wants(min(d.Failures, d.Timeouts, d.Calls) > 0, "anser.Ejection: want Failures, Timeouts and Calls of at least 1, not %d, %d, %d", d.Failures, d.Timeouts, d.Calls) &&
-		o.wants(d.Deviations > 0, "anser.Ejection: Deviations is %v: want a number above 0", d.Deviations) &&
-		o.wants(d.Slow == 0 || d.Slow >= 1.5, "anser.Ejection: Slow is %v: want at least 1.5, or 0 for off", d.Slow) &&
-		o.wants(d.Time > 0 && d.MaxTime >= d.Time, "anser.Ejection: want a Time above 0 and a MaxTime of at least that, not %v and %v", d.Time, d.MaxTime) &&
-		o.wants(d.MaxPart > 0 && d.MaxPart <= 0.5, "anser.Ejection: MaxPart is %v: want more than 0 and at most 0.5", d.MaxPart) {
+	if o.wants(min(d.Failures, d.Timeouts, d.Calls) > 0, "anser.OutlierDetection: want Failures, Timeouts and Calls of at least 1, not %d, %d, %d", d.Failures, d.Timeouts, d.Calls) &&
+		o.wants(d.Deviations > 0, "anser.OutlierDetection: Deviations is %v: want a number above 0", d.Deviations) &&
+		o.wants(d.Slow == 0 || d.Slow >= 1.5, "anser.OutlierDetection: Slow is %v: want at least 1.5, or 0 for off", d.Slow) &&
+		o.wants(d.Time > 0 && d.MaxTime >= d.Time, "anser.OutlierDetection: want a Time above 0 and a MaxTime of at least that, not %v and %v", d.Time, d.MaxTime) &&
+		o.wants(d.MaxPart > 0 && d.MaxPart <= 0.5, "anser.OutlierDetection: MaxPart is %v: want more than 0 and at most 0.5", d.MaxPart) {
 		o.ejection = d
 	}
 }
 
-func defaultEjection() Ejection {
-	return Ejection{
+func defaultEjection() OutlierDetection {
+	return OutlierDetection{
 		Failures: 5, Timeouts: 3, Deviations: 1.9, Calls: 100,
 		Time: 2 * time.Second, MaxTime: 8 * time.Second, MaxPart: 0.5,
 	}

@@ -95,7 +95,7 @@ func (c *Client) encodeHead(ctx context.Context, k *call, m *clientMethod, o *ca
 		}
 	}
 	if c.router != nil {
-		if k.part, fault = c.route(ctx, m.name, md); fault != nil {
+		if k.route, fault = c.route(ctx, m.name, md); fault != nil {
 			return fault
 		}
 	}

@@ -120,7 +120,7 @@ func TestErrorsTravel(t *testing.T) {
 // The error of a downstream call that a handler returns is that of the handler: it ran.
 func TestErrorOfADownstreamCall(t *testing.T) {
 	network := new(ansertest.Network)
-	second := dial(t, "nobody:1", anser.Dialer(network.Dial), anser.Fail(anser.Failfast))
+	second := dial(t, "nobody:1", anser.Dialer(network.Dial), anser.WithFailMode(anser.Failfast))
 	third := dial(t, "a:1", anser.Dialer(network.Dial))
 	serve(t, network.Listen("a:1"), map[string]handler{
 		"First.Hop": func(ctx context.Context, in *[]byte) (*[]byte, error) {

@@ -64,7 +64,7 @@ func ExampleCodeOf() {
 
 // The outcome says whether a call that failed may have run.
 func ExampleOutcomeOf() {
-	c, err := anser.Dial("127.0.0.1:1", anser.Fail(anser.Failfast)) // where nobody listens
+	c, err := anser.Dial("127.0.0.1:1", anser.WithFailMode(anser.Failfast)) // where nobody listens
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -107,7 +107,7 @@ func ExampleBackupAfter() {
 	p := newPair(nil, nil)
 	defer p.close()
 	reply, err := anser.Call[Reply](context.Background(), p.client, "Arith.Mul", &Args{A: 7, B: 8},
-		anser.Fail(anser.Backup), anser.BackupAfter(10*time.Millisecond), anser.Idempotent())
+		anser.WithFailMode(anser.Backup), anser.BackupAfter(10*time.Millisecond), anser.Idempotent())
 	fmt.Println(reply.C, err)
 	// Output: 56 <nil>
 }

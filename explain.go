@@ -18,7 +18,7 @@ type Explanation struct {
 	Trouble string `json:"rules_trouble,omitempty"` // why newer ones could not be read
 	// RulesNotFollowed reports that the registry keeps rules that the client goes past: see [RulesStatus].
 	RulesNotFollowed bool                `json:"rules_not_followed,omitempty"`
-	Subset           string              `json:"subset,omitempty"`   // what the router made of the call; "" for all instances
+	Route            string              `json:"route,omitempty"`    // name of the router's choice; "" for all instances
 	Policies         []string            `json:"policies,omitempty"` // what else the router does to the call, in words
 	Filters          []ExplainedFilter   `json:"filters,omitempty"`
 	Instances        []ExplainedInstance `json:"instances"` // sorted by key
@@ -61,7 +61,7 @@ const (
 	ExcludedByState Exclusion = "state"    // it says so itself
 	ExcludedFilter  Exclusion = "filter"   // one of [Explanation.Filters] leaves it out
 	ExcludedDown    Exclusion = "down"     // it could not be reached when last tried
-	ExcludedEjected Exclusion = "ejected"  // see [Ejection]
+	ExcludedEjected Exclusion = "ejected"  // see [OutlierDetection]
 	ExcludedBreaker Exclusion = "breaker"  // see [Breaker]
 	ExcludedSubset  Exclusion = "subset"   // see [Subset]
 	ExcludedChange  Exclusion = "changing" // the instances have changed while they were explained: ask again
@@ -93,7 +93,7 @@ func (c *Client) Explain(ctx context.Context, method string, opts ...CallOption)
 		v = v.forCall(m, nil)
 	}
 	part := v
-	var picked *Part
+	var picked *Route
 	if c.router != nil {
 		md := outgoing(ctx)
 		s, fault := c.route(ctx, method, md)
@@ -104,9 +104,9 @@ func (c *Client) Explain(ctx context.Context, method string, opts ...CallOption)
 			x.Policies = r.Explain(ctx, method, md)
 		}
 		if picked = s; s != nil {
-			x.Subset = s.Name
+			x.Route = s.Name
 			x.filter(v, s, filtered)
-			part = v.of(s)
+			part = v.forRoute(s)
 		}
 	}
 	r := balance.Request{Method: method, Key: c.o.call.with(opts).hashKey}
@@ -122,13 +122,13 @@ func (c *Client) Explain(ctx context.Context, method string, opts ...CallOption)
 }
 
 // filter notes what the filters of the subset do, and to whom.
-func (x *Explanation) filter(v *view, s *Part, filtered map[string]string) {
-	steps := Part{Filters: make([]Filter, 0, len(s.Filters))}
+func (x *Explanation) filter(v *view, s *Route, filtered map[string]string) {
+	steps := Route{Filters: make([]Filter, 0, len(s.Filters))}
 	for i := range s.Filters {
 		steps.Filters = append(steps.Filters, s.Filters[i])
-		_, before := v.narrow(&Part{Filters: s.Filters[:i]}, nil)
+		_, before := v.filter(&Route{Filters: s.Filters[:i]}, nil)
 		var last ExplainedFilter
-		_, after := v.narrow(&steps, func(f *Filter, left int, passedOver bool) {
+		_, after := v.filter(&steps, func(f *Filter, left int, passedOver bool) {
 			last = ExplainedFilter{Name: f.Name, Left: left, PassedOver: passedOver}
 		})
 		x.Filters = append(x.Filters, last)

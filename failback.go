@@ -30,10 +30,10 @@ type FailbackLimits struct {
 
 var defaultFailbackLimits = FailbackLimits{Calls: 1000, Bytes: 16 << 20, Age: 10 * time.Minute, Drain: 2 * time.Second}
 
-// Failbacks sets the limits for calls with the mode [Failback].
-func Failbacks(l FailbackLimits) DialOption {
+// FailbackQueue sets the limits for calls with the mode [Failback].
+func FailbackQueue(l FailbackLimits) DialOption {
 	return dialOption(func(o *dialOptions) {
-		if !o.wants(min(l.Calls, l.Bytes) >= 0 && l.Age >= 0, "anser.Failbacks(%+v): want numbers of at least 0, and a Drain below 0 for none", l) {
+		if !o.wants(min(l.Calls, l.Bytes) >= 0 && l.Age >= 0, "anser.FailbackQueue(%+v): want numbers of at least 0, and a Drain below 0 for none", l) {
 			return
 		}
 		d := defaultFailbackLimits
@@ -163,10 +163,10 @@ func (q *failbacks) add(ctx context.Context, m *clientMethod, in, out any, o *ca
 		return errors.New("the client is closed")
 	case n >= q.limits.Calls:
 		q.numbers.Full++
-		return fmt.Errorf("%w: there are %d (anser.Failbacks)", ErrQueueFull, n)
+		return fmt.Errorf("%w: there are %d (anser.FailbackQueue)", ErrQueueFull, n)
 	case q.numbers.Bytes+it.bytes > q.limits.Bytes:
 		q.numbers.Full++
-		return fmt.Errorf("%w: they have %d bytes, this one %d, and %d are allowed (anser.Failbacks)", ErrQueueFull, q.numbers.Bytes, it.bytes, q.limits.Bytes)
+		return fmt.Errorf("%w: they have %d bytes, this one %d, and %d are allowed (anser.FailbackQueue)", ErrQueueFull, q.numbers.Bytes, it.bytes, q.limits.Bytes)
 	}
 	q.numbers.Queued++
 	q.numbers.Bytes += it.bytes

@@ -91,10 +91,10 @@ func (c *Client) Instances(ctx context.Context) ([]registry.Instance, error) {
 	return list, nil
 }
 
-// nobody is the error of a call for which there is no instance, or none in the part that the router wants.
-func (c *Client) nobody(part *Part) *Error {
-	if part != nil {
-		return failure(Unavailable, NotSent, PhasePick, nil, "the rules leave no instance of %q to this call (%s): does one of that kind run, or is a rule too strict?", c.serviceName(), part.Name)
+// nobody is the error of a call for which there is no instance, or none in the route that the router wants.
+func (c *Client) nobody(route *Route) *Error {
+	if route != nil {
+		return failure(Unavailable, NotSent, PhasePick, nil, "the rules leave no instance of %q to this call (%s): does one of that kind run, or is a rule too strict?", c.serviceName(), route.Name)
 	}
 	return failure(Unavailable, NotSent, PhasePick, nil, "no instance of %q is known: is one registered and running?", c.serviceName())
 }
@@ -189,7 +189,7 @@ func (o *callOptions) unsuitable(client *callOptions, what string, modes ...Fail
 			continue
 		}
 		if o.mode != client.mode {
-			return failure(InvalidArgument, NotSent, PhaseEncode, nil, "%s cannot have the fail mode %s: leave anser.Fail out", what, m)
+			return failure(InvalidArgument, NotSent, PhaseEncode, nil, "%s cannot have the fail mode %s: leave anser.WithFailMode out", what, m)
 		}
 		o.mode = Failover
 	}
@@ -255,7 +255,7 @@ func (cl *cluster) find(key string) *endpoint {
 func (k *call) like(of *call, n int) {
 	k.frame = append(k.frame[:0], of.frame...)
 	k.plain = append(k.plain[:0], of.plain...)
-	k.head, k.codec, k.deadline, k.compression, k.part = of.head, of.codec, of.deadline, of.compression, of.part
+	k.head, k.codec, k.deadline, k.compression, k.route = of.head, of.codec, of.deadline, of.compression, of.route
 	k.settled, k.mover = of.settled, nil // the one that runs at the same time is elsewhere
 	k.frame[attemptOffset] = uint8(n)
 	k.pick.Method, k.pick.Key, k.pick.Payload = of.pick.Method, of.pick.Key, nil

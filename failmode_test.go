@@ -40,7 +40,7 @@ func TestNoInstanceIsAnErrorInEveryMode(t *testing.T) {
 		t.Run(mode.String(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, network *ansertest.Network) {
 				f := newFeed()
-				c := dial(t, "fed://x/arith", f.scheme(), anser.Dialer(network.Dial), anser.Fail(mode), anser.Idempotent(), anser.Timeout(time.Second))
+				c := dial(t, "fed://x/arith", f.scheme(), anser.Dialer(network.Dial), anser.WithFailMode(mode), anser.Idempotent(), anser.Timeout(time.Second))
 				_, err := call(context.Background(), c, "Echo.Say", "") // no list yet
 				fault(t, err)
 				f.list()
@@ -57,14 +57,14 @@ func TestNoInstanceIsAnErrorInEveryMode(t *testing.T) {
 			})
 		})
 	}
-	c := dial(t, "127.0.0.1:1", anser.Fail(anser.Failsafe))
+	c := dial(t, "127.0.0.1:1", anser.WithFailMode(anser.Failsafe))
 	if _, err := anser.Call[Reply](context.Background(), c, "bad\nname", &Args{}); err == nil {
 		t.Error("a mistake was ignored")
 	}
 	if err := c.Call(context.Background(), "Echo.Say", make(chan int), new(Reply)); err == nil {
 		t.Error("a request that cannot be encoded was ignored")
 	}
-	_, err := call(context.Background(), c, "Echo.Say", "", anser.Fail(42))
+	_, err := call(context.Background(), c, "Echo.Say", "", anser.WithFailMode(42))
 	wantFault(t, err, anser.InvalidArgument, anser.NotSent)
 }
 
@@ -95,7 +95,7 @@ func TestFailsafe(t *testing.T) {
 		c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Logger(slog.New(slog.NewTextHandler(&log, nil))), watch)
 		for i := range 2 {
 			out := &Reply{C: 5}
-			if err := c.Call(context.Background(), "Arith.Mul", &Args{}, out, anser.Fail(anser.Failsafe)); err != nil || out.C != 0 {
+			if err := c.Call(context.Background(), "Arith.Mul", &Args{}, out, anser.WithFailMode(anser.Failsafe)); err != nil || out.C != 0 {
 				t.Errorf("call %d: %v, reply %+v", i, err, out)
 			}
 		}
@@ -105,7 +105,7 @@ func TestFailsafe(t *testing.T) {
 		if n := strings.Count(log.String(), "failsafe"); n != 2 || c.Status().Ignored != 2 {
 			t.Errorf("%d errors logged, %d counted, want 2: %s", n, c.Status().Ignored, &log)
 		}
-		f := anser.Go[Reply](context.Background(), c, "Arith.Mul", &Args{}, anser.Fail(anser.Failsafe))
+		f := anser.Go[Reply](context.Background(), c, "Arith.Mul", &Args{}, anser.WithFailMode(anser.Failsafe))
 		if out, err := f.Wait(); err != nil || out.C != 0 {
 			t.Error(out, err)
 		}
@@ -115,7 +115,7 @@ func TestFailsafe(t *testing.T) {
 // A call with Failback returns at once, and is made in the background as soon as there is somebody.
 func TestFailback(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
-		c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Fail(anser.Failback))
+		c := dial(t, "a:1", anser.Dialer(network.Dial), anser.WithFailMode(anser.Failback))
 		in := text("first")
 		began := time.Now()
 		err := c.Call(context.Background(), "Echo.Say", in, new([]byte))
@@ -179,7 +179,7 @@ func TestFailbackQueuesWhatIsSafe(t *testing.T) {
 				var s service
 				s.serve(t, network, test.answer, "a:1")
 				c := dial(t, "a:1", anser.Dialer(network.Dial))
-				_, err := call(context.Background(), c, "Echo.Say", "", append(test.opts, anser.Fail(anser.Failback))...)
+				_, err := call(context.Background(), c, "Echo.Say", "", append(test.opts, anser.WithFailMode(anser.Failback))...)
 				if fault(t, err); errors.Is(err, anser.ErrQueued) != test.queued {
 					t.Errorf("%v, want it queued: %t", err, test.queued)
 				}
@@ -193,8 +193,8 @@ func TestFailbackQueuesWhatIsSafe(t *testing.T) {
 
 func TestFailbackIsBounded(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
-		c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Fail(anser.Failback),
-			anser.Failbacks(anser.FailbackLimits{Calls: 3, Bytes: 10, Age: time.Minute}))
+		c := dial(t, "a:1", anser.Dialer(network.Dial), anser.WithFailMode(anser.Failback),
+			anser.FailbackQueue(anser.FailbackLimits{Calls: 3, Bytes: 10, Age: time.Minute}))
 		for _, test := range []struct {
 			in   string
 			want error
@@ -208,7 +208,7 @@ func TestFailbackIsBounded(t *testing.T) {
 			t.Errorf("%+v", st)
 		}
 		for _, bad := range []anser.FailbackLimits{{Calls: -1}, {Bytes: -1}, {Age: -1}} {
-			if _, err := anser.Dial("a:1", anser.Failbacks(bad)); err == nil {
+			if _, err := anser.Dial("a:1", anser.FailbackQueue(bad)); err == nil {
 				t.Errorf("%+v was taken", bad)
 			}
 		}
@@ -238,7 +238,7 @@ func TestFailbackIsDrained(t *testing.T) {
 					},
 				}, anser.Logger(slog.New(slog.DiscardHandler)))
 				c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Idempotent(), anser.RetryOn(anser.Aborted))
-				_, err := call(context.Background(), c, "Echo.Say", "", anser.Fail(anser.Failback))
+				_, err := call(context.Background(), c, "Echo.Say", "", anser.WithFailMode(anser.Failback))
 				if !errors.Is(err, anser.ErrQueued) {
 					t.Fatal(err)
 				}
@@ -253,7 +253,7 @@ func TestFailbackIsDrained(t *testing.T) {
 					t.Errorf("%+v after %v", st, took)
 				}
 				close(hang)
-				if _, err := call(context.Background(), c, "Echo.Say", "", anser.Fail(anser.Failback)); err == nil || errors.Is(err, anser.ErrQueued) {
+				if _, err := call(context.Background(), c, "Echo.Say", "", anser.WithFailMode(anser.Failback)); err == nil || errors.Is(err, anser.ErrQueued) {
 					t.Errorf("a closed client: %v", err)
 				}
 			})
@@ -279,7 +279,7 @@ func TestFork(t *testing.T) {
 				},
 			}, anser.Logger(slog.New(slog.DiscardHandler)))
 		}
-		c := dial(t, "tcp://a:1,b:1,c:1", anser.Dialer(network.Dial), anser.Fail(anser.Fork), anser.Forks(3))
+		c := dial(t, "tcp://a:1,b:1,c:1", anser.Dialer(network.Dial), anser.WithFailMode(anser.Fork), anser.Forks(3))
 		_, err := call(context.Background(), c, "Echo.Say", "")
 		if e := wantFault(t, err, anser.InvalidArgument, anser.NotSent); !strings.Contains(e.Message, "anser.Idempotent") {
 			t.Error(err)
@@ -320,7 +320,7 @@ func TestForkFailures(t *testing.T) {
 				refuse(wire.ResourceExhausted, wire.RetryNever)(p, f, address, 0)
 			}
 		}, "a:1", "b:1", "c:1")
-		c := dial(t, "tcp://a:1,b:1,c:1", anser.Dialer(network.Dial), anser.Fail(anser.Fork), anser.Forks(3), anser.Idempotent())
+		c := dial(t, "tcp://a:1,b:1,c:1", anser.Dialer(network.Dial), anser.WithFailMode(anser.Fork), anser.Forks(3), anser.Idempotent())
 		if out, err := call(context.Background(), c, "Echo.Say", ""); out != "c:1" || err != nil {
 			t.Fatal(out, err)
 		}
@@ -374,20 +374,20 @@ func TestModesThatMakeNoSense(t *testing.T) {
 	serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
 	c := dial(t, "a:1", anser.Dialer(network.Dial))
 	ctx := context.Background()
-	for _, opt := range []anser.CallOption{anser.Fail(anser.Backup), anser.Fail(anser.Fork), anser.IdempotencyKey("k")} {
+	for _, opt := range []anser.CallOption{anser.WithFailMode(anser.Backup), anser.WithFailMode(anser.Fork), anser.IdempotencyKey("k")} {
 		if err := anser.Send(ctx, c, "Echo.Say", text(""), opt); anser.CodeOf(err) != anser.InvalidArgument || anser.OutcomeOf(err) != anser.NotSent {
 			t.Error(err)
 		}
 	}
 	for _, opt := range []anser.CallOption{
-		anser.Fail(anser.Failsafe), anser.Fail(anser.Failback), anser.Fail(anser.Backup), anser.Fail(anser.Fork), anser.IdempotencyKey("k"), anser.At("a:1"),
+		anser.WithFailMode(anser.Failsafe), anser.WithFailMode(anser.Failback), anser.WithFailMode(anser.Backup), anser.WithFailMode(anser.Fork), anser.IdempotencyKey("k"), anser.At("a:1"),
 	} {
 		if _, err := anser.Open[[]byte, []byte](ctx, c, "Echo.Stream", opt); anser.CodeOf(err) != anser.InvalidArgument {
 			t.Error(err)
 		}
 	}
 	for mode := anser.Failsafe; mode <= anser.Fork; mode++ {
-		c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Fail(mode))
+		c := dial(t, "a:1", anser.Dialer(network.Dial), anser.WithFailMode(mode))
 		if err := anser.Send(ctx, c, "Echo.Say", text("")); err != nil {
 			t.Error(mode, err)
 		}

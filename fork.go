@@ -19,7 +19,7 @@ func (c *Client) fork(ctx context.Context, k *call, r *retrying) (*call, *endpoi
 	if fault != nil {
 		return k, nil, fault
 	}
-	endpoints := v.forCall(r.m, k.part).several(k, r.o.forks)
+	endpoints := v.forCall(r.m, k.route).several(k, r.o.forks)
 	if len(endpoints) == 0 {
 		return k, nil, nil
 	}

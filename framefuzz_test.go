@@ -258,7 +258,7 @@ func FuzzClientFrames(f *testing.F) {
 			defer c.Close()
 			var calls sync.WaitGroup
 			calls.Go(func() {
-				if out, err := call(context.Background(), c, "Echo.Say", "hello", anser.Fail(anser.Failfast)); err != nil {
+				if out, err := call(context.Background(), c, "Echo.Say", "hello", anser.WithFailMode(anser.Failfast)); err != nil {
 					fault(t, err)
 				} else if !bytes.Contains(data, []byte(out)) {
 					t.Errorf("the reply %q was never sent", out)

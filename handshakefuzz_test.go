@@ -230,7 +230,7 @@ func FuzzClientHandshake(f *testing.F) {
 				l.Close()
 				wg.Wait()
 			}()
-			_, err := call(context.Background(), c, "Echo.Say", "hello", anser.Fail(anser.Failfast))
+			_, err := call(context.Background(), c, "Echo.Say", "hello", anser.WithFailMode(anser.Failfast))
 			if good := n > 0 && settings.MaxCalls > 0; good != (err == nil) {
 				t.Fatalf("the call: %v; want it to succeed: %t", err, good)
 			}

@@ -254,16 +254,16 @@ func (t *trial) take(r *balance.Request, among []*endpoint) *endpoint {
 }
 
 // forCall returns the view that a call of the method goes by: v, or one without the instances whose breakers are
-// open, and of that the part which the router wants.
-func (v *view) forCall(m *clientMethod, part *Part) *view {
+// open, and of that the route which the router wants.
+func (v *view) forCall(m *clientMethod, route *Route) *view {
 	if v == nil {
 		return nil
 	}
 	if around := m.view.Load(); around != nil {
 		v = around
 	}
-	if part != nil {
-		v = v.of(part)
+	if route != nil {
+		v = v.forRoute(route)
 	}
 	return v
 }

@@ -58,7 +58,7 @@ func newWard(t *testing.T, network *ansertest.Network, n int, opts ...anser.Dial
 		w.serve(address)
 	}
 	opts = append([]anser.DialOption{
-		anser.Dialer(network.Dial), anser.Balancer(balance.RoundRobin()), anser.Conns(1), anser.Fail(anser.Failfast),
+		anser.Dialer(network.Dial), anser.Balancer(balance.RoundRobin()), anser.Conns(1), anser.WithFailMode(anser.Failfast),
 		anser.Observe(anser.Observer{Health: w.note}),
 	}, opts...)
 	w.client = dial(t, target, opts...)
@@ -262,7 +262,7 @@ func TestEjection(t *testing.T) {
 	} {
 		t.Run(b.Name(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, network *ansertest.Network) {
-				w := newWard(t, network, 3, anser.Balancer(b), anser.Fail(anser.Failover))
+				w := newWard(t, network, 3, anser.Balancer(b), anser.WithFailMode(anser.Failover))
 				a := w.who["a:1"]
 				a.gets(declining)
 				for i := 0; w.status("a:1").Ejected == ""; i++ {
@@ -493,7 +493,7 @@ func TestSlowOutlier(t *testing.T) {
 	for name, slow := range map[string]float64{"on": 5, "off": 0} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, network *ansertest.Network) {
-				w := newWard(t, network, 5, anser.Ejection{Slow: slow})
+				w := newWard(t, network, 5, anser.OutlierDetection{Slow: slow})
 				for address, p := range w.who {
 					p.gets(func(string) error {
 						if address == "c:1" {
@@ -599,15 +599,15 @@ func TestHealthOptionsThatCannotWork(t *testing.T) {
 		anser.Breaker{Calls: -1},
 		anser.Breaker{Window: time.Millisecond},
 		anser.Breaker{Open: -1},
-		anser.Ejection{Failures: -1},
-		anser.Ejection{Timeouts: -1},
-		anser.Ejection{Calls: -1},
-		anser.Ejection{Deviations: -1},
-		anser.Ejection{Slow: 1},
-		anser.Ejection{Time: -1},
-		anser.Ejection{Time: 2, MaxTime: 1},
-		anser.Ejection{MaxPart: 0.6},
-		anser.Ejection{MaxPart: -1},
+		anser.OutlierDetection{Failures: -1},
+		anser.OutlierDetection{Timeouts: -1},
+		anser.OutlierDetection{Calls: -1},
+		anser.OutlierDetection{Deviations: -1},
+		anser.OutlierDetection{Slow: 1},
+		anser.OutlierDetection{Time: -1},
+		anser.OutlierDetection{Time: 2, MaxTime: 1},
+		anser.OutlierDetection{MaxPart: 0.6},
+		anser.OutlierDetection{MaxPart: -1},
 		anser.Subset(10, 1), anser.Subset(10, 20), anser.Subset(-1, -1),
 	} {
 		if c, err := anser.Dial("127.0.0.1:1", o); err == nil {
@@ -636,7 +636,7 @@ func TestEjectionOverSockets(t *testing.T) {
 	}
 	var changes atomic.Int64
 	// The client looks ten times a second who is to be ejected, and a call may be retried as often as it takes until then.
-	c := dial(t, target, anser.Balancer(balance.LeastActive()), anser.Ejection{Time: 200 * time.Millisecond}, anser.RetryBudget(1, 1000),
+	c := dial(t, target, anser.Balancer(balance.LeastActive()), anser.OutlierDetection{Time: 200 * time.Millisecond}, anser.RetryBudget(1, 1000),
 		anser.Observe(anser.Observer{Health: func(anser.HealthEvent) { changes.Add(1) }}))
 	sick.Store(true)
 	count := func(change anser.HealthChange) int64 { return c.Status().Health[change] }

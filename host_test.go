@@ -211,7 +211,7 @@ func TestBackoff(t *testing.T) {
 			tries = append(tries, time.Now())
 			return nil, syscall.ECONNREFUSED
 		}))
-		_, err := call(context.Background(), c, "Echo.Say", "", anser.Fail(anser.Failfast))
+		_, err := call(context.Background(), c, "Echo.Say", "", anser.WithFailMode(anser.Failfast))
 		wantFault(t, err, anser.Unavailable, anser.NotSent)
 		time.Sleep(time.Hour)
 		mu.Lock()
@@ -289,7 +289,7 @@ func TestConnectTimeout(t *testing.T) {
 		} {
 			c := dial(t, "a:1", opts...)
 			began := time.Now()
-			_, err := call(context.Background(), c, "Echo.Say", "", anser.Fail(anser.Failfast), anser.Timeout(time.Minute))
+			_, err := call(context.Background(), c, "Echo.Say", "", anser.WithFailMode(anser.Failfast), anser.Timeout(time.Minute))
 			wantFault(t, err, anser.Unavailable, anser.NotSent)
 			if d := time.Since(began); d != want {
 				t.Errorf("the call failed after %v, want %v", d, want)

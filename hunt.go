@@ -18,7 +18,7 @@ import (
 // others are silent, and sooner if they refuse. Where instances are well no hunt begins, as the first connection is
 // there before its host is late (patience.go).
 type hunt struct {
-	part  *Part
+	route *Route
 	began int64
 	width int // instances to dial in the next step
 	step  []*endpoint
@@ -43,24 +43,24 @@ func (c *Client) reach(ctx context.Context, k *call, m *clientMethod, tried []*b
 		if fault != nil {
 			return nil, fault
 		}
-		v = v.forCall(m, k.part)
+		v = v.forCall(m, k.route)
 		if v.total == 0 {
-			return nil, c.nobody(k.part)
+			return nil, c.nobody(k.route)
 		}
 		k.pick.Method = m.name
-		if e := c.cluster.connected(&k.pick, v, k.part, tried); e != nil {
+		if e := c.cluster.connected(&k.pick, v, k.route, tried); e != nil {
 			return e, nil
 		}
-		if fault := c.cluster.hunt(ctx, k.part); fault != nil {
+		if fault := c.cluster.hunt(ctx, k.route); fault != nil {
 			return nil, fault
 		}
 	}
 }
 
-// connected returns an endpoint of the part to which a connection stands, or nil: one that the picker chooses if it does so soon,
+// connected returns an endpoint of the route to which a connection stands, or nil: one that the picker chooses if it does so soon,
 // and otherwise the one with the fewest attempts in flight.
-func (cl *cluster) connected(r *balance.Request, v *view, part *Part, tried []*balance.Endpoint) *endpoint {
-	candidates := cl.candidates(part)
+func (cl *cluster) connected(r *balance.Request, v *view, route *Route, tried []*balance.Endpoint) *endpoint {
+	candidates := cl.candidates(route)
 	passed := slices.Clone(tried)
 	for len(passed) < maxAttempts {
 		r.Tried = passed
@@ -92,17 +92,17 @@ func (cl *cluster) connected(r *balance.Request, v *view, part *Part, tried []*b
 	return best
 }
 
-// candidates returns the endpoints of the part that calls may go to, without those that are ejected or silent if there are others.
-func (cl *cluster) candidates(part *Part) []*endpoint {
+// candidates returns the endpoints of the route that calls may go to, without those that are ejected or silent if there are others.
+func (cl *cluster) candidates(route *Route) []*endpoint {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	return cl.candidatesLocked(part)
+	return cl.candidatesLocked(route)
 }
 
-func (cl *cluster) candidatesLocked(part *Part) []*endpoint {
+func (cl *cluster) candidatesLocked(route *Route) []*endpoint {
 	var all []*endpoint
-	if v := cl.view.Load(); part != nil && v != nil {
-		all = v.of(part).among
+	if v := cl.view.Load(); route != nil && v != nil {
+		all = v.forRoute(route).among
 	} else {
 		all = slices.Collect(maps.Values(cl.endpoints))
 	}
@@ -119,19 +119,19 @@ func (cl *cluster) candidatesLocked(part *Part) []*endpoint {
 }
 
 // hunt waits for the end of a hunt, which it begins unless there is one. Without an error an instance may be connected.
-func (cl *cluster) hunt(ctx context.Context, part *Part) *Error {
+func (cl *cluster) hunt(ctx context.Context, route *Route) *Error {
 	if ctx.Err() != nil {
-		return cl.notReached(ctx, part)
+		return cl.notReached(ctx, route)
 	}
 	cl.mu.Lock()
 	if cl.closed {
 		cl.mu.Unlock()
 		return nil
 	}
-	h := cl.hunts[part]
+	h := cl.hunts[route]
 	if h == nil {
-		h = &hunt{part: part, began: nanotime(), width: huntFirst, done: make(chan struct{}), left: make(chan struct{}, 1)}
-		cl.hunts[part] = h
+		h = &hunt{route: route, began: nanotime(), width: huntFirst, done: make(chan struct{}), left: make(chan struct{}, 1)}
+		cl.hunts[route] = h
 		cl.client.wg.Go(func() { cl.run(h) })
 	}
 	h.waiting++
@@ -150,7 +150,7 @@ func (cl *cluster) hunt(ctx context.Context, part *Part) *Error {
 		wake(h.left)
 	}
 	cl.mu.Unlock()
-	return cl.notReached(ctx, part)
+	return cl.notReached(ctx, route)
 }
 
 // run is the goroutine of a hunt.
@@ -159,7 +159,7 @@ func (cl *cluster) run(h *hunt) {
 	defer step.Stop()
 	for {
 		changed := cl.changes()
-		s := survey(cl.candidates(h.part), h.began)
+		s := survey(cl.candidates(h.route), h.began)
 		switch {
 		case s.connected > 0 || cl.client.ctx.Err() != nil:
 			cl.end(h, nil)
@@ -208,7 +208,7 @@ func (h *hunt) underWay() bool {
 // end ends the hunt.
 func (cl *cluster) end(h *hunt, fault *Error) {
 	cl.mu.Lock()
-	delete(cl.hunts, h.part)
+	delete(cl.hunts, h.route)
 	cl.mu.Unlock()
 	h.fault = fault
 	close(h.done)
@@ -221,7 +221,7 @@ func (cl *cluster) abandon(h *hunt) bool {
 	if h.waiting > 0 {
 		return false
 	}
-	delete(cl.hunts, h.part)
+	delete(cl.hunts, h.route)
 	close(h.done)
 	return true
 }
@@ -276,8 +276,8 @@ func (s *surveyed) fault() *Error {
 }
 
 // notReached is the error of a call whose time is over before an instance was reached.
-func (cl *cluster) notReached(ctx context.Context, part *Part) *Error {
-	s := survey(cl.candidates(part), 0)
+func (cl *cluster) notReached(ctx context.Context, route *Route) *Error {
+	s := survey(cl.candidates(route), 0)
 	e := contextFailure(ctx, NotSent, PhaseDial)
 	e.Message = "none of " + strconv.Itoa(s.total) + " instances can be reached yet: " + e.Message
 	if s.dialing > 0 {

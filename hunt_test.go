@@ -332,7 +332,7 @@ func TestConnectTimeoutBoundsTheHandshake(t *testing.T) {
 		} {
 			c := dial(t, "a:1", append([]anser.DialOption{anser.Dialer(network.Dial)}, opts...)...)
 			began := time.Now()
-			_, err := call(context.Background(), c, "Echo.Say", "", anser.Fail(anser.Failfast))
+			_, err := call(context.Background(), c, "Echo.Say", "", anser.WithFailMode(anser.Failfast))
 			wantFault(t, err, anser.Unavailable, anser.NotSent)
 			if d := time.Since(began); d != time.Second {
 				t.Errorf("%s: the call failed after %v, want a second", name, d)

@@ -11,7 +11,7 @@ import (
 // IdempotencyKey gives the call a key by which a server with [Deduplicate] recognizes it: the same call with the
 // same key runs once, and a further one gets the first one's reply. So a call of a method that is not
 // idempotent may be sent again when its outcome is unknown, though only to the process that it was sent to, and for
-// as long as that one knows the key ([RememberReplies]). When the process has ended, or another one has taken its
+// as long as that one knows the key ([ReplyCache]). When the process has ended, or another one has taken its
 // address, the call is not sent again and fails with the outcome Unknown. The client sees to that for the attempts of
 // one call. A caller that makes a further call with the key must send it to the same instance, as with [At],
 // as another one has not seen the key. A server that does not deduplicate refuses the call.
@@ -67,7 +67,7 @@ func (e *endpoint) rightConn(conn *clientConn, k *call) (*clientConn, *Error) {
 	case conn == nil:
 		return nil, keyLost("the server that the call was sent to is gone, and another one runs at its address, which does not know the idempotency key")
 	case nanotime() >= k.kept.until:
-		return nil, keyLost("the server may have forgotten the idempotency key (anser.RememberReplies)")
+		return nil, keyLost("the server may have forgotten the idempotency key (anser.ReplyCache)")
 	}
 	return conn, nil
 }

@@ -193,22 +193,22 @@ func TestKeyWithoutMemoryIsRefused(t *testing.T) {
 // The memory is bounded: in calls, in bytes, where the key outlives the reply, and in time.
 func TestReplyMemoryIsBounded(t *testing.T) {
 	for name, test := range map[string]struct {
-		limits anser.ReplyMemory
+		limits anser.ReplyCacheLimits
 		wait   time.Duration
 		ran    int32 // after the first of three calls was repeated
 		code   anser.Code
 	}{
-		"enough":     {anser.ReplyMemory{}, 0, 3, anser.OK},
-		"bytes":      {anser.ReplyMemory{Bytes: 4 << 10}, 0, 3, anser.DataLoss},
-		"young":      {anser.ReplyMemory{Age: time.Minute}, 59 * time.Second, 3, anser.OK},
-		"old":        {anser.ReplyMemory{Age: time.Minute}, 3 * time.Minute, 4, anser.OK},
-		"by default": {anser.ReplyMemory{}, 299 * time.Second, 3, anser.OK},
-		"forgotten":  {anser.ReplyMemory{}, 8 * time.Minute, 4, anser.OK},
+		"enough":     {anser.ReplyCacheLimits{}, 0, 3, anser.OK},
+		"bytes":      {anser.ReplyCacheLimits{Bytes: 4 << 10}, 0, 3, anser.DataLoss},
+		"young":      {anser.ReplyCacheLimits{Age: time.Minute}, 59 * time.Second, 3, anser.OK},
+		"old":        {anser.ReplyCacheLimits{Age: time.Minute}, 3 * time.Minute, 4, anser.OK},
+		"by default": {anser.ReplyCacheLimits{}, 299 * time.Second, 3, anser.OK},
+		"forgotten":  {anser.ReplyCacheLimits{}, 8 * time.Minute, 4, anser.OK},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, network *ansertest.Network) {
 				var ran atomic.Int32
-				countOnce(t, network, "a:1", &ran, 0, anser.RememberReplies(test.limits))
+				countOnce(t, network, "a:1", &ran, 0, anser.ReplyCache(test.limits))
 				c := dial(t, "a:1", anser.Dialer(network.Dial))
 				for _, key := range []string{"a", "b", "c"} {
 					if _, err := call(context.Background(), c, "Count.Up", "long", anser.IdempotencyKey(key)); err != nil {
@@ -237,7 +237,7 @@ func TestKeysOfANeighbour(t *testing.T) {
 		n, _ := ran.LoadOrStore(anser.IdempotencyKeyFrom(ctx), new(atomic.Int32))
 		n.(*atomic.Int32).Add(1)
 		return text("done"), nil
-	}}, anser.Authenticate(new(door)), anser.Deduplicate(), anser.RememberReplies(anser.ReplyMemory{Bytes: 64 << 10}))
+	}}, anser.Authenticate(new(door)), anser.Deduplicate(), anser.ReplyCache(anser.ReplyCacheLimits{Bytes: 64 << 10}))
 	ann := dial(t, l.Addr().String(), showing("ann"))
 	bob := dial(t, l.Addr().String(), showing("bob"))
 	pay := func(c *anser.Client, key string) error {
@@ -268,8 +268,8 @@ func TestKeysOfANeighbour(t *testing.T) {
 		return true
 	})
 	st := s.Stats()
-	if refused == 0 || st.LimitsHit["RememberReplies"] != int64(refused) {
-		t.Errorf("%d calls were refused, and the server counts %d", refused, st.LimitsHit["RememberReplies"])
+	if refused == 0 || st.LimitsHit["ReplyCache"] != int64(refused) {
+		t.Errorf("%d calls were refused, and the server counts %d", refused, st.LimitsHit["ReplyCache"])
 	}
 	if k := st.Keys; k.Known != int64(30+1500-refused) || k.Clients != 2 || k.Bytes > 64<<10 {
 		t.Errorf("%+v, after %d refusals", k, refused)
@@ -305,13 +305,13 @@ func TestKeyAtAnotherLife(t *testing.T) {
 func TestKeyThatMayBeForgotten(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		var ran atomic.Int32
-		countOnce(t, network, "a:1", &ran, time.Hour, anser.RememberReplies(anser.ReplyMemory{Age: time.Minute}))
+		countOnce(t, network, "a:1", &ran, time.Hour, anser.ReplyCache(anser.ReplyCacheLimits{Age: time.Minute}))
 		conns := make(chan func(), 10)
 		c := dial(t, "a:1", anser.Dialer(losing(network, conns)), anser.Timeout(10*time.Minute))
 		time.AfterFunc(61*time.Second, func() { (<-conns)() })
 		_, err := call(context.Background(), c, "Count.Up", "", anser.IdempotencyKey("k"))
 		e := wantFault(t, err, anser.Unavailable, anser.OutcomeUnknown)
-		if ran.Load() != 1 || !strings.Contains(e.Message, "RememberReplies") {
+		if ran.Load() != 1 || !strings.Contains(e.Message, "ReplyCache") {
 			t.Errorf("ran %d times: %v", ran.Load(), err)
 		}
 	})
@@ -343,7 +343,7 @@ func TestUnknownOutcomeWithAKey(t *testing.T) {
 		opts []anser.DialOption
 		sent int
 	}{
-		"three attempts": {nil, 3}, "no budget": {[]anser.DialOption{anser.RetryBudget(0, 0)}, 1}, "failfast": {[]anser.DialOption{anser.Fail(anser.Failfast)}, 1},
+		"three attempts": {nil, 3}, "no budget": {[]anser.DialOption{anser.RetryBudget(0, 0)}, 1}, "failfast": {[]anser.DialOption{anser.WithFailMode(anser.Failfast)}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, network *ansertest.Network) {

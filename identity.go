@@ -47,8 +47,8 @@ func IdentityFrom(ctx context.Context) *Identity {
 // SchemeTLS is the scheme of clients that show nothing but the certificate that TLS has proven.
 const SchemeTLS = "tls"
 
-// Login is what a client shows of itself. It never prints its Data.
-type Login struct {
+// AuthRequest is what a client shows of itself. It never prints its Data.
+type AuthRequest struct {
 	// Scheme says what Data is. With SchemeTLS there is none, and Peer.TLS has a chain that was verified;
 	// no client can send that scheme.
 	Scheme string
@@ -67,14 +67,14 @@ var ErrOtherScheme = errors.New("the credential has another scheme")
 // debug and never sent: it must not hold the credential. ctx ends after the option [HandshakeTimeout], and when
 // the connection is lost. A panic is a no. Compare secrets with crypto/subtle.
 type Authenticator interface {
-	Authenticate(ctx context.Context, l *Login) (*Identity, error)
+	Authenticate(ctx context.Context, l *AuthRequest) (*Identity, error)
 }
 
 // AuthenticatorFunc is a function as an [Authenticator].
-type AuthenticatorFunc func(ctx context.Context, l *Login) (*Identity, error)
+type AuthenticatorFunc func(ctx context.Context, l *AuthRequest) (*Identity, error)
 
 // Authenticate calls f.
-func (f AuthenticatorFunc) Authenticate(ctx context.Context, l *Login) (*Identity, error) {
+func (f AuthenticatorFunc) Authenticate(ctx context.Context, l *AuthRequest) (*Identity, error) {
 	return f(ctx, l)
 }
 
@@ -134,15 +134,15 @@ func (id *Identity) clone() *Identity {
 const hidden = "[hidden]"
 
 // String says the scheme and the peer, and hides Data.
-func (l Login) String() string {
+func (l AuthRequest) String() string {
 	return fmt.Sprintf("login with %q %s from %s", l.Scheme, hidden, addressOf(l.Peer.Addr))
 }
 
 // GoString is String.
-func (l Login) GoString() string { return l.String() }
+func (l AuthRequest) GoString() string { return l.String() }
 
 // Format hides Data whatever the verb.
-func (l Login) Format(f fmt.State, _ rune) { io.WriteString(f, l.String()) }
+func (l AuthRequest) Format(f fmt.State, _ rune) { io.WriteString(f, l.String()) }
 
 // LogValue hides Data.
-func (l Login) LogValue() slog.Value { return slog.StringValue(l.String()) }
+func (l AuthRequest) LogValue() slog.Value { return slog.StringValue(l.String()) }

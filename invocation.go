@@ -63,7 +63,7 @@ func (inv *Invocation) SetAttempts(n int) {
 	}
 }
 
-// SetMode does the same for the option [Fail]. [Failsafe] and [Failback] work around the interceptors: here they are
+// SetMode does the same for the option [WithFailMode]. [Failsafe] and [Failback] work around the interceptors: here they are
 // Failover and Failfast, which is what the call is inside of them.
 func (inv *Invocation) SetMode(m FailMode) {
 	if o := inv.changeable(); o != nil {

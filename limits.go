@@ -36,7 +36,7 @@ var limitNames = [numLimits]string{
 	limitConns: "MaxConns", limitHandshakes: "MaxHandshakes", limitHandshakeTime: "HandshakeTimeout",
 	limitHello: "first frame", limitMessage: "MaxMessage", limitExpansion: "MaxExpansion",
 	limitMetadata: "metadata", limitMethods: "method names", limitInFlight: "MaxInFlight", limitCalls: "MaxCalls",
-	limitStreams: "MaxStreams", limitMemory: "MaxMemory", limitReplies: "RememberReplies",
+	limitStreams: "MaxStreams", limitMemory: "MaxMemory", limitReplies: "ReplyCache",
 	limitQueueTime: "MaxQueueTime", limitAdaptive: "AdaptiveLimit", limitWriteStall: "WriteStall",
 	limitReadTimeout: "ReadTimeout",
 }

@@ -79,7 +79,7 @@ func addCalls(calls map[string]func() error, name string, ctx context.Context, c
 	calls[name+"Instances"] = func() error { return first(c.Instances(ctx)) }
 	calls[name+"Explain"] = func() error { return first(c.Explain(ctx, "A.B")) }
 	for _, mode := range []anser.FailMode{anser.Failback, anser.Backup, anser.Fork} {
-		calls[name+mode.String()] = func() error { return first(anser.Call[Reply](ctx, c, "A.B", in, anser.Fail(mode))) }
+		calls[name+mode.String()] = func() error { return first(anser.Call[Reply](ctx, c, "A.B", in, anser.WithFailMode(mode))) }
 	}
 }
 

@@ -50,7 +50,7 @@ type Observer struct {
 	Withdrawn func(in registry.Instance, err error)
 
 	// Health is told when a client takes an instance out of use or back, as a whole or for one method:
-	// see [Ejection] and [Breaker]. Events come one after the other; the function must not close the client.
+	// see [OutlierDetection] and [Breaker]. Events come one after the other; the function must not close the client.
 	Health func(e HealthEvent)
 }
 
@@ -75,7 +75,7 @@ type MessageInfo struct {
 }
 
 // Observe adds observers to a side. A client with observers does not share its connections with others.
-func Observe(list ...Observer) SideOption {
+func Observe(list ...Observer) Option {
 	return sideOption(func(o *sideOptions) {
 		all := new(observers)
 		if o.observers != nil {

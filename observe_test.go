@@ -136,7 +136,7 @@ func TestObserverRefusesRequests(t *testing.T) {
 				serve(t, network.Listen("a:1"), methods)
 			}
 			c := dial(t, "a:1", opts...)
-			_, err := call(context.Background(), c, "Echo.Say", "a", anser.Fail(anser.Failfast))
+			_, err := call(context.Background(), c, "Echo.Say", "a", anser.WithFailMode(anser.Failfast))
 			if e := wantFault(t, err, anser.PermissionDenied, outcome); e.Message != "no letters" {
 				t.Error(e)
 			}
@@ -184,7 +184,7 @@ func TestObserverRefusesConnections(t *testing.T) {
 					serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
 				}
 				c := dial(t, "a:1", opts...)
-				_, err := call(context.Background(), c, "Echo.Say", "a", anser.Fail(anser.Failfast))
+				_, err := call(context.Background(), c, "Echo.Say", "a", anser.WithFailMode(anser.Failfast))
 				if e := wantFault(t, err, anser.Unavailable, anser.NotSent); !strings.Contains(e.Message, "not today") {
 					t.Error(e)
 				}
@@ -231,7 +231,7 @@ func TestObserverOfDials(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		n := new(notes)
 		c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Observe(n.observer("c")))
-		_, err := call(context.Background(), c, "Echo.Say", "a", anser.Fail(anser.Failfast))
+		_, err := call(context.Background(), c, "Echo.Say", "a", anser.WithFailMode(anser.Failfast))
 		fault(t, err)
 		synctest.Wait()
 		if list := n.take(); len(list) != 1 || !strings.HasPrefix(list[0], `failed c "a:1" false: `) {

@@ -8,20 +8,20 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// AtMostOnce is the name of a oneway method with the type of its message: no reply and no error travels
+// OnewayMethod is the name of a oneway method with the type of its message: no reply and no error travels
 // back, and a message arrives once or not at all. As a constant that both sides share it says so where the
 // contract is:
 //
-//	const Log anser.AtMostOnce[Record] = "Log.Write"
-type AtMostOnce[A any] string
+//	const Log anser.OnewayMethod[Record] = "Log.Write"
+type OnewayMethod[A any] string
 
 // Handle serves the method on s; see the function [HandleOneway].
-func (m AtMostOnce[A]) Handle(s *Server, h func(ctx context.Context, in *A) error, opts ...HandleOption) error {
+func (m OnewayMethod[A]) Handle(s *Server, h func(ctx context.Context, in *A) error, opts ...HandleOption) error {
 	return HandleOneway(s, string(m), h, opts...)
 }
 
 // Send sends a message to the method through c; see the function [Send].
-func (m AtMostOnce[A]) Send(ctx context.Context, c *Client, in *A, opts ...CallOption) error {
+func (m OnewayMethod[A]) Send(ctx context.Context, c *Client, in *A, opts ...CallOption) error {
 	return Send(ctx, c, string(m), in, opts...)
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-const logWrite anser.AtMostOnce[[]byte] = "Log.Write"
+const logWrite anser.OnewayMethod[[]byte] = "Log.Write"
 
 func TestOneway(t *testing.T) {
 	l := listen(t)

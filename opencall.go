@@ -50,7 +50,7 @@ type call struct {
 	plain    []byte          // of a call with compression: the encoded request, and later the decompressed reply
 	pick     balance.Request // what balancers are told
 	observed context.Context // of an attempt that observers know of
-	part     *Part           // of the instances, to which the router sends the call; nil: all
+	route    *Route          // of the instances, to which the router sends the call; nil: all
 	mover    *Client         // of a call that may be moved to another instance if the one that has it falls silent; else nil
 }
 
@@ -112,7 +112,7 @@ func (k *call) clear() {
 	if cap(k.plain) > maxKeptMessage {
 		k.plain = nil
 	}
-	k.failed, k.trailers, k.part, k.fresh, k.again = nil, nil, nil, false, false
+	k.failed, k.trailers, k.route, k.fresh, k.again = nil, nil, nil, false, false
 	k.sent = keptKey{}
 }
 

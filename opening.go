@@ -138,7 +138,7 @@ func (r *opening) attempts(ctx context.Context, inv *Invocation) *Error {
 			return fault
 		}
 	}
-	var part *Part
+	var route *Route
 	tries := &retrying{c: c, o: r.options, m: m}
 	for {
 		v, fault := c.cluster.wait(ctx)
@@ -146,14 +146,14 @@ func (r *opening) attempts(ctx context.Context, inv *Invocation) *Error {
 			return tries.final(fault)
 		}
 		if c.router != nil && len(tries.attempts) == 0 {
-			if part, fault = c.route(ctx, m.name, outgoing(ctx)); fault != nil {
+			if route, fault = c.route(ctx, m.name, outgoing(ctx)); fault != nil {
 				return tries.final(fault)
 			}
 		}
-		v = v.forCall(m, part)
+		v = v.forCall(m, route)
 		began := nanotime()
 		changed := c.cluster.changes()
-		e, fault := r.attempt(ctx, m, tries, v, part, cd, frame)
+		e, fault := r.attempt(ctx, m, tries, v, route, cd, frame)
 		if fault == nil {
 			break
 		}
@@ -182,7 +182,7 @@ func (r *opening) attempts(ctx context.Context, inv *Invocation) *Error {
 }
 
 // attempt opens the stream at an instance that it picks. An error means that nothing was sent.
-func (r *opening) attempt(ctx context.Context, m *clientMethod, tries *retrying, v *view, part *Part, cd codec.Codec, frame []byte) (*endpoint, *Error) {
+func (r *opening) attempt(ctx context.Context, m *clientMethod, tries *retrying, v *view, route *Route, cd codec.Codec, frame []byte) (*endpoint, *Error) {
 	c := r.client
 	o := &opened{client: c, method: m, end: r.end}
 	o.call.frame, o.call.head, o.call.pick.Method, o.call.pick.Key = frame, int32(r.head), m.name, r.key
@@ -194,7 +194,7 @@ func (r *opening) attempt(ctx context.Context, m *clientMethod, tries *retrying,
 	case r.options.mode == Failtry && tries.first != nil && c.cluster.has(tries.first):
 		e = tries.first
 	case tries.elsewhere && v.total > 1:
-		o.call.part = part
+		o.call.route = route
 		var fault *Error
 		if e, fault = c.reach(ctx, &o.call, m, tries.tried); fault != nil {
 			return nil, fault
@@ -206,7 +206,7 @@ func (r *opening) attempt(ctx context.Context, m *clientMethod, tries *retrying,
 		e = v.pick(&o.call.pick)
 	}
 	if e == nil {
-		return nil, c.nobody(part)
+		return nil, c.nobody(route)
 	}
 	o.endpoint = e
 	return e, e.open(ctx, r, o, cd)

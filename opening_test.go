@@ -53,7 +53,7 @@ func TestOpenFails(t *testing.T) {
 			text   string
 			after  time.Duration
 		}{
-			"nobody there":        {c: dial(t, "x:1", anser.Dialer(network.Dial)), code: anser.Unavailable, opts: []anser.CallOption{anser.Fail(anser.Failfast)}},
+			"nobody there":        {c: dial(t, "x:1", anser.Dialer(network.Dial)), code: anser.Unavailable, opts: []anser.CallOption{anser.WithFailMode(anser.Failfast)}},
 			"nobody comes":        {c: dial(t, "x:1", anser.Dialer(network.Dial), anser.Timeout(time.Second)), code: anser.Unavailable, after: time.Second},
 			"cancelled before":    {ctx: cancelled, code: anser.Canceled},
 			"no time":             {opts: []anser.CallOption{anser.Timeout(-1)}, code: anser.DeadlineExceeded},

@@ -24,8 +24,8 @@ type ServerOption interface{ applyServer(*serverOptions) }
 // it teaches Dial another scheme.
 type DialOption interface{ DialOption() }
 
-// SideOption configures a [Server] or a [Client].
-type SideOption interface {
+// Option configures a [Server] or a [Client].
+type Option interface {
 	ServerOption
 	DialOption
 }
@@ -129,7 +129,7 @@ type serverOptions struct {
 	replies       *compression
 	calls         *compression // of the server's own calls to its clients
 	once          bool         // for every method; see Deduplicate
-	memory        ReplyMemory
+	memory        ReplyCacheLimits
 
 	authenticators []Authenticator
 	authorizer     Authorizer // nil: everybody may call everything
@@ -147,7 +147,7 @@ type dialOptions struct {
 	dialer         func(ctx context.Context, network, address string) (net.Conn, error)
 	slowStart      time.Duration
 	breaker        Breaker
-	ejection       Ejection
+	ejection       OutlierDetection
 	subset         subset
 	snapshotDir    string
 	noSnapshot     bool
@@ -156,7 +156,7 @@ type dialOptions struct {
 	backupShare    float64
 	failback       FailbackLimits
 	handlers       *Server
-	steer          func(*Steering) (Router, error)
+	newRouter      func(*RouterContext) (Router, error)
 	credentials    *credentials // nil: none
 	inTheClear     bool         // they may travel unprotected
 }
@@ -229,7 +229,7 @@ func (o *handleOptions) wants(ok bool, format string, args ...any) bool {
 
 // Logger sets where the side logs to; the default is slog.Default(). Arguments, replies, metadata and
 // credentials are never logged.
-func Logger(l *slog.Logger) SideOption {
+func Logger(l *slog.Logger) Option {
 	return sideOption(func(o *sideOptions) {
 		if o.wants(l != nil, "anser.Logger: the logger is nil: leave the option out, or give it slog.New(slog.DiscardHandler)") {
 			o.log = l
@@ -238,7 +238,7 @@ func Logger(l *slog.Logger) SideOption {
 }
 
 // Intercept appends interceptors, the first being the outermost.
-func Intercept(in ...Interceptor) SideOption {
+func Intercept(in ...Interceptor) Option {
 	return sideOption(func(o *sideOptions) {
 		for _, i := range in {
 			if o.wants(i != nil, "anser.Intercept: an interceptor is nil") {
@@ -250,7 +250,7 @@ func Intercept(in ...Interceptor) SideOption {
 
 // Codecs adds codecs, beside raw, binary, JSON, protobuf and MessagePack, which are always there.
 // One with the number of another replaces it. A client prefers them where they fit a call's types.
-func Codecs(c ...codec.Codec) SideOption {
+func Codecs(c ...codec.Codec) Option {
 	return sideOption(func(o *sideOptions) {
 		for _, c := range c {
 			if o.wants(c != nil, "anser.Codecs: a codec is nil") &&
@@ -269,7 +269,7 @@ func Codecs(c ...codec.Codec) SideOption {
 //
 // Connections that are TLS already, such as those of QUIC or of a listener of crypto/tls, get no second
 // TLS on the server. Package transport/tlsfiles makes configurations that follow files on disk.
-func TLS(config *tls.Config) SideOption {
+func TLS(config *tls.Config) Option {
 	if config != nil && (config.MinVersion == 0 || config.NextProtos == nil) {
 		config = config.Clone()
 		if config.MinVersion == 0 {
@@ -290,7 +290,7 @@ func TLS(config *tls.Config) SideOption {
 // MaxMessage sets the largest encoded message that the side accepts, in bytes; the default is 4 MiB.
 // A compressed message counts with its size after decompression.
 // What a side sends is bounded by what the other accepts.
-func MaxMessage(bytes int) SideOption {
+func MaxMessage(bytes int) Option {
 	return sideOption(func(o *sideOptions) {
 		if o.wants(bytes >= 1 && bytes <= maxMaxMessage, "anser.MaxMessage(%d): want 1 to %d bytes", bytes, maxMaxMessage) {
 			o.maxMessage = bytes
@@ -303,7 +303,7 @@ const maxMaxMessage = math.MaxInt32 - frameOverhead
 
 // Keepalive sets after how much silence the side asks whether the other is there (default 30 s), and how long
 // it waits for an answer before it gives the connection up (default 10 s).
-func Keepalive(idle, answer time.Duration) SideOption {
+func Keepalive(idle, answer time.Duration) Option {
 	return sideOption(func(o *sideOptions) {
 		if o.wants(idle > 0 && answer > 0, "anser.Keepalive(%v, %v): want times above 0", idle, answer) {
 			o.keepaliveIdle, o.keepaliveAnswer = idle, answer
@@ -312,7 +312,7 @@ func Keepalive(idle, answer time.Duration) SideOption {
 }
 
 // HandshakeTimeout bounds the handshake of a connection, TLS included; the default is 5 s.
-func HandshakeTimeout(d time.Duration) SideOption {
+func HandshakeTimeout(d time.Duration) Option {
 	return sideOption(func(o *sideOptions) {
 		if o.wants(d > 0, "anser.HandshakeTimeout(%v): want a time above 0", d) {
 			o.handshakeTimeout = d
@@ -323,7 +323,7 @@ func HandshakeTimeout(d time.Duration) SideOption {
 // IdleTimeout closes a connection on which no call is open and none was made for so long; 0, the
 // default, keeps it open. The other side makes no new connection before it needs one. Connections are
 // looked at about once a second. Those of a client with handlers stay: they are there for calls of the server.
-func IdleTimeout(d time.Duration) SideOption {
+func IdleTimeout(d time.Duration) Option {
 	return sideOption(func(o *sideOptions) {
 		if o.wants(d >= 0, "anser.IdleTimeout(%v): want at least 0", d) {
 			o.idleTimeout = d
@@ -333,7 +333,7 @@ func IdleTimeout(d time.Duration) SideOption {
 
 // WriteStall sets how long a write may make no progress before the connection is given up; the
 // default is 10 s.
-func WriteStall(d time.Duration) SideOption {
+func WriteStall(d time.Duration) Option {
 	return sideOption(func(o *sideOptions) {
 		if o.wants(d > 0, "anser.WriteStall(%v): want a time above 0", d) {
 			o.writeStall = d
@@ -349,7 +349,7 @@ func WriteStall(d time.Duration) SideOption {
 // [WriteStall] ends slower frames in any case, those that arrive with less than 4 KiB a second. A connection without
 // a frame under way is not the concern of this option: [Keepalive] finds the other side dead, [IdleTimeout]
 // closes what is not used, and [HandshakeTimeout] bounds what comes before the first call.
-func ReadTimeout(d time.Duration) SideOption {
+func ReadTimeout(d time.Duration) Option {
 	return sideOption(func(o *sideOptions) {
 		if o.wants(d >= 0, "anser.ReadTimeout(%v): want at least 0", d) {
 			o.readTimeout = d
@@ -357,16 +357,16 @@ func ReadTimeout(d time.Duration) SideOption {
 	})
 }
 
-// Windows sets how many bytes of messages the side lets arrive that nobody has received yet: for each stream and
+// FlowControlWindows sets how many bytes of messages the side lets arrive that nobody has received yet: for each stream and
 // for all streams of a connection together, each from 4 KiB to 2 GiB - 1. The default is 256 KiB and 1 MiB,
 // where the windows of up to about ten streams of a connection grow to 1 MiB each while their readers are fast;
 // windows that are set stay as they are. A larger window lets a stream go faster over a long way: the most
 // is a window for each round trip. So that a stream whose reader is slow never holds up others, the side
 // allows more for the connection where it has to; each stream keeps its bound.
-func Windows(stream, connection int) SideOption {
+func FlowControlWindows(stream, connection int) Option {
 	return sideOption(func(o *sideOptions) {
 		if o.wants(min(stream, connection) >= minWindow && max(stream, connection) <= wire.MaxWindow,
-			"anser.Windows(%d, %d): want from %d to %d bytes each", stream, connection, minWindow, wire.MaxWindow) {
+			"anser.FlowControlWindows(%d, %d): want from %d to %d bytes each", stream, connection, minWindow, wire.MaxWindow) {
 			o.streamWindow, o.connWindow, o.windowsGrow = stream, connection, false
 		}
 	})
@@ -584,9 +584,9 @@ func Timeout(d time.Duration) DialCallOption {
 	return dialCallOption(func(o *callOptions) { o.timeout = d })
 }
 
-// Fail sets the fail mode; the default is Failover.
-func Fail(m FailMode) DialCallOption {
-	return dialCallOption(func(o *callOptions) { o.setMode("anser.Fail", m) })
+// WithFailMode sets the fail mode; the default is Failover.
+func WithFailMode(m FailMode) DialCallOption {
+	return dialCallOption(func(o *callOptions) { o.setMode("anser.WithFailMode", m) })
 }
 
 func (o *callOptions) setMode(name string, m FailMode) {

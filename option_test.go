@@ -41,7 +41,7 @@ func (unnumbered) ID() uint8 { return 0 }
 
 // An option that cannot work is an error of Dial and of Serve, which says what would.
 func TestOptionMistakes(t *testing.T) {
-	for want, opt := range map[string]anser.SideOption{
+	for want, opt := range map[string]anser.Option{
 		"anser.Logger: the logger is nil: leave the option out, or give it slog.New(slog.DiscardHandler)": anser.Logger(nil),
 		"anser.Intercept: an interceptor is nil":                                                          anser.Intercept(nil),
 		"anser.Codecs: a codec is nil":                                                                    anser.Codecs(codec.Raw{}, nil),

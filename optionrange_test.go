@@ -25,7 +25,7 @@ func TestCallOptionsOutOfRange(t *testing.T) {
 		"anser.Forks(1): want 2 to 5":              anser.Forks(1),
 		"anser.Forks(6): want 2 to 5":              anser.Forks(6),
 		"anser.BackupAfter(-1s): want at least 0":  anser.BackupAfter(-time.Second),
-		"anser.Fail(200): want one":                anser.Fail(200),
+		"anser.WithFailMode(200): want one":        anser.WithFailMode(200),
 		"anser.CompressFrom(-1): want at least 0":  anser.Compress(gzip, anser.CompressFrom(-1)),
 		"anser.CompressPrice(-1ns): want at least": anser.Compress(gzip, anser.CompressPrice(-1)),
 		"CompressMode(9): want anser.Dynamic (0)":  anser.Compress(gzip, anser.CompressMode(9)),

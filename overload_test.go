@@ -56,7 +56,7 @@ func holding(t *testing.T, h *holder, opts []anser.HandleOption, server ...anser
 	t.Helper()
 	l := listen(t)
 	s := serveHolder(t, h, l, opts, server...)
-	return s, dial(t, l.Addr().String(), anser.Fail(anser.Failfast), anser.Timeout(time.Minute))
+	return s, dial(t, l.Addr().String(), anser.WithFailMode(anser.Failfast), anser.Timeout(time.Minute))
 }
 
 // serveHolder serves the holder's method and an echo on l.
@@ -125,7 +125,7 @@ func TestMaxQueueTime(t *testing.T) {
 		const bound = 30 * time.Millisecond
 		h := newHolder()
 		s := serveHolder(t, h, network.Listen("a:1"), []anser.HandleOption{anser.AdaptiveLimit(1, 1), anser.MaxQueueTime(bound)})
-		c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Fail(anser.Failfast), anser.Timeout(time.Minute))
+		c := dial(t, "a:1", anser.Dialer(network.Dial), anser.WithFailMode(anser.Failfast), anser.Timeout(time.Minute))
 		ctx := context.Background()
 		first := apart(ctx, c, "Hold.Do", text("first"))
 		synctest.Wait()
@@ -329,7 +329,7 @@ func TestOverloadAndRecovery(t *testing.T) {
 			return in, nil
 		}
 		s := serve(t, network.Listen("a:1"), map[string]handler{"A.Do": work, "B.Do": work}, anser.AdaptiveLimit(0, 8))
-		c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Fail(anser.Failfast), anser.Timeout(time.Minute))
+		c := dial(t, "a:1", anser.Dialer(network.Dial), anser.WithFailMode(anser.Failfast), anser.Timeout(time.Minute))
 		ctx := context.Background()
 		var good, refused atomic.Int64
 		var wg sync.WaitGroup

@@ -83,7 +83,7 @@ func TestStreamsApartWithoutAServer(t *testing.T) {
 		pigeon := carrier("pigeon", network)
 		pigeon.StreamsApart = true
 		c := dial(t, "pigeon://a:1", pigeon)
-		_, err := anser.Open[[]byte, []byte](context.Background(), c, "Echo.Talk", anser.Fail(anser.Failfast))
+		_, err := anser.Open[[]byte, []byte](context.Background(), c, "Echo.Talk", anser.WithFailMode(anser.Failfast))
 		wantFault(t, err, anser.Unavailable, anser.NotSent)
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 		defer cancel()

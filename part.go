@@ -10,55 +10,55 @@ import (
 	"github.com/anser-rpc/anser/balance"
 )
 
-// parts are the views of subsets, made when a call first wants them. They live as long as the view that they
+// routeViews are the views of subsets, made when a call first wants them. They live as long as the view that they
 // are parts of, which is replaced when anything about the instances changes.
-type parts struct {
+type routeViews struct {
 	balancer balance.Balancer
 	log      *slog.Logger
-	subset   subset                          // of a large part
-	made     atomic.Pointer[map[*Part]*view] // replaced, never changed
+	subset   subset                           // of a large part
+	made     atomic.Pointer[map[*Route]*view] // replaced, never changed
 
 	mu     sync.Mutex // held while a part is made
-	before map[*Part]*view
+	before map[*Route]*view
 }
 
 // maxParts bounds the subsets that a view has parts for; a router that makes ever new ones would fill the memory.
-const maxParts = 4096
+const maxRouteViews = 4096
 
-func newParts(cl *cluster, before *view) *parts {
-	p := &parts{balancer: cl.client.o.balancer, log: cl.log}
+func newRouteViews(cl *cluster, before *view) *routeViews {
+	p := &routeViews{balancer: cl.client.o.balancer, log: cl.log}
 	if cl.partial {
 		p.subset = subset{cl.client.o.subset.from, max(cl.client.o.subset.size, cl.subsetSize)}
 	}
-	if before != nil && before.parts != nil {
-		if made := before.parts.made.Load(); made != nil {
+	if before != nil && before.routes != nil {
+		if made := before.routes.made.Load(); made != nil {
 			p.before = *made
 		}
 	}
 	return p
 }
 
-// of returns the part of the view that the subset is.
-func (v *view) of(s *Part) *view {
-	if v.parts == nil {
+// forRoute returns the part of the view that the subset is.
+func (v *view) forRoute(s *Route) *view {
+	if v.routes == nil {
 		return v
 	}
-	if made := v.parts.made.Load(); made != nil {
+	if made := v.routes.made.Load(); made != nil {
 		if part := (*made)[s]; part != nil {
 			return part
 		}
 	}
-	return v.part(s)
+	return v.addRoute(s)
 }
 
-// part makes the part of the view that the subset is, unless somebody else has just done so.
-func (v *view) part(s *Part) *view {
-	p := v.parts
+// addRoute makes the part of the view that the subset is, unless somebody else has just done so.
+func (v *view) addRoute(s *Route) *view {
+	p := v.routes
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	made := p.made.Load()
-	next := make(map[*Part]*view)
-	if made != nil && len(*made) < maxParts {
+	next := make(map[*Route]*view)
+	if made != nil && len(*made) < maxRouteViews {
 		if part := (*made)[s]; part != nil {
 			return part
 		}
@@ -66,7 +66,7 @@ func (v *view) part(s *Part) *view {
 			next[k] = part
 		}
 	}
-	up, all := v.narrow(s, nil)
+	up, all := v.filter(s, nil)
 	next[s] = v.build(up, all, p.before[s])
 	p.made.Store(&next)
 	return next[s]
@@ -77,7 +77,7 @@ func (v *view) build(up, all []*endpoint, before *view) *view {
 	if len(up) == 0 {
 		up = all
 	}
-	up = v.parts.subset.of(up)
+	up = v.routes.subset.of(up)
 	part := &view{usable: len(up), total: len(all), byPick: make(map[*balance.Endpoint]*endpoint, len(up)), trials: v.trials, among: slices.Clip(all)}
 	if part.among == nil {
 		part.among = []*endpoint{} // nil would be all
@@ -97,21 +97,21 @@ func (v *view) build(up, all []*endpoint, before *view) *view {
 	case before != nil && slices.Equal(part.built, before.built):
 		part.picker = before.picker
 	default:
-		part.picker = v.parts.balancer.Build(list)
+		part.picker = v.routes.balancer.Build(list)
 	}
 	return part
 }
 
-// narrow applies the filters of the subset. It returns what stays of the endpoints that can be picked, and of
+// filter applies the filters of the subset. It returns what stays of the endpoints that can be picked, and of
 // all. note, which may be nil, is told what became of each filter.
-func (v *view) narrow(s *Part, note func(f *Filter, left int, passedOver bool)) (up, all []*endpoint) {
+func (v *view) filter(s *Route, note func(f *Filter, left int, passedOver bool)) (up, all []*endpoint) {
 	up, all = v.reach, v.all
 	for i := range s.Filters {
 		f := &s.Filters[i]
-		kept := v.parts.keep(f, up)
+		kept := v.routes.keep(f, up)
 		passedOver := len(kept) == 0 && !f.Strict
 		if !passedOver {
-			up, all = kept, v.parts.keep(f, all)
+			up, all = kept, v.routes.keep(f, all)
 		}
 		if note != nil {
 			note(f, len(up), passedOver)
@@ -121,7 +121,7 @@ func (v *view) narrow(s *Part, note func(f *Filter, left int, passedOver bool)) 
 }
 
 // keep returns the endpoints that stay. The order does not change.
-func (p *parts) keep(f *Filter, list []*endpoint) (kept []*endpoint) {
+func (p *routeViews) keep(f *Filter, list []*endpoint) (kept []*endpoint) {
 	defer func() {
 		if r := recover(); r != nil { // then nobody is left: calls fail or go past the filter, as it says
 			p.log.Error("a filter of the router panicked", "filter", f.Name, "panic", fmt.Sprint(r))

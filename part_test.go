@@ -15,7 +15,7 @@ import (
 
 // steered is the option that has r steer a client.
 func steered(r *testRouter) anser.DialOption {
-	return anser.Steer(func(s *anser.Steering) (anser.Router, error) {
+	return anser.WithRouter(func(s *anser.RouterContext) (anser.Router, error) {
 		s.Report(anser.RulesStatus{Version: 1})
 		return r, nil
 	})
@@ -27,9 +27,9 @@ func TestBreakerWithinAPart(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		r := new(testRouter)
 		w := newWard(t, network, 4, steered(r), anser.Breaker{Calls: 20, Window: 10 * time.Second})
-		two := &anser.Part{Name: "two", Filters: []anser.Filter{at("a:1", "b:1")}}
-		alone := &anser.Part{Name: "alone", Filters: []anser.Filter{{Name: "a", Strict: true, Keep: func(in *registry.Instance) bool { return in.Address == "a:1" }}}}
-		others := &anser.Part{Name: "others", Filters: []anser.Filter{at("c:1", "d:1")}}
+		two := &anser.Route{Name: "two", Filters: []anser.Filter{at("a:1", "b:1")}}
+		alone := &anser.Route{Name: "alone", Filters: []anser.Filter{{Name: "a", Strict: true, Keep: func(in *registry.Instance) bool { return in.Address == "a:1" }}}}
+		others := &anser.Route{Name: "others", Filters: []anser.Filter{at("c:1", "d:1")}}
 		r.subset.Store(two)
 		w.who["a:1"].gets(broken)
 		w.call(workMethod, 60)
@@ -79,14 +79,14 @@ func TestPartsOfALargeService(t *testing.T) {
 				list[i].Version = "2"
 			}
 		}
-		version := func(v string) *anser.Part {
-			return &anser.Part{Name: v, Filters: []anser.Filter{{Name: v, Keep: func(in *registry.Instance) bool { return in.Version == v }}}}
+		version := func(v string) *anser.Route {
+			return &anser.Route{Name: v, Filters: []anser.Filter{{Name: v, Keep: func(in *registry.Instance) bool { return in.Version == v }}}}
 		}
 		r := new(testRouter)
 		f := newFeed()
 		c := dial(t, "fed://arith", f.scheme(), anser.Dialer(network.Dial), steered(r), anser.Balancer(balance.RoundRobin()), anser.Subset(100, 8))
 		f.instances(list...)
-		who := func(part *anser.Part) map[string]int {
+		who := func(part *anser.Route) map[string]int {
 			t.Helper()
 			r.subset.Store(part)
 			got := make(map[string]int)

@@ -89,7 +89,7 @@ func (st *stream) acceptLocked(h wire.Header, body []byte) error {
 		return nil
 	}
 	if st.left -= n; st.left < 0 {
-		return wire.Errorf(wire.FlowControl, "DATA of %d bytes is %d more than the stream has credit for (anser.Windows)", n, -st.left)
+		return wire.Errorf(wire.FlowControl, "DATA of %d bytes is %d more than the stream has credit for (anser.FlowControlWindows)", n, -st.left)
 	}
 	st.unread += n
 	switch {

@@ -61,7 +61,7 @@ func (s *Shapes) Map(in *Args, out *map[string]int) error {
 	return nil
 }
 
-// Fail fails.
+// WithFailMode fails.
 func (s *Shapes) Fail(ctx context.Context, in *Args) (*Reply, error) {
 	return nil, anser.NotFound
 }

@@ -15,9 +15,9 @@ import (
 const (
 	keyBytes      = 72          // of a key in a table; TestMemoryOfKeys measures it
 	replyOverhead = 96          // of a reply, in addition to its frame
-	minReplyBytes = 4 << 10     // least value of ReplyMemory.Bytes
+	minReplyBytes = 4 << 10     // least value of ReplyCacheLimits.Bytes
 	shareFactor   = 8           // keys of a client may take so many times the bytes that are left
-	spansOfAge    = 6           // tables in which the keys of ReplyMemory.Age are
+	spansOfAge    = 6           // tables in which the keys of ReplyCacheLimits.Age are
 	graceOfAge    = time.Minute // for which keys are kept longer than promised, as a repeat may be under way
 	maxTick       = 2 * time.Second
 )
@@ -30,7 +30,7 @@ const (
 // Its clock goes on only while the server runs. After a stop of the process, repeats that waited in a socket still find
 // their keys.
 type replyMemory struct {
-	limits ReplyMemory
+	limits ReplyCacheLimits
 
 	mu      sync.Mutex // guards what follows
 	running map[replyID]*runningKey
@@ -147,7 +147,7 @@ func (m *replyMemory) enter(ctx *callContext, id replyID, digest uint64, client 
 	}
 	share := m.admitLocked(client)
 	if share == nil {
-		return e, over(limitReplies, "the client is at its share of the limit of %d bytes for idempotency keys (anser.RememberReplies)", m.limits.Bytes)
+		return e, over(limitReplies, "the client is at its share of the limit of %d bytes for idempotency keys (anser.ReplyCache)", m.limits.Bytes)
 	}
 	r := &runningKey{id: id, digest: digest, share: share, ctx: ctx, done: make(chan struct{})}
 	m.running[id] = r

@@ -71,7 +71,7 @@ func FuzzReplyMemory(f *testing.F) {
 	ok := append(wire.AppendHeader(nil, wire.Header{Type: wire.TypeReply, ID: 1}), make([]byte, 600)...)
 	no := wire.AppendError(nil, 1, 0, &wire.ErrorBody{Code: wire.Unavailable, Outcome: wire.Refused})
 	f.Fuzz(func(t *testing.T, ops []byte) {
-		m := &replyMemory{limits: ReplyMemory{Bytes: 8 << 10, Age: 10 * time.Second}}
+		m := &replyMemory{limits: ReplyCacheLimits{Bytes: 8 << 10, Age: 10 * time.Second}}
 		model := replyModel{make(map[uint64]*runningKey), make(map[uint64]int64)}
 		now := nanotime()
 		m.tick(now)
@@ -121,7 +121,7 @@ func FuzzReplyMemory(f *testing.F) {
 // A key takes as many bytes as it is counted for.
 func TestMemoryOfKeys(t *testing.T) {
 	const n = 300_000
-	m := &replyMemory{limits: ReplyMemory{Bytes: 1 << 30, Age: time.Hour}}
+	m := &replyMemory{limits: ReplyCacheLimits{Bytes: 1 << 30, Age: time.Hour}}
 	heap := func() uint64 {
 		runtime.GC()
 		var st runtime.MemStats
@@ -149,7 +149,7 @@ func TestMemoryOfKeys(t *testing.T) {
 
 // Replies are dropped for room where they are most: a client with few keeps them.
 func TestRepliesOfTheLargestClientAreDropped(t *testing.T) {
-	m := &replyMemory{limits: ReplyMemory{Bytes: 64 << 10, Age: time.Hour}}
+	m := &replyMemory{limits: ReplyCacheLimits{Bytes: 64 << 10, Age: time.Hour}}
 	frame := append(wire.AppendHeader(nil, wire.Header{Type: wire.TypeReply, ID: 1}), make([]byte, 1000)...)
 	run := func(n uint64, client byte) {
 		e, fault := m.enter(nil, idOf(n), n, [sha256.Size]byte{client})

@@ -226,11 +226,11 @@ func (c *Client) furtherAttempts(ctx context.Context, k *call, r *retrying, e *e
 			return r.final(fault)
 		}
 		if c.router != nil && e == nil && err == nil && len(r.attempts) == 0 { // there may have been no rules before
-			if k.part, fault = c.route(ctx, r.m.name, outgoing(ctx)); fault != nil {
+			if k.route, fault = c.route(ctx, r.m.name, outgoing(ctx)); fault != nil {
 				return r.final(fault)
 			}
 		}
-		v = v.forCall(r.m, k.part)
+		v = v.forCall(r.m, k.route)
 		if e == nil && err == nil {
 			if v.total > 0 {
 				e, err = c.again(bounded, k, r, v)
@@ -241,7 +241,7 @@ func (c *Client) furtherAttempts(ctx context.Context, k *call, r *retrying, e *e
 					return nil
 				}
 			} else {
-				err = c.nobody(k.part)
+				err = c.nobody(k.route)
 			}
 		}
 		if e != nil {

@@ -301,7 +301,7 @@ func (s *Server) handshake(nc net.Conn, g *guest, full, check bool) (*serverConn
 			return nil, nil, s.refuse(c.nc, err)
 		}
 	} else if owes {
-		ignored := new(Login)
+		ignored := new(AuthRequest)
 		err := st.readAuth(ignored)
 		clear(ignored.Data)
 		if !g.heard() {

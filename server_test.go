@@ -68,7 +68,7 @@ func TestMaxConns(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := dial(t, l.Addr().String(), anser.Conns(1), anser.MaxMessage(1<<20)) // a connection of its own
-	_, err := call(context.Background(), second, "Echo.Say", "", anser.Fail(anser.Failfast))
+	_, err := call(context.Background(), second, "Echo.Say", "", anser.WithFailMode(anser.Failfast))
 	e := wantFault(t, err, anser.Unavailable, anser.NotSent)
 	if !strings.Contains(e.Message, "limit of 1 connections (anser.MaxConns)") {
 		t.Error(e.Message)
@@ -214,7 +214,7 @@ func TestShutdownWaitsForCalls(t *testing.T) {
 				down := make(chan error, 1)
 				go func() { down <- s.Shutdown(context.Background()) }()
 				time.Sleep(time.Second)
-				_, err := call(context.Background(), c, "Echo.Slow", "", anser.Fail(anser.Failfast))
+				_, err := call(context.Background(), c, "Echo.Slow", "", anser.WithFailMode(anser.Failfast))
 				if e := fault(t, err); e.Outcome != anser.NotSent && e.Outcome != anser.Refused {
 					t.Errorf("a call during the drain: %v", err)
 				}
@@ -608,7 +608,7 @@ func TestMaxInFlight(t *testing.T) {
 			calls = append(calls, anser.Go[[]byte](context.Background(), c, "Echo.Slow", text("")))
 		}
 		synctest.Wait()
-		_, err := call(context.Background(), c, "Echo.Slow", "", anser.Fail(anser.Failfast))
+		_, err := call(context.Background(), c, "Echo.Slow", "", anser.WithFailMode(anser.Failfast))
 		if e := wantFault(t, err, anser.ResourceExhausted, anser.Refused); e.Message != "the server is at its limit of 3 calls in flight (anser.MaxInFlight)" {
 			t.Error(e.Message)
 		}

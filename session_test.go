@@ -24,7 +24,7 @@ import (
 
 const (
 	shout anser.Method[[]byte, []byte] = "Client.Shout"
-	note  anser.AtMostOnce[[]byte]     = "Client.Note"
+	note  anser.OnewayMethod[[]byte]   = "Client.Note"
 )
 
 // handlers makes a server for calls to a client; it is closed when the test ends, after the clients.

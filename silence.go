@@ -73,7 +73,7 @@ func (c *clientConn) moveCalls(now int64) {
 	c.mu.Lock()
 	if c.err == nil {
 		c.open.each(func(k *call) {
-			if k.mover != nil && k.mover.wouldMove(k.part, c.host) && k.mover.budget.withdraw(now) {
+			if k.mover != nil && k.mover.wouldMove(k.route, c.host) && k.mover.budget.withdraw(now) {
 				moved = append(moved, k)
 			}
 		})
@@ -96,14 +96,14 @@ func (c *clientConn) moveCalls(now int64) {
 	}
 }
 
-// wouldMove reports whether a call of the part that waits at a silent host can be made elsewhere.
-func (c *Client) wouldMove(part *Part, from *host) bool {
+// wouldMove reports whether a call of the route that waits at a silent host can be made elsewhere.
+func (c *Client) wouldMove(route *Route, from *host) bool {
 	if c.o.ejection.Off {
 		return false
 	}
 	v := c.cluster.view.Load()
-	if v != nil && part != nil {
-		v = v.of(part)
+	if v != nil && route != nil {
+		v = v.forRoute(route)
 	}
 	if v == nil {
 		return false

@@ -48,7 +48,7 @@ func TestCallsLeaveSilentInstances(t *testing.T) {
 	for _, stalled := range []int{1, 2} {
 		t.Run(fmt.Sprint(stalled), func(t *testing.T) {
 			bubble(t, func(t *testing.T, network *ansertest.Network) {
-				w := newWard(t, network, 3, anser.Fail(anser.Failover))
+				w := newWard(t, network, 3, anser.WithFailMode(anser.Failover))
 				for i := range stalled {
 					w.who[fmt.Sprintf("%c:1", 'a'+i)].stall.Load().Stall()
 				}
@@ -92,12 +92,12 @@ func TestCallsThatStayAtASilentInstance(t *testing.T) {
 	}{
 		"no budget":      {dial: []anser.DialOption{anser.RetryBudget(0, 0)}, call: []anser.CallOption{anser.Idempotent()}},
 		"one attempt":    {call: []anser.CallOption{anser.Idempotent(), anser.Attempts(1)}},
-		"failfast":       {call: []anser.CallOption{anser.Idempotent(), anser.Fail(anser.Failfast)}},
+		"failfast":       {call: []anser.CallOption{anser.Idempotent(), anser.WithFailMode(anser.Failfast)}},
 		"not idempotent": {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, network *ansertest.Network) {
-				w := newWard(t, network, 2, append([]anser.DialOption{anser.Fail(anser.Failover)}, test.dial...)...)
+				w := newWard(t, network, 2, append([]anser.DialOption{anser.WithFailMode(anser.Failover)}, test.dial...)...)
 				w.who["a:1"].stall.Load().Stall()
 				wait := w.start(2, append(test.call, anser.Timeout(time.Minute))...)
 				time.Sleep(8 * time.Second)
@@ -119,7 +119,7 @@ func TestCallsThatStayAtASilentInstance(t *testing.T) {
 // The answer of an attempt that was given up is dropped when the instance comes back, and its handler is told.
 func TestAbandonedAttemptIsCancelled(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
-		w := newWard(t, network, 2, anser.Fail(anser.Failover))
+		w := newWard(t, network, 2, anser.WithFailMode(anser.Failover))
 		w.who["a:1"].stall.Load().Stall()
 		if failed := w.start(10, anser.Idempotent())(); len(failed) > 0 {
 			t.Fatal(failed)
@@ -136,7 +136,7 @@ func TestAbandonedAttemptIsCancelled(t *testing.T) {
 // The chain of retries stops at a handler that serves one: what it calls is not moved either.
 func TestCallsOfARetryAreNotMoved(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
-		w := newWard(t, network, 2, anser.Fail(anser.Failover))
+		w := newWard(t, network, 2, anser.WithFailMode(anser.Failover))
 		w.who["a:1"].stall.Load().Stall()
 		var served atomic.Int32
 		serve(t, network.Listen("front:1"), map[string]handler{"Front.Work": func(ctx context.Context, _ *[]byte) (*[]byte, error) {
@@ -163,10 +163,10 @@ func TestCallsOfARetryAreNotMoved(t *testing.T) {
 // A second attempt beside the first one counts.
 func TestBackupIsAnAttempt(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
-		w := newWard(t, network, 3, anser.Fail(anser.Backup), anser.BackupAfter(10*time.Millisecond), anser.BackupShare(1))
+		w := newWard(t, network, 3, anser.WithFailMode(anser.Backup), anser.BackupAfter(10*time.Millisecond), anser.BackupShare(1))
 		for out := ""; out != "c:1"; { // then it is a's turn
 			var err error
-			if out, err = call(context.Background(), w.client, workMethod, "", anser.Fail(anser.Failfast)); err != nil {
+			if out, err = call(context.Background(), w.client, workMethod, "", anser.WithFailMode(anser.Failfast)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -115,8 +115,8 @@ func (s *snapshot) load() ([]registry.Instance, time.Time, error) {
 
 // follow watches the registry, keeps the snapshot, and falls back to it at the start.
 func (c *Client) follow(src source, snap *snapshot) {
-	if c.steering != nil {
-		c.steering.await()
+	if c.routerContext != nil {
+		c.routerContext.await()
 	}
 	fallback := time.AfterFunc(snapshotAfter, func() { c.useSnapshot(snap) })
 	defer fallback.Stop()
@@ -151,15 +151,15 @@ func (c *Client) follow(src source, snap *snapshot) {
 
 // fix gives the cluster a list that never changes, once there are rules if there are to be any.
 func (c *Client) fix(list []registry.Instance) {
-	if c.steering == nil {
+	if c.routerContext == nil {
 		c.cluster.update(list, time.Time{})
 		return
 	}
 	select {
-	case <-c.steering.ready:
+	case <-c.routerContext.ready:
 		c.cluster.update(list, time.Time{})
 	default:
-		c.wg.Go(func() { c.steering.await(); c.cluster.update(list, time.Time{}) })
+		c.wg.Go(func() { c.routerContext.await(); c.cluster.update(list, time.Time{}) })
 	}
 }
 

@@ -70,7 +70,7 @@ type ServerStats struct {
 	LimitsHit map[string]int64
 	// Memory is how many bytes of large requests are held now; see [MaxMemory].
 	Memory int64
-	// Keys is what a server with [Deduplicate] remembers now; LimitsHit["RememberReplies"] counts the calls that were
+	// Keys is what a server with [Deduplicate] remembers now; LimitsHit["ReplyCache"] counts the calls that were
 	// refused because there was no room.
 	Keys KeyStats
 	// Limits tells of the server's [AdaptiveLimit], and Limits.Shed of all methods together.
@@ -81,7 +81,7 @@ type ServerStats struct {
 	Compression []CompressionStats
 }
 
-// KeyStats is what a server remembers of calls with idempotency keys; see [RememberReplies].
+// KeyStats is what a server remembers of calls with idempotency keys; see [ReplyCache].
 type KeyStats struct {
 	Known   int64 // keys of calls that run or ran
 	Replies int64 // of them

@@ -16,7 +16,7 @@ type InstanceStatus struct {
 	Latency   time.Duration // average of recent calls; 0: none yet
 
 	Outside      bool            // it is left out of the client's subset: see [Subset]
-	Ejected      string          // why it gets no calls, or "": see [Ejection]
+	Ejected      string          // why it gets no calls, or "": see [OutlierDetection]
 	EjectedUntil time.Time       // when a call tries it; zero if it is not known, or not ejected
 	Ejections    int             // in a row
 	Breakers     []BreakerStatus // that are not closed, or have failures to count
@@ -60,11 +60,11 @@ func (c *Client) Status() ClientStatus {
 	st.Failback = c.later.stats()
 	st.Ignored = c.ignored.Load()
 	sortCompression(st.Compression)
-	if c.steering != nil {
+	if c.routerContext != nil {
 		c.mu.Lock()
-		st.Rules = c.steering.status
+		st.Rules = c.routerContext.status
 		c.mu.Unlock()
-	} else if c.unsteered() != nil {
+	} else if c.unfollowedRules() != nil {
 		st.Rules = &RulesStatus{NotFollowed: true}
 	}
 	return st

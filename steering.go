@@ -10,12 +10,12 @@ import (
 )
 
 // Router steers the calls of one client; package route has the one that reads traffic rules. Its methods are
-// called for every call, concurrently, and must not block. See [Steer].
+// called for every call, concurrently, and must not block. See [WithRouter].
 type Router interface {
 	// Route returns among which instances the call is made, at all of its attempts; nil is all of them. md is
 	// what the call carries, which Route may not keep or change. Equal subsets should be the same pointer: the
 	// client keeps a picker for each.
-	Route(ctx context.Context, method string, md Metadata) *Part
+	Route(ctx context.Context, method string, md Metadata) *Route
 	// Intercepts reports whether the router's interceptor is wanted for a call of the method. Where it is
 	// not, and the client has no other interceptors, a call does not pay for one.
 	Intercepts(method string) bool
@@ -23,8 +23,8 @@ type Router interface {
 	Intercept(next Func) Func
 }
 
-// Part is a part of a service's instances. It must not be changed once it was returned by a Router.
-type Part struct {
+// Route is a part of a service's instances. It must not be changed once it was returned by a Router.
+type Route struct {
 	Name    string   // for people
 	Filters []Filter // apply one after the other
 }
@@ -50,14 +50,14 @@ type RulesStatus struct {
 	NotFollowed bool
 }
 
-// Steer has a router steer the client. start is called once by Dial, whose error it can cause; when it is given
+// WithRouter has a router steer the client. start is called once by Dial, whose error it can cause; when it is given
 // to several clients, once for each. A client whose registry is asked for instances waits up to a second for
-// the router's first [Steering.Report] before it makes calls, so that none goes past the rules at the start.
-func Steer(start func(*Steering) (Router, error)) DialOption {
+// the router's first [RouterContext.Report] before it makes calls, so that none goes past the rules at the start.
+func WithRouter(start func(*RouterContext) (Router, error)) DialOption {
 	return dialOption(func(o *dialOptions) {
-		if o.wants(start != nil, "anser.Steer: the function is nil: leave the option out") &&
-			o.wants(o.steer == nil, "anser.Steer: given twice: a client has one router") {
-			o.steer = start
+		if o.wants(start != nil, "anser.WithRouter: the function is nil: leave the option out") &&
+			o.wants(o.newRouter == nil, "anser.WithRouter: given twice: a client has one router") {
+			o.newRouter = start
 		}
 	})
 }
@@ -65,8 +65,8 @@ func Steer(start func(*Steering) (Router, error)) DialOption {
 // rulesPatience is how long a client that starts waits for its rules.
 const rulesPatience = time.Second
 
-// Steering is the client as its router sees it. Its methods are safe for concurrent use.
-type Steering struct {
+// RouterContext is the client as its router sees it. Its methods are safe for concurrent use.
+type RouterContext struct {
 	client   *Client
 	ready    chan struct{} // closed by the first Report
 	snapshot *snapshot
@@ -74,25 +74,25 @@ type Steering struct {
 	status *RulesStatus // guarded by the mu of the client; nil before the first Report
 }
 
-// steer makes the client's router.
-func (c *Client) steer() error {
-	c.steering = &Steering{client: c, ready: make(chan struct{}), snapshot: new(snapshot)}
+// startRouter makes the client's router.
+func (c *Client) startRouter() error {
+	c.routerContext = &RouterContext{client: c, ready: make(chan struct{}), snapshot: new(snapshot)}
 	if c.source.key != "" && !c.o.noSnapshot {
 		if s, err := newSnapshot(c.o.snapshotDir, c.source.key+" rules"); err == nil { // else follow says so
-			c.steering.snapshot = s
+			c.routerContext.snapshot = s
 		}
 	}
-	router, err := c.o.steer(c.steering)
+	router, err := c.o.newRouter(c.routerContext)
 	if err == nil && router == nil {
-		err = fmt.Errorf("the function of anser.Steer returned no router")
+		err = fmt.Errorf("the function of anser.WithRouter returned no router")
 	}
 	c.router = router
 	return err
 }
 
-// unsteered returns the registry if it keeps traffic rules that the client does not follow, or nil.
-func (c *Client) unsteered() registry.Store {
-	if c.steering != nil || c.source.service == "" {
+// unfollowedRules returns the registry if it keeps traffic rules that the client does not follow, or nil.
+func (c *Client) unfollowedRules() registry.Store {
+	if c.routerContext != nil || c.source.service == "" {
 		return nil
 	}
 	store, _ := c.source.resolver.(registry.Store)
@@ -122,7 +122,7 @@ const (
 )
 
 // await waits for the rules, but not for long.
-func (s *Steering) await() {
+func (s *RouterContext) await() {
 	t := time.NewTimer(rulesPatience)
 	defer t.Stop()
 	select {
@@ -134,19 +134,19 @@ func (s *Steering) await() {
 }
 
 // Service returns the name of the service, or "" if the target is a list of addresses.
-func (s *Steering) Service() string { return s.client.source.service }
+func (s *RouterContext) Service() string { return s.client.source.service }
 
 // Store returns the registry as far as it keeps documents, or nil.
-func (s *Steering) Store() registry.Store {
+func (s *RouterContext) Store() registry.Store {
 	store, _ := s.client.source.resolver.(registry.Store)
 	return store
 }
 
 // Logger returns what the client logs to.
-func (s *Steering) Logger() *slog.Logger { return s.client.o.log }
+func (s *RouterContext) Logger() *slog.Logger { return s.client.o.log }
 
 // Go runs f on a goroutine that Close waits for; ctx ends with Close.
-func (s *Steering) Go(f func(ctx context.Context)) {
+func (s *RouterContext) Go(f func(ctx context.Context)) {
 	s.client.mu.Lock()
 	defer s.client.mu.Unlock()
 	if !s.client.closed {
@@ -157,10 +157,12 @@ func (s *Steering) Go(f func(ctx context.Context)) {
 // Adjust sets a function through which the client sees the instances that its registry lists, nil for as they
 // are: it may change weight and state, and nothing else. One that is not up gets no further calls, but finishes
 // those it has. The function must not block. It is called for the present list before Adjust returns.
-func (s *Steering) Adjust(f func(registry.Instance) registry.Instance) { s.client.cluster.readjust(f) }
+func (s *RouterContext) Adjust(f func(registry.Instance) registry.Instance) {
+	s.client.cluster.readjust(f)
+}
 
 // Report tells which rules are in force, for [Client.Status].
-func (s *Steering) Report(st RulesStatus) {
+func (s *RouterContext) Report(st RulesStatus) {
 	s.client.mu.Lock()
 	defer s.client.mu.Unlock()
 	if s.status == nil {
@@ -171,10 +173,10 @@ func (s *Steering) Report(st RulesStatus) {
 
 // Save keeps data on disk, as the client keeps its list of instances: for a process that starts while the
 // registry is down. Without a registry, or with [NoSnapshot], it does nothing.
-func (s *Steering) Save(data []byte) error { return s.snapshot.write(data) }
+func (s *RouterContext) Save(data []byte) error { return s.snapshot.write(data) }
 
 // Saved returns what Save kept, also that of an earlier process, or nil.
-func (s *Steering) Saved() ([]byte, error) { return s.snapshot.read() }
+func (s *RouterContext) Saved() ([]byte, error) { return s.snapshot.read() }
 
 // intercepts reports whether a call of the method goes through interceptors.
 func (c *Client) intercepts(method string) bool {
@@ -182,7 +184,7 @@ func (c *Client) intercepts(method string) bool {
 }
 
 // route asks the router for the subset of a call.
-func (c *Client) route(ctx context.Context, method string, md Metadata) (part *Part, fault *Error) {
+func (c *Client) route(ctx context.Context, method string, md Metadata) (route *Route, fault *Error) {
 	defer func() {
 		if p := recover(); p != nil {
 			fault = failure(Internal, NotSent, PhasePick, nil, "the router panicked: %v", p)

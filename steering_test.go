@@ -14,13 +14,13 @@ import (
 
 // testRouter sends all calls to the subset that it holds.
 type testRouter struct {
-	subset     atomic.Pointer[anser.Part]
+	subset     atomic.Pointer[anser.Route]
 	panics     atomic.Bool
 	intercepts atomic.Bool
 	calls      atomic.Int64 // that went through its interceptor
 }
 
-func (r *testRouter) Route(context.Context, string, anser.Metadata) *anser.Part {
+func (r *testRouter) Route(context.Context, string, anser.Metadata) *anser.Route {
 	if r.panics.Load() {
 		panic("router")
 	}
@@ -55,8 +55,8 @@ func TestSteer(t *testing.T) {
 			serve(t, network.Listen(a), hello(a))
 		}
 		r := new(testRouter)
-		var steering *anser.Steering
-		c := dial(t, "a:1,b:1,c:1", anser.Dialer(network.Dial), anser.Steer(func(s *anser.Steering) (anser.Router, error) {
+		var steering *anser.RouterContext
+		c := dial(t, "a:1,b:1,c:1", anser.Dialer(network.Dial), anser.WithRouter(func(s *anser.RouterContext) (anser.Router, error) {
 			steering = s
 			s.Report(anser.RulesStatus{Version: 7})
 			return r, nil
@@ -76,7 +76,7 @@ func TestSteer(t *testing.T) {
 		if got := who(); len(got) != 3 {
 			t.Errorf("without a subset %v answered, want all", got)
 		}
-		r.subset.Store(&anser.Part{Name: "two", Filters: []anser.Filter{at("a:1", "b:1"), at("b:1", "c:1"), at("nobody")}})
+		r.subset.Store(&anser.Route{Name: "two", Filters: []anser.Filter{at("a:1", "b:1"), at("b:1", "c:1"), at("nobody")}})
 		if got := who(); len(got) != 1 || !got["b:1"] {
 			t.Errorf("%v answered, want b:1", got)
 		}
@@ -104,7 +104,7 @@ func TestSteer(t *testing.T) {
 			t.Errorf("%d calls went through the interceptor, want those of the last 60", r.calls.Load())
 		}
 
-		r.subset.Store(&anser.Part{Name: "bad", Filters: []anser.Filter{{Name: "bad", Strict: true, Keep: func(*registry.Instance) bool { panic("filter") }}}})
+		r.subset.Store(&anser.Route{Name: "bad", Filters: []anser.Filter{{Name: "bad", Strict: true, Keep: func(*registry.Instance) bool { panic("filter") }}}})
 		_, err := call(t.Context(), c, "Echo.Who", "")
 		if e := wantFault(t, err, anser.Unavailable, anser.NotSent); !strings.Contains(e.Message, "(bad)") {
 			t.Errorf("%v: want the name of the subset", err)
@@ -116,12 +116,12 @@ func TestSteer(t *testing.T) {
 }
 
 func TestSteerThatCannotStart(t *testing.T) {
-	for say, start := range map[string]func(*anser.Steering) (anser.Router, error){
-		"no rules here":      func(*anser.Steering) (anser.Router, error) { return nil, errors.New("no rules here") },
-		"returned no router": func(*anser.Steering) (anser.Router, error) { return nil, nil },
+	for say, start := range map[string]func(*anser.RouterContext) (anser.Router, error){
+		"no rules here":      func(*anser.RouterContext) (anser.Router, error) { return nil, errors.New("no rules here") },
+		"returned no router": func(*anser.RouterContext) (anser.Router, error) { return nil, nil },
 		"is nil":             nil,
 	} {
-		if _, err := anser.Dial("127.0.0.1:1", anser.Steer(start)); err == nil || !strings.Contains(err.Error(), say) {
+		if _, err := anser.Dial("127.0.0.1:1", anser.WithRouter(start)); err == nil || !strings.Contains(err.Error(), say) {
 			t.Errorf("Dial = %v, want %q", err, say)
 		}
 	}

@@ -70,11 +70,11 @@ func (s *Stream[S, R]) All() iter.Seq2[*R, error] {
 	}
 }
 
-// Widen lets the other side send so many bytes more than the option [Windows] says before this side has received
+// GrowWindow lets the other side send so many bytes more than the option [FlowControlWindows] says before this side has received
 // them. It is for a stream that moves much, over a connection that is fast or long: as many bytes as the window has are on
 // their way at once. It cannot be taken back, and so many bytes more may wait in memory. What is not positive, or
 // would make the window 2 GiB, changes nothing. All streams together stay within the window of the connection.
-func (s *Stream[S, R]) Widen(bytes int) { s.st.widen(int64(bytes)) }
+func (s *Stream[S, R]) GrowWindow(bytes int) { s.st.widen(int64(bytes)) }
 
 // CloseSend tells the handler that the client sends no more messages; its Recv then returns io.EOF. What the
 // handler sends can still be received. A handler ends its direction by returning: for it CloseSend fails.

@@ -595,8 +595,8 @@ func TestAfterTheHandler(t *testing.T) {
 func TestConcurrentStreamUse(t *testing.T) {
 	ansertest.CheckLeaks(t)
 	l := listen(t)
-	serveStreams(t, l, map[string]streamHandler{"Chat.Talk": talk}, anser.Windows(64<<10, 128<<10))
-	c := dial(t, l.Addr().String(), anser.Windows(32<<10, 64<<10))
+	serveStreams(t, l, map[string]streamHandler{"Chat.Talk": talk}, anser.FlowControlWindows(64<<10, 128<<10))
+	c := dial(t, l.Addr().String(), anser.FlowControlWindows(32<<10, 64<<10))
 	st := open(t, context.Background(), c, "Chat.Talk")
 	const senders, messages = 8, 50
 	content := func(i, j int) []byte {
@@ -674,17 +674,17 @@ func TestWidenedStream(t *testing.T) {
 				}
 			},
 		})
-		c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1), anser.Windows(window, 1<<20))
+		c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1), anser.FlowControlWindows(window, 1<<20))
 		st := open(t, context.Background(), c, "Chat.Pour")
 		defer st.Close()
 		synctest.Wait()
 		if n := <-sent; n >= window {
 			t.Errorf("%d bytes were sent before the window of %d was widened", n, window)
 		}
-		st.Widen(-1)
-		st.Widen(1 << 31)
+		st.GrowWindow(-1)
+		st.GrowWindow(1 << 31)
 		synctest.Wait()
-		st.Widen(more)
+		st.GrowWindow(more)
 		synctest.Wait()
 		if n := <-sent; n < more || n >= window+more {
 			t.Errorf("%d bytes were sent: want up to %d", n, window+more)

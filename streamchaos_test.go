@@ -74,7 +74,7 @@ func TestStreamsAtRandom(t *testing.T) {
 			seed := uint64(time.Now().UnixNano())
 			t.Log("seed", seed)
 			network := &ansertest.Network{Buffer: 8 << 10}
-			l, opts := listen(t), []anser.DialOption{anser.Conns(1), anser.Windows(24<<10, window)}
+			l, opts := listen(t), []anser.DialOption{anser.Conns(1), anser.FlowControlWindows(24<<10, window)}
 			address := l.Addr().String()
 			if over == "memory" {
 				l.Close()
@@ -86,7 +86,7 @@ func TestStreamsAtRandom(t *testing.T) {
 					return ended(chance(rand.New(rand.NewPCG(seed, rand.Uint64())), st, ctx))
 				},
 				"Chat.Talk": talk,
-			}, anser.Windows(32<<10, window))
+			}, anser.FlowControlWindows(32<<10, window))
 			c := dial(t, address, opts...)
 			keeper := open(t, context.Background(), c, "Chat.Talk") // so that the connection is always the same
 			const workers, each = 8, 40

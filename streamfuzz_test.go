@@ -71,7 +71,7 @@ func FuzzServerStreams(f *testing.F) {
 			s := serveStreams(t, network.Listen("a:1"), map[string]streamHandler{
 				"Chat.Talk": talk, "Chat.Sink": sink, "Chat.Idle": idle,
 				"Chat.Quit": func(context.Context, *bytesStream) error { return nil },
-			}, anser.MaxStreams(4), anser.MaxMessage(100_000), anser.Windows(32<<10, 64<<10))
+			}, anser.MaxStreams(4), anser.MaxMessage(100_000), anser.FlowControlWindows(32<<10, 64<<10))
 			nc, err := network.Dial(context.Background(), "tcp", "a:1")
 			if err != nil {
 				t.Fatal(err)
@@ -187,7 +187,7 @@ func FuzzClientStreams(f *testing.F) {
 				}
 				synctest.Wait()
 			})
-			c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1), anser.MaxMessage(100_000), anser.Windows(32<<10, 64<<10), anser.Timeout(time.Minute))
+			c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1), anser.MaxMessage(100_000), anser.FlowControlWindows(32<<10, 64<<10), anser.Timeout(time.Minute))
 			for i := range 6 {
 				st := open(t, context.Background(), c, "Chat.Talk", anser.Timeout(time.Minute))
 				wg.Go(func() {
@@ -203,7 +203,7 @@ func FuzzClientStreams(f *testing.F) {
 					st.Close()
 				})
 			}
-			wg.Go(func() { call(context.Background(), c, "Echo.Say", "hello", anser.Fail(anser.Failfast)) })
+			wg.Go(func() { call(context.Background(), c, "Echo.Say", "hello", anser.WithFailMode(anser.Failfast)) })
 			synctest.Wait()
 			close(opened)
 			l.Close()

@@ -267,7 +267,7 @@ func FuzzStreamModel(f *testing.F) {
 		}
 		bubble(t, func(t *testing.T, network *ansertest.Network) {
 			s := serveStreams(t, network.Listen("a:1"), map[string]streamHandler{"Model.Sink": sink, "Model.Idle": idle},
-				anser.MaxStreams(modelStreams), anser.MaxMessage(modelMessage), anser.Windows(modelWindow, modelConn))
+				anser.MaxStreams(modelStreams), anser.MaxMessage(modelMessage), anser.FlowControlWindows(modelWindow, modelConn))
 			p := rawClient(t, network, "a:1")
 			defer p.Close()
 			p.Send(wire.AppendMethod(nil, modelSink, "Model.Sink"), wire.AppendMethod(nil, modelIdle, "Model.Idle"))

@@ -147,7 +147,7 @@ func TestBadCompressedMessages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, network *ansertest.Network) {
-				serveStreams(t, network.Listen("a:1"), map[string]streamHandler{"Chat.Sink": sink}, anser.Windows(1<<20, 1<<20))
+				serveStreams(t, network.Listen("a:1"), map[string]streamHandler{"Chat.Sink": sink}, anser.FlowControlWindows(1<<20, 1<<20))
 				p := rawClient(t, network, "a:1")
 				p.Send(wire.AppendMethod(nil, 1, "Chat.Sink"), wire.AppendMethod(nil, 2, "Echo.Say"),
 					wire.AppendRequest(nil, 1, wire.FlagStream|wire.FlagPlain, &wire.Request{Method: 1, Codec: 1, Compression: 2, Priority: 2}))

@@ -74,7 +74,7 @@ func TestBadStreamReplies(t *testing.T) {
 						p.Send(wirepeer.Reply(f.ID, f.Body[20-wire.HeaderSize+12:]))
 					}
 				})
-				c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1), anser.Windows(64<<10, 128<<10))
+				c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1), anser.FlowControlWindows(64<<10, 128<<10))
 				st := open(t, context.Background(), c, "Chat.Talk")
 				defer st.Close()
 				close(goOn)
@@ -96,7 +96,7 @@ func TestBadStreamReplies(t *testing.T) {
 					}
 					return
 				}
-				if _, err := call(context.Background(), c, "Echo.Say", "hello", anser.Fail(anser.Failfast), anser.Timeout(time.Second)); err != nil {
+				if _, err := call(context.Background(), c, "Echo.Say", "hello", anser.WithFailMode(anser.Failfast), anser.Timeout(time.Second)); err != nil {
 					t.Errorf("the connection does not go on: %v", err)
 				}
 			})
@@ -139,7 +139,7 @@ func TestCreditOfAClient(t *testing.T) {
 				}
 			}
 		})
-		c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1), anser.Windows(64<<10, 128<<10))
+		c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1), anser.FlowControlWindows(64<<10, 128<<10))
 		st := open(t, context.Background(), c, "Chat.Talk")
 		defer st.Close()
 		for n := 1; n <= 7; n++ {

@@ -13,7 +13,7 @@ import (
 )
 
 // serverTLS is TLS for a server with those names and addresses.
-func serverTLS(t testing.TB, a *transporttest.Authority, names ...string) anser.SideOption {
+func serverTLS(t testing.TB, a *transporttest.Authority, names ...string) anser.Option {
 	t.Helper()
 	return anser.TLS(&tls.Config{Certificates: []tls.Certificate{a.Issue(t, time.Hour, names...)}})
 }
@@ -70,7 +70,7 @@ func TestTLSMismatch(t *testing.T) {
 			l := listen(t)
 			s := serve(t, l, map[string]handler{"Echo.Say": echo}, test.server...)
 			c := dial(t, l.Addr().String(), test.client...)
-			_, err := call(context.Background(), c, "Echo.Say", "hello", anser.Fail(anser.Failfast))
+			_, err := call(context.Background(), c, "Echo.Say", "hello", anser.WithFailMode(anser.Failfast))
 			e := wantFault(t, err, anser.Unavailable, anser.NotSent)
 			if !strings.Contains(e.Message, test.want) {
 				t.Error(e.Message)
@@ -98,7 +98,7 @@ func TestUnixSocket(t *testing.T) {
 	}
 	s.Close()
 	eventually(t, "the client knows", func() bool { return !c.Status().Instances[0].Connected })
-	_, err = call(context.Background(), c, "Echo.Say", "hello", anser.Fail(anser.Failfast))
+	_, err = call(context.Background(), c, "Echo.Say", "hello", anser.WithFailMode(anser.Failfast))
 	if e := fault(t, err); e.Outcome != anser.NotSent {
 		t.Error(err)
 	}

@@ -47,7 +47,7 @@ func TestTransport(t *testing.T) {
 		}
 		// One that the client does not know fails, and says what to do; the other is used.
 		f.list("owl://a:1")
-		_, err := call(context.Background(), c, "Echo.Say", "hello", anser.Fail(anser.Failfast))
+		_, err := call(context.Background(), c, "Echo.Say", "hello", anser.WithFailMode(anser.Failfast))
 		if e := fault(t, err); e.Outcome != anser.NotSent || !strings.Contains(e.Message, "no transport for owl://a:1: give Dial one") {
 			t.Error(err)
 		}
@@ -118,7 +118,7 @@ func TestTLSScheme(t *testing.T) {
 	l := listen(t)
 	serve(t, l, map[string]handler{"Echo.Say": echo}, serverTLS(t, a, "127.0.0.1"))
 	c := dial(t, "tls://"+l.Addr().String())
-	_, err := call(context.Background(), c, "Echo.Say", "hello", anser.Fail(anser.Failfast))
+	_, err := call(context.Background(), c, "Echo.Say", "hello", anser.WithFailMode(anser.Failfast))
 	if e := fault(t, err); e.Outcome != anser.NotSent || !strings.Contains(e.Message, "unknown authority") {
 		t.Error(err)
 	}

@@ -26,11 +26,11 @@ type proof struct {
 type trust struct {
 	now atomic.Pointer[proof]
 
-	mu     sync.Mutex // guards what follows
-	next   *Login     // to be checked
-	busy   bool       // a goroutine checks
-	cancel func()     // ends its context; nil while there is none
-	ended  bool       // the connection
+	mu     sync.Mutex   // guards what follows
+	next   *AuthRequest // to be checked
+	busy   bool         // a goroutine checks
+	cancel func()       // ends its context; nil while there is none
+	ended  bool         // the connection
 }
 
 // errUnauthenticated is what every client is told that is not let in, whatever the reason.
@@ -85,7 +85,7 @@ func (s *Server) stranger(c *serverConn, reason string, err error) {
 
 // identify finds out who the client is, as the last step of the handshake before the server says a word.
 func (s *Server) identify(c *serverConn, st *reading, g *guest) error {
-	login := &Login{Scheme: SchemeTLS, Peer: c.peer()}
+	login := &AuthRequest{Scheme: SchemeTLS, Peer: c.peer()}
 	switch {
 	case c.peerSays.Features&wire.FeatureAuth != 0:
 		err := st.readAuth(login)
@@ -117,7 +117,7 @@ func (s *Server) identify(c *serverConn, st *reading, g *guest) error {
 }
 
 // readAuth reads the AUTH frame that has to follow the settings.
-func (s *reading) readAuth(l *Login) error {
+func (s *reading) readAuth(l *AuthRequest) error {
 	for {
 		h, body, ok, err := s.next()
 		switch {
@@ -147,7 +147,7 @@ func parseAuth(body []byte) (scheme string, credential []byte, err error) {
 }
 
 // authenticate asks the authenticators one after the other. The error is for the log.
-func (s *Server) authenticate(ctx context.Context, l *Login) (now *proof, reason string, err error) {
+func (s *Server) authenticate(ctx context.Context, l *AuthRequest) (now *proof, reason string, err error) {
 	defer clear(l.Data)
 	reason = unknownScheme
 	var all []error
@@ -180,7 +180,7 @@ func (s *Server) authenticate(ctx context.Context, l *Login) (now *proof, reason
 }
 
 // ask asks one authenticator, whose panic is a no.
-func (s *Server) ask(ctx context.Context, a Authenticator, l *Login) (id *Identity, err error) {
+func (s *Server) ask(ctx context.Context, a Authenticator, l *AuthRequest) (id *Identity, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.panickedOnTrust("an authenticator panicked", p)
@@ -306,7 +306,7 @@ const minAuth = time.Second
 
 // renew takes a further credential of the client.
 func (c *serverConn) renew(s *reading, body []byte) error {
-	login := new(Login)
+	login := new(AuthRequest)
 	var err error
 	if login.Scheme, login.Data, err = parseAuth(body); err != nil {
 		return err
@@ -350,7 +350,7 @@ func (c *serverConn) checkCredentials() {
 }
 
 // renewWith checks one credential and takes over what it proves.
-func (c *serverConn) renewWith(ctx context.Context, login *Login) {
+func (c *serverConn) renewWith(ctx context.Context, login *AuthRequest) {
 	srv := c.server
 	ctx, cancel := context.WithTimeout(ctx, srv.o.handshakeTimeout)
 	defer cancel()

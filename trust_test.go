@@ -36,7 +36,7 @@ type door struct {
 	groups  []string
 }
 
-func (d *door) Authenticate(_ context.Context, l *anser.Login) (*anser.Identity, error) {
+func (d *door) Authenticate(_ context.Context, l *anser.AuthRequest) (*anser.Identity, error) {
 	d.asked.Add(1)
 	if l.Scheme != "test" {
 		return nil, anser.ErrOtherScheme
@@ -239,7 +239,7 @@ func TestCredentialSourceFails(t *testing.T) {
 			}
 			return bad()
 		}))
-		_, err := call(context.Background(), c, "Who.AmI", "", anser.Fail(anser.Failfast))
+		_, err := call(context.Background(), c, "Who.AmI", "", anser.WithFailMode(anser.Failfast))
 		if e := wantFault(t, err, anser.Unavailable, anser.NotSent); !strings.Contains(e.Message, want) || strings.Contains(e.Message, secret) {
 			t.Errorf("%s: want %q", e.Message, want)
 		}
@@ -564,7 +564,7 @@ func TestCredentialInFirstWrite(t *testing.T) {
 		first <- b[:n]
 	}()
 	c := dial(t, l.Addr().String(), showing("ann"))
-	call(context.Background(), c, "Who.AmI", "", anser.Fail(anser.Failfast))
+	call(context.Background(), c, "Who.AmI", "", anser.WithFailMode(anser.Failfast))
 	settings := wire.DefaultSettings()
 	settings.MaxStreams, settings.Features = 0, wire.FeatureAuth|wire.FeatureCRC
 	want := append(wirepeer.Hello(settings), auth("ann")...)
@@ -577,7 +577,7 @@ func TestCredentialInFirstWrite(t *testing.T) {
 func TestCertificateAsIdentity(t *testing.T) {
 	a := transporttest.NewAuthority(t)
 	l := listen(t)
-	byName := anser.AuthenticatorFunc(func(_ context.Context, l *anser.Login) (*anser.Identity, error) {
+	byName := anser.AuthenticatorFunc(func(_ context.Context, l *anser.AuthRequest) (*anser.Identity, error) {
 		if l.Scheme != anser.SchemeTLS {
 			return nil, anser.ErrOtherScheme
 		}
@@ -625,7 +625,7 @@ func TestAddresses(t *testing.T) {
 	l := listen(t)
 	s := serve(t, l, map[string]handler{"Echo.Say": echo}, anser.AllowFrom(netip.MustParsePrefix("10.0.0.0/8")))
 	c := dial(t, l.Addr().String(), anser.Conns(1))
-	_, err := call(context.Background(), c, "Echo.Say", "", anser.Fail(anser.Failfast))
+	_, err := call(context.Background(), c, "Echo.Say", "", anser.WithFailMode(anser.Failfast))
 	if e := fault(t, err); e.Outcome != anser.NotSent {
 		t.Error(err)
 	}
@@ -642,7 +642,7 @@ func TestAddresses(t *testing.T) {
 		t.Error(err)
 	}
 	other := dial(t, l.Addr().String(), anser.Conns(1), anser.MaxMessage(1<<20))
-	if _, err = call(context.Background(), other, "Echo.Say", "", anser.Fail(anser.Failfast)); err == nil {
+	if _, err = call(context.Background(), other, "Echo.Say", "", anser.WithFailMode(anser.Failfast)); err == nil {
 		t.Error("a denied address is let in")
 	}
 }
@@ -657,7 +657,7 @@ func TestSecretsAreHidden(t *testing.T) {
 		return logged.Write(p)
 	}), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	cred := anser.Credential{Scheme: "test", Data: []byte(secret)}
-	login := anser.Login{Scheme: "test", Data: []byte(secret)}
+	login := anser.AuthRequest{Scheme: "test", Data: []byte(secret)}
 	var shown strings.Builder
 	for _, v := range []any{cred, &cred, login, &login, []any{cred, login}} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {

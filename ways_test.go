@@ -48,11 +48,11 @@ var ways = map[string]func(ctx context.Context, c *anser.Client) error{
 		return err
 	},
 	"Backup": func(ctx context.Context, c *anser.Client) error {
-		_, err := call(ctx, c, "Echo.Say", "hello", anser.Idempotent(), anser.Fail(anser.Backup))
+		_, err := call(ctx, c, "Echo.Say", "hello", anser.Idempotent(), anser.WithFailMode(anser.Backup))
 		return err
 	},
 	"Fork": func(ctx context.Context, c *anser.Client) error {
-		_, err := call(ctx, c, "Echo.Say", "hello", anser.Idempotent(), anser.Fail(anser.Fork))
+		_, err := call(ctx, c, "Echo.Say", "hello", anser.Idempotent(), anser.WithFailMode(anser.Fork))
 		return err
 	},
 }

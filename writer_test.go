@@ -122,7 +122,7 @@ func TestOutcomeOfAFailedWrite(t *testing.T) {
 			}
 			synctest.Wait()
 			atomic.StoreInt64(&conns[0].after, after)
-			_, err := call(context.Background(), c, "Echo.Say", "", anser.Fail(anser.Failfast))
+			_, err := call(context.Background(), c, "Echo.Say", "", anser.WithFailMode(anser.Failfast))
 			wantFault(t, err, anser.Unavailable, want)
 		})
 	}

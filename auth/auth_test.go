@@ -145,7 +145,7 @@ func TestTokens(t *testing.T) {
 	for _, token := range []string{old, auth.NewToken(), ann[1:], ann + "x", strings.ToLower(ann)} {
 		refused(t, dial(t, address, auth.Token(token)))
 	}
-	if _, err := who(dial(t, address, auth.Token(""), anser.Fail(anser.Failfast))); err == nil || !strings.Contains(err.Error(), "the token is empty") {
+	if _, err := who(dial(t, address, auth.Token(""), anser.WithFailMode(anser.Failfast))); err == nil || !strings.Contains(err.Error(), "the token is empty") {
 		t.Error(err)
 	}
 	leaving := dial(t, address, auth.Token(gone))
@@ -352,7 +352,7 @@ type ca struct{ *authority.Authority }
 
 func newCA() *ca { return &ca{authority.New("one")} }
 
-func (a *ca) server(t *testing.T) anser.SideOption {
+func (a *ca) server(t *testing.T) anser.Option {
 	return anser.TLS(&tls.Config{
 		Certificates: []tls.Certificate{a.Issue(authority.Numbered(100))}, ClientCAs: a.Pool, ClientAuth: tls.RequireAndVerifyClientCert,
 	})
@@ -432,7 +432,7 @@ func TestSigned(t *testing.T) {
 	for _, opt := range []anser.DialOption{auth.Sign("ann-1", second), auth.Sign("ann-2", secret), auth.Sign("bob-1", secret)} {
 		refused(t, dial(t, address, opt))
 	}
-	if _, err := who(dial(t, address, auth.Sign("ann-1", "x"), anser.Fail(anser.Failfast))); err == nil || !strings.Contains(err.Error(), "want an id") {
+	if _, err := who(dial(t, address, auth.Sign("ann-1", "x"), anser.WithFailMode(anser.Failfast))); err == nil || !strings.Contains(err.Error(), "want an id") {
 		t.Error(err)
 	}
 	c := dial(t, address, auth.Sign("bob-1", second))
@@ -447,11 +447,11 @@ func TestSigned(t *testing.T) {
 }
 
 // What a client shows of itself is only known by taking its place.
-func shownBy(t *testing.T, opt anser.DialOption) *anser.Login {
+func shownBy(t *testing.T, opt anser.DialOption) *anser.AuthRequest {
 	t.Helper()
-	got := make(chan *anser.Login, 1)
-	_, address := serve(t, anser.Authenticate(anser.AuthenticatorFunc(func(_ context.Context, l *anser.Login) (*anser.Identity, error) {
-		got <- &anser.Login{Scheme: l.Scheme, Data: bytes.Clone(l.Data)}
+	got := make(chan *anser.AuthRequest, 1)
+	_, address := serve(t, anser.Authenticate(anser.AuthenticatorFunc(func(_ context.Context, l *anser.AuthRequest) (*anser.Identity, error) {
+		got <- &anser.AuthRequest{Scheme: l.Scheme, Data: bytes.Clone(l.Data)}
 		return &anser.Identity{Subject: "x"}, nil
 	})))
 	if _, err := who(dial(t, address, opt)); err != nil {
@@ -469,12 +469,12 @@ func TestSignatures(t *testing.T) {
 	}
 	l := shownBy(t, auth.Sign("ann-1", secret))
 	for i := range l.Data {
-		bad := &anser.Login{Scheme: l.Scheme, Data: bytes.Clone(l.Data)}
+		bad := &anser.AuthRequest{Scheme: l.Scheme, Data: bytes.Clone(l.Data)}
 		bad.Data[i] ^= 1
 		if _, err := signed.Authenticate(t.Context(), bad); err == nil {
 			t.Errorf("the byte %d can be changed", i)
 		}
-		if _, err := signed.Authenticate(t.Context(), &anser.Login{Scheme: l.Scheme, Data: l.Data[:i]}); err == nil {
+		if _, err := signed.Authenticate(t.Context(), &anser.AuthRequest{Scheme: l.Scheme, Data: l.Data[:i]}); err == nil {
 			t.Errorf("%d bytes of it are enough", i)
 		}
 	}
@@ -484,7 +484,7 @@ func TestSignatures(t *testing.T) {
 	if _, err := signed.Authenticate(t.Context(), l); err == nil || !strings.Contains(err.Error(), "was shown before") {
 		t.Errorf("a second time: %v", err)
 	}
-	if _, err := signed.Authenticate(t.Context(), &anser.Login{Scheme: "token", Data: l.Data}); !errors.Is(err, anser.ErrOtherScheme) {
+	if _, err := signed.Authenticate(t.Context(), &anser.AuthRequest{Scheme: "token", Data: l.Data}); !errors.Is(err, anser.ErrOtherScheme) {
 		t.Error(err)
 	}
 }
@@ -504,7 +504,7 @@ func BenchmarkRevocationCheck(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	l := &anser.Login{Scheme: anser.SchemeTLS, Peer: anser.Peer{TLS: &tls.ConnectionState{VerifiedChains: chains}}}
+	l := &anser.AuthRequest{Scheme: anser.SchemeTLS, Peer: anser.Peer{TLS: &tls.ConnectionState{VerifiedChains: chains}}}
 	for b.Loop() {
 		if _, err := c.Authenticate(context.Background(), l); err != nil {
 			b.Fatal(err)

@@ -130,7 +130,7 @@ const removeFromCRL = 8 // RFC 5280 §5.3.1: the certificate is good again
 func (c *Certificates) Close() error { return c.file.close() }
 
 // Authenticate implements [anser.Authenticator].
-func (c *Certificates) Authenticate(_ context.Context, l *anser.Login) (*anser.Identity, error) {
+func (c *Certificates) Authenticate(_ context.Context, l *anser.AuthRequest) (*anser.Identity, error) {
 	if l.Scheme != anser.SchemeTLS || l.Peer.TLS == nil || len(l.Peer.TLS.VerifiedChains) == 0 {
 		return nil, anser.ErrOtherScheme
 	}

@@ -164,7 +164,7 @@ func FuzzTokens(f *testing.F) {
 		if want != nil && !want.Expires.IsZero() && time.Until(want.Expires).Abs() < time.Minute {
 			return
 		}
-		id, err := tokens.Authenticate(context.Background(), &anser.Login{Scheme: auth.SchemeToken, Data: []byte(token)})
+		id, err := tokens.Authenticate(context.Background(), &anser.AuthRequest{Scheme: auth.SchemeToken, Data: []byte(token)})
 		good := want != nil && (want.Expires.IsZero() || time.Now().Before(want.Expires))
 		if good != (err == nil) || good && (id.Subject != want.Subject || !id.Expires.Equal(want.Expires) || id.Revoked()) {
 			t.Fatalf("%+v, %v; want that of %+v", id, err, want)
@@ -192,7 +192,7 @@ func FuzzKeys(f *testing.F) {
 			t.Fatalf("what is taken is no document: %v", err)
 		}
 		for i, k := range in.Keys {
-			id, err := s.Authenticate(context.Background(), &anser.Login{Scheme: auth.SchemeSigned, Data: signature(t, k, time.Now(), uint64(i))})
+			id, err := s.Authenticate(context.Background(), &anser.AuthRequest{Scheme: auth.SchemeSigned, Data: signature(t, k, time.Now(), uint64(i))})
 			if err != nil || id.Subject != k.Subject || id.Revoked() {
 				t.Fatalf("keys[%d]: %+v, %v", i, id, err)
 			}
@@ -211,7 +211,7 @@ func FuzzRevocations(f *testing.F) {
 	f.Add(block.Bytes, []byte{0, 10, 1})
 	f.Add([]byte("-----BEGIN X509 CRL-----\n-----END X509 CRL-----\n"), []byte{0, 90, 0xff, 0, 91, 1})
 	f.Add(append(slices.Clone(list), list...), []byte{0, 120, 3})
-	login := func(serial int64) *anser.Login {
+	login := func(serial int64) *anser.AuthRequest {
 		cert := a.Issue(authority.Named("ann"), authority.Numbered(serial))
 		leaf, err := x509.ParseCertificate(cert.Certificate[0])
 		if err != nil {
@@ -221,7 +221,7 @@ func FuzzRevocations(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		return &anser.Login{Scheme: anser.SchemeTLS, Peer: anser.Peer{TLS: &tls.ConnectionState{VerifiedChains: chains}}}
+		return &anser.AuthRequest{Scheme: anser.SchemeTLS, Peer: anser.Peer{TLS: &tls.ConnectionState{VerifiedChains: chains}}}
 	}
 	gone, good := login(7), login(8)
 	original, err := x509.ParseRevocationList(block.Bytes)

@@ -33,7 +33,7 @@ func signature(t testing.TB, key auth.Key, at time.Time, n uint64) []byte {
 
 // login shows a credential to the authenticator.
 func login(s *auth.Signed, data []byte) error {
-	_, err := s.Authenticate(context.Background(), &anser.Login{Scheme: auth.SchemeSigned, Data: data})
+	_, err := s.Authenticate(context.Background(), &anser.AuthRequest{Scheme: auth.SchemeSigned, Data: data})
 	return err
 }
 

@@ -159,7 +159,7 @@ var (
 )
 
 // Authenticate implements [anser.Authenticator].
-func (s *Signed) Authenticate(_ context.Context, l *anser.Login) (*anser.Identity, error) {
+func (s *Signed) Authenticate(_ context.Context, l *anser.AuthRequest) (*anser.Identity, error) {
 	if l.Scheme != SchemeSigned {
 		return nil, anser.ErrOtherScheme
 	}

@@ -116,7 +116,7 @@ var (
 )
 
 // Authenticate implements [anser.Authenticator].
-func (t *Tokens) Authenticate(_ context.Context, l *anser.Login) (*anser.Identity, error) {
+func (t *Tokens) Authenticate(_ context.Context, l *anser.AuthRequest) (*anser.Identity, error) {
 	if l.Scheme != SchemeToken {
 		return nil, anser.ErrOtherScheme
 	}

@@ -92,7 +92,7 @@ func Send[A any](ctx context.Context, c *anser.Client, method string, in *A, opt
 // with puts the mode before the options, which may set another, and the instance behind them.
 func with(opts []anser.CallOption, at anser.CallOption) []anser.CallOption {
 	all := make([]anser.CallOption, 0, len(opts)+2)
-	all = append(all, anser.Fail(anser.Failfast))
+	all = append(all, anser.WithFailMode(anser.Failfast))
 	return append(append(all, opts...), at)
 }
 

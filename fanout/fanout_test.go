@@ -186,7 +186,7 @@ func TestSend(t *testing.T) {
 			t.Fatalf("%d messages arrived", k.got.Load())
 		}
 	}
-	results, err = fanout.Send(context.Background(), c, "Cache.Drop", &query{"x"}, anser.Fail(anser.Fork))
+	results, err = fanout.Send(context.Background(), c, "Cache.Drop", &query{"x"}, anser.WithFailMode(anser.Fork))
 	if err != nil || anser.CodeOf(results[0].Err) != anser.InvalidArgument {
 		t.Error(results, err)
 	}

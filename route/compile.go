@@ -33,7 +33,7 @@ type plan struct {
 	adjust func(registry.Instance) registry.Instance // nil: instances are as they say
 
 	methods atomic.Pointer[map[string]*methodPlan] // replaced, never changed
-	subsets atomic.Pointer[map[subsetKey]*anser.Part]
+	subsets atomic.Pointer[map[subsetKey]*anser.Route]
 	adding  sync.Mutex // held while either is replaced
 
 	limits map[string]*limiter // by the rule as JSON, so that a limit outlives changes of other rules
@@ -42,7 +42,7 @@ type plan struct {
 // methodPlan is what of the rules can matter to a method.
 type methodPlan struct {
 	plain      bool // nothing depends on the call: subset is for all calls
-	subset     *anser.Part
+	subset     *anser.Route
 	conditions []numbered[*ConditionRule]
 	splits     []numbered[*SplitRule]
 
@@ -81,7 +81,7 @@ const (
 func compile(r *RuleSet, c *Caller, before *plan) *plan {
 	p := &plan{rules: r, caller: c, tags: r.Tags, limits: make(map[string]*limiter)}
 	p.methods.Store(new(map[string]*methodPlan))
-	p.subsets.Store(new(map[subsetKey]*anser.Part))
+	p.subsets.Store(new(map[subsetKey]*anser.Route))
 	for i := range r.Groups {
 		g := &r.Groups[i]
 		if g.Caller.matches(c) {
@@ -240,7 +240,7 @@ func (m *methodPlan) intercepts() bool {
 
 // route returns the subset for a call, nil for all instances. draw is a random number, or nil for a fresh one
 // where it is needed.
-func (p *plan) route(method string, md map[string]string, draw *uint64) *anser.Part {
+func (p *plan) route(method string, md map[string]string, draw *uint64) *anser.Route {
 	m := p.method(method)
 	if m.plain {
 		return m.subset
@@ -314,13 +314,13 @@ func mix(x uint64) uint64 {
 }
 
 // remember makes the subset of the key, unless somebody else has just done so.
-func (p *plan) remember(key subsetKey) *anser.Part {
+func (p *plan) remember(key subsetKey) *anser.Route {
 	p.adding.Lock()
 	defer p.adding.Unlock()
 	return p.rememberLocked(key)
 }
 
-func (p *plan) rememberLocked(key subsetKey) *anser.Part {
+func (p *plan) rememberLocked(key subsetKey) *anser.Route {
 	old := *p.subsets.Load()
 	if s, ok := old[key]; ok {
 		return s
@@ -328,7 +328,7 @@ func (p *plan) rememberLocked(key subsetKey) *anser.Part {
 	for i := range key.tags {
 		key.tags[i] = strings.Clone(key.tags[i]) // not a part of all that a call carried
 	}
-	next := make(map[subsetKey]*anser.Part, len(old)+1)
+	next := make(map[subsetKey]*anser.Route, len(old)+1)
 	if len(old) < maxSubsets {
 		for k, v := range old {
 			next[k] = v
@@ -340,8 +340,8 @@ func (p *plan) rememberLocked(key subsetKey) *anser.Part {
 }
 
 // subset makes the subset of the key; nil is all instances.
-func (p *plan) subset(key subsetKey) *anser.Part {
-	s := new(anser.Part)
+func (p *plan) subset(key subsetKey) *anser.Route {
+	s := new(anser.Route)
 	if p.group != nil {
 		s.Filters = append(s.Filters, *p.group)
 	}

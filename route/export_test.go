@@ -25,7 +25,7 @@ func Sides(r *RuleSet, by string, n int, instances []registry.Instance) []string
 }
 
 // Routed returns what a router does for a call of a client without metadata of its own.
-func Routed(r *RuleSet) func(method string, md anser.Metadata) *anser.Part {
+func Routed(r *RuleSet) func(method string, md anser.Metadata) *anser.Route {
 	p := compile(r, new(Caller), nil)
-	return func(method string, md anser.Metadata) *anser.Part { return p.route(method, md, nil) }
+	return func(method string, md anser.Metadata) *anser.Route { return p.route(method, md, nil) }
 }

@@ -40,7 +40,7 @@ func Of(store registry.Store, service string) Option {
 // also saves its instances. A client without this option goes past the rules; see [anser.RulesStatus].
 // Without a registry that keeps documents, and without [Of], Dial fails.
 func Rules(opts ...Option) anser.DialOption {
-	return anser.Steer(func(s *anser.Steering) (anser.Router, error) {
+	return anser.WithRouter(func(s *anser.RouterContext) (anser.Router, error) {
 		r := newRouter(s, opts)
 		if r.store == nil {
 			r.store, r.service = s.Store(), s.Service()
@@ -58,7 +58,7 @@ func Rules(opts ...Option) anser.DialOption {
 
 // Static steers a client by rules that do not change. Dial fails if they are not possible.
 func Static(rules RuleSet, opts ...Option) anser.DialOption {
-	return anser.Steer(func(s *anser.Steering) (anser.Router, error) {
+	return anser.WithRouter(func(s *anser.RouterContext) (anser.Router, error) {
 		if err := rules.Validate(); err != nil {
 			return nil, fmt.Errorf("route.Static: %w", err)
 		}
@@ -71,7 +71,7 @@ func Static(rules RuleSet, opts ...Option) anser.DialOption {
 // router steers one client.
 type router struct {
 	options
-	s    *anser.Steering
+	s    *anser.RouterContext
 	plan atomic.Pointer[plan]
 
 	begun   atomic.Bool
@@ -84,7 +84,7 @@ type router struct {
 	doc    *Document
 }
 
-func newRouter(s *anser.Steering, opts []Option) *router {
+func newRouter(s *anser.RouterContext, opts []Option) *router {
 	r := &router{s: s, waiting: make(chan struct{})}
 	for _, opt := range opts {
 		opt(&r.options)
@@ -94,7 +94,7 @@ func newRouter(s *anser.Steering, opts []Option) *router {
 }
 
 // Route implements anser.Router.
-func (r *router) Route(_ context.Context, method string, md anser.Metadata) *anser.Part {
+func (r *router) Route(_ context.Context, method string, md anser.Metadata) *anser.Route {
 	return r.plan.Load().route(method, md, nil)
 }
 

@@ -78,7 +78,7 @@ func TestStrictRulesFailCalls(t *testing.T) {
 	c := dial(t, m, route.Rules())
 	d := set(t, m, `{"conditions":[{"name":"only pink","when":{"methods":"Test.Who"},"to":{"group":"pink"},"strict":true}]}`)
 	await(t, c, d.Version, 3)
-	_, err := who.Call(t.Context(), c, new(anser.None), anser.Fail(anser.Failfast))
+	_, err := who.Call(t.Context(), c, new(anser.None), anser.WithFailMode(anser.Failfast))
 	e, ok := errors.AsType[*anser.Error](err)
 	if !ok || e.Code != anser.Unavailable || e.Outcome != anser.NotSent || !strings.Contains(e.Message, "conditions[0] only pink") {
 		t.Errorf("got %v, want Unavailable, not sent, with the name of the rule", err)
@@ -87,13 +87,13 @@ func TestStrictRulesFailCalls(t *testing.T) {
 		t.Errorf("another method: %v", err)
 	}
 	// Futures, oneway calls and streams keep to the rules too.
-	if _, err := who.Go(t.Context(), c, new(anser.None), anser.Fail(anser.Failfast)).Wait(); anser.CodeOf(err) != anser.Unavailable {
+	if _, err := who.Go(t.Context(), c, new(anser.None), anser.WithFailMode(anser.Failfast)).Wait(); anser.CodeOf(err) != anser.Unavailable {
 		t.Errorf("a future got %v, want Unavailable", err)
 	}
-	if err := c.Send(t.Context(), "Test.Who", new(anser.None), anser.Fail(anser.Failfast)); anser.CodeOf(err) != anser.Unavailable {
+	if err := c.Send(t.Context(), "Test.Who", new(anser.None), anser.WithFailMode(anser.Failfast)); anser.CodeOf(err) != anser.Unavailable {
 		t.Errorf("a oneway call got %v, want Unavailable", err)
 	}
-	if _, err := anser.Open[anser.None, Name](t.Context(), c, "Test.Who", anser.Fail(anser.Failfast)); anser.CodeOf(err) != anser.Unavailable {
+	if _, err := anser.Open[anser.None, Name](t.Context(), c, "Test.Who", anser.WithFailMode(anser.Failfast)); anser.CodeOf(err) != anser.Unavailable {
 		t.Errorf("a stream got %v, want Unavailable", err)
 	}
 }

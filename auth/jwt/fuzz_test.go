@@ -48,7 +48,7 @@ func FuzzVerifier(f *testing.F) {
 		f.Fatal(err)
 	}
 	authenticate := func(token string) (*anser.Identity, error) {
-		return v.Authenticate(context.Background(), &anser.Login{Scheme: auth.SchemeToken, Data: []byte(token)})
+		return v.Authenticate(context.Background(), &anser.AuthRequest{Scheme: auth.SchemeToken, Data: []byte(token)})
 	}
 	f.Fuzz(func(t *testing.T, text string, header, claims []byte) {
 		if id, err := authenticate(text); err == nil {

@@ -189,7 +189,7 @@ func (v *Verifier) find(keys map[string]checked, t *lib.Token) (id string, k che
 }
 
 // Authenticate implements [anser.Authenticator].
-func (v *Verifier) Authenticate(_ context.Context, l *anser.Login) (*anser.Identity, error) {
+func (v *Verifier) Authenticate(_ context.Context, l *anser.AuthRequest) (*anser.Identity, error) {
 	if l.Scheme != auth.SchemeToken || bytes.Count(l.Data, []byte(".")) != 2 {
 		return nil, anser.ErrOtherScheme
 	}

@@ -135,7 +135,7 @@ func TestTokens(t *testing.T) {
 		"no token":                  {"a.b.c", false},
 		"empty":                     {"..", false},
 	} {
-		id, err := v.Authenticate(t.Context(), &anser.Login{Scheme: auth.SchemeToken, Data: []byte(c.token)})
+		id, err := v.Authenticate(t.Context(), &anser.AuthRequest{Scheme: auth.SchemeToken, Data: []byte(c.token)})
 		if (err == nil) != c.ok || errors.Is(err, anser.ErrOtherScheme) {
 			t.Errorf("%s: %+v, %v", name, id, err)
 			continue
@@ -147,7 +147,7 @@ func TestTokens(t *testing.T) {
 			t.Errorf("%s: %+v", name, id)
 		}
 	}
-	for _, l := range []*anser.Login{{Scheme: auth.SchemeToken, Data: []byte("abc")}, {Scheme: "other", Data: []byte(whole)}} {
+	for _, l := range []*anser.AuthRequest{{Scheme: auth.SchemeToken, Data: []byte("abc")}, {Scheme: "other", Data: []byte(whole)}} {
 		if _, err := v.Authenticate(t.Context(), l); !errors.Is(err, anser.ErrOtherScheme) {
 			t.Error(err)
 		}
@@ -158,7 +158,7 @@ func TestTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, kid := range []string{"", "e"} {
-		if _, err := alone.Authenticate(t.Context(), &anser.Login{Scheme: auth.SchemeToken, Data: []byte(token(t, lib.SigningMethodES256, kid, i.ec, good()))}); err != nil {
+		if _, err := alone.Authenticate(t.Context(), &anser.AuthRequest{Scheme: auth.SchemeToken, Data: []byte(token(t, lib.SigningMethodES256, kid, i.ec, good()))}); err != nil {
 			t.Error(kid, err)
 		}
 	}
@@ -249,7 +249,7 @@ func TestConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer bad.Close()
-	_, err = anser.Call[[]byte](context.Background(), bad, "Who.Until", new([]byte), anser.Fail(anser.Failfast))
+	_, err = anser.Call[[]byte](context.Background(), bad, "Who.Until", new([]byte), anser.WithFailMode(anser.Failfast))
 	if err == nil || !strings.Contains(err.Error(), "something else than a JSON Web Token") || strings.Contains(err.Error(), "sesame") {
 		t.Error(err)
 	}

@@ -122,7 +122,7 @@ func runClient(c config, p *parent) error {
 		opts = append(opts, anser.Keepalive(c.Keepalive[0], c.Keepalive[1]))
 	}
 	if c.Windows[0] > 0 {
-		opts = append(opts, anser.Windows(c.Windows[0], c.Windows[1]))
+		opts = append(opts, anser.FlowControlWindows(c.Windows[0], c.Windows[1]))
 	}
 	if c.Message > 0 {
 		opts = append(opts, anser.MaxMessage(c.Message))

@@ -207,7 +207,7 @@ func runServer(c config, p *parent) error {
 		opts = append(opts, anser.Checksums())
 	}
 	if c.Keyed > 0 {
-		opts = append(opts, anser.Deduplicate(), anser.RememberReplies(anser.ReplyMemory{Bytes: c.Keyed}))
+		opts = append(opts, anser.Deduplicate(), anser.ReplyCache(anser.ReplyCacheLimits{Bytes: c.Keyed}))
 	}
 	if c.Revoked != "" {
 		certificates, err := auth.OpenMutualTLS([]string{c.Revoked}, auth.Logger(logger()))

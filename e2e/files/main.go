@@ -20,12 +20,12 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser"
-	"github.com/anser-rpc/anser/file"
+	"github.com/anser-rpc/anser/filetransfer"
 )
 
 const usage = `Usage: go run ./e2e/files [flags]
 
-Sends and fetches a file with package file, and over a bare TCP connection: with the same checksum on both sides, and with
+Sends and fetches a file with package filetransfer, and over a bare TCP connection: with the same checksum on both sides, and with
 none. Either side writes the file to a folder, syncs and renames it. The server is a process of its own. What is
 compared runs in turns, round by round; a ratio is that of one round. Then come calls, one after the other, alone
 and beside a transfer on the same connection.
@@ -121,7 +121,7 @@ func run(o options, w io.Writer) (err error) {
 // processes for a GiB.
 type row struct {
 	way              string
-	sum              file.Checksum
+	sum              filetransfer.Checksum
 	own, bare, plain []float64
 	ownCPU, bareCPU  []float64
 }
@@ -130,7 +130,7 @@ func compare(o options, c *anser.Client, s *server, near string) ([]*row, error)
 	ctx := context.Background()
 	source := filepath.Join(near, "source")
 	var table []*row
-	for _, sum := range []file.Checksum{file.SHA256, file.CRC32C} {
+	for _, sum := range []filetransfer.Checksum{filetransfer.SHA256, filetransfer.CRC32C} {
 		table = append(table, &row{way: "put", sum: sum}, &row{way: "get", sum: sum})
 	}
 	rate := func(f func() error) (mib, cpu float64, err error) {
@@ -149,12 +149,12 @@ func compare(o options, c *anser.Client, s *server, near string) ([]*row, error)
 	for range o.rounds {
 		for _, r := range table {
 			transfer := func() error {
-				_, err := file.Put(ctx, c, source, "remote", r.sum)
+				_, err := filetransfer.Put(ctx, c, source, "remote", r.sum)
 				return err
 			}
 			if r.way == "get" {
 				transfer = func() error {
-					_, err := file.Get(ctx, c, "remote", filepath.Join(near, "fetched"), r.sum)
+					_, err := filetransfer.Get(ctx, c, "remote", filepath.Join(near, "fetched"), r.sum)
 					return err
 				}
 			}
@@ -236,9 +236,9 @@ func transferUntil(ctx context.Context, c *anser.Client, put bool, near string, 
 		}
 		var err error
 		if put {
-			_, err = file.Put(ctx, c, filepath.Join(near, "source"), "beside")
+			_, err = filetransfer.Put(ctx, c, filepath.Join(near, "source"), "beside")
 		} else {
-			_, err = file.GetTo(ctx, c, "remote", io.Discard)
+			_, err = filetransfer.GetTo(ctx, c, "remote", io.Discard)
 		}
 		if ctx.Err() != nil {
 			return nil //nits:ignore nilerr the time is over

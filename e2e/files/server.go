@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser"
-	"github.com/anser-rpc/anser/file"
+	"github.com/anser-rpc/anser/filetransfer"
 )
 
 // addresses are what the server's process prints.
@@ -25,7 +25,7 @@ func serve(dir string) error {
 	}
 	defer root.Close()
 	s := anser.NewServer(anser.NoSignals())
-	if _, err := file.Serve(s, root); err != nil {
+	if _, err := filetransfer.Serve(s, root); err != nil {
 		return err
 	}
 	anser.Handle(s, "Echo.Bytes", func(_ context.Context, in *[]byte) (*[]byte, error) { return in, nil })

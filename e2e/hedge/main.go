@@ -141,7 +141,7 @@ func serve(o options, slow bool) (address string, stop func(), err error) {
 func (s *series) measure(o options, target string) error {
 	opts := []anser.DialOption{anser.Idempotent(), anser.Balancer(o.balancer)}
 	if s.name == "backup" {
-		opts = append(opts, anser.Fail(anser.Backup))
+		opts = append(opts, anser.WithFailMode(anser.Backup))
 	}
 	c, err := anser.Dial(target, opts...)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/compress/all"
-	"github.com/anser-rpc/anser/file"
+	"github.com/anser-rpc/anser/filetransfer"
 	"github.com/anser-rpc/anser/registry"
 )
 
@@ -59,7 +59,7 @@ func (f *fleet) start() error {
 		return err
 	}
 	// The folder is that of all instances, so that a transfer can go on with any of them.
-	if _, err := file.Serve(s, f.root, file.Store("soak"), file.AllowRemove()); err != nil {
+	if _, err := filetransfer.Serve(s, f.root, filetransfer.Store("soak"), filetransfer.AllowRemove()); err != nil {
 		return err
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -33,12 +33,12 @@ const (
 	echo       anser.Method[Parcel, Parcel]       = "Soak.Echo"
 	echoAgain  anser.Method[Parcel, Parcel]       = "Soak.EchoAgain" // is idempotent
 	echoRaw    anser.Method[[]byte, []byte]       = "Soak.EchoRaw"
-	drop       anser.AtMostOnce[Parcel]           = "Soak.Drop"
+	drop       anser.OnewayMethod[Parcel]         = "Soak.Drop"
 	talk       anser.StreamMethod[Parcel, Parcel] = "Soak.Talk"
 	callMe     anser.Method[Parcel, Parcel]       = "Soak.CallMe" // calls its caller before it answers
-	shout      anser.AtMostOnce[Parcel]           = "Soak.Shout"  // to everybody in the room
+	shout      anser.OnewayMethod[Parcel]         = "Soak.Shout"  // to everybody in the room
 	clientEcho anser.Method[Parcel, Parcel]       = "Client.Echo"
-	clientHear anser.AtMostOnce[Parcel]           = "Client.Hear"
+	clientHear anser.OnewayMethod[Parcel]         = "Client.Hear"
 )
 
 const idSize = 26 // of crypto/rand.Text

@@ -43,11 +43,11 @@ func dial(r *rand.Rand, f *fleet, scheme registry.Scheme) (*person, error) {
 	}
 	switch r.IntN(8) {
 	case 0:
-		opts = append(opts, anser.Fail(anser.Failfast))
+		opts = append(opts, anser.WithFailMode(anser.Failfast))
 		p.once = true
 	case 1:
 		// The same instance may be gone for good, and is tried all the same for as long as the call lasts.
-		opts = append(opts, anser.Fail(anser.Failtry), anser.Timeout(time.Minute))
+		opts = append(opts, anser.WithFailMode(anser.Failtry), anser.Timeout(time.Minute))
 		p.once = true
 	case 2:
 		opts = append(opts, anser.Conns(1+r.IntN(3)))
@@ -184,10 +184,10 @@ func (k *caller) options(may *expected, idempotent bool) []anser.CallOption {
 		opts = append(opts, anser.Idempotent())
 		switch k.r.IntN(4) {
 		case 0:
-			opts = append(opts, anser.Fail(anser.Backup), anser.BackupAfter(time.Duration(k.r.IntN(2000))*time.Microsecond))
+			opts = append(opts, anser.WithFailMode(anser.Backup), anser.BackupAfter(time.Duration(k.r.IntN(2000))*time.Microsecond))
 			may.once = false
 		case 1:
-			opts = append(opts, anser.Fail(anser.Fork), anser.Forks(2+k.r.IntN(2)))
+			opts = append(opts, anser.WithFailMode(anser.Fork), anser.Forks(2+k.r.IntN(2)))
 			may.once = true
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/anser-rpc/anser/file"
+	"github.com/anser-rpc/anser/filetransfer"
 )
 
 // stream talks with a server, and ends that in one of several ways.
@@ -88,18 +88,18 @@ func (k *caller) file() {
 		may.gaveUp = true
 		defer time.AfterFunc(time.Duration(k.r.IntN(30_000))*time.Microsecond, cancel).Stop()
 	}
-	if _, err := file.PutFrom(ctx, k.client, bytes.NewReader(content), int64(len(content)), id); err != nil {
+	if _, err := filetransfer.PutFrom(ctx, k.client, bytes.NewReader(content), int64(len(content)), id); err != nil {
 		k.judgeFile(err, may)
 		return
 	}
 	var got bytes.Buffer
-	_, err := file.GetTo(ctx, k.client, id, &got)
+	_, err := filetransfer.GetTo(ctx, k.client, id, &got)
 	if err == nil {
 		if err := compare(got.Bytes(), content); err != nil {
 			k.tally.fail("file", fmt.Errorf("%s: %w", id, err))
 			return
 		}
-		err = file.Remove(context.Background(), k.client, id)
+		err = filetransfer.Remove(context.Background(), k.client, id)
 	}
 	if err != nil {
 		k.judgeFile(err, may)

@@ -24,7 +24,7 @@ type (
 const (
 	Mul  anser.Method[Args, Reply] = "Arith.Mul"
 	Slow anser.Method[Args, Reply] = "Arith.Slow"
-	Log  anser.AtMostOnce[Line]    = "Log.Write"
+	Log  anser.OnewayMethod[Line]  = "Log.Write"
 )
 
 func run(out io.Writer) error {

@@ -14,7 +14,7 @@ import (
 	"sync"
 
 	"github.com/anser-rpc/anser"
-	"github.com/anser-rpc/anser/file"
+	"github.com/anser-rpc/anser/filetransfer"
 )
 
 const size = 4 << 20
@@ -26,15 +26,15 @@ func serve(out io.Writer, dir string) (address string, stop func(), err error) {
 		return "", nil, err
 	}
 	s := anser.NewServer()
-	_, err = file.Serve(s, root,
-		file.MaxSize(1<<30),
-		file.Authorize(func(_ context.Context, op file.Op, path string) error {
-			if op == file.OpPut && path == "precious" {
+	_, err = filetransfer.Serve(s, root,
+		filetransfer.MaxSize(1<<30),
+		filetransfer.Authorize(func(_ context.Context, op filetransfer.Op, path string) error {
+			if op == filetransfer.OpPut && path == "precious" {
 				return fmt.Errorf("nobody writes this one")
 			}
 			return nil
 		}),
-		file.OnComplete(func(_ context.Context, r file.Result) {
+		filetransfer.OnComplete(func(_ context.Context, r filetransfer.Result) {
 			fmt.Fprintf(out, "server: %s is complete, %d bytes\n", r.Path, r.Size)
 		}))
 	if err != nil {
@@ -91,23 +91,23 @@ func run(out io.Writer) error {
 	}
 	defer c.Close()
 	ctx := context.Background()
-	r, err := file.PutFrom(ctx, c, source{bytes.NewReader(make([]byte, size)), cut}, size, "a/zeros", file.Parents())
+	r, err := filetransfer.PutFrom(ctx, c, source{bytes.NewReader(make([]byte, size)), cut}, size, "a/zeros", filetransfer.Parents())
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "sent %d bytes, interrupted %d time, sum %.8s…\n", r.Size, r.Breaks, r.Sum)
-	if r, err = file.Get(ctx, c, "a/zeros", filepath.Join(dir, "copy")); err != nil {
+	if r, err = filetransfer.Get(ctx, c, "a/zeros", filepath.Join(dir, "copy")); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "fetched %d bytes, sum %.8s…\n", r.Size, r.Sum)
-	for info, err := range file.List(ctx, c, "a") {
+	for info, err := range filetransfer.List(ctx, c, "a") {
 		if err != nil {
 			return err
 		}
 		fmt.Fprintln(out, info.Path, info.Size)
 	}
 	for _, path := range []string{"precious", "../outside"} {
-		_, err := file.PutFrom(ctx, c, bytes.NewReader(nil), 0, path)
+		_, err := filetransfer.PutFrom(ctx, c, bytes.NewReader(nil), 0, path)
 		fmt.Fprintf(out, "%s: %v\n", path, anser.CodeOf(err))
 	}
 	return nil

@@ -44,7 +44,7 @@ func run(out io.Writer) error {
 	}
 	go s.Serve(l)
 	defer s.Close()
-	c, err := anser.Dial(l.Addr().String(), anser.Fail(anser.Failfast))
+	c, err := anser.Dial(l.Addr().String(), anser.WithFailMode(anser.Failfast))
 	if err != nil {
 		return err
 	}

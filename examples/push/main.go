@@ -21,8 +21,8 @@ type (
 // The contracts. The first two are served by the server, the others by its clients.
 const (
 	Join anser.Method[Name, anser.None] = "Room.Join"
-	Say  anser.AtMostOnce[Message]      = "Room.Say"
-	Hear anser.AtMostOnce[Message]      = "Client.Hear"
+	Say  anser.OnewayMethod[Message]    = "Room.Say"
+	Hear anser.OnewayMethod[Message]    = "Client.Hear"
 	Who  anser.Method[anser.None, Name] = "Client.Who"
 )
 

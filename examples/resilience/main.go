@@ -78,7 +78,7 @@ func run(out io.Writer) error {
 	results, err := fanout.Inform[Receipt](ctx, c, "Shop.Fail", &Order{})
 	fmt.Fprintf(out, "inform: %d results, the first is %v, %v\n", len(results), anser.CodeOf(results[0].Err), err)
 	for range 10 { // some go to the slow one first
-		if _, err := Find.Call(ctx, c, &Order{}, anser.Fail(anser.Backup), anser.BackupAfter(20*time.Millisecond), anser.Idempotent()); err != nil {
+		if _, err := Find.Call(ctx, c, &Order{}, anser.WithFailMode(anser.Backup), anser.BackupAfter(20*time.Millisecond), anser.Idempotent()); err != nil {
 			return err
 		}
 	}
@@ -102,8 +102,8 @@ func later(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	s.Close()
-	c, _ := anser.Dial(address, quiet, anser.Failbacks(anser.FailbackLimits{Drain: time.Minute}))
-	_, err = Find.Call(ctx, c, &Order{}, anser.Fail(anser.Failback))
+	c, _ := anser.Dial(address, quiet, anser.FailbackQueue(anser.FailbackLimits{Drain: time.Minute}))
+	_, err = Find.Call(ctx, c, &Order{}, anser.WithFailMode(anser.Failback))
 	fmt.Fprintf(out, "failback: queued: %t\n", errors.Is(err, anser.ErrQueued))
 	if s, _, err = serve(address, false); err != nil {
 		return err

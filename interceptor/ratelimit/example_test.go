@@ -29,7 +29,7 @@ func Example() {
 	go s.Serve(l)
 	defer s.Close()
 
-	c, err := anser.Dial(l.Addr().String(), anser.Fail(anser.Failfast))
+	c, err := anser.Dial(l.Addr().String(), anser.WithFailMode(anser.Failfast))
 	if err != nil {
 		log.Fatal(err)
 	}

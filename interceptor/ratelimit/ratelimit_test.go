@@ -57,7 +57,7 @@ func serveOn(t testing.TB, l *ratelimit.Limiter, nl net.Listener, opts ...anser.
 	anser.Handle(s, "B.Do", do, anser.Alias("B.Also"))
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(nl) }()
-	c, err := anser.Dial(nl.Addr().String(), append(opts, silent, anser.Fail(anser.Failfast), anser.Timeout(time.Minute), anser.HandshakeTimeout(time.Minute))...)
+	c, err := anser.Dial(nl.Addr().String(), append(opts, silent, anser.WithFailMode(anser.Failfast), anser.Timeout(time.Minute), anser.HandshakeTimeout(time.Minute))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestTokensComeBack(t *testing.T) {
 			}
 		}
 		// The client's own retry waits for that long too.
-		if _, err := anser.Call[[]byte](ctx, c, "A.Do", new([]byte("x")), anser.Fail(anser.Failover), anser.Attempts(5)); err != nil {
+		if _, err := anser.Call[[]byte](ctx, c, "A.Do", new([]byte("x")), anser.WithFailMode(anser.Failover), anser.Attempts(5)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -229,7 +229,7 @@ func TestByAddress(t *testing.T) {
 		t.Errorf("%d calls ran, want 2", n)
 	}
 	// Another port is no other address.
-	other, err := anser.Dial(s.Addrs()[0].String(), silent, anser.Fail(anser.Failfast), anser.HandshakeTimeout(time.Minute), anser.Dialer(new(net.Dialer).DialContext))
+	other, err := anser.Dial(s.Addrs()[0].String(), silent, anser.WithFailMode(anser.Failfast), anser.HandshakeTimeout(time.Minute), anser.Dialer(new(net.Dialer).DialContext))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -425,7 +425,7 @@ func BenchmarkTake(b *testing.B) {
 func TestByIdentity(t *testing.T) {
 	l := limiter(t, ratelimit.Caller(ratelimit.ByIdentity, ratelimit.Rate{PerSecond: never, Burst: 2}))
 	s := anser.NewServer(silent, anser.HandshakeTimeout(time.Minute), anser.Observe(l.Observer()), anser.Authenticate(anser.AuthenticatorFunc(
-		func(_ context.Context, l *anser.Login) (*anser.Identity, error) {
+		func(_ context.Context, l *anser.AuthRequest) (*anser.Identity, error) {
 			return &anser.Identity{Subject: string(l.Data)}, nil
 		})))
 	anser.Handle(s, "A.Do", func(_ context.Context, in *[]byte) (*[]byte, error) { return in, nil })
@@ -440,7 +440,7 @@ func TestByIdentity(t *testing.T) {
 		who string
 		ran int
 	}{{"ann", 2}, {"ann", 0}, {"bob", 2}} {
-		c, err := anser.Dial(lis.Addr().String(), silent, anser.NoSnapshot(), anser.Fail(anser.Failfast), anser.HandshakeTimeout(time.Minute), anser.Credentials(
+		c, err := anser.Dial(lis.Addr().String(), silent, anser.NoSnapshot(), anser.WithFailMode(anser.Failfast), anser.HandshakeTimeout(time.Minute), anser.Credentials(
 			func(context.Context) (anser.Credential, error) {
 				return anser.Credential{Scheme: "test", Data: []byte(want.who)}, nil
 			}))

@@ -57,7 +57,7 @@ var rules = []rule{
 	{packages: "interceptor/**", may: above},
 	{packages: "route", may: above},
 	{packages: "fanout", may: above},
-	{packages: "file", may: above},
+	{packages: "filetransfer", may: above},
 	{packages: "netrpc", may: above},
 	{packages: "netrpc/jsonrpc", may: append([]string{"netrpc"}, above...)},
 	{packages: "netrpc/internal/**"}, // nothing of ours: they know bytes and connections, not Anser

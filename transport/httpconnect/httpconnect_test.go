@@ -128,7 +128,7 @@ func fails(t *testing.T, target string, opts ...anser.DialOption) string {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	err = c.Call(context.Background(), "Test.Echo", new([]byte), new([]byte), anser.Fail(anser.Failfast))
+	err = c.Call(context.Background(), "Test.Echo", new([]byte), new([]byte), anser.WithFailMode(anser.Failfast))
 	if e, ok := err.(*anser.Error); !ok || e.Outcome != anser.NotSent {
 		t.Errorf("%v: want an error that says NotSent", err)
 	}

@@ -127,7 +127,7 @@ func TestWrongPassphrase(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = c.Call(t.Context(), "Test.Echo", new([]byte), new([]byte), anser.Fail(anser.Failfast))
+		err = c.Call(t.Context(), "Test.Echo", new([]byte), new([]byte), anser.WithFailMode(anser.Failfast))
 		if e, ok := err.(*anser.Error); !ok || e.Outcome != anser.NotSent {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -73,7 +73,7 @@ func name(address string, config *tls.Config) (string, error) {
 		return "", err
 	}
 	defer c.Close()
-	out, err := anser.Call[[]byte](context.Background(), c, "Test.Name", new([]byte), anser.Fail(anser.Failfast))
+	out, err := anser.Call[[]byte](context.Background(), c, "Test.Name", new([]byte), anser.WithFailMode(anser.Failfast))
 	if err != nil {
 		return "", err
 	}

@@ -128,7 +128,7 @@ func TestHandshakeMistakes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = c.Call(t.Context(), "Test.Echo", new([]byte), new([]byte), anser.Fail(anser.Failfast))
+		err = c.Call(t.Context(), "Test.Echo", new([]byte), new([]byte), anser.WithFailMode(anser.Failfast))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", target, err)
 		}

@@ -172,7 +172,7 @@ func serve(t *testing.T, b *redis.Bank, r ratelimit.Rate, instances int) (*ratel
 	}
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(nl) }()
-	c, err := anser.Dial(nl.Addr().String(), silent, anser.Fail(anser.Failfast), anser.Timeout(time.Minute), anser.HandshakeTimeout(time.Minute))
+	c, err := anser.Dial(nl.Addr().String(), silent, anser.WithFailMode(anser.Failfast), anser.Timeout(time.Minute), anser.HandshakeTimeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}

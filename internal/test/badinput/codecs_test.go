@@ -49,7 +49,7 @@ func TestDecoderThatNeverReturns(t *testing.T) {
 					release := make(chan struct{})
 					unstuck.Store(&release)
 					t.Cleanup(func() { close(release) })
-					_, err := anser.Call[stuck](context.Background(), g.good[0], "Bad.Stuck", new(stuck), anser.Fail(anser.Failfast), anser.Timeout(impatience))
+					_, err := anser.Call[stuck](context.Background(), g.good[0], "Bad.Stuck", new(stuck), anser.WithFailMode(anser.Failfast), anser.Timeout(impatience))
 					if anser.CodeOf(err) != anser.DeadlineExceeded {
 						t.Errorf("the call: %v, want it to end at its deadline", err)
 					}

@@ -114,7 +114,7 @@ func (g *target) window(t *testing.T, f func()) time.Duration {
 					warm.Done()
 				}
 				began := time.Now()
-				_, err := anser.Call[[]byte](context.Background(), c, "Good.Echo", &in, anser.Fail(anser.Failfast))
+				_, err := anser.Call[[]byte](context.Background(), c, "Good.Echo", &in, anser.WithFailMode(anser.Failfast))
 				took[i] = append(took[i], time.Since(began))
 				if err != nil {
 					t.Errorf("a good connection: %v", err)

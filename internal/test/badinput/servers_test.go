@@ -127,7 +127,7 @@ func deceive(t *testing.T, over transport, r toClient, write func(net.Conn, []by
 		wg.Wait()
 	}()
 	if as := map[uint8]codec.Codec{3: protobuf.NewJSON(), 5: msgpack.New()}[r.codec]; as != nil {
-		_, err = anser.Call[message](context.Background(), c, "Good.Echo", new(message), anser.Fail(anser.Failfast), anser.Codec(as))
+		_, err = anser.Call[message](context.Background(), c, "Good.Echo", new(message), anser.WithFailMode(anser.Failfast), anser.Codec(as))
 	} else if r.opens {
 		err = converse(c)
 	} else {
@@ -161,7 +161,7 @@ func deceive(t *testing.T, over transport, r toClient, write func(net.Conn, []by
 func ask(t *testing.T, c *anser.Client) error {
 	t.Helper()
 	in := []byte("hello")
-	out, err := anser.Call[[]byte](context.Background(), c, "Good.Echo", &in, anser.Fail(anser.Failfast))
+	out, err := anser.Call[[]byte](context.Background(), c, "Good.Echo", &in, anser.WithFailMode(anser.Failfast))
 	if err == nil && string(*out) != "ok" {
 		t.Errorf("the reply is %q without an error", *out)
 	}
@@ -172,7 +172,7 @@ func ask(t *testing.T, c *anser.Client) error {
 func converse(c *anser.Client) error {
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
-	st, err := anser.Open[[]byte, []byte](ctx, c, "Good.Hold", anser.Fail(anser.Failfast))
+	st, err := anser.Open[[]byte, []byte](ctx, c, "Good.Hold", anser.WithFailMode(anser.Failfast))
 	if err != nil {
 		return err
 	}

@@ -192,7 +192,7 @@ func (g *target) others(t *testing.T) {
 	for i, c := range g.good {
 		wg.Go(func() {
 			in := fmt.Appendf(nil, "hello %d", i)
-			out, err := anser.Call[[]byte](context.Background(), c, "Good.Echo", &in, anser.Fail(anser.Failfast))
+			out, err := anser.Call[[]byte](context.Background(), c, "Good.Echo", &in, anser.WithFailMode(anser.Failfast))
 			if err != nil {
 				t.Errorf("a good connection: %v", err)
 			} else if string(*out) != string(in) {
@@ -215,7 +215,7 @@ func (g *target) work(t *testing.T) (rest func()) {
 		wg.Go(func() {
 			in := fmt.Appendf(nil, "hello %d", i)
 			for n, over := 0, false; n < leastCalls || !over; n++ {
-				out, err := anser.Call[[]byte](context.Background(), c, "Good.Echo", &in, anser.Fail(anser.Failfast))
+				out, err := anser.Call[[]byte](context.Background(), c, "Good.Echo", &in, anser.WithFailMode(anser.Failfast))
 				if err != nil || string(*out) != string(in) {
 					t.Errorf("a good connection: %v, %v", out, err)
 					return

@@ -234,7 +234,7 @@ func TestWrongServer(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			_, err = anser.Call[[]byte](context.Background(), c, "Bad.Bytes", new([]byte), anser.Fail(anser.Failfast))
+			_, err = anser.Call[[]byte](context.Background(), c, "Bad.Bytes", new([]byte), anser.WithFailMode(anser.Failfast))
 			e, ok := err.(*anser.Error)
 			if !ok || e.Outcome != anser.NotSent || !strings.Contains(err.Error(), row.want) {
 				t.Errorf("%v: want an error that says NotSent and names %s", err, row.want)

@@ -59,7 +59,7 @@ func introduced(scheme string, credential []byte) []byte {
 func signature(t *testing.T) []byte {
 	t.Helper()
 	seen := make(chan []byte, 1)
-	s := anser.NewServer(silent, anser.Authenticate(anser.AuthenticatorFunc(func(_ context.Context, l *anser.Login) (*anser.Identity, error) {
+	s := anser.NewServer(silent, anser.Authenticate(anser.AuthenticatorFunc(func(_ context.Context, l *anser.AuthRequest) (*anser.Identity, error) {
 		seen <- bytes.Clone(l.Data)
 		return nil, errors.New("seen")
 	})))
@@ -76,7 +76,7 @@ func signature(t *testing.T) []byte {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	anser.Call[[]byte](context.Background(), c, "Good.Echo", new([]byte), anser.Fail(anser.Failfast))
+	anser.Call[[]byte](context.Background(), c, "Good.Echo", new([]byte), anser.WithFailMode(anser.Failfast))
 	return <-seen
 }
 
@@ -232,7 +232,7 @@ func TestTokenExpiresMidStream(t *testing.T) {
 			held.note(t, 108)
 			over.dial = []anser.DialOption{auth.Token(goodToken), anser.InsecureCredentials()}
 			var lasts atomic.Int64
-			g := newTarget(t, over, anser.Authenticate(anser.AuthenticatorFunc(func(_ context.Context, l *anser.Login) (*anser.Identity, error) {
+			g := newTarget(t, over, anser.Authenticate(anser.AuthenticatorFunc(func(_ context.Context, l *anser.AuthRequest) (*anser.Identity, error) {
 				id := &anser.Identity{Subject: "good"}
 				if string(l.Data) != goodToken {
 					id.Expires = time.Now().Add(time.Duration(lasts.Load()))
@@ -310,7 +310,7 @@ func (g *target) outlivesToken(t *testing.T) bool {
 		}
 	}
 	sent, failed := g.Broadcast(context.Background(), "Client.News", new([]byte), nil)
-	if sent != 0 || !slices.ContainsFunc(failed, func(u anser.Undelivered) bool { return anser.CodeOf(u.Err) == anser.Unauthenticated }) {
+	if sent != 0 || !slices.ContainsFunc(failed, func(u anser.BroadcastError) bool { return anser.CodeOf(u.Err) == anser.Unauthenticated }) {
 		t.Errorf("the client is sent %d messages, %v", sent, failed)
 	}
 	if err := p.Send(wirepeer.Request(3, 2, []byte("bad"))); err != nil {

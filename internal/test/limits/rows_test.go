@@ -142,9 +142,9 @@ func callRows() []row {
 			text: "limit of %d streams (anser.MaxStreams)", code: exhausted, outcome: anser.Refused, try: streams,
 		},
 		{
-			name: "calls with keys", limit: 51, opts: []anser.ServerOption{anser.RememberReplies(anser.ReplyMemory{Bytes: 4096})},
-			handle: []anser.HandleOption{anser.Deduplicate()}, counter: "RememberReplies",
-			text: "limit of 4096 bytes for idempotency keys (anser.RememberReplies)", code: exhausted, outcome: anser.Refused,
+			name: "calls with keys", limit: 51, opts: []anser.ServerOption{anser.ReplyCache(anser.ReplyCacheLimits{Bytes: 4096})},
+			handle: []anser.HandleOption{anser.Deduplicate()}, counter: "ReplyCache",
+			text: "limit of 4096 bytes for idempotency keys (anser.ReplyCache)", code: exhausted, outcome: anser.Refused,
 			try: func(t *testing.T, g *target, n int) error {
 				p := g.peer(t)
 				for id := range uint64(n) {
@@ -155,11 +155,11 @@ func callRows() []row {
 			},
 		},
 		{
-			name: "bytes of a stream", limit: 4096, opts: []anser.ServerOption{anser.Windows(4096, 1<<20)}, text: "(anser.Windows)",
+			name: "bytes of a stream", limit: 4096, opts: []anser.ServerOption{anser.FlowControlWindows(4096, 1<<20)}, text: "(anser.FlowControlWindows)",
 			reason: wire.FlowControl, try: bytesOfStreams(1),
 		},
 		{
-			name: "bytes of the streams of a connection", limit: 8192, opts: []anser.ServerOption{anser.Windows(8192, 8192)}, text: "credit of %d (anser.Windows)",
+			name: "bytes of the streams of a connection", limit: 8192, opts: []anser.ServerOption{anser.FlowControlWindows(8192, 8192)}, text: "credit of %d (anser.FlowControlWindows)",
 			reason: wire.FlowControl, try: bytesOfStreams(2),
 		},
 	}

@@ -213,7 +213,7 @@ func (to *callee) look(ctx context.Context, bound time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	var list anser.MethodList
-	err := to.client.Call(ctx, anser.MethodsName, new(anser.None), &list, anser.Codec(new(codec.JSON)), anser.Fail(anser.Failfast))
+	err := to.client.Call(ctx, anser.MethodsName, new(anser.None), &list, anser.Codec(new(codec.JSON)), anser.WithFailMode(anser.Failfast))
 	if err == nil {
 		to.info, _ = findMethod(list.Methods, to.method)
 	}
@@ -336,7 +336,7 @@ type oneCall = func(context.Context, ...anser.CallOption) error
 func callOnce(ctx context.Context, c *anser.Client, timeout time.Duration, call oneCall) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err := call(ctx, anser.Fail(anser.Failfast))
+	err := call(ctx, anser.WithFailMode(anser.Failfast))
 	var failed *anser.Error
 	if !errors.As(err, &failed) || failed.Outcome != anser.NotSent || len(c.Status().Instances) < 2 {
 		return err

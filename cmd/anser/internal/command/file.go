@@ -16,7 +16,7 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/cmd/anser/internal/screen"
 	"github.com/anser-rpc/anser/cmd/anser/internal/table"
-	"github.com/anser-rpc/anser/file"
+	"github.com/anser-rpc/anser/filetransfer"
 )
 
 // fileFlags are those of the commands below "anser file".
@@ -40,7 +40,7 @@ func newFile(s streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "file",
 		Short: "Send, fetch, list and remove files of a service that serves a folder",
-		Long: "Send, fetch, list and remove files of a service that serves a folder with package file. Transfers go on after\n" +
+		Long: "Send, fetch, list and remove files of a service that serves a folder with package filetransfer. Transfers go on after\n" +
 			"their connection broke, and with --resume where an earlier command ended; a file appears when all of it is\n" +
 			"there and its checksum fits.\n" + exitHelp,
 		Example: strings.Trim(`
@@ -78,20 +78,20 @@ func (f *fileFlags) addTimeout(c *cobra.Command) {
 	timeoutFlag(c, &f.timeout, 5*time.Second, "how long the whole may take")
 }
 
-// options returns what package file needs for the flags.
-func (f *fileFlags) options() []file.Option {
-	opts := []file.Option{file.Named(f.service), file.Patience(f.patience)}
+// options returns what package filetransfer needs for the flags.
+func (f *fileFlags) options() []filetransfer.Option {
+	opts := []filetransfer.Option{filetransfer.Named(f.service), filetransfer.Patience(f.patience)}
 	if f.resume {
-		opts = append(opts, file.Resume())
+		opts = append(opts, filetransfer.Resume())
 	}
 	if f.parents {
-		opts = append(opts, file.Parents())
+		opts = append(opts, filetransfer.Parents())
 	}
 	if f.noReplace {
-		opts = append(opts, file.NoReplace())
+		opts = append(opts, filetransfer.NoReplace())
 	}
 	if f.crc {
-		opts = append(opts, file.CRC32C)
+		opts = append(opts, filetransfer.CRC32C)
 	}
 	return opts
 }
@@ -146,8 +146,8 @@ func newFilePut(s streams) *cobra.Command {
 				remote += filepath.Base(args[1])
 			}
 			return f.with(c.Context(), args[0], func(ctx context.Context, client *anser.Client) error {
-				return f.transfer(s, args[1], func(opts ...file.Option) (file.Result, error) {
-					return file.Put(ctx, client, args[1], remote, opts...)
+				return f.transfer(s, args[1], func(opts ...filetransfer.Option) (filetransfer.Result, error) {
+					return filetransfer.Put(ctx, client, args[1], remote, opts...)
 				})
 			})
 		},
@@ -181,11 +181,11 @@ func newFileGet(s streams) *cobra.Command {
 			}
 			return f.with(c.Context(), args[0], func(ctx context.Context, client *anser.Client) error {
 				if local == "-" {
-					_, err := file.GetTo(ctx, client, args[1], s.out, f.options()...)
+					_, err := filetransfer.GetTo(ctx, client, args[1], s.out, f.options()...)
 					return err
 				}
-				return f.transfer(s, args[1], func(opts ...file.Option) (file.Result, error) {
-					return file.Get(ctx, client, args[1], local, opts...)
+				return f.transfer(s, args[1], func(opts ...filetransfer.Option) (filetransfer.Result, error) {
+					return filetransfer.Get(ctx, client, args[1], local, opts...)
 				})
 			})
 		},
@@ -196,17 +196,17 @@ func newFileGet(s streams) *cobra.Command {
 
 // transferReport is what --json prints.
 type transferReport struct {
-	file.Result
+	filetransfer.Result
 	Checksum string  `json:"checksum"`
 	Seconds  float64 `json:"seconds"`
 }
 
 // transfer runs a transfer, and shows it on a terminal.
-func (f *fileFlags) transfer(s streams, name string, run func(opts ...file.Option) (file.Result, error)) error {
+func (f *fileFlags) transfer(s streams, name string, run func(opts ...filetransfer.Option) (filetransfer.Result, error)) error {
 	opts := f.options()
 	out := screen.New(s.err)
 	if out.Terminal() && !f.json {
-		opts = append(opts, file.OnProgress(func(p file.Progress) {
+		opts = append(opts, filetransfer.OnProgress(func(p filetransfer.Progress) {
 			width, _ := out.Size()
 			out.Draw(nil, []string{progressLine(name, p, width)})
 		}))
@@ -238,7 +238,7 @@ func (f *fileFlags) transfer(s streams, name string, run func(opts ...file.Optio
 // it: those have a goroutine and a ticker that write to the terminal by themselves (mpb, as in the
 // arena) or run the whole program (bubbletea), while a transfer tells its progress here, and Screen
 // draws, truncates and erases the lines of all commands in one way.
-func progressLine(name string, p file.Progress, width int) string {
+func progressLine(name string, p filetransfer.Progress, width int) string {
 	share := 1.0
 	if p.Total > 0 {
 		share = float64(p.Done) / float64(p.Total)
@@ -295,14 +295,14 @@ func newFileLs(s streams) *cobra.Command {
 }
 
 func (f *fileFlags) ls(ctx context.Context, s streams, c *anser.Client, dir string) error {
-	list := []file.Info{}
-	for info, err := range file.List(ctx, c, dir, file.Named(f.service)) {
+	list := []filetransfer.Info{}
+	for info, err := range filetransfer.List(ctx, c, dir, filetransfer.Named(f.service)) {
 		if err != nil {
 			return err
 		}
 		list = append(list, info)
 	}
-	slices.SortFunc(list, func(a, b file.Info) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(list, func(a, b filetransfer.Info) int { return strings.Compare(a.Path, b.Path) })
 	if f.json {
 		return printJSON(s.out, list)
 	}
@@ -336,7 +336,7 @@ func newFileRm(s streams) *cobra.Command {
 			return f.with(c.Context(), args[0], func(ctx context.Context, client *anser.Client) error {
 				removed := []string{}
 				for _, p := range args[1:] {
-					if err := file.Remove(ctx, client, p, file.Named(f.service)); err != nil {
+					if err := filetransfer.Remove(ctx, client, p, filetransfer.Named(f.service)); err != nil {
 						return err
 					}
 					removed = append(removed, p)

@@ -7,11 +7,11 @@ import (
 	"testing"
 
 	"github.com/anser-rpc/anser"
-	"github.com/anser-rpc/anser/file"
+	"github.com/anser-rpc/anser/filetransfer"
 )
 
 // serveFiles serves a new folder and returns both.
-func serveFiles(t *testing.T, opts ...file.ServeOption) (address, dir string) {
+func serveFiles(t *testing.T, opts ...filetransfer.ServeOption) (address, dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	root, err := os.OpenRoot(dir)
@@ -20,20 +20,20 @@ func serveFiles(t *testing.T, opts ...file.ServeOption) (address, dir string) {
 	}
 	t.Cleanup(func() { root.Close() })
 	s := anser.NewServer()
-	if _, err := file.Serve(s, root, opts...); err != nil {
+	if _, err := filetransfer.Serve(s, root, opts...); err != nil {
 		t.Fatal(err)
 	}
 	return listen(t, s), dir
 }
 
 func TestFile(t *testing.T) {
-	addr, dir := serveFiles(t, file.AllowRemove())
+	addr, dir := serveFiles(t, filetransfer.AllowRemove())
 	here := t.TempDir()
 	local := filepath.Join(here, "report.txt")
 	if err := os.WriteFile(local, []byte("honk"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	run(t, "file", "put", addr, local, "2026/").expect(t, 6, "file.Parents")
+	run(t, "file", "put", addr, local, "2026/").expect(t, 6, "filetransfer.Parents")
 	run(t, "file", "put", addr, local, "2026/", "--parents").expect(t, 0, "2026/report.txt", "4 B", "sha256")
 	run(t, "file", "put", addr, local, "2026/report.txt", "--no-replace").expect(t, 6, "it is there already")
 	if b, err := os.ReadFile(filepath.Join(dir, "2026", "report.txt")); err != nil || string(b) != "honk" {
@@ -43,7 +43,7 @@ func TestFile(t *testing.T) {
 	run(t, "file", "ls", addr, "2026").expect(t, 0, "report.txt", "4 B")
 	run(t, "file", "ls", addr, "nothing").expect(t, 6, "no such file")
 
-	var listed []file.Info
+	var listed []filetransfer.Info
 	run(t, "file", "ls", addr, "2026", "--json").decode(t, &listed)
 	if len(listed) != 1 || listed[0].Path != "2026/report.txt" || listed[0].Size != 4 {
 		t.Errorf("%+v", listed)

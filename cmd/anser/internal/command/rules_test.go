@@ -153,7 +153,7 @@ func TestExplainTellsOfHealth(t *testing.T) {
 		registry.Instance{Service: "arith", ID: "good", Address: good},
 		registry.Instance{Service: "arith", ID: "sick", Address: listen(t, sick)},
 		registry.Instance{Service: "arith", ID: "tired", Address: "127.0.0.1:1", State: registry.Disabled})
-	c, err := anser.Dial(url+"/arith", anser.NoSnapshot(), anser.Balancer(balance.RoundRobin()), anser.Ejection{Time: time.Minute, MaxTime: time.Minute})
+	c, err := anser.Dial(url+"/arith", anser.NoSnapshot(), anser.Balancer(balance.RoundRobin()), anser.OutlierDetection{Time: time.Minute, MaxTime: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package file_test
+package filetransfer_test
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/anser-rpc/anser"
-	"github.com/anser-rpc/anser/file"
+	"github.com/anser-rpc/anser/filetransfer"
 )
 
 func Example() {
@@ -25,7 +25,7 @@ func Example() {
 	}
 	defer root.Close()
 	s := anser.NewServer()
-	if _, err := file.Serve(s, root); err != nil {
+	if _, err := filetransfer.Serve(s, root); err != nil {
 		log.Fatal(err)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -42,21 +42,21 @@ func Example() {
 	defer c.Close()
 	ctx := context.Background()
 	text := strings.NewReader("honk")
-	if _, err := file.PutFrom(ctx, c, text, text.Size(), "geese/grey.txt", file.Parents()); err != nil {
+	if _, err := filetransfer.PutFrom(ctx, c, text, text.Size(), "geese/grey.txt", filetransfer.Parents()); err != nil {
 		log.Fatal(err)
 	}
-	for info, err := range file.List(ctx, c, "geese") {
+	for info, err := range filetransfer.List(ctx, c, "geese") {
 		if err != nil {
 			log.Fatal(err)
 		}
 		fmt.Println(info.Path, info.Size)
 	}
 	var b bytes.Buffer
-	if _, err := file.GetTo(ctx, c, "geese/grey.txt", &b); err != nil {
+	if _, err := filetransfer.GetTo(ctx, c, "geese/grey.txt", &b); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(b.String())
-	_, err = file.GetTo(ctx, c, "../etc/passwd", &b)
+	_, err = filetransfer.GetTo(ctx, c, "../etc/passwd", &b)
 	fmt.Println(anser.CodeOf(err))
 	// Output:
 	// geese/grey.txt 4

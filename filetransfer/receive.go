@@ -1,4 +1,4 @@
-package file
+package filetransfer
 
 import (
 	"context"
@@ -95,7 +95,7 @@ func (u *upload) open() error {
 	case h.Size < 0:
 		return anser.Errorf(anser.InvalidArgument, "the size %d of %q is negative", h.Size, h.Path)
 	case u.maxSize > 0 && h.Size > u.maxSize:
-		return anser.Errorf(anser.ResourceExhausted, "%q of %d bytes is over the limit of %d: raise it with file.MaxSize, or send less",
+		return anser.Errorf(anser.ResourceExhausted, "%q of %d bytes is over the limit of %d: raise it with filetransfer.MaxSize, or send less",
 			h.Path, h.Size, u.maxSize)
 	}
 	if err := u.admit(u.ctx, OpPut, h.Path); err != nil {
@@ -244,7 +244,7 @@ func (u *upload) openPart() (err error) {
 	}
 	if u.file, err = u.root.OpenFile(u.part, os.O_RDWR|os.O_CREATE, 0o666); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return anser.Errorf(anser.NotFound, "put %q: there is no folder %q: make it, or send with file.Parents", h.Path, dir)
+			return anser.Errorf(anser.NotFound, "put %q: there is no folder %q: make it, or send with filetransfer.Parents", h.Path, dir)
 		}
 		return explain(err, "put", h.Path)
 	}
@@ -320,7 +320,7 @@ func (u *upload) resume() error {
 // receive writes the bytes that come. What has arrived when it fails is written too: the client need not send
 // that again.
 func (u *upload) receive() error {
-	u.st.Widen(widening)
+	u.st.GrowWindow(widening)
 	buf := takeBuffer()
 	defer giveBuffer(buf)
 	for u.have < u.head.Size {

@@ -1,4 +1,4 @@
-package file
+package filetransfer
 
 import (
 	"context"
@@ -75,7 +75,7 @@ func Serve(s *anser.Server, root *os.Root, opts ...ServeOption) (*Service, error
 }
 
 func (v *Service) fault(format string, args ...any) {
-	v.err = errors.Join(v.err, fmt.Errorf("file: "+format, args...))
+	v.err = errors.Join(v.err, fmt.Errorf("filetransfer: "+format, args...))
 }
 
 // storeOf is the same for the same folder after a restart, and most likely different on another host. It tells
@@ -130,7 +130,7 @@ func (v *Service) begin() error {
 		return nil
 	}
 	v.running.Add(-1)
-	return anser.Errorf(anser.ResourceExhausted, "%d transfers are running, which is the limit: raise it with file.MaxTransfers, or come back later",
+	return anser.Errorf(anser.ResourceExhausted, "%d transfers are running, which is the limit: raise it with filetransfer.MaxTransfers, or come back later",
 		v.maxTransfers).WithRetryAfter(busyPause)
 }
 
@@ -140,7 +140,7 @@ func (v *Service) sameStore(store string) error {
 		return nil
 	}
 	return anser.Errorf(anser.FailedPrecondition,
-		"the transfer began with the store %q and this instance has %q: give instances with the same files the same file.Store, or the transfer file.AnyStore",
+		"the transfer began with the store %q and this instance has %q: give instances with the same files the same filetransfer.Store, or the transfer file.AnyStore",
 		store, v.store).WithRetryAfter(firstPause)
 }
 

@@ -1,4 +1,4 @@
-package file
+package filetransfer
 
 import (
 	"encoding/json"
@@ -157,7 +157,7 @@ func parse(b []byte, v any) error {
 		return anser.Errorf(anser.InvalidArgument, "a message of %d bytes came where at most %d belong", len(b), maxControl)
 	}
 	if err := json.Unmarshal(b, v); err != nil {
-		return anser.Errorf(anser.InvalidArgument, "a message cannot be read: %w: is the other side's package file of this version?", err)
+		return anser.Errorf(anser.InvalidArgument, "a message cannot be read: %w: is the other side's package filetransfer of this version?", err)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package file_test
+package filetransfer_test
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 	"testing"
 
 	"github.com/anser-rpc/anser"
-	"github.com/anser-rpc/anser/file"
+	"github.com/anser-rpc/anser/filetransfer"
 )
 
 // conversation is the messages of a client, each behind its length in two bytes.
@@ -88,7 +88,7 @@ func FuzzMessages(f *testing.F) {
 			name, _ := filepath.Rel(s.dir, p)
 			name = filepath.ToSlash(name)
 			if err == nil && name != "." && !strings.HasPrefix(filepath.Base(p), ".anser-") {
-				if file.CheckPath(name) != nil {
+				if filetransfer.CheckPath(name) != nil {
 					t.Errorf("there is %q, which nobody may use", name)
 				}
 				if b, err := os.ReadFile(p); err == nil {

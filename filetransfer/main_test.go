@@ -1,4 +1,4 @@
-package file_test
+package filetransfer_test
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
-	"github.com/anser-rpc/anser/file"
+	"github.com/anser-rpc/anser/filetransfer"
 )
 
 func TestMain(m *testing.M) { ansertest.Main(m) }
@@ -32,14 +32,14 @@ type site struct {
 	t       *testing.T
 	dir     string // that is served
 	address string
-	service *file.Service
+	service *filetransfer.Service
 	server  *anser.Server
 	client  *anser.Client
 	served  chan error
 }
 
 // newSite serves a new folder over TCP.
-func newSite(t *testing.T, opts ...file.ServeOption) *site {
+func newSite(t *testing.T, opts ...filetransfer.ServeOption) *site {
 	t.Helper()
 	s := &site{t: t, dir: t.TempDir()}
 	s.start(listen(t, "127.0.0.1:0"), opts...)
@@ -57,14 +57,14 @@ func listen(t *testing.T, address string) net.Listener {
 }
 
 // start serves the folder on l, until stop or the end of the test.
-func (s *site) start(l net.Listener, opts ...file.ServeOption) {
+func (s *site) start(l net.Listener, opts ...filetransfer.ServeOption) {
 	s.t.Helper()
 	root, err := os.OpenRoot(s.dir)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	server := anser.NewServer(silent)
-	if s.service, err = file.Serve(server, root, opts...); err != nil {
+	if s.service, err = filetransfer.Serve(server, root, opts...); err != nil {
 		s.t.Fatal(err)
 	}
 	served := make(chan error, 1)

@@ -1,5 +1,5 @@
 //go:build !unix
 
-package file
+package filetransfer
 
 const openFlags = 0

@@ -1,4 +1,4 @@
-package file
+package filetransfer
 
 import (
 	"crypto/sha256"
@@ -38,7 +38,7 @@ func (c Checksum) String() string {
 
 func (c Checksum) apply(o *options) {
 	if c > CRC32C {
-		o.fault("%v is no checksum: use file.SHA256 or file.CRC32C", c)
+		o.fault("%v is no checksum: use filetransfer.SHA256 or filetransfer.CRC32C", c)
 	}
 	o.checksum = c
 }

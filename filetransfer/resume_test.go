@@ -1,4 +1,4 @@
-package file_test
+package filetransfer_test
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
-	"github.com/anser-rpc/anser/file"
+	"github.com/anser-rpc/anser/filetransfer"
 )
 
 const cuts = 20
@@ -36,7 +36,7 @@ func TestPutOverConnectionsThatBreak(t *testing.T) {
 	data := content(16 << 20)
 	local := filepath.Join(t.TempDir(), "local")
 	write(t, local, data)
-	r, err := file.Put(within(t), c, local, "a")
+	r, err := filetransfer.Put(within(t), c, local, "a")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestGetOverConnectionsThatBreak(t *testing.T) {
 	data := content(16 << 20)
 	s.write("a", data)
 	local := filepath.Join(t.TempDir(), "local")
-	r, err := file.Get(within(t), c, "a", local)
+	r, err := filetransfer.Get(within(t), c, "a", local)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestGetOverConnectionsThatBreak(t *testing.T) {
 }
 
 // restart ends the server at once, and starts another one with the same folder at the same address.
-func (s *site) restart(opts ...file.ServeOption) {
+func (s *site) restart(opts ...filetransfer.ServeOption) {
 	s.t.Helper()
 	s.server.Close()
 	s.start(listen(s.t, s.address), opts...)
@@ -94,7 +94,7 @@ func TestServerIsRestarted(t *testing.T) {
 	data := content(4 << 20)
 	t.Run("put", func(t *testing.T) {
 		s := newSite(t)
-		r, err := file.PutFrom(within(t), s.client, newSource(data, 2<<20, func() { s.restart() }), int64(len(data)), "a")
+		r, err := filetransfer.PutFrom(within(t), s.client, newSource(data, 2<<20, func() { s.restart() }), int64(len(data)), "a")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +108,7 @@ func TestServerIsRestarted(t *testing.T) {
 		s.write("a", data)
 		var got bytes.Buffer
 		hook := &hookWriter{at: 1 << 20, f: func() { s.restart() }}
-		r, err := file.GetTo(within(t), s.client, "a", both{&got, hook})
+		r, err := filetransfer.GetTo(within(t), s.client, "a", both{&got, hook})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,10 +130,10 @@ func (w both) Write(b []byte) (int, error) {
 }
 
 // putPart begins to put data as "a", and stops after 3 MiB.
-func (s *site) putPart(data []byte, opts ...file.Option) {
+func (s *site) putPart(data []byte, opts ...filetransfer.Option) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(within(s.t))
-	_, err := file.PutFrom(ctx, s.client, newSource(data, 3<<20, cancel), int64(len(data)), "a", opts...)
+	_, err := filetransfer.PutFrom(ctx, s.client, newSource(data, 3<<20, cancel), int64(len(data)), "a", opts...)
 	if !errors.Is(err, context.Canceled) {
 		s.t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestPutGoesOnInAnotherProcess(t *testing.T) {
 	for _, changed := range []bool{false, true} {
 		s := newSite(t)
 		data := content(4 << 20)
-		s.putPart(data, file.Resume())
+		s.putPart(data, filetransfer.Resume())
 		eventually(t, "the server let go of the unfinished file", func() bool {
 			list, err := s.service.Partials(t.Context())
 			return err == nil && len(list) == 1 && !list[0].Active && list[0].Size > 0
@@ -152,7 +152,7 @@ func TestPutGoesOnInAnotherProcess(t *testing.T) {
 		if changed {
 			data = content(len(data))
 		}
-		r, err := file.PutFrom(within(t), s.dial(), bytes.NewReader(data), int64(len(data)), "a", file.Resume())
+		r, err := filetransfer.PutFrom(within(t), s.dial(), bytes.NewReader(data), int64(len(data)), "a", filetransfer.Resume())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,13 +173,13 @@ func TestGetGoesOnInAnotherProcess(t *testing.T) {
 		local := filepath.Join(t.TempDir(), "local")
 		ctx, cancel := context.WithCancel(within(t))
 		var dialed atomic.Int64
-		_, err := file.Get(ctx, s.dial(anser.Dialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+		_, err := filetransfer.Get(ctx, s.dial(anser.Dialer(func(ctx context.Context, network, address string) (net.Conn, error) {
 			if dialed.Add(1) > 1 {
 				cancel()
 				return nil, context.Canceled
 			}
 			return new(net.Dialer).DialContext(ctx, network, address)
-		})), "a", local, file.Resume())
+		})), "a", local, filetransfer.Resume())
 		cancel()
 		if err == nil {
 			t.Fatal("the file was fetched over a connection that was cut")
@@ -193,7 +193,7 @@ func TestGetGoesOnInAnotherProcess(t *testing.T) {
 			s.write("a", data)
 		}
 		s.restart()
-		r, err := file.Get(within(t), s.dial(), "a", local, file.Resume())
+		r, err := filetransfer.Get(within(t), s.dial(), "a", local, filetransfer.Resume())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,17 +213,17 @@ func TestWhatIsGivenUpLeavesNothing(t *testing.T) {
 
 // The file is in its place, and the connection breaks before the client hears of it.
 func TestAnswerIsLost(t *testing.T) {
-	for _, opts := range [][]file.Option{nil, {file.NoReplace()}} {
+	for _, opts := range [][]filetransfer.Option{nil, {filetransfer.NoReplace()}} {
 		var completed atomic.Int64
 		var conn atomic.Pointer[ansertest.FaultyConn]
-		s := newSite(t, file.OnComplete(func(context.Context, file.Result) {
+		s := newSite(t, filetransfer.OnComplete(func(context.Context, filetransfer.Result) {
 			if completed.Add(1) == 1 {
 				conn.Load().Cut()
 			}
 		}))
 		c := s.dial(anser.Dialer(ansertest.FaultyDial(new(net.Dialer).DialContext, ansertest.Faults{}, func(f *ansertest.FaultyConn) { conn.Store(f) })))
 		data := content(1 << 20)
-		r, err := file.PutFrom(within(t), c, bytes.NewReader(data), int64(len(data)), "a", opts...)
+		r, err := filetransfer.PutFrom(within(t), c, bytes.NewReader(data), int64(len(data)), "a", opts...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -241,14 +241,14 @@ func TestTransferIsBegunAgain(t *testing.T) {
 	waits, goOn := make(chan struct{}), make(chan struct{})
 	first := make(chan error, 1)
 	go func() {
-		_, err := file.PutFrom(within(t), s.client, newSource(data, 2<<20, func() {
+		_, err := filetransfer.PutFrom(within(t), s.client, newSource(data, 2<<20, func() {
 			close(waits)
 			<-goOn
-		}), int64(len(data)), "a", file.Resume())
+		}), int64(len(data)), "a", filetransfer.Resume())
 		first <- err
 	}()
 	<-waits
-	r, err := file.PutFrom(within(t), s.dial(), bytes.NewReader(data), int64(len(data)), "a", file.Resume())
+	r, err := filetransfer.PutFrom(within(t), s.dial(), bytes.NewReader(data), int64(len(data)), "a", filetransfer.Resume())
 	close(goOn)
 	if err != nil {
 		t.Fatal(err)
@@ -270,12 +270,12 @@ func TestOtherStore(t *testing.T) {
 		}
 	}
 	s := newSite(t)
-	_, err := file.PutFrom(within(t), s.client, newSource(data, 2<<20, elsewhere(s)), int64(len(data)), "a", file.Patience(time.Nanosecond))
-	wantCode(t, err, anser.FailedPrecondition, "file.Store", "file.AnyStore")
+	_, err := filetransfer.PutFrom(within(t), s.client, newSource(data, 2<<20, elsewhere(s)), int64(len(data)), "a", filetransfer.Patience(time.Nanosecond))
+	wantCode(t, err, anser.FailedPrecondition, "filetransfer.Store", "filetransfer.AnyStore")
 	missing(t, filepath.Join(s.dir, "a"))
 
 	s = newSite(t)
-	if _, err := file.PutFrom(within(t), s.client, newSource(data, 2<<20, elsewhere(s)), int64(len(data)), "a", file.AnyStore()); err != nil {
+	if _, err := filetransfer.PutFrom(within(t), s.client, newSource(data, 2<<20, elsewhere(s)), int64(len(data)), "a", filetransfer.AnyStore()); err != nil {
 		t.Fatal(err)
 	}
 	s.want("a", data)
@@ -286,7 +286,7 @@ func TestNobodyIsThere(t *testing.T) {
 	s.server.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	_, err := file.PutFrom(ctx, s.client, bytes.NewReader(nil), 0, "a")
+	_, err := filetransfer.PutFrom(ctx, s.client, bytes.NewReader(nil), 0, "a")
 	if err == nil {
 		t.Error("a file was sent to nobody")
 	}

@@ -1,4 +1,4 @@
-package file
+package filetransfer
 
 import (
 	"context"
@@ -27,7 +27,7 @@ func Get(ctx context.Context, c *anser.Client, remote, local string, opts ...Opt
 	}
 	r, err := g.fetchTo(ctx, local)
 	if err != nil {
-		return Result{}, fmt.Errorf("file: get %q: %w", remote, err)
+		return Result{}, fmt.Errorf("filetransfer: get %q: %w", remote, err)
 	}
 	return r, nil
 }
@@ -45,7 +45,7 @@ func GetTo(ctx context.Context, c *anser.Client, remote string, w io.Writer, opt
 	}
 	r, err := g.run(ctx)
 	if err != nil {
-		return Result{}, fmt.Errorf("file: get %q: %w", remote, err)
+		return Result{}, fmt.Errorf("filetransfer: get %q: %w", remote, err)
 	}
 	return r, nil
 }
@@ -70,7 +70,7 @@ func newGetting(c *anser.Client, remote string, opts []Option) (*getting, error)
 		return nil, err
 	}
 	if err := checkText(remote); err != nil {
-		return nil, fmt.Errorf("file: get %q: %w", remote, err)
+		return nil, fmt.Errorf("filetransfer: get %q: %w", remote, err)
 	}
 	return &getting{
 		options: o, persistence: persistence{patience: o.patience}, meter: meter{tell: o.progress}, client: c,
@@ -193,7 +193,7 @@ func (g *getting) attempt(ctx context.Context) error {
 		return err
 	}
 	defer st.Close()
-	st.Widen(widening)
+	st.GrowWindow(widening)
 	var state getState
 	if err := recvJSON(st, &state); err != nil {
 		return missing(err)

@@ -1,4 +1,4 @@
-package file_test
+package filetransfer_test
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/anser-rpc/anser"
-	"github.com/anser-rpc/anser/file"
+	"github.com/anser-rpc/anser/filetransfer"
 )
 
 type object = map[string]any
@@ -120,7 +120,7 @@ func TestHostileServers(t *testing.T) {
 			s := newHostile(t, "File.Get", messages)
 			dir := t.TempDir()
 			local := filepath.Join(dir, "local")
-			if _, err := file.Get(within(t), s, "a", local, file.Resume()); err == nil {
+			if _, err := filetransfer.Get(within(t), s, "a", local, filetransfer.Resume()); err == nil {
 				t.Error("Get believed it")
 			}
 			missing(t, local)
@@ -147,7 +147,7 @@ func TestHostileServers(t *testing.T) {
 // newHostile returns a client of a server that sends the messages, whatever it gets.
 func newHostile(t *testing.T, method string, messages []any) *anser.Client {
 	t.Helper()
-	s := newSite(t, file.Named("Other"))
+	s := newSite(t, filetransfer.Named("Other"))
 	server := anser.NewServer(silent)
 	err := anser.HandleStream(server, method, func(_ context.Context, st *anser.Stream[[]byte, []byte]) error {
 		if _, err := st.Recv(); err != nil {
@@ -178,7 +178,7 @@ func newHostile(t *testing.T, method string, messages []any) *anser.Client {
 func TestPartIsALink(t *testing.T) {
 	s := newSite(t)
 	data := content(100)
-	part := file.PartOf("a", someID)
+	part := filetransfer.PartOf("a", someID)
 	s.write("precious", []byte("precious"))
 	symlink(t, "precious", filepath.Join(s.dir, part))
 	stream, err := anser.OpenWith[[]byte, []byte](within(t), s.client, "File.Put",

@@ -1,4 +1,4 @@
-package file_test
+package filetransfer_test
 
 import (
 	"crypto/sha256"
@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/anser-rpc/anser/file"
+	"github.com/anser-rpc/anser/filetransfer"
 )
 
 // neighbour is another server of the same folder, in the middle of a transfer of which it has received everything.
@@ -27,7 +27,7 @@ type neighbour struct {
 
 func newNeighbour(s *site, name, id string, data []byte) *neighbour {
 	s.t.Helper()
-	n := &neighbour{t: s.t, part: filepath.Join(s.dir, file.PartOf(name, id))}
+	n := &neighbour{t: s.t, part: filepath.Join(s.dir, filetransfer.PartOf(name, id))}
 	write(s.t, n.part, data)
 	var err error
 	if n.file, err = os.OpenFile(n.part, os.O_RDWR, 0); err != nil {
@@ -48,7 +48,7 @@ func newNeighbour(s *site, name, id string, data []byte) *neighbour {
 // awaitTransfer waits until the site's server has a transfer.
 func (s *site) awaitTransfer() {
 	s.t.Helper()
-	active := func(p file.Partial) bool { return p.Active }
+	active := func(p filetransfer.Partial) bool { return p.Active }
 	for ctx := within(s.t); ; time.Sleep(time.Millisecond) {
 		list, err := s.service.Partials(ctx)
 		if err != nil {
@@ -62,7 +62,7 @@ func (s *site) awaitTransfer() {
 
 // The neighbour is about to put the file in its place when the client, whose connection is lost, goes on with this server.
 func TestServersThatShareTheirFiles(t *testing.T) {
-	for _, opts := range [][]file.Option{nil, {file.NoReplace()}} {
+	for _, opts := range [][]filetransfer.Option{nil, {filetransfer.NoReplace()}} {
 		s := newSite(t)
 		id, data := strings.Repeat("0a", 16), content(1<<20)
 		sum := sha256.Sum256(data)
@@ -70,7 +70,7 @@ func TestServersThatShareTheirFiles(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() {
 			// What the client looks at is in its place before this server is told of it.
-			_, err := file.PutAgain(within(t), s.client, newSource(data, 0, n.complete), int64(len(data)), "a", id, hex.EncodeToString(sum[:]), opts...)
+			_, err := filetransfer.PutAgain(within(t), s.client, newSource(data, 0, n.complete), int64(len(data)), "a", id, hex.EncodeToString(sum[:]), opts...)
 			ended <- err
 		}()
 		s.awaitTransfer()
@@ -94,7 +94,7 @@ func TestUnfinishedFileOfANeighbour(t *testing.T) {
 		t.Errorf("Clean removed %d, %v", removed, err)
 	}
 	n.file.Close() // it has died: what it has received is of use
-	r, err := file.PutAgain(within(t), s.client, newSource(data, 0, nil), int64(len(data)), "a", id, "")
+	r, err := filetransfer.PutAgain(within(t), s.client, newSource(data, 0, nil), int64(len(data)), "a", id, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package file
+package filetransfer
 
 import (
 	"context"
@@ -29,15 +29,15 @@ var errChanged = errors.New("the file was changed while it was sent: send it aga
 func Put(ctx context.Context, c *anser.Client, local, remote string, opts ...Option) (Result, error) {
 	f, err := os.Open(local)
 	if err != nil {
-		return Result{}, fmt.Errorf("file: put %q: %w", local, err)
+		return Result{}, fmt.Errorf("filetransfer: put %q: %w", local, err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	switch {
 	case err != nil:
-		return Result{}, fmt.Errorf("file: put %q: %w", local, err)
+		return Result{}, fmt.Errorf("filetransfer: put %q: %w", local, err)
 	case !info.Mode().IsRegular():
-		return Result{}, fmt.Errorf("file: put %q: it is no file: name one", local)
+		return Result{}, fmt.Errorf("filetransfer: put %q: it is no file: name one", local)
 	}
 	p, err := newPutting(c, f, info.Size(), remote, opts)
 	if err != nil {
@@ -106,10 +106,10 @@ func newPutting(c *anser.Client, src io.ReaderAt, size int64, remote string, opt
 		return nil, err
 	}
 	if err := checkText(remote); err != nil {
-		return nil, fmt.Errorf("file: put %q: %w", remote, err)
+		return nil, fmt.Errorf("filetransfer: put %q: %w", remote, err)
 	}
 	if size < 0 {
-		return nil, fmt.Errorf("file: put %q: the size %d is negative", remote, size)
+		return nil, fmt.Errorf("filetransfer: put %q: the size %d is negative", remote, size)
 	}
 	return &putting{
 		options: o, persistence: persistence{patience: o.patience}, meter: meter{tell: o.progress}, client: c, src: src,
@@ -131,7 +131,7 @@ func (p *putting) run(ctx context.Context) (Result, error) {
 			return p.result, nil
 		}
 		if err := p.again(ctx, err); err != nil {
-			return Result{}, fmt.Errorf("file: put %q: %w", p.head.Path, err)
+			return Result{}, fmt.Errorf("filetransfer: put %q: %w", p.head.Path, err)
 		}
 	}
 }

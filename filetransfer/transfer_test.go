@@ -1,4 +1,4 @@
-package file_test
+package filetransfer_test
 
 import (
 	"bytes"
@@ -13,19 +13,19 @@ import (
 	"testing"
 
 	"github.com/anser-rpc/anser"
-	"github.com/anser-rpc/anser/file"
+	"github.com/anser-rpc/anser/filetransfer"
 )
 
 func TestThereAndBack(t *testing.T) {
 	s := newSite(t)
 	const piece, block = 16 << 10, 256 << 10
 	for _, size := range []int{0, 1, piece - 1, piece, piece + 1, block - 1, block, block + 1, 3<<20 + 7} {
-		for _, sum := range []file.Checksum{file.SHA256, file.CRC32C} {
+		for _, sum := range []filetransfer.Checksum{filetransfer.SHA256, filetransfer.CRC32C} {
 			t.Run(fmt.Sprintf("%d/%v", size, sum), func(t *testing.T) {
 				data := content(size)
-				var told file.Progress
-				put, err := file.PutFrom(within(t), s.client, bytes.NewReader(data), int64(size), "a", sum,
-					file.OnProgress(func(p file.Progress) { told = p }))
+				var told filetransfer.Progress
+				put, err := filetransfer.PutFrom(within(t), s.client, bytes.NewReader(data), int64(size), "a", sum,
+					filetransfer.OnProgress(func(p filetransfer.Progress) { told = p }))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -33,9 +33,9 @@ func TestThereAndBack(t *testing.T) {
 				if told.Done != int64(size) || told.Total != int64(size) {
 					t.Errorf("the last progress is %+v", told)
 				}
-				told = file.Progress{}
+				told = filetransfer.Progress{}
 				local := filepath.Join(t.TempDir(), "b")
-				got, err := file.Get(within(t), s.client, "a", local, sum, file.OnProgress(func(p file.Progress) { told = p }))
+				got, err := filetransfer.Get(within(t), s.client, "a", local, sum, filetransfer.OnProgress(func(p filetransfer.Progress) { told = p }))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -46,7 +46,7 @@ func TestThereAndBack(t *testing.T) {
 				if got != put || got.Size != int64(size) || got.Resumed != 0 || got.Breaks != 0 {
 					t.Errorf("put %+v, got %+v", put, got)
 				}
-				if whole := sha256.Sum256(data); sum == file.SHA256 && got.Sum != hex.EncodeToString(whole[:]) {
+				if whole := sha256.Sum256(data); sum == filetransfer.SHA256 && got.Sum != hex.EncodeToString(whole[:]) {
 					t.Errorf("the sum is %s: want %x", got.Sum, whole)
 				}
 				if left := append(s.parts(), parts(t, filepath.Dir(local))...); len(left) > 0 {
@@ -62,20 +62,20 @@ func TestPutReplacesUnlessTold(t *testing.T) {
 	s.write("a", []byte("old"))
 	local := filepath.Join(t.TempDir(), "local")
 	write(t, local, []byte("new"))
-	_, err := file.Put(within(t), s.client, local, "a", file.NoReplace())
+	_, err := filetransfer.Put(within(t), s.client, local, "a", filetransfer.NoReplace())
 	wantCode(t, err, anser.AlreadyExists, `"a"`)
 	s.want("a", []byte("old"))
-	if _, err := file.Put(within(t), s.client, local, "a"); err != nil {
+	if _, err := filetransfer.Put(within(t), s.client, local, "a"); err != nil {
 		t.Fatal(err)
 	}
 	s.want("a", []byte("new"))
-	if _, err := file.Put(within(t), s.client, local, "b", file.NoReplace()); err != nil {
+	if _, err := filetransfer.Put(within(t), s.client, local, "b", filetransfer.NoReplace()); err != nil {
 		t.Fatal(err)
 	}
 	s.want("b", []byte("new"))
 	// It may come to be during the transfer.
 	data := content(1 << 20)
-	_, err = file.PutFrom(within(t), s.client, newSource(data, 1<<19, func() { s.write("c", []byte("other")) }), 1<<20, "c", file.NoReplace())
+	_, err = filetransfer.PutFrom(within(t), s.client, newSource(data, 1<<19, func() { s.write("c", []byte("other")) }), 1<<20, "c", filetransfer.NoReplace())
 	wantCode(t, err, anser.AlreadyExists)
 	s.want("c", []byte("other"))
 	if left := s.parts(); len(left) > 0 {
@@ -88,14 +88,14 @@ func TestGetReplacesUnlessTold(t *testing.T) {
 	s.write("a", []byte("new"))
 	local := filepath.Join(t.TempDir(), "local")
 	write(t, local, []byte("old"))
-	_, err := file.Get(within(t), s.client, "a", local, file.NoReplace())
+	_, err := filetransfer.Get(within(t), s.client, "a", local, filetransfer.NoReplace())
 	wantCode(t, err, anser.AlreadyExists)
 	want(t, local, []byte("old"))
-	if _, err := file.Get(within(t), s.client, "a", local); err != nil {
+	if _, err := filetransfer.Get(within(t), s.client, "a", local); err != nil {
 		t.Fatal(err)
 	}
 	want(t, local, []byte("new"))
-	if _, err := file.Get(within(t), s.client, "a", local+"2", file.NoReplace()); err != nil {
+	if _, err := filetransfer.Get(within(t), s.client, "a", local+"2", filetransfer.NoReplace()); err != nil {
 		t.Fatal(err)
 	}
 	want(t, local+"2", []byte("new"))
@@ -106,24 +106,24 @@ func TestGetTo(t *testing.T) {
 	data := content(1 << 20)
 	s.write("a", data)
 	var b bytes.Buffer
-	if _, err := file.GetTo(within(t), s.client, "a", &b); err != nil || !bytes.Equal(b.Bytes(), data) {
+	if _, err := filetransfer.GetTo(within(t), s.client, "a", &b); err != nil || !bytes.Equal(b.Bytes(), data) {
 		t.Errorf("%d bytes, %v", b.Len(), err)
 	}
 }
 
 func TestParents(t *testing.T) {
 	s := newSite(t)
-	_, err := file.PutFrom(within(t), s.client, strings.NewReader("x"), 1, "a/b/c")
-	wantCode(t, err, anser.NotFound, `"a/b"`, "file.Parents")
-	if _, err := file.PutFrom(within(t), s.client, strings.NewReader("x"), 1, "a/b/c", file.Parents()); err != nil {
+	_, err := filetransfer.PutFrom(within(t), s.client, strings.NewReader("x"), 1, "a/b/c")
+	wantCode(t, err, anser.NotFound, `"a/b"`, "filetransfer.Parents")
+	if _, err := filetransfer.PutFrom(within(t), s.client, strings.NewReader("x"), 1, "a/b/c", filetransfer.Parents()); err != nil {
 		t.Fatal(err)
 	}
 	s.want("a/b/c", []byte("x"))
 	local := filepath.Join(t.TempDir(), "d", "e")
-	if _, err := file.Get(within(t), s.client, "a/b/c", local); err == nil {
+	if _, err := filetransfer.Get(within(t), s.client, "a/b/c", local); err == nil {
 		t.Error("a file was fetched into a folder that is not there")
 	}
-	if _, err := file.Get(within(t), s.client, "a/b/c", local, file.Parents()); err != nil {
+	if _, err := filetransfer.Get(within(t), s.client, "a/b/c", local, filetransfer.Parents()); err != nil {
 		t.Fatal(err)
 	}
 	want(t, local, []byte("x"))
@@ -136,20 +136,20 @@ func TestWhatIsNoFile(t *testing.T) {
 	}
 	s.write("file", []byte("x"))
 	local := filepath.Join(t.TempDir(), "local")
-	_, err := file.PutFrom(within(t), s.client, strings.NewReader("x"), 1, "folder")
+	_, err := filetransfer.PutFrom(within(t), s.client, strings.NewReader("x"), 1, "folder")
 	wantCode(t, err, anser.FailedPrecondition, "folder")
-	_, err = file.Get(within(t), s.client, "folder", local)
+	_, err = filetransfer.Get(within(t), s.client, "folder", local)
 	wantCode(t, err, anser.FailedPrecondition, "folder")
-	_, err = file.Get(within(t), s.client, "nothing", local)
+	_, err = filetransfer.Get(within(t), s.client, "nothing", local)
 	wantCode(t, err, anser.NotFound)
-	_, err = file.Get(within(t), s.client, "file/below", local)
+	_, err = filetransfer.Get(within(t), s.client, "file/below", local)
 	wantCode(t, err, anser.FailedPrecondition)
-	_, err = file.PutFrom(within(t), s.client, strings.NewReader("x"), 1, "file/below", file.Parents())
+	_, err = filetransfer.PutFrom(within(t), s.client, strings.NewReader("x"), 1, "file/below", filetransfer.Parents())
 	wantCode(t, err, anser.FailedPrecondition)
-	if _, err = file.Put(within(t), s.client, s.dir, "a"); err == nil {
+	if _, err = filetransfer.Put(within(t), s.client, s.dir, "a"); err == nil {
 		t.Error("a folder was sent as a file")
 	}
-	if _, err = file.Put(within(t), s.client, local, "a"); !errors.Is(err, os.ErrNotExist) {
+	if _, err = filetransfer.Put(within(t), s.client, local, "a"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a file that is not there: %v", err)
 	}
 	missing(t, local)
@@ -168,7 +168,7 @@ func TestTwoWriters(t *testing.T) {
 		c := s.dial()
 		go func() {
 			data := content(1 << 20)
-			_, err := file.PutFrom(within(t), c, bytes.NewReader(data), int64(len(data)), "a")
+			_, err := filetransfer.PutFrom(within(t), c, bytes.NewReader(data), int64(len(data)), "a")
 			all <- sent{data, err}
 		}()
 	}
@@ -215,8 +215,8 @@ func TestSourceChangesWhileItIsSent(t *testing.T) {
 			local := filepath.Join(t.TempDir(), "local")
 			write(t, local, content(8<<20))
 			// Authorize runs before the first byte is read.
-			s := newSite(t, file.Authorize(func(context.Context, file.Op, string) error { return change(local) }))
-			_, err := file.Put(within(t), s.client, local, "a")
+			s := newSite(t, filetransfer.Authorize(func(context.Context, filetransfer.Op, string) error { return change(local) }))
+			_, err := filetransfer.Put(within(t), s.client, local, "a")
 			if err == nil || !strings.Contains(err.Error(), "was changed while it was sent") {
 				t.Errorf("error: %v", err)
 			}
@@ -236,7 +236,7 @@ func TestFileChangesWhileItIsFetched(t *testing.T) {
 			s := newSite(t)
 			s.write("a", content(8<<20))
 			local := filepath.Join(t.TempDir(), "local")
-			_, err := file.GetTo(within(t), s.client, "a", &hookWriter{at: 1 << 20, f: func() {
+			_, err := filetransfer.GetTo(within(t), s.client, "a", &hookWriter{at: 1 << 20, f: func() {
 				if err := change(filepath.Join(s.dir, "a")); err != nil {
 					t.Error(err)
 				}

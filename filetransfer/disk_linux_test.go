@@ -1,4 +1,4 @@
-package file_test
+package filetransfer_test
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/anser-rpc/anser"
-	"github.com/anser-rpc/anser/file"
+	"github.com/anser-rpc/anser/filetransfer"
 )
 
 func TestDiskIsFull(t *testing.T) {
@@ -34,7 +34,7 @@ func TestDiskIsFull(t *testing.T) {
 	local := filepath.Join(t.TempDir(), "local")
 	data := content(4 << 20)
 	write(t, local, data)
-	_, err := file.Put(within(t), c, local, "a")
+	_, err := filetransfer.Put(within(t), c, local, "a")
 	wantCode(t, err, anser.ResourceExhausted, "no space left", `"a"`)
 	s.want("a", []byte("old"))
 	if left := s.parts(); len(left) > 0 {
@@ -43,7 +43,7 @@ func TestDiskIsFull(t *testing.T) {
 	// The disk of the client may be full as well.
 	s2 := newSite(t)
 	s2.write("b", data)
-	_, err = file.Get(within(t), s2.client, "b", filepath.Join(disk, "b"))
+	_, err = filetransfer.Get(within(t), s2.client, "b", filepath.Join(disk, "b"))
 	if err == nil {
 		t.Error("4 MiB were fetched to a disk of 1 MiB")
 	}

@@ -1,4 +1,4 @@
-package file
+package filetransfer
 
 import (
 	"context"
@@ -14,8 +14,8 @@ type Option interface{ apply(o *options) }
 // ServeOption configures [Serve].
 type ServeOption interface{ applyServe(s *Service) }
 
-// SideOption is valid on both sides.
-type SideOption interface {
+// SharedOption is valid on both sides.
+type SharedOption interface {
 	Option
 	ServeOption
 }
@@ -33,7 +33,7 @@ type options struct {
 }
 
 func (o *options) fault(format string, args ...any) {
-	o.err = errors.Join(o.err, fmt.Errorf("file: "+format, args...))
+	o.err = errors.Join(o.err, fmt.Errorf("filetransfer: "+format, args...))
 }
 
 func newOptions(opts []Option) (options, error) {
@@ -106,7 +106,7 @@ func (n named) applyServe(s *Service) {
 }
 
 // Named gives the service another name than "File", as a server with several folders needs it.
-func Named(service string) SideOption { return named(service) }
+func Named(service string) SharedOption { return named(service) }
 
 type serveOption func(s *Service)
 

@@ -1,4 +1,4 @@
-package file_test
+package filetransfer_test
 
 import (
 	"bytes"
@@ -15,34 +15,34 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser"
-	"github.com/anser-rpc/anser/file"
+	"github.com/anser-rpc/anser/filetransfer"
 )
 
 // put sends a few bytes.
-func put(t *testing.T, c *anser.Client, path string, opts ...file.Option) error {
+func put(t *testing.T, c *anser.Client, path string, opts ...filetransfer.Option) error {
 	t.Helper()
-	_, err := file.PutFrom(within(t), c, strings.NewReader("bytes"), 5, path, opts...)
+	_, err := filetransfer.PutFrom(within(t), c, strings.NewReader("bytes"), 5, path, opts...)
 	return err
 }
 
 // get fetches and drops.
-func get(t *testing.T, c *anser.Client, path string, opts ...file.Option) error {
+func get(t *testing.T, c *anser.Client, path string, opts ...filetransfer.Option) error {
 	t.Helper()
-	_, err := file.GetTo(within(t), c, path, new(bytes.Buffer), opts...)
+	_, err := filetransfer.GetTo(within(t), c, path, new(bytes.Buffer), opts...)
 	return err
 }
 
-func stat(t *testing.T, c *anser.Client, path string, opts ...file.Option) error {
+func stat(t *testing.T, c *anser.Client, path string, opts ...filetransfer.Option) error {
 	t.Helper()
-	_, err := file.Stat(within(t), c, path, opts...)
+	_, err := filetransfer.Stat(within(t), c, path, opts...)
 	return err
 }
 
 // list returns the paths in order.
-func list(t *testing.T, c *anser.Client, dir string, opts ...file.Option) ([]string, error) {
+func list(t *testing.T, c *anser.Client, dir string, opts ...filetransfer.Option) ([]string, error) {
 	t.Helper()
 	var names []string
-	for info, err := range file.List(within(t), c, dir, opts...) {
+	for info, err := range filetransfer.List(within(t), c, dir, opts...) {
 		if err != nil {
 			return nil, err
 		}
@@ -53,17 +53,17 @@ func list(t *testing.T, c *anser.Client, dir string, opts ...file.Option) ([]str
 }
 
 // everything tries all operations on a path.
-func everything(t *testing.T, c *anser.Client, path string) map[file.Op]error {
+func everything(t *testing.T, c *anser.Client, path string) map[filetransfer.Op]error {
 	t.Helper()
 	_, listed := list(t, c, path)
-	return map[file.Op]error{
-		file.OpPut: put(t, c, path), file.OpGet: get(t, c, path), file.OpStat: stat(t, c, path),
-		file.OpList: listed, file.OpRemove: file.Remove(within(t), c, path),
+	return map[filetransfer.Op]error{
+		filetransfer.OpPut: put(t, c, path), filetransfer.OpGet: get(t, c, path), filetransfer.OpStat: stat(t, c, path),
+		filetransfer.OpList: listed, filetransfer.OpRemove: filetransfer.Remove(within(t), c, path),
 	}
 }
 
 func TestPathsThatCannotBeUsed(t *testing.T) {
-	s := newSite(t, file.AllowRemove())
+	s := newSite(t, filetransfer.AllowRemove())
 	outside := filepath.Join(filepath.Dir(s.dir), "outside")
 	write(t, outside, []byte("secret"))
 	long := strings.Repeat("x/", 3000) + "x"
@@ -74,7 +74,7 @@ func TestPathsThatCannotBeUsed(t *testing.T) {
 		".anser-0123.part", "a/.anser-x", long,
 	} {
 		for op, err := range everything(t, s.client, p) {
-			if (op == file.OpList || op == file.OpStat) && p == "a/" {
+			if (op == filetransfer.OpList || op == filetransfer.OpStat) && p == "a/" {
 				continue // a folder may end in a slash
 			}
 			if !errors.Is(err, anser.InvalidArgument) {
@@ -104,7 +104,7 @@ func FuzzPaths(f *testing.F) {
 		f.Add(p)
 	}
 	f.Fuzz(func(t *testing.T, p string) {
-		if file.CheckPath(p) != nil {
+		if filetransfer.CheckPath(p) != nil {
 			return
 		}
 		if !filepath.IsLocal(p) || filepath.ToSlash(filepath.Clean(p)) != p || strings.ContainsAny(p, "\\:\x00") {
@@ -114,7 +114,7 @@ func FuzzPaths(f *testing.F) {
 }
 
 func TestLinksThatLeadOut(t *testing.T) {
-	s := newSite(t, file.AllowRemove())
+	s := newSite(t, filetransfer.AllowRemove())
 	outside := t.TempDir()
 	write(t, filepath.Join(outside, "secret"), []byte("secret"))
 	s.write("inside", []byte("inside"))
@@ -135,7 +135,7 @@ func TestLinksThatLeadOut(t *testing.T) {
 		_, err := list(t, s.client, dir)
 		wantCode(t, err, anser.PermissionDenied)
 		wantCode(t, put(t, s.client, dir+"/new"), anser.PermissionDenied)
-		wantCode(t, put(t, s.client, dir+"/new/new", file.Parents()), anser.PermissionDenied)
+		wantCode(t, put(t, s.client, dir+"/new/new", filetransfer.Parents()), anser.PermissionDenied)
 	}
 	if err := get(t, s.client, "good"); err != nil {
 		t.Errorf("a link that stays inside: %v", err)
@@ -145,7 +145,7 @@ func TestLinksThatLeadOut(t *testing.T) {
 		t.Error(err)
 	}
 	s.want("file", []byte("bytes"))
-	if err := file.Remove(within(t), s.client, "folder"); err != nil {
+	if err := filetransfer.Remove(within(t), s.client, "folder"); err != nil {
 		t.Error(err)
 	}
 	want(t, filepath.Join(outside, "secret"), []byte("secret"))
@@ -155,14 +155,14 @@ func TestLinksThatLeadOut(t *testing.T) {
 }
 
 func TestReadOnlyAndWriteOnly(t *testing.T) {
-	s := newSite(t, file.ReadOnly())
+	s := newSite(t, filetransfer.ReadOnly())
 	s.write("a", []byte("x"))
 	wantCode(t, put(t, s.client, "b"), anser.Unimplemented)
-	wantCode(t, file.Remove(within(t), s.client, "a"), anser.Unimplemented)
+	wantCode(t, filetransfer.Remove(within(t), s.client, "a"), anser.Unimplemented)
 	if err := errors.Join(get(t, s.client, "a"), stat(t, s.client, "a")); err != nil {
 		t.Error(err)
 	}
-	s = newSite(t, file.WriteOnly())
+	s = newSite(t, filetransfer.WriteOnly())
 	s.write("a", []byte("x"))
 	wantCode(t, get(t, s.client, "a"), anser.Unimplemented)
 	wantCode(t, stat(t, s.client, "a"), anser.Unimplemented)
@@ -176,17 +176,17 @@ func TestReadOnlyAndWriteOnly(t *testing.T) {
 func TestRemove(t *testing.T) {
 	s := newSite(t)
 	s.write("a", []byte("x"))
-	wantCode(t, file.Remove(within(t), s.client, "a"), anser.Unimplemented)
+	wantCode(t, filetransfer.Remove(within(t), s.client, "a"), anser.Unimplemented)
 	s.want("a", []byte("x"))
-	s = newSite(t, file.AllowRemove())
-	if err := put(t, s.client, "d/a", file.Parents()); err != nil {
+	s = newSite(t, filetransfer.AllowRemove())
+	if err := put(t, s.client, "d/a", filetransfer.Parents()); err != nil {
 		t.Fatal(err)
 	}
-	wantCode(t, file.Remove(within(t), s.client, "d"), anser.AlreadyExists, "not empty")
-	wantCode(t, file.Remove(within(t), s.client, "nothing"), anser.NotFound)
-	wantCode(t, file.Remove(within(t), s.client, "."), anser.InvalidArgument)
+	wantCode(t, filetransfer.Remove(within(t), s.client, "d"), anser.AlreadyExists, "not empty")
+	wantCode(t, filetransfer.Remove(within(t), s.client, "nothing"), anser.NotFound)
+	wantCode(t, filetransfer.Remove(within(t), s.client, "."), anser.InvalidArgument)
 	for _, p := range []string{"d/a", "d"} {
-		if err := file.Remove(within(t), s.client, p); err != nil {
+		if err := filetransfer.Remove(within(t), s.client, p); err != nil {
 			t.Error(err)
 		}
 	}
@@ -194,22 +194,22 @@ func TestRemove(t *testing.T) {
 }
 
 func TestMaxSize(t *testing.T) {
-	s := newSite(t, file.MaxSize(4))
-	wantCode(t, put(t, s.client, "a"), anser.ResourceExhausted, "file.MaxSize")
+	s := newSite(t, filetransfer.MaxSize(4))
+	wantCode(t, put(t, s.client, "a"), anser.ResourceExhausted, "filetransfer.MaxSize")
 	missing(t, filepath.Join(s.dir, "a"))
-	if _, err := file.PutFrom(within(t), s.client, strings.NewReader("four"), 4, "a"); err != nil {
+	if _, err := filetransfer.PutFrom(within(t), s.client, strings.NewReader("four"), 4, "a"); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestAuthorize(t *testing.T) {
 	type asked struct {
-		op   file.Op
+		op   filetransfer.Op
 		path string
 	}
 	var mu sync.Mutex
 	var all []asked
-	s := newSite(t, file.AllowRemove(), file.Authorize(func(ctx context.Context, op file.Op, path string) error {
+	s := newSite(t, filetransfer.AllowRemove(), filetransfer.Authorize(func(ctx context.Context, op filetransfer.Op, path string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		all = append(all, asked{op, path})
@@ -242,9 +242,9 @@ func TestAuthorize(t *testing.T) {
 }
 
 func TestOnComplete(t *testing.T) {
-	done := make(chan file.Result, 1)
+	done := make(chan filetransfer.Result, 1)
 	s := &site{t: t, dir: t.TempDir()}
-	s.start(listen(t, "127.0.0.1:0"), file.OnComplete(func(_ context.Context, r file.Result) {
+	s.start(listen(t, "127.0.0.1:0"), filetransfer.OnComplete(func(_ context.Context, r filetransfer.Result) {
 		s.want("a", []byte("bytes"))
 		done <- r
 	}))
@@ -252,13 +252,13 @@ func TestOnComplete(t *testing.T) {
 	if err := put(t, c, "a"); err != nil {
 		t.Fatal(err)
 	}
-	if r := <-done; r.Path != "a" || r.Size != 5 || len(r.Sum) != 64 || r.Checksum != file.SHA256 {
+	if r := <-done; r.Path != "a" || r.Size != 5 || len(r.Sum) != 64 || r.Checksum != filetransfer.SHA256 {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestOnCompletePanics(t *testing.T) {
-	s := newSite(t, file.OnComplete(func(context.Context, file.Result) { panic("secret") }))
+	s := newSite(t, filetransfer.OnComplete(func(context.Context, filetransfer.Result) { panic("secret") }))
 	err := put(t, s.client, "a")
 	wantCode(t, err, anser.Internal)
 	if strings.Contains(fmt.Sprint(err), "secret") {
@@ -270,20 +270,20 @@ func TestOnCompletePanics(t *testing.T) {
 }
 
 func TestMaxTransfers(t *testing.T) {
-	s := newSite(t, file.MaxTransfers(1))
+	s := newSite(t, filetransfer.MaxTransfers(1))
 	data := content(1 << 20)
 	waits, goOn := make(chan struct{}), make(chan struct{})
 	first := make(chan error, 1)
 	go func() {
-		_, err := file.PutFrom(within(t), s.client, newSource(data, 1<<19, func() {
+		_, err := filetransfer.PutFrom(within(t), s.client, newSource(data, 1<<19, func() {
 			close(waits)
 			<-goOn
 		}), int64(len(data)), "a")
 		first <- err
 	}()
 	<-waits
-	_, err := file.PutFrom(within(t), s.client, bytes.NewReader(data), 1<<20, "b", file.Patience(time.Nanosecond))
-	wantCode(t, err, anser.ResourceExhausted, "file.MaxTransfers")
+	_, err := filetransfer.PutFrom(within(t), s.client, bytes.NewReader(data), 1<<20, "b", filetransfer.Patience(time.Nanosecond))
+	wantCode(t, err, anser.ResourceExhausted, "filetransfer.MaxTransfers")
 	second := make(chan error, 1)
 	go func() { second <- put(t, s.client, "b") }()
 	close(goOn)
@@ -321,20 +321,20 @@ func TestListAndStat(t *testing.T) {
 	wantCode(t, err, anser.FailedPrecondition)
 	_, err = list(t, s.client, "x")
 	wantCode(t, err, anser.NotFound)
-	for range file.List(within(t), s.client, "") {
+	for range filetransfer.List(within(t), s.client, "") {
 		break // leaves nothing behind
 	}
-	info, err := file.Stat(within(t), s.client, "d007")
+	info, err := filetransfer.Stat(within(t), s.client, "d007")
 	if err != nil || info.Size != 7 || info.Dir || info.Other || info.Path != "d007" || time.Since(info.ModTime) > time.Hour {
 		t.Errorf("%+v, %v", info, err)
 	}
-	if info, err := file.Stat(within(t), s.client, ""); err != nil || !info.Dir {
+	if info, err := filetransfer.Stat(within(t), s.client, ""); err != nil || !info.Dir {
 		t.Errorf("%+v, %v", info, err)
 	}
 }
 
 func TestUnfinishedFilesAreCleaned(t *testing.T) {
-	s := newSite(t, file.KeepPartial(time.Hour))
+	s := newSite(t, filetransfer.KeepPartial(time.Hour))
 	if err := os.Mkdir(filepath.Join(s.dir, "d"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -379,8 +379,8 @@ func TestUnfinishedFilesAreCleaned(t *testing.T) {
 
 func TestTwoFoldersOnOneServer(t *testing.T) {
 	var served atomic.Int64
-	s := newSite(t, file.Named("Public"), file.OnComplete(func(context.Context, file.Result) { served.Add(1) }))
-	if err := put(t, s.client, "a", file.Named("Public")); err != nil {
+	s := newSite(t, filetransfer.Named("Public"), filetransfer.OnComplete(func(context.Context, filetransfer.Result) { served.Add(1) }))
+	if err := put(t, s.client, "a", filetransfer.Named("Public")); err != nil {
 		t.Error(err)
 	}
 	wantCode(t, put(t, s.client, "a"), anser.Unimplemented)
@@ -395,31 +395,31 @@ func TestOptionsThatCannotWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	for name, opts := range map[string][]file.ServeOption{
-		"sizes":     {file.MaxSize(0)},
-		"transfers": {file.MaxTransfers(0)},
-		"age":       {file.KeepPartial(-1)},
-		"name":      {file.Named("")},
-		"store":     {file.Store("")},
-		"both":      {file.ReadOnly(), file.WriteOnly()},
-		"remove":    {file.ReadOnly(), file.AllowRemove()},
+	for name, opts := range map[string][]filetransfer.ServeOption{
+		"sizes":     {filetransfer.MaxSize(0)},
+		"transfers": {filetransfer.MaxTransfers(0)},
+		"age":       {filetransfer.KeepPartial(-1)},
+		"name":      {filetransfer.Named("")},
+		"store":     {filetransfer.Store("")},
+		"both":      {filetransfer.ReadOnly(), filetransfer.WriteOnly()},
+		"remove":    {filetransfer.ReadOnly(), filetransfer.AllowRemove()},
 	} {
-		if _, err := file.Serve(anser.NewServer(silent), root, opts...); err == nil {
+		if _, err := filetransfer.Serve(anser.NewServer(silent), root, opts...); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
-	if _, err := file.Serve(anser.NewServer(silent), nil); err == nil {
+	if _, err := filetransfer.Serve(anser.NewServer(silent), nil); err == nil {
 		t.Error("no root: accepted")
 	}
 	s := anser.NewServer(silent)
-	if _, err := file.Serve(s, root); err != nil {
+	if _, err := filetransfer.Serve(s, root); err != nil {
 		t.Error(err)
 	}
-	if _, err := file.Serve(s, root); err == nil {
+	if _, err := filetransfer.Serve(s, root); err == nil {
 		t.Error("the methods were registered twice")
 	}
 	site := newSite(t)
-	for name, opt := range map[string]file.Option{"patience": file.Patience(-1), "checksum": file.Checksum(9), "name": file.Named("")} {
+	for name, opt := range map[string]filetransfer.Option{"patience": filetransfer.Patience(-1), "checksum": filetransfer.Checksum(9), "name": filetransfer.Named("")} {
 		if put(t, site.client, "a", opt) == nil || get(t, site.client, "a", opt) == nil {
 			t.Errorf("%s: accepted", name)
 		}

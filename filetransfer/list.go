@@ -1,4 +1,4 @@
-package file
+package filetransfer
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 // files are left out. An error comes last and once. What is added or removed in the meantime may be among it or not.
 func List(ctx context.Context, c *anser.Client, dir string, opts ...Option) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
-		fail := func(err error) { yield(Info{}, fmt.Errorf("file: list %q: %w", dir, err)) }
+		fail := func(err error) { yield(Info{}, fmt.Errorf("filetransfer: list %q: %w", dir, err)) }
 		o, err := newOptions(opts)
 		if err != nil {
 			yield(Info{}, err)
@@ -48,7 +48,7 @@ func Stat(ctx context.Context, c *anser.Client, path string, opts ...Option) (In
 	}
 	e, err := anser.Call[entry](ctx, c, methodOf(o.name, OpStat), &pathRequest{path}, anser.Idempotent())
 	if err != nil {
-		return Info{}, fmt.Errorf("file: look at %q: %w", path, err)
+		return Info{}, fmt.Errorf("filetransfer: look at %q: %w", path, err)
 	}
 	return e.info(), nil
 }
@@ -61,7 +61,7 @@ func Remove(ctx context.Context, c *anser.Client, path string, opts ...Option) e
 		return err
 	}
 	if _, err := anser.Call[anser.None](ctx, c, methodOf(o.name, OpRemove), &pathRequest{path}); err != nil {
-		return fmt.Errorf("file: remove %q: %w", path, err)
+		return fmt.Errorf("filetransfer: remove %q: %w", path, err)
 	}
 	return nil
 }
