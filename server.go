@@ -51,7 +51,7 @@ type Server struct {
 	sessions   sessions
 	addresses  atomic.Pointer[addressRules] // of clients that are let in; see SetAddresses
 	replies    replyMemory
-	policySeen atomic.Uint64 // the version of the policy that open calls were checked against; see cutoff.go
+	policySeen atomic.Uint64 // the version of the policy that open calls were checked against; see server_cutoff.go
 	orphans    orphans
 	conns      sync.WaitGroup // goroutines of connections
 

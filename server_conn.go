@@ -23,7 +23,7 @@ type serverConn struct {
 	peerSays wire.Settings
 	progress progress
 
-	turn    atomic.Uint64 // who reads; see handoff.go
+	turn    atomic.Uint64 // who reads; see server_handoff.go
 	watched atomic.Bool   // the monitor looks at turn
 	seen    turn          // of the monitor
 	same    int           // looks of the monitor that found seen again

@@ -9,7 +9,7 @@ import (
 
 // A process that is stopped, and a machine that is gone without a word, keep their connections for a long
 // time. Where there are other instances, a client asks sooner than keepalive does: with a ping, when calls are open
-// and nothing comes. An instance that does not answer gets no more calls and is ejected (ejection.go). Idempotent calls that
+// and nothing comes. An instance that does not answer gets no more calls and is ejected (cluster_ejection.go). Idempotent calls that
 // wait there are moved to another instance; the connection stays until keepalive gives it up, as the other calls
 // on it may still be answered.
 

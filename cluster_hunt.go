@@ -16,7 +16,7 @@ import (
 // none connected, and would wait. It dials two more instances, and twice as many with each step that brings no connection, each
 // of them once; the call goes to whichever connects first. One of a thousand instances is found in less than a second if the
 // others are silent, and sooner if they refuse. Where instances are well no hunt begins, as the first connection is
-// there before its host is late (patience.go).
+// there before its host is late (client_hostpatience.go).
 type hunt struct {
 	route *Route
 	began int64

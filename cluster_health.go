@@ -9,8 +9,8 @@ import (
 	"github.com/anser-rpc/anser/balance"
 )
 
-// What a client makes of the way its attempts end: a breaker for each instance and method (breaker.go),
-// and instances that are taken out as a whole (ejection.go). Calls only count; one goroutine of the
+// What a client makes of the way its attempts end: a breaker for each instance and method (cluster_breaker.go),
+// and instances that are taken out as a whole (cluster_ejection.go). Calls only count; one goroutine of the
 // client looks at the counts, decides, and builds the views that leave instances out.
 //
 // Nothing is counted before an attempt fails. From then on, until nothing has failed for a window, each

@@ -4,7 +4,7 @@ package anser
 
 import "net"
 
-// socket is not to be had here; see socket_unix.go.
+// socket is not to be had here; see conn_socket_unix.go.
 type socket struct{}
 
 func newSocket(net.Conn) *socket { return nil }
