@@ -52,6 +52,10 @@ cross: ## vet every module for all platforms
 fmt: ## format the code
 	@bash -c 'source scripts/lib.sh; tools; written | xargs -r bin/gofumpt -w'
 
+.PHONY: deps
+deps: ## require the highest version in use of each dependency in every module, and tidy all modules
+	@bash -c "source scripts/lib.sh; tools; files '*go.mod' | xargs bin/versions -apply"
+
 .PHONY: soak
 soak: ## call servers that come and go for FOR (1h), and look for wrong replies and leaks
 	go run ./e2e/soak --for $(or $(FOR),1h)

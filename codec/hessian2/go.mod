@@ -9,11 +9,11 @@ require (
 )
 
 require (
-	github.com/dubbogo/gost v1.13.1 // indirect
+	github.com/dubbogo/gost v1.14.3 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/pkg/errors v0.9.1 // indirect
 	github.com/shamaton/msgpack/v3 v3.1.0 // indirect
-	go.uber.org/atomic v1.9.0 // indirect
+	go.uber.org/atomic v1.10.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 )
 

@@ -1,7 +1,7 @@
 // outside go.work: the generators need versions that must not raise those of the library
 module github.com/anser-rpc/anser/internal/tools
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/bufbuild/protocompile v0.14.1
@@ -10,7 +10,7 @@ require (
 
 require (
 	github.com/planetscale/vtprotobuf v0.6.0 // indirect
-	golang.org/x/sync v0.8.0 // indirect
+	golang.org/x/sync v0.24.0 // indirect
 )
 
 tool (

@@ -13,6 +13,8 @@ require (
 	go.uber.org/goleak v1.3.0
 )
 
+require golang.org/x/sync v0.24.0 // indirect
+
 require (
 	github.com/andyleap/gencode v0.0.0-20171124163308-e1423834d4b4 // indirect
 	github.com/andyleap/parser v0.0.0-20160126201130-db5a13a7cd46 // indirect
@@ -25,8 +27,8 @@ require (
 	github.com/rogpeppe/go-internal v1.9.0 // indirect
 	github.com/shamaton/msgpack/v3 v3.1.0 // indirect
 	github.com/tinylib/msgp v1.6.5
-	golang.org/x/mod v0.18.0 // indirect
-	golang.org/x/tools v0.22.0 // indirect
+	golang.org/x/mod v0.41.0 // indirect
+	golang.org/x/tools v0.51.0 // indirect
 )
 
 replace github.com/anser-rpc/anser => ../../..

@@ -11,7 +11,7 @@ require (
 	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/shamaton/msgpack/v3 v3.1.0 // indirect
 	go.uber.org/goleak v1.3.0 // indirect
-	golang.org/x/sys v0.47.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/time v0.16.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 )

@@ -1,4 +1,5 @@
 // Only scripts/servers kubernetes builds this; its hundreds of modules would choose the versions of all others.
+// versions of its own: it is built as Kubernetes 1.36.3 is released.
 module github.com/anser-rpc/anser/registry/kubernetes/testdata/apiserver
 
 go 1.26.0
