@@ -10,6 +10,7 @@ require (
 	github.com/anser-rpc/anser/registry/dns v0.0.0
 	github.com/anser-rpc/anser/registry/etcd v0.0.0
 	github.com/anser-rpc/anser/registry/mdns v0.0.0
+	github.com/anser-rpc/anser/registry/nacos v0.0.0
 	github.com/anser-rpc/anser/registry/redis v0.0.0
 	github.com/anser-rpc/anser/registry/zookeeper v0.0.0
 	github.com/anser-rpc/anser/transport/quic v0.0.0
@@ -145,3 +146,5 @@ replace github.com/anser-rpc/anser/registry/dns => ../../registry/dns
 replace github.com/anser-rpc/anser/registry/mdns => ../../registry/mdns
 
 replace github.com/anser-rpc/anser/registry/redis => ../../registry/redis
+
+replace github.com/anser-rpc/anser/registry/nacos => ../../registry/nacos
