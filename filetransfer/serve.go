@@ -140,7 +140,7 @@ func (v *Service) sameStore(store string) error {
 		return nil
 	}
 	return anser.Errorf(anser.FailedPrecondition,
-		"the transfer began with the store %q and this instance has %q: give instances with the same files the same filetransfer.Store, or the transfer file.AnyStore",
+		"the transfer began with the store %q and this instance has %q: give instances with the same files the same filetransfer.Store, or the transfer filetransfer.AnyStore",
 		store, v.store).WithRetryAfter(firstPause)
 }
 
