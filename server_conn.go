@@ -64,6 +64,7 @@ type reading struct {
 	cancels  cancelLimit
 	drained  bool   // the client opens no more calls
 	requests int    // since the last read
+	untimed  int64  // runs since the last one that was timed
 	key      string // of idempotency, of the last request with metadata
 	backlog  *backlog
 }
@@ -251,8 +252,14 @@ func (c *serverConn) flushIfFull(s *reading) error {
 // runInline runs the handler on this goroutine. Until it has returned, the monitor may give the
 // reading of the connection to another one.
 func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, payload []byte) (lost bool, err error) {
-	if s.requests%costSample == 1 && s.requests > 1 {
-		s.now = nanotime()
+	s.untimed++
+	var timed timing
+	if s.requests%costSample == 1 {
+		if s.requests > 1 {
+			s.now = nanotime()
+		}
+		timed = ctx.method.begin(s.now, s.untimed)
+		s.untimed = 0
 	}
 	s.tick += 2
 	s.current = ctx
@@ -270,8 +277,11 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 	out := c.server.execute(ctx, cd, payload, s.out)
 	returned = true
 	if !c.turn.CompareAndSwap(word, uint64(turn(word).idle())) {
-		// Somebody else reads now, with copies of what was in s. The lock that finishDetached
+		// Another goroutine reads now, with copies of what was in s. The lock that finishDetached
 		// takes is held until they are made.
+		if timed.weight > 0 {
+			ctx.method.end(&timed, nanotime(), true)
+		}
 		c.finishDetached(ctx, out[len(s.out):])
 		s.release()
 		return true, nil
@@ -279,10 +289,9 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 	s.out = out
 	s.current = nil
 	ctx.finish()
-	if s.requests%costSample == 1 {
-		now := nanotime()
-		ctx.method.noteRun(now, now-s.now)
-		s.now = now
+	if timed.weight > 0 {
+		s.now = nanotime()
+		ctx.method.end(&timed, s.now, false)
 	}
 	return false, c.flushIfFull(s)
 }
@@ -322,7 +331,7 @@ func (c *serverConn) takeOver(t turn, kept bool) {
 	c.openLocked(old.current)
 	m := old.current.method
 	m.cost.noteHandoff(s.now, m.calls.Load(), kept)
-	m.noteLong(s.now)
+	m.noteLong(s.now, m.cost.average.Load(), 1, 0)
 	c.server.stats.handoffs.Add(1)
 	c.server.inFlight.Add(1)
 	taken := old.current
@@ -420,7 +429,7 @@ func (c *serverConn) runJob(j *job) (next *job) {
 			j.out = c.server.execute(ctx, j.codec, j.payload, j.out[:0])
 		}
 		now := nanotime()
-		ctx.method.noteRun(now, now-began)
+		ctx.method.cost.note(now - began)
 		if g := ctx.method.guard; g != nil && g.gate != nil {
 			g.gate.note(g, now-j.granted, now)
 		}

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Which long runs keep a method off the reading goroutines: those that preemptions do not explain, even if they are
-// rare.
+// Which long runs keep a method off the reader goroutine: those that the handler has caused, even if they are rare.
 func TestTail(t *testing.T) {
 	const second = int64(time.Second)
 	for name, test := range map[string]struct {
@@ -14,31 +13,101 @@ func TestTail(t *testing.T) {
 		one       int64 // in so many calls is long
 		average   time.Duration
 		preempted int64 // a second
+		weight    int64 // of a run
+		proven    int64 // of ten long runs
 		want      bool
 	}{
-		"one in a thousand":             {1_000, 1_000, 2 * time.Microsecond, 5, true},
-		"one in a thousand, many calls": {20_000, 1_000, 2 * time.Microsecond, 50, true},
-		"one in a hundred":              {100, 100, 10 * time.Microsecond, 0, true},
-		"one in ten thousand":           {20_000, 10_000, 2 * time.Microsecond, 5, false},
-		"one a minute":                  {1, 60, 2 * time.Microsecond, 0, false},
+		"one in a thousand":             {1_000, 1_000, 2 * time.Microsecond, 5, 1, 0, true},
+		"one in a thousand, many calls": {20_000, 1_000, 2 * time.Microsecond, 50, 1, 0, true},
+		"one in a hundred":              {100, 100, 10 * time.Microsecond, 0, 1, 0, true},
+		"one in ten thousand":           {20_000, 10_000, 2 * time.Microsecond, 5, 1, 10, false},
+		"one a minute":                  {1, 60, 2 * time.Microsecond, 0, 1, 10, false},
 		// 160,000 calls/s of 3 µs on two busy processors, where others take them away 500 times a second.
-		"interrupted": {160_000, 1_500, 3 * time.Microsecond, 500, false},
+		"interrupted": {160_000, 1_500, 3 * time.Microsecond, 500, 1, 0, false},
+		// Measured: two processes share two processors, and most preemptions are short.
+		"burning among preemptions":          {10_000, 1_000, 2 * time.Microsecond, 2_300, 1, 8, true},
+		"burning, and one in eight is timed": {80_000, 8_000, 2 * time.Microsecond, 2_300, 8, 8, true},
+		"interrupted, one in eight is timed": {80_000, 8_000, 2 * time.Microsecond, 2_300, 8, 0, false},
+		"burning in one of ten long runs":    {10_000, 1_000, 2 * time.Microsecond, 2_300, 1, 1, false},
 	} {
 		var c tail
-		now, moved := second, false
+		now, moved, long := second, false, int64(0)
 		for calls := int64(1); now < 60*second; calls++ {
 			now += second / test.rate
 			if calls%test.one != 0 {
 				continue
 			}
 			busy := calls * 25 * int64(time.Microsecond)
-			if test.rate > 100_000 {
+			if test.rate > 70_000 {
 				busy = 2 * now
 			}
-			moved = c.note(now, calls, int64(test.average), usage{preempted: test.preempted * now / second, cpu: busy}) || moved
+			var proven int64
+			if long++; long*test.proven/10 != (long-1)*test.proven/10 {
+				proven = test.weight
+			}
+			moved = c.note(now, calls, int64(test.average), test.weight, proven, usage{test.preempted * now / second, busy}) > 0 || moved
 		}
 		if moved != test.want {
 			t.Errorf("%s: moved %v, want %v", name, moved, test.want)
+		}
+	}
+}
+
+// A method that has its tail still when it comes back is moved after fewer long runs, for twice as long.
+func TestTailAfterReturn(t *testing.T) {
+	var c tail
+	now, calls := int64(time.Hour), int64(0)
+	moves := func(every int64) (after int, stay time.Duration) {
+		for after = 1; after < 100; after++ {
+			now += int64(time.Second)
+			calls += every
+			if d := c.note(now, calls, 1000, 1, 1, usage{}); d > 0 {
+				return after, time.Duration(d)
+			}
+		}
+		return 0, 0
+	}
+	for _, want := range []struct {
+		every int64
+		after int
+		stay  time.Duration
+	}{{1000, 3, 10 * time.Second}, {1000, 2, 20 * time.Second}, {5000, 2, 40 * time.Second}, {20_000, 0, 0}} {
+		if after, stay := moves(want.every); after != want.after || stay != want.stay {
+			t.Errorf("one in %d: moved after %d long runs for %v, want %d and %v", want.every, after, stay, want.after, want.stay)
+		}
+		if n := c.note(now+int64(want.stay)-1, calls, 1000, 1, 1, usage{}); want.stay > 0 && n > 0 {
+			t.Errorf("moved while it runs on workers")
+		}
+		now += int64(want.stay)
+	}
+	now += int64(time.Hour)
+	if after, stay := moves(1000); after != 3 || stay != firstStay {
+		t.Errorf("an hour later: moved after %d long runs for %v", after, stay)
+	}
+}
+
+// What proves that a long run is the handler's.
+func TestLongRunsProven(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	began := threadUsage{id: 7, cpu: 100 * ms, preempted: 10, waited: 20}
+	for name, test := range map[string]struct {
+		began, end threadUsage
+		d          int64
+		want       bool
+	}{
+		"burns":                          {began, threadUsage{7, 105 * ms, 10, 20}, 5 * ms, true},
+		"burns, often preempted":         {began, threadUsage{7, 105 * ms, 90, 20}, 90 * ms, true},
+		"short, preempted":               {began, threadUsage{7, 100*ms + 10_000, 11, 20}, 8 * ms, false},
+		"short, its machine did not run": {began, threadUsage{7, 100*ms + 10_000, 10, 20}, 8 * ms, false},
+		"waits in a system call":         {began, threadUsage{7, 100*ms + 10_000, 10, 21}, 8 * ms, true},
+		"waits for another goroutine":    {began, threadUsage{9, 3 * ms, 10, 21}, 8 * ms, true},
+		"was taken off its thread":       {began, threadUsage{9, 3 * ms, 10, 21}, 12 * ms, false},
+		"is short":                       {began, threadUsage{9, 3 * ms, 10, 21}, ms / 2, false},
+		"not known when it began":        {threadUsage{}, threadUsage{7, 105 * ms, 10, 20}, 5 * ms, false},
+		"not known at all":               {threadUsage{}, threadUsage{}, 5 * ms, false},
+	} {
+		if got := test.began.proves(&test.end, test.d); got != test.want {
+			t.Errorf("%s: proven %v, want %v", name, got, test.want)
 		}
 	}
 }
