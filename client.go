@@ -15,6 +15,7 @@ import (
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/codec/msgpack"
 	"github.com/anser-rpc/anser/codec/protobuf"
+	"github.com/anser-rpc/anser/internal/retrybudget"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -29,7 +30,7 @@ type Client struct {
 	codecs        []fittingCodec
 	pool          *pool
 	cluster       *cluster
-	budget        *budget
+	budget        *retrybudget.Budget
 	ignored       atomic.Int64 // calls with the mode Failsafe that failed
 	later         failbacks
 	source        source
@@ -161,7 +162,7 @@ func (c *Client) init() {
 			c.codecs = append(c.codecs, fittingCodec{cd, f})
 		}
 	}
-	c.budget = newBudget(c.o.budgetRatio, c.o.budgetRate)
+	c.budget = retrybudget.New(c.o.budgetRatio, c.o.budgetRate)
 	c.lagging = make(chan struct{}, maxLagging)
 	c.streams = make(map[*stream]struct{})
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -311,7 +312,7 @@ func (c *Client) ask(ctx context.Context, x *exchange, name string, in, out any,
 		fault.Method = name
 		return fault
 	}
-	c.budget.calls.Add(1)
+	c.budget.Deposit()
 	x.k, x.o, x.m, x.codec = k, o, m, codec
 	if o.apart() {
 		return nil

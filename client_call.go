@@ -57,7 +57,7 @@ type call struct {
 // reply returns the payload of the reply, once there is one.
 func (k *call) reply() []byte { return k.frame[k.head:] }
 
-func (k *call) callID() uint64 { return k.id }
+func (k *call) CallID() uint64 { return k.id }
 
 // getCall returns a call with its own channel. Calls are pooled with the connections and not for the
 // whole process, because a channel made inside a synctest bubble must not be used outside of it.

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/idtable"
+	"github.com/anser-rpc/anser/internal/sysconn"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -34,14 +36,14 @@ type clientConn struct {
 	progress progress
 	born     int64
 	wg       sync.WaitGroup
-	socket   *socket  // of the goroutine that writes; nil: a write may wait
-	behind   func()   // writeBehind; made once, so that starting it allocates nothing
-	renewal  *renewal // nil: no credential was shown
-	trust    *trust   // of the client that a server calls; nil: not such a connection, or without authentication
+	socket   *sysconn.Writer // of the goroutine that writes; nil: a write may wait
+	behind   func()          // writeBehind; made once, so that starting it allocates nothing
+	renewal  *renewal        // nil: no credential was shown
+	trust    *trust          // of the client that a server calls; nil: not such a connection, or without authentication
 
 	// Guarded by mu.
 	lastID uint64
-	open   table[*call]
+	open   idtable.Table[*call]
 	naming
 	draining bool // no more calls
 	expiry   *time.Timer
@@ -86,7 +88,7 @@ func (c *clientConn) start(ctx context.Context, k *call, m *clientMethod) *Error
 		c.mu.Unlock()
 		return clientLapsed(NotSent)
 	}
-	if n := c.open.n + len(c.cancels.owed); uint64(n) >= c.peer.MaxCalls {
+	if n := c.open.Len() + len(c.cancels.owed); uint64(n) >= c.peer.MaxCalls {
 		c.mu.Unlock()
 		return failure(ResourceExhausted, NotSent, PhaseWrite, nil, "%d calls are open on the connection, the server's limit (anser.MaxCalls)", n)
 	}
@@ -111,8 +113,8 @@ func (c *clientConn) start(ctx context.Context, k *call, m *clientMethod) *Error
 		k.stream.id = k.id
 		c.streaming.Add(1)
 	}
-	c.open.put(k.id, k)
-	c.busy.Store(int32(c.open.n))
+	c.open.Put(k.id, k)
+	c.busy.Store(int32(c.open.Len()))
 	if k.deadline != 0 && (c.expireAt == 0 || k.deadline < c.expireAt) {
 		c.expireLocked(k.deadline)
 	}
@@ -146,7 +148,7 @@ func (c *clientConn) writeLocked(ctx context.Context, k *call) {
 	}
 	if !c.writing {
 		c.writing = true
-		if c.open.n > 1 {
+		if c.open.Len() > 1 {
 			c.gatherLocked()
 		}
 	}
@@ -174,7 +176,7 @@ func (c *clientConn) try(out []byte) (taken int, err error) {
 	if c.sealer != nil {
 		return c.trySealed(out)
 	}
-	return c.socket.try(out)
+	return c.socket.TryWrite(out)
 }
 
 func (c *clientConn) tooLong(k *call) *Error {
@@ -259,11 +261,11 @@ func isOver(ctx context.Context) bool {
 func (c *clientConn) cancel(k *call, over bool) (taken bool, outcome Outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open.get(k.id) != k {
+	if c.open.Get(k.id) != k {
 		return false, 0
 	}
-	c.open.take(k.id)
-	c.busy.Store(int32(c.open.n))
+	c.open.Take(k.id)
+	c.busy.Store(int32(c.open.Len()))
 	if c.err == nil {
 		c.cancelLocked(k, over, nanotime())
 	}
@@ -289,7 +291,7 @@ func (c *clientConn) cancelLocked(k *call, over bool, now int64) {
 func (c *clientConn) ifOpen(k *call, f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open.get(k.id) != k {
+	if c.open.Get(k.id) != k {
 		return false
 	}
 	f()
@@ -310,7 +312,7 @@ const (
 // queue of this processor, writes what they have sent, and costs nobody a wait where they send nothing. With 100 callers that
 // leaves two fifths of the writes, and saves 5 to 7 % of the processor time of both sides.
 func (c *clientConn) reserveLocked(replies int) bool {
-	if replies < fewReplies || c.open.n >= manyOpen || c.writing || c.err != nil {
+	if replies < fewReplies || c.open.Len() >= manyOpen || c.writing || c.err != nil {
 		return false
 	}
 	c.writing, c.reserved = true, true
@@ -339,7 +341,7 @@ func (c *clientConn) writeRest() {
 		n, err := c.writeOut(out[at:])
 		c.mu.Lock()
 		c.settleLocked(out, at+n, err)
-	} else if c.open.n > 1 && c.data == 0 { // those that send on streams go on appending anyway
+	} else if c.open.Len() > 1 && c.data == 0 { // those that send on streams go on appending anyway
 		c.gatherLocked()
 	}
 	c.drainLocked()
@@ -374,7 +376,7 @@ func (c *clientConn) expire() {
 	c.mu.Lock()
 	now, next := nanotime(), int64(0)
 	var over []*call
-	c.open.each(func(k *call) {
+	c.open.Each(func(k *call) {
 		switch {
 		case k.deadline == 0:
 		case k.deadline <= now:
@@ -384,17 +386,17 @@ func (c *clientConn) expire() {
 		}
 	})
 	for _, k := range over {
-		c.open.take(k.id)
+		c.open.Take(k.id)
 		k.failed = failure(DeadlineExceeded, OutcomeUnknown, PhaseWait, context.DeadlineExceeded, "no reply within the call's time")
 		if c.err == nil {
 			c.cancelLocked(k, true, now)
 		}
 	}
-	c.busy.Store(int32(c.open.n))
+	c.busy.Store(int32(c.open.Len()))
 	c.expireAt = 0
 	if next != 0 && c.err == nil {
 		// A look at all that is open costs some nanoseconds each, so many of them wait longer for the next one.
-		c.expireLocked(max(next, now+int64(c.open.n)*lookCost))
+		c.expireLocked(max(next, now+int64(c.open.Len())*lookCost))
 	}
 	c.mu.Unlock()
 	for _, k := range over {
@@ -462,7 +464,7 @@ func (c *clientConn) end(err error) error {
 	c.failLocked(err)
 	err = c.err
 	var over []*call
-	c.open.each(func(k *call) { over = append(over, k) })
+	c.open.Each(func(k *call) { over = append(over, k) })
 	for _, k := range over {
 		outcome := OutcomeUnknown
 		if k.begin >= c.handed {
@@ -470,7 +472,7 @@ func (c *clientConn) end(err error) error {
 		}
 		k.failed = failure(Unavailable, outcome, PhaseWait, err, "the connection was lost: %v", err)
 	}
-	c.open = table[*call]{}
+	c.open = idtable.Table[*call]{}
 	c.busy.Store(0)
 	c.cancels.stop()
 	c.owed.Store(0)
@@ -505,7 +507,7 @@ func (c *clientConn) close() {
 func (c *clientConn) retire() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open.n > 0 || c.busyHere() {
+	if c.open.Len() > 0 || c.busyHere() {
 		return false
 	}
 	c.draining = true
@@ -549,7 +551,7 @@ func (c *clientConn) tend(now int64) {
 // closeIdle closes a connection that nobody has used for the idle timeout, and reports whether it did.
 func (c *clientConn) closeIdle(now int64) bool {
 	c.mu.Lock()
-	quiet := c.idle.note(now, c.lastID, c.open.n > 0)
+	quiet := c.idle.note(now, c.lastID, c.open.Len() > 0)
 	c.mu.Unlock()
 	c.quiet.Store(int64(quiet))
 	limit := c.host.idleTimeout

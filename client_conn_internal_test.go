@@ -23,7 +23,10 @@ func TestReserveWriting(t *testing.T) {
 		{"lost", replyBatch, 0, false, errors.New("lost"), false},
 	} {
 		conn := new(clientConn)
-		conn.writing, conn.err, conn.open.n = c.writing, c.err, c.open
+		conn.writing, conn.err = c.writing, c.err
+		for id := range uint64(c.open) {
+			conn.open.Put(id, &call{id: id})
+		}
 		if got := conn.reserveLocked(c.replies); got != c.reserved || conn.reserved != c.reserved || conn.writing != (c.writing || c.reserved) {
 			t.Errorf("%s: reserved %v (%v), writing %v, want %v", c.name, got, conn.reserved, conn.writing, c.reserved)
 		}
@@ -47,7 +50,7 @@ func TestWriteBehind(t *testing.T) {
 func TestIfOpen(t *testing.T) {
 	conn := new(clientConn)
 	k := &call{id: 1}
-	conn.open.put(k.id, k)
+	conn.open.Put(k.id, k)
 	for _, other := range []*call{{id: 1}, {id: 2}} {
 		if conn.ifOpen(other, func() { t.Errorf("the call %d, which is not open, was read", other.id) }) {
 			t.Errorf("the call %d is open", other.id)
@@ -65,14 +68,14 @@ func TestCancelBeforeStart(t *testing.T) {
 	conn := new(clientConn)
 	conn.err = errConnClosed // no CANCEL is written
 	open := &call{id: 7}
-	conn.open.put(open.id, open)
+	conn.open.Put(open.id, open)
 	if taken, _ := conn.cancel(&call{id: 7}, false); taken {
 		t.Error("a call that is not on the connection was taken off it")
 	}
-	if conn.open.get(open.id) != open {
+	if conn.open.Get(open.id) != open {
 		t.Error("the call of another caller was taken off the connection")
 	}
-	if taken, _ := conn.cancel(open, false); !taken || conn.open.n != 0 {
+	if taken, _ := conn.cancel(open, false); !taken || conn.open.Len() != 0 {
 		t.Error("an open call was not taken back")
 	}
 }

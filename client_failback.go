@@ -262,7 +262,7 @@ func (q *failbacks) tryDue(now int64) (next int64, left bool) {
 
 // try makes the call once more.
 func (q *failbacks) try(it *queued) {
-	if it.last.Outcome != NotSent && !q.c.budget.withdraw(nanotime()) {
+	if it.last.Outcome != NotSent && !q.c.budget.Withdraw(nanotime()) {
 		q.ended(it, it.last, false)
 		return
 	}

@@ -162,7 +162,7 @@ func (c *Client) launch(ctx context.Context, p *pending, name string, in, out an
 		return
 	}
 	p.codec, p.ends = cd, ctx.Done()
-	c.budget.calls.Add(1)
+	c.budget.Deposit()
 	if !p.begin(ctx) {
 		p.lag()
 	}

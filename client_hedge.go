@@ -167,7 +167,7 @@ func (c *Client) second(ctx context.Context, h *hedge, first attempted, r *retry
 		c.pool.putCall(k)
 		return attempted{}, false
 	}
-	if !c.budget.withdraw(nanotime()) {
+	if !c.budget.Withdraw(nanotime()) {
 		h.credit.Add(creditUnit)
 		c.pool.putCall(k)
 		return attempted{}, false

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/sysconn"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -337,7 +338,7 @@ func (h *host) connect() (*clientConn, error) {
 	stop := context.AfterFunc(h.ctx, func() { socket.Close() })
 	defer stop()
 	nc.SetDeadline(earlier(began.Add(h.connectTimeout), time.Now().Add(h.handshakeTimeout)))
-	tune(nc, h.keepaliveIdle+h.keepaliveAnswer)
+	sysconn.SetUserTimeout(nc, h.keepaliveIdle+h.keepaliveAnswer)
 	if h.tls != nil {
 		tc := tls.Client(nc, tlsFor(h.tls, h.address))
 		if err := tc.HandshakeContext(ctx); err != nil {
@@ -354,7 +355,7 @@ func (h *host) connect() (*clientConn, error) {
 	}
 	c := &clientConn{host: h, born: nanotime()}
 	c.writer.init(nc, &c.wg, &c.streams)
-	c.socket, c.elsewhere, c.behind = newSocket(nc), c.writeRest, c.writeBehind
+	c.socket, c.elsewhere, c.behind = sysconn.NewWriter(nc), c.writeRest, c.writeBehind
 	own := wire.DefaultSettings()
 	own.MaxFrame = uint64(h.maxMessage) + frameOverhead
 	own.MaxStreams = 0

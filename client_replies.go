@@ -232,15 +232,15 @@ func (c *clientConn) deliver(last bool) (alone bool, broken error) {
 	c.pings = pingLimit{}
 	c.mu.Lock()
 	for i := range batch {
-		if batch[i].call = c.open.take(batch[i].id); batch[i].call == nil {
+		if batch[i].call = c.open.Take(batch[i].id); batch[i].call == nil {
 			c.answeredLocked(batch[i].id)
 		}
 	}
 	made := c.lastID
-	c.busy.Store(int32(c.open.n))
+	c.busy.Store(int32(c.open.Len()))
 	reserved := last && c.reserveLocked(len(batch))
 	// With many callers, all that is open may be over at once; they come back together.
-	if c.role.single++; len(batch) > 1 || c.open.n > 0 {
+	if c.role.single++; len(batch) > 1 || c.open.Len() > 0 {
 		c.role.single = 0
 	}
 	alone = c.role.single >= fewSingles

@@ -121,7 +121,7 @@ func (r *retrying) decide(ctx context.Context, err *Error, view *view) (wait tim
 			wait = r.delay()
 		}
 	}
-	again = r.c.budget.withdraw(nanotime())
+	again = r.c.budget.Withdraw(nanotime())
 	r.denied = !again
 	return max(wait, err.RetryAfter), again
 }

@@ -72,20 +72,20 @@ func (c *clientConn) moveCalls(now int64) {
 	var moved []*call
 	c.mu.Lock()
 	if c.err == nil {
-		c.open.each(func(k *call) {
-			if k.mover != nil && k.mover.wouldMove(k.route, c.host) && k.mover.budget.withdraw(now) {
+		c.open.Each(func(k *call) {
+			if k.mover != nil && k.mover.wouldMove(k.route, c.host) && k.mover.budget.Withdraw(now) {
 				moved = append(moved, k)
 			}
 		})
 	}
 	for _, k := range moved {
-		c.open.take(k.id)
+		c.open.Take(k.id)
 		k.failed = failure(Unavailable, OutcomeUnknown, PhaseWait, errSilent, "%v", errSilent)
 		k.failed.moved = true
 		c.cancelLocked(k, false, now)
 	}
 	if len(moved) > 0 {
-		c.busy.Store(int32(c.open.n))
+		c.busy.Store(int32(c.open.Len()))
 	}
 	c.mu.Unlock()
 	for _, k := range moved {

@@ -15,7 +15,7 @@ func (c *clientConn) streamFrame(h wire.Header, body []byte) error {
 		return c.streams.returned(nil, h, body)
 	}
 	c.mu.Lock()
-	k, last := c.open.get(h.ID), c.lastID
+	k, last := c.open.Get(h.ID), c.lastID
 	if k == nil && h.Type == wire.TypeEnd {
 		c.answeredLocked(h.ID)
 	}
@@ -60,8 +60,8 @@ func (c *clientConn) notAStream(k *call, h wire.Header, body []byte) error {
 func (c *clientConn) withdraw(k *call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	taken := c.open.take(k.id) != nil
-	c.busy.Store(int32(c.open.n))
+	taken := c.open.Take(k.id) != nil
+	c.busy.Store(int32(c.open.Len()))
 	return taken
 }
 
@@ -138,7 +138,7 @@ func (c *clientConn) trimStreams() {
 	}
 	var open []*stream
 	c.mu.Lock()
-	c.open.each(func(k *call) {
+	c.open.Each(func(k *call) {
 		if k.stream != nil {
 			open = append(open, k.stream)
 		}

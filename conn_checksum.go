@@ -152,7 +152,7 @@ func (c *clientConn) trySealed(frames []byte) (taken int, err error) {
 		if len(out) == 0 {
 			return taken, nil
 		}
-		n, err := c.socket.try(out)
+		n, err := c.socket.TryWrite(out)
 		c.sealer.took(n)
 		if err != nil || n < len(out) {
 			return taken, err

@@ -78,7 +78,7 @@ func (c *Client) send(ctx context.Context, name string, in any, o *callOptions) 
 		return fault
 	}
 	k.frame[flagsOffset] |= byte(wire.FlagOneway)
-	c.budget.calls.Add(1)
+	c.budget.Deposit()
 	k.oneway, k.atOnce = true, o.atOnce
 	defer func() { k.oneway, k.atOnce = false, false }()
 	e := c.pick(k, m)

@@ -19,6 +19,7 @@ import (
 	"github.com/anser-rpc/anser/codec/protobuf"
 	"github.com/anser-rpc/anser/compress"
 	"github.com/anser-rpc/anser/internal/accept"
+	"github.com/anser-rpc/anser/internal/sysconn"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -317,7 +318,7 @@ func (s *Server) handshake(nc net.Conn, g *guest, full, check bool) (*serverConn
 	if err := s.o.observers.connOpened(c.info()); err != nil {
 		return nil, nil, s.refuse(c.nc, wire.Errorf(wire.Unauthenticated, "%v", err))
 	}
-	tune(nc, s.o.keepaliveIdle+s.o.keepaliveAnswer) // not earlier: it is a system call, and many come no further
+	sysconn.SetUserTimeout(nc, s.o.keepaliveIdle+s.o.keepaliveAnswer) // not earlier: it is a system call, and many come no further
 	st.maxFrame, st.now = s.settings.MaxFrame, nanotime()
 	if checksums {
 		st.expectChecksums()

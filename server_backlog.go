@@ -1,6 +1,10 @@
 package anser
 
-import "net"
+import (
+	"net"
+
+	"github.com/anser-rpc/anser/internal/sysconn"
+)
 
 // backlog tells how long what is read from a connection has waited in the socket. A goroutine that reads and
 // runs handlers does not see that, and the deadlines of calls count from when they were read.
@@ -8,7 +12,7 @@ import "net"
 // Now and then it asks the socket how much is in it, and notes where that ends. What is read before that
 // place had arrived by then. So the time is never more than it really was; it is less by up to markSpacing.
 type backlog struct {
-	socket  unread
+	socket  sysconn.ReadQueue
 	taken   int64 // bytes read
 	waited  int64 // nanoseconds that the first of the bytes read last have waited, at least
 	at, num int   // marks[at] is the first of num
@@ -22,7 +26,7 @@ const markSpacing = 4_000_000 // nanoseconds
 
 // newBacklog returns nil where the socket cannot be asked.
 func newBacklog(nc net.Conn) *backlog {
-	socket, ok := newUnread(nc)
+	socket, ok := sysconn.NewReadQueue(nc)
 	if !ok {
 		return nil
 	}
@@ -33,7 +37,7 @@ func newBacklog(nc net.Conn) *backlog {
 func (b *backlog) fill(rd *reader) error {
 	had := rd.w - rd.r
 	err := rd.fill()
-	b.note(nanotime(), int64(rd.w-rd.r-had), b.socket.bytes)
+	b.note(nanotime(), int64(rd.w-rd.r-had), b.socket.Len)
 	return err
 }
 

@@ -1,8 +1,6 @@
 package anser
 
 import (
-	"net"
-	"runtime"
 	"testing"
 	"time"
 )
@@ -28,45 +26,5 @@ func TestBacklog(t *testing.T) {
 		if got := read(step.at, step.n); got != step.want {
 			t.Errorf("read %d: waited %d ms, want %d", i, got, step.want)
 		}
-	}
-}
-
-func TestUnread(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("other systems are not asked")
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	out, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	in, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
-	u, ok := newUnread(in)
-	if !ok {
-		t.Fatal("a TCP connection cannot be asked")
-	}
-	if n := u.bytes(); n != 0 {
-		t.Errorf("%d bytes wait in a new connection", n)
-	}
-	if _, err := out.Write(make([]byte, 12_345)); err != nil {
-		t.Fatal(err)
-	}
-	for end := time.Now().Add(time.Minute); u.bytes() != 12_345; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d bytes wait after a minute, want 12345", u.bytes())
-		}
-	}
-	pipe, _ := net.Pipe()
-	if _, ok := newUnread(pipe); ok {
-		t.Error("a pipe can be asked")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/internal/idtable"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -32,13 +33,13 @@ type serverConn struct {
 	state *reading
 
 	// Guarded by mu.
-	running   table[*callContext] // calls that do not run on the goroutine that reads
-	opened    uint64              // number of calls that ever were in running
-	detached  int                 // number of those, and of the cancelled ones whose handler has not returned
-	streaming int                 // streams whose handlers have not returned
-	draining  bool                // DRAIN was sent, or the client has said by itself that it opens no more calls
-	acked     bool                // the client opens no more calls
-	closing   bool                // CLOSE was sent
+	running   idtable.Table[*callContext] // calls that do not run on the goroutine that reads
+	opened    uint64                      // number of calls that ever were in running
+	detached  int                         // number of those, and of the cancelled ones whose handler has not returned
+	streaming int                         // streams whose handlers have not returned
+	draining  bool                        // DRAIN was sent, or the client has said by itself that it opens no more calls
+	acked     bool                        // the client opens no more calls
+	closing   bool                        // CLOSE was sent
 
 	pinged atomic.Int64 // nanotime of a ping without an answer yet, or 0
 	idle   idleness     // of the goroutine that tends
@@ -398,7 +399,7 @@ func (c *serverConn) tooManyCalls() *Error {
 func (c *serverConn) openLocked(ctx *callContext) {
 	c.detached++
 	c.opened++
-	c.running.put(ctx.id, ctx)
+	c.running.Put(ctx.id, ctx)
 }
 
 // runJob runs a call on a worker, and returns the one that the worker runs next, or nil.
@@ -474,7 +475,7 @@ func (c *serverConn) answer(id uint64, frame []byte) {
 	err := c.waitRoomLocked(context.Background())
 	c.detached--
 	// A cancelled or lost call is not in the table any more; nobody waits for its answer.
-	if c.running.take(id) == nil || err != nil || len(frame) == 0 {
+	if c.running.Take(id) == nil || err != nil || len(frame) == 0 {
 		return
 	}
 	if len(frame) > loadBuffer && !c.writing {
@@ -579,7 +580,7 @@ func (c *serverConn) cancel(s *reading, h wire.Header, body []byte) error {
 		return err
 	}
 	c.mu.Lock()
-	ctx := c.running.take(h.ID)
+	ctx := c.running.Take(h.ID)
 	c.mu.Unlock()
 	if ctx != nil {
 		c.server.stats.cancelled.Add(1)

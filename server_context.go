@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -72,15 +73,15 @@ func callFrom(ctx context.Context) *callContext {
 	return c
 }
 
-// callID is the id by which a CANCEL finds the call.
-func (c *callContext) callID() uint64 { return c.id }
+// CallID is the id by which a CANCEL finds the call.
+func (c *callContext) CallID() uint64 { return c.id }
 
 // Deadline returns the time at which the caller gives up, if it does.
 func (c *callContext) Deadline() (time.Time, bool) {
 	if c.deadline == 0 {
 		return time.Time{}, false
 	}
-	return epoch.Add(time.Duration(c.deadline)), true
+	return mono.Wall(c.deadline), true
 }
 
 // Value knows nothing but the call itself, which other functions of this package look for.

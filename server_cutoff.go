@@ -145,9 +145,9 @@ func (s *Server) mayGoOn(ctx *callContext) bool {
 func (c *serverConn) openCalls() (open []*callContext) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.running.n > 0 {
-		open = make([]*callContext, 0, c.running.n)
-		c.running.each(func(ctx *callContext) { open = append(open, ctx) })
+	if c.running.Len() > 0 {
+		open = make([]*callContext, 0, c.running.Len())
+		c.running.Each(func(ctx *callContext) { open = append(open, ctx) })
 	}
 	return open
 }
@@ -166,7 +166,7 @@ func (c *serverConn) cut(why *Error, calls ...*callContext) {
 	var taken []*callContext
 	c.mu.Lock()
 	for _, ctx := range calls {
-		if c.running.take(ctx.id) == nil {
+		if c.running.Take(ctx.id) == nil {
 			continue // it has ended
 		}
 		taken = append(taken, ctx)
@@ -205,15 +205,15 @@ func clientLapsed(outcome Outcome) *Error {
 func (c *clientConn) cutAll() {
 	c.mu.Lock()
 	var over []*call
-	c.open.each(func(k *call) { over = append(over, k) })
+	c.open.Each(func(k *call) { over = append(over, k) })
 	for _, k := range over {
-		c.open.take(k.id)
+		c.open.Take(k.id)
 		k.failed = clientLapsed(OutcomeUnknown)
 		if c.err == nil {
 			c.cancelLocked(k, false, nanotime())
 		}
 	}
-	c.busy.Store(int32(c.open.n))
+	c.busy.Store(int32(c.open.Len()))
 	c.mu.Unlock()
 	for _, k := range over {
 		k.over()

@@ -34,7 +34,7 @@ func (c *serverConn) drainIdle(now int64) {
 	}
 	c.mu.Lock()
 	// A handler on the goroutine that reads changes the turn, all others are counted.
-	quiet := c.idle.note(now, c.turn.Load()+c.opened, c.running.n+c.detached > 0)
+	quiet := c.idle.note(now, c.turn.Load()+c.opened, c.running.Len()+c.detached > 0)
 	skip := c.draining || quiet < limit
 	c.mu.Unlock()
 	if !skip {
@@ -60,7 +60,7 @@ func (c *serverConn) startDrain(grace time.Duration) {
 func (c *serverConn) finishDrain() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.acked || c.closing || c.running.n > 0 || c.err != nil || c.backBusy() {
+	if !c.acked || c.closing || c.running.Len() > 0 || c.err != nil || c.backBusy() {
 		return
 	}
 	c.closing = true

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/sysconn"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -42,7 +43,7 @@ const (
 type guest struct {
 	hall   *handshakes
 	nc     net.Conn
-	socket unread
+	socket sysconn.ReadQueue
 	asked  bool          // socket can be asked
 	line   *list.List    // where it waits, or nil
 	at     *list.Element // of line
@@ -106,7 +107,7 @@ func (h *handshakes) roomLocked(now int64) (wait time.Duration, ok bool) {
 				wait = min(wait, time.Duration(g.due-now))
 				break
 			}
-			if g.asked && g.socket.bytes() > 0 {
+			if g.asked && g.socket.Len() > 0 {
 				h.expectLocked(g, line, nanotime())
 				continue
 			}
@@ -121,7 +122,7 @@ func (h *handshakes) roomLocked(now int64) (wait time.Duration, ok bool) {
 // undo what turnOutLocked does.
 func (h *handshakes) admitLocked(nc net.Conn) *guest {
 	g := &guest{hall: h, nc: nc}
-	g.socket, g.asked = newUnread(nc)
+	g.socket, g.asked = sysconn.NewReadQueue(nc)
 	h.taken++
 	nc.SetDeadline(time.Now().Add(h.bound))
 	line := &h.unheard

@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/anser-rpc/anser/internal/sysconn"
 )
 
 // ListenAndServe listens on address, "host:port" or "unix:///path", and serves until Shutdown,
@@ -78,7 +80,7 @@ func (s *Server) Listen(address string) (net.Listener, error) {
 		return l, nil
 	case "tcp":
 		if s.o.reusePort {
-			config.Control = reusePort
+			config.Control = sysconn.ReusePort
 		}
 	default:
 		return nil, fmt.Errorf("listen on %q: use host:port or unix:///path; for %s, give Serve the listener of its transport", address, network)

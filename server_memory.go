@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/anser-rpc/anser/internal/sysmem"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -83,7 +84,7 @@ func memoryLimit(o *serverOptions) int64 {
 
 // processMemory returns how many bytes the process may use, or math.MaxInt64 if that is not known.
 var processMemory = sync.OnceValue(func() int64 {
-	return min(debug.SetMemoryLimit(-1), systemMemory())
+	return min(debug.SetMemoryLimit(-1), sysmem.Limit())
 })
 
 // errNoMemory is what fill returns when the buffer cannot grow because of the server's limit.

@@ -150,7 +150,7 @@ func (c *serverConn) endStream(ctx *callContext, st *stream, frame []byte) {
 	if st.partial && wire.Type(frame[4]) == wire.TypeEnd {
 		frame = appendFault(nil, ctx, errUnfinished)
 	}
-	if c.running.take(ctx.id) != nil && err == nil {
+	if c.running.Take(ctx.id) != nil && err == nil {
 		c.appendLocked(frame)
 		if !c.writing {
 			c.flushLocked(true)
@@ -170,7 +170,7 @@ func (c *serverConn) streamFrame(s *reading, h wire.Header, body []byte) error {
 		return c.streams.returned(nil, h, body)
 	}
 	c.mu.Lock()
-	ctx := c.running.get(h.ID)
+	ctx := c.running.Get(h.ID)
 	c.mu.Unlock()
 	if ctx == nil {
 		return c.streams.ignore(h, body, h.ID <= s.lastID)
@@ -200,7 +200,7 @@ func (c *serverConn) streamFrame(s *reading, h wire.Header, body []byte) error {
 // failCall ends a call that breaks the protocol. Its handler's context ends.
 func (c *serverConn) failCall(s *reading, ctx *callContext, fault *wire.CallError) error {
 	c.mu.Lock()
-	taken := c.running.take(ctx.id)
+	taken := c.running.Take(ctx.id)
 	c.mu.Unlock()
 	if taken == nil {
 		return nil
@@ -229,7 +229,7 @@ func (c *serverConn) openStreams() (open []*callContext) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.streaming > 0 {
-		c.running.each(func(ctx *callContext) {
+		c.running.Each(func(ctx *callContext) {
 			if ctx.stream() != nil {
 				open = append(open, ctx)
 			}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/balance"
+	"github.com/anser-rpc/anser/internal/idtable"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -535,7 +536,7 @@ func (c *clientConn) answerAtOnce(frame []byte) error {
 func (c *serverConn) answerFar(id uint64, frame []byte) {
 	c.mu.Lock()
 	c.detached--
-	open := c.running.take(id) != nil
+	open := c.running.Take(id) != nil
 	c.mu.Unlock()
 	if !open || len(frame) == 0 {
 		return
@@ -562,7 +563,7 @@ func (in *callee) end() {
 func (c *serverConn) cancelAll(err error) {
 	c.mu.Lock()
 	var lost []*callContext
-	c.running.each(func(ctx *callContext) {
+	c.running.Each(func(ctx *callContext) {
 		// The caller of one with a key comes back for the reply, over another connection.
 		if ctx.brought == nil || ctx.brought.key == "" || c.server.stopping.Load() {
 			lost = append(lost, ctx)
@@ -570,7 +571,7 @@ func (c *serverConn) cancelAll(err error) {
 			c.server.orphans.add(ctx) // while c.mu is held: finishDetached removes it behind that
 		}
 	})
-	c.running = table[*callContext]{}
+	c.running = idtable.Table[*callContext]{}
 	c.mu.Unlock()
 	for _, ctx := range lost {
 		if st := ctx.stream(); st != nil {

@@ -1,4 +1,4 @@
-package anser
+package sysconn
 
 import (
 	"net"
@@ -6,12 +6,13 @@ import (
 	"unsafe"
 )
 
-// unread asks a socket how many bytes wait to be read. It is for one goroutine at a time.
-type unread struct {
+// ReadQueue tells the length of the receive queue of a socket.
+type ReadQueue struct {
 	raw syscall.RawConn
 }
 
-func newUnread(nc net.Conn) (unread, bool) {
+// NewReadQueue returns the queue of nc; ok is false for connections that are no sockets.
+func NewReadQueue(nc net.Conn) (ReadQueue, bool) {
 	var c syscall.Conn
 	switch nc := nc.(type) {
 	case *net.TCPConn:
@@ -19,13 +20,14 @@ func newUnread(nc net.Conn) (unread, bool) {
 	case *net.UnixConn:
 		c = nc
 	default:
-		return unread{}, false
+		return ReadQueue{}, false
 	}
 	raw, err := c.SyscallConn()
-	return unread{raw}, err == nil
+	return ReadQueue{raw}, err == nil
 }
 
-func (u unread) bytes() int {
+// Len returns how many bytes wait to be read.
+func (u ReadQueue) Len() int {
 	var n int32
 	err := u.raw.Control(func(fd uintptr) {
 		syscall.Syscall(syscall.SYS_IOCTL, fd, syscall.TIOCINQ, uintptr(unsafe.Pointer(&n)))

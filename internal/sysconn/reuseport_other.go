@@ -1,6 +1,6 @@
 //go:build (!linux && !darwin) || mips || mipsle || mips64 || mips64le
 
-package anser
+package sysconn
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// reusePort is for net.ListenConfig.
-func reusePort(_, _ string, _ syscall.RawConn) error {
+// ReusePort is for net.ListenConfig.
+func ReusePort(_, _ string, _ syscall.RawConn) error {
 	return errors.New("anser.ReusePort is not supported on " + runtime.GOOS + "/" + runtime.GOARCH + ": leave the option out and give each process an address of its own")
 }

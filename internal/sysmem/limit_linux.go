@@ -1,4 +1,5 @@
-package anser
+// Package sysmem finds out how much memory the process may use.
+package sysmem
 
 import (
 	"math"
@@ -9,8 +10,8 @@ import (
 	"syscall"
 )
 
-// systemMemory returns the least of the machine's memory and the limits of the cgroups that the process is in.
-func systemMemory() int64 {
+// Limit returns the least of the machine's memory and the limits of the cgroups that the process is in.
+func Limit() int64 {
 	least := int64(math.MaxInt64)
 	var info syscall.Sysinfo_t
 	if syscall.Sysinfo(&info) == nil {

@@ -1,9 +1,9 @@
-package anser
+package sysconn
 
 import "syscall"
 
-// reusePort is for net.ListenConfig.
-func reusePort(_, _ string, c syscall.RawConn) error {
+// ReusePort is for net.ListenConfig.
+func ReusePort(_, _ string, c syscall.RawConn) error {
 	var err error
 	if e := c.Control(func(fd uintptr) {
 		err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_REUSEPORT, 1)

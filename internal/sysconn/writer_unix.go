@@ -1,6 +1,6 @@
 //go:build unix
 
-package anser
+package sysconn
 
 import (
 	"net"
@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// socket writes to a connection what the system takes at once, and never waits. It is for one goroutine
-// at a time.
-type socket struct {
+// Writer writes to a connection what the system takes at once and never waits. Not safe for
+// concurrent use.
+type Writer struct {
 	raw   syscall.RawConn
 	write func(fd uintptr) bool // writeOnce, as a value that is made once
 
@@ -20,9 +20,9 @@ type socket struct {
 	err error
 }
 
-// newSocket returns nil where nothing can be written without waiting, for example with TLS, which has to
+// NewWriter returns nil where nothing can be written without waiting, for example with TLS, which has to
 // write whole records.
-func newSocket(nc net.Conn) *socket {
+func NewWriter(nc net.Conn) *Writer {
 	var c syscall.Conn
 	switch nc := nc.(type) {
 	case *net.TCPConn:
@@ -36,14 +36,14 @@ func newSocket(nc net.Conn) *socket {
 	if err != nil {
 		return nil
 	}
-	s := &socket{raw: raw}
+	s := &Writer{raw: raw}
 	s.write = s.writeOnce
 	return s
 }
 
-// try returns how many bytes of out the system took. Less than all without an error means that the rest
+// TryWrite returns how many bytes of out the system took. Less than all without an error means that the rest
 // has to wait.
-func (s *socket) try(out []byte) (taken int, err error) {
+func (s *Writer) TryWrite(out []byte) (taken int, err error) {
 	s.out = out
 	err = s.raw.Write(s.write)
 	s.out = nil
@@ -58,7 +58,7 @@ func (s *socket) try(out []byte) (taken int, err error) {
 	return s.n, nil
 }
 
-func (s *socket) writeOnce(fd uintptr) (done bool) {
+func (s *Writer) writeOnce(fd uintptr) (done bool) {
 	for {
 		s.n, s.err = syscall.Write(int(fd), s.out)
 		if s.err != syscall.EINTR {

@@ -1,4 +1,4 @@
-package anser
+package sysconn
 
 import (
 	"net"
@@ -9,8 +9,8 @@ import (
 // tcpUserTimeout is TCP_USER_TIMEOUT, which package syscall lacks.
 const tcpUserTimeout = 0x12
 
-// tune lets the kernel give a connection up whose peer has not acknowledged anything for d.
-func tune(nc net.Conn, d time.Duration) {
+// SetUserTimeout lets the kernel give a connection up whose peer has not acknowledged anything for d.
+func SetUserTimeout(nc net.Conn, d time.Duration) {
 	t, ok := nc.(*net.TCPConn)
 	if !ok {
 		return

@@ -1,14 +1,16 @@
-package anser
+package retrybudget
 
 import (
 	"testing"
 	"time"
+
+	"github.com/anser-rpc/anser/internal/mono"
 )
 
 // drawn counts how many retries the budget grants at the time now.
-func drawn(b *budget, now int64) int {
+func drawn(b *Budget, now mono.Time) int {
 	n := 0
-	for b.withdraw(now) {
+	for b.Withdraw(now) {
 		n++
 	}
 	return n
@@ -16,8 +18,8 @@ func drawn(b *budget, now int64) int {
 
 func TestBudget(t *testing.T) {
 	const second = int64(time.Second)
-	begin := nanotime()
-	b := newBudget(0.2, 10)
+	begin := mono.Now()
+	b := New(0.2, 10)
 	b.looked = begin
 	if n := drawn(b, begin); n != 10 {
 		t.Errorf("%d retries at the start, want 10", n)
@@ -38,11 +40,11 @@ func TestBudget(t *testing.T) {
 }
 
 func TestBudgetForgets(t *testing.T) {
-	begin := nanotime()
-	b := newBudget(0.2, 0)
+	begin := mono.Now()
+	b := New(0.2, 0)
 	b.looked = begin
 	b.calls.Add(1000)
-	if !b.withdraw(begin) {
+	if !b.Withdraw(begin) {
 		t.Error("calls earned nothing")
 	}
 	if n := drawn(b, begin+int64(10*time.Second)); n != 0 {
@@ -52,7 +54,7 @@ func TestBudgetForgets(t *testing.T) {
 	if n := drawn(b, begin+int64(1010*time.Second)); n > 3 {
 		t.Errorf("%d retries for 1000 calls in 1000 seconds, want those of the last ten, 2", n)
 	}
-	if n := drawn(newBudget(0, 0), begin); n != 0 {
+	if n := drawn(New(0, 0), begin); n != 0 {
 		t.Errorf("%d retries without a budget", n)
 	}
 }

@@ -1,0 +1,60 @@
+// Package retrybudget limits retries to a share of the calls.
+package retrybudget
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/anser-rpc/anser/internal/mono"
+)
+
+// Budget bounds the retries of a client: a share of its calls plus a number per second, remembered
+// for ten seconds. A call costs one atomic addition; the rest happens on a retry. Safe for
+// concurrent use.
+type Budget struct {
+	ratio, rate float64
+	calls       atomic.Int64
+
+	mu     sync.Mutex // guards what follows
+	seen   int64      // of calls, at the last look
+	looked mono.Time  // time of the last look
+	earned float64    // retries that calls have paid for
+	spare  float64    // retries that time has paid for
+}
+
+const memory = 10 * time.Second
+
+// New returns a budget of ratio retries per call and rate retries per second.
+func New(ratio, rate float64) *Budget {
+	return &Budget{ratio: ratio, rate: rate, spare: rate, looked: mono.Now()}
+}
+
+// Deposit counts a call.
+func (b *Budget) Deposit() { b.calls.Add(1) }
+
+// Withdraw takes one retry and reports whether one was left.
+func (b *Budget) Withdraw(now mono.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	dt := time.Duration(max(now-b.looked, 0))
+	b.looked = now
+	calls := b.calls.Load()
+	fresh := float64(calls-b.seen) * b.ratio
+	b.seen = calls
+	// What lies further back than the memory is forgotten, evenly.
+	if dt > memory {
+		fresh *= float64(memory) / float64(dt)
+	}
+	b.earned = b.earned*max(0, 1-float64(dt)/float64(memory)) + fresh
+	b.spare = min(b.spare+b.rate*dt.Seconds(), b.rate*memory.Seconds())
+	switch {
+	case b.earned >= 1:
+		b.earned--
+	case b.spare >= 1:
+		b.spare--
+	default:
+		return false
+	}
+	return true
+}

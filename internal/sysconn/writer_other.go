@@ -1,0 +1,14 @@
+//go:build !unix
+
+package sysconn
+
+import "net"
+
+// Writer is not available on this platform.
+type Writer struct{}
+
+// NewWriter returns nil.
+func NewWriter(net.Conn) *Writer { return nil }
+
+// TryWrite is never called.
+func (*Writer) TryWrite([]byte) (taken int, err error) { panic("there is no socket") }
