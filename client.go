@@ -9,12 +9,11 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
-	"github.com/anser-rpc/anser/balance"
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/codec/msgpack"
 	"github.com/anser-rpc/anser/codec/protobuf"
+	"github.com/anser-rpc/anser/internal/gain"
 	"github.com/anser-rpc/anser/internal/retrybudget"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/wire"
@@ -57,7 +56,7 @@ type clientMethod struct {
 	learned atomic.Bool           // the server declared it idempotent
 	view    atomic.Pointer[view]  // without instances whose breakers are open; nil where there are none
 	trial   trial                 // of a breaker that is half open
-	payoffs payoffs               // of compressing its requests
+	gains   gain.Table            // of compressing its requests
 	hedge   atomic.Pointer[hedge] // of its calls with the mode Backup, or nil
 }
 
@@ -123,10 +122,10 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 	if len(inside) > 0 {
 		c.chain = chain(inside, func(ctx context.Context, inv *Invocation) error {
 			if inv.Stream {
-				if inv.open == nil {
+				if inv.stream == nil {
 					return errForeignStream
 				}
-				return inv.open(ctx, inv)
+				return inv.stream(ctx, inv)
 			}
 			o := inv.options
 			if o == nil { // an interceptor made inv; without options invoke would begin with the interceptors
@@ -170,47 +169,6 @@ func (c *Client) init() {
 	c.later.init(c)
 }
 
-func defaultDialOptions() dialOptions {
-	return dialOptions{
-		sideOptions: defaultSideOptions(), balancer: balance.P2C(),
-		breaker: defaultBreaker(), ejection: defaultEjection(), subset: defaultSubset(),
-		connectTimeout: 5 * time.Second, budgetRatio: 0.2, budgetRate: 10,
-		backupShare: 0.05, failback: defaultFailbackLimits,
-		call: callOptions{timeout: 10 * time.Second, attempts: defaultAttempts, forks: defaultForks},
-	}
-}
-
-// apply adds one option.
-func (o *dialOptions) apply(opt DialOption) error {
-	switch opt := opt.(type) {
-	case dialOption:
-		opt(o)
-	case sideOption:
-		opt(&o.sideOptions)
-	case CallOption:
-		opt.applyCall(&o.call)
-	case Transport:
-		if err := opt.check(); err != nil {
-			return err
-		}
-		o.transports = append(o.transports, opt)
-	case Breaker:
-		opt.set(o)
-	case OutlierDetection:
-		opt.set(o)
-	case registry.Scheme:
-		if opt.Name == "" || opt.Open == nil {
-			return fmt.Errorf("the registry.Scheme %q is not complete: it needs a Name and a function Open", opt.Name)
-		}
-		o.schemes = append(o.schemes, opt)
-	case nil:
-		return errors.New("an option of Dial is nil")
-	default:
-		return fmt.Errorf("dial option of type %T is not one of package anser, an anser.Transport or a registry.Scheme", opt)
-	}
-	return nil
-}
-
 // acquire returns the host of an address, with this client's options.
 func (c *Client) acquire(address string) *host {
 	r := c.o.route(address)
@@ -236,16 +194,6 @@ func (c *Client) acquire(address string) *host {
 func (c *Client) Call(ctx context.Context, method string, in, out any, opts ...CallOption) error {
 	return c.invoke(ctx, method, in, out, nil, opts)
 }
-
-// with returns the options of a call that has some of its own.
-func (o *callOptions) with(opts []CallOption) *callOptions {
-	own := *o
-	own.add(opts)
-	return &own
-}
-
-// apart reports whether the first attempt of a call is not made like that of others; see invokeApart.
-func (o *callOptions) apart() bool { return o.mode >= Backup || o.pinned }
 
 // intercepted makes a call through the interceptors, whose panics are errors of the call.
 func (c *Client) intercepted(ctx context.Context, inv *Invocation) (err error) {
@@ -349,7 +297,7 @@ func (c *Client) answer(ctx context.Context, x *exchange, out any, fresh bool) e
 	if fault != nil || e == nil {
 		fault = c.furtherAttempts(ctx, k, newRetrying(c, x, out), e, fault)
 	} else if o.inv != nil {
-		o.inv.answered(e, 0)
+		o.inv.answered(e.Instance().Address, 0)
 	}
 	if o.trailer != nil {
 		*o.trailer = metadataOf(k.trailers)
@@ -425,4 +373,43 @@ func (c *Client) Close() error {
 	}
 	c.wg.Wait()
 	return err
+}
+
+// exists reports whether the client was made by Dial, or for a session.
+func (c *Client) exists() bool { return c != nil && c.cluster != nil }
+
+// usable returns an error for a client that is nil or the zero value, and for a context that is nil.
+//
+//go:noinline
+func (c *Client) usable(ctx context.Context, method string) error {
+	var fault *Error
+	switch {
+	case !c.exists():
+		fault = failure(InvalidArgument, NotSent, PhaseNone, nil, "the client is nil or was not made by anser.Dial")
+	case ctx == nil:
+		fault = failure(InvalidArgument, NotSent, PhaseNone, nil, "the context is nil: pass context.Background()")
+	default:
+		return nil
+	}
+	fault.Method = method
+	return fault
+}
+
+// Instances waits until the client has a list of instances, and returns those that a call could go to, sorted
+// by key, be they reachable or not. That there is none is an error.
+func (c *Client) Instances(ctx context.Context) ([]registry.Instance, error) {
+	if err := c.usable(ctx, ""); err != nil {
+		return nil, err
+	}
+	if _, fault := c.cluster.wait(ctx); fault != nil {
+		return nil, fault
+	}
+	var list []registry.Instance
+	for _, in := range c.cluster.status().Instances {
+		list = append(list, in.Instance)
+	}
+	if len(list) == 0 {
+		return nil, c.nobody(nil)
+	}
+	return list, nil
 }

@@ -10,10 +10,6 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// maxKeptMessage is the size up to which the buffers of a call are kept for another one. The pools that
-// hold them are emptied by the garbage collector, so a burst of large messages does not stay.
-const maxKeptMessage = 8 << 20
-
 // call is one attempt that is open, and the buffers that serve all attempts of a call. It is pooled.
 //
 // Its order is that of use: the goroutine that reads touches the first 128 bytes, two lines of a processor's cache,

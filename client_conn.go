@@ -2,9 +2,7 @@ package anser
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,9 +15,6 @@ import (
 // Where the id, the number of the method, the number of the attempt and the remaining time stand in a
 // REQUEST frame.
 const (
-	idOffset      = 8
-	methodOffset  = wire.HeaderSize
-	attemptOffset = wire.HeaderSize + 6
 	timeoutOffset = wire.HeaderSize + 8
 )
 
@@ -31,7 +26,7 @@ type clientConn struct {
 	aside    bool // its identity has ended, and others take its calls; guarded by the host's mu
 	role     readRole
 	streams  streams
-	callee   atomic.Pointer[callee] // for calls of the server, once there was one
+	inbound  atomic.Pointer[inboundCalls] // calls of the server, once there was one
 	peer     wire.Settings
 	progress progress
 	born     int64
@@ -39,7 +34,7 @@ type clientConn struct {
 	socket   *sysconn.Writer // of the goroutine that writes; nil: a write may wait
 	behind   func()          // writeBehind; made once, so that starting it allocates nothing
 	renewal  *renewal        // nil: no credential was shown
-	trust    *trust          // of the client that a server calls; nil: not such a connection, or without authentication
+	trust    lapser          // of the client that a server calls; nil: not such a connection, or without authentication
 
 	// Guarded by mu.
 	lastID uint64
@@ -138,75 +133,10 @@ func (c *clientConn) start(ctx context.Context, k *call, m *clientMethod) *Error
 	return nil
 }
 
-// writeLocked writes what waits on the goroutine of k's caller, which saves a switch between goroutines.
-// It writes only what the transport takes at once, and no longer than k is open: a peer that does not
-// read, or others that go on making calls, must not keep the caller. What is left is for writeRest.
-func (c *clientConn) writeLocked(ctx context.Context, k *call) {
-	if c.socket == nil {
-		c.flushElsewhereLocked()
-		return
-	}
-	if !c.writing {
-		c.writing = true
-		if c.open.Len() > 1 {
-			c.gatherLocked()
-		}
-	}
-	for len(c.buf) > 0 && c.err == nil {
-		out := c.takeLocked()
-		c.mu.Unlock()
-		n, err := c.try(out)
-		c.mu.Lock()
-		if (n < len(out) || c.sealer.holds()) && err == nil && c.err == nil {
-			c.rest, c.restAt = out, n
-			c.writeElsewhereLocked()
-			return
-		}
-		c.settleLocked(out, n, err)
-		if len(c.buf) > 0 && c.err == nil && (len(k.done) > 0 || ctx.Err() != nil) {
-			c.writeElsewhereLocked()
-			return
-		}
-	}
-	c.stopLocked()
-}
-
-// try hands over what the transport takes at once.
-func (c *clientConn) try(out []byte) (taken int, err error) {
-	if c.sealer != nil {
-		return c.trySealed(out)
-	}
-	return c.socket.TryWrite(out)
-}
-
 func (c *clientConn) tooLong(k *call) *Error {
 	return failure(ResourceExhausted, NotSent, PhaseWrite, nil,
 		"the request of %d bytes is over the server's limit of %s: raise it there with anser.MaxMessage, or send less",
 		len(k.frame)-wire.HeaderSize, frameLimit(c.peer.MaxFrame))
-}
-
-// awaitRoomLocked waits until the write buffer is not over its limit, while the call has time. The call
-// is not open yet, so nothing else ends it.
-func (c *clientConn) awaitRoomLocked(ctx context.Context, k *call) *Error {
-	if len(c.buf) <= maxBuffered || !c.writing {
-		return nil
-	}
-	if k.pending != nil && !k.pending.waits {
-		return errNoRoom
-	}
-	if k.atOnce {
-		return failure(ResourceExhausted, NotSent, PhaseWrite, nil, "the other side has %d bytes to read before it", len(c.buf))
-	}
-	bounded, cancel := k.bound(ctx)
-	defer cancel()
-	if err := c.waitRoomLocked(bounded); err != nil && c.err == nil {
-		return contextFailure(bounded, NotSent, PhaseWrite)
-	}
-	if k.stream != nil {
-		bounded = k.stream.ctx // the other one bounds the opening
-	}
-	k.shrinkTimeout(bounded)
-	return nil
 }
 
 // goneLocked says why the connection takes no call.
@@ -247,12 +177,6 @@ func (c *clientConn) wait(ctx context.Context, k *call) *Error {
 		<-k.done // its reply is being delivered
 	}
 	return k.failed
-}
-
-// isOver reports whether the deadline of ctx has passed, which travels with each call.
-func isOver(ctx context.Context) bool {
-	_, bounded := ctx.Deadline()
-	return bounded && errors.Is(ctx.Err(), context.DeadlineExceeded)
 }
 
 // cancel takes k back from the connection. over says that its time has passed. taken is false when the
@@ -296,115 +220,6 @@ func (c *clientConn) ifOpen(k *call, f func()) bool {
 	}
 	f()
 	return true
-}
-
-// When callers are kept from writing one by one.
-const (
-	fewReplies = 3        // fewer of them at once bring too few callers back
-	manyOpen   = 128      // where more calls are open, there is enough in every write
-	fullWrite  = 32 << 10 // bytes that a caller writes all the same: they need no more company
-)
-
-// reserveLocked is for who is about to wake the callers of a batch of replies. They make their next calls one after
-// the other, on all processors, and those who write would not wait for those who are still to run: yielding puts a
-// goroutine behind what any processor has to do, and so at the front where another one is idle. So the right to write is
-// reserved for a goroutine that is made runnable just before the last of the callers. It stands behind the others in the
-// queue of this processor, writes what they have sent, and costs nobody a wait where they send nothing. With 100 callers that
-// leaves two fifths of the writes, and saves 5 to 7 % of the processor time of both sides.
-func (c *clientConn) reserveLocked(replies int) bool {
-	if replies < fewReplies || c.open.Len() >= manyOpen || c.writing || c.err != nil {
-		return false
-	}
-	c.writing, c.reserved = true, true
-	return true
-}
-
-// writeBehind writes what callers have sent while writing was reserved for it.
-func (c *clientConn) writeBehind() {
-	defer c.wg.Done()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.reserved {
-		c.reserved = false
-		c.drainLocked()
-	}
-}
-
-// writeRest writes until nothing waits: first what is left of a write that could not go on.
-func (c *clientConn) writeRest() {
-	defer c.wg.Done()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if out, at := c.rest, c.restAt; out != nil {
-		c.rest = nil
-		c.mu.Unlock()
-		n, err := c.writeOut(out[at:])
-		c.mu.Lock()
-		c.settleLocked(out, at+n, err)
-	} else if c.open.Len() > 1 && c.data == 0 { // those that send on streams go on appending anyway
-		c.gatherLocked()
-	}
-	c.drainLocked()
-}
-
-// post sends a small frame without waiting.
-func (c *clientConn) post(frame []byte) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.err == nil {
-		c.appendLocked(frame)
-		c.flushElsewhereLocked()
-	}
-}
-
-// expireLocked sets the timer that ends calls whose time is over.
-func (c *clientConn) expireLocked(at int64) {
-	c.expireAt = at
-	d := time.Duration(at - nanotime())
-	if c.expiry == nil {
-		c.expiry = time.AfterFunc(d, c.expire)
-	} else {
-		c.expiry.Reset(d)
-	}
-}
-
-// lookCost is how many nanoseconds a call that is open puts off the next look at all that are.
-const lookCost = 100
-
-// expire ends the calls whose time is over and sets the timer for the next one.
-func (c *clientConn) expire() {
-	c.mu.Lock()
-	now, next := nanotime(), int64(0)
-	var over []*call
-	c.open.Each(func(k *call) {
-		switch {
-		case k.deadline == 0:
-		case k.deadline <= now:
-			over = append(over, k)
-		case next == 0 || k.deadline < next:
-			next = k.deadline
-		}
-	})
-	for _, k := range over {
-		c.open.Take(k.id)
-		k.failed = failure(DeadlineExceeded, OutcomeUnknown, PhaseWait, context.DeadlineExceeded, "no reply within the call's time")
-		if c.err == nil {
-			c.cancelLocked(k, true, now)
-		}
-	}
-	c.busy.Store(int32(c.open.Len()))
-	c.expireAt = 0
-	if next != 0 && c.err == nil {
-		// A look at all that is open costs some nanoseconds each, so many of them wait longer for the next one.
-		c.expireLocked(max(next, now+int64(c.open.Len())*lookCost))
-	}
-	c.mu.Unlock()
-	for _, k := range over {
-		k.over()
-	}
-	if len(over) > 0 {
-		c.interruptCaller()
-	}
 }
 
 // control handles a frame that concerns the connection.
@@ -487,8 +302,8 @@ func (c *clientConn) end(err error) error {
 		}
 		k.over()
 	}
-	if to := c.callee.Load(); to != nil {
-		to.end()
+	if in := c.inbound.Load(); in != nil {
+		(*in).end()
 	}
 	return err
 }
@@ -565,63 +380,4 @@ func (c *clientConn) closeIdle(now int64) bool {
 	c.host.remove(c, nil)
 	c.host.spawn(c.close)
 	return true
-}
-
-// handshakeClient exchanges prefaces over a new connection, and shows the credential if there is one.
-func handshakeClient(nc net.Conn, rd *reader, own wire.Settings, cred *Credential) (wire.Settings, error) {
-	hello := wire.AppendSettings(wire.AppendPreface(nil), own)
-	if cred != nil {
-		hello = wire.AppendAuth(hello, cred.Scheme, cred.Data)
-	}
-	_, lost := nc.Write(hello)
-	peer, err := rd.readPreface() // who does not take the greeting may have said why
-	if err == nil {
-		err = lost
-	}
-	return peer, err
-}
-
-// closedByPeer turns a CLOSE frame into an error.
-func closedByPeer(body []byte) error {
-	reason, text, err := wire.ParseClose(body)
-	if err != nil {
-		return err
-	}
-	if reason == wire.Normal {
-		return errPeerClosed
-	}
-	return &peerClosed{reason, text}
-}
-
-// peerClosed is the end of a connection that the other side gave a reason for.
-type peerClosed struct {
-	reason wire.Reason
-	text   string
-}
-
-func (e *peerClosed) Error() string {
-	if e.text == "" {
-		return "the other side closed the connection: " + e.reason.String()
-	}
-	return "the other side closed the connection: " + e.text + " (" + e.reason.String() + ")"
-}
-
-// isUnauthenticated reports whether a server closed the connection because it does not know this client. An
-// [Observer] that refuses a connection has a text of its own.
-func isUnauthenticated(err error) bool {
-	closed, ok := errors.AsType[*peerClosed](err)
-	return ok && closed.reason == wire.Unauthenticated && closed.text == errUnauthenticated.Text
-}
-
-var errPeerClosed = errors.New("the other side closed the connection")
-
-// contextFailure tells that the caller's context ended first.
-func contextFailure(ctx context.Context, outcome Outcome, phase Phase) *Error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		if phase == PhaseWait {
-			return failure(DeadlineExceeded, outcome, phase, ctx.Err(), "no reply within the time of the context")
-		}
-		return failure(DeadlineExceeded, outcome, phase, ctx.Err(), "the call's time is over")
-	}
-	return failure(Canceled, outcome, phase, ctx.Err(), "the context was cancelled")
 }

@@ -13,15 +13,6 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// obstacle says what keeps a client from an instance, as far as it decides for how long calls try; see decision 38.
-type obstacle uint8
-
-const (
-	passing obstacle = iota // or unknown
-	absent                  // nothing listens at the address
-	lasting                 // what listens there is not a server that this client can use
-)
-
 // obstacleOf returns what an error of host.connect shows. stood says that connections to the address stood before: what
 // answers differently now may be on its way out, or damaged on the way, unless it is about certificates.
 func obstacleOf(err error, stood bool) obstacle {

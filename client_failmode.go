@@ -5,91 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-
-	"github.com/anser-rpc/anser/registry"
 )
-
-// FailMode says what the client does with an attempt that failed, or how it makes several at once.
-type FailMode uint8
-
-// The fail modes. What may be tried again at all depends on the outcome, in every mode: a call whose
-// outcome is unknown is never sent twice unless its method is idempotent or it has an [IdempotencyKey].
-// That there is no instance is an error in every mode. docs/governance/failmodes.md tells more.
-const (
-	// Failover tries another instance. It is the default.
-	Failover FailMode = iota
-	// Failfast gives up at once.
-	Failfast
-	// Failtry tries the same instance.
-	Failtry
-	// Failsafe is Failover, and a call that fails all the same returns nil with a reply that is zero; the
-	// error goes to the client's log. Errors remain errors where no instance was found, or where the
-	// request cannot be encoded. Interceptors see every error.
-	Failsafe
-	// Failback makes one attempt. A call that fails in a way that it may be sent again is queued, tried
-	// again in the background until it succeeds or [FailbackLimits] end it, and returns an error at once
-	// that matches [ErrQueued]. Its reply goes nowhere.
-	Failback
-	// Backup makes a second attempt at another instance when the first one takes longer than 95 % of the
-	// method's calls do, uses the reply that comes first, and cancels the other attempt. It is for
-	// idempotent methods: with others, and where an attempt fails, it is Failover. See [BackupShare] and
-	// [BackupAfter].
-	Backup
-	// Fork calls several instances at once, uses the first reply, and cancels the other attempts. The method
-	// must be known to be idempotent. See [Forks].
-	Fork
-)
-
-var failModeNames = [...]string{"failover", "failfast", "failtry", "failsafe", "failback", "backup", "fork"}
-
-// String returns the name of the mode in lower case.
-func (m FailMode) String() string {
-	if int(m) < len(failModeNames) {
-		return failModeNames[m]
-	}
-	return "unknown fail mode"
-}
-
-// elsewhere reports whether the mode tries another instance after one failed.
-func (m FailMode) elsewhere() bool { return m != Failfast && m != Failtry }
-
-// Forks sets how many instances a call with the mode [Fork] goes to at once: 2 to 5, the default is 2. Where
-// there are fewer, it goes to all.
-func Forks(n int) DialCallOption {
-	return dialCallOption(func(o *callOptions) {
-		if o.wants(n >= defaultForks && n <= maxAttempts, "anser.Forks(%d): want %d to %d", n, defaultForks, maxAttempts) {
-			o.forks = n
-		}
-	})
-}
-
-const defaultForks = 2
-
-// At sends a call to the instance with the key (see [registry.Instance.Key]) and to no other. When the client
-// knows no such instance, the call fails at once. In the modes that go to another instance or to several,
-// it is tried again at this one. [Client.Instances] has the keys.
-func At(key string) CallOption {
-	return callOption(func(o *callOptions) { o.at, o.pinned = key, true })
-}
-
-// Instances waits until the client has a list of instances, and returns those that a call could go to, sorted
-// by key, be they reachable or not. That there is none is an error.
-func (c *Client) Instances(ctx context.Context) ([]registry.Instance, error) {
-	if err := c.usable(ctx, ""); err != nil {
-		return nil, err
-	}
-	if _, fault := c.cluster.wait(ctx); fault != nil {
-		return nil, fault
-	}
-	var list []registry.Instance
-	for _, in := range c.cluster.status().Instances {
-		list = append(list, in.Instance)
-	}
-	if len(list) == 0 {
-		return nil, c.nobody(nil)
-	}
-	return list, nil
-}
 
 // nobody is the error of a call for which there is no instance, or none in the route that the router wants.
 func (c *Client) nobody(route *Route) *Error {
@@ -97,17 +13,6 @@ func (c *Client) nobody(route *Route) *Error {
 		return failure(Unavailable, NotSent, PhasePick, nil, "the rules leave no instance of %q to this call (%s): does one of that kind run, or is a rule too strict?", c.serviceName(), route.Name)
 	}
 	return failure(Unavailable, NotSent, PhasePick, nil, "no instance of %q is known: is one registered and running?", c.serviceName())
-}
-
-// inside is the mode that a call has inside of the interceptors.
-func (m FailMode) inside() FailMode {
-	switch m {
-	case Failsafe:
-		return Failover
-	case Failback:
-		return Failfast
-	}
-	return m
 }
 
 // perform makes a call with options of its own from the outermost point on: around the interceptors.
@@ -213,7 +118,7 @@ func (c *Client) invokeApart(ctx context.Context, k *call, r *retrying) error {
 	}
 	if fault == nil && e != nil {
 		if r.o.inv != nil {
-			r.o.inv.answered(e, int(k.frame[attemptOffset]))
+			r.o.inv.answered(e.Instance().Address, int(k.frame[attemptOffset]))
 		}
 	} else if e == nil && fault != nil {
 		fault = r.final(fault)

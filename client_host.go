@@ -3,19 +3,13 @@ package anser
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/anser-rpc/anser/internal/sysconn"
-	"github.com/anser-rpc/anser/wire"
 )
 
 const (
@@ -50,7 +44,7 @@ type hostOptions struct {
 	streamWindow     int
 	windowsGrow      bool
 	connWindow       int
-	handlers         *Server // of calls from the other side, or nil
+	handlers         callHandler // of calls from the other side, or nil
 	observers        *observers
 	credentials      *credentials // nil: none are shown
 	inTheClear       bool         // they may travel unprotected
@@ -273,196 +267,12 @@ func (h *host) connectLocked() {
 	})
 }
 
-// enter takes a connection that connect made, or notes why there is none, and returns why it is not used. One
-// that is own belongs to a stream and takes no calls of others.
-func (h *host) enter(c *clientConn, err error, own bool) error {
-	h.mu.Lock()
-	if err == nil && h.closed {
-		c.nc.Close()
-		err = errConnClosed
-	}
-	if !own {
-		h.dialing = false
-		h.arrivedLocked(err)
-	}
-	switch {
-	case err != nil:
-		h.failedLocked(err)
-	case own:
-		c.own = true
-	default:
-		h.lastErr = nil
-		list := append(slices.Clone(*h.ready.Load()), c)
-		h.ready.Store(&list)
-	}
-	if err == nil {
-		h.stood = true
-		h.all[c] = struct{}{}
-		c.wg.Go(c.read)
-	}
-	tell := func() {}
-	if err != nil || !own { // a connection of one stream is no news to others
-		tell = h.changedLocked()
-	}
-	h.mu.Unlock()
-	if err != nil {
-		h.observers.connFailed(ConnInfo{Address: h.instance()}, err)
-	}
-	tell()
-	return err
-}
-
 // instance is the address as instances have it.
 func (h *host) instance() string {
 	if h.network != "tcp" {
 		return h.network + "://" + h.address
 	}
 	return h.address
-}
-
-// connect dials and shakes hands. The server has answered when it returns: a connection that only
-// the listener's queue accepted would turn calls into ones with an unknown outcome.
-func (h *host) connect() (*clientConn, error) {
-	began := time.Now()
-	ctx, cancel := context.WithTimeout(h.ctx, h.connectTimeout)
-	defer cancel()
-	cred, err := h.credential(ctx) // before the server waits for it
-	if err != nil {
-		return nil, err
-	}
-	nc, err := h.dial(ctx, h.network, h.address)
-	if err != nil {
-		return nil, dialError(h.address, err)
-	}
-	socket := nc // nc changes while the other goroutine may look at it
-	stop := context.AfterFunc(h.ctx, func() { socket.Close() })
-	defer stop()
-	nc.SetDeadline(earlier(began.Add(h.connectTimeout), time.Now().Add(h.handshakeTimeout)))
-	sysconn.SetUserTimeout(nc, h.keepaliveIdle+h.keepaliveAnswer)
-	if h.tls != nil {
-		tc := tls.Client(nc, tlsFor(h.tls, h.address))
-		if err := tc.HandshakeContext(ctx); err != nil {
-			nc.Close()
-			if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
-				return nil, fmt.Errorf("TLS handshake with %s: no answer within %v: %w", h.address, h.answerWithin(), err)
-			}
-			if other := (tls.RecordHeaderError{}); errors.As(err, &other) {
-				return nil, fmt.Errorf("TLS handshake with %s: %w: give the server anser.TLS, or leave the option out here", h.address, err)
-			}
-			return nil, fmt.Errorf("TLS handshake with %s: %w", h.address, err)
-		}
-		nc = tc
-	}
-	c := &clientConn{host: h, born: nanotime()}
-	c.writer.init(nc, &c.wg, &c.streams)
-	c.socket, c.elsewhere, c.behind = sysconn.NewWriter(nc), c.writeRest, c.writeBehind
-	own := wire.DefaultSettings()
-	own.MaxFrame = uint64(h.maxMessage) + frameOverhead
-	own.MaxStreams = 0
-	own.StreamWindow, own.ConnWindow = uint64(h.streamWindow), uint64(h.connWindow)
-	own.Features = offerChecksums(h.checksums)
-	if h.handlers != nil {
-		of := &h.handlers.settings
-		own.Session, own.MaxCalls, own.Compressions = h.session, of.MaxCalls, of.Compressions
-		own.Life, own.KeyAge = of.Life, of.KeyAge
-	}
-	rd := &reader{nc: nc, buf: make([]byte, idleBuffer), maxFrame: own.MaxFrame, progress: &c.progress}
-	if cred != nil {
-		if err := h.protects(nc); err != nil {
-			nc.Close()
-			return nil, err
-		}
-		own.Features |= wire.FeatureAuth
-		c.renewal = newRenewal(cred)
-	}
-	if c.peer, err = handshakeClient(nc, rd, own, cred); err != nil {
-		nc.Close()
-		return nil, h.handshakeError(err)
-	}
-	checksums, err := negotiateChecksums(h.checksums, &c.peer, "client", "server")
-	if err != nil {
-		nc.Close()
-		return nil, h.handshakeError(err)
-	}
-	if checksums {
-		rd.expectChecksums()
-		c.sealer = new(sealer)
-	}
-	if err := h.observers.connOpened(c.info()); err != nil {
-		nc.Close()
-		return nil, fmt.Errorf("the connection to %s is refused by an observer: %w", h.address, err)
-	}
-	nc.SetDeadline(time.Time{})
-	c.streams.init(&own, &c.peer, h.windowsGrow, checksums)
-	c.role.init(rd)
-	return c, nil
-}
-
-// answerWithin is how long a server may take for its part of the handshake, at most.
-func (h *host) answerWithin() time.Duration { return min(h.connectTimeout, h.handshakeTimeout) }
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
-// frameOverhead is what a frame may hold beside its message.
-const frameOverhead = 64 << 10
-
-func (h *host) handshakeError(err error) error {
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return fmt.Errorf("handshake with %s: no answer within %v, is it an Anser server? %w", h.address, h.answerWithin(), err)
-	}
-	if isUnauthenticated(err) {
-		if h.credentials == nil {
-			return fmt.Errorf("handshake with %s: %w: give the client anser.Credentials or a certificate that the server takes", h.address, err)
-		}
-		return fmt.Errorf("handshake with %s: %w: the server does not take the credential; its log says why", h.address, err)
-	}
-	return fmt.Errorf("handshake with %s: %w", h.address, err)
-}
-
-// failedLocked notes that no connection could be made and sets the time of the next try.
-func (h *host) failedLocked(err error) {
-	h.lastErr = err
-	if len(*h.ready.Load()) > 0 {
-		h.growAfter = nanotime() + int64(firstBackoff)
-		return // one more would have been nice
-	}
-	h.failures++
-	if !h.closed {
-		h.retryLocked(max(h.backoffLocked(), firstBackoff/2))
-	}
-}
-
-// backoffLocked returns how long to wait for the next try. The first loss of a connection that lasted is
-// followed by a try at once.
-func (h *host) backoffLocked() time.Duration {
-	if h.failures <= 1 {
-		return redialAtOnce
-	}
-	d := float64(firstBackoff)
-	for range min(h.failures-2, 12) {
-		d *= backoffFactor
-	}
-	return time.Duration(min(d, float64(maxBackoff)) * (0.8 + 0.4*rand.Float64()))
-}
-
-// retryLocked makes a connection after d, if somebody still wants one then.
-func (h *host) retryLocked(d time.Duration) {
-	if h.retry != nil {
-		h.retry.Stop()
-	}
-	h.retry = time.AfterFunc(d, func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.retry = nil
-		if !h.closed && !h.dialing && h.used && len(*h.ready.Load()) == 0 {
-			h.connectLocked()
-		}
-	})
 }
 
 // drained takes a connection out of use whose server is going away, and looks for its successor.

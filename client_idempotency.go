@@ -2,7 +2,6 @@ package anser
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"github.com/anser-rpc/anser/wire"
@@ -21,23 +20,6 @@ import (
 // encoded, and the same codec and compression.
 func IdempotencyKey(key string) CallOption {
 	return callOption(func(o *callOptions) { o.key, o.keyed = key, true })
-}
-
-// IdempotencyKeyFrom returns the key of the call that ctx belongs to, or "". ctx is that of a handler.
-func IdempotencyKeyFrom(ctx context.Context) string {
-	if c := callFrom(ctx); c != nil && c.brought != nil {
-		return c.brought.key
-	}
-	return ""
-}
-
-// newLife returns the number by which clients tell one life of a server from another. It need not be secret.
-func newLife() uint64 {
-	for {
-		if n := rand.Uint64(); n != 0 {
-			return n
-		}
-	}
 }
 
 // keptKey says where and until when the key of a call that may have run is known for certain.

@@ -1,6 +1,7 @@
 package anser
 
 import (
+	"errors"
 	"time"
 
 	"github.com/anser-rpc/anser/wire"
@@ -51,13 +52,16 @@ func errNamesUsedUp() *Error {
 		"the connection has named %d methods, the limit of the protocol, and is about to be replaced", wire.MaxMethods)
 }
 
+// peerDrainer is a connection whose successor only the other side can make: it is asked to.
+type peerDrainer interface{ drainPeer() }
+
 // replace makes a successor and then takes the connection out of use. Calls in flight finish. For the
 // calls of a server, only its client can do so.
 func (c *clientConn) replace() {
 	defer c.background.Done()
-	if back, ok := c.nc.(*relay); ok {
+	if to, ok := c.nc.(peerDrainer); ok {
 		c.host.remove(c, errAway)
-		back.to.startDrain(back.to.server.o.grace)
+		to.drainPeer()
 		return
 	}
 	if c.host.succeed(c) {
@@ -102,3 +106,5 @@ func (c *clientConn) leave() {
 		c.post(wire.AppendDrain(nil, 0, 0))
 	}
 }
+
+var errAway = errors.New("the client is away")

@@ -25,8 +25,6 @@ type pool struct {
 // shared serves all clients without a dialer of their own; see docs/decisions/0003.
 var shared pool
 
-const tendEvery = time.Second
-
 // acquire returns the host with these options, and its counterpart is release.
 func (p *pool) acquire(o hostOptions, conns int, dial dialFunc) *host {
 	p.mu.Lock()

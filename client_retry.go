@@ -14,9 +14,9 @@ import (
 
 const (
 	defaultAttempts = 3
-	maxAttempts     = 5
-	firstDelay      = 50 * time.Millisecond
-	maxDelay        = time.Second
+
+	firstDelay = 50 * time.Millisecond
+	maxDelay   = time.Second
 )
 
 // retrying is the state of a call whose first attempt failed.
@@ -207,8 +207,8 @@ const maxNotedAttempts = 16
 // parentRetried reports whether ctx belongs to a handler that serves a retry: the chain of
 // retries stops there.
 func parentRetried(ctx context.Context) bool {
-	c := callFrom(ctx)
-	return c != nil && c.attempt > 0
+	c := servedFrom(ctx)
+	return c != nil && c.isRetry()
 }
 
 // furtherAttempts goes on after a first attempt that failed with err at e, or that could not be
@@ -236,7 +236,7 @@ func (c *Client) furtherAttempts(ctx context.Context, k *call, r *retrying, e *e
 				e, err = c.again(bounded, k, r, v)
 				if err == nil {
 					if r.o.inv != nil {
-						r.o.inv.answered(e, r.sent)
+						r.o.inv.answered(e.Instance().Address, r.sent)
 					}
 					return nil
 				}

@@ -53,7 +53,7 @@ func (c *Client) Status() ClientStatus {
 	}
 	st := c.cluster.status()
 	for name, m := range c.methods.all() {
-		st.Compression = m.payoffs.stats(st.Compression, name)
+		st.Compression = appendCompressionStats(st.Compression, name, &m.gains)
 		st.Backup = m.backupStats(st.Backup)
 	}
 	sortBackups(st.Backup)

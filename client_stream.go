@@ -55,7 +55,7 @@ func (r *opening) open(ctx context.Context, opts []CallOption) (*stream, error) 
 	} else {
 		r.life, r.end = context.WithCancel(ctx)
 	}
-	inv := &Invocation{Method: r.method, Request: r.first, Stream: true, options: o, open: r.through}
+	inv := &Invocation{Method: r.method, Request: r.first, Stream: true, options: o, stream: r.through}
 	var err error
 	if !r.client.intercepts(r.method) {
 		err = r.through(r.life, inv)
@@ -116,7 +116,7 @@ func (r *opening) through(ctx context.Context, inv *Invocation) error {
 		err.Method = inv.Method
 		return err
 	}
-	inv.Address = r.stream.opened.endpoint.Instance().Address
+	inv.Address = r.stream.opened().endpoint.Instance().Address
 	return nil
 }
 
@@ -220,9 +220,9 @@ func (e *endpoint) open(ctx context.Context, r *opening, o *opened, cd codec.Cod
 		e.unreached(fault)
 		return fault
 	}
-	st := newStream(&conn.streams, cd, conn.host.maxMessage)
+	st := newStream(&conn.streams, o, cd, conn.host.maxMessage)
 	st.badMessage = Internal
-	st.ctx, st.opened, o.conn = r.life, o, conn
+	st.ctx, o.conn = r.life, conn
 	o.call.stream, o.call.codec = st, cd.ID()
 	if st.packing, fault = r.dress(o, conn); fault != nil {
 		e.Abort()
@@ -254,7 +254,7 @@ func (st *stream) bind(c *Client) {
 	c.mu.Lock()
 	closed := c.closed
 	if !closed {
-		st.opened.unbind = unbind
+		st.opened().unbind = unbind
 		c.streams[st] = struct{}{}
 	}
 	c.mu.Unlock()
@@ -271,8 +271,8 @@ const closedText = "the client was closed"
 // release is the counterpart of bind, when the stream has ended.
 func (st *stream) release(c *Client) {
 	c.mu.Lock()
-	unbind := st.opened.unbind
-	st.opened.unbind = nil
+	unbind := st.opened().unbind
+	st.opened().unbind = nil
 	delete(c.streams, st)
 	c.mu.Unlock()
 	if unbind != nil {
@@ -288,14 +288,6 @@ func (c *Client) endStreams() {
 	for _, st := range open {
 		st.cancel(failure(Canceled, OutcomeUnknown, PhaseWait, nil, closedText))
 	}
-}
-
-// streamContextFailure tells that the context of a stream has ended.
-func streamContextFailure(ctx context.Context) *Error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return failure(DeadlineExceeded, OutcomeUnknown, PhaseWait, ctx.Err(), "the time of the stream was over before its end")
-	}
-	return failure(Canceled, OutcomeUnknown, PhaseWait, ctx.Err(), "the context was cancelled")
 }
 
 // encode makes the REQUEST frame, with the first message if there is one. empty says that it has no bytes
@@ -345,7 +337,7 @@ func (r *opening) encode(ctx context.Context, first any) (cd codec.Codec, frame 
 
 // cancel ends the stream from this side, and tells the server unless the stream has ended there.
 func (st *stream) cancel(fault *Error) {
-	o := st.opened
+	o := st.opened()
 	fault = st.told(fault)
 	taken, _ := o.conn.cancel(&o.call, isOver(st.ctx))
 	st.stop(fault)
@@ -392,12 +384,21 @@ func (o *opened) observeEnd(err *Error) {
 	o.endpoint.host.observers.reply(o.call.observed, info)
 }
 
-// concluded ends the context of a stream that was received to its end.
-func (st *stream) concluded() {
-	if st.opened != nil {
-		st.opened.end()
-	}
+// opened returns what the client knows of its stream.
+func (st *stream) opened() *opened { return st.side.(*opened) }
+
+func (o *opened) complete(e *Error) {
+	e.Method, e.Address = o.method.name, o.endpoint.Instance().Address
 }
+
+func (o *opened) refuse(st *stream, fault *Error) { st.cancel(fault) }
+
+// received ends the context of the stream.
+func (o *opened) received() { o.end() }
+
+func (o *opened) hit(limit) {}
+
+func (o *opened) isClient() bool { return true }
 
 // pickStreamConn returns the connection with the fewest streams, or nil when none stands. It sees to it that
 // there are enough of them.

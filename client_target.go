@@ -105,11 +105,3 @@ func (s *source) refresh() {
 		r.Refresh(s.service)
 	}
 }
-
-// splitAddress returns what net.Dial wants; for the address of a transport, its scheme and the rest.
-func splitAddress(address string) (network, host string) {
-	if scheme, rest, ok := strings.Cut(address, "://"); ok {
-		return scheme, rest
-	}
-	return "tcp", address
-}

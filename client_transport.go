@@ -157,6 +157,3 @@ func tlsFor(config *tls.Config, address string) *tls.Config {
 	}
 	return config
 }
-
-// secured is a connection that is TLS, or has TLS below it.
-type secured interface{ ConnectionState() tls.ConnectionState }

@@ -29,28 +29,6 @@ type endpoint struct {
 	since   int64 // nanotime since when it has been there again, or 0: from the beginning
 }
 
-// view is what picking needs; it is replaced as a whole.
-type view struct {
-	trials []*trial // of instances that are out; mostly nil
-	picker balance.Picker
-	only   *endpoint // the single endpoint that can be picked, or nil
-	usable int       // how many can be picked
-	total  int       // how many there are
-	byPick map[*balance.Endpoint]*endpoint
-	built  []built
-	routes *routeViews // nil without a router
-	reach  []*endpoint // that parts are made of, sorted
-	all    []*endpoint // sorted, also those that cannot be picked
-	among  []*endpoint // of a part: those that may be tried; nil: any
-}
-
-// built is an endpoint as the picker was built with it.
-type built struct {
-	endpoint *balance.Endpoint
-	instance *registry.Instance
-	warmth   int
-}
-
 // cluster is the list of instances of one service and what a client makes of it. The registry is
 // advice: a list that lost more than half of the instances at once, or all, does not take those away
 // whose connections still work.
@@ -358,86 +336,11 @@ func (cl *cluster) silences(e *endpoint) bool {
 	return !cl.client.o.ejection.Off && e.host.silent.Load()
 }
 
-// viewOf returns a view of the endpoints, with the picker of old if that is of the same ones. reach are all that
-// can be used, of which up may be a subset.
-func (cl *cluster) viewOf(up, reach []*endpoint, old *view) *view {
-	v := &view{usable: len(up), total: len(cl.endpoints), byPick: make(map[*balance.Endpoint]*endpoint, len(up))}
-	list := make([]*balance.Endpoint, 0, len(up))
-	for _, e := range up {
-		v.byPick[e.Endpoint] = e
-		list = append(list, e.Endpoint)
-	}
-	sortEndpoints(list)
-	for _, e := range list {
-		v.built = append(v.built, built{e, e.Instance(), e.Warmth()})
-	}
-	// Most changes are connections that were made, of which a client with a thousand instances sees a
-	// thousand when it starts; some balancers take milliseconds to build for so many.
-	if old != nil && slices.Equal(old.built, v.built) {
-		v.picker = old.picker
-	} else {
-		v.picker = cl.client.o.balancer.Build(list) // of one too: it may want to know which one that was
-	}
-	if len(up) == 1 {
-		v.only = up[0]
-	}
-	if cl.client.router != nil {
-		v.reach = slices.Clone(reach)
-		for _, e := range cl.endpoints {
-			v.all = append(v.all, e)
-		}
-		byKey(v.reach)
-		byKey(v.all)
-		v.routes = newRouteViews(cl, old)
-	}
-	return v
-}
-
 // The weight that an instance begins with, in percent, and the steps in which it grows.
 const (
 	firstWarmth = 10
 	rampSteps   = 20
 )
-
-// warmLocked sets what part of their weight instances have that came or came back lately, and sees to it
-// that the view is built again while it grows.
-func (cl *cluster) warmLocked(now int64) {
-	d := cl.client.o.slowStart
-	growing := false
-	for _, e := range cl.endpoints {
-		warmth := 100
-		if age := now - e.since; e.since != 0 && age < int64(d) {
-			warmth = firstWarmth + int(float64(age)/float64(d)*(100-firstWarmth))
-			growing = true
-		}
-		e.SetWarmth(warmth)
-	}
-	if growing {
-		step := max(d/rampSteps, time.Millisecond)
-		if cl.ramp == nil {
-			cl.ramp = time.AfterFunc(step, cl.rebuild)
-		} else {
-			cl.ramp.Reset(step)
-		}
-	}
-}
-
-// pick chooses an endpoint for an attempt, or returns nil when there is none at all.
-func (v *view) pick(r *balance.Request) *endpoint {
-	for _, t := range v.trials {
-		if e := t.take(r, v.among); e != nil {
-			return e
-		}
-	}
-	if v.only != nil {
-		return v.only
-	}
-	e := v.picker.Pick(r)
-	if e == nil {
-		return nil
-	}
-	return v.byPick[e]
-}
 
 // wait returns the view, once there is one.
 func (cl *cluster) wait(ctx context.Context) (*view, *Error) {
@@ -542,12 +445,6 @@ func (cl *cluster) status() ClientStatus {
 	}
 	slices.SortFunc(s.Instances, func(a, b InstanceStatus) int { return strings.Compare(a.Key(), b.Key()) })
 	return s
-}
-
-func sortEndpoints(list []*balance.Endpoint) {
-	slices.SortFunc(list, func(a, b *balance.Endpoint) int {
-		return strings.Compare(a.Instance().Key(), b.Instance().Key())
-	})
 }
 
 // endWith fails calls from here on, for the reason.

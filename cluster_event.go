@@ -6,43 +6,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"time"
-
-	"github.com/anser-rpc/anser/registry"
 )
-
-// HealthChange says what happened to an instance.
-type HealthChange uint8
-
-// The changes.
-const (
-	InstanceEjected  HealthChange = iota // it gets no calls
-	InstanceRestored                     // it gets calls again
-	BreakerOpened                        // it gets no calls of one method
-	BreakerHalfOpen                      // it gets single ones, as probes
-	BreakerClosed                        // it gets all again
-)
-
-var healthChangeNames = [...]string{"instance ejected", "instance restored", "breaker opened", "breaker half open", "breaker closed"}
-
-// String returns the change in words.
-func (h HealthChange) String() string {
-	if int(h) < len(healthChangeNames) {
-		return healthChangeNames[h]
-	}
-	return fmt.Sprintf("health change %d", uint8(h))
-}
-
-// MarshalText writes the change in words, for JSON and logs.
-func (h HealthChange) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
-
-// HealthEvent tells an [Observer] what a client makes of an instance.
-type HealthEvent struct {
-	Change   HealthChange
-	Instance registry.Instance
-	Method   string    // of a breaker, else empty
-	Reason   string    // in words
-	Until    time.Time // when the client tries the instance again, if it knows; else zero
-}
 
 // noteLocked has an event told once the lock is free.
 func (cl *cluster) noteLocked(e *endpoint, change HealthChange, method, reason string, until time.Duration) {

@@ -2,10 +2,8 @@ package anser_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -142,116 +140,6 @@ func broken(string) error { return anser.Errorf(anser.Internal, "broken") }
 
 // declining is what an instance says that is there but does not work.
 func declining(string) error { return anser.Refuse(anser.Unavailable, "not now") }
-
-// A breaker opens for one method at one instance, tries it with single calls, and closes when it is well.
-func TestBreaker(t *testing.T) {
-	bubble(t, func(t *testing.T, network *ansertest.Network) {
-		w := newWard(t, network, 3)
-		a := w.who["a:1"]
-		a.gets(func(method string) error {
-			if method == workMethod {
-				return broken(method)
-			}
-			return nil
-		})
-		failed := w.call(workMethod, 3*199)
-		time.Sleep(time.Second)
-		if failed != 199 || len(w.took()) != 0 {
-			t.Fatalf("after 199 calls at the instance %d failed: %v", failed, w.took())
-		}
-		w.call(workMethod, 3)
-		time.Sleep(time.Second)
-		if got := w.took(); !slices.Equal(got, []anser.HealthChange{anser.BreakerOpened}) {
-			t.Fatal(got)
-		}
-		if e := w.told()[0]; e.Instance.Address != "a:1" || e.Method != workMethod || e.Reason != "200 of 200 calls failed" || e.Until.IsZero() {
-			t.Errorf("%+v", e)
-		}
-		if s := w.status("a:1"); len(s.Breakers) != 1 || s.Breakers[0].State != anser.StateOpen || s.Breakers[0].Method != workMethod || s.Breakers[0].Until.IsZero() || s.Ejected != "" {
-			t.Errorf("%+v", s)
-		}
-		w.reset()
-		if failed := w.call(workMethod, 30); failed != 0 || a.calls.Load() != 0 {
-			t.Errorf("the breaker is open: %d calls failed, %d went there", failed, a.calls.Load())
-		}
-		if failed := w.call(otherMethod, 30); failed != 0 || a.calls.Load() < 9 {
-			t.Errorf("another method: %d calls failed, %d of 30 went there", failed, a.calls.Load())
-		}
-		w.reset()
-		failed = 0
-		for range 100 {
-			failed += w.call(workMethod, 10)
-			time.Sleep(100 * time.Millisecond)
-		}
-		if failed == 0 || failed > 5 || a.calls.Load() != int64(failed) {
-			t.Errorf("in 10 s %d of 1000 calls failed as probes, and %d went there: want 1 to 5", failed, a.calls.Load())
-		}
-		a.gets(nil)
-		began := time.Now()
-		for w.took()[len(w.took())-1] != anser.BreakerClosed {
-			if w.call(workMethod, 10) > 0 || time.Since(began) > time.Minute {
-				t.Fatalf("%v: it does not close", w.took())
-			}
-			time.Sleep(100 * time.Millisecond)
-		}
-		if d := time.Since(began); d > 10*time.Second {
-			t.Errorf("it closed %v after the instance was well", d)
-		}
-		w.reset()
-		if failed := w.call(workMethod, 30); failed != 0 || a.calls.Load() < 9 {
-			t.Errorf("it is closed: %d calls failed, %d of 30 went there", failed, a.calls.Load())
-		}
-		if n := w.client.Status().Health[anser.BreakerClosed]; n != 1 {
-			t.Errorf("it closed %d times", n)
-		}
-	})
-}
-
-// When a method fails everywhere, no breaker keeps calls away.
-func TestBreakersNeverLeaveNobody(t *testing.T) {
-	bubble(t, func(t *testing.T, network *ansertest.Network) {
-		w := newWard(t, network, 2)
-		for _, p := range w.who {
-			p.gets(broken)
-		}
-		w.call(workMethod, 800)
-		time.Sleep(500 * time.Millisecond)
-		if n := w.client.Status().Health[anser.BreakerOpened]; n != 2 {
-			t.Fatalf("%d breakers opened", n)
-		}
-		w.reset()
-		w.call(workMethod, 20)
-		for address, p := range w.who {
-			if p.calls.Load() < 8 {
-				t.Errorf("%s got %d of 20 calls", address, p.calls.Load())
-			}
-		}
-	})
-}
-
-// What says nothing about the instance opens no breaker.
-func TestWhatABreakerDoesNotCount(t *testing.T) {
-	for name, answer := range map[string]func(string) error{
-		"an error of the handler": func(string) error { return errors.New("no such user") },
-		"a bad request":           func(string) error { return anser.Refuse(anser.InvalidArgument, "bad") },
-		"too much to do":          func(string) error { return anser.Refuse(anser.ResourceExhausted, "busy") },
-		"refused for good":        func(string) error { return anser.Refuse(anser.Unavailable, "no").WithRetryAfter(anser.RetryNever) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, network *ansertest.Network) {
-				w := newWard(t, network, 2)
-				w.who["a:1"].gets(answer)
-				if failed := w.call(workMethod, 1000); failed != 500 {
-					t.Fatalf("%d of 1000 calls failed", failed)
-				}
-				time.Sleep(time.Second)
-				if got := w.took(); len(got) != 0 {
-					t.Error(got)
-				}
-			})
-		})
-	}
-}
 
 // An instance that refuses everything looks idle to balancers that count attempts in flight. It is
 // ejected, tried again, for longer and longer, and back within 10 s after it is well.
@@ -438,84 +326,6 @@ func TestSlowMethodEjectsNobody(t *testing.T) {
 	})
 }
 
-// An instance that fails far more than the others is ejected, although it succeeds now and then.
-func TestSuccessRateOutlier(t *testing.T) {
-	bubble(t, func(t *testing.T, network *ansertest.Network) {
-		w := newWard(t, network, 6, anser.Breaker{Off: true})
-		var n atomic.Int64
-		w.who["b:1"].gets(func(string) error {
-			if n.Add(1)%3 == 0 {
-				return broken("")
-			}
-			return nil
-		})
-		for range 100 {
-			w.call(workMethod, 12)
-			time.Sleep(50 * time.Millisecond)
-		}
-		ev := w.told()
-		if len(ev) == 0 || ev[0].Change != anser.InstanceEjected || ev[0].Instance.Address != "b:1" {
-			t.Fatalf("%+v", ev)
-		}
-		for _, e := range ev {
-			if e.Instance.Address != "b:1" {
-				t.Errorf("%+v", e)
-			}
-		}
-	})
-}
-
-// Where all fail alike, none is an outlier.
-func TestNoOutlierAmongEquals(t *testing.T) {
-	bubble(t, func(t *testing.T, network *ansertest.Network) {
-		w := newWard(t, network, 6, anser.Breaker{Off: true})
-		for i, p := range w.who {
-			var n atomic.Int64
-			p.gets(func(string) error {
-				if n.Add(1)%int64(3+i[0]%2) == 0 { // a third, or a quarter
-					return broken("")
-				}
-				return nil
-			})
-		}
-		for range 100 {
-			w.call(workMethod, 12)
-			time.Sleep(50 * time.Millisecond)
-		}
-		if got := w.took(); len(got) != 0 {
-			t.Error(got)
-		}
-	})
-}
-
-// With Slow, an instance whose answers take many times as long as the others' is ejected.
-func TestSlowOutlier(t *testing.T) {
-	for name, slow := range map[string]float64{"on": 5, "off": 0} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, network *ansertest.Network) {
-				w := newWard(t, network, 5, anser.OutlierDetection{Slow: slow})
-				for address, p := range w.who {
-					p.gets(func(string) error {
-						if address == "c:1" {
-							time.Sleep(20 * time.Millisecond)
-						} else {
-							time.Sleep(time.Millisecond)
-						}
-						return nil
-					})
-				}
-				for range 30 {
-					w.call(workMethod, 50)
-				}
-				got := w.status("c:1").Ejected
-				if slow > 0 && !strings.HasPrefix(got, "its answers take ") || slow == 0 && got != "" {
-					t.Errorf("ejected: %q", got)
-				}
-			})
-		})
-	}
-}
-
 // A connection that stands again ends an ejection and closes breakers, and slow start begins.
 func TestReconnectedInstanceStartsAnew(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
@@ -589,32 +399,6 @@ func TestObserverOfHealthPanics(t *testing.T) {
 			t.Error(got)
 		}
 	})
-}
-
-// Health options that cannot work are errors of Dial that say what to do.
-func TestHealthOptionsThatCannotWork(t *testing.T) {
-	for _, o := range []anser.DialOption{
-		anser.Breaker{Ratio: 1.5},
-		anser.Breaker{Ratio: -1},
-		anser.Breaker{Calls: -1},
-		anser.Breaker{Window: time.Millisecond},
-		anser.Breaker{Open: -1},
-		anser.OutlierDetection{Failures: -1},
-		anser.OutlierDetection{Timeouts: -1},
-		anser.OutlierDetection{Calls: -1},
-		anser.OutlierDetection{Deviations: -1},
-		anser.OutlierDetection{Slow: 1},
-		anser.OutlierDetection{Time: -1},
-		anser.OutlierDetection{Time: 2, MaxTime: 1},
-		anser.OutlierDetection{MaxPart: 0.6},
-		anser.OutlierDetection{MaxPart: -1},
-		anser.Subset(10, 1), anser.Subset(10, 20), anser.Subset(-1, -1),
-	} {
-		if c, err := anser.Dial("127.0.0.1:1", o); err == nil {
-			c.Close()
-			t.Errorf("%+v is accepted", o)
-		}
-	}
 }
 
 // Everything above holds over sockets too: an instance refuses, is ejected, and comes back.

@@ -3,9 +3,12 @@ package anser
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/anser-rpc/anser/compress"
+	"github.com/anser-rpc/anser/internal/gain"
 	"github.com/anser-rpc/anser/registry"
 )
 
@@ -83,33 +86,6 @@ const (
 	defaultCompressPrice = 40 * time.Nanosecond
 )
 
-// Compress sets how the requests and replies of calls are compressed: with c, in the mode [Dynamic]
-// unless an option says otherwise. As an option of a client it holds for all calls on the client's
-// connections, as one of a call for that call. With nil or [compress.None] nothing is compressed,
-// which is the default.
-//
-// The messages of a stream are treated like requests and replies, each by itself; as an option of [Open] it holds for
-// the stream. A server that does not take the algorithm of c gets its calls uncompressed.
-func Compress(c compress.Compressor, opts ...CompressOption) DialCallOption {
-	z, mistake := compressionOf(c, opts)
-	return dialCallOption(func(o *callOptions) {
-		o.compression = z
-		o.wants(mistake == nil, "anser.Compress: %w", mistake)
-	})
-}
-
-// CompressCalls sets how the calls are compressed that a server makes to its clients, with [Session.Client] and
-// [Server.Broadcast], and their replies: with c, as [Compress] does it for the calls of a client. [Compress] as an
-// option of such a call goes before it. A client that does not take the algorithm of c gets its calls uncompressed;
-// what it takes is set with [AcceptCompression] for the server that it gives to [Handlers].
-func CompressCalls(c compress.Compressor, opts ...CompressOption) ServerOption {
-	z, mistake := compressionOf(c, opts)
-	return serverOption(func(o *serverOptions) {
-		o.calls = z
-		o.wants(mistake == nil, "anser.CompressCalls: %w", mistake)
-	})
-}
-
 // compressionOf returns nil where nothing is to be compressed.
 func compressionOf(c compress.Compressor, opts []CompressOption) (z *compression, mistake error) {
 	z = newCompression(c, opts)
@@ -117,42 +93,6 @@ func compressionOf(c compress.Compressor, opts []CompressOption) (z *compression
 		return nil, z.mistake
 	}
 	return z, z.mistake
-}
-
-// CompressReplies sets how a server compresses the replies to calls that ask for it, as those of a
-// client with [Compress] do. The default is [Dynamic], and every reply where the client's mode is
-// [Forced]; with [Never], no reply is compressed. A reply has the algorithm of its request.
-func CompressReplies(opts ...CompressOption) ServerOption {
-	return serverOption(func(o *serverOptions) {
-		o.replies = newCompression(nil, opts)
-		o.wants(o.replies.mistake == nil, "anser.CompressReplies: %w", o.replies.mistake)
-	})
-}
-
-// AcceptCompression sets which algorithms the server takes; the default is [compress.BuiltIn], which is gzip and
-// deflate, and with no argument it is none. Package compress/all has every algorithm. One with the number of
-// another replaces it. Clients learn what the server takes when they connect.
-func AcceptCompression(c ...compress.Compressor) ServerOption {
-	return serverOption(func(o *serverOptions) {
-		o.compressors = nil
-		for _, c := range c {
-			if o.wants(c != nil, "anser.AcceptCompression: a compressor is nil") &&
-				o.wants(c.ID() != compress.NoneID, "anser.AcceptCompression: compressor %q has the number 0, which means none: use %d to 255", c.Name(), compress.FirstFree) {
-				o.compressors = append(o.compressors, c)
-			}
-		}
-	})
-}
-
-// MaxExpansion sets how many times its size a message of more than 1 MiB may have after
-// decompression; the default is 100. A message may have 1 MiB and MaxMessage bounds it in any case. Senders that
-// are made with this package send a message uncompressed that would gain more than 100 times.
-func MaxExpansion(times int) Option {
-	return sideOption(func(o *sideOptions) {
-		if o.wants(times >= 1, "anser.MaxExpansion(%d): want at least 1", times) {
-			o.maxExpansion = times
-		}
-	})
 }
 
 const (
@@ -191,9 +131,9 @@ func newCompression(c compress.Compressor, opts []CompressOption) *compression {
 
 // append appends a message to dst, compressed if the mode wants it and otherwise as it is. packed says
 // which. What it learns is noted at p.
-func (z *compression) append(dst, message []byte, p *payoff) (out []byte, packed bool, err error) {
+func (z *compression) append(dst, message []byte, p *gain.Estimator) (out []byte, packed bool, err error) {
 	if !z.worthTrying(len(message), p) {
-		p.plain.Add(1)
+		p.Plain.Add(1)
 		return append(dst, message...), false, nil
 	}
 	began := nanotime()
@@ -202,24 +142,28 @@ func (z *compression) append(dst, message []byte, p *payoff) (out []byte, packed
 		return dst, false, fmt.Errorf("compress the message with %s: %w", z.compressor.Name(), err)
 	}
 	size := len(out) - len(dst)
-	p.note(len(message), size, nanotime()-began, z)
+	took := nanotime() - began
+	p.Note(len(message), size, took)
+	if z.mode == Dynamic {
+		p.Judge(len(message), size, took, minGain, z.price)
+	}
 	if !z.worthSending(len(message), size) {
-		p.plain.Add(1)
+		p.Plain.Add(1)
 		return append(out[:len(dst)], message...), false, nil
 	}
-	p.packed.Add(1)
+	p.Packed.Add(1)
 	return out, true, nil
 }
 
 // worthTrying reports whether a message of the size is to be compressed, as far as is known before.
-func (z *compression) worthTrying(size int, p *payoff) bool {
+func (z *compression) worthTrying(size int, p *gain.Estimator) bool {
 	switch z.mode {
 	case Forced:
 		return true
 	case Never:
 		return false
 	}
-	return size >= z.from && !p.skips()
+	return size >= z.from && !p.Skip()
 }
 
 // worthSending reports whether a compressed message is to be sent. A receiver takes one that gains a
@@ -271,4 +215,39 @@ type unpackError struct {
 	limit limit // noLimit: it is broken
 	cause error
 	text  string
+}
+
+// CompressionStats tell what compressing the messages of one method with one algorithm has been like:
+// the requests of a client, or the replies of a server, and the messages of streams that the side sent. The
+// counters only grow.
+type CompressionStats struct {
+	Method    string
+	Algorithm string
+	Packed    int64         // messages that were sent compressed
+	Plain     int64         // messages that were sent as they are: small ones, and where it did not pay
+	Before    int64         // bytes that were given to the algorithm
+	After     int64         // bytes that it made of them
+	Time      time.Duration // that it took
+	Resting   bool          // Dynamic has found that it does not pay, and tries again later
+}
+
+// appendCompressionStats appends the entries of a method.
+func appendCompressionStats(list []CompressionStats, method string, gains *gain.Table) []CompressionStats {
+	for p := range gains.All() {
+		list = append(list, CompressionStats{
+			Method: method, Algorithm: p.Name, Packed: p.Packed.Load(), Plain: p.Plain.Load(),
+			Before: p.Before.Load(), After: p.After.Load(), Time: time.Duration(p.Spent.Load()), Resting: p.Resting(),
+		})
+	}
+	return list
+}
+
+// sortCompression puts the entries into an order that does not depend on that of the calls.
+func sortCompression(list []CompressionStats) {
+	slices.SortFunc(list, func(a, b CompressionStats) int {
+		if c := strings.Compare(a.Method, b.Method); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Algorithm, b.Algorithm)
+	})
 }

@@ -6,21 +6,6 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// Checksums has every frame of the side's connections carry a CRC-32C, in both directions. It is for networks
-// that do not keep bytes as they are and connections without TLS: TLS proves every byte already, so with it
-// checksums are a waste.
-//
-// One of the two sides has to be given the option. Every other one of this version puts checksums on its frames
-// and checks those it gets when asked; one that cannot is refused: calls of a client fail with Unavailable and
-// say why, and were not sent. So there is no connection without checksums that was to have them.
-//
-// A frame with a wrong checksum, or without one, ends its connection (BAD_CHECKSUM): of the calls that were open
-// on it nobody knows whether they ran, unless they had not been sent. What is said before both sides have
-// introduced themselves, credentials among it, has no checksum: see docs/security.md.
-func Checksums() Option {
-	return sideOption(func(o *sideOptions) { o.checksums = true })
-}
-
 // offerChecksums is what a side announces about checksums: it always knows them.
 func offerChecksums(wants bool) uint64 {
 	if wants {
@@ -139,22 +124,6 @@ func (w *writer) writeSealed(frames []byte) (taken int, err error) {
 		n, err := w.nc.Write(out)
 		w.sealer.took(n)
 		if err != nil {
-			return taken, err
-		}
-	}
-}
-
-// trySealed is socket.try with checksums. Of what it has taken the sealer may hold a part.
-func (c *clientConn) trySealed(frames []byte) (taken int, err error) {
-	for {
-		out, used := c.sealer.rest(frames[taken:])
-		taken += used
-		if len(out) == 0 {
-			return taken, nil
-		}
-		n, err := c.socket.TryWrite(out)
-		c.sealer.took(n)
-		if err != nil || n < len(out) {
 			return taken, err
 		}
 	}

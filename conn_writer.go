@@ -2,7 +2,6 @@ package anser
 
 import (
 	"context"
-	"errors"
 	"net"
 	"runtime"
 	"sync"
@@ -17,9 +16,6 @@ const (
 	maxBuffered   = 1 << 20 // bytes of frames that wait; beyond it senders wait too
 	minKeptBuffer = 4 << 10 // a buffer of up to this size is kept by an idle connection
 )
-
-// errConnClosed is what a sender gets from a connection that this side closed.
-var errConnClosed = errors.New("the connection is closed")
 
 // writer coalesces the frames of many senders into few writes. It is the base of both kinds of
 // connection, which add to what mu guards.

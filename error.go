@@ -233,3 +233,43 @@ func remoteError(b *wire.ErrorBody) *Error {
 	}
 	return e
 }
+
+// streamContextFailure tells that the context of a stream has ended.
+func streamContextFailure(ctx context.Context) *Error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return failure(DeadlineExceeded, OutcomeUnknown, PhaseWait, ctx.Err(), "the time of the stream was over before its end")
+	}
+	return failure(Canceled, OutcomeUnknown, PhaseWait, ctx.Err(), "the context was cancelled")
+}
+
+// clientLapsed is the error of a call of a server to a client that must not get it.
+func clientLapsed(outcome Outcome) *Error {
+	return failure(Unauthenticated, outcome, PhaseWrite, nil,
+		"the identity of the client has ended: it gets nothing until it renews its credential")
+}
+
+// obstacle says what keeps a client from an instance, as far as it decides for how long calls try; see decision 38.
+type obstacle uint8
+
+const (
+	passing obstacle = iota // or unknown
+	absent                  // nothing listens at the address
+	lasting                 // what listens there is not a server that this client can use
+)
+
+// contextFailure tells that the caller's context ended first.
+func contextFailure(ctx context.Context, outcome Outcome, phase Phase) *Error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		if phase == PhaseWait {
+			return failure(DeadlineExceeded, outcome, phase, ctx.Err(), "no reply within the time of the context")
+		}
+		return failure(DeadlineExceeded, outcome, phase, ctx.Err(), "the call's time is over")
+	}
+	return failure(Canceled, outcome, phase, ctx.Err(), "the context was cancelled")
+}
+
+// isOver reports whether the deadline of ctx has passed, which travels with each call.
+func isOver(ctx context.Context) bool {
+	_, bounded := ctx.Deadline()
+	return bounded && errors.Is(ctx.Err(), context.DeadlineExceeded)
+}

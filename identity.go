@@ -33,17 +33,6 @@ type Identity struct {
 // In reports whether the client is in the group.
 func (id *Identity) In(group string) bool { return slices.Contains(id.Groups, group) }
 
-// IdentityFrom returns the identity of the caller of the handler that ctx belongs to, or nil on a server without
-// [Authenticate]. Its subject is that with which the call was admitted, since no renewal changes the subject of a
-// connection; the groups and the end are those of the latest renewal, so a handler of a stream that asks for each message
-// sees a group that was taken away.
-func IdentityFrom(ctx context.Context) *Identity {
-	if c := callFrom(ctx); c != nil {
-		return c.conn.identity()
-	}
-	return nil
-}
-
 // SchemeTLS is the scheme of clients that show nothing but the certificate that TLS has proven.
 const SchemeTLS = "tls"
 
@@ -78,26 +67,6 @@ func (f AuthenticatorFunc) Authenticate(ctx context.Context, l *AuthRequest) (*I
 	return f(ctx, l)
 }
 
-// Authenticate has the server take connections only of clients that one of the authenticators knows. They are
-// asked in their order until one says who it is; several options add up. A client shows a credential with the
-// option [Credentials], or else its certificate, if TLS demands one. All others are refused in their handshake with the
-// same words, before any of their calls is looked at; [ServerStats.Unauthenticated] and the log say why.
-//
-// When an identity ends that the client does not renew, its further calls are refused at once with Unauthenticated. What
-// is open ends within two seconds: streams, calls that run, whose callers get Unauthenticated with the outcome Unknown,
-// and the contexts of their handlers. The client is sent nothing either: calls of its [Session] fail with
-// Unauthenticated until it renews. After [HandshakeTimeout] more the connection is closed. [IdentityFrom] tells a
-// handler who calls. Calls of servers to their clients (see [Handlers]) are another thing: there TLS has proven the server.
-func Authenticate(a ...Authenticator) ServerOption {
-	return serverOption(func(o *serverOptions) {
-		for _, a := range a {
-			if o.wants(a != nil, "anser.Authenticate: an authenticator is nil") {
-				o.authenticators = append(o.authenticators, a)
-			}
-		}
-	})
-}
-
 // Authorizer decides who may call what. Package auth has one that follows a list of rules.
 //
 // Allows is asked once for each method of a connection, and again when the Version or the connection's
@@ -107,20 +76,6 @@ func Authenticate(a ...Authenticator) ServerOption {
 type Authorizer interface {
 	Allows(id *Identity, method string) bool
 	Version() uint64
-}
-
-// Authorize has the server refuse, with PermissionDenied and before the message is looked at, what a does not
-// allow. That holds for [MethodsName] too, which lists only what its caller may call. A change of the
-// Version ends what is open and no longer allowed within two seconds, calls that run as well as streams: the caller gets
-// PermissionDenied with the outcome Unknown, and the context of the handler ends. A renewed identity that allows less
-// does the same at once. It needs [Authenticate].
-func Authorize(a Authorizer) ServerOption {
-	return serverOption(func(o *serverOptions) {
-		if o.wants(a != nil, "anser.Authorize: the authorizer is nil") &&
-			o.wants(o.authorizer == nil, "anser.Authorize is given twice: combine the two into one Authorizer") {
-			o.authorizer = a
-		}
-	})
 }
 
 // clone makes the identity the server's own.

@@ -1,6 +1,10 @@
 package anser
 
-import "context"
+import (
+	"context"
+
+	"github.com/anser-rpc/anser/codec"
+)
 
 // Invocation is one call as an interceptor sees it, on either side. It belongs to the call: an
 // interceptor must not keep it, or what it points to, after it has returned. Its fields are not
@@ -33,11 +37,14 @@ type Invocation struct {
 	Address string
 	Attempt int
 
-	options *callOptions // client side; nil if an interceptor made the Invocation: then the client's
-	client  *Client      // client side; nil if an interceptor made the Invocation
-	call    *callContext // server side; nil if an interceptor made the Invocation
-	stream  *stream      // server side, of a stream
-	open    Func         // client side, of a stream
+	side    invocationSide // nil if an interceptor made the Invocation
+	options *callOptions   // client side; nil if an interceptor made the Invocation: then the client's
+	stream  Func           // of a stream: what the last interceptor calls; nil if an interceptor made the Invocation
+}
+
+// invocationSide is the side at which an interceptor sees a call.
+type invocationSide interface {
+	codecOf(inv *Invocation) codec.Codec
 }
 
 // errForeignStream is what becomes of a stream when an interceptor loses its Invocation.

@@ -6,36 +6,19 @@ import (
 	"github.com/anser-rpc/anser/codec"
 )
 
-// newInvocation makes the Invocation of a client's call, with options of its own through which the
-// attempts reach it.
-func newInvocation(c *Client, method string, in, out any, o *callOptions) *Invocation {
-	made := &struct {
-		inv Invocation
-		o   callOptions
-	}{o: *o}
-	made.o.inv = &made.inv
-	made.inv = Invocation{Method: method, Request: in, Reply: out, options: &made.o, client: c}
-	return &made.inv
-}
-
-// answered notes who gave the reply.
-func (inv *Invocation) answered(e *endpoint, attempt int) {
-	inv.Address, inv.Attempt = e.Instance().Address, attempt
+// answered notes which instance gave the reply.
+func (inv *Invocation) answered(address string, attempt int) {
+	inv.Address, inv.Attempt = address, attempt
 }
 
 // Codec returns the codec in which the messages of the call travel, with which an interceptor can
 // measure, compare or copy them. It is nil if no codec handles the types on the client, and for an
 // Invocation that an interceptor made itself.
 func (inv *Invocation) Codec() codec.Codec {
-	switch {
-	case inv.call != nil:
-		return inv.call.conn.server.codecs[inv.call.codec]
-	case inv.client == nil:
+	if inv.side == nil {
 		return nil
-	case inv.options.codec != nil:
-		return inv.options.codec
 	}
-	return inv.client.codecFor(inv.Request, inv.Reply)
+	return inv.side.codecOf(inv)
 }
 
 // Timeout returns, on the client, how long the call may take if its context has no deadline: see the

@@ -2,7 +2,6 @@ package anser
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -26,8 +25,10 @@ const FlowPrefix = "flow-"
 // outgoing returns the metadata that calls made with ctx carry, or nil.
 func outgoing(ctx context.Context) Metadata {
 	md, _ := ctx.Value(outgoingKey{}).(Metadata)
-	if h := callFrom(ctx); h != nil && h.brought != nil && h.brought.metadata != nil {
-		md = md.withFlow(metadataOf(h.brought.metadata))
+	if c := servedFrom(ctx); c != nil {
+		if block := c.inheritedMetadata(); block != nil {
+			md = md.withFlow(metadataOf(block))
+		}
 	}
 	return md
 }
@@ -78,29 +79,6 @@ func OutgoingMetadata(ctx context.Context) Metadata {
 // OutgoingValue returns what calls made with ctx carry under the key, which is in lower case, or "". That is also
 // what flows on from the handler that ctx belongs to.
 func OutgoingValue(ctx context.Context, key string) string { return outgoing(ctx)[key] }
-
-// MetadataFrom returns what the caller sent beside its request, or nil. ctx is that of a handler.
-// The result is the caller's to keep and change.
-func MetadataFrom(ctx context.Context) Metadata {
-	if c := callFrom(ctx); c != nil && c.brought != nil {
-		return metadataOf(c.brought.metadata)
-	}
-	return nil
-}
-
-// SetTrailer sends a value back beside the reply (or error) of the call that ctx belongs to. It
-// fails when the key or value may not travel, or ctx is not that of a handler.
-func SetTrailer(ctx context.Context, key, value string) error {
-	c := callFrom(ctx)
-	if c == nil {
-		return fmt.Errorf("set trailer %q: the context is not that of a handler", key)
-	}
-	p := wire.Pair{Key: strings.ToLower(key), Value: value}
-	if err := wire.CheckPair(p); err != nil {
-		return fmt.Errorf("set trailer: %w", err)
-	}
-	return c.setTrailer(p)
-}
 
 // maxMetadata is the longest block that every server takes; see docs/protocol.md §4.
 const maxMetadata = 64 << 10
@@ -159,8 +137,10 @@ func TraceFrom(ctx context.Context) (Trace, bool) {
 	if t, ok := ctx.Value(traceKey{}).(Trace); ok {
 		return t, isTrace(&t)
 	}
-	if c := callFrom(ctx); c != nil && c.brought != nil && c.brought.trace != nil {
-		return *c.brought.trace, true
+	if c := servedFrom(ctx); c != nil {
+		if t := c.inheritedTrace(); t != nil {
+			return *t, true
+		}
 	}
 	return Trace{}, false
 }
@@ -192,7 +172,7 @@ func PriorityFrom(ctx context.Context) Priority {
 	if p, ok := ctx.Value(priorityKey{}).(Priority); ok {
 		return p
 	}
-	if c := callFrom(ctx); c != nil {
+	if c := servedFrom(ctx); c != nil {
 		return c.level()
 	}
 	return Normal

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"runtime/debug"
+	"time"
 
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/wire"
@@ -72,19 +72,6 @@ type MessageInfo struct {
 	Codec   uint8  // its number; see package codec
 	Bytes   int    // of the message as it travels, encoded and perhaps compressed; 0 for an error
 	Err     error  // of an answer: an *Error, or nil
-}
-
-// Observe adds observers to a side. A client with observers does not share its connections with others.
-func Observe(list ...Observer) Option {
-	return sideOption(func(o *sideOptions) {
-		all := new(observers)
-		if o.observers != nil {
-			*all = append(*all, *o.observers...)
-		}
-		if *all = append(*all, list...); len(*all) > 0 {
-			o.observers = all
-		}
-	})
 }
 
 // observers are those of a side. It is used through a pointer, which is nil where there are none, so
@@ -183,71 +170,36 @@ func (w *observers) withdrawn(in registry.Instance, err error) {
 	}
 }
 
-func (c *clientConn) info() ConnInfo {
-	i := ConnInfo{Address: c.host.instance(), Peer: Peer{Addr: c.nc.RemoteAddr(), Local: c.nc.LocalAddr(), Checksums: c.sealer != nil}}
-	if tc, ok := c.nc.(secured); ok {
-		i.Peer.TLS = new(tc.ConnectionState())
+// HealthChange says what happened to an instance.
+type HealthChange uint8
+
+// The changes.
+const (
+	InstanceEjected  HealthChange = iota // it gets no calls
+	InstanceRestored                     // it gets calls again
+	BreakerOpened                        // it gets no calls of one method
+	BreakerHalfOpen                      // it gets single ones, as probes
+	BreakerClosed                        // it gets all again
+)
+
+var healthChangeNames = [...]string{"instance ejected", "instance restored", "breaker opened", "breaker half open", "breaker closed"}
+
+// String returns the change in words.
+func (h HealthChange) String() string {
+	if int(h) < len(healthChangeNames) {
+		return healthChangeNames[h]
 	}
-	return i
+	return fmt.Sprintf("health change %d", uint8(h))
 }
 
-// observe tells the observers of a client of an attempt that is about to be sent. One that they refuse is
-// over.
-func (e *endpoint) observe(ctx context.Context, k *call, m *clientMethod) *Error {
-	info := e.message(k, m)
-	info.Bytes = len(k.frame) - int(k.head)
-	if err := e.host.observers.request(ctx, info); err != nil {
-		e.Abort()
-		err.Outcome, err.Phase, err.Address = NotSent, PhaseWrite, info.Address
-		if err.RetryAfter == 0 {
-			err.RetryAfter = RetryNever
-		}
-		return err
-	}
-	k.observed = ctx
-	return nil
-}
+// MarshalText writes the change in words, for JSON and logs.
+func (h HealthChange) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
 
-// observeReply tells them what became of it.
-func (e *endpoint) observeReply(k *call, m *clientMethod, err *Error) {
-	ctx, info := k.observed, e.message(k, m)
-	k.observed = nil
-	if err == nil {
-		info.Bytes = len(k.reply())
-	} else {
-		info.Err = err
-	}
-	e.host.observers.reply(ctx, info)
-}
-
-func (e *endpoint) message(k *call, m *clientMethod) MessageInfo {
-	return MessageInfo{Method: m.name, Address: e.Instance().Address, Attempt: int(k.frame[attemptOffset]), Codec: k.codec}
-}
-
-// observeReply tells the observers of a server of the frame that answers a call.
-func (s *Server) observeReply(ctx *callContext, frame []byte) {
-	defer func() {
-		if p := recover(); p != nil { // the call is over: there is nobody else to tell
-			s.stats.panics.Add(1)
-			s.log.Error("an observer panicked on the reply", "method", ctx.method.name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-		}
-	}()
-	info := MessageInfo{Server: true, Method: ctx.method.name, Attempt: int(ctx.attempt), Codec: ctx.codec}
-	if len(frame) < wire.HeaderSize {
-		return
-	}
-	h, err := wire.ParseHeader(frame)
-	if err != nil {
-		return
-	}
-	if body := frame[wire.HeaderSize:]; h.Type == wire.TypeError {
-		if e, err := wire.ParseError(h.Flags, body); err == nil {
-			fault := remoteError(&e)
-			fault.Remote, fault.Method = false, ctx.method.name
-			info.Err = fault
-		}
-	} else if r, err := wire.ParseReply(h.Flags, body); err == nil && h.Type == wire.TypeReply {
-		info.Bytes = len(r.Payload)
-	}
-	s.o.observers.reply(ctx, info)
+// HealthEvent tells an [Observer] what a client makes of an instance.
+type HealthEvent struct {
+	Change   HealthChange
+	Instance registry.Instance
+	Method   string    // of a breaker, else empty
+	Reason   string    // in words
+	Until    time.Time // when the client tries the instance again, if it knows; else zero
 }

@@ -1,7 +1,6 @@
 package anser
 
 import (
-	"context"
 	"crypto/tls"
 	"net"
 )
@@ -17,21 +16,4 @@ type Peer struct {
 	Identity *Identity
 	// Checksums says that every frame of the connection has one: see [Checksums].
 	Checksums bool
-}
-
-// PeerFrom returns the caller of the handler that ctx belongs to.
-func PeerFrom(ctx context.Context) (Peer, bool) {
-	c := callFrom(ctx)
-	if c == nil {
-		return Peer{}, false
-	}
-	return c.conn.peer(), true
-}
-
-// AttemptFrom returns the number of the attempt that ctx's handler serves: 0 for the first.
-func AttemptFrom(ctx context.Context) int {
-	if c := callFrom(ctx); c != nil {
-		return int(c.attempt)
-	}
-	return 0
 }

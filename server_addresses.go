@@ -65,18 +65,3 @@ func contains(list []netip.Prefix, a netip.Addr) bool {
 	}
 	return false
 }
-
-// ipOf returns the IP address in a, of whatever transport, if there is one.
-func ipOf(a net.Addr) (ip netip.Addr, ok bool) {
-	if a == nil {
-		return ip, false
-	}
-	if own, is := a.(interface{ AddrPort() netip.AddrPort }); is && own.AddrPort().IsValid() {
-		return own.AddrPort().Addr().Unmap().WithZone(""), true
-	}
-	p, err := netip.ParseAddrPort(a.String())
-	if err != nil {
-		return ip, false
-	}
-	return p.Addr().Unmap().WithZone(""), true
-}

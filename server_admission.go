@@ -106,5 +106,3 @@ func (c *serverConn) newContext(s *reading, m *method, h wire.Header, r *wire.Re
 	}
 	return ctx
 }
-
-const maxTimeout = 100 * 365 * 24 * time.Hour // keeps points in time within an int64 of nanoseconds

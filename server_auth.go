@@ -33,9 +33,6 @@ type trust struct {
 	ended  bool         // the connection
 }
 
-// errUnauthenticated is what every client is told that is not let in, whatever the reason.
-var errUnauthenticated = wire.Errorf(wire.Unauthenticated, "unauthenticated")
-
 var (
 	errLapsed = refusal(Unauthenticated, "unauthenticated")
 	errDenied = refusal(PermissionDenied, "permission denied")

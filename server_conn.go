@@ -16,9 +16,9 @@ type serverConn struct {
 	writer
 	server   *Server
 	streams  streams
-	session  *Session                   // of a client that takes calls, or nil
-	back     atomic.Pointer[clientConn] // for calls to the client, once there was one
-	far      *clientConn                // over which calls come to a client, or nil; see Handlers
+	session  *Session                    // of a client that takes calls, or nil
+	back     atomic.Pointer[reverseConn] // for calls to the client, once there was one
+	far      *writer                     // over which calls come to a client, or nil; see Handlers
 	tls      *tls.ConnectionState
 	trust    *trust // nil: the server asks nobody who he is
 	peerSays wire.Settings
@@ -344,125 +344,6 @@ func (c *serverConn) takeOver(t turn, kept bool) {
 	})
 }
 
-// handToWorker lets the call run elsewhere.
-func (c *serverConn) handToWorker(s *reading, n *named, ctx *callContext, cd codec.Codec, payload []byte) error {
-	srv := c.server
-	if srv.inFlight.Add(1) > int64(srv.o.maxInFlight) {
-		srv.inFlight.Add(-1)
-		return c.refuse(s, ctx, srv.tooManyInFlight())
-	}
-	held := 0
-	if len(payload) > smallRequest {
-		if held = len(payload); !srv.memory.take(held) {
-			srv.inFlight.Add(-1)
-			return c.refuse(s, ctx, srv.outOfMemory(held))
-		}
-	}
-	if !c.open(ctx) {
-		srv.inFlight.Add(-1)
-		srv.memory.give(held)
-		return c.refuse(s, ctx, c.tooManyCalls())
-	}
-	j := jobs.Get().(*job)
-	j.ctx, j.codec, j.arrived, j.held = ctx, cd, s.arrived, held
-	j.payload = codec.AppendInPieces(j.payload[:0], payload)
-	if c.trust != nil {
-		c.confirm(n, ctx)
-	}
-	if g := ctx.method.guard; g != nil && g.gate != nil {
-		g.gate.enter(j)
-		return nil
-	}
-	srv.workers.do(j)
-	return nil
-}
-
-// open enters a call, unless there are as many already as the settings told the client.
-func (c *serverConn) open(ctx *callContext) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if uint64(c.detached) >= c.server.settings.MaxCalls {
-		return false
-	}
-	c.openLocked(ctx)
-	return true
-}
-
-func (s *Server) tooManyInFlight() *Error {
-	return over(limitInFlight, "the server is at its limit of %d calls in flight (anser.MaxInFlight)", s.o.maxInFlight)
-}
-
-func (c *serverConn) tooManyCalls() *Error {
-	return over(limitCalls, "the connection is at its limit of %d open calls (anser.MaxCalls): wait for one of them, or use another connection", c.server.settings.MaxCalls)
-}
-
-func (c *serverConn) openLocked(ctx *callContext) {
-	c.detached++
-	c.opened++
-	c.running.Put(ctx.id, ctx)
-}
-
-// runJob runs a call on a worker, and returns the one that the worker runs next, or nil.
-func (c *serverConn) runJob(j *job) (next *job) {
-	ctx, began := j.ctx, nanotime()
-	refused := j.late(began)
-	if st := ctx.stream(); st != nil {
-		putJob(j)
-		c.runStream(ctx, st, refused)
-		return nil
-	}
-	returned := false
-	defer func() {
-		if !returned { // the handler ends the goroutine, by runtime.Goexit
-			j.give(ctx)
-			c.finishDetached(ctx, appendFault(nil, ctx, errExited))
-			if next := ctx.following(); next != nil {
-				next.ctx.conn.server.workers.do(next)
-			}
-		}
-	}()
-	if refused != nil {
-		j.out = appendRefusal(j.out[:0], ctx, refused)
-	} else {
-		if ctx.brought != nil && ctx.brought.key != "" {
-			j.out = c.server.executeOnce(ctx, j.codec, j.payload, j.out[:0])
-		} else {
-			j.out = c.server.execute(ctx, j.codec, j.payload, j.out[:0])
-		}
-		now := nanotime()
-		ctx.method.cost.note(now - began)
-		if g := ctx.method.guard; g != nil && g.gate != nil {
-			g.gate.note(g, now-j.granted, now)
-		}
-	}
-	returned = true
-	if len(j.out) > smallRequest { // until it is in the buffer of the connection
-		c.server.memory.force(len(j.out))
-		j.held += len(j.out)
-	}
-	c.finishDetached(ctx, j.out)
-	if len(j.out) > loadBuffer && c.server.memory.scarce() {
-		c.dropLarge()
-	}
-	putJob(j)
-	return ctx.following()
-}
-
-func (c *callContext) expired(now int64) bool { return c.deadline != 0 && now >= c.deadline }
-
-var errExpired = refusal(DeadlineExceeded, "the call's time was over before it could run")
-
-// finishDetached ends a call that did not end on the goroutine that reads, and sends its answer.
-func (c *serverConn) finishDetached(ctx *callContext, frame []byte) {
-	ctx.finish()
-	c.answer(ctx.id, frame)
-	if c.trust != nil && ctx.brought != nil && ctx.brought.key != "" {
-		c.server.orphans.remove(ctx)
-	}
-	c.server.inFlight.Add(-1)
-	c.finishDrain()
-}
-
 // answer sends the answer of a call and takes the call out of the table in one step: between two
 // steps nothing would be open, and a drain would close the connection before the answer is out.
 func (c *serverConn) answer(id uint64, frame []byte) {
@@ -488,117 +369,13 @@ func (c *serverConn) answer(id uint64, frame []byte) {
 	}
 }
 
-// control handles every frame but REQUEST.
-func (c *serverConn) control(s *reading, h wire.Header, body []byte) error {
-	switch h.Type {
-	case wire.TypeCancel:
-		return c.cancel(s, h, body)
-	case wire.TypeData, wire.TypeEnd, wire.TypeWindow:
-		return c.streamFrame(s, h, body)
-	}
-	if h.Type >= wire.FirstSkippable {
-		return nil
-	}
-	switch h.Type {
-	case wire.TypeMethod:
-		return c.nameMethod(s, body)
-	case wire.TypePing:
-		return c.ping(s, body)
-	case wire.TypePong:
-		if _, err := wire.ParsePing(body); err != nil {
-			return err
-		}
-		if c.pinged.Swap(0) == 0 {
-			return s.pings.note(s.now, c.server.o.minPing)
-		}
-		return nil
-	case wire.TypeDrain:
-		if _, err := wire.ParseDrain(body); err != nil {
-			return err
-		}
-		return c.drained(s, h.Flags)
-	case wire.TypeClose:
-		return closedByPeer(body)
-	case wire.TypeAuth:
-		return c.renew(s, body)
-	case wire.TypeReply, wire.TypeError:
-		return c.answered(s, h, body)
-	}
-	return wire.Errorf(wire.BadFrame, "%s frame from a client", h.Type)
-}
-
-func (c *serverConn) nameMethod(s *reading, body []byte) error {
-	number, name, err := wire.ParseMethod(body)
-	if err != nil {
-		return err
-	}
-	if int(number) == len(s.methods)+1 && number > wire.MaxMethods {
-		c.server.stats.hit(limitMethods)
-		return wire.Errorf(wire.BadMethod, "METHOD %d is over the limit of %d methods for each connection", number, wire.MaxMethods)
-	}
-	if int(number) != len(s.methods)+1 {
-		return wire.Errorf(wire.BadMethod, "METHOD %d after %d, want the next number up to %d", number, len(s.methods), wire.MaxMethods)
-	}
-	n := named{looked: c.server.table.version.Load()}
-	if n.method, n.alias = c.server.table.find(name); n.method != nil {
-		c.expect(s, n.method)
-	} else if s.unknown+len(name) <= maxUnknown {
-		s.unknown += len(name)
-		n.name = name
-	}
-	s.methods = append(s.methods, n)
-	return nil
-}
-
-// expect prepares the connection for calls of a method.
-func (c *serverConn) expect(s *reading, m *method) {
-	if s.backlog == nil && c.far == nil && m.guard != nil && m.guard.queueTime != 0 {
-		s.backlog = newBacklog(c.nc)
-	}
-}
-
-func (c *serverConn) ping(s *reading, body []byte) error {
-	v, err := wire.ParsePing(body)
-	if err != nil {
-		return err
-	}
-	if err := s.pings.note(s.now, c.server.o.minPing); err != nil {
-		return err
-	}
-	s.out = wire.AppendPing(s.out, wire.TypePong, v)
-	return nil
-}
-
-func (c *serverConn) cancel(s *reading, h wire.Header, body []byte) error {
-	if err := wire.ParseCancel(body); err != nil {
-		return err
-	}
-	if h.ID > s.lastID {
-		return wire.Errorf(wire.BadID, "CANCEL of the call %d, which was never made", h.ID)
-	}
-	if err := s.cancels.note(s.arrived, c.server.settings.MaxCalls); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	ctx := c.running.Take(h.ID)
-	c.mu.Unlock()
-	if ctx != nil {
-		c.server.stats.cancelled.Add(1)
-		ctx.end(context.Canceled)
-		if st := ctx.stream(); st != nil {
-			st.stop(streamContextFailure(ctx))
-		}
-	}
-	return nil
-}
-
 // tend keeps the connection alive, or gives it up; called about every second.
 func (c *serverConn) tend(now int64) {
 	o := &c.server.o
 	c.trim()
 	c.trimStreams()
 	if back := c.back.Load(); back != nil {
-		back.trim()
+		(*back).trim()
 	}
 	c.drainIdle(now)
 	if since := c.stalledSince(); since != 0 && now-since > int64(o.writeStall) {
@@ -633,3 +410,22 @@ func (c *serverConn) tend(now int64) {
 
 // spawn runs f, which may block on the connection, on a goroutine of its own.
 func (c *serverConn) spawn(f func()) { c.server.conns.Go(f) }
+
+// answerFar is answer for a call of a server to its client.
+func (c *serverConn) answerFar(id uint64, frame []byte) {
+	c.mu.Lock()
+	c.detached--
+	open := c.running.Take(id) != nil
+	c.mu.Unlock()
+	if !open || len(frame) == 0 {
+		return
+	}
+	putUint64(frame[idOffset:], id|fromServer)
+	far := c.far
+	far.mu.Lock()
+	defer far.mu.Unlock()
+	if far.waitRoomLocked(context.Background()) == nil {
+		far.appendLocked(frame)
+		far.flushElsewhereLocked()
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -62,8 +63,6 @@ func (c *callContext) stream() *stream {
 	return c.brought.stream
 }
 
-type callKey struct{}
-
 // callFrom returns the handler's context that ctx is derived from, or nil.
 func callFrom(ctx context.Context) *callContext {
 	if c, ok := ctx.(*callContext); ok {
@@ -72,6 +71,22 @@ func callFrom(ctx context.Context) *callContext {
 	c, _ := ctx.Value(callKey{}).(*callContext)
 	return c
 }
+
+func (c *callContext) inheritedMetadata() []byte {
+	if c.brought == nil {
+		return nil
+	}
+	return c.brought.metadata
+}
+
+func (c *callContext) inheritedTrace() *Trace {
+	if c.brought == nil {
+		return nil
+	}
+	return c.brought.trace
+}
+
+func (c *callContext) isRetry() bool { return c.attempt > 0 }
 
 // CallID is the id by which a CANCEL finds the call.
 func (c *callContext) CallID() uint64 { return c.id }
@@ -249,3 +264,6 @@ func (c *callContext) trailers() []byte {
 	}
 	return wire.AppendMetadata(nil, *c.trail)
 }
+
+// codecOf returns the codec of the call's request and reply.
+func (c *callContext) codecOf(*Invocation) codec.Codec { return c.conn.server.codecs[c.codec] }

@@ -1,12 +1,14 @@
 package anser
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
 	"os"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/idtable"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -108,4 +110,25 @@ func (c *serverConn) end(s *reading, err error) {
 	c.mu.Unlock()
 	c.server.o.observers.connClosed(c.info(), err)
 	c.server.remove(c)
+}
+
+func (c *serverConn) cancelAll(err error) {
+	c.mu.Lock()
+	var lost []*callContext
+	c.running.Each(func(ctx *callContext) {
+		// The caller of one with a key comes back for the reply, over another connection.
+		if ctx.brought == nil || ctx.brought.key == "" || c.server.stopping.Load() {
+			lost = append(lost, ctx)
+		} else if c.trust != nil {
+			c.server.orphans.add(ctx) // while c.mu is held: finishDetached removes it behind that
+		}
+	})
+	c.running = idtable.Table[*callContext]{}
+	c.mu.Unlock()
+	for _, ctx := range lost {
+		if st := ctx.stream(); st != nil {
+			st.stop(failure(Unavailable, OutcomeUnknown, PhaseWait, err, "the connection was lost: %v", err))
+		}
+		ctx.end(context.Canceled)
+	}
 }

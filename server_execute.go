@@ -48,15 +48,6 @@ func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte) 
 	return s.appendReply(ctx, cd, reply, out)
 }
 
-// observeRequest tells the observers of a request, which one of them may refuse.
-func (s *Server) observeRequest(ctx *callContext, size int) *Error {
-	err := s.o.observers.request(ctx, MessageInfo{Server: true, Method: ctx.method.name, Attempt: int(ctx.attempt), Codec: ctx.codec, Bytes: size})
-	if err != nil {
-		err.Outcome = Refused
-	}
-	return err
-}
-
 // decodeRequest returns what a request holds, or why the call is refused.
 func (s *Server) decodeRequest(ctx *callContext, cd codec.Codec, payload []byte) (in any, fault *Error) {
 	in = ctx.method.newRequest()
@@ -104,14 +95,6 @@ func unmarshalRequest(cd codec.Codec, payload []byte, in any) error {
 		return cd.UnmarshalBorrowed(payload, in)
 	}
 	return cd.Unmarshal(payload, in)
-}
-
-// unmarshal decodes into a value, which is zero if it is fresh.
-func unmarshal(cd codec.Codec, payload []byte, v any, fresh bool) error {
-	if f, ok := cd.(codec.FreshUnmarshaler); ok && fresh {
-		return f.UnmarshalFresh(payload, v)
-	}
-	return cd.Unmarshal(payload, v)
 }
 
 func (m *method) flags() wire.Flags {

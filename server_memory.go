@@ -1,48 +1,13 @@
 package anser
 
 import (
-	"errors"
 	"math"
 	"runtime/debug"
 	"sync"
-	"sync/atomic"
 
 	"github.com/anser-rpc/anser/internal/sysmem"
 	"github.com/anser-rpc/anser/wire"
 )
-
-// memory bounds the bytes of large requests that a server holds at once: those that arrive and those that wait
-// for their handler or run. Without it, the number of calls in flight times the size of a message would be the
-// bound, which is 40 GiB.
-//
-// It counts the buffers of connections beyond loadBuffer, the requests of more than smallRequest bytes that
-// were handed to a worker, and replies of more than that until they are in the buffer of their connection. Small ones,
-// and what handlers make of requests, are not counted; so the limit is a small part of what the process has.
-type memory struct {
-	limit int64
-	held  atomic.Int64
-}
-
-// smallRequest is the most bytes of a request that are not counted.
-const smallRequest = 4 << 10
-
-// take reports whether n more bytes may be held, and if so counts them.
-func (m *memory) take(n int) bool {
-	if m.held.Add(int64(n)) > m.limit {
-		m.held.Add(int64(-n))
-		return false
-	}
-	return true
-}
-
-// force counts n bytes that are held whatever the limit.
-func (m *memory) force(n int) { m.held.Add(int64(n)) }
-
-// give takes back n bytes.
-func (m *memory) give(n int) { m.held.Add(int64(-n)) }
-
-// scarce reports whether more than half of the limit is held.
-func (m *memory) scarce() bool { return m.held.Load() > m.limit/2 }
 
 // MaxMemory sets how many bytes of requests the server holds at once: of large ones that arrive, wait or run,
 // with their replies. One more is refused with ResourceExhausted, while its bytes arrive and without keeping
@@ -86,9 +51,6 @@ func memoryLimit(o *serverOptions) int64 {
 var processMemory = sync.OnceValue(func() int64 {
 	return min(debug.SetMemoryLimit(-1), sysmem.Limit())
 })
-
-// errNoMemory is what fill returns when the buffer cannot grow because of the server's limit.
-var errNoMemory = errors.New("no memory for a frame")
 
 func (s *Server) outOfMemory(size int) *Error {
 	return over(limitMemory, "the request of %d bytes is over the server's limit of %d bytes of requests at once (anser.MaxMemory)", size, s.memory.limit)

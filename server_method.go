@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/gain"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -39,8 +40,8 @@ type method struct {
 	builtin    bool
 	cost       cost
 	tail       tail
-	payoffs    payoffs // of compressing its replies
-	guard      *guard  // nil: nothing limits its calls
+	gains      gain.Table // of compressing its replies
+	guard      *guard     // nil: nothing limits its calls
 
 	calls   atomic.Int64
 	failed  atomic.Int64
@@ -204,9 +205,9 @@ func (m *method) run(ctx context.Context, in any) (any, error) {
 	if m.chain == nil {
 		return m.handle(ctx, in)
 	}
-	inv := &Invocation{Method: m.name, Request: in, Server: true, call: callFrom(ctx)}
-	if inv.call != nil {
-		inv.Oneway = inv.call.oneway
+	inv := &Invocation{Method: m.name, Request: in, Server: true}
+	if c := callFrom(ctx); c != nil {
+		inv.side, inv.Oneway = c, c.oneway
 	}
 	if err := m.chain(ctx, inv); err != nil {
 		return nil, err

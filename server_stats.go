@@ -126,7 +126,7 @@ func (s *Server) Stats() ServerStats {
 			for p, n := range limits.Shed {
 				out.Limits.Shed[p] += n
 			}
-			out.Compression = m.payoffs.stats(out.Compression, name)
+			out.Compression = appendCompressionStats(out.Compression, name, &m.gains)
 		case a.deprecated:
 			out.DeprecatedAliases[name] = a.uses.Load()
 		}

@@ -3,29 +3,11 @@ package anser
 import (
 	"fmt"
 	"net"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/anser-rpc/anser/wire"
 )
-
-// httpMethods are the beginnings of what a client of HTTP says first: of the methods, or of the preface of HTTP/2.
-var httpMethods = [...]string{"GET ", "HEAD", "POST", "PUT ", "DELE", "OPTI", "PATC", "CONN", "TRAC", "PRI "}
-
-// errHTTP is why a peer that speaks HTTP does not get in.
-var errHTTP = wire.Errorf(wire.BadFrame, "not the Anser protocol: it is a request of HTTP")
-
-// beginsHTTP reports whether begin, of at most four bytes, is the beginning of a request of HTTP, and whether it can
-// become one with more bytes.
-func beginsHTTP(begin []byte) (is, may bool) {
-	for _, m := range httpMethods {
-		if strings.HasPrefix(m, string(begin)) {
-			return len(begin) == len(m), true
-		}
-	}
-	return false, false
-}
 
 const (
 	anserPort = "This is an Anser server (version %d of the protocol), which does not speak HTTP.\n" +

@@ -29,7 +29,7 @@ func (c *serverConn) enterStream(ctx *callContext, cd codec.Codec, payload []byt
 	if srv.o.maxStreams == 0 {
 		return refusal(Unimplemented, "the server offers no streams (anser.MaxStreams)")
 	}
-	st := newStream(&c.streams, cd, srv.o.maxMessage)
+	st := newStream(&c.streams, ctx, cd, srv.o.maxMessage)
 	st.id, st.ctx, st.badMessage = ctx.id, ctx, InvalidArgument
 	packed := false
 	if b := ctx.brought; b != nil && b.packing != nil {
@@ -117,20 +117,22 @@ func (m *method) stream(ctx context.Context, st *stream) error {
 	if m.chain == nil {
 		return m.converse(ctx, st)
 	}
-	return m.chain(ctx, &Invocation{Method: m.name, Server: true, Stream: true, stream: st})
+	run := func(ctx context.Context, _ *Invocation) error {
+		if ctx != st.ctx { // one that an interceptor made may end earlier
+			defer context.AfterFunc(ctx, func() { st.stop(streamContextFailure(ctx)) })()
+			st.ctx = ctx
+		}
+		return m.converse(ctx, st)
+	}
+	return m.chain(ctx, &Invocation{Method: m.name, Server: true, Stream: true, stream: run})
 }
 
 // streamWith is the end of the chain: it calls the handler with the context that the interceptors made.
 func (m *method) streamWith(ctx context.Context, inv *Invocation) error {
-	st := inv.stream
-	if st == nil {
+	if inv.stream == nil {
 		return errForeignStream
 	}
-	if ctx != st.ctx { // one that an interceptor made may end earlier
-		defer context.AfterFunc(ctx, func() { st.stop(streamContextFailure(ctx)) })()
-		st.ctx = ctx
-	}
-	return m.converse(ctx, st)
+	return inv.stream(ctx, inv)
 }
 
 var errUnfinished = &Error{
@@ -237,3 +239,15 @@ func (c *serverConn) openStreams() (open []*callContext) {
 	}
 	return open
 }
+
+// A handler decides itself what follows when it cannot receive a message.
+
+func (c *callContext) complete(*Error) {}
+
+func (c *callContext) refuse(*stream, *Error) {}
+
+func (c *callContext) received() {}
+
+func (c *callContext) hit(l limit) { c.conn.server.stats.hit(l) }
+
+func (c *callContext) isClient() bool { return false }

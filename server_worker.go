@@ -122,3 +122,122 @@ func (p *workers) close() {
 	p.mu.Unlock()
 	p.wg.Wait()
 }
+
+// handToWorker lets the call run elsewhere.
+func (c *serverConn) handToWorker(s *reading, n *named, ctx *callContext, cd codec.Codec, payload []byte) error {
+	srv := c.server
+	if srv.inFlight.Add(1) > int64(srv.o.maxInFlight) {
+		srv.inFlight.Add(-1)
+		return c.refuse(s, ctx, srv.tooManyInFlight())
+	}
+	held := 0
+	if len(payload) > smallRequest {
+		if held = len(payload); !srv.memory.take(held) {
+			srv.inFlight.Add(-1)
+			return c.refuse(s, ctx, srv.outOfMemory(held))
+		}
+	}
+	if !c.open(ctx) {
+		srv.inFlight.Add(-1)
+		srv.memory.give(held)
+		return c.refuse(s, ctx, c.tooManyCalls())
+	}
+	j := jobs.Get().(*job)
+	j.ctx, j.codec, j.arrived, j.held = ctx, cd, s.arrived, held
+	j.payload = codec.AppendInPieces(j.payload[:0], payload)
+	if c.trust != nil {
+		c.confirm(n, ctx)
+	}
+	if g := ctx.method.guard; g != nil && g.gate != nil {
+		g.gate.enter(j)
+		return nil
+	}
+	srv.workers.do(j)
+	return nil
+}
+
+// open enters a call, unless there are as many already as the settings told the client.
+func (c *serverConn) open(ctx *callContext) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if uint64(c.detached) >= c.server.settings.MaxCalls {
+		return false
+	}
+	c.openLocked(ctx)
+	return true
+}
+
+func (s *Server) tooManyInFlight() *Error {
+	return over(limitInFlight, "the server is at its limit of %d calls in flight (anser.MaxInFlight)", s.o.maxInFlight)
+}
+
+func (c *serverConn) tooManyCalls() *Error {
+	return over(limitCalls, "the connection is at its limit of %d open calls (anser.MaxCalls): wait for one of them, or use another connection", c.server.settings.MaxCalls)
+}
+
+func (c *serverConn) openLocked(ctx *callContext) {
+	c.detached++
+	c.opened++
+	c.running.Put(ctx.id, ctx)
+}
+
+// runJob runs a call on a worker, and returns the one that the worker runs next, or nil.
+func (c *serverConn) runJob(j *job) (next *job) {
+	ctx, began := j.ctx, nanotime()
+	refused := j.late(began)
+	if st := ctx.stream(); st != nil {
+		putJob(j)
+		c.runStream(ctx, st, refused)
+		return nil
+	}
+	returned := false
+	defer func() {
+		if !returned { // the handler ends the goroutine, by runtime.Goexit
+			j.give(ctx)
+			c.finishDetached(ctx, appendFault(nil, ctx, errExited))
+			if next := ctx.following(); next != nil {
+				next.ctx.conn.server.workers.do(next)
+			}
+		}
+	}()
+	if refused != nil {
+		j.out = appendRefusal(j.out[:0], ctx, refused)
+	} else {
+		if ctx.brought != nil && ctx.brought.key != "" {
+			j.out = c.server.executeOnce(ctx, j.codec, j.payload, j.out[:0])
+		} else {
+			j.out = c.server.execute(ctx, j.codec, j.payload, j.out[:0])
+		}
+		now := nanotime()
+		ctx.method.cost.note(now - began)
+		if g := ctx.method.guard; g != nil && g.gate != nil {
+			g.gate.note(g, now-j.granted, now)
+		}
+	}
+	returned = true
+	if len(j.out) > smallRequest { // until it is in the buffer of the connection
+		c.server.memory.force(len(j.out))
+		j.held += len(j.out)
+	}
+	c.finishDetached(ctx, j.out)
+	if len(j.out) > loadBuffer && c.server.memory.scarce() {
+		c.dropLarge()
+	}
+	putJob(j)
+	return ctx.following()
+}
+
+func (c *callContext) expired(now int64) bool { return c.deadline != 0 && now >= c.deadline }
+
+var errExpired = refusal(DeadlineExceeded, "the call's time was over before it could run")
+
+// finishDetached ends a call that did not end on the goroutine that reads, and sends its answer.
+func (c *serverConn) finishDetached(ctx *callContext, frame []byte) {
+	ctx.finish()
+	c.answer(ctx.id, frame)
+	if c.trust != nil && ctx.brought != nil && ctx.brought.key != "" {
+		c.server.orphans.remove(ctx)
+	}
+	c.server.inFlight.Add(-1)
+	c.finishDrain()
+}

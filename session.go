@@ -2,22 +2,16 @@ package anser
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
-	"crypto/tls"
-	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/anser-rpc/anser/balance"
-	"github.com/anser-rpc/anser/internal/idtable"
 	"github.com/anser-rpc/anser/registry"
-	"github.com/anser-rpc/anser/wire"
 )
 
 // Session is a client that takes calls (see [Handlers]), as its server sees it. It outlives the connections
@@ -124,13 +118,6 @@ func (s *Session) clientLocked() *Client {
 
 const errSessionEnded = "the session of the client has ended: it was away for longer than anser.SessionGrace, or the server has stopped"
 
-func addressOf(a net.Addr) string {
-	if a == nil || a.String() == "" {
-		return "without an address"
-	}
-	return a.String()
-}
-
 // newBackClient returns a client whose connections are those that attachLocked gives to the host.
 func newBackClient(o sideOptions, p *pool, name string) (*Client, *host) {
 	c := &Client{target: name, pool: p}
@@ -215,11 +202,14 @@ func (s *Server) tellSession(sess *Session) {
 func (s *Session) attachLocked(c *serverConn) {
 	back := &clientConn{host: s.host, born: nanotime()}
 	back.writer.init(&relay{Conn: c.nc, to: c}, &back.wg, &back.streams)
-	back.peer, back.elsewhere, back.trust = c.peerSays, back.writeRest, c.trust
+	back.peer, back.elsewhere = c.peerSays, back.writeRest
+	if c.trust != nil {
+		back.trust = c.trust
+	}
 	back.streams.init(&s.server.settings, &back.peer, false, false) // it carries none
 	back.role.who.Store(goroutineReads)                             // whoever reads c
 	back.role.batch = make([]arrived, 1)
-	c.back.Store(back)
+	c.back.Store(new(reverseConn(back)))
 	s.host.mu.Lock()
 	tell := s.host.enlistLocked(back)
 	s.host.mu.Unlock()
@@ -242,7 +232,7 @@ func (c *serverConn) leave(err error) {
 	if alone && kept && !sess.ended {
 		sess.grace = time.AfterFunc(srv.o.sessionGrace, sess.endIfAway)
 	}
-	back := c.back.Load()
+	back := c.reverse()
 	sess.mu.Unlock()
 	if alone && !kept {
 		sess.endIfAway()
@@ -253,8 +243,6 @@ func (c *serverConn) leave(err error) {
 		back.wg.Wait()
 	}
 }
-
-var errAway = errors.New("the client is away")
 
 // endIfAway ends the session unless its client has come back.
 func (s *Session) endIfAway() { s.end(false) }
@@ -299,85 +287,6 @@ func (s *Server) endSessions() {
 	}
 }
 
-// answered takes the answer of the client to a call of its server.
-func (c *serverConn) answered(s *reading, h wire.Header, body []byte) error {
-	if h.ID&fromServer == 0 {
-		return wire.Errorf(wire.BadFrame, "%s frame from a client, for a call that it must have made itself", h.Type)
-	}
-	back := c.back.Load()
-	if back == nil {
-		return wire.Errorf(wire.BadID, "%s for the call %d, which was never made", h.Type, h.ID)
-	}
-	s.pings = pingLimit{}
-	back.progress.lastRead.Store(nanotime())
-	back.role.batch[0] = arrived{id: h.ID &^ fromServer, kind: h.Type, flags: h.Flags, body: body}
-	back.role.n = 1
-	_, err := back.deliver(false) // more may have been read
-	return err
-}
-
-// fromServer is the bit of ids that servers choose.
-const fromServer = 1 << 63
-
-// relay gives the frames of a server's calls to the connection that they go over.
-type relay struct {
-	net.Conn // for its addresses
-	to       *serverConn
-	part     []byte // of a frame
-}
-
-// Close leaves the connection alone.
-func (r *relay) Close() error { return nil }
-
-// Write passes on what are whole frames by now, with the ids of a server. It waits while the client does
-// not take what was sent before.
-func (r *relay) Write(p []byte) (int, error) {
-	r.part = append(r.part, p...)
-	whole := 0
-	for len(r.part)-whole >= wire.HeaderSize {
-		frame := r.part[whole:]
-		end := wire.HeaderSize + int(getUint32(frame))
-		if len(frame) < end {
-			break
-		}
-		if id := getUint64(frame[idOffset:]); id != 0 {
-			putUint64(frame[idOffset:], id|fromServer)
-		}
-		whole += end
-	}
-	if err := r.to.pass(r.part[:whole]); err != nil {
-		return 0, err
-	}
-	r.part = r.part[:copy(r.part, r.part[whole:])]
-	if len(r.part) == 0 && cap(r.part) > maxKeptOut {
-		r.part = nil
-	}
-	return len(p), nil
-}
-
-// pass sends frames that were made elsewhere.
-func (c *serverConn) pass(frames []byte) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.waitRoomLocked(context.Background()); err != nil {
-		return err
-	}
-	if c.closing {
-		return errConnClosed
-	}
-	c.appendLocked(frames)
-	if !c.writing {
-		c.flushLocked(true)
-	}
-	return nil
-}
-
-// backBusy reports whether calls of the server are open on the connection.
-func (c *serverConn) backBusy() bool {
-	back := c.back.Load()
-	return back != nil && back.busy.Load() > 0
-}
-
 // SessionGrace sets for how long the session of a client that was lost goes on; the default is 30 s. Only
 // sessions that somebody has in hand do: see [SessionFrom], [Server.Sessions] and [OnSession]. While there are
 // more sessions than [MaxConns], none does.
@@ -399,195 +308,15 @@ func OnSession(f func(*Session)) ServerOption {
 	})
 }
 
-// callee is what a client's connection needs to take calls of the server.
-type callee struct {
-	conn  *serverConn
-	state *reading
-}
-
-// Handlers lets the servers that the client is connected to call the methods of s: the client has a
-// [Session] there. It connects at once, and again when a connection is lost, without waiting for a call.
-//
-// The limits of s hold for the calls of all servers together, so that none can flood the client: [MaxInFlight],
-// [MaxCalls] for each connection, [MaxMessage]. Handlers run on goroutines of their own. Streams are refused.
-// Calls of a server are not subject to [Authenticate] and [Authorize] of s: TLS has proven the server, and a client
-// without TLS takes the calls of whoever answers.
-// s need not listen, but may, and may serve several clients, and methods may be added later. Clients of one
-// process with the same s share their connections, and so their sessions. Close s after the clients.
-func Handlers(s *Server) DialOption {
-	return dialOption(func(o *dialOptions) {
-		if o.wants(s != nil, "anser.Handlers: the server is nil: leave the option out for a client that takes no calls") {
-			o.handlers = s
-		}
-	})
-}
-
-// attach prepares s for the calls that clients pass on to it.
-func (s *Server) attach() error {
-	if err := s.usable(); err != nil {
-		return fmt.Errorf("anser.Handlers: %w", err)
-	}
+// renewed notes that the identity of one of the session's connections is another one now.
+func (s *Session) renewed(c *serverConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return ErrServerClosed
-	}
-	if len(s.mistakes) > 0 {
-		return fmt.Errorf("anser.Handlers: the server cannot serve: %w", errors.Join(s.mistakes...))
-	}
-	s.serving = true
-	return nil
-}
-
-// newSessionID returns a number that nobody guesses: who knows it can take over the session of a client
-// without a certificate.
-func newSessionID() uint64 {
-	var b [8]byte
-	rand.Read(b[:])
-	return max(getUint64(b[:]), 1)
-}
-
-// called handles METHOD, REQUEST and CANCEL of a server. It runs on the goroutine that reads, and does not
-// wait.
-func (c *clientConn) called(h wire.Header, body []byte) error {
-	srv := c.host.handlers
-	if srv == nil {
-		return wire.Errorf(wire.BadFrame, "%s frame from a server, but this client takes no calls", h.Type)
-	}
-	if h.Type != wire.TypeMethod && h.ID&fromServer == 0 {
-		return wire.Errorf(wire.BadID, "%s with the id %d, which a server does not choose", h.Type, h.ID)
-	}
-	to := c.callee.Load()
-	if to == nil {
-		to = newCallee(c, srv)
-		c.callee.Store(to)
-	}
-	in, s := to.conn, to.state
-	h.ID &^= fromServer
-	s.now = nanotime()
-	s.arrived = s.now
-	c.pings = pingLimit{}
-	var err error
-	switch h.Type {
-	case wire.TypeMethod:
-		return in.nameMethod(s, body)
-	case wire.TypeCancel:
-		return in.cancel(s, h, body)
-	default:
-		if h.Flags&wire.FlagStream != 0 {
-			err = in.refuseStream(s, h)
-		} else {
-			_, err = in.request(s, h, body)
-		}
-	}
-	if len(s.out) > 0 {
-		err = errors.Join(err, c.answerAtOnce(s.out))
-		s.out = s.out[:0]
-	}
-	return err
-}
-
-func newCallee(c *clientConn, srv *Server) *callee {
-	in := &serverConn{server: srv, far: c}
-	in.writer.init(c.nc, &c.wg, &in.streams)
-	if tc, ok := c.nc.(interface{ ConnectionState() tls.ConnectionState }); ok {
-		state := tc.ConnectionState()
-		in.tls = &state
-	}
-	in.peerSays = c.peer
-	srv.mu.Lock()
-	if srv.attached == nil {
-		srv.attached = make(map[*serverConn]struct{})
-	}
-	srv.attached[in] = struct{}{}
-	srv.mu.Unlock()
-	return &callee{in, &reading{generation: 1}}
-}
-
-// refuseStream refuses a stream, which only clients open.
-func (c *serverConn) refuseStream(s *reading, h wire.Header) error {
-	if h.ID <= s.lastID {
-		return wire.Errorf(wire.BadID, "REQUEST with id %d after %d: ids must grow", h.ID, s.lastID)
-	}
-	s.lastID = h.ID
-	c.server.stats.refused.Add(1)
-	b := refusal(Unimplemented, "a client takes no streams").body()
-	s.out = c.appendError(s.out, h.ID, 0, &b)
-	return nil
-}
-
-// answerAtOnce sends refusals. A server that makes calls and does not read the answers loses the connection.
-func (c *clientConn) answerAtOnce(frame []byte) error {
-	putUint64(frame[idOffset:], getUint64(frame[idOffset:])|fromServer)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.err != nil {
-		return nil
-	}
-	if len(c.buf) > 2*maxBuffered {
-		return wire.Errorf(wire.Flood, "calls that are refused, and whose answers nobody reads")
-	}
-	c.appendLocked(frame)
-	c.flushElsewhereLocked()
-	return nil
-}
-
-// answerFar is answer for a call of a server to its client.
-func (c *serverConn) answerFar(id uint64, frame []byte) {
-	c.mu.Lock()
-	c.detached--
-	open := c.running.Take(id) != nil
-	c.mu.Unlock()
-	if !open || len(frame) == 0 {
+	if _, ok := s.conns[c]; !ok {
 		return
 	}
-	putUint64(frame[idOffset:], id|fromServer)
-	far := c.far
-	far.mu.Lock()
-	defer far.mu.Unlock()
-	if far.waitRoomLocked(context.Background()) == nil {
-		far.appendLocked(frame)
-		far.flushElsewhereLocked()
+	s.peer.Identity = c.identity()
+	if back := c.reverse(); back != nil {
+		back.host.putBack(back)
 	}
-}
-
-// end cancels the handlers that run, after the connection has ended.
-func (in *callee) end() {
-	c := in.conn
-	c.server.mu.Lock()
-	delete(c.server.attached, c)
-	c.server.mu.Unlock()
-	c.cancelAll(errConnClosed)
-}
-
-func (c *serverConn) cancelAll(err error) {
-	c.mu.Lock()
-	var lost []*callContext
-	c.running.Each(func(ctx *callContext) {
-		// The caller of one with a key comes back for the reply, over another connection.
-		if ctx.brought == nil || ctx.brought.key == "" || c.server.stopping.Load() {
-			lost = append(lost, ctx)
-		} else if c.trust != nil {
-			c.server.orphans.add(ctx) // while c.mu is held: finishDetached removes it behind that
-		}
-	})
-	c.running = idtable.Table[*callContext]{}
-	c.mu.Unlock()
-	for _, ctx := range lost {
-		if st := ctx.stream(); st != nil {
-			st.stop(failure(Unavailable, OutcomeUnknown, PhaseWait, err, "the connection was lost: %v", err))
-		}
-		ctx.end(context.Canceled)
-	}
-}
-
-// busyHere reports whether calls of the server run on this side of the connection.
-func (c *clientConn) busyHere() bool {
-	to := c.callee.Load()
-	if to == nil {
-		return false
-	}
-	to.conn.mu.Lock()
-	defer to.conn.mu.Unlock()
-	return to.conn.detached > 0
 }

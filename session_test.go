@@ -2,10 +2,8 @@ package anser_test
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"strings"
 	"sync"
@@ -18,7 +16,6 @@ import (
 	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/internal/wirepeer"
-	"github.com/anser-rpc/anser/transport/transporttest"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -365,115 +362,6 @@ func TestDrainWaitsForCallsToClients(t *testing.T) {
 	})
 }
 
-// hostile accepts a client that takes calls and returns its peer, after the client's settings.
-func hostile(t *testing.T, network *ansertest.Network, opts ...anser.ServerOption) (*wirepeer.Peer, wire.Settings, *anser.Server) {
-	t.Helper()
-	l := network.Listen("a:1")
-	h := handlers(t, opts...)
-	anser.Handle(h, "Client.Wait", func(ctx context.Context, in *[]byte) (*[]byte, error) {
-		<-ctx.Done()
-		return in, nil
-	})
-	dial(t, "a:1", anser.Handlers(h), anser.Dialer(network.Dial), anser.WriteStall(5*time.Second))
-	nc, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { nc.Close(); l.Close() })
-	p := wirepeer.New(nc)
-	settings, err := p.Handshake()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p, settings, h
-}
-
-const fromServer = 1 << 63
-
-// pushed is a REQUEST of a server.
-func pushed(id uint64, method uint32, flags wire.Flags) []byte {
-	f := wire.AppendRequest(nil, id|fromServer, flags, &wire.Request{Method: method, Codec: 1, Priority: 2})
-	wire.PutLength(f, uint32(len(f)-wire.HeaderSize))
-	return f
-}
-
-// A server cannot have more calls open than the client allows, and streams are refused.
-func TestHostileServerIsLimited(t *testing.T) {
-	bubble(t, func(t *testing.T, network *ansertest.Network) {
-		p, settings, h := hostile(t, network, anser.MaxCalls(5))
-		if settings.Session == 0 || settings.MaxCalls != 5 {
-			t.Errorf("%+v", settings)
-		}
-		p.Send(wire.AppendMethod(nil, 1, "Client.Wait"))
-		for id := range uint64(8) {
-			p.Send(pushed(id+1, 1, 0))
-		}
-		p.Send(pushed(9, 1, wire.FlagStream))
-		for _, want := range []struct {
-			id   uint64
-			code wire.Code
-		}{{6, wire.ResourceExhausted}, {7, wire.ResourceExhausted}, {8, wire.ResourceExhausted}, {9, wire.Unimplemented}} {
-			f, err := p.NextOf(wire.TypeError)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if e, _ := wire.ParseError(f.Flags, f.Body); f.ID != want.id|fromServer || e.Code != want.code || e.Outcome != wire.Refused {
-				t.Errorf("%x: %+v, want %+v", f.ID, e, want)
-			}
-		}
-		if st := h.Stats(); st.InFlight != 5 || st.Refused != 4 {
-			t.Errorf("%+v", st)
-		}
-		p.Send(wire.AppendCancel(nil, 1|fromServer))
-		synctest.Wait()
-		if st := h.Stats(); st.InFlight != 4 || st.Cancelled != 1 {
-			t.Errorf("%+v", st)
-		}
-	})
-}
-
-// A server that makes calls which are refused, and reads nothing, does not fill the client's memory.
-func TestHostileServerThatFloods(t *testing.T) {
-	bubble(t, func(t *testing.T, network *ansertest.Network) {
-		p, _, _ := hostile(t, network)
-		p.Send(wire.AppendMethod(nil, 1, "No.Such"))
-		sent := uint64(0)
-		for ; sent < 1_000_000; sent++ {
-			if p.Send(pushed(sent+1, 1, 0)) != nil {
-				break
-			}
-		}
-		if sent == 1_000_000 {
-			t.Error("the client is still there after a million calls whose answers nobody read")
-		}
-	})
-}
-
-// What a server must not send ends the connection.
-func TestHostileServerThatBreaksTheProtocol(t *testing.T) {
-	for name, row := range map[string]struct {
-		frames []byte
-		reason wire.Reason
-	}{
-		"id of a client": {append(wire.AppendMethod(nil, 1, "Client.Wait"), wire.AppendRequest(nil, 1, 0, &wire.Request{Method: 1, Codec: 1})...), wire.BadID},
-		"id twice":       {append(append(wire.AppendMethod(nil, 1, "Client.Wait"), pushed(1, 1, 0)...), pushed(1, 1, 0)...), wire.BadID},
-		"stream id back": {append(append(wire.AppendMethod(nil, 1, "Client.Wait"), pushed(2, 1, 0)...), pushed(1, 1, wire.FlagStream)...), wire.BadID},
-		"no such method": {pushed(1, 7, 0), wire.BadMethod},
-		"method twice":   {append(wire.AppendMethod(nil, 1, "A.B"), wire.AppendMethod(nil, 1, "A.C")...), wire.BadMethod},
-		"cancel unmade":  {wire.AppendCancel(nil, 5|fromServer), wire.BadID},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, network *ansertest.Network) {
-				p, _, _ := hostile(t, network)
-				p.Send(row.frames)
-				if reason, _, err := p.ReadClose(); err != nil || reason != row.reason {
-					t.Errorf("%v, %v; want %v", reason, err, row.reason)
-				}
-			})
-		})
-	}
-}
-
 // A client without handlers, and one that answers what it was not asked, break the protocol.
 func TestSessionsNeedConsent(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
@@ -505,152 +393,6 @@ func TestSessionsNeedConsent(t *testing.T) {
 			}
 		}
 	})
-}
-
-// A client that does not read gets no more of a broadcast, and holds nobody up.
-func TestBroadcastToAClientThatDoesNotRead(t *testing.T) {
-	bubble(t, func(t *testing.T, network *ansertest.Network) {
-		s := anser.NewServer(silent, anser.WriteStall(time.Minute))
-		run(t, s, network.Listen("a:1"))
-		nc, err := network.Dial(context.Background(), "tcp", "a:1")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer nc.Close()
-		p := wirepeer.New(nc)
-		settings := wire.DefaultSettings()
-		settings.Session = 42
-		p.Send(wirepeer.Hello(settings))
-		if _, err := p.ReadHello(); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		if len(s.Sessions()) != 1 {
-			t.Fatal("there is no session")
-		}
-		began := time.Now()
-		message := make([]byte, 256<<10)
-		sent := 0
-		for range 100 {
-			n, failed := s.Broadcast(context.Background(), "Client.Note", &message, nil)
-			if sent += n; len(failed) > 0 {
-				wantFault(t, failed[0].Err, anser.ResourceExhausted, anser.NotSent)
-			}
-			synctest.Wait()
-		}
-		if sent == 0 || sent > 30 || time.Since(began) > 0 {
-			t.Errorf("%d messages of 256 KiB were taken in %v", sent, time.Since(began))
-		}
-		go io.Copy(io.Discard, nc)
-		synctest.Wait()
-		if n, failed := s.Broadcast(context.Background(), "Client.Note", &message, nil); n != 1 {
-			t.Error(failed)
-		}
-	})
-}
-
-// A function that panics hurts nobody, and no more sessions outlive their connections than there may be
-// connections.
-func TestSessionsAreLimited(t *testing.T) {
-	bubble(t, func(t *testing.T, network *ansertest.Network) {
-		s := anser.NewServer(silent, anser.MaxConns(3), anser.OnSession(func(*anser.Session) { panic("on purpose") }))
-		run(t, s, network.Listen("a:1"))
-		for id := range uint64(20) {
-			nc, err := network.Dial(context.Background(), "tcp", "a:1")
-			if err != nil {
-				t.Fatal(err)
-			}
-			p := wirepeer.New(nc)
-			settings := wire.DefaultSettings()
-			settings.Session = id + 1
-			p.Send(wirepeer.Hello(settings))
-			if _, err := p.ReadHello(); err != nil {
-				t.Fatal(err)
-			}
-			synctest.Wait()
-			nc.Close()
-			synctest.Wait()
-		}
-		if n := len(s.Sessions()); n == 0 || n > 3 {
-			t.Errorf("%d sessions are kept, want up to 3", n)
-		}
-		if n := s.Stats().Panics; n != 20 {
-			t.Errorf("%d panics, want 20", n)
-		}
-	})
-}
-
-// What the other direction of a connection costs a server that has used it.
-func TestMemoryOfSessions(t *testing.T) {
-	const n = 500
-	network := new(ansertest.Network)
-	s := anser.NewServer(silent)
-	run(t, s, network.Listen("a:1"))
-	var conns []net.Conn
-	for id := range uint64(n) {
-		nc, err := network.Dial(context.Background(), "tcp", "a:1")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer nc.Close()
-		p := wirepeer.New(nc)
-		settings := wire.DefaultSettings()
-		settings.Session = id + 1
-		p.Send(wirepeer.Hello(settings))
-		if _, err := p.ReadHello(); err != nil {
-			t.Fatal(err)
-		}
-		conns = append(conns, nc)
-	}
-	eventually(t, "there are sessions", func() bool { return len(s.Sessions()) == n })
-	before := heapInUse()
-	if sent, failed := s.Broadcast(context.Background(), "Client.Note", text(""), nil); sent != n {
-		t.Fatal(failed)
-	}
-	for _, nc := range conns {
-		if _, err := io.ReadFull(nc, make([]byte, wire.HeaderSize)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	size := (heapInUse() - before) / n
-	t.Logf("a session that was used costs %d bytes more", size)
-	if size > 24<<10 && !raced {
-		t.Errorf("a session that was used costs %d bytes more, want at most 24 KiB", size)
-	}
-}
-
-// Who names the session of another client does not get it without that one's certificate.
-func TestSessionsBelongToCertificates(t *testing.T) {
-	a := transporttest.NewAuthority(t)
-	l := listen(t)
-	s := anser.NewServer(silent, anser.TLS(&tls.Config{
-		Certificates: []tls.Certificate{a.Issue(t, time.Hour, "127.0.0.1")}, ClientCAs: a.Pool, ClientAuth: tls.RequireAndVerifyClientCert,
-	}))
-	run(t, s, l)
-	join := func(own tls.Certificate) {
-		nc, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{RootCAs: a.Pool, Certificates: []tls.Certificate{own}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { nc.Close() })
-		p := wirepeer.New(nc)
-		settings := wire.DefaultSettings()
-		settings.Session = 42
-		p.Send(wirepeer.Hello(settings))
-		if _, err := p.ReadHello(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	victim, thief := a.Issue(t, time.Hour, "victim"), a.Issue(t, time.Hour, "thief")
-	join(victim)
-	join(victim)
-	eventually(t, "the victim has a session", func() bool { return len(s.Sessions()) == 1 })
-	join(thief)
-	eventually(t, "the thief has another one", func() bool { return len(s.Sessions()) == 2 })
-	eventually(t, "all are connected", func() bool { return s.Stats().Conns == 3 })
-	if n := len(s.Sessions()); n != 2 {
-		t.Errorf("%d sessions, want 2", n)
-	}
 }
 
 func TestHandlersMustBeThere(t *testing.T) {

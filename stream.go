@@ -6,8 +6,6 @@ import (
 	"io"
 	"iter"
 	"reflect"
-
-	"github.com/anser-rpc/anser/codec"
 )
 
 // Stream is a call with any number of messages in both directions, as one side sees it: it sends messages of
@@ -79,7 +77,7 @@ func (s *Stream[S, R]) GrowWindow(bytes int) { s.st.widen(int64(bytes)) }
 // CloseSend tells the handler that the client sends no more messages; its Recv then returns io.EOF. What the
 // handler sends can still be received. A handler ends its direction by returning: for it CloseSend fails.
 func (s *Stream[S, R]) CloseSend() error {
-	if s.st.opened == nil {
+	if !s.st.side.isClient() {
 		return failure(FailedPrecondition, OutcomeUnknown, PhaseNone, nil, "a handler ends its stream by returning, not with CloseSend")
 	}
 	return s.st.closeSend()
@@ -89,7 +87,7 @@ func (s *Stream[S, R]) CloseSend() error {
 // received is dropped. It may be called more than once, and after the end it does nothing, so that it
 // can be deferred. A handler ends its stream by returning: for it Close fails.
 func (s *Stream[S, R]) Close() error {
-	if s.st.opened == nil {
+	if !s.st.side.isClient() {
 		return failure(FailedPrecondition, OutcomeUnknown, PhaseNone, nil, "a handler ends its stream by returning, not with Close")
 	}
 	s.st.cancel(failure(Canceled, OutcomeUnknown, PhaseWait, context.Canceled, "the stream was closed"))
@@ -174,65 +172,4 @@ func openStream[S, R any](ctx context.Context, c *Client, method string, first *
 		return nil, err
 	}
 	return &Stream[S, R]{st}, nil
-}
-
-// stream is a stream on either side, whatever the types of its messages.
-type stream struct {
-	conn       *streams
-	id         uint64
-	codec      codec.Codec
-	raw        bool // messages are their own encoding
-	limit      int  // longest message to receive
-	badMessage Code // of the error when a message cannot be decoded
-	ctx        context.Context
-	opened     *opened        // nil on the server
-	packing    *streamPacking // nil: messages are not compressed
-	sending
-	receiving
-}
-
-// newStream returns a stream with the first credit of its connection. The side completes it.
-func newStream(s *streams, cd codec.Codec, limit int) *stream {
-	st := &stream{conn: s, codec: cd, limit: limit}
-	_, st.raw = cd.(codec.Raw)
-	st.sending.wake, st.receiving.wake = make(chan struct{}, 1), make(chan struct{}, 1)
-	st.credit = int64(s.peer.StreamWindow)
-	st.left, st.window = s.streamWindow, s.streamWindow
-	return st
-}
-
-// told completes an error of this side.
-func (st *stream) told(e *Error) *Error {
-	if o := st.opened; o != nil {
-		e.Method, e.Address = o.method.name, o.endpoint.Instance().Address
-	}
-	return e
-}
-
-// giveUp fails the stream because of what was received, and returns the error for the one who receives. On
-// the server that is the handler, which decides what follows.
-func (st *stream) giveUp(fault *Error) error {
-	if st.opened != nil {
-		st.cancel(fault)
-	}
-	return st.told(fault)
-}
-
-// hit counts that what was received is over a limit of the server, if this is one and there is a limit.
-func (st *stream) hit(l limit) {
-	if l == noLimit || st.opened != nil {
-		return
-	}
-	if ctx := callFrom(st.ctx); ctx != nil {
-		ctx.conn.server.stats.hit(l)
-	}
-}
-
-func (st *stream) trailer() Metadata {
-	st.receiving.mu.Lock()
-	defer st.receiving.mu.Unlock()
-	if st.opened == nil || !st.ended {
-		return nil
-	}
-	return st.trailers
 }

@@ -1,18 +1,16 @@
 package anser
 
 import (
-	"slices"
-
 	"github.com/anser-rpc/anser/compress"
-	"github.com/anser-rpc/anser/wire"
+	"github.com/anser-rpc/anser/internal/gain"
 )
 
 // streamPacking is how the messages of a stream are compressed: those that this side sends as its options say, and
 // the others if the other side wants it, all with the algorithm that the stream was opened with.
 type streamPacking struct {
 	compression
-	payoff *payoff // of the method's messages that this side sends
-	times  int     // by how much a message may grow
+	gain  *gain.Estimator // of the method's messages that this side sends
+	times int             // by how much a message may grow
 }
 
 // compressionID is the compression that messages of the stream may have, or 0.
@@ -31,7 +29,7 @@ func (st *stream) pack(payload []byte) (_ []byte, compression uint8, fault *Erro
 			fault = failure(Internal, OutcomeUnknown, PhaseEncode, nil, "the compressor %s panicked: %v", z.compressor.Name(), p)
 		}
 	}()
-	out, packed, err := z.append(st.shrunk[:0], payload, z.payoff)
+	out, packed, err := z.append(st.shrunk[:0], payload, z.gain)
 	if err != nil {
 		return nil, 0, failure(Internal, OutcomeUnknown, PhaseEncode, err, "%v", err)
 	}
@@ -57,49 +55,4 @@ func (st *stream) unpack(payload []byte) ([]byte, error) {
 	}
 	st.plain = out
 	return out, nil
-}
-
-// dress completes the REQUEST of a stream that may be compressed, for the connection that was picked, and returns how
-// the messages behind it are.
-func (r *opening) dress(o *opened, conn *clientConn) (z *streamPacking, fault *Error) {
-	c := r.options.compression
-	e := o.endpoint
-	if c == nil || !conn.peer.Understands(c.compressor.ID()) || c.to != nil && !c.to(*e.Instance()) {
-		return nil, nil
-	}
-	defer func() {
-		if p := recover(); p != nil {
-			fault = failure(Internal, NotSent, PhaseEncode, nil, "the compressor %s panicked: %v", c.compressor.Name(), p)
-		}
-	}()
-	z = &streamPacking{compression: *c, payoff: o.method.payoffs.of(c.compressor), times: conn.host.maxExpansion}
-	frame, first := slices.Clone(o.call.frame[:r.head]), o.call.frame[r.head:]
-	flags, packed := wire.FlagPlain, false
-	if len(first) > 0 {
-		var err error
-		if frame, packed, err = z.append(frame, first, z.payoff); err != nil {
-			return nil, failure(Internal, NotSent, PhaseEncode, err, "%v", err)
-		}
-	}
-	if packed {
-		flags = 0
-	}
-	if z.mode == Forced {
-		flags |= wire.FlagForced
-	}
-	frame[flagsOffset] |= byte(flags)
-	frame[requestCompressionOffset] = z.compressor.ID()
-	wire.PutLength(frame, uint32(len(frame)-wire.HeaderSize))
-	o.call.frame = frame
-	return z, nil
-}
-
-// streamPacking returns how the messages of a stream are compressed whose REQUEST says p.
-func (s *Server) streamPacking(m *method, p *packing) *streamPacking {
-	z := &streamPacking{compression: *s.o.replies, payoff: m.payoffs.of(p.compressor), times: s.o.maxExpansion}
-	z.compressor = p.compressor
-	if p.forced && z.mode == Dynamic {
-		z.mode = Forced
-	}
-	return z
 }

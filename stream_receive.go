@@ -151,7 +151,7 @@ func (st *stream) recv(msg any, fresh bool) error {
 	if err != nil {
 		st.broken = err
 		st.batch, st.taken, st.chunk, st.whole, st.plain = nil, 0, nil, nil, nil
-		st.concluded()
+		st.side.received()
 	}
 	return err
 }

@@ -1,7 +1,6 @@
 package anser
 
 import (
-	"fmt"
 	"sync/atomic"
 )
 
@@ -62,13 +61,4 @@ func over(l limit, format string, args ...any) *Error {
 	e := refusal(ResourceExhausted, format, args...)
 	e.limit = l
 	return e
-}
-
-// frameLimit words the limit of a side that accepts frames of maxFrame bytes, with the number that its user gave to
-// [MaxMessage].
-func frameLimit(maxFrame uint64) string {
-	if maxFrame <= frameOverhead { // another implementation
-		return fmt.Sprintf("%d bytes", maxFrame)
-	}
-	return fmt.Sprintf("%d bytes for a message and %d for what goes with it", maxFrame-frameOverhead, frameOverhead)
 }

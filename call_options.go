@@ -1,0 +1,83 @@
+package anser
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/anser-rpc/anser/codec"
+)
+
+// CallOption configures one call.
+type CallOption interface{ applyCall(*callOptions) }
+
+type callOption func(*callOptions)
+
+func (f callOption) applyCall(o *callOptions) { f(o) }
+
+type callOptions struct {
+	codec       codec.Codec
+	compression *compression // nil: none
+	timeout     time.Duration
+	mode        FailMode
+	attempts    int
+	idempotent  bool
+	oneway      bool
+	atOnce      bool // or not at all: a oneway call does not wait
+	retryOn     []Code
+	trailer     *Metadata
+	inv         *Invocation // learns which instance answered; nil without interceptors
+	hashKey     uint64      // of balance.Hash; 0: none
+	key         string      // of idempotency, if keyed
+	keyed       bool
+	at          string // key of the one instance to go to, if pinned
+	pinned      bool
+	forks       int
+	backupAfter time.Duration // 0: learned
+	earlier     uint8         // attempts of the same call that were sent before
+	hashBy      func(ctx context.Context, method string, request any) string
+	mistake     error // the first option that cannot work, which the call or Dial returns
+}
+
+// wants reports ok, and notes a mistake if it is false.
+func (o *callOptions) wants(ok bool, format string, args ...any) bool {
+	if !ok && o.mistake == nil {
+		o.mistake = fmt.Errorf(format, args...)
+	}
+	return ok
+}
+
+// add adds the options of a call.
+func (o *callOptions) add(opts []CallOption) {
+	for _, opt := range opts {
+		if o.wants(opt != nil, "an option of the call is nil") {
+			opt.applyCall(o)
+		}
+	}
+}
+
+func (o *callOptions) setMode(name string, m FailMode) {
+	if o.wants(int(m) < len(failModeNames), "%s(%d): want one of the fail modes, anser.Failover (0) to anser.Fork (%d)", name, m, Fork) {
+		o.mode = m
+	}
+}
+
+func (o *callOptions) setAttempts(name string, n int) {
+	if o.wants(n >= 1 && n <= maxAttempts, "%s(%d): want 1 to %d", name, n, maxAttempts) {
+		o.attempts = n
+	}
+}
+
+const maxAttempts = 5
+
+const defaultForks = 2
+
+// with returns the options of a call that has some of its own.
+func (o *callOptions) with(opts []CallOption) *callOptions {
+	own := *o
+	own.add(opts)
+	return &own
+}
+
+// apart reports whether the first attempt of a call is not made like that of others; see invokeApart.
+func (o *callOptions) apart() bool { return o.mode >= Backup || o.pinned }

@@ -1,0 +1,113 @@
+package anser
+
+import (
+	"slices"
+
+	"github.com/anser-rpc/anser/compress"
+	"github.com/anser-rpc/anser/wire"
+)
+
+// dress completes the frame of a call that may be compressed, for the connection that was picked: what
+// one server takes another one need not. A call for which that fails is over.
+func (k *call) dress(e *endpoint, c *clientConn, m *clientMethod) (fault *Error) {
+	z := k.compression
+	defer func() {
+		if p := recover(); p != nil {
+			fault = failure(Internal, NotSent, PhaseEncode, nil, "the compressor %s panicked: %v", z.compressor.Name(), p)
+		}
+		if fault != nil {
+			e.Abort()
+			fault.Address, fault.RetryAfter = e.Instance().Address, RetryNever
+		}
+	}()
+	k.frame = k.frame[:k.head]
+	flags := wire.Flags(k.frame[flagsOffset]) &^ (wire.FlagPlain | wire.FlagForced)
+	id := compress.NoneID
+	if c.peer.Understands(z.compressor.ID()) && (z.to == nil || z.to(*e.Instance())) {
+		frame, packed, err := z.append(k.frame, k.plain, m.gains.Of(z.compressor))
+		if err != nil {
+			return failure(Internal, NotSent, PhaseEncode, err, "%v", err)
+		}
+		id, k.frame = z.compressor.ID(), frame
+		if !packed {
+			flags |= wire.FlagPlain
+		}
+		if z.mode == Forced {
+			flags |= wire.FlagForced
+		}
+	} else {
+		k.frame = append(k.frame, k.plain...)
+	}
+	k.frame[flagsOffset], k.frame[requestCompressionOffset] = byte(flags), id
+	wire.PutLength(k.frame, uint32(len(k.frame)-wire.HeaderSize))
+	return nil
+}
+
+// asked reports whether the reply of the call may have the compression.
+func (k *call) asked(compression uint8) bool {
+	return k.compression != nil && k.frame[requestCompressionOffset] == compression
+}
+
+// unpackReply returns the payload of a reply that came compressed. It runs on the caller's goroutine.
+func (k *call) unpackReply(h *host) ([]byte, *Error) {
+	out, err := unpack(k.plain[:0], k.reply(), k.compression.compressor, h.maxMessage, h.maxExpansion)
+	k.plain = out
+	if err != nil {
+		code := err.code
+		if code == InvalidArgument { // nobody's argument: the server has sent it
+			code = Internal
+		}
+		return nil, failure(code, Executed, PhaseDecode, err.cause, "the reply: %s", err.text)
+	}
+	return out, nil
+}
+
+// dress completes the REQUEST of a stream that may be compressed, for the connection that was picked, and returns how
+// the messages behind it are.
+func (r *opening) dress(o *opened, conn *clientConn) (z *streamPacking, fault *Error) {
+	c := r.options.compression
+	e := o.endpoint
+	if c == nil || !conn.peer.Understands(c.compressor.ID()) || c.to != nil && !c.to(*e.Instance()) {
+		return nil, nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			fault = failure(Internal, NotSent, PhaseEncode, nil, "the compressor %s panicked: %v", c.compressor.Name(), p)
+		}
+	}()
+	z = &streamPacking{compression: *c, gain: o.method.gains.Of(c.compressor), times: conn.host.maxExpansion}
+	frame, first := slices.Clone(o.call.frame[:r.head]), o.call.frame[r.head:]
+	flags, packed := wire.FlagPlain, false
+	if len(first) > 0 {
+		var err error
+		if frame, packed, err = z.append(frame, first, z.gain); err != nil {
+			return nil, failure(Internal, NotSent, PhaseEncode, err, "%v", err)
+		}
+	}
+	if packed {
+		flags = 0
+	}
+	if z.mode == Forced {
+		flags |= wire.FlagForced
+	}
+	frame[flagsOffset] |= byte(flags)
+	frame[requestCompressionOffset] = z.compressor.ID()
+	wire.PutLength(frame, uint32(len(frame)-wire.HeaderSize))
+	o.call.frame = frame
+	return z, nil
+}
+
+// Compress sets how the requests and replies of calls are compressed: with c, in the mode [Dynamic]
+// unless an option says otherwise. As an option of a client it holds for all calls on the client's
+// connections, as one of a call for that call. With nil or [compress.None] nothing is compressed,
+// which is the default.
+//
+// The messages of a stream are treated like requests and replies, each by itself; as an option of [Open] it holds for
+// the stream. A server that does not take the algorithm of c gets its calls uncompressed.
+func Compress(c compress.Compressor, opts ...CompressOption) DialCallOption {
+	z, mistake := compressionOf(c, opts)
+	return dialCallOption(func(o *callOptions) {
+		o.compression = z
+		o.wants(mistake == nil, "anser.Compress: %w", mistake)
+	})
+}

@@ -1,0 +1,56 @@
+package anser
+
+import (
+	"context"
+	"time"
+)
+
+// expireLocked sets the timer that ends calls whose time is over.
+func (c *clientConn) expireLocked(at int64) {
+	c.expireAt = at
+	d := time.Duration(at - nanotime())
+	if c.expiry == nil {
+		c.expiry = time.AfterFunc(d, c.expire)
+	} else {
+		c.expiry.Reset(d)
+	}
+}
+
+// lookCost is how many nanoseconds a call that is open puts off the next look at all that are.
+const lookCost = 100
+
+// expire ends the calls whose time is over and sets the timer for the next one.
+func (c *clientConn) expire() {
+	c.mu.Lock()
+	now, next := nanotime(), int64(0)
+	var over []*call
+	c.open.Each(func(k *call) {
+		switch {
+		case k.deadline == 0:
+		case k.deadline <= now:
+			over = append(over, k)
+		case next == 0 || k.deadline < next:
+			next = k.deadline
+		}
+	})
+	for _, k := range over {
+		c.open.Take(k.id)
+		k.failed = failure(DeadlineExceeded, OutcomeUnknown, PhaseWait, context.DeadlineExceeded, "no reply within the call's time")
+		if c.err == nil {
+			c.cancelLocked(k, true, now)
+		}
+	}
+	c.busy.Store(int32(c.open.Len()))
+	c.expireAt = 0
+	if next != 0 && c.err == nil {
+		// A look at all that is open costs some nanoseconds each, so many of them wait longer for the next one.
+		c.expireLocked(max(next, now+int64(c.open.Len())*lookCost))
+	}
+	c.mu.Unlock()
+	for _, k := range over {
+		k.over()
+	}
+	if len(over) > 0 {
+		c.interruptCaller()
+	}
+}

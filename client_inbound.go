@@ -1,0 +1,63 @@
+package anser
+
+import (
+	"crypto/rand"
+
+	"github.com/anser-rpc/anser/wire"
+)
+
+// lapser is the proof of an identity, which may have ended.
+type lapser interface{ lapsed(now int64) bool }
+
+// callHandler serves the calls that servers make to their clients; see [Handlers].
+type callHandler interface {
+	// attach prepares it for clients.
+	attach() error
+	// settle completes the settings of a client's connection.
+	settle(own *wire.Settings)
+	// inbound returns what takes the calls of one connection.
+	inbound(c *clientConn) inboundCalls
+}
+
+// inboundCalls takes the calls of a server to its client on one connection.
+type inboundCalls interface {
+	// called handles METHOD, REQUEST and CANCEL. It runs on the reader goroutine and does not wait.
+	called(h wire.Header, body []byte) error
+	// busy reports whether calls run.
+	busy() bool
+	// end cancels them: the connection has ended.
+	end()
+}
+
+// called handles METHOD, REQUEST and CANCEL of a server.
+func (c *clientConn) called(h wire.Header, body []byte) error {
+	handler := c.host.handlers
+	if handler == nil {
+		return wire.Errorf(wire.BadFrame, "%s frame from a server, but this client takes no calls", h.Type)
+	}
+	if h.Type != wire.TypeMethod && h.ID&fromServer == 0 {
+		return wire.Errorf(wire.BadID, "%s with the id %d, which a server does not choose", h.Type, h.ID)
+	}
+	in := c.inbound.Load()
+	if in == nil {
+		in = new(handler.inbound(c))
+		c.inbound.Store(in)
+	}
+	h.ID &^= fromServer
+	c.pings = pingLimit{}
+	return (*in).called(h, body)
+}
+
+// busyHere reports whether calls of the server run on this side of the connection.
+func (c *clientConn) busyHere() bool {
+	in := c.inbound.Load()
+	return in != nil && (*in).busy()
+}
+
+// newSessionID returns a number that nobody guesses: who knows it can take over the session of a client
+// without a certificate.
+func newSessionID() uint64 {
+	var b [8]byte
+	rand.Read(b[:])
+	return max(getUint64(b[:]), 1)
+}

@@ -1,0 +1,23 @@
+package anser
+
+import "github.com/anser-rpc/anser/codec"
+
+// newInvocation makes the Invocation of a client's call, with options of its own through which the
+// attempts reach it.
+func newInvocation(c *Client, method string, in, out any, o *callOptions) *Invocation {
+	made := &struct {
+		inv Invocation
+		o   callOptions
+	}{o: *o}
+	made.o.inv = &made.inv
+	made.inv = Invocation{Method: method, Request: in, Reply: out, options: &made.o, side: c}
+	return &made.inv
+}
+
+// codecOf returns the codec for the messages of a call, or nil.
+func (c *Client) codecOf(inv *Invocation) codec.Codec {
+	if inv.options != nil && inv.options.codec != nil {
+		return inv.options.codec
+	}
+	return c.codecFor(inv.Request, inv.Reply)
+}

@@ -1,0 +1,44 @@
+package anser
+
+import "context"
+
+func (c *clientConn) info() ConnInfo {
+	i := ConnInfo{Address: c.host.instance(), Peer: Peer{Addr: c.nc.RemoteAddr(), Local: c.nc.LocalAddr(), Checksums: c.sealer != nil}}
+	if tc, ok := c.nc.(secured); ok {
+		i.Peer.TLS = new(tc.ConnectionState())
+	}
+	return i
+}
+
+// observe tells the observers of a client of an attempt that is about to be sent. One that they refuse is
+// over.
+func (e *endpoint) observe(ctx context.Context, k *call, m *clientMethod) *Error {
+	info := e.message(k, m)
+	info.Bytes = len(k.frame) - int(k.head)
+	if err := e.host.observers.request(ctx, info); err != nil {
+		e.Abort()
+		err.Outcome, err.Phase, err.Address = NotSent, PhaseWrite, info.Address
+		if err.RetryAfter == 0 {
+			err.RetryAfter = RetryNever
+		}
+		return err
+	}
+	k.observed = ctx
+	return nil
+}
+
+// observeReply tells them what became of it.
+func (e *endpoint) observeReply(k *call, m *clientMethod, err *Error) {
+	ctx, info := k.observed, e.message(k, m)
+	k.observed = nil
+	if err == nil {
+		info.Bytes = len(k.reply())
+	} else {
+		info.Err = err
+	}
+	e.host.observers.reply(ctx, info)
+}
+
+func (e *endpoint) message(k *call, m *clientMethod) MessageInfo {
+	return MessageInfo{Method: m.name, Address: e.Instance().Address, Attempt: int(k.frame[attemptOffset]), Codec: k.codec}
+}

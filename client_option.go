@@ -1,0 +1,268 @@
+package anser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/anser-rpc/anser/balance"
+	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/registry"
+)
+
+// DialOption configures a [Client]. Besides the options of this package, a [registry.Scheme] is one:
+// it teaches Dial another scheme.
+type DialOption interface{ DialOption() }
+
+// DialCallOption configures all calls of a [Client], or one call.
+type DialCallOption interface {
+	DialOption
+	CallOption
+}
+
+type dialOption func(*dialOptions)
+
+func (dialOption) DialOption() {}
+
+type dialCallOption func(*callOptions)
+
+func (dialCallOption) DialOption() {}
+
+func (f dialCallOption) applyCall(o *callOptions) { f(o) }
+
+type dialOptions struct {
+	sideOptions
+	call           callOptions
+	schemes        []registry.Scheme
+	transports     []Transport
+	balancer       balance.Balancer
+	conns          int // 0: the default of the transport
+	connectTimeout time.Duration
+	dialer         func(ctx context.Context, network, address string) (net.Conn, error)
+	slowStart      time.Duration
+	breaker        Breaker
+	ejection       OutlierDetection
+	subset         subset
+	snapshotDir    string
+	noSnapshot     bool
+	budgetRatio    float64
+	budgetRate     float64
+	backupShare    float64
+	failback       FailbackLimits
+	handlers       callHandler
+	newRouter      func(*RouterContext) (Router, error)
+	credentials    *credentials // nil: none
+	inTheClear     bool         // they may travel unprotected
+}
+
+// defaultConns is how many connections there are to an address where nothing says otherwise.
+const defaultConns = 2
+
+func defaultDialOptions() dialOptions {
+	return dialOptions{
+		sideOptions: defaultSideOptions(), balancer: balance.P2C(),
+		breaker: defaultBreaker(), ejection: defaultEjection(), subset: defaultSubset(),
+		connectTimeout: 5 * time.Second, budgetRatio: 0.2, budgetRate: 10,
+		backupShare: 0.05, failback: defaultFailbackLimits,
+		call: callOptions{timeout: 10 * time.Second, attempts: defaultAttempts, forks: defaultForks},
+	}
+}
+
+// apply adds one option.
+func (o *dialOptions) apply(opt DialOption) error {
+	switch opt := opt.(type) {
+	case dialOption:
+		opt(o)
+	case sideOption:
+		opt(&o.sideOptions)
+	case CallOption:
+		opt.applyCall(&o.call)
+	case Transport:
+		if err := opt.check(); err != nil {
+			return err
+		}
+		o.transports = append(o.transports, opt)
+	case Breaker:
+		opt.set(o)
+	case OutlierDetection:
+		opt.set(o)
+	case registry.Scheme:
+		if opt.Name == "" || opt.Open == nil {
+			return fmt.Errorf("the registry.Scheme %q is not complete: it needs a Name and a function Open", opt.Name)
+		}
+		o.schemes = append(o.schemes, opt)
+	case nil:
+		return errors.New("an option of Dial is nil")
+	default:
+		return fmt.Errorf("dial option of type %T is not one of package anser, an anser.Transport or a registry.Scheme", opt)
+	}
+	return nil
+}
+
+// Balancer sets how instances are chosen; the default is balance.P2C.
+func Balancer(b balance.Balancer) DialOption {
+	return dialOption(func(o *dialOptions) {
+		if !o.wants(b != nil, "anser.Balancer: the balancer is nil: leave the option out for balance.P2C") {
+			return
+		}
+		o.balancer = b
+		if v, ok := b.(interface{ Validate() error }); ok {
+			err := v.Validate()
+			o.wants(err == nil, "anser.Balancer: %q: %w", b.Name(), err)
+		}
+	})
+}
+
+// SlowStart lets an instance that is new, or that could not be reached for a while, begin with a tenth of
+// its weight, which grows to the whole in d; the default is 0, which means at once. It works with every
+// balancer that looks at weights. The instances of the first list, of which the client cannot know how
+// long they have been there, count in full.
+func SlowStart(d time.Duration) DialOption {
+	return dialOption(func(o *dialOptions) {
+		if o.wants(d >= 0, "anser.SlowStart(%v): want at least 0", d) {
+			o.slowStart = d
+		}
+	})
+}
+
+// Conns sets how many connections to an address all clients of the process share at first; the
+// default is 2, or what a [Transport] says. More are made when these are saturated. Clients with different values share the largest.
+func Conns(n int) DialOption {
+	return dialOption(func(o *dialOptions) {
+		if o.wants(n >= 1, "anser.Conns(%d): want at least 1", n) {
+			o.conns = n
+		}
+	})
+}
+
+// ConnectTimeout bounds the making of a connection, with everything that belongs to it: asking [Credentials], looking up
+// the name, dialing, and the handshakes of TLS and of Anser, which [HandshakeTimeout] bounds by themselves. The default is
+// 5 s. A call waits no longer than 250 ms for an instance while others may do; see docs/governance/failmodes.md.
+func ConnectTimeout(d time.Duration) DialOption {
+	return dialOption(func(o *dialOptions) {
+		if o.wants(d > 0, "anser.ConnectTimeout(%v): want a time above 0", d) {
+			o.connectTimeout = d
+		}
+	})
+}
+
+// Dialer replaces the way connections are made. A client with a dialer of its own shares its
+// connections with no other.
+func Dialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) DialOption {
+	return dialOption(func(o *dialOptions) {
+		o.wants(dial != nil, "anser.Dialer: the function is nil: leave the option out for net.Dialer")
+		o.dialer = dial
+	})
+}
+
+// SnapshotDir sets the folder in which the client keeps the last list of instances that its registry
+// gave it, for a start while the registry is down. The default is "anser" in the user's cache folder.
+func SnapshotDir(dir string) DialOption {
+	return dialOption(func(o *dialOptions) { o.snapshotDir = dir })
+}
+
+// NoSnapshot keeps the list of instances in memory only.
+func NoSnapshot() DialOption {
+	return dialOption(func(o *dialOptions) { o.noSnapshot = true })
+}
+
+// RetryBudget sets how many retries the client may make: a share of its calls plus a number a
+// second, remembered for ten seconds. The default is 0.2 and 10. Retries of calls that were never
+// sent are free.
+func RetryBudget(ratio, perSecond float64) DialOption {
+	return dialOption(func(o *dialOptions) {
+		if o.wants(ratio >= 0 && perSecond >= 0 && ratio <= math.MaxFloat64 && perSecond <= math.MaxFloat64,
+			"anser.RetryBudget(%v, %v): want numbers of at least 0, and finite ones", ratio, perSecond) {
+			o.budgetRatio, o.budgetRate = ratio, perSecond
+		}
+	})
+}
+
+// Codec sets the codec of requests and replies. The default depends on the types: protobuf for
+// protobuf messages, raw for []byte, binary for types that marshal themselves, else MessagePack.
+func Codec(c codec.Codec) DialCallOption {
+	return dialCallOption(func(o *callOptions) { o.codec = c })
+}
+
+// Timeout bounds calls whose context has no deadline; the default is 10 s. 0 means no bound, and with
+// a negative one the time of a call is over at once. Streams have
+// no bound unless Timeout is given to [Open]; that of the client bounds their opening.
+func Timeout(d time.Duration) DialCallOption {
+	return dialCallOption(func(o *callOptions) { o.timeout = d })
+}
+
+// WithFailMode sets the fail mode; the default is Failover.
+func WithFailMode(m FailMode) DialCallOption {
+	return dialCallOption(func(o *callOptions) { o.setMode("anser.WithFailMode", m) })
+}
+
+// Attempts sets how often a call is sent at most: 1 to 5, the default is 3. Attempts that were not
+// sent do not count.
+func Attempts(n int) DialCallOption {
+	return dialCallOption(func(o *callOptions) { o.setAttempts("anser.Attempts", n) })
+}
+
+// RetryOn lists codes of executed calls after which an idempotent method is tried again.
+func RetryOn(codes ...Code) DialCallOption {
+	return dialCallOption(func(o *callOptions) { o.retryOn = codes })
+}
+
+// HashKey says what the call is about, for balancers that send calls with the same key to the same
+// instance, such as balance.ConsistentHash. An empty key is none.
+func HashKey(key string) CallOption {
+	var hash uint64
+	if key != "" {
+		hash = balance.Hash(key)
+	}
+	return callOption(func(o *callOptions) { o.hashKey = hash })
+}
+
+// HashBy computes the key of calls without a HashKey; an empty one is none. The function is called
+// once a call, on its caller's goroutine, with what the caller passed: it must not keep or change the
+// request, which is nil for a stream that opens without a message. Calls without any key go by their method and encoded request, never by the address of a
+// value. As a map may be encoded in another order each time, calls with maps need a key. HashBy(nil) takes
+// the function of the client away from a call.
+func HashBy(key func(ctx context.Context, method string, request any) string) DialCallOption {
+	return dialCallOption(func(o *callOptions) { o.hashBy = key })
+}
+
+// HashMetadata takes the key of calls without a HashKey from the metadata that they carry: the value of
+// name, see [WithMetadata]. It replaces [HashBy].
+func HashMetadata(name string) DialCallOption {
+	name = strings.ToLower(name)
+	return HashBy(func(ctx context.Context, _ string, _ any) string {
+		return outgoing(ctx)[name]
+	})
+}
+
+// Trailer stores what the server sent beside the reply or error in *md.
+func Trailer(md *Metadata) CallOption {
+	return callOption(func(o *callOptions) { o.trailer = md })
+}
+
+// Forks sets how many instances a call with the mode [Fork] goes to at once: 2 to 5, the default is 2. Where
+// there are fewer, it goes to all.
+func Forks(n int) DialCallOption {
+	return dialCallOption(func(o *callOptions) {
+		if o.wants(n >= defaultForks && n <= maxAttempts, "anser.Forks(%d): want %d to %d", n, defaultForks, maxAttempts) {
+			o.forks = n
+		}
+	})
+}
+
+// At sends a call to the instance with the key (see [registry.Instance.Key]) and to no other. When the client
+// knows no such instance, the call fails at once. In the modes that go to another instance or to several,
+// it is tried again at this one. [Client.Instances] has the keys.
+func At(key string) CallOption {
+	return callOption(func(o *callOptions) { o.at, o.pinned = key, true })
+}
+
+func (sideOption) DialOption() {}
+
+func (idempotentOption) DialOption() {}
+
+func (idempotentOption) applyCall(o *callOptions) { o.idempotent = true }

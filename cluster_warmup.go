@@ -1,0 +1,26 @@
+package anser
+
+import "time"
+
+// warmLocked sets what part of their weight instances have that came or came back lately, and sees to it
+// that the view is built again while it grows.
+func (cl *cluster) warmLocked(now int64) {
+	d := cl.client.o.slowStart
+	growing := false
+	for _, e := range cl.endpoints {
+		warmth := 100
+		if age := now - e.since; e.since != 0 && age < int64(d) {
+			warmth = firstWarmth + int(float64(age)/float64(d)*(100-firstWarmth))
+			growing = true
+		}
+		e.SetWarmth(warmth)
+	}
+	if growing {
+		step := max(d/rampSteps, time.Millisecond)
+		if cl.ramp == nil {
+			cl.ramp = time.AfterFunc(step, cl.rebuild)
+		} else {
+			cl.ramp.Reset(step)
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package anser
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/wire"
+)
+
+// maxKeptMessage is the size up to which the buffers of a call are kept for another one. The pools that
+// hold them are emptied by the garbage collector, so a burst of large messages does not stay.
+const maxKeptMessage = 8 << 20
+
+// frameOverhead is what a frame may hold beside its message.
+const frameOverhead = 64 << 10
+
+const tendEvery = time.Second
+
+// maxHello is the longest frame before the handshake is over, less than any MaxMessage allows later.
+const maxHello = 64 << 10
+
+const maxTimeout = 100 * 365 * 24 * time.Hour // keeps points in time within an int64 of nanoseconds
+
+const idOffset = 8
+
+const attemptOffset = wire.HeaderSize + 6
+
+// flagsOffset is where the flags stand in a frame.
+const flagsOffset = 5
+
+const requestCompressionOffset = wire.HeaderSize + 5
+
+// Where the compression stands in the frame of a REQUEST and of a REPLY.
+const (
+	replyCompressionOffset = wire.HeaderSize + 1
+)
+
+const methodOffset = wire.HeaderSize
+
+// closedByPeer turns a CLOSE frame into an error.
+func closedByPeer(body []byte) error {
+	reason, text, err := wire.ParseClose(body)
+	if err != nil {
+		return err
+	}
+	if reason == wire.Normal {
+		return errPeerClosed
+	}
+	return &peerClosed{reason, text}
+}
+
+// peerClosed is the end of a connection that the other side gave a reason for.
+type peerClosed struct {
+	reason wire.Reason
+	text   string
+}
+
+func (e *peerClosed) Error() string {
+	if e.text == "" {
+		return "the other side closed the connection: " + e.reason.String()
+	}
+	return "the other side closed the connection: " + e.text + " (" + e.reason.String() + ")"
+}
+
+var errPeerClosed = errors.New("the other side closed the connection")
+
+// errUnauthenticated is what every client is told that is not let in, whatever the reason.
+var errUnauthenticated = wire.Errorf(wire.Unauthenticated, "unauthenticated")
+
+// isUnauthenticated reports whether a server closed the connection because it does not know this client. An
+// [Observer] that refuses a connection has a text of its own.
+func isUnauthenticated(err error) bool {
+	closed, ok := errors.AsType[*peerClosed](err)
+	return ok && closed.reason == wire.Unauthenticated && closed.text == errUnauthenticated.Text
+}
+
+// errNoMemory is what fill returns when the buffer cannot grow because of the server's limit.
+var errNoMemory = errors.New("no memory for a frame")
+
+// scratch holds the buffers for messages before or after compression.
+var scratch = sync.Pool{New: func() any { return new([]byte) }}
+
+func putScratch(b *[]byte) {
+	if cap(*b) <= maxKeptMessage {
+		scratch.Put(b)
+	}
+}
+
+// unmarshal decodes into a value, which is zero if it is fresh.
+func unmarshal(cd codec.Codec, payload []byte, v any, fresh bool) error {
+	if f, ok := cd.(codec.FreshUnmarshaler); ok && fresh {
+		return f.UnmarshalFresh(payload, v)
+	}
+	return cd.Unmarshal(payload, v)
+}
+
+// errConnClosed is what a sender gets from a connection that this side closed.
+var errConnClosed = errors.New("the connection is closed")
+
+// fromServer is the bit of ids that servers choose.
+const fromServer = 1 << 63
+
+// frameLimit words the limit of a side that accepts frames of maxFrame bytes, with the number that its user gave to
+// [MaxMessage].
+func frameLimit(maxFrame uint64) string {
+	if maxFrame <= frameOverhead { // another implementation
+		return fmt.Sprintf("%d bytes", maxFrame)
+	}
+	return fmt.Sprintf("%d bytes for a message and %d for what goes with it", maxFrame-frameOverhead, frameOverhead)
+}

@@ -1,0 +1,36 @@
+package anser
+
+import "sync/atomic"
+
+// memory bounds the bytes of large requests that a server holds at once: those that arrive and those that wait
+// for their handler or run. Without it, the number of calls in flight times the size of a message would be the
+// bound, which is 40 GiB.
+//
+// It counts the buffers of connections beyond loadBuffer, the requests of more than smallRequest bytes that
+// were handed to a worker, and replies of more than that until they are in the buffer of their connection. Small ones,
+// and what handlers make of requests, are not counted; so the limit is a small part of what the process has.
+type memory struct {
+	limit int64
+	held  atomic.Int64
+}
+
+// smallRequest is the most bytes of a request that are not counted.
+const smallRequest = 4 << 10
+
+// take reports whether n more bytes may be held, and if so counts them.
+func (m *memory) take(n int) bool {
+	if m.held.Add(int64(n)) > m.limit {
+		m.held.Add(int64(-n))
+		return false
+	}
+	return true
+}
+
+// force counts n bytes that are held whatever the limit.
+func (m *memory) force(n int) { m.held.Add(int64(n)) }
+
+// give takes back n bytes.
+func (m *memory) give(n int) { m.held.Add(int64(-n)) }
+
+// scarce reports whether more than half of the limit is held.
+func (m *memory) scarce() bool { return m.held.Load() > m.limit/2 }

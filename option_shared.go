@@ -1,0 +1,53 @@
+package anser
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/wire"
+)
+
+// sideOptions are what both sides have.
+type sideOptions struct {
+	log              *slog.Logger
+	interceptors     []Interceptor
+	codecs           []codec.Codec
+	tls              *tls.Config
+	maxMessage       int
+	maxExpansion     int
+	handshakeTimeout time.Duration
+	keepaliveIdle    time.Duration
+	keepaliveAnswer  time.Duration
+	writeStall       time.Duration
+	readTimeout      time.Duration // 0: none
+	streamWindow     int
+	connWindow       int
+	windowsGrow      bool
+	idleTimeout      time.Duration // 0: none
+	checksums        bool
+	observers        *observers
+	mistakes         []error // options that cannot work
+}
+
+// wants reports ok, and notes a mistake if it is false.
+func (o *sideOptions) wants(ok bool, format string, args ...any) bool {
+	if !ok {
+		o.mistakes = append(o.mistakes, fmt.Errorf(format, args...))
+	}
+	return ok
+}
+
+func defaultSideOptions() sideOptions {
+	return sideOptions{
+		log: slog.Default(), maxMessage: 4 << 20, maxExpansion: defaultExpansion, handshakeTimeout: 5 * time.Second,
+		keepaliveIdle: 30 * time.Second, keepaliveAnswer: 10 * time.Second, writeStall: 10 * time.Second,
+		streamWindow: int(wire.DefaultSettings().StreamWindow), connWindow: int(wire.DefaultSettings().ConnWindow), windowsGrow: true,
+	}
+}
+
+type sideOption func(*sideOptions)
+
+type idempotentOption struct{}

@@ -1,0 +1,68 @@
+package anser
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/anser-rpc/anser/wire"
+)
+
+// PeerFrom returns the caller of the handler that ctx belongs to.
+func PeerFrom(ctx context.Context) (Peer, bool) {
+	c := callFrom(ctx)
+	if c == nil {
+		return Peer{}, false
+	}
+	return c.conn.peer(), true
+}
+
+// AttemptFrom returns the number of the attempt that ctx's handler serves: 0 for the first.
+func AttemptFrom(ctx context.Context) int {
+	if c := callFrom(ctx); c != nil {
+		return int(c.attempt)
+	}
+	return 0
+}
+
+// IdentityFrom returns the identity of the caller of the handler that ctx belongs to, or nil on a server without
+// [Authenticate]. Its subject is that with which the call was admitted, since no renewal changes the subject of a
+// connection; the groups and the end are those of the latest renewal, so a handler of a stream that asks for each message
+// sees a group that was taken away.
+func IdentityFrom(ctx context.Context) *Identity {
+	if c := callFrom(ctx); c != nil {
+		return c.conn.identity()
+	}
+	return nil
+}
+
+// MetadataFrom returns what the caller sent beside its request, or nil. ctx is that of a handler.
+// The result is the caller's to keep and change.
+func MetadataFrom(ctx context.Context) Metadata {
+	if c := callFrom(ctx); c != nil && c.brought != nil {
+		return metadataOf(c.brought.metadata)
+	}
+	return nil
+}
+
+// SetTrailer sends a value back beside the reply (or error) of the call that ctx belongs to. It
+// fails when the key or value may not travel, or ctx is not that of a handler.
+func SetTrailer(ctx context.Context, key, value string) error {
+	c := callFrom(ctx)
+	if c == nil {
+		return fmt.Errorf("set trailer %q: the context is not that of a handler", key)
+	}
+	p := wire.Pair{Key: strings.ToLower(key), Value: value}
+	if err := wire.CheckPair(p); err != nil {
+		return fmt.Errorf("set trailer: %w", err)
+	}
+	return c.setTrailer(p)
+}
+
+// IdempotencyKeyFrom returns the key of the call that ctx belongs to, or "". ctx is that of a handler.
+func IdempotencyKeyFrom(ctx context.Context) string {
+	if c := callFrom(ctx); c != nil && c.brought != nil {
+		return c.brought.key
+	}
+	return ""
+}

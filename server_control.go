@@ -1,0 +1,141 @@
+package anser
+
+import (
+	"context"
+
+	"github.com/anser-rpc/anser/wire"
+)
+
+// reverseConn carries the server's calls to a client.
+type reverseConn interface {
+	trim()
+	// cutOff ends its calls, and keeps others away: the identity of the client has ended.
+	cutOff()
+	// inUse reports whether calls are open.
+	inUse() bool
+	// answered takes the client's answer to a call.
+	answered(h wire.Header, body []byte) error
+}
+
+// control handles every frame but REQUEST.
+func (c *serverConn) control(s *reading, h wire.Header, body []byte) error {
+	switch h.Type {
+	case wire.TypeCancel:
+		return c.cancel(s, h, body)
+	case wire.TypeData, wire.TypeEnd, wire.TypeWindow:
+		return c.streamFrame(s, h, body)
+	}
+	if h.Type >= wire.FirstSkippable {
+		return nil
+	}
+	switch h.Type {
+	case wire.TypeMethod:
+		return c.nameMethod(s, body)
+	case wire.TypePing:
+		return c.ping(s, body)
+	case wire.TypePong:
+		if _, err := wire.ParsePing(body); err != nil {
+			return err
+		}
+		if c.pinged.Swap(0) == 0 {
+			return s.pings.note(s.now, c.server.o.minPing)
+		}
+		return nil
+	case wire.TypeDrain:
+		if _, err := wire.ParseDrain(body); err != nil {
+			return err
+		}
+		return c.drained(s, h.Flags)
+	case wire.TypeClose:
+		return closedByPeer(body)
+	case wire.TypeAuth:
+		return c.renew(s, body)
+	case wire.TypeReply, wire.TypeError:
+		return c.answered(s, h, body)
+	}
+	return wire.Errorf(wire.BadFrame, "%s frame from a client", h.Type)
+}
+
+func (c *serverConn) nameMethod(s *reading, body []byte) error {
+	number, name, err := wire.ParseMethod(body)
+	if err != nil {
+		return err
+	}
+	if int(number) == len(s.methods)+1 && number > wire.MaxMethods {
+		c.server.stats.hit(limitMethods)
+		return wire.Errorf(wire.BadMethod, "METHOD %d is over the limit of %d methods for each connection", number, wire.MaxMethods)
+	}
+	if int(number) != len(s.methods)+1 {
+		return wire.Errorf(wire.BadMethod, "METHOD %d after %d, want the next number up to %d", number, len(s.methods), wire.MaxMethods)
+	}
+	n := named{looked: c.server.table.version.Load()}
+	if n.method, n.alias = c.server.table.find(name); n.method != nil {
+		c.expect(s, n.method)
+	} else if s.unknown+len(name) <= maxUnknown {
+		s.unknown += len(name)
+		n.name = name
+	}
+	s.methods = append(s.methods, n)
+	return nil
+}
+
+// expect prepares the connection for calls of a method.
+func (c *serverConn) expect(s *reading, m *method) {
+	if s.backlog == nil && c.far == nil && m.guard != nil && m.guard.queueTime != 0 {
+		s.backlog = newBacklog(c.nc)
+	}
+}
+
+func (c *serverConn) ping(s *reading, body []byte) error {
+	v, err := wire.ParsePing(body)
+	if err != nil {
+		return err
+	}
+	if err := s.pings.note(s.now, c.server.o.minPing); err != nil {
+		return err
+	}
+	s.out = wire.AppendPing(s.out, wire.TypePong, v)
+	return nil
+}
+
+func (c *serverConn) cancel(s *reading, h wire.Header, body []byte) error {
+	if err := wire.ParseCancel(body); err != nil {
+		return err
+	}
+	if h.ID > s.lastID {
+		return wire.Errorf(wire.BadID, "CANCEL of the call %d, which was never made", h.ID)
+	}
+	if err := s.cancels.note(s.arrived, c.server.settings.MaxCalls); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	ctx := c.running.Take(h.ID)
+	c.mu.Unlock()
+	if ctx != nil {
+		c.server.stats.cancelled.Add(1)
+		ctx.end(context.Canceled)
+		if st := ctx.stream(); st != nil {
+			st.stop(streamContextFailure(ctx))
+		}
+	}
+	return nil
+}
+
+// answered takes the answer of the client to a call of its server.
+func (c *serverConn) answered(s *reading, h wire.Header, body []byte) error {
+	if h.ID&fromServer == 0 {
+		return wire.Errorf(wire.BadFrame, "%s frame from a client, for a call that it must have made itself", h.Type)
+	}
+	back := c.back.Load()
+	if back == nil {
+		return wire.Errorf(wire.BadID, "%s for the call %d, which was never made", h.Type, h.ID)
+	}
+	s.pings = pingLimit{}
+	return (*back).answered(h, body)
+}
+
+// backBusy reports whether calls of the server are open on the connection.
+func (c *serverConn) backBusy() bool {
+	back := c.back.Load()
+	return back != nil && (*back).inUse()
+}

@@ -1,0 +1,161 @@
+package anser
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"github.com/anser-rpc/anser/internal/sysconn"
+	"github.com/anser-rpc/anser/wire"
+)
+
+// handshake exchanges prefaces, and enters the connection among the live ones.
+func (s *Server) handshake(nc net.Conn, g *guest, full, check bool) (*serverConn, *reading, error) {
+	c := &serverConn{server: s}
+	c.writer.init(nc, &s.conns, &c.streams)
+	if _, done := nc.(secured); s.o.tls != nil && !done {
+		tc := tls.Server(nc, s.o.tls)
+		if err := g.shakeHands(tc); err != nil {
+			if !g.heard() {
+				return nil, nil, s.turnedOut(nil)
+			}
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				s.stats.hit(limitHandshakeTime)
+			}
+			var other tls.RecordHeaderError
+			if errors.As(err, &other) && bytes.HasPrefix(other.RecordHeader[:], wire.Magic[:]) {
+				err = s.refuse(nc, wire.Errorf(wire.BadFrame, "this port speaks TLS: give the client anser.TLS"))
+			}
+			if is, _ := beginsHTTP(other.RecordHeader[:len(wire.Magic)]); is {
+				s.stats.close(wire.BadFrame)
+				s.answerHTTP(nc, tlsPort)
+				halfClose(nc)
+			}
+			return nil, nil, fmt.Errorf("TLS: %w", err)
+		}
+		c.nc = tc
+	}
+	st := &reading{generation: 1}
+	st.reader = reader{nc: c.nc, buf: make([]byte, idleBuffer), maxFrame: maxHello, progress: &c.progress, memory: &s.memory}
+	c.state = st
+	c.turn.Store(uint64(makeTurn(1, 0)))
+	if full {
+		s.stats.hit(limitConns)
+		g.heard()
+		return nil, nil, s.refuse(c.nc, wire.Errorf(wire.Overload, "the server is at its limit of %d connections (anser.MaxConns)", s.o.maxConns))
+	}
+	var err error
+	c.peerSays, err = st.readPreface()
+	if err == nil && check {
+		err = s.checkConn(nc)
+	}
+	checksums := false
+	if err == nil {
+		checksums, err = negotiateChecksums(s.o.checksums, &c.peerSays, "server", "client")
+	}
+	// Without checksums an AUTH that nobody demands may come whenever it likes. With them it has to be read before
+	// the frames that have one.
+	owes := err == nil && c.peerSays.Features&wire.FeatureAuth != 0 && (len(s.o.authenticators) > 0 || checksums)
+	if !owes && !g.heard() {
+		return nil, nil, s.turnedOut(c.nc)
+	}
+	if err != nil {
+		return nil, nil, s.refuse(c.nc, err)
+	}
+	if sc, ok := c.nc.(secured); ok { // its handshake is over
+		c.tls = new(sc.ConnectionState())
+	}
+	c.streams.init(&s.settings, &c.peerSays, s.o.windowsGrow, checksums)
+	if len(s.o.authenticators) > 0 {
+		if err := s.identify(c, st, g); err == errTurnedOut {
+			return nil, nil, s.turnedOut(c.nc)
+		} else if err != nil {
+			return nil, nil, s.refuse(c.nc, err)
+		}
+	} else if owes {
+		ignored := new(AuthRequest)
+		err := st.readAuth(ignored)
+		clear(ignored.Data)
+		if !g.heard() {
+			return nil, nil, s.turnedOut(c.nc)
+		}
+		if err != nil {
+			return nil, nil, s.refuse(c.nc, err)
+		}
+	}
+	if checksums {
+		c.sealer = new(sealer)
+	}
+	if err := s.o.observers.connOpened(c.info()); err != nil {
+		return nil, nil, s.refuse(c.nc, wire.Errorf(wire.Unauthenticated, "%v", err))
+	}
+	sysconn.SetUserTimeout(nc, s.o.keepaliveIdle+s.o.keepaliveAnswer) // not earlier: it is a system call, and many come no further
+	st.maxFrame, st.now = s.settings.MaxFrame, nanotime()
+	if checksums {
+		st.expectChecksums()
+	}
+	st.arrived = st.now
+	if s.queues.Load() {
+		st.backlog = newBacklog(c.nc)
+	}
+	if _, err := c.nc.Write(wire.AppendSettings(wire.AppendPreface(nil), s.settings)); err != nil {
+		return nil, nil, err
+	}
+	s.mu.Lock()
+	delete(s.raw, g)
+	nc.SetDeadline(time.Time{}) // under the lock: stop sets one for those in raw
+	s.live[c] = struct{}{}
+	closed, by := s.closed, s.closesBy
+	s.mu.Unlock()
+	if c.peerSays.Session != 0 {
+		s.join(c) // when the server drains, too: calls that are on their way are served, and may ask for the session
+	}
+	if closed {
+		c.startDrain(s.graceUntil(by))
+	}
+	return c, st, nil
+}
+
+// refuse ends a handshake that failed with err, which it returns, and tells the client why. CLOSE takes
+// the place of SETTINGS, so that no client believes the handshake is over and calls.
+func (s *Server) refuse(nc net.Conn, err error) error {
+	var broken *wire.Error
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		s.stats.hit(limitHandshakeTime)
+		broken = wire.Errorf(wire.Timeout, "no handshake within %v (anser.HandshakeTimeout)", s.o.handshakeTimeout)
+	} else if !errors.As(err, &broken) {
+		return err
+	}
+	if broken.Reason == wire.FrameTooLarge {
+		s.stats.hit(limitHello)
+	}
+	s.stats.close(broken.Reason)
+	if broken == errHTTP {
+		s.answerHTTP(nc, anserPort)
+	} else {
+		nc.SetDeadline(time.Now().Add(byeBound))
+		nc.Write(wire.AppendClose(wire.AppendPreface(nil), broken.Reason, broken.Text))
+	}
+	halfClose(nc)
+	return err
+}
+
+// halfClose lets the other side read what was written, although it may still be sending.
+func halfClose(nc net.Conn) {
+	half, ok := nc.(interface{ CloseWrite() error })
+	if !ok {
+		return
+	}
+	half.CloseWrite()
+	nc.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	var sink [4 << 10]byte
+	for range 64 {
+		if _, err := nc.Read(sink[:]); err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package anser
+
+import (
+	"fmt"
+	"runtime/debug"
+
+	"github.com/anser-rpc/anser/wire"
+)
+
+// observeRequest tells the observers of a request, which one of them may refuse.
+func (s *Server) observeRequest(ctx *callContext, size int) *Error {
+	err := s.o.observers.request(ctx, MessageInfo{Server: true, Method: ctx.method.name, Attempt: int(ctx.attempt), Codec: ctx.codec, Bytes: size})
+	if err != nil {
+		err.Outcome = Refused
+	}
+	return err
+}
+
+// observeReply tells the observers of a server of the frame that answers a call.
+func (s *Server) observeReply(ctx *callContext, frame []byte) {
+	defer func() {
+		if p := recover(); p != nil { // the call is over: there is nobody else to tell
+			s.stats.panics.Add(1)
+			s.log.Error("an observer panicked on the reply", "method", ctx.method.name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		}
+	}()
+	info := MessageInfo{Server: true, Method: ctx.method.name, Attempt: int(ctx.attempt), Codec: ctx.codec}
+	if len(frame) < wire.HeaderSize {
+		return
+	}
+	h, err := wire.ParseHeader(frame)
+	if err != nil {
+		return
+	}
+	if body := frame[wire.HeaderSize:]; h.Type == wire.TypeError {
+		if e, err := wire.ParseError(h.Flags, body); err == nil {
+			fault := remoteError(&e)
+			fault.Remote, fault.Method = false, ctx.method.name
+			info.Err = fault
+		}
+	} else if r, err := wire.ParseReply(h.Flags, body); err == nil && h.Type == wire.TypeReply {
+		info.Bytes = len(r.Payload)
+	}
+	s.o.observers.reply(ctx, info)
+}

@@ -1,0 +1,221 @@
+package anser_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/ansertest"
+)
+
+// Half-closing ends one direction only.
+func TestCloseSend(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		goOn := make(chan struct{})
+		var sendErr error
+		serveStreams(t, network.Listen("a:1"), map[string]streamHandler{
+			"Chat.Late": func(_ context.Context, st *bytesStream) error {
+				if _, err := st.Recv(); err != io.EOF {
+					return fmt.Errorf("%w instead of the end", err)
+				}
+				<-goOn
+				sendErr = st.Send(text("late"))
+				return nil
+			},
+			"Chat.Self": func(_ context.Context, st *bytesStream) error {
+				return errors.Join(st.CloseSend(), st.Close())
+			},
+		})
+		c := dial(t, "a:1", anser.Dialer(network.Dial))
+		st := open(t, context.Background(), c, "Chat.Late")
+		for range 2 {
+			if err := st.CloseSend(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := st.Send(text("more"))
+		if e := fault(t, err); e.Code != anser.FailedPrecondition || !strings.Contains(e.Message, "CloseSend was called") {
+			t.Error(err)
+		}
+		synctest.Wait()
+		close(goOn)
+		hear(t, st, "late")
+		hearEnd(t, st)
+		if sendErr != nil {
+			t.Error(sendErr)
+		}
+
+		st = open(t, context.Background(), c, "Chat.Self")
+		_, err = st.Recv()
+		if e := fault(t, err); e.Code != anser.FailedPrecondition || strings.Count(e.Message, "by returning") != 2 {
+			t.Error(err)
+		}
+	})
+}
+
+// What ends a stream from the client ends what waits there, and the handler with what waits in it.
+func TestCancelStream(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(st *bytesStream, cancel context.CancelFunc, c *anser.Client)
+		opts []anser.CallOption
+		code anser.Code
+	}{
+		"close":   {end: func(st *bytesStream, _ context.CancelFunc, _ *anser.Client) { st.Close() }, code: anser.Canceled},
+		"context": {end: func(_ *bytesStream, cancel context.CancelFunc, _ *anser.Client) { cancel() }, code: anser.Canceled},
+		"client":  {end: func(_ *bytesStream, _ context.CancelFunc, c *anser.Client) { c.Close() }, code: anser.Canceled},
+		"timeout": {
+			end:  func(*bytesStream, context.CancelFunc, *anser.Client) { time.Sleep(time.Minute) },
+			opts: []anser.CallOption{anser.Timeout(30 * time.Second)}, code: anser.DeadlineExceeded,
+		},
+	} {
+		for _, flooding := range []string{"client", "handler"} {
+			t.Run(name+" while the "+flooding+" floods", func(t *testing.T) {
+				bubble(t, func(t *testing.T, network *ansertest.Network) {
+					handler := make(chan error, 3)
+					s := serveStreams(t, network.Listen("a:1"), map[string]streamHandler{
+						"Chat.Hang": func(ctx context.Context, st *bytesStream) error {
+							var err error
+							if flooding == "handler" {
+								err = flood(st)
+							} else {
+								<-ctx.Done()
+								err = flood(st)
+							}
+							handler <- err
+							for err = nil; err == nil; { // what had arrived may come first
+								_, err = st.Recv()
+							}
+							handler <- err
+							<-ctx.Done()
+							handler <- ctx.Err()
+							return err
+						},
+					})
+					client := dial(t, "a:1", anser.Dialer(network.Dial))
+					ctx, cancel := context.WithCancel(context.Background())
+					defer cancel()
+					st := open(t, ctx, client, "Chat.Hang", c.opts...)
+					var sendErr, recvErr error
+					waiting := returned(func() {
+						if flooding == "client" {
+							sendErr = flood(st)
+						} else {
+							<-st.Context().Done()
+							sendErr = flood(st)
+						}
+					})
+					receiving := returned(func() {
+						if flooding == "handler" {
+							<-st.Context().Done()
+						}
+						for recvErr == nil { // what had arrived may come first
+							_, recvErr = st.Recv()
+						}
+					})
+					synctest.Wait()
+					if over(waiting) || over(receiving) || len(handler) > 0 {
+						t.Fatal("nobody waits")
+					}
+					began := time.Now()
+					c.end(st, cancel, client)
+					<-waiting
+					<-receiving
+					for _, err := range []error{sendErr, recvErr} {
+						outcome := anser.OutcomeUnknown
+						if e := fault(t, err); e.Remote && name == "timeout" {
+							outcome = anser.Executed // the handler's time is over at the same moment
+						}
+						if e := wantFault(t, err, c.code, outcome); e.Method != "Chat.Hang" || e.Address != "a:1" || e.Remote != (outcome == anser.Executed) {
+							t.Errorf("%+v", e)
+						}
+					}
+					if d := time.Since(began); d > time.Minute {
+						t.Error("it took", d)
+					}
+					for range 2 {
+						err := <-handler
+						// When the client is closed, its connection is too.
+						if code := anser.CodeOf(err); code != c.code && (name != "client" || code != anser.Unavailable) {
+							t.Errorf("the handler got %v", err)
+						}
+					}
+					if err := <-handler; anser.CodeOf(err) != c.code {
+						t.Error("the handler's context:", err)
+					}
+					synctest.Wait()
+					if st := s.Stats(); st.Streams != 0 || st.InFlight != 0 {
+						t.Errorf("%+v", st)
+					}
+				})
+			})
+		}
+	}
+}
+
+// flood sends until it cannot.
+func flood(st *bytesStream) error {
+	msg := make([]byte, 10_000)
+	for {
+		if err := st.Send(&msg); err != nil {
+			return err
+		}
+	}
+}
+
+// A client that stops to range and cancels its context leaves nothing behind, and what it did not receive
+// takes no credit from the others on its connection.
+func TestLeaveStream(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		s := serveStreams(t, network.Listen("a:1"), map[string]streamHandler{
+			"Chat.Flood": func(_ context.Context, st *bytesStream) error { return flood(st) },
+		})
+		c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1))
+		for range 20 { // five times the connection's window
+			ctx, cancel := context.WithCancel(context.Background())
+			st := open(t, ctx, c, "Chat.Flood")
+			synctest.Wait() // the stream's window is full
+			for range st.All() {
+				break
+			}
+			cancel()
+			synctest.Wait()
+		}
+		if st := s.Stats(); st.Streams != 0 || st.Conns != 1 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// The end of the context of a handler is the end of its sending and receiving, and what it left running
+// learns that the stream is over.
+func TestAfterTheHandler(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		var left *bytesStream
+		serveStreams(t, network.Listen("a:1"), map[string]streamHandler{
+			"Chat.Quit": func(_ context.Context, st *bytesStream) error {
+				left = st
+				return nil
+			},
+		})
+		c := dial(t, "a:1", anser.Dialer(network.Dial))
+		st := open(t, context.Background(), c, "Chat.Quit")
+		hearEnd(t, st)
+		synctest.Wait()
+		if err := left.Send(text("late")); anser.CodeOf(err) != anser.FailedPrecondition {
+			t.Error(err)
+		}
+		if _, err := left.Recv(); anser.CodeOf(err) != anser.FailedPrecondition {
+			t.Error(err)
+		}
+		if left.Context().Err() == nil {
+			t.Error("its context goes on")
+		}
+		hearEnd(t, st)
+	})
+}

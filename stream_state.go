@@ -1,0 +1,74 @@
+package anser
+
+import (
+	"context"
+
+	"github.com/anser-rpc/anser/codec"
+)
+
+// stream is a stream on either side, whatever the types of its messages.
+type stream struct {
+	conn       *streams
+	id         uint64
+	codec      codec.Codec
+	raw        bool // messages are their own encoding
+	limit      int  // longest message to receive
+	badMessage Code // of the error when a message cannot be decoded
+	ctx        context.Context
+	side       streamSide
+	packing    *streamPacking // nil: messages are not compressed
+	sending
+	receiving
+}
+
+// newStream returns a stream with the first credit of its connection. The side completes it.
+func newStream(s *streams, side streamSide, cd codec.Codec, limit int) *stream {
+	st := &stream{conn: s, side: side, codec: cd, limit: limit}
+	_, st.raw = cd.(codec.Raw)
+	st.sending.wake, st.receiving.wake = make(chan struct{}, 1), make(chan struct{}, 1)
+	st.credit = int64(s.peer.StreamWindow)
+	st.left, st.window = s.streamWindow, s.streamWindow
+	return st
+}
+
+// streamSide is the side of a stream at which this process is.
+type streamSide interface {
+	// complete adds to an error what the side knows.
+	complete(e *Error)
+	// refuse is called when what was received cannot be taken.
+	refuse(st *stream, fault *Error)
+	// received is called when the stream was received to its end.
+	received()
+	// hit counts that what was received is over a limit.
+	hit(l limit)
+	isClient() bool
+}
+
+// told completes an error of this side.
+func (st *stream) told(e *Error) *Error {
+	st.side.complete(e)
+	return e
+}
+
+// giveUp fails the stream because of what was received, and returns the error for the receiver. On the
+// server that is the handler, which decides what follows.
+func (st *stream) giveUp(fault *Error) error {
+	st.side.refuse(st, fault)
+	return st.told(fault)
+}
+
+// hit counts that what was received is over a limit, if there is one.
+func (st *stream) hit(l limit) {
+	if l != noLimit {
+		st.side.hit(l)
+	}
+}
+
+func (st *stream) trailer() Metadata {
+	st.receiving.mu.Lock()
+	defer st.receiving.mu.Unlock()
+	if !st.side.isClient() || !st.ended {
+		return nil
+	}
+	return st.trailers
+}
