@@ -8,15 +8,15 @@ import "context"
 //
 // The error is an [*Error]; see [Client.Call].
 func Call[R, A any](ctx context.Context, c *Client, method string, in *A, opts ...CallOption) (*R, error) {
-	var x exchange
-	if err := c.ask(ctx, &x, method, in, (*R)(nil), nil, opts); err != nil {
+	var x callState
+	if err := c.begin(ctx, &x, method, in, (*R)(nil), nil, opts); err != nil {
 		return nil, err
 	}
 	out, err := new(R), error(nil)
 	if x.k == nil {
-		err = c.perform(ctx, method, in, out, x.o)
+		err = c.callWithMode(ctx, method, in, out, x.o)
 	} else {
-		err = c.answer(ctx, &x, out, true)
+		err = c.complete(ctx, &x, out, true)
 	}
 	if err != nil {
 		return nil, err

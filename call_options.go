@@ -79,5 +79,5 @@ func (o *callOptions) with(opts []CallOption) *callOptions {
 	return &own
 }
 
-// apart reports whether the first attempt of a call is not made like that of others; see invokeApart.
-func (o *callOptions) apart() bool { return o.mode >= Backup || o.pinned }
+// special reports whether the first attempt of a call is not made like that of others; see invokeApart.
+func (o *callOptions) special() bool { return o.mode >= Backup || o.pinned }

@@ -37,8 +37,8 @@ type Client struct {
 	routerContext *RouterContext // of the router
 	methods       knownMethods
 	places        [methodPlaces]atomic.Pointer[clientMethod]
-	watches       watches         // of calls without a goroutine
-	lagging       chan struct{}   // a place for each of those that have one until a connection stands
+	watches       contextWatches  // of calls without a goroutine
+	startingLater chan struct{}   // a place for each of those that have one until a connection stands
 	ctx           context.Context // ends with Close
 	cancel        context.CancelFunc
 	wg            sync.WaitGroup
@@ -55,7 +55,7 @@ type clientMethod struct {
 	index   int                   // among those of the client; maxKnownMethods: it is not kept
 	learned atomic.Bool           // the server declared it idempotent
 	view    atomic.Pointer[view]  // without instances whose breakers are open; nil where there are none
-	trial   trial                 // of a breaker that is half open
+	trial   probe                 // of a breaker that is half open
 	gains   gain.Table            // of compressing its requests
 	hedge   atomic.Pointer[hedge] // of its calls with the mode Backup, or nil
 }
@@ -162,7 +162,7 @@ func (c *Client) init() {
 		}
 	}
 	c.budget = retrybudget.New(c.o.budgetRatio, c.o.budgetRate)
-	c.lagging = make(chan struct{}, maxLagging)
+	c.startingLater = make(chan struct{}, maxStartingLater)
 	c.streams = make(map[*stream]struct{})
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.cluster = newCluster(c)
@@ -195,8 +195,8 @@ func (c *Client) Call(ctx context.Context, method string, in, out any, opts ...C
 	return c.invoke(ctx, method, in, out, nil, opts)
 }
 
-// intercepted makes a call through the interceptors, whose panics are errors of the call.
-func (c *Client) intercepted(ctx context.Context, inv *Invocation) (err error) {
+// runInterceptors makes a call through the interceptors, whose panics are errors of the call.
+func (c *Client) runInterceptors(ctx context.Context, inv *Invocation) (err error) {
 	method := inv.Method
 	defer func() {
 		if p := recover(); p != nil {
@@ -210,8 +210,8 @@ func (c *Client) intercepted(ctx context.Context, inv *Invocation) (err error) {
 	return c.chain(ctx, inv)
 }
 
-// exchange is a call after its first attempt, or one that is not begun yet (k is nil).
-type exchange struct {
+// callState is a call after its first attempt, or one that is not begun yet (k is nil).
+type callState struct {
 	k     *call
 	o     *callOptions
 	m     *clientMethod
@@ -220,7 +220,7 @@ type exchange struct {
 	fault *Error    // of the attempt
 }
 
-// ask makes the first attempt of a call, which is the last one of nearly every call, and returns when its reply is
+// begin makes the first attempt of a call, which is the last one of nearly every call, and returns when its reply is
 // there; answer follows, or perform where it has made none. Of out it looks at the type only: where the message is made
 // after ask has returned, its memory is in the caches when the reply is decoded into it. With 1,000 callers, what was there
 // before the wait is not any more.
@@ -231,7 +231,7 @@ type exchange struct {
 // the less of it has to come back into the caches after the wait. See decision 31.
 //
 // o is nil on the way in, and set behind the interceptors.
-func (c *Client) ask(ctx context.Context, x *exchange, name string, in, out any, o *callOptions, opts []CallOption) error {
+func (c *Client) begin(ctx context.Context, x *callState, name string, in, out any, o *callOptions, opts []CallOption) error {
 	if o == nil {
 		if ctx == nil || !c.exists() {
 			return c.usable(ctx, name)
@@ -262,7 +262,7 @@ func (c *Client) ask(ctx context.Context, x *exchange, name string, in, out any,
 	}
 	c.budget.Deposit()
 	x.k, x.o, x.m, x.codec = k, o, m, codec
-	if o.apart() {
+	if o.special() {
 		return nil
 	}
 	e := c.pick(k, m)
@@ -283,12 +283,12 @@ func (c *Client) ask(ctx context.Context, x *exchange, name string, in, out any,
 	return nil
 }
 
-// answer completes a call that ask began: it decodes the reply into out, or makes the attempts that are missing. fresh
+// complete completes a call that ask began: it decodes the reply into out, or makes the attempts that are missing. fresh
 // says that out is zero and nobody else knows it.
-func (c *Client) answer(ctx context.Context, x *exchange, out any, fresh bool) error {
+func (c *Client) complete(ctx context.Context, x *callState, out any, fresh bool) error {
 	k, o, e, fault := x.k, x.o, x.e, x.fault
-	if o.apart() {
-		return c.invokeApart(ctx, k, newRetrying(c, x, out))
+	if o.special() {
+		return c.invokeSpecial(ctx, k, newRetrying(c, x, out))
 	}
 	k.fresh = fresh
 	if fault == nil && e != nil {
@@ -312,14 +312,14 @@ func (c *Client) answer(ctx context.Context, x *exchange, out any, fresh bool) e
 
 // invoke carries out a call whose reply goes to out, a message of the caller's. o is as in ask.
 func (c *Client) invoke(ctx context.Context, name string, in, out any, o *callOptions, opts []CallOption) error {
-	var x exchange
-	if err := c.ask(ctx, &x, name, in, out, o, opts); err != nil {
+	var x callState
+	if err := c.begin(ctx, &x, name, in, out, o, opts); err != nil {
 		return err
 	}
 	if x.k == nil {
-		return c.perform(ctx, name, in, out, x.o)
+		return c.callWithMode(ctx, name, in, out, x.o)
 	}
-	return c.answer(ctx, &x, out, false)
+	return c.complete(ctx, &x, out, false)
 }
 
 // method returns what the client knows of a method, from its first call on.
@@ -409,7 +409,7 @@ func (c *Client) Instances(ctx context.Context) ([]registry.Instance, error) {
 		list = append(list, in.Instance)
 	}
 	if len(list) == 0 {
-		return nil, c.nobody(nil)
+		return nil, c.noInstance(nil)
 	}
 	return list, nil
 }

@@ -24,8 +24,8 @@ func (c *Client) pick(k *call, m *clientMethod) *endpoint {
 	return v.pick(&k.pick)
 }
 
-// about tells balancers what the call is about.
-func (k *call) about(ctx context.Context, m *clientMethod, in any, o *callOptions, payload []byte) (fault *Error) {
+// setPickRequest tells balancers what the call is about.
+func (k *call) setPickRequest(ctx context.Context, m *clientMethod, in any, o *callOptions, payload []byte) (fault *Error) {
 	k.pick.Key, k.pick.Payload = o.hashKey, payload
 	if o.hashBy != nil && o.hashKey == 0 {
 		k.pick.Key, fault = o.keyOf(ctx, m, in)
@@ -92,7 +92,7 @@ func (e *endpoint) start(ctx context.Context, k *call, m *clientMethod) (*client
 // attempt is over.
 func (e *endpoint) prepare(ctx context.Context, conn *clientConn, k *call, m *clientMethod) *Error {
 	if k.compression != nil {
-		if err := k.dress(e, conn, m); err != nil {
+		if err := k.compressRequest(e, conn, m); err != nil {
 			return err
 		}
 	}
@@ -133,7 +133,7 @@ func (e *endpoint) settle(conn *clientConn, k *call, m *clientMethod, err *Error
 		e.End(now, time.Duration(now-k.began))
 		m.learn(k.flags)
 		if e.cluster.alert.Load() {
-			e.answered(m, now-k.began)
+			e.recordSuccess(m, now-k.began)
 		}
 		if k.observed != nil {
 			e.observeReply(k, m, nil)
@@ -149,7 +149,7 @@ func (e *endpoint) settle(conn *clientConn, k *call, m *clientMethod, err *Error
 	default:
 		e.Fail(now)
 	}
-	e.judge(conn, k, m, err)
+	e.recordFailure(conn, k, m, err)
 	if err.Outcome == OutcomeUnknown {
 		k.sent = conn.sentTo(k.began)
 	}

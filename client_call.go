@@ -93,7 +93,7 @@ func (p *pool) getWaiter() chan struct{} {
 // over tells who waits for the attempt that it has ended.
 func (k *call) over() {
 	if k.pending != nil {
-		k.pending.landed()
+		k.pending.attemptDone()
 		return
 	}
 	k.done <- struct{}{}

@@ -113,7 +113,7 @@ func (c *clientConn) giveUp(id uint64) {
 func (c *clientConn) giveUpLocked(id uint64, now, until int64) {
 	if len(c.cancels.owed) == 0 && c.cancels.allow(now, c.peer.MaxCalls) {
 		c.appendLocked(wire.AppendCancel(nil, id))
-		c.flushElsewhereLocked()
+		c.flushInBackgroundLocked()
 		return
 	}
 	c.cancels.add(id, until)
@@ -142,7 +142,7 @@ func (c *clientConn) sendCancels() {
 		c.appendLocked(wire.AppendCancel(nil, id))
 	}
 	if len(c.buf) > before {
-		c.flushElsewhereLocked()
+		c.flushInBackgroundLocked()
 	}
 	c.owed.Store(int32(len(c.cancels.owed)))
 	if len(c.cancels.owed) > 0 {

@@ -125,7 +125,7 @@ func (c *clientConn) start(ctx context.Context, k *call, m *clientMethod) *Error
 		c.writeLocked(ctx, k)
 	case c.writing:
 	case k.stream != nil || k.pending != nil:
-		c.flushElsewhereLocked() // the caller most likely has more to send in the meantime
+		c.flushInBackgroundLocked() // the caller most likely has more to send in the meantime
 	default:
 		c.writeLocked(ctx, k)
 	}
@@ -164,10 +164,10 @@ func (c *clientConn) numberLocked(m *clientMethod) uint32 {
 func (c *clientConn) wait(ctx context.Context, k *call) *Error {
 	done := ctx.Done()
 	if done == nil {
-		c.readUntil(k)
+		c.readForCaller(k)
 		return k.failed
 	}
-	c.attend()
+	c.ensureReader()
 	select {
 	case <-k.done:
 	case <-done:
@@ -311,10 +311,10 @@ func (c *clientConn) end(err error) error {
 // close ends the connection from this side: no client uses it any more.
 func (c *clientConn) close() {
 	if c.retire() {
-		c.bye(wire.Normal, "")
+		c.sendClose(wire.Normal, "")
 	}
 	c.fail(errConnClosed)
-	c.attend() // the goroutine notices the end at once
+	c.ensureReader() // the goroutine notices the end at once
 	c.wg.Wait()
 }
 
@@ -343,23 +343,23 @@ func (c *clientConn) tend(now int64) {
 		return
 	}
 	if c.progress.tooSlow(now, int64(o.writeStall)) {
-		c.condemn(wire.Errorf(wire.Timeout, "a frame arrived with less than %d bytes a second for %v (anser.WriteStall)", minProgress, o.writeStall))
+		c.failWith(wire.Errorf(wire.Timeout, "a frame arrived with less than %d bytes a second for %v (anser.WriteStall)", minProgress, o.writeStall))
 		return
 	}
 	if c.progress.late(now, int64(o.readTimeout)) {
-		c.condemn(lateFrame(o.readTimeout))
+		c.failWith(lateFrame(o.readTimeout))
 		return
 	}
 	if since := c.pinged.Load(); since != 0 {
 		if c.progress.lastRead.Load() > since {
 			c.pinged.Store(0)
 		} else if limit := int64(o.keepaliveAnswer); now-since > limit && now-c.progress.lastRead.Load() > int64(o.keepaliveIdle)+limit {
-			c.condemn(wire.Errorf(wire.Timeout, "no answer to a ping for %v (anser.Keepalive)", o.keepaliveAnswer))
+			c.failWith(wire.Errorf(wire.Timeout, "no answer to a ping for %v (anser.Keepalive)", o.keepaliveAnswer))
 		}
 		return
 	}
-	if now-c.progress.lastRead.Load() > pingAfter(o.keepaliveIdle, &c.peer) || c.doubts(now) {
-		c.ask(now)
+	if now-c.progress.lastRead.Load() > pingAfter(o.keepaliveIdle, &c.peer) || c.needsProbe(now) {
+		c.sendProbe(now)
 	}
 }
 

@@ -80,7 +80,7 @@ func (h *host) connect() (*clientConn, error) {
 	}
 	if checksums {
 		rd.expectChecksums()
-		c.sealer = new(sealer)
+		c.checksums = new(checksumWriter)
 	}
 	if err := h.observers.connOpened(c.info()); err != nil {
 		nc.Close()

@@ -5,20 +5,20 @@ import (
 	"sync"
 )
 
-// watches are the contexts whose end ends calls without a goroutine. Calls whose contexts end together share
+// contextWatches are the contexts whose end ends calls without a goroutine. Calls whose contexts end together share
 // one entry, so that a million calls with one context cost it one function and not a million.
-type watches struct {
+type contextWatches struct {
 	mu sync.Mutex // guards what follows
-	by map[<-chan struct{}]*watch
+	by map[<-chan struct{}]*contextWatch
 }
 
-// watch is a list of calls whose contexts end together.
-type watch struct {
+// contextWatch is a list of calls whose contexts end together.
+type contextWatch struct {
 	first *pending
 	stop  func() bool
 }
 
-func (w *watches) add(p *pending) {
+func (w *contextWatches) add(p *pending) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if p.over.Load() {
@@ -26,9 +26,9 @@ func (w *watches) add(p *pending) {
 	}
 	x := w.by[p.ends]
 	if x == nil {
-		x = new(watch)
+		x = new(contextWatch)
 		if w.by == nil {
-			w.by = make(map[<-chan struct{}]*watch)
+			w.by = make(map[<-chan struct{}]*contextWatch)
 		}
 		w.by[p.ends] = x
 		x.stop = context.AfterFunc(p.ctx, func() { w.end(p.ends, x) })
@@ -41,7 +41,7 @@ func (w *watches) add(p *pending) {
 }
 
 // remove forgets a call that is over.
-func (w *watches) remove(p *pending) {
+func (w *contextWatches) remove(p *pending) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	x := p.watch
@@ -64,7 +64,7 @@ func (w *watches) remove(p *pending) {
 }
 
 // end ends the calls whose contexts have ended.
-func (w *watches) end(ends <-chan struct{}, x *watch) {
+func (w *contextWatches) end(ends <-chan struct{}, x *contextWatch) {
 	w.mu.Lock()
 	if w.by[ends] == x {
 		delete(w.by, ends)

@@ -36,7 +36,7 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 			return nil, unencodable(cd, err)
 		}
 		k.plain = plain
-		return cd, k.about(ctx, m, in, o, plain)
+		return cd, k.setPickRequest(ctx, m, in, o, plain)
 	}
 	frame, err := cd.Append(k.frame, in)
 	if err != nil {
@@ -44,7 +44,7 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 	}
 	k.frame = frame
 	wire.PutLength(k.frame, uint32(len(k.frame)-wire.HeaderSize))
-	return cd, k.about(ctx, m, in, o, k.frame[k.head:])
+	return cd, k.setPickRequest(ctx, m, in, o, k.frame[k.head:])
 }
 
 // encodeHead makes what of the frame comes before the message.

@@ -115,7 +115,7 @@ func (c *Client) Explain(ctx context.Context, method string, opts ...CallOption)
 	if e := untried.pick(&r); e != nil {
 		x.Pick = e.Instance().Key()
 	} else {
-		x.Error = c.nobody(picked).Message
+		x.Error = c.noInstance(picked).Message
 	}
 	x.Instances = c.cluster.explain(part, m, filtered)
 	return x, nil
@@ -235,7 +235,7 @@ func (e *endpoint) unfitLocked(m *clientMethod, now int64) unfit {
 	if m == nil || !slices.Contains(e.cluster.broken[m], e) {
 		return unfit{}
 	}
-	b := &e.tally(m).breaker
+	b := &e.methodCounters(m).breaker
 	u := unfit{cause: ExcludedBreaker, since: clockTime(b.since, now)}
 	u.words = "the breaker of " + m.name + " has been " + b.state.String() + " for " + span(now-b.since) + ", as " + b.why
 	if b.state == StateHalfOpen {

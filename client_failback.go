@@ -106,7 +106,7 @@ func (q *failbacks) stats() FailbackStats {
 // failback makes one attempt, and queues the call if that fails in a way that it may be sent again. o says
 // Failfast.
 func (c *Client) failback(ctx context.Context, name string, in, out any, o *callOptions) error {
-	err := c.behind(ctx, name, in, out, o)
+	err := c.callInside(ctx, name, in, out, o)
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
 		return err
@@ -266,12 +266,12 @@ func (q *failbacks) try(it *queued) {
 		q.ended(it, it.last, false)
 		return
 	}
-	q.c.cluster.hurry()
+	q.c.cluster.redialNow()
 	ctx, cancel := context.WithCancel(it.ctx)
 	defer cancel()
 	defer context.AfterFunc(q.c.ctx, cancel)()
 	o := it.o
-	err := q.c.behind(ctx, it.method.name, it.in, it.out, &o)
+	err := q.c.callInside(ctx, it.method.name, it.in, it.out, &o)
 	it.tries++
 	if err == nil {
 		q.ended(it, nil, true)

@@ -7,16 +7,16 @@ import (
 	"reflect"
 )
 
-// nobody is the error of a call for which there is no instance, or none in the route that the router wants.
-func (c *Client) nobody(route *Route) *Error {
+// noInstance is the error of a call for which there is no instance, or none in the route that the router wants.
+func (c *Client) noInstance(route *Route) *Error {
 	if route != nil {
 		return failure(Unavailable, NotSent, PhasePick, nil, "the rules leave no instance of %q to this call (%s): does one of that kind run, or is a rule too strict?", c.serviceName(), route.Name)
 	}
 	return failure(Unavailable, NotSent, PhasePick, nil, "no instance of %q is known: is one registered and running?", c.serviceName())
 }
 
-// perform makes a call with options of its own from the outermost point on: around the interceptors.
-func (c *Client) perform(ctx context.Context, name string, in, out any, o *callOptions) error {
+// callWithMode makes a call with options of its own from the outermost point on: around the interceptors.
+func (c *Client) callWithMode(ctx context.Context, name string, in, out any, o *callOptions) error {
 	mode := o.mode
 	if inside := mode.inside(); inside != mode {
 		inner := *o
@@ -25,20 +25,20 @@ func (c *Client) perform(ctx context.Context, name string, in, out any, o *callO
 	}
 	switch mode {
 	case Failsafe:
-		return c.ignore(name, out, c.behind(ctx, name, in, out, o))
+		return c.ignore(name, out, c.callInside(ctx, name, in, out, o))
 	case Failback:
 		return c.failback(ctx, name, in, out, o)
 	}
-	return c.behind(ctx, name, in, out, o)
+	return c.callInside(ctx, name, in, out, o)
 }
 
-// behind makes the call through the interceptors.
-func (c *Client) behind(ctx context.Context, name string, in, out any, o *callOptions) error {
+// callInside makes the call through the interceptors.
+func (c *Client) callInside(ctx context.Context, name string, in, out any, o *callOptions) error {
 	switch {
 	case c.chain != nil:
 		inv := newInvocation(c, name, in, out, o)
 		inv.Oneway = o.oneway
-		return c.intercepted(ctx, inv)
+		return c.runInterceptors(ctx, inv)
 	case o.oneway:
 		return c.send(ctx, name, in, o)
 	}
@@ -101,9 +101,9 @@ func (o *callOptions) unsuitable(client *callOptions, what string, modes ...Fail
 	return nil
 }
 
-// invokeApart carries out a call whose first attempt is not made like that of others: because there are several
+// invokeSpecial carries out a call whose first attempt is not made like that of others: because there are several
 // at once, or because it is bound to one instance.
-func (c *Client) invokeApart(ctx context.Context, k *call, r *retrying) error {
+func (c *Client) invokeSpecial(ctx context.Context, k *call, r *retrying) error {
 	var e *endpoint
 	var fault *Error
 	switch {
@@ -156,8 +156,8 @@ func (cl *cluster) find(key string) *endpoint {
 	return cl.endpoints[key]
 }
 
-// like makes k a copy of the call of, for a further attempt with the number n that runs at the same time.
-func (k *call) like(of *call, n int) {
+// cloneForAttempt makes k a copy of the call of, for a further attempt with the number n that runs at the same time.
+func (k *call) cloneForAttempt(of *call, n int) {
 	k.frame = append(k.frame[:0], of.frame...)
 	k.plain = append(k.plain[:0], of.plain...)
 	k.head, k.codec, k.deadline, k.compression, k.route = of.head, of.codec, of.deadline, of.compression, of.route

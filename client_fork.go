@@ -25,21 +25,21 @@ func (c *Client) fork(ctx context.Context, k *call, r *retrying) (*call, *endpoi
 	}
 	ctx, cancel = context.WithCancel(ctx)
 	defer cancel()
-	ended := make(chan forked, len(endpoints))
+	ended := make(chan forkResult, len(endpoints))
 	all := make([]*call, len(endpoints))
 	all[0] = k
 	for i := 1; i < len(all); i++ {
 		all[i] = c.pool.getCall()
-		all[i].like(k, i) // before k is sent, which may change it
+		all[i].cloneForAttempt(k, i) // before k is sent, which may change it
 	}
 	for i, e := range endpoints {
-		go func() { ended <- forked{e, all[i], e.attempt(ctx, all[i], r.m)} }()
+		go func() { ended <- forkResult{e, all[i], e.attempt(ctx, all[i], r.m)} }()
 	}
 	return r.race(c.pool, ended, len(endpoints), cancel)
 }
 
-// forked is an attempt that is over.
-type forked struct {
+// forkResult is an attempt that is over.
+type forkResult struct {
 	e     *endpoint
 	k     *call
 	fault *Error
@@ -47,8 +47,8 @@ type forked struct {
 
 // race waits for the first of n attempts that answers, cancels the others, and waits for those too, which
 // takes no longer than to write a cancel. Their buffers are theirs alone, so a late reply is written nowhere.
-func (r *retrying) race(p *pool, ended <-chan forked, n int, cancel context.CancelFunc) (*call, *endpoint, *Error) {
-	var last forked
+func (r *retrying) race(p *pool, ended <-chan forkResult, n int, cancel context.CancelFunc) (*call, *endpoint, *Error) {
+	var last forkResult
 	for i := range n {
 		f := <-ended
 		if f.fault == nil {

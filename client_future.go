@@ -112,7 +112,7 @@ type pending struct {
 	over atomic.Bool
 
 	// Guarded by the mutex of the client's watches.
-	watch      *watch
+	watch      *contextWatch
 	prev, next *pending
 
 	mu      sync.Mutex      // guards what follows
@@ -160,7 +160,7 @@ func (c *Client) launch(ctx context.Context, p *pending, name string, in, out an
 	p.codec, p.ends = cd, ctx.Done()
 	c.budget.Deposit()
 	if !p.begin(ctx) {
-		p.lag()
+		p.startLater()
 	}
 }
 
@@ -206,10 +206,10 @@ func (p *pending) send(ctx context.Context, conn *clientConn) bool {
 			return false
 		}
 		k.failed = fault
-		p.landed()
+		p.attemptDone()
 		return true
 	}
-	conn.attend()
+	conn.ensureReader()
 	if p.ends != nil {
 		p.c.watches.add(p)
 	}
@@ -222,7 +222,7 @@ func (p *pending) perform(name string, in any) {
 	ctx, cancel := p.stoppable()
 	defer cancel()
 	p.decoded = true
-	p.finish(p.c.perform(ctx, name, in, p.out, p.o))
+	p.finish(p.c.callWithMode(ctx, name, in, p.out, p.o))
 }
 
 // stoppable returns a context that ends with that of the call, or when stop is called.
@@ -241,8 +241,8 @@ func (p *pending) stoppable() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// landed notes that the attempt is over. It runs on whichever goroutine ended it, and does not wait.
-func (p *pending) landed() {
+// attemptDone notes that the attempt is over. It runs on whichever goroutine ended it, and does not wait.
+func (p *pending) attemptDone() {
 	p.mu.Lock()
 	conn := p.conn
 	p.conn = nil // stop leaves k alone from here on
@@ -356,10 +356,10 @@ func (p *pending) stop() {
 	switch {
 	case taken && p.ctx.Err() != nil:
 		p.k.failed = contextFailure(p.ctx, outcome, PhaseWait)
-		p.landed()
+		p.attemptDone()
 	case taken:
 		p.k.failed = failure(Canceled, outcome, PhaseWait, context.Canceled, "the call was cancelled")
-		p.landed()
+		p.attemptDone()
 	case again != nil:
 		again()
 	}

@@ -4,14 +4,14 @@ import "context"
 
 // maxLagging is how many calls of a client that were started without a goroutine of their own may have one
 // because no connection stands, or none takes more bytes.
-const maxLagging = 1024
+const maxStartingLater = 1024
 
-// lag begins the call on a goroutine, as it has to wait before it can be sent. There are not too many such.
-func (p *pending) lag() {
+// startLater begins the call on a goroutine, as it has to wait before it can be sent. There are not too many such.
+func (p *pending) startLater() {
 	bounded, cancel := p.k.bound(p.ctx)
 	defer cancel()
 	select {
-	case p.c.lagging <- struct{}{}:
+	case p.c.startingLater <- struct{}{}:
 	case <-bounded.Done():
 		fault := contextFailure(bounded, NotSent, PhaseDial)
 		fault.Method = p.m.name
@@ -20,17 +20,17 @@ func (p *pending) lag() {
 		return
 	}
 	go func() {
-		defer func() { <-p.c.lagging }()
-		p.beginLate()
+		defer func() { <-p.c.startingLater }()
+		p.startWhenConnected()
 	}()
 }
 
-// beginLate waits for a connection to the endpoint that was picked, and for room on it, and begins the call, which then
+// startWhenConnected waits for a connection to the endpoint that was picked, and for room on it, and begins the call, which then
 // needs this goroutine no more. Where there is no connection to be had it goes on as after an attempt that failed.
 //
 // It picks only where begin found nothing to pick from. To pick again for a connection that was waited for would mean
 // to wait again: a balancer that goes round picks another endpoint each time.
-func (p *pending) beginLate() {
+func (p *pending) startWhenConnected() {
 	ctx, cancel := p.stoppable()
 	defer cancel()
 	bounded, done := p.k.bound(ctx)

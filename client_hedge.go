@@ -102,9 +102,9 @@ func (c *Client) backup(ctx context.Context, k *call, r *retrying) (*call, *endp
 	if fault != nil {
 		return k, e, fault
 	}
-	conn.attend()
+	conn.ensureReader()
 	if after == 0 || !r.m.idempotent(r.o) || parentRetried(ctx) {
-		return c.alone(attentive, h, conn, e, k, r)
+		return c.awaitSingle(attentive, h, conn, e, k, r)
 	}
 	timer := time.NewTimer(after - time.Duration(nanotime()-k.began))
 	defer timer.Stop()
@@ -112,32 +112,32 @@ func (c *Client) backup(ctx context.Context, k *call, r *retrying) (*call, *endp
 	case <-timer.C:
 	case <-k.done:
 		k.done <- struct{}{} // for alone
-		return c.alone(attentive, h, conn, e, k, r)
+		return c.awaitSingle(attentive, h, conn, e, k, r)
 	case <-attentive.Done():
-		return c.alone(attentive, h, conn, e, k, r)
+		return c.awaitSingle(attentive, h, conn, e, k, r)
 	}
-	first := attempted{e, conn, k}
-	second, ok := c.second(attentive, h, first, r)
+	first := hedgeAttempt{e, conn, k}
+	second, ok := c.startHedge(attentive, h, first, r)
 	if !ok {
-		return c.alone(attentive, h, conn, e, k, r)
+		return c.awaitSingle(attentive, h, conn, e, k, r)
 	}
-	return c.both(attentive, h, first, second, r)
+	return c.awaitEither(attentive, h, first, second, r)
 }
 
-// alone waits for an attempt that has none beside it.
-func (c *Client) alone(ctx context.Context, h *hedge, conn *clientConn, e *endpoint, k *call, r *retrying) (*call, *endpoint, *Error) {
-	return k, e, r.settle(h, attempted{e, conn, k}, conn.wait(ctx, k))
+// awaitSingle waits for an attempt that has none beside it.
+func (c *Client) awaitSingle(ctx context.Context, h *hedge, conn *clientConn, e *endpoint, k *call, r *retrying) (*call, *endpoint, *Error) {
+	return k, e, r.settle(h, hedgeAttempt{e, conn, k}, conn.wait(ctx, k))
 }
 
-// attempted is an attempt on its way.
-type attempted struct {
+// hedgeAttempt is an attempt on its way.
+type hedgeAttempt struct {
 	e    *endpoint
 	conn *clientConn
 	k    *call
 }
 
 // settle ends an attempt that answered or failed, and decodes its reply. With h its time is learned from.
-func (r *retrying) settle(h *hedge, a attempted, fault *Error) *Error {
+func (r *retrying) settle(h *hedge, a hedgeAttempt, fault *Error) *Error {
 	fault = a.e.settle(a.conn, a.k, r.m, fault)
 	if h != nil && (fault == nil || fault.Outcome == Executed || fault.Code == DeadlineExceeded) {
 		h.times.note(time.Duration(nanotime() - a.k.began))
@@ -148,29 +148,29 @@ func (r *retrying) settle(h *hedge, a attempted, fault *Error) *Error {
 	return fault
 }
 
-// second starts another attempt at another instance to which a connection stands, if there is one, and if
+// startHedge starts another attempt at another instance to which a connection stands, if there is one, and if
 // both the method's share and the client's budget allow it.
-func (c *Client) second(ctx context.Context, h *hedge, first attempted, r *retrying) (attempted, bool) {
+func (c *Client) startHedge(ctx context.Context, h *hedge, first hedgeAttempt, r *retrying) (hedgeAttempt, bool) {
 	v := c.cluster.view.Load().forCall(r.m, first.k.route)
 	if v == nil || v.usable < 2 {
-		return attempted{}, false
+		return hedgeAttempt{}, false
 	}
 	k := c.pool.getCall()
-	if !first.conn.ifOpen(first.k, func() { k.like(first.k, 1) }) {
+	if !first.conn.ifOpen(first.k, func() { k.cloneForAttempt(first.k, 1) }) {
 		c.pool.putCall(k) // its reply has come
-		return attempted{}, false
+		return hedgeAttempt{}, false
 	}
 	k.pick.Tried = []*balance.Endpoint{first.e.Endpoint}
 	e := v.pick(&k.pick)
 	k.pick.Tried = nil
 	if e == nil || e == first.e || !e.host.connected() || !h.pay() {
 		c.pool.putCall(k)
-		return attempted{}, false
+		return hedgeAttempt{}, false
 	}
 	if !c.budget.Withdraw(nanotime()) {
 		h.credit.Add(creditUnit)
 		c.pool.putCall(k)
-		return attempted{}, false
+		return hedgeAttempt{}, false
 	}
 	if k.deadline != 0 {
 		putUint64(k.frame[timeoutOffset:], wireTimeout(time.Duration(k.deadline-k.began)))
@@ -181,18 +181,18 @@ func (c *Client) second(ctx context.Context, h *hedge, first attempted, r *retry
 	k.atOnce = false
 	if fault != nil {
 		c.pool.putCall(k)
-		return attempted{}, false
+		return hedgeAttempt{}, false
 	}
-	conn.attend()
+	conn.ensureReader()
 	h.sent.Add(1)
 	if r.o.attempts <= 2 {
 		first.conn.ifOpen(first.k, func() { first.k.mover = nil }) // there is no attempt left
 	}
-	return attempted{e, conn, k}, true
+	return hedgeAttempt{e, conn, k}, true
 }
 
-// both waits for two attempts.
-func (c *Client) both(ctx context.Context, h *hedge, first, second attempted, r *retrying) (*call, *endpoint, *Error) {
+// awaitEither waits for two attempts.
+func (c *Client) awaitEither(ctx context.Context, h *hedge, first, second hedgeAttempt, r *retrying) (*call, *endpoint, *Error) {
 	select {
 	case <-first.k.done:
 		fault := r.settle(h, first, first.k.failed)
@@ -219,16 +219,16 @@ func (c *Client) both(ctx context.Context, h *hedge, first, second attempted, r 
 		}
 		r.note(second.e, fault, second.k.began)
 		c.pool.putCall(second.k)
-		return c.alone(ctx, h, first.conn, first.e, first.k, r)
+		return c.awaitSingle(ctx, h, first.conn, first.e, first.k, r)
 	case <-ctx.Done():
 		r.drop(c.pool, second, false)
-		return c.alone(ctx, h, first.conn, first.e, first.k, r)
+		return c.awaitSingle(ctx, h, first.conn, first.e, first.k, r)
 	}
 }
 
 // drop cancels an attempt whose reply nobody needs any more. The balancer learns that one that was outrun has
 // taken at least as long as it did: otherwise an instance would seem fast whose slow replies are never seen.
-func (r *retrying) drop(p *pool, a attempted, outrun bool) {
+func (r *retrying) drop(p *pool, a hedgeAttempt, outrun bool) {
 	if taken, _ := a.conn.cancel(a.k, false); !taken {
 		<-a.k.done // its reply is being delivered
 	}

@@ -210,8 +210,8 @@ func (h *host) waitConn(ctx context.Context, patient bool) (*clientConn, *Error)
 	}
 }
 
-// keep has a connection made now, and again when it is lost, whether there are calls or not.
-func (h *host) keep() {
+// keepConnected has a connection made now, and again when it is lost, whether there are calls or not.
+func (h *host) keepConnected() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.used = true
@@ -243,9 +243,9 @@ func (h *host) notYet(ctx context.Context) *Error {
 	return e
 }
 
-// hurry makes a connection now if the host waits for its turn to try again, though not more often
+// redialNow makes a connection now if the host waits for its turn to try again, though not more often
 // than every hurryEvery.
-func (h *host) hurry() {
+func (h *host) redialNow() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.closed && !h.dialing && h.retry != nil && nanotime()-h.tried > int64(hurryEvery) {
@@ -377,7 +377,7 @@ func (h *host) tend(now int64) {
 		c.tend(now)
 	}
 	h.shrink(now)
-	h.judgeSilence(now)
+	h.updateSilent(now)
 }
 
 // shrink closes connections that were made under more load than there is.

@@ -64,7 +64,7 @@ func TestTalliesGrowByFactors(t *testing.T) {
 	made, list := 0, e.conduct.tallies.Load()
 	for i := range maxKnownMethods {
 		m := &clientMethod{index: i}
-		if tally := e.tally(m); tally.method != m || e.tally(m) != tally {
+		if tally := e.methodCounters(m); tally.method != m || e.methodCounters(m) != tally {
 			t.Fatalf("the tally of method %d is not its own", i)
 		}
 		if now := e.conduct.tallies.Load(); now != list {

@@ -3,7 +3,7 @@ package anser
 import "context"
 
 func (c *clientConn) info() ConnInfo {
-	i := ConnInfo{Address: c.host.instance(), Peer: Peer{Addr: c.nc.RemoteAddr(), Local: c.nc.LocalAddr(), Checksums: c.sealer != nil}}
+	i := ConnInfo{Address: c.host.instance(), Peer: Peer{Addr: c.nc.RemoteAddr(), Local: c.nc.LocalAddr(), Checksums: c.checksums != nil}}
 	if tc, ok := c.nc.(secured); ok {
 		i.Peer.TLS = new(tc.ConnectionState())
 	}

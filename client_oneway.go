@@ -18,12 +18,12 @@ func (c *Client) Send(ctx context.Context, method string, in any, opts ...CallOp
 		return fault
 	}
 	if o.mode == Failsafe || o.mode == Failback {
-		return c.perform(ctx, method, in, nil, o)
+		return c.callWithMode(ctx, method, in, nil, o)
 	}
 	if c.intercepts(method) {
 		inv := newInvocation(c, method, in, nil, o)
 		inv.Oneway = true
-		return c.intercepted(ctx, inv)
+		return c.runInterceptors(ctx, inv)
 	}
 	return c.send(ctx, method, in, o)
 }
@@ -121,6 +121,6 @@ func (c *clientConn) send(ctx context.Context, k *call, m *clientMethod) *Error 
 	c.appendLocked(k.frame)
 	putUint64(c.buf[at+idOffset:], c.lastID)
 	putUint32(c.buf[at+methodOffset:], number)
-	c.flushElsewhereLocked() // nobody waits, and most likely there is more to send
+	c.flushInBackgroundLocked() // nobody waits, and most likely there is more to send
 	return nil
 }

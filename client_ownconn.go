@@ -11,7 +11,7 @@ import (
 // A caller that is patient waits for a connection that is late, too.
 func (h *host) connForStream(ctx context.Context, patient bool) (*clientConn, *Error) {
 	if h.streamsApart {
-		return h.ownConn(ctx, patient)
+		return h.dedicatedConn(ctx, patient)
 	}
 	if c := h.pickStreamConn(); c != nil {
 		return c, nil
@@ -19,8 +19,8 @@ func (h *host) connForStream(ctx context.Context, patient bool) (*clientConn, *E
 	return h.waitConn(ctx, patient)
 }
 
-// ownConn makes a connection that takes no calls of others. Its user ends it with disown.
-func (h *host) ownConn(ctx context.Context, patient bool) (*clientConn, *Error) {
+// dedicatedConn makes a connection that takes no calls of others. Its user ends it with disown.
+func (h *host) dedicatedConn(ctx context.Context, patient bool) (*clientConn, *Error) {
 	type result struct {
 		conn *clientConn
 		err  error
@@ -63,8 +63,8 @@ func (h *host) ownConn(ctx context.Context, patient bool) (*clientConn, *Error) 
 	return nil, fault
 }
 
-// disown ends a connection that ownConn made, and leaves others as they are.
-func (c *clientConn) disown() {
+// closeDedicated ends a connection that ownConn made, and leaves others as they are.
+func (c *clientConn) closeDedicated() {
 	if c.own {
 		c.host.spawn(c.close)
 	}

@@ -78,16 +78,16 @@ func (c *clientConn) read() {
 			err = c.readWhileBusy()
 		}
 		if err == nil {
-			c.standBy()
+			c.waitForTurn()
 		}
 	}
-	err = c.judge(err)
+	err = c.setCloseReason(err)
 	var broken *wire.Error
 	if errors.As(err, &broken) {
 		c.mu.Lock()
 		c.draining = true
 		c.mu.Unlock()
-		c.bye(broken.Reason, broken.Text)
+		c.sendClose(broken.Reason, broken.Text)
 	}
 	ended := c.end(err)
 	c.role.reader.release()
@@ -123,15 +123,15 @@ func (c *clientConn) release() bool {
 // isRead reports whether somebody reads who will deliver the reply of a call that was started before.
 func (c *clientConn) isRead() bool { return c.role.who.Load() != nobodyReads }
 
-// attend sees to it that somebody reads while a caller waits that cannot do it itself.
-func (c *clientConn) attend() {
+// ensureReader sees to it that somebody reads while a caller waits that cannot do it itself.
+func (c *clientConn) ensureReader() {
 	if c.role.who.Load() == nobodyReads && c.role.who.CompareAndSwap(nobodyReads, goroutineReads) {
 		c.role.wake <- struct{}{}
 	}
 }
 
-// readUntil returns when k is over. If nobody reads the connection, the caller does.
-func (c *clientConn) readUntil(k *call) {
+// readForCaller returns when k is over. If nobody reads the connection, the caller does.
+func (c *clientConn) readForCaller(k *call) {
 	if c.isRead() || !c.role.who.CompareAndSwap(nobodyReads, callerReads) {
 		<-k.done
 		return
@@ -146,7 +146,7 @@ func (c *clientConn) readUntil(k *call) {
 		select {
 		case <-k.done:
 			if !alone || !c.release() {
-				c.handOver()
+				c.passToReader()
 			}
 			return
 		default:
@@ -156,12 +156,12 @@ func (c *clientConn) readUntil(k *call) {
 			break
 		}
 	}
-	c.handOver()
+	c.passToReader()
 	<-k.done
 }
 
-// handOver lets the goroutine read.
-func (c *clientConn) handOver() {
+// passToReader lets the goroutine read.
+func (c *clientConn) passToReader() {
 	c.role.who.Store(goroutineReads)
 	c.role.wake <- struct{}{}
 }

@@ -43,7 +43,7 @@ type retrying struct {
 // newRetrying is not inlined for the sake of the frame of answer.
 //
 //go:noinline
-func newRetrying(c *Client, x *exchange, out any) *retrying {
+func newRetrying(c *Client, x *callState, out any) *retrying {
 	return &retrying{c: c, o: x.o, m: x.m, codec: x.codec, out: out}
 }
 
@@ -149,10 +149,10 @@ func (r *retrying) hopeless(err *Error) bool {
 	return false
 }
 
-// hurry has connections made that wait for their turn, if the next attempt does not see to that itself.
-func (r *retrying) hurry(v *view) {
+// redialNow has connections made that wait for their turn, if the next attempt does not see to that itself.
+func (r *retrying) redialNow(v *view) {
 	if !r.elsewhere || v.total < 2 {
-		r.c.cluster.hurry()
+		r.c.cluster.redialNow()
 	}
 }
 
@@ -241,7 +241,7 @@ func (c *Client) furtherAttempts(ctx context.Context, k *call, r *retrying, e *e
 					return nil
 				}
 			} else {
-				err = c.nobody(k.route)
+				err = c.noInstance(k.route)
 			}
 		}
 		if e != nil {
@@ -256,7 +256,7 @@ func (c *Client) furtherAttempts(ctx context.Context, k *call, r *retrying, e *e
 			k.kept, k.again = k.sent, true
 		}
 		if wait > 0 {
-			r.hurry(v)
+			r.redialNow(v)
 			if !c.waitRetry(bounded, wait, changed, err) {
 				if errors.Is(ctx.Err(), context.Canceled) {
 					err = givenUp(ctx, err)

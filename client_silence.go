@@ -20,22 +20,22 @@ const (
 	lostTrack   = 2500 * time.Millisecond // between two looks, which are a second apart: this process itself stood still
 )
 
-// doubts reports whether the connection is so quiet that it should be asked. Streams may be quiet.
-func (c *clientConn) doubts(now int64) bool {
+// needsProbe reports whether the connection is so quiet that it should be asked. Streams may be quiet.
+func (c *clientConn) needsProbe(now int64) bool {
 	return c.host.judged.Load() && c.busy.Load() > c.streaming.Load() &&
 		now-c.progress.lastRead.Load() > int64(doubtAfter) && now-c.asked > pingAfter(doubtEvery, &c.peer)
 }
 
-// ask sends a ping.
-func (c *clientConn) ask(now int64) {
+// sendProbe sends a ping.
+func (c *clientConn) sendProbe(now int64) {
 	c.asked = now
 	c.pinged.Store(now)
 	c.post(wire.AppendPing(nil, wire.TypePing, uint64(now)))
 }
 
-// judgeSilence notes whether the host answers pings, and tells the clusters if that has changed. A
+// updateSilent notes whether the host answers pings, and tells the clusters if that has changed. A
 // connection over which something came since counts for all.
-func (h *host) judgeSilence(now int64) {
+func (h *host) updateSilent(now int64) {
 	last := h.judgedAt
 	h.judgedAt = now
 	if last != 0 && now-last > int64(lostTrack) {

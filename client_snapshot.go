@@ -123,7 +123,7 @@ func (c *Client) follow(src source, snap *snapshot) {
 	warned, first := false, true
 	update := func(list []registry.Instance) {
 		if first && len(list) == 0 {
-			c.doubtEmpty(snap)
+			c.holdBackEmpty(snap)
 		}
 		first = false
 		// An empty list is nothing to start from, nor is one that is held back.
@@ -180,9 +180,9 @@ func (c *Client) useSnapshot(snap *snapshot) {
 // freshSnapshot is how old a snapshot may be that is held against an empty list.
 const freshSnapshot = time.Hour
 
-// doubtEmpty gives the cluster the saved list before the registry's first one, which is empty, so that it is held back like
+// holdBackEmpty gives the cluster the saved list before the registry's first one, which is empty, so that it is held back like
 // any that lost all instances at once: a registry may have lost its data just before this client started.
-func (c *Client) doubtEmpty(snap *snapshot) {
+func (c *Client) holdBackEmpty(snap *snapshot) {
 	if snap.path == "" || c.cluster.view.Load() != nil {
 		return
 	}

@@ -35,8 +35,8 @@ type standbys struct {
 	looks uint64      // sweeps so far; for tests
 }
 
-// standBy waits until the goroutine that reads must read again.
-func (c *clientConn) standBy() {
+// waitForTurn waits until the goroutine that reads must read again.
+func (c *clientConn) waitForTurn() {
 	c.host.pool.standbys.enlist(c)
 	<-c.role.wake
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// opening is what a client opens a stream with.
-type opening struct {
+// streamOpening is what a client opens a stream with.
+type streamOpening struct {
 	client  *Client
 	method  string
 	first   any             // message, or nil
@@ -27,8 +27,8 @@ type opening struct {
 	stream  *stream // that was opened
 }
 
-// opened is what a stream has on the side that opened it.
-type opened struct {
+// clientStream is what a stream has on the side that opened it.
+type clientStream struct {
 	client   *Client
 	call     call // its place among the open calls of its connection
 	conn     *clientConn
@@ -40,7 +40,7 @@ type opened struct {
 }
 
 // open opens the stream, through the interceptors.
-func (r *opening) open(ctx context.Context, opts []CallOption) (*stream, error) {
+func (r *streamOpening) open(ctx context.Context, opts []CallOption) (*stream, error) {
 	o, fault := r.client.streamOptions(opts)
 	if ctx == nil {
 		fault = failure(InvalidArgument, NotSent, PhaseNone, nil, "the context is nil: pass context.Background()")
@@ -55,11 +55,11 @@ func (r *opening) open(ctx context.Context, opts []CallOption) (*stream, error) 
 	} else {
 		r.life, r.end = context.WithCancel(ctx)
 	}
-	inv := &Invocation{Method: r.method, Request: r.first, Stream: true, options: o, stream: r.through}
+	inv := &Invocation{Method: r.method, Request: r.first, Stream: true, options: o, stream: r.openThrough}
 	var err error
 	if !r.client.intercepts(r.method) {
-		err = r.through(r.life, inv)
-	} else if err = r.client.intercepted(r.life, inv); err == nil && r.stream == nil {
+		err = r.openThrough(r.life, inv)
+	} else if err = r.client.runInterceptors(r.life, inv); err == nil && r.stream == nil {
 		fault := failure(Internal, NotSent, PhaseNone, nil, "an interceptor ended the opening of a stream with success and did not open it: it has to call next, or to return an error")
 		fault.Method = r.method
 		err = fault
@@ -101,9 +101,9 @@ func (c *Client) streamOptions(opts []CallOption) (*callOptions, *Error) {
 	return &own, nil
 }
 
-// through is the end of the chain of interceptors. The context that they pass on serves the opening; the
+// openThrough is the end of the chain of interceptors. The context that they pass on serves the opening; the
 // stream lives on after them. It opens the stream anew when an interceptor tries again.
-func (r *opening) through(ctx context.Context, inv *Invocation) error {
+func (r *streamOpening) openThrough(ctx context.Context, inv *Invocation) error {
 	if r.stream != nil {
 		return failure(FailedPrecondition, NotSent, PhaseNone, nil, "an interceptor opened the stream a second time: it may do so only after an error")
 	}
@@ -116,12 +116,12 @@ func (r *opening) through(ctx context.Context, inv *Invocation) error {
 		err.Method = inv.Method
 		return err
 	}
-	inv.Address = r.stream.opened().endpoint.Instance().Address
+	inv.Address = r.stream.clientSide().endpoint.Instance().Address
 	return nil
 }
 
 // attempts opens the stream at one instance after the other, as long as nothing of it was sent.
-func (r *opening) attempts(ctx context.Context, inv *Invocation) *Error {
+func (r *streamOpening) attempts(ctx context.Context, inv *Invocation) *Error {
 	c := r.client
 	m, err := c.method(inv.Method)
 	if err != nil {
@@ -166,7 +166,7 @@ func (r *opening) attempts(ctx context.Context, inv *Invocation) *Error {
 			return tries.final(fault)
 		}
 		if wait > 0 {
-			tries.hurry(v)
+			tries.redialNow(v)
 			if !c.waitRetry(ctx, wait, changed, fault) {
 				return tries.final(fault)
 			}
@@ -182,9 +182,9 @@ func (r *opening) attempts(ctx context.Context, inv *Invocation) *Error {
 }
 
 // attempt opens the stream at an instance that it picks. An error means that nothing was sent.
-func (r *opening) attempt(ctx context.Context, m *clientMethod, tries *retrying, v *view, route *Route, cd codec.Codec, frame []byte) (*endpoint, *Error) {
+func (r *streamOpening) attempt(ctx context.Context, m *clientMethod, tries *retrying, v *view, route *Route, cd codec.Codec, frame []byte) (*endpoint, *Error) {
 	c := r.client
-	o := &opened{client: c, method: m, end: r.end}
+	o := &clientStream{client: c, method: m, end: r.end}
 	o.call.frame, o.call.head, o.call.pick.Method, o.call.pick.Key = frame, int32(r.head), m.name, r.key
 	if len(frame) > r.head { // a stream that opens without a message is about nothing that is known yet
 		o.call.pick.Payload = frame[r.head:]
@@ -206,14 +206,14 @@ func (r *opening) attempt(ctx context.Context, m *clientMethod, tries *retrying,
 		e = v.pick(&o.call.pick)
 	}
 	if e == nil {
-		return nil, c.nobody(route)
+		return nil, c.noInstance(route)
 	}
 	o.endpoint = e
 	return e, e.open(ctx, r, o, cd)
 }
 
 // open opens a stream at the endpoint.
-func (e *endpoint) open(ctx context.Context, r *opening, o *opened, cd codec.Codec) *Error {
+func (e *endpoint) open(ctx context.Context, r *streamOpening, o *clientStream, cd codec.Codec) *Error {
 	e.Begin()
 	conn, fault := e.host.connForStream(ctx, !r.options.mode.elsewhere() || e.cluster.lonely())
 	if fault != nil {
@@ -224,25 +224,25 @@ func (e *endpoint) open(ctx context.Context, r *opening, o *opened, cd codec.Cod
 	st.badMessage = Internal
 	st.ctx, o.conn = r.life, conn
 	o.call.stream, o.call.codec = st, cd.ID()
-	if st.packing, fault = r.dress(o, conn); fault != nil {
+	if st.packing, fault = r.compressRequest(o, conn); fault != nil {
 		e.Abort()
-		conn.disown()
+		conn.closeDedicated()
 		fault.Address, fault.RetryAfter = e.Instance().Address, RetryNever
 		return fault
 	}
 	o.call.shrinkTimeout(r.life)
 	if e.host.observers != nil {
 		if fault := e.observe(ctx, &o.call, o.method); fault != nil {
-			conn.disown()
+			conn.closeDedicated()
 			return fault
 		}
 	}
 	if fault := conn.start(ctx, &o.call, o.method); fault != nil {
-		conn.disown()
+		conn.closeDedicated()
 		return e.settle(conn, &o.call, o.method, fault)
 	}
 	o.call.frame = nil
-	conn.attend()
+	conn.ensureReader()
 	st.bind(r.client)
 	r.stream = st
 	return nil
@@ -254,7 +254,7 @@ func (st *stream) bind(c *Client) {
 	c.mu.Lock()
 	closed := c.closed
 	if !closed {
-		st.opened().unbind = unbind
+		st.clientSide().unbind = unbind
 		c.streams[st] = struct{}{}
 	}
 	c.mu.Unlock()
@@ -271,8 +271,8 @@ const closedText = "the client was closed"
 // release is the counterpart of bind, when the stream has ended.
 func (st *stream) release(c *Client) {
 	c.mu.Lock()
-	unbind := st.opened().unbind
-	st.opened().unbind = nil
+	unbind := st.clientSide().unbind
+	st.clientSide().unbind = nil
 	delete(c.streams, st)
 	c.mu.Unlock()
 	if unbind != nil {
@@ -292,7 +292,7 @@ func (c *Client) endStreams() {
 
 // encode makes the REQUEST frame, with the first message if there is one. empty says that it has no bytes
 // and must be sent by itself: in the frame it would be no message.
-func (r *opening) encode(ctx context.Context, first any) (cd codec.Codec, frame []byte, empty bool, fault *Error) {
+func (r *streamOpening) encode(ctx context.Context, first any) (cd codec.Codec, frame []byte, empty bool, fault *Error) {
 	defer func() {
 		if p := recover(); p != nil {
 			fault = failure(Internal, NotSent, PhaseEncode, nil, "the codec panicked on %T: %v", first, p)
@@ -337,7 +337,7 @@ func (r *opening) encode(ctx context.Context, first any) (cd codec.Codec, frame 
 
 // cancel ends the stream from this side, and tells the server unless the stream has ended there.
 func (st *stream) cancel(fault *Error) {
-	o := st.opened()
+	o := st.clientSide()
 	fault = st.told(fault)
 	taken, _ := o.conn.cancel(&o.call, isOver(st.ctx))
 	st.stop(fault)
@@ -349,7 +349,7 @@ func (st *stream) cancel(fault *Error) {
 
 // over accounts for a stream whose receiving has ended; err is nil after success. How long a stream lasts says nothing
 // about how fast its instance is. It is called by whoever took the stream out of its connection's table.
-func (o *opened) over(st *stream, err *Error) {
+func (o *clientStream) over(st *stream, err *Error) {
 	o.conn.streaming.Add(-1)
 	if err != nil && (err.Outcome == Refused || err.Outcome == OutcomeUnknown && err.Code == Unavailable) && !err.isOfRequest() {
 		o.endpoint.Fail(nanotime())
@@ -359,19 +359,19 @@ func (o *opened) over(st *stream, err *Error) {
 	switch cl := o.endpoint.cluster; {
 	case err != nil && err.Code == DeadlineExceeded: // how long a stream lasts is its caller's affair
 	case err != nil:
-		o.endpoint.judge(nil, &o.call, o.method, err)
+		o.endpoint.recordFailure(nil, &o.call, o.method, err)
 	case cl.alert.Load():
-		o.endpoint.answered(o.method, 0)
+		o.endpoint.recordSuccess(o.method, 0)
 	}
 	if o.call.observed != nil {
 		o.observeEnd(err)
 	}
 	st.release(o.client)
-	o.conn.disown()
+	o.conn.closeDedicated()
 }
 
 // observeEnd tells the observers how the stream ended.
-func (o *opened) observeEnd(err *Error) {
+func (o *clientStream) observeEnd(err *Error) {
 	defer func() {
 		if p := recover(); p != nil { // this is most likely the goroutine that reads
 			o.client.o.log.Error("an observer panicked on the end of a stream", "method", o.method.name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
@@ -384,21 +384,21 @@ func (o *opened) observeEnd(err *Error) {
 	o.endpoint.host.observers.reply(o.call.observed, info)
 }
 
-// opened returns what the client knows of its stream.
-func (st *stream) opened() *opened { return st.side.(*opened) }
+// clientSide returns what the client knows of its stream.
+func (st *stream) clientSide() *clientStream { return st.side.(*clientStream) }
 
-func (o *opened) complete(e *Error) {
+func (o *clientStream) complete(e *Error) {
 	e.Method, e.Address = o.method.name, o.endpoint.Instance().Address
 }
 
-func (o *opened) refuse(st *stream, fault *Error) { st.cancel(fault) }
+func (o *clientStream) refuse(st *stream, fault *Error) { st.cancel(fault) }
 
 // received ends the context of the stream.
-func (o *opened) received() { o.end() }
+func (o *clientStream) received() { o.end() }
 
-func (o *opened) hit(limit) {}
+func (o *clientStream) hit(limit) {}
 
-func (o *opened) isClient() bool { return true }
+func (o *clientStream) isClient() bool { return true }
 
 // pickStreamConn returns the connection with the fewest streams, or nil when none stands. It sees to it that
 // there are enough of them.

@@ -86,7 +86,7 @@ func (c *clientConn) endOf(k *call, h wire.Header, body []byte) error {
 // of the connection.
 func (st *stream) answered(a *arrived) error {
 	if a.kind == wire.TypeReply {
-		st.opened().conn.giveUp(st.id)
+		st.clientSide().conn.giveUp(st.id)
 		st.ends(failure(Internal, OutcomeUnknown, PhaseWait, nil, "the server broke the protocol: REPLY to a stream"), nil)
 		return nil
 	}
@@ -128,7 +128,7 @@ func (st *stream) ends(e *Error, trailers Metadata) {
 		err = st.told(e)
 	}
 	st.finish(err, trailers)
-	st.opened().over(st, e)
+	st.clientSide().over(st, e)
 }
 
 // trimStreams has idle streams give up memory.

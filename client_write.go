@@ -7,13 +7,13 @@ import "context"
 // read, or others that go on making calls, must not keep the caller. What is left is for writeRest.
 func (c *clientConn) writeLocked(ctx context.Context, k *call) {
 	if c.socket == nil {
-		c.flushElsewhereLocked()
+		c.flushInBackgroundLocked()
 		return
 	}
 	if !c.writing {
 		c.writing = true
 		if c.open.Len() > 1 {
-			c.gatherLocked()
+			c.yieldToAppendersLocked()
 		}
 	}
 	for len(c.buf) > 0 && c.err == nil {
@@ -21,14 +21,14 @@ func (c *clientConn) writeLocked(ctx context.Context, k *call) {
 		c.mu.Unlock()
 		n, err := c.try(out)
 		c.mu.Lock()
-		if (n < len(out) || c.sealer.holds()) && err == nil && c.err == nil {
+		if (n < len(out) || c.checksums.holds()) && err == nil && c.err == nil {
 			c.rest, c.restAt = out, n
-			c.writeElsewhereLocked()
+			c.writeInBackgroundLocked()
 			return
 		}
 		c.settleLocked(out, n, err)
 		if len(c.buf) > 0 && c.err == nil && (len(k.done) > 0 || ctx.Err() != nil) {
-			c.writeElsewhereLocked()
+			c.writeInBackgroundLocked()
 			return
 		}
 	}
@@ -37,7 +37,7 @@ func (c *clientConn) writeLocked(ctx context.Context, k *call) {
 
 // try hands over what the transport takes at once.
 func (c *clientConn) try(out []byte) (taken int, err error) {
-	if c.sealer != nil {
+	if c.checksums != nil {
 		return c.trySealed(out)
 	}
 	return c.socket.TryWrite(out)
@@ -87,7 +87,7 @@ func (c *clientConn) writeRest() {
 		c.mu.Lock()
 		c.settleLocked(out, at+n, err)
 	} else if c.open.Len() > 1 && c.data == 0 { // those that send on streams go on appending anyway
-		c.gatherLocked()
+		c.yieldToAppendersLocked()
 	}
 	c.drainLocked()
 }
@@ -98,7 +98,7 @@ func (c *clientConn) post(frame []byte) {
 	defer c.mu.Unlock()
 	if c.err == nil {
 		c.appendLocked(frame)
-		c.flushElsewhereLocked()
+		c.flushInBackgroundLocked()
 	}
 }
 

@@ -20,7 +20,7 @@ type endpoint struct {
 	gone bool // the registry no longer lists it; kept because too many went at once
 
 	cluster *cluster
-	conduct conduct
+	conduct endpointHealth
 	rank    uint64 // for the subset
 
 	// Guarded by the mutex of the cluster.
@@ -39,7 +39,7 @@ type cluster struct {
 
 	partial bool          // the balancer may be given a subset
 	seed    uint64        // of the subset
-	trial   trial         // of an instance that was ejected
+	trial   probe         // of an instance that was ejected
 	judging atomic.Bool   // there are instances to choose from: failures count
 	alert   atomic.Bool   // something fails: successes count too
 	kick    chan struct{} // has the health looked at
@@ -206,7 +206,7 @@ func (cl *cluster) peakLocked(n int) (peak int) {
 
 // retireLocked gives the endpoint's host back once the calls that are in flight there are over.
 func (cl *cluster) retireLocked(e *endpoint) {
-	cl.dismissLocked(e)
+	cl.forgetRemovedLocked(e)
 	cl.client.wg.Go(func() {
 		tick := time.NewTicker(retireEvery)
 		defer tick.Stop()
@@ -240,13 +240,13 @@ func (cl *cluster) endpointLocked(in registry.Instance) *endpoint {
 			e.SetInstance(in)
 		}
 		e.gone = false
-		e.host.hurry() // it may have just come back
+		e.host.redialNow() // it may have just come back
 		return e
 	}
 	h := cl.client.acquire(in.Address)
 	h.watch(cl)
 	if h.handlers != nil {
-		h.keep()
+		h.keepConnected()
 	}
 	e := &endpoint{Endpoint: balance.NewEndpoint(in), host: h, cluster: cl}
 	if cl.partial {
@@ -309,7 +309,7 @@ func (cl *cluster) rebuildLocked() {
 	chosen := cl.chooseLocked(up)
 	v := cl.viewOf(chosen, up, cl.view.Load())
 	if cl.out > 0 {
-		v.trials = []*trial{&cl.trial}
+		v.trials = []*probe{&cl.trial}
 	}
 	cl.view.Store(v)
 	for m, broken := range cl.broken {
@@ -322,7 +322,7 @@ func (cl *cluster) rebuildLocked() {
 			continue
 		}
 		around := cl.viewOf(rest, without(up), m.view.Load())
-		around.trials = append([]*trial{&m.trial}, v.trials...)
+		around.trials = append([]*probe{&m.trial}, v.trials...)
 		m.view.Store(around)
 	}
 	cl.healthChanged = false
@@ -403,12 +403,12 @@ func (cl *cluster) report(err error) {
 	}
 }
 
-// hurry makes connections now to hosts that wait for their turn to try again.
-func (cl *cluster) hurry() {
+// redialNow makes connections now to hosts that wait for their turn to try again.
+func (cl *cluster) redialNow() {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	for _, e := range cl.endpoints {
-		e.host.hurry()
+		e.host.redialNow()
 	}
 }
 

@@ -106,14 +106,14 @@ type breaker struct {
 	failed int    // times in a row that it opened
 	why    string // the latest time
 	sum    counts
-	trials trials
+	trials probes
 }
 
 // goodTrials is how many calls must succeed on trial, one after the other.
 const goodTrials = 3
 
 // checkBreakerLocked moves the breaker of a method at e on, given the sums of its window.
-func (cl *cluster) checkBreakerLocked(e *endpoint, t *tally, sum counts, now int64) {
+func (cl *cluster) checkBreakerLocked(e *endpoint, t *methodCounters, sum counts, now int64) {
 	o, b := &cl.client.o.breaker, &t.breaker
 	b.sum = sum
 	switch n := sum.answered + sum.failed; {
@@ -123,7 +123,7 @@ func (cl *cluster) checkBreakerLocked(e *endpoint, t *tally, sum counts, now int
 		}
 		cl.openLocked(e, t, fmt.Sprintf("%d of %d calls failed", sum.failed, n), now)
 	case b.state == StateOpen && now >= b.until:
-		b.state, b.since, b.trials = StateHalfOpen, now, trials{}
+		b.state, b.since, b.trials = StateHalfOpen, now, probes{}
 		t.good.Store(0)
 		t.bad.Store(0)
 		t.half.Store(true)
@@ -139,7 +139,7 @@ func (cl *cluster) checkBreakerLocked(e *endpoint, t *tally, sum counts, now int
 const breakerMemory = 10
 
 // openLocked opens the breaker; each time in a row it stays open for longer.
-func (cl *cluster) openLocked(e *endpoint, t *tally, why string, now int64) {
+func (cl *cluster) openLocked(e *endpoint, t *methodCounters, why string, now int64) {
 	b := &t.breaker
 	d := cl.client.o.breaker.Open << min(b.failed, 2)
 	first := b.state == StateClosed
@@ -155,7 +155,7 @@ func (cl *cluster) openLocked(e *endpoint, t *tally, why string, now int64) {
 	}
 }
 
-func (cl *cluster) closeBreakerLocked(e *endpoint, t *tally, why string, now int64) {
+func (cl *cluster) closeBreakerLocked(e *endpoint, t *methodCounters, why string, now int64) {
 	t.breaker.state, t.breaker.since = StateClosed, now
 	t.half.Store(false)
 	t.forget()
@@ -180,14 +180,14 @@ func (cl *cluster) dropBrokenLocked(e *endpoint, m *clientMethod) {
 func (cl *cluster) closeBreakersLocked(e *endpoint, why string, now int64) {
 	for m, list := range cl.broken {
 		if slices.Contains(list, e) {
-			cl.closeBreakerLocked(e, e.tally(m), why, now)
+			cl.closeBreakerLocked(e, e.methodCounters(m), why, now)
 		}
 	}
 }
 
 // breakersLocked tells the breakers of e that are not closed or have counted a failure.
 func (e *endpoint) breakersLocked(now int64) (all []BreakerStatus) {
-	e.conduct.each(func(t *tally) {
+	e.conduct.each(func(t *methodCounters) {
 		if t.breaker.state == StateClosed && t.breaker.sum.failed == 0 {
 			return
 		}

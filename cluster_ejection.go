@@ -73,11 +73,11 @@ type ejection struct {
 	times  int   // in a row
 	row    int32 // failures in a row at the last look
 	rowAt  int64 // nanotime since when it is so many
-	trials trials
+	trials probes
 }
 
-// suspect is an endpoint that there is reason to eject, the gravest first.
-type suspect struct {
+// candidate is an endpoint that there is reason to eject, the gravest first.
+type candidate struct {
 	e      *endpoint
 	rank   int
 	why    string
@@ -97,8 +97,8 @@ func (cl *cluster) checkEjectionsLocked(sums map[*endpoint]counts, now int64) {
 		reachable = min(reachable, cl.inSubset) // those beyond replace who is out
 	}
 	limit := int(cl.client.o.ejection.MaxPart * float64(reachable))
-	suspects := cl.suspectsLocked(sums)
-	slices.SortStableFunc(suspects, func(a, b suspect) int { return a.rank - b.rank })
+	suspects := cl.ejectionCandidatesLocked(sums)
+	slices.SortStableFunc(suspects, func(a, b candidate) int { return a.rank - b.rank })
 	for _, s := range suspects {
 		if cl.out >= limit {
 			break
@@ -114,11 +114,11 @@ func (cl *cluster) checkOutLocked(e *endpoint, now int64) {
 	case ejected:
 		switch {
 		case j.silent && !e.host.silent.Load() && !e.down:
-			cl.restoreLocked(e, "it answers again", now)
+			cl.unejectLocked(e, "it answers again", now)
 		case !j.silent && now >= j.until && !e.down:
 			c.good.Store(0)
 			c.bad.Store(0)
-			j.trials = trials{}
+			j.trials = probes{}
 			c.standing.Store(onTrial)
 		}
 	case onTrial:
@@ -127,17 +127,17 @@ func (cl *cluster) checkOutLocked(e *endpoint, now int64) {
 			j.silent, j.why = true, whySilent
 			c.standing.Store(ejected)
 		case c.bad.Load() > 0:
-			cl.outLocked(e, j.why+"; a call that tried it failed", now)
+			cl.ejectForLocked(e, j.why+"; a call that tried it failed", now)
 		case c.good.Load() >= goodTrials:
-			cl.restoreLocked(e, fmt.Sprintf("%d calls that tried it succeeded", goodTrials), now)
+			cl.unejectLocked(e, fmt.Sprintf("%d calls that tried it succeeded", goodTrials), now)
 		}
 	}
 }
 
 const whySilent = "it does not answer pings"
 
-// suspectsLocked finds who should be out and is not.
-func (cl *cluster) suspectsLocked(sums map[*endpoint]counts) (all []suspect) {
+// ejectionCandidatesLocked finds who should be out and is not.
+func (cl *cluster) ejectionCandidatesLocked(sums map[*endpoint]counts) (all []candidate) {
 	o := &cl.client.o.ejection
 	var rates, means []measured
 	for e, sum := range sums {
@@ -147,11 +147,11 @@ func (cl *cluster) suspectsLocked(sums map[*endpoint]counts) (all []suspect) {
 		}
 		switch n := c.silences.Load(); {
 		case e.host.silent.Load():
-			all = append(all, suspect{e, 0, whySilent, true})
+			all = append(all, candidate{e, 0, whySilent, true})
 		case n >= int32(o.Timeouts):
-			all = append(all, suspect{e, 1, fmt.Sprintf("%d calls in a row timed out, and nothing came", n), false})
+			all = append(all, candidate{e, 1, fmt.Sprintf("%d calls in a row timed out, and nothing came", n), false})
 		case c.streak.Load() >= int32(o.Failures):
-			all = append(all, suspect{e, 2, fmt.Sprintf("it refused %d calls in a row", c.streak.Load()), false})
+			all = append(all, candidate{e, 2, fmt.Sprintf("it refused %d calls in a row", c.streak.Load()), false})
 		}
 		if n := sum.attempts(); n >= int64(o.Calls) {
 			rates = append(rates, measured{e, float64(sum.answered) / float64(n)})
@@ -179,7 +179,7 @@ const (
 )
 
 // failingMore finds endpoints whose success rate lies far below the others'.
-func failingMore(rates []measured, deviations float64) (all []suspect) {
+func failingMore(rates []measured, deviations float64) (all []candidate) {
 	if len(rates) < minCompared {
 		return nil
 	}
@@ -193,14 +193,14 @@ func failingMore(rates []measured, deviations float64) (all []suspect) {
 	least := min(mean-deviations*math.Sqrt(square), mean-minGap)
 	for _, r := range rates {
 		if r.x < least {
-			all = append(all, suspect{r.e, 3, fmt.Sprintf("%.0f %% of its calls succeed, and %.0f %% of all", 100*r.x, 100*mean), false})
+			all = append(all, candidate{r.e, 3, fmt.Sprintf("%.0f %% of its calls succeed, and %.0f %% of all", 100*r.x, 100*mean), false})
 		}
 	}
 	return all
 }
 
 // slower finds endpoints whose mean answer takes so many times the median.
-func slower(means []measured, factor float64) (all []suspect) {
+func slower(means []measured, factor float64) (all []candidate) {
 	if len(means) < minCompared {
 		return nil
 	}
@@ -208,7 +208,7 @@ func slower(means []measured, factor float64) (all []suspect) {
 	median := means[len(means)/2].x
 	for _, m := range means {
 		if median > 0 && m.x >= factor*median {
-			all = append(all, suspect{m.e, 4, fmt.Sprintf("its answers take %v, the median is %v",
+			all = append(all, candidate{m.e, 4, fmt.Sprintf("its answers take %v, the median is %v",
 				time.Duration(m.x).Round(time.Microsecond), time.Duration(median).Round(time.Microsecond)), false})
 		}
 	}
@@ -219,7 +219,7 @@ func slower(means []measured, factor float64) (all []suspect) {
 const ejectMemory = 10
 
 // ejectLocked takes an endpoint out that was in.
-func (cl *cluster) ejectLocked(s suspect, now int64) {
+func (cl *cluster) ejectLocked(s candidate, now int64) {
 	c, j := &s.e.conduct, &s.e.conduct.ejection
 	if c.standing.Load() != inUse { // named for two reasons
 		return
@@ -230,11 +230,11 @@ func (cl *cluster) ejectLocked(s suspect, now int64) {
 	j.silent = s.silent
 	cl.out++
 	cl.healthChanged = true
-	cl.outLocked(s.e, s.why, now)
+	cl.ejectForLocked(s.e, s.why, now)
 }
 
-// outLocked keeps an endpoint out for its time, which grows with each time in a row.
-func (cl *cluster) outLocked(e *endpoint, why string, now int64) {
+// ejectForLocked keeps an endpoint out for its time, which grows with each time in a row.
+func (cl *cluster) ejectForLocked(e *endpoint, why string, now int64) {
 	o, c, j := &cl.client.o.ejection, &e.conduct, &e.conduct.ejection
 	j.times++
 	d := min(o.Time*time.Duration(min(j.times, 1000)), o.MaxTime)
@@ -250,8 +250,8 @@ func (cl *cluster) outLocked(e *endpoint, why string, now int64) {
 	cl.noteLocked(e, InstanceEjected, "", why, d)
 }
 
-// restoreLocked puts an endpoint back in.
-func (cl *cluster) restoreLocked(e *endpoint, why string, now int64) {
+// unejectLocked puts an endpoint back in.
+func (cl *cluster) unejectLocked(e *endpoint, why string, now int64) {
 	c, j := &e.conduct, &e.conduct.ejection
 	j.silent, j.since, j.why = false, now, ""
 	e.cleanLocked()
@@ -266,20 +266,20 @@ func (cl *cluster) restoreLocked(e *endpoint, why string, now int64) {
 	cl.noteLocked(e, InstanceRestored, "", why, 0)
 }
 
-// reachedLocked takes note that an endpoint can be reached again: what it did before says nothing any more.
-func (cl *cluster) reachedLocked(e *endpoint, now int64) {
+// reconnectedLocked takes note that an endpoint can be reached again: what it did before says nothing any more.
+func (cl *cluster) reconnectedLocked(e *endpoint, now int64) {
 	e.cleanLocked()
 	cl.closeBreakersLocked(e, "a new connection stands", now)
 	if e.conduct.standing.Load() != inUse {
-		cl.restoreLocked(e, "a new connection stands", now)
+		cl.unejectLocked(e, "a new connection stands", now)
 	}
 	if len(cl.events) > 0 {
 		cl.look() // who tells them
 	}
 }
 
-// dismissLocked forgets an endpoint that leaves the list.
-func (cl *cluster) dismissLocked(e *endpoint) {
+// forgetRemovedLocked forgets an endpoint that leaves the list.
+func (cl *cluster) forgetRemovedLocked(e *endpoint) {
 	for m := range cl.broken {
 		if slices.Contains(cl.broken[m], e) {
 			cl.dropBrokenLocked(e, m)

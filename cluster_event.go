@@ -18,8 +18,8 @@ func (cl *cluster) noteLocked(e *endpoint, change HealthChange, method, reason s
 	cl.healthCounts[change]++
 }
 
-// tell logs an event and tells the observers.
-func (cl *cluster) tell(ev HealthEvent) {
+// emit logs an event and tells the observers.
+func (cl *cluster) emit(ev HealthEvent) {
 	level := levelOf(ev.Change)
 	args := []any{"service", cl.client.serviceName(), "address", ev.Instance.Address, "reason", ev.Reason}
 	if ev.Method != "" {

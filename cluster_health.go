@@ -16,23 +16,23 @@ import (
 // Nothing is counted before an attempt fails. From then on, until nothing has failed for a window, each
 // attempt that succeeds costs an atomic addition; before and afterwards it costs one load.
 
-// standing says what an endpoint is good for.
-type standing = uint32
+// outState says what an endpoint is good for.
+type outState = uint32
 
 const (
-	inUse   standing = iota
+	inUse   outState = iota
 	ejected          // gets no calls
 	onTrial          // gets a call now and then, to see how it does
 )
 
-// conduct is what the attempts at an endpoint have shown. The exceptions aside it is written by attempts.
-type conduct struct {
-	standing atomic.Uint32                           // written by the goroutine that looks
-	streak   atomic.Int32                            // refusals since the last success
-	silences atomic.Int32                            // timeouts since then during which nothing came
-	good     atomic.Int32                            // attempts that succeeded on trial
-	bad      atomic.Int32                            // and those that failed
-	tallies  atomic.Pointer[[]atomic.Pointer[tally]] // by the methods' indexes
+// endpointHealth is what the attempts at an endpoint have shown. The exceptions aside it is written by attempts.
+type endpointHealth struct {
+	standing atomic.Uint32                                    // written by the goroutine that looks
+	streak   atomic.Int32                                     // refusals since the last success
+	silences atomic.Int32                                     // timeouts since then during which nothing came
+	good     atomic.Int32                                     // attempts that succeeded on trial
+	bad      atomic.Int32                                     // and those that failed
+	tallies  atomic.Pointer[[]atomic.Pointer[methodCounters]] // by the methods' indexes
 
 	growing sync.Mutex // while tallies changes
 
@@ -40,8 +40,8 @@ type conduct struct {
 	ejection ejection
 }
 
-// tally counts the attempts of one method at one endpoint.
-type tally struct {
+// methodCounters counts the attempts of one method at one endpoint.
+type methodCounters struct {
 	answered atomic.Int64 // attempts
 	failed   atomic.Int64
 	shed     atomic.Int64 // refused because the instance has too much to do
@@ -76,7 +76,7 @@ func (c *counts) attempts() int64 { return c.answered + c.failed + c.shed }
 const ringSlots = 10
 
 // advance takes over what was counted since it was last called, and returns the sums of the window.
-func (t *tally) advance(slot int64) (sum counts) {
+func (t *methodCounters) advance(slot int64) (sum counts) {
 	for i := range min(slot-t.slot, ringSlots) {
 		t.ring[(slot-i)%ringSlots] = counts{}
 	}
@@ -93,58 +93,58 @@ func (t *tally) advance(slot int64) (sum counts) {
 }
 
 // forget begins a new window.
-func (t *tally) forget() { t.ring = [ringSlots]counts{} }
+func (t *methodCounters) forget() { t.ring = [ringSlots]counts{} }
 
-// tally returns the counters of the method at e.
-func (e *endpoint) tally(m *clientMethod) *tally {
+// methodCounters returns the counters of the method at e.
+func (e *endpoint) methodCounters(m *clientMethod) *methodCounters {
 	if list := e.conduct.tallies.Load(); list != nil && m.index < len(*list) {
 		if t := (*list)[m.index].Load(); t != nil {
 			return t
 		}
 	}
-	return e.newTally(e.cluster.client.methods.counted(m))
+	return e.newMethodCounters(e.cluster.client.methods.counted(m))
 }
 
-func (e *endpoint) newTally(m *clientMethod) *tally {
+func (e *endpoint) newMethodCounters(m *clientMethod) *methodCounters {
 	c := &e.conduct
 	c.growing.Lock()
 	defer c.growing.Unlock()
 	list := c.tallies.Load()
 	if list == nil || m.index >= len(*list) {
-		list = growTallies(list, m.index+1)
+		list = growMethodCounters(list, m.index+1)
 		c.tallies.Store(list)
 	}
 	place := &(*list)[m.index]
 	if t := place.Load(); t != nil {
 		return t
 	}
-	fresh := &tally{method: m}
+	fresh := &methodCounters{method: m}
 	place.Store(fresh)
 	return fresh
 }
 
-// growTallies returns a copy with room for at least n, and for as many again as there were.
-func growTallies(old *[]atomic.Pointer[tally], n int) *[]atomic.Pointer[tally] {
+// growMethodCounters returns a copy with room for at least n, and for as many again as there were.
+func growMethodCounters(old *[]atomic.Pointer[methodCounters], n int) *[]atomic.Pointer[methodCounters] {
 	if old == nil {
-		next := make([]atomic.Pointer[tally], n)
+		next := make([]atomic.Pointer[methodCounters], n)
 		return &next
 	}
-	next := make([]atomic.Pointer[tally], max(n, 2*len(*old)))
+	next := make([]atomic.Pointer[methodCounters], max(n, 2*len(*old)))
 	for i := range *old {
 		next[i].Store((*old)[i].Load())
 	}
 	return &next
 }
 
-// forgetTallies drops all counters.
-func (c *conduct) forgetTallies() {
+// forgetCounters drops all counters.
+func (c *endpointHealth) forgetCounters() {
 	c.growing.Lock()
 	c.tallies.Store(nil)
 	c.growing.Unlock()
 }
 
 // each calls f with every tally.
-func (c *conduct) each(f func(*tally)) {
+func (c *endpointHealth) each(f func(*methodCounters)) {
 	list := c.tallies.Load()
 	if list == nil {
 		return
@@ -156,10 +156,10 @@ func (c *conduct) each(f func(*tally)) {
 	}
 }
 
-// answered counts an attempt to which the instance gave an answer that does not speak against it. It is
+// recordSuccess counts an attempt to which the instance gave an answer that does not speak against it. It is
 // called only while the client counts.
-func (e *endpoint) answered(m *clientMethod, d int64) {
-	t, c := e.tally(m), &e.conduct
+func (e *endpoint) recordSuccess(m *clientMethod, d int64) {
+	t, c := e.methodCounters(m), &e.conduct
 	t.answered.Add(1)
 	if e.cluster.client.o.ejection.Slow > 0 {
 		t.took.Add(d)
@@ -180,9 +180,9 @@ func (e *endpoint) answered(m *clientMethod, d int64) {
 	}
 }
 
-// judge counts an attempt that failed with err. What says nothing about the instance, or what its
+// recordFailure counts an attempt that failed with err. What says nothing about the instance, or what its
 // connections show, is for settle and for the host.
-func (e *endpoint) judge(conn *clientConn, k *call, m *clientMethod, err *Error) {
+func (e *endpoint) recordFailure(conn *clientConn, k *call, m *clientMethod, err *Error) {
 	cl := e.cluster
 	if !cl.judging.Load() || err.Code == Canceled && err.Outcome != Executed || err.isOfRequest() {
 		return
@@ -191,13 +191,13 @@ func (e *endpoint) judge(conn *clientConn, k *call, m *clientMethod, err *Error)
 	switch err.Outcome {
 	case Executed:
 		if !cl.client.o.breaker.counts(err.Code) {
-			e.answered(m, nanotime()-k.began)
+			e.recordSuccess(m, nanotime()-k.began)
 			return
 		}
 	case Refused:
 		switch err.Code {
 		case ResourceExhausted: // to send its calls to others would overload those
-			e.tally(m).shed.Add(1)
+			e.methodCounters(m).shed.Add(1)
 			cl.look()
 			return
 		case DeadlineExceeded: // the call came too late
@@ -218,7 +218,7 @@ func (e *endpoint) judge(conn *clientConn, k *call, m *clientMethod, err *Error)
 
 // failedIn counts a failure of the method at e.
 func (e *endpoint) failedIn(m *clientMethod) {
-	t, c := e.tally(m), &e.conduct
+	t, c := e.methodCounters(m), &e.conduct
 	t.failed.Add(1)
 	if c.standing.Load() == onTrial {
 		c.bad.Add(1)
@@ -234,18 +234,18 @@ func (e *endpoint) cleanLocked() {
 	c := &e.conduct
 	c.streak.Store(0)
 	c.silences.Store(0)
-	c.each(func(t *tally) {
+	c.each(func(t *methodCounters) {
 		t.advance(t.slot)
 		t.forget()
 	})
 }
 
-// trial holds the endpoint that the next call is to try.
-type trial struct{ next atomic.Pointer[endpoint] }
+// probe holds the endpoint that the next call is to try.
+type probe struct{ next atomic.Pointer[endpoint] }
 
 // take returns the endpoint that a call is to try, if this one is the first to ask. It is one of among, unless that
 // is nil.
-func (t *trial) take(r *balance.Request, among []*endpoint) *endpoint {
+func (t *probe) take(r *balance.Request, among []*endpoint) *endpoint {
 	e := t.next.Load()
 	if e == nil || r.HasTried(e.Endpoint) || among != nil && !slices.Contains(among, e) || !t.next.CompareAndSwap(e, nil) {
 		return nil
@@ -296,7 +296,7 @@ func (cl *cluster) watchHealth() {
 		}
 		again, events := cl.checkHealth(nanotime())
 		for _, e := range events {
-			cl.tell(e)
+			cl.emit(e)
 		}
 		timer.Stop()
 		if again > 0 {
@@ -325,7 +325,7 @@ func (cl *cluster) noteReachableLocked(now int64) {
 		was := e.down
 		if e.down = down; was && !down {
 			e.since = now
-			cl.reachedLocked(e, now)
+			cl.reconnectedLocked(e, now)
 		}
 		if e.host.silent.Load() && e.conduct.standing.Load() == inUse || cl.out > 0 {
 			cl.look()
@@ -357,14 +357,14 @@ func (cl *cluster) checkHealth(now int64) (again time.Duration, events []HealthE
 	slot := now / int64(b.Window/ringSlots)
 	sums := make(map[*endpoint]counts, len(cl.endpoints))
 	for _, e := range cl.endpoints {
-		sum, bad := cl.checkTalliesLocked(e, slot, now)
+		sum, bad := cl.checkCountersLocked(e, slot, now)
 		failing = failing || bad || e.remembersLocked(now)
 		sums[e] = sum
 	}
 	if !j.Off {
 		cl.checkEjectionsLocked(sums, now)
 	}
-	cl.offerTrialsLocked(now)
+	cl.offerProbesLocked(now)
 	grown := cl.checkSubsetLocked(now)
 	if cl.healthChanged || grown {
 		cl.healthChanged = false
@@ -380,7 +380,7 @@ func (cl *cluster) checkHealth(now int64) (again time.Duration, events []HealthE
 	default:
 		cl.alert.Store(false)
 		for _, e := range cl.endpoints {
-			e.conduct.forgetTallies()
+			e.conduct.forgetCounters()
 			e.conduct.streak.Store(0)
 			e.conduct.silences.Store(0)
 		}
@@ -405,10 +405,10 @@ func (e *endpoint) remembersLocked(now int64) bool {
 	return row > 0 && now-j.rowAt < int64(rowMemory)
 }
 
-// checkTalliesLocked looks at the breakers of an endpoint. It returns the sums of all of its methods, and
+// checkCountersLocked looks at the breakers of an endpoint. It returns the sums of all of its methods, and
 // whether something has failed.
-func (cl *cluster) checkTalliesLocked(e *endpoint, slot, now int64) (sum counts, bad bool) {
-	e.conduct.each(func(t *tally) {
+func (cl *cluster) checkCountersLocked(e *endpoint, slot, now int64) (sum counts, bad bool) {
+	e.conduct.each(func(t *methodCounters) {
 		own := t.advance(slot)
 		sum.add(own)
 		bad = bad || own.failed+own.shed > 0
@@ -422,21 +422,21 @@ func (cl *cluster) checkTalliesLocked(e *endpoint, slot, now int64) (sum counts,
 // trialPatience is how long the next trial waits for the answer to the one before.
 const trialPatience = 5 * time.Second
 
-// trials are those of one endpoint, or of one method there.
-type trials struct {
+// probes are those of one endpoint, or of one method there.
+type probes struct {
 	offered int64 // nanotime of the last one; 0: none
 	results int32 // that there were then
 }
 
 // due reports whether there may be another trial: no longer than it takes is one under way.
-func (t *trials) due(results int32, now int64) bool {
+func (t *probes) due(results int32, now int64) bool {
 	return t.offered == 0 || results != t.results || now-t.offered > int64(trialPatience)
 }
 
-func (t *trials) offer(results int32, now int64) { t.offered, t.results = now, results }
+func (t *probes) offer(results int32, now int64) { t.offered, t.results = now, results }
 
-// offerTrialsLocked sees to it that calls try instances that may be well again, one at a time.
-func (cl *cluster) offerTrialsLocked(now int64) {
+// offerProbesLocked sees to it that calls try instances that may be well again, one at a time.
+func (cl *cluster) offerProbesLocked(now int64) {
 	if cl.out > 0 && cl.trial.next.Load() == nil {
 		var best *endpoint
 		for _, e := range cl.endpoints {
@@ -459,14 +459,14 @@ func (cl *cluster) offerTrialsLocked(now int64) {
 		}
 		var best *endpoint
 		for _, e := range list {
-			t := e.tally(m)
+			t := e.methodCounters(m)
 			if t.half.Load() && !e.down && e.conduct.standing.Load() == inUse && t.breaker.trials.due(t.good.Load()+t.bad.Load(), now) &&
-				(best == nil || t.breaker.trials.offered < best.tally(m).breaker.trials.offered) {
+				(best == nil || t.breaker.trials.offered < best.methodCounters(m).breaker.trials.offered) {
 				best = e
 			}
 		}
 		if best != nil {
-			t := best.tally(m)
+			t := best.methodCounters(m)
 			t.breaker.trials.offer(t.good.Load()+t.bad.Load(), now)
 			best.Renew(now)
 			m.trial.next.Store(best)

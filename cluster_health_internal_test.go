@@ -43,7 +43,7 @@ var states = map[string]func(c *Client, m *clientMethod){
 		c.cluster.mu.Lock()
 		defer c.cluster.mu.Unlock()
 		for _, e := range c.cluster.endpoints {
-			c.cluster.openLocked(e, e.tally(m), "for the test", nanotime())
+			c.cluster.openLocked(e, e.methodCounters(m), "for the test", nanotime())
 			break
 		}
 		c.cluster.rebuildLocked()
@@ -52,7 +52,7 @@ var states = map[string]func(c *Client, m *clientMethod){
 		c.cluster.mu.Lock()
 		defer c.cluster.mu.Unlock()
 		for _, e := range c.cluster.endpoints {
-			c.cluster.ejectLocked(suspect{e: e, why: "for the test", silent: true}, nanotime())
+			c.cluster.ejectLocked(candidate{e: e, why: "for the test", silent: true}, nanotime())
 			break
 		}
 		c.cluster.rebuildLocked()
@@ -66,11 +66,11 @@ func TestHealthAllocatesNothing(t *testing.T) {
 		set(c, m)
 		k := c.pool.getCall()
 		e := c.pick(k, m)
-		e.answered(m, 1)
+		e.recordSuccess(m, 1)
 		if n := testing.AllocsPerRun(1000, func() { c.pick(k, m) }); n > 0 {
 			t.Errorf("%s: a pick allocates %v times", name, n)
 		}
-		if n := testing.AllocsPerRun(1000, func() { e.answered(m, 1) }); n > 0 {
+		if n := testing.AllocsPerRun(1000, func() { e.recordSuccess(m, 1) }); n > 0 {
 			t.Errorf("%s: counting allocates %v times", name, n)
 		}
 		if n := testing.AllocsPerRun(1000, func() { e.failedIn(m) }); n > 0 {
@@ -107,7 +107,7 @@ func BenchmarkAnswered(b *testing.B) {
 			for b.Loop() {
 				c.cluster.alert.Store(alert)
 				if e.cluster.alert.Load() {
-					e.answered(m, 1)
+					e.recordSuccess(m, 1)
 				}
 			}
 		})
@@ -116,7 +116,7 @@ func BenchmarkAnswered(b *testing.B) {
 
 // The window of a tally slides: what is older than it does not count, what is younger does.
 func TestTallyWindow(t *testing.T) {
-	var a tally
+	var a methodCounters
 	sum := func(slot, ok, failed int64) counts {
 		a.answered.Add(ok)
 		a.failed.Add(failed)
@@ -180,20 +180,20 @@ func TestEjectionTimes(t *testing.T) {
 	e := cl.endpoints["host-0:1"]
 	now := nanotime()
 	var got []time.Duration
-	cl.ejectLocked(suspect{e: e, why: "for the test"}, now)
+	cl.ejectLocked(candidate{e: e, why: "for the test"}, now)
 	for range 6 {
 		got = append(got, time.Duration(e.conduct.ejection.until-now))
-		cl.outLocked(e, "again", now)
+		cl.ejectForLocked(e, "again", now)
 	}
 	want := []time.Duration{2 * time.Second, 4 * time.Second, 6 * time.Second, 8 * time.Second, 8 * time.Second, 8 * time.Second}
 	if !slices.Equal(got, want) {
 		t.Errorf("it is out for %v: want %v", got, want)
 	}
-	cl.restoreLocked(e, "for the test", now)
-	cl.ejectLocked(suspect{e: e, why: "much later"}, now+int64(time.Minute))
+	cl.unejectLocked(e, "for the test", now)
+	cl.ejectLocked(candidate{e: e, why: "much later"}, now+int64(time.Minute))
 	if n := e.conduct.ejection.times; n != 1 {
 		t.Errorf("a minute later it is out for the time number %d: want 1", n)
 	}
 	e.conduct.ejection.times = math.MaxInt
-	cl.restoreLocked(e, "for the test", now)
+	cl.unejectLocked(e, "for the test", now)
 }

@@ -45,7 +45,7 @@ func (c *Client) reach(ctx context.Context, k *call, m *clientMethod, tried []*b
 		}
 		v = v.forCall(m, k.route)
 		if v.total == 0 {
-			return nil, c.nobody(k.route)
+			return nil, c.noInstance(k.route)
 		}
 		k.pick.Method = m.name
 		if e := c.cluster.connected(&k.pick, v, k.route, tried); e != nil {
@@ -226,8 +226,8 @@ func (cl *cluster) abandon(h *hunt) bool {
 	return true
 }
 
-// surveyed is what is known of the hosts of some endpoints.
-type surveyed struct {
+// hostSurvey is what is known of the hosts of some endpoints.
+type hostSurvey struct {
 	total, connected, dialing int
 	idle                      []*endpoint // that can be dialed now
 	tried                     int64       // nanotime of the latest try that failed
@@ -237,8 +237,8 @@ type surveyed struct {
 }
 
 // survey looks at the hosts of the endpoints, for a hunt that began at a time.
-func survey(list []*endpoint, began int64) surveyed {
-	s := surveyed{total: len(list), obstacle: lasting}
+func survey(list []*endpoint, began int64) hostSurvey {
+	s := hostSurvey{total: len(list), obstacle: lasting}
 	for _, e := range list {
 		state, tried, err := e.host.seen(began)
 		switch state {
@@ -261,7 +261,7 @@ func survey(list []*endpoint, began int64) surveyed {
 }
 
 // fault is the error of calls that no instance can be reached for.
-func (s *surveyed) fault() *Error {
+func (s *hostSurvey) fault() *Error {
 	if s.why == nil {
 		e := failure(Unavailable, NotSent, PhaseDial, nil, "none of %d instances can be reached", s.total)
 		e.nowhere = true

@@ -88,13 +88,13 @@ func (v *view) build(up, all []*endpoint, before *view) *view {
 	list := make([]*balance.Endpoint, 0, len(up))
 	for _, e := range up {
 		part.byPick[e.Endpoint] = e
-		part.built = append(part.built, built{e.Endpoint, e.Instance(), e.Warmth()})
+		part.inputs = append(part.inputs, pickerInput{e.Endpoint, e.Instance(), e.Warmth()})
 		list = append(list, e.Endpoint)
 	}
 	switch {
-	case slices.Equal(part.built, v.built):
+	case slices.Equal(part.inputs, v.inputs):
 		part.picker = v.picker
-	case before != nil && slices.Equal(part.built, before.built):
+	case before != nil && slices.Equal(part.inputs, before.inputs):
 		part.picker = before.picker
 	default:
 		part.picker = v.routes.balancer.Build(list)

@@ -10,21 +10,21 @@ import (
 
 // view is what picking needs; it is replaced as a whole.
 type view struct {
-	trials []*trial // of instances that are out; mostly nil
+	trials []*probe // of instances that are out; mostly nil
 	picker balance.Picker
 	only   *endpoint // the single endpoint that can be picked, or nil
 	usable int       // how many can be picked
 	total  int       // how many there are
 	byPick map[*balance.Endpoint]*endpoint
-	built  []built
+	inputs []pickerInput
 	routes *routeViews // nil without a router
 	reach  []*endpoint // that parts are made of, sorted
 	all    []*endpoint // sorted, also those that cannot be picked
 	among  []*endpoint // of a part: those that may be tried; nil: any
 }
 
-// built is an endpoint as the picker was built with it.
-type built struct {
+// pickerInput is an endpoint as the picker was built with it.
+type pickerInput struct {
 	endpoint *balance.Endpoint
 	instance *registry.Instance
 	warmth   int
@@ -41,11 +41,11 @@ func (cl *cluster) viewOf(up, reach []*endpoint, old *view) *view {
 	}
 	sortEndpoints(list)
 	for _, e := range list {
-		v.built = append(v.built, built{e, e.Instance(), e.Warmth()})
+		v.inputs = append(v.inputs, pickerInput{e, e.Instance(), e.Warmth()})
 	}
 	// Most changes are connections that were made, of which a client with a thousand instances sees a
 	// thousand when it starts; some balancers take milliseconds to build for so many.
-	if old != nil && slices.Equal(old.built, v.built) {
+	if old != nil && slices.Equal(old.inputs, v.inputs) {
 		v.picker = old.picker
 	} else {
 		v.picker = cl.client.o.balancer.Build(list) // of one too: it may want to know which one that was

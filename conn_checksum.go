@@ -24,9 +24,9 @@ func negotiateChecksums(wants bool, peer *wire.Settings, own, other string) (boo
 	return known && (wants || peer.Features&wire.FeatureCRCWanted != 0), nil
 }
 
-// sealer puts checksums on frames that are about to be written: here every frame comes by, whoever made it, and
+// checksumWriter puts checksums on frames that are about to be written: here every frame comes by, whoever made it, and
 // what is kept in memory, counted and sent again is frames without. It belongs to the goroutine that writes.
-type sealer struct {
+type checksumWriter struct {
 	buf    []byte // sealed bytes; from loadBuffers, or nil
 	at     int    // bytes of buf that were taken
 	first  int    // bytes of buf that belong to the frame that began before it, with the checksum
@@ -36,7 +36,7 @@ type sealer struct {
 }
 
 // fill seals as much of the frames as there is room for, and returns how much that was. The buffer was written.
-func (s *sealer) fill(frames []byte) (used int) {
+func (s *checksumWriter) fill(frames []byte) (used int) {
 	if s.buf == nil {
 		s.buf = getBuffer(loadBuffer)
 	}
@@ -75,7 +75,7 @@ func (s *sealer) fill(frames []byte) (used int) {
 
 // rest returns the sealed bytes that have to be written next; without any it seals more of the frames. None are
 // left when it returns none.
-func (s *sealer) rest(frames []byte) (rest []byte, used int) {
+func (s *checksumWriter) rest(frames []byte) (rest []byte, used int) {
 	if s.at == len(s.buf) && (len(frames) > 0 || s.inside) {
 		used = s.fill(frames)
 	}
@@ -83,18 +83,18 @@ func (s *sealer) rest(frames []byte) (rest []byte, used int) {
 }
 
 // took notes that n more bytes were written.
-func (s *sealer) took(n int) {
+func (s *checksumWriter) took(n int) {
 	if s.at += n; s.at == len(s.buf) && !s.inside {
 		loadBuffers.Put((*[loadBuffer]byte)(s.buf[:loadBuffer])) // putBuffer would allocate
-		*s = sealer{}
+		*s = checksumWriter{}
 	}
 }
 
 // holds reports whether something of what was sealed, or has to be, was not written.
-func (s *sealer) holds() bool { return s != nil && (s.at < len(s.buf) || s.inside) }
+func (s *checksumWriter) holds() bool { return s != nil && (s.at < len(s.buf) || s.inside) }
 
-// unsent returns how many bytes of what was sealed were not written, without the checksums.
-func (s *sealer) unsent() int {
+// pendingBytes returns how many bytes of what was sealed were not written, without the checksums.
+func (s *checksumWriter) pendingBytes() int {
 	if s == nil {
 		return 0
 	}
@@ -115,14 +115,14 @@ func (s *sealer) unsent() int {
 func (w *writer) writeSealed(frames []byte) (taken int, err error) {
 	defer w.writeStart.Store(0)
 	for {
-		out, used := w.sealer.rest(frames[taken:])
+		out, used := w.checksums.rest(frames[taken:])
 		taken += used
 		if len(out) == 0 {
 			return taken, nil
 		}
 		w.writeStart.Store(nanotime())
 		n, err := w.nc.Write(out)
-		w.sealer.took(n)
+		w.checksums.took(n)
 		if err != nil {
 			return taken, err
 		}

@@ -16,7 +16,7 @@ func TestSealer(t *testing.T) {
 	for range 300 {
 		var all, want []byte
 		var ends []int // of the frames, sealed
-		s := new(sealer)
+		s := new(checksumWriter)
 		var got []byte
 		done := 0 // bytes of all that the sealer has used
 		for range 1 + rnd.IntN(4) {
@@ -58,8 +58,8 @@ func TestSealer(t *testing.T) {
 				for _, end := range ends {
 					taken -= max(0, min(4, len(got)-(end-4)))
 				}
-				if done-s.unsent() != taken {
-					t.Fatalf("%d bytes were used and %d of them not sent, but %d were", done, s.unsent(), taken)
+				if done-s.pendingBytes() != taken {
+					t.Fatalf("%d bytes were used and %d of them not sent, but %d were", done, s.pendingBytes(), taken)
 				}
 				due := done
 				for i, end := range ends {
@@ -90,7 +90,7 @@ func BenchmarkChecksums(b *testing.B) {
 		frame := append(wire.AppendHeader(nil, wire.Header{Length: uint32(size), Type: wire.TypeReply, ID: 1}), make([]byte, size)...)
 		b.Run(fmt.Sprintf("out/%d", size), func(b *testing.B) {
 			b.SetBytes(int64(len(frame)))
-			s := new(sealer)
+			s := new(checksumWriter)
 			for b.Loop() {
 				rest := frame
 				for {

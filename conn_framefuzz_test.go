@@ -61,9 +61,9 @@ type exchanged struct {
 	closed bool
 }
 
-// exchange gives a server the bytes after a good handshake, in two pieces; sealed says that the frames of the
+// callState gives a server the bytes after a good handshake, in two pieces; sealed says that the frames of the
 // connection have checksums, which the bytes have to hold.
-func exchange(t *testing.T, data []byte, cut int, sealed bool) (out exchanged) {
+func callState(t *testing.T, data []byte, cut int, sealed bool) (out exchanged) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		// Handlers whose answers do not depend on when something arrives.
 		s := anser.NewServer(silent, anser.MaxStreams(4))
@@ -170,19 +170,19 @@ func FuzzServerFrames(f *testing.F) {
 			return // nothing that begins to depend on the time: no credit runs out
 		}
 		if len(data) >= wire.HeaderSize && data[5]&byte(wire.FlagCRC) == 0 {
-			if none := exchange(t, data, min(int(cut), len(data)), true); !none.closed || len(none.frames) > 0 {
+			if none := callState(t, data, min(int(cut), len(data)), true); !none.closed || len(none.frames) > 0 {
 				t.Fatalf("without checksums where there should be some: closed %t, %+v", none.closed, none.frames)
 			}
 		}
 		frames := sealable(data)
-		plain, sealed := exchange(t, frames, 0, false), exchange(t, wirepeer.Seal(frames), 0, true)
+		plain, sealed := callState(t, frames, 0, false), callState(t, wirepeer.Seal(frames), 0, true)
 		if plain.closed != sealed.closed || plain.reason != sealed.reason {
 			t.Fatalf("closed %t with %s, with checksums %t with %s", plain.closed, plain.reason, sealed.closed, sealed.reason)
 		}
 		if !plain.closed && !slices.EqualFunc(plain.frames, sealed.frames, isSame) {
 			t.Fatalf("%+v, with checksums %+v", plain.frames, sealed.frames)
 		}
-		whole, inPieces := exchange(t, data, 0, false), exchange(t, data, min(int(cut), len(data)), false)
+		whole, inPieces := callState(t, data, 0, false), callState(t, data, min(int(cut), len(data)), false)
 		if inPieces.closed && inPieces.reason == wire.Normal && bytes.Contains(data, []byte{byte(wire.TypeDrain)}) {
 			return // a connection that drains ends when nothing is open on it: what comes later is not read
 		}

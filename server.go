@@ -42,7 +42,7 @@ type Server struct {
 	handshakes handshakes
 	monitor    monitor
 	workers    workers
-	gate       *gate       // of the methods together, or nil
+	gate       *waitQueue  // of the methods together, or nil
 	queues     atomic.Bool // a method has a bound for the time that its calls wait
 	stats      stats
 	memory     memory
@@ -60,8 +60,8 @@ type Server struct {
 	closesBy  time.Time                  // when the last Shutdown ends, if closed and if that is known
 	listeners map[*net.Listener]struct{} // by a pointer, as a listener need not be comparable
 	live      map[*serverConn]struct{}
-	attached  map[*serverConn]struct{} // of clients that were given the server; see Handlers
-	raw       map[*guest]net.Conn      // in their handshake
+	attached  map[*serverConn]struct{}       // of clients that were given the server; see Handlers
+	raw       map[*pendingHandshake]net.Conn // in their handshake
 	announced announcer
 	empty     chan struct{} // closed when live and raw are empty after closed; nil until Shutdown
 	tending   chan struct{}
@@ -72,7 +72,7 @@ type Server struct {
 // method is returned by Serve.
 func NewServer(opts ...ServerOption) *Server {
 	s := &Server{
-		listeners: make(map[*net.Listener]struct{}), live: make(map[*serverConn]struct{}), raw: make(map[*guest]net.Conn),
+		listeners: make(map[*net.Listener]struct{}), live: make(map[*serverConn]struct{}), raw: make(map[*pendingHandshake]net.Conn),
 	}
 	s.o = serverOptions{
 		sideOptions: defaultSideOptions(), maxInFlight: 10_000, maxCalls: 10_000, maxConns: 100_000, maxHandshakes: 256, maxStreams: int(wire.DefaultSettings().MaxStreams),
@@ -113,7 +113,7 @@ func NewServer(opts ...ServerOption) *Server {
 		}
 	}
 	if s.o.adaptive != nil {
-		s.gate = newGate("", s.o.adaptive, s.o.queueTime)
+		s.gate = newWaitQueue("", s.o.adaptive, s.o.queueTime)
 	}
 	if s.o.describe {
 		s.addDescribe()
@@ -269,7 +269,7 @@ func (s *Server) tend(stop, ended chan struct{}) {
 		changed := s.policyChanged()
 		for _, c := range s.liveConns() {
 			c.tend(now)
-			if c.trust != nil {
+			if c.auth != nil {
 				c.tendTrust(now, changed)
 			}
 		}

@@ -89,16 +89,16 @@ func (c *serverConn) newContext(s *reading, m *method, h wire.Header, r *wire.Re
 		ctx.deadline = s.arrived + int64(min(r.Timeout, uint64(maxTimeout/time.Microsecond)))*int64(time.Microsecond)
 	}
 	if h.Flags&wire.FlagTrace != 0 || r.Metadata != nil || r.Compression != 0 {
-		ctx.brought = &brought{metadata: slices.Clone(r.Metadata)}
+		ctx.extras = &callExtras{metadata: slices.Clone(r.Metadata)}
 		if r.Metadata != nil {
-			ctx.brought.key = s.key
+			ctx.extras.key = s.key
 		}
 		if isTrace(&r.Trace) {
 			t := r.Trace
-			ctx.brought.trace = &t
+			ctx.extras.trace = &t
 		}
 		if r.Compression != 0 {
-			ctx.brought.packing = &packing{
+			ctx.extras.packing = &packing{
 				compressor: c.server.compressors[r.Compression],
 				plain:      h.Flags&wire.FlagPlain != 0, forced: h.Flags&wire.FlagForced != 0,
 			}

@@ -15,16 +15,16 @@ import (
 
 // What a server's connection knows of its client, and what that may do.
 
-// proof is an identity as long as it holds.
-type proof struct {
+// verifiedIdentity is an identity as long as it holds.
+type verifiedIdentity struct {
 	identity *Identity
 	expires  int64 // nanotime, 0: never
 	drain    int64 // nanotime at which the connection is given up for one with a newer certificate, 0: never
 }
 
-// trust belongs to a connection of a server with authentication.
-type trust struct {
-	now atomic.Pointer[proof]
+// connAuth belongs to a connection of a server with authentication.
+type connAuth struct {
+	now atomic.Pointer[verifiedIdentity]
 
 	mu     sync.Mutex   // guards what follows
 	next   *AuthRequest // to be checked
@@ -49,13 +49,13 @@ const (
 	revoked       = "revoked"
 )
 
-// strangers counts those who were not let in, by reason. The zero value is ready for use.
-type strangers struct {
+// authFailures counts those who were not let in, by reason. The zero value is ready for use.
+type authFailures struct {
 	mu sync.Mutex
 	by map[string]int64
 }
 
-func (s *strangers) add(reason string) {
+func (s *authFailures) add(reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.by == nil {
@@ -64,7 +64,7 @@ func (s *strangers) add(reason string) {
 	s.by[reason]++
 }
 
-func (s *strangers) snapshot() map[string]int64 {
+func (s *authFailures) snapshot() map[string]int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := make(map[string]int64, len(s.by))
@@ -74,14 +74,14 @@ func (s *strangers) snapshot() map[string]int64 {
 	return out
 }
 
-// stranger notes why a client is not let in.
-func (s *Server) stranger(c *serverConn, reason string, err error) {
+// countAuthFailure notes why a client is not let in.
+func (s *Server) countAuthFailure(c *serverConn, reason string, err error) {
 	s.stats.strangers.add(reason)
 	s.log.Debug("not authenticated", "peer", c.nc.RemoteAddr(), "reason", reason, "err", err)
 }
 
 // identify finds out who the client is, as the last step of the handshake before the server says a word.
-func (s *Server) identify(c *serverConn, st *reading, g *guest) error {
+func (s *Server) identify(c *serverConn, st *reading, g *pendingHandshake) error {
 	login := &AuthRequest{Scheme: SchemeTLS, Peer: c.peer()}
 	switch {
 	case c.peerSays.Features&wire.FeatureAuth != 0:
@@ -94,22 +94,22 @@ func (s *Server) identify(c *serverConn, st *reading, g *guest) error {
 			if broken, ok := errors.AsType[*wire.Error](err); ok && broken != errUnauthenticated {
 				reason = malformed
 			}
-			s.stranger(c, reason, err)
+			s.countAuthFailure(c, reason, err)
 			return err
 		}
 	case c.tls == nil || len(c.tls.VerifiedChains) == 0:
-		s.stranger(c, nothingShown, errors.New("the client has neither a credential nor a certificate"))
+		s.countAuthFailure(c, nothingShown, errors.New("the client has neither a credential nor a certificate"))
 		return errUnauthenticated
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.o.handshakeTimeout)
 	defer cancel()
 	now, reason, err := s.authenticate(ctx, login)
 	if err != nil {
-		s.stranger(c, reason, err)
+		s.countAuthFailure(c, reason, err)
 		return errUnauthenticated
 	}
-	c.trust = new(trust)
-	c.trust.now.Store(now)
+	c.auth = new(connAuth)
+	c.auth.now.Store(now)
 	return nil
 }
 
@@ -144,7 +144,7 @@ func parseAuth(body []byte) (scheme string, credential []byte, err error) {
 }
 
 // authenticate asks the authenticators one after the other. The error is for the log.
-func (s *Server) authenticate(ctx context.Context, l *AuthRequest) (now *proof, reason string, err error) {
+func (s *Server) authenticate(ctx context.Context, l *AuthRequest) (now *verifiedIdentity, reason string, err error) {
 	defer clear(l.Data)
 	reason = unknownScheme
 	var all []error
@@ -198,11 +198,11 @@ const maxLead = 30 * time.Second
 
 var errPast = errors.New("the identity has ended already")
 
-func newProof(id *Identity, scheme string) (*proof, error) {
+func newProof(id *Identity, scheme string) (*verifiedIdentity, error) {
 	if id == nil || id.Subject == "" {
 		return nil, errors.New("the authenticator named no subject")
 	}
-	now := &proof{identity: id.clone()}
+	now := &verifiedIdentity{identity: id.clone()}
 	if id.Scheme == "" {
 		now.identity.Scheme = scheme
 	}
@@ -221,10 +221,10 @@ func newProof(id *Identity, scheme string) (*proof, error) {
 
 // identity returns who the client is, or nil.
 func (c *serverConn) identity() *Identity {
-	if c.trust == nil {
+	if c.auth == nil {
 		return nil
 	}
-	return c.trust.now.Load().identity
+	return c.auth.now.Load().identity
 }
 
 // clientKey tells clients apart whose connections come and go: by their subjects, or else by their certificates.
@@ -238,9 +238,9 @@ func (c *serverConn) clientKey() (key [sha256.Size]byte) {
 	return key
 }
 
-// mayCall says why the client may not call the method now, or nil. What the policy said is remembered in n.
-func (c *serverConn) mayCall(s *reading, n *named) (refused *Error) {
-	now := c.trust.now.Load()
+// authorize says why the client may not call the method now, or nil. What the policy said is remembered in n.
+func (c *serverConn) authorize(s *reading, n *named) (refused *Error) {
+	now := c.auth.now.Load()
 	if now.expires != 0 && s.now >= now.expires {
 		return errLapsed
 	}
@@ -286,7 +286,7 @@ func (s *Server) allows(id *Identity, method string) (ok bool) {
 
 // visible returns what of the list the client may call.
 func (c *serverConn) visible(list *MethodList) *MethodList {
-	if c.trust == nil || c.server.o.authorizer == nil {
+	if c.auth == nil || c.server.o.authorizer == nil {
 		return list
 	}
 	id, out := c.identity(), new(MethodList)
@@ -311,7 +311,7 @@ func (c *serverConn) renew(s *reading, body []byte) error {
 	if s.auths.note(s.arrived, minAuth) != nil {
 		return wire.Errorf(wire.Flood, "credentials more often than every %v", minAuth)
 	}
-	t := c.trust
+	t := c.auth
 	if t == nil { // nobody asked
 		return nil
 	}
@@ -329,7 +329,7 @@ func (c *serverConn) renew(s *reading, body []byte) error {
 // checkCredentials checks what the client has sent, on a goroutine of its own: an authenticator may have to ask
 // others, and meanwhile calls go on.
 func (c *serverConn) checkCredentials() {
-	t := c.trust
+	t := c.auth
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	for {
@@ -354,14 +354,14 @@ func (c *serverConn) renewWith(ctx context.Context, login *AuthRequest) {
 	now, reason, err := srv.authenticate(ctx, login)
 	switch {
 	case err != nil:
-		srv.stranger(c, reason, err)
+		srv.countAuthFailure(c, reason, err)
 		// The client proves itself on another connection, perhaps better. What runs here may end.
 		c.startDrain(srv.o.grace)
 	case now.identity.Subject != c.identity().Subject:
-		srv.stranger(c, otherSubject, errors.New("the renewed credential is that of another subject"))
-		c.condemn(errUnauthenticated)
+		srv.countAuthFailure(c, otherSubject, errors.New("the renewed credential is that of another subject"))
+		c.failWith(errUnauthenticated)
 	default:
-		c.trust.now.Store(now)
+		c.auth.now.Store(now)
 		c.sweep() // the new identity may allow less
 		if c.session != nil {
 			c.session.renewed(c)
@@ -370,7 +370,7 @@ func (c *serverConn) renewWith(ctx context.Context, login *AuthRequest) {
 }
 
 // end ends what is checked when the connection has ended.
-func (t *trust) end() {
+func (t *connAuth) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ended = true

@@ -6,35 +6,35 @@ import (
 	"github.com/anser-rpc/anser/internal/sysconn"
 )
 
-// backlog tells how long what is read from a connection has waited in the socket. A goroutine that reads and
+// sockDelay tells how long what is read from a connection has waited in the socket. A goroutine that reads and
 // runs handlers does not see that, and the deadlines of calls count from when they were read.
 //
 // Now and then it asks the socket how much is in it, and notes where that ends. What is read before that
 // place had arrived by then. So the time is never more than it really was; it is less by up to markSpacing.
-type backlog struct {
+type sockDelay struct {
 	socket  sysconn.ReadQueue
 	taken   int64 // bytes read
 	waited  int64 // nanoseconds that the first of the bytes read last have waited, at least
 	at, num int   // marks[at] is the first of num
-	marks   [16]mark
+	marks   [16]arrivalMark
 }
 
-// mark says that all bytes before end had arrived at the nanotime when.
-type mark struct{ end, when int64 }
+// arrivalMark says that all bytes before end had arrived at the nanotime when.
+type arrivalMark struct{ end, when int64 }
 
 const markSpacing = 4_000_000 // nanoseconds
 
-// newBacklog returns nil where the socket cannot be asked.
-func newBacklog(nc net.Conn) *backlog {
+// newSockDelay returns nil where the socket cannot be asked.
+func newSockDelay(nc net.Conn) *sockDelay {
 	socket, ok := sysconn.NewReadQueue(nc)
 	if !ok {
 		return nil
 	}
-	return &backlog{socket: socket}
+	return &sockDelay{socket: socket}
 }
 
 // fill has the reader read once.
-func (b *backlog) fill(rd *reader) error {
+func (b *sockDelay) fill(rd *reader) error {
 	had := rd.w - rd.r
 	err := rd.fill()
 	b.note(nanotime(), int64(rd.w-rd.r-had), b.socket.Len)
@@ -42,7 +42,7 @@ func (b *backlog) fill(rd *reader) error {
 }
 
 // note enters a read of n bytes that has ended now; unread says how many more are in the socket.
-func (b *backlog) note(now, n int64, unread func() int) {
+func (b *sockDelay) note(now, n int64, unread func() int) {
 	for b.num > 0 && b.marks[b.at].end <= b.taken {
 		b.at = (b.at + 1) % len(b.marks)
 		b.num--
@@ -61,7 +61,7 @@ func (b *backlog) note(now, n int64, unread func() int) {
 		return
 	}
 	if more := unread(); more > 0 {
-		b.marks[(b.at+b.num)%len(b.marks)] = mark{b.taken + int64(more), now}
+		b.marks[(b.at+b.num)%len(b.marks)] = arrivalMark{b.taken + int64(more), now}
 		b.num++
 	}
 }
@@ -69,8 +69,8 @@ func (b *backlog) note(now, n int64, unread func() int) {
 // waited is how long the call that comes next has waited, in nanoseconds, as far as it is known.
 func (s *reading) waited() int64 {
 	d := s.now - s.arrived
-	if s.backlog != nil {
-		d += s.backlog.waited
+	if s.sockDelay != nil {
+		d += s.sockDelay.waited
 	}
 	return d
 }

@@ -7,7 +7,7 @@ import (
 
 func TestBacklog(t *testing.T) {
 	const ms = int64(time.Millisecond)
-	var b backlog
+	var b sockDelay
 	queue := 0
 	read := func(now, n int64) int64 {
 		b.note(now, n, func() int { return queue })

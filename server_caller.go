@@ -39,8 +39,8 @@ func IdentityFrom(ctx context.Context) *Identity {
 // MetadataFrom returns what the caller sent beside its request, or nil. ctx is that of a handler.
 // The result is the caller's to keep and change.
 func MetadataFrom(ctx context.Context) Metadata {
-	if c := callFrom(ctx); c != nil && c.brought != nil {
-		return metadataOf(c.brought.metadata)
+	if c := callFrom(ctx); c != nil && c.extras != nil {
+		return metadataOf(c.extras.metadata)
 	}
 	return nil
 }
@@ -61,8 +61,8 @@ func SetTrailer(ctx context.Context, key, value string) error {
 
 // IdempotencyKeyFrom returns the key of the call that ctx belongs to, or "". ctx is that of a handler.
 func IdempotencyKeyFrom(ctx context.Context) string {
-	if c := callFrom(ctx); c != nil && c.brought != nil {
-		return c.brought.key
+	if c := callFrom(ctx); c != nil && c.extras != nil {
+		return c.extras.key
 	}
 	return ""
 }

@@ -20,13 +20,13 @@ type serverConn struct {
 	back     atomic.Pointer[reverseConn] // for calls to the client, once there was one
 	far      *writer                     // over which calls come to a client, or nil; see Handlers
 	tls      *tls.ConnectionState
-	trust    *trust // nil: the server asks nobody who he is
+	auth     *connAuth // nil: the server asks nobody who he is
 	peerSays wire.Settings
 	progress progress
 
-	turn    atomic.Uint64 // who reads; see server_handoff.go
+	token   atomic.Uint64 // who reads; see server_handoff.go
 	watched atomic.Bool   // the monitor looks at turn
-	seen    turn          // of the monitor
+	seen    readToken     // of the monitor
 	same    int           // looks of the monitor that found seen again
 
 	// state belongs to the goroutine that reads; the monitor replaces it when it hands over.
@@ -56,18 +56,18 @@ type reading struct {
 	slab       []callContext
 	current    *callContext // of the handler that runs inline
 
-	methods  []named
-	unknown  int // bytes of the names in methods
-	hints    int // of the methods that have one
-	lastID   uint64
-	pings    pingLimit
-	auths    pingLimit // of AUTH, among themselves
-	cancels  cancelLimit
-	drained  bool   // the client opens no more calls
-	requests int    // since the last read
-	untimed  int64  // runs since the last one that was timed
-	key      string // of idempotency, of the last request with metadata
-	backlog  *backlog
+	methods   []named
+	unknown   int // bytes of the names in methods
+	hints     int // of the methods that have one
+	lastID    uint64
+	pings     pingLimit
+	auths     pingLimit // of AUTH, among themselves
+	cancels   cancelLimit
+	drained   bool   // the client opens no more calls
+	requests  int    // since the last read
+	untimed   int64  // runs since the last one that was timed
+	key       string // of idempotency, of the last request with metadata
+	sockDelay *sockDelay
 }
 
 // named is a method as the client named it.
@@ -79,7 +79,7 @@ type named struct {
 	alias  *alias
 
 	// What the policy said, when the proof and the version of the policy were these.
-	decided *proof
+	decided *verifiedIdentity
 	version uint64
 	allowed bool
 }
@@ -93,9 +93,9 @@ const (
 )
 
 func (c *serverConn) peer() Peer {
-	p := Peer{Addr: c.nc.RemoteAddr(), Local: c.nc.LocalAddr(), TLS: c.tls, Identity: c.identity(), Checksums: c.sealer != nil}
+	p := Peer{Addr: c.nc.RemoteAddr(), Local: c.nc.LocalAddr(), TLS: c.tls, Identity: c.identity(), Checksums: c.checksums != nil}
 	if c.far != nil {
-		p.Checksums = c.far.sealer != nil
+		p.Checksums = c.far.checksums != nil
 	}
 	return p
 }
@@ -145,8 +145,8 @@ func (c *serverConn) pause(s *reading) error {
 	c.finishDrain()
 	s.requests = 0
 	var err error
-	if s.backlog != nil {
-		err = s.backlog.fill(&s.reader)
+	if s.sockDelay != nil {
+		err = s.sockDelay.fill(&s.reader)
 	} else {
 		err = s.fill()
 	}
@@ -192,8 +192,8 @@ func (c *serverConn) request(s *reading, h wire.Header, body []byte) (lost bool,
 	}
 	var cd codec.Codec
 	var refused *Error
-	if c.trust != nil {
-		refused = c.mayCall(s, n)
+	if c.auth != nil {
+		refused = c.authorize(s, n)
 	}
 	if refused == nil {
 		if cd, refused, err = c.admit(s, n, h.Flags, &r, fault); err != nil {
@@ -201,8 +201,8 @@ func (c *serverConn) request(s *reading, h wire.Header, body []byte) (lost bool,
 		}
 	}
 	var taken uint8
-	if refused == nil && n.method.guard != nil {
-		taken, refused = n.method.guard.admit(Priority(r.Priority), s.waited())
+	if refused == nil && n.method.limits != nil {
+		taken, refused = n.method.limits.admit(Priority(r.Priority), s.waited())
 	}
 	if refused != nil {
 		c.server.countRefusal(n.method, refused)
@@ -221,7 +221,7 @@ func (c *serverConn) request(s *reading, h wire.Header, body []byte) (lost bool,
 	if ctx.expired(s.now) {
 		return false, c.refuse(s, ctx, errExpired)
 	}
-	if ctx.brought != nil && ctx.brought.key != "" {
+	if ctx.extras != nil && ctx.extras.key != "" {
 		if refused := c.server.takesKey(ctx); refused != nil {
 			return false, c.refuse(s, ctx, refused)
 		}
@@ -239,7 +239,7 @@ func (c *serverConn) request(s *reading, h wire.Header, body []byte) (lost bool,
 // refuse answers a call that has a context and will not run.
 func (c *serverConn) refuse(s *reading, ctx *callContext, e *Error) error {
 	s.out = appendRefusal(s.out, ctx, e)
-	ctx.leave()
+	ctx.releaseLimits()
 	return c.flushIfFull(s)
 }
 
@@ -264,8 +264,8 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 	}
 	s.tick += 2
 	s.current = ctx
-	word := uint64(makeTurn(s.generation, s.tick|1))
-	c.turn.Store(word)
+	word := uint64(makeReadToken(s.generation, s.tick|1))
+	c.token.Store(word)
 	if !c.watched.Load() {
 		c.server.monitor.watch(c)
 	}
@@ -277,7 +277,7 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 	}()
 	out := c.server.execute(ctx, cd, payload, s.out)
 	returned = true
-	if !c.turn.CompareAndSwap(word, uint64(turn(word).idle())) {
+	if !c.token.CompareAndSwap(word, uint64(readToken(word).idle())) {
 		// Another goroutine reads now, with copies of what was in s. The lock that finishDetached
 		// takes is held until they are made.
 		if timed.weight > 0 {
@@ -302,7 +302,7 @@ var errExited = &Error{Code: Internal, Outcome: Executed, Message: "the handler 
 // exited runs when the handler ends the goroutine that reads, by runtime.Goexit. Another one goes on,
 // unless it does already.
 func (c *serverConn) exited(s *reading, word uint64, ctx *callContext) {
-	if !c.turn.CompareAndSwap(word, uint64(turn(word).idle())) {
+	if !c.token.CompareAndSwap(word, uint64(readToken(word).idle())) {
 		c.finishDetached(ctx, appendFault(nil, ctx, errExited))
 		s.release()
 		return
@@ -313,18 +313,18 @@ func (c *serverConn) exited(s *reading, word uint64, ctx *callContext) {
 	c.server.conns.Go(func() { c.serve(s) })
 }
 
-// takeOver starts a goroutine that goes on reading where the current one is stuck in a handler. It
+// reassignReader starts a goroutine that goes on reading where the current one is stuck in a handler. It
 // fails when the handler has returned in the meantime. It runs on the monitor; kept is as for look.
-func (c *serverConn) takeOver(t turn, kept bool) {
+func (c *serverConn) reassignReader(t readToken, kept bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	old := c.state // ordered by the turn: its owner stored it before the handler
-	if !c.turn.CompareAndSwap(uint64(t), uint64(t.next())) {
+	if !c.token.CompareAndSwap(uint64(t), uint64(t.next())) {
 		return
 	}
 	s := &reading{
 		generation: uint32(t.next() >> 32), methods: old.methods, unknown: old.unknown, hints: old.hints, lastID: old.lastID, now: nanotime(), arrived: old.arrived,
-		pings: old.pings, auths: old.auths, cancels: old.cancels, drained: old.drained, backlog: old.backlog,
+		pings: old.pings, auths: old.auths, cancels: old.cancels, drained: old.drained, sockDelay: old.sockDelay,
 	}
 	s.reader = old.successor()
 	s.out = append(make([]byte, 0, cap(old.out)), old.out...)
@@ -337,7 +337,7 @@ func (c *serverConn) takeOver(t turn, kept bool) {
 	c.server.inFlight.Add(1)
 	taken := old.current
 	c.server.conns.Go(func() {
-		if c.trust != nil {
+		if c.auth != nil {
 			c.recheck(taken) // a change while it ran inline has not seen it
 		}
 		c.serve(s)
@@ -386,19 +386,19 @@ func (c *serverConn) tend(now int64) {
 	}
 	if c.progress.tooSlow(now, int64(o.writeStall)) {
 		c.server.stats.hit(limitWriteStall)
-		c.condemn(wire.Errorf(wire.Timeout, "a frame arrived with less than %d bytes a second for %v (anser.WriteStall)", minProgress, o.writeStall))
+		c.failWith(wire.Errorf(wire.Timeout, "a frame arrived with less than %d bytes a second for %v (anser.WriteStall)", minProgress, o.writeStall))
 		return
 	}
 	if c.progress.late(now, int64(o.readTimeout)) {
 		c.server.stats.hit(limitReadTimeout)
-		c.condemn(lateFrame(o.readTimeout))
+		c.failWith(lateFrame(o.readTimeout))
 		return
 	}
 	if since := c.pinged.Load(); since != 0 {
 		if c.progress.lastRead.Load() > since {
 			c.pinged.Store(0)
 		} else if now-since > int64(o.keepaliveAnswer) {
-			c.condemn(wire.Errorf(wire.Timeout, "no answer to a ping for %v (anser.Keepalive)", o.keepaliveAnswer))
+			c.failWith(wire.Errorf(wire.Timeout, "no answer to a ping for %v (anser.Keepalive)", o.keepaliveAnswer))
 		}
 		return
 	}
@@ -426,6 +426,6 @@ func (c *serverConn) answerFar(id uint64, frame []byte) {
 	defer far.mu.Unlock()
 	if far.waitRoomLocked(context.Background()) == nil {
 		far.appendLocked(frame)
-		far.flushElsewhereLocked()
+		far.flushInBackgroundLocked()
 	}
 }

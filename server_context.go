@@ -17,7 +17,7 @@ import (
 type callContext struct {
 	conn     *serverConn
 	method   *method
-	brought  *brought // nil: nothing
+	extras   *callExtras // nil: nothing
 	id       uint64
 	deadline int64 // nanotime, 0: none
 	attempt  uint8
@@ -25,15 +25,15 @@ type callContext struct {
 	codec    uint8
 	oneway   bool
 
-	state atomic.Uint32 // fresh, cancellable, finished
-	mu    sync.Mutex    // guards what follows
-	cut   *cut
-	trail *[]wire.Pair // nil: none
+	state       atomic.Uint32 // fresh, cancellable, finished
+	mu          sync.Mutex    // guards what follows
+	cancelState *cancelState
+	trail       *[]wire.Pair // nil: none
 }
 
-// brought is what few calls carry. The context itself is kept small: one is made for every call, and
+// callExtras is what few calls carry. The context itself is kept small: one is made for every call, and
 // for a small message it is a large part of the garbage.
-type brought struct {
+type callExtras struct {
 	metadata []byte // a block, or nil
 	trace    *Trace
 	stream   *stream
@@ -41,8 +41,8 @@ type brought struct {
 	key      string   // of idempotency, or ""
 }
 
-// cut is what a context needs once somebody wants to know of its end.
-type cut struct {
+// cancelState is what a context needs once somebody wants to know of its end.
+type cancelState struct {
 	done  chan struct{}
 	err   error
 	timer *time.Timer
@@ -57,10 +57,10 @@ const (
 
 // stream returns the stream that the call is, or nil.
 func (c *callContext) stream() *stream {
-	if c.brought == nil {
+	if c.extras == nil {
 		return nil
 	}
-	return c.brought.stream
+	return c.extras.stream
 }
 
 // callFrom returns the handler's context that ctx is derived from, or nil.
@@ -73,17 +73,17 @@ func callFrom(ctx context.Context) *callContext {
 }
 
 func (c *callContext) inheritedMetadata() []byte {
-	if c.brought == nil {
+	if c.extras == nil {
 		return nil
 	}
-	return c.brought.metadata
+	return c.extras.metadata
 }
 
 func (c *callContext) inheritedTrace() *Trace {
-	if c.brought == nil {
+	if c.extras == nil {
 		return nil
 	}
-	return c.brought.trace
+	return c.extras.trace
 }
 
 func (c *callContext) isRetry() bool { return c.attempt > 0 }
@@ -109,7 +109,7 @@ func (c *callContext) Value(key any) any {
 
 // Done is closed when the caller cancels, its deadline passes, its connection is lost, or the handler
 // has returned.
-func (c *callContext) Done() <-chan struct{} { return c.cuttable().done }
+func (c *callContext) Done() <-chan struct{} { return c.cancellation().done }
 
 // Err tells why Done is closed, or nil while it is not.
 func (c *callContext) Err() error {
@@ -118,7 +118,7 @@ func (c *callContext) Err() error {
 			return nil
 		}
 	}
-	cut := c.cuttable()
+	cut := c.cancellation()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return cut.err
@@ -127,14 +127,14 @@ func (c *callContext) Err() error {
 // isOver reports whether something has ended the context before its handler began.
 func (c *callContext) isOver() bool { return c.state.Load() == cancellable && c.Err() != nil }
 
-// cuttable returns the means to end the context, and makes them the first time.
-func (c *callContext) cuttable() *cut {
+// cancellation returns the means to end the context, and makes them the first time.
+func (c *callContext) cancellation() *cancelState {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.cut != nil {
-		return c.cut
+	if c.cancelState != nil {
+		return c.cancelState
 	}
-	c.cut = &cut{done: make(chan struct{})}
+	c.cancelState = &cancelState{done: make(chan struct{})}
 	switch {
 	case !c.state.CompareAndSwap(fresh, cancellable):
 		c.endLocked(context.Canceled)
@@ -143,18 +143,18 @@ func (c *callContext) cuttable() *cut {
 		if d <= 0 {
 			c.endLocked(context.DeadlineExceeded)
 		} else {
-			c.cut.timer = time.AfterFunc(d, func() { c.end(context.DeadlineExceeded) })
+			c.cancelState.timer = time.AfterFunc(d, func() { c.end(context.DeadlineExceeded) })
 		}
 	}
-	return c.cut
+	return c.cancelState
 }
 
 // end ends the context for the reason err.
 func (c *callContext) end(err error) {
 	c.mu.Lock()
-	if c.cut == nil {
+	if c.cancelState == nil {
 		// Nobody listens yet; who asks later must learn it.
-		c.cut = &cut{done: make(chan struct{})}
+		c.cancelState = &cancelState{done: make(chan struct{})}
 		c.state.CompareAndSwap(fresh, cancellable)
 	}
 	after := c.endLocked(err)
@@ -167,19 +167,19 @@ func (c *callContext) end(err error) {
 // endLocked ends the context and returns the functions to start. The caller's CANCEL may overtake the
 // timer of the deadline that both sides keep; that is still the deadline.
 func (c *callContext) endLocked(err error) map[*func()]struct{} {
-	if c.cut.err != nil {
+	if c.cancelState.err != nil {
 		return nil
 	}
 	if c.deadline != 0 && nanotime() >= c.deadline {
 		err = context.DeadlineExceeded
 	}
-	c.cut.err = err
-	close(c.cut.done)
-	if c.cut.timer != nil {
-		c.cut.timer.Stop()
+	c.cancelState.err = err
+	close(c.cancelState.done)
+	if c.cancelState.timer != nil {
+		c.cancelState.timer.Stop()
 	}
-	after := c.cut.after
-	c.cut.after = nil
+	after := c.cancelState.after
+	c.cancelState.after = nil
 	return after
 }
 
@@ -189,13 +189,13 @@ func (c *callContext) finish() {
 		c.end(context.Canceled)
 	}
 	if c.priority > priorityBits {
-		c.leave()
+		c.releaseLimits()
 	}
 }
 
 // AfterFunc lets package context derive a context without a goroutine.
 func (c *callContext) AfterFunc(f func()) (stop func() bool) {
-	cut := c.cuttable()
+	cut := c.cancellation()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if cut.err != nil {

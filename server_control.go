@@ -81,8 +81,8 @@ func (c *serverConn) nameMethod(s *reading, body []byte) error {
 
 // expect prepares the connection for calls of a method.
 func (c *serverConn) expect(s *reading, m *method) {
-	if s.backlog == nil && c.far == nil && m.guard != nil && m.guard.queueTime != 0 {
-		s.backlog = newBacklog(c.nc)
+	if s.sockDelay == nil && c.far == nil && m.limits != nil && m.limits.queueTime != 0 {
+		s.sockDelay = newSockDelay(c.nc)
 	}
 }
 

@@ -32,7 +32,7 @@ func (s *Server) policyChanged() bool {
 
 // tendTrust ends what the client may no longer have. It is called about every second.
 func (c *serverConn) tendTrust(now int64, changed bool) {
-	srv, st := c.server, c.trust.now.Load()
+	srv, st := c.server, c.auth.now.Load()
 	if c.verdict.Load() != nil { // it is about to end
 		return
 	}
@@ -41,14 +41,14 @@ func (c *serverConn) tendTrust(now int64, changed bool) {
 	}
 	switch {
 	case srv.isRevoked(st.identity):
-		srv.stranger(c, revoked, errRevoked)
+		srv.countAuthFailure(c, revoked, errRevoked)
 		c.cutAll()
-		c.condemn(errUnauthenticated)
+		c.failWith(errUnauthenticated)
 	case st.lapsed(now):
 		c.cutAll()
 		if now-st.expires >= int64(srv.o.handshakeTimeout) {
-			srv.stranger(c, lapsed, errors.New("the identity has ended and was not renewed"))
-			c.condemn(errUnauthenticated)
+			srv.countAuthFailure(c, lapsed, errors.New("the identity has ended and was not renewed"))
+			c.failWith(errUnauthenticated)
 		}
 	case changed:
 		c.sweep()
@@ -72,9 +72,9 @@ func (s *Server) isRevoked(id *Identity) (yes bool) {
 }
 
 // lapsed reports whether the identity has ended.
-func (p *proof) lapsed(now int64) bool { return p.expires != 0 && now >= p.expires }
+func (p *verifiedIdentity) lapsed(now int64) bool { return p.expires != 0 && now >= p.expires }
 
-func (t *trust) lapsed(now int64) bool { return t.now.Load().lapsed(now) }
+func (t *connAuth) lapsed(now int64) bool { return t.now.Load().lapsed(now) }
 
 // cutAll ends all calls and streams of the client, and those of the server to the client.
 func (c *serverConn) cutAll() {
@@ -115,7 +115,7 @@ func (c *serverConn) sweep() {
 // changed since it was admitted. It is called by the goroutine that reads.
 func (c *serverConn) confirm(n *named, ctx *callContext) {
 	srv := c.server
-	same := n.decided == c.trust.now.Load() && n.version == srv.policySeen.Load()
+	same := n.decided == c.auth.now.Load() && n.version == srv.policySeen.Load()
 	if srv.o.authorizer != nil && !same {
 		c.recheck(ctx)
 	}
@@ -177,7 +177,7 @@ func (c *serverConn) cut(why *Error, calls ...*callContext) {
 	}
 	if len(frames) > 0 && c.err == nil && !c.closing {
 		c.appendLocked(frames)
-		c.flushElsewhereLocked()
+		c.flushInBackgroundLocked()
 	}
 	c.mu.Unlock()
 	for _, ctx := range taken {
@@ -226,7 +226,7 @@ func (o *orphans) tend(now int64, changed bool) {
 	}
 	o.mu.Unlock()
 	for _, ctx := range list {
-		srv, st := ctx.conn.server, ctx.conn.trust.now.Load()
+		srv, st := ctx.conn.server, ctx.conn.auth.now.Load()
 		if !srv.isRevoked(st.identity) && !st.lapsed(now) && (!changed || srv.mayGoOn(ctx)) {
 			continue
 		}

@@ -26,9 +26,9 @@ func BenchmarkSweep(b *testing.B) {
 			conns := make([]*serverConn, 10_000)
 			for i := range conns {
 				nc, _ := net.Pipe()
-				c := &serverConn{server: s, trust: new(trust)}
+				c := &serverConn{server: s, auth: new(connAuth)}
 				c.writer.init(nc, &s.conns, &c.streams)
-				c.trust.now.Store(now)
+				c.auth.now.Store(now)
 				c.openLocked(&callContext{conn: c, method: m, id: 1})
 				conns[i] = c
 			}

@@ -47,15 +47,15 @@ func cutOff(t *testing.T, network *ansertest.Network, opts ...anser.ServerOption
 	return s, h
 }
 
-// opened is a call and a stream that wait for their ends.
-type opened struct {
+// clientStream is a call and a stream that wait for their ends.
+type clientStream struct {
 	call   *result
 	stream *anser.Stream[[]byte, []byte]
 }
 
-func (h *heldCalls) open(t *testing.T, c *anser.Client, opts ...anser.CallOption) opened {
+func (h *heldCalls) open(t *testing.T, c *anser.Client, opts ...anser.CallOption) clientStream {
 	t.Helper()
-	o := opened{call: apart(context.Background(), c, "Held.Call", text(""), append(opts, anser.Timeout(time.Hour))...)}
+	o := clientStream{call: apart(context.Background(), c, "Held.Call", text(""), append(opts, anser.Timeout(time.Hour))...)}
 	<-h.began
 	var err error
 	if o.stream, err = anser.Open[[]byte, []byte](context.Background(), c, "Held.Stream"); err != nil {
@@ -66,7 +66,7 @@ func (h *heldCalls) open(t *testing.T, c *anser.Client, opts ...anser.CallOption
 }
 
 // isCut holds that both end within the bound, for the caller and for the handler.
-func (o opened) isCut(t *testing.T, h *heldCalls, code anser.Code) {
+func (o clientStream) isCut(t *testing.T, h *heldCalls, code anser.Code) {
 	t.Helper()
 	began := time.Now()
 	_, err := o.stream.Recv()

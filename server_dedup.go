@@ -143,7 +143,7 @@ func (s *Server) replay(ctx *callContext, frame, out []byte) []byte {
 // digest returns what tells the request of a call from others.
 func (s *Server) digest(ctx *callContext, payload []byte) (sum uint64, fault *Error) {
 	h := sha256.New()
-	p := ctx.brought.packing
+	p := ctx.extras.packing
 	switch {
 	case p == nil:
 		h.Write([]byte{ctx.codec, 0})

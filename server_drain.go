@@ -36,7 +36,7 @@ func (c *serverConn) drainIdle(now int64) {
 	}
 	c.mu.Lock()
 	// A handler on the goroutine that reads changes the turn, all others are counted.
-	quiet := c.idle.note(now, c.turn.Load()+c.opened, c.running.Len()+c.detached > 0)
+	quiet := c.idle.note(now, c.token.Load()+c.opened, c.running.Len()+c.detached > 0)
 	skip := c.draining || quiet < limit
 	c.mu.Unlock()
 	if !skip {
@@ -75,7 +75,7 @@ func (c *serverConn) finishDrain() {
 
 // end closes the connection after its reader has stopped, and cancels what runs.
 func (c *serverConn) end(s *reading, err error) {
-	err = c.judge(err)
+	err = c.setCloseReason(err)
 	c.nc.SetWriteDeadline(time.Now().Add(byeBound))
 	c.flush(s)
 	c.mu.Lock()
@@ -83,8 +83,8 @@ func (c *serverConn) end(s *reading, err error) {
 	c.closing = true  // no answer is sent any more
 	c.mu.Unlock()
 	c.cancelAll(err)
-	if c.trust != nil {
-		c.trust.end()
+	if c.auth != nil {
+		c.auth.end()
 	}
 	var broken *wire.Error
 	if errors.As(err, &broken) {
@@ -94,7 +94,7 @@ func (c *serverConn) end(s *reading, err error) {
 		}
 		c.server.log.Debug("closed a connection", "peer", c.nc.RemoteAddr(), "err", err)
 		if !said {
-			c.bye(broken.Reason, broken.Text)
+			c.sendClose(broken.Reason, broken.Text)
 		}
 		halfClose(c.nc)
 	} else if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, net.ErrClosed) && !errors.Is(err, errPeerClosed) {
@@ -117,9 +117,9 @@ func (c *serverConn) cancelAll(err error) {
 	var lost []*callContext
 	c.running.Each(func(ctx *callContext) {
 		// The caller of one with a key comes back for the reply, over another connection.
-		if ctx.brought == nil || ctx.brought.key == "" || c.server.stopping.Load() {
+		if ctx.extras == nil || ctx.extras.key == "" || c.server.stopping.Load() {
 			lost = append(lost, ctx)
-		} else if c.trust != nil {
+		} else if c.auth != nil {
 			c.server.orphans.add(ctx) // while c.mu is held: finishDetached removes it behind that
 		}
 	})

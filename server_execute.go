@@ -51,8 +51,8 @@ func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte) 
 // decodeRequest returns what a request holds, or why the call is refused.
 func (s *Server) decodeRequest(ctx *callContext, cd codec.Codec, payload []byte) (in any, fault *Error) {
 	in = ctx.method.newRequest()
-	if ctx.brought != nil && ctx.brought.packing != nil && !ctx.brought.packing.plain {
-		return in, s.decodePacked(ctx.brought.packing, cd, payload, in)
+	if ctx.extras != nil && ctx.extras.packing != nil && !ctx.extras.packing.plain {
+		return in, s.decodePacked(ctx.extras.packing, cd, payload, in)
 	}
 	if err := unmarshalRequest(cd, payload, in); err != nil {
 		return in, undecodable(cd, err)
@@ -69,8 +69,8 @@ func (s *Server) appendReply(ctx *callContext, cd codec.Codec, reply any, out []
 	if err != nil {
 		return appendFault(out, ctx, &Error{Code: Internal, Outcome: Executed, Message: fmt.Sprintf("encode the reply with %s: %v", cd.Name(), err)})
 	}
-	if ctx.brought != nil && ctx.brought.packing != nil {
-		if result, err = s.packReply(ctx.method, ctx.brought.packing, result, start, head); err != nil {
+	if ctx.extras != nil && ctx.extras.packing != nil {
+		if result, err = s.packReply(ctx.method, ctx.extras.packing, result, start, head); err != nil {
 			return appendFault(out, ctx, &Error{Code: Internal, Outcome: Executed, Message: err.Error()})
 		}
 	}

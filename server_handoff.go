@@ -8,17 +8,19 @@ import (
 
 // A turn is the word by which a goroutine owns the reading of a connection: a generation in the
 // upper half, a tick in the lower one, whose last bit says that a handler is running.
-type turn uint64
+type readToken uint64
 
-func makeTurn(generation, tick uint32) turn { return turn(generation)<<32 | turn(tick) }
+func makeReadToken(generation, tick uint32) readToken {
+	return readToken(generation)<<32 | readToken(tick)
+}
 
-func (t turn) running() bool { return t&1 != 0 }
+func (t readToken) running() bool { return t&1 != 0 }
 
 // idle is the turn after the handler has returned.
-func (t turn) idle() turn { return t &^ 1 }
+func (t readToken) idle() readToken { return t &^ 1 }
 
 // next is the turn with which another goroutine takes over.
-func (t turn) next() turn { return (t>>32 + 1) << 32 }
+func (t readToken) next() readToken { return (t>>32 + 1) << 32 }
 
 // monitor looks for handlers that run for long on the goroutine that reads their connection, and has
 // another goroutine go on reading. It sleeps while nothing runs.
@@ -30,11 +32,11 @@ type monitor struct {
 	wg      sync.WaitGroup
 }
 
-// calm tells the looks at the connections whether the process kept its processors since the look
+// starvationCheck tells the looks at the connections whether the process kept its processors since the look
 // before last. Where it did not, a handler that did not end may just not have been running.
-type calm [2]int64
+type starvationCheck [2]int64
 
-func (c *calm) next() bool {
+func (c *starvationCheck) next() bool {
 	now := preemptions()
 	still := now == c[1]
 	c[1], c[0] = c[0], now
@@ -72,7 +74,7 @@ func (m *monitor) watch(c *serverConn) {
 func (m *monitor) run() {
 	timer := time.NewTimer(monitorFine)
 	defer timer.Stop()
-	var quiet calm
+	var quiet starvationCheck
 	var alert int64 // nanotime until which all looks are fine
 	fine := false
 	for range timer.C {
@@ -111,15 +113,15 @@ func (m *monitor) run() {
 	}
 }
 
-// sight is what the monitor sees when it looks at a connection.
-type sight int
+// observation is what the monitor sees when it looks at a connection.
+type observation int
 
 const (
-	sawIdle    sight = iota
-	sawNothing       // for a long time: the connection need not be watched any more
-	sawRunning       // a handler that did not run at the last look
-	sawStuck         // the handler of the last look
-	sawHandoff       // the same, and another goroutine reads now
+	sawIdle    observation = iota
+	sawNothing             // for a long time: the connection need not be watched any more
+	sawRunning             // a handler that did not run at the last look
+	sawStuck               // the handler of the last look
+	sawHandoff             // the same, and another goroutine reads now
 )
 
 func (m *monitor) close() {
@@ -131,8 +133,8 @@ func (m *monitor) close() {
 
 // look hands the reading over if the handler of the last look is still running. kept says that the
 // process kept its processors.
-func (c *serverConn) look(kept bool) sight {
-	t := turn(c.turn.Load())
+func (c *serverConn) look(kept bool) observation {
+	t := readToken(c.token.Load())
 	if t != c.seen {
 		c.seen, c.same = t, 0
 		if t.running() {
@@ -145,7 +147,7 @@ func (c *serverConn) look(kept bool) sight {
 		if !kept && c.same < monitorPatience {
 			return sawStuck
 		}
-		c.takeOver(t, kept)
+		c.reassignReader(t, kept)
 		return sawHandoff
 	}
 	if c.same < monitorQuiet {
@@ -154,7 +156,7 @@ func (c *serverConn) look(kept bool) sight {
 	// The reader stores its turn and then looks at watched; here it is the other way round, so one
 	// of the two sees the other.
 	c.watched.Store(false)
-	if now := turn(c.turn.Load()); now != t && c.watched.CompareAndSwap(false, true) {
+	if now := readToken(c.token.Load()); now != t && c.watched.CompareAndSwap(false, true) {
 		c.seen, c.same = now, 0
 		return sawIdle
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // handshake exchanges prefaces, and enters the connection among the live ones.
-func (s *Server) handshake(nc net.Conn, g *guest, full, check bool) (*serverConn, *reading, error) {
+func (s *Server) handshake(nc net.Conn, g *pendingHandshake, full, check bool) (*serverConn, *reading, error) {
 	c := &serverConn{server: s}
 	c.writer.init(nc, &s.conns, &c.streams)
 	if _, done := nc.(secured); s.o.tls != nil && !done {
@@ -42,7 +42,7 @@ func (s *Server) handshake(nc net.Conn, g *guest, full, check bool) (*serverConn
 	st := &reading{generation: 1}
 	st.reader = reader{nc: c.nc, buf: make([]byte, idleBuffer), maxFrame: maxHello, progress: &c.progress, memory: &s.memory}
 	c.state = st
-	c.turn.Store(uint64(makeTurn(1, 0)))
+	c.token.Store(uint64(makeReadToken(1, 0)))
 	if full {
 		s.stats.hit(limitConns)
 		g.heard()
@@ -88,7 +88,7 @@ func (s *Server) handshake(nc net.Conn, g *guest, full, check bool) (*serverConn
 		}
 	}
 	if checksums {
-		c.sealer = new(sealer)
+		c.checksums = new(checksumWriter)
 	}
 	if err := s.o.observers.connOpened(c.info()); err != nil {
 		return nil, nil, s.refuse(c.nc, wire.Errorf(wire.Unauthenticated, "%v", err))
@@ -100,7 +100,7 @@ func (s *Server) handshake(nc net.Conn, g *guest, full, check bool) (*serverConn
 	}
 	st.arrived = st.now
 	if s.queues.Load() {
-		st.backlog = newBacklog(c.nc)
+		st.sockDelay = newSockDelay(c.nc)
 	}
 	if _, err := c.nc.Write(wire.AppendSettings(wire.AppendPreface(nil), s.settings)); err != nil {
 		return nil, nil, err

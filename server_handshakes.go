@@ -39,8 +39,8 @@ const (
 	answerGrace = 500 * time.Millisecond
 )
 
-// guest is a connection in its handshake. What is in it is guarded by the mutex of handshakes.
-type guest struct {
+// pendingHandshake is a connection in its handshake. What is in it is guarded by the mutex of handshakes.
+type pendingHandshake struct {
 	hall   *handshakes
 	nc     net.Conn
 	socket sysconn.ReadQueue
@@ -58,7 +58,7 @@ func (h *handshakes) init(places int, bound time.Duration, s *stats) {
 
 // enter gives nc a place, for which it may have to wait, and begins the time of its handshake. It returns nil
 // when stopping says so before there is a place.
-func (h *handshakes) enter(nc net.Conn, stopping func() bool) *guest {
+func (h *handshakes) enter(nc net.Conn, stopping func() bool) *pendingHandshake {
 	for {
 		h.mu.Lock()
 		wait, ok := h.roomLocked(nanotime())
@@ -102,7 +102,7 @@ func (h *handshakes) roomLocked(now int64) (wait time.Duration, ok bool) {
 	now -= min(lateFactor*h.late, int64(mostLate), int64(h.bound/2))
 	for _, line := range [...]*list.List{&h.unheard, &h.answered} {
 		for e := line.Front(); e != nil; e = line.Front() {
-			g := e.Value.(*guest)
+			g := e.Value.(*pendingHandshake)
 			if g.due > now {
 				wait = min(wait, time.Duration(g.due-now))
 				break
@@ -111,7 +111,7 @@ func (h *handshakes) roomLocked(now int64) (wait time.Duration, ok bool) {
 				h.expectLocked(g, line, nanotime())
 				continue
 			}
-			h.turnOutLocked(g)
+			h.evictLocked(g)
 			return 0, true
 		}
 	}
@@ -120,8 +120,8 @@ func (h *handshakes) roomLocked(now int64) (wait time.Duration, ok bool) {
 
 // admitLocked enters nc. The deadline is set here and not by the goroutine of the connection, as that one could
 // undo what turnOutLocked does.
-func (h *handshakes) admitLocked(nc net.Conn) *guest {
-	g := &guest{hall: h, nc: nc}
+func (h *handshakes) admitLocked(nc net.Conn) *pendingHandshake {
+	g := &pendingHandshake{hall: h, nc: nc}
 	g.socket, g.asked = sysconn.NewReadQueue(nc)
 	h.taken++
 	nc.SetDeadline(time.Now().Add(h.bound))
@@ -137,7 +137,7 @@ func (h *handshakes) admitLocked(nc net.Conn) *guest {
 }
 
 // expectLocked enters that the guest owes its next words.
-func (h *handshakes) expectLocked(g *guest, line *list.List, now int64) {
+func (h *handshakes) expectLocked(g *pendingHandshake, line *list.List, now int64) {
 	grace := helloGrace
 	if line == &h.answered {
 		grace = answerGrace
@@ -151,15 +151,15 @@ func (h *handshakes) expectLocked(g *guest, line *list.List, now int64) {
 	g.line, g.at = line, line.PushBack(g)
 }
 
-func (h *handshakes) forgetLocked(g *guest) {
+func (h *handshakes) forgetLocked(g *pendingHandshake) {
 	if g.line != nil {
 		g.line.Remove(g.at)
 		g.line, g.at = nil, nil
 	}
 }
 
-// turnOutLocked takes the guest's place away. Its goroutine finds out by the deadline.
-func (h *handshakes) turnOutLocked(g *guest) {
+// evictLocked takes the guest's place away. Its goroutine finds out by the deadline.
+func (h *handshakes) evictLocked(g *pendingHandshake) {
 	h.forgetLocked(g)
 	g.out = true
 	h.taken--
@@ -175,7 +175,7 @@ func (h *handshakes) tellLocked() {
 }
 
 // answers notes that the server is answering the guest's first words.
-func (g *guest) answers() {
+func (g *pendingHandshake) answers() {
 	h := g.hall
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -186,7 +186,7 @@ func (g *guest) answers() {
 
 // heard notes that nothing more is due from the guest: it keeps its place until it leaves. The result is
 // false when it has lost the place already.
-func (g *guest) heard() bool {
+func (g *pendingHandshake) heard() bool {
 	h := g.hall
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -195,7 +195,7 @@ func (g *guest) heard() bool {
 }
 
 // leave gives the guest's place back.
-func (g *guest) leave() {
+func (g *pendingHandshake) leave() {
 	h := g.hall
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -225,7 +225,7 @@ var errTurnedOut = errors.New("the connection has lost its place")
 type guestKey struct{}
 
 // shakeHands is the handshake of TLS of a guest.
-func (g *guest) shakeHands(tc *tls.Conn) error {
+func (g *pendingHandshake) shakeHands(tc *tls.Conn) error {
 	err := tc.HandshakeContext(context.WithValue(context.Background(), guestKey{}, g))
 	if err == nil {
 		g.answers() // its preface may come with the end of the handshake, or a little later
@@ -238,7 +238,7 @@ func noticing(config *tls.Config) *tls.Config {
 	config = config.Clone()
 	choose := config.GetConfigForClient
 	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		if g, ok := hello.Context().Value(guestKey{}).(*guest); ok {
+		if g, ok := hello.Context().Value(guestKey{}).(*pendingHandshake); ok {
 			g.answers()
 		}
 		if choose == nil {

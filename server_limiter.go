@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// gate lets as many calls run at once as its limit, which adapts, and lets others wait for their turn: for a
+// waitQueue lets as many calls run at once as its limit, which adapts, and lets others wait for their turn: for a
 // short time, in lines by priority. Who finds the room full is refused, unless somebody of lower
 // priority waits who can be refused in its place.
 //
 // Waiting is bounded like in Facebook's servers (Maurer, "Fail at Scale", ACM Queue 13(8), 2015): while now and
 // then nobody waits, a burst may wait for long; when somebody has been waiting all the time, a queue is
 // of no use any more, and stays short.
-type gate struct {
+type waitQueue struct {
 	owner  string // the method, or "" for that of the server
 	strict int64  // nanoseconds that a call may wait, 0: gateWait
 
@@ -26,12 +26,12 @@ type gate struct {
 	next    atomic.Int64          // nanotime of the end of the window
 
 	mu      sync.Mutex // guards what follows
-	lines   [Critical + 1]line
+	lines   [Critical + 1]waitList
 	emptied int64 // nanotime until which nobody waited
 	timer   *time.Timer
 
 	// Of the window.
-	guards []*guard // of the methods that share the gate
+	guards []*methodLimits // of the methods that share the gate
 	began  int64
 	held   atomic.Bool
 	adapt  adaptive
@@ -44,8 +44,8 @@ const (
 	maxRoom      = 10_000
 )
 
-func newGate(owner string, b *limitBounds, queueTime time.Duration) *gate {
-	g := &gate{owner: owner, strict: int64(queueTime), adapt: newAdaptive(b.least, b.most), began: nanotime()}
+func newWaitQueue(owner string, b *limitBounds, queueTime time.Duration) *waitQueue {
+	g := &waitQueue{owner: owner, strict: int64(queueTime), adapt: newAdaptive(b.least, b.most), began: nanotime()}
 	g.emptied = g.began
 	g.next.Store(g.began + int64(limitWindow))
 	g.publishLocked(g.began, 0)
@@ -53,14 +53,14 @@ func newGate(owner string, b *limitBounds, queueTime time.Duration) *gate {
 }
 
 // watch adds a guard whose method's calls go through the gate.
-func (g *gate) watch(m *guard) {
+func (g *waitQueue) watch(m *methodLimits) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.guards = append(g.guards, m)
 }
 
 // patience is how long a call may wait.
-func (g *gate) patience() int64 {
+func (g *waitQueue) patience() int64 {
 	if g.strict != 0 {
 		return g.strict
 	}
@@ -68,7 +68,7 @@ func (g *gate) patience() int64 {
 }
 
 // publishLocked makes the limit hold. rate is calls a second that end, or 0 if that is not known.
-func (g *gate) publishLocked(now int64, rate float64) {
+func (g *waitQueue) publishLocked(now int64, rate float64) {
 	limit := g.adapt.places()
 	g.limit.Store(limit)
 	wait := g.patience()
@@ -88,8 +88,8 @@ func (g *gate) publishLocked(now int64, rate float64) {
 	g.full.Store(over(limitAdaptive, "%s is overloaded: %d calls run, its limit for now, and %d wait (anser.AdaptiveLimit)", whose, limit, room))
 }
 
-// take takes a place if there is one.
-func (g *gate) take() bool {
+// tryAcquire takes a place if there is one.
+func (g *waitQueue) tryAcquire() bool {
 	for {
 		n := g.running.Load()
 		if n >= g.limit.Load() {
@@ -101,9 +101,9 @@ func (g *gate) take() bool {
 	}
 }
 
-// closed reports whether a call of the priority would be refused now. It is for refusing cheaply; enter
+// crowded reports whether a call of the priority would be refused now. It is for refusing cheaply; enter
 // decides.
-func (g *gate) closed(p Priority) bool {
+func (g *waitQueue) crowded(p Priority) bool {
 	if g.waiting.Load() < g.room.Load() || g.running.Load() < g.limit.Load() {
 		return false
 	}
@@ -117,7 +117,7 @@ func (g *gate) closed(p Priority) bool {
 }
 
 // lowestLocked is the lowest priority that waits, or one above all.
-func (g *gate) lowestLocked() Priority {
+func (g *waitQueue) lowestLocked() Priority {
 	for p := range g.lines {
 		if g.lines[p].len() > 0 {
 			return Priority(p)
@@ -127,8 +127,8 @@ func (g *gate) lowestLocked() Priority {
 }
 
 // enter has a worker run the job, now or when it is its turn, or refuse it.
-func (g *gate) enter(j *job) {
-	if g.waiting.Load() == 0 && g.take() {
+func (g *waitQueue) enter(j *job) {
+	if g.waiting.Load() == 0 && g.tryAcquire() {
 		g.start(j, nanotime())
 		return
 	}
@@ -159,7 +159,7 @@ func (g *gate) enter(j *job) {
 }
 
 // start runs a job that has a place.
-func (g *gate) start(j *job, now int64) {
+func (g *waitQueue) start(j *job, now int64) {
 	j.place(now)
 	j.ctx.conn.server.workers.do(j)
 }
@@ -171,7 +171,7 @@ func (j *job) place(now int64) {
 }
 
 // refuseLocked refuses a call that has been taken out of its line.
-func (g *gate) refuseLocked(j *job, e *Error) {
+func (g *waitQueue) refuseLocked(j *job, e *Error) {
 	defer g.noLongerWaits(j).release()
 	j.refuse(e)
 }
@@ -180,7 +180,7 @@ func (g *gate) refuseLocked(j *job, e *Error) {
 // once, and its caller must not find the call waiting still. A server that closes waits for the workers, of
 // which the ones that hold a place look for calls that wait. So until the returned hold is released, which is
 // after j was handed to a worker, the workers count as busy.
-func (g *gate) noLongerWaits(j *job) *workers {
+func (g *waitQueue) noLongerWaits(j *job) *workers {
 	p := &j.ctx.conn.server.workers
 	p.hold()
 	g.waiting.Add(-1)
@@ -189,14 +189,14 @@ func (g *gate) noLongerWaits(j *job) *workers {
 
 // refuse has a worker refuse the call: its connection may be one whose client does not read.
 func (j *job) refuse(e *Error) {
-	j.ctx.method.guard.shed[j.ctx.level()].Add(1)
+	j.ctx.method.limits.shed[j.ctx.level()].Add(1)
 	j.refused = e
 	j.ctx.conn.server.workers.do(j)
 }
 
 // admitLocked lets those in whose turn it is.
-func (g *gate) admitLocked(now int64) {
-	for g.waiting.Load() > 0 && g.take() {
+func (g *waitQueue) admitLocked(now int64) {
+	for g.waiting.Load() > 0 && g.tryAcquire() {
 		j := g.firstLocked(now)
 		if j == nil {
 			g.running.Add(-1)
@@ -212,7 +212,7 @@ func (g *gate) admitLocked(now int64) {
 }
 
 // firstLocked takes out the call whose turn it is, after those that have waited for too long.
-func (g *gate) firstLocked(now int64) *job {
+func (g *waitQueue) firstLocked(now int64) *job {
 	for p := len(g.lines) - 1; p >= 0; p-- {
 		l := &g.lines[p]
 		g.dropLocked(l, now)
@@ -224,15 +224,15 @@ func (g *gate) firstLocked(now int64) *job {
 }
 
 // dropLocked refuses those that have waited for too long.
-func (g *gate) dropLocked(l *line, now int64) {
+func (g *waitQueue) dropLocked(l *waitList, now int64) {
 	for l.len() > 0 && now-l.jobs[l.head].since > g.patience() {
 		j := l.first()
-		g.refuseLocked(j, j.ctx.method.guard.late)
+		g.refuseLocked(j, j.ctx.method.limits.late)
 	}
 }
 
 // sweep refuses those that have waited for too long while nobody left.
-func (g *gate) sweep() {
+func (g *waitQueue) sweep() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := nanotime()
@@ -246,14 +246,14 @@ func (g *gate) sweep() {
 	}
 }
 
-// leave gives a place back. What waits is let in by following, which has to be called afterwards: the answer of
+// release gives a place back. What waits is let in by following, which has to be called afterwards: the answer of
 // the call is sent in between.
-func (g *gate) leave() { g.running.Add(-1) }
+func (g *waitQueue) release() { g.running.Add(-1) }
 
-// following lets in those who wait, and returns one of them for the worker that calls it, or nil. It looks at
+// nextJob lets in those who wait, and returns one of them for the worker that calls it, or nil. It looks at
 // waiting after the place was given back, and enter tries to take a place after it has entered itself in
 // waiting: one of the two sees the other.
-func (g *gate) following() *job {
+func (g *waitQueue) nextJob() *job {
 	if g.waiting.Load() == 0 {
 		return nil
 	}
@@ -261,7 +261,7 @@ func (g *gate) following() *job {
 	defer g.mu.Unlock()
 	now := nanotime()
 	var own *job
-	if g.take() {
+	if g.tryAcquire() {
 		if own = g.firstLocked(now); own == nil {
 			g.running.Add(-1)
 		} else {
@@ -274,7 +274,7 @@ func (g *gate) following() *job {
 }
 
 // note takes into account that a call of the guard's method took d nanoseconds since it got its place.
-func (g *gate) note(of *guard, d, now int64) {
+func (g *waitQueue) note(of *methodLimits, d, now int64) {
 	of.calls.Add(1)
 	of.spent.Add(d)
 	for old := of.least.Load(); (old == 0 || d < old) && !of.least.CompareAndSwap(old, d); old = of.least.Load() {
@@ -289,7 +289,7 @@ func (g *gate) note(of *guard, d, now int64) {
 }
 
 // windowLocked ends a window that has enough samples.
-func (g *gate) windowLocked(now int64) {
+func (g *waitQueue) windowLocked(now int64) {
 	g.next.Store(now + int64(limitWindow)/4)
 	total := int64(0)
 	for _, m := range g.guards {
@@ -321,15 +321,15 @@ func (g *gate) windowLocked(now int64) {
 	g.admitLocked(now)
 }
 
-// line is a queue of calls of one priority.
-type line struct {
+// waitList is a queue of calls of one priority.
+type waitList struct {
 	jobs []*job
 	head int
 }
 
-func (l *line) len() int { return len(l.jobs) - l.head }
+func (l *waitList) len() int { return len(l.jobs) - l.head }
 
-func (l *line) push(j *job) {
+func (l *waitList) push(j *job) {
 	if l.head > len(l.jobs)/2 {
 		l.jobs, l.head = slices.Delete(l.jobs, 0, l.head), 0
 	}
@@ -337,7 +337,7 @@ func (l *line) push(j *job) {
 }
 
 // first takes out the call that has waited for longest.
-func (l *line) first() *job {
+func (l *waitList) first() *job {
 	j := l.jobs[l.head]
 	l.jobs[l.head] = nil
 	l.head++
@@ -345,7 +345,7 @@ func (l *line) first() *job {
 }
 
 // last takes out the call that came last.
-func (l *line) last() *job {
+func (l *waitList) last() *job {
 	end := len(l.jobs) - 1
 	j := l.jobs[end]
 	l.jobs[end] = nil

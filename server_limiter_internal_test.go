@@ -19,7 +19,7 @@ func TestRefusedCallDoesNotWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, _ := s.table.find("Echo.Say")
-	g := m.guard.gate
+	g := m.limits.queue
 	c := &serverConn{server: s, peerSays: wire.DefaultSettings()}
 	c.writer.init(nowhere{}, &s.conns, &c.streams)
 	j := &job{ctx: &callContext{conn: c, method: m, id: 1, priority: uint8(Normal)}, codec: s.codecs[1]}
@@ -34,7 +34,7 @@ func TestRefusedCallDoesNotWait(t *testing.T) {
 		defer close(refused)
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.refuseLocked(g.lines[Normal].first(), m.guard.late)
+		g.refuseLocked(g.lines[Normal].first(), m.limits.late)
 	}()
 	for end := time.Now().Add(time.Minute); g.waiting.Load() != 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
@@ -44,5 +44,5 @@ func TestRefusedCallDoesNotWait(t *testing.T) {
 	}
 	s.workers.mu.Unlock()
 	<-refused
-	g.leave()
+	g.release()
 }

@@ -78,8 +78,8 @@ func (c *serverConn) turnAway(s *reading) error {
 		return wire.Errorf(wire.BadMethod, "REQUEST for the method %d, %d are named", number, len(s.methods))
 	}
 	rest := wire.HeaderSize + int(h.Length) - (s.w - s.r)
-	if s.backlog != nil {
-		s.backlog.taken += int64(rest)
+	if s.sockDelay != nil {
+		s.sockDelay.taken += int64(rest)
 	}
 	if s.sealed != 0 { // else the refusal might be a lie about another call
 		if err := s.discard(rest); err != nil {

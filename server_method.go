@@ -40,8 +40,8 @@ type method struct {
 	builtin    bool
 	cost       cost
 	tail       tail
-	gains      gain.Table // of compressing its replies
-	guard      *guard     // nil: nothing limits its calls
+	gains      gain.Table    // of compressing its replies
+	limits     *methodLimits // nil: nothing limits its calls
 
 	calls   atomic.Int64
 	failed  atomic.Int64
@@ -124,7 +124,7 @@ func (s *Server) add(opts []HandleOption, list ...*method) error {
 			return s.refuseMethod(err)
 		}
 	}
-	if err := s.table.enter(entries, s.newGuard); err != nil {
+	if err := s.table.enter(entries, s.newMethodLimits); err != nil {
 		return s.refuseMethod(err)
 	}
 	return nil

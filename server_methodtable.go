@@ -70,7 +70,7 @@ func (t *methodTable) checkLocked(entries []entry) error {
 }
 
 // enter adds the methods, all of them or none. guard makes what is before each of them.
-func (t *methodTable) enter(entries []entry, guard func(*method, *handleOptions) *guard) error {
+func (t *methodTable) enter(entries []entry, guard func(*method, *handleOptions) *methodLimits) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.checkLocked(entries); err != nil {
@@ -80,7 +80,7 @@ func (t *methodTable) enter(entries []entry, guard func(*method, *handleOptions)
 		t.methods, t.aliases = make(map[string]*method), make(map[string]*alias)
 	}
 	for _, e := range entries {
-		e.method.guard = guard(e.method, e.options)
+		e.method.limits = guard(e.method, e.options)
 		e.names(func(name string, a *alias) error {
 			t.methods[name] = e.method
 			if a != nil {

@@ -71,12 +71,12 @@ func AdaptiveLimit(least, most int) ServerHandleOption {
 	}
 }
 
-// guard stands before a method whose calls are limited. The others have none.
-type guard struct {
+// methodLimits stands before a method whose calls are limited. The others have none.
+type methodLimits struct {
 	limit     int64 // calls that run or wait, 0: no limit
 	inFlight  atomic.Int64
-	queueTime int64 // nanoseconds, 0: no bound
-	gate      *gate // nil: none
+	queueTime int64      // nanoseconds, 0: no bound
+	queue     *waitQueue // nil: none
 
 	over *Error // the limit
 	late *Error // queueTime
@@ -99,29 +99,29 @@ const (
 // level is the priority of the call.
 func (c *callContext) level() Priority { return Priority(c.priority & priorityBits) }
 
-// newGuard returns what stands before a method, or nil.
-func (s *Server) newGuard(m *method, o *handleOptions) *guard {
+// newMethodLimits returns what stands before a method, or nil.
+func (s *Server) newMethodLimits(m *method, o *handleOptions) *methodLimits {
 	if m.builtin {
 		return nil
 	}
-	g := &guard{limit: int64(o.maxInFlight), queueTime: int64(o.queueTime)}
+	g := &methodLimits{limit: int64(o.maxInFlight), queueTime: int64(o.queueTime)}
 	if g.queueTime == 0 {
 		g.queueTime = int64(s.o.queueTime)
 	}
 	wait := time.Duration(g.queueTime)
 	switch {
 	case o.adaptive != nil:
-		g.gate = newGate(m.name, o.adaptive, wait)
+		g.queue = newWaitQueue(m.name, o.adaptive, wait)
 	case m.converse == nil && m.mode != runInline:
-		g.gate = s.gate
+		g.queue = s.gate
 	}
 	if s.gate != nil && g.queueTime == 0 {
 		g.queueTime = int64(gateWait)
 	}
-	if g.gate != nil {
-		wait = time.Duration(g.gate.patience())
+	if g.queue != nil {
+		wait = time.Duration(g.queue.patience())
 		g.queueTime = int64(wait)
-		g.gate.watch(g)
+		g.queue.watch(g)
 		m.mode = runConcurrent
 	}
 	if g.limit == 0 && g.queueTime == 0 {
@@ -137,12 +137,12 @@ func (s *Server) newGuard(m *method, o *handleOptions) *guard {
 
 // admit says what a call that has waited for so many nanoseconds takes, or why it cannot run. Refusing costs
 // little, so that a server can refuse many more calls than it can run.
-func (g *guard) admit(p Priority, waited int64) (taken uint8, refused *Error) {
+func (g *methodLimits) admit(p Priority, waited int64) (taken uint8, refused *Error) {
 	switch {
 	case g.tooLate(p, waited):
 		refused = g.late
-	case g.gate != nil && g.gate.closed(p):
-		refused = g.gate.full.Load()
+	case g.queue != nil && g.queue.crowded(p):
+		refused = g.queue.full.Load()
 	case g.limit == 0:
 		return 0, nil
 	case g.inFlight.Add(1) > g.limit:
@@ -156,7 +156,7 @@ func (g *guard) admit(p Priority, waited int64) (taken uint8, refused *Error) {
 }
 
 // tooLate reports whether a call has waited for too long, without regard to the lines of a gate.
-func (g *guard) tooLate(p Priority, waited int64) bool {
+func (g *methodLimits) tooLate(p Priority, waited int64) bool {
 	if g.queueTime == 0 {
 		return false
 	}
@@ -175,15 +175,15 @@ func (j *job) late(now int64) *Error {
 	if j.ctx.expired(now) {
 		return errExpired
 	}
-	if j.ctx.conn.trust != nil && j.ctx.isOver() { // the client may not have it any more
+	if j.ctx.conn.auth != nil && j.ctx.isOver() { // the client may not have it any more
 		return errGone
 	}
-	g := j.ctx.method.guard
+	g := j.ctx.method.limits
 	if g == nil {
 		return nil
 	}
 	p := j.ctx.level()
-	if g.gate != nil {
+	if g.queue != nil {
 		p = Critical // the gate has put calls into the order of their priorities
 		if j.ctx.isOver() {
 			return errGone
@@ -198,23 +198,23 @@ func (j *job) late(now int64) *Error {
 
 var errGone = refusal(Canceled, "the caller cancelled the call, its connection was lost, or its client may not have it any more, before it could run")
 
-// leave gives back what the call has taken. It is called once.
-func (c *callContext) leave() {
-	g := c.method.guard
+// releaseLimits gives back what the call has taken. It is called once.
+func (c *callContext) releaseLimits() {
+	g := c.method.limits
 	if c.priority&hasQuota != 0 {
 		g.inFlight.Add(-1)
 	}
 	if c.priority&hasPlace != 0 {
-		g.gate.leave()
+		g.queue.release()
 	}
 }
 
-// following returns what a worker runs after this call, because the call had a place at a gate, or nil.
-func (c *callContext) following() *job {
+// nextWaiting returns what a worker runs after this call, because the call had a place at a gate, or nil.
+func (c *callContext) nextWaiting() *job {
 	if c.priority&hasPlace == 0 {
 		return nil
 	}
-	return c.method.guard.gate.following()
+	return c.method.limits.queue.nextJob()
 }
 
 // LimitStats tells of the limits of a method, or of those that a server has for its methods together.
@@ -232,7 +232,7 @@ type LimitStats struct {
 	Shed [Critical + 1]int64
 }
 
-func (g *gate) stats() LimitStats {
+func (g *waitQueue) stats() LimitStats {
 	if g == nil {
 		return LimitStats{}
 	}
@@ -240,12 +240,12 @@ func (g *gate) stats() LimitStats {
 }
 
 // stats returns those of a method. A gate that it shares with others is the server's.
-func (g *guard) stats() LimitStats {
+func (g *methodLimits) stats() LimitStats {
 	if g == nil {
 		return LimitStats{}
 	}
 	var out LimitStats
-	if gt := g.gate; gt != nil {
+	if gt := g.queue; gt != nil {
 		if gt.owner != "" {
 			out = gt.stats()
 		}

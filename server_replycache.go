@@ -49,7 +49,7 @@ type replyID [sha256.Size / 2]byte
 func newReplyID(ctx *callContext) (id replyID) {
 	client := ctx.conn.clientKey()
 	b := make([]byte, 0, 512)
-	b = append(append(append(append(b, client[:]...), ctx.method.name...), 0), ctx.brought.key...)
+	b = append(append(append(append(b, client[:]...), ctx.method.name...), 0), ctx.extras.key...)
 	sum := sha256.Sum256(b)
 	copy(id[:], sum[:])
 	return id

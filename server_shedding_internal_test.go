@@ -41,12 +41,12 @@ func BenchmarkShedding(b *testing.B) {
 				b.Fatal(err)
 			}
 			m, _ := s.table.find("Hello.Say")
-			if g := m.guard; g != nil { // as it is under overload
+			if g := m.limits; g != nil { // as it is under overload
 				g.inFlight.Store(g.limit)
-				if g.gate != nil {
-					g.gate.running.Store(1)
-					g.gate.waiting.Store(g.gate.room.Load())
-					g.gate.lines[Normal].push(nil)
+				if g.queue != nil {
+					g.queue.running.Store(1)
+					g.queue.waiting.Store(g.queue.room.Load())
+					g.queue.lines[Normal].push(nil)
 				}
 			}
 			c := &serverConn{server: s, peerSays: wire.DefaultSettings()}
@@ -66,7 +66,7 @@ func BenchmarkShedding(b *testing.B) {
 				}
 			}
 			b.StopTimer()
-			if refused := m.refused.Load(); m.guard != nil && refused != int64(b.N) {
+			if refused := m.refused.Load(); m.limits != nil && refused != int64(b.N) {
 				b.Fatalf("%d of %d calls were refused", refused, b.N)
 			}
 		})

@@ -127,7 +127,7 @@ func (s *Server) finish() <-chan struct{} {
 	s.tending = nil
 	s.mu.Unlock()
 	for _, c := range s.liveConns() {
-		c.condemn(serverClosed)
+		c.failWith(serverClosed)
 	}
 	for _, c := range attached {
 		c.cancelAll(serverClosed)

@@ -18,7 +18,7 @@ type stats struct {
 	denied          atomic.Int64
 	cutOff          atomic.Int64
 	wrongAddress    atomic.Int64
-	strangers       strangers
+	strangers       authFailures
 	closed          [wire.Internal + 1]atomic.Int64
 	limitHits
 }
@@ -121,7 +121,7 @@ func (s *Server) Stats() ServerStats {
 	s.table.each(func(name string, m *method, a *alias) {
 		switch {
 		case a == nil:
-			limits := m.guard.stats()
+			limits := m.limits.stats()
 			out.Methods[name] = MethodStats{m.calls.Load(), m.failed.Load(), m.refused.Load(), limits}
 			for p, n := range limits.Shed {
 				out.Limits.Shed[p] += n

@@ -16,7 +16,7 @@ func (c *serverConn) openStream(s *reading, n *named, ctx *callContext, cd codec
 	}
 	j := jobs.Get().(*job)
 	j.ctx, j.arrived = ctx, s.arrived
-	if c.trust != nil {
+	if c.auth != nil {
 		c.confirm(n, ctx)
 	}
 	c.server.workers.do(j)
@@ -32,17 +32,17 @@ func (c *serverConn) enterStream(ctx *callContext, cd codec.Codec, payload []byt
 	st := newStream(&c.streams, ctx, cd, srv.o.maxMessage)
 	st.id, st.ctx, st.badMessage = ctx.id, ctx, InvalidArgument
 	packed := false
-	if b := ctx.brought; b != nil && b.packing != nil {
+	if b := ctx.extras; b != nil && b.packing != nil {
 		st.packing = srv.streamPacking(ctx.method, b.packing)
 		packed = !b.packing.plain
 	}
 	if len(payload) > 0 {
 		st.put(payload, packed)
 	}
-	if ctx.brought == nil {
-		ctx.brought = new(brought)
+	if ctx.extras == nil {
+		ctx.extras = new(callExtras)
 	}
-	ctx.brought.stream = st
+	ctx.extras.stream = st
 	if srv.inFlight.Add(1) > int64(srv.o.maxInFlight) {
 		srv.inFlight.Add(-1)
 		return srv.tooManyInFlight()

@@ -145,11 +145,11 @@ func (c *serverConn) handToWorker(s *reading, n *named, ctx *callContext, cd cod
 	j := jobs.Get().(*job)
 	j.ctx, j.codec, j.arrived, j.held = ctx, cd, s.arrived, held
 	j.payload = codec.AppendInPieces(j.payload[:0], payload)
-	if c.trust != nil {
+	if c.auth != nil {
 		c.confirm(n, ctx)
 	}
-	if g := ctx.method.guard; g != nil && g.gate != nil {
-		g.gate.enter(j)
+	if g := ctx.method.limits; g != nil && g.queue != nil {
+		g.queue.enter(j)
 		return nil
 	}
 	srv.workers.do(j)
@@ -195,7 +195,7 @@ func (c *serverConn) runJob(j *job) (next *job) {
 		if !returned { // the handler ends the goroutine, by runtime.Goexit
 			j.give(ctx)
 			c.finishDetached(ctx, appendFault(nil, ctx, errExited))
-			if next := ctx.following(); next != nil {
+			if next := ctx.nextWaiting(); next != nil {
 				next.ctx.conn.server.workers.do(next)
 			}
 		}
@@ -203,15 +203,15 @@ func (c *serverConn) runJob(j *job) (next *job) {
 	if refused != nil {
 		j.out = appendRefusal(j.out[:0], ctx, refused)
 	} else {
-		if ctx.brought != nil && ctx.brought.key != "" {
+		if ctx.extras != nil && ctx.extras.key != "" {
 			j.out = c.server.executeOnce(ctx, j.codec, j.payload, j.out[:0])
 		} else {
 			j.out = c.server.execute(ctx, j.codec, j.payload, j.out[:0])
 		}
 		now := nanotime()
 		ctx.method.cost.note(now - began)
-		if g := ctx.method.guard; g != nil && g.gate != nil {
-			g.gate.note(g, now-j.granted, now)
+		if g := ctx.method.limits; g != nil && g.queue != nil {
+			g.queue.note(g, now-j.granted, now)
 		}
 	}
 	returned = true
@@ -224,7 +224,7 @@ func (c *serverConn) runJob(j *job) (next *job) {
 		c.dropLarge()
 	}
 	putJob(j)
-	return ctx.following()
+	return ctx.nextWaiting()
 }
 
 func (c *callContext) expired(now int64) bool { return c.deadline != 0 && now >= c.deadline }
@@ -235,7 +235,7 @@ var errExpired = refusal(DeadlineExceeded, "the call's time was over before it c
 func (c *serverConn) finishDetached(ctx *callContext, frame []byte) {
 	ctx.finish()
 	c.answer(ctx.id, frame)
-	if c.trust != nil && ctx.brought != nil && ctx.brought.key != "" {
+	if c.auth != nil && ctx.extras != nil && ctx.extras.key != "" {
 		c.server.orphans.remove(ctx)
 	}
 	c.server.inFlight.Add(-1)

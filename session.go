@@ -203,8 +203,8 @@ func (s *Session) attachLocked(c *serverConn) {
 	back := &clientConn{host: s.host, born: nanotime()}
 	back.writer.init(&relay{Conn: c.nc, to: c}, &back.wg, &back.streams)
 	back.peer, back.elsewhere = c.peerSays, back.writeRest
-	if c.trust != nil {
-		back.trust = c.trust
+	if c.auth != nil {
+		back.trust = c.auth
 	}
 	back.streams.init(&s.server.settings, &back.peer, false, false) // it carries none
 	back.role.who.Store(goroutineReads)                             // whoever reads c

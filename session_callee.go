@@ -138,6 +138,6 @@ func (c *clientConn) answerAtOnce(frame []byte) error {
 		return wire.Errorf(wire.Flood, "calls that are refused, and whose answers nobody reads")
 	}
 	c.appendLocked(frame)
-	c.flushElsewhereLocked()
+	c.flushInBackgroundLocked()
 	return nil
 }

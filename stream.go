@@ -163,7 +163,7 @@ func openStream[S, R any](ctx context.Context, c *Client, method string, first *
 	if err := c.usable(ctx, method); err != nil {
 		return nil, err
 	}
-	r := opening{client: c, method: method, in: (*S)(nil), out: (*R)(nil)}
+	r := streamOpening{client: c, method: method, in: (*S)(nil), out: (*R)(nil)}
 	if first != nil {
 		r.first = first
 	}

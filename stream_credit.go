@@ -221,7 +221,7 @@ func (s *streams) returnLocked(id uint64, n int64) {
 		s.w.appended += uint64(len(s.w.buf) - before)
 		n -= part
 	}
-	s.w.flushElsewhereLocked()
+	s.w.flushInBackgroundLocked()
 }
 
 // returned handles a WINDOW frame for st, or with nil for the connection. A *wire.CallError fails the stream.

@@ -2,13 +2,13 @@ package anser
 
 import "encoding/binary"
 
-// inbox holds what has arrived for a stream, in chunks of whole records. A record is a byte of recordFlags, four
+// chunkList holds what has arrived for a stream, in chunks of whole records. A record is a byte of recordFlags, four
 // bytes with the length of a payload, and the payload. What an inbox allocates grows with what has arrived. Not
 // safe for concurrent use.
 //
 // Large chunks come from a pool, and go round between inbox and reader while messages flow: a pool is emptied by
 // the garbage collector, which runs often where the messages themselves are garbage.
-type inbox struct {
+type chunkList struct {
 	list [][]byte // all but the last one are full
 	free [][]byte // empty ones
 	idle bool     // nothing has arrived since the last trim
@@ -29,7 +29,7 @@ const (
 )
 
 // add appends a record.
-func (b *inbox) add(payload []byte, flags recordFlags) {
+func (b *chunkList) add(payload []byte, flags recordFlags) {
 	b.idle = false
 	need := recordHead + len(payload)
 	last := len(b.list) - 1
@@ -40,8 +40,8 @@ func (b *inbox) add(payload []byte, flags recordFlags) {
 	b.list[last] = append(chunk, payload...)
 }
 
-// cutRecord cuts the first record off the chunk.
-func cutRecord(chunk *[]byte) (payload []byte, flags recordFlags) {
+// nextRecord cuts the first record off the chunk.
+func nextRecord(chunk *[]byte) (payload []byte, flags recordFlags) {
 	flags = recordFlags((*chunk)[0])
 	end := recordHead + int(binary.LittleEndian.Uint32((*chunk)[1:]))
 	payload = (*chunk)[recordHead:end:end]
@@ -51,7 +51,7 @@ func cutRecord(chunk *[]byte) (payload []byte, flags recordFlags) {
 
 // grow makes room for need bytes in the last chunk and returns its index: it puts a larger chunk in the place of
 // a small one, and behind a large one.
-func (b *inbox) grow(need int) (last int) {
+func (b *chunkList) grow(need int) (last int) {
 	var old []byte
 	if last = len(b.list) - 1; last >= 0 && cap(b.list[last]) <= smallChunk {
 		old = b.list[last]
@@ -65,7 +65,7 @@ func (b *inbox) grow(need int) (last int) {
 }
 
 // empty returns an empty chunk of at least the size.
-func (b *inbox) empty(size int) []byte {
+func (b *chunkList) empty(size int) []byte {
 	if n := len(b.free) - 1; n >= 0 && cap(b.free[n]) >= size {
 		chunk := b.free[n]
 		b.free[n] = nil
@@ -79,7 +79,7 @@ func (b *inbox) empty(size int) []byte {
 }
 
 // take returns the chunks that have arrived for used ones, whose records are not needed any more.
-func (b *inbox) take(used [][]byte) [][]byte {
+func (b *chunkList) take(used [][]byte) [][]byte {
 	for i, chunk := range used {
 		if cap(chunk) <= loadBuffer {
 			b.free = append(b.free, chunk[:0])
@@ -92,7 +92,7 @@ func (b *inbox) take(used [][]byte) [][]byte {
 }
 
 // trim drops the empty chunks of a stream on which nothing arrives; called about every second.
-func (b *inbox) trim() {
+func (b *chunkList) trim() {
 	if b.idle {
 		for _, chunk := range b.free {
 			putBuffer(chunk)

@@ -33,7 +33,7 @@ type receiving struct {
 
 	mu sync.Mutex // guards what follows; taken after taking, and never together with the connection's
 
-	in       inbox
+	in       chunkList
 	left     int64 // credit that the other side still has
 	widened  int64 // credit that it got beyond the window
 	grown    int64 // of that, what it got because its reader is fast
@@ -165,7 +165,7 @@ func (st *stream) next() (payload []byte, packed bool, err error) {
 				return nil, false, err
 			}
 		}
-		payload, flags := cutRecord(&st.chunk)
+		payload, flags := nextRecord(&st.chunk)
 		last, packed := flags&recordMore == 0, flags&recordPacked != 0
 		st.spent += int64(len(payload)) + st.conn.head
 		st.fresh += int64(len(payload)) + st.conn.head
@@ -377,7 +377,7 @@ func (st *stream) endReceiving(err error, trailers Metadata) {
 		if st.end == io.EOF {
 			st.end = err // what came before the end is not received any more
 		}
-		st.in = inbox{}
+		st.in = chunkList{}
 	}
 	st.conn.read.Add(st.unread)
 	st.unread = 0

@@ -134,7 +134,7 @@ func (st *stream) sendPiece(message []byte, compression uint8) (n int, err error
 	st.useLocked(wire.HeaderSize + size)
 	st.partial = flags != 0
 	s.nextLocked()
-	w.flushElsewhereLocked()
+	w.flushInBackgroundLocked()
 	return n, nil
 }
 
@@ -255,7 +255,7 @@ func (st *stream) closeSend() error {
 	before := len(w.buf)
 	w.buf = wire.AppendEnd(w.buf, st.id, nil)
 	w.appended += uint64(len(w.buf) - before)
-	w.flushElsewhereLocked()
+	w.flushInBackgroundLocked()
 	return nil
 }
 
