@@ -21,7 +21,7 @@ import (
 func defaultsOf(o *serverOptions) map[string]string {
 	return map[string]string{
 		"bytes of an encoded message, and of one after decompression":           bytesText(o.maxMessage),
-		"bytes of a frame beside its message":                                   bytesText(frameOverhead),
+		"bytes of a frame without its message":                                  bytesText(frameOverhead),
 		"how many times a message of more than 1 MiB may grow in decompression": number(o.maxExpansion),
 		"bytes of large requests that arrive, wait or run":                      map[int]string{8: "an eighth of memory"}[memoryShare],
 		"bytes of metadata":           bytesText(maxMetadata),
@@ -36,7 +36,7 @@ func defaultsOf(o *serverOptions) map[string]string {
 		"time that a call may wait before it runs":                        none(o.queueTime == 0),
 		"calls that are open on a connection":                             number(o.maxCalls),
 		"streams that are open on a connection":                           number(o.maxStreams),
-		"bytes of a stream that nobody has received yet":                  bytesText(o.streamWindow),
+		"unread bytes of a stream":                                        bytesText(o.streamWindow),
 		"bytes of all streams of a connection, likewise":                  bytesText(o.connWindow),
 		"bytes of idempotency keys and their replies":                     bytesText(o.memory.Bytes),
 		"connections":                                   number(o.maxConns),
