@@ -39,6 +39,9 @@ type Transport struct {
 	// StreamsApart says that each stream ([Open]) has a connection of its own, which ends with it. It is for
 	// transports whose connections cost no handshake, and in which what is lost holds up one of them only.
 	StreamsApart bool
+	// Err is why the transport cannot be used, or nil. [Dial] returns it. It is for functions that make a
+	// Transport from options and have no error to return.
+	Err error
 }
 
 // DialOption makes a Transport an option of [Dial].
@@ -46,6 +49,9 @@ func (Transport) DialOption() {}
 
 // check says what is wrong with the transport, or nil.
 func (t *Transport) check() error {
+	if t.Err != nil {
+		return t.Err
+	}
 	if t.Dial == nil {
 		return fmt.Errorf("the transport %q has no function Dial", t.Scheme)
 	}

@@ -39,9 +39,11 @@ func (o *options) fault(format string, args ...any) {
 func newOptions(opts []Option) (options, error) {
 	o := options{name: defaultName}
 	for _, opt := range opts {
-		if opt != nil {
-			opt.apply(&o)
+		if opt == nil {
+			o.fault("an option is nil")
+			continue
 		}
+		opt.apply(&o)
 	}
 	return o, o.err
 }
@@ -147,13 +149,23 @@ func MaxTransfers(n int) ServeOption {
 // the code PermissionDenied. The path was checked for its form, and "." is the root. f is called by several
 // goroutines at once.
 func Authorize(f func(ctx context.Context, op Op, path string) error) ServeOption {
-	return serveOption(func(s *Service) { s.authorize = f })
+	return serveOption(func(s *Service) {
+		if f == nil {
+			s.fault("the function of Authorize is nil: leave it out to allow every operation")
+		}
+		s.authorize = f
+	})
 }
 
 // OnComplete has f called after a file was sent and stands under its name. It holds up the answer to the client. ctx
 // is that of the handler. f is called by several goroutines at once.
 func OnComplete(f func(ctx context.Context, r Result)) ServeOption {
-	return serveOption(func(s *Service) { s.complete = f })
+	return serveOption(func(s *Service) {
+		if f == nil {
+			s.fault("the function of OnComplete is nil")
+		}
+		s.complete = f
+	})
 }
 
 // KeepPartial sets for how long the unfinished file of a transfer is kept after it was last written. The default is

@@ -58,9 +58,11 @@ func Serve(s *anser.Server, root *os.Root, opts ...ServeOption) (*Service, error
 		v.fault("there is no root: give Serve what os.OpenRoot returned")
 	}
 	for _, opt := range opts {
-		if opt != nil {
-			opt.applyServe(v)
+		if opt == nil {
+			v.fault("an option is nil")
+			continue
 		}
+		opt.applyServe(v)
 	}
 	if v.readOnly && (v.writeOnly || v.removes) {
 		v.fault("ReadOnly goes together neither with WriteOnly nor with AllowRemove")

@@ -2,6 +2,7 @@ package route
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -88,6 +89,9 @@ func (r *Recorder) Recent(service string) []Sample {
 
 // Serve adds the method [RecentMethod] to the server, which tells whoever may call it what Recent returns.
 func (r *Recorder) Serve(s *anser.Server) error {
+	if r == nil {
+		return errors.New("route.Recorder.Serve: the recorder is nil: make it with route.NewRecorder")
+	}
 	return anser.Handle(s, RecentMethod, func(_ context.Context, q *RecentRequest) (*RecentReply, error) {
 		return &RecentReply{Calls: r.Recent(q.Service), Keys: r.keys}, nil
 	}, anser.Idempotent())

@@ -20,6 +20,21 @@ type options struct {
 	recorder *Recorder
 	store    registry.Store
 	service  string
+	err      error
+}
+
+// newOptions returns what the options of the function name say.
+func newOptions(name string, opts []Option) (o options, err error) {
+	for _, opt := range opts {
+		if opt == nil {
+			return o, fmt.Errorf("route.%s: an option is nil", name)
+		}
+		opt(&o)
+	}
+	if o.err != nil {
+		return o, fmt.Errorf("route.%s: %w", name, o.err)
+	}
+	return o, nil
 }
 
 // From says who calls, for rules that ask for it. The default is nobody in particular.
@@ -29,9 +44,13 @@ func From(c Caller) Option { return func(o *options) { o.caller = c } }
 func Record(rec *Recorder) Option { return func(o *options) { o.recorder = rec } }
 
 // Of takes the rules of the service from the store, in place of those that the client's registry keeps for
-// its service. The store stays open when the client is closed.
+// its service. The store stays open when the client is closed. A store that is nil is an error of [anser.Dial].
 func Of(store registry.Store, service string) Option {
-	return func(o *options) { o.store, o.service = store, service }
+	return func(o *options) {
+		if o.store, o.service = store, service; store == nil {
+			o.err = errNilStore
+		}
+	}
 }
 
 // Rules steers a client by the rules that its registry keeps for its service, and follows their changes. Rules
@@ -41,7 +60,11 @@ func Of(store registry.Store, service string) Option {
 // Without a registry that keeps documents, and without [Of], Dial fails.
 func Rules(opts ...Option) anser.DialOption {
 	return anser.WithRouter(func(s *anser.RouterContext) (anser.Router, error) {
-		r := newRouter(s, opts)
+		o, err := newOptions("Rules", opts)
+		if err != nil {
+			return nil, err
+		}
+		r := newRouter(s, o)
 		if r.store == nil {
 			r.store, r.service = s.Store(), s.Service()
 		}
@@ -62,7 +85,11 @@ func Static(rules RuleSet, opts ...Option) anser.DialOption {
 		if err := rules.Validate(); err != nil {
 			return nil, fmt.Errorf("route.Static: %w", err)
 		}
-		r := newRouter(s, opts)
+		o, err := newOptions("Static", opts)
+		if err != nil {
+			return nil, err
+		}
+		r := newRouter(s, o)
 		r.apply(&Document{Rules: rules}, false)
 		return r, nil
 	})
@@ -84,11 +111,8 @@ type router struct {
 	doc    *Document
 }
 
-func newRouter(s *anser.RouterContext, opts []Option) *router {
-	r := &router{s: s, waiting: make(chan struct{})}
-	for _, opt := range opts {
-		opt(&r.options)
-	}
+func newRouter(s *anser.RouterContext, o options) *router {
+	r := &router{s: s, options: o, waiting: make(chan struct{})}
 	r.plan.Store(compile(new(RuleSet), &r.caller, nil))
 	return r
 }

@@ -27,7 +27,18 @@ func Load(ctx context.Context, store registry.Store, service string) (*Document,
 	return load(ctx, store, documentName(service))
 }
 
+var (
+	errNilStore   = errors.New("the store of the rules is nil: pass a registry that keeps documents")
+	errNilContext = errors.New("the context is nil: pass context.Background()")
+)
+
 func load(ctx context.Context, store registry.Store, name string) (*Document, error) {
+	if store == nil {
+		return nil, errNilStore
+	}
+	if ctx == nil {
+		return nil, errNilContext
+	}
 	doc, err := store.Load(ctx, name)
 	if err != nil {
 		return nil, err

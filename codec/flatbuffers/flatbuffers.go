@@ -37,6 +37,7 @@ import (
 type Codec struct {
 	types    map[reflect.Type]entry
 	borrow   bool
+	err      error // of New
 	objects  shape.Types
 	builders sync.Pool // of *flatbuffers.Builder
 }
@@ -60,7 +61,12 @@ func Table[T any, PT interface {
 	*T
 	flatbuffers.FlatBuffer
 }](v Verifier) Option {
-	return func(c *Codec) { c.types[reflect.TypeFor[PT]()] = entry{verify: v} }
+	return func(c *Codec) {
+		if v == nil {
+			c.err = fmt.Errorf("flatbuffers.New: the verifier of %v is nil", reflect.TypeFor[PT]())
+		}
+		c.types[reflect.TypeFor[PT]()] = entry{verify: v}
+	}
 }
 
 // Object has the codec receive a type of the object API, which the compiler generates with
@@ -88,10 +94,14 @@ func Object[T, O any, PT interface {
 // objects of the object API are unpacked from a copy.
 func Borrow() Option { return func(c *Codec) { c.borrow = true } }
 
-// New returns a Codec.
+// New returns a Codec. With an option or a verifier that is nil, all that the codec encodes and decodes is an error.
 func New(opts ...Option) *Codec {
 	c := &Codec{types: make(map[reflect.Type]entry), objects: shape.Types{Format: "FlatBuffers"}}
 	for _, o := range opts {
+		if o == nil {
+			c.err = errors.New("flatbuffers.New: an option is nil")
+			continue
+		}
 		o(c)
 	}
 	return c
@@ -127,6 +137,9 @@ func (c *Codec) Append(dst []byte, v any) ([]byte, error) {
 }
 
 func (c *Codec) append(dst []byte, v any) (out []byte, err error) {
+	if c.err != nil {
+		return nil, c.err
+	}
 	if shape.IsNil(v) {
 		return nil, errNil
 	}
@@ -194,6 +207,9 @@ func (c *Codec) unmarshal(data []byte, v any, borrowed bool) error {
 }
 
 func (c *Codec) entry(v any) (entry, error) {
+	if c.err != nil {
+		return entry{}, c.err
+	}
 	if shape.IsNil(v) {
 		return entry{}, errNil
 	}

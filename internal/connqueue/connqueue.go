@@ -2,6 +2,7 @@
 package connqueue
 
 import (
+	"errors"
 	"net"
 	"strings"
 	"sync"
@@ -10,7 +11,8 @@ import (
 // backlog is how many connections wait for Accept.
 const backlog = 128
 
-// Queue is a net.Listener of the connections that Put gives it. All methods are safe for concurrent use.
+// Queue is a net.Listener of the connections that Put gives it. All methods are safe for concurrent use. A Queue that
+// is nil is closed: that of a zero Handler is.
 type Queue struct {
 	addr  net.Addr
 	conns chan net.Conn
@@ -28,6 +30,9 @@ func New(addr net.Addr) *Queue {
 // Put hands a connection to Accept. It reports false, and leaves the connection to the caller, when the
 // queue is closed or too many connections wait.
 func (q *Queue) Put(nc net.Conn) bool {
+	if q == nil {
+		return false
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
@@ -43,6 +48,9 @@ func (q *Queue) Put(nc net.Conn) bool {
 
 // Accept implements net.Listener.
 func (q *Queue) Accept() (net.Conn, error) {
+	if q == nil {
+		return nil, errZero
+	}
 	select {
 	case <-q.done:
 	default:
@@ -57,6 +65,9 @@ func (q *Queue) Accept() (net.Conn, error) {
 
 // Close implements net.Listener: it ends Accept and closes what waits. It may be called more than once.
 func (q *Queue) Close() error {
+	if q == nil {
+		return errZero
+	}
 	q.mu.Lock()
 	was := q.closed
 	q.closed = true
@@ -76,10 +87,25 @@ func (q *Queue) Close() error {
 }
 
 // Done returns a channel that is closed by Close.
-func (q *Queue) Done() <-chan struct{} { return q.done }
+func (q *Queue) Done() <-chan struct{} {
+	if q == nil {
+		return ended
+	}
+	return q.done
+}
 
 // Addr implements net.Listener.
-func (q *Queue) Addr() net.Addr { return q.addr }
+func (q *Queue) Addr() net.Addr {
+	if q == nil {
+		return Addr{}
+	}
+	return q.addr
+}
+
+var (
+	errZero = errors.New("the listener was not made by its constructor: use NewHandler")
+	ended   = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+)
 
 // Addr is the address of a transport: its network is the scheme.
 type Addr struct{ Scheme, Address string }

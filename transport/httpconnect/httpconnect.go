@@ -17,6 +17,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -98,16 +99,26 @@ type DialFunc = func(ctx context.Context, network, address string) (net.Conn, er
 // Option configures [HTTP] and [HTTPS].
 type Option func(*options)
 
-type options struct{ dial DialFunc }
+type options struct {
+	dial DialFunc
+	err  error
+}
 
-// Via sets how the connection to the server is made, for example by [Proxy]; the default is a net.Dialer.
-func Via(dial DialFunc) Option { return func(o *options) { o.dial = dial } }
+// Via sets how the connection to the server is made, for example by [Proxy]; the default is a net.Dialer. A dial that
+// is nil is an error of [anser.Dial].
+func Via(dial DialFunc) Option {
+	return func(o *options) {
+		if o.dial = dial; dial == nil {
+			o.err = errors.New("httpconnect.Via: the function is nil: leave the option out for a net.Dialer")
+		}
+	}
+}
 
 // HTTP lets a client dial "http://host:port", with another path than [Path] "http://host:port/path". It does
 // not encrypt; the option [anser.TLS] lays TLS over the connection after CONNECT.
 func HTTP(opts ...Option) anser.Transport {
 	o := newOptions(opts)
-	return anser.Transport{Scheme: "http", Dial: func(ctx context.Context, address string, _ *tls.Config) (net.Conn, error) {
+	return anser.Transport{Scheme: "http", Err: o.err, Dial: func(ctx context.Context, address string, _ *tls.Config) (net.Conn, error) {
 		host, path := split(address)
 		nc, err := o.dial(ctx, "tcp", host)
 		if err != nil {
@@ -121,7 +132,7 @@ func HTTP(opts ...Option) anser.Transport {
 // option [anser.TLS] configures TLS; without it the authorities of the system are trusted.
 func HTTPS(opts ...Option) anser.Transport {
 	o := newOptions(opts)
-	return anser.Transport{Scheme: "https", Secure: true, Dial: func(ctx context.Context, address string, config *tls.Config) (net.Conn, error) {
+	return anser.Transport{Scheme: "https", Secure: true, Err: o.err, Dial: func(ctx context.Context, address string, config *tls.Config) (net.Conn, error) {
 		host, path := split(address)
 		nc, err := o.dial(ctx, "tcp", host)
 		if err != nil {
@@ -137,6 +148,10 @@ func HTTPS(opts ...Option) anser.Transport {
 func newOptions(opts []Option) options {
 	o := options{dial: new(net.Dialer).DialContext}
 	for _, opt := range opts {
+		if opt == nil {
+			o.err = errors.New("httpconnect: an option is nil")
+			continue
+		}
 		opt(&o)
 	}
 	return o

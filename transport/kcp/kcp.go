@@ -162,13 +162,10 @@ func (o *options) tune(s *kcp.UDPSession) {
 	s.SetMtu(o.mtu)
 }
 
-// Transport lets a client dial "kcp://host:port". Options that cannot work make every dial fail.
+// Transport lets a client dial "kcp://host:port". Options that cannot work are an error of [anser.Dial].
 func Transport(opts ...Option) anser.Transport {
 	o, err := newOptions(opts)
-	return anser.Transport{Scheme: "kcp", Dial: func(ctx context.Context, address string, _ *tls.Config) (net.Conn, error) {
-		if err != nil {
-			return nil, err
-		}
+	return anser.Transport{Scheme: "kcp", Err: err, Dial: func(ctx context.Context, address string, _ *tls.Config) (net.Conn, error) {
 		s, err := kcp.DialWithOptions(address, o.block(), o.data, o.parity)
 		if err != nil {
 			return nil, fmt.Errorf("KCP with %s: %w", address, err)

@@ -146,7 +146,7 @@ func TestMistakes(t *testing.T) {
 		if _, err := kcp.Listen("127.0.0.1:0", o); err == nil || !strings.Contains(err.Error(), "want") {
 			t.Error(err)
 		}
-		if _, err := kcp.Transport(o).Dial(t.Context(), "127.0.0.1:1", nil); err == nil || !strings.Contains(err.Error(), "want") {
+		if _, err := anser.Dial("kcp://127.0.0.1:1", kcp.Transport(o)); err == nil || !strings.Contains(err.Error(), "want") {
 			t.Error(err)
 		}
 	}

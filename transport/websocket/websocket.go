@@ -12,6 +12,7 @@ package websocket
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -36,6 +37,7 @@ const MaxMessage = 128 << 10
 type Handler struct {
 	queue   *connqueue.Queue
 	origins []string
+	err     error
 }
 
 // HandlerOption configures [NewHandler].
@@ -48,10 +50,16 @@ func Origins(patterns ...string) HandlerOption {
 }
 
 // NewHandler returns a handler. Address is where clients reach it, such as "wss://10.0.0.7:443/anser"; it
-// is what Addr and [anser.Announce] tell, and nothing else needs it.
+// is what Addr and [anser.Announce] tell, and nothing else needs it. An option that is nil is an error of Accept, and so
+// of [anser.Server.Serve].
 func NewHandler(address string, opts ...HandlerOption) *Handler {
 	h := &Handler{queue: connqueue.New(connqueue.ParseAddr(address, "ws"))}
 	for _, opt := range opts {
+		if opt == nil {
+			h.err = errors.New("websocket.NewHandler: an option is nil")
+			h.queue.Close() // it answers 503 from now on
+			continue
+		}
 		opt(h)
 	}
 	return h
@@ -85,7 +93,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // Accept implements net.Listener.
-func (h *Handler) Accept() (net.Conn, error) { return h.queue.Accept() }
+func (h *Handler) Accept() (net.Conn, error) {
+	if h.err != nil {
+		return nil, h.err
+	}
+	return h.queue.Accept()
+}
 
 // Close implements net.Listener.
 func (h *Handler) Close() error { return h.queue.Close() }
@@ -106,12 +119,17 @@ type Option func(*options)
 type options struct {
 	dial   func(ctx context.Context, network, address string) (net.Conn, error)
 	header http.Header
+	err    error
 }
 
 // Via sets how the connection to the server is made, for example by httpconnect.Proxy; the default is a
-// net.Dialer.
+// net.Dialer. A dial that is nil is an error of [anser.Dial].
 func Via(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
-	return func(o *options) { o.dial = dial }
+	return func(o *options) {
+		if o.dial = dial; dial == nil {
+			o.err = errors.New("websocket.Via: the function is nil: leave the option out for a net.Dialer")
+		}
+	}
 }
 
 // Header adds a field to the request, for gateways that want a token.
@@ -130,9 +148,13 @@ func WSS(opts ...Option) anser.Transport { return transport("wss", opts) }
 func transport(scheme string, opts []Option) anser.Transport {
 	o := options{dial: new(net.Dialer).DialContext, header: make(http.Header)}
 	for _, opt := range opts {
+		if opt == nil {
+			o.err = errors.New("websocket: an option is nil")
+			continue
+		}
 		opt(&o)
 	}
-	return anser.Transport{Scheme: scheme, Secure: scheme == "wss", Dial: func(ctx context.Context, address string, config *tls.Config) (net.Conn, error) {
+	return anser.Transport{Scheme: scheme, Secure: scheme == "wss", Err: o.err, Dial: func(ctx context.Context, address string, config *tls.Config) (net.Conn, error) {
 		return o.connect(ctx, scheme+"://"+address, config)
 	}}
 }
