@@ -52,6 +52,9 @@ func newGobClientCodec(conn io.ReadWriteCloser) ClientCodec {
 func NewClientWithCodec(codec ClientCodec) *Client { return newClient(codec) }
 
 func newClient(codec ClientCodec) *Client {
+	if codec == nil {
+		return new(Client) // its calls say so
+	}
 	c := &Client{codec: codec, pending: make(map[uint64]*pending), ended: make(chan struct{})}
 	if linked, ok := codec.(link.Linked); ok {
 		c.link = linked.Link()
@@ -76,6 +79,9 @@ func (c *Client) Call(serviceMethod string, args, reply any) error {
 // to after CallContext has returned. With a codec of another package, CallContext also waits for a
 // WriteRequest or ReadResponseBody of its call that has begun.
 func (c *Client) CallContext(ctx context.Context, serviceMethod string, args, reply any) error {
+	if err := c.usable(ctx); err != nil {
+		return err
+	}
 	call := &Call{ServiceMethod: serviceMethod, Args: args, Reply: reply, Done: make(chan *Call, 1)}
 	seq := c.send(&pending{call: call, ctx: ctx})
 	select {
@@ -105,6 +111,10 @@ func (c *Client) GoContext(ctx context.Context, serviceMethod string, args, repl
 	}
 	call := &Call{ServiceMethod: serviceMethod, Args: args, Reply: reply, Done: done}
 	p := &pending{call: call, ctx: ctx}
+	if err := c.usable(ctx); err != nil {
+		p.end(err)
+		return call
+	}
 	if ctx.Done() == nil {
 		c.send(p)
 		return call
@@ -123,6 +133,9 @@ func (c *Client) GoContext(ctx context.Context, serviceMethod string, args, repl
 // Close closes the connection; calls that wait for a reply end with ErrShutdown. A second Close returns
 // ErrShutdown.
 func (c *Client) Close() error {
+	if err := c.usable(context.Background()); err != nil {
+		return err
+	}
 	c.mu.Lock()
 	if c.closing {
 		c.mu.Unlock()

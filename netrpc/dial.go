@@ -53,6 +53,9 @@ type Dialer struct {
 
 // Dial connects to a server. The context bounds connecting, and not what the client does later.
 func (d *Dialer) Dial(ctx context.Context, network, address string) (*Client, error) {
+	if err := d.usable(ctx); err != nil {
+		return nil, err
+	}
 	ctx, cancel := d.bound(ctx)
 	defer cancel()
 	conn, err := d.connect(ctx, network, address)
@@ -64,6 +67,9 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (*Client, er
 
 // DialHTTP connects to a server behind HTTP, under path; "" stands for [DefaultRPCPath].
 func (d *Dialer) DialHTTP(ctx context.Context, network, address, path string) (*Client, error) {
+	if err := d.usable(ctx); err != nil {
+		return nil, err
+	}
 	ctx, cancel := d.bound(ctx)
 	defer cancel()
 	if path == "" {

@@ -19,6 +19,11 @@ const connected = "200 Connected to Go RPC"
 // handler by itself: http.Serve(l, s) serves it under every path. A request that came to an address which other
 // machines reach is refused with 403, unless it came over TLS and the server has Authenticate, or InsecurePublic.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s == nil {
+		s.log().Error("rpc.ServeHTTP", "err", errNoServer)
+		http.Error(w, "503 there is no server", http.StatusServiceUnavailable)
+		return
+	}
 	if r.Method != http.MethodConnect {
 		w.Header().Set("Allow", http.MethodConnect)
 		http.Error(w, "405 must CONNECT", http.StatusMethodNotAllowed)
@@ -81,6 +86,10 @@ func (s *Server) HandleHTTP(rpcPath, debugPath string) {
 // either may be "". It panics if a path is taken, as ServeMux does. With [Server.Authenticate] the page
 // needs credentials too.
 func (s *Server) HandleHTTPMux(mux *http.ServeMux, rpcPath, debugPath string) {
+	if mux == nil {
+		s.log().Error("rpc: not registered", "err", errNoMux)
+		return
+	}
 	if rpcPath != "" {
 		mux.Handle(rpcPath, s)
 	}
@@ -107,6 +116,10 @@ var debugPage = template.Must(template.New("").Parse(`<!DOCTYPE html>
 
 // serveDebug shows what is served and what was counted.
 func (s *Server) serveDebug(w http.ResponseWriter, r *http.Request) {
+	if s == nil {
+		s.ServeHTTP(w, r)
+		return
+	}
 	if s.refusesHTTP(w, r) {
 		return
 	}

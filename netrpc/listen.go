@@ -23,6 +23,9 @@ func (s *Server) Serve(l net.Listener, codec func(io.ReadWriteCloser) ServerCode
 		return errors.New("rpc.Serve: the listener is nil")
 	}
 	defer l.Close()
+	if s == nil {
+		return errNoServer
+	}
 	if err := s.mistake(); err != nil {
 		return err
 	}
@@ -54,13 +57,7 @@ func (s *Server) Serve(l net.Listener, codec func(io.ReadWriteCloser) ServerCode
 			conn.Close()
 		case err == nil:
 			// It ends with its connection, at the latest when Shutdown or Close closes that and waits.
-			go func() {
-				if codec == nil {
-					s.serveConn(conn)
-				} else {
-					s.serveCodec(codec(conn))
-				}
-			}()
+			go s.serveWith(conn, codec)
 		case s.isClosed():
 			return anser.ErrServerClosed
 		case passes: // net/rpc would stop serving here
@@ -70,6 +67,21 @@ func (s *Server) Serve(l net.Listener, codec func(io.ReadWriteCloser) ServerCode
 			return fmt.Errorf("accept: %w", err)
 		}
 	}
+}
+
+// serveWith serves a connection of a listener.
+func (s *Server) serveWith(conn net.Conn, codec func(io.ReadWriteCloser) ServerCodec) {
+	if codec == nil {
+		s.serveConn(conn)
+		return
+	}
+	of := codec(conn)
+	if of == nil {
+		s.log().Error("rpc.Serve", "err", errNoCodec)
+		conn.Close()
+		return
+	}
+	s.serveCodec(of)
 }
 
 func (s *Server) isClosed() bool {

@@ -30,6 +30,9 @@ func (s *Server) checkListener(l net.Listener) (anser.Protection, error) {
 
 // checkConn returns an error if the connection is known to be one that other machines can make, and lacks protection.
 func (s *Server) checkConn(conn io.ReadWriteCloser) error {
+	if s == nil {
+		return errNoServer
+	}
 	nc, ok := conn.(net.Conn)
 	if !ok || s.InsecurePublic || !accept.Elsewhere(nc.LocalAddr()) {
 		return nil

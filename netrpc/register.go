@@ -30,6 +30,9 @@ type entry struct {
 // Register serves the methods of rcvr under the name of its type: a method Mul of *Arith as
 // "Arith.Mul". See [Server.RegisterName].
 func (s *Server) Register(rcvr any) error {
+	if s == nil {
+		return s.refused(errNoServer)
+	}
 	if rcvr == nil {
 		return s.refused(errors.New("rpc.Register: the service is nil: pass a pointer such as new(Arith)"))
 	}
@@ -64,6 +67,9 @@ func (s *Server) Register(rcvr any) error {
 // Like net/rpc, and unlike the rest of Anser, this logs the error that it returns: programs that were
 // written for net/rpc do not look at it.
 func (s *Server) RegisterName(name string, rcvr any) error {
+	if s == nil {
+		return s.refused(errNoServer)
+	}
 	if rcvr == nil {
 		return s.refused(fmt.Errorf("rpc.Register: the service %q is nil: pass a pointer such as new(Arith)", name))
 	}
@@ -114,6 +120,9 @@ func (s *Server) methodsOf(service string, v reflect.Value) []*method {
 // RegisterFunc serves a function of one of the shapes of [Server.RegisterName], or a method value,
 // under any name. Names need no dot: "mul" is as good as "Arith.Mul".
 func (s *Server) RegisterFunc(name string, f any) error {
+	if s == nil {
+		return s.refused(errNoServer)
+	}
 	v := reflect.ValueOf(f)
 	if !v.IsValid() || v.Kind() != reflect.Func || v.IsNil() {
 		return s.refused(fmt.Errorf("rpc.RegisterFunc %q: %T is not a function: %s", name, f, shapes))
@@ -145,6 +154,9 @@ func (s *Server) Alias(alias, method string) error { return s.alias(alias, metho
 func (s *Server) DeprecatedAlias(alias, method string) error { return s.alias(alias, method, true) }
 
 func (s *Server) alias(alias, method string, deprecated bool) error {
+	if s == nil {
+		return s.refused(errNoServer)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.table().methods[method]

@@ -103,7 +103,7 @@ func or[T int | time.Duration](v, d T) T {
 }
 
 func (s *Server) log() *slog.Logger {
-	if s.Logger != nil {
+	if s != nil && s.Logger != nil {
 		return s.Logger
 	}
 	return slog.Default()
@@ -128,7 +128,9 @@ func (s *Server) Accept(lis net.Listener) {
 func (s *Server) ServeConn(conn io.ReadWriteCloser) {
 	if err := s.checkConn(conn); err != nil {
 		s.log().Error("rpc.ServeConn", "err", err)
-		conn.Close()
+		if conn != nil {
+			conn.Close()
+		}
 		return
 	}
 	s.serveConn(conn)
@@ -142,6 +144,15 @@ func (s *Server) serveConn(conn io.ReadWriteCloser) {
 // over. Methods of a codec of another package are called as net/rpc does; what protects its connection is
 // not known and up to the caller. For the codecs of this package what [Server.ServeConn] says holds.
 func (s *Server) ServeCodec(codec ServerCodec) {
+	switch {
+	case codec == nil:
+		s.log().Error("rpc.ServeCodec", "err", errNoCodec)
+		return
+	case s == nil:
+		s.log().Error("rpc.ServeCodec", "err", errNoServer)
+		codec.Close()
+		return
+	}
 	if linked, ok := codec.(link.Linked); ok {
 		if err := s.checkConn(linked.Link().Transport()); err != nil {
 			s.log().Error("rpc.ServeCodec", "err", err)
@@ -169,6 +180,12 @@ func (s *Server) serveLink(l *link.Conn, codec func(*link.Conn) ServerCodec, fro
 // does not close the codec. The error tells why a request was not run; errors of methods go to the
 // caller alone. For the codecs of this package what [Server.ServeConn] says of unprotected connections holds.
 func (s *Server) ServeRequest(codec ServerCodec) error {
+	switch {
+	case s == nil:
+		return errNoServer
+	case codec == nil:
+		return errNoCodec
+	}
 	c := &session{server: s, codec: codec, single: true}
 	if linked, ok := codec.(link.Linked); ok {
 		c.link = linked.Link()

@@ -104,6 +104,12 @@ func (c *session) handshake() error {
 // net/rpc's wire has no word for going away: a call that is under way to the server when its
 // connection is closed ends with io.ErrUnexpectedEOF, or ErrShutdown.
 func (s *Server) Shutdown(ctx context.Context) error {
+	switch {
+	case s == nil:
+		return errNoServer
+	case ctx == nil:
+		return errNoContext
+	}
 	s.stop()
 	var drains sync.WaitGroup
 	defer drains.Wait() // not for long: a client that does not read has lost its connection by then
@@ -123,6 +129,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // contexts of calls. Like Shutdown it waits for the server's goroutines, up to a second for methods that go on
 // although their contexts have ended.
 func (s *Server) Close() error {
+	if s == nil {
+		return errNoServer
+	}
 	s.stop()
 	return s.finish(endBound)
 }

@@ -47,6 +47,9 @@ type AliasStats struct {
 
 // Stats returns what the server has counted.
 func (s *Server) Stats() Stats {
+	if s == nil {
+		return Stats{}
+	}
 	s.mu.Lock()
 	conns := len(s.sessions)
 	s.mu.Unlock()

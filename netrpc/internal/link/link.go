@@ -1,6 +1,7 @@
 package link
 
 import (
+	"errors"
 	"io"
 	"net"
 	"net/rpc"
@@ -39,13 +40,25 @@ type Conn struct {
 	closeErr  error
 }
 
-// New returns a Conn over rwc, of which early was already read.
+// New returns a Conn over rwc, of which early was already read. One that is nil fails when it is used.
 func New(rwc io.ReadWriteCloser, early []byte) *Conn {
+	if rwc == nil {
+		rwc = none{}
+	}
 	c := &Conn{rwc: rwc, early: early}
 	c.Out.w, c.Out.broken = rwc, func() { c.Close() }
 	c.SetLimits(DefaultLimits)
 	return c
 }
+
+// none takes the place of a connection that is nil.
+type none struct{}
+
+var errNone = errors.New("the connection is nil")
+
+func (none) Read([]byte) (int, error)  { return 0, errNone }
+func (none) Write([]byte) (int, error) { return 0, errNone }
+func (none) Close() error              { return nil }
 
 // SetLimits changes the limits. It must not be called while somebody reads or writes.
 func (c *Conn) SetLimits(l Limits) {
