@@ -1,0 +1,127 @@
+package layout_test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// Words that Go's own documentation and gRPC's hardly use. A document names the caller, the peer or
+// the process in place of a person, and says "must" and "next to".
+var unusual = regexp.MustCompile(`(?i)\b(who|whoever|whom|somebody|nobody|those (that|who|which)|so many|` +
+	`bec[ao]mes? of|tells? of|told of|for want of|(is|are|was|were) to|has to|have to|had to|stands|stood|beside)\b`)
+
+// Columns of a paragraph in a document. Tables and links that do not fit may be longer.
+const columns = 100
+
+// The documents use plain words and wrap their paragraphs. Programs write the pages that are left out.
+func TestDocumentsUsePlainWords(t *testing.T) {
+	for name, page := range documents(t) {
+		if name == "docs/reliability.md" || strings.HasPrefix(name, "docs/arena/") || strings.HasPrefix(name, "arena/") {
+			continue
+		}
+		for _, finding := range findings(page, !strings.HasPrefix(name, "examples/")) {
+			t.Errorf("%s:%s", name, finding)
+		}
+	}
+}
+
+// findings returns the unusual words of a page with their lines, and with wrapped the paragraphs that are
+// too wide. Code, spans of code and the targets of links do not count, nor do parts that a program writes.
+func findings(page string, wrapped bool) []string {
+	hidden := regexp.MustCompile("`[^`]*`|\\]\\([^)]*\\)|https?://\\S+")
+	var found []string
+	fenced, written := false, false
+	for i, line := range strings.Split(page, "\n") {
+		switch {
+		case strings.HasPrefix(strings.TrimSpace(line), "```"):
+			fenced = !fenced
+			continue
+		case strings.HasPrefix(line, "<!-- "):
+			written = strings.HasSuffix(line, ": begin -->")
+			continue
+		case fenced || written || strings.HasPrefix(line, "    "):
+			continue
+		}
+		if word := unusual.FindString(hidden.ReplaceAllString(line, "")); word != "" {
+			found = append(found, fmt.Sprintf("%d: %q: use a plainer word", i+1, word))
+		}
+		breakable := !strings.HasPrefix(line, "|") && !strings.HasPrefix(line, "!") && strings.Contains(hidden.ReplaceAllString(line, ""), " ")
+		if n := utf8.RuneCountInString(line); wrapped && breakable && n >= columns {
+			found = append(found, fmt.Sprintf("%d: %d columns: wrap the paragraph before column %d", i+1, n, columns))
+		}
+	}
+	return found
+}
+
+// The source files that documents name exist: `conn_writer.go` in package anser, and paths such as `route/parse.go`.
+// Decisions and the changelog record the past and are left out, and so are pages about other frameworks.
+func TestFilesInDocumentsExist(t *testing.T) {
+	file := regexp.MustCompile("`([a-z0-9_/]+\\.go)`")
+	names := 0
+	for name, page := range documents(t) {
+		if name == "CHANGELOG.md" || name == "docs/reliability.md" || strings.HasPrefix(name, "docs/decisions/") || strings.HasPrefix(name, "docs/from-") {
+			continue
+		}
+		for _, m := range file.FindAllStringSubmatch(withoutCode(page), -1) {
+			names++
+			here := filepath.Join(root, filepath.Dir(name), m[1])
+			_, missing := os.Stat(filepath.Join(root, m[1]))
+			if _, err := os.Stat(here); err != nil && missing != nil && m[1] != "server/main.go" && m[1] != "client/main.go" {
+				t.Errorf("%s names %s, which does not exist", name, m[1])
+			}
+		}
+	}
+	if names < 50 {
+		t.Errorf("the documents name %d files: does this test still find them?", names)
+	}
+}
+
+// documents returns the Markdown files of the repository by their path with slashes.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	pages := make(map[string]string)
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if n := d.Name(); d.IsDir() && path != root && (n[0] == '.' || n == "bin" || n == "node_modules" || n == "testdata") {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(path, ".md") {
+			return nil
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		pages[filepath.ToSlash(name)] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(pages) < 30 {
+		t.Fatalf("found %d pages: does this test still find them?", len(pages))
+	}
+	return pages
+}
+
+func TestFindings(t *testing.T) {
+	page := strings.Join([]string{
+		"Nobody reads this.", "```", "who", "```", "`who` and [a page](who.md) count not.", "<!-- x: begin -->", "whom",
+		"<!-- x: end -->", "It has to be.", "| " + strings.Repeat("wide ", 30), strings.Repeat("wide ", 30),
+		"[" + strings.Repeat("x", 120) + "](y.md)", "The writer uses it.",
+	}, "\n")
+	got := strings.Join(findings(page, true), "; ")
+	want := `1: "Nobody": use a plainer word; 9: "has to": use a plainer word; 11: 150 columns: wrap the paragraph before column 100`
+	if got != want {
+		t.Errorf("found %s\nwant %s", got, want)
+	}
+}
