@@ -25,6 +25,29 @@ files() {
 		while read -r file; do if [ -f "$file" ]; then echo "$file"; fi; done
 }
 
+# base prints the commit that changes are counted from: BASE, or where the branch has left main, or on main itself the
+# commit before. It prints nothing where a clone does not have it.
+base() {
+	local main
+	if [ -n "${BASE:-}" ]; then
+		git rev-parse --verify --quiet "$BASE^{commit}" || true
+		return
+	fi
+	for main in origin/main main; do
+		git rev-parse --verify --quiet "$main^{commit}" >/dev/null || continue
+		main=$(git merge-base HEAD "$main") || continue
+		if [ "$main" = "$(git rev-parse HEAD)" ]; then main=HEAD^; fi
+		git rev-parse --verify --quiet "$main^{commit}" || true
+		return
+	done
+}
+
+# changed_since prints the files that differ from a commit, with those that git does not know yet.
+changed_since() {
+	git diff --name-only "$1" --
+	git ls-files --others --exclude-standard
+}
+
 # title prints what comes next.
 title() { printf '\n== %s\n' "$*"; }
 
