@@ -37,8 +37,12 @@ fuzz: ## run every fuzz target for a while; TIME (30s) and FUZZ (a regular expre
 	@TIME='$(TIME)' FUZZ='$(FUZZ)' scripts/fuzz
 
 .PHONY: test-fast
-test-fast: ## run the tests of the core, without the race detector
-	go test ./...
+test-fast: ## run the tests of the core but for the longest, without the race detector and without services
+	@bash -c 'source scripts/lib.sh; go test -short -p "$$(parallel)" ./...'
+
+.PHONY: quick
+quick: ## format, vet and test what has changed since main and what imports it, without services; BASE names another commit
+	@BASE='$(BASE)' scripts/quick
 
 .PHONY: check
 check: ## format, vet, staticcheck, nits, unparam, other platforms, tidiness, generated code

@@ -329,6 +329,9 @@ const maxFutureBytes = 1024
 
 // A million calls in flight on one connection cost no goroutine, and less than a kilobyte each.
 func TestAMillionFutures(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes a million calls")
+	}
 	n := 1_000_000
 	if raced || testing.Short() {
 		n = 20_000

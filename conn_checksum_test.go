@@ -98,6 +98,9 @@ func (x *tap) check(t *testing.T, sealed bool) (seen map[wire.Type]int) {
 
 // One side is enough for all frames of both to have checksums, and nothing else is different.
 func TestChecksums(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 4 s")
+	}
 	for name, row := range map[string]struct{ server, client bool }{
 		"server": {server: true}, "client": {client: true}, "both": {true, true}, "none": {},
 	} {

@@ -15,6 +15,9 @@ import (
 // within seconds, and soon about its share. A picker that prefers what answered well must not leave an
 // endpoint alone for ever because it was left alone.
 func TestRecoveredInstancesAreUsedAgain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulates for seconds")
+	}
 	for _, b := range []balance.Balancer{
 		balance.Random(), balance.RoundRobin(), balance.Weighted(), balance.LeastActive(), balance.P2C(), balance.Ping(),
 	} {

@@ -13,6 +13,9 @@ import (
 // Every balancer that looks at weights gives an endpoint that is p percent warm p percent of the
 // calls that it would have by its weight.
 func TestWarmthIsAPartOfTheWeight(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulates for seconds")
+	}
 	for _, b := range []balance.Balancer{
 		balance.Random(), balance.Weighted(), balance.LeastActive(), balance.P2C(), balance.Ping(), balance.Maglev(),
 		balance.LocalFirst(munich), balance.Closest(munich),

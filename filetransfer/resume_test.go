@@ -30,6 +30,9 @@ func cutting(dialed *atomic.Int64) anser.DialOption {
 }
 
 func TestPutOverConnectionsThatBreak(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 6 s")
+	}
 	s := newSite(t)
 	var dialed atomic.Int64
 	c := s.dial(cutting(&dialed))
@@ -64,6 +67,9 @@ func (l *cuttingListener) Accept() (net.Conn, error) {
 }
 
 func TestGetOverConnectionsThatBreak(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 7 s")
+	}
 	s := &site{t: t, dir: t.TempDir()}
 	s.start(&cuttingListener{Listener: listen(t, "127.0.0.1:0")})
 	c := s.dial()

@@ -158,6 +158,9 @@ func FuzzParse(f *testing.F) {
 // Of many calls without a key, a share of p percent is p percent; of many users, each stays where it is when the
 // share grows.
 func TestSharesAreWhatTheySay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("draws for seconds")
+	}
 	instances := []registry.Instance{
 		{Service: "s", ID: "old", Address: "h:1"}, {Service: "s", ID: "a", Address: "h:2"}, {Service: "s", ID: "b", Address: "h:3"},
 	}

@@ -48,6 +48,9 @@ changed_since() {
 	git ls-files --others --exclude-standard
 }
 
+# parallel prints how many packages are tested at a time: at least four, because many of them wait.
+parallel() { local n; n=$(nproc); echo $((n < 4 ? 4 : n)); }
+
 # title prints what comes next.
 title() { printf '\n== %s\n' "$*"; }
 

@@ -40,8 +40,14 @@ func soon(ok func() bool) bool {
 // table is what rows returns, made once: it is as large as what it sends.
 var table []row
 
+// TestMain has the rows sent over one transport and in one manner with -short, without those that take long.
 func TestMain(m *testing.M) {
-	flag.Set("test.parallel", "48") // unless the command line says otherwise: those rows wait that run in parallel
+	flag.Parse()
+	if testing.Short() {
+		transports = transports[:1]
+		delete(manners, "bytewise")
+	}
+	flag.Set("test.parallel", "48") // rows that run in parallel wait
 	table = rows()
 	if l, err := net.Listen("tcp", "127.0.0.1:0"); err == nil { // the poller has descriptors of its own
 		l.Close()

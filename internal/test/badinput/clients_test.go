@@ -32,6 +32,9 @@ func TestBadClients(t *testing.T) {
 			})
 		}
 	})
+	if testing.Short() {
+		return
+	}
 	// Those in which nothing happens for a while wait together.
 	t.Run("stalled", func(t *testing.T) {
 		leaves(t, func() {

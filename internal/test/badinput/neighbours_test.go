@@ -30,6 +30,9 @@ const (
 )
 
 func TestNeighbours(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures latencies for minutes")
+	}
 	for _, over := range transports {
 		t.Run(over.name, func(t *testing.T) {
 			g := newTarget(t, over)

@@ -16,6 +16,9 @@ import (
 // limits that a server has by itself. They are closed after HandshakeTimeout at the latest; connections that stand are
 // as fast as those of a server without such peers, and good newcomers are served.
 func TestStalledHandshakes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for handshakes to time out")
+	}
 	for name, row := range map[string]struct {
 		begin   []byte
 		stalled int
