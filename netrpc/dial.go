@@ -44,6 +44,10 @@ type Dialer struct {
 	// 10 s, less than 0 means forever.
 	Stall time.Duration
 
+	// ReadTimeout bounds the time from the first byte of a reply to its last one; 0, the default, sets no
+	// bound. The connection is closed then. The time between replies is not bounded.
+	ReadTimeout time.Duration
+
 	// Net makes connections; the default is that of a net.Dialer.
 	Net func(ctx context.Context, network, address string) (net.Conn, error)
 
@@ -205,7 +209,7 @@ func (d *Dialer) client(ctx context.Context, conn net.Conn, early []byte, token 
 		if stall == 0 {
 			stall = defaultStall
 		}
-		linked.Link().SetLimits(link.Limits{MaxMessage: or(d.MaxMessage, defaultMaxMessage), Stall: max(stall, 0)})
+		linked.Link().SetLimits(link.Limits{MaxMessage: or(d.MaxMessage, defaultMaxMessage), Stall: max(stall, 0), ReadTimeout: d.ReadTimeout})
 	}
 	c := newClient(codec)
 	if token == "" {

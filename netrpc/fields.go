@@ -25,6 +25,7 @@ func (s *Server) mistake() error {
 		value time.Duration
 	}{
 		{"Stall", s.Stall},
+		{"ReadTimeout", s.ReadTimeout},
 		{"HandshakeTimeout", s.HandshakeTimeout},
 	} {
 		if f.value < 0 {
@@ -38,6 +39,9 @@ func (s *Server) mistake() error {
 func (d *Dialer) mistake() error {
 	if d.MaxMessage < 0 {
 		return fmt.Errorf("rpc: Dialer.MaxMessage is %d: want more than 0, or 0 for the default", d.MaxMessage)
+	}
+	if d.ReadTimeout < 0 {
+		return fmt.Errorf("rpc: Dialer.ReadTimeout is %v: want more than 0, or 0 for the default", d.ReadTimeout)
 	}
 	return nil
 }

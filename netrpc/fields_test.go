@@ -19,6 +19,7 @@ func TestFieldsOutOfRange(t *testing.T) {
 		"rpc: Server.MaxPerConn is -1: want":         {MaxPerConn: -1},
 		"rpc: Server.MaxConns is -1: want":           {MaxConns: -1},
 		"rpc: Server.Stall is -1ns: want":            {Stall: -1},
+		"rpc: Server.ReadTimeout is -1ns: want":      {ReadTimeout: -1},
 		"rpc: Server.HandshakeTimeout is -1ns: want": {HandshakeTimeout: -1},
 	} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -38,12 +39,15 @@ func TestFieldsOutOfRange(t *testing.T) {
 			t.Errorf("ServeRequest = %v, want %s", err, want)
 		}
 	}
-	d := &netrpc.Dialer{MaxMessage: -1}
-	const want = "rpc: Dialer.MaxMessage is -1: want"
-	if _, err := d.Dial(context.Background(), "tcp", "127.0.0.1:1"); err == nil || !strings.HasPrefix(err.Error(), want) {
-		t.Errorf("Dial = %v", err)
-	}
-	if _, err := d.DialHTTP(context.Background(), "tcp", "127.0.0.1:1", ""); err == nil || !strings.HasPrefix(err.Error(), want) {
-		t.Errorf("DialHTTP = %v", err)
+	for want, d := range map[string]*netrpc.Dialer{
+		"rpc: Dialer.MaxMessage is -1: want":    {MaxMessage: -1},
+		"rpc: Dialer.ReadTimeout is -1ns: want": {ReadTimeout: -1},
+	} {
+		if _, err := d.Dial(context.Background(), "tcp", "127.0.0.1:1"); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("Dial = %v", err)
+		}
+		if _, err := d.DialHTTP(context.Background(), "tcp", "127.0.0.1:1", ""); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("DialHTTP = %v", err)
+		}
 	}
 }

@@ -42,6 +42,11 @@ type Server struct {
 	// are no pings on net/rpc's wire, and TCP's own keepalive finds those that are dead.
 	Stall time.Duration
 
+	// ReadTimeout bounds the time from the first byte of a request to its last one; 0, the default, sets no
+	// bound. Its connection is closed then. The time must suffice for a request of MaxMessage bytes on the slowest
+	// link that is served. Stall ends requests that make no progress in any case.
+	ReadTimeout time.Duration
+
 	// HandshakeTimeout bounds the TLS handshake, and with Authenticate the time until a connection
 	// has authenticated itself; the default is 5 s.
 	HandshakeTimeout time.Duration
@@ -110,7 +115,7 @@ func (s *Server) log() *slog.Logger {
 }
 
 func (s *Server) limits() link.Limits {
-	return link.Limits{MaxMessage: or(s.MaxMessage, defaultMaxMessage), Stall: or(s.Stall, defaultStall)}
+	return link.Limits{MaxMessage: or(s.MaxMessage, defaultMaxMessage), Stall: or(s.Stall, defaultStall), ReadTimeout: s.ReadTimeout}
 }
 
 // Accept serves the connections of lis over gob, until lis is closed or the server is shut down. It

@@ -41,11 +41,18 @@ func TestBadClients(t *testing.T) {
 			t.Run("rows", func(t *testing.T) {
 				each(t, true, func(r row) bool { return toServer(r) && r.toServer.stall }, func(t *testing.T, r row) {
 					everywhere(t, func(t *testing.T, over transport, write func(net.Conn, []byte) error) {
-						g := newTarget(t, over, anser.WriteStall(stall), anser.HandshakeTimeout(stall))
+						opts := []anser.ServerOption{anser.WriteStall(stall), anser.HandshakeTimeout(stall)}
+						if r.toServer.late {
+							opts = []anser.ServerOption{anser.WriteStall(time.Hour), anser.ReadTimeout(stall)}
+						}
+						g := newTarget(t, over, opts...)
 						g.pause = 30 * time.Millisecond // they wait together for long
 						rest := g.work(t)
 						g.attack(t, r.toServer, write, func() {})
 						rest()
+						if n := g.Stats().LimitsHit["ReadTimeout"]; r.toServer.late && n != 1 {
+							t.Errorf("ReadTimeout is counted %d times", n)
+						}
 					})
 				})
 			})

@@ -95,6 +95,8 @@ func oldRows() []oldRow {
 		{number: 7, name: "gob: length 2^64", kind: closes, send: with([]byte{0xf8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})},
 		{number: 8, name: "gob: far more declared than sent", kind: closes, send: with([]byte{0xfd, 0x20, 0, 0, 4}, make([]byte, 100)), manner: manner{stall: true}},
 		{number: 8, name: "JSON: half a message", json: true, kind: closes, send: []byte(`{"method":`), manner: manner{stall: true}},
+		{number: 8, name: "gob: part of a message, and a ReadTimeout", kind: closes, send: with([]byte{0xfd, 0x20, 0, 0, 4}, make([]byte, 100)), manner: manner{stall: true, late: true}},
+		{number: 8, name: "JSON: part of a message, and a ReadTimeout", json: true, kind: closes, send: []byte(`{"method":`), manner: manner{stall: true, late: true}},
 		{number: 9, name: "gob: inner length beyond outer", kind: closes, send: with(holder("Left", 0xe8), oldMessage(0xfe, 0x03, 0xe8, 1, 1, 1))},
 		{number: 12, name: "gob: half a header, then the end", kind: works, send: header[:len(header)-1], manner: manner{hangup: true}},
 		{number: 13, name: "gob: a byte now and then", kind: closes, send: header[:1], manner: manner{stall: true, trickle: true}},
@@ -140,7 +142,10 @@ type oldTarget struct {
 func newOldTarget(t *testing.T, over transport, r oldRow) *oldTarget {
 	t.Helper()
 	g := &oldTarget{Server: &netrpc.Server{Logger: slog.New(slog.DiscardHandler), HandshakeTimeout: time.Minute}, tls: over.tls}
-	if r.stall {
+	switch {
+	case r.late:
+		g.Stall, g.ReadTimeout = time.Hour, stall
+	case r.stall:
 		g.Stall = stall
 	}
 	if r.auth {

@@ -97,6 +97,7 @@ type manner struct {
 	hangup  bool // end the connection after them
 	trickle bool // go on with a byte now and then
 	stall   bool // nothing more comes, and the receiver is impatient
+	late    bool // with stall: the receiver is patient, and has a ReadTimeout
 	// flood returns what follows for the i-th time, without an end.
 	flood func(i int) []byte
 }
@@ -175,6 +176,7 @@ func frameRows() []row {
 	skippable := frame(1, 0xFE, 0xFF, 9, 1)
 	trickled := manner{trickle: true, stall: true}
 	stalled := manner{stall: true}
+	late := manner{stall: true, late: true}
 	jsonRequest := wire.AppendRequest(nil, firstBadID, 0, &wire.Request{Method: badStruct, Codec: 3, Priority: 2, Payload: []byte("{} garbage")})
 	return []row{
 		{number: 1, name: "wrong magic", toServer: toServer{instead: magic, want: refuse(wire.BadFrame)}, toClient: toClient{hello: func() []byte { return http }}},
@@ -201,6 +203,10 @@ func frameRows() []row {
 		{
 			number: 8, name: "far more declared than sent", toServer: toServer{send: frame(maxFrame, wire.TypeRequest, 0, 1, make([]byte, 100)...), want: ends(wire.Timeout), manner: stalled},
 			toClient: toClient{reply: func(id uint64) []byte { return frame(1<<20, wire.TypeReply, 0, id, make([]byte, 100)...) }, how: stalled},
+		},
+		{
+			number: 8, name: "part of a frame, and a ReadTimeout", toServer: toServer{send: frame(maxFrame, wire.TypeRequest, 0, 1, make([]byte, 100)...), want: ends(wire.Timeout), manner: late},
+			toClient: toClient{reply: func(id uint64) []byte { return frame(1<<20, wire.TypeReply, 0, id, make([]byte, 100)...) }, how: late},
 		},
 		{
 			number: 8, name: "half a handshake", toServer: toServer{instead: []byte("\xA5NSR\x01"), want: refuse(wire.Timeout), manner: stalled},

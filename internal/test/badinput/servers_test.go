@@ -108,9 +108,12 @@ func deceive(t *testing.T, over transport, r toClient, write func(net.Conn, []by
 	if over.tls {
 		opts = append(opts, anser.TLS(clientTLS))
 	}
-	if r.how.stall {
+	switch {
+	case r.how.late:
+		opts = append(opts, anser.WriteStall(time.Hour), anser.ReadTimeout(impatience), anser.HandshakeTimeout(bound))
+	case r.how.stall:
 		opts = append(opts, anser.WriteStall(impatience), anser.HandshakeTimeout(2*impatience))
-	} else {
+	default:
 		opts = append(opts, anser.ConnectTimeout(bound), anser.HandshakeTimeout(bound))
 	}
 	if r.compressor != nil {

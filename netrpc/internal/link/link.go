@@ -2,9 +2,11 @@ package link
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/rpc"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,8 +17,10 @@ type Limits struct {
 	// MaxMessage is the largest message that is accepted, in bytes.
 	MaxMessage int
 	// Stall is how long a message that has begun, or a write, may make no progress; 0 means
-	// forever. It needs a connection with deadlines.
+	// forever. It needs a connection with deadlines, as ReadTimeout does.
 	Stall time.Duration
+	// ReadTimeout is the time from the first byte of a message to its last one; 0 means no bound.
+	ReadTimeout time.Duration
 }
 
 // DefaultLimits are those of a codec that nobody has told others.
@@ -31,9 +35,10 @@ type Conn struct {
 	limits Limits
 
 	// Of the reading goroutine.
-	begun    bool // some of a message has arrived
-	armed    bool // a deadline is set
-	progress int  // bytes since then
+	begun    bool      // some of a message has arrived
+	started  time.Time // when the message began, if armed
+	armed    bool      // a deadline is set
+	progress int       // bytes since then
 
 	lingering atomic.Bool
 	once      sync.Once
@@ -78,7 +83,8 @@ func (c *Conn) Transport() io.ReadWriteCloser { return c.rwc }
 // progressEvery is how many bytes count as progress. A byte now and then does not.
 const progressEvery = 16 << 10
 
-// Read reads what has arrived. Within a message it waits for [Limits.Stall] at most.
+// Read reads what has arrived. Within a message it waits for [Limits.Stall] at most, and no longer than
+// [Limits.ReadTimeout] allows for the whole message.
 func (c *Conn) Read(p []byte) (int, error) {
 	if len(c.early) > 0 {
 		n := copy(p, c.early)
@@ -87,16 +93,45 @@ func (c *Conn) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	// Most messages come in one piece. A deadline costs something, so only the second piece has one.
-	if c.begun && c.limits.Stall > 0 && !c.lingering.Load() && (!c.armed || c.progress >= progressEvery) {
-		if d, ok := c.rwc.(interface{ SetReadDeadline(time.Time) error }); ok {
-			d.SetReadDeadline(time.Now().Add(c.limits.Stall))
-			c.armed, c.progress = true, 0
-		}
+	if c.begun && !c.lingering.Load() && (!c.armed || c.progress >= progressEvery) {
+		c.setDeadline()
 	}
 	n, err := c.rwc.Read(p)
 	c.progress += n
+	if c.armed && errors.Is(err, os.ErrDeadlineExceeded) {
+		err = c.late(err)
+	}
 	c.begun = c.begun || n > 0
 	return n, err
+}
+
+// setDeadline bounds the wait for the next piece of a message.
+func (c *Conn) setDeadline() {
+	if c.limits.Stall <= 0 && c.limits.ReadTimeout <= 0 {
+		return
+	}
+	d, ok := c.rwc.(interface{ SetReadDeadline(time.Time) error })
+	if !ok {
+		return
+	}
+	now := time.Now()
+	if !c.armed {
+		c.started = now
+	}
+	at := now.Add(c.limits.Stall)
+	if end := c.started.Add(c.limits.ReadTimeout); c.limits.ReadTimeout > 0 && (c.limits.Stall <= 0 || end.Before(at)) {
+		at = end
+	}
+	d.SetReadDeadline(at)
+	c.armed, c.progress = true, 0
+}
+
+// late says which limit has ended the wait for a message.
+func (c *Conn) late(err error) error {
+	if t := c.limits.ReadTimeout; t > 0 && time.Since(c.started) >= t {
+		return fmt.Errorf("a message did not arrive completely within %v (ReadTimeout): %w", t, err)
+	}
+	return fmt.Errorf("a message made no progress for %v (Stall): %w", c.limits.Stall, err)
 }
 
 // Rest says that a message is complete, and how many bytes of the next are there.
