@@ -56,20 +56,20 @@ func (s *Server) settle(own *wire.Settings) {
 }
 
 // inbound returns what takes the calls of a server on the client's connection c.
-func (srv *Server) inbound(c *clientConn) inboundCalls {
-	in := &serverConn{server: srv, far: &c.writer}
+func (s *Server) inbound(c *clientConn) inboundCalls {
+	in := &serverConn{server: s, far: &c.writer}
 	in.writer.init(c.nc, &c.wg, &in.streams)
 	if tc, ok := c.nc.(interface{ ConnectionState() tls.ConnectionState }); ok {
 		state := tc.ConnectionState()
 		in.tls = &state
 	}
 	in.peerSays = c.peer
-	srv.mu.Lock()
-	if srv.attached == nil {
-		srv.attached = make(map[*serverConn]struct{})
+	s.mu.Lock()
+	if s.attached == nil {
+		s.attached = make(map[*serverConn]struct{})
 	}
-	srv.attached[in] = struct{}{}
-	srv.mu.Unlock()
+	s.attached[in] = struct{}{}
+	s.mu.Unlock()
 	return &callee{c, in, &reading{generation: 1}}
 }
 
