@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// Words that Go's own documentation and gRPC's hardly use. A document names the caller, the peer or
-// the process in place of a person, and says "must" and "next to".
+// Words that Go's own documentation and gRPC's hardly use. Documents and comments name the caller,
+// the peer or the process in place of a person, and say "must" and "next to".
 var unusual = regexp.MustCompile(`(?i)\b(who|whoever|whom|somebody|nobody|those (that|who|which)|so many|` +
 	`bec[ao]mes? of|tells? of|told of|for want of|(is|are|was|were) to|has to|have to|had to|stands|stood|beside)\b`)
 
