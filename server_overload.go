@@ -3,6 +3,8 @@ package anser
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/anser-rpc/anser/internal/limiter"
 )
 
 // ServerHandleOption configures a [Server], or one of its methods.
@@ -82,11 +84,7 @@ type methodLimits struct {
 	late *Error // queueTime
 	shed [Critical + 1]atomic.Int64
 
-	// Of the gate's window.
-	calls atomic.Int64
-	spent atomic.Int64 // nanoseconds
-	least atomic.Int64 // nanoseconds of the fastest
-	pace  pace         // guarded by gate.mu
+	class limiter.Class // what queue has learned of the method
 }
 
 // What a call has taken, in the upper bits of callContext.priority, which leaves the context its size.
@@ -116,12 +114,12 @@ func (s *Server) newMethodLimits(m *method, o *handleOptions) *methodLimits {
 		g.queue = s.gate
 	}
 	if s.gate != nil && g.queueTime == 0 {
-		g.queueTime = int64(gateWait)
+		g.queueTime = int64(limiter.DefaultMaxWait)
 	}
 	if g.queue != nil {
-		wait = time.Duration(g.queue.patience())
+		wait = g.queue.MaxWait()
 		g.queueTime = int64(wait)
-		g.queue.watch(g)
+		g.queue.AddClass(&g.class)
 		m.mode = runConcurrent
 	}
 	if g.limit == 0 && g.queueTime == 0 {
@@ -141,7 +139,7 @@ func (g *methodLimits) admit(p Priority, waited int64) (taken uint8, refused *Er
 	switch {
 	case g.tooLate(p, waited):
 		refused = g.late
-	case g.queue != nil && g.queue.crowded(p):
+	case g.queue != nil && g.queue.Crowded(int(p)):
 		refused = g.queue.full.Load()
 	case g.limit == 0:
 		return 0, nil
@@ -205,7 +203,7 @@ func (c *callContext) releaseLimits() {
 		g.inFlight.Add(-1)
 	}
 	if c.priority&hasPlace != 0 {
-		g.queue.release()
+		g.queue.Release()
 	}
 }
 
@@ -232,13 +230,6 @@ type LimitStats struct {
 	Shed [Critical + 1]int64
 }
 
-func (g *waitQueue) stats() LimitStats {
-	if g == nil {
-		return LimitStats{}
-	}
-	return LimitStats{Limit: g.limit.Load(), Running: g.running.Load(), Waiting: g.waiting.Load(), Room: g.room.Load()}
-}
-
 // stats returns those of a method. A gate that it shares with others is the server's.
 func (g *methodLimits) stats() LimitStats {
 	if g == nil {
@@ -249,9 +240,7 @@ func (g *methodLimits) stats() LimitStats {
 		if gt.owner != "" {
 			out = gt.stats()
 		}
-		gt.mu.Lock()
-		out.Usual = time.Duration(g.pace.usual)
-		gt.mu.Unlock()
+		out.Usual = gt.Usual(&g.class)
 	}
 	for p := range g.shed {
 		out.Shed[p] = g.shed[p].Load()

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/anser-rpc/anser/internal/benchpb"
 	"github.com/anser-rpc/anser/wire"
@@ -27,7 +28,7 @@ func BenchmarkShedding(b *testing.B) {
 	for name, opts := range map[string][]HandleOption{
 		"run":               {Inline()},
 		"refuse/limit":      {MaxInFlight(1), Inline()},
-		"refuse/adaptive":   {AdaptiveLimit(1, 1)},
+		"refuse/adaptive":   {AdaptiveLimit(1, 1), MaxQueueTime(time.Hour)},
 		"refuse/queue time": {MaxQueueTime(1), Inline()},
 	} {
 		b.Run(name, func(b *testing.B) {
@@ -41,15 +42,16 @@ func BenchmarkShedding(b *testing.B) {
 				b.Fatal(err)
 			}
 			m, _ := s.table.find("Hello.Say")
+			c := &serverConn{server: s, peerSays: wire.DefaultSettings()}
 			if g := m.limits; g != nil { // as it is under overload
 				g.inFlight.Store(g.limit)
-				if g.queue != nil {
-					g.queue.running.Store(1)
-					g.queue.waiting.Store(g.queue.room.Load())
-					g.queue.lines[Normal].push(nil)
+				if q := g.queue; q != nil {
+					q.TryAcquire()
+					for range q.Stats().Room {
+						q.Enqueue(&job{ctx: &callContext{conn: c, method: m, priority: uint8(Normal)}}, int(Normal))
+					}
 				}
 			}
-			c := &serverConn{server: s, peerSays: wire.DefaultSettings()}
 			c.writer.init(nowhere{}, &s.conns, &c.streams)
 			st := &reading{generation: 1, methods: []named{{method: m}}, now: nanotime()}
 			st.arrived = st.now - 1000

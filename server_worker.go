@@ -3,6 +3,7 @@ package anser
 import (
 	"runtime"
 	"sync"
+	"time"
 
 	"github.com/anser-rpc/anser/codec"
 )
@@ -16,8 +17,7 @@ type job struct {
 	arrived int64  // nanotime at which the request was there
 	held    int    // bytes that the server's memory counts
 
-	// Of a gate.
-	since   int64  // nanotime from which the call waits
+	// Of an adaptive limit.
 	granted int64  // nanotime at which it got its place
 	refused *Error // why it does not run, or nil
 }
@@ -71,11 +71,6 @@ func (p *workers) do(j *job) {
 	p.mu.Unlock()
 	go p.work(j)
 }
-
-// hold has close wait until release is called. The caller knows of a worker that runs.
-func (p *workers) hold() { p.wg.Add(1) }
-
-func (p *workers) release() { p.wg.Done() }
 
 func (p *workers) work(j *job) {
 	defer p.wg.Done()
@@ -211,7 +206,7 @@ func (c *serverConn) runJob(j *job) (next *job) {
 		now := nanotime()
 		ctx.method.cost.note(now - began)
 		if g := ctx.method.limits; g != nil && g.queue != nil {
-			g.queue.note(g, now-j.granted, now)
+			g.queue.Record(&g.class, time.Duration(now-j.granted), now)
 		}
 	}
 	returned = true
