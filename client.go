@@ -180,8 +180,8 @@ func (c *Client) acquire(address string) *host {
 		credentials: c.o.credentials, inTheClear: c.o.inTheClear, secure: r.secure, log: log,
 		network: r.network, address: r.address, tls: r.tls, maxMessage: c.o.maxMessage,
 		connectTimeout: c.o.connectTimeout, maxExpansion: c.o.maxExpansion, handshakeTimeout: c.o.handshakeTimeout,
-		keepaliveIdle: c.o.keepaliveIdle, keepaliveAnswer: c.o.keepaliveAnswer, writeStall: c.o.writeStall, readTimeout: c.o.readTimeout,
-		streamWindow: c.o.streamWindow, connWindow: c.o.connWindow, windowsGrow: c.o.windowsGrow,
+		keepaliveOptions: c.o.keepaliveOptions,
+		streamWindow:     c.o.streamWindow, connWindow: c.o.connWindow, windowsGrow: c.o.windowsGrow,
 		idleTimeout: c.o.idleTimeout, checksums: c.o.checksums, streamsApart: r.streamsApart, handlers: c.o.handlers, observers: c.o.observers,
 	}, r.conns, r.dial)
 }

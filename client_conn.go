@@ -2,7 +2,6 @@ package anser
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,21 +19,18 @@ const (
 
 // clientConn is one connection to a server, shared by the clients of the process.
 type clientConn struct {
-	writer
-	host     *host
-	own      bool // of one stream, which ends it
-	aside    bool // its identity has ended, and others take its calls; guarded by the host's mu
-	role     readRole
-	streams  streams
-	inbound  atomic.Pointer[inboundCalls] // calls of the server, once there was one
-	peer     wire.Settings
-	progress progress
-	born     int64
-	wg       sync.WaitGroup
-	socket   *sysconn.Writer // of the goroutine that writes; nil: a write may wait
-	behind   func()          // writeBehind; made once, so that starting it allocates nothing
-	renewal  *renewal        // nil: no credential was shown
-	trust    lapser          // of the client that a server calls; nil: not such a connection, or without authentication
+	conn
+	host    *host
+	own     bool // of one stream, which ends it
+	aside   bool // its identity has ended, and others take its calls; guarded by the host's mu
+	role    readRole
+	inbound atomic.Pointer[inboundCalls] // calls of the server, once there was one
+	born    int64
+	wg      sync.WaitGroup
+	socket  *sysconn.Writer // of the goroutine that writes; nil: a write may wait
+	behind  func()          // writeBehind; made once, so that starting it allocates nothing
+	renewal *renewal        // nil: no credential was shown
+	trust   lapser          // of the client that a server calls; nil: not such a connection, or without authentication
 
 	// Guarded by mu.
 	lastID uint64
@@ -52,12 +48,9 @@ type clientConn struct {
 	owed      atomic.Int32 // number of cancels that wait for their turn
 	streaming atomic.Int32 // number of open streams; they are in busy too
 	waiting   atomic.Int32 // bytes/1024 that wait to be written, for growing
-	pinged    atomic.Int64 // nanotime of a ping without an answer yet, or 0
 	quiet     atomic.Int64 // nanoseconds without a call, as tend has seen it
 	idle      idleness     // of the goroutine that tends
 	idleSince int64        // nanotime since which nothing was open; of the goroutine that tends
-	asked     int64        // nanotime of the last ping; of that goroutine too
-	pings     pingLimit    // the reader's
 }
 
 // start sends the attempt k. When it fails nothing was sent and k is the caller's; otherwise one
@@ -222,42 +215,22 @@ func (c *clientConn) ifOpen(k *call, f func()) bool {
 	return true
 }
 
-// control handles a frame that concerns the connection.
+// control handles every frame but REPLY and ERROR.
 func (c *clientConn) control(h wire.Header, body []byte) error {
 	switch h.Type {
-	case wire.TypePing:
-		v, err := wire.ParsePing(body)
-		if err != nil {
-			return err
-		}
-		c.post(wire.AppendPing(nil, wire.TypePong, v))
-		return c.pings.note(nanotime(), minPing)
-	case wire.TypePong:
-		if _, err := wire.ParsePing(body); err != nil {
-			return err
-		}
-		if c.pinged.Swap(0) == 0 {
-			return c.pings.note(nanotime(), minPing)
-		}
-	case wire.TypeDrain:
-		if _, err := wire.ParseDrain(body); err != nil {
-			return err
-		}
-		if h.Flags&wire.FlagAck == 0 { // an ACK answers nothing here
-			c.drain()
-		}
-	case wire.TypeClose:
-		return closedByPeer(body)
 	case wire.TypeData, wire.TypeEnd, wire.TypeWindow:
 		return c.streamFrame(h, body)
 	case wire.TypeMethod, wire.TypeRequest, wire.TypeCancel:
 		return c.called(h, body)
-	default:
-		if h.Type < wire.FirstSkippable {
-			return wire.Errorf(wire.BadFrame, "%s frame from a server", h.Type)
-		}
 	}
-	return nil
+	answers, drain, err := c.conn.control(nil, h, body, "server")
+	if len(answers) > 0 {
+		return c.answerAtOnce(answers)
+	}
+	if drain && h.Flags&wire.FlagAck == 0 { // an ACK answers nothing here
+		c.drain()
+	}
+	return err
 }
 
 // drain stops using the connection for new calls, has the host make another, and tells the server.
@@ -329,38 +302,15 @@ func (c *clientConn) retire() bool {
 	return true
 }
 
-// tend keeps the connection alive, or gives it up; called about every second.
+// tend looks after the connection; called about every second.
 func (c *clientConn) tend(now int64) {
-	o := &c.host.hostOptions
 	c.trim()
 	c.trimStreams()
 	if c.closeIdle(now) {
 		return
 	}
 	c.tendRenewal(now)
-	if since := c.stalledSince(); since != 0 && now-since > int64(o.writeStall) {
-		c.fail(fmt.Errorf("a write made no progress for %v (anser.WriteStall)", o.writeStall))
-		return
-	}
-	if c.progress.tooSlow(now, int64(o.writeStall)) {
-		c.failWith(wire.Errorf(wire.Timeout, "a frame arrived with less than %d bytes a second for %v (anser.WriteStall)", minProgress, o.writeStall))
-		return
-	}
-	if c.progress.late(now, int64(o.readTimeout)) {
-		c.failWith(lateFrame(o.readTimeout))
-		return
-	}
-	if since := c.pinged.Load(); since != 0 {
-		if c.progress.lastRead.Load() > since {
-			c.pinged.Store(0)
-		} else if limit := int64(o.keepaliveAnswer); now-since > limit && now-c.progress.lastRead.Load() > int64(o.keepaliveIdle)+limit {
-			c.failWith(wire.Errorf(wire.Timeout, "no answer to a ping for %v (anser.Keepalive)", o.keepaliveAnswer))
-		}
-		return
-	}
-	if now-c.progress.lastRead.Load() > pingAfter(o.keepaliveIdle, &c.peer) || c.needsProbe(now) {
-		c.sendProbe(now)
-	}
+	c.keepAlive(now, &c.host.keepaliveOptions, c.needsProbe(now))
 }
 
 // closeIdle closes a connection that nobody has used for the idle timeout, and reports whether it did.

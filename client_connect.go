@@ -49,7 +49,7 @@ func (h *host) connect() (*clientConn, error) {
 		nc = tc
 	}
 	c := &clientConn{host: h, born: nanotime()}
-	c.writer.init(nc, &c.wg, &c.streams)
+	c.conn.init(nc, &c.wg, minPing)
 	c.socket, c.elsewhere, c.behind = sysconn.NewWriter(nc), c.writeRest, c.writeBehind
 	own := wire.DefaultSettings()
 	own.MaxFrame = uint64(h.maxMessage) + frameOverhead

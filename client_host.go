@@ -27,6 +27,7 @@ const (
 
 // hostOptions are what tells the connections of different clients to one address apart.
 type hostOptions struct {
+	keepaliveOptions
 	network          string
 	address          string
 	tls              *tls.Config
@@ -34,10 +35,6 @@ type hostOptions struct {
 	maxExpansion     int
 	connectTimeout   time.Duration
 	handshakeTimeout time.Duration
-	keepaliveIdle    time.Duration
-	keepaliveAnswer  time.Duration
-	writeStall       time.Duration
-	readTimeout      time.Duration // 0: none
 	idleTimeout      time.Duration // 0: none
 	checksums        bool
 	streamsApart     bool // a stream has a connection of its own

@@ -3,8 +3,6 @@ package anser
 import (
 	"errors"
 	"time"
-
-	"github.com/anser-rpc/anser/wire"
 )
 
 // A process that is stopped, and a machine that is gone without a word, keep their connections for a long
@@ -24,13 +22,6 @@ const (
 func (c *clientConn) needsProbe(now int64) bool {
 	return c.host.judged.Load() && c.busy.Load() > c.streaming.Load() &&
 		now-c.progress.lastRead.Load() > int64(doubtAfter) && now-c.asked > pingAfter(doubtEvery, &c.peer)
-}
-
-// sendProbe sends a ping.
-func (c *clientConn) sendProbe(now int64) {
-	c.asked = now
-	c.pinged.Store(now)
-	c.post(wire.AppendPing(nil, wire.TypePing, uint64(now)))
 }
 
 // updateSilent notes whether the host answers pings, and tells the clusters if that has changed. A

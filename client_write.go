@@ -92,16 +92,6 @@ func (c *clientConn) writeRest() {
 	c.drainLocked()
 }
 
-// post sends a small frame without waiting.
-func (c *clientConn) post(frame []byte) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.err == nil {
-		c.appendLocked(frame)
-		c.flushInBackgroundLocked()
-	}
-}
-
 // awaitRoomLocked waits until the write buffer is not over its limit, while the call has time. The call
 // is not open yet, so nothing else ends it.
 func (c *clientConn) awaitRoomLocked(ctx context.Context, k *call) *Error {

@@ -3,12 +3,50 @@ package anser
 import (
 	"errors"
 	"fmt"
+	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/wire"
 )
+
+// conn is what both ends of a connection have. Its writer, the credit of its streams and the calls that are
+// open on it share one lock.
+type conn struct {
+	writer
+	streams  streams
+	peer     wire.Settings // of the other side
+	progress progress
+
+	closing bool // nothing is sent behind the CLOSE of this side; guarded by mu
+
+	minPing time.Duration // least time between two pings of the peer
+	pings   pingLimit     // owned by the goroutine that reads
+	pinged  atomic.Int64  // nanotime of a ping without an answer yet, or 0
+	asked   int64         // nanotime of the last ping; owned by the goroutine that tends
+}
+
+// init prepares c for writing to nc; its background goroutines count in wg.
+func (c *conn) init(nc net.Conn, wg *sync.WaitGroup, minPing time.Duration) {
+	c.writer.init(nc, wg, &c.streams)
+	c.minPing = minPing
+}
+
+// post sends a small frame without waiting.
+func (c *conn) post(frame []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.postLocked(frame)
+}
+
+func (c *conn) postLocked(frame []byte) {
+	if c.err == nil && !c.closing {
+		c.appendLocked(frame)
+		c.flushInBackgroundLocked()
+	}
+}
 
 // maxKeptMessage is the size up to which the buffers of a call are kept for another one. The pools that
 // hold them are emptied by the garbage collector, so a burst of large messages does not stay.

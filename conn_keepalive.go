@@ -1,6 +1,7 @@
 package anser
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/anser-rpc/anser/wire"
@@ -33,5 +34,62 @@ func pingAfter(idle time.Duration, other *wire.Settings) int64 {
 	return int64(max(idle, least*5/4))
 }
 
-// minPing is the least time between two pings of a server.
+// minPing is the least time between two pings of a server. MinPing sets that of a client.
 const minPing = 5 * time.Second
+
+// keepaliveOptions bound how long the peer of a connection may be silent or slow.
+type keepaliveOptions struct {
+	keepaliveIdle   time.Duration // silence before a ping
+	keepaliveAnswer time.Duration // time of the answer
+	writeStall      time.Duration
+	readTimeout     time.Duration // 0: none
+}
+
+// connFault is the reason for which keepAlive has given a connection up.
+type connFault int
+
+const (
+	noFault connFault = iota
+	writeStalled
+	frameSlow
+	frameLate
+	peerSilent
+)
+
+// keepAlive gives the connection up if its peer is silent or too slow, and pings a peer that has been silent
+// for long, or with doubt at once. It is called about every second by the goroutine that tends.
+func (c *conn) keepAlive(now int64, o *keepaliveOptions, doubt bool) connFault {
+	if since := c.stalledSince(); since != 0 && now-since > int64(o.writeStall) {
+		c.fail(fmt.Errorf("a write made no progress for %v (anser.WriteStall)", o.writeStall))
+		return writeStalled
+	}
+	if c.progress.tooSlow(now, int64(o.writeStall)) {
+		c.failWith(wire.Errorf(wire.Timeout, "a frame arrived with less than %d bytes a second for %v (anser.WriteStall)", minProgress, o.writeStall))
+		return frameSlow
+	}
+	if c.progress.late(now, int64(o.readTimeout)) {
+		c.failWith(lateFrame(o.readTimeout))
+		return frameLate
+	}
+	silent := now - c.progress.lastRead.Load()
+	since := c.pinged.Load()
+	switch {
+	case since == 0:
+		if doubt || silent > pingAfter(o.keepaliveIdle, &c.peer) {
+			c.ping(now)
+		}
+	case c.progress.lastRead.Load() > since:
+		c.pinged.Store(0)
+	case now-since > int64(o.keepaliveAnswer) && silent > int64(o.keepaliveIdle+o.keepaliveAnswer): // a doubt pings sooner
+		c.failWith(wire.Errorf(wire.Timeout, "no answer to a ping for %v (anser.Keepalive)", o.keepaliveAnswer))
+		return peerSilent
+	}
+	return noFault
+}
+
+// ping asks the peer for a sign of life.
+func (c *conn) ping(now int64) {
+	c.asked = now
+	c.pinged.Store(now)
+	c.post(wire.AppendPing(nil, wire.TypePing, uint64(now)))
+}

@@ -12,6 +12,7 @@ import (
 
 // sideOptions are what both sides have.
 type sideOptions struct {
+	keepaliveOptions
 	log              *slog.Logger
 	interceptors     []Interceptor
 	codecs           []codec.Codec
@@ -19,10 +20,6 @@ type sideOptions struct {
 	maxMessage       int
 	maxExpansion     int
 	handshakeTimeout time.Duration
-	keepaliveIdle    time.Duration
-	keepaliveAnswer  time.Duration
-	writeStall       time.Duration
-	readTimeout      time.Duration // 0: none
 	streamWindow     int
 	connWindow       int
 	windowsGrow      bool
@@ -43,8 +40,8 @@ func (o *sideOptions) wants(ok bool, format string, args ...any) bool {
 func defaultSideOptions() sideOptions {
 	return sideOptions{
 		log: slog.Default(), maxMessage: 4 << 20, maxExpansion: defaultExpansion, handshakeTimeout: 5 * time.Second,
-		keepaliveIdle: 30 * time.Second, keepaliveAnswer: 10 * time.Second, writeStall: 10 * time.Second,
-		streamWindow: int(wire.DefaultSettings().StreamWindow), connWindow: int(wire.DefaultSettings().ConnWindow), windowsGrow: true,
+		keepaliveOptions: keepaliveOptions{keepaliveIdle: 30 * time.Second, keepaliveAnswer: 10 * time.Second, writeStall: 10 * time.Second},
+		streamWindow:     int(wire.DefaultSettings().StreamWindow), connWindow: int(wire.DefaultSettings().ConnWindow), windowsGrow: true,
 	}
 }
 

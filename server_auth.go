@@ -82,9 +82,9 @@ func (s *Server) countAuthFailure(c *serverConn, reason string, err error) {
 
 // identify finds out who the client is, as the last step of the handshake before the server says a word.
 func (s *Server) identify(c *serverConn, st *reading, g *pendingHandshake) error {
-	login := &AuthRequest{Scheme: SchemeTLS, Peer: c.peer()}
+	login := &AuthRequest{Scheme: SchemeTLS, Peer: c.peerInfo()}
 	switch {
-	case c.peerSays.Features&wire.FeatureAuth != 0:
+	case c.peer.Features&wire.FeatureAuth != 0:
 		err := st.readAuth(login)
 		if !g.heard() {
 			return errTurnedOut
@@ -315,7 +315,7 @@ func (c *serverConn) renew(s *reading, body []byte) error {
 	if t == nil { // nobody asked
 		return nil
 	}
-	login.Peer = c.peer()
+	login.Peer = c.peerInfo()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.next = login // the newest will do

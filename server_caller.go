@@ -14,7 +14,7 @@ func PeerFrom(ctx context.Context) (Peer, bool) {
 	if c == nil {
 		return Peer{}, false
 	}
-	return c.conn.peer(), true
+	return c.conn.peerInfo(), true
 }
 
 // AttemptFrom returns the number of the attempt that ctx's handler serves: 0 for the first.

@@ -3,7 +3,6 @@ package anser
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
 	"sync/atomic"
 
 	"github.com/anser-rpc/anser/codec"
@@ -13,16 +12,13 @@ import (
 
 // serverConn is one connection of a server.
 type serverConn struct {
-	writer
-	server   *Server
-	streams  streams
-	session  *Session                    // of a client that takes calls, or nil
-	back     atomic.Pointer[reverseConn] // for calls to the client, once there was one
-	far      *writer                     // over which calls come to a client, or nil; see Handlers
-	tls      *tls.ConnectionState
-	auth     *connAuth // nil: the server asks nobody who he is
-	peerSays wire.Settings
-	progress progress
+	conn
+	server  *Server
+	session *Session                    // of a client that takes calls, or nil
+	back    atomic.Pointer[reverseConn] // for calls to the client, once there was one
+	far     *writer                     // over which calls come to a client, or nil; see Handlers
+	tls     *tls.ConnectionState
+	auth    *connAuth // nil: the server asks nobody who he is
 
 	token   atomic.Uint64 // who reads; see server_handoff.go
 	watched atomic.Bool   // the monitor looks at turn
@@ -39,10 +35,8 @@ type serverConn struct {
 	streaming int                         // streams whose handlers have not returned
 	draining  bool                        // DRAIN was sent, or the client has said by itself that it opens no more calls
 	acked     bool                        // the client opens no more calls
-	closing   bool                        // CLOSE was sent
 
-	pinged atomic.Int64 // nanotime of a ping without an answer yet, or 0
-	idle   idleness     // of the goroutine that tends
+	idle idleness // of the goroutine that tends
 }
 
 // reading is what the goroutine that reads a connection works with.
@@ -60,7 +54,6 @@ type reading struct {
 	unknown   int // bytes of the names in methods
 	hints     int // of the methods that have one
 	lastID    uint64
-	pings     pingLimit
 	auths     pingLimit // of AUTH, among themselves
 	cancels   cancelLimit
 	drained   bool   // the client opens no more calls
@@ -92,7 +85,7 @@ const (
 	flushAt    = 64 << 10    // bytes of replies that are written before the input is used up
 )
 
-func (c *serverConn) peer() Peer {
+func (c *serverConn) peerInfo() Peer {
 	p := Peer{Addr: c.nc.RemoteAddr(), Local: c.nc.LocalAddr(), TLS: c.tls, Identity: c.identity(), Checksums: c.checksums != nil}
 	if c.far != nil {
 		p.Checksums = c.far.checksums != nil
@@ -100,7 +93,7 @@ func (c *serverConn) peer() Peer {
 	return p
 }
 
-func (c *serverConn) info() ConnInfo { return ConnInfo{Server: true, Peer: c.peer()} }
+func (c *serverConn) info() ConnInfo { return ConnInfo{Server: true, Peer: c.peerInfo()} }
 
 // serve reads the connection until it ends or another goroutine has taken over.
 func (c *serverConn) serve(s *reading) {
@@ -175,7 +168,7 @@ func (c *serverConn) request(s *reading, h wire.Header, body []byte) (lost bool,
 	}
 	s.lastID = h.ID
 	s.requests++
-	s.pings = pingLimit{}
+	c.pings = pingLimit{}
 	var r wire.Request
 	fault := wire.ParseRequest(h.Flags, body, &r)
 	if broken, ok := fault.(*wire.Error); ok { // errors.As would allocate for every request
@@ -324,7 +317,7 @@ func (c *serverConn) reassignReader(t readToken, kept bool) {
 	}
 	s := &reading{
 		generation: uint32(t.next() >> 32), methods: old.methods, unknown: old.unknown, hints: old.hints, lastID: old.lastID, now: nanotime(), arrived: old.arrived,
-		pings: old.pings, auths: old.auths, cancels: old.cancels, drained: old.drained, sockDelay: old.sockDelay,
+		auths: old.auths, cancels: old.cancels, drained: old.drained, sockDelay: old.sockDelay,
 	}
 	s.reader = old.successor()
 	s.out = append(make([]byte, 0, cap(old.out)), old.out...)
@@ -369,42 +362,22 @@ func (c *serverConn) answer(id uint64, frame []byte) {
 	}
 }
 
-// tend keeps the connection alive, or gives it up; called about every second.
+// tend looks after the connection; called about every second.
 func (c *serverConn) tend(now int64) {
-	o := &c.server.o
 	c.trim()
 	c.trimStreams()
 	if back := c.back.Load(); back != nil {
 		(*back).trim()
 	}
 	c.drainIdle(now)
-	if since := c.stalledSince(); since != 0 && now-since > int64(o.writeStall) {
+	switch c.keepAlive(now, &c.server.o.keepaliveOptions, false) {
+	case writeStalled:
 		c.server.stats.close(wire.Timeout)
 		c.server.stats.hit(limitWriteStall)
-		c.fail(fmt.Errorf("a write made no progress for %v (anser.WriteStall)", o.writeStall))
-		return
-	}
-	if c.progress.tooSlow(now, int64(o.writeStall)) {
+	case frameSlow:
 		c.server.stats.hit(limitWriteStall)
-		c.failWith(wire.Errorf(wire.Timeout, "a frame arrived with less than %d bytes a second for %v (anser.WriteStall)", minProgress, o.writeStall))
-		return
-	}
-	if c.progress.late(now, int64(o.readTimeout)) {
+	case frameLate:
 		c.server.stats.hit(limitReadTimeout)
-		c.failWith(lateFrame(o.readTimeout))
-		return
-	}
-	if since := c.pinged.Load(); since != 0 {
-		if c.progress.lastRead.Load() > since {
-			c.pinged.Store(0)
-		} else if now-since > int64(o.keepaliveAnswer) {
-			c.failWith(wire.Errorf(wire.Timeout, "no answer to a ping for %v (anser.Keepalive)", o.keepaliveAnswer))
-		}
-		return
-	}
-	if now-c.progress.lastRead.Load() > pingAfter(o.keepaliveIdle, &c.peerSays) {
-		c.pinged.Store(now)
-		c.spawn(func() { c.sendControl(wire.AppendPing(nil, wire.TypePing, uint64(now))) })
 	}
 }
 

@@ -217,7 +217,7 @@ func (c *callContext) AfterFunc(f func()) (stop func() bool) {
 
 // setTrailer fails when the block would not fit the protocol's limits or those of the client.
 func (c *callContext) setTrailer(p wire.Pair) error {
-	limit := int(c.conn.peerSays.MaxMetadata)
+	limit := int(c.conn.peer.MaxMetadata)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	size := metadataHead + pairSize(p)

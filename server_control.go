@@ -24,36 +24,19 @@ func (c *serverConn) control(s *reading, h wire.Header, body []byte) error {
 		return c.cancel(s, h, body)
 	case wire.TypeData, wire.TypeEnd, wire.TypeWindow:
 		return c.streamFrame(s, h, body)
-	}
-	if h.Type >= wire.FirstSkippable {
-		return nil
-	}
-	switch h.Type {
 	case wire.TypeMethod:
 		return c.nameMethod(s, body)
-	case wire.TypePing:
-		return c.ping(s, body)
-	case wire.TypePong:
-		if _, err := wire.ParsePing(body); err != nil {
-			return err
-		}
-		if c.pinged.Swap(0) == 0 {
-			return s.pings.note(s.now, c.server.o.minPing)
-		}
-		return nil
-	case wire.TypeDrain:
-		if _, err := wire.ParseDrain(body); err != nil {
-			return err
-		}
-		return c.drained(s, h.Flags)
-	case wire.TypeClose:
-		return closedByPeer(body)
 	case wire.TypeAuth:
 		return c.renew(s, body)
 	case wire.TypeReply, wire.TypeError:
-		return c.answered(s, h, body)
+		return c.answered(h, body)
 	}
-	return wire.Errorf(wire.BadFrame, "%s frame from a client", h.Type)
+	answers, drain, err := c.conn.control(s.out, h, body, "client")
+	s.out = answers
+	if drain {
+		return c.drained(s, h.Flags)
+	}
+	return err
 }
 
 func (c *serverConn) nameMethod(s *reading, body []byte) error {
@@ -86,18 +69,6 @@ func (c *serverConn) expect(s *reading, m *method) {
 	}
 }
 
-func (c *serverConn) ping(s *reading, body []byte) error {
-	v, err := wire.ParsePing(body)
-	if err != nil {
-		return err
-	}
-	if err := s.pings.note(s.now, c.server.o.minPing); err != nil {
-		return err
-	}
-	s.out = wire.AppendPing(s.out, wire.TypePong, v)
-	return nil
-}
-
 func (c *serverConn) cancel(s *reading, h wire.Header, body []byte) error {
 	if err := wire.ParseCancel(body); err != nil {
 		return err
@@ -122,7 +93,7 @@ func (c *serverConn) cancel(s *reading, h wire.Header, body []byte) error {
 }
 
 // answered takes the answer of the client to a call of its server.
-func (c *serverConn) answered(s *reading, h wire.Header, body []byte) error {
+func (c *serverConn) answered(h wire.Header, body []byte) error {
 	if h.ID&fromServer == 0 {
 		return wire.Errorf(wire.BadFrame, "%s frame from a client, for a call that it must have made itself", h.Type)
 	}
@@ -130,7 +101,7 @@ func (c *serverConn) answered(s *reading, h wire.Header, body []byte) error {
 	if back == nil {
 		return wire.Errorf(wire.BadID, "%s for the call %d, which was never made", h.Type, h.ID)
 	}
-	s.pings = pingLimit{}
+	c.pings = pingLimit{}
 	return (*back).answered(h, body)
 }
 

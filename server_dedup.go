@@ -126,10 +126,10 @@ func (s *Server) replay(ctx *callContext, frame, out []byte) []byte {
 	switch {
 	case frame == nil:
 		out = appendError(out, ctx, errForgotten)
-	case uint64(len(frame)-wire.HeaderSize) > ctx.conn.peerSays.MaxFrame:
+	case uint64(len(frame)-wire.HeaderSize) > ctx.conn.peer.MaxFrame:
 		out = appendError(out, ctx, &Error{Code: ResourceExhausted, Outcome: Executed, Message: fmt.Sprintf(
 			"the reply of %d bytes is over the client's limit of %s: raise it there with anser.MaxMessage, or ask for less",
-			len(frame)-wire.HeaderSize, frameLimit(ctx.conn.peerSays.MaxFrame))})
+			len(frame)-wire.HeaderSize, frameLimit(ctx.conn.peer.MaxFrame))})
 	default:
 		out = append(out, frame...)
 		putUint64(out[start+idOffset:], ctx.id)

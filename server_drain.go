@@ -31,7 +31,7 @@ func (c *serverConn) drained(s *reading, flags wire.Flags) error {
 // drainIdle drains a connection on which nothing was called for the idle timeout.
 func (c *serverConn) drainIdle(now int64) {
 	limit := c.server.o.idleTimeout
-	if limit == 0 || c.peerSays.Session != 0 { // a client with handlers is there to be called
+	if limit == 0 || c.peer.Session != 0 { // a client with handlers is there to be called
 		return
 	}
 	c.mu.Lock()

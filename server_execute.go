@@ -75,10 +75,10 @@ func (s *Server) appendReply(ctx *callContext, cd codec.Codec, reply any, out []
 		}
 	}
 	size := len(result) - start - wire.HeaderSize
-	if uint64(size) > ctx.conn.peerSays.MaxFrame {
+	if uint64(size) > ctx.conn.peer.MaxFrame {
 		return appendFault(out, ctx, &Error{
 			Code: ResourceExhausted, Outcome: Executed,
-			Message: fmt.Sprintf("the reply of %d bytes is over the client's limit of %s: raise it there with anser.MaxMessage, or ask for less", size, frameLimit(ctx.conn.peerSays.MaxFrame)),
+			Message: fmt.Sprintf("the reply of %d bytes is over the client's limit of %s: raise it there with anser.MaxMessage, or ask for less", size, frameLimit(ctx.conn.peer.MaxFrame)),
 		})
 	}
 	wire.PutLength(result[start:], uint32(size))
@@ -137,7 +137,7 @@ func appendError(out []byte, ctx *callContext, e *Error) []byte {
 // appendError appends an ERROR frame that the client accepts. What is too large is cut or left out,
 // as a frame over the client's limit would cost it the connection.
 func (c *serverConn) appendError(out []byte, id uint64, flags wire.Flags, b *wire.ErrorBody) []byte {
-	limit := int(c.peerSays.MaxFrame)
+	limit := int(c.peer.MaxFrame)
 	if n := min(limit/2, wire.MaxMessage); len(b.Message) > n {
 		b.Message = b.Message[:n-len("…")] + "…"
 	}

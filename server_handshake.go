@@ -16,7 +16,7 @@ import (
 // handshake exchanges prefaces, and enters the connection among the live ones.
 func (s *Server) handshake(nc net.Conn, g *pendingHandshake, full, check bool) (*serverConn, *reading, error) {
 	c := &serverConn{server: s}
-	c.writer.init(nc, &s.conns, &c.streams)
+	c.conn.init(nc, &s.conns, s.o.minPing)
 	if _, done := nc.(secured); s.o.tls != nil && !done {
 		tc := tls.Server(nc, s.o.tls)
 		if err := g.shakeHands(tc); err != nil {
@@ -49,17 +49,17 @@ func (s *Server) handshake(nc net.Conn, g *pendingHandshake, full, check bool) (
 		return nil, nil, s.refuse(c.nc, wire.Errorf(wire.Overload, "the server is at its limit of %d connections (anser.MaxConns)", s.o.maxConns))
 	}
 	var err error
-	c.peerSays, err = st.readPreface()
+	c.peer, err = st.readPreface()
 	if err == nil && check {
 		err = s.checkConn(nc)
 	}
 	checksums := false
 	if err == nil {
-		checksums, err = negotiateChecksums(s.o.checksums, &c.peerSays, "server", "client")
+		checksums, err = negotiateChecksums(s.o.checksums, &c.peer, "server", "client")
 	}
 	// Without checksums an AUTH that nobody demands may come whenever it likes. With them it has to be read before
 	// the frames that have one.
-	owes := err == nil && c.peerSays.Features&wire.FeatureAuth != 0 && (len(s.o.authenticators) > 0 || checksums)
+	owes := err == nil && c.peer.Features&wire.FeatureAuth != 0 && (len(s.o.authenticators) > 0 || checksums)
 	if !owes && !g.heard() {
 		return nil, nil, s.turnedOut(c.nc)
 	}
@@ -69,7 +69,7 @@ func (s *Server) handshake(nc net.Conn, g *pendingHandshake, full, check bool) (
 	if sc, ok := c.nc.(secured); ok { // its handshake is over
 		c.tls = new(sc.ConnectionState())
 	}
-	c.streams.init(&s.settings, &c.peerSays, s.o.windowsGrow, checksums)
+	c.streams.init(&s.settings, &c.peer, s.o.windowsGrow, checksums)
 	if len(s.o.authenticators) > 0 {
 		if err := s.identify(c, st, g); err == errTurnedOut {
 			return nil, nil, s.turnedOut(c.nc)
@@ -111,7 +111,7 @@ func (s *Server) handshake(nc net.Conn, g *pendingHandshake, full, check bool) (
 	s.live[c] = struct{}{}
 	closed, by := s.closed, s.closesBy
 	s.mu.Unlock()
-	if c.peerSays.Session != 0 {
+	if c.peer.Session != 0 {
 		s.join(c) // when the server drains, too: calls that are on their way are served, and may ask for the session
 	}
 	if closed {

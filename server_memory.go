@@ -71,7 +71,7 @@ func (c *serverConn) turnAway(s *reading) error {
 		return wire.Errorf(wire.BadID, "REQUEST with id %d after %d: ids must grow", h.ID, s.lastID)
 	}
 	s.lastID = h.ID
-	s.pings = pingLimit{}
+	c.pings = pingLimit{}
 	body := s.buf[s.r+wire.HeaderSize : s.w]
 	number := int(getUint32(body))
 	if number == 0 || number > len(s.methods) {

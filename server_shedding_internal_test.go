@@ -42,7 +42,7 @@ func BenchmarkShedding(b *testing.B) {
 				b.Fatal(err)
 			}
 			m, _ := s.table.find("Hello.Say")
-			c := &serverConn{server: s, peerSays: wire.DefaultSettings()}
+			c := &serverConn{server: s}
 			if g := m.limits; g != nil { // as it is under overload
 				g.inFlight.Store(g.limit)
 				if q := g.queue; q != nil {
@@ -52,7 +52,8 @@ func BenchmarkShedding(b *testing.B) {
 					}
 				}
 			}
-			c.writer.init(nowhere{}, &s.conns, &c.streams)
+			c.conn.init(nowhere{}, &s.conns, 0)
+			c.peer = wire.DefaultSettings()
 			st := &reading{generation: 1, methods: []named{{method: m}}, now: nanotime()}
 			st.arrived = st.now - 1000
 			h, err := wire.ParseHeader(frame)

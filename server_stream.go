@@ -167,7 +167,7 @@ func (c *serverConn) endStream(ctx *callContext, st *stream, frame []byte) {
 
 // streamFrame handles DATA, END and WINDOW.
 func (c *serverConn) streamFrame(s *reading, h wire.Header, body []byte) error {
-	s.pings = pingLimit{}
+	c.pings = pingLimit{}
 	if h.ID == 0 {
 		return c.streams.returned(nil, h, body)
 	}

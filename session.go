@@ -156,7 +156,7 @@ func (s *Session) keep() {
 
 // join finds or makes the session of a connection that has shaken hands.
 func (s *Server) join(c *serverConn) {
-	key := sessionKey{id: c.peerSays.Session, client: c.clientKey()}
+	key := sessionKey{id: c.peer.Session, client: c.clientKey()}
 	s.sessions.mu.Lock()
 	sess := s.sessions.by[key]
 	fresh := sess == nil
@@ -170,7 +170,7 @@ func (s *Server) join(c *serverConn) {
 	}
 	sess.mu.Lock() // under the other one, so that the session does not end in between
 	sess.conns[c] = struct{}{}
-	sess.peer = c.peer()
+	sess.peer = c.peerInfo()
 	if sess.grace != nil {
 		sess.grace.Stop()
 		sess.grace = nil
@@ -201,8 +201,8 @@ func (s *Server) tellSession(sess *Session) {
 // attachLocked lets the calls of the session go over c.
 func (s *Session) attachLocked(c *serverConn) {
 	back := &clientConn{host: s.host, born: nanotime()}
-	back.writer.init(&relay{Conn: c.nc, to: c}, &back.wg, &back.streams)
-	back.peer, back.elsewhere = c.peerSays, back.writeRest
+	back.conn.init(&relay{Conn: c.nc, to: c}, &back.wg, 0)
+	back.peer, back.elsewhere = c.peer, back.writeRest
 	if c.auth != nil {
 		back.trust = c.auth
 	}

@@ -58,12 +58,12 @@ func (s *Server) settle(own *wire.Settings) {
 // inbound returns what takes the calls of a server on the client's connection c.
 func (s *Server) inbound(c *clientConn) inboundCalls {
 	in := &serverConn{server: s, far: &c.writer}
-	in.writer.init(c.nc, &c.wg, &in.streams)
+	in.conn.init(c.nc, &c.wg, 0)
 	if tc, ok := c.nc.(interface{ ConnectionState() tls.ConnectionState }); ok {
 		state := tc.ConnectionState()
 		in.tls = &state
 	}
-	in.peerSays = c.peer
+	in.peer = c.peer
 	s.mu.Lock()
 	if s.attached == nil {
 		s.attached = make(map[*serverConn]struct{})
@@ -92,6 +92,7 @@ func (in *callee) called(h wire.Header, body []byte) error {
 		}
 	}
 	if len(s.out) > 0 {
+		putUint64(s.out[idOffset:], getUint64(s.out[idOffset:])|fromServer)
 		err = errors.Join(err, in.client.answerAtOnce(s.out))
 		s.out = s.out[:0]
 	}
@@ -123,21 +124,5 @@ func (c *serverConn) refuseStream(s *reading, h wire.Header) error {
 	c.server.stats.refused.Add(1)
 	b := refusal(Unimplemented, "a client takes no streams").body()
 	s.out = c.appendError(s.out, h.ID, 0, &b)
-	return nil
-}
-
-// answerAtOnce sends refusals. A server that makes calls and does not read the answers loses the connection.
-func (c *clientConn) answerAtOnce(frame []byte) error {
-	putUint64(frame[idOffset:], getUint64(frame[idOffset:])|fromServer)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.err != nil {
-		return nil
-	}
-	if len(c.buf) > 2*maxBuffered {
-		return wire.Errorf(wire.Flood, "calls that are refused, and whose answers nobody reads")
-	}
-	c.appendLocked(frame)
-	c.flushInBackgroundLocked()
 	return nil
 }
