@@ -17,6 +17,7 @@ import (
 	"github.com/anser-rpc/anser/codec/protobuf"
 	"github.com/anser-rpc/anser/compress"
 	"github.com/anser-rpc/anser/internal/accept"
+	"github.com/anser-rpc/anser/internal/replycache"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -48,7 +49,7 @@ type Server struct {
 	memory     memory
 	sessions   sessions
 	addresses  atomic.Pointer[addressRules] // of clients that are let in; see SetAddresses
-	replies    replyMemory
+	replies    *replycache.Cache[*callContext]
 	policySeen atomic.Uint64 // the version of the policy that open calls were checked against; see server_cutoff.go
 	orphans    orphans
 	conns      sync.WaitGroup // goroutines of connections
@@ -96,7 +97,7 @@ func NewServer(opts ...ServerOption) *Server {
 	if s.o.tls != nil {
 		s.o.tls = noticing(s.o.tls)
 	}
-	s.replies.limits = s.o.memory
+	s.replies = replycache.New[*callContext](replycache.Config(s.o.memory))
 	s.settings.Life, s.settings.KeyAge = newLife(), uint64(s.o.memory.Age.Milliseconds())
 	s.memory.limit = memoryLimit(&s.o)
 	s.mistakes = s.o.mistakes
@@ -274,7 +275,7 @@ func (s *Server) tend(stop, ended chan struct{}) {
 			}
 		}
 		s.orphans.tend(now, changed)
-		s.replies.tick(now)
+		s.replies.Tick(now)
 		s.workers.trim()
 	}
 }

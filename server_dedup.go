@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/internal/replycache"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -25,8 +28,8 @@ var defaultReplyMemory = ReplyCacheLimits{Bytes: 64 << 20, Age: 5 * time.Minute}
 // ReplyCache sets how much a server with [Deduplicate] remembers.
 func ReplyCache(m ReplyCacheLimits) ServerOption {
 	return serverOption(func(o *serverOptions) {
-		if !o.wants((m.Bytes == 0 || m.Bytes >= minReplyBytes) && m.Age >= 0 && m.Age <= 24*time.Hour,
-			"anser.ReplyCache(%+v): want at least %d bytes and an age of up to a day", m, minReplyBytes) {
+		if !o.wants((m.Bytes == 0 || m.Bytes >= replycache.MinBytes) && m.Age >= 0 && m.Age <= 24*time.Hour,
+			"anser.ReplyCache(%+v): want at least %d bytes and an age of up to a day", m, replycache.MinBytes) {
 			return
 		}
 		d := defaultReplyMemory
@@ -84,30 +87,57 @@ func (s *Server) executeOnce(ctx *callContext, cd codec.Codec, payload, out []by
 	if fault != nil {
 		return appendRefusal(out, ctx, fault)
 	}
-	id, client := newReplyID(ctx), ctx.conn.shareOf()
+	id, client := replycache.NewID(ctx.conn.clientKey(), ctx.method.name, ctx.extras.key), ctx.conn.shareOf()
 	for {
-		e, fault := s.replies.enter(ctx, id, digest, client)
+		e, err := s.replies.Enter(ctx, id, digest, client)
 		switch {
-		case fault != nil:
-			return appendRefusal(out, ctx, fault)
-		case e.ran:
+		case err != nil:
+			return appendRefusal(out, ctx, s.keyRefused(err))
+		case e.Ran:
 			s.stats.replayed.Add(1)
-			return s.replay(ctx, e.frame, out)
-		case e.first:
-			return s.executeFirst(ctx, cd, payload, out, e.runs)
+			return s.replay(ctx, e.Frame, out)
+		case e.First:
+			return s.executeFirst(ctx, cd, payload, out, e.Call)
 		}
 		select {
-		case <-e.runs.done: // if that one was refused, this one is the first now, or waits for another
+		case <-e.Call.Done(): // if that one was refused, this one is the first now, or waits for another
 		case <-ctx.Done():
 			return appendError(out, ctx, &Error{Code: CodeOf(ctx.Err()), Outcome: OutcomeUnknown, Message: "the call waited for another one with the same idempotency key"})
 		}
 	}
 }
 
+// shareOf returns the client that a key counts for: the address, where it has not proven its identity.
+func (c *serverConn) shareOf() replycache.Client {
+	client := c.clientKey()
+	if client != ([sha256.Size]byte{}) {
+		return client
+	}
+	if at, err := netip.ParseAddrPort(addressOf(c.nc.RemoteAddr())); err == nil {
+		addr := at.Addr().Unmap()
+		if addr.Is6() {
+			if p, err := addr.WithZone("").Prefix(64); err == nil { // a machine can use all of its prefix
+				addr = p.Addr()
+			}
+		}
+		ip := addr.As16()
+		copy(client[:], ip[:])
+	}
+	return client
+}
+
+// keyRefused returns the refusal for an error of the reply cache.
+func (s *Server) keyRefused(err error) *Error {
+	if errors.Is(err, replycache.ErrOtherRequest) {
+		return errOtherRequest
+	}
+	return over(limitReplies, "the client is at its share of the limit of %d bytes for idempotency keys (anser.ReplyCache)", s.o.memory.Bytes)
+}
+
 // executeFirst executes the call and remembers its answer.
-func (s *Server) executeFirst(ctx *callContext, cd codec.Codec, payload, out []byte, r *runningKey) (result []byte) {
+func (s *Server) executeFirst(ctx *callContext, cd codec.Codec, payload, out []byte, r *replycache.Call[*callContext]) (result []byte) {
 	var frame []byte
-	defer func() { s.replies.settle(r, frame) }()
+	defer func() { s.replies.Settle(r, !refused(frame), frame) }()
 	// If the handler ends the goroutine, this is what its caller is told.
 	frame = appendError(nil, ctx, errExited)
 	result = s.execute(ctx, cd, payload, out)
@@ -138,6 +168,16 @@ func (s *Server) replay(ctx *callContext, frame, out []byte) []byte {
 		s.observeReply(ctx, out[start:])
 	}
 	return out
+}
+
+// refused reports whether the frame says that the call did not run.
+func refused(frame []byte) bool {
+	h, err := wire.ParseHeader(frame)
+	if err != nil || h.Type != wire.TypeError {
+		return false
+	}
+	e, err := wire.ParseError(h.Flags, frame[wire.HeaderSize:])
+	return err == nil && e.Outcome == wire.Refused
 }
 
 // digest returns what tells the request of a call from others.

@@ -117,7 +117,9 @@ var serverClosed = wire.Errorf(wire.Normal, "the server is closed")
 // of the server's goroutines have ended.
 func (s *Server) finish() <-chan struct{} {
 	s.endSessions()
-	s.replies.stop()
+	for _, ctx := range s.replies.Running() { // without their connections they are in no other table
+		ctx.end(context.Canceled)
+	}
 	s.mu.Lock()
 	attached := slices.Collect(maps.Keys(s.attached))
 	for _, nc := range s.raw {

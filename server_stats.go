@@ -131,7 +131,7 @@ func (s *Server) Stats() ServerStats {
 			out.DeprecatedAliases[name] = a.uses.Load()
 		}
 	})
-	out.Keys = s.replies.stats()
+	out.Keys = KeyStats(s.replies.Stats())
 	sortCompression(out.Compression)
 	return out
 }
