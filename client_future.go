@@ -259,18 +259,11 @@ func (p *pending) attemptDone() {
 	}
 }
 
-// finalFault reports whether decide would not try again after err, whatever the state of the call is.
+// finalFault reports whether no attempt follows a first one that failed with err.
 func finalFault(err *Error, o *callOptions, m *clientMethod) bool {
-	if o.mode == Failfast || err.RetryAfter < 0 || err.Phase == PhaseDecode {
-		return true
-	}
-	switch err.Outcome {
-	case Executed:
-		return !m.repeatable(o) || !slices.Contains(o.retryOn, err.Code)
-	case OutcomeUnknown:
-		return !m.repeatable(o) || err.Code == DeadlineExceeded || err.Code == Canceled
-	}
-	return err.Code == DeadlineExceeded || err.Code == Canceled
+	s := newSituation(o, m, err)
+	s.spent = o.attempts <= 1
+	return s.verdict(err) == giveUp
 }
 
 // further makes the attempts that follow one that failed with fault at e, or the first one, and returns when

@@ -49,90 +49,64 @@ func newRetrying(c *Client, x *callState, out any) *retrying {
 
 // decide says whether the call may be tried again after err, and after which wait.
 func (r *retrying) decide(ctx context.Context, err *Error, view *view) (wait time.Duration, again bool) {
-	if r.o.mode == Failfast || ctx.Err() != nil || err.RetryAfter < 0 || err.Phase == PhaseDecode {
-		return 0, false
+	s := r.situation(ctx, err, view)
+	r.elsewhere = r.free() && err.Outcome == NotSent && err.Phase == PhaseDial
+	v := s.verdict(err)
+	if v&onlyOnce != 0 {
+		r.refused = true
 	}
-	if err.Outcome != Executed && (err.Code == DeadlineExceeded || err.Code == Canceled) {
-		return 0, false // of this call; a handler's may be that of a call it made
+	if v&sameLife != 0 {
+		r.bound = r.last
 	}
-	if err.Phase == PhasePick && (r.o.pinned || r.bound != nil) {
-		return 0, false // the one instance to which it may go is gone
-	}
-	free := r.o.mode.elsewhere() && !r.o.pinned && r.bound == nil
-	another := free && r.untried(view)
-	// A stream may fail to get a connection of its own where another one is: that is tried once at each
-	// instance without a wait.
-	fresh := !r.elsewhere || another && err.cause != nil
-	r.elsewhere = free && err.Outcome == NotSent && err.Phase == PhaseDial
-	if r.elsewhere && !err.nowhere && view.total > 1 && fresh {
-		return 0, true // to one that can be reached, or to learn that none can
-	}
-	if r.hopeless(err) {
-		return 0, false
-	}
-	if r.elsewhere && view.total > 1 {
-		return r.delay(), true
-	}
-	if err.Outcome == NotSent {
-		if (err.Code == ResourceExhausted || err.Code == Unimplemented) && err.Phase == PhaseWrite && !another {
-			return 0, false // too large a message stays too large
-		}
-		if another {
-			return 0, true
-		}
-		if err.Code == Unauthenticated && err.Phase != PhaseDial {
-			return 0, false // the identity of a session's client has ended; see clientLapsed
-		}
-		return r.delay(), true
-	}
-	if err.moved {
-		return 0, true
-	}
-	if r.sent >= r.o.attempts || parentRetried(ctx) {
-		return 0, false
-	}
-	switch err.Outcome {
-	case Refused:
-		switch {
-		case err.Code == ResourceExhausted:
-			wait = r.delay()
-		case err.Code == Unavailable && !another:
-			return max(r.delay(), err.RetryAfter), true
-		case r.refused || !another:
-			return 0, false
-		default:
-			r.refused = true
-			return err.RetryAfter, true
-		}
-	case Executed:
-		if !r.m.repeatable(r.o) || !slices.Contains(r.o.retryOn, err.Code) {
-			return 0, false
-		}
+	if v&afterWait != 0 {
 		wait = r.delay()
-	default:
-		if !r.m.repeatable(r.o) {
-			return 0, false
-		}
-		if !r.m.idempotent(r.o) {
-			// Only the instance that may have run the call knows its key.
-			r.bound, another = r.last, false
-		}
-		if !another {
-			wait = r.delay()
-		}
 	}
-	again = r.c.budget.Withdraw(nanotime())
-	r.denied = !again
+	again = v&tryAgain != 0
+	if v&fromBudget != 0 {
+		again = r.c.budget.Withdraw(nanotime())
+		r.denied = !again
+	}
 	return max(wait, err.RetryAfter), again
 }
+
+// situation returns what decides about the call after err.
+func (r *retrying) situation(ctx context.Context, err *Error, view *view) situation {
+	s := newSituation(r.o, r.m, err)
+	free := r.free()
+	s.over = ctx.Err() != nil
+	s.bound = r.o.pinned || r.bound != nil
+	s.several = free && view.total > 1
+	s.another = free && r.untried(view)
+	// A stream may fail to get a connection of its own where another one is: that is tried once at each
+	// instance without a wait.
+	s.fresh = !r.elsewhere || s.another && err.cause != nil
+	s.absent = r.absent(err)
+	s.spent = r.sent >= r.o.attempts || parentRetried(ctx)
+	s.refused = r.refused
+	return s
+}
+
+// newSituation returns the situation of a call with other instances to go to and attempts left.
+func newSituation(o *callOptions, m *clientMethod, err *Error) situation {
+	s := situation{failfast: o.mode == Failfast, several: true, another: true, fresh: true, listed: slices.Contains(o.retryOn, err.Code)}
+	switch {
+	case m.idempotent(o):
+		s.repeat = repeatAnywhere
+	case o.keyed:
+		s.repeat = repeatByKey
+	}
+	return s
+}
+
+// free reports whether the call may go to any instance.
+func (r *retrying) free() bool { return r.o.mode.elsewhere() && !r.o.pinned && r.bound == nil }
 
 // absentFor is for how long a call is tried whose client has never reached an instance, and at whose fixed addresses nothing
 // listens. The server may be about to start; once an instance was there, it may be about to come back.
 const absentFor = 2 * time.Second
 
-// hopeless reports whether the obstacle that kept the attempt from its instance will not go away while the call waits. Where the
-// call may go to others, it has been tried there.
-func (r *retrying) hopeless(err *Error) bool {
+// absent reports whether that time is over. It begins with the first attempt that found no connection.
+func (r *retrying) absent(err *Error) bool {
 	if err.Outcome != NotSent || err.Phase != PhaseDial {
 		return false
 	}
@@ -140,13 +114,7 @@ func (r *retrying) hopeless(err *Error) bool {
 	if r.since == 0 {
 		r.since = now
 	}
-	switch err.obstacle {
-	case lasting:
-		return true
-	case absent:
-		return r.c.source.resolver == nil && !r.c.cluster.met.Load() && now-r.since >= int64(absentFor)
-	}
-	return false
+	return r.c.source.resolver == nil && !r.c.cluster.met.Load() && now-r.since >= int64(absentFor)
 }
 
 // redialNow has connections made that wait for their turn, if the next attempt does not see to that itself.
