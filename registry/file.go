@@ -15,59 +15,59 @@ import (
 	"time"
 )
 
-// DefaultPoll is how often a File is read while somebody watches it.
+// DefaultPoll is how often a File is read while it is watched.
 const DefaultPoll = time.Second
 
 // MaxFileBytes is the largest file that a File reads.
 const MaxFileBytes = 32 << 20
 
-// File is a registry in a JSON file: a list of instance records that people write, programs
-// register themselves in, or both. Several processes may share it. All methods are safe for
+// File is a registry in a JSON file: a list of instance records, written by people, by programs
+// that register themselves, or both. Several processes may share it. All methods are safe for
 // concurrent use.
 //
-// The file is polled and compared by content: inotify loses a file that is replaced through a
-// symbolic link, as Kubernetes does it. A file that is missing or broken is trouble, and watchers
-// keep the last good list. Nothing renews the records: those of a process that was killed stay
-// until it comes back with the same keys, or somebody takes them out.
+// The file is polled and compared by content: inotify misses a file that is replaced through a
+// symbolic link, as Kubernetes does it. A file that is missing or invalid is trouble, and watchers
+// keep the last valid list. Nothing renews the records: those of a killed process stay until it
+// comes back with the same keys, or until they are removed by hand.
 type File struct {
 	path   string
-	owner  string // marks what this registry has announced
+	owner  string // marks the records announced by this registry
 	poll   time.Duration
 	done   chan struct{} // closed by Close
 	writer chan struct{} // holds one token while a goroutine writes the file
 
 	closing sync.Once
 
-	disk sync.Mutex // held while the file is read or written, so that no look overtakes a newer one
+	disk sync.Mutex // held while the file is read or written, so that no read overtakes a newer one
 
-	mu      sync.Mutex // guards what follows; taken under disk, never the other way round
+	mu      sync.Mutex // guards the fields below; taken under disk, never the other way round
 	closed  bool
 	wrote   bool // the file may hold records of this registry
 	state   fileState
 	changed chan struct{} // closed and replaced when state changed
 	saved   chan struct{} // closed and replaced when a document was saved here
-	pending []*fileChange // wait for a writer
+	pending []*fileChange // waiting to be written
 }
 
-// fileState is what the file last said.
+// fileState is the result of the last read.
 type fileState struct {
 	at      time.Time // when it was read
 	sum     [sha256.Size]byte
-	err     error // what is wrong with it; the rest is then the last good state
+	err     error // why the file is invalid; the other fields are then the last valid state
 	records []fileRecord
 	lists   map[string][]Instance // by service, sorted
 }
 
-// A FileOption changes how a File works.
+// A FileOption configures a File.
 type FileOption func(*File)
 
-// PollEvery sets how often the file is read while somebody watches it, DefaultPoll by default.
+// PollEvery sets how often the file is read while it is watched, DefaultPoll by default.
 func PollEvery(d time.Duration) FileOption {
 	return func(f *File) { f.poll = d }
 }
 
-// NewFile returns a registry in the file at path. It neither reads nor writes anything yet: the
-// first Register makes the file when there is none. It holds no goroutine.
+// NewFile returns a registry in the file at path. It neither reads nor writes the file: the first
+// Register creates it if necessary. It starts no goroutine.
 func NewFile(path string, opts ...FileOption) (*File, error) {
 	if path == "" {
 		return nil, errors.New("the registry file has no path: give one, for example \"services.json\"")
@@ -93,8 +93,8 @@ func NewFile(path string, opts ...FileOption) (*File, error) {
 	return f, nil
 }
 
-// Watch implements Resolver. It reports trouble with the path, and the line where there is one,
-// once for each state of the file.
+// Watch implements Resolver. It reports trouble with the path and, if known, the line, once per
+// state of the file.
 func (f *File) Watch(ctx context.Context, service string, update func([]Instance), trouble func(error)) error {
 	if err := CheckService(service); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (f *File) Watch(ctx context.Context, service string, update func([]Instance
 	var told string
 	tick := time.NewTimer(f.poll)
 	defer tick.Stop()
-	// The first look is a fresh one; later ones share what another watcher has just read.
+	// The first read is always fresh; later ones share what another watcher has just read.
 	for current, maxAge := false, time.Duration(0); ; maxAge = f.poll / 2 {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -132,7 +132,7 @@ func (f *File) Watch(ctx context.Context, service string, update func([]Instance
 	}
 }
 
-// Services implements Lister. It fails at once when the file cannot be read.
+// Services implements Lister. It fails at once if the file cannot be read.
 func (f *File) Services(ctx context.Context) ([]string, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -152,8 +152,8 @@ func (f *File) Services(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// look returns the state of the file, which it reads unless that was done within maxAge, and a
-// channel that is closed when the state has changed.
+// look returns the state of the file, at most maxAge old, and a channel that is closed when the
+// state changes.
 func (f *File) look(maxAge time.Duration) (fileState, <-chan struct{}, error) {
 	f.disk.Lock()
 	defer f.disk.Unlock()
@@ -174,7 +174,7 @@ func (f *File) current() (fileState, <-chan struct{}, error) {
 	return f.state, f.changed, nil
 }
 
-// publish makes the state the current one and returns the channel that tells of the next.
+// publish sets the current state and returns the channel that is closed when it changes.
 func (f *File) publish(fresh fileState) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -186,7 +186,7 @@ func (f *File) publish(fresh fileState) <-chan struct{} {
 	return f.changed
 }
 
-// read returns the state of the file after the state before, which it keeps where it can.
+// read returns the state of the file, and reuses the state before if possible.
 func (f *File) read(before fileState) fileState {
 	now := before
 	now.at = time.Now()
@@ -197,7 +197,7 @@ func (f *File) read(before fileState) fileState {
 	}
 	now.sum = sha256.Sum256(data)
 	if now.sum == before.sum && (before.err == nil || errors.As(before.err, new(*fileError))) {
-		return now // parsed before, and still as good or as bad
+		return now // parsed before, with the same result
 	}
 	records, err := parseFile(f.path, data)
 	if now.err = err; err == nil {
@@ -216,7 +216,7 @@ func (s *fileState) set(records []fileRecord) {
 	}
 }
 
-// explain adds to an error of the file system what can be done about it.
+// explain adds advice to an error of the file system.
 func (f *File) explain(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("registry file %s does not exist yet: write [] into it, or register an instance: %w", f.path, err)

@@ -12,11 +12,11 @@ import (
 // fileRecord is one line of the file.
 type fileRecord struct {
 	Instance
-	// Owner is the registry that announced the instance; empty where a person wrote it.
+	// Owner is the registry that announced the instance; empty if it was written by hand.
 	Owner string `json:"owner,omitempty"`
 }
 
-// fileError is what is wrong with the content of a file.
+// fileError is an error in the content of a file.
 type fileError struct {
 	path string
 	line int
@@ -29,13 +29,13 @@ func (e *fileError) Error() string {
 
 func (e *fileError) Unwrap() error { return e.err }
 
-// parseFile reads what a person or formatFile wrote: a JSON list of instance records. It is stricter
-// than Decode, since a person can mistype the name of a field.
+// parseFile reads a JSON list of instance records, written by hand or by formatFile. It is
+// stricter than Decode, since a person may mistype the name of a field.
 func parseFile(path string, data []byte) ([]fileRecord, error) {
 	fail := func(offset int64, err error) ([]fileRecord, error) {
 		return nil, &fileError{path, lineAt(data, offset), err}
 	}
-	// First the whole text, since only this tells where exactly the syntax is broken.
+	// Parse the whole text first: only this gives the exact offset of a syntax error.
 	if err := json.Unmarshal(data, new(json.RawMessage)); err != nil {
 		return fail(syntaxOffset(err, data), describe(err))
 	}
@@ -78,7 +78,7 @@ func parseFileRecord(raw []byte) (fileRecord, error) {
 	return r, r.Validate()
 }
 
-// describe makes the messages of encoding/json useful to someone who wrote the file by hand.
+// describe turns the messages of encoding/json into advice for the author of the file.
 func describe(err error) error {
 	text := strings.TrimPrefix(err.Error(), "json: ")
 	switch {
@@ -90,7 +90,8 @@ func describe(err error) error {
 	return errors.New(text)
 }
 
-// syntaxOffset returns where in data the error is, which is its end unless err knows better.
+// syntaxOffset returns the offset of the error in data, which is its end unless err says
+// otherwise.
 func syntaxOffset(err error, data []byte) int64 {
 	if syntax := new(json.SyntaxError); errors.As(err, &syntax) {
 		return syntax.Offset
@@ -103,7 +104,7 @@ func lineAt(data []byte, offset int64) int {
 	return 1 + bytes.Count(data[:offset], []byte("\n"))
 }
 
-// formatFile writes one record a line, so that people and diff see what changed.
+// formatFile writes one record per line, so that people and diff see what changed.
 func formatFile(records []fileRecord) ([]byte, error) {
 	if len(records) == 0 {
 		return []byte("[]\n"), nil

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// lockFile waits for the lock at path, which keeps processes that change the same registry file
-// apart, and returns what releases it. It polls, so that ctx can end the wait.
+// lockFile waits for the lock at path, which serializes the processes that change the same
+// registry file, and returns the function that releases it. It polls, so that ctx can end the
+// wait.
 func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	for wait := time.Millisecond; ; wait = min(2*wait, 25*time.Millisecond) {
 		unlock, err := tryLockFile(path)

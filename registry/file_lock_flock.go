@@ -11,8 +11,8 @@ import (
 // The kernel releases the lock of a process that dies.
 const staleLockAdvice = ""
 
-// tryLockFile returns nil and no error while another process has the lock. The lock file stays
-// behind: removing it would let two processes lock two files of the same name.
+// tryLockFile returns nil and no error while another process holds the lock. The lock file is
+// never removed: otherwise two processes could lock two files of the same name.
 func tryLockFile(path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY, 0o644)
 	if err != nil {

@@ -21,7 +21,7 @@ type fileDocumentHead struct {
 	Revision uint64 `json:"revision"`
 }
 
-// maxFileDocument is more than the file of any document has.
+// maxFileDocument is larger than the file of any document.
 const maxFileDocument = MaxDocument + 8<<10
 
 // Load implements Store. Documents are files in the folder <registry file>.documents.
@@ -75,8 +75,9 @@ func (f *File) Save(ctx context.Context, doc Document) (revision uint64, err err
 	return doc.Revision + 1, nil
 }
 
-// Follow implements Store. It reads the file as often as Watch reads the registry's. Who edits a document
-// with another program raises the revision in its first line too: that is what is compared.
+// Follow implements Store. It reads the file as often as Watch reads the registry's. Changes are
+// detected by the revision in the file's first line, so another program that edits a document must
+// raise it, too.
 func (f *File) Follow(ctx context.Context, name string, update func(Document), trouble func(error)) error {
 	tick := time.NewTimer(f.poll)
 	defer tick.Stop()
@@ -107,7 +108,8 @@ func (f *File) Follow(ctx context.Context, name string, update func(Document), t
 	}
 }
 
-// document returns the document as it is, and a channel that is closed when this registry saves one.
+// document returns the current document, and a channel that is closed when this registry saves a
+// new one.
 func (f *File) document(ctx context.Context, name string) (Document, <-chan struct{}, error) {
 	if err := CheckDocument(name); err != nil {
 		return Document{}, nil, err
@@ -129,7 +131,8 @@ func (f *File) document(ctx context.Context, name string) (Document, <-chan stru
 	return doc, saved, err
 }
 
-// documentFolder is beside what a link points to, so that all who share the file share the documents.
+// documentFolder returns the folder next to the target of the link, so that all processes that
+// share the file share the documents.
 func (f *File) documentFolder() (string, error) {
 	path, err := filepath.EvalSymlinks(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -140,8 +143,8 @@ func (f *File) documentFolder() (string, error) {
 	return path + ".documents", nil
 }
 
-// documentPath ends every part of the name in a way of its own, so that "a" and "a/b" are both possible, and
-// "." names no folder.
+// documentPath adds a suffix to every part of the name, so that "a" and "a/b" are both possible,
+// and "." names no folder.
 func (f *File) documentPath(name string) (string, error) {
 	path, err := f.documentFolder()
 	if err != nil {
@@ -149,7 +152,7 @@ func (f *File) documentPath(name string) (string, error) {
 	}
 	parts := strings.Split(name, "/")
 	for i, p := range parts {
-		if len(p) > 200 { // what a file system takes, less than CheckService allows
+		if len(p) > 200 { // a limit of file systems, lower than that of CheckService
 			sum := sha256.Sum256([]byte(p))
 			p = hex.EncodeToString(sum[:])
 		}
@@ -175,7 +178,7 @@ func readDocument(path, name string) (Document, error) {
 	if err := json.Unmarshal(first, &head); err != nil || !ok || head.Revision == 0 {
 		return Document{}, fmt.Errorf("document file %s does not begin with the line {\"name\":%q,\"revision\":N}: repair or remove it", path, name)
 	}
-	if head.Name != name { // a file system may take "A" for "a"
+	if head.Name != name { // a file system may ignore case
 		return Document{}, fmt.Errorf("document file %s holds the document %q, not %q: choose a name that differs in more than case", path, head.Name, name)
 	}
 	return Document{Name: name, Revision: head.Revision, Data: rest}, nil

@@ -34,7 +34,7 @@ func openFile(t *testing.T, path string, opts ...registry.FileOption) *registry.
 	return f
 }
 
-// writeFile makes a registry file in a folder of its own.
+// writeFile creates a registry file in a folder of its own.
 func writeFile(t *testing.T, content string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "services.json")
@@ -51,8 +51,9 @@ func rewriteFile(t *testing.T, path, content string) {
 
 func line(address string) string { return `{"service":"arith","address":"` + address + `"}` }
 
-// watchFile watches the service arith inside a bubble. The function it returns lets the watcher
-// run for d and gives what it was told in that time, in short: "h1:1 h2:1", "trouble: …".
+// watchFile watches the service arith inside a synctest bubble. The returned function lets the
+// watcher run for d and returns what it received in that time, in short: "h1:1 h2:1", "trouble:
+// …".
 func watchFile(t *testing.T, f *registry.File) (after func(d time.Duration) []string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	said := make(chan string, 100)
@@ -69,7 +70,7 @@ func watchFile(t *testing.T, f *registry.File) (after func(d time.Duration) []st
 	}()
 	t.Cleanup(func() { cancel(); <-done })
 	return func(d time.Duration) (all []string) {
-		time.Sleep(d) // fake: the bubble's clock
+		time.Sleep(d) // on the bubble's fake clock
 		synctest.Wait()
 		for len(said) > 0 {
 			all = append(all, <-said)
@@ -104,7 +105,7 @@ func TestFileGolden(t *testing.T) {
 	if err != nil || !registry.Equal(list, want) {
 		t.Fatalf("got %+v, %v", list, err)
 	}
-	// What a person wrote stays as it was after somebody came and went.
+	// A record written by hand is unchanged after another instance came and went.
 	if err := f.Register(t.Context(), registry.Instance{Service: "between", Address: "h:1"}); err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +168,7 @@ func TestFileKeepsTheLastGoodList(t *testing.T) {
 		expect(t, after(5*time.Second), "trouble: registry file "+path+", line 1")
 		rewriteFile(t, path, "["+line("h1:1")+",\n,")
 		expect(t, after(5*time.Second), "trouble: registry file "+path+", line 2")
-		rewriteFile(t, path, "["+line("h1:1")+"]") // as before: the watcher hears that all is well
+		rewriteFile(t, path, "["+line("h1:1")+"]") // as before: the watcher learns that the file is valid again
 		expect(t, after(time.Second), "h1:1")
 		expect(t, after(time.Minute))
 		os.Remove(path)
@@ -188,7 +189,7 @@ func TestFilePollEvery(t *testing.T) {
 	})
 }
 
-// Kubernetes replaces a mounted file by turning a link to a folder round.
+// Kubernetes replaces a mounted file by switching a link to another folder.
 func TestFileFollowsSwappedLinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -267,7 +268,7 @@ func TestFileMakesTheFile(t *testing.T) {
 	}
 }
 
-const childEnv = "ANSER_REGISTRY_FILE" // the path that a child process registers in
+const childEnv = "ANSER_REGISTRY_FILE" // the file in which a child process registers
 
 func TestFileSharedByProcesses(t *testing.T) {
 	if path := os.Getenv(childEnv); path != "" {
@@ -307,7 +308,7 @@ func registerAsChild(t *testing.T, path string) {
 			t.Fatal(err)
 		}
 	}
-	// It ends without Close, as a killed process does: its records stay.
+	// It exits without Close, like a killed process: its records stay.
 }
 
 func FuzzFile(f *testing.F) {
@@ -358,7 +359,7 @@ func TestFileDocumentThatCannotBeRead(t *testing.T) {
 	for content, say := range map[string]string{
 		"":                                    "does not begin with the line",
 		"{}\n{}":                              "does not begin with the line",
-		`{"name":"rules/arith","revision":1}`: "does not begin with the line", // no line end
+		`{"name":"rules/arith","revision":1}`: "does not begin with the line", // no newline
 		`{"name":"rules/other","revision":1}` + "\n": `holds the document "rules/other"`,
 	} {
 		rewriteFile(t, file, content)
@@ -395,7 +396,7 @@ func TestFileFollowSaysTroubleAndItsEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		rewriteFile(t, file, "broken")
-		time.Sleep(3 * time.Second) // fake: the bubble's clock
+		time.Sleep(3 * time.Second) // on the bubble's fake clock
 		rewriteFile(t, file, string(good))
 		time.Sleep(3 * time.Second)
 		if _, err := other.Save(t.Context(), registry.Document{Name: "rules/arith", Revision: rev, Data: []byte("two")}); err != nil {

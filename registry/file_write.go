@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// fileCloseTimeout bounds how long Close waits for other processes to let go of the file.
+// fileCloseTimeout bounds how long Close waits for other processes to release the file.
 const fileCloseTimeout = 5 * time.Second
 
-// fileChange is one change that waits to be written. Whoever gets to write takes all of them, so
-// that a thousand instances registering at once cost a few writes of the file.
+// fileChange is one change that waits to be written. The goroutine that becomes the writer takes
+// all of them, so a thousand concurrent registrations cost a few writes of the file.
 type fileChange struct {
 	apply func([]fileRecord) []fileRecord
-	done  chan error // receives the outcome; holds one
+	done  chan error // receives the result; capacity 1
 }
 
-// Register implements Registrar. It writes the file, or waits for another process that does, and
-// fails when the file is broken: it would lose what somebody else wrote.
+// Register implements Registrar. It writes the file, after waiting for other processes that write
+// it, and fails if the file is invalid: a write would lose the part that cannot be parsed.
 func (f *File) Register(ctx context.Context, in Instance) error {
 	if err := in.Validate(); err != nil {
 		return err
@@ -49,8 +49,8 @@ func (f *File) Deregister(ctx context.Context, in Instance) error {
 	})
 }
 
-// Close implements Registry. It fails when the file cannot be changed; the records of this
-// registry are then still in it.
+// Close implements Registry. It fails if the file cannot be changed; the records of this registry
+// are then still in it.
 func (f *File) Close() (err error) {
 	f.closing.Do(func() { err = f.close() })
 	return err
@@ -64,7 +64,7 @@ func (f *File) close() error {
 		done: make(chan error, 1),
 	}
 	f.mu.Lock()
-	f.closed = true // under the same lock as the last change gets in line: none follows this one
+	f.closed = true // under the lock of the queue: no change is queued after this one
 	wrote := f.wrote
 	if wrote {
 		f.pending = append(f.pending, withdraw)
@@ -101,7 +101,7 @@ func (f *File) change(ctx context.Context, apply func([]fileRecord) []fileRecord
 	return f.await(ctx, c)
 }
 
-// await waits until the change in line is written, by this goroutine or another.
+// await waits until the queued change is written, by this goroutine or another.
 func (f *File) await(ctx context.Context, c *fileChange) error {
 	select {
 	case err := <-c.done:
@@ -118,8 +118,8 @@ func (f *File) await(ctx context.Context, c *fileChange) error {
 	return <-c.done
 }
 
-// giveUp takes a change out of the queue and returns err, or the outcome of the change if somebody
-// has taken it already.
+// giveUp removes a change from the queue and returns err, or the result of the change if a writer
+// has already taken it.
 func (f *File) giveUp(c *fileChange, err error) error {
 	f.mu.Lock()
 	i := slices.Index(f.pending, c)
@@ -133,9 +133,9 @@ func (f *File) giveUp(c *fileChange, err error) error {
 	return err
 }
 
-// writePending writes all changes in line. When it fails they are still there, for the next writer.
+// writePending writes all queued changes. If it fails, they stay in the queue for the next writer.
 func (f *File) writePending(ctx context.Context) error {
-	path, err := filepath.EvalSymlinks(f.path) // the link stays, what it points to is replaced
+	path, err := filepath.EvalSymlinks(f.path) // the link stays, its target is replaced
 	if errors.Is(err, fs.ErrNotExist) {
 		path = f.path
 	} else if err != nil {
@@ -165,7 +165,7 @@ func (f *File) writePending(ctx context.Context) error {
 	return nil
 }
 
-// rewrite applies the changes to what the file says now, and returns what it says then.
+// rewrite applies the changes to the current content of the file, and returns its new state.
 func (f *File) rewrite(path string, now fileState, changes []*fileChange) (fileState, error) {
 	missing := errors.Is(now.err, fs.ErrNotExist)
 	if now.err != nil && !missing {
@@ -200,7 +200,7 @@ func (f *File) rewrite(path string, now fileState, changes []*fileChange) (fileS
 	return now, nil
 }
 
-// replaceFile writes the file at once: a reader sees the old content or the new one.
+// replaceFile writes the file atomically: a reader sees the old content or the new one.
 func replaceFile(path string, data []byte) (err error) {
 	mode := fs.FileMode(0o644)
 	if info, err := os.Stat(path); err == nil {
@@ -223,7 +223,7 @@ func replaceFile(path string, data []byte) (err error) {
 	if err := temp.Chmod(mode); err != nil {
 		return err
 	}
-	// Without it a crash of the machine may leave an empty file behind the new name.
+	// Otherwise a crash of the machine may leave an empty file under the new name.
 	if err := temp.Sync(); err != nil {
 		return err
 	}

@@ -13,13 +13,13 @@ import (
 	"unicode/utf8"
 )
 
-// State says whether an instance wants calls.
+// State is the state of an instance; only instances that are Up want calls.
 type State uint8
 
 // The states.
 const (
 	Up       State = iota // wants calls
-	Draining              // finishes what it has; clients pick others
+	Draining              // finishes the calls it has; clients choose others
 	Disabled              // switched off by an operator
 )
 
@@ -44,7 +44,7 @@ func (s State) MarshalText() ([]byte, error) {
 	return []byte(s.String()), nil
 }
 
-// UnmarshalText reads what MarshalText writes; the empty text is Up.
+// UnmarshalText parses the output of MarshalText; the empty text is Up.
 func (s *State) UnmarshalText(text []byte) error {
 	switch string(text) {
 	case "up", "":
@@ -59,25 +59,25 @@ func (s *State) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// DefaultWeight is the weight of an instance that states none.
+// DefaultWeight is the weight of an instance without one.
 const DefaultWeight = 100
 
-// What an instance may have at most, so that its record fits into every registry.
+// Limits of an instance, so that its record fits into every registry.
 const (
 	MaxWeight   = 1_000_000
 	MaxText     = 255      // bytes of a key, group, version or zone
 	MaxTagBytes = 16 << 10 // bytes of all tags together, names and values
 )
 
-// Instance is one running server of a service. The zero values of everything but Service and
-// Address are useful. Instances are values: implementations copy Tags when they keep one.
-// The JSON form is the record that registries store; see Encode.
+// Instance is one running server of a service. Only Service and Address are required; the zero
+// values of the other fields are useful. Instances are values: implementations that keep one copy
+// its Tags. The JSON form is the record that registries store; see Encode.
 type Instance struct {
 	// ID is unique among the instances of the service; empty means Address.
 	ID      string `json:"id,omitempty"`
 	Service string `json:"service"`
-	// Address is "host:port" for TCP, "unix:///path", or "scheme://host:port" for another transport,
-	// such as "quic://10.0.0.7:443" or "wss://10.0.0.7:443/anser".
+	// Address is "host:port" for TCP, "unix:///path", or "scheme://host:port" for another
+	// transport, such as "quic://10.0.0.7:443" or "wss://10.0.0.7:443/anser".
 	Address string `json:"address"`
 	Group   string `json:"group,omitempty"`
 	Version string `json:"version,omitempty"`
@@ -90,7 +90,7 @@ type Instance struct {
 	Tags      map[string]string `json:"tags,omitempty"`
 }
 
-// Key returns ID, or Address where ID is empty.
+// Key returns ID, or Address if ID is empty.
 func (in Instance) Key() string {
 	if in.ID != "" {
 		return in.ID
@@ -98,7 +98,7 @@ func (in Instance) Key() string {
 	return in.Address
 }
 
-// EffectiveWeight returns Weight, or DefaultWeight where it is 0.
+// EffectiveWeight returns Weight, or DefaultWeight if it is 0.
 func (in Instance) EffectiveWeight() int {
 	if in.Weight == 0 {
 		return DefaultWeight
@@ -127,8 +127,8 @@ func (in Instance) Clone() Instance {
 	return in
 }
 
-// Validate says what is wrong with the instance, or nil. Every implementation refuses to register
-// an instance that does not pass.
+// Validate returns an error if the instance is invalid. Every implementation refuses to register
+// an invalid instance.
 func (in Instance) Validate() error {
 	if err := CheckService(in.Service); err != nil {
 		return err
@@ -145,7 +145,7 @@ func (in Instance) Validate() error {
 	if in.State > Disabled {
 		return fmt.Errorf("instance %q has the unknown %v: want up, draining or disabled", in.Key(), in.State)
 	}
-	// Written so that NaN, which JSON cannot carry, fails too.
+	// The condition is written so that NaN, which JSON cannot encode, fails, too.
 	if !(math.Abs(in.Latitude) <= 90) {
 		return fmt.Errorf("instance %q has latitude %v: want degrees from -90 to 90", in.Key(), in.Latitude)
 	}
@@ -184,7 +184,7 @@ func printable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
-// CheckService says what is wrong with the name of a service, or nil. A name is 1 to 255 bytes of
+// CheckService returns an error if the name of a service is invalid. A name has 1 to 255 bytes:
 // letters, digits and - _ . so that it is a path segment in every registry.
 func CheckService(name string) error {
 	if name == "" {
@@ -201,8 +201,9 @@ func CheckService(name string) error {
 	return nil
 }
 
-// CheckAddress says what is wrong with the address of an instance, or nil: "host:port", "unix:///path",
-// or for another transport "scheme://host:port" with a path where the transport has one.
+// CheckAddress returns an error if the address of an instance is invalid. Valid are "host:port",
+// "unix:///path", and for other transports "scheme://host:port", with a path if the transport has
+// one.
 func CheckAddress(address string) error {
 	if path, ok := strings.CutPrefix(address, "unix://"); ok {
 		if path == "" {

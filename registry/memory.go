@@ -12,29 +12,30 @@ import (
 )
 
 // Memory is a registry inside the process, for tests and for services that share a process. All
-// methods are safe for concurrent use. NewMemory makes an empty one; Join gives others a view of
-// the same instances that they can close on their own.
+// methods are safe for concurrent use. NewMemory returns an empty one; Join returns another view
+// of the same instances that can be closed on its own.
 type Memory struct {
 	store *memoryStore
 	done  chan struct{} // closed by Close
 }
 
-// NewMemory returns an empty registry. It holds no goroutine.
+// NewMemory returns an empty registry. It starts no goroutine.
 func NewMemory() *Memory {
 	return (&memoryStore{services: make(map[string]*memoryService), documents: make(map[string]*memoryDocument)}).join()
 }
 
-// Join returns another view of the same instances, as another process would have it: what it
-// registers all see, and closing it withdraws that and nothing else.
+// Join returns another view of the same instances, like that of another process: all views see the
+// instances it registers, and closing it withdraws those and nothing else.
 func (m *Memory) Join() *Memory { return m.store.join() }
 
-// Scheme makes targets of the form "name:///service" look the service up in m. The name is the
-// program's choice, in lower case; programs with several Memories give each a name of its own:
+// Scheme resolves targets of the form "name:///service" in m. The program chooses the name, in
+// lower case; programs with several Memories give each its own name:
 //
 //	c, err := anser.Dial("memory:///arith", m.Scheme("memory"))
 //
-// A client gets a view of its own (Join), which it closes with itself; m stays open. Such
-// clients keep no snapshot on disk, neither of instances nor of rules, since a Memory ends with its process.
+// Each client uses a view of its own (Join), which it closes with itself; m stays open. Such
+// clients keep no snapshot on disk, neither of instances nor of rules, since a Memory ends with
+// its process.
 func (m *Memory) Scheme(name string) Scheme {
 	return Scheme{Name: name, Open: func(u *url.URL) (Resolver, string, error) {
 		if m == nil {
@@ -110,16 +111,16 @@ func (m *Memory) Close() error {
 	return nil
 }
 
-// memoryStore is what the views of a Memory share.
+// memoryStore is the state shared by the views of a Memory.
 type memoryStore struct {
-	mu        sync.Mutex // guards services and documents, what they hold, and the closing of a view
+	mu        sync.Mutex // guards services and documents, their contents, and the closing of a view
 	services  map[string]*memoryService
 	documents map[string]*memoryDocument
 }
 
 type memoryService struct {
 	instances map[string]memoryRecord // by key
-	sorted    []Instance              // what watchers get; nil after a change
+	sorted    []Instance              // list for watchers; nil after a change
 	changed   chan struct{}           // closed and replaced by a change
 }
 
@@ -132,7 +133,8 @@ func (s *memoryStore) join() *Memory {
 	return &Memory{store: s, done: make(chan struct{})}
 }
 
-// isClosed reports whether the view was closed. Under memoryStore.mu the answer stays true or false.
+// isClosed reports whether the view was closed. While memoryStore.mu is held, the result cannot
+// change.
 func (m *Memory) isClosed() bool {
 	select {
 	case <-m.done:
@@ -209,8 +211,8 @@ func (s *memoryStore) leave(m *Memory) {
 	}
 }
 
-// serviceLocked returns the service, which it makes when it is not there. A service stays when its
-// last instance goes, since watchers hold its changed channel.
+// serviceLocked returns the service, and creates it if necessary. A service stays after its last
+// instance is removed, since watchers hold its changed channel.
 func (s *memoryStore) serviceLocked(name string) *memoryService {
 	service := s.services[name]
 	if service == nil {

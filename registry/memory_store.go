@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// memoryDocument is a document and who waits for its next revision.
+// memoryDocument is a document with a signal for its next revision.
 type memoryDocument struct {
 	Document
 	changed chan struct{} // closed and replaced by a change
@@ -62,7 +62,7 @@ func (m *Memory) Follow(ctx context.Context, name string, update func(Document),
 	}
 }
 
-// document returns the document as it is, with the bytes that all share.
+// document returns the current document; its bytes are shared by all callers.
 func (m *Memory) document(ctx context.Context, name string) (Document, <-chan struct{}, error) {
 	if err := CheckDocument(name); err != nil {
 		return Document{}, nil, err
@@ -80,7 +80,7 @@ func (m *Memory) document(ctx context.Context, name string) (Document, <-chan st
 	return d.Document, d.changed, nil
 }
 
-// documentLocked returns the document, which it makes at revision 0 when it is not there.
+// documentLocked returns the document, and creates it at revision 0 if necessary.
 func (s *memoryStore) documentLocked(name string) *memoryDocument {
 	d := s.documents[name]
 	if d == nil {

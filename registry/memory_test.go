@@ -20,7 +20,7 @@ func TestMemory(t *testing.T) {
 	}, registrytest.Outages, registrytest.Leases)
 }
 
-// A target names a service of the Memory; the resolver of a client ends alone.
+// A target names a service of the Memory; closing a client's resolver leaves the Memory open.
 func TestMemoryScheme(t *testing.T) {
 	m := registry.NewMemory()
 	defer m.Close()
@@ -68,7 +68,7 @@ func ExampleMemory() {
 	ctx := context.Background()
 	server := registry.NewMemory()
 	defer server.Close()
-	client := server.Join() // what another process would have
+	client := server.Join() // the view of another process
 
 	server.Register(ctx, registry.Instance{Service: "arith", Address: "10.0.0.1:8972", Zone: "north"})
 	list, err := registry.List(ctx, client, "arith")

@@ -5,11 +5,12 @@ import (
 	"fmt"
 )
 
-// MaxRecordBytes is the largest record that Decode reads. A valid instance stays below it.
+// MaxRecordBytes is the largest record that Decode accepts. The record of a valid instance is
+// smaller.
 const MaxRecordBytes = 128 << 10
 
-// Encode returns the record of the instance, which registries that store bytes store: its JSON
-// form, without line breaks. It fails as Validate does.
+// Encode returns the record of the instance for registries that store bytes: its JSON form,
+// without line breaks. It fails if Validate does.
 func Encode(in Instance) ([]byte, error) {
 	if err := in.Validate(); err != nil {
 		return nil, err
@@ -17,9 +18,8 @@ func Encode(in Instance) ([]byte, error) {
 	return json.Marshal(in)
 }
 
-// Decode reads what Encode wrote. Fields that it does not know are left out, so that a newer
-// version may add some; anything else that Validate would refuse is an error. It does not keep
-// data.
+// Decode parses a record written by Encode. It ignores unknown fields, so that a newer version may
+// add some; an instance that Validate rejects is an error. It does not keep data.
 func Decode(data []byte) (Instance, error) {
 	if len(data) > MaxRecordBytes {
 		return Instance{}, fmt.Errorf("instance record of %d bytes: at most %d", len(data), MaxRecordBytes)

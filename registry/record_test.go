@@ -10,8 +10,8 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// golden is one instance with every field, and testdata/record.json what stands for it in
-// registries. Records outlive processes: a change of the file is a change that old clients see.
+// golden is one instance with every field, and testdata/record.json is its record in registries.
+// Records outlive processes: a change of the file is a change for old clients.
 var golden = registry.Instance{
 	ID: "pod-7f", Service: "arith", Address: "10.0.0.1:8972", Group: "blue", Version: "1.2.3",
 	Zone: "eu-central-1a", Weight: 50, State: registry.Draining, Latitude: 52.52, Longitude: 13.405,

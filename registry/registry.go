@@ -1,8 +1,10 @@
-// Package registry defines how instances of services are announced and found, and holds the
-// registries that need no server: static, memory and file. Others live in packages below this one,
-// the heavy ones in modules of their own. Package registrytest is the suite that all of them pass.
+// Package registry defines how instances of services are announced and found, and contains the
+// registries that need no server: static, memory and file. Others are in packages below this one,
+// those with large dependencies in modules of their own. Package registrytest is the conformance
+// suite of all of them.
 //
-// A registry is advice, not a dependency: a client keeps the last list it was given, so that no
+// Calls do not depend on a registry being available: a client keeps the last list it received, so
+// an outage of a registry fails no call.
 // outage of a registry fails a call.
 package registry
 
@@ -14,56 +16,57 @@ import (
 	"strings"
 )
 
-// ErrClosed is what the methods of a Registry return after Close, and what Watch ends with when the
-// registry is closed under it.
+// ErrClosed is returned by the methods of a Registry after Close, and by a Watch whose registry is
+// closed.
 var ErrClosed = errors.New("the registry is closed: open another one")
 
 // Registrar announces instances. Implementations are safe for concurrent use.
 type Registrar interface {
-	// Register announces the instance, or replaces what was announced under its key, and returns
-	// when the registry has it. It then stays announced (leases renewed, and registered again
-	// when the registry forgot it) until Deregister, Close, or until somebody else registers an
-	// instance with the same key. It retries while the registry cannot be reached. ctx bounds
-	// this call only; when it fails, what was announced before stays.
+	// Register announces the instance, or replaces the one announced under its key, and returns
+	// when the registry has it. The instance then stays announced (leases are renewed, and it is
+	// registered again if the registry loses it) until Deregister, Close, or until another
+	// Registrar registers an instance with the same key. Register retries while the registry
+	// cannot be reached. ctx bounds this call only; if it fails, the previous announcement stays.
 	Register(ctx context.Context, in Instance) error
-	// Deregister takes back what this Registrar announced under the service and key of in. It is
-	// not an error if there is no such record. The record of another registrar that has taken the
-	// key over, as a restarted process does, stays.
+	// Deregister withdraws the instance that this Registrar has announced under the service and
+	// key of in. It is not an error if there is none. A record that another Registrar has
+	// announced under the same key, for example after a restart, stays.
 	Deregister(ctx context.Context, in Instance) error
 }
 
 // Resolver finds instances. Implementations are safe for concurrent use.
 type Resolver interface {
-	// Watch calls update with all instances of the service, sorted by key, first as they are now
-	// and then after each change, until ctx is done; it then returns ctx's error. No change is
-	// missed, changes close together may be merged, and two updates in a row differ. A service
-	// nobody announced has an empty list. update may keep the list but must not change it, nor
-	// the tags in it: other watchers may have the same one.
+	// Watch calls update with all instances of the service, sorted by key, first with the current
+	// list and then after each change, until ctx is done; it then returns ctx's error. No change
+	// is missed, changes in quick succession may be merged, and two consecutive updates differ. A
+	// service without announced instances has an empty list. update may keep the list but must not
+	// modify it, nor its tags: other watchers may share them.
 	//
-	// While the registry cannot be reached, or holds what cannot be read, Watch calls trouble
-	// (which may be nil) with the reason, keeps trying, and makes no update. When that is over it
-	// calls update, even where nothing changed: the list is current again. update and trouble run
-	// on the goroutine that called Watch, so never concurrently, and never after it returned.
+	// While the registry cannot be reached, or holds records that cannot be decoded, Watch calls
+	// trouble (which may be nil) with the reason, keeps trying, and calls no update. Afterwards it
+	// calls update even if nothing has changed: the list is current again. update and trouble run
+	// on the goroutine that called Watch, so never concurrently, and never after it has returned.
 	//
-	// Any other error is one that trying again cannot mend.
+	// Any other error is permanent: a retry would fail, too.
 	Watch(ctx context.Context, service string, update func([]Instance), trouble func(error)) error
 }
 
-// A Lister can name the services that have instances, sorted.
+// A Lister returns the names of the services that have instances, sorted.
 type Lister interface {
 	Services(ctx context.Context) ([]string, error)
 }
 
-// A Refresher is a Resolver that hears of changes late, as DNS does. A client that can reach none of the
-// instances of a service calls Refresh, so that the resolver looks at once. Refresh does not block, and may
-// be called often.
+// A Refresher is a Resolver that learns of changes late, for example by DNS. A client that can
+// reach none of the instances of a service calls Refresh, which makes the resolver look up the
+// service at once. Refresh does not block, and may be called often.
 type Refresher interface {
 	Refresh(service string)
 }
 
-// Registry is both sides, with what they hold open. Close withdraws what Register announced, ends
-// all watches, waits for its own goroutines (Watch runs on its caller's), and may be called more
-// than once. It does not wait long for a registry that cannot be reached: there, the leases expire.
+// Registry is both a Registrar and a Resolver, with the resources they hold open. Close withdraws
+// the announced instances, ends all watches, waits for the registry's own goroutines (Watch runs
+// on its caller's), and may be called more than once. It does not wait long for a registry that
+// cannot be reached: there, the leases expire.
 type Registry interface {
 	Registrar
 	Resolver
@@ -71,7 +74,7 @@ type Registry interface {
 	Close() error
 }
 
-// List returns the instances of the service as they are now, in a slice of its own. It waits for
+// List returns the current instances of the service, in a slice owned by the caller. It waits for
 // the registry until ctx is done.
 func List(ctx context.Context, r Resolver, service string) ([]Instance, error) {
 	ctx, cancel := context.WithCancelCause(ctx)

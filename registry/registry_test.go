@@ -9,7 +9,7 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// unreachable is a registry that only ever reports trouble.
+// unreachable is a registry that only reports trouble.
 type unreachable struct{ why error }
 
 func (u unreachable) Watch(ctx context.Context, _ string, _ func([]registry.Instance), trouble func(error)) error {
@@ -28,7 +28,7 @@ func TestListSaysWhyItFoundNothing(t *testing.T) {
 	}
 }
 
-func TestListPassesOnWhatCannotBeMended(t *testing.T) {
+func TestListReturnsPermanentErrors(t *testing.T) {
 	_, err := registry.List(t.Context(), registry.NewMemory(), "a/b")
 	if err == nil || !strings.Contains(err.Error(), "use letters") {
 		t.Errorf("List of service a/b = %v", err)

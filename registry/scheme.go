@@ -11,21 +11,21 @@ import (
 	"strings"
 )
 
-// Scheme teaches a client to understand targets of the form "name://…". It is an option of
+// Scheme adds support for targets of the form "name://…" to a client. It is an option of
 // anser.Dial.
 type Scheme struct {
 	// Name is the scheme, in lower case: "etcd".
 	Name string
-	// Open returns the registry that target names and the service to look for in it. It does
-	// not wait for the registry. A resolver that is an io.Closer is closed with the client.
+	// Open returns the registry that target names and the name of the service in it. It does not
+	// wait for the registry. A resolver that is an io.Closer is closed with the client.
 	Open func(target *url.URL) (r Resolver, service string, err error)
 }
 
-// DialOption makes a Scheme an option of anser.Dial.
+// DialOption marks a Scheme as an option of anser.Dial.
 func (Scheme) DialOption() {}
 
-// FileScheme understands targets of the form "file:///path/registry.json/service", as every client does
-// without being told; it is here for SeveralScheme.
+// FileScheme supports targets of the form "file:///path/registry.json/service". Every client
+// supports them by default; FileScheme is for SeveralScheme.
 func FileScheme() Scheme {
 	return Scheme{Name: "file", Open: func(u *url.URL) (Resolver, string, error) {
 		folder, service := path.Split(u.Path)
@@ -38,14 +38,15 @@ func FileScheme() Scheme {
 	}}
 }
 
-// SeveralScheme names a group of registries that a client looks in at once, the first one first; see Several.
+// SeveralScheme combines registries that a client uses at the same time, in order of preference;
+// see Several.
 //
 //	shop := registry.SeveralScheme("shop", []registry.Scheme{etcd.Scheme(), dns.Scheme()},
 //		"etcd://10.0.0.1:2379", "dns:///{service}.shop.internal:8972")
 //	c, err := anser.Dial("shop:///arith", shop)
 //
-// The service stands in a target as {service}, or behind its end where that does not occur. Besides the
-// schemes that are given, file is understood.
+// {service} in a target is replaced by the service; a target without it gets the service as its
+// last path segment. In addition to the given schemes, file is supported.
 func SeveralScheme(name string, schemes []Scheme, targets ...string) Scheme {
 	schemes = append([]Scheme{FileScheme()}, schemes...)
 	return Scheme{Name: name, Open: func(u *url.URL) (Resolver, string, error) {
@@ -104,7 +105,7 @@ func closeAll(members []Resolver) {
 	}
 }
 
-// renamed is a resolver that knows the service by another name, as DNS does.
+// renamed is a resolver in which the service has another name, as in the DNS.
 type renamed struct {
 	Resolver
 	name string
@@ -129,7 +130,7 @@ func (r *renamed) Refresh(string) {
 	}
 }
 
-// Close closes what can be closed.
+// Close closes the resolver, if it is an io.Closer.
 func (r *renamed) Close() error {
 	if c, ok := r.Resolver.(io.Closer); ok {
 		return c.Close()

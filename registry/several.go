@@ -10,23 +10,26 @@ import (
 	"time"
 )
 
-// Several joins registries into one, for a move from one to another, or for services that are announced in
-// different ones. The order counts: where two have an instance under the same key, the first is taken.
+// Several combines registries into one, for a migration between registries, or for services that
+// are announced in several. The order matters: if two of them have an instance under the same key,
+// the first one is used.
 //
-//   - Register and Deregister reach every member that is a Registrar. They wait for all; once one has the
-//     change, at most five seconds longer. The error then says which do not have it yet, and those are tried
-//     again in the background until they do, or until the key is registered or deregistered again. A change
-//     that no member has taken has failed, and is not tried again.
-//   - Watch merges the lists. A member that is in trouble keeps the last list it gave, and the others go on.
-//     What is wrong is told to trouble, and told again after an update as long as it lasts. The first update
-//     waits for all members but those in trouble, and three seconds at most where one has answered.
-//   - Services is the union. Where a member that is a Lister does not answer, the names that the others gave
-//     come with an error.
-//   - The result is a Store if a member is; the first one keeps the documents.
-//   - Close closes the members that can be closed.
+//   - Register and Deregister apply to every member that is a Registrar. They wait for all of
+//     them, but at most five seconds after the first success. The error then names the members
+//     without the change, and the change is retried there in the background until it succeeds, or
+//     until the key is registered or deregistered again. A change that fails on every member is
+//     not retried.
+//   - Watch merges the lists. A member in trouble keeps its last list, and the others continue.
+//     Its error is reported to trouble, and again after each update while it lasts. The first
+//     update waits for all members except those in trouble, and at most three seconds if one has
+//     answered.
+//   - Services returns the union. If a member that is a Lister fails, the names of the others are
+//     returned with an error.
+//   - The result is a Store if a member is; the first such member keeps the documents.
+//   - Close closes the members that are an io.Closer.
 func Several(members ...Resolver) (Registry, error) {
 	if len(members) == 0 {
-		return nil, errors.New("several registries: none is given")
+		return nil, errors.New("several registries: none was given")
 	}
 	s := &several{members: slices.Clone(members), slots: make(map[string]*severalSlot)}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
@@ -47,37 +50,37 @@ func Several(members ...Resolver) (Registry, error) {
 
 type several struct {
 	members []Resolver
-	ctx     context.Context // ends with ErrClosed
+	ctx     context.Context // ends with the cause ErrClosed
 	cancel  context.CancelCauseFunc
 	closing sync.Once
-	wg      sync.WaitGroup // the goroutines that try again
+	wg      sync.WaitGroup // the goroutines that retry
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	closed bool
 	slots  map[string]*severalSlot // by service and key
 }
 
-// severalStore is what Several returns where a member is a Store.
+// severalStore is the result of Several if a member is a Store.
 type severalStore struct {
 	*several
 	Store
 }
 
-// severalSlot orders the changes to one key, so that all members end with the same.
+// severalSlot serializes the changes of one key, so that all members end in the same state.
 type severalSlot struct {
-	turn  chan struct{} // holds one token while a change is made
-	users int           // guarded by several.mu, as is what follows
-	retry *severalRetry // or nil
+	turn  chan struct{} // holds one token while a change is in progress
+	users int           // guarded by several.mu, like retry
+	retry *severalRetry // nil if there is none
 }
 
-// severalRetry is what goes on in the background for one key.
+// severalRetry is the background retry of one key.
 type severalRetry struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
 const (
-	severalGrace    = 5 * time.Second // for members that are slower than the first
+	severalGrace    = 5 * time.Second // for members slower than the first
 	severalRetryMin = time.Second
 	severalRetryMax = 30 * time.Second
 )
@@ -97,7 +100,7 @@ func (s *several) Deregister(ctx context.Context, in Instance) error {
 	return s.change(ctx, in, func(ctx context.Context, r Registrar) error { return r.Deregister(ctx, in) })
 }
 
-// change makes a change in all members.
+// change applies a change to all members.
 func (s *several) change(ctx context.Context, in Instance, do func(context.Context, Registrar) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -131,7 +134,7 @@ func (s *several) change(ctx context.Context, in Instance, do func(context.Conte
 	return s.describe(took, errs)
 }
 
-// describe makes one error of those of some members, by their places.
+// describe joins the errors of members, with their positions.
 func (s *several) describe(took int, errs map[int]error) error {
 	var all []error
 	for i := range s.members {
@@ -140,12 +143,13 @@ func (s *several) describe(took int, errs map[int]error) error {
 		}
 	}
 	if took > 0 {
-		return fmt.Errorf("%d of %d registries have it, the others are tried again: %w", took, took+len(errs), errors.Join(all...))
+		return fmt.Errorf("%d of %d registries have it, the change is retried in the others: %w", took, took+len(errs), errors.Join(all...))
 	}
 	return errors.Join(all...)
 }
 
-// all calls every Registrar at once, and returns how many succeeded and why the others did not.
+// all calls do for every Registrar concurrently, and returns the number of successes and the
+// errors of the others.
 func (s *several) all(ctx context.Context, do func(context.Context, Registrar) error) (took int, errs map[int]error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -178,13 +182,13 @@ func (s *several) all(ctx context.Context, do func(context.Context, Registrar) e
 				grace = timer.C
 			}
 		case <-grace:
-			cancel() // the calls that are left return now
+			cancel() // the remaining calls return now
 		}
 	}
 	return took, errs
 }
 
-// enter returns the slot of the key, for as long as leave is not called.
+// enter returns the slot of the key, which exists until leave.
 func (s *several) enter(key string) (*severalSlot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,7 +212,7 @@ func (s *several) leave(key string, slot *severalSlot) {
 	}
 }
 
-// halt ends what goes on in the background for the slot. The caller has its turn.
+// halt ends the background retry of the slot. The caller has its turn.
 func (s *several) halt(slot *severalSlot) {
 	s.mu.Lock()
 	retry := slot.retry
@@ -220,7 +224,7 @@ func (s *several) halt(slot *severalSlot) {
 	}
 }
 
-// keepTrying goes on with the members that failed. The caller has the slot's turn.
+// keepTrying retries on the members that failed. The caller has the slot's turn.
 func (s *several) keepTrying(key string, slot *severalSlot, errs map[int]error, do func(context.Context, Registrar) error) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	retry := &severalRetry{cancel: cancel, done: make(chan struct{})}

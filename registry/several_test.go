@@ -70,7 +70,7 @@ func static(t *testing.T, instances ...registry.Instance) *registry.Static {
 	return s
 }
 
-// moody is a memory registry behind a server that can be away.
+// moody is a memory registry behind a server that can be made unavailable.
 type moody struct {
 	*registry.Memory
 	server *moodyServer
@@ -110,7 +110,7 @@ func (m *moody) state() (away bool, changed <-chan struct{}) {
 
 var errAway = errors.New("nobody answers")
 
-// wait waits until the server is there.
+// wait waits until the server is available.
 func (m *moody) wait(ctx context.Context) error {
 	for {
 		away, changed := m.state()
@@ -192,7 +192,7 @@ func instance(address string) registry.Instance {
 	return registry.Instance{Service: "arith", Address: address}
 }
 
-// The names of instances in a registry, as a watcher that comes now sees them.
+// addresses returns the addresses in a registry, as seen by a new watch.
 func addresses(t *testing.T, r registry.Resolver) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -233,7 +233,7 @@ func TestSeveralKeepsTryingWhereItFailed(t *testing.T) {
 		}
 		want(t, addresses(t, good), "h:1")
 		bad.set(false)
-		time.Sleep(time.Minute) // fake: the bubble's clock
+		time.Sleep(time.Minute) // on the bubble's fake clock
 		want(t, addresses(t, bad), "h:1")
 		if err := r.Close(); err != nil {
 			t.Error(err)
@@ -243,7 +243,7 @@ func TestSeveralKeepsTryingWhereItFailed(t *testing.T) {
 	})
 }
 
-// A change that nobody took has failed: it must not come true later.
+// A change that failed on all members must not succeed later.
 func TestSeveralFailsWhereAllFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := newMoody(), newMoody()
@@ -258,7 +258,7 @@ func TestSeveralFailsWhereAllFail(t *testing.T) {
 		}
 		a.set(false)
 		b.set(false)
-		time.Sleep(time.Minute) // fake: the bubble's clock
+		time.Sleep(time.Minute) // on the bubble's fake clock
 		want(t, addresses(t, r))
 	})
 }
@@ -275,7 +275,7 @@ func TestSeveralCloseEndsRetries(t *testing.T) {
 			t.Error(err)
 		}
 		bad.set(false)
-		time.Sleep(time.Minute) // fake: the bubble's clock
+		time.Sleep(time.Minute) // on the bubble's fake clock
 		want(t, addresses(t, bad))
 		want(t, addresses(t, good))
 	})
@@ -309,7 +309,7 @@ func TestSeveralMerges(t *testing.T) {
 			}, func(err error) { said = append(said, err.Error()) })
 		})
 		after := func(d time.Duration) []string {
-			time.Sleep(d) // fake: the bubble's clock
+			time.Sleep(d) // on the bubble's fake clock
 			synctest.Wait()
 			now := said
 			said = nil
@@ -318,13 +318,13 @@ func TestSeveralMerges(t *testing.T) {
 		away := "registry 2 (*registry_test.moody): nobody answers"
 		want(t, after(0), "h:1a h:2b ")
 		b.set(true)
-		want(t, after(time.Minute), away) // what b had stays
+		want(t, after(time.Minute), away) // b's last list stays
 		put(a, "g:1", "a")
-		want(t, after(time.Minute), "g:1a h:1a h:2b ", away) // the others go on; b is still away
+		want(t, after(time.Minute), "g:1a h:1a h:2b ", away) // the others continue; b is still away
 		b.set(false)
-		want(t, after(0), "g:1a h:1a h:2b ") // said although nothing changed: the list is current again
+		want(t, after(0), "g:1a h:1a h:2b ") // reported although nothing changed: the list is current again
 		put(b, "h:1", "c")
-		want(t, after(0)) // hidden behind the first registry's
+		want(t, after(0)) // hidden by the instance of the first registry
 		a.Memory.Deregister(t.Context(), instance("h:1"))
 		want(t, after(0), "g:1a h:1c h:2b ")
 		cancel()
@@ -332,7 +332,7 @@ func TestSeveralMerges(t *testing.T) {
 	})
 }
 
-// silent neither answers nor complains.
+// silent calls neither update nor trouble.
 type silent struct{}
 
 func (silent) Watch(ctx context.Context, _ string, _ func([]registry.Instance), _ func(error)) error {
@@ -340,7 +340,7 @@ func (silent) Watch(ctx context.Context, _ string, _ func([]registry.Instance), 
 	return ctx.Err()
 }
 
-// hopeless has no list, and will not have one.
+// hopeless fails permanently.
 type hopeless struct{}
 
 func (hopeless) Watch(context.Context, string, func([]registry.Instance), func(error)) error {
@@ -368,7 +368,7 @@ func TestSeveralDoesNotWaitForever(t *testing.T) {
 	})
 }
 
-// restless is in trouble, and at once it is not any more.
+// restless reports trouble, and right after it an update.
 type restless struct{ registry.Resolver }
 
 func (restless) Watch(ctx context.Context, _ string, update func([]registry.Instance), trouble func(error)) error {
@@ -445,7 +445,7 @@ func TestSeveralOfNone(t *testing.T) {
 	}
 }
 
-// refreshing counts how often it was asked to look.
+// refreshing records the calls of Refresh.
 type refreshing struct {
 	hopeless
 	asked []string
@@ -509,7 +509,7 @@ func TestSeveralScheme(t *testing.T) {
 }
 
 func ExampleSeveral() {
-	old, fresh := registry.NewMemory(), registry.NewMemory() // two clusters of etcd, for example
+	old, fresh := registry.NewMemory(), registry.NewMemory() // two etcd clusters, for example
 	both, err := registry.Several(old, fresh)
 	if err != nil {
 		fmt.Println(err)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// severalPatience is how long the first update waits for members that say nothing.
+// severalPatience is how long the first update waits for silent members.
 const severalPatience = 3 * time.Second
 
 // Watch implements Resolver.
@@ -34,7 +34,7 @@ func (s *several) Watch(ctx context.Context, service string, update func([]Insta
 				func(list []Instance) {
 					w.note(i, func(v *severalView) {
 						v.list, v.listed, v.fresh = list, true, true
-						v.problem, v.news = nil, false // one that was not told is over
+						v.problem, v.news = nil, false // trouble that was not reported is over
 					})
 				},
 				func(err error) { w.note(i, func(v *severalView) { v.problem, v.news = err, true }) })
@@ -44,19 +44,19 @@ func (s *several) Watch(ctx context.Context, service string, update func([]Insta
 	return w.tell(ctx, s, update, trouble)
 }
 
-// severalView is what one member has said.
+// severalView is the state of one member.
 type severalView struct {
 	list    []Instance
-	listed  bool  // there is a list, the last one that it gave
-	fresh   bool  // the list has not been taken
-	problem error // why the list may be old, or nil
-	news    bool  // the problem has not been told
-	ended   bool  // nothing more will come
+	listed  bool  // the member has sent a list, the last of which counts
+	fresh   bool  // the list has not been taken yet
+	problem error // why the list may be outdated, or nil
+	news    bool  // the problem has not been reported yet
+	ended   bool  // the member's Watch has returned
 }
 
-// severalWatch joins the watches of the members with the one of the caller.
+// severalWatch connects the watches of the members with the caller's.
 type severalWatch struct {
-	wake chan struct{} // holds a token when there is something to take
+	wake chan struct{} // holds a token if there is something to take
 
 	mu    sync.Mutex // guards views
 	views []severalView
@@ -72,7 +72,7 @@ func (w *severalWatch) note(i int, change func(*severalView)) {
 	}
 }
 
-// tell calls the watcher until ctx is done or no member goes on.
+// tell calls the watcher until ctx is done or all members have ended.
 func (w *severalWatch) tell(ctx context.Context, s *several, update func([]Instance), trouble func(error)) error {
 	if trouble == nil {
 		trouble = func(error) {}
@@ -103,24 +103,25 @@ func (w *severalWatch) tell(ctx context.Context, s *several, update func([]Insta
 		}
 		update(t.list)
 		current, last, late = true, t.list, true
-		if t.problem != nil { // the update says that all is well, which it is not
+		if t.problem != nil { // the update would mean that the trouble is over
 			current = false
 			trouble(t.problem)
 		}
 	}
 }
 
-// severalNews is what is to be told.
+// severalNews is what the watcher has not seen yet.
 type severalNews struct {
 	list    []Instance
-	listed  bool // list is worth telling
-	fresh   bool // a member has given a list
+	listed  bool // list is complete enough to report
+	fresh   bool // a member has sent a list
 	problem error
-	news    bool // the problem has not been told
-	over    bool // no member goes on
+	news    bool // the problem has not been reported yet
+	over    bool // all members have ended
 }
 
-// take returns what is to be told. Before everybody has spoken, there is only bad news, unless it is late.
+// take returns the news. Until every member has answered it returns only problems, unless late is
+// set.
 func (w *severalWatch) take(s *several, late bool) severalNews {
 	w.mu.Lock()
 	defer w.mu.Unlock()

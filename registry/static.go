@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Static is a fixed list of instances: a Resolver and a Lister that holds nothing open. Its methods
+// Static is a fixed list of instances: a Resolver and a Lister without open resources. Its methods
 // are safe for concurrent use.
 type Static struct {
-	every []Instance            // instances of whatever service is asked for
+	every []Instance            // instances of every service
 	named map[string][]Instance // by service
 }
 
-// NewStatic returns a resolver of the given instances, which it copies. An instance without a
-// Service belongs to every service.
+// NewStatic returns a resolver of copies of the given instances. An instance without a Service
+// belongs to every service.
 func NewStatic(instances ...Instance) (*Static, error) {
 	s := &Static{named: make(map[string][]Instance)}
 	for i, in := range instances {
@@ -38,8 +38,8 @@ func NewStatic(instances ...Instance) (*Static, error) {
 	return s, nil
 }
 
-// ParseStatic returns a resolver of the addresses in list, separated by commas and with spaces
-// around them as one likes: "a:1, b:2". They belong to every service.
+// ParseStatic returns a resolver of the addresses in list, separated by commas and optional
+// spaces: "a:1, b:2". They belong to every service.
 func ParseStatic(list string) (*Static, error) {
 	var instances []Instance
 	for address := range strings.SplitSeq(list, ",") {
@@ -57,7 +57,7 @@ func (s *Static) checkKeys() error {
 		list := s.list(name)
 		for i := 1; i < len(list); i++ {
 			if key := list[i].Key(); key == list[i-1].Key() {
-				return fmt.Errorf("static instance %q is there twice: leave one out, or give them different IDs", key)
+				return fmt.Errorf("static instance %q is listed twice: remove one, or give them different IDs", key)
 			}
 		}
 	}
@@ -77,7 +77,7 @@ func (s *Static) Watch(ctx context.Context, service string, update func([]Instan
 	return ctx.Err()
 }
 
-// Services implements Lister. Instances without a service are not counted: they have no name.
+// Services implements Lister. Instances without a service are not included: they have no name.
 func (s *Static) Services(ctx context.Context) ([]string, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -56,7 +56,7 @@ func TestParseStaticRefuses(t *testing.T) {
 		"a:1,":          "empty entry",
 		"a":             `"a" has no port: use host:port`,
 		"a:1;b:2":       "use host:port",
-		"a:1,b:2,a:1":   `"a:1" is there twice`,
+		"a:1,b:2,a:1":   `"a:1" is listed twice`,
 		"a:0":           "use 1 to 65535",
 		"0.0.0.0:8972":  "use the host's own address",
 		"a:1 b:2":       "host:port",
@@ -76,7 +76,7 @@ func TestNewStaticRefusesOneKeyTwice(t *testing.T) {
 		registry.Instance{Address: "a:1"},
 		registry.Instance{Service: "arith", Address: "a:1"},
 	)
-	if err == nil || !strings.Contains(err.Error(), "leave one out") {
+	if err == nil || !strings.Contains(err.Error(), "remove one") {
 		t.Errorf("NewStatic with an address for all services and for one = %v", err)
 	}
 }

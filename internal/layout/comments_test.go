@@ -31,7 +31,6 @@ var unusualIn = map[string]int{
 	"interceptor":  54,
 	"internal":     68,
 	"netrpc":       69,
-	"registry":     220,
 	"route":        26,
 	"transport":    25,
 	"wire":         7,

@@ -71,7 +71,7 @@ key_prefix "anser/documents/" { policy = "write" }
 	if err := may.Register(t.Context(), registry.Instance{Service: "other", Address: "h1:1"}); err == nil {
 		t.Error("the token registers a service that it has no policy for")
 	}
-	// Roots that do not know the agent: trouble that says so, not silence.
+	// Roots that do not contain the agent's CA are reported as trouble that names the cause.
 	w := regtest.NewWatch(t, s.dial(t, consul.TLS(&tls.Config{RootCAs: x509.NewCertPool()})))
 	w.AwaitTrouble("certificate")
 }

@@ -20,22 +20,22 @@ import (
 type agent struct {
 	*config
 	client *api.Client
-	name   string // of this registry among owners
+	name   string // of this registry, the prefix of its owner names
 
-	mu     sync.Mutex           // guards what follows
+	mu     sync.Mutex           // guards the fields below
 	owners map[string]string    // by ID
-	alive  map[string]time.Time // when the agent last had a sign of life, by ID
+	alive  map[string]time.Time // time of the last heartbeat, by ID
 }
 
-// An owner tells which process has registered an instance last, as the agent has no operation that compares
-// and writes in one step. It starts with the time, so that of two that find out about each other the later
-// one wins on both sides.
+// An owner identifies the process that registered an instance last, because the agent has no
+// compare-and-set. It begins with a timestamp: if two processes discover each other, the later one
+// wins on both sides.
 
 func newAgent(cfg *config, client *api.Client) *agent {
 	return &agent{config: cfg, client: client, name: rand.Text()[:10], owners: make(map[string]string), alive: make(map[string]time.Time)}
 }
 
-// newOwner returns an owner that wins over another one.
+// newOwner returns an owner that wins over the given one.
 func (a *agent) newOwner(over string) string {
 	now := uint64(time.Now().UnixNano())
 	stamp, _, _ := strings.Cut(over, "-")
@@ -62,7 +62,7 @@ func (a *agent) setOwner(key, owner string) {
 	}
 }
 
-// due reports whether the agent needs a sign of life of an instance by now.
+// due reports whether an instance's next heartbeat is due.
 func (a *agent) due(key string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -75,8 +75,8 @@ func (a *agent) lives(key string, since time.Time) {
 	a.alive[key] = since
 }
 
-// Begin implements announce.Store. An agent takes records also while it cannot pass them on, so that nobody
-// would find them.
+// Begin implements announce.Store. It checks for a leader because an agent also accepts records
+// that it cannot forward to the servers, where no watcher would find them.
 func (a *agent) Begin(ctx context.Context) (fresh bool, err error) {
 	return false, a.attempt(ctx, attemptTimeout, func(q *api.QueryOptions) error {
 		leader, err := a.client.Status().LeaderWithQueryOptions(q)
@@ -87,8 +87,8 @@ func (a *agent) Begin(ctx context.Context) (fresh bool, err error) {
 	})
 }
 
-// Renew implements announce.Store. A sign of life is a file that the agent writes, so that with a long TTL most
-// renewals only look.
+// Renew implements announce.Store. Each heartbeat makes the agent write a file, so with a long TTL
+// most renewals only read.
 func (a *agent) Renew(ctx context.Context, key string, in *registry.Instance) (ok bool, err error) {
 	if !a.due(key) {
 		owner, err := a.look(ctx, key)
@@ -97,7 +97,7 @@ func (a *agent) Renew(ctx context.Context, key string, in *registry.Instance) (o
 	return a.signOfLife(ctx, key, in)
 }
 
-// signOfLife tells the agent that an instance lives, and reports whether it knows the instance.
+// signOfLife sends the heartbeat of an instance and reports whether the agent knows the instance.
 func (a *agent) signOfLife(ctx context.Context, key string, in *registry.Instance) (ok bool, err error) {
 	now := time.Now()
 	state, note := signOfLife(in.State)
@@ -138,25 +138,27 @@ func (a *agent) Write(ctx context.Context, key string, in *registry.Instance, fo
 		a.setOwner(key, "")
 		return true, nil
 	}
-	// What is under way may arrive although the answer does not.
+	// The request in flight may arrive even if its answer does not.
 	a.setOwner(key, owner)
 	registration, err := a.registration(key, *in, owner)
 	if err != nil {
 		return false, err
 	}
-	// A registration is not cut off: the agent would carry it out all the same, behind what Close takes back.
+	// A registration is not cancelled: the agent would still carry it out, after Close has
+	// withdrawn the records.
 	err = a.attempt(context.WithoutCancel(ctx), attemptTimeout, func(q *api.QueryOptions) error {
 		return a.client.Agent().ServiceRegisterOpts(registration, api.ServiceRegisterOpts{}.WithContext(q.Context()))
 	})
 	if err != nil {
 		return false, err
 	}
-	// The agent keeps signs of life across a restart, but not the status that a registration begins with: until
-	// the first one, the check of an agent that starts again has failed.
+	// The agent keeps heartbeats across a restart, but not the initial status of a registration:
+	// when an agent starts again, the check fails until the first heartbeat.
 	if _, err := a.signOfLife(ctx, key, in); err != nil || other == "" || other == owner {
 		return false, err
 	}
-	// Not with the registration: that would end the maintenance that an operator has begun, which is a check too.
+	// This is not part of the registration, which would end the maintenance mode set by an
+	// operator: that is a check, too.
 	err = a.attempt(ctx, attemptTimeout, func(q *api.QueryOptions) error {
 		return a.client.Agent().CheckDeregisterOpts(checkID(key, other), q)
 	})
@@ -166,7 +168,7 @@ func (a *agent) Write(ctx context.Context, key string, in *registry.Instance, fo
 	return false, err
 }
 
-// look returns the owner of what the agent has under an ID, or nothing if it has none.
+// look returns the owner of the agent's record under an ID, or "" if there is none.
 func (a *agent) look(ctx context.Context, key string) (owner string, err error) {
 	err = a.attempt(ctx, attemptTimeout, func(q *api.QueryOptions) error {
 		service, _, err := a.client.Agent().Service(key, q)
@@ -191,7 +193,7 @@ func (a *agent) deregister(ctx context.Context, key string) error {
 	return err
 }
 
-// withdraw takes back what this process has under the keys, until one fails.
+// withdraw removes this process's records under the keys, and stops at the first error.
 func (a *agent) withdraw(keys []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
@@ -218,7 +220,7 @@ func (a *agent) withdraw(keys []string) error {
 	}
 	wg.Wait()
 	if err := context.Cause(ctx); err != nil {
-		return fmt.Errorf("withdraw instances (by themselves they go within %v): %w", a.ttl, err)
+		return fmt.Errorf("withdraw instances (they expire within %v): %w", a.ttl, err)
 	}
 	return nil
 }

@@ -1,9 +1,10 @@
 // Package consul is a registry in HashiCorp Consul.
 //
-// An instance is a service of a Consul agent: it has its address, port, metadata and weight in the catalogue,
-// and a check of the kind TTL, to which its process gives signs of life. When the process dies the check fails
-// and the instance goes; when the agent has forgotten it while the process lives, it is back within seconds.
-// Services that others have registered are instances too.
+// An instance is a service of a Consul agent: its address, port, metadata and weight are in the
+// catalogue, together with a TTL check that its process passes by heartbeats. When the process
+// dies, the check fails and the instance is removed; when the agent loses the instance while the
+// process lives, it is registered again within seconds. Services registered by other tools are
+// instances, too.
 package consul
 
 import (
@@ -26,19 +27,21 @@ import (
 	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
-// DefaultTTL is used where no option says otherwise.
+// DefaultTTL is the TTL unless the option TTL sets another.
 const DefaultTTL = 10 * time.Second
 
 const (
-	// attemptTimeout bounds one request to the agent, readTimeout one for a list, which may be large.
+	// attemptTimeout bounds one request to the agent; readTimeout bounds one that reads a list,
+	// which may be large.
 	attemptTimeout = 3 * time.Second
 	readTimeout    = 5 * time.Second
-	// closeTimeout bounds how long Close withdraws what was announced, one request for each.
+	// closeTimeout bounds how long Close may take to withdraw the announced instances, with one
+	// request per instance.
 	closeTimeout = 30 * time.Second
 )
 
-// Registry announces and finds instances in Consul, and keeps documents in its KV store. All methods are safe
-// for concurrent use.
+// Registry announces and finds instances in Consul, and keeps documents in its KV store. All
+// methods are safe for concurrent use.
 type Registry struct {
 	*config
 	client    *api.Client
@@ -49,9 +52,9 @@ type Registry struct {
 	closing   sync.Once
 }
 
-// Dial returns a registry on the Consul agent at endpoint, host:port, as a rule the one on the same host. It
-// returns at once, whether or not an agent is there: what needs one waits for it. A connection that went dead
-// without a word is found within 16 s.
+// Dial returns a registry that uses the Consul agent at endpoint, host:port, usually the one on
+// the same host. It returns at once, whether or not the agent is up: methods that need the agent
+// wait for it. A connection that is lost without a reset is detected within 16 s.
 func Dial(endpoint string, opts ...Option) (*Registry, error) {
 	cfg := defaults()
 	for _, opt := range opts {
@@ -89,20 +92,20 @@ func Dial(endpoint string, opts ...Option) (*Registry, error) {
 	return r, nil
 }
 
-// Register implements registry.Registrar. Where Consul refuses the record, as it does without permission, it
-// fails at once.
+// Register implements registry.Registrar. If Consul rejects the record, for example because the
+// token lacks permission, it fails at once.
 func (r *Registry) Register(ctx context.Context, in registry.Instance) error {
 	return r.announcer.Register(ctx, r.serviceID(in), in)
 }
 
-// Deregister implements registry.Registrar. When ctx ends first, the record goes as soon as Consul can be
-// reached.
+// Deregister implements registry.Registrar. If ctx ends first, the record is removed as soon as
+// Consul can be reached.
 func (r *Registry) Deregister(ctx context.Context, in registry.Instance) error {
 	return r.announcer.Deregister(ctx, r.serviceID(in), in)
 }
 
-// Services implements registry.Lister. It waits for Consul until ctx is done. Consul names a service whose
-// processes have died until it drops them, a minute or two later.
+// Services implements registry.Lister. It waits for Consul until ctx is done. Consul lists a
+// service whose processes have died until it drops their checks, a minute or two later.
 func (r *Registry) Services(ctx context.Context) ([]string, error) {
 	names, err := ask(ctx, r, func(q *api.QueryOptions) ([]string, error) {
 		all, _, err := r.client.Catalog().Services(q)
@@ -122,8 +125,9 @@ func (r *Registry) Services(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// Close implements registry.Registry. It withdraws what was announced, one request for each; where the agent
-// cannot be reached it says so, and the checks run out by themselves.
+// Close implements registry.Registry. It withdraws the announced instances, with one request per
+// instance. If the agent cannot be reached, it returns an error, and the checks expire by
+// themselves.
 func (r *Registry) Close() (err error) {
 	r.closing.Do(func() {
 		r.life.End()
@@ -133,12 +137,13 @@ func (r *Registry) Close() (err error) {
 	return err
 }
 
-// attempt makes one request, for which Close waits: an answer that came later would leave its connection open.
+// attempt makes one request, which Close waits for: a later answer would leave its connection
+// open.
 func (r *Registry) attempt(ctx context.Context, timeout time.Duration, request func(*api.QueryOptions) error) error {
 	return r.life.Do(func() error { return r.config.attempt(ctx, timeout, request) })
 }
 
-// ask makes a request that may be made again, until it succeeds, is hopeless, or ctx is done.
+// ask makes an idempotent request until it succeeds, fails permanently, or ctx is done.
 func ask[T any](ctx context.Context, r *Registry, request func(*api.QueryOptions) (T, error)) (answer T, err error) {
 	ctx, cancel := r.life.Within(ctx)
 	defer cancel()
@@ -166,17 +171,17 @@ func (c *config) attempt(ctx context.Context, timeout time.Duration, request fun
 		return nil
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case limited.Err() != nil: // not an error of a context that the caller knows
+	case limited.Err() != nil: // not the caller's own context
 		return fmt.Errorf("consul at %s has not answered within %v", c.endpoint, timeout)
 	case denied(err) && c.token == "":
-		return fmt.Errorf("consul at %s refuses this: use the option consul.Token: %w", c.endpoint, err)
+		return fmt.Errorf("consul at %s denied the request: use the option consul.Token: %w", c.endpoint, err)
 	case denied(err):
-		return fmt.Errorf("consul at %s refuses this: look at the policies of the token: %w", c.endpoint, err)
+		return fmt.Errorf("consul at %s denied the request: check the policies of the token: %w", c.endpoint, err)
 	}
 	return fmt.Errorf("consul at %s: %w", c.endpoint, err)
 }
 
-// status returns the HTTP status of an error that Consul has answered with, 0 for others.
+// status returns the HTTP status of an error response from Consul, or 0 for other errors.
 func status(err error) int {
 	if e, ok := errors.AsType[api.StatusError](err); ok {
 		return e.Code
@@ -184,19 +189,20 @@ func status(err error) int {
 	return 0
 }
 
-// hopeless reports whether the same request would fail again: it was refused for what it is or who makes it.
+// hopeless reports whether the same request would fail again: Consul rejected its content or its
+// token.
 func hopeless(err error) bool {
 	code := status(err)
 	return denied(err) || errors.Is(err, registry.ErrClosed) ||
 		code == http.StatusBadRequest || code == http.StatusUnauthorized || code == http.StatusRequestEntityTooLarge
 }
 
-// denied reports whether Consul does not let the token do this.
+// denied reports whether Consul denied the token this operation.
 func denied(err error) bool {
 	return status(err) == http.StatusForbidden || errors.Is(err, errDenied)
 }
 
-// config is what the options set.
+// config holds the settings made by options.
 type config struct {
 	endpoint string
 	prefix   string
@@ -222,23 +228,25 @@ func (c *config) check() error {
 	return nil
 }
 
-// Option changes what Dial does.
+// Option configures Dial.
 type Option func(*config)
 
-// Prefix sets what the names of all services in Consul start with, nothing by default: with "shop-", the
-// instances of the service arith are those of shop-arith in Consul. It keeps apart what shares a Consul.
+// Prefix sets the prefix of all service names in Consul, "" by default: with "shop-", the
+// instances of the service arith are those of shop-arith in Consul. It separates applications that
+// share a Consul cluster.
 func Prefix(prefix string) Option { return func(c *config) { c.prefix = prefix } }
 
-// TTL sets after what time without a sign of life an instance goes, DefaultTTL by default.
+// TTL sets after how long without a heartbeat an instance is removed, DefaultTTL by default.
 func TTL(d time.Duration) Option { return func(c *config) { c.ttl = d } }
 
-// Logger sets who is told when instances are lost and found, nobody by default.
+// Logger sets the logger for lost and restored instances; by default nothing is logged.
 func Logger(log *slog.Logger) Option { return func(c *config) { c.log = log } }
 
-// TLS connects with TLS, to the agent's https port; by default nobody does.
+// TLS connects with TLS, to the agent's https port; the default is plain TCP.
 func TLS(cfg *tls.Config) Option { return func(c *config) { c.tls = cfg } }
 
-// Token sets the ACL token for all requests; by default that of the environment variable CONSUL_HTTP_TOKEN.
-// It needs service:write for what is registered, service:read and node:read for what is watched, and key:write
-// on anser/ for documents. Without TLS it crosses the network in the clear.
+// Token sets the ACL token of all requests, by default the one in the environment variable
+// CONSUL_HTTP_TOKEN. It needs service:write for services that are registered, service:read and
+// node:read for services that are watched, and key:write on anser/ for documents. Without TLS it
+// crosses the network in plain text.
 func Token(token string) Option { return func(c *config) { c.token = token } }

@@ -10,7 +10,8 @@ import (
 	"github.com/anser-rpc/anser/registry/registrytest"
 )
 
-// testTTL is longer than the agent needs to start again: a check that has failed meanwhile counts.
+// testTTL is longer than a restart of the agent: a check that fails meanwhile would change the
+// list.
 const testTTL = time.Minute
 
 func TestConformance(t *testing.T) {
@@ -18,7 +19,7 @@ func TestConformance(t *testing.T) {
 	registrytest.Run(t, func(t *testing.T) registrytest.Fixture {
 		prefix, ttl := freshPrefix(), testTTL
 		if strings.HasSuffix(t.Name(), "/CloseDuringOutage") {
-			ttl = 5 * time.Second // which this test waits for
+			ttl = 5 * time.Second // this test waits for it to expire
 		}
 		return registrytest.Fixture{
 			Open: func() registry.Registry {

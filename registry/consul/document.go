@@ -18,7 +18,7 @@ var errDenied = errors.New("permission denied")
 func (c *config) documentKey(name string) string {
 	parts := strings.Split(name, "/")
 	for i, p := range parts {
-		if p == "." || p == ".." { // which would mean something else in a URL
+		if p == "." || p == ".." { // they have another meaning in a URL
 			parts[i] = strings.ReplaceAll(p, ".", "%2E")
 		}
 	}
@@ -47,8 +47,8 @@ func (r *Registry) Load(ctx context.Context, name string) (registry.Document, er
 	return doc, nil
 }
 
-// Save implements registry.Store. It sends the document once. Consul takes one in a transaction, whose answer
-// has its revision.
+// Save implements registry.Store. It sends the document once, in a transaction, whose answer holds
+// the revision.
 func (r *Registry) Save(ctx context.Context, doc registry.Document) (revision uint64, err error) {
 	if err := doc.Validate(); err != nil {
 		return 0, err
@@ -62,14 +62,14 @@ func (r *Registry) Save(ctx context.Context, doc registry.Document) (revision ui
 	err = r.attempt(ctx, attemptTimeout, func(q *api.QueryOptions) error {
 		ok, answer, _, err := r.client.Txn().Txn(api.TxnOps{op}, q)
 		switch {
-		case err != nil && strings.Contains(err.Error(), "ACL not found"): // which the library gives no status
+		case err != nil && strings.Contains(err.Error(), "ACL not found"): // the client library returns this error without a status
 			return fmt.Errorf("%w: %w", errDenied, err)
 		case err != nil:
 			return err
 		case !ok:
 			return refused(answer)
 		case len(answer.Results) != 1 || answer.Results[0].KV == nil:
-			return errors.New("the answer to a transaction does not tell what became of it")
+			return errors.New("the answer to a transaction has no result")
 		}
 		revision = answer.Results[0].KV.ModifyIndex
 		return nil
@@ -83,7 +83,7 @@ func (r *Registry) Save(ctx context.Context, doc registry.Document) (revision ui
 	return revision, nil
 }
 
-// refused returns why a transaction was rolled back.
+// refused returns the reason why a transaction was rolled back.
 func refused(answer *api.TxnResponse) error {
 	var texts []string
 	for _, e := range answer.Errors {

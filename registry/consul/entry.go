@@ -16,18 +16,18 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// The metadata of a service that this package writes. recordKey holds the record of the instance; what else
-// there is, is for people and other tools.
+// The service metadata written by this package. recordKey holds the record of the instance; the
+// other keys are for people and other tools.
 const (
 	recordKey = "anser"
 	ownerKey  = "anser-owner"
 )
 
-// recordTag is what the tag of a service starts with that holds the record where it does not fit into the
+// recordTag is the prefix of the service tag that holds the record if it does not fit into the
 // metadata.
 const recordTag = recordKey + "="
 
-// What Consul takes as metadata.
+// Consul's limits on metadata.
 const (
 	maxMetaPairs      = 64
 	maxMetaKey        = 128
@@ -38,14 +38,16 @@ const (
 
 var metaKey = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
-// dropAfter is when Consul drops an instance for good whose process gives no sign of life: a minute is the
-// least that it knows. Until then it is in the catalogue with a failed check, and in no list.
+// dropAfter is when Consul deregisters an instance whose process sends no heartbeats: one minute
+// is the minimum that it accepts. Until then the instance is in the catalogue with a failed check,
+// and in no list.
 const dropAfter = time.Minute
 
 // serviceName returns the name of the service in Consul.
 func (c *config) serviceName(service string) string { return c.prefix + service }
 
-// serviceID returns the ID of an instance on its agent. Consul takes IDs for equal that differ in case alone.
+// serviceID returns the ID of an instance on its agent. Consul compares IDs without regard to
+// case.
 func (c *config) serviceID(in registry.Instance) string {
 	name := c.serviceName(in.Service)
 	id := name + ":" + url.PathEscape(in.Key())
@@ -57,11 +59,11 @@ func (c *config) serviceID(in registry.Instance) string {
 	return id
 }
 
-// checkID returns the ID of the check that the owner gives signs of life to. It is another one for each owner,
-// so that a process cannot keep alive what another one has taken over.
+// checkID returns the ID of the check that the owner sends heartbeats to. It differs per owner, so
+// a process cannot keep alive an instance that another one has taken over.
 func checkID(serviceID, owner string) string { return "anser:" + serviceID + ":" + owner }
 
-// registration returns what the agent is told about an instance.
+// registration returns the agent's registration of an instance.
 func (c *config) registration(id string, in registry.Instance, owner string) (*api.AgentServiceRegistration, error) {
 	record, err := registry.Encode(in)
 	if err != nil {
@@ -133,8 +135,8 @@ func sortedKeys(m map[string]string) []string {
 	return keys
 }
 
-// signOfLife returns the status of the check of a live instance. Who asks Consul for passing instances only
-// gets none that want no calls.
+// signOfLife returns the status of the check of a live instance. A client that asks Consul for
+// passing instances only receives none that want no calls.
 func signOfLife(s registry.State) (status, note string) {
 	if s == registry.Up {
 		return api.HealthPassing, "up"
@@ -142,12 +144,13 @@ func signOfLife(s registry.State) (status, note string) {
 	return api.HealthWarning, s.String()
 }
 
-// isWhole reports whether the entry has what every entry of the catalogue has: JSON may leave it out.
+// isWhole reports whether the entry has the parts that every entry of the catalogue has: in JSON
+// they may be missing.
 func isWhole(e *api.ServiceEntry) bool {
 	return e != nil && e.Service != nil && e.Node != nil && !slices.Contains(e.Checks, nil)
 }
 
-// decode returns the instance of an entry of the catalogue that isWhole.
+// decode returns the instance of a catalogue entry for which isWhole is true.
 func (c *config) decode(service string, e *api.ServiceEntry) (registry.Instance, error) {
 	record, ok := e.Service.Meta[recordKey]
 	for _, tag := range e.Service.Tags {
@@ -166,14 +169,14 @@ func (c *config) decode(service string, e *api.ServiceEntry) (registry.Instance,
 	if err != nil {
 		return in, fmt.Errorf("consul service %s: %w", e.Service.ID, err)
 	}
-	// A record under a foreign ID would be in two lists, or twice in one.
+	// A record under a foreign ID would appear in two lists, or twice in one.
 	if id := c.serviceID(in); id != e.Service.ID || in.Service != service {
 		return in, fmt.Errorf("consul service %s holds the record of %s: deregister it", e.Service.ID, id)
 	}
 	return in, nil
 }
 
-// foreign returns the instance that a service is which something else has registered.
+// foreign returns the instance of a service that another tool has registered.
 func foreign(service string, e *api.ServiceEntry) registry.Instance {
 	host := e.Service.Address
 	if host == "" {
@@ -186,7 +189,7 @@ func foreign(service string, e *api.ServiceEntry) registry.Instance {
 	if e.Service.SocketPath != "" {
 		in.Address = "unix://" + e.Service.SocketPath
 	}
-	if w := e.Service.Weights.Passing; w != 1 { // which is what Consul makes of none
+	if w := e.Service.Weights.Passing; w != 1 { // 1 is Consul's value for services registered without weights
 		in.Weight = w
 	}
 	for name, value := range e.Service.Meta {
@@ -210,8 +213,8 @@ func foreign(service string, e *api.ServiceEntry) registry.Instance {
 	return in
 }
 
-// alive reports whether an entry counts as an instance, and whether an operator has put it or its host into
-// maintenance.
+// alive reports whether an entry counts as an instance, and whether an operator has put it or its
+// host into maintenance.
 func alive(e *api.ServiceEntry) (ok, maintenance bool) {
 	ok = true
 	for _, check := range e.Checks {

@@ -10,7 +10,8 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// An agent that leaves out what every entry has is none, or there is something else in between.
+// An answer without the parts that every entry has comes from something else than an agent, for
+// example a proxy.
 func TestEntriesThatAreNotWhole(t *testing.T) {
 	c := defaults()
 	for _, text := range []string{
@@ -27,8 +28,8 @@ func TestEntriesThatAreNotWhole(t *testing.T) {
 	}
 }
 
-// FuzzEntries holds that whatever an agent answers, a list has valid instances of its service, each key once and in
-// order.
+// FuzzEntries checks that, whatever an agent answers, a list holds valid instances of its service,
+// each key once and in order.
 func FuzzEntries(f *testing.F) {
 	c := defaults()
 	in := registry.Instance{Service: "arith", Address: "10.0.0.1:8972", Zone: "north"}

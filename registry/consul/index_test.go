@@ -14,8 +14,8 @@ import (
 	"github.com/anser-rpc/anser/registry/internal/regtest"
 )
 
-// TestIndexThatGoesBackwards plays what a real Consul does only by chance: every answer is at an index of its
-// own, and the queries show which index they wait for.
+// TestIndexThatGoesBackwards plays an index sequence that a real Consul produces only by chance:
+// every answer has its own index, and the queries show which index they wait for.
 func TestIndexThatGoesBackwards(t *testing.T) {
 	answers := make(chan struct {
 		index string

@@ -10,8 +10,8 @@ import (
 //
 //	c, err := anser.Dial("consul://127.0.0.1:8500/arith", consul.Scheme())
 //
-// [Parse] says what a target may look like. The options are those of Dial; the prefix is the target's. The
-// connections to Consul are closed with the client.
+// [Parse] describes the form of a target. The options are those of Dial; the prefix comes from the
+// target. The connections to Consul are closed with the client.
 func Scheme(opts ...Option) registry.Scheme {
 	return registry.Scheme{Name: "consul", Open: func(u *url.URL) (registry.Resolver, string, error) {
 		endpoint, prefix, service, err := Parse(u)

@@ -17,13 +17,13 @@ import (
 	"github.com/anser-rpc/anser/registry/consul"
 )
 
-// shared is the agent that most tests use, each with a prefix of its own. Tests run one after the other, so
-// that one may kill it.
+// shared is the agent of most tests, each of which uses its own prefix. Tests run one after the
+// other, so a test may kill it.
 var shared *server
 
 func TestMain(m *testing.M) {
 	servers.Main(m, func(t testing.TB) {
-		// Consul makes sure of every write: in memory that takes no time.
+		// Consul syncs every write: on a memory file system that takes no time.
 		dir, err := os.MkdirTemp("/dev/shm", "anser-consul-")
 		if err != nil {
 			dir = t.TempDir()
@@ -34,17 +34,17 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// server is a Consul that is agent and server, in a process of its own.
+// server is a Consul process that is agent and server.
 type server struct {
 	servers.Process
 	dir    string
-	port   int    // of its API, and the first of five
-	config string // more of it
+	port   int    // of its API, the first of five ports
+	config string // additional configuration
 	token  string
 	roots  *x509.CertPool // nil: no TLS
 }
 
-// newServer returns a server for the length of the test.
+// newServer returns a server that runs until the end of the test.
 func newServer(t testing.TB, dir string) *server {
 	t.Helper()
 	s := &server{dir: dir, port: servers.Ports(t, 5)}
@@ -80,13 +80,14 @@ data_dir = "` + filepath.ToSlash(filepath.Join(s.dir, "data")) + `"
 	c, done := s.client()
 	defer done()
 	s.Start(t, cmd, func() error {
-		// A read that asks the other servers too: there are none, but it waits for this one to lead.
+		// A consistent read also involves the other servers: there are none, but it waits for this
+		// one to become the leader.
 		_, _, err := c.KV().Get("ready", &api.QueryOptions{RequireConsistent: true})
 		return err
 	})
 }
 
-// use gives the test a client of Consul's own.
+// use returns a client of Consul's own library for the test.
 func (s *server) use(t *testing.T) *api.Client {
 	t.Helper()
 	c, done := s.client()
@@ -94,7 +95,7 @@ func (s *server) use(t *testing.T) *api.Client {
 	return c
 }
 
-// dial opens a registry on the agent for the length of the test.
+// dial returns a registry on the agent that is closed at the end of the test.
 func (s *server) dial(t *testing.T, opts ...consul.Option) *consul.Registry {
 	t.Helper()
 	r, err := consul.Dial(s.endpoint(), append([]consul.Option{consul.TTL(testTTL)}, opts...)...)
@@ -105,7 +106,7 @@ func (s *server) dial(t *testing.T, opts ...consul.Option) *consul.Registry {
 	return r
 }
 
-// forgetLeases takes all services from the agent, as one that has lost its data does.
+// forgetLeases removes all services from the agent, as if it had lost its data.
 func (s *server) forgetLeases(t *testing.T) {
 	t.Helper()
 	c := s.use(t)
@@ -134,7 +135,7 @@ func (s *server) client() (c *api.Client, done func()) {
 	}
 	c, err := api.NewClient(cfg)
 	if err != nil {
-		panic(err) // the configuration is the test's own
+		panic(err) // the configuration comes from the test itself
 	}
 	return c, transport.CloseIdleConnections
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/anser-rpc/anser/registry/internal/regtest"
 )
 
-// entry returns the only service of the name in the catalogue.
+// entry returns the only service with that name in the catalogue.
 func entry(t *testing.T, c *api.Client, service string) *api.ServiceEntry {
 	t.Helper()
 	list, _, err := c.Health().Service(service, "", false, nil)
@@ -93,7 +93,7 @@ func TestServiceInConsul(t *testing.T) {
 	}
 }
 
-// An operator's maintenance is a state, and stays when the instance is registered again.
+// Maintenance mode set by an operator is a state, and survives a new registration of the instance.
 func TestMaintenance(t *testing.T) {
 	s, prefix := shared, freshPrefix()
 	c := s.use(t)
@@ -160,7 +160,8 @@ func TestServicesOfOthers(t *testing.T) {
 	w.AwaitTrouble(prefix + "portless")
 }
 
-// A process whose key was taken over leaves it to the new owner, also when the agent has lost both.
+// A process whose key was taken over leaves it to the new owner, even after the agent has lost
+// both records.
 func TestKeyTakenOverIsNotFoughtFor(t *testing.T) {
 	var logs testlog.Buffer
 	s, prefix := shared, freshPrefix()
@@ -197,7 +198,7 @@ func entryOf(t *testing.T, c *api.Client, service, key string) *api.ServiceEntry
 	return nil
 }
 
-// A check that has failed for want of signs of life passes again with the next one.
+// A check that has failed for lack of heartbeats passes again with the next one.
 func TestFailedCheckIsFoundAgain(t *testing.T) {
 	s, prefix := shared, freshPrefix()
 	r := s.dial(t, consul.Prefix(prefix), consul.TTL(10*time.Second))
@@ -206,7 +207,7 @@ func TestFailedCheckIsFoundAgain(t *testing.T) {
 	w.Expect("h1:1")
 	c := s.use(t)
 	checks := entry(t, c, prefix+"arith").Checks
-	// The next sign of life may come before the watcher looks: then they fail once more.
+	// The next heartbeat may arrive before the watcher's query: then the check fails once more.
 	regtest.Eventually(t, regtest.Patience, "an empty list", func() bool {
 		for _, check := range checks {
 			if check.ServiceID == "" {
@@ -221,8 +222,8 @@ func TestFailedCheckIsFoundAgain(t *testing.T) {
 	w.Await("h1:1")
 }
 
-// Consul comes back without its data, at a lower index: what it has is the truth, and servers announce
-// themselves again.
+// Consul comes back without its data and at a lower index: its present state counts, and servers
+// announce themselves again.
 func TestConsulComesBackEmpty(t *testing.T) {
 	s := newServer(t, t.TempDir())
 	s.start(t)

@@ -11,8 +11,8 @@ import (
 
 var targets = target.Kind{Name: "consul", Port: "8500", Server: "endpoint", Login: "Token"}
 
-// Parse takes a target apart: consul://127.0.0.1:8500/arith has no prefix and the service arith; in
-// consul://127.0.0.1:8500/shop-/arith the prefix is shop-.
+// Parse splits a target: consul://127.0.0.1:8500/arith has no prefix and the service arith;
+// consul://127.0.0.1:8500/shop-/arith has the prefix shop-.
 func Parse(u *url.URL) (endpoint, prefix, service string, err error) {
 	if err := targets.Check(u); err != nil {
 		return "", "", "", err

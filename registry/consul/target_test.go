@@ -106,7 +106,7 @@ func ExampleDial() {
 		fmt.Println(err)
 		return
 	}
-	defer reg.Close() // takes back what it announced
+	defer reg.Close() // withdraws the announced instances
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	in := registry.Instance{Service: "arith", Address: "10.0.0.1:8972", Zone: "north"}

@@ -12,19 +12,20 @@ import (
 	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
-// wait is how long a query waits for a change before it is made again. Consul adds up to a sixteenth.
+// wait is how long a blocking query waits for a change before it is repeated. Consul adds up to a
+// sixteenth.
 const wait = 10 * time.Second
 
-// Watch implements registry.Resolver. It asks again and again for the service as it is after the index of the
-// last answer; each answer is the whole service, so that nothing is missed. An index that goes backwards, as
-// that of a Consul does which lost its data, makes it begin again. A record that cannot be read is reported as
-// trouble and left out.
+// Watch implements registry.Resolver. It repeats a blocking query for the service at the index of
+// the last answer; each answer holds the whole service, so no change is missed. An index that goes
+// backwards, as after a loss of Consul's data, makes it start again. A record that cannot be
+// decoded is reported as trouble and left out.
 func (r *Registry) Watch(ctx context.Context, service string, update func([]registry.Instance), trouble func(error)) error {
 	if err := registry.CheckService(service); err != nil {
 		return err
 	}
 	var last []registry.Instance
-	current, told := false, make(map[string]bool) // told: what is broken in the last list
+	current, told := false, make(map[string]bool) // told holds what is broken in the last list
 	problem := func(err error) {
 		current = false
 		if trouble != nil {
@@ -58,9 +59,10 @@ func (r *Registry) Watch(ctx context.Context, service string, update func([]regi
 	return nil
 }
 
-// instances returns the instances that live, and what is wrong with others.
+// instances returns the live instances, and the errors of the others.
 func (c *config) instances(service string, entries []*api.ServiceEntry) (list []registry.Instance, broken []error) {
-	// An instance that came back on another host is in the catalogue twice for a while: the later one counts.
+	// An instance that came back on another host is in the catalogue twice for a while: the later
+	// entry counts.
 	type candidate struct {
 		instance registry.Instance
 		owner    string
@@ -71,7 +73,7 @@ func (c *config) instances(service string, entries []*api.ServiceEntry) (list []
 			broken = append(broken, fmt.Errorf("consul service %s: the answer has an entry without service, node or check: is it an agent of Consul that answers?", service))
 			continue
 		}
-		if e.Service.Service != c.serviceName(service) { // Consul finds names that differ in case, too
+		if e.Service.Service != c.serviceName(service) { // Consul's names do not distinguish case
 			continue
 		}
 		ok, maintenance := alive(e)
@@ -106,8 +108,8 @@ func rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// follow makes a query that waits for a change, again and again until ctx is done or there is no use in it, and
-// calls what it returns where the index differs. problem hears of what keeps it from that.
+// follow repeats a blocking query until ctx is done or a retry is pointless, and calls the
+// returned function whenever the index differs. problem receives the errors in between.
 func (r *Registry) follow(ctx context.Context, query func(*api.QueryOptions) (tell func(), index uint64, err error), problem func(error)) error {
 	ctx, cancel := r.life.Within(ctx)
 	defer cancel()
@@ -123,10 +125,11 @@ func (r *Registry) follow(ctx context.Context, query func(*api.QueryOptions) (te
 		}
 		var tell func()
 		var now uint64
-		var came time.Time // when the answer began to
+		var came time.Time // when the answer began to arrive
 		traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotFirstResponseByte: func() { came = time.Now() }})
 		err := r.attempt(traced, timeout, func(q *api.QueryOptions) (err error) {
-			// Without it, a Consul that has just started answers from what it has read of its log so far.
+			// Otherwise a Consul server that has just started answers from the part of its log
+			// that it has read so far.
 			q.RequireConsistent = true
 			q.WaitIndex, q.WaitTime = index, wait
 			tell, now, err = query(q)
@@ -136,13 +139,13 @@ func (r *Registry) follow(ctx context.Context, query func(*api.QueryOptions) (te
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err != nil && index > 0:
-			// The agent may have hung up because it restarts: a query that does not wait tells whether it is
-			// more than that.
+			// The agent may have hung up because it restarts: a query that does not wait shows
+			// whether there is a lasting problem.
 			index = 0
 			delay.Wait(ctx, nil)
 			continue
 		case err != nil && !ever && hopeless(err):
-			// Later on, permission may come back: then it is trouble like any other.
+			// Later on, the permission may be restored: then the error is trouble like any other.
 			return err
 		case err != nil:
 			problem(err)
@@ -156,10 +159,10 @@ func (r *Registry) follow(ctx context.Context, query func(*api.QueryOptions) (te
 		if now < index {
 			now = 0
 		}
-		// Each answer has all of the service: where it is large, let changes collect.
+		// Each answer holds the whole service: if it is large, let changes accumulate.
 		rest(ctx, min(2*time.Since(came), time.Second))
 		if index = now; index == 0 {
-			// It did not wait, and would not wait the next time.
+			// The query did not block, and the next one would not either.
 			delay.Wait(ctx, nil)
 		}
 	}

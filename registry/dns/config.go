@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// config is what /etc/resolv.conf says.
+// config is the content of /etc/resolv.conf.
 type config struct {
 	servers []string
 	search  []string
-	ndots   int // from how many dots on a name is tried as it is before the search list
+	ndots   int // names with at least this many dots are tried as they are before the search list
 }
 
-// settings returns whom to ask, and where to look for short names.
+// settings returns the servers to ask and the search list for short names.
 func (c *client) settings() (config, error) {
 	text, err := os.ReadFile(c.config)
 	if err != nil && len(c.servers) == 0 {
@@ -28,7 +28,7 @@ func (c *client) settings() (config, error) {
 	return conf, nil
 }
 
-// parseConfig reads what resolv.conf(5) describes, as far as it is about names and servers.
+// parseConfig parses the directives of resolv.conf(5) that concern names and servers.
 func parseConfig(text string) config {
 	c := config{ndots: 1}
 	for line := range strings.Lines(text) {
@@ -61,7 +61,7 @@ func parseConfig(text string) config {
 	return c
 }
 
-// candidates returns the full names that a name may stand for, in the order in which they are tried.
+// candidates returns the full names to try for a name, in order.
 func (c config) candidates(name string) []string {
 	if strings.HasSuffix(name, ".") {
 		return []string{name}

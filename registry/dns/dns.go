@@ -1,8 +1,10 @@
-// Package dns finds instances in the DNS: the addresses of a name (A and AAAA), or its SRV records with
-// priorities and weights. Nothing is announced here; whoever runs the zone does that.
+// Package dns finds instances in the DNS: the addresses of a name (A and AAAA), or its SRV records
+// with priorities and weights. It announces nothing; the records belong to the operator of the
+// zone.
 //
-// The messages are those of golang.org/x/net/dns/dnsmessage, one package beyond the standard library: the
-// resolver of package net tells no TTL, and leaves open whether a name has no records or nobody knows.
+// The messages are those of golang.org/x/net/dns/dnsmessage, the only dependency beyond the
+// standard library: the resolver of package net returns no TTL, and does not distinguish a name
+// without records from a failed lookup.
 package dns
 
 import (
@@ -19,32 +21,32 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// What holds unless an option says otherwise.
+// Defaults of the options.
 const (
 	DefaultMinTTL  = 5 * time.Second
 	DefaultMaxTTL  = time.Minute
 	DefaultTimeout = 2 * time.Second
 )
 
-// Resolver is a registry.Resolver and a registry.Refresher over the DNS. Its methods are safe for concurrent
-// use. It holds no goroutine; watches run on their callers'.
+// Resolver is a registry.Resolver and a registry.Refresher over the DNS. Its methods are safe for
+// concurrent use. It starts no goroutine of its own; a watch runs on the goroutine of its caller.
 type Resolver struct {
 	pattern pattern
 	client  client
 	minTTL  time.Duration
 	maxTTL  time.Duration
-	ctx     context.Context // ends with registry.ErrClosed
+	ctx     context.Context // ends with the cause registry.ErrClosed
 	cancel  context.CancelCauseFunc
 
 	mu      sync.Mutex               // guards watches
-	watches map[*watch]chan struct{} // with where to ask them to look now
+	watches map[*watch]chan struct{} // the channel asks the watch to look up now
 }
 
-// Option changes how a Resolver works.
+// Option configures a Resolver.
 type Option func(*Resolver) error
 
-// Servers sets the DNS servers to ask, "host:port" or an address with port 53, the first one first. By default
-// they are those of /etc/resolv.conf, which is read before each look.
+// Servers sets the DNS servers to ask, "host:port" or an address with port 53, in order of
+// preference. By default they are those of /etc/resolv.conf, which is read before each lookup.
 func Servers(servers ...string) Option {
 	return func(r *Resolver) error {
 		if len(servers) == 0 {
@@ -75,7 +77,7 @@ func serverAddress(s string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// TTL bounds after what time the records are looked up again, whatever TTL they have: DefaultMinTTL and
+// TTL bounds the interval between lookups, whatever the TTL of the records: DefaultMinTTL and
 // DefaultMaxTTL by default.
 func TTL(least, most time.Duration) Option {
 	return func(r *Resolver) error {
@@ -87,7 +89,8 @@ func TTL(least, most time.Duration) Option {
 	}
 }
 
-// Timeout sets how long one server may take for one answer, DefaultTimeout by default. All are asked twice.
+// Timeout sets how long one server may take for one answer, DefaultTimeout by default. Each server
+// is tried twice.
 func Timeout(d time.Duration) Option {
 	return func(r *Resolver) error {
 		if d <= 0 {
@@ -98,16 +101,18 @@ func Timeout(d time.Duration) Option {
 	}
 }
 
-// IPv4Only leaves AAAA records out, for hosts that have addresses of both kinds and would count twice.
+// IPv4Only ignores AAAA records, for hosts with addresses of both families, which would count
+// twice.
 func IPv4Only() Option { return func(r *Resolver) error { r.client.no6 = true; return nil } }
 
-// IPv6Only leaves A records out.
+// IPv6Only ignores A records.
 func IPv6Only() Option { return func(r *Resolver) error { r.client.no4 = true; return nil } }
 
-// New returns a resolver for names of the form of name, in which {service} stands for the service that is
-// looked for: "{service}.shop.internal:8972" for addresses with that port, and without a port, as in
-// "_{service}._tcp.shop.internal", for SRV records. A name without {service} is the same for every service.
-// Names with few dots are looked for in the search list of /etc/resolv.conf too, unless they end with a dot.
+// New returns a resolver for names of the form of name, in which {service} is replaced by the
+// service that is looked up: "{service}.shop.internal:8972" for addresses with that port, or a
+// name without a port for SRV records, as in "_{service}._tcp.shop.internal". A name without
+// {service} is the same for every service. Names with few dots are also tried with the search list
+// of /etc/resolv.conf, unless they end with a dot.
 func New(name string, opts ...Option) (*Resolver, error) {
 	p, err := parsePattern(name)
 	if err != nil {
@@ -138,9 +143,10 @@ func (r *Resolver) Close() error {
 	return nil
 }
 
-// Refresh implements registry.Refresher: watches of the service look now, if the last look was not within the
-// last second, and more often for a while. Where SRV records have several priorities, the first one that has
-// an instance that can be reached is used from now on, until a better one can be reached again.
+// Refresh implements registry.Refresher: watches of the service look up their records now, unless
+// the last lookup was less than a second ago, and more often for a while. If SRV records have
+// several priorities, the watch switches to the first priority with an instance that accepts
+// connections, and back when a better one does again.
 func (r *Resolver) Refresh(service string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,12 +161,12 @@ func (r *Resolver) Refresh(service string) {
 	}
 }
 
-// placeholder is what New replaces by the service.
+// placeholder is replaced by the service in the name given to New.
 const placeholder = "{service}"
 
-// pattern is a name to look up.
+// pattern is a name to look up, possibly with a placeholder.
 type pattern struct {
-	host string // may have the placeholder in it
+	host string // may contain the placeholder
 	port string // "" for SRV records
 }
 
@@ -179,7 +185,7 @@ func parsePattern(name string) (pattern, error) {
 // name returns the name for a service.
 func (p pattern) name(service string) string { return strings.ReplaceAll(p.host, placeholder, service) }
 
-// checkName says what cannot be looked up, or nil.
+// checkName returns an error if the name cannot be looked up.
 func checkName(name string) error {
 	plain := strings.TrimSuffix(name, ".")
 	if plain == "" || len(plain) > 253 {

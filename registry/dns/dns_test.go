@@ -61,10 +61,10 @@ func TestChangesAreSeen(t *testing.T) {
 	s.replace("arith.test.", "arith.test. 0 A 10.0.0.2")
 	w.Expect("10.0.0.2:80")
 	s.replace("arith.test.")
-	w.Expect("") // no records of that kind
+	w.Expect("") // no records of that type
 	s.change(func() { delete(s.zone, "arith.test.") })
 	before := s.count("A")
-	for s.count("A") < before+2 { // NXDOMAIN is the same
+	for s.count("A") < before+2 { // NXDOMAIN has the same effect
 		time.Sleep(time.Millisecond)
 	}
 	w.Only()
@@ -85,7 +85,7 @@ func TestFailuresAreTrouble(t *testing.T) {
 		w.AwaitTrouble(say)
 		w.Only("10.0.0.1:80")
 		s.change(func() { s.rcode[""], s.mute = mdns.RcodeSuccess, false })
-		w.Expect("10.0.0.1:80") // said although nothing changed: the list is current again
+		w.Expect("10.0.0.1:80") // reported although nothing changed: the list is current again
 	}
 	s.stop()
 	w.AwaitTrouble(s.address)
@@ -116,7 +116,7 @@ func TestNextServer(t *testing.T) {
 	watch(t, r).Expect("10.0.0.1:80")
 }
 
-// A server that answers A, but fails for AAAA, would otherwise take instances away.
+// A server that answers A queries but fails for AAAA must not remove instances.
 func TestHalfAnAnswerIsTrouble(t *testing.T) {
 	s := startServer(t, "arith.test. 0 A 10.0.0.1")
 	broken := startServer(t)
@@ -156,14 +156,14 @@ func TestSRV(t *testing.T) {
 	s.change(func() { s.rcode["b.test."] = mdns.RcodeServerFailure })
 	w.AwaitTrouble("b.test.") // a list without b would be wrong
 	w.Only()
-	s.replace("_arith._tcp.test.", "_arith._tcp.test. 0 SRV 0 0 0 .") // there is decidedly no such service
+	s.replace("_arith._tcp.test.", "_arith._tcp.test. 0 SRV 0 0 0 .") // the record says that there is no such service
 	w.Expect("")
 	s.replace("_arith._tcp.test.", "_arith._tcp.test. 0 SRV 0 0 0 c.test.", "_arith._tcp.test. 0 SRV 0 0 9 a.test.")
 	w.AwaitTrouble("port \"0\"")
 	w.Expect("10.0.0.1:9")
 }
 
-// The second priority takes over when somebody says that the first cannot be reached, until it can.
+// The second priority takes over after a hint that the first cannot be reached, until it can be.
 func TestPriorities(t *testing.T) {
 	listen := func(address string) net.Listener {
 		l, err := net.Listen("tcp", address)
@@ -189,8 +189,8 @@ func TestPriorities(t *testing.T) {
 		return strings.Join(list, " ")
 	}
 	w.Await(state(first.Addr().String()))
-	r.Refresh("other") // not this one
-	r.Refresh("arith") // the first can be reached: nothing changes
+	r.Refresh("other") // not this service
+	r.Refresh("arith") // the first priority can be reached: nothing changes
 	first.Close()
 	asked := s.count("SRV")
 	for s.count("SRV") < asked+2 {
@@ -198,7 +198,7 @@ func TestPriorities(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	w.Await(state(second.Addr().String()))
-	first = listen(first.Addr().String()) // back: found without being asked
+	first = listen(first.Addr().String()) // back: found without a hint
 	w.Await(state(first.Addr().String()))
 	first.Close()
 	second.Close()
@@ -221,7 +221,7 @@ func TestThousandInstances(t *testing.T) {
 	if s.count("TCP") == 0 {
 		t.Error("a thousand addresses came over UDP")
 	}
-	s.change(func() { s.bare = true }) // each address is asked for
+	s.change(func() { s.bare = true }) // each address needs a query of its own
 	watch(t, newResolver(t, s, "_{service}._tcp.test.")).Expect(strings.Join(want, "*1 ") + "*1")
 }
 
@@ -231,7 +231,7 @@ func TestServerWithoutEDNS(t *testing.T) {
 	watch(t, newResolver(t, s, "{service}.test.:80")).Expect("10.0.0.1:80")
 }
 
-// With a TTL of an hour only a hint makes it look again.
+// With a TTL of an hour only a hint causes another lookup.
 func TestRefresh(t *testing.T) {
 	s := startServer(t, "arith.test. 3600 A 10.0.0.1")
 	r := newResolver(t, s, "{service}.test.:80")
@@ -332,8 +332,9 @@ func TestParse(t *testing.T) {
 
 type args struct{ A, B int }
 
-// A client by a DNS target: calls reach a server; when it moves to another address, the client hears of it
-// long before the TTL is over, because it looks when nobody can be reached.
+// A client with a DNS target: calls reach a server; when it moves to another address, the client
+// learns of it long before the TTL is over, because it looks up the name again when no instance
+// can be reached.
 func TestDial(t *testing.T) {
 	serve := func(l net.Listener) *anser.Server {
 		s := anser.NewServer()

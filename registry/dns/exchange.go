@@ -14,27 +14,27 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// client asks DNS servers. It keeps nothing open.
+// client sends DNS queries. It keeps no connections open.
 type client struct {
-	servers  []string // those of the config where there are none
+	servers  []string // if empty, those of the config
 	config   string   // path of resolv.conf
 	timeout  time.Duration
 	no4, no6 bool
 }
 
-// reply is what a server says about a name: that it has these records, or none of them.
+// reply is a server's answer about a name: its records, or that it has none.
 type reply struct {
 	answers, additionals []dnsmessage.Resource
-	ttl                  time.Duration // of the answers, or of there being none
+	ttl                  time.Duration // of the answers, or of the negative answer
 }
 
 const (
-	rounds   = 2    // that all servers are asked
-	udpBytes = 1232 // what a datagram may have without being taken to pieces on the way
+	rounds   = 2    // how often each server is tried
+	udpBytes = 1232 // a datagram of this size is not fragmented on the way
 	maxBytes = 64 << 10
 )
 
-// ask asks the servers in turn, until one answers that the name has records, or that it has none.
+// ask tries the servers in turn until one answers that the name has records, or that it has none.
 func (c *client) ask(ctx context.Context, servers []string, name string, kind dnsmessage.Type) (reply, error) {
 	full, err := dnsmessage.NewName(name)
 	if err != nil {
@@ -57,11 +57,11 @@ func (c *client) ask(ctx context.Context, servers []string, name string, kind dn
 	return reply{}, last
 }
 
-// exchange asks one server, over TCP where the answer is too long for UDP.
+// exchange asks one server, and uses TCP if the answer is too long for UDP.
 func (c *client) exchange(ctx context.Context, server string, q dnsmessage.Question) (reply, error) {
 	header, message, err := c.over(ctx, "udp", server, q, true)
 	if err == nil && (header.RCode == dnsmessage.RCodeFormatError || header.RCode == dnsmessage.RCodeNotImplemented) {
-		header, message, err = c.over(ctx, "udp", server, q, false) // it may not know EDNS
+		header, message, err = c.over(ctx, "udp", server, q, false) // it may not support EDNS
 	}
 	if err == nil && header.Truncated {
 		header, message, err = c.over(ctx, "tcp", server, q, true)
@@ -105,14 +105,14 @@ func (c *client) over(ctx context.Context, network, server string, q dnsmessage.
 		if err != nil {
 			return fail(late(ctx, err))
 		}
-		// Whatever is not the answer to this question may be from somebody who guesses.
+		// A message that does not answer this question may be a spoofing attempt.
 		if header, ok := answers(buf[:n], number, q); ok {
 			return header, buf[:n], nil
 		}
 	}
 }
 
-// late says it better when it is the time that is over.
+// late replaces an I/O error by the timeout that caused it.
 func late(ctx context.Context, err error) error {
 	if e := ctx.Err(); e != nil {
 		return fmt.Errorf("no answer: %w", e)
@@ -151,20 +151,20 @@ func answers(message []byte, id uint16, q dnsmessage.Question) (dnsmessage.Heade
 	}
 	asked, err := p.Question()
 	if err != nil {
-		// A server that cannot read a question may leave it out.
+		// A server that cannot parse a question may leave it out.
 		return h, h.RCode == dnsmessage.RCodeFormatError || h.RCode == dnsmessage.RCodeNotImplemented
 	}
 	return h, asked.Type == q.Type && asked.Class == q.Class && strings.EqualFold(asked.Name.String(), q.Name.String())
 }
 
-// read takes an answer apart.
+// read parses an answer.
 func read(h dnsmessage.Header, message []byte) (reply, error) {
 	var r reply
 	if h.RCode != dnsmessage.RCodeSuccess && h.RCode != dnsmessage.RCodeNameError {
 		return r, errors.New(rcode(h.RCode))
 	}
 	if h.Truncated {
-		return r, errors.New("the answer is cut off, also over TCP")
+		return r, errors.New("the answer is truncated, even over TCP")
 	}
 	var p dnsmessage.Parser
 	if _, err := p.Start(message); err != nil {
@@ -193,7 +193,7 @@ func read(h dnsmessage.Header, message []byte) (reply, error) {
 func rcode(c dnsmessage.RCode) string {
 	switch c {
 	case dnsmessage.RCodeServerFailure:
-		return "SERVFAIL: it cannot find out; ask another server, or look at its log"
+		return "SERVFAIL: it could not resolve the name; use another server, or check its log"
 	case dnsmessage.RCodeRefused:
 		return "REFUSED: it does not answer this client, or not for this zone"
 	case dnsmessage.RCodeFormatError:
@@ -204,7 +204,7 @@ func rcode(c dnsmessage.RCode) string {
 	return fmt.Sprintf("error %d", c)
 }
 
-// ttl returns the least TTL of the records.
+// ttl returns the lowest TTL of the records.
 func ttl(records []dnsmessage.Resource) time.Duration {
 	least := uint32(1<<31 - 1)
 	for _, r := range records {
@@ -213,7 +213,8 @@ func ttl(records []dnsmessage.Resource) time.Duration {
 	return time.Duration(least) * time.Second
 }
 
-// negativeTTL returns how long it holds that there is nothing (RFC 2308), 0 where nobody says.
+// negativeTTL returns how long a negative answer may be cached (RFC 2308), or 0 if it does not
+// say.
 func negativeTTL(authorities []dnsmessage.Resource) time.Duration {
 	for _, r := range authorities {
 		if soa, ok := r.Body.(*dnsmessage.SOAResource); ok {

@@ -77,7 +77,7 @@ func TestDelay(t *testing.T) {
 	}
 }
 
-// Whatever a server sends, it is an answer or an error.
+// Any message from a server results in an answer or an error.
 func FuzzAnswer(f *testing.F) {
 	name := dnsmessage.MustNewName("arith.test.")
 	q := dnsmessage.Question{Name: name, Type: dnsmessage.TypeSRV, Class: dnsmessage.ClassINET}

@@ -19,14 +19,14 @@ import (
 
 const (
 	maxAliases = 8  // CNAME records in a row
-	maxAsking  = 16 // questions at once for the targets of SRV records
+	maxAsking  = 16 // concurrent queries for the targets of SRV records
 )
 
-// found is what a name stands for.
+// found is the result of a lookup.
 type found struct {
 	tiers   [][]registry.Instance // by priority; one for addresses
 	ttl     time.Duration
-	problem error // with some of the records; the others count
+	problem error // with some of the records; the others are used
 }
 
 // lookup finds the instances of a service.
@@ -47,13 +47,13 @@ func (r *Resolver) lookup(ctx context.Context, service string) (found, error) {
 			return f, err
 		}
 		if i == 0 || f.ttl < none.ttl {
-			none = f // that there is none holds as long as it does for each candidate
+			none = f // a negative result holds for the lowest TTL of all candidates
 		}
 	}
 	return none, nil
 }
 
-// lookup is one look.
+// lookup is the state of one lookup.
 type lookup struct {
 	client  *client
 	servers []string
@@ -76,7 +76,7 @@ func (l *lookup) addresses(ctx context.Context, name string) (found, error) {
 	return f, nil
 }
 
-// add appends the instance unless nobody could dial it.
+// add appends the instance if it has a valid address.
 func (f *found) add(tier []registry.Instance, in registry.Instance) []registry.Instance {
 	if err := in.Validate(); err != nil {
 		f.problem = errors.Join(f.problem, fmt.Errorf("a DNS record is left out: %w", err))
@@ -100,7 +100,7 @@ func (l *lookup) hosts(ctx context.Context, name string) ([]netip.Addr, time.Dur
 	}
 	wg.Wait()
 	if len(errs) == 2 && errs[0] == nil && errs[1] != nil {
-		return nil, 0, fmt.Errorf("%w (if that is how it answers every AAAA, use dns.IPv4Only)", errs[1])
+		return nil, 0, fmt.Errorf("%w (if it fails for every AAAA query, use dns.IPv4Only)", errs[1])
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, 0, err
@@ -124,7 +124,7 @@ func (l *lookup) hosts(ctx context.Context, name string) ([]netip.Addr, time.Dur
 	return slices.Compact(list), ttl, nil
 }
 
-// shorter returns the shorter TTL, where one below 0 is none yet.
+// shorter returns the lower of two TTLs; a negative one means that none is known yet.
 func shorter(a, b time.Duration) time.Duration {
 	if a < 0 {
 		return b
@@ -142,7 +142,7 @@ func address(r dnsmessage.Resource) netip.Addr {
 	return netip.Addr{}
 }
 
-// records asks for the records of a kind, and follows aliases. The answers are of that kind only.
+// records queries the records of a type, and follows aliases. The answers are of that type only.
 func (l *lookup) records(ctx context.Context, name string, kind dnsmessage.Type) (reply, error) {
 	ttl := time.Duration(-1)
 	for range maxAliases {
@@ -167,7 +167,7 @@ func (l *lookup) records(ctx context.Context, name string, kind dnsmessage.Type)
 	return reply{}, fmt.Errorf("DNS name %s: more than %d aliases in a row", name, maxAliases)
 }
 
-// final follows the aliases in an answer as far as they go.
+// final follows the aliases in an answer as far as they lead.
 func final(name string, answers []dnsmessage.Resource) string {
 	for range maxAliases {
 		next := ""
@@ -202,7 +202,7 @@ func (l *lookup) services(ctx context.Context, name string) (found, error) {
 		return found{}, err
 	}
 	f := found{ttl: shorter(ttl, r.ttl)}
-	weighted := make(map[uint16]bool) // the priorities with weights
+	weighted := make(map[uint16]bool) // the priorities that use weights
 	for _, srv := range records {
 		weighted[srv.Priority] = weighted[srv.Priority] || srv.Weight > 0
 	}
@@ -224,8 +224,8 @@ func (l *lookup) services(ctx context.Context, name string) (found, error) {
 	return f, nil
 }
 
-// srvInstance makes the instance of an SRV record at an address. Weights count within a priority; 0 is a very
-// small one beside others, and means nothing where all are 0.
+// srvInstance returns the instance of an SRV record at an address. Weights apply within a
+// priority; 0 is a very small weight compared with others, and has no meaning if all are 0.
 func srvInstance(service string, srv *dnsmessage.SRVResource, ip netip.Addr, weighted bool) registry.Instance {
 	in := registry.Instance{
 		Service: service, Address: net.JoinHostPort(ip.String(), strconv.Itoa(int(srv.Port))),
@@ -240,8 +240,8 @@ func srvInstance(service string, srv *dnsmessage.SRVResource, ip netip.Addr, wei
 	return in
 }
 
-// targets returns the addresses of the targets of SRV records, as far as the server sent them along, and asks
-// for those of the others.
+// targets returns the addresses of the targets of SRV records, from the additional section if the
+// server sent it, otherwise by further queries.
 func (l *lookup) targets(ctx context.Context, records []*dnsmessage.SRVResource, additionals []dnsmessage.Resource) (hosts map[string][]netip.Addr, least time.Duration, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -282,7 +282,7 @@ func (l *lookup) targets(ctx context.Context, records []*dnsmessage.SRVResource,
 			defer mu.Unlock()
 			if e != nil && err == nil {
 				err = e
-				cancel() // one failure spoils the look: the list would lack instances
+				cancel() // one failure invalidates the lookup: the list would lack instances
 			}
 			hosts[name], least = list, shorter(least, ttl)
 		})

@@ -37,8 +37,8 @@ func Scheme(opts ...Option) registry.Scheme {
 	}}
 }
 
-// Parse takes a target apart: dns://10.0.0.53/arith.shop.internal:8972 has one server and the name
-// arith.shop.internal:8972; in dns:///_arith._tcp.shop.internal no server is named.
+// Parse splits a target: dns://10.0.0.53/arith.shop.internal:8972 has one server and the name
+// arith.shop.internal:8972; dns:///_arith._tcp.shop.internal names no server.
 func Parse(u *url.URL) (servers []string, name string, err error) {
 	fail := func(format string, args ...any) ([]string, string, error) {
 		return nil, "", fmt.Errorf("target %q "+format, append([]any{u.Redacted()}, args...)...)
@@ -48,7 +48,7 @@ func Parse(u *url.URL) (servers []string, name string, err error) {
 	case u.Scheme != "dns":
 		return fail("is not one of the DNS: use dns:///host:port")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return fail("has a user, query or fragment, which mean nothing here: use options of dns.New")
+		return fail("has a user, query or fragment, which have no meaning here: use options of dns.New")
 	case name == "" && u.Host != "":
 		return fail("has two slashes, so that %q is a DNS server: use dns:///%s, or dns://server/host:port", u.Host, u.Host)
 	case name == "":

@@ -25,13 +25,13 @@ type server struct {
 	address string
 	stop    func()
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	zone  map[string][]mdns.RR
 	rcode map[string]int // by name, or by "" for all
-	mute  bool           // says nothing
-	edns  bool           // refuses questions with EDNS
-	bare  bool           // sends nothing beside the answers
-	asked map[string]int // questions by type, and by "TCP"
+	mute  bool           // does not answer
+	edns  bool           // rejects queries with EDNS
+	bare  bool           // sends no additional records
+	asked map[string]int // queries by type, and by "TCP"
 }
 
 func startServer(t *testing.T, records ...string) *server {
@@ -42,7 +42,7 @@ func startServer(t *testing.T, records ...string) *server {
 	return s
 }
 
-// start starts it, at the address that it had before where there is one.
+// start starts the server, on its previous address if it had one.
 func (s *server) start() {
 	s.t.Helper()
 	if s.address == "" {
@@ -100,14 +100,14 @@ func (s *server) addLocked(all []mdns.RR) {
 	}
 }
 
-// change changes what the server says.
+// change changes the server's answers.
 func (s *server) change(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f()
 }
 
-// replace replaces all records of a name, in one step: nobody sees it without any.
+// replace replaces all records of a name atomically: no query sees it without any.
 func (s *server) replace(name string, records ...string) {
 	s.t.Helper()
 	all := s.parse(records)
@@ -179,7 +179,7 @@ func (s *server) fill(m *mdns.Msg, all []mdns.RR, question mdns.Question) {
 	}
 }
 
-// newResolver returns a resolver that asks the server, and looks often.
+// newResolver returns a resolver that uses the server and looks up often.
 func newResolver(t *testing.T, s *server, name string, opts ...dns.Option) *dns.Resolver {
 	t.Helper()
 	all := append([]dns.Option{dns.Servers(s.address), dns.TTL(50*time.Millisecond, time.Hour), dns.Timeout(regtest.Patience)}, opts...)

@@ -14,16 +14,16 @@ import (
 const (
 	retryMin  = time.Second // after the first failure
 	retryMax  = 30 * time.Second
-	hurryGap  = time.Second // between two looks, however much somebody hurries
-	hurried   = time.Minute // how long looks are more frequent after somebody hurried
+	hurryGap  = time.Second // between two lookups, however many hints arrive
+	hurried   = time.Minute // how long lookups are more frequent after a hint
 	probeTime = time.Second // for a connection to an instance of a better priority
-	probes    = 3           // instances of a priority that are tried
+	probes    = 3           // instances per priority that are tried
 )
 
-// Watch implements registry.Resolver. It looks up the records, and again when the least of their TTLs is over,
-// or a little before, so that clients do not all ask at once. That a name does not exist, or has no such records,
-// is an empty list; that no server answers, or none that can find out, is trouble. Records that nobody could
-// dial are reported as trouble and left out.
+// Watch implements registry.Resolver. It looks up the records, and again when the lowest of their
+// TTLs expires, or a little before, to spread the queries of many clients. A name that does not
+// exist or has no such records is an empty list; a lookup that fails on every server is trouble.
+// Records without a valid address are reported as trouble and left out.
 func (r *Resolver) Watch(ctx context.Context, service string, update func([]registry.Instance), trouble func(error)) error {
 	if err := registry.CheckService(service); err != nil {
 		return err
@@ -63,18 +63,18 @@ func (r *Resolver) leave(w *watch) {
 	delete(r.watches, w)
 }
 
-// watch is one Watch; its goroutine alone uses it.
+// watch is the state of one Watch; owned by its goroutine.
 type watch struct {
 	resolver *Resolver
 	service  string
 	fallen   bool      // instances of the first priority cannot be reached
-	hurried  time.Time // when somebody last hurried
+	hurried  time.Time // time of the last hint
 	failures int       // in a row
 }
 
 func (w *watch) run(ctx context.Context, hurry <-chan struct{}, update func([]registry.Instance), trouble func(error)) error {
 	var last []registry.Instance
-	var told string // the problem with some records that trouble was told
+	var told string // the last reported problem with some of the records
 	for current := false; ; {
 		looked := time.Now()
 		f, err := w.resolver.lookup(ctx, w.service)
@@ -112,7 +112,7 @@ func (w *watch) run(ctx context.Context, hurry <-chan struct{}, update func([]re
 	}
 }
 
-// delay returns how long to wait before the next look.
+// delay returns how long to wait before the next lookup.
 func (w *watch) delay(ttl time.Duration) time.Duration {
 	r := w.resolver
 	d := min(max(ttl, r.minTTL), r.maxTTL)
@@ -125,7 +125,7 @@ func (w *watch) delay(ttl time.Duration) time.Duration {
 	return d - rand.N(d/10+1)
 }
 
-// pause waits for the next look, or until somebody hurries.
+// pause waits for the next lookup, or for a hint.
 func (w *watch) pause(ctx context.Context, hurry <-chan struct{}, looked time.Time, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -142,8 +142,8 @@ func (w *watch) pause(ctx context.Context, hurry <-chan struct{}, looked time.Ti
 	}
 }
 
-// choose makes one list of the priorities. All instances are in it, but only those of one priority want calls:
-// the first one, unless somebody hurried because none of it could be reached.
+// choose makes one list of the priorities. All instances are in it, but only those of one priority
+// want calls: the first one, unless a hint came and none of its instances could be reached.
 func (w *watch) choose(ctx context.Context, tiers [][]registry.Instance) []registry.Instance {
 	active := 0
 	if w.fallen = w.fallen && len(tiers) > 1; w.fallen {
@@ -163,7 +163,7 @@ func (w *watch) choose(ctx context.Context, tiers [][]registry.Instance) []regis
 	return list
 }
 
-// reachable returns the first priority with an instance that can be connected to, or -1.
+// reachable returns the first priority with an instance that accepts connections, or -1.
 func reachable(ctx context.Context, tiers [][]registry.Instance) int {
 	for i, tier := range tiers {
 		some := slices.Clone(tier)
@@ -175,7 +175,7 @@ func reachable(ctx context.Context, tiers [][]registry.Instance) int {
 	return -1
 }
 
-// connects reports whether one of the instances can be connected to.
+// connects reports whether one of the instances accepts a connection.
 func connects(ctx context.Context, instances []registry.Instance) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// allocate gives the file blocks on the disk for its first bytes, which stay what they are. Where the file
-// system cannot do that, it does nothing.
+// allocate reserves disk blocks for the first bytes of the file, whose content stays unchanged. On
+// file systems that do not support it, it does nothing.
 func allocate(file string, bytes int64) error {
 	f, err := os.OpenFile(file, os.O_WRONLY, 0)
 	if err != nil {

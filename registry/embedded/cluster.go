@@ -15,24 +15,24 @@ import (
 	"github.com/anser-rpc/anser/registry/etcd"
 )
 
-// clusterSize is the number of members of a Cluster: the least that outlives the loss of one.
+// clusterSize is the number of members of a Cluster: the smallest that survives the loss of one.
 const clusterSize = 3
 
-// Cluster is three members in one process, to try out what happens when one of them goes. It gives
-// no safety that one member does not: the process can die, and the disk. All methods are safe for
-// concurrent use.
+// Cluster runs three members in one process, to try out the loss of a member. It is no safer than
+// a single member: the members share the process and the disk. All methods are safe for concurrent
+// use.
 type Cluster struct {
 	configs []Config
 
-	mu         sync.Mutex // guards what follows
-	members    []*Member  // nil where stopped
+	mu         sync.Mutex // guards the fields below
+	members    []*Member  // nil if stopped
 	registries []*etcd.Registry
 	closed     bool
 }
 
-// StartCluster starts three members on loopback and waits until they serve, which takes about three
-// seconds. Of cfg it uses Dir, Logger and MinFree. The ports are noted in Dir, so that the same Dir
-// brings the same cluster back.
+// StartCluster starts three members on loopback and waits until they serve, which takes about
+// three seconds. It uses the fields Dir, Logger and MinFree of cfg. The ports are stored in Dir,
+// so the same Dir restores the same cluster.
 func StartCluster(ctx context.Context, cfg Config) (*Cluster, error) {
 	if cfg.Dir == "" {
 		return nil, errors.New("embedded registry: no directory for the cluster's data: set Dir")
@@ -76,8 +76,8 @@ func (c *Cluster) Endpoints() []string {
 	return all
 }
 
-// Registry returns a registry on the cluster, which uses whichever members are there. Closing the
-// cluster closes it too.
+// Registry returns a registry on the cluster, which uses the members that run. Closing the cluster
+// also closes the registry.
 func (c *Cluster) Registry(opts ...etcd.Option) (*etcd.Registry, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,7 +91,7 @@ func (c *Cluster) Registry(opts ...etcd.Option) (*etcd.Registry, error) {
 	return r, err
 }
 
-// StopMember stops member i, from 0 to 2, where it runs.
+// StopMember stops member i, from 0 to 2, if it runs.
 func (c *Cluster) StopMember(i int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,7 +103,7 @@ func (c *Cluster) StopMember(i int) error {
 	return m.Close()
 }
 
-// StartMember starts member i again after StopMember, and waits until it serves.
+// StartMember restarts member i after StopMember, and waits until it serves.
 func (c *Cluster) StartMember(ctx context.Context, i int) (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,8 +124,8 @@ func (c *Cluster) checkLocked(i int) error {
 	return nil
 }
 
-// Close closes the registries of the cluster and stops all members; the data stays. The last of their
-// connections to each other go within five seconds after it. It may be called more than once.
+// Close closes the registries of the cluster and stops all members; the data stays. The last
+// connections between the members end up to five seconds later. It may be called more than once.
 func (c *Cluster) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,13 +134,13 @@ func (c *Cluster) Close() error {
 	}
 	c.closed = true
 	errs := closeAll(c.registries)
-	// The leader goes last: it hands over before it goes, and would wait for seconds for one who is
-	// going too.
+	// The leader stops last: it transfers its leadership first, and would wait seconds for a
+	// member that stops at the same time.
 	followers := func(m *Member) bool { return !m.leads() }
 	return errors.Join(append(errs, c.stopLocked(followers), c.stopLocked(nil))...)
 }
 
-// stopLocked stops the members that are chosen, or all, at once.
+// stopLocked concurrently stops the members for which chosen is true, or all if it is nil.
 func (c *Cluster) stopLocked(chosen func(*Member) bool) error {
 	var wg sync.WaitGroup
 	errs := make([]error, clusterSize)
@@ -160,14 +160,14 @@ type memberPorts struct {
 	Peer   string `json:"peer"`
 }
 
-// clusterPorts returns the addresses noted in dir, or notes new ones there.
+// clusterPorts returns the addresses stored in dir, or chooses new ones and stores them there.
 func clusterPorts(dir string) ([]memberPorts, error) {
 	path := filepath.Join(dir, "cluster.json")
 	data, err := os.ReadFile(path)
 	if err == nil {
 		var ports []memberPorts
 		if err := json.Unmarshal(data, &ports); err != nil || len(ports) != clusterSize {
-			return nil, fmt.Errorf("%s does not hold the addresses of %d members: mend it, or delete the whole directory", path, clusterSize)
+			return nil, fmt.Errorf("%s does not hold the addresses of %d members: repair it, or delete the whole directory", path, clusterSize)
 		}
 		return ports, nil
 	}
@@ -187,8 +187,7 @@ func clusterPorts(dir string) ([]memberPorts, error) {
 	return ports, os.WriteFile(path, append(data, '\n'), 0o600)
 }
 
-// freePorts returns addresses that are free now, below the range from which the system takes the
-// ports of other connections.
+// freePorts returns addresses that are free now, below the system's range of ephemeral ports.
 func freePorts() (ports []memberPorts, err error) {
 	var held []net.Listener
 	defer func() {

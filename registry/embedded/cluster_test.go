@@ -19,7 +19,7 @@ import (
 func TestClusterConformance(t *testing.T) {
 	t.Parallel()
 	cfg := embedded.Config{Dir: t.TempDir()}
-	embedded.SetHasty(&cfg) // the suite times the registry, and not a disk that others use too
+	embedded.SetHasty(&cfg) // the suite measures the registry, not a shared disk
 	reservePorts(t, cfg.Dir)
 	c := startCluster(t, cfg)
 	endpoints := c.Endpoints()
@@ -48,7 +48,8 @@ func TestClusterConformance(t *testing.T) {
 	}
 }
 
-// reservePorts notes in the directory of a cluster ports that no other test gets while the cluster is away.
+// reservePorts stores ports in the directory of a cluster that no other test uses while the
+// cluster is down.
 func reservePorts(t *testing.T, dir string) {
 	t.Helper()
 	type ports struct {
@@ -78,7 +79,7 @@ func startCluster(t *testing.T, cfg embedded.Config) *embedded.Cluster {
 	return c
 }
 
-// loseOneMember stops each member in turn, the leader among them, while a watcher looks on.
+// loseOneMember stops each member in turn, including the leader, while a watch runs.
 func loseOneMember(t *testing.T, c *embedded.Cluster) {
 	r, err := c.Registry()
 	if err != nil {
@@ -100,7 +101,7 @@ func loseOneMember(t *testing.T, c *embedded.Cluster) {
 	}
 }
 
-// Three processes, as in production, one of which is killed and comes back.
+// Three processes, as in production; one is killed and comes back.
 func TestClusterOfProcesses(t *testing.T) {
 	t.Parallel()
 	peers := map[string]string{"a": servers.Address(t), "b": servers.Address(t), "c": servers.Address(t)}
@@ -134,7 +135,7 @@ func TestStartClusterRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := embedded.StartCluster(t.Context(), embedded.Config{Dir: dir})
-	if err == nil || !strings.Contains(err.Error(), "mend it, or delete") {
+	if err == nil || !strings.Contains(err.Error(), "repair it, or delete") {
 		t.Errorf("StartCluster with broken addresses = %v", err)
 	}
 }

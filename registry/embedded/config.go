@@ -15,52 +15,54 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// DefaultListen is where clients are served unless Config.Listen says otherwise: at a free port.
+// DefaultListen is the default of Config.Listen: loopback, on a free port.
 const DefaultListen = "127.0.0.1:0"
 
-// DefaultMinFree is the free space on disk below which a member refuses writes: room for a segment
-// of its log, 64 MiB, and for the database to grow.
+// DefaultMinFree is the free disk space in bytes below which a member refuses writes: enough for a
+// segment of its log, 64 MiB, and for the database to grow.
 const DefaultMinFree = 128 << 20
 
-// Config describes a member. The zero values of everything but Dir are useful.
+// Config describes a member. Only Dir is required; the zero values of the other fields are useful.
 type Config struct {
-	// Dir holds the data, and belongs to one member. It is made if it is not there.
+	// Dir is the data directory, used by one member only. It is created if it does not exist.
 	Dir string
-	// Listen is where clients are served, host:port; port 0 takes a free one. Clients that outlive
-	// a restart need a fixed one. DefaultListen by default. Anything but loopback needs TLS or
-	// Insecure.
+	// Listen is the address for clients, host:port; port 0 takes a free one, and clients that must
+	// survive a restart need a fixed one. DefaultListen by default. Addresses other than loopback
+	// require TLS or Insecure.
 	Listen string
-	// Advertise is the address that Endpoint gives out, host:port, where it is not Listen.
+	// Advertise is the address returned by Endpoint, host:port, if it differs from Listen.
 	Advertise string
 
-	// Peers makes the member one of several: the addresses, host:port, at which the members speak
-	// to each other, by name. It is the same on all of them, three or five, and cannot be changed
-	// here later. Addresses that are not loopback need TLS or Insecure.
+	// Peers makes the member part of a larger cluster: it holds the addresses, host:port, at which
+	// the members reach each other, by name. It is the same on all of them, three or five, and
+	// cannot be changed here later. Addresses other than loopback require TLS or Insecure.
 	Peers map[string]string
-	// Name says which of Peers this member is.
+	// Name is the name of this member in Peers.
 	Name string
-	// PeerListen is where this member listens for the others, Peers[Name] by default.
+	// PeerListen is the address at which this member listens for the others, Peers[Name] by
+	// default.
 	PeerListen string
 
-	// TLS is used with clients and other members, both of which need certificates.
+	// TLS secures the connections of clients and of other members, all of which need certificates.
 	TLS *TLS
-	// Insecure allows to listen beyond loopback without TLS. Whoever reaches the port can then
-	// change what every client sees.
+	// Insecure allows addresses beyond loopback without TLS. Every process that can reach the port
+	// can then change what the clients see.
 	Insecure bool
 
-	// Logger is told what etcd has to say: its warnings as Info, the rest as Debug, errors as such.
-	// Nobody is told by default.
+	// Logger receives etcd's log: its warnings as Info, its errors as Error, the rest as Debug. By
+	// default nothing is logged.
 	Logger *slog.Logger
-	// MinFree is the free space in bytes below which writes are refused, until there is more again;
-	// reads, watches and leases go on. DefaultMinFree by default, none if negative.
+	// MinFree is the free disk space in bytes below which writes are refused until there is more;
+	// reads, watches and leases continue. 0 means DefaultMinFree; a negative value turns the check
+	// off.
 	MinFree int64
 
 	local bool                           // all members are in this process
-	free  func(dir string) (int64, bool) // freeSpace, but for tests
-	hasty bool                           // for tests: nothing waits for the disk
+	free  func(dir string) (int64, bool) // freeSpace; replaced by tests
+	hasty bool                           // for tests: writes are not synced to the disk
 }
 
-// complete fills in defaults and says what is wrong.
+// complete fills in defaults and validates the configuration.
 func (c *Config) complete() error {
 	if c.Dir == "" {
 		return errors.New("embedded registry: no directory for its data: set Dir")
@@ -128,7 +130,7 @@ func checkAddress(field, address string) error {
 	return nil
 }
 
-// checkListen refuses to open a port to the network that nothing guards.
+// checkListen rejects an address that would open an unprotected port to the network.
 func (c *Config) checkListen(field, address string) error {
 	if err := checkAddress(field, address); err != nil {
 		return err
@@ -141,17 +143,17 @@ func (c *Config) checkListen(field, address string) error {
 	if c.TLS != nil || c.Insecure || host == "localhost" || ip.IsLoopback() {
 		return nil
 	}
-	return fmt.Errorf("embedded registry: %s is %q, which others can reach: set TLS, or Insecure if the network is guarded", field, address)
+	return fmt.Errorf("embedded registry: %s is %q, which other hosts can reach: set TLS, or Insecure if the network is protected", field, address)
 }
 
-// embed returns what etcd makes of the configuration.
+// embed returns etcd's form of the configuration.
 func (c *Config) embed(s *streams, f *failure) *embed.Config {
 	e := embed.NewConfig()
 	e.Dir = c.Dir
 	e.Name = "anser"
 	e.ListenClientUrls = []url.URL{c.url(c.Listen)}
 	e.AdvertiseClientUrls = []url.URL{c.url(cmp.Or(c.Advertise, c.Listen))}
-	// A member alone has nobody to listen for.
+	// A single member needs no listener for peers.
 	e.ListenPeerUrls, e.AdvertisePeerUrls = nil, []url.URL{c.url(DefaultListen)}
 	if len(c.Peers) > 0 {
 		e.Name = c.Name
@@ -164,10 +166,11 @@ func (c *Config) embed(s *streams, f *failure) *embed.Config {
 		e.ClientTLSInfo, e.PeerTLSInfo = info, info
 		e.TlsMinVersion = "TLS1.3"
 	}
-	// The past is kept for an hour: watches need seconds of it.
+	// The history is kept for an hour: watches need seconds of it.
 	e.AutoCompactionMode, e.AutoCompactionRetention = embed.CompactorModePeriodic, "1h"
 	if c.local || len(c.Peers) == 0 {
-		// No network in between: a leader is missed sooner, which is most of the time a start takes.
+		// There is no network in between: a shorter election timeout saves most of the time of a
+		// start.
 		e.TickMs, e.ElectionMs = 50, 500
 	}
 	e.UnsafeNoFsync = c.hasty

@@ -1,6 +1,6 @@
-// Package embedded runs etcd inside the process: the registry of a team that has none yet. One
-// member is enough to begin with; three of them, in three processes, outlive the loss of one. A
-// cluster of its own can take over later, since client, keys and data are the same.
+// Package embedded runs etcd inside the process: a registry for teams that operate none yet. One
+// member is enough to begin with; three members in three processes survive the loss of one. A
+// separate etcd cluster can take over later, since client, keys and data are the same.
 package embedded
 
 import (
@@ -21,8 +21,8 @@ import (
 	"github.com/anser-rpc/anser/registry/etcd"
 )
 
-// Member is one running member of an etcd cluster, most often the only one. All methods are safe
-// for concurrent use.
+// Member is one running member of an etcd cluster, usually the only one. All methods are safe for
+// concurrent use.
 type Member struct {
 	cfg     Config
 	etcd    *embed.Etcd
@@ -30,18 +30,18 @@ type Member struct {
 	streams *streams
 	failed  *failure
 	guard   func() // stops the space guard
-	damaged bool   // etcd broke off, and has files open that nobody can close
+	damaged bool   // etcd has failed, and has files open that cannot be closed
 	closing sync.Once
 
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex // guards the fields below
 	closed     bool
 	registries []*etcd.Registry
 }
 
-// Start starts a member and waits until it serves, which takes about a second; the first time, the
-// members of a larger cluster wait for each other. ctx bounds the start only. The same Dir, with the
-// same Listen if that is a fixed port, brings everything back. Where the data is damaged Start says so;
-// only another process can then try again.
+// Start starts a member and waits until it serves, which takes about a second; at the first start,
+// the members of a larger cluster wait for each other. ctx bounds the start only. The same Dir,
+// with the same Listen if that is a fixed port, restores all data. If the data is damaged, Start
+// returns an error; then only another process can try again.
 func Start(ctx context.Context, cfg Config) (*Member, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -61,8 +61,8 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 	return m, nil
 }
 
-// lockDir makes sure that nobody else uses the directory. etcd would wait for the other without
-// a word.
+// lockDir makes sure that no other member uses the directory. etcd would wait for the other one
+// without an error.
 func lockDir(dir string) (*fileutil.LockedFile, error) {
 	lock, err := fileutil.TryLockFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_WRONLY, 0o600)
 	if errors.Is(err, fileutil.ErrLocked) {
@@ -74,15 +74,15 @@ func lockDir(dir string) (*fileutil.LockedFile, error) {
 	return lock, nil
 }
 
-// outcome is what came of starting etcd.
+// outcome is the result of starting etcd.
 type outcome struct {
 	etcd    *embed.Etcd
 	err     error
 	damaged bool
 }
 
-// startEtcd starts etcd on a goroutine of its own. What would end the process ends this goroutine
-// alone; see failure. With some damaged data etcd does not get as far as that, and panics.
+// startEtcd starts etcd on its own goroutine. A fatal error, which would exit the process, ends
+// only this goroutine; see failure. Some damaged data makes etcd panic before that.
 func (m *Member) startEtcd() <-chan outcome {
 	started := make(chan outcome, 1)
 	go func() {
@@ -110,7 +110,8 @@ func (m *Member) start(ctx context.Context) error {
 			return o.err
 		}
 	case <-ctx.Done():
-		// It waits for the lock of its database, which another program has, and cannot be stopped.
+		// etcd waits for the lock of its database, which another process holds, and cannot be
+		// stopped.
 		m.damaged = true
 		go func() {
 			if o := <-started; o.etcd != nil {
@@ -157,8 +158,8 @@ func (m *Member) local() string {
 
 var errClosed = errors.New("the embedded registry is closed: start it again")
 
-// Registry returns a registry on the member. It speaks to it over loopback, as other processes do.
-// Closing the member closes it too.
+// Registry returns a registry on the member. It uses loopback, like a client in another process.
+// Closing the member also closes the registry.
 func (m *Member) Registry(opts ...etcd.Option) (*etcd.Registry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -187,9 +188,9 @@ func dial(endpoints []string, cfg Config, opts []etcd.Option) (*etcd.Registry, e
 	return etcd.Dial(endpoints, all...)
 }
 
-// Done returns a channel that is closed when the member has failed, as it does when its disk gives
-// errors. The process lives on, and so does the rest of a larger cluster; but only another process
-// can start the member again, since etcd leaves files open and locks held.
+// Done returns a channel that is closed when the member has failed, for example because of disk
+// errors. The process continues, and so does the rest of a larger cluster; but only another
+// process can start the member again, since etcd leaves files open and locks held.
 func (m *Member) Done() <-chan struct{} { return m.failed.done }
 
 // Err returns why the member failed, or nil.
@@ -206,7 +207,7 @@ func (m *Member) Close() (err error) {
 		errs := closeAll(registries)
 		m.guard()
 		err = errors.Join(append(errs, m.stop())...)
-		if !m.damaged { // else etcd, started again in this process, would wait for ever
+		if !m.damaged { // otherwise etcd would wait forever when started again in this process
 			m.lock.Close()
 		}
 	})
@@ -224,14 +225,14 @@ func closeAll(registries []*etcd.Registry) []error {
 }
 
 // stopTimeout bounds how long a member may take to stop. After a failure some of its goroutines
-// are gone, and others wait for them.
+// have ended, and others wait for them.
 const stopTimeout = 10 * time.Second
 
 func (m *Member) stop() error {
 	if m.etcd == nil {
 		return nil
 	}
-	// etcd waits for seconds until watches end by themselves.
+	// Otherwise etcd waits seconds for the watches to end by themselves.
 	m.streams.cancel()
 	m.failed.closing.Store(true)
 	stopped := make(chan struct{})
@@ -251,14 +252,14 @@ func (m *Member) stop() error {
 // leads reports whether the member is the leader of its cluster.
 func (m *Member) leads() bool { return m.etcd.Server.Leader() == m.etcd.Server.MemberID() }
 
-// TLS names the files of a member's certificate, its key, and the authority that signs those of
-// clients and other members. Both sides have to show a certificate.
+// TLS names the files of a member's certificate, its key, and the CA of the clients and the other
+// members. Both sides must present a certificate.
 type TLS struct {
 	CertFile, KeyFile, CAFile string
 }
 
-// client returns how a client in this process connects. The name in the certificate is that of the
-// advertised address.
+// client returns the TLS configuration of a client in this process. The name in the certificate is
+// that of the advertised address.
 func (t *TLS) client(advertised string) (*tls.Config, error) {
 	cert, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
 	if err != nil {

@@ -27,13 +27,14 @@ import (
 	"github.com/anser-rpc/anser/registry/registrytest"
 )
 
-// testTTL is longer than a machine stands still: an instance whose lease has run out meanwhile counts.
+// testTTL is longer than a pause of the machine: a lease that expires meanwhile would change the
+// list.
 const testTTL = 20 * time.Second
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	cfg := embedded.Config{Dir: t.TempDir(), Listen: servers.Address(t)}
-	embedded.SetHasty(&cfg) // the suite times the registry, and not a disk that others use too
+	embedded.SetHasty(&cfg) // the suite measures the registry, not a shared disk
 	m := start(t, cfg)
 	registrytest.Run(t, func(t *testing.T) registrytest.Fixture {
 		prefix := freshPrefix()
@@ -59,12 +60,12 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// open opens a registry that the suite closes.
+// open returns a registry that the suite closes.
 func open(t *testing.T, endpoints []string, prefix string) registry.Registry {
 	t.Helper()
 	ttl := testTTL
 	if strings.HasSuffix(t.Name(), "/CloseDuringOutage") {
-		ttl = 2 * time.Second // which this test waits for
+		ttl = 2 * time.Second // this test waits for it to expire
 	}
 	r, err := etcd.Dial(endpoints, etcd.Prefix(prefix), etcd.TTL(ttl))
 	if err != nil {
@@ -78,7 +79,7 @@ func TestRestartKeepsTheData(t *testing.T) {
 	cfg := embedded.Config{Dir: t.TempDir()}
 	m := start(t, cfg)
 	outside := dial(t, []string{m.Endpoint()}, etcd.TTL(time.Minute))
-	regtest.Register(t, outside, regtest.Instance("h1:1"), regtest.Instance("h2:1")) // its lease lives on
+	regtest.Register(t, outside, regtest.Instance("h1:1"), regtest.Instance("h2:1")) // its lease outlives the member
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +113,7 @@ func TestCloseIsGraceful(t *testing.T) {
 	}
 	regtest.Register(t, r, regtest.Instance("h1:1"))
 	outside := dial(t, []string{m.Endpoint()})
-	regtest.Register(t, outside, regtest.Instance("h2:1")) // with a stream for its lease, and one for a watch
+	regtest.Register(t, outside, regtest.Instance("h2:1")) // with a stream for its lease and one for a watch
 	updated := make(chan struct{}, 100)
 	ctx, cancel := context.WithCancel(t.Context())
 	watched := make(chan error, 1)
@@ -120,7 +121,7 @@ func TestCloseIsGraceful(t *testing.T) {
 		watched <- outside.Watch(ctx, "arith", func([]registry.Instance) { updated <- struct{}{} }, nil)
 	}()
 	<-updated
-	clock := awake.Start() // a machine that stands still is not etcd that waits
+	clock := awake.Start() // a pause of the machine does not count as etcd waiting
 	err = m.Close()
 	if d := clock.Stop(); d > 5*time.Second {
 		t.Errorf("Close took %v, with watches and leases open: want it to end them", d)
@@ -154,7 +155,7 @@ func TestDirectoryInUse(t *testing.T) {
 	}
 }
 
-// A program that knows nothing of the member's own lock has the database open.
+// Another program, which does not know the member's own lock, has the database open.
 func TestDatabaseInUse(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -172,7 +173,8 @@ func TestDatabaseInUse(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "another etcd") {
 		t.Errorf("Start with the database in use = %v", err)
 	}
-	// What was given up goes on with the database that is free now, and then stops. Until then the directory is in use.
+	// The abandoned start continues with the database that is free now, and then stops. Until then
+	// the directory is in use.
 	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -195,8 +197,8 @@ func TestPortInUse(t *testing.T) {
 	}
 }
 
-// etcd would end the process, and with it all services in it. It leaves goroutines behind, so this
-// is a process of its own.
+// etcd would exit the process with all services in it. It leaves goroutines behind, so the test
+// uses a process of its own.
 func TestBrokenDataIsAnError(t *testing.T) {
 	t.Parallel()
 	cfg := embedded.Config{Dir: t.TempDir(), Listen: servers.Address(t)}
@@ -254,7 +256,7 @@ func TestFullDiskRefusesWrites(t *testing.T) {
 	regtest.Register(t, r, regtest.Instance("h1:1"))
 	free.Store(1 << 20)
 	regtest.Eventually(t, regtest.Patience, "writes are refused", func() bool { return errors.Is(tryRegister(t, r), rpctypes.ErrNoSpace) })
-	expect(t, r, "h1:1") // reads go on
+	expect(t, r, "h1:1") // reads still work
 	awaitRenewal(t, m.Endpoint())
 	if !strings.Contains(logs.String(), "nearly full") {
 		t.Errorf("nobody was told: %s", logs.String())
@@ -264,7 +266,7 @@ func TestFullDiskRefusesWrites(t *testing.T) {
 	expect(t, r, "h1:1 h2:1")
 }
 
-// awaitRenewal waits until the only lease has longer to live than a moment before.
+// awaitRenewal waits until the remaining time of the only lease has grown.
 func awaitRenewal(t *testing.T, endpoint string) {
 	t.Helper()
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, Logger: zap.NewNop()})

@@ -1,17 +1,17 @@
 package embedded
 
-// SetFree makes the member believe that its disk has as much space as free says.
+// SetFree replaces the measurement of the free disk space by the function free.
 func SetFree(cfg *Config, free func() int64) {
 	cfg.free = func(string) (int64, bool) { return free(), true }
 }
 
-// SetHasty has the member leave it to the system when what it writes reaches the disk.
+// SetHasty turns off syncing to the disk.
 func SetHasty(cfg *Config) { cfg.hasty = true }
 
 // Local returns the address at which this process reaches the member.
 func (m *Member) Local() string { return m.local() }
 
-// Fail makes etcd log what it logs before it ends the process.
+// Fail writes the log entry after which etcd exits the process.
 func (m *Member) Fail(message string) {
 	done := make(chan struct{})
 	go func() { defer close(done); zapTo(m.cfg.Logger, m.failed).Fatal(message) }()

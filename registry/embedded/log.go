@@ -12,13 +12,13 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// failure holds the error that a member died of. etcd ends the process where it cannot go on, for
-// example when a write to its log fails. A registry is advice, so here only the goroutine ends, and
-// the member counts as failed.
+// failure holds the fatal error of a member. etcd exits the process if it cannot continue, for
+// example when a write to its log fails. The application works without its registry for a while,
+// so here only the goroutine ends, and the member counts as failed.
 type failure struct {
 	done chan struct{} // closed by the first error
 	once sync.Once
-	// closing is set when the member is about to stop: etcd logs as errors what belongs to that.
+	// closing is set before the member stops: etcd logs the expected effects of that as errors.
 	closing atomic.Bool
 
 	mu  sync.Mutex // guards err
@@ -59,8 +59,8 @@ func zapTo(log *slog.Logger, f *failure) *zap.Logger {
 	return zap.New(&slogCore{handler: log.Handler(), muted: &f.closing}, zap.WithFatalHook(f), zap.WithPanicHook(f))
 }
 
-// slogCore writes zap's entries to a slog handler, one level lower: what etcd tells at every start
-// is no news to an application, and half of its warnings are about how it is embedded.
+// slogCore writes zap's entries to a slog handler, one level lower: what etcd logs at every start
+// is not news to an application, and half of its warnings are about being embedded.
 type slogCore struct {
 	handler slog.Handler
 	muted   *atomic.Bool

@@ -23,7 +23,7 @@ import (
 	"github.com/anser-rpc/anser/registry/internal/regtest"
 )
 
-// childEnv holds the configuration of a member that the test binary runs instead of tests.
+// childEnv holds the configuration of a member that the test binary runs instead of the tests.
 const childEnv = "ANSER_EMBEDDED_CONFIG"
 
 func TestMain(m *testing.M) {
@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 		return
 	}
 	code := m.Run()
-	// Connections between members wait for up to five seconds until they end, and a member whose start was given up
-	// starts and stops.
+	// Connections between members take up to five seconds to end, and a member whose start was
+	// abandoned still starts and stops.
 	for deadline := time.Now().Add(regtest.Patience); code == 0; {
 		err := goleak.Find()
 		if err == nil {
@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// runChild runs a member until the process is told to stop, or killed.
+// runChild runs a member until the process receives a signal or is killed.
 func runChild(text string) {
 	var cfg embedded.Config
 	if err := json.Unmarshal([]byte(text), &cfg); err != nil {
@@ -65,7 +65,7 @@ func runChild(text string) {
 	}
 }
 
-// child is a member in a process of its own.
+// child is a member in its own process.
 type child struct {
 	t   *testing.T
 	cfg embedded.Config
@@ -79,7 +79,7 @@ func startChild(t *testing.T, cfg embedded.Config) *child {
 	return c
 }
 
-// start starts the process, and does not wait until it serves.
+// start starts the process without waiting until it serves.
 func (c *child) start() {
 	c.t.Helper()
 	c.cmd = c.command()
@@ -131,7 +131,7 @@ func dial(t *testing.T, endpoints []string, opts ...etcd.DialOption) *etcd.Regis
 	return r
 }
 
-// expect waits for the registry to answer, and makes sure that it then lists these addresses.
+// expect waits for the registry's answer and compares its addresses with want.
 func expect(t *testing.T, r registry.Resolver, want string) {
 	t.Helper()
 	list, err := registry.List(regtest.Within(t), r, "arith")

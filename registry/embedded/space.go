@@ -11,12 +11,12 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/datadir"
 )
 
-// spaceInterval is the pause between two looks at the disk.
+// spaceInterval is the interval between two measurements of the disk.
 const spaceInterval = time.Second
 
-// guardSpace refuses writes, by etcd's own alarm for that, while the disk of the member is nearly
-// full: etcd that runs out of space in the middle of a write cannot go on. It returns what stops
-// the guard.
+// guardSpace refuses writes while the member's disk is nearly full, with etcd's own alarm for
+// that: if etcd runs out of space in the middle of a write, it cannot continue. The returned
+// function stops the guard.
 func guardSpace(server *etcdserver.EtcdServer, cfg Config) (stop func()) {
 	if cfg.MinFree < 0 {
 		return func() {}
@@ -41,11 +41,11 @@ func guardSpace(server *etcdserver.EtcdServer, cfg Config) (stop func()) {
 type spaceGuard struct {
 	server  *etcdserver.EtcdServer
 	cfg     Config
-	claimed int64 // size of the database up to which it has its blocks
+	claimed int64 // size up to which the database has disk blocks
 }
 
-// claim sees to it that the database has blocks on the disk for all of its size. etcd makes the file longer by 16 MiB
-// at a time and fills that later: a disk that is full by then would end it, also where it only deletes something.
+// claim reserves disk blocks for the whole size of the database. etcd grows the file by 16 MiB at
+// a time and fills it later: if the disk were full by then, etcd would fail, even on a delete.
 func (g *spaceGuard) claim() {
 	file := datadir.ToBackendFileName(g.cfg.Dir)
 	info, err := os.Stat(file)
@@ -79,7 +79,7 @@ func (g *spaceGuard) look(ctx context.Context) {
 	}
 }
 
-// overQuota reports whether the alarm may be etcd's own, for a database that is too large.
+// overQuota reports whether the alarm may be etcd's own, for a database over its quota.
 func (g *spaceGuard) overQuota() bool {
 	quota := g.server.Cfg.QuotaBackendBytes
 	if quota <= 0 {
@@ -97,7 +97,8 @@ func (g *spaceGuard) alarmed() bool {
 	return false
 }
 
-// set changes the alarm. Without a majority of members it fails, and the next look tries again.
+// set changes the alarm. Without a majority of members it fails, and is repeated after the next
+// measurement.
 func (g *spaceGuard) set(ctx context.Context, action pb.AlarmRequest_AlarmAction) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -105,6 +106,6 @@ func (g *spaceGuard) set(ctx context.Context, action pb.AlarmRequest_AlarmAction
 		MemberID: uint64(g.server.MemberID()), Action: action, Alarm: pb.AlarmType_NOSPACE,
 	})
 	if err != nil && ctx.Err() == nil {
-		g.cfg.Logger.Warn("the registry could not change its alarm for a full disk", "error", err)
+		g.cfg.Logger.Warn("the registry could not change its disk space alarm", "error", err)
 	}
 }

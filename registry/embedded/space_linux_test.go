@@ -9,7 +9,7 @@ import (
 	"github.com/anser-rpc/anser/registry/internal/regtest"
 )
 
-// The database has blocks for all of its size, so that what etcd writes inside of it needs none when the disk is full.
+// The database has blocks for its whole size, so writes inside it need none when the disk is full.
 func TestDatabaseHasItsBlocks(t *testing.T) {
 	t.Parallel()
 	cfg := embedded.Config{Dir: t.TempDir()}

@@ -2,5 +2,5 @@
 
 package embedded
 
-// freeSpace cannot be asked for here: the guard does nothing.
+// freeSpace is not supported on this platform: the guard does nothing.
 func freeSpace(string) (free int64, ok bool) { return 0, false }

@@ -4,7 +4,7 @@ package embedded
 
 import "syscall"
 
-// freeSpace returns the bytes that the file system of dir has left.
+// freeSpace returns the number of free bytes in the file system of dir.
 func freeSpace(dir string) (free int64, ok bool) {
 	var stat syscall.Statfs_t
 	if err := syscall.Statfs(dir, &stat); err != nil {

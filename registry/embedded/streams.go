@@ -6,9 +6,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// streams ends the streams of clients when the member stops. They are watches and renewals of
-// leases, which end never by themselves: without this, etcd waits for seven seconds before it cuts
-// them off.
+// streams ends the clients' streams when the member stops. These are watches and lease renewals,
+// which never end by themselves: otherwise etcd would wait seven seconds before it cuts them off.
 type streams struct {
 	ctx    context.Context
 	cancel context.CancelFunc

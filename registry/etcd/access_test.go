@@ -33,7 +33,7 @@ func TestUsers(t *testing.T) {
 		regtest.NoAccess(t, name, s.dial(t, c.opts...), c.say, "guess")
 	}
 
-	// The server forgets its tokens with a restart: everybody logs in again by himself.
+	// The server loses its tokens in a restart: every client logs in again by itself.
 	s.Stop()
 	w.ExpectTrouble("")
 	s.start(t)
@@ -68,7 +68,7 @@ func TestTLS(t *testing.T) {
 	s.tls = &tls.Config{RootCAs: cert.Pool}
 	s.args = []string{"--cert-file", cert.CertFile, "--key-file", cert.KeyFile}
 	s.start(t)
-	for _, endpoint := range []string{s.endpoint, s.url()} { // TLS also where the scheme is left out
+	for _, endpoint := range []string{s.endpoint, s.url()} { // TLS also if the scheme is missing
 		r, err := etcd.Dial([]string{endpoint}, etcd.TLS(s.tls))
 		if err != nil {
 			t.Fatal(err)
@@ -78,7 +78,7 @@ func TestTLS(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// Roots that do not know the server: trouble that says so, not silence.
+	// Roots that do not contain the server's CA are reported as trouble that names the cause.
 	w := regtest.NewWatch(t, s.dial(t))
 	w.AwaitTrouble("handshake failed")
 }

@@ -12,20 +12,20 @@ import (
 	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
-// announcer keeps records in etcd. Callers say what they want there; one goroutine makes it so. It
-// alone talks to etcd, and does so in one order: get a lease or keep it alive, compare what hangs on
-// it with what should, write what differs. A lost lease, a deleted key and a write whose outcome is
-// unknown are then the same case: something differs, so it is written again.
+// announcer keeps records in etcd. Callers set the wanted records; one goroutine makes etcd match
+// them. Only that goroutine talks to etcd, always in the same order: get a lease or keep it alive,
+// compare its keys with the wanted ones, write the differences. A lost lease, a deleted key and a
+// write with an unknown outcome are then the same case: something differs, so it is written again.
 type announcer struct {
 	client *client
 	log    *slog.Logger
 	ctx    context.Context // ends with close
 	cancel context.CancelFunc
 	ledger *upkeep.Ledger[string, string] // records by etcd key
-	lease  lease                          // of the goroutine in run alone, and of close after it
+	lease  lease                          // owned by the goroutine in run, and after it by close
 }
 
-// write is one record as it is to be written; no record is "".
+// write is a record to be written; "" means that the key is deleted.
 type write = upkeep.Wish[string, string]
 
 func newAnnouncer(ctx context.Context, c *client, ttl time.Duration, log *slog.Logger) *announcer {
@@ -38,7 +38,7 @@ func newAnnouncer(ctx context.Context, c *client, ttl time.Duration, log *slog.L
 	return a
 }
 
-// close stops the goroutine and withdraws everything at once, by giving the lease back.
+// close stops the goroutine and withdraws all records at once by revoking the lease.
 func (a *announcer) close() error {
 	a.ledger.Close()
 	a.cancel()
@@ -46,7 +46,7 @@ func (a *announcer) close() error {
 	return a.lease.revoke()
 }
 
-// run makes etcd have what is wanted until the announcer is closed.
+// run makes etcd match the wanted records until the announcer is closed.
 func (a *announcer) run() {
 	defer a.lease.dropStream()
 	var delay upkeep.Delay
@@ -57,7 +57,7 @@ func (a *announcer) run() {
 		}
 		a.ledger.Note(err)
 		if err != nil {
-			// New wishes wait as well: they would fail for the same reason.
+			// New wishes wait, too: they would fail for the same reason.
 			a.client.pause(a.ctx, &delay)
 			continue
 		}
@@ -70,7 +70,7 @@ func (a *announcer) run() {
 	}
 }
 
-// sync does one round: the lease, then what differs.
+// sync does one round: it renews the lease, then writes what differs.
 func (a *announcer) sync() error {
 	for {
 		err := a.syncLease()
@@ -104,8 +104,8 @@ func (a *announcer) syncLease() error {
 	return nil
 }
 
-// compare marks what is missing on the lease, and what is there without being wanted: a write that was
-// given up came through after all.
+// compare marks records that are missing on the lease, and keys there that are not wanted: the
+// latter come from a write that was abandoned and succeeded after all.
 func (a *announcer) compare(keys []string) {
 	differs := make(map[string]bool)
 	for _, key := range keys {

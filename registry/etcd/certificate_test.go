@@ -8,8 +8,8 @@ import (
 	"github.com/anser-rpc/anser/registry/internal/regtest"
 )
 
-// A server that wants certificates takes their names for users, and never asks who else the client is: it says so by
-// itself.
+// A server that requires certificates takes the user from their names, and never asks for a login:
+// the client must log in unasked.
 func TestUserWithCertificate(t *testing.T) {
 	t.Parallel()
 	cert := regtest.NewCertificate(t)

@@ -20,12 +20,12 @@ import (
 	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
-// attemptTimeout bounds one request, so that the next one may try another server.
+// attemptTimeout bounds one request, so that the next attempt may use another server.
 const attemptTimeout = 3 * time.Second
 
-// client speaks to etcd over the connection of a clientv3.Client, but not through its methods: they
-// retry in silence, so that nobody learns of an outage, and a watch they resume waits for ever when
-// the server came back with less data than before.
+// client talks to etcd over the connection of a clientv3.Client, but not through its methods:
+// those retry silently, so an outage goes unreported, and a watch they resume waits forever if the
+// server came back with less data than before.
 type client struct {
 	conn      *grpc.ClientConn
 	endpoints string
@@ -33,10 +33,10 @@ type client struct {
 	lease     pb.LeaseClient
 	watch     pb.WatchClient
 	auth      pb.AuthClient
-	tokens    *tokenSource // nil where the connection brings its own
+	tokens    *tokenSource // nil if the connection authenticates itself
 	close     func() error
 
-	nudged atomic.Int64 // when the connection was last told to hurry, in Unix nanoseconds
+	nudged atomic.Int64 // when the last early reconnect was requested, in Unix nanoseconds
 }
 
 func newClient(c *clientv3.Client, tokens *tokenSource, close func() error) *client {
@@ -63,7 +63,8 @@ func (kv largeKV) Range(ctx context.Context, in *pb.RangeRequest, opts ...grpc.C
 	return kv.KVClient.Range(ctx, in, append(opts, anySize)...)
 }
 
-// attempt makes one request, once more after a new login where the token was missing or too old.
+// attempt makes one request, and repeats it after a new login if the token was missing or has
+// expired.
 func (c *client) attempt(ctx context.Context, request func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
@@ -85,14 +86,14 @@ func (c *client) attempt(ctx context.Context, request func(context.Context) erro
 		return nil
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case limited.Err() != nil: // not an error of a context that the caller knows
+	case limited.Err() != nil: // not the caller's own context
 		return fmt.Errorf("etcd at %s has not answered within %v", c.endpoints, attemptTimeout)
 	}
 	return fmt.Errorf("etcd at %s: %w", c.endpoints, err)
 }
 
-// retry makes the request until it succeeds, is hopeless, or ctx is done; it then also says why it
-// had not succeeded before.
+// retry makes the request until it succeeds, fails permanently, or ctx is done; in the last case
+// the error includes the last failure.
 func (c *client) retry(ctx context.Context, request func(context.Context) error) error {
 	var delay upkeep.Delay
 	var reason error
@@ -111,8 +112,8 @@ func (c *client) retry(ctx context.Context, request func(context.Context) error)
 	}
 }
 
-// hopeless reports whether the same request would fail again: it was refused for what it is or who
-// makes it.
+// hopeless reports whether the same request would fail again: etcd rejected its content or its
+// user.
 func hopeless(err error) bool {
 	var server rpctypes.EtcdError
 	code := codes.OK
@@ -128,8 +129,8 @@ func hopeless(err error) bool {
 	return false
 }
 
-// hurry makes a connection that waits for its next try make it now, at most once a second. The
-// connection of a client that was not made by Dial may wait for two minutes.
+// hurry makes a connection in backoff reconnect now, at most once per second. The connection of a
+// client that was not made by Dial may wait two minutes.
 func (c *client) hurry() {
 	now, last := time.Now().UnixNano(), c.nudged.Load()
 	if now-last >= int64(time.Second) && c.nudged.CompareAndSwap(last, now) {
@@ -137,7 +138,7 @@ func (c *client) hurry() {
 	}
 }
 
-// pause waits before a request is made again, and reports false when ctx ended instead.
+// pause waits before a request is repeated, and reports false if ctx ended instead.
 func (c *client) pause(ctx context.Context, delay *upkeep.Delay) bool {
 	if !delay.Wait(ctx, nil) {
 		return false
@@ -146,24 +147,24 @@ func (c *client) pause(ctx context.Context, delay *upkeep.Delay) bool {
 	return true
 }
 
-// tokenSource logs in with name and password, at first and when etcd asks for it, and puts the token on every
-// request. clientv3 would do that too, but blocks when it is made while no server is there, and
-// logs in anew for each stream.
+// tokenSource logs in with name and password, at first and when etcd asks for it, and adds the
+// token to every request. clientv3 can do that too, but its constructor blocks while no server is
+// up, and it logs in anew for each stream.
 type tokenSource struct {
 	user, password string
 
-	loggingIn sync.Mutex // held by the one that logs in
+	loggingIn sync.Mutex // held during a login
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	token string
-	open  bool // etcd has said that it has no users
+	open  bool // etcd has answered that authentication is off
 }
 
 func newTokenSource(user, password string) *tokenSource {
 	return &tokenSource{user: user, password: password}
 }
 
-// current returns the token, or nothing where there is none.
+// current returns the token, or "" if there is none.
 func (s *tokenSource) current() string {
 	if s == nil {
 		return ""
@@ -173,8 +174,8 @@ func (s *tokenSource) current() string {
 	return s.token
 }
 
-// early reports whether to log in before anything is asked. Who waits to be told may never be: etcd takes the name in a
-// client's certificate for its user.
+// early reports whether to log in before the first request. etcd may never ask for it: it takes
+// the name in a client certificate for the user.
 func (s *tokenSource) early() bool {
 	if s == nil || s.user == "" {
 		return false
@@ -184,12 +185,12 @@ func (s *tokenSource) early() bool {
 	return s.token == "" && !s.open
 }
 
-// needed reports whether a request with the token has failed for want of a login.
+// needed reports whether a request with the token failed because a login is needed.
 func (s *tokenSource) needed(err error, token string) bool {
 	switch {
 	case s == nil || err == nil:
 		return false
-	case errors.Is(err, rpctypes.ErrPermissionDenied): // that of a certificate, since etcd has got users
+	case errors.Is(err, rpctypes.ErrPermissionDenied): // denied to the certificate's user, now that authentication is on
 		return s.user != "" && token == ""
 	}
 	return errors.Is(err, rpctypes.ErrUserEmpty) || errors.Is(err, rpctypes.ErrInvalidAuthToken) ||
@@ -207,8 +208,8 @@ func (s *tokenSource) GetRequestMetadata(context.Context, ...string) (map[string
 // RequireTransportSecurity implements credentials.PerRPCCredentials.
 func (s *tokenSource) RequireTransportSecurity() bool { return false }
 
-// login replaces the token, unless somebody has done so since it was refused: a hundred watches that
-// lose theirs at once log in once.
+// login replaces the token, unless another goroutine has done so since it was refused: a hundred
+// watches that lose theirs at the same time log in once.
 func (s *tokenSource) login(ctx context.Context, auth pb.AuthClient, refused string) error {
 	if s.user == "" {
 		return fmt.Errorf("%w: use the option etcd.User", rpctypes.ErrUserEmpty)

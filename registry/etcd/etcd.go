@@ -1,10 +1,10 @@
-// Package etcd is a registry in etcd v3: in a cluster that is there already, or in the one that
-// package embedded runs inside the process.
+// Package etcd is a registry in etcd v3: in an existing cluster, or in the one that package
+// embedded runs inside the process.
 //
 // An instance is one key, <prefix>/<service>/<key of the instance>, whose value is its record as
-// registry.Encode writes it. All instances of one Registry hang on one lease: when its process
-// dies, they go when the lease runs out; when the lease is lost while the process lives, they are
-// back within seconds, on a new one.
+// written by registry.Encode. All instances of one Registry share one lease: when its process
+// dies, they are removed when the lease expires; when the lease is lost while the process lives,
+// they return within seconds, on a new one.
 package etcd
 
 import (
@@ -28,13 +28,13 @@ import (
 	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
-// What Dial and New use where no option says otherwise.
+// Defaults of Dial and New.
 const (
 	DefaultPrefix = "/anser"
 	DefaultTTL    = 10 * time.Second
 )
 
-// revokeTimeout bounds how long Close waits for etcd to withdraw what was announced.
+// revokeTimeout bounds how long Close waits for etcd to withdraw the announced instances.
 const revokeTimeout = 2 * time.Second
 
 // Registry announces and finds instances in etcd. All methods are safe for concurrent use.
@@ -47,9 +47,9 @@ type Registry struct {
 	closing   sync.Once
 }
 
-// Dial returns a registry on the etcd servers at endpoints, each host:port or an http or https URL.
-// It returns at once, whether or not a server is there: what needs one waits for it. A connection
-// that went dead without a word is found within 13 s.
+// Dial returns a registry on the etcd servers at endpoints, each host:port or an http or https
+// URL. It returns at once, whether or not a server is up: methods that need one wait for it. A
+// connection that is lost without a reset is detected within 13 s.
 func Dial(endpoints []string, opts ...DialOption) (*Registry, error) {
 	cfg := defaults()
 	for _, opt := range opts {
@@ -65,13 +65,13 @@ func Dial(endpoints []string, opts ...DialOption) (*Registry, error) {
 	c, err := clientv3.New(clientv3.Config{
 		Endpoints:            endpoints,
 		TLS:                  cfg.tls,
-		DialKeepAliveTime:    10 * time.Second, // the least that gRPC allows
+		DialKeepAliveTime:    10 * time.Second, // the minimum that gRPC allows
 		DialKeepAliveTimeout: 3 * time.Second,
 		Logger:               zap.NewNop(),
 		DialOptions: []grpc.DialOption{
 			grpc.WithPerRPCCredentials(tokens),
-			// gRPC's own delay grows to two minutes, which is how long a server that is back would
-			// go unnoticed.
+			// gRPC's own backoff grows to two minutes, which is how long a server that is back
+			// would go unnoticed.
 			grpc.WithConnectParams(grpc.ConnectParams{
 				Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 				MinConnectTimeout: 3 * time.Second,
@@ -84,9 +84,9 @@ func Dial(endpoints []string, opts ...DialOption) (*Registry, error) {
 	return newRegistry(newClient(c, tokens, c.Close), cfg), nil
 }
 
-// New returns a registry that uses a client the caller has, and keeps: Close does not close it.
-// The client needs a connection of its own, so one from v3client does not do; give it
-// DialKeepAliveTime, or a dead connection goes unnoticed for as long as TCP takes.
+// New returns a registry that uses the caller's client, which Close does not close. The client
+// needs a connection of its own, so a client of v3client does not work; set its DialKeepAliveTime,
+// or a dead connection goes unnoticed for as long as TCP takes.
 func New(c *clientv3.Client, opts ...Option) (*Registry, error) {
 	if c == nil || c.ActiveConnection() == nil {
 		return nil, errors.New("this etcd client has no connection: use etcd.Dial with the server's endpoints")
@@ -112,7 +112,7 @@ func newRegistry(c *client, cfg config) *Registry {
 	}
 }
 
-// Register implements registry.Registrar. Where etcd refuses the record, as it does without
+// Register implements registry.Registrar. If etcd rejects the record, for example for lack of
 // permission, it fails at once.
 func (r *Registry) Register(ctx context.Context, in registry.Instance) error {
 	value, err := registry.Encode(in)
@@ -125,8 +125,8 @@ func (r *Registry) Register(ctx context.Context, in registry.Instance) error {
 	return nil
 }
 
-// Deregister implements registry.Registrar. When ctx ends first, the record goes as soon as etcd
-// can be reached.
+// Deregister implements registry.Registrar. If ctx ends first, the record is removed as soon as
+// etcd can be reached.
 func (r *Registry) Deregister(ctx context.Context, in registry.Instance) error {
 	if err := r.announcer.ledger.Remove(ctx, r.key(in)); err != nil {
 		return fmt.Errorf("deregister %q of service %q: %w", in.Key(), in.Service, err)
@@ -149,8 +149,8 @@ func (r *Registry) Services(ctx context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(r.serviceNames(resp.Kvs))), nil
 }
 
-// Close implements registry.Registry. It gives etcd two seconds to withdraw what was announced;
-// where that fails it says so, and the lease runs out by itself.
+// Close implements registry.Registry. It allows etcd two seconds to withdraw the announced
+// instances; if that fails, it returns an error, and the lease expires by itself.
 func (r *Registry) Close() (err error) {
 	r.closing.Do(func() {
 		err = r.announcer.close()
@@ -160,7 +160,7 @@ func (r *Registry) Close() (err error) {
 	return err
 }
 
-// config is what the options set.
+// config holds the settings made by options.
 type config struct {
 	prefix         string
 	ttl            time.Duration
@@ -184,10 +184,10 @@ func (c *config) check() error {
 	return nil
 }
 
-// DialOption changes what Dial does. Every Option is one.
+// DialOption configures Dial. Every Option is also a DialOption.
 type DialOption interface{ applyDial(*config) }
 
-// Option changes what Dial and New do.
+// Option configures Dial and New.
 type Option func(*config)
 
 func (o Option) applyDial(c *config) { o(c) }
@@ -196,22 +196,22 @@ type dialOption func(*config)
 
 func (o dialOption) applyDial(c *config) { o(c) }
 
-// Prefix sets what all keys start with, DefaultPrefix by default. It starts with a slash. Nothing
-// but instances and documents belongs under it.
+// Prefix sets the prefix of all keys, DefaultPrefix by default. It must start with a slash. Keys
+// under it must be instances and documents only.
 func Prefix(prefix string) Option { return func(c *config) { c.prefix = prefix } }
 
-// TTL sets after what time without a sign of life etcd drops the instances, DefaultTTL by default.
-// Whole seconds count, rounded up. etcd raises it to 1.5 times its election timeout.
+// TTL sets after how long without renewal etcd removes the instances, DefaultTTL by default. It is
+// rounded up to whole seconds. etcd raises it to at least 1.5 times its election timeout.
 func TTL(d time.Duration) Option { return func(c *config) { c.ttl = d } }
 
-// Logger sets who is told when the lease is lost and found, nobody by default.
+// Logger sets the logger for lost and restored leases; by default nothing is logged.
 func Logger(log *slog.Logger) Option { return func(c *config) { c.log = log } }
 
 // TLS connects with TLS; by default only https endpoints do, with the system's roots.
 func TLS(cfg *tls.Config) DialOption { return dialOption(func(c *config) { c.tls = cfg }) }
 
-// User authenticates as a user of etcd; by default nobody does. Without TLS the password crosses
-// the network in the clear.
+// User authenticates as a user of etcd; the default is no authentication. Without TLS the password
+// crosses the network in plain text.
 func User(name, password string) DialOption {
 	return dialOption(func(c *config) { c.user, c.password = name, password })
 }

@@ -12,14 +12,15 @@ import (
 	"github.com/anser-rpc/anser/registry/registrytest"
 )
 
-// testTTL is longer than a machine stands still: an instance whose lease has run out meanwhile counts.
+// testTTL is longer than a pause of the machine: a lease that expires meanwhile would change the
+// list.
 const testTTL = 20 * time.Second
 
 func TestConformance(t *testing.T) {
 	registrytest.Run(t, func(t *testing.T) registrytest.Fixture {
 		prefix, ttl := freshPrefix(), testTTL
 		if strings.HasSuffix(t.Name(), "/CloseDuringOutage") {
-			ttl = 2 * time.Second // which this test waits for
+			ttl = 2 * time.Second // this test waits for it to expire
 		}
 		return registrytest.Fixture{
 			Open:         func() registry.Registry { return open(t, prefix, ttl) },
@@ -30,7 +31,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// open opens a registry that the test closes.
+// open returns a registry that the test closes.
 func open(t *testing.T, prefix string, ttl time.Duration) registry.Registry {
 	t.Helper()
 	r, err := etcd.Dial([]string{shared.endpoint}, etcd.Prefix(prefix), etcd.TTL(ttl))
@@ -47,7 +48,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	defer server.Close() // takes back what it announced
+	defer server.Close() // withdraws the announced instances
 	client, err := etcd.Dial([]string{endpoint}, etcd.Prefix("/shop"))
 	if err != nil {
 		fmt.Println(err)
@@ -64,7 +65,7 @@ func Example() {
 	}
 	client.Watch(ctx, "arith", func(list []registry.Instance) {
 		fmt.Println(len(list), list[0].Address, list[0].Zone)
-		cancel() // an application watches for as long as it runs
+		cancel() // an application watches until it stops
 	}, nil)
 	// Output: 1 10.0.0.1:8972 north
 }

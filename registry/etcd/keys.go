@@ -10,22 +10,22 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// servicePrefix returns what the keys of all instances of a service start with.
+// servicePrefix returns the common prefix of the keys of a service's instances.
 func (r *Registry) servicePrefix(service string) string { return r.prefix + "/" + service + "/" }
 
-// key returns the key of an instance. Slashes in the instance's own key are escaped, so that a key
-// has as many parts as the prefix and two more.
+// key returns the key of an instance. Slashes in the instance's own key are escaped, so every key
+// has exactly two parts after the prefix.
 func (r *Registry) key(in registry.Instance) string {
 	return r.servicePrefix(in.Service) + url.PathEscape(in.Key())
 }
 
-// decode returns the instance that etcd has under a key of the service.
+// decode returns the instance stored under a key of the service.
 func (r *Registry) decode(kv *mvccpb.KeyValue) (registry.Instance, error) {
 	in, err := registry.Decode(kv.Value)
 	if err != nil {
 		return in, fmt.Errorf("etcd key %s: %w", kv.Key, err)
 	}
-	// A record under a foreign key would be in two lists, or twice in one.
+	// A record under a foreign key would appear in two lists, or twice in one.
 	if want := r.key(in); want != string(kv.Key) {
 		return in, fmt.Errorf("etcd key %s holds the record of %s: move it there, or delete it", kv.Key, want)
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// FuzzDecode holds that what is under a key of etcd is an instance only under the key that Register would give it.
+// FuzzDecode checks that a value is decoded as an instance only under the key that Register would
+// use.
 func FuzzDecode(f *testing.F) {
 	r := &Registry{prefix: "/anser"}
 	for _, in := range []registry.Instance{

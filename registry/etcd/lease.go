@@ -13,17 +13,17 @@ import (
 	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
-// lease is what all records of a registry hang on. One goroutine uses it.
+// lease is the lease of all records of a registry. It is used by one goroutine.
 type lease struct {
 	client *client
 	ctx    context.Context // ends with the registry
-	ttl    time.Duration   // asked for
+	ttl    time.Duration   // requested TTL
 
 	id      int64 // 0: none
 	granted time.Duration
 	renewAt time.Time
-	// stream carries the renewals, for as long as it works: with a user, etcd would check the
-	// password anew for each stream, which is made to be slow.
+	// stream carries the renewals for as long as it works: with a user, etcd would check the
+	// password again for each stream, which is slow by design.
 	stream pb.Lease_LeaseKeepAliveClient
 	cancel context.CancelFunc // ends stream
 }
@@ -42,8 +42,8 @@ func (l *lease) grant() error {
 	})
 }
 
-// renew keeps the lease alive for another TTL and returns the keys that hang on it. It fails with
-// ErrLeaseNotFound when etcd has dropped it.
+// renew keeps the lease alive for another TTL and returns its keys. It fails with ErrLeaseNotFound
+// if etcd has dropped the lease.
 func (l *lease) renew() (keys []string, err error) {
 	if err := l.client.attempt(l.ctx, l.keepAlive); err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (l *lease) renew() (keys []string, err error) {
 	return keys, nil
 }
 
-// setRenewal plans the next renewal so that three fit into the lease.
+// setRenewal schedules the next renewal so that three fit into the TTL.
 func (l *lease) setRenewal() { l.renewAt = time.Now().Add(upkeep.Renewal(l.granted)) }
 
 func (l *lease) keepAlive(ctx context.Context) error {
@@ -74,7 +74,7 @@ func (l *lease) keepAlive(ctx context.Context) error {
 	if l.stream == nil {
 		streamCtx, l.cancel = context.WithCancel(clientv3.WithRequireLeader(l.ctx))
 	}
-	// The stream outlives ctx, so the end of ctx has to be brought to it.
+	// The stream outlives ctx, so the end of ctx must cancel it explicitly.
 	stop := context.AfterFunc(ctx, l.cancel)
 	resp, err := l.roundTrip(streamCtx)
 	if !stop() || err != nil {
@@ -93,7 +93,7 @@ func (l *lease) roundTrip(streamCtx context.Context) (resp *pb.LeaseKeepAliveRes
 			return nil, err
 		}
 	}
-	// An error of Send only says that the stream is over; Recv has the reason.
+	// An error of Send only means that the stream is over; Recv returns the reason.
 	_ = l.stream.Send(&pb.LeaseKeepAliveRequest{ID: l.id})
 	return l.stream.Recv()
 }
@@ -105,7 +105,7 @@ func (l *lease) dropStream() {
 	l.stream, l.cancel = nil, nil
 }
 
-// revoke gives the lease back, and with it all that hangs on it.
+// revoke revokes the lease, which deletes its keys.
 func (l *lease) revoke() error {
 	if l.id == 0 {
 		return nil
@@ -117,7 +117,7 @@ func (l *lease) revoke() error {
 		return err
 	})
 	if err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
-		return fmt.Errorf("withdraw instances (by themselves they go within %v): %w", l.granted, err)
+		return fmt.Errorf("withdraw instances (they expire within %v): %w", l.granted, err)
 	}
 	return nil
 }

@@ -57,12 +57,12 @@ func TestDeletedKeyComesBack(t *testing.T) {
 	}
 }
 
-// A process whose key was taken over leaves it to the new owner, also when both lose their leases
-// and the old one is the first to notice.
+// A process whose key was taken over leaves it to the new owner, even if both lose their leases
+// and the old one notices first.
 func TestKeyTakenOverIsNotFoughtFor(t *testing.T) {
 	var logs testlog.Buffer
 	prefix, raw := freshPrefix(), shared.use(t)
-	old := shared.dial(t, etcd.Prefix(prefix), etcd.TTL(time.Second), // renews three times a second
+	old := shared.dial(t, etcd.Prefix(prefix), etcd.TTL(time.Second), // three renewals per second
 		etcd.Logger(logs.Logger()))
 	regtest.Register(t, old, regtest.Instance("h1:1"))
 	regtest.Register(t, old, regtest.Instance("h2:1"))
@@ -105,7 +105,7 @@ func TestInstancesOfADeadProcessGo(t *testing.T) {
 	regtest.Register(t, dead, regtest.Instance("h1:1"))
 	w := regtest.NewWatch(t, shared.dial(t, etcd.Prefix(prefix)))
 	w.Await("h1:1")
-	c.Close() // nothing leaves the process any more
+	c.Close() // from here on, the process sends nothing
 	w.Await("")
 }
 
@@ -125,7 +125,7 @@ func TestNewLeavesTheClientOpen(t *testing.T) {
 	}
 }
 
-// The server comes back without its data: watchers must not wait for the revision they knew, and
+// The server comes back without its data: watches must not wait for the revision they knew, and
 // servers announce themselves again.
 func TestServerComesBackEmpty(t *testing.T) {
 	t.Parallel()

@@ -9,18 +9,19 @@ import (
 	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
-// mirror is what every reflection is made of, whose copy is a T. It joins the goroutine that hears from
-// etcd with the one that calls the watcher. What comes in while the watcher is busy is merged, so that
-// a slow one neither holds up the stream nor is called for each step.
+// mirror is the common part of every reflection; T is the type of the copy. It connects the
+// goroutine that reads from etcd with the one that calls the watcher. Changes that arrive while
+// the watcher is busy are merged, so a slow watcher neither delays the stream nor is called for
+// each step.
 type mirror[T any] struct {
 	registry *Registry
-	what     string   // in errors: what is done with it
+	what     string   // the operation, for errors
 	copied   func() T // returns the copy; called with mu held
 	equal    func(a, b T) bool
-	wake     chan struct{} // holds a token when there is something to take
+	wake     chan struct{} // holds a token if there is something to take
 
-	mu      sync.Mutex // guards what follows, and the copy
-	listed  bool       // the copy is what etcd has, as far as is known
+	mu      sync.Mutex // guards the fields below, and the copy
+	listed  bool       // the copy is complete, as far as is known
 	problem error      // not yet reported
 	fatal   error
 }
@@ -42,7 +43,7 @@ func (m *mirror[T]) failed(err error, fatal bool) {
 	})
 }
 
-// take returns what is to be told.
+// take returns what the watcher has not seen yet.
 func (m *mirror[T]) take() (copied T, listed bool, problem, fatal error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -53,8 +54,9 @@ func (m *mirror[T]) take() (copied T, listed bool, problem, fatal error) {
 	return copied, m.listed, problem, m.fatal
 }
 
-// tell calls update with the copy, at first and whenever it is no longer equal, and trouble with why it is not
-// current, until ctx is done or there is no use in trying again. pursue keeps the copy current meanwhile.
+// tell calls update with the copy, at first and whenever it has changed, and trouble with the
+// reason why it is not current, until ctx is done or a retry is pointless. pursue keeps the copy
+// current meanwhile.
 func (m *mirror[T]) tell(ctx context.Context, pursue func(context.Context), update func(T), trouble func(error)) error {
 	ctx, cancel := m.registry.life.Within(ctx)
 	stopped := make(chan struct{})

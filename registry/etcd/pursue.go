@@ -14,23 +14,23 @@ import (
 
 // reflection is a copy of some keys of etcd: of the instances of a service, or of one document.
 type reflection interface {
-	// list reads all of it and returns the revision at which etcd had it.
+	// list reads all of the keys and returns the revision of that state.
 	list(ctx context.Context) (revision int64, err error)
-	// apply takes over what changed since.
+	// apply applies the changes since then.
 	apply(events []*mvccpb.Event)
-	// failed notes why it is not current any more; fatal says that trying again cannot mend it.
+	// failed records why the copy is no longer current; fatal means that a retry is pointless.
 	failed(err error, fatal bool)
 }
 
-// pursue lists the keys from key to end and watches from the revision after the list's, until ctx is done.
-// Whatever ends the watch (a lost connection, a compaction, a new leader) makes it list again: so it sees
-// all that happened meanwhile, even on a server that came back with less than it had.
+// pursue lists the keys from key to end and watches from the revision after the list's, until ctx
+// is done. Whatever ends the watch (a lost connection, a compaction, a new leader), it then lists
+// again: so it sees the result of every change, even on a server that came back with less data.
 func (r *Registry) pursue(ctx context.Context, to reflection, key, end string) {
 	var delay upkeep.Delay
 	for first := true; ctx.Err() == nil; r.client.pause(ctx, &delay) {
 		revision, err := to.list(ctx)
 		if err != nil {
-			// Later on, permission may come back: then it is trouble like any other.
+			// Later on, the permission may be restored: then the error is trouble like any other.
 			to.failed(err, first && hopeless(err))
 			continue
 		}
@@ -40,15 +40,15 @@ func (r *Registry) pursue(ctx context.Context, to reflection, key, end string) {
 			to.failed(err, false)
 			continue
 		}
-		// Most streams end because one server of several went away. The next list tells whether it
-		// is more than that.
+		// Most streams end because one of several servers went away. The next list shows whether
+		// there is a lasting problem.
 		delay = upkeep.Delay{}
 		r.log.Debug("the registry's watch ended; listing again", "key", key, "error", err)
 	}
 }
 
-// stream applies what changes from a revision on, until the stream ends. It returns whether etcd had
-// begun to watch, and why it ended.
+// stream applies the changes from a revision on, until the stream ends. It returns whether etcd
+// had confirmed the watch, and why the stream ended.
 func (r *Registry) stream(ctx context.Context, to reflection, key, end string, revision int64) (began bool, err error) {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
@@ -56,7 +56,7 @@ func (r *Registry) stream(ctx context.Context, to reflection, key, end string, r
 	if err != nil {
 		return false, err
 	}
-	// An error of Send only says that the stream is over; Recv has the reason.
+	// An error of Send only means that the stream is over; Recv returns the reason.
 	_ = stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
 		Key: []byte(key), RangeEnd: []byte(end), StartRevision: revision,
 	}}})

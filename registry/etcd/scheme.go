@@ -10,8 +10,8 @@ import (
 //
 //	c, err := anser.Dial("etcd://127.0.0.1:2379/arith", etcd.Scheme())
 //
-// [Parse] says what a target may look like. The options are those of Dial; the prefix is the
-// target's. The connection to etcd is closed with the client.
+// [Parse] describes the form of a target. The options are those of Dial; the prefix comes from the
+// target. The connection to etcd is closed with the client.
 func Scheme(opts ...DialOption) registry.Scheme {
 	return registry.Scheme{Name: "etcd", Open: func(u *url.URL) (registry.Resolver, string, error) {
 		endpoints, prefix, service, err := Parse(u)

@@ -22,8 +22,8 @@ import (
 	"github.com/anser-rpc/anser/registry/etcd"
 )
 
-// shared is the etcd that most tests use, each under a prefix of its own. Tests run one after the
-// other, so that one may kill it.
+// shared is the etcd of most tests, each of which uses its own prefix. Tests run one after the
+// other, so a test may kill it.
 var shared *server
 
 func TestMain(m *testing.M) {
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// buildServer builds etcd, or finds what an earlier run has built: linking takes seconds, and
+// buildServer builds etcd, or finds the binary of an earlier run: linking takes seconds, and
 // compiling minutes.
 func buildServer() (string, error) {
 	const source = "testdata/server"
@@ -67,17 +67,17 @@ func buildServer() (string, error) {
 	return path, os.Rename(temp, path)
 }
 
-// server is an etcd in a process of its own.
+// server is an etcd process.
 type server struct {
 	servers.Process
 	dir      string
 	endpoint string // host:port
 	peer     string
 	tls      *tls.Config // of clients; nil: no TLS
-	args     []string    // more arguments
+	args     []string    // additional arguments
 }
 
-// newServer returns a server for the length of the test.
+// newServer returns a server that runs until the end of the test.
 func newServer(t testing.TB) *server {
 	t.Helper()
 	s := &server{dir: t.TempDir(), endpoint: servers.Address(t), peer: servers.Address(t)}
@@ -115,18 +115,18 @@ func (s *server) start(t testing.TB) {
 		defer cancel()
 		_, err := c.Get(ctx, "ready")
 		if errors.Is(err, rpctypes.ErrUserEmpty) {
-			return nil // with users the answer may be that the question needs a name
+			return nil // with users, the error may be that the request needs a name
 		}
 		return err
 	})
 }
 
-// client returns a client of etcd's own.
+// client returns a client of etcd's own library.
 func (s *server) client() (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{Endpoints: []string{s.url()}, TLS: s.tls, Logger: zap.NewNop()})
 }
 
-// use gives the test a client of etcd's own on the server.
+// use returns a client of etcd's own library for the test.
 func (s *server) use(t *testing.T) *clientv3.Client {
 	t.Helper()
 	c, err := s.client()
@@ -137,7 +137,7 @@ func (s *server) use(t *testing.T) *clientv3.Client {
 	return c
 }
 
-// dial opens a registry on the server for the length of the test.
+// dial returns a registry on the server that is closed at the end of the test.
 func (s *server) dial(t *testing.T, opts ...etcd.DialOption) *etcd.Registry {
 	t.Helper()
 	r, err := etcd.Dial([]string{s.url()}, opts...)

@@ -11,12 +11,12 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// documentKey returns the key of a document, <prefix>/@documents/<name>. No service has that name, so that
-// documents and instances never meet.
+// documentKey returns the key of a document, <prefix>/@documents/<name>. No service can have that
+// name, so documents and instances never collide.
 func (r *Registry) documentKey(name string) string { return r.prefix + "/@documents/" + name }
 
-// documentOf makes a document of what etcd has, which is nothing for a document that is not there. Its
-// revision is the one at which the key was last written.
+// documentOf returns the document of a key, empty if there is none. Its revision is the one of the
+// key's last write.
 func documentOf(name string, kv *mvccpb.KeyValue) registry.Document {
 	if kv == nil {
 		return registry.Document{Name: name}
@@ -42,7 +42,7 @@ func (r *Registry) Load(ctx context.Context, name string) (registry.Document, er
 	return doc, nil
 }
 
-// load makes one request and also returns the revision of all of etcd.
+// load makes one request and also returns the current revision of etcd.
 func (r *Registry) load(ctx context.Context, name string) (registry.Document, int64, error) {
 	resp, err := r.client.kv.Get(ctx, r.documentKey(name))
 	if err != nil {
@@ -55,8 +55,9 @@ func (r *Registry) load(ctx context.Context, name string) (registry.Document, in
 	return documentOf(name, kv), resp.Header.Revision, nil
 }
 
-// Save implements registry.Store. It waits for etcd until ctx is done. A request whose answer was lost is
-// made again, and a conflict after it is none if etcd has what was to be written.
+// Save implements registry.Store. It waits for etcd until ctx is done. A request whose answer was
+// lost is repeated, and a conflict after that is ignored if etcd holds the document that was
+// written.
 func (r *Registry) Save(ctx context.Context, doc registry.Document) (uint64, error) {
 	if err := doc.Validate(); err != nil {
 		return 0, err
@@ -96,7 +97,7 @@ func (r *Registry) Save(ctx context.Context, doc registry.Document) (uint64, err
 	return revision, nil
 }
 
-// Follow implements registry.Store, in the way in which Watch follows instances.
+// Follow implements registry.Store, in the same way as Watch follows instances.
 func (r *Registry) Follow(ctx context.Context, name string, update func(registry.Document), trouble func(error)) error {
 	if err := registry.CheckDocument(name); err != nil {
 		return err

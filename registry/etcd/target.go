@@ -12,8 +12,8 @@ import (
 
 var targets = target.Kind{Name: "etcd", Port: "2379", Server: "endpoint", Login: "User"}
 
-// Parse takes a target apart: etcd://127.0.0.1:2379/arith has one endpoint, the default prefix and
-// the service arith; in etcd://h1:2379,h2:2379/prefix/deep/arith the prefix is /prefix/deep.
+// Parse splits a target: etcd://127.0.0.1:2379/arith has one endpoint, the default prefix and the
+// service arith; etcd://h1:2379,h2:2379/prefix/deep/arith has the prefix /prefix/deep.
 func Parse(u *url.URL) (endpoints []string, prefix, service string, err error) {
 	if err := targets.Check(u); err != nil {
 		return nil, "", "", err
@@ -37,8 +37,8 @@ func Parse(u *url.URL) (endpoints []string, prefix, service string, err error) {
 }
 
 // checkEndpoints makes sure that every endpoint can be dialled, and that TLS means TLS everywhere:
-// the etcd client takes the scheme of the first endpoint for all of them, and drops the TLS
-// configuration for http without a word.
+// the etcd client takes the scheme of the first endpoint for all of them, and silently ignores the
+// TLS configuration for http.
 func checkEndpoints(endpoints []string, cfg *tls.Config) error {
 	if len(endpoints) == 0 {
 		return errors.New("no etcd endpoint: give one, for example 127.0.0.1:2379")
@@ -56,7 +56,7 @@ func checkEndpoints(endpoints []string, cfg *tls.Config) error {
 			return err
 		}
 		if scheme == "http" && cfg != nil {
-			return fmt.Errorf("etcd endpoint %q would go without the TLS that was asked for: use https", endpoint)
+			return fmt.Errorf("etcd endpoint %q would ignore the TLS configuration: use https", endpoint)
 		}
 		if i == 0 {
 			first = scheme

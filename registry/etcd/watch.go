@@ -13,9 +13,9 @@ import (
 )
 
 // Watch implements registry.Resolver. It lists the service and watches from the revision after the
-// list's. Whatever ends the watch (a lost connection, a compaction, a new leader) makes it list
-// again: so it sees all that happened meanwhile, even on a server that came back with less than it
-// had. update is called only where that differs. A record that cannot be read is reported as
+// list's. Whatever ends the watch (a lost connection, a compaction, a new leader), it then lists
+// again: so it sees the result of every change, even on a server that came back with less data.
+// update is called only if the list has changed. A record that cannot be decoded is reported as
 // trouble and left out.
 func (r *Registry) Watch(ctx context.Context, service string, update func([]registry.Instance), trouble func(error)) error {
 	if err := registry.CheckService(service); err != nil {
@@ -43,7 +43,7 @@ func (w *watch) sorted() []registry.Instance {
 	return list
 }
 
-// list reads all instances and returns the revision at which etcd had them.
+// list reads all instances and returns the revision of that state.
 func (w *watch) list(ctx context.Context) (revision int64, err error) {
 	var resp *clientv3.GetResponse
 	err = w.registry.client.attempt(ctx, func(ctx context.Context) (err error) {

@@ -36,17 +36,18 @@ func TestBrokenRecordsAreLeftOut(t *testing.T) {
 	w.Expect("h1:1")
 	put("h2:1", `{"service":"arith","address":"h2:1"}`)
 	w.Expect("h1:1 h2:1")
-	put("h2:1", `{"service":"arith","address":"h2"}`) // was good: a broken record has no address
+	put("h2:1", `{"service":"arith","address":"h2"}`) // valid before: a broken record has no address
 	w.ExpectTrouble("")
 	w.Expect("h1:1")
 }
 
-// fakeEtcd answers lists and watches from a script, to do what a real server does only by chance.
+// fakeEtcd answers lists and watches from a script, to produce sequences that are rare on a real
+// server.
 type fakeEtcd struct {
 	pb.UnimplementedKVServer
 	pb.UnimplementedWatchServer
-	lists   chan *pb.RangeResponse                               // one for each list
-	watches chan func(*pb.WatchCreateRequest, watchStream) error // one for each watch
+	lists   chan *pb.RangeResponse                               // one per list
+	watches chan func(*pb.WatchCreateRequest, watchStream) error // one per watch
 }
 
 type watchStream = grpc.BidiStreamingServer[pb.WatchRequest, pb.WatchResponse]
@@ -117,7 +118,8 @@ func list(revision int64, addresses ...string) *pb.RangeResponse {
 func TestCompactedWatchListsAgain(t *testing.T) {
 	f, r := startFake(t)
 	started := make(chan int64, 10)
-	// What comes while a watcher is busy is merged, so each step waits until it has told of the one before.
+	// Changes that arrive while a watcher is busy are merged, so each step waits for the update of
+	// the previous one.
 	told := make(chan struct{})
 	await := func(s watchStream) {
 		select {
@@ -136,7 +138,7 @@ func TestCompactedWatchListsAgain(t *testing.T) {
 		started <- req.StartRevision
 		return rpctypes.ErrGRPCNoLeader
 	}
-	f.lists <- list(40, "h2:1", "h3:1") // one went and one came: one update with both
+	f.lists <- list(40, "h2:1", "h3:1") // one removed and one added: one update with both
 	f.watches <- func(req *pb.WatchCreateRequest, s watchStream) error {
 		started <- req.StartRevision
 		await(s)
@@ -147,7 +149,7 @@ func TestCompactedWatchListsAgain(t *testing.T) {
 		await(s)
 		return rpctypes.ErrGRPCNoLeader
 	}
-	f.lists <- list(5) // less than before: what it has is what counts
+	f.lists <- list(5) // less than before: the present state counts
 	w := regtest.NewWatch(t, r)
 	for _, want := range []string{"h1:1 h2:1", "h2:1 h3:1", "h3:1 h4:1"} {
 		w.Expect(want)

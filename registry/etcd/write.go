@@ -7,7 +7,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// What one transaction holds at most, below etcd's own limits of 128 operations and 1.5 MiB.
+// Limits of one transaction, below etcd's own of 128 operations and 1.5 MiB.
 const (
 	maxBatch      = 100
 	maxBatchBytes = 512 << 10
@@ -37,8 +37,9 @@ func (a *announcer) nextBatch() (batch []write) {
 	return batch
 }
 
-// writeBatch writes the batch in one transaction. Where etcd refuses that, it finds out which of
-// the records it does not take; they are written again when the next renewal finds them missing.
+// writeBatch writes the batch in one transaction. If etcd rejects that, it writes the records one
+// by one to find the rejected ones; they are written again when the next renewal finds them
+// missing.
 func (a *announcer) writeBatch(batch []write) error {
 	ops := make([]clientv3.Op, len(batch))
 	for i, w := range batch {
@@ -68,8 +69,8 @@ func (a *announcer) writeBatch(batch []write) error {
 	return a.writeBatch(batch[half:])
 }
 
-// opOf returns what writes the record. Only a record that a caller has just registered takes a key
-// that somebody else has.
+// opOf returns the operation that writes the record. Only a record that a caller has just
+// registered takes a key from another process.
 func opOf(w write, lease clientv3.LeaseID) clientv3.Op {
 	put := clientv3.OpPut(w.Key, w.Want, clientv3.WithLease(lease))
 	mine := []clientv3.Cmp{clientv3.Compare(clientv3.LeaseValue(w.Key), "=", lease)}
@@ -83,7 +84,7 @@ func opOf(w write, lease clientv3.LeaseID) clientv3.Op {
 	return clientv3.OpTxn(absent, []clientv3.Op{put}, []clientv3.Op{clientv3.OpTxn(mine, []clientv3.Op{put}, nil)})
 }
 
-// takenOver reports whether a write that was not forced found the key in other hands.
+// takenOver reports whether a write that was not forced found that another process owns the key.
 func takenOver(resp *pb.ResponseOp) bool {
 	absent := resp.GetResponseTxn()
 	return !absent.Succeeded && !absent.Responses[0].GetResponseTxn().Succeeded

@@ -16,18 +16,18 @@ import (
 )
 
 const (
-	// parallel is how many requests are made at once.
+	// parallel is the number of concurrent requests.
 	parallel = 16
-	// leftBehind is after what time without renewal somebody clears up after a process that died, and
-	// clearEvery how often each process looks for that.
+	// leftBehind is the time without renewal after which the objects of a dead process are deleted
+	// by the others, and clearEvery how often each process looks for them.
 	leftBehind = time.Hour
 	clearEvery = 10 * time.Minute
 )
 
-// backend writes what the announcer wants. One goroutine uses it.
+// backend writes the announcer's records. It is used by one goroutine.
 type backend struct {
 	registry *Registry
-	renewed  time.Time // when the Lease was
+	renewed  time.Time // last renewal of the Lease
 	cleared  time.Time
 }
 
@@ -77,13 +77,14 @@ func (b *backend) Apply(ctx context.Context, items []upkeep.Item) ([]error, erro
 	return results, nil
 }
 
-// isRefusal reports whether an error is about this one instance, so that the others can be written.
+// isRefusal reports whether an error concerns a single instance, so that the others can still be
+// written.
 func isRefusal(err error) bool {
 	return errors.Is(err, upkeep.ErrTaken) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
-// renew keeps the Lease alive, or makes it anew: it is checked every time, and written three times within its
-// duration.
+// renew renews the Lease, or creates it if it is missing: it is read every time, and written three
+// times within its duration.
 func (b *backend) renew(ctx context.Context) error {
 	r := b.registry
 	api := r.client.leases
@@ -128,8 +129,9 @@ func (b *backend) mine(ctx context.Context) (map[string]*discoveryv1.EndpointSli
 	return mine, err
 }
 
-// write makes one item true. have is the slice that this registry has under its key, or nil. The version in it
-// makes the server refuse to change what somebody else has changed meanwhile: then everything comes again.
+// write applies one item. have is this registry's slice under its key, or nil. The resourceVersion
+// in it makes the server reject the write if the slice has changed meanwhile: then all items are
+// applied again.
 func (b *backend) write(ctx context.Context, item upkeep.Item, have *discoveryv1.EndpointSlice) error {
 	r := b.registry
 	api := r.client.slices
@@ -164,7 +166,7 @@ func (b *backend) write(ctx context.Context, item upkeep.Item, have *discoveryv1
 	return b.replace(ctx, theirs, want)
 }
 
-// replace writes want over the slice that is there. Its kind of address cannot be changed.
+// replace writes want over the existing slice. The address type of a slice cannot be changed.
 func (b *backend) replace(ctx context.Context, there, want *discoveryv1.EndpointSlice) error {
 	api := b.registry.client.slices
 	if there.AddressType == want.AddressType {
@@ -180,8 +182,8 @@ func (b *backend) replace(ctx context.Context, there, want *discoveryv1.Endpoint
 	return err
 }
 
-// clear deletes what processes have left behind that died without a goodbye. Readers have left it out long
-// before; it only takes up room, so an error waits for the next time.
+// clear deletes the objects of processes that died without withdrawing them. Readers have ignored
+// them since long before; they only take up space, so after an error the next time is soon enough.
 func (b *backend) clear(ctx context.Context) {
 	if time.Since(b.cleared) < clearEvery {
 		return

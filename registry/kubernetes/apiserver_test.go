@@ -24,12 +24,12 @@ import (
 	"github.com/anser-rpc/anser/registry/internal/regtest"
 )
 
-// shared is the real API server, once a test has asked for it. Tests run one after the other, so that one may
-// kill it.
+// shared is the real API server, started by the first test that needs it. Tests run one after the
+// other, so a test may kill it.
 var shared *apiServer
 
-// apiServer is an etcd and a kube-apiserver in processes of their own. It authorizes by RBAC; the users are
-// admin, registrar and client, and their tokens have the same names.
+// apiServer runs an etcd and a kube-apiserver process. It authorizes by RBAC; the users are admin,
+// registrar and client, and their tokens have the same names.
 type apiServer struct {
 	dir, binary   string
 	address, etcd string
@@ -91,7 +91,7 @@ func (s *apiServer) start() {
 	})
 }
 
-// stop kills it, as a crash would. etcd goes on.
+// stop kills the process, as in a crash. etcd continues.
 func (s *apiServer) stop() { s.process.Stop() }
 
 func (s *apiServer) path(name string) string { return filepath.Join(s.dir, name) }
@@ -100,7 +100,7 @@ func (s *apiServer) config(user string) *rest.Config {
 	return &rest.Config{Host: "https://" + s.address, BearerToken: user, TLSClientConfig: rest.TLSClientConfig{CAFile: s.path("certs/apiserver.crt")}}
 }
 
-// do makes a request as admin; a body is YAML.
+// do makes a request as admin; the body is YAML.
 func (s *apiServer) do(method, path, body string) (string, error) {
 	web, err := rest.HTTPClientFor(s.config("admin"))
 	if err != nil {
@@ -129,7 +129,7 @@ func (s *apiServer) do(method, path, body string) (string, error) {
 	return string(text), err
 }
 
-// cluster makes a namespace in which registrar and client have the roles of roles.yaml.
+// cluster creates a namespace in which registrar and client have the roles of roles.yaml.
 func (s *apiServer) cluster(t *testing.T, namespace string) *cluster {
 	t.Helper()
 	make := func(path, yaml string) {
@@ -158,7 +158,7 @@ func (s *apiServer) cluster(t *testing.T, namespace string) *cluster {
 	return c
 }
 
-// awaitRoles waits until the server has heard of its own roles.
+// awaitRoles waits until the server has loaded its own roles.
 func awaitRoles(t *testing.T, c *cluster) {
 	t.Helper()
 	registrar, client := c.dial(t, c.registrar), c.dial(t, c.client)

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// client speaks to the API server about the three kinds of objects that a registry needs, in one namespace.
-// With the clientset of client-go, which knows all kinds there are, twice as many packages would be compiled.
+// client accesses the three kinds of objects that a registry needs, in one namespace. The
+// clientset of client-go, which includes all kinds, would double the number of compiled packages.
 type client struct {
 	http   *http.Client
 	conns  *connections
@@ -41,16 +41,16 @@ func newClient(api *rest.Config, namespace string) (*client, error) {
 
 	api = rest.CopyConfig(api)
 	api.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	// The API server limits those that ask too much, and this limit would hold back a process with many
-	// instances for minutes.
+	// The API server throttles clients that send too many requests, and this limit would delay a
+	// process with many instances for minutes.
 	api.QPS, api.RateLimiter = -1, nil
-	api.Timeout = 0 // it would end watches too; requests have limits of their own
+	api.Timeout = 0 // it would end watches, too; requests have timeouts of their own
 	api.WarningHandler = rest.NoWarnings{}
 	if api.UserAgent == "" {
 		api.UserAgent = "anser"
 	}
 	conns := newConnections(api.Dial)
-	if api.Transport == nil { // the caller's own transport makes its own connections
+	if api.Transport == nil { // a transport of the caller makes its own connections
 		api.Dial = conns.dialContext
 	}
 	api.Wrap(func(next http.RoundTripper) http.RoundTripper { return reporting{next} })
@@ -89,7 +89,7 @@ func newClient(api *rest.Config, namespace string) (*client, error) {
 	}, nil
 }
 
-// close ends all connections; of a transport of the caller's, those that nobody uses.
+// close closes all connections; of the caller's transport, only the idle ones.
 func (c *client) close() {
 	utilnet.CloseIdleConnectionsFor(c.http.Transport)
 	c.conns.close()

@@ -13,12 +13,13 @@ import (
 	"github.com/anser-rpc/anser/registry/kubernetes"
 )
 
-// all is the test that all tests are in.
+// all is the test that includes all others.
 var all testing.TB
 
 func TestMain(m *testing.M) { servers.Main(m, func(t testing.TB) { all = t }) }
 
-// cluster is a namespace that no other test uses, on a server that all may stop and start again.
+// cluster is a namespace used by a single test, on a server that any test may stop and start
+// again.
 type cluster struct {
 	server interface {
 		stop()
@@ -31,13 +32,13 @@ type cluster struct {
 	admin     *rest.Config // may do everything
 }
 
-// realServer says that tests run on a real API server: make test-k8s.
+// realServer is true if tests run on a real API server: make test-k8s.
 var realServer = os.Getenv("ANSER_TEST_KUBERNETES") != ""
 
 var namespaces atomic.Int64
 
-// newCluster returns a cluster on the real server where tests are asked to use it, and else on one inside the
-// process.
+// newCluster returns a cluster on the real server if that is configured, otherwise on one inside
+// the process.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	namespace := fmt.Sprintf("test-%d", namespaces.Add(1))
@@ -49,7 +50,7 @@ func newCluster(t *testing.T) *cluster {
 	return &cluster{server: s, inside: true, namespace: namespace, registrar: all, client: all, admin: all}
 }
 
-// dial opens a registry for the length of the test.
+// dial returns a registry that is closed at the end of the test.
 func (c *cluster) dial(t *testing.T, as *rest.Config, opts ...kubernetes.Option) *kubernetes.Registry {
 	t.Helper()
 	r, err := kubernetes.Dial(append([]kubernetes.Option{kubernetes.Config(as), kubernetes.Namespace(c.namespace)}, opts...)...)

@@ -9,19 +9,21 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// connections are those of one Registry. client-go shares connections between clients that are configured
-// alike and keeps them for minutes; one that dials by itself shares with nobody, and can close them.
+// connections holds the connections of one Registry. client-go shares connections between clients
+// with the same configuration and keeps them for minutes; with a dialer of its own, a Registry
+// shares with no other and can close them.
 type connections struct {
 	dial dialFunc
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	open   map[*connection]bool
 	closed bool
 }
 
 type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// newConnections returns connections that dial makes, or a dialer like client-go's own where it is nil.
+// newConnections returns connections made by dial, or by a dialer like client-go's own if it is
+// nil.
 func newConnections(dial dialFunc) *connections {
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
@@ -45,7 +47,7 @@ func (c *connections) dialContext(ctx context.Context, network, address string) 
 	return own, nil
 }
 
-// close closes all connections, and those that are still being made when they are.
+// close closes all connections, and those being dialled as soon as they are established.
 func (c *connections) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,7 +58,7 @@ func (c *connections) close() {
 	clear(c.open)
 }
 
-// connection is one of them.
+// connection is a net.Conn of a connections.
 type connection struct {
 	net.Conn
 	of *connections

@@ -14,12 +14,12 @@ import (
 	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
-// dataKey is where in the ConfigMap the document is.
+// dataKey is the key of the document in the ConfigMap's data.
 const dataKey = "document"
 
-// A document is a ConfigMap, and its revision the resourceVersion, which is a number that grows with every
-// change, also when the object is deleted and made again: since version 1.35 Kubernetes says so, and it was so
-// before.
+// A document is a ConfigMap, and its revision the resourceVersion, a number that grows with every
+// change, even if the object is deleted and created again: Kubernetes guarantees this since
+// version 1.35, and it was so before.
 
 // Load implements registry.Store. It waits for the API server until ctx is done.
 func (r *Registry) Load(ctx context.Context, name string) (registry.Document, error) {
@@ -73,12 +73,13 @@ func documentOf(name string, m *corev1.ConfigMap) (registry.Document, error) {
 func revisionOf(m *corev1.ConfigMap) (uint64, error) {
 	revision, err := strconv.ParseUint(m.ResourceVersion, 10, 64)
 	if err != nil || revision == 0 {
-		return 0, fmt.Errorf("ConfigMap %s/%s has the version %q: want a number, as Kubernetes gives it", m.Namespace, m.Name, m.ResourceVersion)
+		return 0, fmt.Errorf("ConfigMap %s/%s has the version %q: want a number, as in Kubernetes", m.Namespace, m.Name, m.ResourceVersion)
 	}
 	return revision, nil
 }
 
-// Save implements registry.Store. It makes one attempt: after an error nobody knows whether it was written.
+// Save implements registry.Store. It makes one attempt: after an error it is unknown whether the
+// document was written.
 func (r *Registry) Save(ctx context.Context, doc registry.Document) (revision uint64, err error) {
 	if err := doc.Validate(); err != nil {
 		return 0, err
@@ -123,7 +124,7 @@ func (r *Registry) Save(ctx context.Context, doc registry.Document) (revision ui
 	return revision, nil
 }
 
-// Follow implements registry.Store. A document that somebody deletes is an update to revision 0.
+// Follow implements registry.Store. A deleted document is an update to revision 0.
 func (r *Registry) Follow(ctx context.Context, name string, update func(registry.Document), trouble func(error)) error {
 	if err := registry.CheckDocument(name); err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 	"github.com/anser-rpc/anser/registry/kubernetes"
 )
 
-// A client takes kubernetes.Scheme as an option of anser.Dial; this is what its target says.
+// A client takes kubernetes.Scheme as an option of anser.Dial; these are the parts of its target.
 func ExampleParse() {
 	u, err := url.Parse("kubernetes:///shop/arith:grpc")
 	if err != nil {

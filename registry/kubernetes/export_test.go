@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/gentype"
 )
 
-// What tests do to the objects behind a registry's back.
+// Access for tests that change the objects behind a registry's back.
 
 func (r *Registry) Slices() *gentype.ClientWithList[*discoveryv1.EndpointSlice, *discoveryv1.EndpointSliceList] {
 	return r.client.slices

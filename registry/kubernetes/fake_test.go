@@ -20,13 +20,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// fakeServer is the part of an API server that this package uses, over TLS and HTTP/2: versions of all objects
-// from one counter, conflicts, preconditions, watches from a version on, 410 Gone for versions that are
-// forgotten. It checks the token and not what objects are made of; for that there is the real one.
+// fakeServer is the part of an API server that this package uses, over TLS and HTTP/2: versions of
+// all objects from one counter, conflicts, preconditions, watches that begin at a version, 410
+// Gone for versions that are compacted. It checks the token but does not validate objects; the
+// tests on a real server do.
 type fakeServer struct {
 	http *httptest.Server
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	away      bool
 	conns     map[net.Conn]bool
 	version   int64
@@ -35,12 +36,12 @@ type fakeServer struct {
 	events    []event
 	changed   chan struct{} // closed and replaced with each event
 	forbidden map[string]bool
-	stutter   bool // what writes is carried out, and answered with 504 the first time
-	starting  bool // everything is forbidden, since it has not read its roles
-	lists     int  // requests that list, watches aside
+	stutter   bool // the first attempt of each write is carried out, but answered with 504
+	starting  bool // everything is forbidden, as before the roles are loaded
+	lists     int  // list requests, not counting watches
 }
 
-// stored is the JSON of an object, with its metadata read.
+// stored is the JSON of an object, with its metadata decoded.
 type stored struct {
 	key  string // resource/namespace/name
 	meta metav1.ObjectMeta
@@ -49,7 +50,7 @@ type stored struct {
 
 type event struct {
 	version  int64
-	old, now *stored // nil where there is none
+	old, now *stored // nil if there is none
 }
 
 const fakeToken = "a-token"
@@ -72,7 +73,7 @@ func (s *fakeServer) config() *rest.Config {
 	}}
 }
 
-// fakeListener keeps its port while the server is away, so that nobody else gets it.
+// fakeListener keeps its port while the server is down, so that no other process takes it.
 type fakeListener struct {
 	net.Listener
 	server *fakeServer
@@ -126,7 +127,7 @@ func (s *fakeServer) start() {
 	s.away = false
 }
 
-// forget makes every watch end with 410 Gone, and those that begin at a version of the past as well.
+// forget makes every watch end with 410 Gone, including new ones that begin at an old version.
 func (s *fakeServer) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,7 +180,7 @@ var fakeKinds = map[string]struct{ kind, version string }{
 	"leases":         {"Lease", "coordination.k8s.io/v1"},
 }
 
-// request is one request with its path and selectors read.
+// request is one request with its path and selectors decoded.
 type request struct {
 	*http.Request
 	w                         http.ResponseWriter
@@ -345,7 +346,7 @@ func (s *fakeServer) watch(r *request) {
 	}
 }
 
-// serveObject is what concerns one object, and the deletion of many.
+// serveObject serves requests for one object, and the deletion of many.
 func (s *fakeServer) serveObject(r *request) {
 	var body struct {
 		Metadata      metav1.ObjectMeta     `json:"metadata"`

@@ -1,8 +1,8 @@
-// Package kubernetes is a registry in the API of Kubernetes. It finds what a Service of Kubernetes selects, by
-// its EndpointSlices, with zones and readiness; this needs nothing of the servers. And it announces instances
-// as EndpointSlices of its own, for servers that no Service selects.
+// Package kubernetes is a registry in the Kubernetes API. It finds the pods that a Service selects
+// by its EndpointSlices, with zones and readiness; the servers need no change for this. It also
+// announces instances as EndpointSlices of its own, for servers that no Service selects.
 //
-// What it announces stays alive by a Lease, one for each Registry. Documents are ConfigMaps.
+// Announced instances are kept alive by a Lease, one per Registry. Documents are ConfigMaps.
 package kubernetes
 
 import (
@@ -24,21 +24,21 @@ import (
 	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
-// DefaultTTL is what Dial and New use where no option says otherwise.
+// DefaultTTL is the TTL unless the option TTL sets another.
 const DefaultTTL = 30 * time.Second
 
-// PortName is the name of the port of the EndpointSlices that a Registry writes, and the first choice where
-// no option names the port to read.
+// PortName is the port name of the EndpointSlices that a Registry writes, and the preferred one to
+// read if no option names another.
 const PortName = "anser"
 
-// Registry announces and finds instances in one namespace of Kubernetes, and keeps documents there. All
-// methods are safe for concurrent use.
+// Registry announces and finds instances in one namespace of Kubernetes, and keeps documents
+// there. All methods are safe for concurrent use.
 type Registry struct {
 	client    *client
 	namespace string
 	port      string
 	ttl       time.Duration
-	owner     string // marks what this registry has announced; the name of its Lease
+	owner     string // marks the records announced by this registry; the name of its Lease
 	leases    leases
 	announcer *upkeep.Announcer
 	life      *upkeep.Life
@@ -47,8 +47,9 @@ type Registry struct {
 
 var _ registry.Store = (*Registry)(nil)
 
-// Dial returns a registry in the cluster that the process runs in or, outside of one, that kubectl would use:
-// KUBECONFIG or ~/.kube/config say which, and who asks. It does not wait for the API server.
+// Dial returns a registry in the cluster that the process runs in or, outside of one, in the
+// cluster that kubectl would use: KUBECONFIG or ~/.kube/config set the cluster and the user. It
+// does not wait for the API server.
 func Dial(opts ...Option) (*Registry, error) {
 	cfg := config{ttl: DefaultTTL, log: slog.New(slog.DiscardHandler)}
 	for _, opt := range opts {
@@ -83,9 +84,9 @@ func newRegistry(client *client, cfg config) *Registry {
 	return r
 }
 
-// Register implements registry.Registrar. An EndpointSlice has an IP address and a port, so an instance at
-// another kind of address is refused. Where the API server refuses it, as it does without permission,
-// Register fails at once.
+// Register implements registry.Registrar. An EndpointSlice has an IP address and a port, so an
+// instance with another kind of address is rejected. If the API server rejects it, for example for
+// lack of permission, Register fails at once.
 func (r *Registry) Register(ctx context.Context, in registry.Instance) error {
 	if err := in.Validate(); err != nil {
 		return err
@@ -96,7 +97,7 @@ func (r *Registry) Register(ctx context.Context, in registry.Instance) error {
 		return fmt.Errorf("kubernetes keeps an IP address and a port, and cannot have the address %q: register a host:port whose host is an IP address", in.Address)
 	}
 	if ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.Zone() != "" {
-		return fmt.Errorf("kubernetes refuses the address %q, which is loopback, link-local or multicast: register one that other hosts can dial", in.Address)
+		return fmt.Errorf("kubernetes rejects the address %q, which is loopback, link-local or multicast: register one that other hosts can dial", in.Address)
 	}
 	if !isLabel(in.Service) {
 		return fmt.Errorf("service %q cannot be a label of kubernetes: use at most 63 letters, digits, dots, dashes and underscores, with a letter or digit at both ends", in.Service)
@@ -104,14 +105,15 @@ func (r *Registry) Register(ctx context.Context, in registry.Instance) error {
 	return r.announcer.Register(ctx, in)
 }
 
-// Deregister implements registry.Registrar. When ctx ends first, the instance goes as soon as the API server
-// can be reached.
+// Deregister implements registry.Registrar. If ctx ends first, the instance is removed as soon as
+// the API server can be reached.
 func (r *Registry) Deregister(ctx context.Context, in registry.Instance) error {
 	return r.announcer.Deregister(ctx, in)
 }
 
-// Close implements registry.Registry. It gives an API server that does not answer a few seconds to withdraw what was
-// announced, and one that does ten; where that fails it says so, and the Lease runs out.
+// Close implements registry.Registry. It withdraws the announced instances, for which it allows a
+// few seconds if the API server does not answer, and ten if it does; if that fails, it returns an
+// error, and the Lease expires.
 func (r *Registry) Close() (err error) {
 	r.closing.Do(func() {
 		err = r.announcer.Close()
@@ -121,7 +123,7 @@ func (r *Registry) Close() (err error) {
 	return err
 }
 
-// config is what the options set.
+// config holds the settings made by options.
 type config struct {
 	namespace, port     string
 	ttl                 time.Duration
@@ -130,12 +132,12 @@ type config struct {
 	kubeconfig, context string
 }
 
-// load returns how to reach the API server, and the namespace that is current there.
+// load returns the configuration of the API client, and its current namespace.
 func (c *config) load() (*rest.Config, string, error) {
 	if c.api != nil {
 		return c.api, "default", nil
 	}
-	rules := clientcmd.NewDefaultClientConfigLoadingRules() // falls back to the cluster around the process
+	rules := clientcmd.NewDefaultClientConfigLoadingRules() // falls back to the configuration inside a cluster
 	if c.kubeconfig != "" {
 		rules.ExplicitPath = c.kubeconfig
 	}
@@ -151,30 +153,31 @@ func (c *config) load() (*rest.Config, string, error) {
 	return api, namespace, nil
 }
 
-// Option changes what Dial does.
+// Option configures Dial.
 type Option func(*config)
 
-// Namespace sets the namespace that everything is in. By default it is the one that the process runs in
-// or that kubectl would take, and "default" with the option Config.
+// Namespace sets the namespace of all objects. By default it is the one that the process runs in
+// or that kubectl would use, and "default" with the option Config.
 func Namespace(name string) Option { return func(c *config) { c.namespace = name } }
 
-// Port sets the name of the port of a Service that clients call. By default it is the one that is called
-// PortName, or the only one. It says nothing about instances that a Registry has announced.
+// Port sets the name of the Service port that clients call. By default it is the one named
+// PortName, or the only one. It has no effect on instances announced by a Registry.
 func Port(name string) Option { return func(c *config) { c.port = name } }
 
-// TTL sets after what time without a sign of life instances go, DefaultTTL by default. Whole seconds count,
-// rounded up.
+// TTL sets after how long without renewal instances are removed, DefaultTTL by default. It is
+// rounded up to whole seconds.
 func TTL(d time.Duration) Option { return func(c *config) { c.ttl = d } }
 
-// Logger sets who is told when the API server is lost and found, nobody by default.
+// Logger sets the logger for lost and restored connections to the API server; by default nothing
+// is logged.
 func Logger(log *slog.Logger) Option { return func(c *config) { c.log = log } }
 
-// Config sets how to reach the API server, and as whom; by default it is what Dial finds. Its limits of
-// requests for each second and its Timeout are not used.
+// Config sets the API server and the credentials; by default Dial finds them. Its rate limits and
+// its Timeout are ignored.
 func Config(api *rest.Config) Option { return func(c *config) { c.api = api } }
 
-// Kubeconfig sets the file to read instead of KUBECONFIG or ~/.kube/config, and the context to take from it,
-// which is the current one where it is empty.
+// Kubeconfig sets the file to read instead of KUBECONFIG or ~/.kube/config, and the context to use
+// in it, which is the current one if it is empty.
 func Kubeconfig(path, context string) Option {
 	return func(c *config) { c.kubeconfig, c.context = path, context }
 }

@@ -24,14 +24,15 @@ import (
 	"github.com/anser-rpc/anser/registry/registrytest"
 )
 
-// testTTL is longer than a machine stands still: an instance whose Lease has run out meanwhile counts.
+// testTTL is longer than a pause of the machine: a Lease that expires meanwhile would change the
+// list.
 const testTTL = 20 * time.Second
 
 func TestConformance(t *testing.T) {
 	registrytest.Run(t, func(t *testing.T) registrytest.Fixture {
 		c, ttl := newCluster(t), testTTL
 		if strings.HasSuffix(t.Name(), "/CloseDuringOutage") {
-			ttl = 2 * time.Second // which this test waits for
+			ttl = 2 * time.Second // this test waits for it to expire
 		}
 		return registrytest.Fixture{
 			Open: func() registry.Registry {
@@ -83,7 +84,7 @@ func endpoint(ip string, ready, serving, terminating bool) discoveryv1.Endpoint 
 	}
 }
 
-// watcher collects what a Watch says.
+// watcher collects the calls of a Watch.
 type watcher struct {
 	updates  chan []registry.Instance
 	troubles chan error
@@ -103,7 +104,7 @@ func watch(t *testing.T, r *kubernetes.Registry, service string) *watcher {
 	return w
 }
 
-// await waits for a list that is as wanted.
+// await waits for a list for which ok returns true.
 func (w *watcher) await(t *testing.T, what string, ok func([]registry.Instance) bool) {
 	t.Helper()
 	after := time.After(regtest.Patience)
@@ -143,8 +144,8 @@ func length(n int) func([]registry.Instance) bool {
 
 var twoPorts = map[string]int32{"grpc": 9000, "metrics": 9100}
 
-// The main use: a Service of Kubernetes, whose EndpointSlices Kubernetes writes. The client may do nothing but
-// read these.
+// The main use: a Service whose EndpointSlices are written by Kubernetes. The client needs no
+// permission but to read these.
 func TestOrdinaryService(t *testing.T) {
 	c := newCluster(t)
 	if fake, ok := c.server.(*fakeServer); ok {
@@ -184,7 +185,8 @@ func TestOrdinaryService(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.await(t, "a pod got ready", length(3))
-	// Kubernetes moves the endpoint to another slice, and then out of the first.
+	// Kubernetes moves an endpoint to another slice: it adds it there first, and then removes it
+	// here.
 	if _, err := kube.Create(ctx, endpointSlice("arith-x3", "arith", twoPorts,
 		endpoint("10.0.0.1", false, true, true), endpoint("10.0.0.4", true, true, false)), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -200,7 +202,8 @@ func TestOrdinaryService(t *testing.T) {
 	watch(t, c.dial(t, c.client, kubernetes.Port("web")), "arith").awaitTrouble(t, `use one of ["grpc" "metrics"]`)
 }
 
-// A thousand pods, in slices of a hundred as Kubernetes makes them, and in one of the largest there can be.
+// A thousand pods, in slices of a hundred as Kubernetes writes them, and in one slice of the
+// maximum size.
 func TestThousandPods(t *testing.T) {
 	c := newCluster(t)
 	ctx, kube := regtest.Within(t), c.dial(t, c.admin).Slices()
@@ -222,7 +225,7 @@ func TestThousandPods(t *testing.T) {
 	watch(t, c.dial(t, c.client, kubernetes.Port("grpc")), "echo").await(t, "one slice", length(1000))
 }
 
-// What kubectl and other clients of Kubernetes see.
+// The view of kubectl and other clients of Kubernetes.
 func TestRecordInKubernetes(t *testing.T) {
 	c := newCluster(t)
 	r, ctx := c.dial(t, c.registrar), regtest.Within(t)
@@ -244,7 +247,7 @@ func TestRecordInKubernetes(t *testing.T) {
 	}
 }
 
-// A slice that has Anser's marks and no record that fits is trouble, and the others are found.
+// A slice with Anser's labels but without a valid record is trouble, and the others are found.
 func TestBadRecord(t *testing.T) {
 	c := newCluster(t)
 	r, ctx := c.dial(t, c.registrar), regtest.Within(t)
@@ -269,7 +272,7 @@ func TestBadRecord(t *testing.T) {
 	w.await(t, "the list is current", length(2))
 }
 
-// Without permission everything fails at once, and says where to look.
+// Without permission everything fails at once, with advice.
 func TestNoPermission(t *testing.T) {
 	c := newCluster(t)
 	if fake, ok := c.server.(*fakeServer); ok {
@@ -299,7 +302,8 @@ func TestNoPermission(t *testing.T) {
 	}
 }
 
-// A server that starts forbids everything until it has read its roles: that is an outage, and not a refusal.
+// A starting server forbids everything until it has loaded its roles: that is an outage, not a
+// permanent error.
 func TestServerStarting(t *testing.T) {
 	s := newFakeServer(t)
 	s.setStarting(true)
@@ -316,8 +320,8 @@ func TestServerStarting(t *testing.T) {
 	}
 }
 
-// A document that was written although the server said that it timed out is no conflict, which would mean that
-// somebody else has written it.
+// A document that was written although the server answered with a timeout is no conflict, which
+// would mean that another process has written it.
 func TestWrittenAndTimedOut(t *testing.T) {
 	s := newFakeServer(t)
 	r := (&cluster{server: s, namespace: "shop"}).dial(t, s.config())
@@ -330,7 +334,8 @@ func TestWrittenAndTimedOut(t *testing.T) {
 	}
 }
 
-// A watch that the server has forgotten begins anew with a list, without trouble and without a gap.
+// A watch at a version that the server has compacted lists again, without trouble and without a
+// gap.
 func TestWatchGone(t *testing.T) {
 	s := newFakeServer(t)
 	c := &cluster{server: s, namespace: "shop", admin: s.config()}
@@ -360,7 +365,7 @@ func TestWatchGone(t *testing.T) {
 	}
 }
 
-// Close ends every connection, while a Watch of the same registry is under way.
+// Close closes every connection, while a Watch of the same registry runs.
 func TestCloseLeavesNothing(t *testing.T) {
 	s := newFakeServer(t)
 	c := &cluster{server: s, namespace: "shop", admin: s.config()}
@@ -379,7 +384,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	}
 }
 
-// What a process leaves behind that dies goes away when somebody else clears up.
+// The objects of a dead process are deleted by another one.
 func TestLeftBehind(t *testing.T) {
 	c := newCluster(t)
 	r, ctx := c.dial(t, c.registrar), regtest.Within(t)
@@ -419,7 +424,7 @@ func TestWhatCannotBeRegistered(t *testing.T) {
 	}
 }
 
-// Where the API server is and who asks comes from a kubeconfig.
+// The API server and the credentials come from a kubeconfig.
 func TestKubeconfig(t *testing.T) {
 	c := newCluster(t)
 	in := regtest.Instance("10.0.0.1:1")

@@ -31,7 +31,8 @@ func TestLeases(t *testing.T) {
 			}
 		}
 		start := time.Now()
-		// The holder's clock is five minutes ahead or behind, which only matters at first sight.
+		// The holder's clock is five minutes ahead or behind, which only matters when the Lease is
+		// new here.
 		check("new", lease(5, start.Add(5*time.Minute)), false, false, true, true)
 		time.Sleep(29 * time.Second)
 		check("before the end", lease(5, start), false, false, true, true)

@@ -19,19 +19,19 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// What marks an object of Anser's.
+// Labels and annotations of Anser's objects.
 const (
 	managedBy      = "anser" // of EndpointSlices, see discoveryv1.LabelManagedBy
 	ownerLabel     = "anser-rpc/owner"
 	groupLabel     = "anser-rpc/group"
 	versionLabel   = "anser-rpc/version"
-	recordKey      = "anser-rpc/record"   // an annotation: the record as registry.Encode writes it
-	documentKey    = "anser-rpc/document" // an annotation: the name of the document
+	recordKey      = "anser-rpc/record"   // annotation: the record as written by registry.Encode
+	documentKey    = "anser-rpc/document" // annotation: the name of the document
 	managedByLabel = "app.kubernetes.io/managed-by"
 )
 
-// objectName returns a name that fits into Kubernetes whatever the parts are made of: as much of the first
-// one as does, for people, and a hash of all.
+// objectName returns a valid object name for any parts: as much of the first part as fits, for
+// readability, and a hash of all parts.
 func objectName(parts ...string) string {
 	sum := sha256.New()
 	for _, p := range parts {
@@ -47,7 +47,7 @@ func objectName(parts ...string) string {
 	return strings.TrimPrefix(legible+"-anser-", "-") + hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// isLabel reports whether the text can be the value of a label.
+// isLabel reports whether the text is a valid label value.
 func isLabel(text string) bool {
 	return len(text) <= 63 && registry.CheckService(text) == nil && strings.Trim(text, "-_.") == text
 }
@@ -86,7 +86,7 @@ func (r *Registry) sliceOf(in registry.Instance) (*discoveryv1.EndpointSlice, er
 	}
 	labels := map[string]string{discoveryv1.LabelServiceName: in.Service, discoveryv1.LabelManagedBy: managedBy, ownerLabel: r.owner}
 	for name, value := range map[string]string{groupLabel: in.Group, versionLabel: in.Version} {
-		if isLabel(value) { // for kubectl; the record has it anyway
+		if isLabel(value) { // for kubectl; the record contains it anyway
 			labels[name] = value
 		}
 	}
@@ -106,21 +106,22 @@ func isOurs(s *discoveryv1.EndpointSlice) bool {
 	return s.Labels[discoveryv1.LabelManagedBy] == managedBy
 }
 
-// instancesOf returns the instances of the service that the slices tell of, each key once, and what is wrong
-// with something that was left out. alive says whether the owner of a slice of ours is.
+// instancesOf returns the instances of the service in the slices, each key once, and an error
+// about one that was left out. alive reports whether the owner of a slice announced by Anser is
+// alive.
 func instancesOf(service, port string, all []*discoveryv1.EndpointSlice, alive func(owner string) bool) (list []registry.Instance, problem error) {
 	found := make(map[string]registry.Instance)
-	// A Service with addresses of both kinds has a slice for each, with the same pods.
+	// A dual-stack Service has a slice per address family, with the same pods.
 	hasIPv4 := slices.ContainsFunc(all, func(s *discoveryv1.EndpointSlice) bool {
 		return !isOurs(s) && s.AddressType == discoveryv1.AddressTypeIPv4 && len(s.Endpoints) > 0
 	})
 	report := func(err error) {
-		if problem == nil || err.Error() < problem.Error() { // the same one each time
+		if problem == nil || err.Error() < problem.Error() { // deterministic, whatever the order
 			problem = err
 		}
 	}
-	// While Kubernetes moves an endpoint from one slice to another it is in both, perhaps in two states: then
-	// the better one counts. Whose state is the same is the same instance.
+	// While Kubernetes moves an endpoint from one slice to another it is in both, possibly in two
+	// states: then the better state counts. With equal states it is the same instance.
 	for _, s := range all {
 		switch {
 		case isOurs(s):
@@ -153,7 +154,7 @@ func instancesOf(service, port string, all []*discoveryv1.EndpointSlice, alive f
 	return list, problem
 }
 
-// decode returns the instance that a slice of ours announces.
+// decode returns the instance announced by a slice of Anser's.
 func decode(service string, s *discoveryv1.EndpointSlice) (registry.Instance, error) {
 	in, err := registry.Decode([]byte(s.Annotations[recordKey]))
 	if err != nil {
@@ -165,7 +166,7 @@ func decode(service string, s *discoveryv1.EndpointSlice) (registry.Instance, er
 	return in, nil
 }
 
-// portOf returns the number of the port with the name, or without one of the port to use.
+// portOf returns the number of the port with that name, or of the default port if name is "".
 func portOf(s *discoveryv1.EndpointSlice, name string) (int32, error) {
 	names := make([]string, 0, len(s.Ports))
 	var only int32
@@ -193,8 +194,8 @@ func portOf(s *discoveryv1.EndpointSlice, name string) (int32, error) {
 	return 0, fmt.Errorf("service %s/%s has no port %q: use one of %q", s.Namespace, service, name, names)
 }
 
-// fromEndpoint returns the instance behind an endpoint of a Service, unless it is not ready. One that is
-// going away and still serves is draining.
+// fromEndpoint returns the instance of a Service's endpoint, unless it is not ready. An endpoint
+// that is terminating but still serving is draining.
 func fromEndpoint(service string, e discoveryv1.Endpoint, port int32) (registry.Instance, bool) {
 	is := func(b *bool, otherwise bool) bool {
 		if b == nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// FuzzSlices holds that whatever the slices of a service are, a list has valid instances of it, each key once, and does
-// not depend on the order of the slices.
+// FuzzSlices checks that, for any slices of a service, the list has valid instances of it, each
+// key once, and does not depend on the order of the slices.
 func FuzzSlices(f *testing.F) {
 	r := &Registry{namespace: "shop", owner: "me"}
 	add := func(all ...*discoveryv1.EndpointSlice) {
@@ -40,7 +40,7 @@ func FuzzSlices(f *testing.F) {
 	f.Fuzz(func(t *testing.T, port string, data []byte) {
 		var all []*discoveryv1.EndpointSlice
 		if json.Unmarshal(data, &all) != nil || slices.Contains(all, nil) {
-			return // no client of Kubernetes gives those
+			return // no client of Kubernetes returns these
 		}
 		alive := func(owner string) bool { return owner == "me" }
 		list, problem := instancesOf("arith", port, all, alive)
@@ -59,7 +59,8 @@ func FuzzSlices(f *testing.F) {
 	})
 }
 
-// FuzzParse holds that a target that is taken names a service, and where it says more, all of it.
+// FuzzParse checks that every accepted target names a service, and that its other parts are
+// complete.
 func FuzzParse(f *testing.F) {
 	f.Add("kubernetes:///shop/arith:grpc")
 	f.Add("kubernetes:///arith")

@@ -12,11 +12,11 @@ import (
 	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
-// object is what a source holds: a pointer to an object of the API.
+// object is the type of a source's objects: a pointer to an API object.
 type object interface{ GetName() string }
 
-// source keeps a copy of some objects of the API: it lists them and watches from the version of the list on.
-// Whatever ends the watch makes it list again, so it sees all that happened meanwhile.
+// source keeps a copy of some API objects: it lists them and watches from the version of the list.
+// Whatever ends the watch, it then lists again, so it sees the result of every change.
 type source[T object] struct {
 	client *client
 	list   func(context.Context, metav1.ListOptions) (all []T, version string, err error)
@@ -24,18 +24,19 @@ type source[T object] struct {
 	opts   metav1.ListOptions
 	wake   chan<- struct{}
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	objects map[string]T
 	err     error // why the objects are not current
 }
 
-// lister is what the API does with objects of one kind, of which L is a list.
+// lister holds the API operations on objects of one kind; L is the list type.
 type lister[L metav1.ListInterface] interface {
 	List(context.Context, metav1.ListOptions) (L, error)
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-// newSource returns a source of the objects that opts select. It tells wake when they may have changed.
+// newSource returns a source of the objects selected by opts. It sends a token to wake when they
+// may have changed.
 func newSource[T any, P interface {
 	*T
 	object
@@ -62,14 +63,14 @@ func (s *source[T]) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		began := time.Now()
 		s.once(ctx)
-		if time.Since(began) > steady { // most watches end because the server likes to end them
+		if time.Since(began) > steady { // most watches are ended by the server, as a matter of routine
 			delay = upkeep.Delay{}
 		}
 		delay.Wait(ctx, nil)
 	}
 }
 
-// steady is how long a watch lasts where all is well. Shorter ones are not begun again at once for ever.
+// steady is the least duration of a healthy watch. After shorter ones the next attempt is delayed.
 const steady = 5 * time.Second
 
 func (s *source[T]) fail(err error) {
@@ -79,8 +80,8 @@ func (s *source[T]) fail(err error) {
 	upkeep.Signal(s.wake)
 }
 
-// once lists the objects, and watches from there on until that ends. They count when there is a watch: a list
-// without one would be current for a moment only.
+// once lists the objects, and watches from there until the watch ends. The list is used only once
+// the watch is established: without one it would be current for a moment only.
 func (s *source[T]) once(ctx context.Context) {
 	var all []T
 	opts := s.opts
@@ -111,8 +112,8 @@ func (s *source[T]) once(ctx context.Context) {
 	s.stream(ctx, w)
 }
 
-// stream applies what changes until the watch ends. It may end with an error, such as 410 Gone when the
-// version is too old by now; a new list says more than the error does.
+// stream applies changes until the watch ends. It may end with an error, such as 410 Gone if the
+// version is too old by now; the next list shows whether there is a lasting problem.
 func (s *source[T]) stream(ctx context.Context, w watch.Interface) {
 	for {
 		select {
@@ -131,7 +132,7 @@ func (s *source[T]) stream(ctx context.Context, w watch.Interface) {
 
 func (s *source[T]) apply(what watch.EventType, o T) {
 	s.mu.Lock()
-	switch what { // anything else is a bookmark, which carries no object
+	switch what { // any other event is a bookmark, which carries no object
 	case watch.Added, watch.Modified:
 		s.objects[o.GetName()] = o
 	case watch.Deleted:
@@ -141,7 +142,7 @@ func (s *source[T]) apply(what watch.EventType, o T) {
 	upkeep.Signal(s.wake)
 }
 
-// current returns the objects, or why they are not current.
+// current returns the objects, or the reason why they are not current.
 func (s *source[T]) current() (all []T, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,7 +158,7 @@ func (s *source[T]) current() (all []T, err error) {
 	return all, nil
 }
 
-// wait returns what current does when there has been an answer. It takes tokens from wake.
+// wait waits for the first answer and returns the result of current. It takes tokens from wake.
 func (s *source[T]) wait(ctx context.Context, wake <-chan struct{}) ([]T, error) {
 	for {
 		all, err := s.current()

@@ -9,8 +9,8 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// Parse takes a target apart: kubernetes:///shop/arith:grpc has the namespace shop, the service arith and the
-// port grpc. Namespace and port may be left out.
+// Parse splits a target: kubernetes:///shop/arith:grpc has the namespace shop, the service arith
+// and the port grpc. Namespace and port are optional.
 func Parse(u *url.URL) (namespace, service, port string, err error) {
 	fail := func(format string, args ...any) (string, string, string, error) {
 		return "", "", "", fmt.Errorf("target %q "+format, append([]any{u.Redacted()}, args...)...)
@@ -19,10 +19,10 @@ func Parse(u *url.URL) (namespace, service, port string, err error) {
 		return fail("is not one of kubernetes: use kubernetes:///namespace/service:port")
 	}
 	if u.Host != "" || u.User != nil {
-		return fail("names a host: which cluster it is, the kubeconfig says; use kubernetes:///namespace/service with three slashes")
+		return fail("names a host, but the cluster comes from the kubeconfig: use kubernetes:///namespace/service with three slashes")
 	}
 	if u.RawQuery != "" || u.Fragment != "" {
-		return fail("has a query or fragment, which means nothing here: use options of kubernetes.Dial")
+		return fail("has a query or fragment, which has no meaning here: use options of kubernetes.Dial")
 	}
 	parts := strings.Split(strings.TrimPrefix(u.Path, "/"), "/")
 	if len(parts) > 2 {
@@ -47,8 +47,8 @@ func Parse(u *url.URL) (namespace, service, port string, err error) {
 //
 //	c, err := anser.Dial("kubernetes:///shop/arith:grpc", kubernetes.Scheme())
 //
-// [Parse] says what a target may look like. The options are those of Dial; namespace and port are the target's
-// where it has them.
+// [Parse] describes the form of a target. The options are those of Dial; namespace and port are
+// the target's, if it has them.
 func Scheme(opts ...Option) registry.Scheme {
 	return registry.Scheme{Name: "kubernetes", Open: func(u *url.URL) (registry.Resolver, string, error) {
 		namespace, service, port, err := Parse(u)

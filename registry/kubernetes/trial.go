@@ -13,15 +13,15 @@ import (
 	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
-// How long one request may take, and one that lists objects.
+// Timeouts of one request, and of one that lists objects.
 const (
 	attemptTimeout = 3 * time.Second
 	listTimeout    = 15 * time.Second
 )
 
-// trial is one request. client-go repeats some that failed, ten times and without a word, which would hide an
-// outage for as long. So a connection that fails ends the trial, and what the server has answered meanwhile is
-// the reason of one that runs out of time.
+// trial is one request. client-go silently retries some failed requests, up to ten times, which
+// would hide an outage for as long. So a failed connection ends the trial, and if a trial times
+// out, the server's last answer is the reason.
 type trial struct {
 	cancel context.CancelCauseFunc
 	answer atomic.Pointer[string]
@@ -29,14 +29,14 @@ type trial struct {
 
 type trialKey struct{}
 
-// begin returns a context for the requests of a trial.
+// begin returns a context for the HTTP requests of a trial.
 func begin(ctx context.Context) (context.Context, *trial) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	t := &trial{cancel: cancel}
 	return context.WithValue(ctx, trialKey{}, t), t
 }
 
-// reporting tells the trial of a request how the request went.
+// reporting reports the result of an HTTP request to its trial.
 type reporting struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -50,25 +50,26 @@ func (r reporting) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}
 	if err == nil && resp.StatusCode >= 500 && req.Method != http.MethodGet {
-		// It may have been carried out: client-go, which repeats what has this header, would be told of a conflict
-		// with itself.
+		// The request may have been carried out: client-go, which retries answers with this
+		// header, would receive a conflict with itself.
 		resp.Header.Del("Retry-After")
 	}
 	return resp, err
 }
 
-// WrappedRoundTripper lets client-go find the transport.
+// WrappedRoundTripper gives client-go access to the transport.
 func (r reporting) WrappedRoundTripper() http.RoundTripper { return r.RoundTripper }
 
-// How often a request is repeated whose credentials the server refuses: it may be starting, and a token may just
-// have been replaced.
+// How often a request is repeated if the server rejects its credentials: the server may be
+// starting, and a token may just have been replaced.
 const (
 	credentialTrials = 3
 	credentialPause  = 500 * time.Millisecond
 )
 
-// attempt makes one request, or a few that belong together. One that is denied is made again before it is
-// called hopeless: a server that starts denies everything until it has read its own roles.
+// attempt makes one request, or a few that belong together. A request that is denied is repeated
+// before it counts as hopeless: a starting server denies everything until it has loaded its own
+// roles.
 func (c *client) attempt(ctx context.Context, limit time.Duration, request func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -93,7 +94,7 @@ func (c *client) attempt(ctx context.Context, limit time.Duration, request func(
 	return t.explain(ctx, tried, err)
 }
 
-// isReady asks the server whether it is. By default every user may.
+// isReady asks the server whether it is ready. By default every user may.
 func (c *client) isReady(ctx context.Context) bool {
 	return c.maps.GetClient().Get().AbsPath("/readyz").Do(ctx).Error() == nil
 }
@@ -109,7 +110,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// explain returns why a request in the context tried, which ends no later than ctx, has failed.
+// explain returns the reason why a request failed in the context tried, which ends no later than
+// ctx.
 func (t *trial) explain(ctx, tried context.Context, err error) error {
 	cause := context.Cause(tried)
 	switch {
@@ -117,15 +119,15 @@ func (t *trial) explain(ctx, tried context.Context, err error) error {
 		return context.Cause(ctx)
 	case cause == nil:
 		return explain(err)
-	case !errors.Is(cause, context.DeadlineExceeded): // of the connection
+	case !errors.Is(cause, context.DeadlineExceeded): // an error of the connection
 		return fmt.Errorf("kubernetes: %w", cause)
 	case t.answer.Load() != nil:
-		return fmt.Errorf("kubernetes answers %q and asks to try again later", *t.answer.Load())
+		return fmt.Errorf("kubernetes answered %q and asks to try again later", *t.answer.Load())
 	}
-	return errors.New("kubernetes has not answered in time") // not an error of a context that the caller knows
+	return errors.New("kubernetes has not answered in time") // not an error of the caller's own context
 }
 
-// explain says whether trying again can mend an error, and what else can.
+// explain adds advice to an error, and marks it as hopeless if a retry is pointless.
 func explain(err error) error {
 	switch {
 	case apierrors.IsForbidden(err):

@@ -17,27 +17,28 @@ import (
 	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
-// skew is how far the clocks of two machines may be apart before a Lease that is new to this process is taken
-// for one that has run out.
+// skew is how far the clocks of two machines may differ before a Lease that is new to this process
+// counts as expired.
 const skew = 10 * time.Second
 
-// leases is what a Registry knows of the Leases of others. A Lease has run out when it has not changed for its
-// duration while this process looked, whatever the clocks of the two machines say, and the server says once more
-// that it has not: a watch that hears nothing may be one whose connection is dead.
+// leases holds what a Registry knows about the Leases of others. A Lease has expired if it has not
+// changed for its duration while this process watched, whatever the clocks of the two machines
+// say, and if the server then confirms it: a silent watch may be one whose connection is dead.
 type leases struct {
 	mu   sync.Mutex // guards seen
 	seen map[string]seenLease
 }
 
 type seenLease struct {
-	version uint64    // of the object; watches differ in how much they have seen
+	version uint64    // of the object; watches differ in how far they have read
 	at      time.Time // when that version was first seen here
-	dead    bool      // it has run out
+	dead    bool      // it has expired
 }
 
-// alive returns the holders whose Leases have not run out, and when the next one may if nothing happens. fresh
-// forgets how long they have been seen to be the same: nobody could renew them. Where asked is false and a
-// Lease seems to have run out, sure is false: ask the server, and come again with the answer.
+// alive returns the holders whose Leases have not expired, and when the next one may expire
+// without a renewal. fresh restarts the observation of all Leases: they could not be renewed
+// meanwhile. If asked is false and a Lease seems to have expired, sure is false: the caller must
+// ask the server, and call alive again with the answer.
 func (l *leases) alive(all []*coordinationv1.Lease, fresh, asked bool) (holders map[string]bool, next time.Duration, sure bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,9 +76,10 @@ func (l *leases) alive(all []*coordinationv1.Lease, fresh, asked bool) (holders 
 	return holders, next, sure
 }
 
-// Watch implements registry.Resolver. It lists the EndpointSlices of the service and watches from the version
-// of the list on; so it does with Leases when one of them is of Anser's. An endpoint that is not ready is left out.
-// What cannot be read is reported as trouble and left out; so is a Service without the port.
+// Watch implements registry.Resolver. It lists the EndpointSlices of the service and watches from
+// the version of the list; if one of them is Anser's, it does the same with Leases. An endpoint
+// that is not ready is left out. A record that cannot be decoded is reported as trouble and left
+// out, and so is a Service without the port.
 func (r *Registry) Watch(ctx context.Context, service string, update func([]registry.Instance), trouble func(error)) error {
 	if err := registry.CheckService(service); err != nil {
 		return err
@@ -125,7 +127,7 @@ func pointers[T any](all []T) []*T {
 	return p
 }
 
-// serviceWatch is one watcher of a service.
+// serviceWatch is one watch of a service.
 type serviceWatch struct {
 	registry *Registry
 	service  string
@@ -133,8 +135,8 @@ type serviceWatch struct {
 	leases   *source[*coordinationv1.Lease]
 	wake     <-chan struct{}
 	running  sync.WaitGroup
-	leasing  bool // leases is followed
-	lost     bool // the last look failed
+	leasing  bool // leases is being watched
+	lost     bool // the last read failed
 	looked   bool
 }
 
@@ -156,7 +158,8 @@ func (w *serviceWatch) look(ctx context.Context) (view upkeep.View[[]registry.In
 			w.lost = true
 			return view, err
 		}
-		// A server that takes longer than that for an answer could not be asked to renew anything either.
+		// If the server took longer than that to answer, it could not be asked for renewals
+		// either.
 		holders, next, _ = known.alive(held, time.Since(began) > attemptTimeout, true)
 	}
 	w.lost, w.looked = false, true
@@ -165,8 +168,8 @@ func (w *serviceWatch) look(ctx context.Context) (view upkeep.View[[]registry.In
 	return view, nil
 }
 
-// objects returns the slices of the service, and all Leases where one of the slices is of Anser's: a client of
-// an ordinary Service needs no permission to see any.
+// objects returns the slices of the service, and all Leases if one of the slices is Anser's: a
+// client of an ordinary Service needs no permission to read Leases.
 func (w *serviceWatch) objects(ctx context.Context) (all []*discoveryv1.EndpointSlice, held []*coordinationv1.Lease, err error) {
 	all, err = w.slices.wait(ctx, w.wake)
 	if err != nil || !w.leasing && !slices.ContainsFunc(all, isOurs) {
@@ -179,12 +182,12 @@ func (w *serviceWatch) objects(ctx context.Context) (all []*discoveryv1.Endpoint
 	if held, err = w.leases.wait(ctx, w.wake); err != nil {
 		return nil, nil, err
 	}
-	all, err = w.slices.current() // the wait may have taken the token that told of a change
+	all, err = w.slices.current() // the wait may have taken the token of a change
 	return all, held, err
 }
 
-// Services implements registry.Lister: the Services of the namespace that have instances, those of Kubernetes
-// among them. It waits for the API server until ctx is done.
+// Services implements registry.Lister: the Services of the namespace that have instances,
+// including those of Kubernetes. It waits for the API server until ctx is done.
 func (r *Registry) Services(ctx context.Context) ([]string, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -15,21 +15,22 @@ import (
 )
 
 const (
-	again    = 2                      // how often something new is said once more
+	again    = 2                      // how often a change is announced once more
 	pace     = time.Millisecond       // between two messages, so that slow receivers lose none
-	retry    = 100 * time.Millisecond // after a message that could not be sent
-	replyMin = 20 * time.Millisecond  // before an answer, so that not all answer at once (RFC 6762, section 6)
+	retry    = 100 * time.Millisecond // after a failure to send
+	replyMin = 20 * time.Millisecond  // before an answer, to spread the answers of all hosts (RFC 6762, section 6)
 	replyMax = 100 * time.Millisecond
 )
 
-// Register implements registry.Registrar. It returns when the instance was announced once, which says nothing
-// about who heard it; it is announced again until it is taken back.
+// Register implements registry.Registrar. It returns after the first announcement, which does not
+// mean that any host has received it; the instance is announced again until it is withdrawn.
 func (r *Registry) Register(ctx context.Context, in registry.Instance) error {
 	if err := in.Validate(); err != nil {
 		return err
 	}
 	in = in.Clone()
-	// What others have announced under the key has to be known, so that this one is the later.
+	// The records that others have announced under the key must be known, so that this one gets
+	// the later timestamp.
 	if err := r.waitSettled(ctx); err != nil {
 		return err
 	}
@@ -41,7 +42,7 @@ func (r *Registry) Deregister(ctx context.Context, in registry.Instance) error {
 	return r.persist(ctx, func() error { return r.withdraw(labelOf(in)) })
 }
 
-// persist sends until that succeeds.
+// persist repeats send until it succeeds.
 func (r *Registry) persist(ctx context.Context, send func() error) error {
 	var last error
 	for {
@@ -59,7 +60,7 @@ func (r *Registry) persist(ctx context.Context, send func() error) error {
 	}
 }
 
-// because says why a call ran out of time, where that is known.
+// because adds the reason of a timeout to its error, if it is known.
 func because(err, reason error) error {
 	if reason == nil || errors.Is(err, registry.ErrClosed) {
 		return err
@@ -76,12 +77,12 @@ func (r *Registry) attempt(send func() error) error {
 	return send()
 }
 
-// announce sends a new record, and keeps it if that succeeds. The caller holds sending.
+// announce sends a new record, and keeps it on success. The caller holds sending.
 func (r *Registry) announce(in registry.Instance) error {
 	rec := &record{label: labelOf(in), in: in, owner: r.owner, at: time.Now().UnixNano(), again: again}
 	r.mu.Lock()
 	if old := r.known[rec.label]; old != nil {
-		rec.at = max(rec.at, old.at+1) // also where the clock of the other host is ahead
+		rec.at = max(rec.at, old.at+1) // even if the clock of the other host is ahead
 	}
 	r.mu.Unlock()
 	list, err := r.resources(rec)
@@ -98,7 +99,7 @@ func (r *Registry) announce(in registry.Instance) error {
 	return nil
 }
 
-// withdraw says goodbye for an own record. The caller holds sending.
+// withdraw sends a goodbye for an own record. The caller holds sending.
 func (r *Registry) withdraw(label string) error {
 	r.mu.Lock()
 	rec := r.own[label]
@@ -121,7 +122,7 @@ func (r *Registry) withdraw(label string) error {
 	return nil
 }
 
-// forgetLocked drops an own record.
+// forgetLocked removes an own record.
 func (r *Registry) forgetLocked(label string) {
 	if r.known[label] == r.own[label] {
 		delete(r.known, label)
@@ -138,7 +139,7 @@ func (r *Registry) send(records []dnsmessage.Resource) error {
 	return r.link.send(message)
 }
 
-// farewell says goodbye for everything, twice: nobody says it again.
+// farewell sends a goodbye for every own record, twice: there will be no later one.
 func (r *Registry) farewell() {
 	r.sending.Lock()
 	defer r.sending.Unlock()
@@ -152,7 +153,7 @@ func (r *Registry) farewell() {
 		b := batch{registry: r}
 		for _, g := range all {
 			if list, err := r.farewells(g); err == nil && b.add(list) != nil {
-				return // nobody is there: the records run out
+				return // there is no network: the records expire
 			}
 		}
 		if b.flush() != nil {
@@ -161,14 +162,14 @@ func (r *Registry) farewell() {
 	}
 }
 
-// batch puts records together into messages.
+// batch collects records into messages.
 type batch struct {
 	registry *Registry
 	records  []dnsmessage.Resource
 	size     int
 }
 
-// add sends what is there when the records would make it too large.
+// add first sends the batch if the records would make it too large.
 func (b *batch) add(list []dnsmessage.Resource) error {
 	size := 0
 	for _, a := range list {
@@ -198,7 +199,8 @@ func (b *batch) flush() error {
 	return err
 }
 
-// keep announces again what has to be, lets go of what ran out, and follows the network.
+// keep repeats announcements that are due, removes expired records, and follows changes of the
+// network.
 func (r *Registry) keep() {
 	tick := time.NewTicker(r.ttl / 20)
 	defer tick.Stop()
@@ -216,7 +218,8 @@ func (r *Registry) keep() {
 			last = time.Now()
 		}
 		err := r.speak(all)
-		// Where nothing is announced, a question shows whether the network is there; the first one may be lost.
+		// If nothing is announced, a query shows whether the network works; the first one may be
+		// lost.
 		if err == nil && (all || asked < 3 || r.inTrouble()) {
 			err = r.ask()
 			asked++
@@ -234,7 +237,7 @@ func (r *Registry) ask() error {
 	return r.link.send(message)
 }
 
-// reply answers questions, those that come close together at once.
+// reply answers queries, and combines the answers to queries that arrive together.
 func (r *Registry) reply() {
 	for {
 		select {
@@ -248,14 +251,15 @@ func (r *Registry) reply() {
 		case <-time.After(replyMin + rand.N(replyMax-replyMin)):
 		}
 		select {
-		case <-r.answer: // came meanwhile
+		case <-r.answer: // arrived meanwhile
 		default:
 		}
 		r.speak(true)
 	}
 }
 
-// speak announces all own records, or those that are to be said again. Others may register between two messages.
+// speak announces all own records, or those due for repetition. Register may run between two
+// messages.
 func (r *Registry) speak(all bool) error {
 	r.mu.Lock()
 	labels := slices.Collect(maps.Keys(r.own))
@@ -278,7 +282,7 @@ func (r *Registry) speak(all bool) error {
 	return nil
 }
 
-// repeat says a goodbye again. The caller holds sending.
+// repeat sends a goodbye again. The caller holds sending.
 func (r *Registry) repeat(g goodbye) error {
 	r.mu.Lock()
 	back := r.own[g.label] != nil
@@ -298,7 +302,7 @@ func (r *Registry) repeat(g goodbye) error {
 	return err
 }
 
-// speakOf announces those of the records that are still there. The caller holds sending.
+// speakOf announces the records that still exist. The caller holds sending.
 func (r *Registry) speakOf(labels []string, all bool) error {
 	b := batch{registry: r}
 	for _, label := range labels {

@@ -15,12 +15,12 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// merge is how long a watcher waits for further changes after one.
+// merge is how long a watcher waits after a change for further ones.
 const merge = 10 * time.Millisecond
 
 var errFull = fmt.Errorf("there are more than %d instances on the network: those beyond are left out; use a registry with a server", MaxInstances)
 
-// listen takes in what others say, until the registry is closed.
+// listen processes the messages of others until the registry is closed.
 func (r *Registry) listen() {
 	buf := make([]byte, 64<<10)
 	for {
@@ -28,7 +28,7 @@ func (r *Registry) listen() {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // of a message before, on some systems
+		if err != nil { // on some systems, the error of an earlier message
 			select {
 			case <-r.ctx.Done():
 				return
@@ -51,7 +51,7 @@ func (r *Registry) listen() {
 	}
 }
 
-// take remembers what was said.
+// take stores the content of a message.
 func (r *Registry) take(h heard) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,7 +70,7 @@ func (r *Registry) take(h heard) {
 	}
 }
 
-// takeLocked remembers a record of somebody else, and reports whether that changed anything.
+// takeLocked stores a record of another registry, and reports whether that changed anything.
 func (r *Registry) takeLocked(rec *record) bool {
 	if rec.owner == r.owner {
 		return false
@@ -83,16 +83,17 @@ func (r *Registry) takeLocked(rec *record) bool {
 		return !was
 	case old != nil && (old.at > rec.at || old.at == rec.at && old.owner > rec.owner):
 		if own := r.own[rec.label]; own != nil {
-			own.again = max(own.again, 1) // its owner has not heard of it
+			own.again = max(own.again, 1) // its owner has not received it
 		}
 		return false
 	}
 	r.known[rec.label] = rec
-	delete(r.own, rec.label) // taken over
+	delete(r.own, rec.label) // another registry has taken the key
 	return old == nil || !old.in.Equal(rec.in)
 }
 
-// expire lets go of what nobody has announced for too long. Nothing goes while this host hears nobody.
+// expire removes records that were not announced for too long. None is removed while this host
+// cannot receive.
 func (r *Registry) expire() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,7 +122,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// note takes down whether something could be sent. When it can again, the others are given time to answer.
+// note records whether sending works. When it works again, the others get time to answer.
 func (r *Registry) note(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -142,16 +143,16 @@ func (r *Registry) inTrouble() bool {
 	return r.problem != nil
 }
 
-// state is what watchers need.
+// state is the data that a watcher needs.
 type state struct {
 	list    []registry.Instance
 	problem error
 	full    bool
-	wait    time.Duration // until the list is worth telling
+	wait    time.Duration // until the list is complete
 	changed <-chan struct{}
 }
 
-// state returns what is known of a service, with instances that share nothing but their tags.
+// state returns the known instances of a service, which share nothing but their tags.
 func (r *Registry) state(service string) state {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -165,7 +166,7 @@ func (r *Registry) state(service string) state {
 	return s
 }
 
-// pause waits until something has changed or the time is over.
+// pause waits for a change or for the end of the time.
 func (r *Registry) pause(ctx context.Context, changed <-chan struct{}, d time.Duration) error {
 	var over <-chan time.Time
 	if d > 0 {
@@ -206,8 +207,8 @@ func (r *Registry) waitSettled(ctx context.Context) error {
 	}
 }
 
-// catchUp waits until what was sent to the group before has been taken in, as far as it has reached this host:
-// it sends a message that says nothing, and waits until that comes back.
+// catchUp waits until this host has processed the messages it received before: it sends an empty
+// message to the group, and waits until that comes back.
 func (r *Registry) catchUp(ctx context.Context) {
 	id := uint16(1 + rand.N(1<<16-1))
 	m := dnsmessage.Message{Header: dnsmessage.Header{ID: id}}
@@ -231,7 +232,7 @@ func (r *Registry) catchUp(ctx context.Context) {
 	delete(r.echoes, id)
 }
 
-// echo tells who waits for the message with the id.
+// echo wakes the goroutine that waits for the message with that id.
 func (r *Registry) echo(id uint16) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -241,8 +242,8 @@ func (r *Registry) echo(id uint16) {
 	}
 }
 
-// Watch implements registry.Resolver. What nobody on the network can be told is trouble: while this host cannot
-// send, nothing runs out.
+// Watch implements registry.Resolver. A failure to send is trouble; while this host cannot send,
+// no record expires.
 func (r *Registry) Watch(ctx context.Context, service string, update func([]registry.Instance), trouble func(error)) error {
 	if err := registry.CheckService(service); err != nil {
 		return err
@@ -270,7 +271,7 @@ func (r *Registry) Watch(ctx context.Context, service string, update func([]regi
 				return err
 			}
 			caught = true
-			continue // with what is known now
+			continue // with the records known so far
 		default:
 			caught = false
 			if told = ""; s.full && !full {

@@ -9,7 +9,7 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// Whatever is sent to the group, it is understood or left out, and what is understood can be said again.
+// Any message to the group is decoded or ignored, and whatever is decoded can be encoded again.
 func FuzzUnderstand(f *testing.F) {
 	r := &Registry{kind: "_anser._tcp.local.", ttl: 10 * time.Second}
 	in := registry.Instance{Service: "arith", Address: "10.0.0.1:8972", Tags: map[string]string{"k": "v"}}

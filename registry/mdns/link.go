@@ -16,12 +16,12 @@ const port = 5353
 
 var group = &net.UDPAddr{IP: net.IPv4(224, 0, 0, 251), Port: port}
 
-// link is the group on all interfaces.
+// link is the multicast group on all interfaces.
 type link struct {
-	only []string // names of interfaces; empty: all
+	only []string // names of interfaces; empty means all
 	conn *ipv4.PacketConn
 
-	mu     sync.Mutex // guards what follows, and the interface that is set for sending
+	mu     sync.Mutex // guards the fields below, and the interface set for sending
 	joined map[int]bool
 	use    []net.Interface
 }
@@ -33,19 +33,19 @@ func newLink(only []string) (*link, error) {
 		return nil, err
 	}
 	l := &link{only: only, conn: ipv4.NewPacketConn(c), joined: make(map[int]bool)}
-	c.(*net.UDPConn).SetReadBuffer(4 << 20) // as much of it as the system allows
-	// What this host sends, others on it have to hear too. RFC 6762 wants a TTL of 255.
+	c.(*net.UDPConn).SetReadBuffer(4 << 20) // the system may allow less
+	// Other processes on this host must receive its messages, too. RFC 6762 requires a TTL of 255.
 	err = errors.Join(l.conn.SetMulticastLoopback(true), l.conn.SetMulticastTTL(255))
 	if err != nil {
 		c.Close()
 		return nil, err
 	}
-	l.conn.SetControlMessage(ipv4.FlagDst, true) // where the system can
+	l.conn.SetControlMessage(ipv4.FlagDst, true) // if the system supports it
 	l.scan()
 	return l, nil
 }
 
-// scan finds the interfaces and joins the group on new ones.
+// scan looks for interfaces and joins the group on new ones.
 func (l *link) scan() error {
 	all, err := net.Interfaces()
 	if err != nil {
@@ -58,7 +58,7 @@ func (l *link) scan() error {
 	for _, i := range all {
 		switch {
 		case i.Flags&net.FlagUp == 0:
-			delete(l.joined, i.Index) // it may be another one when it comes back
+			delete(l.joined, i.Index) // it may be another interface when it comes back
 		case len(l.only) > 0 && !slices.Contains(l.only, i.Name):
 		case len(l.only) > 0 || i.Flags&net.FlagMulticast != 0 && i.Flags&net.FlagLoopback == 0:
 			l.use = append(l.use, i)
@@ -85,12 +85,12 @@ func (l *link) scan() error {
 	return errors.Join(errs...)
 }
 
-// send sends a message to the group, on every interface. It fails when that fails on all of them.
+// send sends a message to the group on every interface. It fails if that fails on all of them.
 func (l *link) send(message []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.use) == 0 {
-		return errors.New("no network interface is up that does multicast")
+		return errors.New("no network interface with multicast is up")
 	}
 	var errs []error
 	for _, i := range l.use {
@@ -108,14 +108,14 @@ func (l *link) send(message []byte) error {
 	return nil
 }
 
-// receive returns the next message that was sent to the group.
+// receive returns the next message sent to the group.
 func (l *link) receive(b []byte) (n int, err error) {
 	for {
 		n, head, _, err := l.conn.ReadFrom(b)
 		if err != nil {
 			return 0, err
 		}
-		// A message to this host alone may come from beyond the network.
+		// A unicast message may come from outside the local network.
 		if head == nil || head.Dst == nil || head.Dst.IsMulticast() {
 			return n, nil
 		}

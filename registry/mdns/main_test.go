@@ -12,17 +12,18 @@ import (
 	"go.uber.org/goleak"
 )
 
-// inside says that the process runs in a network of its own.
+// inside is the environment variable that marks the process inside the network namespace.
 const inside = "ANSER_MDNS_INSIDE"
 
-// TestMain runs the tests in a network namespace, in which the loopback does multicast and nobody else is.
+// TestMain runs the tests in a network namespace, in which the loopback supports multicast and no
+// other host is.
 func TestMain(m *testing.M) {
 	if announcing := os.Getenv(childEnv); announcing != "" {
 		announceAsChild(announcing)
 		return
 	}
 	if flag.Parse(); flag.Lookup("test.fuzz").Value.String() != "" {
-		os.Exit(m.Run()) // the target needs no network, and its workers talk to this very process
+		os.Exit(m.Run()) // the target needs no network, and its workers talk to this process
 	}
 	if os.Getenv(inside) == "" {
 		os.Exit(runInside())
@@ -34,9 +35,9 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// runInside runs this program again in a network namespace of its own, which ends with it.
+// runInside runs this program again in a new network namespace, which ends with the program.
 func runInside() int {
-	runtime.LockOSThread() // the child is to die with this process, which Linux takes for this thread
+	runtime.LockOSThread() // the child must die with this process, which for Linux means with this thread
 	self := exec.Command(os.Args[0], os.Args[1:]...)
 	self.Env = append(os.Environ(), inside+"=1")
 	self.Stdin, self.Stdout, self.Stderr = os.Stdin, os.Stdout, os.Stderr

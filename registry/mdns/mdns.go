@@ -1,6 +1,6 @@
-// Package mdns announces and finds instances on the local network by multicast DNS (RFC 6762, RFC 6763),
-// without any server: for laptops, labs and small networks. Everybody on the network can announce whatever they
-// like, and multicast ends at the next router.
+// Package mdns announces and finds instances on the local network by multicast DNS (RFC 6762, RFC
+// 6763), without any server: for laptops, labs and small networks. Every host on the network can
+// announce any instance, and multicast ends at the next router.
 package mdns
 
 import (
@@ -15,62 +15,63 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// What holds unless an option says otherwise.
+// Defaults of the options.
 const (
 	DefaultType = "_anser._tcp"
 	DefaultTTL  = 10 * time.Second
 )
 
-// MaxInstances is how many instances of all services a Registry remembers; further ones are trouble.
+// MaxInstances is how many instances of all services a Registry stores; further ones are reported
+// as trouble.
 const MaxInstances = 10_000
 
-// gatherTime is how long the answers to the first question may take.
+// gatherTime is how long the answers to the first query may take.
 const gatherTime = 500 * time.Millisecond
 
-// Registry is a registry.Registry without a server: each one announces its own instances again and again, and
-// remembers those of the others. All methods are safe for concurrent use.
+// Registry is a registry.Registry without a server: every Registry announces its own instances
+// periodically, and stores those of the others. All methods are safe for concurrent use.
 type Registry struct {
 	kind   string // "_anser._tcp.local."
 	ttl    time.Duration
-	owner  string // tells the records of this registry from those of others
+	owner  string // distinguishes the records of this registry from those of others
 	link   *link
-	ctx    context.Context // ends with registry.ErrClosed
+	ctx    context.Context // ends with the cause registry.ErrClosed
 	cancel context.CancelCauseFunc
 	wg     sync.WaitGroup
-	answer chan struct{} // holds a token when somebody has asked
+	answer chan struct{} // holds a token if a query has arrived
 
 	closing sync.Once
-	sending sync.Mutex // held while own records change or are sent, so that nothing old is sent after something new
+	sending sync.Mutex // held while own records change or are sent, so that no old record follows a newer one
 
-	mu       sync.Mutex // guards what follows; taken under sending, never the other way round
+	mu       sync.Mutex // guards the fields below; taken under sending, never the other way round
 	own      map[string]*record
-	leaving  []goodbye          // to be said again
-	known    map[string]*record // own ones too; by label
-	settled  time.Time          // from when on the list is worth telling
-	problem  error              // why nothing can be sent, or nil
+	leaving  []goodbye          // to be repeated
+	known    map[string]*record // own and foreign records, by label
+	settled  time.Time          // when the list is complete
+	problem  error              // why sending fails, or nil
 	echoes   map[uint16]chan struct{}
 	overflow bool          // there are more than MaxInstances
 	changed  chan struct{} // closed and replaced when known, settled or problem changed
 }
 
-// record is an instance and who announces it.
+// record is an instance and its owner.
 type record struct {
 	label   string // its name in the DNS
 	in      registry.Instance
 	owner   string
 	at      int64     // grows with each change; the later of two owners has the key
 	expires time.Time // zero for own ones
-	again   int       // how often to announce it soon
+	again   int       // how many early repetitions remain
 }
 
-// goodbye is a record that was taken back.
+// goodbye is a record that was withdrawn.
 type goodbye struct {
 	label, owner string
 	at           int64
 	again        int
 }
 
-// Option changes how a Registry works.
+// Option configures a Registry.
 type Option func(*options) error
 
 type options struct {
@@ -79,8 +80,8 @@ type options struct {
 	interfaces []string
 }
 
-// Type sets the type of service in the DNS, DefaultType by default. Registries of different types do not see
-// each other.
+// Type sets the DNS-SD service type, DefaultType by default. Registries of different types do not
+// see each other.
 func Type(kind string) Option {
 	return func(o *options) error {
 		name, proto, _ := strings.Cut(kind, ".")
@@ -92,20 +93,20 @@ func Type(kind string) Option {
 	}
 }
 
-// TTL sets after what time without a sign of life instances go, DefaultTTL by default, and at least a second.
-// They are announced three times within it.
+// TTL sets after how long without an announcement instances are removed, DefaultTTL by default,
+// and at least one second. They are announced three times within it.
 func TTL(d time.Duration) Option {
 	return func(o *options) error {
 		if d < time.Second {
-			return fmt.Errorf("mdns.TTL(%v): at least a second", d)
+			return fmt.Errorf("mdns.TTL(%v): use at least a second", d)
 		}
 		o.ttl = d
 		return nil
 	}
 }
 
-// Interfaces restricts the registry to network interfaces, by their names. By default they are all that are up
-// and do multicast, and the loopback where there is none.
+// Interfaces restricts the registry to the network interfaces with these names. By default it uses
+// all that are up and support multicast, and the loopback if there is none.
 func Interfaces(names ...string) Option {
 	return func(o *options) error {
 		if len(names) == 0 {
@@ -116,8 +117,8 @@ func Interfaces(names ...string) Option {
 	}
 }
 
-// New returns a registry, which begins to listen at once. A network that is not there yet is no error: it is
-// found when it comes.
+// New returns a registry, which begins to listen at once. A missing network is no error: the
+// registry uses it as soon as it is up.
 func New(opts ...Option) (*Registry, error) {
 	o := options{kind: DefaultType, ttl: DefaultTTL}
 	for _, opt := range opts {
@@ -144,10 +145,10 @@ func New(opts ...Option) (*Registry, error) {
 	return r, nil
 }
 
-// Close implements registry.Registry. It says goodbye for what was announced.
+// Close implements registry.Registry. It sends goodbyes for the announced instances.
 func (r *Registry) Close() error {
 	r.closing.Do(func() {
-		r.sending.Lock() // no Register is half done
+		r.sending.Lock() // wait for a Register in progress
 		r.cancel(registry.ErrClosed)
 		r.sending.Unlock()
 		r.farewell()
@@ -157,7 +158,7 @@ func (r *Registry) Close() error {
 	return nil
 }
 
-// signalLocked wakes who waits for a change.
+// signalLocked wakes the goroutines that wait for a change.
 func (r *Registry) signalLocked() {
 	close(r.changed)
 	r.changed = make(chan struct{})

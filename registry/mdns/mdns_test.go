@@ -23,7 +23,7 @@ import (
 
 var kinds atomic.Int64
 
-// newKind returns a type that no other test has.
+// newKind returns a type that no other test uses.
 func newKind() string { return fmt.Sprintf("_t%d._tcp", kinds.Add(1)) }
 
 func open(t *testing.T, opts ...mdns.Option) *mdns.Registry {
@@ -36,11 +36,11 @@ func open(t *testing.T, opts ...mdns.Option) *mdns.Registry {
 	return r
 }
 
-// There is no server that could forget leases; TestProcessDies is about that.
+// No server can lose leases here; TestProcessDies replaces that part.
 func TestConformance(t *testing.T) {
 	registrytest.Run(t, func(t *testing.T) registrytest.Fixture {
 		kind := newKind()
-		t.Cleanup(func() { configure() }) // after a failure in between
+		t.Cleanup(func() { configure() }) // in case a failure left it changed
 		return registrytest.Fixture{
 			Open: func() registry.Registry { return open(t, mdns.Type(kind)) },
 			Stop: func() {
@@ -57,9 +57,9 @@ func TestConformance(t *testing.T) {
 	}, registrytest.Leases, registrytest.Documents)
 }
 
-const childEnv = "ANSER_MDNS_ANNOUNCE" // the type under which a child process announces
+const childEnv = "ANSER_MDNS_ANNOUNCE" // the type that a child process announces
 
-// announceAsChild is the other process: it announces until it is killed.
+// announceAsChild announces an instance until the process is killed.
 func announceAsChild(kind string) {
 	r, err := mdns.New(mdns.Type(kind), mdns.TTL(time.Second))
 	if err == nil {
@@ -74,7 +74,8 @@ func announceAsChild(kind string) {
 	os.Exit(0) // without a goodbye
 }
 
-// What a process announced outlives many of its TTLs while it lives, and goes when it was killed.
+// An instance stays for many of its TTLs while its process lives, and is removed after the process
+// is killed.
 func TestProcessDies(t *testing.T) {
 	kind := newKind()
 	r := open(t, mdns.Type(kind))
@@ -99,7 +100,8 @@ func TestProcessDies(t *testing.T) {
 	regtest.AwaitList(t, r, "10.0.0.1:1")
 }
 
-// Who has never heard of the registry sees it too, and the other way round: the messages are those of DNS-SD.
+// Programs that do not know this package can use it, and the other way round: the messages are
+// those of DNS-SD.
 func TestMessages(t *testing.T) {
 	kind := newKind()
 	c := listen(t)
@@ -142,7 +144,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// What hostile or foreign neighbours send changes nothing.
+// Hostile or foreign messages change nothing.
 func TestForeignMessages(t *testing.T) {
 	kind := newKind()
 	c := listen(t)
@@ -185,7 +187,7 @@ func TestForeignMessages(t *testing.T) {
 	}
 	c.send([]byte("not a message"))
 	c.send(nil)
-	// Whoever hears what was sent now has heard all of the above.
+	// A registry that has received this instance has also received all of the messages above.
 	sentinel := open(t, mdns.Type(kind))
 	regtest.Register(t, sentinel, regtest.Instance("10.0.0.2:1"))
 	regtest.AwaitList(t, r, "10.0.0.1:1 10.0.0.2:1")
@@ -201,7 +203,7 @@ func bye(h dnsmessage.ResourceHeader) dnsmessage.ResourceHeader {
 	return h
 }
 
-// neighbour is a program on the network that knows nothing of Anser.
+// neighbour is a program on the network without Anser.
 type neighbour struct {
 	t    *testing.T
 	conn *net.UDPConn
@@ -222,7 +224,7 @@ func listen(t *testing.T) *neighbour {
 	return &neighbour{t, c}
 }
 
-// answers returns the records of the next message with one of the type.
+// answers returns the records of the next message that has one of the type.
 func (n *neighbour) answers(kind string) []dnsmessage.Resource {
 	n.t.Helper()
 	n.conn.SetReadDeadline(time.Now().Add(regtest.Patience))
@@ -239,7 +241,7 @@ func (n *neighbour) answers(kind string) []dnsmessage.Resource {
 	}
 }
 
-// send sends to the group, from another port and without hearing it itself.
+// send sends to the group from another port, without receiving it itself.
 func (n *neighbour) send(data []byte) {
 	n.t.Helper()
 	c, err := net.DialUDP("udp4", nil, group)
@@ -317,7 +319,8 @@ func TestDial(t *testing.T) {
 }
 
 func ExampleScheme() {
-	// The server has the option anser.Announce(r, registry.Instance{Service: "arith"}) with r of mdns.New().
+	// The server has the option anser.Announce(r, registry.Instance{Service: "arith"}) with r of
+	// mdns.New().
 	c, err := anser.Dial("mdns:///arith", mdns.Scheme(), anser.NoSnapshot())
 	if err != nil {
 		fmt.Println(err)

@@ -18,25 +18,25 @@ import (
 
 const (
 	maxPacket = 1400    // of several records
-	maxRecord = 56000   // bytes of one record's JSON, which has to fit into one datagram
-	chunk     = 240     // bytes of JSON in one string of a TXT record, which has room for 255
-	flush     = 1 << 15 // in the class of a record: there is no other of its kind
+	maxRecord = 56000   // bytes of one record's JSON, which must fit into one datagram
+	chunk     = 240     // bytes of JSON per string of a TXT record, which may have 255
+	flush     = 1 << 15 // the cache-flush bit in the class of a record: it replaces all others of its type
 
 	headerBytes = 12
 )
 
 var errTooLarge = errors.New("use less tags, or a registry with a server")
 
-// labelOf returns the name under which an instance is announced: DNS names do not tell A from a, are short, and
-// have no dots within a part, so most of it is a hash of service and key.
+// labelOf returns the name under which an instance is announced: DNS labels are short, have no
+// dots and do not distinguish case, so most of it is a hash of service and key.
 func labelOf(in registry.Instance) string {
 	sum := sha256.Sum256([]byte(in.Service + "\x00" + in.Key()))
 	name := strings.ToLower(strings.ReplaceAll(in.Service, ".", "-"))
 	return name[:min(len(name), 30)] + "-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:15]))
 }
 
-// resources returns what announces a record: where it is for every tool that knows DNS-SD (PTR, SRV, A or
-// AAAA), and all of it for Anser (TXT).
+// resources returns the records that announce an instance: its location for every DNS-SD client
+// (PTR, SRV, A or AAAA), and the whole record for Anser (TXT).
 func (r *Registry) resources(rec *record) ([]dnsmessage.Resource, error) {
 	data, err := registry.Encode(rec.in)
 	if err != nil {
@@ -76,7 +76,7 @@ func (r *Registry) withTTL(label string, ttl uint32, txt []string) ([]dnsmessage
 	}, nil
 }
 
-// location returns the SRV record and the address, where the instance has host and port.
+// location returns the SRV record and the address record, if the instance has host and port.
 func (r *Registry) location(rec *record) []dnsmessage.Resource {
 	_, address, found := strings.Cut(rec.in.Address, "://")
 	if !found {
@@ -113,12 +113,12 @@ func (r *Registry) location(rec *record) []dnsmessage.Resource {
 	return list
 }
 
-// farewells returns what takes a record back.
+// farewells returns the records that withdraw a record.
 func (r *Registry) farewells(g goodbye) ([]dnsmessage.Resource, error) {
 	return r.withTTL(g.label, 0, []string{"v=1", "o=" + g.owner, "t=" + strconv.FormatInt(g.at, 10)})
 }
 
-// question returns the message that asks for everything.
+// question returns the query for all instances.
 func (r *Registry) question() ([]byte, error) {
 	kind, err := dnsmessage.NewName(r.kind)
 	if err != nil {
@@ -128,22 +128,22 @@ func (r *Registry) question() ([]byte, error) {
 	return m.Pack()
 }
 
-// response returns the message with the records.
+// response returns a message with the records.
 func response(records []dnsmessage.Resource) ([]byte, error) {
 	m := dnsmessage.Message{Header: dnsmessage.Header{Response: true, Authoritative: true}, Answers: records}
 	return m.Pack()
 }
 
-// heard is what a message says.
+// heard is the content of a message.
 type heard struct {
-	asked    bool // for instances
-	empty    bool // says nothing; see catchUp
+	asked    bool // queries for instances
+	empty    bool // no content; see catchUp
 	records  []record
 	goodbyes []goodbye
 }
 
-// understand reads a message. What is not about the type of this registry, or not as Anser writes it, is left
-// out: the group is shared with everybody.
+// understand decodes a message. Records of other types, or in another format than Anser's, are
+// ignored: the group is shared with other programs.
 func (r *Registry) understand(message []byte) heard {
 	var h heard
 	var p dnsmessage.Parser
@@ -180,7 +180,7 @@ func (r *Registry) understand(message []byte) heard {
 	return h
 }
 
-// add reads one TXT record.
+// add decodes one TXT record.
 func (h *heard) add(label string, ttl uint32, txt []string) {
 	var data strings.Builder
 	rec := record{label: label}
@@ -213,5 +213,5 @@ func (h *heard) add(label string, ttl uint32, txt []string) {
 	h.records = append(h.records, rec)
 }
 
-// maxTTL bounds the TTL of what others announce, in seconds.
+// maxTTL bounds the TTL of foreign records, in seconds.
 const maxTTL = 3600

@@ -2,7 +2,7 @@ package mdns_test
 
 import "syscall"
 
-// ownNetwork has a process start in a network namespace of its own.
+// ownNetwork makes a process start in its own network namespace.
 func ownNetwork() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/anser-rpc/anser/registry/mdns"
 )
 
-// A program with hashicorp/mdns finds what this package announces.
+// A program with hashicorp/mdns finds the instances that this package announces.
 func TestSeenByOthers(t *testing.T) {
 	kind := newKind()
 	r := open(t, mdns.Type(kind))
@@ -25,7 +25,7 @@ func TestSeenByOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	deadline := time.Now().Add(regtest.Patience)
-	for { // each query waits for its time-out, and may come when the answer is gone
+	for { // each query waits for its timeout, and may miss the answer
 		entries := make(chan *stock.ServiceEntry, 100)
 		err := stock.Query(&stock.QueryParam{
 			Service: kind, Domain: "local", Timeout: 500 * time.Millisecond, Interface: lo,
@@ -36,7 +36,7 @@ func TestSeenByOthers(t *testing.T) {
 		}
 		close(entries)
 		for e := range entries {
-			text := strings.ReplaceAll(strings.Join(e.InfoFields, ""), `\`, "") // which it puts before quotes
+			text := strings.ReplaceAll(strings.Join(e.InfoFields, ""), `\`, "") // it escapes quotes
 			if e.Port == 8972 && e.AddrV4.String() == "10.0.0.1" && strings.HasPrefix(e.Name, "arith-") && strings.Contains(text, `"zone":"north"`) {
 				return
 			}

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// share lets others on this host listen at the same port, such as the system's own mDNS.
+// share allows other processes on this host to use the same port, such as the system's own mDNS
+// daemon.
 func share(_, _ string, c syscall.RawConn) error {
 	var err error
 	return errors.Join(c.Control(func(fd uintptr) {

@@ -16,18 +16,19 @@ import (
 )
 
 const (
-	// parallel is how many requests are made at once.
+	// parallel is the number of concurrent requests.
 	parallel = 8
-	// confirmation is how long a write may take to be seen, on a server that has to ask others.
+	// confirmation is how long a write may take to become visible, on a server that must contact
+	// others.
 	confirmation = 8 * time.Second
-	// patience is after what time what is not seen is written again.
+	// patience is after how long a write that is not visible is repeated.
 	patience = 200 * time.Millisecond
 )
 
-// backend writes what the announcer wants.
+// backend writes the announcer's records.
 type backend struct {
 	registry *Registry
-	stamp    int64 // the last one given out
+	stamp    int64 // the last one used
 }
 
 // Apply implements upkeep.Backend.
@@ -55,8 +56,8 @@ func (b *backend) nextStamp() int64 {
 	return b.stamp
 }
 
-// plan is what is to be done in one service. Nacos has no transactions, so it first looks, then writes, and
-// then looks whether that has arrived.
+// plan holds the changes of one service. Nacos has no transactions, so the backend first reads,
+// then writes, and then checks whether the writes are visible.
 type plan struct {
 	*backend
 	service string
@@ -65,15 +66,15 @@ type plan struct {
 	results []error
 
 	requests []request
-	posts    map[place]string // metadata stamp that is to be there
-	deletes  map[place]string // metadata stamp that is to be gone
+	posts    map[place]string // metadata stamps that must appear
+	deletes  map[place]string // metadata stamps that must disappear
 }
 
 type request struct {
 	method, path string
 	params       url.Values
 	place        place
-	last         bool // after the others
+	last         bool // after the other requests
 }
 
 func (p *plan) carryOut(ctx context.Context) error {
@@ -101,9 +102,10 @@ func (p *plan) carryOut(ctx context.Context) error {
 	return p.confirm(ctx, true)
 }
 
-// holdOneBack moves one of several deletes that leave the service empty to the end, and reports whether it has.
-// Version 0.8 of Nacos takes it for a mistake when a list of two or more becomes empty in one step, ignores
-// that, and goes on showing what has been deleted. Deletes that come soon after one another are one step there.
+// holdOneBack moves one of several deletes that would empty the service to the end, and reports
+// whether it has. Version 0.8 of Nacos takes it for a mistake if a list of two or more becomes
+// empty in one step, ignores the step, and continues to list the deleted instances. Deletes in
+// quick succession count as one step there.
 func (p *plan) holdOneBack(there []nacosInstance) bool {
 	if len(p.deletes) < 2 || len(p.posts) > 0 {
 		return false
@@ -122,11 +124,11 @@ func (p *plan) holdOneBack(there []nacosInstance) bool {
 	return false
 }
 
-// consider plans what one item needs, and returns why it cannot be had.
+// consider plans the requests of one item, and returns an error if it is impossible.
 func (p *plan) consider(i int, there []nacosInstance) error {
 	item := p.items[i]
 	var mine, theirs []nacosInstance // under the key of the item
-	var at *nacosInstance            // at its place
+	var at *nacosInstance            // the instance at its place
 	for _, h := range there {
 		in, err := decode(p.service, h)
 		if err == nil && in.Key() == item.Key && h.Metadata[ownerKey] != "" {
@@ -147,7 +149,7 @@ func (p *plan) consider(i int, there []nacosInstance) error {
 	where := placeOf(*item.Want)
 	if at != nil && at.Metadata[ownerKey] == p.registry.owner {
 		if in, err := decode(p.service, *at); err == nil && in.Key() != item.Key && !p.leaving(in.Key(), where) {
-			return fmt.Errorf("nacos tells instances apart by their address, and %q is at %s already: give it another port, or deregister that first", in.Key(), item.Want.Address)
+			return fmt.Errorf("nacos identifies instances by their address, and %q is at %s already: give it another port, or deregister that first", in.Key(), item.Want.Address)
 		}
 	}
 	if !item.Force {
@@ -179,7 +181,7 @@ func (p *plan) consider(i int, there []nacosInstance) error {
 	return nil
 }
 
-// leaving reports whether the same plan takes the key away from the place.
+// leaving reports whether the same plan removes the key from the place.
 func (p *plan) leaving(key string, from place) bool {
 	for _, i := range p.indices {
 		if item := p.items[i]; item.Key == key {
@@ -210,7 +212,8 @@ func (p *plan) post(in registry.Instance) error {
 	return nil
 }
 
-// beat renews the instance that Nacos has. Where it has just forgotten it, it takes it from the beat.
+// beat renews an instance that Nacos has. If Nacos has just lost it, the heartbeat creates it
+// again.
 func (p *plan) beat(have nacosInstance) {
 	beat := map[string]any{
 		"serviceName": p.service, "dom": p.service, "ip": have.IP, "port": have.Port, "cluster": have.Cluster,
@@ -221,10 +224,11 @@ func (p *plan) beat(have nacosInstance) {
 	})
 }
 
-// removeAll plans to delete the instances that are not at the place to keep.
+// removeAll plans to delete the instances that are not at the place keep.
 func (p *plan) removeAll(all []nacosInstance, keep place) { p.remove(all, keep, false) }
 
-// removeLast does that after everything else, so that the key does not go away in between.
+// removeLast is like removeAll, but after all other requests, so that the key stays visible in
+// between.
 func (p *plan) removeLast(all []nacosInstance, keep place) { p.remove(all, keep, true) }
 
 func (p *plan) remove(all []nacosInstance, keep place, last bool) {
@@ -239,9 +243,9 @@ func (p *plan) remove(all []nacosInstance, keep place, last bool) {
 	}
 }
 
-// send makes the requests that are for this turn, several at once. The first one into a cluster goes alone:
-// version 0.8 of Nacos makes the service and the cluster for it, and of two that wait for that, one waits for
-// five seconds.
+// send makes the requests of this step, several at a time. The first one into a cluster goes
+// alone: it makes version 0.8 of Nacos create the service and the cluster, and of two requests
+// that wait for that, one waits for five seconds.
 func (p *plan) send(ctx context.Context, there []nacosInstance, last bool) error {
 	known := make(map[string]bool)
 	for _, h := range there {
@@ -263,7 +267,7 @@ func (p *plan) send(ctx context.Context, there []nacosInstance, last bool) error
 	return p.makeAll(ctx, together)
 }
 
-// makeAll makes requests that are for different places, and returns what one of those that failed did with.
+// makeAll makes requests for different places, and returns the error of one that failed.
 func (p *plan) makeAll(ctx context.Context, requests []request) error {
 	var wg sync.WaitGroup
 	var mu sync.Mutex // guards failure
@@ -284,7 +288,7 @@ func (p *plan) makeAll(ctx context.Context, requests []request) error {
 	return failure
 }
 
-// superseded reports whether the request would delete what the same plan puts there.
+// superseded reports whether the request would delete an instance that the same plan writes.
 func (req request) superseded(p *plan) bool {
 	_, replaced := p.posts[req.place]
 	return replaced && req.method == http.MethodDelete
@@ -296,9 +300,10 @@ func (p *plan) make(ctx context.Context, req request) error {
 	return err
 }
 
-// confirm waits until Nacos shows what was written, without the last requests or with them. What it does not
-// show after a while is written again. So is what was renewed: an instance that is forgotten between the look
-// and its beat comes back with the beat, but of several beats that do that at once version 0.8 loses some.
+// confirm waits until the writes are visible, with or without the last requests. A write that
+// stays invisible is repeated after a while. So is a renewal: an instance that is lost between the
+// read and its heartbeat is created by the heartbeat, but version 0.8 loses some of several
+// heartbeats that do so at the same time.
 func (p *plan) confirm(ctx context.Context, last bool) error {
 	if len(p.requests) == 0 {
 		return nil
@@ -331,10 +336,11 @@ func (p *plan) confirm(ctx context.Context, last bool) error {
 	}
 }
 
-// shake returns what to do where deleting again was in vain. Two processes that leave at the same moment make a
-// list empty in one step as well (see holdOneBack), and then every further delete is ignored too: Nacos has
-// nothing to delete, and still shows what it had. An instance that is put there replaces all that; it is the
-// only one, so that deleting it counts. Its weight of 0 has no caller choose it meanwhile.
+// shake returns the requests to make if repeated deletes had no effect. Two processes that leave
+// at the same moment also empty a list in one step (see holdOneBack), and then every further
+// delete is ignored, too: Nacos has nothing to delete, and still lists the old instances. A new
+// instance replaces the whole list; it is the only one, so deleting it has an effect. Its weight
+// of 0 keeps clients from choosing it meanwhile.
 func (p *plan) shake(missing []request, there []nacosInstance) []request {
 	for i, req := range missing {
 		if req.method != http.MethodDelete {
@@ -345,13 +351,13 @@ func (p *plan) shake(missing []request, there []nacosInstance) []request {
 				missing[i] = request{method: http.MethodPost, path: req.path, params: h.form(0), place: req.place}
 			}
 		}
-		// The others go with it; to delete them in the same step would undo that.
+		// The others disappear with it; deleting them in the same step would undo that.
 		return slices.DeleteFunc(missing, func(r request) bool { return r.method == http.MethodDelete })
 	}
 	return missing
 }
 
-// missing returns the requests that have left no trace, without the last ones or with them.
+// missing returns the requests that are not visible yet, with or without the last ones.
 func (p *plan) missing(there []nacosInstance, last bool) []request {
 	at := make(map[place]nacosInstance, len(there))
 	for _, h := range there {
@@ -371,7 +377,7 @@ func (p *plan) missing(there []nacosInstance, last bool) []request {
 				missing = append(missing, req)
 			}
 		default:
-			// A newer stamp is somebody else who has been there since.
+			// A newer stamp belongs to another process that has written since.
 			if n, _ := strconv.ParseInt(p.posts[req.place], 10, 64); !found || h.stamp() < n {
 				missing = append(missing, req)
 			}

@@ -21,7 +21,7 @@ import (
 	"github.com/anser-rpc/anser/registry/nacos"
 )
 
-// What the console and other clients of Nacos see.
+// The view of the console and other clients of Nacos.
 func TestRecordInNacos(t *testing.T) {
 	namespace := freshNamespace()
 	r := dial(t, shared.address, nacos.Namespace(namespace))
@@ -45,7 +45,7 @@ func TestRecordInNacos(t *testing.T) {
 	}
 }
 
-// Instances of programs that know nothing of Anser, and weights that an operator has changed.
+// Instances of other programs, and weights changed by an operator.
 func TestOthersAndOperators(t *testing.T) {
 	namespace := freshNamespace()
 	r := dial(t, shared.address, nacos.Namespace(namespace))
@@ -89,7 +89,7 @@ func TestSecondInstanceAtAnAddressIsRefused(t *testing.T) {
 	regtest.AwaitList(t, r, "10.0.0.1:8972")
 }
 
-// Nacos 0.8 has no users, so a proxy asks for the token that later versions ask for.
+// Nacos 0.8 has no users, so a proxy requires the token that later versions require.
 func TestLogin(t *testing.T) {
 	var logins, expired atomic.Int64
 	forward := reverseProxy(t)
@@ -120,7 +120,7 @@ func TestLogin(t *testing.T) {
 	for name, opts := range map[string][]nacos.Option{"no user": nil, "wrong password": {nacos.User("app", "guess")}} {
 		regtest.NoAccess(t, name, dial(t, address, opts...), "use the option nacos.User", "guess")
 	}
-	// A server that is gone: the token is in the URL, and the URL is in the errors of net/http.
+	// The server is down: the token is in the URL, and the URL is in the errors of net/http.
 	guard.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
@@ -129,7 +129,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// reverseProxy passes requests to the server.
+// reverseProxy returns a proxy to the server.
 func reverseProxy(t *testing.T) *httputil.ReverseProxy {
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -138,8 +138,9 @@ func reverseProxy(t *testing.T) *httputil.ReverseProxy {
 	return p
 }
 
-// Nacos 0.8 ignores a step that empties a list of two or more, and any further delete of what it still shows. Two
-// processes that leave at the same moment bring that about; here the old API does, which deletes two in one step.
+// Nacos 0.8 ignores a step that empties a list of two or more, and any further delete of the
+// instances it still lists. Two processes that leave at the same moment cause that; here the old
+// API does, which deletes two in one step.
 func TestLeavingWhereDeletesAreIgnored(t *testing.T) {
 	namespace := freshNamespace()
 	r := dial(t, shared.address, nacos.Namespace(namespace))
@@ -168,7 +169,7 @@ func TestLeavingWhereDeletesAreIgnored(t *testing.T) {
 
 func TestTLS(t *testing.T) {
 	front := httptest.NewUnstartedServer(reverseProxy(t))
-	front.Config.ErrorLog = log.New(io.Discard, "", 0) // it does not like who trusts nobody
+	front.Config.ErrorLog = log.New(io.Discard, "", 0) // it logs handshakes of clients without trusted roots
 	front.StartTLS()
 	t.Cleanup(front.Close)
 	address, namespace := front.Listener.Addr().String(), freshNamespace()
@@ -183,7 +184,7 @@ func TestTLS(t *testing.T) {
 	})
 }
 
-// Of several addresses the first that answers is used.
+// Of several addresses, the first that answers is used.
 func TestServerThatIsAway(t *testing.T) {
 	r, err := nacos.Dial([]string{servers.Address(t), shared.address}, nacos.Namespace(freshNamespace()), nacos.PollEvery(testPoll))
 	if err != nil {
@@ -194,7 +195,7 @@ func TestServerThatIsAway(t *testing.T) {
 	regtest.AwaitList(t, r, "10.0.0.1:1")
 }
 
-// A real crash, instead of a way to the server that is cut.
+// A real crash, instead of a broken network path.
 func TestServerIsKilledAndStartedAgain(t *testing.T) {
 	namespace := freshNamespace()
 	r := dial(t, shared.address, nacos.Namespace(namespace))
@@ -206,7 +207,8 @@ func TestServerIsKilledAndStartedAgain(t *testing.T) {
 	shared.start(t)
 	w.Expect("10.0.0.1:1")
 	regtest.Register(t, r, regtest.Instance("10.0.0.2:1"))
-	// A server that is slow to answer after its start is trouble once more, after which the list is told again.
+	// A server that answers slowly after its start causes trouble once more, after which the list
+	// is reported again.
 	const before, after = "10.0.0.1:1", "10.0.0.1:1 10.0.0.2:1"
 	ctx := regtest.Within(t)
 	for got := before; got != after; {
@@ -219,7 +221,8 @@ func TestServerIsKilledAndStartedAgain(t *testing.T) {
 			t.Fatalf("got the list %q, want %q", got, after)
 		}
 	}
-	// Nacos reads its list, adds to it and writes it: of two that come at once, one may have to come again.
+	// Nacos reads its list, adds to it and writes it: of two concurrent writes, one may be lost
+	// and must be repeated.
 	regtest.Eventually(t, regtest.Patience, "nacos with two instances", func() bool { return len(hosts(t, "arith", namespace)) == 2 })
 }
 

@@ -18,9 +18,10 @@ import (
 )
 
 const (
-	// attemptTimeout bounds one request, so that the next one may try another server.
+	// attemptTimeout bounds one request, so that the next attempt may use another server.
 	attemptTimeout = 3 * time.Second
-	// maxAnswer is the largest answer that is read: a list of ten thousand instances with full metadata.
+	// maxAnswer is the largest answer in bytes: a list of ten thousand instances with full
+	// metadata.
 	maxAnswer = 512 << 20
 )
 
@@ -31,7 +32,7 @@ type client struct {
 	current        atomic.Int64 // index of the server that answered last
 	user, password string
 
-	loggingIn sync.Mutex // held by the one that logs in
+	loggingIn sync.Mutex // held during a login
 
 	mu    sync.Mutex // guards token
 	token string
@@ -50,13 +51,13 @@ func newClient(addresses []string, cfg config) *client {
 		Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, TLSClientConfig: cfg.tls, MaxIdleConnsPerHost: parallel, IdleConnTimeout: 30 * time.Second,
 		},
-		// A redirect would carry the token to who knows where.
+		// A redirect could carry the token to any host.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return c
 }
 
-// statusError is an answer that is no success.
+// statusError is an answer with an error status.
 type statusError struct {
 	server string
 	status int
@@ -77,8 +78,9 @@ func (e *statusError) advice() string {
 	return ""
 }
 
-// do makes one request, once more after a new login where the token was missing or too old, and returns the
-// body of the answer. Parameters go into the query of a GET or DELETE, and into the body of others.
+// do makes one request, repeats it after a new login if the token was missing or has expired, and
+// returns the body of the answer. Parameters go into the query of a GET or DELETE, and into the
+// body of other requests.
 func (c *client) do(ctx context.Context, method, path string, params url.Values) ([]byte, error) {
 	limited, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
@@ -93,9 +95,9 @@ func (c *client) do(ctx context.Context, method, path string, params url.Values)
 	}
 	status, answered := errors.AsType[*statusError](err)
 	if !answered || status.status >= 500 {
-		c.current.CompareAndSwap(index, index+1) // the next server, for whoever comes next
+		c.current.CompareAndSwap(index, index+1) // the next request uses the next server
 	}
-	if !answered && limited.Err() != nil { // not an error of a context that the caller knows
+	if !answered && limited.Err() != nil { // not the caller's own context
 		return nil, fmt.Errorf("nacos at %s has not answered within %v", host(base), attemptTimeout)
 	}
 	if answered && status.status >= 400 && status.status < 500 && status.status != http.StatusTooManyRequests {
@@ -123,8 +125,8 @@ func (c *client) currentToken() string {
 	return c.token
 }
 
-// login returns a token that is not the one that was refused: a hundred watches that lose theirs at once log
-// in once.
+// login returns a token other than the refused one: a hundred watches that lose theirs at the same
+// time log in once.
 func (c *client) login(ctx context.Context, base, refused string) (string, error) {
 	c.loggingIn.Lock()
 	defer c.loggingIn.Unlock()
@@ -191,7 +193,7 @@ func (c *client) roundTrip(ctx context.Context, base, method, path string, param
 	return body, nil
 }
 
-// withoutURL takes the URL out of an error of net/http: the token is in it.
+// withoutURL removes the URL from an error of net/http: it contains the token.
 func withoutURL(base string, err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err

@@ -14,16 +14,17 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// What the metadata have of Anser's own, beside version, zone, group and the tags for others to read.
+// Anser's own metadata keys, in addition to version, zone, group and the tags, which other
+// programs can read.
 const (
-	recordKey = "anser.record" // as registry.Encode writes it
+	recordKey = "anser.record" // as written by registry.Encode
 	ownerKey  = "anser.owner"  // the Registry that announced it
 	stampKey  = "anser.stamp"  // when it was written, in microseconds since 1970
 )
 
 const defaultCluster = "DEFAULT"
 
-// nacosInstance is an instance as Nacos tells of it.
+// nacosInstance is an instance in Nacos's JSON.
 type nacosInstance struct {
 	IP       string            `json:"ip"`
 	Port     int               `json:"port"`
@@ -35,7 +36,7 @@ type nacosInstance struct {
 	Metadata map[string]string `json:"metadata"`
 }
 
-// place is what Nacos tells instances of a service apart by.
+// place is the identity of an instance within a service of Nacos.
 type place struct {
 	ip      string
 	port    int
@@ -61,7 +62,8 @@ func (h nacosInstance) stamp() int64 {
 	return n
 }
 
-// placeOf returns where Nacos keeps the instance. The zone is the cluster where its name can be one.
+// placeOf returns the place of the instance in Nacos. The zone is the cluster if it is a valid
+// cluster name.
 func placeOf(in registry.Instance) place {
 	ip, portText, _ := net.SplitHostPort(in.Address)
 	port, _ := strconv.Atoi(portText)
@@ -74,8 +76,9 @@ func placeOf(in registry.Instance) place {
 	return place{ip, port, cluster}
 }
 
-// weightOf returns Nacos's weight, of which 1 is the usual. Other clients of Nacos send nothing to an instance
-// of weight 0. It says what "enabled" would, but Nacos keeps instances that are not enabled to itself.
+// weightOf returns Nacos's weight, whose default is 1. Other clients of Nacos make no calls to an
+// instance of weight 0. The field "enabled" would have the same meaning, but Nacos does not list
+// instances that are not enabled.
 func weightOf(in registry.Instance) float64 {
 	if in.State != registry.Up {
 		return 0
@@ -83,7 +86,7 @@ func weightOf(in registry.Instance) float64 {
 	return float64(in.EffectiveWeight()) / registry.DefaultWeight
 }
 
-// metadataOf returns what Nacos is to keep beside the address.
+// metadataOf returns the metadata that Nacos stores with the address.
 func metadataOf(in registry.Instance, owner string, stamp int64) (map[string]string, error) {
 	record, err := registry.Encode(in)
 	if err != nil {
@@ -102,7 +105,7 @@ func metadataOf(in registry.Instance, owner string, stamp int64) (map[string]str
 	return metadata, nil
 }
 
-// decode returns the instance of the service that Nacos tells of.
+// decode returns the instance of the service in Nacos's form.
 func decode(service string, h nacosInstance) (registry.Instance, error) {
 	in, err := decodeRecord(service, h)
 	if err != nil {
@@ -124,7 +127,7 @@ func decodeRecord(service string, h nacosInstance) (registry.Instance, error) {
 		return in, err
 	}
 	if in.Service != service || placeOf(in) != h.place() {
-		return in, fmt.Errorf("it has the record of %s of service %s: take %s out of its metadata", in.Address, in.Service, recordKey)
+		return in, fmt.Errorf("it has the record of %s of service %s: remove %s from its metadata", in.Address, in.Service, recordKey)
 	}
 	// An operator may have changed the weight in the console.
 	if math.Abs(h.Weight-weightOf(in)) > 1e-6 {
@@ -154,7 +157,7 @@ func setWeight(in *registry.Instance, weight float64) {
 	in.Weight = int(min(max(math.Round(weight*registry.DefaultWeight), 1), registry.MaxWeight))
 }
 
-// listOf returns the instances of the service among what Nacos tells, each key once, and what is wrong with
+// listOf returns the instances of the service in Nacos's list, each key once, and an error about
 // one that was left out.
 func listOf(service string, all []nacosInstance) (list []registry.Instance, problem error) {
 	newest := make(map[string]nacosInstance)
@@ -162,12 +165,13 @@ func listOf(service string, all []nacosInstance) (list []registry.Instance, prob
 	for _, h := range all {
 		in, err := decode(service, h)
 		if err != nil {
-			if problem == nil || err.Error() < problem.Error() { // the same one each time
+			if problem == nil || err.Error() < problem.Error() { // deterministic, whatever the order
 				problem = err
 			}
 			continue
 		}
-		// While an instance moves to another address, or another process takes its key over, there are two.
+		// While an instance moves to another address, or another process takes its key, Nacos
+		// lists two.
 		if before, twice := newest[in.Key()]; twice && before.stamp() >= h.stamp() {
 			continue
 		}
@@ -178,15 +182,15 @@ func listOf(service string, all []nacosInstance) (list []registry.Instance, prob
 	return list, problem
 }
 
-// form returns the parameters that name the place.
+// form returns the parameters of the place.
 func (p place) form() url.Values {
 	return url.Values{
 		"ip": {p.ip}, "port": {strconv.Itoa(p.port)},
-		"clusterName": {p.cluster}, "cluster": {p.cluster}, // servers differ in what they call it
+		"clusterName": {p.cluster}, "cluster": {p.cluster}, // the name differs between server versions
 	}
 }
 
-// form returns the parameters that put the instance there with the weight.
+// form returns the parameters that write the instance with that weight.
 func (h nacosInstance) form(weight float64) url.Values {
 	params := h.place().form()
 	params.Set("weight", strconv.FormatFloat(weight, 'f', -1, 64))
@@ -199,6 +203,6 @@ func (h nacosInstance) form(weight float64) url.Values {
 }
 
 func encodeJSON(v any) string {
-	data, _ := json.Marshal(v) // texts and numbers
+	data, _ := json.Marshal(v) // strings and numbers cannot fail
 	return string(data)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// FuzzList holds that whatever Nacos tells, a list has valid instances of its service, each key once and in order, and
-// does not depend on the order in which Nacos tells them.
+// FuzzList checks that, whatever Nacos returns, a list has valid instances of its service, each
+// key once and in order, and does not depend on the order of Nacos's list.
 func FuzzList(f *testing.F) {
 	in := registry.Instance{Service: "arith", Address: "10.0.0.1:8972", Zone: "north", Tags: map[string]string{"k": "v"}}
 	metadata, err := metadataOf(in, "owner", 7)
@@ -45,7 +45,7 @@ func FuzzList(f *testing.F) {
 		if registry.Sort(sorted); !registry.Equal(sorted, list) {
 			t.Fatalf("out of order: %+v", list)
 		}
-		stamps := make(map[int64]bool) // of two with one stamp, which should not be, either may count
+		stamps := make(map[int64]bool) // of two with the same stamp, which should not happen, either may be listed
 		for _, h := range all {
 			if stamps[h.stamp()] {
 				return
@@ -59,7 +59,7 @@ func FuzzList(f *testing.F) {
 	})
 }
 
-// FuzzParse holds that a target that is taken can be dialed.
+// FuzzParse checks that every accepted target can be dialled.
 func FuzzParse(f *testing.F) {
 	f.Add("nacos://h1:8848,h2:8848/team-a/arith")
 	f.Add("nacos://[::1]:8848/x")

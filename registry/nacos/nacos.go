@@ -1,11 +1,12 @@
-// Package nacos is a registry in Nacos, over version 1 of its HTTP API, which servers have had since the
-// first and which needs nothing but net/http.
+// Package nacos is a registry in Nacos, over version 1 of its HTTP API, which all server versions
+// support and which needs nothing but net/http.
 //
-// An instance is one of Nacos's own, with its address, weight, cluster (the zone) and metadata (version, zone,
-// group and the tags), so that the console and other clients see what it is. Its exact record lies in the
-// metadata too, under "anser.record". Instances that other programs have registered are found as well.
+// An instance has the form of Nacos's own, with its address, weight, cluster (the zone) and
+// metadata (version, zone, group and the tags), so that the console and other clients can read it.
+// Its exact record is also in the metadata, under "anser.record". Instances registered by other
+// programs are found as well.
 //
-// This part of Nacos keeps no documents: a Registry is no registry.Store.
+// This API of Nacos has no documents: a Registry is no registry.Store.
 package nacos
 
 import (
@@ -23,14 +24,14 @@ import (
 	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
-// What Dial uses where no option says otherwise.
+// Defaults of Dial.
 const (
 	DefaultContextPath = "/nacos"
 	DefaultPoll        = time.Second
 )
 
-// beatEvery is the pause between two beats of an instance. Nacos takes one for dead after fifteen seconds
-// without any, and forgets it after thirty.
+// beatEvery is the interval between the heartbeats of an instance. Nacos marks an instance as
+// unhealthy after fifteen seconds without one, and removes it after thirty.
 const beatEvery = upkeep.MaxRenewal
 
 // Registry announces and finds instances in Nacos. All methods are safe for concurrent use.
@@ -38,15 +39,15 @@ type Registry struct {
 	client    *client
 	namespace string
 	poll      time.Duration
-	owner     string // marks what this registry has announced
+	owner     string // marks the records announced by this registry
 	announcer *upkeep.Announcer
 	life      *upkeep.Life
 	closing   sync.Once
 }
 
-// Dial returns a registry on the Nacos servers at addresses, each host:port; several are members of one
-// cluster, of which one that answers is asked. It returns at once, whether or not a server is there: what
-// needs one waits for it.
+// Dial returns a registry on the Nacos servers at addresses, each host:port; several addresses are
+// members of one cluster, and any of them may answer a request. It returns at once, whether or not
+// a server is up: methods that need one wait for it.
 func Dial(addresses []string, opts ...Option) (*Registry, error) {
 	cfg := config{contextPath: DefaultContextPath, poll: DefaultPoll, log: slog.New(slog.DiscardHandler)}
 	for _, opt := range opts {
@@ -66,8 +67,8 @@ func Dial(addresses []string, opts ...Option) (*Registry, error) {
 	return r, nil
 }
 
-// Register implements registry.Registrar. Nacos keeps a host and a port, so an instance at another kind of
-// address is refused, and so is a second one at the same address.
+// Register implements registry.Registrar. Nacos keeps a host and a port, so an instance with
+// another kind of address is rejected, and so is a second one at the same address.
 func (r *Registry) Register(ctx context.Context, in registry.Instance) error {
 	if err := in.Validate(); err != nil {
 		return err
@@ -78,14 +79,15 @@ func (r *Registry) Register(ctx context.Context, in registry.Instance) error {
 	return r.announcer.Register(ctx, in)
 }
 
-// Deregister implements registry.Registrar. When ctx ends first, the instance goes as soon as Nacos can be
-// reached.
+// Deregister implements registry.Registrar. If ctx ends first, the instance is removed as soon as
+// Nacos can be reached.
 func (r *Registry) Deregister(ctx context.Context, in registry.Instance) error {
 	return r.announcer.Deregister(ctx, in)
 }
 
-// Close implements registry.Registry. It gives a Nacos that does not answer a few seconds to withdraw what was
-// announced, and one that does ten; where that fails it says so, and Nacos forgets the instances by itself.
+// Close implements registry.Registry. It withdraws the announced instances, for which it allows a
+// few seconds if Nacos does not answer, and ten if it does; if that fails, it returns an error,
+// and the instances expire by themselves.
 func (r *Registry) Close() (err error) {
 	r.closing.Do(func() {
 		err = r.announcer.Close()
@@ -95,7 +97,7 @@ func (r *Registry) Close() (err error) {
 	return err
 }
 
-// config is what the options set.
+// config holds the settings made by options.
 type config struct {
 	contextPath    string
 	namespace      string
@@ -116,25 +118,26 @@ func (c *config) check() error {
 	return nil
 }
 
-// Option changes what Dial does.
+// Option configures Dial.
 type Option func(*config)
 
-// Namespace sets the id of the namespace that everything is in, Nacos's own "public" by default.
+// Namespace sets the ID of the namespace, Nacos's own "public" by default.
 func Namespace(id string) Option { return func(c *config) { c.namespace = id } }
 
-// PollEvery sets how often a watcher asks for its service, DefaultPoll by default.
+// PollEvery sets how often a watch reads its service, DefaultPoll by default.
 func PollEvery(d time.Duration) Option { return func(c *config) { c.poll = d } }
 
-// ContextPath sets what the paths of the API start with, DefaultContextPath by default.
+// ContextPath sets the prefix of the API's paths, DefaultContextPath by default.
 func ContextPath(path string) Option { return func(c *config) { c.contextPath = path } }
 
-// Logger sets who is told when Nacos is lost and found, nobody by default.
+// Logger sets the logger for lost and restored connections to Nacos; by default nothing is logged.
 func Logger(log *slog.Logger) Option { return func(c *config) { c.log = log } }
 
-// TLS connects with TLS; by default nothing does.
+// TLS connects with TLS; the default is plain TCP.
 func TLS(cfg *tls.Config) Option { return func(c *config) { c.tls = cfg } }
 
-// User logs in; by default nobody does. Without TLS the password crosses the network in the clear.
+// User logs in; the default is no login. Without TLS the password crosses the network in plain
+// text.
 func User(name, password string) Option {
 	return func(c *config) { c.user, c.password = name, password }
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/anser-rpc/anser/registry/registrytest"
 )
 
-// testPoll makes watchers fast. An application has no need for that.
+// testPoll makes watches fast. An application has no need for that.
 const testPoll = 100 * time.Millisecond
 
 func TestConformance(t *testing.T) {
@@ -38,12 +38,12 @@ func TestConformance(t *testing.T) {
 			HostPortOnly: true,
 			Many:         100,             // this server writes and sends the whole list for each of them
 			ServerInside: true,            // the proxy; the whole is checked in TestMain
-			Patience:     2 * time.Minute, // the last instance of a service goes 30 to 35 s after its last beat
+			Patience:     2 * time.Minute, // the last instance of a service is removed 30 to 35 s after its last heartbeat
 		}
 	}, registrytest.Documents)
 }
 
-// host is an instance as Nacos's own API tells of it.
+// host is an instance in the JSON of Nacos's own API.
 type host struct {
 	IP       string            `json:"ip"`
 	Port     int               `json:"port"`
@@ -91,7 +91,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	defer server.Close() // takes back what it announced
+	defer server.Close() // withdraws the announced instances
 	client, err := nacos.Dial([]string{address}, nacos.Namespace("shop"))
 	if err != nil {
 		fmt.Println(err)
@@ -108,7 +108,7 @@ func Example() {
 	}
 	client.Watch(ctx, "arith", func(list []registry.Instance) {
 		fmt.Println(len(list), list[0].Address, list[0].Zone)
-		cancel() // an application watches for as long as it runs
+		cancel() // an application watches until it stops
 	}, nil)
 	// Output: 1 10.0.0.1:8972 north
 }

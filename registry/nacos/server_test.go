@@ -18,7 +18,7 @@ import (
 	"github.com/anser-rpc/anser/registry/nacos"
 )
 
-// shared is the Nacos that all tests use, each in a namespace of its own.
+// shared is the Nacos of all tests, each of which uses its own namespace.
 var shared *server
 
 func TestMain(m *testing.M) {
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// server is a Nacos in a process of its own.
+// server is a Nacos process.
 type server struct {
 	servers.Process
 	dir     string
@@ -43,7 +43,7 @@ func (s *server) start(t testing.TB) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
-		"--add-opens", "java.base/java.lang=ALL-UNNAMED", // Spring of 2018 wants into the class loader
+		"--add-opens", "java.base/java.lang=ALL-UNNAMED", // Spring of 2018 needs access to the class loader
 		"-Duser.home="+s.dir, "-Dnacos.home="+s.dir, "-Dnacos.standalone=true", "-Dnacos.server.ip=127.0.0.1",
 		"-Dserver.port="+port, "-Dserver.address=127.0.0.1",
 		"-cp", filepath.Join(servers.Find(t, "nacos-naming-0.8.0"), "*"), "com.alibaba.nacos.naming.NamingApp")
@@ -54,7 +54,7 @@ func (s *server) start(t testing.TB) {
 	})
 }
 
-// call makes a request as an operator would with curl.
+// call makes a request, as an operator would with curl.
 func (s *server) call(method, path string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -84,13 +84,13 @@ func (s *server) do(t *testing.T, method, path string) string {
 	return body
 }
 
-// proxy is a way to the server that can be cut: what a client sees is what it sees when the server dies, but
-// Nacos need not start again, which takes it ten seconds.
+// proxy is a path to the server that can be cut: for a client, that is the same as a crash of the
+// server, but Nacos need not start again, which takes ten seconds.
 type proxy struct {
 	address string
 	to      string
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	listener net.Listener
 	conns    map[net.Conn]bool
 	running  sync.WaitGroup
@@ -168,7 +168,7 @@ var namespaces atomic.Int64
 // freshNamespace returns a namespace that no other test uses.
 func freshNamespace() string { return fmt.Sprintf("test-%d", namespaces.Add(1)) }
 
-// dial opens a registry on the server for the length of the test.
+// dial returns a registry on the server that is closed at the end of the test.
 func dial(t *testing.T, address string, opts ...nacos.Option) *nacos.Registry {
 	t.Helper()
 	r, err := nacos.Dial([]string{address}, append([]nacos.Option{nacos.PollEvery(testPoll)}, opts...)...)

@@ -9,8 +9,9 @@ import (
 
 var targets = target.Kind{Name: "nacos", Port: "8848", Server: "address", Login: "User"}
 
-// Parse takes a target apart: nacos://127.0.0.1:8848/arith has one address, the namespace "public", which is
-// written as "", and the service arith; in nacos://h1:8848,h2:8848/team-a/arith the namespace is team-a.
+// Parse splits a target: nacos://127.0.0.1:8848/arith has one address, the namespace "public",
+// which is returned as "", and the service arith; nacos://h1:8848,h2:8848/team-a/arith has the
+// namespace team-a.
 func Parse(u *url.URL) (addresses []string, namespace, service string, err error) {
 	if err := targets.Check(u); err != nil {
 		return nil, "", "", err
@@ -28,7 +29,8 @@ func Parse(u *url.URL) (addresses []string, namespace, service string, err error
 //
 //	c, err := anser.Dial("nacos://127.0.0.1:8848/arith", nacos.Scheme())
 //
-// [Parse] says what a target may look like. The options are those of Dial; the namespace is the target's.
+// [Parse] describes the form of a target. The options are those of Dial; the namespace comes from
+// the target.
 func Scheme(opts ...Option) registry.Scheme {
 	return registry.Scheme{Name: "nacos", Open: func(u *url.URL) (registry.Resolver, string, error) {
 		addresses, namespace, service, err := Parse(u)

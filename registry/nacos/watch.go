@@ -18,16 +18,17 @@ import (
 )
 
 const (
-	// grace is for how long after an outage a watcher keeps the instances that it knew and does not find alive:
-	// Nacos comes back with what it has on disk, or with nothing, and their owners need a moment to come back.
+	// grace is how long after an outage a watch keeps the instances that it knew and that are
+	// missing now: Nacos comes back with the data on its disk, or with none, and their owners need
+	// a moment to register again.
 	grace = 15 * time.Second
-	// pageSize is how many names of services one request asks for.
+	// pageSize is the number of service names per request.
 	pageSize = 500
 )
 
-// Watch implements registry.Resolver. It asks for the whole service at every interval (see PollEvery), so
-// that nothing is missed. An instance that Nacos calls unhealthy is left out; one that cannot be read is
-// reported as trouble and left out.
+// Watch implements registry.Resolver. It reads the whole service at every interval (see
+// PollEvery), so no change is missed. An instance that Nacos marks as unhealthy is left out; one
+// that cannot be decoded is reported as trouble and left out.
 func (r *Registry) Watch(ctx context.Context, service string, update func([]registry.Instance), trouble func(error)) error {
 	if err := registry.CheckService(service); err != nil {
 		return err
@@ -48,13 +49,14 @@ func (r *Registry) Watch(ctx context.Context, service string, update func([]regi
 	return err
 }
 
-// watch is what one watcher knows of its service.
+// watch is the state of one watch.
 type watch struct {
 	registry *Registry
 	service  string
-	counted  map[place]nacosInstance // what the last list was made of
-	lost     bool                    // the last look failed
-	// missed is what counted before an outage and has not been seen alive since; it counts until grace.
+	counted  map[place]nacosInstance // the instances of the last list
+	lost     bool                    // the last read failed
+	// missed holds the instances from before an outage that were not seen alive since; they stay
+	// listed until the end of grace.
 	missed map[place]nacosInstance
 	grace  time.Time
 }
@@ -84,7 +86,7 @@ func (w *watch) look(ctx context.Context) (upkeep.View[[]registry.Instance], err
 	return upkeep.View[[]registry.Instance]{Value: list, Problem: problem, Again: w.registry.poll}, nil
 }
 
-// scope adds the parameters that say where the service is.
+// scope adds the parameters that identify the service.
 func (r *Registry) scope(service string, params url.Values) {
 	params.Set("serviceName", service)
 	r.scopeAll(params)
@@ -96,13 +98,13 @@ func (r *Registry) scopeAll(params url.Values) {
 	}
 }
 
-// list returns all instances of a service, also those that are not healthy.
+// list returns all instances of a service, including unhealthy ones.
 func (r *Registry) list(ctx context.Context, service string) ([]nacosInstance, error) {
 	params := url.Values{"healthyOnly": {"false"}}
 	r.scope(service, params)
 	body, err := r.client.do(ctx, http.MethodGet, "/v1/ns/instance/list", params)
 	if status, ok := errors.AsType[*statusError](err); ok && status.status == http.StatusNotFound &&
-		strings.HasPrefix(status.text, "dom not found") { // as servers before 1.0 say it
+		strings.HasPrefix(status.text, "dom not found") { // the answer of servers before 1.0
 		return nil, nil
 	}
 	if err != nil {
@@ -112,13 +114,14 @@ func (r *Registry) list(ctx context.Context, service string) ([]nacosInstance, e
 		Hosts []nacosInstance `json:"hosts"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
-		return nil, fmt.Errorf("nacos answered with what is no list of instances: %w", err)
+		return nil, fmt.Errorf("nacos did not answer with a list of instances: %w", err)
 	}
 	return answer.Hosts, nil
 }
 
-// Services implements registry.Lister. It waits for Nacos until ctx is done. Nacos remembers services that
-// have no instance any more, so it asks for each of them: this is for people, not for every call.
+// Services implements registry.Lister. It waits for Nacos until ctx is done. Nacos also names
+// services without instances, so this makes one request per service: it is for people and tools,
+// not for the path of a call.
 func (r *Registry) Services(ctx context.Context) ([]string, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -162,7 +165,7 @@ func (r *Registry) page(ctx context.Context, n int) ([]string, error) {
 	r.scopeAll(params)
 	body, err := r.client.do(ctx, http.MethodGet, "/v1/ns/service/list", params)
 	if status, ok := errors.AsType[*statusError](err); ok && strings.HasPrefix(status.text, "No service exist") {
-		return nil, nil // as servers before 1.0 say it
+		return nil, nil // the answer of servers before 1.0
 	}
 	if err != nil {
 		return nil, err
@@ -171,7 +174,7 @@ func (r *Registry) page(ctx context.Context, n int) ([]string, error) {
 		Names []string `json:"doms"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
-		return nil, fmt.Errorf("nacos answered with what is no list of services: %w", err)
+		return nil, fmt.Errorf("nacos did not answer with a list of services: %w", err)
 	}
 	return answer.Names, nil
 }

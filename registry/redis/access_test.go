@@ -13,7 +13,7 @@ import (
 func TestUsers(t *testing.T) {
 	s := newServer(t)
 	s.start(t)
-	// The least that docs/registries.md says a server and a client need.
+	// The minimal permissions of a server and a client in docs/registries.md.
 	s.do(t, "ACL", "SETUSER", "app", "on", ">app-secret", "~anser:*", "&anser:*", "+@read", "+@write", "+@scripting", "+@pubsub", "+@connection", "+time")
 	s.do(t, "ACL", "SETUSER", "reader", "on", ">read-secret", "~anser:*", "&anser:*", "+@read", "+@scripting", "+@pubsub", "+@connection", "+time")
 	s.do(t, "ACL", "SETUSER", "default", "resetpass", ">root-secret")
@@ -50,18 +50,18 @@ func TestTLS(t *testing.T) {
 	if got := regtest.Addresses(t, r); got != "h1:1" {
 		t.Errorf("list over TLS: %q", got)
 	}
-	// Roots that do not know the server: trouble that says so, not silence.
+	// Roots that do not contain the server's CA are reported as trouble that names the cause.
 	w := regtest.NewWatch(t, s.dial(t, redis.TLS(&tls.Config{})))
 	w.AwaitTrouble("certificate")
 }
 
-// All keys of a service lie on one node of a cluster, and the client finds it.
+// All keys of a service are on one node of a cluster, and the client finds it.
 func TestCluster(t *testing.T) {
 	s := newServer(t, "--cluster-enabled", "yes")
 	s.start(t)
 	s.do(t, "CLUSTER", "ADDSLOTSRANGE", "0", "16383")
 	regtest.Eventually(t, regtest.Patience, "the cluster is up", func() bool { return strings.Contains(s.do(t, "CLUSTER", "INFO"), "cluster_state:ok") })
-	r, err := redis.Dial([]string{s.address, s.address}) // the second one stands for another node
+	r, err := redis.Dial([]string{s.address, s.address}) // the second one represents another node
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestTargets(t *testing.T) {
 		"redis://h:1":                  "bad service",
 		"redis://h:1/a/b/arith":        "redis://host:6379/prefix/service",
 		"redis://h:1/shop/ar%20ith":    "use letters",
-		"redis://h:1/sh%7Bop/arith":    "", // Dial says what is wrong with the prefix
+		"redis://h:1/sh%7Bop/arith":    "", // Dial rejects the prefix
 		"redis://h:1//arith":           "",
 		"redis://u:secret@h:1/x/arith": "use the option redis.User",
 	} {

@@ -14,16 +14,17 @@ import (
 	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
-// What one script is given at most: others wait while it runs.
+// Limits of one script: other clients wait while it runs.
 const (
 	maxBatch      = 100
 	maxBatchBytes = 256 << 10
 )
 
-// forgetService is after how long a service that nobody announces is taken out of the list of names.
+// forgetService is after how long without announcements a service is removed from the list of
+// names.
 const forgetService = 24 * time.Hour
 
-// backend writes what the announcer wants.
+// backend writes the announcer's records.
 type backend struct{ registry *Registry }
 
 // Apply implements upkeep.Backend.
@@ -33,7 +34,7 @@ func (b backend) Apply(ctx context.Context, items []upkeep.Item) ([]error, error
 	for i, item := range items {
 		services[item.Service] = append(services[item.Service], i)
 	}
-	// The names first: a name without instances does no harm.
+	// The names come first: a name without instances does no harm.
 	if err := b.name(ctx, slices.Collect(maps.Keys(services))); err != nil {
 		return nil, err
 	}
@@ -52,7 +53,7 @@ func (b backend) Apply(ctx context.Context, items []upkeep.Item) ([]error, error
 	return results, nil
 }
 
-// name makes the services known to Services.
+// name adds the services to the list for Services.
 func (b backend) name(ctx context.Context, services []string) error {
 	return b.registry.client.attempt(ctx, func(ctx context.Context, c rueidis.Client) error {
 		now := time.Now()

@@ -18,20 +18,20 @@ import (
 // attemptTimeout bounds one request, and one attempt to connect.
 const attemptTimeout = 3 * time.Second
 
-// client makes requests over a rueidis.Client, which it makes when the first request needs it: rueidis
-// makes none while the server is away.
+// client makes requests over a rueidis.Client, which it creates for the first request: rueidis
+// cannot create one while the server is down.
 type client struct {
 	life      *upkeep.Life
 	addresses string
 	option    rueidis.ClientOption
-	kept      bool // by the caller of New
+	kept      bool // owned by the caller of New
 
-	mu      sync.Mutex     // guards what follows
-	made    rueidis.Client // nil until a server was there
-	dialing *dial          // under way, or nil
+	mu      sync.Mutex     // guards the fields below
+	made    rueidis.Client // nil until a server was reached
+	dialing *dial          // the attempt in progress, or nil
 }
 
-// dial is one attempt to make the client, which all who need it share.
+// dial is one attempt to create the client, shared by all requests that wait for it.
 type dial struct {
 	done chan struct{} // closed when err is set
 	err  error
@@ -41,20 +41,20 @@ func dialling(life *upkeep.Life, addresses []string, cfg config) *client {
 	c := &client{life: life, addresses: strings.Join(addresses, ",")}
 	c.option = rueidis.ClientOption{
 		InitAddress: addresses, Username: cfg.user, Password: cfg.password, TLSConfig: cfg.tls, SelectDB: cfg.database,
-		DisableRetry: true, // its retries are silent, so nobody would learn of an outage
-		DisableCache: true, // servers before 6.0, and some that are no Redis, have none
-		// One connection, so that what withdraws a record does not overtake what announces it. It is small:
-		// a registry says little.
+		DisableRetry: true, // its retries are silent, so an outage would go unreported
+		DisableCache: true, // servers before 6.0, and some compatible ones, do not support it
+		// One connection, so that a withdrawal cannot overtake the announcement of the same
+		// record. Its buffers are small: a registry has little traffic.
 		PipelineMultiplex: -1, RingScaleEachConn: 8, ReadBufferEachConn: 32 << 10, WriteBufferEachConn: 32 << 10,
 		ConnWriteTimeout: 2 * attemptTimeout,
 		DialCtxFn:        c.connect,
-		// Otherwise a server that is away costs a second attempt, as if it were a node of a cluster.
+		// Otherwise an unreachable server costs a second attempt, as for a node of a cluster.
 		ForceSingleClient: len(addresses) == 1,
 	}
 	return c
 }
 
-// connect dials so that the end of the registry ends it too.
+// connect dials with a context that also ends with the registry.
 func (c *client) connect(ctx context.Context, address string, dialer *net.Dialer, cfg *tls.Config) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
@@ -65,7 +65,7 @@ func (c *client) connect(ctx context.Context, address string, dialer *net.Dialer
 	return dialer.DialContext(ctx, "tcp", address)
 }
 
-// get returns the client, which it makes if need be.
+// get returns the client, and creates it if necessary.
 func (c *client) get(ctx context.Context) (rueidis.Client, error) {
 	c.mu.Lock()
 	if c.made != nil {
@@ -104,7 +104,8 @@ func (c *client) dial(d *dial) {
 	close(d.done)
 }
 
-// close closes the connection, unless it is the caller's. Nothing may be started after it.
+// close closes the connection, unless it belongs to the caller. No request may be started after
+// it.
 func (c *client) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,7 +127,7 @@ func (c *client) attempt(ctx context.Context, request func(context.Context, ruei
 		return nil
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case limited.Err() != nil: // not an error of a context that the caller knows
+	case limited.Err() != nil: // not the caller's own context
 		return fmt.Errorf("redis at %s has not answered within %v", c.addresses, attemptTimeout)
 	case isRefusal(err):
 		return upkeep.Hopeless(fmt.Errorf("redis at %s: %w%s", c.addresses, err, advice(err)))
@@ -134,7 +135,8 @@ func (c *client) attempt(ctx context.Context, request func(context.Context, ruei
 	return fmt.Errorf("redis at %s: %w", c.addresses, err)
 }
 
-// isRefusal reports whether the same request would fail again: it was refused for what it is or who makes it.
+// isRefusal reports whether the same request would fail again: Redis rejected its content or its
+// user.
 func isRefusal(err error) bool {
 	answer, ok := errors.AsType[*rueidis.RedisError](err)
 	if !ok {
@@ -148,7 +150,7 @@ func isRefusal(err error) bool {
 	return code == "ERR" && !strings.Contains(answer.Error(), "max number of clients")
 }
 
-// advice says what to do about a refusal.
+// advice returns what to do about a refusal.
 func advice(err error) string {
 	switch text := err.Error(); {
 	case strings.HasPrefix(text, "NOAUTH"):

@@ -46,7 +46,8 @@ func (r *Registry) load(ctx context.Context, name string) (registry.Document, er
 	return doc, nil
 }
 
-// Save implements registry.Store. It makes one attempt: after an error nobody knows whether it was written.
+// Save implements registry.Store. It makes one attempt: after an error it is unknown whether the
+// document was written.
 func (r *Registry) Save(ctx context.Context, doc registry.Document) (uint64, error) {
 	if err := doc.Validate(); err != nil {
 		return 0, err
@@ -71,7 +72,7 @@ func (r *Registry) Save(ctx context.Context, doc registry.Document) (uint64, err
 	return strconv.ParseUint(answer, 10, 64)
 }
 
-// Follow implements registry.Store. A document that Redis has lost is an update to revision 0.
+// Follow implements registry.Store. A document lost by Redis is an update to revision 0.
 func (r *Registry) Follow(ctx context.Context, name string, update func(registry.Document), trouble func(error)) error {
 	if err := registry.CheckDocument(name); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// FuzzRead holds that a list is made of the records alone that are alive, valid and under their own keys.
+// FuzzRead checks that a list holds only records that are alive, valid and under their own keys.
 func FuzzRead(f *testing.F) {
 	in := registry.Instance{Service: "arith", Address: "10.0.0.1:8972", Tags: map[string]string{"k": "v"}}
 	record, err := registry.Encode(in)
@@ -36,7 +36,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzParse holds that a target that is taken can be dialed.
+// FuzzParse checks that every accepted target can be dialled.
 func FuzzParse(f *testing.F) {
 	f.Add("redis://h1:6379,h2:6379/shop/arith")
 	f.Add("redis://[::1]:6379/x")

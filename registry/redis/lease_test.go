@@ -15,7 +15,7 @@ import (
 	"github.com/anser-rpc/anser/registry/redis"
 )
 
-// What an operator sees with redis-cli.
+// The view of an operator with redis-cli.
 func TestRecordInRedis(t *testing.T) {
 	prefix := freshPrefix()
 	r := shared.dial(t, redis.Prefix(prefix))
@@ -45,7 +45,7 @@ func TestDeletedRecordComesBack(t *testing.T) {
 	}
 }
 
-// Redis without persistence comes back with nothing.
+// Redis without persistence comes back without its data.
 func TestServerComesBackEmpty(t *testing.T) {
 	s := newServer(t)
 	s.start(t)
@@ -66,8 +66,8 @@ func TestServerComesBackEmpty(t *testing.T) {
 	}
 }
 
-// An outage longer than the time to live expires everything, and nobody can renew meanwhile. A watcher does
-// not take that for news.
+// In an outage longer than the TTL all records expire, because they cannot be renewed. A watcher
+// must keep them.
 func TestLongOutageCostsNoInstance(t *testing.T) {
 	s := newServer(t, "--appendonly", "yes")
 	s.start(t)
@@ -79,9 +79,9 @@ func TestLongOutageCostsNoInstance(t *testing.T) {
 	w.Await("h1:1 h2:1")
 	s.Stop()
 	w.ExpectTrouble("")
-	time.Sleep(ttl) // the outage: everything was renewed before it
+	time.Sleep(ttl) // the outage: all records were renewed before it
 	s.start(t)
-	w.Expect("h1:1 h2:1") // and not an empty list
+	w.Expect("h1:1 h2:1") // not an empty list
 	regtest.Register(t, announcer, regtest.Instance("h3:1"))
 	w.Expect("h1:1 h2:1 h3:1")
 }
@@ -97,7 +97,7 @@ func TestInstancesOfADeadProcessGo(t *testing.T) {
 	regtest.Register(t, dead, regtest.Instance("h1:1"))
 	w := regtest.NewWatch(t, shared.dial(t, redis.Prefix(prefix)))
 	w.Await("h1:1")
-	c.Close() // nothing leaves the process any more
+	c.Close() // from here on, the process sends nothing
 	w.Await("")
 }
 
@@ -129,8 +129,8 @@ func TestNewLeavesTheClientOpen(t *testing.T) {
 	}
 }
 
-// A process whose key was taken over leaves it to the new owner, also when Redis forgets both and the old one
-// is the first to notice.
+// A process whose key was taken over leaves it to the new owner, even if Redis loses both records
+// and the old process notices first.
 func TestKeyTakenOverIsNotFoughtFor(t *testing.T) {
 	var logs testlog.Buffer
 	prefix := freshPrefix()
@@ -148,7 +148,8 @@ func TestKeyTakenOverIsNotFoughtFor(t *testing.T) {
 	})
 }
 
-// What nobody published is seen all the same: publishing is lossy, and expiry is not published at all.
+// Changes that were not published are seen, too: publishing is lossy, and expiry is not published
+// at all.
 func TestUnpublishedChangesAreSeen(t *testing.T) {
 	prefix := freshPrefix()
 	r := shared.dial(t, redis.Prefix(prefix))
@@ -188,7 +189,7 @@ func TestBrokenRecordsAreLeftOut(t *testing.T) {
 	w.Expect("h1:1")
 }
 
-// Two servers say that Redis has lost a document, and where it starts again.
+// Two servers, one after the other: Redis has lost a document, and its revision starts again.
 func TestRevisionsGrowOverDataLoss(t *testing.T) {
 	prefix := freshPrefix()
 	r := shared.dial(t, redis.Prefix(prefix))
@@ -208,12 +209,12 @@ func TestRevisionsGrowOverDataLoss(t *testing.T) {
 	}
 }
 
-// Out of memory, Redis refuses to write. That passes, so Register waits, and says why when it may not wait any
-// longer.
+// Redis rejects writes while it is out of memory. That is temporary, so Register waits, and its
+// error names the cause if ctx ends first.
 func TestRedisIsFull(t *testing.T) {
 	s := newServer(t)
 	s.start(t)
-	r := s.dial(t, redis.TTL(2*regtest.Patience)) // which nobody can renew meanwhile
+	r := s.dial(t, redis.TTL(2*regtest.Patience)) // no record can be renewed meanwhile
 	regtest.Register(t, r, regtest.Instance("h1:1"))
 	s.do(t, "CONFIG", "SET", "maxmemory", "1")
 	regtest.TimesOut(t, "Register", "OOM", func(ctx context.Context) error { return r.Register(ctx, regtest.Instance("h2:1")) })

@@ -1,11 +1,11 @@
-// Package redis is a registry in Redis 7.0 or newer, or in what speaks its protocol: a single server, one
-// that sentinels look after, or a cluster.
+// Package redis is a registry in Redis 7.0 or newer, or in a server that speaks its protocol: a
+// single server, one monitored by sentinels, or a cluster.
 //
-// The instances of a service are the fields of one hash, <prefix>:{<service>}:instances, whose values are
-// their records as registry.Encode writes them. A sorted set beside it has when each of them expires; they
-// are renewed three times within that time. Scripts inside the server change both at once and publish that
-// they did. Publishing is lossy in Redis, so watchers also ask every three seconds whether anything has
-// changed, which costs a few bytes.
+// The instances of a service are the fields of one hash, <prefix>:{<service>}:instances, whose
+// values are their records as written by registry.Encode. A second key, a sorted set, holds when
+// each of them expires; they are renewed three times within that time. Scripts on the server
+// change both atomically and publish the change. Publishing is lossy in Redis, so watchers also
+// check for changes every three seconds, which costs a few bytes.
 package redis
 
 import (
@@ -25,19 +25,19 @@ import (
 	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
-// What Dial and New use where no option says otherwise.
+// Defaults of Dial and New.
 const (
 	DefaultPrefix = "anser"
 	DefaultTTL    = 10 * time.Second
 )
 
-// Registry announces and finds instances in Redis, and keeps documents there. All methods are safe for
-// concurrent use.
+// Registry announces and finds instances in Redis, and keeps documents there. All methods are safe
+// for concurrent use.
 type Registry struct {
 	client    *client
 	prefix    string
 	ttl       time.Duration
-	owner     string // marks what this registry has announced
+	owner     string // marks the records announced by this registry
 	announcer *upkeep.Announcer
 	life      *upkeep.Life
 	closing   sync.Once
@@ -45,8 +45,9 @@ type Registry struct {
 
 var _ registry.Store = (*Registry)(nil)
 
-// Dial returns a registry on the Redis at addresses, each host:port: one of a single server, or two or
-// more nodes of one cluster. It returns at once, whether or not a server is there: what needs one waits for it.
+// Dial returns a registry on the Redis at addresses, each host:port: one address for a single
+// server, or two or more nodes of one cluster. It returns at once, whether or not a server is up:
+// methods that need one wait for it.
 func Dial(addresses []string, opts ...DialOption) (*Registry, error) {
 	cfg := defaults()
 	for _, opt := range opts {
@@ -62,8 +63,9 @@ func Dial(addresses []string, opts ...DialOption) (*Registry, error) {
 	return newRegistry(dialling(life, addresses, cfg), cfg, life), nil
 }
 
-// New returns a registry that uses a client the caller has, and keeps: Close does not close it. This is how
-// to use sentinels. Set DisableRetry in its options, or an outage goes unnoticed for as long as it retries.
+// New returns a registry that uses the caller's client, which Close does not close. Use it for
+// sentinels. Set DisableRetry in the client's options, or an outage goes unnoticed for as long as
+// it retries.
 func New(c rueidis.Client, opts ...Option) (*Registry, error) {
 	if c == nil {
 		return nil, errors.New("this Redis client is nil: make one, or use redis.Dial with the server's address")
@@ -88,20 +90,21 @@ func newRegistry(c *client, cfg config, life *upkeep.Life) *Registry {
 	return r
 }
 
-// Register implements registry.Registrar. Where Redis refuses the record, as it does without permission, it
-// fails at once.
+// Register implements registry.Registrar. If Redis rejects the record, for example for lack of
+// permission, it fails at once.
 func (r *Registry) Register(ctx context.Context, in registry.Instance) error {
 	return r.announcer.Register(ctx, in)
 }
 
-// Deregister implements registry.Registrar. When ctx ends first, the record goes as soon as Redis can be
-// reached.
+// Deregister implements registry.Registrar. If ctx ends first, the record is removed as soon as
+// Redis can be reached.
 func (r *Registry) Deregister(ctx context.Context, in registry.Instance) error {
 	return r.announcer.Deregister(ctx, in)
 }
 
-// Close implements registry.Registry. It gives a Redis that does not answer a few seconds to withdraw what was
-// announced, and one that does ten; where that fails it says so, and the instances expire by themselves.
+// Close implements registry.Registry. It withdraws the announced instances, for which it allows a
+// few seconds if Redis does not answer, and ten if it does; if that fails, it returns an error,
+// and the instances expire by themselves.
 func (r *Registry) Close() (err error) {
 	r.closing.Do(func() {
 		err = r.announcer.Close()
@@ -111,7 +114,7 @@ func (r *Registry) Close() (err error) {
 	return err
 }
 
-// config is what the options set.
+// config holds the settings made by options.
 type config struct {
 	prefix         string
 	ttl            time.Duration
@@ -138,10 +141,10 @@ func (c *config) check() error {
 	return nil
 }
 
-// DialOption changes what Dial does. Every Option is one.
+// DialOption configures Dial. Every Option is also a DialOption.
 type DialOption interface{ applyDial(*config) }
 
-// Option changes what Dial and New do.
+// Option configures Dial and New.
 type Option func(*config)
 
 func (o Option) applyDial(c *config) { o(c) }
@@ -150,23 +153,24 @@ type dialOption func(*config)
 
 func (o dialOption) applyDial(c *config) { o(c) }
 
-// Prefix sets what all keys start with, before a colon, DefaultPrefix by default.
+// Prefix sets the first part of all keys, before a colon, DefaultPrefix by default.
 func Prefix(prefix string) Option { return func(c *config) { c.prefix = prefix } }
 
-// TTL sets after what time without a sign of life instances go, DefaultTTL by default.
+// TTL sets after how long without renewal instances are removed, DefaultTTL by default.
 func TTL(d time.Duration) Option { return func(c *config) { c.ttl = d } }
 
-// Logger sets who is told when Redis is lost and found, nobody by default.
+// Logger sets the logger for lost and restored connections to Redis; by default nothing is logged.
 func Logger(log *slog.Logger) Option { return func(c *config) { c.log = log } }
 
-// TLS connects with TLS; by default nothing does.
+// TLS connects with TLS; the default is plain TCP.
 func TLS(cfg *tls.Config) DialOption { return dialOption(func(c *config) { c.tls = cfg }) }
 
-// User authenticates; by default nobody does. The name is empty where Redis has only a password. Without TLS
-// the password crosses the network in the clear.
+// User authenticates; the default is no authentication. The name is empty if Redis has only a
+// password. Without TLS the password crosses the network in plain text.
 func User(name, password string) DialOption {
 	return dialOption(func(c *config) { c.user, c.password = name, password })
 }
 
-// Database chooses one of the numbered databases of a single server, 0 by default. A cluster has only that.
+// Database chooses one of the numbered databases of a single server, 0 by default. A cluster has
+// only database 0.
 func Database(n int) DialOption { return dialOption(func(c *config) { c.database = n }) }

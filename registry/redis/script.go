@@ -2,17 +2,17 @@ package redis
 
 import "github.com/redis/rueidis"
 
-// linger is for how many milliseconds an expired record stays in the hash. Readers leave it out by its time,
-// except those that have just been through an outage, in which nobody could renew it.
+// linger is how many milliseconds an expired record stays in the hash. Readers ignore it because
+// of its time, except right after an outage, during which it could not be renewed.
 const linger = 30_000
 
-// The revision of a service changes with every change of its records. It is a time in microseconds, or one
-// more than before where the clock stands still: so it is another one, and a larger one, also after Redis
-// has lost everything.
+// The revision of a service changes with every change of its records. It is the time in
+// microseconds, or one more than the last revision if that is later: so it always grows, even
+// after Redis has lost all data.
 //
-// Keys: instances, expiry, owners, revision. Arguments: owner, time to live in milliseconds, linger,
-// channel, and for each item: put, keep or remove, the key of the instance, its record. The answer has "ok"
-// or "taken" for each.
+// Keys: instances, expiry, owners, revision. Arguments: owner, TTL in milliseconds, linger,
+// channel, and per item: put, keep or remove, the key of the instance, its record. The answer has
+// "ok" or "taken" per item.
 const applySource = `
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
@@ -59,12 +59,12 @@ end
 return results
 `
 
-// listSource reads the records of a service unless its revision is the one that is known and none has
-// expired since.
+// listSource reads the records of a service, unless its revision is the known one and no record
+// has expired since.
 //
-// Keys: instances, expiry, owners, revision. Arguments: the revision that is known, and when it was read. The
-// answer: revision, now, when the next record expires or 0, and then, where something is new, keys with
-// records and keys with the time at which they expire.
+// Keys: instances, expiry, owners, revision. Arguments: the known revision, and when it was read.
+// The answer: revision, now, when the next record expires or 0, and then, if there are changes,
+// keys with records and keys with expiry times.
 const listSource = `
 local time = redis.call('TIME')
 local now = string.format('%.0f', tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
@@ -83,8 +83,8 @@ local now = string.format('%.0f', tonumber(time[1]) * 1000 + math.floor(tonumber
 return redis.call('ZCOUNT', KEYS[1], '(' .. now, '+inf')
 `
 
-// saveSource writes a document if it is at the revision that is expected, and answers with the new one, or
-// with nothing. Keys: the document. Arguments: the revision, the data, the channel.
+// saveSource writes a document if it is at the expected revision, and returns the new one, or
+// nothing on a conflict. Keys: the document. Arguments: the revision, the data, the channel.
 const saveSource = `
 local last = redis.call('HGET', KEYS[1], 'revision') or '0'
 if last ~= ARGV[1] then return '' end

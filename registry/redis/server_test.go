@@ -13,8 +13,8 @@ import (
 	"github.com/anser-rpc/anser/registry/redis"
 )
 
-// shared is the Redis that most tests use, each under a prefix of its own. Tests run one after the other, so
-// that one may kill it.
+// shared is the Redis of most tests, each of which uses its own prefix. Tests run one after the
+// other, so a test may kill it.
 var shared *server
 
 func TestMain(m *testing.M) {
@@ -24,17 +24,17 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// server is a redis-server in a process of its own.
+// server is a redis-server process.
 type server struct {
 	servers.Process
 	dir     string
 	address string
-	cli     []string // what redis-cli needs to get in
-	args    []string // more arguments
+	cli     []string // the arguments redis-cli needs to connect
+	args    []string // additional arguments
 	tls     bool
 }
 
-// newServer returns a server for the length of the test.
+// newServer returns a server that runs until the end of the test.
 func newServer(t testing.TB, args ...string) *server {
 	t.Helper()
 	s := &server{dir: t.TempDir(), address: servers.Address(t), args: args}
@@ -52,8 +52,9 @@ func (s *server) start(t testing.TB) {
 	if s.tls {
 		args = []string{"--bind", "127.0.0.1", "--port", "0", "--tls-port", port}
 	}
-	// What Redis has answered it has to have written when it is killed. While it has the disk sync, it does so up to
-	// two seconds later; without that the system does it, which lives on.
+	// Every write that Redis has answered must survive a kill. With fsync Redis may write up to
+	// two seconds later, while the disk is busy; without fsync it writes at once, and the
+	// operating system, which survives, keeps the data.
 	args = append(args, "--save", "", "--appendfsync", "no")
 	cmd := exec.Command("redis-server", append(args, s.args...)...)
 	cmd.Dir = s.dir
@@ -66,7 +67,7 @@ func (s *server) start(t testing.TB) {
 	})
 }
 
-// command runs redis-cli, which is how an operator sees Redis.
+// command runs redis-cli: the view of an operator.
 func (s *server) command(args ...string) ([]byte, error) {
 	host, port, err := net.SplitHostPort(s.address)
 	if err != nil {
@@ -89,7 +90,7 @@ func (s *server) do(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// dial opens a registry on the server for the length of the test.
+// dial returns a registry on the server that is closed at the end of the test.
 func (s *server) dial(t *testing.T, opts ...redis.DialOption) *redis.Registry {
 	t.Helper()
 	r, err := redis.Dial([]string{s.address}, opts...)

@@ -9,8 +9,8 @@ import (
 
 var targets = target.Kind{Name: "redis", Port: "6379", Server: "address", Login: "User"}
 
-// Parse takes a target apart: redis://127.0.0.1:6379/arith has one address, the default prefix and the
-// service arith; in redis://h1:6379,h2:6379/shop/arith, a cluster, the prefix is shop.
+// Parse splits a target: redis://127.0.0.1:6379/arith has one address, the default prefix and the
+// service arith; redis://h1:6379,h2:6379/shop/arith is a cluster with the prefix shop.
 func Parse(u *url.URL) (addresses []string, prefix, service string, err error) {
 	if err := targets.Check(u); err != nil {
 		return nil, "", "", err
@@ -28,8 +28,8 @@ func Parse(u *url.URL) (addresses []string, prefix, service string, err error) {
 //
 //	c, err := anser.Dial("redis://127.0.0.1:6379/arith", redis.Scheme())
 //
-// [Parse] says what a target may look like. The options are those of Dial; the prefix is the target's. The
-// connection to Redis is closed with the client.
+// [Parse] describes the form of a target. The options are those of Dial; the prefix comes from the
+// target. The connection to Redis is closed with the client.
 func Scheme(opts ...DialOption) registry.Scheme {
 	return registry.Scheme{Name: "redis", Open: func(u *url.URL) (registry.Resolver, string, error) {
 		addresses, prefix, service, err := Parse(u)

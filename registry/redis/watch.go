@@ -15,16 +15,17 @@ import (
 )
 
 const (
-	// poll is how often a watcher asks whether anything has changed that was not published to it.
+	// poll is how often a watch checks for changes whose publication it may have missed.
 	poll = 3 * time.Second
-	// grace is for how long after an outage a watcher keeps the records that expired in it: their owners need
-	// a moment to come back.
+	// grace is how long after an outage a watch keeps the records that expired during it: their
+	// owners need a moment to renew them.
 	grace = 5 * time.Second
 )
 
-// Watch implements registry.Resolver. It subscribes to the changes of the service, reads it whole, and again
-// after each change; once every three seconds, and when a record is about to expire, it asks whether it has
-// missed something. A record that cannot be read is reported as trouble and left out.
+// Watch implements registry.Resolver. It subscribes to the changes of the service and reads the
+// whole service, at first and after each change; every three seconds, and when a record is about
+// to expire, it checks whether it has missed a change. A record that cannot be decoded is reported
+// as trouble and left out.
 func (r *Registry) Watch(ctx context.Context, service string, update func([]registry.Instance), trouble func(error)) error {
 	if err := registry.CheckService(service); err != nil {
 		return err
@@ -37,7 +38,7 @@ func (r *Registry) Watch(ctx context.Context, service string, update func([]regi
 	return err
 }
 
-// follow is upkeep.Follow with a subscription to what calls for a look.
+// follow is upkeep.Follow, woken by a subscription to the channel.
 func follow[T any](ctx context.Context, r *Registry, channel string, look func(context.Context) (upkeep.View[T], error),
 	equal func(a, b T) bool, update func(T), trouble func(error),
 ) error {
@@ -56,8 +57,8 @@ func follow[T any](ctx context.Context, r *Registry, channel string, look func(c
 	return upkeep.Follow(ctx, wake, look, equal, update, trouble)
 }
 
-// subscribe signals wake for everything that is published on the channel, and whenever the subscription has
-// begun, until ctx is done: what was published before that is lost. An outage is for those to report who ask.
+// subscribe signals wake for every message on the channel, and whenever the subscription has been
+// established, until ctx is done: earlier messages are lost. It reports no outage; the reads do.
 func (c *client) subscribe(ctx context.Context, channel string, wake chan<- struct{}) {
 	hooked := rueidis.WithOnSubscriptionHook(ctx, func(rueidis.PubSubSubscription) { upkeep.Signal(wake) })
 	var delay upkeep.Delay
@@ -68,7 +69,7 @@ func (c *client) subscribe(ctx context.Context, channel string, wake chan<- stru
 			err = made.Receive(hooked, made.B().Subscribe().Channel(channel).Build(), func(rueidis.PubSubMessage) { upkeep.Signal(wake) })
 		}
 		if isRefusal(err) {
-			return // no permission: then asking has to do
+			return // no permission: polling must suffice
 		}
 		if time.Since(began) > poll {
 			delay = upkeep.Delay{}
@@ -77,18 +78,18 @@ func (c *client) subscribe(ctx context.Context, channel string, wake chan<- stru
 	}
 }
 
-// watch is what one watcher knows of its service.
+// watch is the state of one watch.
 type watch struct {
 	registry *Registry
 	service  string
 
-	revision string // empty: read everything
-	at       int64  // when Redis was last read, in its own milliseconds
+	revision string // if empty, everything is read
+	at       int64  // time of the last read, in milliseconds of Redis's clock
 	view     upkeep.View[[]registry.Instance]
 
-	lost   bool      // the last look failed
-	cutoff int64     // until grace is over, records that expired after it count; in milliseconds of Redis
-	grace  time.Time // of this machine
+	lost   bool      // the last read failed
+	cutoff int64     // until the end of grace, records that expired after it stay listed; in milliseconds of Redis's clock
+	grace  time.Time // end of the grace period, on this machine's clock
 }
 
 // look reads the service.
@@ -117,7 +118,7 @@ func (w *watch) look(ctx context.Context) (upkeep.View[[]registry.Instance], err
 		w.view.Again = min(poll, time.Duration(found.next-found.now+1)*time.Millisecond)
 	}
 	if time.Now().Before(w.grace) {
-		w.revision, w.view.Again = "", min(w.view.Again, grace/10) // the end of the grace changes the list too
+		w.revision, w.view.Again = "", min(w.view.Again, grace/10) // the end of the grace period changes the list, too
 	} else {
 		w.cutoff = 0
 	}
@@ -127,7 +128,7 @@ func (w *watch) look(ctx context.Context) (upkeep.View[[]registry.Instance], err
 	return w.view, nil
 }
 
-// read makes a list of what was found.
+// read makes a list of the records.
 func (w *watch) read(found listing) {
 	cutoff := found.now
 	if w.cutoff > 0 {
@@ -141,7 +142,7 @@ func (w *watch) read(found listing) {
 		}
 		in, err := w.registry.decode(w.service, key, record)
 		if err != nil {
-			if w.view.Problem == nil || err.Error() < w.view.Problem.Error() { // the same one each time
+			if w.view.Problem == nil || err.Error() < w.view.Problem.Error() { // deterministic, whatever the order
 				w.view.Problem = err
 			}
 			continue
@@ -152,7 +153,7 @@ func (w *watch) read(found listing) {
 	w.view.Value = list
 }
 
-// listing is the answer of the script that lists.
+// listing is the answer of listSource.
 type listing struct {
 	revision  string
 	now, next int64
@@ -192,9 +193,9 @@ func number(m rueidis.RedisMessage) (int64, error) {
 	return milliseconds(text), err
 }
 
-// milliseconds reads a score, which Redis may write with an exponent.
+// milliseconds parses a score, which Redis may write with an exponent.
 func milliseconds(text string) int64 {
-	f, _ := strconv.ParseFloat(text, 64) // what a person has put there in error has expired
+	f, _ := strconv.ParseFloat(text, 64) // an invalid score, written by hand, counts as expired
 	return int64(f)
 }
 

@@ -50,7 +50,7 @@ func registerReplaces(s *suite) {
 	in.State, in.Address = registry.Up, "10.9.9.9:1"
 	s.register(r, in)
 	w.await(s.Patience, in)
-	s.register(r, in) // the same again is no change: the watcher would complain
+	s.register(r, in) // an identical record is no change: the watcher would fail on an update
 	s.await(r, "arith", in)
 }
 
@@ -61,7 +61,7 @@ func deregisterTakesBack(s *suite) {
 	s.register(r, b)
 	w := s.watch(r, "arith", nil)
 	w.await(s.Patience, a, b)
-	s.deregister(r, registry.Instance{Service: "arith", Address: a.Address, Weight: 7}) // only the key counts
+	s.deregister(r, registry.Instance{Service: "arith", Address: a.Address, Weight: 7}) // only the key matters
 	w.await(s.Patience, b)
 	s.deregister(r, a)
 	s.deregister(r, numbered("nobody", 1))
@@ -142,7 +142,7 @@ func twoRegistries(s *suite) {
 }
 
 // keyTakenOver is a restart: the new process announces itself under the key of the old one, which
-// then says goodbye.
+// then withdraws its instance.
 func keyTakenOver(s *suite) {
 	old, fresh, third := s.open(), s.open(), s.open()
 	in := numbered("arith", 1)
@@ -178,7 +178,7 @@ func services(s *suite) {
 	sorted := slices.Sorted(slices.Values(names))
 	s.awaitServices(other, sorted...)
 	for i, name := range names {
-		s.await(other, name, numbered(name, i)) // names that begin alike do not mix
+		s.await(other, name, numbered(name, i)) // services with a common prefix are not mixed up
 	}
 	s.deregister(r, numbered("arith", 0))
 	s.awaitServices(other, slices.DeleteFunc(sorted, func(n string) bool { return n == "arith" })...)
@@ -228,7 +228,7 @@ func invalidIsRefused(s *suite) {
 	good := numbered("arith", 1)
 	bad := []struct {
 		mutate func(*registry.Instance)
-		say    string // what the error has to contain
+		say    string // required text of the error
 	}{
 		{func(in *registry.Instance) { in.Service = "" }, "give one"},
 		{func(in *registry.Instance) { in.Service = "a/b" }, "use letters"},
@@ -262,9 +262,9 @@ func invalidIsRefused(s *suite) {
 		}
 	}
 	s.await(r, "arith")
-	never := func([]registry.Instance) { s.Error("update for a service that cannot be") }
+	never := func([]registry.Instance) { s.Error("update for an invalid service") }
 	if err := r.Watch(context.Background(), "a/b", never, nil); err == nil || !strings.Contains(err.Error(), "use letters") {
-		s.Errorf("Watch of service a/b = %v, want an error that says what a name is made of", err)
+		s.Errorf("Watch of service a/b = %v, want an error that describes a valid name", err)
 	}
 }
 
@@ -280,7 +280,7 @@ func contextBoundsTheCall(s *suite) {
 	if err := r.Register(ctx, b); err != nil {
 		s.Fatal(err)
 	}
-	cancel() // the call is over; what it announced stays
+	cancel() // the call is over; its announcement stays
 	if err := r.Deregister(ended, b); !errors.Is(err, context.Canceled) {
 		s.Errorf("Deregister with an ended context = %v, want its error", err)
 	}

@@ -85,7 +85,7 @@ func closeDuringCalls(s *suite) {
 	if err := w.awaitEnd(s.Patience); !errors.Is(err, registry.ErrClosed) {
 		s.Errorf("Watch of the closed registry ended with %v, want ErrClosed", err)
 	}
-	s.await(other, "arith") // nothing slipped in behind Close
+	s.await(other, "arith") // no registration succeeded after Close
 }
 
 func useAfterClose(s *suite) {
@@ -112,7 +112,7 @@ func useAfterClose(s *suite) {
 }
 
 func closeLeaksNothing(s *suite) {
-	s.useAndClose() // what is made once and kept, is made now
+	s.useAndClose() // everything that is created once and kept is created now
 	goroutines, files := goleak.IgnoreCurrent(), openFiles()
 	for range 5 {
 		s.useAndClose()
@@ -145,7 +145,7 @@ func (s *suite) useAndClose() {
 	w.awaitEnd(s.Patience)
 }
 
-// openFiles returns the number of open file descriptors, or 0 where there is no /proc.
+// openFiles returns the number of open file descriptors, or 0 on systems without /proc.
 func openFiles() int {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

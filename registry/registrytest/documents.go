@@ -22,13 +22,13 @@ var documentCases = []testCase{
 	{"StoreAfterClose", Documents, storeAfterClose},
 }
 
-// store returns another registry on the fixture as what keeps documents.
+// store returns another registry on the fixture as a registry.Store.
 func (s *suite) store() registry.Store {
 	s.Helper()
 	r := s.open()
 	store, ok := r.(registry.Store)
 	if !ok {
-		s.Fatalf("%T is no registry.Store: implement it, or say that it lacks the capability %q", r, Documents)
+		s.Fatalf("%T is no registry.Store: implement it, or pass %q in lacks", r, Documents)
 	}
 	return store
 }
@@ -61,7 +61,7 @@ func (s *suite) save(st registry.Store, doc registry.Document) uint64 {
 	return rev
 }
 
-// saveNext writes data over whatever the document is.
+// saveNext writes data over the current revision of the document.
 func (s *suite) saveNext(st registry.Store, name, data string) uint64 {
 	s.Helper()
 	return s.save(st, registry.Document{Name: name, Revision: s.load(st, name).Revision, Data: []byte(data)})
@@ -145,7 +145,7 @@ func concurrentSavesLoseNothing(s *suite) {
 	}
 }
 
-// follow runs a Follow to the end of the test and returns the updates.
+// follow runs a Follow until the end of the test and returns its updates.
 func (s *suite) follow(st registry.Store, name string) <-chan registry.Document {
 	ctx, cancel := context.WithCancel(context.Background())
 	updates, done := make(chan registry.Document, 1000), make(chan struct{})
@@ -175,7 +175,7 @@ func followSeesTheLastChange(s *suite) {
 	s.awaitDocument(missing, s.saveNext(a, "rules/later", "there"), "there")
 }
 
-// awaitDocument waits for the revision; revisions on the way to it must grow.
+// awaitDocument waits for the revision; the revisions before it must grow.
 func (s *suite) awaitDocument(updates <-chan registry.Document, revision uint64, data string) {
 	s.Helper()
 	var before *registry.Document
@@ -224,17 +224,17 @@ func documentThatIsRefused(s *suite) {
 	defer cancel()
 	for _, name := range []string{"", "/", "a/", "/a", "a//b", "a b", "ä", "a/b/c/d/e/f/g/h/i"} {
 		if _, err := st.Save(ctx, registry.Document{Name: name}); err == nil {
-			s.Errorf("Save took the name %q", name)
+			s.Errorf("Save accepted the name %q", name)
 		}
 		if _, err := st.Load(ctx, name); err == nil {
-			s.Errorf("Load took the name %q", name)
+			s.Errorf("Load accepted the name %q", name)
 		}
 		if err := st.Follow(ctx, name, func(registry.Document) {}, nil); err == nil || ctx.Err() != nil {
-			s.Errorf("Follow took the name %q", name)
+			s.Errorf("Follow accepted the name %q", name)
 		}
 	}
 	if _, err := st.Save(ctx, registry.Document{Name: "big", Data: make([]byte, registry.MaxDocument+1)}); err == nil {
-		s.Error("Save took a document over MaxDocument")
+		s.Error("Save accepted a document over MaxDocument")
 	}
 }
 

@@ -30,7 +30,7 @@ func fixedList(s *suite) {
 		w.await(s.Patience, want...)
 		s.await(s.Resolver, service, want...)
 	}
-	never := func([]registry.Instance) { s.Error("update for a service that cannot be") }
+	never := func([]registry.Instance) { s.Error("update for an invalid service") }
 	if err := s.Resolver.Watch(context.Background(), "a/b", never, nil); err == nil {
 		s.Error("Watch of service a/b gives no error")
 	}

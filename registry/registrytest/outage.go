@@ -23,13 +23,13 @@ var leaseCases = []testCase{
 	{"ForgottenTwice", Leases, forgottenTwice},
 }
 
-// leaseBar is how long a lost record may be away, while the machine runs.
+// leaseBar is how long a lost record may be missing, not counting pauses of the machine.
 const leaseBar = 5 * time.Second
 
-// losses is how often a record is lost to find out whether that is kept.
+// losses is the number of attempts to meet leaseBar.
 const losses = 3
 
-// quickly is how long something may take that must not wait for the server, while the machine runs.
+// quickly bounds operations that must not wait for the server, not counting pauses of the machine.
 const quickly = 5 * time.Second
 
 func outageKeepsTheList(s *suite) {
@@ -59,7 +59,7 @@ func outageKeepsTheList(s *suite) {
 	for _, list := range w.lists[updates:] {
 		for _, in := range want {
 			if !slices.ContainsFunc(list, in.Equal) {
-				s.Errorf("the outage cost the watcher an instance: %s", brief(list))
+				s.Errorf("the watcher lost an instance in the outage: %s", brief(list))
 			}
 		}
 	}
@@ -89,8 +89,8 @@ func registerDuringOutage(s *suite) {
 	s.await(other, "arith", before, during)
 }
 
-// timesOut makes sure that a call without a server ends with its context, says so, and then why. On a machine that is
-// busy it may need more than a second to find out why.
+// timesOut checks that a call without a server ends with its context, with its error, and with the
+// cause. On a busy machine it may need more than a second to learn the cause.
 func (s *suite) timesOut(what string, call func(context.Context) error) {
 	s.Helper()
 	for limit := time.Second; ; limit *= 2 {
@@ -105,7 +105,7 @@ func (s *suite) timesOut(what string, call func(context.Context) error) {
 		case !strings.HasSuffix(err.Error(), context.DeadlineExceeded.Error()):
 			return
 		case limit > s.Patience:
-			s.Errorf("%s without a server = %v after %v, want to be told why too", what, err, limit)
+			s.Errorf("%s without a server = %v after %v, want the cause, too", what, err, limit)
 			return
 		}
 	}
@@ -142,7 +142,7 @@ func closeDuringOutage(s *suite) {
 	}
 	s.Start()
 	if s.ForgetLeases != nil {
-		s.await(other, "arith") // the lease runs out
+		s.await(other, "arith") // the lease expires
 	}
 }
 
@@ -160,7 +160,7 @@ func lostLeaseIsFoundAgain(s *suite) {
 	w.await(s.Patience, slices.Clone(want)...)
 	s.foundAgain(client, want...)
 	w.await(s.Patience, slices.Clone(want)...)
-	if err := server.Close(); err != nil { // withdraws what the new lease holds
+	if err := server.Close(); err != nil { // withdraws the instances of the new lease
 		s.Fatal(err)
 	}
 	w.await(s.Patience)
@@ -178,11 +178,12 @@ func forgottenTwice(s *suite) {
 	s.foundAgain(client, in)
 }
 
-// foundAgain has the server forget all leases, and makes sure that what was announced is back, each record once,
-// within leaseBar. That is a promise about the schedule of the registry: the clock stops while the machine stands
-// still. But it does not see what holds up a server in another process, or its disk, so one of several losses has to
-// be quick, and all have to be found. A schedule that is too slow fails them all, since each one begins where the
-// registry has just written.
+// foundAgain makes the server drop all leases, and checks that the announced instances are back,
+// each record once, within leaseBar. That limit concerns the schedule of the registry: the clock
+// does not run while the machine is paused. A delay of a server in another process, or of its
+// disk, still counts, so only one of several attempts must be within the limit, though all must
+// succeed. A schedule that is too slow fails all of them, since each attempt begins right after a
+// write of the registry.
 func (s *suite) foundAgain(r registry.Resolver, want ...registry.Instance) {
 	s.Helper()
 	var took []time.Duration
@@ -196,10 +197,10 @@ func (s *suite) foundAgain(r registry.Resolver, want ...registry.Instance) {
 	s.Errorf("lost records were away for %v: want them back within %v", took, leaseBar)
 }
 
-// timed returns how long f takes while the machine runs.
+// timed returns how long f takes, not counting pauses of the machine.
 func (s *suite) timed(f func()) time.Duration {
 	clock := awake.Start()
-	defer clock.Stop() // also when f ends the test
+	defer clock.Stop() // even if f ends the test
 	f()
 	return clock.Elapsed()
 }

@@ -1,6 +1,6 @@
-// Package registrytest is the suite that every registry passes: what package registry promises,
-// as tests. An implementation calls Run from a test of its own, on a real server where there is
-// one. What it cannot do it has to say, as a Capability.
+// Package registrytest is the conformance suite of registries: the contracts of package registry,
+// as tests. An implementation calls Run from a test of its own, with a real server if it has one.
+// The parts that it does not support are named by a Capability.
 package registrytest
 
 import (
@@ -14,67 +14,72 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// Capability is a part of the suite that not every registry can take.
+// Capability is a part of the suite that not every registry supports.
 type Capability string
 
 // The capabilities.
 const (
-	// Announcing: instances can be registered. A fixed list cannot; it gives Fixture.Resolver.
+	// Announcing: instances can be registered. A fixed list lacks it and sets Fixture.Resolver.
 	Announcing Capability = "announcing"
-	// Listing: the services that have instances can be named. Only a registry without Announcing may lack it.
+	// Listing: the registry can list the services that have instances. Only a registry without
+	// Announcing may lack it.
 	Listing Capability = "listing"
-	// Outages: there is a server that can stop and start again with its data.
+	// Outages: there is a server that can be stopped and started again with its data.
 	Outages Capability = "outages"
 	// Documents: the registry is a registry.Store.
 	Documents Capability = "documents"
-	// Leases: what a process announced goes away when the process does not renew it.
+	// Leases: the instances of a process are removed when it no longer renews them.
 	Leases Capability = "leases"
 )
 
-// Fixture is what one test of the suite runs on: a registry that is empty, unless Instances say
-// otherwise, and that no other test uses. Whatever it started, it stops with t.Cleanup.
+// Fixture is the environment of one test of the suite: a registry used by no other test, which is
+// empty unless Instances is set. The resources of a fixture must be released with t.Cleanup.
 type Fixture struct {
-	// Open returns a registry on the fixture's data, as another process would have it; it is
-	// called many times and must not wait for a server. The suite closes what it opened.
+	// Open returns a registry on the fixture's data, like that of another process; it is called
+	// many times and must not wait for a server. The suite closes the registries that it has
+	// opened.
 	Open func() registry.Registry
 
-	// Stop takes the server away without a goodbye, and Start brings it back with its data.
+	// Stop stops the server abruptly, and Start starts it again with its data.
 	Stop, Start func()
 
-	// ForgetLeases makes the server drop all leases, with what was announced under them.
+	// ForgetLeases makes the server drop all leases, with the instances announced under them.
 	ForgetLeases func()
 
-	// Resolver is given instead of Open where Announcing is missing, with what it resolves to.
+	// Resolver is set instead of Open by a registry without Announcing, together with its
+	// instances.
 	Resolver  registry.Resolver
 	Instances []registry.Instance
 
-	// ServerInside says that the server runs inside the test. Its goroutines and files come and go, so
-	// that a test cannot tell them from what a registry left behind: check at the end of all tests.
+	// ServerInside is set if the server runs inside the test process. A test cannot distinguish
+	// the server's goroutines and files from those leaked by the registry: check for leaks at the
+	// end of all tests instead.
 	ServerInside bool
 
-	// HostPortOnly says that the registry keeps a host and a port: it refuses any other kind of address,
-	// and says so.
+	// HostPortOnly is set if the registry can store only a host and a port: it must reject other
+	// kinds of addresses with a helpful error.
 	HostPortOnly bool
 
-	// Many is how many instances are many; 0 means 1,000. Less is for a server that cannot do it in the time
-	// that a test has.
+	// Many is the number of instances in tests with many of them; 0 means 1,000. Use a lower
+	// number only for a server that is too slow for a test.
 	Many int
 
-	// Patience is how long a test waits for a change to be seen, on a machine that may be busy; 0 means a minute.
+	// Patience is how long a test waits for a change to become visible, on a machine that may be
+	// busy; 0 means one minute.
 	Patience time.Duration
 }
 
-// Run runs the suite, one subtest for each promise. setup makes the fixture of a subtest. lacks
-// names the capabilities that the registry does not have; a fixture that has less than that, or
-// more, fails.
+// Run runs the suite, with one subtest per contract. setup creates the fixture of a subtest. lacks
+// lists the capabilities that the registry does not support; Run fails if a fixture does not match
+// it.
 func Run(t *testing.T, setup func(t *testing.T) Fixture, lacks ...Capability) {
 	for _, c := range cases(lacks) {
 		t.Run(c.name, func(t *testing.T) { runCase(t, c, setup, lacks) })
 	}
 }
 
-// RunInBubble does what Run does inside testing/synctest bubbles, so that waiting takes no time:
-// for registries that open no connection.
+// RunInBubble is like Run, but runs inside testing/synctest bubbles, in which waiting takes no
+// time: for registries that open no connections.
 func RunInBubble(t *testing.T, setup func(t *testing.T) Fixture, lacks ...Capability) {
 	for _, c := range cases(lacks) {
 		t.Run(c.name, func(t *testing.T) {
@@ -83,11 +88,11 @@ func RunInBubble(t *testing.T, setup func(t *testing.T) Fixture, lacks ...Capabi
 	}
 }
 
-// looks is how often goroutines are looked for that Close has left behind. A look sleeps twenty times, for half a second
-// in all, in which one that was told to end may not have got to run.
+// looks is how often leaked goroutines are searched for after Close. Each search sleeps twenty
+// times, half a second in all, in which a goroutine that was told to end may not have run yet.
 const looks = 4
 
-// testCase is one promise and the capability that a registry needs to be held to it.
+// testCase is one contract and the capability it requires.
 type testCase struct {
 	name  string
 	needs Capability
@@ -112,8 +117,8 @@ func runCase(t *testing.T, c testCase, setup func(t *testing.T) Fixture, lacks [
 		s.Many = 1000
 	}
 	before := goleak.IgnoreCurrent()
-	t.Cleanup(func() { s.checkGoroutines(before) }) // after what the test has for t.Cleanup, and before setup's own
-	defer s.closeAll()                              // also after Fatal, and before a fixture closes registries by t.Cleanup
+	t.Cleanup(func() { s.checkGoroutines(before) }) // after the cleanups of the test, and before those of setup
+	defer s.closeAll()                              // even after Fatal, and before a fixture closes registries in t.Cleanup
 	c.run(s)
 }
 
@@ -131,7 +136,7 @@ func (s *suite) checkGoroutines(before goleak.Option) {
 	s.Errorf("Close left goroutines behind: %v", err)
 }
 
-// checkFixture makes sure that what is missing was said to be missing.
+// checkFixture checks that the capabilities of the fixture match lacks.
 func (s *suite) checkFixture(lacks []Capability) {
 	s.Helper()
 	has := map[Capability]bool{
@@ -141,7 +146,7 @@ func (s *suite) checkFixture(lacks []Capability) {
 	}
 	for c, ok := range has {
 		if lacking := slices.Contains(lacks, c); ok == lacking {
-			s.Fatalf("fixture: capability %q is there: %v, said to be lacking: %v: make both agree", c, ok, lacking)
+			s.Fatalf("fixture: has the capability %q: %v, listed in lacks: %v: make them agree", c, ok, lacking)
 		}
 	}
 	if s.Open == nil && s.Resolver == nil {

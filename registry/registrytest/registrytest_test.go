@@ -7,7 +7,8 @@ import (
 	"github.com/anser-rpc/anser/registry/registrytest"
 )
 
-// The memory registry passes in bubbles in a test of its own; here it shows that Run alone works.
+// The memory registry has its own test, in bubbles; this one checks that Run works without a
+// bubble.
 func TestRun(t *testing.T) {
 	registrytest.Run(t, memory, registrytest.Outages, registrytest.Leases)
 }
@@ -21,9 +22,9 @@ func ExampleRun() {
 	// In a test file of the implementation:
 	TestConformance := func(t *testing.T) {
 		registrytest.Run(t, func(t *testing.T) registrytest.Fixture {
-			m := registry.NewMemory() // here: start a server, or take a fresh prefix of one
+			m := registry.NewMemory() // here: start a server, or choose an unused prefix
 			return registrytest.Fixture{Open: func() registry.Registry { return m.Join() }}
-		}, registrytest.Outages, registrytest.Leases) // what it cannot do
+		}, registrytest.Outages, registrytest.Leases) // the capabilities it lacks
 	}
 	_ = TestConformance
 }

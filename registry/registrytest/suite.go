@@ -13,14 +13,14 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// suite is one running test with its fixture and the helpers that all tests use.
+// suite is one running test with its fixture and the common helpers.
 type suite struct {
 	*testing.T
 	Fixture
 
 	opened   []registry.Registry
 	watchers []*watcher
-	ending   []func() // to call at the end of the test
+	ending   []func() // called at the end of the test
 }
 
 // open returns another registry on the fixture, which is closed at the end of the test.
@@ -30,7 +30,7 @@ func (s *suite) open() registry.Registry {
 	return r
 }
 
-// closeAll ends the watches and closes the registries that the test left open.
+// closeAll ends the watches and closes the registries that the test has left open.
 func (s *suite) closeAll() {
 	for _, w := range s.watchers {
 		w.stop()
@@ -45,7 +45,7 @@ func (s *suite) closeAll() {
 	}
 }
 
-// context returns a context that ends when the suite's patience does.
+// context returns a context with the suite's patience as its timeout.
 func (s *suite) context() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), s.Patience)
 }
@@ -68,7 +68,7 @@ func (s *suite) deregister(r registry.Registrar, in registry.Instance) {
 	}
 }
 
-// await waits until List gives exactly want.
+// await waits until List returns exactly want.
 func (s *suite) await(r registry.Resolver, service string, want ...registry.Instance) {
 	s.Helper()
 	registry.Sort(want)
@@ -87,7 +87,7 @@ func (s *suite) await(r registry.Resolver, service string, want ...registry.Inst
 	}
 }
 
-// awaitServices waits until Services gives exactly want.
+// awaitServices waits until Services returns exactly want.
 func (s *suite) awaitServices(r registry.Lister, want ...string) {
 	s.Helper()
 	ctx, cancel := s.context()
@@ -105,7 +105,7 @@ func (s *suite) awaitServices(r registry.Lister, want ...string) {
 	}
 }
 
-// within fails the test when f takes longer than d while the machine runs.
+// within fails the test if f takes longer than d, not counting pauses of the machine.
 func (s *suite) within(d time.Duration, what string, f func()) {
 	s.Helper()
 	done := make(chan struct{})
@@ -123,15 +123,16 @@ func (s *suite) within(d time.Duration, what string, f func()) {
 	}
 }
 
-// watcher records what one Watch says, and checks what holds for every Watch: one callback at a
-// time, lists that are sorted, valid and different from the one before, nothing after the end.
+// watcher records the callbacks of one Watch, and checks the rules for every Watch: one callback
+// at a time, lists that are sorted, valid and different from the previous one, nothing after the
+// end.
 type watcher struct {
 	t       *testing.T
 	service string
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when Watch has returned
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	busy     bool
 	lists    [][]registry.Instance
 	troubles []error
@@ -141,8 +142,8 @@ type watcher struct {
 	wake     chan struct{} // closed and replaced by each callback
 }
 
-// watch starts a Watch that runs to the end of the test. hook, which may be nil, is called within
-// update.
+// watch starts a Watch that runs until the end of the test. hook, which may be nil, is called
+// within update.
 func (s *suite) watch(r registry.Resolver, service string, hook func([]registry.Instance)) *watcher {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &watcher{t: s.T, service: service, cancel: cancel, done: make(chan struct{}), wake: make(chan struct{})}
@@ -205,7 +206,7 @@ func (w *watcher) signalLocked() {
 	w.wake = make(chan struct{})
 }
 
-// awaitState waits until ok says yes to what was recorded, which it may read.
+// awaitState waits until ok returns true; ok may read what was recorded.
 func (w *watcher) awaitState(patience time.Duration, what string, ok func() bool) {
 	w.t.Helper()
 	deadline := time.After(patience)
@@ -262,7 +263,8 @@ func (w *watcher) awaitEnd(patience time.Duration) error {
 	return w.err
 }
 
-// stop ends the watch with its context and checks that it says so, unless it ended before.
+// stop cancels the watch's context and checks that Watch returns its error, unless it ended
+// before.
 func (w *watcher) stop() {
 	select {
 	case <-w.done:
@@ -276,7 +278,7 @@ func (w *watcher) stop() {
 	}
 }
 
-// checkList says what is wrong with a list of the service.
+// checkList returns an error if a list of the service is invalid.
 func checkList(service string, list []registry.Instance) error {
 	for i, in := range list {
 		if err := in.Validate(); err != nil {
@@ -292,7 +294,7 @@ func checkList(service string, list []registry.Instance) error {
 	return nil
 }
 
-// brief prints a list so that it fits into a message.
+// brief formats a list for a message.
 func brief(list []registry.Instance) string {
 	if len(list) > 5 {
 		return fmt.Sprintf("%d instances from %+v to %+v", len(list), list[0], list[len(list)-1])
@@ -300,7 +302,7 @@ func brief(list []registry.Instance) string {
 	return fmt.Sprintf("%+v", list)
 }
 
-// numbered returns an instance of the service with an address made of n, at most 65,535.
+// numbered returns an instance of the service with an address derived from n, at most 65,535.
 func numbered(service string, n int) registry.Instance {
 	return registry.Instance{Service: service, Address: fmt.Sprintf("10.1.%d.%d:8972", n/256, n%256)}
 }

@@ -32,8 +32,9 @@ func emptyServiceHasEmptyList(s *suite) {
 	w.await(s.Patience)
 }
 
-// watchWithoutGap starts watchers while a writer changes things fast. A registry that lists first
-// and watches later, or the other way round, without joining the two, loses what happens between.
+// watchWithoutGap starts watches while a writer makes changes quickly. A registry that lists first
+// and watches later, or the other way round, without connecting the two, loses the changes in
+// between.
 func watchWithoutGap(s *suite) {
 	writer := s.open()
 	const changes, every = 120, 6
@@ -63,7 +64,7 @@ func watchWithoutGap(s *suite) {
 	}
 }
 
-// checkCounterGrows makes sure that no list was older than the one before.
+// checkCounterGrows checks that no list is older than the one before.
 func (w *watcher) checkCounterGrows() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -72,7 +73,7 @@ func (w *watcher) checkCounterGrows() {
 		i := slices.IndexFunc(list, func(in registry.Instance) bool { return in.ID == "counter" })
 		if i < 0 {
 			if last > 0 {
-				w.t.Error("an instance that was only ever replaced went away in between")
+				w.t.Error("an instance that was only ever replaced was missing in between")
 			}
 			continue
 		}
@@ -162,7 +163,7 @@ func watchEndsWithContext(s *suite) {
 	}
 	before, _ := w.counts()
 	s.register(writer, numbered("arith", 1))
-	stays.await(s.Patience, numbered("arith", 1)) // another watch of the same registry goes on
+	stays.await(s.Patience, numbered("arith", 1)) // another watch of the same registry continues
 	if after, _ := w.counts(); after != before {
 		s.Error("update after Watch returned")
 	}

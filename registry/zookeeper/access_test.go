@@ -34,7 +34,7 @@ func TestDigest(t *testing.T) {
 	} {
 		regtest.NoAccess(t, name, shared.dial(t, append(c.opts, zookeeper.Prefix(prefix))...), c.say, "guess")
 	}
-	// The user is known to the next session too.
+	// The next session authenticates the user, too.
 	regtest.Back(t, regtest.BackWithin, "the instance", func() { shared.forgetLeases(t) },
 		func() bool { return regtest.Addresses(t, may) == "h1:1" })
 }
@@ -53,7 +53,7 @@ func TestACL(t *testing.T) {
 	}
 }
 
-// TestTLS ends TLS in front of the server, as its own secure port does.
+// TestTLS terminates TLS in front of the server, like its own secure port.
 func TestTLS(t *testing.T) {
 	cert := regtest.NewCertificate(t)
 	f := forward(t, tls.NewListener(listen(t), &tls.Config{Certificates: []tls.Certificate{cert.TLS}}), shared.endpoint)
@@ -63,7 +63,7 @@ func TestTLS(t *testing.T) {
 	if got := regtest.Addresses(t, r); got != "h1:1" {
 		t.Errorf("the list over TLS is %q, want h1:1", got)
 	}
-	// Roots that do not know the server: trouble that says so, not silence.
+	// Roots that do not contain the server's CA are reported as trouble that names the cause.
 	w := regtest.NewWatch(t, dial(t, endpoint, zookeeper.TLS(&tls.Config{RootCAs: x509.NewCertPool()})))
 	w.AwaitTrouble("certificate")
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
-// revision returns what stands for the state of a document: the number of the transaction that made it, which
-// grows also when a document was deleted and made again.
+// revision returns the revision of a document: the ID of the transaction that wrote it, which
+// grows even if a document is deleted and created again.
 func revision(zxid int64) uint64 { return uint64(zxid) }
 
 // Load implements registry.Store. It waits for ZooKeeper until ctx is done.
@@ -38,7 +38,8 @@ func (r *Registry) Load(ctx context.Context, name string) (registry.Document, er
 	return found, nil
 }
 
-// Save implements registry.Store. It waits for a connection until ctx is done, and sends the document once.
+// Save implements registry.Store. It waits for a connection until ctx is done, and sends the
+// document once.
 func (r *Registry) Save(ctx context.Context, doc registry.Document) (uint64, error) {
 	if err := doc.Validate(); err != nil {
 		return 0, err
@@ -90,9 +91,9 @@ func (c *config) create(conn *zk.Conn, node string, data []byte, _ uint64) (uint
 		return 0, err
 	}
 	if !there {
-		return 0, errors.New("the document was deleted right after it was made")
+		return 0, errors.New("the document was deleted right after it was created")
 	}
-	return revision(stat.Czxid), nil // somebody may have replaced it meanwhile
+	return revision(stat.Czxid), nil // another process may have replaced it meanwhile
 }
 
 func (c *config) replace(conn *zk.Conn, node string, data []byte, from uint64) (uint64, error) {

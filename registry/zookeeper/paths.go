@@ -9,8 +9,8 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// segment returns the text as the name of a node: slashes and other special characters escaped as in URLs, and
-// the names that mean something else in a path.
+// segment returns the text as the name of a node: it escapes slashes and other special characters
+// as in URLs, and the names with a special meaning in a path.
 func segment(text string) string {
 	switch text {
 	case ".":
@@ -29,8 +29,8 @@ func (c *config) instancePath(in registry.Instance) string {
 	return c.servicePath(in.Service) + "/" + segment(in.Key())
 }
 
-// documentPath returns the node of a document. All are next to each other: as its parent, the node of another
-// document could not tell whether that document is there.
+// documentPath returns the node of a document. All of them are siblings: the existence of a node
+// that is the parent of another document would not mean that its own document exists.
 func (c *config) documentPath(name string) string {
 	parts := strings.Split(name, "/")
 	for i, p := range parts {
@@ -39,21 +39,21 @@ func (c *config) documentPath(name string) string {
 	return c.prefix + "/documents/" + strings.Join(parts, ":")
 }
 
-// decode returns the instance that a node of the service holds.
+// decode returns the instance stored in a node of the service.
 func (c *config) decode(service, name string, data []byte) (registry.Instance, error) {
 	node := c.servicePath(service) + "/" + name
 	in, err := registry.Decode(data)
 	if err != nil {
 		return in, fmt.Errorf("zookeeper node %s: %w", node, err)
 	}
-	// A record under a foreign name would be in two lists, or twice in one.
+	// A record under a foreign name would appear in two lists, or twice in one.
 	if want := c.instancePath(in); want != node {
 		return in, fmt.Errorf("zookeeper node %s holds the record of %s: move it there, or delete it", node, want)
 	}
 	return in, nil
 }
 
-// checkPrefix says what is wrong with the path that everything is under, or nil.
+// checkPrefix returns an error if the root path of the registry is invalid.
 func checkPrefix(prefix string) error {
 	for part := range strings.SplitSeq(strings.TrimPrefix(prefix, "/"), "/") {
 		if prefix != "" && (part == "" || part == "." || part == "..") || strings.ContainsRune(part, 0) {

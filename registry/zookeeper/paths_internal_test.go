@@ -7,8 +7,8 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// FuzzDecode holds that what a node has is an instance only of the service and under the name that Register would
-// give it.
+// FuzzDecode checks that a node is decoded as an instance only of the service and under the name
+// that Register would use.
 func FuzzDecode(f *testing.F) {
 	c := &config{prefix: "/anser"}
 	for _, in := range []registry.Instance{
@@ -24,7 +24,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, service, name string, data []byte) {
 		if registry.CheckService(service) != nil || strings.Contains(name, "/") {
-			return // ZooKeeper has no such node
+			return // not a valid node in ZooKeeper
 		}
 		in, err := c.decode(service, name, data)
 		if err == nil && (in.Validate() != nil || in.Service != service || segment(in.Key()) != name) {

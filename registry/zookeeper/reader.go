@@ -13,19 +13,19 @@ import (
 	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
-// reader holds the connection over which everything is read. It is not resumed when it is lost: the library
-// would set the watches again from a point that may be later than what was read, and say nothing when that
-// fails. All is read anew over the next connection instead.
+// reader holds the connection for all reads. It does not resume a lost session: the library would
+// set the watches again from a point that may be later than the last read, and fail silently.
+// Everything is read again over the next connection instead.
 type reader struct {
 	*config
 	ctx context.Context // ends with Close
-	wg  sync.WaitGroup  // run, and the ends of lost sessions
+	wg  sync.WaitGroup  // run, and the goroutines that close lost sessions
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	started bool
 	closed  bool
-	current *connection   // nil: none
-	reason  error         // why there is none, once that is known
+	current *connection   // nil means none
+	reason  error         // why there is none, if known
 	changed chan struct{} // closed and replaced by each change
 }
 
@@ -33,8 +33,8 @@ func newReader(ctx context.Context, cfg *config) *reader {
 	return &reader{config: cfg, ctx: ctx, changed: make(chan struct{})}
 }
 
-// connection returns the current connection, which it starts when it is the first to ask. While there is none
-// it calls trouble with the reasons, the same one once.
+// connection returns the current connection; the first caller starts it. While there is none it
+// calls trouble with the reasons, each one once.
 func (r *reader) connection(ctx context.Context, trouble func(error)) (*connection, error) {
 	told := ""
 	for {
@@ -74,21 +74,22 @@ func (r *reader) set(current *connection, reason error) {
 	r.changed = make(chan struct{})
 }
 
-// run keeps a connection until the registry is closed.
+// run maintains a connection until the registry is closed.
 func (r *reader) run() {
 	for r.ctx.Err() == nil {
 		r.once()
-		new(upkeep.Delay).Wait(r.ctx, nil) // a server may give sessions and end them at once
+		new(upkeep.Delay).Wait(r.ctx, nil) // a server may accept sessions and end them at once
 	}
 }
 
-// once opens a session, offers it while it is connected, and leaves it when it is not any more.
+// once opens a session, offers it while it is connected, and closes it when the connection is
+// lost.
 func (r *reader) once() {
 	c := &connection{config: r.config, armed: make(map[watchKey]*arming), subs: make(map[string]map[*subscription]bool)}
 	var err error
 	if c.session, err = openSession(r.config, false, c.event); err != nil {
 		r.set(nil, err)
-		<-r.ctx.Done() // endpoints that the library does not take
+		<-r.ctx.Done() // the library rejects the endpoints
 		return
 	}
 	defer r.wg.Go(func() { c.session.close() })
@@ -107,8 +108,8 @@ func (r *reader) once() {
 				return
 			}
 		case !connected && had:
-			// Most connections end because one server of several went away. The next one tells whether it is
-			// more than that.
+			// Most connections end because one of several servers went away. The next one shows
+			// whether there is a lasting problem.
 			r.set(nil, nil)
 			return
 		case !connected && reason != nil:
@@ -130,20 +131,20 @@ func (r *reader) close() {
 	r.wg.Wait()
 }
 
-// connection is a session that was connected, and is not used any more after it was not.
+// connection is a connected session. It is abandoned when its connection is lost.
 type connection struct {
 	*config
 	session *session
 	ctx     context.Context // ends when the connection is lost
 	cancel  context.CancelCauseFunc
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	armed map[watchKey]*arming
 	subs  map[string]map[*subscription]bool // by path
 }
 
-// begin makes the session ready for requests. It waits until the server has what was written elsewhere before
-// now: a reader that comes from another server would see the past again.
+// begin prepares the session for requests. It waits until the server has all earlier writes of
+// other sessions: a reader that comes from another server would otherwise see an older state.
 func (c *connection) begin() error {
 	ctx, cancel := context.WithTimeoutCause(c.ctx, attemptTimeout, fmt.Errorf("no answer within %v", attemptTimeout))
 	defer cancel()
@@ -158,7 +159,7 @@ func (c *connection) begin() error {
 	})
 }
 
-// do makes requests, until ctx is done or the connection lost.
+// do makes requests until ctx is done or the connection is lost.
 func (c *connection) do(ctx context.Context, f func(*zk.Conn) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -166,11 +167,11 @@ func (c *connection) do(ctx context.Context, f func(*zk.Conn) error) error {
 	return c.session.do(ctx, f)
 }
 
-// subscription collects the paths at or right below one path that have changed.
+// subscription collects changed paths, at or directly below one path.
 type subscription struct {
 	conn *connection
 	path string
-	wake chan struct{} // holds a token when something has changed
+	wake chan struct{} // holds a token if something has changed
 
 	mu      sync.Mutex // guards changed
 	changed map[string]bool
@@ -205,9 +206,9 @@ func (s *subscription) take() map[string]bool {
 	return changed
 }
 
-// A watch of ZooKeeper's tells of one change and is gone. The library keeps a channel for each that was asked
-// for, so asking again for one that is still set would fill the memory of a process that lists a quiet service
-// once a second. connection therefore knows which are set.
+// A watch in ZooKeeper fires once and is then removed. The library keeps a channel for each watch
+// it was asked for, so asking again for one that is still set would fill the memory of a process
+// that lists a quiet service once per second. connection therefore tracks which watches are set.
 
 type watchKind int
 
@@ -222,14 +223,14 @@ type watchKey struct {
 	path string
 }
 
-// arming is a watch that is set, or being set by some requests.
+// arming is a watch that is set, or being set by requests in flight.
 type arming struct {
 	set    bool
 	asking int
-	fired  bool // while requests were under way: it is not known whether before or after them
+	fired  bool // while requests were in flight: it is unknown whether before or after them
 }
 
-// fires says which watches an event of the type ends.
+// fires maps an event type to the watches that it removes.
 var fires = map[zk.EventType][]watchKind{
 	zk.EventNodeCreated:         {existence},
 	zk.EventNodeDataChanged:     {existence, content},
@@ -266,8 +267,8 @@ func (c *connection) event(ev zk.Event) {
 	}
 }
 
-// watched calls plain where the watch is set already, and otherwise arm, which sets it, and reports whether it
-// has.
+// watched calls plain if the watch is already set, otherwise arm, which sets it and reports
+// whether it has.
 func (c *connection) watched(kind watchKind, path string, plain func() error, arm func() (set bool, err error)) error {
 	key := watchKey{kind, path}
 	c.mu.Lock()
@@ -296,7 +297,8 @@ func (c *connection) watched(kind watchKind, path string, plain func() error, ar
 	return err
 }
 
-// children returns the names of the nodes below a path, none where it is not there, and watches them.
+// children returns the names of the nodes below a path, none if it does not exist, and watches
+// them.
 func (c *connection) children(conn *zk.Conn, path string) (names []string, err error) {
 	err = c.orAbsent(conn, path, func() error {
 		return c.watched(children, path, func() (err error) {
@@ -311,7 +313,8 @@ func (c *connection) children(conn *zk.Conn, path string) (names []string, err e
 	return names, err
 }
 
-// get returns the data and the state of a node, and watches them. It fails where the node is not there.
+// get returns the data and the state of a node, and watches them. It fails if the node does not
+// exist.
 func (c *connection) get(conn *zk.Conn, path string) (data []byte, stat *zk.Stat, err error) {
 	err = c.watched(content, path, func() (err error) {
 		data, stat, err = conn.Get(path)
@@ -324,7 +327,7 @@ func (c *connection) get(conn *zk.Conn, path string) (data []byte, stat *zk.Stat
 	return data, stat, err
 }
 
-// orAbsent calls read, and where there is no node makes sure that its creation will be told.
+// orAbsent calls read; if the node does not exist, it makes sure that its creation fires a watch.
 func (c *connection) orAbsent(conn *zk.Conn, path string, read func() error) error {
 	for {
 		err := read()

@@ -10,8 +10,8 @@ import (
 //
 //	c, err := anser.Dial("zookeeper://127.0.0.1:2181/arith", zookeeper.Scheme())
 //
-// [Parse] says what a target may look like. The options are those of Dial; the prefix is the target's. The
-// connection to ZooKeeper is closed with the client.
+// [Parse] describes the form of a target. The options are those of Dial; the prefix comes from the
+// target. The connection to ZooKeeper is closed with the client.
 func Scheme(opts ...Option) registry.Scheme {
 	return registry.Scheme{Name: "zookeeper", Open: func(u *url.URL) (registry.Resolver, string, error) {
 		endpoints, prefix, service, err := Parse(u)

@@ -25,11 +25,11 @@ import (
 	"github.com/anser-rpc/anser/registry/zookeeper"
 )
 
-// classes is where the server is. scripts/servers zookeeper installs it.
+// classes is the path of the server, which scripts/servers zookeeper installs.
 const classes = "/usr/share/java/zookeeper.jar"
 
-// shared is the server that most tests use, each under a prefix of its own. Tests run one after the other, so
-// that one may kill it.
+// shared is the server of most tests, each of which uses its own prefix. Tests run one after the
+// other, so a test may kill it.
 var shared *server
 
 func TestMain(m *testing.M) {
@@ -39,14 +39,14 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// server is a ZooKeeper in a process of its own.
+// server is a ZooKeeper process.
 type server struct {
 	servers.Process
 	dir      string
 	endpoint string
 }
 
-// newServer returns a server for the length of the test.
+// newServer returns a server that runs until the end of the test.
 func newServer(t testing.TB) *server {
 	t.Helper()
 	s := &server{dir: t.TempDir(), endpoint: servers.Address(t)}
@@ -61,7 +61,7 @@ func (s *server) start(t testing.TB) {
 	}
 	_, port, _ := net.SplitHostPort(s.endpoint)
 	file := filepath.Join(s.dir, "zoo.cfg")
-	// Short ticks, so that sessions may be short.
+	// Short ticks allow short sessions.
 	text := fmt.Sprintf("tickTime=200\nminSessionTimeout=400\nmaxSessionTimeout=60000\nmaxClientCnxns=0\n"+
 		"dataDir=%s\nclientPort=%s\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n4lw.commands.whitelist=*\n",
 		filepath.Join(s.dir, "data"), port)
@@ -80,7 +80,7 @@ func (s *server) start(t testing.TB) {
 	})
 }
 
-// ask sends one of the words that the server answers to anybody.
+// ask sends one of the four-letter commands, which need no authentication.
 func (s *server) ask(word string) (string, error) {
 	conn, err := net.DialTimeout("tcp", s.endpoint, time.Second)
 	if err != nil {
@@ -95,17 +95,18 @@ func (s *server) ask(word string) (string, error) {
 	return string(text), err
 }
 
-// ownerLine is a session with ephemeral nodes in what the server answers to "dump".
+// ownerLine matches a session with ephemeral nodes in the server's answer to "dump".
 var ownerLine = regexp.MustCompile(`(?m)^(0x[0-9a-f]+):$`)
 
-// forgetLeases ends all sessions that have announced something, as the server does when they run out.
+// forgetLeases ends all sessions that have announced something, as the server does when they
+// expire.
 func (s *server) forgetLeases(t *testing.T) {
 	t.Helper()
 	old := s.owners(t)
 	regtest.Eventually(t, regtest.Patience, "the end of the sessions", func() bool {
 		for _, id := range s.owners(t) {
 			if slices.Contains(old, id) {
-				if err := s.endSession(id); err != nil { // the server hangs up on either side
+				if err := s.endSession(id); err != nil { // the server closes the connections on both sides
 					t.Logf("end session %#x: %v", id, err)
 				}
 			}
@@ -144,14 +145,15 @@ func (s *server) endSession(id uint64) error {
 	conn.SetDeadline(time.Now().Add(5 * time.Second))
 	var join []byte
 	join = binary.BigEndian.AppendUint32(join, 0)   // version of the protocol
-	join = binary.BigEndian.AppendUint64(join, 0)   // last transaction that was seen
+	join = binary.BigEndian.AppendUint64(join, 0)   // last transaction seen
 	join = binary.BigEndian.AppendUint32(join, 400) // timeout in ms
 	join = binary.BigEndian.AppendUint64(join, id)
 	join = binary.BigEndian.AppendUint32(join, 16)
 	join = append(join, sessionPassword(id)...)
 	leave := binary.BigEndian.AppendUint32(nil, 1)
 	leave = binary.BigEndian.AppendUint32(leave, 0xffff_fff5) // closeSession, -11
-	// Both at once: the owner comes back as soon as it has lost the session, and takes it away again.
+	// Both packets at once: the owner reconnects as soon as it has lost the session, and takes it
+	// over again.
 	if _, err := conn.Write(append(packet(join), packet(leave)...)); err != nil {
 		return err
 	}
@@ -163,7 +165,8 @@ func (s *server) endSession(id uint64) error {
 	return nil
 }
 
-// sessionPassword computes the password of a session as the server does: from java.util.Random, with a constant.
+// sessionPassword computes the password of a session as the server does: with java.util.Random and
+// a constant.
 func sessionPassword(id uint64) []byte {
 	const multiplier, mask = 0x5DEECE66D, 1<<48 - 1
 	seed := (id ^ 0xB3415C00 ^ multiplier) & mask
@@ -189,7 +192,7 @@ func readPacket(conn net.Conn) ([]byte, error) {
 	return data, err
 }
 
-// use gives the test a connection of the library's own.
+// use returns a connection of the library for the test.
 func (s *server) use(t *testing.T) *zk.Conn {
 	t.Helper()
 	c, events, err := zk.Connect([]string{s.endpoint}, 5*time.Second, zk.WithLogger(log.New(io.Discard, "", 0)))
@@ -204,7 +207,7 @@ func (s *server) use(t *testing.T) *zk.Conn {
 	return c
 }
 
-// dial opens a registry on the server for the length of the test.
+// dial returns a registry on the server that is closed at the end of the test.
 func (s *server) dial(t *testing.T, opts ...zookeeper.Option) *zookeeper.Registry {
 	t.Helper()
 	return dial(t, s.endpoint, opts...)
@@ -225,13 +228,13 @@ var prefixes atomic.Int64
 // freshPrefix returns a prefix that no other test uses.
 func freshPrefix() string { return fmt.Sprintf("/test%d", prefixes.Add(1)) }
 
-// forwarder passes bytes between clients and the server, and can be made to stop.
+// forwarder copies bytes between clients and the server, and can be made to stop.
 type forwarder struct {
 	listener net.Listener
 	to       string
 
-	mu    sync.Mutex // guards what follows
-	cut   bool       // bytes go nowhere, and nobody hears of it
+	mu    sync.Mutex // guards the fields below
+	cut   bool       // bytes are dropped silently
 	conns []net.Conn
 	wg    sync.WaitGroup
 }

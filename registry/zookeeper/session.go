@@ -19,48 +19,50 @@ import (
 )
 
 const (
-	// dialTimeout bounds one try to connect, and what ZooKeeper has for its first answer: the library would
-	// wait ten times longer than for any other.
+	// dialTimeout bounds one attempt to connect, and the wait for ZooKeeper's first answer: the
+	// library's own limit is ten times longer there than for other answers.
 	dialTimeout = 3 * time.Second
-	// closeTimeout is what ZooKeeper has to end a session.
+	// closeTimeout bounds how long ZooKeeper may take to end a session.
 	closeTimeout = 5 * time.Second
-	// maxPacket is the most bytes of an answer, in which the names of 300,000 instances have room.
+	// maxPacket is the maximum size of an answer in bytes, enough for the names of 300,000
+	// instances.
 	maxPacket = 16 << 20
-	// sendBuffer has room for the largest document.
+	// sendBuffer is enough for the largest document.
 	sendBuffer = registry.MaxDocument + 64<<10
 )
 
-// errOver is what a session that does not resume says to the library when that connects again.
+// errOver is the library's error for a reconnect of a session that does not resume.
 var errOver = errors.New("the connection is not resumed")
 
-// session is a connection of the library's, which connects again by itself and keeps its session when it can.
+// session is a connection of the library, which reconnects by itself and keeps its session if
+// possible.
 type session struct {
 	*config
-	resumes bool           // false: the first loss of the connection is its end
-	onEvent func(zk.Event) // hears of watches, and that there is a session; does not block
+	resumes bool           // false: the session ends with its first connection
+	onEvent func(zk.Event) // receives the events of watches and sessions; does not block
 	ctx     context.Context
-	cancel  context.CancelFunc // ends dialling
+	cancel  context.CancelFunc // cancels dialling
 	hosts   hosts
 	calls   sync.WaitGroup // the goroutines of do
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	conn      *zk.Conn
-	events    <-chan zk.Event // closed when the library's goroutines are gone
-	socket    *socket         // the last one
+	events    <-chan zk.Event // closed when the library's goroutines have ended
+	socket    *socket         // the latest one
 	connected bool            // there is a session and a connection
-	had       bool            // there was one at some time
-	refused   time.Time       // since when servers answer without giving the session back; zero: not at all
+	had       bool            // there was one before
+	refused   time.Time       // since when servers answer without restoring the session; zero: they do not
 	closed    bool
-	reason    error         // why there is no connection, once that is known
+	reason    error         // why there is no connection, if known
 	changed   chan struct{} // closed and replaced by each change
 }
 
-// openSession returns at once. The session connects until it is closed, or where it does not resume, until it
-// has been connected once.
+// openSession returns at once. The session keeps connecting until it is closed or, if it does not
+// resume, until its first connection is lost.
 func openSession(cfg *config, resumes bool, onEvent func(zk.Event)) (*session, error) {
 	s := &session{config: cfg, resumes: resumes, onEvent: onEvent, changed: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.mu.Lock() // until conn is there, for the events
+	s.mu.Lock() // until conn is set, because of events
 	defer s.mu.Unlock()
 	var err error
 	s.conn, s.events, err = zk.Connect(cfg.endpoints, cfg.ttl,
@@ -70,15 +72,17 @@ func openSession(cfg *config, resumes bool, onEvent func(zk.Event)) (*session, e
 	return s, err
 }
 
-// state returns whether there is a connection, what is closed when that changes, and why there is none.
+// state returns whether there is a connection, a channel that is closed when that changes, and why
+// there is none.
 func (s *session) state() (connected bool, changed <-chan struct{}, reason error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.connected, s.changed, s.reason
 }
 
-// hopeless reports whether servers have refused to give the session back for longer than it lives. A server that
-// has lost its data does so for ever: it will not serve one who has seen more than it has.
+// hopeless reports whether servers have refused to restore the session for longer than its
+// timeout. A server that has lost its data refuses forever: it does not serve a client that has
+// seen a later transaction.
 func (s *session) hopeless() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +94,7 @@ func (s *session) changeLocked() {
 	s.changed = make(chan struct{})
 }
 
-// dial connects for the library, whose own way knows no TLS and does not end with Close.
+// dial connects for the library, whose own dialer has no TLS and does not end with Close.
 func (s *session) dial(_, address string, _ time.Duration) (net.Conn, error) {
 	s.mu.Lock()
 	over := s.closed || s.had && !s.resumes
@@ -124,7 +128,7 @@ func (s *session) connect(ctx context.Context, address string) (net.Conn, error)
 	return (&tls.Dialer{NetDialer: &dialer, Config: cfg}).DialContext(ctx, "tcp", address)
 }
 
-// event is called by the library, on the goroutine that reads from the connection.
+// event is called by the library on the goroutine that reads from the connection.
 func (s *session) event(ev zk.Event) {
 	if ev.Type != zk.EventSession || ev.State == zk.StateHasSession {
 		defer s.onEvent(ev)
@@ -140,7 +144,7 @@ func (s *session) event(ev zk.Event) {
 		s.connected, s.had, s.reason, s.refused = true, true, nil, time.Time{}
 	case zk.StateExpired:
 		s.reason = fmt.Errorf("zookeeper at %s has ended the session", ev.Server)
-		s.hosts.Connected() // it is there: a new session need not wait
+		s.hosts.Connected() // the server answers: a new session need not wait
 	case zk.StateDisconnected:
 		if !s.connected && s.socket != nil && !s.socket.established.Load() {
 			s.reason = fmt.Errorf("zookeeper at %s gave no session: %w", ev.Server, s.socket.why())
@@ -155,8 +159,8 @@ func (s *session) event(ev zk.Event) {
 	s.changeLocked()
 }
 
-// do runs f, which makes requests that know no context, until ctx is done. It then leaves f to itself, so that
-// the caller must not touch what f writes.
+// do runs f, whose requests take no context, until ctx is done. It then leaves f running, so the
+// caller must not access variables that f writes.
 func (s *session) do(ctx context.Context, f func(*zk.Conn) error) error {
 	s.mu.Lock()
 	if s.closed {
@@ -174,7 +178,8 @@ func (s *session) do(ctx context.Context, f func(*zk.Conn) error) error {
 	}
 }
 
-// close ends the session and waits for the library's goroutines. It reports whether ZooKeeper has confirmed it.
+// close ends the session and waits for the library's goroutines. It reports whether ZooKeeper has
+// confirmed the end.
 func (s *session) close() (confirmed bool) {
 	s.mu.Lock()
 	s.closed = true
@@ -183,7 +188,7 @@ func (s *session) close() (confirmed bool) {
 	if !connected {
 		s.cancel()
 		if socket != nil {
-			socket.Close() // it may wait for an answer
+			socket.Close() // it may be waiting for an answer
 		}
 	}
 	timeout := time.AfterFunc(closeTimeout, func() {
@@ -206,10 +211,10 @@ func (s *session) close() (confirmed bool) {
 	return connected && s.socket == socket && !socket.broken.Load()
 }
 
-// socket is a connection that remembers what went wrong with it.
+// socket is a connection that remembers its error.
 type socket struct {
 	net.Conn
-	established atomic.Bool // a session has come
+	established atomic.Bool // a session was established
 	broken      atomic.Bool // it failed before this side closed it
 	err         atomic.Pointer[error]
 }
@@ -239,10 +244,11 @@ func (s *socket) why() error {
 	return errors.New("it closed the connection")
 }
 
-// hosts tells the library which server to try next: each one at once after a connection was lost, then each
-// one once a second. The library's own resolves names once, and waits before it comes back to the only server.
+// hosts tells the library which server to try next: each one immediately after a connection was
+// lost, then each one once per second. The library's own implementation resolves names only once,
+// and waits before it returns to the only server.
 type hosts struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	servers []string
 	next    int
 	tried   int // since the last connection
@@ -275,7 +281,8 @@ func (h *hosts) Connected() {
 	h.tried = 0
 }
 
-// disconnected reports whether a request failed for want of a connection, so that another one may do.
+// disconnected reports whether a request failed because of its connection, so that it may succeed
+// on another one.
 func disconnected(err error) bool {
 	for _, e := range []error{zk.ErrConnectionClosed, zk.ErrNoServer, zk.ErrClosing, zk.ErrSessionExpired, zk.ErrSessionMoved} {
 		if errors.Is(err, e) {
@@ -285,12 +292,13 @@ func disconnected(err error) bool {
 	return false
 }
 
-// hopeless reports whether the same request would fail again: it was refused for what it is or who makes it.
+// hopeless reports whether the same request would fail again: ZooKeeper rejected its content or
+// its user.
 func hopeless(err error) bool {
 	return errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zk.ErrAuthFailed) || errors.Is(err, zk.ErrInvalidACL)
 }
 
-// explain adds to an error of a request what was asked for and what to do.
+// explain adds the subject of the request and advice to its error.
 func (c *config) explain(what string, err error) error {
 	switch {
 	case err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, registry.ErrClosed):
@@ -298,7 +306,7 @@ func (c *config) explain(what string, err error) error {
 	case errors.Is(err, zk.ErrNoAuth) && c.user == "":
 		return fmt.Errorf("zookeeper refuses access to %s: use the option zookeeper.Digest: %w", what, err)
 	case errors.Is(err, zk.ErrNoAuth):
-		return fmt.Errorf("zookeeper refuses the user %q access to %s: look at the node's ACL (getAcl): %w", c.user, what, err)
+		return fmt.Errorf("zookeeper refuses the user %q access to %s: check the node's ACL (getAcl): %w", c.user, what, err)
 	}
 	return fmt.Errorf("zookeeper at %s, %s: %w", strings.Join(c.endpoints, ","), what, err)
 }

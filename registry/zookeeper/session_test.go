@@ -44,7 +44,7 @@ func TestDeletedNodeComesBack(t *testing.T) {
 	}, func() bool { return regtest.Addresses(t, r) == "h1:1 h2:1" })
 }
 
-// A process whose key was taken over leaves it to the new owner, also when both lose their sessions.
+// A process whose key was taken over leaves it to the new owner, even if both lose their sessions.
 func TestKeyTakenOverIsNotFoughtFor(t *testing.T) {
 	var logs testlog.Buffer
 	prefix := freshPrefix()
@@ -72,14 +72,14 @@ func TestInstancesOfADeadProcessGo(t *testing.T) {
 	regtest.Register(t, dead, regtest.Instance("h1:1"))
 	w := regtest.NewWatch(t, shared.dial(t, zookeeper.Prefix(prefix)))
 	w.Await("h1:1")
-	f.setCut(true) // nothing leaves the process any more
+	f.setCut(true) // from here on, the process sends nothing
 	w.Await("")
-	// Alive after all: the session is lost, another one begins.
+	// The process lives on: its session is lost, and another one begins.
 	f.setCut(false)
 	w.Await("h1:1")
 }
 
-// A connection that is lost and found costs nothing as long as the session lives.
+// A connection that is lost and restored has no effect while the session lives.
 func TestLostConnectionKeepsTheSession(t *testing.T) {
 	prefix, raw := freshPrefix(), shared.use(t)
 	f := forward(t, listen(t), shared.endpoint)
@@ -101,7 +101,8 @@ func TestLostConnectionKeepsTheSession(t *testing.T) {
 	}
 }
 
-// A server that takes connections and says nothing must not hold up one who has others to try.
+// A server that accepts connections but does not answer must not delay a client that knows other
+// servers.
 func TestSilentServer(t *testing.T) {
 	silent := listen(t)
 	var conns []net.Conn
@@ -133,11 +134,12 @@ func TestSilentServer(t *testing.T) {
 	regtest.Register(t, both, regtest.Instance("h1:1"))
 }
 
-// The server comes back without its data: what it has is the truth, and servers announce themselves again.
+// The server comes back without its data: its present state counts, and servers announce
+// themselves again.
 func TestServerComesBackEmpty(t *testing.T) {
 	s := newServer(t)
 	s.start(t)
-	short := zookeeper.TTL(shortTTL) // for so long it tries to have its session back
+	short := zookeeper.TTL(shortTTL) // how long it tries to restore its session
 	announcer, client := s.dial(t, short), s.dial(t, short)
 	for _, address := range []string{"h1:1", "h2:1", "h3:1"} {
 		regtest.Register(t, announcer, regtest.Instance(address))

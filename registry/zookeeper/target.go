@@ -9,8 +9,8 @@ import (
 
 var targets = target.Kind{Name: "zookeeper", Port: "2181", Server: "endpoint", Login: "Digest"}
 
-// Parse takes a target apart: zookeeper://127.0.0.1:2181/arith has one endpoint, the default prefix and the
-// service arith; in zookeeper://h1:2181,h2:2181/prefix/deep/arith the prefix is /prefix/deep.
+// Parse splits a target: zookeeper://127.0.0.1:2181/arith has one endpoint, the default prefix and
+// the service arith; zookeeper://h1:2181,h2:2181/prefix/deep/arith has the prefix /prefix/deep.
 func Parse(u *url.URL) (endpoints []string, prefix, service string, err error) {
 	if err := targets.Check(u); err != nil {
 		return nil, "", "", err

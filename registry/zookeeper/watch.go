@@ -16,13 +16,13 @@ import (
 	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
-// readers is how many nodes are read at once.
+// readers is the number of concurrent reads of nodes.
 const readers = 32
 
-// Watch implements registry.Resolver. It reads the service with watches set, and after each event what that
-// names, with the watch set again: a change is either in what is read or sets off the watch. After the
-// connection was lost it reads all again, over the next one. A record that cannot be read is reported as
-// trouble and left out.
+// Watch implements registry.Resolver. It reads the service and sets watches, and after each event
+// reads the changed part and sets its watch again: every change is either part of a read or fires
+// a watch. After the connection was lost it reads everything again, over the next one. A record
+// that cannot be decoded is reported as trouble and left out.
 func (r *Registry) Watch(ctx context.Context, service string, update func([]registry.Instance), trouble func(error)) error {
 	if err := registry.CheckService(service); err != nil {
 		return err
@@ -34,7 +34,7 @@ func (r *Registry) Watch(ctx context.Context, service string, update func([]regi
 	return nil
 }
 
-// watch is one call of Watch, on whose goroutine it runs.
+// watch is the state of one call of Watch; owned by its goroutine.
 type watch struct {
 	*Registry
 	service, path string
@@ -42,15 +42,15 @@ type watch struct {
 	trouble       func(error)
 
 	nodes   map[string]node     // by name
-	last    []registry.Instance // what update got
+	last    []registry.Instance // last argument of update
 	current bool                // update was called since the last trouble
 }
 
-// node is what a node of a service holds.
+// node is the content of a node of a service.
 type node struct {
 	instance registry.Instance
-	there    bool  // false: it went away between the list and the look at it
-	problem  error // the record cannot be read
+	there    bool  // false: it was deleted between the list and its read
+	problem  error // the record cannot be decoded
 }
 
 func (w *watch) problem(err error) {
@@ -60,7 +60,7 @@ func (w *watch) problem(err error) {
 	}
 }
 
-// read reads what has changed, or all over a fresh connection, and tells what came of it.
+// read reads what has changed, or everything over a fresh connection, and reports the result.
 func (w *watch) read(ctx context.Context, c *connection, changed map[string]bool, fresh bool) error {
 	if fresh {
 		w.nodes = make(map[string]node)
@@ -112,7 +112,7 @@ func (w *watch) read(ctx context.Context, c *connection, changed map[string]bool
 	return nil
 }
 
-// look reads nodes, many at once.
+// look reads nodes, several at a time.
 func (w *watch) look(ctx context.Context, c *connection, conn *zk.Conn, names []string) ([]node, error) {
 	nodes, errs := make([]node, len(names)), make([]error, len(names))
 	var wg sync.WaitGroup
@@ -121,7 +121,7 @@ func (w *watch) look(ctx context.Context, c *connection, conn *zk.Conn, names []
 			for i := worker; i < len(names) && ctx.Err() == nil; i += readers {
 				data, _, err := c.get(conn, w.path+"/"+names[i])
 				switch {
-				case errors.Is(err, zk.ErrNoNode): // the watch on the list tells when it comes back
+				case errors.Is(err, zk.ErrNoNode): // the watch on the list fires when it comes back
 				case err != nil:
 					errs[i] = err
 					return
@@ -139,7 +139,7 @@ func (w *watch) look(ctx context.Context, c *connection, conn *zk.Conn, names []
 	return nodes, ctx.Err()
 }
 
-// tell calls update if that has something to say.
+// tell calls update if there is something to report.
 func (w *watch) tell() {
 	list := make([]registry.Instance, 0, len(w.nodes))
 	for _, n := range w.nodes {
@@ -154,8 +154,8 @@ func (w *watch) tell() {
 	}
 }
 
-// follow calls read whenever a node at or below path may have changed, and problem with what keeps it from
-// that, until ctx is done or there is no use in trying again.
+// follow calls read whenever a node at or below path may have changed, and problem with errors in
+// between, until ctx is done or a retry is pointless.
 func (r *Registry) follow(ctx context.Context, path string,
 	read func(ctx context.Context, c *connection, changed map[string]bool, fresh bool) error, problem func(error),
 ) error {
@@ -178,7 +178,7 @@ func (r *Registry) follow(ctx context.Context, path string,
 			return context.Cause(ctx)
 		case disconnected(err):
 		case first && !ever && hopeless(err):
-			// Later on, permission may come back: then it is trouble like any other.
+			// Later on, the permission may be restored: then the error is trouble like any other.
 			return err
 		default:
 			problem(err)
@@ -190,7 +190,7 @@ func (r *Registry) follow(ctx context.Context, path string,
 	}
 }
 
-// follow does what follow of Registry does, until the connection is lost or read fails.
+// follow is like follow of Registry, until the connection is lost or read fails.
 func (c *connection) follow(ctx context.Context, path string,
 	read func(ctx context.Context, c *connection, changed map[string]bool, fresh bool) error,
 ) error {
@@ -237,7 +237,7 @@ func (r *Registry) Services(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// ask makes requests that may be made again, until they succeed, are hopeless, or ctx is done.
+// ask makes idempotent requests until they succeed, fail permanently, or ctx is done.
 func ask[T any](ctx context.Context, r *Registry, request func(c *connection, conn *zk.Conn) (T, error)) (answer T, err error) {
 	ctx, cancel := r.life.Within(ctx)
 	defer cancel()
@@ -250,7 +250,7 @@ func ask[T any](ctx context.Context, r *Registry, request func(c *connection, co
 		}
 		answers := make(chan T, 1)
 		err = c.do(ctx, func(conn *zk.Conn) error {
-			if _, err := conn.Sync("/"); err != nil { // what was written elsewhere before now
+			if _, err := conn.Sync("/"); err != nil { // include all earlier writes of other sessions
 				return err
 			}
 			a, err := request(c, conn)

@@ -7,7 +7,7 @@ import (
 	"github.com/anser-rpc/anser/registry/zookeeper"
 )
 
-// A process that lists a quiet service again and again must not collect watches in the library.
+// A process that lists a quiet service again and again must not accumulate watches in the library.
 func TestListsCollectNoWatches(t *testing.T) {
 	r := shared.dial(t, zookeeper.Prefix(freshPrefix()))
 	regtest.Register(t, r, regtest.Instance("h1:1"))
@@ -20,7 +20,7 @@ func TestListsCollectNoWatches(t *testing.T) {
 	if n := r.WatchChannels(); n < 3 || n > 10 {
 		t.Errorf("%d watches after 50 lists of two instances, want one for each and one for the list", n)
 	}
-	// They are there: the next change is seen without a new connection.
+	// The watches are set: the next change is seen without a new connection.
 	w := regtest.NewWatch(t, r)
 	w.Expect("h1:1 h2:1")
 	regtest.Register(t, r, regtest.Instance("h3:1"))

@@ -18,27 +18,27 @@ import (
 // attemptTimeout bounds one request.
 const attemptTimeout = 5 * time.Second
 
-// writer writes records into a session of its own, which resumes as long as ZooKeeper lets it. It implements
-// announce.Store; the announcer's goroutine uses it, and close after that.
+// writer writes records in a session of its own, which resumes as long as ZooKeeper allows it. It
+// implements announce.Store; it is used by the announcer's goroutine, and after that by close.
 type writer struct {
 	*config
 	hurry   func() // ends the announcer's pause
 	session *session
-	logged  bool // the user is known to the session
+	logged  bool // the session is authenticated
 	owner
-	ends sync.WaitGroup // the ends of former sessions
+	ends sync.WaitGroup // closing of former sessions
 }
 
-// owner tells whose nodes are this writer's.
+// owner identifies the nodes of this writer.
 type owner struct {
 	id     int64   // the session
-	former []int64 // sessions that were given up, and may live for a while
+	former []int64 // abandoned sessions, which may live for a while
 }
 
 // Begin implements announce.Store.
 func (w *writer) Begin(ctx context.Context) (fresh bool, err error) {
 	if w.session != nil && w.session.hopeless() {
-		w.log.Warn("zookeeper does not give the session back; beginning another one", "session", fmt.Sprintf("%x", w.id))
+		w.log.Warn("zookeeper does not restore the session; beginning another one", "session", fmt.Sprintf("%x", w.id))
 		old := w.session
 		w.ends.Go(func() { old.close() })
 		w.former = append(w.former, w.id)
@@ -54,7 +54,7 @@ func (w *writer) Begin(ctx context.Context) (fresh bool, err error) {
 	}
 	id := w.session.conn.SessionID()
 	if w.user != "" && !w.logged {
-		// The library repeats it for each connection from now on.
+		// The library repeats it on each connection from now on.
 		err := w.do(ctx, func(c *zk.Conn) error { return c.AddAuth("digest", []byte(w.user+":"+w.password)) })
 		if err != nil {
 			return false, w.explain("authentication", err)
@@ -95,8 +95,8 @@ func (w *writer) do(ctx context.Context, f func(*zk.Conn) error) error {
 	return w.session.do(limited, f)
 }
 
-// Renew implements announce.Store. The library keeps the session alive; this looks whether somebody has deleted
-// the node or taken it over.
+// Renew implements announce.Store. The library keeps the session alive; this checks whether
+// another process has deleted the node or taken it over.
 func (w *writer) Renew(ctx context.Context, key string, _ *registry.Instance) (ok bool, err error) {
 	answer, id := make(chan bool, 1), w.id
 	err = w.do(ctx, func(c *zk.Conn) error {
@@ -112,7 +112,7 @@ func (w *writer) Renew(ctx context.Context, key string, _ *registry.Instance) (o
 
 // Write implements announce.Store.
 func (w *writer) Write(ctx context.Context, key string, in *registry.Instance, force bool) (taken bool, err error) {
-	me := w.owner // Begin may change it while a request that nobody waits for any more is under way
+	me := w.owner // Begin may change it while an abandoned request is in flight
 	write := me.remove
 	if in != nil {
 		data, err := registry.Encode(*in)
@@ -136,11 +136,11 @@ func (w *writer) Write(ctx context.Context, key string, in *registry.Instance, f
 	return <-answer, nil
 }
 
-// errConflict means that a node has changed between a look and a write that builds on it.
+// errConflict means that a node has changed between a read and a write based on it.
 var errConflict = errors.New("the node has changed meanwhile")
 
-// put writes the record of this session. Another session's node is replaced, in one step so that no reader
-// sees it missing, if force is set.
+// put writes the record of this session. If force is set, it replaces another session's node,
+// atomically, so that no reader sees it missing.
 func (o owner) put(c *zk.Conn, key string, data []byte, acl []zk.ACL, force bool) (taken bool, err error) {
 	_, err = c.Create(key, data, zk.FlagEphemeral, acl)
 	switch {
@@ -169,7 +169,7 @@ func (o owner) put(c *zk.Conn, key string, data []byte, acl []zk.ACL, force bool
 		&zk.CreateRequest{Path: key, Data: data, Acl: acl, Flags: zk.FlagEphemeral})
 }
 
-// remove deletes the node if it is this session's.
+// remove deletes the node if it belongs to this session.
 func (o owner) remove(c *zk.Conn, key string) (taken bool, err error) {
 	parent, epoch, stat, err := look(c, key)
 	if err != nil || stat == nil {
@@ -182,9 +182,9 @@ func (o owner) remove(c *zk.Conn, key string) (taken bool, err error) {
 		&zk.DeleteRequest{Path: key, Version: stat.Version})
 }
 
-// look returns the state of a node, nil where it is not there, and of its parent at that time. A node that was
-// taken over starts again at version 0, so that its version does not tell whose it is: the version of the
-// parent's data, which every take-over raises, does.
+// look returns the state of a node, nil if it does not exist, and of its parent at that time. A
+// node that was taken over starts again at version 0, so its version does not identify its owner:
+// the version of the parent's data, which every takeover increments, does.
 func look(c *zk.Conn, key string) (parent string, epoch int32, stat *zk.Stat, err error) {
 	parent = path.Dir(key)
 	there, parentStat, err := c.Exists(parent)
@@ -198,7 +198,7 @@ func look(c *zk.Conn, key string) (parent string, epoch int32, stat *zk.Stat, er
 	return parent, parentStat.Version, stat, nil
 }
 
-// multi makes all changes or none; errConflict means that a node was not as expected.
+// multi makes all changes or none; errConflict means that a node was not in the expected state.
 func multi(c *zk.Conn, ops ...any) error {
 	answers, err := c.Multi(ops...)
 	all := []error{err}
@@ -218,7 +218,7 @@ func multi(c *zk.Conn, ops ...any) error {
 	return errors.Join(all...)
 }
 
-// makeParents makes the nodes above a path that are not there.
+// makeParents creates the missing nodes above a path.
 func makeParents(c *zk.Conn, node string, acl []zk.ACL) error {
 	parent := path.Dir(node)
 	if parent == "/" {
@@ -236,14 +236,14 @@ func makeParents(c *zk.Conn, node string, acl []zk.ACL) error {
 	return nil
 }
 
-// close ends the session, and with it what was announced, if anything.
+// close ends the session, and with it the announced instances, if there are any.
 func (w *writer) close(announced bool) error {
 	if w.session == nil {
 		return nil
 	}
 	defer w.ends.Wait()
 	if !w.session.close() && announced {
-		return fmt.Errorf("withdraw instances (by themselves they go within %v): zookeeper at %s has not confirmed the end of the session",
+		return fmt.Errorf("withdraw instances (they expire within %v): zookeeper at %s has not confirmed the end of the session",
 			w.ttl, strings.Join(w.endpoints, ","))
 	}
 	return nil

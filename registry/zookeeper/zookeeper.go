@@ -1,9 +1,9 @@
 // Package zookeeper is a registry in Apache ZooKeeper 3.5 and newer.
 //
-// An instance is one ephemeral node, <prefix>/services/<service>/<key of the instance>, whose data are its
-// record as registry.Encode writes it. All instances of one Registry belong to one session: when its process
-// dies, they go when the session runs out; when the session is lost while the process lives, they are back
-// within seconds, in a new one.
+// An instance is one ephemeral node, <prefix>/services/<service>/<key of the instance>, whose data
+// are its record as written by registry.Encode. All instances of one Registry belong to one
+// session: when its process dies, they are removed when the session expires; when the session is
+// lost while the process lives, they return within seconds, in a new one.
 package zookeeper
 
 import (
@@ -24,14 +24,15 @@ import (
 	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
-// What Dial uses where no option says otherwise.
+// Defaults of Dial.
 const (
 	DefaultPrefix = "/anser"
 	DefaultTTL    = 10 * time.Second
 )
 
-// Registry announces and finds instances in ZooKeeper, and keeps documents there. All methods are safe for
-// concurrent use. It opens one session when something is to be announced, and one when something is to be read.
+// Registry announces and finds instances in ZooKeeper, and keeps documents there. All methods are
+// safe for concurrent use. It opens one session for announcing and one for reading, each when it
+// is first needed.
 type Registry struct {
 	*config
 	writer    *writer
@@ -41,9 +42,9 @@ type Registry struct {
 	closing   sync.Once
 }
 
-// Dial returns a registry on the ZooKeeper servers at endpoints, each host:port. It returns at once, whether or
-// not a server is there: what needs one waits for it. A connection that went dead without a word is found
-// after two thirds of the TTL.
+// Dial returns a registry on the ZooKeeper servers at endpoints, each host:port. It returns at
+// once, whether or not a server is up: methods that need one wait for it. A connection that is
+// lost without a reset is detected after two thirds of the TTL.
 func Dial(endpoints []string, opts ...Option) (*Registry, error) {
 	cfg := defaults()
 	for _, opt := range opts {
@@ -65,20 +66,21 @@ func Dial(endpoints []string, opts ...Option) (*Registry, error) {
 	return r, nil
 }
 
-// Register implements registry.Registrar. Where ZooKeeper refuses the record, as it does without permission, it
-// fails at once.
+// Register implements registry.Registrar. If ZooKeeper rejects the record, for example for lack of
+// permission, it fails at once.
 func (r *Registry) Register(ctx context.Context, in registry.Instance) error {
 	return r.announcer.Register(ctx, r.instancePath(in), in)
 }
 
-// Deregister implements registry.Registrar. When ctx ends first, the record goes as soon as ZooKeeper can be
-// reached.
+// Deregister implements registry.Registrar. If ctx ends first, the record is removed as soon as
+// ZooKeeper can be reached.
 func (r *Registry) Deregister(ctx context.Context, in registry.Instance) error {
 	return r.announcer.Deregister(ctx, r.instancePath(in), in)
 }
 
-// Close implements registry.Registry. It gives ZooKeeper five seconds to end the session, and with it what was
-// announced; where that fails it says so, and the session runs out by itself.
+// Close implements registry.Registry. It allows ZooKeeper five seconds to end the session, and
+// with it the announced instances; if that fails, it returns an error, and the session expires by
+// itself.
 func (r *Registry) Close() (err error) {
 	r.closing.Do(func() {
 		r.life.End()
@@ -89,7 +91,7 @@ func (r *Registry) Close() (err error) {
 	return err
 }
 
-// config is what the options set.
+// config holds the settings made by options.
 type config struct {
 	endpoints      []string
 	prefix         string
@@ -127,32 +129,32 @@ func (c *config) check() error {
 	return nil
 }
 
-// Option changes what Dial does.
+// Option configures Dial.
 type Option func(*config)
 
-// Prefix sets the node under which everything is, DefaultPrefix by default. It starts with a slash, and is made
-// if it is not there. With "/", instances are at /services/<service>/<key>.
+// Prefix sets the root node of the registry, DefaultPrefix by default. It must start with a slash,
+// and is created if it does not exist. With "/", instances are at /services/<service>/<key>.
 func Prefix(prefix string) Option { return func(c *config) { c.prefix = prefix } }
 
-// TTL sets after what time without a sign of life ZooKeeper drops the instances, DefaultTTL by default. The
-// server raises or lowers it to between 2 and 20 of its ticks, which are 2 s unless its configuration says
-// otherwise.
+// TTL sets after how long without a heartbeat ZooKeeper removes the instances, DefaultTTL by
+// default. The server raises or lowers it to between 2 and 20 of its ticks, which are 2 s by
+// default.
 func TTL(d time.Duration) Option { return func(c *config) { c.ttl = d } }
 
-// Logger sets who is told when the session is lost and found, nobody by default.
+// Logger sets the logger for lost and restored sessions; by default nothing is logged.
 func Logger(log *slog.Logger) Option { return func(c *config) { c.log = log } }
 
-// TLS connects with TLS, to the server's secureClientPort; by default nobody does. Where ServerName is empty,
-// the certificate has to name the host of the endpoint.
+// TLS connects with TLS, to the server's secureClientPort; the default is plain TCP. If ServerName
+// is empty, the certificate must contain the host of the endpoint.
 func TLS(cfg *tls.Config) Option { return func(c *config) { c.tls = cfg } }
 
-// Digest authenticates with name and password; by default nobody does. What is written may then be read and
-// changed by this user alone, unless ACL says otherwise. Without TLS the password crosses the network in the
-// clear.
+// Digest authenticates with name and password; the default is no authentication. Nodes written by
+// the registry may then be read and changed by this user only, unless ACL says otherwise. Without
+// TLS the password crosses the network in plain text.
 func Digest(name, password string) Option {
 	return func(c *config) { c.user, c.password = name, password }
 }
 
-// ACL sets who may do what with the nodes that are made: by default everybody everything, or with Digest its
-// user everything. It does not change nodes that are there.
+// ACL sets the access control list of new nodes: by default every user has all permissions, or
+// with Digest its user alone. It does not change existing nodes.
 func ACL(acl ...zk.ACL) Option { return func(c *config) { c.acl = acl } }

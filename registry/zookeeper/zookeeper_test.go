@@ -13,15 +13,16 @@ import (
 	"github.com/anser-rpc/anser/registry/zookeeper"
 )
 
-// testTTL is longer than a machine stands still, and than a busy server is silent as it ends the session of a thousand
-// instances: what a session loses that runs out meanwhile counts.
+// testTTL is longer than a pause of the machine, and than a busy server is silent while it ends
+// the session of a thousand instances: a session that expires meanwhile would change the list.
 const testTTL = 20 * time.Second
 
-// shortTTL is for tests that wait until a session runs out, and for those that end one: forgetLeases may leave its owner
-// with a connection on which the server says nothing more, and that is found after two thirds of it.
+// shortTTL is for tests that wait for a session to expire, and for tests that end one:
+// forgetLeases may leave its owner with a connection on which the server no longer answers, which
+// is detected after two thirds of the TTL.
 const shortTTL = 3 * time.Second
 
-// shortLived are the tests of the suite with such sessions.
+// shortLived lists the tests of the suite with such sessions.
 var shortLived = []string{"CloseDuringOutage", "LostLeaseIsFoundAgain", "ForgottenTwice"}
 
 func TestConformance(t *testing.T) {
@@ -52,7 +53,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	defer server.Close() // takes back what it announced
+	defer server.Close() // withdraws the announced instances
 	client, err := zookeeper.Dial([]string{endpoint}, zookeeper.Prefix("/shop"))
 	if err != nil {
 		fmt.Println(err)
@@ -69,7 +70,7 @@ func Example() {
 	}
 	client.Watch(ctx, "arith", func(list []registry.Instance) {
 		fmt.Println(len(list), list[0].Address, list[0].Zone)
-		cancel() // an application watches for as long as it runs
+		cancel() // an application watches until it stops
 	}, nil)
 	// Output: 1 10.0.0.1:8972 north
 }

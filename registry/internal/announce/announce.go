@@ -1,5 +1,5 @@
-// Package announce keeps instances in a registry for as long as a process wants them there. Registries on
-// servers that answer one request for one record use it.
+// Package announce keeps instances in a registry for as long as a process wants them there. It is
+// for registries whose servers take one record per request.
 package announce
 
 import (
@@ -13,45 +13,47 @@ import (
 	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
-// workers is how many records are written or renewed at once.
+// workers is the number of concurrent writes or renewals.
 const workers = 16
 
-// A Store writes records. Every method returns within seconds, also when the server does not answer, and
-// soon after ctx is done. Begin is called alone; Renew and Write are called for several keys at once, each
-// key in one call at a time.
+// A Store writes records. Every method returns within seconds, even if the server does not answer,
+// and soon after ctx is done. Begin is never called concurrently; Renew and Write are called
+// concurrently for different keys, but not for the same one.
 type Store interface {
-	// Begin makes sure that records can be written. fresh says that the server has dropped all that were.
+	// Begin makes sure that records can be written. fresh means that the server has lost all
+	// earlier records.
 	Begin(ctx context.Context) (fresh bool, err error)
-	// Renew gives a sign of life for a record, and reports whether the server has it as this process
-	// wrote it.
+	// Renew sends a heartbeat for a record, and reports whether the server has it as written by
+	// this process.
 	Renew(ctx context.Context, key string, in *registry.Instance) (ok bool, err error)
-	// Write makes the server have the record, or none where in is nil. It replaces or removes the record
-	// of another process only if force is set; otherwise it leaves that alone and reports taken.
+	// Write makes the server hold the record, or none if in is nil. It replaces or removes a
+	// record of another process only if force is set; otherwise it leaves that record unchanged
+	// and returns taken.
 	Write(ctx context.Context, key string, in *registry.Instance, force bool) (taken bool, err error)
 }
 
-// Config says how an Announcer works. All fields are needed.
+// Config configures an Announcer. All fields are required.
 type Config struct {
 	Store Store
-	// Every is the time between two signs of life.
+	// Every is the interval between heartbeats.
 	Every time.Duration
-	// Hopeless reports whether a request that failed with the error would fail again.
+	// Hopeless reports whether a request that failed with this error would fail again.
 	Hopeless func(error) bool
 	Log      *slog.Logger
 }
 
-// Announcer keeps instances in a registry. Callers say what they want there; one goroutine, which starts with
-// the first wish, makes it so: it gives signs of life, compares what the server has with what it should have,
-// and writes what differs. A lost session, a deleted record and a write whose outcome is unknown are then the
-// same case. All methods are safe for concurrent use.
+// Announcer keeps instances in a registry. Callers set the wanted records; one goroutine, started
+// by the first of them, makes the server match: it sends heartbeats, compares the server's records
+// with the wanted ones, and writes the differences. A lost session, a deleted record and a write
+// with an unknown outcome are then the same case. All methods are safe for concurrent use.
 type Announcer struct {
 	Config
 	ledger *ledger
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
-	hurry  chan struct{} // holds a token when a pause after a failure is to end
+	hurry  chan struct{} // holds a token if a pause after a failure must end
 
-	renewAt time.Time // of the goroutine in run alone
+	renewAt time.Time // owned by the goroutine in run
 }
 
 type (
@@ -59,7 +61,7 @@ type (
 	wish   = upkeep.Wish[string, *registry.Instance]
 )
 
-// New returns an Announcer that holds no goroutine yet.
+// New returns an Announcer. It starts no goroutine yet.
 func New(cfg Config) *Announcer {
 	ctx, cancel := context.WithCancel(context.Background())
 	a := &Announcer{Config: cfg, ctx: ctx, cancel: cancel, hurry: make(chan struct{}, 1)}
@@ -70,7 +72,7 @@ func New(cfg Config) *Announcer {
 	return a
 }
 
-// Register does what a registry.Registrar promises. The record's key is key.
+// Register implements the contract of registry.Registrar. key is the record's key.
 func (a *Announcer) Register(ctx context.Context, key string, in registry.Instance) error {
 	if err := in.Validate(); err != nil {
 		return err
@@ -82,8 +84,8 @@ func (a *Announcer) Register(ctx context.Context, key string, in registry.Instan
 	return nil
 }
 
-// Deregister does what a registry.Registrar promises. When ctx ends first, the record under key goes as soon as
-// the server can be reached.
+// Deregister implements the contract of registry.Registrar. If ctx ends first, the record under
+// key is removed as soon as the server can be reached.
 func (a *Announcer) Deregister(ctx context.Context, key string, in registry.Instance) error {
 	if err := a.ledger.Remove(ctx, key); err != nil {
 		return fmt.Errorf("deregister %q of service %q: %w", in.Key(), in.Service, err)
@@ -94,8 +96,8 @@ func (a *Announcer) Deregister(ctx context.Context, key string, in registry.Inst
 // Hurry ends a pause after a failure: the server is back.
 func (a *Announcer) Hurry() { upkeep.Signal(a.hurry) }
 
-// Close stops the goroutine and returns the keys under which the server may still have records. Whoever waits
-// gets ErrClosed.
+// Close stops the goroutine and returns the keys under which the server may still have records.
+// Waiting calls return ErrClosed.
 func (a *Announcer) Close() []string {
 	a.ledger.Close()
 	a.cancel()

@@ -25,11 +25,11 @@ var (
 
 // store is a server in memory.
 type store struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	records map[string]string
 	theirs  map[string]bool // keys that another process has taken
 	away    bool
-	fresh   bool // the next Begin says that all is lost
+	fresh   bool // the next Begin reports that all records are lost
 	refuse  map[string]bool
 	writes  int
 }
@@ -114,10 +114,10 @@ func TestWhatIsLostIsWrittenAgain(t *testing.T) {
 		put(t, a, "one", "h1:1")
 		s.change(func() { clear(s.records) })
 		time.Sleep(3 * time.Second)
-		s.has(t, "one", "h1:1") // the sign of life found it missing
+		s.has(t, "one", "h1:1") // the heartbeat found it missing
 		s.change(func() { clear(s.records); s.fresh = true })
 		put(t, a, "two", "h2:1")
-		s.has(t, "one", "h1:1") // the round of another record found the session lost
+		s.has(t, "one", "h1:1") // a write for another record found the session lost
 		s.change(func() { s.writes = 0 })
 		time.Sleep(time.Minute)
 		s.change(func() {
@@ -137,9 +137,9 @@ func TestRecordOfAnotherIsLeftAlone(t *testing.T) {
 		s.has(t, "one", "theirs")
 		s.change(func() { delete(s.theirs, "one"); delete(s.records, "one"); s.fresh = true })
 		time.Sleep(time.Minute)
-		s.has(t, "one", "") // nobody has it now, and it is not fought for
+		s.has(t, "one", "") // there is no owner now, and this process does not take the key back
 		s.change(func() { s.theirs["one"] = true })
-		put(t, a, "one", "h1:1") // unless somebody registers it again
+		put(t, a, "one", "h1:1") // until a caller registers it again
 		s.has(t, "one", "h1:1")
 	})
 }
@@ -158,7 +158,7 @@ func TestCallThatRunsOutOfTime(t *testing.T) {
 		}
 		s.change(func() { s.away = false; clear(s.records) })
 		time.Sleep(10 * time.Second)
-		s.has(t, "one", "h1:1") // what had been there before
+		s.has(t, "one", "h1:1") // the previous record
 		s.has(t, "two", "")
 	})
 }
@@ -202,7 +202,7 @@ func TestRefusalAfterALossLeavesWhatWasThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, a := start(t)
 		put(t, a, "one", "h1:1")
-		synctest.Wait() // for the end of the round, so that the next one begins with the loss
+		synctest.Wait() // end the round, so that the next one starts with the loss
 		s.change(func() { clear(s.records); s.fresh, s.refuse["one"] = true, true })
 		if err := a.Register(t.Context(), "one", at("h2:1")); !errors.Is(err, errRefused) {
 			t.Errorf("Register = %v, want that it is refused", err)

@@ -9,7 +9,7 @@ import (
 	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
-// run makes the server have what is wanted until the Announcer is closed.
+// run makes the server match the wanted records until the Announcer is closed.
 func (a *Announcer) run() {
 	a.renewAt = time.Now().Add(a.Every)
 	var delay upkeep.Delay
@@ -20,7 +20,7 @@ func (a *Announcer) run() {
 		}
 		a.ledger.Note(err)
 		if err != nil {
-			// New wishes wait as well: they would fail for the same reason.
+			// New wishes wait, too: they would fail for the same reason.
 			delay.Wait(a.ctx, a.hurry)
 			continue
 		}
@@ -34,7 +34,7 @@ func (a *Announcer) run() {
 	}
 }
 
-// round gives signs of life where they are due, and writes what differs.
+// round sends the heartbeats that are due, and writes what differs.
 func (a *Announcer) round() error {
 	fresh, err := a.Store.Begin(a.ctx)
 	if err != nil {
@@ -43,7 +43,7 @@ func (a *Announcer) round() error {
 	if fresh {
 		a.ledger.MarkAll()
 	}
-	// Wishes that come in during a write go into the next turn, but signs of life come first.
+	// Wishes that arrive during a write belong to the next batch, but heartbeats come first.
 	for {
 		if !time.Now().Before(a.renewAt) {
 			if err := a.renew(); err != nil {
@@ -61,7 +61,8 @@ func (a *Announcer) round() error {
 	}
 }
 
-// renew gives signs of life for all records that should be there, and marks those that the server does not have.
+// renew sends heartbeats for all wanted records, and marks the records that the server does not
+// have.
 func (a *Announcer) renew() error {
 	return each(a.ctx, slices.Collect(a.ledger.Kept()), func(w wish) error {
 		ok, err := a.Store.Renew(a.ctx, w.Key, w.Want)
@@ -74,7 +75,7 @@ func (a *Announcer) renew() error {
 	})
 }
 
-// batchSize bounds how long signs of life wait for writes.
+// batchSize bounds how long heartbeats wait for writes.
 const batchSize = 64
 
 func (a *Announcer) nextBatch() (batch []wish) {
@@ -86,8 +87,8 @@ func (a *Announcer) nextBatch() (batch []wish) {
 	return batch
 }
 
-// write writes one record and settles what came of it. A record that the server does not take is no error: the
-// next sign of life finds it missing.
+// write writes one record and settles the result. A record that the server rejects is no error:
+// the next heartbeat finds it missing.
 func (a *Announcer) write(w wish) error {
 	taken, err := a.Store.Write(a.ctx, w.Key, w.Want, w.Force)
 	switch {
@@ -101,7 +102,8 @@ func (a *Announcer) write(w wish) error {
 	return nil
 }
 
-// each calls f for all wishes, some at once, and returns the first error; those that had not begun by then are left.
+// each calls f for all wishes, some of them concurrently, and returns the first error; wishes that
+// have not begun by then are skipped.
 func each(ctx context.Context, wishes []wish, f func(wish) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -9,16 +9,16 @@ import (
 	"github.com/anser-rpc/anser/internal/authority"
 )
 
-// Certificate is one for 127.0.0.1 and localhost, for servers and clients. The files, in PEM, are there for as long as
-// the test lasts.
+// Certificate is valid for 127.0.0.1 and localhost, for servers and clients. Its PEM files exist
+// until the end of the test.
 type Certificate struct {
 	CertFile, KeyFile string
-	CAFile            string // of the authority that made it
+	CAFile            string // of the CA that issued it
 	TLS               tls.Certificate
-	Pool              *x509.CertPool // of the authority
+	Pool              *x509.CertPool // of the CA
 }
 
-// NewCertificate makes a certificate.
+// NewCertificate issues a certificate.
 func NewCertificate(t testing.TB) *Certificate {
 	t.Helper()
 	a, dir := authority.New("registry"), t.TempDir()

@@ -1,5 +1,6 @@
-// Package regtest has what the tests of all registries need: they register instances of the service arith, and look at
-// what lists and watches say of them. Only tests import it. For what every registry promises see package registrytest.
+// Package regtest holds helpers for the tests of all registries: they register instances of the
+// service arith, and examine lists and watches. Only tests import it. For the contract of every
+// registry see package registrytest.
 package regtest
 
 import (
@@ -15,10 +16,10 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// Patience is how long a test waits for what comes at once on a machine that is not busy.
+// Patience is how long a test waits for an event that is immediate on an idle machine.
 const Patience = 2 * time.Minute
 
-// service is what all tests look for.
+// service is the service of all tests.
 const service = "arith"
 
 // Instance returns an instance of the service arith.
@@ -43,7 +44,7 @@ func Register(t testing.TB, r registry.Registrar, instances ...registry.Instance
 	}
 }
 
-// Eventually waits until ok, and fails the test when that takes longer than patience.
+// Eventually waits until ok returns true, and fails the test if that takes longer than patience.
 func Eventually(t testing.TB, patience time.Duration, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !ok(); time.Sleep(20 * time.Millisecond) {
@@ -53,13 +54,15 @@ func Eventually(t testing.TB, patience time.Duration, what string, ok func() boo
 	}
 }
 
-// BackWithin is how long an instance may be away that the registry forgot while its process lives. See Back.
+// BackWithin is how long an instance may be missing after its registry lost it while its process
+// lives. See Back.
 const BackWithin = 5 * time.Second
 
-// Back calls lose, which takes instances away, and makes sure that they come back, which ok says, and take no longer
-// than limit. That is a promise about the schedule of the registry, so the clock stops while the machine stands still.
-// But it does not see what holds up a server in another process, so one of three losses has to be quick. A schedule that
-// is too slow fails them all, since each one begins where the registry has just written.
+// Back calls lose, which removes instances, and checks that they return within limit, as reported
+// by ok. The limit concerns the schedule of the registry, so the clock does not run while the
+// machine is paused. A delay of a server in another process still counts, so only one of three
+// attempts must be within the limit. A schedule that is too slow fails all of them, since each
+// attempt begins right after a write of the registry.
 func Back(t testing.TB, limit time.Duration, what string, lose func(), ok func() bool) {
 	t.Helper()
 	var took []time.Duration
@@ -77,8 +80,8 @@ func Back(t testing.TB, limit time.Duration, what string, lose func(), ok func()
 	t.Errorf("away for %v: %s: want them back within %v", took, what, limit)
 }
 
-// TimesOut makes sure that a call ends with its context, and that its error then says why. It has a second, and more
-// where that is too short to find out.
+// TimesOut checks that a call ends with its context, and that its error includes the cause. The
+// call has one second, and more if that is too short to learn the cause.
 func TimesOut(t testing.TB, what, why string, call func(context.Context) error) {
 	t.Helper()
 	for limit := time.Second; ; limit *= 2 {
@@ -92,13 +95,13 @@ func TimesOut(t testing.TB, what, why string, call func(context.Context) error) 
 		case strings.Contains(err.Error(), why):
 			return
 		case limit > Patience/4:
-			t.Errorf("%s = %v after %v, want to hear of %q", what, err, limit, why)
+			t.Errorf("%s = %v after %v, want the cause %q", what, err, limit, why)
 			return
 		}
 	}
 }
 
-// Addresses returns what the registry lists for the service arith, as Brief does, or the error that it has.
+// Addresses returns the registry's list for the service arith in the form of Brief, or the error.
 func Addresses(t testing.TB, r registry.Resolver) string {
 	ctx, cancel := context.WithTimeout(t.Context(), Patience)
 	defer cancel()
@@ -109,7 +112,8 @@ func Addresses(t testing.TB, r registry.Resolver) string {
 	return Brief(list)
 }
 
-// AwaitList watches the service arith until the addresses of its instances are these, and returns the instances.
+// AwaitList watches the service arith until the addresses of its instances equal want, and returns
+// the instances.
 func AwaitList(t testing.TB, r registry.Resolver, want string) (list []registry.Instance) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), Patience)
@@ -130,7 +134,7 @@ func AwaitList(t testing.TB, r registry.Resolver, want string) (list []registry.
 	return list
 }
 
-// Brief returns the addresses of the instances with blanks between them.
+// Brief returns the addresses of the instances, separated by spaces.
 func Brief(list []registry.Instance) string {
 	texts := make([]string, len(list))
 	for i, in := range list {
@@ -139,7 +143,7 @@ func Brief(list []registry.Instance) string {
 	return strings.Join(texts, " ")
 }
 
-// Refused makes sure that an error came at once, says what is wanted, and has no secret in it.
+// Refused checks that an error is returned at once, contains the text say, and contains no secret.
 func Refused(t testing.TB, what string, err error, say string, secrets ...string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), say) || errors.Is(err, context.DeadlineExceeded) {
@@ -148,13 +152,13 @@ func Refused(t testing.TB, what string, err error, say string, secrets ...string
 	}
 	for _, secret := range secrets {
 		if strings.Contains(err.Error(), secret) {
-			t.Errorf("%s tells the secret %q: %v", what, secret, err)
+			t.Errorf("%s contains the secret %q: %v", what, secret, err)
 		}
 	}
 }
 
-// NoAccess makes sure that all that a registry does is refused, as Refused has it. The document that it asks for has
-// the name rules.
+// NoAccess checks that all operations of a registry are refused; see Refused. The document that it
+// asks for has the name rules.
 func NoAccess(t testing.TB, who string, r registry.Registry, say string, secrets ...string) {
 	t.Helper()
 	ctx := Within(t)
@@ -182,8 +186,8 @@ func URL(t testing.TB, target string) *url.URL {
 	return u
 }
 
-// OpensOffline makes sure that a scheme of the name opens a target although nobody serves there, what it opens can be
-// closed, and a target without a service is refused.
+// OpensOffline checks that a scheme of that name opens a target although no server runs there,
+// that the result can be closed, and that a target without a service is rejected.
 func OpensOffline(t *testing.T, s registry.Scheme, name string) {
 	t.Helper()
 	r, got, err := s.Open(URL(t, name+"://127.0.0.1:1/arith"))
@@ -194,6 +198,6 @@ func OpensOffline(t *testing.T, s registry.Scheme, name string) {
 		t.Error(err)
 	}
 	if _, _, err := s.Open(URL(t, name+"://127.0.0.1:1")); err == nil {
-		t.Error("a target without a service was taken")
+		t.Error("a target without a service was accepted")
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// recorder is a test that counts its failures, and goes on.
+// recorder is a testing.TB that counts failures and continues.
 type recorder struct {
 	testing.TB
 	failures int
@@ -97,7 +97,7 @@ func TestTimesOut(t *testing.T) {
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
-			case <-time.After(5 * time.Second): // until it knows why
+			case <-time.After(5 * time.Second): // until it knows the cause
 			}
 			<-ctx.Done()
 			return fmt.Errorf("%w: %w", ctx.Err(), slow)

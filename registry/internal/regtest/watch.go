@@ -10,18 +10,18 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// Watch is what a watcher of the service arith was told, in order.
+// Watch holds the calls of a watch of the service arith, in order.
 type Watch struct {
-	Lists    chan string // as brief gives them
+	Lists    chan string // in the form of brief
 	Troubles chan error
-	Ended    chan error // what Watch returned
+	Ended    chan error // the result of Watch
 	t        testing.TB
 }
 
-// NewWatch watches the service arith until the test ends. Lists are compared as Brief gives them.
+// NewWatch watches the service arith until the test ends. Lists are compared in the form of Brief.
 func NewWatch(t testing.TB, r registry.Resolver) *Watch { return NewWatchOf(t, r, Brief) }
 
-// NewWatchOf is NewWatch for tests that look at more of instances than their addresses.
+// NewWatchOf is like NewWatch, for tests that compare more than the addresses of the instances.
 func NewWatchOf(t testing.TB, r registry.Resolver, brief func([]registry.Instance) string) *Watch {
 	w := &Watch{make(chan string, 1000), make(chan error, 1000), make(chan error, 1), t}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -34,7 +34,7 @@ func NewWatchOf(t testing.TB, r registry.Resolver, brief func([]registry.Instanc
 	return w
 }
 
-// Await waits for a list, past others.
+// Await waits for a list, and skips others.
 func (w *Watch) Await(want string) {
 	w.t.Helper()
 	late := time.After(Patience)
@@ -47,7 +47,7 @@ func (w *Watch) Await(want string) {
 	}
 }
 
-// Seen reports whether a list has come, and forgets it and those before.
+// Seen reports whether the list has arrived, and removes it and those before it.
 func (w *Watch) Seen(want string) bool {
 	for len(w.Lists) > 0 {
 		if <-w.Lists == want {
@@ -57,7 +57,7 @@ func (w *Watch) Seen(want string) bool {
 	return false
 }
 
-// Expect waits for the next list, and makes sure that it is this one.
+// Expect waits for the next list, and checks that it equals want.
 func (w *Watch) Expect(want string) {
 	w.t.Helper()
 	select {
@@ -70,7 +70,7 @@ func (w *Watch) Expect(want string) {
 	}
 }
 
-// Only makes sure that no list came meanwhile but such as these.
+// Only checks that no other list arrived meanwhile.
 func (w *Watch) Only(lists ...string) {
 	w.t.Helper()
 	for len(w.Lists) > 0 {
@@ -80,7 +80,7 @@ func (w *Watch) Only(lists ...string) {
 	}
 }
 
-// AwaitTrouble waits for trouble that has the text in it, past other trouble.
+// AwaitTrouble waits for trouble that contains the text, and skips other trouble.
 func (w *Watch) AwaitTrouble(text string) {
 	w.t.Helper()
 	late := time.After(Patience)
@@ -97,7 +97,7 @@ func (w *Watch) AwaitTrouble(text string) {
 	}
 }
 
-// ExpectTrouble waits for the next trouble, and makes sure that it has the text in it.
+// ExpectTrouble waits for the next trouble, and checks that it contains the text.
 func (w *Watch) ExpectTrouble(text string) {
 	w.t.Helper()
 	select {
@@ -110,12 +110,12 @@ func (w *Watch) ExpectTrouble(text string) {
 	}
 }
 
-// NoTrouble makes sure that there was none, of late.
+// NoTrouble checks that no trouble was reported since the last check.
 func (w *Watch) NoTrouble() {
 	w.t.Helper()
 	select {
 	case err := <-w.Troubles:
-		w.t.Errorf("trouble although the registry was there all the time: %v", err)
+		w.t.Errorf("trouble although the registry was available all the time: %v", err)
 	default:
 	}
 }

@@ -1,4 +1,5 @@
-// Package target takes apart the targets of registries that run on servers: scheme://servers/prefix/service.
+// Package target parses the targets of registries that run on servers:
+// scheme://servers/prefix/service.
 package target
 
 import (
@@ -13,12 +14,12 @@ import (
 // Kind is a kind of registry, as its errors name it.
 type Kind struct {
 	Name   string // of the scheme and of the package
-	Port   string // that its servers listen on as a rule
+	Port   string // usual port of its servers
 	Server string // "endpoint" or "address"
-	Login  string // the option that has a user's credentials
+	Login  string // the option for a user's credentials
 }
 
-// Errorf returns an error about the target, without the password in it.
+// Errorf returns an error about the target, with the password redacted.
 func Errorf(u *url.URL, format string, args ...any) error {
 	return fmt.Errorf("target %q "+format, append([]any{u.Redacted()}, args...)...)
 }
@@ -26,15 +27,15 @@ func Errorf(u *url.URL, format string, args ...any) error {
 // Example returns a target of this kind.
 func (k Kind) Example() string { return k.Name + "://host:" + k.Port + "/service" }
 
-// Check refuses what is in no target of this kind, whatever its servers and its path are.
+// Check rejects parts that no target of this kind has, whatever its servers and its path are.
 func (k Kind) Check(u *url.URL) error {
 	switch {
 	case u.Scheme != k.Name:
 		return Errorf(u, "is not one of %s: use %s", k.Name, k.Example())
 	case u.User != nil:
-		return Errorf(u, "has a user in it, which ends up in logs: use the option %s.%s", k.Name, k.Login)
+		return Errorf(u, "has a user in it, which would appear in logs: use the option %s.%s", k.Name, k.Login)
 	case u.RawQuery != "" || u.Fragment != "":
-		return Errorf(u, "has a query or fragment, which means nothing here: use options of %s.Dial", k.Name)
+		return Errorf(u, "has a query or fragment, which has no meaning here: use options of %s.Dial", k.Name)
 	}
 	return nil
 }
@@ -48,7 +49,7 @@ func (k Kind) Servers(u *url.URL) ([]string, error) {
 	return servers, nil
 }
 
-// CheckServers refuses a list that is empty or has a server that is not host:port.
+// CheckServers rejects a list that is empty or contains a server that is not host:port.
 func (k Kind) CheckServers(servers []string) error {
 	if len(servers) == 0 {
 		return fmt.Errorf("no %s %s: give one, for example 127.0.0.1:%s", k.Name, k.Server, k.Port)
@@ -61,7 +62,7 @@ func (k Kind) CheckServers(servers []string) error {
 	return nil
 }
 
-// CheckServer refuses a server that is not host:port.
+// CheckServer rejects a server that is not host:port.
 func (k Kind) CheckServer(server string) error {
 	host, port, err := net.SplitHostPort(server)
 	if err != nil || host == "" || port == "" {
@@ -70,8 +71,8 @@ func (k Kind) CheckServer(server string) error {
 	return nil
 }
 
-// Path splits the path of a target into a prefix of any depth, which is fallback where there is none, and the
-// service. check says what is wrong with the prefix.
+// Path splits the path of a target into a prefix of any depth, which defaults to fallback, and the
+// service. check validates the prefix.
 func (k Kind) Path(u *url.URL, fallback string, check func(prefix string) error) (prefix, service string, err error) {
 	slash := strings.LastIndexByte(u.Path, '/')
 	if slash < 0 || slash == len(u.Path)-1 {
@@ -87,8 +88,8 @@ func (k Kind) Path(u *url.URL, fallback string, check func(prefix string) error)
 	return prefix, service, checkService(u, service)
 }
 
-// Pair splits the path of a target into a scope, which is fallback where it is left out, and the service. kind is
-// what the registry calls the scope.
+// Pair splits the path of a target into a scope, which defaults to fallback, and the service. kind
+// is the registry's name for the scope.
 func (k Kind) Pair(u *url.URL, kind, fallback string) (scope, service string, err error) {
 	parts := strings.Split(strings.TrimPrefix(u.Path, "/"), "/")
 	scope, service = fallback, parts[len(parts)-1]

@@ -39,9 +39,9 @@ func TestCheck(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"mail://h:25/arith":        `target "mail://h:25/arith" is not one of post: use post://host:25/service`,
-		"post://me:secret@h:25/a":  `target "post://me:xxxxx@h:25/a" has a user in it, which ends up in logs: use the option post.Stamp`,
-		"post://h:25/arith?ttl=3s": `target "post://h:25/arith?ttl=3s" has a query or fragment, which means nothing here: use options of post.Dial`,
-		"post://h:25/arith#end":    `target "post://h:25/arith#end" has a query or fragment, which means nothing here: use options of post.Dial`,
+		"post://me:secret@h:25/a":  `target "post://me:xxxxx@h:25/a" has a user in it, which would appear in logs: use the option post.Stamp`,
+		"post://h:25/arith?ttl=3s": `target "post://h:25/arith?ttl=3s" has a query or fragment, which has no meaning here: use options of post.Dial`,
+		"post://h:25/arith#end":    `target "post://h:25/arith#end" has a query or fragment, which has no meaning here: use options of post.Dial`,
 	} {
 		wantError(t, text, post.Check(parse(t, text)), want)
 	}

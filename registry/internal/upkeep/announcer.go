@@ -11,38 +11,40 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// ErrTaken is what a Backend answers for an item that another process has announced since.
+// ErrTaken is a Backend's result for an item that another process has announced since.
 var ErrTaken = errors.New("another process has taken the instance over")
 
-// How long Close waits for a request that is on its way, then for a server that does not answer, and for one
-// that does but has much to withdraw.
+// How long Close waits for a request in flight, then for a server that does not answer, and for
+// one that answers but has many records to withdraw.
 const (
 	lastRequest    = time.Second
 	withdrawal     = 2 * time.Second
 	withdrawalMost = 10 * time.Second
 )
 
-// Item is what a Backend is to make true of one instance.
+// Item is the wanted state of one instance.
 type Item struct {
 	Service, Key string
-	// Want is what the registry is to have; nil means nothing.
+	// Want is the wanted record; nil means none.
 	Want *registry.Instance
-	// Force is set when a caller has just registered the instance: then the key is taken from whoever has
-	// it. Otherwise a key that somebody else has is left to him, and the answer is ErrTaken.
+	// Force is set if a caller has just registered the instance: then the key is taken from its
+	// present owner. Otherwise a key of another owner is left unchanged, and the result is
+	// ErrTaken.
 	Force bool
 }
 
-// Backend writes to a registry what an Announcer wants there.
+// Backend writes the records of an Announcer to a registry.
 type Backend interface {
-	// Apply makes the items true and renews what keeps them alive. It returns one error for each item: nil,
-	// ErrTaken, or why the registry does not take it. err says instead that it is not known what became of
-	// the items; they come again. One goroutine calls it.
+	// Apply makes the registry match the items and renews their leases. It returns one error per
+	// item: nil, ErrTaken, or why the registry rejects it. err means instead that the outcome is
+	// unknown; the items are then applied again. Apply is called by one goroutine.
 	Apply(ctx context.Context, items []Item) (results []error, err error)
 }
 
-// Announcer keeps instances in a registry that takes many at once. Callers say what they want there; one goroutine
-// makes it so: it applies what is new at once, and everything at every renewal. A lost lease, a record that somebody
-// has deleted and a write whose outcome is unknown are then the same case.
+// Announcer keeps instances in a registry that takes many of them per request. Callers set the
+// wanted records; one goroutine applies new ones at once, and all of them at every renewal. A lost
+// lease, a record deleted by another program and a write with an unknown outcome are then the same
+// case.
 type Announcer struct {
 	backend Backend
 	every   time.Duration
@@ -54,8 +56,8 @@ type Announcer struct {
 
 type recordID struct{ service, key string }
 
-// NewAnnouncer returns an announcer that renews what it has announced at the interval every. It starts
-// its goroutine with the first instance.
+// NewAnnouncer returns an announcer with the given renewal interval. It starts its goroutine with
+// the first instance.
 func NewAnnouncer(b Backend, every time.Duration, log *slog.Logger) *Announcer {
 	ctx, cancel := context.WithCancel(context.Background())
 	a := &Announcer{backend: b, every: every, ctx: ctx, cancel: cancel, stop: make(chan struct{})}
@@ -66,7 +68,7 @@ func NewAnnouncer(b Backend, every time.Duration, log *slog.Logger) *Announcer {
 	return a
 }
 
-// Register does what a registry.Registrar promises.
+// Register implements the contract of registry.Registrar.
 func (a *Announcer) Register(ctx context.Context, in registry.Instance) error {
 	if err := in.Validate(); err != nil {
 		return err
@@ -79,8 +81,8 @@ func (a *Announcer) Register(ctx context.Context, in registry.Instance) error {
 	return err
 }
 
-// Deregister does what a registry.Registrar promises. When ctx ends first, the record goes as soon as the
-// registry can be reached.
+// Deregister implements the contract of registry.Registrar. If ctx ends first, the record is
+// removed as soon as the registry can be reached.
 func (a *Announcer) Deregister(ctx context.Context, in registry.Instance) error {
 	err := a.ledger.Remove(ctx, recordID{in.Service, in.Key()})
 	if err != nil && !errors.Is(err, registry.ErrClosed) {
@@ -89,8 +91,8 @@ func (a *Announcer) Deregister(ctx context.Context, in registry.Instance) error 
 	return err
 }
 
-// Close withdraws everything that was announced and stops the goroutine. Where the server does not answer
-// in time it says so, and the instances go by themselves.
+// Close withdraws all announced instances and stops the goroutine. If the server does not answer
+// in time, it returns an error, and the instances expire by themselves.
 func (a *Announcer) Close() error {
 	if !a.ledger.Close() {
 		a.ledger.Leave()
@@ -98,7 +100,7 @@ func (a *Announcer) Close() error {
 	}
 	close(a.stop)
 	defer a.cancel()
-	// A request that is cut off may still be carried out, after what withdraws it.
+	// A request that is cancelled may still be carried out, after the one that withdraws it.
 	late := time.AfterFunc(lastRequest, a.cancel)
 	left := a.ledger.Leave()
 	late.Stop()
@@ -126,13 +128,13 @@ func (a *Announcer) withdraw(left []recordID) error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("withdraw instances (by themselves they go when they are no longer renewed): %w", err)
+			return fmt.Errorf("withdraw instances (they expire when they are no longer renewed): %w", err)
 		}
 		return nil
 	}
 }
 
-// run makes the registry have what is wanted until the announcer is closed.
+// run makes the registry match the wanted records until the announcer is closed.
 func (a *Announcer) run() {
 	var delay Delay
 	renewal := time.NewTimer(a.every)
@@ -146,8 +148,8 @@ func (a *Announcer) run() {
 			}
 			a.ledger.Note(err)
 			if err != nil {
-				// Who knows what the registry has after an outage. New wishes wait as well: they would fail
-				// for the same reason.
+				// After an outage the state of the registry is unknown. New wishes wait, too: they
+				// would fail for the same reason.
 				a.ledger.MarkAll()
 				delay.Wait(a.ctx, a.stop)
 				continue
@@ -174,7 +176,8 @@ func (a *Announcer) apply(wishes []Wish[recordID, *registry.Instance]) ([]error,
 	return a.backend.Apply(a.ctx, items)
 }
 
-// settle notes what became of the wishes. One that the registry refuses is tried again at the next renewal.
+// settle records the results of the wishes. A wish that the registry rejects is retried at the
+// next renewal.
 func (a *Announcer) settle(wishes []Wish[recordID, *registry.Instance], results []error) {
 	for i, w := range wishes {
 		if err := results[i]; err != nil && !errors.Is(err, ErrTaken) {

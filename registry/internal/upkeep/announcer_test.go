@@ -16,10 +16,10 @@ import (
 
 // backend is a registry in memory.
 type backend struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	records map[string]string
 	away    bool
-	taken   bool // all keys are another process's
+	taken   bool // all keys belong to another process
 	refuse  bool
 	applied int
 }
@@ -94,7 +94,7 @@ func TestAnnouncerKeepsWhatWasRegistered(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		b.change(func() { clear(b.records); b.taken = false })
 		time.Sleep(time.Minute)
-		b.has(t, "") // it is not fought for
+		b.has(t, "") // it does not take the key back
 		if err := a.Close(); err != nil {
 			t.Errorf("Close = %v", err)
 		}
@@ -151,10 +151,10 @@ func TestAnnouncerWithdrawsAtClose(t *testing.T) {
 		}
 		b.change(func() { b.away = true })
 		began := time.Now()
-		if err := a.Close(); !errors.Is(err, errAway) || !strings.HasPrefix(err.Error(), "withdraw instances (by themselves they go ") {
+		if err := a.Close(); !errors.Is(err, errAway) || !strings.HasPrefix(err.Error(), "withdraw instances (they expire ") {
 			t.Errorf("Close without a server = %v", err)
 		}
-		if took := time.Since(began); took > 5*time.Second { // on the clock of synctest
+		if took := time.Since(began); took > 5*time.Second { // on the fake clock
 			t.Errorf("Close without a server took %v", took)
 		}
 	})

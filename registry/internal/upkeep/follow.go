@@ -5,20 +5,22 @@ import (
 	"time"
 )
 
-// View is what a look at the registry has found.
+// View is the result of one read of the registry.
 type View[T any] struct {
 	Value T
-	// Problem is what could not be read and was left out, or nil.
+	// Problem describes records that were left out because they could not be decoded; nil if there
+	// are none.
 	Problem error
-	// Again is when to look again where nothing has called for it.
+	// Again is the interval until the next read, unless wake receives a token first.
 	Again time.Duration
 }
 
-// Follow calls update with what look finds, at first and whenever it is no longer equal, until ctx is done,
-// and then returns the cause of that. It looks when wake has a token and when the last View asks for it. It
-// tells trouble, which may be nil, what look failed with and what it had to leave out, once for each text;
-// when that is over it calls update even where nothing has changed. A first look that is hopeless ends it.
-// Everything runs on the caller's goroutine.
+// Follow calls update with the value that look returns, at first and whenever it has changed,
+// until ctx is done, and then returns the cause. It calls look when wake holds a token and when
+// the last View asks for it. It reports the errors of look and the problems of its views to
+// trouble, which may be nil, once per text; after the last of them it calls update even if nothing
+// has changed. If the first look fails with a hopeless error, Follow returns it. Everything runs
+// on the caller's goroutine.
 func Follow[T any](ctx context.Context, wake <-chan struct{}, look func(context.Context) (View[T], error),
 	equal func(a, b T) bool, update func(T), trouble func(error),
 ) error {
@@ -42,7 +44,7 @@ func Follow[T any](ctx context.Context, wake <-chan struct{}, look func(context.
 			return context.Cause(ctx)
 		}
 		if err != nil {
-			// Later on, permission may come back: then it is trouble like any other.
+			// Later on, the permission may be restored: then the error is trouble like any other.
 			if first && IsHopeless(err) {
 				return err
 			}
@@ -72,7 +74,7 @@ func Follow[T any](ctx context.Context, wake <-chan struct{}, look func(context.
 	}
 }
 
-// Signal leaves a token in wake, which holds one.
+// Signal puts a token into wake, which has a capacity of 1.
 func Signal(wake chan<- struct{}) {
 	select {
 	case wake <- struct{}{}:

@@ -10,31 +10,33 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// Terms say how a Ledger works. All fields are needed.
+// Terms configures a Ledger. All fields are required.
 type Terms[K comparable] struct {
-	// Run makes the registry have what is wanted. The ledger runs it on a goroutine that begins with the
-	// first wish; it returns soon after Close.
+	// Run makes the registry match the wanted records. The ledger runs it on a goroutine that
+	// starts with the first wish; it must return soon after Close.
 	Run func()
-	// Hopeless reports whether a request that failed with the error would fail again.
+	// Hopeless reports whether a request that failed with this error would fail again.
 	Hopeless func(error) bool
-	// Ended returns the error of a context that is done: its own, or its cause.
+	// Ended returns the error of a context that is done: its Err or its cause.
 	Ended func(context.Context) error
-	// Outage says until when instances stay announced where the registry cannot be reached.
+	// Outage is the end of a log message: until when instances stay announced if the registry
+	// cannot be reached.
 	Outage string
-	// Attrs says in a line of the log which record it is about.
+	// Attrs returns the log attributes that identify a record.
 	Attrs func(K) []any
 	Log   *slog.Logger
 }
 
-// Ledger holds what callers want the registry to have, and what it had when it last answered. Callers say what
-// they want with Put and Remove; one goroutine takes what is Due, writes it, and says with Settle or Refuse what
-// came of that. A V is a record, and the zero V that there is none. All methods are safe for concurrent use.
+// Ledger holds the records that callers want in the registry, and the records of the registry when
+// it last answered. Callers change the wanted ones with Put and Remove; one goroutine takes the
+// records that are Due, writes them, and reports the results with Settle or Refuse. A V is a
+// record; the zero V means that there is none. All methods are safe for concurrent use.
 type Ledger[K, V comparable] struct {
 	Terms[K]
-	kick chan struct{} // holds a token when there is something to write
-	done chan struct{} // closed when Run has returned, or will never begin
+	kick chan struct{} // holds a token if there is something to write
+	done chan struct{} // closed when Run has returned, or will never start
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	closed  bool
 	started bool
 	records map[K]*record[V]
@@ -42,12 +44,12 @@ type Ledger[K, V comparable] struct {
 	trouble error      // why the last attempt failed
 }
 
-// record is what callers want under one key.
+// record is the wanted state of one key.
 type record[V comparable] struct {
 	want V
 	have V // what the registry had when it last answered
-	// force is set while the record has not been written since a caller registered it. It then takes the
-	// key over from whoever has it; later writes leave it to a new owner.
+	// force is set until the record has been written after a caller registered it. That write
+	// takes the key from its present owner; later writes leave it to a new owner.
 	force   bool
 	version int // counts the changes of want
 	waiters []*waiter[V]
@@ -57,20 +59,20 @@ type record[V comparable] struct {
 type waiter[V comparable] struct {
 	want    V
 	version int
-	done    chan error // holds one
+	done    chan error // capacity 1
 }
 
-// Wish is a record as the registry is to have it.
+// Wish is the wanted state of a record.
 type Wish[K, V comparable] struct {
 	Key  K
 	Want V
-	// Force is set when a caller has just registered the record: then the key is taken from whoever has it.
-	// Otherwise a key that somebody else has is left to him.
+	// Force is set if a caller has just registered the record: then the key is taken from its
+	// present owner. Otherwise a key of another owner is left unchanged.
 	Force   bool
 	version int
 }
 
-// NewLedger returns a ledger that holds no goroutine yet.
+// NewLedger returns a ledger. It starts no goroutine yet.
 func NewLedger[K, V comparable](t Terms[K]) *Ledger[K, V] {
 	return &Ledger[K, V]{
 		Terms: t, kick: make(chan struct{}, 1), done: make(chan struct{}),
@@ -78,18 +80,18 @@ func NewLedger[K, V comparable](t Terms[K]) *Ledger[K, V] {
 	}
 }
 
-// Put announces want under key, waits until the registry has it, and keeps it there. When ctx ends first, what
-// was there before comes back.
+// Put announces want under key, waits until the registry has it, and keeps it there. If ctx ends
+// first, the previous record is wanted again.
 func (l *Ledger[K, V]) Put(ctx context.Context, key K, want V) error { return l.change(ctx, key, want) }
 
-// Remove takes back what was announced under key, and waits until the registry has removed it. When ctx ends
-// first, it goes later.
+// Remove withdraws the record under key, and waits until the registry has removed it. If ctx ends
+// first, it is removed later.
 func (l *Ledger[K, V]) Remove(ctx context.Context, key K) error {
 	var nothing V
 	return l.change(ctx, key, nothing)
 }
 
-// change notes what is wanted under key, wakes the goroutine that writes it, and waits.
+// change sets the wanted record under key, wakes the writing goroutine, and waits.
 func (l *Ledger[K, V]) change(ctx context.Context, key K, want V) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -106,7 +108,7 @@ func (l *Ledger[K, V]) change(ctx context.Context, key K, want V) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	select {
-	case err := <-w.done: // it came in while this goroutine waited for the lock
+	case err := <-w.done: // it arrived while this goroutine waited for the lock
 		return err
 	default:
 	}
@@ -117,7 +119,7 @@ func (l *Ledger[K, V]) change(ctx context.Context, key K, want V) error {
 	return Because(l.Ended(ctx), l.trouble)
 }
 
-// enter notes what is wanted and returns who waits for it, or nobody where nothing is to be done.
+// enter sets the wanted record and returns a waiter for it, or nil if there is nothing to do.
 func (l *Ledger[K, V]) enter(key K, want V) (*record[V], *waiter[V], error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -141,11 +143,11 @@ func (l *Ledger[K, V]) enter(key K, want V) (*record[V], *waiter[V], error) {
 	return r, w, nil
 }
 
-// takeBackLocked wants again what was wanted before a caller that gives up.
+// takeBackLocked restores the record that was wanted before a caller that gives up.
 func (l *Ledger[K, V]) takeBackLocked(key K, r *record[V], w *waiter[V]) {
 	r.waiters = slices.DeleteFunc(r.waiters, func(o *waiter[V]) bool { return o == w })
 	if r.version != w.version {
-		return // somebody wanted something else since
+		return // another call has changed the record since
 	}
 	if n := len(r.waiters); n > 0 {
 		r.want = r.waiters[n-1].want
@@ -165,11 +167,11 @@ func (l *Ledger[K, V]) wakeLocked(key K) {
 	Signal(l.kick)
 }
 
-// Kick has a token when something has become Due.
+// Kick returns a channel that holds a token when a record has become Due.
 func (l *Ledger[K, V]) Kick() <-chan struct{} { return l.kick }
 
-// Due yields, in any order, what may differ from what the registry has. The body of the loop must not use the
-// ledger, which is locked.
+// Due yields, in any order, the records that may differ from those of the registry. The ledger is
+// locked meanwhile: the body of the loop must not use it.
 func (l *Ledger[K, V]) Due() iter.Seq[Wish[K, V]] {
 	return func(yield func(Wish[K, V]) bool) {
 		l.mu.Lock()
@@ -187,8 +189,8 @@ func (l *Ledger[K, V]) Due() iter.Seq[Wish[K, V]] {
 	}
 }
 
-// Kept yields, in any order, what is wanted and not Due. The body of the loop must not use the ledger, which is
-// locked.
+// Kept yields, in any order, the wanted records that are not Due. The ledger is locked meanwhile:
+// the body of the loop must not use it.
 func (l *Ledger[K, V]) Kept() iter.Seq[Wish[K, V]] {
 	return func(yield func(Wish[K, V]) bool) {
 		l.mu.Lock()
@@ -205,7 +207,7 @@ func (l *Ledger[K, V]) Kept() iter.Seq[Wish[K, V]] {
 	}
 }
 
-// Mark makes a key Due. One that nobody has wished for is to be removed.
+// Mark makes a key Due. A key without a wanted record will be removed.
 func (l *Ledger[K, V]) Mark(key K) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -224,7 +226,8 @@ func (l *Ledger[K, V]) MarkAll() {
 	}
 }
 
-// Settle notes that the registry has what was wished for, or that it is taken: another process has the key.
+// Settle records that the registry has the wanted record, or with taken that another process owns
+// the key.
 func (l *Ledger[K, V]) Settle(w Wish[K, V], taken bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -236,11 +239,11 @@ func (l *Ledger[K, V]) Settle(w Wish[K, V], taken bool) {
 	}
 	r.finishLocked(w.version, nil)
 	if r.version != w.version {
-		return // something else is wanted by now
+		return // another record is wanted by now
 	}
 	if taken && w.Want != nothing {
-		// To write it again whenever the key is free would bring the old record back in the moment in which
-		// the new owner is lost.
+		// If it were written again whenever the key is free, the old record would return at the
+		// moment when the new owner is lost.
 		l.Log.Info("another process has taken an instance over", l.Attrs(w.Key)...)
 		r.want = nothing
 	}
@@ -251,13 +254,13 @@ func (l *Ledger[K, V]) Settle(w Wish[K, V], taken bool) {
 	}
 }
 
-// Refuse notes that the registry does not take what was wished for. It is not Due any more until it is marked.
+// Refuse records that the registry rejected the record. It is no longer Due until it is marked.
 func (l *Ledger[K, V]) Refuse(w Wish[K, V], err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.records[w.Key]
 	if len(r.waiters) == 0 {
-		l.Log.Warn("the registry refuses an instance that it had", append(l.Attrs(w.Key), "error", err)...)
+		l.Log.Warn("the registry rejects an instance that it accepted before", append(l.Attrs(w.Key), "error", err)...)
 	}
 	if r.version == w.version {
 		delete(l.dirty, w.Key)
@@ -265,8 +268,8 @@ func (l *Ledger[K, V]) Refuse(w Wish[K, V], err error) {
 	l.refuseLocked(w.Key, r, w.version, err)
 }
 
-// refuseLocked gives up a version that the registry does not take. What callers have just asked for is
-// forgotten; what had been there before stays wanted.
+// refuseLocked gives up a version that the registry rejects. The wish of a waiting caller is
+// dropped; the previous record stays wanted.
 func (l *Ledger[K, V]) refuseLocked(key K, r *record[V], version int, err error) {
 	r.finishLocked(version, err)
 	if r.version != version || !r.force {
@@ -280,8 +283,9 @@ func (l *Ledger[K, V]) refuseLocked(key K, r *record[V], version int, err error)
 	}
 }
 
-// Note keeps the reason of a failure, nil where there was none, for callers that give up, and logs where an
-// outage begins and ends: nobody may be waiting. What trying again cannot mend goes to those who wait.
+// Note records the error of an attempt, nil on success, for callers that give up. It also logs
+// where an outage begins and ends, since no caller may be waiting. Waiting callers receive a
+// permanent error at once.
 func (l *Ledger[K, V]) Note(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -300,7 +304,8 @@ func (l *Ledger[K, V]) Note(err error) {
 	}
 }
 
-// Close refuses all further wishes with ErrClosed, and reports whether it is the first to.
+// Close makes all further calls fail with ErrClosed, and reports whether it is the first call of
+// Close.
 func (l *Ledger[K, V]) Close() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -314,8 +319,8 @@ func (l *Ledger[K, V]) Close() bool {
 	return true
 }
 
-// Leave waits, after Close, until Run has returned, gives ErrClosed to whoever still waits, and returns, in any
-// order, the keys under which the registry may still have records.
+// Leave must be called after Close. It waits until Run has returned, ends waiting calls with
+// ErrClosed, and returns, in any order, the keys under which the registry may still have records.
 func (l *Ledger[K, V]) Leave() []K {
 	<-l.done
 	l.mu.Lock()
@@ -328,7 +333,7 @@ func (l *Ledger[K, V]) Leave() []K {
 	return keys
 }
 
-// finishLocked tells those that wait for a version up to this one.
+// finishLocked ends the waiters for versions up to this one.
 func (r *record[V]) finishLocked(version int, err error) {
 	r.waiters = slices.DeleteFunc(r.waiters, func(w *waiter[V]) bool {
 		if w.version > version {

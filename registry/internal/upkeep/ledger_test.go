@@ -28,7 +28,7 @@ type (
 	wish   = upkeep.Wish[string, string]
 )
 
-// open returns a ledger whose goroutine leaves everything to the test, and what it logs.
+// open returns a ledger whose goroutine leaves all work to the test, and the ledger's log.
 func open(t *testing.T) (*ledger, *bytes.Buffer) {
 	log, stop := new(bytes.Buffer), make(chan struct{})
 	l := upkeep.NewLedger[string, string](upkeep.Terms[string]{
@@ -40,7 +40,7 @@ func open(t *testing.T) (*ledger, *bytes.Buffer) {
 	return l, log
 }
 
-// ask calls f on a goroutine and returns where its error will be.
+// ask calls f on a goroutine and returns a channel for its error.
 func ask(f func() error) <-chan error {
 	answer := make(chan error, 1)
 	go func() { answer <- f() }()
@@ -154,8 +154,8 @@ func TestKeyThatIsTakenIsLeftToItsOwner(t *testing.T) {
 		}
 		l.Mark("one")
 		old := due(t, l, "one")
-		// While another process takes the key, a caller registers again and gives up: what this process had
-		// before is gone, and does not come back.
+		// While another process takes the key, a caller registers again and gives up: this
+		// process's previous record is gone, and must not come back.
 		ctx, cancel := context.WithCancel(t.Context())
 		again := ask(func() error { return l.Put(ctx, "one", "b") })
 		l.Settle(old, true)
@@ -200,11 +200,11 @@ func TestRefusedWish(t *testing.T) {
 			}
 		}
 		wantNothingDue(t, l)
-		wantKept(t, l, "one=a") // as before; of two nothing was
+		wantKept(t, l, "one=a") // as before; there was no earlier record under two
 		l.MarkAll()
 		l.Refuse(due(t, l, "one"), errRefused)
 		wantKept(t, l, "one=a")
-		if want := `msg="the registry refuses an instance that it had" name=one error=refused`; strings.Count(log.String(), want) != 1 {
+		if want := `msg="the registry rejects an instance that it accepted before" name=one error=refused`; strings.Count(log.String(), want) != 1 {
 			t.Errorf("the log is\n%swant once, when nobody waited: %s", log, want)
 		}
 	})
@@ -264,7 +264,7 @@ func TestLedgerCloses(t *testing.T) {
 		if !quiet.Close() || quiet.Close() {
 			t.Error("not the first Close, or not it alone, says that it is the first")
 		}
-		if keys := quiet.Leave(); len(keys) > 0 { // its goroutine never began
+		if keys := quiet.Leave(); len(keys) > 0 { // its goroutine never started
 			t.Errorf("Leave = %q", keys)
 		}
 

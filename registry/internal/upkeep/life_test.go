@@ -61,7 +61,7 @@ func TestLifeEndsWhatIsWithinIt(t *testing.T) {
 		if err != registry.ErrClosed {
 			t.Errorf("Ask after the life = %v", err)
 		}
-		life.End() // may be called again
+		life.End() // it may be called again
 	})
 }
 

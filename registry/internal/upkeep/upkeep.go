@@ -1,5 +1,6 @@
-// Package upkeep is what registries on a server share: a Ledger of what callers want there, an Announcer, which
-// keeps instances in the registry, Follow, which keeps a reader current, and Life, which ends both.
+// Package upkeep is the common part of registries on servers: a Ledger of the wanted records, an
+// Announcer, which keeps instances in the registry, Follow, which keeps a watcher current, and
+// Life, which ends both.
 package upkeep
 
 import (
@@ -13,28 +14,28 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// MaxRenewal is the longest pause between two renewals. What the registry has lost is noticed after it at
-// the latest, which has to leave room in the five seconds after which the instances are back.
+// MaxRenewal is the longest interval between renewals. A lost record is noticed after at most that
+// time, and must be back within five seconds after the loss.
 const MaxRenewal = 3 * time.Second
 
-// Renewal returns the pause between two renewals, so that three fit into ttl.
+// Renewal returns the interval between renewals, so that three fit into ttl.
 func Renewal(ttl time.Duration) time.Duration { return min(ttl/3, MaxRenewal) }
 
-// hopeless is an error that trying again cannot mend.
+// hopeless is an error for which a retry is pointless.
 type hopeless struct{ error }
 
 func (h hopeless) Unwrap() error { return h.error }
 
-// Hopeless marks an error as one that trying again cannot mend.
+// Hopeless marks an error for which a retry is pointless.
 func Hopeless(err error) error { return hopeless{err} }
 
-// IsHopeless reports whether err, or what it wraps, was marked by Hopeless.
+// IsHopeless reports whether err, or an error that it wraps, was marked by Hopeless.
 func IsHopeless(err error) bool {
 	_, ok := errors.AsType[hopeless](err)
 	return ok
 }
 
-// Because returns an error that is err and says why it came to that, where there is a reason.
+// Because returns an error that wraps err and its reason, or err if reason is nil.
 func Because(err, reason error) error {
 	if reason == nil || errors.Is(reason, err) {
 		return err
@@ -42,11 +43,12 @@ func Because(err, reason error) error {
 	return fmt.Errorf("%w: %w", err, reason)
 }
 
-// Delay is the pause before a request is made again: 50 ms and growing, at most 1 s, with jitter so that a
-// thousand processes do not come back at once. The zero value is ready for use.
+// Delay is the backoff before a request is repeated: it begins at 50 ms and grows to 1 s, with
+// jitter so that a thousand processes do not come back at the same time. The zero value is ready
+// for use.
 type Delay struct{ n int }
 
-// Wait sleeps, and reports false when ctx ended or something came from stop instead. stop may be nil.
+// Wait sleeps, and reports false if ctx ended or stop received a token first. stop may be nil.
 func (d *Delay) Wait(ctx context.Context, stop <-chan struct{}) bool {
 	d.n++
 	full := min(50*time.Millisecond<<min(d.n-1, 10), time.Second)
@@ -62,8 +64,8 @@ func (d *Delay) Wait(ctx context.Context, stop <-chan struct{}) bool {
 	}
 }
 
-// Retry makes a request until it succeeds, is hopeless, or ctx is done; it then also says why it had not
-// succeeded before.
+// Retry makes a request until it succeeds, fails permanently, or ctx is done; in the last case the
+// error includes the last failure.
 func Retry(ctx context.Context, request func(context.Context) error) error {
 	var delay Delay
 	var reason error
@@ -82,36 +84,38 @@ func Retry(ctx context.Context, request func(context.Context) error) error {
 	}
 }
 
-// Life is how long a registry lasts. NewLife makes one. All methods are safe for concurrent use.
+// Life is the lifetime of a registry. NewLife returns one. All methods are safe for concurrent
+// use.
 type Life struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	mu      sync.Mutex // guards closed, and running against a late start
+	mu      sync.Mutex // guards closed, and orders running.Add before running.Wait
 	closed  bool
-	running sync.WaitGroup // what Go and Do have begun
+	running sync.WaitGroup // the functions of Go and Do
 }
 
-// NewLife returns a life that lasts until End.
+// NewLife returns a Life that ends with End.
 func NewLife() *Life {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	return &Life{ctx: ctx, cancel: cancel}
 }
 
-// Context ends with the life, and has registry.ErrClosed as its cause.
+// Context returns a context that ends with the life, with the cause registry.ErrClosed.
 func (l *Life) Context() context.Context { return l.ctx }
 
-// Within returns a context that also ends, with registry.ErrClosed as its cause, when the life does.
+// Within returns a copy of ctx that also ends with the life, then with the cause
+// registry.ErrClosed.
 func (l *Life) Within(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	if l.ctx.Err() != nil {
-		cancel(registry.ErrClosed) // now, and not on the goroutine of AfterFunc
+		cancel(registry.ErrClosed) // now, not on the goroutine of AfterFunc
 	}
 	stop := context.AfterFunc(l.ctx, func() { cancel(registry.ErrClosed) })
 	return ctx, func() { stop(); cancel(nil) }
 }
 
-// Bind does what Within does, and fails with registry.ErrClosed after the life.
+// Bind is like Within, but fails with registry.ErrClosed after the life has ended.
 func (l *Life) Bind(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	if l.ctx.Err() != nil {
 		return nil, nil, registry.ErrClosed
@@ -120,8 +124,8 @@ func (l *Life) Bind(ctx context.Context) (context.Context, context.CancelFunc, e
 	return ctx, cancel, nil
 }
 
-// Ask makes a request that may be made again: see Retry. Its errors begin with what, but for ErrClosed after the
-// life.
+// Ask makes an idempotent request: see Retry. Its errors begin with what, except ErrClosed after
+// the life has ended.
 func (l *Life) Ask(ctx context.Context, what string, request func(context.Context) error) error {
 	ctx, cancel, err := l.Bind(ctx)
 	if err != nil {
@@ -134,7 +138,7 @@ func (l *Life) Ask(ctx context.Context, what string, request func(context.Contex
 	return nil
 }
 
-// Go runs f on a goroutine that End waits for, unless the life is over.
+// Go runs f on a goroutine that End waits for. It returns false if the life has ended.
 func (l *Life) Go(f func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -145,7 +149,8 @@ func (l *Life) Go(f func()) bool {
 	return true
 }
 
-// Do calls f, for which End waits, and returns its error. After the life it returns registry.ErrClosed instead.
+// Do calls f, which End waits for, and returns its error. After the end of the life it returns
+// registry.ErrClosed instead.
 func (l *Life) Do(f func() error) error {
 	l.mu.Lock()
 	if l.closed {
@@ -158,7 +163,7 @@ func (l *Life) Do(f func() error) error {
 	return f()
 }
 
-// End ends the life and waits for what Go and Do have begun.
+// End ends the life and waits for the functions that Go and Do have started.
 func (l *Life) End() {
 	l.mu.Lock()
 	l.closed = true

@@ -145,9 +145,9 @@ func checkURL(what, text string) error {
 	case err != nil:
 		return fmt.Errorf("%s %q is not a URL: %w", what, text, err)
 	case u.User != nil:
-		return fmt.Errorf("%s %q has a user in it, which ends up in logs: use --registry-user and $%s", what, u.Redacted(), PasswordVariable)
+		return fmt.Errorf("%s %q has a user in it, which would appear in logs: use --registry-user and $%s", what, u.Redacted(), PasswordVariable)
 	case u.RawQuery != "" || u.Fragment != "":
-		return fmt.Errorf("%s %q has a query or fragment, which means nothing here: leave it out", what, text)
+		return fmt.Errorf("%s %q has a query or fragment, which has no meaning here: leave it out", what, text)
 	}
 	return nil
 }
