@@ -17,6 +17,7 @@ import (
 	"github.com/anser-rpc/anser/codec/protobuf"
 	"github.com/anser-rpc/anser/compress"
 	"github.com/anser-rpc/anser/internal/accept"
+	"github.com/anser-rpc/anser/internal/handshakes"
 	"github.com/anser-rpc/anser/internal/replycache"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -40,7 +41,7 @@ type Server struct {
 	httpSeen   seldom       // requests of HTTP
 	inFlight   atomic.Int64 // calls that do not run on the goroutine that reads their connection
 	streams    atomic.Int64 // of those, streams
-	handshakes handshakes
+	handshakes *handshakes.Places
 	monitor    monitor
 	workers    workers
 	gate       *waitQueue  // of the methods together, or nil
@@ -61,8 +62,8 @@ type Server struct {
 	closesBy  time.Time                  // when the last Shutdown ends, if closed and if that is known
 	listeners map[*net.Listener]struct{} // by a pointer, as a listener need not be comparable
 	live      map[*serverConn]struct{}
-	attached  map[*serverConn]struct{}       // of clients that were given the server; see Handlers
-	raw       map[*pendingHandshake]net.Conn // in their handshake
+	attached  map[*serverConn]struct{}         // of clients that were given the server; see Handlers
+	raw       map[*handshakes.Pending]net.Conn // in their handshake
 	announced announcer
 	empty     chan struct{} // closed when live and raw are empty after closed; nil until Shutdown
 	tending   chan struct{}
@@ -73,7 +74,7 @@ type Server struct {
 // method is returned by Serve.
 func NewServer(opts ...ServerOption) *Server {
 	s := &Server{
-		listeners: make(map[*net.Listener]struct{}), live: make(map[*serverConn]struct{}), raw: make(map[*pendingHandshake]net.Conn),
+		listeners: make(map[*net.Listener]struct{}), live: make(map[*serverConn]struct{}), raw: make(map[*handshakes.Pending]net.Conn),
 	}
 	s.o = serverOptions{
 		sideOptions: defaultSideOptions(), maxInFlight: 10_000, maxCalls: 10_000, maxConns: 100_000, maxHandshakes: 256, maxStreams: int(wire.DefaultSettings().MaxStreams),
@@ -93,9 +94,12 @@ func NewServer(opts ...ServerOption) *Server {
 	s.settings.StreamWindow, s.settings.ConnWindow = uint64(s.o.streamWindow), uint64(s.o.connWindow)
 	s.settings.MaxCalls = uint64(s.o.maxCalls)
 	s.settings.Features = offerChecksums(s.o.checksums)
-	s.handshakes.init(s.o.maxHandshakes, s.o.handshakeTimeout, &s.stats)
+	s.handshakes = handshakes.New(handshakes.Config{
+		Places: s.o.maxHandshakes, Timeout: s.o.handshakeTimeout,
+		Evicted: func() { s.stats.hit(limitHandshakes) },
+	})
 	if s.o.tls != nil {
-		s.o.tls = noticing(s.o.tls)
+		s.o.tls = handshakes.ObserveHello(s.o.tls)
 	}
 	s.replies = replycache.New[*callContext](replycache.Config(s.o.memory))
 	s.settings.Life, s.settings.KeyAge = newLife(), uint64(s.o.memory.Age.Milliseconds())
@@ -200,7 +204,7 @@ func (s *Server) accept(nc net.Conn, check bool) {
 		nc.Close()
 		return
 	}
-	g := s.handshakes.enter(nc, s.stopping.Load)
+	g := s.handshakes.Enter(nc, s.stopping.Load)
 	if g == nil {
 		nc.Close()
 		return
@@ -208,7 +212,7 @@ func (s *Server) accept(nc net.Conn, check bool) {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
-		g.leave()
+		g.Leave()
 		nc.Close()
 		return
 	}
@@ -220,7 +224,7 @@ func (s *Server) accept(nc net.Conn, check bool) {
 	go func() {
 		defer s.conns.Done()
 		c, st, err := s.handshake(nc, g, full, check)
-		g.leave()
+		g.Leave()
 		if err != nil {
 			s.stats.handshakeFailed.Add(1)
 			s.o.observers.connFailed(ConnInfo{Server: true, Peer: Peer{Addr: nc.RemoteAddr(), Local: nc.LocalAddr()}}, err)

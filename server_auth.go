@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/handshakes"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -81,12 +82,12 @@ func (s *Server) countAuthFailure(c *serverConn, reason string, err error) {
 }
 
 // identify finds out who the client is, as the last step of the handshake before the server says a word.
-func (s *Server) identify(c *serverConn, st *reading, g *pendingHandshake) error {
+func (s *Server) identify(c *serverConn, st *reading, g *handshakes.Pending) error {
 	login := &AuthRequest{Scheme: SchemeTLS, Peer: c.peerInfo()}
 	switch {
 	case c.peer.Features&wire.FeatureAuth != 0:
 		err := st.readAuth(login)
-		if !g.heard() {
+		if !g.Heard() {
 			return errTurnedOut
 		}
 		if err != nil {

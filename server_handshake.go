@@ -9,18 +9,19 @@ import (
 	"os"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/handshakes"
 	"github.com/anser-rpc/anser/internal/sysconn"
 	"github.com/anser-rpc/anser/wire"
 )
 
 // handshake exchanges prefaces, and enters the connection among the live ones.
-func (s *Server) handshake(nc net.Conn, g *pendingHandshake, full, check bool) (*serverConn, *reading, error) {
+func (s *Server) handshake(nc net.Conn, g *handshakes.Pending, full, check bool) (*serverConn, *reading, error) {
 	c := &serverConn{server: s}
 	c.conn.init(nc, &s.conns, s.o.minPing)
 	if _, done := nc.(secured); s.o.tls != nil && !done {
 		tc := tls.Server(nc, s.o.tls)
-		if err := g.shakeHands(tc); err != nil {
-			if !g.heard() {
+		if err := g.HandshakeTLS(tc); err != nil {
+			if !g.Heard() {
 				return nil, nil, s.turnedOut(nil)
 			}
 			if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -45,7 +46,7 @@ func (s *Server) handshake(nc net.Conn, g *pendingHandshake, full, check bool) (
 	c.token.Store(uint64(makeReadToken(1, 0)))
 	if full {
 		s.stats.hit(limitConns)
-		g.heard()
+		g.Heard()
 		return nil, nil, s.refuse(c.nc, wire.Errorf(wire.Overload, "the server is at its limit of %d connections (anser.MaxConns)", s.o.maxConns))
 	}
 	var err error
@@ -60,7 +61,7 @@ func (s *Server) handshake(nc net.Conn, g *pendingHandshake, full, check bool) (
 	// Without checksums an AUTH that nobody demands may come whenever it likes. With them it has to be read before
 	// the frames that have one.
 	owes := err == nil && c.peer.Features&wire.FeatureAuth != 0 && (len(s.o.authenticators) > 0 || checksums)
-	if !owes && !g.heard() {
+	if !owes && !g.Heard() {
 		return nil, nil, s.turnedOut(c.nc)
 	}
 	if err != nil {
@@ -80,7 +81,7 @@ func (s *Server) handshake(nc net.Conn, g *pendingHandshake, full, check bool) (
 		ignored := new(AuthRequest)
 		err := st.readAuth(ignored)
 		clear(ignored.Data)
-		if !g.heard() {
+		if !g.Heard() {
 			return nil, nil, s.turnedOut(c.nc)
 		}
 		if err != nil {
@@ -159,3 +160,18 @@ func halfClose(nc net.Conn) {
 		}
 	}
 }
+
+// turnedOut tells a client that its place was given to another one, unless nc is nil, and returns that as an
+// error. Nothing is unread, so closing the connection destroys nothing, and the client needs no time to read it.
+func (s *Server) turnedOut(nc net.Conn) error {
+	err := wire.Errorf(wire.Overload, "the server is at its limit of %d connections in their handshake, and this one kept it waiting (anser.MaxHandshakes)", s.o.maxHandshakes)
+	s.stats.close(err.Reason)
+	if nc != nil {
+		nc.SetDeadline(time.Now().Add(byeBound))
+		nc.Write(wire.AppendClose(wire.AppendPreface(nil), err.Reason, err.Text))
+	}
+	return err
+}
+
+// errTurnedOut says that turnedOut is due.
+var errTurnedOut = errors.New("the connection has lost its place")

@@ -1,0 +1,144 @@
+package handshakes_test
+
+import (
+	"errors"
+	"net"
+	"os"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/anser-rpc/anser/internal/handshakes"
+	"github.com/anser-rpc/anser/internal/sysconn"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func never() bool { return false }
+
+// conn returns the server's end of a connection whose client sends nothing.
+func conn(t *testing.T) net.Conn {
+	client, server := net.Pipe()
+	t.Cleanup(func() { client.Close(); server.Close() })
+	return server
+}
+
+// evicted reports whether the connection's deadline is over.
+func evicted(nc net.Conn) bool {
+	_, err := nc.Write([]byte{0})
+	return errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+func TestNewConnectionGetsThePlaceOfASilentOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		count := 0
+		places := handshakes.New(handshakes.Config{Places: 3, Timeout: time.Hour, Evicted: func() { count++ }})
+		conns := []net.Conn{conn(t), conn(t), conn(t)}
+		heard, first, second := places.Enter(conns[0], never), places.Enter(conns[1], never), places.Enter(conns[2], never)
+		if !heard.Heard() {
+			t.Fatal("the first connection has no place")
+		}
+		time.Sleep(time.Millisecond)
+		first.Answering() // so the second one has kept the server waiting longer
+		began := time.Now()
+		third := places.Enter(conn(t), never)
+		if took := time.Since(began); took == 0 || took > time.Second {
+			t.Errorf("the fourth connection waited for %v, want half a second", took)
+		}
+		if count != 1 || !evicted(conns[2]) || second.Heard() {
+			t.Errorf("the silent connection keeps its place; %d lost theirs", count)
+		}
+		if !first.Heard() || !third.Heard() {
+			t.Error("a connection lost its place that the server had not waited for")
+		}
+		second.Leave()
+		done := make(chan *handshakes.Pending)
+		go func() { done <- places.Enter(conn(t), never) }()
+		time.Sleep(time.Minute)
+		select {
+		case <-done:
+			t.Error("a connection got the place of one that the server has heard")
+		default:
+		}
+		first.Leave()
+		(<-done).Leave()
+		heard.Leave()
+		third.Leave()
+		if count != 1 {
+			t.Errorf("%d connections lost their places, want 1", count)
+		}
+	})
+}
+
+func TestEnterSetsTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		places := handshakes.New(handshakes.Config{Places: 1, Timeout: time.Second})
+		nc, began := conn(t), time.Now()
+		p := places.Enter(nc, never)
+		defer p.Leave()
+		if _, err := nc.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(began) != time.Second {
+			t.Error(err, time.Since(began))
+		}
+	})
+}
+
+func TestEnterStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		places := handshakes.New(handshakes.Config{Places: 1, Timeout: time.Hour})
+		p := places.Enter(conn(t), never)
+		p.Heard()
+		began := time.Now()
+		if places.Enter(conn(t), func() bool { return time.Since(began) > 10*time.Second }) != nil {
+			t.Error("a second connection got the only place")
+		}
+		p.Leave()
+		if p = places.Enter(conn(t), never); p == nil {
+			t.Fatal("no place is free")
+		}
+		p.Leave()
+	})
+}
+
+// A connection whose bytes wait in the socket does not keep the server waiting.
+func TestUnreadBytesKeepThePlace(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	client, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	server, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	client.Write([]byte("hello"))
+	queue, ok := sysconn.NewReadQueue(server)
+	if !ok {
+		t.Skip("unread bytes are not known on this platform")
+	}
+	for queue.Len() == 0 {
+		runtime.Gosched()
+	}
+	count := 0
+	places := handshakes.New(handshakes.Config{Places: 1, Timeout: time.Hour, Evicted: func() { count++ }})
+	p := places.Enter(server, never)
+	defer p.Leave()
+	began := time.Now()
+	if places.Enter(conn(t), func() bool { return time.Since(began) > 300*time.Millisecond }) != nil || count != 0 {
+		t.Error("the connection lost its place although its bytes were there")
+	}
+	server.Read(make([]byte, 5))
+	next := places.Enter(conn(t), never)
+	defer next.Leave()
+	if count != 1 || p.Heard() {
+		t.Error("the connection keeps its place although the server waits for it")
+	}
+}
