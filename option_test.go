@@ -60,14 +60,14 @@ func TestOptionMistakes(t *testing.T) {
 		wantMistake(t, nil, opt, want)
 	}
 	for want, opt := range map[string]anser.DialOption{
-		"anser.Balancer: the balancer is nil: leave the option out for balance.P2C":                          anser.Balancer(nil),
-		`anser.Balancer: "closest": where the client is, is not known: set Here.Latitude and Here.Longitude`: anser.Balancer(balance.Closest(balance.Here{})),
-		"anser.SlowStart(-1ns): want at least 0":                                                             anser.SlowStart(-1),
-		"anser.Conns(0): want at least 1":                                                                    anser.Conns(0),
-		"anser.ConnectTimeout(-1ns): want a time above 0":                                                    anser.ConnectTimeout(-1),
-		"anser.Dialer: the function is nil: leave the option out for net.Dialer":                             anser.Dialer(nil),
-		"anser.RetryBudget(-1, 1): want numbers of at least 0":                                               anser.RetryBudget(-1, 1),
-		"anser.RetryBudget(1, NaN): want numbers of at least 0":                                              anser.RetryBudget(1, math.NaN()),
+		"anser.Balancer: the balancer is nil: leave the option out for balance.P2C":                         anser.Balancer(nil),
+		`anser.Balancer: "closest": the client's position is unknown: set Here.Latitude and Here.Longitude`: anser.Balancer(balance.Closest(balance.Here{})),
+		"anser.SlowStart(-1ns): want at least 0":                                                            anser.SlowStart(-1),
+		"anser.Conns(0): want at least 1":                                                                   anser.Conns(0),
+		"anser.ConnectTimeout(-1ns): want a time above 0":                                                   anser.ConnectTimeout(-1),
+		"anser.Dialer: the function is nil: leave the option out for net.Dialer":                            anser.Dialer(nil),
+		"anser.RetryBudget(-1, 1): want numbers of at least 0":                                              anser.RetryBudget(-1, 1),
+		"anser.RetryBudget(1, NaN): want numbers of at least 0":                                             anser.RetryBudget(1, math.NaN()),
 	} {
 		wantMistake(t, opt, nil, want)
 	}

@@ -1,19 +1,19 @@
-// Package balance chooses the endpoint of each attempt of a call. One file holds one algorithm.
+// Package balance chooses the endpoint of each attempt of a call. Each file holds one algorithm.
 //
-//	Random          by weight at random
-//	RoundRobin      one after the other, whatever the weights
+//	Random          random by weight
+//	RoundRobin      in turn, whatever the weights
 //	Weighted        smooth weighted round robin, exact shares
 //	LeastActive     the fewest attempts in flight for its weight
 //	P2C             the better of two by latency, attempts in flight and weight: the default
-//	Ping            by weight and latency at random
-//	ConsistentHash  the same endpoint for the same key, as long as that has room
-//	Maglev          the same endpoint for the same key, whatever it has to do
-//	Sticky          one endpoint as long as it is there
+//	Ping            random by weight and latency
+//	ConsistentHash  the same endpoint for the same key, while it has room
+//	Maglev          the same endpoint for the same key, whatever its load
+//	Sticky          one endpoint while it is available
 //	LocalFirst      this machine, then this zone, then the others
-//	Closest         by distance on the globe, the next ones when the near ones are busy
+//	Closest         by distance on the globe, the next nearest ones under load
 //
-// Pickers look at weights as they were when they were built, and do not look at an instance's
-// state: the client leaves out those that do not want calls.
+// Pickers use the weights at the time they were built, and ignore the state of an instance: the
+// client leaves out instances that want no calls.
 package balance
 
 import (
@@ -21,21 +21,21 @@ import (
 	"slices"
 )
 
-// Request is what a picker may look at. The caller keeps ownership; a picker keeps nothing of it.
-// The zero value and nil are a first attempt.
+// Request is a picker's input. It belongs to the caller; a picker must not keep any part of it.
+// The zero value and nil describe a first attempt.
 type Request struct {
 	Method string
 	Tried  []*Endpoint // endpoints of this call's earlier attempts, at most 5
-	// Key says what the call is about: calls with equal keys belong together. It is a hash (of Hash)
-	// or any other number; 0 means that the caller gave none.
+	// Key identifies the subject of the call: calls with equal keys go together. It is the result
+	// of Hash or any other number; 0 means that the caller set none.
 	Key uint64
-	// Payload is the encoded request, which stands for the key where there is none.
+	// Payload is the encoded request, used in place of a missing key.
 	Payload []byte
 }
 
-// KeyHash returns the number by which algorithms go that keep calls together, spread over all 64
-// bits: that of the key, else of the method and the payload, else, with neither, a random one. It is
-// the same in every process, as nothing in it depends on where a value lies in memory.
+// KeyHash returns the hash for algorithms that keep calls together, spread over all 64 bits: of
+// the key if there is one, else of the method and the payload, else, without either, a random
+// number. It is the same in every process, as it does not depend on memory addresses.
 func (r *Request) KeyHash() uint64 {
 	switch {
 	case r == nil:
@@ -54,35 +54,36 @@ func (r *Request) HasTried(e *Endpoint) bool {
 }
 
 // Picker chooses among a fixed list of endpoints. Pick is safe for concurrent use, does not block
-// and does not allocate. It returns an endpoint that is not in r.Tried as long as there is one,
-// else one that is; it returns nil only when the list is empty.
+// and does not allocate. It returns an endpoint that is not in r.Tried if there is one, otherwise
+// one that is; it returns nil only if the list is empty.
 type Picker interface {
 	Pick(r *Request) *Endpoint
 }
 
-// Balancer makes a Picker for a list of endpoints, which it may keep but not change. The client
-// calls it again whenever the list or an instance in it changes, for a list of one too. One that
-// cannot work has a method Validate() error, which anser.Balancer asks. One that does its work as well with
-// a part of the instances, whichever they are, has a method AnyPart() bool that says so: of a service with
-// many instances it is given as many as the client needs (anser.Subset). One that looks for the place of a key, or for the
-// nearest instance, must not say so. Package balancetest is the suite that every Balancer passes.
+// Balancer makes a Picker for a list of endpoints, which it may keep but not modify. The client
+// calls Build again whenever the list or an instance in it changes, even for a list of one. A
+// balancer whose configuration may be invalid has a method Validate() error, which anser.Balancer
+// calls. A balancer that works equally well with any part of the instances has a method AnyPart()
+// bool that returns true: of a service with many instances it receives only as many as the client
+// needs (anser.Subset). A balancer that maps keys to instances, or prefers the nearest instance,
+// must not have it. Package balancetest is the conformance suite of Balancers.
 type Balancer interface {
 	// Name is the balancer's name in options and configuration: "p2c".
 	Name() string
 	Build(endpoints []*Endpoint) Picker
 }
 
-// algorithm is a Balancer made of its name and of how it builds a picker for two endpoints or
-// more.
+// algorithm is a Balancer with a name and a function that builds a picker for two or more
+// endpoints.
 type algorithm struct {
 	name  string
 	build func(endpoints []*Endpoint) Picker
-	any   bool // whether any part of the instances will do
+	any   bool // result of AnyPart
 }
 
 func (a algorithm) Name() string { return a.name }
 
-// AnyPart reports whether the balancer does its work with any part of the instances too; see Balancer.
+// AnyPart reports whether the balancer works with any part of the instances; see Balancer.
 func (a algorithm) AnyPart() bool { return a.any }
 
 func (a algorithm) Build(endpoints []*Endpoint) Picker {
@@ -92,7 +93,7 @@ func (a algorithm) Build(endpoints []*Endpoint) Picker {
 	return a.build(endpoints)
 }
 
-// few is the picker of at most one endpoint, which leaves nothing to choose.
+// few is the picker for at most one endpoint: there is no choice.
 type few []*Endpoint
 
 func (f few) Pick(*Request) *Endpoint {
@@ -102,9 +103,9 @@ func (f few) Pick(*Request) *Endpoint {
 	return f[0]
 }
 
-// untriedFrom returns the first endpoint from index i on, around the end, that the call has not
-// tried, or the one at i when there is none. It looks at one endpoint more than were tried, unless
-// the list names an endpoint twice.
+// untriedFrom returns the first endpoint from index i on, cyclically, that the call has not tried,
+// or the one at i if there is none. It looks at one endpoint more than were tried, unless the list
+// contains an endpoint twice.
 func untriedFrom(endpoints []*Endpoint, i int, r *Request) *Endpoint {
 	for j := i; ; {
 		if e := endpoints[j]; !r.HasTried(e) {

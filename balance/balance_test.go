@@ -8,7 +8,7 @@ import (
 	"github.com/anser-rpc/anser/balance/balancetest"
 )
 
-// constructors are all balancers of the package, by their names.
+// constructors lists all balancers of the package by name.
 var constructors = []struct {
 	name string
 	make func() balance.Balancer
@@ -26,7 +26,7 @@ var constructors = []struct {
 	{"closest", func() balance.Balancer { return balance.Closest(munich) }},
 }
 
-// munich is where the clients of tests are.
+// munich is the position of the clients in tests.
 var munich = balance.Here{Latitude: 48.14, Longitude: 11.58, Zone: "eu-south"}
 
 func TestConformance(t *testing.T) {
@@ -65,7 +65,7 @@ func picks(picker balance.Picker, list []*balance.Endpoint, n int) []int {
 	return counts
 }
 
-// concurrentPicks counts each picks of each goroutine.
+// concurrentPicks counts the results of each picks per goroutine.
 func concurrentPicks(picker balance.Picker, list []*balance.Endpoint, goroutines, each int) []int {
 	all := make([][]int, goroutines)
 	var wg sync.WaitGroup
@@ -82,7 +82,7 @@ func concurrentPicks(picker balance.Picker, list []*balance.Endpoint, goroutines
 	return counts
 }
 
-// The balancer of the example passes the suite, as those of applications should.
+// The balancer of the example passes the suite, as an application's should.
 func TestConformanceOfTheExample(t *testing.T) {
 	balancetest.Run(t, func() balance.Balancer { return cheapest{} })
 }

@@ -39,13 +39,13 @@ func benchmarkPick(b *testing.B, picker balance.Picker) {
 	})
 }
 
-// BenchmarkPickBusy is about the algorithms that go on to other endpoints where the first are busy: a thousand
-// endpoints with 16 attempts each, and one with none.
+// BenchmarkPickBusy measures the algorithms that move on to other endpoints when the first ones
+// are busy: a thousand endpoints with 16 attempts each, and one with none.
 func BenchmarkPickBusy(b *testing.B) {
 	list := mixed(1000)
 	for i, e := range list {
 		in := *e.Instance()
-		in.Latitude, in.Longitude = 10+float64(i)/20, 20 // each in a place of its own
+		in.Latitude, in.Longitude = 10+float64(i)/20, 20 // each in a different place
 		e.SetInstance(in)
 		for range 16 {
 			e.Begin()
@@ -85,7 +85,7 @@ func BenchmarkPickBusy(b *testing.B) {
 	})
 }
 
-// BenchmarkAttempt is what balancing costs a call: pick, begin and end.
+// BenchmarkAttempt measures the cost of balancing per call: pick, begin and end.
 func BenchmarkAttempt(b *testing.B) {
 	for _, c := range constructors {
 		algorithm := c.make()

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// byName are the balancers of this package in the order of its documentation.
+// byName returns the balancers of this package in the order of its documentation.
 func byName(here Here) []Balancer {
 	return []Balancer{
 		Random(), RoundRobin(), Weighted(), LeastActive(), P2C(), Ping(), ConsistentHash(), Maglev(), Sticky(),
@@ -13,7 +13,7 @@ func byName(here Here) []Balancer {
 	}
 }
 
-// Names returns the names that ByName knows.
+// Names returns the names that ByName accepts.
 func Names() []string {
 	var names []string
 	for _, b := range byName(Here{Hosts: []string{}}) {
@@ -22,9 +22,9 @@ func Names() []string {
 	return names
 }
 
-// ByName returns the balancer of that name, for configuration. Here is for "closest", which needs the
-// client's position, and "local_first"; the others do not look at it. An unknown name is an error that
-// lists the known ones.
+// ByName returns the balancer of that name, for configuration files. Here is used by "closest",
+// which needs the client's position, and by "local_first"; the others ignore it. The error for an
+// unknown name lists the known ones.
 func ByName(name string, here Here) (Balancer, error) {
 	for _, b := range byName(here) {
 		if b.Name() != name {

@@ -26,7 +26,7 @@ func TestByName(t *testing.T) {
 	for name, want := range map[string]string{
 		"":           `unknown balancer "": want one of random, round_robin, weighted`,
 		"Maglev":     `unknown balancer "Maglev"`,
-		"closest":    `balancer "closest": where the client is, is not known: set Here.Latitude and Here.Longitude`,
+		"closest":    `balancer "closest": the client's position is unknown: set Here.Latitude and Here.Longitude`,
 		"roundrobin": "round_robin",
 	} {
 		if b, err := balance.ByName(name, balance.Here{}); err == nil || !strings.Contains(err.Error(), want) {

@@ -2,18 +2,19 @@ package balance
 
 import "cmp"
 
-// sameDistance is how much farther than the nearest one, in kilometres, an instance may be to count
-// as equally near.
+// sameDistance is the maximum difference in kilometres between instances that count as equally
+// near.
 const sameDistance = 10
 
-// Closest returns the balancer "closest": the nearest endpoints by the latitude and longitude of their
-// instances, on a great circle. Those that are less than 10 km farther away than the nearest share its
-// calls as with LeastActive.
+// Closest returns the balancer "closest": the nearest endpoints by the latitude and longitude of
+// their instances, on a great circle. Endpoints less than 10 km farther away than the nearest
+// share its calls as with LeastActive.
 //
-// When they are busy, with Here.Full attempts of this client each, calls go to the next nearest ones; as
-// soon as one has room again, calls come back. When all are busy, LeastActive chooses among all. Instances
-// without a position come after all others, and a further attempt of a call goes to the nearest that
-// it has not tried. A client that does not know where it is cannot use it: Validate says so.
+// When they are busy, with Here.Full attempts of this client each, calls go to the next nearest
+// ones; as soon as one of them has room again, calls return to it. When all are busy, LeastActive
+// chooses among all. Instances without a position come last, and a further attempt of a call goes
+// to the nearest instance that it has not tried. The client's own position is required: Validate
+// returns an error without it.
 func Closest(here Here) Balancer {
 	return placed{
 		algorithm{"closest", func(endpoints []*Endpoint) Picker {
@@ -23,11 +24,11 @@ func Closest(here Here) Balancer {
 	}
 }
 
-// placed is an algorithm with what is wrong with its Here, or nil.
+// placed is an algorithm with the error of its Here, or nil.
 type placed struct {
 	algorithm
 	mistake error
 }
 
-// Validate says what is wrong with the options of the balancer, or nil.
+// Validate returns an error if the options of the balancer are invalid.
 func (p placed) Validate() error { return p.mistake }

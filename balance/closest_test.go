@@ -12,7 +12,7 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// at returns endpoints with these instances, whose services and addresses are filled in.
+// at returns endpoints with these instances, and sets their services and addresses.
 func at(instances ...registry.Instance) []*balance.Endpoint {
 	list := endpointsWith(make([]int, len(instances))...)
 	for i, in := range instances {
@@ -25,7 +25,7 @@ func at(instances ...registry.Instance) []*balance.Endpoint {
 	return list
 }
 
-// place is an instance at a position.
+// place returns an instance at a position.
 func place(latitude, longitude float64) registry.Instance {
 	return registry.Instance{Latitude: latitude, Longitude: longitude}
 }
@@ -49,7 +49,7 @@ func TestClosestIsTheNearestOnTheGlobe(t *testing.T) {
 	}
 }
 
-// The nearest endpoint that is not busy gets the attempt, whatever the order of the list.
+// The attempt goes to the nearest endpoint that is not busy, whatever the order of the list.
 func TestClosestSpillsOver(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		here := munich
@@ -87,7 +87,7 @@ func TestClosestSpillsOver(t *testing.T) {
 	})
 }
 
-// Endpoints in one place share by weight, and are busy by weight.
+// Endpoints in the same place share the calls by weight, and are busy by weight.
 func TestClosestSharesAmongNeighbours(t *testing.T) {
 	list := at(place(48.1, 11.5), place(48.1, 11.5), place(48.15, 11.55), place(50, 8))
 	weights := []int{100, 200, 100, 200}
@@ -115,7 +115,8 @@ func TestClosestSharesAmongNeighbours(t *testing.T) {
 	}
 }
 
-// With a thousand places a pick does not look at all of them, and still finds those with room, and back.
+// With a thousand places a pick looks at some of them only, and still finds free ones, and returns
+// to nearer ones.
 func TestClosestOfAThousandPlaces(t *testing.T) {
 	instances := make([]registry.Instance, 1000)
 	for i := range instances {
@@ -199,7 +200,7 @@ func TestLocalFirstSpillsOver(t *testing.T) {
 	}
 }
 
-// No zone is not the same zone as no zone.
+// Two instances without a zone are not in the same zone.
 func TestLocalFirstWithoutAZone(t *testing.T) {
 	list := at(registry.Instance{}, registry.Instance{Zone: "z"})
 	got := picks(balance.LocalFirst(balance.Here{Hosts: []string{}}).Build(list), list, 1000)

@@ -3,29 +3,31 @@ package balance
 import "math/rand/v2"
 
 // ConsistentHash returns the balancer "consistent_hash": calls with the same key go to the same
-// endpoint, in every process that has the same list. When an endpoint leaves, its keys are shared out
-// among the others, and no other key moves; one that comes takes its share from all of them. The
-// key is Request.Key, else the encoded request.
+// endpoint, in every process with the same list. When an endpoint leaves, its keys are distributed
+// among the others, and no other key moves; a new endpoint takes its share from all of them. The
+// key is Request.Key, otherwise the hash of the encoded request.
 //
 // Loads are bounded (V. Mirrokni, M. Thorup and M. Zadimoghaddam, "Consistent hashing with bounded
-// loads", 2016): while an endpoint has both eight attempts of this client in flight and 1.25 times what
-// its weight would give it of all of them, its keys go to the next endpoint on the circle that has
-// room. So one hot key cannot drown one instance, and rare calls always find their own. Above 16 endpoints the
-// sum of the attempts is an estimate, counted anew once in about so many picks as a sixteenth of the
-// endpoints. Where calls must reach their own endpoint whatever it has to do, use Maglev.
+// loads", 2016): while an endpoint has both eight attempts of this client in flight and 1.25 times
+// its share by weight of all of them, its keys go to the next endpoint on the circle that has
+// room. So one hot key cannot overload one instance, and other calls always find their own. Above
+// 16 endpoints the sum of the attempts is an estimate, recounted on average once in n/16 picks for
+// n endpoints. If calls must reach their own endpoint whatever its load, use Maglev.
 //
-// A further attempt of a call goes to the next endpoint on the circle, so that it is the same for all
+// A further attempt of a call goes to the next endpoint on the circle, which is the same for all
 // calls with the key.
 func ConsistentHash() Balancer { return algorithm{"consistent_hash", newConsistentHash, false} }
 
-// The attempts in flight that an endpoint may always have, and how far above its share it may be.
+// The number of attempts in flight that an endpoint may always have, and how far it may exceed its
+// share.
 const (
 	roomAlways = 8
 	roomFactor = 1.25
 )
 
-// How many points one pick looks at: those after its own, then others; and at last how many endpoints. The
-// factor leaves room at a fifth of the endpoints at least, so that few picks get that far.
+// How many points a pick looks at: those after its own, then others; and finally how many
+// endpoints. With this factor at least a fifth of the endpoints have room, so few picks get that
+// far.
 const (
 	maxWalk  = 8
 	maxJumps = 32
@@ -35,7 +37,7 @@ const (
 type consistentHash struct {
 	endpoints []*Endpoint
 	ring      ring
-	bounds    []float64 // of each endpoint, how many attempts it may have for each that is in flight
+	bounds    []float64 // per endpoint, its limit per attempt in flight at all endpoints
 	flight    flight
 }
 
@@ -65,11 +67,12 @@ func (p *consistentHash) hasRoom(i int) bool {
 	return active < roomAlways || float64(active) < p.bounds[i]*float64(p.flight.estimate()+1)
 }
 
-// further walks on from the point of a key whose endpoint was tried or is full. A key that is so hot that
-// its neighbours are full too jumps to other places of the circle, the same ones each time, as all its
-// overflow would else fill one stretch of the circle (J. Chen, B. Coleman and A. Shrivastava, "Revisiting
-// consistent hashing with bounded loads", 2021). If there is room nowhere, which takes picks that overlap,
-// the least loaded endpoint that it met gets the attempt.
+// further walks on from the point of a key whose endpoint was tried or is full. A key so hot that
+// its neighbours are full, too, jumps to other places of the circle, the same ones each time:
+// otherwise its overflow would fill one stretch of the circle (J. Chen, B. Coleman and A.
+// Shrivastava, "Revisiting consistent hashing with bounded loads", 2021). If none has room, which
+// happens only with concurrent picks, the attempt goes to the least loaded endpoint that was
+// found.
 func (p *consistentHash) further(r *Request, x uint64, point int) *Endpoint {
 	s := search{p: p, r: r}
 	first := p.ring.owner(point)
@@ -84,8 +87,8 @@ func (p *consistentHash) further(r *Request, x uint64, point int) *Endpoint {
 			return s.best
 		}
 	}
-	// Where few endpoints have nearly all points, the others were not on the way; and one key alone may
-	// fill all places to which it jumps.
+	// If a few endpoints have nearly all points, the walk has missed the others; and a single key
+	// may fill all places to which it jumps.
 	n := len(p.endpoints)
 	for k := range min(maxScan, n) {
 		i := (first + k) % n
@@ -102,11 +105,11 @@ func (p *consistentHash) further(r *Request, x uint64, point int) *Endpoint {
 	return s.best
 }
 
-// search looks at endpoints until one that was not tried has room.
+// search looks at endpoints until it finds one with room that was not tried.
 type search struct {
 	p     *consistentHash
 	r     *Request
-	best  *Endpoint // the one with room, else the least loaded
+	best  *Endpoint // the endpoint with room, otherwise the least loaded one
 	least float64
 }
 

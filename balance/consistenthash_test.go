@@ -18,7 +18,7 @@ func keyed(i int) *balance.Request {
 	return &balance.Request{Method: "User.Get", Key: balance.Hash(fmt.Sprint("user-", i))}
 }
 
-// owners returns the addresses that the first n keys belong to.
+// owners returns the addresses of the endpoints of the first n keys.
 func owners(picker balance.Picker, n int) []string {
 	list := make([]string, n)
 	for i := range list {
@@ -27,11 +27,11 @@ func owners(picker balance.Picker, n int) []string {
 	return list
 }
 
-// keepers are the balancers that keep calls with the same key together.
+// keepers are the balancers that send calls with the same key to the same endpoint.
 var keepers = []func() balance.Balancer{balance.ConsistentHash, balance.Maglev}
 
-// Another process has its own endpoints, in whatever order; and what it chooses is written here, so that a
-// later version chooses the same.
+// Another process has its own Endpoints, in any order; and the choices are listed here, so that
+// later versions make the same ones.
 func TestSameKeySameInstanceEverywhere(t *testing.T) {
 	golden := map[string][]string{
 		"consistent_hash": {"10.0.0.6:80", "10.0.0.6:80", "10.0.0.2:80", "10.0.0.6:80", "10.0.0.6:80", "10.0.0.4:80", "10.0.0.6:80", "10.0.0.5:80"},
@@ -52,7 +52,8 @@ func TestSameKeySameInstanceEverywhere(t *testing.T) {
 	}
 }
 
-// The key is what it says, wherever it lies in memory, and small numbers are keys like any other.
+// The hash depends on the content of the key, not on its address, and small numbers are keys like
+// any other.
 func TestKeyHash(t *testing.T) {
 	payload := func() []byte { return append(make([]byte, 0, 64), "the same request"...) }
 	a := balance.Request{Method: "User.Get", Payload: payload()}
@@ -82,7 +83,7 @@ func TestKeyHash(t *testing.T) {
 	}
 }
 
-// When an endpoint leaves, its keys move and no others; when one comes, keys move to it only.
+// When an endpoint leaves, only its keys move; when one joins, keys move to it only.
 func TestConsistentHashMovesOnlyWhatItMust(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		weight := rapid.OneOf(rapid.Just(100), rapid.IntRange(40, 300))
@@ -158,7 +159,7 @@ func TestConsistentHashBoundsLoadsOfMany(t *testing.T) {
 		list := endpointsWith(make([]int, n)...)
 		picker := balance.ConsistentHash().Build(list)
 		for range 20 * n {
-			picker.Pick(keyed(1)).Begin() // one key for all
+			picker.Pick(keyed(1)).Begin() // all with the same key
 		}
 		for i, e := range list {
 			if e.Active() > 40 {
@@ -188,7 +189,7 @@ func TestConsistentHashComesBackWhenThereIsRoom(t *testing.T) {
 	}
 }
 
-// A further attempt goes to the endpoint that has the key when the first one is gone.
+// A further attempt goes to the endpoint that takes over the key if the first one is removed.
 func TestFurtherAttemptsOfAKeyGoToItsNextOwner(t *testing.T) {
 	list := endpointsWith(make([]int, 10)...)
 	picker := balance.ConsistentHash().Build(list)

@@ -8,51 +8,51 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// Endpoint is one instance as a balancer sees it: what the registry says of it and what its
-// calls showed. The client keeps one Endpoint for an instance as long as it knows the instance, so
-// the figures outlive a change of the list. All methods are safe for concurrent use; an Endpoint
-// comes from NewEndpoint and must not be copied.
+// Endpoint is one instance from the view of a balancer: its data in the registry and the
+// measurements of its calls. The client keeps one Endpoint per instance for as long as it knows
+// the instance, so the measurements survive a change of the list. All methods are safe for
+// concurrent use; an Endpoint is created by NewEndpoint and must not be copied.
 //
 // Begin and one of End, Fail and Abort surround every attempt of every call, so they do as little
-// as they can: one atomic addition each, and a store only where a latency sample changes something.
+// as possible: one atomic addition each, and a store only if a latency sample changes something.
 type Endpoint struct {
-	// What attempts write comes first and alone, so that endpoints share no cache line and
-	// reading the instance does not wait for the attempts.
+	// The fields written by attempts come first and alone, so that endpoints share no cache line
+	// and reading the instance does not wait for the attempts.
 	active  atomic.Int64
 	latency atomic.Uint64 // figures, packed
 	probed  atomic.Uint32 // tick of the latest probe; 0: never
 	_       [44]byte
 
 	instance atomic.Pointer[registry.Instance]
-	cold     atomic.Uint32 // what of its weight does not count, in percent
-	chosen   atomic.Uint64 // by Sticky: the largest number in a list is its latest choice
+	cold     atomic.Uint32 // the part of its weight that does not count, in percent
+	chosen   atomic.Uint64 // written by Sticky: the largest number in a list marks its latest choice
 	_        [40]byte
 }
 
-// NewEndpoint returns an endpoint without history.
+// NewEndpoint returns an endpoint without measurements.
 func NewEndpoint(in registry.Instance) *Endpoint {
 	e := new(Endpoint)
 	e.SetInstance(in)
 	return e
 }
 
-// Instance returns what the registry says of the endpoint. The result must not be changed.
+// Instance returns the endpoint's data in the registry. The result must not be modified.
 func (e *Endpoint) Instance() *registry.Instance { return e.instance.Load() }
 
-// SetInstance replaces what the registry says of the endpoint. Pickers see a new weight when they
-// are built again.
+// SetInstance replaces the endpoint's data in the registry. A new weight takes effect when a
+// picker is built.
 func (e *Endpoint) SetInstance(in registry.Instance) { in = in.Clone(); e.instance.Store(&in) }
 
-// SetWarmth sets what part of the endpoint's weight counts, in percent from 1 to 100; at first it is
-// 100. A client lets instances that are new or came back begin with a small part: see
-// anser.SlowStart. Pickers see it when they are built again.
+// SetWarmth sets the effective part of the endpoint's weight in percent, from 1 to 100; it is 100
+// initially. A client starts new and returning instances with a small part: see anser.SlowStart.
+// It takes effect when a picker is built.
 func (e *Endpoint) SetWarmth(percent int) { e.cold.Store(uint32(100 - min(max(percent, 1), 100))) }
 
-// Warmth returns what SetWarmth set.
+// Warmth returns the value of SetWarmth.
 func (e *Endpoint) Warmth() int { return 100 - int(e.cold.Load()) }
 
-// weight returns what the endpoint weighs now, in hundredths: at least 1, and 100 times its weight
-// once it is warm.
+// weight returns the effective weight in hundredths: at least 1, and 100 times the instance's
+// weight when the endpoint is warm.
 func (e *Endpoint) weight() uint64 {
 	w := e.Instance().EffectiveWeight()
 	return uint64(min(max(w, 1), registry.MaxWeight)) * uint64(e.Warmth())
@@ -61,32 +61,33 @@ func (e *Endpoint) weight() uint64 {
 // Active returns the number of attempts in flight.
 func (e *Endpoint) Active() int64 { return e.active.Load() }
 
-// Begin counts an attempt in; each is followed by one End, Fail or Abort.
+// Begin counts the start of an attempt; it must be followed by one End, Fail or Abort.
 func (e *Endpoint) Begin() { e.active.Add(1) }
 
-// Abort counts an attempt out that says nothing about the endpoint, for example one that its
-// caller cancelled.
+// Abort counts the end of an attempt without information about the endpoint, for example one that
+// its caller cancelled.
 func (e *Endpoint) Abort() { e.active.Add(-1) }
 
-// The latency that one failure may leave behind at least, and any number of them at most.
+// The minimum latency recorded after one failure, and the maximum after any number of them.
 const (
 	minFailure = time.Millisecond
 	maxFailure = 10 * time.Second
 )
 
-// Fail counts an attempt out that the endpoint did not run, at now: it could not be reached, the
-// connection broke, or it refused the work. Such attempts come back sooner than good ones, and
-// would draw more calls to a dead endpoint than to a live one; so each doubles the latency on
-// record, from a millisecond up to ten seconds. The next probe that succeeds takes it back.
+// Fail counts the end of an attempt, at now, that the endpoint did not run: it could not be
+// reached, the connection broke, or it rejected the work. Such attempts return sooner than
+// successful ones, and would attract more calls to a dead endpoint than to a live one; so each
+// doubles the recorded latency, from a millisecond up to ten seconds. The next successful probe
+// resets it.
 //
-// An attempt that ran into its deadline is an End with the time that it took.
+// For an attempt that exceeded its deadline, call End with the time that it took.
 func (e *Endpoint) Fail(now int64) {
 	e.active.Add(-1)
 	e.Observe(now, min(max(2*e.Latency(), minFailure), maxFailure))
 }
 
-// End counts an attempt out that took d and ended at now, a monotonic time in nanoseconds whose
-// zero is the same for all endpoints of the process.
+// End counts the end of an attempt that took d and ended at now, a monotonic time in nanoseconds
+// with the same zero for all endpoints of the process.
 func (e *Endpoint) End(now int64, d time.Duration) {
 	e.active.Add(-1)
 	e.Observe(now, d)
@@ -95,12 +96,12 @@ func (e *Endpoint) End(now int64, d time.Duration) {
 // decay is the time constant of the latency average.
 const decay = 10 * time.Second
 
-// Observe adds a latency sample without counting an attempt out.
+// Observe adds a latency sample without counting the end of an attempt.
 //
-// The average is the peak EWMA of Finagle: it jumps up to a slow sample at once and forgets with a
-// time constant of ten seconds. The first sample after a probe replaces it, as an endpoint that
-// was left alone for being slow would otherwise stay slow on record for a minute after its
-// recovery. Time runs in ticks of a millisecond, and of the samples of one tick only the slowest
+// The average is the peak EWMA of Finagle: it jumps up to a slow sample at once and decays with a
+// time constant of ten seconds. The first sample after a probe replaces it: otherwise an endpoint
+// that was avoided for being slow would keep its high average for a minute after its recovery.
+// Time is measured in ticks of a millisecond, and of the samples of one tick only the slowest
 // counts: the average needs no more, and so most calls store nothing.
 func (e *Endpoint) Observe(now int64, d time.Duration) {
 	sample := figures{latency: float32(max(d, 1)), tick: tickOf(now)}
@@ -116,7 +117,7 @@ func (e *Endpoint) Observe(now int64, d time.Duration) {
 				next.latency = old.latency*w + sample.latency*(1-w)
 			}
 		}
-		// Racing samples must not overwrite each other: a lost peak would send calls to an
+		// Concurrent samples must not overwrite each other: a lost peak would send calls to an
 		// endpoint that has just stalled.
 		if e.latency.CompareAndSwap(word, next.pack()) {
 			return
@@ -124,16 +125,16 @@ func (e *Endpoint) Observe(now int64, d time.Duration) {
 	}
 }
 
-// Renew lets the next sample replace the average, at now: the endpoint is tried again after it was left
-// alone, and what was measured before says nothing any more.
+// Renew lets the next sample replace the average, at now: the endpoint is tried again after it was
+// avoided, and older measurements no longer apply.
 func (e *Endpoint) Renew(now int64) { e.probed.Store(max(tickOf(now), 1)) }
 
 // Latency returns the average latency, or 0 before the first sample. It has seven significant
 // digits.
 func (e *Endpoint) Latency() time.Duration { return time.Duration(unpack(e.latency.Load()).latency) }
 
-// figures are the average latency of an endpoint and the time of its latest sample, which fit one
-// atomic word. The zero value means that there was no sample.
+// figures holds the average latency of an endpoint and the time of its latest sample, which fit
+// one atomic word. The zero value means that there was no sample.
 type figures struct {
 	latency float32 // nanoseconds, at least 1
 	tick    uint32
@@ -148,7 +149,7 @@ func unpack(word uint64) figures {
 }
 
 // A tick is 2^20 nanoseconds, just over a millisecond. Ticks wrap around after 52 days and are
-// compared like TCP's sequence numbers. An endpoint that nobody called for 26 days may look fresh,
+// compared like TCP's sequence numbers. An endpoint without calls for 26 days may look fresh,
 // which costs it one probe.
 const tickShift = 20
 
@@ -168,9 +169,9 @@ func since(then, now uint32) uint32 {
 	return now - then
 }
 
-// weightAfter returns what an average weighs against a new sample when dt has passed: about
-// exp(-dt/decay). The approximation is off by less than 1 % below three seconds, is never negative,
-// and takes a division where math.Exp takes a call.
+// weightAfter returns the weight of an average relative to a new sample after dt: about
+// exp(-dt/decay). The error is below 1 % up to three seconds, the result is never negative, and it
+// takes a division where math.Exp takes a call.
 func weightAfter(dt uint32) float32 {
 	x := float32(dt) / float32(decay>>tickShift)
 	return 1 / (1 + x + x*x/2)

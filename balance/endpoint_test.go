@@ -15,7 +15,7 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// endpointsWith returns an endpoint for each weight.
+// endpointsWith returns one endpoint per weight.
 func endpointsWith(weights ...int) []*balance.Endpoint {
 	list := make([]*balance.Endpoint, len(weights))
 	for i, w := range weights {
@@ -26,7 +26,7 @@ func endpointsWith(weights ...int) []*balance.Endpoint {
 	return list
 }
 
-// measured gives each endpoint a latency about d.
+// measured gives each endpoint a latency of about d.
 func measured(list []*balance.Endpoint, d time.Duration) []*balance.Endpoint {
 	for i, e := range list {
 		e.Observe(int64(time.Second), d+time.Duration(i%7)*d/100)
@@ -34,7 +34,7 @@ func measured(list []*balance.Endpoint, d time.Duration) []*balance.Endpoint {
 	return list
 }
 
-// wantLatency fails where the latency is not want within one in a thousand.
+// wantLatency fails if the latency differs from want by more than one part in a thousand.
 func wantLatency(t *testing.T, e *balance.Endpoint, want time.Duration) {
 	t.Helper()
 	if off := (e.Latency() - want).Abs(); off > want/1000 {
@@ -96,7 +96,7 @@ func TestEndpointCountsTheSlowestSampleOfATick(t *testing.T) {
 	wantLatency(t, e, 7*time.Millisecond)
 }
 
-// The average lies between the samples, whatever the times are, even if they run backwards.
+// The average lies between the samples, whatever their times are, even if they run backwards.
 func TestEndpointLatencyStaysInRange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := endpointsWith(0)[0]
@@ -160,7 +160,8 @@ func TestEndpointKeepsItsOwnCopyOfTheInstance(t *testing.T) {
 	}
 }
 
-// Endpoints are whole pairs of cache lines, so the allocator gives each lines of its own.
+// The size of an Endpoint is a multiple of two cache lines, so the allocator gives each its own
+// lines.
 func TestEndpointFillsCacheLines(t *testing.T) {
 	if size := unsafe.Sizeof(balance.Endpoint{}); size != 128 {
 		t.Errorf("an endpoint has %d bytes: want 128", size)

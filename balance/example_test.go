@@ -9,7 +9,7 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// endpoint is one at 10.0.0.n.
+// endpoint returns an endpoint at 10.0.0.n.
 func endpoint(n int, in registry.Instance) *balance.Endpoint {
 	in.Service, in.Address = "arith", fmt.Sprintf("10.0.0.%d:8972", n)
 	return balance.NewEndpoint(in)
@@ -32,7 +32,7 @@ func Example() {
 	// Output: map[10.0.0.1:8972:300 10.0.0.2:8972:100]
 }
 
-// Calls about one user go to one instance. When an instance leaves, its users move and no others.
+// Calls for one user go to one instance. When an instance leaves, only its users move.
 func ExampleConsistentHash() {
 	endpoints := []*balance.Endpoint{
 		endpoint(1, registry.Instance{}), endpoint(2, registry.Instance{}), endpoint(3, registry.Instance{}),
@@ -51,7 +51,7 @@ func ExampleConsistentHash() {
 	// ann at 10.0.0.3:8972, dora at 10.0.0.2:8972, emil at 10.0.0.3:8972, fred at 10.0.0.2:8972
 }
 
-// An instance that comes back begins with a tenth of its weight. A client does this by itself with
+// An instance that comes back starts with a tenth of its weight. A client does this by itself with
 // anser.SlowStart.
 func ExampleEndpoint_SetWarmth() {
 	old, fresh := endpoint(1, registry.Instance{}), endpoint(2, registry.Instance{})
@@ -81,7 +81,7 @@ func ExampleClosest() {
 	picker := balance.Closest(balance.Here{Latitude: 48.14, Longitude: 11.58, Full: 1}).Build(endpoints)
 	for range endpoints {
 		nearest := picker.Pick(nil)
-		nearest.Begin() // and it is busy, with one attempt
+		nearest.Begin() // with one attempt it is busy
 		fmt.Println(nearest.Instance().ID)
 	}
 	// Output:
@@ -100,8 +100,8 @@ func ExampleByName() {
 	// unknown balancer "magleve": want one of random, round_robin, weighted, least_active, p2c, ping, consistent_hash, maglev, sticky, local_first, closest
 }
 
-// cheapest is a balancer of an application: it picks by what an instance costs, and leaves alone what it
-// does not know.
+// cheapest is an application's balancer: it picks by the price of an instance, and avoids
+// instances without one.
 type cheapest struct{}
 
 func (cheapest) Name() string { return "cheapest" }
@@ -133,7 +133,7 @@ func ExampleBalancer() {
 	// Output: 10.0.0.2:8972
 }
 
-// Latencies are those of the calls: nothing is sent to measure them.
+// Latencies are those of the calls: no extra requests are sent to measure them.
 func ExamplePing() {
 	near, far := endpoint(1, registry.Instance{}), endpoint(2, registry.Instance{})
 	near.Observe(0, 10*time.Millisecond)

@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 )
 
-// sometimes says when a pick looks at all endpoints: once in about so many picks as a sixteenth of the
-// endpoints, so that on average a pick looks at 16. It keeps no count, which concurrent picks would
-// have to share.
+// sometimes decides when a pick looks at all endpoints: on average once in n/16 picks for n
+// endpoints, so that a pick looks at 16 on average. It keeps no counter, which concurrent picks
+// would share.
 type sometimes struct{ mask uint64 }
 
 func newSometimes(endpoints int) sometimes {
@@ -17,12 +17,12 @@ func newSometimes(endpoints int) sometimes {
 
 func (s sometimes) now() bool { return s.mask == 0 || rand.Uint64()&s.mask == 0 }
 
-// flight estimates how many attempts are in flight at all endpoints together.
+// flight estimates the number of attempts in flight at all endpoints.
 type flight struct {
 	endpoints []*Endpoint
 	due       sometimes
 	_         [64]byte
-	total     atomic.Int64 // as last counted, plus 1; 0: never
+	total     atomic.Int64 // last count, plus 1; 0: never counted
 	_         [56]byte
 }
 

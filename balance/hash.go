@@ -6,19 +6,19 @@ import (
 	"unsafe"
 )
 
-// Hash returns the hash of a key: the same in every process, on every machine and in every version of
-// this package, and never 0. It does not withstand somebody who chooses keys so that they meet in one
-// place.
+// Hash returns the hash of a key: the same in every process, on every machine and in every version
+// of this package, and never 0. It does not resist an attacker that chooses colliding keys.
 //
-// It is wyhash, final version 3, with the seed 0 (Wang Yi, 2020). docs/benchmarks.md compares it with
-// the hashes of the standard library. It is written here, and not taken from a library such as xxh3,
-// for three reasons: the standard library has no 64-bit hash that is fast and the same in every process
-// (hash/maphash has a seed for each); the values are frozen, as clients of all versions must find the
-// same endpoint for a key, so that an update of a library must not be able to change them; and the core
-// takes no dependency for 40 lines that the author's vectors hold. The keys are short: a hash takes 5 ns.
+// It is wyhash, final version 3, with the seed 0 (Wang Yi, 2020). docs/benchmarks.md compares it
+// with the hashes of the standard library. It is implemented here, and not taken from a library
+// such as xxh3, for three reasons: the standard library has no 64-bit hash that is fast and the
+// same in every process (hash/maphash has a seed per process); the values are frozen, as clients
+// of all versions must find the same endpoint for a key, so the update of a library must not be
+// able to change them; and 40 lines, checked by the author's test vectors, are no reason for a
+// dependency of the core. The keys are short: a hash takes 5 ns.
 func Hash(key string) uint64 { return max(wyhash(bytesOf(key), 0), 1) }
 
-// bytesOf returns the bytes of s without a copy. They must not be changed.
+// bytesOf returns the bytes of s without a copy. They must not be modified.
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 // The default secret of wyhash.
@@ -59,7 +59,7 @@ func wyhash(s []byte, seed uint64) uint64 {
 	return mum(wy1^uint64(n), mum(a^wy1, b^seed))
 }
 
-// mum multiplies and folds.
+// mum multiplies two words and folds the product.
 func mum(a, b uint64) uint64 {
 	high, low := bits.Mul64(a, b)
 	return high ^ low
@@ -69,7 +69,7 @@ func read4(s []byte, i int) uint64 { return uint64(binary.LittleEndian.Uint32(s[
 
 func read8(s []byte, i int) uint64 { return binary.LittleEndian.Uint64(s[i:]) }
 
-// scatter spreads numbers that lie close together over all 64 bits: the finalizer of MurmurHash3.
+// scatter spreads numbers that are close together over all 64 bits: the finalizer of MurmurHash3.
 func scatter(x uint64) uint64 {
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd

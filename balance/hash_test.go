@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The vectors are those that the author of wyhash publishes with final version 3, each with its place as
-// the seed.
+// The vectors are those published by the author of wyhash with final version 3, each with its
+// index as the seed.
 func TestWyhashVectors(t *testing.T) {
 	for seed, v := range []struct {
 		text string
@@ -29,7 +29,7 @@ func TestWyhashVectors(t *testing.T) {
 	}
 }
 
-// What clients of other versions and machines rely on.
+// Clients of other versions and machines rely on these values.
 func TestHashIsFrozen(t *testing.T) {
 	if got := Hash("user-17"); got != frozen {
 		t.Errorf("%#x: want %#x, as released", got, uint64(frozen))

@@ -11,23 +11,25 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// Here says where the client is, for Closest and LocalFirst.
+// Here is the location of the client, for Closest and LocalFirst.
 type Here struct {
-	// Zone is compared with the zones of the instances. Empty means that no instance is in the same one.
+	// Zone is compared with the zones of the instances. If it is empty, no instance is in the same
+	// zone.
 	Zone string
-	// Hosts are the names and addresses that instances on this machine have. With nil they are the
-	// machine's name and the addresses of its network interfaces, as they are when the balancer is
-	// made. Loopback addresses and unix sockets are always here.
+	// Hosts are the names and addresses of instances on this machine. Nil means the machine's name
+	// and the addresses of its network interfaces at the time the balancer is created. Loopback
+	// addresses and Unix sockets are always local.
 	Hosts []string
-	// Latitude and Longitude are in degrees north and east, as those of instances. Both 0 means that they
-	// are not known.
+	// Latitude and Longitude are in degrees north and east, as in instances. If both are 0, the
+	// position is unknown.
 	Latitude, Longitude float64
-	// Full is how many attempts of this client in flight make an instance of mean weight busy, so that
-	// further calls go past it; 0 means 100. It is more for a heavier instance, and less for a lighter one.
+	// Full is the number of this client's attempts in flight at which an instance of mean weight
+	// is busy, so that further calls skip it; 0 means 100. It is scaled by the weight of the
+	// instance.
 	Full int
 }
 
-// DefaultFull is the number of attempts that Here.Full stands for when it is 0.
+// DefaultFull is the value of Here.Full if that is 0.
 const DefaultFull = 100
 
 func (h *Here) full() float64 {
@@ -50,18 +52,18 @@ func (h *Here) checkPosition() error {
 		return fmt.Errorf("the client is at latitude %v and longitude %v: want degrees from -90 to 90 and from -180 to 180",
 			h.Latitude, h.Longitude)
 	case h.Latitude == 0 && h.Longitude == 0:
-		return fmt.Errorf("where the client is, is not known: set Here.Latitude and Here.Longitude")
+		return fmt.Errorf("the client's position is unknown: set Here.Latitude and Here.Longitude")
 	}
 	return nil
 }
 
-// validPosition is written so that NaN fails.
+// validPosition is written so that NaN is invalid.
 func validPosition(latitude, longitude float64) bool {
 	return math.Abs(latitude) <= 90 && math.Abs(longitude) <= 180
 }
 
-// distance returns the kilometres between the client and the instance along a great circle, or
-// +Inf where one of the positions is not known.
+// distance returns the distance between the client and the instance along a great circle in
+// kilometres, or +Inf if one of the positions is unknown.
 func (h *Here) distance(in *registry.Instance) float64 {
 	if h.checkPosition() != nil || !validPosition(in.Latitude, in.Longitude) || in.Latitude == 0 && in.Longitude == 0 {
 		return math.Inf(1)
@@ -86,7 +88,8 @@ func (h *Here) hosts() map[string]bool {
 	return set
 }
 
-// ownHosts returns what the operating system tells of this machine, which may be nothing.
+// ownHosts returns the names and addresses of this machine according to the operating system,
+// possibly none.
 func ownHosts() []string {
 	var list []string
 	if name, err := os.Hostname(); err == nil {
@@ -115,7 +118,7 @@ func isHere(hosts map[string]bool, address string) bool {
 	return hosts[host] || host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// plainHost writes equal hosts in one way.
+// plainHost normalizes a host, so that equal hosts are equal strings.
 func plainHost(host string) string {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return ip.Unmap().WithZone("").String()

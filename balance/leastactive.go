@@ -2,30 +2,30 @@ package balance
 
 import "math/rand/v2"
 
-// scanLimit is up to how many endpoints LeastActive looks at all of them. Each is a cache line that
-// other processors write: with attempts on two of them a scan of 16 took 84 ns and one of 64 took
-// 322 ns, while four samples take 47 ns of any number.
+// scanLimit is the number of endpoints up to which LeastActive looks at all of them. Each is a
+// cache line written by other processors: with attempts on two processors a scan of 16 took 84 ns
+// and one of 64 took 322 ns, while four samples take 47 ns for any number of endpoints.
 const scanLimit = 16
 
-// samples is how many it looks at above.
+// samples is the number of endpoints it looks at above that limit.
 const samples = 4
 
 // LeastActive returns the balancer "least_active": the endpoint with the fewest attempts of this
 // client in flight for its weight.
 //
 // Up to 16 endpoints it looks at all of them and picks the least (active+u)/weight, where u is
-// drawn from 0 to 1 for each. With equal weights that is an endpoint with the fewest attempts, any
-// of them with the same chance; with different weights an idle client uses all endpoints, each
-// about by its weight, where counting the new attempt in full would send everything to the
-// heaviest, and not counting it would give the lightest a call at all times.
+// drawn from 0 to 1 for each. With equal weights this is one of the endpoints with the fewest
+// attempts, each with the same probability; with different weights an idle client uses all
+// endpoints, each about by its weight, whereas counting the new attempt in full would send all
+// calls to the heaviest, and not counting it would always give the lightest a call.
 //
-// Above, it draws four endpoints by weight and picks the least active/weight among them, the first
-// drawn if they are equal. The longest queue is then hardly longer than with a full scan (M.
-// Mitzenmacher, "The power of two choices in randomized load balancing", 1996), and a pick costs
-// the same for any number of endpoints.
+// Above that, it draws four endpoints by weight and picks the least active/weight among them, the
+// first one on a tie. The longest queue is then hardly longer than with a full scan (M.
+// Mitzenmacher, "The power of two choices in randomized load balancing", 1996), and the cost of a
+// pick does not depend on the number of endpoints.
 func LeastActive() Balancer { return algorithm{"least_active", newLeastActive, true} }
 
-// A load is an endpoint and what its attempts count.
+// A load is an endpoint with the factor of its attempts.
 type load struct {
 	endpoint *Endpoint
 	each     float64 // 1 for the mean weight, less for a larger one
@@ -64,7 +64,7 @@ func (p *leastOfAll) least(r *Request) *Endpoint {
 		if r.HasTried(l.endpoint) {
 			continue
 		}
-		// A generator for each pick, seeded by a good one, takes a nanosecond for a number.
+		// A generator per pick, seeded by a good one, takes a nanosecond per number.
 		x = x*6364136223846793005 + 1442695040888963407
 		u := float64(x>>32) / (1 << 32)
 		if load := (float64(l.endpoint.Active()) + u) * l.each; best == nil || load < least {

@@ -10,7 +10,7 @@ import (
 	"github.com/anser-rpc/anser/balance"
 )
 
-// begin counts attempts in at each endpoint.
+// begin starts attempts at each endpoint.
 func begin(list []*balance.Endpoint, attempts ...int) {
 	for i, n := range attempts {
 		for range n {
@@ -30,8 +30,8 @@ func TestLeastActiveIsExactForFew(t *testing.T) {
 		list := endpointsWith(weights...)
 		begin(list, attempts...)
 
-		// Whatever fraction counts for the new attempt, the pick's load without it is at most
-		// every other's with it.
+		// Whatever fraction counts for the new attempt, the load of the picked endpoint without it
+		// is at most that of every other with it.
 		bound := math.Inf(1)
 		for i := range list {
 			bound = min(bound, float64(attempts[i]+1)/float64(weights[i]))
@@ -57,7 +57,7 @@ func TestLeastActiveBreaksTiesEvenly(t *testing.T) {
 	wantShares(t, counts, []float64{0, 1. / 3, 1. / 3, 0, 1. / 3}, n)
 }
 
-// A light endpoint that is idle while the others are busy does not get every call, nor none.
+// A light endpoint that is idle while the others are busy gets some calls, but not all.
 func TestLeastActiveDoesNotFloodALightEndpoint(t *testing.T) {
 	for _, others := range []int{1, 5, 50} {
 		weights := slices.Repeat([]int{100}, others+1)
@@ -100,7 +100,7 @@ func TestLeastActivePassesOverTheBusyAmongMany(t *testing.T) {
 	}
 }
 
-// Picks and their attempts level the load out, however many endpoints there are.
+// Picks and their attempts even out the load, however many endpoints there are.
 func TestLeastActiveLevelsTheLoad(t *testing.T) {
 	for _, n := range []int{3, 16, 17, 1000} {
 		list := endpointsWith(make([]int, n)...)

@@ -1,10 +1,11 @@
 package balance
 
 // LocalFirst returns the balancer "local_first": endpoints on this machine, then those in the same
-// zone, then the others; among equals as LeastActive. When those before are busy, with Here.Full
-// attempts of this client each, calls go on to the next, and come back as soon as there is room.
+// zone, then the others; among equals it chooses like LeastActive. When the preferred ones are
+// busy, with Here.Full attempts of this client each, calls go to the next ones, and return as soon
+// as there is room.
 //
-// A further attempt of a call goes to the most local one that it has not tried.
+// A further attempt of a call goes to the most local endpoint that it has not tried.
 func LocalFirst(here Here) Balancer {
 	hosts := here.hosts()
 	rank := func(e *Endpoint) float64 {

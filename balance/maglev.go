@@ -8,17 +8,17 @@ import (
 )
 
 // Maglev returns the balancer "maglev": calls with the same key go to the same endpoint, in every
-// process that has the same list, whatever that endpoint has to do. The key is Request.Key, else the
-// encoded request. It is the table of D. Eisenbud et al., "Maglev: a fast and reliable software
-// network load balancer" (2016), extended by weights.
+// process with the same list, whatever that endpoint's load. The key is Request.Key, otherwise the
+// hash of the encoded request. It uses the table of D. Eisenbud et al., "Maglev: a fast and
+// reliable software network load balancer" (2016), extended by weights.
 //
-// The table has 65,537 places, and an endpoint as many of them as its weight asks for, off by less than
-// one place (an endpoint that would get none has one). So shares are more even than ConsistentHash's
-// and a pick is one look into the table; in return, when one of n endpoints leaves, a few keys of the
-// others move too, together hardly more than 1/n of all. Above 1,310 endpoints the table has more
-// places, at least 50 for each.
+// The table has 65,537 places, distributed by weight with an error of less than one place per
+// endpoint (an endpoint that would get none gets one). So shares are more even than
+// ConsistentHash's and a pick is one table lookup; in return, when one of n endpoints leaves, a
+// few keys of the others move, too, in total hardly more than 1/n of all. Above 1,310 endpoints
+// the table is larger, with at least 50 places per endpoint.
 //
-// A further attempt of a call goes to the endpoint of the next place of the table.
+// A further attempt of a call goes to the endpoint of the next place in the table.
 func Maglev() Balancer { return algorithm{"maglev", newMaglev, false} }
 
 type maglev struct {
@@ -27,7 +27,7 @@ type maglev struct {
 }
 
 func newMaglev(endpoints []*Endpoint) Picker {
-	// The table must not depend on the order of the list, so it is made in the order of the keys.
+	// The table must not depend on the order of the list, so it is built in the order of the keys.
 	order := make([]int, len(endpoints))
 	for i := range order {
 		order[i] = i
@@ -54,8 +54,9 @@ func (p *maglev) Pick(r *Request) *Endpoint {
 	return untriedFrom(p.endpoints, i, r)
 }
 
-// newTable gives every place to an endpoint: in its turn an endpoint takes the first free place of its
-// own permutation of all places. Turns are those of Weighted, so that each has its share at all times.
+// newTable assigns every place to an endpoint: in its turn an endpoint takes the first free place
+// of its own permutation of all places. The order of turns is that of Weighted, so that at any
+// time each endpoint has its share.
 func newTable(endpoints []*Endpoint) []uint32 {
 	size := tableSize(len(endpoints))
 	type permutation struct{ place, skip uint64 }
@@ -78,7 +79,7 @@ func newTable(endpoints []*Endpoint) []uint32 {
 	return table
 }
 
-// tableSize returns a prime, so that every skip reaches every place, of at least 50 places for each
+// tableSize returns a prime, so that every skip reaches every place, with at least 50 places per
 // endpoint. There are few such sizes: when the size changes, nearly all keys move.
 func tableSize(endpoints int) uint64 {
 	size := uint64(1) << 16
@@ -99,8 +100,8 @@ func prime(n uint64) bool {
 	return true
 }
 
-// quotas shares the places out by weight. What is left after rounding down goes to the largest
-// remainders; who has none gets one from who has most.
+// quotas distributes the places by weight. The rest after rounding down goes to the largest
+// remainders; an endpoint without a place gets one from the endpoint with the most.
 func quotas(endpoints []*Endpoint, size uint64) []uint64 {
 	weights, sum := weightsOf(endpoints)
 	quota := make([]uint64, len(weights))

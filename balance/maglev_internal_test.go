@@ -18,7 +18,7 @@ func list(weights ...int) []*Endpoint {
 	return endpoints
 }
 
-// Each endpoint has its share of the places, off by less than one, and one at least.
+// Each endpoint has its share of the places, with an error of less than one, and at least one.
 func TestMaglevQuotas(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		weight := rapid.OneOf(rapid.IntRange(1, 10), rapid.IntRange(1, registry.MaxWeight))

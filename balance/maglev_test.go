@@ -9,7 +9,7 @@ import (
 	"github.com/anser-rpc/anser/balance"
 )
 
-// The places of the table follow the weights to the place.
+// The places of the table follow the weights exactly.
 func TestMaglevFollowsWeights(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		weights := rapid.SliceOfN(rapid.IntRange(1, 1000), 2, 20).Draw(t, "weights")

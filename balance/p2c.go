@@ -10,31 +10,31 @@ import (
 //
 //	latency × (active + 1) / weight
 //
-// with the latency of Endpoint and the attempts of this client in flight. It takes no lock, costs
-// the same for any number of endpoints, and does not herd clients onto the endpoint that is best at
-// the moment (M. Mitzenmacher, "The power of two choices in randomized load balancing", 1996; the
-// cost is the one that Finagle and Linkerd use).
+// with the latency of Endpoint and the attempts of this client in flight. It takes no lock, its
+// cost does not depend on the number of endpoints, and it does not herd clients onto the endpoint
+// that is best at the moment (M. Mitzenmacher, "The power of two choices in randomized load
+// balancing", 1996; the cost function is that of Finagle and Linkerd).
 //
 // Four things go beyond the formula:
 //
-//   - The 1 is not divided by the weight for the endpoint drawn first, nor for a second one that is
-//     heavier than the mean. So an idle client spreads its calls by weight where latencies are
-//     equal, and a light endpoint, such as a canary, does not get a call each time it is idle.
-//   - An endpoint that has attempts in flight and has not answered for longer than its average
-//     counts with that time. One that stalls loses its traffic at once, not at the first deadline.
-//   - An endpoint without a sample gets one attempt, and counts with the latency of its rival until
-//     that ends.
-//   - An endpoint that has had no sample for a second and loses is probed by a single attempt, then
-//     less and less often while no answer comes, down to every five seconds.
+//   - The 1 is not divided by the weight for the endpoint drawn first, nor for a second one that
+//     is heavier than the mean. So an idle client distributes its calls by weight when latencies
+//     are equal, and a light endpoint, such as a canary, does not get a call each time it is idle.
+//   - If an endpoint has attempts in flight and has not answered for longer than its average, that
+//     time is used instead. One that stalls loses its traffic at once, not at the first deadline.
+//   - An endpoint without a sample gets one attempt, and uses the latency of its rival until that
+//     ends.
+//   - An endpoint that has had no sample for a second and loses is probed by a single attempt, and
+//     while no answer comes at growing intervals, up to five seconds.
 //
-// It asks no clock: how old a figure is shows beside the rival's.
+// It does not read a clock: the age of a sample is measured against the rival's.
 func P2C() Balancer { return algorithm{"p2c", newP2C, true} }
 
-// A candidate is an endpoint with what the formula takes from its weight.
+// A candidate is an endpoint with the parts of the formula that depend on its weight.
 type candidate struct {
 	endpoint *Endpoint
-	each     float64 // what an attempt in flight counts: 1 for the mean weight, less for a larger one
-	rival    float64 // what the new one counts for the endpoint drawn second
+	each     float64 // factor of an attempt in flight: 1 for the mean weight, less for a larger one
+	rival    float64 // the value of the 1 in the formula for the endpoint drawn second
 }
 
 type p2c struct {
@@ -66,7 +66,7 @@ func (p *p2c) Pick(r *Request) *Endpoint {
 	return better(&p.candidates[first], &p.candidates[second])
 }
 
-// draw returns the index, other than not, of an endpoint that the call has not tried, or -1 when
+// draw returns the index, other than not, of an endpoint that the call has not tried, or -1 if
 // there is none.
 func (p *p2c) draw(r *Request, not int) int {
 	n := len(p.candidates)
@@ -89,8 +89,8 @@ func (p *p2c) draw(r *Request, not int) int {
 	return -1
 }
 
-// better returns the endpoint that the next attempt should go to: the one of less cost, or one that
-// is due for a probe.
+// better returns the endpoint for the next attempt: the one with the lower cost, or one that is
+// due for a probe.
 func better(a, b *candidate) *Endpoint {
 	fa, fb := unpack(a.endpoint.latency.Load()), unpack(b.endpoint.latency.Load())
 	switch {
@@ -121,29 +121,30 @@ func better(a, b *candidate) *Endpoint {
 	return winner
 }
 
-// cost is how long a new attempt is expected to take, in nanoseconds.
+// cost is the expected duration of a new attempt in nanoseconds.
 func cost(c *candidate, one float64, f figures, now uint32) float64 {
 	active := c.endpoint.Active()
 	latency := float64(f.latency)
-	// A tick less, because the two figures may lie at the ends of theirs.
+	// One tick less, because the two samples may lie at opposite ends of their ticks.
 	if silent := since(f.tick, now); active > 0 && silent > 1 {
 		latency = max(latency, float64(int64(silent-1)<<tickShift))
 	}
 	return latency * (float64(active)*c.each + one)
 }
 
-// The least and the longest time between probes, in ticks.
+// The shortest and the longest time between probes, in ticks.
 var (
 	probeAfter = ticks(time.Second)
 	probeMax   = ticks(5 * time.Second)
 )
 
-// probeOdds is one in how many picks that could probe an endpoint does. Where calls are so rare
-// that every endpoint is past its time whenever it is drawn, most picks still follow the cost.
+// probeOdds is the reciprocal of the probability that a pick probes an endpoint that is due. If
+// calls are so rare that every endpoint is due whenever it is drawn, most picks still follow the
+// cost.
 const probeOdds = 8
 
-// claimFirst reports whether the caller may be the one to send a first attempt to an endpoint
-// without a sample.
+// claimFirst reports whether the caller may send the first attempt to an endpoint without a
+// sample.
 func (e *Endpoint) claimFirst(now uint32) bool {
 	last := e.probed.Load()
 	if last != 0 && since(last, now) < probeAfter {
@@ -152,15 +153,14 @@ func (e *Endpoint) claimFirst(now uint32) bool {
 	return e.probed.CompareAndSwap(last, max(now, 1))
 }
 
-// claimProbe reports whether the caller may be the one to probe an endpoint whose latest sample
-// is of tick old.
+// claimProbe reports whether the caller may probe an endpoint whose latest sample is of tick old.
 func (e *Endpoint) claimProbe(old, now uint32) bool {
 	if rand.Uint32N(probeOdds) != 0 {
 		return false
 	}
 	last := e.probed.Load()
 	if last != 0 && later(last, old) {
-		// A probe is out or came back without a sample: wait as long again as it was put off.
+		// A probe is in flight or ended without a sample: wait as long again as it was delayed.
 		if since(last, now) < min(max(last-old, probeAfter), probeMax) {
 			return false
 		}

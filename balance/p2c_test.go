@@ -10,8 +10,8 @@ import (
 	"github.com/anser-rpc/anser/balance"
 )
 
-// A replay plays calls against endpoints in virtual time: one call every interval, each ending when
-// its endpoint's latency has passed.
+// A replay simulates calls against endpoints in virtual time: one call per interval, each of which
+// ends after its endpoint's latency.
 type replay struct {
 	list     []*balance.Endpoint
 	picker   balance.Picker
@@ -28,7 +28,7 @@ type attempt struct {
 	begin, end time.Duration
 }
 
-// run plays calls until the time is up and returns how many went to each endpoint.
+// run simulates calls until the given time and returns the number per endpoint.
 func (r *replay) run(until time.Duration) []int {
 	counts := make([]int, len(r.list))
 	for ; r.now < until; r.now += r.interval {
@@ -56,7 +56,7 @@ func (r *replay) land(a attempt) {
 	r.list[a.endpoint].End(int64(a.end), a.end-a.begin)
 }
 
-// play returns a replay of P2C with a call every 100 µs, which take a millisecond.
+// play returns a replay of P2C with a call every 100 µs; each takes a millisecond.
 func play(weights ...int) *replay {
 	list := endpointsWith(weights...)
 	return &replay{
@@ -138,8 +138,8 @@ func TestP2CSharesEvenlyUnderLoad(t *testing.T) {
 	}
 }
 
-// A new endpoint gets one attempt, and nothing is known of it until that ends: a second one only
-// when it is cheap.
+// A new endpoint gets one attempt, and until that ends its latency is unknown: it gets a second
+// one only if it is cheap.
 func TestP2CSendsOneAttemptToAnUnmeasuredEndpoint(t *testing.T) {
 	list := endpointsWith(1, 1)
 	list[0].Observe(int64(time.Minute), time.Millisecond)
@@ -155,7 +155,7 @@ func TestP2CSendsOneAttemptToAnUnmeasuredEndpoint(t *testing.T) {
 
 func TestP2CUsesANewEndpointAtOnce(t *testing.T) {
 	r := play(1, 1, 1)
-	r.list[2].Begin() // it stays out of the first second
+	r.list[2].Begin() // it takes no part in the first second
 	old := r.picker
 	r.picker = balance.P2C().Build(r.list[:2])
 	r.run(time.Second)
@@ -166,7 +166,7 @@ func TestP2CUsesANewEndpointAtOnce(t *testing.T) {
 	}
 }
 
-// A server that stops answering keeps the few calls that were under way when it did.
+// A server that stops answering keeps the few calls that were in flight at that moment.
 func TestP2CLeavesAStalledEndpoint(t *testing.T) {
 	r := play(1, 1, 1)
 	r.latency = func(endpoint int, now time.Duration) time.Duration {
@@ -182,8 +182,8 @@ func TestP2CLeavesAStalledEndpoint(t *testing.T) {
 	}
 }
 
-// An endpoint that was far the fastest when it stalled has a long way to go before its attempts in
-// flight alone outweigh its latency.
+// If a stalled endpoint was by far the fastest, the number of its attempts in flight alone would
+// take long to outweigh its latency.
 func TestP2CLeavesAStalledEndpointThatWasTheFastest(t *testing.T) {
 	r := play(1, 1, 1)
 	r.interval = time.Millisecond
@@ -202,7 +202,8 @@ func TestP2CLeavesAStalledEndpointThatWasTheFastest(t *testing.T) {
 	}
 }
 
-// Once it recovers it is found within seconds, without having drawn more than a probe now and then.
+// When it recovers, it is used again within seconds; until then it has received only a probe now
+// and then.
 func TestP2CProbesUntilAnEndpointRecovers(t *testing.T) {
 	const recovered = 30 * time.Second
 	r := play(1, 1, 1)

@@ -6,21 +6,23 @@ import (
 	"sync/atomic"
 )
 
-// Ping returns the balancer "ping": each pick is independent of all others, and an endpoint's chance is
-// its weight divided by its latency, or by 16 times the lowest latency where its own is more. The
-// latency is the average of Endpoint, of the calls themselves: nothing is sent to measure it.
+// Ping returns the balancer "ping": each pick is independent of all others, and an endpoint's
+// probability is proportional to its weight divided by its latency, or by 16 times the lowest
+// latency if its own is higher. The latency is Endpoint's average over the calls: no extra
+// requests are sent to measure it.
 //
-// The bound of 16 keeps some calls going to every endpoint, and the answer to such a call replaces the
-// average, so that one that was slow is noticed when it is well. An endpoint without a sample counts as one with the lowest latency. Above 16 endpoints the
-// lowest latency is looked up once in about so many picks as a sixteenth of the endpoints.
+// The bound of 16 keeps some calls going to every endpoint, and the answer to such a call replaces
+// the average, so that the recovery of a slow endpoint is noticed. An endpoint without a sample
+// counts as one with the lowest latency. Above 16 endpoints the lowest latency is looked up on
+// average once in n/16 picks for n endpoints.
 //
-// P2C, which also sees the calls in flight, leaves a stalled endpoint sooner. Ping is for those who want
-// shares that can be foretold from the latencies.
+// P2C, which also considers the calls in flight, avoids a stalled endpoint sooner. Ping is for
+// applications that need shares predictable from the latencies.
 func Ping() Balancer { return algorithm{"ping", newPing, true} }
 
 const (
-	maxSlower = 16 // how many times the lowest latency counts at most
-	maxDraws  = 64 // with all others that slow, one pick in 60 needs more
+	maxSlower = 16 // maximum ratio to the lowest latency
+	maxDraws  = 64 // if all others are that slow, one pick in 60 needs more
 )
 
 type ping struct {
@@ -36,7 +38,8 @@ func newPing(endpoints []*Endpoint) Picker {
 	return &ping{endpoints: endpoints, sampler: newSampler(weightsOf(endpoints)), due: newSometimes(len(endpoints))}
 }
 
-// Pick draws by weight, and keeps what it drew with a chance of the lowest latency divided by its own.
+// Pick draws by weight, and accepts an endpoint with a probability of the lowest latency divided
+// by its own.
 func (p *ping) Pick(r *Request) *Endpoint {
 	lowest := math.Float32frombits(p.lowest.Load())
 	if lowest == 0 || p.due.now() {
@@ -65,15 +68,15 @@ func (p *ping) Pick(r *Request) *Endpoint {
 	return untriedFrom(p.endpoints, rand.IntN(len(p.endpoints)), r)
 }
 
-// probe lets the next sample replace the figures of an endpoint, which would else need minutes to forget
-// an outage.
+// probe lets the next sample replace the average of an endpoint, which would otherwise need
+// minutes to forget an outage.
 func (e *Endpoint) probe(f figures) {
 	if next := max(f.tick+1, 1); e.probed.Load() != next {
 		e.probed.Store(next)
 	}
 }
 
-// lookUp returns the lowest latency that is known, or 0.
+// lookUp returns the lowest known latency, or 0.
 func (p *ping) lookUp() float32 {
 	var lowest float32
 	for _, e := range p.endpoints {

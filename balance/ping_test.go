@@ -10,7 +10,7 @@ import (
 	"github.com/anser-rpc/anser/balance"
 )
 
-// Shares are weight divided by latency, which counts up to 16 times the lowest.
+// Shares are weight divided by latency, at most 16 times the lowest one.
 func TestPingFollowsWeightAndLatency(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		weights := rapid.SliceOfN(rapid.IntRange(1, 20), 2, 16).Draw(t, "weights")
@@ -49,7 +49,7 @@ func TestPingTakesUnmeasuredForFast(t *testing.T) {
 	wantShares(t, picks(balance.Ping().Build(fresh), fresh, n), []float64{.25, .75}, n)
 }
 
-// The lowest latency of many is looked up now and then only.
+// The lowest latency of many endpoints is looked up only now and then.
 func TestPingOfMany(t *testing.T) {
 	list := endpointsWith(make([]int, 1000)...)
 	for i, e := range list {
@@ -57,7 +57,7 @@ func TestPingOfMany(t *testing.T) {
 	}
 	picker := balance.Ping().Build(list)
 	picker.Pick(nil)
-	for _, e := range list[:4] { // the lowest is halved after it was looked up
+	for _, e := range list[:4] { // the lowest latency is halved after it was looked up
 		e.Observe(int64(time.Hour), time.Nanosecond)
 		e.Observe(int64(2*time.Hour), 500*time.Microsecond)
 	}

@@ -3,7 +3,7 @@ package balance
 import "math/rand/v2"
 
 // Random returns the balancer "random": each pick is independent of all others, and an endpoint's
-// chance is its share of the weights.
+// probability is its share of the weights.
 func Random() Balancer { return algorithm{"random", newRandom, true} }
 
 type random struct {
@@ -26,7 +26,7 @@ func (p *random) Pick(r *Request) *Endpoint {
 	return untriedFrom(p.endpoints, rand.IntN(len(p.endpoints)), r)
 }
 
-// redraws is how often a picker draws again for a call that has tried what was drawn, before it
-// takes the next endpoint in the list: that is bounded, but favours the neighbours of those that
-// were tried.
+// redraws is how often a picker draws again for a call that has tried the drawn endpoint, before
+// it takes the next endpoint in the list: this is bounded, but favours the neighbours of tried
+// endpoints.
 const redraws = 8

@@ -9,7 +9,7 @@ import (
 	"github.com/anser-rpc/anser/balance"
 )
 
-// wantShares fails where a count is further from its share of n than chance explains: eight
+// wantShares fails if a count differs from its share of n by more than chance explains: eight
 // standard deviations, once in 10^15 tests.
 func wantShares(t interface{ Fatalf(string, ...any) }, counts []int, shares []float64, n int) {
 	for i, got := range counts {
@@ -42,7 +42,7 @@ func TestRandomFollowsWeights(t *testing.T) {
 	})
 }
 
-// A further attempt goes to the others by their weights too.
+// A further attempt goes to the others, also by weight.
 func TestRandomFollowsWeightsWithoutTheTried(t *testing.T) {
 	list := endpointsWith(1000, 10, 20, 30)
 	picker := balance.Random().Build(list)

@@ -11,9 +11,9 @@ import (
 	"github.com/anser-rpc/anser/balance"
 )
 
-// Whatever an outage was like and however long it took, an instance that is well again gets calls again
-// within seconds, and soon about its share. A picker that prefers what answered well must not leave an
-// endpoint alone for ever because it was left alone.
+// Whatever the kind and length of an outage, a recovered instance gets calls again within seconds,
+// and soon about its share. A picker that prefers fast endpoints must not avoid one forever
+// because it has no recent samples.
 func TestRecoveredInstancesAreUsedAgain(t *testing.T) {
 	if testing.Short() {
 		t.Skip("simulates for seconds")
@@ -39,7 +39,7 @@ func TestRecoveredInstancesAreUsedAgain(t *testing.T) {
 						case !isIll(endpoint, now):
 							return 2*time.Millisecond + jitter
 						case kind == "stalls":
-							return 3 * time.Second // until the caller gives up
+							return 3 * time.Second // the caller's timeout
 						case kind == "is slow":
 							return 200*time.Millisecond + jitter
 						}
@@ -48,15 +48,16 @@ func TestRecoveredInstancesAreUsedAgain(t *testing.T) {
 					fails: func(endpoint int, now time.Duration) bool { return kind == "refuses" && isIll(endpoint, now) },
 				}
 				r.run(end)
-				// What is slowest gets one call of 113 by chance: of 3,000, none does not happen.
+				// The slowest endpoint gets one call in 113 by chance: none of 3,000 is
+				// practically impossible.
 				at := end + 3000*r.interval
 				if got := r.run(at)[ill]; got == 0 {
 					t.Fatal("no call of 3,000 after it is well")
 				}
 				at += 10 * time.Second
 				r.run(at)
-				// P2C remembers peaks for seconds, so that at few calls a second shares of endpoints that
-				// are well differ too; over a longer time they do not by so much.
+				// P2C remembers peaks for seconds, so with few calls per second the shares of
+				// healthy endpoints differ, too; over a longer time they differ less.
 				if got := share(r.run(at+40*time.Second), ill); got < .3/float64(n) {
 					t.Fatalf("%.3f of the calls of 40 s, soon after it is well: want about %.3f", got, 1/float64(n))
 				}

@@ -2,14 +2,14 @@ package balance
 
 import "math/bits"
 
-// ring is the circle of D. Karger et al., "Consistent hashing and random trees" (1997): each endpoint
-// has points on it, as many as its weight asks for, and a key belongs to the first point from its own
-// place on. An endpoint's points depend on its own key and weight alone, so one that leaves takes only
-// its own keys along.
+// ring is the circle of D. Karger et al., "Consistent hashing and random trees" (1997): each
+// endpoint has points on it in proportion to its weight, and a key belongs to the first point at
+// or after its own place. An endpoint's points depend only on its own key and weight, so when one
+// leaves, only its own keys move.
 type ring struct {
 	points []uint64 // sorted: a place in the upper bits, the index of an endpoint in the lower ones
-	guide  []uint32 // for equal parts of the circle, the first point in it or after it
-	shift  int      // of a place, to get the number of its part
+	guide  []uint32 // per equal part of the circle, the first point in it or after it
+	shift  int      // maps a place to the number of its part
 }
 
 const (
@@ -55,9 +55,10 @@ func newRing(endpoints []*Endpoint) ring {
 	return r
 }
 
-// pointCounts says how many points each endpoint gets: as many as its weight. With the default of 100 an
-// endpoint's share is then off by 10 % (standard deviation). Where the mean weight is far from the
-// default, all are scaled, by a power of 16 so that small changes of the list do not move every point.
+// pointCounts returns the number of points per endpoint, which is its weight. With the default of
+// 100 an endpoint's share has a standard deviation of 10 %. If the mean weight is far from the
+// default, all are scaled, by a power of 16 so that small changes of the list do not move every
+// point.
 func pointCounts(endpoints []*Endpoint) []int {
 	var sum float64
 	for _, e := range endpoints {
@@ -76,7 +77,7 @@ func pointCounts(endpoints []*Endpoint) []int {
 	return counts
 }
 
-// find returns the number of the point that a key with the hash x belongs to.
+// find returns the index of the point of a key with the hash x.
 func (r *ring) find(x uint64) int {
 	part := x >> r.shift
 	i, end := int(r.guide[part]), int(r.guide[part+1])
@@ -89,10 +90,10 @@ func (r *ring) find(x uint64) int {
 	return i
 }
 
-// owner returns the index of the endpoint that has point i.
+// owner returns the index of the endpoint of point i.
 func (r *ring) owner(i int) int { return int(r.points[i] &^ placeMask) }
 
-// next returns the number of the point after i.
+// next returns the index of the point after i.
 func (r *ring) next(i int) int {
 	if i++; i < len(r.points) {
 		return i

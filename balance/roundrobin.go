@@ -5,10 +5,10 @@ import (
 	"sync/atomic"
 )
 
-// RoundRobin returns the balancer "round_robin": each endpoint in its turn, whatever the weights.
-// First attempts visit every endpoint once in any run of as many picks, also under concurrency; a
-// further attempt of a call takes a turn too, and passes over what it has tried. A picker begins
-// at a random endpoint, so that clients that start together do not go around together.
+// RoundRobin returns the balancer "round_robin": each endpoint in turn, whatever the weights. For
+// n endpoints, any n consecutive first attempts visit each of them once, even under concurrency; a
+// further attempt of a call also takes a turn, and skips endpoints that it has tried. A picker
+// begins at a random endpoint, so that clients that start together do not move in step.
 func RoundRobin() Balancer { return algorithm{"round_robin", newRoundRobin, true} }
 
 type roundRobin struct {
@@ -27,15 +27,15 @@ func (p *roundRobin) Pick(r *Request) *Endpoint {
 	return untriedFrom(p.endpoints, i, r)
 }
 
-// turn hands out numbers one after the other. One atomic addition is all that concurrent picks
-// share, and the padding keeps it off the lines that they read.
+// turn returns consecutive numbers. Concurrent picks share only its one atomic addition, and the
+// padding keeps it off the cache lines that they read.
 type turn struct {
 	_    [64]byte
 	last atomic.Uint64
 	_    [56]byte
 }
 
-// start makes the first number a random one below n.
+// start sets the first number to a random one below n.
 func (t *turn) start(n uint64) { t.last.Store(rand.Uint64N(n)) }
 
 func (t *turn) take() uint64 { return t.last.Add(1) }

@@ -1,23 +1,23 @@
 package balance
 
-// newSchedule lays out a round of sum turns in which each index has as many as its weight. The
+// newSchedule lays out a round of sum turns in which each index occurs as often as its weight. The
 // weights are positive and add up to sum, which is less than 2^32.
 //
 // The k-th turn of index i must fall into its window, from floor(k*sum/w) to ceil((k+1)*sum/w).
 // Serving the earliest deadline of the open windows first meets all of them (S. Baruah et al.,
 // "Proportionate progress", 1996, for one processor), so at no point of the round is an index a
-// whole turn ahead of its share or behind it. It takes O(sum log n); the usual way, which adds every
-// weight in every turn, takes O(sum n), a second for a thousand endpoints.
+// whole turn ahead of its share or behind it. This takes O(sum log n); the usual way, which adds
+// every weight in every turn, takes O(sum n), a second for a thousand endpoints.
 func newSchedule(weights []uint64, sum uint64) []uint32 {
 	schedule := make([]uint32, sum)
-	done := make([]uint64, len(weights)) // turns that each index has had
+	done := make([]uint64, len(weights)) // turns each index has had
 	opening := newCalendar(sum, len(weights))
 	for i := len(weights) - 1; i >= 0; i-- {
 		opening.add(0, i)
 	}
 	open := make(deadlines, 0, len(weights))
 	for t := range sum {
-		for i := opening.first[t]; i != nobody; i = opening.next[i] {
+		for i := opening.first[t]; i != noIndex; i = opening.next[i] {
 			deadline := ((done[i]+1)*sum + weights[i] - 1) / weights[i]
 			open.push(deadline<<32 | uint64(i))
 		}
@@ -30,18 +30,19 @@ func newSchedule(weights []uint64, sum uint64) []uint32 {
 	return schedule
 }
 
-// calendar says for each turn whose window opens there; an index has one window in it at a time.
+// calendar lists, per turn, the indexes whose window opens there; an index has at most one window
+// in it.
 type calendar struct {
-	first []uint32 // of each turn, the first index or nobody
-	next  []uint32 // of each index, the next one of the same turn or nobody
+	first []uint32 // per turn, the first index, or noIndex
+	next  []uint32 // per index, the next one of the same turn, or noIndex
 }
 
-const nobody = 1<<32 - 1
+const noIndex = 1<<32 - 1
 
 func newCalendar(turns uint64, indexes int) calendar {
 	c := calendar{make([]uint32, turns), make([]uint32, indexes)}
 	for t := range c.first {
-		c.first[t] = nobody
+		c.first[t] = noIndex
 	}
 	return c
 }
@@ -51,7 +52,7 @@ func (c calendar) add(turn uint64, index int) {
 	c.first[turn] = uint32(index)
 }
 
-// deadlines is a binary heap, smallest first. An entry holds a deadline above the index it is for,
+// deadlines is a binary min-heap. An entry holds a deadline in its upper bits and its index below,
 // so equal deadlines come in the order of the list.
 type deadlines []uint64
 

@@ -11,8 +11,8 @@ import (
 	"github.com/anser-rpc/anser/balance"
 )
 
-// Five instances of equal weight, of which one takes ten times and one three times as long as the others:
-// a call every 400 µs for ten seconds, with keys. docs/balancing.md shows what -v prints.
+// Five instances of equal weight, one ten times and one three times as slow as the others: a call
+// every 400 µs for ten seconds, with keys. docs/balancing.md shows the output of -v.
 func TestSpreadUnderSkewedLatency(t *testing.T) {
 	base := []time.Duration{2, 2, 2, 6, 20} // ms
 	type outcome struct {
@@ -29,7 +29,8 @@ func TestSpreadUnderSkewedLatency(t *testing.T) {
 			list: list, interval: 400 * time.Microsecond,
 			picker: pickFunc(func(*balance.Request) *balance.Endpoint { return picker.Pick(keyed(rand.IntN(1000))) }),
 			latency: func(endpoint int, _ time.Duration) time.Duration {
-				// A queue in front of the instance: more than ten calls at once wait for each other.
+				// A queue in front of the instance: more than ten concurrent calls wait for each
+				// other.
 				d := base[endpoint] * time.Millisecond * time.Duration(50+rand.IntN(100)) / 100
 				d += d * time.Duration(min(max(list[endpoint].Active()-10, 0), 40)) / 10
 				all = append(all, d)

@@ -5,21 +5,22 @@ import (
 	"sync/atomic"
 )
 
-// Sticky returns the balancer "sticky": all calls of a client go to one endpoint as long as that is in the
-// list, which is as long as the instance is up and can be reached. The endpoint is drawn by weight, so
-// that many clients spread. When it is gone another is drawn, and the client stays with that one, also
-// when the first comes back.
+// Sticky returns the balancer "sticky": all calls of a client go to one endpoint for as long as it
+// is in the list, which means that the instance is up and can be reached. The endpoint is drawn by
+// weight, so that many clients spread. When it leaves, another one is drawn, and the client stays
+// with that one even when the first comes back.
 //
-// The further attempts of a call go to other endpoints, and change nothing for the next call.
+// Further attempts of a call go to other endpoints, and do not affect the next call.
 func Sticky() Balancer { return new(stickiness) }
 
-// stickiness counts choices, so that the latest one is known whichever endpoints are in the list.
+// stickiness numbers the choices, so that the latest one is known whatever endpoints are in the
+// list.
 type stickiness struct{ choices atomic.Uint64 }
 
 func (*stickiness) Name() string { return "sticky" }
 
-// Build leaves its choice on the endpoint, which outlives the picker and belongs to one client. A list of
-// one is a choice too: who was alone keeps its clients when others come.
+// Build records its choice in the endpoint, which outlives the picker and belongs to one client. A
+// list of one is a choice, too: the client stays with that endpoint when others join.
 func (s *stickiness) Build(endpoints []*Endpoint) Picker {
 	if len(endpoints) == 0 {
 		return few(nil)

@@ -9,7 +9,8 @@ import (
 	"github.com/anser-rpc/anser/balance"
 )
 
-// The client stays as long as its endpoint is in the list, whatever else comes, goes and comes back.
+// The client stays with its endpoint while that is in the list, whatever other endpoints join,
+// leave and return.
 func TestStickyStays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := endpointsWith(1, 2, 3, 4, 5, 6)

@@ -6,30 +6,30 @@ import (
 	"sync/atomic"
 )
 
-// tiered prefers endpoints in steps: it goes to the first tier in which one has room.
+// tiered prefers endpoints in tiers: it chooses from the first tier with room.
 type tiered struct {
 	tiers []tier
-	full  float64 // attempts of an endpoint of mean weight that make it busy
-	rest  Picker  // where nobody has room
+	full  float64 // attempts at which an endpoint of mean weight is busy
+	rest  Picker  // used if no tier has room
 
 	_     [64]byte
-	start atomic.Int64 // of the tiers beyond the first ones, where the last pick found room
+	start atomic.Int64 // the tier beyond the first ones in which the last pick found room
 	_     [56]byte
 }
 
-// tier are endpoints that are equally good.
+// tier is a set of equally good endpoints.
 type tier struct {
 	loads   []load
-	sampler sampler // of more endpoints than a pick looks at
+	sampler sampler // used if it has more endpoints than a pick looks at
 }
 
-// nearTiers is how many tiers every pick looks at. Where each endpoint is a tier of its own, a pick
-// would look at a thousand of them when all are busy; so from there on it begins where the last one
-// found room, one tier before to come back, and looks at as many again.
+// nearTiers is the number of tiers that every pick looks at. If each endpoint is a tier of its
+// own, a pick would look at a thousand of them when all are busy; so beyond these it begins where
+// the last one found room, one tier earlier so that it can move back, and looks at as many again.
 const nearTiers = 8
 
-// newTiered sorts endpoints into tiers by rank, lower ones first. Ranks that are at most width above the
-// lowest of a tier are in that tier.
+// newTiered sorts endpoints into tiers by rank, lower ones first. A tier includes ranks up to its
+// lowest one plus width.
 func newTiered(endpoints []*Endpoint, full float64, rank func(*Endpoint) float64, width float64) Picker {
 	weights, sum := weightsOf(endpoints)
 	mean := float64(sum) / float64(len(endpoints))
@@ -102,7 +102,7 @@ func (p *tiered) remember(last, i int) {
 	}
 }
 
-// withRoom returns the least loaded endpoint of the tier, if it has room, that the call has not
+// withRoom returns the least loaded endpoint of the tier that has room and that the call has not
 // tried. Of a large tier it looks at a few, drawn by weight: when these are busy, nearly all are.
 func (t *tier) withRoom(r *Request, full float64) *Endpoint {
 	if len(t.loads) > scanLimit {

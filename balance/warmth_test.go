@@ -10,8 +10,8 @@ import (
 	"github.com/anser-rpc/anser/balance"
 )
 
-// Every balancer that looks at weights gives an endpoint that is p percent warm p percent of the
-// calls that it would have by its weight.
+// Every balancer that uses weights gives an endpoint that is p percent warm p percent of the calls
+// that it would have by its weight.
 func TestWarmthIsAPartOfTheWeight(t *testing.T) {
 	if testing.Short() {
 		t.Skip("simulates for seconds")
@@ -65,7 +65,7 @@ func TestWeightedIsExactWhileWarmingUp(t *testing.T) {
 	}
 }
 
-// P2C gives an instance that comes cold its part under load too.
+// P2C gives a new instance its reduced share even under load.
 func TestP2CWarmsUpUnderLoad(t *testing.T) {
 	r := play(100, 100, 100)
 	r.interval = 20 * time.Microsecond

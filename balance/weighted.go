@@ -2,21 +2,21 @@ package balance
 
 import "math/bits"
 
-// maxSchedule is how many turns a schedule may have: 256 KiB of them, built in a few milliseconds.
+// maxSchedule is the maximum number of turns of a schedule: 256 KiB, built in a few milliseconds.
 const maxSchedule = 1 << 16
 
 // Weighted returns the balancer "weighted": smooth weighted round robin. An endpoint's turns are
 // spread as evenly as its weight allows, not bunched.
 //
-// Of any run of as many first attempts as the weights, divided by their greatest common divisor,
-// add up to, each endpoint gets exactly its weight, also under concurrency: the whole round is
-// laid out when the picker is built, and a pick takes the next turn. Within a round no endpoint
-// is a whole turn ahead of its share or behind it. A further attempt of a call takes a turn too,
-// and passes over what it has tried.
+// Let n be the sum of the weights, divided by their greatest common divisor. In any n consecutive
+// first attempts each endpoint gets exactly its weight, even under concurrency: the whole round is
+// laid out when the picker is built, and a pick takes the next turn. Within a round no endpoint is
+// a whole turn ahead of its share or behind it. A further attempt of a call also takes a turn, and
+// skips endpoints that it has tried.
 //
-// Where that sum is above 65,536 turns no round is laid out. Turns then follow a sequence that is
-// nearly as even and needs no memory: in any run of picks an endpoint is off its share by a few
-// turns at most, growing with the logarithm of the run's length (below ten in a million picks).
+// If n exceeds 65,536, no round is laid out. Turns then follow a sequence that is nearly as even
+// and needs no memory: in any run of picks an endpoint's error is a few turns at most, growing
+// with the logarithm of the run's length (below ten in a million picks).
 func Weighted() Balancer { return algorithm{"weighted", newWeighted, true} }
 
 func newWeighted(endpoints []*Endpoint) Picker {
@@ -45,10 +45,10 @@ func reduced(weights []uint64, sum uint64) ([]uint64, uint64) {
 	return weights, sum / divisor
 }
 
-// scheduled picks by a round that was laid out in advance.
+// scheduled picks from a round laid out in advance.
 type scheduled struct {
 	endpoints []*Endpoint
-	schedule  []uint32 // indexes of endpoints, one for each turn of a round
+	schedule  []uint32 // indexes of endpoints, one per turn of a round
 	turn      turn
 }
 
@@ -64,8 +64,8 @@ func (p *scheduled) Pick(r *Request) *Endpoint {
 	return untriedFrom(p.endpoints, i, r)
 }
 
-// spread picks by the Weyl sequence of the golden ratio, laid over the weights side by side. Of all
-// sequences of its kind it leaves the smallest gaps, whatever the lengths of the ranges.
+// spread picks by the Weyl sequence of the golden ratio, mapped to the concatenated weights. Of
+// all sequences of its kind it leaves the smallest gaps, whatever the lengths of the ranges.
 type spread struct {
 	endpoints []*Endpoint
 	ranges    ranges
@@ -84,10 +84,10 @@ func (p *spread) Pick(r *Request) *Endpoint {
 	return untriedFrom(p.endpoints, i, r)
 }
 
-// ranges are the weights side by side, with a guide that narrows the search down to a few of them.
+// ranges holds the concatenated weights, with a guide that narrows the search to a few of them.
 type ranges struct {
-	ends  []uint64 // of each index, where its range ends
-	guide []uint32 // for equal parts of the whole, the first index whose range reaches into it
+	ends  []uint64 // per index, the end of its range
+	guide []uint32 // per equal part of the whole, the first index whose range reaches into it
 }
 
 func newRanges(weights []uint64, sum uint64) ranges {
@@ -107,7 +107,7 @@ func newRanges(weights []uint64, sum uint64) ranges {
 	return r
 }
 
-// find returns the index whose range holds the point x/2^64 of the whole.
+// find returns the index whose range contains the point x/2^64 of the whole.
 func (r ranges) find(x uint64) int {
 	n := len(r.ends)
 	point, _ := bits.Mul64(x, r.ends[n-1])

@@ -66,7 +66,7 @@ func TestWeightedIsSmooth(t *testing.T) {
 	})
 }
 
-// checkEven fails when in some window of the sequence an index is further from its share than
+// checkEven fails if in some window of the sequence an index differs from its share by more than
 // limit.
 func checkEven(t interface{ Fatalf(string, ...any) }, s []int, shares []float64, limit float64) {
 	for i, share := range shares {
@@ -114,7 +114,7 @@ func TestWeightedZeroWeightIsTheDefault(t *testing.T) {
 	}
 }
 
-// A round of more than 65,536 turns is not laid out, and nearly as even.
+// A round of more than 65,536 turns is not laid out, but nearly as even.
 func TestWeightedIsNearlyEvenWithHugeSums(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		weight := rapid.OneOf(rapid.IntRange(1, 10), rapid.IntRange(1, 1_000_000))
@@ -138,7 +138,7 @@ func TestWeightedIsNearlyEvenForLong(t *testing.T) {
 }
 
 func TestWeightedOfManyEndpoints(t *testing.T) {
-	list := endpointsWith(make([]int, maxTurns+1)...) // even an equal weight makes too long a round
+	list := endpointsWith(make([]int, maxTurns+1)...) // equal weights already make the round too long
 	for i, n := range picks(balance.Weighted().Build(list), list, 5*len(list)) {
 		if math.Abs(float64(n)-5) > 4 {
 			t.Fatalf("endpoint %d was picked %d times: want about 5", i, n)
@@ -146,5 +146,5 @@ func TestWeightedOfManyEndpoints(t *testing.T) {
 	}
 }
 
-// maxTurns is the longest round that is laid out.
+// maxTurns is the length of the longest round that is laid out.
 const maxTurns = 65_536

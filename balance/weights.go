@@ -2,8 +2,8 @@ package balance
 
 import "math/bits"
 
-// weightsOf returns the weights of the endpoints and their sum. Each is positive, and at most
-// 100 × registry.MaxWeight.
+// weightsOf returns the effective weights of the endpoints and their sum. Each is positive, and at
+// most 100 × registry.MaxWeight.
 func weightsOf(endpoints []*Endpoint) (weights []uint64, sum uint64) {
 	weights = make([]uint64, len(endpoints))
 	warm := true
@@ -20,23 +20,23 @@ func weightsOf(endpoints []*Endpoint) (weights []uint64, sum uint64) {
 	return weights, sum
 }
 
-// sampler draws indexes in proportion to weights, in the same time for any number of them: the
-// alias method of A. J. Walker (1977), with the table built as by M. D. Vose (1991).
+// sampler draws indexes in proportion to weights, in constant time: the alias method of A. J.
+// Walker (1977), with the table built as in M. D. Vose (1991).
 type sampler struct {
 	columns []column
 }
 
-// A column belongs to the index of its place, up to the cut, and to one other index above it.
+// A column belongs to its own index up to the cut, and to one other index above it.
 type column struct {
-	cut   uint32 // the share of the column that is its own, in 2^-32, less 2^-32
+	cut   uint32 // the column's own share, in units of 2^-32, less one unit
 	other uint32
 }
 
-// newSampler returns a sampler for the weights, which are all positive and add up to sum.
+// newSampler returns a sampler for the weights, which must be positive and add up to sum.
 func newSampler(weights []uint64, sum uint64) sampler {
 	n := uint64(len(weights))
 	columns := make([]column, n)
-	rest := make([]uint64, n) // of each weight what has no column yet; a column holds sum
+	rest := make([]uint64, n) // per weight, the part not yet assigned to a column; a column holds sum
 	var small, large []int
 	for i, w := range weights {
 		columns[i] = column{cut: 1<<32 - 1, other: uint32(i)}
@@ -61,7 +61,7 @@ func newSampler(weights []uint64, sum uint64) sampler {
 	return sampler{columns}
 }
 
-// draw returns the index that belongs to x, a random number.
+// draw returns the index for x, a random number.
 func (s sampler) draw(x uint64) int {
 	i := scale(x>>32, len(s.columns))
 	if c := s.columns[i]; uint32(x) > c.cut {

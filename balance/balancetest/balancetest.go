@@ -1,5 +1,5 @@
-// Package balancetest is the suite that every balance.Balancer passes, those of package balance and
-// those of applications.
+// Package balancetest is the conformance suite for every balance.Balancer, those of package
+// balance and of applications.
 package balancetest
 
 import (
@@ -13,8 +13,7 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// Run tests what the contracts of balance.Balancer and balance.Picker say, each part on a Balancer of
-// its own.
+// Run tests the contracts of balance.Balancer and balance.Picker, each part on a new Balancer.
 func Run(t *testing.T, fresh func() balance.Balancer) {
 	t.Run("name", func(t *testing.T) { testName(t, fresh()) })
 	t.Run("empty list", func(t *testing.T) { testEmpty(t, fresh()) })
@@ -26,7 +25,7 @@ func Run(t *testing.T, fresh func() balance.Balancer) {
 	t.Run("allocates nothing", func(t *testing.T) { testAllocations(t, fresh()) })
 }
 
-// weightSets are weights that balancers tend to stumble over: one, equal, very different, many.
+// weightSets are weights that are difficult for balancers: one, equal, very different, many.
 var weightSets = [][]int{
 	{0},
 	{1},
@@ -42,7 +41,7 @@ var weightSets = [][]int{
 	slices.Repeat([]int{1, 1000}, 100),
 }
 
-// endpoints returns an endpoint for each weight, in different places. Every third one has no latency
+// endpoints returns one endpoint per weight, in different places. Every third one has no latency
 // sample, as after a change of the list, and some are not warm.
 func endpoints(weights []int) []*balance.Endpoint {
 	list := make([]*balance.Endpoint, len(weights))
@@ -105,8 +104,8 @@ func testTried(t *testing.T, b balance.Balancer) {
 				request.Tried = append(request.Tried, list[(first+k)%len(list)])
 				for range 30 {
 					if e := picker.Pick(request); e == nil || slices.Contains(request.Tried, e) {
-						t.Fatalf("weights %v, tried %d from index %d: picked one of them, or nothing, "+
-							"though others are left", weights, k+1, first)
+						t.Fatalf("weights %v, tried %d from index %d: picked a tried one, or nothing, "+
+							"though untried ones are left", weights, k+1, first)
 					}
 				}
 			}
@@ -144,8 +143,8 @@ func testUnchanged(t *testing.T, b balance.Balancer) {
 	}
 }
 
-// testConcurrent picks and counts attempts while the list is built anew with other weights, which
-// is what a client does; the race detector judges it.
+// testConcurrent picks and counts attempts while new pickers are built with other weights, as a
+// client does; the race detector checks it.
 func testConcurrent(t *testing.T, b balance.Balancer) {
 	list := endpoints(slices.Repeat([]int{100, 50, 1}, 7))
 	picker := b.Build(list)
@@ -181,7 +180,7 @@ func testConcurrent(t *testing.T, b balance.Balancer) {
 	wg.Wait()
 	for i, e := range list {
 		if n := e.Active(); n != 0 {
-			t.Fatalf("endpoint %d has %d attempts in flight at the end: the picker counted some itself", i, n)
+			t.Fatalf("endpoint %d has %d attempts in flight at the end: the picker must not count them", i, n)
 		}
 	}
 }

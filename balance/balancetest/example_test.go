@@ -11,7 +11,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A test of a balancer: in an application it is a function of its own, with a balancer of the application.
+// The test of a balancer: in an application it is a function of its own, with the application's
+// balancer.
 func Example() {
 	_ = func(t *testing.T) {
 		balancetest.Run(t, func() balance.Balancer { return balance.RoundRobin() })

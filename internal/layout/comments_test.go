@@ -20,7 +20,6 @@ var unusualIn = map[string]int{
 	"ansertest":    7,
 	"arena":        85,
 	"auth":         19,
-	"balance":      25,
 	"cmd":          79,
 	"codec":        34,
 	"compress":     2,
