@@ -14,6 +14,7 @@ import (
 	"github.com/anser-rpc/anser/codec/msgpack"
 	"github.com/anser-rpc/anser/codec/protobuf"
 	"github.com/anser-rpc/anser/internal/gain"
+	"github.com/anser-rpc/anser/internal/lastknown"
 	"github.com/anser-rpc/anser/internal/retrybudget"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/wire"
@@ -141,9 +142,9 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 		c.fix(src.fixed)
 		return c, nil
 	}
-	snap := new(snapshot)
+	snap := new(lastknown.File)
 	if !c.o.noSnapshot && src.key != "" {
-		if snap, err = newSnapshot(c.o.snapshotDir, src.key); err != nil {
+		if snap, err = lastknown.New(c.o.snapshotDir, src.key); err != nil {
 			c.o.log.Warn(err.Error())
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/lastknown"
 	"github.com/anser-rpc/anser/registry"
 )
 
@@ -69,16 +70,16 @@ const rulesPatience = time.Second
 type RouterContext struct {
 	client   *Client
 	ready    chan struct{} // closed by the first Report
-	snapshot *snapshot
+	snapshot *lastknown.File
 
 	status *RulesStatus // guarded by the mu of the client; nil before the first Report
 }
 
 // startRouter makes the client's router.
 func (c *Client) startRouter() error {
-	c.routerContext = &RouterContext{client: c, ready: make(chan struct{}), snapshot: new(snapshot)}
+	c.routerContext = &RouterContext{client: c, ready: make(chan struct{}), snapshot: new(lastknown.File)}
 	if c.source.key != "" && !c.o.noSnapshot {
-		if s, err := newSnapshot(c.o.snapshotDir, c.source.key+" rules"); err == nil { // else follow says so
+		if s, err := lastknown.New(c.o.snapshotDir, c.source.key+" rules"); err == nil { // else follow says so
 			c.routerContext.snapshot = s
 		}
 	}
@@ -173,10 +174,10 @@ func (s *RouterContext) Report(st RulesStatus) {
 
 // Save keeps data on disk, as the client keeps its list of instances: for a process that starts while the
 // registry is down. Without a registry, or with [NoSnapshot], it does nothing.
-func (s *RouterContext) Save(data []byte) error { return s.snapshot.write(data) }
+func (s *RouterContext) Save(data []byte) error { return s.snapshot.Write(data) }
 
 // Saved returns what Save kept, also that of an earlier process, or nil.
-func (s *RouterContext) Saved() ([]byte, error) { return s.snapshot.read() }
+func (s *RouterContext) Saved() ([]byte, error) { return s.snapshot.Read() }
 
 // intercepts reports whether a call of the method goes through interceptors.
 func (c *Client) intercepts(method string) bool {
