@@ -3,6 +3,7 @@ package anser
 import (
 	"encoding/binary"
 
+	"github.com/anser-rpc/anser/internal/bufpool"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -27,7 +28,7 @@ func negotiateChecksums(wants bool, peer *wire.Settings, own, other string) (boo
 // checksumWriter puts checksums on frames that are about to be written: here every frame comes by, whoever made it, and
 // what is kept in memory, counted and sent again is frames without. It belongs to the goroutine that writes.
 type checksumWriter struct {
-	buf    []byte // sealed bytes; from loadBuffers, or nil
+	buf    []byte // sealed bytes; from bufpool, or nil
 	at     int    // bytes of buf that were taken
 	first  int    // bytes of buf that belong to the frame that began before it, with the checksum
 	inside bool   // the last frame is not sealed yet
@@ -38,7 +39,7 @@ type checksumWriter struct {
 // fill seals as much of the frames as there is room for, and returns how much that was. The buffer was written.
 func (s *checksumWriter) fill(frames []byte) (used int) {
 	if s.buf == nil {
-		s.buf = getBuffer(loadBuffer)
+		s.buf = bufpool.Get(bufpool.Size)
 	}
 	b := s.buf[:0]
 	s.at, s.first = 0, 0
@@ -85,7 +86,7 @@ func (s *checksumWriter) rest(frames []byte) (rest []byte, used int) {
 // took notes that n more bytes were written.
 func (s *checksumWriter) took(n int) {
 	if s.at += n; s.at == len(s.buf) && !s.inside {
-		loadBuffers.Put((*[loadBuffer]byte)(s.buf[:loadBuffer])) // putBuffer would allocate
+		bufpool.Put(s.buf)
 		*s = checksumWriter{}
 	}
 }

@@ -3,57 +3,22 @@ package anser
 import (
 	"encoding/binary"
 	"io"
-	"math/bits"
 	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/internal/bufpool"
 	"github.com/anser-rpc/anser/wire"
 )
 
 const (
-	idleBuffer  = 2 << 10  // while little arrives
-	loadBuffer  = 64 << 10 // under load
-	quietReads  = 64       // so many small reads in a row make a reader idle again
+	idleBuffer  = 2 << 10      // while little arrives
+	loadBuffer  = bufpool.Size // under load
+	quietReads  = 64           // so many small reads in a row make a reader idle again
 	smallRead   = idleBuffer / 2
 	minProgress = 4 << 10 // bytes a second that a frame must arrive with at least
 )
-
-// loadBuffers holds read buffers of loadBuffer bytes.
-var loadBuffers = sync.Pool{New: func() any { return new([loadBuffer]byte) }}
-
-// largeBuffers holds buffers of 2, 4, 8, … times loadBuffer bytes, up to 64 MiB. A connection with large messages
-// takes them in turn while a message arrives, and a stream while it puts one together, so that neither need keep the
-// largest one.
-var largeBuffers [10]sync.Pool // of *[]byte
-
-// getBuffer returns a buffer of n bytes, loadBuffer or that times a power of two.
-func getBuffer(n int) []byte {
-	if n == loadBuffer {
-		return loadBuffers.Get().(*[loadBuffer]byte)[:]
-	}
-	if class := bits.Len(uint(n/loadBuffer)) - 2; class < len(largeBuffers) {
-		if b, ok := largeBuffers[class].Get().(*[]byte); ok {
-			return *b
-		}
-	}
-	return make([]byte, n)
-}
-
-// putBuffer gives a buffer back that nothing aliases.
-func putBuffer(b []byte) {
-	b = b[:cap(b)]
-	if len(b) == loadBuffer {
-		loadBuffers.Put((*[loadBuffer]byte)(b))
-		return
-	}
-	class := bits.Len(uint(len(b)/loadBuffer)) - 2
-	if class >= 0 && class < len(largeBuffers) && len(b) == loadBuffer<<(class+1) {
-		largeBuffers[class].Put(&b)
-	}
-}
 
 // reader cuts the bytes of a connection into frames. The bodies it returns alias its buffer and
 // are valid until the next call of fill. It belongs to one goroutine.
@@ -149,11 +114,11 @@ func (rd *reader) fill() error {
 		rd.progress.partial.Store(0)
 		switch {
 		case len(rd.buf) > loadBuffer:
-			putBuffer(rd.buf) // nobody knows when the next frame comes
-			rd.buf = getBuffer(loadBuffer)
+			bufpool.Put(rd.buf) // nobody knows when the next frame comes
+			rd.buf = bufpool.Get(loadBuffer)
 			rd.give()
 		case rd.quiet >= quietReads && len(rd.buf) > idleBuffer:
-			putBuffer(rd.buf)
+			bufpool.Put(rd.buf)
 			rd.buf, rd.quiet = make([]byte, idleBuffer), 0
 		}
 	} else {
@@ -204,7 +169,7 @@ func (rd *reader) successor() reader {
 	case len(unread) < idleBuffer:
 		next.buf = make([]byte, idleBuffer)
 	case len(unread) < loadBuffer:
-		next.buf = getBuffer(loadBuffer)
+		next.buf = bufpool.Get(loadBuffer)
 	default:
 		next.buf = make([]byte, len(rd.buf))
 		next.hold()
@@ -214,9 +179,9 @@ func (rd *reader) successor() reader {
 }
 
 func (rd *reader) grow() {
-	bigger := getBuffer(max(loadBuffer, 2*len(rd.buf)))
+	bigger := bufpool.Get(max(loadBuffer, 2*len(rd.buf)))
 	codec.CopyInPieces(bigger, rd.buf[:rd.w])
-	putBuffer(rd.buf)
+	bufpool.Put(rd.buf)
 	rd.buf = bigger
 	rd.hold()
 }
@@ -284,7 +249,7 @@ func (rd *reader) discard(n int) error {
 
 // release gives the buffer back. Nothing may alias it any more.
 func (rd *reader) release() {
-	putBuffer(rd.buf)
+	bufpool.Put(rd.buf)
 	rd.buf, rd.r, rd.w = nil, 0, 0
 	rd.give()
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/internal/bufpool"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -13,7 +14,7 @@ import (
 // arrives to a list of chunks, and the stream's reader takes the list as a whole: there are as many
 // locks and wake-ups as batches, not as messages.
 //
-// Chunks hold whole records; see inbox.
+// Chunks hold whole records; see [bufpool.Records].
 type receiving struct {
 	taking sync.Mutex // lets one Recv after the other have a message; guards what follows
 
@@ -33,7 +34,7 @@ type receiving struct {
 
 	mu sync.Mutex // guards what follows; taken after taking, and never together with the connection's
 
-	in       chunkList
+	in       bufpool.Records
 	left     int64 // credit that the other side still has
 	widened  int64 // credit that it got beyond the window
 	grown    int64 // of that, what it got because its reader is fast
@@ -45,6 +46,12 @@ type receiving struct {
 	end      error // what follows the last message once ended is set: io.EOF, or why the stream failed
 	trailers Metadata
 }
+
+// Flags of a record.
+const (
+	recordMore   = 1 << iota // its message continues in the next record
+	recordPacked             // its message is compressed
+)
 
 // streamError is a fault of one stream; the connection goes on.
 func streamError(code wire.Code, text string) *wire.CallError {
@@ -63,7 +70,7 @@ func (st *stream) accept(rd *reader, h wire.Header, body []byte) error {
 		}
 		err = st.acceptLocked(h, body)
 	}
-	wake := st.waits && len(st.in.list) > 0
+	wake := st.waits && !st.in.Empty()
 	if wake {
 		st.waits = false
 	}
@@ -103,14 +110,14 @@ func (st *stream) acceptLocked(h wire.Header, body []byte) error {
 		return streamError(wire.InvalidArgument, "pieces of one message with different compressions")
 	}
 	st.inside, st.packed = h.Flags&wire.FlagMore != 0, compression
-	var flags recordFlags
+	var flags byte
 	if st.inside {
 		flags = recordMore
 	}
 	if compression != 0 {
 		flags |= recordPacked
 	}
-	st.in.add(payload, flags)
+	st.in.Append(payload, flags)
 	return nil
 }
 
@@ -141,7 +148,7 @@ func (st *stream) recv(msg any, fresh bool) error {
 			err = st.giveUp(fault)
 		}
 		if cap(st.whole) > maxKeptMessage {
-			putBuffer(st.whole)
+			bufpool.Put(st.whole)
 			st.whole = nil
 		}
 		if cap(st.plain) > maxKeptMessage {
@@ -165,7 +172,7 @@ func (st *stream) next() (payload []byte, packed bool, err error) {
 				return nil, false, err
 			}
 		}
-		payload, flags := nextRecord(&st.chunk)
+		payload, flags := bufpool.Cut(&st.chunk)
 		last, packed := flags&recordMore == 0, flags&recordPacked != 0
 		st.spent += int64(len(payload)) + st.conn.head
 		st.fresh += int64(len(payload)) + st.conn.head
@@ -196,10 +203,10 @@ func grown(b []byte, n int) []byte {
 	for size < len(b)+n {
 		size *= 2
 	}
-	larger := getBuffer(size)[:len(b)]
+	larger := bufpool.Get(size)[:len(b)]
 	codec.CopyInPieces(larger, b)
 	if cap(b) > 0 {
-		putBuffer(b)
+		bufpool.Put(b)
 	}
 	return larger
 }
@@ -214,8 +221,8 @@ func (st *stream) fetch() error {
 		}
 		st.receiving.mu.Lock()
 		st.reportLocked()
-		if len(st.in.list) > 0 { // not of a stream that was stopped
-			st.batch, st.taken = st.in.take(st.batch), 0
+		if !st.in.Empty() { // not of a stream that was stopped
+			st.batch, st.taken = st.in.Take(st.batch), 0
 			st.receiving.mu.Unlock()
 			s.giveBack()
 			continue
@@ -227,7 +234,7 @@ func (st *stream) fetch() error {
 			return err
 		}
 		st.waits = true
-		st.batch, st.taken = st.in.take(st.batch), 0 // gives back what was received
+		st.batch, st.taken = st.in.Take(st.batch), 0 // gives back what was received
 		st.receiving.mu.Unlock()
 		s.readers.Add(1)
 		s.giveBack()
@@ -377,7 +384,7 @@ func (st *stream) endReceiving(err error, trailers Metadata) {
 		if st.end == io.EOF {
 			st.end = err // what came before the end is not received any more
 		}
-		st.in = chunkList{}
+		st.in = bufpool.Records{}
 	}
 	st.conn.read.Add(st.unread)
 	st.unread = 0
@@ -414,11 +421,11 @@ func (st *stream) halfClosed() error {
 
 // put stores the first message of a stream, which came with its REQUEST and has used no credit.
 func (st *stream) put(payload []byte, packed bool) {
-	var flags recordFlags
+	var flags byte
 	if packed {
 		flags = recordPacked
 	}
-	st.in.add(payload, flags)
+	st.in.Append(payload, flags)
 	st.spent = -int64(len(payload)) - st.conn.head
 	st.fresh = st.spent
 }
@@ -434,5 +441,5 @@ func (st *stream) isInside() bool {
 func (st *stream) trim() {
 	st.receiving.mu.Lock()
 	defer st.receiving.mu.Unlock()
-	st.in.trim()
+	st.in.Trim()
 }
