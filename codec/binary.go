@@ -10,37 +10,37 @@ import (
 	"github.com/anser-rpc/anser/codec/internal/mpscan"
 )
 
-// Binary is for types that marshal themselves. In this order it takes
+// Binary is for types that marshal themselves. It uses the first of these pairs that a type has:
 //
 //   - AppendBinary and UnmarshalBinary of package encoding,
-//   - MarshalLen and MarshalTo, which Colfer generates beside UnmarshalBinary and which need no memory
-//     of their own,
+//   - MarshalLen and MarshalTo, which Colfer generates in addition to UnmarshalBinary and which
+//     allocate nothing,
 //   - MarshalBinary and UnmarshalBinary,
 //   - MarshalMsg and UnmarshalMsg, which msgp generates: the payload is MessagePack,
 //   - Size, Marshal and Unmarshal, which gencode generates.
 //
-// Such a method sees a peer's bytes before anybody else does. It must not keep them, and must not
-// allocate because a length was declared; where it panics, its call fails. Msgp's methods do allocate
-// so, which is why Binary scans the MessagePack before. Colfer's allocate at most ColferListMax
-// elements for a list, 65,536 unless its flag -l says otherwise. Gencode's allocate whatever was
-// declared for a slice and recurse as deep as the data does: a type of gencode's with a slice or
-// with itself in it is decoded only with TrustPeers.
+// These methods are the first to see a peer's bytes. They must not keep them, and must not
+// allocate because of a declared length; a panic in them fails the call. Msgp's methods do
+// allocate that way, so Binary scans the MessagePack first. Colfer's allocate at most
+// ColferListMax elements for a list, 65,536 unless its flag -l sets another limit. Gencode's
+// allocate any declared length of a slice and recurse as deep as the data: a type of gencode that
+// contains a slice or itself is decoded only with TrustPeers.
 //
-// A type that has none but msgp's methods is not claimed by Fits: where nobody names a codec,
-// MessagePack is the better choice, as every peer can read it.
+// Fits is false for a type that has only msgp's methods: as a default, MessagePack is the better
+// choice, as every peer can read it.
 type Binary struct {
-	// TrustPeers lifts the restriction on gencode's types: whoever can send to this side can then
-	// make it allocate any amount of memory. It changes nothing for other types.
+	// TrustPeers lifts the restriction on gencode's types: any peer that can send to this side can
+	// then make it allocate any amount of memory. It has no effect on other types.
 	TrustPeers bool
 }
 
-// sized is what Colfer generates beside MarshalBinary.
+// sized is the part of Colfer's methods besides MarshalBinary.
 type sized interface {
 	MarshalLen() (int, error)
 	MarshalTo(buf []byte) int
 }
 
-// msgp is what msgp generates.
+// msgp is the set of methods that msgp generates.
 type msgp interface {
 	MarshalMsg(b []byte) ([]byte, error)
 	UnmarshalMsg(b []byte) ([]byte, error)
@@ -52,7 +52,7 @@ func (Binary) ID() uint8 { return BinaryID }
 // Name returns "binary".
 func (Binary) Name() string { return "binary" }
 
-// Append appends what v's own method writes.
+// Append appends the result of v's own method.
 func (c Binary) Append(dst []byte, v any) ([]byte, error) {
 	if isNil(v) {
 		return dst, fmt.Errorf("binary codec: cannot encode %s: pass a value", typeName(v))
@@ -96,7 +96,7 @@ func appendSized(dst []byte, m sized) ([]byte, error) {
 	return dst, nil
 }
 
-// Unmarshal gives data to v's own method.
+// Unmarshal passes data to v's own method.
 func (c Binary) Unmarshal(data []byte, v any) (err error) {
 	if isNil(v) {
 		return c.errUnfit(v)
@@ -135,7 +135,7 @@ func unmarshalMsgp(data []byte, m msgp) error {
 	return err
 }
 
-// Fits reports whether v's type has the methods in both directions, and not just msgp's.
+// Fits reports whether v's type has the methods for both directions, other than msgp's.
 func (c Binary) Fits(v any) bool {
 	if _, ok := v.(encoding.BinaryUnmarshaler); ok {
 		switch v.(type) {

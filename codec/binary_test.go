@@ -14,7 +14,7 @@ import (
 	"github.com/anser-rpc/anser/internal/benchpb"
 )
 
-// appender writes behind what is there.
+// appender appends to its argument.
 type appender struct {
 	N    uint32
 	Text string
@@ -32,10 +32,10 @@ func (a *appender) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
-// colfer has the methods that Colfer generates, in the same order of preference.
+// colfer has Colfer's methods, in the same order of preference.
 type colfer struct {
 	text  string
-	wrong int // MarshalTo's error in counting
+	wrong int // error in the result of MarshalTo
 }
 
 func (c *colfer) MarshalLen() (int, error)       { return len(c.text), nil }
@@ -45,7 +45,7 @@ func (c *colfer) MarshalBinary() ([]byte, error) {
 	return nil, errors.New("MarshalTo needs no memory and should have been used")
 }
 
-// careless is how a generator that trusts its input decodes.
+// careless decodes like a generator that trusts its input.
 type careless struct{ A byte }
 
 func (c *careless) MarshalBinary() ([]byte, error) { return []byte{c.A}, nil }
@@ -89,7 +89,7 @@ func FuzzBinary(f *testing.F) {
 	codectest.Fuzz(f, codec.Binary{}, &appender{}, &colfer{}, &careless{}, &time.Time{})
 }
 
-// self is a message that marshals itself, with vtproto's code so that figures can be compared.
+// self is a message that marshals itself, with vtproto's code for comparable figures.
 type self struct{ benchpb.BenchmarkMessage }
 
 func (s *self) MarshalLen() (int, error)       { return s.SizeVT(), nil }

@@ -1,9 +1,9 @@
-// Package codec defines how messages become bytes, and holds the codecs that need nothing beyond
-// the standard library: raw, binary and JSON. Others live in packages below this one, most of them in
-// modules of their own; docs/codecs.md says which codec is for what.
+// Package codec defines how messages are encoded, and contains the codecs that need only the
+// standard library: raw, binary and JSON. Others are in packages below this one, most of them in
+// modules of their own; docs/codecs.md compares them.
 package codec
 
-// The numbers of the codecs on the wire; see docs/protocol.md §13. Applications use FirstFree and up.
+// The codec numbers on the wire; see docs/protocol.md §13. Applications use FirstFree and above.
 const (
 	RawID           uint8 = 1
 	BinaryID        uint8 = 2
@@ -20,52 +20,54 @@ const (
 	FirstFree       uint8 = 64
 )
 
-// Codec turns messages into bytes and back. Implementations are safe for concurrent use, never
-// panic on a peer's bytes, and allocate in proportion to the bytes they are given.
+// Codec encodes and decodes messages. Implementations are safe for concurrent use, never panic on
+// a peer's bytes, and allocate in proportion to the size of their input.
 type Codec interface {
 	// ID is the codec's number on the wire.
 	ID() uint8
-	// Name is the codec's lower-case name, for humans and options: "json".
+	// Name is the codec's lower-case name, for options and messages: "json".
 	Name() string
 	// Append appends the encoding of v to dst and returns the extended slice, which may share
-	// dst's memory. When it fails, the bytes of dst itself are unchanged.
+	// dst's memory. If it fails, the bytes of dst are unchanged.
 	Append(dst []byte, v any) ([]byte, error)
-	// Unmarshal decodes data into v, a non-nil pointer. It must not keep data: the caller reuses it.
+	// Unmarshal decodes data into v, a non-nil pointer. It must not keep data: the caller reuses
+	// it.
 	Unmarshal(data []byte, v any) error
 }
 
-// A FreshUnmarshaler is a Codec that saves work where it knows that a value is a new one.
+// A FreshUnmarshaler is a Codec that decodes faster into a value known to be zero.
 type FreshUnmarshaler interface {
-	// UnmarshalFresh does what Unmarshal does for a v that points to a zero value.
+	// UnmarshalFresh is like Unmarshal, but v must point to a zero value.
 	UnmarshalFresh(data []byte, v any) error
 }
 
-// A Borrower is a Codec whose messages may point into the bytes that they were decoded from.
+// A Borrower is a Codec that can decode messages that refer to the encoded bytes.
 type Borrower interface {
-	// UnmarshalBorrowed does what Unmarshal does, but v may refer to data, which stays as it is until the
-	// handler that gets v has returned. A server uses it for requests that are not compressed.
+	// UnmarshalBorrowed is like Unmarshal, but v may refer to data, which stays unchanged until
+	// the handler that receives v has returned. A server uses it for uncompressed requests.
 	UnmarshalBorrowed(data []byte, v any) error
 }
 
-// A Canonical is a Codec whose Append may write equal values in different ways, as the entries of a Go
-// map come in no order. Whoever compares messages by their bytes uses AppendCanonical where it is there.
+// A Canonical is a Codec whose Append may encode equal values differently, for example because the
+// order of a Go map is random. Callers that compare encoded messages use AppendCanonical if it is
+// implemented.
 type Canonical interface {
-	// AppendCanonical does what Append does, and writes the same bytes for equal values within a
-	// process. It may take longer.
+	// AppendCanonical is like Append, but within a process it returns the same bytes for equal
+	// values. It may take longer.
 	AppendCanonical(dst []byte, v any) ([]byte, error)
 }
 
-// A Fitter is a Codec that can say whether it handles a type, without a value to try. The client
-// and server use it to choose a codec and to refuse a call before its payload is touched.
+// A Fitter is a Codec that can report whether it supports a type without a value. The client and
+// the server use it to choose a codec and to reject a call before decoding its payload.
 type Fitter interface {
 	// Fits reports whether v, a pointer of the message's type that may be nil, can be encoded
 	// and decoded.
 	Fits(v any) bool
 }
 
-// An Explainer is a Fitter that can say why it does not handle a type.
+// An Explainer is a Fitter that can explain why it does not support a type.
 type Explainer interface {
-	// Unfit returns nil where Fits reports true, and otherwise an error with the path of the field that is the
-	// reason: "field Inner[].E: there is no JSON for chan int".
+	// Unfit returns nil if Fits reports true, otherwise an error with the path of the unsupported
+	// field: "field Inner[].E: there is no JSON for chan int".
 	Unfit(v any) error
 }

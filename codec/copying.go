@@ -1,13 +1,14 @@
 package codec
 
-// pieceBytes is how much is copied at once. Nothing interrupts a copy, and into new memory one of 16 MiB takes 10 ms
-// and more. A garbage collection that meets it stops everything until it is over, or waits for it on a
-// processor that it keeps, and sends signals meanwhile that slow it down (golang.org/issue/40229). With two
-// processors nothing else ran for 120 ms then, not the goroutine that reads the connection either.
+// pieceBytes is how many bytes are copied at a time. A copy cannot be preempted, and a copy of 16
+// MiB into new memory takes 10 ms or more. If a garbage collection begins meanwhile, it stops all
+// goroutines until the copy ends, or waits for it while it occupies a processor, and sends signals
+// that slow it down (golang.org/issue/40229). With two processors all other goroutines then stood
+// still for 120 ms, including the one that reads the connection.
 const pieceBytes = 64 << 10
 
-// AppendInPieces is append for a src that may be many MiB: other goroutines get their turn in between. It is for codecs
-// whose messages have such fields.
+// AppendInPieces is append for a src of many MiB: other goroutines can run in between. It is for
+// codecs whose messages have such fields.
 func AppendInPieces(dst, src []byte) []byte {
 	if len(src) <= pieceBytes {
 		return append(dst, src...)
@@ -18,7 +19,7 @@ func AppendInPieces(dst, src []byte) []byte {
 func appendLarge(dst, src []byte) []byte {
 	n := len(dst)
 	if need := n + len(src); need > cap(dst) {
-		larger := make([]byte, n, max(need, cap(dst)+cap(dst)/4)) // as append does, but this is cleared in pieces
+		larger := make([]byte, n, max(need, cap(dst)+cap(dst)/4)) // the capacity grows as in append, but the slice is cleared in pieces
 		CopyInPieces(larger, dst)
 		dst = larger
 	}
@@ -27,7 +28,7 @@ func appendLarge(dst, src []byte) []byte {
 	return dst
 }
 
-// CopyInPieces copies src to dst, which is as long or longer, as [AppendInPieces] does.
+// CopyInPieces copies src to dst, which must be at least as long, in the way of [AppendInPieces].
 func CopyInPieces(dst, src []byte) {
 	for len(src) > 0 {
 		n := copyPiece(dst, src[:min(len(src), pieceBytes)])
@@ -35,7 +36,7 @@ func CopyInPieces(dst, src []byte) {
 	}
 }
 
-// copyPiece is not inlined because a goroutine can be interrupted where a function begins.
+// copyPiece is not inlined because a goroutine can be preempted at the beginning of a function.
 //
 //go:noinline
 func copyPiece(dst, src []byte) int { return copy(dst, src) }

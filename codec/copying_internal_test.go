@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Appending in pieces does what append does, whatever room there is, and neither side damages the other.
+// AppendInPieces has the same result as append, whatever the capacity is, and the slices do not
+// share memory.
 func TestAppendInPieces(t *testing.T) {
 	src := make([]byte, 3*pieceBytes+5)
 	for i := range src {
@@ -33,7 +34,8 @@ func TestAppendInPieces(t *testing.T) {
 	}
 }
 
-// A buffer that many large slices are appended to grows by a share of its size, not by one of them at a time.
+// A buffer to which many large slices are appended grows in proportion to its size, not by one
+// slice at a time.
 func TestAppendInPiecesGrows(t *testing.T) {
 	const times = 200
 	src := make([]byte, pieceBytes+1)

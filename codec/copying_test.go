@@ -7,7 +7,8 @@ import (
 	"github.com/anser-rpc/anser/codec"
 )
 
-// Large messages are copied in pieces, and come out as small ones do: whole, and sharing memory with nothing.
+// Large messages are copied in pieces, with the same result as small ones: complete, and without
+// shared memory.
 func TestRawLargeMessages(t *testing.T) {
 	const piece = 64 << 10
 	for _, n := range []int{piece - 1, piece, piece + 1, 2 * piece, 5*piece + 7} {

@@ -7,21 +7,21 @@ import (
 	"sync"
 )
 
-// JSON is encoding/json with the limits that a server needs; see CheckJSON for what it refuses
-// before it decodes. Members that the Go type does not have are ignored, so that types can grow.
+// JSON is encoding/json with the limits that a server needs; see CheckJSON for the data it rejects
+// before decoding. Members without a field in the Go type are ignored, so that types can grow.
 //
-// It refuses types that JSON cannot carry in both directions, and protobuf messages, whose JSON
-// differs: codec/protobuf has a JSON codec for both.
-// The zero value is ready. A JSON must not be copied after first use.
+// It rejects types that JSON does not support in both directions, and protobuf messages, whose
+// JSON differs: codec/protobuf has a JSON codec for both. The zero value is ready. A JSON must not
+// be copied after first use.
 type JSON struct {
 	encoders sync.Pool // of *jsonEncoder
 	types    sync.Map  // of jsonVerdict by reflect.Type
 }
 
-// jsonVerdict is what jsonTypes.check said about a type.
+// jsonVerdict is a result of jsonTypes.check.
 type jsonVerdict struct{ err error }
 
-// jsonEncoder is a json.Encoder that appends to dst. Made anew it would cost an allocation a call.
+// jsonEncoder is a json.Encoder that appends to dst. A new one per call would cost an allocation.
 type jsonEncoder struct {
 	dst []byte
 	enc *json.Encoder
@@ -53,8 +53,8 @@ func (c *JSON) Append(dst []byte, v any) ([]byte, error) {
 		e.enc.SetEscapeHTML(false)
 	}
 	e.dst = dst
-	// Encode writes once, at its end, so a failure leaves dst alone. A panic in the application's
-	// MarshalJSON leaves the encoder to the garbage collector.
+	// Encode writes once, at its end, so a failure leaves dst unchanged. After a panic in the
+	// application's MarshalJSON the encoder is garbage collected.
 	err := e.enc.Encode(v)
 	out := e.dst
 	e.dst = nil
@@ -65,8 +65,8 @@ func (c *JSON) Append(dst []byte, v any) ([]byte, error) {
 	return out[:len(out)-1], nil
 }
 
-// Unmarshal decodes data, which must be one JSON value that CheckJSON accepts. Like encoding/json
-// it sets what data has and leaves the rest of v as it was.
+// Unmarshal decodes data, which must be one JSON value that CheckJSON accepts. As in
+// encoding/json, parts of v that are missing in data stay unchanged.
 func (c *JSON) Unmarshal(data []byte, v any) (err error) {
 	if isNil(v) {
 		return fmt.Errorf("json codec: cannot decode into %s: pass a pointer to a value", typeName(v))
@@ -90,7 +90,7 @@ func (c *JSON) Fits(v any) bool {
 	return t != nil && t.Kind() == reflect.Pointer && c.check(v) == nil
 }
 
-// Unfit returns why v does not fit, with the path of the field that does not.
+// Unfit returns why v does not fit, with the path of the unsupported field.
 func (c *JSON) Unfit(v any) error {
 	if t := reflect.TypeOf(v); t == nil || t.Kind() != reflect.Pointer {
 		return fmt.Errorf("%v is no pointer to a message", t)
@@ -98,7 +98,7 @@ func (c *JSON) Unfit(v any) error {
 	return c.check(v)
 }
 
-// check returns why v's type, which is not nil, cannot be JSON. It walks the type the first time.
+// check returns why v's type, which must not be nil, has no JSON. The result is cached per type.
 func (c *JSON) check(v any) error {
 	t := reflect.TypeOf(v)
 	known, ok := c.types.Load(t)

@@ -36,7 +36,7 @@ func newDocument() *document {
 	}
 }
 
-// reckless panics on a peer's bytes and encodes well.
+// reckless panics on a peer's bytes, but can be encoded.
 type reckless struct{ A int }
 
 func (*reckless) UnmarshalJSON(b []byte) error { panic("reckless") }
@@ -113,7 +113,7 @@ func TestJSONRefusesWhatHasNoJSON(t *testing.T) {
 	if _, err := c.Append(nil, l); !errors.As(err, &unsupported) {
 		t.Errorf("a value that contains itself: %v", err)
 	}
-	// An encoder that failed is used again.
+	// An encoder can be reused after a failure.
 	if out, err := c.Append(nil, new(int)); err != nil || string(out) != "0" {
 		t.Errorf("Append after a failure = %q, %v", out, err)
 	}

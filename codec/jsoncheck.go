@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	// MaxJSONDepth is how deep arrays and objects may be nested.
+	// MaxJSONDepth is the maximum nesting depth of arrays and objects.
 	MaxJSONDepth = 64
-	// maxJSONNumber is the length of the longest number. 1e308 written out is shorter; converting a
-	// number takes time that grows faster than its length.
+	// maxJSONNumber is the maximum length of a number. 1e308 written out is shorter; the time to
+	// convert a number grows faster than its length.
 	maxJSONNumber = 512
-	// fewKeys is up to how many keys comparing each with each is faster than hashing them.
+	// fewKeys is the number of keys up to which comparing all pairs is faster than hashing.
 	fewKeys = 8
 )
 
-// CheckJSON refuses what encoding/json accepts and a server should not: an object with the same key
-// twice, of which different readers take different values; text that is not UTF-8 and escapes of half
-// a surrogate pair, which become U+FFFD; more than MaxJSONDepth levels; and numbers of more than 512
-// characters. Syntax is left to the decoder, so data that passes need not be JSON.
-// Time and memory are proportional to data.
+// CheckJSON rejects input that encoding/json accepts but a server should not: an object with a
+// duplicate key, of which different parsers use different values; text that is not UTF-8 and
+// escapes of half a surrogate pair, which become U+FFFD; more than MaxJSONDepth levels; and
+// numbers of more than 512 characters. Syntax errors are left to the decoder, so accepted data
+// need not be JSON. Time and memory are proportional to the length of data.
 func CheckJSON(data []byte) error {
 	if !utf8.Valid(data) {
 		return errors.New("text is not UTF-8")
@@ -31,22 +31,22 @@ func CheckJSON(data []byte) error {
 	return c.check()
 }
 
-// jsonKey is where a key is, in data or behind its end in plain.
+// jsonKey is the position of a key, in data or, past its end, in plain.
 type jsonKey struct{ start, end int }
 
 type jsonChecker struct {
 	data  []byte
-	plain []byte // keys that had escapes, without them
+	plain []byte // keys that had escapes, unescaped
 	at    int
 	depth int
-	first [MaxJSONDepth + 1]int // where those of a level begin in the keys of the open objects
-	seed  maphash.Seed          // made when it is needed
-	table []int32               // of the hashed keys of one object, kept for the next
+	first [MaxJSONDepth + 1]int // per level, the index of its first key in the keys of the open objects
+	seed  maphash.Seed          // created when it is needed
+	table []int32               // the hashed keys of one object, reused for the next
 }
 
 func (c *jsonChecker) check() error {
-	// The keys of the objects that are open, the innermost one's last. They are passed along and not
-	// a field of c because a slice that is stored through a pointer moves to the heap.
+	// The keys of the open objects, the innermost last. They are passed as an argument, not stored
+	// in a field of c, because a slice stored through a pointer escapes to the heap.
 	var room [32]jsonKey
 	keys, err := room[:0], error(nil)
 	for c.at < len(c.data) && err == nil {
@@ -78,7 +78,7 @@ func (c *jsonChecker) open(keys int) error {
 
 func (c *jsonChecker) close(keys []jsonKey) ([]jsonKey, error) {
 	if c.depth == 0 {
-		return nil, fmt.Errorf("JSON closes at byte %d what was not opened", c.at)
+		return nil, fmt.Errorf("JSON has an unmatched closing bracket at byte %d", c.at)
 	}
 	first := c.first[c.depth]
 	c.depth--
@@ -86,7 +86,7 @@ func (c *jsonChecker) close(keys []jsonKey) ([]jsonKey, error) {
 	return keys[:first], c.distinct(keys[first:])
 }
 
-// text passes a string, and adds it to keys if a colon follows.
+// text skips a string, and adds it to keys if a colon follows.
 func (c *jsonChecker) text(keys []jsonKey) ([]jsonKey, error) {
 	c.at++
 	start, escaped := c.at, false
@@ -154,7 +154,7 @@ func (c *jsonChecker) key(k jsonKey) []byte {
 	return c.data[k.start:k.end]
 }
 
-// distinct fails if two of an object's keys are the same.
+// distinct fails if an object has duplicate keys.
 func (c *jsonChecker) distinct(keys []jsonKey) error {
 	if len(keys) > fewKeys {
 		return c.distinctByHash(keys)
@@ -169,7 +169,7 @@ func (c *jsonChecker) distinct(keys []jsonKey) error {
 	return nil
 }
 
-// distinctByHash uses an open hash table with a seed that a peer cannot know.
+// distinctByHash uses a hash table with a seed unknown to the peer.
 func (c *jsonChecker) distinctByHash(keys []jsonKey) error {
 	if c.seed == (maphash.Seed{}) {
 		c.seed = maphash.MakeSeed()

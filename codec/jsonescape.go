@@ -11,7 +11,8 @@ var (
 	errSurrogate = errors.New("JSON has an escape of half a surrogate pair")
 )
 
-// escapeLen returns the length of the escape at the beginning of b, of both halves of a pair.
+// escapeLen returns the length of the escape at the beginning of b, including both halves of a
+// pair.
 func escapeLen(b []byte) (int, error) {
 	if len(b) < 2 {
 		return 0, errEscape
@@ -52,7 +53,7 @@ func hex4(b []byte) (rune, bool) {
 	return r, true
 }
 
-// appendPlain appends b, whose escapes escapeLen has accepted, without them.
+// appendPlain appends b, whose escapes escapeLen has accepted, unescaped.
 func appendPlain(out, b []byte) []byte {
 	for len(b) > 0 {
 		if b[0] != '\\' {
@@ -73,7 +74,7 @@ func appendPlain(out, b []byte) []byte {
 	return out
 }
 
-// short returns what the character after a backslash stands for.
+// short returns the value of a one-character escape.
 func short(b byte) byte {
 	switch b {
 	case 'b':

@@ -10,12 +10,13 @@ import (
 	"github.com/anser-rpc/anser/codec/internal/shape"
 )
 
-// protoMessage is the mark of types that protoc-gen-go generates.
+// protoMessage is implemented by the types that protoc-gen-go generates.
 type protoMessage interface{ ProtoMessage() }
 
 var errProtoJSON = errors.New("protobuf messages have a JSON of their own: use the JSON codec of codec/protobuf")
 
-// jsonTypes holds the types that a walk has begun, so that it ends for types that contain themselves.
+// jsonTypes holds the types visited so far, so that the walk ends for types that contain
+// themselves.
 type jsonTypes map[reflect.Type]bool
 
 // check returns why encoding/json cannot encode and decode t, nil if it can.

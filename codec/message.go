@@ -25,8 +25,8 @@ func typeName(v any) string {
 	return fmt.Sprintf("%T", v)
 }
 
-// recovered is deferred where a method of the application's type sees a peer's bytes: one that
-// indexes before it checks would let that peer stop the process. It turns the panic into *err.
+// recovered is deferred around methods of the application that parse a peer's bytes: a method that
+// indexes without checks would let the peer crash the process. It turns the panic into *err.
 func recovered(codec string, v any, err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("%s codec: decoding into %T panicked: %v", codec, v, p)

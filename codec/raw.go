@@ -2,8 +2,8 @@ package codec
 
 import "fmt"
 
-// Raw passes bytes through: the payload is the message. It handles []byte and nothing else, not
-// even named types of it: a type with a name has a meaning, and another codec is likely to be meant.
+// Raw passes bytes through: the payload is the message. It supports only []byte, not named types
+// of it: a named type has a meaning, and is probably intended for another codec.
 type Raw struct{}
 
 // ID returns RawID.
@@ -25,7 +25,7 @@ func (Raw) Append(dst []byte, v any) ([]byte, error) {
 	return dst, fmt.Errorf("raw codec: cannot encode %s: pass a []byte or a *[]byte that is not nil", typeName(v))
 }
 
-// Unmarshal copies data to v, a *[]byte, into the memory it has if that is large enough.
+// Unmarshal copies data to v, a *[]byte, and reuses its memory if that is large enough.
 func (Raw) Unmarshal(data []byte, v any) error {
 	if v, ok := v.(*[]byte); ok && v != nil {
 		*v = AppendInPieces((*v)[:0], data)

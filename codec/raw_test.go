@@ -37,7 +37,7 @@ func TestRawReusesMemory(t *testing.T) {
 	}
 }
 
-// serialized returns the workload's message as bytes.
+// serialized returns the encoded message of the benchmark workload.
 func serialized(t testing.TB) []byte {
 	data, err := benchpb.Filled().MarshalVT()
 	if err != nil {

@@ -1,7 +1,8 @@
-// Package bson holds the codec for BSON documents, through the package of MongoDB's driver.
+// Package bson contains the codec for BSON documents. It uses the bson package of MongoDB's
+// driver.
 //
-// It is a module of its own. A server takes it with anser.Codecs(bson.New()), a client with the same
-// option or, for a single call, with anser.Codec.
+// It is a module of its own. A server enables it with anser.Codecs(bson.New()), a client with the
+// same option or, for a single call, with anser.Codec.
 package bson
 
 import (
@@ -15,24 +16,25 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// MaxDepth is how deep documents and arrays may be nested.
+// MaxDepth is the maximum nesting depth of documents and arrays.
 const MaxDepth = shape.MaxDepth
 
-// Codec encodes structs, maps with string keys and the documents of the driver (bson.D, bson.M, bson.Raw).
-// Nothing else is a document: a number or a slice alone does not fit. Names are those in the bson
-// tags, or the fields' in lower case. A time.Time has milliseconds and comes back in UTC.
+// Codec encodes structs, maps with string keys and the documents of the driver (bson.D, bson.M,
+// bson.Raw). Nothing else is a document: a number or a slice alone does not fit. Names are taken
+// from the bson tags, or the fields in lower case. A time.Time is truncated to milliseconds and is
+// decoded in UTC.
 //
-// Every payload is scanned before it is decoded: what was declared must be there, nothing may follow
-// the document, names and strings must be UTF-8 and the nesting at most MaxDepth. What was encoded is
-// scanned too, so that both sides refuse the same.
+// Every payload is scanned before it is decoded: declared lengths must not exceed the data,
+// nothing may follow the document, names and strings must be UTF-8, and the nesting depth is at
+// most MaxDepth. Encoded messages are scanned, too, so that both sides reject the same ones.
 //
-// It is safe for concurrent use. Values must not be changed while they are encoded.
+// It is safe for concurrent use. A value must not be modified while it is being encoded.
 type Codec struct{ types shape.Types }
 
 // New returns a Codec.
 func New() *Codec { return &Codec{shape.Types{Format: "BSON", Tag: "bson", Whole: whole}} }
 
-// whole are the types with a place of their own in BSON.
+// whole reports whether BSON has an encoding of its own for the type.
 func whole(t reflect.Type) bool {
 	return t == reflect.TypeFor[time.Time]() || t.PkgPath() == reflect.TypeFor[bson.ObjectID]().PkgPath() ||
 		t.Implements(reflect.TypeFor[bson.ValueMarshaler]()) && reflect.PointerTo(t).Implements(reflect.TypeFor[bson.ValueUnmarshaler]()) ||
@@ -76,7 +78,7 @@ func (c *Codec) append(dst []byte, v any) ([]byte, error) {
 	return append(dst, b...), err
 }
 
-// check returns whether values of v's type can be of any depth, or why v is no message.
+// check returns whether values of v's type can be nested to any depth, or why v is not a message.
 func (c *Codec) check(v any) (deep bool, err error) {
 	if shape.IsNil(v) || !shape.IsPointer(v) {
 		return false, errNil
@@ -113,7 +115,7 @@ func document(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct || t.Kind() == reflect.Map && t.Key().Kind() == reflect.String
 }
 
-// Unmarshal decodes data into v. Fields that data does not have stay as they are.
+// Unmarshal decodes data into v. Fields that are missing in data stay unchanged.
 func (c *Codec) Unmarshal(data []byte, v any) error {
 	if err := c.unmarshal(data, v); err != nil {
 		return fmt.Errorf("bson codec: cannot decode into %T: %w", v, err)
@@ -128,7 +130,7 @@ func (c *Codec) unmarshal(data []byte, v any) (err error) {
 	if err := scan(data); err != nil {
 		return err
 	}
-	// The decoder is not ours, nor are the methods of types that decode themselves.
+	// The decoder is third-party code, and so are the methods of types that decode themselves.
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the data does not fit: %v", p)
@@ -137,7 +139,7 @@ func (c *Codec) unmarshal(data []byte, v any) (err error) {
 	return bson.Unmarshal(data, v)
 }
 
-// Fits reports whether v's type is a document and consists of what BSON has.
+// Fits reports whether v's type is a document and BSON can encode all of its parts.
 func (c *Codec) Fits(v any) bool {
 	if !shape.IsPointer(v) {
 		return false

@@ -111,7 +111,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// The bytes are those of bsonspec.org's example.
+// The bytes are those of the example on bsonspec.org.
 func TestGolden(t *testing.T) {
 	got, err := bson.New().Append(nil, &struct{ Hello string }{"world"})
 	if want := "160000000268656c6c6f0006000000776f726c640000"; err != nil || fmt.Sprintf("%x", got) != want {

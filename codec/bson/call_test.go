@@ -9,7 +9,7 @@ import (
 	"github.com/anser-rpc/anser/codec/codectest/calltest"
 )
 
-// A call over TCP, with the codec chosen by the types, and named.
+// A call over TCP, with the codec chosen by type and by option.
 func TestCall(t *testing.T) {
 	calltest.Run(t, []codec.Codec{bson.New()}, []anser.DialOption{anser.Codecs(bson.New()), anser.Codec(bson.New())}, newDocument(),
 		func(out *document) bool { return out.Name == "变" })

@@ -9,15 +9,15 @@ import (
 )
 
 var (
-	errLength   = errors.New("BSON declares another length than it has")
+	errLength   = errors.New("a declared BSON length differs from the actual one")
 	errTrailing = errors.New("bytes follow the BSON document")
 	errDepth    = fmt.Errorf("BSON nested deeper than %d levels", MaxDepth)
 	errUTF8     = errors.New("BSON text is not UTF-8")
 	errBool     = errors.New("BSON has a boolean that is neither 0 nor 1")
 )
 
-// scan checks that data is one BSON document, before any decoder allocates because a length was
-// declared, and before it follows as deep as the data goes.
+// scan checks that data is one BSON document, before a decoder allocates because of a declared
+// length or recurses as deep as the data.
 func scan(data []byte) error {
 	rest, err := passDocument(data, 0)
 	if err == nil && len(rest) > 0 {
@@ -26,7 +26,7 @@ func scan(data []byte) error {
 	return err
 }
 
-// passDocument passes a document or an array and returns what follows.
+// passDocument skips a document or an array and returns the rest.
 func passDocument(data []byte, depth int) ([]byte, error) {
 	if depth > MaxDepth {
 		return nil, errDepth
@@ -55,8 +55,8 @@ func passDocument(data []byte, depth int) ([]byte, error) {
 	}
 }
 
-// cut splits data after a length of four bytes, which counts itself with so many bytes, and what it
-// declares.
+// cut splits data after a part with a length of four bytes in front. The length includes counted
+// bytes of itself.
 func cut(data []byte, counted int) (inner, rest []byte, err error) {
 	if len(data) < 4 {
 		return nil, nil, errLength
@@ -68,7 +68,7 @@ func cut(data []byte, counted int) (inner, rest []byte, err error) {
 	return data[4 : 4+n], data[4+n:], nil
 }
 
-// text passes text that ends with a zero.
+// text skips a zero-terminated string.
 func text(data []byte) ([]byte, error) {
 	end := bytes.IndexByte(data, 0)
 	if end < 0 {
@@ -80,7 +80,7 @@ func text(data []byte) ([]byte, error) {
 	return data[end+1:], nil
 }
 
-// sized passes text with its length in front and a zero behind.
+// sized skips a string with its length in front and a zero at its end.
 func sized(data []byte) ([]byte, error) {
 	inner, rest, err := cut(data, 0)
 	if err != nil {
@@ -102,7 +102,7 @@ func skip(data []byte, n int) ([]byte, error) {
 	return data[n:], nil
 }
 
-// value passes the value of an element.
+// value skips the value of an element.
 func value(kind byte, data []byte, depth int) (rest []byte, err error) {
 	switch kind {
 	case 0x01, 0x09, 0x11, 0x12: // double, date, timestamp, int64
@@ -153,8 +153,8 @@ func value(kind byte, data []byte, depth int) (rest []byte, err error) {
 	return nil, fmt.Errorf("BSON has no type %#x", kind)
 }
 
-// binaryValue passes a length, a byte of subtype and so many bytes. Those of the old subtype 2 have a
-// length of their own.
+// binaryValue skips a length, a subtype byte and n bytes. For the old subtype 2 these begin with
+// another length.
 func binaryValue(data []byte) (inner, rest []byte, err error) {
 	if len(data) < 5 {
 		return nil, nil, errLength

@@ -1,7 +1,7 @@
-// Package cbor holds the codec for CBOR (RFC 8949), through fxamacker/cbor.
+// Package cbor contains the codec for CBOR (RFC 8949). It uses fxamacker/cbor.
 //
-// It is a module of its own. A server takes it with anser.Codecs(cbor.New()), a client with the same
-// option or, for a single call, with anser.Codec.
+// It is a module of its own. A server enables it with anser.Codecs(cbor.New()), a client with the
+// same option or, for a single call, with anser.Codec.
 package cbor
 
 import (
@@ -18,18 +18,19 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// MaxDepth is how deep arrays, maps and tags may be nested.
+// MaxDepth is the maximum nesting depth of arrays, maps and tags.
 const MaxDepth = shape.MaxDepth
 
-// Codec encodes structs as maps from field names, or the names in their cbor or json tags.
+// Codec encodes structs as maps with the field names, or the names in their cbor or json tags, as
+// keys.
 //
-// A payload is one well-formed data item, checked before anything is allocated: a map with the same
-// key twice, text that is not UTF-8, more than MaxDepth levels and bytes after the item are refused.
-// Time travels as RFC 3339 text with nanoseconds, integers of any size as such, and an any is decoded
-// into map[any]any, []any, uint64, int64, float64, string, []byte, bool or nil. Members that the Go type does
-// not have are ignored, so that types can grow.
+// A payload is one well-formed data item, which is checked before anything is allocated: duplicate
+// map keys, text that is not UTF-8, more than MaxDepth levels and trailing bytes are rejected.
+// Times are encoded as RFC 3339 text with nanoseconds, integers of any size as integers, and an
+// any is decoded into map[any]any, []any, uint64, int64, float64, string, []byte, bool or nil.
+// Members without a field in the Go type are ignored, so that types can grow.
 //
-// It is safe for concurrent use. Values must not be changed while they are encoded.
+// It is safe for concurrent use. A value must not be modified while it is being encoded.
 type Codec struct {
 	enc     cbor.UserBufferEncMode
 	dec     cbor.DecMode
@@ -54,11 +55,11 @@ func New() *Codec {
 	return c
 }
 
-// maxElements is the largest number that the library takes. Elements that were declared have to be
-// there, so the size of the message is the limit that counts.
+// maxElements is the largest limit that the library accepts. Declared elements must be present, so
+// the size of the message is the effective limit.
 const maxElements = 1<<31 - 1
 
-// whole are the types with a place of their own in CBOR.
+// whole reports whether CBOR has an encoding of its own for the type.
 func whole(t reflect.Type) bool {
 	switch t {
 	case reflect.TypeFor[time.Time](), reflect.TypeFor[big.Int](), reflect.TypeFor[cbor.RawMessage](), reflect.TypeFor[cbor.Tag](), reflect.TypeFor[cbor.RawTag]():
@@ -108,7 +109,8 @@ func (c *Codec) append(dst []byte, v any) ([]byte, error) {
 	if err := c.enc.MarshalToBuffer(v, b); err != nil {
 		return nil, err
 	}
-	// Both sides refuse the same. Types that cannot be nested have nothing to refuse but text.
+	// Both sides reject the same messages. In types that cannot be nested only text can be
+	// invalid.
 	if err := c.wellformed(b.Bytes(), p.Deep); err != nil {
 		return nil, err
 	}
@@ -119,7 +121,7 @@ func (c *Codec) append(dst []byte, v any) ([]byte, error) {
 	return dst, nil
 }
 
-// maxKept is the largest buffer that is kept for the next message.
+// maxKept is the size of the largest buffer that is kept for the next message.
 const maxKept = 1 << 20
 
 func (c *Codec) wellformed(b []byte, deep bool) error {
@@ -131,7 +133,7 @@ func (c *Codec) wellformed(b []byte, deep bool) error {
 	return nil
 }
 
-// Unmarshal decodes data into v. Fields that data does not have stay as they are.
+// Unmarshal decodes data into v. Fields that are missing in data stay unchanged.
 func (c *Codec) Unmarshal(data []byte, v any) error {
 	if err := c.unmarshal(data, v); err != nil {
 		return fmt.Errorf("cbor codec: cannot decode into %T: %w", v, err)
@@ -149,7 +151,7 @@ func (c *Codec) unmarshal(data []byte, v any) (err error) {
 	if p := c.types.Plan(reflect.TypeOf(v)); p.Err != nil {
 		return p.Err
 	}
-	// The decoder is not ours, nor are the methods of types that decode themselves.
+	// The decoder is third-party code, and so are the methods of types that decode themselves.
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the data does not fit: %v", p)
@@ -158,8 +160,8 @@ func (c *Codec) unmarshal(data []byte, v any) (err error) {
 	return c.dec.Unmarshal(data, v)
 }
 
-// Fits reports whether v's type consists of what CBOR has. Protobuf messages do not fit: their fields
-// are more than their Go structs say.
+// Fits reports whether CBOR can encode all parts of v's type. Protobuf messages do not fit: their
+// Go structs do not describe all of their fields.
 func (c *Codec) Fits(v any) bool {
 	return shape.IsPointer(v) && c.types.Plan(reflect.TypeOf(v)).Err == nil
 }

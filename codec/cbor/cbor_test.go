@@ -112,7 +112,7 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// The bytes are those of RFC 8949's own examples.
+// The bytes are those of the examples in RFC 8949.
 func TestGolden(t *testing.T) {
 	c := cbor.New()
 	for want, v := range map[string]any{

@@ -6,8 +6,8 @@ import (
 	"github.com/anser-rpc/anser/codec"
 )
 
-// Bench measures c on v in two sub-benchmarks: appending to a buffer that has room, and decoding
-// into a new value.
+// Bench measures c on v in two sub-benchmarks: appending to a buffer with enough capacity, and
+// decoding into a new value.
 func Bench[T any](b *testing.B, c codec.Codec, v *T) {
 	data, err := c.Append(nil, v)
 	if err != nil {
@@ -33,8 +33,8 @@ func Bench[T any](b *testing.B, c codec.Codec, v *T) {
 	})
 }
 
-// Ceiling fails if c allocates more often than it is allowed to: appending v to a buffer that has
-// room, and decoding it into a new value, which is an allocation itself.
+// Ceiling fails if c allocates more often than allowed: when it appends v to a buffer with enough
+// capacity, and when it decodes into a new value, which is itself an allocation.
 func Ceiling[T any](t *testing.T, c codec.Codec, v *T, onAppend, onUnmarshal float64) {
 	t.Helper()
 	data, err := c.Append(nil, v)
@@ -50,8 +50,8 @@ func Ceiling[T any](t *testing.T, c codec.Codec, v *T, onAppend, onUnmarshal flo
 	}
 }
 
-// allocs returns how often f allocates at least: under the race detector a sync.Pool forgets things
-// at random.
+// allocs returns the minimum number of allocations of f: under the race detector a sync.Pool drops
+// items at random.
 func allocs(f func()) float64 {
 	least := testing.AllocsPerRun(1, f)
 	for range 30 {

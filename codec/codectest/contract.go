@@ -31,12 +31,13 @@ func (s Suite) roundTrip(t *testing.T) {
 	}
 }
 
-// appendInPlace checks that what dst holds stays, and that its capacity is used.
+// appendInPlace checks that the contents of dst stay, and that its capacity is used.
 func (s Suite) appendInPlace(t *testing.T) {
 	const prefix = "what was there before"
 	for _, v := range s.Values {
-		// Half of the bytes is too little, the same and plenty are enough. A codec may need
-		// more room than the bytes in the end, so only plenty is sure to be in place.
+		// A capacity of half the bytes is too small, the exact size and more are sufficient. A
+		// codec may temporarily need more space, so only the largest one is certain to be used in
+		// place.
 		n := len(s.encode(t, v))
 		for _, room := range []int{0, n / 2, n, 4*n + 1024} {
 			dst := append(make([]byte, 0, len(prefix)+room), prefix...)
@@ -52,7 +53,7 @@ func (s Suite) appendInPlace(t *testing.T) {
 			}
 			got := fresh(v)
 			if err := s.Codec.Unmarshal(out[len(prefix):], got); err != nil || !s.Equal(v, got) {
-				t.Errorf("Append(%T) behind other bytes does not decode: %v", v, err)
+				t.Errorf("Append(%T) after other bytes does not decode: %v", v, err)
 			}
 		}
 	}
@@ -73,8 +74,8 @@ func (s Suite) dataNotKept(t *testing.T) {
 	}
 }
 
-// canonical checks that a codec which promises the same bytes for equal values keeps that promise.
-// A map comes in another order every time, so that a few times show it.
+// canonical checks that a codec with AppendCanonical encodes equal values the same way. The
+// iteration order of a map is random, so a few attempts suffice.
 func (s Suite) canonical(t *testing.T) {
 	c, ok := s.Codec.(codec.Canonical)
 	if !ok {
@@ -96,7 +97,7 @@ func (s Suite) canonical(t *testing.T) {
 		}
 		got := fresh(v)
 		if err := s.Codec.Unmarshal(first[len("before"):], got); err != nil || !s.Equal(v, got) {
-			t.Errorf("what AppendCanonical(%T) wrote does not decode: %v\ngot  %+v\nwant %+v", v, err, got, v)
+			t.Errorf("the result of AppendCanonical(%T) does not decode: %v\ngot  %+v\nwant %+v", v, err, got, v)
 		}
 	}
 	for _, v := range append([]any{nil}, append(s.nulls(), s.Misfits...)...) {

@@ -9,7 +9,7 @@ import (
 
 func ExampleRun() {
 	type Args struct{ A, B int }
-	_ = func(t *testing.T) { // a test of yours
+	_ = func(t *testing.T) { // your test function
 		codectest.Run(t, codectest.Suite{
 			Codec:   new(codec.JSON),
 			Values:  []any{&Args{A: 7, B: 8}},

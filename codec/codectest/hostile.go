@@ -10,14 +10,15 @@ import (
 	"github.com/anser-rpc/anser/codec"
 )
 
-// A decoder may use freeBytes, and bytesPerByte for each byte of input. The factor is what a Go map
-// of empty maps needs for the two bytes of an entry; a declared length that is believed needs millions.
+// A decoder may allocate freeBytes, and bytesPerByte per byte of input. The factor is what a Go
+// map of empty maps needs for the two bytes of an entry; trusting a declared length would need
+// millions.
 const (
 	freeBytes    = 64 << 10
 	bytesPerByte = 256
 )
 
-// truncated cuts each value's bytes at every place.
+// truncated cuts each value's encoding at every position.
 func (s Suite) truncated(t *testing.T) {
 	for _, v := range s.Values {
 		data := s.encode(t, v)
@@ -27,7 +28,8 @@ func (s Suite) truncated(t *testing.T) {
 	}
 }
 
-// corrupted changes each byte of each value's bytes to those that mean most to decoders.
+// corrupted changes each byte of each value's encoding to the bytes with the most special
+// meanings.
 func (s Suite) corrupted(t *testing.T) {
 	for _, v := range s.Values {
 		data := s.encode(t, v)
@@ -63,10 +65,12 @@ func (s Suite) hostile(t *testing.T) {
 	}
 }
 
-// decode returns the bytes that decoding allocated, what it panicked with, and its error.
+// decode returns the number of bytes allocated by the decoder, the value of its panic, and its
+// error.
 func decode(c codec.Codec, data []byte, into any) (used uint64, panicked any, err error) {
 	used = ^uint64(0)
-	// Other goroutines' allocations are counted too: the least of a few tries is the decoder's own.
+	// Allocations of other goroutines are counted, too: the minimum of a few attempts is the
+	// decoder's own.
 	for range 3 {
 		v := fresh(into)
 		var before, after runtime.MemStats
@@ -86,10 +90,10 @@ func try(f func() error) (panicked any, err error) {
 	return nil, f()
 }
 
-// Fuzz decodes what the fuzzer finds into new values of the types that targets point to, which must
-// neither panic nor use memory out of proportion. What was decoded is encoded, which may fail and must not panic;
-// what was encoded must decode again, and come to as many bytes a second time. With a codec that is canonical the
-// bytes are the same. Add seeds before.
+// Fuzz decodes the fuzzer's input into new values of the types that targets point to, which must
+// neither panic nor use memory out of proportion. A decoded value is encoded, which may fail but
+// must not panic; the encoding must decode again, and be encoded with the same length a second
+// time. With a canonical codec the bytes are the same. Add seeds before calling it.
 func Fuzz(f *testing.F, c codec.Codec, targets ...any) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := Suite{Codec: c}
@@ -103,7 +107,7 @@ func Fuzz(f *testing.F, c codec.Codec, targets ...any) {
 	})
 }
 
-// comesBack checks that a value that was decoded can go round once more, if it can be encoded at all.
+// comesBack checks that a decoded value survives another round trip, if it can be encoded at all.
 func (s Suite) comesBack(t *testing.T, v any) {
 	t.Helper()
 	first := s.encoded(t, v)
@@ -120,7 +124,8 @@ func (s Suite) comesBack(t *testing.T, v any) {
 	}
 }
 
-// encoded returns the bytes of v, canonical ones if there are such, or nil if it cannot be encoded.
+// encoded returns the encoding of v, the canonical one if possible, or nil if it cannot be
+// encoded.
 func (s Suite) encoded(t *testing.T, v any) (out []byte) {
 	t.Helper()
 	encode := s.Codec.Append

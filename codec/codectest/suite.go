@@ -1,5 +1,5 @@
-// Package codectest is the conformance suite of codecs: what the runtime relies on, and what a
-// peer's bytes must not be able to do.
+// Package codectest is the conformance suite for codecs: the properties that the runtime relies
+// on, and protection against hostile input.
 //
 //	func TestConformance(t *testing.T) {
 //		codectest.Run(t, codectest.Suite{Codec: mine.New(), Values: []any{&Small{A: 1}, &Large{…}}})
@@ -13,22 +13,23 @@ import (
 	"github.com/anser-rpc/anser/codec"
 )
 
-// A Suite says what to test.
+// A Suite configures Run.
 type Suite struct {
 	// Codec is the codec under test.
 	Codec codec.Codec
-	// Values are messages that survive a round trip, pointers that are not nil. Let some hold
-	// strings, bytes, maps and messages: those are what a codec may alias or allocate.
+	// Values are messages that survive a round trip, as non-nil pointers. Include strings, byte
+	// slices, maps and nested messages, which a codec may alias or allocate.
 	Values []any
-	// Misfits are values that the codec refuses to encode and to decode into, with an error.
+	// Misfits are values that the codec must reject, both for encoding and as a target for
+	// decoding.
 	Misfits []any
-	// Hostile are inputs that must be refused.
+	// Hostile are inputs that must be rejected.
 	Hostile []Input
-	// Equal compares two messages. Nil stands for reflect.DeepEqual.
+	// Equal compares two messages. Nil means reflect.DeepEqual.
 	Equal func(a, b any) bool
 }
 
-// An Input is what a peer sends, decoded into a new value of the type that Into points to.
+// An Input is a peer's payload, decoded into a new value of the type that Into points to.
 type Input struct {
 	Name string
 	Data []byte
@@ -59,7 +60,7 @@ func Run(t *testing.T, s Suite) {
 	t.Run("hostile", s.hostile)
 }
 
-// encode returns v's bytes with no spare capacity, so that reading behind them panics.
+// encode returns v's encoding without spare capacity, so that reading beyond it panics.
 func (s Suite) encode(t *testing.T, v any) []byte {
 	t.Helper()
 	b, err := s.Codec.Append(nil, v)

@@ -10,7 +10,7 @@ import (
 	"github.com/anser-rpc/anser/codec/flatbuffers/internal/testfb"
 )
 
-// A call over TCP, with the codec chosen by the types, and named.
+// A call over TCP, with the codec chosen by type and by option.
 func TestCall(t *testing.T) {
 	calltest.Run(t, []codec.Codec{newCodec(t, flatbuffers.Borrow())}, []anser.DialOption{
 		anser.Codecs(newCodec(t, flatbuffers.Borrow())),

@@ -1,9 +1,9 @@
-// Package flatbuffers holds the codec for FlatBuffers. A message is a root table: it is not decoded
-// but verified, and then its fields are read where they lie.
+// Package flatbuffers contains the codec for FlatBuffers. A message is a root table: it is not
+// decoded but verified, and its fields are then read in place.
 //
-// Go's runtime of FlatBuffers has no verifier: an offset that points beyond the buffer makes an
-// accessor panic somewhere in the handler. So this codec brings one. It takes the schema that the
-// compiler writes with -b --schema, and a type can only be received when a verifier is named for it:
+// The Go runtime of FlatBuffers has no verifier: an offset beyond the buffer makes an accessor
+// panic somewhere in the handler. So this package has one. It uses the schema that the compiler
+// writes with -b --schema, and a type can be received only if a verifier is registered for it:
 //
 //	schema, err := flatbuffers.ParseSchema(bfbs)
 //	…
@@ -11,8 +11,8 @@
 //	…
 //	c := flatbuffers.New(flatbuffers.Table[fb.Person](person))
 //
-// It is a module of its own. A server takes it with anser.Codecs(c), a client with the same option or,
-// for a single call, with anser.Codec(c).
+// It is a module of its own. A server enables it with anser.Codecs(c), a client with the same
+// option or, for a single call, with anser.Codec(c).
 package flatbuffers
 
 import (
@@ -27,13 +27,13 @@ import (
 	"github.com/google/flatbuffers/go"
 )
 
-// Codec sends root tables, finished builders and objects of the object API, and receives tables and
-// objects.
+// Codec encodes root tables, finished builders and objects of the object API, and decodes tables
+// and objects.
 //
-// A table that was received points into a copy of the payload, which lives as long as the table does:
-// it may be kept. With Borrow, requests point into the payload itself.
+// A received table refers to a copy of the payload, which lives as long as the table: it may be
+// kept. With Borrow, requests refer to the payload itself.
 //
-// It is safe for concurrent use. A builder or object must not be changed while it is sent.
+// It is safe for concurrent use. A builder or object must not be modified while it is being sent.
 type Codec struct {
 	types    map[reflect.Type]entry
 	borrow   bool
@@ -42,21 +42,22 @@ type Codec struct {
 	builders sync.Pool // of *flatbuffers.Builder
 }
 
-// entry is what is known of a type.
+// entry describes a registered type.
 type entry struct {
 	verify Verifier
 	unpack func(data []byte, v any) // into an object
 }
 
-// A Verifier returns an error if data is not a buffer whose root table can be read: if any offset in it
-// points beyond it. It must not keep data, and is called for every message, maybe concurrently.
+// A Verifier returns an error if data is not a buffer whose root table can be read safely: if any
+// offset in it points beyond it. It must not keep data, and is called for every message, possibly
+// concurrently.
 type Verifier func(data []byte) error
 
 // An Option is one of the options of New.
 type Option func(*Codec)
 
-// Table has the codec receive the type that the compiler generated for a table. The verifier is
-// that of a Schema, or one of your own.
+// Table registers the type that the compiler generated for a table. The verifier comes from a
+// Schema, or is the application's own.
 func Table[T any, PT interface {
 	*T
 	flatbuffers.FlatBuffer
@@ -69,8 +70,8 @@ func Table[T any, PT interface {
 	}
 }
 
-// Object has the codec receive a type of the object API, which the compiler generates with
-// --gen-object-api, and the type of its table:
+// Object registers a type of the object API, which the compiler generates with --gen-object-api,
+// with the type of its table:
 //
 //	flatbuffers.Object[fb.Person, fb.PersonT](person)
 func Object[T, O any, PT interface {
@@ -88,13 +89,13 @@ func Object[T, O any, PT interface {
 	}
 }
 
-// Borrow has the tables of requests point into the payload, without a copy. Such a table, and every
-// slice that its accessors return, is valid until its handler has returned, and must not be kept or
-// used by a goroutine that outlives it. Replies that a client receives are copied as before, and
-// objects of the object API are unpacked from a copy.
+// Borrow makes the tables of requests refer to the payload, without a copy. Such a table, and
+// every slice that its accessors return, is valid until its handler has returned, and must not be
+// kept or used by a goroutine that outlives it. Replies received by a client are copied as before,
+// and objects of the object API are unpacked from a copy.
 func Borrow() Option { return func(c *Codec) { c.borrow = true } }
 
-// New returns a Codec. With an option or a verifier that is nil, all that the codec encodes and decodes is an error.
+// New returns a Codec. If an option or a verifier is nil, every use of the codec returns an error.
 func New(opts ...Option) *Codec {
 	c := &Codec{types: make(map[reflect.Type]entry), objects: shape.Types{Format: "FlatBuffers"}}
 	for _, o := range opts {
@@ -113,7 +114,7 @@ func (*Codec) ID() uint8 { return codec.FlatBuffersID }
 // Name returns "flatbuffers".
 func (*Codec) Name() string { return "flatbuffers" }
 
-// object is what the compiler generates with --gen-object-api.
+// object is the interface of types generated with --gen-object-api.
 type object interface {
 	Pack(*flatbuffers.Builder) flatbuffers.UOffsetT
 }
@@ -121,13 +122,13 @@ type object interface {
 var (
 	errNil     = errors.New("it is nil: pass a table, a finished builder or an object")
 	errType    = errors.New("it is no table of FlatBuffers, builder or object: use another codec")
-	errEmpty   = errors.New("the table has no buffer: build one, and take it with GetRootAs")
+	errEmpty   = errors.New("the table has no buffer: build one, and read it with GetRootAs")
 	errNotRoot = errors.New("it is not the root table of its buffer: pass that, or build a buffer of its own")
 	errUnknown = errors.New("no verifier is known for it: pass flatbuffers.Table or flatbuffers.Object to New")
 )
 
-// Append appends a *flatbuffers.Builder that is finished, the buffer of a root table, or what an
-// object of the object API packs.
+// Append appends the result of a finished *flatbuffers.Builder, the buffer of a root table, or a
+// packed object of the object API.
 func (c *Codec) Append(dst []byte, v any) ([]byte, error) {
 	out, err := c.append(dst, v)
 	if err != nil {
@@ -143,7 +144,7 @@ func (c *Codec) append(dst []byte, v any) (out []byte, err error) {
 	if shape.IsNil(v) {
 		return nil, errNil
 	}
-	// The runtime panics where a builder is not finished.
+	// The runtime panics if a builder is not finished.
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%v", p)
@@ -186,13 +187,14 @@ func (c *Codec) appendObject(dst []byte, m object) ([]byte, error) {
 	return dst, nil
 }
 
-// maxKept is the largest buffer that is kept for the next message.
+// maxKept is the size of the largest buffer that is kept for the next message.
 const maxKept = 1 << 20
 
-// Unmarshal verifies data and lets v, a table, point into a copy of it, or unpacks it into v, an object.
+// Unmarshal verifies data. If v is a table, it then refers to a copy of data; if v is an object,
+// data is unpacked into it.
 func (c *Codec) Unmarshal(data []byte, v any) error { return c.unmarshal(data, v, false) }
 
-// UnmarshalBorrowed does the same without a copy, if that is allowed.
+// UnmarshalBorrowed does the same without a copy, if that is enabled.
 func (c *Codec) UnmarshalBorrowed(data []byte, v any) error { return c.unmarshal(data, v, c.borrow) }
 
 func (c *Codec) unmarshal(data []byte, v any, borrowed bool) error {
@@ -230,7 +232,7 @@ func (e entry) decode(data []byte, v any, borrowed bool) (err error) {
 	if err := e.verify(data); err != nil {
 		return err
 	}
-	// The byte slices of objects share memory with what they were unpacked from.
+	// The byte slices of objects share memory with the buffer they were unpacked from.
 	if !borrowed || e.unpack != nil {
 		data = bytes.Clone(data)
 	}
@@ -242,8 +244,8 @@ func (e entry) decode(data []byte, v any, borrowed bool) (err error) {
 	return nil
 }
 
-// Fits reports whether v is of a type that was named to New. A builder does not fit, as nothing can
-// be received into it: name the codec for a call with one.
+// Fits reports whether v's type is registered. A builder does not fit, as it cannot receive a
+// message: set the codec for a call that sends one.
 func (c *Codec) Fits(v any) bool {
 	e, ok := c.types[reflect.TypeOf(v)]
 	return ok && e.verify != nil

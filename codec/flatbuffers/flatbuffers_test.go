@@ -59,7 +59,7 @@ func build(o interface {
 
 func table() *testfb.Person { return testfb.GetRootAsPerson(build(object()), 0) }
 
-// equal compares two messages by all that can be read of them.
+// equal compares two messages by everything that can be read from them.
 func equal(a, b any) bool {
 	return slices.Equal(read(a), read(b))
 }
@@ -92,7 +92,7 @@ func read(v any) []string {
 	return nil
 }
 
-// chain is a person with friends so deep.
+// chain returns a person with a chain of n friends.
 func chain(n int) *testfb.PersonT {
 	p := &testfb.PersonT{Name: "last"}
 	for range n {
@@ -101,7 +101,8 @@ func chain(n int) *testfb.PersonT {
 	return p
 }
 
-// shared has a vector with one friend many times, who has the same, and so on.
+// shared returns a vector that refers to the same friend many times, who refers to another one in
+// the same way, and so on.
 func shared(width, depth int) []byte {
 	b := fb.NewBuilder(0)
 	p := (&testfb.PersonT{Name: "last"}).Pack(b)
@@ -119,7 +120,7 @@ func shared(width, depth int) []byte {
 	return b.FinishedBytes()
 }
 
-// broken changes four bytes of a person, found by what is there.
+// broken changes four bytes of a person, at a position derived from its contents.
 func broken(t testing.TB, at func(p *testfb.Person) fb.UOffsetT, value uint32) []byte {
 	p := table()
 	data := p.Table().Bytes
@@ -127,7 +128,7 @@ func broken(t testing.TB, at func(p *testfb.Person) fb.UOffsetT, value uint32) [
 	return data
 }
 
-// slot returns a place in the table.
+// slot returns the position of a field in the table.
 func slot(n int) func(p *testfb.Person) fb.UOffsetT {
 	return func(p *testfb.Person) fb.UOffsetT {
 		t := p.Table()
@@ -135,7 +136,7 @@ func slot(n int) func(p *testfb.Person) fb.UOffsetT {
 	}
 }
 
-// target returns the place that a place in the table refers to.
+// target returns the position that a field refers to.
 func target(n int) func(p *testfb.Person) fb.UOffsetT {
 	return func(p *testfb.Person) fb.UOffsetT {
 		t := p.Table()
@@ -152,7 +153,7 @@ func hostile(t testing.TB) []codectest.Input {
 		return b.FinishedBytes()
 	}()
 	endless := bytes.Clone(build(&testfb.PersonT{Name: "x"}))
-	endless[len(endless)-3] = 'x' // where the string's zero was
+	endless[len(endless)-3] = 'x' // in place of the string's terminating zero
 	root := func(p *testfb.Person) fb.UOffsetT { return 0 }
 	vtable := func(p *testfb.Person) fb.UOffsetT { return p.Table().Pos }
 	var all []codectest.Input
@@ -204,7 +205,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// Whatever passes the verifier can be read, all of it.
+// Everything in a buffer that passes the verifier can be read.
 func TestWhatIsVerifiedCanBeRead(t *testing.T) {
 	c, data := newCodec(t), table().Table().Bytes
 	accepted := 0
@@ -252,7 +253,7 @@ func TestBuilder(t *testing.T) {
 	}
 }
 
-// With Borrow a table points into the bytes that it was decoded from.
+// With Borrow a table refers to the bytes it was decoded from.
 func TestBorrow(t *testing.T) {
 	for borrow, c := range map[bool]*flatbuffers.Codec{true: newCodec(t, flatbuffers.Borrow()), false: newCodec(t)} {
 		data, p := table().Table().Bytes, new(testfb.Person)
@@ -280,7 +281,7 @@ func TestOnlyWhatHasAVerifier(t *testing.T) {
 	if c.Fits(new(testfb.Person)) || !own.Fits(new(testfb.Person)) {
 		t.Error("Fits says otherwise")
 	}
-	// A verifier that lets everything pass costs its call, not the process.
+	// A verifier that accepts everything fails its call, not the process.
 	blind := flatbuffers.New(flatbuffers.Object[testfb.Person, testfb.PersonT](func([]byte) error { return nil }))
 	if err := blind.Unmarshal([]byte("ab"), new(testfb.PersonT)); err == nil {
 		t.Error("two bytes are a person")

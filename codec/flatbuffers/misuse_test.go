@@ -8,7 +8,7 @@ import (
 	"github.com/anser-rpc/anser/codec/flatbuffers"
 )
 
-// An option or a verifier that is nil is an error of the codec, and never a panic.
+// A nil option or verifier is an error of the codec, never a panic.
 func TestNilOption(t *testing.T) {
 	for name, opt := range map[string]flatbuffers.Option{"an option is nil": nil, "the verifier": flatbuffers.Table[flatbufferstest.Message](nil)} {
 		c := flatbuffers.New(opt)

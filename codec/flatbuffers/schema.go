@@ -8,7 +8,8 @@ import (
 	"github.com/google/flatbuffers/go"
 )
 
-// A Schema is what the compiler writes about a schema with -b --schema. It is safe for concurrent use.
+// A Schema is a binary schema, the compiler's output with -b --schema. It is safe for concurrent
+// use.
 type Schema struct {
 	objects []*objectType
 	enums   []*enumType
@@ -34,7 +35,7 @@ type fieldType struct {
 	index         int // of an object or enum
 }
 
-// enumType has what matters of an enum: the types of a union.
+// enumType is the part of an enum that matters here: the types of a union.
 type enumType struct {
 	members map[byte]fieldType
 }
@@ -51,10 +52,11 @@ const (
 	typeUnion  baseType = 16
 )
 
-// scalars has the sizes of the base types that are numbers.
+// scalars holds the sizes in bytes of the numeric base types.
 var scalars = [typeString]uint64{0, 1, 1, 1, 1, 2, 2, 4, 4, 8, 8, 4, 8}
 
-// ParseSchema reads a schema. It does not keep bfbs. The schema is trusted: it is a part of the program.
+// ParseSchema parses a binary schema. It does not keep bfbs. The schema is trusted: it is part of
+// the program.
 func ParseSchema(bfbs []byte) (s *Schema, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -81,7 +83,7 @@ func ParseSchema(bfbs []byte) (s *Schema, err error) {
 	return s, s.check()
 }
 
-// check finds what the verifier relies on.
+// check validates the properties that the verifier relies on.
 func (s *Schema) check() error {
 	types := func(yield func(fieldType) bool) {
 		for _, o := range s.objects {
@@ -108,13 +110,13 @@ func (s *Schema) check() error {
 		case inner == typeObject && (t.index < 0 || t.index >= len(s.objects)), inner == typeUnion && (t.index < 0 || t.index >= len(s.enums)):
 			return fmt.Errorf("the schema is broken: it has no type %d", t.index)
 		case t.base > typeUnion+1 || t.base == typeVector && inner >= typeVector && inner != typeObject && inner != typeUnion:
-			return fmt.Errorf("the schema has the base type %d, which is newer than this package: leave 64-bit offsets and vectors out", t.base)
+			return fmt.Errorf("the schema has the base type %d, which is newer than this package: do not use 64-bit offsets and vectors", t.base)
 		}
 	}
 	return nil
 }
 
-// Table returns the verifier of the buffers whose root is the table with the given full name, as in
+// Table returns the verifier of buffers whose root is the table with the given full name, such as
 // "example.Person".
 func (s *Schema) Table(name string) (Verifier, error) {
 	names := make(map[string]bool)
@@ -128,10 +130,10 @@ func (s *Schema) Table(name string) (Verifier, error) {
 	return nil, fmt.Errorf("the schema has no table %q: it has %q", name, slices.Sorted(maps.Keys(names)))
 }
 
-// reflected is a table of a binary schema, whose own schema is reflection.fbs of FlatBuffers.
+// reflected is a table of a binary schema, whose own schema is FlatBuffers' reflection.fbs.
 type reflected struct{ flatbuffers.Table }
 
-// slot returns where a vtable has the field with an id.
+// slot returns the offset of the field with that id in a vtable.
 func slot(id int) flatbuffers.VOffsetT { return flatbuffers.VOffsetT(4 + 2*id) }
 
 func (r reflected) table(id int) (reflected, bool) {

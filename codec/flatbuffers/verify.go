@@ -9,26 +9,27 @@ import (
 	"github.com/anser-rpc/anser/codec/internal/shape"
 )
 
-// MaxDepth is how deep tables may be nested.
+// MaxDepth is the maximum nesting depth of tables.
 const MaxDepth = shape.MaxDepth
 
 var (
 	errBounds = errors.New("an offset in the buffer points beyond it")
 	errText   = errors.New("a string in the buffer has no end, or is not UTF-8")
 	errDepth  = fmt.Errorf("tables are nested deeper than %d levels", MaxDepth)
-	errWork   = errors.New("the buffer uses its parts again and again: send what is shared less often")
+	errWork   = errors.New("the buffer refers to its parts too often: send fewer references to shared parts")
 )
 
-// workPerByte bounds the time of a verification, and what unpacking can multiply: a table, vector or
-// string can be referred to many times, but not more often than the buffer has bytes for.
+// workPerByte bounds the time of a verification, and the amplification by unpacking: a table,
+// vector or string can be referred to many times, but in total not more often than the size of the
+// buffer permits.
 const workPerByte = 4
 
-// verification goes through everything that a program can reach from the root, as the schema says.
-// Integers are of 64 bits, so that sums of what a buffer has do not overflow.
+// verification visits everything that a program can reach from the root, according to the schema.
+// Integers have 64 bits, so that sums of 32-bit values in the buffer do not overflow.
 type verification struct {
 	*Schema
 	data []byte
-	work int // what is left of it
+	work int // remaining work
 }
 
 func (s *Schema) verify(data []byte, root *objectType) error {
@@ -47,7 +48,7 @@ func (v *verification) spend(n int) error {
 	return nil
 }
 
-// has reports whether there are n bytes at a place.
+// has reports whether there are n bytes at a position.
 func (v *verification) has(at, n uint64) bool {
 	return at <= uint64(len(v.data)) && n <= uint64(len(v.data))-at
 }
@@ -66,7 +67,7 @@ func (v *verification) uint32(at uint64) (uint64, error) {
 	return uint64(binary.LittleEndian.Uint32(v.data[at:])), nil
 }
 
-// follow returns where the offset at a place points to.
+// follow returns the target of the offset at a position.
 func (v *verification) follow(at uint64) (uint64, error) {
 	off, err := v.uint32(at)
 	if err == nil && (off == 0 || !v.has(at+off, 4)) {
@@ -103,7 +104,7 @@ func (v *verification) layout(at uint64) (l layout, err error) {
 	return l, nil
 }
 
-// field returns where a table has what a slot stands for, of so many bytes; 0 if it has not.
+// field returns the position of a table's field of that size in bytes, 0 if it is absent.
 func (v *verification) field(l layout, slot, size uint64) (uint64, error) {
 	if slot+2 > l.vtableSize {
 		return 0, nil
@@ -137,7 +138,7 @@ func (v *verification) table(at uint64, o *objectType, depth int) error {
 		case at != 0:
 			err = v.value(l, at, f, depth)
 		case f.required:
-			err = errors.New("it is required and not there")
+			err = errors.New("it is required but missing")
 		}
 		if err != nil {
 			return fmt.Errorf("field %s of %s: %w", f.name, o.name, err)
@@ -162,7 +163,7 @@ func (v *verification) value(l layout, at uint64, f *field, depth int) error {
 	case typeVector:
 		return v.vector(l, at, f, depth)
 	case typeUnion:
-		// The type is in the slot before.
+		// The type is in the preceding slot.
 		kind, err := v.field(l, f.slot-2, 1)
 		if err != nil || kind == 0 {
 			return err
@@ -172,7 +173,7 @@ func (v *verification) value(l layout, at uint64, f *field, depth int) error {
 	return v.reference(at, f.fieldType, depth)
 }
 
-// reference verifies what a place refers to, if its type refers to something.
+// reference verifies the target of a position, if its type is a reference.
 func (v *verification) reference(at uint64, t fieldType, depth int) error {
 	switch {
 	case t.base == typeString:
@@ -187,7 +188,7 @@ func (v *verification) reference(at uint64, t fieldType, depth int) error {
 	return nil
 }
 
-// union verifies a member. One that is not in the schema is newer than it: nobody here reads it.
+// union verifies a member. One that is not in the schema is newer than it, and is not read.
 func (v *verification) union(at uint64, kind byte, index, depth int) error {
 	t, ok := v.enums[index].members[kind]
 	if !ok {
@@ -256,14 +257,14 @@ func (v *verification) vector(l layout, at uint64, f *field, depth int) error {
 	return nil
 }
 
-// unions verifies a vector of members, whose types are a vector in the slot before.
+// unions verifies a vector of members, whose types are a vector in the preceding slot.
 func (v *verification) unions(l layout, first, n uint64, f *field, depth int) error {
 	at, err := v.field(l, f.slot-2, 4)
 	if err != nil {
 		return err
 	}
 	if at == 0 {
-		return errors.New("the types of a vector of unions are not there")
+		return errors.New("the types of a vector of unions are missing")
 	}
 	kinds, err := v.follow(at)
 	if err != nil {

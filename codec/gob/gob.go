@@ -1,11 +1,11 @@
-// Package gob holds the codec for encoding/gob, for services that move from net/rpc and have types
-// that only gob can encode.
+// Package gob contains the codec for encoding/gob, for services that migrate from net/rpc and have
+// types that only gob can encode.
 //
-// A client uses it where an option names it (anser.Codec(gob.New()) for a call or a client), and a server
-// after anser.Codecs(gob.New()). It is never chosen by type and never accepted by default: gob names Go
-// types on the wire and calls the methods of every type that the program registered, so that each of
-// them becomes something that a peer can reach, and it is the slowest of all codecs for single
-// messages, because each carries the definitions of its types.
+// A client uses it if an option names it (anser.Codec(gob.New()) for a call or a client), and a
+// server after anser.Codecs(gob.New()). It is never chosen by type and never accepted by default:
+// gob names Go types on the wire and calls the methods of every type that the program has
+// registered, so that all of them become reachable for a peer, and it is the slowest of all codecs
+// for single messages, because each includes the definitions of its types.
 package gob
 
 import (
@@ -22,14 +22,15 @@ import (
 	"github.com/anser-rpc/anser/internal/gobwire"
 )
 
-// Codec encodes a message as a gob stream of its own: the definitions of its types and one value.
+// Codec encodes every message as a gob stream of its own: the definitions of its types and one
+// value.
 //
-// A payload is checked before gob's decoder sees it: lengths are compared with what is there, values
-// are held to the types that the stream defines, and nothing may follow the value. Values in
-// interfaces have to be registered with encoding/gob on both sides.
+// A payload is checked before gob's decoder reads it: declared lengths must not exceed the data,
+// values must match the types that the stream defines, and nothing may follow the value. Values in
+// interfaces must be registered with encoding/gob on both sides.
 //
-// It has no method Fits, so that nobody chooses it by type. It is safe for concurrent use. Values must not be changed
-// while they are encoded.
+// It has no method Fits, so it is never chosen by type. It is safe for concurrent use. A value
+// must not be modified while it is being encoded.
 type Codec struct{ types shape.Types }
 
 // New returns a Codec.
@@ -37,7 +38,7 @@ func New() *Codec {
 	return &Codec{shape.Types{Format: "gob", Whole: whole}}
 }
 
-// whole are the types that encode themselves. What gob makes of others it knows itself.
+// whole reports whether the type encodes itself. Gob handles all other types.
 func whole(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(reflect.TypeFor[gob.GobEncoder]()) || t.Kind() == reflect.Interface || t.Kind() == reflect.Chan || t.Kind() == reflect.Func
@@ -71,7 +72,7 @@ func (c *Codec) append(dst []byte, v any) ([]byte, error) {
 	if p.Err != nil {
 		return nil, p.Err
 	}
-	// Gob follows a value that contains itself until the stack is full.
+	// Gob would recurse into a value that contains itself until the stack overflows.
 	if err := c.types.CheckDepth(v); err != nil {
 		return nil, err
 	}
@@ -87,8 +88,8 @@ func (a *appender) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Unmarshal decodes data into v. Like gob it leaves alone what data does not have, and gob leaves out
-// what is zero: decode into a new value.
+// Unmarshal decodes data into v. As in gob, fields that are missing in data stay unchanged, and
+// zero fields are not encoded: decode into a new value.
 func (c *Codec) Unmarshal(data []byte, v any) error {
 	if err := c.unmarshal(data, v); err != nil {
 		return fmt.Errorf("gob codec: cannot decode into %T: %w", v, err)
@@ -117,5 +118,5 @@ func (c *Codec) unmarshal(data []byte, v any) error {
 	return gobwire.Guard(func() error { return gob.NewDecoder(checked).Decode(v) })
 }
 
-// minBuffer is the least buffer that a bufio.Reader takes; what it reads from is in memory.
+// minBuffer is the minimum size of a bufio.Reader; its source is in memory.
 const minBuffer = 16

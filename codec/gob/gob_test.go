@@ -60,7 +60,7 @@ func encode(t testing.TB, v any) []byte {
 	return data
 }
 
-// patched returns v's bytes with the last of an old text replaced.
+// patched returns v's encoding with the last occurrence of a string replaced.
 func patched(t testing.TB, v any, old, new string) []byte {
 	data := encode(t, v)
 	at := bytes.LastIndex(data, []byte(old))
@@ -106,7 +106,7 @@ func TestOnlyByName(t *testing.T) {
 	}
 }
 
-// Both sides are gob's own.
+// Each direction is compatible with encoding/gob itself.
 func TestSameAsStandard(t *testing.T) {
 	var b bytes.Buffer
 	if err := stdgob.NewEncoder(&b).Encode(newDocument()); err != nil {

@@ -1,9 +1,9 @@
-// Package gojson holds a JSON codec that is faster than the standard one, through goccy/go-json. It
-// has the number and the name of codec.JSON, so that the other side need not know: a peer that has
-// the standard codec reads what this one writes, and the other way round.
+// Package gojson contains a JSON codec that is faster than the standard one. It uses
+// goccy/go-json. It has the number and the name of codec.JSON, and the peer cannot tell the
+// difference: both codecs read each other's messages.
 //
-// It is a module of its own, and used where somebody asks for it: anser.Codecs(gojson.New()) replaces
-// the standard JSON codec of a server.
+// It is a module of its own, and used only if it is set: anser.Codecs(gojson.New()) replaces the
+// standard JSON codec of a server.
 package gojson
 
 import (
@@ -15,13 +15,14 @@ import (
 	"github.com/goccy/go-json"
 )
 
-// Codec encodes and decodes as codec.JSON does, with the same checks before: codec.CheckJSON, and that
-// the type has JSON in both directions.
+// Codec encodes and decodes like codec.JSON, with the same checks first: codec.CheckJSON, and that
+// JSON supports the type in both directions.
 //
-// It replaces codec/protobuf's JSON codec of a server too, and with it that of protobuf messages,
-// which it refuses. It is safe for concurrent use. Values must not be changed while they are encoded.
+// On a server it also replaces the JSON codec of codec/protobuf, including its support of protobuf
+// messages, which this codec rejects. It is safe for concurrent use. A value must not be modified
+// while it is being encoded.
 type Codec struct {
-	standard codec.JSON // says which types fit
+	standard codec.JSON // decides which types fit
 	types    shape.Types
 }
 
@@ -49,7 +50,7 @@ func (c *Codec) append(dst []byte, v any) (out []byte, err error) {
 	if err := c.check(v); err != nil {
 		return nil, err
 	}
-	// It does not always notice that a value contains itself.
+	// The library does not always detect that a value contains itself.
 	if p := c.types.Plan(reflect.TypeOf(v)); p.Err != nil || p.Deep {
 		if err := c.types.CheckDepth(v); err != nil {
 			return nil, err
@@ -79,7 +80,7 @@ func (c *Codec) unmarshal(data []byte, v any) (err error) {
 	return json.Unmarshal(data, v)
 }
 
-// check refuses what the standard codec refuses.
+// check rejects the values that the standard codec rejects.
 func (c *Codec) check(v any) error {
 	switch {
 	case shape.IsNil(v) || !shape.IsPointer(v):
@@ -96,5 +97,5 @@ func guard(err *error) {
 	}
 }
 
-// Fits reports whether the standard codec would take v's type.
+// Fits reports whether the standard codec supports v's type.
 func (c *Codec) Fits(v any) bool { return c.standard.Fits(v) }

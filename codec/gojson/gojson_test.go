@@ -95,7 +95,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// odd are inputs at which JSON decoders differ.
+// odd are inputs for which JSON decoders differ.
 var odd = []string{
 	`{"small":1.5}`, `{"small":"1"}`, `{"name":1}`, `{"name":null}`, `{"pair":[1,2,3]}`, `{"pair":[1]}`, `{"large":-1}`, `{"large":18446744073709551616}`,
 	`{"small":1e2}`, `{"small":01}`, `{"small":-}`, `{"float":1.}`, `{"float":.5}`, `{"float":+1}`, `{"float":1e}`, `{"any":tru}`, `{"any":[1,]}`, `{"any":{"a":1,}}`,
@@ -105,7 +105,7 @@ var odd = []string{
 	`{"any":-}`, `{"any":1-2}`, `{"unknown":1-2}`, `{"any":"a" "b"}`, `{"a":1 "b":2}`, `{"unknown":truex}`,
 }
 
-// same fails where the two codecs do not agree whether data is a message, and on which.
+// same fails if the two codecs disagree about the validity or the value of data.
 func same(t *testing.T, data []byte) {
 	t.Helper()
 	for _, into := range []any{&document{}, new(any)} {

@@ -1,8 +1,8 @@
-// Package hessian2 holds the codec for Hessian 2, in which Dubbo's services in Java speak, through
-// Apache's dubbo-go-hessian2.
+// Package hessian2 contains the codec for Hessian 2, the serialization of Dubbo services in Java.
+// It uses Apache's dubbo-go-hessian2.
 //
-// It is a module of its own. A server takes it with anser.Codecs(hessian2.New(new(User), …)), a client
-// with the same option or, for a single call, with anser.Codec.
+// It is a module of its own. A server enables it with anser.Codecs(hessian2.New(new(User), …)), a
+// client with the same option or, for a single call, with anser.Codec.
 package hessian2
 
 import (
@@ -19,23 +19,24 @@ import (
 	hessian "github.com/apache/dubbo-go-hessian2"
 )
 
-// MaxDepth is how deep lists, maps and objects may be nested.
+// MaxDepth is the maximum nesting depth of lists, maps and objects.
 const MaxDepth = shape.MaxDepth
 
 // A POJO is a struct with the name of its class in Java.
 type POJO interface{ JavaClassName() string }
 
-// Codec encodes structs that are a POJO, on their pointers, and have been named to New.
+// Codec encodes pointers to structs that are POJOs and were passed to New.
 //
-// Every payload is scanned before it is decoded, because the library allocates what is declared,
-// follows as deep as the data goes and remembers names of fields for ever: what was declared must be
-// there, nothing may follow the value, the nesting is at most MaxDepth, text is UTF-8 with
-// whole surrogate pairs, references point back, and classes are those of New. Fields that the struct does not
-// have are skipped, up to a thousand different names. What was encoded is scanned too, so that both
-// sides refuse the same.
+// Every payload is scanned before it is decoded, because the library allocates declared lengths,
+// recurses as deep as the data and keeps names of fields forever: declared lengths must not exceed
+// the data, nothing may follow the value, the nesting depth is at most MaxDepth, text is UTF-8
+// with complete surrogate pairs, references point backwards, and classes are those of New. Fields
+// that are unknown to the struct are skipped, up to a thousand different names. Encoded messages
+// are scanned, too, so that both sides reject the same ones.
 //
-// The library has one registry of classes for the process: two structs with one class name cannot be
-// used in one program. A Codec is safe for concurrent use. Values must not be changed while they are encoded.
+// The library has one registry of classes per process: a program cannot use two structs with the
+// same class name. A Codec is safe for concurrent use. A value must not be modified while it is
+// being encoded.
 type Codec struct {
 	classes map[string]class // by Java's name
 	known   map[reflect.Type]bool
@@ -43,11 +44,11 @@ type Codec struct {
 	types   shape.Types
 
 	mu      sync.Mutex
-	strange map[string]bool // fields that no struct has, guarded by mu
+	strange map[string]bool // unknown field names, guarded by mu
 }
 
-// New returns a codec for the classes of the given structs, passed as pointers. Structs inside of them
-// have to be passed too.
+// New returns a codec for the classes of the given structs, passed as pointers. Structs inside
+// them must be passed, too.
 func New(classes ...POJO) *Codec {
 	c := &Codec{
 		classes: make(map[string]class), known: make(map[reflect.Type]bool), strange: make(map[string]bool),
@@ -67,7 +68,7 @@ func (c *Codec) register(p POJO) (err error) {
 	if err := c.types.Plan(t).Err; err != nil {
 		return fmt.Errorf("hessian2.New: %w", err)
 	}
-	// It panics on structs that it does not like.
+	// The library panics on structs that it does not support.
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("hessian2.New: %T cannot be registered: %v", p, r)
@@ -80,7 +81,7 @@ func (c *Codec) register(p POJO) (err error) {
 	return nil
 }
 
-// class is a struct and the names that its fields usually have on the wire.
+// class is a struct with the usual names of its fields on the wire.
 type class struct {
 	reflect.Type
 	names map[string]bool
@@ -95,8 +96,8 @@ func newClass(t reflect.Type) class {
 	return class{t, names}
 }
 
-// has reports whether the library finds a field by its first try, for which it keeps nothing new
-// but the name of a field that is there.
+// has reports whether the library finds a field in its first lookup, after which it keeps at most
+// the name of an existing field.
 func (c class) has(name []byte) bool {
 	if c.names[string(name)] {
 		return true
@@ -174,7 +175,7 @@ func (c *Codec) unmarshal(data []byte, v any) (err error) {
 	if err := c.scan(data); err != nil {
 		return err
 	}
-	// The library panics where a value does not fit a field.
+	// The library panics if a value does not fit a field.
 	defer guard(&err)
 	decoded, err := hessian.NewStrictDecoder(data).Decode()
 	if err != nil {
@@ -197,7 +198,7 @@ func guard(err *error) {
 // Fits reports whether v is of a type that was passed to New.
 func (c *Codec) Fits(v any) bool { return c.err == nil && c.known[reflect.TypeOf(v)] }
 
-// maxStrange is how many names of unknown fields may be met: the library remembers each.
+// maxStrange is the maximum number of unknown field names: the library keeps each of them.
 const maxStrange = 1000
 
 var errStrange = fmt.Errorf("more than %d names of fields are unknown here", maxStrange)

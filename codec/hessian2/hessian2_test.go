@@ -122,7 +122,7 @@ func dump(v any) string {
 	return fmt.Sprintf("%+v", v)
 }
 
-// The bytes are those that Java's library writes.
+// The bytes are those written by the Java library.
 func TestGolden(t *testing.T) {
 	got, err := newCodec().Append(nil, &address{"Main"})
 	if want := class("example.Address", "street") + "\x60\x04Main"; err != nil || string(got) != want {
@@ -130,7 +130,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// Names of fields that are unknown are skipped, but not without end: the library keeps each.
+// Unknown fields are skipped, but only a limited number of names: the library keeps each.
 func TestUnknownFields(t *testing.T) {
 	c := newCodec()
 	var failed error

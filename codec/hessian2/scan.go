@@ -13,21 +13,21 @@ var (
 	errTrailing = errors.New("bytes follow the Hessian value")
 	errDepth    = fmt.Errorf("the Hessian data is nested deeper than %d levels", MaxDepth)
 	errText     = errors.New("the Hessian text is not UTF-8")
-	errClass    = errors.New("the Hessian data refers to a class or value that was not there before")
+	errClass    = errors.New("the Hessian data refers to a class or value that does not precede it")
 	errList     = errors.New("the Hessian data has a list of a type that is not known")
-	errName     = errors.New("the Hessian data has a name where a number is due, or the other way round")
+	errName     = errors.New("the Hessian data has a name instead of a number, or the other way round")
 )
 
-// maxName is the length of the longest name of a class or field, in bytes.
+// maxName is the maximum length of the name of a class or field in bytes.
 const maxName = 1024
 
-// scanner checks one value before the library sees it.
+// scanner checks one value before the library reads it.
 type scanner struct {
 	*Codec
 	data   []byte
-	fields []int // of the classes so far
-	values int   // that can be referred to
-	types  int   // that can be referred to
+	fields []int // per class so far
+	values int   // number of values that can be referenced
+	types  int   // number of types that can be referenced
 }
 
 // scan checks that data is one Hessian 2 value of known classes.
@@ -59,7 +59,7 @@ func (s *scanner) skip(n int) error {
 	return nil
 }
 
-// value passes a value, with the definitions of classes before it.
+// value skips a value, with the definitions of classes before it.
 func (s *scanner) value(depth int) error {
 	tag, err := s.byte()
 	if err != nil {
@@ -135,7 +135,7 @@ func isText(tag byte) bool {
 	return tag <= 0x1f || tag >= 0x30 && tag <= 0x33 || tag == 'R' || tag == 'S'
 }
 
-// text passes a string, whose lengths count characters, and returns its first chunk.
+// text skips a string, whose lengths count characters, and returns its first chunk.
 func (s *scanner) text(tag byte) (first []byte, err error) {
 	for chunk := 0; ; chunk++ {
 		var n int
@@ -174,8 +174,8 @@ func (s *scanner) text(tag byte) (first []byte, err error) {
 	}
 }
 
-// textSize returns how many bytes n characters take. They are Java's, of 16 bits: what has more is a
-// surrogate pair, each half of which is written with three bytes as if it were a character.
+// textSize returns the length of n characters in bytes. They are Java's 16-bit characters: others
+// are surrogate pairs, each half of which is encoded with three bytes like a character.
 func textSize(data []byte, n int) (size int, err error) {
 	for n > 0 {
 		rest := data[size:]
@@ -233,7 +233,7 @@ func (s *scanner) binary(tag byte) error {
 	}
 }
 
-// number reads an int.
+// number decodes an int.
 func (s *scanner) number() (int, error) {
 	tag, err := s.byte()
 	if err != nil {
@@ -267,7 +267,7 @@ func (s *scanner) number() (int, error) {
 	return n, nil
 }
 
-// name reads a string of one chunk that is a name.
+// name decodes a string of one chunk that is a name.
 func (s *scanner) name() ([]byte, error) {
 	tag, err := s.byte()
 	if err != nil {
@@ -283,7 +283,7 @@ func (s *scanner) name() ([]byte, error) {
 	return name, err
 }
 
-// class passes the definition of a class after its tag: a name, and the names of its fields.
+// class skips the definition of a class after its tag: a name, and the names of its fields.
 func (s *scanner) class() error {
 	name, err := s.name()
 	if err != nil {
@@ -319,7 +319,7 @@ func (s *scanner) object(class, depth int) error {
 	if class < 0 || class >= len(s.fields) {
 		return errClass
 	}
-	// A class without fields could be had for a byte; its value is a byte, too.
+	// A class without fields is defined with few bytes; its value takes a byte, too.
 	for range s.fields[class] {
 		if err := s.value(depth); err != nil {
 			return err
@@ -328,17 +328,17 @@ func (s *scanner) object(class, depth int) error {
 	return nil
 }
 
-// listTypes are the names of elements that the library has types for.
+// listTypes are the element names for which the library has types.
 var listTypes = map[string]bool{
 	"": true, "string": true, "java.lang.String": true, "char": true, "short": true, "int": true, "long": true, "float": true,
 	"double": true, "boolean": true, "java.util.Date": true, "date": true, "object": true, "java.lang.Object": true,
 }
 
-// maxDimensions is how many lists there may be in a list by its type: the library makes a Go type for
-// each, and Go keeps types for ever.
+// maxDimensions is the maximum number of nested lists in a list type: the library creates a Go
+// type for each, and Go keeps types forever.
 const maxDimensions = 3
 
-// listType passes the type of a list or map: its name, or a number that stands for an earlier one.
+// listType skips the type of a list or map: its name, or the number of an earlier one.
 func (s *scanner) listType() error {
 	if len(s.data) == 0 {
 		return errShort
@@ -365,7 +365,7 @@ func (s *scanner) listType() error {
 	return errList
 }
 
-// list passes the elements of a list, of which a few have their number in the tag.
+// list skips the elements of a list; in some tags the number of elements is included.
 func (s *scanner) list(tag, direct byte, depth int) error {
 	switch {
 	case tag == 0x55 || tag == 0x57:
@@ -392,7 +392,7 @@ func (s *scanner) elements(n, depth int) error {
 	return nil
 }
 
-// until passes values, in pairs or alone, until the tag that ends them.
+// until skips values, in pairs or alone, up to the tag that ends them.
 func (s *scanner) until(each, depth int) error {
 	for {
 		if len(s.data) == 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/anser-rpc/anser/codec/internal/mpscan"
 )
 
-// AppendCanonical appends v with the entries of maps in the order of the bytes of their keys, those of
-// structs too.
+// AppendCanonical appends v with the entries of all maps, including structs, sorted by the bytes
+// of their keys.
 func (c *Codec) AppendCanonical(dst []byte, v any) ([]byte, error) {
 	start := len(dst)
 	out, err := c.Append(dst, v)
@@ -25,7 +25,7 @@ func (c *Codec) AppendCanonical(dst []byte, v any) ([]byte, error) {
 	return append(out[:start], sorted...), nil
 }
 
-// ordered reports whether a type has no maps in it, nor what may hold one.
+// ordered reports whether a type contains neither maps nor types that may hold one.
 func (c *Codec) ordered(t reflect.Type) bool {
 	known, ok := c.orders.Load(t)
 	if !ok {
@@ -48,7 +48,7 @@ func mayHoldMap(t reflect.Type, seen map[reflect.Type]bool) bool {
 		if t == reflect.TypeFor[time.Time]() {
 			return false
 		}
-		for i := range t.NumField() { // all of them: generated code may encode what has no exported name
+		for i := range t.NumField() { // all fields: generated code may encode unexported ones
 			if mayHoldMap(t.Field(i).Type, seen) {
 				return true
 			}
@@ -57,8 +57,8 @@ func mayHoldMap(t reflect.Type, seen map[reflect.Type]bool) bool {
 	return false
 }
 
-// appendSorted appends the first value of data with its maps in order, and returns what follows it.
-// data was scanned, so it is complete and not nested too deeply.
+// appendSorted appends the first value of data with its maps sorted, and returns the rest. data
+// was scanned, so it is complete and not nested too deeply.
 func appendSorted(dst, data []byte) (out, rest []byte, err error) {
 	h, rest, err := mpscan.ReadHead(data)
 	if err != nil {

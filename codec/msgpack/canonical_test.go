@@ -8,7 +8,7 @@ import (
 	"github.com/anser-rpc/anser/codec/msgpack"
 )
 
-// What was filled in another order has the same bytes, however deep the maps are.
+// Maps filled in another order have the same encoding, however deeply they are nested.
 func TestCanonical(t *testing.T) {
 	type inner struct{ M map[int]string }
 	type outer struct {

@@ -7,9 +7,9 @@ import (
 	"github.com/anser-rpc/anser/codec/internal/mpscan"
 )
 
-// Elements cuts the array or map at the beginning of data into its values, which alias data, and returns
-// what follows it. Of a map every key is followed by its value, and keyed is true. data must be valid, as
-// what Unmarshal has been given is; there may be at most limit values or, in a map, pairs of them.
+// Elements splits the array or map at the beginning of data into its values, which alias data, and
+// returns the rest. In a map every key is followed by its value, and keyed is true. data must be
+// valid, like the input of Unmarshal; there may be at most limit values or, in a map, limit pairs.
 func Elements(data []byte, limit int) (values [][]byte, keyed bool, rest []byte, err error) {
 	h, data, err := mpscan.ReadHead(data)
 	if err != nil {
@@ -37,7 +37,7 @@ func Elements(data []byte, limit int) (values [][]byte, keyed bool, rest []byte,
 	return values, keyed, data, nil
 }
 
-// skip returns what follows the value at the beginning of data.
+// skip returns the rest after the value at the beginning of data.
 func skip(data []byte) ([]byte, error) {
 	for due := uint64(1); due > 0; due-- {
 		h, rest, err := mpscan.ReadHead(data)

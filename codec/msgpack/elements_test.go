@@ -40,7 +40,7 @@ func TestElements(t *testing.T) {
 	}
 }
 
-// Whatever the bytes are, the pieces are those bytes.
+// For any input, the parts are exactly the bytes of the input.
 func FuzzElements(f *testing.F) {
 	f.Add([]byte("\x93\x01\xa1a\x92\x02\x03\xc0"))
 	f.Add([]byte("\xdf\xff\xff\xff\xff\x01"))

@@ -49,7 +49,7 @@ func newDocument() *document {
 	}
 }
 
-// list has methods like those that msgp generates: the slice is made as long as was declared.
+// list has methods like msgp's: the slice is allocated with its declared length.
 type list struct{ items []uint32 }
 
 func (l *list) MarshalMsg(b []byte) ([]byte, error) {
@@ -75,7 +75,7 @@ func (l *list) UnmarshalMsg(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// lazy leaves what it does not need.
+// lazy leaves the rest of its input unread.
 type lazy struct{ list }
 
 func (l *lazy) UnmarshalMsg(b []byte) ([]byte, error) { return b, nil }
@@ -162,7 +162,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// loop embeds itself, for which shamaton would look for fields for ever.
+// loop embeds itself: shamaton would collect its fields forever.
 type loop struct{ *Loop2 }
 
 type Loop2 struct{ *Loop2 }
@@ -214,7 +214,7 @@ func TestAppendRefusesWhatContainsItself(t *testing.T) {
 			t.Errorf("Append(%T) = %v", v, err)
 		}
 	}
-	// A way back that is not encoded does no harm.
+	// A reference back that is not encoded does no harm.
 	root := &tree{Kids: []*tree{{}}}
 	root.Kids[0].Parent = root
 	if _, err := c.Append(nil, root); err != nil {

@@ -39,12 +39,12 @@ func BenchmarkStandardTexts(b *testing.B) {
 	codectest.Bench(b, standard{protobuf.New()}, newTexts())
 }
 
-// BenchmarkSmall is mostly what the codec itself costs.
+// BenchmarkSmall measures mostly the codec's own overhead.
 func BenchmarkSmall(b *testing.B) {
 	codectest.Bench(b, protobuf.New(), &benchpb.AddRequest{A: 1, B: 2})
 }
 
-// BenchmarkBare is vtproto without a codec around it.
+// BenchmarkBare measures vtproto without the codec.
 func BenchmarkBare(b *testing.B) {
 	b.Run("filled", func(b *testing.B) { bare(b, benchpb.Filled()) })
 	b.Run("small", func(b *testing.B) { bare(b, &benchpb.AddRequest{A: 1, B: 2}) })

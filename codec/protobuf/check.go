@@ -10,13 +10,13 @@ import (
 
 var (
 	errTooDeep = fmt.Errorf("messages nested deeper than %d levels", maxDepth)
-	// errUnusual says that the bytes may be correct and vtproto would misread them.
+	// errUnusual means that vtproto would misread the bytes although they may be valid.
 	errUnusual = errors.New("entry of a map that only the standard runtime reads")
 )
 
-// check looks through the bytes of a message for text that is not UTF-8, for more than depth levels
-// of messages, and for entries of maps that vtproto would misread. Whatever else is wrong with them
-// is for the decoder to find.
+// check searches the bytes of a message for text that is not UTF-8, more than depth levels of
+// messages, and entries of maps that vtproto would misread. All other errors are left to the
+// decoder.
 func (n *node) check(b []byte, depth int) error {
 	if depth == 0 {
 		return errTooDeep

@@ -8,11 +8,12 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// JSON is codec.JSON for plain Go types, and protobuf's own JSON for protobuf messages. Members that
-// a message does not have are ignored, as they are for plain types. It is the JSON codec of
-// everybody who has protobuf messages, in place of codec.JSON, whose number and name it has.
+// JSON is codec.JSON for plain Go types, and protobuf's own JSON for protobuf messages. Unknown
+// members are ignored in both. A program with protobuf messages uses it in place of codec.JSON,
+// whose number and name it has.
 //
-// A protobuf message inside a plain type is refused by Fits: encoding/json does not know its JSON.
+// Fits rejects plain types that contain a protobuf message: encoding/json does not support its
+// JSON.
 type JSON struct {
 	plain codec.JSON
 }
@@ -26,8 +27,8 @@ func (*JSON) ID() uint8 { return codec.JSONID }
 // Name returns "json".
 func (*JSON) Name() string { return "json" }
 
-// Append appends v. For a protobuf message the white space differs between builds of a program, by
-// the intention of its authors: do not compare bytes.
+// Append appends v. For a protobuf message the white space intentionally differs between builds of
+// a program: do not compare bytes.
 func (c *JSON) Append(dst []byte, v any) ([]byte, error) {
 	if _, ok := v.(proto.Message); !ok {
 		return c.plain.Append(dst, v)
@@ -43,7 +44,8 @@ func (c *JSON) Append(dst []byte, v any) ([]byte, error) {
 	return out, nil
 }
 
-// Unmarshal decodes data, which codec.CheckJSON accepts, into v. A protobuf message is reset before.
+// Unmarshal decodes data, which must pass codec.CheckJSON, into v. A protobuf message is reset
+// first.
 func (c *JSON) Unmarshal(data []byte, v any) error {
 	if _, ok := v.(proto.Message); !ok {
 		return c.plain.Unmarshal(data, v)
@@ -69,7 +71,7 @@ func (c *JSON) Fits(v any) bool {
 	return c.plain.Fits(v)
 }
 
-// Unfit returns why v does not fit, with the path of the field that does not.
+// Unfit returns why v does not fit, with the path of the unsupported field.
 func (c *JSON) Unfit(v any) error {
 	if _, ok := v.(proto.Message); ok {
 		return nil

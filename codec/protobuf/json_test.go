@@ -86,7 +86,7 @@ func TestJSONRefusesMessagesWithoutUTF8(t *testing.T) {
 	}
 }
 
-// TestPlainJSONRefusesMessages holds codec.JSON and generated types together.
+// TestPlainJSONRefusesMessages checks codec.JSON with generated types.
 func TestPlainJSONRefusesMessages(t *testing.T) {
 	var c codec.JSON
 	if _, err := c.Append(nil, &testpb.Texts{}); err == nil || !strings.Contains(err.Error(), "codec/protobuf") {

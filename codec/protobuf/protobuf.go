@@ -1,5 +1,5 @@
-// Package protobuf holds the codecs for protobuf messages: the binary one, and a JSON codec that
-// handles protobuf messages and plain Go types.
+// Package protobuf contains the codecs for protobuf messages: the binary one, and a JSON codec for
+// protobuf messages and plain Go types.
 package protobuf
 
 import (
@@ -14,24 +14,24 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// maxDepth is how deep messages may be nested, the limit of most other implementations. Go's own is
-// 10,000, and vtproto has none.
+// maxDepth is the maximum nesting depth of messages, the same as in most other implementations.
+// Go's own limit is 10,000, and vtproto has none.
 const maxDepth = 100
 
-// Codec encodes what implements proto.Message.
+// Codec encodes types that implement proto.Message.
 //
-// Types with the methods of protoc-gen-go-vtproto (features marshal, unmarshal and size) are encoded
-// and decoded by these, in about half the time, if their schema permits: see New. Either way a
-// message is reset before it is decoded into, required fields must be there, text must be UTF-8
-// where the schema says so, and fields that are not known are kept.
+// Types with the methods of protoc-gen-go-vtproto (features marshal, unmarshal and size) are
+// encoded and decoded by these, in about half the time, if their schema permits: see New. In both
+// cases a message is reset before decoding, required fields must be present, text must be UTF-8 if
+// the schema says so, and unknown fields are kept.
 //
-// It is safe for concurrent use. Messages must not be changed while they are encoded.
+// It is safe for concurrent use. A message must not be modified while it is being encoded.
 type Codec struct {
 	schemas sync.Map // of *recent by type
 	recent  [recentTypes]atomic.Pointer[recent]
 }
 
-// fast is what protoc-gen-go-vtproto adds to a message.
+// fast is the set of methods that protoc-gen-go-vtproto adds to a message.
 type fast interface {
 	proto.Message
 	Reset()
@@ -42,11 +42,12 @@ type fast interface {
 
 // New returns a Codec.
 //
-// vtproto's code is used for a type unless it, or a message inside it, has groups (whose fields
-// vtproto drops) or extension ranges (it does not encode extensions). What vtproto does not check is
-// checked on the bytes, before decoding and after encoding: UTF-8, the depth of types that contain
-// themselves, and the entries of maps, of which it misreads some that are unusual. The schema is looked at once for each type. One difference is left: inside
-// the well-known types (google.protobuf.Timestamp and its like) vtproto drops unknown fields.
+// vtproto's code is used for a type unless the type, or a message inside it, has groups (whose
+// fields vtproto drops) or extension ranges (vtproto does not encode extensions). The codec checks
+// what vtproto does not, on the bytes before decoding and after encoding: UTF-8, the depth of
+// recursive types, and the entries of maps, of which vtproto misreads some unusual ones. The
+// schema is analysed once per type. One difference remains: inside the well-known types
+// (google.protobuf.Timestamp and others) vtproto drops unknown fields.
 func New() *Codec { return new(Codec) }
 
 // ID returns codec.ProtobufID.
@@ -82,7 +83,8 @@ func (c *Codec) AppendCanonical(dst []byte, v any) ([]byte, error) {
 	return dst, fmt.Errorf("protobuf codec: cannot encode %T: %w", v, err)
 }
 
-// appendFast grows dst at most once and lets vtproto, which writes from the end, fill the new part.
+// appendFast grows dst at most once and lets vtproto, which writes from the end, fill the new
+// part.
 func appendFast(dst []byte, m fast, s *schema) ([]byte, error) {
 	size, start := m.SizeVT(), len(dst)
 	dst = slices.Grow(dst, size)[:start+size]
@@ -112,7 +114,7 @@ func (c *Codec) Unmarshal(data []byte, v any) error {
 	return c.UnmarshalFresh(data, v)
 }
 
-// UnmarshalFresh decodes data into v, a proto.Message that is zero.
+// UnmarshalFresh decodes data into v, a zero proto.Message.
 func (c *Codec) UnmarshalFresh(data []byte, v any) error {
 	err := errUnusual
 	if f, s := c.fast(v); f != nil {
@@ -152,7 +154,7 @@ var (
 	errNil        = errors.New("it is nil: pass a message")
 )
 
-// message returns v as a message that is there.
+// message returns v as a non-nil message.
 func message(v any) (proto.Message, error) {
 	m, ok := v.(proto.Message)
 	if !ok {
@@ -164,7 +166,7 @@ func message(v any) (proto.Message, error) {
 	return m, nil
 }
 
-// fast returns v with vtproto's methods if it is there and they can be used, else nil.
+// fast returns v with vtproto's methods if it is not nil and they can be used, otherwise nil.
 func (c *Codec) fast(v any) (fast, *schema) {
 	w := wordsOf(v)
 	if w.data == nil {
@@ -182,17 +184,17 @@ func (c *Codec) fast(v any) (fast, *schema) {
 	return v.(fast), r.s
 }
 
-// recent is a type that was met, and its schema.
+// recent is a type with its schema.
 type recent struct {
 	typ unsafe.Pointer
 	s   *schema
 }
 
-// recentTypes is the number of types that are found without the map. Two that share a place take
-// turns in it, at the cost of the map.
+// recentTypes is the number of types that are found without the map. Two types that share a slot
+// replace each other, at the cost of a map lookup.
 const recentTypes = 64
 
-// look returns the type of v and its schema, which is looked at once.
+// look returns the type of v with its schema, which is analysed once.
 func (c *Codec) look(v any) *recent {
 	w := wordsOf(v)
 	known, ok := c.schemas.Load(w.typ)
@@ -206,8 +208,8 @@ func (c *Codec) look(v any) *recent {
 	return known.(*recent)
 }
 
-// words are the two words of an interface value: the type, and the pointer or what points to the
-// value. They tell types and nil pointers apart in a nanosecond, package reflect takes fifteen.
+// words are the two words of an interface value: the type, and the pointer or a pointer to the
+// value. They distinguish types and nil pointers in a nanosecond; package reflect takes fifteen.
 type words struct{ typ, data unsafe.Pointer }
 
 func wordsOf(v any) words { return *(*words)(unsafe.Pointer(&v)) }

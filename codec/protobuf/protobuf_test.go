@@ -25,7 +25,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestUnknownFieldsAreBounded is row 58: every field is unknown, kept, and one byte of value.
+// TestUnknownFieldsAreBounded is row 58 of the threat model: every field is unknown, kept, and one
+// byte of value.
 func TestUnknownFieldsAreBounded(t *testing.T) {
 	data := bytes.Repeat([]byte{0xa0, 0x06, 0x01}, 100000)
 	for _, m := range []proto.Message{&testpb.Numbers{}, &testpb.Texts{}, &structpb.Struct{}} {
@@ -137,7 +138,7 @@ func TestSameAsStandard(t *testing.T) {
 }
 
 // TestUnusualMaps has entries without a value or key, and with values of another wire type, which
-// are like fields that are not known.
+// are handled like unknown fields.
 func TestUnusualMaps(t *testing.T) {
 	c := protobuf.New()
 	for _, test := range []struct {
@@ -190,8 +191,9 @@ func FuzzUnmarshal(f *testing.F) {
 	codectest.Fuzz(f, familiar{c}, values(f)...)
 }
 
-// familiar refuses messages with unknown fields. Such a field may have the number of a known one and another type, where
-// the standard runtime has decoded it; vtproto, which decodes what was made of it, says that the type is wrong.
+// familiar rejects messages with unknown fields. Such a field may have the number of a known one
+// but another type, in a message decoded by the standard runtime; vtproto then rejects the message
+// that was encoded from it.
 type familiar struct{ *protobuf.Codec }
 
 func (k familiar) Unmarshal(data []byte, v any) error {
@@ -210,8 +212,8 @@ func (k familiar) Unmarshal(data []byte, v any) error {
 	return nil
 }
 
-// FuzzSameAsStandard checks that a message that both accept is the same message, apart from unknown
-// fields: the standard runtime writes their tags anew, so that long forms of them become short.
+// FuzzSameAsStandard checks that a message that both accept is the same message, except for
+// unknown fields: the standard runtime encodes their tags again, which shortens overlong ones.
 func FuzzSameAsStandard(f *testing.F) {
 	c := protobuf.New()
 	for _, v := range values(f) {

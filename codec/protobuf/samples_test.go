@@ -51,7 +51,7 @@ func newTree(depth int) *testpb.Tree {
 	return tree
 }
 
-// values are messages that vtproto handles, and messages that it does not.
+// values returns messages that vtproto supports, and messages that it does not.
 func values(t testing.TB) []any {
 	value, err := structpb.NewStruct(map[string]any{"a": []any{1, "x", nil, map[string]any{"b": true}}})
 	if err != nil {
@@ -70,12 +70,12 @@ func values(t testing.TB) []any {
 	}
 }
 
-// lengthDelimited returns a field whose value is the bytes.
+// lengthDelimited returns a field with these bytes as its value.
 func lengthDelimited(number protowire.Number, value []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), value)
 }
 
-// wrapped returns n levels of messages in one another's fields, whose numbers take turns.
+// wrapped returns n levels of nested messages, in fields with alternating numbers.
 func wrapped(n int, numbers ...protowire.Number) []byte {
 	b := []byte{}
 	for i := range n {

@@ -5,10 +5,10 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// A schema says whether vtproto's code does for a type what the standard runtime does.
+// A schema records whether vtproto's code behaves like the standard runtime for a type.
 type schema struct {
 	fast bool
-	root *node // what to check on the bytes; nil for nothing
+	root *node // the checks on the bytes; nil for none
 }
 
 func (s schema) check(b []byte) error {
@@ -18,28 +18,28 @@ func (s schema) check(b []byte) error {
 	return s.root.check(b, maxDepth)
 }
 
-// A node is a message of a schema, with the fields that are looked at when bytes are checked.
+// A node is a message type, with the fields that are checked in its bytes.
 type node struct {
-	entry *entry                             // not nil for the entries of a map
+	entry *entry                             // not nil for a map entry
 	near  []field                            // by number, up to maxNear
 	far   map[protoreflect.FieldNumber]field // the others
 }
 
 const maxNear = 255
 
-// A field is either text that must be UTF-8 or a message that must be looked into. The zero value
-// is a field that is neither.
+// A field is text that must be UTF-8 or a message whose bytes are checked. The zero value is any
+// other field.
 type field struct {
 	text    protoreflect.FullName
 	message *node
 }
 
-// An entry is a map's. vtproto takes its two fields for what they should be, whatever their wire
-// type says, and reads on in the middle of a value; and where the value is missing, which stands for
-// an empty message, it leaves a nil pointer in the map.
+// An entry is a map entry. vtproto assumes the expected types of its two fields, whatever their
+// wire types are, and then continues in the middle of a value; and if the value is missing, which
+// means an empty message, it leaves a nil pointer in the map.
 type entry struct {
 	key, value protowire.Type
-	message    bool // the value is one
+	message    bool // the value is a message
 }
 
 func newEntry(d protoreflect.MessageDescriptor) *entry {
@@ -75,7 +75,7 @@ func (n *node) set(number protoreflect.FieldNumber, f field) {
 	n.near[number] = f
 }
 
-// newSchema looks at a message's type and those of all messages inside it.
+// newSchema analyses a message type and all message types inside it.
 func newSchema(d protoreflect.MessageDescriptor) *schema {
 	w := walk{
 		messages: map[protoreflect.FullName]protoreflect.MessageDescriptor{},
@@ -90,14 +90,15 @@ func newSchema(d protoreflect.MessageDescriptor) *schema {
 	return &schema{fast: true, root: w.nodes[d.FullName()]}
 }
 
-// walk is what newSchema finds out, by the messages' names.
+// walk is the intermediate result of newSchema, by the full names of messages.
 type walk struct {
 	messages map[protoreflect.FullName]protoreflect.MessageDescriptor
-	holders  map[protoreflect.FullName][]protoreflect.FullName // which messages have it as a field
-	nodes    map[protoreflect.FullName]*node                   // those that must be looked into
+	holders  map[protoreflect.FullName][]protoreflect.FullName // the messages that have it as a field
+	nodes    map[protoreflect.FullName]*node                   // the messages whose bytes are checked
 }
 
-// collect adds d and what is inside it. It reports false if vtproto cannot handle one of them.
+// collect adds d and the messages inside it. It reports false if vtproto does not support one of
+// them.
 func (w *walk) collect(d protoreflect.MessageDescriptor) bool {
 	w.messages[d.FullName()] = d
 	if d.ExtensionRanges().Len() > 0 {
@@ -120,8 +121,8 @@ func (w *walk) collect(d protoreflect.MessageDescriptor) bool {
 	return true
 }
 
-// mark makes a node for each message that has text to check, contains itself or is the entry of a
-// map, and for each message from which one of these can be reached.
+// mark creates a node for each message that has text to check, contains itself or is a map entry,
+// and for each message that contains one of these.
 func (w *walk) mark() {
 	for name, d := range w.messages {
 		if d.IsMapEntry() || w.holds(name, name, map[protoreflect.FullName]bool{}) {
@@ -135,7 +136,7 @@ func (w *walk) mark() {
 	}
 }
 
-// holds reports whether outer has inner inside, at any depth.
+// holds reports whether outer contains inner, at any depth.
 func (w *walk) holds(outer, inner protoreflect.FullName, seen map[protoreflect.FullName]bool) bool {
 	for _, holder := range w.holders[inner] {
 		if holder == outer {
@@ -161,7 +162,7 @@ func (w *walk) markHolders(name protoreflect.FullName) {
 	}
 }
 
-// link fills the nodes in.
+// link sets the fields of the nodes.
 func (w *walk) link() {
 	for name, n := range w.nodes {
 		if d := w.messages[name]; d.IsMapEntry() {
@@ -178,7 +179,7 @@ func (w *walk) link() {
 	}
 }
 
-// wireType returns how the values of f are written, one by one.
+// wireType returns the wire type of a single value of f.
 func wireType(f protoreflect.FieldDescriptor) protowire.Type {
 	switch f.Kind() {
 	case protoreflect.StringKind, protoreflect.BytesKind, protoreflect.MessageKind:
@@ -201,8 +202,8 @@ func fields(d protoreflect.MessageDescriptor) func(yield func(protoreflect.Field
 	}
 }
 
-// mustBeUTF8 follows the standard runtime: always in proto3, never in proto2, and what the field's
-// features say in editions, which descriptors tell by a method that is not part of their interface.
+// mustBeUTF8 follows the standard runtime: always in proto3, never in proto2, and according to the
+// field's features in editions, which descriptors return by a method outside of their interface.
 func mustBeUTF8(f protoreflect.FieldDescriptor) bool {
 	if f.Kind() != protoreflect.StringKind {
 		return false

@@ -67,7 +67,7 @@ func TestSchemaGuard(t *testing.T) {
 	}
 }
 
-// shrinking is a message that somebody changes while it is encoded.
+// shrinking is a message that is modified while it is being encoded.
 type shrinking struct{ *benchpb.AddRequest }
 
 func (s shrinking) SizeVT() int { return s.AddRequest.SizeVT() + 1 }

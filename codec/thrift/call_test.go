@@ -10,7 +10,7 @@ import (
 	"github.com/anser-rpc/anser/codec/thrift/internal/testthrift"
 )
 
-// A call over TCP, with the codec chosen by the types, and named.
+// A call over TCP, with the codec chosen by type and by option.
 func TestCall(t *testing.T) {
 	calltest.Run(t, []codec.Codec{thrift.Binary(), thrift.Compact()}, []anser.DialOption{anser.Codecs(thrift.Binary()), anser.Codec(thrift.Compact())}, person(),
 		func(out *testthrift.Person) bool { return out.Home.Street == "Main" })

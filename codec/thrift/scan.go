@@ -11,7 +11,7 @@ var (
 	errShort    = errors.New("the Thrift data ends before it is complete, or declares more than there is")
 	errTrailing = errors.New("bytes follow the Thrift struct")
 	errNegative = errors.New("the Thrift data declares a negative length")
-	errVarint   = errors.New("the Thrift data has a number of too many bytes")
+	errVarint   = errors.New("the Thrift data has a number that is too long")
 )
 
 // The types of the binary protocol.
@@ -31,11 +31,11 @@ const (
 	typeUUID   = 16
 )
 
-// A scanner checks one struct before a decoder allocates because a length was declared, and before
-// it follows as deep as the data goes. It needs no memory but the stack of MaxDepth levels.
+// A scanner checks one struct before a decoder allocates because of a declared length or recurses
+// as deep as the data. It needs no memory but the stack for MaxDepth levels.
 type scanner struct{ data []byte }
 
-// skip passes n bytes.
+// skip skips n bytes.
 func (s *scanner) skip(n uint64) error {
 	if n > uint64(len(s.data)) {
 		return errShort
@@ -53,7 +53,7 @@ func (s *scanner) byte() (byte, error) {
 	return b, nil
 }
 
-// size reads a length of four bytes.
+// size decodes a length of four bytes.
 func (s *scanner) size() (uint64, error) {
 	if len(s.data) < 4 {
 		return 0, errShort
@@ -80,7 +80,7 @@ func scanBinary(data []byte) error {
 	return nil
 }
 
-// sizes are those of the values that have one.
+// sizes holds the sizes of the types with a fixed size.
 var sizes = [17]uint64{typeBool: 1, typeByte: 1, typeDouble: 8, typeI16: 2, typeI32: 4, typeI64: 8, typeUUID: 16}
 
 func (s *scanner) value(t byte, depth int) error {
@@ -126,7 +126,8 @@ func (s *scanner) fields(depth int) error {
 	}
 }
 
-// elements passes a container: the types of what it has, a number, and so many of each type.
+// elements skips a container: the types of its elements, a count, and that many elements of each
+// type.
 func (s *scanner) elements(types, depth int) error {
 	var of [2]byte
 	for i := range types {
@@ -139,7 +140,7 @@ func (s *scanner) elements(types, depth int) error {
 	if err != nil {
 		return err
 	}
-	// Every value takes a byte at least, whatever its type.
+	// Every value takes at least one byte, whatever its type.
 	if n*uint64(types) > uint64(len(s.data)) {
 		return errShort
 	}
@@ -156,7 +157,7 @@ func (s *scanner) elements(types, depth int) error {
 	return nil
 }
 
-// known checks the types of an empty container. Thrift's own writers put a stop where there is nothing.
+// known checks the types of an empty container. Thrift's own writers use the type stop there.
 func (s *scanner) known(types []byte) error {
 	for _, t := range types {
 		if t != typeStop && (t > typeUUID || t == 1 || t == 5 || t == 7 || t == 9) {
@@ -197,7 +198,7 @@ func scanCompact(data []byte) error {
 
 type compactScanner struct{ scanner }
 
-// varint reads a number of at most so many bits.
+// varint decodes a number of at most that many bits.
 func (s *compactScanner) varint(bits int) (uint64, error) {
 	n, length := binary.Uvarint(s.data)
 	switch {
@@ -210,7 +211,7 @@ func (s *compactScanner) varint(bits int) (uint64, error) {
 	return n, nil
 }
 
-// length reads one, which Thrift takes for a signed number.
+// length decodes a length, which is a signed number in Thrift.
 func (s *compactScanner) length() (uint64, error) {
 	n, err := s.varint(32)
 	if err == nil && n > math.MaxInt32 {
@@ -228,7 +229,7 @@ func (s *compactScanner) fields(depth int) error {
 		if err != nil || head == typeStop {
 			return err
 		}
-		if head>>4 == 0 { // the id is not a small step from the last one
+		if head>>4 == 0 { // the id is not a small increment of the last one
 			if _, err := s.varint(32); err != nil {
 				return err
 			}

@@ -24,7 +24,7 @@ func person() *testthrift.Person {
 	}
 }
 
-// chain is a person with so many spouses.
+// chain returns a person with a chain of n spouses.
 func chain(n int) *testthrift.Person {
 	p := person()
 	for range n {
@@ -134,7 +134,7 @@ func TestBothSidesTakeTheSameDepth(t *testing.T) {
 		if _, err := c.Append(nil, p); err == nil {
 			t.Error("a value that contains itself was written")
 		}
-		// What failed leaves nothing behind.
+		// A failure leaves no state behind.
 		if err := c.Unmarshal([]byte("nonsense"), p); err == nil {
 			t.Error("nonsense was read")
 		}

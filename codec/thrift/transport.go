@@ -5,10 +5,10 @@ import (
 	"io"
 )
 
-// transport is what a protocol writes to and reads from: one message.
+// transport is the buffer that a protocol writes to and reads from: one message.
 type transport struct {
 	data []byte
-	at   int // of what is read next
+	at   int // position of the next read
 }
 
 func (t *transport) Write(p []byte) (int, error) {
@@ -16,7 +16,7 @@ func (t *transport) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// WriteByte and WriteString spare the protocols a buffer.
+// WriteByte and WriteString save the protocols a buffer.
 func (t *transport) WriteByte(b byte) error {
 	t.data = append(t.data, b)
 	return nil
@@ -44,7 +44,7 @@ func (t *transport) ReadByte() (byte, error) {
 	return t.data[t.at-1], nil
 }
 
-// RemainingBytes lets the protocols compare what is declared with what is there.
+// RemainingBytes lets the protocols compare a declared length with the remaining bytes.
 func (t *transport) RemainingBytes() uint64 { return uint64(len(t.data) - t.at) }
 
 func (*transport) Flush(context.Context) error { return nil }

@@ -21,7 +21,6 @@ var unusualIn = map[string]int{
 	"arena":        85,
 	"auth":         19,
 	"cmd":          79,
-	"codec":        34,
 	"compress":     2,
 	"e2e":          81,
 	"examples":     15,

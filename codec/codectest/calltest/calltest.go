@@ -1,5 +1,5 @@
-// Package calltest calls a method over TCP with a codec, as its users do. It is apart from the suite in codectest
-// because it needs package anser, which the codecs do not.
+// Package calltest calls a method over TCP with a codec, like an application. It is separate from
+// the suite in codectest because it imports package anser, which codecs do not need.
 package calltest
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/anser-rpc/anser/codec"
 )
 
-// Run calls a method that returns what it gets, with the options of each of the clients in turn, at a server that
-// has the codecs, and holds the reply against same.
+// Run calls a method that echoes its request, with the options of each client in turn, on a server
+// with these codecs, and checks the reply with same.
 func Run[T any](t *testing.T, codecs []codec.Codec, clients []anser.DialOption, in *T, same func(out *T) bool) {
 	t.Helper()
 	s := anser.NewServer(anser.Codecs(codecs...))

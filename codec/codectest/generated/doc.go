@@ -1,4 +1,4 @@
-// Package generated has types of generators in the packages below it, with which the tests show that
-// the codec "binary" and its limits hold for what these really write. It is a module of its own, for their
-// runtime packages and for the generators themselves.
+// Package generated contains packages with generated types, for tests that the codec "binary" and
+// its limits work with the real output of the generators. It is a module of its own because of
+// their runtime packages and the generators themselves.
 package generated

@@ -59,7 +59,7 @@ func TestGencode(t *testing.T) {
 	})
 }
 
-// A slice is as long as was declared, so only those who trust their peers decode it.
+// Generated code allocates a slice of the declared length, so it is decoded only with TrustPeers.
 func TestGencodeWithSlices(t *testing.T) {
 	err := codec.Binary{}.Unmarshal(nil, new(gencodetest.Message))
 	if err == nil || !strings.Contains(err.Error(), "TrustPeers") {
@@ -93,8 +93,8 @@ func TestColfer(t *testing.T) {
 	})
 }
 
-// TestColferLists shows the limit that Colfer's code has of its own: elements that are not there are
-// allocated up to ColferListMax.
+// TestColferLists shows the limit in Colfer's own code: missing elements are allocated, up to
+// ColferListMax.
 func TestColferLists(t *testing.T) {
 	data := []byte("\x05\x80\x80\x04") // 65,536 structs
 	var before, after runtime.MemStats
@@ -137,7 +137,8 @@ func TestMsgp(t *testing.T) {
 	})
 }
 
-// A text that is declared to be longer than the message is not taken from what lies behind the message in its buffer.
+// A string declared to be longer than the message must not be read from the bytes after the
+// message in its buffer.
 func TestGencodeStaysInItsBytes(t *testing.T) {
 	buffer := make([]byte, 1<<20)
 	data := buffer[:copy(buffer, "\xff\xff\x1fx")] // a text of 512 KiB - 1
@@ -150,7 +151,7 @@ func TestGencodeStaysInItsBytes(t *testing.T) {
 	}
 }
 
-// named is a codec that is only used where an option names it.
+// named is a codec without Fits, used only by option.
 type named struct{ codec.Codec }
 
 func FuzzGencode(f *testing.F) {

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth is how deep arrays and maps may be nested.
+// maxDepth is the maximum nesting depth of arrays and maps.
 const maxDepth = 64
 
 var (
@@ -15,13 +15,13 @@ var (
 	errTooDeep   = fmt.Errorf("MessagePack nested deeper than %d levels", maxDepth)
 	errTrailing  = errors.New("bytes follow the MessagePack value")
 	errUTF8      = errors.New("MessagePack string is not UTF-8")
-	errCode      = errors.New("MessagePack has the code c1, which means nothing")
+	errCode      = errors.New("MessagePack has the reserved code c1")
 )
 
-// Scan checks that data is one MessagePack value, before any decoder allocates because a length was
-// declared. It needs no memory. It reports whether there is a bin in it.
+// Scan checks that data is one MessagePack value, before a decoder allocates because of a declared
+// length. It needs no memory. It reports whether data contains a bin.
 func Scan(data []byte) (bin bool, err error) {
-	var left [maxDepth + 1]uint64 // the values that are due on each level
+	var left [maxDepth + 1]uint64 // the remaining values per level
 	left[0] = 1
 	for depth := 0; ; {
 		if left[depth] == 0 {
@@ -55,15 +55,15 @@ func Scan(data []byte) (bin bool, err error) {
 	}
 }
 
-// A Head is what a value begins with.
+// A Head is the beginning of a value.
 type Head struct {
-	Size   int // of what follows and is no value
-	Values int // that follow; negative if it is no array and no map
+	Size   int // number of bytes that follow and are not values
+	Values int // number of values that follow; negative if it is neither an array nor a map
 	kind   kind
 }
 
-// ReadHead returns the head of the value at the beginning of data, and what follows the head. It
-// fails if that is less than the head declares, a byte for each value.
+// ReadHead returns the head of the value at the beginning of data, and the rest after it. It fails
+// if the rest is shorter than declared, with at least one byte per value.
 func ReadHead(data []byte) (Head, []byte, error) {
 	if len(data) == 0 {
 		return Head{}, nil, errTruncated
@@ -112,7 +112,7 @@ func (h Head) IsMap() bool { return h.kind == object }
 type kind uint8
 
 const (
-	fixed kind = iota // a number of bytes that do not matter
+	fixed kind = iota // a number of opaque bytes
 	text
 	binary
 	array
@@ -120,14 +120,15 @@ const (
 	invalid
 )
 
-// A layout says what follows a code: lengthBytes that hold a length, and more bytes besides that length.
+// A layout describes the bytes after a code: lengthBytes that hold a length, and extra bytes not
+// included in that length.
 type layout struct {
 	kind        kind
 	lengthBytes uint8
 	more        uint8
 }
 
-// layouts has those of the codes from c0 to df.
+// layouts holds the layouts of the codes c0 to df.
 var layouts = [32]layout{
 	0x00: {fixed, 0, 0}, // nil
 	0x01: {invalid, 0, 0},

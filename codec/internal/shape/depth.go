@@ -5,16 +5,16 @@ import (
 	"reflect"
 )
 
-// MaxDepth is how deep arrays and maps may be nested in a message.
+// MaxDepth is the maximum nesting depth of arrays and maps in a message.
 const MaxDepth = 64
 
-// maxWalk is how many steps CheckDepth takes into a value. A level of a format is at most four of
-// them: an interface, two pointers, a container. What is nested deeper than MaxDepth and less than
-// this is found when the bytes are scanned.
+// maxWalk is the maximum number of steps that CheckDepth descends into a value. One level of a
+// format is at most four steps: an interface, two pointers, a container. Values nested deeper than
+// MaxDepth but less than this are detected when the bytes are scanned.
 const maxWalk = 4 * MaxDepth
 
-// CheckDepth fails if something is very deep inside v, as everything is in a value that contains
-// itself: encoding that would use up the stack, which ends the process.
+// CheckDepth fails if v is nested very deeply, like a value that contains itself: encoding it
+// would overflow the stack, which ends the process.
 func (s *Types) CheckDepth(v any) error { return s.checkDepth(reflect.ValueOf(v), maxWalk) }
 
 func (s *Types) checkDepth(v reflect.Value, steps int) error {
@@ -65,7 +65,7 @@ func isNested(t reflect.Type) bool {
 	return false
 }
 
-// IsNil reports whether v is nil or a nil pointer, which is no message.
+// IsNil reports whether v is nil or a nil pointer, and therefore not a message.
 func IsNil(v any) bool {
 	if v == nil {
 		return true
@@ -74,7 +74,7 @@ func IsNil(v any) bool {
 	return r.Kind() == reflect.Pointer && r.IsNil()
 }
 
-// IsPointer reports whether v's type is one of pointers.
+// IsPointer reports whether v is a pointer.
 func IsPointer(v any) bool {
 	t := reflect.TypeOf(v)
 	return t != nil && t.Kind() == reflect.Pointer

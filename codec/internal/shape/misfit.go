@@ -5,20 +5,21 @@ import (
 	"strings"
 )
 
-// Misfit says why a part of a type has no place in a format.
+// Misfit is the error that a format does not support a part of a type.
 type Misfit struct {
 	Path string // of the part: "Inner[].E"
 	Err  error
 }
 
-// Error names the part and the reason.
+// Error returns the path of the part and the reason.
 func (m *Misfit) Error() string { return "field " + m.Path + ": " + m.Err.Error() }
 
 // Unwrap returns the reason.
 func (m *Misfit) Unwrap() error { return m.Err }
 
-// At says that err, which is nil or about a part of a type, is about that part of a larger one: about a field of that
-// name, or with "[]" about an element. A reason for a whole element needs no path.
+// At wraps err, which is nil or about a part of a type, as an error about that part of a larger
+// type: about the field of that name, or with "[]" about an element. A reason for a whole element
+// needs no path.
 func At(step string, err error) error {
 	var inner *Misfit
 	switch {

@@ -1,6 +1,6 @@
-// Package shape finds out what a codec has to know of a Go type before it meets values of it: whether
-// the format has something for all of it, whether it has byte slices, and whether its values can be
-// nested without end. It is shared by the codecs of plain structs.
+// Package shape analyses Go types for codecs, before they encode values: whether the format
+// supports all parts of a type, whether it contains byte slices, and whether its values can be
+// nested without limit. It is shared by the codecs for plain structs.
 package shape
 
 import (
@@ -12,34 +12,34 @@ import (
 	"time"
 )
 
-// Types keeps what was found out. It is safe for concurrent use and must not be copied. The fields
-// are set before first use.
+// Types caches the results. It is safe for concurrent use and must not be copied. The fields must
+// be set before first use.
 type Types struct {
 	// Format is the format's name, for messages: "MessagePack".
 	Format string
 	// Tag is the key of the struct tags, in which "-" leaves a field out.
 	Tag string
-	// Whole reports that a type has its own place in the format, so that its inside does not matter. Nil
-	// stands for time.Time only.
+	// Whole reports that the format has an encoding of its own for a type, whose contents then do
+	// not matter. Nil means only time.Time.
 	Whole func(reflect.Type) bool
-	// Refuse returns why a type cannot be encoded although its parts could. It may be nil.
+	// Refuse returns why a type cannot be encoded although its parts could be. It may be nil.
 	Refuse func(reflect.Type) error
 
 	plans  sync.Map // of *Plan by reflect.Type
 	fields sync.Map // of []int by reflect.Type: the fields of a struct that are encoded
 }
 
-// A Plan is what has to be known of a type.
+// A Plan is the result for a type.
 type Plan struct {
-	Err   error // why the format cannot carry it
-	Bytes bool  // it has byte slices
-	Deep  bool  // it contains itself or an interface, so that its values can be of any depth
+	Err   error // why the format does not support it
+	Bytes bool  // it contains byte slices
+	Deep  bool  // it contains itself or an interface, so its values can be nested to any depth
 }
 
-// protoMessage is the mark of types that protoc-gen-go generates.
+// protoMessage is implemented by the types that protoc-gen-go generates.
 type protoMessage interface{ ProtoMessage() }
 
-// Plan returns what is known of t, and finds it out the first time.
+// Plan returns the result for t, which is computed only once.
 func (s *Types) Plan(t reflect.Type) Plan {
 	known, ok := s.plans.Load(t)
 	if !ok {
@@ -126,7 +126,7 @@ func (w *walk) checkFields(t reflect.Type) error {
 	return nil
 }
 
-// encodedFields returns which of a struct's fields are encoded.
+// encodedFields returns the indexes of a struct's encoded fields.
 func (s *Types) encodedFields(t reflect.Type) []int {
 	if known, ok := s.fields.Load(t); ok {
 		return known.([]int)
@@ -142,7 +142,8 @@ func (s *Types) encodedFields(t reflect.Type) []int {
 	return known.([]int)
 }
 
-// embedsItself reports whether t's fields could be collected for ever. outer are the types around it.
+// embedsItself reports whether collecting t's fields would never end. outer are the types around
+// it.
 func embedsItself(t reflect.Type, outer []reflect.Type) bool {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
