@@ -10,12 +10,12 @@ import (
 )
 
 // Conn is one end of a connection in memory. Unlike a net.Pipe it has buffers, and like TCP it can
-// be closed in one direction. Closing it lets the other end read what was written before. All methods are safe
-// for concurrent use.
+// be closed in one direction. After it is closed, the other end can still read the data written
+// before. All methods are safe for concurrent use.
 type Conn struct {
 	in, out       *stream
 	local, remote Addr
-	onClose       func() // nil, or called by the first Close
+	onClose       func() // called by the first Close; may be nil
 	closing       sync.Once
 }
 
@@ -31,13 +31,15 @@ func pipe(buffer int, clientAddr, serverAddr Addr) (client, server *Conn) {
 		&Conn{in: up, out: down, local: serverAddr, remote: clientAddr}
 }
 
-// Read implements net.Conn. After the other end was closed and all was read it returns io.EOF.
+// Read implements net.Conn. It returns io.EOF when the other end is closed and all data has been
+// read.
 func (c *Conn) Read(b []byte) (int, error) { return c.in.read(b) }
 
 // Write implements net.Conn. It blocks while the buffer is full.
 func (c *Conn) Write(b []byte) (int, error) { return c.out.write(b) }
 
-// CloseWrite ends the direction from this end: the other one reads what was written, then io.EOF.
+// CloseWrite closes the direction from this end: the other end reads the remaining data, then
+// io.EOF.
 func (c *Conn) CloseWrite() error {
 	c.out.end()
 	return nil
@@ -67,27 +69,27 @@ func (c *Conn) SetDeadline(t time.Time) error {
 	return c.SetWriteDeadline(t)
 }
 
-// SetReadDeadline implements net.Conn. It holds for reads that are blocked already.
+// SetReadDeadline implements net.Conn. It also applies to a blocked read.
 func (c *Conn) SetReadDeadline(t time.Time) error { return c.in.setDeadline(&c.in.readBy, t) }
 
-// SetWriteDeadline implements net.Conn. It holds for writes that are blocked already.
+// SetWriteDeadline implements net.Conn. It also applies to a blocked write.
 func (c *Conn) SetWriteDeadline(t time.Time) error { return c.out.setDeadline(&c.out.writeBy, t) }
 
 // stream is one direction of a connection.
 type stream struct {
 	limit int
 
-	mu        sync.Mutex // guards what follows
-	changed   sync.Cond  // after every change
+	mu        sync.Mutex // guards the fields below
+	changed   sync.Cond  // signalled after every change
 	buf       []byte
 	at        int  // buf[at:] is unread
-	ended     bool // no more writes: EOF follows what is in buf
+	ended     bool // no more writes: EOF follows the data in buf
 	abandoned bool // no more reads
 	readBy    deadline
 	writeBy   deadline
 }
 
-// deadline is the end of the time of one kind of operation; guarded by the mutex of its stream.
+// deadline is the deadline of one kind of operation; guarded by the mutex of its stream.
 type deadline struct {
 	timer *time.Timer
 	over  bool
@@ -152,7 +154,7 @@ func (s *stream) write(b []byte) (n int, err error) {
 	}
 }
 
-// end is the writer's Close or CloseWrite.
+// end implements Close and CloseWrite of the writer.
 func (s *stream) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +163,7 @@ func (s *stream) end() {
 	s.changed.Broadcast()
 }
 
-// abandon is the reader's Close.
+// abandon implements Close of the reader.
 func (s *stream) abandon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,7 +188,7 @@ func (s *stream) setDeadline(d *deadline, t time.Time) error {
 	return nil
 }
 
-// set ends the time after wait. The mutex of s is held.
+// set sets the deadline to now plus wait. The mutex of s is held.
 func (d *deadline) set(s *stream, wait time.Duration) {
 	if wait <= 0 {
 		d.over = true

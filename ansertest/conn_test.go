@@ -25,7 +25,7 @@ func TestCloseWriteLetsTheRestArrive(t *testing.T) {
 	if got, err := io.ReadAll(server); string(got) != "last words" || err != nil {
 		t.Fatalf("%q, %v", got, err)
 	}
-	server.Write([]byte("answer")) // the other direction goes on
+	server.Write([]byte("answer")) // the other direction stays open
 	server.Close()
 	if got, err := io.ReadAll(client); string(got) != "answer" || err != nil {
 		t.Fatalf("%q, %v", got, err)
@@ -95,7 +95,7 @@ func TestDeadlines(t *testing.T) {
 		if d := time.Since(began); d != 30*time.Second {
 			t.Fatalf("read ended after %v", d)
 		}
-		// A deadline that is taken back lets reads block again, and a new one ends a blocked read.
+		// After a deadline is removed, reads block again, and a new one ends a blocked read.
 		client.SetReadDeadline(time.Time{})
 		done := make(chan error)
 		go func() {
@@ -121,7 +121,7 @@ func TestDeadlines(t *testing.T) {
 	})
 }
 
-// A deadline that was replaced while its timer fired must not end the next operation.
+// A deadline that is replaced while its timer fires must not end the next operation.
 func TestDeadlineReplacedAsItFires(t *testing.T) {
 	client, server := ansertest.Pipe()
 	defer client.Close()

@@ -9,37 +9,37 @@ import (
 	"time"
 )
 
-// Faults says how the writes of a connection go wrong. The zero value changes nothing.
+// Faults describes the faults of a connection's writes. The zero value has none.
 type Faults struct {
-	// Bytewise hands every byte over in a write of its own.
+	// Bytewise writes every byte separately.
 	Bytewise bool
-	// CutAfter closes the connection after so many bytes were written; what remains of the write
-	// fails with ErrCut. 0: never.
+	// CutAfter closes the connection after this number of bytes was written; the rest of the write
+	// fails with ErrCut. 0 means never.
 	CutAfter int64
-	// StallAfter makes writes block after so many bytes, as those to a peer that does not read do, until
-	// Resume, Close or the write deadline. 0: never.
+	// StallAfter makes writes block after this number of bytes, as if the peer did not read, until
+	// Resume, Close or the write deadline. 0 means never.
 	StallAfter int64
-	// Delay is how long each write waits before it begins.
+	// Delay is the delay before each write.
 	Delay time.Duration
 }
 
-// ErrCut is what a write gets that goes beyond Faults.CutAfter, or comes after Cut.
+// ErrCut is the error of a write beyond Faults.CutAfter, or after Cut.
 var ErrCut = errors.New("ansertest: the connection was cut")
 
-// FaultyConn is a connection whose writes go wrong. All methods are safe for concurrent use; writes
-// must not be concurrent with each other.
+// FaultyConn is a connection with faults in its writes. All methods are safe for concurrent use,
+// except that writes must not be concurrent with each other.
 type FaultyConn struct {
 	net.Conn
 	faults Faults
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	written int64
 	stalled bool
-	resumed bool // Resume was called: StallAfter is over
+	resumed bool // Resume was called: StallAfter no longer applies
 	cut     bool
 	closed  bool
 	writeBy time.Time
-	changed chan struct{} // closed and replaced when a blocked write has to look again
+	changed chan struct{} // closed and replaced to wake a blocked write
 }
 
 // Faulty returns a connection with faults in its writes, over nc.
@@ -47,8 +47,8 @@ func Faulty(nc net.Conn, f Faults) *FaultyConn {
 	return &FaultyConn{Conn: nc, faults: f, changed: make(chan struct{})}
 }
 
-// FaultyDial returns a dial function whose connections have faults in the client's writes. wrapped,
-// which may be nil, is told each connection before it is returned.
+// FaultyDial returns a dial function whose connections have faults in the client's writes.
+// wrapped, which may be nil, is called with each connection before it is returned.
 func FaultyDial(dial func(ctx context.Context, network, address string) (net.Conn, error), f Faults, wrapped func(*FaultyConn)) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		nc, err := dial(ctx, network, address)
@@ -64,7 +64,7 @@ func FaultyDial(dial func(ctx context.Context, network, address string) (net.Con
 }
 
 // FaultyListener returns a listener whose connections have faults in the server's writes. wrapped,
-// which may be nil, is told each connection before Accept returns it.
+// which may be nil, is called with each connection before Accept returns it.
 func FaultyListener(l net.Listener, f Faults, wrapped func(*FaultyConn)) net.Listener {
 	return &faultyListener{l, f, wrapped}
 }
@@ -110,7 +110,8 @@ func (c *FaultyConn) Write(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// await waits while the connection is stalled, and returns how many of n bytes may be written next.
+// await waits while the connection is stalled, and returns how many of n bytes may be written
+// next.
 func (c *FaultyConn) await(n int) (int, error) {
 	for {
 		c.mu.Lock()
@@ -174,13 +175,13 @@ func (c *FaultyConn) Stall() { c.change(func() { c.stalled = true }) }
 // Resume ends Stall, and the stall of Faults.StallAfter.
 func (c *FaultyConn) Resume() { c.change(func() { c.stalled, c.resumed = false, true }) }
 
-// Cut closes the connection under both sides; writes fail with ErrCut.
+// Cut closes the connection for both sides; writes fail with ErrCut.
 func (c *FaultyConn) Cut() {
 	c.change(func() { c.cut = true })
 	c.Conn.Close()
 }
 
-// Written returns how many bytes were written.
+// Written returns the number of bytes written.
 func (c *FaultyConn) Written() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -193,7 +194,7 @@ func (c *FaultyConn) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite ends the direction from this end, if the connection below can do that.
+// CloseWrite closes the direction from this end, if the underlying connection supports it.
 func (c *FaultyConn) CloseWrite() error {
 	half, ok := c.Conn.(interface{ CloseWrite() error })
 	if !ok {
@@ -214,7 +215,7 @@ func (c *FaultyConn) SetWriteDeadline(t time.Time) error {
 	return c.Conn.SetWriteDeadline(t)
 }
 
-// change makes blocked writes look again.
+// change wakes blocked writes.
 func (c *FaultyConn) change(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/anser-rpc/anser/ansertest"
 )
 
-// writes notes the sizes of the writes that reach a connection.
+// writes records the sizes of the writes that reach a connection.
 type writes struct {
 	net.Conn
 	sizes []int

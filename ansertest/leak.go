@@ -9,10 +9,10 @@ import (
 	"go.uber.org/goleak"
 )
 
-// CheckLeaks fails the test if at its end goroutines are there that were not when CheckLeaks was
-// called, and shows them. Functions given to t.Cleanup later than this run before the check. It is not
-// for parallel tests, which see each other's goroutines, and not needed inside synctest.Test, which
-// does the same. Goroutines that are about to end have half a minute for that.
+// CheckLeaks fails the test if goroutines started after this call are still running at the end of
+// the test, and prints their stacks. Functions passed to t.Cleanup after this call run before the
+// check. It must not be used in parallel tests, which see each other's goroutines, and is not
+// needed inside synctest.Test, which has the same check. Goroutines have half a minute to end.
 func CheckLeaks(t testing.TB) {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
@@ -24,8 +24,8 @@ func CheckLeaks(t testing.TB) {
 	})
 }
 
-// Main runs the tests of a package, for its TestMain, and fails if a goroutine is left at the end, as CheckLeaks
-// does. It does not return.
+// Main runs the tests of a package, for its TestMain, and fails if a goroutine is left at the end,
+// like CheckLeaks. It does not return.
 func Main(m *testing.M) {
 	code := m.Run()
 	if code == 0 {
@@ -37,11 +37,11 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// leakPatience is how long goroutines may take to end. On a machine that is busy with other things one that has been
-// told to may not get a processor in the half second that goleak waits.
+// leakPatience is how long goroutines may take to end. On a busy machine a goroutine may not be
+// scheduled within the half second that goleak waits.
 const leakPatience = 30 * time.Second
 
-// leaks looks for goroutines until there are none or the time is over.
+// leaks searches for goroutines until there are none or the time is over.
 func leaks(options ...goleak.Option) error {
 	for end := time.Now().Add(leakPatience); ; {
 		if err := goleak.Find(options...); err == nil || time.Now().After(end) {

@@ -10,7 +10,7 @@ import (
 	"github.com/anser-rpc/anser/ansertest"
 )
 
-// recorder is a testing.TB that keeps what would fail the test.
+// recorder is a testing.TB that records failures.
 type recorder struct {
 	testing.TB
 	cleanups []func()
@@ -23,7 +23,7 @@ func (r *recorder) Error(args ...any)         { r.errors = append(r.errors, fmt.
 func (r *recorder) Errorf(f string, a ...any) { r.errors = append(r.errors, fmt.Sprintf(f, a...)) }
 
 func TestCheckLeaks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // so that the check need not wait
+	synctest.Test(t, func(t *testing.T) { // so that the check takes no time
 		r := &recorder{TB: t}
 		ansertest.CheckLeaks(r)
 		stop, ended := make(chan struct{}), make(chan struct{})
@@ -47,7 +47,7 @@ func TestCheckLeaks(t *testing.T) {
 	})
 }
 
-// A goroutine that ends late is no leak.
+// A goroutine that ends late is not a leak.
 func TestCheckLeaksIsPatient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{TB: t}

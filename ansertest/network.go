@@ -8,26 +8,26 @@ import (
 	"syscall"
 )
 
-// Network is a network in memory. Addresses are any text; those of the form host:port suit
-// anser.Dial. The zero value is an empty network; all methods are safe for concurrent use. Inside a
-// synctest bubble it must have been made in that bubble.
+// Network is an in-memory network. Addresses are arbitrary strings; those of the form host:port
+// can be used with anser.Dial. The zero value is an empty network; all methods are safe for
+// concurrent use. Inside a synctest bubble it must have been created in that bubble.
 type Network struct {
-	// Buffer is how many bytes each direction of a connection holds before writes block; 0 means
-	// DefaultBuffer. It must be set before the first use.
+	// Buffer is the number of bytes that each direction of a connection buffers before writes
+	// block; 0 means DefaultBuffer. It must be set before the first use.
 	Buffer int
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	listeners map[string]*Listener
 }
 
-// DefaultBuffer is the size of the buffers of a Network that states none.
+// DefaultBuffer is the buffer size of a Network whose Buffer is 0.
 const DefaultBuffer = 256 << 10
 
-// backlog is how many connections wait for Accept before Dial blocks.
+// backlog is the number of connections that wait for Accept before Dial blocks.
 const backlog = 128
 
-// Listen returns a listener for the address. It panics if there is one already, as two servers at one
-// address are a mistake in the test. Once a listener is closed its address is free again.
+// Listen returns a listener for the address. It panics if the address is in use: two servers at
+// one address are a mistake in the test. Closing the listener frees the address.
 func (n *Network) Listen(address string) *Listener {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -42,9 +42,9 @@ func (n *Network) Listen(address string) *Listener {
 	return l
 }
 
-// Dial connects to the listener of the address, whatever network is; it suits anser.Dialer. As with
-// TCP the connection stands before it is accepted, and where nobody listens it is refused. When too
-// many connections wait to be accepted, Dial blocks until ctx is done.
+// Dial connects to the listener of the address, and ignores network; it can be passed to
+// anser.Dialer. As in TCP, the connection is established before it is accepted, and refused
+// without a listener. If too many connections wait to be accepted, Dial blocks until ctx is done.
 func (n *Network) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, dialError(address, err)
@@ -62,7 +62,7 @@ func (n *Network) Dial(ctx context.Context, network, address string) (net.Conn, 
 	select {
 	case l.queue <- server:
 		select {
-		case <-l.done: // Close may have emptied the queue before this connection was in it
+		case <-l.done: // Close may have emptied the queue before this connection was added
 			l.empty()
 		default:
 		}
@@ -87,12 +87,13 @@ type Listener struct {
 	queue   chan *Conn
 	done    chan struct{} // closed by Close
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	closed bool
-	conns  map[*Conn]struct{} // the server's ends that are open
+	conns  map[*Conn]struct{} // the open server ends
 }
 
-// keep notes the server's end of a connection for Kill. It reports false when the listener is closed.
+// keep registers the server's end of a connection for Kill. It reports false if the listener is
+// closed.
 func (l *Listener) keep(c *Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,7 +141,7 @@ func (l *Listener) Close() error {
 	return nil
 }
 
-// empty closes the connections that nobody accepts any more.
+// empty closes the connections that will never be accepted.
 func (l *Listener) empty() {
 	for {
 		select {
@@ -155,9 +156,9 @@ func (l *Listener) empty() {
 // Addr implements net.Listener.
 func (l *Listener) Addr() net.Addr { return l.address }
 
-// Kill does to the clients what the death of the server's process would: it closes the listener and
-// at once every connection that came through it, with what was on its way to the server. Bytes on their way to the client
-// still arrive.
+// Kill has the effect of a crash of the server's process on its clients: it closes the listener
+// and at once every connection accepted by it, dropping the data in flight to the server. Data in
+// flight to the client still arrives.
 func (l *Listener) Kill() {
 	l.Close()
 	l.mu.Lock()
@@ -179,5 +180,5 @@ type Addr string
 // Network returns "memory".
 func (Addr) Network() string { return networkName }
 
-// String returns the address as Listen got it.
+// String returns the address passed to Listen.
 func (a Addr) String() string { return string(a) }

@@ -50,7 +50,7 @@ func TestNetworkCarriesBytesBothWays(t *testing.T) {
 	}
 }
 
-func TestDialNobodyListens(t *testing.T) {
+func TestDialWithoutListener(t *testing.T) {
 	n := new(ansertest.Network)
 	if _, err := n.Dial(context.Background(), "tcp", "nobody:1"); !errors.Is(err, syscall.ECONNREFUSED) || !strings.Contains(err.Error(), "nobody:1: connection refused") {
 		t.Fatal(err)
@@ -128,8 +128,9 @@ func TestCloseOfListener(t *testing.T) {
 	}
 }
 
-// A connection that comes while its listener is closed is refused or ends: nobody will ever accept it.
-func TestDialBesideClose(t *testing.T) {
+// A connection that arrives while its listener is closed is refused or ends: it will never be
+// accepted.
+func TestDialDuringClose(t *testing.T) {
 	for range 5000 {
 		n := new(ansertest.Network)
 		l := n.Listen("arith:1")

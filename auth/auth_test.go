@@ -31,7 +31,7 @@ var (
 	quick  = []auth.FollowOption{auth.Poll(10 * time.Millisecond), auth.Logger(slog.New(slog.DiscardHandler))}
 )
 
-// serve runs a server on the loopback that says to its callers who they are.
+// serve runs a server on loopback that returns the caller's identity.
 func serve(t *testing.T, opts ...anser.ServerOption) (*anser.Server, string) {
 	t.Helper()
 	s := anser.NewServer(append([]anser.ServerOption{silent}, opts...)...)
@@ -90,7 +90,8 @@ func eventually(t *testing.T, what string, f func() bool) {
 	}
 }
 
-// listening returns the option of a log, and what waits until the log says that files cannot be used.
+// listening returns the option of a log, and a function that waits until the log reports unusable
+// files.
 func listening(t *testing.T) (log auth.FollowOption, refusal func()) {
 	said := make(lines, 100)
 	return auth.Logger(slog.New(slog.NewTextHandler(said, nil))), func() {
@@ -108,7 +109,7 @@ func listening(t *testing.T) (log auth.FollowOption, refusal func()) {
 	}
 }
 
-// lines are those of a log.
+// lines receives the lines of a log.
 type lines chan string
 
 func (l lines) Write(b []byte) (int, error) {
@@ -116,7 +117,7 @@ func (l lines) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// write puts the text in place of a file in one step.
+// write replaces a file atomically.
 func write(t *testing.T, name, text string) {
 	t.Helper()
 	if err := os.WriteFile(name+".new", []byte(text), 0o600); err != nil {
@@ -165,7 +166,7 @@ func TestTokens(t *testing.T) {
 	refused(t, refusedAll)
 }
 
-// Tokens change on both sides while calls go on, and none fails.
+// Tokens change on both sides while calls are made, and none fails.
 func TestTokenRotation(t *testing.T) {
 	dir := t.TempDir()
 	table, mine := filepath.Join(dir, "tokens.json"), filepath.Join(dir, "token")
@@ -209,11 +210,11 @@ func TestTokenRotation(t *testing.T) {
 		return err == nil
 	})
 	write(t, mine, two)
-	// A connection shows the new token within half a minute; a new one at once.
+	// A connection sends the new token within half a minute; a new connection at once.
 	if _, err := who(dial(t, address, auth.TokenFile(mine))); err != nil {
 		t.Error(err)
 	}
-	write(t, table, `{"tokens": [{"subjekt": "ann"}]}`) // which changes nothing
+	write(t, table, `{"tokens": [{"subjekt": "ann"}]}`) // an invalid file changes nothing
 	refusal()
 	if _, err := who(dial(t, address, auth.Token(one))); err != nil {
 		t.Error(err)
@@ -237,13 +238,13 @@ func TestMistakes(t *testing.T) {
 		"tokens[0] has no subject":                   second(auth.NewTokens(auth.Grant{SHA256: digest})),
 		"tokens[1], of \"b\": sha256 is not":         second(auth.NewTokens(auth.Grant{Subject: "a", SHA256: digest}, auth.Grant{Subject: "b", SHA256: "open-sesame"})),
 		"unknown field \"token\"":                    second(auth.OpenTokens(file(`{"tokens": [{"subject": "a", "token": "open-sesame"}]}`))),
-		"something behind the document":              second(auth.OpenTokens(file(`{"tokens": []} {}`))),
+		"data after the document":                    second(auth.OpenTokens(file(`{"tokens": []} {}`))),
 		"no such file":                               second(auth.OpenTokens(filepath.Join(dir, "none"))),
 		"want a time above 0":                        second(auth.OpenTokens(file(`{}`), auth.Poll(0))),
 		"the logger is nil":                          second(auth.OpenTokens(file(`{}`), auth.Logger(nil))),
-		"no file is named":                           second(auth.OpenMutualTLS(nil)),
+		"no file is given":                           second(auth.OpenMutualTLS(nil)),
 		"is not a certificate revocation list":       second(auth.OpenMutualTLS([]string{file("x")})),
-		"allow[0]: it is about nobody":               second(auth.NewPolicy(auth.Rules{Allow: []auth.Rule{{Methods: []string{"*"}}}})),
+		"allow[0]: it has no subjects":               second(auth.NewPolicy(auth.Rules{Allow: []auth.Rule{{Methods: []string{"*"}}}})),
 		"deny[0]: it has no methods":                 second(auth.NewPolicy(auth.Rules{Deny: []auth.Rule{{Groups: []string{"a"}}}})),
 		"methods[0] is \"Arith.M*\"":                 second(auth.NewPolicy(auth.Rules{Allow: []auth.Rule{{Groups: []string{"a"}, Methods: []string{"Arith.M*"}}}})),
 		"methods[1] is \"*.Mul\"":                    second(auth.NewPolicy(auth.Rules{Allow: []auth.Rule{{Groups: []string{"a"}, Methods: []string{"*", "*.Mul"}}}})),
@@ -313,7 +314,7 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// Connections that stand follow a policy file.
+// Existing connections follow a policy file.
 func TestPolicyFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "policy.json")
 	write(t, file, `{"allow": [{"subjects": ["ann"], "methods": ["Who.*"]}]}`)
@@ -347,7 +348,7 @@ func TestPolicyFile(t *testing.T) {
 	}
 }
 
-// ca is the authority of a test.
+// ca is the certificate authority of a test.
 type ca struct{ *authority.Authority }
 
 func newCA() *ca { return &ca{authority.New("one")} }
@@ -385,7 +386,7 @@ func TestMutualTLS(t *testing.T) {
 	refused(t, dial(t, address, a.client(a.Issue())))
 }
 
-// A certificate that is revoked closes its connections and is refused from then on.
+// Revoking a certificate closes its connections, and it is rejected from then on.
 func TestRevocation(t *testing.T) {
 	a, other := newCA(), newCA()
 	file := filepath.Join(t.TempDir(), "crl.pem")
@@ -411,7 +412,7 @@ func TestRevocation(t *testing.T) {
 	if _, err := who(staying); err != nil {
 		t.Error(err)
 	}
-	// A list that the authority has not signed lets nobody in.
+	// With a list not signed by the authority all its certificates are rejected.
 	write(t, file, string(other.Revoke(3)))
 	eventually(t, "a list that is forged closes what it is about", func() bool { return s.Stats().Unauthenticated["revoked"] == 2 })
 	refused(t, dial(t, address, ninth, anser.MaxMessage(1<<20)))
@@ -446,7 +447,7 @@ func TestSigned(t *testing.T) {
 	}
 }
 
-// What a client shows of itself is only known by taking its place.
+// shownBy returns the credential that a client sends, by running a server in its place.
 func shownBy(t *testing.T, opt anser.DialOption) *anser.AuthRequest {
 	t.Helper()
 	got := make(chan *anser.AuthRequest, 1)
@@ -460,7 +461,7 @@ func shownBy(t *testing.T, opt anser.DialOption) *anser.AuthRequest {
 	return <-got
 }
 
-// A signature is good once, for some time, and no bit of it can be changed.
+// A signature is valid once and for a limited time, and changing any bit makes it invalid.
 func TestSignatures(t *testing.T) {
 	secret := auth.NewSecret()
 	signed, err := auth.NewSigned(auth.Key{ID: "ann-1", Secret: secret, Subject: "ann"})
@@ -481,7 +482,7 @@ func TestSignatures(t *testing.T) {
 	if id, err := signed.Authenticate(t.Context(), l); err != nil || id.Subject != "ann" {
 		t.Fatal(id, err)
 	}
-	if _, err := signed.Authenticate(t.Context(), l); err == nil || !strings.Contains(err.Error(), "was shown before") {
+	if _, err := signed.Authenticate(t.Context(), l); err == nil || !strings.Contains(err.Error(), "was used before") {
 		t.Errorf("a second time: %v", err)
 	}
 	if _, err := signed.Authenticate(t.Context(), &anser.AuthRequest{Scheme: "token", Data: l.Data}); !errors.Is(err, anser.ErrOtherScheme) {
@@ -489,7 +490,7 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-// BenchmarkRevocationCheck is what a change of the revocation lists costs for each connection.
+// BenchmarkRevocationCheck measures the cost per connection of a change of the revocation lists.
 func BenchmarkRevocationCheck(b *testing.B) {
 	a := newCA()
 	c, err := auth.ParseRevocations(a.Revoke(1, 7))

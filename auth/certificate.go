@@ -14,14 +14,14 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// Certificates knows clients by the certificates that mutual TLS has proven. All methods are safe for concurrent
-// use.
+// Certificates authenticates clients by the certificates verified by mutual TLS. All methods are
+// safe for concurrent use.
 type Certificates struct {
 	now  atomic.Pointer[revocations]
 	file *follower
 }
 
-// revocations are the lists in use; they are not changed.
+// revocations holds the lists in use; it is immutable.
 type revocations struct{ lists []*revocationList }
 
 type revocationList struct {
@@ -29,11 +29,11 @@ type revocationList struct {
 	issuer  []byte // its name
 	list    *x509.RevocationList
 	serials map[string]bool
-	issuers sync.Map // what signedBy said, by the certificate of the issuer
+	issuers sync.Map // results of signedBy, by the certificate of the issuer
 }
 
-// signedBy says why the list is not one of the issuer, or nil. A signature is verified once for each
-// issuer: after a change of the lists, all connections are checked within a second.
+// signedBy returns an error if the list is not signed by the issuer. A signature is verified once
+// per issuer: after a change of the lists, all connections are checked within a second.
 func (l *revocationList) signedBy(issuer *x509.Certificate) error {
 	key := string(issuer.Raw)
 	if known, ok := l.issuers.Load(key); ok {
@@ -41,28 +41,30 @@ func (l *revocationList) signedBy(issuer *x509.Certificate) error {
 		return err
 	}
 	err := l.list.CheckSignatureFrom(issuer)
-	l.issuers.Store(key, err) // nil, too
+	l.issuers.Store(key, err) // nil results, too
 	return err
 }
 
-// MutualTLS returns an authenticator that names a client by its certificate: by the first URI among its alternative
-// names (as SPIFFE has it), else the first name of the DNS, else its common name. Its organizations are the
-// groups, its serial number is the attribute "serial". The configuration of TLS on the server has to demand
-// certificates, or at least to verify those that are given; tlsfiles.Authorities does.
+// MutualTLS returns an authenticator that names a client by its certificate: by the first URI
+// among its subject alternative names (as in SPIFFE), otherwise the first DNS name, otherwise its
+// common name. Its organizations are the groups, its serial number is the attribute "serial". The
+// TLS configuration of the server must require certificates, or at least verify them if they are
+// given; tlsfiles.Authorities does.
 //
-// Shortly before a certificate ends, the server gives up its connections in order, as for a restart, and the
-// client makes others with its newer certificate.
+// Shortly before a certificate expires, the server drains its connections, as for a restart, and
+// the client opens new ones with its newer certificate.
 func MutualTLS() *Certificates {
 	c := new(Certificates)
 	c.now.Store(new(revocations))
 	return c
 }
 
-// OpenMutualTLS is MutualTLS with certificate revocation lists (RFC 5280), in files of PEM or DER that are followed
-// until Close. A client whose certificate is in a list, or that of an authority above it, is refused, and its connections
-// are closed within seconds after the file has changed. A list holds for the certificates of its issuer, which must
-// have signed it: otherwise they are all refused. Where there is no list of an issuer, its certificates are good;
-// a list whose next update is due is still used, and logged.
+// OpenMutualTLS is MutualTLS with certificate revocation lists (RFC 5280), in PEM or DER files
+// that are followed until Close. A client is rejected if a list contains its certificate or that
+// of an authority above it, and its connections are closed within seconds after the file has
+// changed. A list applies to the certificates of its issuer, which must have signed it: otherwise
+// all of them are rejected. Without a list of an issuer, all of its certificates are valid; a list
+// whose next update is overdue is still used, and logged.
 func OpenMutualTLS(files []string, opts ...FollowOption) (*Certificates, error) {
 	c := new(Certificates)
 	f, err := open(files, opts, func(contents [][]byte) error { return c.load(files, contents) })
@@ -78,7 +80,7 @@ func OpenMutualTLS(files []string, opts ...FollowOption) (*Certificates, error) 
 	return c, nil
 }
 
-// load takes over the lists in files.
+// load replaces the lists by those in files.
 func (c *Certificates) load(files []string, contents [][]byte) error {
 	next := new(revocations)
 	for i, b := range contents {
@@ -92,7 +94,7 @@ func (c *Certificates) load(files []string, contents [][]byte) error {
 	return nil
 }
 
-// parseLists reads the lists in a file, one in DER or several in PEM.
+// parseLists parses the lists in a file, one in DER or several in PEM.
 func parseLists(file string, b []byte) ([]*revocationList, error) {
 	var ders [][]byte
 	for rest := b; ; {
@@ -124,9 +126,9 @@ func parseLists(file string, b []byte) ([]*revocationList, error) {
 	return out, nil
 }
 
-const removeFromCRL = 8 // RFC 5280 §5.3.1: the certificate is good again
+const removeFromCRL = 8 // RFC 5280 §5.3.1: the certificate is valid again
 
-// Close ends the following of files. The lists stay.
+// Close stops following the files. The lists stay in force.
 func (c *Certificates) Close() error { return c.file.close() }
 
 // Authenticate implements [anser.Authenticator].
@@ -138,7 +140,7 @@ func (c *Certificates) Authenticate(_ context.Context, l *anser.AuthRequest) (*a
 	leaf := chains[0][0]
 	subject := subjectOf(leaf)
 	if subject == "" {
-		return nil, errors.New("auth: the certificate names nobody: it has no URI, no name of the DNS and no common name")
+		return nil, errors.New("auth: the certificate has no name: no URI, no DNS name and no common name")
 	}
 	r := c.now.Load()
 	if err := r.check(chains); err != nil {
@@ -164,9 +166,9 @@ func subjectOf(cert *x509.Certificate) string {
 	return cert.Subject.CommonName
 }
 
-// revoked returns what tells whether the chains were revoked after seen.
+// revoked returns a function that reports whether the chains were revoked after seen.
 func (c *Certificates) revoked(seen *revocations, chains [][]*x509.Certificate) func() bool {
-	var last atomic.Pointer[revocations] // by which they were good
+	var last atomic.Pointer[revocations] // the latest lists in which they were valid
 	last.Store(seen)
 	return func() bool {
 		r := c.now.Load()
@@ -181,7 +183,7 @@ func (c *Certificates) revoked(seen *revocations, chains [][]*x509.Certificate) 
 	}
 }
 
-// check says why none of the chains is good, or nil.
+// check returns an error if none of the chains is valid.
 func (r *revocations) check(chains [][]*x509.Certificate) (err error) {
 	for _, chain := range chains {
 		if err = r.checkChain(chain); err == nil {
@@ -192,13 +194,13 @@ func (r *revocations) check(chains [][]*x509.Certificate) (err error) {
 }
 
 func (r *revocations) checkChain(chain []*x509.Certificate) error {
-	for i, cert := range chain[:len(chain)-1] { // the last one is trusted as it is
+	for i, cert := range chain[:len(chain)-1] { // the last one is a trusted root
 		issuer := chain[i+1]
 		for _, l := range r.lists {
 			switch {
 			case !bytes.Equal(l.issuer, cert.RawIssuer):
 			case l.signedBy(issuer) != nil:
-				return fmt.Errorf("auth: the revocation list %s has the name of %s, who has not signed it", l.file, issuer.Subject)
+				return fmt.Errorf("auth: the revocation list %s names the issuer %s, which has not signed it", l.file, issuer.Subject)
 			case l.serials[string(cert.SerialNumber.Bytes())]:
 				return fmt.Errorf("auth: the certificate with the serial number %s is revoked", cert.SerialNumber.Text(16))
 			}

@@ -1,4 +1,5 @@
-// Package auth has ways for clients to prove who they are to servers, and rules for what they may call:
+// Package auth contains ways for clients to authenticate to servers, and rules for authorizing
+// their calls:
 //
 //	tokens, err := auth.OpenTokens("tokens.json")
 //	policy, err := auth.OpenPolicy("policy.json")
@@ -6,7 +7,8 @@
 //
 //	c, err := anser.Dial("10.0.0.7:8972", anser.TLS(config), auth.TokenFile("token"))
 //
-// There are tokens, certificates of mutual TLS with revocation lists, and signatures with a shared secret. Files
-// are followed on disk: what is in them holds a few seconds after they changed, for connections that stand too.
-// Package auth/jwt, a module of its own, has JSON Web Tokens. docs/security.md says which one is for what.
+// There are tokens, certificates of mutual TLS with revocation lists, and signatures with a shared
+// secret. Files are followed on disk: a change takes effect within a few seconds, also for
+// existing connections. Package auth/jwt, a module of its own, supports JSON Web Tokens.
+// docs/security.md compares them.
 package auth

@@ -8,7 +8,7 @@ import (
 	"github.com/anser-rpc/anser/auth"
 )
 
-// Clients show a token, and a policy says what its owner may call.
+// Clients send a token, and a policy defines what its owner may call.
 func Example() {
 	token := auth.NewToken()
 	tokens, err := auth.NewTokens(auth.Grant{SHA256: auth.Digest(token), Subject: "ann", Groups: []string{"readers"}})

@@ -13,7 +13,7 @@ import (
 	"github.com/anser-rpc/anser/internal/follow"
 )
 
-// FollowOption configures what follows files on disk.
+// FollowOption configures how files on disk are followed.
 type FollowOption func(*followOptions)
 
 type followOptions struct {
@@ -21,25 +21,26 @@ type followOptions struct {
 	log  *slog.Logger
 }
 
-// Poll sets how often the files are read; the default is 5 s.
+// Poll sets the interval at which the files are read; the default is 5 s.
 func Poll(every time.Duration) FollowOption { return func(o *followOptions) { o.poll = every } }
 
-// Logger sets where changes and mistakes are logged; the default is slog.Default(). Secrets are never logged.
+// Logger sets the logger for changes and errors; the default is slog.Default(). Secrets are never
+// logged.
 func Logger(l *slog.Logger) FollowOption { return func(o *followOptions) { o.log = l } }
 
-// follower reads files again and again.
+// follower reads files periodically.
 type follower struct {
 	files  []string
 	o      followOptions
-	take   func(contents [][]byte) error // is told of a change; after an error the old content stays
+	take   func(contents [][]byte) error // receives a change; after an error the old content stays in force
 	poller *follow.Poller
 
-	mu  sync.Mutex // held while files are read; guards what follows
+	mu  sync.Mutex // held while files are read; guards the fields below
 	sum follow.Digest
-	err string // logged last
+	err string // last error logged
 }
 
-// open reads the files and follows them until close. It fails if they cannot be used now.
+// open reads the files and follows them until close. It fails if they are not usable now.
 func open(files []string, opts []FollowOption, take func([][]byte) error) (*follower, error) {
 	f := &follower{files: files, o: followOptions{poll: 5 * time.Second, log: slog.Default()}, take: take}
 	for _, opt := range opts {
@@ -50,7 +51,7 @@ func open(files []string, opts []FollowOption, take func([][]byte) error) (*foll
 	}
 	switch {
 	case len(files) == 0:
-		return nil, errors.New("auth: no file is named")
+		return nil, errors.New("auth: no file is given")
 	case f.o.poll <= 0:
 		return nil, fmt.Errorf("auth.Poll(%v): want a time above 0", f.o.poll)
 	case f.o.log == nil:
@@ -63,7 +64,7 @@ func open(files []string, opts []FollowOption, take func([][]byte) error) (*foll
 	return f, nil
 }
 
-// relook looks, and logs a mistake once.
+// relook looks, and logs each error once.
 func (f *follower) relook() {
 	before := f.sum
 	err := f.look()
@@ -75,11 +76,11 @@ func (f *follower) relook() {
 		f.err = ""
 	case text != f.err:
 		f.err = text
-		f.o.log.Error("auth: the files have changed and cannot be used: what they held before stays", "err", err)
+		f.o.log.Error("auth: the files have changed and cannot be used: their previous contents stay in force", "err", err)
 	}
 }
 
-// look reads the files and takes a change over.
+// look reads the files and applies a change.
 func (f *follower) look() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -97,7 +98,7 @@ func (f *follower) look() error {
 	return nil
 }
 
-// close ends the following. A nil follower follows nothing.
+// close stops the follower. A nil follower follows nothing.
 func (f *follower) close() error {
 	if f != nil {
 		f.poller.Close()
@@ -105,13 +106,13 @@ func (f *follower) close() error {
 	return nil
 }
 
-// decode reads JSON that has no unknown keys and nothing behind it. Its errors do not hold values.
+// decode decodes JSON without unknown keys or trailing data. Its errors contain no values.
 func decode(name string, b []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
 	if _, more := d.Token(); err == nil && more != io.EOF {
-		err = errors.New("there is something behind the document")
+		err = errors.New("there is data after the document")
 	}
 	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		err = fmt.Errorf("%s cannot be a %s", t.Field, t.Value)

@@ -20,8 +20,7 @@ import (
 	"github.com/anser-rpc/anser/internal/authority"
 )
 
-// FuzzSigned shows signed credentials. A good one is taken once and within its time, and nothing
-// else is.
+// FuzzSigned tries signed credentials. Only a valid one is accepted, once and within its time.
 func FuzzSigned(f *testing.F) {
 	now := time.Now().Unix()
 	f.Add("k", uint64(1), int64(0), []byte{1}, []byte("x"))
@@ -51,7 +50,7 @@ func FuzzSigned(f *testing.F) {
 		if !bytes.Equal(bad, good) && login(s, bad) == nil {
 			t.Fatalf("%x is taken in place of %x", bad, good)
 		}
-		const margin = 10 // seconds that the machine may take
+		const margin = 10 // seconds of tolerance for a slow machine
 		away := max(offset, -offset, 0)
 		if offset == -1<<63 {
 			away = 1 << 62
@@ -70,7 +69,7 @@ func FuzzSigned(f *testing.F) {
 	})
 }
 
-// allows is what Rules says, written again.
+// allows is the definition of Rules, implemented again.
 func allows(r auth.Rules, subject, group, method string) bool {
 	prefixed := func(pattern, name string) bool {
 		n := len(pattern) - 1
@@ -90,8 +89,8 @@ func allows(r auth.Rules, subject, group, method string) bool {
 	return !slices.ContainsFunc(r.Deny, about) && slices.ContainsFunc(r.Allow, about)
 }
 
-// FuzzPolicy reads documents. One that is taken decides as its rules say, also when it is written
-// and read again.
+// FuzzPolicy parses documents. An accepted one decides according to its rules, also after it was
+// encoded and parsed again.
 func FuzzPolicy(f *testing.F) {
 	for _, doc := range []string{
 		`{"allow": [{"groups": ["ops"], "methods": ["*"]}, {"subjects": ["ann"], "methods": ["Arith.*"]}], "deny": [{"subjects": ["*"], "methods": ["Arith.Reset"]}]}`,
@@ -129,7 +128,7 @@ func FuzzPolicy(f *testing.F) {
 	})
 }
 
-// FuzzTokens reads documents. One that is taken knows exactly its tokens.
+// FuzzTokens parses documents. An accepted one contains exactly its tokens.
 func FuzzTokens(f *testing.F) {
 	one := auth.Digest("one")
 	for _, doc := range []string{
@@ -172,7 +171,7 @@ func FuzzTokens(f *testing.F) {
 	})
 }
 
-// FuzzKeys reads documents. One that is taken lets every key in, as its subject.
+// FuzzKeys parses documents. With an accepted one every key authenticates its subject.
 func FuzzKeys(f *testing.F) {
 	for _, doc := range []string{
 		`{"keys": [{"id": "a", "secret": "` + strings.Repeat("9f", 32) + `", "subject": "ann", "groups": ["ops"]}, {"id": "b", "secret": "` + strings.Repeat("0A", 16) + `", "subject": "bob"}]}`,
@@ -200,9 +199,9 @@ func FuzzKeys(f *testing.F) {
 	})
 }
 
-// FuzzRevocations reads files of revocation lists: any bytes, and a good list of which bytes were
-// changed. A changed list never makes a revoked certificate good, unless it is not one of its
-// issuer any more.
+// FuzzRevocations parses files of revocation lists: arbitrary bytes, and a valid list with changed
+// bytes. A changed list never makes a revoked certificate valid, unless it no longer belongs to
+// its issuer.
 func FuzzRevocations(f *testing.F) {
 	a := authority.New("one")
 	list := a.Revoke(1, 7)
@@ -230,7 +229,7 @@ func FuzzRevocations(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw, edits []byte) {
 		if c, err := auth.ParseRevocations(raw); err == nil {
-			c.Authenticate(context.Background(), gone) // whatever it says, of bytes that anybody made
+			c.Authenticate(context.Background(), gone) // any result is correct for arbitrary bytes
 		}
 		der := slices.Clone(block.Bytes)
 		for ; len(edits) >= 3; edits = edits[3:] {
@@ -248,7 +247,7 @@ func FuzzRevocations(f *testing.F) {
 			t.Fatalf("what is taken is no list: %v", err)
 		}
 		if !bytes.Equal(now.RawIssuer, original.RawIssuer) {
-			return // it is somebody else's
+			return // it belongs to another issuer
 		}
 		if id, err := c.Authenticate(context.Background(), gone); err == nil {
 			t.Fatalf("a revoked certificate is good as %s", id.Subject)

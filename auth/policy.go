@@ -9,26 +9,26 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// Rules say who may call what. What no rule allows is not allowed, and what a rule in Deny is about is not allowed
-// whatever else is.
+// Rules define which clients may call which methods. A call must match a rule in Allow, and no
+// rule in Deny.
 type Rules struct {
 	Allow []Rule `json:"allow,omitempty"`
 	Deny  []Rule `json:"deny,omitempty"`
 }
 
-// Rule is about the clients that are one of Subjects or in one of Groups, and the methods that one of Methods
-// fits.
+// Rule matches the clients that are one of Subjects or in one of Groups, and the methods that
+// match one of Methods.
 type Rule struct {
-	// Subjects are names of clients. One that ends with * stands for all that begin so, and "*" for every client
-	// that has proven who it is.
+	// Subjects are names of clients. A name that ends with * matches all names with that prefix,
+	// and "*" matches every authenticated client.
 	Subjects []string `json:"subjects,omitempty"`
 	Groups   []string `json:"groups,omitempty"`
-	// Methods are canonical names such as "Arith.Mul", "Arith.*" for the methods of a service, or "*" for all of
-	// them, "Anser.Methods" included.
+	// Methods are canonical names such as "Arith.Mul", "Arith.*" for the methods of a service, or
+	// "*" for all methods, including "Anser.Methods".
 	Methods []string `json:"methods"`
 }
 
-// Policy is an [anser.Authorizer] that follows rules. All methods are safe for concurrent use.
+// Policy is an [anser.Authorizer] that applies rules. All methods are safe for concurrent use.
 type Policy struct {
 	now  atomic.Pointer[rules]
 	file *follower
@@ -48,8 +48,8 @@ func NewPolicy(r Rules) (*Policy, error) {
 	return p, nil
 }
 
-// OpenPolicy reads the rules from a JSON file, and follows it until Close. A file that cannot be used leaves the
-// rules from before in place, and the log says so. The file looks like this:
+// OpenPolicy reads the rules from a JSON file, and follows it until Close. If a changed file is
+// invalid, the previous rules stay in force, and the error is logged. The format of the file is:
 //
 //	{"allow": [{"groups": ["ops"], "methods": ["*"]}, {"subjects": ["billing"], "methods": ["Arith.*"]}],
 //	 "deny":  [{"subjects": ["*"], "methods": ["Arith.Reset"]}]}
@@ -63,7 +63,7 @@ func OpenPolicy(file string, opts ...FollowOption) (*Policy, error) {
 	return p, nil
 }
 
-// load takes over the rules in a file.
+// load applies the rules in a file.
 func (p *Policy) load(file string, b []byte) error {
 	var r Rules
 	if err := decode(file, b, &r); err != nil {
@@ -75,8 +75,8 @@ func (p *Policy) load(file string, b []byte) error {
 	return nil
 }
 
-// Set takes the place of all rules. It holds for the next call on every connection, and ends open calls and streams that
-// are no longer allowed within two seconds.
+// Set replaces all rules. They apply to the next call on every connection; open calls and streams
+// that are no longer allowed are ended within two seconds.
 func (p *Policy) Set(r Rules) error {
 	r = Rules{clone(r.Allow), clone(r.Deny)}
 	for name, list := range map[string][]Rule{"allow": r.Allow, "deny": r.Deny} {
@@ -105,7 +105,7 @@ func clone(list []Rule) []Rule {
 	return out
 }
 
-// Close ends the following of a file. The rules stay.
+// Close stops following the file. The rules stay in force.
 func (p *Policy) Close() error { return p.file.close() }
 
 // Version implements [anser.Authorizer].
@@ -120,7 +120,7 @@ func (p *Policy) Allows(id *anser.Identity, method string) bool {
 
 func (r *Rule) check() error {
 	if len(r.Subjects)+len(r.Groups) == 0 {
-		return fmt.Errorf("it is about nobody: give it subjects or groups, or the subject \"*\" for every client")
+		return fmt.Errorf("it has no subjects and no groups: add some, or the subject \"*\" for every client")
 	}
 	if len(r.Methods) == 0 {
 		return fmt.Errorf("it has no methods: give it some, or \"*\" for all")
@@ -155,7 +155,7 @@ func (r *Rule) isAbout(id *anser.Identity, method string) bool {
 	})
 }
 
-// fits reports whether a pattern that may end with * fits the name.
+// fits reports whether a pattern, which may end with *, matches the name.
 func fits(pattern, name string) bool {
 	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
 		return strings.HasPrefix(name, prefix)

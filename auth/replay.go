@@ -2,26 +2,26 @@ package auth
 
 import "time"
 
-// MaxLoginsPerKey is how many logins of one key a [Signed] remembers, each for two to four times
-// [ClockWindow]. So 270 a second are always possible. Further ones are refused until older ones
-// are forgotten. Other keys have room of their own.
+// MaxLoginsPerKey is how many logins per key a [Signed] remembers, each for two to four times
+// [ClockWindow]. So 270 per second are always possible. Further ones are refused until older ones
+// are forgotten. Other keys are not affected.
 const MaxLoginsPerKey = 1 << 16
 
 // SignedStats is a snapshot of the counters of a [Signed].
 type SignedStats struct {
-	NotValid   int64 // credentials with a wrong signature, or of a key that is not known
-	WrongClock int64 // valid signatures whose time is more than ClockWindow from the time here
-	// Keys has the counters of each key that was used, by its id. A key that was taken back
-	// disappears some minutes later.
+	NotValid   int64 // credentials with a wrong signature or an unknown key
+	WrongClock int64 // valid signatures whose time differs from the server's clock by more than ClockWindow
+	// Keys holds the counters per key ID, for keys that were used. A removed key disappears some
+	// minutes later.
 	Keys map[string]KeyStats
 }
 
 // KeyStats are the counters of one key of a [Signed].
 type KeyStats struct {
 	Accepted   int64 // logins
-	Replayed   int64 // signatures that had been shown before, and were refused
-	NoRoom     int64 // valid signatures that were refused since MaxLoginsPerKey are remembered
-	Remembered int   // logins now
+	Replayed   int64 // signatures refused because they were used before
+	NoRoom     int64 // valid signatures refused because MaxLoginsPerKey are remembered
+	Remembered int   // logins remembered now
 }
 
 // Stats returns the counters.
@@ -39,19 +39,19 @@ func (s *Signed) Stats() SignedStats {
 	return out
 }
 
-// macPrefix is the part of a MAC that is remembered: 128 bits, which cannot be made to collide
+// macPrefix is the remembered part of a MAC: 128 bits, for which no collision can be constructed
 // without the secret.
 type macPrefix [16]byte
 
-// logins are those of one key. A credential is good for two windows at most, from the end of one
-// to the other, and each map is kept for at least so long.
+// logins holds the logins of one key. A credential is valid for at most two windows, from the
+// earliest to the latest possible clock, and each map is kept for at least that long.
 type logins struct {
 	seen  [2]map[macPrefix]struct{}
-	since time.Time // when seen[0] was begun
+	since time.Time // creation time of seen[0]
 	stats KeyStats
 }
 
-// note remembers a valid signature of the key, or says why it is refused.
+// note remembers a valid signature of the key, or returns why it is refused.
 func (s *Signed) note(id string, mac [macSize]byte, now time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +84,7 @@ func (s *Signed) note(id string, mac [macSize]byte, now time.Time) error {
 	return nil
 }
 
-// turn begins another map when the first one is as old as credentials get.
+// turn starts a new map when the first one is as old as credentials may be.
 func (l *logins) turn(now time.Time) {
 	switch age := now.Sub(l.since); {
 	case age > 4*ClockWindow:
@@ -94,7 +94,7 @@ func (l *logins) turn(now time.Time) {
 	}
 }
 
-// sweepLocked forgets keys that nobody has used for so long that all of their logins are too old.
+// sweepLocked removes keys unused for so long that all of their logins have expired.
 func (s *Signed) sweepLocked(now time.Time) {
 	if now.Sub(s.swept) < 4*ClockWindow {
 		return

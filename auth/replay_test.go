@@ -15,7 +15,7 @@ import (
 	"github.com/anser-rpc/anser/auth"
 )
 
-// signature is a credential of the key with a nonce that is made from n.
+// signature returns a credential of the key with a nonce derived from n.
 func signature(t testing.TB, key auth.Key, at time.Time, n uint64) []byte {
 	t.Helper()
 	secret, err := hex.DecodeString(key.Secret)
@@ -31,13 +31,13 @@ func signature(t testing.TB, key auth.Key, at time.Time, n uint64) []byte {
 	return append(h.Sum(nil), signed...)
 }
 
-// login shows a credential to the authenticator.
+// login presents a credential to the authenticator.
 func login(s *auth.Signed, data []byte) error {
 	_, err := s.Authenticate(context.Background(), &anser.AuthRequest{Scheme: auth.SchemeSigned, Data: data})
 	return err
 }
 
-// A key that is used without end fills its own room, and no other one's.
+// A key that is used excessively fills its own share, but not that of another key.
 func TestOneKeyDoesNotLockOutOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		busy := auth.Key{ID: "busy", Secret: auth.NewSecret(), Subject: "busy"}
@@ -63,7 +63,7 @@ func TestOneKeyDoesNotLockOutOthers(t *testing.T) {
 		if login(s, first) == nil {
 			t.Error("a signature is taken twice")
 		}
-		if err := s.Set(busy, quiet); err != nil { // which forgets nothing
+		if err := s.Set(busy, quiet); err != nil { // no login is forgotten
 			t.Fatal(err)
 		}
 		if login(s, first) == nil {
@@ -86,7 +86,7 @@ func TestOneKeyDoesNotLockOutOthers(t *testing.T) {
 	})
 }
 
-// A signature is remembered for as long as it is good, however much time passes in between.
+// A signature is remembered for as long as it is valid, however much time passes in between.
 func TestSignaturesAreRememberedLongEnough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		key := auth.Key{ID: "k", Secret: auth.NewSecret(), Subject: "k"}
@@ -95,7 +95,7 @@ func TestSignaturesAreRememberedLongEnough(t *testing.T) {
 			t.Fatal(err)
 		}
 		for n := range uint64(100) {
-			early := signature(t, key, time.Now().Add(auth.ClockWindow), n) // good for two windows
+			early := signature(t, key, time.Now().Add(auth.ClockWindow), n) // valid for two windows
 			if err := login(s, early); err != nil {
 				t.Fatal(n, err)
 			}

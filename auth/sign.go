@@ -21,52 +21,53 @@ import (
 // SchemeSigned is the scheme of signatures with a shared secret.
 const SchemeSigned = "hmac-sha256"
 
-// The layout of a signed credential: the MAC, the time, the nonce, and the id of the key.
+// The layout of a signed credential: the MAC, the time, the nonce, and the ID of the key.
 const (
 	macSize   = sha256.Size
 	timeSize  = 8 // seconds since 1970, little-endian
 	nonceSize = 16
-	signedFor = "anser signed credential 1\n" // what is signed begins with it
+	signedFor = "anser signed credential 1\n" // prefix of the signed data
 
 	maxKeyID  = 255
 	minSecret = 16
 
-	// ClockWindow is how far the clocks of a client and a server may be apart.
+	// ClockWindow is the tolerated difference between the clocks of a client and a server.
 	ClockWindow = time.Minute
 )
 
-// Key is an access key with its secret, which both sides have. It never prints its secret.
+// Key is an access key with its secret, which both sides know. Its methods never print the secret.
 type Key struct {
 	ID      string   `json:"id"`
-	Secret  string   `json:"secret"` // in hexadecimal digits, at least 16 bytes: see NewSecret
+	Secret  string   `json:"secret"` // hexadecimal digits of at least 16 bytes: see NewSecret
 	Subject string   `json:"subject"`
 	Groups  []string `json:"groups,omitempty"`
 }
 
-// String hides the secret.
+// String returns the key without its secret.
 func (k Key) String() string { return fmt.Sprintf("key %q of %q [hidden]", k.ID, k.Subject) }
 
-// GoString is String.
+// GoString is like String.
 func (k Key) GoString() string { return k.String() }
 
-// Format hides the secret whatever the verb.
+// Format hides the secret with every verb.
 func (k Key) Format(f fmt.State, _ rune) { fmt.Fprint(f, k.String()) }
 
 // LogValue hides the secret.
 func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
-// NewSecret makes a secret of 32 random bytes, in hexadecimal digits.
+// NewSecret returns a secret of 32 random bytes, in hexadecimal digits.
 func NewSecret() string {
 	var b [32]byte
 	rand.Read(b[:])
 	return hex.EncodeToString(b[:])
 }
 
-// Signed knows clients by a secret that does not travel: a client signs the time and a random number with it
-// (HMAC-SHA256). What was shown once is not taken again. A server remembers for at least twice [ClockWindow]
-// what it has seen, up to [MaxLoginsPerKey] logins of each key, and then refuses further ones of that key alone; [Signed.Stats]
-// counts them. Another server does not know it, so where several have the
-// same keys only TLS keeps others from showing there what they have seen here.
+// Signed authenticates clients by a secret that is never sent: a client uses it to sign the time
+// and a random number (HMAC-SHA256). Each signature is accepted only once. A server remembers
+// signatures for at least twice [ClockWindow], up to [MaxLoginsPerKey] logins per key, and then
+// refuses further ones of that key alone; [Signed.Stats] counts them. Servers do not share this
+// memory: if several have the same keys, only TLS prevents an attacker from replaying a signature
+// at another server.
 //
 // All methods are safe for concurrent use.
 type Signed struct {
@@ -75,12 +76,12 @@ type Signed struct {
 
 	notValid, wrongClock atomic.Int64
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	logins map[string]*logins
-	swept  time.Time // when logins was last rid of what is old
+	swept  time.Time // last time that old logins were removed
 }
 
-// keys is what is in use; it is not changed.
+// keys is the set in use; it is immutable.
 type keys struct{ by map[string]*key }
 
 type key struct {
@@ -88,7 +89,7 @@ type key struct {
 	secret []byte
 }
 
-// NewSigned returns an authenticator for these keys. Without any it lets nobody in.
+// NewSigned returns an authenticator for these keys. Without any it rejects all clients.
 func NewSigned(list ...Key) (*Signed, error) {
 	s := new(Signed)
 	if err := s.Set(list...); err != nil {
@@ -97,8 +98,9 @@ func NewSigned(list ...Key) (*Signed, error) {
 	return s, nil
 }
 
-// OpenSigned reads the keys from a JSON file, and follows it until Close. A file that cannot be used leaves what
-// was in it before in place, and the log says so. The file holds secrets: let nobody else read it. It looks like this:
+// OpenSigned reads the keys from a JSON file, and follows it until Close. If a changed file is
+// invalid, the previous keys stay in force, and the error is logged. The file contains secrets:
+// restrict its permissions. The format of the file is:
 //
 //	{"keys": [{"id": "billing-1", "secret": "9f86…", "subject": "billing", "groups": ["ops"]}]}
 func OpenSigned(file string, opts ...FollowOption) (*Signed, error) {
@@ -111,7 +113,7 @@ func OpenSigned(file string, opts ...FollowOption) (*Signed, error) {
 	return s, nil
 }
 
-// load takes over the keys in a file.
+// load applies the keys in a file.
 func (s *Signed) load(file string, b []byte) error {
 	var in struct {
 		Keys []Key `json:"keys"`
@@ -125,7 +127,8 @@ func (s *Signed) load(file string, b []byte) error {
 	return nil
 }
 
-// Set takes the place of all keys. Connections whose key is gone or has changed are closed within about a second.
+// Set replaces all keys. Connections whose key was removed or has changed are closed within about
+// a second.
 func (s *Signed) Set(list ...Key) error {
 	next := &keys{make(map[string]*key)}
 	for i, k := range list {
@@ -134,7 +137,7 @@ func (s *Signed) Set(list ...Key) error {
 		case k.ID == "" || len(k.ID) > maxKeyID:
 			return fmt.Errorf("auth: keys[%d] has an id of %d bytes, want 1 to %d", i, len(k.ID), maxKeyID)
 		case next.by[k.ID] != nil:
-			return fmt.Errorf("auth: keys[%d] has the id %q, which is there already", i, k.ID)
+			return fmt.Errorf("auth: keys[%d] has the id %q, which is there twice", i, k.ID)
 		case k.Subject == "":
 			return fmt.Errorf("auth: keys[%d], %q, has no subject", i, k.ID)
 		case err != nil || len(secret) < minSecret:
@@ -147,13 +150,13 @@ func (s *Signed) Set(list ...Key) error {
 	return nil
 }
 
-// Close ends the following of a file. The keys stay.
+// Close stops following the file. The keys stay in force.
 func (s *Signed) Close() error { return s.file.close() }
 
 var (
-	errSignature = errors.New("auth: the signature is not valid, or the key is not known")
-	errClock     = fmt.Errorf("auth: the signature was made more than %v before or after the time here: are the clocks right?", ClockWindow)
-	errReplayed  = errors.New("auth: the signature was shown before")
+	errSignature = errors.New("auth: the signature is not valid, or the key is unknown")
+	errClock     = fmt.Errorf("auth: the signature was made more than %v before or after the server's time: are the clocks right?", ClockWindow)
+	errReplayed  = errors.New("auth: the signature was used before")
 	errNoRoom    = fmt.Errorf("auth: more than %d signatures with one key within %v: use several keys", MaxLoginsPerKey, 2*ClockWindow)
 	nobodysKey   = &key{secret: make([]byte, 32)}
 )
@@ -189,7 +192,7 @@ func (s *Signed) Authenticate(_ context.Context, l *anser.AuthRequest) (*anser.I
 	return &anser.Identity{Subject: k.Subject, Groups: k.Groups, Attributes: map[string]string{"key": k.ID}, Revoked: s.revoked(all, k)}, nil
 }
 
-// revoked returns what tells whether the key was taken back or changed.
+// revoked returns a function that reports whether the key was removed or changed.
 func (s *Signed) revoked(seen *keys, k *key) func() bool {
 	var last atomic.Pointer[keys]
 	last.Store(seen)
@@ -214,8 +217,8 @@ func sign(secret, signed []byte) []byte {
 	return h.Sum(nil)
 }
 
-// Sign has a client show a signature with the secret of an access key, in hexadecimal digits as in [Key]. Each
-// connection has another one. The secret is not sent.
+// Sign makes a client authenticate with a signature by the secret of an access key, in hexadecimal
+// digits as in [Key]. Each connection uses a new signature. The secret is not sent.
 func Sign(keyID, secret string) anser.DialOption {
 	return anser.Credentials(func(context.Context) (anser.Credential, error) {
 		raw, err := hex.DecodeString(secret)

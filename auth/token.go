@@ -17,10 +17,10 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// SchemeToken is the scheme of tokens, also of those of package auth/jwt.
+// SchemeToken is the scheme of tokens, including those of package auth/jwt.
 const SchemeToken = "token"
 
-// Grant says whom a token stands for. The token itself is not in it.
+// Grant is the identity that a token grants. The token itself is not stored in it.
 type Grant struct {
 	Subject string   `json:"subject"`
 	Groups  []string `json:"groups,omitempty"`
@@ -29,29 +29,30 @@ type Grant struct {
 	Expires time.Time `json:"expires,omitzero"` // zero: never
 }
 
-// NewToken makes a token that nobody guesses: 26 letters and digits.
+// NewToken returns a token that cannot be guessed: 26 letters and digits.
 func NewToken() string { return rand.Text() }
 
-// Digest returns the SHA-256 of a token for [Grant]. In a shell it is: printf %s "$TOKEN" | sha256sum. A
-// digest does not protect a token that can be guessed: make tokens with [NewToken].
+// Digest returns the SHA-256 of a token for [Grant]. In a shell it is: printf %s "$TOKEN" |
+// sha256sum. A digest does not protect a weak token: create tokens with [NewToken].
 func Digest(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])
 }
 
-// Tokens knows clients by their tokens. It keeps digests only. All methods are safe for concurrent use.
+// Tokens authenticates clients by their tokens. It stores only digests. All methods are safe for
+// concurrent use.
 type Tokens struct {
 	now  atomic.Pointer[grants]
 	file *follower
 }
 
-// grants is what is in use; it is not changed.
+// grants is the set in use; it is immutable.
 type grants struct {
 	list []Grant
 	sums [][sha256.Size]byte
 }
 
-// NewTokens returns an authenticator for these tokens. Without any it lets nobody in.
+// NewTokens returns an authenticator for these tokens. Without any it rejects all clients.
 func NewTokens(list ...Grant) (*Tokens, error) {
 	t := new(Tokens)
 	if err := t.Set(list...); err != nil {
@@ -60,8 +61,8 @@ func NewTokens(list ...Grant) (*Tokens, error) {
 	return t, nil
 }
 
-// OpenTokens reads the tokens from a JSON file, and follows it until Close. A file that cannot be used leaves
-// what was in it before in place, and the log says so. The file looks like this:
+// OpenTokens reads the tokens from a JSON file, and follows it until Close. If a changed file is
+// invalid, the previous tokens stay in force, and the error is logged. The format of the file is:
 //
 //	{"tokens": [{"subject": "billing", "groups": ["ops"], "sha256": "3b64…", "expires": "2031-01-01T00:00:00Z"}]}
 func OpenTokens(file string, opts ...FollowOption) (*Tokens, error) {
@@ -74,7 +75,7 @@ func OpenTokens(file string, opts ...FollowOption) (*Tokens, error) {
 	return t, nil
 }
 
-// load takes over the tokens in a file.
+// load applies the tokens in a file.
 func (t *Tokens) load(file string, b []byte) error {
 	var in struct {
 		Tokens []Grant `json:"tokens"`
@@ -88,8 +89,8 @@ func (t *Tokens) load(file string, b []byte) error {
 	return nil
 }
 
-// Set takes the place of all tokens. Connections whose token is gone, has ended, or stands for another subject or other
-// groups are closed within about a second.
+// Set replaces all tokens. Connections whose token was removed, has expired, or grants another
+// subject or other groups are closed within about a second.
 func (t *Tokens) Set(list ...Grant) error {
 	g := &grants{list: slices.Clone(list)}
 	for i, grant := range list {
@@ -107,11 +108,11 @@ func (t *Tokens) Set(list ...Grant) error {
 	return nil
 }
 
-// Close ends the following of a file. The tokens stay.
+// Close stops following the file. The tokens stay in force.
 func (t *Tokens) Close() error { return t.file.close() }
 
 var (
-	errToken   = errors.New("auth: the token is not known")
+	errToken   = errors.New("auth: the token is unknown")
 	errExpired = errors.New("auth: the token has expired")
 )
 
@@ -132,7 +133,7 @@ func (t *Tokens) Authenticate(_ context.Context, l *anser.AuthRequest) (*anser.I
 	return &anser.Identity{Subject: grant.Subject, Groups: grant.Groups, Expires: grant.Expires, Revoked: t.revoked(g, grant, sum)}, nil
 }
 
-// find compares with all, so that the time it takes says nothing.
+// find compares with all tokens, so that its duration reveals nothing.
 func (g *grants) find(sum *[sha256.Size]byte) (found *Grant) {
 	for i := range g.sums {
 		if subtle.ConstantTimeCompare(g.sums[i][:], sum[:]) == 1 {
@@ -144,9 +145,9 @@ func (g *grants) find(sum *[sha256.Size]byte) (found *Grant) {
 
 func (g *Grant) over() bool { return !g.Expires.IsZero() && time.Now().After(g.Expires) }
 
-// revoked returns what tells whether a grant was taken back that was found in seen.
+// revoked returns a function that reports whether a grant in seen was removed.
 func (t *Tokens) revoked(seen *grants, grant *Grant, sum [sha256.Size]byte) func() bool {
-	var last atomic.Pointer[grants] // in which the grant was good
+	var last atomic.Pointer[grants] // the latest set in which the grant was valid
 	last.Store(seen)
 	return func() bool {
 		g := t.now.Load()
@@ -162,17 +163,18 @@ func (t *Tokens) revoked(seen *grants, grant *Grant, sum [sha256.Size]byte) func
 	}
 }
 
-// Token has a client show a token. It is sent to the server as it is: see [anser.Credentials] for where.
+// Token makes a client authenticate with a token. It is sent to the server in plain text: see
+// [anser.Credentials] for the conditions.
 func Token(token string) anser.DialOption {
 	return anser.Credentials(func(context.Context) (anser.Credential, error) { return tokenOf(token) })
 }
 
-// refresh is how often a client reads a file again.
+// refresh is the interval at which a client reads the file again.
 const refresh = 30 * time.Second
 
-// TokenFile has a client show the token that is in a file, without white space around it. The file is read for
-// each connection, and again every half a minute at most: connections that stand then show the new token, so that the
-// old one can be taken back after a minute without failing a call.
+// TokenFile makes a client authenticate with the token in a file, without surrounding white space.
+// The file is read per connection, and at most every half a minute: existing connections then send
+// the new token, so that the old one can be removed after a minute without failing a call.
 func TokenFile(name string) anser.DialOption {
 	return anser.Credentials(func(context.Context) (anser.Credential, error) {
 		b, err := os.ReadFile(name)

@@ -3,8 +3,8 @@ package codec
 // pieceBytes is how many bytes are copied at a time. A copy cannot be preempted, and a copy of 16
 // MiB into new memory takes 10 ms or more. If a garbage collection begins meanwhile, it stops all
 // goroutines until the copy ends, or waits for it while it occupies a processor, and sends signals
-// that slow it down (golang.org/issue/40229). With two processors all other goroutines then stood
-// still for 120 ms, including the one that reads the connection.
+// that slow it down (golang.org/issue/40229). With two processors all other goroutines were then
+// blocked for 120 ms, including the one that reads the connection.
 const pieceBytes = 64 << 10
 
 // AppendInPieces is append for a src of many MiB: other goroutines can run in between. It is for

@@ -53,7 +53,7 @@ func TestCheckJSON(t *testing.T) {
 		{`"abc`, "inside a string"},
 		{`"abc\"`, "inside a string"},
 		{"\"\xc3\"", "UTF-8"},
-		{"]", "not opened"},
+		{"]", "unmatched"},
 		{"", ""},
 	} {
 		err := codec.CheckJSON([]byte(test.in))
@@ -73,7 +73,7 @@ func TestCheckJSONAllocatesNothing(t *testing.T) {
 	}
 }
 
-// FuzzCheckJSON compares the keys with those that encoding/json reads.
+// FuzzCheckJSON compares the keys with the result of encoding/json.
 func FuzzCheckJSON(f *testing.F) {
 	for _, seed := range []string{`{"a":1,"\u0061":2}`, `{"a":{"b":1},"b":["a","a",{"c":{}}]}`, `{"\"\\\/\b\f\n\r\t":"\ud83d\ude00"}`} {
 		f.Add([]byte(seed))

@@ -1,9 +1,9 @@
-// Package compress defines how the payload of a message is made smaller, and holds the algorithms that every
-// server takes without being told to: gzip and deflate. Snappy, zstd and lz4 are packages below it. The
-// formats are normative: see docs/protocol.md §13a.
+// Package compress defines how the payload of a message is compressed, and contains the algorithms
+// that every server accepts by default: gzip and deflate. Snappy, zstd and lz4 are packages below
+// it. The formats are normative: see docs/protocol.md §13a.
 //
-// Decompression is bounded. It stops where a limit is passed, it allocates for what the bytes at hand
-// can hold and never for a length that was only declared, and it never panics on a peer's bytes.
+// Decompression is bounded. It stops at a limit, it allocates in proportion to the actual bytes
+// and never for a length that is only declared, and it never panics on a peer's bytes.
 package compress
 
 import (
@@ -13,7 +13,8 @@ import (
 	"slices"
 )
 
-// The numbers of the algorithms on the wire; see docs/protocol.md §13. Applications use FirstFree and up.
+// The algorithm numbers on the wire; see docs/protocol.md §13. Applications use FirstFree and
+// above.
 const (
 	NoneID    uint8 = 0
 	GzipID    uint8 = 1
@@ -24,39 +25,39 @@ const (
 	FirstFree uint8 = 64
 )
 
-// Compressor makes payloads smaller and back. Implementations are safe for concurrent use, and keep
-// neither of the slices that they are given.
+// Compressor compresses and decompresses payloads. Implementations are safe for concurrent use,
+// and keep neither of their arguments.
 type Compressor interface {
 	// ID is the algorithm's number on the wire.
 	ID() uint8
-	// Name is the algorithm's lower-case name, for humans and options: "gzip".
+	// Name is the algorithm's lower-case name, for options and messages: "gzip".
 	Name() string
 	// Append appends the compressed form of src to dst and returns the extended slice, which may
-	// share dst's memory. The two slices must not overlap. When it fails, the bytes of dst itself
-	// are unchanged.
+	// share dst's memory. The two slices must not overlap. If it fails, the bytes of dst are
+	// unchanged.
 	Append(dst, src []byte) ([]byte, error)
-	// Decompress appends to dst what src was made from, and returns the extended slice. It fails
-	// with ErrTooLarge when that is more than limit bytes, with ErrChecksum when the bytes that
-	// came out are not those that went in, and with other errors when src is truncated, malformed
-	// or followed by more bytes. With an error, too, the returned slice belongs to the caller, but what
-	// it holds behind dst means nothing. It allocates in proportion to the bytes of src that it has
-	// used, whatever lengths src declares.
+	// Decompress appends the decompressed form of src to dst, and returns the extended slice. It
+	// fails with ErrTooLarge if the result exceeds limit bytes, with ErrChecksum if the result
+	// differs from the original data, and with other errors if src is truncated, malformed or
+	// followed by more bytes. On an error, too, the returned slice belongs to the caller, but its
+	// bytes after dst are undefined. It allocates in proportion to the bytes of src that it has
+	// read, whatever lengths src declares.
 	Decompress(dst, src []byte, limit int) ([]byte, error)
 }
 
-// ErrTooLarge says that a message would be larger than the limit after decompression.
-var ErrTooLarge = errors.New("more comes out than the limit allows")
+// ErrTooLarge means that a message would exceed the limit after decompression.
+var ErrTooLarge = errors.New("the decompressed message exceeds the limit")
 
-// ErrChecksum says that a message does not have the checksum that was sent with it.
+// ErrChecksum means that a message does not match the checksum sent with it.
 var ErrChecksum = errors.New("the checksum is wrong: the message was changed on its way")
 
-// BuiltIn returns the compressors that servers take without being told to: gzip and deflate. Those of the other
-// algorithms are packages below this one, so that only programs that use them link them; package all has
-// them all.
+// BuiltIn returns the compressors that servers accept by default: gzip and deflate. The other
+// algorithms are packages below this one, so that only programs that use them link them; package
+// all includes all of them.
 func BuiltIn() []Compressor { return []Compressor{Gzip(), Deflate()} }
 
-// None returns the compressor that changes nothing. Its number says on the wire that a payload is
-// not compressed.
+// None returns the compressor that changes nothing. Its number on the wire marks an uncompressed
+// payload.
 func None() Compressor { return none{} }
 
 type none struct{}
@@ -73,27 +74,27 @@ func (none) Decompress(dst, src []byte, limit int) ([]byte, error) {
 	return append(dst, src...), nil
 }
 
-// tooLarge names the limit that was passed.
+// tooLarge returns ErrTooLarge with the limit.
 func tooLarge(name string, limit int) error {
 	return fmt.Errorf("%s: %w: %d bytes", name, ErrTooLarge, limit)
 }
 
-// errTruncated is the cause where the bytes end too early.
+// errTruncated is the cause if the bytes end too early.
 var errTruncated = io.ErrUnexpectedEOF
 
-// malformed says what is wrong with compressed bytes.
+// malformed returns an error about invalid compressed bytes.
 func malformed(name, format string, args ...any) error {
 	return fmt.Errorf("%s: "+format, append([]any{name}, args...)...)
 }
 
-// minRead is the least room for the next read of readBounded.
+// minRead is the minimum space for the next read of readBounded.
 const minRead = 512
 
-// readBounded appends what r gives to dst, at most limit bytes. hint is a first guess of how much that
-// is; the buffer doubles as bytes come out.
+// readBounded appends the bytes read from r to dst, at most limit of them. hint is an estimate of
+// their number; the buffer doubles as needed.
 func readBounded(dst []byte, r io.Reader, name string, limit, hint int) ([]byte, error) {
 	start := len(dst)
-	// One byte more than the limit may come out: that is how it is noticed.
+	// One byte more than the limit may be read: that is how an excess is detected.
 	most := limit + 1
 	dst = slices.Grow(dst, min(max(hint, minRead), most))
 	for {

@@ -26,14 +26,14 @@ import (
 	"github.com/anser-rpc/anser/compress/zstd"
 )
 
-// noise is n bytes that nothing makes smaller.
+// noise returns n incompressible bytes.
 func noise(n int) []byte {
 	b := make([]byte, n)
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(b)
 	return b
 }
 
-// text is n bytes of something like JSON.
+// text returns n bytes similar to JSON.
 func text(n int) []byte {
 	r := rand.New(rand.NewPCG(1, 2))
 	var b bytes.Buffer
@@ -98,7 +98,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// A limit is one on the bytes that come out: limit-1, limit, limit+1.
+// A limit applies to the decompressed bytes: limit-1, limit, limit+1.
 func TestLimit(t *testing.T) {
 	each(t, func(t *testing.T, c compress.Compressor) {
 		for _, n := range []int{1, 100, 64 << 10, 300 << 10} {
@@ -118,7 +118,7 @@ func TestLimit(t *testing.T) {
 	})
 }
 
-// A message that is cut off anywhere, or followed by anything, is an error.
+// A message that is truncated at any position, or followed by any byte, is an error.
 func TestTruncated(t *testing.T) {
 	each(t, func(t *testing.T, c compress.Compressor) {
 		packed := pack(t, c, text(2000))
@@ -135,7 +135,8 @@ func TestTruncated(t *testing.T) {
 	})
 }
 
-// A message with a changed bit comes out unchanged or not at all, where the format has a checksum.
+// If the format has a checksum, a message with a flipped bit is decompressed unchanged or not at
+// all.
 func TestCorrupted(t *testing.T) {
 	each(t, func(t *testing.T, c compress.Compressor) {
 		message := text(2000)
@@ -158,7 +159,7 @@ func TestCorrupted(t *testing.T) {
 	})
 }
 
-// What a declared length costs before a byte has come out.
+// The cost of a declared length before a byte has been decompressed.
 func TestDeclaredLengthsAllocateNothing(t *testing.T) {
 	for name, in := range map[string]struct {
 		c    compress.Compressor
@@ -177,7 +178,7 @@ func TestDeclaredLengthsAllocateNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in.c.Decompress(nil, pack(t, in.c, nil), 0) // what is pooled is there
+		in.c.Decompress(nil, pack(t, in.c, nil), 0) // fills the pools
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		_, err = in.c.Decompress(nil, data, 4<<20)
@@ -192,7 +193,7 @@ func TestDeclaredLengthsAllocateNothing(t *testing.T) {
 	}
 }
 
-// bombs are small messages that become large ones.
+// bombs are small messages that decompress to large ones.
 func TestBombs(t *testing.T) {
 	each(t, func(t *testing.T, c compress.Compressor) {
 		packed := pack(t, c, make([]byte, 16<<20))
@@ -207,7 +208,7 @@ func TestBombs(t *testing.T) {
 	})
 }
 
-// What others compress comes out here, and the other way round.
+// The formats are compatible with other implementations, in both directions.
 func TestOthers(t *testing.T) {
 	message := text(100 << 10)
 	var gz, zl, lz, linked, sums bytes.Buffer
@@ -272,7 +273,8 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// Golden files hold a message in each format; docs/protocol.md §13a says that they are normative.
+// The golden files hold a message in each format; docs/protocol.md §13a refers to them as
+// normative.
 func TestGolden(t *testing.T) {
 	const message = "Anser Anser Anser Anser anser anser: a goose that carries letters, a goose."
 	each(t, func(t *testing.T, c compress.Compressor) {
@@ -317,7 +319,7 @@ func TestConcurrentUse(t *testing.T) {
 	})
 }
 
-// Broken input leaves nothing behind in what is pooled.
+// Invalid input leaves no state behind in the pools.
 func TestAfterBrokenInput(t *testing.T) {
 	each(t, func(t *testing.T, c compress.Compressor) {
 		message := text(5000)

@@ -27,5 +27,5 @@ func Example() {
 	// Output:
 	// 3000 bytes became 183
 	// true <nil>
-	// true snappy: more comes out than the limit allows: 1000 bytes
+	// true snappy: the decompressed message exceeds the limit: 1000 bytes
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/klauspost/compress/flate"
 )
 
-// Gzip returns the compressor for the gzip format (RFC 1952), one member for a message, at the fastest
-// level.
+// Gzip returns the compressor for the gzip format (RFC 1952), one member per message, at the
+// fastest level.
 func Gzip() Compressor { return gzip{} }
 
-// Deflate returns the compressor for the zlib format (RFC 1950) around deflate (RFC 1951), which is
-// what HTTP and gRPC call deflate, at the fastest level.
+// Deflate returns the compressor for the zlib format (RFC 1950) around deflate (RFC 1951), which
+// HTTP and gRPC call deflate, at the fastest level.
 func Deflate() Compressor { return deflate{} }
 
 type (
@@ -28,7 +28,7 @@ func (gzip) Name() string    { return "gzip" }
 func (deflate) ID() uint8    { return DeflateID }
 func (deflate) Name() string { return "deflate" }
 
-// The bits of a gzip header's flags.
+// Flags in a gzip header.
 const (
 	gzipHeaderCRC = 1 << 1
 	gzipExtra     = 1 << 2
@@ -75,7 +75,7 @@ func (gzip) Decompress(dst, src []byte, limit int) ([]byte, error) {
 	return out, nil
 }
 
-// skipGzipHeader returns what follows the header, whose optional fields are of no interest.
+// skipGzipHeader returns the rest after the header, whose optional fields are ignored.
 func skipGzipHeader(src []byte) ([]byte, error) {
 	if len(src) < gzipHeader {
 		return nil, malformed("gzip", "the header is missing: %w", errTruncated)
@@ -150,7 +150,7 @@ func (deflate) Decompress(dst, src []byte, limit int) ([]byte, error) {
 	return out, nil
 }
 
-// deflater is a pooled encoder with the sink that it writes to.
+// deflater is a pooled encoder with its output.
 type deflater struct {
 	w   *flate.Writer
 	out []byte
@@ -163,7 +163,7 @@ func (d *deflater) Write(p []byte) (int, error) {
 
 var deflaters = sync.Pool{New: func() any {
 	d := new(deflater)
-	d.w, _ = flate.NewWriter(d, flate.BestSpeed) // fails for a level that does not exist
+	d.w, _ = flate.NewWriter(d, flate.BestSpeed) // fails only for an invalid level
 	return d
 }}
 
@@ -184,9 +184,9 @@ func appendDeflated(dst, src []byte) ([]byte, error) {
 	return d.out, nil
 }
 
-// inflater is a pooled decoder with the source that it reads.
+// inflater is a pooled decoder with its input.
 type inflater struct {
-	src bytes.Reader // an io.ByteReader: the decoder takes no byte more than it needs
+	src bytes.Reader // an io.ByteReader: the decoder reads no byte more than it needs
 	r   interface {
 		flate.Resetter
 		Read([]byte) (int, error)
@@ -202,7 +202,8 @@ var inflaters = sync.Pool{New: func() any {
 	return f
 }}
 
-// inflate appends what the deflate stream at the start of src holds, and returns what follows it.
+// inflate decompresses the deflate stream at the start of src, appends the result, and returns the
+// rest of src.
 func inflate(dst, src []byte, name string, limit int) (out, rest []byte, err error) {
 	f := inflaters.Get().(*inflater)
 	defer func() {

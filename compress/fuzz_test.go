@@ -18,19 +18,20 @@ import (
 	"github.com/anser-rpc/anser/compress/zstd"
 )
 
-// fuzzLimit is small, so that much of what is tried meets it.
+// fuzzLimit is small, so that many inputs reach it.
 const fuzzLimit = 100_000
 
-// A decompressor may use fuzzFree, which is what its tables and windows take once, and fuzzFactor for each byte of
-// what goes in and comes out.
+// A decompressor may allocate fuzzFree, for its tables and windows, and fuzzFactor per byte of its
+// input and output.
 const (
 	fuzzFree   = 1 << 20
 	fuzzFactor = 8
 )
 
-// fuzz tries bytes as a compressed message: no more than the limit comes out, it takes memory in proportion, what
-// comes out is what another program that reads the same bytes as a stream makes of them, and does not depend on the
-// limit or on what is in front of it. What comes out survives a round trip, and so do the bytes as a message.
+// fuzz decompresses arbitrary bytes: the result stays within the limit, memory is proportional,
+// and the result is the same as that of another implementation that reads the bytes as a stream,
+// whatever the limit and the contents of dst are. The result survives a round trip, and so do the
+// bytes as a message.
 func fuzz(f *testing.F, c compress.Compressor, stream func(r io.Reader) (io.Reader, error)) {
 	for _, message := range [][]byte{nil, []byte("a"), text(1000), noise(300), make([]byte, 2*fuzzLimit), make([]byte, fuzzLimit), make([]byte, fuzzLimit+1)} {
 		packed, err := c.Append(nil, message)
@@ -90,17 +91,18 @@ func fuzz(f *testing.F, c compress.Compressor, stream func(r io.Reader) (io.Read
 	})
 }
 
-// hostileFrames are beginnings that declare more than they hold.
+// hostileFrames are beginnings of frames that declare more than they hold.
 var hostileFrames = [][]byte{
 	[]byte("\xff\xff\xff\xff\x0f\x00"), []byte("\x80\x80\x80\x03\x00\x00"), // snappy of 4 GiB and of 3 MiB
 	[]byte("\x28\xb5\x2f\xfd\x00\xa8\x01\x00\x00"), []byte("\x28\xb5\x2f\xfd\xa0\x00\x00\x30\x00\x01\x00\x00"), // zstd: a window of 2 GiB, a content of 3 MiB
 	[]byte("\x04\x22\x4d\x18\x68\x70\x00\x00\x30\x00\x00\x00\x00\x00"), []byte("\x04\x22\x4d\x18\x60\x70\x73\x00\x00\x30\x80\x00"), // lz4: a content and a block of 3 MiB
 }
 
-// decompress returns what came out, and how much memory was allocated for it.
+// decompress returns the result and the number of bytes allocated for it.
 func decompress(c compress.Compressor, data []byte) (out []byte, used uint64, err error) {
 	used = ^uint64(0)
-	// Other goroutines' allocations are counted too: the least of a few tries is the decompressor's own.
+	// Allocations of other goroutines are counted, too: the minimum of a few attempts is the
+	// decompressor's own.
 	for range 3 {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -121,7 +123,8 @@ func FuzzDeflate(f *testing.F) {
 	fuzz(f, compress.Deflate(), func(r io.Reader) (io.Reader, error) { return zlib.NewReader(r) })
 }
 
-// The block format of snappy has no stream: the other reader is the one of the format without s2's own extensions.
+// The snappy block format has no stream: the other implementation is a decoder without s2's own
+// extensions.
 func FuzzSnappy(f *testing.F) {
 	fuzz(f, snappy.New(), func(r io.Reader) (io.Reader, error) {
 		block, err := io.ReadAll(r)
@@ -147,7 +150,7 @@ func FuzzLZ4(f *testing.F) {
 	fuzz(f, lz4.New(), func(r io.Reader) (io.Reader, error) { return pierrec.NewReader(r), nil })
 }
 
-// FuzzNone holds the same of what is not compressed.
+// FuzzNone checks the same for uncompressed payloads.
 func FuzzNone(f *testing.F) {
 	fuzz(f, compress.None(), func(r io.Reader) (io.Reader, error) { return r, nil })
 }

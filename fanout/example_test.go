@@ -10,7 +10,7 @@ import (
 	"github.com/anser-rpc/anser/fanout"
 )
 
-// All instances of a cache drop an entry. It is enough that two of them did.
+// All instances of a cache drop an entry. Success at two of them is enough.
 func ExampleBroadcast() {
 	type Entry struct{ Key string }
 	var addresses string

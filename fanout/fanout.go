@@ -1,10 +1,11 @@
-// Package fanout calls a method at all instances of a service at once, and has a result for each: Broadcast
-// where enough of them must succeed, Inform where every answer counts for itself, and Send for messages
-// without replies.
+// Package fanout calls a method on all instances of a service concurrently, with a result per
+// instance: Broadcast if a number of them must succeed, Inform if every answer counts by itself,
+// and Send for messages without replies.
 //
-// Each instance gets a call of its own, through the client's interceptors, with the context of all. Unless an
-// option says otherwise its fail mode is [anser.Failfast], so that an instance that is down is found out at
-// once and does not hold up the others' results. A call never goes to another instance than its own.
+// Each instance gets a call of its own, through the client's interceptors, with the caller's
+// context. By default the fail mode is [anser.Failfast], so that an instance that is down fails at
+// once and does not delay the others' results. A call never goes to an instance other than its
+// own.
 package fanout
 
 import (
@@ -18,26 +19,27 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// Result is what became of the call to one instance.
+// Result is the result of the call to one instance.
 type Result[R any] struct {
 	Instance registry.Instance
 	Reply    *R    // nil after an error
-	Err      error // an [*anser.Error], or what an interceptor returned
+	Err      error // an [*anser.Error], or an interceptor's error
 	Duration time.Duration
 }
 
-// Need says how many instances must succeed.
+// Need is the number of instances that must succeed.
 type Need struct{ n int }
 
-// All is every instance.
+// All means every instance.
 var All = Need{}
 
-// AtLeast is n of the instances; 0 and less is All.
+// AtLeast means n of the instances; 0 or less means All.
 func AtLeast(n int) Need { return Need{max(n, 0)} }
 
-// Broadcast calls the method at all instances, and waits for all of them. The results are in the order of the
-// instances' keys. The error is nil if as many succeeded as are needed; otherwise it says how many did, and
-// has their errors in its chain. When there are fewer instances than are needed, or none, nothing is sent.
+// Broadcast calls the method on all instances, and waits for all of them. The results are ordered
+// by the instances' keys. The error is nil if enough calls succeeded; otherwise it contains their
+// number and wraps the errors of the others. If there are fewer instances than needed, or none,
+// nothing is sent.
 func Broadcast[R, A any](ctx context.Context, c *anser.Client, method string, in *A, need Need, opts ...anser.CallOption) ([]Result[R], error) {
 	list, err := instances(ctx, c, method)
 	if err != nil {
@@ -65,8 +67,9 @@ func Broadcast[R, A any](ctx context.Context, c *anser.Client, method string, in
 	return results, nil
 }
 
-// Inform calls the method at all instances and waits for all of them. Their errors are in the results alone; the
-// error says that there is no instance, or that the client could not find out in time.
+// Inform calls the method on all instances and waits for all of them. Their errors are only in the
+// results; the error means that there is no instance, or that the client did not know the
+// instances in time.
 func Inform[R, A any](ctx context.Context, c *anser.Client, method string, in *A, opts ...anser.CallOption) ([]Result[R], error) {
 	list, err := instances(ctx, c, method)
 	if err != nil {
@@ -77,8 +80,8 @@ func Inform[R, A any](ctx context.Context, c *anser.Client, method string, in *A
 	}), nil
 }
 
-// Send sends a oneway message to all instances, as [anser.Send] does to one: a result without an error says that
-// the message is in the hands of a connection. The replies are nil.
+// Send sends a oneway message to all instances, like [anser.Send] to one: a result without an
+// error means that the message was passed to a connection. The replies are nil.
 func Send[A any](ctx context.Context, c *anser.Client, method string, in *A, opts ...anser.CallOption) ([]Result[anser.None], error) {
 	list, err := instances(ctx, c, method)
 	if err != nil {
@@ -89,7 +92,7 @@ func Send[A any](ctx context.Context, c *anser.Client, method string, in *A, opt
 	}), nil
 }
 
-// with puts the mode before the options, which may set another, and the instance behind them.
+// with puts the mode before the options, which may override it, and the instance after them.
 func with(opts []anser.CallOption, at anser.CallOption) []anser.CallOption {
 	all := make([]anser.CallOption, 0, len(opts)+2)
 	all = append(all, anser.WithFailMode(anser.Failfast))
@@ -107,7 +110,7 @@ func instances(ctx context.Context, c *anser.Client, method string) ([]registry.
 	return list, nil
 }
 
-// each makes a call to each instance at the same time.
+// each calls all instances concurrently.
 func each[R any](list []registry.Instance, call func(at anser.CallOption) (*R, error)) []Result[R] {
 	results := make([]Result[R], len(list))
 	var wg sync.WaitGroup

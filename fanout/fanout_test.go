@@ -28,7 +28,7 @@ type (
 	answer struct{ Address string }
 )
 
-// cluster is three instances over real sockets, the handlers of which fail as the test says.
+// cluster is three instances over real sockets, whose handlers fail as set by the test.
 type cluster struct {
 	addresses []string
 	got       atomic.Int32
@@ -110,7 +110,7 @@ func TestBroadcast(t *testing.T) {
 	}
 }
 
-// check looks whether each result is that of its instance.
+// check checks that each result belongs to its instance.
 func check(t *testing.T, results []fanout.Result[answer], failing int) {
 	t.Helper()
 	failed := 0
@@ -143,9 +143,9 @@ func TestInform(t *testing.T) {
 	check(t, results, 1)
 }
 
-// An instance that cannot be reached is one failed result, and the others do not wait for it.
+// An unreachable instance is one failed result, and does not delay the others.
 func TestInstanceThatIsDown(t *testing.T) {
-	const gone = "127.0.0.1:1" // a port that was free a moment ago may be another test's by now
+	const gone = "127.0.0.1:1" // a port that was free a moment ago may belong to another test by now
 	k, _ := start(t, 2)
 	refuse := anser.Dialer(func(ctx context.Context, network, address string) (net.Conn, error) {
 		if address == gone {
@@ -192,7 +192,7 @@ func TestSend(t *testing.T) {
 	}
 }
 
-func TestNobody(t *testing.T) {
+func TestNoInstances(t *testing.T) {
 	m := registry.NewMemory()
 	defer m.Close()
 	c, err := anser.Dial("memory:///cache", silent, m.Scheme("memory"))
@@ -209,7 +209,7 @@ func TestNobody(t *testing.T) {
 	if _, err := fanout.Send(context.Background(), c, "Cache.Drop", &query{}); anser.CodeOf(err) != anser.Unavailable {
 		t.Error(err)
 	}
-	//lint:ignore SA1012 a nil context is what this is about
+	// lint:ignore SA1012 a nil context is the subject of this test
 	if _, err := fanout.Inform[answer](nil, c, "Cache.Drop", &query{}); err == nil {
 		t.Error("a nil context was taken")
 	}

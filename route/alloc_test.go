@@ -7,7 +7,7 @@ import (
 	"github.com/anser-rpc/anser/route"
 )
 
-// Finding the subset of a call allocates nothing, however many kinds of rules there are.
+// Finding the subset of a call allocates nothing, whatever the kinds of rules.
 func TestRoutingDoesNotAllocate(t *testing.T) {
 	d, err := route.Parse([]byte(whole))
 	must(t, err)

@@ -15,33 +15,33 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// Caller is a client as rules see it.
+// Caller describes a client for the rules.
 type Caller struct {
-	Service string            `json:"service,omitempty"` // that calls
+	Service string            `json:"service,omitempty"` // the client's own service
 	Group   string            `json:"group,omitempty"`
 	Version string            `json:"version,omitempty"`
 	Zone    string            `json:"zone,omitempty"`
 	Tags    map[string]string `json:"tags,omitempty"`
 }
 
-// plan is a set of rules as one client applies it. It does not change, but for what it remembers.
+// plan is a set of rules as applied by one client. It is immutable, except for its caches.
 type plan struct {
 	rules  *RuleSet
 	caller *Caller
-	group  *anser.Filter // nil: none
+	group  *anser.Filter // nil means none
 	tags   []TagRule
-	adjust func(registry.Instance) registry.Instance // nil: instances are as they say
+	adjust func(registry.Instance) registry.Instance // nil if no rule changes instances
 
-	methods atomic.Pointer[map[string]*methodPlan] // replaced, never changed
+	methods atomic.Pointer[map[string]*methodPlan] // replaced, never modified
 	subsets atomic.Pointer[map[subsetKey]*anser.Route]
-	adding  sync.Mutex // held while either is replaced
+	adding  sync.Mutex // held while methods or subsets is replaced
 
-	limits map[string]*limiter // by the rule as JSON, so that a limit outlives changes of other rules
+	limits map[string]*limiter // by the rule as JSON, so that a limit is kept when other rules change
 }
 
-// methodPlan is what of the rules can matter to a method.
+// methodPlan is the part of the rules that applies to a method.
 type methodPlan struct {
-	plain      bool // nothing depends on the call: subset is for all calls
+	plain      bool // nothing depends on the call: all calls use subset
 	subset     *anser.Route
 	conditions []numbered[*ConditionRule]
 	splits     []numbered[*SplitRule]
@@ -59,25 +59,25 @@ type numbered[T any] struct {
 type policy struct {
 	rule  *MethodRule
 	mode  anser.FailMode
-	limit *limiter // nil: none
+	limit *limiter // nil means none
 }
 
-// subsetKey says which rules made a subset, and so is equal for equal subsets.
+// subsetKey identifies the rules that produced a subset: equal keys mean equal subsets.
 type subsetKey struct {
 	tags       [maxTags]string
 	conditions [2]uint64 // bit by number
-	splits     uint64    // those that matched
-	chosen     int8      // the one whose share it is; -1: the rest
+	splits     uint64    // rules that matched
+	chosen     int8      // the rule whose share the call belongs to; -1: the rest
 }
 
-// How much a plan remembers. Methods come from the program and values of tags from who calls it, so that
-// either may have no end.
+// Limits of a plan's caches. Methods come from the program and tag values from its callers, so
+// there may be any number of either.
 const (
 	maxMethods = 4096
 	maxSubsets = 1024
 )
 
-// compile makes the plan for a caller. before, which may be nil, is the plan that it replaces.
+// compile returns the plan for a caller. before, which may be nil, is the plan that it replaces.
 func compile(r *RuleSet, c *Caller, before *plan) *plan {
 	p := &plan{rules: r, caller: c, tags: r.Tags, limits: make(map[string]*limiter)}
 	p.methods.Store(new(map[string]*methodPlan))
@@ -109,7 +109,7 @@ func compile(r *RuleSet, c *Caller, before *plan) *plan {
 	return p
 }
 
-// ruleName is how people find a rule.
+// ruleName returns the name of a rule in messages.
 func ruleName(list string, i int, name string) string {
 	if name == "" {
 		return fmt.Sprintf("%s[%d]", list, i)
@@ -140,7 +140,7 @@ func (r *RuleSet) adjuster(c *Caller) func(registry.Instance) registry.Instance 
 	}
 }
 
-// matches reports whether the client is meant.
+// matches reports whether the rule applies to the client.
 func (m *CallerMatch) matches(c *Caller) bool {
 	return m == nil || m.Service.match(c.Service) && m.Group.match(c.Group) && m.Version.match(c.Version) &&
 		m.Zone.match(c.Zone) && matchAll(m.Tags, c.Tags)
@@ -155,20 +155,20 @@ func matchAll(patterns map[string]Patterns, texts map[string]string) bool {
 	return true
 }
 
-// matches reports whether the instance is meant.
+// matches reports whether the instance is selected.
 func (s *Select) matches(in *registry.Instance) bool {
 	return s.ID.match(in.Key()) && s.Address.match(in.Address) && s.Group.match(in.Group) &&
 		s.Version.match(in.Version) && s.Zone.match(in.Zone) && matchAll(s.Tags, in.Tags)
 }
 
-// resolved replaces what means the caller's own values.
+// resolved replaces the placeholders of the caller's own values.
 func (s *Select) resolved(c *Caller) *Select {
 	out := *s
 	out.Group, out.Version, out.Zone = s.Group.resolved(c), s.Version.resolved(c), s.Zone.resolved(c)
 	return &out
 }
 
-// method returns what can matter to calls of the method.
+// method returns the part of the plan that applies to the method.
 func (p *plan) method(name string) *methodPlan {
 	if m := (*p.methods.Load())[name]; m != nil {
 		return m
@@ -229,7 +229,7 @@ func (p *plan) planLocked(name string) *methodPlan {
 		for _, c := range m.conditions {
 			key.conditions[c.n/64] |= 1 << (c.n % 64)
 		}
-		m.subset = p.rememberLocked(key) // of the same kind of calls of all methods
+		m.subset = p.rememberLocked(key) // shared with calls of other methods that match the same rules
 	}
 	return m
 }
@@ -238,8 +238,8 @@ func (m *methodPlan) intercepts() bool {
 	return len(m.policies)+len(m.mocks)+len(m.faults) > 0
 }
 
-// route returns the subset for a call, nil for all instances. draw is a random number, or nil for a fresh one
-// where it is needed.
+// route returns the subset for a call, nil for all instances. draw is a random number, or nil to
+// draw one when it is needed.
 func (p *plan) route(method string, md map[string]string, draw *uint64) *anser.Route {
 	m := p.method(method)
 	if m.plain {
@@ -269,8 +269,9 @@ func (p *plan) route(method string, md map[string]string, draw *uint64) *anser.R
 	return p.remember(key)
 }
 
-// split finds the share that the call belongs to. Shares lie one after the other on a line from 0 to 10,000, on
-// which each value of "by" has its place: whoever is in a share stays in it when the share grows.
+// split finds the share that the call belongs to. Shares are consecutive intervals of the range
+// from 0 to 10,000, and each value of "by" has a fixed position in it: a value in a share stays in
+// it when the share grows.
 func (m *methodPlan) split(key *subsetKey, md map[string]string, draw *uint64) {
 	random, drawn := uint64(0), false
 	end := 0.0
@@ -303,8 +304,8 @@ func (m *methodPlan) split(key *subsetKey, md map[string]string, draw *uint64) {
 	}
 }
 
-// mix is the finalizer of splitmix64: it keeps the places on the line apart from those that a consistent hash
-// gives the same values.
+// mix is the finalizer of splitmix64: it makes positions independent of the positions of the same
+// values in a consistent hash.
 func mix(x uint64) uint64 {
 	x ^= x >> 30
 	x *= 0xbf58476d1ce4e5b9
@@ -313,7 +314,7 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// remember makes the subset of the key, unless somebody else has just done so.
+// remember creates the subset of the key, unless another call has just done so.
 func (p *plan) remember(key subsetKey) *anser.Route {
 	p.adding.Lock()
 	defer p.adding.Unlock()
@@ -326,7 +327,7 @@ func (p *plan) rememberLocked(key subsetKey) *anser.Route {
 		return s
 	}
 	for i := range key.tags {
-		key.tags[i] = strings.Clone(key.tags[i]) // not a part of all that a call carried
+		key.tags[i] = strings.Clone(key.tags[i]) // a copy, which does not keep all of the call's metadata alive
 	}
 	next := make(map[subsetKey]*anser.Route, len(old)+1)
 	if len(old) < maxSubsets {
@@ -339,7 +340,7 @@ func (p *plan) rememberLocked(key subsetKey) *anser.Route {
 	return next[key]
 }
 
-// subset makes the subset of the key; nil is all instances.
+// subset creates the subset of the key; nil means all instances.
 func (p *plan) subset(key subsetKey) *anser.Route {
 	s := new(anser.Route)
 	if p.group != nil {
@@ -369,7 +370,7 @@ func (p *plan) subset(key subsetKey) *anser.Route {
 	return s
 }
 
-// filters are what the rule does to a call with the value.
+// filters returns the filters of the rule for a call with the value.
 func (t *TagRule) filters(i int, value string) []anser.Filter {
 	name, tag := ruleName("tags", i, t.Name), t.Tag
 	without := anser.Filter{
@@ -386,11 +387,12 @@ func (t *TagRule) filters(i int, value string) []anser.Filter {
 	if t.Strict {
 		return []anser.Filter{with}
 	}
-	// Where with is passed over, those without the tag are what is left; where it is not, nobody is both.
+	// If with is skipped, the instances without the tag remain; if it is not, no instance passes
+	// both.
 	return []anser.Filter{with, without}
 }
 
-// share is the filter of the share that was chosen, or of the rest.
+// share returns the filter of the chosen share, or of the rest.
 func (p *plan) share(key subsetKey) anser.Filter {
 	if key.chosen >= 0 {
 		s := &p.rules.Split[key.chosen]
@@ -410,7 +412,7 @@ func (p *plan) share(key subsetKey) anser.Filter {
 	}}
 }
 
-// explain says in words what else the rules do to a call.
+// explain describes the other effects of the rules on a call.
 func (p *plan) explain(method string, md map[string]string, now time.Time) (lines []string) {
 	m := p.method(method)
 	for _, o := range m.policies {

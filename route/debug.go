@@ -7,8 +7,8 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// ExplainMethod is the method under which [ServeExplain] answers, in the JSON codec or MessagePack: its request is
-// [ExplainRequest], and its reply anser.Explanation.
+// ExplainMethod is the method that [ServeExplain] registers, for the JSON codec or MessagePack:
+// its request is [ExplainRequest], and its reply anser.Explanation.
 const ExplainMethod = "Route.Explain"
 
 // ExplainRequest asks where a call would go.
@@ -18,8 +18,9 @@ type ExplainRequest struct {
 	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
-// ServeExplain adds the method [ExplainMethod] to the server, which tells whoever may call it where the next calls of
-// the clients would go. The clients are named by their services; the map must not be changed afterwards.
+// ServeExplain adds the method [ExplainMethod] to the server. It reports to authorized callers
+// where the next calls of the clients would go. The clients are named by their services; the map
+// must not be modified afterwards.
 func ServeExplain(s *anser.Server, clients map[string]*anser.Client) error {
 	return anser.Handle(s, ExplainMethod, func(ctx context.Context, q *ExplainRequest) (*anser.Explanation, error) {
 		c := clients[q.Service]

@@ -12,36 +12,37 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// Report says what rules would have done to calls that were made.
+// Report is the effect that rules would have had on recorded calls.
 type Report struct {
-	Calls   int          `json:"calls"`   // that were looked at
-	Gone    int          `json:"gone"`    // that were not, as their instance is not there any more
-	Moved   int          `json:"moved"`   // whose instance they would not have reached
-	Failed  int          `json:"failed"`  // to which they would have left no instance
-	Mocked  int          `json:"mocked"`  // that would not have reached any, for a mock
-	Faulted int          `json:"faulted"` // that a fault could have met
+	Calls   int          `json:"calls"`   // number of calls examined
+	Gone    int          `json:"gone"`    // not examined, because their instance no longer exists
+	Moved   int          `json:"moved"`   // calls that would not have reached their instance
+	Failed  int          `json:"failed"`  // calls for which no instance would have been left
+	Mocked  int          `json:"mocked"`  // calls that a mock would have answered
+	Faulted int          `json:"faulted"` // calls that a fault could have affected
 	Moves   []Move       `json:"moves,omitempty"`
-	Unknown []string     `json:"unknown,omitempty"` // keys of metadata that the rules look at and nobody recorded
+	Unknown []string     `json:"unknown,omitempty"` // metadata keys that the rules use but that were not recorded
 	Effects []RuleEffect `json:"effects"`
 }
 
-// Move is where calls of a method would have gone.
+// Move is a group of calls of a method that would have gone elsewhere.
 type Move struct {
 	Method string   `json:"method"`
 	From   string   `json:"from"`
-	To     []string `json:"to"` // keys of instances among which the balancer would have chosen
+	To     []string `json:"to"` // keys of the instances among which the balancer would have chosen
 	Calls  int      `json:"calls"`
 }
 
-// RuleEffect says which instances a rule that names some means now.
+// RuleEffect lists the instances that a rule currently selects.
 type RuleEffect struct {
 	Rule      string   `json:"rule"`
-	Instances []string `json:"instances"` // none is most often a mistake
+	Instances []string `json:"instances"` // none is usually a mistake
 }
 
-// DryRun applies the rules to calls that were recorded, with the instances as the registry lists them. Calls
-// without an instance, because they failed, are left out, and so are those whose instance is gone. Where a share is drawn, each call draws a number of
-// its own that stays the same from run to run. All instances count as reachable.
+// DryRun applies the rules to recorded calls, with the registry's list of instances. Calls without
+// an instance, because they failed, are left out, and so are calls whose instance no longer
+// exists. If a share is random, each call uses a fixed number, so that results are reproducible.
+// All instances count as reachable.
 func DryRun(next *RuleSet, calls []Sample, instances []registry.Instance) *Report {
 	rep := &Report{Effects: next.effects(instances)}
 	moves := make(map[string]*Move)
@@ -79,7 +80,7 @@ func DryRun(next *RuleSet, calls []Sample, instances []registry.Instance) *Repor
 	return rep
 }
 
-// replay enters what becomes of one call.
+// replay adds the effect on one call to the report.
 func (rep *Report) replay(p *plan, s *Sample, instances []registry.Instance, from string, moves map[string]*Move) {
 	m := p.method(s.Method)
 	for _, f := range m.faults {
@@ -111,7 +112,7 @@ func (rep *Report) replay(p *plan, s *Sample, instances []registry.Instance, fro
 	moves[id].Calls++
 }
 
-// left returns the keys of the instances that the rules leave to a call.
+// left returns the keys of the instances that the rules allow for a call.
 func (p *plan) left(method string, md map[string]string, draw *uint64, instances []registry.Instance) (keys []string) {
 	var list []registry.Instance
 	for _, in := range instances {
@@ -137,7 +138,7 @@ func (p *plan) left(method string, md map[string]string, draw *uint64, instances
 	return keys
 }
 
-// effects says which instances the rules mean. A caller's own values stand for any.
+// effects lists the instances that the rules select. A caller's own values match any instance.
 func (r *RuleSet) effects(instances []registry.Instance) (list []RuleEffect) {
 	add := func(name string, s Select) {
 		for _, p := range []*Patterns{&s.Group, &s.Version, &s.Zone} {

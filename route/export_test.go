@@ -10,7 +10,7 @@ import (
 // Match reports whether the patterns match.
 func (p Patterns) Match(text string) bool { return p.match(text) }
 
-// Sides returns the first instance that the rules leave to each of n calls, which differ in their user.
+// Sides returns the first instance that the rules allow for each of n calls with different users.
 func Sides(r *RuleSet, by string, n int, instances []registry.Instance) []string {
 	p := compile(r, new(Caller), nil)
 	var sides []string
@@ -24,7 +24,7 @@ func Sides(r *RuleSet, by string, n int, instances []registry.Instance) []string
 	return sides
 }
 
-// Routed returns what a router does for a call of a client without metadata of its own.
+// Routed returns the routing function for a client without properties of its own.
 func Routed(r *RuleSet) func(method string, md anser.Metadata) *anser.Route {
 	p := compile(r, new(Caller), nil)
 	return func(method string, md anser.Metadata) *anser.Route { return p.route(method, md, nil) }

@@ -14,7 +14,7 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// Intercept applies what the rules say about methods: limits first, then faults, mocks and the call itself.
+// Intercept applies the rules about methods: limits first, then faults, mocks and the call itself.
 func (r *router) Intercept(next anser.Func) anser.Func {
 	return func(ctx context.Context, inv *anser.Invocation) error {
 		sample, sampled := r.recorder.begin()
@@ -74,7 +74,7 @@ func (r *router) call(ctx context.Context, inv *anser.Invocation, next anser.Fun
 	return next(ctx, inv)
 }
 
-// named completes an error that a rule made.
+// named completes the error of a rule.
 func named(err error, inv *anser.Invocation) error {
 	if e, ok := err.(*anser.Error); ok {
 		e.Method = inv.Method
@@ -82,7 +82,8 @@ func named(err error, inv *anser.Invocation) error {
 	return err
 }
 
-// apply sets what the client's options would. A call with a deadline has to keep the rule's time too.
+// apply sets the values of the client's options. If the call has a deadline, the earlier one
+// applies.
 func (o *policy) apply(ctx *context.Context, inv *anser.Invocation) context.CancelFunc {
 	if o.rule.Attempts > 0 {
 		inv.SetAttempts(o.rule.Attempts)
@@ -101,7 +102,7 @@ func (o *policy) apply(ctx *context.Context, inv *anser.Invocation) context.Canc
 	return func() {}
 }
 
-// strike is the fault itself. The delay ends with the context.
+// strike injects the fault. The delay ends with the context.
 func (f *FaultRule) strike(ctx context.Context) error {
 	if f.Delay > 0 {
 		t := time.NewTimer(time.Duration(f.Delay))
@@ -109,7 +110,7 @@ func (f *FaultRule) strike(ctx context.Context) error {
 		select {
 		case <-t.C:
 		case <-ctx.Done():
-			return nil // the call itself says so
+			return nil // the call itself returns the error
 		}
 	}
 	switch {
@@ -130,12 +131,12 @@ func (e *ErrorSpec) error(message string) *anser.Error {
 	return refusal(codes()[codeKey(e.Code)], "%s", message)
 }
 
-// answer answers in place of the call, or of the call that failed.
+// answer replies in place of the call, or of a call that failed.
 func (o *MockRule) answer(ctx context.Context, inv *anser.Invocation, next anser.Func) error {
 	if o.Failing {
 		err := next(ctx, inv)
 		if err == nil || !failing(err) || ctx.Err() == context.Canceled {
-			return err // the service has answered, or nobody waits
+			return err // the service has answered, or the caller has given up
 		}
 	}
 	if o.Error != nil {
@@ -150,7 +151,7 @@ func (o *MockRule) answer(ctx context.Context, inv *anser.Invocation, next anser
 	return nil
 }
 
-// failing tells a service that does not work from one that says no.
+// failing distinguishes a service that does not work from one that rejects the call.
 func failing(err error) bool {
 	if anser.OutcomeOf(err) != anser.Executed {
 		return true
@@ -162,7 +163,8 @@ func failing(err error) bool {
 	return false
 }
 
-// setReply decodes JSON into a reply, which may hold parts of one that could not be decoded.
+// setReply decodes JSON into a reply, which may already hold parts of a reply that could not be
+// decoded.
 func setReply(reply any, data []byte) error {
 	if m, ok := reply.(proto.Message); ok {
 		return protojson.Unmarshal(data, m)

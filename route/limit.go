@@ -8,14 +8,15 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// limiter bounds the calls of one client by a rule: how many in a second, and how many at once. The rate is the
-// generic cell rate algorithm of ATM: one number, when the next call would be due if calls came evenly.
+// limiter bounds the calls of one client by a rule: the rate per second, and the number in flight.
+// The rate limit is the generic cell rate algorithm of ATM: its only state is the time at which
+// the next call would be due if calls were evenly spaced.
 type limiter struct {
 	name      string
 	start     time.Time
-	every     int64 // nanoseconds between two calls; 0: any number of calls
-	ahead     int64 // how far calls may run ahead of that
-	most      int64 // at once; 0: any number
+	every     int64 // nanoseconds between two calls; 0 means no limit
+	ahead     int64 // how far calls may be ahead of that schedule
+	most      int64 // calls in flight; 0 means no limit
 	due       atomic.Int64
 	inFlight  atomic.Int64
 	perSecond float64
@@ -35,22 +36,23 @@ func newLimiter(name string, r *Rate, most int) *limiter {
 	return l
 }
 
-// enter counts a call in, or says why not. Each nil is followed by leave.
+// enter counts the start of a call, or returns why it is refused. Each nil must be followed by
+// leave.
 func (l *limiter) enter() error {
 	if n := l.inFlight.Add(1); l.most > 0 && n > l.most {
 		l.inFlight.Add(-1)
-		return refusal(anser.ResourceExhausted, "the rule %s allows %d calls at once", l.name, l.most)
+		return refusal(anser.ResourceExhausted, "the rule %s allows %d concurrent calls", l.name, l.most)
 	}
 	if l.every > 0 && !l.take(int64(time.Since(l.start))) {
 		l.inFlight.Add(-1)
-		return refusal(anser.ResourceExhausted, "the rule %s allows %v calls a second", l.name, l.perSecond)
+		return refusal(anser.ResourceExhausted, "the rule %s allows %v calls per second", l.name, l.perSecond)
 	}
 	return nil
 }
 
 func (l *limiter) leave() { l.inFlight.Add(-1) }
 
-// take reports whether there may be a call now.
+// take reports whether a call is allowed now.
 func (l *limiter) take(now int64) bool {
 	for {
 		due := l.due.Load()
@@ -63,7 +65,7 @@ func (l *limiter) take(now int64) bool {
 	}
 }
 
-// refusal is the error of a call that was not sent for a rule.
+// refusal is the error of a call that was not sent because of a rule.
 func refusal(code anser.Code, format string, args ...any) *anser.Error {
 	e := anser.Errorf(code, format, args...)
 	e.Outcome = anser.NotSent

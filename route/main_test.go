@@ -19,19 +19,19 @@ func TestMain(m *testing.M) { ansertest.Main(m) }
 
 var silent = anser.Logger(slog.New(slog.DiscardHandler))
 
-// Name is the reply of the tests' servers.
+// Name is the reply of the test servers.
 type Name struct{ Name string }
 
-// who asks a server for its name.
-const who anser.Method[anser.None, Name] = "Test.Who"
+// whoami is the method by which a server returns its name.
+const whoami anser.Method[anser.None, Name] = "Test.Who"
 
-// start serves an instance in the registry; its name is its ID.
+// start runs a server and announces it in the registry; its name is its ID.
 func start(t testing.TB, reg registry.Registrar, in registry.Instance) *anser.Server {
 	t.Helper()
 	in.Service = "test"
 	s := anser.NewServer(silent, anser.Announce(reg, in), anser.NoSignals())
 	answer := func(context.Context, *anser.None) (*Name, error) { return &Name{in.ID}, nil }
-	must(t, who.Handle(s, answer))
+	must(t, whoami.Handle(s, answer))
 	must(t, anser.Handle(s, "Test.Other", answer))
 	must(t, anser.Handle(s, "Test.Fail", func(context.Context, *anser.None) (*Name, error) {
 		return nil, anser.Errorf(anser.NotFound, "there is no such thing")
@@ -55,10 +55,10 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// lasting is a view of a Memory whose instances and rules clients keep in snapshots.
+// lasting is a view of a Memory for whose instances and rules clients keep snapshots.
 type lasting struct{ *registry.Memory }
 
-// scheme is that of a registry in memory.
+// scheme returns the scheme of a registry in memory.
 func scheme(m *registry.Memory) registry.Scheme {
 	return registry.Scheme{Name: "mem", Open: func(*url.URL) (registry.Resolver, string, error) {
 		return lasting{m.Join()}, "test", nil
@@ -85,7 +85,7 @@ func set(t testing.TB, store registry.Store, rules string) *route.Document {
 	return now
 }
 
-// await waits until the client has the version of the rules, and every instance that runs.
+// await waits until the client has that version of the rules and all instances.
 func await(t testing.TB, c *anser.Client, version uint64, instances int) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("version %d and %d instances", version, instances), func() bool {
@@ -103,7 +103,7 @@ func eventually(t testing.TB, what string, f func() bool) {
 	}
 }
 
-// count calls n times and says how often each instance answered.
+// count makes n calls and returns how often each instance answered.
 func count(t testing.TB, c *anser.Client, n int, md anser.Metadata) map[string]int {
 	t.Helper()
 	ctx := t.Context()
@@ -112,14 +112,14 @@ func count(t testing.TB, c *anser.Client, n int, md anser.Metadata) map[string]i
 	}
 	names := make(map[string]int)
 	for range n {
-		reply, err := who.Call(ctx, c, new(anser.None))
+		reply, err := whoami.Call(ctx, c, new(anser.None))
 		must(t, err)
 		names[reply.Name]++
 	}
 	return names
 }
 
-// only fails unless all calls were answered by the instances.
+// only fails unless all calls were answered by these instances.
 func only(t testing.TB, got map[string]int, want ...string) {
 	t.Helper()
 	if len(got) != len(want) {

@@ -20,7 +20,7 @@ func TestMisuse(t *testing.T) {
 		return err
 	}
 	ctx, store := t.Context(), new(registry.Memory)
-	var none context.Context // nil
+	var none context.Context // a nil context
 	first := func(_ any, err error) error { return err }
 	for name, misuse := range map[string]func() error{
 		"Rules nil option":   func() error { return dial(route.Rules(nil)) },

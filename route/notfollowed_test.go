@@ -10,7 +10,7 @@ import (
 	"github.com/anser-rpc/anser/route"
 )
 
-// A client without the option goes past the rules: its status and its log say so.
+// A client without the option ignores the rules: its status and its log report that.
 func TestClientSaysThatItDoesNotFollowRules(t *testing.T) {
 	m := registry.NewMemory()
 	start(t, m, registry.Instance{ID: "a"})
@@ -49,7 +49,7 @@ func TestNoWarningWithoutRules(t *testing.T) {
 	log := new(testlog.Buffer)
 	c := dial(t, m, anser.Logger(log.Logger()))
 	only(t, count(t, c, 3, nil), "a")
-	must(t, c.Close()) // waits for the look at the rules
+	must(t, c.Close()) // waits for the check of the rules
 	if strings.Contains(log.String(), "route.Rules") {
 		t.Errorf("logged %s", log)
 	}

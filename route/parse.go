@@ -17,8 +17,8 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// Parse reads a document: JSON with the fields of [Document]. It is strict. The error names the path of
-// everything that is unknown or impossible, and the nearest key that exists:
+// Parse decodes a document: JSON with the fields of [Document]. It is strict: the error names the
+// path of every unknown key or invalid value, and suggests the nearest valid key:
 // "rules.split[0].percnt: unknown key, did you mean percent?".
 func Parse(data []byte) (*Document, error) {
 	if len(data) > registry.MaxDocument {
@@ -48,10 +48,10 @@ func Parse(data []byte) (*Document, error) {
 	return d, nil
 }
 
-// maxProblems is how many problems are told at most.
+// maxProblems is the maximum number of reported problems.
 const maxProblems = 20
 
-// problems collects what is wrong, with paths.
+// problems collects errors with paths.
 type problems struct{ list []error }
 
 func (p *problems) add(path, format string, args ...any) {
@@ -67,7 +67,7 @@ var (
 	rawType      = reflect.TypeFor[json.RawMessage]()
 )
 
-// check compares a value with the type that it is to be read into.
+// check compares a value with the type that it will be decoded into.
 func (p *problems) check(path string, v any, t reflect.Type) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -83,7 +83,7 @@ func (p *problems) check(path string, v any, t reflect.Type) {
 		if !ok {
 			p.add(path, "want a text, have %s", kind(v))
 		} else if _, err := time.ParseDuration(text); err != nil && t == durationType {
-			p.add(path, "%q is no time: write it like 250ms or 1m30s", text)
+			p.add(path, "%q is no duration: write it like 250ms or 1m30s", text)
 		} else if _, err := time.Parse(time.RFC3339, text); err != nil && t == timeType {
 			p.add(path, "%q is no point in time: write it like 2026-01-02T15:04:05Z", text)
 		}
@@ -206,7 +206,7 @@ func kind(v any) string {
 	return "an object"
 }
 
-// suggest names the nearest key, or all of them where none is near.
+// suggest returns the nearest key, or all keys if none is near.
 func suggest(key string, keys []string) string {
 	best, least := "", len(key)
 	for _, k := range keys {

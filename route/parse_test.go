@@ -12,7 +12,7 @@ import (
 	"github.com/anser-rpc/anser/route"
 )
 
-// whole has every key.
+// whole is a document with every key.
 const whole = `{"version":3,"author":"ada","time":"2026-01-02T15:04:05Z","comment":"c","rules":{
 "groups":[{"name":"n","caller":{"service":"s","group":"g","version":"v","zone":"z","tags":{"a":"b"}},"group":"g","version":["v","!w"],"strict":true}],
 "tags":[{"name":"n","tag":"env","metadata":"flow-env","strict":true}],
@@ -45,7 +45,7 @@ func TestParseKeepsEverything(t *testing.T) {
 	}
 }
 
-// compare reports keys of a that b does not have, but for objects that are empty.
+// compare reports keys of a that are missing in b, except empty objects.
 func compare(t *testing.T, path string, a, b any, lost *int) {
 	switch a := a.(type) {
 	case map[string]any:
@@ -96,7 +96,7 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 		`{"instances":[{"match":{"id":"a"},"weight":1.5}]}`:                         "rules.instances[0].weight: 1.5 is out of range, or not whole",
 		`{"instances":[{"match":{"id":"a"},"state":"off"}]}`:                        `rules.instances[0].state: "off" is no state`,
 		`{"methods":[{}]}`:                                                          "rules.methods[0]: sets nothing",
-		`{"methods":[{"timeout":"fast"}]}`:                                          `rules.methods[0].timeout: "fast" is no time`,
+		`{"methods":[{"timeout":"fast"}]}`:                                          `rules.methods[0].timeout: "fast" is no duration`,
 		`{"methods":[{"timeout":5}]}`:                                               "rules.methods[0].timeout: want a text, have the number 5",
 		`{"methods":[{"timeout":"-1s"}]}`:                                           "rules.methods[0].timeout: -1s is negative",
 		`{"methods":[{"attempts":6}]}`:                                              "rules.methods[0].attempts: 6: use 1 to 5",
@@ -133,7 +133,7 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// FuzzParse holds that what is accepted can be written, read again, and applied.
+// FuzzParse checks that every accepted document can be encoded, decoded again, and applied.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(whole))
 	f.Add([]byte(`{"rules":{}}`))
@@ -155,8 +155,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Of many calls without a key, a share of p percent is p percent; of many users, each stays where it is when the
-// share grows.
+// Of many calls without a key, a share of p percent receives p percent; of many users, each stays
+// in its share when the share grows.
 func TestSharesAreWhatTheySay(t *testing.T) {
 	if testing.Short() {
 		t.Skip("draws for seconds")

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Patterns are texts of which one has to match: as it is, or with * for any run of characters. One that
-// begins with ! must not match. In JSON a single pattern may stand for a list of one. No pattern
-// matches all.
+// Patterns is a list of which one pattern must match: exactly, or with * for any sequence of
+// characters. A pattern that begins with ! must not match. In JSON a single pattern may be written
+// without a list. An empty list matches everything.
 type Patterns []string
 
-// UnmarshalJSON takes a text or a list of texts.
+// UnmarshalJSON accepts a string or a list of strings.
 func (p *Patterns) UnmarshalJSON(data []byte) error {
 	var one string
 	if json.Unmarshal(data, &one) == nil && string(data) != "null" {
@@ -20,7 +20,7 @@ func (p *Patterns) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]string)(p))
 }
 
-// MarshalJSON writes a single pattern as a text.
+// MarshalJSON encodes a single pattern as a string.
 func (p Patterns) MarshalJSON() ([]byte, error) {
 	if len(p) == 1 {
 		return json.Marshal(p[0])
@@ -28,7 +28,7 @@ func (p Patterns) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]string(p))
 }
 
-// match reports whether the text is meant. It does not allocate.
+// match reports whether the text matches. It does not allocate.
 func (p Patterns) match(text string) bool {
 	found, wanted := false, false
 	for _, pattern := range p {
@@ -44,8 +44,8 @@ func (p Patterns) match(text string) bool {
 	return found || !wanted
 }
 
-// glob reports whether the pattern with stars matches the whole text. It goes back to the last star only, so
-// that its time is bounded by the product of the lengths.
+// glob reports whether a pattern with stars matches the whole text. It backtracks to the last star
+// only, so its time is bounded by the product of the lengths.
 func glob(pattern, text string) bool {
 	i, j, star, from := 0, 0, -1, 0
 	for j < len(text) {
@@ -69,7 +69,7 @@ func glob(pattern, text string) bool {
 	return i == len(pattern)
 }
 
-// resolved replaces the words that mean the caller's value.
+// resolved replaces the placeholders of the caller's values.
 func (p Patterns) resolved(c *Caller) Patterns {
 	var out Patterns
 	for i, pattern := range p {

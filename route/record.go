@@ -12,7 +12,7 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// RecentMethod is the method under which [Recorder.Serve] tells of recent calls. Its request is
+// RecentMethod is the method that [Recorder.Serve] registers for recent calls. Its request is
 // [RecentRequest] and its reply [RecentReply], in the JSON codec or MessagePack.
 const RecentMethod = "Route.Recent"
 
@@ -21,47 +21,48 @@ type RecentRequest struct {
 	Service string `json:"service"` // "" for all
 }
 
-// RecentReply are the sampled calls of the last minute.
+// RecentReply holds the sampled calls of the last minute.
 type RecentReply struct {
 	Calls []Sample `json:"calls"` // oldest first
-	Keys  []string `json:"keys"`  // of metadata that are recorded besides those that rules use
+	Keys  []string `json:"keys"`  // recorded metadata keys in addition to the keys in rules
 }
 
-// Sample is one call that was made.
+// Sample is a recorded call.
 type Sample struct {
 	Time     time.Time         `json:"time"`
 	Service  string            `json:"service"`
 	Method   string            `json:"method"`
-	Metadata map[string]string `json:"metadata,omitempty"` // only keys that rules use, or that were asked for
-	Keys     []string          `json:"keys,omitempty"`     // that were looked for
+	Metadata map[string]string `json:"metadata,omitempty"` // only keys that rules use, or that were passed to NewRecorder
+	Keys     []string          `json:"keys,omitempty"`     // the recorded keys, present or not
 	Caller   Caller            `json:"caller"`
-	Address  string            `json:"address,omitempty"` // of the instance that answered; "" for a call that failed, or a mock
+	Address  string            `json:"address,omitempty"` // of the instance that answered; "" for a failed call or a mock
 	Failed   bool              `json:"failed,omitempty"`
 	Version  uint64            `json:"version,omitempty"` // of the rules
 }
 
-// How much a Recorder keeps.
+// Limits of a Recorder.
 const (
 	sampleEvery = 50 * time.Millisecond
 	sampleFor   = time.Minute
 	maxSampled  = 4096
-	maxValue    = 256 // bytes of a value of metadata
+	maxValue    = 256 // bytes of a metadata value
 )
 
-// Recorder samples calls of clients, so that a change of the rules can be tried on them: see [DryRun]. It keeps
-// those of the last minute: all clients together one in 50 ms, and of metadata only the values that rules look
-// at. Make it with [NewRecorder] and give it to clients with [Record]. It is safe for concurrent use.
+// Recorder samples calls of clients, so that a change of the rules can be tested with them: see
+// [DryRun]. It keeps those of the last minute: in total one per 50 ms over all clients, with only
+// the metadata values that rules use. Create it with [NewRecorder] and pass it to clients with
+// [Record]. It is safe for concurrent use.
 type Recorder struct {
 	keys  []string
 	ready atomic.Bool // a call may be sampled
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	ring []Sample
 	next int
 }
 
-// NewRecorder returns a recorder that keeps the values of the given keys of metadata too, so that rules can be
-// tried that look at them. Values may be secrets: name only keys that may be seen.
+// NewRecorder returns a recorder that also keeps the values of the given metadata keys, for
+// testing rules that use them. Values may be secret: name only keys that may be disclosed.
 func NewRecorder(keys ...string) *Recorder {
 	r := new(Recorder)
 	for _, k := range keys {
@@ -72,7 +73,8 @@ func NewRecorder(keys ...string) *Recorder {
 	return r
 }
 
-// Recent returns the sampled calls of the last minute to the service, or with "" to all, oldest first.
+// Recent returns the sampled calls of the last minute to the service, or with "" to all, oldest
+// first.
 func (r *Recorder) Recent(service string) []Sample {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,7 +89,8 @@ func (r *Recorder) Recent(service string) []Sample {
 	return list
 }
 
-// Serve adds the method [RecentMethod] to the server, which tells whoever may call it what Recent returns.
+// Serve adds the method [RecentMethod] to the server, which returns the result of Recent to
+// authorized callers.
 func (r *Recorder) Serve(s *anser.Server) error {
 	if r == nil {
 		return errors.New("route.Recorder.Serve: the recorder is nil: make it with route.NewRecorder")
@@ -97,20 +100,20 @@ func (r *Recorder) Serve(s *anser.Server) error {
 	}, anser.Idempotent())
 }
 
-// due reports whether a call may be sampled. A recorder that is nil samples none.
+// due reports whether a call may be sampled. A nil recorder samples none.
 func (r *Recorder) due() bool { return r != nil && r.ready.Load() }
 
-// begin takes the right to sample a call.
+// begin claims the right to sample a call.
 func (r *Recorder) begin() (at time.Time, ok bool) {
 	if !r.due() || !r.ready.CompareAndSwap(true, false) {
 		return time.Time{}, false
 	}
-	// A timer for each sample and not a ticker: an idle process is not woken.
+	// A timer per sample instead of a ticker: an idle process is not woken.
 	time.AfterFunc(sampleEvery, func() { r.ready.Store(true) })
 	return time.Now(), true
 }
 
-// end enters a call that was made.
+// end records a call.
 func (r *Recorder) end(at time.Time, from *router, ctx context.Context, inv *anser.Invocation, err error) {
 	from.mu.Lock()
 	version := from.status.Version
@@ -141,7 +144,7 @@ func (r *Recorder) end(at time.Time, from *router, ctx context.Context, inv *ans
 	r.next = (r.next + 1) % maxSampled
 }
 
-// keysOf returns the keys of metadata that the rules look at, and more.
+// keysOf returns the metadata keys that the rules use, and more.
 func keysOf(rules *RuleSet, more []string) []string {
 	keys := slices.Clone(more)
 	when := func(m *Match) {

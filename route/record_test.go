@@ -51,7 +51,7 @@ func TestRecorder(t *testing.T) {
 }
 
 func TestDryRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // so that now is known
+	synctest.Test(t, func(t *testing.T) { // for a known time
 		in := []registry.Instance{
 			{Service: "test", ID: "a", Address: "h:1", Version: "1"},
 			{Service: "test", ID: "b", Address: "h:2", Version: "2"},

@@ -23,7 +23,7 @@ type options struct {
 	err      error
 }
 
-// newOptions returns what the options of the function name say.
+// newOptions applies the options of the function with that name.
 func newOptions(name string, opts []Option) (o options, err error) {
 	for _, opt := range opts {
 		if opt == nil {
@@ -37,14 +37,15 @@ func newOptions(name string, opts []Option) (o options, err error) {
 	return o, nil
 }
 
-// From says who calls, for rules that ask for it. The default is nobody in particular.
+// From describes the caller, for rules that match it. By default all of its properties are empty.
 func From(c Caller) Option { return func(o *options) { o.caller = c } }
 
-// Record has the client's calls sampled by rec; the default is that nobody samples them.
+// Record makes rec sample the client's calls; by default they are not sampled.
 func Record(rec *Recorder) Option { return func(o *options) { o.recorder = rec } }
 
-// Of takes the rules of the service from the store, in place of those that the client's registry keeps for
-// its service. The store stays open when the client is closed. A store that is nil is an error of [anser.Dial].
+// Of uses the rules of the service in the store, in place of the rules of the client's service in
+// its registry. The store stays open when the client is closed. A nil store is an error of
+// [anser.Dial].
 func Of(store registry.Store, service string) Option {
 	return func(o *options) {
 		if o.store, o.service = store, service; store == nil {
@@ -53,11 +54,12 @@ func Of(store registry.Store, service string) Option {
 	}
 }
 
-// Rules steers a client by the rules that its registry keeps for its service, and follows their changes. Rules
-// that cannot be read leave those in force that there are, and show in [anser.ClientStatus] and the log. They
-// outlast the registry: a client that starts while it is down begins with those that it saved on disk, where it
-// also saves its instances. A client without this option goes past the rules; see [anser.RulesStatus].
-// Without a registry that keeps documents, and without [Of], Dial fails.
+// Rules routes the calls of a client by the rules that its registry keeps for its service, and
+// follows their changes. Invalid rules leave the present ones in force, and appear in
+// [anser.ClientStatus] and the log. Rules survive an outage of the registry: a client that starts
+// during one uses the rules that it has saved on disk, in the same folder as its instances. A
+// client without this option ignores the rules; see [anser.RulesStatus]. Without a registry that
+// keeps documents, and without [Of], Dial fails.
 func Rules(opts ...Option) anser.DialOption {
 	return anser.WithRouter(func(s *anser.RouterContext) (anser.Router, error) {
 		o, err := newOptions("Rules", opts)
@@ -79,7 +81,7 @@ func Rules(opts ...Option) anser.DialOption {
 	})
 }
 
-// Static steers a client by rules that do not change. Dial fails if they are not possible.
+// Static routes the calls of a client by fixed rules. Dial fails if they are invalid.
 func Static(rules RuleSet, opts ...Option) anser.DialOption {
 	return anser.WithRouter(func(s *anser.RouterContext) (anser.Router, error) {
 		if err := rules.Validate(); err != nil {
@@ -95,7 +97,7 @@ func Static(rules RuleSet, opts ...Option) anser.DialOption {
 	})
 }
 
-// router steers one client.
+// router holds the rules of one client.
 type router struct {
 	options
 	s    *anser.RouterContext
@@ -103,11 +105,11 @@ type router struct {
 
 	begun   atomic.Bool
 	begin   sync.Once
-	waiting chan struct{} // closed by the first word of the registry, or when it has taken too long
+	waiting chan struct{} // closed when the rules are known, or after a timeout
 
-	mu     sync.Mutex // guards what follows, and held while a plan is replaced
+	mu     sync.Mutex // guards the fields below; held while a plan is replaced
 	status anser.RulesStatus
-	known  bool // the registry has said what the rules are
+	known  bool // the registry has returned the rules
 	doc    *Document
 }
 
@@ -127,12 +129,12 @@ func (r *router) Intercepts(method string) bool {
 	return !r.begun.Load() || r.recorder.due() || r.plan.Load().method(method).intercepts()
 }
 
-// Explain tells anser.Client.Explain what else happens to a call.
+// Explain returns the other effects of the rules on a call, for anser.Client.Explain.
 func (r *router) Explain(_ context.Context, method string, md anser.Metadata) []string {
 	return r.plan.Load().explain(method, md, time.Now())
 }
 
-// start lets calls go on that wait for the rules.
+// start lets the calls continue that wait for the rules.
 func (r *router) start() {
 	r.begin.Do(func() {
 		r.begun.Store(true)
@@ -165,7 +167,7 @@ func (r *router) apply(d *Document, saved bool) {
 	r.start()
 }
 
-// trouble notes why the rules in force may not be the latest.
+// trouble records why the rules in force may be outdated.
 func (r *router) trouble(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -174,13 +176,14 @@ func (r *router) trouble(err error) {
 	r.start()
 }
 
-// savedAfter is how long a client that starts waits for its rules before it looks at the disk.
+// savedAfter is how long a starting client waits for the registry before it uses the rules on
+// disk.
 const savedAfter = 500 * time.Millisecond
 
 // patience is how long the first calls wait for the rules.
 const patience = time.Second
 
-// follow takes over what the registry says until ctx is done.
+// follow applies the registry's rules until ctx is done.
 func (r *router) follow(ctx context.Context) {
 	late := time.AfterFunc(savedAfter, r.useSaved)
 	defer late.Stop()
@@ -224,7 +227,8 @@ func (r *router) update(doc registry.Document) {
 	}
 }
 
-// save keeps the document for a start without the registry. Where there never was one, no file is made.
+// save stores the document for a start without the registry. No file is created for a service
+// without rules.
 func (r *router) save(doc registry.Document) error {
 	if doc.Revision == 0 {
 		if old, err := r.s.Saved(); err != nil || len(old) == 0 {
@@ -234,7 +238,7 @@ func (r *router) save(doc registry.Document) error {
 	return r.s.Save(doc.Data)
 }
 
-// useSaved begins with the rules on disk if the registry has not said what they are.
+// useSaved applies the rules on disk if the registry has not returned any.
 func (r *router) useSaved() {
 	r.mu.Lock()
 	begun := r.known || r.doc != nil
@@ -251,6 +255,6 @@ func (r *router) useSaved() {
 		r.s.Logger().Warn("the saved rules cannot be used", "service", r.service, "err", err)
 		return
 	}
-	r.s.Logger().Warn("the registry has not said what the rules are: starting with the saved ones", "service", r.service, "version", d.Version)
+	r.s.Logger().Warn("the registry has not returned the rules: starting with the saved ones", "service", r.service, "version", d.Version)
 	r.apply(d, true)
 }

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// Schema returns the JSON Schema of a document, for editors: docs/governance/rules.schema.json is a copy. What a
-// schema cannot say, such as that shares must not add up to more than 100, [Parse] checks.
+// Schema returns the JSON Schema of a document, for editors: docs/governance/rules.schema.json is
+// a copy. [Parse] also checks conditions that a schema cannot express, for example that shares add
+// up to at most 100.
 func Schema() ([]byte, error) {
 	defs := make(map[string]any)
 	root := schemaOf(reflect.TypeFor[Document](), defs).(map[string]any)

@@ -29,7 +29,7 @@ func TestSchemaFileIsUpToDate(t *testing.T) {
 	}
 }
 
-// The page names every key of every rule.
+// The documentation names every key of every rule.
 func TestPageNamesEveryKey(t *testing.T) {
 	page, err := os.ReadFile("../docs/governance/rules.md")
 	must(t, err)

@@ -13,7 +13,8 @@ import (
 	"github.com/anser-rpc/anser/route"
 )
 
-// fleet starts three instances: a and b of version 1 in two zones, c of version 2 with the tag env=gray.
+// fleet starts three instances: a and b of version 1 in two zones, c of version 2 with the tag
+// env=gray.
 func fleet(t testing.TB) *registry.Memory {
 	m := registry.NewMemory()
 	start(t, m, registry.Instance{ID: "a", Version: "1.0", Zone: "north", Group: "blue"})
@@ -78,7 +79,7 @@ func TestStrictRulesFailCalls(t *testing.T) {
 	c := dial(t, m, route.Rules())
 	d := set(t, m, `{"conditions":[{"name":"only pink","when":{"methods":"Test.Who"},"to":{"group":"pink"},"strict":true}]}`)
 	await(t, c, d.Version, 3)
-	_, err := who.Call(t.Context(), c, new(anser.None), anser.WithFailMode(anser.Failfast))
+	_, err := whoami.Call(t.Context(), c, new(anser.None), anser.WithFailMode(anser.Failfast))
 	e, ok := errors.AsType[*anser.Error](err)
 	if !ok || e.Code != anser.Unavailable || e.Outcome != anser.NotSent || !strings.Contains(e.Message, "conditions[0] only pink") {
 		t.Errorf("got %v, want Unavailable, not sent, with the name of the rule", err)
@@ -86,8 +87,8 @@ func TestStrictRulesFailCalls(t *testing.T) {
 	if _, err := anser.Call[Name](t.Context(), c, "Test.Other", new(anser.None)); err != nil {
 		t.Errorf("another method: %v", err)
 	}
-	// Futures, oneway calls and streams keep to the rules too.
-	if _, err := who.Go(t.Context(), c, new(anser.None), anser.WithFailMode(anser.Failfast)).Wait(); anser.CodeOf(err) != anser.Unavailable {
+	// Futures, oneway calls and streams follow the rules, too.
+	if _, err := whoami.Go(t.Context(), c, new(anser.None), anser.WithFailMode(anser.Failfast)).Wait(); anser.CodeOf(err) != anser.Unavailable {
 		t.Errorf("a future got %v, want Unavailable", err)
 	}
 	if err := c.Send(t.Context(), "Test.Who", new(anser.None), anser.WithFailMode(anser.Failfast)); anser.CodeOf(err) != anser.Unavailable {
@@ -98,7 +99,8 @@ func TestStrictRulesFailCalls(t *testing.T) {
 	}
 }
 
-// A call whose subset comes back goes on within its deadline, and one whose instance is gone stays in the subset.
+// A retried call continues within its deadline when its subset comes back, and stays in the subset
+// when its instance is gone.
 func TestRetriesStayInTheSubset(t *testing.T) {
 	m := registry.NewMemory()
 	first := start(t, m, registry.Instance{ID: "b1", Group: "blue"})
@@ -167,7 +169,7 @@ func TestRulesThatCannotBeUsedChangeNothing(t *testing.T) {
 	only(t, count(t, c, 10, nil), "b")
 }
 
-// deaf is a registry whose documents cannot be reached.
+// deaf is a registry whose documents are unavailable.
 type deaf struct{ *registry.Memory }
 
 func (deaf) Follow(ctx context.Context, _ string, _ func(registry.Document), trouble func(error)) error {
@@ -196,7 +198,7 @@ func TestRulesOutlastTheRegistry(t *testing.T) {
 	}
 }
 
-// A client whose rules come late makes no call before them.
+// A client whose rules arrive late makes no call before them.
 func TestTheFirstCallsKeepToTheRules(t *testing.T) {
 	m := fleet(t)
 	set(t, m, `{"conditions":[{"to":{"id":"b"}}]}`)
@@ -258,7 +260,8 @@ func TestExplain(t *testing.T) {
 
 func TestPolicies(t *testing.T) {
 	m := fleet(t)
-	// The client itself waits for longer than any test does: what ends within the time of a test was ended by the rules.
+	// The client's own timeout is longer than any test: a call that ends earlier was ended by the
+	// rules.
 	c := dial(t, m, route.Rules(), anser.Timeout(time.Hour))
 	soon := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 	past := time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)

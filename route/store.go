@@ -12,8 +12,8 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// kept is how many versions stay readable: the document of a version takes the place of the one this many
-// before, so that nothing is ever deleted.
+// kept is how many versions stay available: the document of a version replaces the one this many
+// versions before, so that none is ever deleted.
 const kept = 64
 
 func documentName(service string) string { return "rules/" + service }
@@ -54,11 +54,11 @@ func load(ctx context.Context, store registry.Store, name string) (*Document, er
 	return d, nil
 }
 
-// ConflictError is what Save returns when the rules are not at the version that the change was made from.
+// ConflictError is returned by Save if the rules are no longer at the version of the change.
 type ConflictError struct {
 	Service  string
-	Base     uint64    // version that the change was made from
-	Current  *Document // what there is, or nil if it changed while Save worked
+	Base     uint64    // version on which the change is based
+	Current  *Document // the present rules, or nil if they changed during Save
 	Conflict error     // registry.ErrConflict
 }
 
@@ -67,15 +67,15 @@ func (e *ConflictError) Error() string {
 	if e.Current == nil {
 		return fmt.Sprintf("the rules of %q were changed meanwhile: read them and make the change again", e.Service)
 	}
-	return fmt.Sprintf("the rules of %q are at version %d (by %s: %q), and the change was made from version %d: read them and make the change again",
+	return fmt.Sprintf("the rules of %q are at version %d (by %s: %q), and the change is based on version %d: read them and make the change again",
 		e.Service, e.Current.Version, cmp.Or(e.Current.Author, "nobody"), e.Current.Comment, e.Base)
 }
 
 // Unwrap returns registry.ErrConflict.
 func (e *ConflictError) Unwrap() error { return e.Conflict }
 
-// Save makes rules the next version for the service if base is still the present one, else it returns a
-// [*ConflictError]. It returns the new document.
+// Save makes rules the next version for the service if base is still the present one, otherwise it
+// returns a [*ConflictError]. It returns the new document.
 func Save(ctx context.Context, store registry.Store, service string, base uint64, rules RuleSet, author, comment string) (*Document, error) {
 	if err := rules.Validate(); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func save(ctx context.Context, store registry.Store, service string, now *Docume
 	if now.Version != base {
 		return nil, &ConflictError{service, base, now, registry.ErrConflict}
 	}
-	if now.Version > 0 { // whoever wrote it may have died before it was in the history
+	if now.Version > 0 { // its writer may have died before it was in the history
 		if err := remember(ctx, store, service, now); err != nil {
 			return nil, err
 		}
@@ -117,7 +117,7 @@ func save(ctx context.Context, store registry.Store, service string, now *Docume
 	return next, nil
 }
 
-// remember enters a version into the history.
+// remember adds a version to the history.
 func remember(ctx context.Context, store registry.Store, service string, d *Document) error {
 	data, err := json.Marshal(d)
 	if err != nil {
@@ -140,7 +140,7 @@ func remember(ctx context.Context, store registry.Store, service string, d *Docu
 	}
 }
 
-// History returns the versions of the service's rules that are known, newest first: up to 64.
+// History returns the available versions of the service's rules, newest first: up to 64.
 func History(ctx context.Context, store registry.Store, service string) ([]*Document, error) {
 	now, err := Load(ctx, store, service)
 	if err != nil {
@@ -179,8 +179,8 @@ func Version(ctx context.Context, store registry.Store, service string, version 
 	return d, nil
 }
 
-// Rollback makes the rules of an earlier version the next one. A change that somebody else makes at the same time is a
-// [*ConflictError].
+// Rollback makes the rules of an earlier version the next one. If the rules change at the same
+// time, it returns a [*ConflictError].
 func Rollback(ctx context.Context, store registry.Store, service string, version uint64, author string) (*Document, error) {
 	old, err := Version(ctx, store, service, version)
 	if err != nil {

@@ -63,18 +63,18 @@ func TestSaveOfAnOldVersionIsRefused(t *testing.T) {
 	}
 }
 
-// Of many who change the same version one succeeds, and the history has every version.
+// Of many concurrent changes of the same version one succeeds, and the history has every version.
 func TestConcurrentChanges(t *testing.T) {
 	m := registry.NewMemory()
 	ctx := context.WithoutCancel(t.Context())
 	for round := range uint64(10) {
 		var wg sync.WaitGroup
 		wins := make(chan string, 8)
-		for _, who := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
+		for _, whoami := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
 			wg.Go(func() {
-				_, err := route.Save(ctx, m, "test", round, toID(who), who, "")
+				_, err := route.Save(ctx, m, "test", round, toID(whoami), whoami, "")
 				if err == nil {
-					wins <- who
+					wins <- whoami
 				} else if !errors.Is(err, registry.ErrConflict) {
 					t.Error(err)
 				}
@@ -85,8 +85,8 @@ func TestConcurrentChanges(t *testing.T) {
 			t.Fatalf("%d of 8 changes of version %d succeeded", len(wins), round)
 		}
 		d, err := route.Version(ctx, m, "test", round+1)
-		if who := <-wins; err != nil || d.Author != who {
-			t.Errorf("version %d is %+v, %v: want the change of %s", round+1, d, err, who)
+		if whoami := <-wins; err != nil || d.Author != whoami {
+			t.Errorf("version %d is %+v, %v: want the change of %s", round+1, d, err, whoami)
 		}
 	}
 	if list, err := route.History(ctx, m, "test"); err != nil || len(list) != 10 {
@@ -94,7 +94,8 @@ func TestConcurrentChanges(t *testing.T) {
 	}
 }
 
-// A writer that died between the document and the history leaves a gap, which the next change fills.
+// A writer that died between the document and the history leaves a gap, which the next change
+// fills.
 func TestHistoryIsFilledUp(t *testing.T) {
 	m := registry.NewMemory()
 	ctx := t.Context()

@@ -14,7 +14,7 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// How many rules of a kind there may be, so that what matched a call fits a few words.
+// Limits per kind of rule, so that the matching rules of a call fit into a few words.
 const (
 	maxTags       = 4
 	maxConditions = 128
@@ -23,7 +23,8 @@ const (
 	maxDelay      = time.Minute
 )
 
-// Validate says what is impossible in the rules, with paths, or nil. Faults whose time is over are possible.
+// Validate returns an error with the paths of invalid rules, or nil. Faults that have expired are
+// valid.
 func (r *RuleSet) Validate() error {
 	p := new(problems)
 	count := func(path string, n, most int) {
@@ -79,7 +80,7 @@ func (p *problems) match(path string, m *Match) {
 	}
 }
 
-// key checks the name of metadata, which is in lower case on the wire.
+// key checks the name of a metadata key, which is in lower case on the wire.
 func (p *problems) key(path, key string) {
 	if key != strings.ToLower(key) {
 		p.add(path, "keys of metadata are in lower case: write %q", strings.ToLower(key))
@@ -169,7 +170,7 @@ func (p *problems) fault(path string, r *FaultRule) {
 	p.match(path+".when", &r.When)
 	p.percent(path+".percent", r.Percent, 0.01)
 	if r.Until.IsZero() {
-		p.add(path+".until", "is missing: a fault has to end by itself")
+		p.add(path+".until", "is missing: a fault must end by itself")
 	}
 	if r.Delay < 0 || time.Duration(r.Delay) > maxDelay {
 		p.add(path+".delay", "%v: use at most %v", time.Duration(r.Delay), maxDelay)
@@ -196,7 +197,7 @@ func (p *problems) errorSpec(path string, e *ErrorSpec) {
 	}
 }
 
-// codeKey lets "not_found", "NOT_FOUND" and "not found" be one code.
+// codeKey normalizes a code: "not_found", "NOT_FOUND" and "not found" are the same.
 func codeKey(name string) string {
 	return strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(name))
 }
@@ -209,8 +210,8 @@ func codes() map[string]anser.Code {
 	return m
 }
 
-// modes returns the fail modes that a call can be given, by their names: those that need nothing of the program, and
-// do not change what it gets back.
+// modes returns, by name, the fail modes that a rule can set: they need no support by the program
+// and do not change the result of a call.
 func modes() map[string]anser.FailMode {
 	m := make(map[string]anser.FailMode)
 	for _, mode := range []anser.FailMode{anser.Failover, anser.Failfast, anser.Failtry, anser.Backup} {

@@ -8,7 +8,7 @@ import (
 	"github.com/anser-rpc/anser/auth/jwt"
 )
 
-// A server that lets in the clients that show a token of the issuer.
+// A server that admits clients with a token of the issuer.
 func Example() {
 	public, _, err := ed25519.GenerateKey(nil) // the issuer keeps the private key
 	if err != nil {

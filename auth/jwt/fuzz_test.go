@@ -15,7 +15,7 @@ import (
 	"github.com/anser-rpc/anser/auth/jwt"
 )
 
-// hs256 signs a header and claims, whatever they are.
+// hs256 signs any header and claims.
 func hs256(secret, header, claims []byte) string {
 	e := base64.RawURLEncoding
 	text := e.EncodeToString(header) + "." + e.EncodeToString(claims)
@@ -24,9 +24,9 @@ func hs256(secret, header, claims []byte) string {
 	return text + "." + e.EncodeToString(h.Sum(nil))
 }
 
-// FuzzVerifier shows tokens: any text, and any header and claims that are signed with the key of
-// the issuer. Text without a signature is never taken, and a signed token only if it is from the
-// issuer, for the audience, about a subject, and good now.
+// FuzzVerifier tries tokens: any text, and any header and claims signed with the issuer's key.
+// Text without a signature is never accepted, and a signed token only if it comes from the issuer,
+// for the audience, has a subject, and is valid now.
 func FuzzVerifier(f *testing.F) {
 	secret := []byte("0123456789abcdef0123456789abcdef")
 	header := []byte(`{"alg":"HS256","kid":"m","typ":"JWT"}`)
@@ -62,7 +62,7 @@ func FuzzVerifier(f *testing.F) {
 		if _, err := authenticate(token[:len(token)-2] + "AA"); err == nil && !strings.HasSuffix(token, "AA") {
 			t.Fatal("it is taken with another signature, too")
 		}
-		var head, c map[string]any // in which a name has one spelling
+		var head, c map[string]any // in a map every name has one spelling
 		if json.Unmarshal(header, &head) != nil || json.Unmarshal(claims, &c) != nil {
 			t.Fatalf("the header %q with the claims %q is taken", header, claims)
 		}

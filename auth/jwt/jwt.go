@@ -1,4 +1,4 @@
-// Package jwt knows clients by JSON Web Tokens (RFC 7519), which an issuer has signed:
+// Package jwt authenticates clients by JSON Web Tokens (RFC 7519), signed by an issuer:
 //
 //	v, err := jwt.New("https://id.example.org", "shop", jwt.Keys{{ID: "2026-1", Key: publicKey}})
 //	s := anser.NewServer(anser.Authenticate(v))
@@ -27,38 +27,38 @@ import (
 	"github.com/anser-rpc/anser/auth"
 )
 
-// Key is a key of an issuer. Its type says which algorithms it is for, and no other is taken with it:
+// Key is a key of an issuer. Its type determines the accepted algorithms:
 //
 //	*rsa.PublicKey     RS256, RS384, RS512, PS256, PS384, PS512; at least 2,048 bits
 //	*ecdsa.PublicKey   ES256, ES384 or ES512, by its curve
 //	ed25519.PublicKey  EdDSA
 //	[]byte             HS256, HS384, HS512; at least 32 bytes, which the issuer has too
 type Key struct {
-	ID  string // the "kid" of tokens; one key alone may be without
+	ID  string // the "kid" of tokens; may be empty for a single key
 	Key any
 }
 
-// String says the type of the key and hides what is in it.
+// String returns the type of the key without its value.
 func (k Key) String() string { return fmt.Sprintf("key %q, a %T [hidden]", k.ID, k.Key) }
 
-// GoString is String.
+// GoString is like String.
 func (k Key) GoString() string { return k.String() }
 
-// Format hides the key whatever the verb.
+// Format hides the key with every verb.
 func (k Key) Format(f fmt.State, _ rune) { io.WriteString(f, k.String()) }
 
 // LogValue hides the key.
 func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
-// Verifier is an [anser.Authenticator] for tokens of one issuer. Make one with [New]. All methods are safe for
-// concurrent use.
+// Verifier is an [anser.Authenticator] for tokens of one issuer. Create one with [New]. All
+// methods are safe for concurrent use.
 type Verifier struct {
 	o      options
 	parser *lib.Parser
 	now    atomic.Pointer[map[string]checked]
 }
 
-// checked is a key with what it is for.
+// checked is a key with its algorithms.
 type checked struct {
 	key  any
 	algs []string
@@ -72,19 +72,20 @@ type options struct {
 	groups string
 }
 
-// Leeway sets how far the clocks of the issuer and the server may be apart; the default is 30 s. A token is good for so
-// much longer.
+// Leeway sets the tolerated difference between the clocks of the issuer and the server; the
+// default is 30 s. A token is valid for that much longer.
 func Leeway(d time.Duration) Option { return func(o *options) { o.leeway = d } }
 
 // Groups names the claim that lists the groups of the subject; the default is "groups".
 func Groups(claim string) Option { return func(o *options) { o.groups = claim } }
 
-// Keys is the list of keys that [New] begins with.
+// Keys is the initial list of keys for [New].
 type Keys []Key
 
-// New returns an authenticator for tokens that the issuer has made ("iss") for the audience ("aud"), with one of
-// the keys. A token must have a subject ("sub") and an end ("exp"), and must have begun ("nbf", "iat"). Its
-// subject is that of the identity, which ends with the token.
+// New returns an authenticator for tokens of the issuer ("iss") for the audience ("aud"), signed
+// with one of the keys. A token must have a subject ("sub") and an expiry time ("exp"), and must
+// already be valid ("nbf", "iat"). Its subject is that of the identity, which expires with the
+// token.
 func New(issuer, audience string, keys Keys, opts ...Option) (*Verifier, error) {
 	v := &Verifier{o: options{leeway: 30 * time.Second, groups: "groups"}}
 	for _, opt := range opts {
@@ -95,7 +96,7 @@ func New(issuer, audience string, keys Keys, opts ...Option) (*Verifier, error) 
 	}
 	switch {
 	case issuer == "" || audience == "":
-		return nil, errors.New("jwt: an issuer and an audience are needed: a token that is for others must not be good here")
+		return nil, errors.New("jwt: an issuer and an audience are needed: a token for another audience must not be accepted here")
 	case v.o.leeway < 0 || v.o.leeway > time.Hour:
 		return nil, fmt.Errorf("jwt.Leeway(%v): want from 0 to an hour", v.o.leeway)
 	case v.o.groups == "":
@@ -109,8 +110,8 @@ func New(issuer, audience string, keys Keys, opts ...Option) (*Verifier, error) 
 	return v, nil
 }
 
-// SetKeys takes the place of all keys. Connections stay until their tokens end, unless their key is gone or has
-// changed: those are closed within about a second.
+// SetKeys replaces all keys. Connections stay until their tokens expire, unless their key was
+// removed or has changed: those are closed within about a second.
 func (v *Verifier) SetKeys(keys ...Key) error {
 	next := make(map[string]checked, len(keys))
 	for i, k := range keys {
@@ -120,9 +121,9 @@ func (v *Verifier) SetKeys(keys ...Key) error {
 		case err != nil:
 			return fmt.Errorf("jwt: keys[%d], %q: %w", i, k.ID, err)
 		case double:
-			return fmt.Errorf("jwt: keys[%d] has the id %q, which is there already", i, k.ID)
+			return fmt.Errorf("jwt: keys[%d] has the id %q, which is there twice", i, k.ID)
 		case k.ID == "" && len(keys) > 1:
-			return fmt.Errorf("jwt: keys[%d] has no id: only a key that is alone may be without", i)
+			return fmt.Errorf("jwt: keys[%d] has no id: only a single key may have none", i)
 		}
 		next[k.ID] = checked{k.Key, algs}
 	}
@@ -130,7 +131,7 @@ func (v *Verifier) SetKeys(keys ...Key) error {
 	return nil
 }
 
-// algorithms returns what a key is for.
+// algorithms returns the algorithms of a key.
 func algorithms(key any) ([]string, error) {
 	switch k := key.(type) {
 	case *rsa.PublicKey:
@@ -166,15 +167,15 @@ func algorithms(key any) ([]string, error) {
 }
 
 var (
-	errKey       = errors.New("jwt: the token names a key that is not there")
-	errAlgorithm = errors.New("jwt: the token has an algorithm that its key is not for")
+	errKey       = errors.New("jwt: the token names an unknown key")
+	errAlgorithm = errors.New("jwt: the algorithm of the token does not match its key")
 )
 
-// find returns the key for a token, unless its algorithm is not one that the key is for.
+// find returns the key for a token if it supports the token's algorithm.
 func (v *Verifier) find(keys map[string]checked, t *lib.Token) (id string, k checked, err error) {
 	id, _ = t.Header["kid"].(string)
 	k, ok := keys[id]
-	if !ok && len(keys) == 1 && (id == "" || keys[""].key != nil) { // one of the two does not say
+	if !ok && len(keys) == 1 && (id == "" || keys[""].key != nil) { // the key or the token has no ID
 		for id, k = range keys {
 			ok = true
 		}
@@ -212,7 +213,7 @@ func (v *Verifier) Authenticate(_ context.Context, l *anser.AuthRequest) (*anser
 	}
 	exp, err := claims.GetExpirationTime()
 	if err != nil || exp == nil {
-		return nil, errors.New("jwt: the token has no end")
+		return nil, errors.New("jwt: the token has no expiry time")
 	}
 	issuer, _ := claims.GetIssuer()
 	return &anser.Identity{
@@ -221,7 +222,7 @@ func (v *Verifier) Authenticate(_ context.Context, l *anser.AuthRequest) (*anser
 	}, nil
 }
 
-// texts returns the strings of a claim that is a list of them, or one.
+// texts returns the strings of a claim that is a string or a list of them.
 func texts(claim any) (list []string) {
 	switch c := claim.(type) {
 	case string:
@@ -236,7 +237,7 @@ func texts(claim any) (list []string) {
 	return list
 }
 
-// revoked returns what tells whether the key was taken back or changed.
+// revoked returns a function that reports whether the key was removed or changed.
 func (v *Verifier) revoked(seen *map[string]checked, id string, used checked) func() bool {
 	var last atomic.Pointer[map[string]checked]
 	last.Store(seen)
@@ -271,9 +272,9 @@ func same(a, b any) bool {
 	return false
 }
 
-// From has a client show the tokens that source returns. It is asked for each connection, and again before the
-// token ends, which is then renewed on the connections that stand; see [anser.Credentials]. The end is read from
-// the token, which is not verified here.
+// From makes a client send the tokens that source returns. It is called per connection, and again
+// before the token expires, which renews it on the existing connections; see [anser.Credentials].
+// The expiry time is read from the token, which is not verified here.
 func From(source func(ctx context.Context) (string, error)) anser.DialOption {
 	if source == nil {
 		return anser.Credentials(nil)
@@ -285,7 +286,7 @@ func From(source func(ctx context.Context) (string, error)) anser.DialOption {
 		}
 		claims := lib.MapClaims{}
 		if _, _, err := lib.NewParser().ParseUnverified(token, claims); err != nil {
-			return anser.Credential{}, errors.New("jwt.From: the source returned something else than a JSON Web Token")
+			return anser.Credential{}, errors.New("jwt.From: the source did not return a JSON Web Token")
 		}
 		c := anser.Credential{Scheme: auth.SchemeToken, Data: []byte(token)}
 		if exp, err := claims.GetExpirationTime(); err == nil && exp != nil {

@@ -54,7 +54,7 @@ func (i *issuer) keys() jwt.Keys {
 	return jwt.Keys{{ID: "r", Key: &i.rsa.PublicKey}, {ID: "e", Key: &i.ec.PublicKey}, {ID: "d", Key: i.ed.Public().(ed25519.PublicKey)}, {ID: "m", Key: i.mac}}
 }
 
-// good is what a good token claims.
+// good returns the claims of a valid token.
 func good() lib.MapClaims {
 	now := time.Now()
 	return lib.MapClaims{
@@ -152,7 +152,7 @@ func TestTokens(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// A key that is alone need not be named.
+	// A single key needs no name.
 	alone, err := jwt.New("me", "shop", jwt.Keys{{Key: &i.ec.PublicKey}})
 	if err != nil {
 		t.Fatal(err)
@@ -197,7 +197,8 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// Over real connections: tokens are renewed before they end, and a key that is taken back closes them.
+// Over real connections: tokens are renewed before they expire, and removing a key closes its
+// connections.
 func TestConnections(t *testing.T) {
 	i := newIssuer(t)
 	v, err := jwt.New("me", "shop", i.keys(), jwt.Leeway(0))
@@ -250,7 +251,7 @@ func TestConnections(t *testing.T) {
 	}
 	defer bad.Close()
 	_, err = anser.Call[[]byte](context.Background(), bad, "Who.Until", new([]byte), anser.WithFailMode(anser.Failfast))
-	if err == nil || !strings.Contains(err.Error(), "something else than a JSON Web Token") || strings.Contains(err.Error(), "sesame") {
+	if err == nil || !strings.Contains(err.Error(), "did not return a JSON Web Token") || strings.Contains(err.Error(), "sesame") {
 		t.Error(err)
 	}
 	if _, err := anser.Dial("127.0.0.1:1", jwt.From(nil)); err == nil {

@@ -101,7 +101,7 @@ func chain(n int) *testfb.PersonT {
 	return p
 }
 
-// shared returns a vector that refers to the same friend many times, who refers to another one in
+// shared returns a vector that refers to the same friend many times, which refers to another one in
 // the same way, and so on.
 func shared(width, depth int) []byte {
 	b := fb.NewBuilder(0)

@@ -1,5 +1,5 @@
-// Package all has the compressors of every algorithm that Anser offers, for servers that take them all and for
-// programs that are told the name of one.
+// Package all provides the compressors of every algorithm in Anser, for servers that accept all of
+// them and for programs that choose one by name.
 package all
 
 import (
@@ -11,13 +11,14 @@ import (
 	"github.com/anser-rpc/anser/compress/zstd"
 )
 
-// Compressors returns one compressor for each algorithm, in the order of their numbers: gzip, deflate, snappy,
-// zstd and lz4.
+// Compressors returns one compressor per algorithm, in the order of their numbers: gzip, deflate,
+// snappy, zstd and lz4.
 func Compressors() []compress.Compressor {
 	return append(compress.BuiltIn(), snappy.New(), zstd.New(), lz4.New())
 }
 
-// Named returns the compressor with the name: "none", "gzip", "deflate", "snappy", "zstd" or "lz4".
+// Named returns the compressor with that name: "none", "gzip", "deflate", "snappy", "zstd" or
+// "lz4".
 func Named(name string) (compress.Compressor, error) {
 	for _, c := range append([]compress.Compressor{compress.None()}, Compressors()...) {
 		if c.Name() == name {

@@ -6,7 +6,7 @@ import (
 	"github.com/anser-rpc/anser/compress/all"
 )
 
-// A server takes all of them with anser.AcceptCompression(all.Compressors()...).
+// A server accepts all of them with anser.AcceptCompression(all.Compressors()...).
 func Example() {
 	for _, z := range all.Compressors() {
 		fmt.Println(z.Name())

@@ -13,9 +13,9 @@ import (
 	"github.com/anser-rpc/anser/compress"
 )
 
-// New returns the compressor for the frame format of LZ4, version 1.6.x: one frame for a message, with
-// its size and a checksum. The blocks are put together here, and not by the library's reader and
-// writer, since those allocate for the block size that a header declares.
+// New returns the compressor for the frame format of LZ4, version 1.6.x: one frame per message,
+// with its size and a checksum. Frames are assembled here, not by the library's reader and writer,
+// because those allocate the block size that a header declares.
 func New() compress.Compressor { return frame{} }
 
 type frame struct{}
@@ -23,7 +23,7 @@ type frame struct{}
 func (frame) ID() uint8    { return compress.LZ4ID }
 func (frame) Name() string { return "lz4" }
 
-// The frame's header: magic, flags, block size, then optional fields and a byte of checksum.
+// The frame header: magic, flags, block size, optional fields, and a checksum of one byte.
 const (
 	magic       = 0x184D2204
 	version     = 0x40 // of the flags
@@ -35,11 +35,11 @@ const (
 	reserved    = 0x02
 	dictionary  = 0x01
 
-	rawBlock  = 1 << 31 // of a block's size: the block is not compressed
-	smallSize = 4       // the code of blocks of 64 KiB; each further one is four times as large
+	rawBlock  = 1 << 31 // flag in a block's size: the block is not compressed
+	smallSize = 4       // the code of blocks of 64 KiB; each further code means four times the size
 	largeSize = 7
 	maxRatio  = 255
-	lookBack  = 64 << 10 // what a block that depends on earlier ones looks back at
+	lookBack  = 64 << 10 // how far a dependent block may refer to earlier ones
 )
 
 func blockSize(code byte) int { return 64 << 10 << (2 * (code - smallSize)) }
@@ -70,7 +70,7 @@ func (frame) Append(dst, src []byte) ([]byte, error) {
 	return binary.LittleEndian.AppendUint32(dst, xxh32(src)), nil
 }
 
-// packBlock appends a block, as it is if it does not become smaller.
+// packBlock appends a block, uncompressed if compression does not make it smaller.
 func packBlock(dst, block []byte, c *lz4.Compressor) ([]byte, error) {
 	at := len(dst)
 	most := lz4.CompressBlockBound(len(block))
@@ -89,10 +89,10 @@ func packBlock(dst, block []byte, c *lz4.Compressor) ([]byte, error) {
 	return dst, nil
 }
 
-// header is what the header of a frame says.
+// header is the decoded header of a frame.
 type header struct {
 	flags byte
-	block int    // the most that a block holds
+	block int    // maximum size of a block
 	size  uint64 // of the content, with hasSize
 }
 
@@ -116,10 +116,10 @@ func (frame) Decompress(dst, src []byte, limit int) ([]byte, error) {
 		}
 		raw := size&rawBlock != 0
 		if size &^= rawBlock; int64(size) > int64(h.block) || size == 0 {
-			return dst, malformed("a block of %d bytes in a frame with blocks of up to %d", size, h.block)
+			return dst, malformed("a block has %d bytes in a frame with blocks of up to %d", size, h.block)
 		}
 		if len(rest) < int(size) {
-			return dst, malformed("a block is cut off: %w", io.ErrUnexpectedEOF)
+			return dst, malformed("a block is truncated: %w", io.ErrUnexpectedEOF)
 		}
 		block := rest[:size]
 		rest = rest[size:]
@@ -177,7 +177,7 @@ func (h *header) appendBlock(dst []byte, start int, block []byte, raw bool) ([]b
 	return dst[:at+n], nil
 }
 
-// parseHeader returns what follows the header.
+// parseHeader returns the rest after the header.
 func parseHeader(src []byte) (h header, rest []byte, err error) {
 	const fixed = 7 // without optional fields
 	if len(src) < fixed {
@@ -190,7 +190,7 @@ func parseHeader(src []byte) (h header, rest []byte, err error) {
 	code := src[5] >> 4 & 7
 	switch {
 	case h.flags&versionMask != version || h.flags&reserved != 0 || src[5]&0x8F != 0 || code < smallSize:
-		return h, nil, malformed("the header has values that the format does not know")
+		return h, nil, malformed("the header has values that the format does not define")
 	case h.flags&dictionary != 0:
 		return h, nil, malformed("the frame needs a dictionary: send it without")
 	}
@@ -198,7 +198,7 @@ func parseHeader(src []byte) (h header, rest []byte, err error) {
 	end := fixed - 1
 	if h.flags&hasSize != 0 {
 		if len(src) < fixed+8 {
-			return h, nil, malformed("the header is cut off: %w", io.ErrUnexpectedEOF)
+			return h, nil, malformed("the header is truncated: %w", io.ErrUnexpectedEOF)
 		}
 		h.size = binary.LittleEndian.Uint64(src[end:])
 		end += 8
@@ -209,8 +209,8 @@ func parseHeader(src []byte) (h header, rest []byte, err error) {
 	return h, src[end+1:], nil
 }
 
-// tooLarge names the limit that was passed.
+// tooLarge returns ErrTooLarge with the limit.
 func tooLarge(limit int) error { return fmt.Errorf("lz4: %w: %d bytes", compress.ErrTooLarge, limit) }
 
-// malformed says what is wrong with compressed bytes.
+// malformed returns an error about invalid compressed bytes.
 func malformed(format string, args ...any) error { return fmt.Errorf("lz4: "+format, args...) }

@@ -14,10 +14,10 @@ const (
 	prime5 uint32 = 374761393
 )
 
-// xxh32 is xxHash's 32-bit variant with the seed 0, the checksum of LZ4 frames; see
-// https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md. It is written here since the library
-// that compresses the blocks keeps its own in an internal package, and the maintained ones have the
-// 64-bit variants, XXH64 and XXH3, of which the format of LZ4 uses neither.
+// xxh32 is the 32-bit variant of xxHash with the seed 0, the checksum of LZ4 frames; see
+// https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md. It is implemented here because
+// the library that compresses the blocks keeps its own in an internal package, and the maintained
+// ones have the 64-bit variants, XXH64 and XXH3, which LZ4 does not use.
 func xxh32(b []byte) uint32 {
 	n := uint32(len(b))
 	h := prime5

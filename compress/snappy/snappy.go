@@ -25,12 +25,12 @@ func (block) Append(dst, src []byte) ([]byte, error) {
 	}
 	start := len(dst)
 	dst = slices.Grow(dst, most)
-	// EncodeSnappy writes where it is given room, and allocates otherwise.
+	// EncodeSnappy writes into its argument if that is large enough, and allocates otherwise.
 	out := s2.EncodeSnappy(dst[start:start+most], src)
 	return dst[:start+len(out)], nil
 }
 
-// maxSnappyRatio is more than a block can gain: its best element makes 64 bytes of 3.
+// maxSnappyRatio is above the highest compression ratio: the best element expands 3 bytes to 64.
 const maxSnappyRatio = 22
 
 func (block) Decompress(dst, src []byte, limit int) ([]byte, error) {
@@ -53,10 +53,10 @@ func (block) Decompress(dst, src []byte, limit int) ([]byte, error) {
 	return dst[:start+len(out)], nil
 }
 
-// tooLarge names the limit that was passed.
+// tooLarge returns ErrTooLarge with the limit.
 func tooLarge(limit int) error {
 	return fmt.Errorf("snappy: %w: %d bytes", compress.ErrTooLarge, limit)
 }
 
-// malformed says what is wrong with compressed bytes.
+// malformed returns an error about invalid compressed bytes.
 func malformed(format string, args ...any) error { return fmt.Errorf("snappy: "+format, args...) }

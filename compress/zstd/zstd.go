@@ -13,10 +13,11 @@ import (
 	"github.com/anser-rpc/anser/compress"
 )
 
-// New returns the compressor for Zstandard (RFC 8878): one frame for a message, with a checksum, at
-// the fastest level. It reads frames with a window of up to 8 MiB, and none that need a dictionary.
+// New returns the compressor for Zstandard (RFC 8878): one frame per message, with a checksum, at
+// the fastest level. It accepts frames with a window of up to 8 MiB that need no dictionary.
 //
-// Make one and keep it, as it holds the encoders and decoders that messages share one after the other.
+// Create one and keep it, as it holds the encoders and decoders that are reused for further
+// messages.
 func New() compress.Compressor {
 	z := new(zstandard)
 	z.encoders.New = func() any { return newZstdEncoder() }
@@ -24,9 +25,9 @@ func New() compress.Compressor {
 	return z
 }
 
-// zstandard has pools of its own, since encoders and decoders have channels: one that was made in a
-// bubble of testing/synctest must not be used outside of it. Each works for one message at a
-// time; a shared one would make callers wait for each other.
+// zstandard has its own pools, since encoders and decoders contain channels: one created in a
+// testing/synctest bubble must not be used outside of it. Each handles one message at a time; with
+// a shared one, callers would wait for each other.
 type zstandard struct {
 	encoders, decoders sync.Pool
 }
@@ -35,23 +36,23 @@ func (*zstandard) ID() uint8    { return compress.ZstdID }
 func (*zstandard) Name() string { return "zstd" }
 
 const (
-	// zstdWindow bounds what encoders keep in memory. More finds little in messages.
+	// zstdWindow bounds the memory of encoders. A larger window has little effect on messages.
 	zstdWindow = 1 << 20
-	// maxZstdWindow is the window that RFC 8878 asks every decoder to take.
+	// maxZstdWindow is the window that RFC 8878 recommends every decoder to support.
 	maxZstdWindow = 8 << 20
-	// maxZstdBlock is the most that a block may hold.
+	// maxZstdBlock is the maximum size of a block.
 	maxZstdBlock = 128 << 10
-	// maxZstdMessage is above every limit that a message can have: the decoder's own bound is not used.
+	// maxZstdMessage exceeds every limit of a message: the decoder's own limit is not used.
 	maxZstdMessage = 1 << 31
 	zstdBlockHead  = 3
 	zstdTrailer    = 4
 )
 
-// newZstdEncoder returns nil for options that do not go together, which a test would notice.
+// newZstdEncoder returns nil for conflicting options, which a test would detect.
 func newZstdEncoder() *zstd.Encoder {
 	e, _ := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
 		zstd.WithWindowSize(zstdWindow), zstd.WithEncoderCRC(true), zstd.WithZeroFrames(true),
-		zstd.WithSingleSegment(true)) // so that every frame says how much it holds
+		zstd.WithSingleSegment(true)) // makes every frame declare the size of its content
 	return e
 }
 
@@ -76,7 +77,7 @@ func (z *zstandard) Decompress(dst, src []byte, limit int) ([]byte, error) {
 	defer z.decoders.Put(d)
 	start := len(dst)
 	dst = slices.Grow(dst, room)
-	// The decoder stops where the room ends, and writes in place.
+	// The decoder stops at the end of the capacity, and writes in place.
 	out, err := d.DecodeAll(src, dst[start:start:start+room])
 	switch {
 	case len(out) > limit || errors.Is(err, zstd.ErrDecoderSizeExceeded):
@@ -89,10 +90,11 @@ func (z *zstandard) Decompress(dst, src []byte, limit int) ([]byte, error) {
 	return dst[:start+len(out)], nil
 }
 
-// measureZstd walks over the frame's blocks and returns how much may come out, or enough to pass the
-// limit where it is more. What the header declares has to be possible with the blocks that are there, so that nothing is
-// allocated for a claim alone. It refuses what a message must not be: frames that are
-// skipped, need a dictionary or a large window, and more than one frame.
+// measureZstd examines the frame's blocks and returns an upper bound of the decompressed size, or
+// a value above the limit if it is larger. The declared size must be possible with the actual
+// blocks, so that a mere declaration allocates nothing. It rejects frames that a message must not
+// contain: skippable frames, frames that need a dictionary or a large window, and more than one
+// frame.
 func measureZstd(src []byte, limit int) (room int, err error) {
 	var h zstd.Header
 	if err := h.Decode(src); err != nil {
@@ -121,19 +123,19 @@ func measureZstd(src []byte, limit int) (room int, err error) {
 		size, holds := int(head>>3), uint64(head>>3)
 		last = head&1 != 0
 		switch head >> 1 & 3 {
-		case 0: // as it is
+		case 0: // uncompressed
 		case 1: // one byte, repeated
 			size = 1
 		case 2:
 			holds = largest
 		case 3:
-			return 0, malformed("a block has a type that does not exist")
+			return 0, malformed("a block has an invalid type")
 		}
 		if holds > largest || size > maxZstdBlock {
 			return 0, malformed("a block holds %d bytes, the frame allows %d", max(holds, uint64(size)), largest)
 		}
 		if len(rest)-zstdBlockHead < size {
-			return 0, malformed("a block is cut off: %w", io.ErrUnexpectedEOF)
+			return 0, malformed("a block is truncated: %w", io.ErrUnexpectedEOF)
 		}
 		rest = rest[zstdBlockHead+size:]
 		possible += holds
@@ -148,7 +150,7 @@ func measureZstd(src []byte, limit int) (room int, err error) {
 	case len(rest) > 0:
 		return 0, malformed("%d bytes follow the frame: a message is one frame", len(rest))
 	case !h.HasFCS:
-		// A block that finds no room in this begins behind the limit.
+		// A block that does not fit into this space starts beyond the limit.
 		return int(min(possible, uint64(limit)+largest)), nil
 	case h.FrameContentSize > possible:
 		return 0, malformed("the frame declares %d bytes, its blocks hold %d at most", h.FrameContentSize, possible)
@@ -156,8 +158,8 @@ func measureZstd(src []byte, limit int) (room int, err error) {
 	return int(h.FrameContentSize), nil
 }
 
-// tooLarge names the limit that was passed.
+// tooLarge returns ErrTooLarge with the limit.
 func tooLarge(limit int) error { return fmt.Errorf("zstd: %w: %d bytes", compress.ErrTooLarge, limit) }
 
-// malformed says what is wrong with compressed bytes.
+// malformed returns an error about invalid compressed bytes.
 func malformed(format string, args ...any) error { return fmt.Errorf("zstd: "+format, args...) }
