@@ -1,4 +1,4 @@
-// Package accesslog writes a line of structured log for calls, on either side.
+// Package accesslog writes a structured log line per call, on either side.
 package accesslog
 
 import (
@@ -23,8 +23,8 @@ type options struct {
 	messages bool
 }
 
-// Sample logs only a part of the calls that succeed, from 0 for none to 1 for all, which is the default.
-// Calls that fail or are slow are always logged.
+// Sample sets the fraction of successful calls that are logged, from 0 for none to 1 for all,
+// which is the default. Calls that fail or are slow are always logged.
 func Sample(share float64) Option {
 	return func(o *options) error {
 		if !(share >= 0 && share <= 1) {
@@ -35,7 +35,8 @@ func Sample(share float64) Option {
 	}
 }
 
-// Slow logs calls that took d or longer always, as warnings. The default is 1 s.
+// Slow makes calls that take d or longer count as slow: they are always logged, as warnings. The
+// default is 1 s.
 func Slow(d time.Duration) Option {
 	return func(o *options) error {
 		if d <= 0 {
@@ -46,8 +47,8 @@ func Slow(d time.Duration) Option {
 	}
 }
 
-// Messages adds the messages of errors. Without it they are left out: what a handler says about a request
-// may have parts of it.
+// Messages includes the messages of errors. By default they are left out: the error of a handler
+// may contain parts of the request.
 func Messages() Option {
 	return func(o *options) error {
 		o.messages = true
@@ -55,15 +56,17 @@ func Messages() Option {
 	}
 }
 
-// New returns an interceptor that writes a line to l when a call is over; nil is slog.Default(). New fails
-// for options that cannot work. On a server give it first, so that it sees what the others refuse.
+// New returns an interceptor that writes a line to l at the end of a call; nil means
+// slog.Default(). New fails for invalid options. On a server make it the first interceptor, so
+// that it sees the calls that others reject.
 //
-// The line has the message "call" with the attributes side (server or client), method, peer (the caller's
-// address, or the instance that answered; left out where there is none), code, duration, attempt (from
-// 0) and trace (the id of a trace context, if there is one). For a call that failed there is the outcome,
-// and where they hold, oneway and slow are true. Requests, replies, metadata and credentials are never logged.
+// The line has the message "call" with the attributes side (server or client), method, peer (the
+// caller's address, or the instance that answered; left out if there is none), code, duration,
+// attempt (from 0) and trace (the ID of a trace context, if there is one). A failed call also has
+// the attribute outcome, and oneway and slow appear if they are true. Requests, replies, metadata
+// and credentials are never logged.
 //
-// The level says whether the call needs attention. The first line that fits holds:
+// The level tells whether the call needs attention. The first matching line applies:
 //
 //	Error  the code is Internal, Unknown or DataLoss, or the handler panicked
 //	Warn   the call was slow
@@ -74,7 +77,7 @@ func Messages() Option {
 //	Warn   the call failed otherwise: it was refused or not sent, its outcome is unknown, or the handler
 //	       returned DeadlineExceeded, ResourceExhausted, Unimplemented, Unavailable or a code of its own
 //
-// Where the logger does not want a level, nothing is written.
+// If the logger is not enabled for the level, nothing is written.
 func New(l *slog.Logger, opts ...Option) (anser.Interceptor, error) {
 	o := &options{log: l, share: 1, slow: time.Second}
 	if l == nil {
@@ -94,8 +97,8 @@ func New(l *slog.Logger, opts ...Option) (anser.Interceptor, error) {
 	return o.intercept, nil
 }
 
-// errPanicked stands for a call whose handler panics, or ends its goroutine, which is told to the caller
-// further out.
+// errPanicked is the error of a call whose handler panics, or ends its goroutine; the caller gets
+// its error from an outer layer.
 var errPanicked = anser.Errorf(anser.Internal, "it panicked")
 
 func (o *options) intercept(next anser.Func) anser.Func {
@@ -107,7 +110,7 @@ func (o *options) intercept(next anser.Func) anser.Func {
 	}
 }
 
-// note writes the line of a call, if it is to be written.
+// note writes the line of a call, if its level and the sampling permit.
 func (o *options) note(ctx context.Context, inv *anser.Invocation, method string, err error, took time.Duration) {
 	slow := took >= o.slow
 	if err == nil && !slow && o.share < 1 && rand.Float64() >= o.share {
@@ -147,7 +150,7 @@ func (o *options) note(ctx context.Context, inv *anser.Invocation, method string
 	o.log.LogAttrs(ctx, level, "call", attrs...)
 }
 
-// levelOf is the table in the comment of New.
+// levelOf implements the table in the comment of New.
 func levelOf(code anser.Code, outcome anser.Outcome, slow bool) slog.Level {
 	switch {
 	case code == anser.Internal, code == anser.Unknown, code == anser.DataLoss:
@@ -160,8 +163,8 @@ func levelOf(code anser.Code, outcome anser.Outcome, slow bool) slog.Level {
 	return slog.LevelWarn
 }
 
-// answers reports whether a handler that returns the code has most likely done what it should: something is wrong
-// with the request, or has changed in the meantime.
+// answers reports whether a handler that returns the code probably works correctly: the error lies
+// in the request, or in a concurrent change.
 func answers(code anser.Code) bool {
 	switch code {
 	case anser.Canceled, anser.InvalidArgument, anser.NotFound, anser.AlreadyExists, anser.PermissionDenied,
@@ -192,7 +195,8 @@ func where(ctx context.Context, inv *anser.Invocation, err error) (peer string, 
 	return inv.Address, inv.Attempt
 }
 
-// outcomeOf says what becomes of a call that failed: on a server what its caller will be told.
+// outcomeOf returns the outcome of a failed call: on a server the one that its caller will
+// receive.
 func outcomeOf(inv *anser.Invocation, err error) anser.Outcome {
 	if !inv.Server {
 		return anser.OutcomeOf(err)
@@ -203,7 +207,7 @@ func outcomeOf(inv *anser.Invocation, err error) anser.Outcome {
 	return anser.Executed
 }
 
-// messageOf leaves out what the line says already.
+// messageOf removes the parts that the line already contains.
 func messageOf(err error) string {
 	if e, ok := errors.AsType[*anser.Error](err); ok {
 		return e.Message

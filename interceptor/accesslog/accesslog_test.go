@@ -20,7 +20,7 @@ import (
 
 var silent = anser.Logger(slog.New(slog.DiscardHandler))
 
-// lines collects what is logged.
+// lines collects log lines.
 type lines struct{ testlog.Buffer }
 
 func (l *lines) logger() *slog.Logger { return slog.New(slog.NewJSONHandler(l, nil)) }
@@ -92,7 +92,7 @@ func (b *sides) call(ctx context.Context, what string) error {
 	return err
 }
 
-// check compares a line with what it has to have; "-" means that the attribute is not there.
+// check compares a line with the wanted attributes; "-" means that the attribute must be missing.
 func check(t *testing.T, line map[string]any, want map[string]any) {
 	t.Helper()
 	for k, v := range want {
@@ -172,7 +172,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// Of calls that succeed a part is logged; those that fail or are slow always are.
+// A fraction of the successful calls is logged; calls that fail or are slow always are.
 func TestSample(t *testing.T) {
 	for _, share := range []float64{0, 0.5} {
 		synctest.Test(t, func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestSample(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			// Half of a thousand is further than 150 from the middle once in 10^21 times.
+			// Half of a thousand is further than 150 from the mean once in 10^21 times.
 			if n := float64(len(b.server.take(t))); n < calls*share-150 || n > calls*share+150 || share == 0 && n > 0 {
 				t.Errorf("%v lines for %d calls with a share of %v", n, calls, share)
 			}
@@ -205,7 +205,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// The messages of errors are there when they are asked for.
+// The messages of errors are included if the option is set.
 func TestMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := new(ansertest.Network)
@@ -219,7 +219,7 @@ func TestMessages(t *testing.T) {
 	})
 }
 
-// A oneway call has a line on both sides, and on the client the instance that took it.
+// A oneway call has a line on both sides, on the client with the instance that received it.
 func TestOneway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := new(ansertest.Network)
@@ -252,7 +252,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// What a handler answers on purpose does not ask for attention; what is refused or broken does.
+// Intended errors of a handler need no attention; calls that are refused or broken do.
 func TestLevels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var server, client lines

@@ -14,7 +14,7 @@ import (
 func Example() {
 	handler := slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey || a.Key == "duration" || a.Key == "peer" {
-			return slog.Attr{} // they are not the same twice
+			return slog.Attr{} // these differ between runs
 		}
 		return a
 	}})

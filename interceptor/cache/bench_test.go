@@ -8,7 +8,7 @@ import (
 	"github.com/anser-rpc/anser/internal/benchpb"
 )
 
-// BenchmarkHit calls what is in the cache of a client, of a server, and without any.
+// BenchmarkHit measures calls answered by the cache of a client, of a server, and without a cache.
 func BenchmarkHit(b *testing.B) {
 	for _, where := range []string{"client", "server", "nowhere"} {
 		b.Run(where, func(b *testing.B) {

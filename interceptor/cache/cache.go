@@ -1,4 +1,4 @@
-// Package cache keeps replies, on a client or on a server, and answers equal calls with them.
+// Package cache caches replies, on a client or on a server, and answers equal calls with them.
 package cache
 
 import (
@@ -19,60 +19,62 @@ import (
 	"github.com/anser-rpc/anser/interceptor/internal/share"
 )
 
-// Cache is an interceptor that keeps replies. Make one for each client or server: methods are told
-// apart by their names alone. All methods are safe for concurrent use.
+// Cache is an interceptor that caches replies. Create one per client or server: methods are
+// identified by their names alone. All methods are safe for concurrent use.
 //
-// An entry is found by the method, the codec, the bytes of the request, what [Vary] and [Partition]
-// name, and on a client the type of the reply. Of a map in a request the entries may come in any order,
-// if the codec is a [codec.Canonical] or JSON; with another codec such calls may miss what is there,
-// but none ever gets the reply of another request.
+// The key of an entry is the method, the codec, the bytes of the request, the values of [Vary] and
+// [Partition], and on a client the type of the reply. The order of map entries in a request does
+// not matter if the codec is a [codec.Canonical] or JSON; with another codec such calls may miss
+// an entry, but no call ever gets the reply of another request.
 //
-// What is kept are bytes: each caller gets a message of its own, which it may change. A reply from the
-// cache comes without trailers, address and attempt. Equal calls that miss at the same time become one;
-// each keeps its own deadline, and the call goes on while anybody waits for it. Calls without a reply,
-// streams, and the rare messages that are different after they were encoded and decoded pass by.
+// The cache stores bytes: each caller gets a message of its own, which it may modify. A reply from
+// the cache has no trailers, address and attempt. Equal calls that miss at the same time are
+// combined into one; each keeps its own deadline, and the call continues while any of them waits.
+// Calls without a reply, streams, and the rare messages that change when they are encoded and
+// decoded are not cached.
 type Cache struct {
 	o       options
 	flights flight.Group[flightKey, *share.Result]
 	buffers sync.Pool // of *[]byte
 
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex // guards the fields below
 	store      store
 	refreshing int
 	stats      Stats
 }
 
-// method is what the cache knows of a method.
+// method is the state of a method.
 type method struct {
 	name       string
 	ttl        time.Duration
-	generation uint64 // changed by every invalidation; guarded by the cache's mu
+	generation uint64 // incremented by every invalidation; guarded by the cache's mu
 }
 
-// flightKey is a key at a time: what was asked for before an invalidation does not count after it.
+// flightKey is a key with a generation: a call that began before an invalidation must not answer
+// one after it.
 type flightKey struct {
 	key
 	generation uint64
-	priority   anser.Priority // what is shed as unimportant is not shared with what matters
+	priority   anser.Priority // a call of low priority, which may be shed, must not answer one of high priority
 }
 
-// Stats is what a Cache has done so far, and what it holds.
+// Stats holds the counters of a Cache since its creation, and its present size.
 type Stats struct {
-	Hits      int64 // answered by an entry, Stale included
-	Stale     int64 // answered by an entry whose time was over, while a new one was got
-	Misses    int64 // that were not, Joined included
-	Joined    int64 // answered by an equal call that was in flight
-	Skipped   int64 // not cacheable: no copy of the messages, credentials, too large a request
+	Hits      int64 // answered by an entry, including Stale
+	Stale     int64 // answered by an expired entry during its refresh
+	Misses    int64 // not answered by an entry, including Joined
+	Joined    int64 // answered by an equal call in flight
+	Skipped   int64 // not cacheable: messages that cannot be copied, credentials, or too large a request
 	Stored    int64
 	TooLarge  int64 // replies over MaxEntry
-	Evicted   int64 // that gave way to others
-	Refreshes int64 // in the background
-	Failed    int64 // of these, those that got an error that is not kept
+	Evicted   int64 // removed for lack of space
+	Refreshes int64 // calls in the background
+	Failed    int64 // refreshes with an error that is not cached
 	Entries   int
 	Bytes     int64
 }
 
-// New returns a Cache. It fails for options that cannot work.
+// New returns a Cache. It fails for invalid options.
 func New(opts ...Option) (*Cache, error) {
 	c := &Cache{o: defaults()}
 	if err := c.o.apply(opts); err != nil {
@@ -82,7 +84,7 @@ func New(opts ...Option) (*Cache, error) {
 	return c, nil
 }
 
-// Stats returns what the cache has done so far.
+// Stats returns the counters.
 func (c *Cache) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,14 +93,15 @@ func (c *Cache) Stats() Stats {
 	return s
 }
 
-// Close cancels the calls that fill the cache and waits for them. Calls that follow find what is there,
-// and are not kept. It may be called more than once.
+// Close cancels the calls that fill the cache and waits for them. Later calls can use existing
+// entries, but their replies are not cached. It may be called more than once.
 func (c *Cache) Close() error {
 	c.flights.Close()
 	return nil
 }
 
-// Forget drops what is kept of a method. Calls that begin afterwards get nothing that was asked for before.
+// Forget drops the entries of a method. Calls that begin afterwards do not get replies of earlier
+// requests.
 func (c *Cache) Forget(method string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,9 +113,9 @@ func (c *Cache) Forget(method string) {
 	c.store.removeIf(func(e *entry) bool { return e.method == m })
 }
 
-// ForgetRequest drops what is kept of a method for requests equal to request, whatever metadata they
-// came with, and returns how many entries these were. request is what a caller of the method passes.
-// An error means that it could not be encoded.
+// ForgetRequest drops the entries of a method for requests equal to request, whatever their
+// metadata, and returns their number. request has the type that callers of the method pass. The
+// error means that it could not be encoded.
 func (c *Cache) ForgetRequest(method string, request any) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,7 +123,7 @@ func (c *Cache) ForgetRequest(method string, request any) (int, error) {
 	if m == nil {
 		return 0, nil
 	}
-	m.generation++ // a call in flight may be for this request
+	m.generation++ // a call in flight may have this request
 	var encoded [256][]byte
 	var errs []error
 	n := c.store.removeIf(func(e *entry) bool {
@@ -150,8 +153,8 @@ func (c *Cache) Clear() {
 	c.store.removeIf(func(*entry) bool { return true })
 }
 
-// Intercept is the [anser.Interceptor]: give anser.Intercept(c.Intercept) to Dial or NewServer. On a
-// server it belongs behind whatever decides who may call.
+// Intercept implements [anser.Interceptor]: pass anser.Intercept(c.Intercept) to Dial or
+// NewServer. On a server it must come after the interceptors that authorize calls.
 func (c *Cache) Intercept(next anser.Func) anser.Func {
 	return func(ctx context.Context, inv *anser.Invocation) error {
 		m := c.o.methods[inv.Method]
@@ -162,14 +165,14 @@ func (c *Cache) Intercept(next anser.Func) anser.Func {
 	}
 }
 
-// asked is a call with its key, as bytes that are used again.
+// asked is a call with its key, in a reused buffer.
 type asked struct {
 	inv     *anser.Invocation
 	method  *method
 	codec   codec.Codec
 	reply   reflect.Type // nil on the server
 	text    []byte
-	request int // where the request begins in text
+	request int // offset of the request in text
 }
 
 func (c *Cache) call(ctx context.Context, inv *anser.Invocation, m *method, next anser.Func) error {
@@ -188,7 +191,7 @@ func (c *Cache) call(ctx context.Context, inv *anser.Invocation, m *method, next
 		c.keep(buf, a.text)
 		return found.Give(inv)
 	}
-	// From here on the call costs one over the network or a handler, and the text outlives the buffer.
+	// From here on the call costs a round trip or a handler, and the text outlives the buffer.
 	k := flightKey{key{a.reply, string(a.text)}, generation, anser.PriorityFrom(ctx)}
 	request := slices.Clone(a.text[a.request:])
 	c.keep(buf, a.text)
@@ -198,7 +201,7 @@ func (c *Cache) call(ctx context.Context, inv *anser.Invocation, m *method, next
 		return found.Give(inv)
 	}
 	r, joined, err := share.Do(ctx, &c.flights, k, inv, func() flight.Work[*share.Result] {
-		if r := c.peek(k); r != nil { // it was in flight when this call looked, and came before this one was
+		if r := c.peek(k); r != nil { // it was in flight when this call looked, and ended before this one started
 			return func(context.Context) *share.Result { return r }
 		}
 		return c.fetch(a, k, request, next)
@@ -215,7 +218,7 @@ func (c *Cache) call(ctx context.Context, inv *anser.Invocation, m *method, next
 	return r.Give(inv)
 }
 
-// keep gives a buffer back.
+// keep returns a buffer to the pool.
 func (c *Cache) keep(buf *[]byte, b []byte) {
 	if cap(b) <= maxKept {
 		*buf = b
@@ -223,7 +226,7 @@ func (c *Cache) keep(buf *[]byte, b []byte) {
 	}
 }
 
-// maxKept is how large a buffer may be that is kept for the next call.
+// maxKept is the size of the largest buffer that is kept for the next call.
 const maxKept = 64 << 10
 
 func (c *Cache) count(f func(*Stats)) {
@@ -232,7 +235,7 @@ func (c *Cache) count(f func(*Stats)) {
 	f(&c.stats)
 }
 
-// identify makes the key of a call. It reports false for one that is not to be cached.
+// identify computes the key of a call. It reports false for a call that must not be cached.
 func (c *Cache) identify(ctx context.Context, a *asked, b []byte) bool {
 	if a.codec == nil || !share.Sharable(a.inv) {
 		return false
@@ -278,7 +281,7 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// What look finds.
+// The results of look.
 type state uint8
 
 const (
@@ -287,7 +290,7 @@ const (
 	stale
 )
 
-// look returns the entry of a call, if there is one that may be given out.
+// look returns the entry of a call, if there is a usable one.
 func (c *Cache) look(a *asked) (r share.Result, s state, generation uint64) {
 	now := time.Now()
 	c.mu.Lock()
@@ -313,7 +316,7 @@ func (c *Cache) look(a *asked) (r share.Result, s state, generation uint64) {
 	return e.result(), s, generation
 }
 
-// peek returns what is kept for a key and fresh, or nil, and counts nothing.
+// peek returns the fresh entry of a key, or nil, without counting.
 func (c *Cache) peek(k flightKey) *share.Result {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -324,7 +327,7 @@ func (c *Cache) peek(k flightKey) *share.Result {
 	return new(e.result())
 }
 
-// fetch returns what gets a reply and keeps it.
+// fetch returns the work that makes the call and stores its reply.
 func (c *Cache) fetch(a asked, k flightKey, request []byte, next anser.Func) flight.Work[*share.Result] {
 	call := share.Prepare(a.inv, a.codec, request, next)
 	e := &entry{key: k.key, method: a.method, codec: a.codec, request: a.request}
@@ -335,7 +338,8 @@ func (c *Cache) fetch(a asked, k flightKey, request []byte, next anser.Func) fli
 	}
 }
 
-// put keeps a result, unless it is not to be kept or the method was invalidated since it was asked for.
+// put stores a result, unless it must not be cached or the method was invalidated since the call
+// began.
 func (c *Cache) put(e *entry, generation uint64, r *share.Result) {
 	ttl, stale := e.method.ttl, c.o.stale
 	switch {
@@ -359,28 +363,28 @@ func (c *Cache) put(e *entry, generation uint64, r *share.Result) {
 	case e.method.generation != generation:
 	case e.size() > c.o.entry:
 		c.stats.TooLarge++
-		c.store.drop(e.key) // an older one is no longer right
+		c.store.drop(e.key) // an older entry is no longer valid
 	default:
 		c.store.put(e)
 		c.stats.Stored++
 	}
 }
 
-// negative reports whether an error may be kept: a handler returned it, with one of the codes.
+// negative reports whether an error may be cached: a handler returned it, with one of the codes.
 func (c *Cache) negative(err error) bool {
 	if len(c.o.codes) == 0 || !slices.Contains(c.o.codes, anser.CodeOf(err)) {
 		return false
 	}
 	e, ok := errors.AsType[*anser.Error](err)
-	return !ok || e.Outcome == anser.Executed // without an Error it is a handler's
+	return !ok || e.Outcome == anser.Executed // any other error comes from a handler
 }
 
 const (
-	refreshBound  = 10 * time.Second // of a call in the background
-	maxRefreshing = 64               // calls in the background
+	refreshBound  = 10 * time.Second // timeout of a call in the background
+	maxRefreshing = 64               // concurrent calls in the background
 )
 
-// refresh gets a new reply in the background, unless that happens already or many do.
+// refresh gets a new reply in the background, unless that is in progress or too many are.
 func (c *Cache) refresh(ctx context.Context, a asked, k flightKey, request []byte, next anser.Func) {
 	c.mu.Lock()
 	busy := c.refreshing >= maxRefreshing
@@ -396,8 +400,8 @@ func (c *Cache) refresh(ctx context.Context, a asked, k flightKey, request []byt
 		return func(ctx context.Context) *share.Result {
 			failed := true
 			defer func() {
-				if p := recover(); p != nil { // nobody waits who would tell
-					c.o.log.Error("a call that renews an entry of the cache panicked", "method", a.method.name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+				if p := recover(); p != nil { // there is no caller to receive it
+					c.o.log.Error("a call that refreshes an entry of the cache panicked", "method", a.method.name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 				}
 				c.count(func(s *Stats) {
 					c.refreshing--

@@ -33,7 +33,7 @@ type reply struct {
 	List    []string
 }
 
-// service answers with its version, and counts what reaches its handlers.
+// service answers with its version, and counts the calls that reach its handlers.
 type service struct {
 	runs    atomic.Int64
 	version atomic.Int64
@@ -102,7 +102,7 @@ func newCache(t testing.TB, opts ...cache.Option) *cache.Cache {
 	return k
 }
 
-// sides runs f with the cache on either side, where time is not real.
+// sides runs f with the cache on either side, in a synctest bubble.
 func sides(t *testing.T, opts []cache.Option, f func(t *testing.T, svc *service, k *cache.Cache, c *anser.Client)) {
 	t.Helper()
 	for _, side := range []string{"client", "server"} {
@@ -119,7 +119,7 @@ func sides(t *testing.T, opts []cache.Option, f func(t *testing.T, svc *service,
 	}
 }
 
-// get calls and returns the version that it got.
+// get makes a call and returns the version in its reply.
 func get(t *testing.T, c *anser.Client, name string, opts ...anser.CallOption) int {
 	t.Helper()
 	out, err := anser.Call[reply](context.Background(), c, "Catalog.Get", &request{Name: name}, opts...)
@@ -209,7 +209,7 @@ func TestJitter(t *testing.T) {
 	})
 }
 
-// An entry whose time is over is better than nothing for a while, and one call gets a new one.
+// An expired entry is used for a while, and one call refreshes it.
 func TestStale(t *testing.T) {
 	sides(t, []cache.Option{cache.Jitter(0), cache.Stale(30 * time.Second)}, func(t *testing.T, svc *service, k *cache.Cache, c *anser.Client) {
 		get(t, c, "x")
@@ -231,7 +231,7 @@ func TestStale(t *testing.T) {
 		svc.fail.Store(anser.Errorf(anser.Unavailable, "away"))
 		time.Sleep(70 * time.Second)
 		for range 3 {
-			get(t, c, "x") // while the service is away
+			get(t, c, "x") // while the service is down
 			time.Sleep(5 * time.Second)
 		}
 		if st := k.Stats(); st.Failed != 3 {
@@ -244,7 +244,7 @@ func TestStale(t *testing.T) {
 	})
 }
 
-// A panic in the background, where nobody waits, is logged on the server, and ends nothing.
+// A panic in the background, without a caller, is logged on the server, and has no other effect.
 func TestPanicInTheBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log testlog.Buffer
@@ -328,7 +328,7 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// A request is forgotten in every codec that it came in.
+// A request is forgotten in every codec in which it was received.
 func TestForgetRequestInEveryCodec(t *testing.T) {
 	sides(t, nil, func(t *testing.T, svc *service, k *cache.Cache, c *anser.Client) {
 		for _, name := range []string{"x", "y"} {
@@ -344,7 +344,7 @@ func TestForgetRequestInEveryCodec(t *testing.T) {
 	})
 }
 
-// What was asked for before an invalidation is not kept after it, and nobody joins it.
+// The reply of a call that began before an invalidation is not cached, and no later call joins it.
 func TestForgetDuringACall(t *testing.T) {
 	sides(t, nil, func(t *testing.T, svc *service, k *cache.Cache, c *anser.Client) {
 		svc.take = 2 * time.Second
@@ -441,7 +441,7 @@ func TestWhatMakesCallsDifferent(t *testing.T) {
 	})
 }
 
-// A reply from the cache has neither the trailers nor the address of the call that got it.
+// A reply from the cache has neither the trailers nor the address of the original call.
 func TestTrailers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network, svc, k := new(ansertest.Network), new(service), newCache(t)
@@ -456,7 +456,7 @@ func TestTrailers(t *testing.T) {
 	})
 }
 
-// Many that miss at once are one call, each with its own time.
+// Many concurrent misses are one call, each with its own deadline.
 func TestHerd(t *testing.T) {
 	sides(t, nil, func(t *testing.T, svc *service, k *cache.Cache, c *anser.Client) {
 		svc.take = time.Second
@@ -516,7 +516,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// Who calls oneway wants the handler to run, not a reply.
+// A oneway caller wants the handler to run, not a reply.
 func TestOneway(t *testing.T) {
 	sides(t, nil, func(t *testing.T, svc *service, k *cache.Cache, c *anser.Client) {
 		get(t, c, "x")
@@ -532,7 +532,7 @@ func TestOneway(t *testing.T) {
 	})
 }
 
-// Futures get copies like everybody else.
+// Futures get copies, too.
 func TestFutures(t *testing.T) {
 	sides(t, nil, func(t *testing.T, svc *service, k *cache.Cache, c *anser.Client) {
 		svc.take = time.Second
@@ -553,7 +553,8 @@ func TestFutures(t *testing.T) {
 	})
 }
 
-// On a server a call that is shared has a time too, whoever joins it, and who has time left goes on.
+// On a server a shared call also has a timeout, whichever callers join it, and a caller with time
+// left continues.
 func TestSharedCallEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network, svc, k := new(ansertest.Network), &service{take: time.Hour}, newCache(t)
@@ -565,7 +566,7 @@ func TestSharedCallEnds(t *testing.T) {
 			return err
 		}
 		var wg sync.WaitGroup
-		for range 8 { // each waits less than the call takes, and there is always one that does
+		for range 8 { // each waits for less time than the call takes, and one is always waiting
 			wg.Go(func() {
 				if err := call(3500 * time.Millisecond); !errors.Is(err, anser.DeadlineExceeded) {
 					t.Error(err)

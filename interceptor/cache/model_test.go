@@ -15,7 +15,7 @@ import (
 	"github.com/anser-rpc/anser/interceptor/cache"
 )
 
-// model is what the cache has to do, in the simplest way: a list, the entry that was used last at its end.
+// model is a simple model of the cache: a list with the most recently used entry at its end.
 type model struct {
 	list    []kept
 	version int
@@ -34,7 +34,7 @@ const (
 	modelStale   = 20 * time.Second
 )
 
-// get returns the version that a call gets, and how many handlers run for it.
+// get returns the version that a call gets, and the number of handlers that run for it.
 func (m *model) get(name string, now time.Time) (version, runs int) {
 	i := slices.IndexFunc(m.list, func(k kept) bool { return k.name == name })
 	fresh := kept{name, m.version, now.Add(modelTTL), now.Add(modelTTL + modelStale)}
@@ -61,7 +61,7 @@ func (m *model) forget(name string) {
 	m.list = slices.DeleteFunc(m.list, func(k kept) bool { return name == "" || k.name == name })
 }
 
-// step is something that happens.
+// step is one action.
 type step struct {
 	what    string
 	name    string
@@ -77,7 +77,7 @@ func (m *model) check(k *cache.Cache, c *anser.Client, svc *service, s step) err
 		if err != nil {
 			return err
 		}
-		synctest.Wait() // for what happens in the background
+		synctest.Wait() // for the work in the background
 		if ran := int(svc.runs.Load() - before); out.Version != want || out.List[0] != s.name || ran != runs {
 			return fmt.Errorf("%+v after %d runs, want version %d after %d", out, ran, want, runs)
 		}
@@ -132,7 +132,7 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// The bounds hold whatever comes, and the books are right: what is counted is what is there.
+// The limits hold for any sequence of calls, and the counters match the entries.
 func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network, svc := new(ansertest.Network), new(service)

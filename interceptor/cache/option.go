@@ -50,9 +50,9 @@ func (o *options) apply(opts []Option) error {
 	return errors.Join(errs...)
 }
 
-// Method lets replies of the method be kept for ttl, by its canonical name on a server, and by the
-// name that is called on a client. Only methods that are named here are cached: that running a method
-// twice does no harm (see [anser.Idempotent]) does not mean that it need not be run.
+// Method enables caching of the method's replies for ttl. The name is the canonical one on a
+// server, and the one that is called on a client. Only methods named here are cached: a method
+// that may safely run twice (see [anser.Idempotent]) may still need to run every time.
 func Method(name string, ttl time.Duration) Option {
 	return func(o *options) error {
 		if err := wire.CheckMethodName(name); err != nil {
@@ -69,8 +69,8 @@ func Method(name string, ttl time.Duration) Option {
 	}
 }
 
-// Stale lets a reply be given out for d beyond its time, while one call in the background gets a new
-// one. The default is 0: a reply whose time is over is got anew first.
+// Stale allows the use of a reply for d after it has expired, while one call in the background
+// fetches a new one. The default is 0: an expired reply is not used.
 func Stale(d time.Duration) Option {
 	return func(o *options) error {
 		if d < 0 {
@@ -81,8 +81,8 @@ func Stale(d time.Duration) Option {
 	}
 }
 
-// Negative lets errors with one of the codes be kept for ttl: those that a handler returned, not those
-// of calls that were refused or lost. The default is to keep none.
+// Negative enables caching of errors with one of the codes for ttl: errors that a handler
+// returned, not those of calls that were refused or lost. By default none are cached.
 func Negative(ttl time.Duration, codes ...anser.Code) Option {
 	return func(o *options) error {
 		if ttl <= 0 || len(codes) == 0 {
@@ -90,7 +90,7 @@ func Negative(ttl time.Duration, codes ...anser.Code) Option {
 		}
 		for _, c := range codes {
 			if c == anser.OK || c == anser.Canceled || c == anser.DeadlineExceeded {
-				return fmt.Errorf("cache.Negative: the code %q says nothing about other calls: leave it out", c)
+				return fmt.Errorf("cache.Negative: the code %q does not apply to other calls: leave it out", c)
 			}
 		}
 		o.negative, o.codes = ttl, slices.Clone(codes)
@@ -98,8 +98,8 @@ func Negative(ttl time.Duration, codes ...anser.Code) Option {
 	}
 }
 
-// Jitter shortens the time of each entry by a random part of it, up to share, so that entries made
-// together do not end together. The default is 0.1.
+// Jitter shortens the time of each entry by a random fraction, up to share, so that entries
+// created at the same time do not expire together. The default is 0.1.
 func Jitter(share float64) Option {
 	return func(o *options) error {
 		if !(share >= 0 && share < 1) {
@@ -110,8 +110,8 @@ func Jitter(share float64) Option {
 	}
 }
 
-// MaxEntries sets how many entries are kept; the default is 10,000. The one that was not used for the
-// longest time gives way.
+// MaxEntries sets the maximum number of entries; the default is 10,000. The least recently used
+// entry is evicted.
 func MaxEntries(n int) Option {
 	return func(o *options) error {
 		if n < 1 {
@@ -122,7 +122,7 @@ func MaxEntries(n int) Option {
 	}
 }
 
-// MaxBytes sets how much memory the entries take, keys included; the default is 64 MiB.
+// MaxBytes sets the maximum memory of the entries in bytes, including keys; the default is 64 MiB.
 func MaxBytes(n int64) Option {
 	return func(o *options) error {
 		if n < minBytes {
@@ -133,8 +133,8 @@ func MaxBytes(n int64) Option {
 	}
 }
 
-// MaxEntry sets how large a single entry may be, request and reply together; the default is 1 MiB. What
-// is larger is not kept.
+// MaxEntry sets the maximum size of an entry in bytes, request and reply together; the default is
+// 1 MiB. Larger replies are not cached.
 func MaxEntry(n int64) Option {
 	return func(o *options) error {
 		if n < minBytes {
@@ -145,11 +145,11 @@ func MaxEntry(n int64) Option {
 	}
 }
 
-// minBytes is a little more than the least that an entry takes.
+// minBytes is slightly more than the smallest entry.
 const minBytes = 1024
 
-// Vary adds keys of metadata on which replies depend: calls with different values get different entries.
-// Without it metadata does not matter, with one exception: a call that carries authorization,
+// Vary adds metadata keys on which replies depend: calls with different values get different
+// entries. By default metadata is ignored, with one exception: a call with authorization,
 // proxy-authorization or cookie is not cached unless the key is named here.
 func Vary(keys ...string) Option {
 	return func(o *options) error {
@@ -162,12 +162,12 @@ func Vary(keys ...string) Option {
 	}
 }
 
-// credentials are the keys of metadata that make a reply somebody's own.
+// credentials lists the metadata keys that make a reply specific to a user.
 var credentials = [...]string{"authorization", "proxy-authorization", "cookie"}
 
-// Partition divides the cache by what f returns for a call's context, for replies that depend on more
-// than the request and metadata: on the caller's certificate, say. ok false keeps a call away from the
-// cache. f is called by many goroutines at once.
+// Partition divides the cache by the result of f for a call's context, for replies that depend on
+// more than the request and metadata, for example on the caller's certificate. If ok is false, the
+// call is not cached. f must be safe for concurrent use.
 func Partition(f func(ctx context.Context) (part string, ok bool)) Option {
 	return func(o *options) error {
 		if f == nil {
@@ -178,7 +178,7 @@ func Partition(f func(ctx context.Context) (part string, ok bool)) Option {
 	}
 }
 
-// Logger sets where a panic of a call in the background is logged; the default is slog.Default().
+// Logger sets the logger for panics of calls in the background; the default is slog.Default().
 func Logger(l *slog.Logger) Option {
 	return func(o *options) error {
 		if l == nil {

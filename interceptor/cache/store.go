@@ -9,27 +9,28 @@ import (
 	"github.com/anser-rpc/anser/interceptor/internal/share"
 )
 
-// key tells entries apart. text has the codec, the method, what Vary and Partition name, and the request.
+// key identifies an entry. text contains the codec, the method, the values of Vary and Partition,
+// and the request.
 type key struct {
-	reply reflect.Type // that the caller of a client wants; nil on a server
+	reply reflect.Type // requested by the caller on a client; nil on a server
 	text  string
 }
 
-// entry is a reply or an error that is kept. It is not changed once it is in the store.
+// entry is a cached reply or error. It is immutable once it is in the store.
 type entry struct {
 	key
 	method    *method
 	codec     codec.Codec
-	request   int // where the request begins in text
+	request   int // offset of the request in text
 	replyType reflect.Type
 	reply     []byte
 	err       error
-	ends      time.Time // of its time
-	gone      time.Time // of the time in which it is better than nothing
+	ends      time.Time // when it expires
+	gone      time.Time // when it can no longer be used as a stale entry
 	place     *list.Element
 }
 
-// overhead is about what an entry takes beside its texts.
+// overhead is the approximate memory of an entry in bytes, without its texts.
 const overhead = 320
 
 func (e *entry) size() int64 {
@@ -47,10 +48,10 @@ func (e *entry) result() share.Result {
 	return share.NewResult(e.replyType, e.reply, e.codec)
 }
 
-// store holds entries within bounds, those that were used last. It is not safe for concurrent use.
+// store holds the most recently used entries within limits. It is not safe for concurrent use.
 type store struct {
 	entries  map[key]*entry
-	order    list.List // of *entry, the one that was used last in front
+	order    list.List // of *entry, the most recently used one in front
 	maxLen   int
 	maxBytes int64
 	bytes    int64
@@ -63,7 +64,7 @@ func newStore(entries int, bytes int64) store {
 
 func (s *store) len() int { return len(s.entries) }
 
-// get returns the entry and counts it as used.
+// get returns the entry and marks it as used.
 func (s *store) get(reply reflect.Type, text []byte) *entry {
 	e := s.entries[key{reply, string(text)}] // does not allocate
 	if e != nil {
@@ -72,7 +73,7 @@ func (s *store) get(reply reflect.Type, text []byte) *entry {
 	return e
 }
 
-// put adds an entry that is not larger than the store, in place of one with the same key.
+// put adds an entry that is not larger than the store, and replaces one with the same key.
 func (s *store) put(e *entry) {
 	s.drop(e.key)
 	e.place = s.order.PushFront(e)

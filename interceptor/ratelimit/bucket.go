@@ -12,46 +12,47 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// A Bank keeps buckets for all instances of a service together; package redis has one. It is safe for
+// A Bank keeps buckets for all instances of a service; package redis has one. It is safe for
 // concurrent use.
 type Bank interface {
-	// Withdraw takes spent tokens from the bucket, which were used already, even if they are not there; then it
-	// takes up to want of those that are left, and returns how many. If there are none, it returns how long
-	// it takes until there is one. A new bucket is full.
+	// Withdraw first subtracts spent tokens, which have already been used, from the bucket, even
+	// below zero; then it takes up to want of the remaining ones, and returns their number. If
+	// there are none, it returns how long it takes until there is one. A new bucket is full.
 	Withdraw(ctx context.Context, bucket string, r Rate, spent, want int) (given int, wait time.Duration, err error)
 }
 
 // bucket is one limit. Without a bank it is this instance's share of it.
 //
-// With a bank, calls are paid with tokens that were withdrawn before. Where there are none, a withdrawal is made
-// in the background, and until its answer comes calls are paid from the local share. That is a debt which the
-// next withdrawal settles, so that over time no more calls run than the limit allows.
+// With a bank, calls are paid with tokens that were withdrawn before. If there are none, a
+// withdrawal is made in the background, and until its answer arrives calls are paid from the local
+// share. That is a debt settled by the next withdrawal, so in the long run no more calls are
+// admitted than the limit allows.
 type bucket struct {
 	l       *Limiter
-	name    string // in the bank
-	whose   string // for the error
+	name    string // name in the bank
+	whose   string // subject of the limit, for the error
 	option  string
 	r       Rate
 	refused *atomic.Int64
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	local    *rate.Limiter
-	shares   int64 // by which the local rate is divided
+	shares   int64 // the local rate is divided by this number
 	stock    int
 	debt     int
 	chunk    int       // tokens of the next withdrawal
-	denied   time.Time // until then the bank has none
+	denied   time.Time // until then the bank has no tokens
 	asking   bool
 	failures int
-	retry    time.Time // the bank is left alone until then
+	retry    time.Time // the bank is not asked before
 	stocked  time.Time
 }
 
 const (
 	askTimeout = 500 * time.Millisecond // of a withdrawal
-	firstRest  = 100 * time.Millisecond // after a failure, doubling
+	firstRest  = 100 * time.Millisecond // backoff after a failure, doubling
 	maxRest    = 5 * time.Second
-	stockLife  = time.Second // tokens that were not used are void: the bank has refilled the bucket since
+	stockLife  = time.Second // unused tokens expire: the bank has refilled the bucket since
 )
 
 func (l *Limiter) newBucket(name, whose, option string, r Rate) *bucket {
@@ -60,7 +61,7 @@ func (l *Limiter) newBucket(name, whose, option string, r Rate) *bucket {
 	return b
 }
 
-// divideLocked makes the local limiter that of this instance's share.
+// divideLocked sets the local limiter to this instance's share.
 func (b *bucket) divideLocked() {
 	n := b.l.instances.Load()
 	if n == b.shares {
@@ -76,7 +77,7 @@ func (b *bucket) divideLocked() {
 	b.local.SetBurst(burst)
 }
 
-// take takes a token, or says why there is none.
+// take takes a token, or returns why there is none.
 func (b *bucket) take(now time.Time) *anser.Error {
 	b.mu.Lock()
 	wait := b.takeLocked(now)
@@ -85,7 +86,7 @@ func (b *bucket) take(now time.Time) *anser.Error {
 		return nil
 	}
 	b.refused.Add(1)
-	return anser.Refuse(anser.ResourceExhausted, "over the limit of %v calls a second with bursts of %d for %s (ratelimit.%s)", b.r.PerSecond, b.r.Burst, b.whose, b.option).WithRetryAfter(wait)
+	return anser.Refuse(anser.ResourceExhausted, "over the limit of %v calls per second with bursts of %d for %s (ratelimit.%s)", b.r.PerSecond, b.r.Burst, b.whose, b.option).WithRetryAfter(wait)
 }
 
 // takeLocked returns 0, or how long it takes until there is a token.
@@ -124,7 +125,7 @@ func (b *bucket) shareLocked(now time.Time) time.Duration {
 	return wait
 }
 
-// askLocked starts a withdrawal, unless there is one, or the bank failed a moment ago.
+// askLocked starts a withdrawal, unless one is in progress or the bank failed a moment ago.
 func (b *bucket) askLocked(now time.Time) {
 	if b.asking || now.Before(b.retry) {
 		return
@@ -143,7 +144,7 @@ func (b *bucket) withdraw(spent, want int) {
 	b.asking = false
 	if err != nil {
 		b.l.alone.Add(1)
-		b.debt = 0 // what is not known to be settled is forgotten: the share holds alone now
+		b.debt = 0 // an unconfirmed settlement is dropped: only the local share applies now
 		if b.failures == 0 && b.l.ctx.Err() == nil {
 			b.l.o.log.Warn("the bank of the rate limits does not answer: this instance has its share of them", "bucket", b.name, "instances", b.shares, "err", err)
 		}
@@ -161,18 +162,18 @@ func (b *bucket) withdraw(spent, want int) {
 	b.stocked = now
 	if given == 0 {
 		b.denied, b.chunk = now.Add(max(wait, time.Millisecond)), max(b.chunk/2, 1)
-		if spent := b.debt; spent > 0 { // nobody asks while the bank has none, and it has to know
+		if spent := b.debt; spent > 0 { // no withdrawal is made while the bank is empty, but it must know the debt
 			b.asking = b.l.spawn(func() { b.withdraw(spent, 0) })
 		}
 		return
 	}
-	// Those who use what they get at once get more the next time, up to a tenth of what there is.
+	// If all tokens are used at once, the next withdrawal takes more, up to a tenth of the limit.
 	if given == want {
 		b.chunk = max(1, min(2*b.chunk, b.r.Burst/10))
 	}
 }
 
-// found notes the instances of the service.
+// found updates the number of instances of the service.
 func (l *Limiter) found(list []registry.Instance) {
 	n := 0
 	for _, in := range list {
@@ -180,7 +181,7 @@ func (l *Limiter) found(list []registry.Instance) {
 			n++
 		}
 	}
-	if n == 0 { // this one serves, so it is the registry that does not know
+	if n == 0 { // this instance is serving, so the registry's list is incomplete
 		n = l.o.instances
 	}
 	l.instances.Store(int64(n))

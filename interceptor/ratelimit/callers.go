@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// callers has a bucket for each caller, in a table that is bounded.
+// callers holds a bucket per caller, in a table of limited size.
 type callers struct {
 	l       *Limiter
 	r       Rate
 	most    int
 	full    time.Duration // after which an unused bucket is full
 	refused atomic.Int64
-	rest    *bucket // of those that found no room
+	rest    *bucket // shared by callers without a bucket
 
 	mu     sync.Mutex // guards what follows
 	byKey  map[string]*list.Element
-	recent *list.List // of *caller, the one that called last in front
+	recent *list.List // of *caller, the most recent one in front
 }
 
 type caller struct {
@@ -40,7 +40,7 @@ func (c *callers) newBucket(name string) *bucket {
 	return b
 }
 
-// bucket returns that of the caller with the key.
+// bucket returns the bucket of the caller with that key.
 func (c *callers) bucket(key string, now time.Time) *bucket {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,7 +64,7 @@ func (c *callers) bucket(key string, now time.Time) *bucket {
 	return who.bucket
 }
 
-// count returns how many callers there are, and how many calls were refused.
+// count returns the number of callers, and of refused calls.
 func (c *callers) count() (n int, refused int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

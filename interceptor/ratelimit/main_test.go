@@ -10,5 +10,5 @@ import (
 
 func TestMain(m *testing.M) { ansertest.Main(m) }
 
-// silent keeps the logs of what is expected to go wrong out of the output.
+// silent suppresses the logs of expected errors.
 var silent = anser.Logger(slog.New(slog.DiscardHandler))

@@ -45,7 +45,7 @@ func (o *options) apply(opts []Option) error {
 	return errors.Join(errs...)
 }
 
-// Server bounds all calls of the server together.
+// Server bounds the rate of all calls of the server.
 func Server(r Rate) Option {
 	return func(o *options) error {
 		o.all = r
@@ -53,7 +53,7 @@ func Server(r Rate) Option {
 	}
 }
 
-// Method bounds the calls of a method, by its canonical name.
+// Method bounds the rate of a method, by its canonical name.
 func Method(name string, r Rate) Option {
 	return func(o *options) error {
 		if err := wire.CheckMethodName(name); err != nil {
@@ -67,11 +67,12 @@ func Method(name string, r Rate) Option {
 	}
 }
 
-// Key says who calls. It is given the context of a handler, on the goroutine that reads the connection, so it
-// must be fast. Those with the same key share a bucket, also if that is empty.
+// Key identifies the caller. It is called with the context of a handler, on the goroutine that
+// reads the connection, so it must be fast. Callers with the same key share a bucket, even if the
+// key is empty.
 type Key func(ctx context.Context) string
 
-// Caller bounds the calls of each caller, of all methods together.
+// Caller bounds the rate of each caller, over all methods.
 func Caller(key Key, r Rate) Option {
 	return func(o *options) error {
 		if key == nil {
@@ -82,9 +83,10 @@ func Caller(key Key, r Rate) Option {
 	}
 }
 
-// MaxCallers sets how many callers have a bucket of their own; the default is 10,000. Those that have not
-// called for so long that their bucket is full again make room. Where there are none, further callers
-// share one bucket, so that nobody gains by inventing names.
+// MaxCallers sets the maximum number of callers with a bucket of their own; the default is 10,000.
+// A caller whose bucket is full again, because it has not called for some time, is removed to make
+// room. If there is none, further callers share one bucket, so that inventing names does not help
+// an attacker.
 func MaxCallers(n int) Option {
 	return func(o *options) error {
 		if n < 1 {
@@ -95,9 +97,10 @@ func MaxCallers(n int) Option {
 	}
 }
 
-// Share makes the limits those of a whole service: each instance takes its share of them, by the number of
-// instances in the registry that are up, as it changes. The calls have to be spread evenly, as the default balancer does.
-// Until the registry has answered, and where it has no instance, the number is that of [Instances].
+// Share makes the limits apply to a whole service: each instance takes its share of them, by the
+// current number of instances in the registry that are up. The calls must be evenly distributed,
+// as with the default balancer. Until the registry has answered, and if it has no instance, the
+// number is that of [Instances].
 func Share(r registry.Resolver, service string) Option {
 	return func(o *options) error {
 		if r == nil {
@@ -111,8 +114,8 @@ func Share(r registry.Resolver, service string) Option {
 	}
 }
 
-// Instances sets among how many instances the limits are shared out where nothing else tells; the default
-// is 1.
+// Instances sets the number of instances that share the limits if it is not known otherwise; the
+// default is 1.
 func Instances(n int) Option {
 	return func(o *options) error {
 		if n < 1 {
@@ -123,8 +126,9 @@ func Instances(n int) Option {
 	}
 }
 
-// Through has a bank keep the buckets for all instances together, however calls are spread. While the bank
-// does not answer, each instance has its share of the limits; see [Share] and [Instances].
+// Through makes a bank keep the buckets for all instances, however calls are distributed. While
+// the bank does not answer, each instance has its share of the limits; see [Share] and
+// [Instances].
 func Through(b Bank) Option {
 	return func(o *options) error {
 		if b == nil {
@@ -135,7 +139,7 @@ func Through(b Bank) Option {
 	}
 }
 
-// Logger sets where the limiter logs to that it lost the registry or its bank; the default is slog.Default().
+// Logger sets the logger for failures of the registry or the bank; the default is slog.Default().
 func Logger(l *slog.Logger) Option {
 	return func(o *options) error {
 		if l == nil {
@@ -146,7 +150,8 @@ func Logger(l *slog.Logger) Option {
 	}
 }
 
-// ByAddress is the caller's IP address, without its port. Behind a proxy all callers have one.
+// ByAddress returns the caller's IP address, without its port. All callers behind a proxy share
+// one.
 func ByAddress(ctx context.Context) string {
 	p, ok := anser.PeerFrom(ctx)
 	if !ok || p.Addr == nil {
@@ -159,8 +164,9 @@ func ByAddress(ctx context.Context) string {
 	return addr
 }
 
-// ByIdentity is the subject that the caller has proved to be, on a server with anser.Authenticate, and else the name in
-// its certificate: its first URI, DNS name, or common name. Callers without either have the empty one, and share a bucket.
+// ByIdentity returns the authenticated subject of the caller, on a server with anser.Authenticate,
+// otherwise the name in its certificate: its first URI, DNS name, or common name. Callers without
+// either have the empty key, and share a bucket.
 func ByIdentity(ctx context.Context) string {
 	p, ok := anser.PeerFrom(ctx)
 	if ok && p.Identity != nil {
@@ -179,8 +185,8 @@ func ByIdentity(ctx context.Context) string {
 	return cert.Subject.CommonName
 }
 
-// ByMetadata is the value of the metadata of that name. The caller chooses it: trust it only where an
-// interceptor or a proxy in front has checked it.
+// ByMetadata returns a key with the value of that metadata. The caller chooses it: trust it only
+// if an interceptor or a proxy has verified it.
 func ByMetadata(name string) Key {
 	name = strings.ToLower(name)
 	return func(ctx context.Context) string { return anser.MetadataFrom(ctx)[name] }

@@ -1,8 +1,9 @@
-// Package ratelimit bounds how many calls a second a server takes: all together, for each method, and for each
-// caller; on one instance, or on all instances of a service together.
+// Package ratelimit bounds the calls per second of a server: in total, per method, and per caller;
+// on one instance, or on all instances of a service together.
 //
-// A call that is over a limit is refused with ResourceExhausted before it is decoded, and is told when the next
-// one has room. Nothing ever waits, neither for room nor for a registry or a bank.
+// A call over a limit is refused with ResourceExhausted before it is decoded; the error contains
+// the time until the next call is allowed. No call ever waits, neither for a token nor for a
+// registry or a bank.
 package ratelimit
 
 import (
@@ -17,7 +18,7 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// Rate is a token bucket: PerSecond calls a second for long, and up to Burst at once.
+// Rate is a token bucket: PerSecond calls per second on average, and up to Burst at once.
 type Rate struct {
 	PerSecond float64
 	Burst     int
@@ -25,31 +26,31 @@ type Rate struct {
 
 func (r Rate) check(name string) error {
 	if !(r.PerSecond > 0) || math.IsInf(r.PerSecond, 0) || r.Burst < 1 {
-		return fmt.Errorf("ratelimit.%s: %v calls a second with bursts of %d: want a rate above 0 and bursts of at least 1", name, r.PerSecond, r.Burst)
+		return fmt.Errorf("ratelimit.%s: %v calls per second with bursts of %d: want a rate above 0 and bursts of at least 1", name, r.PerSecond, r.Burst)
 	}
 	return nil
 }
 
-// Limiter has the limits of a server. Make one with [New]. It is safe for concurrent use, and may be given to
-// several servers, which then share its limits.
+// Limiter holds the limits of a server. Create one with [New]. It is safe for concurrent use, and
+// may be passed to several servers, which then share its limits.
 type Limiter struct {
 	o         options
-	all       *bucket // nil: none
+	all       *bucket // nil means none
 	methods   map[string]*bucket
-	callers   *callers // nil: none
+	callers   *callers // nil means none
 	instances atomic.Int64
-	banking   atomic.Int64 // answers of the bank
-	alone     atomic.Int64 // failures of the bank
+	banking   atomic.Int64 // successful withdrawals
+	alone     atomic.Int64 // failed withdrawals
 	stop      context.CancelFunc
-	ctx       context.Context // of what runs in the background, until Close
+	ctx       context.Context // of work in the background, until Close
 
-	mu     sync.Mutex // guards closed, and work against Close
+	mu     sync.Mutex // guards closed, and orders background work before Close
 	closed bool
 	work   sync.WaitGroup
 }
 
-// New makes a limiter with the limits of the options. It fails for options that cannot work. Close it when
-// the server is closed.
+// New returns a limiter with the limits of the options. It fails for invalid options. Close it
+// when the server is closed.
 func New(opts ...Option) (*Limiter, error) {
 	l := &Limiter{o: options{methods: make(map[string]Rate), maxCallers: 10_000, instances: 1}}
 	if err := l.o.apply(opts); err != nil {
@@ -73,8 +74,8 @@ func New(opts ...Option) (*Limiter, error) {
 	return l, nil
 }
 
-// Close ends what follows the registry or asks a bank, and waits for it. Limits hold on with what is known.
-// It may be called more than once.
+// Close stops following the registry and asking a bank, and waits for this work. The limits stay
+// in force in their present state. It may be called more than once.
 func (l *Limiter) Close() error {
 	l.mu.Lock()
 	l.closed = true
@@ -95,9 +96,10 @@ func (l *Limiter) spawn(f func()) bool {
 	return true
 }
 
-// Observer returns what a server has to be given for the limits to hold: anser.Observe(l.Observer()). An
-// observer refuses calls before they are decoded, which an interceptor could not. A stream counts once, when
-// it opens, and the methods that every server has (Anser.Methods) count too. A client's calls pass.
+// Observer returns the observer that enforces the limits on a server: anser.Observe(l.Observer()).
+// An observer refuses calls before they are decoded, which an interceptor cannot do. A stream
+// counts once, when it opens, and the methods of every server (Anser.Methods) count, too. Calls of
+// a client are not limited.
 func (l *Limiter) Observer() anser.Observer {
 	return anser.Observer{Request: func(ctx context.Context, m anser.MessageInfo) error {
 		if !m.Server {
@@ -110,7 +112,8 @@ func (l *Limiter) Observer() anser.Observer {
 	}}
 }
 
-// take asks the narrowest limit first: a call that its caller's limit refuses takes nothing from the others.
+// take checks the narrowest limit first: a call refused by its caller's limit takes no tokens from
+// the others.
 func (l *Limiter) take(ctx context.Context, method string, now time.Time) *anser.Error {
 	if l.callers != nil {
 		if e := l.callers.bucket(l.o.key(ctx), now).take(now); e != nil {
@@ -128,15 +131,16 @@ func (l *Limiter) take(ctx context.Context, method string, now time.Time) *anser
 	return nil
 }
 
-// Stats is what a limiter has counted.
+// Stats holds the counters of a limiter.
 type Stats struct {
-	// Instances is among how many instances the limits are shared out.
+	// Instances is the number of instances that share the limits.
 	Instances int
-	// Callers is how many callers have a bucket of their own now.
+	// Callers is the number of callers that have a bucket of their own now.
 	Callers int
-	// Refused counts the calls over a limit: "server", "caller", or "method/" with the method's name.
+	// Refused counts the refused calls by limit: "server", "caller", or "method/" with the
+	// method's name.
 	Refused map[string]int64
-	// BankAnswers and BankFailures count what became of asking the bank.
+	// BankAnswers and BankFailures count the results of withdrawals.
 	BankAnswers, BankFailures int64
 }
 
@@ -155,7 +159,8 @@ func (l *Limiter) Stats() Stats {
 	return st
 }
 
-// watch follows how many instances the service has. While the registry is down the number stays.
+// watch follows the number of instances of the service. While the registry is down the number
+// stays.
 func (l *Limiter) watch() {
 	err := l.o.resolver.Watch(l.ctx, l.o.service, l.found, nil)
 	if err != nil && !errors.Is(err, l.ctx.Err()) {

@@ -19,10 +19,10 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// never is so slow that no test sees a token come back.
+// never is a rate so low that no test sees a token refilled.
 const never = 1e-6
 
-// limiter makes one that is closed when the test ends.
+// limiter returns a limiter that is closed when the test ends.
 func limiter(t testing.TB, opts ...ratelimit.Option) *ratelimit.Limiter {
 	t.Helper()
 	l, err := ratelimit.New(append(opts, ratelimit.Logger(slog.New(slog.DiscardHandler)))...)
@@ -33,8 +33,8 @@ func limiter(t testing.TB, opts ...ratelimit.Option) *ratelimit.Limiter {
 	return l
 }
 
-// serve runs a server with the methods A.Do and B.Do, which count their calls, and returns a client that tries
-// once.
+// serve runs a server with the methods A.Do and B.Do, which count their calls, and returns a
+// client without retries.
 func serve(t testing.TB, l *ratelimit.Limiter) (c *anser.Client, ran *atomic.Int64, s *anser.Server) {
 	t.Helper()
 	nl, err := net.Listen("tcp", "127.0.0.1:0")
@@ -44,7 +44,7 @@ func serve(t testing.TB, l *ratelimit.Limiter) (c *anser.Client, ran *atomic.Int
 	return serveOn(t, l, nl)
 }
 
-// serveOn is serve on a listener, for a client with further options.
+// serveOn is like serve, on a given listener, for a client with further options.
 func serveOn(t testing.TB, l *ratelimit.Limiter, nl net.Listener, opts ...anser.DialOption) (c *anser.Client, ran *atomic.Int64, s *anser.Server) {
 	t.Helper()
 	ran = new(atomic.Int64)
@@ -83,7 +83,7 @@ func try(t testing.TB, ctx context.Context, c *anser.Client, method string) *ans
 	return e
 }
 
-// taken returns how many of n calls ran before the first that was refused, and the error of that.
+// taken returns how many of n calls ran before the first refused one, and its error.
 func taken(t testing.TB, ctx context.Context, c *anser.Client, method string, n int) (int, *anser.Error) {
 	t.Helper()
 	for i := range n {
@@ -102,7 +102,7 @@ func TestServer(t *testing.T) {
 	if n != 5 {
 		t.Fatalf("%d calls ran, want 5", n)
 	}
-	if want := "over the limit of 1e-06 calls a second with bursts of 5 for the server (ratelimit.Server)"; e.Message != want {
+	if want := "over the limit of 1e-06 calls per second with bursts of 5 for the server (ratelimit.Server)"; e.Message != want {
 		t.Errorf("%q, want %q", e.Message, want)
 	}
 	if e.RetryAfter < time.Hour {
@@ -123,7 +123,7 @@ func TestServer(t *testing.T) {
 }
 
 func TestTokensComeBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // a call that takes as long as a token would never find the bucket empty
+	synctest.Test(t, func(t *testing.T) { // over a socket a call would take as long as a token, and never find the bucket empty
 		l := limiter(t, ratelimit.Server(ratelimit.Rate{PerSecond: 50, Burst: 1}))
 		network := new(ansertest.Network)
 		c, _, _ := serveOn(t, l, network.Listen("a:1"), anser.Dialer(network.Dial))
@@ -144,7 +144,7 @@ func TestTokensComeBack(t *testing.T) {
 				t.Errorf("after the time that the server said: %v", e)
 			}
 		}
-		// The client's own retry waits for that long too.
+		// The client's own retry waits for that long, too.
 		if _, err := anser.Call[[]byte](ctx, c, "A.Do", new([]byte("x")), anser.WithFailMode(anser.Failover), anser.Attempts(5)); err != nil {
 			t.Error(err)
 		}
@@ -180,7 +180,7 @@ func TestCallers(t *testing.T) {
 			t.Errorf("caller %s: %d calls ran, %v", who, n, e)
 		}
 	}
-	// What was refused to callers took nothing from the server's limit.
+	// Calls refused by the callers' limits took no tokens from the server's.
 	if n, e := taken(t, as("c"), c, "A.Do", 100); n != 1 || !strings.Contains(e.Message, "ratelimit.Server") {
 		t.Errorf("%d calls ran, %v", n, e)
 	}
@@ -189,7 +189,7 @@ func TestCallers(t *testing.T) {
 	}
 }
 
-// Callers who invent names do not get more, and the table does not grow.
+// Callers that invent names do not get more, and the table does not grow.
 func TestMaxCallers(t *testing.T) {
 	l := limiter(t, ratelimit.Caller(ratelimit.ByMetadata("tenant"), ratelimit.Rate{PerSecond: never, Burst: 2}), ratelimit.MaxCallers(2))
 	c, ran, _ := serve(t, l)
@@ -211,7 +211,7 @@ func TestCallersThatAreGoneMakeRoom(t *testing.T) {
 	l := limiter(t, ratelimit.Caller(ratelimit.ByMetadata("tenant"), ratelimit.Rate{PerSecond: 1000, Burst: 1}), ratelimit.MaxCallers(1))
 	c, _, _ := serve(t, l)
 	for i := range 20 {
-		time.Sleep(2 * time.Millisecond) // longer than a bucket takes to be full again
+		time.Sleep(2 * time.Millisecond) // longer than it takes to refill a bucket
 		if e := try(t, as(fmt.Sprint(i)), c, "A.Do"); e != nil {
 			t.Errorf("caller %d: %v", i, e)
 		}
@@ -228,7 +228,7 @@ func TestByAddress(t *testing.T) {
 	if n, _ := taken(t, ctx, c, "A.Do", 5); n != 2 {
 		t.Errorf("%d calls ran, want 2", n)
 	}
-	// Another port is no other address.
+	// Another port is not another address.
 	other, err := anser.Dial(s.Addrs()[0].String(), silent, anser.WithFailMode(anser.Failfast), anser.HandshakeTimeout(time.Minute), anser.Dialer(new(net.Dialer).DialContext))
 	if err != nil {
 		t.Fatal(err)
@@ -281,13 +281,13 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// bank is one in memory, which can be made to fail or to hang.
+// bank is an in-memory bank, which can be made to fail or to hang.
 type bank struct {
 	mu     sync.Mutex
 	tokens map[string]int
 	asked  int
 	fails  bool
-	hangs  chan struct{} // nil: it does not
+	hangs  chan struct{} // nil: it does not hang
 }
 
 func (b *bank) Withdraw(ctx context.Context, bucket string, r ratelimit.Rate, spent, want int) (int, time.Duration, error) {
@@ -313,8 +313,8 @@ func (b *bank) Withdraw(ctx context.Context, bucket string, r ratelimit.Rate, sp
 	return given, time.Hour, nil
 }
 
-// Two instances that share a bank take no more than the limit together, but for what they had before the
-// bank's first answer.
+// Two instances that share a bank together admit no more than the limit, except for calls before
+// the bank's first answer.
 func TestBank(t *testing.T) {
 	shared := &bank{tokens: make(map[string]int)}
 	var all atomic.Int64
@@ -324,7 +324,7 @@ func TestBank(t *testing.T) {
 		for end := time.Now().Add(30 * time.Second); ; {
 			e := try(t, context.Background(), c, "A.Do")
 			if e != nil && e.RetryAfter > time.Minute {
-				break // the bank has said so
+				break // the bank has refused
 			}
 			if time.Now().After(end) {
 				t.Fatal("the bank is not asked, or what it says does not hold")
@@ -332,8 +332,8 @@ func TestBank(t *testing.T) {
 		}
 		all.Add(ran.Load())
 	}
-	// All debts are settled as far as the bank has something to give: an instance lets its share run before the
-	// bank has answered for the first time, which may be more than is left.
+	// All debts are settled while the bank has tokens: an instance uses its share before the bank
+	// has answered for the first time, which may be more than is left.
 	gone := func() int {
 		shared.mu.Lock()
 		defer shared.mu.Unlock()
@@ -350,7 +350,7 @@ func TestBank(t *testing.T) {
 	}
 }
 
-// A bank that fails or hangs costs no call anything: the share of the instance holds.
+// A bank that fails or hangs fails no call: the share of the instance applies.
 func TestBankThatIsGone(t *testing.T) {
 	for name, gone := range map[string]*bank{"fails": {fails: true}, "hangs": {hangs: make(chan struct{})}} {
 		t.Run(name, func(t *testing.T) {
@@ -391,7 +391,7 @@ func TestOptionsThatCannotWork(t *testing.T) {
 	for want, opts := range map[string][]ratelimit.Option{
 		"there is no limit":                       nil,
 		"an option is nil":                        {nil},
-		"ratelimit.Server: 0 calls a second":      {ratelimit.Server(ratelimit.Rate{Burst: 1})},
+		"ratelimit.Server: 0 calls per second":    {ratelimit.Server(ratelimit.Rate{Burst: 1})},
 		"bursts of at least 1":                    {ratelimit.Method("A.B", ratelimit.Rate{PerSecond: 1})},
 		"named twice":                             {ratelimit.Method("A.B", one), ratelimit.Method("A.B", one)},
 		"ratelimit.Method:":                       {ratelimit.Method("", one)},
@@ -421,7 +421,7 @@ func BenchmarkTake(b *testing.B) {
 	}
 }
 
-// A caller has one bucket, over however many connections it comes.
+// A caller has one bucket, over any number of connections.
 func TestByIdentity(t *testing.T) {
 	l := limiter(t, ratelimit.Caller(ratelimit.ByIdentity, ratelimit.Rate{PerSecond: never, Burst: 2}))
 	s := anser.NewServer(silent, anser.HandshakeTimeout(time.Minute), anser.Observe(l.Observer()), anser.Authenticate(anser.AuthenticatorFunc(

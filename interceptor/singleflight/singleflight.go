@@ -1,4 +1,4 @@
-// Package singleflight makes one call of equal ones that a client has in flight at the same time.
+// Package singleflight combines equal calls that a client has in flight at the same time into one.
 package singleflight
 
 import (
@@ -20,27 +20,27 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// Group is an interceptor for clients: calls of the methods it was made for are sent once while an
-// equal one is in flight, and all who wait get the reply. All methods are safe for concurrent use.
+// Group is an interceptor for clients: a call of one of its methods is not sent if an equal one is
+// in flight, but gets that call's reply. All methods are safe for concurrent use.
 //
-// Calls are equal when they have the same method, codec, type of reply, bytes of the request,
-// priority and metadata (see [Ignore]). Of a map in a request the entries may come in any order, if
+// Calls are equal if they have the same method, codec, type of reply, bytes of the request,
+// priority and metadata (see [Ignore]). The order of map entries in a request does not matter if
 // the codec is a [codec.Canonical] or JSON; with another codec such calls may count as different.
 //
-// Each caller keeps its own deadline and cancellation. The shared call goes on while anybody waits,
-// has the time of its first caller but no less than the client's [anser.Timeout], and is cancelled
-// when the last one has gone. What the first caller's context and options say besides (trace, fail
-// mode, attempts) holds for all.
+// Each caller keeps its own deadline and cancellation. The shared call continues while any caller
+// waits, has the timeout of its first caller but no less than the client's [anser.Timeout], and is
+// cancelled when the last one has left. Other properties of the first caller's context and options
+// (trace, fail mode, attempts) apply to all.
 //
-// Each caller gets a copy of the reply and of the trailers, or the error, which is the same value for
-// all. A panic of an interceptor below is one of all callers. The rare messages that are different
-// after they were encoded and decoded are not shared; neither are calls without a reply, or streams.
+// Each caller gets a copy of the reply and of the trailers, or the error, which is the same value
+// for all. A panic of an inner interceptor is raised in all callers. The rare messages that change
+// when they are encoded and decoded are not shared; neither are calls without a reply, or streams.
 type Group struct {
 	methods map[string]bool
 	ignored map[string]bool
 	flights flight.Group[key, *share.Result]
 	buffers sync.Pool // of *[]byte
-	alone   sync.Map  // of bool by messages: those that cannot be copied
+	alone   sync.Map  // of bool by messages: types that cannot be copied
 
 	calls, joined, passed atomic.Int64
 }
@@ -55,15 +55,15 @@ type messages struct{ request, reply reflect.Type }
 // Stats counts the calls of a Group's methods.
 type Stats struct {
 	Calls  int64 // all of them
-	Joined int64 // that were answered by a call that was in flight already
-	Alone  int64 // that could not be shared
+	Joined int64 // answered by a call in flight
+	Alone  int64 // could not be shared
 }
 
 // Option configures a Group.
 type Option func(*Group) error
 
-// Methods adds the methods whose calls are shared; at least one is needed. They should only read: who
-// calls a method twice to have it done twice would find it done once.
+// Methods adds the methods whose calls are shared; at least one is required. They should only
+// read: two calls that are meant to run twice would run once.
 func Methods(names ...string) Option {
 	return func(g *Group) error {
 		for _, name := range names {
@@ -76,9 +76,9 @@ func Methods(names ...string) Option {
 	}
 }
 
-// Ignore adds keys of metadata that do not make calls different, such as the id of a request. The
-// shared call carries those of its first caller. Without it all metadata counts, so that no caller
-// gets what another one's credentials gave.
+// Ignore adds metadata keys that do not make calls different, such as a request ID. The shared
+// call has the values of its first caller. By default all metadata counts, so that no caller gets
+// a reply for another one's credentials.
 func Ignore(keys ...string) Option {
 	return func(g *Group) error {
 		for _, k := range keys {
@@ -88,7 +88,7 @@ func Ignore(keys ...string) Option {
 	}
 }
 
-// New returns a Group. It fails for options that cannot work.
+// New returns a Group. It fails for invalid options.
 func New(opts ...Option) (*Group, error) {
 	g := &Group{methods: make(map[string]bool), ignored: make(map[string]bool)}
 	var errs []error
@@ -108,20 +108,20 @@ func New(opts ...Option) (*Group, error) {
 	return g, nil
 }
 
-// Stats returns what was counted so far.
+// Stats returns the counters.
 func (g *Group) Stats() Stats {
 	return Stats{Calls: g.calls.Load(), Joined: g.joined.Load(), Alone: g.passed.Load()}
 }
 
-// Close cancels the shared calls and waits for them; calls that follow are made alone. It may be called
+// Close cancels the shared calls and waits for them; later calls are not shared. It may be called
 // more than once.
 func (g *Group) Close() error {
 	g.flights.Close()
 	return nil
 }
 
-// Intercept is the [anser.Interceptor]: give anser.Intercept(g.Intercept) to Dial. On a server it
-// refuses the calls of its methods, as it does not know who may see whose replies there.
+// Intercept implements [anser.Interceptor]: pass anser.Intercept(g.Intercept) to Dial. On a server
+// it refuses the calls of its methods, as it does not know which callers may share a reply there.
 func (g *Group) Intercept(next anser.Func) anser.Func {
 	return func(ctx context.Context, inv *anser.Invocation) error {
 		if !g.methods[inv.Method] {
@@ -148,7 +148,7 @@ func (g *Group) call(ctx context.Context, inv *anser.Invocation, next anser.Func
 	head := g.appendHead((*buf)[:0], ctx, inv.Method, cd)
 	whole, err := share.Append(head, cd, inv.Request)
 	if err != nil {
-		return next(ctx, inv) // which says what is wrong
+		return next(ctx, inv) // it returns the error
 	}
 	k := key{types.reply, string(whole)}
 	*buf = whole
@@ -174,7 +174,7 @@ func (g *Group) call(ctx context.Context, inv *anser.Invocation, next anser.Func
 	return r.Give(inv)
 }
 
-// maxKept is how large a buffer may be that is kept for the next call.
+// maxKept is the size of the largest buffer that is kept for the next call.
 const maxKept = 64 << 10
 
 // pass makes a call that is not shared.
@@ -183,7 +183,7 @@ func (g *Group) pass(ctx context.Context, inv *anser.Invocation, next anser.Func
 	return next(ctx, inv)
 }
 
-// appendHead appends all that makes a call different from others, but for its messages.
+// appendHead appends everything that distinguishes a call, except its messages.
 func (g *Group) appendHead(b []byte, ctx context.Context, method string, cd codec.Codec) []byte {
 	b = append(b, cd.ID(), byte(anser.PriorityFrom(ctx)))
 	b = appendText(b, method)

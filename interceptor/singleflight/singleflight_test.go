@@ -30,10 +30,10 @@ type request struct {
 
 type reply struct{ List []string }
 
-// service counts what reaches its handlers, which take a second.
+// service counts the calls that reach its handlers, which take a second.
 type service struct {
 	runs  atomic.Int64
-	ended atomic.Int64 // whose context ended
+	ended atomic.Int64 // number of handlers whose context ended
 	take  time.Duration
 }
 
@@ -92,7 +92,7 @@ func group(t *testing.T, opts ...singleflight.Option) *singleflight.Group {
 	return g
 }
 
-// bubble runs f with a client whose time is not real.
+// bubble runs f with a client in a synctest bubble.
 func bubble(t *testing.T, f func(t *testing.T, svc *service, g *singleflight.Group, c *anser.Client), opts ...singleflight.Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -101,7 +101,7 @@ func bubble(t *testing.T, f func(t *testing.T, svc *service, g *singleflight.Gro
 	})
 }
 
-// each runs f n times at once.
+// each runs f n times concurrently.
 func each(n int, f func(i int)) {
 	var wg sync.WaitGroup
 	for i := range n {
@@ -110,7 +110,8 @@ func each(n int, f func(i int)) {
 	wg.Wait()
 }
 
-// Equal calls are one on the wire, and each caller gets a reply of its own. A map in the request has no order.
+// Equal calls are one on the wire, and each caller gets its own reply. The order of a map in the
+// request does not matter.
 func TestOverASocket(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -132,7 +133,7 @@ func TestOverASocket(t *testing.T) {
 			return
 		}
 		replies[i] = out
-		in.Name, in.Labels["mine"] = "changed", 1 // the request is the caller's again
+		in.Name, in.Labels["mine"] = "changed", 1 // the request belongs to the caller again
 	})
 	st := g.Stats()
 	if st.Calls != 50 || st.Joined != 50-svc.runs.Load() || st.Alone != 0 || svc.runs.Load() >= 50 {
@@ -230,7 +231,8 @@ func TestWhatMakesCallsDifferent(t *testing.T) {
 	}
 }
 
-// Each caller has its own time. The call outlives the one that began it, and ends with the last one.
+// Each caller keeps its own deadline. The call outlives its first caller, and ends with the last
+// one.
 func TestTimes(t *testing.T) {
 	bubble(t, func(t *testing.T, svc *service, g *singleflight.Group, c *anser.Client) {
 		call := func(d time.Duration) (time.Duration, error) {
@@ -271,7 +273,7 @@ func TestTimes(t *testing.T) {
 	})
 }
 
-// A call that joined late does not end because the time of the one it joined is over.
+// A call that joined late does not end at the deadline of the call it joined.
 func TestLateJoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network, svc, g := new(ansertest.Network), &service{take: 8 * time.Second}, group(t)
@@ -313,7 +315,7 @@ func TestErrorReachesAll(t *testing.T) {
 	})
 }
 
-// A panic of an interceptor below is one of all callers, and is told to nobody but the log.
+// A panic of an inner interceptor is raised in all callers, and reported only to the log.
 func TestPanicReachesAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network, svc, g := new(ansertest.Network), &service{take: time.Second}, group(t)
@@ -345,18 +347,18 @@ func TestPanicReachesAll(t *testing.T) {
 	})
 }
 
-// lopsided writes what it does not read.
+// lopsided encodes a field that it does not decode.
 type lopsided struct{ N int }
 
 func (l *lopsided) MarshalBinary() ([]byte, error) { return []byte{byte(l.N)}, nil }
 func (l *lopsided) UnmarshalBinary([]byte) error   { return nil }
 
-// What cannot be copied is not shared.
+// Messages that cannot be copied are not shared.
 func TestLopsidedMessages(t *testing.T) {
 	bubble(t, func(t *testing.T, svc *service, g *singleflight.Group, c *anser.Client) {
 		for range 2 {
 			each(3, func(int) {
-				// The server takes no such message; what counts is that each call gets there.
+				// The server rejects this message; the test only counts that each call arrives.
 				_, err := anser.Call[lopsided](t.Context(), c, "Catalog.Bytes", &lopsided{7})
 				if err == nil || anser.OutcomeOf(err) != anser.Refused {
 					t.Error(err)

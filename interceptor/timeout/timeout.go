@@ -1,4 +1,4 @@
-// Package timeout bounds how long the handlers of a server may take.
+// Package timeout bounds the time of a server's handlers.
 package timeout
 
 import (
@@ -19,10 +19,10 @@ type options struct {
 	methods map[string]limits
 }
 
-// limits are times; 0 is none.
+// limits are timeouts; 0 means none.
 type limits struct{ normal, most time.Duration }
 
-// Default gives d to calls that come without a deadline. Without this option they have no end.
+// Default sets the timeout of calls without a deadline. By default they have none.
 func Default(d time.Duration) Option {
 	return func(o *options) error {
 		if d <= 0 {
@@ -33,7 +33,8 @@ func Default(d time.Duration) Option {
 	}
 }
 
-// Max gives no call more than d, whatever its caller wants. Without this option callers decide.
+// Max bounds the timeout of all calls to d, whatever their deadlines are. By default callers
+// decide.
 func Max(d time.Duration) Option {
 	return func(o *options) error {
 		if d <= 0 {
@@ -44,7 +45,8 @@ func Max(d time.Duration) Option {
 	}
 }
 
-// Method sets both for one method, by its canonical name, in place of Default and Max. 0 means none.
+// Method sets both for one method, by its canonical name, and overrides Default and Max. 0 means
+// none.
 func Method(name string, normal, most time.Duration) Option {
 	return func(o *options) error {
 		if err := wire.CheckMethodName(name); err != nil {
@@ -61,13 +63,14 @@ func Method(name string, normal, most time.Duration) Option {
 	}
 }
 
-// New returns an interceptor for servers: the context of a handler ends after the time of its method,
-// or with its caller's deadline if that is earlier. It cannot end a handler that does not look at its
-// context. A handler that returns the context's error is answered with DeadlineExceeded and the limit.
+// New returns an interceptor for servers: the context of a handler ends after the timeout of its
+// method, or at its caller's deadline if that is earlier. It cannot stop a handler that ignores
+// its context. If a handler returns the context's error, the caller receives DeadlineExceeded with
+// the limit.
 //
-// On a client it does the same for the calls it makes, all attempts together; anser.Timeout does that
-// without an interceptor. Streams last as long as they want, but for those of a server whose method has a time
-// of its own ([Method]). New fails for options that cannot work.
+// On a client it does the same for the client's calls, all attempts together; anser.Timeout does
+// that without an interceptor. Streams are not limited, except those of a server whose method has
+// a timeout of its own ([Method]). New fails for invalid options.
 func New(opts ...Option) (anser.Interceptor, error) {
 	o := &options{methods: make(map[string]limits)}
 	var errs []error
@@ -91,7 +94,7 @@ func (o *options) intercept(next anser.Func) anser.Func {
 	return func(ctx context.Context, inv *anser.Invocation) error {
 		l, ok := o.methods[inv.Method]
 		if inv.Stream && !(inv.Server && ok) {
-			return next(ctx, inv) // on a client it returns when the stream is open, and ctx lives on
+			return next(ctx, inv) // on a client it returns when the stream is open, and ctx must stay valid
 		}
 		if !ok {
 			l = o.all
@@ -111,7 +114,7 @@ func (o *options) intercept(next anser.Func) anser.Func {
 	}
 }
 
-// of returns by how much the context has to be cut and what says so, or 0.
+// of returns the timeout to apply to the context and the name of its limit, or 0.
 func (l limits) of(ctx context.Context) (time.Duration, string) {
 	deadline, ok := ctx.Deadline()
 	switch {
@@ -123,7 +126,7 @@ func (l limits) of(ctx context.Context) (time.Duration, string) {
 	return l.normal, "default"
 }
 
-// isOfContext reports whether a handler gave its context's error back. What it says itself, it keeps.
+// isOfContext reports whether a handler returned its context's error. Its own errors are kept.
 func isOfContext(err error) bool {
 	if _, own := errors.AsType[*anser.Error](err); own {
 		return false
@@ -131,7 +134,7 @@ func isOfContext(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded)
 }
 
-// cause is why a context ended.
+// cause is the reason why a context ended.
 type cause struct {
 	limit time.Duration
 	name  string
@@ -141,5 +144,5 @@ func (c *cause) Error() string {
 	return fmt.Sprintf("the handler did not end within %v, the %s time of the method on this server (interceptor/timeout)", c.limit, c.name)
 }
 
-// Is lets the cause match what the context's error matches.
+// Is makes the cause match like the context's error.
 func (c *cause) Is(target error) bool { return target == context.DeadlineExceeded }

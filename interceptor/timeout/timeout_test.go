@@ -17,8 +17,8 @@ import (
 
 var silent = anser.Logger(slog.New(slog.DiscardHandler))
 
-// waiting runs a server whose handlers wait for the end of their context, and returns a client's call,
-// which tells how long the handler had.
+// waiting runs a server whose handlers wait for the end of their context, and returns a function
+// that makes a call and returns how long the handler ran.
 func waiting(t *testing.T, l net.Listener, dial anser.DialOption, opts ...timeout.Option) func(ctx context.Context, method string, opts ...anser.CallOption) (time.Duration, error) {
 	t.Helper()
 	bound, err := timeout.New(opts...)
@@ -68,7 +68,7 @@ func TestLimits(t *testing.T) {
 		method string
 		caller time.Duration
 		want   time.Duration
-		says   string // what the error does; "" for the caller's own
+		says   string // part of the error; "" for the caller's own
 	}{
 		{"Wait.A", 0, 2 * time.Second, "within 2s, the default time"},
 		{"Wait.A", time.Second, time.Second, ""},
@@ -108,7 +108,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// What a handler says itself after its time was over is not replaced.
+// A handler's own error after its timeout is not replaced.
 func TestOwnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := new(ansertest.Network)
@@ -125,8 +125,8 @@ func TestOverASocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	call := waiting(t, l, anser.Conns(1), timeout.Max(10*time.Millisecond))
-	// How long the handler had is not asked here: the time runs before it begins. The error is the server's, as the
-	// client sets no time.
+	// The handler's time is not checked here: the timeout begins before the handler does. The
+	// error comes from the server, as the client sets no timeout.
 	_, err = call(context.Background(), "Wait.A")
 	if e, ok := errors.AsType[*anser.Error](err); !ok || e.Code != anser.DeadlineExceeded || e.Outcome != anser.Executed || !strings.Contains(e.Message, "within 10ms, the maximum time") {
 		t.Errorf("%v: want the server's word that the time was over", err)
@@ -149,7 +149,8 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// Streams last beyond the times of calls, on either side, unless a server's method has one of its own.
+// Streams outlast the timeouts of calls, on either side, unless a server's method has one of its
+// own.
 func TestStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bound, err := timeout.New(timeout.Default(time.Second), timeout.Max(2*time.Second), timeout.Method("Talk.Short", 0, 5*time.Second))

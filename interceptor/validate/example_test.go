@@ -10,10 +10,10 @@ import (
 	"github.com/anser-rpc/anser/interceptor/validate"
 )
 
-// Transfer checks itself; other types get a function.
+// Transfer validates itself; other types need a function.
 type Transfer struct{ Cents int }
 
-// Validate says what is wrong.
+// Validate returns an error if the transfer is invalid.
 func (t *Transfer) Validate() error {
 	if t.Cents <= 0 {
 		return errors.New("Cents: want more than 0")

@@ -16,7 +16,7 @@ import (
 
 var silent = anser.Logger(slog.New(slog.DiscardHandler))
 
-// order checks itself, and several fields at once.
+// order validates itself, and reports several fields.
 type order struct{ Count, Price int }
 
 func (o *order) Validate() error {
@@ -30,7 +30,8 @@ func (o *order) Validate() error {
 	return errors.Join(errs...)
 }
 
-// generated has what protoc-gen-validate writes: Validate stops at the first field, ValidateAll does not.
+// generated has the methods of protoc-gen-validate: Validate stops at the first field, ValidateAll
+// does not.
 type generated struct{ A, B string }
 
 type multi []error
@@ -52,12 +53,12 @@ func (g *generated) ValidateAll() error {
 	return m
 }
 
-// plain does not check itself.
+// plain has no method Validate.
 type plain struct{ Name string }
 
 type reply struct{ OK bool }
 
-// serve runs a server on a socket; ran counts what its handlers did.
+// serve runs a server on a socket; ran counts the calls of its handlers.
 func serve(t *testing.T, ran *atomic.Int64, opts ...anser.ServerOption) string {
 	t.Helper()
 	s := anser.NewServer(append(opts, silent)...)
@@ -126,7 +127,7 @@ func rules(t *testing.T) anser.Interceptor {
 var cases = []struct {
 	method  string
 	request any
-	want    string // what the message ends with; "" if it is valid
+	want    string // end of the message; "" if it is valid
 }{
 	{"Shop.Order", &order{Count: 1, Price: 1}, ""},
 	{"Shop.Order", &order{}, ": Count: want at least 1; Price: want at least 1"},
@@ -144,7 +145,7 @@ func TestServer(t *testing.T) {
 	check(t, c, &ran, anser.Refused)
 }
 
-// A client does not send what is not valid.
+// A client does not send an invalid request.
 func TestClient(t *testing.T) {
 	var ran atomic.Int64
 	c := dial(t, serve(t, &ran), anser.Intercept(rules(t)))
@@ -175,7 +176,7 @@ func check(t *testing.T, c *anser.Client, ran *atomic.Int64, outcome anser.Outco
 	}
 }
 
-// A request with very many wrong fields does not make a message of the same size.
+// A request with very many invalid fields does not cause a message of the same size.
 func TestManyFields(t *testing.T) {
 	v, err := validate.New(validate.Func(func(*plain) error {
 		var errs []error

@@ -22,10 +22,8 @@ var unusualIn = map[string]int{
 	"e2e":          81,
 	"examples":     15,
 	"filetransfer": 39,
-	"interceptor":  54,
 	"internal":     68,
 	"netrpc":       69,
-	"transport":    25,
 	"wire":         7,
 }
 

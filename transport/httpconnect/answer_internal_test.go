@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// answered has a server answer CONNECT with what there is in it, and returns what the client makes of that and how
-// many bytes it took.
+// answered makes a server answer CONNECT with the contents of in, and returns the client's result
+// and the number of bytes it has read.
 func answered(in io.Reader) (taken int64, err error) {
 	client, server := net.Pipe()
 	done := make(chan int64, 1)
@@ -29,7 +29,7 @@ func answered(in io.Reader) (taken int64, err error) {
 	return <-done, err
 }
 
-// endless repeats a line without end.
+// endless repeats a line forever.
 type endless struct{ line string }
 
 func (e endless) Read(p []byte) (n int, err error) {
@@ -41,7 +41,7 @@ func (e endless) Read(p []byte) (n int, err error) {
 
 // A server cannot fill the client's memory with its answer.
 func TestEndlessAnswers(t *testing.T) {
-	const limit = 256 << 10 // with what is on its way
+	const limit = 256 << 10 // including bytes in flight
 	for name, in := range map[string]io.Reader{
 		"status": endless{"HTTP/1.1 200"},
 		"header": io.MultiReader(strings.NewReader("HTTP/1.1 200 OK\r\n"), io.LimitReader(endless{"X: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n"}, 16<<20)),
@@ -53,8 +53,8 @@ func TestEndlessAnswers(t *testing.T) {
 	}
 }
 
-// FuzzAnswer holds that a client goes on only after an answer of success with nothing behind it, and takes no more
-// than an answer is long.
+// FuzzAnswer checks that a client continues only after a successful answer without trailing data,
+// and reads no more than the maximum length of an answer.
 func FuzzAnswer(f *testing.F) {
 	for _, answer := range []string{
 		greeting, "HTTP/1.1 200 OK\r\nX: y\r\n\r\n", greeting + "more", "HTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\nabc", "HTTP/1.0 200 OK\r\n\r\n",
@@ -64,7 +64,7 @@ func FuzzAnswer(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, answer string) {
 		if len(answer) > 4096 {
-			return // the end may come after the client has looked, as what comes later does
+			return // the end may arrive after the client has checked, like later data
 		}
 		_, err := answered(strings.NewReader(answer))
 		_, rest, headed := strings.Cut(strings.ReplaceAll(answer, "\r\n", "\n"), "\n\n")

@@ -11,7 +11,7 @@ import (
 	"github.com/anser-rpc/anser/transport/httpconnect"
 )
 
-// A server of net/http and one of Anser on one port.
+// A net/http server and an Anser server on one port.
 func Example() {
 	const greet anser.Method[string, string] = "Hello.Greet"
 	s := anser.NewServer()

@@ -1,6 +1,6 @@
-// Package httpconnect carries Anser's connections over HTTP: a request CONNECT turns a connection of
-// HTTP into one of Anser. So Anser shares a port with a server of net/http, as net/rpc's DialHTTP does, and
-// passes proxies.
+// Package httpconnect carries Anser's connections over HTTP: a CONNECT request turns an HTTP
+// connection into an Anser connection. This way Anser shares a port with a net/http server, like
+// net/rpc's DialHTTP, and works through proxies.
 //
 //	h := httpconnect.NewHandler("http://127.0.0.1:8080")
 //	http.Handle(httpconnect.Path, h)
@@ -8,8 +8,8 @@
 //
 //	c, err := anser.Dial("http://127.0.0.1:8080", httpconnect.HTTP())
 //
-// With a server of HTTPS, clients dial https:// with the option [HTTPS]. On any address but loopback a server needs
-// that, or [anser.TLS], and authentication.
+// If the server uses HTTPS, clients dial https:// with the option [HTTPS]. On any address except
+// loopback a server requires that, or [anser.TLS], and authentication.
 package httpconnect
 
 import (
@@ -30,19 +30,20 @@ import (
 	"github.com/anser-rpc/anser/internal/connqueue"
 )
 
-// Path is where clients expect a [Handler] unless their address has another path.
+// Path is the default path of a [Handler].
 const Path = "/_anser_"
 
 // greeting is the answer to CONNECT.
 const greeting = "HTTP/1.1 200 Connected to Anser\r\n\r\n"
 
-// Handler turns requests CONNECT into connections. It is an [http.Handler], and a [net.Listener] for
-// [anser.Server.Serve]. Closing it, as a server does in the end, refuses further requests with 503; the
-// connections that were made are the server's. All methods are safe for concurrent use.
+// Handler turns CONNECT requests into connections. It is an [http.Handler], and a [net.Listener]
+// for [anser.Server.Serve]. Closing it, as a server does when it is closed, rejects further
+// requests with 503; existing connections belong to the server. All methods are safe for
+// concurrent use.
 type Handler struct{ queue *connqueue.Queue }
 
-// NewHandler returns a handler. Address is where clients reach it, such as "https://10.0.0.7:443/rpc"; it
-// is what Addr and [anser.Announce] tell, and nothing else needs it.
+// NewHandler returns a handler. Address is its URL for clients, such as
+// "https://10.0.0.7:443/rpc"; it is only used by Addr and [anser.Announce].
 func NewHandler(address string) *Handler {
 	return &Handler{connqueue.New(connqueue.ParseAddr(address, "http"))}
 }
@@ -51,7 +52,7 @@ func NewHandler(address string) *Handler {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect {
 		w.Header().Set("Allow", http.MethodConnect)
-		http.Error(w, "this path takes CONNECT only: it is where Anser's clients connect", http.StatusMethodNotAllowed)
+		http.Error(w, "this path accepts only CONNECT: it is for Anser's clients", http.StatusMethodNotAllowed)
 		return
 	}
 	select {
@@ -65,8 +66,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "CONNECT works with HTTP/1.1 only", http.StatusHTTPVersionNotSupported)
 		return
 	}
-	// A client waits for the answer. Were bytes of it in the buffer already, the connection itself
-	// could not be handed on.
+	// A client waits for the answer. If the buffer already held bytes of it, the connection could
+	// not be handed over.
 	if rw.Reader.Buffered() > 0 {
 		nc.Close()
 		return
@@ -83,17 +84,18 @@ func (h *Handler) Accept() (net.Conn, error) { return h.queue.Accept() }
 // Close implements net.Listener.
 func (h *Handler) Close() error { return h.queue.Close() }
 
-// Addr implements net.Listener: what NewHandler was given.
+// Addr implements net.Listener: it returns the address passed to NewHandler.
 func (h *Handler) Addr() net.Addr { return h.queue.Addr() }
 
-// Protection says that an address with the scheme https is one of TLS, and has the server look at each connection: it
-// closes one that comes from another machine without TLS, for example from a proxy that ends TLS elsewhere, unless
-// the server has the option [anser.TLS] or [anser.InsecurePublic].
+// Protection reports that an address with the scheme https uses TLS, and makes the server check
+// each connection: it closes a connection from another machine without TLS, for example from a
+// proxy that terminates TLS elsewhere, unless the server has the option [anser.TLS] or
+// [anser.InsecurePublic].
 func (h *Handler) Protection() anser.Protection {
 	return anser.Protection{Encrypted: h.queue.Addr().Network() == "https", EachConn: true}
 }
 
-// DialFunc makes connections, as [net.Dialer.DialContext] does.
+// DialFunc opens connections, like [net.Dialer.DialContext].
 type DialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Option configures [HTTP] and [HTTPS].
@@ -104,8 +106,8 @@ type options struct {
 	err  error
 }
 
-// Via sets how the connection to the server is made, for example by [Proxy]; the default is a net.Dialer. A dial that
-// is nil is an error of [anser.Dial].
+// Via sets the function that connects to the server, for example [Proxy]; the default is a
+// net.Dialer. If dial is nil, [anser.Dial] returns an error.
 func Via(dial DialFunc) Option {
 	return func(o *options) {
 		if o.dial = dial; dial == nil {
@@ -114,8 +116,9 @@ func Via(dial DialFunc) Option {
 	}
 }
 
-// HTTP lets a client dial "http://host:port", with another path than [Path] "http://host:port/path". It does
-// not encrypt; the option [anser.TLS] lays TLS over the connection after CONNECT.
+// HTTP supports targets of the form "http://host:port", or "http://host:port/path" for a path
+// other than [Path]. It does not encrypt; the option [anser.TLS] adds TLS to the connection after
+// CONNECT.
 func HTTP(opts ...Option) anser.Transport {
 	o := newOptions(opts)
 	return anser.Transport{Scheme: "http", Err: o.err, Dial: func(ctx context.Context, address string, _ *tls.Config) (net.Conn, error) {
@@ -128,8 +131,9 @@ func HTTP(opts ...Option) anser.Transport {
 	}}
 }
 
-// HTTPS lets a client dial "https://host:port", with another path than [Path] "https://host:port/path". The
-// option [anser.TLS] configures TLS; without it the authorities of the system are trusted.
+// HTTPS supports targets of the form "https://host:port", or "https://host:port/path" for a path
+// other than [Path]. The option [anser.TLS] configures TLS; by default the system's roots are
+// trusted.
 func HTTPS(opts ...Option) anser.Transport {
 	o := newOptions(opts)
 	return anser.Transport{Scheme: "https", Secure: true, Err: o.err, Dial: func(ctx context.Context, address string, config *tls.Config) (net.Conn, error) {
@@ -165,7 +169,7 @@ func split(address string) (host, path string) {
 	return host, "/" + path
 }
 
-// secure lays TLS over nc, saying HTTP/1.1, the only version that turns into something else.
+// secure starts TLS on nc with HTTP/1.1, the only version whose connections can be taken over.
 func secure(ctx context.Context, nc net.Conn, config *tls.Config, host string) (net.Conn, error) {
 	config = config.Clone()
 	config.NextProtos = []string{"http/1.1"}
@@ -177,10 +181,10 @@ func secure(ctx context.Context, nc net.Conn, config *tls.Config, host string) (
 	return tc, nil
 }
 
-// Proxy returns a dial function that connects through a proxy of HTTP by CONNECT, for the option
-// [anser.Dialer] or for [Via]. The URL is "http://proxy:3128", with "user:password@" for a proxy that wants
-// it, or "https://…" for one that is spoken to by TLS, which config configures; nil trusts the
-// authorities of the system.
+// Proxy returns a dial function that connects through an HTTP proxy by CONNECT, for the option
+// [anser.Dialer] or for [Via]. The URL is "http://proxy:3128", with "user:password@" if the proxy
+// requires it, or "https://…" for a proxy with TLS, which config configures; nil means the
+// system's roots.
 func Proxy(proxyURL string, config *tls.Config) (DialFunc, error) {
 	u, err := url.Parse(proxyURL)
 	if err != nil {
@@ -203,7 +207,7 @@ func Proxy(proxyURL string, config *tls.Config) (DialFunc, error) {
 	}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		if network != "tcp" {
-			return nil, fmt.Errorf("a proxy connects to addresses of TCP, not of %s", network)
+			return nil, fmt.Errorf("a proxy connects to TCP addresses, not to %s", network)
 		}
 		nc, err := new(net.Dialer).DialContext(ctx, "tcp", u.Host)
 		if err != nil {
@@ -218,7 +222,7 @@ func Proxy(proxyURL string, config *tls.Config) (DialFunc, error) {
 	}, nil
 }
 
-// connect sends the request over nc and returns the connection behind it.
+// connect sends the request over nc and returns the resulting connection.
 func connect(ctx context.Context, nc net.Conn, r *http.Request, who string) (net.Conn, error) {
 	if d, ok := ctx.Deadline(); ok {
 		nc.SetDeadline(d)
@@ -236,7 +240,8 @@ func connect(ctx context.Context, nc net.Conn, r *http.Request, who string) (net
 	return nc, nil
 }
 
-// maxAnswer is how long the answer to CONNECT may be, in bytes: net/http reads headers of any length.
+// maxAnswer is the maximum length of the answer to CONNECT in bytes: net/http has no limit for
+// headers.
 const maxAnswer = 64 << 10
 
 func exchange(nc net.Conn, r *http.Request, who string) error {
@@ -246,16 +251,17 @@ func exchange(nc net.Conn, r *http.Request, who string) error {
 	br := bufio.NewReader(io.LimitReader(nc, maxAnswer))
 	resp, err := http.ReadResponse(br, r)
 	if err != nil {
-		return fmt.Errorf("CONNECT to %s: %w: is it a server of HTTP?", who, err)
+		return fmt.Errorf("CONNECT to %s: %w: is it an HTTP server?", who, err)
 	}
-	// The body is not closed: that would wait for all of it, and after success there is none, whatever the header says.
+	// The body is not closed: that would wait for all of it, and a successful answer has none,
+	// whatever the header says.
 	switch {
 	case resp.StatusCode == http.StatusProxyAuthRequired:
 		return fmt.Errorf("%s answers %s: give its URL the right user:password@", who, resp.Status)
 	case resp.StatusCode/100 != 2:
 		return fmt.Errorf("%s answers CONNECT with %s: is an httpconnect.Handler at this path?", who, resp.Status)
 	case br.Buffered() > 0:
-		return fmt.Errorf("%s goes on after its answer to CONNECT: it is no server of Anser", who)
+		return fmt.Errorf("%s sends data after its answer to CONNECT: it is no Anser server", who)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { ansertest.Main(m) }
 
-// site is a server of HTTP with a handler of Anser in it.
+// site is an HTTP server that includes a handler of Anser.
 type site struct {
 	*httpconnect.Handler
 	server *http.Server
@@ -32,7 +32,7 @@ type site struct {
 
 func (s *site) Close() error {
 	s.Handler.Close()
-	s.server.Close() // it knows nothing of the connections that were taken over
+	s.server.Close() // it does not track the connections that were taken over
 	<-s.served
 	return nil
 }
@@ -93,7 +93,7 @@ func TestHTTPS(t *testing.T) {
 	})
 }
 
-// The rest of the site goes on, and the path of the handler takes CONNECT only.
+// The other pages of the site still work, and the path of the handler accepts only CONNECT.
 func TestBesideHTTP(t *testing.T) {
 	s, err := listen("", "http", nil)
 	if err != nil {
@@ -172,7 +172,7 @@ func TestOtherServers(t *testing.T) {
 	}
 }
 
-// proxy is a proxy of HTTP that wants a password.
+// proxy is an HTTP proxy that requires a password.
 func proxy(t *testing.T, config *tls.Config) (address string, through func() int) {
 	t.Helper()
 	var mu sync.Mutex
@@ -266,7 +266,7 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// A handler is a listener that other machines may reach, whatever its address says.
+// A handler counts as a listener reachable from other machines, whatever its address is.
 func TestInPublic(t *testing.T) {
 	silent := anser.Logger(slog.New(slog.DiscardHandler))
 	for address, want := range map[string]string{"http://192.0.2.1:80": "no TLS: ", "https://192.0.2.1:443": "", "http://127.0.0.1:80": ""} {
@@ -282,7 +282,7 @@ func TestInPublic(t *testing.T) {
 	}
 }
 
-// elsewhere is a listener of HTTP whose connections come to a public address.
+// elsewhere is an HTTP listener whose connections have a public local address.
 type elsewhere struct{ net.Listener }
 
 func (l elsewhere) Accept() (net.Conn, error) {
@@ -297,7 +297,7 @@ type connElsewhere struct{ net.Conn }
 
 func (connElsewhere) LocalAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 80} }
 
-// A handler that says it is near refuses what came to another address.
+// A handler with a loopback address refuses connections to another address.
 func TestConnectionsFromElsewhere(t *testing.T) {
 	h := httpconnect.NewHandler("http://127.0.0.1:80")
 	web := httptest.NewUnstartedServer(h)

@@ -10,7 +10,7 @@ import (
 )
 
 func Example() {
-	var config, trust *tls.Config // with a certificate for rpc.example.org; with its authority
+	var config, trust *tls.Config // with a certificate for rpc.example.org; with its CA
 	tokens, err := auth.OpenTokens("tokens.json")
 	if err != nil {
 		log.Fatal(err)

@@ -1,19 +1,20 @@
-// Package kcp carries Anser's connections over KCP, a protocol over UDP that trades bandwidth for delay
-// where packets are lost: it sends again sooner than TCP and never slows down.
+// Package kcp carries Anser's connections over KCP, a protocol over UDP that trades bandwidth for
+// latency on lossy networks: it retransmits sooner than TCP and never slows down.
 //
 //	l, err := kcp.Listen("127.0.0.1:4000", kcp.Passphrase("correct horse", "a salt for this service"))
 //	go server.Serve(l)
 //
 //	c, err := anser.Dial("kcp://127.0.0.1:4000", kcp.Transport(kcp.Passphrase("correct horse", "a salt for this service")))
 //
-// KCP's cipher hides what is said and no more: packets are not authenticated, so that somebody on the way can change
-// or repeat them, and nobody proves who they are. The option [anser.TLS] on both sides lays TLS over KCP, which does
-// all of that; use it wherever the network is not your own. A server on any address but loopback needs it, and
-// [anser.Authenticate], or the option [anser.InsecurePublic]: a passphrase does not replace them. KCP has no
-// congestion control either.
+// KCP's cipher provides confidentiality only: packets are not authenticated, so an attacker on the
+// path can modify or replay them, and neither side is authenticated. The option [anser.TLS] on
+// both sides adds TLS over KCP, which provides all of that; use it on every network that you do
+// not control. A server on any address except loopback requires it, and [anser.Authenticate], or
+// the option [anser.InsecurePublic]: a passphrase does not replace them. KCP has no congestion
+// control either.
 //
-// KCP itself knows no end of a connection. This package adds records, docs/protocol.md §1, so that the end of
-// a side is seen at once. When a process dies without a word, [anser.Keepalive] finds out.
+// KCP has no end of a connection. This package adds records, docs/protocol.md §1, so that closing
+// one direction is noticed at once. The death of a process is detected by [anser.Keepalive].
 package kcp
 
 import (
@@ -46,12 +47,12 @@ type options struct {
 	err          error
 }
 
-// iterations is OWASP's number for PBKDF2 with SHA-256.
+// iterations is OWASP's recommendation for PBKDF2 with SHA-256.
 const iterations = 600_000
 
-// Passphrase encrypts packets with AES-256. The key is made of the passphrase and the salt, which need not
-// be secret but should be the service's own and at least 8 bytes long, by PBKDF2 with SHA-256, which takes
-// a good part of a second, once for each use of the option.
+// Passphrase encrypts packets with AES-256. The key is derived from the passphrase and the salt by
+// PBKDF2 with SHA-256, which takes a large part of a second, once per use of the option. The salt
+// need not be secret but should be specific to the service and at least 8 bytes long.
 func Passphrase(passphrase, salt string) Option {
 	return func(o *options) {
 		if passphrase == "" || len(salt) < 8 {
@@ -62,8 +63,9 @@ func Passphrase(passphrase, salt string) Option {
 	}
 }
 
-// FEC adds parity packets to every so many data packets (Reed-Solomon), so that up to parity lost ones of such
-// a group need not be sent again: (10, 3) costs 30 % more traffic. The default is none.
+// FEC adds parity packets to each group of data packets (Reed-Solomon), so that up to parity lost
+// packets of a group need not be retransmitted: (10, 3) costs 30 % more traffic. The default is
+// none.
 func FEC(data, parity int) Option {
 	return func(o *options) {
 		if data < 1 || parity < 1 || data+parity > 255 {
@@ -74,8 +76,8 @@ func FEC(data, parity int) Option {
 	}
 }
 
-// Window sets how many packets may be on their way in each direction; the default is 1024. With packets of
-// 1,350 bytes and a round trip of 100 ms that allows 13 MB/s.
+// Window sets the maximum number of packets in flight per direction; the default is 1024. With
+// packets of 1,350 bytes and a round trip of 100 ms that allows 13 MB/s.
 func Window(packets int) Option {
 	return func(o *options) {
 		if packets < 32 || packets > 32<<10 {
@@ -97,8 +99,8 @@ func MTU(bytes int) Option {
 	}
 }
 
-// Interval sets how often KCP looks for what to send again; the default is 10 ms. A longer one costs less
-// of the processor.
+// Interval sets how often KCP checks for retransmissions; the default is 10 ms. A longer interval
+// uses less CPU time.
 func Interval(d time.Duration) Option {
 	return func(o *options) {
 		if d < 10*time.Millisecond || d > 5*time.Second {
@@ -136,7 +138,8 @@ func (o *options) block() kcp.BlockCrypt {
 	}}}
 }
 
-// pooledCipher is safe for concurrent use. Those of kcp-go are not, and the sessions of a listener share one.
+// pooledCipher is safe for concurrent use. kcp-go's ciphers are not, and the sessions of a
+// listener share one.
 type pooledCipher struct{ pool sync.Pool }
 
 // Encrypt implements kcp.BlockCrypt.
@@ -153,7 +156,7 @@ func (p *pooledCipher) Decrypt(dst, src []byte) {
 	p.pool.Put(b)
 }
 
-// tune sets a session up.
+// tune configures a session.
 func (o *options) tune(s *kcp.UDPSession) {
 	s.SetWriteDelay(false)
 	s.SetACKNoDelay(true)
@@ -162,7 +165,8 @@ func (o *options) tune(s *kcp.UDPSession) {
 	s.SetMtu(o.mtu)
 }
 
-// Transport lets a client dial "kcp://host:port". Options that cannot work are an error of [anser.Dial].
+// Transport supports targets of the form "kcp://host:port". Invalid options are an error of
+// [anser.Dial].
 func Transport(opts ...Option) anser.Transport {
 	o, err := newOptions(opts)
 	return anser.Transport{Scheme: "kcp", Err: err, Dial: func(ctx context.Context, address string, _ *tls.Config) (net.Conn, error) {
@@ -175,10 +179,10 @@ func Transport(opts ...Option) anser.Transport {
 	}}
 }
 
-// Listen returns a listener for [anser.Server.Serve] at the address of UDP, "host:port".
+// Listen returns a listener for [anser.Server.Serve] at the UDP address "host:port".
 //
-// Closing the listener refuses new connections and leaves those that stand to the server. The socket
-// is closed when the last of them has ended.
+// Closing the listener refuses new connections; existing ones belong to the server. The socket is
+// closed when the last of them has ended.
 func Listen(address string, opts ...Option) (*Listener, error) {
 	o, err := newOptions(opts)
 	if err != nil {
@@ -215,7 +219,7 @@ func Listen(address string, opts ...Option) (*Listener, error) {
 	return l, nil
 }
 
-// Listener accepts connections of KCP. All methods are safe for concurrent use.
+// Listener accepts KCP connections. All methods are safe for concurrent use.
 type Listener struct {
 	queue *connqueue.Queue
 	kcp   *kcp.Listener
@@ -223,12 +227,12 @@ type Listener struct {
 	ended chan struct{}
 }
 
-// accept takes sessions until the socket is closed.
+// accept accepts sessions until the socket is closed.
 func (l *Listener) accept(o *options) {
 	for {
 		s, err := l.kcp.AcceptKCP()
 		if err != nil {
-			l.queue.Close() // without a socket, nothing comes any more
+			l.queue.Close() // without a socket, no connection can arrive
 			return
 		}
 		o.tune(s)
@@ -245,7 +249,8 @@ func (l *Listener) Accept() (net.Conn, error) { return l.queue.Accept() }
 // Close implements net.Listener. It does not wait for the connections; [Listener.Wait] does.
 func (l *Listener) Close() error { return l.queue.Close() }
 
-// Wait waits until the last connection has ended and the socket is closed, after Close.
+// Wait must be called after Close. It waits until the last connection has ended and the socket is
+// closed.
 func (l *Listener) Wait() { <-l.ended }
 
 // Addr implements net.Listener; its network is "kcp".

@@ -17,7 +17,7 @@ import (
 	"github.com/anser-rpc/anser/transport/transporttest"
 )
 
-// kcp-go has goroutines that begin with the program, and sessions linger for a moment after their end.
+// kcp-go starts goroutines with the program, and sessions linger for a moment after their end.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
@@ -54,8 +54,8 @@ func listen(t *testing.T, opts ...kcp.Option) func(address string) (net.Listener
 	}
 }
 
-// relaxed lets a hundred clients and their server share a busy machine with the race detector: KCP answers a
-// processor that is late as it answers a lossy line, by sending more.
+// relaxed lets a hundred clients and their server share a busy machine under the race detector:
+// KCP reacts to a slow processor as to a lossy line, by sending more.
 var relaxed = kcp.Interval(50 * time.Millisecond)
 
 func TestKCP(t *testing.T) {
@@ -106,7 +106,7 @@ func TestTLS(t *testing.T) {
 
 var silent = anser.Logger(slog.New(slog.DiscardHandler))
 
-// Who does not know the passphrase gets no answer, and nothing runs.
+// A client without the passphrase gets no answer, and no call runs.
 func TestWrongPassphrase(t *testing.T) {
 	server := anser.NewServer(silent)
 	anser.Handle(server, "Test.Echo", func(_ context.Context, in *[]byte) (*[]byte, error) { return in, nil })
@@ -155,7 +155,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// KCP's own cipher does not authenticate, and is no protection in public.
+// KCP's own cipher does not authenticate, and does not count as protection on a public address.
 func TestInPublic(t *testing.T) {
 	for _, opts := range [][]kcp.Option{nil, {kcp.Passphrase("correct horse", "battery staple")}} {
 		l, err := kcp.Listen("0.0.0.0:0", opts...)

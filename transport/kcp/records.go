@@ -9,21 +9,21 @@ import (
 	"github.com/xtaci/kcp-go/v5"
 )
 
-// records puts records into the stream of bytes of a session: a length of two bytes, little-endian, and so
-// many bytes. The length 0 is the end of a side.
+// records frames the byte stream of a session: a record is a length of two bytes, little-endian,
+// and that many bytes. The length 0 ends a direction.
 type records struct {
 	reader
 	session *kcp.UDPSession
 	onEnd   func()
-	ended   chan struct{} // closed by Read at the end of the other side
-	said    bool          // the end was sent; of the one that writes
-	buf     []byte        // of the one that writes
+	ended   chan struct{} // closed by Read at the end of the peer's direction
+	said    bool          // the end was sent; owned by the writer
+	buf     []byte        // owned by the writer
 }
 
-// reader takes records apart.
+// reader decodes records.
 type reader struct {
 	r    *bufio.Reader
-	left int // bytes of the record that is being read
+	left int // remaining bytes of the current record
 }
 
 func newRecords(s *kcp.UDPSession, onEnd func()) *records {
@@ -32,19 +32,19 @@ func newRecords(s *kcp.UDPSession, onEnd func()) *records {
 
 const (
 	maxRecord  = 1<<16 - 1
-	keptBuffer = 8 << 10 // bytes; a larger one is not kept by an idle connection
+	keptBuffer = 8 << 10 // bytes; an idle connection does not keep a larger one
 )
 
 // Read implements asyncconn.Below.
 func (r *records) Read(b []byte) (int, error) {
 	n, err := r.reader.Read(b)
-	if err == io.EOF { // a session has no end of its own
+	if err == io.EOF { // a session has no EOF of its own
 		close(r.ended)
 	}
 	return n, err
 }
 
-// Read returns what is in records, and io.EOF after the last one.
+// Read returns the contents of records, and io.EOF after the last one.
 func (r *reader) Read(b []byte) (int, error) {
 	if r.left == 0 {
 		var head [2]byte
@@ -60,7 +60,7 @@ func (r *reader) Read(b []byte) (int, error) {
 	return n, noEOF(err)
 }
 
-// noEOF tells the end of a session apart from that of a side.
+// noEOF distinguishes the end of the session from the end of a direction.
 func noEOF(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
@@ -72,7 +72,7 @@ func noEOF(err error) error {
 func (r *records) Write(b []byte) error {
 	for len(b) > 0 {
 		n := min(len(b), maxRecord)
-		// One piece, because KCP puts each into packets of its own.
+		// In one piece, because KCP sends each piece in packets of its own.
 		r.buf = append(binary.LittleEndian.AppendUint16(r.buf[:0], uint16(n)), b[:n]...)
 		if _, err := r.session.Write(r.buf); err != nil {
 			return err
@@ -96,9 +96,9 @@ func (r *records) CloseWrite() error {
 }
 
 const (
-	// linger is how long a closed session waits for the end of the other side.
+	// linger is how long a closed session waits for the end of the peer's direction.
 	linger = time.Second
-	// resend is how long it goes on after that, for packets that were lost.
+	// resend is how long it continues after that, for lost packets.
 	resend = 200 * time.Millisecond
 )
 

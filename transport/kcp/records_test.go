@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// decode is what reader does, written down simply.
+// decode is a simple implementation of reader.
 func decode(b []byte) (content []byte, ended bool) {
 	for len(b) >= 2 {
 		n := int(binary.LittleEndian.Uint16(b))

@@ -10,12 +10,12 @@ import (
 	"github.com/quic-go/quic-go"
 )
 
-// conn is a stream of QUIC as a connection.
+// conn is a QUIC stream as a connection.
 type conn struct {
 	stream    *quic.Stream
 	quic      *quic.Conn
 	onEnd     func() // called once, by Close
-	onRefused func() // nil, or called when the server takes no more streams
+	onRefused func() // nil, or called when the server refuses further streams
 
 	writing sync.Mutex // held by Write and CloseWrite
 	closing sync.Once
@@ -37,9 +37,9 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-var errRefused = errors.New("the server takes no more streams on this connection of QUIC: it is stopping")
+var errRefused = errors.New("the server refuses further streams on this QUIC connection: it is stopping")
 
-// refuse ends a stream that nobody takes.
+// refuse ends a stream that will not be accepted.
 func (c *conn) refuse() {
 	c.stream.CancelRead(refused)
 	c.stream.CancelWrite(refused)
@@ -53,15 +53,15 @@ func (c *conn) Write(b []byte) (int, error) {
 	return c.stream.Write(b)
 }
 
-// CloseWrite ends the direction from this side; what was written arrives.
+// CloseWrite closes the direction from this side; data written before still arrives.
 func (c *conn) CloseWrite() error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	return c.stream.Close()
 }
 
-// Close implements net.Conn. Like that of TCP it lets what was written arrive, unless a write is blocked,
-// which it ends. It may be called more than once.
+// Close implements net.Conn. As with TCP, data written before still arrives, unless a write is
+// blocked, which Close ends. It may be called more than once.
 func (c *conn) Close() error {
 	c.closing.Do(func() {
 		c.stream.CancelRead(0)
@@ -76,7 +76,7 @@ func (c *conn) Close() error {
 	return nil
 }
 
-// ConnectionState returns the state of TLS in QUIC.
+// ConnectionState returns the TLS state of the QUIC connection.
 func (c *conn) ConnectionState() tls.ConnectionState { return c.quic.ConnectionState().TLS }
 
 // LocalAddr implements net.Conn.

@@ -15,19 +15,20 @@ import (
 	"github.com/anser-rpc/anser/transport/transporttest"
 )
 
-// relay passes datagrams between one client and a server, later, and loses those to the server that lose picks.
+// relay forwards datagrams between one client and a server with a delay, and drops those to the
+// server for which lose is true.
 type relay struct {
 	delay  time.Duration
 	lose   atomic.Pointer[func(size int) bool]
-	lost   atomic.Int64 // without probes
-	front  *net.UDPConn // where the client sends to
+	lost   atomic.Int64 // not counting probes
+	front  *net.UDPConn // the client sends to it
 	back   *net.UDPConn // connected to the server
 	client atomic.Pointer[net.UDPAddr]
 	wg     sync.WaitGroup
 }
 
-// probe is more than packets have that carry data here: those that find out how large packets may be have more than the
-// 1280 bytes with which QUIC begins.
+// probe is larger than the packets with data here: the packets of path MTU discovery are larger
+// than the 1280 bytes with which QUIC begins.
 const probe = 1200
 
 func newRelay(t *testing.T, server string, delay time.Duration) *relay {
@@ -94,7 +95,7 @@ func (r *relay) later(send func([]byte), b []byte) {
 	})
 }
 
-// order notes in which order handlers ran.
+// order records the order in which handlers ran.
 type order struct {
 	mu   sync.Mutex // guards list
 	list []byte
@@ -106,7 +107,7 @@ func (o *order) note(b byte) {
 	o.list = append(o.list, b)
 }
 
-// await waits until so many handlers ran, or for long enough to say that they will not.
+// await waits until n handlers ran, or long enough to conclude that they will not.
 func (o *order) await(n int) {
 	for end := time.Now().Add(3 * time.Second); o.size() < n && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
@@ -127,8 +128,8 @@ func (o *order) take() string {
 	return s
 }
 
-// lossy makes a call A whose packets are lost for a while and then calls B, over one connection of QUIC with
-// so many streams, and returns the order in which their handlers ran.
+// lossy makes a call A whose packets are lost for a while and then calls B, over one QUIC
+// connection with that number of streams, and returns the order in which their handlers ran.
 func lossy(t *testing.T, streams int) string {
 	a := transporttest.NewAuthority(t)
 	l, err := quic.Listen("127.0.0.1:0", a.Server(t, false))
@@ -152,7 +153,7 @@ func lossy(t *testing.T, streams int) string {
 		l.Wait()
 	}()
 	r := newRelay(t, l.Addr().String(), 50*time.Millisecond)
-	// The clients share a connection of QUIC, and each has a stream of its own.
+	// The clients share a QUIC connection, and each has a stream of its own.
 	config, below := a.Client(t), quic.Transport()
 	config.ServerName = "127.0.0.1"
 	var clients []*anser.Client
@@ -193,19 +194,20 @@ func lossy(t *testing.T, streams int) string {
 	if streams > 1 {
 		ran.await(8)
 	} else {
-		time.Sleep(400 * time.Millisecond) // what could overtake A has the time for it
+		time.Sleep(400 * time.Millisecond) // enough time for calls to overtake A
 	}
 	r.lose.Store(nil)
 	wg.Wait()
 	return ran.take()
 }
 
-// While the packets of one stream are lost, the calls of another go on. In one stream they wait.
+// While the packets of one stream are lost, calls on another continue. On the same stream they
+// wait.
 func TestNoHeadOfLineBlocking(t *testing.T) {
 	if got := lossy(t, 1); got != "ABBBBBBBB" {
 		t.Errorf("in one stream the handlers ran in the order %s: nothing overtakes there, so the test shows nothing", got)
 	}
-	// On a machine that stands still for a while, what is lost may be sent again together with the rest.
+	// If the machine pauses for a while, lost packets may be retransmitted together with the rest.
 	var got string
 	for range 10 {
 		if got = lossy(t, 2); got == "BBBBBBBBA" {
@@ -216,7 +218,7 @@ func TestNoHeadOfLineBlocking(t *testing.T) {
 	t.Errorf("in streams of their own the handlers ran in the order %s: want BBBBBBBBA", got)
 }
 
-// Streams of one client never wait for each other's packets: each has a stream of QUIC.
+// Streams of one client never wait for each other's packets: each is a QUIC stream.
 func TestNoHeadOfLineBlockingOfStreams(t *testing.T) {
 	var got string
 	for range 10 { // as above
@@ -228,8 +230,8 @@ func TestNoHeadOfLineBlockingOfStreams(t *testing.T) {
 	t.Errorf("the messages arrived in the order %s: want BBBBBBBBA", got)
 }
 
-// lossyStreams sends a message A on a stream, whose packets are lost for a while, and then messages B on
-// another stream of the same client. It returns the order in which they arrived.
+// lossyStreams sends a message A on a stream, whose packets are lost for a while, and then
+// messages B on another stream of the same client. It returns the order in which they arrived.
 func lossyStreams(t *testing.T) string {
 	a := transporttest.NewAuthority(t)
 	l, err := quic.Listen("127.0.0.1:0", a.Server(t, false))

@@ -1,15 +1,15 @@
-// Package quic carries Anser over QUIC: encrypted, over UDP, and without one lost packet holding up what it
-// does not concern.
+// Package quic carries Anser over QUIC: encrypted, over UDP, and a lost packet delays only the
+// streams that it carried.
 //
 //	l, err := quic.Listen("0.0.0.0:443", tlsConfig)
 //	go server.Serve(l)
 //
 //	c, err := anser.Dial("quic://rpc.example.org:443", quic.Transport(), anser.TLS(config))
 //
-// Every connection of Anser is a stream of QUIC, and all that a client has to one address share one
-// connection of QUIC: one handshake, one congestion control. Calls are spread over eight such streams unless
-// [anser.Conns] says otherwise, so that a lost packet delays the calls of the streams it carried and no
-// others. docs/decisions has the reasons.
+// Every Anser connection is a QUIC stream, and all connections of a client to one address share
+// one QUIC connection: one handshake, one congestion control. By default calls are spread over
+// eight such streams, see [anser.Conns], so that a lost packet delays the calls on its own streams
+// only. docs/decisions has the reasons.
 package quic
 
 import (
@@ -27,19 +27,19 @@ import (
 	"github.com/anser-rpc/anser/internal/connqueue"
 )
 
-// DefaultStreams is how many streams of QUIC, and so connections of Anser, a client has to an address
-// without the option [anser.Conns].
+// DefaultStreams is the number of QUIC streams, and therefore Anser connections, that a client has
+// per address without the option [anser.Conns].
 const DefaultStreams = 8
 
 const (
-	maxStreams = 10_000           // that a client may open on one connection of QUIC
-	maxIdle    = 30 * time.Second // without a packet; keepalives are sent in half of it
-	linger     = time.Second      // for the other side to close a connection without streams
-	refused    = 1                // error code: the server takes no more streams on this connection
+	maxStreams = 10_000           // that a client may open per QUIC connection
+	maxIdle    = 30 * time.Second // without a packet; keepalives are sent after half of it
+	linger     = time.Second      // for the peer to close a connection without streams
+	refused    = 1                // error code: the server refuses further streams on this connection
 )
 
-// config is that of both sides. The window of the connection is several times that of a stream, so that
-// one whose reader is slow does not hold up the others.
+// config returns the configuration of both sides. The window of the connection is several times
+// that of a stream, so that a stream with a slow reader does not block the others.
 func config() *quic.Config {
 	return &quic.Config{
 		MaxIdleTimeout: maxIdle, KeepAlivePeriod: maxIdle / 2,
@@ -48,45 +48,45 @@ func config() *quic.Config {
 	}
 }
 
-// tlsOf completes a configuration of TLS.
+// tlsOf completes a TLS configuration.
 func tlsOf(c *tls.Config) *tls.Config {
 	c = c.Clone()
 	if len(c.NextProtos) == 0 {
 		c.NextProtos = []string{anser.ALPN}
 	}
-	c.MinVersion = tls.VersionTLS13 // QUIC has no other
+	c.MinVersion = tls.VersionTLS13 // QUIC supports no other
 	return c
 }
 
-// Transport lets a client dial "quic://host:port". The option [anser.TLS] configures TLS; without it the
-// authorities of the system are trusted.
+// Transport supports targets of the form "quic://host:port". The option [anser.TLS] configures
+// TLS; by default the system's roots are trusted.
 func Transport() anser.Transport {
 	d := &dialer{links: make(map[endpoint]*link)}
 	return anser.Transport{Scheme: "quic", Secure: true, Conns: DefaultStreams, StreamsApart: true, Dial: d.dial}
 }
 
-// dialer holds the connections of QUIC of a client.
+// dialer holds the QUIC connections of a client.
 type dialer struct {
 	mu    sync.Mutex // guards links, and streams of each
 	links map[endpoint]*link
 }
 
-// endpoint tells connections of QUIC apart.
+// endpoint identifies a QUIC connection.
 type endpoint struct {
 	address string
 	config  *tls.Config
 }
 
-// link is a connection of QUIC, or the making of one.
+// link is a QUIC connection, or one being established.
 type link struct {
 	key     endpoint
-	made    chan struct{} // closed when conn or err is there
+	made    chan struct{} // closed when conn or err is set
 	conn    *quic.Conn
 	err     error
-	streams int // open ones, and those that are being opened
+	streams int // open streams, including those being opened
 }
 
-// dial opens a stream, on a connection of QUIC that there is if there is one.
+// dial opens a stream, on an existing QUIC connection if there is one.
 func (d *dialer) dial(ctx context.Context, address string, config *tls.Config) (net.Conn, error) {
 	for {
 		l, mine := d.link(address, config)
@@ -103,7 +103,7 @@ func (d *dialer) dial(ctx context.Context, address string, config *tls.Config) (
 		if l.err != nil {
 			d.release(l)
 			if !mine && errors.Is(l.err, context.Canceled) && ctx.Err() == nil {
-				continue // it was another one's time that was over
+				continue // the context of another caller had ended
 			}
 			return nil, l.err
 		}
@@ -121,7 +121,7 @@ func (d *dialer) dial(ctx context.Context, address string, config *tls.Config) (
 	}
 }
 
-// link returns the link for the address, and whether it is the caller's to make.
+// link returns the link for the address, and whether the caller must establish it.
 func (d *dialer) link(address string, config *tls.Config) (l *link, mine bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -136,7 +136,7 @@ func (d *dialer) link(address string, config *tls.Config) (l *link, mine bool) {
 	return l, mine
 }
 
-// ended reports whether the connection was made and is not there any more.
+// ended reports whether the connection was established and has ended.
 func (l *link) ended() bool {
 	select {
 	case <-l.made:
@@ -146,7 +146,7 @@ func (l *link) ended() bool {
 	}
 }
 
-// forget takes a link out that is of no use for further streams.
+// forget removes a link on which no further streams can be opened.
 func (d *dialer) forget(l *link) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -155,7 +155,7 @@ func (d *dialer) forget(l *link) {
 	}
 }
 
-// release gives a stream back. The last one closes the connection.
+// release releases a stream. The last one closes the connection.
 func (d *dialer) release(l *link) {
 	d.mu.Lock()
 	l.streams--
@@ -177,12 +177,13 @@ func connect(ctx context.Context, address string, c *tls.Config) (*quic.Conn, er
 	return conn, nil
 }
 
-// Listen returns a listener for [anser.Server.Serve] at the address of UDP, "host:port". Each stream that a
-// client opens is a connection. The configuration of TLS needs a certificate; it is not changed. The server
-// needs no option [anser.TLS], and lays no TLS over these connections if it has one. On any address but loopback it
-// needs [anser.Authenticate], unless the configuration demands and verifies certificates.
+// Listen returns a listener for [anser.Server.Serve] at the UDP address "host:port". Each stream
+// that a client opens is a connection. The TLS configuration must have a certificate; it is not
+// modified. The server does not need the option [anser.TLS], which has no effect on these
+// connections. On any address except loopback it requires [anser.Authenticate], unless the
+// configuration requires and verifies client certificates.
 //
-// Closing the listener refuses new connections of QUIC and leaves those that stand to the server. The
+// Closing the listener refuses new QUIC connections; existing ones belong to the server. The
 // socket is closed when the last of them has ended.
 func Listen(address string, config *tls.Config) (*Listener, error) {
 	if config == nil {
@@ -219,31 +220,31 @@ func newListener(socket *net.UDPConn, c *tls.Config) (*Listener, error) {
 	return l, nil
 }
 
-// Listener accepts streams of QUIC. All methods are safe for concurrent use.
+// Listener accepts QUIC streams. All methods are safe for concurrent use.
 type Listener struct {
 	queue     *connqueue.Queue
 	socket    *net.UDPConn
-	demands   bool // a certificate of each client
+	demands   bool // requires a certificate of each client
 	transport *quic.Transport
 	quic      *quic.Listener
-	conns     sync.WaitGroup // the goroutine that accepts, and one for each connection
+	conns     sync.WaitGroup // the accepting goroutine, and one per connection
 	ended     chan struct{}
 }
 
-// accept takes connections of QUIC until Close.
+// accept accepts QUIC connections until Close.
 func (l *Listener) accept() {
 	for {
 		conn, err := l.quic.Accept(context.Background())
 		if err != nil {
-			l.queue.Close() // without a socket, nothing comes any more
+			l.queue.Close() // without a socket, no connection can arrive
 			return
 		}
 		l.conns.Go(func() { l.serve(conn) })
 	}
 }
 
-// serve takes the streams of one connection until it ends. When the listener is closed, the connection is when
-// its last stream has ended.
+// serve accepts the streams of one connection until it ends. After the listener was closed, the
+// connection is closed when its last stream has ended.
 func (l *Listener) serve(conn *quic.Conn) {
 	streams := connqueue.NewCounter()
 	var retired sync.WaitGroup
@@ -271,7 +272,7 @@ func (l *Listener) retire(conn *quic.Conn, streams *connqueue.Counter) {
 		}
 		streams.Watch()
 	}
-	// The client closes it when it has read the last words.
+	// The client closes it when it has read the remaining data.
 	t := time.NewTimer(linger)
 	defer t.Stop()
 	select {
@@ -290,13 +291,15 @@ func (l *Listener) Close() error {
 	return l.quic.Close()
 }
 
-// Wait waits until the last connection has ended and the socket is closed, after Close.
+// Wait must be called after Close. It waits until the last connection has ended and the socket is
+// closed.
 func (l *Listener) Wait() { <-l.ended }
 
 // Addr implements net.Listener; its network is "quic".
 func (l *Listener) Addr() net.Addr { return l.queue.Addr() }
 
-// Protection says that QUIC encrypts, and whether the configuration of TLS demands certificates of clients.
+// Protection reports that QUIC encrypts, and whether the TLS configuration requires client
+// certificates.
 func (l *Listener) Protection() anser.Protection {
 	return anser.Protection{Encrypted: true, Authenticated: l.demands}
 }

@@ -39,8 +39,8 @@ func TestQUIC(t *testing.T) {
 	})
 }
 
-// A listener that was closed refuses streams on connections of QUIC that stand, and the client then makes
-// another connection, which reaches whoever listens by then.
+// A closed listener refuses streams on existing QUIC connections, and the client then opens
+// another connection, which reaches the next listener.
 func TestStreamsOfAClosedListener(t *testing.T) {
 	a := transporttest.NewAuthority(t)
 	l, err := quic.Listen("127.0.0.1:0", a.Server(t, false))
@@ -56,7 +56,7 @@ func TestStreamsOfAClosedListener(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		nc.Write([]byte("x")) // what is opened is told with the first byte
+		nc.Write([]byte("x")) // a new stream is announced with its first byte
 		return nc
 	}
 	client := dial()
@@ -74,7 +74,7 @@ func TestStreamsOfAClosedListener(t *testing.T) {
 	}
 	l.Close()
 	late := dial()
-	if _, err := late.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "takes no more streams") {
+	if _, err := late.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "refuses further streams") {
 		t.Errorf("a late stream: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -83,7 +83,7 @@ func TestStreamsOfAClosedListener(t *testing.T) {
 		nc.Close()
 		t.Error("a further connection is made, although nobody listens")
 	}
-	// The streams that stand go on to their end.
+	// Existing streams continue until they end.
 	server.Write([]byte("y"))
 	b := make([]byte, 1)
 	if _, err := client.Read(b); err != nil || b[0] != 'y' {
@@ -112,7 +112,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// QUIC is encrypted, and authenticates clients if its configuration demands certificates.
+// QUIC is encrypted, and authenticates clients if its configuration requires certificates.
 func TestInPublic(t *testing.T) {
 	a := transporttest.NewAuthority(t)
 	for _, demands := range []bool{false, true} {

@@ -9,7 +9,7 @@ import (
 	"github.com/anser-rpc/anser/transport/systemd"
 )
 
-// A service that systemd starts with its first connection.
+// A service that systemd starts on its first connection.
 func Example() {
 	listeners, err := systemd.Listeners()
 	if err != nil {

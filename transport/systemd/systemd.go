@@ -1,5 +1,5 @@
-// Package systemd takes the sockets that systemd has opened for the process (socket activation), and tells
-// systemd how the process is.
+// Package systemd uses the sockets that systemd has opened for the process (socket activation),
+// and reports the state of the process to systemd.
 //
 //	listeners, err := systemd.Listeners()
 //	…
@@ -8,8 +8,8 @@
 //	}
 //	systemd.Notify(systemd.Ready)
 //
-// So a service starts with its first connection, and none is refused while it restarts: the queue of the socket
-// is systemd's.
+// So a service starts on its first connection, and none is refused while it restarts: they wait in
+// the queue of the socket, which belongs to systemd.
 package systemd
 
 import (
@@ -21,23 +21,23 @@ import (
 	"strings"
 )
 
-// firstFD is the first descriptor that systemd hands over.
+// firstFD is the first descriptor that systemd passes.
 const firstFD = 3
 
 // Listener is a socket that systemd opened.
 type Listener struct {
 	net.Listener
-	// Name is what the socket's unit says as FileDescriptorName, by default the name of the unit.
+	// Name is the FileDescriptorName of the socket's unit, by default the name of the unit.
 	Name string
 }
 
-// Unwrap returns the listener of package net, for code that wants a *net.TCPListener.
+// Unwrap returns the listener of package net, for code that needs a *net.TCPListener.
 func (l Listener) Unwrap() net.Listener { return l.Listener }
 
-// Listeners returns the sockets in the order of their descriptors, which are closed with the listeners.
-// It returns none, and no error, when systemd has not started the process that way. The
-// variables LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES are removed, so that child processes do not believe
-// that they are meant; a second call returns none.
+// Listeners returns the sockets in the order of their descriptors, which are closed with the
+// listeners. It returns none, and no error, if systemd has not started the process by socket
+// activation. The variables LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES are removed, so that child
+// processes do not use them; a second call returns none.
 func Listeners() ([]Listener, error) {
 	pid, count, names := os.Getenv("LISTEN_PID"), os.Getenv("LISTEN_FDS"), os.Getenv("LISTEN_FDNAMES")
 	for _, v := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"} {
@@ -58,7 +58,7 @@ func Listeners() ([]Listener, error) {
 			l.Name = named[i]
 		}
 		f := os.NewFile(uintptr(firstFD+i), l.Name)
-		l.Listener, err = net.FileListener(f) // of a copy that child processes do not get
+		l.Listener, err = net.FileListener(f) // a copy that child processes do not inherit
 		f.Close()
 		if err != nil {
 			for _, l := range list {
@@ -71,16 +71,17 @@ func Listeners() ([]Listener, error) {
 	return list, nil
 }
 
-// What Notify may tell; systemd's sd_notify(3) has more.
+// States for Notify; systemd's sd_notify(3) has more.
 const (
 	Ready     = "READY=1"     // the service is ready for calls
-	Reloading = "RELOADING=1" // its configuration is being read again
+	Reloading = "RELOADING=1" // its configuration is being reloaded
 	Stopping  = "STOPPING=1"  // it is draining
 	Watchdog  = "WATCHDOG=1"  // it is alive
 )
 
-// Notify tells systemd the state of a service of Type=notify. Several states are separated by line breaks, and
-// "STATUS=…" is a text for people. It does nothing where systemd does not listen.
+// Notify reports the state of a service of Type=notify to systemd. Several states are separated by
+// newlines, and "STATUS=…" is a text for people. It does nothing if systemd does not expect
+// notifications.
 func Notify(state string) error {
 	path := os.Getenv("NOTIFY_SOCKET")
 	if path == "" {

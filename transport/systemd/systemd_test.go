@@ -20,7 +20,7 @@ import (
 	"github.com/anser-rpc/anser/transport/systemd"
 )
 
-// asService makes the test's own program behave like a service that systemd starts.
+// asService makes the test binary behave like a service started by systemd.
 const asService = "ANSER_TEST_AS_SERVICE"
 
 func TestMain(m *testing.M) {
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 
 // service serves on the sockets until its standard input ends.
 func service() {
-	os.Setenv("LISTEN_PID", strconv.Itoa(os.Getpid())) // systemd knows it between fork and exec
+	os.Setenv("LISTEN_PID", strconv.Itoa(os.Getpid())) // systemd sets it between fork and exec
 	listeners, err := systemd.Listeners()
 	if err != nil {
 		fmt.Println("error:", err)
@@ -56,7 +56,8 @@ func service() {
 	s.Close()
 }
 
-// start starts the service with the sockets, as systemd does, and returns what it says first.
+// start starts the service with the sockets, as systemd does, and returns its first line of
+// output.
 func start(t *testing.T, env []string, sockets ...*os.File) string {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), os.Args[0])
@@ -83,7 +84,7 @@ func start(t *testing.T, env []string, sockets ...*os.File) string {
 }
 
 func TestSocketActivation(t *testing.T) {
-	dir, err := os.MkdirTemp("", "sd") // t.TempDir is too long for a socket
+	dir, err := os.MkdirTemp("", "sd") // the path of t.TempDir is too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +155,7 @@ func TestNoListener(t *testing.T) {
 	}
 }
 
-// The variables of another process are not ours, and are removed all the same.
+// Variables meant for another process are ignored, but removed.
 func TestNotActivated(t *testing.T) {
 	t.Setenv("LISTEN_FDS", "1")
 	t.Setenv("LISTEN_PID", "1")

@@ -9,31 +9,31 @@ import (
 	"github.com/anser-rpc/anser/internal/follow"
 )
 
-// content is what was in the files at one time. It is not changed.
+// content is the parsed content of the files at one time. It is immutable.
 type content struct {
 	sum          follow.Digest
 	certificates []tls.Certificate // with their leaves
-	authorities  *x509.CertPool    // nil: none are given
+	authorities  *x509.CertPool    // nil means none
 }
 
-// Stats tell how the files were followed.
+// Stats holds the counters and the state of a Files.
 type Stats struct {
 	Loaded   time.Time // when the certificates in use were read
-	Reloads  int64     // changes that were taken over
-	Failures int64     // contents that could not be used; the same one counts once
-	Err      error     // why the files as they are now cannot be used, or nil
-	// Certificates are those in use, in the order of the options.
+	Reloads  int64     // changes that were applied
+	Failures int64     // invalid contents; the same one counts once
+	Err      error     // why the present files cannot be used, or nil
+	// Certificates lists the certificates in use, in the order of the options.
 	Certificates []CertificateStats
 }
 
-// CertificateStats describe a certificate in use.
+// CertificateStats describes a certificate in use.
 type CertificateStats struct {
 	File     string
 	Subject  string
 	NotAfter time.Time
 }
 
-// Stats returns the counters and what is in use.
+// Stats returns the counters and the certificates in use.
 func (f *Files) Stats() Stats {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -44,8 +44,8 @@ func (f *Files) Stats() Stats {
 	return s
 }
 
-// Reload reads the files now, without waiting for the next turn. When they cannot be used it says why, and the old
-// certificates stay.
+// Reload reads the files now, without waiting for the next poll. If they are not usable, it
+// returns an error, and the old certificates stay in use.
 func (f *Files) Reload() error {
 	f.looking.Lock()
 	defer f.looking.Unlock()
@@ -77,7 +77,7 @@ func (f *Files) Reload() error {
 	return nil
 }
 
-// noted enters in the counters that the files can be used; next is their content if that is new.
+// noted records that the files are usable; next is their content if it is new.
 func (f *Files) noted(next *content) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -92,7 +92,7 @@ func (f *Files) noted(next *content) {
 	f.stats.Loaded = time.Now()
 }
 
-// keep enters in the counters that the files cannot be used.
+// keep records that the files are not usable.
 func (f *Files) keep(sum follow.Digest, err error, log bool) {
 	f.mu.Lock()
 	again := f.stats.Err != nil && f.refused == sum && f.stats.Err.Error() == err.Error()
@@ -102,11 +102,11 @@ func (f *Files) keep(sum follow.Digest, err error, log bool) {
 	}
 	f.mu.Unlock()
 	if log && !again {
-		f.o.log.Error("TLS: the files have changed and cannot be used: the certificates from before stay", "err", err)
+		f.o.log.Error("TLS: the files have changed and cannot be used: the previous certificates stay in use", "err", err)
 	}
 }
 
-// warn logs which certificates end soon, each once a day.
+// warn logs the certificates that expire soon, each once a day.
 func (f *Files) warn(c *content) {
 	now := time.Now()
 	for i, cert := range c.certificates {
@@ -118,7 +118,7 @@ func (f *Files) warn(c *content) {
 		}
 		f.mu.Unlock()
 		if due {
-			f.o.log.Warn("TLS: a certificate ends soon: renew it", "file", f.o.pairs[i].cert, "subject", cert.Leaf.Subject.String(), "ends", cert.Leaf.NotAfter)
+			f.o.log.Warn("TLS: a certificate expires soon: renew it", "file", f.o.pairs[i].cert, "subject", cert.Leaf.Subject.String(), "ends", cert.Leaf.NotAfter)
 		}
 	}
 }
@@ -131,7 +131,7 @@ func (o *options) names() []string {
 	return append(names, o.authorities...)
 }
 
-// parse makes certificates and authorities of what is in the files.
+// parse parses the certificates and authorities in the files.
 func (o *options) parse(files [][]byte) (*content, error) {
 	c := new(content)
 	now := time.Now()
@@ -142,7 +142,7 @@ func (o *options) parse(files [][]byte) (*content, error) {
 		}
 		switch leaf := cert.Leaf; {
 		case now.After(leaf.NotAfter):
-			return nil, fmt.Errorf("tlsfiles: the certificate in %s has ended on %s: renew it", p.cert, leaf.NotAfter.Format(time.DateTime))
+			return nil, fmt.Errorf("tlsfiles: the certificate in %s expired on %s: renew it", p.cert, leaf.NotAfter.Format(time.DateTime))
 		case now.Before(leaf.NotBefore):
 			return nil, fmt.Errorf("tlsfiles: the certificate in %s is not valid before %s: is the clock right?", p.cert, leaf.NotBefore.Format(time.DateTime))
 		}

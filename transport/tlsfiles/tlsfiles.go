@@ -1,14 +1,15 @@
-// Package tlsfiles makes configurations of TLS that follow certificate files on disk: when the files
-// change, new connections use what is in them, and those that stand go on. Files that cannot be used
-// leave the old certificates in place, and the log and [Files.Stats] say so.
+// Package tlsfiles provides TLS configurations that follow certificate files on disk: when the
+// files change, new connections use their new contents, and existing connections continue. If the
+// files are invalid, the old certificates stay in use, and the error is in the log and in
+// [Files.Stats].
 //
 //	files, err := tlsfiles.Open(tlsfiles.Certificate("server.pem", "server.key"), tlsfiles.Authorities("ca.pem"))
 //	…
 //	defer files.Close()
 //	s := anser.NewServer(anser.TLS(files.Server()))
 //
-// Files are found changed by what is in them, which is read every ten seconds, and not by events of the file
-// system, which miss the swap of a symbolic link, as Kubernetes makes it.
+// Changes are detected by content, which is read every ten seconds, not by file system events:
+// those miss the swap of a symbolic link, as in Kubernetes.
 package tlsfiles
 
 import (
@@ -39,31 +40,32 @@ type options struct {
 	minVersion  uint16
 }
 
-// Certificate adds a certificate: the names of the PEM files of its chain, leaf first, and of its key. A
-// server with several chooses by the name that the client asks for (SNI), and takes the first where none fits;
-// a client takes the first that the server accepts.
+// Certificate adds a certificate: the names of the PEM files of its chain, leaf first, and of its
+// key. A server with several chooses by the name that the client requests (SNI), and uses the
+// first if none matches; a client uses the first that the server accepts.
 func Certificate(chain, key string) Option {
 	return func(o *options) { o.pairs = append(o.pairs, pair{chain, key}) }
 }
 
-// Authorities adds PEM files with the authorities that the other side must be certified by. A server
-// with them demands a certificate from every client (mutual TLS); a client without them trusts those of
-// the system.
+// Authorities adds PEM files with the authorities that must have certified the peer. A server with
+// them requires a certificate of every client (mutual TLS); a client without them trusts the
+// system's roots.
 func Authorities(files ...string) Option {
 	return func(o *options) { o.authorities = append(o.authorities, files...) }
 }
 
-// Poll sets how often the files are read; the default is 10 s.
+// Poll sets the interval at which the files are read; the default is 10 s.
 func Poll(every time.Duration) Option { return func(o *options) { o.poll = every } }
 
-// ExpiresSoon sets how long before the end of a certificate warnings begin, one a day; the default is
+// ExpiresSoon sets how long before a certificate expires warnings begin, one a day; the default is
 // 14 days.
 func ExpiresSoon(before time.Duration) Option { return func(o *options) { o.soon = before } }
 
-// Logger sets where changes and mistakes are logged; the default is slog.Default(). Keys are never logged.
+// Logger sets the logger for changes and errors; the default is slog.Default(). Keys are never
+// logged.
 func Logger(l *slog.Logger) Option { return func(o *options) { o.log = l } }
 
-// TLS12 allows TLS 1.2; without it TLS 1.3 is the least.
+// TLS12 allows TLS 1.2; by default the minimum is TLS 1.3.
 func TLS12() Option { return func(o *options) { o.minVersion = tls.VersionTLS12 } }
 
 // Files follows certificate files. All methods are safe for concurrent use.
@@ -73,15 +75,15 @@ type Files struct {
 	now     atomic.Pointer[content]
 	looking sync.Mutex // held while files are read
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	stats   Stats
-	refused follow.Digest        // the content that could not be used, which is logged once
-	warned  map[string]time.Time // when the end of a certificate was last warned of, by its serial number
+	refused follow.Digest        // invalid content, which is logged once
+	warned  map[string]time.Time // time of the last warning about a certificate, by its serial number
 
 	poller *follow.Poller
 }
 
-// Open reads the files and follows them until Close. It fails if they cannot be used now.
+// Open reads the files and follows them until Close. It fails if they are not usable now.
 func Open(opts ...Option) (*Files, error) {
 	f := &Files{
 		o:      options{poll: 10 * time.Second, soon: 14 * 24 * time.Hour, log: slog.Default(), minVersion: tls.VersionTLS13},
@@ -107,25 +109,25 @@ func Open(opts ...Option) (*Files, error) {
 		return nil, err
 	}
 	f.client = f.newClient()
-	f.poller = follow.Every(f.o.poll, func() { f.Reload() }) // it logs what is wrong
+	f.poller = follow.Every(f.o.poll, func() { f.Reload() }) // it logs errors
 	return f, nil
 }
 
-// Close ends the following of the files. The configurations go on with what was read last.
+// Close stops following the files. The configurations keep using the last contents.
 func (f *Files) Close() error {
 	f.poller.Close()
 	return nil
 }
 
-// Server returns a configuration for a server. Connections say one of the protocols (ALPN) given, or
-// [anser.ALPN] if there is none: for a server of net/http they are "h2" and "http/1.1".
+// Server returns a configuration for a server. Connections negotiate one of the given protocols
+// (ALPN), by default [anser.ALPN]: for a net/http server they are "h2" and "http/1.1".
 func (f *Files) Server(protocols ...string) *tls.Config {
 	if len(protocols) == 0 {
 		protocols = []string{anser.ALPN}
 	}
 	demands := tls.NoClientCert
 	if len(f.o.authorities) > 0 {
-		demands = tls.RequireAndVerifyClientCert // for who wants to know; it holds by what follows
+		demands = tls.RequireAndVerifyClientCert // for code that checks it; enforced by the callback below
 	}
 	return &tls.Config{
 		MinVersion: f.o.minVersion,
@@ -146,7 +148,7 @@ func (f *Files) Server(protocols ...string) *tls.Config {
 					if !state.DidResume {
 						return nil
 					}
-					// The session began under other files perhaps.
+					// The session may have begun with other files.
 					return f.verify(&state, "", x509.ExtKeyUsageClientAuth)
 				}
 			}
@@ -155,9 +157,9 @@ func (f *Files) Server(protocols ...string) *tls.Config {
 	}
 }
 
-// Client returns the configuration for clients, which is the same each time, so that the clients of a
-// process share their connections. Outside of package anser it needs a ServerName that is a name: an
-// IP address is not known where certificates are verified.
+// Client returns the configuration for clients, which is the same each time, so that the clients
+// of a process share their connections. Outside of package anser it must have a ServerName that is
+// a DNS name: the verification does not know IP addresses.
 func (f *Files) Client() *tls.Config { return f.client }
 
 func (f *Files) newClient() *tls.Config {
@@ -165,8 +167,8 @@ func (f *Files) newClient() *tls.Config {
 	if len(f.o.pairs) == 0 {
 		config.ClientSessionCache = tls.NewLRUClientSessionCache(0)
 	} else {
-		// No sessions: a resumed one has the certificate from when it began, and after a change the server
-		// would go on taking the client for who it was.
+		// No sessions: a resumed one has the certificate from its beginning, and after a change
+		// the server would still use the client's old identity.
 		config.GetClientCertificate = func(r *tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			list := f.now.Load().certificates
 			for i := range list {
@@ -178,11 +180,11 @@ func (f *Files) newClient() *tls.Config {
 		}
 	}
 	if len(f.o.authorities) > 0 {
-		// What crypto/tls verifies by itself is against authorities that cannot change.
+		// The verification by crypto/tls uses fixed authorities.
 		config.InsecureSkipVerify = true
 		config.VerifyConnection = func(state tls.ConnectionState) error {
 			if state.ServerName == "" {
-				return errors.New("tlsfiles: it is not known whose certificate to expect: set ServerName to a name")
+				return errors.New("tlsfiles: the name of the server is unknown: set ServerName to a name")
 			}
 			return f.verify(&state, state.ServerName, x509.ExtKeyUsageServerAuth)
 		}
@@ -190,8 +192,8 @@ func (f *Files) newClient() *tls.Config {
 	return config
 }
 
-// verify checks the other side's certificate against the authorities as they are now. With a name the
-// certificate must be for it.
+// verify verifies the peer's certificate with the present authorities. If name is not empty, the
+// certificate must be valid for it.
 func (f *Files) verify(state *tls.ConnectionState, name string, use x509.ExtKeyUsage) error {
 	if len(state.PeerCertificates) == 0 {
 		return errors.New("tlsfiles: the other side has no certificate")

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { ansertest.Main(m) }
 var (
 	discard = slog.New(slog.DiscardHandler)
 	silent  = anser.Logger(discard)
-	// patient lets a busy machine shake hands for longer than the default.
+	// patient allows handshakes on a busy machine to take longer than the default.
 	patient = anser.HandshakeTimeout(time.Minute)
 )
 
@@ -41,7 +41,8 @@ func open(t *testing.T, opts ...tlsfiles.Option) *tlsfiles.Files {
 	return f
 }
 
-// serve runs a server until the test ends whose method Test.Name returns the common name of the caller.
+// serve runs a server until the test ends; its method Test.Name returns the common name of the
+// caller.
 func serve(t *testing.T, config *tls.Config) string {
 	t.Helper()
 	s := anser.NewServer(silent, patient, anser.TLS(config))
@@ -66,7 +67,7 @@ func serve(t *testing.T, config *tls.Config) string {
 	return l.Addr().String()
 }
 
-// name asks over a connection of its own for the name of the caller.
+// name returns the result of Test.Name over a new connection.
 func name(address string, config *tls.Config) (string, error) {
 	c, err := anser.Dial(address, anser.TLS(config), anser.Dialer(new(net.Dialer).DialContext), anser.Conns(1), silent, patient, anser.Timeout(time.Minute))
 	if err != nil {
@@ -80,8 +81,8 @@ func name(address string, config *tls.Config) (string, error) {
 	return string(*out), nil
 }
 
-// Both sides change their certificates and authorities while calls run, and none fails. Connections made
-// afterwards have what is new.
+// Both sides change their certificates and authorities during calls, and none fails. Later
+// connections use the new ones.
 func TestRotationUnderLoad(t *testing.T) {
 	dir := t.TempDir()
 	authority := transporttest.NewAuthority(t)
@@ -141,8 +142,8 @@ func TestRotationUnderLoad(t *testing.T) {
 	wg.Wait()
 	t.Logf("%d calls under load and as many new connections", calls.Load())
 
-	// Another authority takes over: who has a certificate of the old one stays outside, also with a session
-	// from before.
+	// Another authority takes over: clients with a certificate of the old one are rejected, even
+	// with an old session.
 	other := transporttest.NewAuthority(t)
 	oldCert := authority.Issue(t, time.Hour, "left over")
 	authority = other
@@ -195,7 +196,7 @@ func TestResumption(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer nc.Close()
-		nc.Read(make([]byte, 1)) // the ticket comes before
+		nc.Read(make([]byte, 1)) // the ticket arrives before it
 		return nc.ConnectionState().DidResume
 	}
 	if resumed() {
@@ -216,7 +217,7 @@ func TestResumption(t *testing.T) {
 	}
 }
 
-// A server with several certificates chooses by the name that the client asks for.
+// A server with several certificates chooses by the name that the client requests.
 func TestNames(t *testing.T) {
 	dir := t.TempDir()
 	a := transporttest.NewAuthority(t)
@@ -235,13 +236,13 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s: %v", host, err)
 		}
 	}
-	// An IP address that no certificate is for.
+	// An IP address without a certificate.
 	if _, err := name(address, files.Client()); err == nil || !strings.Contains(err.Error(), "127.0.0.1") {
 		t.Error(err)
 	}
 }
 
-// What cannot be used leaves the old certificates in place; log and Stats say so, once.
+// Invalid files leave the old certificates in use; log and Stats report it once.
 func TestBadFilesKeepTheOldOnes(t *testing.T) {
 	dir := t.TempDir()
 	a := transporttest.NewAuthority(t)
@@ -286,7 +287,7 @@ func TestBadFilesKeepTheOldOnes(t *testing.T) {
 		"ended": func() (func(), string) {
 			r1, r2 := good(chain), good(key)
 			transporttest.Write(t, dir, "server", a.Issue(t, -time.Minute, "127.0.0.1"))
-			return func() { r1(); r2() }, "has ended on"
+			return func() { r1(); r2() }, "expired on"
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -315,8 +316,8 @@ func TestBadFilesKeepTheOldOnes(t *testing.T) {
 	}
 }
 
-// The files are looked at by themselves, through a symbolic link too, and ends that are near are warned of once
-// a day.
+// The files are polled automatically, even through a symbolic link, and certificates that expire
+// soon are logged once a day.
 func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -345,17 +346,17 @@ func TestFollow(t *testing.T) {
 		if s := f.Stats(); s.Reloads != 1 || !strings.Contains(s.Certificates[0].Subject, "v2") {
 			t.Errorf("%+v", s)
 		}
-		if strings.Contains(logged.String(), "ends soon") {
+		if strings.Contains(logged.String(), "expires soon") {
 			t.Error("warned three days before the end")
 		}
 		time.Sleep(47 * time.Hour)
 		synctest.Wait()
-		if n := strings.Count(logged.String(), "ends soon"); n != 1 {
+		if n := strings.Count(logged.String(), "expires soon"); n != 1 {
 			t.Errorf("%d warnings on the first day:\n%s", n, &logged)
 		}
 		time.Sleep(20 * time.Hour)
 		synctest.Wait()
-		if n := strings.Count(logged.String(), "ends soon"); n != 2 {
+		if n := strings.Count(logged.String(), "expires soon"); n != 2 {
 			t.Errorf("%d warnings in two days", n)
 		}
 	})
@@ -374,7 +375,7 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("%v: want %q", err, want)
 		}
 	}
-	// A server without a certificate refuses its clients, and says why in its own error.
+	// A server without a certificate rejects its clients, and names the cause in its own error.
 	dir := t.TempDir()
 	a := transporttest.NewAuthority(t)
 	f := open(t, tlsfiles.Authorities(a.Write(t, dir, "ca")))

@@ -11,20 +11,20 @@ import (
 	"github.com/anser-rpc/anser/internal/authority"
 )
 
-// Authority certifies the servers and clients of a test.
+// Authority is a CA for the servers and clients of a test.
 type Authority struct {
 	Pool *x509.CertPool // of this authority
 	by   *authority.Authority
 }
 
-// NewAuthority returns an authority that nobody else trusts.
+// NewAuthority returns a CA that only the test trusts.
 func NewAuthority(testing.TB) *Authority {
 	a := authority.New("authority of a test")
 	return &Authority{a.Pool, a}
 }
 
-// Issue makes a certificate for names and IP addresses, good for a server and for a client; the first is
-// its common name too. It is valid from an hour ago for so long from now.
+// Issue issues a certificate for names and IP addresses, for servers and clients; the first is
+// also its common name. It is valid from an hour ago until valid from now.
 func (a *Authority) Issue(_ testing.TB, valid time.Duration, names ...string) tls.Certificate {
 	return a.by.Issue(authority.Named(names[0]), func(c *x509.Certificate) {
 		c.NotAfter, c.IPAddresses = time.Now().Add(valid), nil
@@ -38,8 +38,8 @@ func (a *Authority) Issue(_ testing.TB, valid time.Duration, names ...string) tl
 	})
 }
 
-// Server returns the configuration of a server at 127.0.0.1, which with mutual demands certificates of
-// this authority.
+// Server returns the configuration of a server at 127.0.0.1; if mutual is set, it requires
+// certificates of this authority.
 func (a *Authority) Server(t testing.TB, mutual bool) *tls.Config {
 	t.Helper()
 	config := &tls.Config{Certificates: []tls.Certificate{a.Issue(t, time.Hour, "127.0.0.1")}, MinVersion: tls.VersionTLS13}
@@ -55,8 +55,8 @@ func (a *Authority) Client(t testing.TB) *tls.Config {
 	return &tls.Config{RootCAs: a.Pool, Certificates: []tls.Certificate{a.Issue(t, time.Hour, "client")}, MinVersion: tls.VersionTLS13}
 }
 
-// Write puts a certificate and its key into the PEM files dir/name.pem and dir/name.key, each in one
-// step, and returns their names.
+// Write writes a certificate and its key into the PEM files dir/name.pem and dir/name.key, each
+// atomically, and returns their names.
 func Write(t testing.TB, dir, name string, cert tls.Certificate) (chain, key string) {
 	t.Helper()
 	chain, key, err := authority.Write(dir, name, cert)
@@ -66,7 +66,8 @@ func Write(t testing.TB, dir, name string, cert tls.Certificate) (chain, key str
 	return chain, key
 }
 
-// Write puts the authority's own certificate into the PEM file dir/name.pem and returns its name.
+// Write writes the authority's own certificate into the PEM file dir/name.pem and returns its
+// name.
 func (a *Authority) Write(t testing.TB, dir, name string) string {
 	t.Helper()
 	file := filepath.Join(dir, name+".pem")

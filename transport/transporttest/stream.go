@@ -12,8 +12,8 @@ import (
 
 const talk anser.StreamMethod[[]byte, []byte] = "Test.Talk"
 
-// serveStreams adds Test.Talk, which sends back what it receives, and says so in its trailers. When its
-// first message is "wait", it receives nothing more until its context ends.
+// serveStreams adds Test.Talk, which echoes its messages and sets a trailer. If its first message
+// is "wait", it receives no more until its context ends.
 func (s *service) serveStreams() {
 	talk.Handle(s.Server, func(ctx context.Context, st *anser.Stream[[]byte, []byte]) error {
 		for in, err := range st.All() {
@@ -34,7 +34,8 @@ func (s *service) serveStreams() {
 	})
 }
 
-// stream sends messages of all sizes both ways, beside a stream whose other side does not receive.
+// stream sends messages of all sizes in both directions, next to a stream whose peer does not
+// receive.
 func stream(t *testing.T, transport Transport) {
 	s := serve(t, transport, "")
 	c := dial(t, transport, s.target)
@@ -74,7 +75,7 @@ func stream(t *testing.T, transport Transport) {
 			t.Fatalf("receive message %d: %v", i, err)
 		}
 		if !bytes.Equal(*out, message(i)) {
-			t.Fatalf("message %d is another one", i)
+			t.Fatalf("message %d is different", i)
 		}
 	}
 	if _, err := st.Recv(); err != io.EOF {

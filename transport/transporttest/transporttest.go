@@ -1,5 +1,5 @@
-// Package transporttest is the suite that every transport passes: calls, streams, their ends, large messages,
-// draining without a failed call, lost connections, many clients and idle ones.
+// Package transporttest is the conformance suite for transports: calls, streams, their ends, large
+// messages, draining without a failed call, lost connections, many clients and idle ones.
 package transporttest
 
 import (
@@ -20,19 +20,19 @@ import (
 
 // Transport is what Run tests.
 type Transport struct {
-	// Listen returns a listener and the target with which Dial reaches it. It listens at address, what
-	// Addr().String() of an earlier listener returned that is closed, or where that is empty at a
-	// free one.
+	// Listen returns a listener and the target with which Dial reaches it. address is the
+	// Addr().String() of an earlier listener, which is closed, or empty for any free address.
 	Listen func(address string) (l net.Listener, target string, err error)
 	// Server and Client are the options that the transport needs.
 	Server []anser.ServerOption
 	Client []anser.DialOption
-	// TLS says that handlers see the state of TLS, ClientCertificate that there is one of the client in it.
+	// TLS means that handlers see the TLS state, ClientCertificate that it includes a client
+	// certificate.
 	TLS, ClientCertificate bool
 }
 
-// bound is how long anything may take on a machine that has other things to do. No test waits for it
-// where all is well.
+// bound is the timeout of all operations, on a machine that may be busy. A successful test does
+// not wait for it.
 const bound = 2 * time.Minute
 
 var silent = anser.Logger(slog.New(slog.DiscardHandler))
@@ -67,7 +67,7 @@ type service struct {
 	peers   chan anser.Peer
 }
 
-// conns is a listener that remembers what it accepted.
+// conns is a listener that records the connections it has accepted.
 type conns struct {
 	net.Listener
 	mu   sync.Mutex // guards list
@@ -118,7 +118,7 @@ func serve(t *testing.T, transport Transport, address string, opts ...anser.Serv
 	var l net.Listener
 	var err error
 	for end := time.Now().Add(bound); ; time.Sleep(10 * time.Millisecond) {
-		// A socket of UDP is free when the last connection has gone.
+		// A UDP socket is free when its last connection has ended.
 		if l, s.target, err = transport.Listen(address); err == nil {
 			break
 		}
@@ -150,7 +150,7 @@ func dial(t *testing.T, transport Transport, target string, opts ...anser.DialOp
 	return c
 }
 
-// say makes a call that has to succeed.
+// say makes a call that must succeed.
 func say(t *testing.T, c *anser.Client, method string, in []byte) {
 	t.Helper()
 	out, err := anser.Call[[]byte](context.Background(), c, method, &in)
@@ -158,11 +158,11 @@ func say(t *testing.T, c *anser.Client, method string, in []byte) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(*out, in) {
-		t.Fatalf("%d bytes came back as %d others", len(in), len(*out))
+		t.Fatalf("%d bytes came back as %d different ones", len(in), len(*out))
 	}
 }
 
-// eventually waits for what happens on goroutines that cannot be waited for.
+// eventually waits for effects of goroutines that cannot be waited for.
 func eventually(t *testing.T, what string, f func() bool) {
 	t.Helper()
 	for end := time.Now().Add(bound); !f(); time.Sleep(time.Millisecond) {
@@ -192,7 +192,7 @@ func unary(t *testing.T, transport Transport) {
 	wg.Wait()
 }
 
-// The caller gets its cancellation back at once, and so does the handler.
+// Cancelling returns to the caller at once, and ends the handler's context.
 func cancel(t *testing.T, transport Transport) {
 	s := serve(t, transport, "")
 	c := dial(t, transport, s.target)
@@ -208,7 +208,7 @@ func cancel(t *testing.T, transport Transport) {
 	if err := <-s.over; !errors.Is(err, context.Canceled) {
 		t.Errorf("the handler: %v", err)
 	}
-	say(t, c, "Test.Echo", []byte("the connection goes on"))
+	say(t, c, "Test.Echo", []byte("the connection still works"))
 }
 
 func deadline(t *testing.T, transport Transport) {
@@ -219,7 +219,7 @@ func deadline(t *testing.T, transport Transport) {
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		_, err := anser.Call[[]byte](ctx, c, "Test.Wait", new([]byte("x")))
 		cancel()
-		// Either side may be the first to find that the time is over.
+		// Either side may be the first to notice the deadline.
 		e, ok := errors.AsType[*anser.Error](err)
 		if !ok || e.Code != anser.DeadlineExceeded {
 			t.Fatalf("the call: %v", err)
@@ -292,7 +292,7 @@ func drain(t *testing.T, transport Transport) {
 	}
 	more := func() {
 		n := calls.Load()
-		eventually(t, "calls go on", func() bool { return calls.Load() > n+100 || failed.Load() > 0 })
+		eventually(t, "calls continue", func() bool { return calls.Load() > n+100 || failed.Load() > 0 })
 	}
 	for i, s := range services {
 		eventually(t, "both servers have calls", func() bool { return s.Stats().Methods["Test.Echo"].Calls > 0 || failed.Load() > 0 })
@@ -319,7 +319,7 @@ func both(a, b string) string {
 	return a + "," + b
 }
 
-// A connection that is lost fails what is open on it, and the next call makes another one.
+// Losing a connection fails its open calls, and the next call opens another one.
 func loss(t *testing.T, transport Transport) {
 	s := serve(t, transport, "")
 	c := dial(t, transport, s.target)
@@ -340,12 +340,12 @@ func loss(t *testing.T, transport Transport) {
 	say(t, c, "Test.Echo", []byte("again"))
 }
 
-// A hundred clients with connections of their own.
+// A hundred clients, each with its own connections.
 func clients(t *testing.T, transport Transport) {
 	s := serve(t, transport, "", anser.HandshakeTimeout(bound))
 	var wg sync.WaitGroup
 	for i := range 100 {
-		// A limit of its own keeps a client from sharing the connections of another.
+		// A different limit keeps a client from sharing the connections of another.
 		c := dial(t, transport, s.target, anser.Conns(1), anser.MaxMessage(1<<20+i), anser.ConnectTimeout(bound), anser.HandshakeTimeout(bound))
 		wg.Go(func() {
 			for range 5 {
@@ -362,7 +362,7 @@ func clients(t *testing.T, transport Transport) {
 	}
 }
 
-// Connections without calls are closed, by either side, and made again when they are needed.
+// Idle connections are closed, by either side, and opened again when they are needed.
 func idle(t *testing.T, transport Transport) {
 	for name, opts := range map[string]struct {
 		server []anser.ServerOption

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { ansertest.Main(m) }
 
-// tcp listens where Run wants it, and prefixes the target.
+// tcp returns a Listen function with a prefix for the target.
 func tcp(prefix string) func(string) (net.Listener, string, error) {
 	return func(address string) (net.Listener, string, error) {
 		if address == "" {
@@ -50,7 +50,7 @@ func TestMutualTLS(t *testing.T) {
 }
 
 func TestUnix(t *testing.T) {
-	dir, err := os.MkdirTemp("", "unix") // t.TempDir is too long for a socket
+	dir, err := os.MkdirTemp("", "unix") // the path of t.TempDir is too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,17 +12,17 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// messages makes a stream of bytes of messages. A deadline of websocket.Conn ends the whole connection;
-// package asyncconn has others.
+// messages converts between messages and a byte stream. A deadline of websocket.Conn ends the
+// whole connection; package asyncconn implements other ones.
 type messages struct {
 	ws    *websocket.Conn
-	r     io.Reader // of the message that is being read, or nil
-	empty bool      // nothing has come of it
+	r     io.Reader // of the current message, or nil
+	empty bool      // no byte of it has been read
 }
 
 var errText = errors.New("a message that is not binary")
 
-// Read implements asyncconn.Below. An empty message is the end of the other side's direction.
+// Read implements asyncconn.Below. An empty message is the end of the peer's direction.
 func (m *messages) Read(b []byte) (int, error) {
 	for {
 		if m.r == nil {
@@ -52,8 +52,8 @@ func (m *messages) Read(b []byte) (int, error) {
 	}
 }
 
-// endOf returns io.EOF for the regular end of a connection, and what the server counts for a message that is
-// too long.
+// endOf returns io.EOF for the regular end of a connection, and an error that the server counts
+// for an oversized message.
 func endOf(err error) error {
 	if errors.Is(err, websocket.ErrMessageTooBig) {
 		return wire.Errorf(wire.FrameTooLarge, "a message of WebSocket is over the limit of %d bytes", MaxMessage)
@@ -84,11 +84,11 @@ func (m *messages) CloseWrite() error {
 // Close implements asyncconn.Below.
 func (m *messages) Close(bool) { m.ws.CloseNow() }
 
-// tlsConn is a connection over TLS, whose state the server wants.
+// tlsConn is a connection over TLS, which exposes the TLS state to the server.
 type tlsConn struct {
 	*asyncconn.Conn
 	state *tls.ConnectionState
 }
 
-// ConnectionState returns the state of TLS below WebSocket.
+// ConnectionState returns the TLS state of the underlying connection.
 func (c *tlsConn) ConnectionState() tls.ConnectionState { return *c.state }

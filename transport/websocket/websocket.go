@@ -1,6 +1,6 @@
-// Package websocket carries Anser's connections over WebSocket, for servers that are reached through proxies
-// and gateways of HTTP only. The bytes of a connection travel in binary messages whose borders mean
-// nothing; docs/protocol.md §1 has the details.
+// Package websocket carries Anser's connections over WebSocket, for servers that can be reached
+// only through HTTP proxies and gateways. The bytes of a connection are sent in binary messages
+// whose boundaries have no meaning; docs/protocol.md §1 has the details.
 //
 //	h := websocket.NewHandler("wss://rpc.example.org:443/anser")
 //	http.Handle("/anser", h)
@@ -24,16 +24,16 @@ import (
 	"github.com/anser-rpc/anser/internal/connqueue"
 )
 
-// Subprotocol is what both sides say in the handshake of WebSocket.
+// Subprotocol is the subprotocol of both sides in the WebSocket handshake.
 const Subprotocol = "anser.1"
 
-// MaxMessage is the longest message of WebSocket that a side takes, in bytes; a longer one closes the
-// connection with the status 1009. It does not bound the messages of calls: those are cut.
+// MaxMessage is the maximum size of a received WebSocket message in bytes; a larger one closes the
+// connection with the status 1009. It does not bound the messages of calls, which are split.
 const MaxMessage = 128 << 10
 
 // Handler turns requests into connections. It is an [http.Handler], and a [net.Listener] for
-// [anser.Server.Serve]. Closing it, as a server does in the end, refuses further requests with 503; the
-// connections that were made are the server's. All methods are safe for concurrent use.
+// [anser.Server.Serve]. Closing it, as a server does when it is closed, rejects further requests
+// with 503; existing connections belong to the server. All methods are safe for concurrent use.
 type Handler struct {
 	queue   *connqueue.Queue
 	origins []string
@@ -43,15 +43,16 @@ type Handler struct {
 // HandlerOption configures [NewHandler].
 type HandlerOption func(*Handler)
 
-// Origins allows browsers on pages of other hosts than the server's own to connect: patterns of hosts,
-// as path.Match takes them. Requests without an Origin, which do not come from browsers, need none.
+// Origins allows browsers to connect from pages of other hosts than the server's own: patterns of
+// hosts in the syntax of path.Match. Requests without an Origin, which do not come from browsers,
+// are always allowed.
 func Origins(patterns ...string) HandlerOption {
 	return func(h *Handler) { h.origins = append(h.origins, patterns...) }
 }
 
-// NewHandler returns a handler. Address is where clients reach it, such as "wss://10.0.0.7:443/anser"; it
-// is what Addr and [anser.Announce] tell, and nothing else needs it. An option that is nil is an error of Accept, and so
-// of [anser.Server.Serve].
+// NewHandler returns a handler. Address is its URL for clients, such as
+// "wss://10.0.0.7:443/anser"; it is only used by Addr and [anser.Announce]. A nil option is an
+// error of Accept, and therefore of [anser.Server.Serve].
 func NewHandler(address string, opts ...HandlerOption) *Handler {
 	h := &Handler{queue: connqueue.New(connqueue.ParseAddr(address, "ws"))}
 	for _, opt := range opts {
@@ -103,12 +104,13 @@ func (h *Handler) Accept() (net.Conn, error) {
 // Close implements net.Listener.
 func (h *Handler) Close() error { return h.queue.Close() }
 
-// Addr implements net.Listener: what NewHandler was given.
+// Addr implements net.Listener: it returns the address passed to NewHandler.
 func (h *Handler) Addr() net.Addr { return h.queue.Addr() }
 
-// Protection says that an address with the scheme wss is one of TLS, and has the server look at each connection: it
-// closes one that comes from another machine without TLS, for example from a proxy that ends TLS elsewhere, unless
-// the server has the option [anser.TLS] or [anser.InsecurePublic].
+// Protection reports that an address with the scheme wss uses TLS, and makes the server check each
+// connection: it closes a connection from another machine without TLS, for example from a proxy
+// that terminates TLS elsewhere, unless the server has the option [anser.TLS] or
+// [anser.InsecurePublic].
 func (h *Handler) Protection() anser.Protection {
 	return anser.Protection{Encrypted: h.queue.Addr().Network() == "wss", EachConn: true}
 }
@@ -122,8 +124,8 @@ type options struct {
 	err    error
 }
 
-// Via sets how the connection to the server is made, for example by httpconnect.Proxy; the default is a
-// net.Dialer. A dial that is nil is an error of [anser.Dial].
+// Via sets the function that connects to the server, for example httpconnect.Proxy; the default is
+// a net.Dialer. If dial is nil, [anser.Dial] returns an error.
 func Via(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
 	return func(o *options) {
 		if o.dial = dial; dial == nil {
@@ -132,17 +134,17 @@ func Via(dial func(ctx context.Context, network, address string) (net.Conn, erro
 	}
 }
 
-// Header adds a field to the request, for gateways that want a token.
+// Header adds a header field to the request, for gateways that require a token.
 func Header(name, value string) Option {
 	return func(o *options) { o.header.Add(name, value) }
 }
 
-// WS lets a client dial "ws://host:port/path". It does not encrypt; the option [anser.TLS] lays TLS over the
-// messages, from end to end.
+// WS supports targets of the form "ws://host:port/path". It does not encrypt; the option
+// [anser.TLS] adds end-to-end TLS inside the messages.
 func WS(opts ...Option) anser.Transport { return transport("ws", opts) }
 
-// WSS lets a client dial "wss://host:port/path". The option [anser.TLS] configures TLS; without it the
-// authorities of the system are trusted.
+// WSS supports targets of the form "wss://host:port/path". The option [anser.TLS] configures TLS;
+// by default the system's roots are trusted.
 func WSS(opts ...Option) anser.Transport { return transport("wss", opts) }
 
 func transport(scheme string, opts []Option) anser.Transport {
@@ -169,7 +171,7 @@ func (o *options) connect(ctx context.Context, url string, config *tls.Config) (
 	defer t.CloseIdleConnections()
 	if config != nil {
 		t.TLSClientConfig = config.Clone()
-		t.TLSClientConfig.NextProtos = []string{"http/1.1"} // the only version that turns into something else
+		t.TLSClientConfig.NextProtos = []string{"http/1.1"} // the only version whose connections can be taken over
 	}
 	ws, resp, err := websocket.Dial(ctx, url, &websocket.DialOptions{
 		HTTPClient: &http.Client{Transport: t}, HTTPHeader: o.header, Subprotocols: []string{Subprotocol},

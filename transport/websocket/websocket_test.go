@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { ansertest.Main(m) }
 
-// site is a server of HTTP with a handler of Anser in it.
+// site is an HTTP server that includes a handler of Anser.
 type site struct {
 	*websocket.Handler
 	server *http.Server
@@ -36,7 +36,7 @@ type site struct {
 
 func (s *site) Close() error {
 	s.Handler.Close()
-	s.server.Close() // it knows nothing of the connections that were taken over
+	s.server.Close() // it does not track the connections that were taken over
 	<-s.served
 	return nil
 }
@@ -134,7 +134,7 @@ func TestHandshakeMistakes(t *testing.T) {
 		}
 		c.Close()
 	}
-	// A page of another host does not get in, and who does not speak the subprotocol neither.
+	// A page of another host cannot connect, and neither can a client without the subprotocol.
 	url := "ws://" + s.addr.String() + "/anser"
 	_, resp, err := ws.Dial(t.Context(), url, &ws.DialOptions{Subprotocols: []string{websocket.Subprotocol}, HTTPHeader: http.Header{"Origin": {"http://evil.example"}}})
 	if err == nil || resp == nil || resp.StatusCode != http.StatusForbidden {
@@ -151,7 +151,8 @@ func TestHandshakeMistakes(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// Row 100 of the bad inputs, and its like: the connection ends, a counter says why, and nothing runs.
+// Row 100 of the bad inputs, and similar ones: the connection ends, a counter records why, and
+// nothing runs.
 func TestBadMessages(t *testing.T) {
 	server, s := serve(t)
 	request := func(size int) []byte {
@@ -178,11 +179,11 @@ func TestBadMessages(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.CloseNow()
-			c.Write(t.Context(), row.kind, row.message) // the other side may close before it has all
+			c.Write(t.Context(), row.kind, row.message) // the peer may close before it has read everything
 			for err == nil {
 				_, _, err = c.Read(t.Context())
 			}
-			// A side that has not read everything resets the connection, and its last words may be lost.
+			// A peer with unread input resets the connection, and its last data may be lost.
 			if s := ws.CloseStatus(err); s != row.want && s != -1 {
 				t.Errorf("%v: want the status %d", err, row.want)
 			}
@@ -225,7 +226,7 @@ func TestConn(t *testing.T) {
 		t.Error(client.LocalAddr(), server.RemoteAddr(), client.RemoteAddr(), server.LocalAddr())
 	}
 	b := make([]byte, 4)
-	// A deadline of Read leaves the connection as it is.
+	// A deadline of Read has no effect on the connection.
 	client.SetReadDeadline(time.Now().Add(-time.Second))
 	if _, err := client.Read(b); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error(err)
@@ -244,7 +245,7 @@ func TestConn(t *testing.T) {
 	if len(all) != 3*websocket.MaxMessage+4 || err != nil {
 		t.Error(len(all), err)
 	}
-	// The other direction goes on.
+	// The other direction stays open.
 	client.Write([]byte("well"))
 	if _, err := io.ReadFull(server, b); string(b) != "well" || err != nil {
 		t.Error(string(b), err)
@@ -258,7 +259,7 @@ func TestConn(t *testing.T) {
 	}
 }
 
-// A write that is blocked ends with its deadline.
+// A blocked write ends at its deadline.
 func TestWriteDeadline(t *testing.T) {
 	client, _ := pair(t)
 	done := make(chan error, 1)
@@ -276,7 +277,7 @@ func TestWriteDeadline(t *testing.T) {
 	}
 }
 
-// A handler is a listener that other machines may reach, whatever its address says.
+// A handler counts as a listener reachable from other machines, whatever its address is.
 func TestInPublic(t *testing.T) {
 	silent := anser.Logger(slog.New(slog.DiscardHandler))
 	for address, want := range map[string]string{"ws://192.0.2.1:80/": "no TLS: ", "wss://192.0.2.1:443/": "", "ws://127.0.0.1:80/": ""} {

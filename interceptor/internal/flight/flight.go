@@ -1,4 +1,4 @@
-// Package flight lets those who want the same thing at the same time share the work for it.
+// Package flight combines concurrent calls for the same result into one.
 package flight
 
 import (
@@ -10,56 +10,56 @@ import (
 	"time"
 )
 
-// ErrExited is the error of those whose work ended its goroutine with runtime.Goexit.
+// ErrExited is the error of callers whose work ended its goroutine with runtime.Goexit.
 var ErrExited = errors.New("the shared call ended its goroutine with runtime.Goexit, as t.FailNow does")
 
-// ErrClosed is returned when there is nothing in flight to join and the group is closed.
+// ErrClosed is returned if there is nothing in flight to join and the group is closed.
 var ErrClosed = errors.New("the group of shared calls is closed")
 
-// Work does what several wait for.
+// Work computes the result that callers wait for.
 type Work[V any] func(ctx context.Context) V
 
-// Group is a set of works in flight, one for each key. The zero value is ready; all methods are safe
+// Group is a set of works in flight, one per key. The zero value is ready; all methods are safe
 // for concurrent use.
 type Group[K comparable, V any] struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	flights map[K]*flight[V]
 	closed  bool
 	wg      sync.WaitGroup
 }
 
-// flight is a work that is being done.
+// flight is a work in flight.
 type flight[V any] struct {
-	ctx     context.Context // of the work, which outlives each of those who wait
+	ctx     context.Context // of the work, which may outlive each of its callers
 	cancel  context.CancelFunc
-	waiting int // guarded by the group's mu
+	waiting int // number of callers, guarded by the group's mu
 
-	done  chan struct{} // closed when what follows is there
+	done  chan struct{} // closed when the fields below are set
 	value V
-	panic *Panic // nil: it did not
+	panic *Panic // nil if it did not panic
 	err   error
 	cut   bool
 }
 
-// Ride is how one came by a work.
+// Ride describes how a caller got its result.
 type Ride struct {
-	Joined bool // it was in flight already
-	Cut    bool // its context had ended when it was done: by its bound, or by Close
+	Joined bool // it joined a work in flight
+	Cut    bool // the work's context had ended when it was done: by its bound, or by Close
 }
 
-// Panic is what a work panicked with, and where. Those who wait for it panic with it in their turn.
+// Panic is the value and the stack of a panicking work. Do panics with it in every caller.
 type Panic struct {
 	Value any
 	Stack []byte
 }
 
-// String tells both, for whoever recovers and logs.
+// String returns both, for logs.
 func (p *Panic) String() string { return fmt.Sprintf("%v\n\n%s", p.Value, p.Stack) }
 
-// Do waits for the work of the key, and starts it unless it is in flight: prepare is called before Do
-// goes on, and what it returns is done on a goroutine of its own. The work's context has the values
-// of the context that started it, but not its end: it ends after bound (0: never), or when nobody
-// waits any more. So each waiter has its own time, whose end is err.
+// Do waits for the work of the key, and starts it unless it is in flight: prepare is called before
+// Do waits, and its result runs on a goroutine of its own. The work's context has the values of
+// the context that started it, but not its cancellation: it ends after bound (0 means never), or
+// when no caller waits any more. Each caller keeps its own deadline, which is reported by err.
 func (g *Group[K, V]) Do(ctx context.Context, key K, bound time.Duration, prepare func() Work[V]) (v V, r Ride, err error) {
 	g.mu.Lock()
 	f := g.flights[key]
@@ -87,8 +87,8 @@ func (g *Group[K, V]) Do(ctx context.Context, key K, bound time.Duration, prepar
 	return f.value, r, f.err
 }
 
-// Start starts the work of the key for nobody, unless it is in flight or the group is closed. It reports
-// whether it did.
+// Start starts the work of the key without a caller, unless it is in flight or the group is
+// closed. It reports whether it did.
 func (g *Group[K, V]) Start(ctx context.Context, key K, bound time.Duration, prepare func() Work[V]) bool {
 	g.mu.Lock()
 	if g.flights[key] != nil {
@@ -97,7 +97,7 @@ func (g *Group[K, V]) Start(ctx context.Context, key K, bound time.Duration, pre
 	}
 	f := g.addLocked(ctx, key, bound)
 	if f != nil {
-		f.waiting++ // it is wanted, whoever comes and goes
+		f.waiting++ // it continues whichever callers join and leave
 	}
 	g.mu.Unlock()
 	if f != nil {
@@ -106,7 +106,7 @@ func (g *Group[K, V]) Start(ctx context.Context, key K, bound time.Duration, pre
 	return f != nil
 }
 
-// addLocked enters a flight, which launch has to follow. It returns nil when the group is closed.
+// addLocked adds a flight, which launch must then start. It returns nil if the group is closed.
 func (g *Group[K, V]) addLocked(ctx context.Context, key K, bound time.Duration) *flight[V] {
 	if g.closed {
 		return nil
@@ -126,7 +126,7 @@ func (g *Group[K, V]) addLocked(ctx context.Context, key K, bound time.Duration)
 	return f
 }
 
-// launch prepares the work here and does it elsewhere.
+// launch prepares the work on this goroutine and runs it on another.
 func (g *Group[K, V]) launch(key K, f *flight[V], prepare func() Work[V]) {
 	flies := false
 	defer func() {
@@ -143,7 +143,7 @@ func (g *Group[K, V]) launch(key K, f *flight[V], prepare func() Work[V]) {
 	}()
 }
 
-// land ends a flight, which panicked with p unless that is nil.
+// land ends a flight; p is the value of its panic, or nil.
 func (g *Group[K, V]) land(key K, f *flight[V], p any) {
 	if p != nil {
 		f.panic = &Panic{p, debug.Stack()}
@@ -167,7 +167,7 @@ func (g *Group[K, V]) forgetLocked(key K, f *flight[V]) {
 	}
 }
 
-// leave takes one waiter away. The last one ends the work, and who comes then begins a new one.
+// leave removes one caller. The last one cancels the work, and a later caller starts a new one.
 func (g *Group[K, V]) leave(key K, f *flight[V]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -177,8 +177,8 @@ func (g *Group[K, V]) leave(key K, f *flight[V]) {
 	}
 }
 
-// Close cancels what is in flight and waits for it. Nothing is started afterwards. It may be called
-// more than once.
+// Close cancels the works in flight and waits for them. Nothing is started afterwards. It may be
+// called more than once.
 func (g *Group[K, V]) Close() {
 	g.mu.Lock()
 	g.closed = true

@@ -16,7 +16,7 @@ import (
 
 type group = flight.Group[string, int]
 
-// working returns what waits d, or until its context ends, and counts.
+// working returns a work that waits for d, or until its context ends, and counts.
 func working(runs *atomic.Int64, d time.Duration, v int) func() flight.Work[int] {
 	return func() flight.Work[int] {
 		return func(ctx context.Context) int {
@@ -58,7 +58,7 @@ func TestOneWorkForAll(t *testing.T) {
 	})
 }
 
-// The work goes on when the one that began it has gone, and ends with the last one.
+// The work continues when its first caller has left, and ends with the last one.
 func TestWaitersLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g group
@@ -78,7 +78,7 @@ func TestWaitersLeave(t *testing.T) {
 			}
 		}
 		var wg sync.WaitGroup
-		wg.Go(wait(time.Second, 0, context.DeadlineExceeded)) // begins it
+		wg.Go(wait(time.Second, 0, context.DeadlineExceeded)) // starts it
 		synctest.Wait()
 		wg.Go(wait(time.Minute, 7, nil))
 		wg.Go(wait(2*time.Second, 0, context.DeadlineExceeded))
@@ -107,7 +107,7 @@ func TestBound(t *testing.T) {
 	})
 }
 
-// The work sees the values of the context that began it.
+// The work sees the values of the context that started it.
 func TestValues(t *testing.T) {
 	var g group
 	type k struct{}
@@ -119,7 +119,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// A panic, in the work or before it, is one of all who wait, and ends nothing else.
+// A panic, in the work or before it, is raised in every caller, and has no other effect.
 func TestPanicReachesAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g group
@@ -183,7 +183,7 @@ func TestStartAndClose(t *testing.T) {
 		}
 		done := make(chan int)
 		go func() {
-			v, _, _ := g.Do(t.Context(), "k", 0, nil) // the work goes on though the one before has left
+			v, _, _ := g.Do(t.Context(), "k", 0, nil) // the work continues although the previous one was abandoned
 			done <- v
 		}()
 		synctest.Wait()

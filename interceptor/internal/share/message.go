@@ -9,7 +9,7 @@ import (
 	"github.com/anser-rpc/anser/codec"
 )
 
-// Append appends the bytes of a message, the same ones for equal messages if the codec can do that.
+// Append appends the encoding of a message, the canonical one if the codec supports that.
 func Append(dst []byte, cd codec.Codec, v any) ([]byte, error) {
 	if c, ok := cd.(codec.Canonical); ok {
 		return c.AppendCanonical(dst, v)
@@ -17,13 +17,13 @@ func Append(dst []byte, cd codec.Codec, v any) ([]byte, error) {
 	return cd.Append(dst, v)
 }
 
-// fillable reports whether v is a pointer that is not nil, as messages are that can be decoded into.
+// fillable reports whether v is a non-nil pointer, so that a message can be decoded into it.
 func fillable(v any) bool {
 	r := reflect.ValueOf(v)
 	return r.Kind() == reflect.Pointer && !r.IsNil()
 }
 
-// decode makes a message of the type t, a pointer's.
+// decode decodes a message of the type t, a pointer type.
 func decode(cd codec.Codec, data []byte, t reflect.Type) (any, error) {
 	v := reflect.New(t.Elem()).Interface()
 	if f, ok := cd.(codec.FreshUnmarshaler); ok {
@@ -32,8 +32,8 @@ func decode(cd codec.Codec, data []byte, t reflect.Type) (any, error) {
 	return v, cd.Unmarshal(data, v)
 }
 
-// duplicate makes a message like v, whose bytes are data, that shares no memory with it. It fails
-// where that gives another message: a type may write what it does not read.
+// duplicate returns a copy of v, whose encoding is data, that shares no memory with it. It fails
+// if the copy differs: a type may encode fields that it does not decode.
 func duplicate(cd codec.Codec, data []byte, v any) (any, error) {
 	c, err := decode(cd, data, reflect.TypeOf(v))
 	if err != nil {
@@ -44,7 +44,7 @@ func duplicate(cd codec.Codec, data []byte, v any) (any, error) {
 		return nil, err
 	}
 	if !bytes.Equal(data, again) && !reflect.DeepEqual(c, v) {
-		return nil, fmt.Errorf("a %T is another message after it was encoded and decoded with %s", v, cd.Name())
+		return nil, fmt.Errorf("a %T differs after it was encoded and decoded with %s", v, cd.Name())
 	}
 	return c, nil
 }

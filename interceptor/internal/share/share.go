@@ -13,13 +13,13 @@ import (
 	"github.com/anser-rpc/anser/interceptor/internal/flight"
 )
 
-// Result is what a shared call gave. It is not changed once it is there.
+// Result is the result of a shared call. It is immutable.
 type Result struct {
-	// Alone says that the messages cannot be copied, so that each has to make its own call.
+	// Alone means that the messages cannot be copied, so that each caller must make its own call.
 	Alone bool
 	Err   error
 
-	Type    reflect.Type // of the reply; nil: there was none
+	Type    reflect.Type // of the reply; nil if there was none
 	Reply   []byte
 	codec   codec.Codec
 	trailer anser.Metadata
@@ -27,18 +27,19 @@ type Result struct {
 	attempt int
 }
 
-// NewResult returns a reply that is known already, of the type t, in the given codec. Its caller gets
-// no trailers.
+// NewResult returns a cached reply of the type t, encoded by the given codec. Its caller gets no
+// trailers.
 func NewResult(t reflect.Type, reply []byte, cd codec.Codec) Result {
 	return Result{Type: t, Reply: reply, codec: cd}
 }
 
-// Sharable reports whether the messages of a call can be copied at all, and whether a reply is wanted.
+// Sharable reports whether the messages of a call can be copied, and whether it has a reply.
 func Sharable(inv *anser.Invocation) bool {
 	return !inv.Oneway && fillable(inv.Request) && (inv.Server || fillable(inv.Reply))
 }
 
-// Prepare returns a call like inv that does not depend on it. request holds inv's request.
+// Prepare returns the work that makes a call like inv, but independent of it. request holds inv's
+// request.
 func Prepare(inv *anser.Invocation, cd codec.Codec, request []byte, next anser.Func) flight.Work[*Result] {
 	in, err := duplicate(cd, request, inv.Request)
 	if err != nil {
@@ -59,7 +60,7 @@ func Prepare(inv *anser.Invocation, cd codec.Codec, request []byte, next anser.F
 	}
 }
 
-// take keeps the bytes of the reply.
+// take stores the encoded reply.
 func (r *Result) take(d *anser.Invocation) {
 	if d.Reply == nil {
 		return
@@ -95,8 +96,9 @@ func (r *Result) Give(inv *anser.Invocation) error {
 	return nil
 }
 
-// Do waits for the call that is in flight for the key, or starts it. The result is nil if the call has to
-// be made alone: the group is closed, or what was in flight ended without one. joined says that another call had started it.
+// Do waits for the call in flight for the key, or starts it. The result is nil if the caller must
+// make its own call: the group is closed, or the call in flight ended without a result. joined
+// means that another caller had started it.
 func Do[K comparable](ctx context.Context, g *flight.Group[K, *Result], key K, inv *anser.Invocation, prepare func() flight.Work[*Result]) (r *Result, joined bool, err error) {
 	ctx, cancel, bound := times(ctx, inv)
 	defer cancel()
@@ -104,9 +106,9 @@ func Do[K comparable](ctx context.Context, g *flight.Group[K, *Result], key K, i
 		r, ride, err := g.Do(ctx, key, bound, prepare)
 		switch {
 		case err == nil && ride.Joined && r != nil && r.Err != nil && ctx.Err() == nil &&
-			(ride.Cut || anser.CodeOf(r.Err) == anser.DeadlineExceeded): // here or, a moment earlier, at the server
-			// It was in flight for a while when this call joined it, and ended by its own time. This
-			// call's is not over.
+			(ride.Cut || anser.CodeOf(r.Err) == anser.DeadlineExceeded): // here or, a moment earlier, on the server
+			// It was already in flight when this call joined it, and reached its own deadline.
+			// This call's deadline is later.
 			continue
 		case err == nil:
 			return r, ride.Joined, nil
@@ -119,9 +121,9 @@ func Do[K comparable](ctx context.Context, g *flight.Group[K, *Result], key K, i
 	}
 }
 
-// times gives the waiting the end that the call would have had, and returns how long the shared call may
-// take: as long as this one, but not less than a call without a deadline, so that who is in a hurry does not
-// spoil it for the others.
+// times applies the deadline of the call to the waiting, and returns the timeout of the shared
+// call: that of this one, but not less than that of a call without a deadline, so that a short
+// deadline does not fail the other callers.
 func times(ctx context.Context, inv *anser.Invocation) (context.Context, context.CancelFunc, time.Duration) {
 	normal := inv.Timeout()
 	if inv.Server {
@@ -138,10 +140,11 @@ func times(ctx context.Context, inv *anser.Invocation) (context.Context, context
 	return ctx, cancel, max(normal, 1)
 }
 
-// serverBound is the least that a shared call has on a server if its first caller has a deadline.
+// serverBound is the minimum timeout of a shared call on a server if its first caller has a
+// deadline.
 const serverBound = 10 * time.Second
 
-// fail makes an error of this side.
+// fail returns a local error.
 func fail(inv *anser.Invocation, code anser.Code, outcome anser.Outcome, phase anser.Phase, message string) error {
 	e := anser.Errorf(code, "%s", message)
 	if !inv.Server {

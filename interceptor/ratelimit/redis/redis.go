@@ -1,5 +1,5 @@
-// Package redis keeps the buckets of rate limits in a Redis or Valkey server, for all instances of a service
-// together: see ratelimit.Through.
+// Package redis keeps the buckets of rate limits in a Redis or Valkey server, for all instances of
+// a service: see ratelimit.Through.
 package redis
 
 import (
@@ -14,11 +14,13 @@ import (
 	"github.com/anser-rpc/anser/interceptor/ratelimit"
 )
 
-// script is a token bucket. It refills by the clock of the server, so that those of the instances do not
-// matter. What was spent already is taken even if it is not there, up to a second's worth and a burst.
+// script is a token bucket. It is refilled by the clock of the server, so the clocks of the
+// instances do not matter. Spent tokens are subtracted even below zero, down to the tokens of one
+// second plus a burst.
 //
-// KEYS[1] is the bucket; ARGV are the rate a second, the burst, what was spent and what is wanted. It returns
-// how many tokens are given and, if none, the microseconds until there is one.
+// KEYS[1] is the bucket; ARGV are the rate per second, the burst, the spent and the wanted tokens.
+// It returns the number of tokens given and, if there are none, the microseconds until there is
+// one.
 const script = `
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
@@ -40,23 +42,24 @@ redis.call('PEXPIRE', KEYS[1], string.format('%.0f', math.min(math.ceil((burst -
 return {given, wait}
 `
 
-// Bank is a ratelimit.Bank. Make one with [Open]. It is safe for concurrent use.
+// Bank is a ratelimit.Bank. Create one with [Open]. It is safe for concurrent use.
 type Bank struct {
 	option rueidis.ClientOption
 	prefix string
 	lua    *rueidis.Lua
-	client chan rueidis.Client // holds the one client, or nil while there is none; empty while somebody connects
+	client chan rueidis.Client // holds the one client, or nil while there is none; empty while a goroutine connects
 }
 
-// dialTimeout bounds connecting, so that a server that does not answer does not pile up withdrawals.
+// dialTimeout bounds connecting, so that withdrawals do not pile up if a server does not answer.
 const dialTimeout = 500 * time.Millisecond
 
-// Open returns a bank that connects when it is first asked, and again after a failure: a service starts while
-// Redis is down. The keys begin with prefix and a colon; instances with the same prefix share their buckets,
-// so it should name the service. With a Redis cluster each bucket is on one node.
+// Open returns a bank that connects on its first use, and again after a failure: a service can
+// start while Redis is down. The keys begin with prefix and a colon; instances with the same
+// prefix share their buckets, so it should contain the name of the service. In a Redis cluster
+// each bucket is on one node.
 //
-// The option needs InitAddress. Of the others, DisableRetry and DisableCache are set, as a withdrawal must neither
-// be made twice nor wait. Open fails without an address or a prefix.
+// The option must have InitAddress. DisableRetry and DisableCache are always set, as a withdrawal
+// must neither be repeated nor delayed. Open fails without an address or a prefix.
 func Open(option rueidis.ClientOption, prefix string) (*Bank, error) {
 	if len(option.InitAddress) == 0 {
 		return nil, errors.New("redis.Open: there is no address: set InitAddress to host:port")
@@ -76,7 +79,7 @@ func Open(option rueidis.ClientOption, prefix string) (*Bank, error) {
 	return b, nil
 }
 
-// connected returns the client, and makes it if there is none.
+// connected returns the client, and creates it if there is none.
 func (b *Bank) connected(ctx context.Context) (rueidis.Client, error) {
 	var c rueidis.Client
 	var open bool

@@ -26,7 +26,7 @@ import (
 func TestMain(m *testing.M) { ansertest.Main(m) }
 
 const (
-	never = 1e-6 // so slow that no test sees a token come back
+	never = 1e-6 // so low that no test sees a token refilled
 	bound = 30 * time.Second
 )
 
@@ -96,7 +96,7 @@ func TestWithdraw(t *testing.T) {
 	for i, step := range []struct{ spent, want, given int }{
 		{0, 4, 4},
 		{0, 4, 4},
-		{0, 4, 2}, // what is left
+		{0, 4, 2}, // the rest
 		{0, 4, 0},
 		{3, 1, 0}, // a debt
 	} {
@@ -108,7 +108,8 @@ func TestWithdraw(t *testing.T) {
 	if given, _, err := b.Withdraw(ctx, "b", r, 0, 100); given != 10 || err != nil {
 		t.Errorf("another bucket: %d, %v; want 10", given, err)
 	}
-	// The wait is what the tokens take that are missing: three at first, and less the later it is.
+	// The wait is the time until the missing tokens are refilled: three at first, and less later
+	// on.
 	slow := ratelimit.Rate{PerSecond: 0.001, Burst: 2}
 	if given, _, err := b.Withdraw(ctx, "c", slow, 0, 2); given != 2 || err != nil {
 		t.Fatal(given, err)
@@ -116,9 +117,9 @@ func TestWithdraw(t *testing.T) {
 	if given, wait, err := b.Withdraw(ctx, "c", slow, 2, 1); given != 0 || err != nil || wait <= 2900*time.Second || wait > 3000*time.Second {
 		t.Errorf("%d, %v, %v; want to wait 2900 to 3000 s", given, wait, err)
 	}
-	// After the wait of a fast one there is one.
+	// With a fast rate there is a token after the wait.
 	fast := ratelimit.Rate{PerSecond: 20, Burst: 1}
-	given, wait, err := b.Withdraw(ctx, "d", fast, 1, 1) // of a full bucket, so that nothing has come back yet
+	given, wait, err := b.Withdraw(ctx, "d", fast, 1, 1) // of a full bucket, so that none has been refilled yet
 	if given != 0 || err != nil || wait != 50*time.Millisecond {
 		t.Errorf("%d, %v, %v; want to wait 50 ms", given, wait, err)
 	}
@@ -128,7 +129,7 @@ func TestWithdraw(t *testing.T) {
 	}
 }
 
-// Withdrawals at the same time give no token twice.
+// Concurrent withdrawals never return the same token twice.
 func TestWithdrawAtOnce(t *testing.T) {
 	s := start(t)
 	var total atomic.Int64
@@ -152,7 +153,7 @@ func TestWithdrawAtOnce(t *testing.T) {
 	}
 }
 
-// serve runs an instance whose limit the bank keeps, and returns a client that tries once.
+// serve runs an instance with a limit in the bank, and returns a client without retries.
 func serve(t *testing.T, b *redis.Bank, r ratelimit.Rate, instances int) (*ratelimit.Limiter, *anser.Client, *atomic.Int64) {
 	t.Helper()
 	silent := anser.Logger(slog.New(slog.DiscardHandler))
@@ -199,7 +200,7 @@ func refused(t *testing.T, c *anser.Client) *anser.Error {
 	return e
 }
 
-// Three instances have one limit, although one of them gets all calls.
+// Three instances share one limit, although one of them gets all calls.
 func TestOneLimitForAllInstances(t *testing.T) {
 	s := start(t)
 	total := int64(0)
@@ -215,14 +216,15 @@ func TestOneLimitForAllInstances(t *testing.T) {
 		}
 		total += ran.Load()
 	}
-	// Each may have run its share before the first answer of Redis.
+	// Each may have used its share before the first answer of Redis.
 	if total < 250 || total > 300+3*100 {
 		t.Errorf("%d calls ran of 300", total)
 	}
 	t.Logf("%d calls ran of 300", total)
 }
 
-// While Redis is gone the instance has its share; calls do not wait. When it is back, it counts again.
+// While Redis is down each instance has its share; calls do not wait. When it is back, it counts
+// again.
 func TestRedisIsGone(t *testing.T) {
 	s := start(t)
 	s.stop()
@@ -245,9 +247,9 @@ func TestRedisIsGone(t *testing.T) {
 	until("the failure is counted", func() bool { return l.Stats().BankFailures > 0 })
 	s.run(t)
 	until("the tokens of Redis are used", func() bool { return refused(t, c) == nil })
-	s.stop() // in the middle of it
+	s.stop() // during the calls
 	until("the failure is counted", func() bool { refused(t, c); return l.Stats().BankFailures > 1 })
-	s.run(t) // which has forgotten everything: the bucket is full again
+	s.run(t) // without its data: the bucket is full again
 	until("the tokens of Redis are used again", func() bool { return refused(t, c) == nil })
 }
 
