@@ -175,7 +175,7 @@ func refusal(code Code, format string, args ...any) *Error {
 
 // handlerError turns what a handler or a server's interceptor returned into what goes over the wire.
 func handlerError(err error) *Error {
-	out := &Error{Code: CodeOf(err), Outcome: Executed, Message: err.Error()}
+	out := &Error{Code: CodeOf(err), Outcome: Executed, Message: err.Error(), cause: err}
 	var e *Error
 	if errors.As(err, &e) {
 		out.Details = e.Details

@@ -55,19 +55,20 @@ type Server struct {
 	orphans    orphans
 	conns      sync.WaitGroup // goroutines of connections
 
-	mu        sync.Mutex // guards what follows
-	mistakes  []error    // of options and methods until serving is set
-	serving   bool
-	closed    bool
-	closesBy  time.Time                  // when the last Shutdown ends, if closed and if that is known
-	listeners map[*net.Listener]struct{} // by a pointer, as a listener need not be comparable
-	live      map[*serverConn]struct{}
-	attached  map[*serverConn]struct{}         // of clients that were given the server; see Handlers
-	raw       map[*handshakes.Pending]net.Conn // in their handshake
-	announced announcer
-	empty     chan struct{} // closed when live and raw are empty after closed; nil until Shutdown
-	tending   chan struct{}
-	tended    chan struct{}
+	mu         sync.Mutex // guards what follows
+	mistakes   []error    // of options and methods until serving is set
+	serving    bool
+	closed     bool
+	closesBy   time.Time                  // when the last Shutdown ends, if closed and if that is known
+	listeners  map[*net.Listener]struct{} // by a pointer, as a listener need not be comparable
+	live       map[*serverConn]struct{}
+	attached   map[*serverConn]struct{}         // of clients that were given the server; see Handlers
+	raw        map[*handshakes.Pending]net.Conn // in their handshake
+	announced  announcer
+	announcing bool          // announced was started
+	empty      chan struct{} // closed when live and raw are empty after closed; nil until Shutdown
+	tending    chan struct{}
+	tended     chan struct{}
 }
 
 // NewServer returns a server without methods. Nothing can fail here: a mistake in an option or a
@@ -151,6 +152,7 @@ func (s *Server) Serve(l net.Listener) error {
 	defer func() {
 		s.mu.Lock()
 		delete(s.listeners, &l)
+		s.restLocked()
 		s.mu.Unlock()
 		l.Close()
 	}()
@@ -188,12 +190,21 @@ func (s *Server) begin(l *net.Listener) (Protection, error) {
 	}
 	s.serving = true
 	s.listeners[l] = struct{}{}
-	if s.tending == nil {
-		s.tending, s.tended = make(chan struct{}), make(chan struct{})
-		go s.tend(s.tending, s.tended)
+	s.beginTendingLocked()
+	if !s.announcing {
+		s.announcing = true
 		s.announced.start(s.o.announcements, (*l).Addr(), &s.o.sideOptions)
 	}
 	return p, nil
+}
+
+// beginTendingLocked starts the goroutine that looks after the connections.
+func (s *Server) beginTendingLocked() {
+	if s.tending == nil {
+		s.tending, s.tended = make(chan struct{}), make(chan struct{})
+		go s.tend(s.tending, s.tended)
+		s.workers.rest(false)
+	}
 }
 
 // accept starts the goroutine of a new connection. Where connections differ, check says that this one's protection is
@@ -245,7 +256,19 @@ func (s *Server) remove(c *serverConn) {
 	s.mu.Lock()
 	delete(s.live, c)
 	s.checkEmptyLocked()
+	s.restLocked()
 	s.mu.Unlock()
+}
+
+// restLocked ends the goroutine that looks after the connections, and the idle workers, if there is neither a
+// connection nor a listener: a server that is only given connections may never be shut down.
+func (s *Server) restLocked() {
+	if s.tending == nil || s.closed || len(s.live)+len(s.raw)+len(s.listeners) > 0 {
+		return
+	}
+	close(s.tending)
+	s.tending = nil
+	s.workers.rest(true)
 }
 
 func (s *Server) checkEmptyLocked() {
@@ -264,14 +287,15 @@ func (s *Server) tend(stop, ended chan struct{}) {
 	tick := time.NewTicker(tendEvery)
 	defer tick.Stop()
 	s.policyChanged() // from unknown
-	for {
+	for first := true; ; first = false {
 		select {
 		case <-stop:
 			return
 		case <-tick.C:
 		}
 		now := nanotime()
-		changed := s.policyChanged()
+		// The policy may have changed after the first call was admitted and before this goroutine has run.
+		changed := s.policyChanged() || first
 		for _, c := range s.liveConns() {
 			c.tend(now)
 			if c.auth != nil {
@@ -312,7 +336,10 @@ func (s *Server) suggest(name string) string {
 		return ""
 	}
 	best, distance := "", len(name)/2+1
-	s.table.each(func(known string, _ *method, _ *alias) {
+	s.table.each(func(known string, m *method, _ *alias) {
+		if m.foreign {
+			return
+		}
 		if d := editDistance(strings.ToLower(name), strings.ToLower(known)); d < distance || d == distance && known < best {
 			best, distance = known, d
 		}

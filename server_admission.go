@@ -51,12 +51,16 @@ func (c *serverConn) admit(s *reading, n *named, flags wire.Flags, r *wire.Reque
 		return nil, refusal(Unimplemented, "method %q does not take the codec %s: choose one of %s", n.method.name, cd.Name(), srv.codecNames(only)), nil
 	}
 	if len(r.Payload) > srv.o.maxMessage && (r.Compression == 0 || flags&wire.FlagPlain != 0) {
-		return nil, over(limitMessage, "the message of %d bytes is over the limit of %d: raise it with anser.MaxMessage on the server, or send less", len(r.Payload), srv.o.maxMessage).WithRetryAfter(RetryNever), nil
+		return nil, srv.tooLarge(len(r.Payload)), nil
 	}
 	if s.drained {
 		return nil, refusal(Unavailable, "the connection is draining: make the call on another one"), nil
 	}
 	return cd, nil, nil
+}
+
+func (s *Server) tooLarge(size int) *Error {
+	return over(limitMessage, "the message of %d bytes is over the limit of %d: raise it with anser.MaxMessage on the server, or send less", size, s.o.maxMessage).WithRetryAfter(RetryNever)
 }
 
 // notServed refuses a call of an unknown method. Finding out what may have been meant takes its time

@@ -78,7 +78,7 @@ func (s *authFailures) snapshot() map[string]int64 {
 // countAuthFailure notes why a client is not let in.
 func (s *Server) countAuthFailure(c *serverConn, reason string, err error) {
 	s.stats.strangers.add(reason)
-	s.log.Debug("not authenticated", "peer", c.nc.RemoteAddr(), "reason", reason, "err", err)
+	s.log.Debug("not authenticated", "peer", c.peerInfo().Addr, "reason", reason, "err", err)
 }
 
 // identify finds out who the client is, as the last step of the handshake before the server says a word.
@@ -225,7 +225,11 @@ func (c *serverConn) identity() *Identity {
 	if c.auth == nil {
 		return nil
 	}
-	return c.auth.now.Load().identity
+	now := c.auth.now.Load()
+	if now == nil { // over another protocol the client has not shown a credential yet
+		return nil
+	}
+	return now.identity
 }
 
 // clientKey tells clients apart whose connections come and go: by their subjects, or else by their certificates.
@@ -240,9 +244,9 @@ func (c *serverConn) clientKey() (key [sha256.Size]byte) {
 }
 
 // authorize says why the client may not call the method now, or nil. What the policy said is remembered in n.
-func (c *serverConn) authorize(s *reading, n *named) (refused *Error) {
+func (c *serverConn) authorize(at int64, n *named) (refused *Error) {
 	now := c.auth.now.Load()
-	if now.expires != 0 && s.now >= now.expires {
+	if now == nil || now.lapsed(at) { // nil: over another protocol the client has not shown a credential yet
 		return errLapsed
 	}
 	srv := c.server
@@ -348,7 +352,7 @@ func (c *serverConn) checkCredentials() {
 }
 
 // renewWith checks one credential and takes over what it proves.
-func (c *serverConn) renewWith(ctx context.Context, login *AuthRequest) {
+func (c *serverConn) renewWith(ctx context.Context, login *AuthRequest) error {
 	srv := c.server
 	ctx, cancel := context.WithTimeout(ctx, srv.o.handshakeTimeout)
 	defer cancel()
@@ -359,8 +363,9 @@ func (c *serverConn) renewWith(ctx context.Context, login *AuthRequest) {
 		// The client proves itself on another connection, perhaps better. What runs here may end.
 		c.startDrain(srv.o.grace)
 	case now.identity.Subject != c.identity().Subject:
-		srv.countAuthFailure(c, otherSubject, errors.New("the renewed credential is that of another subject"))
+		srv.countAuthFailure(c, otherSubject, errOtherSubject)
 		c.failWith(errUnauthenticated)
+		return errOtherSubject
 	default:
 		c.auth.now.Store(now)
 		c.sweep() // the new identity may allow less
@@ -368,7 +373,10 @@ func (c *serverConn) renewWith(ctx context.Context, login *AuthRequest) {
 			c.session.renewed(c)
 		}
 	}
+	return err
 }
+
+var errOtherSubject = errors.New("the renewed credential is that of another subject")
 
 // end ends what is checked when the connection has ended.
 func (t *connAuth) end() {

@@ -13,12 +13,13 @@ import (
 // serverConn is one connection of a server.
 type serverConn struct {
 	conn
-	server  *Server
-	session *Session                    // of a client that takes calls, or nil
-	back    atomic.Pointer[reverseConn] // for calls to the client, once there was one
-	far     *writer                     // over which calls come to a client, or nil; see Handlers
-	tls     *tls.ConnectionState
-	auth    *connAuth // nil: the server asks nobody who he is
+	server   *Server
+	session  *Session                    // of a client that takes calls, or nil
+	back     atomic.Pointer[reverseConn] // for calls to the client, once there was one
+	far      *writer                     // over which calls come to a client, or nil; see Handlers
+	tls      *tls.ConnectionState
+	auth     *connAuth     // nil: clients do not authenticate themselves
+	protocol *ProtocolConn // nil: the connection speaks Anser's own protocol
 
 	token   atomic.Uint64 // who reads; see server_handoff.go
 	watched atomic.Bool   // the monitor looks at turn
@@ -65,11 +66,12 @@ type reading struct {
 
 // named is a method as the client named it.
 type named struct {
-	name   string // only of a method that was not served when it was named; "" when there are too many
-	looked uint64 // version of the table of methods in which the name was looked for
-	hint   string // what may have been meant
-	method *method
-	alias  *alias
+	name    string // only of a method that was not served when it was named; "" when there are too many
+	looked  uint64 // version of the table of methods in which the name was looked for
+	foreign bool   // it is called over another protocol
+	hint    string // what may have been meant
+	method  *method
+	alias   *alias
 
 	// What the policy said, when the proof and the version of the policy were these.
 	decided *verifiedIdentity
@@ -86,6 +88,11 @@ const (
 )
 
 func (c *serverConn) peerInfo() Peer {
+	if c.protocol != nil {
+		p := c.protocol.remote
+		p.Identity = c.identity()
+		return p
+	}
 	p := Peer{Addr: c.nc.RemoteAddr(), Local: c.nc.LocalAddr(), TLS: c.tls, Identity: c.identity(), Checksums: c.checksums != nil}
 	if c.far != nil {
 		p.Checksums = c.far.checksums != nil
@@ -186,7 +193,7 @@ func (c *serverConn) request(s *reading, h wire.Header, body []byte) (lost bool,
 	var cd codec.Codec
 	var refused *Error
 	if c.auth != nil {
-		refused = c.authorize(s, n)
+		refused = c.authorize(s.now, n)
 	}
 	if refused == nil {
 		if cd, refused, err = c.admit(s, n, h.Flags, &r, fault); err != nil {
@@ -364,6 +371,10 @@ func (c *serverConn) answer(id uint64, frame []byte) {
 
 // tend looks after the connection; called about every second.
 func (c *serverConn) tend(now int64) {
+	if c.protocol != nil { // which keeps its connections alive itself
+		c.drainIdle(now)
+		return
+	}
 	c.trim()
 	c.trimStreams()
 	if back := c.back.Load(); back != nil {
@@ -379,6 +390,24 @@ func (c *serverConn) tend(now int64) {
 	case frameLate:
 		c.server.stats.hit(limitReadTimeout)
 	}
+}
+
+// fail closes the connection at once.
+func (c *serverConn) fail(err error) {
+	if c.protocol != nil {
+		c.protocol.close(err)
+		return
+	}
+	c.writer.fail(err)
+}
+
+// failWith ends the connection with a reason for the other side.
+func (c *serverConn) failWith(e *wire.Error) {
+	if c.protocol != nil {
+		c.protocol.close(e)
+		return
+	}
+	c.writer.failWith(e)
 }
 
 // spawn runs f, which may block on the connection, on a goroutine of its own.

@@ -37,8 +37,9 @@ type callExtras struct {
 	metadata []byte // a block, or nil
 	trace    *Trace
 	stream   *stream
-	packing  *packing // nil: the request names no compression
-	key      string   // of idempotency, or ""
+	packing  *packing      // nil: the request names no compression
+	key      string        // of idempotency, or ""
+	protocol *ProtocolCall // nil: the call came over Anser's own protocol
 }
 
 // cancelState is what a context needs once somebody wants to know of its end.
@@ -99,10 +100,14 @@ func (c *callContext) Deadline() (time.Time, bool) {
 	return mono.Wall(c.deadline), true
 }
 
-// Value knows nothing but the call itself, which other functions of this package look for.
+// Value returns the call itself, which other functions of this package look for, and values that another protocol
+// has for the call.
 func (c *callContext) Value(key any) any {
 	if key == (callKey{}) {
 		return c
+	}
+	if k := c.protocolCall(); k != nil && k.values != nil {
+		return k.values.Value(key)
 	}
 	return nil
 }
@@ -266,4 +271,9 @@ func (c *callContext) trailers() []byte {
 }
 
 // codecOf returns the codec of the call's request and reply.
-func (c *callContext) codecOf(*Invocation) codec.Codec { return c.conn.server.codecs[c.codec] }
+func (c *callContext) codecOf(*Invocation) codec.Codec {
+	if k := c.protocolCall(); k != nil {
+		return k.codec
+	}
+	return c.conn.server.codecs[c.codec]
+}

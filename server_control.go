@@ -52,7 +52,7 @@ func (c *serverConn) nameMethod(s *reading, body []byte) error {
 		return wire.Errorf(wire.BadMethod, "METHOD %d after %d, want the next number up to %d", number, len(s.methods), wire.MaxMethods)
 	}
 	n := named{looked: c.server.table.version.Load()}
-	if n.method, n.alias = c.server.table.find(name); n.method != nil {
+	if n.method, n.alias = c.server.table.find(name, false); n.method != nil {
 		c.expect(s, n.method)
 	} else if s.unknown+len(name) <= maxUnknown {
 		s.unknown += len(name)

@@ -33,7 +33,7 @@ func (s *Server) policyChanged() bool {
 // tendTrust ends what the client may no longer have. It is called about every second.
 func (c *serverConn) tendTrust(now int64, changed bool) {
 	srv, st := c.server, c.auth.now.Load()
-	if c.verdict.Load() != nil { // it is about to end
+	if st == nil || c.verdict.Load() != nil { // the client has not shown a credential yet, or the connection is about to end
 		return
 	}
 	if st.drain != 0 && now >= st.drain {
@@ -171,7 +171,9 @@ func (c *serverConn) cut(why *Error, calls ...*callContext) {
 		if st := ctx.stream(); st != nil {
 			st.overLocked(&e) // nothing comes behind the frame
 		}
-		if !ctx.oneway {
+		if k := ctx.protocolCall(); k != nil {
+			k.cutOff(&e)
+		} else if !ctx.oneway {
 			frames = c.appendError(frames, ctx.id, 0, &b)
 		}
 	}

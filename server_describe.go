@@ -65,7 +65,7 @@ func (s *Server) describe() *MethodList {
 		}
 	})
 	s.table.each(func(name string, m *method, a *alias) {
-		if m.builtin || a != nil {
+		if m.builtin || m.foreign || a != nil {
 			return
 		}
 		info := MethodInfo{Name: name, Aliases: aliases[m], Idempotent: m.idempotent, Oneway: m.oneway, Stream: m.converse != nil}

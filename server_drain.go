@@ -50,7 +50,11 @@ func (c *serverConn) startDrain(grace time.Duration) {
 	was := c.draining
 	c.draining = true
 	c.mu.Unlock()
-	if !was {
+	switch {
+	case was:
+	case c.protocol != nil:
+		c.protocol.hooks.Drain(grace)
+	default:
 		c.sendControl(wire.AppendDrain(nil, 0, uint32(min(max(grace.Milliseconds(), 0), 1<<31))))
 	}
 	c.finishDrain()
@@ -60,6 +64,10 @@ func (c *serverConn) startDrain(grace time.Duration) {
 // It is called whenever the last thing may have ended. No handler runs inline after the client's
 // DRAIN was read, and the replies before it have been flushed.
 func (c *serverConn) finishDrain() {
+	if c.protocol != nil {
+		c.protocol.drained()
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.acked || c.closing || c.running.Len() > 0 || c.err != nil || c.backBusy() {

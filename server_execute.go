@@ -50,6 +50,9 @@ func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte) 
 
 // decodeRequest returns what a request holds, or why the call is refused.
 func (s *Server) decodeRequest(ctx *callContext, cd codec.Codec, payload []byte) (in any, fault *Error) {
+	if k := ctx.protocolCall(); k != nil {
+		return k.request, nil
+	}
 	in = ctx.method.newRequest()
 	if ctx.extras != nil && ctx.extras.packing != nil && !ctx.extras.packing.plain {
 		return in, s.decodePacked(ctx.extras.packing, cd, payload, in)
@@ -62,6 +65,10 @@ func (s *Server) decodeRequest(ctx *callContext, cd codec.Codec, payload []byte)
 
 // appendReply appends the frame of a reply, or of the error that takes its place.
 func (s *Server) appendReply(ctx *callContext, cd codec.Codec, reply any, out []byte) []byte {
+	if k := ctx.protocolCall(); k != nil {
+		k.reply = reply
+		return out
+	}
 	start := len(out)
 	result := wire.AppendReplyHead(out, ctx.id, ctx.method.flags(), ctx.codec, 0, ctx.trailers())
 	head := len(result)
@@ -126,6 +133,10 @@ func appendRefusal(out []byte, ctx *callContext, e *Error) []byte {
 
 // appendError appends the error of a call, unless nobody wants to know.
 func appendError(out []byte, ctx *callContext, e *Error) []byte {
+	if k := ctx.protocolCall(); k != nil {
+		k.reply, k.fault = nil, e
+		return out
+	}
 	if ctx.oneway {
 		return out
 	}

@@ -9,7 +9,7 @@ import (
 // checkTypes returns an error if no codec in which the method may be called can carry its messages. Codecs that cannot
 // tell without a value count as ones that can.
 func (s *Server) checkTypes(m *method) error {
-	if m.in != nil || m.builtin { // elements of tuples are checked one by one
+	if m.in != nil || m.builtin || m.foreign { // elements of tuples are checked one by one
 		return nil
 	}
 	request, reply := reflect.New(m.request).Interface(), reflect.New(m.reply).Interface()

@@ -38,6 +38,7 @@ type method struct {
 	mode       runMode
 	only       *codecSet // nil: all of the server's
 	builtin    bool
+	foreign    bool // only other protocols call it
 	cost       cost
 	tail       tail
 	gains      gain.Table    // of compressing its replies

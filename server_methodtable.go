@@ -53,8 +53,10 @@ func (t *methodTable) checkLocked(entries []entry) error {
 	taken := make(map[string]bool)
 	for _, e := range entries {
 		err := e.names(func(name string, _ *alias) error {
-			if err := checkName(name, e.method.builtin); err != nil {
-				return err
+			if !e.method.foreign {
+				if err := checkName(name, e.method.builtin); err != nil {
+					return err
+				}
 			}
 			if t.methods[name] != nil || taken[name] {
 				return fmt.Errorf("method %q is there already: give the second one another name", name)
@@ -93,11 +95,16 @@ func (t *methodTable) enter(entries []entry, guard func(*method, *handleOptions)
 	return nil
 }
 
-// find returns the method of a name, or nil, and the alias that the name is, or nil.
-func (t *methodTable) find(name string) (*method, *alias) {
+// find returns the method of a name, or nil, and the alias that the name is, or nil. foreign says that it is called over
+// another protocol than Anser's own.
+func (t *methodTable) find(name string, foreign bool) (*method, *alias) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.methods[name], t.aliases[name]
+	m := t.methods[name]
+	if m == nil || m.foreign && !foreign || m.builtin && foreign {
+		return nil, nil
+	}
+	return m, t.aliases[name]
 }
 
 // each calls f for all names in order, with the alias that the name is, or nil. f may take its time.
@@ -117,7 +124,7 @@ func (t *methodTable) resolve(n *named) {
 		return
 	}
 	n.looked = version
-	if n.method, n.alias = t.find(n.name); n.method != nil {
+	if n.method, n.alias = t.find(n.name, n.foreign); n.method != nil {
 		n.decided = nil // the policy was asked about another name if this is an alias
 	}
 	n.hint = ""

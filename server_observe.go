@@ -9,6 +9,9 @@ import (
 
 // observeRequest tells the observers of a request, which one of them may refuse.
 func (s *Server) observeRequest(ctx *callContext, size int) *Error {
+	if k := ctx.protocolCall(); k != nil {
+		size = k.size
+	}
 	err := s.o.observers.request(ctx, MessageInfo{Server: true, Method: ctx.method.name, Attempt: int(ctx.attempt), Codec: ctx.codec, Bytes: size})
 	if err != nil {
 		err.Outcome = Refused
@@ -25,6 +28,15 @@ func (s *Server) observeReply(ctx *callContext, frame []byte) {
 		}
 	}()
 	info := MessageInfo{Server: true, Method: ctx.method.name, Attempt: int(ctx.attempt), Codec: ctx.codec}
+	if k := ctx.protocolCall(); k != nil {
+		if k.fault != nil {
+			fault := *k.fault
+			fault.Method = ctx.method.name
+			info.Err = &fault
+		}
+		s.o.observers.reply(ctx, info)
+		return
+	}
 	if len(frame) < wire.HeaderSize {
 		return
 	}

@@ -74,6 +74,18 @@ func DemandsCertificates(config *tls.Config) bool {
 	return config != nil && config.ClientAuth == tls.RequireAndVerifyClientCert
 }
 
+// CheckListener returns an error if Serve would refuse l, as other machines reach it and it lacks protection, and else
+// what is known of its protection. It is for protocols that accept connections themselves; see [Server.OpenConn].
+func (s *Server) CheckListener(l net.Listener) (Protection, error) {
+	if err := s.usable(); err != nil {
+		return Protection{}, err
+	}
+	if l == nil {
+		return Protection{}, errNilServe
+	}
+	return s.checkListener(l)
+}
+
 // checkListener returns an error if other machines reach l and its connections lack protection.
 func (s *Server) checkListener(l net.Listener) (Protection, error) {
 	if l.Addr() == nil {

@@ -41,7 +41,7 @@ func BenchmarkShedding(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			m, _ := s.table.find("Hello.Say")
+			m, _ := s.table.find("Hello.Say", false)
 			c := &serverConn{server: s}
 			if g := m.limits; g != nil { // as it is under overload
 				g.inFlight.Store(g.limit)

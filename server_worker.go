@@ -47,11 +47,12 @@ func (j *job) give(ctx *callContext) {
 // workers runs jobs on goroutines that are reused, the last one that became idle first: its stack has
 // grown already and is in the cache.
 type workers struct {
-	mu     sync.Mutex // guards what follows
-	idle   []chan *job
-	least  int // fewest idle ones since the last trim
-	closed bool
-	wg     sync.WaitGroup
+	mu      sync.Mutex // guards what follows
+	idle    []chan *job
+	least   int // fewest idle ones since the last trim
+	closed  bool
+	resting bool
+	wg      sync.WaitGroup
 }
 
 const maxIdleWorkers = 1024
@@ -84,7 +85,7 @@ func (p *workers) work(j *job) {
 			continue
 		}
 		p.mu.Lock()
-		if p.closed || len(p.idle) >= maxIdleWorkers {
+		if p.closed || p.resting || len(p.idle) >= maxIdleWorkers {
 			p.mu.Unlock()
 			return
 		}
@@ -106,36 +107,37 @@ func (p *workers) trim() {
 	p.least = len(p.idle)
 }
 
+// rest says whether nothing calls trim. Then no worker stays when it becomes idle.
+func (p *workers) rest(yes bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.resting = yes
+	if yes {
+		p.endIdleLocked()
+	}
+}
+
+func (p *workers) endIdleLocked() {
+	for _, w := range p.idle {
+		w <- nil
+	}
+	p.idle, p.least = nil, 0
+}
+
 // close ends the idle workers and waits for the others.
 func (p *workers) close() {
 	p.mu.Lock()
 	p.closed = true
-	for _, w := range p.idle {
-		w <- nil
-	}
-	p.idle = nil
+	p.endIdleLocked()
 	p.mu.Unlock()
 	p.wg.Wait()
 }
 
 // handToWorker lets the call run elsewhere.
 func (c *serverConn) handToWorker(s *reading, n *named, ctx *callContext, cd codec.Codec, payload []byte) error {
-	srv := c.server
-	if srv.inFlight.Add(1) > int64(srv.o.maxInFlight) {
-		srv.inFlight.Add(-1)
-		return c.refuse(s, ctx, srv.tooManyInFlight())
-	}
-	held := 0
-	if len(payload) > smallRequest {
-		if held = len(payload); !srv.memory.take(held) {
-			srv.inFlight.Add(-1)
-			return c.refuse(s, ctx, srv.outOfMemory(held))
-		}
-	}
-	if !c.open(ctx) {
-		srv.inFlight.Add(-1)
-		srv.memory.give(held)
-		return c.refuse(s, ctx, c.tooManyCalls())
+	held, refused := c.take(ctx, len(payload))
+	if refused != nil {
+		return c.refuse(s, ctx, refused)
 	}
 	j := jobs.Get().(*job)
 	j.ctx, j.codec, j.arrived, j.held = ctx, cd, s.arrived, held
@@ -147,8 +149,30 @@ func (c *serverConn) handToWorker(s *reading, n *named, ctx *callContext, cd cod
 		g.queue.enter(j)
 		return nil
 	}
-	srv.workers.do(j)
+	c.server.workers.do(j)
 	return nil
+}
+
+// take enters a call with a request of size bytes that does not run on the goroutine that reads, or says why it cannot
+// run. held is what the server's memory counts for the call.
+func (c *serverConn) take(ctx *callContext, size int) (held int, refused *Error) {
+	srv := c.server
+	if srv.inFlight.Add(1) > int64(srv.o.maxInFlight) {
+		srv.inFlight.Add(-1)
+		return 0, srv.tooManyInFlight()
+	}
+	if size > smallRequest {
+		if held = size; !srv.memory.take(held) {
+			srv.inFlight.Add(-1)
+			return 0, srv.outOfMemory(held)
+		}
+	}
+	if !c.open(ctx) {
+		srv.inFlight.Add(-1)
+		srv.memory.give(held)
+		return 0, c.tooManyCalls()
+	}
+	return held, nil
 }
 
 // open enters a call, unless there are as many already as the settings told the client.
@@ -229,7 +253,11 @@ var errExpired = refusal(DeadlineExceeded, "the call's time was over before it c
 // finishDetached ends a call that did not end on the goroutine that reads, and sends its answer.
 func (c *serverConn) finishDetached(ctx *callContext, frame []byte) {
 	ctx.finish()
-	c.answer(ctx.id, frame)
+	if k := ctx.protocolCall(); k != nil {
+		k.end()
+	} else {
+		c.answer(ctx.id, frame)
+	}
 	if c.auth != nil && ctx.extras != nil && ctx.extras.key != "" {
 		c.server.orphans.remove(ctx)
 	}

@@ -1,0 +1,64 @@
+package anser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+)
+
+// DynamicMethod is a method whose types are known only when the program runs, for [Server.HandleDynamic].
+type DynamicMethod struct {
+	// Name has the form "Service.Method".
+	Name string
+	// Request and Reply are the types of the messages, without pointers.
+	Request, Reply reflect.Type
+	// Handle is called with a *Request and returns a *Reply. It is called as the function given to [Handle] is.
+	Handle func(ctx context.Context, request any) (reply any, err error)
+	// Foreign offers the method to other protocols only (see [ProtocolConn]): it may have any name, the codecs of the
+	// server need not carry its messages, and clients of Anser neither see nor call it.
+	Foreign bool
+}
+
+// HandleDynamic serves methods whose types are known only when the program runs: all of them, or with an error none.
+// What [Handle] says of methods holds for them too.
+func (s *Server) HandleDynamic(methods []DynamicMethod, opts ...HandleOption) error {
+	list := make([]*method, len(methods))
+	for i := range methods {
+		m, err := methods[i].method()
+		if err != nil {
+			return s.refuseMethod(err)
+		}
+		list[i] = m
+	}
+	return s.add(opts, list...)
+}
+
+func (d *DynamicMethod) method() (*method, error) {
+	request, handle := d.Request, d.Handle
+	switch {
+	case d.Name == "":
+		return nil, errors.New("a method has no name")
+	case handle == nil:
+		return nil, fmt.Errorf("method %q has no handler: the function is nil", d.Name)
+	case request == nil || d.Reply == nil:
+		return nil, fmt.Errorf("method %q: the type of the request or of the reply is nil", d.Name)
+	}
+	return &method{
+		name:       d.Name,
+		newRequest: func() any { return reflect.New(request).Interface() },
+		handle: func(ctx context.Context, in any) (any, error) {
+			out, err := handle(ctx, in)
+			if err != nil {
+				return nil, err
+			}
+			if v := reflect.ValueOf(out); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+				return nil, errNilReply
+			}
+			return out, nil
+		},
+		request: request,
+		reply:   d.Reply,
+		foreign: d.Foreign,
+	}, nil
+}

@@ -1,0 +1,311 @@
+package anser
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/anser-rpc/anser/codec"
+)
+
+// ProtocolRequest is a call that arrived over a [ProtocolConn].
+type ProtocolRequest struct {
+	// Method is the name of a method, or one of its aliases.
+	Method string
+	// Metadata is what the caller sent with its message, or nil. It is copied.
+	Metadata Metadata
+	// Trace is the span of the caller; the zero value is none.
+	Trace Trace
+	// Priority says which calls are shed first; see [Priority]. The zero value is Sheddable, so a protocol without
+	// priorities sets Normal.
+	Priority Priority
+	// Attempt is the number of the caller's attempt, from 0.
+	Attempt int
+	// Deadline is when the caller gives up; the zero value is never.
+	Deadline time.Time
+	// Arrived is when the whole request was there, from which [MaxQueueTime] counts; the zero value is now.
+	Arrived time.Time
+	// Size is the length of the encoded message in bytes, for [MaxMessage], [MaxMemory] and observers.
+	Size int
+	// Codec is the codec of the messages if the server has it, for [OnlyCodecs] and [Invocation.Codec]; else nil.
+	Codec codec.Codec
+	// Oneway says that the caller gets no reply.
+	Oneway bool
+	// Values is asked for the values of the handler's context; nil has none.
+	Values context.Context
+}
+
+// ProtocolReply ends a call that arrived over a [ProtocolConn].
+type ProtocolReply struct {
+	// Message is what the handler returned, a pointer; nil with an error.
+	Message any
+	// Err is the error of the call, or nil. The error that a handler returned is wrapped in it.
+	Err *Error
+	// Trailers are what the handler set with [SetTrailer], or nil.
+	Trailers Metadata
+}
+
+// ProtocolCall is a call that a server has admitted. It ends with Run or Refuse, one of which must be called, once.
+type ProtocolCall struct {
+	conn    *ProtocolConn
+	ctx     *callContext
+	size    int
+	held    int // bytes that the server's memory counts
+	arrived int64
+	codec   codec.Codec
+	values  context.Context
+
+	// Of the goroutine that runs the call.
+	request any
+	reply   any
+	fault   *Error
+
+	mu        sync.Mutex // guards what follows
+	respond   func(ProtocolReply) error
+	answered  bool // nothing is passed to respond any more
+	cancelled bool
+	cut       *Error // why the call was cut off
+}
+
+// Admit decides whether a call may run, before its message is decoded. It applies what applies to calls over
+// Anser's own protocol, in the same order: the identity and the [Authorizer], the method and its codecs, the limits
+// of message, metadata, method, server, memory and connection, and the deadline. A call that is refused is counted,
+// and the error is for its caller: its Code and Message say why. Admit may be called by several goroutines.
+func (p *ProtocolConn) Admit(r *ProtocolRequest) (*ProtocolCall, *Error) {
+	now := nanotime()
+	n, refused := p.lookUp(r, now)
+	var metadata []byte
+	if refused == nil {
+		metadata, refused = p.check(r, &n)
+	}
+	arrived := now
+	if !r.Arrived.IsZero() {
+		arrived -= max(int64(time.Since(r.Arrived)), 0)
+	}
+	var taken uint8
+	if refused == nil && n.method.limits != nil {
+		taken, refused = n.method.limits.admit(min(r.Priority, Critical), now-arrived)
+	}
+	if refused != nil {
+		p.conn.server.countRefusal(n.method, refused)
+		return nil, refused
+	}
+	if n.alias != nil {
+		n.alias.uses.Add(1)
+	}
+	k := p.newCall(r, n.method, metadata, arrived)
+	k.ctx.priority |= taken
+	if k.ctx.expired(now) {
+		refused = errExpired
+	} else {
+		k.held, refused = p.conn.take(k.ctx, r.Size)
+	}
+	if refused != nil {
+		k.ctx.releaseLimits()
+		p.conn.server.countRefusal(n.method, refused)
+		return nil, refused
+	}
+	if p.conn.auth != nil {
+		p.conn.confirm(&n, k.ctx)
+	}
+	return k, nil
+}
+
+// lookUp returns the method of a request, and says why its client may not call it.
+func (p *ProtocolConn) lookUp(r *ProtocolRequest, now int64) (n named, refused *Error) {
+	c := p.conn
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known := p.methods[r.Method]
+	if known == nil {
+		known = &named{name: r.Method, looked: ^uint64(0), foreign: true}
+		if p.methods == nil {
+			p.methods = make(map[string]*named)
+		}
+		if len(p.methods) < maxProtocolNames {
+			p.methods[r.Method] = known
+		}
+	}
+	if known.method == nil {
+		c.server.table.resolve(known)
+	}
+	if c.auth != nil {
+		refused = c.authorize(now, known)
+	}
+	return *known, refused
+}
+
+// maxProtocolNames is the number of methods for which a connection remembers what the policy said.
+const maxProtocolNames = 1024
+
+// check says why the request cannot run, or returns its metadata as a block.
+func (p *ProtocolConn) check(r *ProtocolRequest, n *named) (metadata []byte, refused *Error) {
+	srv := p.conn.server
+	switch {
+	case n.method == nil && srv.o.authorizer != nil:
+		// A hint would name methods that the caller may not know of.
+		return nil, refusal(Unimplemented, "the method is not served here")
+	case n.method == nil:
+		return nil, refusal(Unimplemented, "method %q is not served here%s", r.Method, srv.suggest(r.Method))
+	case n.method.converse != nil:
+		return nil, refusal(Unimplemented, "method %q is a stream, which this protocol does not carry", r.Method)
+	case n.method.only != nil && (r.Codec == nil || !n.method.only[r.Codec.ID()]):
+		return nil, refusal(Unimplemented, "method %q does not take the codec of this protocol: it takes %s", r.Method, srv.codecNames(n.method.only))
+	case r.Size > srv.o.maxMessage:
+		return nil, srv.tooLarge(r.Size)
+	case p.draining():
+		return nil, refusal(Unavailable, "the connection is draining: make the call on another one")
+	case len(r.Metadata) == 0:
+		return nil, nil
+	}
+	metadata, err := encodeMetadata(r.Metadata)
+	if err != nil {
+		return nil, refusal(CodeOf(err), "%v", err).WithRetryAfter(RetryNever)
+	}
+	if most := srv.settings.MaxMetadata; uint64(len(metadata)) > most {
+		return nil, over(limitMetadata, "the metadata of %d bytes is over the limit of %d", len(metadata), most).WithRetryAfter(RetryNever)
+	}
+	return metadata, nil
+}
+
+// newCall makes the call of a request.
+func (p *ProtocolConn) newCall(r *ProtocolRequest, m *method, metadata []byte, arrived int64) *ProtocolCall {
+	k := &ProtocolCall{conn: p, size: r.Size, arrived: arrived, codec: r.Codec, values: r.Values}
+	ctx := &callContext{
+		conn: p.conn, method: m, extras: &callExtras{metadata: metadata, protocol: k}, id: p.lastID.Add(1),
+		attempt: uint8(min(max(r.Attempt, 0), 255)), priority: uint8(min(r.Priority, Critical)), oneway: r.Oneway,
+	}
+	if isTrace(&r.Trace) {
+		t := r.Trace
+		ctx.extras.trace = &t
+	}
+	if r.Codec != nil {
+		ctx.codec = r.Codec.ID()
+	}
+	if !r.Deadline.IsZero() {
+		ctx.deadline = nanotime() + int64(min(time.Until(r.Deadline), maxTimeout))
+	}
+	k.ctx = ctx
+	return k
+}
+
+// Context returns the context of the handler. It ends when the handler has returned, and before that when the
+// caller cancels, the deadline passes, the connection ends, or the client may not have the call any more.
+func (k *ProtocolCall) Context() context.Context { return k.ctx }
+
+// NewRequest returns a pointer to a new message to decode the request into.
+func (k *ProtocolCall) NewRequest() any { return k.ctx.method.newRequest() }
+
+// Received notes that the message has size bytes, for protocols that find that out after Admit. The error says why the
+// call cannot run, and is for Refuse.
+func (k *ProtocolCall) Received(size int) *Error {
+	srv := k.conn.conn.server
+	if size > srv.o.maxMessage {
+		return srv.tooLarge(size)
+	}
+	if size > max(smallRequest, k.held) {
+		if !srv.memory.take(size - k.held) {
+			return srv.outOfMemory(size)
+		}
+		k.held = size
+	}
+	k.size = size
+	return nil
+}
+
+// Cancel ends the context of the handler because the caller has given up. What the handler returns
+// is still passed to the function given to Run.
+func (k *ProtocolCall) Cancel() {
+	k.mu.Lock()
+	over := k.answered || k.cancelled
+	k.cancelled = true
+	k.mu.Unlock()
+	if !over {
+		k.conn.conn.server.stats.cancelled.Add(1)
+		k.ctx.end(context.Canceled)
+	}
+}
+
+// Refuse ends a call that does not run, such as one whose message could not be decoded. The server answers
+// nothing: that is the protocol's.
+func (k *ProtocolCall) Refuse(why *Error) {
+	c := k.conn.conn
+	c.server.countRefusal(k.ctx.method, why)
+	k.mu.Lock()
+	k.answered = true
+	k.mu.Unlock()
+	c.server.memory.give(k.held)
+	c.finishDetached(k.ctx, nil)
+}
+
+// Run has the server run the handler with the message, which is what NewRequest returned, and returns at once.
+// respond is called once with the reply, on a goroutine of the server, and may wait for the client to take what was
+// sent before. An error of respond says that the message could not be encoded, and counts as one of the method. If
+// the call is cut off because its client may not have it any more, respond gets that error at once, although the
+// handler may still run.
+func (k *ProtocolCall) Run(message any, respond func(ProtocolReply) error) {
+	k.request = message
+	k.mu.Lock()
+	k.respond = respond
+	cut := k.cut
+	k.mu.Unlock()
+	c := k.conn.conn
+	if cut != nil {
+		c.server.memory.give(k.held)
+		respond(ProtocolReply{Err: cut})
+		c.finishDetached(k.ctx, nil)
+		return
+	}
+	j := jobs.Get().(*job)
+	j.ctx, j.codec, j.arrived, j.held = k.ctx, k.codec, k.arrived, k.held
+	if g := k.ctx.method.limits; g != nil && g.queue != nil {
+		g.queue.enter(j)
+		return
+	}
+	c.server.workers.do(j)
+}
+
+// cutOff answers a call that its client may not have any more.
+func (k *ProtocolCall) cutOff(why *Error) {
+	k.mu.Lock()
+	respond, answered := k.respond, k.answered
+	k.answered, k.cut = true, why
+	k.mu.Unlock()
+	if respond != nil && !answered {
+		k.conn.conn.spawn(func() { respond(ProtocolReply{Err: why}) })
+	}
+}
+
+// end hands the reply to the protocol, unless the call was cut off or refused, and takes the call out of the table
+// after that: a drain must not close the connection in between.
+func (k *ProtocolCall) end() {
+	k.mu.Lock()
+	respond := k.respond
+	if k.answered {
+		respond = nil
+	}
+	k.answered = true
+	k.mu.Unlock()
+	if respond != nil {
+		r := ProtocolReply{Message: k.reply, Err: k.fault}
+		if block := k.ctx.trailers(); block != nil {
+			r.Trailers = metadataOf(block)
+		}
+		if err := respond(r); err != nil && k.fault == nil {
+			k.ctx.method.failed.Add(1)
+		}
+	}
+	c := k.conn.conn
+	c.mu.Lock()
+	c.detached--
+	c.running.Take(k.ctx.id)
+	c.mu.Unlock()
+}
+
+// protocolCall returns what the call of another protocol has beyond its context, or nil.
+func (c *callContext) protocolCall() *ProtocolCall {
+	if c.extras == nil {
+		return nil
+	}
+	return c.extras.protocol
+}

@@ -1,0 +1,264 @@
+package anser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/anser-rpc/anser/internal/accept"
+	"github.com/anser-rpc/anser/wire"
+)
+
+// ProtocolHooks are the functions with which a server reaches a connection of another protocol. They must not wait
+// for the client, as the server calls them for one connection after the other.
+type ProtocolHooks struct {
+	// Drain is called once if the client should go elsewhere: the server shuts down, the connection was idle for
+	// [IdleTimeout], or the identity ends soon or was not renewed. grace is how long open calls may go on. New calls
+	// are refused from now on.
+	Drain func(grace time.Duration)
+	// Close is called if the connection must end, with the reason, or with nil after a drain when no call is open
+	// any more. It may be called more than once. The protocol then calls End.
+	Close func(why error)
+}
+
+// ProtocolConn is a connection over which clients call the methods of a [Server] by another protocol than Anser's
+// own, such as net/rpc's. The protocol reads requests and writes replies. All that is in between is the server's
+// and the same for all protocols: addresses, limits, priorities, authentication, policies, interceptors,
+// observers, counters, and drain. Package netrpc is built on it.
+//
+// The methods are safe for concurrent use.
+type ProtocolConn struct {
+	conn   *serverConn
+	remote Peer
+	hooks  ProtocolHooks
+	lastID atomic.Uint64
+
+	mu      sync.Mutex // guards what follows
+	methods map[string]*named
+	opened  bool        // the observers know of it
+	login   *time.Timer // ends a connection whose client does not authenticate itself, or nil
+	ended   bool
+}
+
+// OpenConn enters a connection of another protocol. Its TLS handshake is over; remote has the two addresses and the
+// state of TLS. The server counts it, passes it to the observers, and holds it to what other connections are held
+// to: [AllowFrom] and [DenyFrom], [MaxConns], and the protection that a connection from another machine needs. On a
+// server with [Authenticate], a certificate in remote.TLS is tried at once; without an identity, calls fail with
+// Unauthenticated until [ProtocolConn.Authenticate] has succeeded, and the connection is closed after
+// [HandshakeTimeout].
+//
+// The error says why the server does not take the connection, which the caller closes. Otherwise the caller must
+// call End when the connection has ended; [Server.Shutdown] waits for that.
+func (s *Server) OpenConn(remote Peer, hooks ProtocolHooks) (*ProtocolConn, error) {
+	if err := s.usable(); err != nil {
+		return nil, err
+	}
+	if hooks.Drain == nil || hooks.Close == nil {
+		return nil, errors.New("anser.OpenConn: a hook is nil: both are called")
+	}
+	if !s.addresses.Load().allow(remote.Addr) {
+		s.stats.wrongAddress.Add(1)
+		return nil, fmt.Errorf("the address %s may not connect", addressOf(remote.Addr))
+	}
+	c := &serverConn{server: s, tls: remote.TLS}
+	c.conn.peer = wire.DefaultSettings()
+	p := &ProtocolConn{conn: c, remote: remote, hooks: hooks}
+	c.protocol = p
+	if len(s.o.authenticators) > 0 {
+		c.auth = new(connAuth)
+	}
+	if err := s.enter(p); err != nil {
+		return nil, err
+	}
+	if c.auth != nil {
+		if state := remote.TLS; state != nil && len(state.VerifiedChains) > 0 {
+			p.Authenticate(context.Background(), SchemeTLS, nil)
+		}
+		p.awaitLogin()
+		return p, nil
+	}
+	if err := p.open(); err != nil {
+		p.End(err)
+		return nil, err
+	}
+	return p, nil
+}
+
+// enter counts the connection, unless the server cannot take it.
+func (s *Server) enter(p *ProtocolConn) error {
+	if err := s.checkPeer(&p.remote); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return ErrServerClosed
+	case len(s.mistakes) > 0:
+		return fmt.Errorf("the server cannot serve: %w", errors.Join(s.mistakes...))
+	case len(s.live)+len(s.raw) >= s.o.maxConns:
+		s.stats.hit(limitConns)
+		return over(limitConns, "the server is at its limit of %d connections (anser.MaxConns)", s.o.maxConns)
+	}
+	s.serving = true
+	s.beginTendingLocked()
+	s.live[p.conn] = struct{}{}
+	s.conns.Add(1)
+	s.stats.accepted.Add(1)
+	return nil
+}
+
+// checkPeer returns an error if the connection came from another machine and lacks protection.
+func (s *Server) checkPeer(remote *Peer) error {
+	if s.o.insecure || remote.Local == nil || !accept.Elsewhere(remote.Local) {
+		return nil
+	}
+	p := Protection{Encrypted: remote.TLS != nil, Authenticated: len(s.o.authenticators) > 0}
+	if remote.TLS != nil && len(remote.TLS.VerifiedChains) > 0 {
+		p.Authenticated = true
+	}
+	if lacks := p.lacks(); lacks != "" {
+		return fmt.Errorf("the connection comes from another machine and has no %s: %s", lacks, publicAdvice)
+	}
+	return nil
+}
+
+// open tells the observers of the connection, once. One of them may refuse it.
+func (p *ProtocolConn) open() error {
+	p.mu.Lock()
+	opened := p.opened || p.ended
+	p.opened = true
+	p.mu.Unlock()
+	if opened {
+		return nil
+	}
+	if err := p.conn.server.o.observers.connOpened(p.conn.info()); err != nil {
+		p.mu.Lock()
+		p.opened = false
+		p.mu.Unlock()
+		return err
+	}
+	return nil
+}
+
+// awaitLogin ends the connection unless it has an identity in time.
+func (p *ProtocolConn) awaitLogin() {
+	bound := p.conn.server.o.handshakeTimeout
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.conn.auth.now.Load() != nil || p.ended {
+		return
+	}
+	p.login = time.AfterFunc(bound, func() {
+		c := p.conn
+		if c.auth.now.Load() == nil {
+			c.server.countAuthFailure(c, nothingShown, errors.New("no credential in time"))
+			p.close(fmt.Errorf("the client did not authenticate itself within %v (anser.HandshakeTimeout)", bound))
+		}
+	})
+}
+
+// Authenticate checks a credential of the client, which it overwrites, and takes over the identity that it proves.
+// The error is for the log: a client is told nothing but that it is not authenticated. A later credential renews
+// the identity; one that proves nothing starts a drain, and one of another subject closes the connection, as over
+// Anser's own protocol. Without [Authenticate] on the server it does nothing.
+func (p *ProtocolConn) Authenticate(ctx context.Context, scheme string, data []byte) error {
+	c := p.conn
+	if c.auth == nil {
+		return nil
+	}
+	login := &AuthRequest{Scheme: scheme, Data: data, Peer: c.peerInfo()}
+	if c.auth.now.Load() != nil {
+		return c.renewWith(ctx, login)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.server.o.handshakeTimeout)
+	defer cancel()
+	now, reason, err := c.server.authenticate(ctx, login)
+	if err != nil {
+		c.server.countAuthFailure(c, reason, err)
+		return err
+	}
+	c.auth.now.Store(now)
+	if err := p.open(); err != nil {
+		p.close(err)
+		return err
+	}
+	return nil
+}
+
+// Identity returns the identity of the client as it is now, or nil.
+func (p *ProtocolConn) Identity() *Identity { return p.conn.identity() }
+
+// Authenticates reports whether the server wants every client to authenticate itself.
+func (p *ProtocolConn) Authenticates() bool { return p.conn.auth != nil }
+
+// NeedsLogin reports whether the client must authenticate itself before it can call.
+func (p *ProtocolConn) NeedsLogin() bool { return p.conn.auth != nil && p.conn.auth.now.Load() == nil }
+
+// MaxMessageSize returns the largest message that the server takes, in bytes; see [MaxMessage].
+func (s *Server) MaxMessageSize() int {
+	if s.usable() != nil {
+		return 0
+	}
+	return s.o.maxMessage
+}
+
+// Drain refuses new calls, and calls the hooks as for a drain that the server begins. It returns at once.
+func (p *ProtocolConn) Drain(grace time.Duration) { p.conn.startDrain(grace) }
+
+// End takes the connection out after it has ended, and ends the contexts of its calls. err says what ended it, for
+// the observers; nil or io.EOF is one of the two sides, in order. Calls that run are still answered to respond.
+func (p *ProtocolConn) End(err error) {
+	c := p.conn
+	p.mu.Lock()
+	ended, opened := p.ended, p.opened
+	p.ended = true
+	if p.login != nil {
+		p.login.Stop()
+	}
+	p.mu.Unlock()
+	if ended {
+		return
+	}
+	c.cancelAll(err)
+	if c.auth != nil {
+		c.auth.end()
+	}
+	if opened {
+		c.server.o.observers.connClosed(c.info(), err)
+	} else {
+		c.server.o.observers.connFailed(c.info(), err)
+	}
+	c.server.remove(c)
+	c.server.conns.Done()
+}
+
+// draining reports whether new calls are refused.
+func (p *ProtocolConn) draining() bool {
+	p.conn.mu.Lock()
+	defer p.conn.mu.Unlock()
+	return p.conn.draining
+}
+
+// close asks the protocol to end the connection.
+func (p *ProtocolConn) close(why error) {
+	if why == error(serverClosed) {
+		why = ErrServerClosed
+	}
+	p.hooks.Close(why)
+}
+
+// drained asks the protocol to end a connection that drains and on which nothing is open.
+func (p *ProtocolConn) drained() {
+	c := p.conn
+	c.mu.Lock()
+	over := c.draining && !c.closing && c.detached == 0
+	c.closing = c.closing || over
+	c.mu.Unlock()
+	if over {
+		p.close(nil)
+	}
+}
