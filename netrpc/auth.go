@@ -46,12 +46,25 @@ var errUnknown = &link.Refusal{Kind: link.Unknown, Text: "rpc: unauthenticated: 
 // introduce asks Authenticate about a connection that has not said anything yet. One that has to log in has
 // so much time for it.
 func (c *session) introduce(timeout time.Duration) {
-	if c.server.Authenticate == nil || c.isKnown() || c.authenticate(&Credentials{Peer: c.peer}) || c.link == nil {
-		return
+	switch {
+	case c.server.Authenticate != nil:
+		if c.isKnown() || c.authenticate(&Credentials{Peer: c.peer}) || c.link == nil {
+			return
+		}
+	case c.request != nil && c.conn.NeedsLogin():
+		c.prove(bearer(c.request))
+		fallthrough
+	default:
+		if !c.conn.NeedsLogin() || c.link == nil {
+			return
+		}
 	}
 	l := c.server.limits()
 	l.MaxMessage = min(l.MaxMessage, unknownLimit)
 	c.link.SetLimits(l)
+	if c.server.Authenticate == nil {
+		return // the server of package anser bounds the time
+	}
 	t := time.AfterFunc(timeout, func() {
 		if !c.isKnown() {
 			c.codec.Close()
@@ -66,13 +79,33 @@ func (c *session) login() *link.Refusal {
 	if err := gobwire.Guard(func() error { return c.codec.ReadRequestBody(&token) }); err != nil {
 		return errUnknown
 	}
-	if token == "" || !c.authenticate(&Credentials{Peer: c.peer, Token: token, Request: c.request}) {
+	ok := token != ""
+	if ok && c.server.Authenticate != nil {
+		ok = c.authenticate(&Credentials{Peer: c.peer, Token: token, Request: c.request})
+	} else if ok {
+		ok = c.prove(token)
+	}
+	if !ok {
 		return errUnknown
 	}
 	if c.link != nil {
 		c.link.SetMaxMessage(c.server.limits().MaxMessage)
 	}
 	return nil
+}
+
+// hasLogin reports whether LoginMethod means anything here.
+func (c *session) hasLogin() bool { return c.server.Authenticate != nil || c.conn.Authenticates() }
+
+// schemeToken is that of auth.SchemeToken.
+const schemeToken = "token"
+
+// prove shows a token to the authenticators of Server.Anser.
+func (c *session) prove(token string) bool {
+	if token == "" {
+		return false
+	}
+	return c.conn.Authenticate(c.ctx, schemeToken, []byte(token)) == nil
 }
 
 // authenticate asks Authenticate, and remembers what it says.
@@ -147,5 +180,14 @@ func PeerFrom(ctx context.Context) (anser.Peer, bool) {
 type identityKey struct{}
 
 // IdentityFrom returns what [Server.Authenticate] said of the connection that a call came over when the call was
-// admitted, or nil. A later login on the connection does not change it.
-func IdentityFrom(ctx context.Context) any { return ctx.Value(identityKey{}) }
+// admitted, or nil. A later login on the connection does not change it. On a server with [Server.Anser] it returns what
+// anser.IdentityFrom does, an *anser.Identity.
+func IdentityFrom(ctx context.Context) any {
+	if identity := ctx.Value(identityKey{}); identity != nil {
+		return identity
+	}
+	if identity := anser.IdentityFrom(ctx); identity != nil {
+		return identity
+	}
+	return nil
+}

@@ -32,7 +32,7 @@ func (s *Server) mistake() error {
 			return fmt.Errorf("rpc: Server.%s is %v: want more than 0, or 0 for the default", f.name, f.value)
 		}
 	}
-	return nil
+	return s.checkShared()
 }
 
 // mistake returns what is wrong with the fields of the dialer, or nil.

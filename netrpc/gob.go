@@ -80,6 +80,9 @@ func (c *gobServerCodec) ReadRequestBody(body any) error {
 	return c.decode(body)
 }
 
+// RequestSize returns the length of the last argument.
+func (c *gobServerCodec) RequestSize() int { return c.in.Size() }
+
 // WriteResponse writes a reply. One that cannot be encoded it answers with an error, and returns
 // why.
 func (c *gobServerCodec) WriteResponse(r *Response, body any) error {

@@ -6,10 +6,6 @@ import (
 	"fmt"
 	"go/token"
 	"reflect"
-	"sync"
-	"sync/atomic"
-
-	"github.com/anser-rpc/anser"
 )
 
 var (
@@ -29,15 +25,10 @@ type method struct {
 	reply    reflect.Type // without its pointer
 	context  bool         // whether the function takes one
 	call     func(ctx context.Context, argument any) (any, error)
-
-	chain func() anser.Func // interceptors around call, built at the first call
-
-	calls  atomic.Int64
-	failed atomic.Int64
 }
 
 // newMethod prepares the calls of f.
-func (s *Server) newMethod(name string, f reflect.Value) (*method, error) {
+func newMethod(name string, f reflect.Value) (*method, error) {
 	t := f.Type()
 	in := make([]reflect.Type, t.NumIn())
 	for i := range in {
@@ -72,7 +63,6 @@ func (s *Server) newMethod(name string, f reflect.Value) (*method, error) {
 	}
 	m.reply = m.reply.Elem()
 	m.call = m.caller(f, returns)
-	m.chain = sync.OnceValue(func() anser.Func { return s.chain(m) })
 	return m, nil
 }
 
@@ -83,17 +73,12 @@ func exportedOrBuiltin(t reflect.Type) bool {
 	return token.IsExported(t.Name()) || t.PkgPath() == ""
 }
 
-// newArgument returns a pointer to what a request is decoded into.
-func (m *method) newArgument() any {
-	if m.argument.Kind() == reflect.Pointer {
-		return reflect.New(m.argument.Elem()).Interface()
-	}
-	return reflect.New(m.argument).Interface()
-}
+// byPointer reports whether the function takes a pointer to its argument.
+func (m *method) byPointer() bool { return m.argument.Kind() == reflect.Pointer }
 
 // caller returns what calls f with a decoded argument and gives back a pointer to its reply.
 func (m *method) caller(f reflect.Value, returns bool) func(context.Context, any) (any, error) {
-	byPointer := m.argument.Kind() == reflect.Pointer
+	byPointer := m.byPointer()
 	return func(ctx context.Context, argument any) (any, error) {
 		var buf [3]reflect.Value
 		args := buf[:0]
@@ -133,31 +118,4 @@ func newReply(t reflect.Type) reflect.Value {
 		v.Elem().Set(reflect.MakeSlice(t, 0, 0))
 	}
 	return v
-}
-
-// chain wraps the method in the server's interceptors.
-func (s *Server) chain(m *method) anser.Func {
-	var next anser.Func = func(ctx context.Context, inv *anser.Invocation) (err error) {
-		inv.Reply, err = m.call(ctx, inv.Request)
-		return err
-	}
-	for i := len(s.Interceptors) - 1; i >= 0; i-- {
-		next = s.Interceptors[i](next)
-	}
-	return next
-}
-
-// run calls the method through the interceptors.
-func (s *Server) run(ctx context.Context, m *method, argument any) (any, error) {
-	if len(s.Interceptors) == 0 {
-		return m.call(ctx, argument)
-	}
-	inv := &anser.Invocation{Method: m.name, Request: argument, Server: true}
-	if err := m.chain()(ctx, inv); err != nil {
-		return nil, err
-	}
-	if inv.Reply == nil {
-		return nil, errNilReply
-	}
-	return inv.Reply, nil
 }

@@ -20,6 +20,9 @@ func (s *Server) checkListener(l net.Listener) (anser.Protection, error) {
 	if addr == nil {
 		return anser.Protection{}, errors.New("rpc.Serve: the listener has no address: Addr must not be nil")
 	}
+	if s.Anser != nil {
+		return s.Anser.CheckListener(l)
+	}
 	p := anser.ProtectionOf(l)
 	if s.InsecurePublic || p.Local || s.protected(p) {
 		return p, nil

@@ -8,8 +8,6 @@ import (
 	"reflect"
 	"strings"
 	"sync/atomic"
-
-	"github.com/anser-rpc/anser/netrpc/internal/link"
 )
 
 // names is what a server serves. It is never changed, only replaced, so that calls find their method without
@@ -76,10 +74,10 @@ func (s *Server) RegisterName(name string, rcvr any) error {
 	if name == "" {
 		return s.refused(fmt.Errorf("rpc.Register: no service name for type %T", rcvr))
 	}
-	methods := s.methodsOf(name, reflect.ValueOf(rcvr))
+	methods := methodsOf(name, reflect.ValueOf(rcvr))
 	if len(methods) == 0 {
 		hint := ""
-		if t := reflect.TypeOf(rcvr); t.Kind() != reflect.Pointer && len(s.methodsOf(name, reflect.New(t))) > 0 {
+		if t := reflect.TypeOf(rcvr); t.Kind() != reflect.Pointer && len(methodsOf(name, reflect.New(t))) > 0 {
 			hint = " (hint: pass a pointer to value of that type)"
 		}
 		return s.refused(fmt.Errorf("rpc.Register: type %s has no exported methods of suitable type%s: %s", name, hint, shapes))
@@ -97,20 +95,18 @@ func (s *Server) RegisterName(name string, rcvr any) error {
 		}
 		next.methods[m.name] = &entry{method: m}
 	}
-	if s.Anser != nil {
-		if err := s.Anser.RegisterName(name, rcvr); err != nil {
-			return s.refused(err)
-		}
+	if err := s.addLocked(methods...); err != nil {
+		return s.refused(err)
 	}
 	s.served.Store(next)
 	return nil
 }
 
 // methodsOf returns the methods of v that can be served.
-func (s *Server) methodsOf(service string, v reflect.Value) []*method {
+func methodsOf(service string, v reflect.Value) []*method {
 	var methods []*method
 	for i := range v.NumMethod() {
-		if m, err := s.newMethod(service+"."+v.Type().Method(i).Name, v.Method(i)); err == nil {
+		if m, err := newMethod(service+"."+v.Type().Method(i).Name, v.Method(i)); err == nil {
 			methods = append(methods, m)
 		}
 	}
@@ -127,7 +123,7 @@ func (s *Server) RegisterFunc(name string, f any) error {
 	if !v.IsValid() || v.Kind() != reflect.Func || v.IsNil() {
 		return s.refused(fmt.Errorf("rpc.RegisterFunc %q: %T is not a function: %s", name, f, shapes))
 	}
-	m, err := s.newMethod(name, v)
+	m, err := newMethod(name, v)
 	if err != nil {
 		return s.refused(fmt.Errorf("rpc.RegisterFunc %q: %w", name, err))
 	}
@@ -137,10 +133,8 @@ func (s *Server) RegisterFunc(name string, f any) error {
 	if err != nil {
 		return s.refused(err)
 	}
-	if s.Anser != nil && strings.Contains(name, ".") {
-		if err := s.Anser.RegisterFunc(name, f); err != nil {
-			return s.refused(err)
-		}
+	if err := s.addLocked(m); err != nil {
+		return s.refused(err)
 	}
 	s.served.Store(next)
 	return nil
@@ -203,20 +197,16 @@ func (s *Server) cloneLocked() *names {
 	return next
 }
 
-// find returns the method with the name. The texts of the errors are net/rpc's, which is all that a
-// caller has to go by.
-func (s *Server) find(name string) (*entry, *link.Refusal) {
-	t := s.table()
-	if e := t.methods[name]; e != nil {
-		return e, nil
+// missing says that there is no method with the name. The texts are net/rpc's, which is all that a caller has to go by.
+func (s *Server) missing(name string) string {
+	dot := strings.LastIndexByte(name, '.')
+	if dot < 0 {
+		return "rpc: service/method request ill-formed: " + name
 	}
-	text := "rpc: can't find method " + name
-	if dot := strings.LastIndexByte(name, '.'); dot < 0 {
-		text = "rpc: service/method request ill-formed: " + name
-	} else if _, ok := t.services[name[:dot]]; !ok {
-		text = "rpc: can't find service " + name
+	if _, ok := s.table().services[name[:dot]]; !ok {
+		return "rpc: can't find service " + name
 	}
-	return nil, &link.Refusal{Kind: link.NoMethod, Text: text}
+	return "rpc: can't find method " + name
 }
 
 // refused logs why something was not registered, and returns it.

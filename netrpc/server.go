@@ -66,20 +66,22 @@ type Server struct {
 	// [Server.Serve].
 	InsecurePublic bool
 
-	// Interceptors wrap every call, the first being the outermost.
+	// Interceptors wrap every call, the first being the outermost. Their Invocation has no codec.
 	Interceptors []anser.Interceptor
 
-	// Anser, if it is set, gets everything that is registered here too, so that clients of Anser
-	// call the same methods over Anser's protocol, wherever it serves. Left out are names without a dot
-	// and arguments beside a context that are not pointers, which Anser does not have, and aliases.
-	// The two servers are shut down each for itself.
+	// Anser, if it is set, is the server that runs the calls, and its options hold for them as for the calls of
+	// Anser's own clients: limits, authentication, policies, interceptors, observers. What is registered here is
+	// served by it too, and clients of net/rpc call the methods that were added there. Left out over Anser's own
+	// protocol are names without a dot and aliases. MaxMessage, MaxInFlight, MaxConns, Interceptors and InsecurePublic
+	// must not be set here then. The two servers are shut down separately.
 	Anser *anser.Server
 
 	served   atomic.Pointer[names]
 	inFlight atomic.Int64
 	stats    stats
 
-	mu        sync.Mutex // guards what follows, and changes of served
+	mu        sync.Mutex    // guards what follows, and changes of served
+	own       *anser.Server // runs the calls if Anser is not set; nil until there is a connection
 	closed    bool
 	listeners map[*net.Listener]struct{} // by a pointer, as a listener need not be comparable
 	sessions  map[*session]struct{}
@@ -115,7 +117,11 @@ func (s *Server) log() *slog.Logger {
 }
 
 func (s *Server) limits() link.Limits {
-	return link.Limits{MaxMessage: or(s.MaxMessage, defaultMaxMessage), Stall: or(s.Stall, defaultStall), ReadTimeout: s.ReadTimeout}
+	most := or(s.MaxMessage, defaultMaxMessage)
+	if s.Anser != nil {
+		most = s.Anser.MaxMessageSize()
+	}
+	return link.Limits{MaxMessage: most, Stall: or(s.Stall, defaultStall), ReadTimeout: s.ReadTimeout}
 }
 
 // Accept serves the connections of lis over gob, until lis is closed or the server is shut down. It
@@ -199,8 +205,12 @@ func (s *Server) ServeRequest(codec ServerCodec) error {
 		}
 	}
 	if err := s.enter(c); err != nil {
+		c.cancel()
 		return err
 	}
 	defer s.leave(c)
+	if err := c.open(); err != nil {
+		return err
+	}
 	return c.serveOne()
 }

@@ -114,7 +114,7 @@ func TestFailuresStayWithTheirCall(t *testing.T) {
 				in     any
 				want   string
 			}{
-				{"Arith.Panic", &Args{}, "the method panicked; the server's log has the details under id"},
+				{"Arith.Panic", &Args{}, "the handler panicked; the server's log has the details under id"},
 				{"Odd.Silent", &Args{}, "without saying why"},
 				{"Odd.Nothing", &Args{}, "neither a reply nor an error"},
 				{"Odd.Exit", &Args{}, "ended its goroutine"},

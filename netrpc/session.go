@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"runtime/debug"
 	"strings"
 	"sync"
 
@@ -24,21 +23,21 @@ type session struct {
 	link   *link.Conn // nil with a codec of another package
 	single bool       // serves one request only
 
-	ctx     context.Context // of the connection; those of calls are derived from it
+	ctx     context.Context // of the connection; the values of the contexts of calls are its own
 	cancel  context.CancelFunc
 	peer    anser.Peer
 	request *http.Request  // by which the connection came, or nil
-	workers sync.WaitGroup // goroutines that run calls
+	calls   sync.WaitGroup // that were admitted and have no answer yet
 	sending sync.Mutex     // guards WriteResponse of a codec of another package
 
-	mu       sync.Mutex // guards what follows
-	known    bool       // has authenticated itself
+	mu       sync.Mutex          // guards what follows
+	conn     *anser.ProtocolConn // at the server that runs the calls; nil until the handshake is over, set once
+	known    bool                // has authenticated itself
 	identity any
-	calls    int     // that run or wait
-	active   int     // goroutines that run them
-	waiting  []*call // for one of those
-	draining bool
-	quiet    chan struct{} // closed when draining is set and calls is 0; nil until then
+	active   int     // calls that run
+	waiting  []*call // for their turn
+	draining bool    // before conn is set
+	lost     bool    // the replies do not arrive any more
 }
 
 // origin is what is known of a connection before it is served.
@@ -52,7 +51,8 @@ type origin struct {
 // call is one request on its way.
 type call struct {
 	request  Request
-	entry    *entry
+	entry    *entry // nil: the method was added to Server.Anser
+	call     *anser.ProtocolCall
 	argument any
 	identity any // with which the call was admitted, whatever login comes later
 }
@@ -79,10 +79,23 @@ func (s *Server) serveSession(c *session, from origin) {
 		s.log().Debug("rpc: connection broken", "peer", c.peer.Addr, "err", err)
 	}
 	if !s.HalfClose || err != io.EOF {
-		c.cancel()
+		c.lose(err)
 	}
-	c.workers.Wait()
+	c.calls.Wait()
+	c.lose(err)
 	c.codec.Close()
+}
+
+// lose ends the contexts of the calls, whose replies nobody gets any more.
+func (c *session) lose(err error) {
+	c.cancel()
+	c.mu.Lock()
+	c.lost = true
+	conn := c.conn
+	c.mu.Unlock()
+	if conn != nil {
+		conn.End(err)
+	}
 }
 
 // serve reads requests and starts their calls, until reading fails.
@@ -98,7 +111,7 @@ func (c *session) serve() error {
 				c.flush()
 				return refusal
 			}
-		case cl.entry == nil:
+		case cl.call == nil:
 			c.reply(cl, true) // of a login
 		default:
 			c.start(cl)
@@ -106,52 +119,55 @@ func (c *session) serve() error {
 	}
 }
 
-// start runs a call, now or when another one has ended. It does not wait itself: whoever reads must go
+// start runs a call, now or when another one has ended. It does not wait itself: the reader goroutine must go
 // on, since nothing else finds out that the connection is lost, and calls that wait for the end of their
 // context would keep their places for ever.
 func (c *session) start(cl *call) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.active >= or(c.server.MaxPerConn, defaultMaxPerConn) {
 		c.waiting = append(c.waiting, cl)
+		c.mu.Unlock()
 		return
 	}
 	c.active++
-	c.workers.Go(func() { c.work(cl) })
-}
-
-// work runs a call, and then sees to the one that has waited longest. That gets a goroutine of its own,
-// since a method may end the one that it runs on.
-func (c *session) work(cl *call) {
-	defer func() {
-		if next := c.nextCall(); next != nil {
-			c.workers.Go(func() { c.work(next) })
-		}
-	}()
+	c.mu.Unlock()
 	c.run(cl)
 }
 
-// nextCall returns the call that has waited longest, or gives up a place.
-func (c *session) nextCall() *call {
+// next runs the call that has waited longest, after another one has ended.
+func (c *session) next() {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ctx.Err() != nil {
-		// Nobody waits for these replies any more.
-		c.server.stats.refused.Add(int64(len(c.waiting)))
-		for range c.waiting {
-			c.endLocked()
-		}
+	if c.lost {
+		gone := c.waiting
 		c.waiting = nil
+		c.active--
+		c.mu.Unlock()
+		for _, cl := range gone {
+			c.drop(cl, errGone)
+		}
+		return
 	}
 	if len(c.waiting) == 0 {
 		c.waiting = nil
 		c.active--
-		return nil
+		c.mu.Unlock()
+		return
 	}
 	cl := c.waiting[0]
 	c.waiting[0] = nil
 	c.waiting = c.waiting[1:]
-	return cl
+	c.mu.Unlock()
+	c.run(cl)
+}
+
+var errGone = anser.Refuse(anser.Canceled, "the connection was lost before the call could run")
+
+// drop ends a call that was admitted and does not run.
+func (c *session) drop(cl *call, why *anser.Error) {
+	cl.call.Refuse(why)
+	c.server.stats.refused.Add(1)
+	c.server.inFlight.Add(-1)
+	c.calls.Done()
 }
 
 // serveOne serves one request on the calling goroutine.
@@ -168,16 +184,11 @@ func (c *session) serveOne() error {
 		c.flush()
 		return refusal
 	}
-	if cl.entry == nil {
+	if cl.call == nil {
 		c.reply(cl, true)
 	} else {
-		// A goroutine of its own, since a method may end the one that it runs on.
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			c.run(cl)
-		}()
-		<-done
+		c.start(cl)
+		c.calls.Wait()
 	}
 	c.flush()
 	return nil
@@ -194,7 +205,7 @@ func (c *session) read() (*call, *link.Refusal, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("rpc: server cannot decode request: %w", err)
 	}
-	if c.server.Authenticate != nil && cl.request.ServiceMethod == LoginMethod {
+	if c.hasLogin() && cl.request.ServiceMethod == LoginMethod {
 		return cl, c.login(), nil
 	}
 	if refusal := c.admit(cl); refusal != nil {
@@ -202,10 +213,18 @@ func (c *session) read() (*call, *link.Refusal, error) {
 		gobwire.Guard(func() error { return c.codec.ReadRequestBody(nil) })
 		return cl, refusal, nil
 	}
-	cl.argument = cl.entry.method.newArgument()
-	if err := c.readBody(cl, cl.argument); err != nil {
-		c.end()
-		return cl, err, nil
+	cl.argument = cl.call.NewRequest()
+	if refusal := c.readBody(cl, cl.argument); refusal != nil {
+		c.drop(cl, anser.Refuse(anser.InvalidArgument, "%s", refusal.Text))
+		c.server.stats.refused.Add(-1) // refuse counts it
+		return cl, refusal, nil
+	}
+	if sized, ok := c.codec.(link.Sized); ok {
+		if e := cl.call.Received(sized.RequestSize()); e != nil {
+			c.drop(cl, e)
+			c.server.stats.refused.Add(-1)
+			return cl, c.server.refusal(cl.request.ServiceMethod, e), nil
+		}
 	}
 	return cl, nil, nil
 }
@@ -240,80 +259,43 @@ func (c *session) admit(cl *call) *link.Refusal {
 			return errUnknown
 		}
 	}
-	e, refusal := s.find(cl.request.ServiceMethod)
-	if refusal != nil {
-		return refusal
+	name := cl.request.ServiceMethod
+	e := s.table().methods[name]
+	if e != nil {
+		name = e.method.name
 	}
-	if limit := or(s.MaxInFlight, defaultMaxInFlight); s.inFlight.Add(1) > int64(limit) {
+	r := anser.ProtocolRequest{Method: name, Priority: anser.Normal, Values: c.ctx}
+	if s.Authenticate != nil {
+		r.Values = context.WithValue(c.ctx, identityKey{}, cl.identity)
+	}
+	s.inFlight.Add(1)
+	admitted, refused := c.conn.Admit(&r)
+	if refused != nil {
 		s.inFlight.Add(-1)
-		return &link.Refusal{Kind: link.Busy, Text: fmt.Sprintf("rpc: the server has %d calls already, which is its limit (Server.MaxInFlight): try again later", limit)}
+		return s.refusal(cl.request.ServiceMethod, refused)
 	}
-	if !c.begin() {
-		s.inFlight.Add(-1)
-		return &link.Refusal{Kind: link.Busy, Text: "rpc: the server is shutting down: call another one"}
-	}
-	cl.entry = e
+	c.calls.Add(1)
+	cl.entry, cl.call = e, admitted
 	return nil
 }
 
-// begin counts a call, unless the session is draining.
-func (c *session) begin() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.draining {
-		return false
-	}
-	c.calls++
-	return true
-}
-
-// end takes back what admit has counted.
-func (c *session) end() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.endLocked()
-}
-
-func (c *session) endLocked() {
-	c.server.inFlight.Add(-1)
-	if c.calls--; c.calls == 0 && c.draining {
-		close(c.quiet)
-	}
-}
-
-var errGone = errors.New("rpc: the method ended its goroutine without a reply")
-
-// run runs the method and sends its reply. Nothing that the method does reaches beyond this call.
+// run has the server run the method, and sends its reply.
 func (c *session) run(cl *call) {
-	s, m := c.server, cl.entry.method
-	ctx := c.ctx
-	if m.context || len(s.Interceptors) > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithCancel(ctx)
-		defer cancel()
-		if s.Authenticate != nil {
-			ctx = context.WithValue(ctx, identityKey{}, cl.identity)
-		}
-	}
-	m.calls.Add(1)
-	if cl.entry.alias {
+	if cl.entry != nil && cl.entry.alias {
 		cl.entry.uses.Add(1)
 	}
-	var reply any
-	err := errGone // unless the method returns: runtime.Goexit comes by here too
-	defer func() {
-		if p := recover(); p != nil {
-			err = errors.New(c.panicked("the method panicked", cl, p, debug.Stack()))
-		}
-		if err != nil {
-			m.failed.Add(1)
-			c.fail(cl, err)
+	cl.call.Run(cl.argument, func(r anser.ProtocolReply) error {
+		var err error
+		if r.Err == nil {
+			err = c.reply(cl, r.Message)
 		} else {
-			c.reply(cl, reply)
+			c.fail(cl, r.Err)
 		}
-		c.end()
-	}()
-	reply, err = s.run(ctx, m, cl.argument)
+		c.server.inFlight.Add(-1)
+		c.next()
+		c.calls.Done()
+		return err
+	})
 }
 
 // panicked logs a panic and returns what the caller is told of it.
@@ -335,10 +317,7 @@ var invalid = struct{}{}
 
 // fail answers a call with an error.
 func (c *session) fail(cl *call, err error) {
-	r := &Response{ServiceMethod: cl.request.ServiceMethod, Seq: cl.request.Seq}
-	if panicked := gobwire.Guard(func() error { r.Error = err.Error(); return nil }); panicked != nil {
-		r.Error = "rpc: the method failed, and its error panicked"
-	}
+	r := &Response{ServiceMethod: cl.request.ServiceMethod, Seq: cl.request.Seq, Error: failure(err)}
 	if r.Error == "" {
 		// On the wire an empty text is no error.
 		r.Error = "rpc: the method failed without saying why"
@@ -351,24 +330,31 @@ func (c *session) fail(cl *call, err error) {
 	})
 }
 
-// reply answers a call.
-func (c *session) reply(cl *call, reply any) {
-	r := &Response{ServiceMethod: cl.request.ServiceMethod, Seq: cl.request.Seq}
-	if !c.write(cl, func() error { return c.codec.WriteResponse(r, reply) }) && cl.entry != nil {
-		cl.entry.method.failed.Add(1)
+// failure returns the text of an error. That of a method goes to the caller as it is.
+func failure(err error) string {
+	e, ok := err.(*anser.Error)
+	if ok && errors.Unwrap(e) == nil {
+		return "rpc: " + e.Message
 	}
+	return err.Error()
+}
+
+// reply answers a call.
+func (c *session) reply(cl *call, reply any) error {
+	r := &Response{ServiceMethod: cl.request.ServiceMethod, Seq: cl.request.Seq}
+	return c.write(cl, func() error { return c.codec.WriteResponse(r, reply) })
 }
 
 // write lets the codec write. Our own codecs write from many goroutines at once; and what they
 // cannot encode they answer with an error.
-func (c *session) write(cl *call, f func() error) bool {
+func (c *session) write(cl *call, f func() error) error {
 	if c.link == nil {
 		c.sending.Lock()
 		defer c.sending.Unlock()
 	}
 	err := gobwire.Guard(f)
 	if err == nil {
-		return true
+		return nil
 	}
 	if panicked, ok := errors.AsType[*gobwire.PanicError](err); ok {
 		c.panicked("encoding the reply panicked", cl, panicked.Value, panicked.Stack)
@@ -378,7 +364,7 @@ func (c *session) write(cl *call, f func() error) bool {
 	} else {
 		c.server.log().Debug("rpc: writing response", "method", cl.request.ServiceMethod, "err", err)
 	}
-	return false
+	return err
 }
 
 // flush waits until everything that was answered is written.

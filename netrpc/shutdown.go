@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync"
 	"time"
 
 	"github.com/anser-rpc/anser"
@@ -22,7 +21,7 @@ func (s *Server) enter(c *session) error {
 	c.ctx = context.WithValue(c.ctx, sessionKey{}, c)
 	c.ctx, c.cancel = context.WithCancel(c.ctx)
 	c.setPeer()
-	if err := s.mistake(); err != nil {
+	if _, err := s.host(); err != nil {
 		s.log().Error("rpc: connection refused", "err", err)
 		return err
 	}
@@ -34,7 +33,7 @@ func (s *Server) enter(c *session) error {
 	switch limit := or(s.MaxConns, defaultMaxConns); {
 	case s.closed:
 		return anser.ErrServerClosed
-	case len(s.sessions) >= limit:
+	case len(s.sessions) >= limit: // those in their handshake, too
 		s.stats.refusedConns.Add(1)
 		return fmt.Errorf("rpc: the server holds %d connections already, which is its limit (Server.MaxConns)", limit)
 	}
@@ -42,13 +41,12 @@ func (s *Server) enter(c *session) error {
 		s.sessions = make(map[*session]struct{})
 	}
 	s.sessions[c] = struct{}{}
-	s.stats.accepted.Add(1)
 	return nil
 }
 
 // leave counts a connection out.
 func (s *Server) leave(c *session) {
-	c.cancel()
+	c.lose(nil)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.sessions, c)
@@ -89,6 +87,9 @@ func (c *session) handshake() error {
 			c.peer.TLS = &state
 		}
 	}
+	if err := c.open(); err != nil {
+		return err
+	}
 	c.introduce(timeout)
 	return nil
 }
@@ -111,18 +112,16 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		return errNoContext
 	}
 	s.stop()
-	var drains sync.WaitGroup
-	defer drains.Wait() // not for long: a client that does not read has lost its connection by then
 	for _, c := range s.liveSessions() {
-		drains.Go(func() { c.drain(ctx) })
+		c.drain()
 	}
+	var err error
 	select {
 	case <-s.empty:
-		return nil
 	case <-ctx.Done():
+		err = fmt.Errorf("shutdown: calls were still in flight: %w", context.Cause(ctx))
 	}
-	err := fmt.Errorf("shutdown: calls were still in flight: %w", context.Cause(ctx))
-	return errors.Join(err, s.finish(overtime))
+	return errors.Join(err, s.finish(ctx, overtime))
 }
 
 // Close ends the server at once. It closes the listeners and connections that it serves, and ends the
@@ -133,7 +132,7 @@ func (s *Server) Close() error {
 		return errNoServer
 	}
 	s.stop()
-	return s.finish(endBound)
+	return s.finish(context.Background(), endBound)
 }
 
 // stop lets nobody in any more.
@@ -170,48 +169,37 @@ const (
 
 var errMethodsLeft = errors.New("methods are still running although their contexts have ended")
 
-// finish closes what is left and waits for it, no longer than bound.
-func (s *Server) finish(bound time.Duration) error {
+// finish closes what is left and waits for it: as long as ctx lasts, and then no longer than bound.
+func (s *Server) finish(ctx context.Context, bound time.Duration) error {
 	for _, c := range s.liveSessions() {
-		c.cancel()
+		c.lose(anser.ErrServerClosed)
 		c.codec.Close()
 	}
+	s.mu.Lock()
+	own := s.own
+	s.mu.Unlock()
 	t := time.NewTimer(bound)
 	defer t.Stop()
 	select {
 	case <-s.empty:
-		return nil
 	case <-t.C:
-	}
-	select {
-	case <-s.empty: // both have happened: the process did not run in between
-		return nil
-	default:
 		return errMethodsLeft
 	}
+	if own != nil && own.Close() != nil {
+		return errMethodsLeft
+	}
+	return nil
 }
 
-// drain refuses new calls and waits for those that run, as long as ctx lasts. Then it closes the connection, so that
-// the other side gets the replies before the end.
-func (c *session) drain(ctx context.Context) {
+// drain refuses new calls, and closes the connection when those that run have their replies.
+func (c *session) drain() {
 	c.mu.Lock()
-	if !c.draining {
-		c.draining = true
-		c.quiet = make(chan struct{})
-		if c.calls == 0 {
-			close(c.quiet)
-		}
-	}
+	conn := c.conn
+	c.draining = true
 	c.mu.Unlock()
-	select {
-	case <-c.quiet:
-	case <-ctx.Done():
-		return
+	if conn != nil {
+		conn.Drain(0)
+	} else {
+		c.codec.Close() // it is in its handshake
 	}
-	if c.link == nil {
-		c.codec.Close()
-		return
-	}
-	c.flush()
-	c.link.Linger()
 }

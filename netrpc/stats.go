@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+
+	"github.com/anser-rpc/anser"
 )
 
 // stats are the counters of a server.
@@ -26,14 +28,14 @@ type Stats struct {
 	Broken          int64 // connections that were closed because of what came, or did not come, over them
 	InFlight        int64 // calls that run or wait for their turn
 	Refused         int64 // calls that did not run: unknown methods, bad requests, limits, shutdown
-	Panics          int64 // of methods, and of types that read or write themselves
+	Panics          int64 // of methods, and of types that read or write themselves; with Server.Anser those of its calls too
 	Methods         []MethodStats
 }
 
 // MethodStats is what a server has counted for one method. Methods are sorted by name.
 type MethodStats struct {
 	Name    string
-	Calls   int64 // by all names
+	Calls   int64 // by all names; with Server.Anser over all protocols
 	Failed  int64 // calls that ran and ended with an error
 	Aliases []AliasStats
 }
@@ -51,12 +53,19 @@ func (s *Server) Stats() Stats {
 		return Stats{}
 	}
 	s.mu.Lock()
-	conns := len(s.sessions)
+	conns, host := len(s.sessions), s.Anser
+	if host == nil {
+		host = s.own
+	}
 	s.mu.Unlock()
+	var ran anser.ServerStats
+	if host != nil {
+		ran = host.Stats()
+	}
 	st := Stats{
 		Conns: conns, Accepted: s.stats.accepted.Load(), RefusedConns: s.stats.refusedConns.Load(),
 		Unauthenticated: s.stats.unauthenticated.Load(), Broken: s.stats.broken.Load(),
-		InFlight: s.inFlight.Load(), Refused: s.stats.refused.Load(), Panics: s.stats.panics.Load(),
+		InFlight: s.inFlight.Load(), Refused: s.stats.refused.Load(), Panics: s.stats.panics.Load() + ran.Panics,
 	}
 	aliases := make(map[*method][]AliasStats)
 	var methods []*method
@@ -70,7 +79,7 @@ func (s *Server) Stats() Stats {
 	slices.SortFunc(methods, func(a, b *method) int { return strings.Compare(a.name, b.name) })
 	for _, m := range methods {
 		slices.SortFunc(aliases[m], func(a, b AliasStats) int { return cmp.Compare(a.Name, b.Name) })
-		st.Methods = append(st.Methods, MethodStats{Name: m.name, Calls: m.calls.Load(), Failed: m.failed.Load(), Aliases: aliases[m]})
+		st.Methods = append(st.Methods, MethodStats{Name: m.name, Calls: ran.Methods[m.name].Calls, Failed: ran.Methods[m.name].Failed, Aliases: aliases[m]})
 	}
 	return st
 }

@@ -114,6 +114,9 @@ func (r *Reader) next(limit int64) error {
 	}
 }
 
+// Size returns the length of the value that was read last, in bytes.
+func (r *Reader) Size() int { return int(r.size) }
+
 // compact keeps the definitions whose value was dropped: they go before the next one.
 func (r *Reader) compact() {
 	r.buf = append(r.buf[:0], r.buf[r.off:]...)

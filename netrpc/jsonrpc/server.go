@@ -196,6 +196,9 @@ func (q *request) validID() json.RawMessage {
 	return q.id
 }
 
+// RequestSize returns the length of the params of the request that was read last.
+func (c *serverCodec) RequestSize() int { return len(c.current.params) }
+
 // ReadRequestBody decodes the argument of the request that was read last.
 func (c *serverCodec) ReadRequestBody(x any) error {
 	if x == nil {

@@ -186,6 +186,11 @@ type FailureWriter interface {
 	WriteFailure(r *rpc.Response, err error) error
 }
 
+// Sized is a server's codec that knows how many bytes the body of the last request had.
+type Sized interface {
+	RequestSize() int
+}
+
 // Sender is a client's codec that encodes a request without waiting for the connection.
 type Sender interface {
 	// Enqueue is WriteRequest without writing; wait is done when the caller gives up. It
@@ -202,6 +207,7 @@ const (
 	BadRequest                 // the request could not be decoded
 	Busy                       // the server is at a limit, or shutting down
 	Unknown                    // the connection has not authenticated itself
+	Denied                     // its identity may not call the method
 )
 
 // Refusal is the error of a call that the server did not run.

@@ -1,0 +1,167 @@
+package netrpc
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/netrpc/internal/link"
+)
+
+// host returns the server of package anser that runs the calls: Server.Anser, or one of this server alone, which is
+// made of its fields when the first connection or listener comes.
+func (s *Server) host() (*anser.Server, error) {
+	if err := s.mistake(); err != nil {
+		return nil, err
+	}
+	if s.Anser != nil {
+		return s.Anser, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hostLocked()
+}
+
+func (s *Server) hostLocked() (*anser.Server, error) {
+	if s.own != nil {
+		return s.own, nil
+	}
+	own := anser.NewServer(
+		anser.Logger(s.log()),
+		anser.MaxMessage(or(s.MaxMessage, defaultMaxMessage)),
+		anser.MaxInFlight(or(s.MaxInFlight, defaultMaxInFlight)),
+		anser.MaxCalls(or(s.MaxInFlight, defaultMaxInFlight)),
+		anser.MaxConns(or(s.MaxConns, defaultMaxConns)),
+		anser.HandshakeTimeout(or(s.HandshakeTimeout, defaultHandshake)),
+		anser.Intercept(s.Interceptors...),
+		anser.InsecurePublic(), // which this server checks itself: it knows whether it has Authenticate
+	)
+	for _, e := range s.table().methods {
+		if e.alias {
+			continue
+		}
+		if err := own.HandleDynamic([]anser.DynamicMethod{e.method.dynamic(true)}); err != nil {
+			return nil, err
+		}
+	}
+	s.own = own
+	return own, nil
+}
+
+// addLocked has the server of package anser serve methods, if it is there already.
+func (s *Server) addLocked(methods ...*method) error {
+	host := s.Anser
+	if host == nil {
+		host = s.own
+	}
+	if host == nil {
+		return nil // hostLocked adds them
+	}
+	list := make([]anser.DynamicMethod, len(methods))
+	for i, m := range methods {
+		// What Anser does not have is served over net/rpc only.
+		list[i] = m.dynamic(s.Anser == nil || !strings.Contains(m.name, "."))
+	}
+	return host.HandleDynamic(list)
+}
+
+// dynamic returns the method as package anser serves it.
+func (m *method) dynamic(foreign bool) anser.DynamicMethod {
+	argument := m.argument
+	if m.byPointer() {
+		argument = argument.Elem()
+	}
+	return anser.DynamicMethod{Name: m.name, Request: argument, Reply: m.reply, Handle: m.call, Foreign: foreign}
+}
+
+// checkShared returns an error for a field that has no effect because Server.Anser decides.
+func (s *Server) checkShared() error {
+	if s.Anser == nil {
+		return nil
+	}
+	for _, f := range []struct {
+		name, option string
+		set          bool
+	}{
+		{"MaxMessage", "MaxMessage", s.MaxMessage != 0},
+		{"MaxInFlight", "MaxInFlight", s.MaxInFlight != 0},
+		{"MaxConns", "MaxConns", s.MaxConns != 0},
+		{"Interceptors", "Intercept", len(s.Interceptors) > 0},
+		{"InsecurePublic", "InsecurePublic", s.InsecurePublic},
+	} {
+		if f.set {
+			return fmt.Errorf("rpc: Server.%s is set beside Server.Anser, whose options hold for all calls: give that server anser.%s", f.name, f.option)
+		}
+	}
+	return nil
+}
+
+var errTwoAuthenticators = errors.New("rpc: Server.Authenticate is set, and Server.Anser has anser.Authenticate, which holds for all calls: leave Server.Authenticate out")
+
+// open enters the session at the server of package anser.
+func (c *session) open() error {
+	host, err := c.server.host()
+	if err != nil {
+		return err
+	}
+	conn, err := host.OpenConn(c.peer, anser.ProtocolHooks{
+		Drain: func(time.Duration) {}, // the wire has no word for it
+		Close: func(why error) { go c.finish(why) },
+	})
+	if err != nil {
+		if anser.CodeOf(err) == anser.ResourceExhausted {
+			c.server.stats.refusedConns.Add(1)
+		}
+		return err
+	}
+	c.mu.Lock()
+	c.conn = conn
+	over := c.lost || c.draining
+	c.mu.Unlock()
+	switch {
+	case over:
+		return anser.ErrServerClosed
+	case c.server.Authenticate != nil && conn.Authenticates():
+		c.server.log().Error("rpc: connection refused", "err", errTwoAuthenticators)
+		return errTwoAuthenticators
+	}
+	c.server.stats.accepted.Add(1)
+	return nil
+}
+
+// finish ends the connection for the server of package anser: at once, or after a drain, with why == nil, so that the
+// other side gets the replies before the end.
+func (c *session) finish(why error) {
+	if why != nil || c.link == nil {
+		c.codec.Close()
+		return
+	}
+	c.flush()
+	c.link.Linger()
+}
+
+// refusal returns what a caller is told of a call that the server of package anser does not run.
+func (s *Server) refusal(name string, e *anser.Error) *link.Refusal {
+	r := &link.Refusal{Kind: link.Busy, Text: "rpc: " + e.Message}
+	switch e.Code {
+	case anser.Unimplemented:
+		r.Kind = link.NoMethod
+		if s.Anser == nil {
+			r.Text = s.missing(name)
+		}
+	case anser.Unavailable:
+		r.Text = "rpc: the server is shutting down: call another one"
+	case anser.Unauthenticated:
+		return errUnknown
+	case anser.PermissionDenied:
+		r.Kind = link.Denied
+	case anser.InvalidArgument:
+		r.Kind = link.BadRequest
+	}
+	if s.Anser == nil {
+		r.Text = strings.ReplaceAll(r.Text, "(anser.", "(Server.")
+	}
+	return r
+}
