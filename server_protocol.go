@@ -48,7 +48,9 @@ type ProtocolReply struct {
 // ProtocolCall is a call that a server has admitted. It ends with Run or Refuse, one of which must be called, once.
 type ProtocolCall struct {
 	conn    *ProtocolConn
-	ctx     *callContext
+	ctx     *callContext // storage, which with extras saves two allocations per call
+	storage callContext
+	extras  callExtras
 	size    int
 	held    int // bytes that the server's memory counts
 	arrived int64
@@ -171,10 +173,10 @@ func (p *ProtocolConn) check(r *ProtocolRequest, n *named) (metadata []byte, ref
 // newCall makes the call of a request.
 func (p *ProtocolConn) newCall(r *ProtocolRequest, m *method, metadata []byte, arrived int64) *ProtocolCall {
 	k := &ProtocolCall{conn: p, size: r.Size, arrived: arrived, codec: r.Codec, values: r.Values}
-	ctx := &callContext{
-		conn: p.conn, method: m, extras: &callExtras{metadata: metadata, protocol: k}, id: p.lastID.Add(1),
-		attempt: uint8(min(max(r.Attempt, 0), 255)), priority: uint8(min(r.Priority, Critical)), oneway: r.Oneway,
-	}
+	ctx := &k.storage
+	ctx.conn, ctx.method, ctx.extras, ctx.id = p.conn, m, &k.extras, p.lastID.Add(1)
+	ctx.attempt, ctx.priority, ctx.oneway = uint8(min(max(r.Attempt, 0), 255)), uint8(min(r.Priority, Critical)), r.Oneway
+	k.extras.metadata, k.extras.protocol = metadata, k
 	if isTrace(&r.Trace) {
 		t := r.Trace
 		ctx.extras.trace = &t
