@@ -109,6 +109,8 @@ func TestCallsPassTheChecksOfAnser(t *testing.T) {
 					if err != nil {
 						t.Error(err)
 					}
+				} else if name == "addresses" && errors.Is(err, netrpc.ErrShutdown) {
+					return // it was closed before the call
 				} else if name == "MaxMessage" && codec == "JSON" && errors.Is(err, io.ErrUnexpectedEOF) {
 					return // it cannot be left out
 				} else if err == nil || !strings.Contains(err.Error(), c.want) {
