@@ -7,6 +7,7 @@ import (
 
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/internal/idtable"
+	"github.com/anser-rpc/anser/internal/longrun"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -254,7 +255,7 @@ func (c *serverConn) flushIfFull(s *reading) error {
 // reading of the connection to another one.
 func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, payload []byte) (lost bool, err error) {
 	s.untimed++
-	var timed timing
+	var timed longrun.Run
 	if s.requests%costSample == 1 {
 		if s.requests > 1 {
 			s.now = nanotime()
@@ -280,7 +281,7 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 	if !c.token.CompareAndSwap(word, uint64(readToken(word).idle())) {
 		// Another goroutine reads now, with copies of what was in s. The lock that finishDetached
 		// takes is held until they are made.
-		if timed.weight > 0 {
+		if timed.Weight > 0 {
 			ctx.method.end(&timed, nanotime(), true)
 		}
 		c.finishDetached(ctx, out[len(s.out):])
@@ -290,7 +291,7 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 	s.out = out
 	s.current = nil
 	ctx.finish()
-	if timed.weight > 0 {
+	if timed.Weight > 0 {
 		s.now = nanotime()
 		ctx.method.end(&timed, s.now, false)
 	}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/anser-rpc/anser/internal/sysusage"
 )
 
 // A turn is the word by which a goroutine owns the reading of a connection: a generation in the
@@ -37,7 +39,7 @@ type monitor struct {
 type starvationCheck [2]int64
 
 func (c *starvationCheck) next() bool {
-	now := preemptions()
+	now := sysusage.CurrentProcess().Preempted
 	still := now == c[1]
 	c[1], c[0] = c[0], now
 	return still

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/internal/gain"
+	"github.com/anser-rpc/anser/internal/longrun"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -40,7 +41,7 @@ type method struct {
 	builtin    bool
 	foreign    bool // only other protocols call it
 	cost       cost
-	tail       tail
+	long       longrun.Detector
 	gains      gain.Table    // of compressing its replies
 	limits     *methodLimits // nil: nothing limits its calls
 
@@ -224,7 +225,7 @@ func (m *method) run(ctx context.Context, in any) (any, error) {
 //
 // Three things keep a method off that goroutine. One is its average: handlers that use the processor
 // for long should use all of them. The second is handoffs: a method that now and then blocks has a
-// small average and still holds up what comes behind it. The third is its tail, rare long runs: see tail.
+// small average and still holds up what comes behind it. The third are rare long runs: see longrun.Detector.
 // The duration of a single run says little, since a run that the operating system interrupted looks like one
 // that slept.
 type cost struct {
@@ -303,4 +304,38 @@ func (m *method) inline(now int64) bool {
 		return false
 	}
 	return now >= m.cost.until.Load() && m.cost.average.Load() < int64(slowAverage)
+}
+
+// begin starts a timed run.
+func (m *method) begin(now, weight int64) longrun.Run { return m.long.Begin(now, weight) }
+
+// end takes the duration of a timed run into account. handedOff says that the monitor has handed its
+// connection over, and has noted the run already.
+func (m *method) end(r *longrun.Run, now int64, handedOff bool) {
+	d := now - r.Began
+	average := m.cost.average.Load()
+	if !handedOff {
+		m.cost.note(d)
+	}
+	if d < int64(longrun.Threshold) {
+		return
+	}
+	var long, proven int64
+	if !handedOff {
+		long = r.Weight
+	}
+	if r.Proven(time.Duration(d)) {
+		proven = r.Weight
+	}
+	m.noteLong(now, average, long, proven)
+}
+
+// noteLong takes a long run into account; see [longrun.Detector.Note].
+func (m *method) noteLong(now, average, long, proven int64) {
+	if m.mode != runLearned || long == 0 && proven == 0 {
+		return
+	}
+	if stay := m.long.Note(now, m.calls.Load(), time.Duration(average), long, proven); stay > 0 {
+		m.cost.keepOff(now + int64(stay))
+	}
 }

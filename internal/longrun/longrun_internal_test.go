@@ -1,16 +1,19 @@
-package anser
+package longrun
 
 import (
 	"testing"
 	"time"
+
+	"github.com/anser-rpc/anser/internal/sysusage"
 )
 
-// Which long runs keep a method off the reader goroutine: those that the handler has caused, even if they are rare.
-func TestTail(t *testing.T) {
+// The long runs that the handler has caused keep a method off the reader goroutine, even
+// if they are rare.
+func TestRareLongRuns(t *testing.T) {
 	const second = int64(time.Second)
 	for name, test := range map[string]struct {
 		rate      int64 // calls a second
-		one       int64 // in so many calls is long
+		one       int64 // in that many calls is long
 		average   time.Duration
 		preempted int64 // a second
 		weight    int64 // of a run
@@ -22,7 +25,8 @@ func TestTail(t *testing.T) {
 		"one in a hundred":              {100, 100, 10 * time.Microsecond, 0, 1, 0, true},
 		"one in ten thousand":           {20_000, 10_000, 2 * time.Microsecond, 5, 1, 10, false},
 		"one a minute":                  {1, 60, 2 * time.Microsecond, 0, 1, 10, false},
-		// 160,000 calls/s of 3 µs on two busy processors, where others take them away 500 times a second.
+		// 160,000 calls/s of 3 µs on two busy processors, where others take them away 500 times a
+		// second.
 		"interrupted": {160_000, 1_500, 3 * time.Microsecond, 500, 1, 0, false},
 		// Measured: two processes share two processors, and most preemptions are short.
 		"burning among preemptions":          {10_000, 1_000, 2 * time.Microsecond, 2_300, 1, 8, true},
@@ -30,7 +34,7 @@ func TestTail(t *testing.T) {
 		"interrupted, one in eight is timed": {80_000, 8_000, 2 * time.Microsecond, 2_300, 8, 0, false},
 		"burning in one of ten long runs":    {10_000, 1_000, 2 * time.Microsecond, 2_300, 1, 1, false},
 	} {
-		var c tail
+		var d Detector
 		now, moved, long := second, false, int64(0)
 		for calls := int64(1); now < 60*second; calls++ {
 			now += second / test.rate
@@ -45,7 +49,7 @@ func TestTail(t *testing.T) {
 			if long++; long*test.proven/10 != (long-1)*test.proven/10 {
 				proven = test.weight
 			}
-			moved = c.note(now, calls, int64(test.average), test.weight, proven, usage{test.preempted * now / second, busy}) > 0 || moved
+			moved = d.note(now, calls, test.average, test.weight, proven, sysusage.Process{CPU: busy, Preempted: test.preempted * now / second}) > 0 || moved
 		}
 		if moved != test.want {
 			t.Errorf("%s: moved %v, want %v", name, moved, test.want)
@@ -53,16 +57,17 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// A method that has its tail still when it comes back is moved after fewer long runs, for twice as long.
-func TestTailAfterReturn(t *testing.T) {
-	var c tail
+// A method that still has long runs when it comes back is moved after fewer long runs, for twice as
+// long.
+func TestLongRunsAfterReturn(t *testing.T) {
+	var d Detector
 	now, calls := int64(time.Hour), int64(0)
 	moves := func(every int64) (after int, stay time.Duration) {
 		for after = 1; after < 100; after++ {
 			now += int64(time.Second)
 			calls += every
-			if d := c.note(now, calls, 1000, 1, 1, usage{}); d > 0 {
-				return after, time.Duration(d)
+			if stay := d.note(now, calls, 1000, 1, 1, sysusage.Process{}); stay > 0 {
+				return after, stay
 			}
 		}
 		return 0, 0
@@ -75,7 +80,7 @@ func TestTailAfterReturn(t *testing.T) {
 		if after, stay := moves(want.every); after != want.after || stay != want.stay {
 			t.Errorf("one in %d: moved after %d long runs for %v, want %d and %v", want.every, after, stay, want.after, want.stay)
 		}
-		if n := c.note(now+int64(want.stay)-1, calls, 1000, 1, 1, usage{}); want.stay > 0 && n > 0 {
+		if n := d.note(now+int64(want.stay)-1, calls, 1000, 1, 1, sysusage.Process{}); want.stay > 0 && n > 0 {
 			t.Errorf("moved while it runs on workers")
 		}
 		now += int64(want.stay)
@@ -87,26 +92,26 @@ func TestTailAfterReturn(t *testing.T) {
 }
 
 // What proves that a long run is the handler's.
-func TestLongRunsProven(t *testing.T) {
+func TestProofs(t *testing.T) {
 	const ms = int64(time.Millisecond)
-	began := threadUsage{id: 7, cpu: 100 * ms, preempted: 10, waited: 20}
+	began := sysusage.Thread{ID: 7, CPU: 100 * ms, Preempted: 10, Waited: 20}
 	for name, test := range map[string]struct {
-		began, end threadUsage
+		began, end sysusage.Thread
 		d          int64
 		want       bool
 	}{
-		"burns":                          {began, threadUsage{7, 105 * ms, 10, 20}, 5 * ms, true},
-		"burns, often preempted":         {began, threadUsage{7, 105 * ms, 90, 20}, 90 * ms, true},
-		"short, preempted":               {began, threadUsage{7, 100*ms + 10_000, 11, 20}, 8 * ms, false},
-		"short, its machine did not run": {began, threadUsage{7, 100*ms + 10_000, 10, 20}, 8 * ms, false},
-		"waits in a system call":         {began, threadUsage{7, 100*ms + 10_000, 10, 21}, 8 * ms, true},
-		"waits for another goroutine":    {began, threadUsage{9, 3 * ms, 10, 21}, 8 * ms, true},
-		"was taken off its thread":       {began, threadUsage{9, 3 * ms, 10, 21}, 12 * ms, false},
-		"is short":                       {began, threadUsage{9, 3 * ms, 10, 21}, ms / 2, false},
-		"not known when it began":        {threadUsage{}, threadUsage{7, 105 * ms, 10, 20}, 5 * ms, false},
-		"not known at all":               {threadUsage{}, threadUsage{}, 5 * ms, false},
+		"burns":                          {began, sysusage.Thread{ID: 7, CPU: 105 * ms, Preempted: 10, Waited: 20}, 5 * ms, true},
+		"burns, often preempted":         {began, sysusage.Thread{ID: 7, CPU: 105 * ms, Preempted: 90, Waited: 20}, 90 * ms, true},
+		"short, preempted":               {began, sysusage.Thread{ID: 7, CPU: 100*ms + 10_000, Preempted: 11, Waited: 20}, 8 * ms, false},
+		"short, its machine did not run": {began, sysusage.Thread{ID: 7, CPU: 100*ms + 10_000, Preempted: 10, Waited: 20}, 8 * ms, false},
+		"waits in a system call":         {began, sysusage.Thread{ID: 7, CPU: 100*ms + 10_000, Preempted: 10, Waited: 21}, 8 * ms, true},
+		"waits for another goroutine":    {began, sysusage.Thread{ID: 9, CPU: 3 * ms, Preempted: 10, Waited: 21}, 8 * ms, true},
+		"was taken off its thread":       {began, sysusage.Thread{ID: 9, CPU: 3 * ms, Preempted: 10, Waited: 21}, 12 * ms, false},
+		"is short":                       {began, sysusage.Thread{ID: 9, CPU: 3 * ms, Preempted: 10, Waited: 21}, ms / 2, false},
+		"not known when it began":        {sysusage.Thread{}, sysusage.Thread{ID: 7, CPU: 105 * ms, Preempted: 10, Waited: 20}, 5 * ms, false},
+		"not known at all":               {sysusage.Thread{}, sysusage.Thread{}, 5 * ms, false},
 	} {
-		if got := test.began.proves(&test.end, test.d); got != test.want {
+		if got := proves(&test.began, &test.end, time.Duration(test.d)); got != test.want {
 			t.Errorf("%s: proven %v, want %v", name, got, test.want)
 		}
 	}

@@ -1,0 +1,196 @@
+// Package longrun finds methods that run for long now and then, although their average is short.
+package longrun
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/anser-rpc/anser/internal/mono"
+	"github.com/anser-rpc/anser/internal/sysusage"
+)
+
+// Detector finds out whether the runs of a method are short but for a few. Such a method has a
+// small average, and still holds up the calls behind each long run on the reader goroutine. See
+// docs/decisions/0042.
+//
+// A run that the operating system interrupted looks like a long one. So the first long runs only
+// make a method a suspect. The timed runs of a suspect also read what their thread has used, which
+// distinguishes the two.
+//
+// The zero value is ready for use. Its methods are safe for concurrent use.
+type Detector struct {
+	suspect atomic.Int64 // mono.Time until which timed runs read what their thread has used
+
+	mu     sync.Mutex       // guards the fields below; only long runs lock it
+	since  mono.Time        // from which the fields below count
+	calls  int64            // of the method, at since
+	used   sysusage.Process // at since
+	long   runs             // by the clock
+	proven runs             // by what their thread has used
+	until  mono.Time        // until which the method runs on workers because of its long runs
+	stay   time.Duration    // of the last stay on workers
+}
+
+// runs counts runs.
+type runs struct {
+	seen   int64
+	weight int64 // of those seen: one timed run counts for the others that were not timed
+}
+
+// add counts one run that was seen.
+func (r *runs) add(weight int64) {
+	r.seen++
+	r.weight += weight
+}
+
+// halve makes old runs count less than new ones.
+func (r *runs) halve() { r.seen, r.weight = r.seen/2, r.weight/2 }
+
+// often reports whether there are more than the rate allows in that number of calls.
+func (r *runs) often(allowed rate, calls int64) bool {
+	return r.seen >= allowed.least && r.weight*allowed.share >= calls
+}
+
+// rate is how many long runs a method may have on the reader goroutine: fewer than least, or fewer
+// than one in share calls.
+type rate struct{ least, share int64 }
+
+var (
+	usualRate  = rate{3, 2000}
+	returnRate = rate{2, 8000} // soon after a stay on workers, so that a method near usualRate does not go to and fro
+)
+
+// Threshold is the duration from which a run is long.
+const Threshold = time.Millisecond
+
+const (
+	countSpan  = 10 * time.Second // approximate time over which long runs count
+	doubt      = 2                // without proofs, more long runs than this times the preemptions that hit the method
+	firstStay  = 10 * time.Second // on workers
+	maxStay    = 2 * time.Minute
+	forcedStop = 10 * time.Millisecond // run time after which the Go runtime takes a goroutine off its thread
+)
+
+// Run is one timed run of a method. The zero value is a run that is not timed.
+type Run struct {
+	Weight int64 // number of runs for which this one counts
+	Began  mono.Time
+	thread sysusage.Thread
+}
+
+// Begin starts a timed run.
+func (d *Detector) Begin(now mono.Time, weight int64) Run {
+	r := Run{Weight: weight, Began: now}
+	if now < d.suspect.Load() {
+		r.thread = sysusage.CurrentThread()
+	}
+	return r
+}
+
+// Proven reports whether the run, which has taken that long, was long because of what the handler
+// did. It must be called on the goroutine of the run.
+func (r *Run) Proven(took time.Duration) bool {
+	if r.thread.ID == 0 || took < Threshold {
+		return false
+	}
+	end := sysusage.CurrentThread()
+	return proves(&r.thread, &end, took)
+}
+
+// proves reports whether a run between the reads began and end was long because of what the handler
+// did: it used the processor, or it waited. A run that the operating system interrupted proves
+// nothing.
+func proves(began, end *sysusage.Thread, took time.Duration) bool {
+	switch {
+	case began.ID == 0 || took < Threshold:
+		return false
+	case began.ID != end.ID:
+		// A goroutine changes its thread when it waits. It also does when its thread was
+		// interrupted for so long that the Go runtime takes the goroutine away afterwards.
+		return took < forcedStop
+	case end.CPU-began.CPU >= int64(Threshold):
+		return true
+	}
+	// A thread that neither waited nor was preempted may have lost its time to another virtual
+	// machine.
+	return end.Preempted == began.Preempted && end.Waited != began.Waited
+}
+
+// Note takes a long run into account, and returns for how long the method must run on workers.
+// calls is how often the method ran so far, average its mean run before this one. long and proven
+// are the number of calls for which this run counts, or 0: proven without a proof, long where the
+// run was noted before.
+//
+// What is counted decays when a run is noted, so that methods without long runs cost nothing.
+func (d *Detector) Note(now mono.Time, calls int64, average time.Duration, long, proven int64) (stay time.Duration) {
+	return d.note(now, calls, average, long, proven, sysusage.CurrentProcess())
+}
+
+func (d *Detector) note(now mono.Time, calls int64, average time.Duration, long, proven int64, used sysusage.Process) (stay time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if now < d.until {
+		return 0 // the run began before the method was moved
+	}
+	allowed, back := usualRate, now < d.until+4*int64(d.stay)
+	if back {
+		allowed = returnRate
+	}
+	d.decayLocked(now, calls, used)
+	if long > 0 {
+		d.long.add(long)
+	}
+	if proven > 0 {
+		d.proven.add(proven)
+	}
+	made := calls - d.calls
+	if !d.long.often(allowed, made) {
+		return 0
+	}
+	d.suspect.Store(now + int64(countSpan))
+	if !d.proven.often(allowed, made) && !d.unexplainedLocked(allowed, made, average, used) {
+		return 0
+	}
+	if back {
+		d.stay = min(2*d.stay, maxStay)
+	} else {
+		d.stay = firstStay
+	}
+	d.until = now + int64(d.stay)
+	d.suspect.Store(d.until + 4*int64(d.stay))
+	d.since = 0
+	return d.stay
+}
+
+// decayLocked has old runs count less than new ones.
+func (d *Detector) decayLocked(now mono.Time, calls int64, used sysusage.Process) {
+	if d.since == 0 || time.Duration(now-d.since) > 4*countSpan {
+		// Long ago, or never: this run begins a span.
+		d.since, d.calls, d.used = now, calls, used
+		d.long, d.proven = runs{}, runs{}
+	}
+	for time.Duration(now-d.since) > countSpan {
+		d.since += (now - d.since) / 2
+		d.calls += (calls - d.calls) / 2
+		d.used.Preempted += (used.Preempted - d.used.Preempted) / 2
+		d.used.CPU += (used.CPU - d.used.CPU) / 2
+		d.long.halve()
+		d.proven.halve()
+	}
+}
+
+// unexplainedLocked reports whether there are more long runs than preemptions explain. These hit
+// methods in proportion to the processor time that they take, which is known from their average.
+// Most preemptions are far shorter than a long run, so this decides on quiet machines only, and
+// where threads are not known.
+func (d *Detector) unexplainedLocked(allowed rate, made int64, average time.Duration, used sysusage.Process) bool {
+	if seen := (runs{d.long.seen, d.long.seen}); !seen.often(allowed, made) {
+		return false
+	}
+	share := 1.0 // of the method in the time of the process
+	if cpu := used.CPU - d.used.CPU; cpu > 0 {
+		share = min(1, float64(made*int64(average))/float64(cpu))
+	}
+	return float64(d.long.seen) > doubt*share*float64(used.Preempted-d.used.Preempted)
+}

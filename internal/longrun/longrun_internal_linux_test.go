@@ -1,0 +1,46 @@
+package longrun
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/anser-rpc/anser/internal/sysusage"
+)
+
+// A suspect's run that uses the processor is proven, and moves the method however often the process
+// is preempted; runs that only look long are not. The thread's own clock decides, so that a slow
+// machine changes nothing.
+func TestBurningIsProven(t *testing.T) {
+	runtime.LockOSThread() // for CurrentThread alone: a handler needs no thread of its own
+	defer runtime.UnlockOSThread()
+	burn := func() {
+		for began := sysusage.CurrentThread(); sysusage.CurrentThread().CPU-began.CPU < 2*int64(Threshold); {
+		}
+	}
+	for _, test := range []struct {
+		name string
+		run  func()
+		want bool
+	}{{"burns", burn, true}, {"only looks long", func() {}, false}} {
+		var d Detector
+		now, calls, moved := int64(time.Hour), int64(0), false
+		for range 5 {
+			calls += 1000
+			now += int64(time.Second)
+			d.suspect.Store(now + 1)
+			r := d.Begin(now, 1)
+			test.run()
+			var proven int64
+			if r.Proven(5 * time.Millisecond) {
+				proven = r.Weight
+			}
+			// There are more preemptions each time than could explain any long run.
+			used := sysusage.Process{Preempted: calls << 20}
+			moved = d.note(now, calls, time.Microsecond, r.Weight, proven, used) > 0 || moved
+		}
+		if moved != test.want {
+			t.Errorf("a method that %s: moved %v", test.name, moved)
+		}
+	}
+}
