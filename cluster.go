@@ -13,67 +13,68 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// endpoint is one instance as a client sees it.
+// endpoint is one instance as the client sees it.
 type endpoint struct {
 	*balance.Endpoint
 	host *host
-	gone bool // the registry no longer lists it; kept because too many went at once
+	gone bool // no longer listed by the registry; kept because too many left at once
 
 	cluster *cluster
 	conduct endpointHealth
-	rank    uint64 // for the subset
+	rank    uint64 // order in which the subset is chosen
 
 	// Guarded by the mutex of the cluster.
-	down    bool  // when the view was last built
-	outside bool  // of the subset
-	since   int64 // nanotime since when it has been there again, or 0: from the beginning
+	down    bool  // state when the view was last built
+	outside bool  // not in the subset
+	since   int64 // nanotime when it became available again; 0: there from the beginning
 }
 
-// cluster is the list of instances of one service and what a client makes of it. The registry is
-// advice: a list that lost more than half of the instances at once, or all, does not take those away
-// whose connections still work.
+// cluster holds the instances of one service and the state that the client keeps about them. The
+// registry's list is advice: when a list loses more than half of the instances at once, or all of
+// them, instances whose connections still work are kept.
 type cluster struct {
 	client *Client
 	log    *slog.Logger
 	view   atomic.Pointer[view] // nil before the first list
 
-	partial bool          // the balancer may be given a subset
-	seed    uint64        // of the subset
-	trial   probe         // of an instance that was ejected
-	judging atomic.Bool   // there are instances to choose from: failures count
-	alert   atomic.Bool   // something fails: successes count too
-	kick    chan struct{} // has the health looked at
-	wary    atomic.Int64  // nanotime until which connections are not waited for long, as an instance was late
-	met     atomic.Bool   // an instance was connected at some time
-	queued  atomic.Int32  // rebuilds that were asked for since the one that runs began, and that one
+	partial bool          // whether the balancer may be given a subset
+	seed    uint64        // seed of the subset
+	trial   probe         // next trial of an ejected instance
+	judging atomic.Bool   // more than one instance is known: failures are counted
+	alert   atomic.Bool   // something fails: successes are counted too
+	kick    chan struct{} // wakes the health goroutine
+	// nanotime until which calls wait only briefly for a connection, because an instance was late
+	wary   atomic.Int64
+	met    atomic.Bool  // an instance was connected at least once
+	queued atomic.Int32 // rebuilds requested since the running one began, including that one
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	endpoints map[string]*endpoint
-	listed    []registry.Instance                       // what update was given last
-	adjust    func(registry.Instance) registry.Instance // of the router, or nil
-	changed   chan struct{}                             // closed and replaced when view changes
-	updated   time.Time                                 // when the registry last gave a list
-	stale     bool                                      // the list is a snapshot
-	trouble   error                                     // why the registry cannot be reached, or nil
+	listed    []registry.Instance                       // the last argument of update
+	adjust    func(registry.Instance) registry.Instance // set by the router, or nil
+	changed   chan struct{}                             // closed and replaced when the view changes
+	updated   time.Time                                 // time of the registry's last list
+	stale     bool                                      // the list is a saved one
+	trouble   error                                     // why the registry is unreachable, or nil
 	closed    bool
-	ramp      *time.Timer  // rebuilds the view while instances grow warm, or nil
-	reason    string       // why, if it is not that the client was closed
-	saved     time.Time    // of a snapshot
-	lists     []listLength // the lengths of recent lists, falling
-	since     time.Time    // when the trouble began
+	ramp      *time.Timer  // rebuilds the view while instances warm up, or nil
+	reason    string       // why the cluster was closed, unless by Client.Close
+	saved     time.Time    // time at which the saved list was written
+	lists     []listLength // the lengths of recent lists, descending
+	since     time.Time    // time when the trouble began
 
-	watched       bool                          // there is a goroutine that looks at the health
+	watched       bool                          // the health goroutine was started
 	healthChanged bool                          // the views are out of date
-	out           int                           // endpoints that are ejected
-	broken        map[*clientMethod][]*endpoint // whose breakers are not closed
-	events        []HealthEvent                 // to be told
+	out           int                           // number of ejected endpoints
+	broken        map[*clientMethod][]*endpoint // endpoints whose breakers are not closed
+	events        []HealthEvent                 // events not emitted yet
 	hunts         map[*Route]*hunt
 	healthCounts  [len(healthChangeNames)]int64
-	inSubset      int   // endpoints of the subset; 0: there is none
-	subsetSize    int   // that it should have
-	loadSeen      int64 // nanotime of the last look at its load
-	calmSince     int64 // nanotime since which it has had less than it could
-	busy          bool  // it had much to do at the last look
+	inSubset      int   // endpoints in the subset; 0: no subset
+	subsetSize    int   // wanted size of the subset
+	loadSeen      int64 // nanotime of the last check of its load
+	calmSince     int64 // nanotime since when it could have been smaller
+	busy          bool  // the load was high at the last check
 }
 
 func newCluster(c *Client) *cluster {
@@ -87,8 +88,8 @@ func newCluster(c *Client) *cluster {
 	return cl
 }
 
-// update takes a new list from the registry, or one that was saved on the disk then. It reports whether
-// instances are in use that the list does not have.
+// update takes a new list from the registry, or a list that was saved to disk at the time saved. It
+// reports whether instances are in use that are not in the list.
 func (cl *cluster) update(list []registry.Instance, saved time.Time) (holds bool) {
 	cl.mu.Lock()
 	snapshot := !saved.IsZero()
@@ -109,10 +110,11 @@ func (cl *cluster) update(list []registry.Instance, saved time.Time) (holds bool
 	return holds
 }
 
-// applyLocked makes the list the instances that calls go to. fresh says that it is news from the registry.
+// applyLocked makes the list the instances that calls go to. fresh means that the list just came
+// from the registry.
 func (cl *cluster) applyLocked(list []registry.Instance, fresh bool) {
 	next := make(map[string]*endpoint, len(list))
-	resting := 0 // that want no calls
+	resting := 0 // instances that take no calls
 	for _, in := range list {
 		if in.State != registry.Up {
 			resting++
@@ -158,7 +160,7 @@ func (cl *cluster) applyLocked(list []registry.Instance, fresh bool) {
 	cl.rebuildLocked()
 }
 
-// adjustedLocked returns the list as the router wants it.
+// adjustedLocked returns the list after the router's changes.
 func (cl *cluster) adjustedLocked(list []registry.Instance) []registry.Instance {
 	if cl.adjust == nil {
 		return list
@@ -183,17 +185,19 @@ func (cl *cluster) readjust(f func(registry.Instance) registry.Instance) {
 	}
 }
 
-// atOnce is the time within which a list that loses more than half of its instances counts as losing them at once.
-// A registry that is emptied key by key, or whose leases run out one after the other, shrinks in small steps.
+// atOnce is the time within which a list that loses more than half of its instances counts as
+// losing them at once. A registry that is emptied key by key, or whose leases run out one after the
+// other, shrinks in small steps.
 const atOnce = 10 * time.Second
 
-// listLength is how long a list was.
+// listLength is the length of a list at a time.
 type listLength struct {
 	n  int
 	at int64 // nanotime
 }
 
-// peakLocked returns how long the list has been within atOnce, and enters a list of n instances.
+// peakLocked returns the greatest length of the list within atOnce, and records a list of n
+// instances.
 func (cl *cluster) peakLocked(n int) (peak int) {
 	now := nanotime()
 	cl.lists = slices.DeleteFunc(cl.lists, func(l listLength) bool { return l.n <= n || now-l.at > int64(atOnce) })
@@ -204,7 +208,7 @@ func (cl *cluster) peakLocked(n int) (peak int) {
 	return peak
 }
 
-// retireLocked gives the endpoint's host back once the calls that are in flight there are over.
+// retireLocked releases the endpoint's host after the last call in flight there has ended.
 func (cl *cluster) retireLocked(e *endpoint) {
 	cl.forgetRemovedLocked(e)
 	cl.client.wg.Go(func() {
@@ -223,7 +227,7 @@ func (cl *cluster) retireLocked(e *endpoint) {
 
 const retireEvery = 20 * time.Millisecond
 
-// withdrawn reports whether the list itself says that the instance wants no calls.
+// withdrawn reports whether the list itself says that the instance takes no calls.
 func withdrawn(list []registry.Instance, key string) bool {
 	for i := range list {
 		if list[i].Key() == key {
@@ -233,7 +237,8 @@ func withdrawn(list []registry.Instance, key string) bool {
 	return false
 }
 
-// endpointLocked returns the endpoint of the instance, a new one if it is new or moved.
+// endpointLocked returns the endpoint of the instance, a new one if the instance is new or has
+// moved.
 func (cl *cluster) endpointLocked(in registry.Instance) *endpoint {
 	if e := cl.endpoints[in.Key()]; e != nil && e.Instance().Address == in.Address {
 		if !e.Instance().Equal(in) {
@@ -258,8 +263,8 @@ func (cl *cluster) endpointLocked(in registry.Instance) *endpoint {
 	return e
 }
 
-// rebuild makes a new view after the state of a host changed. While one goroutine does, others leave it to that one: of a
-// thousand instances hundreds may fail at once.
+// rebuild builds a new view after the state of a host changed. While one goroutine rebuilds, other
+// callers only leave it a note: of a thousand instances, hundreds may fail at once.
 func (cl *cluster) rebuild() {
 	if cl.queued.Add(1) > 1 {
 		return
@@ -288,7 +293,8 @@ func (cl *cluster) rebuildNow() {
 	cl.rebuildLocked()
 }
 
-// rebuildLocked leaves instances out that cannot be reached, are silent or are ejected, unless all are.
+// rebuildLocked leaves out instances that are unreachable, silent or ejected, unless all of them
+// are.
 func (cl *cluster) rebuildLocked() {
 	cl.noteReachableLocked(nanotime())
 	all := make([]*endpoint, 0, len(cl.endpoints))
@@ -330,19 +336,19 @@ func (cl *cluster) rebuildLocked() {
 	cl.changed = make(chan struct{})
 }
 
-// silences reports whether the endpoint gets no calls for being silent. However many are: that is no judgement of how well they
-// do, of which ejection makes a limited number.
+// silences reports whether the endpoint gets no calls because it is silent. There is no limit to
+// the number of such endpoints: unlike ejection, this does not compare instances with each other.
 func (cl *cluster) silences(e *endpoint) bool {
 	return !cl.client.o.ejection.Off && e.host.silent.Load()
 }
 
-// The weight that an instance begins with, in percent, and the steps in which it grows.
+// The initial weight of an instance, in percent, and the number of steps in which it grows.
 const (
 	firstWarmth = 10
 	rampSteps   = 20
 )
 
-// wait returns the view, once there is one.
+// wait returns the view as soon as there is one.
 func (cl *cluster) wait(ctx context.Context) (*view, *Error) {
 	for {
 		cl.mu.Lock()
@@ -376,7 +382,7 @@ func (cl *cluster) wait(ctx context.Context) (*view, *Error) {
 	}
 }
 
-// has reports whether e is still an instance, be it up or down.
+// has reports whether e is still an instance, whether up or down.
 func (cl *cluster) has(e *endpoint) bool {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -403,7 +409,7 @@ func (cl *cluster) report(err error) {
 	}
 }
 
-// redialNow makes connections now to hosts that wait for their turn to try again.
+// redialNow reconnects at once to the hosts that wait for their next attempt.
 func (cl *cluster) redialNow() {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -447,7 +453,7 @@ func (cl *cluster) status() ClientStatus {
 	return s
 }
 
-// endWith fails calls from here on, for the reason.
+// endWith makes all further calls fail with the reason.
 func (cl *cluster) endWith(reason string) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -471,7 +477,7 @@ func (cl *cluster) close() {
 	}
 	endpoints := cl.endpoints
 	cl.endpoints = nil
-	cl.view.Store(nil) // connections that other clients use still work
+	cl.view.Store(nil) // connections that other clients share still work
 	close(cl.changed)
 	cl.mu.Unlock()
 	for _, e := range endpoints {
@@ -480,7 +486,7 @@ func (cl *cluster) close() {
 	}
 }
 
-// lonely reports whether there is one instance at most, so that calls have nowhere else to go.
+// lonely reports whether there is at most one instance, so that calls have nowhere else to go.
 func (cl *cluster) lonely() bool {
 	v := cl.view.Load()
 	return v == nil || v.total < 2

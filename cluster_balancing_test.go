@@ -17,7 +17,8 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// serveNames serves n servers that tell their names, over TCP, and returns what to dial.
+// serveNames starts n servers that reply with their names, over TCP, and returns the target to
+// dial.
 func serveNames(t *testing.T, n int) string {
 	var addresses []string
 	for i := range n {
@@ -32,7 +33,7 @@ func serveNames(t *testing.T, n int) string {
 	return "tcp://" + strings.Join(addresses, ",")
 }
 
-// who answers one call.
+// who returns the name of the server that answers one call.
 func who(t *testing.T, ctx context.Context, c *anser.Client, in string, opts ...anser.CallOption) string {
 	t.Helper()
 	out, err := call(ctx, c, "Echo.Who", in, opts...)
@@ -42,8 +43,8 @@ func who(t *testing.T, ctx context.Context, c *anser.Client, in string, opts ...
 	return out
 }
 
-// wantKeyed fails unless calls with the same key go to one server and calls with many keys to several.
-// answer is given the key and a number that differs in every call.
+// wantKeyed fails the test unless calls with the same key go to one server and calls with many keys
+// go to several. answer gets the key and a number that differs in every call.
 func wantKeyed(t *testing.T, what string, answer func(key string, other int) string) {
 	t.Helper()
 	servers := map[string]bool{}
@@ -80,7 +81,7 @@ func TestKeysOfCalls(t *testing.T) {
 			return string(*out)
 		})
 
-		// Compressed or not, it is the same request.
+		// A compressed request is the same request.
 		wantKeyed(t, "a compressed request", func(key string, other int) string {
 			in := strings.Repeat(key, 1000)
 			if other%2 == 0 {
@@ -144,7 +145,7 @@ func TestKeysOfCalls(t *testing.T) {
 	}
 }
 
-// A key of one call does not stick to the buffers that the next one uses.
+// The key of a call does not remain in buffers that the next call uses.
 func TestKeysDoNotOutliveTheirCall(t *testing.T) {
 	c := dial(t, serveNames(t, 5), anser.Balancer(balance.Maglev()))
 	ctx := context.Background()
@@ -157,7 +158,8 @@ func TestKeysDoNotOutliveTheirCall(t *testing.T) {
 	}
 }
 
-// Metadata that flows on from the call that a handler serves is a key of the handler's own calls.
+// Metadata that is propagated from the call that a handler serves can be a key of the handler's
+// calls.
 func TestKeyFlowsOn(t *testing.T) {
 	back := dial(t, serveNames(t, 5), anser.Balancer(balance.Maglev()), anser.HashMetadata("flow-user"))
 	l := listen(t)
@@ -206,11 +208,11 @@ func TestStickyClient(t *testing.T) {
 		}
 		wantOnly("b:1")
 		f.list("a:1", "b:1", "c:1")
-		wantOnly("b:1") // a list of one was a choice
+		wantOnly("b:1") // the balancer was asked for the list of one too
 		f.instances(registry.Instance{Service: "arith", Address: "a:1"}, registry.Instance{Service: "arith", Address: "b:1", State: registry.Disabled})
 		wantOnly("a:1")
 		f.list("a:1", "b:1", "c:1")
-		wantOnly("a:1") // and it stays when the first one is back
+		wantOnly("a:1") // and does not move when the first instance is back
 	})
 }
 
@@ -225,7 +227,7 @@ func (b *builds) Build(list []*balance.Endpoint) balance.Picker {
 	return b.Balancer.Build(list)
 }
 
-// A picker is built when the list or an instance in it changes, and not when a connection is made.
+// A picker is built when the list or an instance in it changes, not when a connection is made.
 func TestPickersAreBuiltWhenTheListChanges(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		for _, a := range []string{"a:1", "b:1", "c:1"} {
@@ -295,14 +297,14 @@ func TestClosestClientSpillsOver(t *testing.T) {
 	})
 }
 
-// portion is the share of calls that go to an instance.
+// portion returns the fraction of calls that go to an instance.
 func portion(t *testing.T, c *anser.Client, instance string) float64 {
 	t.Helper()
 	const n = 1000
 	return float64(reach(t, c, n)[instance]) / n
 }
 
-// A new instance, and one that came back, begins with a tenth of its weight and grows to the whole.
+// A new instance, and one that came back, begins with a tenth of its weight and grows to all of it.
 func TestSlowStart(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		listeners := map[string]*ansertest.Listener{}
@@ -321,7 +323,7 @@ func TestSlowStart(t *testing.T) {
 			}
 		}
 		f.list("a:1", "b:1")
-		wantPortion("b:1", .49, .51) // the first list counts in full
+		wantPortion("b:1", .49, .51) // instances of the first list have their full weight
 
 		f.list("a:1", "b:1", "c:1")
 		wantPortion("c:1", .04, .06) // a tenth of a share: 10/210
@@ -336,7 +338,7 @@ func TestSlowStart(t *testing.T) {
 		time.Sleep(time.Minute)
 		serve(t, network.Listen("b:1"), hello("b:1"))
 		for reach(t, c, 20)["b:1"] == 0 {
-			time.Sleep(time.Second) // until the client has tried it again
+			time.Sleep(time.Second) // until the client has reconnected
 		}
 		wantPortion("b:1", .04, .09)
 		time.Sleep(25 * time.Second)
@@ -344,7 +346,7 @@ func TestSlowStart(t *testing.T) {
 	})
 }
 
-// Without the option an instance counts in full from the start.
+// Without the option an instance has its full weight from the start.
 func TestNoSlowStart(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		for _, a := range []string{"a:1", "b:1"} {
@@ -361,7 +363,7 @@ func TestNoSlowStart(t *testing.T) {
 	})
 }
 
-// A client that is closed while its instances grow warm leaves nothing behind: the bubble would not end.
+// A client that is closed during a slow start leaks nothing: the bubble would not end.
 func TestCloseDuringSlowStart(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		serve(t, network.Listen("a:1"), hello("a:1"))

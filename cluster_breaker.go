@@ -6,32 +6,32 @@ import (
 	"time"
 )
 
-// Breaker sets the circuit breakers of a client: one for each instance and method. It is an option of
-// [Dial]; without it the defaults hold, and a field that is zero means its default.
+// Breaker configures the circuit breakers of a client: one per instance and method. It is an option
+// of [Dial]. Without it the defaults apply; a field that is zero means its default.
 //
-// A breaker opens when within Window at least Calls attempts of the method ended at the instance, and the part
-// Ratio of them failed. Calls of the method then go to other instances. After Open single calls try the instance; three that
-// succeed close the breaker, and one that fails keeps it open for twice as long, up to four times Open.
-// When the breakers of a method are open at all instances that there are, they are as if closed: a
-// breaker never makes the last instance unreachable.
+// A breaker opens when at least Calls attempts of the method ended at the instance within Window,
+// and a fraction of at least Ratio of them failed. Calls of the method then go to other instances.
+// After Open, single calls probe the instance; three successes close the breaker, and a failure
+// keeps it open for twice as long as before, up to four times Open. When the breakers of a method
+// are open at all instances, they are ignored: a breaker never makes the last instance unreachable.
 //
-// An attempt fails when the instance refuses it for its own sake, when the connection is lost, when no
-// reply comes in time, and when the handler returns an error with one of Codes. Calls that the caller
-// cancelled or that are wrong in themselves do not count, nor do those that an instance
-// refuses because it has too much to do: to send them to others would overload those.
+// An attempt fails when the instance refuses it because of its own state, when the connection is
+// lost, when no reply arrives in time, and when the handler returns an error with one of Codes.
+// Calls that the caller cancelled and calls that are invalid do not count. Neither do calls that an
+// instance refuses because it is overloaded: sending them elsewhere would overload other instances.
 type Breaker struct {
-	Off    bool          // no breakers
+	Off    bool          // disables breakers
 	Ratio  float64       // from 0 to 1; the default is 0.5
 	Calls  int           // the default is 200
 	Window time.Duration // at least 100 ms; the default is 10 s
 	Open   time.Duration // the default is 2 s
-	Codes  []Code        // of handlers' errors that count; nil means Internal, which is also that of a panic
+	Codes  []Code        // handler errors that count; nil means Internal, the code of a panic too
 }
 
 // DialOption makes a Breaker an option of [Dial].
 func (Breaker) DialOption() {}
 
-// set enters the option.
+// set stores the option.
 func (b Breaker) set(o *dialOptions) {
 	d := defaultBreaker()
 	d.Off = b.Off
@@ -66,14 +66,14 @@ func defaultBreaker() Breaker {
 
 func (b *Breaker) counts(code Code) bool { return slices.Contains(b.Codes, code) }
 
-// BreakerState is what a breaker does with calls.
+// BreakerState is the state of a circuit breaker.
 type BreakerState uint8
 
-// The states.
+// The states of a breaker.
 const (
-	StateClosed   BreakerState = iota // calls go through
-	StateOpen                         // none does
-	StateHalfOpen                     // single ones do, as probes
+	StateClosed   BreakerState = iota // all calls pass
+	StateOpen                         // no call passes
+	StateHalfOpen                     // single calls pass, as probes
 )
 
 var breakerStateNames = [...]string{"closed", "open", "half open"}
@@ -89,30 +89,30 @@ func (s BreakerState) String() string {
 // MarshalText writes the state in words, for JSON and logs.
 func (s BreakerState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// BreakerStatus is a breaker that is not closed, or counts.
+// BreakerStatus describes a breaker that is not closed or has counted failures.
 type BreakerStatus struct {
 	Method string
 	State  BreakerState
 	Calls  int64     // attempts within the window
-	Failed int64     // of those
-	Until  time.Time // when an open one lets the first probe through
+	Failed int64     // failed ones of these
+	Until  time.Time // when an open breaker lets the first probe pass
 }
 
-// breaker is the state of one. The mutex of the cluster guards it.
+// breaker is the state of one breaker, guarded by the mutex of the cluster.
 type breaker struct {
 	state  BreakerState
 	since  int64  // nanotime of the latest change
-	until  int64  // nanotime at which an open one lets a probe through
-	failed int    // times in a row that it opened
-	why    string // the latest time
+	until  int64  // nanotime at which an open breaker lets a probe pass
+	failed int    // number of times in a row that it opened
+	why    string // reason of the latest opening
 	sum    counts
 	trials probes
 }
 
-// goodTrials is how many calls must succeed on trial, one after the other.
+// goodTrials is the number of successive probes that must succeed.
 const goodTrials = 3
 
-// checkBreakerLocked moves the breaker of a method at e on, given the sums of its window.
+// checkBreakerLocked advances the breaker of a method at e, given the sums of its window.
 func (cl *cluster) checkBreakerLocked(e *endpoint, t *methodCounters, sum counts, now int64) {
 	o, b := &cl.client.o.breaker, &t.breaker
 	b.sum = sum
@@ -135,7 +135,8 @@ func (cl *cluster) checkBreakerLocked(e *endpoint, t *methodCounters, sum counts
 	}
 }
 
-// breakerMemory is for how many times its first time a breaker that closed remembers that it was open.
+// breakerMemory is how long a closed breaker remembers that it was open, in multiples of its first
+// open time.
 const breakerMemory = 10
 
 // openLocked opens the breaker; each time in a row it stays open for longer.
@@ -163,7 +164,7 @@ func (cl *cluster) closeBreakerLocked(e *endpoint, t *methodCounters, why string
 	cl.noteLocked(e, BreakerClosed, t.method.name, why, 0)
 }
 
-// dropBrokenLocked takes e off the list of those whose breaker for the method is not closed.
+// dropBrokenLocked removes e from the endpoints whose breaker for the method is not closed.
 func (cl *cluster) dropBrokenLocked(e *endpoint, m *clientMethod) {
 	list := slices.DeleteFunc(slices.Clone(cl.broken[m]), func(o *endpoint) bool { return o == e })
 	cl.healthChanged = true
@@ -185,7 +186,7 @@ func (cl *cluster) closeBreakersLocked(e *endpoint, why string, now int64) {
 	}
 }
 
-// breakersLocked tells the breakers of e that are not closed or have counted a failure.
+// breakersLocked returns the breakers of e that are not closed or have counted a failure.
 func (e *endpoint) breakersLocked(now int64) (all []BreakerStatus) {
 	e.conduct.each(func(t *methodCounters) {
 		if t.breaker.state == StateClosed && t.breaker.sum.failed == 0 {

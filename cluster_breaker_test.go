@@ -10,7 +10,8 @@ import (
 	"github.com/anser-rpc/anser/ansertest"
 )
 
-// A breaker opens for one method at one instance, tries it with single calls, and closes when it is well.
+// A breaker opens for one method at one instance, probes it with single calls, and closes when it
+// has recovered.
 func TestBreaker(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		w := newWard(t, network, 3)
@@ -74,7 +75,7 @@ func TestBreaker(t *testing.T) {
 	})
 }
 
-// When a method fails everywhere, no breaker keeps calls away.
+// When a method fails at every instance, no breaker keeps calls away.
 func TestBreakersNeverLeaveNobody(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		w := newWard(t, network, 2)
@@ -96,7 +97,7 @@ func TestBreakersNeverLeaveNobody(t *testing.T) {
 	})
 }
 
-// What says nothing about the instance opens no breaker.
+// Errors that say nothing about the instance open no breaker.
 func TestWhatABreakerDoesNotCount(t *testing.T) {
 	for name, answer := range map[string]func(string) error{
 		"an error of the handler": func(string) error { return errors.New("no such user") },
@@ -120,7 +121,7 @@ func TestWhatABreakerDoesNotCount(t *testing.T) {
 	}
 }
 
-// Health options that cannot work are errors of Dial that say what to do.
+// Dial rejects impossible health options with an error that says what to do.
 func TestHealthOptionsThatCannotWork(t *testing.T) {
 	for _, o := range []anser.DialOption{
 		anser.Breaker{Ratio: 1.5},

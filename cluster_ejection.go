@@ -8,40 +8,47 @@ import (
 	"time"
 )
 
-// OutlierDetection sets when a client takes an instance out of use as a whole, whatever the method. It is an
-// option of [Dial]; without it the defaults hold, and a field that is zero means its default.
+// OutlierDetection configures when a client ejects an instance, for all methods at once. It is an
+// option of [Dial]. Without it the defaults apply; a field that is zero means its default.
 //
 // An instance is ejected when
-//   - it refuses Failures attempts in a row, for its own sake and not for want of room;
-//   - Timeouts attempts in a row run out of time while nothing at all comes over their connections, or a ping
-//     is not answered for 1.5 s while calls wait: the process is stopped, its machine or the way to it gone;
-//   - its success rate lies by more than Deviations standard deviations under the mean of all instances, and
-//     by at least ten points; at least five instances need Calls attempts within the window for that.
-//     This is the success rate algorithm of Envoy and of gRPC (gRFC A50). The ten points are added, because
-//     where all do well a deviation is next to nothing;
-//   - with Slow set, its mean answer takes Slow times the median of all and more, under the same condition.
+//   - it refuses Failures attempts in a row because of its own state, not because of overload;
+//   - Timeouts attempts in a row time out while nothing at all arrives on their connections, or a
+//     ping stays unanswered for 1.5 s while calls wait: the process is stopped, or its machine or
+//     the network path to it is gone;
+//   - its success rate is more than Deviations standard deviations and at least ten percentage
+//     points below the mean of all instances, where at least five instances have had Calls
+//     attempts within the window. This is the success rate algorithm of Envoy and gRPC (gRFC A50).
+//     The ten points are an addition: where all instances do well, a standard deviation is next
+//     to nothing;
+//   - with Slow set, its mean latency is at least Slow times the median of all instances, under
+//     the same condition.
 //
-// No more than MaxPart of the instances that can be reached are out at once, and never the last one. Those that do not answer
-// pings get no calls beyond that, too, while another one does, and idempotent calls that wait there are made elsewhere.
-// After Time, single calls try the instance: three that succeed bring it back, and one that fails
-// takes it out for Time longer than before, up to MaxTime. One that did not answer pings is back as
-// soon as it answers, and any that was unreachable when a connection to it stands again. [SlowStart] applies to it then.
+// At most the fraction MaxPart of the reachable instances is ejected at a time, and never the last
+// one. Beyond that limit, instances that do not answer pings get no calls either while another
+// instance does answer, and idempotent calls that wait for them are made elsewhere. After Time,
+// single calls probe an ejected instance: three successes bring it back, and a failure keeps it out
+// for Time longer than before, up to MaxTime. An instance that did not answer pings is back as soon
+// as it answers, and an instance that was unreachable as soon as it has a new connection.
+// [SlowStart] then applies to it.
 type OutlierDetection struct {
-	Off        bool          // no instance is ejected
-	Failures   int           // in a row; the default is 5
-	Timeouts   int           // in a row; the default is 3
-	Deviations float64       // the default is 1.9
-	Calls      int           // the default is 100
-	Slow       float64       // at least 1.5; 0, the default, is off: it makes every call count, and latencies may differ for good reasons
-	Time       time.Duration // the default is 2 s
-	MaxTime    time.Duration // the default is 8 s
-	MaxPart    float64       // up to 0.5, which is the default
+	Off        bool    // disables ejection
+	Failures   int     // refusals in a row; the default is 5
+	Timeouts   int     // timeouts in a row; the default is 3
+	Deviations float64 // the default is 1.9
+	Calls      int     // the default is 100
+	// At least 1.5. The default is 0, which is off: with Slow every call is counted, and latencies
+	// may differ for good reasons.
+	Slow    float64
+	Time    time.Duration // the default is 2 s
+	MaxTime time.Duration // the default is 8 s
+	MaxPart float64       // at most 0.5, the default
 }
 
 // DialOption makes an OutlierDetection an option of [Dial].
 func (OutlierDetection) DialOption() {}
 
-// set enters the option.
+// set stores the option.
 func (j OutlierDetection) set(o *dialOptions) {
 	d := defaultEjection()
 	d.Off, d.Slow = j.Off, j.Slow
@@ -64,19 +71,19 @@ func defaultEjection() OutlierDetection {
 	}
 }
 
-// ejection is what became of one endpoint. The mutex of the cluster guards it.
+// ejection is the ejection state of one endpoint, guarded by the mutex of the cluster.
 type ejection struct {
 	why    string
-	silent bool  // it answers no pings: it is back when it does
+	silent bool  // it answers no pings, and returns when it does
 	since  int64 // nanotime of the latest change
 	until  int64 // nanotime of the first trial
-	times  int   // in a row
-	row    int32 // failures in a row at the last look
-	rowAt  int64 // nanotime since when it is so many
+	times  int   // ejections in a row
+	row    int32 // failures in a row at the last check
+	rowAt  int64 // nanotime since when row has this value
 	trials probes
 }
 
-// candidate is an endpoint that there is reason to eject, the gravest first.
+// candidate is an endpoint that may be ejected; a lower rank is a graver reason.
 type candidate struct {
 	e      *endpoint
 	rank   int
@@ -84,7 +91,8 @@ type candidate struct {
 	silent bool
 }
 
-// checkEjectionsLocked brings back who is well and takes out who is not, given what each has done in the window.
+// checkEjectionsLocked restores endpoints that have recovered and ejects those with too many
+// failures, given the sums of each endpoint in the window.
 func (cl *cluster) checkEjectionsLocked(sums map[*endpoint]counts, now int64) {
 	reachable := 0
 	for _, e := range cl.endpoints {
@@ -94,7 +102,7 @@ func (cl *cluster) checkEjectionsLocked(sums map[*endpoint]counts, now int64) {
 		cl.checkOutLocked(e, now)
 	}
 	if cl.inSubset > 0 {
-		reachable = min(reachable, cl.inSubset) // those beyond replace who is out
+		reachable = min(reachable, cl.inSubset) // instances outside the subset replace ejected ones
 	}
 	limit := int(cl.client.o.ejection.MaxPart * float64(reachable))
 	suspects := cl.ejectionCandidatesLocked(sums)
@@ -107,7 +115,7 @@ func (cl *cluster) checkEjectionsLocked(sums map[*endpoint]counts, now int64) {
 	}
 }
 
-// checkOutLocked moves on an endpoint that is out.
+// checkOutLocked advances the state of an ejected endpoint.
 func (cl *cluster) checkOutLocked(e *endpoint, now int64) {
 	c, j := &e.conduct, &e.conduct.ejection
 	switch c.standing.Load() {
@@ -136,7 +144,7 @@ func (cl *cluster) checkOutLocked(e *endpoint, now int64) {
 
 const whySilent = "it does not answer pings"
 
-// ejectionCandidatesLocked finds who should be out and is not.
+// ejectionCandidatesLocked returns the endpoints in use that should be ejected.
 func (cl *cluster) ejectionCandidatesLocked(sums map[*endpoint]counts) (all []candidate) {
 	o := &cl.client.o.ejection
 	var rates, means []measured
@@ -149,7 +157,7 @@ func (cl *cluster) ejectionCandidatesLocked(sums map[*endpoint]counts) (all []ca
 		case e.host.silent.Load():
 			all = append(all, candidate{e, 0, whySilent, true})
 		case n >= int32(o.Timeouts):
-			all = append(all, candidate{e, 1, fmt.Sprintf("%d calls in a row timed out, and nothing came", n), false})
+			all = append(all, candidate{e, 1, fmt.Sprintf("%d calls in a row timed out, and nothing was received", n), false})
 		case c.streak.Load() >= int32(o.Failures):
 			all = append(all, candidate{e, 2, fmt.Sprintf("it refused %d calls in a row", c.streak.Load()), false})
 		}
@@ -167,7 +175,7 @@ func (cl *cluster) ejectionCandidatesLocked(sums map[*endpoint]counts) (all []ca
 	return all
 }
 
-// measured is a figure of an endpoint.
+// measured is a figure measured at an endpoint.
 type measured struct {
 	e *endpoint
 	x float64
@@ -175,10 +183,10 @@ type measured struct {
 
 const (
 	minCompared = 5   // endpoints; Envoy's success_rate_minimum_hosts
-	minGap      = 0.1 // of the success rate, to the mean
+	minGap      = 0.1 // of the success rate below the mean
 )
 
-// failingMore finds endpoints whose success rate lies far below the others'.
+// failingMore returns the endpoints whose success rate is far below the mean.
 func failingMore(rates []measured, deviations float64) (all []candidate) {
 	if len(rates) < minCompared {
 		return nil
@@ -199,7 +207,7 @@ func failingMore(rates []measured, deviations float64) (all []candidate) {
 	return all
 }
 
-// slower finds endpoints whose mean answer takes so many times the median.
+// slower returns the endpoints whose mean latency is at least factor times the median.
 func slower(means []measured, factor float64) (all []candidate) {
 	if len(means) < minCompared {
 		return nil
@@ -215,13 +223,13 @@ func slower(means []measured, factor float64) (all []candidate) {
 	return all
 }
 
-// ejectMemory is for how many times its time an ejection is remembered.
+// ejectMemory is how long an ejection is remembered, in multiples of its time.
 const ejectMemory = 10
 
-// ejectLocked takes an endpoint out that was in.
+// ejectLocked ejects an endpoint that is in use.
 func (cl *cluster) ejectLocked(s candidate, now int64) {
 	c, j := &s.e.conduct, &s.e.conduct.ejection
-	if c.standing.Load() != inUse { // named for two reasons
+	if c.standing.Load() != inUse { // a candidate for two reasons
 		return
 	}
 	if j.times > 0 && now-j.since > ejectMemory*int64(cl.client.o.ejection.Time) {
@@ -233,7 +241,7 @@ func (cl *cluster) ejectLocked(s candidate, now int64) {
 	cl.ejectForLocked(s.e, s.why, now)
 }
 
-// ejectForLocked keeps an endpoint out for its time, which grows with each time in a row.
+// ejectForLocked keeps an endpoint out of use for a time that grows with each ejection in a row.
 func (cl *cluster) ejectForLocked(e *endpoint, why string, now int64) {
 	o, c, j := &cl.client.o.ejection, &e.conduct, &e.conduct.ejection
 	j.times++
@@ -245,12 +253,12 @@ func (cl *cluster) ejectForLocked(e *endpoint, why string, now int64) {
 	c.standing.Store(ejected)
 	e.cleanLocked()
 	if j.silent {
-		d = 0 // nobody knows
+		d = 0 // the end is unknown
 	}
 	cl.noteLocked(e, InstanceEjected, "", why, d)
 }
 
-// unejectLocked puts an endpoint back in.
+// unejectLocked puts an endpoint back into use.
 func (cl *cluster) unejectLocked(e *endpoint, why string, now int64) {
 	c, j := &e.conduct, &e.conduct.ejection
 	j.silent, j.since, j.why = false, now, ""
@@ -266,19 +274,20 @@ func (cl *cluster) unejectLocked(e *endpoint, why string, now int64) {
 	cl.noteLocked(e, InstanceRestored, "", why, 0)
 }
 
-// reconnectedLocked takes note that an endpoint can be reached again: what it did before says nothing any more.
+// reconnectedLocked handles an endpoint that is reachable again: its earlier results no longer
+// count.
 func (cl *cluster) reconnectedLocked(e *endpoint, now int64) {
 	e.cleanLocked()
-	cl.closeBreakersLocked(e, "a new connection stands", now)
+	cl.closeBreakersLocked(e, "it has a new connection", now)
 	if e.conduct.standing.Load() != inUse {
-		cl.unejectLocked(e, "a new connection stands", now)
+		cl.unejectLocked(e, "it has a new connection", now)
 	}
 	if len(cl.events) > 0 {
-		cl.look() // who tells them
+		cl.look() // wakes the goroutine that emits events
 	}
 }
 
-// forgetRemovedLocked forgets an endpoint that leaves the list.
+// forgetRemovedLocked drops the health state of an endpoint that leaves the list.
 func (cl *cluster) forgetRemovedLocked(e *endpoint) {
 	for m := range cl.broken {
 		if slices.Contains(cl.broken[m], e) {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// noteLocked has an event told once the lock is free.
+// noteLocked queues an event, which is emitted once the lock is released.
 func (cl *cluster) noteLocked(e *endpoint, change HealthChange, method, reason string, until time.Duration) {
 	ev := HealthEvent{Change: change, Instance: e.Instance().Clone(), Method: method, Reason: reason}
 	if until > 0 {
@@ -18,7 +18,7 @@ func (cl *cluster) noteLocked(e *endpoint, change HealthChange, method, reason s
 	cl.healthCounts[change]++
 }
 
-// emit logs an event and tells the observers.
+// emit logs an event and calls the observers.
 func (cl *cluster) emit(ev HealthEvent) {
 	level := levelOf(ev.Change)
 	args := []any{"service", cl.client.serviceName(), "address", ev.Instance.Address, "reason", ev.Reason}
@@ -30,7 +30,7 @@ func (cl *cluster) emit(ev HealthEvent) {
 	}
 	cl.log.Log(context.Background(), level, ev.Change.String(), args...)
 	defer func() {
-		if p := recover(); p != nil { // there is no call that could fail with it
+		if p := recover(); p != nil { // there is no call that could return the error
 			cl.log.Error("an observer panicked on a health event", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 		}
 	}()
@@ -41,7 +41,7 @@ func (cl *cluster) emit(ev HealthEvent) {
 	}
 }
 
-// levelOf says how loud the log is about a change.
+// levelOf returns the log level of a change.
 func levelOf(c HealthChange) slog.Level {
 	switch c {
 	case InstanceEjected, BreakerOpened:

@@ -9,32 +9,34 @@ import (
 	"github.com/anser-rpc/anser/balance"
 )
 
-// What a client makes of the way its attempts end: a breaker for each instance and method (cluster_breaker.go),
-// and instances that are taken out as a whole (cluster_ejection.go). Calls only count; one goroutine of the
-// client looks at the counts, decides, and builds the views that leave instances out.
+// The client judges instances by the results of its attempts: a breaker per instance and method
+// (cluster_breaker.go), and the ejection of whole instances (cluster_ejection.go). Calls only
+// count; one goroutine of the client evaluates the counts, decides, and builds the views that leave
+// instances out.
 //
-// Nothing is counted before an attempt fails. From then on, until nothing has failed for a window, each
-// attempt that succeeds costs an atomic addition; before and afterwards it costs one load.
+// Nothing is counted before an attempt fails. From then on, until nothing has failed for a window,
+// each attempt that succeeds costs an atomic addition; before and after that it costs one load.
 
-// outState says what an endpoint is good for.
+// outState is the ejection state of an endpoint.
 type outState = uint32
 
 const (
 	inUse   outState = iota
 	ejected          // gets no calls
-	onTrial          // gets a call now and then, to see how it does
+	onTrial          // gets single calls as probes
 )
 
-// endpointHealth is what the attempts at an endpoint have shown. The exceptions aside it is written by attempts.
+// endpointHealth holds the results of the attempts at an endpoint. Attempts write it, except where
+// noted.
 type endpointHealth struct {
-	standing atomic.Uint32                                    // written by the goroutine that looks
+	standing atomic.Uint32                                    // written by the health goroutine
 	streak   atomic.Int32                                     // refusals since the last success
-	silences atomic.Int32                                     // timeouts since then during which nothing came
-	good     atomic.Int32                                     // attempts that succeeded on trial
-	bad      atomic.Int32                                     // and those that failed
-	tallies  atomic.Pointer[[]atomic.Pointer[methodCounters]] // by the methods' indexes
+	silences atomic.Int32                                     // timeouts without a byte received, since the last success
+	good     atomic.Int32                                     // probes that succeeded
+	bad      atomic.Int32                                     // probes that failed
+	tallies  atomic.Pointer[[]atomic.Pointer[methodCounters]] // by method index
 
-	growing sync.Mutex // while tallies changes
+	growing sync.Mutex // held while tallies changes
 
 	// Guarded by the mutex of the cluster.
 	ejection ejection
@@ -42,25 +44,25 @@ type endpointHealth struct {
 
 // methodCounters counts the attempts of one method at one endpoint.
 type methodCounters struct {
-	answered atomic.Int64 // attempts
+	answered atomic.Int64 // attempts that were answered
 	failed   atomic.Int64
-	shed     atomic.Int64 // refused because the instance has too much to do
-	took     atomic.Int64 // nanoseconds of those that were answered
-	half     atomic.Bool  // the breaker is half open; written by the goroutine that looks
+	shed     atomic.Int64 // attempts refused because of overload
+	took     atomic.Int64 // total nanoseconds of the answered attempts
+	half     atomic.Bool  // the breaker is half open; written by the health goroutine
 	good     atomic.Int32 // probes that succeeded
 	bad      atomic.Int32
-	_        [64]byte // endpoints and methods must not share a cache line
+	_        [64]byte // keeps endpoints and methods on separate cache lines
 
 	method *clientMethod
 
 	// Guarded by the mutex of the cluster.
-	seen    counts // what the counters were when they were last looked at
+	seen    counts // values of the counters at the last check
 	ring    [ringSlots]counts
-	slot    int64 // the latest one of ring
+	slot    int64 // latest slot of ring
 	breaker breaker
 }
 
-// counts are the sums of a time.
+// counts holds sums of attempts over some time.
 type counts struct{ answered, failed, shed, took int64 }
 
 func (c *counts) add(o counts) {
@@ -72,10 +74,10 @@ func (c *counts) add(o counts) {
 
 func (c *counts) attempts() int64 { return c.answered + c.failed + c.shed }
 
-// ringSlots is how many parts a window has.
+// ringSlots is the number of slots in a window.
 const ringSlots = 10
 
-// advance takes over what was counted since it was last called, and returns the sums of the window.
+// advance adds what was counted since the last call to the window, and returns the window's sums.
 func (t *methodCounters) advance(slot int64) (sum counts) {
 	for i := range min(slot-t.slot, ringSlots) {
 		t.ring[(slot-i)%ringSlots] = counts{}
@@ -92,7 +94,7 @@ func (t *methodCounters) advance(slot int64) (sum counts) {
 	return sum
 }
 
-// forget begins a new window.
+// forget starts a new window.
 func (t *methodCounters) forget() { t.ring = [ringSlots]counts{} }
 
 // methodCounters returns the counters of the method at e.
@@ -123,7 +125,7 @@ func (e *endpoint) newMethodCounters(m *clientMethod) *methodCounters {
 	return fresh
 }
 
-// growMethodCounters returns a copy with room for at least n, and for as many again as there were.
+// growMethodCounters returns a copy with room for at least n, and at least twice the old length.
 func growMethodCounters(old *[]atomic.Pointer[methodCounters], n int) *[]atomic.Pointer[methodCounters] {
 	if old == nil {
 		next := make([]atomic.Pointer[methodCounters], n)
@@ -143,7 +145,7 @@ func (c *endpointHealth) forgetCounters() {
 	c.growing.Unlock()
 }
 
-// each calls f with every tally.
+// each calls f with the counters of every method.
 func (c *endpointHealth) each(f func(*methodCounters)) {
 	list := c.tallies.Load()
 	if list == nil {
@@ -156,8 +158,8 @@ func (c *endpointHealth) each(f func(*methodCounters)) {
 	}
 }
 
-// recordSuccess counts an attempt to which the instance gave an answer that does not speak against it. It is
-// called only while the client counts.
+// recordSuccess counts an attempt that the instance answered with a result that does not count
+// against it. It is called only while the client counts.
 func (e *endpoint) recordSuccess(m *clientMethod, d int64) {
 	t, c := e.methodCounters(m), &e.conduct
 	t.answered.Add(1)
@@ -180,8 +182,8 @@ func (e *endpoint) recordSuccess(m *clientMethod, d int64) {
 	}
 }
 
-// recordFailure counts an attempt that failed with err. What says nothing about the instance, or what its
-// connections show, is for settle and for the host.
+// recordFailure counts an attempt that failed with err. Errors that say nothing about the instance,
+// and those that its connections reveal anyway, are left to settle and the host.
 func (e *endpoint) recordFailure(conn *clientConn, k *call, m *clientMethod, err *Error) {
 	cl := e.cluster
 	if !cl.judging.Load() || err.Code == Canceled && err.Outcome != Executed || err.isOfRequest() {
@@ -196,19 +198,19 @@ func (e *endpoint) recordFailure(conn *clientConn, k *call, m *clientMethod, err
 		}
 	case Refused:
 		switch err.Code {
-		case ResourceExhausted: // to send its calls to others would overload those
+		case ResourceExhausted: // sending its calls elsewhere would overload other instances
 			e.methodCounters(m).shed.Add(1)
 			cl.look()
 			return
-		case DeadlineExceeded: // the call came too late
+		case DeadlineExceeded: // the call arrived too late
 			return
 		case Unimplemented: // the method is missing, not the instance
 		default:
 			e.conduct.streak.Add(1)
 		}
 	case OutcomeUnknown:
-		// A connection over which nothing came, not even for others, has a stopped process behind it, or
-		// nothing at all; a slow method does not look like that.
+		// If nothing at all arrived on the connection, not even for other calls, the process is
+		// stopped or gone; a slow method looks different.
 		if err.Code == DeadlineExceeded && conn != nil && conn.progress.lastRead.Load() <= k.began {
 			e.conduct.silences.Add(1)
 		}
@@ -229,7 +231,7 @@ func (e *endpoint) failedIn(m *clientMethod) {
 	e.cluster.look()
 }
 
-// cleanLocked forgets what the endpoint did.
+// cleanLocked forgets the results of the endpoint.
 func (e *endpoint) cleanLocked() {
 	c := &e.conduct
 	c.streak.Store(0)
@@ -240,11 +242,11 @@ func (e *endpoint) cleanLocked() {
 	})
 }
 
-// probe holds the endpoint that the next call is to try.
+// probe holds the endpoint that the next call should try.
 type probe struct{ next atomic.Pointer[endpoint] }
 
-// take returns the endpoint that a call is to try, if this one is the first to ask. It is one of among, unless that
-// is nil.
+// take returns the endpoint to probe if this call is the first to ask, or nil. Unless among is nil,
+// the endpoint must be in it.
 func (t *probe) take(r *balance.Request, among []*endpoint) *endpoint {
 	e := t.next.Load()
 	if e == nil || r.HasTried(e.Endpoint) || among != nil && !slices.Contains(among, e) || !t.next.CompareAndSwap(e, nil) {
@@ -253,8 +255,8 @@ func (t *probe) take(r *balance.Request, among []*endpoint) *endpoint {
 	return e
 }
 
-// forCall returns the view that a call of the method goes by: v, or one without the instances whose breakers are
-// open, and of that the route which the router wants.
+// forCall returns the view for a call of the method: v, or a view without the instances whose
+// breakers are open; with a route, the part of that view that the route selects.
 func (v *view) forCall(m *clientMethod, route *Route) *view {
 	if v == nil {
 		return nil
@@ -268,7 +270,7 @@ func (v *view) forCall(m *clientMethod, route *Route) *view {
 	return v
 }
 
-// look has the goroutine look at the counts soon.
+// look wakes the health goroutine.
 func (cl *cluster) look() {
 	select {
 	case cl.kick <- struct{}{}:
@@ -277,12 +279,12 @@ func (cl *cluster) look() {
 }
 
 const (
-	lookPause   = 100 * time.Millisecond // between two looks at least
-	lookTrials  = 250 * time.Millisecond // while instances are out
+	lookPause   = 100 * time.Millisecond // minimum time between two checks
+	lookTrials  = 250 * time.Millisecond // while instances are ejected
 	lookCounted = time.Second            // while attempts are counted
 )
 
-// watchHealth is the goroutine that looks. It sleeps while nothing fails.
+// watchHealth is the health goroutine. It sleeps while nothing fails.
 func (cl *cluster) watchHealth() {
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()
@@ -306,7 +308,8 @@ func (cl *cluster) watchHealth() {
 	}
 }
 
-// noteReachableLocked notes which endpoints can be reached. One that can be reached again starts anew.
+// noteReachableLocked notes which endpoints are reachable. An endpoint that has become reachable
+// again starts with a clean record.
 func (cl *cluster) noteReachableLocked(now int64) {
 	o := &cl.client.o
 	judging := len(cl.endpoints) > 1 && !(o.breaker.Off && o.ejection.Off)
@@ -344,8 +347,8 @@ func (cl *cluster) noteReachableLocked(now int64) {
 	}
 }
 
-// checkHealth looks at everything once. It returns after which time it wants to look again, or 0, and
-// what has changed.
+// checkHealth runs one check of all endpoints. It returns the time until the next check, or 0 for
+// none, and the events to emit.
 func (cl *cluster) checkHealth(now int64) (again time.Duration, events []HealthEvent) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -391,11 +394,11 @@ func (cl *cluster) checkHealth(now int64) (again time.Duration, events []HealthE
 	return again, events
 }
 
-// rowMemory is how long failures in a row are remembered without a further one: calls may be rare, and the
-// time of each be long.
+// rowMemory is how long failures in a row are remembered without another one: calls may be rare,
+// and each may take long.
 const rowMemory = time.Minute
 
-// remembersLocked reports whether the endpoint failed in a row, and not too long ago.
+// remembersLocked reports whether the endpoint has failures in a row that are recent enough.
 func (e *endpoint) remembersLocked(now int64) bool {
 	j := &e.conduct.ejection
 	row := e.conduct.streak.Load() + e.conduct.silences.Load()
@@ -405,8 +408,8 @@ func (e *endpoint) remembersLocked(now int64) bool {
 	return row > 0 && now-j.rowAt < int64(rowMemory)
 }
 
-// checkCountersLocked looks at the breakers of an endpoint. It returns the sums of all of its methods, and
-// whether something has failed.
+// checkCountersLocked checks the breakers of an endpoint. It returns the sums of all of its
+// methods, and whether anything has failed.
 func (cl *cluster) checkCountersLocked(e *endpoint, slot, now int64) (sum counts, bad bool) {
 	e.conduct.each(func(t *methodCounters) {
 		own := t.advance(slot)
@@ -419,23 +422,24 @@ func (cl *cluster) checkCountersLocked(e *endpoint, slot, now int64) (sum counts
 	return sum, bad
 }
 
-// trialPatience is how long the next trial waits for the answer to the one before.
+// trialPatience is how long the next probe waits for the result of the previous one.
 const trialPatience = 5 * time.Second
 
-// probes are those of one endpoint, or of one method there.
+// probes tracks the probes of one endpoint, or of one method there.
 type probes struct {
 	offered int64 // nanotime of the last one; 0: none
-	results int32 // that there were then
+	results int32 // number of results at that time
 }
 
-// due reports whether there may be another trial: no longer than it takes is one under way.
+// due reports whether another probe may start: there is at most one in flight, unless it takes too
+// long.
 func (t *probes) due(results int32, now int64) bool {
 	return t.offered == 0 || results != t.results || now-t.offered > int64(trialPatience)
 }
 
 func (t *probes) offer(results int32, now int64) { t.offered, t.results = now, results }
 
-// offerProbesLocked sees to it that calls try instances that may be well again, one at a time.
+// offerProbesLocked lets calls probe instances that may have recovered, one at a time.
 func (cl *cluster) offerProbesLocked(now int64) {
 	if cl.out > 0 && cl.trial.next.Load() == nil {
 		var best *endpoint

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// crowd is a client of n instances that it never calls.
+// crowd returns a client of n instances that makes no calls.
 func crowd(tb testing.TB, n int) (*Client, *clientMethod) {
 	tb.Helper()
 	var addresses []string
@@ -33,7 +33,8 @@ func crowd(tb testing.TB, n int) (*Client, *clientMethod) {
 	return c, m
 }
 
-// states puts a client into the states that picking and counting differ in.
+// states maps names to functions that put a client into the states in which picking and counting
+// differ.
 var states = map[string]func(c *Client, m *clientMethod){
 	"well": func(*Client, *clientMethod) {},
 	"counting": func(c *Client, m *clientMethod) {
@@ -59,7 +60,7 @@ var states = map[string]func(c *Client, m *clientMethod){
 	},
 }
 
-// Picking and counting allocate nothing, whatever the state.
+// Picking and counting do not allocate, whatever the state.
 func TestHealthAllocatesNothing(t *testing.T) {
 	for name, set := range states {
 		c, m := crowd(t, 100)
@@ -96,8 +97,8 @@ func BenchmarkClientPick(b *testing.B) {
 	}
 }
 
-// BenchmarkAnswered is what counting adds to a call while something fails: the load of the flag, and with it set
-// the counting.
+// BenchmarkAnswered measures what counting adds to a call: the load of the flag, and while
+// something fails also the counting.
 func BenchmarkAnswered(b *testing.B) {
 	for _, alert := range []bool{false, true} {
 		b.Run(fmt.Sprintf("counting=%v", alert), func(b *testing.B) {
@@ -114,7 +115,7 @@ func BenchmarkAnswered(b *testing.B) {
 	}
 }
 
-// The window of a tally slides: what is older than it does not count, what is younger does.
+// The window of the counters slides: older results do not count, younger ones do.
 func TestTallyWindow(t *testing.T) {
 	var a methodCounters
 	sum := func(slot, ok, failed int64) counts {
@@ -140,19 +141,20 @@ func TestTallyWindow(t *testing.T) {
 	}
 }
 
-// The success rate algorithm: 1.9 standard deviations and ten points under the mean, of five at least.
+// The success rate algorithm: 1.9 standard deviations and ten points below the mean, with at least
+// five instances.
 func TestFailingMore(t *testing.T) {
 	for _, test := range []struct {
 		rates []float64
 		want  []int
 	}{
-		{[]float64{1, 1, 1, 0}, nil},                       // too few
+		{[]float64{1, 1, 1, 0}, nil},                       // too few instances
 		{[]float64{1, 1, 1, 1, 0}, []int{4}},               //
 		{[]float64{1, 1, 1, 1, 0.5}, []int{4}},             //
-		{[]float64{1, 1, 1, 1, 0.95}, nil},                 // not far enough, though the deviation is small
-		{[]float64{0.2, 0.2, 0.2, 0.2, 0.2}, nil},          // all alike
+		{[]float64{1, 1, 1, 1, 0.95}, nil},                 // too small a gap, although the deviation is small
+		{[]float64{0.2, 0.2, 0.2, 0.2, 0.2}, nil},          // no differences
 		{[]float64{1, 0.9, 0.8, 0.7, 0.6, 0.5}, nil},       // spread
-		{[]float64{1, 1, 1, 1, 1, 1, 0, 0}, nil},           // Envoy's rule too is blind for a quarter
+		{[]float64{1, 1, 1, 1, 1, 1, 0, 0}, nil},           // Envoy's rule does not see a quarter either
 		{[]float64{1, 1, 1, 1, 1, 1, 1, 1, 0.3}, []int{8}}, //
 	} {
 		var rates []measured
@@ -171,7 +173,7 @@ func TestFailingMore(t *testing.T) {
 	}
 }
 
-// The time out grows with each time in a row, up to the most.
+// The ejection time grows with each ejection in a row, up to the maximum.
 func TestEjectionTimes(t *testing.T) {
 	c, _ := crowd(t, 2)
 	cl := c.cluster

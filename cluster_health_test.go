@@ -14,13 +14,13 @@ import (
 	"github.com/anser-rpc/anser/balance"
 )
 
-// ward are instances whose health a test decides, with a client of them.
+// ward is a set of instances whose health the test controls, with a client of them.
 type ward struct {
 	t       *testing.T
 	network *ansertest.Network
 	client  *anser.Client
 	who     map[string]*patient
-	n       int // calls
+	n       int // number of calls
 
 	mu     sync.Mutex // guards events
 	events []anser.HealthEvent
@@ -29,11 +29,11 @@ type ward struct {
 // patient is one instance.
 type patient struct {
 	calls  atomic.Int64
-	answer atomic.Pointer[func(method string) error] // instead of a reply, where it is set and not nil
+	answer atomic.Pointer[func(method string) error] // called instead of the handler, if set and not nil
 	stall  atomic.Pointer[ansertest.FaultyConn]      // the latest connection
 }
 
-// gets sets what calls get; nil: replies.
+// gets sets the function that answers calls; nil: the handler.
 func (p *patient) gets(f func(method string) error) { p.answer.Store(&f) }
 
 const (
@@ -41,7 +41,7 @@ const (
 	otherMethod = "Ward.Other"
 )
 
-// newWard starts n instances and a client that takes them in turn.
+// newWard starts n instances and a client that uses them in turn.
 func newWard(t *testing.T, network *ansertest.Network, n int, opts ...anser.DialOption) *ward {
 	w := &ward{t: t, network: network, who: make(map[string]*patient)}
 	target := "tcp://"
@@ -60,7 +60,7 @@ func newWard(t *testing.T, network *ansertest.Network, n int, opts ...anser.Dial
 		anser.Observe(anser.Observer{Health: w.note}),
 	}, opts...)
 	w.client = dial(t, target, opts...)
-	for range 8 * n { // until all connections stand and the order is settled
+	for range 8 * n { // until all instances are connected and the order is settled
 		call(context.Background(), w.client, workMethod, "")
 	}
 	w.reset()
@@ -116,7 +116,7 @@ func (w *ward) reset() {
 // call makes n calls of the method and returns how many failed.
 func (w *ward) call(method string, n int, opts ...anser.CallOption) (failed int) {
 	for range n {
-		w.n++ // another key for balancers that go by the request
+		w.n++ // a new key, for balancers that use the request
 		if _, err := call(context.Background(), w.client, method, fmt.Sprint(w.n), opts...); err != nil {
 			failed++
 		}
@@ -135,14 +135,14 @@ func (w *ward) status(address string) anser.InstanceStatus {
 	return anser.InstanceStatus{}
 }
 
-// broken is the error of a handler that broke down.
+// broken returns the error of a handler that fails.
 func broken(string) error { return anser.Errorf(anser.Internal, "broken") }
 
-// declining is what an instance says that is there but does not work.
+// declining returns the error of an instance that is reachable but does not work.
 func declining(string) error { return anser.Refuse(anser.Unavailable, "not now") }
 
 // An instance that refuses everything looks idle to balancers that count attempts in flight. It is
-// ejected, tried again, for longer and longer, and back within 10 s after it is well.
+// ejected, probed at growing intervals, and back within 10 s of its recovery.
 func TestEjection(t *testing.T) {
 	for _, b := range []balance.Balancer{
 		balance.RoundRobin(), balance.LeastActive(), balance.LocalFirst(balance.Here{Hosts: []string{"a"}}),
@@ -198,7 +198,7 @@ func TestEjection(t *testing.T) {
 	}
 }
 
-// Never more than half of the instances are out, and never the last one.
+// At most half of the instances are ejected, and never the last one.
 func TestEjectionsAreBounded(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 6, 7} {
 		bubble(t, func(t *testing.T, network *ansertest.Network) {
@@ -225,7 +225,7 @@ func TestEjectionsAreBounded(t *testing.T) {
 	}
 }
 
-// One success between failures is not a row of them.
+// Failures with a success between them are not failures in a row.
 func TestFailuresMustBeInARow(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		w := newWard(t, network, 2)
@@ -244,8 +244,8 @@ func TestFailuresMustBeInARow(t *testing.T) {
 	})
 }
 
-// An instance that stops answering is ejected within 5 s although no call has run out of time, and is back as
-// soon as it answers. Its calls are answered then.
+// An instance that stops answering is ejected within 5 s although no call has timed out, and is
+// back as soon as it answers. Its calls are answered then.
 func TestSilentInstance(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		w := newWard(t, network, 3)
@@ -282,7 +282,7 @@ func TestSilentInstance(t *testing.T) {
 	})
 }
 
-// Three timeouts without a byte eject an instance before a ping could.
+// Three timeouts without a byte received eject an instance before a ping could.
 func TestTimeoutsEject(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		w := newWard(t, network, 2)
@@ -292,7 +292,7 @@ func TestTimeoutsEject(t *testing.T) {
 			failed += w.call(workMethod, 1, anser.Timeout(50*time.Millisecond))
 			time.Sleep(10 * time.Millisecond)
 		}
-		if s := w.status("a:1"); s.Ejected != "3 calls in a row timed out, and nothing came" {
+		if s := w.status("a:1"); s.Ejected != "3 calls in a row timed out, and nothing was received" {
 			t.Errorf("%+v", s)
 		}
 		if failed < 3 || failed > 4 {
@@ -302,7 +302,8 @@ func TestTimeoutsEject(t *testing.T) {
 	})
 }
 
-// A method that takes longer than its callers wait makes no instance look dead, as others are answered.
+// A method that takes longer than its callers wait does not eject the instance, as other calls are
+// answered.
 func TestSlowMethodEjectsNobody(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		w := newWard(t, network, 2)
@@ -326,7 +327,7 @@ func TestSlowMethodEjectsNobody(t *testing.T) {
 	})
 }
 
-// A connection that stands again ends an ejection and closes breakers, and slow start begins.
+// A new connection ends an ejection and closes breakers, and slow start begins.
 func TestReconnectedInstanceStartsAnew(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		w := newWard(t, network, 2, anser.SlowStart(10*time.Second), anser.Balancer(balance.Weighted()))
@@ -358,7 +359,7 @@ func TestReconnectedInstanceStartsAnew(t *testing.T) {
 	})
 }
 
-// An instance that leaves the list while it is out takes nothing along.
+// An instance that leaves the list while it is ejected leaves no state behind.
 func TestEjectedInstanceLeaves(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		f := newFeed()
@@ -388,7 +389,7 @@ func TestEjectedInstanceLeaves(t *testing.T) {
 	})
 }
 
-// An observer that panics harms nobody.
+// The panic of an observer does no harm.
 func TestObserverOfHealthPanics(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		w := newWard(t, network, 2, anser.Observe(anser.Observer{Health: func(anser.HealthEvent) { panic("oops") }}))
@@ -401,7 +402,7 @@ func TestObserverOfHealthPanics(t *testing.T) {
 	})
 }
 
-// Everything above holds over sockets too: an instance refuses, is ejected, and comes back.
+// The same holds over sockets: an instance refuses, is ejected, and comes back.
 func TestEjectionOverSockets(t *testing.T) {
 	var sick atomic.Bool
 	target := "tcp://"
@@ -419,7 +420,8 @@ func TestEjectionOverSockets(t *testing.T) {
 		}})
 	}
 	var changes atomic.Int64
-	// The client looks ten times a second who is to be ejected, and a call may be retried as often as it takes until then.
+	// ^The client checks ten times a second for instances to eject; a call may be retried as often
+	// as necessary until then.
 	c := dial(t, target, anser.Balancer(balance.LeastActive()), anser.OutlierDetection{Time: 200 * time.Millisecond}, anser.RetryBudget(1, 1000),
 		anser.Observe(anser.Observer{Health: func(anser.HealthEvent) { changes.Add(1) }}))
 	sick.Store(true)
@@ -440,8 +442,8 @@ func TestEjectionOverSockets(t *testing.T) {
 	})
 }
 
-// Streams count by their ends: an instance that refuses to open them is ejected, and one whose streams
-// run into the time that their callers gave them is not.
+// Streams count by their results: an instance that refuses to open them is ejected, and one whose
+// streams exceed their callers' timeouts is not.
 func TestStreamsCount(t *testing.T) {
 	for name, refuse := range map[string]bool{"refused": true, "out of time": false} {
 		t.Run(name, func(t *testing.T) {

@@ -12,11 +12,12 @@ import (
 	"github.com/anser-rpc/anser/balance"
 )
 
-// A hunt looks for an instance that can be reached, for all calls of a client that may go to the same instances, have found
-// none connected, and would wait. It dials two more instances, and twice as many with each step that brings no connection, each
-// of them once; the call goes to whichever connects first. One of a thousand instances is found in less than a second if the
-// others are silent, and sooner if they refuse. Where instances are well no hunt begins, as the first connection is
-// there before its host is late (client_hostpatience.go).
+// hunt searches for a reachable instance on behalf of all waiting calls of a client that may use
+// the same instances and found none connected. It dials two more instances, and then twice as many
+// with each step that yields no connection, each instance once; the calls go to the first that
+// connects. One live instance among a thousand is found in less than a second if the others are
+// silent, and sooner if they refuse. Where instances are healthy no hunt begins, as the first
+// connection is made before its host counts as late (client_hostpatience.go).
 type hunt struct {
 	route *Route
 	began int64
@@ -24,19 +25,20 @@ type hunt struct {
 	step  []*endpoint
 	done  chan struct{} // closed at the end
 	left  chan struct{} // gets a value when no call waits any more
-	fault *Error        // nothing can be reached now; nil: look again. Written before done is closed
+	// Set before done is closed: why nothing can be reached now, or nil to look again.
+	fault *Error
 
-	waiting int // calls; guarded by the mutex of the cluster
+	waiting int // number of calls; guarded by the mutex of the cluster
 }
 
 const (
 	huntFirst = 2
-	huntMost  = 256 // in a step
+	huntMost  = 256 // limit of a step
 	huntStep  = 25 * time.Millisecond
 )
 
-// reach returns an endpoint to which a connection stands, for a call that may go to another one than was picked for it. It waits
-// until there is one. tried are the endpoints that are only used if there is no other.
+// reach returns a connected endpoint for a call that may use another one than was picked for it. It
+// waits until there is one. Endpoints in tried are used only if there is no other.
 func (c *Client) reach(ctx context.Context, k *call, m *clientMethod, tried []*balance.Endpoint) (*endpoint, *Error) {
 	for {
 		v, fault := c.cluster.wait(ctx)
@@ -57,8 +59,9 @@ func (c *Client) reach(ctx context.Context, k *call, m *clientMethod, tried []*b
 	}
 }
 
-// connected returns an endpoint of the route to which a connection stands, or nil: one that the picker chooses if it does so soon,
-// and otherwise the one with the fewest attempts in flight.
+// connected returns an endpoint of the route that has a connection, or nil. It prefers one that the
+// picker returns within a few tries, and otherwise takes the one with the fewest attempts in
+// flight.
 func (cl *cluster) connected(r *balance.Request, v *view, route *Route, tried []*balance.Endpoint) *endpoint {
 	candidates := cl.candidates(route)
 	passed := slices.Clone(tried)
@@ -92,7 +95,8 @@ func (cl *cluster) connected(r *balance.Request, v *view, route *Route, tried []
 	return best
 }
 
-// candidates returns the endpoints of the route that calls may go to, without those that are ejected or silent if there are others.
+// candidates returns the endpoints of the route that calls may use. Ejected and silent ones are
+// left out if there are others.
 func (cl *cluster) candidates(route *Route) []*endpoint {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -118,7 +122,8 @@ func (cl *cluster) candidatesLocked(route *Route) []*endpoint {
 	return fit
 }
 
-// hunt waits for the end of a hunt, which it begins unless there is one. Without an error an instance may be connected.
+// hunt waits for the end of the current hunt, or of a new one if there is none. A nil error means
+// that an instance may be connected.
 func (cl *cluster) hunt(ctx context.Context, route *Route) *Error {
 	if ctx.Err() != nil {
 		return cl.notReached(ctx, route)
@@ -141,7 +146,7 @@ func (cl *cluster) hunt(ctx context.Context, route *Route) *Error {
 		if h.fault == nil {
 			return nil
 		}
-		fault := *h.fault // each call completes its own
+		fault := *h.fault // each call completes its own copy
 		return &fault
 	case <-ctx.Done():
 	}
@@ -187,7 +192,8 @@ func (cl *cluster) run(h *hunt) {
 // dial begins a step of the hunt.
 func (h *hunt) dial(idle []*endpoint) {
 	rand.Shuffle(len(idle), func(i, j int) { idle[i], idle[j] = idle[j], idle[i] })
-	slices.SortStableFunc(idle, func(a, b *endpoint) int { return cmp.Compare(a.rank, b.rank) }) // a subset comes first
+	// Members of the subset come first.
+	slices.SortStableFunc(idle, func(a, b *endpoint) int { return cmp.Compare(a.rank, b.rank) })
 	h.step = idle[:min(h.width, len(idle))]
 	h.width = min(2*h.width, huntMost)
 	for _, e := range h.step {
@@ -195,7 +201,7 @@ func (h *hunt) dial(idle []*endpoint) {
 	}
 }
 
-// underWay reports whether the connections of the step that is under way are still being made.
+// underWay reports whether a connection of the current step is still being made.
 func (h *hunt) underWay() bool {
 	for _, e := range h.step {
 		if s, _, _ := e.host.seen(h.began); s == hostDialing {
@@ -214,7 +220,7 @@ func (cl *cluster) end(h *hunt, fault *Error) {
 	close(h.done)
 }
 
-// abandon ends the hunt if no call waits, which it reports.
+// abandon ends the hunt if no call waits, and reports whether it did.
 func (cl *cluster) abandon(h *hunt) bool {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -226,17 +232,17 @@ func (cl *cluster) abandon(h *hunt) bool {
 	return true
 }
 
-// hostSurvey is what is known of the hosts of some endpoints.
+// hostSurvey summarizes the hosts of some endpoints.
 type hostSurvey struct {
 	total, connected, dialing int
-	idle                      []*endpoint // that can be dialed now
-	tried                     int64       // nanotime of the latest try that failed
-	last                      *endpoint   // where
-	why                       error       // and why
-	obstacle                  obstacle    // the least lasting one
+	idle                      []*endpoint // endpoints that can be dialed now
+	tried                     int64       // nanotime of the latest failed attempt
+	last                      *endpoint   // endpoint of that attempt
+	why                       error       // error of that attempt
+	obstacle                  obstacle    // the least lasting obstacle of all
 }
 
-// survey looks at the hosts of the endpoints, for a hunt that began at a time.
+// survey inspects the hosts of the endpoints for a hunt that began at the given time.
 func survey(list []*endpoint, began int64) hostSurvey {
 	s := hostSurvey{total: len(list), obstacle: lasting}
 	for _, e := range list {
@@ -260,7 +266,7 @@ func survey(list []*endpoint, began int64) hostSurvey {
 	return s
 }
 
-// fault is the error of calls that no instance can be reached for.
+// fault returns the error of calls for which no instance can be reached.
 func (s *hostSurvey) fault() *Error {
 	if s.why == nil {
 		e := failure(Unavailable, NotSent, PhaseDial, nil, "none of %d instances can be reached", s.total)
@@ -275,7 +281,8 @@ func (s *hostSurvey) fault() *Error {
 	return e
 }
 
-// notReached is the error of a call whose time is over before an instance was reached.
+// notReached returns the error of a call that timed out or was cancelled before an instance was
+// reached.
 func (cl *cluster) notReached(ctx context.Context, route *Route) *Error {
 	s := survey(cl.candidates(route), 0)
 	e := contextFailure(ctx, NotSent, PhaseDial)
@@ -289,17 +296,18 @@ func (cl *cluster) notReached(ctx context.Context, route *Route) *Error {
 	return e
 }
 
-// What a hunt makes of a host.
+// hostSeen is the state of a host as a hunt sees it.
 type hostSeen uint8
 
 const (
-	hostReady   hostSeen = iota // a connection stands
-	hostDialing                 // one is being made
-	hostIdle                    // one can be made
-	hostFailed                  // none could be made lately
+	hostReady   hostSeen = iota // has a connection
+	hostDialing                 // a connection is being made
+	hostIdle                    // may be dialed
+	hostFailed                  // a recent attempt failed
 )
 
-// seen returns what a hunt that began at a time makes of the host, and when and why a connection was last tried in vain.
+// seen returns the state of the host for a hunt that began at the given time, and the time and
+// error of the last failed attempt to connect.
 func (h *host) seen(began int64) (s hostSeen, tried int64, why error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -316,12 +324,13 @@ func (h *host) seen(began int64) (s hostSeen, tried int64, why error) {
 	return s, h.tried, h.lastErr
 }
 
-// triable reports whether a hunt that began at a time may dial: once, and not right after somebody else did.
+// triable reports whether a hunt that began at the given time may dial the host: once per hunt, and
+// not right after another attempt.
 func (h *host) triable(began int64) bool {
 	return !h.closed && (h.tried == 0 || h.tried < began && nanotime()-h.tried > int64(hurryEvery))
 }
 
-// try makes a connection for a hunt that began at a time, and keeps at it as for a call.
+// try starts connecting for a hunt that began at the given time, and keeps trying as for a call.
 func (h *host) try(began int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/anser-rpc/anser/balance"
 )
 
-// deadKinds are what a dead instance does to those that dial it.
+// deadKinds are the ways in which a dead instance responds to a dial.
 var deadKinds = map[string]func(ctx context.Context, n *ansertest.Network, address string) (net.Conn, error){
 	"silent": func(context.Context, *ansertest.Network, string) (net.Conn, error) {
 		client, _ := net.Pipe()
@@ -54,7 +54,8 @@ func (d *dialed) addresses() int {
 	return len(d.by)
 }
 
-// A client that starts while one instance lives finds it within a second, however many are dead, and whatever its balancer.
+// A client that starts while one instance is alive finds it within a second, however many are dead,
+// and with any balancer.
 func TestStartBesideDeadInstances(t *testing.T) {
 	for kind, dead := range deadKinds {
 		for _, n := range []int{2, 10, 100, 1000} {
@@ -110,7 +111,7 @@ func startBeside(t *testing.T, network *ansertest.Network, dead func(context.Con
 	}
 }
 
-// Futures, messages and streams begin beside dead instances as calls do.
+// Futures, one-way messages and streams find a live instance among dead ones as calls do.
 func TestEveryWayStartsBesideDeadInstances(t *testing.T) {
 	for kind, dead := range deadKinds {
 		for name, way := range ways {
@@ -149,7 +150,7 @@ func TestEveryWayStartsBesideDeadInstances(t *testing.T) {
 	}
 }
 
-// Where all instances are well, no more of them are dialed than are picked.
+// Where all instances are healthy, only those that are picked are dialed.
 func TestNoHuntAmongHealthyInstances(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		var addresses []string
@@ -161,7 +162,7 @@ func TestNoHuntAmongHealthyInstances(t *testing.T) {
 		c := dial(t, "tcp://"+strings.Join(addresses, ","), anser.Conns(1), anser.Balancer(balance.RoundRobin()),
 			anser.Dialer(func(ctx context.Context, kind, address string) (net.Conn, error) {
 				seen.note(address)
-				time.Sleep(90 * time.Millisecond) // far away
+				time.Sleep(90 * time.Millisecond) // a distant server
 				return network.Dial(ctx, kind, address)
 			}))
 		for i := range 10 {
@@ -175,7 +176,7 @@ func TestNoHuntAmongHealthyInstances(t *testing.T) {
 	})
 }
 
-// A key meets its own instance when that connects in time, and another one when it does not.
+// A key goes to its own instance if that connects in time, and to another one if it does not.
 func TestKeyGoesElsewhereWhileItsInstanceIsLate(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		var addresses []string
@@ -212,7 +213,7 @@ func TestKeyGoesElsewhereWhileItsInstanceIsLate(t *testing.T) {
 	})
 }
 
-// A client that is closed in a hunt leaves nothing behind.
+// Closing a client during a hunt leaks nothing.
 func TestCloseEndsHunts(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		var addresses []string
@@ -233,7 +234,8 @@ func TestCloseEndsHunts(t *testing.T) {
 	})
 }
 
-// What will not change while a call waits ends it at once, or in two seconds where a server may be about to start, with the cause.
+// An error that will not change while a call waits ends the call at once, or after two seconds
+// where a server may be about to start, and names the cause.
 func TestFinalErrorsEndCalls(t *testing.T) {
 	refuses := func(context.Context, string) (net.Conn, error) {
 		return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
@@ -280,7 +282,7 @@ func TestFinalErrorsEndCalls(t *testing.T) {
 							}
 						}
 					}
-					time.Sleep(time.Minute) // a client that lasts tries again, once for each call, whatever its backoff
+					time.Sleep(time.Minute) // a client retries later, once per call, whatever its backoff
 					began := time.Now()
 					_, err := call(context.Background(), c, "Echo.Say", "")
 					wantFault(t, err, anser.Unavailable, anser.NotSent)
@@ -293,7 +295,8 @@ func TestFinalErrorsEndCalls(t *testing.T) {
 	}
 }
 
-// An instance that was there is waited for as long as the call may: it is most likely being started again.
+// An instance that was connected before is waited for as long as the call may take: it is most
+// likely restarting.
 func TestRestartIsWaitedFor(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		s := anser.NewServer(silent)
@@ -314,7 +317,8 @@ func TestRestartIsWaitedFor(t *testing.T) {
 	})
 }
 
-// ConnectTimeout bounds the handshake with a server that says nothing, and a source of credentials that does not answer.
+// ConnectTimeout bounds the handshake with a server that says nothing, and a credential source that
+// does not answer.
 func TestConnectTimeoutBoundsTheHandshake(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		defer network.Listen("a:1").Close()
@@ -341,7 +345,7 @@ func TestConnectTimeoutBoundsTheHandshake(t *testing.T) {
 	})
 }
 
-// The error of a call whose time is over says why no instance was reached.
+// The error of a call that timed out says why no instance was reached.
 func TestDeadlineErrorsTellTheCause(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		c := dial(t, "tcp://a:1,b:1,c:1", anser.Dialer(func(ctx context.Context, kind, address string) (net.Conn, error) {
@@ -365,7 +369,7 @@ func TestDeadlineErrorsTellTheCause(t *testing.T) {
 	})
 }
 
-// Calls that waited for the same connections each have an error of their own.
+// Calls that waited for the same connections get separate errors.
 func TestCallsOfOneHuntHaveErrorsOfTheirOwn(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *ansertest.Network) {
 		c := dial(t, "tcp://a:1,b:1", anser.Dialer(func(context.Context, string, string) (net.Conn, error) {

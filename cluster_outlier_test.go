@@ -37,7 +37,7 @@ func TestSuccessRateOutlier(t *testing.T) {
 	})
 }
 
-// Where all fail alike, none is an outlier.
+// Where all instances fail alike, none is an outlier.
 func TestNoOutlierAmongEquals(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		w := newWard(t, network, 6, anser.Breaker{Off: true})
@@ -60,7 +60,7 @@ func TestNoOutlierAmongEquals(t *testing.T) {
 	})
 }
 
-// With Slow, an instance whose answers take many times as long as the others' is ejected.
+// With Slow, an instance whose replies take many times as long as the others' is ejected.
 func TestSlowOutlier(t *testing.T) {
 	for name, slow := range map[string]float64{"on": 5, "off": 0} {
 		t.Run(name, func(t *testing.T) {

@@ -10,19 +10,20 @@ import (
 	"github.com/anser-rpc/anser/balance"
 )
 
-// routeViews are the views of subsets, made when a call first wants them. They live as long as the view that they
-// are parts of, which is replaced when anything about the instances changes.
+// routeViews holds the views of routes, each built when a call first needs it. It lives as long as
+// the view that it belongs to, which is replaced when anything about the instances changes.
 type routeViews struct {
 	balancer balance.Balancer
 	log      *slog.Logger
-	subset   subset                           // of a large part
-	made     atomic.Pointer[map[*Route]*view] // replaced, never changed
+	subset   subset                           // applied to large routes
+	made     atomic.Pointer[map[*Route]*view] // replaced, never modified
 
-	mu     sync.Mutex // held while a part is made
+	mu     sync.Mutex // held while a view is built
 	before map[*Route]*view
 }
 
-// maxParts bounds the subsets that a view has parts for; a router that makes ever new ones would fill the memory.
+// maxRouteViews bounds the routes that a view caches: a router that keeps creating new ones would
+// otherwise fill the memory.
 const maxRouteViews = 4096
 
 func newRouteViews(cl *cluster, before *view) *routeViews {
@@ -38,7 +39,7 @@ func newRouteViews(cl *cluster, before *view) *routeViews {
 	return p
 }
 
-// forRoute returns the part of the view that the subset is.
+// forRoute returns the part of the view that the route selects.
 func (v *view) forRoute(s *Route) *view {
 	if v.routes == nil {
 		return v
@@ -51,7 +52,8 @@ func (v *view) forRoute(s *Route) *view {
 	return v.addRoute(s)
 }
 
-// addRoute makes the part of the view that the subset is, unless somebody else has just done so.
+// addRoute builds the part of the view that the route selects, unless another goroutine has just
+// built it.
 func (v *view) addRoute(s *Route) *view {
 	p := v.routes
 	p.mu.Lock()
@@ -72,7 +74,8 @@ func (v *view) addRoute(s *Route) *view {
 	return next[s]
 }
 
-// build makes the view of endpoints. It keeps the picker of the one before if nothing has changed for it.
+// build returns the view of the endpoints in up, or of all if up is empty. It reuses the picker of
+// v or of before if that was built from equal inputs.
 func (v *view) build(up, all []*endpoint, before *view) *view {
 	if len(up) == 0 {
 		up = all
@@ -80,7 +83,7 @@ func (v *view) build(up, all []*endpoint, before *view) *view {
 	up = v.routes.subset.of(up)
 	part := &view{usable: len(up), total: len(all), byPick: make(map[*balance.Endpoint]*endpoint, len(up)), trials: v.trials, among: slices.Clip(all)}
 	if part.among == nil {
-		part.among = []*endpoint{} // nil would be all
+		part.among = []*endpoint{} // nil would mean all
 	}
 	if len(up) == 1 {
 		part.only = up[0]
@@ -102,8 +105,8 @@ func (v *view) build(up, all []*endpoint, before *view) *view {
 	return part
 }
 
-// filter applies the filters of the subset. It returns what stays of the endpoints that can be picked, and of
-// all. note, which may be nil, is told what became of each filter.
+// filter applies the filters of the route. It returns the remaining endpoints, first those that can
+// be picked, then all. If note is not nil, it is called with the result of each filter.
 func (v *view) filter(s *Route, note func(f *Filter, left int, passedOver bool)) (up, all []*endpoint) {
 	up, all = v.reach, v.all
 	for i := range s.Filters {
@@ -120,10 +123,10 @@ func (v *view) filter(s *Route, note func(f *Filter, left int, passedOver bool))
 	return up, all
 }
 
-// keep returns the endpoints that stay. The order does not change.
+// keep returns the endpoints that the filter keeps, in the same order.
 func (p *routeViews) keep(f *Filter, list []*endpoint) (kept []*endpoint) {
 	defer func() {
-		if r := recover(); r != nil { // then nobody is left: calls fail or go past the filter, as it says
+		if r := recover(); r != nil { // none remains: calls fail or skip the filter, as it is configured
 			p.log.Error("a filter of the router panicked", "filter", f.Name, "panic", fmt.Sprint(r))
 			kept = nil
 		}

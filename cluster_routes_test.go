@@ -13,7 +13,7 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// steered is the option that has r steer a client.
+// steered returns the option that makes r the router of a client.
 func steered(r *testRouter) anser.DialOption {
 	return anser.WithRouter(func(s *anser.RouterContext) (anser.Router, error) {
 		s.Report(anser.RulesStatus{Version: 1})
@@ -21,8 +21,9 @@ func steered(r *testRouter) anser.DialOption {
 	})
 }
 
-// A breaker keeps calls away from its instance within a part, and nobody outside of the part gets them. A part whose
-// only instance is broken still has it where the filter is strict. Calls that try the instance are of its part.
+// Within a route, a breaker keeps calls away from its instance, and no call goes outside the route.
+// A route whose only instance has an open breaker still uses it where the filter is strict. Probes
+// stay within the route.
 func TestBreakerWithinAPart(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		r := new(testRouter)
@@ -67,8 +68,8 @@ func TestBreakerWithinAPart(t *testing.T) {
 	})
 }
 
-// Parts are made of all instances and not of the subset that the client uses, and are subsets themselves where they
-// are large.
+// Routes select from all instances, not from the client's subset, and are reduced to a subset
+// themselves if they are large.
 func TestPartsOfALargeService(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		list := many(120)

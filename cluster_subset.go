@@ -11,28 +11,30 @@ import (
 	"github.com/anser-rpc/anser/balance"
 )
 
-// subset is how many instances of a large service a client uses.
+// subset configures how many instances of a large service a client uses.
 type subset struct {
-	from int // so many instances make a service large; 0: never
+	from int // number of instances from which a service is large; 0: never
 	size int
 }
 
 func defaultSubset() subset { return subset{from: 100, size: 32} }
 
-// Subset lets a client of a service with from instances or more use size of them; the default is 32
-// of 100 and more. Subset(0, 0) lets it always use all. So a service with a thousand clients and a thousand instances
-// has 32,000 pairs of connections, and not a million.
+// Subset makes a client of a service with at least from instances use only size of them. The
+// default is 32 of 100 or more; Subset(0, 0) always uses all. With the default, a thousand clients
+// of a thousand instances make 32,000 connections instead of a million.
 //
-// Each process draws its own subset by rendezvous hashing (D. Thaler, C. Ravishankar, 1998; for subsets: gRFC A68), so that clients
-// spread over the instances at random, and an instance that comes or goes changes at most one member. A
-// member that is down or ejected is replaced until it is back. The subset grows, up to all instances, while its members
-// have four or more attempts of the client in flight each, and shrinks again when they have less than one for a minute: a client that
+// Each process chooses its own subset by rendezvous hashing (D. Thaler, C. Ravishankar, 1998; for
+// subsets: gRFC A68), so clients are spread over the instances at random, and an instance that
+// comes or goes changes at most one member. A member that is down or ejected is replaced until it
+// is back. The subset grows, up to all instances, while the client has four or more attempts in
+// flight per member, and shrinks again after a minute with less than one per member: a client that
 // makes most of the calls must not leave most of the instances idle.
 //
-// It holds for balancers for which any part of the instances will do (random, round_robin, weighted,
-// least_active, p2c, ping, and others with a method AnyPart() bool). The others get the whole list: a key has to
-// meet the same instance whoever asks, and the nearest instance may be outside any subset. A client that is given [Handlers]
-// uses all instances too, as all of them may want to call it.
+// Subset applies to balancers that work with any part of the instances: random, round_robin,
+// weighted, least_active, p2c, ping, and others with a method AnyPart() bool that returns true.
+// Other balancers get the whole list: a key must map to the same instance in every client, and the
+// nearest instance may be outside any subset. A client that is given [Handlers] uses all instances
+// too, as each of them may want to call it.
 func Subset(from, size int) DialOption {
 	return dialOption(func(o *dialOptions) {
 		if o.wants(from == 0 && size == 0 || from >= size && size >= 2, "anser.Subset(%d, %d): want a size of at least 2 and at most as many instances to begin from, or 0, 0 for all", from, size) {
@@ -42,10 +44,10 @@ func Subset(from, size int) DialOption {
 }
 
 const (
-	growFrom    = 4 // attempts in flight of the mean member that double the subset
+	growFrom    = 4 // mean attempts in flight per member that double the subset
 	shrinkBelow = 1 // and that halve it
 	shrinkAfter = time.Minute
-	spareAfter  = time.Minute // without a call, connections to instances outside are closed
+	spareAfter  = time.Minute // without a call, connections to instances outside the subset are closed
 )
 
 // anyPart reports whether the balancer may be given a part of the instances.
@@ -54,7 +56,7 @@ func (o *dialOptions) anyPart() bool {
 	return ok && b.AnyPart() && o.subset.from > 0 && o.handlers == nil
 }
 
-// rankFor is the place of an instance among all, for a process with the seed: a hash of both.
+// rankFor returns the rank of an instance for a process with the seed: a hash of both.
 func rankFor(seed uint64, key string) uint64 {
 	x := balance.Hash(key) ^ seed
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9 // the finalizer of splitmix64
@@ -72,19 +74,21 @@ func (p *pool) subsetSeed() uint64 {
 	return p.seed
 }
 
-// chooseLocked returns those of the endpoints that are used: the first ones by rank of those that can be, if there are many.
+// chooseLocked returns the endpoints to use: all usable ones, or for a large service the first ones
+// by rank.
 func (cl *cluster) chooseLocked(usable []*endpoint) []*endpoint {
 	s := cl.client.o.subset
 	was := cl.inSubset
 	cl.inSubset = 0
 	from := s.from
-	if was > 0 { // one instance that comes and goes must not change all
+	if was > 0 { // hysteresis: one instance that comes and goes must not change everything
 		from = from * 3 / 4
 	}
 	if !cl.partial || len(cl.endpoints) < from {
 		cl.subsetSize = 0
 		if was > 0 {
-			cl.markSpareLocked(slices.Collect(maps.Values(cl.endpoints))) // those that are out for now, too
+			// Including the endpoints that are out of use for now.
+			cl.markSpareLocked(slices.Collect(maps.Values(cl.endpoints)))
 		}
 		return usable
 	}
@@ -97,12 +101,12 @@ func (cl *cluster) chooseLocked(usable []*endpoint) []*endpoint {
 	cl.inSubset = len(usable)
 	cl.markSpareLocked(usable)
 	if was == 0 {
-		cl.look() // from now on the load is looked at
+		cl.look() // starts the regular checks of the load
 	}
 	return usable
 }
 
-// of returns those of a part's endpoints that are used, in the order of their keys.
+// of returns the endpoints of a part that are used, sorted by key.
 func (s subset) of(part []*endpoint) []*endpoint {
 	if s.from == 0 || len(part) < s.from || len(part) <= s.size {
 		return part
@@ -119,7 +123,7 @@ func byKey(list []*endpoint) {
 	slices.SortFunc(list, func(a, b *endpoint) int { return strings.Compare(a.Instance().Key(), b.Instance().Key()) })
 }
 
-// markSpareLocked lets connections end that lead to others than the members.
+// markSpareLocked lets connections to endpoints that are not members close.
 func (cl *cluster) markSpareLocked(members []*endpoint) {
 	for _, e := range cl.endpoints {
 		e.outside = true
@@ -135,7 +139,7 @@ func (cl *cluster) markSpareLocked(members []*endpoint) {
 	}
 }
 
-// checkSubsetLocked lets the subset grow and shrink with the load, and reports whether it did.
+// checkSubsetLocked grows or shrinks the subset with the load, and reports whether it did.
 func (cl *cluster) checkSubsetLocked(now int64) bool {
 	if cl.inSubset == 0 {
 		return false
@@ -152,7 +156,7 @@ func (cl *cluster) checkSubsetLocked(now int64) bool {
 	}
 	switch {
 	case now-cl.loadSeen < int64(lookCounted):
-		return false // it was looked at for another reason
+		return false // the check had another cause
 	case mean >= growFrom && cl.busy && cl.subsetSize < len(cl.endpoints):
 		cl.subsetSize = min(2*cl.subsetSize, len(cl.endpoints))
 		cl.loadSeen, cl.busy = now, false
@@ -162,6 +166,7 @@ func (cl *cluster) checkSubsetLocked(now int64) bool {
 		cl.loadSeen, cl.calmSince = now, now
 		return true
 	}
-	cl.loadSeen, cl.busy = now, mean >= growFrom // twice in a row, a second apart: a burst is over sooner
+	// The load must be high twice in a row, a second apart: a burst is shorter.
+	cl.loadSeen, cl.busy = now, mean >= growFrom
 	return false
 }

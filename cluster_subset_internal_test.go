@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// chosen is the subset that a process with the seed uses of the instances.
+// chosen returns the subset of the keys that a process with the seed uses.
 func chosen(seed uint64, keys []string, size int) []string {
 	keys = slices.Clone(keys)
 	slices.SortFunc(keys, func(a, b string) int {
@@ -29,8 +29,8 @@ func addressesOf(n int) (keys []string) {
 	return keys
 }
 
-// When some instances go and others come, at most as many members change as instances did; and it does not matter in
-// which order the registry names them.
+// When some instances go and others come, at most as many members change as instances did. The
+// order in which the registry lists them does not matter.
 func TestSubsetChurn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
@@ -69,8 +69,9 @@ func TestSubsetChurn(t *testing.T) {
 	})
 }
 
-// The clients of an instance are binomially distributed, as if each client had drawn its subset at random: with 1,000
-// clients of 32 of 200 instances 160 on average, and no instance has more or less than five standard deviations beside.
+// The number of clients per instance follows a binomial distribution, as if each client had drawn
+// its subset at random: with 1,000 clients that use 32 of 200 instances it is 160 on average, and
+// no instance deviates from that by five standard deviations.
 func TestSubsetSpread(t *testing.T) {
 	const clients, instances, size = 1000, 200, 32
 	keys := addressesOf(instances)

@@ -24,7 +24,8 @@ func many(n int) (list []registry.Instance) {
 	return list
 }
 
-// A client of a large service connects to a part of it, replaces who fails, and takes all under load.
+// A client of a large service connects to a part of it, replaces members that fail, and uses all
+// under load.
 func TestSubsetOfALargeService(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		var connected sync.Map
@@ -85,7 +86,7 @@ func TestSubsetOfALargeService(t *testing.T) {
 		if kept := len(slices.DeleteFunc(slices.Clone(second), func(a string) bool { return !slices.Contains(first, a) })); len(second) != 8 || kept != 7 {
 			t.Errorf("one of %v is down: members are %v", first, second)
 		}
-		// A client that has much to do uses more of them.
+		// Under load the client uses more of them.
 		var calls []*result
 		for range 64 {
 			calls = append(calls, apart(context.Background(), c, "Echo.Wait", text(""), anser.Timeout(0)))
@@ -118,7 +119,7 @@ func TestSubsetOfALargeService(t *testing.T) {
 	})
 }
 
-// Keys must meet their instances whoever asks, so such balancers get the whole list.
+// A key must map to the same instance in every client, so such balancers get the whole list.
 func TestNoSubset(t *testing.T) {
 	for name, opts := range map[string][]anser.DialOption{
 		"consistent hash": {anser.Balancer(balance.ConsistentHash())},
@@ -141,7 +142,8 @@ func TestNoSubset(t *testing.T) {
 	}
 }
 
-// When a service is no longer large, all of its instances are used, also those that cannot be reached just then.
+// When a service is no longer large, all of its instances are used, including those that are
+// unreachable at that moment.
 func TestSubsetEnds(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		list := many(10)

@@ -40,10 +40,10 @@ func TestInstanceMovesWhileACallWaitsForItsConnection(t *testing.T) {
 	})
 }
 
-// conns counts the connections that are open at the server's side.
+// conns returns the number of connections that the server has open.
 func conns(s *anser.Server) int { return s.Stats().Conns }
 
-// A list that names an instance twice, as a registry should not, costs nothing.
+// A list that names an instance twice, as a registry should not, does no harm.
 func TestInstanceListedTwice(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
@@ -61,7 +61,7 @@ func TestInstanceListedTwice(t *testing.T) {
 		}
 		f.list("b:1")
 		synctest.Wait()
-		time.Sleep(time.Second) // until the instance's last calls would be over
+		time.Sleep(time.Second) // until the instance's last calls would have ended
 		if n := conns(s); n != 0 {
 			t.Errorf("%d connections to an instance that is gone", n)
 		}
@@ -71,8 +71,8 @@ func TestInstanceListedTwice(t *testing.T) {
 	})
 }
 
-// An instance that was held back because too many went at once goes when the registry says that it
-// wants no calls.
+// An instance that was kept because too many went at once goes when the registry says that it takes
+// no calls.
 func TestHeldInstanceIsWithdrawn(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		for _, a := range []string{"a:1", "b:1", "c:1"} {
@@ -97,12 +97,12 @@ func TestHeldInstanceIsWithdrawn(t *testing.T) {
 	})
 }
 
-// hello is a handler that tells where it runs.
+// hello returns a handler that replies with the name of its server.
 func hello(name string) map[string]handler {
 	return map[string]handler{"Echo.Who": func(context.Context, *[]byte) (*[]byte, error) { return text(name), nil }}
 }
 
-// reach makes n calls and returns who answered how often; no call may fail.
+// reach makes n calls and returns how many each server answered; no call may fail.
 func reach(t *testing.T, c *anser.Client, n int) map[string]int {
 	t.Helper()
 	who := make(map[string]int)
@@ -116,7 +116,7 @@ func reach(t *testing.T, c *anser.Client, n int) map[string]int {
 	return who
 }
 
-// An outage of the registry of any length fails no call, and shows in the status.
+// An outage of the registry, however long, fails no call and shows in the status.
 func TestRegistryOutage(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		for _, a := range []string{"a:1", "b:1"} {
@@ -145,8 +145,8 @@ func TestRegistryOutage(t *testing.T) {
 	})
 }
 
-// An empty list, and one that shrank by more than half, is held back: an instance goes when its own
-// connection fails too.
+// Instances of an empty list, or of one that shrank by more than half, are kept: an instance goes
+// when its own connection fails too.
 func TestListShrinksAtOnce(t *testing.T) {
 	for name, rest := range map[string][]string{"empty": nil, "one of four": {"a:1"}} {
 		t.Run(name, func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestListShrinksAtOnce(t *testing.T) {
 				f.list(all...)
 				reach(t, c, 24)
 				f.list(rest...)
-				f.list(rest...) // saying it twice changes nothing
+				f.list(rest...) // repeating the list changes nothing
 				if who := reach(t, c, 24); len(who) != 4 {
 					t.Errorf("reached %v, want all four", who)
 				}
@@ -221,7 +221,7 @@ func TestListShrinks(t *testing.T) {
 	})
 }
 
-// An instance that wants no calls gets none, whatever its share of the list.
+// An instance that takes no calls gets none, however large a part of the list such instances are.
 func TestInstanceState(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		for _, a := range []string{"a:1", "b:1"} {
@@ -243,7 +243,7 @@ func TestInstanceState(t *testing.T) {
 	})
 }
 
-// The calls in flight to an instance that is taken out of the list, or moves, end well.
+// Calls in flight to an instance that is removed from the list, or moves, complete.
 func TestDeregisteredInstanceFinishesItsCalls(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		release := make(chan struct{})
@@ -283,7 +283,7 @@ func TestDeregisteredInstanceFinishesItsCalls(t *testing.T) {
 	})
 }
 
-// Servers come and go in a registry in memory, calls find them.
+// Servers come and go in an in-memory registry, and calls find them.
 func TestMemoryRegistry(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		m := registry.NewMemory()
@@ -314,8 +314,8 @@ func TestMemoryRegistry(t *testing.T) {
 	})
 }
 
-// A server that starts again at its old address is a second instance there until the record of the first
-// one is gone. From then on the client still learns when that address is down.
+// A server that restarts at its old address is a second instance there until the record of the
+// first one is gone. From then on the client still notices when that address is down.
 func TestTwoInstancesAtOneAddress(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		l := network.Listen("a:1")
@@ -348,7 +348,7 @@ func TestTwoInstancesAtOneAddress(t *testing.T) {
 	})
 }
 
-// Without any instance a call is an error, never a success, and says which service is meant.
+// Without any instance a call is an error, never a success, and names the service.
 func TestNoInstance(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		f := newFeed()
@@ -376,7 +376,7 @@ func TestNoInstance(t *testing.T) {
 	})
 }
 
-// Who cancels a call has cancelled it, whatever else is wrong.
+// A call that the caller cancels fails with Canceled, whatever else is wrong.
 func TestCancelDuringAnOutage(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		f := newFeed()
@@ -393,7 +393,7 @@ func TestCancelDuringAnOutage(t *testing.T) {
 	})
 }
 
-// A watch that ends with an error that trying again cannot mend is tried again all the same, slowly.
+// A watch that ends with a permanent error is retried all the same, slowly.
 func TestWatchThatFails(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		serve(t, network.Listen("a:1"), hello("a:1"))
@@ -426,8 +426,8 @@ func (f watchFunc) Watch(ctx context.Context, _ string, update func([]registry.I
 	return f(ctx, update)
 }
 
-// A registry that loses its instances one after the other, as when their keys are deleted in turn, takes no
-// more than half of them away within ten seconds.
+// A registry that loses its instances one after the other, as when their keys are deleted in turn,
+// removes no more than half of them within ten seconds.
 func TestListShrinksStepByStep(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		all := []string{"a:1", "b:1", "c:1", "d:1", "e:1", "f:1"}
@@ -446,7 +446,7 @@ func TestListShrinksStepByStep(t *testing.T) {
 			t.Errorf("reached %v, want the three that went last", who)
 		}
 		f.list(all...)
-		for i := range 3 { // as slowly as that they may go
+		for i := range 3 { // slowly enough to be removed
 			f.list(all[i+1:]...)
 			time.Sleep(20 * time.Second)
 		}

@@ -8,30 +8,30 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// view is what picking needs; it is replaced as a whole.
+// view is an immutable snapshot that attempts pick an endpoint from; it is replaced as a whole.
 type view struct {
-	trials []*probe // of instances that are out; mostly nil
+	trials []*probe // probes of ejected instances; usually nil
 	picker balance.Picker
 	only   *endpoint // the single endpoint that can be picked, or nil
-	usable int       // how many can be picked
-	total  int       // how many there are
+	usable int       // number of endpoints that can be picked
+	total  int       // number of all endpoints
 	byPick map[*balance.Endpoint]*endpoint
 	inputs []pickerInput
 	routes *routeViews // nil without a router
-	reach  []*endpoint // that parts are made of, sorted
-	all    []*endpoint // sorted, also those that cannot be picked
-	among  []*endpoint // of a part: those that may be tried; nil: any
+	reach  []*endpoint // usable endpoints that routes select from, sorted
+	all    []*endpoint // all endpoints, usable or not, sorted
+	among  []*endpoint // endpoints of a route that may be tried; nil: any
 }
 
-// pickerInput is an endpoint as the picker was built with it.
+// pickerInput is what Build saw of an endpoint; equal inputs let the picker be reused.
 type pickerInput struct {
 	endpoint *balance.Endpoint
 	instance *registry.Instance
 	warmth   int
 }
 
-// viewOf returns a view of the endpoints, with the picker of old if that is of the same ones. reach are all that
-// can be used, of which up may be a subset.
+// viewOf returns a view of the endpoints in up. It reuses the picker of old if that was built from
+// equal inputs. reach holds all usable endpoints; up may be a subset of it.
 func (cl *cluster) viewOf(up, reach []*endpoint, old *view) *view {
 	v := &view{usable: len(up), total: len(cl.endpoints), byPick: make(map[*balance.Endpoint]*endpoint, len(up))}
 	list := make([]*balance.Endpoint, 0, len(up))
@@ -43,12 +43,13 @@ func (cl *cluster) viewOf(up, reach []*endpoint, old *view) *view {
 	for _, e := range list {
 		v.inputs = append(v.inputs, pickerInput{e, e.Instance(), e.Warmth()})
 	}
-	// Most changes are connections that were made, of which a client with a thousand instances sees a
-	// thousand when it starts; some balancers take milliseconds to build for so many.
+	// Most changes are new connections: a client with a thousand instances sees a thousand of them
+	// when it starts, and some balancers take milliseconds to build a picker for that many.
 	if old != nil && slices.Equal(old.inputs, v.inputs) {
 		v.picker = old.picker
 	} else {
-		v.picker = cl.client.o.balancer.Build(list) // of one too: it may want to know which one that was
+		// Built for a single endpoint too: a stateful balancer may want to know which one it was.
+		v.picker = cl.client.o.balancer.Build(list)
 	}
 	if len(up) == 1 {
 		v.only = up[0]
@@ -65,7 +66,7 @@ func (cl *cluster) viewOf(up, reach []*endpoint, old *view) *view {
 	return v
 }
 
-// pick chooses an endpoint for an attempt, or returns nil when there is none at all.
+// pick chooses an endpoint for an attempt. It returns nil when there is none.
 func (v *view) pick(r *balance.Request) *endpoint {
 	for _, t := range v.trials {
 		if e := t.take(r, v.among); e != nil {

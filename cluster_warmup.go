@@ -2,8 +2,8 @@ package anser
 
 import "time"
 
-// warmLocked sets what part of their weight instances have that came or came back lately, and sees to it
-// that the view is built again while it grows.
+// warmLocked sets the warmth of instances that appeared or came back lately, and schedules a
+// rebuild of the view while any of them is still warming up.
 func (cl *cluster) warmLocked(now int64) {
 	d := cl.client.o.slowStart
 	growing := false
