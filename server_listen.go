@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/anser-rpc/anser/internal/sysconn"
+	"github.com/anser-rpc/anser/internal/unixsocket"
 )
 
 // ListenAndServe listens on address, "host:port" or "unix:///path", and serves until Shutdown,
@@ -73,7 +74,7 @@ func (s *Server) Listen(address string) (net.Listener, error) {
 	var config net.ListenConfig
 	switch network {
 	case "unix":
-		l, err := listenUnix(host)
+		l, err := unixsocket.Listen(host)
 		if err != nil {
 			return nil, fmt.Errorf("listen on %s: %w", address, err)
 		}

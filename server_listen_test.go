@@ -2,14 +2,11 @@ package anser_test
 
 import (
 	"bytes"
-	"errors"
 	"log"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -114,42 +111,6 @@ func TestSocketOfAProcessThatWasKilled(t *testing.T) {
 	l.Close()
 	if left, err := filepath.Glob(socket + "*"); err != nil || len(left) > 0 {
 		t.Errorf("%v are left behind", left)
-	}
-}
-
-// Of servers that start at once on a dead socket one gets it, and keeps it.
-func TestServersThatStartTogetherOnASocket(t *testing.T) {
-	for range 50 {
-		socket := socketPath(t)
-		dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		dead.SetUnlinkOnClose(false)
-		dead.Close()
-		var starts sync.WaitGroup
-		got := make(chan net.Listener, 8)
-		for range cap(got) {
-			starts.Go(func() {
-				l, err := anser.NewServer(silent).Listen("unix://" + socket)
-				if err == nil {
-					got <- l
-				} else if !errors.Is(err, syscall.EADDRINUSE) {
-					t.Error(err)
-				}
-			})
-		}
-		starts.Wait()
-		if len(got) != 1 {
-			t.Fatalf("%d servers have the socket", len(got))
-		}
-		l := <-got
-		nc, err := net.Dial("unix", socket)
-		if err != nil {
-			t.Fatal(err)
-		}
-		nc.Close()
-		l.Close()
 	}
 }
 

@@ -25,7 +25,7 @@ func TestRecords(t *testing.T) {
 	var batch [][]byte
 	var added, cut uint64
 	record := make(map[uint64]int)
-	for range 300 {
+	for range 60 {
 		if !r.Empty() {
 			t.Fatal("records are left after Take")
 		}

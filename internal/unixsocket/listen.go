@@ -1,4 +1,5 @@
-package anser
+// Package unixsocket listens on unix sockets that a process that died may have left behind.
+package unixsocket
 
 import (
 	"context"
@@ -10,19 +11,20 @@ import (
 	"time"
 )
 
-// listenUnix listens on a unix socket. The socket of a process that died stays in its folder, and nothing but
-// connecting tells it from one that is served: it refuses. It is replaced.
+// Listen listens on the unix socket at path, or in Linux' abstract namespace on "@name". The socket
+// of a process that died stays in its folder; only connecting distinguishes it from one that is
+// served: it refuses. Listen replaces it.
 //
-// Between bind and listen a new socket refuses too. So that two servers that start together do not replace each
-// other's, each holds a lock from before its look until it listens.
-func listenUnix(path string) (net.Listener, error) {
+// Between bind and listen a new socket refuses too. So that two servers that start together do not
+// replace each other's socket, each holds a lock from before it looks until it listens.
+func Listen(path string) (net.Listener, error) {
 	if path == "" {
 		return nil, errors.New("the address has no path: use unix:///path")
 	}
-	if path[0] == '@' { // of Linux' abstract names, which end with their process
+	if path[0] == '@' { // an abstract name ends with its process
 		return net.Listen("unix", path)
 	}
-	unlock, err := lockSocket(path)
+	unlock, err := lock(path)
 	if err != nil {
 		return nil, err
 	}
@@ -37,10 +39,10 @@ func listenUnix(path string) (net.Listener, error) {
 	return net.Listen("unix", path)
 }
 
-// socketPatience is how long a server waits for another one that looks at the same socket.
-const socketPatience = 5 * time.Second
+// patience is how long a server waits for another one that looks at the same socket.
+const patience = 5 * time.Second
 
-// removeDead removes the socket if nobody listens on it.
+// removeDead removes the socket if no process listens on it.
 func removeDead(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -52,7 +54,7 @@ func removeDead(path string) error {
 	if info.Mode()&os.ModeSocket == 0 {
 		return fmt.Errorf("%s is there and no socket: use another path, or remove it", path)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), socketPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	nc, err := new(net.Dialer).DialContext(ctx, "unix", path)
 	if err == nil {

@@ -1,6 +1,6 @@
 //go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
 
-package anser
+package unixsocket
 
 import (
 	"errors"
@@ -10,11 +10,12 @@ import (
 	"time"
 )
 
-// lockSocket keeps other servers from replacing the socket until unlock is called. The lock is on a file next to the
-// socket, which is there only as long; the kernel releases the lock of a process that dies.
-func lockSocket(path string) (unlock func(), err error) {
+// lock keeps other servers from replacing the socket until unlock is called. The lock is on a file
+// next to the socket, which exists only as long; the kernel releases the lock of a process that
+// dies.
+func lock(path string) (unlock func(), err error) {
 	name := path + ".lock"
-	for end := time.Now().Add(socketPatience); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 		if err != nil {
 			return nil, err
@@ -34,12 +35,13 @@ func lockSocket(path string) (unlock func(), err error) {
 			return nil, fmt.Errorf("lock %s: %w", name, err)
 		}
 		if time.Now().After(end) {
-			return nil, fmt.Errorf("another process has had %s locked for %v: it may be starting a server there", name, socketPatience)
+			return nil, fmt.Errorf("another process has had %s locked for %v: it may be starting a server there", name, patience)
 		}
 	}
 }
 
-// isAt reports whether the file is still the one of that name, which the last holder of its lock may have removed.
+// isAt reports whether the file is still the one of that name, which the last holder of its lock
+// may have removed.
 func isAt(f *os.File, name string) bool {
 	held, err := f.Stat()
 	if err != nil {
