@@ -75,9 +75,6 @@ func methodPlace(name string) int {
 
 func (m *clientMethod) idempotent(o *callOptions) bool { return o.idempotent || m.learned.Load() }
 
-// repeatable reports whether a call may be sent again though it may have run.
-func (m *clientMethod) repeatable(o *callOptions) bool { return m.idempotent(o) || o.keyed }
-
 // Dial returns a client for the target: "host:port", "tcp://a:1,b:2", "tls://a:1,b:2", "unix:///path",
 // "file:///path/service", or with the option for it the scheme of a registry or of a [Transport], such as
 // "etcd://127.0.0.1:2379/arith" and "quic://a:1,b:2". With tls:// the client needs no option [TLS] if it
@@ -289,14 +286,14 @@ func (c *Client) begin(ctx context.Context, x *callState, name string, in, out a
 func (c *Client) complete(ctx context.Context, x *callState, out any, fresh bool) error {
 	k, o, e, fault := x.k, x.o, x.e, x.fault
 	if o.special() {
-		return c.invokeSpecial(ctx, k, newRetrying(c, x, out))
+		return c.invokeSpecial(ctx, k, newAttempts(c, x, out))
 	}
 	k.fresh = fresh
 	if fault == nil && e != nil {
 		fault = e.decode(x.codec, k, out)
 	}
 	if fault != nil || e == nil {
-		fault = c.furtherAttempts(ctx, k, newRetrying(c, x, out), e, fault)
+		fault = newAttempts(c, x, out).run(ctx, k, e, fault)
 	} else if o.inv != nil {
 		o.inv.answered(e.Instance().Address, 0)
 	}

@@ -46,19 +46,16 @@ func (o *callOptions) keyOf(ctx context.Context, m *clientMethod, in any) (key u
 	return key, nil
 }
 
-// attempt sends the call to the endpoint and waits for what becomes of it.
+// attempt sends the call to the endpoint and waits for its reply. A oneway call has none.
 func (e *endpoint) attempt(ctx context.Context, k *call, m *clientMethod) *Error {
-	if k.oneway {
-		return e.send(ctx, k, m)
-	}
 	conn, err := e.start(ctx, k, m)
-	if err != nil {
+	if err != nil || k.oneway {
 		return err
 	}
 	return e.settle(conn, k, m, conn.wait(ctx, k))
 }
 
-// start sends the call to the endpoint. Without an error, settle follows.
+// start sends the call to the endpoint. Without an error settle follows, unless the call is oneway.
 func (e *endpoint) start(ctx context.Context, k *call, m *clientMethod) (*clientConn, *Error) {
 	k.trailers = nil // of the attempt before
 	e.Begin()
@@ -82,10 +79,41 @@ func (e *endpoint) start(ctx context.Context, k *call, m *clientMethod) (*client
 			return nil, err
 		}
 	}
+	if k.oneway {
+		return conn, e.send(ctx, conn, k, m)
+	}
+	if k.pending != nil {
+		k.pending.startOn(conn)
+	}
 	if err := conn.start(ctx, k, m); err != nil {
+		if err == errWouldWait {
+			return nil, e.takeBack(k, m)
+		}
 		return nil, e.settle(conn, k, m, err)
 	}
 	return conn, nil
+}
+
+// errWouldWait is returned for a future's attempt that its caller starts only if that needs no wait.
+var errWouldWait = failure(Unavailable, NotSent, PhaseWrite, nil, "the connection takes no more bytes now")
+
+// takeBack ends an attempt that would have had to wait for room, and returns errWouldWait.
+func (e *endpoint) takeBack(k *call, m *clientMethod) *Error {
+	e.Abort()
+	if k.observed != nil {
+		e.observeReply(k, m, errWouldWait)
+	}
+	return errWouldWait
+}
+
+// send hands a oneway call to the connection.
+func (e *endpoint) send(ctx context.Context, conn *clientConn, k *call, m *clientMethod) *Error {
+	if err := conn.send(ctx, k, m); err != nil {
+		return e.settle(conn, k, m, err)
+	}
+	k.observed = nil
+	e.Abort() // there is no reply that says how it went
+	return nil
 }
 
 // prepare compresses the request as the connection wants it, and tells the observers. After an error the
@@ -104,6 +132,13 @@ func (e *endpoint) prepare(ctx context.Context, conn *clientConn, k *call, m *cl
 
 // connect waits for a connection. Where the call may go to another instance, it does not wait for one that is late.
 func (e *endpoint) connect(ctx context.Context, k *call) (*clientConn, *Error) {
+	if k.atOnce {
+		e.Abort()
+		if k.pending != nil {
+			return nil, errWouldWait
+		}
+		return nil, failure(Unavailable, NotSent, PhaseDial, nil, "there is no connection now")
+	}
 	bounded, cancel := k.bound(ctx)
 	defer cancel()
 	conn, err := e.host.waitConn(bounded, k.settled || e.cluster.lonely())

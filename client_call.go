@@ -33,7 +33,7 @@ type call struct {
 	patient     bool       // the caller has nothing to wait for but the reply
 	oneway      bool       // there is no reply
 	fresh       bool       // what the reply is decoded into is zero
-	atOnce      bool       // or not at all: a oneway call does not wait
+	atOnce      bool       // an attempt that would have to wait for a connection or for room fails
 	settled     bool       // it goes to the endpoint that was picked and to no other
 	deadline    int64      // nanotime, 0: none
 
@@ -69,7 +69,7 @@ func (p *pool) putCall(k *call) {
 	p.calls.Put(k)
 }
 
-// getStarted returns a call for a future, perhaps without a channel.
+// getStarted returns a call for a future, which has no channel.
 func (p *pool) getStarted() *call {
 	if k, ok := p.started.Get().(*call); ok {
 		return k

@@ -76,7 +76,7 @@ func (r *streamOpening) compressRequest(o *clientStream, conn *clientConn) (z *s
 		}
 	}()
 	z = &streamPacking{compression: *c, gain: o.method.gains.Of(c.compressor), times: conn.host.maxExpansion}
-	frame, first := slices.Clone(o.call.frame[:r.head]), o.call.frame[r.head:]
+	frame, first := slices.Clone(o.call.frame[:o.call.head]), o.call.frame[o.call.head:]
 	flags, packed := wire.FlagPlain, false
 	if len(first) > 0 {
 		var err error

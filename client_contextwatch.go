@@ -21,7 +21,7 @@ type contextWatch struct {
 func (w *contextWatches) add(p *pending) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if p.over.Load() {
+	if p.over.Load() || p.watch != nil {
 		return
 	}
 	x := w.by[p.ends]

@@ -26,7 +26,7 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 	if o.mistake != nil {
 		return nil, badOption(o.mistake)
 	}
-	if fault := c.encodeHead(ctx, k, m, o); fault != nil {
+	if fault := c.encodeHead(ctx, k, m, o, 0); fault != nil {
 		return nil, fault
 	}
 	k.compression = o.compression
@@ -47,12 +47,16 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 	return cd, k.setPickRequest(ctx, m, in, o, k.frame[k.head:])
 }
 
-// encodeHead makes what of the frame comes before the message.
-func (c *Client) encodeHead(ctx context.Context, k *call, m *clientMethod, o *callOptions) (fault *Error) {
+// encodeHead makes what of the frame comes before the message, of a call or with FlagStream of a
+// stream, whose time is that of its life.
+func (c *Client) encodeHead(ctx context.Context, k *call, m *clientMethod, o *callOptions, flags wire.Flags) (fault *Error) {
 	r := wire.Request{Codec: k.codec, Priority: uint8(Normal), Attempt: o.earlier}
-	var flags wire.Flags
 	var md Metadata
-	left := min(o.timeout, maxTimeout)
+	var left time.Duration
+	timed := flags&wire.FlagStream == 0
+	if timed {
+		left = min(o.timeout, maxTimeout)
+	}
 	bounded := left != 0
 	k.deadline = 0
 	k.settled = o.pinned || !o.mode.elsewhere()
@@ -70,7 +74,7 @@ func (c *Client) encodeHead(ctx context.Context, k *call, m *clientMethod, o *ca
 		if ctx.Err() != nil {
 			return contextFailure(ctx, NotSent, PhaseEncode)
 		}
-		if d, ok := ctx.Deadline(); ok {
+		if d, ok := ctx.Deadline(); ok && timed {
 			left, bounded = time.Until(d), true
 			k.deadline = 0 // the context's own timer ends the call
 		}
@@ -79,7 +83,8 @@ func (c *Client) encodeHead(ctx context.Context, k *call, m *clientMethod, o *ca
 		}
 		r.Priority = uint8(PriorityFrom(ctx))
 		if t, ok := TraceFrom(ctx); ok {
-			flags, r.Trace = wire.FlagTrace, t
+			flags |= wire.FlagTrace
+			r.Trace = t
 		}
 		if md = outgoing(ctx); md != nil {
 			block, err := encodeMetadata(md)

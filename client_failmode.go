@@ -103,50 +103,46 @@ func (o *callOptions) unsuitable(client *callOptions, what string, modes ...Fail
 
 // invokeSpecial carries out a call whose first attempt is not made like that of others: because there are several
 // at once, or because it is bound to one instance.
-func (c *Client) invokeSpecial(ctx context.Context, k *call, r *retrying) error {
+func (c *Client) invokeSpecial(ctx context.Context, k *call, a *attempts) error {
 	var e *endpoint
 	var fault *Error
 	switch {
-	case r.o.pinned:
-		e, fault = c.pinned(ctx, k, r)
-	case r.o.mode == Backup:
-		k, e, fault = c.backup(ctx, k, r)
-	case r.o.mode == Fork:
-		k, e, fault = c.fork(ctx, k, r)
+	case a.o.pinned:
+		e, fault = c.pinned(ctx, k, a)
+	case a.o.mode == Backup:
+		k, e, fault = c.backup(ctx, k, a)
+	case a.o.mode == Fork:
+		k, e, fault = c.fork(ctx, k, a)
 	default:
-		fault = failure(InvalidArgument, NotSent, PhaseEncode, nil, "there is no fail mode %d", r.o.mode)
+		fault = failure(InvalidArgument, NotSent, PhaseEncode, nil, "there is no fail mode %d", a.o.mode)
 	}
 	if fault == nil && e != nil {
-		if r.o.inv != nil {
-			r.o.inv.answered(e.Instance().Address, int(k.frame[attemptOffset]))
+		if a.o.inv != nil {
+			a.o.inv.answered(e.Instance().Address, int(k.frame[attemptOffset]))
 		}
 	} else if e == nil && fault != nil {
-		fault = r.final(fault)
+		fault = a.final(fault)
 	} else {
-		fault = c.furtherAttempts(ctx, k, r, e, fault)
+		fault = a.run(ctx, k, e, fault)
 	}
-	if r.o.trailer != nil {
-		*r.o.trailer = metadataOf(k.trailers)
+	if a.o.trailer != nil {
+		*a.o.trailer = metadataOf(k.trailers)
 	}
 	c.pool.putCall(k)
 	if fault != nil {
-		fault.Method = r.m.name
+		fault.Method = a.m.name
 		return fault
 	}
 	return nil
 }
 
 // pinned makes the first attempt of a call that goes to one instance.
-func (c *Client) pinned(ctx context.Context, k *call, r *retrying) (*endpoint, *Error) {
-	e := c.cluster.find(r.o.at)
+func (c *Client) pinned(ctx context.Context, k *call, a *attempts) (*endpoint, *Error) {
+	e := c.cluster.find(a.o.at)
 	if e == nil {
 		return nil, nil // there may be no list yet
 	}
-	fault := e.attempt(ctx, k, r.m)
-	if fault == nil {
-		fault = e.decode(r.codec, k, r.out)
-	}
-	return e, fault
+	return e, a.attempt(ctx, k, e)
 }
 
 // find returns the endpoint with the key of an instance, or nil.

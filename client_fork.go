@@ -8,8 +8,8 @@ import (
 
 // fork makes several attempts at once. It returns the one that answered first, or one that failed after the
 // others; those are noted. The call that it returns is k or has taken its place.
-func (c *Client) fork(ctx context.Context, k *call, r *retrying) (*call, *endpoint, *Error) {
-	if !r.m.idempotent(r.o) {
+func (c *Client) fork(ctx context.Context, k *call, a *attempts) (*call, *endpoint, *Error) {
+	if !a.m.idempotent(a.o) {
 		return k, nil, failure(InvalidArgument, NotSent, PhasePick, nil,
 			"the fail mode fork runs a call several times, and this method is not known to be idempotent: give the call or the client anser.Idempotent")
 	}
@@ -19,7 +19,7 @@ func (c *Client) fork(ctx context.Context, k *call, r *retrying) (*call, *endpoi
 	if fault != nil {
 		return k, nil, fault
 	}
-	endpoints := v.forCall(r.m, k.route).several(k, r.o.forks)
+	endpoints := v.forCall(a.m, k.route).several(k, a.o.forks)
 	if len(endpoints) == 0 {
 		return k, nil, nil
 	}
@@ -33,9 +33,9 @@ func (c *Client) fork(ctx context.Context, k *call, r *retrying) (*call, *endpoi
 		all[i].cloneForAttempt(k, i) // before k is sent, which may change it
 	}
 	for i, e := range endpoints {
-		go func() { ended <- forkResult{e, all[i], e.attempt(ctx, all[i], r.m)} }()
+		go func() { ended <- forkResult{e, all[i], e.attempt(ctx, all[i], a.m)} }()
 	}
-	return r.race(c.pool, ended, len(endpoints), cancel)
+	return a.race(c.pool, ended, len(endpoints), cancel)
 }
 
 // forkResult is an attempt that is over.
@@ -47,12 +47,12 @@ type forkResult struct {
 
 // race waits for the first of n attempts that answers, cancels the others, and waits for those too, which
 // takes no longer than to write a cancel. Their buffers are theirs alone, so a late reply is written nowhere.
-func (r *retrying) race(p *pool, ended <-chan forkResult, n int, cancel context.CancelFunc) (*call, *endpoint, *Error) {
+func (a *attempts) race(p *pool, ended <-chan forkResult, n int, cancel context.CancelFunc) (*call, *endpoint, *Error) {
 	var last forkResult
 	for i := range n {
 		f := <-ended
 		if f.fault == nil {
-			if fault := f.e.decode(r.codec, f.k, r.out); fault != nil {
+			if fault := f.e.decode(a.codec, f.k, a.out); fault != nil {
 				f.fault = fault
 			}
 			cancel()
@@ -60,7 +60,7 @@ func (r *retrying) race(p *pool, ended <-chan forkResult, n int, cancel context.
 				p.putCall((<-ended).k)
 			}
 			if last.k != nil {
-				r.note(last.e, last.fault, last.k.began)
+				a.note(last.e, last.fault, last.k.began)
 				p.putCall(last.k)
 			}
 			return f.k, f.e, f.fault
@@ -72,7 +72,7 @@ func (r *retrying) race(p *pool, ended <-chan forkResult, n int, cancel context.
 		if last.fault.Outcome == Executed { // what a handler said tells more than that another was not reached
 			last, f = f, last
 		}
-		r.note(last.e, last.fault, last.k.began)
+		a.note(last.e, last.fault, last.k.began)
 		p.putCall(last.k)
 		last = f
 	}

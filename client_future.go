@@ -19,10 +19,10 @@ type Future[R any] struct {
 // call does. An error that [Call] would return at once is that of the future.
 //
 // A call in flight is an entry in tables and no goroutine: a million of them are some hundred bytes each.
-// Goroutines are made only for calls of a client with interceptors, for those with [At] or a fail mode from
-// [Failsafe] on, for calls that are sent again, and, until they are sent, for up to 1,024 calls of a client that
-// wait for a connection, or for room on one that has 1 MiB of requests which the server does not take. Go waits, as
-// long as the call may, when there are so many already.
+// A call has a goroutine if the client has interceptors, and with [At] or a fail mode from [Failsafe]
+// on. Until it is sent, so has a call that is sent again, and one that waits for a connection, or for
+// room on one that has 1 MiB of requests which the server does not read. A client has up to 1,024 of
+// the latter; Go waits for one of them to be sent if there are more, as long as the call may take.
 //
 // The reply is decoded by whoever waits first, and its bytes are kept until then. The request is encoded
 // before Go returns; in may be changed afterwards, but for calls that have a goroutine from the start.
@@ -96,7 +96,7 @@ func WaitAny[F Awaitable](ctx context.Context, futures ...F) (int, error) {
 
 // pending is a call that no goroutine waits for. The goroutine that reads its connection ends it.
 //
-// It keeps the context of the call, which is that of one call and needed for what follows the first attempt.
+// It keeps the context of the call, which is needed for what follows the first attempt.
 type pending struct {
 	c     *Client
 	ctx   context.Context
@@ -106,8 +106,6 @@ type pending struct {
 	codec codec.Codec
 	out   any // where the reply goes
 	e     *endpoint
-
-	waits bool // for room, on a goroutine of its own
 
 	over atomic.Bool
 
@@ -119,9 +117,8 @@ type pending struct {
 	k       *call           // nil once result has been called
 	conn    *clientConn     // on which k is open
 	stopped bool            // by stop
-	again   func()          // ends the attempts that a goroutine makes
-	decoded bool            // the reply, by that goroutine
-	done    chan struct{}   // made by those who ask for it
+	later   *laterAttempts  // nil for a call that needs no goroutine
+	done    chan struct{}   // made by the first call of Done
 	waiter  chan struct{}   // gets a value when the call is over
 	waiters []chan struct{} // further ones
 	err     error
@@ -149,7 +146,7 @@ func (c *Client) launch(ctx context.Context, p *pending, name string, in, out an
 		return
 	}
 	k := c.pool.getStarted()
-	k.began, k.fresh = nanotime(), true
+	k.began, k.fresh, k.pending, k.atOnce = nanotime(), true, p, true
 	p.k, p.m = k, m
 	cd, fault := c.encode(ctx, k, m, in, out, p.o)
 	if fault != nil {
@@ -159,131 +156,66 @@ func (c *Client) launch(ctx context.Context, p *pending, name string, in, out an
 	}
 	p.codec, p.ends = cd, ctx.Done()
 	c.budget.Deposit()
-	if !p.begin(ctx) {
-		p.startLater()
-	}
-}
-
-// begin makes the first attempt, and reports false if that would have to wait: for an endpoint, for a connection to the
-// one that it picked, or for room. beginLate goes on then, at the same endpoint. The rest is for the goroutine that
-// reads the connection.
-func (p *pending) begin(ctx context.Context) bool {
-	if p.e = p.c.pick(p.k, p.m); p.e == nil {
-		return false
-	}
-	conn := p.e.host.pickConn(p.k.slot)
-	if conn == nil {
-		return false
-	}
-	p.e.Begin()
-	return p.send(ctx, conn)
-}
-
-// send sends the attempt at p.e over the connection. It reports false if that would have to wait for room and p does
-// not; the attempt is taken back then.
-func (p *pending) send(ctx context.Context, conn *clientConn) bool {
-	e, k, m := p.e, p.k, p.m
-	if k.compression != nil || e.host.observers != nil {
-		if fault := e.prepare(ctx, conn, k, m); fault != nil {
-			fault.Method = m.name
-			p.finish(fault)
-			return true
+	if p.e = c.pick(k, m); p.e != nil {
+		if fault = p.start(ctx); fault == nil {
+			return
+		}
+		if fault != errWouldWait {
+			p.failed(fault)
+			return
 		}
 	}
-	p.mu.Lock()
-	p.conn = conn
-	p.mu.Unlock()
-	k.pending = p
-	if fault := conn.start(ctx, k, m); fault != nil {
-		if fault == errNoRoom {
-			e.Abort()
-			if k.observed != nil {
-				e.observeReply(k, m, fault)
-			}
-			p.mu.Lock()
-			p.conn = nil
-			p.mu.Unlock()
-			return false
-		}
-		k.failed = fault
-		p.attemptDone()
-		return true
+	p.startLater()
+}
+
+// start starts an attempt at p.e. Without an error the rest is for the goroutine that reads the
+// connection, which calls attemptDone, and the call is not the caller's any more.
+func (p *pending) start(ctx context.Context) *Error {
+	conn, fault := p.e.start(ctx, p.k, p.m)
+	if fault != nil {
+		p.startOn(nil)
+		return fault
 	}
 	conn.ensureReader()
 	if p.ends != nil {
 		p.c.watches.add(p)
 	}
-	return true
+	return nil
 }
 
-// perform makes a call through interceptors, or several attempts at once, in functions that return when it is
-// over.
-func (p *pending) perform(name string, in any) {
-	ctx, cancel := p.stoppable()
-	defer cancel()
-	p.decoded = true
-	p.finish(p.c.callWithMode(ctx, name, in, p.out, p.o))
-}
-
-// stoppable returns a context that ends with that of the call, or when stop is called.
-func (p *pending) stoppable() (context.Context, context.CancelFunc) {
-	ctx, cancel := p.ctx, func() {}
-	if ctx != nil { // a nil one is an error of the call
-		ctx, cancel = context.WithCancel(ctx)
-	}
+// startOn notes the connection on which an attempt is about to be started, for stop. It is not
+// inlined for the sake of callers that wait for their replies, which go through endpoint.start too.
+//
+//go:noinline
+func (p *pending) startOn(conn *clientConn) {
 	p.mu.Lock()
-	p.again = cancel
-	stopped := p.stopped
+	p.conn = conn
 	p.mu.Unlock()
-	if stopped {
-		cancel()
-	}
-	return ctx, cancel
 }
 
-// attemptDone notes that the attempt is over. It runs on whichever goroutine ended it, and does not wait.
+// attemptDone notes that the attempt is over. It runs on the goroutine that ended it, and does not
+// wait.
 func (p *pending) attemptDone() {
 	p.mu.Lock()
 	conn := p.conn
 	p.conn = nil // stop leaves k alone from here on
 	p.mu.Unlock()
-	fault := p.e.settle(conn, p.k, p.m, p.k.failed)
-	switch {
-	case fault == nil:
-		p.finish(nil)
-	case finalFault(fault, p.o, p.m):
-		fault.Method = p.m.name
-		p.finish(fault)
-	default:
-		go p.further(p.e, fault)
+	if fault := p.e.settle(conn, p.k, p.m, p.k.failed); fault != nil {
+		p.failed(fault)
+		return
 	}
+	p.finish(nil)
 }
 
-// finalFault reports whether no attempt follows a first one that failed with err.
-func finalFault(err *Error, o *callOptions, m *clientMethod) bool {
-	s := newSituation(o, m, err)
-	s.spent = o.attempts <= 1
-	return s.verdict(err) == giveUp
-}
-
-// further makes the attempts that follow one that failed with fault at e, or the first one, and returns when
-// the call is over.
-func (p *pending) further(e *endpoint, fault *Error) {
-	k := p.k
-	k.pending = nil
-	if k.done == nil {
-		k.done = make(chan struct{}, 1)
-	}
-	ctx, cancel := p.stoppable()
-	defer cancel()
-	fault = p.c.furtherAttempts(ctx, k, &retrying{c: p.c, o: p.o, m: p.m, codec: p.codec, out: p.out}, e, fault)
-	p.decoded = true
-	if fault != nil {
+// failed ends the call after an attempt that failed with fault, or goes on with others. It does not
+// wait.
+func (p *pending) failed(fault *Error) {
+	if p.later == nil && isFinal(fault, p.o, p.m) {
 		fault.Method = p.m.name
 		p.finish(fault)
 		return
 	}
-	p.finish(nil)
+	go p.proceed(fault)
 }
 
 // finish notes that the call is over, and tells who waits.
@@ -299,7 +231,11 @@ func (p *pending) finish(err error) {
 		wake(w)
 	}
 	p.waiter, p.waiters = nil, nil
+	later := p.later
 	p.mu.Unlock()
+	if later != nil {
+		later.cancel()
+	}
 	if p.ends != nil {
 		p.c.watches.remove(p)
 	}
@@ -322,8 +258,12 @@ func (p *pending) result() error {
 		return p.err
 	}
 	p.k = nil
-	if p.err == nil && !p.decoded {
+	if p.err == nil {
 		if fault := p.e.decode(p.codec, k, p.out); fault != nil {
+			if p.later != nil {
+				p.later.attempts.note(p.e, fault, k.began)
+				p.later.attempts.final(fault)
+			}
 			fault.Method = p.m.name
 			p.err = fault
 		}
@@ -339,7 +279,7 @@ func (p *pending) result() error {
 func (p *pending) stop() {
 	p.mu.Lock()
 	p.stopped = true
-	again := p.again
+	later := p.later
 	var taken bool
 	var outcome Outcome
 	if p.conn != nil {
@@ -353,8 +293,8 @@ func (p *pending) stop() {
 	case taken:
 		p.k.failed = failure(Canceled, outcome, PhaseWait, context.Canceled, "the call was cancelled")
 		p.attemptDone()
-	case again != nil:
-		again()
+	case later != nil:
+		later.cancel()
 	}
 }
 

@@ -2,11 +2,20 @@ package anser
 
 import "context"
 
-// maxLagging is how many calls of a client that were started without a goroutine of their own may have one
-// because no connection stands, or none takes more bytes.
+// maxStartingLater is how many calls of a client that were started without a goroutine may have one
+// because there is no connection, or none takes more bytes.
 const maxStartingLater = 1024
 
-// startLater begins the call on a goroutine, as it has to wait before it can be sent. There are not too many such.
+// laterAttempts is what a future needs that was not answered at its first attempt, or could not
+// start it at once.
+type laterAttempts struct {
+	ctx      context.Context // ends with that of the call, with Cancel, and with the call
+	cancel   context.CancelFunc
+	attempts attempts
+}
+
+// startLater begins the call on a goroutine, because it must wait before it can be sent. If there are
+// too many of those, it waits for one to end.
 func (p *pending) startLater() {
 	bounded, cancel := p.k.bound(p.ctx)
 	defer cancel()
@@ -21,77 +30,62 @@ func (p *pending) startLater() {
 	}
 	go func() {
 		defer func() { <-p.c.startingLater }()
-		p.startWhenConnected()
+		p.proceed(nil)
 	}()
 }
 
-// startWhenConnected waits for a connection to the endpoint that was picked, and for room on it, and begins the call, which then
-// needs this goroutine no more. Where there is no connection to be had it goes on as after an attempt that failed.
-//
-// It picks only where begin found nothing to pick from. To pick again for a connection that was waited for would mean
-// to wait again: a balancer that goes round picks another endpoint each time.
-func (p *pending) startWhenConnected() {
-	ctx, cancel := p.stoppable()
+// proceed makes attempts until one is sent, or the call is given up. The goroutine that reads the
+// connection ends the attempt, so that no goroutine waits for it. fault is the error of the last
+// attempt, which was at p.e. Without one, the first attempt is made at the endpoint that was picked
+// for it: to pick another one would mean to wait for its connection in turn.
+func (p *pending) proceed(fault *Error) {
+	l := p.makeLater()
+	bounded, cancel := p.k.bound(l.ctx)
 	defer cancel()
-	bounded, done := p.k.bound(ctx)
-	defer done()
-	if p.e == nil {
-		if p.e = p.firstPick(bounded); p.e == nil {
-			p.further(nil, nil)
-			return
+	p.k.atOnce = false
+	for {
+		if fault != nil || p.e == nil {
+			if p.e, fault = l.attempts.next(bounded, p.k, p.e, fault); fault != nil {
+				fault.Method = p.m.name
+				p.finish(fault)
+				return
+			}
+			l.attempts.prepare(bounded, p.k)
+		}
+		if fault = p.start(l.ctx); fault == nil {
+			break
 		}
 	}
-	p.e.Begin()
-	conn := p.e.host.pickConn(p.k.slot)
-	if conn == nil {
-		var fault *Error
-		if conn, fault = p.e.connect(bounded, p.k); fault != nil && !p.k.settled {
-			conn = p.elsewhere(bounded)
-		}
-		if conn == nil {
-			p.further(p.e, fault)
-			return
-		}
-	}
-	p.waits = true
-	p.send(ctx, conn)
 	p.mu.Lock()
 	stopped := p.stopped
 	p.mu.Unlock()
-	if stopped { // before there was a connection to tell it to
+	if stopped { // before there was a connection to cancel it on
 		p.stop()
 	}
 }
 
-// elsewhere takes the attempt, for which the endpoint that was picked has no connection, to one that has. It returns nil if
-// there is none in time; p.e is that which was picked then.
-func (p *pending) elsewhere(ctx context.Context) *clientConn {
-	e, fault := p.c.reach(ctx, p.k, p.m, nil)
-	if fault != nil {
-		return nil
+// makeLater returns p.later, made the first time.
+func (p *pending) makeLater() *laterAttempts {
+	if p.later != nil {
+		return p.later
 	}
-	conn := e.host.pickConn(p.k.slot)
-	if conn == nil { // it was lost
-		return nil
+	l := &laterAttempts{attempts: attempts{c: p.c, o: p.o, m: p.m}}
+	l.ctx, l.cancel = p.ctx, func() {}
+	if p.ctx != nil { // a nil one is an error of the call
+		l.ctx, l.cancel = context.WithCancel(p.ctx)
 	}
-	p.k.shrinkTimeout(ctx)
-	p.k.began = nanotime()
-	p.e = e
-	e.Begin()
-	return conn
+	p.mu.Lock()
+	p.later = l
+	stopped := p.stopped
+	p.mu.Unlock()
+	if stopped {
+		l.cancel()
+	}
+	return l
 }
 
-// firstPick waits for the list of instances and picks one, or returns nil. With a router that is for further, as there
-// may be rules now for which the call was not routed.
-func (p *pending) firstPick(ctx context.Context) *endpoint {
-	if p.c.router != nil {
-		return nil
-	}
-	if _, fault := p.c.cluster.wait(ctx); fault != nil {
-		return nil
-	}
-	return p.c.pick(p.k, p.m)
+// perform makes a call through interceptors, or several attempts at once, in functions that return
+// when it is over.
+func (p *pending) perform(name string, in any) {
+	p.finish(p.c.callWithMode(p.makeLater().ctx, name, in, p.out, p.o))
 }
-
-// errNoRoom is why a call is not started by its caller, who is not to wait for room.
-var errNoRoom = failure(Unavailable, NotSent, PhaseWrite, nil, "the connection takes no more bytes now")

@@ -85,26 +85,26 @@ func (h *hedge) pay() bool {
 //
 // Everything happens on the caller's goroutine, so that a call whose reply comes in time costs a timer and
 // a context more than another one.
-func (c *Client) backup(ctx context.Context, k *call, r *retrying) (*call, *endpoint, *Error) {
-	h := r.m.hedging()
+func (c *Client) backup(ctx context.Context, k *call, a *attempts) (*call, *endpoint, *Error) {
+	h := a.m.hedging()
 	h.count(c.o.backupShare)
-	e := c.pick(k, r.m)
+	e := c.pick(k, a.m)
 	if e == nil {
 		return k, nil, nil
 	}
-	after := r.o.backupAfter
+	after := a.o.backupAfter
 	if after == 0 {
 		after = h.times.high()
 	}
 	attentive, cancel := context.WithCancel(ctx) // has a Done channel, so that this goroutine reads for nobody
 	defer cancel()
-	conn, fault := e.start(attentive, k, r.m)
+	conn, fault := e.start(attentive, k, a.m)
 	if fault != nil {
 		return k, e, fault
 	}
 	conn.ensureReader()
-	if after == 0 || !r.m.idempotent(r.o) || parentRetried(ctx) {
-		return c.awaitSingle(attentive, h, conn, e, k, r)
+	if after == 0 || !a.m.idempotent(a.o) || parentRetried(ctx) {
+		return c.awaitSingle(attentive, h, conn, e, k, a)
 	}
 	timer := time.NewTimer(after - time.Duration(nanotime()-k.began))
 	defer timer.Stop()
@@ -112,21 +112,21 @@ func (c *Client) backup(ctx context.Context, k *call, r *retrying) (*call, *endp
 	case <-timer.C:
 	case <-k.done:
 		k.done <- struct{}{} // for alone
-		return c.awaitSingle(attentive, h, conn, e, k, r)
+		return c.awaitSingle(attentive, h, conn, e, k, a)
 	case <-attentive.Done():
-		return c.awaitSingle(attentive, h, conn, e, k, r)
+		return c.awaitSingle(attentive, h, conn, e, k, a)
 	}
 	first := hedgeAttempt{e, conn, k}
-	second, ok := c.startHedge(attentive, h, first, r)
+	second, ok := c.startHedge(attentive, h, first, a)
 	if !ok {
-		return c.awaitSingle(attentive, h, conn, e, k, r)
+		return c.awaitSingle(attentive, h, conn, e, k, a)
 	}
-	return c.awaitEither(attentive, h, first, second, r)
+	return c.awaitEither(attentive, h, first, second, a)
 }
 
 // awaitSingle waits for an attempt that has none beside it.
-func (c *Client) awaitSingle(ctx context.Context, h *hedge, conn *clientConn, e *endpoint, k *call, r *retrying) (*call, *endpoint, *Error) {
-	return k, e, r.settle(h, hedgeAttempt{e, conn, k}, conn.wait(ctx, k))
+func (c *Client) awaitSingle(ctx context.Context, h *hedge, conn *clientConn, e *endpoint, k *call, a *attempts) (*call, *endpoint, *Error) {
+	return k, e, a.settle(h, hedgeAttempt{e, conn, k}, conn.wait(ctx, k))
 }
 
 // hedgeAttempt is an attempt on its way.
@@ -137,21 +137,21 @@ type hedgeAttempt struct {
 }
 
 // settle ends an attempt that answered or failed, and decodes its reply. With h its time is learned from.
-func (r *retrying) settle(h *hedge, a hedgeAttempt, fault *Error) *Error {
-	fault = a.e.settle(a.conn, a.k, r.m, fault)
+func (a *attempts) settle(h *hedge, x hedgeAttempt, fault *Error) *Error {
+	fault = x.e.settle(x.conn, x.k, a.m, fault)
 	if h != nil && (fault == nil || fault.Outcome == Executed || fault.Code == DeadlineExceeded) {
-		h.times.note(time.Duration(nanotime() - a.k.began))
+		h.times.note(time.Duration(nanotime() - x.k.began))
 	}
 	if fault == nil {
-		fault = a.e.decode(r.codec, a.k, r.out)
+		fault = x.e.decode(a.codec, x.k, a.out)
 	}
 	return fault
 }
 
 // startHedge starts another attempt at another instance to which a connection stands, if there is one, and if
 // both the method's share and the client's budget allow it.
-func (c *Client) startHedge(ctx context.Context, h *hedge, first hedgeAttempt, r *retrying) (hedgeAttempt, bool) {
-	v := c.cluster.view.Load().forCall(r.m, first.k.route)
+func (c *Client) startHedge(ctx context.Context, h *hedge, first hedgeAttempt, a *attempts) (hedgeAttempt, bool) {
+	v := c.cluster.view.Load().forCall(a.m, first.k.route)
 	if v == nil || v.usable < 2 {
 		return hedgeAttempt{}, false
 	}
@@ -177,7 +177,7 @@ func (c *Client) startHedge(ctx context.Context, h *hedge, first hedgeAttempt, r
 	}
 	k.shrinkTimeout(ctx)
 	k.atOnce = true // nobody would look for the first reply while this one waits for room
-	conn, fault := e.start(ctx, k, r.m)
+	conn, fault := e.start(ctx, k, a.m)
 	k.atOnce = false
 	if fault != nil {
 		c.pool.putCall(k)
@@ -185,63 +185,63 @@ func (c *Client) startHedge(ctx context.Context, h *hedge, first hedgeAttempt, r
 	}
 	conn.ensureReader()
 	h.sent.Add(1)
-	if r.o.attempts <= 2 {
+	if a.o.attempts <= 2 {
 		first.conn.ifOpen(first.k, func() { first.k.mover = nil }) // there is no attempt left
 	}
 	return hedgeAttempt{e, conn, k}, true
 }
 
 // awaitEither waits for two attempts.
-func (c *Client) awaitEither(ctx context.Context, h *hedge, first, second hedgeAttempt, r *retrying) (*call, *endpoint, *Error) {
+func (c *Client) awaitEither(ctx context.Context, h *hedge, first, second hedgeAttempt, a *attempts) (*call, *endpoint, *Error) {
 	select {
 	case <-first.k.done:
-		fault := r.settle(h, first, first.k.failed)
+		fault := a.settle(h, first, first.k.failed)
 		if fault == nil || fault.Outcome == Executed || fault.Phase == PhaseDecode {
-			r.drop(c.pool, second, false)
+			a.drop(c.pool, second, false)
 			return first.k, first.e, fault
 		}
-		r.note(first.e, fault, first.k.began)
+		a.note(first.e, fault, first.k.began)
 		c.pool.putCall(first.k)
-		fault = r.settle(nil, second, second.conn.wait(ctx, second.k))
+		fault = a.settle(nil, second, second.conn.wait(ctx, second.k))
 		if fault == nil {
 			h.won.Add(1)
 		}
 		return second.k, second.e, fault
 	case <-second.k.done:
-		fault := r.settle(nil, second, second.k.failed)
+		fault := a.settle(nil, second, second.k.failed)
 		if fault == nil || fault.Outcome == Executed || fault.Phase == PhaseDecode {
 			if fault == nil {
 				h.won.Add(1)
 			}
 			h.times.note(time.Duration(nanotime() - first.k.began)) // at least; that is beyond the time to wait anyway
-			r.drop(c.pool, first, true)
+			a.drop(c.pool, first, true)
 			return second.k, second.e, fault
 		}
-		r.note(second.e, fault, second.k.began)
+		a.note(second.e, fault, second.k.began)
 		c.pool.putCall(second.k)
-		return c.awaitSingle(ctx, h, first.conn, first.e, first.k, r)
+		return c.awaitSingle(ctx, h, first.conn, first.e, first.k, a)
 	case <-ctx.Done():
-		r.drop(c.pool, second, false)
-		return c.awaitSingle(ctx, h, first.conn, first.e, first.k, r)
+		a.drop(c.pool, second, false)
+		return c.awaitSingle(ctx, h, first.conn, first.e, first.k, a)
 	}
 }
 
 // drop cancels an attempt whose reply nobody needs any more. The balancer learns that one that was outrun has
 // taken at least as long as it did: otherwise an instance would seem fast whose slow replies are never seen.
-func (r *retrying) drop(p *pool, a hedgeAttempt, outrun bool) {
-	if taken, _ := a.conn.cancel(a.k, false); !taken {
-		<-a.k.done // its reply is being delivered
+func (a *attempts) drop(p *pool, x hedgeAttempt, outrun bool) {
+	if taken, _ := x.conn.cancel(x.k, false); !taken {
+		<-x.k.done // its reply is being delivered
 	}
 	if outrun {
 		now := nanotime()
-		a.e.End(now, time.Duration(now-a.k.began))
+		x.e.End(now, time.Duration(now-x.k.began))
 	} else {
-		a.e.Abort()
+		x.e.Abort()
 	}
-	if a.k.observed != nil {
-		a.e.observeReply(a.k, r.m, failure(Canceled, OutcomeUnknown, PhaseWait, context.Canceled, "another attempt was answered first"))
+	if x.k.observed != nil {
+		x.e.observeReply(x.k, a.m, failure(Canceled, OutcomeUnknown, PhaseWait, context.Canceled, "another attempt was answered first"))
 	}
-	p.putCall(a.k)
+	p.putCall(x.k)
 }
 
 // backupStats appends what is known of the method's second attempts, if it was called with the mode.

@@ -28,8 +28,7 @@ func (c *Client) Send(ctx context.Context, method string, in any, opts ...CallOp
 	return c.send(ctx, method, in, o)
 }
 
-// send makes the attempts of a oneway call, of which the first one that gets as far as a connection is the
-// last.
+// send makes the attempts of a oneway call. The first one that is handed to a connection is the last.
 func (c *Client) send(ctx context.Context, name string, in any, o *callOptions) error {
 	m, err := c.method(name)
 	if err != nil {
@@ -47,9 +46,11 @@ func (c *Client) send(ctx context.Context, name string, in any, o *callOptions) 
 	c.budget.Deposit()
 	k.oneway, k.atOnce = true, o.atOnce
 	defer func() { k.oneway, k.atOnce = false, false }()
-	e := c.pick(k, m)
+	var e *endpoint
 	if o.pinned {
 		e = c.cluster.find(o.at)
+	} else {
+		e = c.pick(k, m)
 	}
 	if e != nil {
 		if fault = e.attempt(ctx, k, m); fault == nil {
@@ -59,37 +60,10 @@ func (c *Client) send(ctx context.Context, name string, in any, o *callOptions) 
 			return nil
 		}
 	}
-	if fault = c.furtherAttempts(ctx, k, &retrying{c: c, o: o, m: m}, e, fault); fault != nil {
+	if fault = (&attempts{c: c, o: o, m: m}).run(ctx, k, e, fault); fault != nil {
 		fault.Method = name
 		return fault
 	}
-	return nil
-}
-
-// send hands the oneway call k to a connection of the endpoint.
-func (e *endpoint) send(ctx context.Context, k *call, m *clientMethod) *Error {
-	e.Begin()
-	conn := e.host.pickConn(k.slot)
-	if conn == nil && k.atOnce {
-		e.Abort()
-		return failure(Unavailable, NotSent, PhaseDial, nil, "there is no connection now")
-	}
-	if conn == nil {
-		var err *Error
-		if conn, err = e.connect(ctx, k); err != nil {
-			return err
-		}
-	}
-	if k.compression != nil || e.host.observers != nil {
-		if err := e.prepare(ctx, conn, k, m); err != nil {
-			return err
-		}
-	}
-	if err := conn.send(ctx, k, m); err != nil {
-		return e.settle(conn, k, m, err)
-	}
-	k.observed = nil
-	e.Abort() // nothing will tell how it went
 	return nil
 }
 

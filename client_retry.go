@@ -19,70 +19,152 @@ const (
 	maxDelay   = time.Second
 )
 
-// retrying is the state of a call whose first attempt failed.
-type retrying struct {
+// attempts decides about the attempts of a call that follow the first one, or about all of them if
+// there was no instance to pick. Calls, futures, oneway messages and streams share it. They differ
+// in how an attempt is started and how its end is awaited.
+type attempts struct {
 	c         *Client
 	o         *callOptions
 	m         *clientMethod
 	codec     codec.Codec
-	out       any // where the reply goes
+	out       any // where the reply goes; with codec, of a call whose goroutine waits for its attempts
 	sent      int // attempts of which at least a byte may have been sent
 	delays    int // waits so far
 	refused   bool
 	ran       Outcome   // OutcomeUnknown or Executed after an attempt that was, else 0
 	first     *endpoint // of the first attempt
 	last      *endpoint // of the last one
-	bound     *endpoint // that alone knows what became of the call, or nil
+	bound     *endpoint // the only one that knows the idempotency key of the call, or nil
 	denied    bool      // the budget had no retry left
-	since     int64     // nanotime of the first failure
-	elsewhere bool      // the last attempt found no connection: the next one goes where one stands
+	since     int64     // nanotime of the first attempt that found no connection
+	elsewhere bool      // the last attempt found no connection: the next one goes to a connected instance
 	tried     []*balance.Endpoint
-	attempts  []AttemptInfo
+	list      []AttemptInfo
 }
 
-// newRetrying is not inlined for the sake of the frame of answer.
+// newAttempts is not inlined for the sake of the frame of complete.
 //
 //go:noinline
-func newRetrying(c *Client, x *callState, out any) *retrying {
-	return &retrying{c: c, o: x.o, m: x.m, codec: x.codec, out: out}
+func newAttempts(c *Client, x *callState, out any) *attempts {
+	return &attempts{c: c, o: x.o, m: x.m, codec: x.codec, out: out}
+}
+
+// run makes attempts until one succeeds, and decodes its reply. e and err are as for next.
+func (a *attempts) run(ctx context.Context, k *call, e *endpoint, err *Error) *Error {
+	bounded, cancel := k.bound(ctx)
+	defer cancel()
+	for {
+		if e, err = a.next(bounded, k, e, err); err != nil {
+			return err
+		}
+		a.prepare(bounded, k)
+		if err = a.attempt(bounded, k, e); err == nil {
+			if a.o.inv != nil {
+				a.o.inv.answered(e.Instance().Address, a.sent)
+			}
+			return nil
+		}
+	}
+}
+
+// attempt makes an attempt at e, and decodes its reply.
+func (a *attempts) attempt(ctx context.Context, k *call, e *endpoint) *Error {
+	if err := e.attempt(ctx, k, a.m); err != nil {
+		return err
+	}
+	return e.decode(a.codec, k, a.out)
+}
+
+// next returns the endpoint for the next attempt of the call k. The attempt before it failed with
+// err at e; both are nil if there was none. next waits for the list of instances, for a connection
+// if the last attempt found none, and between attempts. An error is that of the call, which is over.
+func (a *attempts) next(ctx context.Context, k *call, e *endpoint, err *Error) (*endpoint, *Error) {
+	if err != nil {
+		a.note(e, err, k.began)
+	}
+	for {
+		changed := a.c.cluster.changes() // before the list is read, to notice one that comes meanwhile
+		v, fault := a.c.cluster.wait(ctx)
+		if fault != nil {
+			if err != nil && err.Outcome != NotSent {
+				fault = err // closing the client does not change the outcome of the attempt
+			}
+			return nil, a.final(fault)
+		}
+		if a.c.router != nil && len(a.list) == 0 { // there may have been no rules before
+			if k.route, fault = a.c.route(ctx, a.m.name, outgoing(ctx)); fault != nil {
+				return nil, a.final(fault)
+			}
+		}
+		v = v.forCall(a.m, k.route)
+		if err != nil {
+			changed = a.c.cluster.changes() // a change by the attempt itself is no reason to hurry
+		} else if e, err = a.pick(ctx, k, v); err == nil {
+			return e, nil
+		}
+		wait, again := a.decide(ctx, err, v)
+		if !again {
+			return nil, a.final(err)
+		}
+		if a.bound != nil && !k.again {
+			k.kept, k.again = k.sent, true
+		}
+		if wait > 0 && !a.pause(ctx, wait, changed, v, err) {
+			if errors.Is(ctx.Err(), context.Canceled) {
+				err = givenUp(ctx, err)
+			}
+			return nil, a.final(err)
+		}
+		err = nil
+	}
+}
+
+// prepare completes the request of k for another attempt.
+func (a *attempts) prepare(ctx context.Context, k *call) {
+	k.frame[attemptOffset] = uint8(min(int(a.o.earlier)+a.sent, wire.MaxAttempt))
+	k.shrinkTimeout(ctx)
+	if a.sent+1 >= a.o.attempts {
+		k.mover = nil // there is no attempt left
+	}
+	k.began = nanotime()
 }
 
 // decide says whether the call may be tried again after err, and after which wait.
-func (r *retrying) decide(ctx context.Context, err *Error, view *view) (wait time.Duration, again bool) {
-	s := r.situation(ctx, err, view)
-	r.elsewhere = r.free() && err.Outcome == NotSent && err.Phase == PhaseDial
+func (a *attempts) decide(ctx context.Context, err *Error, view *view) (wait time.Duration, again bool) {
+	s := a.situation(ctx, err, view)
+	a.elsewhere = a.free() && err.Outcome == NotSent && err.Phase == PhaseDial
 	v := s.verdict(err)
 	if v&onlyOnce != 0 {
-		r.refused = true
+		a.refused = true
 	}
 	if v&sameLife != 0 {
-		r.bound = r.last
+		a.bound = a.last
 	}
 	if v&afterWait != 0 {
-		wait = r.delay()
+		wait = a.delay()
 	}
 	again = v&tryAgain != 0
 	if v&fromBudget != 0 {
-		again = r.c.budget.Withdraw(nanotime())
-		r.denied = !again
+		again = a.c.budget.Withdraw(nanotime())
+		a.denied = !again
 	}
 	return max(wait, err.RetryAfter), again
 }
 
 // situation returns what decides about the call after err.
-func (r *retrying) situation(ctx context.Context, err *Error, view *view) situation {
-	s := newSituation(r.o, r.m, err)
-	free := r.free()
+func (a *attempts) situation(ctx context.Context, err *Error, view *view) situation {
+	s := newSituation(a.o, a.m, err)
+	free := a.free()
 	s.over = ctx.Err() != nil
-	s.bound = r.o.pinned || r.bound != nil
+	s.bound = a.o.pinned || a.bound != nil
 	s.several = free && view.total > 1
-	s.another = free && r.untried(view)
-	// A stream may fail to get a connection of its own where another one is: that is tried once at each
-	// instance without a wait.
-	s.fresh = !r.elsewhere || s.another && err.cause != nil
-	s.absent = r.absent(err)
-	s.spent = r.sent >= r.o.attempts || parentRetried(ctx)
-	s.refused = r.refused
+	s.another = free && a.untried(view)
+	// A stream may fail to get a connection of its own from a connected instance: each instance is
+	// tried once without a wait.
+	s.fresh = !a.elsewhere || s.another && err.cause != nil
+	s.absent = a.absent(err)
+	s.spent = a.sent >= a.o.attempts || parentRetried(ctx)
+	s.refused = a.refused
 	return s
 }
 
@@ -98,40 +180,41 @@ func newSituation(o *callOptions, m *clientMethod, err *Error) situation {
 	return s
 }
 
-// free reports whether the call may go to any instance.
-func (r *retrying) free() bool { return r.o.mode.elsewhere() && !r.o.pinned && r.bound == nil }
+// isFinal reports whether no attempt follows the first one of a call, which failed with err.
+func isFinal(err *Error, o *callOptions, m *clientMethod) bool {
+	s := newSituation(o, m, err)
+	s.spent = o.attempts <= 1
+	return s.verdict(err) == giveUp
+}
 
-// absentFor is for how long a call is tried whose client has never reached an instance, and at whose fixed addresses nothing
-// listens. The server may be about to start; once an instance was there, it may be about to come back.
+// free reports whether the call may go to any instance.
+func (a *attempts) free() bool { return a.o.mode.elsewhere() && !a.o.pinned && a.bound == nil }
+
+// absentFor is how long a call is tried whose client has never reached an instance, if nothing
+// listens at the fixed addresses: the server may be about to start. Where an instance was reached,
+// it may be about to come back.
 const absentFor = 2 * time.Second
 
-// absent reports whether that time is over. It begins with the first attempt that found no connection.
-func (r *retrying) absent(err *Error) bool {
+// absent reports whether that time is over, which begins when an attempt first finds no connection.
+func (a *attempts) absent(err *Error) bool {
 	if err.Outcome != NotSent || err.Phase != PhaseDial {
 		return false
 	}
 	now := nanotime()
-	if r.since == 0 {
-		r.since = now
+	if a.since == 0 {
+		a.since = now
 	}
-	return r.c.source.resolver == nil && !r.c.cluster.met.Load() && now-r.since >= int64(absentFor)
-}
-
-// redialNow has connections made that wait for their turn, if the next attempt does not see to that itself.
-func (r *retrying) redialNow(v *view) {
-	if !r.elsewhere || v.total < 2 {
-		r.c.cluster.redialNow()
-	}
+	return a.c.source.resolver == nil && !a.c.cluster.met.Load() && now-a.since >= int64(absentFor)
 }
 
 // untried reports whether the view has an endpoint that this call has not used.
-func (r *retrying) untried(v *view) bool {
+func (a *attempts) untried(v *view) bool {
 	if v.only != nil {
-		return !slices.Contains(r.tried, v.only.Endpoint)
+		return !slices.Contains(a.tried, v.only.Endpoint)
 	}
-	return v.usable > 0 && len(r.tried) < maxAttempts && func() bool {
+	return v.usable > 0 && len(a.tried) < maxAttempts && func() bool {
 		for e := range v.byPick {
-			if !slices.Contains(r.tried, e) {
+			if !slices.Contains(a.tried, e) {
 				return true
 			}
 		}
@@ -140,33 +223,33 @@ func (r *retrying) untried(v *view) bool {
 }
 
 // delay is full jitter: a random part of a bound that doubles.
-func (r *retrying) delay() time.Duration {
-	bound := min(firstDelay<<min(r.delays, 10), maxDelay)
-	r.delays++
+func (a *attempts) delay() time.Duration {
+	bound := min(firstDelay<<min(a.delays, 10), maxDelay)
+	a.delays++
 	return time.Duration(rand.Int64N(int64(bound))) + time.Millisecond
 }
 
 // note enters an attempt that began at a nanotime and failed with err.
-func (r *retrying) note(e *endpoint, err *Error, began int64) {
+func (a *attempts) note(e *endpoint, err *Error, began int64) {
 	if err.Outcome != NotSent {
-		r.sent++
+		a.sent++
 	}
-	if r.ran != OutcomeUnknown && (err.Outcome == OutcomeUnknown || err.Outcome == Executed) {
-		r.ran = err.Outcome
+	if a.ran != OutcomeUnknown && (err.Outcome == OutcomeUnknown || err.Outcome == Executed) {
+		a.ran = err.Outcome
 	}
 	if e == nil {
 		return
 	}
-	if r.first == nil {
-		r.first = e
+	if a.first == nil {
+		a.first = e
 	}
-	r.last = e
+	a.last = e
 	late := err.Phase == PhaseDial && err.cause == nil // it may be the first one to connect all the same
-	if !late && !slices.Contains(r.tried, e.Endpoint) && len(r.tried) < maxAttempts {
-		r.tried = append(r.tried, e.Endpoint)
+	if !late && !slices.Contains(a.tried, e.Endpoint) && len(a.tried) < maxAttempts {
+		a.tried = append(a.tried, e.Endpoint)
 	}
-	if len(r.attempts) < maxNotedAttempts {
-		r.attempts = append(r.attempts, AttemptInfo{e.Instance().Address, err.Outcome, time.Duration(nanotime() - began), err.Message})
+	if len(a.list) < maxNotedAttempts {
+		a.list = append(a.list, AttemptInfo{e.Instance().Address, err.Outcome, time.Duration(nanotime() - began), err.Message})
 	}
 }
 
@@ -179,66 +262,6 @@ func parentRetried(ctx context.Context) bool {
 	return c != nil && c.isRetry()
 }
 
-// furtherAttempts goes on after a first attempt that failed with err at e, or that could not be
-// made because there is nothing to pick from (err is nil).
-func (c *Client) furtherAttempts(ctx context.Context, k *call, r *retrying, e *endpoint, err *Error) *Error {
-	bounded, cancel := k.bound(ctx)
-	defer cancel()
-	for {
-		changed := c.cluster.changes() // from here on: a list that comes while this one is looked at counts
-		v, fault := c.cluster.wait(bounded)
-		if fault != nil {
-			if err != nil && err.Outcome != NotSent {
-				fault = err // closing the client does not change what became of the attempt
-			}
-			return r.final(fault)
-		}
-		if c.router != nil && e == nil && err == nil && len(r.attempts) == 0 { // there may have been no rules before
-			if k.route, fault = c.route(ctx, r.m.name, outgoing(ctx)); fault != nil {
-				return r.final(fault)
-			}
-		}
-		v = v.forCall(r.m, k.route)
-		if e == nil && err == nil {
-			if v.total > 0 {
-				e, err = c.again(bounded, k, r, v)
-				if err == nil {
-					if r.o.inv != nil {
-						r.o.inv.answered(e.Instance().Address, r.sent)
-					}
-					return nil
-				}
-			} else {
-				err = c.noInstance(k.route)
-			}
-		}
-		if e != nil {
-			changed = c.cluster.changes() // what the attempt itself changed is no reason to hurry
-		}
-		r.note(e, err, k.began)
-		wait, again := r.decide(bounded, err, v)
-		if !again {
-			return r.final(err)
-		}
-		if r.bound != nil && !k.again {
-			k.kept, k.again = k.sent, true
-		}
-		if wait > 0 {
-			r.redialNow(v)
-			if !c.waitRetry(bounded, wait, changed, err) {
-				if errors.Is(ctx.Err(), context.Canceled) {
-					err = givenUp(ctx, err)
-				}
-				return r.final(err)
-			}
-			if !r.untried(v) {
-				r.tried = r.tried[:0]
-			}
-		}
-		e, err = nil, nil
-	}
-}
-
 // givenUp is the error of a call whose caller cancelled it after an attempt that failed with err.
 func givenUp(ctx context.Context, err *Error) *Error {
 	e := contextFailure(ctx, err.Outcome, err.Phase)
@@ -247,58 +270,45 @@ func givenUp(ctx context.Context, err *Error) *Error {
 	return e
 }
 
-// again makes one more attempt. An endpoint without an error has answered, and the reply is decoded.
-func (c *Client) again(ctx context.Context, k *call, r *retrying, v *view) (*endpoint, *Error) {
-	e, fault := c.pickAgain(ctx, k, r, v)
-	if fault != nil {
-		return nil, fault
-	}
-	k.frame[attemptOffset] = uint8(min(int(r.o.earlier)+r.sent, wire.MaxAttempt))
-	k.shrinkTimeout(ctx)
-	if r.sent+1 >= r.o.attempts {
-		k.mover = nil // there is no attempt left
-	}
-	k.began = nanotime()
-	err := e.attempt(ctx, k, r.m)
-	if err == nil {
-		err = e.decode(r.codec, k, r.out)
-	}
-	return e, err
-}
-
-// pickAgain returns the endpoint of one more attempt.
-func (c *Client) pickAgain(ctx context.Context, k *call, r *retrying, v *view) (*endpoint, *Error) {
+// pick returns the endpoint for an attempt.
+func (a *attempts) pick(ctx context.Context, k *call, v *view) (*endpoint, *Error) {
+	cl := a.c.cluster
 	switch {
-	case r.o.pinned:
-		if e := c.cluster.find(r.o.at); e != nil {
+	case a.o.pinned:
+		if e := cl.find(a.o.at); e != nil {
 			return e, nil
 		}
-		return nil, failure(Unavailable, NotSent, PhasePick, nil, "no instance with the key %q is known, and anser.At lets the call go to no other", r.o.at)
-	case r.bound != nil && !c.cluster.has(r.bound):
-		return nil, failure(Unavailable, NotSent, PhasePick, nil, "the instance %s, which alone knows the idempotency key, is gone", r.bound.Instance().Address)
-	case r.bound != nil:
+		return nil, failure(Unavailable, NotSent, PhasePick, nil, "no instance with the key %q is known, and anser.At lets the call go to no other", a.o.at)
+	case v.total == 0:
+		return nil, a.c.noInstance(k.route)
+	case a.bound != nil && !cl.has(a.bound):
+		return nil, failure(Unavailable, NotSent, PhasePick, nil, "the instance %s, which alone knows the idempotency key, is gone", a.bound.Instance().Address)
+	case a.bound != nil:
 		k.settled = true
-		return r.bound, nil
-	case r.o.mode == Failtry && r.first != nil && c.cluster.has(r.first):
-		return r.first, nil
-	case r.elsewhere && v.total > 1:
-		return c.reach(ctx, k, r.m, r.tried)
+		return a.bound, nil
+	case a.o.mode == Failtry && a.first != nil && cl.has(a.first):
+		return a.first, nil
+	case a.elsewhere && v.total > 1:
+		return a.c.reach(ctx, k, a.m, a.tried)
 	}
-	k.pick.Method, k.pick.Tried = r.m.name, nil
-	if r.o.mode.elsewhere() {
-		k.pick.Tried = r.tried
+	k.pick.Method, k.pick.Tried = a.m.name, nil
+	if a.o.mode.elsewhere() {
+		k.pick.Tried = a.tried
 	}
 	e := v.pick(&k.pick)
 	k.pick.Tried = nil
 	if e == nil {
-		return nil, failure(Unavailable, NotSent, PhasePick, nil, "no instance of %q can be picked", c.serviceName())
+		return nil, failure(Unavailable, NotSent, PhasePick, nil, "no instance of %q can be picked", a.c.serviceName())
 	}
 	return e, nil
 }
 
-// waitRetry waits before the next attempt; a change of the instances ends the wait of a call that
-// was not sent. It reports whether there is time for the next attempt.
-func (c *Client) waitRetry(ctx context.Context, wait time.Duration, changed <-chan struct{}, err *Error) bool {
+// pause waits before the next attempt; a change of the instances ends the wait of a call that was
+// not sent. It reports whether there is time for the next attempt.
+func (a *attempts) pause(ctx context.Context, wait time.Duration, changed <-chan struct{}, v *view, err *Error) bool {
+	if !a.elsewhere || v.total < 2 { // else the next attempt makes connections
+		a.c.cluster.redialNow()
+	}
 	if err.Outcome != NotSent {
 		changed = nil
 	}
@@ -307,24 +317,27 @@ func (c *Client) waitRetry(ctx context.Context, wait time.Duration, changed <-ch
 	select {
 	case <-t.C:
 	case <-changed:
-	case <-c.ctx.Done(): // the next attempt finds the client closed
+	case <-a.c.ctx.Done(): // the next attempt finds the client closed
 	case <-ctx.Done():
 		return false
+	}
+	if !a.untried(v) {
+		a.tried = a.tried[:0]
 	}
 	return true
 }
 
 // final completes the error of a call that is given up.
-func (r *retrying) final(err *Error) *Error {
-	if r.ran != 0 && err.Outcome != Executed {
-		err.Outcome = r.ran // the last attempt was not run, or nobody knows; an earlier one was
+func (a *attempts) final(err *Error) *Error {
+	if a.ran != 0 && err.Outcome != Executed {
+		err.Outcome = a.ran // the last attempt was not run, or nobody knows; an earlier one was
 	}
-	// Who called the handler that makes this call should not send that again: it has been tried in vain, or
-	// so much fails that nothing is tried any more. See handlerError.
-	err.spent = r.sent > 1 || r.denied
-	err.Attempt = max(len(r.attempts)-1, 0)
-	if len(r.attempts) > 1 {
-		err.Attempts = r.attempts
+	// If a handler makes this call, its caller should not retry that one: retries have failed here, or
+	// so many calls fail that the budget allows no more. See handlerError.
+	err.spent = a.sent > 1 || a.denied
+	err.Attempt = max(len(a.list)-1, 0)
+	if len(a.list) > 1 {
+		err.Attempts = a.list
 	}
 	return err
 }

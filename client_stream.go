@@ -7,7 +7,6 @@ import (
 	"maps"
 	"runtime/debug"
 	"slices"
-	"time"
 
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/wire"
@@ -22,8 +21,7 @@ type streamOpening struct {
 	options *callOptions    //
 	life    context.Context // of the stream
 	end     context.CancelFunc
-	head    int     // bytes of the REQUEST before the first message
-	key     uint64  // for balancers, or 0
+	codec   codec.Codec
 	stream  *stream // that was opened
 }
 
@@ -129,50 +127,21 @@ func (r *streamOpening) attempts(ctx context.Context, inv *Invocation) *Error {
 		errors.As(err, &fault)
 		return fault
 	}
-	cd, frame, empty, fault := r.encode(ctx, inv.Request)
+	o := &clientStream{client: c, method: m, end: r.end}
+	empty, fault := r.encode(ctx, o, inv.Request)
 	if fault != nil {
 		return fault
 	}
-	if r.key = r.options.hashKey; r.key == 0 && r.options.hashBy != nil {
-		if r.key, fault = r.options.keyOf(ctx, m, inv.Request); fault != nil {
-			return fault
-		}
-	}
-	var route *Route
-	tries := &retrying{c: c, o: r.options, m: m}
+	further := attempts{c: c, o: r.options, m: m}
+	e := c.pick(&o.call, m)
 	for {
-		v, fault := c.cluster.wait(ctx)
-		if fault != nil {
-			return tries.final(fault)
-		}
-		if c.router != nil && len(tries.attempts) == 0 {
-			if route, fault = c.route(ctx, m.name, outgoing(ctx)); fault != nil {
-				return tries.final(fault)
-			}
-		}
-		v = v.forCall(m, route)
-		began := nanotime()
-		changed := c.cluster.changes()
-		e, fault := r.attempt(ctx, m, tries, v, route, cd, frame)
-		if fault == nil {
-			break
-		}
 		if e != nil {
-			changed = c.cluster.changes() // what the attempt itself changed is no reason to hurry
-		}
-		tries.note(e, fault, began)
-		wait, again := tries.decide(ctx, fault, v)
-		if !again {
-			return tries.final(fault)
-		}
-		if wait > 0 {
-			tries.redialNow(v)
-			if !c.waitRetry(ctx, wait, changed, fault) {
-				return tries.final(fault)
+			if fault = e.open(ctx, r, o); fault == nil {
+				break
 			}
-			if !tries.untried(v) {
-				tries.tried = tries.tried[:0]
-			}
+		}
+		if e, fault = further.next(ctx, &o.call, e, fault); fault != nil {
+			return fault
 		}
 	}
 	if empty {
@@ -181,70 +150,49 @@ func (r *streamOpening) attempts(ctx context.Context, inv *Invocation) *Error {
 	return nil
 }
 
-// attempt opens the stream at an instance that it picks. An error means that nothing was sent.
-func (r *streamOpening) attempt(ctx context.Context, m *clientMethod, tries *retrying, v *view, route *Route, cd codec.Codec, frame []byte) (*endpoint, *Error) {
-	c := r.client
-	o := &clientStream{client: c, method: m, end: r.end}
-	o.call.frame, o.call.head, o.call.pick.Method, o.call.pick.Key = frame, int32(r.head), m.name, r.key
-	if len(frame) > r.head { // a stream that opens without a message is about nothing that is known yet
-		o.call.pick.Payload = frame[r.head:]
-	}
-	var e *endpoint
-	switch {
-	case r.options.mode == Failtry && tries.first != nil && c.cluster.has(tries.first):
-		e = tries.first
-	case tries.elsewhere && v.total > 1:
-		o.call.route = route
-		var fault *Error
-		if e, fault = c.reach(ctx, &o.call, m, tries.tried); fault != nil {
-			return nil, fault
-		}
-	default:
-		if r.options.mode == Failover {
-			o.call.pick.Tried = tries.tried
-		}
-		e = v.pick(&o.call.pick)
-	}
-	if e == nil {
-		return nil, c.noInstance(route)
-	}
-	o.endpoint = e
-	return e, e.open(ctx, r, o, cd)
-}
-
-// open opens a stream at the endpoint.
-func (e *endpoint) open(ctx context.Context, r *streamOpening, o *clientStream, cd codec.Codec) *Error {
+// open opens a stream at the endpoint. With an error nothing was sent.
+func (e *endpoint) open(ctx context.Context, r *streamOpening, o *clientStream) *Error {
+	k, plain := &o.call, o.call.frame
+	k.began = nanotime()
 	e.Begin()
-	conn, fault := e.host.connForStream(ctx, !r.options.mode.elsewhere() || e.cluster.lonely())
+	conn, fault := e.host.connForStream(ctx, k.settled || e.cluster.lonely())
 	if fault != nil {
 		e.unreached(fault)
 		return fault
 	}
-	st := newStream(&conn.streams, o, cd, conn.host.maxMessage)
+	st := newStream(&conn.streams, o, r.codec, conn.host.maxMessage)
 	st.badMessage = Internal
-	st.ctx, o.conn = r.life, conn
-	o.call.stream, o.call.codec = st, cd.ID()
-	if st.packing, fault = r.compressRequest(o, conn); fault != nil {
-		e.Abort()
+	st.ctx, o.conn, o.endpoint = r.life, conn, e
+	k.stream = st
+	if fault = e.startStream(ctx, r, o); fault != nil {
+		k.frame = plain
 		conn.closeDedicated()
-		fault.Address, fault.RetryAfter = e.Instance().Address, RetryNever
 		return fault
 	}
-	o.call.shrinkTimeout(r.life)
-	if e.host.observers != nil {
-		if fault := e.observe(ctx, &o.call, o.method); fault != nil {
-			conn.closeDedicated()
-			return fault
-		}
-	}
-	if fault := conn.start(ctx, &o.call, o.method); fault != nil {
-		conn.closeDedicated()
-		return e.settle(conn, &o.call, o.method, fault)
-	}
-	o.call.frame = nil
+	k.frame = nil
 	conn.ensureReader()
 	st.bind(r.client)
 	r.stream = st
+	return nil
+}
+
+// startStream sends the REQUEST of a stream over the connection that was found for it.
+func (e *endpoint) startStream(ctx context.Context, r *streamOpening, o *clientStream) (fault *Error) {
+	k := &o.call
+	if k.stream.packing, fault = r.compressRequest(o, o.conn); fault != nil {
+		e.Abort()
+		fault.Address, fault.RetryAfter = e.Instance().Address, RetryNever
+		return fault
+	}
+	k.shrinkTimeout(r.life)
+	if e.host.observers != nil {
+		if fault = e.observe(ctx, k, o.method); fault != nil {
+			return fault
+		}
+	}
+	if fault = o.conn.start(ctx, k, o.method); fault != nil {
+		return e.settle(o.conn, k, o.method, fault)
+	}
 	return nil
 }
 
@@ -292,47 +240,32 @@ func (c *Client) endStreams() {
 
 // encode makes the REQUEST frame, with the first message if there is one. empty says that it has no bytes
 // and must be sent by itself: in the frame it would be no message.
-func (r *streamOpening) encode(ctx context.Context, first any) (cd codec.Codec, frame []byte, empty bool, fault *Error) {
+func (r *streamOpening) encode(ctx context.Context, o *clientStream, first any) (empty bool, fault *Error) {
 	defer func() {
 		if p := recover(); p != nil {
 			fault = failure(Internal, NotSent, PhaseEncode, nil, "the codec panicked on %T: %v", first, p)
 		}
 	}()
-	if cd = r.options.codec; cd == nil {
+	k, cd := &o.call, r.options.codec
+	if cd == nil {
 		if cd = r.client.codecFor(r.in, r.out); cd == nil {
-			return nil, nil, false, failure(InvalidArgument, NotSent, PhaseEncode, nil, "no codec handles messages of the types %T and %T: choose one with anser.Codec", r.in, r.out)
+			return false, failure(InvalidArgument, NotSent, PhaseEncode, nil, "no codec handles messages of the types %T and %T: choose one with anser.Codec", r.in, r.out)
 		}
 	}
-	if ctx.Err() != nil {
-		return nil, nil, false, contextFailure(ctx, NotSent, PhaseEncode)
+	r.codec, k.codec = cd, cd.ID()
+	if fault := r.client.encodeHead(ctx, k, o.method, r.options, wire.FlagStream); fault != nil {
+		return false, fault
 	}
-	q := wire.Request{Codec: cd.ID(), Priority: uint8(PriorityFrom(ctx))}
-	flags := wire.FlagStream
-	if d, ok := r.life.Deadline(); ok {
-		q.Timeout = wireTimeout(time.Until(d))
-	}
-	if t, ok := TraceFrom(ctx); ok {
-		flags |= wire.FlagTrace
-		q.Trace = t
-	}
-	if md := outgoing(ctx); md != nil {
-		block, err := encodeMetadata(md)
-		if err != nil {
-			return nil, nil, false, err.(*Error)
-		}
-		q.Metadata = block
-	}
-	frame = wire.AppendRequest(nil, 0, flags, &q)
-	r.head = len(frame)
 	if first == nil {
-		return cd, frame, false, nil
+		return false, k.setPickRequest(ctx, o.method, nil, r.options, nil)
 	}
-	frame, err := cd.Append(frame, first)
+	frame, err := cd.Append(k.frame, first)
 	if err != nil {
-		return nil, nil, false, failure(InvalidArgument, NotSent, PhaseEncode, err, "encode the first message with %s: %v", cd.Name(), err)
+		return false, failure(InvalidArgument, NotSent, PhaseEncode, err, "encode the first message with %s: %v", cd.Name(), err)
 	}
+	k.frame = frame
 	wire.PutLength(frame, uint32(len(frame)-wire.HeaderSize))
-	return cd, frame, len(frame) == r.head, nil
+	return len(frame) == int(k.head), k.setPickRequest(ctx, o.method, first, r.options, frame[k.head:])
 }
 
 // cancel ends the stream from this side, and tells the server unless the stream has ended there.

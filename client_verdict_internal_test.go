@@ -49,6 +49,7 @@ func TestVerdicts(t *testing.T) {
 type failed struct {
 	err *Error
 	situation
+	mayFollow bool // another attempt, for neither the call nor the error forbids it
 }
 
 func (f *failed) code(list ...Code) bool {
@@ -60,13 +61,13 @@ func (f *failed) code(list ...Code) bool {
 	return false
 }
 
-// mayFollow reports whether neither the call nor the error forbids another attempt.
-func (f *failed) mayFollow() bool {
+// allows reports whether neither the call nor the error forbids another attempt.
+func (f *failed) allows() bool {
 	return !f.failfast && !f.over && f.err.RetryAfter >= 0 && f.err.Phase != PhaseDecode &&
 		(f.err.Outcome == Executed || !f.code(DeadlineExceeded, Canceled))
 }
 
-func (f *failed) is(o Outcome) bool { return f.mayFollow() && f.err.Outcome == o }
+func (f *failed) is(o Outcome) bool { return f.mayFollow && f.err.Outcome == o }
 
 // unconnected reports whether the attempt found no connection.
 func (f *failed) unconnected() bool { return f.is(NotSent) && f.err.Phase == PhaseDial }
@@ -84,7 +85,7 @@ var kinds = []struct {
 	kind failureKind
 	is   func(f *failed) bool
 }{
-	{kindFinal, func(f *failed) bool { return !f.mayFollow() }},
+	{kindFinal, func(f *failed) bool { return !f.mayFollow }},
 
 	{kindUnreached, func(f *failed) bool { return f.unconnected() && f.several && f.fresh && !f.err.nowhere }},
 	{kindFinal, func(f *failed) bool {
@@ -115,9 +116,9 @@ var kinds = []struct {
 		return f.is(NotSent) && f.err.Phase == PhaseWait && !f.code(Unauthenticated)
 	}},
 
-	{kindMoved, func(f *failed) bool { return f.mayFollow() && f.err.Outcome != NotSent && f.err.moved }},
+	{kindMoved, func(f *failed) bool { return f.mayFollow && f.err.Outcome != NotSent && f.err.moved }},
 	{kindFinal, func(f *failed) bool {
-		return f.mayFollow() && f.err.Outcome != NotSent && !f.err.moved && f.spent
+		return f.mayFollow && f.err.Outcome != NotSent && !f.err.moved && f.spent
 	}},
 
 	{kindOverloaded, func(f *failed) bool { return f.ran(Refused) && f.code(ResourceExhausted) }},
@@ -149,6 +150,7 @@ func TestKindsOfFailures(t *testing.T) {
 			} {
 				*flag = bits>>i&1 != 0
 			}
+			f.mayFollow = f.allows()
 			for f.repeat = range repeatAnywhere + 1 {
 				matches := 0
 				for i := range kinds {

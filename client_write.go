@@ -98,8 +98,8 @@ func (c *clientConn) awaitRoomLocked(ctx context.Context, k *call) *Error {
 	if len(c.buf) <= maxBuffered || !c.writing {
 		return nil
 	}
-	if k.pending != nil && !k.pending.waits {
-		return errNoRoom
+	if k.atOnce && k.pending != nil {
+		return errWouldWait
 	}
 	if k.atOnce {
 		return failure(ResourceExhausted, NotSent, PhaseWrite, nil, "the other side has %d bytes to read before it", len(c.buf))
