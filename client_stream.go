@@ -292,6 +292,7 @@ func (o *clientStream) over(st *stream, err *Error) {
 	switch cl := o.endpoint.cluster; {
 	case err != nil && err.Code == DeadlineExceeded: // how long a stream lasts is its caller's affair
 	case err != nil:
+		o.call.began = nanotime()
 		o.endpoint.recordFailure(nil, &o.call, o.method, err)
 	case cl.alert.Load():
 		o.endpoint.recordSuccess(o.method, 0)

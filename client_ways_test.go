@@ -135,6 +135,49 @@ func TestStreamThatIsNotOpenedIsNoLatency(t *testing.T) {
 	})
 }
 
+// Nor does one that its handler ends with an error.
+func TestStreamThatFailsIsNotSlow(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		var addresses []string
+		for i := range 5 {
+			address := fmt.Sprintf("a%d:1", i)
+			s := anser.NewServer(silent)
+			anser.Handle(s, "Echo.Say", func(_ context.Context, in *[]byte) (*[]byte, error) {
+				time.Sleep(time.Millisecond)
+				return in, nil
+			})
+			anser.HandleStream(s, "Echo.Stream", func(context.Context, *anser.Stream[[]byte, []byte]) error {
+				if i == 0 {
+					return anser.NotFound
+				}
+				return nil
+			})
+			run(t, s, network.Listen(address))
+			addresses = append(addresses, address)
+		}
+		c := dial(t, "tcp://"+strings.Join(addresses, ","), anser.Dialer(network.Dial), anser.Conns(1),
+			anser.Balancer(balance.RoundRobin()), anser.OutlierDetection{Slow: 5})
+		for i := range 1000 {
+			if _, err := call(context.Background(), c, "Echo.Say", ""); err != nil {
+				t.Fatal(err)
+			}
+			if i%500 != 0 {
+				continue
+			}
+			for range addresses {
+				if s, err := anser.Open[[]byte, []byte](context.Background(), c, "Echo.Stream"); err == nil {
+					s.Recv()
+				}
+			}
+		}
+		for _, in := range c.Status().Instances {
+			if in.Ejected != "" {
+				t.Errorf("%s is ejected: %s", in.Address, in.Ejected)
+			}
+		}
+	})
+}
+
 // A message for one instance does not take a turn of the balancer.
 func TestSendToAnInstanceDoesNotPick(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
