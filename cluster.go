@@ -73,7 +73,7 @@ type cluster struct {
 	inSubset      int   // endpoints in the subset; 0: no subset
 	subsetSize    int   // wanted size of the subset
 	loadSeen      int64 // nanotime of the last check of its load
-	calmSince     int64 // nanotime since when it could have been smaller
+	calmSince     int64 // nanotime of the last check with enough load for its size
 	busy          bool  // the load was high at the last check
 }
 

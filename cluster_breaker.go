@@ -94,7 +94,7 @@ type BreakerStatus struct {
 	Method string
 	State  BreakerState
 	Calls  int64     // attempts within the window
-	Failed int64     // failed ones of these
+	Failed int64     // of these, attempts that failed
 	Until  time.Time // when an open breaker lets the first probe pass
 }
 

@@ -11,8 +11,9 @@ import (
 // streamSize is the size of the messages of the benchmarks.
 const streamSize = 1 << 10
 
-// BenchmarkStreamOneWay sends messages of 1 KiB from a client to a handler over TCP, both in one process. It
-// ends when the handler has received all. Allocations are those of both sides and of the messages.
+// BenchmarkStreamOneWay sends messages of 1 KiB from a client to a handler over TCP, both in one
+// process. It ends when the handler has received all. Allocations are those of both sides, messages
+// included.
 func BenchmarkStreamOneWay(b *testing.B) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -59,7 +59,8 @@ func TestCloseSend(t *testing.T) {
 	})
 }
 
-// What ends a stream from the client ends what waits there, and the handler with what waits in it.
+// A client that ends a stream ends the calls that wait on it, and the handler with its calls that
+// wait.
 func TestCancelStream(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(st *bytesStream, cancel context.CancelFunc, c *anser.Client)
@@ -88,7 +89,7 @@ func TestCancelStream(t *testing.T) {
 								err = flood(st)
 							}
 							handler <- err
-							for err = nil; err == nil; { // what had arrived may come first
+							for err = nil; err == nil; { // messages that had arrived may come first
 								_, err = st.Recv()
 							}
 							handler <- err
@@ -114,7 +115,7 @@ func TestCancelStream(t *testing.T) {
 						if flooding == "handler" {
 							<-st.Context().Done()
 						}
-						for recvErr == nil { // what had arrived may come first
+						for recvErr == nil { // messages that had arrived may come first
 							_, recvErr = st.Recv()
 						}
 					})
@@ -129,7 +130,7 @@ func TestCancelStream(t *testing.T) {
 					for _, err := range []error{sendErr, recvErr} {
 						outcome := anser.OutcomeUnknown
 						if e := fault(t, err); e.Remote && name == "timeout" {
-							outcome = anser.Executed // the handler's time is over at the same moment
+							outcome = anser.Executed // the handler's deadline passes at the same moment
 						}
 						if e := wantFault(t, err, c.code, outcome); e.Method != "Chat.Hang" || e.Address != "a:1" || e.Remote != (outcome == anser.Executed) {
 							t.Errorf("%+v", e)
@@ -140,7 +141,7 @@ func TestCancelStream(t *testing.T) {
 					}
 					for range 2 {
 						err := <-handler
-						// When the client is closed, its connection is too.
+						// When the client is closed, its connection is closed too.
 						if code := anser.CodeOf(err); code != c.code && (name != "client" || code != anser.Unavailable) {
 							t.Errorf("the handler got %v", err)
 						}
@@ -158,7 +159,7 @@ func TestCancelStream(t *testing.T) {
 	}
 }
 
-// flood sends until it cannot.
+// flood sends until Send fails.
 func flood(st *bytesStream) error {
 	msg := make([]byte, 10_000)
 	for {
@@ -168,8 +169,8 @@ func flood(st *bytesStream) error {
 	}
 }
 
-// A client that stops to range and cancels its context leaves nothing behind, and what it did not receive
-// takes no credit from the others on its connection.
+// A client that stops to range and cancels its context leaks nothing, and what it did not receive
+// takes no credit from other streams on its connection.
 func TestLeaveStream(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		s := serveStreams(t, network.Listen("a:1"), map[string]streamHandler{
@@ -192,8 +193,8 @@ func TestLeaveStream(t *testing.T) {
 	})
 }
 
-// The end of the context of a handler is the end of its sending and receiving, and what it left running
-// learns that the stream is over.
+// The end of a handler's context ends its Send and Recv, and a goroutine that outlives the handler
+// sees that the stream is over.
 func TestAfterTheHandler(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		var left *bytesStream

@@ -13,7 +13,7 @@ import (
 	"github.com/anser-rpc/anser/ansertest"
 )
 
-// chance does something with a stream that is drawn at random, on either side.
+// chance performs a random operation on a stream, on either side.
 func chance(r *rand.Rand, st *bytesStream, ctx context.Context) error {
 	for {
 		switch r.IntN(12) {
@@ -64,8 +64,8 @@ func chance(r *rand.Rand, st *bytesStream, ctx context.Context) error {
 
 var sizes = []int{0, 1, 100, 1000, 5000, 20_000, 70_000}
 
-// Whatever becomes of streams, and in whichever order: each ends, none leaves anything behind, and the credit of their
-// connections is all there again.
+// However streams end, and in whichever order: each of them ends, none leaks anything, and all
+// credit of their connections is returned.
 func TestStreamsAtRandom(t *testing.T) {
 	for _, over := range []string{"tcp", "memory"} {
 		t.Run(over, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestStreamsAtRandom(t *testing.T) {
 				"Chat.Talk": talk,
 			}, anser.FlowControlWindows(32<<10, window))
 			c := dial(t, address, opts...)
-			keeper := open(t, context.Background(), c, "Chat.Talk") // so that the connection is always the same
+			keeper := open(t, context.Background(), c, "Chat.Talk") // keeps the same connection in use
 			const workers, each = 8, 40
 			var wg sync.WaitGroup
 			for worker := range workers {
@@ -152,7 +152,7 @@ func oneAtRandom(r *rand.Rand, c *anser.Client) error {
 		}
 		return fmt.Errorf("open: %w", err)
 	}
-	// Both sides may be waiting for the other one: after a while it is over.
+	// Both sides may be waiting for each other: the timer ends that.
 	defer time.AfterFunc(time.Duration(5+r.IntN(20))*time.Millisecond, cancel).Stop()
 	chance(r, st, ctx)
 	switch r.IntN(4) {
@@ -168,7 +168,8 @@ func oneAtRandom(r *rand.Rand, c *anser.Client) error {
 		switch anser.CodeOf(err) {
 		case anser.OK:
 			continue
-		case anser.Canceled, anser.DeadlineExceeded, anser.Aborted, anser.Internal: // Internal: in the middle of a message
+		case anser.Canceled, anser.DeadlineExceeded, anser.Aborted,
+			anser.Internal: // in the middle of a message
 			return nil
 		}
 		if err == io.EOF {

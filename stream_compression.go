@@ -5,15 +5,16 @@ import (
 	"github.com/anser-rpc/anser/internal/gain"
 )
 
-// streamPacking is how the messages of a stream are compressed: those that this side sends as its options say, and
-// the others if the other side wants it, all with the algorithm that the stream was opened with.
+// streamPacking is the compression of the messages of a stream: of those that this side sends as
+// its options say, of the others if the peer compresses them, all with the algorithm that the
+// stream was opened with.
 type streamPacking struct {
 	compression
 	gain  *gain.Estimator // of the method's messages that this side sends
-	times int             // by how much a message may grow
+	times int             // limit of the expansion of a message
 }
 
-// compressionID is the compression that messages of the stream may have, or 0.
+// compressionID returns the compression that messages of the stream may have, or 0 for none.
 func (st *stream) compressionID() uint8 {
 	if st.packing == nil {
 		return compress.NoneID
@@ -42,7 +43,7 @@ func (st *stream) pack(payload []byte) (_ []byte, compression uint8, fault *Erro
 	return out, z.compressor.ID(), nil
 }
 
-// unpack returns the payload of a message that came compressed. It fails the stream where that is not possible.
+// unpack returns the payload of a compressed message. It fails the stream if that is not possible.
 func (st *stream) unpack(payload []byte) ([]byte, error) {
 	out, err := unpack(st.plain[:0], payload, st.packing.compressor, st.limit, st.packing.times)
 	if err != nil {

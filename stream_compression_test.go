@@ -16,7 +16,8 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// Messages of streams come out as they went in, compressed where the client's mode says so, in both directions.
+// Messages of streams arrive unchanged, and are compressed if the client's mode says so, in both
+// directions.
 func TestCompressedStreams(t *testing.T) {
 	messages := []string{"", "x", prose(199), prose(1000), randomText(5000), prose(1 << 20), randomText(100 << 10)}
 	l := listen(t)
@@ -25,7 +26,7 @@ func TestCompressedStreams(t *testing.T) {
 		for mode, packed := range map[anser.CompressMode]int64{anser.Forced: int64(len(messages)), anser.Dynamic: 2} {
 			t.Run(z.Name()+"/"+mode.String(), func(t *testing.T) {
 				before := sumPacked(s.Stats().Compression, z.Name())
-				// A price that no busy machine exceeds: what is learned has tests of its own.
+				// A price that no busy machine exceeds: learning has tests of its own.
 				c := dial(t, l.Addr().String(), anser.Compress(z, mode, anser.CompressPrice(1<<30)))
 				st, err := anser.OpenWith[[]byte, []byte](context.Background(), c, "Chat.Talk", text(messages[0]))
 				if err != nil {
@@ -63,8 +64,9 @@ func sumPacked(list []anser.CompressionStats, algorithm string) (n int64) {
 	return n
 }
 
-// What travels: the REQUEST names the compression, and so does each DATA frame whose message has it. A server that
-// lacks the algorithm, and an option of the stream that says so, leave everything as it is.
+// On the wire, the REQUEST names the compression, and so does each DATA frame whose message is
+// compressed. With a server that lacks the algorithm, or an option of the stream that disables
+// compression, everything is sent as it is.
 func TestCompressionOfStreamsOnTheWire(t *testing.T) {
 	for name, c := range map[string]struct {
 		takes []uint8

@@ -9,58 +9,61 @@ import (
 )
 
 const (
-	// maxPiece is the payload of one DATA frame. A large message shares the connection with what else is
-	// sent there, piece by piece.
+	// maxPiece is the size of the payload of one DATA frame. A large message shares the connection,
+	// piece by piece, with everything else that is sent there.
 	maxPiece = 16 << 10
 
-	// maxData is how much DATA waits to be written on a connection, in bytes of frames. What comes behind it
-	// waits no longer than that takes, it fits a processor's cache, and it goes out in one write.
+	// maxData is the limit of the DATA frames that wait to be written on a connection, in bytes. It
+	// bounds the delay of what is appended after them, fits a processor's cache, and goes out in
+	// one write.
 	maxData = maxWrite
 
-	// quantum is how much a stream may append before it lets those have their turn that wait for one.
+	// quantum is the number of bytes that a stream may append before waiting streams get their
+	// turn.
 	quantum = 16 << 10
 
-	// A window grows by itself, up to maxGrown, while half of the first one is received within growWithin. All
-	// windows of a connection grow by maxGrownOfConn together.
+	// A window grows by itself, up to maxGrown, while half of the initial window is received within
+	// growWithin. All windows of a connection together grow by at most maxGrownOfConn.
 	growWithin     = 100 * time.Millisecond
 	maxGrown       = 1 << 20
 	maxGrownOfConn = 8 << 20
 
-	// keepWhole is the credit for which a sender waits rather than cut a message that is smaller.
+	// keepWhole is the credit that a sender waits for rather than split a smaller message.
 	keepWhole = 4 << 10
 )
 
-// streams is what the streams of a connection share, on either side: the credit of both directions, and the
-// order of those that want to send.
+// streams is the state that the streams of a connection share, on either side: the credit of both
+// directions, and the order of the streams that wait to send.
 type streams struct {
 	w            *writer
 	peer         *wire.Settings
-	streamWindow int64 // first credit of the other side for each stream
-	window       int64 // and for the connection
-	head         int64 // bytes of DATA that are not payload: these use up credit too
-	grow         bool  // windows of streams grow
+	streamWindow int64 // initial credit of the peer per stream
+	window       int64 // initial credit of the peer for the connection
+	head         int64 // bytes of a DATA frame besides its payload, which use up credit too
+	grow         bool  // whether the windows of streams grow
 
 	// Sending; guarded by w.mu.
 	credit int64
-	queue  []*stream // wait for room in the write buffer, or for credit of the connection; first come, first served
+	queue  []*stream // streams that wait for room in the write buffer or for credit, in FIFO order
 	called int       // streams that were taken from the queue and have not sent since
 
-	// Room in the write buffer that is kept for those whose turn it is: else others that run at the moment
-	// take it, and whoever has large pieces or is slow to wake up gets less than its share.
-	pledged int    // for those that were called
-	held    int    // for what those that have sent may append before the buffer is taken
-	round   uint64 // of the buffer; a new one begins when it is taken
+	// Room in the write buffer that is reserved for the streams whose turn it is. Otherwise streams
+	// whose goroutines are running take it, and a stream with large pieces, or one that is slow to
+	// wake up, gets less than its share.
+	pledged int    // for the called streams
+	held    int    // for what streams that have sent may append before the buffer is taken
+	round   uint64 // of the buffer; a new round begins when it is taken
 
-	// Receiving. Returned credit is what allowed has grown by.
-	arrived atomic.Int64 // bytes of DATA; stored by the goroutine that reads
-	allowed atomic.Int64 // that may arrive in all
-	read    atomic.Int64 // bytes of those that were read, or thrown away
-	grown   atomic.Int64 // by how much the windows of streams are larger than at first, of their own
-	readers atomic.Int32 // streams whose reader waits for a message
-	wasted  int          // frames that no good peer sends, more than a few of; of the goroutine that reads
+	// Receiving. The credit returned so far is the growth of allowed.
+	arrived atomic.Int64 // bytes of DATA received; written by the reader goroutine
+	allowed atomic.Int64 // bytes of DATA that may arrive in total
+	read    atomic.Int64 // bytes of DATA that were received by streams, or discarded
+	grown   atomic.Int64 // bytes by which the windows of streams have grown by themselves
+	readers atomic.Int32 // streams whose Recv waits for a message
+	wasted  int          // useless frames of the peer; owned by the reader goroutine
 }
 
-// init sets the first credit of both sides, before there is any stream.
+// init sets the initial credit of both sides. It is called before the first stream.
 func (s *streams) init(own, peer *wire.Settings, grow, checksums bool) {
 	s.peer, s.grow, s.head = peer, grow, wire.DataSize
 	if checksums {
@@ -94,7 +97,7 @@ func (s *streams) takenLocked() {
 	s.nextLocked()
 }
 
-// grant adds credit that the other side has returned for st, or with nil for the connection.
+// grant adds credit that the peer has returned for st, or for the connection if st is nil.
 func (s *streams) grant(st *stream, credit uint32) *wire.Error {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
@@ -113,7 +116,7 @@ func (s *streams) grant(st *stream, credit uint32) *wire.Error {
 	return nil
 }
 
-// arrive takes the DATA frame h into account, whatever its stream. It is called by the goroutine that reads.
+// arrive counts the DATA frame h, whatever its stream. It is called by the reader goroutine.
 func (s *streams) arrive(h wire.Header, payload int) error {
 	sum := s.arrived.Load() + int64(h.Length)
 	s.arrived.Store(sum)
@@ -126,8 +129,8 @@ func (s *streams) arrive(h wire.Header, payload int) error {
 	return nil
 }
 
-// ignore takes a frame for a stream that is not open into account; opened says that it once was. It is
-// called by the goroutine that reads.
+// ignore handles a frame for a stream that is not open; opened means that it once was. It is called
+// by the reader goroutine.
 func (s *streams) ignore(h wire.Header, body []byte, opened bool) error {
 	switch h.Type {
 	case wire.TypeData:
@@ -146,7 +149,8 @@ func (s *streams) ignore(h wire.Header, body []byte, opened bool) error {
 		}
 	case wire.TypeWindow:
 		_, err := wire.ParseWindow(h.ID, body)
-		if broken, ok := err.(*wire.Error); ok { // the other kind would fail the stream, which has ended
+		// A *wire.CallError would fail the stream, which has ended.
+		if broken, ok := err.(*wire.Error); ok {
 			return broken
 		}
 	}
@@ -165,9 +169,10 @@ func (s *streams) waste(h wire.Header) error {
 	return nil
 }
 
-// due is how much of the connection's credit can be returned: what was read. If that is little while a
-// reader waits, it is all that has arrived, read or not: what fills the connection may belong to streams
-// whose readers are slow, and those must not hold up others. What a stream holds is bounded by its own window.
+// due returns how much of the connection's credit can be returned: what was read. If that is little
+// while a reader waits, it is everything that has arrived, whether read or not: the bytes that fill
+// the connection may belong to streams with slow readers, and those must not delay other streams.
+// What a stream holds is bounded by its own window.
 func (s *streams) due() int64 {
 	returned := s.allowed.Load() - s.window
 	if s.readers.Load() > 0 {
@@ -176,7 +181,7 @@ func (s *streams) due() int64 {
 	return s.read.Load() - returned
 }
 
-// enough says whether so much credit is worth a frame.
+// enough reports whether the credit is worth a frame.
 func enough(credit, window int64) bool { return credit > 0 && credit >= window/2 }
 
 // giveBack returns credit of the connection if enough is due.
@@ -198,7 +203,7 @@ func (s *streams) giveBackLocked() {
 	s.returnLocked(0, n)
 }
 
-// giveBackTo returns credit of a stream.
+// giveBackTo returns n bytes of credit of a stream.
 func (s *streams) giveBackTo(st *stream, n int64) {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
@@ -212,7 +217,7 @@ func (s *streams) giveBackTo(st *stream, n int64) {
 	}
 }
 
-// returnLocked appends WINDOW frames for n bytes, which may be more than one can return.
+// returnLocked appends WINDOW frames for n bytes, which may exceed what one frame can return.
 func (s *streams) returnLocked(id uint64, n int64) {
 	for n > 0 {
 		part := min(n, wire.MaxWindow)
@@ -224,7 +229,8 @@ func (s *streams) returnLocked(id uint64, n int64) {
 	s.w.flushInBackgroundLocked()
 }
 
-// returned handles a WINDOW frame for st, or with nil for the connection. A *wire.CallError fails the stream.
+// returned handles a WINDOW frame for st, or for the connection if st is nil. A *wire.CallError
+// fails the stream.
 func (s *streams) returned(st *stream, h wire.Header, body []byte) error {
 	credit, err := wire.ParseWindow(h.ID, body)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// A sender is held back by a reader that is slow after as much as its window, whichever side it is, and goes
-// on when that reads.
+// A slow reader stops the sender after one window of data, whichever side it is, and the sender
+// continues when it reads.
 func TestSlowReader(t *testing.T) {
 	const window, size = 100 << 10, 1000
 	slow := func(sent *int, wake chan struct{}) streamHandler {
@@ -37,7 +37,7 @@ func TestSlowReader(t *testing.T) {
 	check := func(t *testing.T, sent *int, done <-chan struct{}, reader *bytesStream) {
 		t.Helper()
 		synctest.Wait()
-		// Every message has two bytes that count beside its own.
+		// Every message has two bytes in addition to its own that count.
 		if most := window / (size + 2); *sent != most {
 			t.Errorf("%d messages were sent before any was read, want %d", *sent, most)
 		}
@@ -94,7 +94,7 @@ func TestSlowReader(t *testing.T) {
 	})
 }
 
-// Streams that nobody reads do not hold back another one, however many there are, in either direction.
+// Streams that are not read do not delay another one, however many there are, in either direction.
 func TestSlowReadersHoldBackOnlyThemselves(t *testing.T) {
 	const slow = 100 // all of them together have 25 times the connection's window
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
@@ -137,19 +137,19 @@ func TestSlowReadersHoldBackOnlyThemselves(t *testing.T) {
 	})
 }
 
-// openRequest is a REQUEST that opens a stream.
+// openRequest returns a REQUEST that opens a stream.
 func openRequest(id uint64, method uint32, first []byte) []byte {
 	return wire.AppendRequest(nil, id, wire.FlagStream, &wire.Request{Method: method, Codec: 1, Priority: 2, Payload: first})
 }
 
-// dataFrame is a DATA frame in the raw codec.
+// dataFrame returns a DATA frame in the raw codec.
 func dataFrame(id uint64, flags wire.Flags, payload []byte) []byte {
 	f := append(wire.AppendDataHead(nil, id, flags, 1, 0), payload...)
 	wire.PutLength(f, uint32(len(f)-wire.HeaderSize))
 	return f
 }
 
-// granted adds up the WINDOW frames that p reads until a PONG for a PING that it sends.
+// granted sends a PING, and adds up the WINDOW frames that p reads until the PONG.
 func granted(t testing.TB, p *wirepeer.Peer) (credit map[uint64]int, frames int) {
 	t.Helper()
 	if err := p.Send(wire.AppendPing(nil, wire.TypePing, 1)); err != nil {
@@ -179,7 +179,7 @@ func otherCodec(frames [][]byte) [][]byte {
 	return frames
 }
 
-// A large message does not hold up a small call that comes after it, nor another stream.
+// A large message delays neither a small call that comes after it nor another stream.
 func TestLargeMessageBesideSmallOnes(t *testing.T) {
 	const large = 8 << 20
 	for name, small := range map[string]func(t *testing.T, c *anser.Client) []byte{
@@ -233,7 +233,7 @@ func TestLargeMessageBesideSmallOnes(t *testing.T) {
 				small(t, c)
 				synctest.Wait()
 				close(goOn)
-				// The network's buffer, one write that is under way, the buffer behind it, and a turn.
+				// The network's buffer, one write in progress, the buffer behind it, and a turn.
 				if n := <-before; n > 32<<10+64<<10+64<<10+32<<10 {
 					t.Errorf("%d bytes of the large message came first", n)
 				} else if n == 0 {
@@ -244,8 +244,8 @@ func TestLargeMessageBesideSmallOnes(t *testing.T) {
 	}
 }
 
-// Many streams that flood a connection get their share of it, whatever the size of their messages: more than a
-// thousand times larger ones do not get the thousandfold.
+// Many streams that flood a connection get their share of it, whatever the size of their messages:
+// a stream with messages more than a thousand times larger does not get a thousand times as much.
 func TestFairStreams(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		const streams = 10
@@ -284,7 +284,9 @@ func TestFairStreams(t *testing.T) {
 				}
 			}()
 		}
-		synctest.Wait() // all of them want to send; the first one alone could have sent everything while others were opened
+		// All of them want to send. The first one alone could have sent everything while others
+		// were opened.
+		synctest.Wait()
 		close(begin)
 		<-done
 		l.Close()
@@ -300,7 +302,8 @@ func TestFairStreams(t *testing.T) {
 	})
 }
 
-// A Send that waits holds nothing that others need, and its own context, its stream's end and Close free it.
+// A Send that waits holds nothing that other streams need, and its own context, its stream's end
+// and Close end it.
 func TestBlockedSend(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		// The server reads nothing at all, so that the write buffer fills up.
@@ -362,7 +365,8 @@ func TestBlockedSend(t *testing.T) {
 	})
 }
 
-// Messages far above the window and the size of a frame's piece arrive, over real TCP, up to the limit.
+// Messages far larger than the window and the size of a piece arrive, over real TCP, up to the
+// limit.
 func TestLargeMessages(t *testing.T) {
 	ansertest.CheckLeaks(t)
 	const limit = 16 << 20
@@ -395,8 +399,8 @@ func TestLargeMessages(t *testing.T) {
 	}
 }
 
-// What is too large fails: at the sender as far as it knows, and else the stream at the receiver, which
-// keeps no more than its window.
+// A message that is too large fails: at the sender if it knows the limit, and otherwise at the
+// receiver, which fails the stream and keeps no more than its window.
 func TestTooLargeMessages(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		s := serveStreams(t, network.Listen("a:1"), map[string]streamHandler{"Chat.Talk": talk, "Chat.Back": func(_ context.Context, st *bytesStream) error {

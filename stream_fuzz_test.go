@@ -13,10 +13,11 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// script makes frames from bytes: each step takes three, so that most of what the fuzzer tries has a meaning.
+// script builds frames from bytes: each step takes three bytes, so that most inputs of the fuzzer
+// are meaningful.
 type script []byte
 
-// next returns what a step says: what to do, a small id, and a number.
+// next returns the next step: an operation, a small id, and a number.
 func (s *script) next() (op, id, n byte, ok bool) {
 	if len(*s) < 3 {
 		return 0, 0, 0, false
@@ -26,7 +27,8 @@ func (s *script) next() (op, id, n byte, ok bool) {
 	return op, id, n, true
 }
 
-// handshake shakes hands, for a connection with checksums if a byte is left over in the end.
+// handshake performs the handshake, for a connection with checksums if one byte is left over at the
+// end.
 func (s script) handshake(p *wirepeer.Peer) (wire.Settings, error) {
 	if len(s)%3 == 1 {
 		return p.SealedHandshake()
@@ -34,7 +36,7 @@ func (s script) handshake(p *wirepeer.Peer) (wire.Settings, error) {
 	return p.Handshake()
 }
 
-// frame is one that either side may send.
+// scripted returns a frame that either side may send.
 func scripted(op, id, n byte) []byte {
 	stream := uint64(id)
 	switch op % 8 {
@@ -56,8 +58,8 @@ func scripted(op, id, n byte) []byte {
 	return wire.AppendWindow(nil, stream, uint32(n)<<24)
 }
 
-// FuzzServerStreams has a client of any kind use streams. The connection ends with a reason, or it goes on; in the
-// end no handler and no credit is left.
+// FuzzServerStreams lets an arbitrary client use streams. The connection ends with a reason, or it
+// continues; in the end no handler is running and all credit is returned.
 func FuzzServerStreams(f *testing.F) {
 	f.Add([]byte{8, 1, 0, 0, 1, 9, 2, 1, 100, 3, 1, 0, 9, 2, 1, 0, 2, 200, 10, 2, 0})
 	f.Add([]byte{8, 1, 2, 0, 1, 250, 0, 1, 250, 0, 1, 250, 0, 1, 250})
@@ -132,8 +134,8 @@ func FuzzServerStreams(f *testing.F) {
 	})
 }
 
-// FuzzClientStreams has a server of any kind answer the streams and calls of a client. All of them end, at the latest with
-// the connection.
+// FuzzClientStreams lets an arbitrary server answer the streams and calls of a client. All of them
+// end, at the latest with the connection.
 func FuzzClientStreams(f *testing.F) {
 	f.Add([]byte{0, 1, 9, 2, 1, 100, 3, 1, 0, 9, 2, 1, 0, 2, 200, 8, 3, 0})
 	f.Add([]byte{5, 0, 9, 7, 0, 127, 7, 0, 127, 0, 1, 0})

@@ -11,7 +11,7 @@ import (
 	"github.com/anser-rpc/anser/ansertest"
 )
 
-// A sender may send as much more as the receiver has allowed for this stream.
+// GrowWindow lets a sender send exactly that much more on the stream.
 func TestWidenedStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := new(ansertest.Network)
@@ -55,7 +55,7 @@ func TestWidenedStream(t *testing.T) {
 	})
 }
 
-// A large message that comes in pieces needs new memory for itself and little else.
+// A large message that arrives in pieces needs new memory for itself and little else.
 func TestLargeMessageAllocates(t *testing.T) {
 	const size = 16 << 20
 	l := listen(t)
@@ -78,7 +78,7 @@ func TestLargeMessageAllocates(t *testing.T) {
 		most = 3 * size
 	}
 	got := once()
-	for range 10 { // pools may be empty, or have what is wanted on another processor
+	for range 10 { // pools may be empty, or have the buffer on another processor
 		got = min(got, once())
 	}
 	t.Logf("%.1f times", float64(got)/size)

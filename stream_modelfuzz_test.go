@@ -22,27 +22,27 @@ const (
 	modelIdle    = 2 // receives nothing
 )
 
-// modelStream is an open stream as docs/protocol.md §11 has it.
+// modelStream is an open stream as docs/protocol.md §11 describes it.
 type modelStream struct {
 	idle    bool
-	ended   bool // by the client
-	inside  bool // a message
-	message int  // bytes of the one that is being received
+	ended   bool // ended by the client
+	inside  bool // inside a message
+	message int  // bytes received of the current message
 	unread  int64
-	credit  int64 // of the client
-	granted int64 // to the server
+	credit  int64 // credit of the client
+	granted int64 // credit granted to the server
 }
 
-// streamModel says what a server answers to the frames of a client that sends one after the other.
+// streamModel predicts what a server answers to the frames of a client that sends them one by one.
 type streamModel struct {
 	open    map[uint64]*modelStream
 	last    uint64
 	wasted  int
-	credit  int64 // of the client, for the connection
-	granted int64 // to the server
+	credit  int64 // credit of the client for the connection
+	granted int64 // credit granted to the server
 }
 
-// modelAnswer is a frame that has to come, without what is in it besides.
+// modelAnswer is an expected frame, without the rest of its content.
 type modelAnswer struct {
 	typ    wire.Type
 	id     uint64
@@ -179,7 +179,7 @@ func (m *streamModel) hear(granted map[uint64]int64) {
 	}
 }
 
-// short says what credit the server has kept that it must not keep, where nothing moves.
+// short describes credit that the server should have returned once it is idle, or returns "".
 func (m *streamModel) short() string {
 	kept := int64(0)
 	for id, st := range m.open {
@@ -194,17 +194,18 @@ func (m *streamModel) short() string {
 	return ""
 }
 
-// step has the client send the next frame of the script, and returns what the server has to answer.
+// step has the client send the next frame of the script, and returns the answers that the server
+// must send.
 func (m *streamModel) step(s *script) (frame []byte, want []modelAnswer, ok bool) {
 	op, small, n, ok := s.next()
 	if !ok {
 		return nil, nil, false
 	}
-	id, size := uint64(small), int(n)*60 // of one piece at most half a window
+	id, size := uint64(small), int(n)*60 // in one piece at most half a window
 	switch op % 12 {
 	case 0, 1:
 		id = m.last + 1
-		if n >= 250 { // or one that was there, or 0
+		if n >= 250 { // or the id of an earlier stream, or 0
 			id = uint64(small)
 		}
 		method := modelSink + uint32(n)%2
@@ -233,7 +234,7 @@ func (m *streamModel) step(s *script) (frame []byte, want []modelAnswer, ok bool
 	return frame, want, true
 }
 
-// dataOf is data, but for the id 0, which no stream has.
+// dataOf is data, except for the id 0, which no stream has.
 func (m *streamModel) dataOf(id uint64, more bool, payload int, codec uint8) []modelAnswer {
 	if id == 0 {
 		return closing(wire.BadID)
@@ -248,8 +249,9 @@ func (m *streamModel) endOf(id uint64) []modelAnswer {
 	return m.end(id)
 }
 
-// FuzzStreamModel has a client send a sequence of frames that opens streams, uses and abuses them. After each one the
-// server has answered what the model says, and nothing else, and has returned the credit that it must return.
+// FuzzStreamModel has a client send a sequence of frames that opens, uses and abuses streams. After
+// each one the server has answered exactly what the model says, and has returned the credit that it
+// must return.
 func FuzzStreamModel(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 2, 1, 100, 4, 1, 50, 3, 1, 1, 5, 1, 0})
 	f.Add([]byte{0, 3, 1, 2, 1, 250, 2, 1, 250, 2, 1, 250})
@@ -314,7 +316,7 @@ func FuzzStreamModel(f *testing.F) {
 	})
 }
 
-// answersIn says what the frames are.
+// answersIn returns what the frames are.
 func answersIn(t *testing.T, frames []wirepeer.Frame) (list []modelAnswer) {
 	for _, f := range frames {
 		a := modelAnswer{typ: f.Type, id: f.ID}

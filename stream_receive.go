@@ -10,40 +10,41 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// receiving is the half of a stream that receives. The goroutine that reads the connection appends what
-// arrives to a list of chunks, and the stream's reader takes the list as a whole: there are as many
-// locks and wake-ups as batches, not as messages.
+// receiving is the receiving half of a stream. The reader goroutine appends what arrives to a list
+// of chunks, and Recv takes the whole list: it locks and wakes up once per batch, not per message.
 //
 // Chunks hold whole records; see [bufpool.Records].
 type receiving struct {
-	taking sync.Mutex // lets one Recv after the other have a message; guards what follows
+	taking sync.Mutex // serializes Recv; guards the fields below
 
 	batch  [][]byte // chunks that were taken
 	taken  int      // batch[taken:] has not been received
-	chunk  []byte   // nor have these records, which come first
-	whole  []byte   // of a message in pieces, what has been received
-	plain  []byte   // of a message that came compressed
-	spent  int64    // credit of records that were received, and was not returned for the stream
-	fresh  int64    // the same, for the connection
-	window int64    // as it is now; half of it is returned at a time
+	chunk  []byte   // records that have not been received, before those of batch
+	whole  []byte   // a message in pieces, as far as it was received
+	plain  []byte   // a decompressed message
+	spent  int64    // credit of received records that was not returned yet for the stream
+	fresh  int64    // credit of received records that was not counted yet for the connection
+	window int64    // the current window; half of it is returned at a time
 	timed  int64    // nanotime of the last return
-	broken error    // what every further Recv returns
+	broken error    // result of every further Recv
 
-	wake    chan struct{} // something has changed for the Recv that waits
-	stopped atomic.Bool   // nothing is to be received any more, not even what is there
+	wake    chan struct{} // wakes the Recv that waits
+	stopped atomic.Bool   // nothing more is received, not even what has arrived
 
-	mu sync.Mutex // guards what follows; taken after taking, and never together with the connection's
+	mu sync.Mutex // guards the fields below; locked after taking, never with the connection's
 
-	in       bufpool.Records
-	left     int64 // credit that the other side still has
-	widened  int64 // credit that it got beyond the window
-	grown    int64 // of that, what it got because its reader is fast
-	unread   int64 // bytes of DATA that the connection's credit was not returned for
-	waits    bool  // a Recv does, for wake
-	inside   bool  // the last piece was not the end of its message
-	packed   uint8 // the compression of that message
-	ended    bool  // nothing more arrives
-	end      error // what follows the last message once ended is set: io.EOF, or why the stream failed
+	in      bufpool.Records
+	left    int64 // credit that the peer still has
+	widened int64 // credit that the peer got beyond the initial window
+	grown   int64 // part of widened that the peer got because the reader is fast
+	unread  int64 // bytes of DATA not yet counted as read for the connection
+	waits   bool  // a Recv waits on wake
+	inside  bool  // the last piece was not the end of its message
+	packed  uint8 // the compression of that message
+	ended   bool  // nothing more arrives
+	// The result of Recv after the last message once ended is set: io.EOF, or why the stream
+	// failed.
+	end      error
 	trailers Metadata
 }
 
@@ -53,13 +54,14 @@ const (
 	recordPacked             // its message is compressed
 )
 
-// streamError is a fault of one stream; the connection goes on.
+// streamError returns a fault of one stream; the connection is not affected.
 func streamError(code wire.Code, text string) *wire.CallError {
 	return &wire.CallError{Code: code, Text: text}
 }
 
-// accept stores a DATA frame and those of the same stream behind it in what has been read. A *wire.CallError
-// fails the stream, other errors the connection. It is called by the goroutine that reads.
+// accept stores a DATA frame and the frames of the same stream directly behind it in the read
+// buffer. A *wire.CallError fails the stream, other errors the connection. It is called by the
+// reader goroutine.
 func (st *stream) accept(rd *reader, h wire.Header, body []byte) error {
 	st.receiving.mu.Lock()
 	err := st.acceptLocked(h, body)
@@ -91,7 +93,7 @@ func (st *stream) acceptLocked(h wire.Header, body []byte) error {
 		return err
 	}
 	n := int64(h.Length)
-	if st.stopped.Load() { // after it was looked up
+	if st.stopped.Load() { // stopped since the stream was looked up
 		st.conn.read.Add(n)
 		return nil
 	}
@@ -121,7 +123,7 @@ func (st *stream) acceptLocked(h wire.Header, body []byte) error {
 	return nil
 }
 
-// wakeReceiver makes the Recv that waits look again.
+// wakeReceiver makes the Recv that waits check again.
 func (st *stream) wakeReceiver() {
 	select {
 	case st.receiving.wake <- struct{}{}:
@@ -129,8 +131,8 @@ func (st *stream) wakeReceiver() {
 	}
 }
 
-// recv stores the next message in msg, which with fresh is a zero value. After the last one it returns
-// io.EOF, or why the stream failed.
+// recv stores the next message in msg, which is a zero value if fresh is set. After the last one it
+// returns io.EOF, or the error with which the stream failed.
 func (st *stream) recv(msg any, fresh bool) error {
 	st.taking.Lock()
 	defer st.taking.Unlock()
@@ -196,8 +198,9 @@ func (st *stream) next() (payload []byte, packed bool, err error) {
 	}
 }
 
-// grown returns b in a buffer with room for n more bytes. The buffers are used again: each large message would
-// otherwise leave twice its size behind, and the calls beside it would wait for the garbage collector.
+// grown returns b in a buffer with room for n more bytes. The buffers are reused: otherwise each
+// large message would leave garbage of twice its size, and concurrent calls would wait for the
+// garbage collector.
 func grown(b []byte, n int) []byte {
 	size := loadBuffer
 	for size < len(b)+n {
@@ -211,8 +214,8 @@ func grown(b []byte, n int) []byte {
 	return larger
 }
 
-// fetch makes the next chunk the one that is received. When there is none left it takes what has arrived,
-// and waits until something has.
+// fetch makes the next chunk the current one. If there is none left it takes what has arrived, or
+// waits for it.
 func (st *stream) fetch() error {
 	s := st.conn
 	for {
@@ -221,7 +224,7 @@ func (st *stream) fetch() error {
 		}
 		st.receiving.mu.Lock()
 		st.reportLocked()
-		if !st.in.Empty() { // not of a stream that was stopped
+		if !st.in.Empty() { // false for a stream that was stopped
 			st.batch, st.taken = st.in.Take(st.batch), 0
 			st.receiving.mu.Unlock()
 			s.giveBack()
@@ -234,7 +237,7 @@ func (st *stream) fetch() error {
 			return err
 		}
 		st.waits = true
-		st.batch, st.taken = st.in.Take(st.batch), 0 // gives back what was received
+		st.batch, st.taken = st.in.Take(st.batch), 0 // returns the memory of received chunks
 		st.receiving.mu.Unlock()
 		s.readers.Add(1)
 		s.giveBack()
@@ -243,7 +246,7 @@ func (st *stream) fetch() error {
 	}
 }
 
-// nextChunk goes on to the next chunk of the batch, if there is one.
+// nextChunk advances to the next chunk of the batch, if there is one.
 func (st *stream) nextChunk() bool {
 	st.chunk = nil
 	if st.taken == len(st.batch) {
@@ -254,8 +257,8 @@ func (st *stream) nextChunk() bool {
 	return true
 }
 
-// reportLocked counts what was received since the last report as read. What has been counted already,
-// because the stream has ended, is not in unread any more.
+// reportLocked counts what was received since the last report as read. Bytes that were counted
+// already, because the stream has ended, are no longer in unread.
 func (st *stream) reportLocked() {
 	n := min(st.fresh, st.unread)
 	st.fresh = min(st.fresh, 0)
@@ -291,9 +294,9 @@ func (st *stream) settle() {
 	}
 }
 
-// growLocked doubles the window, up to maxGrown, and returns by how much it grew. With the first window both sides
-// run in turns where they are fast: the sender waits until its credit comes back, and then the reader for what
-// is sent for it. At 1 MiB both run at once, at twice the speed.
+// growLocked doubles the window, up to maxGrown, and returns by how much it grew. With the initial
+// window, two fast sides take turns: the sender waits until its credit comes back, and then the
+// reader waits for the data sent with it. With 1 MiB both run at once, at twice the speed.
 func (st *stream) growLocked() int64 {
 	window := st.conn.streamWindow + st.widened
 	n := min(window, maxGrown-window)
@@ -308,7 +311,7 @@ func (st *stream) growLocked() int64 {
 	return n
 }
 
-// widen gives the other side credit for n bytes more than the window.
+// widen gives the peer n bytes of credit beyond the window.
 func (st *stream) widen(n int64) {
 	st.receiving.mu.Lock()
 	if n <= 0 || st.ended || n > wire.MaxWindow-st.widened-st.conn.streamWindow {
@@ -321,8 +324,9 @@ func (st *stream) widen(n int64) {
 	st.conn.giveBackTo(st, n)
 }
 
-// handOver makes the buffer of a large message that is its own encoding the message's, unless that has room or would
-// hold on to much more memory than it needs. The buffer is not kept anyway: a copy would be one in new memory.
+// handOver makes the buffer of a large message that is its own encoding the memory of msg. It does
+// not if msg has enough room, or if msg would hold on to much more memory than it needs. The buffer
+// would not be kept anyway, so a copy would need new memory.
 func (st *stream) handOver(payload []byte, msg any) bool {
 	size := cap(st.whole)
 	if !st.raw || size <= maxKeptMessage || len(payload) < size-size/8 || &payload[0] != &st.whole[:1][0] {
@@ -332,11 +336,11 @@ func (st *stream) handOver(payload []byte, msg any) bool {
 	if !ok || b == nil || cap(*b) >= len(payload) {
 		return false
 	}
-	*b = payload[:len(payload):len(payload)] // what lies behind is of other messages
+	*b = payload[:len(payload):len(payload)] // the rest of the buffer belongs to other messages
 	return true
 }
 
-// decode turns the payload into the message.
+// decode decodes the payload into the message.
 func (st *stream) decode(payload []byte, msg any, fresh bool) (fault *Error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -349,8 +353,8 @@ func (st *stream) decode(payload []byte, msg any, fresh bool) (fault *Error) {
 	return nil
 }
 
-// finish ends both halves: the other side has ended the stream, or the connection was lost. err is nil after
-// success. What has arrived can still be received.
+// finish ends both halves: the peer has ended the stream, or the connection was lost. err is nil
+// after success. What has arrived can still be received.
 func (st *stream) finish(err error, trailers Metadata) {
 	if err == nil {
 		err = io.EOF
@@ -372,8 +376,8 @@ func (st *stream) stop(err error) {
 	st.endReceiving(err, nil)
 }
 
-// endReceiving notes that nothing more arrives. All credit of the connection is returned at once, for a reader may
-// never come. What can be received is bounded by the stream's window.
+// endReceiving notes that nothing more arrives. All credit of the connection is returned at once,
+// as there may never be another Recv. What can still be received is bounded by the stream's window.
 func (st *stream) endReceiving(err error, trailers Metadata) {
 	st.receiving.mu.Lock()
 	if !st.ended {
@@ -382,7 +386,7 @@ func (st *stream) endReceiving(err error, trailers Metadata) {
 	}
 	if st.stopped.Load() {
 		if st.end == io.EOF {
-			st.end = err // what came before the end is not received any more
+			st.end = err // messages before the end are no longer received
 		}
 		st.in = bufpool.Records{}
 	}
@@ -404,7 +408,7 @@ func (st *stream) hasEnded() bool {
 	return st.ended
 }
 
-// halfClosed notes the END of a caller. A *wire.CallError fails the stream.
+// halfClosed handles the END of a caller. A *wire.CallError fails the stream.
 func (st *stream) halfClosed() error {
 	st.receiving.mu.Lock()
 	again, inside := st.ended, st.inside
@@ -419,7 +423,7 @@ func (st *stream) halfClosed() error {
 	return nil
 }
 
-// put stores the first message of a stream, which came with its REQUEST and has used no credit.
+// put stores the first message of a stream, which came in its REQUEST and has used no credit.
 func (st *stream) put(payload []byte, packed bool) {
 	var flags byte
 	if packed {
@@ -437,7 +441,7 @@ func (st *stream) isInside() bool {
 	return st.inside
 }
 
-// trim gives up memory that an idle stream does not need; called about every second.
+// trim releases memory that an idle stream does not need; called about every second.
 func (st *stream) trim() {
 	st.receiving.mu.Lock()
 	defer st.receiving.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// A large message is its receiver's own: neither what comes behind it on any stream changes it, nor does what its
-// receiver does with it change others. It does not hold on to much more memory than it needs, either.
+// The receiver owns a large message: nothing that follows on any stream changes it, and changing it
+// affects nothing else. It does not hold on to much more memory than it needs either.
 func TestLargeMessagesAreTheReceiversOwn(t *testing.T) {
 	const most = 16 << 20
 	sizes := []int{most, most - 5, 9 << 20, most, 15 << 20, 1 << 20, most}
@@ -39,7 +39,7 @@ func TestLargeMessagesAreTheReceiversOwn(t *testing.T) {
 				t.Fatal(err)
 			}
 			kept = append(kept, *msg)
-			clear((*msg)[len(*msg):cap(*msg)]) // all of it is the receiver's
+			clear((*msg)[len(*msg):cap(*msg)]) // the receiver owns all of it
 		}
 	}
 	if len(kept) != 2*len(sizes) {
@@ -55,7 +55,7 @@ func TestLargeMessagesAreTheReceiversOwn(t *testing.T) {
 	}
 }
 
-// RecvInto uses the memory of the message that it is given, where that is enough.
+// RecvInto uses the memory of the given message if that is large enough.
 func TestRecvIntoUsesRoomForLargeMessages(t *testing.T) {
 	const size = 16 << 20
 	l := listen(t)

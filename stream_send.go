@@ -9,37 +9,38 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// sending is the half of a stream that sends.
+// sending is the sending half of a stream.
 type sending struct {
-	turn    sync.Mutex // keeps the pieces of two messages apart; held by Send and CloseSend, also while they wait
-	encoded []byte     // of the message that is being sent; guarded by turn
-	shrunk  []byte     // the same, compressed; guarded by turn
+	// Keeps the pieces of two messages apart. Send and CloseSend hold it, also while they wait.
+	turn    sync.Mutex
+	encoded []byte // the message that is being sent; guarded by turn
+	shrunk  []byte // the same message, compressed; guarded by turn
 
-	wake chan struct{} // something has changed for the Send that waits
+	wake chan struct{} // wakes the Send that waits
 
 	// Guarded by the connection's mu.
 	credit  int64 // bytes of DATA bodies that may still be sent
 	place   place
-	quantum int    // bytes that may be appended although others are in the queue
-	wants   int    // room for a frame, of a Send in the queue
-	keeps   int    // bytes of the connection's pledged or held that are for this stream
-	round   uint64 // in which they are
-	habit   int    // bytes that were appended since the stream was last called
+	quantum int    // bytes that may be appended although other streams are queued
+	wants   int    // room for a frame that a queued Send needs
+	keeps   int    // this stream's part of the connection's pledged or held bytes
+	round   uint64 // round in which keeps is valid
+	habit   int    // bytes appended since the stream was last called
 	partial bool   // the last piece was not the end of its message
 	closed  bool   // END was sent
-	over    error  // why nothing can be sent any more
+	over    error  // why nothing more can be sent
 }
 
-// place is where a Send stands that must wait its turn.
+// place is the position of a Send that waits for its turn.
 type place uint8
 
 const (
 	placeNone   place = iota
 	placeQueued       // in the connection's queue
-	placeCalled       // taken from it: its turn has come
+	placeCalled       // taken from the queue: its turn has come
 )
 
-// wakeSender makes a Send that waits look again; one that does not wait will find nothing new.
+// wakeSender makes a Send that waits check again. It has no effect on one that does not wait.
 func (st *stream) wakeSender() {
 	select {
 	case st.sending.wake <- struct{}{}:
@@ -47,7 +48,7 @@ func (st *stream) wakeSender() {
 	}
 }
 
-// send sends one message. Without an error it has been appended to the write buffer.
+// send sends one message. If it returns nil, the message was appended to the write buffer.
 func (st *stream) send(msg any) error {
 	st.turn.Lock()
 	defer st.turn.Unlock()
@@ -72,8 +73,8 @@ func (st *stream) send(msg any) error {
 	}
 }
 
-// encode returns the bytes of a message, which are valid as long as the caller holds turn and the message is
-// not changed. No lock of the connection is held: the codec is the user's code.
+// encode returns the bytes of a message, which are valid while the caller holds turn and the
+// message is not changed. No lock of the connection is held: the codec is the user's code.
 func (st *stream) encode(msg any) (payload []byte, fault *Error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -100,12 +101,12 @@ func (st *stream) encode(msg any) (payload []byte, fault *Error) {
 	return payload, nil
 }
 
-// sendPiece appends one DATA frame with as much of the message as may be sent now, and returns how much
-// that was. It waits until something may be.
+// sendPiece appends one DATA frame with as much of the message as may be sent now, and returns how
+// much that was. It waits until at least some may be sent.
 func (st *stream) sendPiece(message []byte, compression uint8) (n int, err error) {
 	s := st.conn
 	w := s.w
-	// A window that is smaller than what would be waited for has to do.
+	// If a window is smaller than the credit that sendPiece would wait for, less must do.
 	least := min(int64(len(message)), keepWhole, int64(s.peer.StreamWindow)/2-s.head, int64(s.peer.ConnWindow)/2-s.head)
 	least = max(least, min(int64(len(message)), 1)) + s.head
 	most := min(len(message), maxPiece)
@@ -138,9 +139,9 @@ func (st *stream) sendPiece(message []byte, compression uint8) (n int, err error
 	return n, nil
 }
 
-// awaitTurnLocked waits until need bytes of DATA may be sent, and the buffer has room for a frame. Those who
-// find others waiting for room or for credit of the connection wait behind them, unless they have something
-// left of what a turn allows.
+// awaitTurnLocked waits until need bytes of DATA may be sent and the buffer has room for a frame. A
+// stream that finds others waiting, for room or for credit of the connection, queues behind them
+// unless part of its quantum is left.
 func (st *stream) awaitTurnLocked(need int64, frame int) error {
 	s := st.conn
 	for {
@@ -151,7 +152,7 @@ func (st *stream) awaitTurnLocked(need int64, frame int) error {
 		free := s.credit >= need && s.w.data+s.pledged+s.held-st.keptLocked()+frame <= maxData
 		switch {
 		case st.credit < need:
-			st.leaveLocked() // only a WINDOW of this stream will help
+			st.leaveLocked() // only a WINDOW of this stream helps
 		case st.place == placeCalled && s.credit >= need: // there is room: it was pledged
 			s.called--
 			s.pledged -= st.keeps
@@ -183,8 +184,8 @@ func (st *stream) awaitTurnLocked(need int64, frame int) error {
 	}
 }
 
-// claimLocked is how much room in the write buffer a stream gets that is called: for a frame, or for as much
-// as it used the last time, up to the end of its turn.
+// claimLocked returns the room in the write buffer that is reserved for a stream when it is called:
+// for a frame, or for as much as it used the last time, up to the end of its turn.
 func (st *stream) claimLocked() int {
 	left := st.quantum
 	if left <= 0 {
@@ -193,7 +194,8 @@ func (st *stream) claimLocked() int {
 	return max(st.wants, min(st.habit, left))
 }
 
-// keptLocked is how much room is held for the stream. When the buffer is taken there is room for all.
+// keptLocked returns the room that is held for the stream. Once the buffer is taken, there is room
+// for all streams.
 func (st *stream) keptLocked() int {
 	if st.place != placeNone || st.round != st.conn.round {
 		return 0
@@ -201,7 +203,7 @@ func (st *stream) keptLocked() int {
 	return st.keeps
 }
 
-// useLocked takes n bytes of the room that is held for the stream, as far as there is any.
+// useLocked uses up to n bytes of the room that is held for the stream.
 func (st *stream) useLocked(n int) {
 	n = min(n, st.keptLocked())
 	st.keeps -= n
@@ -225,7 +227,7 @@ func (st *stream) leaveLocked() {
 	st.place, st.keeps = placeNone, 0
 }
 
-// sendableLocked returns why nothing can be sent any more, or nil.
+// sendableLocked returns why nothing more can be sent, or nil.
 func (st *stream) sendableLocked() error {
 	switch w := st.conn.w; {
 	case st.over != nil:
@@ -246,7 +248,7 @@ func (st *stream) closeSend() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if st.closed || st.over == io.EOF {
-		return nil // in the second case the other side wants no more messages anyway
+		return nil // in the second case the peer takes no more messages anyway
 	}
 	if err := st.sendableLocked(); err != nil {
 		return err
@@ -259,7 +261,7 @@ func (st *stream) closeSend() error {
 	return nil
 }
 
-// overLocked ends the sending for the reason err, unless it has ended.
+// overLocked ends the sending half with err, unless it has ended.
 func (st *stream) overLocked(err error) {
 	if st.over == nil {
 		st.over = err

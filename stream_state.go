@@ -12,8 +12,8 @@ type stream struct {
 	id         uint64
 	codec      codec.Codec
 	raw        bool // messages are their own encoding
-	limit      int  // longest message to receive
-	badMessage Code // of the error when a message cannot be decoded
+	limit      int  // largest message to receive, in bytes
+	badMessage Code // code of the error when a message cannot be decoded
 	ctx        context.Context
 	side       streamSide
 	packing    *streamPacking // nil: messages are not compressed
@@ -21,7 +21,8 @@ type stream struct {
 	receiving
 }
 
-// newStream returns a stream with the first credit of its connection. The side completes it.
+// newStream returns a stream with the initial credit of its connection. The caller fills in the
+// fields of its side.
 func newStream(s *streams, side streamSide, cd codec.Codec, limit int) *stream {
 	st := &stream{conn: s, side: side, codec: cd, limit: limit}
 	_, st.raw = cd.(codec.Raw)
@@ -31,15 +32,15 @@ func newStream(s *streams, side streamSide, cd codec.Codec, limit int) *stream {
 	return st
 }
 
-// streamSide is the side of a stream at which this process is.
+// streamSide is the client or server side of a stream, whichever this process is.
 type streamSide interface {
-	// complete adds to an error what the side knows.
+	// complete adds the fields of an error that the side knows.
 	complete(e *Error)
-	// refuse is called when what was received cannot be taken.
+	// refuse is called when received data cannot be accepted.
 	refuse(st *stream, fault *Error)
 	// received is called when the stream was received to its end.
 	received()
-	// hit counts that what was received is over a limit.
+	// hit counts that received data exceeds a limit.
 	hit(l limit)
 	isClient() bool
 }
@@ -50,14 +51,14 @@ func (st *stream) told(e *Error) *Error {
 	return e
 }
 
-// giveUp fails the stream because of what was received, and returns the error for the receiver. On the
-// server that is the handler, which decides what follows.
+// giveUp fails the stream because of received data, and returns the error for the receiver. On the
+// server the receiver is the handler, which decides how to continue.
 func (st *stream) giveUp(fault *Error) error {
 	st.side.refuse(st, fault)
 	return st.told(fault)
 }
 
-// hit counts that what was received is over a limit, if there is one.
+// hit counts that received data exceeds a limit, if l is one.
 func (st *stream) hit(l limit) {
 	if l != noLimit {
 		st.side.hit(l)

@@ -20,7 +20,7 @@ import (
 // bytesStream is a stream of bytes in both directions.
 type bytesStream = anser.Stream[[]byte, []byte]
 
-// streamHandler is the handler of such a stream.
+// streamHandler is the handler of a bytesStream.
 type streamHandler = func(ctx context.Context, st *bytesStream) error
 
 // talk sends every message back.
@@ -36,7 +36,7 @@ func talk(_ context.Context, st *bytesStream) error {
 	return nil
 }
 
-// idle neither sends nor receives until its stream is over.
+// idle neither sends nor receives until its stream ends.
 func idle(ctx context.Context, _ *bytesStream) error {
 	<-ctx.Done()
 	return ctx.Err()
@@ -52,7 +52,7 @@ func sink(_ context.Context, st *bytesStream) error {
 	return nil
 }
 
-// ended takes the good end of a stream for no error.
+// ended turns io.EOF, the successful end of a stream, into nil.
 func ended(err error) error {
 	if err == io.EOF {
 		return nil
@@ -60,7 +60,7 @@ func ended(err error) error {
 	return err
 }
 
-// serveStreams runs a server with the methods on l until the test ends. Echo.Say is there too.
+// serveStreams runs a server with the methods, and with Echo.Say, on l until the test ends.
 func serveStreams(t testing.TB, l net.Listener, methods map[string]streamHandler, opts ...anser.ServerOption) *anser.Server {
 	t.Helper()
 	s := anser.NewServer(append([]anser.ServerOption{silent}, opts...)...)
@@ -94,7 +94,7 @@ func say(t testing.TB, st *bytesStream, messages ...string) {
 	}
 }
 
-// hear receives as many messages as are wanted and compares them.
+// hear receives one message per wanted one and compares them.
 func hear(t testing.TB, st *bytesStream, want ...string) {
 	t.Helper()
 	for _, w := range want {
@@ -108,7 +108,7 @@ func hear(t testing.TB, st *bytesStream, want ...string) {
 	}
 }
 
-// hearEnd fails the test unless the stream has ended with success.
+// hearEnd fails the test unless the stream has ended successfully.
 func hearEnd(t testing.TB, st *bytesStream) {
 	t.Helper()
 	if msg, err := st.Recv(); err != io.EOF {
@@ -136,7 +136,7 @@ func over(done <-chan struct{}) bool {
 	}
 }
 
-// A stream is the same thing whoever sends more than one message, over every transport.
+// A stream works the same, over every transport, whichever side sends more than one message.
 func TestStreams(t *testing.T) {
 	authority := transporttest.NewAuthority(t)
 	for name, opts := range map[string]struct {
@@ -252,7 +252,7 @@ func TestStreamMethod(t *testing.T) {
 	}
 }
 
-// An empty message is a message, the first one too.
+// An empty message is a message, even as the first one.
 func TestEmptyFirstMessage(t *testing.T) {
 	network := new(ansertest.Network)
 	serveStreams(t, network.Listen("a:1"), map[string]streamHandler{"Chat.Talk": talk})
@@ -266,7 +266,7 @@ func TestEmptyFirstMessage(t *testing.T) {
 	hearEnd(t, st)
 }
 
-// All ends with the stream, reports an error once, and may be left and taken up again.
+// All ends with the stream, yields an error once, and can be called again after a break.
 func TestAll(t *testing.T) {
 	network := new(ansertest.Network)
 	serveStreams(t, network.Listen("a:1"), map[string]streamHandler{
@@ -299,7 +299,7 @@ func TestAll(t *testing.T) {
 	}
 }
 
-// RecvInto uses the memory of the message again.
+// RecvInto reuses the memory of the message.
 func TestRecvInto(t *testing.T) {
 	network := new(ansertest.Network)
 	serveStreams(t, network.Listen("a:1"), map[string]streamHandler{"Chat.Talk": talk})
@@ -319,7 +319,8 @@ func TestRecvInto(t *testing.T) {
 	}
 }
 
-// The handler's error, its metadata and its trailers reach the client, and the client's metadata the handler.
+// The handler's error, metadata and trailers reach the client, and the client's metadata the
+// handler.
 func TestStreamErrorsAndTrailers(t *testing.T) {
 	network := new(ansertest.Network)
 	goOn := make(chan struct{})
@@ -381,7 +382,7 @@ func TestStreamErrorsAndTrailers(t *testing.T) {
 	}
 }
 
-// Messages of many senders arrive as they were sent, however large, and each one once.
+// Messages of many senders arrive unchanged, however large, and each exactly once.
 func TestConcurrentStreamUse(t *testing.T) {
 	ansertest.CheckLeaks(t)
 	l := listen(t)

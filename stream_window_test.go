@@ -12,7 +12,8 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// While nobody waits for a message, what nobody reads is bounded by the window of the connection.
+// While no Recv waits for a message, the amount of unread data is bounded by the window of the
+// connection.
 func TestWindowOfTheConnection(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		serveStreams(t, network.Listen("a:1"), map[string]streamHandler{"Chat.Idle": idle}, anser.FlowControlWindows(64<<10, 256<<10))
@@ -32,7 +33,7 @@ func TestWindowOfTheConnection(t *testing.T) {
 	})
 }
 
-// Credit comes back in few frames, and as much of it as was read.
+// Credit is returned in few frames, and exactly as much as was read.
 func TestWindowFramesAreFew(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		serveStreams(t, network.Listen("a:1"), map[string]streamHandler{"Chat.Sink": sink})
@@ -67,12 +68,13 @@ func TestWindowFramesAreFew(t *testing.T) {
 	})
 }
 
-// The windows of streams grow to 1 MiB while their readers are fast, those of a connection by 8 MiB together, and
-// windows that were set not at all.
+// The windows of streams grow to 1 MiB while their readers are fast, those of a connection by 8 MiB
+// together, and windows that were set explicitly do not grow.
 func TestWindowsGrow(t *testing.T) {
 	const first, grown, together = 256 << 10, 1 << 20, 8 << 20
 	piece := make([]byte, 16<<10-wire.DataSize)
-	// gain sends half of the first window six times, as fast as the reader is, and returns what came back beyond it.
+	// gain sends half of the initial window six times, as fast as the reader is, and returns the
+	// credit that was returned beyond it.
 	gain := func(t *testing.T, p *wirepeer.Peer, id uint64, pause time.Duration) int {
 		t.Helper()
 		p.Send(openRequest(id, 1, nil))
@@ -101,7 +103,7 @@ func TestWindowsGrow(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		pause time.Duration // of the reader, for each 16 KiB
+		pause time.Duration // pause of the reader per 16 KiB
 		opts  []anser.ServerOption
 		most  int
 	}{
@@ -142,8 +144,8 @@ func TestWindowsGrow(t *testing.T) {
 	})
 }
 
-// The credit of what is thrown away comes back: of what crossed the end of its stream, of what a stream held when it
-// ended, and of what came for a stream that was refused.
+// The credit of discarded data is returned: of data that crossed the end of its stream, of data
+// that a stream held when it ended, and of data for a refused stream.
 func TestCreditOfWhatIsThrownAway(t *testing.T) {
 	own := wire.DefaultSettings()
 	data := func(n int, id uint64) (frames [][]byte) {
@@ -216,7 +218,7 @@ func TestCreditOfWhatIsThrownAway(t *testing.T) {
 	}
 }
 
-// A peer whose windows are tiny gets its messages all the same, in pieces.
+// A peer with tiny windows gets its messages all the same, in pieces.
 func TestTinyWindows(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		l := network.Listen("a:1")
