@@ -3,14 +3,15 @@ package filetransfer
 import "sync"
 
 const (
-	// block is how much is read from and written to a file at once.
+	// block is the number of bytes per read from and write to a file.
 	block = 256 << 10
-	// piece is how much travels in one message: what fits in one frame of a stream, so that it is not put together
-	// from several.
+	// piece is the number of bytes per message: they fit into one frame of a stream, so a message
+	// need not be assembled.
 	piece = 16 << 10
-	// widening is how much more than the window of a stream may be on its way to whoever writes the file. Measured
-	// with e2e/files: with the window of 256 KiB alone a transfer reaches 0.7 of a bare copy, with 512 KiB 0.85, and not more
-	// with 1 MiB; but then a call beside it waits longer.
+	// widening is the number of bytes, in addition to the window of a stream, that may be in
+	// flight to the side that writes the file. Measured with e2e/files: with the window of 256 KiB
+	// alone a transfer reaches 0.7 of the throughput of a bare copy, with 512 KiB 0.85, and not
+	// more with 1 MiB; but then a concurrent call waits longer.
 	widening = 256 << 10
 )
 

@@ -11,21 +11,22 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// Checksum is how the two sides make sure that they have the same bytes. It is an [Option].
+// Checksum is the algorithm by which the two sides verify that their bytes are the same. It is an
+// [Option].
 type Checksum uint8
 
 // The checksums.
 const (
-	// SHA256 finds every change, also one that somebody intends. It is the default.
+	// SHA256 detects every change, including malicious ones. It is the default.
 	SHA256 Checksum = iota
-	// CRC32C finds what goes wrong by accident, but for one error in four thousand million. It costs a tenth
-	// of SHA256, and is worth it where the network is faster than SHA256 is: see docs/files.md.
+	// CRC32C detects accidental changes, except one in four billion. It costs a tenth of SHA256,
+	// and is useful if the network is faster than SHA256: see docs/files.md.
 	CRC32C
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// String returns the name of the checksum, as it travels.
+// String returns the name of the checksum on the wire.
 func (c Checksum) String() string {
 	switch c {
 	case SHA256:
@@ -50,7 +51,7 @@ func parseChecksum(name string) (Checksum, error) {
 			return c, nil
 		}
 	}
-	return 0, anser.Errorf(anser.Unimplemented, "the checksum %q is not known here: use sha256 or crc32c", name)
+	return 0, anser.Errorf(anser.Unimplemented, "the checksum %q is unknown: use sha256 or crc32c", name)
 }
 
 func (c Checksum) new() hash.Hash {
@@ -60,7 +61,7 @@ func (c Checksum) new() hash.Hash {
 	return sha256.New()
 }
 
-// sumOf returns the checksum of what was written to h, as it is shown and sent.
+// sumOf returns the checksum of the data written to h, in the form that is shown and sent.
 func sumOf(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
 
 // hashPrefix writes the first n bytes of r to h.
@@ -74,5 +75,5 @@ func hashPrefix(h hash.Hash, r io.ReaderAt, n int64) error {
 	return err
 }
 
-// onlyWriter keeps io.CopyBuffer from looking for other methods than Write.
+// onlyWriter hides all methods but Write from io.CopyBuffer.
 type onlyWriter struct{ io.Writer }

@@ -16,7 +16,7 @@ import (
 func TestDiskIsFull(t *testing.T) {
 	disk := t.TempDir()
 	if err := syscall.Mount("none", disk, "tmpfs", 0, "size=1m"); err != nil {
-		if !isAgain() { // as the root of a namespace of its own
+		if !isAgain() { // as root of its own user namespace
 			again(t, &syscall.SysProcAttr{
 				Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
 				UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
@@ -65,8 +65,8 @@ func TestPipeIsNoFile(t *testing.T) {
 }
 
 func TestPermission(t *testing.T) {
-	if os.Getuid() == 0 { // who may do everything
-		again(t, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}})
+	if os.Getuid() == 0 { // root may do everything
+		again(t, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: unprivileged, Gid: unprivileged}})
 		return
 	}
 	s := newSite(t)
@@ -82,15 +82,15 @@ func TestPermission(t *testing.T) {
 	wantCode(t, put(t, s.client, "b"), anser.PermissionDenied)
 }
 
-// nobody is a user who owns nothing.
-const nobody = 65534
+// unprivileged is a user without files.
+const unprivileged = 65534
 
-// againVariable is set in a test that another one has started.
+// againVariable is set in a test started by another one.
 const againVariable = "ANSER_FILE_TEST_AGAIN"
 
 func isAgain() bool { return os.Getenv(againVariable) != "" }
 
-// again runs the test in a process of its own, with the rights that attr says.
+// again runs the test in a process of its own, with the attributes attr.
 func again(t *testing.T, attr *syscall.SysProcAttr) {
 	t.Helper()
 	path, err := os.Executable()
@@ -101,7 +101,7 @@ func again(t *testing.T, attr *syscall.SysProcAttr) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("", "again") // not t.TempDir, which is for its user alone
+	dir, err := os.MkdirTemp("", "again") // not t.TempDir, which only its own user can access
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,10 +10,10 @@ import (
 // CheckPath is for the fuzz test.
 var CheckPath = checkPath
 
-// PartOf is for a test of what lies in the way.
+// PartOf is for tests of the unfinished file's path.
 var PartOf = partOf
 
-// PutAgain is PutFrom for a client that has sent everything before, and has lost its connection then.
+// PutAgain is PutFrom for a client that has sent everything before, but then lost its connection.
 func PutAgain(ctx context.Context, c *anser.Client, src io.ReaderAt, size int64, remote, id, sum string, opts ...Option) (Result, error) {
 	p, err := newPutting(c, src, size, remote, opts)
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// windowsDiskFull is ERROR_DISK_FULL, for which package syscall has no name.
+// windowsDiskFull is ERROR_DISK_FULL, which package syscall does not define.
 const windowsDiskFull = syscall.Errno(112)
 
-// explain turns what the operating system said about a path into the error that the client gets. The text names
-// the path below the root and nothing else of the server's.
+// explain converts an error of the operating system about a path into the error for the client.
+// Its text contains the path below the root and nothing else about the server.
 func explain(err error, doing, path string) error {
 	if err == nil {
 		return nil
@@ -32,8 +32,8 @@ func explain(err error, doing, path string) error {
 	}
 	code, text := anser.Internal, cause.Error()
 	switch {
-	case text == "path escapes from parent": // os.Root has no name for it
-		code, text = anser.PermissionDenied, "it leads out of the folder that is served"
+	case text == "path escapes from parent": // os.Root exports no error for it
+		code, text = anser.PermissionDenied, "it leads out of the served folder"
 	case errors.Is(cause, fs.ErrNotExist):
 		code = anser.NotFound
 	case errors.Is(cause, fs.ErrExist), errors.Is(cause, syscall.ENOTEMPTY):

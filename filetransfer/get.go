@@ -14,12 +14,13 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// Get fetches the file at the path remote below the folder of the server to the path local. It appears there when all of
-// it has arrived, its checksum fits and the disk has it; until then what stood there stays.
+// Get fetches the file at the path remote below the folder of the server to the path local. It
+// appears there when it is complete, its checksum matches and it is synced to the disk; until then
+// a previous file stays in place.
 //
-// Get returns when that is done, when it fails for good, or when ctx ends. While ctx lives it goes on after a broken
-// connection; see [Patience]. A file that changes on the server in the meantime is an error, with the code
-// FailedPrecondition.
+// Get returns when that is done, on a permanent error, or when ctx ends. While ctx lives it
+// continues after a broken connection; see [Patience]. A file that changes on the server meanwhile
+// is an error with the code FailedPrecondition.
 func Get(ctx context.Context, c *anser.Client, remote, local string, opts ...Option) (Result, error) {
 	g, err := newGetting(c, remote, opts)
 	if err != nil {
@@ -32,8 +33,9 @@ func Get(ctx context.Context, c *anser.Client, remote, local string, opts ...Opt
 	return r, nil
 }
 
-// GetTo fetches the file to w, from its start to its end. What was written is only known to be right when GetTo returns
-// nil: the checksum comes last. [Resume], [Parents] and [NoReplace] mean nothing here.
+// GetTo fetches the file to w, from its beginning to its end. The written data is verified only
+// when GetTo returns nil: the checksum comes last. [Resume], [Parents] and [NoReplace] have no
+// effect.
 func GetTo(ctx context.Context, c *anser.Client, remote string, w io.Writer, opts ...Option) (Result, error) {
 	g, err := newGetting(c, remote, opts)
 	if err != nil {
@@ -41,7 +43,7 @@ func GetTo(ctx context.Context, c *anser.Client, remote string, w io.Writer, opt
 	}
 	g.dst, g.sum = w, g.checksum.new()
 	g.restart = func() error {
-		return anser.Errorf(anser.FailedPrecondition, "the file on the server is another one than before: what was written of the first one cannot be taken back")
+		return anser.Errorf(anser.FailedPrecondition, "the file on the server has changed: the data already written cannot be taken back")
 	}
 	r, err := g.run(ctx)
 	if err != nil {
@@ -58,9 +60,9 @@ type getting struct {
 	client  *anser.Client
 	head    getHead
 	dst     io.Writer
-	restart func() error // takes back what was written
-	sum     hash.Hash    // of what was written
-	have    int64        // that many bytes
+	restart func() error // discards the written data
+	sum     hash.Hash    // of the written data
+	have    int64        // number of written bytes
 	result  Result
 }
 
@@ -79,7 +81,7 @@ func newGetting(c *anser.Client, remote string, opts []Option) (*getting, error)
 	}, nil
 }
 
-// fetchTo fetches to a file beside the target and puts it in its place.
+// fetchTo fetches to a file next to the target and then renames it.
 func (g *getting) fetchTo(ctx context.Context, local string) (r Result, err error) {
 	if err := g.checkLocal(local); err != nil {
 		return r, err
@@ -119,7 +121,7 @@ func (g *getting) fetchTo(ctx context.Context, local string) (r Result, err erro
 	if err := f.Sync(); err != nil {
 		return r, err
 	}
-	if err := f.Close(); err != nil { // Windows renames no open file
+	if err := f.Close(); err != nil { // Windows cannot rename an open file
 		return r, err
 	}
 	return r, g.place(f.Name(), local)
@@ -134,7 +136,7 @@ func (g *getting) checkLocal(local string) error {
 	case info.IsDir():
 		return fmt.Errorf("%q is a folder: name the file in it", local)
 	case g.noReplace:
-		return fmt.Errorf("%q is there already, and is not to be replaced: %w", local, anser.AlreadyExists)
+		return fmt.Errorf("%q exists already, and must not be replaced: %w", local, anser.AlreadyExists)
 	}
 	if g.parents {
 		return os.MkdirAll(filepath.Dir(local), 0o777)
@@ -144,7 +146,7 @@ func (g *getting) checkLocal(local string) error {
 
 func (g *getting) openPart(local string) (*os.File, error) {
 	if !g.resume {
-		// The permissions are those that the umask leaves, not those of a temporary file.
+		// The permissions result from the umask, unlike those of a temporary file.
 		return os.OpenFile(filepath.Join(filepath.Dir(local), partPrefix+idOf("get", newID())+partSuffix), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
 	}
 	part := filepath.Join(filepath.Dir(local), partPrefix+idOf("get", g.head.Path, filepath.Base(local))+partSuffix)
@@ -158,9 +160,9 @@ func (g *getting) place(part, local string) error {
 	if !g.noReplace {
 		return os.Rename(part, local)
 	}
-	// A link, unlike a rename, fails if there is such a name.
+	// A link, unlike a rename, fails if the name exists.
 	if err := os.Link(part, local); errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%q came to be in the meantime, and is not to be replaced: %w", local, anser.AlreadyExists)
+		return fmt.Errorf("%q was created meanwhile, and must not be replaced: %w", local, anser.AlreadyExists)
 	} else if err != nil {
 		return err
 	}
@@ -181,7 +183,7 @@ func (g *getting) run(ctx context.Context) (Result, error) {
 	}
 }
 
-// attempt fetches what is missing over one stream.
+// attempt fetches the missing data over one stream.
 func (g *getting) attempt(ctx context.Context) error {
 	g.head.Have, g.head.Sum = g.have, sumOf(g.sum)
 	first, err := json.Marshal(&g.head)
@@ -215,11 +217,11 @@ func (g *getting) attempt(ctx context.Context) error {
 	return nil
 }
 
-// agree takes over what the server says of the file.
+// agree applies the server's description of the file.
 func (g *getting) agree(state *getState) error {
 	switch {
 	case state.Size < 0 || state.From != 0 && state.From != g.have || g.have > state.Size && state.From != 0:
-		return anser.Errorf(anser.Internal, "the server wants to send a file of %d bytes from %d on, and %d are here", state.Size, state.From, g.have)
+		return anser.Errorf(anser.Internal, "the server wants to send a file of %d bytes from offset %d, and the client has %d bytes", state.Size, state.From, g.have)
 	case state.From != g.have:
 		if err := g.restart(); err != nil {
 			return err

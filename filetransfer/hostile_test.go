@@ -12,7 +12,7 @@ import (
 
 type object = map[string]any
 
-// encoded returns the message that v makes.
+// encoded returns the encoding of v.
 func encoded(t *testing.T, v any) *[]byte {
 	t.Helper()
 	if b, ok := v.([]byte); ok {
@@ -27,7 +27,7 @@ func encoded(t *testing.T, v any) *[]byte {
 
 const someID = "0123456789abcdef0123456789abcdef"
 
-// A client that does not keep to the rules gets an error, and leaves nothing behind.
+// A client that violates the protocol gets an error, and leaves nothing behind.
 func TestHostileClients(t *testing.T) {
 	head := func(change object) object {
 		h := object{"path": "a", "id": someID, "size": 100, "checksum": "sha256"}
@@ -39,7 +39,7 @@ func TestHostileClients(t *testing.T) {
 	begin := object{"from": 0}
 	for name, c := range map[string]struct {
 		method   string
-		messages []any // the server answers the first one where there are several
+		messages []any // if there are several, the server answers the first one
 		code     anser.Code
 	}{
 		"nothing":            {"File.Put", nil, anser.InvalidArgument},
@@ -71,7 +71,7 @@ func TestHostileClients(t *testing.T) {
 			}
 			defer st.Close()
 			for i, m := range c.messages {
-				st.Send(encoded(t, m)) // its error is that of Recv, too
+				st.Send(encoded(t, m)) // its error is also that of Recv
 				if i == 0 && len(c.messages) > 1 {
 					if _, err := st.Recv(); err != nil {
 						t.Fatal(err)
@@ -93,7 +93,7 @@ func TestHostileClients(t *testing.T) {
 	}
 }
 
-// wantList: another codec than the one of the type's is refused before the handler runs, or by it.
+// wantList checks that a codec other than the type's is rejected, before or by the handler.
 func wantList(t *testing.T, err error) {
 	t.Helper()
 	if anser.CodeOf(err) == anser.OK || anser.CodeOf(err) == anser.Unknown {
@@ -101,7 +101,7 @@ func wantList(t *testing.T, err error) {
 	}
 }
 
-// A server that does not keep to the rules gets no client to believe it.
+// A client rejects the answers of a server that violates the protocol.
 func TestHostileServers(t *testing.T) {
 	state := func(size, from int64) object { return object{"size": size, "from": from, "tag": "t", "store": "s"} }
 	for name, messages := range map[string][]any{
@@ -144,7 +144,7 @@ func TestHostileServers(t *testing.T) {
 	}
 }
 
-// newHostile returns a client of a server that sends the messages, whatever it gets.
+// newHostile returns a client of a server that always sends these messages.
 func newHostile(t *testing.T, method string, messages []any) *anser.Client {
 	t.Helper()
 	s := newSite(t, filetransfer.Named("Other"))
@@ -174,7 +174,7 @@ func newHostile(t *testing.T, method string, messages []any) *anser.Client {
 	return s.dial()
 }
 
-// A link in place of the unfinished file leads nobody astray.
+// A link in place of the unfinished file is not followed.
 func TestPartIsALink(t *testing.T) {
 	s := newSite(t)
 	data := content(100)

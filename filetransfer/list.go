@@ -8,9 +8,10 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// List returns what is in the folder dir of the server, "" for the root, in the order in which the server's
-// file system has it. It comes in pages while the loop runs, so folders of any size cost little memory. Unfinished
-// files are left out. An error comes last and once. What is added or removed in the meantime may be among it or not.
+// List returns the entries of the folder dir of the server, "" for the root, in the order of the
+// server's file system. They arrive in pages while the loop runs, so folders of any size need
+// little memory. Unfinished files are left out. An error comes once, as the last element. Entries
+// that are added or removed meanwhile may or may not be included.
 func List(ctx context.Context, c *anser.Client, dir string, opts ...Option) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		fail := func(err error) { yield(Info{}, fmt.Errorf("filetransfer: list %q: %w", dir, err)) }
@@ -39,8 +40,8 @@ func List(ctx context.Context, c *anser.Client, dir string, opts ...Option) iter
 	}
 }
 
-// Stat tells the size and time of a file or folder of the server. A symbolic link is followed inside the folder that
-// is served.
+// Stat returns the size and time of a file or folder of the server. A symbolic link is followed
+// inside the served folder.
 func Stat(ctx context.Context, c *anser.Client, path string, opts ...Option) (Info, error) {
 	o, err := newOptions(opts)
 	if err != nil {
@@ -53,8 +54,8 @@ func Stat(ctx context.Context, c *anser.Client, path string, opts ...Option) (In
 	return e.info(), nil
 }
 
-// Remove removes a file or an empty folder of the server, where the server has [AllowRemove]. It is not tried again
-// when it may have been done: the error then has the outcome Unknown.
+// Remove removes a file or an empty folder of the server, if the server has [AllowRemove]. It is
+// not retried if it may have been executed: the error then has the outcome Unknown.
 func Remove(ctx context.Context, c *anser.Client, path string, opts ...Option) error {
 	o, err := newOptions(opts)
 	if err != nil {

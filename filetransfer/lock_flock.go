@@ -8,10 +8,11 @@ import (
 	"syscall"
 )
 
-// locks says that tryLock does something. The kernel releases the lock of a process that dies.
+// locks is true if tryLock has an effect. The kernel releases the lock of a process that dies.
 const locks = true
 
-// tryLock reports whether nobody else has the file locked. Where the file system knows no locks nobody has.
+// tryLock locks the file, and reports false if another process has locked it. On file systems
+// without locks it reports true.
 func tryLock(f *os.File) (bool, error) {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

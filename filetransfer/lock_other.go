@@ -4,7 +4,7 @@ package filetransfer
 
 import "os"
 
-// locks says that tryLock does something.
+// locks is true if tryLock has an effect.
 const locks = false
 
 func tryLock(*os.File) (bool, error) { return true, nil }

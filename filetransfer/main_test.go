@@ -21,16 +21,16 @@ import (
 
 func TestMain(m *testing.M) { ansertest.Main(m) }
 
-// bound is how long anything may take, on a busy machine too.
+// bound is the timeout of all operations, on a busy machine too.
 const bound = 5 * time.Minute
 
-// silent keeps the logs of what is expected to go wrong out of the output.
+// silent suppresses the logs of expected errors.
 var silent = anser.Logger(slog.New(slog.DiscardHandler))
 
 // site is a server with a folder, and a client of it.
 type site struct {
 	t       *testing.T
-	dir     string // that is served
+	dir     string // the served folder
 	address string
 	service *filetransfer.Service
 	server  *anser.Server
@@ -91,13 +91,13 @@ func (s *site) dial(opts ...anser.DialOption) *anser.Client {
 	return c
 }
 
-// write makes a file in the folder that is served.
+// write creates a file in the served folder.
 func (s *site) write(name string, content []byte) {
 	s.t.Helper()
 	write(s.t, filepath.Join(s.dir, name), content)
 }
 
-// want checks a file in the folder that is served.
+// want checks a file in the served folder.
 func (s *site) want(name string, content []byte) {
 	s.t.Helper()
 	want(s.t, filepath.Join(s.dir, name), content)
@@ -148,7 +148,7 @@ func missing(t *testing.T, name string) {
 	}
 }
 
-// content returns n bytes that are different from call to call.
+// content returns n bytes that differ from call to call.
 func content(n int) []byte {
 	b := make([]byte, n)
 	var seed [32]byte
@@ -166,7 +166,7 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// wantCode checks the code of an error, and that its text has the words.
+// wantCode checks the code of an error, and that its text contains the words.
 func wantCode(t *testing.T, err error, code anser.Code, words ...string) {
 	t.Helper()
 	if !errors.Is(err, code) {
@@ -190,7 +190,7 @@ func eventually(t *testing.T, what string, f func() bool) {
 	}
 }
 
-// source is a ReaderAt that calls at once, when a read passes the position.
+// source is a ReaderAt that calls a function when a read passes the position.
 type source struct {
 	*bytes.Reader
 	position int64

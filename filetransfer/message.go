@@ -8,21 +8,21 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// Op is what somebody wants to do with a path.
+// Op is an operation on a path.
 type Op uint8
 
 // The operations.
 const (
 	OpPut    Op = iota // write the file
 	OpGet              // read the file
-	OpStat             // learn size and time
-	OpList             // read the names in the folder
+	OpStat             // get size and time
+	OpList             // list the folder
 	OpRemove           // remove the file or the empty folder
 )
 
 var opNames = [...]string{"Put", "Get", "Stat", "List", "Remove"}
 
-// String returns the name of the operation, which is that of its method too.
+// String returns the name of the operation, which is also that of its method.
 func (o Op) String() string {
 	if int(o) < len(opNames) {
 		return opNames[o]
@@ -33,32 +33,33 @@ func (o Op) String() string {
 // Info describes a file or folder.
 type Info struct {
 	Path    string    `json:"path"` // below the root, separated by "/"
-	Size    int64     `json:"size"` // in bytes; 0 for what is no file
+	Size    int64     `json:"size"` // in bytes; 0 unless it is a file
 	ModTime time.Time `json:"time"`
 	Dir     bool      `json:"dir,omitempty"`
-	// Other says that it is neither a file nor a folder, such as a symbolic link that List met.
+	// Other means that it is neither a file nor a folder, for example a symbolic link found by
+	// List.
 	Other bool `json:"other,omitempty"`
 }
 
-// Result is what a transfer came to.
+// Result is the result of a transfer.
 type Result struct {
 	Path     string   `json:"path"` // on the server
 	Size     int64    `json:"size"` // of the file, in bytes
 	Checksum Checksum `json:"-"`
 	Sum      string   `json:"sum"`     // of the whole file, in hexadecimal digits
-	Resumed  int64    `json:"resumed"` // bytes that were there before the transfer
-	Breaks   int      `json:"breaks"`  // how often it went on after it was interrupted
+	Resumed  int64    `json:"resumed"` // bytes that existed before the transfer
+	Breaks   int      `json:"breaks"`  // how often it was interrupted and continued
 }
 
-// Progress tells how far a transfer is.
+// Progress is the progress of a transfer.
 type Progress struct {
-	Done  int64   // bytes that are there, those from before the transfer included
+	Done  int64   // bytes transferred so far, including those of earlier attempts
 	Total int64   // size of the file
-	Rate  float64 // bytes in a second lately
+	Rate  float64 // recent bytes per second
 }
 
-// What travels. The first messages of Put and Get and their last ones are JSON, what lies between are the bytes of the
-// file. docs/files.md describes them.
+// The messages on the wire. The first and the last messages of Put and Get are JSON, those in
+// between are the bytes of the file. docs/files.md describes them.
 
 // putHead opens a Put.
 type putHead struct {
@@ -67,35 +68,35 @@ type putHead struct {
 	Size     int64  `json:"size"`
 	Checksum string `json:"checksum"`
 	Store    string `json:"store,omitempty"` // with which the transfer began
-	Sum      string `json:"sum,omitempty"`   // of the whole, when all of it was sent before
+	Sum      string `json:"sum,omitempty"`   // of the whole file, if all of it was sent before
 	Parents  bool   `json:"parents,omitempty"`
 	New      bool   `json:"new,omitempty"`  // do not replace
-	Keep     bool   `json:"keep,omitempty"` // keep what is there if the transfer fails for good
+	Keep     bool   `json:"keep,omitempty"` // keep the unfinished file after a permanent error
 }
 
 // putState answers it.
 type putState struct {
 	Store string `json:"store"`
-	Have  int64  `json:"have"`           // bytes that are there
+	Have  int64  `json:"have"`           // number of bytes the server has
 	Sum   string `json:"sum"`            // of those
-	Done  bool   `json:"done,omitempty"` // the file is there already, complete
+	Done  bool   `json:"done,omitempty"` // the file is already complete
 }
 
-// putFrom says where the bytes begin that follow: at what is there, or at 0.
+// putFrom is the offset of the following bytes: the end of the server's part, or 0.
 type putFrom struct {
 	From int64 `json:"from"`
 }
 
-// ending follows the bytes, and in a Put answers that.
+// ending follows the bytes, and in a Put it is also the answer.
 type ending struct {
-	Sum string `json:"sum"` // of the whole
+	Sum string `json:"sum"` // of the whole file
 }
 
 // getHead opens a Get.
 type getHead struct {
 	Path     string `json:"path"`
 	Checksum string `json:"checksum"`
-	Have     int64  `json:"have,omitempty"` // bytes that the client has
+	Have     int64  `json:"have,omitempty"` // number of bytes the client has
 	Sum      string `json:"sum,omitempty"`  // of those
 	Tag      string `json:"tag,omitempty"`  // of the version with which the transfer began
 	Store    string `json:"store,omitempty"`
@@ -105,11 +106,11 @@ type getHead struct {
 type getState struct {
 	Store string `json:"store"`
 	Size  int64  `json:"size"`
-	From  int64  `json:"from"` // what the client has, or 0 if that is something else
+	From  int64  `json:"from"` // the client's number of bytes, or 0 if those differ from the file
 	Tag   string `json:"tag"`
 }
 
-// entry is Info as it travels in Stat and List.
+// entry is the encoding of Info in Stat and List.
 type entry struct {
 	Path  string
 	Size  int64
@@ -131,10 +132,10 @@ type page struct{ Entries []entry }
 // pageSize is the number of entries in a page.
 const pageSize = 256
 
-// maxControl is the longest message that is not the file's bytes.
+// maxControl is the maximum size of messages other than the file's bytes.
 const maxControl = 64 << 10
 
-// sendJSON sends a message that is not the file's bytes.
+// sendJSON sends a JSON message.
 func sendJSON(st *stream, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -143,7 +144,7 @@ func sendJSON(st *stream, v any) error {
 	return st.Send(&b)
 }
 
-// recvJSON receives one.
+// recvJSON receives a JSON message.
 func recvJSON(st *stream, v any) error {
 	b, err := st.Recv()
 	if err != nil {
@@ -154,13 +155,13 @@ func recvJSON(st *stream, v any) error {
 
 func parse(b []byte, v any) error {
 	if len(b) > maxControl {
-		return anser.Errorf(anser.InvalidArgument, "a message of %d bytes came where at most %d belong", len(b), maxControl)
+		return anser.Errorf(anser.InvalidArgument, "a message has %d bytes instead of at most %d", len(b), maxControl)
 	}
 	if err := json.Unmarshal(b, v); err != nil {
-		return anser.Errorf(anser.InvalidArgument, "a message cannot be read: %w: is the other side's package filetransfer of this version?", err)
+		return anser.Errorf(anser.InvalidArgument, "a message cannot be read: %w: does the peer have this version of package filetransfer?", err)
 	}
 	return nil
 }
 
-// stream is one of a transfer, on either side.
+// stream is the stream of a transfer, on either side.
 type stream = anser.Stream[[]byte, []byte]

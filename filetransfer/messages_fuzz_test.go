@@ -19,7 +19,7 @@ import (
 	"github.com/anser-rpc/anser/filetransfer"
 )
 
-// conversation is the messages of a client, each behind its length in two bytes.
+// conversation encodes the messages of a client, each with its length in two bytes.
 func conversation(messages ...[]byte) (b []byte) {
 	for _, m := range messages {
 		b = append(binary.LittleEndian.AppendUint16(b, uint16(len(m))), m...)
@@ -32,9 +32,9 @@ func cutMessage(b []byte) (m, rest []byte) {
 	return b[2:][:n], b[2+n:]
 }
 
-// FuzzMessages has a client say anything to the methods of a server of files. What the server says it has is there and
-// is what was sent, under a path that may be used; nothing else is touched, and no unfinished file is left that was not
-// to be kept.
+// FuzzMessages lets a client send anything to the methods of a file server. The files that the
+// server reports exist with the contents that were sent, under valid paths; nothing else is
+// changed, and no unfinished file is left that should not be kept.
 func FuzzMessages(f *testing.F) {
 	object := func(text string) []byte { return []byte(text) }
 	content := []byte("content")
@@ -89,7 +89,7 @@ func FuzzMessages(f *testing.F) {
 			name = filepath.ToSlash(name)
 			if err == nil && name != "." && !strings.HasPrefix(filepath.Base(p), ".anser-") {
 				if filetransfer.CheckPath(name) != nil {
-					t.Errorf("there is %q, which nobody may use", name)
+					t.Errorf("there is %q, which is not allowed", name)
 				}
 				if b, err := os.ReadFile(p); err == nil {
 					found[name] = b

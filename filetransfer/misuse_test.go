@@ -9,7 +9,8 @@ import (
 	"github.com/anser-rpc/anser/filetransfer"
 )
 
-// What is nil is an error. An authorizer above all: without it every operation is allowed.
+// A nil argument is an error, in particular a nil authorizer: without one every operation is
+// allowed.
 func TestNilOption(t *testing.T) {
 	root, err := os.OpenRoot(t.TempDir())
 	if err != nil {

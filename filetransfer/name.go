@@ -9,15 +9,15 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// partPrefix begins the names of files that are not complete. No path may have it.
+// partPrefix begins the names of unfinished files. Paths must not use it.
 const partPrefix = ".anser-"
 
-// maxPath is the longest path, in bytes.
+// maxPath is the maximum length of a path in bytes.
 const maxPath = 4096
 
-// checkPath refuses paths that are not those of a file inside a root on every system, so that a folder can be
-// served from another system tomorrow. That a path stays inside is os.Root's work; what is refused here gets a
-// clear error, and never reaches the operating system.
+// checkPath rejects paths that are not valid inside a root on every system, so that a folder can
+// move to another system. os.Root makes sure that a path stays inside; the paths rejected here get
+// a clear error, and never reach the operating system.
 func checkPath(p string) error {
 	if err := checkText(p); err != nil {
 		return err
@@ -29,7 +29,7 @@ func checkPath(p string) error {
 	case len(p) > maxPath:
 		return anser.Errorf(anser.InvalidArgument, "the path of %d bytes is over the limit of %d", len(p), maxPath)
 	case strings.HasPrefix(p, "/"):
-		reason = "it is absolute: give one below the folder that is served"
+		reason = "it is absolute: give one below the served folder"
 	case strings.Contains(p, `\`):
 		reason = `it has a backslash: folders are separated by "/"`
 	case strings.ContainsFunc(p, func(r rune) bool { return r < ' ' || r == 0x7f }):
@@ -49,7 +49,7 @@ func checkPath(p string) error {
 	return nil
 }
 
-// checkText is the part of checkPath that the client has to do: a path that is no text would arrive as another one.
+// checkText is the client's part of checkPath: an invalid string would arrive as a different path.
 func checkText(p string) error {
 	if !utf8.ValidString(p) {
 		return anser.Errorf(anser.InvalidArgument, "the path %q cannot be used: it is not UTF-8", p)
@@ -63,9 +63,9 @@ func checkName(name string) string {
 	case name == "":
 		return "it has an empty name between slashes"
 	case name == "." || name == "..":
-		return `it has "` + name + `": name the file from the folder that is served`
+		return `it has "` + name + `": use the path from the served folder`
 	case strings.HasPrefix(name, partPrefix):
-		return "names that begin with " + partPrefix + " are those of unfinished transfers"
+		return "names that begin with " + partPrefix + " are reserved for unfinished transfers"
 	case strings.HasSuffix(name, ".") || strings.HasSuffix(name, " "):
 		return "Windows drops the full stop or space at the end of a name"
 	case isDevice(name):
@@ -76,7 +76,7 @@ func checkName(name string) string {
 
 var devices = []string{"CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"}
 
-// isDevice reports whether Windows takes the name for a device, whatever its extension.
+// isDevice reports whether Windows treats the name as a device, whatever its extension.
 func isDevice(name string) bool {
 	stem, _, _ := strings.Cut(name, ".")
 	stem = strings.ToUpper(strings.TrimRight(stem, " "))
@@ -90,7 +90,7 @@ func isDevice(name string) bool {
 	return ok && utf8.RuneCountInString(port) == 1 && strings.Contains("0123456789¹²³", port)
 }
 
-// checkFolder is checkPath for a folder, which may also be the root itself: "" or ".".
+// checkFolder is checkPath for a folder, which may also be the root: "" or ".".
 func checkFolder(p string) (string, error) {
 	if p == "" || p == "." {
 		return ".", nil
@@ -99,5 +99,5 @@ func checkFolder(p string) (string, error) {
 	return p, checkPath(p)
 }
 
-// beside returns the path of a file in the same folder.
-func beside(p, name string) string { return path.Join(path.Dir(p), name) }
+// sibling returns the path of a file in the same folder.
+func sibling(p, name string) string { return path.Join(path.Dir(p), name) }

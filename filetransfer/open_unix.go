@@ -4,5 +4,5 @@ package filetransfer
 
 import "syscall"
 
-// openFlags keep a pipe that takes the place of a file from blocking whoever opens it.
+// openFlags prevent opening a path from blocking if it was replaced by a pipe.
 const openFlags = syscall.O_NONBLOCK

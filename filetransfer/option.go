@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Option configures a transfer or another operation of a client. What an operation has no use for it
-// ignores: [List] has nothing to resume.
+// Option configures a transfer or another operation of a client. An operation ignores options that
+// do not apply to it: [List] cannot resume.
 type Option interface{ apply(o *options) }
 
 // ServeOption configures [Serve].
@@ -52,25 +52,25 @@ type option func(o *options)
 
 func (f option) apply(o *options) { f(o) }
 
-// Resume has a transfer go on where an earlier one of the same file ended, also one of another process; the bytes
-// that are there already are compared by their checksum, and where they differ the transfer begins at
-// the start. A transfer that fails then leaves its unfinished file for the next one. Without Resume a
-// transfer goes on after its own connection broke, and nothing else.
+// Resume makes a transfer continue an earlier one of the same file, even of another process; the
+// existing bytes are compared by their checksum, and if they differ the transfer starts from the
+// beginning. A transfer that fails then leaves its unfinished file for the next one. Without
+// Resume a transfer only continues after its own connection broke.
 //
-// For Put the same file is the same source, by its absolute path, size and time, and the same path on the server;
-// for Get the same path on the server and here.
+// For Put, the same file means the same source, by its absolute path, size and time, and the same
+// path on the server; for Get, the same paths on the server and on the client.
 func Resume() Option { return option(func(o *options) { o.resume = true }) }
 
-// Parents makes the folders above the target that are missing.
+// Parents creates missing folders above the target.
 func Parents() Option { return option(func(o *options) { o.parents = true }) }
 
-// NoReplace fails with [anser.AlreadyExists] where the target is there already, also if it came to be during the
-// transfer. Without it the target is replaced.
+// NoReplace makes the transfer fail with [anser.AlreadyExists] if the target exists, even if it is
+// created during the transfer. By default the target is replaced.
 func NoReplace() Option { return option(func(o *options) { o.noReplace = true }) }
 
-// Patience bounds how long a transfer goes on trying without moving a byte; its error then is that of the last
-// attempt. The default, 0, is as long as its context lives. What fails before the server has answered once is
-// an error at once.
+// Patience bounds how long a transfer retries without transferring a byte; its error is then that
+// of the last attempt. The default, 0, means until its context ends. A failure before the server
+// has answered once is an immediate error.
 func Patience(d time.Duration) Option {
 	return option(func(o *options) {
 		if d < 0 {
@@ -80,13 +80,13 @@ func Patience(d time.Duration) Option {
 	})
 }
 
-// AnyStore lets a transfer whose connection broke go on with an instance that has other files: sending begins at
-// the start there, and fetching goes on if the bytes are the same. Without it the transfer looks for an instance
-// with the same files; see [Store].
+// AnyStore lets a transfer whose connection broke continue with an instance that has other files:
+// sending restarts from the beginning there, and fetching continues if the bytes are the same.
+// Without it the transfer looks for an instance with the same files; see [Store].
 func AnyStore() Option { return option(func(o *options) { o.anyStore = true }) }
 
-// OnProgress has f called during a transfer, about ten times a second and once at its end, on the goroutine that
-// transfers: f must not block.
+// OnProgress makes a transfer call f about ten times per second and once at its end, on the
+// goroutine of the transfer: f must not block.
 func OnProgress(f func(Progress)) Option { return option(func(o *options) { o.progress = f }) }
 
 const defaultName = "File"
@@ -107,7 +107,7 @@ func (n named) applyServe(s *Service) {
 	s.name = string(n)
 }
 
-// Named gives the service another name than "File", as a server with several folders needs it.
+// Named sets the name of the service, "File" by default, for servers with several folders.
 func Named(service string) SharedOption { return named(service) }
 
 type serveOption func(s *Service)
@@ -120,34 +120,35 @@ func ReadOnly() ServeOption { return serveOption(func(s *Service) { s.readOnly =
 // WriteOnly serves Put only.
 func WriteOnly() ServeOption { return serveOption(func(s *Service) { s.writeOnly = true }) }
 
-// AllowRemove lets clients remove files and empty folders, which they may not otherwise.
+// AllowRemove allows clients to remove files and empty folders. By default they may not.
 func AllowRemove() ServeOption { return serveOption(func(s *Service) { s.removes = true }) }
 
-// MaxSize bounds the size of a file that is sent, in bytes. The default is no bound but the disk's.
+// MaxSize bounds the size of a file sent to the server in bytes. The default is no limit but the
+// disk's.
 func MaxSize(bytes int64) ServeOption {
 	return serveOption(func(s *Service) {
 		if bytes <= 0 {
-			s.fault("a file of at most %d bytes is none: give MaxSize a positive number", bytes)
+			s.fault("MaxSize(%d): give it a positive number", bytes)
 		}
 		s.maxSize = bytes
 	})
 }
 
-// MaxTransfers bounds how many transfers and listings run at once, each of which has one file open. More than
-// that wait and try again by themselves. The default is 100.
+// MaxTransfers bounds the number of concurrent transfers and listings, each of which has one file
+// open. Further ones wait and retry by themselves. The default is 100.
 func MaxTransfers(n int) ServeOption {
 	return serveOption(func(s *Service) {
 		if n <= 0 {
-			s.fault("with %d transfers nothing can be done: give MaxTransfers a positive number", n)
+			s.fault("MaxTransfers(%d): give it a positive number", n)
 		}
 		s.maxTransfers = int64(n)
 	})
 }
 
-// Authorize asks f before each operation. ctx is that of the handler, from which [anser.PeerFrom] and
-// [anser.MetadataFrom] tell who asks. An error refuses the operation: as it is if it is an [anser.Error], else with
-// the code PermissionDenied. The path was checked for its form, and "." is the root. f is called by several
-// goroutines at once.
+// Authorize makes the server call f before each operation. ctx is the handler's, from which
+// [anser.PeerFrom] and [anser.MetadataFrom] identify the caller. An error rejects the operation:
+// unchanged if it is an [anser.Error], otherwise with the code PermissionDenied. The form of the
+// path has been checked, and "." is the root. f must be safe for concurrent use.
 func Authorize(f func(ctx context.Context, op Op, path string) error) ServeOption {
 	return serveOption(func(s *Service) {
 		if f == nil {
@@ -157,8 +158,8 @@ func Authorize(f func(ctx context.Context, op Op, path string) error) ServeOptio
 	})
 }
 
-// OnComplete has f called after a file was sent and stands under its name. It holds up the answer to the client. ctx
-// is that of the handler. f is called by several goroutines at once.
+// OnComplete makes the server call f after a file was received and is available under its name. It
+// delays the answer to the client. ctx is the handler's. f must be safe for concurrent use.
 func OnComplete(f func(ctx context.Context, r Result)) ServeOption {
 	return serveOption(func(s *Service) {
 		if f == nil {
@@ -168,8 +169,9 @@ func OnComplete(f func(ctx context.Context, r Result)) ServeOption {
 	})
 }
 
-// KeepPartial sets for how long the unfinished file of a transfer is kept after it was last written. The default is
-// 24 hours. Older ones are removed when something is sent to their folder, and by [Service.Clean].
+// KeepPartial sets how long the unfinished file of a transfer is kept after the last write to it.
+// The default is 24 hours. Older ones are removed when a file is sent to their folder, and by
+// [Service.Clean].
 func KeepPartial(age time.Duration) ServeOption {
 	return serveOption(func(s *Service) {
 		if age <= 0 {
@@ -179,9 +181,9 @@ func KeepPartial(age time.Duration) ServeOption {
 	})
 }
 
-// Store names the files of this server: servers with the same name must have the same files, for a transfer may go
-// on with one after it began with another. The default is made from the name of the host and the path of the
-// folder, and so stays the same when the server is started again.
+// Store names the files of this server: servers with the same name must have the same files,
+// because a transfer may continue on another one of them. The default is derived from the host
+// name and the path of the folder, and is therefore the same after a restart.
 func Store(name string) ServeOption {
 	return serveOption(func(s *Service) {
 		if name == "" {

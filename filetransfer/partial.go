@@ -17,17 +17,17 @@ import (
 const (
 	partSuffix = ".part"
 	idLength   = 32 // hexadecimal digits
-	// cleanEvery is how often a folder to which files are sent is looked through, and maxCleaned of how many
-	// folders that is remembered.
+	// cleanEvery is how often a folder to which files are sent is searched for old unfinished
+	// files, and maxCleaned the number of folders for which that is tracked.
 	cleanEvery = time.Hour
 	maxCleaned = 1000
 )
 
-// partOf returns the path of the unfinished file of a transfer. It depends on the target's name too, so that an id
-// means nothing for another target.
+// partOf returns the path of the unfinished file of a transfer. It also depends on the target's
+// name, so that an ID has no meaning for another target.
 func partOf(target, id string) string {
 	sum := sha256.Sum256([]byte(id + "\x00" + path.Base(target)))
-	return beside(target, partPrefix+hex.EncodeToString(sum[:idLength/2])+partSuffix)
+	return sibling(target, partPrefix+hex.EncodeToString(sum[:idLength/2])+partSuffix)
 }
 
 func isPart(name string) bool {
@@ -43,12 +43,13 @@ func checkID(id string) error {
 
 // claim is the right of one handler to write an unfinished file.
 type claim struct {
-	lost chan struct{} // another one wants it
+	lost chan struct{} // another handler wants it
 	over chan struct{} // the file was closed
 }
 
-// claim returns the right to write a part. A transfer whose connection is lost without this side having noticed
-// still has it when the client comes back, so the newer one gets it, once the older one has let go.
+// claim returns the right to write a part. A transfer whose lost connection this side has not
+// noticed yet still has it when the client comes back, so the newer handler gets it, after the
+// older one has released it.
 func (v *Service) claim(ctx context.Context, part string) (*claim, error) {
 	mine := &claim{make(chan struct{}), make(chan struct{})}
 	for {
@@ -81,16 +82,16 @@ func (v *Service) release(part string, c *claim) {
 	close(c.over)
 }
 
-// Partial is the file of a transfer that was not completed.
+// Partial is the file of an incomplete transfer.
 type Partial struct {
 	Path   string    // below the root
 	Size   int64     // in bytes
-	Time   time.Time // when it was last written
+	Time   time.Time // time of the last write
 	Active bool      // a transfer is writing it
 }
 
-// Partials returns the unfinished files of the whole tree, which it walks through. What cannot be read is left out,
-// and told in the error beside the others.
+// Partials returns the unfinished files of the whole tree, which it walks. Entries that cannot be
+// read are left out and reported by the error, which may accompany a result.
 func (v *Service) Partials(ctx context.Context) ([]Partial, error) {
 	var list []Partial
 	var failed error
@@ -116,15 +117,15 @@ func (v *Service) partial(p string, d fs.DirEntry) (Partial, bool) {
 	}
 	info, err := v.root.Lstat(p)
 	if err != nil || !info.Mode().IsRegular() {
-		return Partial{}, false // completed in the meantime
+		return Partial{}, false // completed meanwhile
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return Partial{p, info.Size(), info.ModTime(), v.puts[p] != nil}, true
 }
 
-// Clean removes the unfinished files of the whole tree that were last written age ago or earlier, those of running
-// transfers excepted, and returns how many it removed.
+// Clean removes the unfinished files of the whole tree whose last write was at least age ago,
+// except those of running transfers, and returns their number.
 func (v *Service) Clean(ctx context.Context, age time.Duration) (int, error) {
 	list, err := v.Partials(ctx)
 	n := 0
@@ -138,8 +139,8 @@ func (v *Service) Clean(ctx context.Context, age time.Duration) (int, error) {
 	return n, err
 }
 
-// dropStale removes an unfinished file if it is old and nobody's. The locks keep a transfer from claiming it, here and in
-// another process.
+// dropStale removes an unfinished file if it is old and not in use. The locks keep a transfer from
+// claiming it, here and in another process.
 func (v *Service) dropStale(p Partial, age time.Duration) (bool, error) {
 	if time.Since(p.Time) < age {
 		return false, nil
@@ -163,7 +164,7 @@ func (v *Service) dropStale(p Partial, age time.Duration) (bool, error) {
 	return err == nil, absent(err)
 }
 
-// absent returns nil for the error that a file is not there.
+// absent turns the error that a file does not exist into nil.
 func absent(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -171,8 +172,8 @@ func absent(err error) error {
 	return err
 }
 
-// cleanFolder removes what is stale in one folder, now and then. Errors are of no concern to the transfer that
-// happens to come by.
+// cleanFolder removes old unfinished files in one folder, now and then. Errors do not concern the
+// transfer that triggers it.
 func (v *Service) cleanFolder(dir string) {
 	v.mu.Lock()
 	if time.Since(v.cleaned[dir]) < cleanEvery {

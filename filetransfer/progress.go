@@ -4,17 +4,17 @@ import "time"
 
 const progressEvery = 100 * time.Millisecond
 
-// meter tells a transfer's progress to whoever wants to know.
+// meter reports a transfer's progress.
 type meter struct {
 	tell  func(Progress)
 	total int64
 	done  int64
 	rate  float64
-	last  time.Time // when it was told
+	last  time.Time // time of the last report
 	at    int64     // done at that time
 }
 
-// start is called when the bytes that follow begin at done.
+// start is called when the following bytes begin at done.
 func (m *meter) start(done, total int64) {
 	m.done, m.total, m.at, m.last = done, total, done, time.Now()
 }
@@ -31,7 +31,7 @@ func (m *meter) add(n int) {
 	}
 }
 
-// update moves the rate towards that of the time since it was last told.
+// update moves the rate towards that of the time since the last report.
 func (m *meter) update(since time.Duration) {
 	now := float64(m.done-m.at) / since.Seconds()
 	if m.rate == 0 {
@@ -41,7 +41,7 @@ func (m *meter) update(since time.Duration) {
 	m.at, m.last = m.done, time.Now()
 }
 
-// finish tells that all is there.
+// finish reports that the transfer is complete.
 func (m *meter) finish(total int64) {
 	if m.tell == nil {
 		return

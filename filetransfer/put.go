@@ -16,16 +16,17 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// errChanged is why a transfer fails whose source does not stay as it is.
-var errChanged = errors.New("the file was changed while it was sent: send it again when nobody writes it")
+// errChanged is the error of a transfer whose source changes.
+var errChanged = errors.New("the file was changed while it was sent: send it again when it is no longer written to")
 
-// Put sends the file local to the path remote below the folder of the server. The file appears there when all of it has
-// arrived, its checksum fits and the disk has it; until then what stood there stays. Of two that are sent to
-// one path at the same time, the one that is complete last stays, as a whole.
+// Put sends the file local to the path remote below the folder of the server. The file appears
+// there when it is complete, its checksum matches and it is synced to the disk; until then a
+// previous file stays in place. Of two concurrent transfers to the same path, the one that
+// completes last wins, as a whole.
 //
-// Put returns when the server has confirmed that, when it fails for good, or when ctx ends. While ctx lives it
-// goes on after a broken connection; see [Patience]. An error while nothing is known of the end says nothing about
-// whether the file arrived: to send it again is safe.
+// Put returns when the server has confirmed that, on a permanent error, or when ctx ends. While
+// ctx lives it continues after a broken connection; see [Patience]. If the outcome is unknown, the
+// file may or may not have arrived: sending it again is safe.
 func Put(ctx context.Context, c *anser.Client, local, remote string, opts ...Option) (Result, error) {
 	f, err := os.Open(local)
 	if err != nil {
@@ -61,8 +62,9 @@ func Put(ctx context.Context, c *anser.Client, local, remote string, opts ...Opt
 	return p.run(ctx)
 }
 
-// PutFrom is [Put] for size bytes of src. With [Resume] it goes on with an earlier transfer of that size to the same
-// path. src may be read at any position several times, and has to give the same bytes each time.
+// PutFrom is [Put] for size bytes of src. With [Resume] it continues an earlier transfer of that
+// size to the same path. src may be read at any position several times, and must return the same
+// bytes each time.
 func PutFrom(ctx context.Context, c *anser.Client, src io.ReaderAt, size int64, remote string, opts ...Option) (Result, error) {
 	p, err := newPutting(c, src, size, remote, opts)
 	if err != nil {
@@ -74,16 +76,16 @@ func PutFrom(ctx context.Context, c *anser.Client, src io.ReaderAt, size int64, 
 	return p.run(ctx)
 }
 
-// newID makes the id of a transfer that nobody is to find again.
+// newID returns the ID of a transfer that no other process will continue.
 func newID() string {
 	id := make([]byte, idLength/2)
 	rand.Read(id)
 	return hex.EncodeToString(id)
 }
 
-// idOf makes the id of a transfer that another process is to find again.
+// idOf returns the ID of a transfer that another process can continue.
 func idOf(parts ...string) string {
-	b, _ := json.Marshal(parts) // strings always have a form
+	b, _ := json.Marshal(parts) // strings can always be encoded
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:idLength/2])
 }
@@ -136,7 +138,7 @@ func (p *putting) run(ctx context.Context) (Result, error) {
 	}
 }
 
-// attempt sends what is missing over one stream.
+// attempt sends the missing data over one stream.
 func (p *putting) attempt(ctx context.Context) error {
 	first, err := json.Marshal(&p.head)
 	if err != nil {
@@ -169,7 +171,8 @@ func (p *putting) attempt(ctx context.Context) error {
 	return p.send(ctx, st, sum, from)
 }
 
-// agree compares what the server has with the source. It returns the checksum of what need not be sent.
+// agree compares the server's data with the source. It returns the checksum of the data that need
+// not be sent.
 func (p *putting) agree(state *putState) (hash.Hash, int64, error) {
 	sum := p.checksum.new()
 	if state.Have < 0 || state.Have > p.head.Size {
@@ -232,7 +235,7 @@ func (p *putting) send(ctx context.Context, st *stream, sum hash.Hash, from int6
 	return nil
 }
 
-// explainSend returns why a stream to which nothing can be sent has ended.
+// explainSend returns why a stream ended on which sending failed.
 func explainSend(st *stream, err error) error {
 	if err != io.EOF {
 		return err
@@ -244,7 +247,7 @@ func explainSend(st *stream, err error) error {
 	}
 }
 
-// missing replaces the good end of a stream by a server that has not said all that belongs to it.
+// missing replaces the regular end of an incomplete stream by an error.
 func missing(err error) error {
 	if err == io.EOF {
 		return anser.Errorf(anser.Internal, "the server ended the transfer before it was complete")

@@ -25,8 +25,8 @@ type upload struct {
 	sums Checksum
 	part string
 	file *os.File
-	hash hash.Hash // of what is in the file
-	have int64     // that many bytes
+	hash hash.Hash // of the data in the file
+	have int64     // number of bytes in the file
 }
 
 func (v *Service) put(ctx context.Context, st *stream) error {
@@ -43,8 +43,8 @@ func (v *Service) put(ctx context.Context, st *stream) error {
 	if err != nil {
 		return err
 	}
-	// The work has a goroutine of its own: Recv ends when the handler returns, and only then, so this one
-	// returns when the claim is lost. Whoever took it waits for the other one's end.
+	// The work has a goroutine of its own: Recv ends only when the handler returns, so this one
+	// returns when the claim is lost. The next owner waits for the end of the other one.
 	done := make(chan upshot, 1)
 	go func() {
 		o := upshot{err: anser.Errorf(anser.Internal, "put %q: the function given to OnComplete ended its goroutine", u.head.Path)}
@@ -68,7 +68,7 @@ func (v *Service) put(ctx context.Context, st *stream) error {
 	}
 }
 
-// upshot is how the goroutine of an upload ended.
+// upshot is the result of an upload's goroutine.
 type upshot struct {
 	err      error
 	panicked any
@@ -105,8 +105,8 @@ func (u *upload) open() error {
 	return u.sameStore(h.Store)
 }
 
-// run receives the file. When it returns, the unfinished file is closed; it is there only if somebody may go on with
-// it.
+// run receives the file. When it returns, the unfinished file is closed; it exists only if the
+// transfer may be continued.
 func (u *upload) run() (err error) {
 	done, err := u.prepare()
 	switch {
@@ -132,28 +132,30 @@ func (u *upload) run() (err error) {
 	return sendJSON(u.st, ending{r.Sum})
 }
 
-// resumable reports whether the unfinished file is of use after err. The client comes back by itself after its
-// connection was lost; after other errors only where it said so, and never when the bytes are wrong.
+// resumable reports whether the unfinished file is useful after err. The client continues by
+// itself after its connection was lost; after other errors only if it said so, and never if the
+// bytes are wrong.
 func (u *upload) resumable(err error) bool {
 	code := anser.CodeOf(err)
 	return code == anser.Unavailable || u.head.Keep && code != anser.DataLoss && code != anser.AlreadyExists
 }
 
-// letGo closes the unfinished file, and removes it where nobody is to go on with it: as long as the lock is held,
-// since whoever gets it next may put the file in its place.
+// letGo closes the unfinished file, and removes it unless the transfer may be continued. It holds
+// the lock until then, because the next owner may rename the file to its target.
 func (u *upload) letGo(keep bool) {
 	if !keep && locks {
 		u.root.Remove(u.part)
 	}
 	u.file.Close()
-	if !keep && !locks { // Windows removes no open file
+	if !keep && !locks { // Windows cannot remove an open file
 		u.root.Remove(u.part)
 	}
 }
 
-// prepare opens the unfinished file and locks it: servers that share their files may have the transfer one after the
-// other, and the one before may not know yet that its client has gone on. prepare reports true if there is
-// nothing to do, because the file was completed and only the client does not know.
+// prepare opens the unfinished file and locks it: servers that share their files may receive the
+// transfer one after the other, and the previous one may not know yet that its client has moved
+// on. prepare reports true if there is nothing to do, because the file was completed but the
+// client does not know.
 func (u *upload) prepare() (done bool, err error) {
 	for {
 		if done, err := u.look(); done || err != nil {
@@ -168,9 +170,9 @@ func (u *upload) prepare() (done bool, err error) {
 			return false, err
 		case !ours:
 			u.file.Close()
-			continue // the one before has completed or removed it
+			continue // the previous server has completed or removed it
 		}
-		// It may have done so before this one made its own.
+		// It may have done so before this server created its own.
 		if done, err := u.look(); done || err != nil {
 			u.letGo(!done && u.resumable(err))
 			return done, err
@@ -179,17 +181,17 @@ func (u *upload) prepare() (done bool, err error) {
 	}
 }
 
-// look reports whether the file is complete, or why it cannot be put in its place.
+// look reports whether the file is complete, or returns why it cannot be put in place.
 func (u *upload) look() (done bool, err error) {
 	err = u.checkTarget()
-	if u.completed() { // in this order: what is in the way may be what was sent
+	if u.completed() { // in this order: an existing target may be the result of this transfer
 		return true, nil
 	}
 	return false, err
 }
 
-// lock waits until no other process and no other service writes the unfinished file. It reports false if the file
-// is not at its path any more.
+// lock waits until no other process or service writes the unfinished file. It reports false if the
+// file is no longer at its path.
 func (u *upload) lock() (ours bool, err error) {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
@@ -214,7 +216,7 @@ func (u *upload) lock() (ours bool, err error) {
 
 const (
 	lockPause = 10 * time.Millisecond
-	// lockPatience is longer than it takes a server to find out that a connection is dead.
+	// lockPatience is longer than a server takes to detect a dead connection.
 	lockPatience = 30 * time.Second
 )
 
@@ -230,7 +232,7 @@ func (u *upload) inPlace() (bool, error) {
 	return err == nil && os.SameFile(mine, there), explain(err, "put", u.head.Path)
 }
 
-// openPart opens the unfinished file, or makes it.
+// openPart opens the unfinished file, or creates it.
 func (u *upload) openPart() (err error) {
 	h := &u.head
 	dir := path.Dir(h.Path)
@@ -251,8 +253,8 @@ func (u *upload) openPart() (err error) {
 	return nil
 }
 
-// completed reports whether an earlier attempt of the transfer got as far as putting the file in its place, and
-// lost its connection then. Only a client that has sent everything knows the sum.
+// completed reports whether an earlier attempt of the transfer put the file in place, and then
+// lost its connection. Only a client that has sent everything knows the sum.
 func (u *upload) completed() bool {
 	h := &u.head
 	if h.Sum == "" {
@@ -271,7 +273,7 @@ func (u *upload) checkTarget() error {
 	info, err := u.root.Lstat(u.head.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil // also its folder may be missing
+		return nil // its folder may also be missing
 	case err != nil:
 		return explain(err, "put", u.head.Path)
 	case info.IsDir():
@@ -283,10 +285,10 @@ func (u *upload) checkTarget() error {
 }
 
 func (u *upload) exists() error {
-	return anser.Errorf(anser.AlreadyExists, "put %q: it is there already, and is not to be replaced", u.head.Path)
+	return anser.Errorf(anser.AlreadyExists, "put %q: it exists already, and must not be replaced", u.head.Path)
 }
 
-// resume agrees with the client on where the bytes begin.
+// resume agrees with the client on the offset at which the bytes begin.
 func (u *upload) resume() error {
 	info, err := u.file.Stat()
 	if err != nil {
@@ -312,13 +314,13 @@ func (u *upload) resume() error {
 		u.have = 0
 		u.hash.Reset()
 	default:
-		return anser.Errorf(anser.InvalidArgument, "the bytes of %q cannot begin at %d: %d are there", u.head.Path, from.From, u.have)
+		return anser.Errorf(anser.InvalidArgument, "the bytes of %q cannot begin at %d: the server has %d", u.head.Path, from.From, u.have)
 	}
 	return explain(u.file.Truncate(u.have), "put", u.head.Path)
 }
 
-// receive writes the bytes that come. What has arrived when it fails is written too: the client need not send
-// that again.
+// receive writes the received bytes. After a failure the data received before is also written: the
+// client need not send it again.
 func (u *upload) receive() error {
 	u.st.GrowWindow(widening)
 	buf := takeBuffer()
@@ -344,7 +346,7 @@ func (u *upload) write(b []byte) error {
 	return explain(err, "write", u.head.Path)
 }
 
-// commit compares the checksums and puts the file in its place.
+// commit compares the checksums and puts the file in place.
 func (u *upload) commit() error {
 	var end ending
 	if err := recvJSON(u.st, &end); err != nil {
@@ -357,7 +359,7 @@ func (u *upload) commit() error {
 		return explain(err, "write", u.head.Path)
 	}
 	if !locks {
-		if err := u.file.Close(); err != nil { // Windows renames no open file
+		if err := u.file.Close(); err != nil { // Windows cannot rename an open file
 			return explain(err, "write", u.head.Path)
 		}
 	}
@@ -371,7 +373,7 @@ func (u *upload) place() error {
 	if !u.head.New {
 		return explain(u.root.Rename(u.part, u.head.Path), "put", u.head.Path)
 	}
-	// A link, unlike a rename, fails if there is such a name.
+	// A link, unlike a rename, fails if the name exists.
 	if err := u.root.Link(u.part, u.head.Path); err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			return u.exists()
@@ -381,7 +383,8 @@ func (u *upload) place() error {
 	return explain(u.root.Remove(u.part), "put", u.head.Path)
 }
 
-// syncFolder makes the name as durable as the bytes are. Windows has nothing of the kind.
+// syncFolder syncs the folder, so that the name is as durable as the bytes. Windows does not
+// support that.
 func (u *upload) syncFolder() error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -394,7 +397,7 @@ func (u *upload) syncFolder() error {
 	return dir.Sync()
 }
 
-// fill receives messages into buf as long as another one has room, and until left bytes are there. What it
+// fill receives messages into buf while another one fits, and until left bytes were received. Data
 // received before an error counts.
 func fill(st *stream, buf []byte, left int64) (n int, err error) {
 	for n+piece <= len(buf) && int64(n) < left {
@@ -406,7 +409,7 @@ func fill(st *stream, buf []byte, left int64) (n int, err error) {
 		if err := checkPiece(len(msg), left-int64(n)); err != nil {
 			return n, err
 		}
-		n += len(msg) // it lies in buf: there was room for it
+		n += len(msg) // it is in buf: there was enough space
 	}
 	return n, nil
 }
@@ -414,16 +417,16 @@ func fill(st *stream, buf []byte, left int64) (n int, err error) {
 func checkPiece(size int, left int64) error {
 	switch {
 	case size == 0:
-		return anser.Errorf(anser.InvalidArgument, "an empty message came where bytes of the file belong")
+		return anser.Errorf(anser.InvalidArgument, "an empty message arrived instead of bytes of the file")
 	case size > piece:
-		return anser.Errorf(anser.InvalidArgument, "a message of %d bytes came: at most %d bytes of a file belong in one", size, piece)
+		return anser.Errorf(anser.InvalidArgument, "a message has %d bytes of the file: at most %d are allowed", size, piece)
 	case int64(size) > left:
-		return anser.Errorf(anser.InvalidArgument, "%d bytes of the file came and only %d are left", size, left)
+		return anser.Errorf(anser.InvalidArgument, "a message has %d bytes of the file, but only %d are left", size, left)
 	}
 	return nil
 }
 
-// unfinished replaces the good end of a stream, where it is none.
+// unfinished replaces the regular end of a stream by an error if the file is incomplete.
 func unfinished(err error) error {
 	if err == io.EOF {
 		return anser.Errorf(anser.InvalidArgument, "the stream ended before the file did")
@@ -431,7 +434,7 @@ func unfinished(err error) error {
 	return err
 }
 
-// refuseEmpty is unfinished for a stream that ends before it says what it wants.
+// refuseEmpty is unfinished for a stream that ends before its first message.
 func refuseEmpty(err error) error {
 	if err == io.EOF {
 		return anser.Errorf(anser.InvalidArgument, "the stream ended before its first message")

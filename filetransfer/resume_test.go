@@ -18,7 +18,8 @@ import (
 
 const cuts = 20
 
-// cutting returns a dial function whose first connections are cut after some hundred KiB that they wrote.
+// cutting returns a dial function whose first connections are cut after some hundred KiB were
+// written.
 func cutting(dialed *atomic.Int64) anser.DialOption {
 	return anser.Dialer(func(ctx context.Context, network, address string) (net.Conn, error) {
 		nc, err := new(net.Dialer).DialContext(ctx, network, address)
@@ -52,7 +53,7 @@ func TestPutOverConnectionsThatBreak(t *testing.T) {
 	}
 }
 
-// cuttingListener cuts the first connections after some hundred KiB that the server wrote.
+// cuttingListener cuts the first connections after the server has written some hundred KiB.
 type cuttingListener struct {
 	net.Listener
 	accepted int
@@ -89,7 +90,7 @@ func TestGetOverConnectionsThatBreak(t *testing.T) {
 	}
 }
 
-// restart ends the server at once, and starts another one with the same folder at the same address.
+// restart kills the server, and starts another one with the same folder at the same address.
 func (s *site) restart(opts ...filetransfer.ServeOption) {
 	s.t.Helper()
 	s.server.Close()
@@ -124,7 +125,7 @@ func TestServerIsRestarted(t *testing.T) {
 	})
 }
 
-// both writes to two.
+// both writes to two writers.
 type both struct {
 	a *bytes.Buffer
 	b *hookWriter
@@ -135,7 +136,7 @@ func (w both) Write(b []byte) (int, error) {
 	return w.a.Write(b)
 }
 
-// putPart begins to put data as "a", and stops after 3 MiB.
+// putPart starts to put data as "a", and stops after 3 MiB.
 func (s *site) putPart(data []byte, opts ...filetransfer.Option) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(within(s.t))
@@ -145,7 +146,7 @@ func (s *site) putPart(data []byte, opts ...filetransfer.Option) {
 	}
 }
 
-// A file goes on in another process, but not with other bytes.
+// A transfer is continued by another process, but not with other bytes.
 func TestPutGoesOnInAnotherProcess(t *testing.T) {
 	for _, changed := range []bool{false, true} {
 		s := newSite(t)
@@ -217,7 +218,7 @@ func TestWhatIsGivenUpLeavesNothing(t *testing.T) {
 	missing(t, filepath.Join(s.dir, "a"))
 }
 
-// The file is in its place, and the connection breaks before the client hears of it.
+// The file is in place, and the connection breaks before the client receives the answer.
 func TestAnswerIsLost(t *testing.T) {
 	for _, opts := range [][]filetransfer.Option{nil, {filetransfer.NoReplace()}} {
 		var completed atomic.Int64
@@ -240,7 +241,7 @@ func TestAnswerIsLost(t *testing.T) {
 	}
 }
 
-// A transfer that was begun again takes over from the one that is still running.
+// A transfer that is started again takes over from the one that is still running.
 func TestTransferIsBegunAgain(t *testing.T) {
 	s := newSite(t)
 	data := content(4 << 20)
@@ -287,13 +288,13 @@ func TestOtherStore(t *testing.T) {
 	s.want("a", data)
 }
 
-func TestNobodyIsThere(t *testing.T) {
+func TestWithoutServer(t *testing.T) {
 	s := newSite(t)
 	s.server.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	_, err := filetransfer.PutFrom(ctx, s.client, bytes.NewReader(nil), 0, "a")
 	if err == nil {
-		t.Error("a file was sent to nobody")
+		t.Error("a file was sent without a server")
 	}
 }

@@ -10,22 +10,22 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// The pause before a transfer tries again, which doubles while nothing moves.
+// The delay before a transfer retries, which doubles while no byte is transferred.
 const (
 	firstPause = 50 * time.Millisecond
 	lastPause  = 2 * time.Second
 )
 
-// persistence decides whether a transfer tries again.
+// persistence decides whether a transfer is retried.
 type persistence struct {
 	patience time.Duration
 	begun    bool // the server has answered
 	breaks   int
 	pause    time.Duration
-	since    time.Time // since when nothing moves
+	since    time.Time // time of the last progress
 }
 
-// moved is called when bytes were moved.
+// moved is called when bytes were transferred.
 func (p *persistence) moved() { p.pause, p.since = 0, time.Time{} }
 
 // again waits before another attempt after err, or returns the error of the transfer.
@@ -53,8 +53,8 @@ func (p *persistence) again(ctx context.Context, err error) error {
 	return nil
 }
 
-// retries reports whether an attempt that ended so is worth another one: the way to the server broke, or the
-// server asks for one.
+// retries reports whether an attempt with this error should be retried: the connection broke, or
+// the server asks for it.
 func (p *persistence) retries(e *anser.Error) bool {
 	if e.RetryAfter != 0 {
 		return e.RetryAfter > 0

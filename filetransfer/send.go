@@ -64,7 +64,7 @@ func (v *Service) send(ctx context.Context, st *stream, h *getHead, sums Checksu
 		}
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		err = changed(h.Path) // it became shorter
+		err = changed(h.Path) // it was truncated
 	}
 	if err != nil {
 		return explain(err, "get", h.Path)
@@ -81,7 +81,7 @@ func tagOf(info fs.FileInfo) string {
 	return fmt.Sprintf("%d-%d", info.Size(), info.ModTime().UnixNano())
 }
 
-// common returns how many bytes the client has already, and leaves sum with those.
+// common returns how many bytes the client already has, and adds those to sum.
 func common(h *getHead, sum hash.Hash, f *os.File, size int64) (int64, error) {
 	if h.Have <= 0 || h.Have > size {
 		return 0, nil
@@ -96,7 +96,7 @@ func common(h *getHead, sum hash.Hash, f *os.File, size int64) (int64, error) {
 	return 0, nil
 }
 
-// openFile opens a file for reading, and nothing but a file: to open a pipe would wait for somebody who writes.
+// openFile opens a regular file for reading: opening a pipe would wait for a writer.
 func (v *Service) openFile(p string) (*os.File, fs.FileInfo, error) {
 	info, err := v.root.Stat(p)
 	if err != nil {
@@ -109,7 +109,7 @@ func (v *Service) openFile(p string) (*os.File, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	// It may be another one by now.
+	// It may have been replaced since.
 	if info, err = f.Stat(); err == nil {
 		err = checkRegular(p, info)
 	}
@@ -130,7 +130,8 @@ func checkRegular(p string, info fs.FileInfo) error {
 	return nil
 }
 
-// sendBytes sends the bytes from one position to another, adds them to sum and tells of them.
+// sendBytes sends the bytes from one position to another, adds them to sum and reports the
+// progress.
 func sendBytes(ctx context.Context, st *stream, src io.ReaderAt, from, to int64, sum hash.Hash, told func(n int)) error {
 	buf := takeBuffer()
 	defer giveBuffer(buf)

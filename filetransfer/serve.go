@@ -20,7 +20,7 @@ import (
 const (
 	defaultTransfers = 100
 	defaultKeep      = 24 * time.Hour
-	// busyPause is when a client that met too many transfers should come again.
+	// busyPause is when a client should retry after it was rejected because of too many transfers.
 	busyPause = 200 * time.Millisecond
 )
 
@@ -41,14 +41,15 @@ type Service struct {
 
 	running atomic.Int64 // transfers and listings
 
-	mu      sync.Mutex           // guards what follows
+	mu      sync.Mutex           // guards the fields below
 	puts    map[string]*claim    // by the path of the unfinished file
-	cleaned map[string]time.Time // when a folder was last looked through for unfinished files
+	cleaned map[string]time.Time // when a folder was last searched for unfinished files
 }
 
-// Serve serves the files below root on s, under the methods "File.Put", "File.Get", "File.Stat", "File.List" and
-// "File.Remove": all but the last one unless the options say otherwise. It fails for options that cannot work, and
-// where s has one of the methods. root has to stay open as long as s serves; whoever opened it closes it.
+// Serve serves the files below root on s, with the methods "File.Put", "File.Get", "File.Stat",
+// "File.List" and "File.Remove": all but the last one by default. It fails for invalid options,
+// and if s already has one of the methods. root must stay open as long as s serves; the caller
+// closes it.
 func Serve(s *anser.Server, root *os.Root, opts ...ServeOption) (*Service, error) {
 	v := &Service{
 		root: root, name: defaultName, maxTransfers: defaultTransfers, keep: defaultKeep,
@@ -65,7 +66,7 @@ func Serve(s *anser.Server, root *os.Root, opts ...ServeOption) (*Service, error
 		opt.applyServe(v)
 	}
 	if v.readOnly && (v.writeOnly || v.removes) {
-		v.fault("ReadOnly goes together neither with WriteOnly nor with AllowRemove")
+		v.fault("ReadOnly cannot be combined with WriteOnly or AllowRemove")
 	}
 	if v.err != nil {
 		return nil, v.err
@@ -80,8 +81,8 @@ func (v *Service) fault(format string, args ...any) {
 	v.err = errors.Join(v.err, fmt.Errorf("filetransfer: "+format, args...))
 }
 
-// storeOf is the same for the same folder after a restart, and most likely different on another host. It tells
-// nobody the names.
+// storeOf returns the default name of a store: the same for the same folder after a restart, and
+// most likely different on another host. It does not reveal the names.
 func storeOf(root *os.Root) string {
 	host, _ := os.Hostname()
 	folder, err := filepath.Abs(root.Name())
@@ -111,7 +112,7 @@ func (v *Service) register(s *anser.Server) error {
 
 func methodOf(service string, op Op) string { return service + "." + op.String() }
 
-// admit asks whether the operation may be done. It comes after the path was checked.
+// admit authorizes the operation. It is called after the path was checked.
 func (v *Service) admit(ctx context.Context, op Op, path string) error {
 	if v.authorize == nil {
 		return nil
@@ -126,17 +127,17 @@ func (v *Service) admit(ctx context.Context, op Op, path string) error {
 	return anser.Errorf(anser.PermissionDenied, "%s %q is not allowed: %w", op, path, err)
 }
 
-// begin counts a transfer, or refuses it. Its end is v.running.Add(-1).
+// begin counts a transfer, or rejects it. It ends with v.running.Add(-1).
 func (v *Service) begin() error {
 	if v.running.Add(1) <= v.maxTransfers {
 		return nil
 	}
 	v.running.Add(-1)
-	return anser.Errorf(anser.ResourceExhausted, "%d transfers are running, which is the limit: raise it with filetransfer.MaxTransfers, or come back later",
+	return anser.Errorf(anser.ResourceExhausted, "%d transfers are running, which is the limit: raise it with filetransfer.MaxTransfers, or try again later",
 		v.maxTransfers).WithRetryAfter(busyPause)
 }
 
-// sameStore refuses to go on with a transfer that began with other files.
+// sameStore rejects a transfer that began with other files.
 func (v *Service) sameStore(store string) error {
 	if store == "" || store == v.store {
 		return nil
@@ -183,7 +184,8 @@ func (v *Service) remove(ctx context.Context, in *pathRequest) (*anser.None, err
 	return new(anser.None), nil
 }
 
-// list sends what is in a folder, page by page, as the operating system gives it: the memory is that of one page.
+// list sends the entries of a folder, page by page, in the order of the operating system: it needs
+// the memory of one page.
 func (v *Service) list(ctx context.Context, st *anser.Stream[page, pathRequest]) error {
 	in, err := st.Recv()
 	if err != nil {
@@ -229,8 +231,8 @@ func (v *Service) openFolder(dir string) (*os.File, error) {
 	return f, explain(err, "list", dir)
 }
 
-// pageOf asks the root about each entry: fs.DirEntry.Info goes by the name of the folder, which may lead elsewhere by
-// now.
+// pageOf asks the root about each entry: fs.DirEntry.Info uses the name of the folder, which may
+// lead elsewhere by now.
 func (v *Service) pageOf(dir string, list []fs.DirEntry) *page {
 	p := new(page)
 	for _, d := range list {
@@ -238,7 +240,7 @@ func (v *Service) pageOf(dir string, list []fs.DirEntry) *page {
 			continue
 		}
 		name := path.Join(dir, d.Name())
-		if info, err := v.root.Lstat(name); err == nil { // else it was removed in the meantime
+		if info, err := v.root.Lstat(name); err == nil { // otherwise it was removed meanwhile
 			p.Entries = append(p.Entries, entryOf(name, info))
 		}
 	}

@@ -25,7 +25,7 @@ func put(t *testing.T, c *anser.Client, path string, opts ...filetransfer.Option
 	return err
 }
 
-// get fetches and drops.
+// get fetches a file and discards it.
 func get(t *testing.T, c *anser.Client, path string, opts ...filetransfer.Option) error {
 	t.Helper()
 	_, err := filetransfer.GetTo(within(t), c, path, new(bytes.Buffer), opts...)
@@ -75,7 +75,7 @@ func TestPathsThatCannotBeUsed(t *testing.T) {
 	} {
 		for op, err := range everything(t, s.client, p) {
 			if (op == filetransfer.OpList || op == filetransfer.OpStat) && p == "a/" {
-				continue // a folder may end in a slash
+				continue // a folder may end with a slash
 			}
 			if !errors.Is(err, anser.InvalidArgument) {
 				t.Errorf("%v %.50q: %v", op, p, err)
@@ -124,7 +124,7 @@ func TestLinksThatLeadOut(t *testing.T) {
 		symlink(t, to, filepath.Join(s.dir, link))
 	}
 	for op, err := range everything(t, s.client, "folder/secret") {
-		wantCode(t, err, anser.PermissionDenied, "out of the folder")
+		wantCode(t, err, anser.PermissionDenied, "out of the served folder")
 		if err == nil {
 			t.Errorf("%v got through", op)
 		}
@@ -140,7 +140,7 @@ func TestLinksThatLeadOut(t *testing.T) {
 	if err := get(t, s.client, "good"); err != nil {
 		t.Errorf("a link that stays inside: %v", err)
 	}
-	// To send to a link replaces the link and not what it leads to; to remove it removes the link.
+	// Sending to a link replaces the link and not its target; removing it removes the link.
 	if err := put(t, s.client, "file"); err != nil {
 		t.Error(err)
 	}
@@ -264,7 +264,7 @@ func TestOnCompletePanics(t *testing.T) {
 	if strings.Contains(fmt.Sprint(err), "secret") {
 		t.Errorf("the client is told: %v", err)
 	}
-	if err := get(t, s.client, "a"); err != nil { // the server lives
+	if err := get(t, s.client, "a"); err != nil { // the server continues
 		t.Error(err)
 	}
 }
@@ -363,7 +363,7 @@ func TestUnfinishedFilesAreCleaned(t *testing.T) {
 	if got := partials(); !slices.Equal(got, []string{stale, fresh, deep}) {
 		t.Errorf("unfinished are %q", got)
 	}
-	if err := put(t, s.client, "a"); err != nil { // which cleans its folder
+	if err := put(t, s.client, "a"); err != nil { // this cleans its folder
 		t.Fatal(err)
 	}
 	if got := partials(); !slices.Equal(got, []string{fresh, deep}) {

@@ -16,12 +16,13 @@ import (
 	"github.com/anser-rpc/anser/filetransfer"
 )
 
-// neighbour is another server of the same folder, in the middle of a transfer of which it has received everything.
+// neighbour is another server of the same folder, in the middle of a transfer whose data it has
+// received completely.
 type neighbour struct {
 	t    *testing.T
 	part string
 	file *os.File
-	// complete puts the file in its place and ends the transfer, once.
+	// complete puts the file in place and ends the transfer, once.
 	complete func()
 }
 
@@ -60,7 +61,8 @@ func (s *site) awaitTransfer() {
 	}
 }
 
-// The neighbour is about to put the file in its place when the client, whose connection is lost, goes on with this server.
+// The neighbour is about to put the file in place when the client, whose connection is lost,
+// continues with this server.
 func TestServersThatShareTheirFiles(t *testing.T) {
 	for _, opts := range [][]filetransfer.Option{nil, {filetransfer.NoReplace()}} {
 		s := newSite(t)
@@ -69,7 +71,7 @@ func TestServersThatShareTheirFiles(t *testing.T) {
 		n := newNeighbour(s, "a", id, data)
 		ended := make(chan error, 1)
 		go func() {
-			// What the client looks at is in its place before this server is told of it.
+			// The file is in place before this server receives the client's request.
 			_, err := filetransfer.PutAgain(within(t), s.client, newSource(data, 0, n.complete), int64(len(data)), "a", id, hex.EncodeToString(sum[:]), opts...)
 			ended <- err
 		}()
@@ -85,7 +87,7 @@ func TestServersThatShareTheirFiles(t *testing.T) {
 	}
 }
 
-// Nor does this server write what the neighbour still writes.
+// This server does not write a file that the neighbour is still writing, either.
 func TestUnfinishedFileOfANeighbour(t *testing.T) {
 	s := newSite(t)
 	id, data := strings.Repeat("0b", 16), content(100)
@@ -93,7 +95,7 @@ func TestUnfinishedFileOfANeighbour(t *testing.T) {
 	if removed, err := s.service.Clean(within(t), 0); removed != 0 || err != nil {
 		t.Errorf("Clean removed %d, %v", removed, err)
 	}
-	n.file.Close() // it has died: what it has received is of use
+	n.file.Close() // it has died: its data can be used
 	r, err := filetransfer.PutAgain(within(t), s.client, newSource(data, 0, nil), int64(len(data)), "a", id, "")
 	if err != nil {
 		t.Fatal(err)

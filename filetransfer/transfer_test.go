@@ -73,7 +73,7 @@ func TestPutReplacesUnlessTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.want("b", []byte("new"))
-	// It may come to be during the transfer.
+	// It may be created during the transfer.
 	data := content(1 << 20)
 	_, err = filetransfer.PutFrom(within(t), s.client, newSource(data, 1<<19, func() { s.write("c", []byte("other")) }), 1<<20, "c", filetransfer.NoReplace())
 	wantCode(t, err, anser.AlreadyExists)
@@ -247,7 +247,7 @@ func TestFileChangesWhileItIsFetched(t *testing.T) {
 	}
 }
 
-// hookWriter calls f once, when so many bytes were written.
+// hookWriter calls f once, when that number of bytes was written.
 type hookWriter struct {
 	n, at int
 	f     func()

@@ -21,7 +21,6 @@ var unusualIn = map[string]int{
 	"cmd":          79,
 	"e2e":          81,
 	"examples":     15,
-	"filetransfer": 39,
 	"internal":     68,
 	"netrpc":       69,
 	"wire":         7,
