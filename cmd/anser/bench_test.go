@@ -21,7 +21,8 @@ type benchReport struct {
 	ClientCPU      *float64 `json:"client_cpu_us_per_call"`
 }
 
-// bench measures for so many seconds, and where they were too few, as on a machine that stands still, for longer.
+// bench measures for the given number of seconds, and for longer if they were too few, as on a
+// machine that is paused.
 func bench(t *testing.T, seconds float64, args ...string) benchReport {
 	t.Helper()
 	var r benchReport
@@ -36,7 +37,7 @@ func bench(t *testing.T, seconds float64, args ...string) benchReport {
 		t.Errorf("%+v", r)
 	}
 	if runtime.GOOS == "linux" && (r.ServerCPU == nil || r.ClientCPU == nil || *r.ClientCPU <= 0) {
-		t.Errorf("the processor time is not known: %s", out)
+		t.Errorf("the processor time is unknown: %s", out)
 	}
 	return r
 }

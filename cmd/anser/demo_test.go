@@ -35,8 +35,9 @@ type demoSummary struct {
 	} `json:"steps"`
 }
 
-// forLonger tries a demo of a length, and where it was too short, as on a machine that stands still itself for seconds,
-// longer ones. try fails the test for what has nothing to do with time, and returns what else was missing.
+// forLonger tries a demo of the given length, and longer ones if it was too short, as on a machine
+// that is paused for seconds. try fails the test for errors unrelated to time, and returns what
+// else was missing.
 func forLonger(t *testing.T, length time.Duration, try func(length time.Duration) (missing []string)) {
 	t.Helper()
 	for n := range 3 {
@@ -51,7 +52,7 @@ func forLonger(t *testing.T, length time.Duration, try func(length time.Duration
 	}
 }
 
-// untold returns which of the words were not said.
+// untold returns the words that are missing in the text.
 func untold(said string, words ...string) (missing []string) {
 	for _, word := range words {
 		if !strings.Contains(said, word) {
@@ -101,11 +102,11 @@ func demo(t *testing.T, length time.Duration) (missing []string) {
 	return append(missing, untold(said, "killed", "draining", "drained", "SIGKILL", "SIGTERM")...)
 }
 
-// The steps that take their time: an instance that is slow gets few calls, and the registry comes back with
-// what it had. No call fails.
+// Steps that take longer: a slow instance gets few calls, and the registry comes back with its
+// data. No call fails.
 func TestDemoSteps(t *testing.T) {
 	t.Parallel()
-	// The registry comes back to its port, which must be no one's meanwhile.
+	// The registry comes back to its port, which no other process may take meanwhile.
 	address := servers.Address(t)
 	forLonger(t, 10*time.Second, func(length time.Duration) []string { return demoSteps(t, address, length) })
 }
@@ -133,14 +134,14 @@ func demoSteps(t *testing.T, address string, length time.Duration) (missing []st
 	return append(missing, untold(said, "stopped", "started")...)
 }
 
-// An instance of another version gets about the share that the rules say, and one that stands still is taken out and
-// comes back. No call fails.
+// An instance of another version gets about the share set by the rules, and a paused one is
+// ejected and comes back. No call fails.
 func TestDemoSteers(t *testing.T) {
 	t.Parallel()
 	forLonger(t, 12*time.Second, func(length time.Duration) []string { return demoSteers(t, length) })
 }
 
-// demoSteers runs a demo and returns what was not as it should be.
+// demoSteers runs a demo and returns what was wrong.
 func demoSteers(t *testing.T, length time.Duration) (wrong []string) {
 	tmp := t.TempDir()
 	p := start(t, tmp, "demo", "--json", "--listen", "127.0.0.1:0", "--every", "1s", "--steps", "canary,freeze", "--for", length.String(), "--rate", "200")
@@ -162,14 +163,14 @@ func demoSteers(t *testing.T, length time.Duration) (wrong []string) {
 	if share := one / all; !(share > 0.01 && share < 0.22) { // an equal share is 0.25
 		wrong = append(wrong, fmt.Sprintf("canary: %q", performed["canary"]))
 	}
-	if s := performed["freeze"]; !strings.HasPrefix(s, "taken out after ") || !strings.Contains(s, " after it went on") || strings.Contains(s, "not back") {
+	if s := performed["freeze"]; !strings.HasPrefix(s, "ejected after ") || !strings.Contains(s, " after it was resumed") || strings.Contains(s, "not back") {
 		wrong = append(wrong, fmt.Sprintf("freeze: %q", s))
 	}
 	expectEmpty(t, tmp)
-	return append(wrong, untold(said, "10 % of the calls to version 2.0", "drained", "no split any more", "SIGSTOP", "ejected", "SIGCONT", "restored")...)
+	return append(wrong, untold(said, "10 % of the calls to version 2.0", "drained", "the split is removed", "SIGSTOP", "ejected", "SIGCONT", "restored")...)
 }
 
-// A step that takes longer than is left is not begun.
+// A step that takes longer than the remaining time is skipped.
 func TestDemoSkipsAStep(t *testing.T) {
 	t.Parallel()
 	p := start(t, t.TempDir(), "demo", "--json", "--listen", "127.0.0.1:0", "--every", "500ms", "--steps", "freeze", "--for", "2s")
@@ -179,7 +180,7 @@ func TestDemoSkipsAStep(t *testing.T) {
 	}
 }
 
-// An interrupt ends a demo that is in the middle of a step.
+// An interrupt ends a demo in the middle of a step.
 func TestDemoInterruptedInAStep(t *testing.T) {
 	for _, step := range []string{"canary", "slow", "freeze", "outage"} {
 		t.Run(step, func(t *testing.T) {
@@ -202,14 +203,14 @@ func TestDemoUnknownStep(t *testing.T) {
 	}
 }
 
-// The other commands work beside a demo, which ends well when it is interrupted.
+// The other commands work during a demo, which exits cleanly when it is interrupted.
 func TestBesideDemo(t *testing.T) {
 	t.Parallel()
 	tmp := t.TempDir()
 	p := start(t, tmp, "demo", "--listen", "127.0.0.1:0", "--every", "0s", "--rate", "20")
 	at := strings.Fields(p.line("registry"))[2]
 	p.line("ready")
-	// What a write to the connection of an instance that was killed brings about.
+	// The effect of a write to the connection of a killed instance.
 	if err := p.Process.Signal(syscall.SIGPIPE); err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +251,7 @@ func TestBesideDemo(t *testing.T) {
 	expectEmpty(t, tmp)
 }
 
-// Nothing that a demo started outlives it, however it ends.
+// No process started by a demo outlives it, however it ends.
 func TestDemoKilled(t *testing.T) {
 	t.Parallel()
 	p := start(t, t.TempDir(), "demo", "--listen", "127.0.0.1:0")
@@ -260,7 +261,7 @@ func TestDemoKilled(t *testing.T) {
 	}
 }
 
-// An interrupt while the demo starts ends it as well.
+// An interrupt during the start of the demo also ends it.
 func TestDemoInterruptedEarly(t *testing.T) {
 	t.Parallel()
 	tmp := t.TempDir()
@@ -272,7 +273,7 @@ func TestDemoInterruptedEarly(t *testing.T) {
 	expectEmpty(t, tmp)
 }
 
-// A demo whose output nobody reads any more ends as if it were interrupted.
+// A demo whose output is no longer read ends as if it were interrupted.
 func TestDemoUnread(t *testing.T) {
 	t.Parallel()
 	tmp := t.TempDir()

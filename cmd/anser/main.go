@@ -1,5 +1,5 @@
-// Anser is the command for services that speak Anser: it lists, describes, calls and loads them, runs
-// a registry, and shows it all in a demo.
+// Anser is the command for services that use Anser: it lists, describes, calls and loads them,
+// runs a registry, and demonstrates all of it.
 package main
 
 import (

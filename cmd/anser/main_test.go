@@ -15,8 +15,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// asCommand makes the test's own program behave like the command. What the tests start are processes
-// like any other, and so are the processes that those start.
+// asCommand makes the test binary behave like the command. The tests start it as a process, which
+// starts further ones.
 const asCommand = "ANSER_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
@@ -32,21 +32,21 @@ type process struct {
 	t      *testing.T
 	stdout io.Closer
 	out    *bufio.Reader
-	errOut bytes.Buffer // to be read after the end
-	family *os.File     // ends when the process and all that it started have ended
+	errOut bytes.Buffer // may be read after the end
+	family *os.File     // ends when the process and all its descendants have ended
 }
 
-// patience is how long anything may take that is not a matter of time, and a process of a test may live. The machine
-// may be busy.
+// patience is the timeout of operations in tests, and the maximum lifetime of a test's process.
+// The machine may be busy.
 const patience = 5 * time.Minute
 
-// start starts the command. Its temporary files stand in the directory tmp.
+// start starts the command. Its temporary files are in the directory tmp.
 func start(t *testing.T, tmp string, args ...string) *process {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	p := &process{Cmd: exec.CommandContext(ctx, os.Args[0], args...), t: t}
-	// The race detector has every process wait a second at its end unless it is told not to.
+	// The race detector makes every process wait a second at its end unless it is told not to.
 	p.Env = append(os.Environ(), asCommand+"=1", "ANSER_REGISTRY=", "TMPDIR="+tmp, "GORACE=atexit_sleep_ms=0")
 	p.Stderr = &p.errOut
 	out, err := p.StdoutPipe()
@@ -67,7 +67,7 @@ func start(t *testing.T, tmp string, args ...string) *process {
 	return p
 }
 
-// line returns the next line of the output that has the word in it.
+// line returns the next line of the output that contains the word.
 func (p *process) line(word string) string {
 	p.t.Helper()
 	for {
@@ -81,8 +81,8 @@ func (p *process) line(word string) string {
 	}
 }
 
-// wait waits for the end of the process and all that it started, and returns the rest of the output
-// and the exit code.
+// wait waits for the end of the process and all its descendants, and returns the rest of the
+// output and the exit code.
 func (p *process) wait() (string, int) {
 	p.t.Helper()
 	rest, err := io.ReadAll(p.out)
@@ -92,7 +92,7 @@ func (p *process) wait() (string, int) {
 	return string(rest), p.end()
 }
 
-// end waits like wait, when the output was read to its end or closed, and returns the exit code.
+// end is like wait, after the output was read to its end or closed, and returns the exit code.
 func (p *process) end() int {
 	p.t.Helper()
 	p.Wait()
@@ -112,10 +112,10 @@ func (p *process) signal(s os.Signal) (string, int) {
 	return p.wait()
 }
 
-// run runs the command to its end, which has to be a success.
+// run runs the command to its end, which must be successful.
 func run(t *testing.T, args ...string) string {
 	t.Helper()
-	if args[0] != "bench" { // a busy machine takes its time
+	if args[0] != "bench" { // a busy machine takes longer
 		args = append(args, "--timeout", "2m")
 	}
 	p := start(t, t.TempDir(), args...)
@@ -126,7 +126,7 @@ func run(t *testing.T, args ...string) string {
 	return out
 }
 
-// expectEmpty makes sure that nothing was left behind in the directory.
+// expectEmpty checks that the directory is empty.
 func expectEmpty(t *testing.T, dir string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

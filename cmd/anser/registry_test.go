@@ -27,7 +27,7 @@ func startRegistry(t *testing.T, args ...string) (*process, string) {
 	return p, said.Registry
 }
 
-// announce runs a server that registers itself, and returns what stops it.
+// announce runs a server that registers itself, and returns a function that stops it.
 func announce(t *testing.T, url string) (stop func()) {
 	t.Helper()
 	reg, err := etcd.Dial(strings.Split(strings.TrimPrefix(url, "etcd://"), ","))
@@ -78,7 +78,7 @@ func TestRegistry(t *testing.T) {
 	if out, code := p.signal(terminate); code != 0 || p.errOut.Len() > 0 {
 		t.Errorf("the registry ended with %d: %s%s", code, out, p.errOut.String())
 	}
-	// The data serves again, and not two at once.
+	// The data can be used again, but not by two processes at the same time.
 	p, _ = startRegistry(t, "--listen", "127.0.0.1:0", "--data", data)
 	second := start(t, t.TempDir(), "registry", "--listen", "127.0.0.1:0", "--data", data)
 	if out, code := second.wait(); code != 1 || !strings.Contains(second.errOut.String(), "in use") {

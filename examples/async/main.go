@@ -1,4 +1,4 @@
-// Command async starts calls without waiting for them: futures, and messages that nobody answers.
+// Command async starts calls without waiting for them: futures, and messages without replies.
 package main
 
 import (
@@ -20,7 +20,8 @@ type (
 	Line  struct{ Text string }
 )
 
-// The contracts. The type of Log says that a line arrives at most once, and that nothing comes back.
+// The contracts. The type of Log means that a line arrives at most once, and that there is no
+// reply.
 const (
 	Mul  anser.Method[Args, Reply] = "Arith.Mul"
 	Slow anser.Method[Args, Reply] = "Arith.Slow"
@@ -33,7 +34,7 @@ func run(out io.Writer) error {
 	s := anser.NewServer()
 	Mul.Handle(s, func(_ context.Context, in *Args) (*Reply, error) { return &Reply{in.A * in.B}, nil })
 	Slow.Handle(s, func(ctx context.Context, _ *Args) (*Reply, error) {
-		<-ctx.Done() // until the caller gives up
+		<-ctx.Done() // until the caller cancels
 		return nil, ctx.Err()
 	})
 	Log.Handle(s, func(context.Context, *Line) error {
@@ -58,7 +59,7 @@ func run(out io.Writer) error {
 		return err
 	}
 
-	// A thousand calls in flight, and no goroutine for any of them.
+	// A thousand calls in flight, without a goroutine per call.
 	var futures []*anser.Future[Reply]
 	for i := range 1000 {
 		futures = append(futures, Mul.Go(ctx, c, &Args{i, 2}))
@@ -68,7 +69,7 @@ func run(out io.Writer) error {
 	}
 	sum := 0
 	for _, f := range futures {
-		reply, err := f.Wait() // it is over, and does not wait
+		reply, err := f.Wait() // it has completed, so Wait returns at once
 		if err != nil {
 			return err
 		}
@@ -76,7 +77,8 @@ func run(out io.Writer) error {
 	}
 	fmt.Fprintf(out, "1,000 calls, the sum of their replies is %d\n", sum)
 
-	// Whichever is over first; the other one is cancelled, and its handler hears of it.
+	// Wait for the first of two calls; the other one is cancelled, which ends the context of its
+	// handler.
 	slow, fast := Slow.Go(ctx, c, &Args{}), Mul.Go(ctx, c, &Args{7, 8})
 	first, err := anser.WaitAny(ctx, slow, fast)
 	if err != nil {
@@ -86,7 +88,7 @@ func run(out io.Writer) error {
 	_, err = slow.Wait()
 	fmt.Fprintf(out, "future %d was the first; the other one: %s\n", first, anser.CodeOf(err))
 
-	// Oneway: nothing comes back, so that there is nothing to wait for.
+	// Oneway: there is no reply to wait for.
 	for i := range 100 {
 		if err := Log.Send(ctx, c, &Line{fmt.Sprint("line ", i)}); err != nil {
 			return err // nothing was sent

@@ -1,4 +1,5 @@
-// Command auth is a server that wants to know who calls, and lets each caller call what a policy allows.
+// Command auth is a server that authenticates its callers, and lets each of them call what a
+// policy allows.
 package main
 
 import (
@@ -44,7 +45,7 @@ func run(out io.Writer) error {
 	if err := os.WriteFile(policyFile, []byte(clerksOnly), 0o600); err != nil {
 		return err
 	}
-	// A server keeps digests: who reads its table cannot use the tokens.
+	// A server stores digests: an attacker with access to its table cannot use the tokens.
 	anns, bobs := auth.NewToken(), auth.NewToken()
 	tokens, err := auth.NewTokens(
 		auth.Grant{Subject: "ann", SHA256: auth.Digest(anns), Groups: []string{"clerks"}},
@@ -62,7 +63,7 @@ func run(out io.Writer) error {
 	s := anser.NewServer(anser.Authenticate(tokens), anser.Authorize(policy))
 	anser.Handle(s, "Shop.Order", place)
 	anser.Handle(s, "Shop.Refund", refund)
-	l, err := net.Listen("tcp", "127.0.0.1:0") // anywhere else it needs anser.TLS as well
+	l, err := net.Listen("tcp", "127.0.0.1:0") // any other address also requires anser.TLS
 	if err != nil {
 		return err
 	}
@@ -96,7 +97,7 @@ func run(out io.Writer) error {
 		if who.name != "bob" {
 			continue
 		}
-		// A file that changes holds for connections that stand.
+		// A changed file also applies to existing connections.
 		before := policy.Version()
 		if err := os.WriteFile(policyFile, []byte(forAll), 0o600); err != nil {
 			return err

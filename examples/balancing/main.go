@@ -1,5 +1,5 @@
-// Command balancing calls four servers of different weights through different balancers, and draws who
-// got how many of the calls.
+// Command balancing calls four servers of different weights through different balancers, and draws
+// each server's share of the calls.
 package main
 
 import (
@@ -17,13 +17,13 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// Query asks for a user, and Answer says which server has looked it up.
+// Query asks for a user, and Answer names the server that has looked it up.
 type (
 	Query  struct{ User string }
 	Answer struct{ Server string }
 )
 
-// Find is what the servers offer.
+// Find is the method of the servers.
 const Find anser.Method[Query, Answer] = "Users.Find"
 
 // serve runs a server and registers it.
@@ -39,22 +39,22 @@ func serve(m *registry.Memory, in registry.Instance) (*anser.Server, error) {
 	return s, m.Register(context.Background(), in)
 }
 
-// draw makes a thousand calls for 97 users and draws who answered.
+// draw makes a thousand calls for 97 users and draws the shares of the servers.
 func draw(out io.Writer, scheme registry.Scheme, b balance.Balancer) error {
 	c, err := anser.Dial("memory:///users", scheme, anser.Balancer(b),
-		// What a call is about, for consistent_hash and maglev. Without it that would be the whole request.
+		// The key of a call, for consistent_hash and maglev. The default is the whole request.
 		anser.HashBy(func(_ context.Context, _ string, request any) string { return request.(*Query).User }))
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	for !connected(c) { // so that what is counted is not how the connections were made
+	for !connected(c) { // so that establishing connections does not affect the counts
 		if _, err := Find.Call(context.Background(), c, &Query{fmt.Sprint(rand.Int())}); err != nil {
 			return err
 		}
 	}
 	calls := map[string]int{}
-	met := map[[2]string]bool{} // which user has met which server
+	met := map[[2]string]bool{} // pairs of a user and a server that answered it
 	for i := range 1000 {
 		user := fmt.Sprint("user-", i%97)
 		answer, err := Find.Call(context.Background(), c, &Query{user})

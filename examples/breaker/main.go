@@ -1,5 +1,5 @@
-// Command breaker calls three servers, one of which breaks down: its circuit breaker opens, calls go to the
-// others, and it is back when it is well.
+// Command breaker calls three servers, one of which breaks down: its circuit breaker opens, calls
+// go to the others, and it is used again after it has recovered.
 package main
 
 import (
@@ -24,12 +24,12 @@ type (
 	Receipt struct{ Server string }
 )
 
-// Place is what the servers offer.
+// Place is the method of the servers.
 const Place anser.Method[Order, Receipt] = "Orders.Place"
 
 var (
 	names = map[string]string{} // of the servers, by address
-	sick  atomic.Bool           // bob is
+	sick  atomic.Bool           // bob fails all calls
 )
 
 // serve starts a server and returns its address.
@@ -50,7 +50,7 @@ func serve(name string) (*anser.Server, string, error) {
 	return s, l.Addr().String(), nil
 }
 
-// order makes 30 calls and prints what became of them.
+// order makes 30 calls and prints their results.
 func order(out io.Writer, c *anser.Client) {
 	who := map[string]int{}
 	for range 30 {
@@ -76,9 +76,9 @@ func run(out io.Writer) error {
 	}
 	events := make(chan anser.HealthEvent, 16)
 	c, err := anser.Dial("tcp://"+strings.Join(addresses, ","), anser.Balancer(balance.RoundRobin()),
-		anser.Breaker{Calls: 10}, // it opens when half of so many calls fail; the default is 200
+		anser.Breaker{Calls: 10}, // it opens when half of at least this number of calls fail; the default is 200
 		anser.Observe(anser.Observer{Health: func(e anser.HealthEvent) { events <- e }}),
-		anser.Logger(slog.New(slog.DiscardHandler))) // which would tell the same
+		anser.Logger(slog.New(slog.DiscardHandler))) // the log would contain the same
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,5 @@
-// Command canary moves users to a new version of a service by its traffic rules, share by share, and takes them back.
+// Command canary moves users to a new version of a service by its traffic rules, share by share,
+// and back.
 package main
 
 import (
@@ -15,10 +16,10 @@ import (
 	"github.com/anser-rpc/anser/route"
 )
 
-// Answer says which version has answered.
+// Answer names the version that has answered.
 type Answer struct{ Version string }
 
-// Find is what the servers offer.
+// Find is the method of the servers.
 const Find anser.Method[anser.None, Answer] = "Users.Find"
 
 // serve runs a server of a version and registers it.
@@ -33,9 +34,9 @@ func serve(m *registry.Memory, id, version string) (*anser.Server, error) {
 	return s, m.Register(context.Background(), registry.Instance{Service: "users", ID: id, Version: version, Address: l.Addr().String()})
 }
 
-// share makes a call for each of 200 users and prints who gets the new version.
+// share makes a call for each of 200 users and prints how many get the new version.
 func share(out io.Writer, c *anser.Client, d *route.Document) error {
-	for c.Status().Rules == nil || c.Status().Rules.Version < d.Version { // they come within a second
+	for c.Status().Rules == nil || c.Status().Rules.Version < d.Version { // they arrive within a second
 		time.Sleep(time.Millisecond)
 	}
 	canary := 0
@@ -53,7 +54,7 @@ func share(out io.Writer, c *anser.Client, d *route.Document) error {
 	return nil
 }
 
-// move makes rules the next version and looks at what they do.
+// move makes rules the next version and shows their effect.
 func move(out io.Writer, m *registry.Memory, c *anser.Client, base uint64, percent float64) error {
 	text := fmt.Sprintf(`{"rules": {"split": [{"name": "canary", "percent": %v, "by": "user", "to": {"version": "2.*"}}]}}`, percent)
 	d, err := route.Parse([]byte(text))

@@ -10,7 +10,7 @@ import (
 
 var frameworks = []string{"netrpc", "rpcx", "grpc", "kitex"}
 
-// Both programs of each framework do the same.
+// The two programs of each framework have the same output.
 func TestPrograms(t *testing.T) {
 	for _, name := range frameworks {
 		t.Run(name, func(t *testing.T) {
@@ -22,12 +22,12 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// output builds and runs a program, and returns what it prints.
+// output builds and runs a program, and returns its output.
 func output(t *testing.T, folder string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "program")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./"+folder)
-	build.Env = append(os.Environ(), "GOWORK=off") // this module is outside of it
+	build.Env = append(os.Environ(), "GOWORK=off") // this module is not in the workspace
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build %s: %v\n%s", folder, err, text)
 	}
@@ -41,7 +41,7 @@ func output(t *testing.T, folder string) string {
 	return string(text)
 }
 
-// The pages show the programs as they are.
+// The pages show the programs unchanged.
 func TestPagesShowThePrograms(t *testing.T) {
 	for _, name := range frameworks {
 		text, err := os.ReadFile(filepath.Join("..", "..", "docs", "from-"+name+".md"))

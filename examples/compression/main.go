@@ -1,5 +1,5 @@
-// Command compression sends the same text as it is, compressed where it pays, and compressed in any case,
-// and shows what the client and the server count.
+// Command compression sends the same text uncompressed, compressed if it pays, and always
+// compressed, and shows the counters of the client and the server.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 // Page is a message of text.
 type Page struct{ Text string }
 
-// Upper is the contract: the same text in capitals.
+// Upper is the contract: it returns the text in upper case.
 const Upper anser.Method[Page, Page] = "Text.Upper"
 
 func upper(_ context.Context, in *Page) (*Page, error) {
@@ -28,7 +28,7 @@ func upper(_ context.Context, in *Page) (*Page, error) {
 }
 
 func run(out io.Writer) error {
-	s := anser.NewServer(anser.AcceptCompression(all.Compressors()...)) // gzip and deflate alone by default
+	s := anser.NewServer(anser.AcceptCompression(all.Compressors()...)) // the default is gzip and deflate
 	Upper.Handle(s, upper)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -41,7 +41,7 @@ func run(out io.Writer) error {
 	zstd, lz4 := zstd.New(), lz4.New()
 	ctx := context.Background()
 
-	// For all calls of a client, in the mode Dynamic: from 200 bytes on, where it pays.
+	// For all calls of a client, in the mode Dynamic: from 200 bytes on, if it pays.
 	c, err := anser.Dial(l.Addr().String(), anser.Compress(zstd))
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func run(out io.Writer) error {
 			return err
 		}
 	}
-	// For one call, whatever its size; and for one call not at all.
+	// For one call, whatever its size; and not at all for another one.
 	if _, err := Upper.Call(ctx, c, &Page{Text: short}, anser.Compress(lz4, anser.Forced)); err != nil {
 		return err
 	}

@@ -1,5 +1,5 @@
-// Command files serves a folder, sends a file to it while the connection breaks, fetches it, and tries to leave the
-// folder.
+// Command files serves a folder, sends a file to it over a connection that breaks, fetches it, and
+// tries to leave the folder.
 package main
 
 import (
@@ -60,7 +60,7 @@ func breaking() (dial func(ctx context.Context, network, address string) (net.Co
 	return dial, func() { broken.Do(func() { first.Close() }) }
 }
 
-// source breaks the connection when half of it was read.
+// source breaks the connection after half of it was read.
 type source struct {
 	*bytes.Reader
 	cut func()

@@ -20,7 +20,7 @@ type (
 	City  struct{ Name string }
 )
 
-// Greet answers with the city of the server, at once or when the callers go.
+// Greet returns the city of the server, at once or when the callers leave.
 const Greet anser.Method[Hello, City] = "City.Greet"
 
 var cities = []registry.Instance{
@@ -56,7 +56,7 @@ func run(out io.Writer) error {
 		}
 	}
 
-	// An instance is busy with two calls of this client, which is little, so that there is something to see.
+	// An instance is busy with two calls of this client, a low limit to show the effect.
 	munich := balance.Here{Latitude: 48.14, Longitude: 11.58, Full: 2}
 	c, err := anser.Dial("memory:///city", m.Scheme("memory"), anser.Balancer(balance.Closest(munich)), anser.Timeout(0))
 	if err != nil {

@@ -1,4 +1,4 @@
-// Command hello is the least there is: a server with one method, and a client that calls it.
+// Command hello is a minimal example: a server with one method, and a client that calls it.
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// Args and Reply are plain structs: they travel as MessagePack unless an option says otherwise.
+// Args and Reply are plain structs: they are encoded as MessagePack by default.
 type (
 	Args  struct{ A, B int }
 	Reply struct{ C int }

@@ -1,5 +1,5 @@
-// Command interceptors puts a chain on either side of a call: an access log, a time for handlers, checks,
-// a cache, and one call for many equal ones.
+// Command interceptors uses a chain of interceptors on each side of a call: an access log, a
+// timeout for handlers, validation, a cache, and one call for many equal ones.
 package main
 
 import (
@@ -28,7 +28,7 @@ type (
 	Price struct{ Cents int }
 )
 
-// Validate is found by the interceptor of package validate.
+// Validate is called by the interceptor of package validate.
 func (q *Query) Validate() error {
 	if q.Name == "" {
 		return errors.New("name: is required")
@@ -44,7 +44,7 @@ const (
 func run(out io.Writer) error {
 	plain := slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey || a.Key == "duration" || a.Key == "peer" {
-			return slog.Attr{} // they are not the same twice
+			return slog.Attr{} // these differ between runs
 		}
 		return a
 	}}

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// authority stands for the one of a company, or cert-manager, or Vault.
+// authority represents a company's CA, cert-manager, or Vault.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -36,7 +36,7 @@ func newAuthority(dir string) (*authority, error) {
 	return &authority{cert, key}, write(filepath.Join(dir, "ca.pem"), "CERTIFICATE", der)
 }
 
-// issue puts a certificate for the name into dir/file.pem, and its key into dir/file.key.
+// issue writes a certificate for the name into dir/file.pem, and its key into dir/file.key.
 func (a *authority) issue(dir, file, name string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -63,7 +63,7 @@ func (a *authority) issue(dir, file, name string) error {
 	return write(filepath.Join(dir, file+".pem"), "CERTIFICATE", der)
 }
 
-// write replaces the file in one step.
+// write replaces the file atomically.
 func write(file, kind string, der []byte) error {
 	if err := os.WriteFile(file+".new", pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
 		return err

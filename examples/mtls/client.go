@@ -11,7 +11,7 @@ import (
 	"github.com/anser-rpc/anser/transport/tlsfiles"
 )
 
-// ask makes a connection of its own and asks who the client is.
+// ask opens a connection of its own and asks for the client's identity.
 func ask(address string, files *tlsfiles.Files) (string, error) {
 	c, err := anser.Dial(address, anser.TLS(files.Client()), anser.Dialer(new(net.Dialer).DialContext))
 	if err != nil {
@@ -25,7 +25,7 @@ func ask(address string, files *tlsfiles.Files) (string, error) {
 	return reply.Name, nil
 }
 
-// load calls until stop, on connections that stay and on new ones.
+// load makes calls until stop, on existing connections and on new ones.
 func load(address string, files *tlsfiles.Files) (failed *atomic.Int64, stop func()) {
 	failed = new(atomic.Int64)
 	ctx, cancel := context.WithCancel(context.Background())

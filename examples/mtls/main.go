@@ -1,4 +1,4 @@
-// Command mtls shows mutual TLS whose certificates are replaced on disk while calls run: none fails.
+// Command mtls shows mutual TLS whose certificates are replaced on disk during calls: none fails.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/anser-rpc/anser/transport/tlsfiles"
 )
 
-// WhoAmI tells a client what its certificate says.
+// WhoAmI returns the common name of the client's certificate.
 const WhoAmI anser.Method[anser.None, Name] = "Hello.WhoAmI"
 
 // Name is a common name.
@@ -26,8 +26,8 @@ func whoAmI(ctx context.Context, _ *anser.None) (*Name, error) {
 	return &Name{peer.TLS.PeerCertificates[0].Subject.CommonName}, nil
 }
 
-// follow opens the certificate of a side and looks at its files every few milliseconds, where ten seconds
-// would do.
+// follow opens the certificate of a side and polls its files every few milliseconds; in practice
+// ten seconds are enough.
 func follow(dir, side string) (*tlsfiles.Files, error) {
 	return tlsfiles.Open(
 		tlsfiles.Certificate(filepath.Join(dir, side+".pem"), filepath.Join(dir, side+".key")),

@@ -1,5 +1,5 @@
-// Command netrpc is a program that was written for net/rpc, after its import line was changed. What it could not
-// do before comes after what it did.
+// Command netrpc is a program written for net/rpc, with only its import line changed. Its old
+// features are followed by new ones.
 package main
 
 import (
@@ -24,19 +24,19 @@ type (
 	Arith    int
 )
 
-// Multiply is as net/rpc wants it.
+// Multiply has the form required by net/rpc.
 func (*Arith) Multiply(args *Args, reply *int) error {
 	*reply = args.A * args.B
 	return nil
 }
 
-// Divide panics when B is 0, which would end a process with net/rpc.
+// Divide panics if B is 0, which would end the process with net/rpc.
 func (*Arith) Divide(args *Args, quo *Quotient) error {
 	*quo = Quotient{args.A / args.B, args.A % args.B}
 	return nil
 }
 
-// Sleep takes a context too, which ends when its client has gone.
+// Sleep also takes a context, which ends when its client disconnects.
 func (*Arith) Sleep(ctx context.Context, _ *Args) (*Quotient, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
@@ -44,7 +44,7 @@ func (*Arith) Sleep(ctx context.Context, _ *Args) (*Quotient, error) {
 
 func run(out io.Writer) error {
 	s := rpc.NewServer()
-	s.Logger = slog.New(slog.DiscardHandler) // it gets the stack of the panic
+	s.Logger = slog.New(slog.DiscardHandler) // it receives the stack of the panic
 	if err := s.Register(new(Arith)); err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func run(out io.Writer) error {
 	err = client.CallContext(ctx, "Arith.Sleep", &Args{}, quotient)
 	fmt.Fprintln(out, "a call with an end:", errors.Is(err, context.DeadlineExceeded))
 
-	// A client that nobody has changed, by a name of long ago.
+	// An unchanged client of net/rpc, which uses an old name of the method.
 	old, err := stock.Dial("tcp", l.Addr().String())
 	if err != nil {
 		return err

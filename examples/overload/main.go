@@ -1,5 +1,5 @@
-// Command overload shows a server that does what it can and refuses the rest: a limit for a method, calls that
-// wait in the order of their priority, and a rate limit for each caller.
+// Command overload shows a server that does what it can and refuses the rest: a limit for a
+// method, calls that wait in the order of their priority, and a rate limit per caller.
 package main
 
 import (
@@ -15,14 +15,14 @@ import (
 	"github.com/anser-rpc/anser/interceptor/ratelimit"
 )
 
-// Job names a job; Done says that it is done.
+// Job names a job; Done reports its completion.
 type (
 	Job  struct{ Name string }
 	Done struct{ Name string }
 )
 
 func run(out io.Writer) error {
-	perCaller := ratelimit.Rate{PerSecond: 1e-3, Burst: 7} // so slow that the example sees no second token
+	perCaller := ratelimit.Rate{PerSecond: 1e-3, Burst: 7} // so low that no token is refilled during the example
 	rates, err := ratelimit.New(ratelimit.Caller(ratelimit.ByMetadata("tenant"), perCaller))
 	if err != nil {
 		return err
@@ -35,8 +35,8 @@ func run(out io.Writer) error {
 		fmt.Fprintln(out, "ran:", in.Name)
 		return &Done{in.Name}, nil
 	}
-	// One at a time, of any cost: between 1 and 1 there is nothing to adapt, which makes the example the same
-	// every time. AdaptiveLimit(0, 0) finds the number by itself.
+	// One call at a time: a limit between 1 and 1 does not adapt, so that the output is always the
+	// same. AdaptiveLimit(0, 0) finds the number by itself.
 	anser.Handle(s, "Work.Do", work, anser.AdaptiveLimit(1, 1), anser.MaxQueueTime(time.Minute), anser.MaxInFlight(4))
 	l, err := s.Listen("127.0.0.1:0")
 	if err != nil {

@@ -1,4 +1,5 @@
-// Command push is a chat room: the server calls its clients, over the connections that they have made.
+// Command push is a chat room: the server calls its clients, over the connections that they have
+// opened.
 package main
 
 import (
@@ -12,7 +13,7 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// Message is what is said, Name is who a client is.
+// Message is a line of the chat, Name is the name of a client.
 type (
 	Message struct{ From, Text string }
 	Name    struct{ Name string }
@@ -26,7 +27,7 @@ const (
 	Who  anser.Method[anser.None, Name] = "Client.Who"
 )
 
-// room serves the chat: what one client says, all that have joined hear.
+// room serves the chat: the message of one client goes to all clients that have joined.
 func room() *anser.Server {
 	s := anser.NewServer()
 	Join.Handle(s, func(ctx context.Context, _ *Name) (*anser.None, error) {
@@ -44,7 +45,7 @@ func room() *anser.Server {
 	return s
 }
 
-// person is a client that hears.
+// person returns a client that receives messages.
 func person(target, name string) (*anser.Client, *anser.Server, <-chan Message, error) {
 	heard := make(chan Message, 10)
 	h := anser.NewServer()

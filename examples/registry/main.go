@@ -1,5 +1,5 @@
-// Command registry shows that the registry is one string away: first etcd inside the process, then a cluster of
-// three members, and the same server and client with both.
+// Command registry shows that the registry depends on one string: first etcd inside the process,
+// then a cluster of three members, and the same server and client with both.
 package main
 
 import (
@@ -32,7 +32,7 @@ const Mul anser.Method[Args, Reply] = "Arith.Mul"
 
 func mul(_ context.Context, in *Args) (*Reply, error) { return &Reply{C: in.A * in.B}, nil }
 
-// serve announces an instance in the registry that the target names.
+// serve announces an instance in the registry of the target.
 func serve(target string) (stop func(), err error) {
 	u, err := url.Parse(target)
 	if err != nil {
@@ -57,7 +57,7 @@ func serve(target string) (stop func(), err error) {
 	return func() { s.Shutdown(context.Background()); reg.Close() }, nil
 }
 
-// call finds the instance in the registry that the target names, and calls it.
+// call finds the instance in the registry of the target, and calls it.
 func call(target string) (*Reply, error) {
 	c, err := anser.Dial(target, etcd.Scheme(), route.Rules(), anser.NoSnapshot())
 	if err != nil {
@@ -69,7 +69,7 @@ func call(target string) (*Reply, error) {
 	return Mul.Call(ctx, c, &Args{A: 7, B: 8})
 }
 
-// both runs server and client with the registry that the target names.
+// both runs server and client with the registry of the target.
 func both(out io.Writer, what, target string) error {
 	stop, err := serve(target)
 	if err != nil {

@@ -1,6 +1,7 @@
-// Command resilience calls three instances, of which one is slow and one goes away: with a second attempt that
-// beats the slow one, with a budget that bounds what is tried again, with a key that lets a payment be sent
-// twice and run once, and in the background once somebody is there.
+// Command resilience calls three instances, one of which is slow and one unavailable: with a
+// second attempt that is faster than the slow one, with a budget that bounds retries, with a key
+// that lets a payment be sent twice and run once, and in the background when an instance becomes
+// available.
 package main
 
 import (
@@ -32,7 +33,7 @@ const (
 	Fail anser.Method[Order, Receipt] = "Shop.Fail"
 )
 
-var quiet = anser.Logger(slog.New(slog.DiscardHandler)) // things go wrong here
+var quiet = anser.Logger(slog.New(slog.DiscardHandler)) // errors are expected here
 
 var failures atomic.Int64
 
@@ -42,7 +43,7 @@ func serve(address string, slow bool) (*anser.Server, string, error) {
 	var payments atomic.Int64
 	Find.Handle(s, func(ctx context.Context, _ *Order) (*Receipt, error) {
 		if slow {
-			<-ctx.Done() // until somebody cancels the call
+			<-ctx.Done() // until the call is cancelled
 		}
 		return new(Receipt), nil
 	}, anser.Idempotent())

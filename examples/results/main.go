@@ -1,4 +1,4 @@
-// Command results serves functions with several arguments and results as they are, and calls them as
+// Command results serves functions with several arguments and results directly, and calls them as
 // functions.
 package main
 
@@ -26,7 +26,7 @@ func (Math) DivMod(_ context.Context, a, b int) (q, r int, err error) {
 	return a / b, a % b, nil
 }
 
-// Span returns the least and the greatest number of a list.
+// Span returns the minimum and the maximum of a list.
 func (Math) Span(_ context.Context, list []float64) (least, greatest float64, err error) {
 	if len(list) == 0 {
 		return 0, 0, anser.Errorf(anser.InvalidArgument, "the list is empty")
@@ -40,7 +40,7 @@ func (Math) Span(_ context.Context, list []float64) (least, greatest float64, er
 
 func run(out io.Writer) error {
 	s := anser.NewServer()
-	// The names of arguments and results do not outlive the compiler, so they are given once more.
+	// The names of arguments and results are not available at run time, so they are repeated here.
 	s.Register(Math{}, anser.Params("DivMod(a, b) (q, r)", "Span(list) (least, greatest)"))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -75,7 +75,7 @@ func run(out io.Writer) error {
 	_, _, err = math.DivMod(ctx, 1, 0)
 	fmt.Fprintf(out, "1 / 0: %s\n", anser.CodeOf(err))
 
-	// Whoever has no Go types sends JSON: the arguments in their order, or by their names.
+	// Clients without the Go types send JSON: the arguments in order, or by name.
 	for _, arguments := range []json.RawMessage{[]byte(`[38, 7]`), []byte(`{"b": 7, "a": 38}`)} {
 		reply, err := anser.Call[json.RawMessage](ctx, c, "Math.DivMod", &arguments, anser.Codec(new(codec.JSON)))
 		if err != nil {

@@ -1,4 +1,4 @@
-// Command streams is a chat: both sides send and receive messages on one stream, as they please.
+// Command streams is a chat: both sides send and receive messages on one stream at any time.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// Line is what is said, in both directions.
+// Line is a message in either direction.
 type Line struct{ Who, Text string }
 
 // The contracts. Both sides use the constants, so that the compiler checks them.
@@ -23,7 +23,7 @@ const (
 	Book anser.StreamMethod[Line, Line] = "Chat.Book"
 )
 
-// talk answers each line as long as the client talks, and tells in its trailers how many there were.
+// talk answers each line until the client stops, and reports their number in its trailers.
 func talk(ctx context.Context, st *anser.Stream[Line, Line]) error {
 	n := 0
 	for in, err := range st.All() {
@@ -38,7 +38,8 @@ func talk(ctx context.Context, st *anser.Stream[Line, Line]) error {
 	return anser.SetTrailer(ctx, "lines", fmt.Sprint(n))
 }
 
-// book reads out a book that has no end: Send waits while the client reads slowly, and fails when it leaves.
+// book sends the lines of an endless book: Send waits while the client reads slowly, and fails
+// when the client leaves.
 func book(_ context.Context, st *anser.Stream[Line, Line]) error {
 	title, err := st.Recv()
 	for page := 1; err == nil; page++ {
@@ -65,16 +66,16 @@ func run(out io.Writer) error {
 	return errors.Join(chat(out, c), read(out, c))
 }
 
-// chat sends from one goroutine and receives on another one.
+// chat sends from one goroutine and receives on another.
 func chat(out io.Writer, c *anser.Client) error {
 	st, err := Talk.Open(context.Background(), c)
 	if err != nil {
 		return err
 	}
-	defer st.Close() // does nothing after the end
+	defer st.Close() // has no effect after the end
 	go func() {
 		for _, text := range []string{"honk", "honk honk"} {
-			st.Send(&Line{"goose", text}) // Recv tells the error of a stream, too
+			st.Send(&Line{"goose", text}) // Recv also returns the error of a stream
 		}
 		st.CloseSend()
 	}()
@@ -88,7 +89,7 @@ func chat(out io.Writer, c *anser.Client) error {
 	return nil
 }
 
-// read leaves a stream that would go on for ever. The first message travels with the opening.
+// read leaves an endless stream. The first message is sent with the opening.
 func read(out io.Writer, c *anser.Client) error {
 	st, err := Book.OpenWith(context.Background(), c, &Line{Text: "Nils Holgersson"})
 	if err != nil {

@@ -1,4 +1,4 @@
-// Command validator lets a library that reads the tags of fields check requests.
+// Command validator validates requests with a library that uses struct tags.
 package main
 
 import (

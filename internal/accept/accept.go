@@ -1,5 +1,5 @@
-// Package accept tells errors of a listener that pass from those that do not, and addresses that only this machine
-// reaches from others.
+// Package accept distinguishes temporary errors of a listener from permanent ones, and addresses
+// that only this machine can reach from others.
 package accept
 
 import (
@@ -10,14 +10,14 @@ import (
 
 const (
 	firstWait = 5 * time.Millisecond
-	mostWait  = 250 * time.Millisecond // four errors a second cost nothing, and whoever waits in the queue is soon served
+	mostWait  = 250 * time.Millisecond // four errors per second cost nothing, and a waiting client is served soon
 )
 
-// Retry is how long to wait between calls of Accept that fail. The zero value is one that has not failed.
+// Retry computes the delay between calls of Accept that fail. The zero value is ready for use.
 type Retry struct{ wait time.Duration }
 
-// After returns how long to wait before Accept is called again after err, longer each time. ok is false if that is
-// of no use; without an error the next wait is the first one again.
+// After returns how long to wait before Accept is called again after err, longer each time. ok is
+// false if the error is permanent; a nil error resets the delay.
 func (r *Retry) After(err error) (wait time.Duration, ok bool) {
 	if err == nil {
 		r.wait = 0
@@ -30,8 +30,8 @@ func (r *Retry) After(err error) (wait time.Duration, ok bool) {
 	return r.wait, true
 }
 
-// passes reports whether err is one of file descriptors or memory that are used up, or of a client that hung up in
-// the queue.
+// passes reports whether err is a lack of file descriptors or memory, or comes from a client that
+// hung up in the queue.
 func passes(err error) bool {
 	for _, t := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED, syscall.EINTR} {
 		if errors.Is(err, t) {

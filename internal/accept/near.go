@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// Near reports whether only processes of this machine reach the address: an IP address of a loopback interface, the name
-// localhost, a unix socket, or memory. An address that it cannot read may be reached by others.
+// Near reports whether only processes of this machine can reach the address: a loopback IP
+// address, the name localhost, a Unix socket, or memory. It is false for an address that it cannot
+// parse.
 func Near(a net.Addr) bool {
 	if a == nil {
 		return false
@@ -21,8 +22,8 @@ func Near(a net.Addr) bool {
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// Elsewhere reports whether the address is known to be one that other machines reach: an IP address of another
-// interface than loopback.
+// Elsewhere reports whether other machines can certainly reach the address: an IP address other
+// than loopback.
 func Elsewhere(a net.Addr) bool {
 	if a == nil {
 		return false
@@ -31,7 +32,8 @@ func Elsewhere(a net.Addr) bool {
 	return err == nil && !Near(a)
 }
 
-// host returns the host of an address of the form host:port or host:port/path, or what there is in its place.
+// host returns the host of an address of the form host:port or host:port/path, otherwise the
+// address.
 func host(a net.Addr) string {
 	address, _, _ := strings.Cut(a.String(), "/")
 	host, _, err := net.SplitHostPort(address)

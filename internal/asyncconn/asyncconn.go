@@ -1,5 +1,5 @@
-// Package asyncconn makes a net.Conn of a transport whose own reads cannot be interrupted, or not without
-// ending it.
+// Package asyncconn implements a net.Conn over a transport whose reads cannot be interrupted, or
+// not without closing it.
 package asyncconn
 
 import (
@@ -11,40 +11,41 @@ import (
 	"time"
 )
 
-// Below is what a Conn is made of.
+// Below is the underlying transport of a Conn.
 type Below interface {
-	// Read returns what has arrived, and io.EOF when the other side has ended its direction. One
-	// goroutine calls it.
+	// Read returns the received data, and io.EOF when the peer has closed its direction. It is
+	// called by one goroutine.
 	Read(b []byte) (int, error)
-	// Write sends all of b. One goroutine calls it at a time.
+	// Write sends all of b. It is never called concurrently.
 	Write(b []byte) error
-	// CloseWrite ends the direction from this side.
+	// CloseWrite closes the direction from this side.
 	CloseWrite() error
-	// Close ends everything: Read and Write, which may be blocked, return soon. What was written before
-	// should arrive. It does not block, and is called once; blocked tells that a write is in progress.
+	// Close closes both directions: Read and Write, which may be blocked, must return soon. Data
+	// written before should still arrive. It must not block, and is called once; blocked means
+	// that a write is in progress.
 	Close(blocked bool)
 }
 
-// Conn is a net.Conn with deadlines and CloseWrite. A goroutine reads ahead, one piece; it ends when Below's Read
-// fails. Read is for one goroutine at a time, everything else for any number.
+// Conn is a net.Conn with deadlines and CloseWrite. A goroutine reads one piece ahead; it ends
+// when Below's Read fails. Read must not be called concurrently; all other methods may be.
 type Conn struct {
 	below         Below
 	local, remote net.Addr
 
-	pieces  chan []byte   // from the goroutine that reads
-	taken   chan struct{} // the piece was used up
-	rest    []byte        // of a piece; belongs to Read
+	pieces  chan []byte   // from the reader goroutine
+	taken   chan struct{} // the piece was consumed
+	rest    []byte        // of a piece; owned by Read
 	ended   chan struct{} // closed when reading has ended, with readErr
 	readErr error
 	closed  chan struct{}
 	closing sync.Once
 	read    deadline
 	write   deadline
-	order   sync.Mutex  // held while writing
+	order   sync.Mutex  // held during a write
 	writing atomic.Bool // a write is in progress
 }
 
-// pieceSize is what the goroutine that reads hands over at once.
+// pieceSize is the number of bytes that the reader goroutine passes on at once.
 const pieceSize = 16 << 10
 
 // New returns a connection over b.
@@ -59,14 +60,14 @@ func New(b Below, local, remote net.Addr) *Conn {
 	return c
 }
 
-// pump hands over what arrives. After Close it reads on and drops what comes, so that b sees the end of
-// the other side.
+// pump passes on the received data. After Close it keeps reading and discards the data, so that b
+// sees the end of the peer's direction.
 func (c *Conn) pump() {
 	buf := make([]byte, pieceSize)
 	for {
 		n, err := c.below.Read(buf)
 		if n > 0 && !c.handOver(buf[:n]) {
-			buf = make([]byte, 1<<10) // a Read that began before Close may still have the old one
+			buf = make([]byte, 1<<10) // a Read that began before Close may still use the old one
 		}
 		if err != nil {
 			c.readErr = err
@@ -76,7 +77,7 @@ func (c *Conn) pump() {
 	}
 }
 
-// handOver reports whether the piece was used up, and not the connection closed.
+// handOver reports whether the piece was consumed, rather than the connection closed.
 func (c *Conn) handOver(piece []byte) bool {
 	select {
 	case c.pieces <- piece:
@@ -128,7 +129,7 @@ func (c *Conn) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// CloseWrite ends the direction from this side; what was written arrives.
+// CloseWrite closes the direction from this side; data written before still arrives.
 func (c *Conn) CloseWrite() error { return c.send(c.below.CloseWrite) }
 
 func (c *Conn) send(f func() error) error {
@@ -161,7 +162,7 @@ func (c *Conn) send(f func() error) error {
 func (c *Conn) Close() error {
 	c.closing.Do(func() {
 		close(c.closed)
-		if c.order.TryLock() { // nobody writes, and from now on nobody will
+		if c.order.TryLock() { // no write is in progress, and none can start
 			c.below.Close(false)
 			c.order.Unlock()
 		} else {
@@ -183,13 +184,13 @@ func (c *Conn) SetDeadline(t time.Time) error {
 	return c.SetWriteDeadline(t)
 }
 
-// SetReadDeadline implements net.Conn. It holds for a Read that is blocked already.
+// SetReadDeadline implements net.Conn. It also applies to a blocked Read.
 func (c *Conn) SetReadDeadline(t time.Time) error {
 	c.read.set(t, nil)
 	return nil
 }
 
-// SetWriteDeadline implements net.Conn. It holds for a Write that is blocked already.
+// SetWriteDeadline implements net.Conn. It also applies to a blocked Write.
 func (c *Conn) SetWriteDeadline(t time.Time) error {
 	c.write.set(t, func() {
 		if c.writing.Load() {
@@ -199,28 +200,28 @@ func (c *Conn) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// deadline is the end of the time of reads or writes.
+// deadline is the deadline of reads or writes.
 type deadline struct {
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	timer *time.Timer
-	over  chan struct{} // closed when the time is over
+	over  chan struct{} // closed at the deadline
 }
 
 func (d *deadline) init() { d.over = make(chan struct{}) }
 
-// wait returns a channel that is closed when the time is over, unless it is changed before.
+// wait returns a channel that is closed at the deadline, unless that is changed before.
 func (d *deadline) wait() chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.over
 }
 
-// set changes the time; a zero one never ends. then, if not nil, is called when it is over.
+// set changes the deadline; the zero time means none. then, if not nil, is called at the deadline.
 func (d *deadline) set(t time.Time, then func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.timer != nil && !d.timer.Stop() {
-		<-d.over // its function runs: let it end
+		<-d.over // its function is running: let it end
 	}
 	d.timer = nil
 	select {

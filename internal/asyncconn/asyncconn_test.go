@@ -40,7 +40,7 @@ func TestReadDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := pair(t)
 		buf := make([]byte, 3)
-		// One that is set while Read waits holds too, and the one before does not any more.
+		// A deadline set during a Read also applies, and replaces the previous one.
 		a.SetReadDeadline(time.Now().Add(2 * time.Second))
 		go func() {
 			time.Sleep(time.Second)
@@ -92,7 +92,7 @@ func TestWriteDeadline(t *testing.T) {
 		a, _ := pair(t)
 		a.SetWriteDeadline(time.Now().Add(time.Second))
 		var err error
-		for range 3 { // the other side takes one piece
+		for range 3 { // the peer reads one piece
 			if _, err = a.Write(make([]byte, 100<<10)); err != nil {
 				break
 			}
@@ -126,8 +126,8 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// A Read that goes on while the connection is closed has its piece to itself: what arrives later is dropped
-// elsewhere. It is for the race detector.
+// A Read in progress when the connection is closed owns its piece: later data is discarded in
+// another buffer. This test is for the race detector.
 func TestCloseWhileReading(t *testing.T) {
 	for range 200 {
 		a, b := pair(t)

@@ -1,4 +1,4 @@
-// Package authority certifies the servers and clients of tests, and of programs that measure.
+// Package authority is a CA for the servers and clients of tests and of programs that measure.
 package authority
 
 import (
@@ -16,15 +16,15 @@ import (
 	"time"
 )
 
-// Authority is one that nobody else trusts. Its methods are safe for concurrent use.
+// Authority is a CA that only its users trust. Its methods are safe for concurrent use.
 type Authority struct {
-	Pool *x509.CertPool // of its certificate; not to be changed
+	Pool *x509.CertPool // of its certificate; must not be modified
 
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// New returns an authority of a name.
+// New returns a CA with that name.
 func New(name string) *Authority {
 	key, der := certificate(nil, nil, &x509.Certificate{
 		SerialNumber: serial(), Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true,
@@ -33,15 +33,15 @@ func New(name string) *Authority {
 	})
 	cert, err := x509.ParseCertificate(der)
 	if err != nil {
-		panic(err) // it has just been made
+		panic(err) // the certificate has just been created
 	}
 	a := &Authority{x509.NewCertPool(), cert, key}
 	a.Pool.AddCert(cert)
 	return a
 }
 
-// Issue makes a certificate for a server at 127.0.0.1 or for a client, valid from an hour ago until in an hour, with what the
-// changes make of that. It panics where they make no certificate of it.
+// Issue issues a certificate for a server at 127.0.0.1 or for a client, valid from an hour ago
+// until in an hour, as modified by changes. It panics if the result is invalid.
 func (a *Authority) Issue(changes ...func(*x509.Certificate)) tls.Certificate {
 	template := &x509.Certificate{
 		SerialNumber: serial(), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
@@ -55,17 +55,17 @@ func (a *Authority) Issue(changes ...func(*x509.Certificate)) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// Named gives a certificate its common name.
+// Named sets the common name of a certificate.
 func Named(name string) func(*x509.Certificate) {
 	return func(c *x509.Certificate) { c.Subject.CommonName = name }
 }
 
-// Numbered gives a certificate its serial number, by which it can be revoked.
+// Numbered sets the serial number of a certificate, by which it can be revoked.
 func Numbered(serial int64) func(*x509.Certificate) {
 	return func(c *x509.Certificate) { c.SerialNumber = big.NewInt(serial) }
 }
 
-// Revoke returns the list of revoked certificates (CRL, in PEM) of an edition.
+// Revoke returns a list of revoked certificates (CRL, in PEM) with that number.
 func (a *Authority) Revoke(edition int64, serials ...int64) []byte {
 	list := &x509.RevocationList{Number: big.NewInt(edition), ThisUpdate: time.Now().Add(-time.Minute), NextUpdate: time.Now().Add(time.Hour)}
 	for _, n := range serials {
@@ -73,7 +73,7 @@ func (a *Authority) Revoke(edition int64, serials ...int64) []byte {
 	}
 	der, err := x509.CreateRevocationList(rand.Reader, list, a.cert, a.key)
 	if err != nil {
-		panic(err) // nothing of it comes from outside
+		panic(err) // no part of it comes from outside
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: der})
 }
@@ -81,8 +81,9 @@ func (a *Authority) Revoke(edition int64, serials ...int64) []byte {
 // PEM returns the authority's own certificate.
 func (a *Authority) PEM() []byte { return chain(a.cert.Raw) }
 
-// Write puts a certificate and its key into the PEM files dir/name.pem and dir/name.key, and returns their names. Each file
-// changes in one step; who reads between the two finds a pair that does not fit.
+// Write writes a certificate and its key into the PEM files dir/name.pem and dir/name.key, and
+// returns their names. Each file is replaced atomically; a reader in between sees a pair that does
+// not match.
 func Write(dir, name string, cert tls.Certificate) (chainFile, keyFile string, err error) {
 	der, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
 	if err != nil {
@@ -95,7 +96,7 @@ func Write(dir, name string, cert tls.Certificate) (chainFile, keyFile string, e
 	return chainFile, keyFile, Replace(chainFile, chain(cert.Certificate[0]))
 }
 
-// Replace changes a file in one step.
+// Replace replaces a file atomically.
 func Replace(file string, content []byte) error {
 	if err := os.WriteFile(file+".new", content, 0o600); err != nil {
 		return err
@@ -105,7 +106,7 @@ func Replace(file string, content []byte) error {
 
 func chain(der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}) }
 
-// certificate makes one that is signed by the parent, or by itself if there is none.
+// certificate creates a certificate signed by the parent, or self-signed if there is none.
 func certificate(parent *x509.Certificate, by *ecdsa.PrivateKey, template *x509.Certificate) (key *ecdsa.PrivateKey, der []byte) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package awake measures time that passes only while the process runs. Tests use it for promises about the schedule of
-// a registry, such as that what was lost is back within five seconds: a machine that stands still for a while, or has
-// something else to do, must not break them. Only tests import it.
+// Package awake measures time that passes only while the process runs. Tests use it for limits on
+// the schedule of a registry, for example that a lost instance is back within five seconds: a
+// machine that is paused for a while, or busy, must not fail them. Only tests import it.
 package awake
 
 import (
@@ -8,12 +8,13 @@ import (
 	"time"
 )
 
-// tick is what a Clock counts at once. A sleep of a few milliseconds would be late by as much on a machine that does no
-// more than it can, and the clock much too slow.
+// tick is the resolution of a Clock. On a busy machine a sleep of a few milliseconds would be late
+// by as much, which would make the clock much too slow.
 const tick = 50 * time.Millisecond
 
-// Clock counts the time in which the process runs. It sleeps again and again, and counts for each sleep what it asked
-// for, however long that took: so it is some percent slow, and stands still where other clocks jump.
+// Clock counts the time in which the process runs. It sleeps repeatedly, and counts the requested
+// duration of each sleep, however long it took: so it is a few percent slow, and does not advance
+// where other clocks jump.
 type Clock struct {
 	ticks atomic.Int64
 	stop  chan struct{}
@@ -40,7 +41,7 @@ func Start() *Clock {
 // Elapsed returns the time between Start and now, or Stop. It is safe for concurrent use.
 func (c *Clock) Elapsed() time.Duration { return time.Duration(c.ticks.Load()) * tick }
 
-// Stop stops the clock, once, and returns what it shows.
+// Stop stops the clock, once, and returns the elapsed time.
 func (c *Clock) Stop() time.Duration {
 	close(c.stop)
 	<-c.done

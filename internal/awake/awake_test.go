@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Where nothing holds it up, it is a clock like any other.
+// Without delays it is a clock like any other.
 func TestClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := awake.Start()

@@ -1,6 +1,6 @@
-// Package benchpb holds the messages of the two workloads that this field is measured by: a message
-// of 581 bytes that is sent back and forth, and an addition. Only tests, benchmarks and commands
-// import it.
+// Package benchpb contains the messages of the two common benchmark workloads: a message of 581
+// bytes that is sent back and forth, and an addition. Only tests, benchmarks and commands import
+// it.
 package benchpb
 
 import (
@@ -38,7 +38,7 @@ func Filled() *BenchmarkMessage {
 	return m
 }
 
-// Answer turns the request of the workload into its reply, as every server in a comparison does.
+// Answer turns the request of the workload into its reply, like every server in a comparison.
 func Answer(m *BenchmarkMessage) {
 	m.Field1, m.Field2 = proto.String("OK"), proto.Int32(100)
 }

@@ -1,7 +1,6 @@
 package benchpb
 
-// Plain is BenchmarkMessage as a struct that somebody would write by hand, for codecs that need no
-// generated code.
+// Plain is BenchmarkMessage as a hand-written struct, for codecs without generated code.
 type Plain struct {
 	Field1   string   `json:"field1" msgpack:"field1"`
 	Field9   string   `json:"field9" msgpack:"field9"`
@@ -45,7 +44,7 @@ type Plain struct {
 	Field131 int32    `json:"field131" msgpack:"field131"`
 }
 
-// FilledPlain returns what Filled does.
+// FilledPlain returns the same message as Filled.
 func FilledPlain() *Plain {
 	return &Plain{
 		Field1:   Text,

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// start runs a server until the end of the test binary, which is the only stop it has, and returns
-// the address that it reported. The server's CPU time follows on the channel for each client.
+// start runs a server until the end of the test binary, which is the only way to stop it, and
+// returns the address it reported. After each client the channel receives the server's CPU time.
 func start(t *testing.T, o options, serve func(net.Conn)) (string, <-chan map[string]any) {
 	t.Helper()
 	r, w := io.Pipe()

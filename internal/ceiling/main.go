@@ -1,17 +1,17 @@
 //go:build unix
 
-// Ceiling is the least an RPC can cost on a machine: framing, batched writes and the codec, nothing
-// else. No deadlines, errors, limits or interceptors. It is the denominator of the performance bars,
-// to be run in the same run as what it is compared with.
+// Ceiling measures the minimum cost of an RPC on a machine: framing, batched writes and the codec,
+// nothing else. It has no deadlines, errors, limits or interceptors. It is the denominator of the
+// performance targets, and must run together with the program it is compared with.
 //
 //	ceiling -serve -addr 127.0.0.1:7711 &
 //	ceiling -addr 127.0.0.1:7711 -c 1000 -n 600000
 //
-// With -pingpong on both sides it is less than that: one caller and one connection exchange the same
-// bytes without a codec, which is the least a round trip can take.
+// With -pingpong on both sides it does even less: one caller and one connection exchange the same
+// bytes without a codec, which is the minimum of a round trip.
 //
 // The server prints its address when it listens, and its CPU time when its last connection closes;
-// the client prints its figures. All of these are JSON objects, one a line.
+// the client prints its figures. All of these are JSON objects, one per line.
 package main
 
 import (
@@ -84,7 +84,7 @@ func percentiles(figures map[string]any, all []time.Duration) {
 	figures["p50_us"], figures["p99_us"], figures["p999_us"], figures["max_us"] = at(.5), at(.99), at(.999), at(1)
 }
 
-// cpuTime returns the processor time that this process has used.
+// cpuTime returns the CPU time of this process.
 func cpuTime() time.Duration {
 	var r syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {

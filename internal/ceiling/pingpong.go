@@ -27,7 +27,8 @@ func echo(c net.Conn) {
 	}
 }
 
-// pingPong sends the bytes of a request and waits until as many came back, o.calls times in turn.
+// pingPong sends the bytes of a request and waits for the same number of bytes, o.calls times in
+// sequence.
 func pingPong(o options) map[string]any {
 	c, err := net.Dial(o.network, o.addr)
 	if err != nil {

@@ -46,7 +46,8 @@ func listen(o options, w io.Writer, serve func(net.Conn)) {
 	}
 }
 
-// answer decodes, answers and encodes on the goroutine that reads, and writes when nothing is left to read.
+// answer decodes, answers and encodes on the reader goroutine, and writes when there is no more
+// input.
 func answer(c net.Conn, k codec) {
 	out := make([]byte, 0, 128<<10)
 	readFrames(c, func(header, body []byte) {

@@ -1,4 +1,5 @@
-// Package connqueue makes a net.Listener of connections that arrive in other ways than by Accept of a socket.
+// Package connqueue implements a net.Listener for connections that do not arrive by Accept of a
+// socket.
 package connqueue
 
 import (
@@ -8,11 +9,11 @@ import (
 	"sync"
 )
 
-// backlog is how many connections wait for Accept.
+// backlog is the number of connections that wait for Accept.
 const backlog = 128
 
-// Queue is a net.Listener of the connections that Put gives it. All methods are safe for concurrent use. A Queue that
-// is nil is closed: that of a zero Handler is.
+// Queue is a net.Listener for the connections passed to Put. All methods are safe for concurrent
+// use. A nil Queue is closed, like that of a zero Handler.
 type Queue struct {
 	addr  net.Addr
 	conns chan net.Conn
@@ -27,8 +28,8 @@ func New(addr net.Addr) *Queue {
 	return &Queue{addr: addr, conns: make(chan net.Conn, backlog), done: make(chan struct{})}
 }
 
-// Put hands a connection to Accept. It reports false, and leaves the connection to the caller, when the
-// queue is closed or too many connections wait.
+// Put passes a connection to Accept. It reports false, and leaves the connection to the caller, if
+// the queue is closed or too many connections wait.
 func (q *Queue) Put(nc net.Conn) bool {
 	if q == nil {
 		return false
@@ -63,7 +64,8 @@ func (q *Queue) Accept() (net.Conn, error) {
 	return nil, &net.OpError{Op: "accept", Net: q.addr.Network(), Addr: q.addr, Err: net.ErrClosed}
 }
 
-// Close implements net.Listener: it ends Accept and closes what waits. It may be called more than once.
+// Close implements net.Listener: it ends Accept and closes waiting connections. It may be called
+// more than once.
 func (q *Queue) Close() error {
 	if q == nil {
 		return errZero
@@ -110,7 +112,7 @@ var (
 // Addr is the address of a transport: its network is the scheme.
 type Addr struct{ Scheme, Address string }
 
-// ParseAddr splits "scheme://address"; without a scheme it is that of the argument.
+// ParseAddr splits "scheme://address"; scheme is the default.
 func ParseAddr(s, scheme string) Addr {
 	if before, after, ok := strings.Cut(s, "://"); ok {
 		return Addr{before, after}
@@ -121,12 +123,12 @@ func ParseAddr(s, scheme string) Addr {
 // Network returns the scheme.
 func (a Addr) Network() string { return a.Scheme }
 
-// String returns what follows the scheme.
+// String returns the part after the scheme.
 func (a Addr) String() string { return a.Address }
 
-// Counter counts what is open. All methods are safe for concurrent use.
+// Counter counts open resources. All methods are safe for concurrent use.
 type Counter struct {
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	n        int
 	watching bool
 	closed   bool
@@ -144,7 +146,7 @@ func (c *Counter) Add(n int) {
 	c.checkLocked()
 }
 
-// Watch closes the channel None when the counter is 0, now or later.
+// Watch makes None close its channel when the counter is 0, now or later.
 func (c *Counter) Watch() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -81,6 +81,6 @@ func TestCounter(t *testing.T) {
 	if !none() {
 		t.Error("there is none")
 	}
-	c.Add(1) // too late, and no harm
+	c.Add(1) // too late, without effect
 	c.Add(-1)
 }

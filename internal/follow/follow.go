@@ -1,5 +1,5 @@
-// Package follow reads files on disk again and again. Files are found changed by what is in them, and not by
-// events of the file system, which miss the swap of a symbolic link.
+// Package follow polls files on disk. Changes are detected by content, not by file system events,
+// which miss the swap of a symbolic link.
 package follow
 
 import (
@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// Digest tells contents of files apart.
+// Digest identifies the contents of files.
 type Digest [sha256.Size]byte
 
-// Read returns what is in the files, in their order, and the digest of all of it.
+// Read returns the contents of the files, in order, and a digest of all of them.
 func Read(names []string) (contents [][]byte, sum Digest, err error) {
 	h := sha256.New()
 	for _, name := range names {
@@ -36,8 +36,8 @@ type Poller struct {
 	done    chan struct{}
 }
 
-// Every returns a Poller that calls look at the interval, which must be above 0, until it is closed. The first
-// call is one interval away.
+// Every returns a Poller that calls look at the interval, which must be positive, until it is
+// closed. The first call is after one interval.
 func Every(interval time.Duration, look func()) *Poller {
 	p := &Poller{stop: make(chan struct{}), done: make(chan struct{})}
 	go p.run(interval, look)
@@ -58,7 +58,7 @@ func (p *Poller) run(interval time.Duration, look func()) {
 	}
 }
 
-// Close ends the calls, and returns when the last one has. It may be called again.
+// Close stops the calls, and waits for the last one. It may be called again.
 func (p *Poller) Close() {
 	p.closing.Do(func() { close(p.stop) })
 	<-p.done

@@ -43,7 +43,7 @@ func (l *Table) Of(c Algorithm) *Estimator {
 	}
 }
 
-// Algorithm is a compressor, as far as an estimator knows it.
+// Algorithm is the part of a compressor that an estimator needs.
 type Algorithm interface {
 	ID() uint8
 	Name() string
@@ -57,23 +57,23 @@ type Algorithm interface {
 type Estimator struct {
 	id   uint8
 	Name string     // of the algorithm
-	next *Estimator // not changed once it is in a list
+	next *Estimator // immutable once it is in a list
 
 	// Counters for statistics. The caller counts Packed and Plain.
 	Packed atomic.Int64 // messages sent compressed
-	Plain  atomic.Int64 // messages sent as they are
-	Before atomic.Int64 // bytes given to the algorithm
-	After  atomic.Int64 // bytes it made of them
+	Plain  atomic.Int64 // messages sent uncompressed
+	Before atomic.Int64 // bytes passed to the algorithm
+	After  atomic.Int64 // bytes returned by it
 	Spent  atomic.Int64 // nanoseconds it took
 
 	left atomic.Int64 // messages to skip before the next try
 
-	mu      sync.Mutex // guards what follows
-	warm    bool       // the first message, whose time includes making an encoder, is over
+	mu      sync.Mutex // guards the fields below
+	warm    bool       // the first message, whose time includes creating an encoder, is over
 	tried   int        // messages in the sums
 	in, out int64      // bytes
 	took    int64      // nanoseconds
-	penalty int64      // messages skipped the last time; 0: compressing has paid
+	penalty int64      // messages skipped the last time; 0: compressing has paid off
 }
 
 const (
@@ -88,7 +88,7 @@ const (
 // Resting reports whether messages are skipped at present.
 func (p *Estimator) Resting() bool { return p.left.Load() > 0 }
 
-// Skip reports whether the next message is left alone, and counts it.
+// Skip reports whether the next message should not be compressed, and counts it.
 func (p *Estimator) Skip() bool {
 	if p.left.Load() <= 0 {
 		return false
@@ -105,8 +105,8 @@ func (p *Estimator) Note(before, after int, d int64) {
 	p.Spent.Add(d)
 }
 
-// Judge takes the message into account for the decision, which is for those that compress only
-// where it pays: a message has to shrink by one byte in minGain, and a saved byte may cost price.
+// Judge takes the message into account for the decision of callers that compress only if it pays:
+// a message must shrink by at least one byte in minGain, and a saved byte may cost at most price.
 func (p *Estimator) Judge(before, after int, d int64, minGain int64, price time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

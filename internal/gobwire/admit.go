@@ -10,36 +10,36 @@ import (
 	"reflect"
 )
 
-// What Next has checked, it has checked by the types on the wire. Gob's decoder goes by them too, with
-// two exceptions, in which it loses its place, reads on where an attacker wants it to, and finds a
-// map of 2^60 there:
+// Next checks values by their types on the wire. Gob's decoder also uses these, with two
+// exceptions, in which it loses its position, continues at a position chosen by an attacker, and
+// finds a map of 2^60 elements there:
 //
-//   - It compiles the fields of a struct together. Where two of them have the same type here but not
-//     on the wire, it reads the second like the first.
-//   - In what it skips, because the struct here has no such field, it takes a nil interface for one
-//     with a value.
+//   - It compiles the fields of a struct together. If two of them have the same local type but
+//     different types on the wire, it reads the second like the first.
+//   - In data that it skips, because the local struct has no such field, it mistakes a nil
+//     interface for one with a value.
 //
-// Honest peers meet neither: they send one type for one type, and the second makes gob fail.
+// Honest peers cause neither: they send one type for one type, and the second makes gob fail.
 
 var (
-	errPairs   = errors.New("gob: one type here is several types in what was sent")
-	errSkipped = errors.New("gob: a field that is unknown here has a nil interface in it, which cannot be skipped")
+	errPairs   = errors.New("gob: one local type is several types on the wire")
+	errSkipped = errors.New("gob: an unknown field contains a nil interface, which cannot be skipped")
 )
 
-// pair is a type here and the id of one on the wire.
+// pair is a local type with the ID of a type on the wire.
 type pair struct {
 	local reflect.Type
 	id    int64
 }
 
-// named is the value of an interface: the name of its type, and the id.
+// named is the value of an interface: the name of its type, and the ID.
 type named struct {
 	name string
 	id   int64
 }
 
-// Admit reports whether the decoder may decode the value that Next read last into v, a pointer. Its
-// error concerns that value only.
+// Admit reports whether the decoder may decode the last value of Next into v, a pointer. Its error
+// concerns that value only.
 func (r *Reader) Admit(v any) error {
 	g := r.grade(r.id)
 	if g == flat {
@@ -53,13 +53,13 @@ func (r *Reader) Admit(v any) error {
 		return err
 	}
 	if g == counted || r.alone(r.id) {
-		return nil // there are no interfaces in it
+		return nil // it contains no interfaces
 	}
 	a := admission{cursor: cursor{data: r.buf, pos: r.value}, r: r}
 	return a.top(r.id, base(local))
 }
 
-// base returns the type behind pointers, as gob sees it; nil for what has no end.
+// base returns the type behind pointers, like gob; nil for an endless chain of them.
 func base(t reflect.Type) reflect.Type {
 	for range 100 {
 		if t == nil || t.Kind() != reflect.Pointer {
@@ -70,17 +70,17 @@ func base(t reflect.Type) reflect.Type {
 	return nil
 }
 
-// maxMatched is how many findings are kept: an honest peer needs one for each type.
+// maxMatched is the maximum number of cached results: an honest peer needs one per type.
 const maxMatched = 10_000
 
-// match holds a type here against one on the wire. It finds what belongs together only; whether it fits
-// is gob's business.
+// match compares a local type with one on the wire. It only finds corresponding types; gob checks
+// whether they are compatible.
 func (r *Reader) match(local reflect.Type, id int64) error {
 	key := pair{local, id}
 	if err, ok := r.matched[key]; ok {
 		return err
 	}
-	r.matched[key] = nil // while it is being found out: types can be recursive
+	r.matched[key] = nil // during the comparison: types can be recursive
 	seen := make(map[reflect.Type]int64)
 	t := r.types[id]
 	if local == nil || t == nil || t.kind != kindStruct || local.Kind() != reflect.Struct {
@@ -98,7 +98,7 @@ func (r *Reader) match(local reflect.Type, id int64) error {
 	return err
 }
 
-// bind notes that a type here stands for one on the wire, and for no other.
+// bind records that a local type corresponds to one type on the wire, and to no other.
 func (r *Reader) bind(seen map[reflect.Type]int64, local reflect.Type, id int64) error {
 	t := r.types[id]
 	if local == nil || t == nil {
@@ -128,7 +128,7 @@ func (r *Reader) bind(seen map[reflect.Type]int64, local reflect.Type, id int64)
 	return nil
 }
 
-// same reports whether two types on the wire are laid out the same way.
+// same reports whether two types on the wire have the same layout.
 func (r *Reader) same(a, b int64, assumed map[[2]int64]bool) bool {
 	if a == b || assumed[[2]int64{a, b}] {
 		return true
@@ -152,8 +152,8 @@ func (r *Reader) same(a, b int64, assumed map[[2]int64]bool) bool {
 	return true
 }
 
-// admission walks a value with interfaces, which Next has checked already, beside the type that it
-// is decoded into; nil stands for what is skipped.
+// admission walks a value with interfaces, which Next has checked already, together with its local
+// type; nil means that the value is skipped.
 type admission struct {
 	cursor
 	r *Reader
@@ -271,23 +271,23 @@ func (a *admission) anything(local reflect.Type) error {
 	return a.top(id, base(concrete))
 }
 
-// probeType is the id of the type that typeOf makes up.
+// probeType is the ID of the type that typeOf creates.
 const probeType = math.MaxInt32
 
-// concrete is what typeOf has found out.
+// concrete is a result of typeOf.
 type concrete struct {
 	local reflect.Type
 	err   error
 }
 
-// maxConcrete is how many types of interfaces a connection may have.
+// maxConcrete is the maximum number of types in interfaces per connection.
 const maxConcrete = 1000
 
 var errConcrete = fmt.Errorf("gob: more than %d types in interfaces on one connection", maxConcrete)
 
-// typeOf returns the type that a name was registered for with gob, for values of the type id. Gob
-// does not tell, so it is given a zero value to decode: nothing in that comes from the peer but the
-// definitions of types.
+// typeOf returns the type registered with gob under a name, for values of the type id. Gob has no
+// function for that, so it decodes a zero value: only the definitions of types in it come from the
+// peer.
 func (r *Reader) typeOf(name string, id int64) (reflect.Type, error) {
 	key := named{name, id}
 	known, ok := r.concrete[key]
@@ -303,7 +303,7 @@ func (r *Reader) typeOf(name string, id int64) (reflect.Type, error) {
 
 func (r *Reader) probe(name string, id int64) (reflect.Type, error) {
 	stream := r.reachable(nil, id, make(map[int64]bool))
-	// struct{ V any }, with the name and a zero value in it.
+	// struct{ V any }, containing the name and a zero value.
 	definition := appendInt(nil, -probeType)
 	definition = append(definition, 3, 1, 2)
 	definition = appendInt(definition, probeType)
@@ -326,7 +326,7 @@ func (r *Reader) probe(name string, id int64) (reflect.Type, error) {
 	return reflect.TypeOf(v.V), err
 }
 
-// reachable appends the definitions of a type and of what it is made of.
+// reachable appends the definitions of a type and of its parts.
 func (r *Reader) reachable(stream []byte, id int64, done map[int64]bool) []byte {
 	t := r.types[id]
 	if t == nil || done[id] {

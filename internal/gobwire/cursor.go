@@ -17,8 +17,8 @@ var errNumber = errors.New("a number in a gob message is broken")
 
 func (c *cursor) left() int { return len(c.data) - c.pos }
 
-// uint reads an unsigned number: itself if it is below 128, else the negated count of its bytes
-// and these, the most significant one first.
+// uint decodes an unsigned number: itself if it is below 128, otherwise the negated count of its
+// bytes followed by these, in big-endian order.
 func (c *cursor) uint() (uint64, error) {
 	if c.left() == 0 {
 		return 0, errShort
@@ -43,7 +43,7 @@ func (c *cursor) uint() (uint64, error) {
 	return x, nil
 }
 
-// int reads a signed number, whose sign is the lowest bit.
+// int decodes a signed number, whose sign is the lowest bit.
 func (c *cursor) int() (int64, error) {
 	u, err := c.uint()
 	if err != nil {
@@ -56,8 +56,8 @@ func (c *cursor) int() (int64, error) {
 	return i, nil
 }
 
-// typeID reads the id of a type: negative before its definition. Gob's own ids have 32 bits; a larger one
-// would be another type there than here.
+// typeID decodes the ID of a type: negative before its definition. Gob's own IDs have 32 bits; a
+// larger one would be another type there than here.
 func (c *cursor) typeID() (int64, error) {
 	id, err := c.int()
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *cursor) typeID() (int64, error) {
 	return id, nil
 }
 
-// bytes reads a count and returns so many bytes, which are part of the message.
+// bytes decodes a count and returns that number of bytes, which alias the message.
 func (c *cursor) bytes() ([]byte, error) {
 	n, err := c.uint()
 	if err != nil {
@@ -88,7 +88,7 @@ func (c *cursor) skipBytes() error {
 	return err
 }
 
-// appendUint appends x as gob writes it.
+// appendUint appends x in gob's encoding.
 func appendUint(b []byte, x uint64) []byte {
 	if x <= 0x7f {
 		return append(b, byte(x))
@@ -104,7 +104,7 @@ func appendUint(b []byte, x uint64) []byte {
 	return b
 }
 
-// appendInt appends x as gob writes it.
+// appendInt appends x in gob's encoding.
 func appendInt(b []byte, x int64) []byte {
 	if x < 0 {
 		return appendUint(b, uint64(^x<<1)|1)

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// A program has some hundred types. Definitions stay in memory as long as the connection does.
+// A program has some hundred types. Definitions stay in memory as long as the connection.
 const (
 	maxTypes     = 10_000
 	maxTypeBytes = 1 << 20
@@ -17,40 +17,41 @@ const (
 var (
 	errTypes     = fmt.Errorf("more than %d gob types or %d bytes of them on one connection", maxTypes, maxTypeBytes)
 	errDuplicate = errors.New("a gob type is defined twice or has a reserved number")
-	errExtra     = errors.New("something follows the definition of a gob type")
+	errExtra     = errors.New("there is data after the definition of a gob type")
 )
 
-// TooLargeError is the error of a value over the limit. It was left out, and the stream goes on.
+// TooLargeError is the error of a value over the limit. The value was skipped, and the stream can
+// be used further.
 type TooLargeError struct {
 	Size, Limit int64 // in bytes
 }
 
-// Error tells size and limit.
+// Error returns the size and the limit.
 func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("a message of %d bytes is over the limit of %d", e.Size, e.Limit)
 }
 
-// Reader reads values from a stream, and is the source of a gob.Decoder, which sees them after they were
-// checked: call Next, and then let the decoder decode one value if Admit allows it, or Drop it. It is not
-// safe for concurrent use.
+// Reader reads values from a stream, and is the source of a gob.Decoder, which reads them after
+// they were checked: call Next, and then either let the decoder decode one value if Admit allows
+// it, or call Drop. It is not safe for concurrent use.
 type Reader struct {
 	src       *bufio.Reader
 	types     map[int64]*wireType
-	grades    map[int64]grade // by id, what gob's decoder needs protection from
-	single    map[int64]bool  // what alone has found out
-	matched   map[pair]error  // what match has found out
+	grades    map[int64]grade // by ID, the required protection of gob's decoder
+	single    map[int64]bool  // cached results of alone
+	matched   map[pair]error  // cached results of match
 	concrete  map[named]concrete
 	typeBytes int
-	limit     int64 // for the value that is being read
+	limit     int64 // for the current value
 	size      int64 // of its messages so far
 
-	buf     []byte // what the decoder has not read yet: definitions, and then the value
+	buf     []byte // unread by the decoder: definitions, followed by the value
 	off     int
-	value   int    // where the value is in buf, without its length and the id of its type
+	value   int    // position of the value in buf, without its length and the ID of its type
 	id      int64  // of its type
 	message []byte // the last message, without its length
 	walk    walk   // of the value
-	inline  []byte // definitions that were taken out of the value
+	inline  []byte // definitions removed from the value
 	fatal   error
 }
 
@@ -64,7 +65,7 @@ func NewReader(src *bufio.Reader) *Reader {
 	return r
 }
 
-// Next reads and checks a value of at most so many bytes. At the end of the stream the error is
+// Next reads and checks a value of at most limit bytes. At the end of the stream the error is
 // io.EOF. A [*TooLargeError] concerns the value only; any other error is final.
 func (r *Reader) Next(limit int) error {
 	if r.fatal != nil {
@@ -117,7 +118,7 @@ func (r *Reader) next(limit int64) error {
 // Size returns the length of the value that was read last, in bytes.
 func (r *Reader) Size() int { return int(r.size) }
 
-// compact keeps the definitions whose value was dropped: they go before the next one.
+// compact keeps the definitions of a dropped value: they precede the next one.
 func (r *Reader) compact() {
 	r.buf = append(r.buf[:0], r.buf[r.off:]...)
 	r.off = 0
@@ -156,10 +157,10 @@ func (r *Reader) length() (int64, error) {
 	return int64(x), nil
 }
 
-// maxDeclared is what gob itself takes for a broken message.
+// maxDeclared is the length from which gob itself treats a message as broken.
 const maxDeclared = 8 << 30
 
-// peekID looks at the id that a message of n bytes begins with, and tells how long it is.
+// peekID returns the ID at the beginning of a message of n bytes, and the length of the ID.
 func (r *Reader) peekID(n int64) (id int64, length int, err error) {
 	head, err := r.src.Peek(int(min(n, 1)))
 	if err == nil && n > 0 && head[0] > 0x7f {
@@ -196,7 +197,7 @@ func (r *Reader) readDefinition(id, n int64, head int) error {
 	return nil
 }
 
-// define notes a type whose definition stood inside a value.
+// define records a type whose definition was inside a value.
 func (r *Reader) define(id int64, t *wireType, body []byte) error {
 	raw := append(appendInt(nil, -id), body...)
 	if err := r.note(id, t, raw); err != nil {
@@ -216,7 +217,7 @@ func (r *Reader) note(id int64, t *wireType, raw []byte) error {
 		return errTypes
 	}
 	r.types[id] = t
-	// A type may have been judged before what it is made of was known.
+	// A type may have been graded before its parts were known.
 	clear(r.grades)
 	clear(r.single)
 	clear(r.matched)
@@ -230,7 +231,7 @@ func (r *Reader) known(id int64) error {
 	return errUndefined
 }
 
-// read reads a message of n bytes. Memory grows with what arrives, not with n.
+// read reads a message of n bytes. Memory grows with the received data, not with n.
 func (r *Reader) read(n int64) error {
 	r.message = r.message[:0]
 	if cap(r.message) > keepBuffer {
@@ -252,7 +253,7 @@ func (r *Reader) read(n int64) error {
 	return nil
 }
 
-// more reads the next message of a value that reaches over several.
+// more reads the next message of a value that spans several.
 func (r *Reader) more() ([]byte, error) {
 	n, err := r.length()
 	if err != nil {
@@ -267,7 +268,7 @@ func (r *Reader) more() ([]byte, error) {
 	return r.message, nil
 }
 
-// skip leaves out a value that is over the limit, where it is known how far it reaches.
+// skip skips a value over the limit, if its end is known.
 func (r *Reader) skip(id, n int64) error {
 	large := &TooLargeError{Size: n, Limit: r.limit}
 	if !r.alone(id) {
@@ -283,8 +284,8 @@ func (r *Reader) skip(id, n int64) error {
 	return large
 }
 
-// alone reports whether values of the type are always in one message, which those with an interface
-// need not be.
+// alone reports whether values of the type are always in one message, unlike those with an
+// interface.
 func (r *Reader) alone(id int64) bool {
 	single, ok := r.single[id]
 	if !ok {
@@ -311,7 +312,7 @@ func (r *Reader) aloneUnseen(id int64, seen map[int64]bool) bool {
 	return true
 }
 
-// parts returns the ids of the types that the type is made of.
+// parts returns the IDs of the type's parts.
 func (t *wireType) parts() []int64 {
 	switch t.kind {
 	case kindStruct:
@@ -324,7 +325,7 @@ func (t *wireType) parts() []int64 {
 	return nil
 }
 
-// check checks the value in the message and hands it to the decoder.
+// check checks the value in the message and passes it to the decoder.
 func (r *Reader) check(id int64, head int) error {
 	r.id = id
 	g := r.grade(id)
@@ -356,26 +357,26 @@ func (r *Reader) check(id int64, head int) error {
 	return nil
 }
 
-// grade says how much of gob's decoder the values of a type could abuse.
+// grade describes how values of a type could abuse gob's decoder.
 type grade uint8
 
 const (
-	// unknown is the grade of a type that nobody has looked at yet.
+	// unknown is the grade of a type not graded yet.
 	unknown grade = iota
-	// flat values are decoded from the bytes that are there.
+	// flat values are decoded from the bytes that were received.
 	flat
-	// counted values have slices, for which the decoder allocates up to 10 MiB before it finds that
-	// the elements are missing.
+	// counted values contain slices, for which the decoder allocates up to 10 MiB before it
+	// notices that elements are missing.
 	counted
-	// tangled values have maps, which the decoder allocates from a declared length whatever it is,
-	// interfaces, or are recursive, which it follows as deep as it goes.
+	// tangled values contain maps, which the decoder allocates with any declared length, or
+	// interfaces, or are recursive, which the decoder follows to any depth.
 	tangled
 )
 
 func (r *Reader) grade(id int64) grade { return r.judge(id, 0) }
 
-// judge goes no deeper than types that are written by hand are nested, which also ends it where they
-// are recursive.
+// judge descends no deeper than hand-written types are nested, which also bounds it for recursive
+// ones.
 func (r *Reader) judge(id int64, depth int) grade {
 	if id >= idBool && id <= idComplex {
 		return flat
@@ -403,7 +404,7 @@ func (r *Reader) judge(id int64, depth int) grade {
 	return g
 }
 
-// Drop takes back the value that Next read last, if the decoder is not to see it.
+// Drop discards the last value of Next, if the decoder must not read it.
 func (r *Reader) Drop() {
 	r.off = 0
 	end := 0
@@ -422,13 +423,13 @@ func (r *Reader) Drop() {
 	r.buf = r.buf[:end]
 }
 
-// Done says that the decoder is through with the value, whatever it has left.
+// Done marks the end of the value, including parts that the decoder has not read.
 func (r *Reader) Done() { r.buf, r.off = r.buf[:0], 0 }
 
 // Buffered returns how many bytes of the next value have arrived.
 func (r *Reader) Buffered() int { return r.src.Buffered() }
 
-// Read is for the decoder.
+// Read implements io.Reader for the decoder.
 func (r *Reader) Read(p []byte) (int, error) {
 	if r.off == len(r.buf) {
 		return 0, io.EOF
@@ -438,7 +439,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// ReadByte is for the decoder, which would read ahead without it.
+// ReadByte implements io.ByteReader for the decoder, which would read ahead without it.
 func (r *Reader) ReadByte() (byte, error) {
 	if r.off == len(r.buf) {
 		return 0, io.EOF

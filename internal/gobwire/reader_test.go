@@ -18,7 +18,7 @@ import (
 
 const limit = 1 << 20
 
-// In these values is everything that gob can carry.
+// These values contain everything that gob supports.
 type (
 	inner struct{ X int }
 	node  struct {
@@ -121,7 +121,7 @@ func TestReaderGivesWhatGobGives(t *testing.T) {
 	}
 }
 
-// A field that the receiver does not know is skipped by gob, an interface by its length.
+// Gob skips a field unknown to the receiver, an interface by its length.
 func TestReaderWithUnknownFields(t *testing.T) {
 	full := values()[15].(everything)
 	withNil := full
@@ -133,7 +133,7 @@ func TestReaderWithUnknownFields(t *testing.T) {
 		}
 		var got struct{ Last string }
 		if i == 1 {
-			// Gob takes a nil interface that it skips for something else, and loses its place.
+			// Gob misreads a nil interface that it skips, and loses its position.
 			if err := g.Admit(&got); err == nil {
 				t.Error("a nil interface in a field that is unknown is admitted")
 			}
@@ -187,7 +187,7 @@ func TestReaderLimit(t *testing.T) {
 			}
 		}
 	}
-	// Where the end of a value is not known, the stream ends.
+	// If the end of a value is unknown, the stream ends.
 	g, _ = read(bytes.NewReader(encode(t, everything{Text: strings.Repeat("x", 600)}, "end")))
 	if err := g.Next(small); err == nil {
 		t.Error("a value over the limit passes")
@@ -232,7 +232,7 @@ type (
 	}
 )
 
-// Gob reads the second field like the first, and would take the text for a map with 2^60 elements.
+// Gob reads the second field like the first, and would read the text as a map with 2^60 elements.
 func TestOneTypeForTwo(t *testing.T) {
 	var v sendsTwo
 	v.A.M = map[int]int{1: 1}
@@ -248,7 +248,7 @@ func TestOneTypeForTwo(t *testing.T) {
 		}
 		g.Drop()
 	}
-	// Types that are laid out alike do no harm.
+	// Types with the same layout do no harm.
 	alike := sendsAlike{A: []time.Duration{1}, B: []int64{2}, C: map[string]fits{"c": {3, 4}}, D: map[string]struct{ A, B int }{"d": {5, 6}}}
 	g, dec := read(bytes.NewReader(encode(t, alike)))
 	var got hasAlike
@@ -260,7 +260,7 @@ func TestOneTypeForTwo(t *testing.T) {
 	}
 }
 
-// The same within an interface, the type of which only gob knows.
+// The same within an interface, whose type only gob knows.
 func TestExceptionsWithinInterfaces(t *testing.T) {
 	var two sendsTwo
 	two.A.M = map[int]int{1: 1}
@@ -294,7 +294,7 @@ func TestExceptionsWithinInterfaces(t *testing.T) {
 	}
 }
 
-// Every prefix of a stream is an error that says so, never a value.
+// Every prefix of a stream is an error, never a value.
 func TestReaderTruncated(t *testing.T) {
 	stream := encode(t, values()[15])
 	for n := range stream {
@@ -309,7 +309,7 @@ func TestReaderTruncated(t *testing.T) {
 	}
 }
 
-// message puts the length before the bytes.
+// message prepends the length to the bytes.
 func message(b ...byte) []byte { return append([]byte{byte(len(b))}, b...) }
 
 // The definitions of map[int]int, []this, struct{This}, and what carries them, with the id 64.
@@ -370,7 +370,7 @@ func TestHostileStreams(t *testing.T) {
 	}
 }
 
-// Types without end are refused before they fill the memory.
+// An unlimited number of types is rejected before it fills the memory.
 func TestTooManyTypes(t *testing.T) {
 	var stream []byte
 	for id := 64; id < 64+20_000; id++ {
@@ -401,7 +401,7 @@ func FuzzReader(f *testing.F) {
 				if err != nil {
 					break
 				}
-				// What gob makes of it is its business, as long as it survives.
+				// Any result of gob is acceptable, as long as it does not crash.
 				if g.Admit(target) == nil {
 					gobwire.Guard(func() error { return dec.Decode(target) })
 				}

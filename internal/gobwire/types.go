@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// The ids of the types that gob knows without a definition, and the first of those that are defined.
+// The IDs of the types that gob predefines, and the first ID of defined types.
 const (
 	idBool      = 1
 	idInt       = 2
@@ -18,7 +18,7 @@ const (
 	firstUser   = 64
 )
 
-// kind is how the values of a defined type are laid out.
+// kind is the layout of the values of a defined type.
 type kind uint8
 
 const (
@@ -30,20 +30,20 @@ const (
 	kindOpaque // types that encode themselves: a count and bytes
 )
 
-// wireType is a type as its definition on the wire describes it.
+// wireType is the definition of a type on the wire.
 type wireType struct {
 	kind   kind
 	length int64   // of an array
-	key    int64   // id of a map's key
-	elem   int64   // id of the elements of an array, slice or map
-	fields []int64 // ids of a struct's fields
+	key    int64   // ID of a map's key
+	elem   int64   // ID of the elements of an array, slice or map
+	fields []int64 // IDs of a struct's fields
 	names  []string
 	raw    []byte // the message of the definition, without its length
 }
 
 var errDefinition = errors.New("the definition of a gob type is broken")
 
-// definition parses the definition of a type. Its layout is that of gob's own struct wireType, in
+// definition parses the definition of a type. It has the form of gob's own struct wireType, in
 // which exactly one of seven pointers is set.
 func (c *cursor) definition() (*wireType, error) {
 	t := new(wireType)
@@ -83,8 +83,8 @@ func (c *cursor) definition() (*wireType, error) {
 	}
 }
 
-// describe parses the struct that describes a type of a known kind: at first name and id, which do
-// not matter here, and then what belongs to the kind.
+// describe parses the struct that describes a type of a known kind: name and ID, which are not
+// needed here, and then the fields of the kind.
 func (c *cursor) describe(t *wireType) error {
 	return c.eachField(func(field int64) error {
 		if field == 0 {
@@ -147,7 +147,7 @@ func (c *cursor) describeFields(t *wireType) error {
 	return nil
 }
 
-// eachField reads a struct and calls f for each field that is there, with its number.
+// eachField parses a struct and calls f for each field that is present, with its number.
 func (c *cursor) eachField(f func(field int64) error) error {
 	field := int64(-1)
 	for {
@@ -168,5 +168,5 @@ func (c *cursor) eachField(f func(field int64) error) error {
 	}
 }
 
-// maxFields is more fields than a struct of gob's own has.
+// maxFields is more than the number of fields of any struct of gob's own.
 const maxFields = 8

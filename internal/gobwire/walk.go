@@ -6,22 +6,22 @@ import (
 	"fmt"
 )
 
-// maxDepth is how deep values may be nested, as encoding/json and gob itself have it for what they
-// skip. Gob's decoder recurses, and a stack that is full ends the process.
+// maxDepth is the maximum nesting depth of values, as in encoding/json and in gob itself for
+// skipped values. Gob's decoder recurses, and a stack overflow ends the process.
 const maxDepth = 10_000
 
 var (
 	errDepth     = fmt.Errorf("a gob value is nested deeper than %d levels", maxDepth)
 	errUndefined = errors.New("a gob value has a type that was not defined")
-	errLength    = errors.New("an array in a gob value has another length than its type")
-	errField     = errors.New("a gob value has a field that its type has not")
+	errLength    = errors.New("the length of an array in a gob value differs from its type")
+	errField     = errors.New("a gob value has a field that its type does not define")
 	errSingle    = errors.New("a gob value does not begin as it should")
 	errName      = errors.New("the name of a type in a gob value is too long")
 )
 
-// walk checks a value and writes it again in its simplest form, without definitions inside. What
-// gob's decoder then sees is what was checked, whichever way it reads it: where a field is unknown to
-// it, it skips an interface by its length, and by its structure where it is known.
+// walk checks a value and writes it again in its simplest form, without definitions inside. Gob's
+// decoder then reads exactly what was checked, in either of its ways: it skips an interface in an
+// unknown field by its length, and reads it by its structure otherwise.
 type walk struct {
 	cursor
 	r     *Reader
@@ -30,7 +30,7 @@ type walk struct {
 	depth int
 }
 
-// top walks a value with its type: a struct as it is, anything else after a zero.
+// top walks a value with its type: a struct directly, any other value after a zero byte.
 func (w *walk) top(id int64) error {
 	if t := w.r.types[id]; t == nil || t.kind != kindStruct {
 		zero, err := w.copyUint()
@@ -82,7 +82,8 @@ func (w *walk) composite(id int64) error {
 		if err != nil {
 			return err
 		}
-		// Every element takes a byte at least, so the loop ends with the message whatever was declared.
+		// Every element takes at least one byte, so the loop ends with the message, whatever
+		// length was declared.
 		for range n {
 			if err := w.value(t.key); err != nil {
 				return err
@@ -131,9 +132,9 @@ func (w *walk) structure(t *wireType) error {
 	}
 }
 
-// anything walks an interface: the name of a type, definitions where the type is new, its id, a
-// length, and a value. Definitions are taken out, and the length is made that of the whole value,
-// which it is not where there were definitions deeper inside.
+// anything walks an interface: the name of a type, definitions if the type is new, its ID, a
+// length, and a value. Definitions are removed, and the length is changed to that of the whole
+// value, which differs if there were definitions deeper inside.
 func (w *walk) anything() error {
 	name, err := w.bytes()
 	if err != nil {
@@ -154,8 +155,8 @@ func (w *walk) anything() error {
 	if _, err := w.uint(); err != nil {
 		return err
 	}
-	// Room for the length, in four bytes whatever it is: moving the value would take quadratic time
-	// where interfaces are nested.
+	// Space for the length, always four bytes: moving the value would take quadratic time for
+	// nested interfaces.
 	start := len(w.out) + 5
 	w.out = append(w.out, 0xfc, 0, 0, 0, 0)
 	if err := w.top(id); err != nil {
@@ -165,8 +166,8 @@ func (w *walk) anything() error {
 	return nil
 }
 
-// typeOfInterface reads the id of a value's type, and the definitions before it. Where a definition
-// ends its message the next one goes on; else the length of what follows is in between.
+// typeOfInterface reads the ID of a value's type, and the definitions before it. If a definition
+// ends its message, the next one continues; otherwise there is the length of the rest in between.
 func (w *walk) typeOfInterface() (int64, error) {
 	for {
 		if w.left() == 0 {

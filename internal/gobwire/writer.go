@@ -8,8 +8,8 @@ import (
 	"runtime/debug"
 )
 
-// ErrBroken says that a value that failed has left a part of itself in the stream, which can only
-// be closed.
+// ErrBroken means that a failed value has left a part of itself in the stream, which must be
+// closed.
 var ErrBroken = errors.New("a part of the value is in the stream already")
 
 // PanicError is the error of a value whose own methods panicked while it was read or written.
@@ -18,7 +18,7 @@ type PanicError struct {
 	Stack []byte
 }
 
-// Error tells the value.
+// Error returns the value of the panic.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
 // Guard runs f and turns a panic into a [*PanicError].
@@ -45,14 +45,14 @@ func NewWriter() *Writer {
 	return w
 }
 
-// target is where the encoder writes: the buffer of the call that is going on.
+// target is the destination of the encoder: the buffer of the current call.
 type target struct{ w *Writer }
 
 func (t target) Write(p []byte) (int, error) { return t.w.dst.Write(p) }
 
-// Append appends header and body to dst, both or none: if the body cannot be encoded, just
-// definitions of types remain, which the stream needs from now on, and the error tells why. If that
-// cannot be, the error is ErrBroken too, and dst must not be sent.
+// Append appends header and body to dst, both or none: if the body cannot be encoded, only
+// definitions of types remain, which the rest of the stream needs, and the error is returned. If
+// that is impossible, the error is also ErrBroken, and dst must not be sent.
 func (w *Writer) Append(dst *bytes.Buffer, header, body any) error {
 	start := dst.Len()
 	w.dst = dst
@@ -76,7 +76,8 @@ func (w *Writer) Append(dst *bytes.Buffer, header, body any) error {
 	return err
 }
 
-// definitions returns a copy of the messages that define types, and how many others there are.
+// definitions returns a copy of the messages that define types, and the number of the other
+// messages.
 func definitions(stream []byte) (kept []byte, values int, err error) {
 	for c := (cursor{data: stream}); c.left() > 0; {
 		start := c.pos

@@ -16,7 +16,7 @@ type header struct {
 
 type fits struct{ A, B int }
 
-// moody encodes itself, or refuses.
+// moody encodes itself, or fails.
 type moody struct{ Mood string }
 
 func (m moody) GobEncode() ([]byte, error) {
@@ -36,7 +36,8 @@ type wraps struct {
 	Moody moody
 }
 
-// late has an interface before what fails, so that the stream holds a part of it by then.
+// late has an interface before the part that fails, so that the stream already contains a part of
+// it.
 type late struct {
 	First any
 	Moody moody

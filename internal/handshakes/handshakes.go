@@ -18,10 +18,10 @@ import (
 // and send nothing would keep out all others for as long as a handshake may take.
 //
 // A client sends its first bytes as soon as it is connected: its preface, or with TLS its
-// ClientHello. A client that has not done so after helloGrace is slow or hostile. With TLS its next
-// bytes come a round trip later, and the server has paid for the first ones, so answerGrace is
-// longer. No connection loses its place while bytes of it wait in the socket: then the server is
-// slow, as when thousands of clients reconnect at once.
+// ClientHello. A client that has not done so after helloGrace is slow or hostile. With TLS its
+// next bytes come a round trip later, and the server has paid for the first ones, so answerGrace
+// is longer. No connection loses its place while bytes of it wait in the socket: then the server
+// is slow, as when thousands of clients reconnect at once.
 //
 // All methods are safe for concurrent use.
 type Places struct {
@@ -101,7 +101,8 @@ const (
 	mostLate   = 4 * time.Second
 )
 
-// roomLocked makes sure that there is a place, or returns how long to wait before the next attempt.
+// roomLocked makes sure that there is a place, or returns how long to wait before the next
+// attempt.
 func (p *Places) roomLocked(now mono.Time) (wait time.Duration, ok bool) {
 	if p.taken < p.config.Places {
 		return 0, true

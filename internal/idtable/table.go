@@ -1,9 +1,9 @@
-// Package idtable finds open calls by their ids.
+// Package idtable finds open calls by their IDs.
 package idtable
 
-// Table holds values by their call ids. Ids only grow, so most are found at once in a ring, at their
-// low bits; an id whose slot is taken by an older open one goes to a map. The zero value is empty.
-// Not safe for concurrent use.
+// Table holds values by their call ids. Ids only grow, so most are found at once in a ring, at
+// their low bits; an id whose slot is taken by an older open one goes to a map. The zero value is
+// empty. Not safe for concurrent use.
 type Table[T interface {
 	comparable
 	CallID() uint64 // the id under which the value is entered
@@ -21,7 +21,7 @@ const (
 // Len returns how many values there are.
 func (t *Table[T]) Len() int { return t.n }
 
-// Put enters v under id.
+// Put stores v under id.
 func (t *Table[T]) Put(id uint64, v T) {
 	if len(t.ring) == 0 {
 		t.ring = make([]T, firstRing)
@@ -57,7 +57,7 @@ func (t *Table[T]) grow() {
 	}
 }
 
-// Get returns what put stored under id, or the zero value.
+// Get returns the value stored under id, or the zero value.
 func (t *Table[T]) Get(id uint64) T {
 	if len(t.ring) > 0 {
 		if v := t.ring[id&uint64(len(t.ring)-1)]; v != *new(T) && v.CallID() == id {
@@ -67,7 +67,7 @@ func (t *Table[T]) Get(id uint64) T {
 	return t.over[id]
 }
 
-// Take removes and returns what put stored under id, or the zero value.
+// Take removes and returns the value stored under id, or the zero value.
 func (t *Table[T]) Take(id uint64) T {
 	var none T
 	if len(t.ring) > 0 {

@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// What docs/threat-model.md says of the code is there: the tests that hold it, the files, and the rows.
+// The code contains everything that docs/threat-model.md refers to: tests, files, and rows.
 func TestThreatModelNamesWhatIsThere(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs", "threat-model.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var tests strings.Builder // what test files say
+	var tests strings.Builder // contents of test files
 	files := make(map[string]bool)
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {

@@ -16,14 +16,11 @@ import (
 // unusualIn is the number of unusual words that the comments of a top folder still have. A folder
 // that is not listed has none. The numbers may only fall.
 var unusualIn = map[string]int{
-	".":            315,
-	"arena":        85,
-	"cmd":          79,
-	"e2e":          81,
-	"examples":     15,
-	"internal":     68,
-	"netrpc":       69,
-	"wire":         7,
+	".":      315,
+	"arena":  85,
+	"e2e":    81,
+	"netrpc": 69,
+	"wire":   7,
 }
 
 // Comments use the same plain words as the documents. Generated files are left out.

@@ -33,9 +33,9 @@ func TestEveryExportedNameOfTheCoreHasADoc(t *testing.T) {
 	}
 }
 
-// undocumented returns the exported names of a file that have no comment: functions, methods of
+// undocumented returns the exported names of a file without a comment: functions, methods of
 // exported types, types, and constants and variables, for which a comment on their group or on
-// their line will do.
+// their line suffices.
 func undocumented(f *ast.File) []*ast.Ident {
 	var names []*ast.Ident
 	for _, d := range f.Decls {
@@ -56,7 +56,7 @@ func undocumented(f *ast.File) []*ast.Ident {
 func undocumentedSpec(d *ast.GenDecl, spec ast.Spec) []*ast.Ident {
 	switch spec := spec.(type) {
 	case *ast.TypeSpec:
-		// The comment of a group does not do for a type.
+		// The comment of a group does not suffice for a type.
 		alone := !d.Lparen.IsValid() && d.Doc.Text() != ""
 		if spec.Name.IsExported() && !alone && spec.Doc.Text() == "" {
 			return []*ast.Ident{spec.Name}

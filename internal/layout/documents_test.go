@@ -19,7 +19,8 @@ var unusual = regexp.MustCompile(`(?i)\b(who|whoever|whom|somebody|nobody|those 
 // Columns of a paragraph in a document. Tables and links that do not fit may be longer.
 const columns = 100
 
-// The documents use plain words and wrap their paragraphs. Programs write the pages that are left out.
+// The documents use plain words and wrap their paragraphs. Programs write the pages that are left
+// out.
 func TestDocumentsUsePlainWords(t *testing.T) {
 	for name, page := range documents(t) {
 		if name == "docs/reliability.md" || strings.HasPrefix(name, "docs/arena/") || strings.HasPrefix(name, "arena/") {
@@ -31,8 +32,9 @@ func TestDocumentsUsePlainWords(t *testing.T) {
 	}
 }
 
-// findings returns the unusual words of a page with their lines, and with wrapped the paragraphs that are
-// too wide. Code, spans of code and the targets of links do not count, nor do parts that a program writes.
+// findings returns the unusual words of a page with their lines, and with wrapped the paragraphs
+// that are too wide. Code, spans of code and the targets of links do not count, nor do parts that
+// a program writes.
 func findings(page string, wrapped bool) []string {
 	hidden := regexp.MustCompile("`[^`]*`|\\]\\([^)]*\\)|https?://\\S+")
 	var found []string
@@ -59,8 +61,9 @@ func findings(page string, wrapped bool) []string {
 	return found
 }
 
-// The source files that documents name exist: `conn_writer.go` in package anser, and paths such as `route/parse.go`.
-// Decisions and the changelog record the past and are left out, and so are pages about other frameworks.
+// The source files that documents name exist: `conn_writer.go` in package anser, and paths such as
+// `route/parse.go`. Decisions and the changelog record the past and are left out, and so are pages
+// about other frameworks.
 func TestFilesInDocumentsExist(t *testing.T) {
 	file := regexp.MustCompile("`([a-z0-9_/]+\\.go)`")
 	names := 0

@@ -1,3 +1,3 @@
-// Package layout holds no code. Its tests hold the repository to its architecture: who may import
-// whom, what the core may link, and that everything exported is documented.
+// Package layout contains no code. Its tests check the repository's architecture: which packages
+// may import which, what the core may link, and that all exported names are documented.
 package layout

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// A rule says what a package may import of this repository, tests aside. "x/**" is every package
-// below x, and "**" is every package. What lies in an internal folder of a part is the part's own
-// business: the compiler keeps others out.
+// A rule lists the packages of this repository that a package may import, except in tests. "x/**"
+// is every package below x, and "**" is every package. Internal packages of a part are not listed:
+// the compiler restricts their use.
 type rule struct {
 	packages string
 	may      []string
@@ -25,9 +25,9 @@ var (
 	above  = append([]string{".", "internal/**"}, leaves...)
 )
 
-// rules is the architecture: commands and extensions import the root package, the root package the
-// leaves, and a leaf nothing. The first rule that matches a package holds. A package that
-// none matches fails the test, so a new part of the repository starts with a line here.
+// rules is the architecture: commands and extensions import the root package, the root package
+// imports the leaves, and a leaf imports nothing. The first matching rule applies. A package
+// without a rule fails the test, so a new part of the repository starts with a line here.
 var rules = []rule{
 	{packages: "wire", standard: true},
 	{packages: "codec", standard: true},
@@ -61,7 +61,7 @@ var rules = []rule{
 	{packages: "filetransfer", may: above},
 	{packages: "netrpc", may: above},
 	{packages: "netrpc/jsonrpc", may: append([]string{"netrpc"}, above...)},
-	{packages: "netrpc/internal/**"}, // nothing of ours: they know bytes and connections, not Anser
+	{packages: "netrpc/internal/**"}, // nothing of ours: they handle bytes and connections, not Anser
 	{packages: "telemetry/**", may: above},
 	{packages: "transport/**", may: above},
 	{packages: "gateway", may: above},
@@ -79,7 +79,7 @@ var rules = []rule{
 func TestImports(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.program() {
-			continue // nothing imports it, so it may import anything
+			continue // it is never imported, so it may import anything
 		}
 		for _, f := range s.files {
 			for _, spec := range f.Imports {
@@ -98,7 +98,8 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// Packages of the core module that only test are in internal/test, where they do not look like an API, and nothing else is.
+// Packages of the core module that only test are in internal/test, where they do not look like an
+// API, and nothing else is.
 func TestTestsAloneAreInOnePlace(t *testing.T) {
 	for _, s := range sources(t) {
 		if !s.core || s.path == "internal/layout" {
@@ -115,7 +116,7 @@ func TestTestsAloneAreInOnePlace(t *testing.T) {
 	}
 }
 
-// No registration behind the reader's back: codecs, compressors and registries are passed in.
+// No implicit registration: codecs, compressors and registries are passed in.
 func TestNoInit(t *testing.T) {
 	for _, s := range sources(t) {
 		if !s.core {
@@ -144,7 +145,7 @@ func ruleFor(path string) (rule, error) {
 	return rule{}, fmt.Errorf("package %s has no rule: say in internal/layout what it may import", path)
 }
 
-// checkImport says why the package may not import the path, or returns nil.
+// checkImport returns an error if the package may not import the path.
 func checkImport(pkg, path string) error {
 	r, err := ruleFor(pkg)
 	if err != nil {
@@ -175,14 +176,14 @@ func match(pattern, path string) bool {
 	return path == pattern
 }
 
-// standard reports whether the import path is one of the standard library, whose first element has
+// standard reports whether the import path belongs to the standard library: its first element has
 // no dot.
 func standard(path string) bool {
 	first, _, _ := strings.Cut(path, "/")
 	return !strings.Contains(first, ".")
 }
 
-// The rules refuse what they are there to refuse.
+// The rules reject the imports that they are meant to reject.
 func TestRules(t *testing.T) {
 	for _, c := range []struct {
 		pkg, path string

@@ -12,14 +12,15 @@ import (
 	"testing"
 )
 
-// leaky are the packages whose tests may leave goroutines behind, each with the reason. "x/**" is every package below x.
+// leaky lists the packages whose tests may leave goroutines behind, each with the reason. "x/**"
+// is every package below x.
 var leaky = map[string]string{
 	"arena/peers/**":   "servers of other frameworks that have no end but that of their process",
 	"arena/workload":   "what its tests need would be needed by the module of every peer",
 	"internal/ceiling": "its server has no end but that of its process, as it is the least that a server can be",
 }
 
-// Tests of what starts goroutines look in the end whether any is left.
+// Tests of packages that start goroutines check for leaks at their end.
 func TestLeaksAreLookedFor(t *testing.T) {
 	used := make(map[string]bool)
 	for _, p := range testedPackages(t) {
@@ -50,8 +51,8 @@ func exception(path string) (pattern string, ok bool) {
 // A tested package is a folder with tests.
 type tested struct {
 	path   string
-	busy   bool // it starts goroutines, or runs what does
-	checks bool // its tests look for goroutines that are left
+	busy   bool // it starts goroutines, directly or indirectly
+	checks bool // its tests check for leaked goroutines
 }
 
 func testedPackages(t *testing.T) []tested {
@@ -90,8 +91,8 @@ func testedPackages(t *testing.T) []tested {
 	return all
 }
 
-// startsGoroutines reports whether a file has a go statement or a call of a method Go, such as that of a sync.WaitGroup, or
-// imports what starts goroutines for those who use it.
+// startsGoroutines reports whether a file has a go statement or a call of a method Go, such as
+// that of a sync.WaitGroup, or imports a package that starts goroutines for its users.
 func startsGoroutines(f *ast.File) bool {
 	for _, spec := range f.Imports {
 		path, err := strconv.Unquote(spec.Path.Value)
@@ -111,7 +112,7 @@ func startsGoroutines(f *ast.File) bool {
 	})
 }
 
-// checkers are what looks for goroutines that are left.
+// checkers are the functions that check for leaked goroutines.
 var checkers = []string{"goleak.VerifyTestMain", "goleak.Find", "ansertest.Main", "servers.Main", "example.Check"}
 
 func looksForLeaks(f *ast.File) bool {

@@ -12,7 +12,7 @@ import (
 	"unicode"
 )
 
-// Every relative link of a page leads to a file or folder that exists, and its anchor to a heading.
+// Every relative link of a page refers to an existing file or folder, and its anchor to a heading.
 func TestLinksLeadSomewhere(t *testing.T) {
 	pages := make(map[string]string) // the text without blocks of code, by path
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -78,7 +78,7 @@ func withoutCode(page string) string {
 
 var linkText = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 
-// anchors returns the anchors of a page's headings, made as GitHub makes them.
+// anchors returns the anchors of a page's headings, in GitHub's form.
 func anchors(page string) map[string]bool {
 	found := make(map[string]bool)
 	for line := range strings.Lines(page) {
@@ -117,7 +117,7 @@ func TestAnchors(t *testing.T) {
 	}
 }
 
-// The file map of docs/design.md names every source file of package anser, and no other one.
+// The file map of docs/design.md names every source file of package anser, and no other.
 func TestFileMapIsComplete(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs", "design.md"))
 	if err != nil {

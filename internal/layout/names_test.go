@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Names of Go in the documents exist: `anser.Call`, `auth.Token`, `Server.Stats` and their like on every page but
-// those that tell history, and the options in the tables of docs/limits.md.
+// Go names in the documents exist: names such as `anser.Call`, `auth.Token` and `Server.Stats` on
+// every page except historical ones, and the options in the tables of docs/limits.md.
 func TestNamesInDocumentsExist(t *testing.T) {
 	packages, members := declared(t)
 	inPackage := regexp.MustCompile(`\b([a-z][a-z0-9]*)\.([A-Z][A-Za-z0-9]*)`)
@@ -29,7 +29,7 @@ func TestNamesInDocumentsExist(t *testing.T) {
 		}
 		pages++
 		text, err := os.ReadFile(path)
-		// These pages also name what is in packages and types of other frameworks.
+		// These pages also name identifiers in packages and types of other frameworks.
 		others := strings.HasPrefix(d.Name(), "from-") || d.Name() == "CONTRACT.md"
 		for _, m := range inPackage.FindAllStringSubmatch(string(text), -1) {
 			if others && m[1] != "anser" || m[0] == "flatbuffers.Builder" { // google/flatbuffers
@@ -75,9 +75,9 @@ func TestNamesInDocumentsExist(t *testing.T) {
 	}
 }
 
-// declared returns what the packages of the repository export: the names by package, and the methods and fields
-// by type. Packages and types of the same name are taken together. Programs and what compares with other frameworks,
-// under their names, are left out.
+// declared returns the exported names of the repository: the names by package, and the methods and
+// fields by type. Packages and types of the same name are merged. Programs and comparisons with
+// other frameworks are left out.
 func declared(t *testing.T) (packages, members map[string]map[string]bool) {
 	t.Helper()
 	packages, members = make(map[string]map[string]bool), make(map[string]map[string]bool)

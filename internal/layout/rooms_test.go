@@ -43,8 +43,8 @@ var mayName = map[string][]string{
 	facade:    {base, "conn", "stream", "client", "cluster", "server", "session"},
 }
 
-// largestKnot is the number of files in the largest set of files each of which depends on all
-// others. They are those of the client with its cluster. The number may only fall.
+// largestKnot is the number of files in the largest set of files that all depend on each other.
+// These are the files of the client with its cluster. The number may only fall.
 const largestKnot = 53
 
 // room returns the room of a file of the root package.
@@ -190,7 +190,8 @@ func checkRoot(t *testing.T) (*token.FileSet, []*ast.File, *types.Info) {
 	return fset, files, info
 }
 
-// components returns the strongly connected components of a graph, the largest first (Tarjan, 1972).
+// components returns the strongly connected components of a graph, the largest first (Tarjan,
+// 1972).
 func components(graph map[string]map[string]bool) [][]string {
 	index, low := make(map[string]int), make(map[string]int)
 	on := make(map[string]bool)

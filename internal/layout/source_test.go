@@ -19,8 +19,8 @@ const (
 	root = "../.." // of the repository
 )
 
-// A source is a package of the repository, of whatever module, with all of its files but tests,
-// for whatever platform.
+// A source is a package of the repository, of any module, with all of its files except tests, for
+// all platforms.
 type source struct {
 	path  string // relative to the core's, "." for the root package
 	core  bool   // whether it is in the core module
@@ -41,11 +41,11 @@ func sources(t *testing.T) []source {
 	return all
 }
 
-// parseAll reads the folders itself, where go list would leave out what other platforms build, and
-// go test would not see that its cached result is out of date.
+// parseAll reads the folders itself: go list would leave out files of other platforms, and go test
+// would not notice that its cached result is outdated.
 var parseAll = sync.OnceValues(func() ([]source, error) {
 	var all []source
-	modules := map[string]bool{} // folders with a go.mod that is not the core's
+	modules := map[string]bool{} // folders with a go.mod other than the core's
 	err := filepath.WalkDir(root, func(dir string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
 			return err
@@ -96,7 +96,7 @@ func parsePackage(dir string) (source, error) {
 	return s, nil
 }
 
-// relative returns an import path of ours as the rules write it.
+// relative returns an import path of this repository in the form of the rules.
 func relative(path string) string {
 	if path == core {
 		return "."

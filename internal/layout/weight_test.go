@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// maxLinked is the most packages of other modules that a program with nothing but the root package
-// may link.
+// maxLinked is the maximum number of packages of other modules linked by a program that imports
+// only the root package.
 const maxLinked = 34
 
 func TestCoreIsLight(t *testing.T) {
@@ -25,7 +25,7 @@ func TestCoreIsLight(t *testing.T) {
 	}
 }
 
-// forbidden are trees that belong into modules of their own, whatever part of the core wants them.
+// forbidden are trees that may be used only in modules of their own, not in the core.
 var forbidden = []string{"go.etcd.io", "google.golang.org/grpc", "go.opentelemetry.io/otel/sdk"}
 
 func TestCoreLinksNoHeavyTree(t *testing.T) {
@@ -38,8 +38,8 @@ func TestCoreLinksNoHeavyTree(t *testing.T) {
 	}
 }
 
-// linkedBy returns the packages beyond the standard library that a program with the packages links.
-// The core alone decides: in a workspace other modules would raise its versions.
+// linkedBy returns the packages beyond the standard library linked by a program with these
+// packages. Only the core's go.mod applies: in a workspace other modules would raise its versions.
 func linkedBy(t *testing.T, packages string) []string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", packages)

@@ -19,8 +19,8 @@ import (
 // while the queue empties now and then, calls of a burst may wait for long; a queue that never
 // empties is of no use and is kept short.
 //
-// W is the type of a call that waits. All methods are safe for concurrent use. Taking and releasing
-// a place costs an atomic operation each while no call waits.
+// W is the type of a call that waits. All methods are safe for concurrent use. Taking and
+// releasing a place costs an atomic operation each while no call waits.
 type Limiter[W Waiter] struct {
 	maxWait time.Duration
 	changed func(limit, room int64)
@@ -44,8 +44,8 @@ type Limiter[W Waiter] struct {
 	adapt   gradient
 }
 
-// Waiter is a call that waits. The limiter calls one of the methods, once, with its lock held: they
-// must neither block nor call the limiter. A waiter is not counted as waiting any more then.
+// Waiter is a call that waits. The limiter calls one of the methods, once, with its lock held:
+// they must neither block nor call the limiter. A waiter is not counted as waiting any more then.
 type Waiter interface {
 	// Admit starts the call, which got its place at the time now.
 	Admit(now mono.Time)
@@ -248,13 +248,13 @@ func (l *Limiter[W]) sweep() {
 	}
 }
 
-// Next admits calls that wait, after Release. It returns one of them, with the time at which it got
-// its place, for the calling goroutine to run; ok is false if there is none. The returned call's
-// Admit is not called.
+// Next admits calls that wait, after Release. It returns one of them, with the time at which it
+// got its place, for the calling goroutine to run; ok is false if there is none. The returned
+// call's Admit is not called.
 //
-// It returns after the waiters that other goroutines admit or refuse at this moment were called. So
-// a goroutine that counts as busy until Next returns covers them: the one that closes a server and
-// waits for its busy goroutines does not miss a call.
+// It returns after the waiters that other goroutines admit or refuse at this moment were called.
+// So a goroutine that counts as busy until Next returns covers them: the one that closes a server
+// and waits for its busy goroutines does not miss a call.
 func (l *Limiter[W]) Next() (w W, now mono.Time, ok bool) {
 	// This looks at handing after the place was released, and Enqueue tries to take a place after
 	// it has added to handing: one of the two sees the other.

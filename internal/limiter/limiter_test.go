@@ -145,8 +145,8 @@ func TestLateCallsAreRefused(t *testing.T) {
 	})
 }
 
-// A call is not counted as waiting any more when it is admitted or refused: it may end at once, and
-// its caller may look at the numbers.
+// A call is not counted as waiting any more when it is admitted or refused: it may end at once,
+// and its caller may look at the numbers.
 func TestCalledWaitersDoNotCount(t *testing.T) {
 	l := one(t, time.Nanosecond)
 	var calls []string

@@ -1,16 +1,16 @@
-// Package mono provides monotonic time as a number, for half the price of time.Now.
+// Package mono provides monotonic time as a number, at half the cost of time.Now.
 package mono
 
 import "time"
 
-// Time is a point in time in nanoseconds. Only differences between points of one process mean
-// something; 0 is earlier than all of them and can mean "never".
+// Time is a point in time in nanoseconds. Only differences within a process have a meaning; 0 is
+// earlier than all of them and can mean "never".
 type Time = int64
 
-// epoch makes times small.
+// epoch keeps times small.
 var epoch = time.Now().Add(-beginning)
 
-// beginning is the time at which the process starts. With decades before it, times are positive
+// beginning is the time at which the process starts. It is decades, so that times are positive
 // even in a synctest bubble, whose clock begins in the year 2000.
 const beginning = 50 * 365 * 24 * time.Hour
 

@@ -1,5 +1,5 @@
-// Package netns makes hosts out of one machine: network namespaces with cables between them. It runs the
-// program ip, and iptables for what is to be lost on the way. Only root can do that, on Linux.
+// Package netns simulates several hosts on one machine: network namespaces with virtual cables
+// between them. It runs the program ip, and iptables to drop packets. It requires root, on Linux.
 package netns
 
 import (
@@ -11,27 +11,27 @@ import (
 	"strings"
 )
 
-// ErrNotRoot says that namespaces cannot be made.
-var ErrNotRoot = errors.New("hosts are network namespaces, which only root can make: run it with sudo")
+// ErrNotRoot means that namespaces cannot be created.
+var ErrNotRoot = errors.New("hosts are network namespaces, which only root can create: run it with sudo")
 
-// Check tells what is missing before anything is made.
+// Check reports what is missing before anything is created.
 func Check() error {
 	if os.Geteuid() != 0 {
 		return ErrNotRoot
 	}
 	if _, err := exec.LookPath("ip"); err != nil {
-		return errors.New("the program ip is not there: apt-get install -y --no-install-recommends iproute2")
+		return errors.New("the program ip is missing: apt-get install -y --no-install-recommends iproute2")
 	}
 	return nil
 }
 
-// Inside returns the command that runs another one on a host. The process is the same: ip replaces
-// itself by the command.
+// Inside returns the command that runs another one on a host. The process stays the same: ip
+// replaces itself by the command.
 func Inside(host string, command []string) []string {
 	return append([]string{"ip", "netns", "exec", host}, command...)
 }
 
-// IP runs the program ip and returns what it says.
+// IP runs the program ip and returns its output.
 func IP(ctx context.Context, args ...string) (string, error) { return run(ctx, "ip", args...) }
 
 // List returns the names of all namespaces.

@@ -55,13 +55,13 @@ func listen(address string) {
 	}
 }
 
-// dial connects from one host to an address, however long a busy machine takes for it.
+// dial connects from one host to an address, however long it takes on a busy machine.
 func dial(t *testing.T, from netns.Host, address string) error {
 	t.Helper()
 	return dialWithin(t, time.Minute, from, address)
 }
 
-// unheard is how long dialWithin tries where nothing is to come through.
+// unheard is how long dialWithin tries if no packet should arrive.
 const unheard = time.Second
 
 func dialWithin(t *testing.T, patience time.Duration, from netns.Host, address string) error {
@@ -76,7 +76,7 @@ func dialWithin(t *testing.T, patience time.Duration, from netns.Host, address s
 	return nil
 }
 
-// Two hosts reach each other until packets are dropped one way, and again afterwards.
+// Two hosts reach each other until packets are dropped in one direction, and again afterwards.
 func TestNetwork(t *testing.T) {
 	ctx := t.Context()
 	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
@@ -134,7 +134,7 @@ func TestNetwork(t *testing.T) {
 			t.Errorf("afterwards: %v", err)
 		}
 	}
-	// All of them by chance is the same as Drop, and none of them lets everything through.
+	// A share of 1 has the same effect as Drop, and a share of 0 drops nothing.
 	for _, share := range []float64{1, 0} {
 		if err := netns.Lose(ctx, a, b, share); err != nil {
 			t.Fatal(err)
@@ -165,10 +165,10 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
-// Several processes may remove what another one has left, at the same time.
+// Several processes may remove the remains of another one at the same time.
 func TestSweepTogether(t *testing.T) {
 	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
-		return // only root can make what would be swept
+		return // only root can create namespaces to sweep
 	}
 	ctx := context.Background()
 	dead := exec.Command(os.Args[0], "-test.run=^$")
@@ -199,10 +199,10 @@ func TestSweepTogether(t *testing.T) {
 	}
 }
 
-// What a process has left that was killed is removed by the next one, and that of others is not.
+// The remains of a killed process are removed by the next one, those of running processes are not.
 func TestSweep(t *testing.T) {
 	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
-		return // only root can make what would be swept
+		return // only root can create namespaces to sweep
 	}
 	ctx := context.Background()
 	dead := exec.Command(os.Args[0], "-test.run=^$")

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// The addresses are of the range that RFC 2544 keeps for measurements of networks. Every network has the same:
-// none of them is seen from outside.
+// The addresses are in the range that RFC 2544 reserves for network measurements. Every network
+// has the same ones: none is visible from outside.
 const (
 	subnet  = "198.18.0."
 	prefix  = "/24"
@@ -23,21 +23,23 @@ const (
 // device is the name of a host's end of its cable.
 const device = "eth0"
 
-// Network is a switch with hosts. The switch is a namespace too, so that the machine's own network does not
-// change. Methods are not safe for concurrent use, but for Drop, Pass, Lose, Keep and IPTables.
+// Network is a switch with hosts. The switch is also a namespace, so that the machine's own
+// network does not change. Methods are not safe for concurrent use, except Drop, Pass, Lose, Keep
+// and IPTables.
 type Network struct {
 	name  string
 	hosts []Host
 }
 
-// Host is one of a network. The zero Host is the machine itself.
+// Host is a host of a network. The zero Host is the machine itself.
 type Host struct {
 	Name string // of its namespace
 	IP   string
 }
 
-// New makes a network without hosts. Its namespaces have names that begin with name and the number of this
-// process; those of processes that ended without Close are removed. There may be several with one name.
+// New creates a network without hosts. The names of its namespaces begin with name and the ID of
+// this process; those of processes that ended without Close are removed. There may be several
+// networks with the same name.
 func New(ctx context.Context, name string) (*Network, error) {
 	if err := Check(); err != nil {
 		return nil, err
@@ -60,7 +62,7 @@ func New(ctx context.Context, name string) (*Network, error) {
 
 func (n *Network) hub() string { return n.name + "-switch" }
 
-// sweep removes the namespaces of processes that are gone.
+// sweep removes the namespaces of processes that have ended.
 func sweep(ctx context.Context, name string) error {
 	names, err := List(ctx)
 	if err != nil {
@@ -82,8 +84,8 @@ func sweep(ctx context.Context, name string) error {
 	return nil
 }
 
-// remove removes a namespace of a process that is gone. Two processes may sweep at the same time: a namespace that
-// the other one has removed is no error.
+// remove removes a namespace of a process that has ended. Two processes may sweep at the same
+// time: a namespace that was removed meanwhile is no error.
 func remove(ctx context.Context, space string) error {
 	_, failed := IP(ctx, "netns", "del", space)
 	if failed == nil {
@@ -99,7 +101,7 @@ func remove(ctx context.Context, space string) error {
 	return nil
 }
 
-// Add makes a host and connects it.
+// Add creates a host and connects it.
 func (n *Network) Add(ctx context.Context, name string) (Host, error) {
 	number := len(n.hosts) + 1
 	if number > maxHost {
@@ -126,7 +128,8 @@ func (n *Network) Add(ctx context.Context, name string) (Host, error) {
 	return h, nil
 }
 
-// Close removes the network. Processes on its hosts have to be gone, or keep them. It may be called more than once.
+// Close removes the network. Its processes must have ended, or the namespaces stay. It may be
+// called more than once.
 func (n *Network) Close() error {
 	ctx := context.Background()
 	names, err := List(ctx)
@@ -144,24 +147,24 @@ func (n *Network) Close() error {
 	return errors.Join(failed...)
 }
 
-// Drop lets nothing through any more that one host sends to another, without a word to either, until Pass. The
-// other direction stays.
+// Drop silently drops all packets from one host to another, until Pass. The other direction is not
+// affected.
 func Drop(ctx context.Context, from, to Host) error {
 	return IPTables(ctx, to, "-A", "INPUT", "-s", from.IP, "-j", "DROP")
 }
 
-// Pass takes one Drop back.
+// Pass reverts one Drop.
 func Pass(ctx context.Context, from, to Host) error {
 	return IPTables(ctx, to, "-D", "INPUT", "-s", from.IP, "-j", "DROP")
 }
 
-// Lose drops a share, from 0 to 1, of the packets that one host sends to another, each by chance, until Keep with
-// the same share. The other direction stays.
+// Lose drops a share, from 0 to 1, of the packets from one host to another, at random, until Keep
+// with the same share. The other direction is not affected.
 func Lose(ctx context.Context, from, to Host, share float64) error {
 	return IPTables(ctx, to, loss("-A", from, share)...)
 }
 
-// Keep takes one Lose back.
+// Keep reverts one Lose.
 func Keep(ctx context.Context, from, to Host, share float64) error {
 	return IPTables(ctx, to, loss("-D", from, share)...)
 }
@@ -171,13 +174,13 @@ func loss(do string, from Host, share float64) []string {
 	return []string{do, "INPUT", "-s", from.IP, "-m", "statistic", "--mode", "random", "--probability", chance, "-j", "DROP"}
 }
 
-// CheckTables tells whether packets can be dropped here.
+// CheckTables reports whether packets can be dropped here.
 func CheckTables() error {
 	if err := Check(); err != nil {
 		return err
 	}
 	if _, err := exec.LookPath("iptables"); err != nil {
-		return errors.New("the program iptables is not there: apt-get install -y --no-install-recommends iptables")
+		return errors.New("the program iptables is missing: apt-get install -y --no-install-recommends iptables")
 	}
 	return nil
 }

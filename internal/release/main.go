@@ -1,12 +1,12 @@
-// Release makes the commit and the tags of a version.
+// Release creates the commit and the tags of a version.
 //
-// The repository holds several modules, which refer to each other with replace directives. A module that is
-// published must not have any: go install refuses them, and go get ignores them. The commit of a release
-// has neither: each published module requires the others in the version that is released, with their
-// checksums. It is reached by its tags alone, and the branch goes on with the replace directives.
+// The repository contains several modules, which refer to each other by replace directives. A
+// published module must not have any: go install rejects them, and go get ignores them. The commit
+// of a release has none: each published module requires the others in the released version, with
+// their checksums. Only the tags refer to it, and the branch keeps the replace directives.
 //
-//	release -version v0.1.0 -dry-run               say what would be tagged, and what is missing
-//	release -version v0.1.0                        make the commit and the tags in this repository
+//	release -version v0.1.0 -dry-run               show what would be tagged, and what is missing
+//	release -version v0.1.0                        create the commit and the tags in this repository
 //	release -version v0.1.0 -dry-run -proxy DIR    also write all modules into a file proxy
 //
 // Nothing is pushed.
@@ -30,7 +30,7 @@ import (
 func main() {
 	var o options
 	flag.StringVar(&o.version, "version", "", "the version to release, such as v0.1.0")
-	flag.BoolVar(&o.dryRun, "dry-run", false, "leave the repository as it is")
+	flag.BoolVar(&o.dryRun, "dry-run", false, "do not change the repository")
 	flag.StringVar(&o.proxy, "proxy", "", "a folder to write all modules into, for GOPROXY=file://…")
 	flag.StringVar(&o.repo, "repo", ".", "the repository")
 	flag.StringVar(&o.revision, "revision", "HEAD", "the commit to release")
@@ -46,7 +46,8 @@ type options struct {
 	dryRun                         bool
 }
 
-// release makes the commit in a clone, and takes it over with its tags when everything has worked.
+// release creates the commit in a clone, and fetches it with its tags after everything has
+// succeeded.
 func release(out io.Writer, o options) error {
 	if o.version == "" || semver.Canonical(o.version) != o.version || semver.Build(o.version) != "" {
 		return fmt.Errorf("the version %q is not of the form v1.2.3 or v1.2.3-rc.1: give it with -version", o.version)
@@ -77,7 +78,7 @@ func release(out io.Writer, o options) error {
 	return nil
 }
 
-// unprepared says what has to be done before the release, besides what this program does.
+// unprepared lists what must be done before the release, in addition to the work of this program.
 func unprepared(o options) (missing []string, err error) {
 	changes, err := git(o.repo, "show", o.revision+":CHANGELOG.md")
 	if err != nil {
@@ -89,7 +90,7 @@ func unprepared(o options) (missing []string, err error) {
 	if status, err := git(o.repo, "status", "--porcelain"); err != nil {
 		return nil, err
 	} else if status != "" {
-		missing = append(missing, "there are changes that are not committed: commit them or put them aside")
+		missing = append(missing, "there are changes that are not committed: commit or remove them")
 	}
 	if tags, err := git(o.repo, "tag", "--list", o.version, "*/"+o.version); err != nil {
 		return nil, err
@@ -99,8 +100,8 @@ func unprepared(o options) (missing []string, err error) {
 	return missing, nil
 }
 
-// prepare makes the commit of the release in a clone, and returns its modules in the order of their
-// requirements.
+// prepare creates the commit of the release in a clone, and returns its modules in the order of
+// their requirements.
 func prepare(o options, clone string) ([]*published, error) {
 	revision, err := git(o.repo, "rev-parse", "--verify", o.revision+"^{commit}")
 	if err != nil {
@@ -136,7 +137,7 @@ func prepare(o options, clone string) ([]*published, error) {
 	return modules, nil
 }
 
-// takeOver brings the commit of the clone into the repository, under its tags.
+// takeOver fetches the commit of the clone into the repository, with its tags.
 func (o options) takeOver(clone string, modules []*published) error {
 	if o.dryRun {
 		return nil
@@ -182,7 +183,8 @@ func git(dir string, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// commit commits everything in the clone, as the author of its last commit if git knows no other one.
+// commit commits everything in the clone, as the author of its last commit if git has no other
+// identity.
 func commit(clone, message string, flags ...string) error {
 	args := append([]string{"commit", "--quiet", "--all", "-m", message}, flags...)
 	if _, err := git(clone, "var", "GIT_COMMITTER_IDENT"); err != nil {
@@ -192,7 +194,7 @@ func commit(clone, message string, flags ...string) error {
 	return err
 }
 
-// versionOf is a module in the version that is released.
+// versionOf returns a module in the released version.
 func (o options) versionOf(m *published) module.Version {
 	return module.Version{Path: m.path, Version: o.version}
 }

@@ -16,10 +16,10 @@ import (
 	"golang.org/x/mod/zip"
 )
 
-// unreleased are the folders whose modules serve the repository only.
+// unreleased are the folders whose modules are only for the repository itself.
 var unreleased = []string{"arena", "codec/codectest", "e2e", "examples", "internal"}
 
-// published is a module that is released.
+// published is a released module.
 type published struct {
 	path     string
 	folder   string // in the repository, with slashes; "." for the root
@@ -32,7 +32,7 @@ type published struct {
 
 func (m *published) tag(version string) string { return path.Join(m.folder, version) }
 
-// load returns the modules of a checkout that are released, each behind those that it requires.
+// load returns the released modules of a checkout, each after the ones it requires.
 func load(root, version string) ([]*published, error) {
 	files, err := git(root, "ls-files", "*go.mod")
 	if err != nil {
@@ -98,7 +98,8 @@ func released(folder string) bool {
 	})
 }
 
-// requirePublished has go.mod require the other modules in the version instead of replacing them.
+// requirePublished makes go.mod require the other modules in the version instead of replacing
+// them.
 func (m *published) requirePublished(modules []*published, version string) error {
 	for _, other := range modules {
 		if err := m.file.DropReplace(other.path, ""); err != nil {
@@ -118,8 +119,8 @@ func (m *published) requirePublished(modules []*published, version string) error
 	return os.WriteFile(m.name, text, 0o644)
 }
 
-// seal completes go.sum by the modules that m requires, which are sealed, and computes the checksums of m. With a proxy
-// it also writes m there.
+// seal completes go.sum with the modules that m requires, which are already sealed, and computes
+// the checksums of m. With a proxy it also writes m there.
 func (m *published) seal(clone string, o options) error {
 	if err := m.sumRequired(o.version); err != nil {
 		return err
@@ -131,7 +132,7 @@ func (m *published) seal(clone string, o options) error {
 	if folder == "." {
 		folder = ""
 	}
-	// As the go command does it for everybody else, from the commit.
+	// Like the go command does it for other users, from the commit.
 	var archive bytes.Buffer
 	if err := zip.CreateFromVCS(&archive, o.versionOf(m), clone, "HEAD", folder); err != nil {
 		return err
@@ -176,7 +177,7 @@ func (m *published) sumRequired(version string) error {
 	return os.WriteFile(name, []byte(strings.Join(slices.Compact(lines), "\n")+"\n"), 0o644)
 }
 
-// write puts m into the file proxy, as the GOPROXY protocol has it.
+// write writes m into the file proxy, in the layout of the GOPROXY protocol.
 func (m *published) write(o options, mod, archive []byte) error {
 	dir := filepath.Join(o.proxy, filepath.FromSlash(m.path), "@v") // no capital letters, which would be escaped
 	if err := os.MkdirAll(dir, 0o755); err != nil {

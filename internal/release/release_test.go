@@ -19,8 +19,8 @@ import (
 
 const repo = "../.."
 
-// What is published can be installed, and README's first program is a whole one: everything is published into a file
-// proxy, from where a user with an empty folder gets it.
+// The published modules can be installed, and README's first program is complete: everything is
+// published into a file proxy, from which a user with an empty folder installs it.
 func TestReadmeFromThePublishedModules(t *testing.T) {
 	o := options{version: "v0.0.0-test." + fmt.Sprint(time.Now().UnixNano()), dryRun: true, repo: repo, proxy: t.TempDir(), revision: workingTree(t)}
 	var out bytes.Buffer
@@ -146,7 +146,7 @@ func TestVersionsThatAreNone(t *testing.T) {
 	}
 }
 
-// workingTree is a commit with the changes of the working tree to the files that git knows.
+// workingTree returns a commit with the working tree's changes to tracked files.
 func workingTree(t *testing.T) string {
 	t.Helper()
 	cmd := exec.Command("git", "-c", "user.name=test", "-c", "user.email=test@localhost", "stash", "create")
@@ -161,7 +161,7 @@ func workingTree(t *testing.T) string {
 	return "HEAD"
 }
 
-// freeAddress is one where nothing listens.
+// freeAddress returns an address on which no process listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -172,7 +172,7 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// readmePrograms returns the two whole programs of README, with another address.
+// readmePrograms returns the two complete programs of README, with another address.
 func readmePrograms(t *testing.T, address string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(repo, "README.md"))
@@ -190,7 +190,7 @@ func readmePrograms(t *testing.T, address string) map[string]string {
 	return programs
 }
 
-// user is somebody with a file proxy and an empty folder.
+// user is a user with a file proxy and an empty folder.
 type user struct {
 	t   *testing.T
 	dir string
@@ -221,7 +221,7 @@ func (u *user) write(name, content string) {
 	}
 }
 
-// run runs a command in the folder and returns what it prints.
+// run runs a command in the folder and returns its output.
 func (u *user) run(name string, args ...string) string {
 	u.t.Helper()
 	if strings.HasPrefix(name, "bin/") {

@@ -36,8 +36,8 @@ type Config struct {
 // The share of the room that one client's keys may take depends on what is left (the dynamic
 // threshold of Choudhury and Hahne, 1998), so no client can use up all of it.
 //
-// The clock of the cache advances only while the process runs. After a stop of the process, repeats
-// that waited in a socket still find their keys.
+// The clock of the cache advances only while the process runs. After a stop of the process,
+// repeats that waited in a socket still find their keys.
 //
 // C is the type of a call that runs. All methods are safe for concurrent use.
 type Cache[C any] struct {

@@ -1,4 +1,4 @@
-// Package retrybudget limits retries to a share of the calls.
+// Package retrybudget limits retries to a fraction of the calls.
 package retrybudget
 
 import (
@@ -9,18 +9,18 @@ import (
 	"github.com/anser-rpc/anser/internal/mono"
 )
 
-// Budget bounds the retries of a client: a share of its calls plus a number per second, remembered
-// for ten seconds. A call costs one atomic addition; the rest happens on a retry. Safe for
-// concurrent use.
+// Budget bounds the retries of a client to a fraction of its calls plus a number per second,
+// accumulated over ten seconds. A call costs one atomic addition; the rest happens on a retry.
+// Safe for concurrent use.
 type Budget struct {
 	ratio, rate float64
 	calls       atomic.Int64
 
-	mu     sync.Mutex // guards what follows
-	seen   int64      // of calls, at the last look
-	looked mono.Time  // time of the last look
-	earned float64    // retries that calls have paid for
-	spare  float64    // retries that time has paid for
+	mu     sync.Mutex // guards the fields below
+	seen   int64      // calls at the last update
+	looked mono.Time  // time of the last update
+	earned float64    // retries earned by calls
+	spare  float64    // retries earned by time
 }
 
 const memory = 10 * time.Second
@@ -33,7 +33,7 @@ func New(ratio, rate float64) *Budget {
 // Deposit counts a call.
 func (b *Budget) Deposit() { b.calls.Add(1) }
 
-// Withdraw takes one retry and reports whether one was left.
+// Withdraw takes one retry and reports whether there was one.
 func (b *Budget) Withdraw(now mono.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -42,7 +42,7 @@ func (b *Budget) Withdraw(now mono.Time) bool {
 	calls := b.calls.Load()
 	fresh := float64(calls-b.seen) * b.ratio
 	b.seen = calls
-	// What lies further back than the memory is forgotten, evenly.
+	// Budget earned longer ago than the memory is forgotten, evenly.
 	if dt > memory {
 		fresh *= float64(memory) / float64(dt)
 	}

@@ -1,6 +1,6 @@
 package servers
 
-// Free reports whether somebody could have a port of Ports.
+// Free reports whether a port of Ports is available.
 func Free(port int) bool {
 	signs := take(port, 1)
 	closeAll(signs)

@@ -13,13 +13,13 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Main is the TestMain of a package whose tests share servers: start begins with them. What its t cleans up ends after
-// the last test, and after a look for goroutines that are left. Fuzzing needs no servers, and each of its workers would
-// start them, so it runs without.
+// Main is the TestMain of a package whose tests share servers, which start starts. The cleanups
+// registered on its t run after the last test, and after a check for leaked goroutines. Fuzzing
+// needs no servers, and each of its workers would start them, so it runs without.
 func Main(m *testing.M, start func(t testing.TB)) { os.Exit(runTests(m.Run, start)) }
 
-// looks is how often goroutines are looked for that are left. A look sleeps twenty times, for half a second in all, in
-// which one that was told to end may not have got to run.
+// looks is how often leaked goroutines are searched for. Each search sleeps twenty times, half a
+// second in all, in which a goroutine that was told to end may not have run yet.
 const looks = 4
 
 func runTests(run func() int, start func(t testing.TB)) (code int) {
@@ -44,15 +44,16 @@ func runTests(run func() int, start func(t testing.TB)) (code int) {
 	return 1
 }
 
-// whole is a test that all tests of a package are in. It has the methods that starting servers needs.
+// whole is a test that includes all tests of a package. It has the methods needed to start
+// servers.
 type whole struct {
-	testing.TB // which is nil: it is there for its unexported method
+	testing.TB // nil: it provides only the unexported method
 
 	mu       sync.Mutex // guards cleanups
 	cleanups []func()
 }
 
-// begin calls start and reports whether it came to its end.
+// begin calls start and reports whether it completed.
 func (w *whole) begin(start func(testing.TB)) (ok bool) {
 	done := make(chan struct{})
 	go func() { // Fatal ends a goroutine, as in every test

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What was started ends after the last test, the last first, and a start that fails lets no test run.
+// Servers are stopped after the last test, in reverse order, and if start fails no test runs.
 func TestRunTests(t *testing.T) {
 	var order []string
 	say := func(what string) { order = append(order, what) }

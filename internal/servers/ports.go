@@ -6,16 +6,17 @@ import (
 	"testing"
 )
 
-// The ports that Ports gives away. Linux takes those of connections from 32768 on, so a server that is started again
-// finds its port free. As many below each of them is the port that is kept open as the sign that it was given away.
+// The range of Ports. Linux uses ports from 32768 on for outgoing connections, so a server that is
+// restarted finds its port free. For each port of the range there is a second one, the same
+// distance below, that is kept open to mark it as taken.
 const (
 	firstPort = 24_000
 	endPort   = 32_000
 	below     = 8_000
 )
 
-// Ports returns the first of n free ports in a row on 127.0.0.1, for servers that cannot say at which port they serve,
-// or that are started again. Until the test ends no other test gets them, in no process.
+// Ports returns the first of n consecutive free ports on 127.0.0.1, for servers that cannot report
+// their port, or that are restarted. Until the test ends no other test gets them, in any process.
 func Ports(t testing.TB, n int) (first int) {
 	t.Helper()
 	for first := firstPort; first+n <= endPort; first++ {
@@ -37,7 +38,7 @@ func Address(t testing.TB) string {
 // local is the address of a port.
 func local(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 
-// take returns the signs of n ports, or nil where one of them is not free.
+// take returns the markers of n ports, or nil if one of them is not free.
 func take(first, n int) (signs []net.Listener) {
 	for port := first; port < first+n; port++ {
 		sign, err := net.Listen("tcp", local(port-below))

@@ -7,8 +7,9 @@ import (
 	"github.com/anser-rpc/anser/internal/servers"
 )
 
-// Nobody gets the ports of somebody else, however many it asks for, and afterwards they are free again. Tests of other
-// packages, which run at the same time, may be faster to get some of them, and give others back that are lower.
+// A port is never given to two tests, however many they ask for, and afterwards it is free again.
+// Tests of other packages, which run at the same time, may get some of them first, and free lower
+// ones.
 func TestPorts(t *testing.T) {
 	seen := make(map[int]bool)
 	t.Run("taken", func(t *testing.T) {

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// patience is how long a server may take to start on a machine that has other things to do.
+// patience is how long a server may take to start on a busy machine.
 const patience = 2 * time.Minute
 
-// Process is a server in a process of its own, which tests may kill and start again. The zero value is one that does
-// not run. While it runs there is no goroutine for it, so that tests can look for those that are left.
+// Process is a server process, which tests may kill and restart. The zero value is not running. It
+// needs no goroutine while it runs, so that tests can check for leaked ones.
 type Process struct{ cmd *exec.Cmd }
 
-// Start runs a server until Stop, and waits until it serves; serves says why it does not yet. What the server prints
-// is added to the file "log" in cmd.Dir.
+// Start runs a server until Stop, and waits until it serves; serves returns why it does not yet.
+// The server's output is appended to the file "log" in cmd.Dir.
 func (p *Process) Start(t testing.TB, cmd *exec.Cmd, serves func() error) {
 	t.Helper()
 	log, err := os.OpenFile(filepath.Join(cmd.Dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -28,7 +28,7 @@ func (p *Process) Start(t testing.TB, cmd *exec.Cmd, serves func() error) {
 	}
 	defer log.Close()
 	cmd.Stdout, cmd.Stderr = log, log
-	lives, held, err := os.Pipe() // the server holds the other end, which is closed with its own
+	lives, held, err := os.Pipe() // the server holds the other end, which is closed when it ends
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func (p *Process) Start(t testing.TB, cmd *exec.Cmd, serves func() error) {
 	err = cmd.Start()
 	held.Close()
 	if err != nil {
-		t.Fatalf("%v: run scripts/servers, which gets the servers that tests need", err)
+		t.Fatalf("%v: run scripts/servers, which installs the servers for tests", err)
 	}
 	p.cmd = cmd
 	for deadline := time.Now().Add(patience); ; {
@@ -56,7 +56,8 @@ func (p *Process) Start(t testing.TB, cmd *exec.Cmd, serves func() error) {
 	}
 }
 
-// Stop kills the server, as a crash would, and waits for its end. Where it does not run there is nothing to do.
+// Stop kills the server, as in a crash, and waits for its end. If it does not run, Stop does
+// nothing.
 func (p *Process) Stop() {
 	if p.cmd != nil {
 		p.cmd.Process.Kill()

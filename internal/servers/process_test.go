@@ -10,7 +10,7 @@ import (
 	"github.com/anser-rpc/anser/internal/servers"
 )
 
-// recorder is a test that keeps why it has failed, and goes on no further.
+// recorder is a test that records its failure, and stops there.
 type recorder struct {
 	testing.TB
 	why []any
@@ -21,8 +21,8 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	r.TB.SkipNow()
 }
 
-// A server that ends instead of serving is told of at once, with what it printed, and not after the time that a slow
-// one may take.
+// A server that ends instead of serving is reported at once, with its output, not after the
+// timeout of a slow one.
 func TestServerThatEnds(t *testing.T) {
 	r := &recorder{}
 	t.Run("start", func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestServerThatEnds(t *testing.T) {
 	}
 }
 
-// A server may be killed and started again, and its log has both lives in it.
+// A server may be killed and restarted, and its log contains both runs.
 func TestStartAgain(t *testing.T) {
 	p, dir := new(servers.Process), t.TempDir()
 	t.Cleanup(p.Stop)

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// run runs a server until the test ends. serves says why it does not serve yet.
+// run runs a server until the test ends. serves returns why it does not serve yet.
 func run(t testing.TB, cmd *exec.Cmd, serves func() error) {
 	t.Helper()
 	p := new(Process)
@@ -23,7 +23,7 @@ func run(t testing.TB, cmd *exec.Cmd, serves func() error) {
 	p.Start(t, cmd, serves)
 }
 
-// says reports whether a server answers a line with a text that has the word in it.
+// says checks that a server answers a line with a text that contains the word.
 func says(address, line, word string) error {
 	conn, err := net.DialTimeout("tcp", address, time.Second)
 	if err != nil {
@@ -44,7 +44,7 @@ func says(address, line, word string) error {
 	return nil
 }
 
-// answers reports whether a request is answered with one of the status codes.
+// answers checks that a request is answered with one of the status codes.
 func answers(method, url string, codes ...int) error {
 	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	req, err := http.NewRequest(method, url, nil)
@@ -64,7 +64,7 @@ func answers(method, url string, codes ...int) error {
 	return errors.New(resp.Status)
 }
 
-// Redis runs a Redis with more arguments for the length of a test and returns its address.
+// Redis runs a Redis with additional arguments until the end of a test and returns its address.
 func Redis(t testing.TB, args ...string) string {
 	t.Helper()
 	port := Ports(t, 1)
@@ -72,14 +72,14 @@ func Redis(t testing.TB, args ...string) string {
 		func() error {
 			err := says(local(port), "PING\r\n", "PONG")
 			if err != nil {
-				err = says(local(port), "PING\r\n", "NOAUTH") // it serves those who log in
+				err = says(local(port), "PING\r\n", "NOAUTH") // it serves clients that log in
 			}
 			return err
 		})
 	return local(port)
 }
 
-// ZooKeeper runs a ZooKeeper for the length of a test and returns its address.
+// ZooKeeper runs a ZooKeeper until the end of a test and returns its address.
 func ZooKeeper(t testing.TB) string {
 	t.Helper()
 	port, dir := Ports(t, 1), t.TempDir()
@@ -95,8 +95,8 @@ func ZooKeeper(t testing.TB) string {
 	return local(port)
 }
 
-// Consul runs a Consul, agent and server in one, with more lines of its configuration, for the length of a test and
-// returns its address.
+// Consul runs a Consul, agent and server in one, with additional configuration, until the end of a
+// test and returns its address.
 func Consul(t testing.TB, config ...string) string {
 	t.Helper()
 	port := Ports(t, 5)
@@ -107,19 +107,19 @@ func Consul(t testing.TB, config ...string) string {
 		args = append(args, "-hcl", line)
 	}
 	run(t, exec.Command(Find(t, "consul-1.15.0/consul"), args...),
-		// Such a read waits until this one leads. It may be forbidden then.
+		// A consistent read waits until this server leads. It may then be denied.
 		func() error {
 			return answers(http.MethodGet, "http://"+local(port)+"/v1/kv/none?consistent", http.StatusNotFound, http.StatusForbidden)
 		})
 	return local(port)
 }
 
-// Nacos runs the naming service of Nacos for the length of a test and returns its address.
+// Nacos runs the naming service of Nacos until the end of a test and returns its address.
 func Nacos(t testing.TB) string {
 	t.Helper()
 	port, dir := Ports(t, 1), t.TempDir()
 	run(t, exec.Command("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
-		"--add-opens", "java.base/java.lang=ALL-UNNAMED", // Spring of 2018 wants into the class loader
+		"--add-opens", "java.base/java.lang=ALL-UNNAMED", // Spring of 2018 needs access to the class loader
 		"-Duser.home="+dir, "-Dnacos.home="+dir, "-Dnacos.standalone=true", "-Dnacos.server.ip=127.0.0.1",
 		fmt.Sprintf("-Dserver.port=%d", port), "-Dserver.address=127.0.0.1",
 		"-cp", filepath.Join(Find(t, "nacos-naming-0.8.0"), "*"), "com.alibaba.nacos.naming.NamingApp"),

@@ -1,5 +1,6 @@
-// Package servers finds and runs what scripts/servers got for the tests: programs that are too large to be built by
-// every run, in a folder of the user's cache, and those that the system's packages have. Only tests import it.
+// Package servers finds and runs the servers installed for tests by scripts/servers: programs that
+// are too large to be built in every run, in a folder of the user's cache, and programs of the
+// system's packages. Only tests import it.
 package servers
 
 import (
@@ -8,8 +9,8 @@ import (
 	"testing"
 )
 
-// Find returns the path of a file below the cache, such as "consul-1.15.0/consul". The test fails where it is
-// not there.
+// Find returns the path of a file below the cache, such as "consul-1.15.0/consul". The test fails
+// if it does not exist.
 func Find(t testing.TB, name string) string {
 	t.Helper()
 	dir, err := os.UserCacheDir()
@@ -18,7 +19,7 @@ func Find(t testing.TB, name string) string {
 	}
 	path := filepath.Join(dir, "anser", filepath.FromSlash(name))
 	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("%v: run scripts/servers, which gets the servers that tests need, or scripts/servers kubernetes for that one", err)
+		t.Fatalf("%v: run scripts/servers, which installs the servers for tests, or scripts/servers kubernetes for that one", err)
 	}
 	return path
 }

@@ -1,10 +1,10 @@
-// Package spelling compares names with what was typed, for advice such as "did you mean x?". The root package has a
-// function of its own for the names of methods: it is held to a number of packages.
+// Package spelling compares names with user input, for advice such as "did you mean x?". The root
+// package has its own function for the names of methods: the number of its packages is limited.
 package spelling
 
-// Distance returns the Levenshtein distance of two texts, in bytes: the least number of bytes to insert,
-// delete or replace that turns one into the other. Each text is cut to its first most bytes, as the time
-// grows with the product of the lengths.
+// Distance returns the Levenshtein distance of two texts in bytes: the minimum number of bytes to
+// insert, delete or replace that turns one into the other. Each text is truncated to its first
+// most bytes, as the time grows with the product of the lengths.
 func Distance(a, b string, most int) int {
 	a, b = a[:min(len(a), most)], b[:min(len(b), most)]
 	row := make([]int, len(b)+1)

@@ -1,3 +1,3 @@
-// Package sysconn does with sockets what package net does not offer, by platform: writes that never
-// wait, the length of the receive queue, TCP_USER_TIMEOUT and SO_REUSEPORT.
+// Package sysconn provides socket operations that package net does not offer, by platform:
+// non-blocking writes, the length of the receive queue, TCP_USER_TIMEOUT and SO_REUSEPORT.
 package sysconn

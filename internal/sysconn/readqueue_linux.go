@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// ReadQueue tells the length of the receive queue of a socket.
+// ReadQueue returns the length of a socket's receive queue.
 type ReadQueue struct {
 	raw syscall.RawConn
 }
@@ -26,7 +26,7 @@ func NewReadQueue(nc net.Conn) (ReadQueue, bool) {
 	return ReadQueue{raw}, err == nil
 }
 
-// Len returns how many bytes wait to be read.
+// Len returns the number of unread bytes.
 func (u ReadQueue) Len() int {
 	var n int32
 	err := u.raw.Control(func(fd uintptr) {

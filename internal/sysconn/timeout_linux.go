@@ -9,7 +9,7 @@ import (
 // tcpUserTimeout is TCP_USER_TIMEOUT, which package syscall lacks.
 const tcpUserTimeout = 0x12
 
-// SetUserTimeout lets the kernel give a connection up whose peer has not acknowledged anything for d.
+// SetUserTimeout makes the kernel close a connection whose peer has not acknowledged data for d.
 func SetUserTimeout(nc net.Conn, d time.Duration) {
 	t, ok := nc.(*net.TCPConn)
 	if !ok {

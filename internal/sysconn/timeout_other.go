@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// SetUserTimeout does nothing here: only Linux has TCP_USER_TIMEOUT.
+// SetUserTimeout does nothing on this platform: only Linux has TCP_USER_TIMEOUT.
 func SetUserTimeout(net.Conn, time.Duration) {}

@@ -8,20 +8,19 @@ import (
 	"syscall"
 )
 
-// Writer writes to a connection what the system takes at once and never waits. Not safe for
-// concurrent use.
+// Writer writes what a connection accepts at once, and never blocks. Not safe for concurrent use.
 type Writer struct {
 	raw   syscall.RawConn
-	write func(fd uintptr) bool // writeOnce, as a value that is made once
+	write func(fd uintptr) bool // writeOnce, as a value that is created once
 
-	// Of a write.
+	// State of a write.
 	out []byte
 	n   int
 	err error
 }
 
-// NewWriter returns nil where nothing can be written without waiting, for example with TLS, which has to
-// write whole records.
+// NewWriter returns nil if the connection does not support non-blocking writes, for example with
+// TLS, which must write whole records.
 func NewWriter(nc net.Conn) *Writer {
 	var c syscall.Conn
 	switch nc := nc.(type) {
@@ -41,8 +40,8 @@ func NewWriter(nc net.Conn) *Writer {
 	return s
 }
 
-// TryWrite returns how many bytes of out the system took. Less than all without an error means that the rest
-// has to wait.
+// TryWrite returns how many bytes of out the system accepted. Fewer than all without an error
+// means that the rest must wait.
 func (s *Writer) TryWrite(out []byte) (taken int, err error) {
 	s.out = out
 	err = s.raw.Write(s.write)

@@ -1,4 +1,4 @@
-// Package sysmem finds out how much memory the process may use.
+// Package sysmem determines how much memory the process may use.
 package sysmem
 
 import (
@@ -10,7 +10,8 @@ import (
 	"syscall"
 )
 
-// Limit returns the least of the machine's memory and the limits of the cgroups that the process is in.
+// Limit returns the minimum of the machine's memory and the limits of the process's cgroups, in
+// bytes.
 func Limit() int64 {
 	least := int64(math.MaxInt64)
 	var info syscall.Sysinfo_t
@@ -35,8 +36,8 @@ func Limit() int64 {
 	return least
 }
 
-// cgroupLimit returns the least limit of a group and those above it. In a container the path may be that of the
-// host, of which only the root is there.
+// cgroupLimit returns the lowest limit of a group and its ancestors. In a container the path may
+// be that of the host, of which only the root exists.
 func cgroupLimit(mount, group, file string) int64 {
 	least := int64(math.MaxInt64)
 	for dir := path.Clean("/" + group); ; dir = path.Dir(dir) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The least limit of a group and of those above it holds; in a container only the root is there.
+// The lowest limit of a group and its ancestors applies; in a container only the root exists.
 func TestCgroupLimit(t *testing.T) {
 	mount := t.TempDir()
 	write := func(dir, text string) {

@@ -1,4 +1,4 @@
-// Package tail keeps the end of what a process says, for the error that tells of its failure.
+// Package tail keeps the end of a process's output, for the error that reports its failure.
 package tail
 
 import (
@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Buffer keeps the end of what is written to it. Its methods are safe for concurrent use.
+// Buffer keeps the last bytes written to it. Its methods are safe for concurrent use.
 type Buffer struct {
 	most int
 
@@ -14,7 +14,7 @@ type Buffer struct {
 	text []byte
 }
 
-// New returns a Buffer that keeps so many bytes.
+// New returns a Buffer that keeps most bytes.
 func New(most int) *Buffer { return &Buffer{most: most} }
 
 // Write implements io.Writer. It does not fail.
@@ -28,7 +28,8 @@ func (b *Buffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns what was written last, without the blanks around it and the half of a character that it may begin with.
+// String returns the kept bytes, without surrounding white space and a partial character at the
+// beginning.
 func (b *Buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

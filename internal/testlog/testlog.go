@@ -1,4 +1,4 @@
-// Package testlog keeps what a program logs, for a test to look at. Only tests import it.
+// Package testlog records a program's log for tests. Only tests import it.
 package testlog
 
 import (
@@ -7,7 +7,8 @@ import (
 	"sync"
 )
 
-// Buffer keeps all that is written to it. Its methods are safe for concurrent use; the zero value is empty.
+// Buffer keeps everything written to it. Its methods are safe for concurrent use; the zero value
+// is empty.
 type Buffer struct {
 	mu sync.Mutex // guards b
 	b  bytes.Buffer
@@ -20,14 +21,14 @@ func (b *Buffer) Write(p []byte) (int, error) {
 	return b.b.Write(p)
 }
 
-// String returns what was written since the last Take.
+// String returns the data written since the last Take.
 func (b *Buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.b.String()
 }
 
-// Take returns what was written since the last Take, and forgets it.
+// Take returns the data written since the last Take, and clears it.
 func (b *Buffer) Take() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

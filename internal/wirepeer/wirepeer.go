@@ -1,5 +1,5 @@
-// Package wirepeer speaks the Anser protocol frame by frame, for tests that need a peer that does
-// what no library would.
+// Package wirepeer implements the Anser protocol frame by frame, for tests that need a peer that
+// behaves like no library.
 package wirepeer
 
 import (
@@ -11,17 +11,17 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// Peer is one end of a connection. It keeps what it has read; it is not safe for concurrent use,
-// but one goroutine may read while another one writes.
+// Peer is one end of a connection. It buffers its input; it is not safe for concurrent use, but
+// one goroutine may read while another one writes.
 type Peer struct {
 	net.Conn
 	in []byte
 
-	// Sealed has Send put checksums on whole frames, and Next check them and take them off.
+	// Sealed makes Send add checksums to whole frames, and Next verify and remove them.
 	Sealed bool
 }
 
-// Frame is one frame as it arrived.
+// Frame is one received frame.
 type Frame struct {
 	wire.Header
 	Body []byte
@@ -30,7 +30,7 @@ type Frame struct {
 // New returns a peer at one end of nc that has sent and read nothing yet.
 func New(nc net.Conn) *Peer { return &Peer{Conn: nc} }
 
-// Hello is the preface with the settings, which every side sends first.
+// Hello returns the preface with the settings, which every side sends first.
 func Hello(s wire.Settings) []byte { return wire.AppendSettings(wire.AppendPreface(nil), s) }
 
 // Send writes the frames in one write.
@@ -46,7 +46,7 @@ func (p *Peer) Send(frames ...[]byte) error {
 	return err
 }
 
-// Handshake sends the preface with default settings and reads the other side's.
+// Handshake sends the preface with default settings and reads the peer's.
 func (p *Peer) Handshake() (wire.Settings, error) {
 	if err := p.Send(Hello(wire.DefaultSettings())); err != nil {
 		return wire.Settings{}, err
@@ -54,28 +54,28 @@ func (p *Peer) Handshake() (wire.Settings, error) {
 	return p.ReadHello()
 }
 
-// SealedHandshake is Handshake with settings that want checksums, which the other side has to know. What follows is
-// sealed.
+// SealedHandshake is Handshake with settings that require checksums, which the peer must support.
+// All later frames are sealed.
 func (p *Peer) SealedHandshake() (wire.Settings, error) {
 	if err := p.Send(Hello(Sealing())); err != nil {
 		return wire.Settings{}, err
 	}
 	s, err := p.ReadHello()
 	if err == nil && s.Features&wire.FeatureCRC == 0 {
-		err = fmt.Errorf("the other side does not know checksums")
+		err = fmt.Errorf("the peer does not support checksums")
 	}
 	p.Sealed = err == nil
 	return s, err
 }
 
-// Sealing are the default settings of a side that wants checksums.
+// Sealing returns the default settings of a side that requires checksums.
 func Sealing() wire.Settings {
 	s := wire.DefaultSettings()
 	s.Features = wire.FeatureCRC | wire.FeatureCRCWanted
 	return s
 }
 
-// Seal puts checksums on frames. The last one may be in parts; it is left as it is.
+// Seal adds checksums to frames. The last one may be incomplete; it is left unchanged.
 func Seal(frames []byte) (sealed []byte) {
 	for len(frames) >= wire.HeaderSize {
 		end := wire.HeaderSize + uint64(binary.LittleEndian.Uint32(frames))
@@ -89,7 +89,7 @@ func Seal(frames []byte) (sealed []byte) {
 	return append(sealed, frames...)
 }
 
-// ReadPreface reads the other side's preface.
+// ReadPreface reads the peer's preface.
 func (p *Peer) ReadPreface() error {
 	preface, err := p.read(wire.PrefaceSize)
 	if err != nil {
@@ -98,7 +98,7 @@ func (p *Peer) ReadPreface() error {
 	return wire.ParsePreface(preface)
 }
 
-// ReadHello reads the other side's preface and settings.
+// ReadHello reads the peer's preface and settings.
 func (p *Peer) ReadHello() (wire.Settings, error) {
 	if err := p.ReadPreface(); err != nil {
 		return wire.Settings{}, err
@@ -134,7 +134,7 @@ func (p *Peer) Next() (Frame, error) {
 	return f, err
 }
 
-// NextOf returns the next frame of one of the types, and ignores others.
+// NextOf returns the next frame of one of the types, and skips others.
 func (p *Peer) NextOf(types ...wire.Type) (Frame, error) {
 	for {
 		f, err := p.Next()
@@ -149,8 +149,8 @@ func (p *Peer) NextOf(types ...wire.Type) (Frame, error) {
 	}
 }
 
-// ReadClose reads until the connection ends and returns the reason and text of the CLOSE frame that came
-// last, or an error if there was none.
+// ReadClose reads until the connection ends and returns the reason and text of the CLOSE frame,
+// which must be the last one.
 func (p *Peer) ReadClose() (wire.Reason, string, error) {
 	f, err := p.NextOf(wire.TypeClose)
 	if err != nil {

@@ -92,7 +92,7 @@ func TestHosts(t *testing.T) {
 	}
 	code, _, errOut := arena(t, "hosts", "down")
 	if os.Geteuid() != 0 {
-		if code != 1 || !strings.Contains(errOut, "only root can make: run it with sudo") {
+		if code != 1 || !strings.Contains(errOut, "only root can create: run it with sudo") {
 			t.Errorf("exit code %d:\n%s", code, errOut)
 		}
 		return

@@ -285,7 +285,7 @@ func TestRunHosts(t *testing.T) {
 	longEnough(t, func(seconds string) string {
 		code, out, errOut := arena(t, "run", "--peers", "plain", "--callers", "5", "--conns", "2", "--seconds", seconds, "--rounds", "1", "--no-repeat", "--hosts", "2", "--json", "-")
 		if os.Geteuid() != 0 {
-			if code != 1 || !strings.Contains(errOut, "only root can make") {
+			if code != 1 || !strings.Contains(errOut, "only root can create") {
 				t.Errorf("exit code %d:\n%s", code, errOut)
 			}
 			return ""

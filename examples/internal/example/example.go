@@ -1,4 +1,4 @@
-// Package example checks that an example prints what its README promises.
+// Package example checks that an example prints the output shown in its README.
 package example
 
 import (
@@ -12,8 +12,9 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Check runs an example and compares what it prints with the block of README.md that begins with
-// "```text". It runs in the folder of the example, and no longer than some minutes. No goroutine of the example may be left.
+// Check runs an example and compares its output with the block of README.md that begins with
+// "```text". It runs in the folder of the example, for a few minutes at most. No goroutine of the
+// example may be left.
 func Check(t *testing.T, run func(out io.Writer) error) {
 	t.Helper()
 	before := goleak.IgnoreCurrent()

@@ -1,5 +1,5 @@
-// Nits is the checks that neither go vet nor staticcheck has, for go vet -vettool. An exception stands on its line, with the
-// name of the check and the reason:
+// Nits runs checks that neither go vet nor staticcheck includes, for go vet -vettool. An exception
+// is a comment on the line, with the name of the check and the reason:
 //
 //	//nits:ignore nilness the panic is what the test wants
 package main
@@ -19,13 +19,13 @@ import (
 func main() {
 	unitchecker.Main(
 		excusable(nilness.Analyzer),     // conditions that are always true or false, and certain dereferences of nil
-		excusable(unusedwrite.Analyzer), // writes to fields of copies that nobody reads
-		excusable(ineffassign.Analyzer), // assignments that nobody reads
+		excusable(unusedwrite.Analyzer), // unread writes to fields of copies
+		excusable(ineffassign.Analyzer), // unread assignments
 		excusable(nilerr.Analyzer),      // nil returned where there is an error, and an error where there is none
 	)
 }
 
-// excusable returns the check without what it says of lines that have an exception for it.
+// excusable returns the check without its findings on lines with an exception for it.
 func excusable(a *analysis.Analyzer) *analysis.Analyzer {
 	wrapped := *a
 	wrapped.Run = func(pass *analysis.Pass) (any, error) {
@@ -41,7 +41,7 @@ func excusable(a *analysis.Analyzer) *analysis.Analyzer {
 	return &wrapped
 }
 
-// exceptions returns the lines with an exception for the check. One without a reason is none.
+// exceptions returns the lines with an exception for the check. An exception must have a reason.
 func exceptions(pass *analysis.Pass, check string) map[token.Position]bool {
 	lines := make(map[token.Position]bool)
 	for _, f := range pass.Files {
@@ -56,5 +56,5 @@ func exceptions(pass *analysis.Pass, check string) map[token.Position]bool {
 	return lines
 }
 
-// line is a position without its place in the line.
+// line is a position without its column.
 func line(p token.Position) token.Position { return token.Position{Filename: p.Filename, Line: p.Line} }

@@ -1,13 +1,14 @@
-// Versions holds the requirements of all modules of the repository to one version of each
-// dependency. go.work builds every module with the highest version that any of them requires, so
-// that without this a user of one module would build it with versions that no test has run with.
+// Versions makes all modules of the repository require the same version of each dependency.
+// go.work builds every module with the highest version that any of them requires; without this
+// check a user of one module would build it with versions that no test has used.
 //
-//	versions FILE…         report what differs in the go.mod files, and fail if anything does
+//	versions FILE…         report differences between the go.mod files, and fail if there are any
 //	versions -apply FILE…  require the highest version everywhere, and tidy all modules
 //
-// The highest version in use is the right one. A go.mod file makes an exception of one requirement
-// with the comment "own version: REASON" on its line, and of itself with a line "// versions of its own:
-// REASON" at the top. Exceptions are not reported, and no other module is raised to their versions.
+// The highest version in use is the right one. A go.mod file can exempt one requirement with the
+// comment "own version: REASON" on its line, or itself with a line "// versions of its own:
+// REASON" at the top. Exceptions are not reported, and no other module is raised to their
+// versions.
 package main
 
 import (
@@ -52,7 +53,7 @@ func run(apply bool, names []string) error {
 		if err := raise(different); err != nil {
 			return err
 		}
-		for _, name := range names { // also those that require a module which has changed
+		for _, name := range names { // including unchanged modules that require a changed one
 			if err := goCommand(filepath.Dir(name), "mod", "tidy"); err != nil {
 				return fmt.Errorf("%s: go mod tidy: %w", name, err)
 			}
@@ -74,11 +75,11 @@ func report(different []requirement) error {
 // requirement is a line of a go.mod file.
 type requirement struct {
 	file, path, version string
-	own                 bool   // the file says why
+	own                 bool   // the file has an exception
 	highest             string // in all files; set by compare
 }
 
-// read returns the requirements of the files, except of files that say why they differ, and except of
+// read returns the requirements of the files, except of files with an exception, and except of
 // modules that a replace directive finds in the repository.
 func read(names []string) ([]requirement, error) {
 	var all []requirement
@@ -106,7 +107,7 @@ func read(names []string) ([]requirement, error) {
 	return all, nil
 }
 
-// excepted reports whether a go.mod file says why it has versions of its own.
+// excepted reports whether a go.mod file has an exception with a reason.
 func excepted(data []byte) bool {
 	for line := range bytes.Lines(data) {
 		reason, found := bytes.CutPrefix(line, []byte("// versions of its own: "))
@@ -117,7 +118,7 @@ func excepted(data []byte) bool {
 	return false
 }
 
-// own reports whether the line of a requirement says why its version differs.
+// own reports whether the line of a requirement has an exception with a reason.
 func own(r *modfile.Require) bool {
 	for _, c := range r.Syntax.Suffix {
 		if _, reason, found := strings.Cut(c.Token, "own version: "); found && strings.TrimSpace(reason) != "" {
@@ -127,7 +128,8 @@ func own(r *modfile.Require) bool {
 	return false
 }
 
-// compare returns the requirements that differ from the highest version, in the order of the files.
+// compare returns the requirements that differ from the highest version, in the order of the
+// files.
 func compare(names []string) ([]requirement, error) {
 	all, err := read(names)
 	if err != nil {
@@ -154,8 +156,7 @@ func compare(names []string) ([]requirement, error) {
 	return different, nil
 }
 
-// raise edits the files of requirements that are behind. It lowers none: a dependency requires the
-// higher version.
+// raise updates outdated requirements. It lowers none: a dependency requires the higher version.
 func raise(different []requirement) error {
 	edits := make(map[string][]string)
 	for _, r := range different {

@@ -1,4 +1,5 @@
-// Sbomcheck says whether a bill of materials in CycloneDX has everything that the packages of a module are built from:
+// Sbomcheck checks that a bill of materials in CycloneDX lists all modules from which the packages
+// of a module are built:
 //
 //	sbomcheck bom.json folder-of-the-module
 package main
@@ -45,10 +46,10 @@ func read(file string) (*cdx.BOM, error) {
 	return bom, cdx.NewBOMDecoder(f, cdx.BOMFileFormatJSON).Decode(bom)
 }
 
-// A module is one that packages come from.
+// A module is a module that provides packages.
 type module struct{ path, version string }
 
-// linked returns the modules beyond the module itself that its packages are built from.
+// linked returns the other modules from which the module's packages are built.
 func linked(folder string) ([]module, error) {
 	cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}", "./...")
 	cmd.Dir, cmd.Stderr = folder, os.Stderr
@@ -66,10 +67,10 @@ func linked(folder string) ([]module, error) {
 	return all, nil
 }
 
-// ours are the modules of this repository, each of which has a bill of its own.
+// ours is the prefix of the modules of this repository, each of which has its own bill.
 const ours = "github.com/anser-rpc/anser"
 
-// components returns those of the bill, which leaves the list out where there are none.
+// components returns the components of the bill, which omits the list if it is empty.
 func components(bom *cdx.BOM) []cdx.Component {
 	if bom.Components == nil {
 		return nil

@@ -13,20 +13,21 @@ import (
 )
 
 const (
-	bound      = 2 * time.Minute        // within which everything has to happen, on a busy machine too
-	impatience = 300 * time.Millisecond // of a client with a server that does nothing, which the client may try again
-	// stall is the patience of servers with a client that does nothing. Their good clients must not need as much.
+	bound      = 2 * time.Minute        // timeout of all operations, on a busy machine too
+	impatience = 300 * time.Millisecond // of a client with a server that does nothing; the client may retry
+	// stall is the timeout of servers with a client that does nothing. Their good clients must not
+	// need as long.
 	stall      = 10 * time.Second
-	neighbours = 8       // good connections beside the bad one
-	bytewise   = 1 << 10 // so many bytes at the beginning of a row, and at its end, are sent one by one
+	neighbours = 8       // good connections next to the bad one
+	bytewise   = 1 << 10 // number of bytes at the beginning and at the end of a row that are sent one by one
 	heapGrowth = 8 << 20
-	// Everything is back soon after a row, which is 5 s: so many looks, with a pause before each. A machine
-	// that does not let the test look has more time.
+	// Resources are back soon after a row, within 5 s: this is the number of checks, with a pause
+	// before each. If the machine does not run the test, it gets more time.
 	lookPause = 10 * time.Millisecond
 	looks     = int(5 * time.Second / lookPause)
 )
 
-// soon reports whether ok has become true soon.
+// soon reports whether ok returns true soon.
 func soon(ok func() bool) bool {
 	for range looks {
 		if ok() {
@@ -37,24 +38,25 @@ func soon(ok func() bool) bool {
 	return ok()
 }
 
-// table is what rows returns, made once: it is as large as what it sends.
+// table is the result of rows, created once: it is as large as its data.
 var table []row
 
-// TestMain has the rows sent over one transport and in one manner with -short, without those that take long.
+// With -short, TestMain makes the rows run over one transport and in one manner, without the slow
+// ones.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if testing.Short() {
 		transports = transports[:1]
 		delete(manners, "bytewise")
 	}
-	flag.Set("test.parallel", "48") // rows that run in parallel wait
+	flag.Set("test.parallel", "48") // rows that run in parallel mostly wait
 	table = rows()
 	if l, err := net.Listen("tcp", "127.0.0.1:0"); err == nil { // the poller has descriptors of its own
 		l.Close()
 	}
 	before := measure()
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		// Only now does package testing let go of what the tests had.
+		// Only now does package testing release the resources of the tests.
 		if err := before.compare(); err != nil {
 			fmt.Println(err)
 			code = 1
@@ -64,15 +66,15 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// tally counts rows by their numbers.
+// tally counts rows by number.
 type tally struct {
 	mu   sync.Mutex
-	rows map[int]bool // whether everything of the row has passed
+	rows map[int]bool // whether all parts of the row have passed
 }
 
 var held = tally{rows: make(map[int]bool)}
 
-// note enters the row when its test ends.
+// note records the row when its test ends.
 func (y *tally) note(t *testing.T, number int) {
 	t.Cleanup(func() {
 		y.mu.Lock()
@@ -94,7 +96,7 @@ func (y *tally) String() string {
 	return fmt.Sprintf("%d rows, %d held", len(y.rows), n)
 }
 
-// each runs f for the rows that are tried: one after the other, or with parallel at the same time.
+// each runs f for the selected rows: one after the other, or concurrently if parallel is set.
 func each(t *testing.T, parallel bool, tried func(row) bool, f func(t *testing.T, r row)) {
 	seen := make(map[int]int)
 	for _, r := range table {

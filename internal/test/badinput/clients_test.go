@@ -14,7 +14,7 @@ import (
 
 func TestBadClients(t *testing.T) {
 	toServer := func(r row) bool { return r.instead != nil || r.send != nil }
-	// One after the other, so that what is measured is that of one row.
+	// One after the other, so that the measurements belong to one row.
 	t.Run("quick", func(t *testing.T) {
 		for _, over := range transports {
 			t.Run(over.name, func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestBadClients(t *testing.T) {
 	if testing.Short() {
 		return
 	}
-	// Those in which nothing happens for a while wait together.
+	// Rows that mostly wait run concurrently.
 	t.Run("stalled", func(t *testing.T) {
 		leaves(t, func() {
 			t.Run("rows", func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestBadClients(t *testing.T) {
 							opts = []anser.ServerOption{anser.WriteStall(time.Hour), anser.ReadTimeout(stall)}
 						}
 						g := newTarget(t, over, opts...)
-						g.pause = 30 * time.Millisecond // they wait together for long
+						g.pause = 30 * time.Millisecond // they wait together for a long time
 						rest := g.work(t)
 						g.attack(t, r.toServer, write, func() {})
 						rest()
@@ -60,7 +60,7 @@ func TestBadClients(t *testing.T) {
 	})
 }
 
-// everywhere runs f over each transport and in each manner at the same time.
+// everywhere runs f concurrently over each transport and in each manner.
 func everywhere(t *testing.T, f func(t *testing.T, over transport, write func(net.Conn, []byte) error)) {
 	for _, over := range transports {
 		for name, write := range manners {
@@ -72,7 +72,7 @@ func everywhere(t *testing.T, f func(t *testing.T, over transport, write func(ne
 	}
 }
 
-// settle has everything been used once that a server keeps, and measures it at rest.
+// settle makes the server allocate everything that it keeps, and measures it at rest.
 func (g *target) settle(t *testing.T) {
 	t.Helper()
 	for range 2 {
@@ -83,13 +83,13 @@ func (g *target) settle(t *testing.T) {
 	g.before = measure()
 }
 
-// alone sends a row while nothing else happens but the work of the good connections, and checks what every row has in
-// common.
+// alone sends a row while only the good connections make calls, and checks the common expectations
+// of all rows.
 func (g *target) alone(t *testing.T, r toServer, write func(net.Conn, []byte) error) {
-	before := g.before // of the first row: so they leave nothing together, too
+	before := g.before // of the first row: so that together they leave nothing, either
 	rest := g.work(t)
 	g.attack(t, r, write, func() {
-		// What a connection holds that is still there.
+		// Resources of a connection that still exists.
 		var growth int64
 		within := soon(func() bool {
 			runtime.GC()
@@ -106,13 +106,14 @@ func (g *target) alone(t *testing.T, r toServer, write func(net.Conn, []byte) er
 	}
 }
 
-// answers is what a bad client has read.
+// answers holds what a bad client has read.
 type answers struct {
 	frames []wirepeer.Frame
 	err    error
 }
 
-// attack sends a row and checks what it leads to. It calls look when the row is over, before its connection is.
+// attack sends a row and checks its effect. It calls look after the row, before its connection
+// ends.
 func (g *target) attack(t *testing.T, r toServer, write func(net.Conn, []byte) error, look func()) {
 	before := g.Stats()
 	nc := g.connect(t)
@@ -148,8 +149,8 @@ func (g *target) inflict(t *testing.T, r toServer, nc net.Conn, write func(net.C
 	go func() {
 		defer close(gone)
 		a := answers{err: p.ReadPreface()}
-		introduced := !r.sealed                                                    // else SETTINGS comes first, without a checksum
-		open := 1                                                                  // calls that have no answer yet
+		introduced := !r.sealed                                                    // otherwise SETTINGS comes first, without a checksum
+		open := 1                                                                  // unanswered calls
 		failing := r.want.kind == fails || r.want.kind == breaks || r.want.replies // the first call is answered, too
 		if failing {
 			open++
@@ -185,7 +186,7 @@ func (g *target) inflict(t *testing.T, r toServer, nc net.Conn, write func(net.C
 		b = append(b, good...)
 	}
 	began := time.Now()
-	if err := write(nc, b); err == nil { // else the server has closed already
+	if err := write(nc, b); err == nil { // otherwise the server has already closed
 		r.follow(nc, gone, stall)
 	}
 	a := <-out
@@ -193,7 +194,7 @@ func (g *target) inflict(t *testing.T, r toServer, nc net.Conn, write func(net.C
 	r.check(t, a)
 }
 
-// methodNames are the METHOD frames for the constants from badBytes on.
+// methodNames returns the METHOD frames for the constants from badBytes on.
 func methodNames() (frames []byte) {
 	for i, name := range []string{"Bad.Bytes", "Bad.Struct", "Good.Echo", "Good.Wait", "Good.Slow", "Bad.Proto", "Bad.Self", "Bad.Only", "Good.Hold"} {
 		frames = wire.AppendMethod(frames, uint32(i+1), name)
@@ -201,7 +202,7 @@ func methodNames() (frames []byte) {
 	return frames
 }
 
-// check compares what the server answered.
+// check checks the server's answers.
 func (r toServer) check(t *testing.T, a answers) {
 	t.Helper()
 	w := r.want
@@ -250,7 +251,7 @@ func (r toServer) check(t *testing.T, a answers) {
 	}
 }
 
-// counted reports whether the counters say what happened.
+// counted reports whether the counters match the effect.
 func (w want) counted(before, after anser.ServerStats) bool {
 	name := w.reason.String()
 	switch w.kind {
@@ -270,7 +271,7 @@ func (w want) counted(before, after anser.ServerStats) bool {
 	return true
 }
 
-// counter says what counts the row.
+// counter names the counter for the row.
 func (w want) counter() string {
 	switch w.kind {
 	case closes:

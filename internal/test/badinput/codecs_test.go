@@ -13,8 +13,8 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// payload is a row about a payload, in a request to a method, and in a reply in the same codec where a
-// client can have asked in it.
+// payload is a row about a payload, in a request to a method, and in a reply in the same codec if
+// a client can have requested it.
 func payload(number int, name string, method uint32, codec uint8, data string, code wire.Code) row {
 	r := row{number: number, name: name, toServer: toServer{
 		send: wire.AppendRequest(nil, firstBadID, 0, &wire.Request{Method: method, Codec: codec, Priority: 2, Payload: []byte(data)}),
@@ -26,7 +26,7 @@ func payload(number int, name string, method uint32, codec uint8, data string, c
 	return r
 }
 
-// stuck is a message whose decoder returns when a test lets it.
+// stuck is a message whose decoder blocks until the test releases it.
 type stuck struct{}
 
 var unstuck atomic.Pointer[chan struct{}]
@@ -38,7 +38,7 @@ func (*stuck) UnmarshalBinary([]byte) error {
 	return errors.New("too late")
 }
 
-// Row 63: the call ends at its deadline, and the connection that it came over goes on.
+// Row 63: the call ends at its deadline, and its connection still works.
 func TestDecoderThatNeverReturns(t *testing.T) {
 	for _, over := range transports {
 		t.Run("row63/"+over.name, func(t *testing.T) {
@@ -74,8 +74,8 @@ func replyIn(codec uint8, data string) func(id uint64) []byte {
 	}
 }
 
-// codecRows are about payloads in the codecs that every server has. The codecs in modules of their own
-// try theirs in codectest's suite, by the same numbers.
+// codecRows are about payloads in the codecs that every server has. The codecs in modules of their
+// own test theirs in codectest's suite, under the same numbers.
 func codecRows() []row {
 	const (
 		raw, binary, json, proto, pack, gob = 1, 2, 3, 4, 5, 6

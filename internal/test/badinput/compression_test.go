@@ -15,7 +15,7 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// maxMessage is the limit of both sides that are attacked, the default.
+// maxMessage is the default limit of both sides.
 const maxMessage = 4 << 20
 
 // packed returns the message in its compressed form.
@@ -56,7 +56,7 @@ func unpackable(number int, name string, c compress.Compressor, payload []byte, 
 	}
 }
 
-// fine is a row with a payload that is good.
+// fine is a row with a valid payload.
 func fine(number int, name string, c compress.Compressor, message []byte) row {
 	send := packedRequest(firstBadID, goodEcho, 1, c.ID(), packed(c, message))
 	return row{
@@ -72,13 +72,13 @@ func compressionRows() []row {
 	text := bytes.Repeat([]byte("a goose that carries letters, "), 20)
 	zeros := make([]byte, 64<<20)
 	over := bytes.Repeat(text, maxMessage/len(text)+1)[:maxMessage+1]
-	rand.NewChaCha8([32]byte{}).Read(over[:maxMessage/32]) // else it is over the limit of the expansion, too
+	rand.NewChaCha8([32]byte{}).Read(over[:maxMessage/32]) // otherwise it also exceeds the limit of the expansion
 	var list []row
 	for _, c := range all.Compressors() {
 		bomb := unpackable(65, "bomb of 64 MiB", c, packed(c, zeros), large)
 		largest, larger := fine(67, "limit", c, over[:maxMessage]), unpackable(67, "limit + 1", c, packed(c, over), large)
 		larger.asMuchAs = largest.asMuchAs
-		if len(bomb.send) < maxMessage/4 { // else what costs is to receive it
+		if len(bomb.send) < maxMessage/4 { // otherwise the cost is in receiving it
 			bomb.asMuchAs = largest.asMuchAs
 		}
 		list = append(list, bomb, fine(67, "limit - 1", c, over[:maxMessage-1]), largest, larger)
@@ -100,7 +100,7 @@ func compressionRows() []row {
 		empty.toClient = toClient{reply: packedReply(c.ID(), packed(c, []byte("ok"))), compressor: c, good: true}
 		list = append(list, empty)
 	}
-	// One layer is taken off; what is in it is no message.
+	// One layer is removed; its content is not a message.
 	nested := packed(gzip, packed(gzip, zeros))
 	first := wire.AppendRequest(wire.AppendPreface(nil), firstBadID, 0, &wire.Request{Method: badBytes, Codec: 1, Compression: 1, Priority: 2, Payload: packed(gzip, text)})
 	return append(
@@ -128,7 +128,7 @@ func compressionRows() []row {
 	)
 }
 
-// settings announces what a server that may be bad takes.
+// settings returns the settings of a server that may be bad.
 func (r toClient) settings() []byte {
 	s := wire.DefaultSettings()
 	if r.sealed {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Rows 123 and 124: a request of HTTP/1.1, and the beginning of HTTP/2, get an answer of HTTP and no handshake. Over TLS
-// they get it after its handshake, if they name no other protocol there.
+// Rows 123 and 124: an HTTP/1.1 request, and the beginning of HTTP/2, get an HTTP answer and no
+// handshake. Over TLS they get it after the TLS handshake, if they negotiate no other protocol.
 func TestHTTP(t *testing.T) {
 	rows := []struct {
 		number  int
@@ -47,7 +47,7 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// request sends a request of HTTP in the given manner, and returns the answer.
+// request sends an HTTP request in the given manner, and returns the answer.
 func (g *target) request(t *testing.T, write func(net.Conn, []byte) error, request string) (*http.Response, string) {
 	t.Helper()
 	nc, err := net.Dial(g.addr.Network(), g.addr.String())

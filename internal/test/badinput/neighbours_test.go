@@ -15,17 +15,18 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// A bad client must not hurt the calls of its neighbours more than a good client does that asks for as
-// much. Both are tried in turns, in short windows, so that what else the machine does hurts both: the
-// ratio of the p99 latencies of a round is a sample, and the median of the samples decides. A series passes
-// when the median is below maxRatio after leastRounds or any later round, and a row when one of its series
+// A bad client must not slow down the calls of its neighbours more than a good client with the
+// same load. Both are tried in turn, in short windows, so that other load on the machine affects
+// both: the ratio of the p99 latencies of a round is a sample, and the median of the samples
+// decides. A series passes when the median is below maxRatio after leastRounds or any later round,
+// and a row when one of its series does. A row that is slower in most rounds has no such series.
 // does. A row that hurts in most rounds has no such series.
 const (
 	maxRatio    = 2.0
 	leastRounds = 3
 	mostRounds  = 31
 	series      = 4
-	windowCalls = 24      // calls of each good connection in a window
+	windowCalls = 24      // calls per good connection and window
 	lastID      = 1 << 40 // of the last request of a newcomer
 )
 
@@ -52,20 +53,21 @@ func TestNeighbours(t *testing.T) {
 	}
 }
 
-// opensAndCancels is the row that is not held: calls that are opened and cancelled as fast as the server takes them
-// raise the p99 latency of the neighbours by 2 to 6 times.
+// opensAndCancels is the row without this limit: calls that are opened and cancelled as fast as
+// the server accepts them raise the p99 latency of the neighbours by 2 to 6 times.
 const opensAndCancels = 25
 
-// sentQuickly reports whether a client sends the row, nothing waits in it, and it is held.
+// sentQuickly reports whether a client sends the row, without waiting, and the limit applies to
+// it.
 func (r row) sentQuickly() bool {
 	return (r.instead != nil || r.send != nil) && !r.toServer.stall && r.number != opensAndCancels
 }
 
-// holdRatio measures the p99 latency of neighbours beside what is bad and beside what is good until the median of
-// the ratios is below maxRatio, and fails when no series of rounds brings that.
+// holdRatio measures the p99 latency of neighbours next to the bad and the good client until the
+// median of the ratios is below maxRatio, and fails if no series of rounds achieves that.
 func holdRatio(t *testing.T, bad, good func() time.Duration) {
 	t.Helper()
-	bad() // what is done for the first time takes longer
+	bad() // the first run takes longer
 	good()
 	var medians []float64
 	for range series {
@@ -83,7 +85,7 @@ func holdRatio(t *testing.T, bad, good func() time.Duration) {
 		medians, mostRounds, maxRatio)
 }
 
-// seriesOfRounds returns the first median that is below maxRatio, or that of mostRounds.
+// seriesOfRounds returns the first median below maxRatio, or that of mostRounds.
 func seriesOfRounds(t *testing.T, bad, good func() time.Duration) (median float64) {
 	t.Helper()
 	var ratios []float64
@@ -103,7 +105,8 @@ func seriesOfRounds(t *testing.T, bad, good func() time.Duration) (median float6
 	return median
 }
 
-// window has each good connection make windowCalls calls, f run beside them, and returns their p99 latency.
+// window makes each good connection make windowCalls calls while f runs, and returns their p99
+// latency.
 func (g *target) window(t *testing.T, f func()) time.Duration {
 	t.Helper()
 	took := make([][]time.Duration, len(g.good))
@@ -133,7 +136,7 @@ func (g *target) window(t *testing.T, f func()) time.Duration {
 	return all[len(all)*99/100]
 }
 
-// newcomer is a good client that connects and asks for as much as the row does.
+// newcomer is a good client that connects and makes requests of the same cost as the row.
 func (g *target) newcomer(t *testing.T, r toServer) {
 	t.Helper()
 	nc := g.connect(t)
@@ -154,8 +157,8 @@ func (g *target) newcomer(t *testing.T, r toServer) {
 	}
 }
 
-// counterpart returns good requests that ask for as much as the row does: as many frames with as many bytes, or what
-// the row names.
+// counterpart returns good requests of the same cost as the row: the same number of frames with
+// the same number of bytes, or the row's asMuchAs.
 func (r toServer) counterpart() (requests []byte) {
 	if r.asMuchAs != nil {
 		return r.asMuchAs

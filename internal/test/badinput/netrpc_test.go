@@ -23,19 +23,19 @@ import (
 	"github.com/anser-rpc/anser/netrpc/jsonrpc"
 )
 
-// oldRow is one bad input for a server of netrpc, on one of net/rpc's wires.
+// oldRow is one bad input for a server of netrpc, in one of net/rpc's wire formats.
 type oldRow struct {
 	number int
 	name   string
-	json   bool   // JSON-RPC, else gob
-	auth   bool   // the server wants a login
-	send   []byte // the bad input; a good call behind it, unless the connection closes
-	answer string // is in what comes back; "" is anything
+	json   bool   // JSON-RPC instead of gob
+	auth   bool   // the server requires a login
+	send   []byte // the bad input; followed by a good call, unless the connection closes
+	answer string // part of the answer; "" is anything
 	kind   kind   // works, closes or fails
 	manner
 }
 
-// OldTree is what the bad methods take: it could be blown up in several ways.
+// OldTree is the argument of the bad methods: it could be inflated in several ways.
 type OldTree struct {
 	Left    *OldTree
 	Names   map[string]int
@@ -43,10 +43,10 @@ type OldTree struct {
 	Any     any
 }
 
-// OldArgs is what the good method takes.
+// OldArgs is the argument of the good method.
 type OldArgs struct{ A, B int }
 
-// oldMessage puts the length before a message of gob.
+// oldMessage prepends the length to a gob message.
 func oldMessage(b ...byte) []byte {
 	if len(b) < 128 {
 		return append([]byte{byte(len(b))}, b...)
@@ -54,7 +54,7 @@ func oldMessage(b ...byte) []byte {
 	return append([]byte{0xfd, byte(len(b) >> 16), byte(len(b) >> 8), byte(len(b))}, b...)
 }
 
-// oldCalls encodes calls as net/rpc does, in one stream.
+// oldCalls encodes calls like net/rpc, in one stream.
 func oldCalls(calls ...any) []byte {
 	var b bytes.Buffer
 	enc := gob.NewEncoder(&b)
@@ -71,7 +71,7 @@ func oldRows() []oldRow {
 	header := oldCalls("Bad.Tree", 0)
 	header = header[:len(header)-len(oldMessage(4, 0, 0))] // without its body
 	with := func(parts ...[]byte) []byte { return append(bytes.Clone(header), bytes.Join(parts, nil)...) }
-	// The types 500, a struct with one field, and 501, what that holds.
+	// The types 500, a struct with one field, and 501, the type of that field.
 	holder := func(field string, of byte) []byte {
 		b := append([]byte{0xfe, 0x03, 0xe7, 3, 1, 2, 0xfe, 0x03, 0xe8, 0, 1, 1, 1, byte(len(field))}, field...)
 		return oldMessage(append(b, 1, 0xfe, 0x03, of, 0, 0, 0)...)
@@ -255,7 +255,7 @@ func testBadNetRPCClients(t *testing.T) {
 			t.Parallel()
 			t.Log(r.name)
 			held.note(t, r.number)
-			if r.stall { // they wait together for long
+			if r.stall { // they wait together for a long time
 				everywhere(t, func(t *testing.T, over transport, write func(net.Conn, []byte) error) {
 					newOldTarget(t, over, r).attack(t, r, write)
 				})
@@ -273,7 +273,7 @@ func testBadNetRPCClients(t *testing.T) {
 	}
 }
 
-// attack sends a row and checks what it leads to.
+// attack sends a row and checks its effect.
 func (g *oldTarget) attack(t *testing.T, r oldRow, write func(net.Conn, []byte) error) {
 	before := g.Stats()
 	nc, err := net.Dial(g.addr.Network(), g.addr.String())
@@ -305,7 +305,7 @@ func (g *oldTarget) attack(t *testing.T, r oldRow, write func(net.Conn, []byte) 
 		}
 		answered <- all.String()
 	}()
-	if err := write(nc, r.send); err == nil { // else the server has closed already
+	if err := write(nc, r.send); err == nil { // otherwise the server has already closed
 		r.follow(nc, gone, stall)
 	}
 	got := <-answered
@@ -313,7 +313,7 @@ func (g *oldTarget) attack(t *testing.T, r oldRow, write func(net.Conn, []byte) 
 	if lives && !goodAnswer([]byte(got), r.json) {
 		t.Errorf("the good call of the connection got %q", got)
 	}
-	// Where the peer goes on sending, the end of the connection can destroy what was on its way to it.
+	// If the peer continues to send, the end of the connection can destroy data in flight to it.
 	if !strings.Contains(got, r.answer) && (lives || got != "") {
 		t.Errorf("the answer is %q: want %q", got, r.answer)
 	}
@@ -332,7 +332,7 @@ func (g *oldTarget) attack(t *testing.T, r oldRow, write func(net.Conn, []byte) 
 	}
 }
 
-// goodAnswer reports whether the good call behind a bad one was answered with its sum, 15.
+// goodAnswer reports whether the good call after a bad one was answered with its sum, 15.
 func goodAnswer(got []byte, json bool) bool {
 	if json {
 		return bytes.Contains(got, []byte(`"result":15,"id":"good"`))

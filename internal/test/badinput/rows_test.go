@@ -24,23 +24,23 @@ const (
 	badOnly    = 8 // takes JSON only, must not run
 	goodHold   = 9 // a stream that receives nothing until its context ends
 	firstBadID = 1
-	goodID     = 1 << 20 // of the call that follows a bad one
+	goodID     = 1 << 20 // of the call after a bad one
 )
 
-const maxStreams = 8 // of the server, on a connection
+const maxStreams = 8 // of the server, per connection
 
-type kind int // of what a row leads to
+type kind int // the effect of a row
 
 const (
 	works    kind = iota // nothing fails
 	closes               // C: the connection closes with the reason
-	fails                // S: the call fails with code and outcome, and the connection goes on
+	fails                // S: the call fails with code and outcome, and the connection stays open
 	breaks               // S: the same for a stream whose handler runs
-	refused              // X: the connection closes with the reason before the handshake is over
+	refused              // X: the connection closes with the reason before the end of the handshake
 	finishes             // the call is answered, then the connection closes with the reason
 )
 
-// want is what a row leads to.
+// want is the effect of a row.
 type want struct {
 	kind    kind
 	reason  wire.Reason
@@ -57,48 +57,49 @@ func breakStream(c wire.Code) want {
 	return want{kind: breaks, code: c, outcome: wire.OutcomeUnknown}
 }
 
-// row is one bad input. Several rows may have one number.
+// row is one bad input. Several rows may have the same number.
 type row struct {
 	number int
 	name   string
 	toServer
 	toClient
-	note string // why the row is not, or not as elsewhere
+	note string // why the row is not tested here, or differently
 }
 
-// toServer is the row as a client sends it. Without bytes it is not tried.
+// toServer is the row as sent by a client. Without bytes it is skipped.
 type toServer struct {
-	instead []byte // of preface and settings
+	instead []byte // in place of preface and settings
 	send    []byte // after preface, settings and methods
 	want    want
-	failing uint64 // id of the call that fails, if not firstBadID
-	sealed  bool   // the frames of the connection have checksums, which send brings along
-	// asMuchAs is a good request that costs a server as much, where the number and length of the frames do not show it.
+	failing uint64 // ID of the call that fails, if not firstBadID
+	sealed  bool   // the frames of the connection have checksums, which are part of send
+	// asMuchAs is a good request with the same cost for a server, if the number and length of the
+	// frames do not show it.
 	asMuchAs []byte
 	manner
 }
 
-// toClient is the row as a server sends it. Without functions it is not tried.
+// toClient is the row as sent by a server. Without functions it is skipped.
 type toClient struct {
-	hello func() []byte          // instead of preface and settings
+	hello func() []byte          // in place of preface and settings
 	reply func(id uint64) []byte // to a request
-	good  bool                   // the call succeeds, with what follows
+	good  bool                   // the call succeeds, with the following data
 	opens bool                   // it opens a stream
-	codec uint8                  // of the request: 3 or 5, else raw
+	codec uint8                  // of the request: 3 or 5, otherwise raw
 	how   manner
-	why   wire.Reason // with which the client gives the connection up, unless 0
+	why   wire.Reason // with which the client closes the connection, unless 0
 
-	compressor compress.Compressor // which the client asks for; nil: none
+	compressor compress.Compressor // requested by the client; nil: none
 	sealed     bool                // as in toServer
 }
 
-// manner says how the bytes are followed up.
+// manner is the behaviour after the bytes.
 type manner struct {
-	hangup  bool // end the connection after them
-	trickle bool // go on with a byte now and then
-	stall   bool // nothing more comes, and the receiver is impatient
+	hangup  bool // close the connection after them
+	trickle bool // send a byte now and then
+	stall   bool // send nothing more; the receiver is impatient
 	late    bool // with stall: the receiver is patient, and has a ReadTimeout
-	// flood returns what follows for the i-th time, without an end.
+	// flood returns the i-th of an unlimited number of further messages.
 	flood func(i int) []byte
 }
 
@@ -139,7 +140,7 @@ func stream(id uint64) []byte {
 	return wire.AppendRequest(nil, id, wire.FlagStream, &wire.Request{Method: goodHold, Codec: 1, Priority: 2})
 }
 
-// fault is an ERROR for the call whose message has another length than it says.
+// fault is an ERROR for the call with a wrong length of its message.
 func fault(id uint64, messageLength uint32) []byte {
 	f := wirepeer.Fault(id, wire.ErrorBody{Code: wire.Aborted, Outcome: wire.Executed, Message: "message"})
 	binary.LittleEndian.PutUint32(f[wire.HeaderSize+8:], messageLength)
@@ -148,7 +149,7 @@ func fault(id uint64, messageLength uint32) []byte {
 
 func same(b []byte) func(uint64) []byte { return func(uint64) []byte { return b } }
 
-// both is a row whose bytes do not depend on who sends them, and that closes the connection.
+// both is a row with the same bytes for both sides, which closes the connection.
 func both(number int, name string, b []byte, r wire.Reason) row {
 	return row{number: number, name: name, toServer: toServer{send: b, want: ends(r)}, toClient: toClient{reply: same(b), why: r}}
 }
@@ -167,7 +168,7 @@ func frameRows() []row {
 	maxFrame := uint32(wire.DefaultSettings().MaxFrame)
 	reserved := wire.AppendPing(nil, wire.TypePing, 1)
 	reserved[6] = 1
-	http := []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n") // see TestHTTP, too
+	http := []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n") // see also TestHTTP
 	magic := []byte("\xA5NSS\x01\x00\x00\x00")
 	version := append([]byte("\xA5NSR\x02\x00\x00\x00"), wire.AppendSettings(nil, wire.DefaultSettings())...)
 	bits := append([]byte("\xA5NSR\x01\x00\x00\x01"), wire.AppendSettings(nil, wire.DefaultSettings())...)
@@ -298,7 +299,7 @@ func checksumRows() []row {
 // churnSize is the number of calls in churning.
 const churnSize = 300
 
-// churning opens calls from the id on, and cancels each at once, so many times.
+// churning opens calls from the ID on, and cancels each at once.
 func churning(id uint64, method uint32, times int) (b []byte) {
 	for end := id + churnSize; id < end; id++ {
 		b = append(b, wirepeer.Request(id, method, nil)...)
@@ -309,7 +310,7 @@ func churning(id uint64, method uint32, times int) (b []byte) {
 	return b
 }
 
-// stateRows are about frames that are bad because of what came before.
+// stateRows are about frames that are invalid because of earlier ones.
 func stateRows() []row {
 	wait := wirepeer.Request(1, goodWait, nil)
 	window := func(id uint64, credit uint32) []byte { return wire.AppendWindow(nil, id, credit) }
@@ -387,7 +388,8 @@ func stateRows() []row {
 		both(23, "pong flood", bytes.Repeat(wire.AppendPing(nil, wire.TypePong, 1), 100), wire.Flood),
 		{
 			number: 25, name: "calls opened and cancelled without an end", toServer: toServer{send: wait, want: ends(wire.Flood), manner: manner{flood: func(i int) []byte {
-				// A slow machine does not open 10,000 calls a second, but it takes as many cancels.
+				// A slow machine does not open 10,000 calls per second, but receives as many
+				// cancels.
 				return churning(uint64(2+i*churnSize), goodWait, 1+10*i)
 			}}},
 			note: "as fast as they are taken, each cancelled more often than those before; not to a client: only callers cancel",

@@ -41,7 +41,7 @@ func TestBadServers(t *testing.T) {
 	}
 }
 
-// heard is what the observer of a client is told of the ends of connections.
+// heard records the ends of connections reported to a client's observer.
 type heard struct {
 	mu   sync.Mutex
 	ends []error
@@ -67,7 +67,7 @@ func (h *heard) of(r wire.Reason) (n int) {
 	return n
 }
 
-// deceive has a client call a server that is bad at first.
+// deceive makes a client call a server that is bad at first.
 func deceive(t *testing.T, over transport, r toClient, write func(net.Conn, []byte) error) {
 	network, address, _ := strings.Cut(over.address(t), "://")
 	if address == "" {
@@ -160,7 +160,7 @@ func deceive(t *testing.T, over transport, r toClient, write func(net.Conn, []by
 	}
 }
 
-// ask makes a call whose right reply is "ok".
+// ask makes a call whose correct reply is "ok".
 func ask(t *testing.T, c *anser.Client) error {
 	t.Helper()
 	in := []byte("hello")
@@ -187,7 +187,7 @@ func converse(c *anser.Client) error {
 	return nil
 }
 
-// serve is one connection of a server that is bad until it has healed.
+// serve handles one connection of a server that is bad until it has healed.
 func (r toClient) serve(nc net.Conn, write func(net.Conn, []byte) error, healed *atomic.Bool, stop chan struct{}) {
 	p := wirepeer.New(nc)
 	if r.hello != nil && !healed.Load() {

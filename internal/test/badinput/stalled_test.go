@@ -12,9 +12,10 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// Row 113: connections that begin a handshake and go no further, before TLS and in front of authentication, with the
-// limits that a server has by itself. They are closed after HandshakeTimeout at the latest; connections that stand are
-// as fast as those of a server without such peers, and good newcomers are served.
+// Row 113: connections that stop in the middle of a handshake, before TLS and before
+// authentication, with the default limits of a server. They are closed after HandshakeTimeout at
+// the latest; existing connections are as fast as those of a server without such peers, and good
+// newcomers are served.
 func TestStalledHandshakes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for handshakes to time out")
@@ -55,8 +56,8 @@ func TestStalledHandshakes(t *testing.T) {
 // handshakeTimeout is the default of servers.
 const handshakeTimeout = 5 * time.Second
 
-// stall opens connections that send begin and no more, and returns when all are open. What it returns waits until
-// the server has closed them, which it does in time.
+// stall opens connections that send begin and no more, and returns when all are open. The returned
+// function waits until the server has closed them, which it does in time.
 func (g *target) stall(t *testing.T, begin []byte, n int) *sync.WaitGroup {
 	t.Helper()
 	var opened, closed sync.WaitGroup
@@ -66,7 +67,7 @@ func (g *target) stall(t *testing.T, begin []byte, n int) *sync.WaitGroup {
 		dialing <- struct{}{}
 		closed.Go(func() {
 			nc, err := net.Dial(g.addr.Network(), g.addr.String())
-			for errors.Is(err, syscall.EAGAIN) { // the listener's queue is full: a unix socket does not wait
+			for errors.Is(err, syscall.EAGAIN) { // the listener's queue is full: dialling a Unix socket does not wait
 				time.Sleep(time.Millisecond)
 				nc, err = net.Dial(g.addr.Network(), g.addr.String())
 			}
@@ -80,7 +81,7 @@ func (g *target) stall(t *testing.T, begin []byte, n int) *sync.WaitGroup {
 			nc.Write(begin)
 			b := make([]byte, 512)
 			for err == nil {
-				// A reader that gets no processor is no reason to give up; one whose connection stays open is.
+				// A delay of this goroutine is tolerated; a connection that stays open is not.
 				nc.SetReadDeadline(time.Now().Add(2 * handshakeTimeout))
 				_, err = nc.Read(b)
 			}

@@ -22,7 +22,7 @@ import (
 	"github.com/anser-rpc/anser/internal/benchpb"
 )
 
-// transport is a way to reach a server.
+// transport is a transport to a server.
 type transport struct {
 	name    string
 	address func(t *testing.T) string
@@ -37,7 +37,7 @@ var transports = []transport{
 	{name: "tcp", address: loopback},
 	{name: "tls", address: loopback, tls: true},
 	{name: "unix", address: func(t *testing.T) string {
-		dir, err := os.MkdirTemp("", "bad") // t.TempDir is too long for a socket
+		dir, err := os.MkdirTemp("", "bad") // the path of t.TempDir is too long for a socket
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,19 +46,19 @@ var transports = []transport{
 	}},
 }
 
-// identity is a certificate for 127.0.0.1 and those who trust it.
+// identity returns a certificate for 127.0.0.1 and the configuration of clients that trust it.
 var identity = sync.OnceValues(func() (server, client *tls.Config) {
 	a := authority.New("bad input")
 	return &tls.Config{Certificates: []tls.Certificate{a.Issue()}, MinVersion: tls.VersionTLS13},
 		&tls.Config{RootCAs: a.Pool, ServerName: "127.0.0.1", MinVersion: tls.VersionTLS13}
 })
 
-// silent keeps the logs of what is expected to go wrong out of the output.
+// silent suppresses the logs of expected errors.
 var silent = anser.Logger(slog.New(slog.DiscardHandler))
 
 type message struct{ A, B int }
 
-// reckless indexes before it looks.
+// reckless indexes without checks.
 type reckless struct{ a byte }
 
 func (r *reckless) MarshalBinary() ([]byte, error) { return []byte{r.a}, nil }
@@ -75,10 +75,10 @@ type target struct {
 	addr net.Addr
 	bad  atomic.Int64 // runs of handlers that must not run
 	good []*anser.Client
-	// pause is what the good clients make after each call of work.
+	// pause is the pause of the good clients after each call of work.
 	pause time.Duration
 
-	served  chan error // what Serve returned
+	served  chan error // result of Serve
 	stopped bool
 
 	before usage // by everything, at rest
@@ -151,10 +151,10 @@ func newTarget(t *testing.T, over transport, opts ...anser.ServerOption) *target
 	return g
 }
 
-// client returns a good client with a connection of its own.
+// client returns a good client with its own connection.
 func (g *target) client(t *testing.T) *anser.Client {
 	t.Helper()
-	// A dialer of its own gives each client its own connection.
+	// A separate dialer gives each client its own connection.
 	c, err := anser.Dial("tcp://127.0.0.1:1", append([]anser.DialOption{
 		silent, anser.NoSnapshot(), anser.Conns(1), anser.Timeout(bound), anser.ConnectTimeout(bound), anser.HandshakeTimeout(bound),
 		anser.Dialer(func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -167,7 +167,7 @@ func (g *target) client(t *testing.T) *anser.Client {
 	return c
 }
 
-// stop closes the clients and the server; again it does nothing.
+// stop closes the clients and the server; further calls do nothing.
 func (g *target) stop(t *testing.T) {
 	t.Helper()
 	if g.stopped {
@@ -203,10 +203,11 @@ func (g *target) others(t *testing.T) {
 	wg.Wait()
 }
 
-// leastCalls is how many calls each good connection makes beside a row, however short it is.
+// leastCalls is the minimum number of calls per good connection during a row.
 const leastCalls = 16
 
-// work has the good connections make calls until rest is called, at the latest at the end of the test.
+// work makes the good connections make calls until rest is called, at the latest until the end of
+// the test.
 func (g *target) work(t *testing.T) (rest func()) {
 	t.Helper()
 	stop := make(chan struct{})
@@ -259,7 +260,7 @@ var manners = map[string]func(net.Conn, []byte) error{
 		return err
 	},
 	"bytewise": func(nc net.Conn, b []byte) error {
-		// The first bytes and the last ones; all of them would take the time of many system calls.
+		// The first and the last bytes; all of them would need too many system calls.
 		n := len(b)
 		if n > 2*bytewise {
 			n = bytewise
@@ -284,7 +285,7 @@ var manners = map[string]func(net.Conn, []byte) error{
 	},
 }
 
-// follow does what comes after the bytes, to a peer that has so much patience.
+// follow performs the manner after the bytes, with a peer of that patience.
 func (m manner) follow(nc net.Conn, gone <-chan struct{}, patience time.Duration) {
 	switch {
 	case m.hangup:

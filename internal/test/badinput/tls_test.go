@@ -18,7 +18,8 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// certificates are for the rows about TLS: a server that demands a certificate, a good client, and bad ones.
+// certificates are the certificates of the rows about TLS: of a server that requires client
+// certificates, of a good client, and of bad ones.
 type certificates struct {
 	server, client *tls.Config
 	foreign        tls.Certificate // of another authority
@@ -42,7 +43,7 @@ var mutual = sync.OnceValue(func() *certificates {
 	}
 })
 
-// secureTarget is one that demands certificates.
+// secureTarget returns a target that requires client certificates.
 func secureTarget(t *testing.T) *target {
 	return newTarget(t, transport{name: "mtls", address: loopback, tls: true, configs: func() (server, client *tls.Config) {
 		c := mutual()
@@ -50,13 +51,13 @@ func secureTarget(t *testing.T) *target {
 	}})
 }
 
-// turnedAway checks what every row about TLS has in common, after one bad connection.
+// turnedAway checks the common expectations of all rows about TLS, after one bad connection.
 func (g *target) turnedAway(t *testing.T, before anser.ServerStats) {
 	t.Helper()
 	g.turnedAwayAll(t, before, 1)
 }
 
-// turnedAwayAll is turnedAway after so many bad connections.
+// turnedAwayAll is turnedAway after several bad connections.
 func (g *target) turnedAwayAll(t *testing.T, before anser.ServerStats, conns int64) {
 	t.Helper()
 	g.others(t)
@@ -75,13 +76,13 @@ func (g *target) turnedAwayAll(t *testing.T, before anser.ServerStats, conns int
 	}
 }
 
-// greeting is what a client sends first, with a call.
+// greeting is the first data of a client, with a call.
 func greeting() []byte {
 	b := wire.AppendMethod(wirepeer.Hello(wire.DefaultSettings()), 1, "Bad.Bytes")
 	return append(b, bad(firstBadID)...)
 }
 
-// Row 109: what is not TLS does not get in. Clients of Anser and of HTTP learn why.
+// Row 109: a connection without TLS is rejected. Clients of Anser and of HTTP receive the reason.
 func TestPlaintextToTLS(t *testing.T) {
 	for name, row := range map[string]struct {
 		bytes []byte
@@ -117,7 +118,7 @@ func TestPlaintextToTLS(t *testing.T) {
 	}
 }
 
-// Row 110: TLS 1.1 and less is refused, also where 1.2 is allowed.
+// Row 110: TLS 1.1 and older is rejected, even if 1.2 is allowed.
 func TestOldTLS(t *testing.T) {
 	for name, version := range map[string]uint16{"row110": tls.VersionTLS11, "row110b": tls.VersionTLS10} {
 		t.Run(name, func(t *testing.T) {
@@ -146,7 +147,7 @@ func (noListener) Accept() (net.Conn, error) { return nil, net.ErrClosed }
 func (noListener) Close() error              { return nil }
 func (noListener) Addr() net.Addr            { return &net.TCPAddr{} }
 
-// Row 111: the certificate of another authority, one that has ended or not begun, and none.
+// Row 111: a certificate of another authority, an expired one, one not yet valid, and none.
 func TestClientCertificates(t *testing.T) {
 	c := mutual()
 	for name, row := range map[string]struct {
@@ -166,7 +167,7 @@ func TestClientCertificates(t *testing.T) {
 				before := g.Stats()
 				config := c.client.Clone()
 				config.MaxVersion = version
-				// A careful client would not send a certificate that the server does not ask for.
+				// A careful client would not send a certificate that the server does not accept.
 				config.Certificates = nil
 				config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 					if len(row.certs) == 0 {
@@ -176,7 +177,7 @@ func TestClientCertificates(t *testing.T) {
 				}
 				want := row.want
 				if version == tls.VersionTLS12 && len(row.certs) == 0 {
-					want = "" // it has no alert for that, and each implementation takes another
+					want = "" // there is no alert for that, and implementations differ
 				}
 				g.refusesTLS(t, config, want)
 				g.turnedAway(t, before)
@@ -185,7 +186,8 @@ func TestClientCertificates(t *testing.T) {
 	}
 }
 
-// refusesTLS connects with the configuration and checks that the server ends the connection with the alert.
+// refusesTLS connects with the configuration and checks that the server ends the connection with
+// the alert.
 func (g *target) refusesTLS(t *testing.T, config *tls.Config, alert string) {
 	t.Helper()
 	raw, err := net.Dial("tcp", g.addr.String())
@@ -196,7 +198,7 @@ func (g *target) refusesTLS(t *testing.T, config *tls.Config, alert string) {
 	raw.SetDeadline(time.Now().Add(bound))
 	nc := tls.Client(raw, config)
 	err = nc.Handshake()
-	if err == nil { // in TLS 1.3 the client is done before the server has looked at its certificate
+	if err == nil { // in TLS 1.3 the client is done before the server has checked its certificate
 		// Nothing is written: the end of a connection with unread input could overtake the alert.
 		_, err = nc.Read(make([]byte, 1))
 	}
@@ -205,7 +207,7 @@ func (g *target) refusesTLS(t *testing.T, config *tls.Config, alert string) {
 	}
 }
 
-// Row 112: the client sees that the server is not the one it wants, and sends nothing.
+// Row 112: the client notices that it is the wrong server, and sends nothing.
 func TestWrongServer(t *testing.T) {
 	for name, row := range map[string]struct {
 		host string
@@ -221,7 +223,7 @@ func TestWrongServer(t *testing.T) {
 			before := g.Stats()
 			config := mutual().client.Clone()
 			config.ServerName = row.host
-			var dialed atomic.Int64 // the client goes on trying until it is closed
+			var dialed atomic.Int64 // the client keeps trying until it is closed
 			c, err := anser.Dial(g.addr.String(), silent, anser.NoSnapshot(), anser.TLS(config), anser.Conns(1), anser.HandshakeTimeout(bound),
 				anser.Dialer(func(ctx context.Context, network, address string) (net.Conn, error) {
 					nc, err := new(net.Dialer).DialContext(ctx, network, address)

@@ -24,7 +24,8 @@ var (
 	goodSecret            = auth.NewSecret()
 )
 
-// guardedTarget is a server that wants to know who calls, and lets nobody call what is bad.
+// guardedTarget is a server that requires authentication, and denies the bad methods to every
+// caller.
 func guardedTarget(t *testing.T, over transport, opts ...anser.ServerOption) *target {
 	t.Helper()
 	tokens, err := auth.NewTokens(
@@ -55,7 +56,7 @@ func introduced(scheme string, credential []byte) []byte {
 	return append(b, bad(firstBadID)...)
 }
 
-// signature is what a client with the key shows.
+// signature returns the credential of a client with the key.
 func signature(t *testing.T) []byte {
 	t.Helper()
 	seen := make(chan []byte, 1)
@@ -80,7 +81,8 @@ func signature(t *testing.T) []byte {
 	return <-seen
 }
 
-// Rows 101 to 106, 117 and 75: who does not show what is wanted is refused in the handshake, all with the same words.
+// Rows 101 to 106, 117 and 75: a client without a valid credential is rejected in the handshake,
+// always with the same text.
 func TestNotAuthenticated(t *testing.T) {
 	replayed := signature(t)
 	forged := slices.Clone(replayed)
@@ -94,7 +96,7 @@ func TestNotAuthenticated(t *testing.T) {
 	for name, row := range map[string]struct {
 		number int
 		bytes  []byte
-		before []byte // shown on an earlier connection, which is good
+		before []byte // used on an earlier, successful connection
 		want   wire.Reason
 		count  string
 	}{
@@ -164,7 +166,8 @@ func TestNotAuthenticated(t *testing.T) {
 	}
 }
 
-// Rows 107 and 118: what the policy does not allow fails alone, whether it exists or not, and metadata are no identity.
+// Rows 107 and 118: a call denied by the policy fails alone, whether the method exists or not, and
+// metadata is no identity.
 func TestNotAllowed(t *testing.T) {
 	claims := pairs(wire.Pair{Key: "subject", Value: "root"}, wire.Pair{Key: "authorization", Value: "Bearer " + goodToken}, wire.Pair{Key: "identity", Value: "root"})
 	for name, row := range map[string]struct {
@@ -223,8 +226,8 @@ func TestNotAllowed(t *testing.T) {
 	}
 }
 
-// Row 108: a token that expires ends the streams and calls of its connection, refuses further ones, and keeps its client
-// from what the server sends.
+// Row 108: a token that expires ends the streams and calls of its connection, makes it reject
+// further ones, and protects its client from data of the server.
 func TestTokenExpiresMidStream(t *testing.T) {
 	for _, over := range transports {
 		t.Run("row108/"+over.name, func(t *testing.T) {
@@ -239,7 +242,8 @@ func TestTokenExpiresMidStream(t *testing.T) {
 				}
 				return id, nil
 			})))
-			// Where a token ends before the machine has opened the stream, one that lasts longer does not.
+			// If a token expires before the machine has opened the stream, one that lasts longer
+			// is tried.
 			for d := 2 * impatience; ; d *= 4 {
 				lasts.Store(int64(d))
 				if g.outlivesToken(t) {
@@ -265,8 +269,8 @@ func TestTokenExpiresMidStream(t *testing.T) {
 	}
 }
 
-// outlivesToken opens a stream and a call with a token that is about to end. When it has ended, it calls, and is called. It
-// reports whether both were open by then.
+// outlivesToken opens a stream and a call with a token that is about to expire. When it has
+// expired, it makes calls in both directions. It reports whether both were open by then.
 func (g *target) outlivesToken(t *testing.T) bool {
 	t.Helper()
 	settings := wire.DefaultSettings()
@@ -282,7 +286,7 @@ func (g *target) outlivesToken(t *testing.T) bool {
 	if err := p.Send(b); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.ReadHello(); err != nil { // it may have ended before the handshake has
+	if _, err := p.ReadHello(); err != nil { // it may have expired before the end of the handshake
 		t.Log(err)
 		return false
 	}

@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// usage is what the process holds.
+// usage is the process's use of resources.
 type usage struct {
 	heap       int64
 	fds        int
-	goroutines int // without those of tests, and the idle workers of servers, which are kept for a while
+	goroutines int // not counting tests, and the idle workers of servers, which are kept for a while
 }
 
-// measure collects garbage first: pools give up what they hold in two steps.
+// measure collects garbage first: pools release their contents in two steps.
 func measure() usage {
 	for range 3 {
 		runtime.GC()
@@ -23,7 +23,7 @@ func measure() usage {
 	return holds()
 }
 
-// holds is measure without the collections.
+// holds is measure without the garbage collections.
 func holds() usage {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -42,11 +42,11 @@ func holds() usage {
 	return u
 }
 
-// compare returns an error unless the process soon holds no more than it did.
+// compare returns an error unless the process soon uses no more than before.
 func (u usage) compare() error {
 	var now usage
 	back := soon(func() bool {
-		runtime.GC() // one is enough most of the time, and all others follow soon
+		runtime.GC() // one is usually enough, and all others follow soon
 		now = holds()
 		return now.fds <= u.fds && now.goroutines <= u.goroutines && now.heap-u.heap <= heapGrowth
 	})

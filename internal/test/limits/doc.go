@@ -1,3 +1,3 @@
-// Package limits holds tests alone: each limit that a server has, one below it, at it and one over it, with
-// what the one who is over it is told and what is counted. docs/limits.md has the table.
+// Package limits contains tests only: each limit of a server, one below it, at it and one above
+// it, with the peer's error and the counter. docs/limits.md has the table.
 package limits

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { ansertest.Main(m) }
 
-const bound = 2 * time.Minute // within which everything has to happen, on a busy machine too
+const bound = 2 * time.Minute // timeout of all operations, on a busy machine too
 
 var silent = anser.Logger(slog.New(slog.DiscardHandler))
 
@@ -30,11 +30,12 @@ type row struct {
 	limit   int
 	opts    []anser.ServerOption
 	handle  []anser.HandleOption // of Limit.Wait
-	counter string               // of ServerStats.LimitsHit, or "" for a limit that has another one
-	text    string               // what the error says, %d being the limit
+	counter string               // key in ServerStats.LimitsHit, or "" for a limit with another counter
+	text    string               // the text of the error, with %d for the limit
 	try     func(t *testing.T, g *target, n int) error
 
-	// What is over the limit gets a code and an outcome, or with a reason loses its connection.
+	// Exceeding the limit results in a code and an outcome, or closes the connection with a
+	// reason.
 	code    anser.Code
 	outcome anser.Outcome
 	reason  wire.Reason
@@ -47,7 +48,7 @@ type target struct {
 	release chan struct{} // closed when the handlers of Limit.Wait return
 }
 
-// closed is the end of a connection, as the one who was closed learns it.
+// closed is the end of a connection from the view of the peer.
 type closed struct {
 	reason wire.Reason
 	text   string
@@ -55,7 +56,7 @@ type closed struct {
 
 func (c *closed) Error() string { return fmt.Sprintf("%s: %s", c.reason, c.text) }
 
-// stated is the error of a call, as it came over the wire.
+// stated is the error of a call on the wire.
 type stated struct{ wire.ErrorBody }
 
 func (s *stated) Error() string { return s.Message }
@@ -88,7 +89,8 @@ func newTarget(t *testing.T, r row) *target {
 	go func() { served <- g.Serve(l) }()
 	t.Cleanup(func() {
 		close(g.release)
-		// The peers have hung up. Thousands of goroutines need longer than Close waits, on a busy machine.
+		// The peers have hung up. On a busy machine thousands of goroutines need longer than Close
+		// waits.
 		err := g.Close()
 		for end := time.Now().Add(bound); err != nil && time.Now().Before(end); {
 			err = g.Close()
@@ -112,7 +114,7 @@ const (
 	anything
 )
 
-// dial opens a connection that says nothing.
+// dial opens a connection that sends nothing.
 func (g *target) dial(t *testing.T) net.Conn {
 	t.Helper()
 	nc, err := net.Dial("tcp", g.addr)
@@ -160,8 +162,9 @@ func (g *target) tryPeer(t *testing.T) (*wirepeer.Peer, error) {
 	return p, nil
 }
 
-// after sends the frames and a ping, and returns what an ERROR says or why the connection is closed, if either
-// comes before the pong. What was sent before the ping is done then, but for handlers that wait.
+// after sends the frames and a ping, and returns the error of an ERROR or the reason of a CLOSE,
+// if either arrives before the pong. Frames sent before the ping are processed by then, except by
+// handlers that wait.
 func after(t *testing.T, p *wirepeer.Peer, frames ...[]byte) error {
 	t.Helper()
 	go p.Send(append(frames, wire.AppendPing(nil, wire.TypePing, 1))...)
@@ -236,7 +239,7 @@ func withMetadata(pairs ...wire.Pair) []byte {
 	return wire.AppendRequest(nil, 1, 0, &wire.Request{Method: echo, Codec: 1, Priority: 2, Metadata: wire.AppendMetadata(nil, pairs)})
 }
 
-// blow is a compressor whose messages say how large they become.
+// blow is a compressor whose messages contain their decompressed size.
 type blow struct{}
 
 func (blow) ID() uint8                              { return 64 }

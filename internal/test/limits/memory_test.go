@@ -7,8 +7,8 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// A frame that declares as many bytes as the server takes, and brings ten of them, costs no more than one that
-// declares ten.
+// A frame that declares the maximum number of bytes, but contains ten of them, costs no more than
+// one that declares ten.
 func TestDeclaredLengthsCostNothing(t *testing.T) {
 	const conns = 50
 	g := newTarget(t, row{})
@@ -33,7 +33,7 @@ func TestDeclaredLengthsCostNothing(t *testing.T) {
 			t.Errorf("%s costs %d bytes, want less than 128 KiB", name, each)
 		}
 	}
-	// A length inside the frame is found out without any memory: nothing follows.
+	// A length inside the frame is checked without allocating memory: the data is missing.
 	before := heap()
 	for range conns {
 		err := answer(t, g.peer(t), wire.AppendRequest(nil, 1, 0, &wire.Request{Method: echo, Codec: 1, Priority: 2, Metadata: block}))

@@ -17,7 +17,7 @@ import (
 
 const (
 	message  = 1000
-	overhead = 64 << 10 // of a frame beside its message
+	overhead = 64 << 10 // of a frame, in addition to its message
 	memory   = 400_000
 )
 
@@ -47,7 +47,7 @@ func messageRows() []row {
 		{
 			name: "frame", limit: message + overhead, opts: small, counter: "MaxMessage", text: fmt.Sprintf("over the limit of %d bytes for a message and %d for what goes with it: raise it with anser.MaxMessage", message, overhead),
 			reason: wire.FrameTooLarge,
-			try: func(t *testing.T, g *target, n int) error { // a skippable one, which counts for nothing else
+			try: func(t *testing.T, g *target, n int) error { // a skippable one, which has no other effect
 				frame := append(wire.AppendHeader(nil, wire.Header{Length: uint32(n), Type: wire.FirstSkippable}), zeros(n)...)
 				return after(t, g.peer(t), frame)
 			},
@@ -90,7 +90,7 @@ func messageRows() []row {
 			name: "memory of requests", limit: memory, opts: []anser.ServerOption{anser.MaxMessage(memory / 4), anser.MaxMemory(memory)}, counter: "MaxMemory",
 			text: "over the server's limit of %d bytes of requests at once (anser.MaxMemory)", code: exhausted, outcome: anser.Refused,
 			try: func(t *testing.T, g *target, n int) error {
-				const part = memory / 8 // whose frame needs no larger buffer
+				const part = memory / 8 // its frame needs no larger buffer
 				p := g.peer(t)
 				err := after(t, p, request(1, wait, zeros(n-7*part)))
 				for id := range uint64(7) {
@@ -108,7 +108,7 @@ func packedRequest(compression uint8, payload []byte) []byte {
 	return wire.AppendRequest(nil, 1, 0, &wire.Request{Method: echo, Codec: 1, Compression: compression, Priority: 2, Payload: payload})
 }
 
-// callRows are about how much is open at once.
+// callRows are about the number of open calls and streams.
 func callRows() []row {
 	exhausted := anser.ResourceExhausted
 	streams := open(hold, wire.FlagStream)
@@ -165,7 +165,7 @@ func callRows() []row {
 	}
 }
 
-// settled waits until n calls run, or one is refused; workers decide.
+// settled waits until n calls run, or one is refused by the workers.
 func settled(t *testing.T, g *target, p *wirepeer.Peer, n int) error {
 	t.Helper()
 	for end := time.Now().Add(bound); ; time.Sleep(time.Millisecond) {
@@ -182,7 +182,7 @@ func settled(t *testing.T, g *target, p *wirepeer.Peer, n int) error {
 	}
 }
 
-// bytesOfStreams spreads n bytes over as many streams, whose handlers receive nothing.
+// bytesOfStreams distributes n bytes over the streams, whose handlers receive nothing.
 func bytesOfStreams(streams int) func(*testing.T, *target, int) error {
 	return func(t *testing.T, g *target, n int) error {
 		var frames [][]byte
@@ -233,7 +233,7 @@ func connRows() []row {
 				if g.Stats().LimitsHit["MaxHandshakes"] == 0 {
 					return nil
 				}
-				p := wirepeer.New(first) // it has kept the server waiting longest
+				p := wirepeer.New(first) // the server has waited longest for it
 				if err := p.ReadPreface(); err != nil {
 					t.Fatal(err)
 				}
@@ -323,7 +323,7 @@ func fixedRows() []row {
 			try: func(t *testing.T, g *target, n int) error {
 				block := wire.AppendMetadata(nil, []wire.Pair{{Key: wire.IdempotencyKey, Value: strings.Repeat("k", n)}})
 				err := answer(t, g.peer(t), wire.AppendRequest(nil, 1, 0, &wire.Request{Method: echo, Codec: 1, Priority: 2, Metadata: block}))
-				if err != nil && strings.Contains(err.Error(), "anser.Deduplicate") { // the key is fine, but nothing is remembered
+				if err != nil && strings.Contains(err.Error(), "anser.Deduplicate") { // the key is valid, but nothing is remembered
 					return nil
 				}
 				return err

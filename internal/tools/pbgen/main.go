@@ -1,6 +1,6 @@
-// Pbgen compiles .proto files and writes the Go code of protoc-gen-go, and of protoc-gen-go-vtproto
-// with -vt, next to them. It needs no protoc: the compiler runs in the process and the two plugins
-// are tools of this module, so every version is pinned in its go.mod.
+// Pbgen compiles .proto files and writes the Go code of protoc-gen-go, and of
+// protoc-gen-go-vtproto with -vt, next to them. It needs no protoc: the compiler runs in the
+// process and the two plugins are tools of this module, so every version is pinned in its go.mod.
 //
 //	pbgen -root ../.. -vt internal/benchpb/benchmark.proto internal/benchpb/math.proto
 package main
@@ -29,7 +29,7 @@ const module = "github.com/anser-rpc/anser"
 func main() {
 	log.SetFlags(0)
 	log.SetPrefix("pbgen: ")
-	root := flag.String("root", ".", "the directory that the files' names are relative to")
+	root := flag.String("root", ".", "the directory to which the files' names are relative")
 	vt := flag.Bool("vt", false, "generate vtproto's methods too")
 	flag.Parse()
 	if err := generate(*root, *vt, flag.Args()); err != nil {
@@ -51,7 +51,7 @@ func generate(root string, vt bool, names []string) error {
 	return run(root, "protoc-gen-go-vtproto", ",features=marshal+unmarshal+size", request)
 }
 
-// compile returns what protoc would send to a plugin.
+// compile returns the request that protoc would send to a plugin.
 func compile(root string, names []string) (*pluginpb.CodeGeneratorRequest, error) {
 	compiler := protocompile.Compiler{
 		Resolver:       protocompile.WithStandardImports(&protocompile.SourceResolver{ImportPaths: []string{root}}),

@@ -2,8 +2,8 @@ package child
 
 import "syscall"
 
-// attributes put a child into a process group of its own, so that Ctrl-C reaches the parent alone,
-// which ends its children in order; and have it killed when the parent dies.
+// attributes puts a child into its own process group, so that Ctrl-C reaches only the parent,
+// which ends its children in order; and makes the kernel kill it when the parent dies.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -4,6 +4,6 @@ package child
 
 import "syscall"
 
-// attributes put a child into a process group of its own, so that Ctrl-C reaches the parent alone,
+// attributes puts a child into its own process group, so that Ctrl-C reaches only the parent,
 // which ends its children in order.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -1,6 +1,6 @@
-// Package child runs processes that must not outlive the one that starts them. A child knows that
-// it is one: it tells when it is ready, in one line of JSON on its standard output, and ends when
-// its standard input does, which happens whenever its parent dies.
+// Package child runs processes that must not outlive their parent. A child reports that it is
+// ready by one line of JSON on its standard output, and ends when its standard input is closed,
+// which happens when its parent dies.
 package child
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/anser-rpc/anser/internal/tail"
 )
 
-// saidBytes is how much of what a process says last is kept.
+// saidBytes is how many of the last bytes of a process's output are kept.
 const saidBytes = 2 << 10
 
-// Group starts children. Make one with [NewGroup], and close it when its children have ended.
+// Group starts children. Create one with [NewGroup], and close it when its children have ended.
 type Group struct {
 	starts chan func()
 	ended  chan struct{}
@@ -35,9 +35,9 @@ func NewGroup() *Group {
 	return g
 }
 
-// run starts all children of the group from one thread that lives as long as the group: Linux sends
-// the signal that is asked for at the parent's death when the thread dies that started the child,
-// and Go ends threads as it likes.
+// run starts all children of the group from one thread that lives as long as the group: Linux
+// sends the parent death signal when the thread that started the child dies, and Go may end
+// threads at any time.
 func (g *Group) run() {
 	runtime.LockOSThread()
 	defer close(g.ended)
@@ -46,20 +46,20 @@ func (g *Group) run() {
 	}
 }
 
-// Close ends the group. Children that still run are killed, where the system can do it.
+// Close ends the group. Running children are killed, if the system supports it.
 func (g *Group) Close() {
 	close(g.starts)
 	<-g.ended
 }
 
-// Child is a process that was started by a Group. Its methods are safe for concurrent use.
+// Child is a process started by a Group. Its methods are safe for concurrent use.
 type Child struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
 	said  *tail.Buffer
 	ready chan []byte // the first line of the output, or closed without one
 	done  chan struct{}
-	err   error // of Wait, set before done is closed
+	err   error // result of Wait, set before done is closed
 }
 
 // Start runs the program of this process again with other arguments.
@@ -92,7 +92,7 @@ func (g *Group) Start(args ...string) (*Child, error) {
 	return c, nil
 }
 
-// watch reads what the child says and waits for its end.
+// watch reads the child's output and waits for its end.
 func (c *Child) watch(stdout io.Reader) {
 	r := bufio.NewReader(stdout)
 	if line, err := r.ReadBytes('\n'); err == nil {
@@ -104,8 +104,8 @@ func (c *Child) watch(stdout io.Reader) {
 	close(c.done)
 }
 
-// Ready waits until the child says that it is ready, and stores what it said in v. It may be called
-// once. A child that ends before, or a ctx that does, is an error that tells the child's last words.
+// Ready waits until the child reports that it is ready, and stores its report in v. It may be
+// called once. If the child or ctx ends first, the error contains the child's last output.
 func (c *Child) Ready(ctx context.Context, v any) error {
 	select {
 	case line, ok := <-c.ready:
@@ -125,7 +125,7 @@ func (c *Child) Ready(ctx context.Context, v any) error {
 	}
 }
 
-// PID returns the number of the process.
+// PID returns the process ID.
 func (c *Child) PID() int { return c.cmd.Process.Pid }
 
 // Done is closed when the process has ended.
@@ -134,14 +134,14 @@ func (c *Child) Done() <-chan struct{} { return c.done }
 // Kill ends the process at once, as SIGKILL does.
 func (c *Child) Kill() { c.cmd.Process.Kill() }
 
-// Stop asks the process to end: with SIGTERM, and where there is no such thing by closing its input.
+// Stop asks the process to end: by SIGTERM, or by closing its input on systems without it.
 func (c *Child) Stop() {
 	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		c.stdin.Close()
 	}
 }
 
-// Failure returns why the process ended, with its last words, or nil when it ended well. It must be
+// Failure returns why the process failed, with its last output, or nil after a success. It must be
 // called after Done is closed.
 func (c *Child) Failure() error {
 	if c.err == nil {
@@ -153,7 +153,7 @@ func (c *Child) Failure() error {
 	return c.err
 }
 
-// End stops the process and waits, and kills it when it takes longer than the grace.
+// End stops the process and waits, and kills it if that takes longer than grace.
 func (c *Child) End(grace time.Duration) {
 	c.Stop()
 	late := time.NewTimer(grace)
@@ -167,13 +167,13 @@ func (c *Child) End(grace time.Duration) {
 	c.stdin.Close()
 }
 
-// SayReady is for the child: it tells the parent that the child is ready, and v.
+// SayReady is called by the child: it reports to the parent that the child is ready, with v.
 func SayReady(stdout io.Writer, v any) error {
 	return json.NewEncoder(stdout).Encode(v)
 }
 
-// Orphaned is for the child: it returns a channel that is closed when the input ends, which is when
-// the parent has died or wants the child to end.
+// Orphaned is called by the child: it returns a channel that is closed at the end of the input,
+// which means that the parent has died or wants the child to end.
 func Orphaned(stdin io.Reader) <-chan struct{} {
 	gone := make(chan struct{})
 	go func() {

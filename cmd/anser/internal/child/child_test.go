@@ -13,7 +13,7 @@ import (
 	"github.com/anser-rpc/anser/cmd/anser/internal/child"
 )
 
-// The test's own program is the child: its first argument says what it does.
+// The test binary is the child: its first argument selects the behaviour.
 func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) < 2 || os.Args[1] == "" || os.Args[1][0] == '-':

@@ -11,7 +11,7 @@ import (
 	"github.com/anser-rpc/anser/cmd/anser/internal/child"
 )
 
-// A process that stands still does not end when it is told to, and does when it goes on.
+// A paused process does not end on SIGTERM until it is resumed.
 func TestPause(t *testing.T) {
 	g := child.NewGroup()
 	defer g.Close()
@@ -24,7 +24,7 @@ func TestPause(t *testing.T) {
 	if err := c.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	// Of two signals that wait the smaller number comes first, which is not that of the one that stops.
+	// Of two pending signals the lower number is delivered first, which is not SIGSTOP.
 	for end := time.Now().Add(time.Minute); !stopped(t, c.PID()); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the process does not stand still")
@@ -45,7 +45,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// stopped reports whether the process stands still.
+// stopped reports whether the process is paused.
 func stopped(t *testing.T, pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

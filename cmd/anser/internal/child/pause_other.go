@@ -4,13 +4,13 @@ package child
 
 import "errors"
 
-// CanPause says whether this system can stop processes without ending them.
+// CanPause reports whether this system can pause processes.
 const CanPause = false
 
-var errNoPause = errors.New("this system cannot stop a process without ending it: leave it out")
+var errNoPause = errors.New("this system cannot pause a process: leave this step out")
 
-// Pause would have the process stand still.
+// Pause is not supported on this system.
 func (c *Child) Pause() error { return errNoPause }
 
-// Resume would let the process go on.
+// Resume is not supported on this system.
 func (c *Child) Resume() error { return errNoPause }

@@ -7,13 +7,13 @@ import (
 	"syscall"
 )
 
-// CanPause says whether this system can stop processes without ending them.
+// CanPause reports whether this system can pause processes.
 const CanPause = true
 
-// Pause has the process stand still, as SIGSTOP does: it neither notices nor can prevent it.
+// Pause pauses the process with SIGSTOP: it can neither notice nor prevent that.
 func (c *Child) Pause() error { return c.signal(syscall.SIGSTOP, "stop") }
 
-// Resume lets the process go on.
+// Resume resumes the process.
 func (c *Child) Resume() error { return c.signal(syscall.SIGCONT, "continue") }
 
 func (c *Child) signal(s syscall.Signal, what string) error {

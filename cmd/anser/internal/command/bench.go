@@ -15,7 +15,7 @@ import (
 	"github.com/anser-rpc/anser/cmd/anser/internal/table"
 )
 
-// benchFlags are those of "anser bench".
+// benchFlags are the flags of "anser bench".
 type benchFlags struct {
 	registry sourceFlags
 	tls      tlsFlags
@@ -40,17 +40,17 @@ func newBench(s streams) *cobra.Command {
 		Short: "Put a server under load and measure it",
 		Long: strings.TrimSpace(`
 Put a server under load and measure it. Each caller makes its next call when the last one is over
-(closed loop), or with --rate calls become due at that rate, whatever the server does, and latency
+(closed loop), or with --rate calls become due at that rate, however slow the server is, and latency
 counts from the moment a call was due (open loop).
 
 Without --data or --payload the request is {}; for Hello.Say it is the protobuf message of 581 bytes
-that RPC frameworks are compared with, and the replies are checked. With --payload the method must
-take bytes, as Echo.Bytes of "anser bench serve" does.
+that is common in comparisons of RPC frameworks, and the replies are checked. With --payload the method must
+accept bytes, as Echo.Bytes of "anser bench serve" does.
 
-CPU is the processor time of a call: of this process, and of the server's if it can be seen from
-here, whatever else it does meanwhile.
+CPU is the processor time per call: of this process, and of the server if it runs on this machine,
+including whatever else it does meanwhile.
 
-One call is made before the load, to see whether target and method are right.
+One call is made before the load, to check the target and the method.
 
 Exit codes: 0 no call failed; 1 one did under load; 2 wrong use; 3 to 6 when that first call failed,
 as those of "anser call".`),
@@ -58,7 +58,7 @@ as those of "anser call".`),
   anser bench --serve --callers 100                          # a server of its own, Hello.Say
   anser bench 127.0.0.1:8972 Hello.Say --callers 1000        # against "anser bench serve"
   anser bench 127.0.0.1:8972 Echo.Bytes --payload 65536
-  anser bench --serve --compress zstd                        # what compressing costs, and saves
+  anser bench --serve --compress zstd                        # the cost of compression, and its effect
   anser bench arith Arith.Mul --data '{"A": 7, "B": 8}' --rate 500 --json`, "\n"),
 		Args: func(c *cobra.Command, args []string) error {
 			if f.serve {
@@ -89,9 +89,9 @@ as those of "anser call".`),
 	f.follow.add(c)
 	c.Flags().BoolVar(&f.serve, "serve", false, "start a server as another process and load that; no TARGET then, METHOD is optional")
 	c.Flags().IntVarP(&f.callers, "callers", "c", 100, "concurrent callers")
-	c.Flags().IntVar(&f.conns, "conns", 2, "connections to an address, shared by the callers")
-	c.Flags().Float64Var(&f.rate, "rate", 0, "calls a second of all callers together; 0 is a closed loop")
-	c.Flags().IntVar(&f.payload, "payload", -1, "send so many bytes, with the raw codec")
+	c.Flags().IntVar(&f.conns, "conns", 2, "connections per address, shared by the callers")
+	c.Flags().Float64Var(&f.rate, "rate", 0, "calls per second of all callers together; 0 is a closed loop")
+	c.Flags().IntVar(&f.payload, "payload", -1, "number of bytes to send, with the raw codec")
 	c.Flags().StringVar(&f.data, "data", "", "send this message, with the JSON codec")
 	c.Flags().Float64Var(&f.seconds, "seconds", 5, "how long to measure")
 	c.Flags().Float64Var(&f.warmup, "warmup", 1, "seconds of load before that")
@@ -109,7 +109,7 @@ func (f *benchFlags) check() error {
 	case f.conns < 1:
 		return usagef("--conns %d: at least 1 is needed", f.conns)
 	case f.rate < 0:
-		return usagef("--rate %g: use calls a second, or 0 for a closed loop", f.rate)
+		return usagef("--rate %g: use calls per second, or 0 for a closed loop", f.rate)
 	case f.seconds <= 0 || f.warmup < 0:
 		return usagef("--seconds must be more than 0, and --warmup not less")
 	case f.payload > 64<<20:
@@ -122,7 +122,7 @@ func (f *benchFlags) check() error {
 	return nil
 }
 
-// benchOwn starts a server for the time of the measurement.
+// benchOwn starts a server for the duration of the measurement.
 func benchOwn(ctx context.Context, s streams, f *benchFlags, method string) error {
 	group := child.NewGroup()
 	defer group.Close()
@@ -157,7 +157,7 @@ func bench(ctx context.Context, s streams, f *benchFlags, typed, method string, 
 		return err
 	}
 	defer c.Close()
-	// One call first: a target or method that is wrong must not fail a million times.
+	// One call first: a wrong target or method must not fail a million times.
 	if err := callOnce(ctx, c, f.timeout, work.NewCaller(c, method)); err != nil {
 		if e, ok := err.(*anser.Error); ok {
 			return explain(c, e)
@@ -192,7 +192,7 @@ func bench(ctx context.Context, s streams, f *benchFlags, typed, method string, 
 	return nil
 }
 
-// someFailed is the error of many calls. That of the first does not choose the exit code.
+// someFailed is the error after failed calls. The first of them does not choose the exit code.
 func someFailed(failed, succeeded int64, first error) error {
 	return fmt.Errorf("%s of %s calls failed; the first: %v", table.Count(failed), table.Count(failed+succeeded), first)
 }
@@ -211,7 +211,7 @@ func (f *benchFlags) workload(method string) load.Workload {
 
 func seconds(f float64) time.Duration { return time.Duration(f * float64(time.Second)) }
 
-// serversOf returns the processes of the instances, or nil when one of them cannot be seen.
+// serversOf returns the processes of the instances, or nil if one of them is unknown.
 func serversOf(c *anser.Client) []int {
 	var addresses []string
 	for _, in := range c.Status().Instances {

@@ -13,7 +13,7 @@ import (
 	"github.com/anser-rpc/anser/cmd/anser/internal/table"
 )
 
-// benchReport is what --json prints. Times of processors are left out where they are not known.
+// benchReport is the output of --json. Unknown CPU times are left out.
 type benchReport struct {
 	Target       string            `json:"target"`
 	Method       string            `json:"method"`
@@ -37,16 +37,16 @@ type benchReport struct {
 	Compression  *benchCompression `json:"compression,omitempty"`
 }
 
-// benchCompression tells how the requests travelled, the first one and those of the warm-up included.
+// benchCompression describes how the requests were sent, including the first one and the warm-up.
 type benchCompression struct {
 	Algorithm string  `json:"algorithm"`
 	Packed    int64   `json:"compressed"`
 	Plain     int64   `json:"uncompressed"`
-	Ratio     float64 `json:"ratio,omitempty"` // size after by size before, of those that were tried
+	Ratio     float64 `json:"ratio,omitempty"` // compressed by uncompressed size, of the requests that were compressed tentatively
 	Micros    float64 `json:"compress_us,omitempty"`
 }
 
-// compressed takes over what the client knows of compressing the requests.
+// compressed copies the client's statistics about compressing the requests.
 func (r *benchReport) compressed(stats []anser.CompressionStats) {
 	for _, st := range stats {
 		if st.Method != r.Method {
@@ -88,7 +88,7 @@ func (m *meter) end() {
 	}
 }
 
-// perCall returns microseconds, or nil where they are not known.
+// perCall returns microseconds, or nil if they are unknown.
 func (m *meter) perCall(calls int64, used time.Duration, err error) *float64 {
 	if err != nil || !m.began || calls == 0 {
 		return nil
@@ -141,7 +141,7 @@ func showBench(s streams, f *benchFlags, r benchReport) {
 	lines := append(t.Lines(width), "")
 	known := func(cpu *float64) string {
 		if cpu == nil {
-			return "not known"
+			return "unknown"
 		}
 		return us(*cpu)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/anser-rpc/anser/cmd/anser/internal/load"
 )
 
-// serving is what a child says when it serves.
+// serving is the report of a child that serves.
 type serving struct {
 	Address string `json:"address"`
 	PID     int    `json:"pid"`
@@ -31,7 +31,7 @@ func newBenchServe(s streams) *cobra.Command {
 Serve the methods that benchmarks call, until interrupted:
 
   Hello.Say        the protobuf message of 581 bytes, decoded, changed in two fields, encoded
-  Echo.Bytes       bytes, sent back as they are
+  Echo.Bytes       bytes, echoed
   MathService.Add  two numbers in protobuf`),
 		Example: strings.Trim(`
   anser bench serve
@@ -68,8 +68,8 @@ Serve the methods that benchmarks call, until interrupted:
 			return errors.Join(err, serveUntil(ctx, server, served))
 		},
 	}
-	c.Flags().StringVar(&listen, "listen", "127.0.0.1:8972", "address to serve at; port 0 chooses one")
-	c.Flags().BoolVar(&public, "insecure-public", false, "allow an address that other machines reach, without TLS and authentication")
+	c.Flags().StringVar(&listen, "listen", "127.0.0.1:8972", "address to listen on; port 0 chooses one")
+	c.Flags().BoolVar(&public, "insecure-public", false, "allow an address that other machines can reach, without TLS and authentication")
 	c.Flags().BoolVar(&asChild, "child", false, "end with the standard input")
 	c.Flags().MarkHidden("child")
 	jsonFlag(c, &asJSON)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// benchReport is what "bench --json" prints.
+// benchReport is the output of "bench --json".
 type benchReport struct {
 	Target, Method           string
 	Callers, Conns           int
@@ -24,7 +24,8 @@ type benchReport struct {
 	}
 }
 
-// bench measures for a fifth of a second, and if no call fits into that, as on a machine that stands still, for longer.
+// bench measures for a fifth of a second, and for longer if no call fits into that, as on a
+// machine that is paused.
 func bench(t *testing.T, args ...string) (r benchReport) {
 	t.Helper()
 	for seconds := 0.2; r.Calls+r.Errors == 0 && seconds < 30; seconds *= 10 {
@@ -72,13 +73,13 @@ func TestBenchCompressed(t *testing.T) {
 }
 
 func TestBenchErrors(t *testing.T) {
-	at, none := serve(t), nobody(t)
+	at, none := serve(t), unused(t)
 	run(t, "bench", none, "Hello.Say").expect(t, 3, "nobody is listening")
 	run(t, "bench", at, "Hello.Say").expect(t, 4, "not served here", "anser describe")
 	run(t, "bench", at, "Test.Fail").expect(t, 6, "there is no such thing")
 	run(t, "bench", at, "Arith.Mul", "--payload", "3").expect(t, 4, "decode the request with raw")
 	run(t, "bench", at).expect(t, 2, "arguments are missing")
-	run(t, "bench", "--serve", at, "Hello.Say").expect(t, 2, "an argument too many")
+	run(t, "bench", "--serve", at, "Hello.Say").expect(t, 2, "one argument too many")
 	run(t, "bench", at, "Arith.Mul", "--callers", "0").expect(t, 2, "--callers 0: at least 1")
 	run(t, "bench", at, "Arith.Mul", "--conns", "0").expect(t, 2, "--conns 0: at least 1")
 	run(t, "bench", at, "Arith.Mul", "--rate", "-1").expect(t, 2, "--rate -1")

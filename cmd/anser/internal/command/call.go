@@ -20,7 +20,7 @@ import (
 	"github.com/anser-rpc/anser/codec"
 )
 
-// callFlags are those of "anser call".
+// callFlags are the flags of "anser call".
 type callFlags struct {
 	registry   sourceFlags
 	tls        tlsFlags
@@ -46,11 +46,11 @@ func newCall(s streams) *cobra.Command {
 Call a method with a message in JSON, and print its reply. Without a message {} is sent; - reads it from the standard
 input, @FILE from a file. A method with several arguments takes an array of them, or an object with their names.
 
-A stream takes any number of messages. Those of an input or a file are sent as they are read, one JSON text after the other,
+A stream takes any number of messages. Those from the input or a file are sent as they are read, one JSON text after the other,
 and after the last one the client closes its side. Each message of the server is printed as a line of JSON. A stream may
 take as long as --timeout says, or with --follow until it is interrupted.
 
-The server is asked first what the method takes: a message with a key that the method does not have is not sent.
+The server is asked first what the method takes: a message with a key unknown to the method is not sent.
 `) + "\n" + exitHelp,
 		Example: strings.Trim(`
   anser call arith Arith.Mul '{"A": 7, "B": 8}'
@@ -76,20 +76,21 @@ The server is asked first what the method takes: a message with a key that the m
 	f.registry.add(c)
 	f.tls.add(c)
 	f.follow.add(c)
-	c.Flags().StringArrayVarP(&f.metadata, "header", "H", nil, "metadata to send beside the message, as key:value; as often as needed")
+	c.Flags().StringArrayVarP(&f.metadata, "header", "H", nil, "metadata to send with the message, as key:value; may be repeated")
 	timeoutFlag(c, &f.timeout, 5*time.Second, "how long the call may take")
-	c.Flags().BoolVar(&f.trailers, "trailers", false, "print what the server sent beside the reply, on the standard error")
-	c.Flags().BoolVar(&f.idempotent, "idempotent", false, "send again where the outcome of an attempt is unknown")
-	c.Flags().BoolVar(&f.oneway, "oneway", false, "send the message and want no reply; it arrives at most once")
+	c.Flags().BoolVar(&f.trailers, "trailers", false, "print the trailers of the reply to the standard error")
+	c.Flags().BoolVar(&f.idempotent, "idempotent", false, "retry if the outcome of an attempt is unknown")
+	c.Flags().BoolVar(&f.oneway, "oneway", false, "send the message without waiting for a reply; it arrives at most once")
 	compressFlag(c, &f.compress)
 	c.Flags().BoolVar(&f.json, "json", false, "print one object with the reply or error, the trailers and the time taken; of a stream one for each message, and a last one for its end")
 	c.Flags().BoolVar(&f.noCheck, "no-check", false, "send messages with keys that the server does not describe")
 	c.Flags().BoolVar(&f.stream, "stream", false, "the method is a stream; for servers that do not describe their methods")
-	c.Flags().BoolVar(&f.endless, "follow", false, "have no bound in time for the stream, until it is interrupted")
+	c.Flags().BoolVar(&f.endless, "follow", false, "do not limit the time of the stream; it ends when it is interrupted")
 	return c
 }
 
-// checkTyped finds mistakes in a message that the user typed, or pointed to, before anything else is done.
+// checkTyped finds mistakes in a message on the command line, or in a file it names, before
+// anything else is done.
 func checkTyped(typed string) error {
 	switch {
 	case typed == "-":
@@ -103,7 +104,7 @@ func checkTyped(typed string) error {
 	return checkJSON([]byte(typed))
 }
 
-// readMessage returns the request that the user typed or pointed to.
+// readMessage returns the request on the command line, or in a file it names.
 func readMessage(typed string, in io.Reader) (json.RawMessage, error) {
 	text, err := []byte(typed), error(nil)
 	switch {
@@ -119,7 +120,7 @@ func readMessage(typed string, in io.Reader) (json.RawMessage, error) {
 	return text, checkJSON(text)
 }
 
-// parseMetadata understands the flag -H.
+// parseMetadata parses the values of -H.
 func parseMetadata(pairs []string) (anser.Metadata, error) {
 	md := make(anser.Metadata)
 	for _, pair := range pairs {
@@ -132,7 +133,7 @@ func parseMetadata(pairs []string) (anser.Metadata, error) {
 	return md, nil
 }
 
-// callReport is what --json prints.
+// callReport is the output of --json.
 type callReport struct {
 	Reply    json.RawMessage `json:"reply,omitempty"`
 	Error    *callError      `json:"error,omitempty"`
@@ -200,15 +201,16 @@ func call(ctx context.Context, s streams, f *callFlags, typed, method string, me
 	return f.callOnce(ctx, s, to, messages)
 }
 
-// callee is the method that is called, and what its server says of it.
+// callee is the called method, with its server's description.
 type callee struct {
 	client *anser.Client
 	method string
-	info   *anser.MethodInfo // nil: unknown
-	silent *anser.Error      // no instance could be asked, or nil
+	info   *anser.MethodInfo // nil if unknown
+	silent *anser.Error      // the error if no instance could be asked, or nil
 }
 
-// look asks the server what the method takes. Where it does not say, the call shows what is wrong.
+// look asks the server what the method takes. If it does not answer, the call itself shows what is
+// wrong.
 func (to *callee) look(ctx context.Context, bound time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
@@ -222,7 +224,7 @@ func (to *callee) look(ctx context.Context, bound time.Duration) {
 	}
 }
 
-// check refuses a message with a key that the method does not have.
+// check rejects a message with a key unknown to the method.
 func (to *callee) check(f *callFlags, message []byte) error {
 	if f.noCheck || to.info == nil {
 		return nil
@@ -238,7 +240,7 @@ func (to *callee) check(f *callFlags, message []byte) error {
 func (f *callFlags) callOnce(ctx context.Context, s streams, to *callee, messages []string) error {
 	switch {
 	case len(messages) > 1:
-		return usagef("%q is an argument too many: %s is a call and takes one message", messages[1], to.method)
+		return usagef("%q is one argument too many: %s is a call and takes one message", messages[1], to.method)
 	case f.endless:
 		return usagef("--follow is for streams: %s is a call", to.method)
 	}
@@ -284,7 +286,7 @@ func (f *callFlags) callOnce(ctx context.Context, s streams, to *callee, message
 	return f.end(to.client, failed)
 }
 
-// printTrailers prints what the server sent beside its replies, if the user wants it.
+// printTrailers prints the trailers of the replies, if the user asked for them.
 func (f *callFlags) printTrailers(s streams, trailers anser.Metadata) {
 	if !f.trailers || f.json {
 		return
@@ -294,7 +296,7 @@ func (f *callFlags) printTrailers(s streams, trailers anser.Metadata) {
 	}
 }
 
-// end returns the error of the command whose call has failed, or nil.
+// end returns the error of the command for a failed call, or nil.
 func (f *callFlags) end(c *anser.Client, failed *anser.Error) error {
 	switch {
 	case failed == nil:
@@ -305,8 +307,8 @@ func (f *callFlags) end(c *anser.Client, failed *anser.Error) error {
 	return explain(c, failed)
 }
 
-// dial is target.Dial for a user who may have mistyped the target, and wants to hear at once that a
-// registry is not there.
+// dial is target.Dial for interactive use, where the target may be mistyped: it fails at once if
+// the registry cannot be reached.
 func dial(ctx context.Context, typed string, r *sourceFlags, t *tlsFlags, opts ...anser.DialOption) (*anser.Client, error) {
 	secure, err := t.options()
 	if err != nil {
@@ -330,9 +332,9 @@ func dial(ctx context.Context, typed string, r *sourceFlags, t *tlsFlags, opts .
 // oneCall makes a call.
 type oneCall = func(context.Context, ...anser.CallOption) error
 
-// callOnce makes a call for somebody who waits for it. A client goes on looking for an instance
-// until the call's time is over, which is right for a program that started before its servers; a
-// person wants to hear at once that nobody listens. While instances are left to try it goes on.
+// callOnce makes a call for an interactive user. A client keeps looking for an instance until the
+// call's deadline, which is right for a program that started before its servers; a user should
+// learn at once that no server listens. While there are untried instances it continues.
 func callOnce(ctx context.Context, c *anser.Client, timeout time.Duration, call oneCall) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -344,7 +346,7 @@ func callOnce(ctx context.Context, c *anser.Client, timeout time.Duration, call 
 	return call(ctx)
 }
 
-// explain adds to the error of a call what a person can do about it.
+// explain adds advice for the user to the error of a call.
 func explain(c *anser.Client, e *anser.Error) error {
 	status := c.Status()
 	switch {

@@ -27,12 +27,12 @@ type streamEnd struct {
 	Micros   int64          `json:"time_us"`
 }
 
-// converse opens a stream, sends the messages, and prints what comes back until the server ends it.
+// converse opens a stream, sends the messages, and prints the replies until the server ends it.
 func (f *callFlags) converse(ctx context.Context, s streams, to *callee, messages []string) error {
 	if f.oneway || f.idempotent {
 		return usagef("--oneway and --idempotent are for calls: %s is a stream", to.method)
 	}
-	if to.silent != nil { // to open the stream would take as long as the client looks for an instance
+	if to.silent != nil { // opening the stream would take as long as the client looks for an instance
 		to.silent.Method = to.method
 		return f.endStream(s, to, to.silent, streamEnd{}, nil)
 	}
@@ -54,7 +54,7 @@ func (f *callFlags) converse(ctx context.Context, s streams, to *callee, message
 	go func() {
 		if err := f.sendAll(to, st, messages, s.in, &sent); err != nil {
 			mistake <- err
-			cancel() // the server need not go on
+			cancel() // the server need not continue
 		}
 	}()
 	end := streamEnd{}
@@ -65,11 +65,11 @@ func (f *callFlags) converse(ctx context.Context, s streams, to *callee, message
 	st.Close()
 	end.Sent = sent.Load()
 	if cancelled && f.endless {
-		err = nil // which is how the user ends it
+		err = nil // this is how the user ends it
 	}
 	select {
 	case err = <-mistake:
-	default: // the goroutine may go on to read an input that nothing needs any more
+	default: // the goroutine may still be reading an input that is no longer needed
 	}
 	return f.endStream(s, to, err, end, st)
 }
@@ -94,7 +94,7 @@ func (f *callFlags) endStream(s streams, to *callee, err error, end streamEnd, s
 	return f.end(to.client, failed)
 }
 
-// printAll prints the messages of the server, one a line, and returns how many there were.
+// printAll prints the messages of the server, one per line, and returns their number.
 func (f *callFlags) printAll(s streams, st *jsonStream) (n int, err error) {
 	for message, err := range st.All() {
 		if err != nil {
@@ -118,13 +118,13 @@ func (f *callFlags) printAll(s streams, st *jsonStream) (n int, err error) {
 	return n, nil
 }
 
-// callReply is what --json prints for a message of a stream.
+// callReply is the output of --json for a message of a stream.
 type callReply struct {
 	Reply json.RawMessage `json:"reply"`
 }
 
-// sendAll sends the messages that the user typed or pointed to, and closes this side of the stream. The error is a
-// mistake of the user's: why a message could not be sent shows where messages are received.
+// sendAll sends the messages on the command line, and closes this side of the stream. The error is
+// a mistake of the user: a failure to send shows when messages are received.
 func (f *callFlags) sendAll(to *callee, st *jsonStream, messages []string, in io.Reader, sent *atomic.Int64) (err error) {
 	send := func(message json.RawMessage) error {
 		if err := to.check(f, message); err != nil {
@@ -156,7 +156,7 @@ func (f *callFlags) sendAll(to *callee, st *jsonStream, messages []string, in io
 	return nil
 }
 
-// errStreamOver ends the sending of messages for which nobody waits any more.
+// errStreamOver ends the sending of messages that are no longer needed.
 var errStreamOver = errors.New("the stream is over")
 
 func eachOfFile(name string, send func(json.RawMessage) error) error {
@@ -168,7 +168,7 @@ func eachOfFile(name string, send func(json.RawMessage) error) error {
 	return eachMessage(name, file, send)
 }
 
-// eachMessage reads one JSON text after the other.
+// eachMessage reads consecutive JSON texts.
 func eachMessage(name string, in io.Reader, send func(json.RawMessage) error) error {
 	d := json.NewDecoder(in)
 	for n := 1; ; n++ {

@@ -50,11 +50,11 @@ func TestCallStreamErrors(t *testing.T) {
 	run(t, "call", at, "Test.Sum", "@nowhere.json").expect(t, 2, "nowhere.json")
 	run(t, "call", at, "Test.Sum", "--oneway").expect(t, 2, "Test.Sum is a stream")
 	run(t, "call", at, "Arith.Mul", "--follow").expect(t, 2, "--follow is for streams")
-	// The client ends the stream, or the handler is faster.
+	// Either the client ends the stream, or the handler is faster.
 	if r := run(t, "call", at, "Test.Ticks", "--timeout", "2s"); r.code != 5 && r.code != 6 || !strings.Contains(r.err, "deadline exceeded") {
 		t.Errorf("%+v", r)
 	}
-	run(t, "call", nobody(t), "Test.Sum", "--stream").expect(t, 3, "nobody is listening")
+	run(t, "call", unused(t), "Test.Sum", "--stream").expect(t, 3, "nobody is listening")
 }
 
 func TestCallStreamJSON(t *testing.T) {
@@ -74,7 +74,7 @@ func TestCallStreamJSON(t *testing.T) {
 	}
 }
 
-// A server that does not describe its methods has streams all the same.
+// Streams also work with a server that does not describe its methods.
 func TestCallStreamWithoutDescription(t *testing.T) {
 	at := serve(t, anser.NoDescribe())
 	run(t, "call", at, "Test.Sum", `{"N": 1}`).expect(t, 4, "is a stream: use anser call --stream")
@@ -82,7 +82,7 @@ func TestCallStreamWithoutDescription(t *testing.T) {
 	run(t, "call", at, "Arith.Mul", `{"A": 1}`, "--stream").expect(t, 4, "is not a stream: leave --stream out")
 }
 
-// With --follow a stream goes on until the user ends it, which is no error.
+// With --follow a stream continues until the user ends it, which is no error.
 func TestCallStreamFollow(t *testing.T) {
 	at := serve(t)
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -107,7 +107,7 @@ func (w *firstWrite) Write(p []byte) (int, error) {
 	return w.Buffer.Write(p)
 }
 
-// A key that a method does not have would be left out in silence.
+// The codec would silently ignore an unknown key.
 func TestCallUnknownKey(t *testing.T) {
 	at := serve(t)
 	run(t, "call", at, "Arith.Mul", `{"A": 7, "C": 8}`).expect(t, 2, "the message has the unknown key C: the keys are A, B", `"anser describe `+at+` Arith.Mul"`, "--no-check")

@@ -43,7 +43,7 @@ func TestCallOneway(t *testing.T) {
 		t.Error(text)
 	}
 	run(t, "call", at, "Test.Note", `{"Text": "hello"}`).expect(t, 4, "is oneway")
-	run(t, "call", nobody(t), "Test.Note", "--oneway").expect(t, 3, "nobody is listening")
+	run(t, "call", unused(t), "Test.Note", "--oneway").expect(t, 3, "nobody is listening")
 }
 
 func TestCallCompressed(t *testing.T) {
@@ -107,7 +107,7 @@ func TestCallJSON(t *testing.T) {
 }
 
 func TestCallErrors(t *testing.T) {
-	at, none := serve(t), nobody(t)
+	at, none := serve(t), unused(t)
 	for _, c := range []struct {
 		name  string
 		args  []string
@@ -128,13 +128,13 @@ func TestCallErrors(t *testing.T) {
 		{"registry without scheme", []string{"arith", "Arith.Mul", "--registry", "127.0.0.1:2379"}, 2, []string{`registry "127.0.0.1:2379"`, "use etcd://127.0.0.1:2379"}},
 		{"registry of another kind", []string{"arith", "Arith.Mul", "--registry", "gopher://h:1"}, 2, []string{`unknown scheme "gopher"`}},
 		{"service with a blank", []string{"a b", "Arith.Mul"}, 2, []string{"service name"}},
-		{"no service in the target", []string{"etcd://" + none, "Arith.Mul"}, 2, []string{"no service is named: use etcd://" + none + "/service"}},
+		{"no service in the target", []string{"etcd://" + none, "Arith.Mul"}, 2, []string{"there is no service: use etcd://" + none + "/service"}},
 		{"empty target", []string{"", "Arith.Mul"}, 2, []string{"the target is empty"}},
 		{"bad JSON", []string{at, "Arith.Mul", `{"A": 7,]`}, 2, []string{"the message is not JSON", `{\"A\": 7,]`, "single quotes"}},
 		{"half of the JSON", []string{at, "Arith.Mul", `{"A": 7`}, 2, []string{"the message is not JSON: unexpected end"}},
 		{"no file", []string{at, "Arith.Mul", "@nowhere.json"}, 2, []string{"nowhere.json"}},
 		{"no method", []string{at}, 2, []string{"arguments are missing: anser call TARGET METHOD"}},
-		{"too many", []string{at, "Arith.Mul", "{}", "{}"}, 2, []string{"an argument too many"}},
+		{"too many", []string{at, "Arith.Mul", "{}", "{}"}, 2, []string{"one argument too many"}},
 		{"unknown flag", []string{at, "Arith.Mul", "--tiemout", "1s"}, 2, []string{"unknown flag: --tiemout: see anser call --help"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -147,8 +147,8 @@ func TestCallErrors(t *testing.T) {
 	}
 }
 
-// The deadline of a call passes while its handler runs. On a machine that is slow it may pass before the call is sent, which
-// has another exit code: the next one is later.
+// The deadline of a call passes while its handler runs. On a slow machine it may pass before the
+// call is sent, which has another exit code: the next attempt has a later one.
 func TestCallDeadline(t *testing.T) {
 	at := serve(t)
 	const notSent = 3
@@ -164,7 +164,7 @@ func TestCallDeadline(t *testing.T) {
 	}
 }
 
-// The codes in words are an interface of --json.
+// The codes in words are part of the interface of --json.
 func TestCallErrorWords(t *testing.T) {
 	text, err := json.Marshal([]any{anser.DeadlineExceeded, anser.OutcomeUnknown})
 	if err != nil || string(text) != `["deadline exceeded","unknown"]` {

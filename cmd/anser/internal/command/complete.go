@@ -9,7 +9,7 @@ import (
 	"github.com/anser-rpc/anser/cmd/anser/internal/target"
 )
 
-// completionBound is how long somebody who presses Tab waits.
+// completionBound is how long a completion may take.
 const completionBound = time.Second
 
 // completeTarget offers the services of the registry as the first argument, and the methods of a
@@ -32,7 +32,7 @@ func completeTarget(source *sourceFlags, secure *tlsFlags) cobra.CompletionFunc 
 	}
 }
 
-// serviceNames returns what there is; nothing where the registry does not answer.
+// serviceNames returns the known services, none if the registry does not answer.
 func serviceNames(ctx context.Context, source *sourceFlags) []string {
 	if target.Reach(ctx, source.url) != nil {
 		return nil

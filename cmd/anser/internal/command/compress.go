@@ -10,7 +10,7 @@ import (
 )
 
 const compressHelp = "compress requests and replies: gzip, deflate, snappy, zstd or lz4 from 200 bytes on where it pays;\n" +
-	"with \",forced\" behind the name every message"
+	"with \",forced\" after the name every message"
 
 func compressFlag(c *cobra.Command, typed *string) {
 	c.Flags().StringVar(typed, "compress", "none", compressHelp)
@@ -23,7 +23,7 @@ func compressFlag(c *cobra.Command, typed *string) {
 	}))
 }
 
-// compression understands the flag --compress.
+// compression parses the flag --compress.
 func compression(typed string) (anser.DialCallOption, error) {
 	name, mode, given := strings.Cut(typed, ",")
 	if given && mode != "forced" && mode != "dynamic" {

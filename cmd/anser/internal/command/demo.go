@@ -17,14 +17,14 @@ func newDemo(s streams) *cobra.Command {
 		Short: "Run a registry, three services and traffic, and disturb them",
 		Long: strings.TrimSpace(`
 Run Anser on this machine: a registry, three services with three instances each, every instance a
-process of its own, and traffic through them. Meanwhile a script goes round, in which each step is
-announced, and tells in the end what there was to see. No call fails.
+process of its own, and traffic through them. Meanwhile a script of steps is repeated; each step is
+announced, and its effect is reported at the end. No call fails.
 
   kill     an instance is killed (SIGKILL), and another takes its place
   restart  an instance drains (SIGTERM), and another takes its place
   canary   an instance of version 2.0 appears, and rules in the registry send it 10 % of the calls
   slow     an instance answers late, and gets few calls
-  freeze   an instance stands still (SIGSTOP), is taken out, and comes back; where there is SIGSTOP
+  freeze   an instance is paused (SIGSTOP), is ejected, and comes back; on systems with SIGSTOP
   outage   the registry goes away and comes back
 
   arith  Arith.Add, Arith.Mul
@@ -32,8 +32,8 @@ announced, and tells in the end what there was to see. No call fails.
   front  Front.Page, which calls the two others
 
 While it runs, "anser ls", "anser describe arith", and "anser call" work in a second terminal.
-The figures are those of the demo's own callers. With --json, what happens goes to the standard
-error, and one object to the standard output in the end.
+The figures are those of the demo's own callers. With --json, events go to the standard
+error, and one object to the standard output at the end.
 
 Exit codes: 0 no call failed; 1 one did, or the demo could not run; 2 wrong use.`),
 		Example: strings.Trim(`
@@ -68,11 +68,11 @@ Exit codes: 0 no call failed; 1 one did, or the demo could not run; 2 wrong use.
 	c.Flags().StringVar(&o.Listen, "listen", "127.0.0.1:2379", "address of the registry; port 0 chooses a free one")
 	c.Flags().StringVar(&o.Data, "data", "", "directory in which the registry keeps its data (default a temporary one)")
 	c.Flags().IntVarP(&o.Callers, "callers", "c", 4, "callers of each service")
-	c.Flags().Float64Var(&o.Rate, "rate", 100, "calls a second to each service; 0 is as many as the callers make")
+	c.Flags().Float64Var(&o.Rate, "rate", 100, "calls per second to each service; 0 is as many as the callers make")
 	c.Flags().DurationVar(&o.Every, "every", 4*time.Second,
 		"time between the beginnings of two steps, with --for a seventh of it at most; 0: none")
 	c.Flags().StringSliceVar(&o.Steps, "steps", nil, "the steps to perform: "+strings.Join(demo.Steps(), ", ")+" (default all)")
-	c.Flags().DurationVar(&o.For, "for", 0, "how long there is traffic (default until interrupted)")
+	c.Flags().DurationVar(&o.For, "for", 0, "duration of the traffic (default until interrupted)")
 	jsonFlag(c, &asJSON)
 	return c
 }
@@ -82,7 +82,7 @@ func checkDemo(o *demo.Options) error {
 	case o.Callers < 1:
 		return usagef("--callers %d: at least 1 is needed", o.Callers)
 	case o.Rate < 0:
-		return usagef("--rate %g: use calls a second, or 0 for as many as the callers make", o.Rate)
+		return usagef("--rate %g: use calls per second, or 0 for as many as the callers make", o.Rate)
 	case o.For < 0 || o.Every < 0:
 		return usagef("--for and --every must not be negative")
 	}
@@ -92,7 +92,7 @@ func checkDemo(o *demo.Options) error {
 	return nil
 }
 
-// newInstance is the command by which the demo starts its instances.
+// newInstance is the command with which the demo starts its instances.
 func newInstance(s streams) *cobra.Command {
 	var o demo.InstanceOptions
 	c := &cobra.Command{

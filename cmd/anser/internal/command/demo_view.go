@@ -15,13 +15,13 @@ import (
 	"github.com/anser-rpc/anser/cmd/anser/internal/target"
 )
 
-// demoView shows the demo: on a terminal a table that is drawn in place under the lines of what
-// happened; elsewhere lines, with the table now and then; with --json only what happened.
+// demoView shows the demo: on a terminal as a table that is redrawn below the event lines;
+// elsewhere as lines, with the table now and then; with --json only the events.
 type demoView struct {
 	out    *screen.Screen
 	tables bool
 	last   demo.Snapshot
-	shown  time.Time // when the table was last written where it cannot be drawn in place
+	shown  time.Time // when the table was last printed if it cannot be redrawn
 }
 
 func newDemoView(s streams, asJSON bool) *demoView {
@@ -31,7 +31,7 @@ func newDemoView(s streams, asJSON bool) *demoView {
 	return &demoView{out: screen.New(s.out), tables: true}
 }
 
-// tableEvery is the time between two tables where they cannot be drawn in place.
+// tableEvery is the interval between two tables if they cannot be redrawn.
 const tableEvery = 5 * time.Second
 
 var (
@@ -78,7 +78,7 @@ func (v *demoView) Show(s demo.Snapshot) {
 	}
 }
 
-// end writes the last lines.
+// end prints the last lines.
 func (v *demoView) end(sum demo.Summary) {
 	v.out.Print(append([]string{""}, v.tableLines()...)...)
 	failed := good.Render("none failed")
@@ -89,7 +89,7 @@ func (v *demoView) end(sum demo.Summary) {
 		table.Count(sum.Calls), sum.Seconds, failed, plural(sum.Killed, "instance"), sum.Restarts-sum.Killed))
 }
 
-// block is what is drawn in place: the table, and what can be done meanwhile.
+// block is the part that is redrawn: the table, and suggested commands.
 func (v *demoView) block() []string {
 	if len(v.last.Rows) == 0 {
 		return nil
@@ -116,7 +116,7 @@ func (v *demoView) block() []string {
 		faint.Render("Ctrl-C ends the demo."))
 }
 
-// tableLines is the table with a line for the whole.
+// tableLines returns the table with a line for the total.
 func (v *demoView) tableLines() []string {
 	right := func(title string) table.Column { return table.Column{Title: title, Right: true, Least: len("1.23 ms")} }
 	t := table.Table{Columns: []table.Column{
@@ -153,7 +153,7 @@ func errorCount(n int64) string {
 	return "0"
 }
 
-// invocation is how this program can be called from another terminal.
+// invocation returns the command by which this program can be run in another terminal.
 func invocation() string {
 	self, err := os.Executable()
 	if err != nil {

@@ -75,7 +75,7 @@ func describe(ctx context.Context, typed string, source *sourceFlags, secure *tl
 	})
 	if e, ok := err.(*anser.Error); ok {
 		if e.Code == anser.Unimplemented {
-			return nil, fmt.Errorf("%w\nthe server does not tell what it serves: its option anser.NoDescribe forbids it", e)
+			return nil, fmt.Errorf("%w\nthe server does not describe its methods: its option anser.NoDescribe forbids it", e)
 		}
 		return nil, explain(c, e)
 	}
@@ -96,7 +96,7 @@ func findMethod(methods []anser.MethodInfo, name string) (*anser.MethodInfo, err
 	return nil, fmt.Errorf("there is no method %q: the server has %s", name, strings.Join(names, ", "))
 }
 
-// listMethods prints a line for each method.
+// listMethods prints a line per method.
 func listMethods(s streams, methods []anser.MethodInfo) {
 	out := screen.New(s.out)
 	if len(methods) == 0 {
@@ -155,7 +155,7 @@ func showMethod(s streams, typed, name string, m *anser.MethodInfo) {
 	screen.New(s.out).Print(lines...)
 }
 
-// spaced returns JSON in one line with a blank after each colon and comma, as people write it.
+// spaced returns JSON in one line with a space after each colon and comma.
 func spaced(text []byte) string {
 	var b bytes.Buffer
 	if err := json.Indent(&b, text, "", ""); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// The exit codes. Those from exitNotSent on say what became of a call.
+// The exit codes. From exitNotSent on they are the outcome of a call.
 const (
 	exitOK       = 0
 	exitFailed   = 1
@@ -24,7 +24,7 @@ Exit codes: 0 the call succeeded; 1 something else failed; 2 wrong use; and when
 3 it was not sent; 4 the server refused it and did not run it; 5 it may have run (the deadline
 passed, or the connection was lost); 6 the handler ran and returned the error.`
 
-// usageError is a mistake in what the user typed.
+// usageError is a mistake on the command line.
 type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
@@ -32,13 +32,13 @@ func (e *usageError) Unwrap() error { return e.err }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
-// refusedError is a change that was refused, as somebody else was faster.
+// refusedError is a change that was refused because of a concurrent one.
 type refusedError struct{ err error }
 
 func (e *refusedError) Error() string { return e.err.Error() }
 func (e *refusedError) Unwrap() error { return e.err }
 
-// reportedError was shown to the user already.
+// reportedError has already been shown to the user.
 type reportedError struct{ err error }
 
 func (e *reportedError) Error() string { return e.err.Error() }

@@ -19,7 +19,7 @@ import (
 	"github.com/anser-rpc/anser/route"
 )
 
-// explainFlags are those of "anser explain".
+// explainFlags are the flags of "anser explain".
 type explainFlags struct {
 	registry sourceFlags
 	tls      tlsFlags
@@ -34,10 +34,10 @@ func newExplain(s streams) *cobra.Command {
 	var f explainFlags
 	c := &cobra.Command{
 		Use:   "explain SERVICE METHOD",
-		Short: "Say to which instance a call would go, and why not to the others",
-		Long: "Say to which instance a call would go: which rules match, what they leave, which instances are left out and\n" +
-			"why, and what the balancer picks. The command asks as a client that has just started and has measured nothing;\n" +
-			"with --from it asks a client that runs, in a process that serves route.ServeExplain.\n" +
+		Short: "Show to which instance a call would go, and why not to the others",
+		Long: "Show to which instance a call would go: which rules match, what they leave, which instances are left out and\n" +
+			"why, and what the balancer picks. The command answers for a client that has just started and has no measurements;\n" +
+			"with --from it asks a running client, in a process that serves route.ServeExplain.\n" +
 			"\nExit codes: 0 there is an instance for the call; 1 something failed; 2 wrong use; 3 no instance is left.",
 		Example: strings.Trim(`
   anser explain arith Arith.Mul
@@ -64,7 +64,7 @@ func newExplain(s streams) *cobra.Command {
 	f.registry.add(c)
 	f.tls.add(c)
 	timeoutFlag(c, &f.timeout, 5*time.Second, "how long to wait for the registry, or for --from")
-	c.Flags().StringArrayVarP(&f.metadata, "header", "H", nil, "metadata of the call, as key:value; as often as needed")
+	c.Flags().StringArrayVarP(&f.metadata, "header", "H", nil, "metadata of the call, as key:value; may be repeated")
 	f.caller.add(c)
 	c.Flags().StringVar(&f.from, "from", "", "process whose client is asked")
 	jsonFlag(c, &f.json)
@@ -93,7 +93,7 @@ func (f *explainFlags) explain(ctx context.Context, typed, method string) (*anse
 	return c.Explain(anser.WithMetadata(ctx, md), method)
 }
 
-// ask asks a process that runs.
+// ask asks a running process.
 func (f *explainFlags) ask(ctx context.Context, q route.ExplainRequest) (*anser.Explanation, error) {
 	c, err := dial(ctx, f.from, &f.registry, &f.tls, anser.Codec(new(codec.JSON)))
 	if err != nil {
@@ -105,7 +105,7 @@ func (f *explainFlags) ask(ctx context.Context, q route.ExplainRequest) (*anser.
 		return c.Call(ctx, route.ExplainMethod, &q, x, opts...)
 	})
 	if e, ok := errors.AsType[*anser.Error](err); ok && e.Code == anser.Unimplemented {
-		return nil, fmt.Errorf("%w\n%s does not explain its calls: it has to serve route.ServeExplain", e, f.from)
+		return nil, fmt.Errorf("%w\n%s does not explain its calls: it must serve route.ServeExplain", e, f.from)
 	}
 	return x, err
 }
@@ -141,12 +141,13 @@ func showExplanation(s streams, x *anser.Explanation) {
 	if x.Pick != "" {
 		lines = append(lines, "pick      "+green.Render(x.Pick))
 	} else {
-		lines = append(lines, "pick      "+red.Render("nobody: "+x.Error))
+		lines = append(lines, "pick      "+red.Render("none: "+x.Error))
 	}
 	out.Print(slices.Concat(lines, []string{""}, explainedInstances(x.Instances, width))...)
 }
 
-// explainedInstances are a table of the instances, and below it what does not fit into one.
+// explainedInstances returns a table of the instances, followed by the details that do not fit
+// into it.
 func explainedInstances(list []anser.ExplainedInstance, width int) []string {
 	t := table.Table{Columns: []table.Column{{Title: "INSTANCE"}, {Title: "ADDRESS"}, {Title: "WEIGHT", Right: true}, {Title: "LEFT OUT"}}}
 	var said []string

@@ -19,7 +19,7 @@ import (
 	"github.com/anser-rpc/anser/filetransfer"
 )
 
-// fileFlags are those of the commands below "anser file".
+// fileFlags are the flags of the commands below "anser file".
 type fileFlags struct {
 	registry sourceFlags
 	tls      tlsFlags
@@ -28,7 +28,7 @@ type fileFlags struct {
 	timeout  time.Duration
 	json     bool
 
-	// of transfers
+	// for transfers
 	resume    bool
 	parents   bool
 	noReplace bool
@@ -40,9 +40,9 @@ func newFile(s streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "file",
 		Short: "Send, fetch, list and remove files of a service that serves a folder",
-		Long: "Send, fetch, list and remove files of a service that serves a folder with package filetransfer. Transfers go on after\n" +
-			"their connection broke, and with --resume where an earlier command ended; a file appears when all of it is\n" +
-			"there and its checksum fits.\n" + exitHelp,
+		Long: "Send, fetch, list and remove files of a service that serves a folder with package filetransfer. Transfers continue after\n" +
+			"their connection broke, and with --resume where an earlier command ended; a file appears when it is\n" +
+			"complete and its checksum matches.\n" + exitHelp,
 		Example: strings.Trim(`
   anser file put store report.pdf 2026/ --parents
   anser file get 127.0.0.1:8972 2026/report.pdf --resume
@@ -52,33 +52,33 @@ func newFile(s streams) *cobra.Command {
 	return under(c, newFilePut(s), newFileGet(s), newFileLs(s), newFileRm(s))
 }
 
-// add adds the flags that all of them have.
+// add adds the common flags.
 func (f *fileFlags) add(c *cobra.Command) {
 	c.ValidArgsFunction = completeTarget(&f.registry, &f.tls)
 	f.registry.add(c)
 	f.tls.add(c)
 	f.follow.add(c)
-	c.Flags().StringVar(&f.service, "service", "File", "name before the full stop of the methods")
+	c.Flags().StringVar(&f.service, "service", "File", "name before the dot of the methods")
 	jsonFlag(c, &f.json)
 }
 
-// addTransfer adds those of transfers.
+// addTransfer adds the flags of transfers.
 func (f *fileFlags) addTransfer(c *cobra.Command) {
 	f.add(c)
-	c.Flags().BoolVar(&f.resume, "resume", false, "go on where an earlier transfer of the same file ended, and leave what is there for the next one")
-	c.Flags().BoolVarP(&f.parents, "parents", "p", false, "make the folders that are missing")
-	c.Flags().BoolVar(&f.noReplace, "no-replace", false, "fail where the file is there already")
-	c.Flags().BoolVar(&f.crc, "crc32c", false, "check with CRC-32C, which is faster than SHA-256 and finds errors but no intent")
-	c.Flags().DurationVar(&f.patience, "patience", time.Minute, "how long to try again while nothing moves; 0 is until interrupted")
+	c.Flags().BoolVar(&f.resume, "resume", false, "continue an earlier transfer of the same file, and keep the unfinished file for the next one")
+	c.Flags().BoolVarP(&f.parents, "parents", "p", false, "create missing folders")
+	c.Flags().BoolVar(&f.noReplace, "no-replace", false, "fail if the file exists")
+	c.Flags().BoolVar(&f.crc, "crc32c", false, "check with CRC-32C, which is faster than SHA-256 and detects accidental errors only")
+	c.Flags().DurationVar(&f.patience, "patience", time.Minute, "how long to retry without progress; 0 is until interrupted")
 }
 
-// addTimeout adds that of a command that is over soon.
+// addTimeout adds the flag of short commands.
 func (f *fileFlags) addTimeout(c *cobra.Command) {
 	f.add(c)
-	timeoutFlag(c, &f.timeout, 5*time.Second, "how long the whole may take")
+	timeoutFlag(c, &f.timeout, 5*time.Second, "timeout of the command")
 }
 
-// options returns what package filetransfer needs for the flags.
+// options returns the options of package filetransfer for the flags.
 func (f *fileFlags) options() []filetransfer.Option {
 	opts := []filetransfer.Option{filetransfer.Named(f.service), filetransfer.Patience(f.patience)}
 	if f.resume {
@@ -96,10 +96,10 @@ func (f *fileFlags) options() []filetransfer.Option {
 	return opts
 }
 
-// with runs do with a client.
+// with calls do with a client.
 func (f *fileFlags) with(ctx context.Context, typed string, do func(ctx context.Context, c *anser.Client) error) error {
 	if f.service == "" {
-		return usagef("--service is empty: give the name before the full stop of the methods, such as File")
+		return usagef("--service is empty: give the name before the dot of the methods, such as File")
 	}
 	if f.patience < 0 {
 		return usagef("--patience must not be negative")
@@ -130,7 +130,7 @@ func newFilePut(s streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "put TARGET LOCAL [REMOTE]",
 		Short: "Send a file",
-		Long: "Send a file. REMOTE is its path below the folder of the server; without it, or where it ends in a slash, the\n" +
+		Long: "Send a file. REMOTE is its path below the folder of the server; without it, or if it ends with a slash, the\n" +
 			"file keeps its name.",
 		Example: strings.Trim(`
   anser file put store report.pdf
@@ -161,8 +161,8 @@ func newFileGet(s streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "get TARGET REMOTE [LOCAL | -]",
 		Short: "Fetch a file",
-		Long: "Fetch a file. Without LOCAL, or where that is a folder, it keeps its name; - writes it to the standard output,\n" +
-			"where it is only known to be right when the command has ended with 0.",
+		Long: "Fetch a file. Without LOCAL, or if that is a folder, it keeps its name; - writes it to the standard output,\n" +
+			"where it is verified only if the command exits with 0.",
 		Example: strings.Trim(`
   anser file get store 2026/report.pdf
   anser file get store 2026/report.pdf may.pdf --no-replace
@@ -194,14 +194,14 @@ func newFileGet(s streams) *cobra.Command {
 	return c
 }
 
-// transferReport is what --json prints.
+// transferReport is the output of --json.
 type transferReport struct {
 	filetransfer.Result
 	Checksum string  `json:"checksum"`
 	Seconds  float64 `json:"seconds"`
 }
 
-// transfer runs a transfer, and shows it on a terminal.
+// transfer runs a transfer, and shows its progress on a terminal.
 func (f *fileFlags) transfer(s streams, name string, run func(opts ...filetransfer.Option) (filetransfer.Result, error)) error {
 	opts := f.options()
 	out := screen.New(s.err)
@@ -215,7 +215,7 @@ func (f *fileFlags) transfer(s streams, name string, run func(opts ...filetransf
 	r, err := run(opts...)
 	took := time.Since(began)
 	if out.Terminal() {
-		out.Draw(nil, nil) // the bar goes
+		out.Draw(nil, nil) // removes the bar
 	}
 	if err != nil {
 		return err
@@ -234,10 +234,10 @@ func (f *fileFlags) transfer(s streams, name string, run func(opts ...filetransf
 	return err
 }
 
-// progressLine shows how far a transfer is, as wide as the terminal. No library of progress bars draws
-// it: those have a goroutine and a ticker that write to the terminal by themselves (mpb, as in the
-// arena) or run the whole program (bubbletea), while a transfer tells its progress here, and Screen
-// draws, truncates and erases the lines of all commands in one way.
+// progressLine returns the progress of a transfer, as wide as the terminal. It uses no library for
+// progress bars: these have a goroutine and a ticker that write to the terminal by themselves
+// (mpb, as in the arena) or run the whole program (bubbletea), while a transfer reports its
+// progress here, and Screen draws, truncates and erases the lines of all commands in the same way.
 func progressLine(name string, p filetransfer.Progress, width int) string {
 	share := 1.0
 	if p.Total > 0 {
@@ -257,7 +257,7 @@ func progressLine(name string, p filetransfer.Progress, width int) string {
 	return name + "  " + strings.Repeat("█", full) + strings.Repeat("░", bar-full) + "  " + figures
 }
 
-// byteCount writes a number of bytes in the unit that suits it.
+// byteCount formats a number of bytes in a suitable unit.
 func byteCount(n int64) string {
 	f, units := float64(n), []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
 	i := 0
@@ -274,8 +274,8 @@ func newFileLs(s streams) *cobra.Command {
 	var f fileFlags
 	c := &cobra.Command{
 		Use:   "ls TARGET [FOLDER]",
-		Short: "List what is in a folder",
-		Long:  "List what is in a folder, sorted by name. A folder's name ends in a slash; what is neither a file nor a folder has no size.",
+		Short: "List the contents of a folder",
+		Long:  "List the contents of a folder, sorted by name. A folder's name ends with a slash; an entry that is neither a file nor a folder has no size.",
 		Example: strings.Trim(`
   anser file ls store
   anser file ls store 2026 --json | jq -r '.[].path'`, "\n"),
@@ -327,7 +327,7 @@ func newFileRm(s streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rm TARGET PATH...",
 		Short: "Remove files and empty folders",
-		Long:  "Remove files and empty folders, where the server allows it. It stops at the first one that cannot be removed.",
+		Long:  "Remove files and empty folders, if the server allows it. It stops at the first one that cannot be removed.",
 		Example: strings.Trim(`
   anser file rm store 2026/report.pdf
   anser file rm store 2026/may.pdf 2026`, "\n"),

@@ -8,7 +8,7 @@ import (
 	"github.com/anser-rpc/anser/route"
 )
 
-// callerFlags describe the caller to traffic rules that ask for it.
+// callerFlags describe the caller to traffic rules.
 type callerFlags struct {
 	caller route.Caller
 	tags   map[string]string
@@ -24,13 +24,14 @@ func (f *callerFlags) add(c *cobra.Command) {
 		{"version", &f.caller.Version},
 		{"zone", &f.caller.Zone},
 	} {
-		c.Flags().StringVar(flag.value, "caller-"+flag.name, "", flag.name+" of the caller, for traffic rules that ask for it")
+		c.Flags().StringVar(flag.value, "caller-"+flag.name, "", flag.name+" of the caller, for traffic rules that match it")
 	}
-	c.Flags().StringToStringVar(&f.tags, "caller-tag", nil, "tags of the caller, as key=value, for traffic rules that ask for them")
+	c.Flags().StringToStringVar(&f.tags, "caller-tag", nil, "tags of the caller, as key=value, for traffic rules that match them")
 	c.Flags().Lookup("caller-tag").DefValue = "" // instead of []
 }
 
-// options returns what anser.Dial needs to follow the traffic rules for a target, if it can have any.
+// options returns the options of anser.Dial that apply the traffic rules of a target, if it can
+// have any.
 func (f *callerFlags) options(typed string, r *sourceFlags) ([]anser.DialOption, error) {
 	full, err := target.Resolve(typed, r.url)
 	if err != nil {
@@ -44,7 +45,7 @@ func (f *callerFlags) options(typed string, r *sourceFlags) ([]anser.DialOption,
 	return []anser.DialOption{route.Rules(route.From(caller))}, nil
 }
 
-// followFlags are those of the commands whose calls follow traffic rules unless the user says otherwise.
+// followFlags are the flags of the commands whose calls follow traffic rules by default.
 type followFlags struct {
 	callerFlags
 	noRules bool
@@ -52,7 +53,7 @@ type followFlags struct {
 
 func (f *followFlags) add(c *cobra.Command) {
 	f.callerFlags.add(c)
-	c.Flags().BoolVar(&f.noRules, "no-rules", false, "go past the traffic rules of the service, which are followed otherwise")
+	c.Flags().BoolVar(&f.noRules, "no-rules", false, "ignore the traffic rules of the service")
 }
 
 func (f *followFlags) options(typed string, r *sourceFlags) ([]anser.DialOption, error) {

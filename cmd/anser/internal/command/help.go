@@ -10,7 +10,8 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// newHelp is the command help of the library, which accepts any topic, but fails for a command that is not there.
+// newHelp is the library's help command, which accepts any topic, but fails for an unknown
+// command.
 func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:     "help [COMMAND]...",
@@ -51,7 +52,7 @@ func subcommand(of *cobra.Command, name string) *cobra.Command {
 	return nil
 }
 
-// unknownCommand says what there is instead.
+// unknownCommand returns an error that lists the existing commands.
 func unknownCommand(of *cobra.Command, name string) error {
 	var names []string
 	for _, sub := range of.Commands() {
@@ -73,9 +74,9 @@ func unknownCommand(of *cobra.Command, name string) error {
 func newMan(s streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "man [FOLDER]",
-		Short: "Print the manual page, or write those of all commands into a folder",
-		Long: "Print the manual page of anser in roff. With a folder, write the page of each command into it, as man reads them\n" +
-			"from a folder man1.",
+		Short: "Print the manual page, or write the pages of all commands into a folder",
+		Long: "Print the manual page of anser in roff. With a folder, write the page of each command into it, in the format of man,\n" +
+			"for a folder man1.",
 		Example: strings.Trim(`
   anser man | man -l -
   anser man /usr/local/share/man/man1`, "\n"),

@@ -2,7 +2,7 @@ package command
 
 import "strings"
 
-// hints replaces the advice of libraries, which name options of programs in Go, by the flags of this command.
+// hints replaces advice of the libraries, which name Go options, by flags of this command.
 var hints = strings.NewReplacer(
 	"give the client anser.TLS, or accept that others read it with anser.InsecureCredentials", "use --tls",
 	"give the client anser.TLS", "use --tls",

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// jsonFlag adds the flag for output that programs read.
+// jsonFlag adds the flag for machine-readable output.
 func jsonFlag(c *cobra.Command, on *bool) {
 	c.Flags().BoolVar(on, "json", false, "print JSON")
 }
@@ -28,7 +28,8 @@ func printJSONLine(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// indentJSON returns the text with a member a line; text that is not JSON stays as it is.
+// indentJSON returns the text with one member per line; text that is not JSON is returned
+// unchanged.
 func indentJSON(text []byte) string {
 	var b bytes.Buffer
 	if err := json.Indent(&b, text, "", "  "); err != nil {
@@ -39,7 +40,7 @@ func indentJSON(text []byte) string {
 
 const jsonAdvice = `write for example '{"A": 7}', in single quotes`
 
-// checkJSON says where the text that a user typed stops being JSON.
+// checkJSON returns an error with the position at which the text stops being JSON.
 func checkJSON(text []byte) error {
 	var v any
 	err := json.Unmarshal(text, &v)

@@ -10,8 +10,8 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// unknownKey says which member of a message the method does not have, by the example with which the server
-// describes it, or returns "". The JSON codec would leave such a member out in silence.
+// unknownKey returns which member of a message the method does not have, according to the server's
+// example, or "". The JSON codec would silently ignore such a member.
 func unknownKey(shape *anser.Shape, message []byte) string {
 	var want, have any
 	if json.Unmarshal(shape.JSON, &want) != nil || json.Unmarshal(message, &have) != nil {
@@ -21,13 +21,14 @@ func unknownKey(shape *anser.Shape, message []byte) string {
 	return c.compare("", want, have)
 }
 
-// comparison is how a message is compared with an example.
+// comparison configures the comparison of a message with an example.
 type comparison struct {
 	protobuf bool
-	others   []string // keys that the example leaves out
+	others   []string // keys missing in the example
 }
 
-// compare looks for members of have that the example want does not have. Where the example ends, anything goes.
+// compare searches have for members that the example want does not have. Where the example ends,
+// anything is accepted.
 func (c *comparison) compare(path string, want, have any) string {
 	switch want := want.(type) {
 	case map[string]any:
@@ -85,7 +86,7 @@ func (c *comparison) members(path string, want, have map[string]any) string {
 	return ""
 }
 
-// unknown says what there is in place of a key.
+// unknown describes the known keys in place of an unknown one.
 func (c *comparison) unknown(path, key string, known []string) string {
 	s := fmt.Sprintf("the message has the unknown key %s: ", path)
 	known = slices.Concat(known, c.others)
@@ -98,8 +99,8 @@ func (c *comparison) unknown(path, key string, known []string) string {
 	return s + "the keys are " + strings.Join(known, ", ")
 }
 
-// same reports whether the codec takes one key for the other: encoding/json does not look at the case, and protojson
-// takes the name in the .proto file, too.
+// same reports whether the codec treats the keys as equal: encoding/json ignores case, and
+// protojson also accepts the name in the .proto file.
 func (c *comparison) same(known, key string) bool {
 	if c.protobuf {
 		known, key = strings.ReplaceAll(known, "_", ""), strings.ReplaceAll(key, "_", "")
@@ -107,7 +108,8 @@ func (c *comparison) same(known, key string) bool {
 	return strings.EqualFold(known, key)
 }
 
-// exampleOfMap tells the example of a map, which has one member of a name that the server chose, from that of a struct.
+// exampleOfMap distinguishes the example of a map, which has one member with a name chosen by the
+// server, from that of a struct.
 func exampleOfMap(want map[string]any) (element any, ok bool) {
 	if len(want) == 1 {
 		for _, key := range []string{"key", "0", "false"} {

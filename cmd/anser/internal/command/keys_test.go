@@ -11,7 +11,7 @@ func TestUnknownKey(t *testing.T) {
 	const shape = `{"name":"","list":[{"id":0}],"labels":{"key":{"unit":""}},"deep":null,"empty":{}}`
 	for message, want := range map[string]string{
 		`{}`: "", `[]`: "", `1`: "", `null`: "",
-		`{"name":"a","NAME":"b"}`:         "", // encoding/json takes it, too
+		`{"name":"a","NAME":"b"}`:         "", // encoding/json accepts it, too
 		`{"nmae":"a"}`:                    "the message has the unknown key nmae: did you mean name?",
 		`{"zzzzzz":1}`:                    "the message has the unknown key zzzzzz: the keys are deep, empty, labels, list, name",
 		`{"list":[{"id":1},{"di":1}]}`:    "the message has the unknown key list[1].di: the keys are id",
@@ -19,7 +19,7 @@ func TestUnknownKey(t *testing.T) {
 		`{"labels":{"any":{"unti":"x"}}}`: "the message has the unknown key labels.any.unti: did you mean unit?",
 		`{"deep":{"a":{"b":1}}}`:          "",
 		`{"empty":{"a":1}}`:               "the message has the unknown key empty.a: there are no keys here",
-		`{"list":{"a":1},"name":[1]}`:     "", // the server says what is wrong
+		`{"list":{"a":1},"name":[1]}`:     "", // the server reports the error
 	} {
 		if got := unknownKey(&anser.Shape{Type: "T", JSON: json.RawMessage(shape)}, []byte(message)); got != want {
 			t.Errorf("%s: %q, want %q", message, got, want)

@@ -17,7 +17,7 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// lsFlags are those of "anser ls".
+// lsFlags are the flags of "anser ls".
 type lsFlags struct {
 	registry sourceFlags
 	timeout  time.Duration
@@ -25,7 +25,7 @@ type lsFlags struct {
 	json     bool
 }
 
-// listing is what --json prints.
+// listing is the output of --json.
 type listing struct {
 	Registry string           `json:"registry"`
 	Services []target.Service `json:"services"`
@@ -94,8 +94,8 @@ func list(ctx context.Context, f *lsFlags, r *target.Registry, names []string) (
 	return nil, target.Unanswered(f.registry.url, err)
 }
 
-// watch shows the list whenever it has changed, until ctx is done. The services are asked for anew
-// every second, since a registry does not tell when one comes up.
+// watch shows the list whenever it has changed, until ctx is done. The services are listed every
+// second, since a registry does not report new ones.
 func watch(ctx context.Context, s streams, f *lsFlags, r *target.Registry, names []string) error {
 	out := screen.New(s.out)
 	var last []target.Service
@@ -143,7 +143,7 @@ func same(a, b []target.Service) bool {
 	})
 }
 
-// instanceLines is the list as a table.
+// instanceLines returns the list as a table.
 func instanceLines(services []target.Service, registryURL string, width int) []string {
 	t := table.Table{Columns: []table.Column{
 		{Title: "SERVICE"},

@@ -82,7 +82,7 @@ func TestLs(t *testing.T) {
 }
 
 func TestLsErrors(t *testing.T) {
-	none := nobody(t)
+	none := unused(t)
 	run(t, "ls", "--registry", "etcd://"+none).expect(t, 1, "no registry answers at etcd://"+none, `start one with "anser demo"`, "connection refused")
 	run(t, "ls", "--registry", "etcd://").expect(t, 2, "names no server: use for example etcd://127.0.0.1:2379")
 	run(t, "ls", "--registry", "file:///nowhere/services.json", "--timeout", "50ms").expect(t, 1, "no registry answers at file:///nowhere/services.json")

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// result is what a command left behind.
+// result is the result of a command.
 type result struct {
 	code     int
 	out, err string
@@ -38,8 +38,8 @@ func run(t *testing.T, args ...string) result {
 	return runWith(t, "", args...)
 }
 
-// runWith runs a command with an input. Unless it says itself how long something may take, a machine that is busy has
-// its time.
+// runWith runs a command with an input. Unless its arguments set a timeout, it gets a long one for
+// a busy machine.
 func runWith(t *testing.T, in string, args ...string) result {
 	t.Helper()
 	if takesTimeout(args) && !slices.Contains(args, "--timeout") {
@@ -50,7 +50,7 @@ func runWith(t *testing.T, in string, args ...string) result {
 	return result{code, out.String(), errOut.String()}
 }
 
-// takesTimeout reports whether the command is one that has this flag.
+// takesTimeout reports whether the command has this flag.
 func takesTimeout(args []string) bool {
 	if slices.Contains(args, "--help") || slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--timeout=") }) {
 		return false
@@ -74,7 +74,7 @@ func (r result) decode(t *testing.T, v any) {
 	}
 }
 
-// expect checks the exit code and parts of what was printed to either stream.
+// expect checks the exit code and parts of the output on either stream.
 func (r result) expect(t *testing.T, code int, parts ...string) {
 	t.Helper()
 	if r.code != code {
@@ -93,7 +93,7 @@ type (
 	sum    struct{ Total int }
 )
 
-// noted gets what was sent to Test.Note.
+// noted receives the messages sent to Test.Note.
 var noted = make(chan string, 10)
 
 // serve starts a server with the methods of the demo's arith and a few that misbehave, and returns
@@ -155,7 +155,7 @@ func serve(t *testing.T, opts ...anser.ServerOption) string {
 	return address
 }
 
-// listen has a server serve until the test ends, and returns its address.
+// listen makes a server serve until the test ends, and returns its address.
 func listen(t *testing.T, s *anser.Server) string {
 	t.Helper()
 	l, err := s.Listen("127.0.0.1:0")
@@ -173,8 +173,8 @@ func listen(t *testing.T, s *anser.Server) string {
 	return l.Addr().String()
 }
 
-// nobody returns an address at which nobody listens.
-func nobody(t *testing.T) string {
+// unused returns an address on which no process listens.
+func unused(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/anser-rpc/anser/registry/zookeeper"
 )
 
-// startEtcd runs an etcd for the length of a test and returns its address.
+// startEtcd runs an etcd until the end of a test and returns its address.
 func startEtcd(t testing.TB) string {
 	t.Helper()
 	m, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
@@ -38,7 +38,7 @@ func startEtcd(t testing.TB) string {
 	return m.Endpoint()
 }
 
-// Every command that takes a registry works with each of those that have servers.
+// Every command that uses a registry works with each registry that has servers.
 func TestRegistries(t *testing.T) {
 	rules := filepath.Join(t.TempDir(), "rules.yaml")
 	if err := os.WriteFile(rules, []byte(canaryRules), 0o600); err != nil {
@@ -48,7 +48,7 @@ func TestRegistries(t *testing.T) {
 		scheme string
 		start  func(testing.TB) string
 		dial   func(address string) (registry.Registry, error)
-		keeps  bool // rules
+		keeps  bool // supports rules
 	}{
 		{"etcd", startEtcd, func(a string) (registry.Registry, error) { return etcd.Dial([]string{a}) }, true},
 		{"zookeeper", servers.ZooKeeper, func(a string) (registry.Registry, error) { return zookeeper.Dial([]string{a}) }, true},
@@ -73,7 +73,7 @@ func TestRegistries(t *testing.T) {
 			run(t, "ls", "nope", "--registry", url, "--timeout", "20s").expect(t, 1, `there is no service "nope": the registry has `)
 			run(t, "__complete", "call", "--registry", url, "").expect(t, 0, "arith\n")
 			if !test.keeps {
-				run(t, "rules", "get", "arith", "--registry", url).expect(t, 2, "keeps no rules: those of etcd, zookeeper, consul, redis, file do")
+				run(t, "rules", "get", "arith", "--registry", url).expect(t, 2, "supports no rules: those of etcd, zookeeper, consul, redis, file do")
 				return
 			}
 			run(t, "rules", "set", "arith", "-f", rules, "--registry", url, "--timeout", "20s").expect(t, 0, "at version 1")
@@ -86,7 +86,8 @@ func TestRegistries(t *testing.T) {
 	}
 }
 
-// everyCommand runs those that call, with the name of the service and with its whole target.
+// everyCommand runs the commands that make calls, with the name of the service and with its whole
+// target.
 func everyCommand(t *testing.T, service, url, at string) {
 	t.Helper()
 	full := strings.TrimRight(strings.ReplaceAll(url, "{service}", service), "/")
@@ -106,7 +107,7 @@ func everyCommand(t *testing.T, service, url, at string) {
 	run(t, "ls", service, "--registry", url, "--timeout", "20s").expect(t, 0, service, at, "up")
 }
 
-// The DNS knows no list of services, and addresses without the name of an instance.
+// The DNS has no list of services, only addresses without names of instances.
 func TestDNS(t *testing.T) {
 	at := serve(t)
 	_, port, err := net.SplitHostPort(at)
@@ -119,13 +120,13 @@ func TestDNS(t *testing.T) {
 	everyCommand(t, "arith", "dns://"+server+"/_{service}._tcp.shop.test", at)
 	run(t, "ls", "--registry", url).expect(t, 2, "cannot list services: name some")
 	run(t, "ls", "other", "--registry", url, "--timeout", "20s").expect(t, 0, "other", "gone")
-	run(t, "ls", "arith", "--registry", "dns://"+nobody(t)+"/{service}.shop.test:1", "--timeout", "1s").expect(t, 1, "no registry answers at dns://")
-	run(t, "call", "arith", "Arith.Add", "--registry", "dns://"+nobody(t)+"/{service}.shop.test:1", "--timeout", "5s").expect(t, 3, "the registry is in trouble: DNS server ")
+	run(t, "ls", "arith", "--registry", "dns://"+unused(t)+"/{service}.shop.test:1", "--timeout", "1s").expect(t, 1, "no registry answers at dns://")
+	run(t, "call", "arith", "Arith.Add", "--registry", "dns://"+unused(t)+"/{service}.shop.test:1", "--timeout", "5s").expect(t, 3, "the registry is in trouble: DNS server ")
 	run(t, "rules", "get", "arith", "--registry", url).expect(t, 2, "keeps no rules")
 	run(t, "call", "dns://127.0.0.1", "Arith.Add").expect(t, 2, "use dns:///127.0.0.1")
 }
 
-// serveDNS answers for arith.shop.test, and returns where.
+// serveDNS answers for arith.shop.test, and returns its address.
 func serveDNS(t *testing.T, at string) string {
 	t.Helper()
 	to, err := net.ResolveTCPAddr("tcp", at)
@@ -182,7 +183,8 @@ func answerDNS(q *dnsmessage.Message, to *net.TCPAddr) ([]byte, error) {
 	return reply.Pack()
 }
 
-// Everybody on this network hears what the test announces, another run of it too.
+// All processes on this network receive the announcements of the test, including another run of
+// it.
 func TestMDNS(t *testing.T) {
 	at := serve(t)
 	r, err := mdns.New()
@@ -223,8 +225,8 @@ func TestUnknownRegistries(t *testing.T) {
 		run(t, "ls", "--registry", url).expect(t, 2, say)
 	}
 	for _, scheme := range []string{"zookeeper", "consul", "redis", "nacos"} {
-		none := fmt.Sprintf("%s://%s", scheme, nobody(t))
-		run(t, "ls", "--registry", none).expect(t, 1, "no registry answers at "+none+": see that it is there")
+		none := fmt.Sprintf("%s://%s", scheme, unused(t))
+		run(t, "ls", "--registry", none).expect(t, 1, "no registry answers at "+none+": check that it runs")
 		run(t, "call", none+"/arith", "Arith.Mul").expect(t, 1, "no registry answers at "+none)
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/anser-rpc/anser/registry/embedded"
 )
 
-// registryFlags are those of "anser registry".
+// registryFlags are the flags of "anser registry".
 type registryFlags struct {
 	listen    string
 	advertise string
@@ -42,9 +42,9 @@ func newRegistry(s streams) *cobra.Command {
 		Short: "Run a registry: etcd inside this process",
 		Long: strings.TrimSpace(`
 Run a registry until interrupted: etcd inside this process, with its data on disk. Started again
-with the same data it goes on where it was; services register again by themselves in any case.
+with the same data it continues with its state; services register again by themselves in any case.
 
-With --members 3 this process runs three members, to try out. For three hosts, run it on each of
+With --members 3 this process runs three members, for experiments. For three hosts, run it on each of
 them with the same --initial-cluster and its own --name.
 
 Exit codes: 0 interrupted; 1 the registry failed; 2 wrong use.`),
@@ -64,25 +64,25 @@ Exit codes: 0 interrupted; 1 the registry failed; 2 wrong use.`),
 	}
 	fs := c.Flags()
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:2379",
-		"address at which clients are served; of three members that of the first, the others take the second and the fourth port after it")
-	fs.StringVar(&f.advertise, "advertise", "", "address at which clients reach it, where that is not --listen")
+		"address for clients; of three members that of the first, the others use the second and the fourth port after it")
+	fs.StringVar(&f.advertise, "advertise", "", "address at which clients reach it, if it differs from --listen")
 	fs.StringVar(&f.data, "data", "", "directory for the data (default "+defaultDataText+")")
 	fs.IntVar(&f.members, "members", 1, "members in this process: 1 or 3")
 	fs.StringVar(&f.name, "name", "", "name of this member in --initial-cluster")
-	fs.StringVar(&f.cluster, "initial-cluster", "", "all members as name=host:port,…, the addresses being those for each other")
-	fs.StringVar(&f.peer, "peer", "", "address at which this member listens for others, where --initial-cluster has another")
-	fs.BoolVar(&f.public, "insecure-public", false, "allow addresses that other machines reach, without TLS")
+	fs.StringVar(&f.cluster, "initial-cluster", "", "all members as name=host:port,…, with the addresses that the members use among each other")
+	fs.StringVar(&f.peer, "peer", "", "address at which this member listens for others, if it differs from --initial-cluster")
+	fs.BoolVar(&f.public, "insecure-public", false, "allow addresses that other machines can reach, without TLS")
 	fs.StringVar(&f.tls.CertFile, "cert", "", "certificate of this member, for clients and for other members")
 	fs.StringVar(&f.tls.KeyFile, "key", "", "its key")
-	fs.StringVar(&f.tls.CAFile, "ca", "", "certificate of the authority that signs those of clients and other members")
-	fs.BoolVarP(&f.verbose, "verbose", "v", false, "print what etcd has to say")
+	fs.StringVar(&f.tls.CAFile, "ca", "", "CA certificate for clients and other members")
+	fs.BoolVarP(&f.verbose, "verbose", "v", false, "print all messages of etcd")
 	jsonFlag(c, &f.json)
 	return c
 }
 
 const defaultDataText = `"anser/registry" where the user's programs keep data`
 
-// defaultData is where the data of a registry stands that nobody chose a place for.
+// defaultData returns the default directory for the data of a registry.
 func defaultData() (string, error) {
 	if dir := os.Getenv("XDG_DATA_HOME"); dir != "" {
 		return filepath.Join(dir, "anser", "registry"), nil
@@ -101,7 +101,7 @@ func defaultData() (string, error) {
 	return filepath.Join(home, ".local", "share", "anser", "registry"), nil
 }
 
-// configs returns what the members of this process are to be.
+// configs returns the configurations of the members of this process.
 func (f *registryFlags) configs(log *slog.Logger) ([]embedded.Config, error) {
 	if f.data == "" {
 		dir, err := defaultData()
@@ -135,8 +135,8 @@ func (f *registryFlags) configs(log *slog.Logger) ([]embedded.Config, error) {
 	return []embedded.Config{one}, nil
 }
 
-// three returns the members of a cluster in this process: clients at the first port and every
-// second one after it, the members among themselves at those between.
+// three returns the members of a cluster in this process: clients use the first port and every
+// second one after it, the members the ones in between.
 func (f *registryFlags) three(one embedded.Config) ([]embedded.Config, error) {
 	host, port, err := net.SplitHostPort(f.listen)
 	first, portErr := strconv.Atoi(port)
@@ -171,7 +171,7 @@ func parseCluster(text string) (map[string]string, error) {
 	return peers, nil
 }
 
-// registryReport is what --json prints when the registry serves.
+// registryReport is the output of --json when the registry serves.
 type registryReport struct {
 	Registry string   `json:"registry"`
 	Members  []string `json:"members"`
@@ -223,7 +223,7 @@ func announceRegistry(s streams, f *registryFlags, r registryReport) error {
 	return err
 }
 
-// startMembers starts all members at once: none serves before most of them are there.
+// startMembers starts all members concurrently: none serves before a majority runs.
 func startMembers(ctx context.Context, configs []embedded.Config) ([]*embedded.Member, error) {
 	if len(configs) > 1 || len(configs[0].Peers) == 0 {
 		var cancel context.CancelFunc
@@ -239,8 +239,8 @@ func startMembers(ctx context.Context, configs []embedded.Config) ([]*embedded.M
 	return members, errors.Join(errs...)
 }
 
-// stopMembers stops one member after the other: one that leads hands over before it goes, and would
-// wait for seconds for one that is going too.
+// stopMembers stops one member after the other: a leader transfers its leadership before it stops,
+// and would wait seconds for a member that stops at the same time.
 func stopMembers(members []*embedded.Member) error {
 	var errs []error
 	for _, m := range members {

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// registryLog prints what a registry has to say. etcd calls much an error that is none, such as
-// the end of its listeners when it is told to stop; that comes with --verbose only.
+// registryLog prints the log of a registry. Some entries that etcd logs as errors are expected,
+// such as the end of its listeners when it is stopped; these appear only with --verbose.
 type registryLog struct {
 	slog.Handler
 	verbose bool
-	ending  func() bool // reports whether the registry was told to stop
+	ending  func() bool // reports whether the registry is being stopped
 }
 
-// etcdPrefix marks what package embedded passes on.
+// etcdPrefix marks the log entries of etcd.
 const etcdPrefix = "etcd: "
 
 func newRegistryLog(ending func() bool, w io.Writer, verbose bool) *slog.Logger {

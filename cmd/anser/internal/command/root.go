@@ -1,4 +1,4 @@
-// Package command is the command line of anser: one file for each command.
+// Package command is the command line of anser, with one file per command.
 package command
 
 import (
@@ -16,35 +16,36 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// streams are what a command reads and writes.
+// streams are the standard streams of a command.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
 }
 
 // Main runs the command and returns the exit code of the process. SIGINT, SIGTERM and SIGHUP end
-// what runs in good order; a second one ends the process at once. An output that nobody reads any
-// more ends it in good order too.
+// it gracefully; a second one ends the process at once. It also ends gracefully if its output is
+// no longer read.
 func Main(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	context.AfterFunc(ctx, stop)
 	ctx, unread := context.WithCancel(ctx)
 	defer unread()
-	// A write to a pipe that nobody reads would end the process on the spot, and leave its files
-	// behind. To be notified of SIGPIPE is no way out: it would come for every connection as well.
+	// A write to a pipe without a reader would end the process at once, and leave its files
+	// behind. A handler for SIGPIPE is no alternative: it would run for every broken connection as
+	// well.
 	signal.Ignore(syscall.SIGPIPE)
 	return Run(ctx, args, os.Stdin, output{os.Stdout, unread}, output{os.Stderr, unread})
 }
 
-// output is one of the standard streams. It tells when nobody reads it any more. The file is not
-// embedded: it has more ways to write than this one.
+// output is one of the standard streams. It reports when it is no longer read. The file is not
+// embedded: it has other methods that write.
 type output struct {
 	file   *os.File
 	unread func()
 }
 
-// Fd lets package screen find out whether this is a terminal.
+// Fd allows package screen to detect a terminal.
 func (o output) Fd() uintptr { return o.file.Fd() }
 
 func (o output) Read(p []byte) (int, error) { return o.file.Read(p) }
@@ -88,10 +89,10 @@ Anser is an RPC framework with service governance. This command works with its s
 terminal; "anser demo" shows all of it at work on this machine.
 
 A TARGET is the name of a service in the registry (arith), an address (127.0.0.1:8972), or a target
-as anser.Dial takes it (etcd://127.0.0.1:2379/arith, tls://a:1,b:2, unix:///path, wss://h:443/path).`),
+of anser.Dial (etcd://127.0.0.1:2379/arith, tls://a:1,b:2, unix:///path, wss://h:443/path).`),
 		Example: strings.Trim(`
   anser demo                                      # three services, a registry, and traffic
-  anser ls                                        # in a second terminal: what is there
+  anser ls                                        # in a second terminal: the services
   anser describe arith                            # its methods, with an example of each message
   anser call arith Arith.Mul '{"A": 7, "B": 8}'`, "\n"),
 		Version:       versionLine(),
@@ -121,11 +122,11 @@ as anser.Dial takes it (etcd://127.0.0.1:2379/arith, tls://a:1,b:2, unix:///path
 	return root
 }
 
-// helpWidth is how many columns a line of a help text has at the most.
+// helpWidth is the maximum width of a help text.
 const helpWidth = 96
 
-// reflow breaks the lines of the help texts of a command, and of those below it, at the same width. A paragraph that is
-// indented is a table and stays as it is.
+// reflow wraps the help texts of a command, and of its subcommands, at the same width. An indented
+// paragraph is a table and stays unchanged.
 func reflow(c *cobra.Command) {
 	paragraphs := strings.Split(strings.Trim(c.Long, "\n"), "\n\n")
 	for i, p := range paragraphs {
@@ -161,13 +162,13 @@ const (
 	groupLocal    = "local"
 )
 
-// timeoutFlag adds the flag --timeout, which takes times above 0.
+// timeoutFlag adds the flag --timeout, which accepts durations above 0.
 func timeoutFlag(c *cobra.Command, d *time.Duration, value time.Duration, usage string) {
 	*d = value
 	c.Flags().Var((*positive)(d), "timeout", usage)
 }
 
-// positive is a time above 0 as the value of a flag.
+// positive is a duration above 0 as the value of a flag.
 type positive time.Duration
 
 func (p *positive) String() string { return time.Duration(*p).String() }
@@ -183,7 +184,7 @@ func (p *positive) Set(text string) error {
 	return nil
 }
 
-// under has a command be only what others are below. Without one of them it prints its help.
+// under makes a command the parent of others. Without a subcommand it prints its help.
 func under(c *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	c.AddCommand(commands...)
 	c.Args = cobra.ArbitraryArgs
@@ -200,14 +201,14 @@ func under(c *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	return c
 }
 
-// takes checks the number of arguments, and says what is missing.
+// takes checks the number of arguments, and reports what is missing.
 func takes(least, most int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		switch {
 		case len(args) < least:
 			return usagef("arguments are missing: %s", c.UseLine())
 		case most >= 0 && len(args) > most:
-			return usagef("%q is an argument too many: %s", args[most], c.UseLine())
+			return usagef("%q is one argument too many: %s", args[most], c.UseLine())
 		}
 		return nil
 	}

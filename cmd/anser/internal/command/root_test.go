@@ -43,7 +43,7 @@ func TestHelpOfACommand(t *testing.T) {
 	run(t, "help", "rules", "sett").expect(t, 2, `unknown command "sett" for "anser rules": did you mean set?`)
 	run(t, "help", "zzzzzzzz").expect(t, 2, "use one of bench, call")
 	run(t, "help", "call", "me").expect(t, 2, `unknown command "me" for "anser call": it has no commands below it`)
-	run(t, "bench", "serve", "--help").expect(t, 0, // the columns of a table stay
+	run(t, "bench", "serve", "--help").expect(t, 0, // the columns of a table are kept
 		"\n  Hello.Say        the protobuf message", "\n  Echo.Bytes       bytes, sent back", "\n  MathService.Add  two numbers")
 	run(t, "__complete", "help", "").expect(t, 0, "call\t")
 }
@@ -59,7 +59,7 @@ func TestMan(t *testing.T) {
 	run(t, "man", filepath.Join(dir, "anser.1", "below")).expect(t, 1, "make the folder of the pages")
 }
 
-// Advice of the libraries names flags, not functions of Go.
+// Advice of the libraries is rewritten to name flags, not Go functions.
 func TestHintsNameFlags(t *testing.T) {
 	at := serve(t)
 	for hint, args := range map[string][]string{
@@ -94,14 +94,14 @@ func TestVersion(t *testing.T) {
 func TestCompletion(t *testing.T) {
 	at := serve(t)
 	run(t, "__complete", "call", at, "").expect(t, 0, "Arith.Add\n", "Arith.Mul\n")
-	run(t, "__complete", "call", "--registry", "etcd://"+nobody(t), "").expect(t, 0, ":4\n")
+	run(t, "__complete", "call", "--registry", "etcd://"+unused(t), "").expect(t, 0, ":4\n")
 }
 
 func TestDemoErrors(t *testing.T) {
 	run(t, "demo", "--callers", "0").expect(t, 2, "--callers 0: at least 1")
 	run(t, "demo", "--rate", "-1").expect(t, 2, "--rate -1")
 	run(t, "demo", "--for", "-1s").expect(t, 2, "must not be negative")
-	run(t, "demo", "now").expect(t, 2, `"now" is an argument too many`)
+	run(t, "demo", "now").expect(t, 2, `"now" is one argument too many`)
 	at := serve(t)
 	run(t, "demo", "--listen", at).expect(t, 1, "the registry cannot listen on "+at, "--listen")
 	run(t, "demo-instance", "--service", "nope").expect(t, 1, `no service "nope"`)

@@ -23,10 +23,10 @@ import (
 )
 
 const rulesExitHelp = `
-Exit codes: 0 done; 1 something failed; 2 wrong use, or rules that are not possible; 4 refused, as
-somebody else has changed the rules meanwhile.`
+Exit codes: 0 done; 1 something failed; 2 wrong use, or invalid rules; 4 refused, as
+the rules have changed meanwhile.`
 
-// rulesFlags are those of the commands below "anser rules".
+// rulesFlags are the flags of the commands below "anser rules".
 type rulesFlags struct {
 	registry sourceFlags
 	timeout  time.Duration
@@ -60,7 +60,7 @@ func newRules(s streams) *cobra.Command {
 	return under(c, newRulesGet(s), newRulesSet(s), newRulesDelete(s), newRulesDiff(s), newRulesDryRun(s), newRulesHistory(s), newRulesRollback(s))
 }
 
-// add adds the flags that all of them have.
+// add adds the common flags.
 func (f *rulesFlags) add(c *cobra.Command) *cobra.Command {
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -81,7 +81,7 @@ func (f *rulesFlags) fileFlag(c *cobra.Command) {
 	c.Flags().StringVarP(&f.file, "file", "f", "", "file with the rules, YAML or JSON; - is standard input")
 }
 
-// with runs do with the registry of the flags.
+// with calls do with the registry of the flags.
 func (f *rulesFlags) with(ctx context.Context, service string, do func(ctx context.Context, r *target.Registry, store registry.Store) error) error {
 	if err := registry.CheckService(service); err != nil {
 		return &usageError{err}
@@ -136,7 +136,7 @@ func (f *rulesFlags) read(s streams) (*route.Document, error) {
 	return d, nil
 }
 
-// yamlOf is how people read a document.
+// yamlOf returns the YAML form of a document.
 func yamlOf(v any) (string, error) {
 	text, err := yaml.Marshal(v)
 	return string(text), err
@@ -147,8 +147,8 @@ func newRulesGet(s streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "get SERVICE",
 		Short: "Print the rules of a service, as a file for \"anser rules set\"",
-		Long: "Print the rules of a service as YAML, or with --json as JSON. The version that is printed is what \"anser rules\n" +
-			"set\" expects to find: it refuses a file that was made from an older one.\n" + rulesExitHelp,
+		Long: "Print the rules of a service as YAML, or with --json as JSON. The printed version is the one that \"anser rules\n" +
+			"set\" expects to find: it refuses a file based on an older one.\n" + rulesExitHelp,
 		Example: strings.Trim(`
   anser rules get arith > arith.yaml
   anser rules get arith --version 11 --json`, "\n"),
@@ -163,7 +163,7 @@ func newRulesGet(s streams) *cobra.Command {
 	return f.add(c)
 }
 
-// get prints the rules. A service without any gets the file to begin with.
+// get prints the rules. For a service without rules it prints a file to start from.
 func (f *rulesFlags) get(ctx context.Context, s streams, service string, r *target.Registry, store registry.Store) error {
 	d, err := route.Load(ctx, store, service)
 	if err == nil && f.version > 0 {
@@ -190,7 +190,7 @@ func (f *rulesFlags) get(ctx context.Context, s streams, service string, r *targ
 	return err
 }
 
-// by returns who makes a change.
+// by returns the author of a change.
 func (f *rulesFlags) by() string {
 	if f.author != "" {
 		return f.author
@@ -206,9 +206,9 @@ func newRulesSet(s streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "set SERVICE -f FILE",
 		Short: "Replace the rules of a service",
-		Long: "Replace the rules of a service by those in a file. It is refused if somebody has changed the rules since\n" +
+		Long: "Replace the rules of a service by those in a file. It is refused if the rules have changed since\n" +
 			"the version that the file names (a file without one is for a service without rules); --base names another. A service that has neither instances nor\n" +
-			"rules wants --create, as its name may be mistyped.\n" + rulesExitHelp,
+			"rules requires --create, as its name may be mistyped.\n" + rulesExitHelp,
 		Example: strings.Trim(`
   anser rules set arith -f arith.yaml --comment "10 % to 2.0"
   echo 'rules: {split: [{percent: 10, to: {version: "2.*"}}]}' | anser rules set arith -f -`, "\n"),
@@ -220,7 +220,7 @@ func newRulesSet(s streams) *cobra.Command {
 			}
 			for i, fault := range d.Rules.Faults {
 				if !time.Now().Before(fault.Until) {
-					return usagef("rules.faults[%d].until: %s is over: take the fault out, or give it more time", i, fault.Until.Format(time.RFC3339))
+					return usagef("rules.faults[%d].until: %s is in the past: remove the fault, or set a later time", i, fault.Until.Format(time.RFC3339))
 				}
 			}
 			base := d.Version
@@ -241,14 +241,14 @@ func newRulesSet(s streams) *cobra.Command {
 		},
 	}
 	f.fileFlag(c)
-	c.Flags().StringVarP(&f.comment, "comment", "m", "", "why the rules change")
-	c.Flags().StringVar(&f.author, "author", "", "who changes them; by default the user's name")
-	c.Flags().Int64Var(&f.base, "base", -1, "version that the change was made from; -1 is the one in the file")
+	c.Flags().StringVarP(&f.comment, "comment", "m", "", "reason for the change")
+	c.Flags().StringVar(&f.author, "author", "", "author of the change; by default the user's name")
+	c.Flags().Int64Var(&f.base, "base", -1, "version on which the change is based; -1 is the one in the file")
 	c.Flags().BoolVar(&f.create, "create", false, "make rules for a service that has neither instances nor rules yet")
 	return f.add(c)
 }
 
-// saved tells what came of a change.
+// saved reports the result of a change.
 func (f *rulesFlags) saved(s streams, service string, next *route.Document, err error) error {
 	if conflict, ok := errors.AsType[*route.ConflictError](err); ok {
 		return &refusedError{conflict}
@@ -268,7 +268,7 @@ func newRulesDiff(s streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "diff SERVICE (-f FILE | --version N [--to M])",
 		Short: "Show how rules differ",
-		Long:  "Show how the rules in a file, or those of one version, differ from the present ones or those of another version.\n" + rulesExitHelp,
+		Long:  "Show how the rules in a file, or the rules of one version, differ from the present ones or from another version.\n" + rulesExitHelp,
 		Example: strings.Trim(`
   anser rules diff arith -f arith.yaml
   anser rules diff arith --version 11
@@ -289,7 +289,7 @@ func newRulesDiff(s streams) *cobra.Command {
 	return f.add(c)
 }
 
-// rulesDiff is what "anser rules diff --json" prints.
+// rulesDiff is the output of "anser rules diff --json".
 type rulesDiff struct {
 	From  string   `json:"from"`
 	To    string   `json:"to"`
@@ -356,7 +356,7 @@ func newRulesHistory(s streams) *cobra.Command {
 	var f rulesFlags
 	c := &cobra.Command{
 		Use:     "history SERVICE",
-		Short:   "List the versions of the rules of a service: who changed them, when and why",
+		Short:   "List the versions of the rules of a service: author, time and reason of each change",
 		Long:    "List the versions of the rules of a service, newest first. The last 64 are kept.\n" + rulesExitHelp,
 		Example: "  anser rules history arith",
 		Args:    takes(1, 1),
@@ -394,8 +394,8 @@ func newRulesRollback(s streams) *cobra.Command {
 	var f rulesFlags
 	c := &cobra.Command{
 		Use:     "rollback SERVICE VERSION",
-		Short:   "Bring the rules of an earlier version back, as the next version",
-		Long:    "Bring the rules of an earlier version back, as the next version.\n" + rulesExitHelp,
+		Short:   "Restore the rules of an earlier version, as the next version",
+		Long:    "Restore the rules of an earlier version, as the next version.\n" + rulesExitHelp,
 		Example: "  anser rules rollback arith 12",
 		Args:    takes(2, 2),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -409,6 +409,6 @@ func newRulesRollback(s streams) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVar(&f.author, "author", "", "who changes them; by default the user's name")
+	c.Flags().StringVar(&f.author, "author", "", "author of the change; by default the user's name")
 	return f.add(c)
 }

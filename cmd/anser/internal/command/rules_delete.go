@@ -18,9 +18,9 @@ func newRulesDelete(s streams) *cobra.Command {
 	var f rulesFlags
 	c := &cobra.Command{
 		Use:   "delete SERVICE",
-		Short: "Take all rules of a service away, as the next version",
-		Long: "Take all rules of a service away. The next version has none; the earlier ones stay in the history, and\n" +
-			"\"anser rules rollback\" brings one of them back.\n" + rulesExitHelp,
+		Short: "Delete all rules of a service, as the next version",
+		Long: "Delete all rules of a service. The next version has none; the earlier ones stay in the history, and\n" +
+			"\"anser rules rollback\" restores one of them.\n" + rulesExitHelp,
 		Example: strings.Trim(`
   anser rules delete arith --comment "the canary is over"
   anser rules delete arith --base 12                 # unless they have changed since version 12`, "\n"),
@@ -31,8 +31,8 @@ func newRulesDelete(s streams) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVarP(&f.comment, "comment", "m", "all rules deleted", "why the rules go")
-	c.Flags().StringVar(&f.author, "author", "", "who deletes them; by default the user's name")
+	c.Flags().StringVarP(&f.comment, "comment", "m", "all rules deleted", "reason for the deletion")
+	c.Flags().StringVar(&f.author, "author", "", "author of the change; by default the user's name")
 	c.Flags().Int64Var(&f.base, "base", -1, "version that must be in force; -1 is the present one, whatever it is")
 	return f.add(c)
 }
@@ -61,7 +61,7 @@ func (f *rulesFlags) delete(ctx context.Context, s streams, service string, stor
 // noRules reports whether a document has no rules, as before the first version and after a delete.
 func noRules(d *route.Document) bool { return reflect.ValueOf(d.Rules).IsZero() }
 
-// checkThere refuses a service that has neither instances nor rules, as its name is most likely mistyped.
+// checkThere rejects a service with neither instances nor rules, as its name is probably mistyped.
 func checkThere(ctx context.Context, r *target.Registry, now *route.Document, service, otherwise string) error {
 	if now.Version > 0 {
 		return nil

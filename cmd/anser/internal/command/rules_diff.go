@@ -16,7 +16,8 @@ var (
 // diffContext is how many equal lines are shown around a difference.
 const diffContext = 3
 
-// maxDiffCells bounds the table of the comparison; what is larger is shown as one text for the other.
+// maxDiffCells bounds the table of the comparison; for larger texts the whole text is shown as
+// replaced.
 const maxDiffCells = 4 << 20
 
 // diffLines compares texts line by line, by their longest common subsequence.
@@ -61,7 +62,7 @@ func diffLines(a, b string) []string {
 	return shortDiff(lines)
 }
 
-// shortDiff leaves out equal lines that are far from any difference.
+// shortDiff removes equal lines that are far from any difference.
 func shortDiff(lines []string) []string {
 	var out []string
 	left := false

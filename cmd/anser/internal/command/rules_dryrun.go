@@ -22,10 +22,10 @@ func newRulesDryRun(s streams) *cobra.Command {
 	var f rulesFlags
 	c := &cobra.Command{
 		Use:   "dry-run SERVICE -f FILE [--from HOST:PORT]",
-		Short: "Say what rules would do, without putting them into force",
-		Long: "Check the rules in a file, say which instances they mean now, and with --from, which calls of the last minute\n" +
-			"would have gone elsewhere. --from is the address of a process that calls the service and tells of sampled calls\n" +
-			"(route.Recorder); \"anser demo\" prints that of its traffic. Nothing is changed.\n" + rulesExitHelp,
+		Short: "Show the effect of rules, without putting them into force",
+		Long: "Check the rules in a file, show which instances they select now, and with --from, which calls of the last minute\n" +
+			"would have gone elsewhere. --from is the address of a process that calls the service and serves its sampled calls\n" +
+			"(route.Recorder); \"anser demo\" prints the address of its own traffic. Nothing is changed.\n" + rulesExitHelp,
 		Example: strings.Trim(`
   anser rules dry-run arith -f arith.yaml
   anser rules dry-run arith -f arith.yaml --from 127.0.0.1:9000`, "\n"),
@@ -57,7 +57,7 @@ func newRulesDryRun(s streams) *cobra.Command {
 	}
 	f.fileFlag(c)
 	f.tls.add(c)
-	c.Flags().StringVar(&f.from, "from", "", "process that tells of the calls that it made")
+	c.Flags().StringVar(&f.from, "from", "", "process that serves its sampled calls")
 	return f.add(c)
 }
 
@@ -72,7 +72,7 @@ func (f *rulesFlags) recent(ctx context.Context, service string, reply *route.Re
 		return c.Call(ctx, route.RecentMethod, &route.RecentRequest{Service: service}, reply, opts...)
 	})
 	if e, ok := errors.AsType[*anser.Error](err); ok && e.Code == anser.Unimplemented {
-		return fmt.Errorf("%w\n%s does not tell of its calls: it has to serve a route.Recorder", e, f.from)
+		return fmt.Errorf("%w\n%s does not serve its calls: it must serve a route.Recorder", e, f.from)
 	}
 	return err
 }
@@ -80,7 +80,7 @@ func (f *rulesFlags) recent(ctx context.Context, service string, reply *route.Re
 func (f *rulesFlags) showReport(s streams, rep *route.Report) {
 	out := screen.New(s.out)
 	width, _ := out.Size()
-	lines := []string{"The rules are possible."}
+	lines := []string{"The rules are valid."}
 	if len(rep.Effects) > 0 {
 		t := table.Table{Columns: []table.Column{{Title: "RULE"}, {Title: "INSTANCES NOW"}}}
 		for _, e := range rep.Effects {
@@ -93,23 +93,23 @@ func (f *rulesFlags) showReport(s streams, rep *route.Report) {
 		lines = append(append(lines, ""), t.Lines(width)...)
 	}
 	if f.from == "" {
-		out.Print(append(lines, "", "With --from HOST:PORT, calls that were made are tried too.")...)
+		out.Print(append(lines, "", "With --from HOST:PORT, recorded calls are tried, too.")...)
 		return
 	}
 	lines = append(lines, "", fmt.Sprintf("Of %d sampled calls of the last minute %d would have gone elsewhere, %d would have found no instance, %d would have been mocked; %d could have met a fault.",
 		rep.Calls, rep.Moved, rep.Failed, rep.Mocked, rep.Faulted))
 	if rep.Gone > 0 {
-		lines = append(lines, fmt.Sprintf("%d more were answered by instances that are not there any more.", rep.Gone))
+		lines = append(lines, fmt.Sprintf("%d more were answered by instances that no longer exist.", rep.Gone))
 	}
 	if len(rep.Unknown) > 0 {
-		lines = append(lines, fmt.Sprintf("The rules look at metadata that was not recorded, and taken for missing: %s. Give route.NewRecorder these keys.", strings.Join(rep.Unknown, ", ")))
+		lines = append(lines, fmt.Sprintf("The rules use metadata that was not recorded, which counts as missing: %s. Pass these keys to route.NewRecorder.", strings.Join(rep.Unknown, ", ")))
 	}
 	if len(rep.Moves) > 0 {
 		t := table.Table{Columns: []table.Column{{Title: "METHOD"}, {Title: "CALLS", Right: true}, {Title: "FROM"}, {Title: "TO ONE OF"}}}
 		for _, m := range rep.Moves {
 			to := strings.Join(m.To, ", ")
 			if to == "" {
-				to = red.Render("nobody")
+				to = red.Render("none")
 			}
 			t.Add(m.Method, strconv.Itoa(m.Calls), m.From, to)
 		}

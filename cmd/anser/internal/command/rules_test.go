@@ -24,8 +24,8 @@ rules:
     to: {version: "2.*"}
 `
 
-// twoVersions makes a registry with two instances of arith that of the commands, and returns its URL, itself and the
-// address of the first.
+// twoVersions makes a registry with two instances of arith, and returns its URL, the registry and
+// the address of the first.
 func twoVersions(t *testing.T) (url string, file *registry.File, one string) {
 	t.Helper()
 	one = serve(t)
@@ -54,17 +54,17 @@ func TestRules(t *testing.T) {
 	write("rules: [")
 	run(t, "rules", "set", "arith", "-f", file).expect(t, 2, "neither YAML nor JSON")
 	write(`rules: {faults: [{percent: 1, abort: true, until: "2020-01-01T00:00:00Z"}]}`)
-	run(t, "rules", "set", "arith", "-f", file).expect(t, 2, "rules.faults[0].until", "is over")
+	run(t, "rules", "set", "arith", "-f", file).expect(t, 2, "rules.faults[0].until", "is in the past")
 	run(t, "rules", "set", "arith").expect(t, 2, "name a file with -f")
 
 	write(canaryRules)
-	run(t, "rules", "dry-run", "arith", "-f", file).expect(t, 0, "The rules are possible", "split[0] canary  arith-2")
+	run(t, "rules", "dry-run", "arith", "-f", file).expect(t, 0, "The rules are valid", "split[0] canary  arith-2")
 	run(t, "rules", "set", "arith", "-f", file, "-m", "all to 2.0", "--author", "ada").expect(t, 0, "at version 1")
 	run(t, "explain", "arith", "Arith.Mul").expect(t, 0, "version 1", "split[0] canary: 100%: leaves 1", "pick      arith-2")
 	run(t, "call", "arith", "Arith.Mul", `{"A": 2, "B": 3}`).expect(t, 0, `"C": 6`)
 
-	// The file is of the time before version 1.
-	run(t, "rules", "set", "arith", "-f", file).expect(t, 4, "at version 1 (by ada", "made from version 0")
+	// The file is older than version 1.
+	run(t, "rules", "set", "arith", "-f", file).expect(t, 4, "at version 1 (by ada", "based on version 0")
 	write(run(t, "rules", "get", "arith").out)
 	run(t, "rules", "diff", "arith", "-f", file).expect(t, 0, "are the same")
 	text, err := os.ReadFile(file)
@@ -86,11 +86,11 @@ func TestRules(t *testing.T) {
 	run(t, "rules", "diff", "arith", "--version", "1").expect(t, 0, "are the same")
 	run(t, "rules", "diff", "arith", "--version", "1", "--to", "2").expect(t, 0, "percent: 10")
 	run(t, "rules", "get", "arith", "--version", "2").expect(t, 0, "percent: 10")
-	run(t, "rules", "get", "arith", "--registry", "etcd://"+nobody(t)).expect(t, 1, "no registry answers")
+	run(t, "rules", "get", "arith", "--registry", "etcd://"+unused(t)).expect(t, 1, "no registry answers")
 
 	write(`{"rules":{"conditions":[{"to":{"group":"nobody"},"strict":true}]}}`)
 	run(t, "rules", "set", "arith", "-f", file, "--base", "3").expect(t, 0, "at version 4")
-	run(t, "explain", "arith", "Arith.Mul").expect(t, 3, "conditions[0]: leaves 0", "nobody: ")
+	run(t, "explain", "arith", "Arith.Mul").expect(t, 3, "conditions[0]: leaves 0", "none: ")
 }
 
 func TestRulesDryRunAgainstCalls(t *testing.T) {
@@ -117,9 +117,9 @@ func TestRulesDryRunAgainstCalls(t *testing.T) {
 	}
 	run(canaryRules).expect(t, 0, "would have gone elsewhere", "Arith.Mul", "arith-1  arith-2")
 	run(`rules: {conditions: [{when: {metadata: {user: "u*"}}, to: {id: arith-2}}]}`).expect(t, 0,
-		"0 would have gone elsewhere", "not recorded, and taken for missing: user")
+		"0 would have gone elsewhere", "not recorded, which counts as missing: user")
 	run(`rules: {mocks: [{reply: {C: 1}}]}`).expect(t, 0, "would have been mocked")
-	runWith(t, canaryRules, "rules", "dry-run", "arith", "-f", "-", "--from", one).expect(t, 1+3, "has to serve a route.Recorder")
+	runWith(t, canaryRules, "rules", "dry-run", "arith", "-f", "-", "--from", one).expect(t, 1+3, "must serve a route.Recorder")
 
 	// The same process explains.
 	var x anser.Explanation
@@ -130,7 +130,7 @@ func TestRulesDryRunAgainstCalls(t *testing.T) {
 	runWith(t, "", "explain", "other", "Arith.Mul", "--from", debug).expect(t, 6, `no client for the service "other"`)
 }
 
-// serveDebug serves what a process tells of its calls.
+// serveDebug serves the calls of a process.
 func serveDebug(t *testing.T, rec *route.Recorder, c *anser.Client) string {
 	t.Helper()
 	s := anser.NewServer(anser.NoSignals())
@@ -143,7 +143,7 @@ func serveDebug(t *testing.T, rec *route.Recorder, c *anser.Client) string {
 	return listen(t, s)
 }
 
-// explain asks a client that has met with failures, and says what it makes of them.
+// explain asks a client that has seen failures, and shows its state.
 func TestExplainTellsOfHealth(t *testing.T) {
 	good, sick := serve(t), anser.NewServer(anser.NoSignals())
 	anser.Handle(sick, "Arith.Mul", func(context.Context, *arith.Args) (*arith.Reply, error) {
@@ -163,7 +163,7 @@ func TestExplainTellsOfHealth(t *testing.T) {
 			t.Fatal(err)
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("nobody is ejected")
+			t.Fatal("no instance is ejected")
 		}
 	}
 	debug := serveDebug(t, route.NewRecorder(), c)
@@ -179,7 +179,7 @@ func TestExplainTellsOfHealth(t *testing.T) {
 	}
 }
 
-// A name that nobody has is most likely mistyped.
+// An unknown name is probably mistyped.
 func TestRulesOfAnUnknownService(t *testing.T) {
 	twoVersions(t)
 	set := func(args ...string) result {
@@ -204,7 +204,7 @@ func TestRulesDelete(t *testing.T) {
 	twoVersions(t)
 	run(t, "rules", "delete", "arith").expect(t, 1, "arith has no rules: nothing was changed")
 	runWith(t, canaryRules, "rules", "set", "arith", "-f", "-").expect(t, 0, "at version 1")
-	run(t, "rules", "delete", "arith", "--base", "7").expect(t, 4, "at version 1", "made from version 7")
+	run(t, "rules", "delete", "arith", "--base", "7").expect(t, 4, "at version 1", "based on version 7")
 	run(t, "rules", "delete", "arith", "-m", "over").expect(t, 0, "version 2 has none", `"anser rules rollback arith 1" brings them back`)
 	run(t, "rules", "get", "arith").expect(t, 0, "arith has no rules.", "version: 2", "comment: over", "rules: {}")
 	run(t, "rules", "delete", "arith").expect(t, 1, "arith has no rules")
@@ -216,7 +216,7 @@ func TestRulesDelete(t *testing.T) {
 	}
 }
 
-// What the commands call follows the rules of its service.
+// Calls of the commands follow the rules of the service.
 func TestCommandsFollowRules(t *testing.T) {
 	twoVersions(t)
 	runWith(t, `

@@ -11,8 +11,8 @@ import (
 	"github.com/anser-rpc/anser/cmd/anser/internal/target"
 )
 
-// sourceFlags say in which registry services are found, and how to get into it. The environment has their defaults,
-// and what is secret.
+// sourceFlags name the registry in which services are found, and the access to it. Their defaults,
+// and secrets, come from the environment.
 type sourceFlags struct {
 	url       string
 	tls       bool
@@ -25,19 +25,19 @@ func (f *sourceFlags) add(c *cobra.Command) {
 	fs := c.Flags()
 	fs.StringVar(&f.url, "registry", target.RegistryURL(),
 		"registry in which services are found; $"+target.RegistryVariable+" sets another default")
-	fs.BoolVar(&f.tls, "registry-tls", false, "speak TLS with the registry; --registry-ca, --registry-cert and --registry-key do so too")
+	fs.BoolVar(&f.tls, "registry-tls", false, "use TLS with the registry; implied by --registry-ca, --registry-cert and --registry-key")
 	var ca []string
 	if file := os.Getenv("ANSER_REGISTRY_CA"); file != "" {
 		ca = []string{file}
 	}
 	fs.StringArrayVar(&f.ca, "registry-ca", ca, "PEM file with the authorities to trust for it ($ANSER_REGISTRY_CA)")
-	fs.StringVar(&f.cert, "registry-cert", os.Getenv("ANSER_REGISTRY_CERT"), "PEM file with the certificate to show to it ($ANSER_REGISTRY_CERT)")
+	fs.StringVar(&f.cert, "registry-cert", os.Getenv("ANSER_REGISTRY_CERT"), "PEM file with the client certificate for it ($ANSER_REGISTRY_CERT)")
 	fs.StringVar(&f.key, "registry-key", os.Getenv("ANSER_REGISTRY_KEY"), "PEM file with its key ($ANSER_REGISTRY_KEY)")
 	fs.StringVar(&f.user, "registry-user", os.Getenv("ANSER_REGISTRY_USER"),
 		"user of the registry ($ANSER_REGISTRY_USER), whose password is in $"+target.PasswordVariable+"; Consul's token is in $"+target.TokenVariable)
 }
 
-// source returns what the flags and the environment say.
+// source returns the registry and the access in the flags and the environment.
 func (f *sourceFlags) source() (target.Source, error) {
 	s := target.Source{URL: f.url, Access: target.Access{
 		User: f.user, Password: os.Getenv(target.PasswordVariable), Token: os.Getenv(target.TokenVariable),
@@ -62,8 +62,8 @@ func (f *sourceFlags) open() (*target.Registry, error) {
 	return r, nil
 }
 
-// clientTLS returns a configuration with the authorities of the files instead of the system's, and with the
-// certificate. The flags that name the files begin with prefix.
+// clientTLS returns a configuration with the authorities of the files instead of the system's
+// roots, and with the certificate. The names of the flags begin with prefix.
 func clientTLS(prefix string, ca []string, cert, key string) (*tls.Config, error) {
 	if (cert == "") != (key == "") {
 		return nil, usagef("%scert and %skey belong together: give both", prefix, prefix)

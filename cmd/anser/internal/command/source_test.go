@@ -17,7 +17,7 @@ import (
 	"github.com/anser-rpc/anser/transport/transporttest"
 )
 
-// announceAt registers an instance of arith at the address, for the length of the test.
+// announceAt registers an instance of arith at the address, until the end of the test.
 func announceAt(t *testing.T, r registry.Registry, err error, address string) {
 	t.Helper()
 	if err != nil {
@@ -33,7 +33,8 @@ func announceAt(t *testing.T, r registry.Registry, err error, address string) {
 	}
 }
 
-// getsIn runs every kind of command that looks into the registry, with the service's name and with its target.
+// getsIn runs every kind of command that uses the registry, with the service's name and with its
+// target.
 func getsIn(t *testing.T, url string, flags ...string) {
 	t.Helper()
 	flags = append(flags, "--timeout", "20s")
@@ -45,7 +46,7 @@ func getsIn(t *testing.T, url string, flags ...string) {
 	with("rules", "get", "arith", "--registry", url).expect(t, 0, "rules: {}")
 }
 
-// An embedded registry with TLS wants certificates.
+// An embedded registry with TLS requires certificates.
 func TestRegistryWithTLS(t *testing.T) {
 	at := serve(t)
 	a, dir := transporttest.NewAuthority(t), t.TempDir()
@@ -69,13 +70,13 @@ func TestRegistryWithTLS(t *testing.T) {
 	ls := func(flags ...string) result {
 		return run(t, append([]string{"ls", "--registry", url, "--timeout", "3s"}, flags...)...)
 	}
-	ls().expect(t, 1, "wants TLS")
+	ls().expect(t, 1, "requires TLS")
 	ls("--registry-tls").expect(t, 1, "does not answer", "unknown authority")
 	ls("--registry-ca", ca).expect(t, 1, "does not answer")
 	ls("--registry-cert", cert).expect(t, 2, "--registry-cert and --registry-key belong together")
 	ls("--registry-ca", filepath.Join(dir, "nothing")).expect(t, 2, "no such file")
 
-	// It has no users yet, which somebody who logs in is told, and goes on.
+	// It has no users yet, which a client with a login accepts.
 	t.Setenv("ANSER_REGISTRY_PASSWORD", "read-secret")
 	getsIn(t, url, append(mine, "--registry-user", "reader")...)
 	t.Setenv("ANSER_REGISTRY_USER", "reader")
@@ -122,7 +123,7 @@ func TestConsulWithTokens(t *testing.T) {
 	getsIn(t, url)
 }
 
-// What a registry does not have is not taken in silence.
+// Access that a registry does not support is not silently ignored.
 func TestAccessThatARegistryHasNot(t *testing.T) {
 	file := "file://" + filepath.ToSlash(filepath.Join(t.TempDir(), "services.json"))
 	for _, row := range []struct {
@@ -130,12 +131,12 @@ func TestAccessThatARegistryHasNot(t *testing.T) {
 		flags         []string
 		say           string
 	}{
-		{url: file, flags: []string{"--registry-tls"}, say: "file:// knows no TLS: leave --registry-tls"},
-		{url: file, flags: []string{"--registry-user", "me"}, say: "file:// knows no users: leave --registry-user out"},
-		{url: "mdns:///", variable: "ANSER_REGISTRY_TOKEN", say: "mdns:// knows no tokens"},
+		{url: file, flags: []string{"--registry-tls"}, say: "file:// does not support TLS: leave --registry-tls"},
+		{url: file, flags: []string{"--registry-user", "me"}, say: "file:// does not support users: leave --registry-user out"},
+		{url: "mdns:///", variable: "ANSER_REGISTRY_TOKEN", say: "mdns:// does not support tokens"},
 		{url: "etcd://127.0.0.1:1", variable: "ANSER_REGISTRY_TOKEN", say: "use --registry-user and $ANSER_REGISTRY_PASSWORD"},
 		{url: "consul://127.0.0.1:1", variable: "ANSER_REGISTRY_PASSWORD", say: "put a token into $ANSER_REGISTRY_TOKEN"},
-		{url: "etcd://127.0.0.1:1", variable: "ANSER_REGISTRY_PASSWORD", say: "nobody is named whose password it is"},
+		{url: "etcd://127.0.0.1:1", variable: "ANSER_REGISTRY_PASSWORD", say: "but no user: name one"},
 		{url: "etcd://127.0.0.1:1", flags: []string{"--registry-user", "me"}, say: `the password of "me" is missing: put it into $ANSER_REGISTRY_PASSWORD`},
 		{url: "etcd://me:secret@127.0.0.1:1", say: "use --registry-user and $ANSER_REGISTRY_PASSWORD"},
 	} {

@@ -10,7 +10,7 @@ import (
 	"github.com/anser-rpc/anser/auth"
 )
 
-// tlsFlags are those of the commands that connect to servers: how, and as whom.
+// tlsFlags are the flags of the commands that connect to servers.
 type tlsFlags struct {
 	on         bool
 	ca         []string
@@ -22,17 +22,17 @@ type tlsFlags struct {
 }
 
 func (f *tlsFlags) add(c *cobra.Command) {
-	c.Flags().BoolVar(&f.on, "tls", false, "speak TLS with the servers; the flags below and tls:// do so too")
+	c.Flags().BoolVar(&f.on, "tls", false, "use TLS with the servers; implied by the flags below and tls://")
 	c.Flags().StringArrayVar(&f.ca, "ca", nil, "PEM file with the authorities to trust instead of the system's")
-	c.Flags().StringVar(&f.cert, "cert", "", "PEM file with the certificate to show to the servers")
+	c.Flags().StringVar(&f.cert, "cert", "", "PEM file with the client certificate")
 	c.Flags().StringVar(&f.key, "key", "", "PEM file with its key")
-	c.Flags().StringVar(&f.serverName, "server-name", "", "name that the servers' certificates must be for, instead of the host that is dialled")
-	c.Flags().BoolVar(&f.checksums, "checksums", false, "have every frame carry a checksum, for networks that change bytes where there is no TLS")
+	c.Flags().StringVar(&f.serverName, "server-name", "", "name in the servers' certificates, if it is not the dialled host")
+	c.Flags().BoolVar(&f.checksums, "checksums", false, "add a checksum to every frame, for networks that corrupt data, without TLS")
 	c.Flags().IntVar(&f.maxMessage, "max-message", 0, "largest message to accept, in bytes; 0 is the default of Anser, 4 MiB")
-	c.Flags().StringVar(&f.tokenFile, "token-file", "", "file with the token to show to the servers")
+	c.Flags().StringVar(&f.tokenFile, "token-file", "", "file with the token for the servers")
 }
 
-// options returns what anser.Dial needs for the flags.
+// options returns the options of anser.Dial for the flags.
 func (f *tlsFlags) options() ([]anser.DialOption, error) {
 	if f.tokenFile != "" {
 		if _, err := os.Stat(f.tokenFile); err != nil {
@@ -52,7 +52,7 @@ func (f *tlsFlags) options() ([]anser.DialOption, error) {
 	return secure, err
 }
 
-// secure returns what anser.Dial needs for the flags about TLS.
+// secure returns the options of anser.Dial for the TLS flags.
 func (f *tlsFlags) secure() ([]anser.DialOption, error) {
 	if !f.on && len(f.ca) == 0 && f.cert == "" && f.key == "" && f.serverName == "" {
 		return nil, nil

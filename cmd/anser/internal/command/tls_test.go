@@ -17,8 +17,8 @@ import (
 	"github.com/anser-rpc/anser/transport/transporttest"
 )
 
-// secureServer serves Hello.Name, which returns the common name of its caller's certificate, to those who
-// have one.
+// secureServer serves Hello.Name, which returns the common name of its caller's certificate; it
+// requires one.
 func secureServer(t *testing.T, l net.Listener, config *tls.Config) {
 	t.Helper()
 	s := anser.NewServer(anser.Logger(slog.New(slog.DiscardHandler)), anser.TLS(config))

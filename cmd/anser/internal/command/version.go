@@ -10,7 +10,7 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// versionReport is what --json prints.
+// versionReport is the output of --json.
 type versionReport struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`
@@ -39,7 +39,7 @@ func newVersion(s streams) *cobra.Command {
 	return c
 }
 
-// versionLine is the version for people.
+// versionLine returns the version as text.
 func versionLine() string {
 	v := version()
 	revision := ""

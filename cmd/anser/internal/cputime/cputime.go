@@ -1,4 +1,4 @@
-// Package cputime tells how much processor time processes have used.
+// Package cputime measures the CPU time of processes.
 package cputime
 
 import (
@@ -9,10 +9,11 @@ import (
 	"time"
 )
 
-// ErrUnknown says that the system does not tell, or that the process is not one of this machine.
-var ErrUnknown = errors.New("the processor time is not known")
+// ErrUnknown means that the system does not provide the time, or that the process is not on this
+// machine.
+var ErrUnknown = errors.New("the processor time is unknown")
 
-// Of returns what the processes have used together.
+// Of returns the total CPU time of the processes.
 func Of(pids []int) (time.Duration, error) {
 	if len(pids) == 0 {
 		return 0, ErrUnknown
@@ -28,8 +29,8 @@ func Of(pids []int) (time.Duration, error) {
 	return sum, nil
 }
 
-// Listeners returns the processes of this machine that listen at the addresses, each host:port or
-// unix:///path; ErrUnknown unless each address has one that can be seen.
+// Listeners returns the processes of this machine that listen on the addresses, each host:port or
+// unix:///path; ErrUnknown if one of them is not found.
 func Listeners(addresses []string) ([]int, error) {
 	sockets := make(map[string]bool)
 	for _, address := range addresses {
@@ -42,7 +43,8 @@ func Listeners(addresses []string) ([]int, error) {
 	return holders(sockets)
 }
 
-// localAddress returns the address as the system's tables have it, if it is one of this machine.
+// localAddress returns the address in the form of the system's tables, if it belongs to this
+// machine.
 func localAddress(address string) (netip.AddrPort, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// tick is the unit of the times in /proc: USER_HZ is 100 on every architecture that Go knows.
+// tick is the unit of the times in /proc: USER_HZ is 100 on every architecture that Go supports.
 const tick = 10 * time.Millisecond
 
 // ofProcess reads fields 14 and 15 of /proc/pid/stat; see proc(5). The name of the program, which
-// may have spaces in it, stands before them in parentheses.
+// may contain spaces, precedes them in parentheses.
 func ofProcess(pid int) (time.Duration, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -38,7 +38,7 @@ func ofProcess(pid int) (time.Duration, error) {
 	return sum, nil
 }
 
-// socketAt returns the inode of the socket that listens at the address.
+// socketAt returns the inode of the socket that listens on the address.
 func socketAt(address string) (string, error) {
 	if path, ok := strings.CutPrefix(address, "unix://"); ok {
 		return findLine("/proc/net/unix", func(f []string) string {
@@ -68,7 +68,7 @@ func socketAt(address string) (string, error) {
 
 const listening = "0A"
 
-// findLine returns what find says of the first line of the file for which it says anything.
+// findLine returns the first non-empty result of find for a line of the file.
 func findLine(file string, find func(fields []string) string) (string, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -83,7 +83,8 @@ func findLine(file string, find func(fields []string) string) (string, error) {
 	return "", ErrUnknown
 }
 
-// serves reports whether a socket bound to local, as /proc/net/tcp writes it, gets what is sent to want.
+// serves reports whether a socket bound to local, in the format of /proc/net/tcp, accepts
+// connections to want.
 func serves(local string, want netip.AddrPort) bool {
 	ip, port, _ := strings.Cut(local, ":")
 	if n, err := strconv.ParseUint(port, 16, 16); err != nil || uint16(n) != want.Port() {
@@ -93,8 +94,8 @@ func serves(local string, want netip.AddrPort) bool {
 	if err != nil {
 		return false
 	}
-	// Words of 32 bits in the order of the machine, which is little-endian where Go runs Linux, or
-	// else the address is not found and the figure is left out.
+	// 32-bit words in the byte order of the machine, assumed to be little-endian; on others the
+	// address is not found and the figure is left out.
 	for word := range slices.Chunk(raw, 4) {
 		slices.Reverse(word)
 	}

@@ -26,7 +26,7 @@ func TestOf(t *testing.T) {
 	if err != nil || self <= 0 {
 		t.Fatalf("Self() = %v, %v", self, err)
 	}
-	// /proc counts in ticks of 10 ms, getrusage exactly; both count the same.
+	// /proc counts in ticks of 10 ms, getrusage exactly; both count the same time.
 	for used := self; used < self+50*1e6; used, _ = cputime.Self() {
 	}
 	if of, err := cputime.Of([]int{os.Getpid()}); err != nil || of < self {

@@ -4,5 +4,5 @@ package cputime
 
 import "time"
 
-// Self returns what this process has used.
+// Self returns the CPU time of this process.
 func Self() (time.Duration, error) { return 0, ErrUnknown }

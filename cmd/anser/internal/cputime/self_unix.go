@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Self returns what this process has used.
+// Self returns the CPU time of this process.
 func Self() (time.Duration, error) {
 	var r syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {

@@ -15,15 +15,15 @@ const (
 	usualVersion  = "1.0"
 	canaryVersion = "2.0"
 	canaryPercent = 10
-	canaryCalls   = 100 // that are worth a look
+	canaryCalls   = 100 // needed for a meaningful share
 	canaryRule    = "demo: canary"
 )
 
-// canaryID is the name of the instance that a service has one more of.
+// canaryID is the name of the additional instance of a service.
 func canaryID(service string) string { return instanceID(service, instancesOfService+1) }
 
-// stepCanary starts an instance of another version, to which rules in the registry send some of the calls of its
-// service, and takes both back.
+// stepCanary starts an instance of another version, to which rules in the registry send some of
+// the calls of its service, and removes both again.
 func (d *demo) stepCanary(ctx context.Context, in *instance) (showed string, err error) {
 	service := in.service
 	defer func() {
@@ -33,7 +33,7 @@ func (d *demo) stepCanary(ctx context.Context, in *instance) (showed string, err
 	}()
 	// The rules come first: a new instance gets as many calls as each of the others.
 	if err := d.split(ctx, service, canaryPercent); err != nil {
-		// Who watches may have rules of their own, beside which there is no room.
+		// The service may have rules of the user, which leave no share for the demo's.
 		return "not performed: " + err.Error(), nil
 	}
 	canary := d.fleet.add(service)
@@ -51,12 +51,12 @@ func (d *demo) stepCanary(ctx context.Context, in *instance) (showed string, err
 		return "", err
 	}
 	d.fleet.remove(canary)
-	return fmt.Sprintf("version %s got %s of the %s calls to %s, and drained within %s when the rules sent it none any more",
+	return fmt.Sprintf("version %s got %s of the %s calls to %s, and drained within %s when the rules no longer sent it any",
 		canaryVersion, table.Count(nowOne-one), table.Count(nowAll-all), service, table.Duration(time.Since(began))), nil
 }
 
-// waitShare waits until there were so many calls to the service of the instance, but not for long, and returns
-// what share does.
+// waitShare waits for that number of calls to the service of the instance, but not for long, and
+// returns the result of share.
 func (d *demo) waitShare(ctx context.Context, in *instance, calls int64) (all, one int64) {
 	ctx, cancel := context.WithTimeout(ctx, maxHold)
 	defer cancel()
@@ -67,7 +67,7 @@ func (d *demo) waitShare(ctx context.Context, in *instance, calls int64) (all, o
 	return all, one
 }
 
-// poll waits until something is so, and reports whether it was before ctx was done.
+// poll waits until so returns true, and reports whether it did before ctx was done.
 func poll(ctx context.Context, so func() bool) bool {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -81,12 +81,13 @@ func poll(ctx context.Context, so func() bool) bool {
 	return true
 }
 
-// split has the rules of the service send so many percent of its calls to the canary's version, or with a negative number
-// take that back, and waits until the traffic goes by it. Other rules stay as they are.
+// split makes the rules of the service send a percentage of its calls to the canary's version, or
+// removes that rule if percent is negative, and waits until the traffic follows it. Other rules
+// stay unchanged.
 func (d *demo) split(ctx context.Context, service string, percent float64) error {
 	comment := fmt.Sprintf("%g %% of the calls to version %s", percent, canaryVersion)
 	if percent < 0 {
-		comment = "no split any more"
+		comment = "the split is removed"
 	}
 	for {
 		doc, err := route.Load(ctx, d.rules, service)
@@ -106,7 +107,7 @@ func (d *demo) split(ctx context.Context, service string, percent float64) error
 		}
 		saved, err := route.Save(ctx, d.rules, service, doc.Version, rules, "anser demo", comment)
 		if _, ok := errors.AsType[*route.ConflictError](err); ok {
-			continue // somebody else was faster: theirs stay
+			continue // another change came first: it is kept
 		}
 		if err != nil {
 			return err
@@ -116,7 +117,7 @@ func (d *demo) split(ctx context.Context, service string, percent float64) error
 	}
 }
 
-// waitRules waits until the callers go by the version of the rules.
+// waitRules waits until the callers follow that version of the rules.
 func (d *demo) waitRules(ctx context.Context, service string, version uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, startBound)
 	defer cancel()

@@ -1,7 +1,7 @@
 // Package demo shows Anser at work on one machine: a registry, three services with three instances
-// each, every instance a process of its own, and traffic through them while a script of steps goes
-// round: instances are killed, restarted, slowed down and stopped for a while, one of another version
-// comes and goes, and the registry goes away.
+// each, every instance a process of its own, and traffic through them while a script of steps is
+// repeated: instances are killed, restarted, slowed down and paused, one of another version comes
+// and goes, and the registry is stopped.
 package demo
 
 import (
@@ -17,26 +17,26 @@ import (
 	"github.com/anser-rpc/anser/registry/etcd"
 )
 
-// Options say how the demo runs.
+// Options configures the demo.
 type Options struct {
 	Listen  string        // address of the registry
 	Data    string        // directory of the registry; "": a temporary one
-	Callers int           // for each service
-	Rate    float64       // calls a second for each service; 0: as many as the callers make
-	Every   time.Duration // between the beginnings of two steps; 0: none
+	Callers int           // per service
+	Rate    float64       // calls per second per service; 0: as many as the callers make
+	Every   time.Duration // interval between the beginnings of two steps; 0: none
 	Steps   []string      // names of steps; none: all
-	For     time.Duration // how long there is traffic; 0: until the context is done
+	For     time.Duration // duration of the traffic; 0: until the context is done
 }
 
-// View shows the demo to somebody. Its methods are called by one goroutine at a time.
+// View presents the demo. Its methods are called by one goroutine at a time.
 type View interface {
-	// Event tells that something happened.
+	// Event is called for each event.
 	Event(e Event)
-	// Show tells how things are, about once a second, and in the end.
+	// Show is called with the present state, about once per second and at the end.
 	Show(s Snapshot)
 }
 
-// Event is something that happened to an instance, or with an empty Instance to the demo.
+// Event is an event of an instance, or with an empty Instance of the demo.
 type Event struct {
 	Kind     string // one word: "killed"
 	Instance string
@@ -44,15 +44,15 @@ type Event struct {
 }
 
 const (
-	startBound = 30 * time.Second // for the registry and the processes to be there
+	startBound = 30 * time.Second // for starting the registry and the processes
 	showEvery  = time.Second
-	// leaseTTL is how long the registry keeps an instance that it does not hear of: longer than clients need to find out
-	// by themselves that it stands still.
+	// leaseTTL is how long the registry keeps an instance without renewal: longer than clients
+	// need to notice by themselves that it is paused.
 	leaseTTL = 10 * time.Second
 )
 
-// Run runs the demo until its time is over or ctx is done. Whatever it started has ended when it
-// returns. Calls that failed are no error; that the demo itself did not work is one.
+// Run runs the demo until its time is over or ctx is done. Everything it started has ended when it
+// returns. Failed calls are no error; a failure of the demo itself is.
 func Run(ctx context.Context, o Options, view View) (sum Summary, err error) {
 	dir, err := os.MkdirTemp("", "anser-demo-")
 	if err != nil {
@@ -67,7 +67,7 @@ func Run(ctx context.Context, o Options, view View) (sum Summary, err error) {
 		return Summary{}, err
 	}
 	defer func() { err = errors.Join(err, store.close()) }()
-	// A registry of the store's own would end with it, when it is away for a while.
+	// A registry owned by the store would end with it during an outage.
 	endpoint := store.member.Endpoint()
 	reg, err := etcd.Dial([]string{endpoint}, etcd.TTL(leaseTTL))
 	if err != nil {
@@ -114,20 +114,20 @@ type demo struct {
 	url     string
 	fleet   *fleet
 	rules   registry.Store // of all services
-	store   *store         // used by perform and what it started
+	store   *store         // used by perform and its goroutines
 	figures *figures
 	health  *health
-	traffic *traffic   // set before there are steps
+	traffic *traffic   // set before the first step
 	events  chan Event // read by Run until perform has returned
 
-	mu      sync.Mutex // guards what follows
-	step    string     // what goes on, or ""
+	mu      sync.Mutex // guards the fields below
+	step    string     // current step, or ""
 	results []StepResult
 }
 
 func (d *demo) tell(e Event) { d.events <- e }
 
-// perform is what happens, from the first process to the last.
+// perform runs the demo, from the first process to the last.
 func (d *demo) perform(ctx context.Context) (Summary, error) {
 	defer d.fleet.close()
 	d.tell(Event{Kind: "registry", Text: d.url})
@@ -142,7 +142,7 @@ func (d *demo) perform(ctx context.Context) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
-	d.tell(Event{Kind: "traffic", Text: "its calls are told at " + traffic.debugAt + ": anser rules dry-run --from, anser explain --from"})
+	d.tell(Event{Kind: "traffic", Text: "its calls are served at " + traffic.debugAt + ": anser rules dry-run --from, anser explain --from"})
 	d.traffic = traffic
 	d.figures.start(time.Now())
 	disturbances, stop := d.untilLate(ctx)
@@ -161,7 +161,7 @@ func (d *demo) perform(ctx context.Context) (Summary, error) {
 	return d.summary(), errors.Join(err, d.fleet.failure())
 }
 
-// untilLate returns a context for the disturbances: none begins so late that the demo has to wait
+// untilLate returns a context for the disturbances: none starts so late that the demo must wait
 // for its end.
 func (d *demo) untilLate(ctx context.Context) (context.Context, context.CancelFunc) {
 	if d.o.For > 0 {
@@ -170,7 +170,7 @@ func (d *demo) untilLate(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithCancel(ctx)
 }
 
-// wait returns when the time is over, or ctx done, or the disturbances failed.
+// wait returns when the time is over, ctx is done, or the disturbances failed.
 func (d *demo) wait(ctx context.Context, disturbed chan error) error {
 	var over <-chan time.Time
 	if d.o.For > 0 {
@@ -186,7 +186,7 @@ func (d *demo) wait(ctx context.Context, disturbed chan error) error {
 			return err
 		}
 		disturbed <- nil
-		select { // there are none
+		select { // there are no disturbances
 		case <-over:
 		case <-ctx.Done():
 		}

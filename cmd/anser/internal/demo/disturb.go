@@ -9,7 +9,7 @@ import (
 	"github.com/anser-rpc/anser/cmd/anser/internal/table"
 )
 
-// kill ends an instance with SIGKILL and starts another in its place.
+// kill kills an instance with SIGKILL and starts a replacement.
 func (f *fleet) kill(ctx context.Context, in *instance) error {
 	process, address := f.take(in, killed)
 	f.tell(Event{"killed", in.id, fmt.Sprintf("SIGKILL to process %d at %s", process.PID(), address)})
@@ -18,7 +18,7 @@ func (f *fleet) kill(ctx context.Context, in *instance) error {
 	return f.replace(ctx, in, &f.kills)
 }
 
-// restart ends an instance with SIGTERM, which drains it, and starts another in its place.
+// restart drains an instance with SIGTERM, and starts a replacement.
 func (f *fleet) restart(ctx context.Context, in *instance) error {
 	if err := f.drain(in); err != nil {
 		return err
@@ -39,7 +39,7 @@ func (f *fleet) drain(in *instance) error {
 	return nil
 }
 
-// take marks an instance whose process is about to go.
+// take marks an instance whose process is about to end.
 func (f *fleet) take(in *instance, state string) (process *child.Child, address string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -49,8 +49,8 @@ func (f *fleet) take(in *instance, state string) (process *child.Child, address 
 	return in.process, in.address
 }
 
-// replace starts a process for an instance that has none, waits until clients can find it, and
-// counts it, if there is a counter.
+// replace starts a process for an instance without one, waits until clients can find it, and
+// increments the counter, if there is one.
 func (f *fleet) replace(ctx context.Context, in *instance, counter *int) error {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, startBound)

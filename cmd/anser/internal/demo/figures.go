@@ -7,31 +7,31 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Over how many seconds the live table reaches.
+// Time windows of the live table in seconds.
 const (
 	window     = 10 // percentiles
-	rateWindow = 3  // calls a second
+	rateWindow = 3  // calls per second
 )
 
-// figures count what the callers see. The methods are safe for concurrent use.
+// figures holds the measurements of the callers. The methods are safe for concurrent use.
 type figures struct {
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	all      *series
 	by       map[string]*series // by instance
 	turned   time.Time
-	began    time.Time // zero before there is traffic
-	stopped  time.Time // zero while there is
+	began    time.Time // zero before the traffic starts
+	stopped  time.Time // zero during the traffic
 	firstErr error
-	slowest  time.Duration // of the calls since forgetLongest
+	slowest  time.Duration // slowest call since forgetLongest
 }
 
-// series are the figures of one instance, or of all.
+// series holds the figures of one instance, or of all.
 type series struct {
 	calls, errors int64
 	total         *hdrhistogram.Histogram // of microseconds
 	recent        [window]*hdrhistogram.Histogram
-	took          [window]time.Duration // how long those seconds were; 0: not over, or none yet
-	now           int                   // the place of the current second
+	took          [window]time.Duration // durations of those seconds; 0: not over, or none yet
+	now           int                   // index of the current second
 }
 
 func newHistogram() *hdrhistogram.Histogram {
@@ -57,7 +57,7 @@ func (s *series) note(latency time.Duration, err error) {
 	s.recent[s.now].RecordValue(us)
 }
 
-// turn begins another second.
+// turn starts the next second.
 func (s *series) turn(took time.Duration) {
 	s.took[s.now] = took
 	s.now = (s.now + 1) % window
@@ -65,7 +65,7 @@ func (s *series) turn(took time.Duration) {
 	s.took[s.now] = 0
 }
 
-// rate returns the calls a second in the last few that are over.
+// rate returns the calls per second over the last complete seconds.
 func (s *series) rate() float64 {
 	var calls int64
 	var took time.Duration
@@ -82,7 +82,7 @@ func (s *series) rate() float64 {
 	return float64(calls) / took.Seconds()
 }
 
-// percentiles returns those of the last seconds.
+// percentiles returns the percentiles of the last seconds.
 func (s *series) percentiles() (p50, p99 time.Duration) {
 	h := newHistogram()
 	for _, r := range s.recent {
@@ -109,8 +109,8 @@ func (f *figures) ofLocked(id string) *series {
 	return s
 }
 
-// note counts a call that the instance answered, or which failed there; id is "" where no instance
-// is to blame.
+// note counts a call that the instance answered, or that failed there; id is "" if no instance is
+// responsible.
 func (f *figures) note(id string, latency time.Duration, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -124,7 +124,7 @@ func (f *figures) note(id string, latency time.Duration, err error) {
 	}
 }
 
-// turn begins another second of the live table.
+// turn starts the next second of the live table.
 func (f *figures) turn(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -139,7 +139,7 @@ func (f *figures) turn(now time.Time) {
 	}
 }
 
-// start and stop say when there is traffic.
+// start and stop mark the time of the traffic.
 func (f *figures) start(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -152,7 +152,7 @@ func (f *figures) stop(now time.Time) {
 	f.stopped = now
 }
 
-// elapsedLocked is how long there has been traffic.
+// elapsedLocked is the duration of the traffic so far.
 func (f *figures) elapsedLocked() time.Duration {
 	switch {
 	case f.began.IsZero():
@@ -163,7 +163,7 @@ func (f *figures) elapsedLocked() time.Duration {
 	return f.stopped.Sub(f.began)
 }
 
-// totals returns the calls so far, those that failed, and how long there has been traffic.
+// totals returns the calls so far, the failed ones, and the duration of the traffic.
 func (f *figures) totals() (calls, errors int64, elapsed time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -180,7 +180,7 @@ func (f *figures) share(in *instance) (all, one int64) {
 	return all, f.ofLocked(in.id).calls
 }
 
-// forgetLongest begins the time that longest is about.
+// forgetLongest starts the measurement of longest.
 func (f *figures) forgetLongest() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -18,12 +18,12 @@ const (
 	up       = "up" // clients find it in the registry
 	draining = "draining"
 	killed   = "killed"
-	frozen   = "frozen"  // its process stands still
-	ejected  = "ejected" // and the client of the callers has taken it out
+	frozen   = "frozen"  // its process is paused
+	ejected  = "ejected" // ejected by the callers' client
 	ended    = "ended"
 )
 
-// instance is one of the nine, through all of its processes, or a canary.
+// instance is one of the nine, with all of its processes, or a canary.
 type instance struct {
 	service, id, version string
 
@@ -33,22 +33,22 @@ type instance struct {
 	state   string
 }
 
-// fleet is the processes of all instances.
+// fleet holds the processes of all instances.
 type fleet struct {
 	url       string
 	reg       registry.Registry
 	tell      func(Event)
 	group     *child.Group
-	instances []*instance     // by service; changed by the goroutine of the steps, under the mutex
+	instances []*instance     // by service; modified by the goroutine of the steps, under the mutex
 	ctx       context.Context // of the watches of the registry
 	cancel    context.CancelFunc
 	wg        sync.WaitGroup
 
-	mu        sync.Mutex            // guards what follows and the instances
-	listed    map[string]string     // addresses by instance, as the registry has them
-	leaving   map[*child.Child]bool // processes that were told to end
+	mu        sync.Mutex            // guards the fields below and the instances
+	listed    map[string]string     // addresses by instance, according to the registry
+	leaving   map[*child.Child]bool // processes that are being stopped
 	changed   chan struct{}         // closed and replaced when a state changed
-	failed    error                 // the first process that ended by itself
+	failed    error                 // the first process that ended unexpectedly
 	kills     int
 	restarted int
 }
@@ -86,7 +86,7 @@ func (f *fleet) start(ctx context.Context) error {
 	return f.waitUp(ctx, f.instances...)
 }
 
-// watch keeps up with the registry.
+// watch follows the registry.
 func (f *fleet) watch(service string) {
 	f.reg.Watch(f.ctx, service, func(list []registry.Instance) {
 		f.mu.Lock()
@@ -139,7 +139,7 @@ func (f *fleet) launch(ctx context.Context, in *instance) error {
 	return nil
 }
 
-// await notes the end of a process.
+// await handles the end of a process.
 func (f *fleet) await(in *instance, process *child.Child) {
 	<-process.Done()
 	f.mu.Lock()
@@ -158,7 +158,7 @@ func (f *fleet) await(in *instance, process *child.Child) {
 	}
 }
 
-// add makes a canary of the service, after its other instances. It has no process yet.
+// add adds a canary of the service, after its other instances. It has no process yet.
 func (f *fleet) add(service string) *instance {
 	in := &instance{service: service, id: canaryID(service), version: canaryVersion, state: starting}
 	f.mu.Lock()
@@ -173,14 +173,14 @@ func (f *fleet) add(service string) *instance {
 	return in
 }
 
-// remove forgets an instance whose process has ended.
+// remove removes an instance whose process has ended.
 func (f *fleet) remove(in *instance) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.instances = slices.DeleteFunc(slices.Clone(f.instances), func(other *instance) bool { return other == in })
 }
 
-// mark sets the state of an instance that runs, and returns its process and address.
+// mark sets the state of a running instance, and returns its process and address.
 func (f *fleet) mark(in *instance, state string) (process *child.Child, address string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -217,7 +217,7 @@ func (f *fleet) waitUp(ctx context.Context, wanted ...*instance) error {
 	}
 }
 
-// failure returns the error of a process that ended by itself, or nil.
+// failure returns the error of a process that ended unexpectedly, or nil.
 func (f *fleet) failure() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -236,7 +236,7 @@ func (f *fleet) at(address string) string {
 	return ""
 }
 
-// close ends all processes and waits for them. Nothing else may be going on.
+// close ends all processes and waits for them. There must be no concurrent calls.
 func (f *fleet) close() {
 	f.mu.Lock()
 	var running []*child.Child
@@ -257,5 +257,5 @@ func (f *fleet) close() {
 	f.group.Close()
 }
 
-// endGrace is how long processes may take to end when the demo does.
+// endGrace is how long processes may take to end at the end of the demo.
 const endGrace = 2 * time.Second

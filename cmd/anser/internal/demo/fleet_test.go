@@ -7,7 +7,7 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// A canary stands with the other instances of its service, and leaves no trace.
+// A canary is listed with the other instances of its service, and leaves no trace.
 func TestFleetCanary(t *testing.T) {
 	f := newFleet("", nil, nil)
 	defer f.close()
@@ -28,7 +28,7 @@ func TestFleetCanary(t *testing.T) {
 	}
 }
 
-// A mark does not bring back a process that has ended by itself.
+// mark has no effect on a process that has ended by itself.
 func TestMark(t *testing.T) {
 	f := newFleet("", nil, nil)
 	defer f.close()
@@ -48,7 +48,7 @@ func TestHealthFollowed(t *testing.T) {
 	happens := func(id string, what anser.HealthChange) {
 		h.heard(anser.HealthEvent{Change: what, Instance: registry.Instance{ID: id}, Reason: "why"})
 	}
-	happens("arith-1", anser.InstanceEjected) // nobody follows
+	happens("arith-1", anser.InstanceEjected) // there is no follower
 	changes, stop := h.follow("arith-1")
 	happens("arith-2", anser.InstanceEjected)
 	happens("arith-1", anser.BreakerOpened)

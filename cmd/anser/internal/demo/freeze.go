@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	ejectBound   = 7 * time.Second // calls that wait have 10
+	ejectBound   = 7 * time.Second // the timeout of waiting calls is 10 s
 	restoreBound = 10 * time.Second
 	answerBound  = time.Second
 	ejectedHold  = time.Second // at most
 )
 
-// stepFreeze stops the process of an instance, whose connections stay open, until the callers' client has taken it out,
-// and lets it go on.
+// stepFreeze pauses the process of an instance, whose connections stay open, until the callers'
+// client has ejected it, and resumes it.
 func (d *demo) stepFreeze(ctx context.Context, in *instance) (string, error) {
 	changes, stop := d.health.follow(in.id)
 	defer stop()
@@ -51,18 +51,19 @@ func (d *demo) stepFreeze(ctx context.Context, in *instance) (string, error) {
 	var showed []string
 	switch {
 	case !out:
-		showed = append(showed, "not taken out within "+table.Duration(ejectBound)+", as no call waited for it")
+		showed = append(showed, "not ejected within "+table.Duration(ejectBound)+", as no call waited for it")
 	case !back:
-		showed = append(showed, "taken out after "+table.Duration(ejectedAt.Sub(began)), "not back "+table.Duration(restoreBound)+" after it went on")
+		showed = append(showed, "ejected after "+table.Duration(ejectedAt.Sub(began)), "not back "+table.Duration(restoreBound)+" after it was resumed")
 	default:
-		showed = append(showed, "taken out after "+table.Duration(ejectedAt.Sub(began)), "back "+table.Duration(restoredAt.Sub(resumed))+" after it went on")
+		showed = append(showed, "ejected after "+table.Duration(ejectedAt.Sub(began)), "back "+table.Duration(restoredAt.Sub(resumed))+" after it was resumed")
 	}
 	showed = append(showed, "the call that waited longest took "+table.Duration(d.figures.longest()))
 	return strings.Join(showed, ", "), nil
 }
 
-// waitAnswered waits until the calls that waited for the instance are over: until there is a moment without any. Callers
-// who never pause leave none, but by then their old calls are over too.
+// waitAnswered waits until the calls that waited for the instance have ended: until there is a
+// moment without any. With callers that never pause there is none, but by then their old calls
+// have ended, too.
 func (d *demo) waitAnswered(ctx context.Context, in *instance) {
 	ctx, cancel := context.WithTimeout(ctx, answerBound)
 	defer cancel()
@@ -77,13 +78,13 @@ func (d *demo) waitAnswered(ctx context.Context, in *instance) {
 	})
 }
 
-// change is what the client of the callers made of an instance.
+// change is a health change of an instance at the callers' client.
 type change struct {
 	what anser.HealthChange
 	at   time.Time
 }
 
-// await waits for a change, and reports whether and when it came.
+// await waits for a change, and reports whether and when it happened.
 func await(ctx context.Context, changes <-chan change, what anser.HealthChange, bound time.Duration) (bool, time.Time) {
 	late := time.NewTimer(bound)
 	defer late.Stop()
@@ -101,16 +102,18 @@ func await(ctx context.Context, changes <-chan change, what anser.HealthChange, 
 	}
 }
 
-// health passes on what the clients of the callers make of instances. Its methods are safe for concurrent use.
+// health forwards the health changes of instances at the callers' clients. Its methods are safe
+// for concurrent use.
 type health struct {
 	tell func(Event)
 
-	mu       sync.Mutex // guards what follows
-	id       string     // of the instance that somebody follows
+	mu       sync.Mutex // guards the fields below
+	id       string     // the followed instance
 	followed chan change
 }
 
-// follow returns the changes of an instance from now on. Nobody else may follow until stop is called.
+// follow returns the changes of an instance from now on. There can be only one follower until stop
+// is called.
 func (h *health) follow(id string) (changes <-chan change, stop func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -122,7 +125,7 @@ func (h *health) follow(id string) (changes <-chan change, stop func()) {
 	}
 }
 
-// heard is for anser.Observer.
+// heard is the callback for anser.Observer.
 func (h *health) heard(e anser.HealthEvent) {
 	at := time.Now()
 	switch e.Change {
@@ -138,7 +141,7 @@ func (h *health) heard(e anser.HealthEvent) {
 	if h.id == e.Instance.ID && h.followed != nil {
 		select {
 		case h.followed <- change{e.Change, at}:
-		default: // who follows does not read any more
+		default: // the follower no longer reads
 		}
 	}
 }

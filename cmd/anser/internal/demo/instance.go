@@ -21,7 +21,7 @@ import (
 // those of InstanceOptions.
 const InstanceCommand = "demo-instance"
 
-// InstanceOptions say which instance a process is.
+// InstanceOptions describe the instance of a process.
 type InstanceOptions struct {
 	Service, ID, Version, Registry string
 }
@@ -30,7 +30,7 @@ func (o InstanceOptions) args() []string {
 	return []string{InstanceCommand, "--service", o.Service, "--id", o.ID, "--version", o.Version, "--registry", o.Registry}
 }
 
-// ready is what an instance tells its parent.
+// ready is an instance's report to its parent.
 type ready struct {
 	Address string `json:"address"`
 }
@@ -38,7 +38,7 @@ type ready struct {
 // drainBound is how long calls may take to finish when an instance is restarted.
 const drainBound = 10 * time.Second
 
-// instanceKey is the trailer by which an instance tells who answered.
+// instanceKey is the trailer with the name of the instance that answered.
 const instanceKey = "instance"
 
 // ServeInstance serves until ctx is done or the input ends, and then drains.
@@ -87,7 +87,7 @@ func ServeInstance(ctx context.Context, o InstanceOptions, in io.Reader, out, er
 	return err
 }
 
-// sign tells the caller who answered.
+// sign adds the trailer with the name of the instance.
 func sign(id string) anser.Interceptor {
 	return func(next anser.Func) anser.Func {
 		return func(ctx context.Context, inv *anser.Invocation) error {
@@ -99,16 +99,16 @@ func sign(id string) anser.Interceptor {
 	}
 }
 
-// Slow is the control method of an instance: from now on it answers all others late.
+// Slow is the control method of an instance: it delays all later answers of other methods.
 const Slow anser.Method[SlowArgs, SlowReply] = "Demo.Slow"
 
-// SlowArgs say by how much.
+// SlowArgs is the delay.
 type SlowArgs struct{ Micros int64 }
 
 // SlowReply is empty.
 type SlowReply struct{}
 
-// lateness is by how much an instance answers late.
+// lateness is the delay of an instance's answers.
 type lateness struct{ micros atomic.Int64 }
 
 func (l *lateness) set(_ context.Context, in *SlowArgs) (*SlowReply, error) {
@@ -134,10 +134,10 @@ func (l *lateness) intercept(next anser.Func) anser.Func {
 // instanceID names the instances of a service: "arith-1".
 func instanceID(service string, n int) string { return fmt.Sprintf("%s-%d", service, n) }
 
-// zone spreads the instances of a service over zones that exist by name only.
+// zone distributes the instances of a service over imaginary zones.
 func zone(id string) string { return "zone-" + string('a'+id[len(id)-1]-'1') }
 
-// dialOptions are those of all clients of the demo.
+// dialOptions are the options of all clients of the demo.
 func dialOptions() []anser.DialOption {
 	return []anser.DialOption{
 		etcd.Scheme(), anser.Idempotent(), anser.NoSnapshot(), anser.Logger(slog.New(slog.DiscardHandler)),

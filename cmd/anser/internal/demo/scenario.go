@@ -15,11 +15,12 @@ import (
 type step struct {
 	name string // one word: "kill"
 	what string // what happens, in a few words
-	// run does it to the instance, undoes it, and returns what there was to see. It ends early when ctx is done.
+	// run performs the step on the instance, reverts it, and returns the observed effect. It ends
+	// early when ctx is done.
 	run func(d *demo, ctx context.Context, in *instance) (showed string, err error)
-	// about names the instance that the step is about, given whose turn it is; "" if it is about none.
+	// about names the instance of the step, given the next one in turn; "" if there is none.
 	about func(in *instance) string
-	takes time.Duration // at least, where that is long
+	takes time.Duration // minimum duration, if it is long
 }
 
 func whoseTurn(in *instance) string { return in.id }
@@ -28,14 +29,14 @@ func canaryOf(in *instance) string { return canaryID(in.service) }
 
 func nobody(*instance) string { return "" }
 
-// script is the steps in their order. They go round, and each time another instance has its turn.
+// script lists the steps in order. They are repeated, each time with another instance.
 var script = []step{
-	{"kill", "SIGKILL, and its calls are sent again elsewhere", (*demo).stepKill, whoseTurn, 0},
+	{"kill", "SIGKILL, and its calls are retried elsewhere", (*demo).stepKill, whoseTurn, 0},
 	{"restart", "SIGTERM: it drains, and another takes its place", (*demo).stepRestart, whoseTurn, 0},
 	{"canary", fmt.Sprintf("appears as version %s, and rules send it %d %% of the calls", canaryVersion, canaryPercent), (*demo).stepCanary, canaryOf, 2 * time.Second},
-	{"slow", "answers " + table.Duration(slowBy) + " late, and balancing leaves it alone", (*demo).stepSlow, whoseTurn, 0},
-	{"freeze", "stands still (SIGSTOP), is ejected, and comes back", (*demo).stepFreeze, whoseTurn, 6 * time.Second},
-	{"outage", "the registry goes away, and calls go on with the instances that are known", (*demo).stepOutage, nobody, 0},
+	{"slow", "answers " + table.Duration(slowBy) + " late, and balancing avoids it", (*demo).stepSlow, whoseTurn, 0},
+	{"freeze", "is paused (SIGSTOP), is ejected, and comes back", (*demo).stepFreeze, whoseTurn, 6 * time.Second},
+	{"outage", "the registry goes away, and calls continue with the known instances", (*demo).stepOutage, nobody, 0},
 }
 
 func init() {
@@ -44,7 +45,7 @@ func init() {
 	}
 }
 
-// Steps are the names of all steps, in the order in which they are performed.
+// Steps returns the names of all steps, in order.
 func Steps() []string {
 	var names []string
 	for _, s := range script {
@@ -53,7 +54,7 @@ func Steps() []string {
 	return names
 }
 
-// CheckSteps says which of the names is no step, or nil.
+// CheckSteps returns an error if a name is no step.
 func CheckSteps(names []string) error {
 	for _, n := range names {
 		if !slices.Contains(Steps(), n) {
@@ -63,7 +64,7 @@ func CheckSteps(names []string) error {
 	return nil
 }
 
-// chosen returns the steps that are to be performed, in the order of the script.
+// chosen returns the chosen steps, in the order of the script.
 func (o Options) chosen() []step {
 	if len(o.Steps) == 0 {
 		return script
@@ -71,13 +72,13 @@ func (o Options) chosen() []step {
 	return slices.DeleteFunc(slices.Clone(script), func(s step) bool { return !slices.Contains(o.Steps, s.name) })
 }
 
-// StepResult is what came of a step. Its JSON is part of the output of "anser demo --json".
+// StepResult is the result of a step. Its JSON is part of the output of "anser demo --json".
 type StepResult struct {
 	Step     string  `json:"step"`
-	Instance string  `json:"instance,omitempty"` // "" where it is about no single one
-	At       float64 `json:"at_s"`               // when it began, since there is traffic
+	Instance string  `json:"instance,omitempty"` // "" if it concerns no single one
+	At       float64 `json:"at_s"`               // when it began, since the start of the traffic
 	Seconds  float64 `json:"seconds"`
-	Calls    int64   `json:"calls"` // that succeeded meanwhile
+	Calls    int64   `json:"calls"` // successful calls meanwhile
 	Errors   int64   `json:"errors"`
 	Showed   string  `json:"showed"`
 }
@@ -91,8 +92,8 @@ func (r StepResult) String() string {
 	return fmt.Sprintf("%s: %s; %s calls in %.1f s, %s", r.Step, r.Showed, table.Count(r.Calls), r.Seconds, failed)
 }
 
-// play performs the steps until ctx is done; what it has begun it finishes, unless hard is done too. A step
-// begins while all instances are up.
+// play performs the steps until ctx is done; it completes a step that it has begun, unless hard is
+// done, too. A step begins while all instances are up.
 func (d *demo) play(ctx, hard context.Context) error {
 	if d.o.Every <= 0 {
 		return nil
@@ -126,14 +127,15 @@ func (d *demo) play(ctx, hard context.Context) error {
 	}
 }
 
-// round is how far the script is.
+// round is the position in the script.
 type round struct {
 	steps []step
-	n     int             // steps so far, with those that were left out
-	named map[string]bool // steps that were performed, or of which was told that they are left out
+	n     int             // steps so far, including skipped ones
+	named map[string]bool // steps that were performed, or reported as skipped
 }
 
-// next returns the next step that ends before the demo does, and its number, or false if there is none any more.
+// next returns the next step that ends before the demo does, and its number, or false if there is
+// none.
 func (d *demo) next(ctx context.Context, r *round) (s step, n int, ok bool) {
 	for range r.steps {
 		n = r.n
@@ -151,14 +153,14 @@ func (d *demo) next(ctx context.Context, r *round) (s step, n int, ok bool) {
 	return step{}, 0, false
 }
 
-// fits reports whether there is time left for a step.
+// fits reports whether there is enough time for a step.
 func (d *demo) fits(ctx context.Context, s step) bool {
 	late, ok := ctx.Deadline()
 	return !ok || time.Until(late)+d.o.Every/2 >= s.takes
 }
 
-// turn goes round the services and their instances. When the script begins again it goes on with another service, so
-// that a step is not always about the same one.
+// turn cycles through the services and their instances. When the script is repeated it moves on to
+// another service, so that a step does not always concern the same one.
 func turn(n int) int {
 	return (n+n/len(script))%len(services)*instancesOfService + n/len(services)%instancesOfService
 }

@@ -43,7 +43,7 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// A step is about another service when the script begins again.
+// A step concerns another service when the script is repeated.
 func TestTurnMovesOn(t *testing.T) {
 	for n := range script {
 		if turn(n)/instancesOfService == turn(n+len(script))/instancesOfService {
@@ -65,7 +65,7 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// Steps that do not end in time are left out, which is told once.
+// Steps that do not end in time are skipped, which is reported once.
 func TestNext(t *testing.T) {
 	d := &demo{o: Options{Every: time.Second}, events: make(chan Event, 16)}
 	r := round{steps: []step{{name: "short"}, {name: "long", takes: time.Hour}}, named: make(map[string]bool)}

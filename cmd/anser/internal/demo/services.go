@@ -16,7 +16,8 @@ const instancesOfService = 3
 // service is one of the three.
 type service struct {
 	name string
-	// register adds the methods to a server, and returns what is to be closed after it.
+	// register adds the methods to a server, and returns a function that must be called after the
+	// server is closed.
 	register func(s *anser.Server, registryURL string) (closer func() error, err error)
 	// call makes the nth call of a caller and checks the reply.
 	call func(ctx context.Context, c *anser.Client, n int, opts ...anser.CallOption) error
@@ -56,7 +57,7 @@ func registerFront(s *anser.Server, registryURL string) (func() error, error) {
 	return f.Close, f.Register(s)
 }
 
-// wrong makes the error for a reply that a call should not have had.
+// wrong returns the error for a wrong reply.
 func wrong(format string, args ...any) error {
 	return anser.Errorf(anser.DataLoss, "wrong reply: "+format, args...)
 }

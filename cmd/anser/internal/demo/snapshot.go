@@ -2,21 +2,21 @@ package demo
 
 import "time"
 
-// Snapshot is how things are.
+// Snapshot is the state of the demo.
 type Snapshot struct {
 	Registry          string
 	Elapsed           time.Duration // of the traffic
 	Rows              []Row
 	Calls, Errors     int64
-	Rate              float64 // calls a second, in the last three
+	Rate              float64 // calls per second, over the last three seconds
 	P50, P99          time.Duration
 	Killed, Restarted int
-	Step              string // what goes on, or ""
-	Last              string // what the last step has shown, or ""
-	Final             bool   // there will not be another one
+	Step              string // current step, or ""
+	Last              string // result of the last step, or ""
+	Final             bool   // this is the last snapshot
 }
 
-// Row is one instance. Rate is that of the last three seconds, the percentiles are those of the last ten.
+// Row is one instance. Rate covers the last three seconds, the percentiles the last ten.
 type Row struct {
 	Service, Instance, Address, State string
 	Calls, Errors                     int64
@@ -24,26 +24,26 @@ type Row struct {
 	P50, P99                          time.Duration
 }
 
-// Summary is what came of the demo. Its JSON is the output of "anser demo --json".
+// Summary is the result of the demo. Its JSON is the output of "anser demo --json".
 type Summary struct {
 	Seconds   float64 `json:"seconds"`
-	Calls     int64   `json:"calls"` // that succeeded
+	Calls     int64   `json:"calls"` // successful calls
 	Errors    int64   `json:"errors"`
 	CallsPerS float64 `json:"calls_per_s"`
 	P50       int64   `json:"p50_us"`
 	P99       int64   `json:"p99_us"`
 	Services  int     `json:"services"`
-	Instances int     `json:"instances"` // that were up in the end
-	Restarts  int     `json:"restarts"`  // instances that were replaced after they were killed or drained
+	Instances int     `json:"instances"` // up at the end
+	Restarts  int     `json:"restarts"`  // instances replaced after they were killed or drained
 	Registry  string  `json:"registry"`
 
-	Steps []StepResult `json:"steps"` // in the order in which they were performed
+	Steps []StepResult `json:"steps"` // in the order of execution
 
 	Killed   int   `json:"-"` // of the restarts
-	FirstErr error `json:"-"` // of the calls that failed
+	FirstErr error `json:"-"` // of the failed calls
 }
 
-// snapshot puts together what the fleet and the figures know.
+// snapshot combines the state of the fleet and the figures.
 func (d *demo) snapshot() Snapshot {
 	s := Snapshot{Registry: d.url}
 	d.mu.Lock()
@@ -74,7 +74,7 @@ func (d *demo) snapshot() Snapshot {
 	return s
 }
 
-// summary is the end of the story.
+// summary returns the final result.
 func (d *demo) summary() Summary {
 	s := Summary{Services: len(services), Registry: d.url}
 	d.mu.Lock()

@@ -38,7 +38,7 @@ func subject(instance string) string {
 	return instance + " "
 }
 
-// seconds rounds to what one reads.
+// seconds rounds to a readable precision.
 func seconds(d time.Duration) float64 {
 	return float64(d.Round(10*time.Millisecond)) / float64(time.Second)
 }
@@ -49,7 +49,7 @@ func (d *demo) setStep(text string) {
 	d.step = text
 }
 
-// hold is how long a state lasts that can be looked at.
+// hold is the duration of a state that can be watched.
 func (d *demo) hold() time.Duration {
 	return min(max(d.o.Every*3/4, minHold), maxHold)
 }
@@ -59,7 +59,7 @@ const (
 	maxHold = 5 * time.Second
 )
 
-// waitHold waits for the time of a state, or until ctx is done.
+// waitHold waits for that duration, or until ctx is done.
 func (d *demo) waitHold(ctx context.Context) {
 	wait(ctx, d.hold())
 }
@@ -77,7 +77,7 @@ func wait(ctx context.Context, how time.Duration) {
 func (d *demo) stepKill(ctx context.Context, in *instance) (string, error) {
 	began := time.Now()
 	err := d.fleet.kill(ctx, in)
-	return "another process was there after " + table.Duration(time.Since(began)), err
+	return "another process was up after " + table.Duration(time.Since(began)), err
 }
 
 func (d *demo) stepRestart(ctx context.Context, in *instance) (string, error) {
@@ -86,10 +86,11 @@ func (d *demo) stepRestart(ctx context.Context, in *instance) (string, error) {
 	return "drained and replaced within " + table.Duration(time.Since(began)), err
 }
 
-// slowBy is what an instance that turns slow adds to each call.
+// slowBy is the delay that a slow instance adds to each call.
 const slowBy = 200 * time.Millisecond
 
-// stepSlow makes an instance slow by its control method. It stays in the registry, and is up as far as anybody can tell.
+// stepSlow makes an instance slow by its control method. It stays in the registry, and looks
+// healthy.
 func (d *demo) stepSlow(ctx context.Context, in *instance) (string, error) {
 	if err := d.control(ctx, in, slowBy); err != nil {
 		return "", err
@@ -106,7 +107,7 @@ func (d *demo) stepSlow(ctx context.Context, in *instance) (string, error) {
 
 const controlBound = 5 * time.Second
 
-// control tells an instance how late to answer.
+// control sets the delay of an instance.
 func (d *demo) control(ctx context.Context, in *instance, by time.Duration) error {
 	d.fleet.mu.Lock()
 	address := in.address

@@ -9,7 +9,7 @@ import (
 	"github.com/anser-rpc/anser/registry/embedded"
 )
 
-// store is the registry of the demo. One goroutine at a time uses it.
+// store is the registry of the demo. It is used by one goroutine at a time.
 type store struct {
 	cfg    embedded.Config
 	member *embedded.Member // nil while it is stopped
@@ -17,7 +17,7 @@ type store struct {
 
 // startStore starts the registry.
 func startStore(ctx context.Context, o Options) (*store, error) {
-	// Somebody else may have the port: say so before etcd does in its words.
+	// Another process may use the port: report that in our own words, before etcd does.
 	l, err := net.Listen("tcp", o.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("the registry cannot listen on %s: %w\n"+
@@ -28,7 +28,7 @@ func startStore(ctx context.Context, o Options) (*store, error) {
 	if err := s.start(ctx); err != nil {
 		return nil, err
 	}
-	s.cfg.Listen = s.member.Endpoint() // where clients look for it when it was away
+	s.cfg.Listen = s.member.Endpoint() // so that clients find it after an outage
 	return s, nil
 }
 
@@ -43,7 +43,7 @@ func (s *store) start(ctx context.Context) error {
 	return nil
 }
 
-// stop takes the registry away; its data stays.
+// stop stops the registry; its data stays.
 func (s *store) stop() error {
 	if s.member == nil {
 		return errors.New("the registry is stopped already")

@@ -11,12 +11,12 @@ import (
 	"github.com/anser-rpc/anser/route"
 )
 
-// traffic is the callers.
+// traffic holds the callers.
 type traffic struct {
 	clients map[string]*anser.Client // by service
-	debug   *anser.Server            // tells what the callers did; nil before it serves
+	debug   *anser.Server            // serves the callers' records; nil before it is started
 	debugAt string
-	ending  chan struct{}   // closed when no further call is to be made
+	ending  chan struct{}   // closed when no further call may be made
 	ctx     context.Context // of the calls
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
@@ -55,7 +55,7 @@ func startTraffic(url string, o Options, fleet *fleet, figures *figures, heard f
 	return t, nil
 }
 
-// serveDebug lets "anser rules dry-run --from" and "anser explain --from" ask the callers.
+// serveDebug serves "anser rules dry-run --from" and "anser explain --from" for the callers.
 func (t *traffic) serveDebug(recorder *route.Recorder) error {
 	s := anser.NewServer(anser.NoSignals(), anser.Logger(slog.New(slog.DiscardHandler)))
 	if err := errors.Join(recorder.Serve(s), route.ServeExplain(s, t.clients)); err != nil {
@@ -70,10 +70,10 @@ func (t *traffic) serveDebug(recorder *route.Recorder) error {
 	return nil
 }
 
-// stopGrace is how long calls in flight may take when the demo ends.
+// stopGrace is how long calls in flight may take at the end of the demo.
 const stopGrace = 3 * time.Second
 
-// stop ends the callers when their calls are over, and the calls when they take too long.
+// stop ends the callers when their calls have ended, and cancels calls that take too long.
 func (t *traffic) stop() {
 	close(t.ending)
 	late := time.AfterFunc(stopGrace, t.cancel)
@@ -95,7 +95,7 @@ type caller struct {
 	traffic  *traffic
 	fleet    *fleet
 	figures  *figures
-	interval time.Duration // between the beginnings of two calls; 0: no pause
+	interval time.Duration // interval between the beginnings of two calls; 0: no pause
 	first    time.Duration // before the first call
 }
 
@@ -105,12 +105,12 @@ func (k *caller) run() {
 		began := time.Now()
 		k.call(n, began)
 		if next = next.Add(k.interval); next.Before(began) {
-			next = began // a call that took long is not made up for
+			next = began // a slow call is not made up for
 		}
 	}
 }
 
-// pause waits until the time, and reports false when no further call is to be made.
+// pause waits until the given time, and reports false if no further call may be made.
 func (k *caller) pause(until time.Time) bool {
 	if wait := time.Until(until); wait > 0 {
 		t := time.NewTimer(wait)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// NapInBubble has the pacer wait on the clock of a synctest bubble until the test ends.
+// NapInBubble makes the pacer use the clock of a synctest bubble until the test ends.
 func NapInBubble(t testing.TB) {
 	pacerNap = time.Sleep
 	t.Cleanup(func() { pacerNap = nap })

@@ -1,4 +1,4 @@
-// Package load puts a server under load and measures what its callers see.
+// Package load puts a server under load and measures the results of its callers.
 package load
 
 import (
@@ -14,26 +14,26 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// Options say how much load and for how long.
+// Options configures the load.
 type Options struct {
-	Callers int     // how many calls may be in flight, at least 1
-	Rate    float64 // calls a second that are due, whatever becomes of them; 0: each caller calls again when its call is over
+	Callers int     // maximum number of calls in flight, at least 1
+	Rate    float64 // calls due per second, whatever their results; 0: each caller makes its next call when the last one has ended
 	Warmup  time.Duration
 	For     time.Duration // after the warm-up
 
-	// Began and Ended are called when the measured time begins and when its last call is over.
+	// Began and Ended are called when the measurement begins and when its last call has ended.
 	Began, Ended func()
 }
 
-// Result is what was measured, of the calls that began, or with a rate were due, in the measured time.
+// Result is the result of the calls that began, or with a rate were due, during the measurement.
 type Result struct {
-	Elapsed   time.Duration // until the last call was over
-	Calls     int64         // that succeeded
+	Elapsed   time.Duration // until the last call ended
+	Calls     int64         // successful calls
 	Failed    int64
 	Errors    map[string]int64 // the failed calls by code
 	FirstErr  error
-	Missed    int64                   // calls that were due and could not be begun
-	Latencies *hdrhistogram.Histogram // in nanoseconds, of the calls that succeeded
+	Missed    int64                   // calls that were due but could not be started
+	Latencies *hdrhistogram.Histogram // in nanoseconds, of the successful calls
 }
 
 const (
@@ -46,17 +46,18 @@ func newHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(leastLatency, mostLatency, digits)
 }
 
-// shard is a part of the figures. A histogram takes 200 KB: a few for all callers, not one for each.
+// shard is a part of the figures. A histogram takes 200 KB: there are a few for all callers, not
+// one per caller.
 type shard struct {
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	latencies *hdrhistogram.Histogram
 	errors    map[string]int64
 	firstErr  error
-	last      time.Time // when a call was over
+	last      time.Time // when the last call ended
 	_         [64]byte
 }
 
-// note counts a call that was measured.
+// note counts a call of the measurement.
 func (s *shard) note(latency time.Duration, err error, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,8 +114,8 @@ func Run(ctx context.Context, o Options, newCaller func() Caller) Result {
 	return r.result(ctx.Err() != nil)
 }
 
-// callInTurn is the closed loop. The end of a call is the beginning of the next: one look at the
-// clock for each.
+// callInTurn is the closed loop. The end of a call is the beginning of the next: one clock reading
+// per call.
 func (r *run) callInTurn(ctx context.Context, call Caller, s *shard) {
 	for now := time.Now(); now.Before(r.until) && ctx.Err() == nil; {
 		began := now
@@ -126,12 +127,12 @@ func (r *run) callInTurn(ctx context.Context, call Caller, s *shard) {
 	}
 }
 
-// callWhenDue is the open loop. Latency counts from the moment a call was due, so that calls which a
-// slow server holds up are not left out; see Gil Tene on coordinated omission.
+// callWhenDue is the open loop. Latency is measured from the time a call was due, so that calls
+// delayed by a slow server are included; see Gil Tene on coordinated omission.
 func (r *run) callWhenDue(ctx context.Context, call Caller, s *shard) {
 	for due := range r.pacer.due {
 		if ctx.Err() != nil {
-			continue // empty the channel: the pacer may wait
+			continue // empty the channel: the pacer may be waiting
 		}
 		if late := time.Now(); late.After(r.until.Add(r.o.For)) {
 			r.pacer.missed.Add(1)
@@ -165,14 +166,14 @@ func (r *run) result(interrupted bool) Result {
 	out.Elapsed = last.Sub(r.from)
 	if r.pacer != nil {
 		out.Missed = r.pacer.missed.Load()
-		if !interrupted { // the time of a rate is not over with its last call
+		if !interrupted { // the time of a rate does not end with its last call
 			out.Elapsed = max(out.Elapsed, r.o.For)
 		}
 	}
 	return out
 }
 
-// Rate returns the calls a second that succeeded.
+// Rate returns the successful calls per second.
 func (r *Result) Rate() float64 {
 	if r.Elapsed <= 0 {
 		return 0
@@ -180,7 +181,7 @@ func (r *Result) Rate() float64 {
 	return float64(r.Calls) / r.Elapsed.Seconds()
 }
 
-// At returns the latency that the share q of the calls, 0 to 1, did not exceed.
+// At returns the latency that the fraction q of the calls, 0 to 1, did not exceed.
 func (r *Result) At(q float64) time.Duration {
 	return time.Duration(r.Latencies.ValueAtQuantile(math.Min(q, 1) * 100))
 }
@@ -199,7 +200,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// pacer says when calls are due.
+// pacer generates the times at which calls are due.
 type pacer struct {
 	begin, until time.Time
 	rate         float64
@@ -207,16 +208,16 @@ type pacer struct {
 	missed       atomic.Int64
 }
 
-// dueAhead is how many calls may be due without a caller that is free; beyond it the pacer waits,
-// and the calls are due all the same.
+// dueAhead is the number of calls that may be due without a free caller; beyond it the pacer
+// waits, and the calls are still due.
 const dueAhead = 1 << 12
 
 func newPacer(begin, until time.Time, rate float64) *pacer {
 	return &pacer{begin: begin, until: until, rate: rate, due: make(chan time.Time, dueAhead)}
 }
 
-// run sends the time of each call when it has come. It keeps a thread to itself: the runtime's own
-// timers are up to a millisecond late on an idle machine, and that would be measured as latency.
+// run sends the time of each call when it is due. It occupies a thread: the runtime's own timers
+// are up to a millisecond late on an idle machine, which would be measured as latency.
 func (p *pacer) run(ctx context.Context) {
 	defer close(p.due)
 	runtime.LockOSThread()
@@ -241,8 +242,9 @@ func (p *pacer) run(ctx context.Context) {
 	}
 }
 
-// longestNap bounds how long the pacer does not look at its context.
+// longestNap bounds the interval between checks of the pacer's context.
 const longestNap = 50 * time.Millisecond
 
-// pacerNap is how the pacer waits. Tests in a synctest bubble replace it, whose clock the kernel does not know.
+// pacerNap waits for the pacer. Tests in a synctest bubble replace it, whose clock the kernel does
+// not use.
 var pacerNap = nap

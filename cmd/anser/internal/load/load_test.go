@@ -58,10 +58,10 @@ func TestClosedLoop(t *testing.T) {
 	})
 }
 
-// near says whether a latency of the histogram, which has 3 digits, is d.
+// near reports whether a latency of the histogram, which has 3 digits, equals d.
 func near(got, d time.Duration) bool { return (got - d).Abs() <= d/1000+1 }
 
-// A call that is held up delays those behind it, and they say so.
+// A delayed call also delays the calls after it, and their latencies show it.
 func TestOpenLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		load.NapInBubble(t)
@@ -91,7 +91,7 @@ func TestOverload(t *testing.T) {
 				time.Sleep(2 * time.Millisecond) // the work
 				return nil
 			}))
-		// A call is begun for as long again as calls are due, the last one at the very end.
+		// Calls are started for as long again as calls are due, the last one at the very end.
 		if r.Calls != 51 || r.Calls+r.Missed != 500 {
 			t.Errorf("%d calls and %d missed of 500", r.Calls, r.Missed)
 		}

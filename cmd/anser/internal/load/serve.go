@@ -8,14 +8,14 @@ import (
 	"github.com/anser-rpc/anser/internal/benchpb"
 )
 
-// The methods of a server that is there to be measured.
+// The methods of a server for measurements.
 const (
 	SayMethod  anser.Method[benchpb.BenchmarkMessage, benchpb.BenchmarkMessage] = "Hello.Say"
 	EchoMethod anser.Method[[]byte, []byte]                                     = "Echo.Bytes"
 	AddMethod  anser.Method[benchpb.AddRequest, benchpb.AddReply]               = "MathService.Add"
 )
 
-// NewServer returns a server with these methods, which takes every compression.
+// NewServer returns a server with these methods, which accepts every compression.
 func NewServer(opts ...anser.ServerOption) *anser.Server {
 	s := anser.NewServer(append([]anser.ServerOption{anser.AcceptCompression(all.Compressors()...)}, opts...)...)
 	SayMethod.Handle(s, func(_ context.Context, in *benchpb.BenchmarkMessage) (*benchpb.BenchmarkMessage, error) {

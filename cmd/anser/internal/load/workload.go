@@ -13,20 +13,21 @@ import (
 	"github.com/anser-rpc/anser/internal/benchpb"
 )
 
-// Workload is what the callers send.
+// Workload is the request of the callers.
 type Workload struct {
-	Bytes     int                // of a request, encoded
-	Options   []anser.DialOption // that the client needs
+	Bytes     int                // of an encoded request
+	Options   []anser.DialOption // required options of the client
 	NewCaller func(c *anser.Client, method string) Caller
 }
 
-// Caller makes one call after another. It is used by one goroutine.
+// Caller makes consecutive calls. It is used by one goroutine.
 type Caller func(ctx context.Context, opts ...anser.CallOption) error
 
-// wrongReply is what a call counts as that succeeded with another reply than it should have had.
+// wrongReply is the error for a successful call with a wrong reply.
 var wrongReply = anser.Errorf(anser.DataLoss, "the reply is not what the request asked for")
 
-// Say sends the message of 581 bytes that RPC frameworks are compared with, and looks at the reply.
+// Say sends the message of 581 bytes that is common in comparisons of RPC frameworks, and checks
+// the reply.
 func Say() Workload {
 	return Workload{Bytes: proto.Size(benchpb.Filled()), NewCaller: func(c *anser.Client, method string) Caller {
 		request := benchpb.Filled()
@@ -40,7 +41,7 @@ func Say() Workload {
 	}}
 }
 
-// Bytes sends so many bytes in the raw codec.
+// Bytes sends n bytes in the raw codec.
 func Bytes(n int) Workload {
 	request := bytes.Repeat([]byte{0xa5}, n)
 	options := []anser.DialOption{anser.Codec(codec.Raw{}), anser.MaxMessage(max(4<<20, n+1))}

@@ -1,5 +1,5 @@
-// Package rawjson is a codec that sends and receives JSON texts as they are, for programs that do
-// not have the Go types of a method's messages.
+// Package rawjson is a codec that passes JSON texts through, for programs without the Go types of
+// a method's messages.
 package rawjson
 
 import (

@@ -1,5 +1,5 @@
-// Package screen writes to a terminal with colours and a block of lines that is drawn anew in place,
-// and to everything else plain lines.
+// Package screen writes to a terminal with colours and a block of lines that is redrawn in place,
+// and plain lines to all other outputs.
 package screen
 
 import (
@@ -13,15 +13,16 @@ import (
 	"github.com/charmbracelet/x/term"
 )
 
-// Screen is where a command writes for people. It is not safe for concurrent use.
+// Screen is the output of a command for people. It is not safe for concurrent use.
 type Screen struct {
-	out      io.Writer // with the colours that there are
+	out      io.Writer // supports the available colours
 	drawn    []int     // the widths of the lines of the block
 	terminal bool
 	size     func() (width, height int) // of the terminal
 }
 
-// New returns a screen on w. Colours go to terminals that have them, unless NO_COLOR is set.
+// New returns a screen on w. Colours are used on terminals that support them, unless NO_COLOR is
+// set.
 func New(w io.Writer) *Screen {
 	s := &Screen{out: colorprofile.NewWriter(w, os.Environ())}
 	if f, ok := w.(term.File); ok && term.IsTerminal(f.Fd()) && os.Getenv("TERM") != "dumb" {
@@ -37,10 +38,10 @@ func New(w io.Writer) *Screen {
 	return s
 }
 
-// Terminal reports whether lines can be drawn anew.
+// Terminal reports whether lines can be redrawn.
 func (s *Screen) Terminal() bool { return s.terminal }
 
-// Size returns the size of the terminal; 0 where there is none.
+// Size returns the size of the terminal; 0 if there is none.
 func (s *Screen) Size() (width, height int) {
 	if !s.terminal {
 		return 0, 0
@@ -48,17 +49,17 @@ func (s *Screen) Size() (width, height int) {
 	return s.size()
 }
 
-// Print writes lines that stay, in place of the block.
+// Print writes permanent lines, in place of the block.
 func (s *Screen) Print(lines ...string) { s.Draw(lines, nil) }
 
 const (
-	beginUpdate = "\x1b[?2026h" // the terminal shows what follows at once,
+	beginUpdate = "\x1b[?2026h" // the terminal shows the following output at once,
 	endUpdate   = "\x1b[?2026l" // up to here
 	eraseBelow  = "\x1b[J"
 )
 
-// Draw replaces the block, after it has written lines that stay. Where there is no terminal the block
-// is written like the other lines.
+// Draw replaces the block, after writing permanent lines. Without a terminal the block is written
+// like the other lines.
 func (s *Screen) Draw(lines, block []string) {
 	var b bytes.Buffer
 	if !s.terminal {
@@ -89,7 +90,8 @@ func (s *Screen) Draw(lines, block []string) {
 	s.out.Write(b.Bytes())
 }
 
-// rows is how many rows the block takes now: a terminal that has become narrower has wrapped lines.
+// rows is the number of rows that the block takes now: a terminal that has become narrower wraps
+// lines.
 func (s *Screen) rows(width int) int {
 	n := 0
 	for _, w := range s.drawn {

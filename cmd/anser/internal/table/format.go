@@ -8,7 +8,7 @@ import (
 
 // Duration writes d with three digits: "87.1 µs", "1.25 ms", "12 s".
 func Duration(d time.Duration) string {
-	switch { // the bounds are where the next unit begins when rounded to three digits
+	switch { // the limits account for rounding to three digits
 	case d < time.Microsecond:
 		return strconv.FormatInt(int64(d), 10) + " ns"
 	case d < 999_500*time.Nanosecond:
@@ -19,7 +19,7 @@ func Duration(d time.Duration) string {
 	return digits(d.Seconds()) + " s"
 }
 
-// digits writes f, from 1 to 1000, with three digits, and without zeros that say nothing.
+// digits formats f, from 1 to 1000, with three digits, without trailing zeros.
 func digits(f float64) string {
 	precision := 2
 	switch {
@@ -44,7 +44,7 @@ func Count(n int64) string {
 	return b.String()
 }
 
-// Rate writes a number a second: whole from 10 on.
+// Rate formats a number per second: as an integer from 10 on.
 func Rate(f float64) string {
 	if f < 9.95 {
 		return strconv.FormatFloat(f, 'f', 1, 64)

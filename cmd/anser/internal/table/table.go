@@ -1,4 +1,4 @@
-// Package table lays rows out in columns for people.
+// Package table formats rows in columns.
 package table
 
 import (
@@ -11,31 +11,32 @@ import (
 // Column is the head of a column.
 type Column struct {
 	Title string
-	Right bool // numbers stand at the right, and are never shortened
-	// Optional columns are left out when the table is too wide, the last one first.
+	Right bool // right-aligned, for numbers, which are never truncated
+	// Optional columns are dropped if the table is too wide, the last one first.
 	Optional bool
-	// Least is the least width, for tables that are drawn again with other cells.
+	// Least is the minimum width, for tables that are redrawn with other cells.
 	Least int
 }
 
-// Table is a head and rows of cells, which may have colours in them. The zero value is an empty table.
+// Table is a header and rows of cells, which may contain colours. The zero value is an empty
+// table.
 type Table struct {
 	Columns []Column
 	Rows    [][]string
 }
 
-// Add appends a row, which may be shorter than the head.
+// Add appends a row, which may be shorter than the header.
 func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
 const (
 	gap       = "  "
-	leastCell = 6 // a column is not made narrower to fit a width
+	leastCell = 6 // columns are not made narrower than this
 )
 
 var head = lipgloss.NewStyle().Faint(true)
 
-// Lines returns the table line by line, none wider than width; 0 is any width. Where it is too wide,
-// optional columns go first, then the widest texts become shorter.
+// Lines returns the lines of the table, none wider than width; 0 means any width. If it is too
+// wide, optional columns are dropped first, then the widest texts are truncated.
 func (t *Table) Lines(width int) []string {
 	widths := t.widths()
 	if width > 0 {
@@ -66,7 +67,7 @@ func (t *Table) widths() []int {
 	return widths
 }
 
-// dropped as a width says that the column is not shown.
+// dropped is the width of a column that is not shown.
 const dropped = -1
 
 func total(widths []int) int {

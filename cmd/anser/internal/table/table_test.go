@@ -31,7 +31,7 @@ func TestLines(t *testing.T) {
 		9:  "NAME    …\narithm…  …\n文字    …\nshort",
 	} {
 		got := lines(&tab, width)
-		if width == 9 { // narrower than the table can be: only that nothing is wider counts
+		if width == 9 { // narrower than the table can be: only the maximum width is checked
 			for line := range strings.Lines(got) {
 				if ansi.StringWidth(strings.TrimSpace(line)) > width {
 					t.Errorf("width %d: %q", width, line)

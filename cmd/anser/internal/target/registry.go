@@ -18,18 +18,18 @@ import (
 	"github.com/anser-rpc/anser/registry/zookeeper"
 )
 
-// kind is a kind of registry. Its URL is a target of anser.Dial without the service at its end, or with servicePlace
-// where the service stands.
+// kind is a kind of registry. Its URL is a target of anser.Dial without the service at its end, or
+// with servicePlace in place of the service.
 type kind struct {
 	name    string
 	scheme  func(Access) registry.Scheme
 	example string // a URL
-	servers bool   // its host part are servers, to which connections can be made
-	keeps   bool   // documents, such as traffic rules
-	named   bool   // a resolver of it is for one service
+	servers bool   // its host part lists servers that accept connections
+	keeps   bool   // supports documents, such as traffic rules
+	named   bool   // its resolver serves a single service
 
-	tls, user, token bool // what of Access it takes
-	nameless         bool // and a password without a user
+	tls, user, token bool // supported parts of Access
+	nameless         bool // supports a password without a user
 }
 
 var kinds = []kind{
@@ -71,7 +71,7 @@ var kinds = []kind{
 	{name: "file", example: "file:///path/services.json", keeps: true, scheme: func(Access) registry.Scheme { return registry.FileScheme() }},
 }
 
-// given returns the options that are.
+// given returns the options whose conditions are true.
 func given[O any](first bool, a O, second bool, b O) (opts []O) {
 	if first {
 		opts = append(opts, a)
@@ -82,7 +82,7 @@ func given[O any](first bool, a O, second bool, b O) (opts []O) {
 	return opts
 }
 
-// servicePlace stands for the service in the URL of a registry.
+// servicePlace is replaced by the service in the URL of a registry.
 const servicePlace = "{service}"
 
 func kindOf(scheme string) *kind {
@@ -94,7 +94,7 @@ func kindOf(scheme string) *kind {
 	return nil
 }
 
-// schemes are the names of all kinds of registries.
+// schemes returns the names of all kinds of registries.
 func schemes() (names []string) {
 	for _, k := range kinds {
 		names = append(names, k.name)
@@ -102,7 +102,7 @@ func schemes() (names []string) {
 	return names
 }
 
-// elsewhere says how to get to a registry that the command leaves out.
+// elsewhere returns advice for a registry that the command does not support.
 func elsewhere(scheme string) string {
 	if scheme != "kubernetes" {
 		return ""
@@ -120,7 +120,7 @@ func at(registryURL, service string) string {
 	return scheme + "://" + strings.TrimRight(rest, "/") + "/" + service
 }
 
-// parseRegistry says what kind of registry a URL means.
+// parseRegistry returns the kind of registry of a URL.
 func parseRegistry(registryURL string) (*kind, error) {
 	u, err := url.Parse(registryURL)
 	if err != nil || !strings.Contains(registryURL, "://") {
@@ -137,8 +137,8 @@ func parseRegistry(registryURL string) (*kind, error) {
 	return k, checkURL("registry", registryURL)
 }
 
-// checkURL refuses what the registries refuse too, who advise a program about it and not a user. what is the thing that
-// the text is.
+// checkURL rejects URLs that the registries reject, too, whose advice is for programs and not for
+// users. what names the kind of the text.
 func checkURL(what, text string) error {
 	u, err := url.Parse(text)
 	switch {
@@ -152,7 +152,7 @@ func checkURL(what, text string) error {
 	return nil
 }
 
-// Registry is a registry that a user named. Its methods are safe for concurrent use.
+// Registry is a registry named by a user. Its methods are safe for concurrent use.
 type Registry struct {
 	registry.Resolver
 	url    string
@@ -178,7 +178,7 @@ func Open(source Source) (*Registry, error) {
 	return r, nil
 }
 
-// open returns what finds the service, and what it is called there.
+// open returns a resolver for the service, and the service's name in it.
 func (r *Registry) open(service string) (registry.Resolver, string, error) {
 	u, err := url.Parse(at(r.url, service))
 	if err != nil {
@@ -187,7 +187,7 @@ func (r *Registry) open(service string) (registry.Resolver, string, error) {
 	return r.scheme.Open(u)
 }
 
-// CanList reports whether the registry knows the names of its services.
+// CanList reports whether the registry can list its services.
 func (r *Registry) CanList() bool {
 	_, ok := r.Resolver.(registry.Lister)
 	return ok
@@ -202,7 +202,7 @@ func (r *Registry) Services(ctx context.Context) ([]string, error) {
 	return l.Services(ctx)
 }
 
-// Store returns the registry as far as it keeps documents.
+// Store returns the registry as a registry.Store, if it supports documents.
 func (r *Registry) Store() (registry.Store, error) {
 	if store, ok := r.Resolver.(registry.Store); ok {
 		return store, nil
@@ -213,7 +213,7 @@ func (r *Registry) Store() (registry.Store, error) {
 			keep = append(keep, k.name)
 		}
 	}
-	return nil, fmt.Errorf("the registry %s keeps no rules: those of %s do", r.url, strings.Join(keep, ", "))
+	return nil, fmt.Errorf("the registry %s supports no rules: those of %s do", r.url, strings.Join(keep, ", "))
 }
 
 // Close closes the registry.
@@ -224,7 +224,7 @@ func (r *Registry) Close() error {
 	return nil
 }
 
-// named finds each service with a resolver of its own.
+// named uses a resolver per service.
 type named struct{ registry *Registry }
 
 // Watch implements registry.Resolver.
@@ -245,8 +245,8 @@ type Service struct {
 	Instances []registry.Instance `json:"instances"`
 }
 
-// List returns the services with their instances, all or those that are named. One that cannot list its services
-// knows those that are named.
+// List returns the services with their instances, either all or the named ones. A registry that
+// cannot list its services returns the named ones.
 func (r *Registry) List(ctx context.Context, names ...string) ([]Service, error) {
 	known := names
 	if r.CanList() || len(names) == 0 {
@@ -272,7 +272,7 @@ func (r *Registry) List(ctx context.Context, names ...string) ([]Service, error)
 	return services, nil
 }
 
-// UnknownServiceError says that a registry has no service of a name.
+// UnknownServiceError means that a registry has no service of that name.
 type UnknownServiceError struct {
 	Name  string
 	Known []string

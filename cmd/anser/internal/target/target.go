@@ -1,5 +1,5 @@
-// Package target understands how the commands are told where to go: an address, a target of
-// anser.Dial, or the name of a service in a registry.
+// Package target parses the targets of commands: an address, a target of anser.Dial, or the name
+// of a service in a registry.
 package target
 
 import (
@@ -21,13 +21,13 @@ import (
 	"github.com/anser-rpc/anser/transport/websocket"
 )
 
-// RegistryVariable is the environment variable that replaces DefaultRegistry.
+// RegistryVariable is the environment variable that overrides DefaultRegistry.
 const RegistryVariable = "ANSER_REGISTRY"
 
-// DefaultRegistry is where `anser demo` and `anser registry` serve unless they are told otherwise.
+// DefaultRegistry is the default address of `anser demo` and `anser registry`.
 const DefaultRegistry = "etcd://127.0.0.1:2379"
 
-// RegistryURL returns the registry to use where no flag names one.
+// RegistryURL returns the default registry if no flag names one.
 func RegistryURL() string {
 	if r := os.Getenv(RegistryVariable); r != "" {
 		return r
@@ -35,11 +35,11 @@ func RegistryURL() string {
 	return DefaultRegistry
 }
 
-// transports are the schemes of targets that are addresses.
+// transports are the schemes of targets with addresses.
 var transports = []string{"tcp", "tls", "unix", "http", "https", "ws", "wss", "quic"}
 
-// Resolve turns what a user typed into a target of anser.Dial: the name of a service is looked for
-// in the registry, everything else is a target already.
+// Resolve converts a user's input into a target of anser.Dial: the name of a service refers to the
+// registry, everything else is a target already.
 func Resolve(typed, registryURL string) (string, error) {
 	scheme, rest, isTarget := strings.Cut(typed, "://")
 	switch {
@@ -57,7 +57,7 @@ func Resolve(typed, registryURL string) (string, error) {
 			return "", err
 		}
 		if k.servers && !strings.Contains(rest, "/") {
-			return "", fmt.Errorf("target %q: no service is named: use %s", typed, at(typed, "service"))
+			return "", fmt.Errorf("target %q: there is no service: use %s", typed, at(typed, "service"))
 		}
 		return typed, nil
 	case strings.ContainsAny(typed, ":,/"):
@@ -74,15 +74,16 @@ func Resolve(typed, registryURL string) (string, error) {
 	return at(registryURL, typed), nil
 }
 
-// KeepsRules reports whether a target of anser.Dial is a service of a registry that can have traffic rules for it.
+// KeepsRules reports whether a target of anser.Dial is a service of a registry that supports
+// traffic rules.
 func KeepsRules(full string) bool {
 	scheme, _, _ := strings.Cut(full, "://")
 	k := kindOf(scheme)
 	return k != nil && k.keeps
 }
 
-// Dial returns a client for what a user typed. It says nothing on its own and leaves no file behind. What gets into
-// the source gets into any other registry that a target names.
+// Dial returns a client for a user's input. It logs nothing and leaves no file behind. The access
+// data of the source are also used for any other registry that a target names.
 func Dial(typed string, source Source, opts ...anser.DialOption) (*anser.Client, error) {
 	full, err := Resolve(typed, source.URL)
 	if err != nil {
@@ -105,8 +106,8 @@ func Dial(typed string, source Source, opts ...anser.DialOption) (*anser.Client,
 	return anser.Dial(full, append(quiet, opts...)...)
 }
 
-// Reach finds out whether the registry behind a target or registry URL can be connected to, so that
-// somebody who waits hears at once that it cannot: a Registry itself goes on trying.
+// Reach checks that the registry of a target or registry URL accepts connections, so that a user
+// learns at once that it does not: a Registry itself keeps trying.
 func Reach(ctx context.Context, where string) error {
 	u, err := url.Parse(where)
 	if err != nil {
@@ -129,26 +130,26 @@ func Reach(ctx context.Context, where string) error {
 	return &UnreachableError{Registry: u.Redacted(), Cause: err}
 }
 
-// Unanswered says why a registry that Reach has found does not answer.
+// Unanswered returns an error for a registry that Reach has found but that does not answer.
 func Unanswered(where string, cause error) error {
 	u, err := url.Parse(where)
 	if err == nil {
 		if k := kindOf(u.Scheme); k != nil && k.servers {
 			u.Path = ""
-			return fmt.Errorf("the registry at %s is there, but does not answer: see whether it wants TLS, a user or a token, for which there are --registry-tls and the flags beside it\n%w", u, cause)
+			return fmt.Errorf("the registry at %s accepts connections, but does not answer: check whether it requires TLS, a user or a token; see --registry-tls and the related flags\n%w", u, cause)
 		}
 	}
 	return &UnreachableError{Registry: where, Cause: cause}
 }
 
-// UnreachableError says that a registry cannot be reached.
+// UnreachableError means that a registry cannot be reached.
 type UnreachableError struct {
 	Registry string
 	Cause    error
 }
 
 func (e *UnreachableError) Error() string {
-	advice := "see that it is there"
+	advice := "check that it runs"
 	if strings.HasPrefix(e.Registry, "etcd://") {
 		advice = "start one with \"anser demo\" or \"anser registry\""
 	}

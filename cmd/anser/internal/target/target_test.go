@@ -62,7 +62,7 @@ func TestDefaultRegistry(t *testing.T) {
 	}
 }
 
-// What is said to keep rules does, and the others do not.
+// Registries for which KeepsRules is true support rules, and the others do not.
 func TestKeepsRules(t *testing.T) {
 	file := filepath.ToSlash(filepath.Join(t.TempDir(), "services.json"))
 	for _, registryURL := range []string{

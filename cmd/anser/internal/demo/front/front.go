@@ -1,5 +1,5 @@
-// Package front is the demo's service that needs the two others: it calls them with clients of its
-// own, which find them through the registry.
+// Package front is the demo's service that needs the two others: it calls them with its own
+// clients, which find them through the registry.
 package front
 
 import (
@@ -14,10 +14,10 @@ import (
 // Service is the name under which instances are registered.
 const Service = "front"
 
-// Page makes the page of a type of posts.
+// Page returns the page of a type of posts.
 const Page anser.Method[Args, Reply] = "Front.Page"
 
-// Args say which page is wanted.
+// Args selects the page.
 type Args struct {
 	PostType string `json:"posttype" msgpack:"posttype"`
 }
@@ -28,7 +28,7 @@ type Reply struct {
 	Likes  int      `json:"likes" msgpack:"likes"` // of the first two posts
 }
 
-// Front makes pages. Make one with New.
+// Front makes pages. Create one with New.
 type Front struct{ arith, posts *anser.Client }
 
 // New returns a Front whose clients dial the given targets.

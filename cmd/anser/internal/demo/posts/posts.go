@@ -14,7 +14,7 @@ const Service = "posts"
 // Query lists the posts of a type.
 const Query anser.Method[Args, Reply] = "Posts.Query"
 
-// Args say which posts are wanted.
+// Args selects the posts.
 type Args struct {
 	PostType string `json:"posttype" msgpack:"posttype"` // empty: all
 }
@@ -24,7 +24,7 @@ type Reply struct {
 	Posts []Post `json:"posts" msgpack:"posts"`
 }
 
-// Post is a link that somebody recommended.
+// Post is a recommended link.
 type Post struct {
 	PostID      string    `json:"id" msgpack:"id"`
 	PostType    string    `json:"ptype" msgpack:"ptype"`
