@@ -6,11 +6,12 @@ const (
 	MaxCredential = 16 << 10
 )
 
-// FeatureAuth is the bit of Settings.Features by which a client says that its next frame is AUTH.
+// FeatureAuth is the bit of Settings.Features by which a client announces that its next frame is
+// AUTH.
 const FeatureAuth = 1 << 1
 
-// AppendAuth appends an AUTH frame with a credential of the scheme. The caller has checked both: see
-// [CheckAuth].
+// AppendAuth appends an AUTH frame with a credential of the scheme. The caller must have checked
+// both: see [CheckAuth].
 func AppendAuth(dst []byte, scheme string, credential []byte) []byte {
 	dst = AppendHeader(dst, Header{Length: uint32(1 + len(scheme) + len(credential)), Type: TypeAuth})
 	dst = append(dst, byte(len(scheme)))
@@ -18,7 +19,8 @@ func AppendAuth(dst []byte, scheme string, credential []byte) []byte {
 	return append(dst, credential...)
 }
 
-// ParseAuth reads the body of an AUTH frame. The credential aliases body. No error says what is in it.
+// ParseAuth parses the body of an AUTH frame. The credential aliases body. No error contains the
+// credential.
 func ParseAuth(body []byte) (scheme string, credential []byte, err error) {
 	if len(body) == 0 || int(body[0]) >= len(body) {
 		return "", nil, Errorf(BadFrame, "AUTH frame of %d bytes is shorter than its scheme", len(body))
@@ -31,8 +33,8 @@ func ParseAuth(body []byte) (scheme string, credential []byte, err error) {
 	return scheme, credential, nil
 }
 
-// CheckAuth says whether AUTH can carry a credential of so many bytes of the scheme; the error is an
-// [*Error].
+// CheckAuth returns an [*Error] if AUTH cannot carry a credential of that scheme with credential
+// bytes.
 func CheckAuth(scheme string, credential int) error {
 	if len(scheme) == 0 || len(scheme) > MaxAuthScheme {
 		return Errorf(BadFrame, "AUTH with a scheme of %d bytes, want 1 to %d", len(scheme), MaxAuthScheme)

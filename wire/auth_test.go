@@ -21,7 +21,7 @@ func TestAuthRoundTrip(t *testing.T) {
 	}
 }
 
-// What is malformed is refused, and no error says what was in it.
+// Malformed input is rejected, and no error contains a part of it.
 func TestAuthMalformed(t *testing.T) {
 	secret := []byte("open-sesame-42")
 	whole := wire.AppendAuth(nil, "token", secret)[wire.HeaderSize:]

@@ -6,7 +6,7 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// benchRequest is the request that most calls send: no trace context, no metadata, a small message.
+// benchRequest is a typical request: no trace context, no metadata, a small message.
 func benchRequest() wire.Request {
 	return wire.Request{Method: 1, Codec: 4, Priority: 2, Timeout: 1_000_000, Payload: make([]byte, 64)}
 }
@@ -63,7 +63,7 @@ func BenchmarkParseReply(b *testing.B) {
 	}
 }
 
-// benchPairs are eight entries as a gateway forwards them.
+// benchPairs are eight entries, as forwarded by a gateway.
 var benchPairs = []wire.Pair{
 	{Key: "tenant", Value: "acme"},
 	{Key: "user-agent", Value: "anser-go/1.0 (linux; amd64)"},

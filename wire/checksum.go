@@ -5,25 +5,25 @@ import (
 	"hash/crc32"
 )
 
-// Bits of Settings.Features about checksums: that they are understood, and that they are wanted.
+// Bits of Settings.Features about checksums: that they are supported, and that they are required.
 const (
 	FeatureCRC       = 1 << 0
 	FeatureCRCWanted = 1 << 2
 )
 
-// castagnoli is the polynomial of RFC 3720 §12.1, which amd64 and arm64 have instructions for.
+// castagnoli is the polynomial of RFC 3720 §12.1, for which amd64 and arm64 have instructions.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// ChecksumResidue is the CRC-32C of anything that ends with its own checksum.
+// ChecksumResidue is the CRC-32C of any data that ends with its own checksum.
 const ChecksumResidue = 0x48674BC7
 
-// UpdateChecksum returns the CRC-32C of what sum is that of, with p behind it; that of nothing is 0. It is for those who
-// do not have a frame in one piece.
+// UpdateChecksum returns the CRC-32C of the data with the CRC-32C sum, followed by p; that of no
+// data is 0. It is for frames that are not in one piece.
 func UpdateChecksum(sum uint32, p []byte) uint32 { return crc32.Update(sum, castagnoli, p) }
 
-// AppendChecksum completes the frame that begins at dst[start:] and ends with dst: it sets FlagCRC, adds
-// the checksum to the length, and appends the CRC-32C of the header and the body. It is the last step,
-// after [PutLength].
+// AppendChecksum completes the frame that begins at dst[start:] and ends with dst: it sets
+// FlagCRC, adds the checksum to the length, and appends the CRC-32C of the header and the body. It
+// is the last step, after [PutLength].
 func AppendChecksum(dst []byte, start int) []byte {
 	frame := dst[start:]
 	PutLength(frame, uint32(len(frame)-HeaderSize))
@@ -31,21 +31,22 @@ func AppendChecksum(dst []byte, start int) []byte {
 	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(frame, castagnoli))
 }
 
-// MarkChecksum changes a header into that of the same frame with a checksum: it sets FlagCRC, adds the
-// checksum to the length, and stores the check of the header.
+// MarkChecksum changes a header into that of the same frame with a checksum: it sets FlagCRC, adds
+// the checksum to the length, and stores the check of the header.
 func MarkChecksum(header []byte) {
 	PutLength(header, binary.LittleEndian.Uint32(header)+ChecksumSize)
 	header[5] |= byte(FlagCRC)
 	PutHeaderCheck(header)
 }
 
-// PutHeaderCheck stores the check of a header at the start of b into its bytes 6 and 7. It is the last
-// change of the header.
+// PutHeaderCheck stores the check of a header at the start of b into its bytes 6 and 7. It must be
+// the last change of the header.
 func PutHeaderCheck(b []byte) { binary.LittleEndian.PutUint16(b[6:], headerCheck(b)) }
 
-// headerCheck returns 16 bits that prove the other 14 bytes of a header: a receiver relies on the length
-// long before the checksum of the whole frame can be there. Both halves of a CRC-32C over the 14 bytes,
-// folded, find every change of up to three bits among the 128 of a header. One half alone does not.
+// headerCheck returns 16 bits that verify the other 14 bytes of a header: a receiver relies on the
+// length long before the checksum of the whole frame can arrive. It folds both halves of a CRC-32C
+// over the 14 bytes, which detects every change of up to three of the 128 bits of a header. One
+// half alone does not.
 func headerCheck(b []byte) uint16 {
 	sum := crc32.Update(crc32.Checksum(b[:6], castagnoli), castagnoli, b[8:HeaderSize])
 	return uint16(sum>>16) ^ uint16(sum)
@@ -64,9 +65,9 @@ func parseCheckedHeader(b []byte) (Header, error) {
 	return h, nil
 }
 
-// CheckChecksum verifies a frame with FlagCRC and returns its body without the checksum, aliasing body.
-// The header is the HeaderSize bytes that were parsed with [ParseHeaderWith], the body all that its
-// length covers.
+// CheckChecksum verifies a frame with FlagCRC and returns its body without the checksum, aliasing
+// body. header is the HeaderSize bytes parsed by [ParseHeaderWith], body all bytes covered by its
+// length.
 func CheckChecksum(header, body []byte) ([]byte, error) {
 	n := len(body) - ChecksumSize
 	if n < 0 {

@@ -11,7 +11,7 @@ import (
 func TestChecksumRoundTrip(t *testing.T) {
 	r := fullRequest()
 	for _, frame := range [][]byte{
-		wire.AppendCancel(nil, 7), // no body but the checksum
+		wire.AppendCancel(nil, 7), // only the checksum as its body
 		wire.AppendPing(nil, wire.TypePing, 1),
 		wire.AppendRequest(nil, 7, wire.FlagTrace, &r),
 	} {
@@ -42,7 +42,7 @@ func TestChecksumRoundTrip(t *testing.T) {
 	}
 }
 
-// The polynomial is Castagnoli's: this is the check value that its definition gives.
+// The polynomial is Castagnoli's: this is the check value in its definition.
 func TestChecksumPolynomial(t *testing.T) {
 	if sum := crc32.Checksum([]byte("123456789"), crc32.MakeTable(crc32.Castagnoli)); sum != 0xE3069283 {
 		t.Fatalf("check value is %08X", sum)
@@ -55,7 +55,7 @@ func TestChecksumPolynomial(t *testing.T) {
 	}
 }
 
-// Every single bit counts, those of the header too.
+// Every single bit is covered, including those of the header.
 func TestChecksumFindsEveryFlippedBit(t *testing.T) {
 	r := fullRequest()
 	frame := wire.AppendChecksum(wire.AppendRequest(nil, 7, 0, &r), 0)
@@ -98,7 +98,7 @@ func TestChecksumNegotiation(t *testing.T) {
 		}
 		_, err = wire.ParseHeader(b)
 		wantReason(t, err, wire.BadFrame)
-		// What was negotiated allows no other flag, and nothing else that is wrong.
+		// The negotiation allows no other flag, and no other error.
 		other := byte(0x40)
 		if typ == wire.TypeRequest {
 			other = 0x10
@@ -107,14 +107,15 @@ func TestChecksumNegotiation(t *testing.T) {
 		wire.PutHeaderCheck(b)
 		_, err = wire.ParseHeaderWith(b, wire.FlagCRC)
 		wantReason(t, err, wire.BadFrame)
-		b[5] = 0 // no flag at all
+		b[5] = 0 // without the flag
 		wire.PutHeaderCheck(b)
 		_, err = wire.ParseHeaderWith(b, wire.FlagCRC)
 		wantReason(t, err, wire.BadChecksum)
 	}
 }
 
-// No change of one, two or three bits of a header passes: a wrong length is found without its body.
+// Every change of one, two or three bits of a header is detected: a wrong length is noticed
+// without its body.
 func TestHeaderCheckFindsThreeFlippedBits(t *testing.T) {
 	r := fullRequest()
 	frame := wire.AppendChecksum(wire.AppendRequest(nil, 7, 0, &r), 0)

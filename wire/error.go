@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Reason is the number in a CLOSE frame that says why a connection ended.
+// Reason is the number in a CLOSE frame that identifies why a connection ended.
 type Reason uint32
 
 // The reasons of docs/protocol.md §10.
@@ -33,7 +33,7 @@ var reasonNames = [...]string{
 	"FLOOD", "TIMEOUT", "FLOW_CONTROL", "OVERLOAD", "UNAUTHENTICATED", "BAD_CHECKSUM", "INTERNAL",
 }
 
-// String returns the name of the reason as docs/protocol.md writes it.
+// String returns the name of the reason in docs/protocol.md.
 func (r Reason) String() string {
 	if int64(r) < int64(len(reasonNames)) {
 		return reasonNames[r]
@@ -41,7 +41,7 @@ func (r Reason) String() string {
 	return fmt.Sprintf("reason %d", uint32(r))
 }
 
-// Error is a violation after which the connection must be closed with the reason.
+// Error is a protocol violation after which the connection must be closed with the reason.
 type Error struct {
 	Reason Reason
 	Text   string
@@ -50,12 +50,12 @@ type Error struct {
 // Error returns the text and the reason.
 func (e *Error) Error() string { return e.Text + " (" + e.Reason.String() + ")" }
 
-// Errorf makes an Error with a formatted text.
+// Errorf returns an Error with a formatted text.
 func Errorf(r Reason, format string, args ...any) *Error {
 	return &Error{Reason: r, Text: fmt.Sprintf(format, args...)}
 }
 
-// CallError is a fault of one call; the connection goes on.
+// CallError is an error of one call; the connection stays open.
 type CallError struct {
 	Code Code
 	Text string
@@ -71,7 +71,7 @@ func callErrorf(c Code, format string, args ...any) *CallError {
 // Code classifies the error of a call. The numbers and names are gRPC's.
 type Code uint8
 
-// The codes. OK is never on the wire: a call that succeeded has a REPLY.
+// The codes. OK is never on the wire: a successful call has a REPLY.
 const (
 	OK Code = iota
 	Canceled
@@ -98,7 +98,7 @@ var codeNames = [...]string{
 	"UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED",
 }
 
-// String returns the name of the code as docs/protocol.md writes it.
+// String returns the name of the code in docs/protocol.md.
 func (c Code) String() string {
 	if int(c) < len(codeNames) {
 		return codeNames[c]
@@ -106,8 +106,8 @@ func (c Code) String() string {
 	return fmt.Sprintf("code %d", uint8(c))
 }
 
-// Outcome says what became of a failed call; see docs/protocol.md §8. The zero value is "not sent",
-// which no peer can state and which is therefore never on the wire.
+// Outcome tells whether a failed call was executed; see docs/protocol.md §8. The zero value is
+// "not sent", which a peer cannot know and which is therefore never on the wire.
 type Outcome uint8
 
 // The outcomes.
@@ -120,7 +120,7 @@ const (
 
 var outcomeNames = [...]string{"NotSent", "Refused", "Unknown", "Executed"}
 
-// String returns the name of the outcome as docs/protocol.md writes it.
+// String returns the name of the outcome in docs/protocol.md.
 func (o Outcome) String() string {
 	if int(o) < len(outcomeNames) {
 		return outcomeNames[o]
@@ -128,7 +128,7 @@ func (o Outcome) String() string {
 	return fmt.Sprintf("outcome %d", uint8(o))
 }
 
-// RetryNever as RetryAfter tells the caller not to retry.
+// RetryNever is the value of RetryAfter that means not to retry.
 const RetryNever = 1<<32 - 1
 
 // ErrorBody is the body of an ERROR frame.
@@ -141,8 +141,9 @@ type ErrorBody struct {
 	Details    []byte
 }
 
-// AppendError appends an ERROR frame for the call id. FlagMetadata follows from e.Metadata; a message
-// beyond MaxMessage bytes is cut. The frame may still be longer than the peer's max_frame.
+// AppendError appends an ERROR frame for the call id. FlagMetadata follows from e.Metadata; a
+// message longer than MaxMessage bytes is truncated. The frame may still be longer than the peer's
+// max_frame.
 func AppendError(dst []byte, id uint64, flags Flags, e *ErrorBody) []byte {
 	message := sendText(e.Message, MaxMessage)
 	dst = AppendHeader(dst, Header{
@@ -157,7 +158,7 @@ func AppendError(dst []byte, id uint64, flags Flags, e *ErrorBody) []byte {
 	return append(dst, e.Details...)
 }
 
-// ParseError reads the body of an ERROR frame. Metadata and Details alias body.
+// ParseError parses the body of an ERROR frame. Metadata and Details alias body.
 func ParseError(flags Flags, body []byte) (ErrorBody, error) {
 	var e ErrorBody
 	if len(body) < ErrorSize {
@@ -188,7 +189,7 @@ func ParseError(flags Flags, body []byte) (ErrorBody, error) {
 	return e, err
 }
 
-// AppendClose appends a CLOSE frame; text beyond MaxCloseText bytes is cut.
+// AppendClose appends a CLOSE frame; text longer than MaxCloseText bytes is truncated.
 func AppendClose(dst []byte, r Reason, text string) []byte {
 	text = sendText(text, MaxCloseText)
 	dst = AppendHeader(dst, Header{Length: uint32(4 + len(text)), Type: TypeClose})
@@ -196,7 +197,7 @@ func AppendClose(dst []byte, r Reason, text string) []byte {
 	return append(dst, text...)
 }
 
-// ParseClose reads the body of a CLOSE frame.
+// ParseClose parses the body of a CLOSE frame.
 func ParseClose(body []byte) (Reason, string, error) {
 	if len(body) < 4 || len(body) > 4+MaxCloseText {
 		return 0, "", Errorf(BadFrame, "CLOSE frame of %d bytes, want 4 to %d", len(body), 4+MaxCloseText)
@@ -204,7 +205,8 @@ func ParseClose(body []byte) (Reason, string, error) {
 	return Reason(binary.LittleEndian.Uint32(body)), receivedText(body[4:]), nil
 }
 
-// sendText makes text valid UTF-8 of at most limit bytes; it cuts before a character, not inside one.
+// sendText returns text as valid UTF-8 of at most limit bytes; it truncates before a character,
+// not inside one.
 func sendText(text string, limit int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) <= limit {
@@ -216,6 +218,6 @@ func sendText(text string, limit int) string {
 	return text[:limit]
 }
 
-// receivedText makes a peer's text valid UTF-8. A run of broken bytes becomes one U+FFFD, so that the
-// result is at most about twice as long.
+// receivedText returns a peer's text as valid UTF-8. A run of invalid bytes becomes one U+FFFD, so
+// that the result is at most about twice as long.
 func receivedText(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }

@@ -144,7 +144,7 @@ func TestErrorMalformed(t *testing.T) {
 	}
 }
 
-// A peer that knows more codes and outcomes than we do gets the cautious reading.
+// Unknown codes and outcomes of a newer peer get the most cautious interpretation.
 func TestErrorUnknownNumbers(t *testing.T) {
 	for n := range 256 {
 		wantCode, wantOutcome := wire.Code(n), wire.Outcome(n)
@@ -181,7 +181,7 @@ func TestCloseMalformed(t *testing.T) {
 	wantReason(t, err, wire.BadFrame)
 }
 
-// What is sent is valid UTF-8 within its limit, whatever the text was.
+// Sent texts are valid UTF-8 within their limit, whatever the text was.
 func TestSentTexts(t *testing.T) {
 	for _, limit := range []int{wire.MaxCloseText, wire.MaxMessage} {
 		a := strings.Repeat("a", limit-2)
@@ -213,7 +213,7 @@ func TestSentTexts(t *testing.T) {
 	}
 }
 
-// Texts of a peer end up in logs and on terminals: they are UTF-8 whatever came.
+// Texts of a peer may be shown in logs and on terminals: they are always UTF-8.
 func TestReceivedTexts(t *testing.T) {
 	const broken, want = "a\xFF\xFEb\xED\xA0\x80", "a\uFFFDb\uFFFD"
 	_, text, err := wire.ParseClose(append(make([]byte, 4), broken...))

@@ -6,7 +6,7 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// A caller names a method and calls it; the callee reads both frames from what arrived.
+// A caller names a method and calls it; the callee parses both frames from the received bytes.
 func Example() {
 	var stream []byte
 	stream = wire.AppendMethod(stream, 1, "Arith.Mul")

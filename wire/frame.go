@@ -13,23 +13,23 @@ type Trace struct {
 	Flags   byte
 }
 
-// Request is the body of a REQUEST frame. Whether Trace is present is in the flags of the frame; it is
-// zero otherwise.
+// Request is the body of a REQUEST frame. The flags of the frame tell whether Trace is present;
+// otherwise it is zero.
 type Request struct {
 	Method      uint32
 	Codec       uint8
 	Compression uint8
 	Attempt     uint8
 	Priority    uint8
-	Timeout     uint64 // microseconds that are left; 0: none
+	Timeout     uint64 // remaining microseconds; 0: none
 	Trace       Trace
 	Metadata    []byte // a metadata block with its length field, or none
 	Payload     []byte
 }
 
-// AppendRequest appends a REQUEST frame. FlagMetadata follows from r.Metadata; FlagTrace, FlagOneway
-// and FlagStream are the caller's to choose. That the body fits the peer's max_frame, which is less
-// than its length field could hold, is the caller's to check.
+// AppendRequest appends a REQUEST frame. FlagMetadata follows from r.Metadata; the caller chooses
+// FlagTrace, FlagOneway and FlagStream. The caller must check that the body does not exceed the
+// peer's max_frame, which is less than its length field could hold.
 func AppendRequest(dst []byte, id uint64, flags Flags, r *Request) []byte {
 	length := RequestSize + len(r.Metadata) + len(r.Payload)
 	if flags&FlagTrace != 0 {
@@ -49,8 +49,8 @@ func AppendRequest(dst []byte, id uint64, flags Flags, r *Request) []byte {
 	return append(dst, r.Payload...)
 }
 
-// bodyFlags makes FlagMetadata say what the body holds, so that flags taken from another frame cannot
-// announce a block that is not there. A checksum is not there either until AppendChecksum adds it.
+// bodyFlags sets FlagMetadata according to the body, so that flags copied from another frame
+// cannot announce a missing block. A checksum is also missing until AppendChecksum adds it.
 func bodyFlags(flags Flags, metadata []byte) Flags {
 	flags &^= FlagMetadata | FlagCRC
 	if len(metadata) != 0 {
@@ -59,8 +59,8 @@ func bodyFlags(flags Flags, metadata []byte) Flags {
 	return flags
 }
 
-// ParseRequest reads the body of a REQUEST frame into r, of which nothing old is left. Metadata and
-// Payload alias body. With a [*CallError] everything but the offending field is valid.
+// ParseRequest parses the body of a REQUEST frame into r, and overwrites all of it. Metadata and
+// Payload alias body. With a [*CallError] all fields except the offending one are valid.
 func ParseRequest(flags Flags, body []byte, r *Request) error {
 	*r = Request{}
 	if len(body) < RequestSize {
@@ -106,8 +106,8 @@ func checkRequest(r *Request) error {
 	}
 }
 
-// AppendReplyHead appends the header and the fixed part of a REPLY, whose payload the caller
-// appends next and whose length it then stores with [PutLength]. FlagMetadata follows from metadata.
+// AppendReplyHead appends the header and the fixed part of a REPLY; the caller appends the payload
+// next and then stores its length with [PutLength]. FlagMetadata follows from metadata.
 func AppendReplyHead(dst []byte, id uint64, flags Flags, codec, compression uint8, metadata []byte) []byte {
 	flags = bodyFlags(flags, metadata)
 	dst = AppendHeader(dst, Header{Length: uint32(ReplySize + len(metadata)), Type: TypeReply, Flags: flags, ID: id})
@@ -123,7 +123,7 @@ type Reply struct {
 	Payload     []byte
 }
 
-// ParseReply reads the body of a REPLY frame. Metadata and Payload alias body.
+// ParseReply parses the body of a REPLY frame. Metadata and Payload alias body.
 func ParseReply(flags Flags, body []byte) (Reply, error) {
 	if len(body) < ReplySize {
 		return Reply{}, Errorf(BadFrame, "REPLY frame of %d bytes, want at least %d", len(body), ReplySize)
@@ -137,14 +137,14 @@ func ParseReply(flags Flags, body []byte) (Reply, error) {
 	return r, err
 }
 
-// AppendMethod appends a METHOD frame that gives the name its number.
+// AppendMethod appends a METHOD frame that assigns the number to the name.
 func AppendMethod(dst []byte, number uint32, name string) []byte {
 	dst = AppendHeader(dst, Header{Length: uint32(4 + len(name)), Type: TypeMethod})
 	dst = binary.LittleEndian.AppendUint32(dst, number)
 	return append(dst, name...)
 }
 
-// ParseMethod reads the body of a METHOD frame.
+// ParseMethod parses the body of a METHOD frame.
 func ParseMethod(body []byte) (number uint32, name string, err error) {
 	if len(body) < 5 || len(body) > 4+MaxMethodName {
 		return 0, "", Errorf(BadMethod, "METHOD frame of %d bytes, want 5 to %d", len(body), 4+MaxMethodName)
@@ -156,8 +156,8 @@ func ParseMethod(body []byte) (number uint32, name string, err error) {
 	return number, name, nil
 }
 
-// CheckMethodName says whether name can be the name of a method. Control characters, the eight-bit
-// ones too, are refused because names are shown on terminals; the error is an [*Error].
+// CheckMethodName returns an [*Error] if name cannot be the name of a method. Control characters,
+// including 8-bit ones, are rejected because names are shown on terminals.
 func CheckMethodName(name string) error {
 	if name == "" || len(name) > MaxMethodName {
 		return Errorf(BadMethod, "method name of %d bytes, want 1 to %d", len(name), MaxMethodName)
@@ -178,7 +178,7 @@ func AppendCancel(dst []byte, id uint64) []byte {
 	return AppendHeader(dst, Header{Type: TypeCancel, ID: id})
 }
 
-// ParseCancel checks the body of a CANCEL frame, which is empty.
+// ParseCancel checks the body of a CANCEL frame, which must be empty.
 func ParseCancel(body []byte) error {
 	if len(body) != 0 {
 		return Errorf(BadFrame, "CANCEL frame of %d bytes, want 0", len(body))
@@ -192,7 +192,7 @@ func AppendPing(dst []byte, t Type, value uint64) []byte {
 	return binary.LittleEndian.AppendUint64(dst, value)
 }
 
-// ParsePing reads the body of a PING or PONG.
+// ParsePing parses the body of a PING or PONG.
 func ParsePing(body []byte) (uint64, error) {
 	if len(body) != PingSize {
 		return 0, Errorf(BadFrame, "PING or PONG frame of %d bytes, want %d", len(body), PingSize)
@@ -206,7 +206,7 @@ func AppendDrain(dst []byte, flags Flags, graceMillis uint32) []byte {
 	return binary.LittleEndian.AppendUint32(dst, graceMillis)
 }
 
-// ParseDrain reads the body of a DRAIN frame.
+// ParseDrain parses the body of a DRAIN frame.
 func ParseDrain(body []byte) (graceMillis uint32, err error) {
 	if len(body) != 4 {
 		return 0, Errorf(BadFrame, "DRAIN frame of %d bytes, want 4", len(body))

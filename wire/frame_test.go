@@ -11,7 +11,7 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// body takes the header off a whole frame and checks it.
+// body removes the header from a whole frame and checks it.
 func body(t *testing.T, frame []byte, typ wire.Type, flags wire.Flags, id uint64) []byte {
 	t.Helper()
 	h, err := wire.ParseHeader(frame)
@@ -34,7 +34,7 @@ var (
 	someMetadata = wire.AppendMetadata(nil, []wire.Pair{{Key: "tenant", Value: "acme"}})
 )
 
-// fullRequest has something in every field.
+// fullRequest has a value in every field.
 func fullRequest() wire.Request {
 	return wire.Request{
 		Method: 0x01020304, Codec: 4, Compression: 1, Attempt: 15, Priority: 3, Timeout: 1<<53 - 1,
@@ -61,7 +61,7 @@ func TestRequestRoundTrip(t *testing.T) {
 				if string(b[:4]) != "kept" {
 					t.Fatalf("dst begins with %q", b[:4])
 				}
-				got := fullRequest() // nothing of an earlier request may be left
+				got := fullRequest() // no field of an earlier request may be left
 				if err := wire.ParseRequest(flags, body(t, b[4:], wire.TypeRequest, flags, 9), &got); err != nil {
 					t.Fatal(err)
 				}
@@ -73,7 +73,7 @@ func TestRequestRoundTrip(t *testing.T) {
 	}
 }
 
-// Flags that come from another frame must not announce what the body does not hold.
+// Flags of another frame must not announce parts that the body does not have.
 func TestAppendDecidesMetadataAndChecksumFlags(t *testing.T) {
 	const wrong = wire.FlagMetadata | wire.FlagCRC
 	body(t, wire.AppendRequest(nil, 1, wrong|wire.FlagOneway, &wire.Request{}), wire.TypeRequest, wire.FlagOneway, 1)
@@ -128,7 +128,7 @@ func TestRequestMetadataLength(t *testing.T) {
 }
 
 func TestRequestLimits(t *testing.T) {
-	// All fields are at their limits, so that the error must name the one that is beyond.
+	// All fields are at their limits, so that the error must name the one above its limit.
 	ok := wire.Request{
 		Method: 1, Codec: 1, Attempt: 15, Priority: 3, Timeout: 1<<53 - 1, Payload: []byte("p"),
 	}
@@ -165,7 +165,8 @@ func TestRequestLimits(t *testing.T) {
 			} else if err != nil {
 				t.Fatal(err)
 			}
-			// The callee answers with the id and the method, so they are there even when it refuses.
+			// The callee answers with the ID and the method, so they must be valid even in a
+			// rejected request.
 			if !reflect.DeepEqual(got, want) {
 				t.Fatalf("parsed %+v, want %+v", got, want)
 			}
@@ -219,7 +220,7 @@ func TestReplyTruncated(t *testing.T) {
 	}
 }
 
-// What is cut off the front must not be writable through append.
+// A slice of the front part must not allow append to overwrite the rest.
 func TestParsedMetadataHasNoSpareCapacity(t *testing.T) {
 	r := fullRequest()
 	b := body(t, wire.AppendRequest(nil, 1, 0, &r), wire.TypeRequest, wire.FlagMetadata, 1)
@@ -307,7 +308,7 @@ func TestDrainRoundTrip(t *testing.T) {
 	}
 }
 
-// Bodies of a fixed size have exactly that size.
+// Bodies of a fixed size must have exactly that size.
 func TestFixedSizes(t *testing.T) {
 	b := make([]byte, 64)
 	for n := range b {

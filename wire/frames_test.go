@@ -6,7 +6,7 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// What parseFrame returns for the bodies that have no type of their own.
+// Results of parseFrame for the bodies without a type of their own.
 type (
 	methodBody struct {
 		number uint32
@@ -32,8 +32,8 @@ type (
 	unknownBody []byte // of skippable frames
 )
 
-// parseFrame gives a whole frame to the parse function of its type. With a *wire.CallError what it
-// returns is nevertheless what the frame holds.
+// parseFrame passes a whole frame to the parse function of its type. With a *wire.CallError the
+// result is still the content of the frame.
 func parseFrame(frame []byte, negotiated wire.Flags) (wire.Header, any, error) {
 	h, err := wire.ParseHeaderWith(frame, negotiated)
 	if err != nil {
@@ -95,7 +95,7 @@ func parseBody(h wire.Header, body []byte) (any, error) {
 	}
 }
 
-// encodeFrame is the reverse of parseFrame.
+// encodeFrame is the inverse of parseFrame.
 func encodeFrame(h wire.Header, v any) []byte {
 	var frame []byte
 	switch v := v.(type) {

@@ -12,8 +12,8 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// maxSeed bounds the seeds: mutating those of 64 KiB and more would take nearly all of the time, and
-// what is special in them, the limits, the tests look at.
+// maxSeed bounds the seeds: mutating seeds of 64 KiB and more would take nearly all of the time,
+// and the limits that they are about are covered by the tests.
 const maxSeed = 4096
 
 // goldenFiles returns the names of the golden files.
@@ -38,7 +38,7 @@ func seedFrames(f *testing.F, add func(frame []byte)) {
 	for _, h := range hostileStreams() {
 		s := splitter{limit: 1 << 20, negotiated: wire.FlagCRC}
 		s.feed(h.stream)
-		for _, frame := range s.frames[:min(len(s.frames), 3)] { // the floods repeat themselves
+		for _, frame := range s.frames[:min(len(s.frames), 3)] { // the rest of a flood is the same
 			if len(frame) <= maxSeed {
 				add(frame)
 			}
@@ -46,7 +46,8 @@ func seedFrames(f *testing.F, add func(frame []byte)) {
 	}
 }
 
-// wantFault fails the test unless err is nil or of one of the two kinds that the package promises.
+// wantFault fails the test unless err is nil or of one of the two types that the package
+// documents.
 func wantFault(t *testing.T, err error) {
 	t.Helper()
 	var closed *wire.Error
@@ -94,7 +95,7 @@ func FuzzHeader(f *testing.F) {
 		if !bytes.Equal(again, b) {
 			t.Fatalf("% X is read as %+v, which is written as % X", b, h, again)
 		}
-		// What is negotiated is a flag that all frames have, and only the one.
+		// The negotiated flag is allowed on all frames, and no other one.
 		plain, err := wire.ParseHeader(wire.AppendHeader(nil, h))
 		if wasCRC := h.Flags&wire.FlagCRC != 0; crc && !wasCRC || (wasCRC && h.Type < wire.FirstSkippable) != (err != nil) || plain != h {
 			t.Fatalf("%+v without what was negotiated: %+v, %v", h, plain, err)
@@ -112,7 +113,7 @@ func FuzzHeader(f *testing.F) {
 	})
 }
 
-// FuzzFrameStream reads a stream of frames in pieces, parses every body and writes it again.
+// FuzzFrameStream parses a stream of frames in pieces, parses every body and encodes it again.
 func FuzzFrameStream(f *testing.F) {
 	var all []byte
 	seedFrames(f, func(frame []byte) {
@@ -151,7 +152,8 @@ func FuzzFrameStream(f *testing.F) {
 			everywhere[i] = i
 		}
 		inPieces(everywhere...)
-		// Two pieces at every place cost the square of the length: long streams leave places out.
+		// Splitting at every position takes quadratic time: in long streams some positions are
+		// skipped.
 		for cut := 0; cut < len(stream); cut += 1 + len(stream)/128 {
 			inPieces(cut)
 		}
@@ -161,7 +163,7 @@ func FuzzFrameStream(f *testing.F) {
 	})
 }
 
-// checkFrame parses a frame, and writes again what can be read in one way only.
+// checkFrame parses a frame, and encodes it again if its encoding is unique.
 func checkFrame(t *testing.T, frame []byte, negotiated wire.Flags) {
 	h, v, err := parseFrame(frame, negotiated)
 	wantFault(t, err)
@@ -184,12 +186,12 @@ func checkFrame(t *testing.T, frame []byte, negotiated wire.Flags) {
 	}
 }
 
-// isCanonical says whether the frame is the one that the append function would write for v.
+// isCanonical reports whether the frame is the one that the append function would write for v.
 func isCanonical(h wire.Header, frame []byte, v any) bool {
 	body := frame[wire.HeaderSize:]
 	switch v := v.(type) {
 	case wire.Settings:
-		return false // any order, unknown keys, defaults: FuzzSettings looks closer
+		return false // any order, unknown keys, defaults: FuzzSettings checks these
 	case wire.ErrorBody:
 		n := binary.LittleEndian.Uint32(body[8:])
 		return v.Code == wire.Code(body[0]) && v.Outcome == wire.Outcome(body[1]) &&
@@ -203,7 +205,7 @@ func isCanonical(h wire.Header, frame []byte, v any) bool {
 	return true
 }
 
-// checkSummed adds a checksum to a frame, and checks that it comes off again.
+// checkSummed adds a checksum to a frame, and checks that it is verified and removed.
 func checkSummed(t *testing.T, frame []byte) {
 	summed := wire.AppendChecksum(bytes.Clone(frame), 0)
 	body, err := wire.CheckChecksum(summed[:wire.HeaderSize], summed[wire.HeaderSize:])
@@ -222,7 +224,7 @@ func FuzzMetadata(f *testing.F) {
 		if _, v, err := parseFrame(frame, wire.FlagCRC); err == nil && metadataOf(v) != nil {
 			f.Add(metadataOf(v), uint32(1<<16))
 		} else if len(frame) > wire.HeaderSize+wire.RequestSize {
-			f.Add(frame[wire.HeaderSize+wire.RequestSize:], uint32(64)) // broken blocks
+			f.Add(frame[wire.HeaderSize+wire.RequestSize:], uint32(64)) // invalid blocks
 		}
 	})
 	f.Fuzz(func(t *testing.T, block []byte, limit uint32) { checkMetadata(t, block, uint64(limit)) })
@@ -297,7 +299,8 @@ func FuzzError(f *testing.F) {
 		if !utf8.ValidString(e.Message) || len(e.Message) > 3*wire.MaxMessage {
 			t.Fatalf("message of %d bytes: %q", len(e.Message), e.Message)
 		}
-		// What was read can be sent on, and is then read the same, but for a message that grew over its limit.
+		// A parsed error can be forwarded, and is then parsed the same, except for a message that
+		// grew beyond its limit.
 		frame := wire.AppendError(nil, 1, allowed, &e)
 		checkFrame(t, frame, 0)
 		again, err := wire.ParseError(allowed, frame[wire.HeaderSize:])

@@ -13,7 +13,8 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// readHex reads a golden file: hexadecimal bytes, one field a line, and comments that begin with #.
+// readHex reads a golden file: hexadecimal bytes, one field per line, and comments that begin with
+// #.
 func readHex(t testing.TB, name string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
@@ -34,10 +35,10 @@ func readHex(t testing.TB, name string) []byte {
 
 type goldenFrame struct {
 	header wire.Header // without the length
-	value  any         // as parseFrame returns it
+	value  any         // result of parseFrame
 }
 
-// goldenFrames says what the golden files that hold a frame mean.
+// goldenFrames returns the contents of the golden files with a frame.
 func goldenFrames() map[string]goldenFrame {
 	settings := wire.DefaultSettings()
 	settings.MaxFrame, settings.MaxCalls, settings.Features = 1<<20, 256, wire.FeatureCRC
@@ -137,7 +138,7 @@ func TestGoldenFrames(t *testing.T) {
 			}
 			negotiated := golden.header.Flags & wire.FlagCRC
 			if golden.header.Type >= wire.FirstSkippable {
-				negotiated = 0 // where nothing was negotiated, all flags are allowed
+				negotiated = 0 // without a negotiation, all flags are allowed
 			}
 			h, value, err := parseFrame(want, negotiated)
 			if err != nil {
@@ -165,7 +166,8 @@ func TestGoldenPreface(t *testing.T) {
 	}
 }
 
-// With checksums a frame that is ignored has one too, so that none becomes such a frame by a flipped bit.
+// On a connection with checksums an ignored frame has one, too, so that a flipped bit cannot turn
+// another frame into an ignored one.
 func TestGoldenSkippableChecksum(t *testing.T) {
 	want := readHex(t, "skippable_checksum.hex")
 	frame := append(wire.AppendHeader(nil, wire.Header{Length: 3, Type: 0x80, ID: 5}), 1, 2, 3)
@@ -196,7 +198,7 @@ func TestGoldenMetadata(t *testing.T) {
 	}
 }
 
-// No golden file may lie around unread.
+// Every golden file must be used.
 func TestGoldenFilesAreAllTested(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.hex")
 	if err != nil {

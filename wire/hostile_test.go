@@ -13,14 +13,14 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// splitter cuts a stream into frames as its bytes arrive.
+// splitter splits a stream into frames as its bytes arrive.
 type splitter struct {
 	limit      uint32
 	negotiated wire.Flags
 
 	frames [][]byte
 	rest   []byte
-	err    error // after which nothing more is read
+	err    error // no more is read after it
 }
 
 func (s *splitter) feed(b []byte) {
@@ -59,14 +59,14 @@ func metadataOf(v any) []byte {
 	return nil
 }
 
-// What package wire alone can say about a stream.
+// The results that package wire alone can determine for a stream.
 const (
 	goesOn     = "every frame is well-formed"
 	incomplete = "the last frame is not complete"
 )
 
-// judge reads a whole stream of frames and says what it leads to: goesOn, incomplete, the reason for
-// which the connection closes, or the code with which the first call fails.
+// judge parses a whole stream of frames and returns the effect: goesOn, incomplete, the reason for
+// which the connection closes, or the code of the first call that fails.
 func judge(stream []byte) string {
 	settings := wire.DefaultSettings()
 	s := splitter{limit: uint32(settings.MaxFrame)}
@@ -96,8 +96,8 @@ func judge(stream []byte) string {
 	return verdict
 }
 
-// hostileStream is one of the bad inputs that every reader of frames must survive. The number is that
-// of the project's list; several streams may stand for one number.
+// hostileStream is a bad input that every reader of frames must survive. The number is that of the
+// project's list; several streams may have the same number.
 type hostileStream struct {
 	number int
 	name   string
@@ -107,12 +107,12 @@ type hostileStream struct {
 
 func (h hostileStream) String() string { return fmt.Sprintf("%d %s", h.number, h.name) }
 
-// rawFrame makes a frame whose header may say anything.
+// rawFrame returns a frame with any header.
 func rawFrame(length uint32, typ wire.Type, flags wire.Flags, id uint64, body ...byte) []byte {
 	return append(wire.AppendHeader(nil, wire.Header{Length: length, Type: typ, Flags: flags, ID: id}), body...)
 }
 
-// requestWith makes a request around a metadata block.
+// requestWith returns a request with a metadata block.
 func requestWith(block []byte) []byte {
 	return wire.AppendRequest(nil, 1, 0, &wire.Request{Method: 1, Codec: 1, Metadata: block, Payload: []byte("payload")})
 }
@@ -129,7 +129,7 @@ func hostileStreams() []hostileStream {
 	return slices.Concat(hostileFrames(), hostileStates(), hostileMetadata())
 }
 
-// hostileFrames are refused by their own bytes.
+// hostileFrames are rejected by their own bytes.
 func hostileFrames() []hostileStream {
 	const badFrame = "close BAD_FRAME"
 	maxFrame := uint32(wire.DefaultSettings().MaxFrame)
@@ -182,7 +182,7 @@ func hostileFrames() []hostileStream {
 	}
 }
 
-// hostileStates are well-formed: only who knows what is open on the connection can refuse them.
+// hostileStates are well-formed: rejecting them requires the state of the connection.
 func hostileStates() []hostileStream {
 	request := func(id uint64, flags wire.Flags) []byte {
 		return wire.AppendRequest(nil, id, flags, &wire.Request{Method: 1, Codec: 1, Payload: []byte("payload")})
@@ -261,7 +261,8 @@ func TestHostileStreams(t *testing.T) {
 	}
 }
 
-// A stream that ends anywhere closes the connection no differently than the whole one would have.
+// A stream that is truncated anywhere closes the connection in the same way as the whole one
+// would.
 func TestHostileStreamsTruncated(t *testing.T) {
 	for _, h := range hostileStreams() {
 		for n := range min(len(h.stream), 512) {

@@ -9,8 +9,8 @@ import (
 // Pair is one entry of a metadata block.
 type Pair struct{ Key, Value string }
 
-// AppendMetadata appends a metadata block with its length field. There must be at most MaxPairs pairs
-// that satisfy [CheckPair]; a nil or empty list gives an empty block.
+// AppendMetadata appends a metadata block with its length field. There must be at most MaxPairs
+// pairs that satisfy [CheckPair]; a nil or empty list gives an empty block.
 func AppendMetadata(dst []byte, pairs []Pair) []byte {
 	start := len(dst)
 	dst = append(dst, 0, 0, 0, 0)
@@ -25,13 +25,13 @@ func AppendMetadata(dst []byte, pairs []Pair) []byte {
 	return dst
 }
 
-// splitMetadata cuts the metadata block, with its length field, off the front of b.
+// splitMetadata removes the metadata block, with its length field, from the front of b.
 func splitMetadata(flags Flags, b []byte) (block, rest []byte, err error) {
 	if flags&FlagMetadata == 0 {
 		return nil, b, nil
 	}
 	if len(b) < 6 {
-		return nil, nil, Errorf(BadMetadata, "metadata block is cut short at %d bytes", len(b))
+		return nil, nil, Errorf(BadMetadata, "metadata block is truncated at %d bytes", len(b))
 	}
 	n := uint64(binary.LittleEndian.Uint32(b))
 	if n < 2 || n > uint64(len(b)-4) {
@@ -40,22 +40,23 @@ func splitMetadata(flags Flags, b []byte) (block, rest []byte, err error) {
 	return b[: 4+n : 4+n], b[4+n:], nil
 }
 
-// ParseMetadata reads a block as the parse functions of this package return it. A broken structure
-// is an [*Error]; more than maxBytes bytes, length field included, more than MaxPairs entries, or an
-// entry that [CheckPair] refuses, is a [*CallError]. Keys may occur more than once; the order is the
-// sender's. The strings share one copy of the block, which lives as long as any of them.
+// ParseMetadata parses a block returned by a parse function of this package. An invalid structure
+// is an [*Error]; more than maxBytes bytes, including the length field, more than MaxPairs
+// entries, or an entry rejected by [CheckPair], is a [*CallError]. Keys may occur more than once;
+// the order is the sender's. The strings share one copy of the block, which lives as long as any
+// of them.
 func ParseMetadata(block []byte, maxBytes uint64) ([]Pair, error) {
 	return parseMetadata(block, maxBytes, nil)
 }
 
-// ParseRequestMetadata is ParseMetadata for the block of a request, which may have an idempotency key. It is
-// not among the pairs, and "" if there is none.
+// ParseRequestMetadata is ParseMetadata for the block of a request, which may have an idempotency
+// key. The key is not among the pairs, and "" if there is none.
 func ParseRequestMetadata(block []byte, maxBytes uint64) (pairs []Pair, key string, err error) {
 	pairs, err = parseMetadata(block, maxBytes, &key)
 	return pairs, key, err
 }
 
-// parseMetadata takes an idempotency key if there is a place for it.
+// parseMetadata stores an idempotency key in key, unless that is nil.
 func parseMetadata(block []byte, maxBytes uint64, key *string) ([]Pair, error) {
 	if block == nil {
 		return nil, nil
@@ -103,7 +104,7 @@ func parseMetadata(block []byte, maxBytes uint64, key *string) ([]Pair, error) {
 	return pairs, nil
 }
 
-// CheckIdempotencyKey says whether key may be one; the error is a [*CallError].
+// CheckIdempotencyKey returns a [*CallError] if key is not a valid idempotency key.
 func CheckIdempotencyKey(key string) error {
 	if key == "" || len(key) > MaxIdempotencyKey {
 		return callErrorf(InvalidArgument, "idempotency key of %d bytes, want 1 to %d", len(key), MaxIdempotencyKey)
@@ -116,7 +117,7 @@ func CheckIdempotencyKey(key string) error {
 	return nil
 }
 
-// checkEntries says whether b is exactly count entries, whatever they hold.
+// checkEntries checks that b is exactly count entries, whatever their contents are.
 func checkEntries(count int, b []byte) (err error) {
 	for range count {
 		if b, err = skip(b, 2); err != nil {
@@ -132,10 +133,10 @@ func checkEntries(count int, b []byte) (err error) {
 	return nil
 }
 
-// skip takes a length of the given width and that many bytes off the front of b.
+// skip removes a length of the given width and that many bytes from the front of b.
 func skip(b []byte, width int) (rest []byte, err error) {
 	if len(b) < width {
-		return nil, Errorf(BadMetadata, "metadata entry is cut short")
+		return nil, Errorf(BadMetadata, "metadata entry is truncated")
 	}
 	var n uint64
 	if width == 2 {
@@ -150,7 +151,7 @@ func skip(b []byte, width int) (rest []byte, err error) {
 	return b[n:], nil
 }
 
-// CheckPair says whether p may be sent as metadata; the error is a [*CallError].
+// CheckPair returns a [*CallError] if p must not be sent as metadata.
 func CheckPair(p Pair) error {
 	if p.Key == "" || len(p.Key) > MaxKeySize {
 		return callErrorf(InvalidArgument, "metadata key of %d bytes, want 1 to %d", len(p.Key), MaxKeySize)
@@ -169,7 +170,7 @@ func CheckPair(p Pair) error {
 	return nil
 }
 
-// keyBytes are the bytes of which keys are made.
+// keyBytes is the set of bytes allowed in keys.
 var keyBytes = func() (set [256]bool) {
 	for _, c := range "abcdefghijklmnopqrstuvwxyz0123456789-_." {
 		set[c] = true
@@ -177,8 +178,8 @@ var keyBytes = func() (set [256]bool) {
 	return set
 }()
 
-// isPlainText says whether s is UTF-8 without CR, LF and NUL. Three vectorized searches are faster than
-// strings.ContainsAny, which builds a set of the three bytes for every value.
+// isPlainText reports whether s is UTF-8 without CR, LF and NUL. Three vectorized searches are
+// faster than strings.ContainsAny, which builds a set of the three bytes for every value.
 func isPlainText(s string) bool {
 	return utf8.ValidString(s) && strings.IndexByte(s, '\r') < 0 && strings.IndexByte(s, '\n') < 0 &&
 		strings.IndexByte(s, 0) < 0

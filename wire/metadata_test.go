@@ -45,7 +45,7 @@ func TestMetadataAbsent(t *testing.T) {
 	}
 }
 
-// The strings must not change when the buffer that was parsed is read into again.
+// The strings must not change when the parsed buffer is reused.
 func TestMetadataDoesNotAliasItsInput(t *testing.T) {
 	b := wire.AppendMetadata(nil, []wire.Pair{{Key: "tenant", Value: "acme"}})
 	pairs, err := wire.ParseMetadata(b, noLimit)
@@ -82,7 +82,7 @@ func TestMetadataPairRefused(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			wantCode(t, wire.CheckPair(wire.Pair{Key: c.key, Value: c.value}), wire.InvalidArgument)
-			// The pair is refused wherever it stands, and nothing of the block is returned.
+			// The pair is rejected at any position, and no part of the block is returned.
 			b := wire.AppendMetadata(nil, []wire.Pair{{Key: "a", Value: "0"}, {Key: c.key, Value: c.value}, {Key: "z", Value: "1"}})
 			pairs, err := wire.ParseMetadata(b, noLimit)
 			wantCode(t, err, wire.InvalidArgument)
@@ -135,8 +135,8 @@ func TestMetadataSize(t *testing.T) {
 	}
 }
 
-// A broken structure closes the connection even when the block is over a limit or holds a bad pair:
-// what follows it in the frame cannot be trusted.
+// An invalid structure closes the connection even if the block is over a limit or contains an
+// invalid pair: the rest of the frame cannot be trusted.
 func TestMetadataBrokenStructureComesFirst(t *testing.T) {
 	b := wire.AppendMetadata(nil, []wire.Pair{{Key: "BAD", Value: "v"}, {Key: "k", Value: "v"}})
 	b[len(b)-1-4]++ // the length of the last value
@@ -147,7 +147,8 @@ func TestMetadataBrokenStructureComesFirst(t *testing.T) {
 func TestMetadataTruncated(t *testing.T) {
 	whole := wire.AppendMetadata(nil, []wire.Pair{{Key: "tenant", Value: "acme"}, {Key: "k-bin", Value: "\x00"}})
 	for n := range len(whole) {
-		// Cut off as a frame ends too early, and with a length field that agrees with what is there.
+		// Truncated as by an incomplete frame, and with a length field that matches the remaining
+		// bytes.
 		_, err := wire.ParseMetadata(whole[:n:n], noLimit)
 		wantReason(t, err, wire.BadMetadata)
 		if n >= 4 {
@@ -160,7 +161,7 @@ func TestMetadataTruncated(t *testing.T) {
 }
 
 func TestMetadataMalformed(t *testing.T) {
-	// block makes a block of one entry from raw lengths.
+	// block returns a block of one entry with the given lengths.
 	block := func(length uint32, count, key uint16, value uint32) []byte {
 		b := binary.LittleEndian.AppendUint32(nil, length)
 		b = binary.LittleEndian.AppendUint16(b, count)

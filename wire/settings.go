@@ -2,9 +2,9 @@ package wire
 
 import "encoding/binary"
 
-// Settings are what a side accepts, announced in its SETTINGS frame. In what ParseSettings returns no
-// value but Features, Compressions, Session, Life and KeyAge is above 1<<31 - 1, so each one fits an int and, as milliseconds,
-// a time.Duration.
+// Settings are the limits and features that a side announces in its SETTINGS frame. In the result
+// of ParseSettings no value except Features, Compressions, Session, Life and KeyAge exceeds 1<<31
+// - 1, so each one fits an int and, as milliseconds, a time.Duration.
 type Settings struct {
 	MaxFrame     uint64 // longest body, bytes
 	MaxCalls     uint64 // open calls on this connection
@@ -15,28 +15,29 @@ type Settings struct {
 	MinPing      uint64 // milliseconds
 	Features     uint64 // bits; see docs/protocol.md §4
 
-	// Compressions has a bit for each compression that is understood: bit n%64 of Compressions[n/64]
-	// stands for number n. Everybody understands 0, none, whose bit is of no meaning.
+	// Compressions has a bit for each supported compression: bit n%64 of Compressions[n/64] for
+	// number n. Every side supports 0, none, whose bit has no meaning.
 	Compressions [4]uint64
 
-	Session uint64 // of a client that takes calls; 0: it takes none
+	Session uint64 // of a client that accepts calls; 0: it does not
 
-	// Life is a random number that a callee chooses when it starts; 0: it does not remember calls by their idempotency
-	// keys. KeyAge is for how many milliseconds it remembers those that ran in this life.
+	// Life is a random number that a callee chooses when it starts; 0: it does not remember calls
+	// by their idempotency keys. KeyAge is the number of milliseconds for which it remembers calls
+	// that ran in this life.
 	Life, KeyAge uint64
 }
 
-// Understands reports whether a payload may have the compression.
+// Understands reports whether the compression is supported for a payload.
 func (s *Settings) Understands(compression uint8) bool {
 	return compression == 0 || s.Compressions[compression/64]&(1<<(compression%64)) != 0
 }
 
-// AddCompression announces that the compression is understood.
+// AddCompression announces support of the compression.
 func (s *Settings) AddCompression(compression uint8) {
 	s.Compressions[compression/64] |= 1 << (compression % 64)
 }
 
-// DefaultSettings returns what a side must assume until it has received the other's settings.
+// DefaultSettings returns the settings that a side must assume before it has received the peer's.
 func DefaultSettings() Settings {
 	return Settings{
 		MaxFrame: 4<<20 + 64<<10, MaxCalls: 10_000, MaxMetadata: 64 << 10, MaxStreams: 1000,
@@ -61,11 +62,12 @@ func (s *Settings) fields() [15]*uint64 {
 	}
 }
 
-// firstBits is the first of the settings that are bits and not numbers, by its place among the fields.
+// firstBits is the index, among the fields, of the first setting that holds bits instead of a
+// number.
 const firstBits = 7
 
 // AppendSettings appends a SETTINGS frame with the entries that differ from the defaults. A peer
-// refuses a MaxFrame below 1024.
+// rejects a MaxFrame below 1024.
 func AppendSettings(dst []byte, s Settings) []byte {
 	start := len(dst)
 	dst = AppendHeader(dst, Header{Type: TypeSettings})
@@ -81,7 +83,7 @@ func AppendSettings(dst []byte, s Settings) []byte {
 	return dst
 }
 
-// ParseSettings reads the body of a SETTINGS frame; what it does not mention has its default.
+// ParseSettings parses the body of a SETTINGS frame; missing settings have their defaults.
 func ParseSettings(body []byte) (Settings, error) {
 	s := DefaultSettings()
 	if err := CheckSettingsLength(uint32(len(body))); err != nil {
@@ -106,8 +108,9 @@ func ParseSettings(body []byte) (Settings, error) {
 	return s, nil
 }
 
-// CheckSettingsLength says whether the body of a SETTINGS frame can have the length, so that a receiver need
-// not wait for it first: SETTINGS have no checksum, and no flip of one bit leaves a length that passes.
+// CheckSettingsLength returns an error if the body of a SETTINGS frame cannot have the length, so
+// that a receiver need not wait for it first: SETTINGS have no checksum, and flipping a single bit
+// never results in another valid length.
 func CheckSettingsLength(n uint32) error {
 	if n%settingsEntry != 0 || n > maxSettings*settingsEntry {
 		return Errorf(BadFrame, "SETTINGS frame of %d bytes, want at most %d entries of %d", n, maxSettings, settingsEntry)
@@ -115,8 +118,8 @@ func CheckSettingsLength(n uint32) error {
 	return nil
 }
 
-// hasSetting says whether key is among the entries. With at most 64 of them, looking costs less than a
-// map and allocates nothing.
+// hasSetting reports whether key is among the entries. With at most 64 of them, a search is
+// cheaper than a map and allocates nothing.
 func hasSetting(entries []byte, key uint16) bool {
 	for ; len(entries) > 0; entries = entries[settingsEntry:] {
 		if binary.LittleEndian.Uint16(entries) == key {

@@ -8,7 +8,7 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// entry is one key and value as SETTINGS carries them.
+// entry is one key with its value in a SETTINGS frame.
 type entry struct {
 	key   uint16
 	value uint64
@@ -41,7 +41,7 @@ func TestDefaultSettings(t *testing.T) {
 
 func TestSettingsRoundTrip(t *testing.T) {
 	for _, want := range []wire.Settings{
-		{MaxFrame: 1024}, // everything else at 0
+		{MaxFrame: 1024}, // all others are 0
 		{MaxFrame: 1 << 20, MaxCalls: 1, MaxMetadata: 2, MaxStreams: 3, StreamWindow: 4, ConnWindow: 5, MinPing: 6, Features: 1},
 		{
 			MaxFrame: 1<<31 - 1, MaxCalls: 1<<31 - 1, MaxMetadata: 1<<31 - 1, MaxStreams: 1<<31 - 1,
@@ -62,7 +62,7 @@ func TestSettingsKeys(t *testing.T) {
 		entry{8, 8}, entry{7, 7}, entry{6, 6}, entry{5, 5}, entry{4, 4}, entry{3, 3}, entry{2, 2}, entry{1, 1025},
 		entry{13, 1<<63 + 9}, entry{12, 12}, entry{11, 11}, entry{10, 10}, entry{9, 9},
 		entry{14, 1<<63 + 14}, entry{15, 1<<63 + 15},
-		entry{0, 9}, entry{16, 9}, entry{0xFFFF, 1<<64 - 1}, // not known: ignored
+		entry{0, 9}, entry{16, 9}, entry{0xFFFF, 1<<64 - 1}, // unknown: ignored
 	)
 	want := wire.Settings{
 		MaxFrame: 1025, MaxCalls: 2, MaxMetadata: 3, MaxStreams: 4, StreamWindow: 5, ConnWindow: 6, MinPing: 7, Features: 8,
@@ -93,7 +93,7 @@ func TestSettingsCompressions(t *testing.T) {
 	}
 }
 
-// Values that a peer chose must survive a conversion to int32 or to nanoseconds.
+// Values chosen by a peer must survive a conversion to int32 or to nanoseconds.
 func TestSettingsSaturate(t *testing.T) {
 	const most = 1<<31 - 1
 	for _, v := range []uint64{most - 1, most, most + 1, 1 << 63, 1<<64 - 1} {

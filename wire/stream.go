@@ -2,14 +2,14 @@ package wire
 
 import "encoding/binary"
 
-// AppendDataHead appends the header and the fixed part of a DATA frame, whose payload the caller
-// appends next and whose length it then stores with [PutLength]. The only flag is FlagMore.
+// AppendDataHead appends the header and the fixed part of a DATA frame; the caller appends the
+// payload next and then stores its length with [PutLength]. The only flag is FlagMore.
 func AppendDataHead(dst []byte, id uint64, flags Flags, codec, compression uint8) []byte {
 	dst = AppendHeader(dst, Header{Length: DataSize, Type: TypeData, Flags: flags & FlagMore, ID: id})
 	return append(dst, codec, compression)
 }
 
-// ParseData reads the body of a DATA frame. The payload aliases body.
+// ParseData parses the body of a DATA frame. The payload aliases body.
 func ParseData(body []byte) (codec, compression uint8, payload []byte, err error) {
 	if len(body) < DataSize {
 		return 0, 0, nil, Errorf(BadFrame, "DATA frame of %d bytes, want at least %d", len(body), DataSize)
@@ -26,7 +26,7 @@ func AppendEnd(dst []byte, id uint64, metadata []byte) []byte {
 	return append(dst, metadata...)
 }
 
-// ParseEnd reads the body of an END frame: a metadata block, which aliases body, or nothing.
+// ParseEnd parses the body of an END frame: a metadata block, which aliases body, or nothing.
 func ParseEnd(flags Flags, body []byte) (metadata []byte, err error) {
 	metadata, rest, err := splitMetadata(flags, body)
 	if err != nil {
@@ -45,9 +45,9 @@ func AppendWindow(dst []byte, id uint64, credit uint32) []byte {
 	return binary.LittleEndian.AppendUint32(dst, credit)
 }
 
-// ParseWindow reads the body of a WINDOW frame for the id. A credit of 0 fails the stream with a
-// [*CallError], or with id 0 the connection. That the sum of all credit stays within MaxWindow is
-// the caller's to check.
+// ParseWindow parses the body of a WINDOW frame for the id. A credit of 0 fails the stream with a
+// [*CallError], or with id 0 the connection. The caller must check that the sum of all credit does
+// not exceed MaxWindow.
 func ParseWindow(id uint64, body []byte) (credit uint32, err error) {
 	if len(body) != WindowSize {
 		return 0, Errorf(BadFrame, "WINDOW frame of %d bytes, want %d", len(body), WindowSize)

@@ -6,9 +6,8 @@
 // allocate more than the input justifies, never panic on a peer's bytes, and return slices that
 // alias their input.
 //
-// Two kinds of error come back. An [*Error] means that the connection cannot go on and must be
-// closed with its reason. A [*CallError] means that the frame is well-formed and only the call
-// that it belongs to fails.
+// There are two kinds of errors. An [*Error] means that the connection must be closed with its
+// reason. A [*CallError] means that the frame is well-formed and only its call fails.
 package wire
 
 import (
@@ -48,7 +47,7 @@ const (
 // Magic is the beginning of the preface of both sides.
 var Magic = [4]byte{0xA5, 'N', 'S', 'R'}
 
-// Type says what a frame is.
+// Type is the type of a frame.
 type Type uint8
 
 // The frame types. Types from FirstSkippable on are ignored by a receiver that does not know them.
@@ -77,7 +76,7 @@ var typeNames = [...]string{
 	TypeWindow: "WINDOW", TypeAuth: "AUTH",
 }
 
-// String returns the name of the type as docs/protocol.md writes it.
+// String returns the name of the type in docs/protocol.md.
 func (t Type) String() string {
 	if int(t) < len(typeNames) && typeNames[t] != "" {
 		return typeNames[t]
@@ -92,13 +91,13 @@ type Flags uint8
 const (
 	FlagTrace      Flags = 0x01 // REQUEST: a trace context is present
 	FlagAck        Flags = 0x01 // DRAIN: answers a DRAIN
-	FlagMore       Flags = 0x01 // DATA: the message goes on in the next frame
+	FlagMore       Flags = 0x01 // DATA: the message continues in the next frame
 	FlagMetadata   Flags = 0x02 // REQUEST, REPLY, ERROR, END: a metadata block is present
-	FlagOneway     Flags = 0x04 // REQUEST: no answer is wanted
+	FlagOneway     Flags = 0x04 // REQUEST: no answer is expected
 	FlagStream     Flags = 0x08 // REQUEST: opens a stream
 	FlagIdempotent Flags = 0x10 // REPLY, ERROR: the method is declared idempotent
 	FlagPlain      Flags = 0x20 // REQUEST: the payload is not compressed, the reply may be
-	FlagForced     Flags = 0x40 // REQUEST: the reply is compressed whatever it gains
+	FlagForced     Flags = 0x40 // REQUEST: the reply is compressed even if it gains nothing
 	FlagCRC        Flags = 0x80 // the body ends with a CRC-32C
 )
 
@@ -108,8 +107,8 @@ const (
 	idCall             // not 0: the frame belongs to a call or stream
 )
 
-// typeRule is what the header of a type may hold. The zero value, which allows no id at all, belongs
-// to the types that are not known.
+// typeRule lists the valid header fields of a type. The zero value, which allows no id at all, is
+// for unknown types.
 type typeRule struct {
 	flags Flags // without FlagCRC, which depends on the settings
 	ids   uint8
@@ -148,12 +147,13 @@ func AppendHeader(dst []byte, h Header) []byte {
 	return binary.LittleEndian.AppendUint64(dst, h.ID)
 }
 
-// PutLength stores the length of the body into a header that AppendHeader wrote at the start of b.
+// PutLength stores the length of the body into a header written by AppendHeader at the start of b.
 func PutLength(b []byte, length uint32) { binary.LittleEndian.PutUint32(b, length) }
 
-// ParseHeader reads the header at the start of b, which must hold at least HeaderSize bytes.
-// It checks the reserved field, the type, the flags, and whether there is an id where one is due,
-// not the length: the limit is the caller's. A type from FirstSkippable on has any flags and id.
+// ParseHeader parses the header at the start of b, which must hold at least HeaderSize bytes. It
+// checks the reserved field, the type, the flags, and whether there is an id if one is required,
+// but not the length, which the caller must limit. A type from FirstSkippable on may have any
+// flags and id.
 func ParseHeader(b []byte) (Header, error) {
 	h := readHeader(b)
 	rule := typeRules[h.Type]
@@ -166,10 +166,11 @@ func ParseHeader(b []byte) (Header, error) {
 	return h, nil
 }
 
-// ParseHeaderWith is ParseHeader on a connection whose settings demand more of a frame: FlagCRC when it has
-// checksums, else 0. With checksums, bytes 6 and 7 hold the check of the header, which is verified first, so
-// that no receiver waits for as many bytes as a damaged length says. The frame is then given to
-// [CheckChecksum], whatever its type. A frame without the flag is refused: a flipped bit may have cleared it.
+// ParseHeaderWith is ParseHeader on a connection with negotiated requirements: FlagCRC if it has
+// checksums, otherwise 0. With checksums, bytes 6 and 7 hold the check of the header, which is
+// verified first, so that a receiver never waits for the number of bytes in a damaged length. The
+// frame must then be passed to [CheckChecksum], whatever its type. A frame without the flag is
+// rejected: a flipped bit may have cleared it.
 func ParseHeaderWith(b []byte, negotiated Flags) (Header, error) {
 	if negotiated&FlagCRC != 0 {
 		return parseCheckedHeader(b)
@@ -194,7 +195,7 @@ func idBit(id uint64) uint8 {
 	return idCall
 }
 
-// checkHeader is the slow path of ParseHeader: it finds out what, if anything, is wrong.
+// checkHeader is the slow path of ParseHeader: it returns the error, if there is one.
 func checkHeader(h Header, negotiated Flags) error {
 	rule := typeRules[h.Type]
 	unknown := h.Flags &^ (rule.flags | negotiated)
@@ -221,7 +222,7 @@ func AppendPreface(dst []byte) []byte {
 	return append(dst, Magic[0], Magic[1], Magic[2], Magic[3], Version, 0, 0, 0)
 }
 
-// ParsePreface checks the first PrefaceSize bytes of b, which must be there.
+// ParsePreface checks the first PrefaceSize bytes of b, which must be present.
 func ParsePreface(b []byte) error {
 	_ = b[PrefaceSize-1]
 	if [4]byte(b[:4]) != Magic {

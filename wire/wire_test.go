@@ -20,7 +20,7 @@ func wantReason(t *testing.T, err error, want wire.Reason) {
 	}
 }
 
-// wantCode fails the test unless err fails one call with the code and lets the connection live.
+// wantCode fails the test unless err fails one call with the code and the connection stays open.
 func wantCode(t *testing.T, err error, want wire.Code) {
 	t.Helper()
 	var fault *wire.CallError
@@ -67,7 +67,7 @@ func TestPrefaceMalformed(t *testing.T) {
 	}
 }
 
-// A later version may give the reserved bytes a meaning, so the version is what a peer is told.
+// A later version may define the reserved bytes, so the error for a peer is about the version.
 func TestPrefaceVersionComesBeforeReservedBits(t *testing.T) {
 	b := wire.AppendPreface(nil)
 	b[4], b[5] = wire.Version+1, 1

@@ -20,7 +20,6 @@ var unusualIn = map[string]int{
 	"arena":  85,
 	"e2e":    81,
 	"netrpc": 69,
-	"wire":   7,
 }
 
 // Comments use the same plain words as the documents. Generated files are left out.
