@@ -48,9 +48,9 @@ type clientConn struct {
 	owed      atomic.Int32 // number of cancels that wait for their turn
 	streaming atomic.Int32 // number of open streams; they are in busy too
 	waiting   atomic.Int32 // bytes/1024 that wait to be written, for growing
-	quiet     atomic.Int64 // nanoseconds without a call, as tend has seen it
-	idle      idleness     // of the goroutine that tends
-	idleSince int64        // nanotime since which nothing was open; of the goroutine that tends
+	restsFrom atomic.Int64 // nanotime since which tend has seen no call, or 0
+	idle      idleness     // owned by tend
+	idleSince int64        // nanotime since which nothing was open at any look, or 0; owned by tend
 }
 
 // start sends the attempt k. When it fails nothing was sent and k is the caller's; otherwise one
@@ -302,32 +302,76 @@ func (c *clientConn) retire() bool {
 	return true
 }
 
-// tend looks after the connection; called about every second.
-func (c *clientConn) tend(now int64) {
-	c.trim()
-	c.trimStreams()
-	if c.closeIdle(now) {
-		return
+// tend does what is due for the connection, and returns when it is due next.
+func (c *clientConn) tend(now, _ int64) (due int64) {
+	again := c.trim()
+	again = c.trimStreams() || again
+	due, closed := c.closeUnused(now)
+	if closed {
+		return neverDue
 	}
-	c.tendRenewal(now)
-	c.keepAlive(now, &c.host.keepaliveOptions, c.needsProbe(now))
+	if again {
+		due = min(due, now+int64(tendEvery))
+	}
+	alive, _ := c.keepAlive(now, &c.host.keepaliveOptions, c.probeDue())
+	if c.asked == now {
+		c.host.upkeep.By(after(now, silentAfter))
+	}
+	return min(due, alive, c.tendRenewal(now))
 }
 
-// closeIdle closes a connection that nobody has used for the idle timeout, and reports whether it did.
-func (c *clientConn) closeIdle(now int64) bool {
+// closeUnused closes a connection that was not used for the idle timeout, or that the load does not
+// need any more, and reports whether it did; else it returns when to look again.
+func (c *clientConn) closeUnused(now int64) (due int64, closed bool) {
 	c.mu.Lock()
-	quiet := c.idle.note(now, c.lastID, c.open.Len() > 0)
+	open := c.open.Len()
+	quiet := c.idle.note(now, c.lastID, open > 0)
 	c.mu.Unlock()
-	c.quiet.Store(int64(quiet))
+	c.restsFrom.Store(c.idle.since)
+	if open > 0 {
+		c.restsFrom.Store(0)
+	}
 	limit := c.host.idleTimeout
 	if c.host.spare.Load() && (limit == 0 || limit > spareAfter) {
 		limit = spareAfter
 	}
-	if limit == 0 || quiet < limit || c.host.handlers != nil || !c.retire() {
-		return false
+	due = neverDue
+	if limit != 0 && c.host.handlers == nil {
+		if quiet >= limit && c.retire() {
+			c.restsFrom.Store(min(c.idle.since, now-int64(restAfter)))
+			c.closeInBackground()
+			return due, true
+		}
+		due = after(c.idle.since, limit)
+		if open > int(c.streaming.Load()) {
+			due = now + int64(tendEvery) // the end of a call may move no byte; that of a stream stirs
+		}
 	}
-	c.quiet.Store(int64(max(quiet, restAfter)))
+	if !c.host.isExtra(c) || open > 0 {
+		c.idleSince = 0
+		return due, false
+	}
+	if c.idleSince == 0 {
+		c.idleSince = now
+	}
+	if end := after(c.idleSince, extraIdleAfter); now < end {
+		due = min(due, end)
+	} else if c.retire() {
+		c.closeInBackground()
+		return due, true
+	}
+	return due, false
+}
+
+// closeInBackground closes a connection that was retired.
+func (c *clientConn) closeInBackground() {
 	c.host.remove(c, nil)
 	c.host.spawn(c.close)
-	return true
+}
+
+// rests reports whether the connection has been without a call for so long that its end means that
+// the caller does not need it.
+func (c *clientConn) rests() bool {
+	since := c.restsFrom.Load()
+	return since != 0 && nanotime()-since >= int64(restAfter)
 }

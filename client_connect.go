@@ -117,6 +117,7 @@ func (h *host) enter(c *clientConn, err error, own bool) error {
 	if err == nil {
 		h.stood = true
 		h.all[c] = struct{}{}
+		h.pool.upkeep.Add(&c.upkeep, nanotime()+int64(tendEvery), c.tend)
 		c.wg.Go(c.read)
 	}
 	tell := func() {}

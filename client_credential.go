@@ -154,21 +154,34 @@ func renewAfter(life time.Duration) time.Duration {
 
 const maxRenewBackoff = 30 * time.Second
 
-// tendRenewal renews the credential when it is time; called about every second.
-func (c *clientConn) tendRenewal(now int64) {
+// tendRenewal renews the credential when it is time, and returns when that is next.
+func (c *clientConn) tendRenewal(now int64) (due int64) {
 	r := c.renewal
 	if r == nil {
-		return
+		return neverDue
 	}
-	if at := r.at.Load(); at != 0 && now >= at && r.busy.CompareAndSwap(false, true) {
+	at := r.at.Load()
+	switch {
+	case at == 0:
+		return neverDue
+	case now < at:
+		return at
+	}
+	if r.busy.CompareAndSwap(false, true) {
 		c.host.spawn(c.renew)
 	}
+	return neverDue // renew sets the next time
 }
 
 // renew asks for another credential and sends it.
 func (c *clientConn) renew() {
 	r := c.renewal
-	defer r.busy.Store(false)
+	defer func() {
+		r.busy.Store(false)
+		if at := r.at.Load(); at != 0 {
+			c.upkeep.By(at)
+		}
+	}()
 	cred, err := c.host.credential(c.host.ctx)
 	if err != nil {
 		r.failed++

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/anser-rpc/anser/internal/upkeep"
 )
 
 const (
@@ -63,10 +65,10 @@ type host struct {
 	ready atomic.Pointer[[]*clientConn] // connections that take calls; replaced, never changed
 	want  atomic.Int32                  // connections to have under load
 
-	judged   atomic.Bool // some client can do without this host, and wants to know when it is silent
-	silent   atomic.Bool // it does not answer pings
-	spare    atomic.Bool // some client left it out of its subset
-	judgedAt int64       // nanotime of the last look; of the goroutine that tends
+	judged atomic.Bool // some client can do without this host, and wants to know when it is silent
+	silent atomic.Bool // it does not answer pings
+	spare  atomic.Bool // some client left it out of its subset
+	upkeep upkeep.Task // runs tend
 
 	mu        sync.Mutex // guards what follows
 	dialing   bool
@@ -280,6 +282,7 @@ func (h *host) lost(c *clientConn, err error) {
 	h.mu.Lock()
 	delete(h.all, c)
 	h.mu.Unlock()
+	h.pool.upkeep.Remove(&c.upkeep)
 	h.remove(c, err)
 }
 
@@ -293,7 +296,7 @@ func (h *host) remove(c *clientConn, err error) {
 	h.ready.Store(&list)
 	switch {
 	case len(list) > 0 || h.closed:
-	case err == nil && c.quiet.Load() >= int64(restAfter) && h.handlers == nil: // who serves wants to be reached
+	case err == nil && c.rests() && h.handlers == nil: // who serves wants to be reached
 		h.used = false // the next call makes a connection
 	default:
 		if nanotime()-c.born > int64(lastedAtLeast) {
@@ -362,35 +365,20 @@ func (h *host) unwatch(w *cluster) {
 	h.mu.Unlock()
 }
 
-// tend looks after the host's connections; called about every second.
-func (h *host) tend(now int64) {
-	h.mu.Lock()
-	all := make([]*clientConn, 0, len(h.all))
-	for c := range h.all {
-		all = append(all, c)
+// makeSpare lets unused connections end early.
+func (h *host) makeSpare() {
+	if h.spare.Swap(true) {
+		return
 	}
-	h.mu.Unlock()
-	for _, c := range all {
-		c.tend(now)
+	for _, c := range *h.ready.Load() {
+		c.upkeep.Stir()
 	}
-	h.shrink(now)
-	h.updateSilent(now)
 }
 
-// shrink closes connections that were made under more load than there is.
-func (h *host) shrink(now int64) {
+// isExtra reports whether c was made under more load than connections are always kept for.
+func (h *host) isExtra(c *clientConn) bool {
 	list := *h.ready.Load()
-	for _, c := range list[min(len(list), h.wantConns()):] {
-		switch {
-		case c.busy.Load() > 0:
-			c.idleSince = 0
-		case c.idleSince == 0:
-			c.idleSince = now
-		case now-c.idleSince > int64(extraIdleAfter) && c.retire():
-			h.remove(c, nil)
-			h.spawn(c.close)
-		}
-	}
+	return slices.Contains(list[min(len(list), h.wantConns()):], c)
 }
 
 // spawn runs f on a goroutine that close waits for.

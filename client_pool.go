@@ -2,7 +2,8 @@ package anser
 
 import (
 	"sync"
-	"time"
+
+	"github.com/anser-rpc/anser/internal/upkeep"
 )
 
 // pool holds the connections that the clients of a process share, and the numbers of their methods.
@@ -13,13 +14,12 @@ type pool struct {
 	waiters sync.Pool // of chan struct{}
 
 	standbys standbys
+	upkeep   upkeep.Schedule // of the hosts and their connections
 
 	mu      sync.Mutex // guards what follows
 	hosts   map[hostOptions]*host
 	numbers map[string]uint32
-	tending chan struct{} // closed to end the goroutine that tends the hosts; nil when there is none
-	ended   chan struct{} // closed by that goroutine
-	seed    uint64        // of subsets; 0: not drawn yet
+	seed    uint64 // of subsets; 0: not drawn yet
 }
 
 // shared serves all clients without a dialer of their own; see docs/decisions/0003.
@@ -36,10 +36,7 @@ func (p *pool) acquire(o hostOptions, conns int, dial dialFunc) *host {
 		}
 		h = newHost(p, o, dial)
 		p.hosts[o] = h
-		if p.tending == nil {
-			p.tending, p.ended = make(chan struct{}), make(chan struct{})
-			go p.tend(p.tending, p.ended)
-		}
+		p.upkeep.Add(&h.upkeep, neverDue, h.tend)
 	}
 	h.refs++
 	h.wantAtLeast(conns)
@@ -51,46 +48,16 @@ func (p *pool) release(h *host) {
 	p.mu.Lock()
 	h.refs--
 	last := h.refs == 0
-	var stop, ended chan struct{}
 	if last {
 		delete(p.hosts, h.hostOptions)
-		if len(p.hosts) == 0 {
-			stop, ended = p.tending, p.ended
-			p.tending, p.ended = nil, nil
-		}
 	}
 	p.mu.Unlock()
-	if last {
-		h.close()
+	if !last {
+		return
 	}
-	if stop != nil {
-		close(stop)
-		<-ended
-	}
-}
-
-// tend looks after the connections of all hosts until stop is closed.
-func (p *pool) tend(stop, ended chan struct{}) {
-	defer close(ended)
-	tick := time.NewTicker(tendEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-stop:
-			return
-		case <-tick.C:
-		}
-		p.mu.Lock()
-		hosts := make([]*host, 0, len(p.hosts))
-		for _, h := range p.hosts {
-			hosts = append(hosts, h)
-		}
-		p.mu.Unlock()
-		now := nanotime()
-		for _, h := range hosts {
-			h.tend(now)
-		}
-	}
+	h.close()
+	p.upkeep.Remove(&h.upkeep)
+	p.upkeep.Wait()
 }
 
 // methodNumber returns the pool's number of a method; connections map it to their own. Methods beyond

@@ -15,27 +15,34 @@ const (
 	doubtAfter  = time.Second             // without a byte while a call is open
 	silentAfter = 1500 * time.Millisecond // without an answer to the ping
 	doubtEvery  = 5 * time.Second         // between two such pings at least
-	lostTrack   = 2500 * time.Millisecond // between two looks, which are a second apart: this process itself stood still
+	lostTrack   = 500 * time.Millisecond  // by which a look is late: this process itself stood still
 )
 
-// needsProbe reports whether the connection is so quiet that it should be asked. Streams may be quiet.
-func (c *clientConn) needsProbe(now int64) bool {
-	return c.host.judged.Load() && c.busy.Load() > c.streaming.Load() &&
-		now-c.progress.lastRead.Load() > int64(doubtAfter) && now-c.asked > pingAfter(doubtEvery, &c.peer)
+// probeDue returns when the connection has been quiet for so long that it should be asked. Streams
+// may be quiet.
+func (c *clientConn) probeDue() int64 {
+	if !c.host.judged.Load() || c.busy.Load() <= c.streaming.Load() {
+		return neverDue
+	}
+	return max(after(c.progress.lastRead.Load(), doubtAfter), after(c.asked, pingAfter(doubtEvery, &c.peer)))
 }
 
-// updateSilent notes whether the host answers pings, and tells the clusters if that has changed. A
-// connection over which something came since counts for all.
-func (h *host) updateSilent(now int64) {
-	last := h.judgedAt
-	h.judgedAt = now
-	if last != 0 && now-last > int64(lostTrack) {
-		return // the answers may be here, and unread
+// tend notes whether the host answers pings, and tells the clusters if that has changed. A
+// connection over which something came since counts for all. It runs when the answer to a ping may
+// be late, and while the host is silent.
+func (h *host) tend(now, was int64) (due int64) {
+	if now-was > int64(lostTrack) {
+		return now + int64(tendEvery) // the answers may be here, and unread
 	}
+	due = neverDue
 	var asked, heard int64
 	for _, c := range *h.ready.Load() {
-		if since := c.pinged.Load(); since != 0 && now-since > int64(silentAfter) {
-			asked = max(asked, since)
+		if since := c.pinged.Load(); since != 0 {
+			if late := after(since, silentAfter); now >= late {
+				asked = max(asked, since)
+			} else {
+				due = min(due, late)
+			}
 		}
 		heard = max(heard, c.progress.lastRead.Load())
 	}
@@ -47,11 +54,12 @@ func (h *host) updateSilent(now int64) {
 		tell()
 	}
 	if !silent {
-		return
+		return due
 	}
 	for _, c := range *h.ready.Load() { // again with each look: a call may have come, and the budget may have grown
 		c.moveCalls(now)
 	}
+	return now + int64(tendEvery)
 }
 
 var errSilent = errors.New("the instance does not answer pings")

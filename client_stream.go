@@ -284,6 +284,7 @@ func (st *stream) cancel(fault *Error) {
 // about how fast its instance is. It is called by whoever took the stream out of its connection's table.
 func (o *clientStream) over(st *stream, err *Error) {
 	o.conn.streaming.Add(-1)
+	o.conn.upkeep.Stir()
 	if err != nil && (err.Outcome == Refused || err.Outcome == OutcomeUnknown && err.Code == Unavailable) && !err.isOfRequest() {
 		o.endpoint.Fail(nanotime())
 	} else {

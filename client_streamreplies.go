@@ -131,10 +131,10 @@ func (st *stream) ends(e *Error, trailers Metadata) {
 	st.clientSide().over(st, e)
 }
 
-// trimStreams has idle streams give up memory.
-func (c *clientConn) trimStreams() {
+// trimStreams has idle streams give up memory, and reports whether some may give up more in a second.
+func (c *clientConn) trimStreams() (again bool) {
 	if c.streaming.Load() == 0 {
-		return
+		return false
 	}
 	var open []*stream
 	c.mu.Lock()
@@ -145,6 +145,7 @@ func (c *clientConn) trimStreams() {
 	})
 	c.mu.Unlock()
 	for _, st := range open {
-		st.trim()
+		again = st.trim() || again
 	}
+	return again
 }

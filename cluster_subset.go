@@ -134,7 +134,7 @@ func (cl *cluster) markSpareLocked(members []*endpoint) {
 	}
 	for _, e := range cl.endpoints {
 		if e.outside {
-			e.host.spare.Store(true)
+			e.host.makeSpare()
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -25,12 +26,13 @@ type conn struct {
 	minPing time.Duration // least time between two pings of the peer
 	pings   pingLimit     // owned by the goroutine that reads
 	pinged  atomic.Int64  // nanotime of a ping without an answer yet, or 0
-	asked   int64         // nanotime of the last ping; owned by the goroutine that tends
+	asked   int64         // nanotime of the last ping; owned by tend
 }
 
 // init prepares c for writing to nc; its background goroutines count in wg.
 func (c *conn) init(nc net.Conn, wg *sync.WaitGroup, minPing time.Duration) {
 	c.writer.init(nc, wg, &c.streams)
+	c.progress.upkeep = &c.upkeep
 	c.minPing = minPing
 }
 
@@ -55,7 +57,8 @@ const maxKeptMessage = 8 << 20
 // frameOverhead is what a frame may hold beside its message.
 const frameOverhead = 64 << 10
 
-const tendEvery = time.Second
+// tendEvery is the time between two looks at a connection that is active.
+const tendEvery = upkeep.Interval
 
 // maxHello is the longest frame before the handshake is over, less than any MaxMessage allows later.
 const maxHello = 64 << 10

@@ -2,17 +2,19 @@ package anser
 
 import "time"
 
-// idleness tells since when no call was made on a connection. It belongs to the goroutine that tends.
+// idleness tells since when no call was made on a connection. It belongs to the maintenance.
 type idleness struct {
-	calls uint64 // what changes with every call, when it was last looked at
-	since int64  // nanotime at which that was first seen, or 0
+	calls uint64 // what changes with every call, at the last look
+	open  bool   // calls were open at the last look
+	since int64  // nanotime of the first look without a call, or 0
 }
 
 // note returns for how long nothing has been called.
 func (i *idleness) note(now int64, calls uint64, open bool) time.Duration {
-	if open || calls != i.calls || i.since == 0 {
+	if open || i.open || calls != i.calls || i.since == 0 {
 		i.calls, i.since = calls, now
 	}
+	i.open = open
 	return time.Duration(now - i.since)
 }
 

@@ -29,9 +29,9 @@ func (p *pingLimit) note(now int64, least time.Duration) error {
 
 // pingAfter is after how much silence a side asks whether the other is there: after idle, but never as
 // often as the other takes for a flood.
-func pingAfter(idle time.Duration, other *wire.Settings) int64 {
+func pingAfter(idle time.Duration, other *wire.Settings) time.Duration {
 	least := time.Duration(other.MinPing) * time.Millisecond
-	return int64(max(idle, least*5/4))
+	return max(idle, least*5/4)
 }
 
 // minPing is the least time between two pings of a server. MinPing sets that of a client.
@@ -56,35 +56,42 @@ const (
 	peerSilent
 )
 
-// keepAlive gives the connection up if its peer is silent or too slow, and pings a peer that has been silent
-// for long, or with doubt at once. It is called about every second by the goroutine that tends.
-func (c *conn) keepAlive(now int64, o *keepaliveOptions, doubt bool) connFault {
+// keepAlive gives the connection up if its peer is silent or too slow, and pings a peer that has been
+// silent for long, or at the time doubt. It returns when it is due next.
+func (c *conn) keepAlive(now int64, o *keepaliveOptions, doubt int64) (due int64, fault connFault) {
+	soon := now + int64(tendEvery)
 	if since := c.stalledSince(); since != 0 && now-since > int64(o.writeStall) {
 		c.fail(fmt.Errorf("a write made no progress for %v (anser.WriteStall)", o.writeStall))
-		return writeStalled
+		return soon, writeStalled
 	}
 	if c.progress.tooSlow(now, int64(o.writeStall)) {
 		c.failWith(wire.Errorf(wire.Timeout, "a frame arrived with less than %d bytes a second for %v (anser.WriteStall)", minProgress, o.writeStall))
-		return frameSlow
+		return soon, frameSlow
 	}
 	if c.progress.late(now, int64(o.readTimeout)) {
 		c.failWith(lateFrame(o.readTimeout))
-		return frameLate
+		return soon, frameLate
 	}
-	silent := now - c.progress.lastRead.Load()
-	since := c.pinged.Load()
-	switch {
-	case since == 0:
-		if doubt || silent > pingAfter(o.keepaliveIdle, &c.peer) {
-			c.ping(now)
-		}
-	case c.progress.lastRead.Load() > since:
+	due = c.transferDue(now, o)
+	read, since := c.progress.lastRead.Load(), c.pinged.Load()
+	if since != 0 && read > since {
 		c.pinged.Store(0)
-	case now-since > int64(o.keepaliveAnswer) && silent > int64(o.keepaliveIdle+o.keepaliveAnswer): // a doubt pings sooner
-		c.failWith(wire.Errorf(wire.Timeout, "no answer to a ping for %v (anser.Keepalive)", o.keepaliveAnswer))
-		return peerSilent
+		since = 0
 	}
-	return noFault
+	if since == 0 {
+		if at := min(doubt, after(read, pingAfter(o.keepaliveIdle, &c.peer))); now < at {
+			return min(due, at), noFault
+		}
+		since = now
+		c.ping(now)
+	}
+	// A doubt pings sooner, and does not end the connection sooner.
+	late := max(after(since, o.keepaliveAnswer), after(after(read, o.keepaliveIdle), o.keepaliveAnswer))
+	if now >= late {
+		c.failWith(wire.Errorf(wire.Timeout, "no answer to a ping for %v (anser.Keepalive)", o.keepaliveAnswer))
+		return soon, peerSilent
+	}
+	return min(due, late), noFault
 }
 
 // ping asks the peer for a sign of life.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/internal/bufpool"
+	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -39,6 +40,7 @@ type progress struct {
 	lastRead  atomic.Int64 // nanotime of the last read that brought something
 	partial   atomic.Int64 // nanotime at which the first byte of an unfinished frame was there, or 0
 	partBytes atomic.Int64 // bytes that have arrived of it
+	upkeep    *upkeep.Task // of the connection; nil before it is maintained
 }
 
 // next returns the next whole frame of what was read. ok is false when more has to be read.
@@ -129,6 +131,7 @@ func (rd *reader) fill() error {
 		}
 		if rd.progress.partial.Load() == 0 {
 			rd.progress.partial.Store(nanotime())
+			rd.progress.upkeep.Stir()
 		}
 		rd.progress.partBytes.Store(int64(rd.w))
 		if rd.w == len(rd.buf) {
@@ -150,6 +153,7 @@ func (rd *reader) fill() error {
 			rd.quiet = 0
 		}
 		rd.progress.lastRead.Store(nanotime())
+		rd.progress.upkeep.Stir()
 		return nil
 	}
 	switch {

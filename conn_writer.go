@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -25,6 +26,7 @@ type writer struct {
 	background *sync.WaitGroup // of the goroutines that flushElsewhereLocked starts
 	elsewhere  func()          // what they do; made once, so that starting one allocates nothing
 	streams    *streams
+	upkeep     upkeep.Task // of the connection
 
 	mu       sync.Mutex    // guards what follows
 	buf      []byte        // frames that wait; empty unless writing
@@ -82,6 +84,7 @@ func (w *writer) drainLocked() {
 
 // takeLocked returns what waits, which its caller is about to hand to the transport.
 func (w *writer) takeLocked() []byte {
+	w.upkeep.Stir()
 	out := w.buf
 	w.buf, w.spare = w.spare[:0], nil
 	w.handed = w.appended
@@ -143,16 +146,16 @@ func (w *writer) writeInBackgroundLocked() {
 	go w.elsewhere()
 }
 
-// trim drops buffers that are larger than what was needed lately; called about every second. Dropping
-// a large one right after its use would make as much garbage as the messages of a load that fills one
-// with every write.
-func (w *writer) trim() {
+// trim drops buffers that are larger than what was needed lately, and reports whether it may have
+// more to drop in a second. Dropping a large one right after its use would make as much garbage as
+// the messages of a load that fills one with every write.
+func (w *writer) trim() (again bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	keep := max(4*w.peak, minKeptBuffer)
 	w.peak = 0
 	if w.writing {
-		return
+		return true
 	}
 	if cap(w.buf) > keep {
 		w.buf = nil
@@ -160,6 +163,7 @@ func (w *writer) trim() {
 	if cap(w.spare) > keep {
 		w.spare = nil
 	}
+	return max(cap(w.buf), cap(w.spare)) > minKeptBuffer
 }
 
 // dropLarge drops large buffers although they may be needed again soon. It is for a server whose memory is scarce.
@@ -303,6 +307,7 @@ func (w *writer) sendOwned(frames []byte) error {
 // released while writing, and held again on return; w.writing must be false, and w.err nil.
 func (w *writer) writeOwnedLocked(frames []byte) {
 	w.writing = true
+	w.upkeep.Stir()
 	w.appended += uint64(len(frames))
 	w.handed = w.appended
 	w.mu.Unlock()

@@ -41,3 +41,9 @@ func (c *Client) Standbys() (conns int, looks uint64) {
 func AllowsAddress(allowed, denied []netip.Prefix, from net.Addr) bool {
 	return (&addressRules{allowed, denied}).allow(from)
 }
+
+// MaintenanceRuns returns how often the maintenance has looked at something of the client's pool.
+func (c *Client) MaintenanceRuns() uint64 { return c.pool.upkeep.Runs() }
+
+// MaintenanceRuns is the same for the server.
+func (s *Server) MaintenanceRuns() uint64 { return s.upkeep.Runs() }

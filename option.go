@@ -110,8 +110,9 @@ func HandshakeTimeout(d time.Duration) Option {
 }
 
 // IdleTimeout closes a connection on which no call is open and none was made for so long; 0, the
-// default, keeps it open. The other side makes no new connection before it needs one. Connections are
-// looked at about once a second. Those of a client with handlers stay: they are there for calls of the server.
+// default, keeps it open. The other side makes no new connection before it needs one. The
+// connection is closed up to two seconds late. Those of a client with handlers stay: they are there
+// for calls of the server.
 func IdleTimeout(d time.Duration) Option {
 	return sideOption(func(o *sideOptions) {
 		if o.wants(d >= 0, "anser.IdleTimeout(%v): want at least 0", d) {
@@ -133,7 +134,7 @@ func WriteStall(d time.Duration) Option {
 // ReadTimeout bounds the time from the first byte of a frame to its last one; 0, the default, sets no bound. It
 // closes the connection with TIMEOUT, and the calls on it fail. A frame carries a whole request or reply, or one
 // message of a stream, so the time must suffice for a message of [MaxMessage] bytes on the slowest link that is
-// served. Connections are looked at about once a second.
+// served. The connection is closed up to a second late.
 //
 // [WriteStall] ends slower frames in any case, those that arrive with less than 4 KiB a second. A connection without
 // a frame under way is not the concern of this option: [Keepalive] finds the other side dead, [IdleTimeout]

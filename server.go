@@ -19,6 +19,7 @@ import (
 	"github.com/anser-rpc/anser/internal/accept"
 	"github.com/anser-rpc/anser/internal/handshakes"
 	"github.com/anser-rpc/anser/internal/replycache"
+	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -53,7 +54,10 @@ type Server struct {
 	replies    *replycache.Cache[*callContext]
 	policySeen atomic.Uint64 // the version of the policy that open calls were checked against; see server_cutoff.go
 	orphans    orphans
-	conns      sync.WaitGroup // goroutines of connections
+	upkeep     upkeep.Schedule // of the connections, and of duties
+	duties     upkeep.Task     // runs tend
+	unseen     atomic.Bool     // tend has not run since duties were added
+	conns      sync.WaitGroup  // goroutines of connections
 
 	mu         sync.Mutex // guards what follows
 	mistakes   []error    // of options and methods until serving is set
@@ -67,8 +71,7 @@ type Server struct {
 	announced  announcer
 	announcing bool          // announced was started
 	empty      chan struct{} // closed when live and raw are empty after closed; nil until Shutdown
-	tending    chan struct{}
-	tended     chan struct{}
+	tended     bool          // duties are in the schedule
 }
 
 // NewServer returns a server without methods. Nothing can fail here: a mistake in an option or a
@@ -128,6 +131,7 @@ func NewServer(opts ...ServerOption) *Server {
 		s.mistakes = append(s.mistakes, errors.New("anser.Authorize needs anser.Authenticate: otherwise nobody has an identity that a policy could be about"))
 	}
 	s.addresses.Store(&s.o.addresses)
+	s.workers.upkeep = &s.duties
 	return s
 }
 
@@ -198,13 +202,19 @@ func (s *Server) begin(l *net.Listener) (Protection, error) {
 	return p, nil
 }
 
-// beginTendingLocked starts the goroutine that looks after the connections.
+// beginTendingLocked starts the maintenance of the server.
 func (s *Server) beginTendingLocked() {
-	if s.tending == nil {
-		s.tending, s.tended = make(chan struct{}), make(chan struct{})
-		go s.tend(s.tending, s.tended)
-		s.workers.rest(false)
+	if s.tended {
+		return
 	}
+	s.tended = true
+	s.unseen.Store(true)
+	due := neverDue
+	if s.o.authorizer != nil {
+		due = nanotime()
+	}
+	s.upkeep.Add(&s.duties, due, s.tend)
+	s.workers.rest(false)
 }
 
 // accept starts the goroutine of a new connection. Where connections differ, check says that this one's protection is
@@ -258,16 +268,17 @@ func (s *Server) remove(c *serverConn) {
 	s.checkEmptyLocked()
 	s.restLocked()
 	s.mu.Unlock()
+	s.upkeep.Remove(&c.upkeep)
 }
 
-// restLocked ends the goroutine that looks after the connections, and the idle workers, if there is neither a
+// restLocked ends the maintenance of the server, and the idle workers, if there is neither a
 // connection nor a listener: a server that is only given connections may never be shut down.
 func (s *Server) restLocked() {
-	if s.tending == nil || s.closed || len(s.live)+len(s.raw)+len(s.listeners) > 0 {
+	if !s.tended || s.closed || len(s.live)+len(s.raw)+len(s.listeners) > 0 {
 		return
 	}
-	close(s.tending)
-	s.tending = nil
+	s.tended = false
+	s.upkeep.Remove(&s.duties)
 	s.workers.rest(true)
 }
 
@@ -281,31 +292,28 @@ func (s *Server) checkEmptyLocked() {
 	}
 }
 
-// tend looks after the connections about every second, until stop is closed.
-func (s *Server) tend(stop, ended chan struct{}) {
-	defer close(ended)
-	tick := time.NewTicker(tendEvery)
-	defer tick.Stop()
-	s.policyChanged() // from unknown
-	for first := true; ; first = false {
-		select {
-		case <-stop:
-			return
-		case <-tick.C:
-		}
-		now := nanotime()
-		// The policy may have changed after the first call was admitted and before this goroutine has run.
-		changed := s.policyChanged() || first
+// tend does what is due for the server as a whole, and returns when it is due next: in a second
+// while there are idle workers, idempotency keys or a policy.
+func (s *Server) tend(now, _ int64) (due int64) {
+	changed := s.policyChanged()
+	// The policy may have changed after the first call was admitted and before this first run.
+	if s.unseen.Swap(false) {
+		changed = true
+	}
+	if changed {
 		for _, c := range s.liveConns() {
-			c.tend(now)
 			if c.auth != nil {
-				c.tendTrust(now, changed)
+				c.tendTrust(now, true)
 			}
 		}
-		s.orphans.tend(now, changed)
-		s.replies.Tick(now)
-		s.workers.trim()
 	}
+	active := s.orphans.tend(now, changed)
+	active = s.replies.Tick(now) || active
+	active = s.workers.trim() || active
+	if active || s.o.authorizer != nil {
+		return now + int64(tendEvery)
+	}
+	return neverDue
 }
 
 func (s *Server) liveConns() []*serverConn {

@@ -368,7 +368,8 @@ func (c *serverConn) renewWith(ctx context.Context, login *AuthRequest) error {
 		return errOtherSubject
 	default:
 		c.auth.now.Store(now)
-		c.sweep() // the new identity may allow less
+		c.upkeep.Stir() // it may end earlier
+		c.sweep()       // the new identity may allow less
 		if c.session != nil {
 			c.session.renewed(c)
 		}

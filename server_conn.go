@@ -38,7 +38,7 @@ type serverConn struct {
 	draining  bool                        // DRAIN was sent, or the client has said by itself that it opens no more calls
 	acked     bool                        // the client opens no more calls
 
-	idle idleness // of the goroutine that tends
+	idle idleness // owned by tend
 }
 
 // reading is what the goroutine that reads a connection works with.
@@ -370,19 +370,25 @@ func (c *serverConn) answer(id uint64, frame []byte) {
 	}
 }
 
-// tend looks after the connection; called about every second.
-func (c *serverConn) tend(now int64) {
+// tend does what is due for the connection, and returns when it is due next.
+func (c *serverConn) tend(now, _ int64) (due int64) {
+	due = c.drainIdle(now)
+	if c.auth != nil {
+		due = min(due, c.tendTrust(now, false))
+	}
 	if c.protocol != nil { // which keeps its connections alive itself
-		c.drainIdle(now)
-		return
+		return due
 	}
-	c.trim()
-	c.trimStreams()
+	again := c.trim()
+	again = c.trimStreams() || again
 	if back := c.back.Load(); back != nil {
-		(*back).trim()
+		again = (*back).trim() || again
 	}
-	c.drainIdle(now)
-	switch c.keepAlive(now, &c.server.o.keepaliveOptions, false) {
+	if again {
+		due = min(due, now+int64(tendEvery))
+	}
+	alive, fault := c.keepAlive(now, &c.server.o.keepaliveOptions, neverDue)
+	switch fault {
 	case writeStalled:
 		c.server.stats.close(wire.Timeout)
 		c.server.stats.hit(limitWriteStall)
@@ -391,6 +397,7 @@ func (c *serverConn) tend(now int64) {
 	case frameLate:
 		c.server.stats.hit(limitReadTimeout)
 	}
+	return min(due, alive)
 }
 
 // fail closes the connection at once.

@@ -8,7 +8,8 @@ import (
 
 // reverseConn carries the server's calls to a client.
 type reverseConn interface {
-	trim()
+	// trim drops buffers, and reports whether it may have more to drop in a second.
+	trim() (again bool)
 	// cutOff ends its calls, and keeps others away: the identity of the client has ended.
 	cutOff()
 	// inUse reports whether calls are open.

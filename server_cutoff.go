@@ -9,10 +9,9 @@ import (
 // What ends the calls, streams and connections that a client may no longer have.
 //
 // A renewed identity is applied to what is open on its connection at once. All other changes are
-// found by the goroutine that tends the server, once a second: it asks for the version of the
-// policy once for the server, and for each connection compares the end of the identity with the
-// clock and asks whether it was revoked. The policy is asked about open calls only after its
-// version has changed.
+// found by the maintenance of the server: once a second it asks for the version of the policy, and
+// for each connection whose identity can be revoked whether it was. It looks at a connection when
+// the identity ends. The policy is asked about open calls only after its version has changed.
 //
 // A call may be admitted during such a change. The side that changes first stores the new proof, or
 // the version that it has seen, and then looks at the open calls. The reader goroutine first adds
@@ -30,13 +29,19 @@ func (s *Server) policyChanged() bool {
 	return s.policySeen.Swap(version) != version || !ok
 }
 
-// tendTrust ends what the client may no longer have. It is called about every second.
-func (c *serverConn) tendTrust(now int64, changed bool) {
+// tendTrust ends what the client may no longer have, and returns when to look again. changed says
+// that the policy has changed.
+func (c *serverConn) tendTrust(now int64, changed bool) (due int64) {
 	srv, st := c.server, c.auth.now.Load()
+	due = neverDue
 	if st == nil || c.verdict.Load() != nil { // the client has not shown a credential yet, or the connection is about to end
-		return
+		return due
 	}
-	if st.drain != 0 && now >= st.drain {
+	switch {
+	case st.drain == 0:
+	case now < st.drain:
+		due = st.drain
+	default:
 		c.spawn(func() { c.startDrain(srv.o.grace) })
 	}
 	switch {
@@ -50,9 +55,17 @@ func (c *serverConn) tendTrust(now int64, changed bool) {
 			srv.countAuthFailure(c, lapsed, errors.New("the identity has ended and was not renewed"))
 			c.failWith(errUnauthenticated)
 		}
+		return now + int64(tendEvery)
 	case changed:
 		c.sweep()
 	}
+	if st.expires != 0 {
+		due = min(due, st.expires)
+	}
+	if st.identity.Revoked != nil {
+		due = min(due, now+int64(tendEvery))
+	}
+	return due
 }
 
 var errRevoked = errors.New("the identity was revoked")
@@ -218,9 +231,10 @@ func (o *orphans) remove(ctx *callContext) {
 	delete(o.by, ctx)
 }
 
-// tend ends those that may not go on. It is called behind the look at the connections, so that a
-// call whose connection is lost meanwhile is seen here or there.
-func (o *orphans) tend(now int64, changed bool) {
+// tend ends those that may not go on, and reports whether there are any. Where the policy has
+// changed it is called behind the look at the connections, so that a call whose connection is lost
+// meanwhile is seen here or there.
+func (o *orphans) tend(now int64, changed bool) (any bool) {
 	o.mu.Lock()
 	list := make([]*callContext, 0, len(o.by))
 	for ctx := range o.by {
@@ -236,4 +250,5 @@ func (o *orphans) tend(now int64, changed bool) {
 		srv.stats.cutOff.Add(1)
 		o.remove(ctx)
 	}
+	return len(list) > 0
 }

@@ -90,6 +90,7 @@ func (s *Server) executeOnce(ctx *callContext, cd codec.Codec, payload, out []by
 	id, client := replycache.NewID(ctx.conn.clientKey(), ctx.method.name, ctx.extras.key), ctx.conn.shareOf()
 	for {
 		e, err := s.replies.Enter(ctx, id, digest, client)
+		s.duties.Stir() // the cache's clock
 		switch {
 		case err != nil:
 			return appendRefusal(out, ctx, s.keyRefused(err))

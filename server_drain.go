@@ -28,20 +28,28 @@ func (c *serverConn) drained(s *reading, flags wire.Flags) error {
 	return nil
 }
 
-// drainIdle drains a connection on which nothing was called for the idle timeout.
-func (c *serverConn) drainIdle(now int64) {
+// drainIdle drains a connection on which nothing was called for the idle timeout, and returns when
+// to look again.
+func (c *serverConn) drainIdle(now int64) (due int64) {
 	limit := c.server.o.idleTimeout
 	if limit == 0 || c.peer.Session != 0 { // a client with handlers is there to be called
-		return
+		return neverDue
 	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	// A handler on the goroutine that reads changes the turn, all others are counted.
-	quiet := c.idle.note(now, c.token.Load()+c.opened, c.running.Len()+c.detached > 0)
-	skip := c.draining || quiet < limit
-	c.mu.Unlock()
-	if !skip {
-		c.spawn(func() { c.startDrain(c.server.o.grace) })
+	turn := readToken(c.token.Load())
+	quiet := c.idle.note(now, uint64(turn)+c.opened, turn.running() || c.running.Len()+c.detached > 0)
+	switch {
+	case c.draining:
+		return neverDue
+	case turn.running() || c.detached > c.streaming: // its end may move no byte; that of a stream stirs
+		return now + int64(tendEvery)
+	case quiet < limit:
+		return after(c.idle.since, limit)
 	}
+	c.spawn(func() { c.startDrain(c.server.o.grace) })
+	return neverDue
 }
 
 // startDrain tells the client that the server is going away.
@@ -129,6 +137,7 @@ func (c *serverConn) cancelAll(err error) {
 			lost = append(lost, ctx)
 		} else if c.auth != nil {
 			c.server.orphans.add(ctx) // while c.mu is held: finishDetached removes it behind that
+			c.server.duties.Stir()
 		}
 	})
 	c.running = idtable.Table[*callContext]{}

@@ -110,6 +110,7 @@ func (s *Server) handshake(nc net.Conn, g *handshakes.Pending, full, check bool)
 	delete(s.raw, g)
 	nc.SetDeadline(time.Time{}) // under the lock: stop sets one for those in raw
 	s.live[c] = struct{}{}
+	s.upkeep.Add(&c.upkeep, nanotime()+int64(tendEvery), c.tend)
 	closed, by := s.closed, s.closesBy
 	s.mu.Unlock()
 	if c.peer.Session != 0 {

@@ -101,6 +101,7 @@ func (p *ProtocolConn) Admit(r *ProtocolRequest) (*ProtocolCall, *Error) {
 		refused = errExpired
 	} else {
 		k.held, refused = p.conn.take(k.ctx, r.Size)
+		p.conn.upkeep.Stir() // no byte is seen of this protocol
 	}
 	if refused != nil {
 		k.ctx.releaseLimits()

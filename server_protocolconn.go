@@ -106,6 +106,7 @@ func (s *Server) enter(p *ProtocolConn) error {
 	s.serving = true
 	s.beginTendingLocked()
 	s.live[p.conn] = struct{}{}
+	s.upkeep.Add(&p.conn.upkeep, nanotime()+int64(tendEvery), p.conn.tend)
 	s.conns.Add(1)
 	s.stats.accepted.Add(1)
 	return nil
@@ -182,6 +183,7 @@ func (p *ProtocolConn) Authenticate(ctx context.Context, scheme string, data []b
 		return err
 	}
 	c.auth.now.Store(now)
+	c.upkeep.Stir()
 	if err := p.open(); err != nil {
 		p.close(err)
 		return err

@@ -125,8 +125,6 @@ func (s *Server) finish() <-chan struct{} {
 	for _, nc := range s.raw {
 		nc.Close()
 	}
-	tending, tended := s.tending, s.tended
-	s.tending = nil
 	s.mu.Unlock()
 	for _, c := range s.liveConns() {
 		c.failWith(serverClosed)
@@ -134,12 +132,7 @@ func (s *Server) finish() <-chan struct{} {
 	for _, c := range attached {
 		c.cancelAll(serverClosed)
 	}
-	if tending != nil {
-		close(tending)
-	}
-	if tended != nil {
-		<-tended
-	}
+	s.upkeep.Close()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -148,6 +148,7 @@ func (c *serverConn) endStream(ctx *callContext, st *stream, frame []byte) {
 	err := c.waitRoomLocked(context.Background())
 	c.streaming--
 	c.detached--
+	c.upkeep.Stir()
 	st.overLocked(over) // nothing comes behind the frame
 	if st.partial && wire.Type(frame[4]) == wire.TypeEnd {
 		frame = appendFault(nil, ctx, errUnfinished)
@@ -219,11 +220,12 @@ func (c *serverConn) failCall(s *reading, ctx *callContext, fault *wire.CallErro
 	return c.flushIfFull(s)
 }
 
-// trimStreams has idle streams give up memory.
-func (c *serverConn) trimStreams() {
+// trimStreams has idle streams give up memory, and reports whether some may give up more in a second.
+func (c *serverConn) trimStreams() (again bool) {
 	for _, ctx := range c.openStreams() {
-		ctx.stream().trim()
+		again = ctx.stream().trim() || again
 	}
+	return again
 }
 
 // openStreams returns the contexts of the streams that are open.

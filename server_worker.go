@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/internal/upkeep"
 )
 
 // job is a call that does not run on the goroutine that reads its connection. It is pooled.
@@ -49,7 +50,8 @@ func (j *job) give(ctx *callContext) {
 type workers struct {
 	mu      sync.Mutex // guards what follows
 	idle    []chan *job
-	least   int // fewest idle ones since the last trim
+	least   int          // fewest idle ones since the last trim
+	upkeep  *upkeep.Task // trims while there are idle ones; or nil
 	closed  bool
 	resting bool
 	wg      sync.WaitGroup
@@ -90,13 +92,15 @@ func (p *workers) work(j *job) {
 			return
 		}
 		p.idle = append(p.idle, own)
+		p.upkeep.Stir()
 		p.mu.Unlock()
 		j = <-own
 	}
 }
 
-// trim ends half of the workers that nobody needed since the last trim.
-func (p *workers) trim() {
+// trim ends half of the workers that were not needed since the last trim, and reports whether
+// idle ones are left.
+func (p *workers) trim() (left bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := (min(p.least, len(p.idle)) + 1) / 2
@@ -105,6 +109,7 @@ func (p *workers) trim() {
 	}
 	p.idle = append(p.idle[:0], p.idle[n:]...)
 	p.least = len(p.idle)
+	return p.least > 0
 }
 
 // rest says whether nothing calls trim. Then no worker stays when it becomes idle.

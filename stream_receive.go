@@ -238,6 +238,7 @@ func (st *stream) fetch() error {
 		}
 		st.waits = true
 		st.batch, st.taken = st.in.Take(st.batch), 0 // returns the memory of received chunks
+		s.w.upkeep.Stir()                            // to release what is not needed
 		st.receiving.mu.Unlock()
 		s.readers.Add(1)
 		s.giveBack()
@@ -441,9 +442,10 @@ func (st *stream) isInside() bool {
 	return st.inside
 }
 
-// trim releases memory that an idle stream does not need; called about every second.
-func (st *stream) trim() {
+// trim releases memory that an idle stream does not need, and reports whether it may have more to
+// release in a second.
+func (st *stream) trim() (again bool) {
 	st.receiving.mu.Lock()
 	defer st.receiving.mu.Unlock()
-	st.in.Trim()
+	return st.in.Trim()
 }

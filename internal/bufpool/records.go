@@ -88,9 +88,9 @@ func (r *Records) Take(used [][]byte) [][]byte {
 	return list
 }
 
-// Trim gives the empty chunks of a stream on which nothing arrives back to the pool. It should be
-// called about every second.
-func (r *Records) Trim() {
+// Trim gives the empty chunks of a stream on which nothing arrives back to the pool. It reports
+// whether there are some left to give back in a second.
+func (r *Records) Trim() (again bool) {
 	if r.idle {
 		for _, chunk := range r.free {
 			Put(chunk)
@@ -98,4 +98,5 @@ func (r *Records) Trim() {
 		r.free = nil
 	}
 	r.idle = true
+	return len(r.free) > 0
 }

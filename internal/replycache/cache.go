@@ -251,11 +251,13 @@ func (c *Cache[C]) leaveLocked(s *share, keys int) {
 	}
 }
 
-// Tick advances the clock and forgets what is too old. It should be called about every second.
-func (c *Cache[C]) Tick(now mono.Time) {
+// Tick advances the clock and forgets what is too old. While it reports that the cache holds keys,
+// it should be called about every second.
+func (c *Cache[C]) Tick(now mono.Time) (active bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tickLocked(now)
+	return len(c.spans)+len(c.running) > 0
 }
 
 func (c *Cache[C]) tickLocked(now mono.Time) {

@@ -1,0 +1,43 @@
+package anser
+
+import (
+	"time"
+
+	"github.com/anser-rpc/anser/internal/upkeep"
+)
+
+// Maintenance of connections. A connection that is active is looked at every tendEvery. One that is
+// quiet is looked at when something is next due for it, such as a ping, and when a byte has been
+// read or written since (Task.Stir in conn_reader.go and conn_writer.go). See
+// docs/decisions/0048-maintenance-when-something-is-due.md.
+
+// neverDue is the due time of what need not be done.
+const neverDue = upkeep.Never
+
+// after returns the first time at which more than d has passed since a time. d may be so large that
+// this is never.
+func after(since int64, d time.Duration) int64 {
+	if int64(d) >= neverDue-since {
+		return neverDue
+	}
+	return since + int64(d) + 1
+}
+
+// transferDue returns when what is read and written has to be checked again: about every second
+// while a write or a frame is under way or bytes arrive, and when one may be late.
+func (c *conn) transferDue(now int64, o *keepaliveOptions) (due int64) {
+	due = neverDue
+	if now-c.progress.lastRead.Load() < int64(tendEvery) {
+		due = now + int64(tendEvery)
+	}
+	if since := c.stalledSince(); since != 0 {
+		due = min(now+int64(tendEvery), after(since, o.writeStall))
+	}
+	if since := c.progress.partial.Load(); since != 0 {
+		due = min(due, now+int64(tendEvery))
+		if late := after(since, o.readTimeout); o.readTimeout != 0 && late > now {
+			due = min(due, late)
+		}
+	}
+	return due
+}
