@@ -44,7 +44,7 @@ Sections, all of them by default:
   burn   a handler that burns 100 µs of CPU, called from one connection: how many cores it uses
   idle   memory and CPU of a server with idle connections
   conns  what a call costs with 1,000 and 5,000 connections in the client, one caller on each, against 100;
-         and the CPU of both sides while the connections are quiet
+         and the CPU of the client while the connections are quiet
 
 Flags:
 `

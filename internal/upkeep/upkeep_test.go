@@ -180,6 +180,35 @@ func TestRemoveAndClose(t *testing.T) {
 	})
 }
 
+// A task that was removed may be added again, also while it still runs.
+func TestAddAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s upkeep.Schedule
+		defer s.Close()
+		th := new(thing)
+		th.next = func(mono.Time) mono.Time {
+			if len(th.ran) == 1 {
+				time.Sleep(2 * time.Second)
+			}
+			return upkeep.Never
+		}
+		s.Add(&th.task, mono.Now(), th.run)
+		time.Sleep(time.Second) // it runs
+		s.Remove(&th.task)
+		s.Add(&th.task, mono.Now()+int64(5*time.Second), th.run)
+		time.Sleep(time.Minute)
+		if n := len(th.runs()); n != 2 {
+			t.Fatalf("%d runs, want 2", n)
+		}
+		s.Remove(&th.task)
+		s.Add(&th.task, mono.Now()+int64(time.Second), th.run)
+		time.Sleep(time.Minute)
+		if n := len(th.runs()); n != 3 {
+			t.Errorf("%d runs, want 3", n)
+		}
+	})
+}
+
 // Close and Wait wait for a task that runs.
 func TestCloseWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -116,13 +117,14 @@ func Load(o Options) (r Result, err error) {
 }
 
 // settle is how long connections have to become quiet.
-const settle = time.Second
+const settle = 5 * time.Second
 
 // quietCPU returns what the process uses in d without a call, in percent of a core.
 func quietCPU(d time.Duration) float64 {
 	if d == 0 {
 		return 0
 	}
+	debug.FreeOSMemory() // which the runtime would do during the measurement
 	time.Sleep(settle)
 	before := cpuTime()
 	time.Sleep(d)
