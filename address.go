@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// splitAddress returns what net.Dial wants; for the address of a transport, its scheme and the rest.
+// splitAddress returns the network and the address for net.Dial; for the address of a transport,
+// its scheme and the rest.
 func splitAddress(address string) (network, host string) {
 	if scheme, rest, ok := strings.Cut(address, "://"); ok {
 		return scheme, rest
@@ -15,7 +16,7 @@ func splitAddress(address string) (network, host string) {
 	return "tcp", address
 }
 
-// ipOf returns the IP address in a, of whatever transport, if there is one.
+// ipOf returns the IP address in a, whatever its transport, if there is one.
 func ipOf(a net.Addr) (ip netip.Addr, ok bool) {
 	if a == nil {
 		return ip, false
@@ -37,5 +38,5 @@ func addressOf(a net.Addr) string {
 	return a.String()
 }
 
-// secured is a connection that is TLS, or has TLS below it.
+// secured is a connection that uses TLS itself, or over a connection with TLS.
 type secured interface{ ConnectionState() tls.ConnectionState }

@@ -2,7 +2,7 @@ package anser
 
 import "context"
 
-// Call calls the method with in and returns its reply. Only the type of the reply has to be written:
+// Call calls the method with in and returns its reply. Only the type of the reply must be given:
 //
 //	reply, err := anser.Call[Reply](ctx, c, "Arith.Mul", &Args{A: 7, B: 8})
 //

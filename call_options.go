@@ -23,23 +23,23 @@ type callOptions struct {
 	attempts    int
 	idempotent  bool
 	oneway      bool
-	atOnce      bool // or not at all: a oneway call does not wait
+	atOnce      bool // whether a oneway call fails rather than wait
 	retryOn     []Code
 	trailer     *Metadata
-	inv         *Invocation // learns which instance answered; nil without interceptors
-	hashKey     uint64      // of balance.Hash; 0: none
-	key         string      // of idempotency, if keyed
+	inv         *Invocation // gets the instance that answered; nil without interceptors
+	hashKey     uint64      // from balance.Hash; 0: none
+	key         string      // idempotency key, if keyed
 	keyed       bool
-	at          string // key of the one instance to go to, if pinned
+	at          string // key of the only instance to call, if pinned
 	pinned      bool
 	forks       int
 	backupAfter time.Duration // 0: learned
 	earlier     uint8         // attempts of the same call that were sent before
 	hashBy      func(ctx context.Context, method string, request any) string
-	mistake     error // the first option that cannot work, which the call or Dial returns
+	mistake     error // the first invalid option; the call or Dial returns it
 }
 
-// wants reports ok, and notes a mistake if it is false.
+// wants returns ok, and records a mistake if it is false.
 func (o *callOptions) wants(ok bool, format string, args ...any) bool {
 	if !ok && o.mistake == nil {
 		o.mistake = fmt.Errorf(format, args...)
@@ -47,7 +47,7 @@ func (o *callOptions) wants(ok bool, format string, args ...any) bool {
 	return ok
 }
 
-// add adds the options of a call.
+// add applies the options of a call.
 func (o *callOptions) add(opts []CallOption) {
 	for _, opt := range opts {
 		if o.wants(opt != nil, "an option of the call is nil") {
@@ -72,12 +72,13 @@ const maxAttempts = 5
 
 const defaultForks = 2
 
-// with returns the options of a call that has some of its own.
+// with returns the options of a call with opts applied on top.
 func (o *callOptions) with(opts []CallOption) *callOptions {
 	own := *o
 	own.add(opts)
 	return &own
 }
 
-// special reports whether the first attempt of a call is not made like that of others; see invokeApart.
+// special reports whether the first attempt of a call differs from an ordinary one; see
+// invokeApart.
 func (o *callOptions) special() bool { return o.mode >= Backup || o.pinned }

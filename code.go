@@ -6,8 +6,8 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// Code classifies the error of a call; the names and numbers are gRPC's. A Code is an error itself,
-// so that errors.Is(err, anser.NotFound) works and a handler may return one as it is.
+// Code classifies the error of a call; names and numbers are those of gRPC. A Code is itself an
+// error: errors.Is(err, anser.NotFound) works, and a handler may return a Code.
 type Code uint8
 
 // The codes.
@@ -37,7 +37,7 @@ var codeNames = [...]string{
 	"unimplemented", "internal", "unavailable", "data loss", "unauthenticated",
 }
 
-// String returns the code in words: "not found".
+// String returns the code in words, such as "not found".
 func (c Code) String() string {
 	if int(c) < len(codeNames) {
 		return codeNames[c]
@@ -48,10 +48,11 @@ func (c Code) String() string {
 // Error returns the same as String; it makes a Code a target for errors.Is.
 func (c Code) Error() string { return c.String() }
 
-// MarshalText writes the code in words, for JSON and logs.
+// MarshalText returns the code in words, for JSON and logs.
 func (c Code) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// Outcome says what became of a call that failed. It decides whether the call may be sent again.
+// Outcome says whether a call that failed may have run. It decides whether the call may be sent
+// again.
 type Outcome uint8
 
 // The outcomes.
@@ -60,8 +61,8 @@ const (
 	NotSent = Outcome(wire.NotSent)
 	// Refused: the server states that it did not run the call.
 	Refused = Outcome(wire.Refused)
-	// OutcomeUnknown: bytes were written, and then the connection was lost, the deadline passed
-	// or the caller cancelled. The call may have run.
+	// OutcomeUnknown: bytes were written, and then the connection was lost, the deadline passed or
+	// the caller cancelled. The call may have run.
 	OutcomeUnknown = Outcome(wire.OutcomeUnknown)
 	// Executed: the handler ran and returned the error.
 	Executed = Outcome(wire.Executed)
@@ -77,10 +78,10 @@ func (o Outcome) String() string {
 	return fmt.Sprintf("outcome %d", uint8(o))
 }
 
-// MarshalText writes the outcome in words, for JSON and logs.
+// MarshalText returns the outcome in words, for JSON and logs.
 func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
-// Phase says how far a call came before it failed.
+// Phase is the step of a call at which it failed.
 type Phase uint8
 
 // The phases of a call.

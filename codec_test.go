@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// used notes the codec of the requests that reach the server.
+// used records the codec of the requests that reach the server.
 type used struct {
 	codec.Codec
 	name *string
@@ -41,7 +41,7 @@ func (shouting) Append(dst []byte, v any) ([]byte, error) {
 	return append(dst, strings.ToUpper(string(*v.(*[]byte)))...), nil
 }
 
-// The codec follows from the types, unless it is chosen.
+// The codec follows from the types, unless it is set.
 func TestChoiceOfCodec(t *testing.T) {
 	network := new(ansertest.Network)
 	var name string
@@ -78,7 +78,7 @@ func TestOwnCodecs(t *testing.T) {
 	if out, err := call(ctx, c, "Echo.Say", "hello"); out != "hello" || err != nil {
 		t.Error(out, err)
 	}
-	c = dial(t, "b:1", anser.Dialer(network.Dial)) // one with the number of another replaces it
+	c = dial(t, "b:1", anser.Dialer(network.Dial)) // a codec replaces another one with the same number
 	if out, err := call(ctx, c, "Echo.Say", "hello"); out != "HELLO" || err != nil {
 		t.Error(out, err)
 	}
@@ -130,7 +130,7 @@ func TestWrongCodec(t *testing.T) {
 	}
 }
 
-// A handler's reply that cannot be encoded, or is over the limit of the client, is an error of its call.
+// If a handler's reply cannot be encoded, or exceeds the limit of the client, its call fails.
 func TestReplyThatCannotBeSent(t *testing.T) {
 	network := new(ansertest.Network)
 	s := anser.NewServer(silent)
@@ -146,7 +146,7 @@ func TestReplyThatCannotBeSent(t *testing.T) {
 	}
 }
 
-// A method takes the codecs that it names, of those that the server has.
+// A method accepts only the codecs that it names, of those that the server has.
 func TestOnlyCodecs(t *testing.T) {
 	network := new(ansertest.Network)
 	s := anser.NewServer(silent)
@@ -163,7 +163,7 @@ func TestOnlyCodecs(t *testing.T) {
 	}
 }
 
-// endless decodes nothing before it is let go.
+// endless blocks in decoding until it is released.
 type endless struct {
 	strange
 	free <-chan struct{}
@@ -174,8 +174,8 @@ func (s endless) Unmarshal(data []byte, v any) error {
 	return s.strange.Unmarshal(data, v)
 }
 
-// A decoder that does not return costs its caller its deadline, and others nothing: their calls on the
-// same connection are answered meanwhile.
+// A decoder that does not return lets its caller's deadline pass and affects no other call: calls
+// on the same connection are answered meanwhile.
 func TestDecoderThatNeverReturns(t *testing.T) {
 	network := new(ansertest.Network)
 	free := make(chan struct{})
@@ -202,7 +202,7 @@ func (borrower) UnmarshalBorrowed(data []byte, v any) error {
 	return nil
 }
 
-// Nothing is left of what the message of a reply had before the call.
+// Nothing remains of the content that a reply message had before the call.
 func TestReplyIntoAUsedMessage(t *testing.T) {
 	least := benchpb.Filled()
 	fields := least.ProtoReflect()
@@ -225,8 +225,8 @@ func TestReplyIntoAUsedMessage(t *testing.T) {
 	}
 }
 
-// A request may be a part of the payload: nothing is written there before its handler has returned,
-// though other calls arrive and the handler leaves the reading goroutine.
+// A request may point into the payload: nothing is written there before its handler has returned,
+// even if other calls arrive and the handler is moved off the reader goroutine.
 func TestBorrowedRequests(t *testing.T) {
 	network := new(ansertest.Network)
 	release := make(chan struct{})
@@ -252,7 +252,7 @@ func TestBorrowedRequests(t *testing.T) {
 			t.Errorf("%.20s…, %v", out, err)
 		}
 	}
-	// What was decompressed lies in a buffer that others use next, so such a request is a copy.
+	// Decompressed data is in a buffer that is reused for other calls, so such a request is a copy.
 	for range 4 {
 		wg.Go(func() {
 			if out, err := call(ctx, c, "Echo.Slow", want, anser.Codec(borrower{}), anser.Compress(zstd.New(), anser.Forced)); out != want || err != nil {

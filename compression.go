@@ -12,22 +12,22 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// CompressOption says which messages are compressed; see [Compress] and [CompressReplies].
+// CompressOption configures which messages are compressed; see [Compress] and [CompressReplies].
 type CompressOption interface{ applyCompress(*compression) }
 
 type compressOption func(*compression)
 
 func (f compressOption) applyCompress(z *compression) { f(z) }
 
-// CompressMode says which messages are compressed. It is a [CompressOption].
+// CompressMode selects which messages are compressed. It is a [CompressOption].
 type CompressMode uint8
 
 // The modes.
 const (
-	// Dynamic compresses messages from a size on ([CompressFrom]) for which it pays: what it costs
-	// and saves is learned for each method and direction ([CompressPrice]). It is the default.
+	// Dynamic compresses messages of at least [CompressFrom] bytes for which it pays: cost and gain
+	// are learned per method and direction, and compared by [CompressPrice]. It is the default.
 	Dynamic CompressMode = iota
-	// Forced compresses every message, whatever it costs and whether it becomes smaller or not.
+	// Forced compresses every message, whatever the cost and even if it does not become smaller.
 	Forced
 	// Never compresses no message.
 	Never
@@ -52,8 +52,8 @@ func (m CompressMode) String() string {
 	return "unknown compression mode"
 }
 
-// CompressFrom sets from how many bytes on a message is compressed in the mode [Dynamic]; the default
-// is 200.
+// CompressFrom sets the smallest size in bytes of a message that is compressed in the mode
+// [Dynamic]; the default is 200.
 func CompressFrom(bytes int) CompressOption {
 	return compressOption(func(z *compression) {
 		if z.wants(bytes >= 0, "anser.CompressFrom(%d): want at least 0", bytes) {
@@ -62,10 +62,10 @@ func CompressFrom(bytes int) CompressOption {
 	})
 }
 
-// CompressPrice sets how long compressing may take for each byte that it saves in the mode [Dynamic];
-// the default is 40 ns, which a link of 200 Mbit/s needs for a byte. Where a method's messages
-// cost more, or shrink by less than a tenth, they travel as they are, and a few are tried again
-// later.
+// CompressPrice sets how long compression may take per byte that it saves in the mode [Dynamic];
+// the default is 40 ns, which is the time that a link of 200 Mbit/s needs for a byte. Messages of a
+// method that cost more, or that shrink by less than a tenth, are sent uncompressed, and a few are
+// tried again later.
 func CompressPrice(perByte time.Duration) CompressOption {
 	return compressOption(func(z *compression) {
 		if z.wants(perByte >= 0, "anser.CompressPrice(%v): want at least 0", perByte) {
@@ -75,8 +75,9 @@ func CompressPrice(perByte time.Duration) CompressOption {
 }
 
 // CompressTo compresses calls only on connections to instances for which want returns true, such as
-// those in another zone. A client uses it with [Compress]; replies follow their requests. The
-// function is called for each attempt of a call, from several goroutines at once.
+// instances in another zone. It is used by a client with [Compress]; replies are compressed like
+// their requests. The function is called once per attempt of a call, from several goroutines at
+// once.
 func CompressTo(want func(in registry.Instance) bool) CompressOption {
 	return compressOption(func(z *compression) { z.to = want })
 }
@@ -86,7 +87,7 @@ const (
 	defaultCompressPrice = 40 * time.Nanosecond
 )
 
-// compressionOf returns nil where nothing is to be compressed.
+// compressionOf returns nil if nothing is compressed.
 func compressionOf(c compress.Compressor, opts []CompressOption) (z *compression, mistake error) {
 	z = newCompression(c, opts)
 	if c == nil || c.ID() == compress.NoneID || z.mode == Never {
@@ -101,17 +102,17 @@ const (
 	freeExpansion = 1 << 20
 )
 
-// compression is how messages are compressed. It is not changed once it was made.
+// compression configures how messages are compressed. It is immutable.
 type compression struct {
 	compressor compress.Compressor
 	mode       CompressMode
 	from       int
-	price      time.Duration // for a saved byte
+	price      time.Duration // per byte saved
 	to         func(registry.Instance) bool
-	mistake    error // an option that cannot work
+	mistake    error // an invalid option
 }
 
-// wants reports ok, and notes a mistake if it is false.
+// wants returns ok, and records a mistake if it is false.
 func (z *compression) wants(ok bool, format string, args ...any) bool {
 	if !ok && z.mistake == nil {
 		z.mistake = fmt.Errorf(format, args...)
@@ -129,8 +130,8 @@ func newCompression(c compress.Compressor, opts []CompressOption) *compression {
 	return z
 }
 
-// append appends a message to dst, compressed if the mode wants it and otherwise as it is. packed says
-// which. What it learns is noted at p.
+// append appends a message to dst, compressed if the mode says so, and reports whether it is. p
+// records the cost and the gain.
 func (z *compression) append(dst, message []byte, p *gain.Estimator) (out []byte, packed bool, err error) {
 	if !z.worthTrying(len(message), p) {
 		p.Plain.Add(1)
@@ -155,7 +156,7 @@ func (z *compression) append(dst, message []byte, p *gain.Estimator) (out []byte
 	return out, true, nil
 }
 
-// worthTrying reports whether a message of the size is to be compressed, as far as is known before.
+// worthTrying reports whether to compress a message of the size, as far as is known beforehand.
 func (z *compression) worthTrying(size int, p *gain.Estimator) bool {
 	switch z.mode {
 	case Forced:
@@ -166,8 +167,8 @@ func (z *compression) worthTrying(size int, p *gain.Estimator) bool {
 	return size >= z.from && !p.Skip()
 }
 
-// worthSending reports whether a compressed message is to be sent. A receiver takes one that gains a
-// lot for an attack, and one that gains little only makes it work.
+// worthSending reports whether to send the compressed form of a message. A receiver takes a message
+// that expands a lot for an attack, and one that expands little only costs it work.
 func (z *compression) worthSending(before, after int) bool {
 	if before > expansion(before, after, defaultExpansion) {
 		return false
@@ -175,15 +176,15 @@ func (z *compression) worthSending(before, after int) bool {
 	return z.mode == Forced || before-after >= before/minGain
 }
 
-// minGain is the share of a message, one in so many bytes, that compressing it has to save.
+// minGain is the part of a message, one in minGain bytes, that compression must save.
 const minGain = 10
 
-// expansion returns how large a message of size compressed bytes may become under a limit.
+// expansion returns the limit for the decompressed size of a message of size compressed bytes.
 func expansion(limit, size, times int) int { return min(limit, max(freeExpansion, times*size)) }
 
-// unpack appends the decompressed message to dst. limit bounds it in bytes, times in relation to its
-// compressed size. It is for requests, replies and the messages of streams. With an error it returns dst, which
-// may have been moved to where there is more room.
+// unpack appends the decompressed message to dst: a request, a reply or a message of a stream.
+// limit bounds its size in bytes, times bounds it relative to the compressed size. With an error it
+// returns dst, which may have been moved to a larger buffer.
 func unpack(dst, message []byte, c compress.Compressor, limit, times int) ([]byte, *unpackError) {
 	most := expansion(limit, len(message), times)
 	out, err := c.Decompress(dst, message, most)
@@ -191,7 +192,7 @@ func unpack(dst, message []byte, c compress.Compressor, limit, times int) ([]byt
 		return out, nil
 	}
 	if cap(out) > cap(dst) {
-		dst = out[:len(dst)] // for the next message: bombs would have it made anew each time
+		dst = out[:len(dst)] // for the next message: bombs would make it allocate each time
 	}
 	switch {
 	case err != nil && errors.Is(err, compress.ErrChecksum):
@@ -209,26 +210,27 @@ func unpack(dst, message []byte, c compress.Compressor, limit, times int) ([]byt
 	}
 }
 
-// unpackError says why a message cannot be decompressed. Where it arrived decides about the rest.
+// unpackError says why a message cannot be decompressed. The caller turns it into an error of its
+// side.
 type unpackError struct {
 	code  Code
-	limit limit // noLimit: it is broken
+	limit limit // noLimit: the message is corrupt
 	cause error
 	text  string
 }
 
-// CompressionStats tell what compressing the messages of one method with one algorithm has been like:
-// the requests of a client, or the replies of a server, and the messages of streams that the side sent. The
+// CompressionStats are the counters for the messages of one method and one algorithm: the requests
+// of a client or the replies of a server, and the messages of streams that the side sent. The
 // counters only grow.
 type CompressionStats struct {
 	Method    string
 	Algorithm string
-	Packed    int64         // messages that were sent compressed
-	Plain     int64         // messages that were sent as they are: small ones, and where it did not pay
-	Before    int64         // bytes that were given to the algorithm
-	After     int64         // bytes that it made of them
-	Time      time.Duration // that it took
-	Resting   bool          // Dynamic has found that it does not pay, and tries again later
+	Packed    int64         // messages sent compressed
+	Plain     int64         // messages sent uncompressed: too small, or not worth it
+	Before    int64         // bytes given to the algorithm
+	After     int64         // bytes that it returned
+	Time      time.Duration // time spent compressing
+	Resting   bool          // Dynamic has found that compression does not pay, and retries later
 }
 
 // appendCompressionStats appends the entries of a method.
@@ -242,7 +244,7 @@ func appendCompressionStats(list []CompressionStats, method string, gains *gain.
 	return list
 }
 
-// sortCompression puts the entries into an order that does not depend on that of the calls.
+// sortCompression sorts the entries by method and algorithm.
 func sortCompression(list []CompressionStats) {
 	slices.SortFunc(list, func(a, b CompressionStats) int {
 		if c := strings.Compare(a.Method, b.Method); c != 0 {

@@ -28,7 +28,8 @@ func TestCompressionOptions(t *testing.T) {
 	}
 }
 
-// The calls that a server makes to its clients are compressed, where the client takes the algorithm, and so are their replies.
+// Calls of a server to its clients are compressed if the client accepts the algorithm, and so are
+// their replies.
 func TestCompressCalls(t *testing.T) {
 	for name, test := range map[string]struct {
 		takes  []anser.ServerOption
@@ -49,7 +50,7 @@ func TestCompressCalls(t *testing.T) {
 			noted := make(chan string, 1)
 			note.Handle(h, func(_ context.Context, in *[]byte) error { noted <- string(*in); return nil })
 			c := dial(t, l.Addr().String(), anser.Handlers(h), anser.Timeout(patience))
-			if _, err := call(context.Background(), c, "Echo.Say", ""); anser.CodeOf(err) != anser.Unimplemented { // it has connected
+			if _, err := call(context.Background(), c, "Echo.Say", ""); anser.CodeOf(err) != anser.Unimplemented { // the client has connected
 				t.Fatal(err)
 			}
 			back := (<-sessions).Client()
@@ -77,10 +78,10 @@ func TestCompressCalls(t *testing.T) {
 	}
 }
 
-// costly is a compressor whose result is given.
+// costly is a compressor with a given cost and result.
 type costly struct {
 	shouter
-	to    float64 // size of the result, for one byte
+	to    float64 // size of the result per byte
 	tried atomic.Int64
 }
 
@@ -89,13 +90,13 @@ func (c *costly) Append(dst, src []byte) ([]byte, error) {
 	return append(dst, make([]byte, int(c.to*float64(len(src))))...), nil
 }
 
-// Where compressing does not pay, most messages are left alone; where it does again, none is.
+// Where compression does not pay, most messages are sent uncompressed; once it pays again, none is.
 func TestDynamicLearns(t *testing.T) {
 	target, requests := takers(t, 200)
 	for name, c := range map[string]struct {
 		price time.Duration
 		to    float64
-		most  int64 // of 1,000 messages that are tried
+		most  int64 // compressed attempts of 1,000 messages
 		least int64
 	}{
 		"pays":             {time.Hour, 0.3, 1000, 1000},

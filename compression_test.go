@@ -22,24 +22,25 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// prose is n bytes that become smaller.
+// prose returns n bytes that can be compressed.
 func prose(n int) string { return strings.Repeat("a goose that carries letters, ", n/30+1)[:n] }
 
-// noise is n bytes that do not.
+// randomText returns n bytes that cannot be compressed.
 func randomText(n int) string {
 	b := make([]byte, n)
 	_, _ = rand.NewChaCha8([32]byte{7}).Read(b)
 	return string(b)
 }
 
-// sighting is what a server that answers "ok" got as a request.
+// sighting is a request as received by a server that answers "ok".
 type sighting struct {
 	compression uint8
 	flags       wire.Flags
 	payload     []byte
 }
 
-// takers is a server that understands the compressions and tells of each request.
+// takers starts a server that understands the compressions, and returns the requests that it
+// receives.
 func takers(t *testing.T, ids ...uint8) (target string, requests <-chan sighting) {
 	t.Helper()
 	l := listen(t)
@@ -63,7 +64,7 @@ func takers(t *testing.T, ids ...uint8) (target string, requests <-chan sighting
 	return l.Addr().String(), ch
 }
 
-// What a request looks like on the wire, by the option, the message and what the server takes.
+// The form of a request on the wire, for each option, message and server.
 func TestCompressedRequests(t *testing.T) {
 	zstd, gzip := zstd.New(), compress.Gzip()
 	own := shouter{}
@@ -145,7 +146,8 @@ func (shouter) Decompress(dst, src []byte, _ int) ([]byte, error) {
 	return append(dst, src[1:]...), nil
 }
 
-// echoServer has the methods Echo.Say and Echo.Big, which answers n times "x" for a length.
+// echoServer starts a server with the methods Echo.Say and Echo.Big, which answers a number n with
+// "x" n times.
 func echoServer(t *testing.T, opts ...anser.ServerOption) (*anser.Server, string) {
 	t.Helper()
 	l := listen(t)
@@ -194,7 +196,7 @@ func TestCompressionEndToEnd(t *testing.T) {
 	}
 }
 
-// What replies look like on the wire, by what the request and the server say.
+// The form of replies on the wire, for each request and server.
 func TestCompressedReplies(t *testing.T) {
 	dynamic := []anser.ServerOption{}
 	for name, c := range map[string]struct {
@@ -230,7 +232,7 @@ func TestCompressedReplies(t *testing.T) {
 	}
 }
 
-// The server tells what it takes, and refuses the rest.
+// The server announces which compressions it accepts, and refuses others.
 func TestAcceptCompression(t *testing.T) {
 	for name, c := range map[string]struct {
 		opts []anser.ServerOption
@@ -269,7 +271,8 @@ func TestAcceptCompression(t *testing.T) {
 	}
 }
 
-// The limit is one on the message, not on what travels: limit-1, limit, limit+1, in both directions.
+// The limit applies to the message, not to its form on the wire: limit-1, limit, limit+1, in both
+// directions.
 func TestCompressionLimit(t *testing.T) {
 	const limit = 100_000
 	_, target := echoServer(t, anser.MaxMessage(limit))
@@ -304,7 +307,7 @@ func TestCompressionLimit(t *testing.T) {
 	}
 }
 
-// More than 100 times the size is refused past 1 MiB, unless the option says otherwise.
+// An expansion by more than 100 times is refused above 1 MiB, unless the option says otherwise.
 func TestMaxExpansion(t *testing.T) {
 	bomb, err := compress.Gzip().Append(nil, make([]byte, 2<<20))
 	if err != nil {
@@ -366,7 +369,7 @@ func TestBadCompressor(t *testing.T) {
 	}
 }
 
-// Futures and oneway calls are compressed like others.
+// Futures and oneway calls are compressed like other calls.
 func TestCompressedFuturesAndOneway(t *testing.T) {
 	target, requests := takers(t, 4)
 	for _, opts := range [][]anser.DialOption{nil, {anser.Intercept(func(next anser.Func) anser.Func { return next })}} {
@@ -400,7 +403,7 @@ func TestCompressedFuturesAndOneway(t *testing.T) {
 	}
 }
 
-// BenchmarkCompressedCalls measures whole calls of an echo method with 64 KiB of text in both directions.
+// BenchmarkCompressedCalls measures calls of an echo method with 64 KiB of text in both directions.
 func BenchmarkCompressedCalls(b *testing.B) {
 	l := listen(b)
 	serve(b, l, map[string]handler{"Echo.Say": echo}, anser.AcceptCompression(all.Compressors()...))
@@ -422,7 +425,7 @@ func BenchmarkCompressedCalls(b *testing.B) {
 	}
 }
 
-// rawServerWith is rawServer for one that understands compressions.
+// rawServerWith is rawServer for a server that understands compressions.
 func rawServerWith(t testing.TB, l net.Listener, compressions []uint8, f func(p *wirepeer.Peer)) {
 	t.Helper()
 	own := wire.DefaultSettings()
@@ -455,7 +458,7 @@ func rawServerWith(t testing.TB, l net.Listener, compressions []uint8, f func(p 
 	})
 }
 
-// rawDial connects to a server over TCP with a peer that has shaken hands.
+// rawDial connects to a server over TCP and returns a peer that has completed the handshake.
 func rawDial(t testing.TB, address string) *wirepeer.Peer {
 	t.Helper()
 	p, _ := rawDialSettings(t, address)

@@ -2,12 +2,12 @@ package anser
 
 import "context"
 
-// callKey is the key under which a handler's context holds its call.
+// callKey is the key of a handler's context for its call.
 type callKey struct{}
 
-// servedCall is the call that a handler serves, as far as the calls that it makes inherit from it.
+// servedCall is the call that a handler serves, with what the handler's own calls inherit from it.
 type servedCall interface {
-	inheritedMetadata() []byte // a block, or nil
+	inheritedMetadata() []byte // an encoded block, or nil
 	inheritedTrace() *Trace    // nil: none
 	level() Priority
 	isRetry() bool

@@ -11,39 +11,39 @@ import (
 )
 
 // Error is the error of a call, on both sides. A handler returns one (see [Errorf]) to choose the
-// code and details that its caller sees; the client returns one for every call that failed, with what
-// it knows of the way the call took. The exported fields must not be changed once it was returned.
+// code and details that its caller sees. The client returns one for every failed call, with what it
+// knows about the attempts. The exported fields must not be changed after the error was returned.
 type Error struct {
 	Code    Code
 	Outcome Outcome
 	Message string
-	Details []byte // opaque to Anser: what the handler attached
+	Details []byte // opaque data that the handler attached
 
-	// RetryAfter is the server's advice: wait this long before another attempt. Negative: do
-	// not try again. 0: no advice.
+	// RetryAfter is the server's advice: the time to wait before another attempt. A negative value
+	// means not to retry; 0 means no advice.
 	RetryAfter time.Duration
 
-	// What follows is filled in by the client.
+	// The client fills in the following fields.
 
 	Method   string
-	Remote   bool          // the error was stated by the server
-	Address  string        // of the instance of the last attempt
+	Remote   bool          // the server stated the error
+	Address  string        // address of the instance of the last attempt
 	Attempt  int           // number of the last attempt, from 0
-	Phase    Phase         // how far the last attempt came
+	Phase    Phase         // phase at which the last attempt failed
 	Attempts []AttemptInfo // all attempts, oldest first, if there was more than one
 
 	cause error
-	spent bool  // attempts were made in vain, or the budget had none left; see handlerError
-	limit limit // which one the refused call is over, if it is over one
+	spent bool  // retries have failed, or the retry budget was exhausted; see handlerError
+	limit limit // the limit that the refused call exceeded, or noLimit
 
 	moved bool // the attempt was given up for another one, which the budget has paid for
 
-	// Of an attempt for which there was no connection.
+	// Of an attempt that found no connection.
 	obstacle obstacle
-	nowhere  bool // no instance to which the call may go can be reached
+	nowhere  bool // no instance that the call may go to can be reached
 }
 
-// AttemptInfo tells one attempt of a call that failed.
+// AttemptInfo describes one attempt of a failed call.
 type AttemptInfo struct {
 	Address  string
 	Outcome  Outcome
@@ -51,10 +51,10 @@ type AttemptInfo struct {
 	Message  string
 }
 
-// RetryNever as [Error.RetryAfter] tells the caller not to try again.
+// RetryNever as [Error.RetryAfter] tells the caller not to retry.
 const RetryNever time.Duration = -1
 
-// Errorf makes an error for a handler to return. Like fmt.Errorf it wraps the operands of %w.
+// Errorf returns an error for a handler to return. Like fmt.Errorf it wraps the operands of %w.
 func Errorf(code Code, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
 	return &Error{Code: code, Outcome: Executed, Message: err.Error(), cause: errors.Unwrap(err)}
@@ -72,7 +72,7 @@ func (e *Error) WithRetryAfter(d time.Duration) *Error {
 	return e
 }
 
-// Error tells the call, where it went, what happened and what became of it.
+// Error returns the method, the instance, the cause, the outcome and the attempts of the call.
 func (e *Error) Error() string {
 	if e == nil {
 		return "<nil>"
@@ -115,8 +115,8 @@ func (e *Error) describeOutcome() string {
 	}
 }
 
-// Is reports whether target is e's code, so that errors.Is(err, anser.NotFound) works. A call that
-// ended by its context also matches context.DeadlineExceeded or context.Canceled.
+// Is reports whether target is the code of e, so that errors.Is(err, anser.NotFound) works. A call
+// that ended with its context also matches context.DeadlineExceeded or context.Canceled.
 func (e *Error) Is(target error) bool {
 	switch t := target.(type) {
 	case Code:
@@ -128,11 +128,11 @@ func (e *Error) Is(target error) bool {
 		e.Code == Canceled && target == context.Canceled
 }
 
-// Unwrap returns what caused the error on this side, if anything did.
+// Unwrap returns the cause of the error on this side, or nil.
 func (e *Error) Unwrap() error { return e.cause }
 
-// CodeOf returns the code of err: OK for nil, that of the first *Error or Code in its chain,
-// DeadlineExceeded and Canceled for the context's errors, else Unknown.
+// CodeOf returns the code of err: OK for nil, the code of the first *Error or Code in its chain,
+// DeadlineExceeded or Canceled for the errors of package context, and otherwise Unknown.
 func CodeOf(err error) Code {
 	if err == nil {
 		return OK
@@ -153,8 +153,8 @@ func CodeOf(err error) Code {
 	return Unknown
 }
 
-// OutcomeOf returns the outcome of err: that of the first *Error in its chain, else OutcomeUnknown.
-// It makes no sense for a nil error.
+// OutcomeOf returns the outcome of err: that of the first *Error in its chain, and otherwise
+// OutcomeUnknown. The result for a nil error has no meaning.
 func OutcomeOf(err error) Outcome {
 	var e *Error
 	if errors.As(err, &e) {
@@ -163,40 +163,41 @@ func OutcomeOf(err error) Outcome {
 	return OutcomeUnknown
 }
 
-// failure makes an error of this side.
+// failure returns an error of this side.
 func failure(code Code, outcome Outcome, phase Phase, cause error, format string, args ...any) *Error {
 	return &Error{Code: code, Outcome: outcome, Phase: phase, Message: fmt.Sprintf(format, args...), cause: cause}
 }
 
-// refusal makes an error by which a server says that it did not run a call.
+// refusal returns an error that states that the server did not run the call.
 func refusal(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Outcome: Refused, Message: fmt.Sprintf(format, args...)}
 }
 
-// handlerError turns what a handler or a server's interceptor returned into what goes over the wire.
+// handlerError returns the error to send for err, which a handler or a server interceptor returned.
 func handlerError(err error) *Error {
 	out := &Error{Code: CodeOf(err), Outcome: Executed, Message: err.Error(), cause: err}
 	var e *Error
 	if errors.As(err, &e) {
 		out.Details = e.Details
-		// Advice and refusals of a downstream call (which has a method) concern that call: for the
-		// caller of this handler it ran.
+		// The advice or refusal of a downstream call (which has a method) concerns that call: the
+		// call of this handler did run.
 		if e.Method == "" {
 			out.RetryAfter = e.RetryAfter
 			if e.Outcome == Refused {
 				out.Outcome = Refused
 			}
 		} else if e.spent || e.RetryAfter < 0 {
-			// But where that call was tried again in vain, or not any more, doing so above it only makes it
-			// worse: with three callers above each other that try three times each, the last one would get 27 calls for one.
+			// But if retries of that call have failed, or were given up, retries further up only
+			// make it worse: with three callers in a chain that try three times each, the last
+			// server gets 27 calls for one.
 			out.RetryAfter = RetryNever
 		}
 	}
 	return out
 }
 
-// Refuse makes an error by which a server's interceptor states that the call did not run, so that
-// its caller may send it elsewhere. A handler must not return it.
+// Refuse returns an error with which a server interceptor states that the call did not run, so that
+// the caller may send it to another instance. A handler must not return it.
 func Refuse(code Code, format string, args ...any) *Error {
 	return refusal(code, format, args...)
 }
@@ -215,7 +216,7 @@ func (e *Error) body() wire.ErrorBody {
 	return b
 }
 
-// remoteError turns what came over the wire into the error of a call.
+// remoteError returns the error of a call for an error received from the peer.
 func remoteError(b *wire.ErrorBody) *Error {
 	e := &Error{
 		Code: Code(b.Code), Outcome: Outcome(b.Outcome), Message: b.Message,
@@ -234,41 +235,42 @@ func remoteError(b *wire.ErrorBody) *Error {
 	return e
 }
 
-// streamContextFailure tells that the context of a stream has ended.
+// streamContextFailure returns the error of a stream whose context has ended.
 func streamContextFailure(ctx context.Context) *Error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return failure(DeadlineExceeded, OutcomeUnknown, PhaseWait, ctx.Err(), "the time of the stream was over before its end")
+		return failure(DeadlineExceeded, OutcomeUnknown, PhaseWait, ctx.Err(), "the deadline of the stream passed before its end")
 	}
 	return failure(Canceled, OutcomeUnknown, PhaseWait, ctx.Err(), "the context was cancelled")
 }
 
-// clientLapsed is the error of a call of a server to a client that must not get it.
+// clientLapsed returns the error of a call of a server to a client that must not get it.
 func clientLapsed(outcome Outcome) *Error {
 	return failure(Unauthenticated, outcome, PhaseWrite, nil,
-		"the identity of the client has ended: it gets nothing until it renews its credential")
+		"the identity of the client has ended: it receives nothing until it renews its credential")
 }
 
-// obstacle says what keeps a client from an instance, as far as it decides for how long calls try; see decision 38.
+// obstacle says why a client cannot reach an instance, as far as it affects how long calls keep
+// trying; see decision 38.
 type obstacle uint8
 
 const (
-	passing obstacle = iota // or unknown
+	passing obstacle = iota // temporary, or unknown
 	absent                  // nothing listens at the address
-	lasting                 // what listens there is not a server that this client can use
+	lasting                 // the listener there is not a server that this client can use
 )
 
-// contextFailure tells that the caller's context ended first.
+// contextFailure returns the error of a call whose context ended first.
 func contextFailure(ctx context.Context, outcome Outcome, phase Phase) *Error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		if phase == PhaseWait {
-			return failure(DeadlineExceeded, outcome, phase, ctx.Err(), "no reply within the time of the context")
+			return failure(DeadlineExceeded, outcome, phase, ctx.Err(), "no reply before the deadline of the context")
 		}
-		return failure(DeadlineExceeded, outcome, phase, ctx.Err(), "the call's time is over")
+		return failure(DeadlineExceeded, outcome, phase, ctx.Err(), "the deadline of the call has passed")
 	}
 	return failure(Canceled, outcome, phase, ctx.Err(), "the context was cancelled")
 }
 
-// isOver reports whether the deadline of ctx has passed, which travels with each call.
+// isOver reports whether the deadline of ctx has passed; it is sent with each call.
 func isOver(ctx context.Context) bool {
 	_, bounded := ctx.Deadline()
 	return bounded && errors.Is(ctx.Err(), context.DeadlineExceeded)

@@ -66,7 +66,7 @@ func TestNamesInErrors(t *testing.T) {
 	}
 }
 
-// What a handler returns is what its caller sees, whatever it is.
+// The caller gets exactly the error that the handler returns.
 func TestErrorsTravel(t *testing.T) {
 	codes := map[string]error{
 		"text":     errors.New("plain text"),
@@ -117,7 +117,7 @@ func TestErrorsTravel(t *testing.T) {
 	}
 }
 
-// The error of a downstream call that a handler returns is that of the handler: it ran.
+// If a handler returns the error of a downstream call, the error is that of the handler, which ran.
 func TestErrorOfADownstreamCall(t *testing.T) {
 	network := new(ansertest.Network)
 	second := dial(t, "nobody:1", anser.Dialer(network.Dial), anser.WithFailMode(anser.Failfast))
@@ -142,7 +142,7 @@ func TestErrorOfADownstreamCall(t *testing.T) {
 	}
 }
 
-// The text of an error tells the call, the place, what happened and what became of it.
+// The text of an error names the call, the instance, the cause and the outcome.
 func TestErrorText(t *testing.T) {
 	e := &anser.Error{Code: anser.Unavailable, Outcome: anser.OutcomeUnknown, Message: "the connection was lost", Method: "Arith.Mul", Address: "a:1"}
 	if want := "call Arith.Mul at a:1: the connection was lost (unavailable, may have run)"; e.Error() != want {

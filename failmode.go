@@ -1,11 +1,12 @@
 package anser
 
-// FailMode says what the client does with an attempt that failed, or how it makes several at once.
+// FailMode selects how the client handles a failed attempt, or whether it makes several at once.
 type FailMode uint8
 
-// The fail modes. What may be tried again at all depends on the outcome, in every mode: a call whose
-// outcome is unknown is never sent twice unless its method is idempotent or it has an [IdempotencyKey].
-// That there is no instance is an error in every mode. docs/governance/failmodes.md tells more.
+// The fail modes. In every mode the outcome decides whether a call may be sent again: a call whose
+// outcome is unknown is never sent twice unless its method is idempotent or it has an
+// [IdempotencyKey]. In every mode a call without any instance fails. See
+// docs/governance/failmodes.md.
 const (
 	// Failover tries another instance. It is the default.
 	Failover FailMode = iota
@@ -13,21 +14,21 @@ const (
 	Failfast
 	// Failtry tries the same instance.
 	Failtry
-	// Failsafe is Failover, and a call that fails all the same returns nil with a reply that is zero; the
-	// error goes to the client's log. Errors remain errors where no instance was found, or where the
-	// request cannot be encoded. Interceptors see every error.
+	// Failsafe is Failover, but a call that fails nevertheless returns nil and a zero reply; the
+	// error goes to the client's log. It remains an error if no instance was found or the request
+	// cannot be encoded. Interceptors see every error.
 	Failsafe
-	// Failback makes one attempt. A call that fails in a way that it may be sent again is queued, tried
-	// again in the background until it succeeds or [FailbackLimits] end it, and returns an error at once
-	// that matches [ErrQueued]. Its reply goes nowhere.
+	// Failback makes one attempt. A call that fails and may be sent again is queued and returns an
+	// error that matches [ErrQueued]. It is retried in the background until it succeeds or
+	// [FailbackLimits] end it. Its reply is dropped.
 	Failback
-	// Backup makes a second attempt at another instance when the first one takes longer than 95 % of the
-	// method's calls do, uses the reply that comes first, and cancels the other attempt. It is for
-	// idempotent methods: with others, and where an attempt fails, it is Failover. See [BackupShare] and
-	// [BackupAfter].
+	// Backup makes a second attempt at another instance when the first one takes longer than 95 %
+	// of the method's calls, uses the reply that arrives first, and cancels the other attempt. It
+	// is for idempotent methods: for others, and when an attempt fails, it is Failover. See
+	// [BackupShare] and [BackupAfter].
 	Backup
-	// Fork calls several instances at once, uses the first reply, and cancels the other attempts. The method
-	// must be known to be idempotent. See [Forks].
+	// Fork calls several instances at once, uses the first reply, and cancels the other attempts.
+	// The method must be known to be idempotent. See [Forks].
 	Fork
 )
 
@@ -41,10 +42,10 @@ func (m FailMode) String() string {
 	return "unknown fail mode"
 }
 
-// elsewhere reports whether the mode tries another instance after one failed.
+// elsewhere reports whether the mode tries another instance after a failed attempt.
 func (m FailMode) elsewhere() bool { return m != Failfast && m != Failtry }
 
-// inside is the mode that a call has inside of the interceptors.
+// inside returns the mode of a call inside the interceptors.
 func (m FailMode) inside() FailMode {
 	switch m {
 	case Failsafe:

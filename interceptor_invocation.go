@@ -6,13 +6,13 @@ import (
 	"github.com/anser-rpc/anser/codec"
 )
 
-// answered notes which instance gave the reply.
+// answered records the instance that answered.
 func (inv *Invocation) answered(address string, attempt int) {
 	inv.Address, inv.Attempt = address, attempt
 }
 
-// Codec returns the codec in which the messages of the call travel, with which an interceptor can
-// measure, compare or copy them. It is nil if no codec handles the types on the client, and for an
+// Codec returns the codec of the messages of the call, with which an interceptor can measure,
+// compare or copy them. It is nil if no codec handles the types on the client, and for an
 // Invocation that an interceptor made itself.
 func (inv *Invocation) Codec() codec.Codec {
 	if inv.side == nil {
@@ -21,8 +21,9 @@ func (inv *Invocation) Codec() codec.Codec {
 	return inv.side.codecOf(inv)
 }
 
-// Timeout returns, on the client, how long the call may take if its context has no deadline: see the
-// option [Timeout]. 0 means no bound; it is 0 on the server too, where the context has the deadline.
+// Timeout returns, on the client, how long the call may take if its context has no deadline; see
+// the option [Timeout]. 0 means no limit. On the server it is always 0: the context has the
+// deadline.
 func (inv *Invocation) Timeout() time.Duration {
 	if inv.options == nil {
 		return 0
@@ -30,9 +31,10 @@ func (inv *Invocation) Timeout() time.Duration {
 	return inv.options.timeout
 }
 
-// SetTimeout bounds a call of a client that goes on with next to d, in place of the option [Timeout]; as that
-// it counts where the context has no deadline. 0 means no bound. With SetAttempts and SetMode it does nothing
-// on a server, and for a stream, which has the options that it was opened with.
+// SetTimeout sets the timeout of a client's call that continues with next, instead of the option
+// [Timeout]; like that option it applies if the context has no deadline. 0 means no limit. Like
+// SetAttempts and SetMode it does nothing on a server, and for a stream, which has the options that
+// it was opened with.
 func (inv *Invocation) SetTimeout(d time.Duration) {
 	if o := inv.changeable(); o != nil {
 		o.timeout = d
@@ -46,8 +48,8 @@ func (inv *Invocation) SetAttempts(n int) {
 	}
 }
 
-// SetMode does the same for the option [WithFailMode]. [Failsafe] and [Failback] work around the interceptors: here they are
-// Failover and Failfast, which is what the call is inside of them.
+// SetMode does the same for the option [WithFailMode]. [Failsafe] and [Failback] act outside the
+// interceptors: here they mean Failover and Failfast, which the call uses inside.
 func (inv *Invocation) SetMode(m FailMode) {
 	if o := inv.changeable(); o != nil {
 		o.setMode("Invocation.SetMode", m.inside())
@@ -62,22 +64,22 @@ func (inv *Invocation) changeable() *callOptions {
 	return inv.options
 }
 
-// SetTrailer stores md where the caller of a client's call asked for it with the option [Trailer], for an
-// interceptor that answers without calling next. On the server it does nothing: a handler's trailers
-// are set with the function [SetTrailer].
+// SetTrailer stores md where the caller asked for it with the option [Trailer]. It is for a client
+// interceptor that answers without calling next. On the server it does nothing: the trailers of a
+// handler are set with the function [SetTrailer].
 func (inv *Invocation) SetTrailer(md Metadata) {
 	if inv.options != nil && inv.options.trailer != nil {
 		*inv.options.trailer = md
 	}
 }
 
-// Detach returns an Invocation of the same method and with the same options, which may be given to
-// next even after the call has returned: nothing that belongs to the call is touched through it. So
-// request and reply have to be other messages than the call's, of the same types; on the server
-// reply is nil. Trailers of a client's call go to *trailer if it is not nil.
+// Detach returns an Invocation of the same method with the same options. It may be given to next
+// even after the call has returned, as it shares nothing with the call. request and reply must
+// therefore be messages other than the call's, of the same types; on the server reply is nil. The
+// trailers of a client's call are stored in *trailer if it is not nil.
 //
-// It is for interceptors that answer several calls with one, or one with several. A copy of the struct would
-// not do, as it shares what belongs to the call. A stream cannot be detached.
+// It is for interceptors that answer several calls with one, or one call with several. A copy of
+// the struct would share what belongs to the call. A stream cannot be detached.
 func (inv *Invocation) Detach(request, reply any, trailer *Metadata) *Invocation {
 	d := *inv
 	d.Request, d.Reply, d.Address, d.Attempt = request, reply, "", 0

@@ -11,7 +11,7 @@ import (
 	"github.com/anser-rpc/anser/codec"
 )
 
-// An Invocation tells its codec on both sides, its time, and which instance answered.
+// An Invocation has its codec on both sides, its timeout, and the instance that answered.
 func TestWhatAnInvocationTells(t *testing.T) {
 	network := new(ansertest.Network)
 	var asked, served string
@@ -20,7 +20,7 @@ func TestWhatAnInvocationTells(t *testing.T) {
 		if inv.Timeout() != 0 {
 			t.Error("a server's Invocation has the time", inv.Timeout())
 		}
-		inv.SetTrailer(anser.Metadata{"k": "v"}) // does nothing here
+		inv.SetTrailer(anser.Metadata{"k": "v"}) // has no effect here
 		return next(ctx, inv)
 	})))
 	anser.Handle(s, "Arith.Mul", func(ctx context.Context, in *Args) (*Reply, error) {
@@ -62,8 +62,8 @@ func TestWhatAnInvocationTells(t *testing.T) {
 	}
 }
 
-// A detached Invocation can be carried out after its call has returned, and leaves alone what belongs
-// to the call: the reply, and where its caller wanted the trailers.
+// A detached Invocation can be carried out after its call has returned, and does not touch what
+// belongs to the call: the reply, and the place for the trailers.
 func TestDetach(t *testing.T) {
 	network := new(ansertest.Network)
 	serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": func(ctx context.Context, in *[]byte) (*[]byte, error) {
@@ -112,7 +112,7 @@ func TestOutgoingMetadata(t *testing.T) {
 	if md.Get("tenant") != "a" {
 		t.Error(md)
 	}
-	md.Set("tenant", "b") // the context keeps its own
+	md.Set("tenant", "b") // the context keeps its own copy
 	if md := anser.OutgoingMetadata(ctx); md.Get("tenant") != "a" {
 		t.Error(md)
 	}

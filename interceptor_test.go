@@ -13,7 +13,7 @@ import (
 	"github.com/anser-rpc/anser/ansertest"
 )
 
-// notes collects what happens in order.
+// notes records events in order.
 type notes struct {
 	mu   sync.Mutex
 	list []string
@@ -33,7 +33,7 @@ func (n *notes) take() []string {
 	return list
 }
 
-// around notes the way in and out.
+// around returns an interceptor that records the way in and out.
 func (n *notes) around(name string) anser.Interceptor {
 	return func(next anser.Func) anser.Func {
 		return func(ctx context.Context, inv *anser.Invocation) error {
@@ -62,20 +62,20 @@ func TestOrderOfInterceptors(t *testing.T) {
 		t.Error(got)
 	}
 	_, err := call(context.Background(), c, anser.MethodsName, "")
-	wantFault(t, err, anser.InvalidArgument, anser.Refused) // raw bytes to a struct method
+	wantFault(t, err, anser.InvalidArgument, anser.Refused) // raw bytes to a method for structs
 	if got := n.take(); !slices.Equal(got, []string{"c1 in", "c2 in", "c2 out", "c1 out"}) {
 		t.Error("built-in methods have no interceptors on the server:", got)
 	}
 }
 
-// with returns what runs f in place of the call.
+// with returns an interceptor that runs f instead of the call.
 func with(f func(ctx context.Context, inv *anser.Invocation, next anser.Func) error) anser.Interceptor {
 	return func(next anser.Func) anser.Func {
 		return func(ctx context.Context, inv *anser.Invocation) error { return f(ctx, inv, next) }
 	}
 }
 
-// An interceptor may look at the call, change it, answer it, or refuse it, on either side.
+// An interceptor can inspect the call, change it, answer it, or refuse it, on either side.
 func TestInterceptors(t *testing.T) {
 	network := new(ansertest.Network)
 	ran := new(notes)
@@ -190,8 +190,8 @@ func TestOptionsPassInterceptors(t *testing.T) {
 	}
 }
 
-// What an interceptor makes itself goes on like what it was given, and does not begin at the first
-// interceptor again.
+// An Invocation that an interceptor makes itself continues with the next interceptor, not with the
+// first.
 func TestInterceptorMakesAnInvocation(t *testing.T) {
 	network := new(ansertest.Network)
 	serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})

@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 )
 
-// limit is one whose hits a server counts; docs/limits.md tells of all.
+// limit identifies a limit of a server in [ServerStats.LimitsHit]. See docs/limits.md.
 type limit uint8
 
 const (
@@ -29,8 +29,8 @@ const (
 	numLimits
 )
 
-// limitNames are the keys of ServerStats.LimitsHit: the option that sets the limit, or what is limited where
-// the protocol does.
+// limitNames are the keys of ServerStats.LimitsHit: the option that sets the limit, or a
+// description of what the protocol limits.
 var limitNames = [numLimits]string{
 	limitConns: "MaxConns", limitHandshakes: "MaxHandshakes", limitHandshakeTime: "HandshakeTimeout",
 	limitHello: "first frame", limitMessage: "MaxMessage", limitExpansion: "MaxExpansion",
@@ -40,12 +40,12 @@ var limitNames = [numLimits]string{
 	limitReadTimeout: "ReadTimeout",
 }
 
-// limitHits counts hits by limit.
+// limitHits counts hits per limit.
 type limitHits [numLimits]atomic.Int64
 
 func (h *limitHits) hit(l limit) { h[l].Add(1) }
 
-// snapshot returns the limits that were hit.
+// snapshot returns the number of hits of the limits that were hit.
 func (h *limitHits) snapshot() map[string]int64 {
 	out := make(map[string]int64)
 	for l := range h {
@@ -56,7 +56,8 @@ func (h *limitHits) snapshot() map[string]int64 {
 	return out
 }
 
-// over makes the refusal of a call that is over a limit. It counts when it is sent.
+// over returns the refusal of a call that exceeds a limit. The hit is counted when the refusal is
+// sent.
 func over(l limit, format string, args ...any) *Error {
 	e := refusal(ResourceExhausted, format, args...)
 	e.limit = l

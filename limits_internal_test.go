@@ -17,7 +17,8 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// defaultsOf are what a server has without options, as docs/limits.md writes it, by the limit.
+// defaultsOf returns the limits of a server without options, as docs/limits.md writes them, by
+// name.
 func defaultsOf(o *serverOptions) map[string]string {
 	return map[string]string{
 		"bytes of an encoded message, and of one after decompression":           bytesText(o.maxMessage),
@@ -29,7 +30,7 @@ func defaultsOf(o *serverOptions) map[string]string {
 		"bytes of a metadata key":     number(wire.MaxKeySize),
 		"bytes of an idempotency key": number(wire.MaxIdempotencyKey),
 		"depth of nesting in JSON, MessagePack and the codecs in modules": number(codec.MaxJSONDepth),
-		"depth of nesting in protobuf":                                    "100", // TestDepth100 of package protobuf holds it
+		"depth of nesting in protobuf":                                    "100", // checked by TestDepth100 of package protobuf
 		"calls and streams in flight on the server":                       number(o.maxInFlight),
 		"calls in flight of a method":                                     "none",
 		"calls that may run at once, as they slow each other down":        none(o.adaptive == nil),
@@ -43,7 +44,7 @@ func defaultsOf(o *serverOptions) map[string]string {
 		"connections in their handshake":                number(o.maxHandshakes),
 		"time of a handshake":                           timeText(o.handshakeTimeout),
 		"bytes of a frame before the handshake is over": bytesText(maxHello),
-		"entries of SETTINGS":                           "64", // package limits holds it
+		"entries of SETTINGS":                           "64", // checked by package limits
 		"time without progress of a write, or of a frame that arrives with less than 4 KiB a second": timeText(o.writeStall),
 		"time from the first byte of a frame to its last one":                                        none(o.readTimeout == 0),
 		"least time between two pings of a client":                                                   timeText(o.minPing),
@@ -51,7 +52,7 @@ func defaultsOf(o *serverOptions) map[string]string {
 		"names of methods on a connection":                                                           number(wire.MaxMethods),
 		"bytes of the name of a method":                                                              number(wire.MaxMethodName),
 		"sessions of clients without a connection":                                                   "as `MaxConns`",
-		"logins with one key of `auth.Signed` that are remembered, for 2 to 4 minutes each":          "65,536", // TestOneKeyDoesNotLockOutOthers of package auth holds it
+		"logins with one key of `auth.Signed` that are remembered, for 2 to 4 minutes each":          "65,536", // checked by TestOneKeyDoesNotLockOutOthers of package auth
 		"time after the end of an identity for which its connection is kept, for a late renewal":     timeText(o.handshakeTimeout),
 	}
 }
@@ -67,7 +68,7 @@ func bytesText(n int) string {
 	return fmt.Sprintf("%d KiB", n>>10)
 }
 
-// number writes n with commas.
+// number formats n with commas.
 func number(n int) string {
 	s := fmt.Sprint(n)
 	if len(s) <= 3 {
@@ -76,8 +77,8 @@ func number(n int) string {
 	return s[:len(s)-3] + "," + s[len(s)-3:]
 }
 
-// docs/limits.md says what is so: its options exist, its defaults and counters are those of a server, and the
-// settings are those of the protocol.
+// docs/limits.md is correct: its options exist, its defaults and counters are those of a server,
+// and its settings are those of the protocol.
 func TestPageOfLimits(t *testing.T) {
 	page, err := os.ReadFile("docs/limits.md")
 	if err != nil {
@@ -128,7 +129,7 @@ func TestPageOfLimits(t *testing.T) {
 	}
 }
 
-// exportedFuncs are the exported functions of the package.
+// exportedFuncs returns the exported functions of the package.
 func exportedFuncs(t *testing.T) map[string]bool {
 	t.Helper()
 	files, err := filepath.Glob("*.go")

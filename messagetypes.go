@@ -8,7 +8,8 @@ import (
 	"github.com/anser-rpc/anser/codec"
 )
 
-// misfit returns why the codec cannot carry both messages, which are pointers, or nil if it can or cannot tell.
+// misfit returns why the codec cannot carry all of the messages, which are pointers. It returns nil
+// if the codec can, or if that is unknown.
 func misfit(c codec.Codec, messages ...any) error {
 	f, ok := c.(codec.Fitter)
 	if !ok {
@@ -28,7 +29,7 @@ func misfit(c codec.Codec, messages ...any) error {
 	return nil
 }
 
-// reasons leaves out those that say nothing.
+// reasons returns the errors other than errUnfit.
 func reasons(all []error) []error {
 	var some []error
 	for _, err := range all {
@@ -39,5 +40,5 @@ func reasons(all []error) []error {
 	return some
 }
 
-// errUnfit is the reason of codecs that give none: they are for other types altogether.
+// errUnfit is the reason of codecs that give none: they are for other kinds of types.
 var errUnfit = errors.New("the type does not fit")

@@ -9,17 +9,19 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// Metadata travels beside a message: one value for a key. Keys are case-insensitive and arrive in
-// lower case; they consist of a-z 0-9 - _ and the full stop. A key that ends in "-bin" may have any
-// bytes as its value, every other value is UTF-8 text of one line. At most 128 keys and 64 KiB.
+// Metadata is sent along with a message: one value per key. Keys are case-insensitive and arrive in
+// lower case; they consist of a-z 0-9 - _ and the full stop. The value of a key that ends in "-bin"
+// may be any bytes, every other value is one line of UTF-8 text. The limits are 128 keys and 64
+// KiB.
 //
-// Metadata goes to the callee and no further, but for keys that begin with [FlowPrefix]. docs/metadata.md
-// tells more.
+// Metadata goes to the callee and no further, except for keys that begin with [FlowPrefix]. See
+// docs/metadata.md.
 type Metadata map[string]string
 
-// FlowPrefix begins the keys of metadata that goes on: a call that a handler makes, with its context or one
-// derived from it, carries the handler's own metadata with such keys too, and so on along the chain of calls.
-// [WithMetadata] in between sets another value; an empty one says that there is none.
+// FlowPrefix begins the keys of metadata that is propagated: a call that a handler makes, with its
+// context or one derived from it, also carries the handler's own metadata with such keys, and so on
+// along the chain of calls. [WithMetadata] in between sets another value; an empty value means
+// none.
 const FlowPrefix = "flow-"
 
 // outgoing returns the metadata that calls made with ctx carry, or nil.
@@ -33,14 +35,14 @@ func outgoing(ctx context.Context) Metadata {
 	return md
 }
 
-// withFlow adds what flows on from md, unless m has the key.
+// withFlow adds the keys of md that are propagated, unless m has them.
 func (m Metadata) withFlow(md Metadata) Metadata {
 	merged := m
 	for k, v := range md {
 		if _, ok := m[k]; ok || !strings.HasPrefix(k, FlowPrefix) {
 			continue
 		}
-		if len(merged) == len(m) { // what is in the context must not change
+		if len(merged) == len(m) { // the map in the context must not change
 			merged = make(Metadata, len(m)+1)
 			maps.Copy(merged, m)
 		}
@@ -57,8 +59,8 @@ func (m Metadata) Set(key, value string) { m[strings.ToLower(key)] = value }
 
 type outgoingKey struct{}
 
-// WithMetadata returns a context whose calls carry md, in addition to what ctx carries already;
-// md wins where both have a key. md is copied.
+// WithMetadata returns a context whose calls carry md, in addition to what ctx already carries; md
+// wins if both have a key. md is copied.
 func WithMetadata(ctx context.Context, md Metadata) context.Context {
 	old, _ := ctx.Value(outgoingKey{}).(Metadata)
 	merged := make(Metadata, len(old)+len(md))
@@ -69,21 +71,22 @@ func WithMetadata(ctx context.Context, md Metadata) context.Context {
 	return context.WithValue(ctx, outgoingKey{}, merged)
 }
 
-// OutgoingMetadata returns what calls made with ctx carry: what WithMetadata put into it, or nil. The
-// result is the caller's to keep and change.
+// OutgoingMetadata returns the metadata that WithMetadata put into ctx, or nil. The caller owns the
+// result.
 func OutgoingMetadata(ctx context.Context) Metadata {
 	md, _ := ctx.Value(outgoingKey{}).(Metadata)
 	return maps.Clone(md)
 }
 
-// OutgoingValue returns what calls made with ctx carry under the key, which is in lower case, or "". That is also
-// what flows on from the handler that ctx belongs to.
+// OutgoingValue returns the value that calls made with ctx carry under the key, which is in lower
+// case, or "". That includes metadata propagated from the handler that ctx belongs to.
 func OutgoingValue(ctx context.Context, key string) string { return outgoing(ctx)[key] }
 
-// maxMetadata is the longest block that every server takes; see docs/protocol.md §4.
+// maxMetadata is the longest block that every server accepts; see docs/protocol.md §4.
 const maxMetadata = 64 << 10
 
-// encodeMetadata returns md as a block, or nil when it is empty. Behind md come pairs of the protocol.
+// encodeMetadata returns md as a block, followed by own pairs of the protocol, or nil if there are
+// none.
 func encodeMetadata(md Metadata, own ...wire.Pair) ([]byte, error) {
 	n := len(md) + len(own)
 	if n == 0 {
@@ -107,7 +110,7 @@ func encodeMetadata(md Metadata, own ...wire.Pair) ([]byte, error) {
 	return block, nil
 }
 
-// metadataOf decodes a block that was checked before.
+// metadataOf decodes a block that was validated before.
 func metadataOf(block []byte) Metadata {
 	pairs, _, err := wire.ParseRequestMetadata(block, uint64(len(block)))
 	if err != nil || len(pairs) == 0 {
@@ -120,13 +123,13 @@ func metadataOf(block []byte) Metadata {
 	return md
 }
 
-// Trace is a trace context with the fields of W3C Trace Context. It travels with every call made
-// from a handler whose own call had one.
+// Trace is a trace context with the fields of W3C Trace Context. It is sent with every call that a
+// handler makes if the handler's own call had one.
 type Trace = wire.Trace
 
 type traceKey struct{}
 
-// WithTrace returns a context whose calls carry t. One whose trace id or span id is zero means none.
+// WithTrace returns a context whose calls carry t. A zero trace id or span id means no trace.
 func WithTrace(ctx context.Context, t Trace) context.Context {
 	return context.WithValue(ctx, traceKey{}, t)
 }
@@ -145,17 +148,18 @@ func TraceFrom(ctx context.Context) (Trace, bool) {
 	return Trace{}, false
 }
 
-// isTrace says whether t is a trace, which has two ids.
+// isTrace reports whether t is a trace, which has two ids.
 func isTrace(t *Trace) bool { return t.TraceID != [16]byte{} && t.SpanID != [8]byte{} }
 
-// Priority says which calls an overloaded server sheds first. It travels along the chain of calls.
+// Priority says which calls an overloaded server sheds first. It is propagated along the chain of
+// calls.
 type Priority uint8
 
-// The priorities, from the first to be shed to the last.
+// The priorities, in the order in which they are shed.
 const (
 	Sheddable Priority = iota
 	Low
-	Normal // of a call that states none
+	Normal // the default
 	Critical
 )
 
@@ -166,8 +170,8 @@ func WithPriority(ctx context.Context, p Priority) context.Context {
 	return context.WithValue(ctx, priorityKey{}, min(p, Critical))
 }
 
-// PriorityFrom returns the priority of calls made with ctx: what WithPriority set, else that of the
-// call that ctx belongs to, else Normal.
+// PriorityFrom returns the priority of calls made with ctx: the one that WithPriority set,
+// otherwise that of the call that ctx belongs to, otherwise Normal.
 func PriorityFrom(ctx context.Context) Priority {
 	if p, ok := ctx.Value(priorityKey{}).(Priority); ok {
 		return p

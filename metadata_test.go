@@ -13,7 +13,7 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// Trailers that are too large must not end the connection, nor must details or a message.
+// Trailers, details or a message that are too large must not end the connection.
 func TestLargeErrors(t *testing.T) {
 	network := new(ansertest.Network)
 	var refused error
@@ -53,7 +53,7 @@ func TestLargeErrors(t *testing.T) {
 	}
 }
 
-// seen is what a handler saw beside its request.
+// seen is what a handler received with its request.
 type seen struct {
 	metadata anser.Metadata
 	trace    anser.Trace
@@ -62,8 +62,8 @@ type seen struct {
 	attempt  int
 }
 
-// spy serves "Spy.Look", which tells what it sees, and "Spy.Through", which calls it with its own
-// context.
+// spy serves "Spy.Look", which records what it receives, and "Spy.Through", which calls Spy.Look
+// with its own context.
 func spy(t *testing.T, network *ansertest.Network) (*anser.Client, chan seen) {
 	look := make(chan seen, 1)
 	var c *anser.Client
@@ -99,8 +99,8 @@ func TestMetadata(t *testing.T) {
 	if got.Get("Tenant") != "other" || got.Get("none") != "" {
 		t.Errorf("%q", got)
 	}
-	got.Set("New", "x") // it is the caller's
-	// Metadata is for one hop, unless a handler passes it on.
+	got.Set("New", "x") // the caller owns it
+	// Metadata goes one hop, unless a handler passes it on.
 	if _, err := call(ctx, c, "Spy.Through", ""); err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestTraceAndPriority(t *testing.T) {
 	}
 	trace := anser.Trace{TraceID: [16]byte{1, 2, 3}, SpanID: [8]byte{4, 5}, Flags: 1}
 	ctx := anser.WithPriority(anser.WithTrace(context.Background(), trace), anser.Sheddable)
-	for _, method := range []string{"Spy.Look", "Spy.Through"} { // both travel along the chain of calls
+	for _, method := range []string{"Spy.Look", "Spy.Through"} { // both are propagated along the chain of calls
 		if _, err := call(ctx, c, method, ""); err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +159,8 @@ func TestTraceAndPriority(t *testing.T) {
 			t.Errorf("%s: %+v", method, s)
 		}
 	}
-	// Ids of zeros are no trace: neither on the wire nor in a context, where they end the one that came in.
+	// Ids of zeros are no trace: neither on the wire nor in a context, where they end the incoming
+	// trace.
 	for _, none := range []anser.Trace{{}, {TraceID: trace.TraceID}, {SpanID: trace.SpanID, Flags: 1}} {
 		if _, err := call(anser.WithTrace(ctx, none), c, "Spy.Look", ""); err != nil {
 			t.Fatal(err)
@@ -241,7 +242,8 @@ func TestTrailers(t *testing.T) {
 	}
 }
 
-// Metadata goes one hop, unless its key says that it flows on; then a handler in between may change it.
+// Metadata goes one hop, unless its key says that it is propagated; then a handler in between may
+// change it.
 func TestMetadataFlows(t *testing.T) {
 	network := new(ansertest.Network)
 	tell := func(ctx context.Context, _ *[]byte) (*[]byte, error) {
@@ -259,7 +261,7 @@ func TestMetadataFlows(t *testing.T) {
 		if set != nil {
 			ctx = anser.WithMetadata(ctx, set)
 		}
-		ctx, cancel := context.WithCancel(ctx) // a derived one will do
+		ctx, cancel := context.WithCancel(ctx) // a derived one works too
 		defer cancel()
 		return anser.Go[[]byte](ctx, last, "Echo.Tell", in).Wait()
 	}})
@@ -278,7 +280,7 @@ func TestMetadataFlows(t *testing.T) {
 			t.Errorf("%q, %v; want %q", out, err, want)
 		}
 	}
-	// What flows counts with what is added, and a call that carries too much is not sent.
+	// Propagated metadata counts like added metadata, and a call that carries too much is not sent.
 	set = make(anser.Metadata)
 	for i := range 127 {
 		set[fmt.Sprintf("k%d", i)] = ""

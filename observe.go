@@ -12,70 +12,75 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// An Observer is told what happens where an [Interceptor] does not reach: connections, messages on their
-// way, methods, and the registry. Fields that are nil are left out. Functions are called where the thing
-// happens and hold it up while they run, so they should be fast; several run at the same time.
+// An Observer is notified of events that an [Interceptor] does not see: connections, messages on
+// the wire, methods, and the registry. Nil fields are skipped. The functions are called
+// synchronously, so they should be fast; several may run concurrently.
 //
-// Several observers are told in the order of the options. After an error of one, the others are not asked.
+// Several observers are called in the order of the options. After an error of one, the others are
+// not called.
 type Observer struct {
-	// ConnOpened is told of a connection before the first call goes over it. An error refuses it: a
-	// server answers the client's handshake with CLOSE and the error's text, a client closes it and tries
-	// again later, as if it could not be made.
+	// ConnOpened is called for a connection before its first call. An error refuses the connection:
+	// a server answers the client's handshake with CLOSE and the text of the error; a client closes
+	// the connection and tries again later, as if it could not connect.
 	ConnOpened func(c ConnInfo) error
-	// ConnClosed is told of the end of a connection that all observers accepted. err says what ended it;
-	// it is nil if that was one of the two sides, in order.
+	// ConnClosed is called at the end of a connection that all observers accepted. err is the
+	// cause, or nil if one of the two sides closed the connection in order.
 	ConnClosed func(c ConnInfo, err error)
-	// ConnFailed is told of a connection that did not come about: not made, broken in its handshake, or
-	// refused.
+	// ConnFailed is called for a connection that was not established: it could not be made, its
+	// handshake failed, or it was refused.
 	ConnFailed func(c ConnInfo, err error)
 
-	// Request is told of a request before it is sent, on the client for each attempt, and on the server
-	// after it arrived and was admitted, before it is decoded. An error refuses the attempt or call: it
-	// does not run. One that is not an [*Error] has the code PermissionDenied. On the server, ctx is the
-	// handler's: [PeerFrom], [MetadataFrom] and [TraceFrom] say more.
+	// Request is called before a request is sent, on the client once per attempt, and on the server
+	// after the request was received and admitted, before it is decoded. An error refuses the
+	// attempt or call, which does not run; unless it is an [*Error] it has the code
+	// PermissionDenied. On the server, ctx is the handler's: see [PeerFrom], [MetadataFrom] and
+	// [TraceFrom].
 	Request func(ctx context.Context, m MessageInfo) error
-	// Reply is told of the answer: on the client after that of an attempt arrived, or the attempt failed
-	// without one, and before it is decoded; on the server after it was encoded, and before it is sent. It is told
-	// once for each Request of which all observers approved. A oneway call has none, unless a client could
-	// not send it. Of a stream, Request is told of the opening, with its first message, and Reply of its end.
+	// Reply is called for the answer: on the client after the answer to an attempt arrived, or the
+	// attempt failed without one, and before it is decoded; on the server after it was encoded and
+	// before it is sent. It is called once per Request that all observers allowed. A oneway call
+	// has no Reply, unless a client could not send it. For a stream, Request is called at the
+	// opening, with the first message, and Reply at the end.
 	Reply func(ctx context.Context, m MessageInfo)
 
-	// MethodAdded is told of a method that is added to a server. An error refuses it, and Serve
-	// returns it.
+	// MethodAdded is called when a method is added to a server. An error refuses the method, and
+	// Serve returns it.
 	MethodAdded func(name string) error
-	// Announced is told of each try of a server to enter itself into a registry: with a nil err it is
-	// registered.
+	// Announced is called for each attempt of a server to register with a registry; it has
+	// succeeded if err is nil.
 	Announced func(in registry.Instance, err error)
-	// Withdrawn is told of the try to take that back when the server stops.
+	// Withdrawn is called for the attempt to deregister when the server stops.
 	Withdrawn func(in registry.Instance, err error)
 
-	// Health is told when a client takes an instance out of use or back, as a whole or for one method:
-	// see [OutlierDetection] and [Breaker]. Events come one after the other; the function must not close the client.
+	// Health is called when a client takes an instance out of use or back, entirely or for one
+	// method: see [OutlierDetection] and [Breaker]. Events are delivered one at a time; the
+	// function must not close the client.
 	Health func(e HealthEvent)
 }
 
-// ConnInfo is a connection as an [Observer] sees it.
+// ConnInfo describes a connection for an [Observer].
 type ConnInfo struct {
-	Server bool // which side this is
-	// Address is what a client dialed; empty on a server.
+	Server bool // true on the server
+	// Address is the address that a client dialed; empty on a server.
 	Address string
 	// Peer is the other side. If a client could not connect, its addresses are nil.
 	Peer Peer
 }
 
-// MessageInfo is a request or its answer as an [Observer] sees it.
+// MessageInfo describes a request or its answer for an [Observer].
 type MessageInfo struct {
-	Server  bool   // which side this is
+	Server  bool   // true on the server
 	Method  string // canonical on the server
-	Address string // of the instance that a client calls; empty on a server
+	Address string // address of the instance that a client calls; empty on a server
 	Attempt int    // from 0
-	Codec   uint8  // its number; see package codec
-	Bytes   int    // of the message as it travels, encoded and perhaps compressed; 0 for an error
-	Err     error  // of an answer: an *Error, or nil
+	Codec   uint8  // number of the codec; see package codec
+	// Size of the message on the wire, encoded and possibly compressed; 0 for an error.
+	Bytes int
+	Err   error // error of an answer: an *Error, or nil
 }
 
-// observers are those of a side. It is used through a pointer, which is nil where there are none, so
-// that this costs calls one comparison.
+// observers are the observers of a side. It is used through a pointer that is nil if there are
+// none, so that they cost a call one comparison.
 type observers []Observer
 
 // all returns the observers, or none.
@@ -117,7 +122,7 @@ func (w *observers) connFailed(c ConnInfo, err error) {
 	}
 }
 
-// request asks the observers whether a request may go on.
+// request returns an error if an observer refuses the request.
 func (w *observers) request(ctx context.Context, m MessageInfo) *Error {
 	for _, o := range w.all() {
 		f := o.Request
@@ -170,16 +175,16 @@ func (w *observers) withdrawn(in registry.Instance, err error) {
 	}
 }
 
-// HealthChange says what happened to an instance.
+// HealthChange is a change of the health of an instance.
 type HealthChange uint8
 
 // The changes.
 const (
-	InstanceEjected  HealthChange = iota // it gets no calls
-	InstanceRestored                     // it gets calls again
-	BreakerOpened                        // it gets no calls of one method
-	BreakerHalfOpen                      // it gets single ones, as probes
-	BreakerClosed                        // it gets all again
+	InstanceEjected  HealthChange = iota // the instance gets no calls
+	InstanceRestored                     // the instance gets calls again
+	BreakerOpened                        // the instance gets no calls of one method
+	BreakerHalfOpen                      // the instance gets single calls of the method, as probes
+	BreakerClosed                        // the instance gets all calls of the method again
 )
 
 var healthChangeNames = [...]string{"instance ejected", "instance restored", "breaker opened", "breaker half open", "breaker closed"}
@@ -192,14 +197,14 @@ func (h HealthChange) String() string {
 	return fmt.Sprintf("health change %d", uint8(h))
 }
 
-// MarshalText writes the change in words, for JSON and logs.
+// MarshalText returns the change in words, for JSON and logs.
 func (h HealthChange) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
 
-// HealthEvent tells an [Observer] what a client makes of an instance.
+// HealthEvent reports a change of the health of an instance to an [Observer].
 type HealthEvent struct {
 	Change   HealthChange
 	Instance registry.Instance
-	Method   string    // of a breaker, else empty
-	Reason   string    // in words
-	Until    time.Time // when the client tries the instance again, if it knows; else zero
+	Method   string    // method of a breaker, otherwise empty
+	Reason   string    // reason in words
+	Until    time.Time // when the client tries the instance again, or zero if unknown
 }

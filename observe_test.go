@@ -13,7 +13,7 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// observer notes everything.
+// observer returns an observer that records everything.
 func (n *notes) observer(side string) anser.Observer {
 	conn := func(c anser.ConnInfo) string {
 		return fmt.Sprintf("%s %q %t", side, c.Address, c.Server)
@@ -107,7 +107,8 @@ func TestObserver(t *testing.T) {
 	})
 }
 
-// An attempt that an observer refuses is not sent, and a call that the server's observer refuses does not run.
+// An attempt that an observer refuses is not sent, and a call that the server's observer refuses
+// does not run.
 func TestObserverRefusesRequests(t *testing.T) {
 	for _, side := range []string{"client", "server"} {
 		t.Run(side, func(t *testing.T) {
@@ -161,7 +162,7 @@ func TestObserverRefusesRequests(t *testing.T) {
 	}
 }
 
-// A connection that an observer refuses takes no call, and the next one may.
+// A connection that an observer refuses gets no calls; the next one may.
 func TestObserverRefusesConnections(t *testing.T) {
 	for _, side := range []string{"client", "server"} {
 		t.Run(side, func(t *testing.T) {
@@ -201,7 +202,7 @@ func TestObserverRefusesConnections(t *testing.T) {
 	}
 }
 
-// Each attempt is told of, with its number and where it goes.
+// Request is called for each attempt, with its number and its instance.
 func TestObserverOfAttempts(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		unavailable := map[string]handler{"Echo.Say": func(context.Context, *[]byte) (*[]byte, error) {
@@ -226,7 +227,7 @@ func TestObserverOfAttempts(t *testing.T) {
 	})
 }
 
-// What no connection could be made to is told of as well.
+// ConnFailed is called if no connection could be made.
 func TestObserverOfDials(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		n := new(notes)
@@ -240,7 +241,7 @@ func TestObserverOfDials(t *testing.T) {
 	})
 }
 
-// A method that an observer does not want makes a server that does not serve.
+// A server with a method that an observer refuses does not serve.
 func TestObserverRefusesMethods(t *testing.T) {
 	s := anser.NewServer(silent, anser.Observe(anser.Observer{MethodAdded: func(name string) error {
 		return errors.New("it has no owner")
@@ -254,7 +255,7 @@ func TestObserverRefusesMethods(t *testing.T) {
 	}
 }
 
-// A server outlives observers that panic.
+// A server survives panics of observers.
 func TestObserverPanics(t *testing.T) {
 	network, when := new(ansertest.Network), "request"
 	s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo}, anser.Observe(anser.Observer{

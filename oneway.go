@@ -6,9 +6,9 @@ import (
 	"reflect"
 )
 
-// OnewayMethod is the name of a oneway method with the type of its message: no reply and no error travels
-// back, and a message arrives once or not at all. As a constant that both sides share it says so where the
-// contract is:
+// OnewayMethod is the name of a oneway method with the type of its message: neither a reply nor an
+// error is sent back, and a message arrives at most once. As a constant that both sides share it
+// documents the contract:
 //
 //	const Log anser.OnewayMethod[Record] = "Log.Write"
 type OnewayMethod[A any] string
@@ -23,24 +23,26 @@ func (m OnewayMethod[A]) Send(ctx context.Context, c *Client, in *A, opts ...Cal
 	return Send(ctx, c, string(m), in, opts...)
 }
 
-// Send calls the method oneway: nothing comes back, not even an error, and the message arrives at most once.
+// Send calls the method oneway: nothing is sent back, not even an error, and the message arrives at
+// most once.
 //
-// A nil error says that the message is in the hands of a connection: it waits to be written, or was. If the
-// connection is lost, so is the message. Until then Send looks for another instance as [Call] does, so that an
-// error says that nothing was sent. The context and the time of the call bound this, and the handler. Send
-// waits while the connection has 1 MiB of requests that the server does not take.
+// A nil error means that the message was handed to a connection: it was written or is waiting to
+// be. If the connection is lost, so is the message. Before that, Send tries other instances as
+// [Call] does, so an error means that nothing was sent. The context and the timeout of the call
+// bound Send and the handler. Send blocks while the connection holds 1 MiB of requests that the
+// server does not read.
 //
-// Any method may be called oneway. A server drops the reply, and refuses a oneway call that is over a limit
-// without a word: it counts it.
+// Any method may be called oneway. The server drops the reply. If a oneway call exceeds a limit,
+// the server refuses it without an answer and counts it.
 //
-// Of the fail modes, [Backup] and [Fork] make no sense here and are refused, as is an [IdempotencyKey].
+// The fail modes [Backup] and [Fork] make no sense here and are refused, as is an [IdempotencyKey].
 func Send[A any](ctx context.Context, c *Client, method string, in *A, opts ...CallOption) error {
 	return c.Send(ctx, method, in, opts...)
 }
 
-// HandleOneway serves the method name, which is only ever called oneway, with h. A call that wants a reply
-// is refused. What h returns goes nowhere: an error is counted (see [Server.Stats]), and what else is to
-// be done about it, such as logging, is for h or an [Interceptor] to do. The rest is as for [Handle].
+// HandleOneway serves the method name, which can only be called oneway, with h. A call that wants a
+// reply is refused. The error of h is not sent anywhere; it is counted (see [Server.Stats]), and h
+// or an [Interceptor] can log it. Otherwise HandleOneway is like [Handle].
 func HandleOneway[A any](s *Server, name string, h func(ctx context.Context, in *A) error, opts ...HandleOption) error {
 	if h == nil {
 		return s.refuseMethod(fmt.Errorf("method %q has no handler: the function is nil", name))
@@ -60,5 +62,5 @@ func HandleOneway[A any](s *Server, name string, h func(ctx context.Context, in 
 	})
 }
 
-// onewayReply stands for the reply of a call that has none.
+// onewayReply is the reply of a method that has none.
 var onewayReply = new(None)

@@ -97,7 +97,7 @@ func TestOnewayRefusedIsSilent(t *testing.T) {
 	})
 }
 
-// What was not sent is tried elsewhere, and what cannot be sent is an error.
+// An unsent message is tried elsewhere, and one that cannot be sent is an error.
 func TestOnewayNotSent(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		var got atomic.Int64
@@ -124,7 +124,7 @@ func TestOnewayNotSent(t *testing.T) {
 	})
 }
 
-// A message that was handed over is never sent again, whatever becomes of its connection.
+// A message that was handed to a connection is never sent again, even if the connection is lost.
 func TestOnewayIsNeverSentTwice(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		var got atomic.Int64
@@ -138,7 +138,7 @@ func TestOnewayIsNeverSentTwice(t *testing.T) {
 					t.Error("the request is not oneway")
 				}
 				got.Add(1)
-				p.Close() // the message may have run, and nobody says so
+				p.Close() // the message may have run, but its outcome is unknown
 			}
 		})
 		c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Idempotent(), anser.Conns(1))
@@ -146,7 +146,7 @@ func TestOnewayIsNeverSentTwice(t *testing.T) {
 			if err := logWrite.Send(context.Background(), c, text("")); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(10 * time.Second) // the next one has a connection of its own
+			time.Sleep(10 * time.Second) // the next message gets a connection of its own
 			if n := got.Load(); n != int64(i+1) {
 				t.Fatalf("%d messages have arrived, %d were sent", n, i+1)
 			}
@@ -154,7 +154,7 @@ func TestOnewayIsNeverSentTwice(t *testing.T) {
 	})
 }
 
-// Send waits while the server does not take what was sent before.
+// Send blocks while the server does not read what was sent before.
 func TestOnewayWaitsForRoom(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		read := make(chan struct{})
@@ -181,7 +181,7 @@ func TestOnewayWaitsForRoom(t *testing.T) {
 	})
 }
 
-// A server that drains lets the oneway calls finish that it has.
+// A draining server lets the oneway calls finish that it has accepted.
 func TestDrainWaitsForOneways(t *testing.T) {
 	for name, opt := range map[string]anser.HandleOption{"inline": anser.Inline(), "concurrent": anser.Concurrent()} {
 		t.Run(name, func(t *testing.T) {
@@ -235,7 +235,8 @@ func TestOnewayThroughInterceptors(t *testing.T) {
 	}
 }
 
-// BenchmarkSend sends 64 bytes from one goroutine, and waits in the end until all have arrived.
+// BenchmarkSend sends messages of 64 bytes from one goroutine, and waits at the end until all have
+// arrived.
 func BenchmarkSend(b *testing.B) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -16,8 +16,8 @@ type Option interface {
 	DialOption
 }
 
-// Logger sets where the side logs to; the default is slog.Default(). Arguments, replies, metadata and
-// credentials are never logged.
+// Logger sets the logger of the side; the default is slog.Default(). Arguments, replies, metadata
+// and credentials are never logged.
 func Logger(l *slog.Logger) Option {
 	return sideOption(func(o *sideOptions) {
 		if o.wants(l != nil, "anser.Logger: the logger is nil: leave the option out, or give it slog.New(slog.DiscardHandler)") {
@@ -26,7 +26,7 @@ func Logger(l *slog.Logger) Option {
 	})
 }
 
-// Intercept appends interceptors, the first being the outermost.
+// Intercept appends interceptors; the first one is the outermost.
 func Intercept(in ...Interceptor) Option {
 	return sideOption(func(o *sideOptions) {
 		for _, i := range in {
@@ -37,8 +37,9 @@ func Intercept(in ...Interceptor) Option {
 	})
 }
 
-// Codecs adds codecs, beside raw, binary, JSON, protobuf and MessagePack, which are always there.
-// One with the number of another replaces it. A client prefers them where they fit a call's types.
+// Codecs adds codecs to raw, binary, JSON, protobuf and MessagePack, which are always available. A
+// codec replaces another one with the same number. A client prefers the added ones if they fit the
+// types of a call.
 func Codecs(c ...codec.Codec) Option {
 	return sideOption(func(o *sideOptions) {
 		for _, c := range c {
@@ -50,14 +51,15 @@ func Codecs(c ...codec.Codec) Option {
 	})
 }
 
-// TLS makes the side speak TLS with the given configuration, which must not be changed afterwards.
-// Unless it states a version, TLS 1.3 is the least; less than TLS 1.2 is refused. Unless it states
-// protocols, both sides say [ALPN]. A client proves the server by the name or IP address that it dials,
-// unless the configuration has a ServerName; a VerifyConnection of the configuration finds either
-// in the state's ServerName.
+// TLS makes the side use TLS with the given configuration, which must not be changed afterwards.
+// The minimum version is TLS 1.3 unless the configuration sets one; less than TLS 1.2 is refused.
+// Both sides use the protocol [ALPN] unless the configuration sets protocols. A client verifies the
+// server by the name or IP address that it dials, unless the configuration has a ServerName; a
+// VerifyConnection function finds either in the ServerName of the connection state.
 //
-// Connections that are TLS already, such as those of QUIC or of a listener of crypto/tls, get no second
-// TLS on the server. Package transport/tlsfiles makes configurations that follow files on disk.
+// On the server, connections that already use TLS, such as those of QUIC or of a listener of
+// crypto/tls, get no second TLS. Package transport/tlsfiles makes configurations that follow files
+// on disk.
 func TLS(config *tls.Config) Option {
 	if config != nil && (config.MinVersion == 0 || config.NextProtos == nil) {
 		config = config.Clone()
@@ -76,9 +78,9 @@ func TLS(config *tls.Config) Option {
 	})
 }
 
-// MaxMessage sets the largest encoded message that the side accepts, in bytes; the default is 4 MiB.
-// A compressed message counts with its size after decompression.
-// What a side sends is bounded by what the other accepts.
+// MaxMessage sets the largest encoded message that the side accepts, in bytes; the default is 4
+// MiB. A compressed message counts with its decompressed size. A sender is limited by what its peer
+// accepts.
 func MaxMessage(bytes int) Option {
 	return sideOption(func(o *sideOptions) {
 		if o.wants(bytes >= 1 && bytes <= maxMaxMessage, "anser.MaxMessage(%d): want 1 to %d bytes", bytes, maxMaxMessage) {
@@ -87,11 +89,11 @@ func MaxMessage(bytes int) Option {
 	})
 }
 
-// maxMaxMessage leaves a frame a length that fits a signed integer everywhere.
+// maxMaxMessage leaves a frame a length that fits a signed 32-bit integer.
 const maxMaxMessage = math.MaxInt32 - frameOverhead
 
-// Keepalive sets after how much silence the side asks whether the other is there (default 30 s), and how long
-// it waits for an answer before it gives the connection up (default 10 s).
+// Keepalive sets the time without received data after which the side sends a ping (default 30 s),
+// and the time that it waits for an answer before it closes the connection (default 10 s).
 func Keepalive(idle, answer time.Duration) Option {
 	return sideOption(func(o *sideOptions) {
 		if o.wants(idle > 0 && answer > 0, "anser.Keepalive(%v, %v): want times above 0", idle, answer) {
@@ -100,7 +102,7 @@ func Keepalive(idle, answer time.Duration) Option {
 	})
 }
 
-// HandshakeTimeout bounds the handshake of a connection, TLS included; the default is 5 s.
+// HandshakeTimeout bounds the handshake of a connection, including TLS; the default is 5 s.
 func HandshakeTimeout(d time.Duration) Option {
 	return sideOption(func(o *sideOptions) {
 		if o.wants(d > 0, "anser.HandshakeTimeout(%v): want a time above 0", d) {
@@ -109,10 +111,9 @@ func HandshakeTimeout(d time.Duration) Option {
 	})
 }
 
-// IdleTimeout closes a connection on which no call is open and none was made for so long; 0, the
-// default, keeps it open. The other side makes no new connection before it needs one. The
-// connection is closed up to two seconds late. Those of a client with handlers stay: they are there
-// for calls of the server.
+// IdleTimeout closes a connection that has had no open call for the time d; 0, the default, keeps
+// it open. The peer makes no new connection before it needs one. The connection is closed up to two
+// seconds late. Connections of a client with handlers are kept: the server may call over them.
 func IdleTimeout(d time.Duration) Option {
 	return sideOption(func(o *sideOptions) {
 		if o.wants(d >= 0, "anser.IdleTimeout(%v): want at least 0", d) {
@@ -121,7 +122,7 @@ func IdleTimeout(d time.Duration) Option {
 	})
 }
 
-// WriteStall sets how long a write may make no progress before the connection is given up; the
+// WriteStall sets how long a write may make no progress before the connection is closed; the
 // default is 10 s.
 func WriteStall(d time.Duration) Option {
 	return sideOption(func(o *sideOptions) {
@@ -131,14 +132,15 @@ func WriteStall(d time.Duration) Option {
 	})
 }
 
-// ReadTimeout bounds the time from the first byte of a frame to its last one; 0, the default, sets no bound. It
-// closes the connection with TIMEOUT, and the calls on it fail. A frame carries a whole request or reply, or one
-// message of a stream, so the time must suffice for a message of [MaxMessage] bytes on the slowest link that is
-// served. The connection is closed up to a second late.
+// ReadTimeout bounds the time from the first byte of a frame to its last one; 0, the default, sets
+// no limit. When it expires, the connection is closed with TIMEOUT, and the calls on it fail. A
+// frame carries a whole request or reply, or one message of a stream, so the time must suffice for
+// a message of [MaxMessage] bytes on the slowest link that is served. The connection is closed up to
+// a second late.
 //
-// [WriteStall] ends slower frames in any case, those that arrive with less than 4 KiB a second. A connection without
-// a frame under way is not the concern of this option: [Keepalive] finds the other side dead, [IdleTimeout]
-// closes what is not used, and [HandshakeTimeout] bounds what comes before the first call.
+// [WriteStall] ends frames that arrive at less than 4 KiB per second in any case. ReadTimeout does
+// not apply to a connection between frames: [Keepalive] detects a dead peer, [IdleTimeout] closes
+// unused connections, and [HandshakeTimeout] bounds the time before the first call.
 func ReadTimeout(d time.Duration) Option {
 	return sideOption(func(o *sideOptions) {
 		if o.wants(d >= 0, "anser.ReadTimeout(%v): want at least 0", d) {
@@ -147,12 +149,13 @@ func ReadTimeout(d time.Duration) Option {
 	})
 }
 
-// FlowControlWindows sets how many bytes of messages the side lets arrive that nobody has received yet: for each stream and
-// for all streams of a connection together, each from 4 KiB to 2 GiB - 1. The default is 256 KiB and 1 MiB,
-// where the windows of up to about ten streams of a connection grow to 1 MiB each while their readers are fast;
-// windows that are set stay as they are. A larger window lets a stream go faster over a long way: the most
-// is a window for each round trip. So that a stream whose reader is slow never holds up others, the side
-// allows more for the connection where it has to; each stream keeps its bound.
+// FlowControlWindows sets how many bytes of messages may arrive before the application receives
+// them: per stream, and for all streams of a connection together, each from 4 KiB to 2 GiB - 1. The
+// defaults are 256 KiB and 1 MiB, where the windows of up to about ten streams of a connection grow
+// to 1 MiB each while their readers are fast; windows that are set explicitly do not grow. A larger
+// window lets a stream go faster over a long path: it transfers at most one window per round trip.
+// To keep a stream with a slow reader from delaying others, the side allows more for the connection
+// if necessary; the limit of each stream is kept.
 func FlowControlWindows(stream, connection int) Option {
 	return sideOption(func(o *sideOptions) {
 		if o.wants(min(stream, connection) >= minWindow && max(stream, connection) <= wire.MaxWindow,
@@ -170,27 +173,29 @@ type IdempotentOption interface {
 	HandleOption
 }
 
-// Idempotent declares that running a call twice does the same as running it once, so that it may
-// be sent again when its outcome is unknown. Given to a method on the server, clients learn it from
-// the method's first reply; given to a client or a call, it holds at once.
+// Idempotent declares that running a call twice has the same effect as running it once, so that it
+// may be sent again when its outcome is unknown. If it is given to a method on the server, clients
+// learn it from the method's first reply; if it is given to a client or a call, it applies at once.
 func Idempotent() IdempotentOption { return idempotentOption{} }
 
-// Checksums has every frame of the side's connections carry a CRC-32C, in both directions. It is for networks
-// that do not keep bytes as they are and connections without TLS: TLS proves every byte already, so with it
-// checksums are a waste.
+// Checksums protects every frame of the side's connections with a CRC-32C, in both directions. It
+// is for connections without TLS over networks that corrupt data; with TLS it is a waste, as TLS
+// already authenticates every byte.
 //
-// One of the two sides has to be given the option. Every other one of this version puts checksums on its frames
-// and checks those it gets when asked; one that cannot is refused: calls of a client fail with Unavailable and
-// say why, and were not sent. So there is no connection without checksums that was to have them.
+// It is enough to give the option to one of the two sides. A peer of this version adds and verifies
+// checksums when asked. A peer that cannot is refused: calls of a client fail with Unavailable and
+// the reason, and were not sent. So the option never results in a connection without checksums.
 //
-// A frame with a wrong checksum, or without one, ends its connection (BAD_CHECKSUM): of the calls that were open
-// on it nobody knows whether they ran, unless they had not been sent. What is said before both sides have
-// introduced themselves, credentials among it, has no checksum: see docs/security.md.
+// A frame with a wrong checksum, or without one, ends its connection (BAD_CHECKSUM): the outcome of
+// the calls that were open on it is unknown, unless they had not been sent. Data that is exchanged
+// before both sides have sent their settings, including credentials, has no checksum: see
+// docs/security.md.
 func Checksums() Option {
 	return sideOption(func(o *sideOptions) { o.checksums = true })
 }
 
-// Observe adds observers to a side. A client with observers does not share its connections with others.
+// Observe adds observers to a side. A client with observers does not share its connections with
+// other clients.
 func Observe(list ...Observer) Option {
 	return sideOption(func(o *sideOptions) {
 		all := new(observers)
@@ -203,9 +208,10 @@ func Observe(list ...Observer) Option {
 	})
 }
 
-// MaxExpansion sets how many times its size a message of more than 1 MiB may have after
-// decompression; the default is 100. A message may have 1 MiB and MaxMessage bounds it in any case. Senders that
-// are made with this package send a message uncompressed that would gain more than 100 times.
+// MaxExpansion sets the limit for the size of a message after decompression, relative to its
+// compressed size; the default is 100 times. A message may have up to 1 MiB in any case, and
+// MaxMessage is the upper limit. Senders that use this package send a message uncompressed if
+// compression would make it more than 100 times smaller.
 func MaxExpansion(times int) Option {
 	return sideOption(func(o *sideOptions) {
 		if o.wants(times >= 1, "anser.MaxExpansion(%d): want at least 1", times) {

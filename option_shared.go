@@ -10,7 +10,7 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// sideOptions are what both sides have.
+// sideOptions are the options that both sides have.
 type sideOptions struct {
 	keepaliveOptions
 	log              *slog.Logger
@@ -26,10 +26,10 @@ type sideOptions struct {
 	idleTimeout      time.Duration // 0: none
 	checksums        bool
 	observers        *observers
-	mistakes         []error // options that cannot work
+	mistakes         []error // invalid options
 }
 
-// wants reports ok, and notes a mistake if it is false.
+// wants returns ok, and records a mistake if it is false.
 func (o *sideOptions) wants(ok bool, format string, args ...any) bool {
 	if !ok {
 		o.mistakes = append(o.mistakes, fmt.Errorf(format, args...))

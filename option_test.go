@@ -13,7 +13,7 @@ import (
 	"github.com/anser-rpc/anser/codec"
 )
 
-// Options are values: they may be given to many clients at once.
+// Options are values: the same one may be given to many clients.
 func TestOptionsAreShared(t *testing.T) {
 	config := &tls.Config{ServerName: "example"}
 	opt := anser.TLS(config)
@@ -34,12 +34,12 @@ func TestOptionsAreShared(t *testing.T) {
 	}
 }
 
-// unnumbered is a codec that has no number yet.
+// unnumbered is a codec without a number.
 type unnumbered struct{ codec.Raw }
 
 func (unnumbered) ID() uint8 { return 0 }
 
-// An option that cannot work is an error of Dial and of Serve, which says what would.
+// An option that cannot work is an error of Dial and of Serve that says what would work.
 func TestOptionMistakes(t *testing.T) {
 	for want, opt := range map[string]anser.Option{
 		"anser.Logger: the logger is nil: leave the option out, or give it slog.New(slog.DiscardHandler)": anser.Logger(nil),

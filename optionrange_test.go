@@ -15,7 +15,8 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// Options of a call that are out of range are errors of Dial and of every way to call, and name what is allowed.
+// Call options that are out of range are errors of Dial and of every kind of call, and name the
+// allowed range.
 func TestCallOptionsOutOfRange(t *testing.T) {
 	c := dial(t, "127.0.0.1:1")
 	gzip := compress.BuiltIn()[0]
@@ -42,7 +43,7 @@ func TestCallOptionsOutOfRange(t *testing.T) {
 	expectMistake(t, c, "an option of the call is nil", nil)
 }
 
-// expectMistake calls in every way with the option.
+// expectMistake makes every kind of call with the option.
 func expectMistake(t *testing.T, c *anser.Client, want string, opt anser.CallOption) {
 	t.Helper()
 	ctx, in := context.Background(), new(Args)

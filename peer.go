@@ -5,15 +5,16 @@ import (
 	"net"
 )
 
-// Peer is the other side of the connection that a call came over.
+// Peer describes the other side of the connection on which a call arrived.
 type Peer struct {
 	Addr  net.Addr
 	Local net.Addr
-	// TLS is the state of the connection after its handshake, or nil without TLS. It is shared:
-	// do not change it.
+	// TLS is the state of the connection after its handshake, or nil without TLS. It is shared: do
+	// not change it.
 	TLS *tls.ConnectionState
-	// Identity is who a client is, on a server with [Authenticate], else nil. It is shared: do not change it.
+	// Identity is the identity of a client on a server with [Authenticate], otherwise nil. It is
+	// shared: do not change it.
 	Identity *Identity
-	// Checksums says that every frame of the connection has one: see [Checksums].
+	// Checksums is true if every frame of the connection has a checksum: see [Checksums].
 	Checksums bool
 }

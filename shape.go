@@ -14,15 +14,15 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Shape describes a message as JSON sees it.
+// Shape describes a message in terms of JSON.
 type Shape struct {
-	// Type is the Go type, "message" with the full name of a protobuf message, or of a method with several
-	// arguments or results the list of them: "(a int, b int)".
+	// Type is the Go type, "message" with the full name of a protobuf message, or, for a method
+	// with several arguments or results, the list of them: "(a int, b int)".
 	Type string `json:"type"`
 	// JSON is a message in which every field has an example value.
 	JSON json.RawMessage `json:"json"`
-	// Others are the keys of members that JSON leaves out, as each excludes one that is there: those of a
-	// oneof of a protobuf message after its first, at whatever depth. They are sorted.
+	// Others are the keys of members that JSON leaves out because each excludes one that it
+	// contains: the fields of a protobuf oneof after the first one, at any depth. They are sorted.
 	Others []string `json:"others,omitempty"`
 }
 
@@ -37,7 +37,8 @@ func shapeOf(t reflect.Type) Shape {
 	return Shape{Type: t.String(), JSON: data}
 }
 
-// exampleDepth is how deep an example goes. It also ends where a type is inside itself.
+// exampleDepth is the maximum depth of an example. An example also ends where a type contains
+// itself.
 const exampleDepth = 4
 
 var (
@@ -46,8 +47,8 @@ var (
 	textType      = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-// example returns a value that encoding/json writes as a message of type t with a zero in every field;
-// path holds the types that t is inside.
+// example returns a value that encoding/json writes as a message of type t with a zero in every
+// field; path holds the types that contain t.
 func example(t reflect.Type, path []reflect.Type) any {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -81,7 +82,8 @@ func example(t reflect.Type, path []reflect.Type) any {
 	return 0
 }
 
-// ownExample is what a type that writes itself makes of its zero value, if it makes anything.
+// ownExample returns the encoding of the zero value of a type that marshals itself, or nil if that
+// fails.
 func ownExample(t reflect.Type) (value any) {
 	defer func() {
 		if recover() != nil {
@@ -95,7 +97,7 @@ func ownExample(t reflect.Type) (value any) {
 	return json.RawMessage(data)
 }
 
-// exampleStruct keeps the fields' order.
+// exampleStruct keeps the order of the fields.
 func exampleStruct(t reflect.Type, path []reflect.Type) any {
 	var b strings.Builder
 	b.WriteByte('{')
@@ -145,7 +147,8 @@ func messageShape(m proto.Message) Shape {
 	return s
 }
 
-// otherKeys adds the JSON names of the fields that fillMessage leaves out to keys. path is as in fillMessage.
+// otherKeys adds the JSON names of the fields that fillMessage leaves out to keys. path is as in
+// fillMessage.
 func otherKeys(m protoreflect.MessageDescriptor, path []protoreflect.FullName, keys []string) []string {
 	path = append(slices.Clip(path), m.FullName())
 	for i := range m.Fields().Len() {
@@ -166,8 +169,8 @@ func otherKeys(m protoreflect.MessageDescriptor, path []protoreflect.FullName, k
 	return keys
 }
 
-// fillMessage gives every field of m a value, and every oneof its first one. path holds the messages that
-// m is inside. Scalars without presence are left alone: they have a value always.
+// fillMessage sets every field of m, and the first field of every oneof. path holds the messages
+// that contain m. Scalars without presence are left alone: they always have a value.
 func fillMessage(m protoreflect.Message, path []protoreflect.FullName) {
 	fields := m.Descriptor().Fields()
 	path = append(slices.Clip(path), m.Descriptor().FullName())
@@ -195,8 +198,8 @@ func fillMessage(m protoreflect.Message, path []protoreflect.FullName) {
 	}
 }
 
-// fillable reports whether a field can have a value that is worth showing: not a message inside itself, nor
-// one of the two that must not hold just anything.
+// fillable reports whether a field can have a value worth showing: not a message inside itself, nor
+// one of the two types that cannot hold arbitrary values.
 func fillable(f protoreflect.FieldDescriptor, path []protoreflect.FullName) bool {
 	if f.Message() == nil {
 		return true
@@ -206,7 +209,8 @@ func fillable(f protoreflect.FieldDescriptor, path []protoreflect.FullName) bool
 		name != "google.protobuf.Any" && name != "google.protobuf.FieldMask"
 }
 
-// filled returns v, a new value of the field or of one of its elements, with every field of a message set.
+// filled returns v, a new value of the field or of one of its elements, with every field of a
+// message set.
 func filled(v protoreflect.Value, f protoreflect.FieldDescriptor, path []protoreflect.FullName) protoreflect.Value {
 	if f.Message() != nil {
 		fillMessage(v.Message(), path)

@@ -14,13 +14,13 @@ import (
 	"github.com/anser-rpc/anser/codec/protobuf"
 )
 
-// Tuple is the message of a method with several arguments or results: what an [Interceptor] sees as the
-// request and reply of such a method. It travels as an array of its elements or as an object with their
-// names, in JSON and MessagePack; see docs/calls.md. It is not safe for concurrent use.
+// Tuple is the message of a method with several arguments or results: an [Interceptor] sees it as
+// the request and reply of such a method. It is encoded as an array of its elements or as an object
+// with their names, in JSON and MessagePack; see docs/calls.md. It is not safe for concurrent use.
 type Tuple struct {
 	of     *elements
 	values []reflect.Value // addressable
-	object bool            // travels with names
+	object bool            // encoded with names
 }
 
 // Len returns the number of elements.
@@ -29,11 +29,11 @@ func (t *Tuple) Len() int { return len(t.values) }
 // At returns element i, from 0.
 func (t *Tuple) At(i int) any { return t.values[i].Interface() }
 
-// Name returns the name of element i. Without names from [Params] they are "arg1", "arg2" and so on in a
-// request, and "result1", "result2" in a reply.
+// Name returns the name of element i. Without names from [Params] they are "arg1", "arg2" and so on
+// in a request, and "result1", "result2" in a reply.
 func (t *Tuple) Name(i int) string { return t.of.names[i] }
 
-// elements are what the tuples of one side of a method consist of.
+// elements describes the tuples of one side of a method.
 type elements struct {
 	types []reflect.Type
 	names []string
@@ -41,10 +41,10 @@ type elements struct {
 	given bool   // the names are from Params
 }
 
-// maxElements bounds what a peer may send; no function of Go code that people wrote has more.
+// maxElements bounds what a peer may send; no function written by hand has more.
 const maxElements = 64
 
-// newElements fails for types that no message can have.
+// newElements fails for types that cannot be part of a message.
 func newElements(what, name string, types []reflect.Type) (*elements, error) {
 	if len(types) > maxElements {
 		return nil, fmt.Errorf("it has %d %ss, more than %d: use a struct", len(types), what, maxElements)
@@ -83,7 +83,8 @@ func (e *elements) new() *Tuple {
 	return t
 }
 
-// message returns element i as a protobuf message, or false if it is none. A nil one is made if fresh is set.
+// message returns element i as a protobuf message, or false if it is none. If fresh is set, it is a
+// new message.
 func (t *Tuple) message(i int, fresh bool) (proto.Message, bool) {
 	v := t.values[i]
 	if !isMessage(v.Type()) {
@@ -95,7 +96,8 @@ func (t *Tuple) message(i int, fresh bool) (proto.Message, bool) {
 	return v.Interface().(proto.Message), true
 }
 
-// set replaces element i by what decode stores, whose argument is a pointer to it. null has it zero.
+// set replaces element i with the value that decode stores through a pointer to it, or with zero if
+// null is set.
 func (t *Tuple) set(i int, null bool, decode func(v any) error) error {
 	t.values[i].SetZero()
 	if null {
@@ -111,7 +113,7 @@ func (t *Tuple) set(i int, null bool, decode func(v any) error) error {
 	return nil
 }
 
-// index finds an element by its name.
+// index returns the index of the element with the name.
 func (t *Tuple) index(name string) (int, error) {
 	if i := slices.Index(t.of.names, name); i >= 0 {
 		return i, nil
@@ -119,7 +121,7 @@ func (t *Tuple) index(name string) (int, error) {
 	return 0, fmt.Errorf("there is no %s %q: want %s", t.of.what, name, t.of)
 }
 
-// checkCount refuses an array that has not as many elements as there are.
+// checkCount returns an error unless n is the number of elements.
 func (t *Tuple) checkCount(n int) error {
 	if n != len(t.values) {
 		return fmt.Errorf("%d %ss: want %s", n, t.of.what, t.of)
@@ -127,7 +129,7 @@ func (t *Tuple) checkCount(n int) error {
 	return nil
 }
 
-// clear makes all elements zero, for those that an object does not have.
+// clear sets all elements to zero, for those that an object does not have.
 func (t *Tuple) clear() {
 	for _, v := range t.values {
 		v.SetZero()
@@ -143,7 +145,7 @@ func (e *elements) String() string {
 	return "(" + strings.Join(list, ", ") + ")"
 }
 
-// MarshalJSON returns an array, or an object if that is how the request came.
+// MarshalJSON returns an array, or an object if the request was one.
 func (t *Tuple) MarshalJSON() ([]byte, error) {
 	open, end := byte('['), byte(']')
 	if t.object {
@@ -172,8 +174,8 @@ func (t *Tuple) MarshalJSON() ([]byte, error) {
 	return append(out, end), nil
 }
 
-// UnmarshalJSON takes an array with all elements in their order, or an object with their names, in which
-// those that are left out are zero. null is an empty array.
+// UnmarshalJSON accepts an array with all elements in order, or an object with their names, in
+// which missing ones are zero. null is an empty array.
 func (t *Tuple) UnmarshalJSON(data []byte) error {
 	var array []json.RawMessage
 	if err := json.Unmarshal(data, &array); err == nil {
@@ -210,8 +212,8 @@ func (t *Tuple) setJSON(i int, text []byte) error {
 	return t.set(i, string(text) == "null", func(v any) error { return tupleJSON.Unmarshal(text, v) })
 }
 
-// MarshalMsg appends the tuple as MessagePack: an array, or a map if that is how the request came. A
-// protobuf message is a bin with its bytes.
+// MarshalMsg appends the tuple as MessagePack: an array, or a map if the request was one. A
+// protobuf message is a bin with its encoding.
 func (t *Tuple) MarshalMsg(b []byte) ([]byte, error) {
 	n := len(t.values)
 	switch {
@@ -257,7 +259,7 @@ var tupleProtobuf = protobuf.New()
 
 const msgpackNil = 0xc0
 
-// UnmarshalMsg takes what MarshalMsg makes, and returns what follows it.
+// UnmarshalMsg decodes the output of MarshalMsg and returns the remaining bytes.
 func (t *Tuple) UnmarshalMsg(data []byte) ([]byte, error) {
 	if len(data) == 0 {
 		return nil, errors.New("there is no value")

@@ -7,7 +7,7 @@ import (
 	"reflect"
 )
 
-// shapes is what error messages say about the signatures that can be served.
+// shapes lists the signatures that can be served, for error messages.
 const shapes = "want func(context.Context, *Args) (*Reply, error), func(context.Context, *Args, *Reply) error, func(*Args, *Reply) error or func(context.Context, A, B, …) (C, D, …, error)"
 
 var contextType = reflect.TypeFor[context.Context]()
@@ -18,7 +18,7 @@ var tupleType = reflect.TypeFor[Tuple]()
 
 var noneType = reflect.TypeFor[None]()
 
-// signature is what a function says about the method that it serves or calls.
+// signature describes a function that serves or calls a method.
 type signature struct {
 	tuple   bool
 	in, out []reflect.Type // of a tuple: without the context and the error
@@ -26,8 +26,8 @@ type signature struct {
 	// Otherwise:
 	request, reply reflect.Type
 	withContext    bool
-	byPointer      bool // the request
-	outReply       bool // the function gets the reply to fill
+	byPointer      bool // the request is passed by pointer
+	outReply       bool // the function gets the reply to fill in
 }
 
 func parseSignature(t reflect.Type) (*signature, error) {
@@ -74,7 +74,8 @@ func parseSignature(t reflect.Type) (*signature, error) {
 	return sig, nil
 }
 
-// isMessageLike reports whether t is a pointer, or a struct of which a pointer was most likely meant.
+// isMessageLike reports whether t is a pointer, or a struct, of which a pointer was most likely
+// meant.
 func isMessageLike(t reflect.Type) bool {
 	return t.Kind() == reflect.Pointer || t.Kind() == reflect.Struct
 }
