@@ -7,7 +7,7 @@ import (
 
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/internal/idtable"
-	"github.com/anser-rpc/anser/internal/longrun"
+	"github.com/anser-rpc/anser/internal/placement"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -255,12 +255,12 @@ func (c *serverConn) flushIfFull(s *reading) error {
 // reading of the connection to another one.
 func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, payload []byte) (lost bool, err error) {
 	s.untimed++
-	var timed longrun.Run
-	if s.requests%costSample == 1 {
+	var timed placement.Run
+	if s.requests%placement.SampleEvery == 1 {
 		if s.requests > 1 {
 			s.now = nanotime()
 		}
-		timed = ctx.method.begin(s.now, s.untimed)
+		timed = ctx.method.placement.Begin(s.now, s.untimed)
 		s.untimed = 0
 	}
 	s.tick += 2
@@ -332,8 +332,9 @@ func (c *serverConn) reassignReader(t readToken, kept bool) {
 	c.state = s
 	c.openLocked(old.current)
 	m := old.current.method
-	m.cost.noteHandoff(s.now, m.calls.Load(), kept)
-	m.noteLong(s.now, m.cost.average.Load(), 1, 0)
+	if m.mode == runLearned {
+		m.placement.Handoff(s.now, m.calls.Load(), kept)
+	}
 	c.server.stats.handoffs.Add(1)
 	c.server.inFlight.Add(1)
 	taken := old.current

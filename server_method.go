@@ -7,10 +7,9 @@ import (
 	"reflect"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/anser-rpc/anser/internal/gain"
-	"github.com/anser-rpc/anser/internal/longrun"
+	"github.com/anser-rpc/anser/internal/placement"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -40,8 +39,7 @@ type method struct {
 	only       *codecSet // nil: all of the server's
 	builtin    bool
 	foreign    bool // only other protocols call it
-	cost       cost
-	long       longrun.Detector
+	placement  placement.Learner
 	gains      gain.Table    // of compressing its replies
 	limits     *methodLimits // nil: nothing limits its calls
 
@@ -57,19 +55,20 @@ type alias struct {
 	uses       atomic.Int64
 }
 
-// Handle serves the method name with h. Names have the form "Service.Method". Request and reply can be of any
-// type that one of the server's codecs handles: structs, protobuf messages, []byte.
+// Handle serves the method name with h. Names have the form "Service.Method". Request and reply can
+// be of any type that one of the server's codecs handles: structs, protobuf messages, []byte.
 //
 // The request that h gets is its own. The reply must not be changed after h has returned; a nil
-// reply without an error is an Internal error, except that of a handler whose reply is [None]. The context ends when the caller cancels, its
-// deadline passes, its connection is lost, or h has returned.
+// reply without an error is an Internal error, except that of a handler whose reply is [None]. The
+// context ends when the caller cancels, its deadline passes, its connection is lost, or h has
+// returned.
 //
-// A type that no codec of the server can carry, such as one with a field of type error or chan, is an error that names
-// the field. [OnlyCodecs] narrows the codecs down.
+// A type that no codec of the server can carry, such as one with a field of type error or chan, is
+// an error that names the field. [OnlyCodecs] narrows the codecs down.
 //
-// Methods may be added at any time and from several goroutines. A server that serves already takes calls of the method
-// from then on, also on connections that are there. Before that, an error of Handle is also returned by Serve and
-// ListenAndServe, so that it need not be looked at here.
+// Methods may be added at any time and from several goroutines. A server that serves already takes
+// calls of the method from then on, also on connections that are there. Before that, an error of
+// Handle is also returned by Serve and ListenAndServe, so that it need not be looked at here.
 func Handle[A, R any](s *Server, name string, h func(ctx context.Context, in *A) (*R, error), opts ...HandleOption) error {
 	if h == nil {
 		return s.refuseMethod(fmt.Errorf("method %q has no handler: the function is nil", name))
@@ -94,7 +93,8 @@ func Handle[A, R any](s *Server, name string, h func(ctx context.Context, in *A)
 
 var errNilReply = &Error{Code: Internal, Outcome: Executed, Message: "the handler returned neither a reply nor an error"}
 
-// nilReply is what a handler has returned that returned nil without an error: a None is nothing more.
+// nilReply is what a handler has returned that returned nil without an error: a None is nothing
+// more.
 func nilReply[R any]() (any, error) {
 	if none, ok := any(new(R)).(*None); ok {
 		return none, nil
@@ -220,81 +220,6 @@ func (m *method) run(ctx context.Context, in any) (any, error) {
 	return inv.Reply, nil
 }
 
-// cost is what running a method has been like. It decides whether the method runs on the goroutine
-// that reads the connection. Its fields are updated without a lock: a lost update costs one sample.
-//
-// Three things keep a method off that goroutine. One is its average: handlers that use the processor
-// for long should use all of them. The second is handoffs: a method that now and then blocks has a
-// small average and still holds up what comes behind it. The third are rare long runs: see longrun.Detector.
-// The duration of a single run says little, since a run that the operating system interrupted looks like one
-// that slept.
-type cost struct {
-	average atomic.Int64 // nanoseconds of a run, exponentially weighted
-	until   atomic.Int64 // nanotime until which the method runs on workers
-
-	// Of the monitor.
-	since    int64 // nanotime of the first handoff that counts
-	calls    int64 // of the method, then
-	handoffs int64 // while the process kept its processors
-	starved  int64 // the others
-	penalty  int64 // how long the last time on workers was
-}
-
-const (
-	slowAverage  = 50 * time.Microsecond
-	costShare    = 32                     // a new run's share of the average is 1/costShare
-	costSample   = 8                      // one in so many runs is timed: reading the clock is not free
-	maxSample    = 200 * time.Microsecond // a longer run counts as this in the average
-	handoffSpan  = time.Second            // in which handoffs are too many when they are
-	maxHandoffs  = 3                      // at least so many and
-	handoffShare = 2000                   // more than one in so many calls
-	firstPenalty = 250 * time.Millisecond
-	maxPenalty   = 30 * time.Second
-)
-
-// note takes the duration of one run into account.
-func (c *cost) note(d int64) {
-	old := c.average.Load()
-	sample := min(d, int64(maxSample))
-	next := old + (sample-old)/costShare // from 0: the first run is slow, as it makes what is made once
-	if next != old {
-		c.average.Store(next)
-	}
-}
-
-// noteHandoff counts a handler that blocked the reading of its connection; calls is how often the method
-// was called so far. After a few it keeps the method off the reading goroutines, twice as long as the last
-// time unless the method was well for long in between. Where the process did not keep its processors, fast
-// handlers look as if they blocked, but not most of them. It is called by the monitor alone.
-func (c *cost) noteHandoff(now, calls int64, kept bool) {
-	if now-c.since > int64(handoffSpan) {
-		c.since, c.handoffs, c.starved, c.calls = now, 0, 0, calls
-	}
-	if kept {
-		c.handoffs++
-	} else {
-		c.starved++
-	}
-	all, made := c.handoffs+c.starved, calls-c.calls
-	some := c.handoffs >= maxHandoffs && c.handoffs*handoffShare >= made
-	if most := all >= maxHandoffs && all*2 >= made; !some && !most {
-		return
-	}
-	c.handoffs, c.starved, c.calls = 0, 0, calls
-	if until := c.until.Load(); c.penalty == 0 || now > until+4*c.penalty {
-		c.penalty = int64(firstPenalty)
-	} else if now >= until {
-		c.penalty = min(2*c.penalty, int64(maxPenalty))
-	}
-	c.keepOff(now + c.penalty)
-}
-
-// keepOff keeps the method off the reading goroutines until then at least.
-func (c *cost) keepOff(until int64) {
-	for old := c.until.Load(); old < until && !c.until.CompareAndSwap(old, until); old = c.until.Load() {
-	}
-}
-
 // inline reports whether the method may run on the goroutine that reads the connection.
 func (m *method) inline(now int64) bool {
 	switch m.mode {
@@ -303,39 +228,13 @@ func (m *method) inline(now int64) bool {
 	case runConcurrent:
 		return false
 	}
-	return now >= m.cost.until.Load() && m.cost.average.Load() < int64(slowAverage)
+	return m.placement.Inline(now)
 }
 
-// begin starts a timed run.
-func (m *method) begin(now, weight int64) longrun.Run { return m.long.Begin(now, weight) }
-
-// end takes the duration of a timed run into account. handedOff says that the monitor has handed its
-// connection over, and has noted the run already.
-func (m *method) end(r *longrun.Run, now int64, handedOff bool) {
-	d := now - r.Began
-	average := m.cost.average.Load()
-	if !handedOff {
-		m.cost.note(d)
-	}
-	if d < int64(longrun.Threshold) {
-		return
-	}
-	var long, proven int64
-	if !handedOff {
-		long = r.Weight
-	}
-	if r.Proven(time.Duration(d)) {
-		proven = r.Weight
-	}
-	m.noteLong(now, average, long, proven)
-}
-
-// noteLong takes a long run into account; see [longrun.Detector.Note].
-func (m *method) noteLong(now, average, long, proven int64) {
-	if m.mode != runLearned || long == 0 && proven == 0 {
-		return
-	}
-	if stay := m.long.Note(now, m.calls.Load(), time.Duration(average), long, proven); stay > 0 {
-		m.cost.keepOff(now + int64(stay))
+// end ends a timed run, from which nothing is learned where the mode is fixed; see
+// [placement.Learner.End].
+func (m *method) end(r *placement.Run, now int64, handedOff bool) {
+	if m.mode == runLearned {
+		m.placement.End(r, now, m.calls.Load(), handedOff)
 	}
 }

@@ -233,7 +233,7 @@ func (c *serverConn) runJob(j *job) (next *job) {
 			j.out = c.server.execute(ctx, j.codec, j.payload, j.out[:0])
 		}
 		now := nanotime()
-		ctx.method.cost.note(now - began)
+		ctx.method.placement.Note(time.Duration(now - began))
 		if g := ctx.method.limits; g != nil && g.queue != nil {
 			g.queue.Record(&g.class, time.Duration(now-j.granted), now)
 		}

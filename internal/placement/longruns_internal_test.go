@@ -1,4 +1,4 @@
-package longrun
+package placement
 
 import (
 	"testing"
@@ -34,7 +34,7 @@ func TestRareLongRuns(t *testing.T) {
 		"interrupted, one in eight is timed": {80_000, 8_000, 2 * time.Microsecond, 2_300, 8, 0, false},
 		"burning in one of ten long runs":    {10_000, 1_000, 2 * time.Microsecond, 2_300, 1, 1, false},
 	} {
-		var d Detector
+		var l longRuns
 		now, moved, long := second, false, int64(0)
 		for calls := int64(1); now < 60*second; calls++ {
 			now += second / test.rate
@@ -49,7 +49,7 @@ func TestRareLongRuns(t *testing.T) {
 			if long++; long*test.proven/10 != (long-1)*test.proven/10 {
 				proven = test.weight
 			}
-			moved = d.note(now, calls, test.average, test.weight, proven, sysusage.Process{CPU: busy, Preempted: test.preempted * now / second}) > 0 || moved
+			moved = l.note(now, calls, test.average, test.weight, proven, sysusage.Process{CPU: busy, Preempted: test.preempted * now / second}) > 0 || moved
 		}
 		if moved != test.want {
 			t.Errorf("%s: moved %v, want %v", name, moved, test.want)
@@ -60,13 +60,13 @@ func TestRareLongRuns(t *testing.T) {
 // A method that still has long runs when it comes back is moved after fewer long runs, for twice as
 // long.
 func TestLongRunsAfterReturn(t *testing.T) {
-	var d Detector
+	var l longRuns
 	now, calls := int64(time.Hour), int64(0)
 	moves := func(every int64) (after int, stay time.Duration) {
 		for after = 1; after < 100; after++ {
 			now += int64(time.Second)
 			calls += every
-			if stay := d.note(now, calls, 1000, 1, 1, sysusage.Process{}); stay > 0 {
+			if stay := l.note(now, calls, 1000, 1, 1, sysusage.Process{}); stay > 0 {
 				return after, stay
 			}
 		}
@@ -80,7 +80,7 @@ func TestLongRunsAfterReturn(t *testing.T) {
 		if after, stay := moves(want.every); after != want.after || stay != want.stay {
 			t.Errorf("one in %d: moved after %d long runs for %v, want %d and %v", want.every, after, stay, want.after, want.stay)
 		}
-		if n := d.note(now+int64(want.stay)-1, calls, 1000, 1, 1, sysusage.Process{}); want.stay > 0 && n > 0 {
+		if n := l.note(now+int64(want.stay)-1, calls, 1000, 1, 1, sysusage.Process{}); want.stay > 0 && n > 0 {
 			t.Errorf("moved while it runs on workers")
 		}
 		now += int64(want.stay)

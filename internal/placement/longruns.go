@@ -1,5 +1,4 @@
-// Package longrun finds methods that run for long now and then, although their average is short.
-package longrun
+package placement
 
 import (
 	"sync"
@@ -10,16 +9,14 @@ import (
 	"github.com/anser-rpc/anser/internal/sysusage"
 )
 
-// Detector finds out whether the runs of a method are short but for a few. Such a method has a
+// longRuns finds out whether the runs of a method are short but for a few. Such a method has a
 // small average, and still holds up the calls behind each long run on the reader goroutine. See
 // docs/decisions/0042.
 //
 // A run that the operating system interrupted looks like a long one. So the first long runs only
 // make a method a suspect. The timed runs of a suspect also read what their thread has used, which
 // distinguishes the two.
-//
-// The zero value is ready for use. Its methods are safe for concurrent use.
-type Detector struct {
+type longRuns struct {
 	suspect atomic.Int64 // mono.Time until which timed runs read what their thread has used
 
 	mu     sync.Mutex       // guards the fields below; only long runs lock it
@@ -61,8 +58,8 @@ var (
 	returnRate = rate{2, 8000} // soon after a stay on workers, so that a method near usualRate does not go to and fro
 )
 
-// Threshold is the duration from which a run is long.
-const Threshold = time.Millisecond
+// longRun is the duration from which a run is long.
+const longRun = time.Millisecond
 
 const (
 	countSpan  = 10 * time.Second // approximate time over which long runs count
@@ -75,23 +72,23 @@ const (
 // Run is one timed run of a method. The zero value is a run that is not timed.
 type Run struct {
 	Weight int64 // number of runs for which this one counts
-	Began  mono.Time
+	began  mono.Time
 	thread sysusage.Thread
 }
 
-// Begin starts a timed run.
-func (d *Detector) Begin(now mono.Time, weight int64) Run {
-	r := Run{Weight: weight, Began: now}
-	if now < d.suspect.Load() {
+// begin starts a timed run.
+func (l *longRuns) begin(now mono.Time, weight int64) Run {
+	r := Run{Weight: weight, began: now}
+	if now < l.suspect.Load() {
 		r.thread = sysusage.CurrentThread()
 	}
 	return r
 }
 
-// Proven reports whether the run, which has taken that long, was long because of what the handler
+// proven reports whether the run, which has taken that long, was long because of what the handler
 // did. It must be called on the goroutine of the run.
-func (r *Run) Proven(took time.Duration) bool {
-	if r.thread.ID == 0 || took < Threshold {
+func (r *Run) proven(took time.Duration) bool {
+	if r.thread.ID == 0 || took < longRun {
 		return false
 	}
 	end := sysusage.CurrentThread()
@@ -103,13 +100,13 @@ func (r *Run) Proven(took time.Duration) bool {
 // nothing.
 func proves(began, end *sysusage.Thread, took time.Duration) bool {
 	switch {
-	case began.ID == 0 || took < Threshold:
+	case began.ID == 0 || took < longRun:
 		return false
 	case began.ID != end.ID:
 		// A goroutine changes its thread when it waits. It also does when its thread was
 		// interrupted for so long that the Go runtime takes the goroutine away afterwards.
 		return took < forcedStop
-	case end.CPU-began.CPU >= int64(Threshold):
+	case end.CPU-began.CPU >= int64(longRun):
 		return true
 	}
 	// A thread that neither waited nor was preempted may have lost its time to another virtual
@@ -117,66 +114,62 @@ func proves(began, end *sysusage.Thread, took time.Duration) bool {
 	return end.Preempted == began.Preempted && end.Waited != began.Waited
 }
 
-// Note takes a long run into account, and returns for how long the method must run on workers.
+// note takes a long run into account, and returns for how long the method must run on workers.
 // calls is how often the method ran so far, average its mean run before this one. long and proven
 // are the number of calls for which this run counts, or 0: proven without a proof, long where the
-// run was noted before.
+// run was noted before. used is what the process has used so far.
 //
 // What is counted decays when a run is noted, so that methods without long runs cost nothing.
-func (d *Detector) Note(now mono.Time, calls int64, average time.Duration, long, proven int64) (stay time.Duration) {
-	return d.note(now, calls, average, long, proven, sysusage.CurrentProcess())
-}
-
-func (d *Detector) note(now mono.Time, calls int64, average time.Duration, long, proven int64, used sysusage.Process) (stay time.Duration) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if now < d.until {
+func (l *longRuns) note(now mono.Time, calls int64, average time.Duration, long, proven int64, used sysusage.Process) (stay time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now < l.until {
 		return 0 // the run began before the method was moved
 	}
-	allowed, back := usualRate, now < d.until+4*int64(d.stay)
+	allowed, back := usualRate, now < l.until+4*int64(l.stay)
 	if back {
 		allowed = returnRate
 	}
-	d.decayLocked(now, calls, used)
+	l.decayLocked(now, calls, used)
 	if long > 0 {
-		d.long.add(long)
+		l.long.add(long)
 	}
 	if proven > 0 {
-		d.proven.add(proven)
+		l.proven.add(proven)
 	}
-	made := calls - d.calls
-	if !d.long.often(allowed, made) {
+	made := calls - l.calls
+	if !l.long.often(allowed, made) {
 		return 0
 	}
-	d.suspect.Store(now + int64(countSpan))
-	if !d.proven.often(allowed, made) && !d.unexplainedLocked(allowed, made, average, used) {
+	l.suspect.Store(now + int64(countSpan))
+	if !l.proven.often(allowed, made) && !l.unexplainedLocked(allowed, made, average, used) {
 		return 0
 	}
 	if back {
-		d.stay = min(2*d.stay, maxStay)
+		l.stay = min(2*l.stay, maxStay)
 	} else {
-		d.stay = firstStay
+		l.stay = firstStay
 	}
-	d.until = now + int64(d.stay)
-	d.suspect.Store(d.until + 4*int64(d.stay))
-	d.since = 0
-	return d.stay
+	l.until = now + int64(l.stay)
+	l.suspect.Store(l.until + 4*int64(l.stay))
+	l.since = 0
+	return l.stay
 }
 
 // decayLocked has old runs count less than new ones.
-func (d *Detector) decayLocked(now mono.Time, calls int64, used sysusage.Process) {
-	if d.since == 0 || time.Duration(now-d.since) > 4*countSpan {
+func (l *longRuns) decayLocked(now mono.Time, calls int64, used sysusage.Process) {
+	if l.since == 0 || time.Duration(now-l.since) > 4*countSpan {
 		// Long ago, or never: this run begins a span.
-		d.since, d.calls, d.used = now, calls, used
-		d.long, d.proven = runs{}, runs{}
+		l.since, l.calls, l.used = now, calls, used
+		l.long, l.proven = runs{}, runs{}
 	}
-	for time.Duration(now-d.since) > countSpan {
-		d.since += (now - d.since) / 2
-		d.calls += (calls - d.calls) / 2
-		d.used.Preempted += (used.Preempted - d.used.Preempted) / 2
-		d.used.CPU += (used.CPU - d.used.CPU) / 2
-		d.long.halve()
-		d.proven.halve()
+	for time.Duration(now-l.since) > countSpan {
+		l.since += (now - l.since) / 2
+		l.calls += (calls - l.calls) / 2
+		l.used.Preempted += (used.Preempted - l.used.Preempted) / 2
+		l.used.CPU += (used.CPU - l.used.CPU) / 2
+		l.long.halve()
+		l.proven.halve()
 	}
 }
 
@@ -184,13 +177,13 @@ func (d *Detector) decayLocked(now mono.Time, calls int64, used sysusage.Process
 // methods in proportion to the processor time that they take, which is known from their average.
 // Most preemptions are far shorter than a long run, so this decides on quiet machines only, and
 // where threads are not known.
-func (d *Detector) unexplainedLocked(allowed rate, made int64, average time.Duration, used sysusage.Process) bool {
-	if seen := (runs{d.long.seen, d.long.seen}); !seen.often(allowed, made) {
+func (l *longRuns) unexplainedLocked(allowed rate, made int64, average time.Duration, used sysusage.Process) bool {
+	if seen := (runs{l.long.seen, l.long.seen}); !seen.often(allowed, made) {
 		return false
 	}
 	share := 1.0 // of the method in the time of the process
-	if cpu := used.CPU - d.used.CPU; cpu > 0 {
+	if cpu := used.CPU - l.used.CPU; cpu > 0 {
 		share = min(1, float64(made*int64(average))/float64(cpu))
 	}
-	return float64(d.long.seen) > doubt*share*float64(used.Preempted-d.used.Preempted)
+	return float64(l.long.seen) > doubt*share*float64(used.Preempted-l.used.Preempted)
 }

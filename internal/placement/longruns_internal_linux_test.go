@@ -1,4 +1,4 @@
-package longrun
+package placement
 
 import (
 	"runtime"
@@ -15,7 +15,7 @@ func TestBurningIsProven(t *testing.T) {
 	runtime.LockOSThread() // for CurrentThread alone: a handler needs no thread of its own
 	defer runtime.UnlockOSThread()
 	burn := func() {
-		for began := sysusage.CurrentThread(); sysusage.CurrentThread().CPU-began.CPU < 2*int64(Threshold); {
+		for began := sysusage.CurrentThread(); sysusage.CurrentThread().CPU-began.CPU < 2*int64(longRun); {
 		}
 	}
 	for _, test := range []struct {
@@ -23,21 +23,21 @@ func TestBurningIsProven(t *testing.T) {
 		run  func()
 		want bool
 	}{{"burns", burn, true}, {"only looks long", func() {}, false}} {
-		var d Detector
+		var l longRuns
 		now, calls, moved := int64(time.Hour), int64(0), false
 		for range 5 {
 			calls += 1000
 			now += int64(time.Second)
-			d.suspect.Store(now + 1)
-			r := d.Begin(now, 1)
+			l.suspect.Store(now + 1)
+			r := l.begin(now, 1)
 			test.run()
 			var proven int64
-			if r.Proven(5 * time.Millisecond) {
+			if r.proven(5 * time.Millisecond) {
 				proven = r.Weight
 			}
 			// There are more preemptions each time than could explain any long run.
 			used := sysusage.Process{Preempted: calls << 20}
-			moved = d.note(now, calls, time.Microsecond, r.Weight, proven, used) > 0 || moved
+			moved = l.note(now, calls, time.Microsecond, r.Weight, proven, used) > 0 || moved
 		}
 		if moved != test.want {
 			t.Errorf("a method that %s: moved %v", test.name, moved)
