@@ -266,7 +266,7 @@ func (c *Client) begin(ctx context.Context, x *callState, name string, in, out a
 	e := c.pick(k, m)
 	x.e = e
 	if e != nil {
-		var conn *clientConn
+		var conn *callerHalf
 		if conn, fault = e.start(ctx, k, m); fault == nil {
 			if k.patient && conn.isRead() {
 				<-k.done

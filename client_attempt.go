@@ -56,7 +56,7 @@ func (e *endpoint) attempt(ctx context.Context, k *call, m *clientMethod) *Error
 }
 
 // start sends the call to the endpoint. Without an error settle follows, unless the call is oneway.
-func (e *endpoint) start(ctx context.Context, k *call, m *clientMethod) (*clientConn, *Error) {
+func (e *endpoint) start(ctx context.Context, k *call, m *clientMethod) (*callerHalf, *Error) {
 	k.trailers = nil // of the attempt before
 	e.Begin()
 	conn := e.host.pickConn(k.slot)
@@ -107,7 +107,7 @@ func (e *endpoint) takeBack(k *call, m *clientMethod) *Error {
 }
 
 // send hands a oneway call to the connection.
-func (e *endpoint) send(ctx context.Context, conn *clientConn, k *call, m *clientMethod) *Error {
+func (e *endpoint) send(ctx context.Context, conn *callerHalf, k *call, m *clientMethod) *Error {
 	if err := conn.send(ctx, k, m); err != nil {
 		return e.settle(conn, k, m, err)
 	}
@@ -118,7 +118,7 @@ func (e *endpoint) send(ctx context.Context, conn *clientConn, k *call, m *clien
 
 // prepare compresses the request as the connection wants it, and tells the observers. After an error the
 // attempt is over.
-func (e *endpoint) prepare(ctx context.Context, conn *clientConn, k *call, m *clientMethod) *Error {
+func (e *endpoint) prepare(ctx context.Context, conn *callerHalf, k *call, m *clientMethod) *Error {
 	if k.compression != nil {
 		if err := k.compressRequest(e, conn, m); err != nil {
 			return err
@@ -131,7 +131,7 @@ func (e *endpoint) prepare(ctx context.Context, conn *clientConn, k *call, m *cl
 }
 
 // connect waits for a connection. Where the call may go to another instance, it does not wait for one that is late.
-func (e *endpoint) connect(ctx context.Context, k *call) (*clientConn, *Error) {
+func (e *endpoint) connect(ctx context.Context, k *call) (*callerHalf, *Error) {
 	if k.atOnce {
 		e.Abort()
 		if k.pending != nil {
@@ -162,7 +162,7 @@ func (e *endpoint) unreached(err *Error) {
 }
 
 // settle tells the balancer what became of an attempt, and completes its error.
-func (e *endpoint) settle(conn *clientConn, k *call, m *clientMethod, err *Error) *Error {
+func (e *endpoint) settle(conn *callerHalf, k *call, m *clientMethod, err *Error) *Error {
 	if err == nil {
 		now := conn.progress.lastRead.Load() // when the reply came; reading the clock is not free
 		e.End(now, time.Duration(now-k.began))

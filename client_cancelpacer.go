@@ -100,19 +100,19 @@ func (p *cancelPacer) stop() {
 }
 
 // giveUp is giveUpLocked for a call without a deadline.
-func (c *clientConn) giveUp(id uint64) {
+func (c *callerHalf) giveUp(id uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err == nil {
+	if c.takesFramesLocked() {
 		c.giveUpLocked(id, nanotime(), 0)
 	}
 }
 
 // giveUpLocked tells the server that nobody waits for the call any more, now or when its turn comes.
 // until is the nanotime at which the server ends the call by itself, or 0.
-func (c *clientConn) giveUpLocked(id uint64, now, until int64) {
+func (c *callerHalf) giveUpLocked(id uint64, now, until int64) {
 	if len(c.cancels.owed) == 0 && c.cancels.allow(now, c.peer.MaxCalls) {
-		c.appendLocked(wire.AppendCancel(nil, id))
+		c.appendLocked(wire.AppendCancel(nil, id|c.idBit))
 		c.flushInBackgroundLocked()
 		return
 	}
@@ -126,10 +126,10 @@ func (c *clientConn) giveUpLocked(id uint64, now, until int64) {
 }
 
 // sendCancels sends the cancels whose turn has come.
-func (c *clientConn) sendCancels() {
+func (c *callerHalf) sendCancels() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err != nil {
+	if !c.takesFramesLocked() {
 		c.cancels.stop()
 		return
 	}
@@ -139,7 +139,7 @@ func (c *clientConn) sendCancels() {
 		if !ok {
 			break
 		}
-		c.appendLocked(wire.AppendCancel(nil, id))
+		c.appendLocked(wire.AppendCancel(nil, id|c.idBit))
 	}
 	if len(c.buf) > before {
 		c.flushInBackgroundLocked()
@@ -151,7 +151,7 @@ func (c *clientConn) sendCancels() {
 }
 
 // answeredLocked drops the CANCEL of a call that the server has answered in the meantime.
-func (c *clientConn) answeredLocked(id uint64) {
+func (c *callerHalf) answeredLocked(id uint64) {
 	if len(c.cancels.owed) == 0 {
 		return
 	}
@@ -161,4 +161,4 @@ func (c *clientConn) answeredLocked(id uint64) {
 
 // load is how much of what the server allows the connection uses: open calls, and those that were
 // cancelled here and not yet there.
-func (c *clientConn) load() int32 { return c.busy.Load() + c.owed.Load() }
+func (c *callerHalf) load() int32 { return c.busy.Load() + c.owed.Load() }

@@ -9,7 +9,7 @@ import (
 
 // compressRequest completes the frame of a call that may be compressed, for the connection that was picked: what
 // one server takes another one need not. A call for which that fails is over.
-func (k *call) compressRequest(e *endpoint, c *clientConn, m *clientMethod) (fault *Error) {
+func (k *call) compressRequest(e *endpoint, c *callerHalf, m *clientMethod) (fault *Error) {
 	z := k.compression
 	defer func() {
 		if p := recover(); p != nil {
@@ -64,7 +64,7 @@ func (k *call) unpackReply(h *host) ([]byte, *Error) {
 
 // compressRequest completes the REQUEST of a stream that may be compressed, for the connection that was picked, and returns how
 // the messages behind it are.
-func (r *streamOpening) compressRequest(o *clientStream, conn *clientConn) (z *streamPacking, fault *Error) {
+func (r *streamOpening) compressRequest(o *clientStream, conn *callerHalf) (z *streamPacking, fault *Error) {
 	c := r.options.compression
 	e := o.endpoint
 	if c == nil || !conn.peer.Understands(c.compressor.ID()) || c.to != nil && !c.to(*e.Instance()) {

@@ -48,7 +48,9 @@ func (h *host) connect() (*clientConn, error) {
 		}
 		nc = tc
 	}
-	c := &clientConn{host: h, born: nanotime()}
+	c := new(clientConn)
+	c.callerHalf.init(&c.link, h)
+	c.dialed = c
 	c.conn.init(nc, &c.wg, minPing)
 	c.socket, c.elsewhere, c.behind = sysconn.NewWriter(nc), c.writeRest, c.writeBehind
 	own := wire.DefaultSettings()
@@ -111,7 +113,7 @@ func (h *host) enter(c *clientConn, err error, own bool) error {
 		c.own = true
 	default:
 		h.lastErr = nil
-		list := append(slices.Clone(*h.ready.Load()), c)
+		list := append(slices.Clone(*h.ready.Load()), &c.callerHalf)
 		h.ready.Store(&list)
 	}
 	if err == nil {
@@ -190,7 +192,7 @@ func (h *host) retryLocked(d time.Duration) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.retry = nil
-		if !h.closed && !h.dialing && h.used && len(*h.ready.Load()) == 0 {
+		if h.mayConnectLocked() && h.used && len(*h.ready.Load()) == 0 {
 			h.connectLocked()
 		}
 	})

@@ -4,22 +4,20 @@ import "slices"
 
 // cutOff ends the calls of a server to a client whose identity has ended, and takes the connection out
 // of use while there is another one.
-func (c *clientConn) cutOff() {
+func (c *callerHalf) cutOff() {
 	c.cutAll()
 	c.host.setAside(c)
 }
 
 // cutAll ends the calls of a server to a client whose identity has ended.
-func (c *clientConn) cutAll() {
+func (c *callerHalf) cutAll() {
 	c.mu.Lock()
 	var over []*call
 	c.open.Each(func(k *call) { over = append(over, k) })
 	for _, k := range over {
 		c.open.Take(k.id)
 		k.failed = clientLapsed(OutcomeUnknown)
-		if c.err == nil {
-			c.cancelLocked(k, false, nanotime())
-		}
+		c.cancelLocked(k, false, nanotime())
 	}
 	c.busy.Store(int32(c.open.Len()))
 	c.mu.Unlock()
@@ -30,11 +28,11 @@ func (c *clientConn) cutAll() {
 
 // setAside takes a connection to a client whose identity has ended out of use while another one
 // takes calls. Where there is none they fail at once.
-func (h *host) setAside(c *clientConn) {
+func (h *host) setAside(c *callerHalf) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if list := *h.ready.Load(); len(list) > 1 && slices.Contains(list, c) {
-		list = slices.DeleteFunc(slices.Clone(list), func(o *clientConn) bool { return o == c })
+		list = slices.DeleteFunc(slices.Clone(list), func(o *callerHalf) bool { return o == c })
 		h.ready.Store(&list)
 		c.aside = true
 	}
@@ -43,7 +41,7 @@ func (h *host) setAside(c *clientConn) {
 // putBack takes a connection into use again that was set aside, and wakes the calls that wait for one
 // because the others were lost in the meantime. A connection that was taken out of use for another
 // reason stays out.
-func (h *host) putBack(c *clientConn) {
+func (h *host) putBack(c *callerHalf) {
 	h.mu.Lock()
 	tell := func() {}
 	if c.aside {
@@ -56,7 +54,7 @@ func (h *host) putBack(c *clientConn) {
 
 // enlistLocked takes a connection from the client of a session into use, and returns what tells the
 // clusters, to be called without the lock.
-func (h *host) enlistLocked(c *clientConn) (tell func()) {
+func (h *host) enlistLocked(c *callerHalf) (tell func()) {
 	list := append(slices.Clone(*h.ready.Load()), c)
 	h.ready.Store(&list)
 	h.failures = 0

@@ -6,7 +6,7 @@ import (
 )
 
 // expireLocked sets the timer that ends calls whose time is over.
-func (c *clientConn) expireLocked(at int64) {
+func (c *callerHalf) expireLocked(at int64) {
 	c.expireAt = at
 	d := time.Duration(at - nanotime())
 	if c.expiry == nil {
@@ -20,7 +20,7 @@ func (c *clientConn) expireLocked(at int64) {
 const lookCost = 100
 
 // expire ends the calls whose time is over and sets the timer for the next one.
-func (c *clientConn) expire() {
+func (c *callerHalf) expire() {
 	c.mu.Lock()
 	now, next := nanotime(), int64(0)
 	var over []*call
@@ -36,9 +36,7 @@ func (c *clientConn) expire() {
 	for _, k := range over {
 		c.open.Take(k.id)
 		k.failed = failure(DeadlineExceeded, OutcomeUnknown, PhaseWait, context.DeadlineExceeded, "no reply within the call's time")
-		if c.err == nil {
-			c.cancelLocked(k, true, now)
-		}
+		c.cancelLocked(k, true, now)
 	}
 	c.busy.Store(int32(c.open.Len()))
 	c.expireAt = 0

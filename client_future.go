@@ -115,7 +115,7 @@ type pending struct {
 
 	mu      sync.Mutex      // guards what follows
 	k       *call           // nil once result has been called
-	conn    *clientConn     // on which k is open
+	conn    *callerHalf     // on which k is open
 	stopped bool            // by stop
 	later   *laterAttempts  // nil for a call that needs no goroutine
 	done    chan struct{}   // made by the first call of Done
@@ -187,7 +187,7 @@ func (p *pending) start(ctx context.Context) *Error {
 // inlined for the sake of callers that wait for their replies, which go through endpoint.start too.
 //
 //go:noinline
-func (p *pending) startOn(conn *clientConn) {
+func (p *pending) startOn(conn *callerHalf) {
 	p.mu.Lock()
 	p.conn = conn
 	p.mu.Unlock()

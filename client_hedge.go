@@ -125,14 +125,14 @@ func (c *Client) backup(ctx context.Context, k *call, a *attempts) (*call, *endp
 }
 
 // awaitSingle waits for an attempt that has none beside it.
-func (c *Client) awaitSingle(ctx context.Context, h *hedge, conn *clientConn, e *endpoint, k *call, a *attempts) (*call, *endpoint, *Error) {
+func (c *Client) awaitSingle(ctx context.Context, h *hedge, conn *callerHalf, e *endpoint, k *call, a *attempts) (*call, *endpoint, *Error) {
 	return k, e, a.settle(h, hedgeAttempt{e, conn, k}, conn.wait(ctx, k))
 }
 
 // hedgeAttempt is an attempt on its way.
 type hedgeAttempt struct {
 	e    *endpoint
-	conn *clientConn
+	conn *callerHalf
 	k    *call
 }
 

@@ -62,7 +62,7 @@ type host struct {
 
 	refs int // guarded by pool.mu
 
-	ready atomic.Pointer[[]*clientConn] // connections that take calls; replaced, never changed
+	ready atomic.Pointer[[]*callerHalf] // connections that take calls; replaced, never changed
 	want  atomic.Int32                  // connections to have under load
 
 	judged atomic.Bool // some client can do without this host, and wants to know when it is silent
@@ -91,6 +91,8 @@ type host struct {
 	wg        sync.WaitGroup
 }
 
+// newHost returns a host whose connections dial makes. With a nil dial the other side makes them, and enlistLocked
+// takes them into use.
 func newHost(p *pool, o hostOptions, dial dialFunc) *host {
 	h := &host{
 		pool: p, hostOptions: o, dial: dial, changed: make(chan struct{}),
@@ -100,14 +102,14 @@ func newHost(p *pool, o hostOptions, dial dialFunc) *host {
 		h.session = newSessionID()
 	}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
-	h.ready.Store(new([]*clientConn))
+	h.ready.Store(new([]*callerHalf))
 	return h
 }
 
 // pickConn returns a connection for one attempt, or nil when none stands. It sees to it that there
 // are enough of them under load. Calls are spread by slot, a random number that a call keeps: to
 // compare how busy the connections are would fetch what other processors are writing.
-func (h *host) pickConn(slot uint32) *clientConn {
+func (h *host) pickConn(slot uint32) *callerHalf {
 	list := *h.ready.Load()
 	if len(list) == 0 {
 		return nil
@@ -118,13 +120,13 @@ func (h *host) pickConn(slot uint32) *clientConn {
 	}
 	if c.saturated() {
 		h.grow(list)
-		c = slices.MinFunc(list, func(a, b *clientConn) int { return int(a.load() - b.load()) })
+		c = slices.MinFunc(list, func(a, b *callerHalf) int { return int(a.load() - b.load()) })
 	}
 	return c
 }
 
 // connOf returns a connection to the life of the server, or nil.
-func (h *host) connOf(life uint64) *clientConn {
+func (h *host) connOf(life uint64) *callerHalf {
 	for _, c := range *h.ready.Load() {
 		if c.peer.Life == life {
 			return c
@@ -133,7 +135,7 @@ func (h *host) connOf(life uint64) *clientConn {
 	return nil
 }
 
-func (c *clientConn) saturated() bool {
+func (c *callerHalf) saturated() bool {
 	owed := c.owed.Load()
 	return c.waiting.Load() >= growWaiting || owed >= growOwed || float64(c.busy.Load()+owed) >= growAt*float64(c.peer.MaxCalls)
 }
@@ -148,24 +150,24 @@ func (h *host) wantAtLeast(n int) {
 }
 
 // grow makes one more connection in the background, if there may be more than there are in list.
-func (h *host) grow(list []*clientConn) {
+func (h *host) grow(list []*callerHalf) {
 	if !h.mayGrow(list) {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	list = *h.ready.Load() // since it was loaded another caller may have made the connection
-	if len(list) == 0 || !h.mayGrow(list) || h.dialing || h.closed || nanotime() < h.growAfter {
+	if len(list) == 0 || !h.mayGrow(list) || !h.mayConnectLocked() || nanotime() < h.growAfter {
 		return
 	}
 	h.connectLocked()
 }
 
-func (h *host) mayGrow(list []*clientConn) bool {
+func (h *host) mayGrow(list []*callerHalf) bool {
 	return len(list) < h.wantConns() || len(list) < maxConns && allSaturated(list)
 }
 
-func allSaturated(list []*clientConn) bool {
+func allSaturated(list []*callerHalf) bool {
 	for _, c := range list {
 		if !c.saturated() && !c.streamsFull() {
 			return false
@@ -176,7 +178,7 @@ func allSaturated(list []*clientConn) bool {
 
 // waitConn waits for a connection while one is being made, and starts making one unless that
 // failed so recently that it has to wait its turn. A caller that is patient waits for one that is late, too.
-func (h *host) waitConn(ctx context.Context, patient bool) (*clientConn, *Error) {
+func (h *host) waitConn(ctx context.Context, patient bool) (*callerHalf, *Error) {
 	for {
 		h.mu.Lock()
 		h.used = true
@@ -192,7 +194,7 @@ func (h *host) waitConn(ctx context.Context, patient bool) (*clientConn, *Error)
 			h.mu.Unlock()
 			return nil, err
 		}
-		if !h.dialing {
+		if h.mayConnectLocked() {
 			h.connectLocked()
 		}
 		changed, lastErr := h.changed, h.lastErr
@@ -214,7 +216,7 @@ func (h *host) keepConnected() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.used = true
-	if !h.closed && !h.dialing && h.retry == nil && len(*h.ready.Load()) == 0 {
+	if h.mayConnectLocked() && h.retry == nil && len(*h.ready.Load()) == 0 {
 		h.connectLocked()
 	}
 }
@@ -247,10 +249,13 @@ func (h *host) notYet(ctx context.Context) *Error {
 func (h *host) redialNow() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.closed && !h.dialing && h.retry != nil && nanotime()-h.tried > int64(hurryEvery) {
+	if h.mayConnectLocked() && h.retry != nil && nanotime()-h.tried > int64(hurryEvery) {
 		h.connectLocked()
 	}
 }
+
+// mayConnectLocked reports whether a connection can be made that is not being made yet.
+func (h *host) mayConnectLocked() bool { return h.dial != nil && !h.closed && !h.dialing }
 
 // connectLocked starts to make a connection; its end is a change of state.
 func (h *host) connectLocked() {
@@ -275,7 +280,7 @@ func (h *host) instance() string {
 }
 
 // drained takes a connection out of use whose server is going away, and looks for its successor.
-func (h *host) drained(c *clientConn) { h.remove(c, nil) }
+func (h *host) drained(c *callerHalf) { h.remove(c, nil) }
 
 // lost notes the end of a connection.
 func (h *host) lost(c *clientConn, err error) {
@@ -283,12 +288,12 @@ func (h *host) lost(c *clientConn, err error) {
 	delete(h.all, c)
 	h.mu.Unlock()
 	h.pool.upkeep.Remove(&c.upkeep)
-	h.remove(c, err)
+	h.remove(&c.callerHalf, err)
 }
 
-func (h *host) remove(c *clientConn, err error) {
+func (h *host) remove(c *callerHalf, err error) {
 	h.mu.Lock()
-	list := slices.DeleteFunc(slices.Clone(*h.ready.Load()), func(o *clientConn) bool { return o == c })
+	list := slices.DeleteFunc(slices.Clone(*h.ready.Load()), func(o *callerHalf) bool { return o == c })
 	if len(list) == len(*h.ready.Load()) {
 		h.mu.Unlock()
 		return
@@ -307,7 +312,7 @@ func (h *host) remove(c *clientConn, err error) {
 			err = fmt.Errorf("the server at %s is draining", h.address)
 		}
 		h.lastErr = err
-		if !h.dialing {
+		if h.mayConnectLocked() {
 			h.retryLocked(h.backoffLocked())
 		}
 	}
@@ -376,7 +381,7 @@ func (h *host) makeSpare() {
 }
 
 // isExtra reports whether c was made under more load than connections are always kept for.
-func (h *host) isExtra(c *clientConn) bool {
+func (h *host) isExtra(c *callerHalf) bool {
 	list := *h.ready.Load()
 	return slices.Contains(list[min(len(list), h.wantConns()):], c)
 }

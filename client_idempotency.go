@@ -32,14 +32,14 @@ type keptKey struct {
 const maxKeyAge = 24 * time.Hour
 
 // sentTo returns the keptKey of an attempt that began at a nanotime.
-func (c *clientConn) sentTo(began int64) keptKey {
+func (c *callerHalf) sentTo(began int64) keptKey {
 	age := min(c.peer.KeyAge, uint64(maxKeyAge/time.Millisecond))
 	return keptKey{c.peer.Life, began + int64(age)*int64(time.Millisecond)}
 }
 
 // rightConn returns a connection over which a call with a key may go that may have run: conn, or another one to the
 // same life of the server.
-func (e *endpoint) rightConn(conn *clientConn, k *call) (*clientConn, *Error) {
+func (e *endpoint) rightConn(conn *callerHalf, k *call) (*callerHalf, *Error) {
 	if conn.peer.Life != k.kept.life {
 		conn = e.host.connOf(k.kept.life)
 	}

@@ -23,8 +23,8 @@ type callHandler interface {
 type inboundCalls interface {
 	// called handles METHOD, REQUEST and CANCEL. It runs on the reader goroutine and does not wait.
 	called(h wire.Header, body []byte) error
-	// busy reports whether calls run.
-	busy() bool
+	// busyLocked reports whether calls run. The lock of the connection is held.
+	busyLocked() bool
 	// end cancels them: the connection has ended.
 	end()
 }
@@ -43,15 +43,14 @@ func (c *clientConn) called(h wire.Header, body []byte) error {
 		in = new(handler.inbound(c))
 		c.inbound.Store(in)
 	}
-	h.ID &^= fromServer
 	c.pings = pingLimit{}
 	return (*in).called(h, body)
 }
 
-// busyHere reports whether calls of the server run on this side of the connection.
-func (c *clientConn) busyHere() bool {
+// servesLocked reports whether calls of the server run on this side of the connection.
+func (c *clientConn) servesLocked() bool {
 	in := c.inbound.Load()
-	return in != nil && (*in).busy()
+	return in != nil && (*in).busyLocked()
 }
 
 // newSessionID returns a number that nobody guesses: who knows it can take over the session of a client

@@ -21,7 +21,7 @@ type naming struct {
 const replaceAfter = wire.MaxMethods - wire.MaxMethods/8
 
 // nameLocked gives the method a number. A connection that has few left is replaced by another one.
-func (c *clientConn) nameLocked(m *clientMethod) uint32 {
+func (c *callerHalf) nameLocked(m *clientMethod) uint32 {
 	if c.named >= replaceAfter && !c.replaced && !c.own {
 		c.replaced = true
 		c.background.Add(1)
@@ -52,16 +52,16 @@ func errNamesUsedUp() *Error {
 		"the connection has named %d methods, the limit of the protocol, and is about to be replaced", wire.MaxMethods)
 }
 
-// peerDrainer is a connection whose successor only the other side can make: it is asked to.
+// peerDrainer asks the other side for another connection, which only that side can make.
 type peerDrainer interface{ drainPeer() }
 
 // replace makes a successor and then takes the connection out of use. Calls in flight finish. For the
 // calls of a server, only its client can do so.
-func (c *clientConn) replace() {
+func (c *callerHalf) replace() {
 	defer c.background.Done()
-	if to, ok := c.nc.(peerDrainer); ok {
+	if c.dialed == nil {
 		c.host.remove(c, errAway)
-		to.drainPeer()
+		c.successor.drainPeer()
 		return
 	}
 	if c.host.succeed(c) {
@@ -75,17 +75,17 @@ func (c *clientConn) replace() {
 }
 
 // succeed has a connection made that takes the place of c. It reports whether one is being made.
-func (h *host) succeed(c *clientConn) bool {
+func (h *host) succeed(c *callerHalf) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed || h.dialing || nanotime() < h.growAfter {
+	if !h.mayConnectLocked() || nanotime() < h.growAfter {
 		return false
 	}
 	h.dialing, h.tried = true, nanotime()
 	h.wg.Go(func() {
 		next, err := h.connect()
 		if h.enter(next, err, false) == nil {
-			c.leave()
+			c.dialed.leave()
 			return
 		}
 		c.mu.Lock()
@@ -102,7 +102,7 @@ func (c *clientConn) leave() {
 	c.draining = true
 	c.mu.Unlock()
 	if !was {
-		c.host.remove(c, nil)
+		c.host.remove(&c.callerHalf, nil)
 		c.post(wire.AppendDrain(nil, 0, 0))
 	}
 }

@@ -68,7 +68,7 @@ func (c *Client) send(ctx context.Context, name string, in any, o *callOptions) 
 }
 
 // send hands the oneway call k to the connection. When it fails nothing was sent.
-func (c *clientConn) send(ctx context.Context, k *call, m *clientMethod) *Error {
+func (c *callerHalf) send(ctx context.Context, k *call, m *clientMethod) *Error {
 	if uint64(len(k.frame)-wire.HeaderSize) > c.peer.MaxFrame {
 		return c.tooLong(k)
 	}
@@ -80,7 +80,7 @@ func (c *clientConn) send(ctx context.Context, k *call, m *clientMethod) *Error 
 			return err
 		}
 	}
-	if c.err != nil || c.draining {
+	if c.draining || !c.takesFramesLocked() {
 		return c.goneLocked()
 	}
 	if c.trust != nil && c.trust.lapsed(nanotime()) {
@@ -93,7 +93,7 @@ func (c *clientConn) send(ctx context.Context, k *call, m *clientMethod) *Error 
 	c.lastID++
 	at := len(c.buf)
 	c.appendLocked(k.frame)
-	putUint64(c.buf[at+idOffset:], c.lastID)
+	putUint64(c.buf[at+idOffset:], c.lastID|c.idBit)
 	putUint32(c.buf[at+methodOffset:], number)
 	c.flushInBackgroundLocked() // nobody waits, and most likely there is more to send
 	return nil

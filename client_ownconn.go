@@ -9,7 +9,7 @@ import (
 // where the transport says so ([Transport.StreamsApart]) one of the stream's own.
 //
 // A caller that is patient waits for a connection that is late, too.
-func (h *host) connForStream(ctx context.Context, patient bool) (*clientConn, *Error) {
+func (h *host) connForStream(ctx context.Context, patient bool) (*callerHalf, *Error) {
 	if h.streamsApart {
 		return h.dedicatedConn(ctx, patient)
 	}
@@ -20,7 +20,7 @@ func (h *host) connForStream(ctx context.Context, patient bool) (*clientConn, *E
 }
 
 // dedicatedConn makes a connection that takes no calls of others. Its user ends it with disown.
-func (h *host) dedicatedConn(ctx context.Context, patient bool) (*clientConn, *Error) {
+func (h *host) dedicatedConn(ctx context.Context, patient bool) (*callerHalf, *Error) {
 	type result struct {
 		conn *clientConn
 		err  error
@@ -49,7 +49,7 @@ func (h *host) dedicatedConn(ctx context.Context, patient bool) (*clientConn, *E
 		if r.err != nil {
 			return nil, unreached(r.err, stood)
 		}
-		return r.conn, nil
+		return &r.conn.callerHalf, nil
 	case <-late:
 		fault = h.lateFor(wait)
 	case <-ctx.Done():
@@ -64,8 +64,8 @@ func (h *host) dedicatedConn(ctx context.Context, patient bool) (*clientConn, *E
 }
 
 // closeDedicated ends a connection that ownConn made, and leaves others as they are.
-func (c *clientConn) closeDedicated() {
+func (c *callerHalf) closeDedicated() {
 	if c.own {
-		c.host.spawn(c.close)
+		c.host.spawn(c.dialed.close)
 	}
 }

@@ -113,7 +113,7 @@ func (c *clientConn) readWhileBusy() error {
 }
 
 // release gives the role up, unless a call came in the meantime, which may rely on the holder.
-func (c *clientConn) release() bool {
+func (c *callerHalf) release() bool {
 	c.role.who.Store(nobodyReads)
 	// A caller enters its call and then looks at who; here it is the other way round, so one of the
 	// two sees the other.
@@ -121,24 +121,24 @@ func (c *clientConn) release() bool {
 }
 
 // isRead reports whether somebody reads who will deliver the reply of a call that was started before.
-func (c *clientConn) isRead() bool { return c.role.who.Load() != nobodyReads }
+func (c *callerHalf) isRead() bool { return c.role.who.Load() != nobodyReads }
 
 // ensureReader sees to it that somebody reads while a caller waits that cannot do it itself.
-func (c *clientConn) ensureReader() {
+func (c *callerHalf) ensureReader() {
 	if c.role.who.Load() == nobodyReads && c.role.who.CompareAndSwap(nobodyReads, goroutineReads) {
 		c.role.wake <- struct{}{}
 	}
 }
 
 // readForCaller returns when k is over. If nobody reads the connection, the caller does.
-func (c *clientConn) readForCaller(k *call) {
+func (c *callerHalf) readForCaller(k *call) {
 	if c.isRead() || !c.role.who.CompareAndSwap(nobodyReads, callerReads) {
 		<-k.done
 		return
 	}
 	c.role.turns.Add(1)
 	for {
-		alone, err := c.handleRead()
+		alone, err := c.dialed.handleRead()
 		if err != nil {
 			c.role.err = err
 			break
@@ -161,13 +161,13 @@ func (c *clientConn) readForCaller(k *call) {
 }
 
 // passToReader lets the goroutine read.
-func (c *clientConn) passToReader() {
+func (c *callerHalf) passToReader() {
 	c.role.who.Store(goroutineReads)
 	c.role.wake <- struct{}{}
 }
 
 // interruptCaller makes a caller that reads look whether its call is over.
-func (c *clientConn) interruptCaller() {
+func (c *callerHalf) interruptCaller() {
 	if c.role.who.Load() == callerReads {
 		c.nc.SetReadDeadline(time.Now())
 	}
@@ -176,7 +176,7 @@ func (c *clientConn) interruptCaller() {
 // fill reads once. A deadline that interruptCaller set, perhaps for a former holder of the role, is
 // taken back. One that condemn set is not; since that one sets its verdict first, a look behind the
 // taking back misses none.
-func (c *clientConn) fill() error {
+func (c *callerHalf) fill() error {
 	err := c.role.reader.fill()
 	if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
@@ -226,7 +226,7 @@ func (c *clientConn) handleRead() (alone bool, err error) {
 
 // deliver hands the batch to the calls that wait for it. last says that it is the last one of what was read: then
 // the callers most likely come back now, and are kept from writing one by one; see reserveLocked.
-func (c *clientConn) deliver(last bool) (alone bool, broken error) {
+func (c *callerHalf) deliver(last bool) (alone bool, broken error) {
 	batch := c.role.batch[:c.role.n]
 	c.role.n = 0
 	c.pings = pingLimit{}

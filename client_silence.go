@@ -20,7 +20,7 @@ const (
 
 // probeDue returns when the connection has been quiet for so long that it should be asked. Streams
 // may be quiet.
-func (c *clientConn) probeDue() int64 {
+func (c *callerHalf) probeDue() int64 {
 	if !c.host.judged.Load() || c.busy.Load() <= c.streaming.Load() {
 		return neverDue
 	}
@@ -67,7 +67,7 @@ var errSilent = errors.New("the instance does not answer pings")
 // moveCalls ends the attempts of calls that may be made again elsewhere. The retry budget pays for each before it is ended: one
 // that is not paid for waits on, as it may still be answered. Where the connection comes back to life, the
 // instance finds the calls cancelled, and an answer that is already on its way is dropped.
-func (c *clientConn) moveCalls(now int64) {
+func (c *callerHalf) moveCalls(now int64) {
 	var moved []*call
 	c.mu.Lock()
 	if c.err == nil {

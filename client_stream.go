@@ -29,7 +29,7 @@ type streamOpening struct {
 type clientStream struct {
 	client   *Client
 	call     call // its place among the open calls of its connection
-	conn     *clientConn
+	conn     *callerHalf
 	endpoint *endpoint
 	method   *clientMethod
 	end      context.CancelFunc // of the stream's context
@@ -337,12 +337,12 @@ func (o *clientStream) isClient() bool { return true }
 
 // pickStreamConn returns the connection with the fewest streams, or nil when none stands. It sees to it that
 // there are enough of them.
-func (h *host) pickStreamConn() *clientConn {
+func (h *host) pickStreamConn() *callerHalf {
 	list := *h.ready.Load()
 	if len(list) == 0 {
 		return nil
 	}
-	c := slices.MinFunc(list, func(a, b *clientConn) int { return int(a.streaming.Load() - b.streaming.Load()) })
+	c := slices.MinFunc(list, func(a, b *callerHalf) int { return int(a.streaming.Load() - b.streaming.Load()) })
 	if c.streamsFull() || len(list) < h.wantConns() && c.busy.Load() > 0 {
 		h.grow(list)
 	}
@@ -350,6 +350,6 @@ func (h *host) pickStreamConn() *clientConn {
 }
 
 // streamsFull reports whether with one more the connection has nearly as many streams as the server allows.
-func (c *clientConn) streamsFull() bool {
+func (c *callerHalf) streamsFull() bool {
 	return float64(c.streaming.Load()+1) >= growAt*float64(c.peer.MaxStreams)
 }

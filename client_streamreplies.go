@@ -9,7 +9,7 @@ import (
 // What a client's connection does with the frames of streams.
 
 // streamFrame handles DATA, END and WINDOW.
-func (c *clientConn) streamFrame(h wire.Header, body []byte) error {
+func (c *callerHalf) streamFrame(h wire.Header, body []byte) error {
 	c.pings = pingLimit{}
 	if h.ID == 0 {
 		return c.streams.returned(nil, h, body)
@@ -47,7 +47,7 @@ func (c *clientConn) streamFrame(h wire.Header, body []byte) error {
 }
 
 // notAStream fails a call for which a frame of a stream came.
-func (c *clientConn) notAStream(k *call, h wire.Header, body []byte) error {
+func (c *callerHalf) notAStream(k *call, h wire.Header, body []byte) error {
 	err := c.streams.ignore(h, body, true)
 	if c.withdraw(k) {
 		k.failed = failure(Internal, OutcomeUnknown, PhaseWait, err, "the server broke the protocol: %s for a call that is no stream", h.Type)
@@ -57,7 +57,7 @@ func (c *clientConn) notAStream(k *call, h wire.Header, body []byte) error {
 }
 
 // withdraw takes k out of what is open. It fails if somebody else has done so.
-func (c *clientConn) withdraw(k *call) bool {
+func (c *callerHalf) withdraw(k *call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	taken := c.open.Take(k.id) != nil
@@ -66,7 +66,7 @@ func (c *clientConn) withdraw(k *call) bool {
 }
 
 // endOf handles the END of a stream.
-func (c *clientConn) endOf(k *call, h wire.Header, body []byte) error {
+func (c *callerHalf) endOf(k *call, h wire.Header, body []byte) error {
 	block, err := wire.ParseEnd(h.Flags, body)
 	if err == nil && !c.withdraw(k) {
 		return nil // cancelled just now
@@ -132,7 +132,7 @@ func (st *stream) ends(e *Error, trailers Metadata) {
 }
 
 // trimStreams has idle streams give up memory, and reports whether some may give up more in a second.
-func (c *clientConn) trimStreams() (again bool) {
+func (c *callerHalf) trimStreams() (again bool) {
 	if c.streaming.Load() == 0 {
 		return false
 	}

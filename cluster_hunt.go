@@ -301,7 +301,7 @@ type hostSeen uint8
 
 const (
 	hostReady   hostSeen = iota // has a connection
-	hostDialing                 // a connection is being made
+	hostDialing                 // a connection is being made, here or by the other side
 	hostIdle                    // may be dialed
 	hostFailed                  // a recent attempt failed
 )
@@ -314,7 +314,7 @@ func (h *host) seen(began int64) (s hostSeen, tried int64, why error) {
 	switch {
 	case len(*h.ready.Load()) > 0:
 		return hostReady, 0, nil
-	case h.dialing:
+	case h.dialing || h.dial == nil:
 		s = hostDialing
 	case h.triable(began):
 		s = hostIdle
@@ -334,7 +334,7 @@ func (h *host) triable(began int64) bool {
 func (h *host) try(began int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.dialing && len(*h.ready.Load()) == 0 && h.triable(began) {
+	if h.mayConnectLocked() && len(*h.ready.Load()) == 0 && h.triable(began) {
 		h.used = true
 		h.connectLocked()
 	}

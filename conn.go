@@ -43,8 +43,11 @@ func (c *conn) post(frame []byte) {
 	c.postLocked(frame)
 }
 
+// takesFramesLocked reports whether frames may be appended.
+func (c *conn) takesFramesLocked() bool { return c.err == nil && !c.closing }
+
 func (c *conn) postLocked(frame []byte) {
-	if c.err == nil && !c.closing {
+	if c.takesFramesLocked() {
 		c.appendLocked(frame)
 		c.flushInBackgroundLocked()
 	}

@@ -66,7 +66,7 @@ type Server struct {
 	closesBy   time.Time                  // when the last Shutdown ends, if closed and if that is known
 	listeners  map[*net.Listener]struct{} // by a pointer, as a listener need not be comparable
 	live       map[*serverConn]struct{}
-	attached   map[*serverConn]struct{}         // of clients that were given the server; see Handlers
+	attached   map[*calleeHalf]struct{}         // of clients that were given the server; see Handlers
 	raw        map[*handshakes.Pending]net.Conn // in their handshake
 	announced  announcer
 	announcing bool          // announced was started

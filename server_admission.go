@@ -10,7 +10,7 @@ import (
 )
 
 // admit decides whether the call may run. refused concerns the call, err the connection.
-func (c *serverConn) admit(s *reading, n *named, flags wire.Flags, r *wire.Request, fault error) (cd codec.Codec, refused *Error, err error) {
+func (c *calleeHalf) admit(s *reading, n *named, flags wire.Flags, r *wire.Request, fault error) (cd codec.Codec, refused *Error, err error) {
 	srv := c.server
 	if r.Metadata != nil {
 		_, key, err := wire.ParseRequestMetadata(r.Metadata, srv.settings.MaxMetadata)
@@ -80,7 +80,7 @@ func (s *reading) notServed(srv *Server, n *named, number uint32) *Error {
 }
 
 // newContext takes a context from the slab.
-func (c *serverConn) newContext(s *reading, m *method, h wire.Header, r *wire.Request) *callContext {
+func (c *calleeHalf) newContext(s *reading, m *method, h wire.Header, r *wire.Request) *callContext {
 	if len(s.slab) == 0 {
 		s.slab = make([]callContext, slabSize)
 	}

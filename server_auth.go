@@ -221,7 +221,7 @@ func newProof(id *Identity, scheme string) (*verifiedIdentity, error) {
 }
 
 // identity returns who the client is, or nil.
-func (c *serverConn) identity() *Identity {
+func (c *calleeHalf) identity() *Identity {
 	if c.auth == nil {
 		return nil
 	}
@@ -233,7 +233,7 @@ func (c *serverConn) identity() *Identity {
 }
 
 // clientKey tells clients apart whose connections come and go: by their subjects, or else by their certificates.
-func (c *serverConn) clientKey() (key [sha256.Size]byte) {
+func (c *calleeHalf) clientKey() (key [sha256.Size]byte) {
 	if id := c.identity(); id != nil {
 		return sha256.Sum256([]byte("subject " + id.Subject))
 	}
@@ -244,7 +244,7 @@ func (c *serverConn) clientKey() (key [sha256.Size]byte) {
 }
 
 // authorize says why the client may not call the method now, or nil. What the policy said is remembered in n.
-func (c *serverConn) authorize(at int64, n *named) (refused *Error) {
+func (c *calleeHalf) authorize(at int64, n *named) (refused *Error) {
 	now := c.auth.now.Load()
 	if now == nil || now.lapsed(at) { // nil: over another protocol the client has not shown a credential yet
 		return errLapsed
@@ -290,7 +290,7 @@ func (s *Server) allows(id *Identity, method string) (ok bool) {
 }
 
 // visible returns what of the list the client may call.
-func (c *serverConn) visible(list *MethodList) *MethodList {
+func (c *calleeHalf) visible(list *MethodList) *MethodList {
 	if c.auth == nil || c.server.o.authorizer == nil {
 		return list
 	}

@@ -1,26 +1,20 @@
 package anser
 
 import (
-	"context"
-	"crypto/tls"
 	"sync/atomic"
 
 	"github.com/anser-rpc/anser/codec"
-	"github.com/anser-rpc/anser/internal/idtable"
 	"github.com/anser-rpc/anser/internal/placement"
 	"github.com/anser-rpc/anser/wire"
 )
 
 // serverConn is one connection of a server.
 type serverConn struct {
-	conn
-	server   *Server
-	session  *Session                    // of a client that takes calls, or nil
-	back     atomic.Pointer[reverseConn] // for calls to the client, once there was one
-	far      *writer                     // over which calls come to a client, or nil; see Handlers
-	tls      *tls.ConnectionState
-	auth     *connAuth     // nil: clients do not authenticate themselves
-	protocol *ProtocolConn // nil: the connection speaks Anser's own protocol
+	calleeHalf
+	link     conn                          // of both halves
+	toClient atomic.Pointer[callsToClient] // the caller half, once the server has called
+	session  *Session                      // of a client that takes calls, or nil
+	protocol *ProtocolConn                 // nil: the connection speaks Anser's own protocol
 
 	token   atomic.Uint64 // who reads; see server_handoff.go
 	watched atomic.Bool   // the monitor looks at turn
@@ -31,14 +25,16 @@ type serverConn struct {
 	state *reading
 
 	// Guarded by mu.
-	running   idtable.Table[*callContext] // calls that do not run on the goroutine that reads
-	opened    uint64                      // number of calls that ever were in running
-	detached  int                         // number of those, and of the cancelled ones whose handler has not returned
-	streaming int                         // streams whose handlers have not returned
-	draining  bool                        // DRAIN was sent, or the client has said by itself that it opens no more calls
-	acked     bool                        // the client opens no more calls
+	draining bool // DRAIN was sent, or the client has said by itself that it opens no more calls
+	acked    bool // the client opens no more calls
 
 	idle idleness // owned by tend
+}
+
+func newServerConn(s *Server) *serverConn {
+	c := new(serverConn)
+	c.conn, c.server, c.accepted = &c.link, s, c
+	return c
 }
 
 // reading is what the goroutine that reads a connection works with.
@@ -87,19 +83,6 @@ const (
 	maxKeptOut = 4 * flushAt // a larger buffer of replies is dropped after use
 	flushAt    = 64 << 10    // bytes of replies that are written before the input is used up
 )
-
-func (c *serverConn) peerInfo() Peer {
-	if c.protocol != nil {
-		p := c.protocol.remote
-		p.Identity = c.identity()
-		return p
-	}
-	p := Peer{Addr: c.nc.RemoteAddr(), Local: c.nc.LocalAddr(), TLS: c.tls, Identity: c.identity(), Checksums: c.checksums != nil}
-	if c.far != nil {
-		p.Checksums = c.far.checksums != nil
-	}
-	return p
-}
 
 func (c *serverConn) info() ConnInfo { return ConnInfo{Server: true, Peer: c.peerInfo()} }
 
@@ -157,7 +140,7 @@ func (c *serverConn) pause(s *reading) error {
 	return err
 }
 
-func (c *serverConn) flush(s *reading) error {
+func (c *calleeHalf) flush(s *reading) error {
 	if len(s.out) == 0 {
 		return nil
 	}
@@ -170,11 +153,10 @@ func (c *serverConn) flush(s *reading) error {
 }
 
 // request handles a REQUEST frame: it runs the handler here or hands the call to a worker.
-func (c *serverConn) request(s *reading, h wire.Header, body []byte) (lost bool, err error) {
-	if h.ID <= s.lastID || h.ID>>63 != 0 {
-		return false, wire.Errorf(wire.BadID, "REQUEST with id %d after %d: ids must grow", h.ID, s.lastID)
+func (c *calleeHalf) request(s *reading, h wire.Header, body []byte) (lost bool, err error) {
+	if err := c.takeID(s, h.ID); err != nil {
+		return false, err
 	}
-	s.lastID = h.ID
 	s.requests++
 	c.pings = pingLimit{}
 	var r wire.Request
@@ -231,20 +213,20 @@ func (c *serverConn) request(s *reading, h wire.Header, body []byte) (lost bool,
 	if m.converse != nil {
 		return false, c.openStream(s, n, ctx, cd, r.Payload)
 	}
-	if c.far != nil || !m.inline(s.now) {
+	if c.accepted == nil || !m.inline(s.now) {
 		return false, c.handToWorker(s, n, ctx, cd, r.Payload)
 	}
-	return c.runInline(s, ctx, cd, r.Payload)
+	return c.accepted.runInline(s, ctx, cd, r.Payload)
 }
 
 // refuse answers a call that has a context and will not run.
-func (c *serverConn) refuse(s *reading, ctx *callContext, e *Error) error {
+func (c *calleeHalf) refuse(s *reading, ctx *callContext, e *Error) error {
 	s.out = appendRefusal(s.out, ctx, e)
 	ctx.releaseLimits()
 	return c.flushIfFull(s)
 }
 
-func (c *serverConn) flushIfFull(s *reading) error {
+func (c *calleeHalf) flushIfFull(s *reading) error {
 	if len(s.out) < flushAt {
 		return nil
 	}
@@ -346,31 +328,6 @@ func (c *serverConn) reassignReader(t readToken, kept bool) {
 	})
 }
 
-// answer sends the answer of a call and takes the call out of the table in one step: between two
-// steps nothing would be open, and a drain would close the connection before the answer is out.
-func (c *serverConn) answer(id uint64, frame []byte) {
-	if c.far != nil {
-		c.answerFar(id, frame)
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	err := c.waitRoomLocked(context.Background())
-	c.detached--
-	// A cancelled or lost call is not in the table any more; nobody waits for its answer.
-	if c.running.Take(id) == nil || err != nil || len(frame) == 0 {
-		return
-	}
-	if len(frame) > loadBuffer && !c.writing {
-		c.writeOwnedLocked(frame) // a copy would make the buffers of the connection as large
-		return
-	}
-	c.appendLocked(frame)
-	if !c.writing {
-		c.flushLocked(true)
-	}
-}
-
 // tend does what is due for the connection, and returns when it is due next.
 func (c *serverConn) tend(now, _ int64) (due int64) {
 	due = c.drainIdle(now)
@@ -381,11 +338,7 @@ func (c *serverConn) tend(now, _ int64) (due int64) {
 		return due
 	}
 	again := c.trim()
-	again = c.trimStreams() || again
-	if back := c.back.Load(); back != nil {
-		again = (*back).trim() || again
-	}
-	if again {
+	if again = c.trimStreams() || again; again {
 		due = min(due, now+int64(tendEvery))
 	}
 	alive, fault := c.keepAlive(now, &c.server.o.keepaliveOptions, neverDue)
@@ -421,22 +374,3 @@ func (c *serverConn) failWith(e *wire.Error) {
 
 // spawn runs f, which may block on the connection, on a goroutine of its own.
 func (c *serverConn) spawn(f func()) { c.server.conns.Go(f) }
-
-// answerFar is answer for a call of a server to its client.
-func (c *serverConn) answerFar(id uint64, frame []byte) {
-	c.mu.Lock()
-	c.detached--
-	open := c.running.Take(id) != nil
-	c.mu.Unlock()
-	if !open || len(frame) == 0 {
-		return
-	}
-	putUint64(frame[idOffset:], id|fromServer)
-	far := c.far
-	far.mu.Lock()
-	defer far.mu.Unlock()
-	if far.waitRoomLocked(context.Background()) == nil {
-		far.appendLocked(frame)
-		far.flushInBackgroundLocked()
-	}
-}

@@ -15,7 +15,7 @@ import (
 // callContext is the context of a handler. Most handlers never ask for Done, so the channel, the
 // timer and the place in the connection's table of what can be cancelled are made when they do.
 type callContext struct {
-	conn     *serverConn
+	conn     *calleeHalf
 	method   *method
 	extras   *callExtras // nil: nothing
 	id       uint64

@@ -6,10 +6,8 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// reverseConn carries the server's calls to a client.
-type reverseConn interface {
-	// trim drops buffers, and reports whether it may have more to drop in a second.
-	trim() (again bool)
+// callsToClient is the caller half of a server's connection.
+type callsToClient interface {
 	// cutOff ends its calls, and keeps others away: the identity of the client has ended.
 	cutOff()
 	// inUse reports whether calls are open.
@@ -40,7 +38,7 @@ func (c *serverConn) control(s *reading, h wire.Header, body []byte) error {
 	return err
 }
 
-func (c *serverConn) nameMethod(s *reading, body []byte) error {
+func (c *calleeHalf) nameMethod(s *reading, body []byte) error {
 	number, name, err := wire.ParseMethod(body)
 	if err != nil {
 		return err
@@ -64,13 +62,13 @@ func (c *serverConn) nameMethod(s *reading, body []byte) error {
 }
 
 // expect prepares the connection for calls of a method.
-func (c *serverConn) expect(s *reading, m *method) {
-	if s.sockDelay == nil && c.far == nil && m.limits != nil && m.limits.queueTime != 0 {
+func (c *calleeHalf) expect(s *reading, m *method) {
+	if s.sockDelay == nil && c.accepted != nil && m.limits != nil && m.limits.queueTime != 0 {
 		s.sockDelay = newSockDelay(c.nc)
 	}
 }
 
-func (c *serverConn) cancel(s *reading, h wire.Header, body []byte) error {
+func (c *calleeHalf) cancel(s *reading, h wire.Header, body []byte) error {
 	if err := wire.ParseCancel(body); err != nil {
 		return err
 	}
@@ -98,16 +96,15 @@ func (c *serverConn) answered(h wire.Header, body []byte) error {
 	if h.ID&fromServer == 0 {
 		return wire.Errorf(wire.BadFrame, "%s frame from a client, for a call that it must have made itself", h.Type)
 	}
-	back := c.back.Load()
-	if back == nil {
+	half := c.toClient.Load()
+	if half == nil {
 		return wire.Errorf(wire.BadID, "%s for the call %d, which was never made", h.Type, h.ID)
 	}
-	c.pings = pingLimit{}
-	return (*back).answered(h, body)
+	return (*half).answered(h, body)
 }
 
-// backBusy reports whether calls of the server are open on the connection.
-func (c *serverConn) backBusy() bool {
-	back := c.back.Load()
-	return back != nil && (*back).inUse()
+// callsClient reports whether calls of the server are open on the connection.
+func (c *serverConn) callsClient() bool {
+	half := c.toClient.Load()
+	return half != nil && (*half).inUse()
 }

@@ -92,13 +92,13 @@ func (t *connAuth) lapsed(now int64) bool { return t.now.Load().lapsed(now) }
 // cutAll ends all calls and streams of the client, and those of the server to the client.
 func (c *serverConn) cutAll() {
 	c.cut(errLapsed, c.openCalls()...)
-	if back := c.back.Load(); back != nil {
-		(*back).cutOff()
+	if half := c.toClient.Load(); half != nil {
+		(*half).cutOff()
 	}
 }
 
 // sweep ends the calls and streams that the policy does not allow to the identity as it is now.
-func (c *serverConn) sweep() {
+func (c *calleeHalf) sweep() {
 	srv := c.server
 	if srv.o.authorizer == nil {
 		return
@@ -126,7 +126,7 @@ func (c *serverConn) sweep() {
 
 // confirm looks at a call again that has just been entered among what is open, if something has
 // changed since it was admitted. It is called by the goroutine that reads.
-func (c *serverConn) confirm(n *named, ctx *callContext) {
+func (c *calleeHalf) confirm(n *named, ctx *callContext) {
 	srv := c.server
 	same := n.decided == c.auth.now.Load() && n.version == srv.policySeen.Load()
 	if srv.o.authorizer != nil && !same {
@@ -135,7 +135,7 @@ func (c *serverConn) confirm(n *named, ctx *callContext) {
 }
 
 // recheck ends a call that the policy does not allow now.
-func (c *serverConn) recheck(ctx *callContext) {
+func (c *calleeHalf) recheck(ctx *callContext) {
 	if c.server.mayGoOn(ctx) {
 		return
 	}
@@ -153,7 +153,7 @@ func (s *Server) mayGoOn(ctx *callContext) bool {
 
 // openCalls returns the contexts of the calls and streams that are open. A call whose handler
 // runs on the goroutine that reads is not among them.
-func (c *serverConn) openCalls() (open []*callContext) {
+func (c *calleeHalf) openCalls() (open []*callContext) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.running.Len() > 0 {
@@ -166,7 +166,7 @@ func (c *serverConn) openCalls() (open []*callContext) {
 // cut ends calls and streams whose handlers may have done something by now: the callers get the
 // error why with the outcome Unknown, and the contexts of the handlers end. It does not wait for
 // a client that does not read.
-func (c *serverConn) cut(why *Error, calls ...*callContext) {
+func (c *calleeHalf) cut(why *Error, calls ...*callContext) {
 	if len(calls) == 0 {
 		return
 	}

@@ -26,10 +26,11 @@ func BenchmarkSweep(b *testing.B) {
 			conns := make([]*serverConn, 10_000)
 			for i := range conns {
 				nc, _ := net.Pipe()
-				c := &serverConn{server: s, auth: new(connAuth)}
+				c := newServerConn(s)
+				c.auth = new(connAuth)
 				c.writer.init(nc, &s.conns, &c.streams)
 				c.auth.now.Store(now)
-				c.openLocked(&callContext{conn: c, method: m, id: 1})
+				c.openLocked(&callContext{conn: &c.calleeHalf, method: m, id: 1})
 				conns[i] = c
 			}
 			for b.Loop() {
@@ -46,14 +47,14 @@ func BenchmarkSweep(b *testing.B) {
 func TestRenewalWakesWaitingCalls(t *testing.T) {
 	h := newHost(new(pool), hostOptions{}, nil)
 	defer h.cancel()
-	late, other := new(clientConn), new(clientConn)
-	h.ready.Store(&[]*clientConn{late, other})
+	late, other := new(callerHalf), new(callerHalf)
+	h.ready.Store(&[]*callerHalf{late, other})
 	h.setAside(late)
 	if list := *h.ready.Load(); len(list) != 1 || list[0] != other {
 		t.Fatalf("%d connections are in use, want the other one", len(list))
 	}
 	h.mu.Lock()
-	h.ready.Store(new([]*clientConn))
+	h.ready.Store(new([]*callerHalf))
 	h.failures = 1
 	waiting := h.changed
 	h.mu.Unlock()
@@ -66,7 +67,7 @@ func TestRenewalWakesWaitingCalls(t *testing.T) {
 	if !h.connected() || h.down() {
 		t.Error("the connection is not in use again")
 	}
-	h.ready.Store(new([]*clientConn)) // it has no numbers for methods left, say
+	h.ready.Store(new([]*callerHalf)) // it has no numbers for methods left, say
 	if h.putBack(late); h.connected() {
 		t.Error("a connection came back that was not set aside")
 	}

@@ -109,7 +109,7 @@ func (s *Server) executeOnce(ctx *callContext, cd codec.Codec, payload, out []by
 }
 
 // shareOf returns the client that a key counts for: the address, where it has not proven its identity.
-func (c *serverConn) shareOf() replycache.Client {
+func (c *calleeHalf) shareOf() replycache.Client {
 	client := c.clientKey()
 	if client != ([sha256.Size]byte{}) {
 		return client

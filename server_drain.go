@@ -78,7 +78,7 @@ func (c *serverConn) finishDrain() {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.acked || c.closing || c.running.Len() > 0 || c.err != nil || c.backBusy() {
+	if !c.acked || c.closing || c.running.Len() > 0 || c.err != nil || c.callsClient() {
 		return
 	}
 	c.closing = true
@@ -128,7 +128,7 @@ func (c *serverConn) end(s *reading, err error) {
 	c.server.remove(c)
 }
 
-func (c *serverConn) cancelAll(err error) {
+func (c *calleeHalf) cancelAll(err error) {
 	c.mu.Lock()
 	var lost []*callContext
 	c.running.Each(func(ctx *callContext) {

@@ -147,7 +147,7 @@ func appendError(out []byte, ctx *callContext, e *Error) []byte {
 
 // appendError appends an ERROR frame that the client accepts. What is too large is cut or left out,
 // as a frame over the client's limit would cost it the connection.
-func (c *serverConn) appendError(out []byte, id uint64, flags wire.Flags, b *wire.ErrorBody) []byte {
+func (c *calleeHalf) appendError(out []byte, id uint64, flags wire.Flags, b *wire.ErrorBody) []byte {
 	limit := int(c.peer.MaxFrame)
 	if n := min(limit/2, wire.MaxMessage); len(b.Message) > n {
 		b.Message = b.Message[:n-len("…")] + "…"

@@ -16,7 +16,7 @@ import (
 
 // handshake exchanges prefaces, and enters the connection among the live ones.
 func (s *Server) handshake(nc net.Conn, g *handshakes.Pending, full, check bool) (*serverConn, *reading, error) {
-	c := &serverConn{server: s}
+	c := newServerConn(s)
 	c.conn.init(nc, &s.conns, s.o.minPing)
 	if _, done := nc.(secured); s.o.tls != nil && !done {
 		tc := tls.Server(nc, s.o.tls)

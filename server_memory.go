@@ -67,10 +67,9 @@ func (c *serverConn) turnAway(s *reading) error {
 		s.grow()
 		return nil
 	}
-	if h.ID <= s.lastID || h.ID>>63 != 0 {
-		return wire.Errorf(wire.BadID, "REQUEST with id %d after %d: ids must grow", h.ID, s.lastID)
+	if err := c.takeID(s, h.ID); err != nil {
+		return err
 	}
-	s.lastID = h.ID
 	c.pings = pingLimit{}
 	body := s.buf[s.r+wire.HeaderSize : s.w]
 	number := int(getUint32(body))

@@ -175,7 +175,7 @@ func (p *ProtocolConn) check(r *ProtocolRequest, n *named) (metadata []byte, ref
 func (p *ProtocolConn) newCall(r *ProtocolRequest, m *method, metadata []byte, arrived int64) *ProtocolCall {
 	k := &ProtocolCall{conn: p, size: r.Size, arrived: arrived, codec: r.Codec, values: r.Values}
 	ctx := &k.storage
-	ctx.conn, ctx.method, ctx.extras, ctx.id = p.conn, m, &k.extras, p.lastID.Add(1)
+	ctx.conn, ctx.method, ctx.extras, ctx.id = &p.conn.calleeHalf, m, &k.extras, p.lastID.Add(1)
 	ctx.attempt, ctx.priority, ctx.oneway = uint8(min(max(r.Attempt, 0), 255)), uint8(min(r.Priority, Critical)), r.Oneway
 	k.extras.metadata, k.extras.protocol = metadata, k
 	if isTrace(&r.Trace) {

@@ -63,8 +63,8 @@ func (s *Server) OpenConn(remote Peer, hooks ProtocolHooks) (*ProtocolConn, erro
 		s.stats.wrongAddress.Add(1)
 		return nil, fmt.Errorf("the address %s may not connect", addressOf(remote.Addr))
 	}
-	c := &serverConn{server: s, tls: remote.TLS}
-	c.conn.peer = wire.DefaultSettings()
+	c := newServerConn(s)
+	c.tls, c.peer = remote.TLS, wire.DefaultSettings()
 	p := &ProtocolConn{conn: c, remote: remote, hooks: hooks}
 	c.protocol = p
 	if len(s.o.authenticators) > 0 {

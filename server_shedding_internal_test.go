@@ -42,13 +42,13 @@ func BenchmarkShedding(b *testing.B) {
 				b.Fatal(err)
 			}
 			m, _ := s.table.find("Hello.Say", false)
-			c := &serverConn{server: s}
+			c := newServerConn(s)
 			if g := m.limits; g != nil { // as it is under overload
 				g.inFlight.Store(g.limit)
 				if q := g.queue; q != nil {
 					q.TryAcquire()
 					for range q.Stats().Room {
-						q.Enqueue(&job{ctx: &callContext{conn: c, method: m, priority: uint8(Normal)}}, int(Normal))
+						q.Enqueue(&job{ctx: &callContext{conn: &c.calleeHalf, method: m, priority: uint8(Normal)}}, int(Normal))
 					}
 				}
 			}

@@ -10,7 +10,7 @@ import (
 // What a server's connection does for streams.
 
 // openStream has a worker run the handler of a stream.
-func (c *serverConn) openStream(s *reading, n *named, ctx *callContext, cd codec.Codec, payload []byte) error {
+func (c *calleeHalf) openStream(s *reading, n *named, ctx *callContext, cd codec.Codec, payload []byte) error {
 	if refused := c.enterStream(ctx, cd, payload); refused != nil {
 		return c.refuse(s, ctx, refused)
 	}
@@ -24,8 +24,11 @@ func (c *serverConn) openStream(s *reading, n *named, ctx *callContext, cd codec
 }
 
 // enterStream enters a new stream among what is open, unless that is at a limit.
-func (c *serverConn) enterStream(ctx *callContext, cd codec.Codec, payload []byte) *Error {
+func (c *calleeHalf) enterStream(ctx *callContext, cd codec.Codec, payload []byte) *Error {
 	srv := c.server
+	if c.accepted == nil {
+		return refusal(Unimplemented, "a client takes no streams")
+	}
 	if srv.o.maxStreams == 0 {
 		return refusal(Unimplemented, "the server offers no streams (anser.MaxStreams)")
 	}
@@ -65,7 +68,7 @@ func (c *serverConn) enterStream(ctx *callContext, cd codec.Codec, payload []byt
 
 // runStream runs the handler of a stream, unless the stream is refused, and ends the stream with what it
 // returned.
-func (c *serverConn) runStream(ctx *callContext, st *stream, refused *Error) {
+func (c *calleeHalf) runStream(ctx *callContext, st *stream, refused *Error) {
 	unbind := ctx.AfterFunc(func() { st.stop(streamContextFailure(ctx)) })
 	var frame []byte
 	defer func() {
@@ -142,7 +145,7 @@ var errUnfinished = &Error{
 
 // endStream ends a stream whose handler is over, and sends the frame that says so unless the stream has ended
 // before.
-func (c *serverConn) endStream(ctx *callContext, st *stream, frame []byte) {
+func (c *calleeHalf) endStream(ctx *callContext, st *stream, frame []byte) {
 	over := failure(FailedPrecondition, OutcomeUnknown, PhaseNone, nil, "the handler has returned: its stream is over")
 	c.mu.Lock()
 	err := c.waitRoomLocked(context.Background())
@@ -167,7 +170,7 @@ func (c *serverConn) endStream(ctx *callContext, st *stream, frame []byte) {
 }
 
 // streamFrame handles DATA, END and WINDOW.
-func (c *serverConn) streamFrame(s *reading, h wire.Header, body []byte) error {
+func (c *calleeHalf) streamFrame(s *reading, h wire.Header, body []byte) error {
 	c.pings = pingLimit{}
 	if h.ID == 0 {
 		return c.streams.returned(nil, h, body)
@@ -201,7 +204,7 @@ func (c *serverConn) streamFrame(s *reading, h wire.Header, body []byte) error {
 }
 
 // failCall ends a call that breaks the protocol. Its handler's context ends.
-func (c *serverConn) failCall(s *reading, ctx *callContext, fault *wire.CallError) error {
+func (c *calleeHalf) failCall(s *reading, ctx *callContext, fault *wire.CallError) error {
 	c.mu.Lock()
 	taken := c.running.Take(ctx.id)
 	c.mu.Unlock()
@@ -221,7 +224,7 @@ func (c *serverConn) failCall(s *reading, ctx *callContext, fault *wire.CallErro
 }
 
 // trimStreams has idle streams give up memory, and reports whether some may give up more in a second.
-func (c *serverConn) trimStreams() (again bool) {
+func (c *calleeHalf) trimStreams() (again bool) {
 	for _, ctx := range c.openStreams() {
 		again = ctx.stream().trim() || again
 	}
@@ -229,7 +232,7 @@ func (c *serverConn) trimStreams() (again bool) {
 }
 
 // openStreams returns the contexts of the streams that are open.
-func (c *serverConn) openStreams() (open []*callContext) {
+func (c *calleeHalf) openStreams() (open []*callContext) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.streaming > 0 {

@@ -139,7 +139,7 @@ func (p *workers) close() {
 }
 
 // handToWorker lets the call run elsewhere.
-func (c *serverConn) handToWorker(s *reading, n *named, ctx *callContext, cd codec.Codec, payload []byte) error {
+func (c *calleeHalf) handToWorker(s *reading, n *named, ctx *callContext, cd codec.Codec, payload []byte) error {
 	held, refused := c.take(ctx, len(payload))
 	if refused != nil {
 		return c.refuse(s, ctx, refused)
@@ -160,7 +160,7 @@ func (c *serverConn) handToWorker(s *reading, n *named, ctx *callContext, cd cod
 
 // take enters a call with a request of size bytes that does not run on the goroutine that reads, or says why it cannot
 // run. held is what the server's memory counts for the call.
-func (c *serverConn) take(ctx *callContext, size int) (held int, refused *Error) {
+func (c *calleeHalf) take(ctx *callContext, size int) (held int, refused *Error) {
 	srv := c.server
 	if srv.inFlight.Add(1) > int64(srv.o.maxInFlight) {
 		srv.inFlight.Add(-1)
@@ -181,7 +181,7 @@ func (c *serverConn) take(ctx *callContext, size int) (held int, refused *Error)
 }
 
 // open enters a call, unless there are as many already as the settings told the client.
-func (c *serverConn) open(ctx *callContext) bool {
+func (c *calleeHalf) open(ctx *callContext) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if uint64(c.detached) >= c.server.settings.MaxCalls {
@@ -195,18 +195,18 @@ func (s *Server) tooManyInFlight() *Error {
 	return over(limitInFlight, "the server is at its limit of %d calls in flight (anser.MaxInFlight)", s.o.maxInFlight)
 }
 
-func (c *serverConn) tooManyCalls() *Error {
+func (c *calleeHalf) tooManyCalls() *Error {
 	return over(limitCalls, "the connection is at its limit of %d open calls (anser.MaxCalls): wait for one of them, or use another connection", c.server.settings.MaxCalls)
 }
 
-func (c *serverConn) openLocked(ctx *callContext) {
+func (c *calleeHalf) openLocked(ctx *callContext) {
 	c.detached++
 	c.opened++
 	c.running.Put(ctx.id, ctx)
 }
 
 // runJob runs a call on a worker, and returns the one that the worker runs next, or nil.
-func (c *serverConn) runJob(j *job) (next *job) {
+func (c *calleeHalf) runJob(j *job) (next *job) {
 	ctx, began := j.ctx, nanotime()
 	refused := j.late(began)
 	if st := ctx.stream(); st != nil {
@@ -256,7 +256,7 @@ func (c *callContext) expired(now int64) bool { return c.deadline != 0 && now >=
 var errExpired = refusal(DeadlineExceeded, "the call's time was over before it could run")
 
 // finishDetached ends a call that did not end on the goroutine that reads, and sends its answer.
-func (c *serverConn) finishDetached(ctx *callContext, frame []byte) {
+func (c *calleeHalf) finishDetached(ctx *callContext, frame []byte) {
 	ctx.finish()
 	if k := ctx.protocolCall(); k != nil {
 		k.end()

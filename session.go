@@ -56,11 +56,12 @@ type sessions struct {
 // SessionFrom returns the session of the caller of the handler that ctx belongs to, if it takes calls.
 func SessionFrom(ctx context.Context) (*Session, bool) {
 	c := callFrom(ctx)
-	if c == nil || c.conn.session == nil {
+	if c == nil || c.conn.accepted == nil || c.conn.accepted.session == nil {
 		return nil, false
 	}
-	c.conn.session.keep()
-	return c.conn.session, true
+	sess := c.conn.accepted.session
+	sess.keep()
+	return sess, true
 }
 
 // ID returns the number of the session, which no other one of this server has or had.
@@ -104,7 +105,7 @@ func (s *Session) clientLocked() *Client {
 	name := "client " + addressOf(s.peer.Addr)
 	o := s.server.o.sideOptions
 	o.interceptors = nil // those of the server wrap its handlers
-	s.client, s.host = newBackClient(o, &s.server.sessions.pool, name)
+	s.client, s.host = newSessionClient(o, &s.server.sessions.pool, name)
 	s.client.o.call.compression = s.server.o.calls
 	if s.ended {
 		s.client.cluster.endWith(errSessionEnded)
@@ -118,14 +119,13 @@ func (s *Session) clientLocked() *Client {
 
 const errSessionEnded = "the session of the client has ended: it was away for longer than anser.SessionGrace, or the server has stopped"
 
-// newBackClient returns a client whose connections are those that attachLocked gives to the host.
-func newBackClient(o sideOptions, p *pool, name string) (*Client, *host) {
+// newSessionClient returns a client whose connections are the ones that attachLocked gives to the host.
+func newSessionClient(o sideOptions, p *pool, name string) (*Client, *host) {
 	c := &Client{target: name, pool: p}
 	c.o = defaultDialOptions()
 	c.o.sideOptions = o
 	c.init()
 	h := newHost(p, hostOptions{address: name, maxMessage: o.maxMessage, observers: o.observers}, nil)
-	h.dialing = true // the other side does that
 	in := registry.Instance{Service: "session", Address: name}
 	c.cluster.view.Store(&view{only: &endpoint{Endpoint: balance.NewEndpoint(in), host: h, cluster: c.cluster}, usable: 1, total: 1})
 	return c, h
@@ -200,18 +200,10 @@ func (s *Server) tellSession(sess *Session) {
 
 // attachLocked lets the calls of the session go over c.
 func (s *Session) attachLocked(c *serverConn) {
-	back := &clientConn{host: s.host, born: nanotime()}
-	back.conn.init(&relay{Conn: c.nc, to: c}, &back.wg, 0)
-	back.peer, back.elsewhere = c.peer, back.writeRest
-	if c.auth != nil {
-		back.trust = c.auth
-	}
-	back.streams.init(&s.server.settings, &back.peer, false, false) // it carries none
-	back.role.who.Store(goroutineReads)                             // whoever reads c
-	back.role.batch = make([]arrived, 1)
-	c.back.Store(new(reverseConn(back)))
+	half := newSessionCaller(c, s.host)
+	c.toClient.Store(new(callsToClient(half)))
 	s.host.mu.Lock()
-	tell := s.host.enlistLocked(back)
+	tell := s.host.enlistLocked(&half.callerHalf)
 	s.host.mu.Unlock()
 	tell()
 }
@@ -232,15 +224,14 @@ func (c *serverConn) leave(err error) {
 	if alone && kept && !sess.ended {
 		sess.grace = time.AfterFunc(srv.o.sessionGrace, sess.endIfAway)
 	}
-	back := c.reverse()
+	half := c.sessionCaller()
 	sess.mu.Unlock()
 	if alone && !kept {
 		sess.endIfAway()
 	}
-	if back != nil {
-		back.host.remove(back, errAway)
-		back.end(err)
-		back.wg.Wait()
+	if half != nil {
+		half.host.remove(&half.callerHalf, errAway)
+		half.end(err)
 	}
 }
 
@@ -316,7 +307,7 @@ func (s *Session) renewed(c *serverConn) {
 		return
 	}
 	s.peer.Identity = c.identity()
-	if back := c.reverse(); back != nil {
-		back.host.putBack(back)
+	if half := c.sessionCaller(); half != nil {
+		half.host.putBack(&half.callerHalf)
 	}
 }

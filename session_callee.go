@@ -8,11 +8,10 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// callee is what a client's connection needs to take calls of the server.
-type callee struct {
-	client *clientConn
-	conn   *serverConn
-	state  *reading
+// sessionCallee is the callee half of a client's connection, which takes the calls of the server.
+type sessionCallee struct {
+	calleeHalf
+	state *reading // of the goroutine that reads the connection
 }
 
 // Handlers lets the servers that the client is connected to call the methods of s: the client has a
@@ -55,27 +54,28 @@ func (s *Server) settle(own *wire.Settings) {
 	own.Life, own.KeyAge = s.settings.Life, s.settings.KeyAge
 }
 
-// inbound returns what takes the calls of a server on the client's connection c.
+// inbound returns the callee half of the client's connection c, whose calls s serves.
 func (s *Server) inbound(c *clientConn) inboundCalls {
-	in := &serverConn{server: s, far: &c.writer}
-	in.conn.init(c.nc, &c.wg, 0)
+	in := &sessionCallee{
+		calleeHalf: calleeHalf{conn: c.conn, server: s, idBit: fromServer},
+		state:      &reading{generation: 1, lastID: fromServer},
+	}
 	if tc, ok := c.nc.(interface{ ConnectionState() tls.ConnectionState }); ok {
 		state := tc.ConnectionState()
 		in.tls = &state
 	}
-	in.peer = c.peer
 	s.mu.Lock()
 	if s.attached == nil {
-		s.attached = make(map[*serverConn]struct{})
+		s.attached = make(map[*calleeHalf]struct{})
 	}
-	s.attached[in] = struct{}{}
+	s.attached[&in.calleeHalf] = struct{}{}
 	s.mu.Unlock()
-	return &callee{c, in, &reading{generation: 1}}
+	return in
 }
 
 // called handles METHOD, REQUEST and CANCEL of a server.
-func (in *callee) called(h wire.Header, body []byte) error {
-	c, s := in.conn, in.state
+func (c *sessionCallee) called(h wire.Header, body []byte) error {
+	s := c.state
 	s.now = nanotime()
 	s.arrived = s.now
 	var err error
@@ -85,44 +85,22 @@ func (in *callee) called(h wire.Header, body []byte) error {
 	case wire.TypeCancel:
 		return c.cancel(s, h, body)
 	default:
-		if h.Flags&wire.FlagStream != 0 {
-			err = c.refuseStream(s, h)
-		} else {
-			_, err = c.request(s, h, body)
-		}
+		_, err = c.request(s, h, body)
 	}
 	if len(s.out) > 0 {
-		putUint64(s.out[idOffset:], getUint64(s.out[idOffset:])|fromServer)
-		err = errors.Join(err, in.client.answerAtOnce(s.out))
+		err = errors.Join(err, c.answerAtOnce(s.out))
 		s.out = s.out[:0]
 	}
 	return err
 }
 
-// busy reports whether calls of the server run.
-func (in *callee) busy() bool {
-	in.conn.mu.Lock()
-	defer in.conn.mu.Unlock()
-	return in.conn.detached > 0
-}
+// busyLocked reports whether calls of the server run.
+func (c *sessionCallee) busyLocked() bool { return c.detached > 0 }
 
 // end cancels the handlers that run, after the connection has ended.
-func (in *callee) end() {
-	c := in.conn
+func (c *sessionCallee) end() {
 	c.server.mu.Lock()
-	delete(c.server.attached, c)
+	delete(c.server.attached, &c.calleeHalf)
 	c.server.mu.Unlock()
 	c.cancelAll(errConnClosed)
-}
-
-// refuseStream refuses a stream, which only clients open.
-func (c *serverConn) refuseStream(s *reading, h wire.Header) error {
-	if h.ID <= s.lastID {
-		return wire.Errorf(wire.BadID, "REQUEST with id %d after %d: ids must grow", h.ID, s.lastID)
-	}
-	s.lastID = h.ID
-	c.server.stats.refused.Add(1)
-	b := refusal(Unimplemented, "a client takes no streams").body()
-	s.out = c.appendError(s.out, h.ID, 0, &b)
-	return nil
 }

@@ -16,7 +16,7 @@ import (
 // unusualIn is the number of unusual words that the comments of a top folder still have. A folder
 // that is not listed has none. The numbers may only fall.
 var unusualIn = map[string]int{
-	".":      268,
+	".":      266,
 	"arena":  85,
 	"e2e":    81,
 	"netrpc": 69,

@@ -2,6 +2,7 @@ package anser
 
 import (
 	"errors"
+	"sync"
 	"testing"
 )
 
@@ -22,13 +23,13 @@ func TestReserveWriting(t *testing.T) {
 		{"somebody writes", replyBatch, 0, true, nil, false},
 		{"lost", replyBatch, 0, false, errors.New("lost"), false},
 	} {
-		conn := new(clientConn)
-		conn.writing, conn.err = c.writing, c.err
+		half := &callerHalf{conn: new(conn)}
+		half.writing, half.err = c.writing, c.err
 		for id := range uint64(c.open) {
-			conn.open.Put(id, &call{id: id})
+			half.open.Put(id, &call{id: id})
 		}
-		if got := conn.reserveLocked(c.replies); got != c.reserved || conn.reserved != c.reserved || conn.writing != (c.writing || c.reserved) {
-			t.Errorf("%s: reserved %v (%v), writing %v, want %v", c.name, got, conn.reserved, conn.writing, c.reserved)
+		if got := half.reserveLocked(c.replies); got != c.reserved || half.reserved != c.reserved || half.writing != (c.writing || c.reserved) {
+			t.Errorf("%s: reserved %v (%v), writing %v, want %v", c.name, got, half.reserved, half.writing, c.reserved)
 		}
 	}
 }
@@ -36,28 +37,29 @@ func TestReserveWriting(t *testing.T) {
 // Who was to write behind the callers does nothing once one of them has written, and ends the reservation otherwise.
 func TestWriteBehind(t *testing.T) {
 	for _, reserved := range []bool{true, false} {
-		conn := new(clientConn)
-		conn.writing, conn.reserved = true, reserved
-		conn.wg.Add(1)
-		conn.writeBehind()
-		if conn.reserved || conn.writing == reserved {
-			t.Errorf("reserved %v: then reserved %v, writing %v", reserved, conn.reserved, conn.writing)
+		half := &callerHalf{conn: new(conn)}
+		half.writing, half.reserved = true, reserved
+		half.background = new(sync.WaitGroup)
+		half.background.Add(1)
+		half.writeBehind()
+		if half.reserved || half.writing == reserved {
+			t.Errorf("reserved %v: then reserved %v, writing %v", reserved, half.reserved, half.writing)
 		}
 	}
 }
 
 // A call that has ended is not read for another attempt: its reply is where the request was.
 func TestIfOpen(t *testing.T) {
-	conn := new(clientConn)
+	half := &callerHalf{conn: new(conn)}
 	k := &call{id: 1}
-	conn.open.Put(k.id, k)
+	half.open.Put(k.id, k)
 	for _, other := range []*call{{id: 1}, {id: 2}} {
-		if conn.ifOpen(other, func() { t.Errorf("the call %d, which is not open, was read", other.id) }) {
+		if half.ifOpen(other, func() { t.Errorf("the call %d, which is not open, was read", other.id) }) {
 			t.Errorf("the call %d is open", other.id)
 		}
 	}
 	read := false
-	if !conn.ifOpen(k, func() { read = true }) || !read {
+	if !half.ifOpen(k, func() { read = true }) || !read {
 		t.Error("an open call was not read")
 	}
 }
@@ -65,17 +67,17 @@ func TestIfOpen(t *testing.T) {
 // A call that was not sent yet has the id of an earlier attempt or use. Giving it up takes no other call
 // with this id off the connection.
 func TestCancelBeforeStart(t *testing.T) {
-	conn := new(clientConn)
-	conn.err = errConnClosed // no CANCEL is written
+	half := &callerHalf{conn: new(conn)}
+	half.err = errConnClosed // no CANCEL is written
 	open := &call{id: 7}
-	conn.open.Put(open.id, open)
-	if taken, _ := conn.cancel(&call{id: 7}, false); taken {
+	half.open.Put(open.id, open)
+	if taken, _ := half.cancel(&call{id: 7}, false); taken {
 		t.Error("a call that is not on the connection was taken off it")
 	}
-	if conn.open.Get(open.id) != open {
+	if half.open.Get(open.id) != open {
 		t.Error("the call of another caller was taken off the connection")
 	}
-	if taken, _ := conn.cancel(open, false); !taken || conn.open.Len() != 0 {
+	if taken, _ := half.cancel(open, false); !taken || half.open.Len() != 0 {
 		t.Error("an open call was not taken back")
 	}
 }

@@ -1,0 +1,253 @@
+package anser
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/anser-rpc/anser/internal/idtable"
+	"github.com/anser-rpc/anser/internal/sysconn"
+	"github.com/anser-rpc/anser/wire"
+)
+
+// Where the id, the number of the method, the number of the attempt and the remaining time stand in a
+// REQUEST frame.
+const (
+	timeoutOffset = wire.HeaderSize + 8
+)
+
+// callerHalf is the half of a connection that makes calls: that of a client, or that of a server which calls its
+// client. Its calls go into the writer of the connection, under the lock of the connection.
+type callerHalf struct {
+	*conn
+	host   *host
+	born   int64
+	role   readRole
+	dialed *clientConn // whose half it is; nil on a server's connection
+
+	// Of a client's connection.
+	own       bool            // one stream has the connection, which ends with the stream
+	socket    *sysconn.Writer // of the goroutine that writes; nil: a write may wait
+	behind    func()          // writeBehind; made once, so that starting it allocates nothing
+	restsFrom atomic.Int64    // nanotime since which tend has seen no call, or 0
+
+	// Of a server's connection.
+	idBit     uint64      // of the ids that a server chooses; 0 on a client's connection
+	successor peerDrainer // asks the client for another connection
+	trust     lapser      // of the client; nil: without authentication
+	aside     bool        // the identity has ended, and other connections take the calls; guarded by the host's mu
+
+	// Guarded by mu.
+	lastID uint64
+	open   idtable.Table[*call]
+	naming
+	draining bool // no more calls
+	expiry   *time.Timer
+	expireAt int64  // nanotime for which expiry is set, or 0
+	rest     []byte // a write that could not go on, for writeRest
+	restAt   int    // bytes of it that were taken
+	reserved bool   // writing is set for writeBehind, which has not begun yet
+	cancels  cancelPacer
+
+	busy      atomic.Int32 // number of open calls, for choosing a connection
+	owed      atomic.Int32 // number of cancels that wait for their turn
+	streaming atomic.Int32 // number of open streams; they are in busy too
+	waiting   atomic.Int32 // bytes/1024 that wait to be written, for growing
+}
+
+func (c *callerHalf) init(base *conn, h *host) {
+	c.conn, c.host, c.born = base, h, nanotime()
+}
+
+// start sends the attempt k. When it fails nothing was sent and k is the caller's; otherwise one
+// value arrives on k.done, unless cancel takes the call back.
+func (c *callerHalf) start(ctx context.Context, k *call, m *clientMethod) *Error {
+	if uint64(len(k.frame)-wire.HeaderSize) > c.peer.MaxFrame {
+		return c.tooLong(k)
+	}
+	c.mu.Lock()
+	if n := int32(len(c.buf) >> 10); n >= growWaiting || c.waiting.Load() > 0 {
+		c.waiting.Store(n)
+		if err := c.awaitRoomLocked(ctx, k); err != nil {
+			c.mu.Unlock()
+			return err
+		}
+	}
+	if c.draining || !c.takesFramesLocked() {
+		err := c.goneLocked()
+		c.mu.Unlock()
+		return err
+	}
+	if c.trust != nil && c.trust.lapsed(nanotime()) {
+		c.mu.Unlock()
+		return clientLapsed(NotSent)
+	}
+	if n := c.open.Len() + len(c.cancels.owed); uint64(n) >= c.peer.MaxCalls {
+		c.mu.Unlock()
+		return failure(ResourceExhausted, NotSent, PhaseWrite, nil, "%d calls are open on the connection, the server's limit (anser.MaxCalls)", n)
+	}
+	if k.stream != nil {
+		if n := c.streaming.Load(); uint64(n) >= c.peer.MaxStreams || c.dialed == nil {
+			c.mu.Unlock()
+			if c.peer.MaxStreams == 0 || c.dialed == nil {
+				return failure(Unimplemented, NotSent, PhaseWrite, nil, "the other side offers no streams (anser.MaxStreams; a client takes none)")
+			}
+			return failure(ResourceExhausted, NotSent, PhaseWrite, nil, "%d streams are open on the connection and the server allows %d (anser.MaxStreams)", n, c.peer.MaxStreams)
+		}
+	}
+	k.patient = ctx.Done() == nil && k.pending == nil
+	number := c.numberLocked(m)
+	if number == 0 {
+		c.mu.Unlock()
+		return errNamesUsedUp()
+	}
+	c.lastID++
+	k.id = c.lastID
+	if k.stream != nil {
+		k.stream.id = k.id
+		c.streaming.Add(1)
+	}
+	c.open.Put(k.id, k)
+	c.busy.Store(int32(c.open.Len()))
+	if k.deadline != 0 && (c.expireAt == 0 || k.deadline < c.expireAt) {
+		c.expireLocked(k.deadline)
+	}
+	at := len(c.buf)
+	c.buf = append(c.buf, k.frame...)
+	putUint64(c.buf[at+idOffset:], k.id|c.idBit)
+	putUint32(c.buf[at+methodOffset:], number)
+	k.begin = c.appended
+	c.appended += uint64(len(k.frame))
+	switch {
+	case c.reserved && len(c.buf) >= fullWrite && k.stream == nil && k.pending == nil && c.socket != nil:
+		c.reserved = false // and writeBehind finds nothing to do
+		c.writeLocked(ctx, k)
+	case c.writing:
+	case k.stream != nil || k.pending != nil:
+		c.flushInBackgroundLocked() // the caller most likely has more to send in the meantime
+	default:
+		c.writeLocked(ctx, k)
+	}
+	c.mu.Unlock()
+	return nil
+}
+
+func (c *callerHalf) tooLong(k *call) *Error {
+	return failure(ResourceExhausted, NotSent, PhaseWrite, nil,
+		"the request of %d bytes is over the server's limit of %s: raise it there with anser.MaxMessage, or send less",
+		len(k.frame)-wire.HeaderSize, frameLimit(c.peer.MaxFrame))
+}
+
+// goneLocked says why the connection takes no call.
+func (c *callerHalf) goneLocked() *Error {
+	if c.err == nil {
+		return failure(Unavailable, NotSent, PhaseWrite, nil, "the connection takes no more calls")
+	}
+	return failure(Unavailable, NotSent, PhaseWrite, c.err, "the connection was lost: %v", c.err)
+}
+
+// numberLocked returns the number of the method on this connection, and names it the first time. It is 0
+// when the connection has no number left.
+func (c *callerHalf) numberLocked(m *clientMethod) uint32 {
+	if int(m.number) < len(c.numbers) && c.numbers[m.number] != 0 {
+		return c.numbers[m.number]
+	}
+	if m.number == maxNumberedMethods && c.further[m.name] != 0 {
+		return c.further[m.name]
+	}
+	return c.nameLocked(m)
+}
+
+// wait returns when the attempt is over. A context that ends first takes the call back and tells
+// the server.
+func (c *callerHalf) wait(ctx context.Context, k *call) *Error {
+	done := ctx.Done()
+	if done == nil {
+		c.readForCaller(k)
+		return k.failed
+	}
+	c.ensureReader()
+	select {
+	case <-k.done:
+	case <-done:
+		if taken, outcome := c.cancel(k, isOver(ctx)); taken {
+			return contextFailure(ctx, outcome, PhaseWait)
+		}
+		<-k.done // its reply is being delivered
+	}
+	return k.failed
+}
+
+// cancel takes k back from the connection. over says that its time has passed. taken is false when the
+// reader has it already, and before start has given k an id here: until then k has the id of an earlier
+// attempt or of an earlier use, which another call may have on this connection.
+func (c *callerHalf) cancel(k *call, over bool) (taken bool, outcome Outcome) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open.Get(k.id) != k {
+		return false, 0
+	}
+	c.open.Take(k.id)
+	c.busy.Store(int32(c.open.Len()))
+	c.cancelLocked(k, over, nanotime())
+	return true, OutcomeUnknown
+}
+
+// cancelLocked tells the server that k was given up, unless its time is over: the server ends it then
+// by itself. That time begins when the request arrives, so one that was not even written is cancelled.
+func (c *callerHalf) cancelLocked(k *call, over bool, now int64) {
+	if !c.takesFramesLocked() || over && k.begin < c.handed {
+		return
+	}
+	var until int64
+	if !over && k.stream == nil { // one with a stream has no frame any more
+		if left := getUint64(k.frame[timeoutOffset:]); left != 0 {
+			until = now + int64(time.Duration(left)*time.Microsecond)
+		}
+	}
+	c.giveUpLocked(k.id, now, until)
+}
+
+// ifOpen runs f if nothing has ended k yet, and nothing does meanwhile: k.frame is as it was sent.
+func (c *callerHalf) ifOpen(k *call, f func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open.Get(k.id) != k {
+		return false
+	}
+	f()
+	return true
+}
+
+// end fails the open calls after the connection has ended. Calls whose bytes were not handed to the transport
+// were not sent.
+func (c *callerHalf) end(err error) error {
+	c.mu.Lock()
+	c.failLocked(err)
+	err = c.err
+	var over []*call
+	c.open.Each(func(k *call) { over = append(over, k) })
+	for _, k := range over {
+		outcome := OutcomeUnknown
+		if k.begin >= c.handed {
+			outcome = NotSent
+		}
+		k.failed = failure(Unavailable, outcome, PhaseWait, err, "the connection was lost: %v", err)
+	}
+	c.open = idtable.Table[*call]{}
+	c.busy.Store(0)
+	c.cancels.stop()
+	c.owed.Store(0)
+	if c.expiry != nil {
+		c.expiry.Stop()
+	}
+	c.mu.Unlock()
+	for _, k := range over {
+		if k.stream != nil {
+			k.stream.ends(k.failed, nil)
+			continue
+		}
+		k.over()
+	}
+	return err
+}
