@@ -66,8 +66,8 @@ func startsFromSnapshot(t *testing.T, registry, snapshots string, opts ...anser.
 	}
 }
 
-// The registry loses all of its keys under load, again and again for some time. No call fails, and servers
-// are back in it when that is over.
+// The registry loses all of its keys under load, again and again for some time. No call fails, and
+// servers are back in it when that is over.
 func TestRegistryEmptied(t *testing.T) {
 	reg := startRegistry(t)
 	c := config{Registry: reg.config.Address, Ledger: string(newLedger(t))}
@@ -119,8 +119,9 @@ func TestRegistryEmptied(t *testing.T) {
 	calls.mustNotFail()
 }
 
-// The way to the registry swallows everything under load. No call fails, the status says since when the
-// list may be out of date, a client that starts meanwhile uses the snapshot, and afterwards the registry is heard again.
+// The way to the registry swallows everything under load. No call fails, the status says since
+// when the list may be out of date, a client that starts meanwhile uses the snapshot, and
+// afterwards the registry is heard again.
 func TestRegistryPartitioned(t *testing.T) {
 	reg := startRegistry(t)
 	book := newLedger(t)
@@ -153,7 +154,8 @@ func TestRegistryPartitioned(t *testing.T) {
 	book.check(t, calls, false)
 }
 
-// The registry is killed, and a client starts that has never heard of it but has the snapshot of another.
+// The registry is killed, and a client starts that has never heard of it but has the snapshot of
+// another.
 func TestStartWithoutRegistry(t *testing.T) {
 	reg := startRegistry(t)
 	c := config{Registry: reg.config.Address, Ledger: string(newLedger(t))}

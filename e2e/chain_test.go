@@ -48,9 +48,10 @@ func eager(t *testing.T, address string) *anser.Client {
 	return c
 }
 
-// When the bottom of a chain of three tiers fails completely, and every tier tries again as eagerly as it can,
-// the bottom gets at most a quarter more calls than it is offered. With five attempts of each caller and
-// no budget it would be 125 times as many, and with budgets alone 1.2 × 1.2 × 1.2.
+// When the bottom of a chain of three tiers fails completely, and every tier tries again as
+// eagerly as it can, the bottom gets at most a quarter more calls than it is offered. With five
+// attempts of each caller and no budget it would be 125 times as many, and with budgets alone 1.2
+// × 1.2 × 1.2.
 func TestRetriesOfAChain(t *testing.T) {
 	const calls, callers = 4000, 64
 	for name, broken := range map[string]error{
@@ -82,8 +83,8 @@ func TestRetriesOfAChain(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			// The budget's 10 calls a second are the only part that depends on how fast the machine is: for 20
-			// seconds they are within the quarter.
+			// The budget's 10 calls a second are the only part that depends on how fast the
+			// machine is: for 20 seconds they are within the quarter.
 			limit := max(1.25*calls, 1.2*calls+10+10*time.Since(began).Seconds())
 			t.Logf("%d calls reached the bottom for %d that were offered", seen.Load(), calls)
 			if n := float64(seen.Load()); n > limit {

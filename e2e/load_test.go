@@ -96,8 +96,8 @@ func (l *load) callInTurn(ctx context.Context, caller int) {
 	}
 }
 
-// progress waits until every caller has ended a call that it began after now, and so all that are in
-// flight now.
+// progress waits until every caller has ended a call that it began after now, and so all that are
+// in flight now.
 func (l *load) progress() {
 	l.t.Helper()
 	want := make([]int64, len(l.ended))
@@ -145,7 +145,7 @@ func (l *load) mustNotFail() {
 	}
 }
 
-// ledger is the file to which instances append what they execute.
+// ledger is the file to which instances append their executions.
 type ledger string
 
 func newLedger(t *testing.T) ledger { return ledger(filepath.Join(t.TempDir(), "ledger")) }
@@ -164,9 +164,9 @@ func (g ledger) read(t *testing.T) map[string]int {
 	return executed
 }
 
-// check joins what the instances executed with what became of the calls. A call that succeeded was
-// executed once, one with an unknown outcome at most once, and one that did not run not at all;
-// idempotent calls may have run more often.
+// check joins the executions of the instances with the outcomes of the calls. A call that
+// succeeded was executed once, one with an unknown outcome at most once, and one that did not run
+// not at all; idempotent calls may have run more often.
 func (g ledger) check(t *testing.T, l *load, idempotent bool) {
 	t.Helper()
 	executed := g.read(t)

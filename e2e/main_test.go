@@ -11,7 +11,7 @@ import (
 	"github.com/anser-rpc/anser/internal/servers"
 )
 
-// roleEnv says what a process is that the tests have started, configEnv holds its configuration.
+// roleEnv holds the role of a process started by the tests, configEnv its configuration.
 const (
 	roleEnv   = "ANSER_E2E_ROLE"
 	configEnv = "ANSER_E2E_CONFIG"
@@ -20,7 +20,7 @@ const (
 // longEnv, when it is set, makes faults last as long as the project promises to survive them.
 const longEnv = "ANSER_E2E_LONG"
 
-// config is what a process is told. Not every role needs all of it.
+// config is the configuration of a process. Not every role uses all of it.
 type config struct {
 	Address  string // to listen on
 	Registry string // address of the registry
@@ -56,7 +56,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// dieWithParent ends the process when the test is gone: its end of the pipe is then closed.
+// dieWithParent ends the process when the test has ended: its end of the pipe is then closed.
 func dieWithParent() {
 	io.Copy(io.Discard, os.Stdin)
 	os.Exit(3)

@@ -7,7 +7,8 @@ import (
 )
 
 // The registry is killed under load. Calls go on, an instance is restarted meanwhile, a new client
-// starts from the snapshot of another, and afterwards the registry has one record of each instance.
+// starts from the snapshot of another, and afterwards the registry has one record of each
+// instance.
 func TestRegistryOutage(t *testing.T) {
 	reg := startRegistry(t)
 	book := newLedger(t)
@@ -33,8 +34,9 @@ func TestRegistryOutage(t *testing.T) {
 	}
 	<-down
 	calls.progress()
-	// Nothing hangs on a lease that nobody renews. One that ran out because its instance, or the registry, had no time on
-	// a busy machine looks the same: what is wrong with the leases is so after every start.
+	// No result may depend on an expired lease. A lease that expired because its instance, or the
+	// registry, got no CPU time on a busy machine looks the same: a real error with leases shows
+	// in every attempt.
 	const tries = 3
 	for try := 1; ; try++ {
 		reg = start(t, "registry", reg.config)

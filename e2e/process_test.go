@@ -28,7 +28,7 @@ type process struct {
 	err    error
 }
 
-// readyLine is what a process prints when it does what it is there for.
+// readyLine is printed by a process when it is ready.
 const readyLine = "ready\n"
 
 // bound is how long anything may take that is not a matter of time. The machine may be busy.
@@ -74,7 +74,7 @@ func start(t *testing.T, role string, c config) *process {
 	return p
 }
 
-// ready tells the test that the process is ready.
+// ready reports to the test that the process is ready.
 func ready() { os.Stdout.WriteString(readyLine) }
 
 // String names the process in messages.
@@ -129,8 +129,8 @@ func (p *process) cleanup() {
 	}
 }
 
-// freeAddress returns an address that nobody else gets before all tests have ended, so that a process which is started
-// again finds its port free.
+// freeAddress returns an address that is reserved until all tests have ended, so that a restarted
+// process finds its port free.
 func freeAddress() string { return servers.Address(all) }
 
 // eventually waits until f is true, for what happens soon in another process.

@@ -42,7 +42,7 @@ func dialRegistry(address string) (*etcd.Registry, error) {
 	return etcd.Dial([]string{address}, etcd.TTL(leaseTime))
 }
 
-// scheme lets "etcd://host:port/service" be a target.
+// scheme supports "etcd://host:port/service" as a target.
 func scheme() registry.Scheme {
 	return registry.Scheme{Name: "etcd", Open: func(u *url.URL) (registry.Resolver, string, error) {
 		endpoints, prefix, service, err := etcd.Parse(u)
@@ -54,7 +54,7 @@ func scheme() registry.Scheme {
 	}}
 }
 
-// watcher knows what the registry lists, as any client of it does.
+// watcher holds the registry's list, as seen by a client.
 type watcher struct {
 	t *testing.T
 
@@ -112,7 +112,7 @@ func (w *watcher) state() ([]string, bool) {
 	return w.list, w.current
 }
 
-// waitFor waits until the registry has exactly one record for each of the instances, and no other.
+// waitFor waits until the registry has exactly one record per instance, and no other.
 func (w *watcher) waitFor(instances []*process) {
 	w.t.Helper()
 	want := addresses(instances)
@@ -122,8 +122,9 @@ func (w *watcher) waitFor(instances []*process) {
 	})
 }
 
-// keeps checks for the duration that the registry's list does not change, and reports whether it does not. It is of no
-// use where the machine itself stood still for so long that leases may have run out, which is no failure.
+// keeps checks for the duration that the registry's list does not change, and reports the result.
+// The result is not useful if the machine was paused for so long that leases may have expired,
+// which is no failure.
 func (w *watcher) keeps(instances []*process, d time.Duration) (kept, useful bool) {
 	w.t.Helper()
 	want := addresses(instances)

@@ -33,7 +33,8 @@ func TestRollingRestart(t *testing.T) {
 	book.check(t, calls, false)
 }
 
-// The same where no registry tells clients in time that an instance goes: the instance does.
+// The same without a registry that informs clients in time that an instance is leaving: the
+// instance does.
 func TestRollingRestartOfFixedAddresses(t *testing.T) {
 	const rounds = 10
 	book := newLedger(t)

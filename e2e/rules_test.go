@@ -13,7 +13,7 @@ import (
 	"github.com/anser-rpc/anser/route"
 )
 
-// ruled is a method whose servers answer with their name.
+// ruled is a method whose servers return their name.
 const ruled anser.Method[anser.None, string] = "Ruled.Who"
 
 func startRuled(t *testing.T, address, id string) {

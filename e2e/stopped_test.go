@@ -12,8 +12,9 @@ import (
 	"github.com/anser-rpc/anser/balance"
 )
 
-// An instance is stopped, as by a debugger or a machine that hangs: its connections stay, and it says nothing.
-// It is ejected before any call has run out of time, the calls go on elsewhere, and it is back when it goes on.
+// An instance is paused, as by a debugger or a machine that hangs: its connections stay open, and
+// it does not answer. It is ejected before any call exceeds its deadline, calls continue
+// elsewhere, and it is used again after it is resumed.
 func TestStoppedInstance(t *testing.T) {
 	for _, b := range []balance.Balancer{balance.P2C(), balance.RoundRobin(), balance.LeastActive()} {
 		t.Run(b.Name(), func(t *testing.T) {
@@ -29,7 +30,7 @@ func TestStoppedInstance(t *testing.T) {
 				t.Fatal("the instance is gone")
 				return anser.InstanceStatus{}
 			}
-			// Calls that are with the instance when it stops are answered when it goes on.
+			// Calls in flight to the instance when it is paused are answered after it is resumed.
 			calls := startLoad(t, "plain", client, 32, anser.Timeout(30*time.Minute))
 			eventually(t, "the instance is connected", func() bool { return status().Connected })
 			began := time.Now()

@@ -7,8 +7,8 @@ import (
 	"github.com/anser-rpc/anser/internal/benchpb"
 )
 
-// byHand is the message with methods that somebody wrote by hand, for Anser's binary codec: texts with
-// their length, numbers as varints, and truth values as bytes.
+// byHand is the message with hand-written methods, for Anser's binary codec: texts with their
+// length, numbers as varints, and booleans as bytes.
 type byHand benchpb.Plain
 
 var errBytes = errors.New("the data is not that of a message")

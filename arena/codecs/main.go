@@ -1,5 +1,6 @@
-// Codecs measures how long codecs take to encode and to decode the data of the message of 581 bytes, and
-// prints the result as JSON. "arena codecs" runs it and enters the result into a document.
+// Codecs measures how long codecs take to encode and to decode the data of the message of 581
+// bytes, and prints the result as JSON. "arena codecs" runs it and enters the result into a
+// document.
 package main
 
 import (

@@ -11,8 +11,8 @@ import (
 	"github.com/anser-rpc/anser/arena/result"
 )
 
-// rounds is how often each direction is measured. The codecs take turns, so that a slow moment of the
-// machine does not hit one of them only; the median counts.
+// rounds is how often each direction is measured. The codecs take turns, so that a slow moment of
+// the machine does not hit one of them only; the median counts.
 const rounds = 3
 
 // measure checks every subject, and measures all of them.
@@ -54,8 +54,8 @@ func measure(subjects []subject, each time.Duration) ([]result.Codec, error) {
 	return results, nil
 }
 
-// check returns the encoded message, when it can be decoded again. It goes through both twice: what a
-// stream says once, at its begin, is not part of what is measured.
+// check returns the encoded message, when it can be decoded again. It goes through both twice:
+// what a stream says once, at its begin, is not part of what is measured.
 func (s *subject) check() ([]byte, error) {
 	var data []byte
 	for range 2 {

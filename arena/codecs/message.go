@@ -2,8 +2,8 @@ package main
 
 //go:generate env GOWORK=off go tool msgp -tests=false -io=false -o message_msgp.go
 
-// Message is the message of the workload as a struct for the generator of msgp. Its fields are those of
-// benchpb.Plain.
+// Message is the message of the workload as a struct for the generator of msgp. Its fields are
+// those of benchpb.Plain.
 type Message struct {
 	Field1   string   `msg:"field1"`
 	Field9   string   `msg:"field9"`

@@ -13,8 +13,8 @@ type subject struct {
 	name   string
 	module string // whose version is shown; empty for the standard library
 	anser  bool
-	// encode appends the message to dst, or returns a slice of its own where the library has no way to
-	// append.
+	// encode appends the message to dst, or returns a slice of its own where the library has no
+	// way to append.
 	encode func(dst []byte) ([]byte, error)
 	// decode decodes into a new message and returns it.
 	decode func(data []byte) (any, error)

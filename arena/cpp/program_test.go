@@ -51,7 +51,7 @@ func decode(t *testing.T, line []byte) *result {
 	return r
 }
 
-// client runs the client of testdata/program.cpp, which calls nobody.
+// client runs the client of testdata/program.cpp, which makes no network calls.
 func client(t *testing.T, program, mode string, flags ...string) *result {
 	t.Helper()
 	run := exec.Command(program, append([]string{"client", "--addr", "127.0.0.1:1", "--mode", mode}, flags...)...)
@@ -63,8 +63,8 @@ func client(t *testing.T, program, mode string, flags ...string) *result {
 	return decode(t, out)
 }
 
-// measured runs the client for so many seconds, and where nothing ended in them, as on a machine that stands still, for
-// longer. It returns for how many.
+// measured runs the client for the given number of seconds, and for longer if no call ended in
+// them, as on a machine that is paused. It returns the actual number.
 func measured(t *testing.T, program, mode string, seconds float64, flags ...string) (r *result, lasted float64) {
 	t.Helper()
 	for lasted = seconds; ; lasted *= 10 {
@@ -121,7 +121,8 @@ func TestLoad(t *testing.T) {
 		})
 	}
 	t.Run("a stall counts for the calls that were due", func(t *testing.T) {
-		// The tenth call stalls for 200 ms, and some 19 are due meanwhile, if the machine lets so many calls end.
+		// The tenth call stalls for 200 ms, and about 19 become due meanwhile, if the machine is
+		// fast enough.
 		r := client(t, program, "stalling", "--rate", "100", "--warmup", "0", "--seconds", "1")
 		for try := 0; try < 5 && r.Calls < 50; try++ {
 			r = client(t, program, "stalling", "--rate", "100", "--warmup", "0", "--seconds", "1")

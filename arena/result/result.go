@@ -45,8 +45,8 @@ type Shape struct {
 	Fresh   bool    `json:"fresh,omitempty"`
 	Window  int     `json:"window,omitempty"`
 	Rate    float64 `json:"rate,omitempty"` // calls/s offered; 0: closed loop
-	// Share is the share of the peer's own peak that Rate is: the calls/s that it reached with the same
-	// callers and connections in a closed loop. 0: the rate is the same one for all peers.
+	// Share is the share of the peer's own peak that Rate is: the calls/s that it reached with the
+	// same callers and connections in a closed loop. 0: the rate is the same one for all peers.
 	Share   float64 `json:"share,omitempty"`
 	Payload int     `json:"payload"`
 	SleepUS int     `json:"sleep_us,omitempty"`
@@ -58,9 +58,9 @@ type Shape struct {
 	Seconds float64 `json:"seconds"`         // of each measurement
 }
 
-// Row is a peer under one workload and shape: the median of its rounds, figure by figure. Ranges hold
-// the least and the most of the rounds. A row with wrong replies, or errors in more than one call of a
-// hundred, is not Valid.
+// Row is a peer under one workload and shape: the median of its rounds, figure by figure. Ranges
+// hold the least and the most of the rounds. A row with wrong replies, or errors in more than one
+// call of a hundred, is not Valid.
 type Row struct {
 	Peer      string   `json:"peer"`
 	Framework string   `json:"framework"`
@@ -73,8 +73,8 @@ type Row struct {
 	Workload  string   `json:"workload"`
 	Shape     Shape    `json:"shape"`
 	Valid     bool     `json:"valid"`
-	// Best says that the connections of Shape are those with which the peer is at its best under this
-	// load, of those that it supports.
+	// Best means that the connections of Shape are the best choice for the peer under this load,
+	// among those it supports.
 	Best bool `json:"best,omitempty"`
 	Figures
 	CallsPerSecondRange [2]float64 `json:"calls_per_s_range"`
@@ -84,8 +84,8 @@ type Row struct {
 	Rounds              []Round    `json:"rounds"`
 }
 
-// Trial is a short measurement in a closed loop, by which a peer's connections were chosen. Its figures
-// are for this choice only.
+// Trial is a short measurement in a closed loop, by which a peer's connections were chosen. Its
+// figures are for this choice only.
 type Trial struct {
 	Peer     string `json:"peer"`
 	Workload string `json:"workload"`

@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// timerFD is a timer of the kernel that the runtime polls like a connection, so that its wake-up does
-// not depend on the runtime's own timers, which an idle program rounds up to milliseconds.
+// timerFD is a timer of the kernel that the runtime polls like a connection, so that its wake-up
+// does not depend on the runtime's own timers, which an idle program rounds up to milliseconds.
 type timerFD struct {
 	file *os.File
 	conn syscall.RawConn // of file

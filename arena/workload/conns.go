@@ -6,16 +6,17 @@ import (
 	"fmt"
 )
 
-// Conn is a client with a connection of its own, as most frameworks have it. Its calls may be made by
-// several goroutines at a time. The message of say is the same one in all calls, and nobody changes it.
+// Conn is a client with its own connection, as in most frameworks. Its calls may be concurrent.
+// The message of say is shared by all calls, and must not be modified.
 type Conn interface {
 	Say(ctx context.Context, in *BenchmarkMessage) (Said, error)
 	Add(ctx context.Context, in *AddRequest) (*AddReply, error)
 	Close() error
 }
 
-// A PerCaller is a Conn of which each caller has a view of its own, with what one goroutine can keep
-// between its calls. A view's calls are made one at a time, and its Close is that of the connection.
+// A PerCaller is a Conn of which each caller has a view of its own, with what one goroutine can
+// keep between its calls. A view's calls are made one at a time, and its Close is that of the
+// connection.
 type PerCaller interface {
 	Conn
 	Caller() Conn
@@ -36,14 +37,15 @@ type AsyncConn interface {
 	Close() error
 }
 
-// Open makes a Program's Open out of what makes one connection: the callers share as many as the
-// options say, or each call makes its own. A connection stands when dial returns.
+// Open returns a Program's Open from a function that opens one connection: the callers share the
+// configured number of connections, or each call opens its own. A connection is established when
+// dial returns.
 func Open(dial func(ctx context.Context, addr string) (Conn, error)) func(context.Context, *ClientOptions) (func(i int) Call, func(), error) {
 	return openConns(dial, dial)
 }
 
-// OpenLazy is Open for clients that connect with their first call, which is one of add. Only the calls
-// that have a connection of their own make it by themselves.
+// OpenLazy is Open for clients that connect with their first call, which is one of add. Only the
+// calls that have a connection of their own make it by themselves.
 func OpenLazy(dial func(ctx context.Context, addr string) (Conn, error)) func(context.Context, *ClientOptions) (func(i int) Call, func(), error) {
 	connect := func(ctx context.Context, addr string) (Conn, error) {
 		c, err := dial(ctx, addr)
@@ -118,8 +120,9 @@ func dialAll[C interface{ Close() error }](ctx context.Context, o *ClientOptions
 	return conns, closing, nil
 }
 
-// requests makes what the callers send. They share the message of say, which nobody changes: one for
-// each would grow the heap, which makes the garbage collector's work look smaller than it is.
+// requests creates the requests of the callers. They share the message of say, which is immutable:
+// one per caller would grow the heap, which makes the garbage collector's work look smaller than
+// it is.
 type requests struct {
 	say *BenchmarkMessage // nil: add
 }

@@ -179,8 +179,8 @@ func TestOpenAsync(t *testing.T) {
 	}
 }
 
-// A client that connects with its first call has made one before the measurement, unless each call has
-// a client of its own.
+// A client that connects with its first call has made one before the measurement, unless each call
+// has a client of its own.
 func TestOpenLazy(t *testing.T) {
 	for _, fresh := range []bool{false, true} {
 		c := new(conns)

@@ -6,8 +6,9 @@ import (
 	"sync"
 )
 
-// Listen serves each connection to addr on a goroutine of its own until ctx ends. Then it closes them
-// all, waits for serve to return and returns nil. It is for peers whose framework has no server.
+// Listen serves each connection to addr on a goroutine of its own until ctx ends. Then it closes
+// them all, waits for serve to return and returns nil. It is for peers whose framework has no
+// server.
 func Listen(ctx context.Context, addr string, serve func(net.Conn)) error {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if err != nil {

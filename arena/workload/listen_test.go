@@ -10,7 +10,7 @@ import (
 	"github.com/anser-rpc/anser/arena/workload/peertest"
 )
 
-// The end of the context ends connections that nobody closed.
+// The end of the context closes connections that are still open.
 func TestListen(t *testing.T) {
 	p := &workload.Program{Serve: func(ctx context.Context, o *workload.ServerOptions) error {
 		return workload.Listen(ctx, o.Addr, func(c net.Conn) { io.Copy(c, c) })

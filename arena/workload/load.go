@@ -44,8 +44,8 @@ type run struct {
 	shards []shard
 }
 
-// shard is one of a few histograms. One for each caller would be 200 KiB each, and a large heap makes
-// the garbage collector's work look smaller than it is.
+// shard is one of a few histograms. One for each caller would be 200 KiB each, and a large heap
+// makes the garbage collector's work look smaller than it is.
 type shard struct {
 	mu        sync.Mutex // guards histogram
 	histogram *hdrhistogram.Histogram
@@ -60,9 +60,9 @@ type tally struct {
 	_                    [64]byte
 }
 
-// load calls from all callers and returns what they saw. Only an open loop needs the alarm. The end of
-// ctx ends the load, but calls get the empty context: the frameworks that derive one for each call
-// would otherwise meet on the lock of their parent, which no program of their users has.
+// load calls from all callers and returns what they saw. Only an open loop needs the alarm. The
+// end of ctx ends the load, but calls get the empty context: the frameworks that derive one for
+// each call would otherwise meet on the lock of their parent, which no program of their users has.
 func load(ctx context.Context, o *ClientOptions, open *opened, a alarm) (*Result, error) {
 	r := &run{o: o, epoch: time.Now(), from: o.Warmup, until: o.Warmup + o.Measured}
 	if o.Calls > 0 {
@@ -102,13 +102,14 @@ func (r *run) now() time.Duration { return time.Since(r.epoch) }
 
 func (r *run) shard(i int) *shard { return &r.shards[i%len(r.shards)] }
 
-// goesOn says whether a caller makes another call at start, and takes one of those that are left.
+// goesOn reports whether a caller makes another call at start, and takes one of the remaining
+// calls.
 func (r *run) goesOn(ctx context.Context, start time.Duration) bool {
 	return start < r.until && ctx.Err() == nil && (r.o.Calls == 0 || start < r.from || r.left.Add(-1) >= 0)
 }
 
-// closedLoop is one caller, or one of the calls that it keeps in flight: each call starts when the one
-// before it is over. The end of that is the start of this, which spares a look at the clock.
+// closedLoop is one caller, or one of the calls that it keeps in flight: each call starts when the
+// one before it is over. The end of that is the start of this, which spares a look at the clock.
 func (r *run) closedLoop(ctx context.Context, call Call, t *tally, s *shard) {
 	for start := r.now(); r.goesOn(ctx, start); {
 		err := call(context.Background())

@@ -81,7 +81,7 @@ func TestClosedLoop(t *testing.T) {
 	})
 }
 
-// A window of a synchronous peer is so many goroutines.
+// A window of a synchronous peer means that number of goroutines.
 func TestClosedLoopWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := seconds(2)
@@ -184,7 +184,7 @@ func TestOpenLoop(t *testing.T) {
 			time.Sleep(5 * time.Millisecond)
 			return nil
 		}))
-		// Those that end from 1 s to 2 s, both included; the call of 1.995 s ends at 2 s.
+		// The calls that end from 1 s to 2 s, inclusive; the call of 1.995 s ends at 2 s.
 		if r.Calls != 1001 || !near(h.Min(), 5*time.Millisecond) || !near(h.Max(), 5*time.Millisecond) {
 			t.Errorf("%d calls of %d to %d ns", r.Calls, h.Min(), h.Max())
 		}
@@ -228,8 +228,8 @@ func TestOpenLoopStall(t *testing.T) {
 		if r.Calls != 100 {
 			t.Errorf("%d calls, want all that were due", r.Calls)
 		}
-		// The calls of both callers that were due at 1.3 s, 1.31 s, … 1.59 s wait for the end of the stall
-		// and then for each other, 1 ms each; so does that of 1.6 s.
+		// The calls of both callers that were due at 1.3 s, 1.31 s, … 1.59 s wait for the end of
+		// the stall and then for each other, 1 ms each; so does that of 1.6 s.
 		late := 0
 		for _, bar := range h.Distribution() {
 			if bar.From > int64(9*time.Millisecond) {
@@ -258,7 +258,7 @@ func TestOpenLoopOverload(t *testing.T) {
 	})
 }
 
-// Few calls for many callers: those that have no turn keep the load neither from ending nor going.
+// Few calls for many callers: idle callers keep the load neither from ending nor from running.
 func TestOpenLoopSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for rate, calls := range map[float64]int64{10: 10, 0.1: 0} {
@@ -273,7 +273,8 @@ func TestOpenLoopSlow(t *testing.T) {
 	})
 }
 
-// Calls have the deadline from when they were due; what comes later is no reply, and the rate stays.
+// Calls have the deadline from when they were due; what comes later is no reply, and the rate
+// stays.
 func TestOpenLoopDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := seconds(10)
@@ -339,7 +340,7 @@ func TestInterrupted(t *testing.T) {
 	})
 }
 
-// An alarm that fails ends the load: nobody would wake the callers.
+// An alarm that fails ends the load: the callers would never be woken.
 func TestAlarmFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := seconds(3)

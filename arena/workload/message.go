@@ -1,5 +1,5 @@
-// Package workload is what the Go peers of the arena share: the messages of its workloads, the load
-// that a client program makes, and the command lines of the contract.
+// Package workload is what the Go peers of the arena share: the messages of its workloads, the
+// load that a client program makes, and the command lines of the contract.
 package workload
 
 import (
@@ -97,7 +97,8 @@ func Check(m Said) error {
 	return nil
 }
 
-// Delay sleeps and works as long as the server was told to, after it has waited for one of its slots.
+// Delay sleeps and works as long as the server was told to, after it has waited for one of its
+// slots.
 func (o *ServerOptions) Delay() {
 	if o.slots != nil {
 		o.slots <- struct{}{}

@@ -15,16 +15,16 @@ type alarm interface {
 	close()
 }
 
-// leastTick is the least time between two rounds of the pacer. Up to 20,000 calls/s each call is started
-// at its moment; beyond that some are late by up to this, for which their latency accounts. Without it
-// the pacer would take a good part of a core at 100,000 calls/s.
+// leastTick is the least time between two rounds of the pacer. Up to 20,000 calls/s each call is
+// started at its moment; beyond that some are late by up to this, for which their latency
+// accounts. Without it the pacer would take a good part of a core at 100,000 calls/s.
 const leastTick = 50 * time.Microsecond
 
 // openLoop has all callers call at the moments that the rate gives.
 //
-// One goroutine, the pacer, wakes them. A time.Sleep of their own would be simpler, but on Linux an idle
-// Go program sleeps in whole milliseconds: measured at 100 to 100,000 calls/s, half of the calls started
-// more than 0.5 ms late and 1 % more than 1.1 ms, which is more than the calls take.
+// One goroutine, the pacer, wakes them. A time.Sleep of their own would be simpler, but on Linux
+// an idle Go program sleeps in whole milliseconds: measured at 100 to 100,000 calls/s, half of the
+// calls started more than 0.5 ms late and 1 % more than 1.1 ms, which is more than the calls take.
 func (r *run) openLoop(ctx context.Context, open *opened, a alarm, tallies []tally) error {
 	waiting, over := context.WithCancel(ctx)
 	turns := make([]chan struct{}, len(tallies))
@@ -61,8 +61,8 @@ func (r *run) openLoop(ctx context.Context, open *opened, a alarm, tallies []tal
 	return failed
 }
 
-// onTime makes a caller's k-th call at its moment, or when the one before is over if that is later. It
-// says whether the others may go on waiting for theirs.
+// onTime makes a caller's k-th call at its moment, or when the one before is over if that is
+// later. It says whether the others may go on waiting for theirs.
 func (r *run) onTime(ctx, waiting context.Context, i int, call Call, turn <-chan struct{}, t *tally) bool {
 	for k := 0; ; k++ {
 		due := r.due(k*r.o.Callers*r.o.Window + i)
@@ -71,7 +71,7 @@ func (r *run) onTime(ctx, waiting context.Context, i int, call Call, turn <-chan
 		}
 		for r.now() < due {
 			select {
-			case <-turn: // perhaps that of an earlier call, which did not have to wait for it
+			case <-turn: // possibly of an earlier call, which did not need to wait for it
 			case <-waiting.Done():
 				return false
 			}
@@ -96,8 +96,8 @@ func (r *run) onTime(ctx, waiting context.Context, i int, call Call, turn <-chan
 // errLate is the error of a call whose reply came after its deadline.
 var errLate = errors.New("the reply came after the deadline")
 
-// inTime makes a call that is over at the deadline. A reply that comes later does not count, as nobody waits for
-// it any more.
+// inTime makes a call that ends at the deadline. A later reply does not count, as the caller no
+// longer waits for it.
 func (r *run) inTime(call Call, due time.Duration) error {
 	ctx, cancel := context.WithDeadline(context.Background(), r.epoch.Add(due+r.o.Deadline))
 	defer cancel()
@@ -113,7 +113,8 @@ func (r *run) due(call int) time.Duration {
 	return time.Duration(float64(call) * float64(time.Second) / r.o.Rate)
 }
 
-// pace gives each caller its turn at the moment of its call, until the last call or the end of ctx.
+// pace gives each caller its turn at the moment of its call, until the last call or the end of
+// ctx.
 func (r *run) pace(ctx context.Context, a alarm, turns []chan struct{}) error {
 	next := 0
 	for ctx.Err() == nil && r.due(next) < r.until {

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// flight is a call that was started and whose reply nobody has waited for.
+// flight is a call that was started and whose reply is not awaited yet.
 type flight struct {
 	began time.Duration
 	wait  func() error
 }
 
-// pipeline is one caller who keeps Window calls in flight from one goroutine. It waits for the oldest,
-// as one who holds a list of futures does, so a reply that overtakes another is seen, and its latency
-// ends, when the other is there.
+// pipeline is one caller that keeps Window calls in flight from one goroutine. It waits for the
+// oldest, like a caller with a list of futures, so a reply that overtakes another is noticed, and
+// its latency ends, when the other one has arrived.
 func (r *run) pipeline(ctx context.Context, start Start, t *tally, s *shard) {
 	ring := make([]flight, r.o.Window)
 	oldest, flying := 0, 0

@@ -65,11 +65,11 @@ type Program struct {
 	Flags func(f *flag.FlagSet)
 	// Serve serves until ctx ends. It returns nil after that.
 	Serve func(ctx context.Context, o *ServerOptions) error
-	// Open connects and returns what caller i calls. It is asked for Window Calls of each caller; one
-	// Call is used by one goroutine at a time. With Fresh, each Call connects by itself.
+	// Open connects and returns what caller i calls. It is asked for Window Calls of each caller;
+	// one Call is used by one goroutine at a time. With Fresh, each Call connects by itself.
 	Open func(ctx context.Context, o *ClientOptions) (caller func(i int) Call, closing func(), err error)
-	// OpenAsync is Open for the asynchronous API, where a peer has one: the flag --async selects it. One
-	// goroutine keeps a caller's Window of calls in flight, and makes them with one Start.
+	// OpenAsync is Open for the asynchronous API, where a peer has one: the flag --async selects
+	// it. One goroutine keeps a caller's Window of calls in flight, and makes them with one Start.
 	OpenAsync func(ctx context.Context, o *ClientOptions) (caller func(i int) Start, closing func(), err error)
 }
 

@@ -35,7 +35,8 @@ func (s *client) absent(o absentOptions) absence {
 	}
 }
 
-// absent returns how long after a moment the client stopped giving calls to a server; false: it has not.
+// absent returns how long after a moment the client stopped giving calls to a server; false: it
+// has not.
 func (s *status) absent(address string, since, now time.Time) (time.Duration, bool) {
 	for _, e := range s.Events {
 		if e.Address == address && strings.Contains(e.Change, "ejected") && e.At.After(since) {
@@ -50,8 +51,8 @@ func (s *status) absent(address string, since, now time.Time) (time.Duration, bo
 	return now.Sub(since), true
 }
 
-// outOfUse waits until no client gives calls to a server any more, and returns how long after a moment the last client
-// stopped; false: not within most.
+// outOfUse waits until no client gives calls to a server any more, and returns how long after a
+// moment the last client stopped; false: not within most.
 func (c *cluster) outOfUse(p *process, since time.Time, most time.Duration) (time.Duration, bool, error) {
 	in := make([]absentOptions, len(c.clients()))
 	for i := range in {

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// lockAlone makes sure that this is the only run on the machine: two would measure each other. The lock ends with
-// the process.
+// lockAlone makes sure that this is the only run on the machine: two would measure each other. The
+// lock ends with the process.
 func lockAlone(file string) (unlock func() error, err error) {
 	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -38,8 +38,8 @@ func (c *certifier) names(name string) *tlsNames {
 	return &tlsNames{filepath.Join(c.dir, name+".pem"), filepath.Join(c.dir, name+".key"), filepath.Join(c.dir, "authority.pem")}
 }
 
-// issue makes a certificate of that number for every host that there may be, and replaces the files of the name. Who
-// reads between the two finds a pair that does not fit, and tries again.
+// issue issues a certificate with that number for every possible host, and replaces the files of
+// the name. A reader between the two sees a pair that does not match, and tries again.
 func (c *certifier) issue(name string, number int64) error {
 	_, _, err := authority.Write(c.dir, name, c.by.Issue(authority.Named(name), authority.Numbered(number), func(cert *x509.Certificate) {
 		cert.DNSNames = []string{"ledger"}
@@ -50,7 +50,8 @@ func (c *certifier) issue(name string, number int64) error {
 	return err
 }
 
-// revoke makes a list of revoked certificates, which replaces the one before, and returns the name of its file.
+// revoke makes a list of revoked certificates, which replaces the one before, and returns the name
+// of its file.
 func (c *certifier) revoke(edition int64, numbers ...int64) (string, error) {
 	file := filepath.Join(c.dir, "revoked.pem")
 	return file, authority.Replace(file, c.by.Revoke(edition, numbers...))

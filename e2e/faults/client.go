@@ -39,9 +39,9 @@ type client struct {
 // caller makes calls with a framework.
 type caller interface {
 	call(ctx context.Context, idempotent bool, in *entry) (*entry, error)
-	// outcome tells what an error of call says.
+	// outcome returns the outcome that an error of call proves.
 	outcome(err error) (ledger.Outcome, anser.Code)
-	// hold opens so many calls that end when the context does; wait waits for that.
+	// hold opens n calls that end with the context; wait waits until they have ended.
 	hold(ctx context.Context, n int) (wait func() error)
 }
 
@@ -74,7 +74,7 @@ func (a anserCaller) outcome(err error) (ledger.Outcome, anser.Code) {
 	return ledger.Unknown, code
 }
 
-// healthEvent is one that a client was told.
+// healthEvent is a health event of a client.
 type healthEvent struct {
 	At      time.Time
 	Change  string
@@ -82,7 +82,7 @@ type healthEvent struct {
 	Reason  string
 }
 
-// status is what a client knows.
+// status is the view of a client.
 type status struct {
 	Instances []instance
 	Trouble   string
@@ -280,7 +280,7 @@ func (s *client) status() status {
 	return out
 }
 
-// list knows what the registry lists, as any client of it does.
+// list returns the registry's list, as seen by a client.
 type list struct {
 	registry *etcd.Registry
 	cancel   context.CancelFunc

@@ -11,29 +11,31 @@ import (
 type clusterOptions struct {
 	servers, client config // what differs from the defaults
 	registry        config
-	proxied         bool          // a proxy stands between the client and the servers
+	proxied         bool          // the client reaches the servers through a proxy
 	ttl             time.Duration // of leases; 0: so long that they run out within a phase
 }
 
-// cluster is a registry, three servers and clients. The clients share a host, the others have one each.
+// cluster is a registry, three servers and clients. The clients share a host, the others have one
+// each.
 type cluster struct {
 	*world
 	registry *process
 	servers  []*process
-	client   *process   // rows ask it what a client knows
+	client   *process   // rows ask it for the client's view
 	others   []*process // make the load together with client
-	proxy    *process   // nil: there is none
+	proxy    *process   // nil: none
 	ttl      time.Duration
-	parts    []part   // of the load, one for each process that takes part
+	parts    []part   // of the load, one per process that takes part
 	files    []string // of the calls that client and others have made
 }
 
 const serverCount = 3
 
-// peerPause is what clients have between two restarts where no registry tells when a server is back.
+// peerPause is the pause of clients between two restarts if no registry reports that a server is
+// back.
 const peerPause = 2 * time.Second
 
-// cluster starts one, and waits until the client knows all servers.
+// cluster starts one, and waits until the client has found all servers.
 func (w *world) cluster(o clusterOptions) (*cluster, error) {
 	c := &cluster{world: w, ttl: 10 * time.Second}
 	if w.o.phase() < 30*time.Second {
@@ -86,7 +88,8 @@ func (w *world) cluster(o clusterOptions) (*cluster, error) {
 	return c, err
 }
 
-// announce chooses the address of the server of that name. With a proxy others reach it under another one.
+// announce chooses the address of the server of that name. With a proxy others reach it under
+// another one.
 func (c *cluster) announce(name string, s *config) error {
 	if c.proxy == nil {
 		return nil
@@ -113,13 +116,14 @@ func (c *cluster) newClient(name string, o config) (p *process, err error) {
 	return c.start("client", name, o)
 }
 
-// status is what the client knows.
+// status returns the client's view.
 func (c *cluster) status() (st status, err error) {
 	err = c.client.ask("status", nil, &st)
 	return st, err
 }
 
-// listed waits until the registry has exactly one record of each server, and returns how long that took.
+// listed waits until the registry has exactly one record of each server, and returns how long that
+// took.
 func (c *cluster) listed() (time.Duration, error) {
 	if c.registry == nil {
 		return 0, c.sleep(peerPause) // for connections to come back

@@ -19,9 +19,9 @@ type crowdOptions struct {
 	File    string // for the calls that they make
 }
 
-// returned is what came of clients that had lost their server.
+// returned is the result of clients that had lost their server.
 type returned struct {
-	Away    int    // those that had no reply in the end
+	Away    int    // clients without a reply at the end
 	Failed  int    // calls until then
 	Trouble string // the last error of one that is away
 }

@@ -16,7 +16,8 @@ func crowdRows() []row {
 	}}
 }
 
-// reconnect kills the server of a crowd and starts it again, while other calls are made to another server.
+// reconnect kills the server of a crowd and starts it again, while other calls are made to another
+// server.
 func reconnect(w *world) (*result, error) {
 	const crowds = 5
 	each := 1_000

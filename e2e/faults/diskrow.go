@@ -18,15 +18,15 @@ func diskRows() []row {
 	}}
 }
 
-// The disk of the registry is a file system in memory. etcd takes 64 MiB of it for the segment of its log that
-// it writes and as much for the next, before there is any data.
+// The disk of the registry is a file system in memory. etcd takes 64 MiB of it for the segment of
+// its log that it writes and as much for the next, before there is any data.
 const (
 	diskBytes   = 192 << 20
 	diskMinFree = 24 << 20
 )
 
-// diskFull fills the disk in two steps: below the limit at which the registry refuses writes, and, once it
-// does, to the end.
+// diskFull fills the disk in two steps: below the limit at which the registry refuses writes, and,
+// once it does, to the end.
 func diskFull(w *world) (*result, error) {
 	disk, err := w.folder("disk")
 	if err != nil {
@@ -42,8 +42,8 @@ func diskFull(w *world) (*result, error) {
 	var before, during, after int
 	reads, watched := false, false
 	o, err := w.survive(scenario{
-		// A lease that runs out while nothing can be written, as that of a machine which stands still for a moment, would not come
-		// back: it is not what this row is about.
+		// A lease that expires while writes fail, for example because the machine was paused,
+		// would not come back: that is not the subject of this row.
 		cluster: clusterOptions{registry: config{Dir: filepath.Join(disk, "etcd"), MinFree: diskMinFree}, ttl: time.Minute},
 		fault: func(c *cluster) (err error) {
 			if err := c.client.ask("get", nil, &before); err != nil {
@@ -58,7 +58,8 @@ func diskFull(w *world) (*result, error) {
 			if err := fill(ballast, disk, 0); err != nil {
 				return err
 			}
-			// A server goes meanwhile: its record is deleted, which takes no room, and watches hear of it.
+			// A server leaves meanwhile: its record is deleted, which needs no space, and watches
+			// report it.
 			if _, err := c.servers[2].drain(); err != nil {
 				return err
 			}
@@ -88,7 +89,7 @@ func diskFull(w *world) (*result, error) {
 			if _, err := c.listed(); err != nil {
 				return err
 			}
-			if err := restartRegistry(c); err != nil { // reads all that it has written, with its checksums
+			if err := restartRegistry(c); err != nil { // it reads all data it has written, with its checksums
 				return err
 			}
 			if again, err = c.listed(); err != nil {
@@ -135,7 +136,7 @@ func (c *cluster) writes(want bool, said *string) (time.Duration, error) {
 	})
 }
 
-// fill writes to the file until the disk has so many bytes left.
+// fill writes to the file until the disk has left bytes free.
 func fill(file, disk string, left int64) error {
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {

@@ -49,8 +49,8 @@ func get(address string) (n int, err error) {
 
 const instancePrefix = etcd.DefaultPrefix + "/" + service + "/"
 
-// revoke takes the lease of every instance away, and returns how long it took until each had exactly one
-// record again, on another lease.
+// revoke takes the lease of every instance away, and returns how long it took until each had
+// exactly one record again, on another lease.
 func revoke(address string) (took time.Duration, err error) {
 	err = asEtcd(address, func(ctx context.Context, c *clientv3.Client) error {
 		got, err := c.Get(ctx, instancePrefix, clientv3.WithPrefix())

@@ -21,8 +21,9 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// The short form: every row, with phases of a second, a load that any machine carries, and calls and writes that
-// wait for long. What depends on time is printed; a promise that is broken fails the test.
+// The short form: every row, with phases of a second, a load that any machine carries, and calls
+// and writes that wait for long. What depends on time is printed; a promise that is broken fails
+// the test.
 func TestRows(t *testing.T) {
 	o := options{Seconds: 1, Load: demand{Rate: 300}, Clients: 2, Timeout: time.Minute, Stall: time.Minute}
 	for _, r := range rows() {
@@ -40,8 +41,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// Some rows with other frameworks: nothing is asserted of those, but that the rows can be played, and that their calls
-// are in the ledger.
+// Some rows with other frameworks: nothing is asserted of those, but that the rows can be played,
+// and that their calls are in the ledger.
 func TestPeers(t *testing.T) {
 	some, err := choose("kill,flips-tls,idle-tcp,in-flight")
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/anser-rpc/anser/e2e/faults/ledger"
 )
 
-// enlist starts client processes like the first one until there are as many as the options say. Rows
-// whose fault concerns a single connection do without.
+// enlist starts client processes like the first one until there are as many as the options say.
+// Rows whose fault concerns a single connection do without.
 func (c *cluster) enlist() error {
 	n := min(cmp.Or(c.o.Clients, 1), callers) - 1
 	if n <= 0 {
@@ -64,7 +64,8 @@ type part struct {
 	Offset  float64 // of its first call, as a part of the time between the calls of two of its callers
 }
 
-// split distributes callers over at most n processes. Processes that would have no caller are left out.
+// split distributes callers over at most n processes. Processes that would have no caller are left
+// out.
 func split(callers, n int) []part {
 	n = max(1, min(n, callers))
 	parts := make([]part, n)
@@ -78,7 +79,8 @@ func split(callers, n int) []part {
 	return parts
 }
 
-// ask has the first client processes do something, one for each value of in, all at once, and returns their answers.
+// ask has the first client processes do something, one for each value of in, all at once, and
+// returns their answers.
 func ask[In, Out any](c *cluster, do string, in []In) ([]Out, error) {
 	procs := c.clients()[:len(in)]
 	out, errs := make([]Out, len(in)), make([]error, len(in))
@@ -90,14 +92,16 @@ func ask[In, Out any](c *cluster, do string, in []In) ([]Out, error) {
 	return out, errors.Join(errs...)
 }
 
-// file returns the name of a new file for the calls that a client process makes. The ledger is joined with it.
+// file returns the name of a new file for the calls that a client process makes. The ledger is
+// joined with it.
 func (c *cluster) file() string {
 	name := filepath.Join(c.dir, fmt.Sprintf("calls%d.calls", len(c.files)))
 	c.files = append(c.files, name)
 	return name
 }
 
-// measure returns how many calls per second succeed when each caller makes one call after the other.
+// measure returns how many calls per second succeed when each caller makes one call after the
+// other.
 func (c *cluster) measure(callers int, lasts time.Duration) (float64, error) {
 	parts := split(callers, len(c.clients()))
 	in := make([]measureOptions, len(parts))
@@ -146,7 +150,8 @@ func (c *cluster) end() (loaded, []string, error) {
 	return merge(all), files, err
 }
 
-// merge adds up what the parts of a load answered. Of errors of the same kind the first one is kept.
+// merge adds up what the parts of a load answered. Of errors of the same kind the first one is
+// kept.
 func merge(all []loaded) (out loaded) {
 	kinds := make(map[string]sample)
 	for _, l := range all {

@@ -22,13 +22,13 @@ func newRunning() *running { return new(running) }
 
 func (r *running) now() int64 { return r.n.Load() }
 
-// waitOptions say for how many calls of hold to wait, and how long at most.
+// waitOptions set the number of calls of hold to wait for, and the timeout.
 type waitOptions struct {
 	Calls  int64
 	Within time.Duration
 }
 
-// wait waits until there are so many; false: there were not in that time.
+// wait waits for that number of calls; false: a timeout.
 func (r *running) wait(value json.RawMessage) (bool, error) {
 	var o waitOptions
 	if err := json.Unmarshal(value, &o); err != nil {
@@ -85,8 +85,8 @@ func (a anserCaller) hold(ctx context.Context, n int) (wait func() error) {
 	}
 }
 
-// holdEach makes each call in a goroutine, for frameworks whose calls that can be cancelled block. They tell by
-// call whether the call i ended by being cancelled, and if not how.
+// holdEach makes each call in a goroutine, for frameworks whose calls that can be cancelled block.
+// They tell by call whether the call i ended by being cancelled, and if not how.
 func holdEach(n int, call func(i int, in *entry) error) (wait func() error) {
 	var calls sync.WaitGroup
 	var failed atomic.Pointer[error]
@@ -111,7 +111,8 @@ func cancelledWith(err error) error {
 	return fmt.Errorf("a call that was cancelled ended with %w", err)
 }
 
-// cancelAll cancels the calls and returns how long it took until all of them had ended for their caller.
+// cancelAll cancels the calls and returns how long it took until all of them had ended for their
+// caller.
 func (h *holding) cancelAll() (time.Duration, error) {
 	if h == nil {
 		return 0, errors.New("no calls are held")

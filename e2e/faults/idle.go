@@ -13,7 +13,7 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// idleOptions are of connections that nobody uses.
+// idleOptions configure idle connections.
 type idleOptions struct{ Conns int }
 
 // dialOptions are of connections that are left at once.
@@ -49,7 +49,7 @@ func dialAndLeave(address string, o dialOptions) int64 {
 	return made.Load()
 }
 
-// opened is what came of them.
+// opened is the result of opening them.
 type opened struct {
 	Conns  int   // all that are open now
 	Serial int64 // of the server's certificate
@@ -141,7 +141,7 @@ func openIdle(peer, address string, config *tls.Config, n int, answering *sync.W
 	return conns, err
 }
 
-// answerPings lets the server know that somebody is there, until the connection ends.
+// answerPings answers the server's pings until the connection ends.
 func answerPings(p *wirepeer.Peer) {
 	for {
 		f, err := p.NextOf(wire.TypePing)

@@ -16,8 +16,8 @@ func keyRows() []row {
 	}}
 }
 
-// keys resets the connections of calls with keys, which are sent again, while a neighbour on a host of its own makes
-// more calls with keys than the servers remember.
+// keys resets the connections of calls with keys, which are sent again, while a neighbour on a
+// host of its own makes more calls with keys than the servers remember.
 func keys(w *world) (*result, error) {
 	w.o.Load.Rate = cmp.Or(w.o.Load.Rate, 100) // to measure the capacity would use up the room for keys
 	// Bytes of a server: little, so that the neighbour is soon refused, but enough for the load.

@@ -60,11 +60,11 @@ type shortage struct {
 	server    *process
 	strangers *process
 	newcomer  *process
-	served    time.Duration // the longest that a new connection had to wait after the end of a shortage
+	served    time.Duration // the longest wait of a new connection after the end of a shortage
 }
 
-// descriptors lets strangers take all descriptors of a server: once while nobody calls it, to see what it does by
-// itself, and once under load.
+// descriptors lets other clients use up all descriptors of a server: once without calls, to
+// observe the server alone, and once under load.
 func descriptors(w *world) (*result, error) {
 	limit := 64 + 4*max(1, w.o.Clients) // room for the connections of all clients
 	// The calls last long enough that some are open whenever the descriptors end.
@@ -121,7 +121,7 @@ func descriptors(w *world) (*result, error) {
 	return r, nil
 }
 
-// begin uses the descriptors up. Strangers who are not let in wait in the listener's queue.
+// begin uses up the descriptors. Further connections wait in the listener's queue.
 func (s *shortage) begin(limit int) error {
 	if err := s.strangers.ask("occupy", 2*limit, nil); err != nil {
 		return err
@@ -129,8 +129,8 @@ func (s *shortage) begin(limit int) error {
 	return s.stillThere()
 }
 
-// stillThere makes sure that the shortage is there, and has not ended by itself. Where a stranger has left, such as one that
-// was too slow, the next in the queue takes its place soon.
+// stillThere makes sure that the shortage is there, and has not ended by itself. Where a stranger
+// has left, such as one that was too slow, the next in the queue takes its place soon.
 func (s *shortage) stillThere() error {
 	_, err := s.until("the server has no descriptors left", func() (bool, error) {
 		var left bool
@@ -140,8 +140,9 @@ func (s *shortage) stillThere() error {
 	return err
 }
 
-// idle returns how much of a core the server uses while it has nothing to do, in percent. A server that spins does so as
-// long as it has no descriptors, while what it still had to do, or to collect, is soon done: the least of some counts.
+// idle returns the share of a core that the server uses while it has no work, in percent. A server
+// that spins does so as long as it has no descriptors, while remaining work and garbage
+// collections end soon: so it returns the minimum of several measurements.
 func (s *shortage) idle() (least float64, err error) {
 	const looks = 10
 	for i := range looks {

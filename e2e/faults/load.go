@@ -19,11 +19,11 @@ import (
 type loadOptions struct {
 	Callers int
 	Rate    float64 // calls/s of all callers together
-	// Again is how often a naive client calls again, at once, after an error of its framework. Each is a call of
-	// its own, due when the first one was.
+	// Again is how often a naive client repeats a call at once after an error of its framework.
+	// Each is a call of its own, due when the first one was.
 	Again int
-	// Offset delays the first call by a part, from 0 to 1, of the time between the calls of two callers, so that
-	// processes do not all call at once.
+	// Offset delays the first call by a part, from 0 to 1, of the time between the calls of two
+	// callers, so that processes do not all call at once.
 	Offset float64
 	Open   int // calls that are open at most; one that is due later waits, and counts from when it was due
 }
@@ -31,7 +31,8 @@ type loadOptions struct {
 // maxOpen is how many calls of all processes of a load are open at most.
 const maxOpen = 20_000
 
-// load makes calls when they are due, whatever became of those before: every other one is idempotent.
+// load makes calls when they are due, whatever the results of earlier ones: every other one is
+// idempotent.
 type load struct {
 	client *client
 	o      loadOptions
@@ -98,7 +99,8 @@ func (l *load) begin() {
 	}
 }
 
-// watchPauses notes how late a timer is. A machine that is busy with other things makes every figure worse.
+// watchPauses notes how late a timer is. A machine that is busy with other things makes every
+// figure worse.
 func (l *load) watchPauses(ctx context.Context) {
 	const every = 50 * time.Millisecond // 64 processes that wake more often would be a load of their own
 	tick := time.NewTicker(every)
@@ -192,7 +194,7 @@ func (l *load) stop(file string) (loaded, error) {
 	return out, ledger.WriteCalls(file, all)
 }
 
-// make makes one call. It is carried through, whatever becomes of the load.
+// make makes one call. The call is completed even if the load ends.
 func (s *client) make(due time.Time, idempotent bool) (ledger.Call, error) {
 	id := ledger.NewID()
 	c := ledger.Call{
@@ -261,7 +263,8 @@ type firstOptions struct {
 	File  string // for the calls that it makes
 }
 
-// first makes some calls, one after the other, and returns how long after Dial the first one had its reply.
+// first makes some calls, one after the other, and returns how long after Dial the first one had
+// its reply.
 func (s *client) first(o firstOptions) (took time.Duration, err error) {
 	var all []ledger.Call
 	for i := range o.Calls {

@@ -14,9 +14,9 @@ func loadRows() []row {
 	}}
 }
 
-// spike triples the load for a while. The servers have room for 8 calls of 8 ms at a time each, like a pool of
-// connections, so that it is they who are too slow, and not the one who calls. They have an adaptive limit too, where
-// the framework has one.
+// spike triples the load for a while. The servers can run 8 calls of 8 ms at a time each, like a
+// pool of connections, so that the servers are the bottleneck, and not the caller. They also have
+// an adaptive limit, if the framework supports it.
 func spike(w *world) (*result, error) {
 	const share, slots, timeout = 0.7, 8, time.Second
 	sleep := 8 * time.Millisecond
@@ -46,7 +46,7 @@ func spike(w *world) (*result, error) {
 	before, during := o.between(o.began, o.fault, nil), o.between(o.fault, o.heal, nil)
 	r.fact("replies before", float64(before.ok)/o.fault.Sub(o.began).Seconds(), "calls/s")
 	r.fact("replies during", float64(during.ok)/o.heal.Sub(o.fault).Seconds(), "calls/s")
-	// Those that were due in the spike and succeed after it are not what a client of later sees.
+	// Calls that were due during the spike and succeed after it do not represent later clients.
 	took, ok := o.back(o.heal, 0.95, func(c *ledger.Call) bool { return c.Due >= o.heal.UnixNano() })
 	r.within("95 % of the base rate again after", took, 10*time.Second, ok)
 	if from, to := o.heal.Add(took), o.end.Add(-timeout); ok && to.After(from) {

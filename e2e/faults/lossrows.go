@@ -28,8 +28,8 @@ func lossRows() []row {
 	return all
 }
 
-// lossy loses a share of the packets between the client and some servers. TCP sends them again, the longer a
-// packet is lost again and again the later.
+// lossy loses a share of the packets between the client and some servers. TCP sends them again,
+// the longer a packet is lost again and again the later.
 func lossy(share float64, servers int, succeed float64) func(*world) (*result, error) {
 	return func(w *world) (*result, error) {
 		change := func(c *cluster, f func(from, to netns.Host) error) error {

@@ -23,11 +23,12 @@ type machine struct {
 	Uses   map[string]string `json:"uses,omitempty"` // versions of modules that take part
 	// Busy is the share of the machine that was used by others in a second before the row began.
 	Busy float64 `json:"busy"`
-	// Others is the share that was used by others while the row ran, or nil where that was not measured.
+	// Others is the share that was used by others while the row ran, or nil where that was not
+	// measured.
 	Others *float64 `json:"others,omitempty"`
 }
 
-// describe tells of this machine.
+// describe describes this machine.
 func describe(ctx context.Context) machine {
 	m := machine{
 		Go: runtime.Version(), CPUs: runtime.NumCPU(), Commit: commit(ctx), Uses: make(map[string]string),
@@ -73,7 +74,8 @@ type cpuTicks struct {
 	kernel    int64 // interrupts, such as for packets, which belong to no process
 }
 
-// The columns of /proc/stat, see proc_stat(5). The first is the name, and what guests use is part of other columns.
+// The columns of /proc/stat, see proc_stat(5). The first is the name, and what guests use is part
+// of other columns.
 const (
 	idleColumn    = 4
 	diskColumn    = 5
@@ -101,7 +103,8 @@ func parseTicks(stat string) (t cpuTicks) {
 	return t
 }
 
-// reading is a moment of the processors, and the time that this program and the children that it has waited for have used.
+// reading is a moment of the processors, and the time that this program and the children that it
+// has waited for have used.
 type reading struct {
 	cpuTicks
 	own time.Duration
@@ -127,7 +130,8 @@ func read() (reading, bool) {
 // tick is the unit of /proc/stat on all architectures.
 const tick = 10 * time.Millisecond
 
-// others returns the share of the machine, from 0 to 1, that others have used from one reading to the other.
+// others returns the share of the machine, from 0 to 1, that others have used from one reading to
+// the other.
 func (from reading) others(to reading) float64 {
 	all := to.all - from.all
 	if all <= 0 {
@@ -137,7 +141,8 @@ func (from reading) others(to reading) float64 {
 	return min(max(float64(used)/float64(all), 0), 1)
 }
 
-// commit returns the short name of the commit that is checked out, with + when files differ from it.
+// commit returns the short name of the commit that is checked out, with + when files differ from
+// it.
 func commit(ctx context.Context) string {
 	name, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=12", "HEAD").Output()
 	if err != nil {

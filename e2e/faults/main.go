@@ -1,6 +1,7 @@
-// Faults plays faults against servers, a registry and clients in processes of their own, each on a host of its own
-// (a network namespace, where this runs as root), under an open-loop load, and tells of each whether what the
-// project promises held. A ledger of all executions and all outcomes is kept and joined.
+// Faults runs faults against servers, a registry and clients in separate processes, each on its
+// own host (a network namespace, if it runs as root), under an open-loop load, and reports for
+// each whether the project's guarantees held. It records all executions and all outcomes in a
+// ledger and joins them.
 //
 //	go run ./e2e/faults --help
 package main

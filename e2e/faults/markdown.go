@@ -25,7 +25,7 @@ const ours = "anser"
 // played is what a row showed with Anser and with the others, in that order. It is not empty.
 type played []*result
 
-// groups puts results of the same row together, which stand beside each other.
+// groups collects the results of the same row, for adjacent columns.
 func (d *document) groups() (all []played) {
 	for _, r := range d.Rows {
 		if n := len(all); n > 0 && all[n-1][0].Row == r.Row {
@@ -126,8 +126,8 @@ func (g played) write(b *bytes.Buffer) {
 	}
 }
 
-// table writes the figures of several frameworks beside each other. Bars that depend on what was measured stand
-// with the figure where they are others than the first.
+// table writes the figures of several frameworks next to each other. Limits that depend on
+// measurements are shown with the figure if they differ from the first.
 func (g played) table(b *bytes.Buffer) {
 	b.WriteString("| |")
 	for _, r := range g {
@@ -161,7 +161,8 @@ func (g played) table(b *bytes.Buffer) {
 	}
 }
 
-// names returns those of all figures. One that the first result has not stands after the one before it in its own.
+// names returns the names of all figures. A figure missing in the first result comes after its
+// predecessor in its own.
 func (g played) names() (all []string) {
 	for _, r := range g {
 		at := 0

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// memoryGroup is a cgroup with a limit of memory. A process that takes more is killed by the system.
+// memoryGroup is a cgroup with a limit of memory. A process that takes more is killed by the
+// system.
 type memoryGroup struct {
 	dir   string
 	files groupFiles
@@ -31,7 +32,7 @@ var groupVersions = []groupFiles{
 	{"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "memory.max_usage_in_bytes", "memory.oom_control"},
 }
 
-// errNoGroups says that there are none for memory.
+// errNoGroups means that there are no cgroups for memory.
 var errNoGroups = errors.New("a cgroup with a limit of memory: neither /sys/fs/cgroup (version 2, with memory in its cgroup.subtree_control) nor /sys/fs/cgroup/memory (version 1) can have one here")
 
 // newMemoryGroup makes one.
@@ -74,7 +75,8 @@ func (g *memoryGroup) limit(bytes int64) error {
 	return nil
 }
 
-// write writes to a file of the group that is there. To make one is forbidden, which would hide that it is not.
+// write writes to a file of the group that is there. To make one is forbidden, which would hide
+// that it is not.
 func (g *memoryGroup) write(name, text string) error {
 	f, err := os.OpenFile(filepath.Join(g.dir, name), os.O_WRONLY, 0)
 	if err != nil {
@@ -84,7 +86,7 @@ func (g *memoryGroup) write(name, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// checkMemoryGroup tells whether there can be one.
+// checkMemoryGroup returns an error if a group cannot be created.
 func checkMemoryGroup() error {
 	g, err := newMemoryGroup(1 << 30)
 	if err != nil {
@@ -93,12 +95,13 @@ func checkMemoryGroup() error {
 	return g.remove()
 }
 
-// enterGroup puts this process into the group whose folder that is.
+// enterGroup moves this process into the group of that folder.
 func enterGroup(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0)
 }
 
-// used returns the most memory that was used, 0 if that is not known, and how often the system has killed a process.
+// used returns the most memory that was used, 0 if that is not known, and how often the system has
+// killed a process.
 func (g *memoryGroup) used() (peak int64, kills int, err error) {
 	text, err := os.ReadFile(filepath.Join(g.dir, g.files.peak))
 	if err == nil {
@@ -119,7 +122,7 @@ func (g *memoryGroup) used() (peak int64, kills int, err error) {
 	return peak, kills, err
 }
 
-// remove removes the group, whose processes have ended: the system may take a moment to notice.
+// remove removes the group, whose processes have ended: the system may need a moment to notice.
 func (g *memoryGroup) remove() error {
 	for end := time.Now().Add(bound); ; time.Sleep(5 * time.Millisecond) {
 		err := os.Remove(g.dir)

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// What a group says is understood in both versions, and a group without a controller of memory is told from others.
+// What a group says is understood in both versions, and a group without a controller of memory is
+// told from others.
 func TestMemoryGroup(t *testing.T) {
 	for _, v := range groupVersions {
 		g := &memoryGroup{t.TempDir(), v}

@@ -17,8 +17,8 @@ func networkRows() []row {
 	}
 }
 
-// halfOpen loses what one server sends to the client, and with both what the client sends to it too. Nobody is
-// told: the connections stay.
+// halfOpen drops the packets from one server to the client, and with both also those in the other
+// direction. Neither side is notified: the connections stay open.
 func halfOpen(both bool) func(*world) (*result, error) {
 	const timeout = time.Second
 	return func(w *world) (*result, error) {
@@ -31,7 +31,7 @@ func halfOpen(both bool) func(*world) (*result, error) {
 		}
 		sum, lasts := keepalive[0]+keepalive[1], w.o.phase()
 		if w.o.peer != "" {
-			lasts = max(lasts, sum+3*time.Second) // what it does not tell has to show
+			lasts = max(lasts, sum+3*time.Second) // effects that are not reported need time to show
 		}
 		var victim *process
 		var dead time.Duration

@@ -17,7 +17,8 @@ import (
 // peerNames are the other frameworks, by the beginnings of the names of their roles.
 var peerNames = map[string]string{"grpc": "grpc-go", "rpcx": "rpcx"}
 
-// peerKeepalive is after which silence each of them asks whether somebody is there, and how long it waits.
+// peerKeepalive is after how long a silence each framework sends a keepalive, and how long it
+// waits for the answer.
 var peerKeepalive = map[string][2]time.Duration{"grpc": {grpcPing, grpcAnswer}, "rpcx": {rpcxPing, rpcxAnswer}}
 
 // ofPeer reports whether a role is one of another framework.
@@ -36,7 +37,7 @@ type crashed struct {
 // Unwrap returns how it ended.
 func (c crashed) Unwrap() error { return c.error }
 
-// brief says it without the stacks, which are of interest to those who mend it.
+// brief returns the text without the stacks, which are for developers.
 func (c crashed) brief() string {
 	for line := range strings.Lines(c.said) {
 		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
@@ -46,8 +47,8 @@ func (c crashed) brief() string {
 	return c.name + " crashed"
 }
 
-// failed says what it means that a row could not be played to its end, and why it was not. With Anser that is a bug, here or
-// there. With a peer it is one of its own only where its process crashed.
+// failed classifies why a row could not be completed. With Anser that is a bug, in the product or
+// in the row. With a peer it is the peer's failure only if its process crashed.
 func (r *result) failed(err error) (state, why string) {
 	if r.Peer == "" {
 		return broken, err.Error()
@@ -58,7 +59,7 @@ func (r *result) failed(err error) (state, why string) {
 	return notRun, err.Error()
 }
 
-// startPeers starts servers and clients of another framework, which know their addresses.
+// startPeers starts servers and clients of another framework, which are given their addresses.
 func (c *cluster) startPeers(o clusterOptions) (err error) {
 	if o.proxied {
 		if c.proxy, err = c.startProxy(); err != nil {
@@ -87,8 +88,8 @@ func (c *cluster) startPeers(o clusterOptions) (err error) {
 	return c.enlist()
 }
 
-// answerPeer tells the parent that a server of a peer is there, and then what it asks for. The process ends with the
-// parent.
+// answerPeer tells the parent that a server of a peer is there, and then what it asks for. The
+// process ends with the parent.
 func (s *server) answerPeer(p *parent) error {
 	if err := p.ready(); err != nil {
 		return err
@@ -112,14 +113,14 @@ func peerTLS(peer string, n *tlsNames) (server, client *tls.Config, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	defer files.Close() // what was read stays
+	defer files.Close() // the data read so far stays
 	client = files.Client().Clone()
 	client.ServerName, client.NextProtos = "ledger", peerALPN[peer]
 	return files.Server(peerALPN[peer]...), client, nil
 }
 
-// introduce does what a client of the framework does first on a connection, which it then leaves alone but for
-// what has to be answered until it ends.
+// introduce performs the beginning of a client's connection in the framework, which then stays
+// idle, except for messages that must be answered until it ends.
 func introduce(peer string, nc net.Conn, answering *sync.WaitGroup) error {
 	switch peer {
 	case "grpc":

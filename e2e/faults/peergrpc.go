@@ -30,8 +30,9 @@ import (
 	"github.com/anser-rpc/anser/e2e/faults/ledger"
 )
 
-// gRPC for Go, in settings that suit the rows: keepalive as often as its servers may be asked, round robin,
-// retries of what is idempotent, calls that wait for a connection, and new connections soon after one was lost.
+// gRPC for Go, in settings that suit the rows: keepalive as often as its servers may be asked,
+// round robin, retries of what is idempotent, calls that wait for a connection, and new
+// connections soon after one was lost.
 const grpcConfig = `{
 	"loadBalancingConfig": [{"round_robin": {}}],
 	"methodConfig": [{
@@ -148,7 +149,7 @@ func (a *grpcAttempts) HandleRPC(_ context.Context, e stats.RPCStats) {
 
 // grpcCaller calls servers of gRPC.
 type grpcCaller struct {
-	conns   []*grpc.ClientConn // the first one for calls, all for those that stay open
+	conns   []*grpc.ClientConn // the first one for calls, all for open connections
 	timeout time.Duration
 }
 
@@ -195,7 +196,8 @@ func (g *grpcCaller) call(ctx context.Context, idempotent bool, in *entry) (*ent
 	return out, g.conns[0].Invoke(ctx, method, in, out)
 }
 
-// outcome knows little: gRPC does not tell whether a call may have run. Its codes are ours.
+// outcome proves little: gRPC does not report whether a call may have run. Its codes are the same
+// as Anser's.
 func (g *grpcCaller) outcome(err error) (ledger.Outcome, anser.Code) {
 	return ledger.Unknown, anser.Code(grpcstatus.Code(err))
 }
@@ -235,7 +237,8 @@ func runGRPCClient(c config, p *parent) error {
 	return g.close()
 }
 
-// introduceGRPC begins HTTP/2 on a connection, as every client of gRPC does, and answers what a server asks.
+// introduceGRPC begins HTTP/2 on a connection, as every client of gRPC does, and answers what a
+// server asks.
 func introduceGRPC(nc net.Conn, answering *sync.WaitGroup) error {
 	if _, err := io.WriteString(nc, http2.ClientPreface); err != nil {
 		return err

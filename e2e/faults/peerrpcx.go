@@ -21,11 +21,12 @@ import (
 	"github.com/anser-rpc/anser/e2e/faults/ledger"
 )
 
-// rpcx, in settings that suit the rows. What is idempotent fails over, nine times at most, since the server that is
-// gone may be the next again. What is not fails at once: it offers no retry of just what was not sent. Heartbeats find
-// what is dead. Where packets vanish, a server that could not be reached is left alone for a moment, since all calls of
-// a client wait while it connects to one; elsewhere that would only make more calls fail. Messages have a bound, as
-// gRPC's have by default: a length that was damaged would be allocated.
+// rpcx, in settings that suit the rows. What is idempotent fails over, nine times at most, since
+// the server that is gone may be the next again. What is not fails at once: it offers no retry of
+// just what was not sent. Heartbeats find what is dead. Where packets vanish, a server that could
+// not be reached is left alone for a moment, since all calls of a client wait while it connects to
+// one; elsewhere that would only make more calls fail. Messages have a bound, as gRPC's have by
+// default: a length that was damaged would be allocated.
 const (
 	rpcxRetries  = 9
 	rpcxPause    = 10 * time.Millisecond // between them
@@ -57,7 +58,7 @@ func (l rpcxLedger) Set(ctx context.Context, in, out *Entry) error {
 	return rpcxReply(out)(l.server.record(ctx, (*entry)(in)))
 }
 
-// Hold runs until the call is cancelled, of which rpcx does not tell.
+// Hold runs until the call is cancelled, which rpcx does not report.
 func (l rpcxLedger) Hold(ctx context.Context, in, out *Entry) error {
 	return rpcxReply(out)(l.server.hold(ctx, (*entry)(in)))
 }
@@ -134,7 +135,7 @@ func newRPCXCaller(c config, attempts *atomic.Int64) (*rpcxCaller, error) {
 	o.Retries, o.RetryInterval = rpcxRetries, rpcxPause
 	o.Heartbeat, o.HeartbeatInterval, o.MaxWaitForHeartbeat = true, rpcxPing, rpcxAnswer
 	o.ConnectTimeout = rpcxConnect
-	if c.Short { // what it comes to is not looked at, and a busy machine takes its time
+	if c.Short { // the result is not used, and a busy machine is slow
 		o.ConnectTimeout = c.Timeout
 	}
 	if c.Keepalive[0] > 0 { // packets vanish
@@ -186,10 +187,11 @@ func (x *rpcxCaller) call(ctx context.Context, idempotent bool, in *entry) (*ent
 	return (*entry)(out), err
 }
 
-// outcome knows what can be told from rpcx's errors. That of a connection which could not be made, that of a
-// server which is left alone because of it, and that there is no server are returned only where nothing was sent,
-// in the last attempt and in those before. ErrShutdown is not among them: a call that was sent ends with it too. An
-// error of the service may be one that kept the handler from running, and is only text.
+// outcome knows what can be told from rpcx's errors. That of a connection which could not be made,
+// that of a server which is left alone because of it, and that there is no server are returned
+// only where nothing was sent, in the last attempt and in those before. ErrShutdown is not among
+// them: a call that was sent ends with it too. An error of the service may be one that kept the
+// handler from running, and is only text.
 func (x *rpcxCaller) outcome(err error) (ledger.Outcome, anser.Code) {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return ledger.NotSent, anser.Unavailable
@@ -208,7 +210,7 @@ func (x *rpcxCaller) outcome(err error) (ledger.Outcome, anser.Code) {
 	return ledger.Unknown, anser.Unavailable
 }
 
-// hold makes calls that block: those that do not cannot be cancelled.
+// hold makes blocking calls: other calls cannot be cancelled.
 func (x *rpcxCaller) hold(ctx context.Context, n int) (wait func() error) {
 	return holdEach(n, func(i int, in *entry) error {
 		if len(x.conns) == 0 {
@@ -222,7 +224,7 @@ func (x *rpcxCaller) hold(ctx context.Context, n int) (wait func() error) {
 	})
 }
 
-// close ends the connections. That one has ended already is an error for rpcx, and none here.
+// close closes the connections. For rpcx it is an error if one has ended already, here it is not.
 func (x *rpcxCaller) close() error {
 	x.plain.Close()
 	x.idempotent.Close()
@@ -250,8 +252,8 @@ func runRPCXClient(c config, p *parent) error {
 	return x.close()
 }
 
-// introduceRPCX asks for a sign of life once, as clients do again and again: before the first byte of a client, a
-// server does not know who is there.
+// introduceRPCX sends one heartbeat, as clients do periodically: before the first byte of a
+// client, a server does not recognize it.
 func introduceRPCX(nc net.Conn) error {
 	m := protocol.NewMessage()
 	m.SetMessageType(protocol.Request)

@@ -16,7 +16,8 @@ import (
 	"github.com/anser-rpc/anser/e2e/faults/ledger"
 )
 
-// What rpcx returns where nobody listens proves that nothing was sent, and so does the breaker that opens then.
+// rpcx's error for an address without a listener proves that the call was not sent, and so does
+// the breaker that opens then.
 func TestRPCXNotSent(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -18,14 +18,14 @@ import (
 	"github.com/anser-rpc/anser/internal/netns"
 )
 
-// saidBytes is how much of what a process says last is kept.
+// saidBytes is how many of the last bytes of a process's output are kept.
 const saidBytes = 64 << 10
 
 // bound is how long anything may take that is not a matter of time. The machine may be busy.
 const bound = 2 * time.Minute
 
-// process is one that this program has started from its own binary. It answers each command, a line of JSON,
-// with a line of JSON, and ends when its standard input does.
+// process is one that this program has started from its own binary. It answers each command, a
+// line of JSON, with a line of JSON, and ends when its standard input does.
 type process struct {
 	name   string
 	role   string
@@ -42,7 +42,7 @@ type process struct {
 	ended bool // it was told to end, or killed
 }
 
-// roleEnv says what a process is that the program has started, configEnv holds its configuration.
+// roleEnv holds the role of a process started by the program, configEnv its configuration.
 const (
 	roleEnv   = "ANSER_FAULTS_ROLE"
 	configEnv = "ANSER_FAULTS_CONFIG"
@@ -123,7 +123,7 @@ func (p *process) read() (json.RawMessage, error) {
 	return a.Value, nil
 }
 
-// ask has the process do something and stores its answer in out, which may be nil.
+// ask makes the process perform a command and stores its answer in out, which may be nil.
 func (p *process) ask(do string, in, out any) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -185,12 +185,12 @@ func (p *process) stop() error {
 	return p.wait()
 }
 
-// wait waits until a process has ended that was told to.
+// wait waits for the end of a process that was told to end.
 func (p *process) wait() error {
 	select {
 	case <-p.exited:
 	case <-time.After(bound):
-		p.signal(syscall.SIGQUIT) // says where it is
+		p.signal(syscall.SIGQUIT) // it prints its stacks
 		select {
 		case <-p.exited:
 		case <-time.After(10 * time.Second):
@@ -205,7 +205,7 @@ func (p *process) wait() error {
 	return nil
 }
 
-// crash tells how the process went wrong by itself, or nil.
+// crash returns how the process failed by itself, or nil.
 func (p *process) crash() error {
 	if text := p.stderr.String(); strings.Contains(text, "DATA RACE") && !ofPeer(p.role) {
 		return fmt.Errorf("%s found a data race:\n%s", p.name, text)
@@ -241,10 +241,10 @@ type parent struct {
 	out *json.Encoder
 }
 
-// ready tells the parent that the process does what it is there for.
+// ready reports to the parent that the process is ready.
 func (p *parent) ready() error { return p.out.Encode(answer{}) }
 
-// obey does what the parent asks for until it ends.
+// obey executes the parent's commands until it ends.
 func (p *parent) obey(do func(command) (any, error)) error {
 	for {
 		line, err := p.in.ReadBytes('\n')

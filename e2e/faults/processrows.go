@@ -58,8 +58,8 @@ func killed(w *world) (*result, error) {
 	return r, nil
 }
 
-// stopped stops a server, as a debugger or a machine that hangs does. That lasts for longer than the calls have: those
-// that wait there when it begins fail, unless they are moved.
+// stopped pauses a server, like a debugger or a machine that hangs. The pause is longer than the
+// deadlines of the calls: calls that wait there when it begins fail, unless they are moved.
 func stopped(w *world) (*result, error) {
 	const timeout = 12 * time.Second
 	var victim *process
@@ -98,8 +98,9 @@ func stopped(w *world) (*result, error) {
 	return r, nil
 }
 
-// foundAfter adds how long it took until the client gave calls to a server no more. A peer's does not tell: there it is
-// when the last call began that failed before the server was back, which the others have beside it.
+// foundAfter adds how long it took until the client gave the server no more calls. A peer's client
+// does not report that: there it is when the last failing call before the server was back began,
+// which the others have in addition.
 func (w *world) foundAfter(r *result, o *observation, name string, took, most time.Duration, seen bool) {
 	const last = "the last call that failed began after"
 	if w.o.peer == "" {
@@ -119,8 +120,8 @@ func restarted(w *world) (*result, error) {
 			rounds = 20 // there is a pause after each of them
 		}
 	}
-	// One after the other takes a few tenths of a second each. With long phases they are spread over some of those, so that
-	// there is time for the calls that are to survive them.
+	// One after the other takes a few tenths of a second each. In long phases they are spread out,
+	// so that there is enough time for the calls that must survive them.
 	every := w.o.phase() / 20
 	var most time.Duration
 	o, err := w.survive(scenario{

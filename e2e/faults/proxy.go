@@ -34,7 +34,7 @@ type passed struct {
 	Delays [2]time.Duration
 }
 
-// proxy stands between clients and servers.
+// proxy forwards connections between clients and servers.
 type proxy struct {
 	host  string // address without a port
 	now   atomic.Pointer[weather]
@@ -57,7 +57,7 @@ type delayed struct {
 	bytes int
 }
 
-// startProxy starts a proxy on a host of its own.
+// startProxy starts a proxy on its own host.
 func (w *world) startProxy() (*process, error) {
 	h, err := w.host("proxy")
 	if err != nil {
@@ -158,7 +158,7 @@ func (x *proxy) forward(to string) (string, error) {
 				return
 			}
 			if err != nil {
-				time.Sleep(time.Millisecond) // such as for want of descriptors
+				time.Sleep(time.Millisecond) // for example because of a lack of descriptors
 				continue
 			}
 			x.serving.Go(func() { x.pass(nc.(*net.TCPConn), to) })
@@ -220,7 +220,8 @@ func (x *proxy) pass(client *net.TCPConn, to string) {
 	both.Wait()
 }
 
-// way is one direction of a connection. Its fields belong to the goroutine that carries, but for those of piece.
+// way is one direction of a connection. Its fields are owned by the forwarding goroutine, except
+// those of piece.
 type way struct {
 	*proxy
 	number   int // 0: to the server
@@ -229,7 +230,7 @@ type way struct {
 	cut, flip int // bytes that are left until then
 }
 
-// piece is what was read at a time.
+// piece is the data of one read.
 type piece struct {
 	data    []byte
 	read    time.Time
@@ -237,7 +238,8 @@ type piece struct {
 	delayed bool
 }
 
-// Sizes of what is under way. The buffer is small where the rate is bound, so that the one who sends soon feels it.
+// Sizes of data in flight. The buffer is small if the rate is limited, so that the sender soon
+// notices.
 const (
 	maxPieceBytes   = 32 << 10
 	maxPieces       = 256
@@ -245,7 +247,7 @@ const (
 	slowRate        = 64 << 10
 )
 
-// carry reads and writes until the end of what is sent, or an error.
+// carry reads and writes until the end of the data, or an error.
 func (w *way) carry() error {
 	pieces := make(chan piece, maxPieces)
 	stop := make(chan struct{})
@@ -272,7 +274,8 @@ func (w *way) carry() error {
 	return w.to.CloseWrite()
 }
 
-// redraw is how long a delay stays the same: if every piece had its own, the ones before would hold it up.
+// redraw is how long a delay stays the same: if every piece had its own, the ones before would
+// hold it up.
 const redraw = 20 * time.Millisecond
 
 func (w *way) read(pieces chan<- piece, stop <-chan struct{}) error {
@@ -324,7 +327,7 @@ func (w *way) read(pieces chan<- piece, stop <-chan struct{}) error {
 	}
 }
 
-// errCut says that the proxy has reset a connection.
+// errCut means that the proxy has reset a connection.
 var errCut = errors.New("reset by the proxy")
 
 // write sends a piece on, or what the weather leaves of it.
@@ -368,7 +371,8 @@ func (w *way) send(data []byte, single bool) error {
 	return nil
 }
 
-// due counts n bytes, and returns at which of them it is time for what happens once in mean bytes, or -1.
+// due counts n bytes, and returns at which of them it is time for what happens once in mean bytes,
+// or -1.
 func due(left *int, mean, n int) int {
 	if mean == 0 {
 		*left = 0

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// echoThrough starts a server that sends back what it gets, and a proxy before it. It returns the proxy and a
-// connection that passes it.
+// echoThrough starts a server that sends back what it gets, and a proxy before it. It returns the
+// proxy and a connection that passes it.
 func echoThrough(t *testing.T, w weather) (*proxy, *net.TCPConn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -52,8 +52,9 @@ func echoThrough(t *testing.T, w weather) (*proxy, *net.TCPConn) {
 	return x, nc.(*net.TCPConn)
 }
 
-// exchange sends data to an echo and returns what comes back until the end, and the error that ended it. Of a reset the
-// system tells once, to the side that asks first, be it the one that reads or the one that writes.
+// exchange sends data to an echo and returns what comes back until the end, and the error that
+// ended it. Of a reset the system tells once, to the side that asks first, be it the one that
+// reads or the one that writes.
 func exchange(nc *net.TCPConn, data []byte) ([]byte, error) {
 	var sending sync.WaitGroup
 	var sent error

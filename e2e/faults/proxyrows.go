@@ -7,7 +7,7 @@ import (
 	"github.com/anser-rpc/anser/e2e/faults/ledger"
 )
 
-// proxyRows are those in which all connections of the client pass a proxy, which is not kind to them.
+// proxyRows are rows in which all connections of the client go through a faulty proxy.
 func proxyRows() []row {
 	return []row{
 		{
@@ -31,7 +31,8 @@ func proxyRows() []row {
 // weatherTimeout is the deadline of calls where connections break.
 const weatherTimeout = 5 * time.Second
 
-// through plays a scenario in which the proxy has the weather for a phase, until enough has happened.
+// through plays a scenario in which the proxy has the weather for a phase, until enough has
+// happened.
 func (w *world) through(s scenario, bad weather, enough func(passed) bool) (o *observation, p passed, err error) {
 	s.cluster.proxied = true
 	if s.fault == nil {
@@ -64,7 +65,7 @@ func (w *world) through(s scenario, bad weather, enough func(passed) bool) (o *o
 	return o, p, err
 }
 
-// delay holds back what is sent.
+// delay delays the data.
 func delay(w *world) (*result, error) {
 	const rate = 1_000_000
 	var from, to usage
@@ -121,7 +122,7 @@ func (r *result) plainFailed(o *observation) {
 	r.fact("of them not unknown", float64(len(failed)-count(failed, is(ledger.Unknown))), "")
 }
 
-// singleBytes sends each byte for itself, which is much work for everybody: the load is small.
+// singleBytes sends every byte separately, which is expensive for both sides: the load is small.
 func singleBytes(w *world) (*result, error) {
 	o, p, err := w.through(scenario{most: 100}, weather{Single: true}, func(p passed) bool { return p.Bytes > 0 })
 	if err != nil {
@@ -144,18 +145,19 @@ const (
 	underTLS
 )
 
-// flips changes bits. TLS finds each of them, and so do checksums; without both one that is in the payload of a
-// request or a reply arrives, like anything else that somebody says.
+// flips changes bits. TLS detects each of them, and so do checksums; without both, a change in the
+// payload of a request or a reply arrives undetected.
 func flips(by protection) func(*world) (*result, error) {
 	return func(w *world) (*result, error) {
 		cluster, mean := clusterOptions{client: config{Timeout: weatherTimeout}}, 2<<10
 		switch by {
 		case withChecksums:
 			mean = 4 << 10 // each one costs a connection
-			// One flip for about 40 calls: three attempts of 30,000 calls would all be hit now and then.
+			// One flip for about 40 calls: three attempts of 30,000 calls would all be hit now and
+			// then.
 			cluster.client.Attempts, cluster.client.Timeout = 5, 0
 		case underTLS:
-			mean = 16 << 10 // a handshake has to get through sometimes
+			mean = 16 << 10 // some handshakes must succeed
 		}
 		cluster.servers.Checksums, cluster.client.Checksums = by == withChecksums, by == withChecksums
 		if by == underTLS {

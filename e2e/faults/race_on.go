@@ -2,5 +2,6 @@
 
 package main
 
-// raceFactor is how much more memory a process may have: the race detector takes up to ten times as much itself.
+// raceFactor is how much more memory a process may have: the race detector takes up to ten times
+// as much itself.
 const raceFactor = 10

@@ -9,7 +9,7 @@ import (
 	"github.com/anser-rpc/anser/internal/netns"
 )
 
-// registryRows are those in which something happens to the registry.
+// registryRows are rows about events of the registry.
 func registryRows() []row {
 	const bar = "0 failed calls; servers listed again within TTL/3 + 5 s"
 	return []row{
@@ -48,7 +48,7 @@ func emptyRegistry(c *cluster) error {
 	return startRegistry(c)
 }
 
-// partition changes both ways between the registry and everybody else.
+// partition changes both directions between the registry and all other hosts.
 func partition(change func(w *world, from, to netns.Host) error) func(*cluster) error {
 	return func(c *cluster) error {
 		for _, p := range append(c.servers, c.client) {
@@ -63,8 +63,8 @@ func partition(change func(w *world, from, to netns.Host) error) func(*cluster) 
 func drop(w *world, from, to netns.Host) error { return netns.Drop(w.ctx, from, to) }
 func pass(w *world, from, to netns.Host) error { return netns.Pass(w.ctx, from, to) }
 
-// registryRow makes a row of what happens to the registry, and of what takes it back; without that, the
-// fault is over when it has happened.
+// registryRow makes a row of what happens to the registry, and of what takes it back; without
+// that, the fault is over when it has happened.
 func registryRow(fault, heal func(*cluster) error) func(*world) (*result, error) {
 	return func(w *world) (*result, error) {
 		var again, bound time.Duration
@@ -94,7 +94,7 @@ func registryRow(fault, heal func(*cluster) error) func(*world) (*result, error)
 	}
 }
 
-// startedWithout starts a second client from the snapshot of the first one, which goes on.
+// startedWithout starts a second client from the snapshot of the first one, which keeps running.
 func startedWithout(w *world) (*result, error) {
 	const calls = 1000
 	var first time.Duration

@@ -49,7 +49,7 @@ func group(text string) string {
 	return whole
 }
 
-// verdict says whether the bar held.
+// verdict returns whether the limit was met.
 func (f *figure) verdict() string {
 	switch {
 	case f.Bar == "":
@@ -63,7 +63,7 @@ func (f *figure) verdict() string {
 	}
 }
 
-// writeInto puts a result into the file, and writes the report beside it.
+// writeInto puts a result into the file, and writes the report next to it.
 func writeInto(file string, r *result) error {
 	var d document
 	text, err := os.ReadFile(file)
@@ -147,7 +147,7 @@ func (f *figure) word() string {
 	}
 }
 
-// where says under which conditions a row ran.
+// where describes the conditions of a row.
 func (r *result) where() string {
 	on := "on the loopback of one machine"
 	if r.Hosts {

@@ -39,7 +39,8 @@ func TestPageIsCurrent(t *testing.T) {
 	}
 }
 
-// A row replaces its former result and no other; what was lost, broken or not run stands in the report.
+// A row replaces only its own former result; the report lists rows that were lost, broken or not
+// run.
 func TestWriteInto(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "reliability.json")
 	named := func(name string) *result {
@@ -88,7 +89,8 @@ func TestWriteInto(t *testing.T) {
 	}
 }
 
-// Other frameworks stand beside Anser, with the bars that are theirs; a row that has none is as it was.
+// Other frameworks have columns next to Anser's, with their own limits; a row without one is
+// unchanged.
 func TestReportOfPeers(t *testing.T) {
 	made := func(peer, row, state string) *result {
 		return &result{Row: row, Peer: peer, Fault: "a fault", Bar: "a bar", State: state}
@@ -130,7 +132,8 @@ func TestReportOfPeers(t *testing.T) {
 	}
 }
 
-// What a row could not be played for is a bug with Anser, and with a peer one of its own only where it crashed.
+// What a row could not be played for is a bug with Anser, and with a peer one of its own only
+// where it crashed.
 func TestFailed(t *testing.T) {
 	trouble := errors.New("trouble")
 	ended := func(said string) error {

@@ -22,7 +22,7 @@ import (
 // service is the name of the service that all rows call.
 const service = "ledger"
 
-// config is what a process is told. Not every role needs all of it.
+// config is the configuration of a process. Not every role uses all of it.
 type config struct {
 	Name     string
 	Listen   string        `json:",omitempty"`
@@ -121,8 +121,9 @@ func used() (usage, error) {
 	return usage{CPU: cpu, Resident: resident, Peak: ownPeak(), Goroutines: runtime.NumGoroutine()}, err
 }
 
-// settle gives memory back that is not used, and returns what is. A stack that was once larger shrinks by half
-// in a garbage collection, to 2 KiB in the end, as it does in any process that goes on.
+// settle releases unused memory, and returns the amount in use. A stack that was once larger
+// shrinks by half in a garbage collection, to 2 KiB in the end, as it does in any process that
+// goes on.
 func settle() (heap, stacks int64) {
 	for range 4 {
 		runtime.GC()
@@ -163,7 +164,7 @@ type server struct {
 	conns         func() int
 }
 
-// newServer makes one that has no framework yet. Its book has to be closed.
+// newServer returns a server without a framework. Its book must be closed.
 func newServer(c config) (*server, error) {
 	s := &server{sleep: c.Sleep, running: newRunning()}
 	if c.Slots > 0 {
@@ -256,7 +257,7 @@ func (s *server) handle() error {
 	)
 }
 
-// answer tells the parent what it asks for, and ends the process with it.
+// answer answers the parent's commands, and ends the process with the parent.
 func (s *server) answer(p *parent) {
 	for len(s.Addrs()) == 0 {
 		time.Sleep(time.Millisecond)
@@ -288,7 +289,7 @@ func (s *server) do(c command) (any, error) {
 		u.Heap, u.Stacks, u.Conns, u.Running = heap, stacks, s.conns(), s.running.now()
 		u.Feeds = s.running.feeds.Load()
 		return u, err
-	case "wait": // until so many calls of hold run
+	case "wait": // until that number of calls of hold run
 		return s.running.wait(c.Value)
 	}
 	return nil, fmt.Errorf("a server cannot %s", c.Do)

@@ -10,11 +10,11 @@ import (
 	"github.com/anser-rpc/anser/internal/netns"
 )
 
-// row is a fault and what has to hold while it lasts. One file has the rows of a family.
+// row is a fault with the guarantees that must hold during it. Each file has the rows of a family.
 type row struct {
 	name  string
 	fault string // in words
-	bar   string // what has to hold, in words
+	bar   string // the guarantees, in words
 	needs need
 	run   func(*world) (*result, error)
 	peers bool // other frameworks can be played in it too
@@ -31,7 +31,7 @@ const (
 	ownGroup       // a cgroup with a limit of memory
 )
 
-// missing says what is not there, or nil.
+// missing returns what is missing for the row, or nil.
 func (n need) missing(o options) error {
 	switch {
 	case n == nothing:
@@ -47,7 +47,7 @@ func (n need) missing(o options) error {
 	}
 }
 
-// rows are all that there are, in the order in which they are played and reported.
+// rows are all rows, in the order in which they are run and reported.
 func rows() []row {
 	var all []row
 	for _, family := range [][]row{
@@ -62,7 +62,7 @@ func rows() []row {
 const (
 	held   = "held"
 	lost   = "lost"    // a bar was missed
-	broken = "broken"  // a promise was: no bar of time, but what is true of every call
+	broken = "broken"  // a guarantee was violated: not a limit in time, but a property of every call
 	notRun = "not run" // and why
 )
 
@@ -100,12 +100,12 @@ func (r *result) fact(name string, value float64, unit string) {
 	r.Figures = append(r.Figures, figure{Name: name, Value: value, Unit: unit})
 }
 
-// timed adds a figure whose bar depends on the machine and on what else it does.
+// timed adds a figure with a limit that depends on the machine and its load.
 func (r *result) timed(name string, value float64, unit, bar string, ok bool) {
 	r.Figures = append(r.Figures, figure{Name: name, Value: value, Unit: unit, Bar: bar, Held: ok})
 }
 
-// promise adds a figure whose bar holds on every machine.
+// promise adds a figure with a limit that applies on every machine.
 func (r *result) promise(name string, value float64, unit, bar string, ok bool) {
 	r.Figures = append(r.Figures, figure{Name: name, Value: value, Unit: unit, Bar: bar, Held: ok, Promise: true})
 }
@@ -113,7 +113,8 @@ func (r *result) promise(name string, value float64, unit, bar string, ok bool) 
 // none promises that there is nothing of a kind.
 func (r *result) none(name string, n int) { r.promise(name, float64(n), "", "0", n == 0) }
 
-// noWrongReplies promises that no call was given the reply to another one. The ledger says so too, among the rest.
+// noWrongReplies checks that no call received the reply to another one. The ledger checks that,
+// too, among other things.
 func (r *result) noWrongReplies(o *observation) {
 	r.none("wrong replies", count(o.calls, func(c *ledger.Call) bool { return c.Mixed }))
 }
@@ -169,12 +170,12 @@ func (r *result) offered(o *observation) {
 // allSucceeded promises that no call failed.
 func (r *result) allSucceeded(o *observation) { r.noFailures("failed calls", len(o.failed(nil)), o) }
 
-// tooLong is a pause after which calls may fail whatever a framework does: half of a keepalive, a deadline or a
-// stalled write has passed, and nobody could do anything.
+// tooLong is a pause after which calls may fail with any framework: half of the time of a
+// keepalive, a deadline or a stalled write has passed without a chance to act.
 const tooLong = 2 * time.Second
 
-// noFailures promises that no calls of a kind failed. Where the machine has paused for too long that is a
-// bar of time.
+// noFailures promises that no calls of a kind failed. Where the machine has paused for too long
+// that is a bar of time.
 func (r *result) noFailures(name string, n int, o *observation) {
 	if o.paused < tooLong {
 		r.none(name, n)
@@ -219,7 +220,7 @@ func (p play) play(ctx context.Context) *result {
 
 func playIn(ctx context.Context, r row, o options) (got *result, onHosts bool, err error) {
 	if r.needs == ownGroup {
-		o.Loopback = true // the program ip hides cgroups from what it starts on a host
+		o.Loopback = true // the program ip hides cgroups from the processes it starts on a host
 	}
 	w, err := newWorld(ctx, o)
 	if err != nil {
@@ -230,7 +231,7 @@ func playIn(ctx context.Context, r row, o options) (got *result, onHosts bool, e
 	return got, w.net != nil, err
 }
 
-// judge says how the row ended by its figures.
+// judge derives the result of the row from its figures.
 func (r *result) judge() string {
 	state := held
 	for _, f := range r.Figures {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// scaleRows are those in which there is much of something.
+// scaleRows are rows with large numbers.
 func scaleRows() []row {
 	return []row{
 		{name: "idle-tcp", fault: "10,000 connections that nobody uses", bar: "at most 12 KiB of memory each; less than 2 % of a core", run: idleRow(false, 12), peers: true},
@@ -65,7 +65,7 @@ func (w *world) alone(c config) (*process, error) {
 	return w.start(w.role("server"), "server", c)
 }
 
-// idleRow makes a row of connections that nobody uses.
+// idleRow returns a row with idle connections.
 func idleRow(secure bool, maxKiB float64) func(*world) (*result, error) {
 	return func(w *world) (*result, error) {
 		n := 10_000
@@ -153,7 +153,7 @@ func inFlight(w *world) (*result, error) {
 		return c.ask(do, nil, &out[1])
 	}
 	patience := bound
-	switch { // a server of a peer may never be told that a call was cancelled
+	switch { // a server of a peer may never learn that a call was cancelled
 	case w.o.peer != "" && w.o.Long:
 		patience = 10 * time.Second
 	case w.o.peer != "":

@@ -13,7 +13,7 @@ import (
 // scenario is a cluster under load to which something happens.
 type scenario struct {
 	cluster clusterOptions
-	share   float64       // of the capacity that the load is; 0: what the options say
+	share   float64       // the load as a share of the capacity; 0: that of the options
 	most    float64       // calls/s that the load has at most; 0: no bound
 	again   int           // see loadOptions
 	callers int           // 0: 64
@@ -22,14 +22,14 @@ type scenario struct {
 	quiet   time.Duration // after it; 0: a phase
 	// fault makes it happen, heal takes it back. Neither may be nil.
 	fault, heal func(*cluster) error
-	began       func(*observation) // is told the rate before the load begins, if not nil
+	began       func(*observation) // is called with the rate before the load begins, if not nil
 	files       []string           // of calls that others made
 }
 
 // callers is how many callers make the load, spread over the client processes.
 const callers = 64
 
-// observation is what was seen.
+// observation is the recorded data.
 type observation struct {
 	rate                    float64 // calls/s that were offered
 	most                    float64 // bound of the row, if that made the rate smaller; 0: it did not
@@ -84,16 +84,17 @@ func (c *cluster) survive(s scenario) (*observation, error) {
 	return o, c.join(o, files, s.files)
 }
 
-// How long calls are made before the load, to connect and to measure the capacity. The latter needs more calls at a time
-// than there are callers: a handler that sleeps would bound it otherwise, and not the machine.
+// How long calls are made before the load, to connect and to measure the capacity. The latter
+// needs more calls at a time than there are callers: a handler that sleeps would bound it
+// otherwise, and not the machine.
 const (
 	warming      = 200 * time.Millisecond
 	measuring    = 3 * time.Second
 	defaultDepth = 4
 )
 
-// choose chooses the rate of the load. If that is a share of the capacity, it measures the capacity first, with the
-// clients, connections and calls of the load.
+// choose chooses the rate of the load. If that is a share of the capacity, it measures the
+// capacity first, with the clients, connections and calls of the load.
 func (c *cluster) choose(s *scenario, o *observation) error {
 	n := cmp.Or(s.callers, callers)
 	if _, err := c.measure(n, warming); err != nil { // so that there are connections
@@ -112,7 +113,7 @@ func (c *cluster) choose(s *scenario, o *observation) error {
 	return nil
 }
 
-// pass lets the phases pass.
+// pass waits until the phases are over.
 func (c *cluster) pass(s *scenario, o *observation) error {
 	o.began = time.Now()
 	if err := c.sleep(c.o.phase()); err != nil {
@@ -136,7 +137,7 @@ func (c *cluster) pass(s *scenario, o *observation) error {
 	return nil
 }
 
-// join joins what servers and clients have recorded. The files own are those of the load.
+// join joins the records of servers and clients. The files own are those of the load.
 func (c *cluster) join(o *observation, own, others []string) (err error) {
 	if o.calls, err = readCalls(own); err != nil {
 		return err
@@ -152,13 +153,13 @@ func (c *cluster) join(o *observation, own, others []string) (err error) {
 	return nil
 }
 
-// stretch is what became of calls that were due in a stretch of time.
+// stretch holds the results of calls that were due in an interval.
 type stretch struct {
 	calls, ok int
-	took      []time.Duration // of those that succeeded, from when they were due, sorted
+	took      []time.Duration // of successful calls, from when they were due, sorted
 }
 
-// between returns that of calls due from one time to another, of those that which says.
+// between returns the stretch of the calls due between two times for which which is true.
 func (o *observation) between(from, to time.Time, which func(*ledger.Call) bool) (s stretch) {
 	for i := range o.calls {
 		c := &o.calls[i]
@@ -183,8 +184,8 @@ func (o *observation) reached() float64 {
 	return float64(n) / o.fault.Sub(o.began).Seconds()
 }
 
-// lag returns a quantile of the time by which calls began later than they were due, in the phase before the fault:
-// how late the clients are that make the load.
+// lag returns a quantile of the time by which calls began later than they were due, in the phase
+// before the fault: how late the clients are that make the load.
 func (o *observation) lag(q float64) time.Duration {
 	var late []time.Duration
 	for i := range o.calls {
@@ -209,7 +210,7 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 func idempotent(c *ledger.Call) bool { return c.Idempotent }
 func plain(c *ledger.Call) bool      { return !c.Idempotent }
 
-// failed returns the calls that did not succeed, of those that which says.
+// failed returns the failed calls for which which is true.
 func (o *observation) failed(which func(*ledger.Call) bool) (all []ledger.Call) {
 	for _, c := range o.calls {
 		if c.Outcome != ledger.OK && (which == nil || which(&c)) {
@@ -242,7 +243,8 @@ const (
 	rateWindow = time.Second
 )
 
-// usedAgain returns how long after a moment a server executed the first call that was due after it; false: never.
+// usedAgain returns how long after a moment a server executed the first call that was due after
+// it; false: never.
 func (o *observation) usedAgain(name string, from time.Time) (took time.Duration, ok bool) {
 	due := make(map[ledger.ID]bool)
 	for i := range o.calls {
@@ -262,7 +264,8 @@ func (o *observation) usedAgain(name string, from time.Time) (took time.Duration
 	return took, ok
 }
 
-// lastFailed returns how long after the fault the last call began that failed, of those that began while it lasted.
+// lastFailed returns how long after the fault the last failed call began, among the calls that
+// began during the fault.
 func (o *observation) lastFailed() (after time.Duration) {
 	for i := range o.calls {
 		c := &o.calls[i]
@@ -281,8 +284,8 @@ func (o *observation) longest() (most time.Duration) {
 	return most
 }
 
-// back returns how long after a moment the first second began in which replies came at so large a share of the
-// offered rate, of calls that which says; false: never.
+// back returns how long after a moment the first second began in which replies came at so large a
+// share of the offered rate, of calls that which says; false: never.
 func (o *observation) back(from time.Time, share float64, which func(*ledger.Call) bool) (time.Duration, bool) {
 	steps := int(o.end.Sub(from) / rateStep)
 	got := make([]float64, max(steps, 0))

@@ -13,8 +13,8 @@ func seconds(s float64) time.Time {
 	return time.Unix(1_000_000, 0).Add(time.Duration(s * float64(time.Second)))
 }
 
-// observed makes an observation of a hundred calls a second for ten seconds. Those that are due between the
-// two moments fail by their deadline of half a second.
+// observed returns an observation of a hundred calls per second for ten seconds. Calls due between
+// the two times fail by their deadline of half a second.
 func observed(from, to float64) *observation {
 	o := &observation{rate: 100, began: seconds(0), fault: seconds(from), heal: seconds(to), end: seconds(10)}
 	for i := range 1000 {

@@ -42,7 +42,8 @@ func runStrangers(c config, p *parent) error {
 	})
 }
 
-// occupy makes n connections. It does not wait until the server shakes hands: it may have no room for all of them.
+// occupy makes n connections. It does not wait until the server shakes hands: it may have no room
+// for all of them.
 func (s *strangers) occupy(n int) error {
 	for range n {
 		nc, err := net.DialTimeout("tcp", s.target, bound)

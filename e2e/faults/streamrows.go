@@ -33,8 +33,8 @@ func (w *world) pair(server, client config) (*cluster, error) {
 	return &cluster{world: w, servers: []*process{s}, client: c}, err
 }
 
-// slowReader has a second client read slowly. Its windows let the server send more than the system has
-// buffers for, so that it is the writes that wait, and not the streams.
+// slowReader has a second client read slowly. Its windows let the server send more than the system
+// has buffers for, so that it is the writes that wait, and not the streams.
 func slowReader(w *world) (*result, error) {
 	const streams, window, speed = 100, 256 << 10, 1 << 10
 	stall := 10 * time.Second // the default
@@ -114,8 +114,8 @@ func (r *result) compareP99(o *observation, times float64) {
 	r.timed("p99 during, compared with before", got, "times", fmt.Sprintf("at most %g", times), got <= times)
 }
 
-// largeStreams sends large messages on two streams at a time. The calls are made by the same process, as they share its
-// connection.
+// largeStreams sends large messages on two streams at a time. The calls are made by the same
+// process, as they share its connection.
 func largeStreams(w *world) (*result, error) {
 	const streams, size = 2, 16 << 20
 	c, err := w.pair(config{Message: size}, config{Message: size, Conns: 1})

@@ -9,7 +9,7 @@ import (
 	"github.com/anser-rpc/anser/e2e/faults/ledger"
 )
 
-// tlsRows are those of certificates.
+// tlsRows are the rows about certificates.
 func tlsRows() []row {
 	return []row{
 		{
@@ -23,8 +23,8 @@ func tlsRows() []row {
 	}
 }
 
-// rotated replaces certificates again and again. Connections that stand go on; after each change new
-// ones are made too, to each server.
+// rotated replaces certificates again and again. Connections that stand go on; after each change
+// new ones are made too, to each server.
 func rotated(w *world) (*result, error) {
 	every := 10 * time.Second
 	if !w.o.Long {
@@ -59,7 +59,7 @@ func rotated(w *world) (*result, error) {
 				changes++
 				began := time.Now()
 				for _, p := range c.servers {
-					// A process of its own each time: what it has read is new.
+					// A new process each time: it reads the current files.
 					fresh, err := w.start("idle", "client", config{TLS: client, Target: p.config.Listen})
 					if err != nil {
 						return err
@@ -95,8 +95,8 @@ func rotated(w *world) (*result, error) {
 	return r, nil
 }
 
-// revoked puts the certificate of a second client on the list of its authority, while both make calls on
-// connections that stand.
+// revoked puts the certificate of a second client on the list of its authority, while both make
+// calls on connections that stand.
 func revoked(w *world) (*result, error) {
 	const rate = 100 // calls/s of the second client
 	a, err := w.certify("server", "client", "second")
@@ -136,7 +136,7 @@ func revoked(w *world) (*result, error) {
 				if now.Succeeded != before.Succeeded {
 					before = now
 				}
-				return now.Calls > before.Calls+rate/2, nil // so many in a row have failed
+				return now.Calls > before.Calls+rate/2, nil // that many in a row have failed
 			})
 			return err
 		},

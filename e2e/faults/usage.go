@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// ownUsage returns the processor time that this process has used, and how many bytes of it are in memory.
-// The latter are 0 where /proc does not tell.
+// ownUsage returns the processor time that this process has used, and how many bytes of it are in
+// memory. The latter are 0 where /proc does not tell.
 func ownUsage() (cpu time.Duration, resident int64, err error) {
 	if cpu, err = ownCPU(); err != nil {
 		return 0, 0, err
@@ -39,8 +39,8 @@ func ownCPU() (time.Duration, error) {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano()), nil
 }
 
-// ownPeak returns the most bytes of this process that were in memory at a time, 0 where /proc does not tell. That of
-// getrusage would begin with the memory of the process that started this one.
+// ownPeak returns the most bytes of this process that were in memory at a time, 0 where /proc does
+// not tell. That of getrusage would begin with the memory of the process that started this one.
 func ownPeak() int64 {
 	kib, _, _ := strings.Cut(field("/proc/self/status", "VmHWM"), " ")
 	n, err := strconv.ParseInt(kib, 10, 64)

@@ -15,7 +15,8 @@ import (
 	"github.com/anser-rpc/anser/internal/netns"
 )
 
-// world is where a row is played: a folder, hosts and processes, which are gone when the row is over.
+// world is the environment of a row: a folder, hosts and processes, which are removed after the
+// row.
 type world struct {
 	o     options
 	ctx   context.Context
@@ -41,7 +42,7 @@ func newWorld(ctx context.Context, o options) (*world, error) {
 	return w, nil
 }
 
-// close ends what still runs, and tells what crashed.
+// close ends running processes, and reports crashes.
 func (w *world) close() error {
 	var failed []error
 	for _, p := range slices.Backward(w.procs) {
@@ -69,15 +70,16 @@ func (w *world) host(name string) (netns.Host, error) {
 	return h, err
 }
 
-// address returns one that a process can listen on there: every time the same on a host, and a free one on
-// this machine.
+// address returns one that a process can listen on there: every time the same on a host, and a
+// free one on this machine.
 func (w *world) address(h netns.Host) string {
 	if h.IP != "" {
 		return h.IP + ":8972"
 	}
 	for {
-		// Below the range that the kernel hands out for other connections, so that a process which is
-		// started again finds its port free. A port far below is the sign for the other worlds that this one is taken.
+		// Below the range that the kernel hands out for other connections, so that a process which
+		// is started again finds its port free. A port far below is the sign for the other worlds
+		// that this one is taken.
 		port := 20_000 + rand.IntN(4_000)
 		sign, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port-8_000))
 		if err != nil {
@@ -93,7 +95,7 @@ func (w *world) address(h netns.Host) string {
 	}
 }
 
-// start starts a process on the host of its name. An empty c.Listen is filled in where the role listens.
+// start starts a process on the host with its name. An empty c.Listen is set by the role.
 func (w *world) start(role, name string, c config) (*process, error) {
 	h, err := w.host(name)
 	if err != nil {
@@ -129,10 +131,10 @@ func (w *world) folder(name string) (string, error) {
 	return dir, os.MkdirAll(dir, 0o700)
 }
 
-// books is where servers write down what they execute.
+// books is the folder in which servers record their executions.
 func (w *world) books() string { return filepath.Join(w.dir, "books") }
 
-// sleep waits, or ends with the context, also where there is nothing to wait for.
+// sleep waits for d, or until the context ends.
 func (w *world) sleep(d time.Duration) error {
 	select {
 	case <-w.ctx.Done():
@@ -142,7 +144,7 @@ func (w *world) sleep(d time.Duration) error {
 	}
 }
 
-// until waits until f says so, and returns how long that took.
+// until waits until f returns true, and returns how long that took.
 func (w *world) until(what string, f func() (bool, error)) (time.Duration, error) {
 	for began := time.Now(); ; {
 		ok, err := f()

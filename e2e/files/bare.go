@@ -16,7 +16,7 @@ import (
 	"path/filepath"
 )
 
-// What a bare copy does: a head, the bytes, the checksum, and one byte that says that all is well.
+// The steps of a bare copy: a head, the bytes, the checksum, and one byte for success.
 
 // head opens a bare copy.
 type head struct {

@@ -1,6 +1,6 @@
-// Files measures on this machine what a file transfer reaches, against the same bytes over a bare connection, and what
-// calls on the same connection pay. It prints a table. Nothing is asserted: time depends on the machine and on what else
-// it does.
+// Files measures on this machine what a file transfer reaches, against the same bytes over a bare
+// connection, and what calls on the same connection pay. It prints a table. Nothing is asserted:
+// time depends on the machine and on what else it does.
 //
 //	go run ./e2e/files --help
 package main
@@ -117,8 +117,8 @@ func run(o options, w io.Writer) (err error) {
 	return t.Flush()
 }
 
-// row is one way with one checksum, with a value for each round: MiB a second, and seconds of processor time of both
-// processes for a GiB.
+// row is one way with one checksum, with a value for each round: MiB a second, and seconds of
+// processor time of both processes for a GiB.
 type row struct {
 	way              string
 	sum              filetransfer.Checksum
@@ -186,17 +186,17 @@ func bothTimes(ctx context.Context, c *anser.Client) (float64, error) {
 	return processorTime() + *far, nil
 }
 
-// beside are the times of calls, in µs.
-type beside struct {
+// concurrent holds the latencies of calls during a transfer, in µs.
+type concurrent struct {
 	what string
 	took []float64
 }
 
-func measureCalls(o options, c *anser.Client, near string) ([]*beside, error) {
+func measureCalls(o options, c *anser.Client, near string) ([]*concurrent, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	in := make([]byte, 581)
-	calls := func(b *beside) error {
+	calls := func(b *concurrent) error {
 		for range o.calls {
 			began := time.Now()
 			if _, err := anser.Call[[]byte](ctx, c, "Echo.Bytes", &in); err != nil {
@@ -206,12 +206,12 @@ func measureCalls(o options, c *anser.Client, near string) ([]*beside, error) {
 		}
 		return nil
 	}
-	alone, put, get := &beside{what: "alone"}, &beside{what: "beside a put"}, &beside{what: "beside a get"}
+	alone, put, get := &concurrent{what: "alone"}, &concurrent{what: "beside a put"}, &concurrent{what: "beside a get"}
 	for range o.rounds {
 		if err := calls(alone); err != nil {
 			return nil, err
 		}
-		for _, b := range []*beside{put, get} {
+		for _, b := range []*concurrent{put, get} {
 			moving, over := context.WithCancel(ctx)
 			ended := make(chan error, 1)
 			began := make(chan struct{}, 1)
@@ -224,7 +224,7 @@ func measureCalls(o options, c *anser.Client, near string) ([]*beside, error) {
 			}
 		}
 	}
-	return []*beside{alone, put, get}, nil
+	return []*concurrent{alone, put, get}, nil
 }
 
 // transferUntil repeats a transfer until the context ends.

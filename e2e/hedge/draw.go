@@ -23,8 +23,8 @@ const style = `
 	}
 `
 
-// draw returns an SVG of the latencies by percentile. The axis of the percentiles stretches the upper end, that
-// of the latencies is logarithmic.
+// draw returns an SVG of the latencies by percentile. The axis of the percentiles stretches the
+// upper end, that of the latencies is logarithmic.
 func draw(o options, all ...*series) []byte {
 	least, most := math.Inf(1), 0.0
 	for _, s := range all {

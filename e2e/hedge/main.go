@@ -1,4 +1,5 @@
-// Hedge measures what second attempts (anser.Backup) do to the latency of a service that has one slow instance.
+// Hedge measures what second attempts (anser.Backup) do to the latency of a service that has one
+// slow instance.
 //
 //	go run ./e2e/hedge --help
 package main
@@ -81,7 +82,7 @@ type (
 	answer struct{ N int }
 )
 
-// series is what was measured of one mode.
+// series holds the measurements of one mode.
 type series struct {
 	name  string
 	times []time.Duration
@@ -137,7 +138,7 @@ func serve(o options, slow bool) (address string, stop func(), err error) {
 	return l.Addr().String(), func() { s.Close() }, nil
 }
 
-// measure makes calls with a client of its own. What happens while it learns is not counted.
+// measure makes calls with a new client. Calls during its learning phase do not count.
 func (s *series) measure(o options, target string) error {
 	opts := []anser.DialOption{anser.Idempotent(), anser.Balancer(o.balancer)}
 	if s.name == "backup" {

@@ -13,7 +13,7 @@ var processors = runtime.NumCPU()
 // tick is the unit of the clocks in /proc.
 const tick = 10 * time.Millisecond
 
-// used returns the processor time of a process, or 0 where /proc does not tell.
+// used returns the CPU time of a process, or 0 if /proc does not contain it.
 func used(pid int) time.Duration {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -23,7 +23,7 @@ func used(pid int) time.Duration {
 	return sum(strings.Fields(rest), 11, 12)
 }
 
-// machine returns the processor time of all processes, or 0 where /proc does not tell.
+// machine returns the CPU time of all processes, or 0 if /proc does not contain it.
 func machine() time.Duration {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {

@@ -1,6 +1,6 @@
-// Overload measures the goodput of RPC servers that are offered more than they can do: replies within their
-// deadline a second, at several times the load that saturates the server. Nothing is asserted: time
-// depends on the machine and on what else it does.
+// Overload measures the goodput of RPC servers that are offered more than they can do: replies
+// within their deadline a second, at several times the load that saturates the server. Nothing is
+// asserted: time depends on the machine and on what else it does.
 //
 //	go run ./e2e/overload --help
 package main

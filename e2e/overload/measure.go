@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// buildAll builds the programs of the peers into folder and returns their paths by the folders of arena/peers.
+// buildAll builds the programs of the peers into folder and returns their paths by the folders of
+// arena/peers.
 func buildAll(ctx context.Context, folder string, some []peer) (map[string]string, error) {
 	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/anser-rpc/anser").Output()
 	if err != nil {
@@ -71,7 +72,8 @@ func (m *measurement) rows(ctx context.Context) (rows []row, busy bool, err erro
 	}
 	for _, load := range m.o.Loads {
 		rate := load * capacity
-		// As many callers as calls can be open until their deadline, so that each is made when it is due.
+		// As many callers as calls can be open until their deadline, so that each is made when it
+		// is due.
 		callers := int(rate*float64(m.o.Deadline)/1000*1.5) + 32
 		var rounds []row
 		for range m.o.Rounds {
@@ -94,8 +96,8 @@ func (m *measurement) rows(ctx context.Context) (rows []row, busy bool, err erro
 	return rows, busy, nil
 }
 
-// once runs a server and a client. cpu is how many processors the server used, and others says that other
-// processes used more than 5 % of the machine.
+// once runs a server and a client. cpu is how many processors the server used, and others says
+// that other processes used more than 5 % of the machine.
 func (m *measurement) once(ctx context.Context, load ...string) (r result, cpu float64, others bool, err error) {
 	addr, err := freeAddr()
 	if err != nil {
@@ -134,7 +136,7 @@ func (m *measurement) once(ctx context.Context, load ...string) (r result, cpu f
 	return r, own.Seconds() / took.Seconds(), all-both > took*time.Duration(processors)/20, nil
 }
 
-// freeAddr returns an address that nobody listens on at the moment.
+// freeAddr returns an address on which no process listens at the moment.
 func freeAddr() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

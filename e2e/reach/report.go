@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 )
 
-// report is all that was measured. Sections that were not asked for are empty.
+// report holds all measurements. Sections that were not requested are empty.
 type report struct {
 	Go    string        `json:"go"`
 	OS    string        `json:"os"`
@@ -106,8 +106,8 @@ type idling struct {
 	CPU        float64 `json:"cpu_percent_of_a_core"`
 }
 
-// connecting is what a call costs when each caller has a connection of its own. Its base has
-// fewConns of them. Ratio is of both sides' CPU time for a call.
+// connecting is the cost of a call if each caller has its own connection. Its base has fewConns of
+// them. Ratio is of both sides' CPU time for a call.
 type connecting struct {
 	comparison
 	Conns  int    `json:"conns"`
@@ -195,7 +195,7 @@ func (c *comparison) print(t io.Writer, own, base string) {
 func (c *comparison) printOwn(t io.Writer, name string) { printLine(t, name, c.Own, c.Ratio.String()) }
 
 func printLine(t io.Writer, name string, f figures, ratio string) {
-	rate := "-" // the ping-pong does not tell
+	rate := "-" // the ping-pong does not report it
 	if f.CallsPerS > 0 {
 		rate = fmt.Sprintf("%.0f", f.CallsPerS)
 	}

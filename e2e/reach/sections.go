@@ -19,7 +19,7 @@ type figures struct {
 	ServerCPU float64 `json:"server_cpu_us_per_call"`
 }
 
-// load runs a client in a process of its own against the server.
+// load runs a client process against the server.
 func load(s *process, o say.Options) (f figures, err error) { return loadKind(s, "calls", o) }
 
 // loadKind does so with one of loads.
@@ -106,7 +106,8 @@ func measureSay(o options, r *report) error {
 	return nil
 }
 
-// measureRound compares a round trip with that of bare TCP, and that of the ceiling program with it, too.
+// measureRound compares a round trip with that of bare TCP, and that of the ceiling program with
+// it, too.
 func measureRound(o options, r *report) error {
 	s, addr, err := server()
 	if err != nil {
@@ -149,11 +150,11 @@ func measureRound(o options, r *report) error {
 
 const slowShare = 0.01
 
-// measureSlow compares the calls that are not slow with those of a load without slow ones.
+// measureSlow compares the fast calls with those of a load without slow ones.
 func measureSlow(o options, r *report) error {
 	for _, own := range []bool{false, true} {
 		c := &comparison{Callers: 100, measure: p99, OwnMethod: own}
-		// The server learns what a method costs, so each kind of load has one of its own.
+		// The server learns the cost of a method, so each kind of load uses its own.
 		with, withAddr, err := server()
 		if err != nil {
 			return err
@@ -184,8 +185,8 @@ func measureSlow(o options, r *report) error {
 
 const streamSize = 1 << 10
 
-// measureStream compares messages a second, one way on one stream, with the same bytes on a bare connection;
-// and calls beside a stream whose reader is slow with calls alone.
+// measureStream compares messages per second, one way on one stream, with the same bytes on a bare
+// connection; and calls next to a stream with a slow reader with calls alone.
 func measureStream(o options, r *report) error {
 	s, addr, err := server()
 	if err != nil {

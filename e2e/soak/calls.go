@@ -26,7 +26,7 @@ func (k *caller) unary() {
 	k.compare(unary, in, out, err, may)
 }
 
-// refusal is what an error that the request wishes says, or "" if it wishes none.
+// refusal is the text of an error that the request asks for, or "" if it asks for none.
 func (p *Parcel) refusal() string {
 	if !p.Do.Fail {
 		return ""
@@ -70,7 +70,7 @@ func (k *caller) raw() {
 	k.tally.done[unary].Add(1)
 }
 
-// futures starts some calls at once, and cancels some of them.
+// futures starts several calls, and cancels some of them.
 func (k *caller) futures() {
 	type started struct {
 		in  *Parcel
@@ -112,7 +112,7 @@ func (k *caller) futures() {
 	}
 }
 
-// oneway sends a message that nobody answers.
+// oneway sends a message without a reply.
 func (k *caller) oneway() {
 	var may expected
 	in := request(k.r, Wish{})
@@ -123,7 +123,7 @@ func (k *caller) oneway() {
 	err := drop.Send(ctx, k.client, in, opts...)
 	if err == nil {
 		k.mail.sent(in.ID)
-		return // it is counted where it arrives
+		return // it is counted when it arrives
 	}
 	if o := anser.OutcomeOf(err); o != anser.NotSent {
 		k.tally.fail("oneway", fmt.Errorf("the outcome is %v: want not sent: %w", o, err))
@@ -151,7 +151,7 @@ func (k *caller) fanout() {
 	}
 }
 
-// push has the server call this client, or all of those in its room.
+// push makes the server call this client, or all clients in its room.
 func (k *caller) push() {
 	may := expected{once: k.once}
 	if k.serves == nil || k.r.IntN(3) == 0 {

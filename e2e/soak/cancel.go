@@ -143,7 +143,7 @@ func (c *cancels) verdict(start, end held) bool {
 	return false
 }
 
-// cancelOne makes a call, and cancels it at a moment that is drawn at random: most likely while it goes on.
+// cancelOne makes a call, and cancels it at a random moment: most likely while it runs.
 func (k *caller) cancelOne() {
 	id := newID()
 	in := &Parcel{ID: id, Data: fill(id, asked, k.r.IntN(300)), Do: Wish{Want: k.r.IntN(300)}}

@@ -19,7 +19,7 @@ import (
 
 const (
 	fleetSize = 4               // instances of a service
-	drainTime = 5 * time.Second // that a server has to go away in good order
+	drainTime = 5 * time.Second // for a graceful shutdown of a server
 )
 
 var silent = anser.Logger(slog.New(slog.DiscardHandler))
@@ -58,7 +58,7 @@ func (f *fleet) start() error {
 	if err := h.register(); err != nil {
 		return err
 	}
-	// The folder is that of all instances, so that a transfer can go on with any of them.
+	// All instances share the folder, so that a transfer can continue on any of them.
 	if _, err := filetransfer.Serve(s, f.root, filetransfer.Store("soak"), filetransfer.AllowRemove()); err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (f *fleet) fill() error {
 	return nil
 }
 
-// replace starts an instance, and then ends the oldest one, in good order or at once.
+// replace starts an instance, and then ends the oldest one, gracefully or abruptly.
 func (f *fleet) replace(r *rand.Rand) error {
 	if err := f.start(); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (f *fleet) replace(r *rand.Rand) error {
 	return old.end()
 }
 
-// end closes the server and says whether it served until then.
+// end closes the server and checks that it served until then.
 func (in *instance) end() error {
 	in.server.Close()
 	if err := <-in.served; !errors.Is(err, anser.ErrServerClosed) {
@@ -137,8 +137,8 @@ func (f *fleet) cut(r *rand.Rand) {
 	}
 }
 
-// A cutter is a listener that remembers its latest connections. It does not wrap them, as servers treat bare
-// connections of TCP in a way of their own.
+// A cutter is a listener that remembers its latest connections. It does not wrap them, as servers
+// treat bare connections of TCP in a way of their own.
 type cutter struct {
 	net.Listener
 
@@ -170,7 +170,7 @@ func (c *cutter) cut(r *rand.Rand) bool {
 	nc := c.latest[i]
 	switch r.IntN(3) {
 	case 0:
-		nc.SetLinger(0) // a reset, which also throws away what is on its way
+		nc.SetLinger(0) // a reset, which also discards data in flight
 		return nc.Close() == nil
 	case 1:
 		return nc.CloseRead() == nil

@@ -13,7 +13,7 @@ import (
 
 const room = "room"
 
-// handlers are those of one server.
+// handlers are the handlers of one server.
 type handlers struct {
 	tally  *tally
 	mail   *mail
@@ -156,8 +156,8 @@ func serveClient(s *anser.Server, y *tally) error {
 
 func contains(err error, text string) bool { return strings.Contains(err.Error(), text) }
 
-// mail knows the oneway messages that may still arrive: each at most once, and none of which it was said that it was
-// not sent. Its methods are safe for concurrent use.
+// mail knows the oneway messages that may still arrive: each at most once, and none of which it
+// was said that it was not sent. Its methods are safe for concurrent use.
 type mail struct {
 	mu      sync.Mutex          // guards what follows
 	trying  map[string]struct{} // are being sent
@@ -170,14 +170,14 @@ func newMail() *mail {
 	return &mail{trying: make(map[string]struct{}), current: make(map[string]struct{})}
 }
 
-// sending notes a message before it is sent.
+// sending records a message before it is sent.
 func (m *mail) sending(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.trying[id] = struct{}{}
 }
 
-// sent notes that a message has been sent, and will be lost if it does not arrive soon.
+// sent records that a message has been sent, and counts as lost if it does not arrive soon.
 func (m *mail) sent(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -215,8 +215,8 @@ func (m *mail) arrived(id string, y *tally) {
 	y.done[oneway].Add(1)
 }
 
-// turn is called at each report. It forgets the generation before the current one: what was sent and has not arrived by then
-// is lost with its connection.
+// turn is called at each report. It forgets the generation before the current one: what was sent
+// and has not arrived by then is lost with its connection.
 func (m *mail) turn(y *tally) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

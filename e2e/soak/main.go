@@ -1,5 +1,6 @@
-// Soak calls servers that come and go over connections that are cut, in every way in which Anser calls, and looks at
-// every reply: whether it is that of its request, and whether anything is left behind in the end.
+// Soak calls servers that come and go over connections that are cut, in every way in which Anser
+// calls, and looks at every reply: whether it is that of its request, and whether anything is left
+// behind in the end.
 //
 //	go run ./e2e/soak --help
 package main
@@ -81,7 +82,8 @@ func main() {
 	}
 }
 
-// run does what the options say, until that is done or ctx ends, and reports whether all was well.
+// run runs as configured, until the time is over or ctx ends, and reports whether there were no
+// failures.
 func run(ctx context.Context, o options, w io.Writer) (bool, error) {
 	switch {
 	case o.length <= 0 || o.report <= 0 || o.clients < 1 || o.callers < 1 || o.calls < 1:

@@ -11,8 +11,8 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// A Parcel is a request or its reply. Data follows from ID and from the direction, so that bytes of another call are
-// found out wherever they turn up.
+// A Parcel is a request or its reply. Data follows from ID and from the direction, so that bytes
+// of another call are found out wherever they turn up.
 type Parcel struct {
 	ID   string
 	Data []byte
@@ -20,7 +20,7 @@ type Parcel struct {
 	Do   Wish
 }
 
-// A Wish is what the handler is to do with a request.
+// A Wish tells the handler what to do with a request.
 type Wish struct {
 	Want  int           // bytes of data in the reply
 	Hold  time.Duration // before the reply
@@ -28,7 +28,7 @@ type Wish struct {
 	Panic bool
 }
 
-// The methods of a server. The last two are those of its clients.
+// The methods of a server. The last two belong to its clients.
 const (
 	echo       anser.Method[Parcel, Parcel]       = "Soak.Echo"
 	echoAgain  anser.Method[Parcel, Parcel]       = "Soak.EchoAgain" // is idempotent
@@ -36,7 +36,7 @@ const (
 	drop       anser.OnewayMethod[Parcel]         = "Soak.Drop"
 	talk       anser.StreamMethod[Parcel, Parcel] = "Soak.Talk"
 	callMe     anser.Method[Parcel, Parcel]       = "Soak.CallMe" // calls its caller before it answers
-	shout      anser.OnewayMethod[Parcel]         = "Soak.Shout"  // to everybody in the room
+	shout      anser.OnewayMethod[Parcel]         = "Soak.Shout"  // to all clients in the room
 	clientEcho anser.Method[Parcel, Parcel]       = "Client.Echo"
 	clientHear anser.OnewayMethod[Parcel]         = "Client.Hear"
 )
@@ -52,7 +52,8 @@ const (
 	answered = "answered"
 )
 
-// fill returns n bytes that follow from the id and the direction. Half of them repeat, so that they can be compressed.
+// fill returns n bytes that follow from the id and the direction. Half of them repeat, so that
+// they can be compressed.
 func fill(id, direction string, n int) []byte {
 	h := fnv.New64a()
 	h.Write([]byte(id))
@@ -78,7 +79,7 @@ func request(r *rand.Rand, do Wish) *Parcel {
 	return &Parcel{ID: id, Data: fill(id, asked, size(r)), Do: do}
 }
 
-// size is small most of the time, and sometimes such that a message has to be cut into pieces.
+// size is usually small, and sometimes so large that a message must be split.
 func size(r *rand.Rand) int {
 	switch n := r.IntN(100); {
 	case n < 60:
@@ -92,7 +93,7 @@ func size(r *rand.Rand) int {
 	}
 }
 
-// check says what is wrong with a parcel that came in the direction, or returns nil.
+// check returns an error if a parcel received in that direction is wrong.
 func (p *Parcel) check(direction string) error {
 	if len(p.ID) != idSize {
 		return fmt.Errorf("%s: the id is %q", direction, p.ID)
@@ -100,7 +101,7 @@ func (p *Parcel) check(direction string) error {
 	return compare(p.Data, fill(p.ID, direction, len(p.Data)))
 }
 
-// answers says why the parcel is not the reply to the request, or returns nil.
+// answers returns an error if the parcel is not the reply to the request.
 func (p *Parcel) answers(to *Parcel) error {
 	if p == nil {
 		return fmt.Errorf("no error and no reply to %s", to.ID)

@@ -15,8 +15,8 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// longest bounds calls that have no deadline of their own. A call that hangs so long is a failure. It is long, since this
-// process may have to wait for others.
+// longest bounds calls without a deadline of their own. A call that takes longer is a failure. It
+// is long, since this process may be starved of CPU time.
 const longest = 10 * time.Minute
 
 // A person is a client with options that are drawn at random, and its callers.
@@ -46,7 +46,8 @@ func dial(r *rand.Rand, f *fleet, scheme registry.Scheme) (*person, error) {
 		opts = append(opts, anser.WithFailMode(anser.Failfast))
 		p.once = true
 	case 1:
-		// The same instance may be gone for good, and is tried all the same for as long as the call lasts.
+		// The same instance may be gone for good, and is tried all the same for as long as the
+		// call lasts.
 		opts = append(opts, anser.WithFailMode(anser.Failtry), anser.Timeout(time.Minute))
 		p.once = true
 	case 2:
@@ -68,7 +69,7 @@ func dial(r *rand.Rand, f *fleet, scheme registry.Scheme) (*person, error) {
 	return p, err
 }
 
-// close ends the client, whose callers have returned.
+// close closes the client, whose callers have returned.
 func (p *person) close() error {
 	err := p.client.Close()
 	if p.serves != nil {
@@ -78,7 +79,7 @@ func (p *person) close() error {
 	return err
 }
 
-// live makes calls with so many callers until ctx ends.
+// live makes calls with that number of callers until ctx ends.
 func (p *person) live(ctx context.Context, seeds *rand.Rand, callers int) {
 	var wg sync.WaitGroup
 	for range callers {
@@ -98,7 +99,7 @@ func compression(r *rand.Rand) anser.DialCallOption {
 	return anser.Compress(algorithms[r.IntN(len(algorithms))], anser.CompressMode(r.IntN(3)))
 }
 
-// A caller makes one call after the other, or some at once. It is for one goroutine.
+// A caller makes consecutive calls, or some concurrently. It is used by one goroutine.
 type caller struct {
 	*person
 	r *rand.Rand
@@ -128,7 +129,7 @@ func (k *caller) step() {
 	}
 }
 
-// wish draws what a handler is to do.
+// wish draws a random wish.
 func (k *caller) wish() (Wish, expected) {
 	w := Wish{Want: size(k.r)}
 	may := expected{once: k.once}
@@ -143,8 +144,8 @@ func (k *caller) wish() (Wish, expected) {
 	return w, may
 }
 
-// patience draws a context: most of the time one without an end, sometimes with a deadline that is most likely too
-// short, or with a cancel to come.
+// patience draws a context: most of the time one without an end, sometimes with a deadline that is
+// most likely too short, or with a cancel to come.
 func (k *caller) patience(may *expected) (context.Context, context.CancelFunc) {
 	ctx := context.Background()
 	soon := time.Duration(k.r.IntN(4000)) * time.Microsecond
@@ -168,7 +169,8 @@ func (k *caller) patience(may *expected) (context.Context, context.CancelFunc) {
 	return context.WithCancel(ctx)
 }
 
-// options draws those of a call. The fail modes that send a call several times are for methods that are idempotent.
+// options draws the options of a call. The fail modes that send a call several times are for
+// idempotent methods.
 func (k *caller) options(may *expected, idempotent bool) []anser.CallOption {
 	var opts []anser.CallOption
 	if k.r.IntN(4) == 0 {

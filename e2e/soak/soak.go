@@ -56,7 +56,7 @@ type world struct {
 	began     time.Time
 }
 
-// soak runs everything for a while, and then looks at what is left.
+// soak runs everything for a while, and then checks for leaks.
 func soak(ctx context.Context, o options, out io.Writer) (bool, error) {
 	if err := warm(); err != nil {
 		return false, err
@@ -209,7 +209,7 @@ func (w *world) report() error {
 	return err
 }
 
-// verdict prints what came of it and reports whether all was well.
+// verdict prints the result and reports whether there were no failures.
 func (w *world) verdict(start, end held) bool {
 	y := w.tally
 	fmt.Fprintf(w.out, "\n%d calls in %s:", y.calls(), time.Since(w.began).Round(time.Second))

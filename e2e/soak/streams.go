@@ -42,7 +42,7 @@ func (k *caller) stream() {
 	sending.Go(func() {
 		for _, p := range all {
 			if st.Send(p) != nil {
-				return // Recv says why
+				return // Recv returns the reason
 			}
 		}
 		st.CloseSend()
@@ -108,7 +108,8 @@ func (k *caller) file() {
 	k.tally.done[files].Add(1)
 }
 
-// judgeFile judges what went wrong with a file: what fails before a server has answered once is an error at once.
+// judgeFile classifies errors of file transfers: a failure before a server has answered once is an
+// immediate error.
 func (k *caller) judgeFile(err error, may expected) {
 	if may.gaveUp && errors.Is(err, context.Canceled) {
 		k.tally.cancelled.Add(1)

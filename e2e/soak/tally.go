@@ -25,11 +25,11 @@ const (
 
 var kindNames = [kinds]string{"unary", "future", "oneway", "stream", "fanout", "push", "broadcast", "file"}
 
-// tally counts what became of calls. Its methods are safe for concurrent use.
+// tally counts the results of calls. Its methods are safe for concurrent use.
 type tally struct {
-	done      [kinds]atomic.Int64 // ended as they were to end, be it with the error that was asked for
+	done      [kinds]atomic.Int64 // ended as expected, possibly with a requested error
 	cancelled atomic.Int64        // by their caller, or at a deadline that was set to pass
-	lost      atomic.Int64        // nobody knows their outcome, since a connection was cut or a server closed
+	lost      atomic.Int64        // with an unknown outcome, since a connection was cut or a server closed
 	cuts      atomic.Int64        // connections
 	replaced  atomic.Int64        // servers
 	clients   atomic.Int64        // that were closed
@@ -37,10 +37,10 @@ type tally struct {
 
 	mu    sync.Mutex // guards what follows
 	first []string   // of the failures
-	told  int        // of them, by news
+	told  int        // number returned by news
 }
 
-// shownFailures are how many failures are told one by one.
+// shownFailures is the number of failures that are printed individually.
 const shownFailures = 20
 
 func (y *tally) fail(what string, err error) {
@@ -52,7 +52,7 @@ func (y *tally) fail(what string, err error) {
 	}
 }
 
-// news returns those of the first failures that it has not returned yet.
+// news returns the first failures that it has not returned yet.
 func (y *tally) news() []string {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -68,7 +68,7 @@ func (y *tally) calls() (n int64) {
 	return n + y.cancelled.Load() + y.lost.Load()
 }
 
-// expected is what a call may end with beside success.
+// expected lists the acceptable results of a call other than success.
 type expected struct {
 	gaveUp bool   // its caller cancelled it or set a short deadline
 	refuse string // it may be answered by an error with this text
@@ -76,14 +76,15 @@ type expected struct {
 	once   bool   // there is one instance only, which may go away
 }
 
-// judge counts an error of a call that did not answer, or a failure if the call may not end like that.
+// judge counts an error of a call that did not answer, or a failure if the call may not end like
+// that.
 func (y *tally) judge(k kind, err error, may expected) {
 	code, outcome := anser.CodeOf(err), anser.OutcomeOf(err)
 	switch {
 	case may.gaveUp && (code == anser.Canceled || code == anser.DeadlineExceeded):
 		y.cancelled.Add(1)
 	case may.gaveUp && code == anser.Unavailable && outcome == anser.NotSent:
-		y.cancelled.Add(1) // the connection was lost first, and then there was nobody to try again for
+		y.cancelled.Add(1) // the connection was lost first, and then the call was cancelled before a retry
 	case may.refuse != "" && code == anser.Aborted && contains(err, may.refuse):
 		y.done[k].Add(1)
 	case may.panics && code == anser.Internal && outcome == anser.Executed:

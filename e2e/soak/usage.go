@@ -16,9 +16,9 @@ import (
 // held is what the process holds at a moment.
 type held struct {
 	goroutines int
-	fds        int   // open descriptors; 0 where the system does not tell
+	fds        int   // open descriptors; 0 if the system does not report them
 	heap       int64 // bytes that are in use after a garbage collection
-	rss        int64 // bytes in RAM; 0 where the system does not tell
+	rss        int64 // bytes in RAM; 0 if the system does not report them
 }
 
 // measure collects the garbage and looks. What pools hold survives one collection.
@@ -48,7 +48,8 @@ func measure() (held, error) {
 	return h, nil
 }
 
-// warm has the runtime make what it makes once for a process: the poller of the network has descriptors of its own.
+// warm makes the runtime create its per-process resources: the network poller has descriptors of
+// its own.
 func warm() error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -60,8 +61,8 @@ func warm() error {
 // slack is by how many goroutines and descriptors the end may differ from the start.
 const slack = 2
 
-// settle waits until the process holds no more than at the start, for a minute at most: what is closed may still be on its
-// way out.
+// settle waits until the process holds no more than at the start, for a minute at most: what is
+// closed may still be on its way out.
 func settle(start held) (held, error) {
 	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		now, err := measure()
@@ -71,7 +72,7 @@ func settle(start held) (held, error) {
 	}
 }
 
-// leaks says what is left in the end, or that it is less than at the start.
+// leaks returns what is left at the end, compared with the start.
 func leaks(start, end held) []string {
 	var what []string
 	if d := end.goroutines - start.goroutines; d < -slack || d > slack {
@@ -83,22 +84,23 @@ func leaks(start, end held) []string {
 	return what
 }
 
-// stacks returns those of all goroutines.
+// stacks returns the stacks of all goroutines.
 func stacks() []byte {
 	b := make([]byte, 1<<20)
 	return b[:runtime.Stack(b, true)]
 }
 
 const (
-	// judged is how many samples it takes to say whether memory grows. The first ones are left out of the first
-	// quarter: pools fill up.
+	// judged is how many samples it takes to say whether memory grows. The first ones are left out
+	// of the first quarter: pools fill up.
 	judged  = 24
 	growth  = 1.10
 	leeway  = 4 << 20
 	skipped = 2
 )
 
-// flat compares the heap in the first and the last quarter of the samples. It says whether there are enough of them.
+// flat compares the heap in the first and the last quarter of the samples. It reports whether
+// there are enough of them.
 func flat(heaps []int64) (first, last int64, ok, enough bool) {
 	if len(heaps) < judged {
 		return 0, 0, true, false
@@ -109,7 +111,7 @@ func flat(heaps []int64) (first, last int64, ok, enough bool) {
 	return first, last, float64(last) <= float64(first)*growth+leeway, true
 }
 
-// profile writes what is in the heap to a file, for go tool pprof.
+// profile writes a heap profile to a file, for go tool pprof.
 func profile(file string) error {
 	f, err := os.Create(file)
 	if err != nil {

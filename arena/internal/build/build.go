@@ -1,5 +1,5 @@
-// Package build makes the programs of the peers, and makes them anew only when something changed that
-// they are built from.
+// Package build makes the programs of the peers, and makes them anew only when something changed
+// that they are built from.
 package build
 
 import (
@@ -40,7 +40,7 @@ type Builder struct {
 	Tools *need.Checker
 }
 
-// Out returns the folder that stands for {out} in the commands of a peer.
+// Out returns the folder for {out} in the commands of a peer.
 func (b *Builder) Out(f *peer.Folder) string { return filepath.Join(b.Cache, f.Name) }
 
 // Expand puts the folder in place of {out}.

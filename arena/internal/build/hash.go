@@ -57,8 +57,8 @@ func sum(root string, f *peer.Folder, tools []string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// sources returns the files of a file or folder, without those that no program is built from: hidden
-// ones, and tests of Go.
+// sources returns the files of a file or folder, except files that are not part of a program:
+// hidden ones, and Go tests.
 func sources(path string) ([]string, error) {
 	var files []string
 	err := filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {

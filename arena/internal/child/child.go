@@ -20,9 +20,9 @@ import (
 // saidBytes is how much of what a process says last is kept.
 const saidBytes = 2 << 10
 
-// starts runs every start of a process on one thread that never ends: Linux sends the signal that is
-// asked for at the parent's death when the thread dies that started the child, and Go ends threads as
-// it likes.
+// starts runs every start of a process on one thread that never ends: Linux sends the signal that
+// is asked for at the parent's death when the thread dies that started the child, and Go ends
+// threads as it likes.
 var starts = sync.OnceValue(func() chan<- func() {
 	c := make(chan func())
 	go func() {
@@ -46,7 +46,8 @@ type Child struct {
 	err    error // of Wait, set before done is closed
 }
 
-// pipeGrace is how long the output may stay open when the process has ended: a descendant may have it.
+// pipeGrace is how long the output may stay open when the process has ended: a descendant may have
+// it.
 const pipeGrace = time.Second
 
 // Start runs a command, in a group of its own: Ctrl-C reaches this process alone, which ends its
@@ -94,8 +95,8 @@ func (c *Child) PID() int { return c.cmd.Process.Pid }
 // Line is where the first line of the output arrives. It is closed when the output ends.
 func (c *Child) Line() <-chan []byte { return c.line }
 
-// Done is closed when the process has ended. Until it is asked for the first time, a process that has
-// ended stays readable in /proc.
+// Done is closed when the process has ended. Until it is asked for the first time, a process that
+// has ended stays readable in /proc.
 func (c *Child) Done() <-chan struct{} {
 	c.wait.Do(func() {
 		go func() {
@@ -112,8 +113,8 @@ func (c *Child) Done() <-chan struct{} {
 // Said returns the end of what the process wrote to its standard error.
 func (c *Child) Said() string { return c.said.String() }
 
-// Failure returns why the process ended, or nil when it ended well. It must be called after Done is
-// closed.
+// Failure returns why the process ended, or nil when it ended well. It must be called after Done
+// is closed.
 func (c *Child) Failure() error {
 	var exit *exec.ExitError
 	if errors.As(c.err, &exit) {
@@ -128,8 +129,8 @@ func (c *Child) Failure() error {
 	return c.err
 }
 
-// End asks the process and what it started to end with SIGTERM, and waits. When that takes longer than
-// the grace, they are killed and late is true.
+// End asks the process and what it started to end with SIGTERM, and waits. When that takes longer
+// than the grace, they are killed and late is true.
 func (c *Child) End(grace time.Duration) (late bool) {
 	if c.ended() {
 		return false
@@ -147,8 +148,8 @@ func (c *Child) End(grace time.Duration) (late bool) {
 	return late
 }
 
-// Kill ends the process and what it started at once, and waits. It does nothing when the process has
-// ended before: its number may be somebody else's by now.
+// Kill kills the process and its descendants, and waits. It does nothing if the process has
+// already ended: its ID may belong to another process by now.
 func (c *Child) Kill() {
 	if c.ended() {
 		return
@@ -168,8 +169,8 @@ func (c *Child) ended() bool {
 	}
 }
 
-// Executable returns the path of a program that a command names, so that a missing one is told before
-// anything starts.
+// Executable returns the path of a program that a command names, so that a missing one is told
+// before anything starts.
 func Executable(command []string) error {
 	_, err := exec.LookPath(command[0])
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -32,7 +32,7 @@ func TestLine(t *testing.T) {
 	if line := <-c.Line(); string(line) != "{\"a\": 1}\n" {
 		t.Errorf("it printed %q", line)
 	}
-	// What has ended can be read until somebody asks for its end.
+	// The output of an ended process can be read until its end is requested.
 	for range 100 {
 		text, err := os.ReadFile("/proc/" + strconv.Itoa(c.PID()) + "/stat")
 		if err != nil {

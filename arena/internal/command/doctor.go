@@ -123,7 +123,8 @@ func buildOne(ctx context.Context, s streams, at *place, f *peer.Folder) (state 
 	return "built", nil
 }
 
-// showNeeds prints a line for each folder and what to do, and returns the folders that lack something.
+// showNeeds prints a line for each folder and what to do, and returns the folders that lack
+// something.
 func showNeeds(s streams, at *place, folders []*peer.Folder, states map[*peer.Folder]string) (lacking []string) {
 	t := table.New("FOLDER", "LANGUAGE", "NEEDS", "STATE")
 	var packages, others []string

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 		return m.Run()
 	}()
 	if code == 0 {
-		// The goroutine that starts processes lives as long as its thread has to.
+		// The goroutine that starts processes lives as long as its thread must.
 		if err := goleak.Find(goleak.IgnoreAnyFunction("github.com/anser-rpc/anser/arena/internal/child.init.func1.1")); err != nil {
 			os.Stderr.WriteString(err.Error())
 			code = 1

@@ -30,8 +30,8 @@ const (
 // streams are what a command writes to.
 type streams struct{ out, err io.Writer }
 
-// Main runs the command and returns the exit code of the process. SIGINT, SIGTERM and SIGHUP end what
-// runs in good order; a second one ends the process at once, and the peers with it.
+// Main runs the command and returns the exit code of the process. SIGINT, SIGTERM and SIGHUP end
+// what runs in good order; a second one ends the process at once, and the peers with it.
 func Main(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()

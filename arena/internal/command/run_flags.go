@@ -194,8 +194,8 @@ func (f *runFlags) named() (*suite.Suite, error) {
 	return &s, nil
 }
 
-// typed returns the lines that the flags of the shape make: one for each workload, number of callers
-// and payload.
+// typed returns the lines that the flags of the shape make: one for each workload, number of
+// callers and payload.
 func (f *runFlags) typed() (*suite.Suite, error) {
 	rate, share, err := parseRate(f.rate)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/anser-rpc/anser/arena/result"
 )
 
-// showRun prints a table for each workload and shape, the peer with the least CPU time a call first:
-// calls a second depend on what else the machine does, and CPU time hardly.
+// showRun prints a table for each workload and shape, the peer with the least CPU time a call
+// first: calls a second depend on what else the machine does, and CPU time hardly.
 func showRun(s streams, doc *result.Document) error {
 	var titles []string
 	groups := make(map[string][]*result.Row)

@@ -30,8 +30,9 @@ func rowsOf(t *testing.T, text string) (doc result.Document, rows map[string]*re
 	return doc, rows
 }
 
-// longEnough tries measurements of some tenths of a second, and where these were too short, as on a machine that stands
-// still, longer ones. try fails the test for what has nothing to do with time, and returns what else is wrong.
+// longEnough tries measurements of some tenths of a second, and longer ones if these were too
+// short, as on a machine that is paused. try fails the test for errors unrelated to time, and
+// returns what else is wrong.
 func longEnough(t *testing.T, try func(seconds string) (wrong string)) {
 	t.Helper()
 	wrong := ""
@@ -49,7 +50,8 @@ func longEnough(t *testing.T, try func(seconds string) (wrong string)) {
 // A client that says nothing counts as hanging.
 func TestRunMute(t *testing.T) {
 	got := ""
-	// The same time is for the server to start: where it is too short for that, there is a longer one.
+	// The same time is for the server to start: where it is too short for that, there is a longer
+	// one.
 	for _, try := range [][2]string{{"3", "the client said nothing within 4s"}, {"60", "the client said nothing within 1m1s"}} {
 		timeout, want := try[0], try[1]
 		code, out, errOut := arena(t, "run", "--peers", "mute", "--callers", "20", "--conns", "usual", "--calls", "1000", "--rounds", "1",
@@ -65,7 +67,7 @@ func TestRunMute(t *testing.T) {
 	t.Error(got)
 }
 
-// Every other way to go wrong is told too, and holds up nobody else.
+// Every other failure is reported, too, and does not affect the other peers.
 func TestRun(t *testing.T) {
 	code, out, errOut := arena(t, "run", "--peers", "all,-mute", "--callers", "20", "--conns", "usual", "--calls", "1000", "--rounds", "1",
 		"--timeout", "60", "--no-repeat", "--json", "-")
@@ -87,8 +89,8 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s of plain are not known", name)
 		}
 	}
-	// The counters are read every 50 ms, which blurs the ends of so short a run: the sizes are for the tests
-	// of package measure.
+	// The counters are read every 50 ms, which blurs the ends of so short a run: the sizes are for
+	// the tests of package measure.
 	if s := plain.Shape; s != (result.Shape{Callers: 20, Conns: 2, Payload: 581, Servers: 1, Clients: 1, Hosts: 1, Calls: 1000}) {
 		t.Errorf("the shape is %+v", s)
 	}
@@ -158,7 +160,8 @@ func TestRunShapes(t *testing.T) {
 				if len(doc.Rows) != 1 || r.Errors > 0 || r.Wrong > 0 || len(r.Rounds) != 2 || r.CallsPerSecondRange[0] > r.CallsPerSecondRange[1] {
 					t.Fatalf("%s\n%s", out, errOut)
 				}
-				// On a busy machine a client may have come and gone between two looks at its memory.
+				// On a busy machine a client may have come and gone between two looks at its
+				// memory.
 				if !r.Valid || r.ClientMiB < 1 || r.ServerMiB < 1 || !c.good(r) {
 					return out + errOut
 				}
@@ -300,7 +303,7 @@ func TestRunHosts(t *testing.T) {
 	})
 }
 
-// The system calls of every kind are at least those that the framework cannot do without.
+// The number of system calls of every kind is at least the minimum that the framework needs.
 func TestRunSyscalls(t *testing.T) {
 	longEnough(t, func(seconds string) string {
 		code, out, errOut := arena(t, "run", "--peers", "plain", "--callers", "2", "--conns", "2", "--seconds", seconds, "--rounds", "1", "--no-repeat", "--syscalls", "--json", "-")

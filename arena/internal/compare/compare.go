@@ -25,7 +25,8 @@ type Row struct {
 	Peer     string       `json:"peer"`
 	Workload string       `json:"workload"`
 	Shape    result.Shape `json:"shape"`
-	// Invalid says that the row is valid in one of them only, or in none: its figures mean nothing.
+	// Invalid says that the row is valid in one of them only, or in none: its figures mean
+	// nothing.
 	Invalid string   `json:"invalid,omitempty"`
 	Figures []Figure `json:"figures,omitempty"`
 }
@@ -43,7 +44,7 @@ type Figure struct {
 	Better bool `json:"better"` // B is, where it is not noise
 }
 
-// figures are those that are compared.
+// figures are the compared figures.
 var figures = []struct {
 	name   string
 	more   bool // is better
@@ -83,8 +84,9 @@ func Documents(a, b *result.Document) *Report {
 
 func absent(r *result.Row) Absent { return Absent{Peer: r.Peer, Workload: r.Workload, Shape: r.Shape} }
 
-// key is what makes two rows the same measurement. How long it took does not: a longer one of the same
-// thing can be compared. An offered rate that is a share of the peer's own peak differs from run to run.
+// key is what makes two rows the same measurement. How long it took does not: a longer one of the
+// same thing can be compared. An offered rate that is a share of the peer's own peak differs from
+// run to run.
 func key(r *result.Row) Absent {
 	k := absent(r)
 	k.Shape.Seconds = 0

@@ -1,4 +1,5 @@
-// Package hosts makes two hosts out of one machine: two network namespaces with a cable between them.
+// Package hosts makes two hosts out of one machine: two network namespaces with a cable between
+// them.
 package hosts
 
 import (

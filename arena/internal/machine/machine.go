@@ -65,8 +65,8 @@ func memory() int {
 	return n >> 10
 }
 
-// RaiseFiles lets this process and its children open as many files as the system allows: a connection
-// for each of 5000 callers is more than the usual 1024.
+// RaiseFiles lets this process and its children open as many files as the system allows: a
+// connection for each of 5000 callers is more than the usual 1024.
 func RaiseFiles() error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/anser-rpc/anser/arena/result"
 )
 
-// figures turns what the clients and the sampler say into the figures of a round. Trees are those of
-// the servers, then those of the clients.
+// figures turns what the clients and the sampler say into the figures of a round. Trees are those
+// of the servers, then those of the clients.
 func figures(j *Job, lines []*line, record *proc.Record) (result.Figures, float64, error) {
 	var f result.Figures
 	all := hdrhistogram.New(1, 60e9, 3)
@@ -79,7 +79,7 @@ func latencies(f *result.Figures, h *hdrhistogram.Histogram) {
 type window struct {
 	from, to int64 // nanoseconds since 1970
 	record   *proc.Record
-	servers  int // so many trees are servers, the others clients
+	servers  int // number of trees that are servers; the others are clients
 	calls    float64
 }
 
@@ -126,8 +126,8 @@ func (w *window) memory(f *result.Figures) {
 	f.ServerMiB, f.ClientMiB = most(servers), most(clients)
 }
 
-// others returns the share of the machine's CPU time that went to processes which have nothing to do
-// with the measurement.
+// others returns the share of the machine's CPU time that went to processes which have nothing to
+// do with the measurement.
 func (w *window) others() float64 {
 	own, ok1 := w.grown(w.record.Trees, cpuOf)
 	self, ok2 := w.record.Self.Between(w.from, w.to)
@@ -138,16 +138,17 @@ func (w *window) others() float64 {
 	return max(busy-own-self, 0) / (float64(runtime.NumCPU()) * float64(w.to-w.from))
 }
 
-// leastBytes is what each call moves in each direction at the least, whatever the encoding: a third of
-// the payload, and for add a method and two numbers.
+// leastBytes is what each call moves in each direction at the least, whatever the encoding: a
+// third of the payload, and for add a method and two numbers.
 func leastBytes(j *Job) float64 { return max(float64(j.Shape.Payload)/3, 4) }
 
-// eventBytes is more than what a write to an eventfd or a pipe moves, by which threads wake each other.
+// eventBytes is more than what a write to an eventfd or a pipe moves, by which threads wake each
+// other.
 const eventBytes = 12
 
-// calledIO sets the system calls of the kinds read and write. /proc does not count sendmsg, recvmsg and
-// their kin: where the bytes that were read or written are too few to be those of the calls, sockets
-// are used through these, and the figure is not known.
+// calledIO sets the system calls of the kinds read and write. /proc does not count sendmsg,
+// recvmsg and their kin: where the bytes that were read or written are too few to be those of the
+// calls, sockets are used through these, and the figure is not known.
 func (w *window) calledIO(f *result.Figures, least float64) {
 	if w.calls == 0 {
 		return

@@ -38,7 +38,8 @@ func (j *Job) lasts() time.Duration {
 	return time.Duration(s * float64(time.Second))
 }
 
-// hosts returns the names of the hosts of the two sides, "" for this one, and where the server listens.
+// hosts returns the names of the hosts of the two sides, "" for this one, and where the server
+// listens.
 func (j *Job) hosts() (server, client, ip string) {
 	if j.Shape.Hosts == 2 {
 		return hosts.Server, hosts.Client, hosts.ServerIP
@@ -62,8 +63,8 @@ func (j *Job) serverArgs(address string) []string {
 	})
 }
 
-// clientArgs returns the command line of the i-th client. Callers, connections, rate and calls of the
-// shape are those of all clients together.
+// clientArgs returns the command line of the i-th client. Callers, connections, rate and calls of
+// the shape are those of all clients together.
 func (j *Job) clientArgs(i int, addresses string) []string {
 	s := &j.Shape
 	callers := part(s.Callers, i, s.Clients)
@@ -100,13 +101,13 @@ func part(whole, i, n int) int {
 
 func decimal(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
-// The ports that servers get: below those that the system gives to clients.
+// The ports for servers: below the range that the system uses for clients.
 const (
 	leastPort = 18000
 	mostPort  = 28000
 )
 
-// port returns one that nobody listens on. On a host of its own everyone is free.
+// port returns a port on which no process listens. On a host of its own all are free.
 func port(ip, host string) (string, error) {
 	var last error
 	for range 100 {

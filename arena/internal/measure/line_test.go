@@ -80,7 +80,8 @@ func FuzzParseLine(f *testing.F) {
 	})
 }
 
-// What /proc knows stays, since it was counted at full speed; what it does not know comes from strace.
+// What /proc knows stays, since it was counted at full speed; what it does not know comes from
+// strace.
 func TestSyscallsFillReadsAndWrites(t *testing.T) {
 	few := counts{all: 1000, reads: 100, writes: 50}
 	client := each(few, counts{all: 4000, reads: 1100, writes: 550}, 500)

@@ -9,11 +9,12 @@ import (
 	"github.com/anser-rpc/anser/arena/result"
 )
 
-// Failing is the share of failed calls beyond which a round says nothing of speed: failing fast is cheap.
+// Failing is the share of failed calls beyond which a round says nothing of speed: failing fast is
+// cheap.
 const Failing = 0.01
 
-// Valid reports whether a round may be compared with others: it has right replies, no wrong ones, and not
-// more than one call in a hundred failed.
+// Valid reports whether a round may be compared with others: it has right replies, no wrong ones,
+// and not more than one call in a hundred failed.
 func Valid(r *result.Round) bool {
 	return r.Calls > 0 && r.Wrong == 0 && float64(r.Errors) <= Failing*float64(r.Calls+r.Errors)
 }

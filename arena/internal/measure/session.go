@@ -29,8 +29,8 @@ type session struct {
 	down      chan int // a server that has ended by itself
 }
 
-// failure is something that a peer did against its contract, or did not do. It is part of the result,
-// where other errors end the run.
+// failure is something that a peer did against its contract, or did not do. It is part of the
+// result, where other errors end the run.
 type failure struct{ text string }
 
 func (f *failure) Error() string { return f.text }
@@ -102,7 +102,7 @@ func (s *session) startServers(ctx context.Context) error {
 	return nil
 }
 
-// serverFailed says how a server ended that nobody asked to.
+// serverFailed returns how a server ended that was not told to.
 func (s *session) serverFailed(i int) error {
 	c := s.servers[i]
 	why := "ended by itself with exit code 0"
@@ -125,8 +125,8 @@ func (s *session) startClients() error {
 	return nil
 }
 
-// lines waits for the line that each client prints. Each time the sampler, if there is one, reads the
-// processes for the last time before they end.
+// lines waits for the line that each client prints. Each time the sampler, if there is one, reads
+// the processes for the last time before they end.
 func (s *session) lines(ctx context.Context, sampler *proc.Sampler) ([][]byte, error) {
 	type said struct {
 		i    int
@@ -211,7 +211,7 @@ func quote(c *child.Child) string {
 	return ""
 }
 
-// also returns the last words of another process.
+// also returns the last output of another process.
 func also(who string, c *child.Child) string {
 	if said := c.Said(); said != "" {
 		return "; " + who + " said: " + said

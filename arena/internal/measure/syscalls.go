@@ -35,9 +35,9 @@ var (
 	writeCalls = []string{"write", "writev", "sendto", "sendmsg", "sendmmsg", "sendfile"}
 )
 
-// syscalls counts the system calls that a call takes on both sides, by strace, which makes everything
-// many times slower: no other figure of such a run means anything. Two runs, a short and a longer one,
-// make the difference in which starting and ending cancel out.
+// syscalls counts the system calls that a call takes on both sides, by strace, which makes
+// everything many times slower: no other figure of such a run means anything. Two runs, a short
+// and a longer one, make the difference in which starting and ending cancel out.
 func syscalls(ctx context.Context, j *Job) (client, server counts, err error) {
 	if _, err := exec.LookPath("strace"); err != nil {
 		return client, server, errors.New("strace is not there: apt-get install -y --no-install-recommends strace")
@@ -54,7 +54,7 @@ func syscalls(ctx context.Context, j *Job) (client, server counts, err error) {
 	return role("client"), role("server"), nil
 }
 
-// straced returns the system calls of both roles in a run of so many calls.
+// straced returns the system calls of both roles in a run of that many calls.
 func straced(ctx context.Context, j *Job, calls int) (map[string]counts, error) {
 	folder, err := os.MkdirTemp("", "arena-strace-")
 	if err != nil {
@@ -141,8 +141,8 @@ func parseStrace(text string) (counts, error) {
 	return c, fmt.Errorf("strace wrote no total: %q", short([]byte(text)))
 }
 
-// AddSyscalls counts and enters the counts into figures. Reads and writes that /proc does not know are
-// entered, too.
+// AddSyscalls counts and enters the counts into figures. Reads and writes that /proc does not know
+// are entered, too.
 func AddSyscalls(ctx context.Context, j *Job, f *result.Figures) error {
 	client, server, err := syscalls(ctx, j)
 	if err != nil {

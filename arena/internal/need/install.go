@@ -16,7 +16,7 @@ func Line(packages []string) string {
 	return "apt-get install -y --no-install-recommends " + strings.Join(packages, " ")
 }
 
-// ErrCannotInstall says that somebody else has to install the packages.
+// ErrCannotInstall means that the packages must be installed by hand.
 var ErrCannotInstall = errors.New("packages can only be installed as root, on Debian and its kin")
 
 // Install installs packages of Debian. What apt-get says goes to log when it fails.

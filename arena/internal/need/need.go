@@ -38,8 +38,8 @@ var elsewhere = map[string]string{
 	"go": "install Go 1.26 or newer from https://go.dev/dl",
 }
 
-// Checker looks for needs, and remembers what it found. The zero value is ready; its methods are safe
-// for concurrent use.
+// Checker looks for needs, and remembers what it found. The zero value is ready; its methods are
+// safe for concurrent use.
 type Checker struct {
 	mu       sync.Mutex // guards versions
 	versions map[string]string
@@ -121,8 +121,8 @@ func versionIn(text string) string {
 	return whole.FindString(text)
 }
 
-// Advice says what to install so that the missing needs are met. Packages are those that the peers
-// name besides.
+// Advice returns what to install for the missing needs. packages are additional packages named by
+// the peers.
 func Advice(missing, packages []string) (debianPackages, others []string) {
 	for _, need := range missing {
 		switch name, library := strings.CutPrefix(need, packagePrefix); {

@@ -7,8 +7,8 @@ import (
 )
 
 // Choose returns the peers that an expression names: names of peers, folders or languages, or all,
-// separated by commas; those with - before them are left out. What is left out alone is left out of
-// all. The order is that of the expression, and within it that of the folders.
+// separated by commas; those with - before them are left out. What is left out alone is left out
+// of all. The order is that of the expression, and within it that of the folders.
 func Choose(folders []*Folder, expression string) ([]*Peer, error) {
 	var chosen []*Peer
 	var out []string

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// Load reads every peer.json below root/arena/peers. A mistake in one of them is an error: a peer that
-// is left out silently would look like one that lost.
+// Load reads every peer.json below root/arena/peers. A mistake in one of them is an error: a peer
+// that is left out silently would look like one that lost.
 func Load(root string) ([]*Folder, error) {
 	files, err := filepath.Glob(filepath.Join(root, "arena", "peers", "*", "peer.json"))
 	if err != nil {
@@ -87,8 +87,8 @@ func line(text []byte, offset int64) int {
 	return 1 + bytes.Count(text[:min(int(offset), len(text))], []byte("\n"))
 }
 
-// twice finds peers of one name, in one folder or in two, and peers with the name of a folder that is
-// not theirs: what --peers would mean by it could not be told.
+// twice finds peers of one name, in one folder or in two, and peers with the name of a folder that
+// is not theirs: what --peers would mean by it could not be told.
 func twice(folders []*Folder) []error {
 	var mistakes []error
 	owner := make(map[string]string)

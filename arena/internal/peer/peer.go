@@ -1,5 +1,5 @@
-// Package peer reads what the folders of the arena say of their peers, see CONTRACT.md, and chooses
-// among them.
+// Package peer reads what the folders of the arena say of their peers, see CONTRACT.md, and
+// chooses among them.
 package peer
 
 import "slices"
@@ -19,8 +19,9 @@ type Folder struct {
 	Needs     []string   `json:"needs"`
 	Debian    []string   `json:"debian"`
 	Build     [][]string `json:"build"`
-	// Inputs are files and folders outside of the folder that its programs are built from, relative
-	// to the root of the repository, with the patterns of path.Match. A change of them builds anew.
+	// Inputs are files and folders outside of the folder that its programs are built from,
+	// relative to the root of the repository, with the patterns of path.Match. A change of them
+	// builds anew.
 	Inputs []string `json:"inputs"`
 	Peers  []*Peer  `json:"peers"`
 }
@@ -39,8 +40,8 @@ type Peer struct {
 	// MaxConns is the most connections that the server serves at a time; 0 is any number. With a
 	// connection for each call it does not count: they wait for each other.
 	MaxConns int `json:"max_conns"`
-	// MaxCallsPerConn is the most calls that a connection carries at a time without breaking; 0 is any
-	// number.
+	// MaxCallsPerConn is the most calls that a connection carries at a time without breaking; 0 is
+	// any number.
 	MaxCallsPerConn int `json:"max_calls_per_conn"`
 
 	Window  bool     `json:"window"`
@@ -80,5 +81,5 @@ func (p *Peer) Supports(way string) bool { return slices.Contains(p.Conns, way) 
 // Offers reports whether the peer has a workload.
 func (p *Peer) Offers(workload string) bool { return slices.Contains(p.Workloads, workload) }
 
-// Takes reports whether the peer takes a payload of so many bytes.
+// Takes reports whether the peer supports a payload of that size in bytes.
 func (p *Peer) Takes(payload int) bool { return slices.Contains(p.Payloads, payload) }

@@ -31,8 +31,8 @@ func readStat(pid int) (stat, error) {
 	return parseStat(text)
 }
 
-// parseStat reads the fields from the third on. The second, the name of the program, may have spaces
-// and parentheses in it.
+// parseStat reads the fields from the third on. The second, the name of the program, may have
+// spaces and parentheses in it.
 func parseStat(text []byte) (stat, error) {
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 	if len(fields) < 22 {
@@ -59,8 +59,8 @@ func parseStat(text []byte) (stat, error) {
 }
 
 // clock returns the CPU time of a process, in nanoseconds where /proc counts in ticks of 10 ms: a
-// measurement of a second would be wrong by 1 % with those. See clock_getcpuclockid(3) and, for the
-// number, CPUCLOCK_SCHED in the kernel's posix-timers.
+// measurement of a second would be wrong by 1 % with those. See clock_getcpuclockid(3) and, for
+// the number, CPUCLOCK_SCHED in the kernel's posix-timers.
 func clock(pid int) (time.Duration, error) {
 	const sched = 2
 	var t unix.Timespec

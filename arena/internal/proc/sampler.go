@@ -49,8 +49,8 @@ func (s *Sampler) Add(roots ...int) {
 	s.Now()
 }
 
-// AddStarted is Add for a process that was started after a moment, at which it had used nothing. On a busy machine it
-// may be well at work before the first sample of it.
+// AddStarted is Add for a process that was started after a moment, at which it had used nothing.
+// On a busy machine it may be well at work before the first sample of it.
 func (s *Sampler) AddStarted(after time.Time, root int) {
 	t := &Tree{root: root, members: []int{root}}
 	t.note(after.UnixNano(), usage{})
@@ -90,8 +90,8 @@ func (s *Sampler) Now() {
 			tree.grow(parents)
 		}
 	}
-	// Each figure has the time at which it was read: on a busy machine the readings of one sample can
-	// be milliseconds apart.
+	// Each figure has the time at which it was read: on a busy machine the readings of one sample
+	// can be milliseconds apart.
 	for _, tree := range s.record.Trees {
 		tree.sample(time.Now().UnixNano())
 	}

@@ -31,8 +31,8 @@ func shell(t *testing.T, script string) (c *exec.Cmd, in io.Writer, out io.Reade
 	return c, in, out
 }
 
-// A shell with a child that works: the tree has the time of both, also after the child's end, and what
-// they wrote.
+// A shell with a child that works: the tree has the time of both, also after the child's end, and
+// what they wrote.
 func TestSampler(t *testing.T) {
 	const script = `read line
 sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; read line'
@@ -83,8 +83,8 @@ read line`
 	}
 }
 
-// The first sample of a process that was just started may come late, as on a busy machine, and what it did until then
-// counts all the same.
+// The first sample of a process that was just started may come late, as on a busy machine, and
+// what it did until then counts all the same.
 func TestSamplerStarted(t *testing.T) {
 	s := proc.Start(nil, os.Getpid(), "lo")
 	began := time.Now()

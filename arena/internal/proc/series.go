@@ -15,8 +15,9 @@ func (s *Series) Add(at int64, value float64) {
 	s.value = append(s.value, value)
 }
 
-// Between returns by how much a counter grew between two moments. At moments between two samples it is
-// taken to have grown evenly. ok is false when the samples do not reach from the one to the other.
+// Between returns by how much a counter grew between two moments. At moments between two samples
+// it is taken to have grown evenly. ok is false when the samples do not reach from the one to the
+// other.
 func (s *Series) Between(from, to int64) (grown float64, ok bool) {
 	a, ok1 := s.moment(from)
 	b, ok2 := s.moment(to)
@@ -38,8 +39,8 @@ func (s *Series) moment(t int64) (value float64, ok bool) {
 	return s.value[i-1] + share*(s.value[i]-s.value[i-1]), true
 }
 
-// Max returns the most that the samples between two moments say, and those on either side of them: a
-// short measurement may have no sample inside.
+// Max returns the most that the samples between two moments say, and those on either side of them:
+// a short measurement may have no sample inside.
 func (s *Series) Max(from, to int64) float64 {
 	first := sort.Search(len(s.at), func(i int) bool { return s.at[i] > from }) - 1
 	most := 0.0

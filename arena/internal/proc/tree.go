@@ -88,8 +88,8 @@ func descendants(root int, parents map[int]int) []int {
 	return found
 }
 
-// parentsOfAll returns the parent of every process. /proc/PID/task/TID/children would be less to read,
-// but not every kernel has it.
+// parentsOfAll returns the parent of every process. /proc/PID/task/TID/children would be less to
+// read, but not every kernel has it.
 func parentsOfAll() map[int]int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

@@ -23,7 +23,7 @@ type Progress interface {
 	End()
 }
 
-// New returns a progress of so many steps on out.
+// New returns a progress of total steps on out.
 func New(out io.Writer, total int) Progress {
 	if table.Terminal(out) {
 		return newBar(out, total)
@@ -72,7 +72,7 @@ func (b *bar) current(decor.Statistics) string {
 func (b *bar) Begin(what string) {
 	select {
 	case b.what <- what:
-	default: // nothing was drawn for so long that nobody misses it
+	default: // nothing was drawn for a long time, so one line may be skipped
 	}
 }
 

@@ -15,15 +15,16 @@ import (
 // mark is the file by which the repository is known.
 var mark = filepath.Join("arena", "CONTRACT.md")
 
-// Root returns the folder of the repository that holds dir: the first from dir upwards with an arena
-// in it.
+// Root returns the folder of the repository that holds dir: the first from dir upwards with an
+// arena in it.
 func Root(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return "", err
 	}
 	for at := dir; ; at = filepath.Dir(at) {
-		// Above the repository there may be anything: a file of that name, a folder that is not ours.
+		// Above the repository there may be anything: a file of that name, a folder that is not
+		// ours.
 		if _, err := os.Stat(filepath.Join(at, mark)); err == nil {
 			return at, nil
 		}
@@ -33,9 +34,10 @@ func Root(dir string) (string, error) {
 	}
 }
 
-// Commit returns the short name of the commit that is checked out, with + and a hash of the changes when
-// files that git knows differ from it, so that two states of the files never have the same name;
-// "unknown" where git cannot tell. The result of a run, which may be committed too, makes no difference.
+// Commit returns the short name of the commit that is checked out, with + and a hash of the
+// changes when files that git knows differ from it, so that two states of the files never have the
+// same name; "unknown" where git cannot tell. The result of a run, which may be committed too,
+// makes no difference.
 func Commit(ctx context.Context, root, result string) string {
 	name, err := git(ctx, root, "rev-parse", "--short=12", "HEAD")
 	if err != nil {

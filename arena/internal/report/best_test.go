@@ -9,8 +9,8 @@ import (
 	"github.com/anser-rpc/anser/arena/result"
 )
 
-// bestDocument is of a run in which each peer chose its connections; "all" measured every one of them
-// with 100 callers. Its figures are made up.
+// bestDocument is of a run in which each peer chose its connections; "all" measured every one of
+// them with 100 callers. Its figures are made up.
 func bestDocument(all bool) *result.Document {
 	began := time.Date(2025, 11, 21, 9, 30, 0, 0, time.UTC)
 	doc := &result.Document{
@@ -56,7 +56,8 @@ func bestRow(name string, shape result.Shape, rate float64, best bool) result.Ro
 	return row
 }
 
-// Peers are compared each with its best connections, which are named, and at a share of their own peaks.
+// Peers are compared each with its best connections, which are named, and at a share of their own
+// peaks.
 func TestBestIsComparedAndNamed(t *testing.T) {
 	folder := written(t, bestDocument(false))
 	text := read(t, folder, "results.md")

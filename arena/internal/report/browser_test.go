@@ -168,7 +168,8 @@ func sorting(t *testing.T, b *chromium, page string) {
 	p.fine()
 }
 
-// The rows of a chart are one stop of the tab key, with arrows inside; Enter opens the row in the table.
+// The rows of a chart are one stop of the tab key, with arrows inside; Enter opens the row in the
+// table.
 func keyboard(t *testing.T, b *chromium, page string) {
 	p := b.open(t, page, 1200, 900, "light")
 	if n := p.text(`document.querySelectorAll("#chart-cpu [tabindex='0']").length`); n != "1" {

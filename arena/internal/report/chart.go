@@ -21,7 +21,7 @@ type chart struct {
 	title  string
 	better string
 	figure string    // sorted by it
-	legend []segment // of what a row has, beside the languages
+	legend []segment // the parts of a row, in addition to the languages
 	value  func(e *entry) string
 	label  func(v float64) string // of the axis
 	most   func(e *entry) float64 // where its row ends
@@ -159,7 +159,8 @@ func (ch *chart) rows(d *drawing, c *comparison, entries []*entry, top, bottom f
 	}
 }
 
-// tag is what is written behind the name: the language, and the connections where each peer has its own.
+// tag is what is written behind the name: the language, and the connections where each peer has
+// its own.
 func (e *entry) tag() string {
 	text := languageName(e.row.Language)
 	if e.group.shape.Conns == bestConns {
@@ -252,7 +253,7 @@ func drawLatency(d *drawing, a *axis, e *entry, class string, y float64) {
 	}
 }
 
-// latencyMark draws one percentile; each has a form of its own, so that nobody needs the colour.
+// latencyMark draws one percentile; each has its own shape, so that the colour is not needed.
 func latencyMark(d *drawing, mark string, x, y float64, class string) {
 	switch mark {
 	case "dot":

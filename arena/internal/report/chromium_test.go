@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// chromium is a browser without a window that is driven over two pipes, with its DevTools protocol: a
-// few messages in JSON, which need no library.
+// chromium is a browser without a window that is driven over two pipes, with its DevTools
+// protocol: a few messages in JSON, which need no library.
 type chromium struct {
 	t    *testing.T
 	send *os.File

@@ -10,7 +10,7 @@ import (
 	"github.com/anser-rpc/anser/arena/result"
 )
 
-// status says how a row is to be taken. Only measured rows have a rank.
+// status tells how to read a row. Only measured rows have a rank.
 type status string
 
 const (
@@ -107,11 +107,11 @@ func compare(doc *result.Document) *comparison {
 	return c
 }
 
-// bestConns stands for the connections of a group in which each peer has its own best ones.
+// bestConns is the number of connections of a group in which each peer has its own best one.
 const bestConns = suite.BestConns
 
-// groupShape is the shape by which a row is compared: a rate that is a share of its own peak differs
-// from peer to peer.
+// groupShape is the shape by which a row is compared: a rate that is a share of its own peak
+// differs from peer to peer.
 func groupShape(row *result.Row) result.Shape {
 	shape := row.Shape
 	if shape.Share > 0 {
@@ -268,9 +268,10 @@ func (g *group) comparable() int {
 	return n
 }
 
-// headline returns the group that stands for the run: the one of say with 1,000 callers, or the most up
-// to that, in which each peer has its best connections, or else on shared ones, among those that nearly
-// as many peers ran as any. Without such a group it is the one with the most peers; nil without any.
+// headline returns the group that represents the run: the one of say with 1,000 callers, or the
+// most below that, in which each peer has its best connections, otherwise on shared ones, among
+// the groups with nearly the most peers. Without such a group it is the one with the most peers;
+// nil without any.
 func (c *comparison) headline() *group {
 	if g := c.headlineOf(kindBest); g != nil {
 		return g
@@ -287,7 +288,7 @@ func (c *comparison) headline() *group {
 	return any
 }
 
-// headlineOf returns the group of a kind of connections that stands for the run, nil without any.
+// headlineOf returns the group of a kind of connections that represents the run, nil without any.
 func (c *comparison) headlineOf(connections int) *group {
 	var common *group
 	widest := 0
@@ -302,7 +303,8 @@ func (c *comparison) headlineOf(connections int) *group {
 	const callers = 1000
 	distance := func(g *group) float64 { return math.Abs(math.Log(float64(max(g.shape.Callers, 1)) / callers)) }
 	for _, g := range c.groups {
-		// A peer that could not be measured under the heaviest load must not take the load off the page.
+		// A peer that could not be measured under the heaviest load must not take the load off the
+		// page.
 		if !shared(g) || g.comparable() == 0 || g.comparable()*10 < widest*8 {
 			continue
 		}

@@ -70,8 +70,8 @@ func provenance(c *comparison) []fact {
 	return facts
 }
 
-// connections says whether each peer had its own connections, so that a reader of a run from before
-// this choice, or without it, does not take its tables for what the peers can do.
+// connections says whether each peer had its own connections, so that a reader of a run from
+// before this choice, or without it, does not take its tables for what the peers can do.
 func connections(c *comparison) string {
 	best, rows := false, false
 	for _, e := range c.entries {
@@ -106,7 +106,8 @@ func shellWord(arg string) string {
 	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 }
 
-// codecsCommit says that the codecs were measured on another commit than the rows, where they were.
+// codecsCommit says that the codecs were measured on another commit than the rows, where they
+// were.
 func codecsCommit(doc *result.Document) string {
 	if doc.CodecsCommit == "" {
 		return ""

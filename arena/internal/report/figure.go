@@ -12,7 +12,7 @@ type figure struct {
 	Key    string `json:"key"` // in an address: sort=cpu
 	Group  string `json:"group"`
 	Title  string `json:"title"`
-	Name   string `json:"name"` // where it stands alone, with its unit
+	Name   string `json:"name"` // if it is shown alone, with its unit
 	About  string `json:"about"`
 	Digits int    `json:"digits"`
 	Better int    `json:"better"` // 1: more is, -1: less is, 0: neither

@@ -25,8 +25,8 @@ func languageName(language string) string {
 	return language
 }
 
-// languageClass is the class of its colour in the page and in the charts. The name stands beside the
-// colour everywhere, so that two languages may share one.
+// languageClass is the class of its colour in the page and in the charts. The name is always shown
+// next to the colour, so that two languages may share one.
 func languageClass(language string) string {
 	switch strings.ToLower(language) {
 	case "go":

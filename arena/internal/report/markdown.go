@@ -10,8 +10,8 @@ import (
 	"github.com/anser-rpc/anser/arena/result"
 )
 
-// markdownOf returns a table for each workload and shape, sorted by CPU per call, with footnotes. What
-// they have in common stands first.
+// markdownOf returns a table for each workload and shape, sorted by CPU per call, with footnotes.
+// Common properties come first.
 func markdownOf(c *comparison) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s\n\n", markdownText(statement(c)))
@@ -40,7 +40,8 @@ func markdownOf(c *comparison) []byte {
 // footnotes numbers the remarks under one table.
 type footnotes struct{ texts []string }
 
-// markdownSource is text that names where figures come from. An address stays one that can be followed.
+// markdownSource is text that names where figures come from. An address stays one that can be
+// followed.
 func markdownSource(s string) string {
 	if address(s) != "" {
 		return "<" + s + ">"

@@ -65,7 +65,7 @@ func TestMarkdownTablesAreAligned(t *testing.T) {
 
 func TestMarkdownEscapes(t *testing.T) {
 	doc := hostileDocument()
-	doc.Command = nil // it stands in a fence, where nothing is markup
+	doc.Command = nil // it is shown in a fence, where nothing is markup
 	text := read(t, written(t, doc), "results.md")
 	for _, bad := range []string{"<script", "<img", "</style", "\n# head", "**_[x]"} {
 		if strings.Contains(text, bad) {

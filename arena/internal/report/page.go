@@ -12,8 +12,8 @@ import (
 	"github.com/anser-rpc/anser/arena/result"
 )
 
-// The parts of the page. They are put into one file, as a page that is mailed or kept with a release must
-// not need others.
+// The parts of the page. They are put into one file, as a page that is mailed or kept with a
+// release must not need others.
 //
 //go:embed page
 var parts embed.FS

@@ -7,8 +7,8 @@ import (
 	"github.com/anser-rpc/anser/arena/result"
 )
 
-// pageData is what the page's script reads. Rounds are in it as their least and most only, and what
-// rows have in common once, so that a thousand rows stay a small page.
+// pageData is what the page's script reads. Rounds are in it as their least and most only, and
+// what rows have in common once, so that a thousand rows stay a small page.
 type pageData struct {
 	Figures   []figure       `json:"figures"`
 	Kinds     []string       `json:"kinds"`

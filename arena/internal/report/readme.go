@@ -20,8 +20,9 @@ const (
 // readmeRows is how many frameworks the table of a README has.
 const readmeRows = 10
 
-// Readme writes the picture throughput.svg of svgDir and a table of the first frameworks into a file in
-// Markdown, in place of what is between its two lines for them. Both are of the document's headline.
+// Readme writes the picture throughput.svg of svgDir and a table of the first frameworks into a
+// file in Markdown, in place of what is between its two lines for them. Both are of the document's
+// headline.
 func Readme(doc *result.Document, path, svgDir string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -100,7 +101,8 @@ func rangesOf(g *group) string {
 	return fmt.Sprintf("One round of %s, the first %d frameworks, each by its fastest peer", length, readmeRows)
 }
 
-// frameworks returns the fastest measured entry of each framework, fastest first. References are left out.
+// frameworks returns the fastest measured entry of each framework, fastest first. References are
+// left out.
 func (g *group) frameworks() []*entry {
 	var best []*entry
 	seen := make(map[string]bool)
@@ -115,7 +117,8 @@ func (g *group) frameworks() []*entry {
 	return best
 }
 
-// shareOf returns the group of a share of the own peaks whose load is otherwise that of g, nil without one.
+// shareOf returns the group of a share of the own peaks whose load is otherwise that of g, nil
+// without one.
 func (c *comparison) shareOf(g *group) *group {
 	for _, other := range c.groups {
 		like := other.shape

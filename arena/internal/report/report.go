@@ -10,9 +10,9 @@ import (
 	"github.com/anser-rpc/anser/arena/result"
 )
 
-// Write writes the page, the charts throughput.svg, cpu.svg, latency.svg and memory.svg, and the tables.
-// A path that is empty is skipped, and folders are made. Nothing is written when any of it cannot be
-// made. The document is only read.
+// Write writes the page, the charts throughput.svg, cpu.svg, latency.svg and memory.svg, and the
+// tables. A path that is empty is skipped, and folders are made. Nothing is written when any of it
+// cannot be made. The document is only read.
 func Write(doc *result.Document, htmlPath, svgDir, mdPath string) error {
 	if doc.Schema < 1 || doc.Schema > result.Schema {
 		return fmt.Errorf("the document has schema %d and this program reads 1 to %d: write it again with arena run --json, or use the arena that wrote it", doc.Schema, result.Schema)

@@ -10,8 +10,8 @@ import (
 	"github.com/anser-rpc/anser/arena/result"
 )
 
-// A document of the size and kind that a full run writes, so that the page is looked at as it will be.
-// Its figures are made up by the formulas below; nothing here was measured.
+// A document of the size and kind that a full run writes, so that the page is looked at as it will
+// be. Its figures are made up by the formulas below; nothing here was measured.
 
 // samplePeer is a peer at 1,000 callers: what it costs, and how it is made.
 type samplePeer struct {

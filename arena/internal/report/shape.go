@@ -9,7 +9,7 @@ import (
 	"github.com/anser-rpc/anser/arena/result"
 )
 
-// standardPayload is what --payload is when nobody says it. A label leaves it out.
+// standardPayload is the default of --payload. Labels omit it.
 const standardPayload = 581
 
 // kinds are the groups in which shapes are offered, in this order.
@@ -56,13 +56,14 @@ func kind(s *result.Shape) int {
 	return kindShared
 }
 
-// shapeKey names a shape in an address: c1000-n2. Two shapes that are compared with each other have
-// the same one. Seconds are in it where the document has several durations.
+// shapeKey names a shape in an address: c1000-n2. Two shapes that are compared with each other
+// have the same one. Seconds are in it where the document has several durations.
 func shapeKey(s *result.Shape, seconds bool) string {
 	return "c" + strconv.Itoa(s.Callers) + "-" + seriesKey(s, seconds)
 }
 
-// seriesKey is the key without the callers: shapes that have it in common make a curve over callers.
+// seriesKey is the key without the callers: shapes that have it in common make a curve over
+// callers.
 func seriesKey(s *result.Shape, seconds bool) string {
 	var parts []string
 	add := func(when bool, format string, value any) {

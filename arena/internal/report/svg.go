@@ -9,8 +9,8 @@ import (
 	"unicode"
 )
 
-// drawing is an SVG file while it is written. Its colours follow the reader's light or dark setting,
-// and its text stays text.
+// drawing is an SVG file while it is written. Its colours follow the reader's light or dark
+// setting, and its text stays text.
 type drawing struct {
 	b             bytes.Buffer
 	width, height float64
@@ -34,7 +34,8 @@ const drawingStyle = `
 	}
 `
 
-// newDrawing begins a file that says in title and about what it shows, for those who do not see it.
+// newDrawing begins a file whose title and description, in title and about, are for readers
+// without the image.
 func newDrawing(width, height float64, title, about string) *drawing {
 	d := &drawing{width: width, height: height}
 	fmt.Fprintf(&d.b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" width="%s" height="%s" role="img" aria-labelledby="t d" font-family="ui-sans-serif, system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif">`+"\n",
@@ -71,7 +72,7 @@ func (d *drawing) circle(x, y, r float64, class string) {
 	fmt.Fprintf(&d.b, `<circle cx="%s" cy="%s" r="%s"%s/>`+"\n", px(x), px(y), px(r), classOf(class))
 }
 
-// diamond stands on a corner around x, y.
+// diamond draws a rotated square around x, y.
 func (d *drawing) diamond(x, y, r float64, class string) {
 	d.path(class, fmt.Sprintf("M%s %sl%s %sl%s %sl%s %sz", px(x), px(y-r), px(r), px(r), px(-r), px(r), px(-r), px(-r)))
 }
@@ -101,8 +102,8 @@ func xmlText(s string) string {
 	return b.String()
 }
 
-// textWidth estimates the width of text of 13 pixels in the fonts that systems have, rather too wide than
-// too narrow: there is no font to ask.
+// textWidth estimates the width of text of 13 pixels in the fonts that systems have, rather too
+// wide than too narrow: there is no font to ask.
 func textWidth(s string) float64 {
 	width := 0.0
 	for _, r := range s {

@@ -64,7 +64,7 @@ func TestChartsAreWellFormed(t *testing.T) {
 	}
 }
 
-// The charts show the shape that stands for the run, best first, with what was measured only.
+// The charts show the shape that represents the run, best first, with the measured rows only.
 func TestChartsShowTheHeadline(t *testing.T) {
 	folder := written(t, sample())
 	for name, first := range map[string]string{"throughput.svg": "ceiling", "cpu.svg": "ceiling", "latency.svg": "ceiling", "memory.svg": "brpc"} {

@@ -5,8 +5,8 @@ import (
 	"github.com/anser-rpc/anser/arena/result"
 )
 
-// trials says what the peer of a row reached at most with each of the connections that were tried, where
-// its own were chosen by these trials.
+// trials says what the peer of a row reached at most with each of the connections that were tried,
+// where its own were chosen by these trials.
 func (c *comparison) trials(row *result.Row) []string {
 	if !row.Best {
 		return nil

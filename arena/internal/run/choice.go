@@ -43,9 +43,9 @@ func (r *Runner) tried(who, workload string, shape result.Shape) (most float64, 
 	return most, n
 }
 
-// chosen returns the shape that a step is measured in: the one with the most calls/s in its trials. Of
-// equal ones the first counts, which has the fewest connections. Where no trial was valid it is the
-// first, so that the document shows what fails.
+// chosen returns the shape that a step is measured in: the one with the most calls/s in its
+// trials. Of equal ones the first counts, which has the fewest connections. Where no trial was
+// valid it is the first, so that the document shows what fails.
 func (r *Runner) chosen(s *Step) result.Shape {
 	best, most := s.Shapes[0], 0.0
 	if len(s.Shapes) == 1 {
@@ -70,8 +70,9 @@ func (r *Runner) mark(s *Step, row *result.Row, before []Step) {
 	}
 }
 
-// markAll marks the best of the rows of a line that measures all shapes, when the last of its steps was
-// measured. In an open loop every shape answers what is offered, so that the closed loop decides there.
+// markAll marks the best of the rows of a line that measures all shapes, when the last of its
+// steps was measured. In an open loop every shape answers what is offered, so that the closed loop
+// decides there.
 func (r *Runner) markAll(s *Step, before []Step) {
 	workload := s.Line.WorkloadName()
 	var rows []*result.Row

@@ -17,8 +17,8 @@ import (
 	"github.com/anser-rpc/anser/arena/result"
 )
 
-// choosers are peers whose best connections differ: by their names in the command line the measurement
-// knows them.
+// choosers are peers whose best connections differ: by their names in the command line the
+// measurement knows them.
 func choosers() []*peer.Peer {
 	f := &peer.Folder{Name: "f", Language: "go"}
 	for _, name := range []string{"sharer", "pooler", "owner", "liar"} {
@@ -54,8 +54,8 @@ func fake(_ context.Context, job *measure.Job) (result.Round, error) {
 
 var errKilled = errors.New("killed")
 
-// carryOut runs a suite on a document as far as a number of measurements, and returns the document as a
-// reader of its last version on disk sees it.
+// carryOut runs a suite on a document up to a number of measurements, and returns the document as
+// read back from its last version on disk.
 func carryOut(t *testing.T, s *suite.Suite, who []*peer.Peer, doc *result.Document, most int) (*result.Document, int, error) {
 	t.Helper()
 	saved, made := marshal(t, doc), 0
@@ -115,8 +115,8 @@ func bests(doc *result.Document) []string {
 	return out
 }
 
-// Each peer is measured with the connections of its best valid trial, and its open loop offers a share
-// of what it reached with these.
+// Each peer is measured with the connections of its best valid trial, and its open loop offers a
+// share of what it reached with these.
 func TestBest(t *testing.T) {
 	doc, made, err := carryOut(t, suiteOf(suite.BestConns), choosers(), new(result.Document), -1)
 	if err != nil {
@@ -142,7 +142,8 @@ func TestBest(t *testing.T) {
 	}
 }
 
-// All shapes on demand: every one has all rounds and a rate of its own, and the best are the same ones.
+// All shapes on demand: every one has all rounds and a rate of its own, and the best are the same
+// ones.
 func TestAllShapes(t *testing.T) {
 	doc, _, err := carryOut(t, suiteOf(suite.AllConns), choosers(), new(result.Document), -1)
 	if err != nil {
@@ -178,8 +179,8 @@ func TestAllShapes(t *testing.T) {
 	}
 }
 
-// A run that is killed after any of its measurements and resumed ends with the document of a run that
-// was not, and measures nothing twice.
+// A run that is killed after any of its measurements and resumed ends with the document of a run
+// that was not, and measures nothing twice.
 func TestResumeAnywhere(t *testing.T) {
 	who := choosers()[2:]
 	for _, conns := range []int{suite.BestConns, suite.AllConns} {
@@ -241,8 +242,8 @@ func TestNothingValid(t *testing.T) {
 	}
 }
 
-// A peak is that of the same peer, callers, connections and messages in a closed loop before the step,
-// and no other.
+// A peak is that of the same peer, callers, connections and messages in a closed loop before the
+// step, and no other.
 func TestPeak(t *testing.T) {
 	who, other := choosers()[0], choosers()[1]
 	r := &Runner{Document: new(result.Document)}

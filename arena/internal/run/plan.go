@@ -15,8 +15,8 @@ import (
 type Step struct {
 	Peer *peer.Peer
 	Line *suite.Line
-	// Shapes are those that the peer may be measured in. Where there are several, the trials of the steps
-	// before decide. The rate is still to be found where the line has a share.
+	// Shapes are the candidates for measuring the peer. If there are several, the trials of the
+	// earlier steps decide. The rate is still unknown if the line has a share.
 	Shapes []result.Shape
 	Trial  bool // a short measurement of the one of Shapes, to choose by
 	Warmup float64
@@ -38,8 +38,8 @@ type trialKey struct {
 	shape    result.Shape // closed
 }
 
-// NewPlan plans a suite. The peers are interleaved: each round measures every one of them, so that what
-// the machine does meanwhile hits all.
+// NewPlan plans a suite. The peers are interleaved: each round measures every one of them, so that
+// what the machine does meanwhile hits all.
 func NewPlan(s *suite.Suite, peers []*peer.Peer, tools *need.Checker) *Plan {
 	p := &Plan{tried: make(map[trialKey]bool)}
 	var able []*peer.Peer
@@ -101,7 +101,8 @@ func (p *Plan) line(s *suite.Suite, line *suite.Line, peers []*peer.Peer) {
 	}
 }
 
-// trials returns those by which the shape of a step is chosen, unless a line before has planned them.
+// trials returns those by which the shape of a step is chosen, unless a line before has planned
+// them.
 func (p *Plan) trials(s *suite.Suite, step *Step) []Step {
 	if len(step.Shapes) < 2 {
 		return nil
@@ -155,7 +156,8 @@ const (
 	overheadJVM = 3 * time.Second
 )
 
-// guessedPace is what a client that counts its calls may reach. It serves to guess how long it takes.
+// guessedPace is what a client that counts its calls may reach. It serves to guess how long it
+// takes.
 const guessedPace = 50_000
 
 // Lasts guesses how long the plan takes, without builds and repetitions.

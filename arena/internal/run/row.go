@@ -55,8 +55,8 @@ func add(row *result.Row, round result.Round) {
 	row.P99Range = of(func(f *result.Figures) float64 { return f.P99US })
 }
 
-// median returns the median of the rounds, figure by figure. A figure that is not known of a round is
-// not known.
+// median returns the median of the rounds, figure by figure. A figure that is not known of a round
+// is not known.
 func median(rounds []result.Figures) result.Figures {
 	var out result.Figures
 	to := reflect.ValueOf(&out).Elem()

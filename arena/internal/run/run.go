@@ -29,7 +29,8 @@ type Runner struct {
 	Save func() error
 	// Repeat measures a disturbed round a second time.
 	Repeat bool
-	// Patient measures for longer where no call ended inside a short measurement, as on a machine that stands still.
+	// Patient measures for longer if no call ended in a short measurement, as on a machine that is
+	// paused.
 	Patient bool
 	// Syscalls counts the system calls of every kind.
 	Syscalls bool
@@ -38,8 +39,8 @@ type Runner struct {
 	Measure func(ctx context.Context, job *measure.Job) (result.Round, error)
 }
 
-// Build builds the programs of a plan's peers. Those that do not build are taken out of the plan, and
-// their errors are returned together.
+// Build builds the programs of a plan's peers. Programs that fail to build are removed from the
+// plan, and their errors are returned together.
 func (r *Runner) Build(ctx context.Context, plan *Plan) error {
 	var broken []error
 	for _, f := range plan.Folders() {
@@ -161,8 +162,9 @@ func (r *Runner) find(p *peer.Peer, workload string, shape result.Shape) *result
 	return nil
 }
 
-// peak returns the calls/s that the peer of a step has reached in the step's own shape in a closed loop,
-// in the lines before its own: with those of later ones, a run that is resumed would find another peak.
+// peak returns the calls/s that the peer of a step has reached in the step's own shape in a closed
+// loop, in the lines before its own: with those of later ones, a run that is resumed would find
+// another peak.
 func (r *Runner) peak(s *Step, before []Step) float64 {
 	workload, own := s.Line.WorkloadName(), suite.Closed(r.chosen(s))
 	for i := range before {
@@ -190,8 +192,8 @@ func roughly(f float64) float64 {
 	return math.Round(f/unit) * unit
 }
 
-// measure measures once, and once more when other processes took too much of the machine. It returns
-// the better of the two.
+// measure measures once, and once more when other processes took too much of the machine. It
+// returns the better of the two.
 func (r *Runner) measure(ctx context.Context, job *measure.Job) (result.Round, error) {
 	once := r.Measure
 	if once == nil {
@@ -252,8 +254,8 @@ func (r *Runner) note(what string, round *result.Round) {
 	r.Progress.Note("%s", text)
 }
 
-// Faults says what a strict run does not forgive: rounds with errors, wrong replies or a breach of the
-// contract.
+// Faults says what a strict run does not forgive: rounds with errors, wrong replies or a breach of
+// the contract.
 func Faults(doc *result.Document) []string {
 	var faults []string
 	for i := range doc.Rows {

@@ -8,15 +8,15 @@ import (
 	"github.com/anser-rpc/anser/arena/result"
 )
 
-// Values of the connections of a Line that leave the choice to the peer. All others are a number of
-// connections that the callers share, or 0 for a connection for each caller.
+// Values of the connections of a Line that leave the choice to the peer. All others are a number
+// of connections that the callers share, or 0 for a connection for each caller.
 const (
 	// BestConns are those with which the peer is at its best, as short trials show.
 	BestConns = -1
 	// AllConns are all that the peer supports, one after another.
 	AllConns = -2
-	// UsualConns are the shared ones of SharedConns where the peer has them, and otherwise one for each
-	// caller, without a trial.
+	// UsualConns are the shared ones of SharedConns where the peer has them, and otherwise one for
+	// each caller, without a trial.
 	UsualConns = -3
 )
 
@@ -43,9 +43,9 @@ func ParseConns(text string) (int, error) {
 	return n, nil
 }
 
-// Shapes returns what a peer is asked for, without the rate of a RateShare, or why it cannot be asked.
-// The shapes differ in their connections only. There are several where the line leaves the choice to
-// the peer; fewer connections come first.
+// Shapes returns what a peer is asked for, without the rate of a RateShare, or why it cannot be
+// asked. The shapes differ in their connections only. There are several where the line leaves the
+// choice to the peer; fewer connections come first.
 func (l *Line) Shapes(p *peer.Peer) (shapes []result.Shape, refusal string) {
 	base := l.whole()
 	if l.Calls == 0 {
@@ -109,8 +109,8 @@ func (l *Line) options(p *peer.Peer, s *result.Shape) []option {
 // Chooses reports whether the connections with which a peer is at its best are looked for.
 func (l *Line) Chooses() bool { return !l.Fresh && (l.Conns == BestConns || l.Conns == AllConns) }
 
-// Closed returns the shape without what is offered and how long it is measured: the closed loop of the
-// same load, whose calls/s are the peak of the shape.
+// Closed returns the shape without what is offered and how long it is measured: the closed loop of
+// the same load, whose calls/s are the peak of the shape.
 func Closed(s result.Shape) result.Shape {
 	s.Rate, s.Share, s.Seconds, s.Calls = 0, 0, 0, 0
 	return s

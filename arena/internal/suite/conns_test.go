@@ -8,8 +8,8 @@ import (
 	"github.com/anser-rpc/anser/arena/internal/suite"
 )
 
-// Each peer is asked for the connections that it supports, the fewest first, and for none that are the
-// same as others.
+// Each peer is asked for the connections that it supports, the fewest first, and for none that are
+// the same as others.
 func TestShapesToChooseFrom(t *testing.T) {
 	supports := func(ways ...string) *peer.Peer {
 		return &peer.Peer{Workloads: []string{peer.Say}, Conns: ways, Payloads: []int{581}}

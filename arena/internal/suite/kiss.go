@@ -7,9 +7,10 @@ const (
 	kissWindow = 1000
 )
 
-// kissSource is where the figures stand, under the title Performance test code: "100W QPS synchronous
-// testing takes time: 20 seconds, average 5w QPS per second", asynchronous "5 seconds, with an average
-// of 20W QPS", and "1000 concurrent, 100wQPS asynchronous testing takes time: 5 seconds". W is 10,000.
+// kissSource is where the figures stand, under the title Performance test code: "100W QPS
+// synchronous testing takes time: 20 seconds, average 5w QPS per second", asynchronous "5 seconds,
+// with an average of 20W QPS", and "1000 concurrent, 100wQPS asynchronous testing takes time: 5
+// seconds". W is 10,000.
 const kissSource = "https://github.com/huntlabs/kiss-rpc, README.md of commit dc245e44b6c5"
 
 // kissPublished are the figures of the authors of kiss-rpc. Nothing else was published.

@@ -9,16 +9,17 @@ import (
 	"github.com/anser-rpc/anser/arena/result"
 )
 
-// Line is a workload in a shape. Zero values are those that most lines have.
+// Line is a workload in a shape. Zero values mean the most common settings.
 type Line struct {
 	Workload string // say when empty
 	Callers  int
-	Conns    int // 0: one for each caller, BestConns or the like, or so many
+	Conns    int // a number, 0 for one per caller, or a constant such as BestConns
 	Fresh    bool
 	Window   int
 	Rate     float64
-	// RateShare is the share of the shape's own peak that is offered: the calls/s that the peer reached
-	// in a line before this one with the same callers, connections and messages, in a closed loop.
+	// RateShare is the share of the shape's own peak that is offered: the calls/s that the peer
+	// reached in a line before this one with the same callers, connections and messages, in a
+	// closed loop.
 	RateShare       float64
 	Payload         int // 581 when 0
 	SleepUS, WorkUS int
@@ -41,16 +42,17 @@ type Suite struct {
 	Warmup  *float64 // seconds; nil: those of each peer, but
 	// MostWarmup seconds at the most; 0 is no limit.
 	MostWarmup float64
-	// Trial is how many seconds a trial of a peer's connections takes, and Trials how many of them each
-	// has, 1 when 0. The best of them counts: what disturbs a trial makes it slower, and never faster.
+	// Trial is how many seconds a trial of a peer's connections takes, and Trials how many of them
+	// each has, 1 when 0. The best of them counts: what disturbs a trial makes it slower, and
+	// never faster.
 	Trial  float64
 	Trials int
 	// Syscalls counts the system calls of every kind, in a round more under strace.
 	Syscalls bool
-	// Strict is for tests: the run fails when a peer does not build or does anything wrong, and is not
-	// repeated because other processes were running.
+	// Strict is for tests: the run fails when a peer does not build or does anything wrong, and is
+	// not repeated because other processes were running.
 	Strict bool
-	// Published are figures of authors, which are printed beside what is measured.
+	// Published are figures of authors, which are printed next to the measured ones.
 	Published []result.Row
 }
 
@@ -132,7 +134,7 @@ func or(n, otherwise int) int {
 	return n
 }
 
-// Check says what is wrong with a line that somebody typed.
+// Check returns an error if a line from the command line is invalid.
 func (l *Line) Check() error {
 	servers, clients := or(l.Servers, 1), or(l.Clients, 1)
 	switch {

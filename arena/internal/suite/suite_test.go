@@ -89,7 +89,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// What the table of suites says can be typed too, and the peak that a share is of is measured before it.
+// What the table of suites says can be typed too, and the peak that a share is of is measured
+// before it.
 func TestSuites(t *testing.T) {
 	for _, s := range suite.Suites {
 		closed := make(map[result.Shape]bool)

@@ -6,7 +6,7 @@ import (
 	"github.com/anser-rpc/anser/arena/internal/peer"
 )
 
-// Suites are those that --suite takes.
+// Suites are the values of --suite.
 var Suites = []Suite{
 	{
 		Name:    "full",
@@ -53,8 +53,8 @@ var Suites = []Suite{
 	{
 		Name: "kiss",
 		Help: "what the authors of kiss-rpc published, 1,000,000 calls, with Anser beside it",
-		// A window as deep as a thousand is not the bottleneck, and keeps what is in flight bounded;
-		// kiss-rpc's own test hands over all calls at once.
+		// A window as deep as a thousand is not the bottleneck, and keeps what is in flight
+		// bounded; kiss-rpc's own test hands over all calls at once.
 		Folder: "anser", Rounds: 3, Published: kissPublished,
 		Lines: []Line{
 			{Workload: peer.Add, Callers: 1, Conns: 1, Calls: million},
@@ -76,8 +76,8 @@ func callers(counts ...int) []Line {
 	return lines
 }
 
-// adds are the three that comparisons of gRPC and Thrift began with: one connection, a connection for
-// each call, and four clients at once, each a process with a connection of its own.
+// adds are the three that comparisons of gRPC and Thrift began with: one connection, a connection
+// for each call, and four clients at once, each a process with a connection of its own.
 var adds = []Line{
 	{Workload: peer.Add, Callers: 1, Conns: 1},
 	{Workload: peer.Add, Callers: 1, Fresh: true},

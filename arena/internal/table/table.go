@@ -23,7 +23,7 @@ type Table struct {
 	Rows    [][]string
 }
 
-// New returns a table with the given heads. One that begins with > stands at the right.
+// New returns a table with the given titles. A column whose title begins with > is right-aligned.
 func New(titles ...string) *Table {
 	t := new(Table)
 	for _, title := range titles {
@@ -41,8 +41,8 @@ const (
 	leastCell = 8 // a column is not made narrower to fit a width
 )
 
-// Lines returns the table line by line. Where it is wider than width, the widest texts become shorter,
-// as far as that goes; 0 is any width.
+// Lines returns the table line by line. Where it is wider than width, the widest texts become
+// shorter, as far as that goes; 0 is any width.
 func (t *Table) Lines(width int) []string {
 	widths := t.widths()
 	if width > 0 {
@@ -117,7 +117,7 @@ func (t *Table) line(cells []string, widths []int) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// Cut shortens a text to so many characters, and shows that it did.
+// Cut truncates a text to that many characters, and marks the truncation.
 func Cut(text string, width int) string {
 	if utf8.RuneCountInString(text) <= width {
 		return text
@@ -125,7 +125,7 @@ func Cut(text string, width int) string {
 	return string([]rune(text)[:max(width-1, 0)]) + "…"
 }
 
-// Terminal reports whether somebody looks at out, and can see a line that is drawn anew.
+// Terminal reports whether out is a terminal on which lines can be redrawn.
 func Terminal(out io.Writer) bool { return Width(out) > 0 && os.Getenv("TERM") != "dumb" }
 
 // Width returns the width of a terminal, or 0 where out is none.

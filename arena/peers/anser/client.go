@@ -30,13 +30,14 @@ func openAsync(ctx context.Context, o *workload.ClientOptions) (func(i int) work
 	})(ctx, shared)
 }
 
-// alone are the options of a client with one connection that it shares with no other of the process,
-// which a dialer of its own keeps it from.
+// alone are the options of a client with one connection that it shares with no other of the
+// process, which a dialer of its own keeps it from.
 var alone = []anser.DialOption{anser.Conns(1), anser.Dialer(new(net.Dialer).DialContext)}
 
-// clients returns how the clients for the options are dialled. As far as callers share connections they
-// share one client, which knows all servers, spreads its calls over them and has as many connections
-// to each as its share is. Otherwise a client for each caller, or call, has one connection.
+// clients returns how the clients for the options are dialled. As far as callers share connections
+// they share one client, which knows all servers, spreads its calls over them and has as many
+// connections to each as its share is. Otherwise a client for each caller, or call, has one
+// connection.
 func clients(o *workload.ClientOptions) (*workload.ClientOptions, func(target string) (client, error)) {
 	if o.Conns == 0 || o.Fresh {
 		return o, func(addr string) (client, error) { return dial(addr, alone...) }

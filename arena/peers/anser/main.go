@@ -31,7 +31,7 @@ func newProgram() *workload.Program {
 }
 
 func serve(ctx context.Context, o *workload.ServerOptions, adaptive bool) error {
-	// The arena listens on addresses of its own namespaces too, where nobody else is.
+	// The arena also listens on addresses of its own namespaces, which no other machine can reach.
 	opts := []anser.ServerOption{anser.InsecurePublic()}
 	if adaptive {
 		opts = append(opts, anser.AdaptiveLimit(0, 0))

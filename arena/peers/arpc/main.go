@@ -1,5 +1,5 @@
-// Arpc is three peers of the arena: arpc with its default settings, with handlers on the goroutine that
-// reads their connection, and that without Nagle's algorithm.
+// Arpc is three peers of the arena: arpc with its default settings, with handlers on the goroutine
+// that reads their connection, and that without Nagle's algorithm.
 package main
 
 import (
@@ -38,14 +38,15 @@ func newProgram(s *settings) *workload.Program {
 	}
 }
 
-// bufferSize is the setting that lets arpc write several messages at once. Without it the buffer for them
-// has no size, so that each is written by itself though batches are on by default: measured with 100
-// callers on 2 connections, the server's part of a call is 30 % cheaper with it where Nagle's algorithm
-// is off, and hardly where the kernel makes the batches.
+// bufferSize is the setting that lets arpc write several messages at once. Without it the buffer
+// for them has no size, so that each is written by itself though batches are on by default:
+// measured with 100 callers on 2 connections, the server's part of a call is 30 % cheaper with it
+// where Nagle's algorithm is off, and hardly where the kernel makes the batches.
 const bufferSize = 64 << 10
 
-// apply sets what both sides have. EnablePool would spare some garbage, but with batches a connection
-// that ends frees a buffer twice; with 20 connections that came and went, calls on others hung.
+// apply sets what both sides have. EnablePool would spare some garbage, but with batches a
+// connection that ends frees a buffer twice; with 20 connections that came and went, calls on
+// others hung.
 func (s *settings) apply(h arpc.Handler) {
 	if s.buffers {
 		h.SetSendBufferSize(bufferSize)

@@ -135,7 +135,7 @@ func (c *conn) Add(ctx context.Context, in *workload.AddRequest) (*workload.AddR
 	return c.Caller().Add(ctx, in)
 }
 
-// Caller returns the view of one caller, who keeps its call and the buffer of its replies.
+// Caller returns the view of one caller, with its own call and reply buffer.
 func (c *conn) Caller() workload.Conn {
 	return &caller{conn: c, call: call{done: make(chan struct{}, 1)}}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/anser-rpc/anser/arena/workload"
 )
 
-// answer decodes, answers and encodes on the goroutine that reads, and writes when nothing is left to
-// read, until the connection ends.
+// answer decodes, answers and encodes on the goroutine that reads, and writes when nothing is left
+// to read, until the connection ends.
 func answer(c net.Conn, o *workload.ServerOptions) {
 	out := make([]byte, 0, 128<<10)
 	err := readFrames(c, func(header, body []byte) error {

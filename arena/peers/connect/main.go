@@ -22,9 +22,9 @@ const (
 	addMethod = "/arena.workload.MathService/Add"
 )
 
-// h2c returns HTTP/2 without TLS and nothing else. With streams for all callers a connection is never
-// full, which would make the client open another one; frames and windows of the most that is allowed
-// carry a large message with little back and forth.
+// h2c returns HTTP/2 without TLS and nothing else. With streams for all callers a connection is
+// never full, which would make the client open another one; frames and windows of the most that is
+// allowed carry a large message with little back and forth.
 func h2c() (*http.Protocols, *http.HTTP2Config) {
 	p := new(http.Protocols)
 	p.SetUnencryptedHTTP2(true)

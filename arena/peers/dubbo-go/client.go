@@ -13,15 +13,15 @@ import (
 	"github.com/anser-rpc/anser/arena/workload"
 )
 
-// callTimeout is long enough for a call on a busy machine, whose slowness is to be seen in the
-// latencies and not as errors. Dubbo-go has a deadline on every call, of 3 s by default.
+// callTimeout is long enough for a call on a busy machine: its slowness must show in the latencies
+// and not as errors. Dubbo-go has a deadline on every call, of 3 s by default.
 const callTimeout = time.Minute
 
 // conn calls a service on one connection. It is safe for concurrent use.
 type conn struct{ client *client.Connection }
 
-// dial returns a conn for a service, which connects with its first call. A client of another service
-// would have a connection of its own.
+// dial returns a conn for a service, which connects with its first call. A client of another
+// service would have a connection of its own.
 func dial(addr string, service *client.ClientInfo) (conn, error) {
 	c, err := client.NewClient(
 		client.WithClientProtocolTriple(),

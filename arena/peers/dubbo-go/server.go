@@ -51,7 +51,7 @@ func serve(ctx context.Context, o *workload.ServerOptions) error {
 	s, err := server.NewServer(
 		server.WithServerProtocol(protocol.WithTriple(), protocol.WithIp(host), protocol.WithPort(port)),
 		server.WithServerNotRegister(), // clients have the address
-		// The one that does the least takes the place of the default seven; there has to be one.
+		// The cheapest filter replaces the default seven; at least one is required.
 		server.WithServerFilter(constant.EchoFilterKey),
 	)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// callTimeout is long enough for a call on a busy machine, whose slowness is to be seen in the
+	// callTimeout is long enough for a call on a busy machine: its slowness must show in the
 	// latencies and not as errors. Go Micro has a deadline on every call.
 	callTimeout = time.Minute
 	// connTTL is longer than a run: no connection is closed and dialed again in a measurement.
@@ -28,7 +28,8 @@ type conn struct {
 	addr   client.CallOption
 }
 
-// dial returns a conn whose pool keeps as many connections, 1 or, so that each call has its own, 0.
+// dial returns a conn whose pool keeps as many connections, 1 or, so that each call has its own,
+// 0.
 func dial(addr string, pool int) conn {
 	return conn{
 		client: microgrpc.NewClient(
@@ -40,7 +41,7 @@ func dial(addr string, pool int) conn {
 			microgrpc.Codec(contentType, vtproto{}),
 			client.RequestTimeout(callTimeout),
 			client.DialTimeout(callTimeout),
-			client.Retries(0), // an error is to be seen
+			client.Retries(0), // errors must show
 			func(o *client.Options) {
 				microgrpc.DialOptions(
 					grpc.WithInitialWindowSize(windowBytes),

@@ -15,8 +15,8 @@ import (
 // Hello is the service of say. Go Micro takes its name, and that of its methods, by reflection.
 type Hello struct{ o *workload.ServerOptions }
 
-// Reply is the reply of say. Go Micro makes the reply before it calls the handler; this one can be a
-// request that has been answered, without a copy of it.
+// Reply is the reply of say. Go Micro makes the reply before it calls the handler; this one can be
+// a request that has been answered, without a copy of it.
 type Reply struct{ *workload.BenchmarkMessage }
 
 // Say answers a message.

@@ -13,7 +13,8 @@ type message interface {
 	UnmarshalVT(b []byte) error
 }
 
-// codec is gRPC's own for protobuf with vtproto's methods: the same buffers, pooled in the same way.
+// codec is gRPC's own for protobuf with vtproto's methods: the same buffers, pooled in the same
+// way.
 type codec struct{}
 
 func (codec) Name() string { return "proto" }

@@ -15,8 +15,8 @@ const workersPerCore = 4
 func serve(ctx context.Context, o *workload.ServerOptions) error {
 	s := grpc.NewServer(
 		grpc.ForceServerCodecV2(codec{}),
-		// Goroutines whose stacks have grown already. A stream that finds none free gets one of its own, so
-		// that handlers that wait do not keep others from starting.
+		// Goroutines whose stacks have grown already. A stream that finds none free gets one of
+		// its own, so that handlers that wait do not keep others from starting.
 		grpc.NumStreamWorkers(uint32(workersPerCore*runtime.GOMAXPROCS(0))),
 		grpc.WriteBufferSize(bufferSize),
 		grpc.ReadBufferSize(bufferSize),

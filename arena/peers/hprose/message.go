@@ -8,8 +8,8 @@ import (
 	"github.com/anser-rpc/anser/arena/workload"
 )
 
-// BenchmarkMessage is that of the workload as Hprose sees it: a struct. Its fields are values: Hprose
-// would allocate each that is a pointer.
+// BenchmarkMessage is that of the workload as Hprose sees it: a struct. Its fields are values:
+// Hprose would allocate each that is a pointer.
 type BenchmarkMessage struct {
 	Field1   string
 	Field2   int32

@@ -83,8 +83,8 @@ type payload[M any, P vtMessage[M]] struct{ message P }
 // Size and FastWrite let Kitex encode straight into its output buffer.
 func (p *payload[M, P]) Size() int { return p.message.SizeVT() }
 
-// FastWrite encodes into b, which has Size bytes. Kitex takes no error from it; the only one there is
-// would be that this program left a required field out.
+// FastWrite encodes into b, which has Size bytes. Kitex takes no error from it; the only one there
+// is would be that this program left a required field out.
 func (p *payload[M, P]) FastWrite(b []byte) int {
 	n, err := p.message.MarshalToSizedBufferVT(b)
 	if err != nil {

@@ -26,18 +26,19 @@ const headerSize = 4 + 8 + 1
 
 const (
 	maxName    = 255
-	maxBody    = 16 << 20  // nobody here sends so much; a broken frame must not take all memory
+	maxBody    = 16 << 20  // larger than any message here; an invalid frame must not use all memory
 	bufferSize = 64 << 10  // 100 messages of the workload
 	keptBuffer = 256 << 10 // larger ones are left to the garbage collector
 )
 
-// framer reads and writes frames. net/rpc holds a lock while it writes one, and reads from one goroutine.
+// framer reads and writes frames. net/rpc holds a lock while it writes one, and reads from one
+// goroutine.
 type framer struct {
 	conn  net.Conn
 	in    *bufio.Reader
 	out   []byte            // the last frame that was written
 	large []byte            // the last body that did not fit in the buffer of in
-	body  int               // size of the body that is to be read
+	body  int               // size of the next body
 	names map[string]string // methods, so that each is one string however many calls name it
 }
 
@@ -115,8 +116,8 @@ func (f *framer) name(b []byte) string {
 	return name
 }
 
-// read decodes the body of the frame whose header was read, or skips it where v is nil. One that is in
-// the buffer as a whole is not copied.
+// read decodes the body of the frame whose header was read, or skips it where v is nil. One that
+// is in the buffer as a whole is not copied.
 func (f *framer) read(v any) error {
 	if v == nil {
 		_, err := f.in.Discard(f.body)

@@ -1,5 +1,5 @@
-// Netrpc is two peers of the arena: net/rpc of the standard library with gob, and with a codec of its
-// own for protobuf messages.
+// Netrpc is two peers of the arena: net/rpc of the standard library with gob, and with a codec of
+// its own for protobuf messages.
 package main
 
 import (

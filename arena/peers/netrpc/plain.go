@@ -4,8 +4,8 @@ import (
 	"github.com/anser-rpc/anser/arena/workload"
 )
 
-// Plain is the message of say as somebody writes it who has no generated code. Gob does not tell a
-// field that is absent from one that is zero, so the payloads of few fields work too.
+// Plain is the message of say without generated code. Gob does not distinguish a missing field
+// from a zero one, so the payloads with few fields work, too.
 type Plain struct {
 	Field1   string
 	Field9   string

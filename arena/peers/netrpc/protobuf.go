@@ -20,8 +20,8 @@ var protobufMode = mode{
 	},
 }
 
-// Said is a reply that a handler points at its message. net/rpc wants it to fill a value that is there
-// already, which would copy a message of 40 fields that must not be copied.
+// Said is a reply that a handler points at its message. net/rpc wants it to fill a value that is
+// there already, which would copy a message of 40 fields that must not be copied.
 type Said struct{ *workload.BenchmarkMessage }
 
 type hello struct{ o *workload.ServerOptions }

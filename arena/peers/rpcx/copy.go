@@ -2,9 +2,9 @@ package main
 
 import "github.com/anser-rpc/anser/arena/workload"
 
-// copyMessage points the fields of dst at those of src. Generated messages must not be assigned as a
-// whole. rpcx resets a request and reuses it before it encodes the reply, so a handler cannot hand out
-// what it was given; in return neither is allocated for each call.
+// copyMessage points the fields of dst at those of src. Generated messages must not be assigned as
+// a whole. rpcx resets a request and reuses it before it encodes the reply, so a handler cannot
+// hand out what it was given; in return neither is allocated for each call.
 func copyMessage(dst, src *workload.BenchmarkMessage) {
 	dst.Field1 = src.Field1
 	dst.Field9 = src.Field9

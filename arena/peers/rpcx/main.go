@@ -1,4 +1,5 @@
-// Rpcx is three peers of the arena: rpcx with Call, with Go, and with handlers instead of services.
+// Rpcx is three peers of the arena: rpcx with Call, with Go, and with handlers instead of
+// services.
 package main
 
 import (

@@ -10,8 +10,9 @@ import (
 )
 
 func serve(ctx context.Context, o *workload.ServerOptions, handlers bool) error {
-	// Without a pool of workers, which made no difference beyond the noise and would queue handlers that
-	// wait; and without WithAsyncWrite, which makes a goroutine for each reply and none either.
+	// Without a pool of workers, which made no difference beyond the noise and would queue
+	// handlers that wait; and without WithAsyncWrite, which makes a goroutine for each reply and
+	// none either.
 	s := server.NewServer()
 	s.DisableHTTPGateway, s.DisableJSONRPC = true, true
 	if handlers {

@@ -14,13 +14,13 @@ import (
 	"github.com/anser-rpc/anser/arena/workload"
 )
 
-// callTimeout is long enough for a call on a busy machine, whose slowness is to be seen in the
-// latencies and not as errors. TarsGo has a deadline on every call, of 3 s by default.
+// callTimeout is long enough for a call on a busy machine: its slowness must show in the latencies
+// and not as errors. TarsGo has a deadline on every call, of 3 s by default.
 const callTimeout = time.Minute
 
-// open connects. A proxy has one connection to each server of its object, and TarsGo keeps one set of
-// connections for each name of an object. So each connection is that of an object of another name;
-// servers do not look at it.
+// open connects. A proxy has one connection to each server of its object, and TarsGo keeps one set
+// of connections for each name of an object. So each connection is that of an object of another
+// name; servers do not look at it.
 func open(ctx context.Context, o *workload.ClientOptions) (func(i int) workload.Call, func(), error) {
 	if o.Fresh {
 		return nil, nil, errors.New("--fresh: a client of TarsGo cannot close its connections: use --conns")

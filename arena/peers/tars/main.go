@@ -18,9 +18,9 @@ func main() {
 
 func newProgram() *workload.Program { return &workload.Program{Name: name, Serve: serve, Open: open} }
 
-// quiet ends what TarsGo says of itself, once it has its configuration: logs go to the standard output,
-// its errors are returned as well, and an end in order is one of them. There is no server for its
-// statistics.
+// quiet ends what TarsGo says of itself, once it has its configuration: logs go to the standard
+// output, its errors are returned as well, and an end in order is one of them. There is no server
+// for its statistics.
 var quiet = sync.OnceFunc(func() {
 	rogger.SetLevel(rogger.OFF)
 	tars.ReportStat = func(*tars.Message, int32, int32, int32) {}

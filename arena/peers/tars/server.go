@@ -17,9 +17,9 @@ import (
 // object is the name of the servant.
 const object = "Arena.Workload.WorkloadObj"
 
-// configuration is the server's, which TarsGo takes from a file only. A goroutine for each request is
-// TarsGo's default (maxroutine 0). Nagle's algorithm is its default too; with it a reply can wait for
-// the acknowledgement of the one before, up to 40 ms.
+// configuration is the server's, which TarsGo takes from a file only. A goroutine for each request
+// is TarsGo's default (maxroutine 0). Nagle's algorithm is its default too; with it a reply can
+// wait for the acknowledgement of the one before, up to 40 ms.
 const configuration = `<tars>
   <application>
     <server>
@@ -81,7 +81,7 @@ func serve(ctx context.Context, o *workload.ServerOptions) error {
 		return nil
 	case <-ended:
 		if ctx.Err() != nil {
-			return nil //nits:ignore nilerr it was to end
+			return nil // it was told to end
 		}
 		return errors.New("TarsGo ended the server: its reason is on the standard output")
 	}

@@ -28,14 +28,14 @@ func (p *peer) dial(addr string) (*conn, error) {
 	return &conn{transport, benchmark.NewHelloClient(client), benchmark.NewMathServiceClient(client)}, nil
 }
 
-// lines are the connections that callers take and give back. After an error a connection may hold the
-// rest of a reply, so it is closed, and the next caller who gets its place connects again.
+// lines is the pool of connections for callers. After an error a connection may hold the rest of a
+// reply, so it is closed, and the next caller in its place connects again.
 type lines struct {
 	p    *peer
 	idle chan line
 }
 
-// line is the place of a connection, which is nil where it has to be made.
+// line is the place of a connection, which is nil if it must be opened.
 type line struct {
 	addr string
 	conn *conn
@@ -60,7 +60,8 @@ func (l *lines) use(call func(c *conn) error) error {
 	return err
 }
 
-// open connects. Callers with a connection each have lines of one; those who share them take turns.
+// open connects. Callers with their own connection have lines of one; callers that share
+// connections take turns.
 func (p *peer) open(_ context.Context, o *workload.ClientOptions) (func(i int) workload.Call, func(), error) {
 	message, err := workload.NewMessage(o.Payload)
 	if err != nil {

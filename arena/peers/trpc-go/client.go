@@ -15,8 +15,8 @@ import (
 	"github.com/anser-rpc/anser/arena/workload"
 )
 
-// dialTimeout is long enough for a thousand connections at once on a busy machine. By default it is
-// 1 s.
+// dialTimeout is long enough for a thousand connections at once on a busy machine. By default it
+// is 1 s.
 const dialTimeout = 10 * time.Second
 
 // idleTimeout is longer than a run: no connection is closed and dialed again in a measurement.
@@ -25,7 +25,7 @@ const idleTimeout = time.Hour
 // conn calls a server on one connection or more. It is safe for concurrent use.
 type conn struct{ options []client.Option }
 
-// dial returns the options of a call, which connects when it has to.
+// dial returns the options of a call, which connects if necessary.
 func dial(addr string, pool client.Option) conn {
 	return conn{[]client.Option{
 		client.WithTarget("ip://" + addr),
@@ -36,9 +36,9 @@ func dial(addr string, pool client.Option) conn {
 	}}
 }
 
-// dialAll returns what the callers call on. Connections that are shared are multiplexed, each with a
-// pool of its own. Those of one caller each are in tRPC's pool of connections that carry one call at a
-// time, which takes less work.
+// dialAll returns what the callers call on. Connections that are shared are multiplexed, each with
+// a pool of its own. Those of one caller each are in tRPC's pool of connections that carry one
+// call at a time, which takes less work.
 func dialAll(o *workload.ClientOptions) []conn {
 	if o.Fresh {
 		conns := make([]conn, len(o.Addrs))

@@ -17,8 +17,8 @@ func main() {
 
 func newProgram() *workload.Program { return &workload.Program{Name: name, Serve: serve, Open: open} }
 
-// setUp has tRPC encode protobuf with vtproto, and ends its logs, which go to the standard output. What
-// fails is returned as well.
+// setUp has tRPC encode protobuf with vtproto, and ends its logs, which go to the standard output.
+// What fails is returned as well.
 func setUp() {
 	codec.RegisterSerializer(codec.SerializationTypePB, vtproto{})
 	log.SetLogger(log.NewZapLog(log.Config{{Writer: log.OutputConsole, Level: "fatal"}}))

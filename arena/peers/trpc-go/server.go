@@ -30,8 +30,8 @@ func serve(ctx context.Context, o *workload.ServerOptions) error {
 		server.WithNetwork("tcp"),
 		server.WithAddress(o.Addr),
 		server.WithProtocol("trpc"),
-		// tRPC's other transport, tnet, takes more CPU time for each call on few cores. By default two
-		// servers can listen on one port, and a forgotten one would get a part of the calls.
+		// tRPC's other transport, tnet, takes more CPU time for each call on few cores. By default
+		// two servers can listen on one port, and a forgotten one would get a part of the calls.
 		server.WithTransport(transport.NewServerTransport(transport.WithReusePort(false))),
 		// A goroutine for each request; without it a connection handles one call at a time.
 		server.WithServerAsync(true),

@@ -56,8 +56,8 @@ func method[H, Q, R any](name string, call func(H, context.Context, *Q) (*R, err
 	}}
 }
 
-// vtproto is a serializer for messages with the methods of vtproto. It takes the place of tRPC's for
-// protobuf.
+// vtproto is a serializer for messages with the methods of vtproto. It takes the place of tRPC's
+// for protobuf.
 type vtproto struct{}
 
 // Marshal implements codec.Serializer.

@@ -41,11 +41,12 @@ func Bytes(t *testing.T, encode func(*workload.BenchmarkMessage) ([]byte, error)
 	}
 }
 
-// patience is how long anything may take that is not a matter of time, on a machine that is busy too. Whether a peer keeps
-// to the times of the contract is for a run of the arena to see.
+// patience is how long anything may take that is not a matter of time, on a machine that is busy
+// too. Whether a peer keeps to the times of the contract is for a run of the arena to see.
 const patience = time.Minute
 
-// Serve starts the program's server and returns its address. At the end of the test the server has to end.
+// Serve starts the program's server and returns its address. The server must end at the end of the
+// test.
 func Serve(t *testing.T, p *workload.Program, o workload.ServerOptions) string {
 	t.Helper()
 	o.Addr = freeAddr(t)
@@ -81,7 +82,8 @@ func Serve(t *testing.T, p *workload.Program, o workload.ServerOptions) string {
 	}
 }
 
-// freeAddr returns an address that nobody listens on, below the ports that the kernel gives to clients.
+// freeAddr returns an address on which no process listens, below the kernel's range of ephemeral
+// ports.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	for range 100 {
@@ -112,8 +114,8 @@ var shapes = []struct {
 	{name: "1MiB", callers: 3, conns: 2, payload: 1 << 20},
 }
 
-// Calls makes calls of the program's client in every shape of the contract, and checks the replies. Shapes that the
-// peer's peer.json leaves out are named.
+// Calls makes calls of the program's client in every shape of the contract, and checks the
+// replies. Shapes that the peer's peer.json leaves out are named.
 func Calls(t *testing.T, p *workload.Program, without ...string) {
 	t.Helper()
 	CallsTo(t, p, []string{

@@ -11,12 +11,12 @@ import (
 type Verdict struct {
 	Calls      int // that clients made
 	Executions int
-	// Broken counts the calls of which a promise was broken, and Violations tells of the first ones.
+	// Broken counts the calls that violated a guarantee, and Violations describes the first ones.
 	Broken     int
 	Violations []string
 }
 
-// maxViolations bounds what is told.
+// maxViolations bounds the number of descriptions.
 const maxViolations = 20
 
 // Check joins both. It sorts the slices by ID.
@@ -49,7 +49,7 @@ func Check(calls []Call, executions []Execution) Verdict {
 	return v
 }
 
-// strange takes the executions of a number out that nobody called.
+// strange removes the executions of numbers that were never called.
 func (v *Verdict) strange(ran []Execution) []Execution {
 	id, n := ran[0].ID, 1
 	for n < len(ran) && ran[n].ID == id {

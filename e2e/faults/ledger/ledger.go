@@ -1,6 +1,6 @@
-// Package ledger records what servers executed and what clients were told, and joins the two. A call that
-// succeeded was executed exactly once, one that was not sent or was refused never, one whose outcome is unknown at
-// most once, and nothing twice, unless it was declared idempotent.
+// Package ledger records what servers executed and what clients were told, and joins the two. A
+// call that succeeded was executed exactly once, one that was not sent or was refused never, one
+// whose outcome is unknown at most once, and nothing twice, unless it was declared idempotent.
 package ledger
 
 import (
@@ -76,7 +76,8 @@ func OpenBook(dir, server string) (*Book, error) {
 	return &Book{f}, nil
 }
 
-// Record appends one execution with one system call, so that a kill of the process cannot undo or cut it.
+// Record appends one execution with one system call, so that a kill of the process cannot undo or
+// cut it.
 func (b *Book) Record(e *Execution) error {
 	var buf [executionBytes]byte
 	_, err := b.file.Write(binary.LittleEndian.AppendUint64(e.Entry.append(buf[:0]), uint64(e.At)))
@@ -124,7 +125,7 @@ func records(name string, size int, f func([]byte)) error {
 	return nil
 }
 
-// Outcome is what a client was told of a call.
+// Outcome is the outcome of a call from the client's view.
 type Outcome uint8
 
 // The outcomes, as package anser has them. OK is one more: there was a reply.
@@ -150,7 +151,7 @@ func (o Outcome) String() string {
 // Call is a call as its client saw it. Times are Unix times in nanoseconds.
 type Call struct {
 	Entry
-	Due, Began, Ended int64 // Due is when it was to be made
+	Due, Began, Ended int64 // Due is when the call should begin
 	Idempotent        bool  // it may be executed more than once
 	Outcome           Outcome
 	Code              uint8 // of the error

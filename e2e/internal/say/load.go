@@ -26,16 +26,16 @@ type Options struct {
 	Slow    float64       // share of calls, chosen at random, that are slow
 	OwnSlow bool          // the slow calls have a method of their own
 	Burn    bool          // all calls burn CPU on the server
-	Beside  bool          // a stream whose reader is slow goes on beside the calls
+	Beside  bool          // a stream with a slow reader runs next to the calls
 	Size    int           // of the messages of Stream and Pour, bytes
-	Own     bool          // each caller has a connection of its own, without calls of others
+	Own     bool          // each caller has its own connection, without calls of others
 	Quiet   time.Duration // for how long the connections stay open after the calls
 
 	Ready func() `json:"-"` // is called before the first call that counts; nil: nothing is
 }
 
-// Result is what a load saw. The slow calls are not in the percentiles. The names are those of the
-// ceiling program.
+// Result holds the measurements of a load. The slow calls are not in the percentiles. The names
+// are those of the ceiling program.
 type Result struct {
 	Calls     int     `json:"calls"`
 	Seconds   float64 `json:"seconds"`
@@ -47,7 +47,7 @@ type Result struct {
 	QuietCPU  float64 `json:"quiet_cpu_percent,omitempty"` // of a core, while nothing was called
 }
 
-// Load makes the calls and returns what it saw.
+// Load makes the calls and returns their results.
 func Load(o Options) (r Result, err error) {
 	var opts []anser.DialOption
 	if o.Conns > 0 {
@@ -116,7 +116,7 @@ func Load(o Options) (r Result, err error) {
 	}, nil
 }
 
-// settle is how long connections have to become quiet.
+// settle is how long connections need to become idle.
 const settle = 5 * time.Second
 
 // quietCPU returns what the process uses in d without a call, in percent of a core.
@@ -131,8 +131,8 @@ func quietCPU(d time.Duration) float64 {
 	return (cpuTime() - before).Seconds() / d.Seconds() * 100
 }
 
-// ownClients returns a client with one connection for each caller. A dialer of its own keeps a client
-// from sharing connections with the others.
+// ownClients returns a client with one connection for each caller. A dialer of its own keeps a
+// client from sharing connections with the others.
 func ownClients(o Options) (clients []*anser.Client, err error) {
 	for range o.Callers {
 		c, err := anser.Dial(o.Addr, anser.Conns(1), anser.Dialer(new(net.Dialer).DialContext))
@@ -162,11 +162,11 @@ func closeAll(clients []*anser.Client) {
 	wg.Wait()
 }
 
-// callInTurn makes one caller's calls and returns how long those took that were not slow.
+// callInTurn makes one caller's calls and returns the latencies of the fast ones.
 func callInTurn(c *anser.Client, o Options) ([]time.Duration, error) {
 	ctx := context.Background()
 	fast := benchpb.Filled()
-	slow := fast // a second message for each caller would take the caches from the first
+	slow := fast // a second message per caller would evict the first from the caches
 	if o.Slow > 0 {
 		slow = benchpb.Filled()
 		slow.Field3 = proto.Int32(slowMark)

@@ -17,7 +17,7 @@ import (
 	"github.com/anser-rpc/anser/internal/benchpb"
 )
 
-// Message is what is sent back and forth.
+// Message is the message of the workload.
 type Message = benchpb.BenchmarkMessage
 
 // The methods of the server. The slow one is there to compare with calls of Say that are slow.
@@ -35,7 +35,7 @@ const (
 // slowMark in field 3 makes a call slow.
 const slowMark = 1
 
-// Stat is what a server says of itself.
+// Stat is a server's report about itself.
 type Stat struct {
 	Addr     string  `json:"addr"`
 	CPU      float64 `json:"cpu_s"`
@@ -50,8 +50,8 @@ const (
 	CommandFree = "free" // gives memory that is not used back first
 )
 
-// Serve runs a server on a free port of the loopback, with default options. It writes a Stat when it
-// listens and after each command, and stops when there are no more commands.
+// Serve runs a server on a free port of the loopback, with default options. It writes a Stat when
+// it listens and after each command, and stops when there are no more commands.
 func Serve(commands io.Reader, answers io.Writer) error {
 	s := anser.NewServer(anser.NoSignals())
 	burn := calibrate()

@@ -50,8 +50,8 @@ func ended(err error) error {
 	return err
 }
 
-// Stream sends o.Calls messages of o.Size bytes one way on one stream and returns when the server has
-// received all of them. There are no percentiles.
+// Stream sends o.Calls messages of o.Size bytes one way on one stream and returns when the server
+// has received all of them. There are no percentiles.
 func Stream(o Options) (Result, error) {
 	c, err := anser.Dial(o.Addr)
 	if err != nil {
@@ -136,7 +136,8 @@ func timed(n int, f func() error) (Result, error) {
 	}, nil
 }
 
-// besideSlow opens a stream whose reader is slow and sends on it as fast as it may, until stop is called.
+// besideSlow opens a stream with a slow reader and sends on it as fast as possible, until stop is
+// called.
 func besideSlow(c *anser.Client) (stop func() error, err error) {
 	st, err := methodDrip.Open(context.Background(), c)
 	if err != nil {

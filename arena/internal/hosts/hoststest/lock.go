@@ -1,5 +1,5 @@
-// Package hoststest is for tests that make the two hosts. A machine has them once, and go test runs
-// several packages at a time.
+// Package hoststest is for tests that make the two hosts. A machine has them once, and go test
+// runs several packages at a time.
 package hoststest
 
 import (

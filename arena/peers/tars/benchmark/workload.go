@@ -1,5 +1,6 @@
-// Package benchmark is the workload as Tars sees it: a message, and a servant with the methods of both
-// services. A servant of Tars listens on an address of its own, and the arena has one for all.
+// Package benchmark is the workload as Tars sees it: a message, and a servant with the methods of
+// both services. A servant of Tars listens on an address of its own, and the arena has one for
+// all.
 package benchmark
 
 import (

@@ -1,9 +1,9 @@
 // Command gen writes message.go of package benchmark: the message of the workload as Tars sees it,
-// with the methods that TarsGo's compiler (tars2go) would write for such a struct. The compiler cannot
-// be had as a Go module of a released version.
+// with the methods that TarsGo's compiler (tars2go) would write for such a struct. The compiler
+// cannot be had as a Go module of a released version.
 //
-// Tars numbers fields up to 255 and protobuf beyond that, so the fields are numbered anew, in their
-// order.
+// Tars numbers fields up to 255 and protobuf beyond that, so the fields are numbered anew, in
+// their order.
 package main
 
 import (

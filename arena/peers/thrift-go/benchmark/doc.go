@@ -3,6 +3,6 @@
 //
 //	thrift --gen go:skip_remote -out .. ../benchmark.thrift && gofmt -w .
 //
-// The compiler is 0.17.0 (thrift-compiler), the newest that Debian 12 has; its code works with newer
-// libraries.
+// The compiler is 0.17.0 (thrift-compiler), the newest that Debian 12 has; its code works with
+// newer libraries.
 package benchmark
