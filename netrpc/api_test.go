@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// Every exported name of net/rpc and net/rpc/jsonrpc is here, and every function and method has the
-// same signature.
+// Every exported name of net/rpc and net/rpc/jsonrpc exists here, and every function and method
+// has the same signature.
 func TestAPIIsThatOfNetRPC(t *testing.T) {
 	root := goroot(t)
 	for ours, theirs := range map[string]string{".": "net/rpc", "jsonrpc": "net/rpc/jsonrpc"} {
@@ -32,8 +32,8 @@ func TestAPIIsThatOfNetRPC(t *testing.T) {
 	}
 }
 
-// exported returns the exported names of a package; for functions and methods with their signatures, for
-// others with "".
+// exported returns the exported names of a package; for functions and methods with their
+// signatures, for others with "".
 func exported(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	names := make(map[string]string)
@@ -80,12 +80,12 @@ func exported(t *testing.T, dir string) map[string]string {
 			delete(names, name)
 		}
 	}
-	// The type is net/rpc's own here, with its method.
+	// The type is net/rpc's own here, including its method.
 	delete(names, "ServerError.Error")
 	return names
 }
 
-// signature writes the types of a function without the names of its parameters.
+// signature returns the types of a function without the names of its parameters.
 func signature(fset *token.FileSet, f *ast.FuncType) string {
 	var b strings.Builder
 	for _, list := range []*ast.FieldList{f.Params, f.Results} {

@@ -12,39 +12,40 @@ import (
 	"github.com/anser-rpc/anser/netrpc/internal/link"
 )
 
-// LoginMethod is the method by which a connection authenticates itself, on servers with
+// LoginMethod is the method by which a connection authenticates, on servers with
 // [Server.Authenticate]. Its argument is a token, a string, and its reply is true. Every client of
-// net/rpc or JSON-RPC can call it; those of this package do with [Dialer.Token].
+// net/rpc or JSON-RPC can call it; clients of this package do if [Dialer.Token] is set.
 const LoginMethod = "Anser.Login"
 
-// Credentials are what a connection shows of itself.
+// Credentials are the credentials of a connection.
 //
-// [Server.Authenticate] gets them, and returns an identity of the server's choice, which [IdentityFrom]
-// gives to methods and interceptors, or an error. It is called when a connection begins, with the
-// address and the TLS certificates of the other side, and for a connection by HTTP with its request; if it
-// returns an error then, an HTTP connection is refused with 401, and any other has to call
-// [LoginMethod] first, upon which Authenticate is called with the token. Until then requests may have
-// 64 KiB, all of them but the login are refused with the same words, whether there is such a method
-// or not, and the connection is closed. The error is logged and not sent. A later login takes the place of
-// the one before for the calls that come after it; those that run or wait keep the identity with which they were
-// admitted. A later login that fails closes the connection. Compare secrets with crypto/subtle.
+// [Server.Authenticate] receives them, and returns an error or an identity of any type, which
+// [IdentityFrom] returns in methods and interceptors. It is called when a connection begins, with
+// the address and the TLS certificates of the peer, and for an HTTP connection with its request.
+// If it returns an error then, an HTTP connection is rejected with 401, and any other connection
+// must first call [LoginMethod], for which Authenticate is called with the token. Until then
+// requests are limited to 64 KiB, all of them except the login are rejected with the same text,
+// whether the method exists or not, and the connection is closed. The error is logged and not
+// sent. A later login replaces the previous identity for later calls; calls that run or wait keep
+// the identity with which they were admitted. A later login that fails closes the connection.
+// Compare secrets with crypto/subtle.
 type Credentials struct {
-	// Peer is the other side: its address and, over TLS, its certificates.
+	// Peer is the address of the peer and, over TLS, its certificates.
 	Peer anser.Peer
-	// Token is that of a header "Authorization: Bearer", or of a call of LoginMethod; or "".
+	// Token is the token in a header "Authorization: Bearer", or in a call of LoginMethod; or "".
 	Token string
-	// Request is the CONNECT request of an HTTP connection, which must not be changed; or nil. With it,
-	// Request.BasicAuth works.
+	// Request is the CONNECT request of an HTTP connection, which must not be modified; or nil. It
+	// allows the use of Request.BasicAuth.
 	Request *http.Request
 }
 
-// unknownLimit is the largest request of a connection that has not authenticated itself.
+// unknownLimit is the maximum size in bytes of a request before the connection has authenticated.
 const unknownLimit = 64 << 10
 
 var errUnknown = &link.Refusal{Kind: link.Unknown, Text: "rpc: unauthenticated: call " + LoginMethod + " with a valid token first"}
 
-// introduce asks Authenticate about a connection that has not said anything yet. One that has to log in has
-// so much time for it.
+// introduce calls Authenticate for a new connection. A connection that must log in has the timeout
+// for that.
 func (c *session) introduce(timeout time.Duration) {
 	switch {
 	case c.server.Authenticate != nil:
@@ -73,7 +74,7 @@ func (c *session) introduce(timeout time.Duration) {
 	context.AfterFunc(c.ctx, func() { t.Stop() })
 }
 
-// login reads a token and tries it, and answers the call if it is valid.
+// login reads a token and checks it, and answers the call if it is valid.
 func (c *session) login() *link.Refusal {
 	var token string
 	if err := gobwire.Guard(func() error { return c.codec.ReadRequestBody(&token) }); err != nil {
@@ -94,13 +95,13 @@ func (c *session) login() *link.Refusal {
 	return nil
 }
 
-// hasLogin reports whether LoginMethod means anything here.
+// hasLogin reports whether LoginMethod is available.
 func (c *session) hasLogin() bool { return c.server.Authenticate != nil || c.conn.Authenticates() }
 
-// schemeToken is that of auth.SchemeToken.
+// schemeToken is the value of auth.SchemeToken.
 const schemeToken = "token"
 
-// prove shows a token to the authenticators of Server.Anser.
+// prove passes a token to the authenticators of Server.Anser.
 func (c *session) prove(token string) bool {
 	if token == "" {
 		return false
@@ -108,7 +109,7 @@ func (c *session) prove(token string) bool {
 	return c.conn.Authenticate(c.ctx, schemeToken, []byte(token)) == nil
 }
 
-// authenticate asks Authenticate, and remembers what it says.
+// authenticate calls Authenticate, and stores the result.
 func (c *session) authenticate(credentials *Credentials) bool {
 	identity, ok := c.server.ask(c.ctx, credentials)
 	c.mu.Lock()
@@ -117,7 +118,7 @@ func (c *session) authenticate(credentials *Credentials) bool {
 	return ok
 }
 
-// ask calls Authenticate. A panic there is a no.
+// ask calls Authenticate. A panic counts as a rejection.
 func (s *Server) ask(ctx context.Context, c *Credentials) (identity any, ok bool) {
 	err := gobwire.Guard(func() (err error) {
 		identity, err = s.Authenticate(ctx, c)
@@ -132,12 +133,12 @@ func (s *Server) ask(ctx context.Context, c *Credentials) (identity any, ok bool
 }
 
 func (c *session) isKnown() bool {
-	_, known := c.who()
+	_, known := c.identified()
 	return known
 }
 
-// who returns the identity of the connection as it is now, if it has one.
-func (c *session) who() (identity any, known bool) {
+// identified returns the present identity of the connection, if it has one.
+func (c *session) identified() (identity any, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.identity, c.known
@@ -152,7 +153,7 @@ func bearer(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// httpCredentials returns what an HTTP request shows.
+// httpCredentials returns the credentials of an HTTP request.
 func httpCredentials(r *http.Request) *Credentials {
 	c := &Credentials{Token: bearer(r), Request: r}
 	c.Peer.TLS = r.TLS
@@ -161,14 +162,14 @@ func httpCredentials(r *http.Request) *Credentials {
 	return c
 }
 
-// httpAddr is the address that net/http has as text.
+// httpAddr is an address in net/http's text form.
 type httpAddr string
 
 func (httpAddr) Network() string  { return "tcp" }
 func (a httpAddr) String() string { return string(a) }
 
-// PeerFrom returns the other side of the connection that a call came over: its address and, over TLS, its
-// certificates. It works in methods that are served by Anser too.
+// PeerFrom returns the peer of the connection of a call: its address and, over TLS, its
+// certificates. It also works in methods called over Anser's protocol.
 func PeerFrom(ctx context.Context) (anser.Peer, bool) {
 	if c, ok := ctx.Value(sessionKey{}).(*session); ok {
 		return c.peer, true
@@ -179,9 +180,10 @@ func PeerFrom(ctx context.Context) (anser.Peer, bool) {
 // identityKey is the key of a call's identity in its context.
 type identityKey struct{}
 
-// IdentityFrom returns what [Server.Authenticate] said of the connection that a call came over when the call was
-// admitted, or nil. A later login on the connection does not change it. On a server with [Server.Anser] it returns what
-// anser.IdentityFrom does, an *anser.Identity.
+// IdentityFrom returns the identity that [Server.Authenticate] returned for the connection of a
+// call, at the time when the call was admitted, or nil. A later login on the connection does not
+// change it. On a server with [Server.Anser] it returns the result of anser.IdentityFrom, an
+// *anser.Identity.
 func IdentityFrom(ctx context.Context) any {
 	if identity := ctx.Value(identityKey{}); identity != nil {
 		return identity

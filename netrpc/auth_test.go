@@ -18,7 +18,7 @@ import (
 	"github.com/anser-rpc/anser/netrpc/jsonrpc"
 )
 
-// guarded is a server that knows two tokens.
+// guarded returns a server that accepts two tokens.
 func guarded(services ...any) *netrpc.Server {
 	s := quiet(services...)
 	s.Authenticate = func(_ context.Context, c *netrpc.Credentials) (any, error) {
@@ -33,13 +33,13 @@ func guarded(services ...any) *netrpc.Server {
 	return s
 }
 
-// A connection that has to log in has a certain time for it, whatever else it does; later it has as much as it
-// wants.
+// A connection has a limited time for its login, whatever else it does; afterwards its time is
+// unlimited.
 func TestLoginTakesTooLong(t *testing.T) {
 	for name, wire := range dialects {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := guarded(Who{})
+				s := guarded(Caller{})
 				s.HandshakeTimeout = 3 * time.Second
 				connect := serveInMemory(t, s, wire.codec)
 				silent := connect()
@@ -55,21 +55,21 @@ func TestLoginTakesTooLong(t *testing.T) {
 					t.Errorf("%v after %v: want the end after 3 s", err, time.Since(began))
 				}
 				time.Sleep(time.Hour)
-				// A later login takes the place of the one before.
+				// A later login replaces the previous one.
 				for _, token := range []string{"one", "two"} {
 					var who string
-					if err := c.Call("Who.Is", &Args{}, &who); err != nil || who != "the bearer of "+token {
+					if err := c.Call("Caller.Is", &Args{}, &who); err != nil || who != "the bearer of "+token {
 						t.Errorf("the caller is %q, %v: want the bearer of %s", who, err, token)
 					}
 					if err := c.Call(netrpc.LoginMethod, "two", &ok); err != nil {
 						t.Error(err)
 					}
 				}
-				// And one that fails ends the connection.
+				// A failed one ends the connection.
 				if err := c.Call(netrpc.LoginMethod, "panic", &ok); err == nil || !strings.Contains(err.Error(), "unauthenticated") {
 					t.Errorf("a login by which Authenticate panics: %v", err)
 				}
-				if err := c.Call("Who.Is", &Args{}, new(string)); err == nil {
+				if err := c.Call("Caller.Is", &Args{}, new(string)); err == nil {
 					t.Error("the connection goes on")
 				}
 				if got := s.Stats().Unauthenticated; got < 3 {
@@ -80,7 +80,7 @@ func TestLoginTakesTooLong(t *testing.T) {
 	}
 }
 
-// Before the login, requests are small.
+// Before the login, the size of requests is limited.
 func TestLimitBeforeLogin(t *testing.T) {
 	for name, wire := range dialects {
 		t.Run(name, func(t *testing.T) {
@@ -110,10 +110,10 @@ func TestLimitBeforeLogin(t *testing.T) {
 	}
 }
 
-// Over TLS a certificate can be enough.
+// Over TLS a certificate can be sufficient.
 func TestClientCertificates(t *testing.T) {
 	certificate := authority.New("test").Issue(authority.Named("gopher"))
-	s := quiet(Who{})
+	s := quiet(Caller{})
 	s.Authenticate = func(_ context.Context, c *netrpc.Credentials) (any, error) {
 		if c.Peer.TLS == nil || len(c.Peer.TLS.PeerCertificates) == 0 {
 			return nil, errors.New("no certificate")
@@ -131,13 +131,13 @@ func TestClientCertificates(t *testing.T) {
 		c, err := d.Dial(t.Context(), "tcp", l.Addr().String())
 		client(t, c, err)
 		var who string
-		if err := c.Call("Who.Is", &Args{}, &who); err != nil || who != "gopher" {
+		if err := c.Call("Caller.Is", &Args{}, &who); err != nil || who != "gopher" {
 			t.Errorf("%s: the caller is %q, %v: want gopher", name, who, err)
 		}
 		d.TLS.Certificates = nil
 		c, err = d.Dial(t.Context(), "tcp", l.Addr().String())
 		client(t, c, err)
-		if err := c.Call("Who.Is", &Args{}, &who); err == nil || !strings.Contains(err.Error(), "unauthenticated") {
+		if err := c.Call("Caller.Is", &Args{}, &who); err == nil || !strings.Contains(err.Error(), "unauthenticated") {
 			t.Errorf("%s without a certificate: %v", name, err)
 		}
 		l.Close()
@@ -146,7 +146,7 @@ func TestClientCertificates(t *testing.T) {
 	s.Close()
 }
 
-// Slow is a method that waits while others log in on its connection.
+// Slow is a service with a method that waits while other logins happen on its connection.
 type Slow struct {
 	began chan struct{}
 	goOn  chan struct{}
@@ -161,7 +161,8 @@ func (s *Slow) Is(ctx context.Context, _ *Args) (*string, error) {
 	return &text, nil
 }
 
-// A call has the identity with which it was admitted: while it runs, and also while it waits for its turn.
+// A call has the identity with which it was admitted: while it runs, and also while it waits for
+// its turn.
 func TestLoginDoesNotChangeTheIdentityOfCalls(t *testing.T) {
 	for name, wire := range dialects {
 		t.Run(name, func(t *testing.T) {

@@ -26,8 +26,8 @@ func (Pages) Turn(in *Page, out *Page) error {
 	return nil
 }
 
-// BenchmarkCall calls over loopback: one caller, or 64 that share a connection. Client and server are
-// both of net/rpc or both of this package.
+// BenchmarkCall makes calls over loopback: with one caller, or with 64 that share a connection.
+// Client and server are both of net/rpc or both of this package.
 func BenchmarkCall(b *testing.B) {
 	small := &Args{7, 8}
 	page := &Page{Name: "one", Lines: make([]string, 50), Marks: map[string]int{"a": 1, "b": 2}}
@@ -71,7 +71,7 @@ func BenchmarkCall(b *testing.B) {
 			})
 			b.Run("small64", func(b *testing.B) {
 				b.ReportAllocs()
-				b.SetParallelism(32) // times the processors
+				b.SetParallelism(32) // per processor
 				b.RunParallel(func(pb *testing.PB) {
 					for pb.Next() {
 						one(b, "Arith.Mul", small, new(Reply))

@@ -13,47 +13,48 @@ import (
 	"github.com/anser-rpc/anser/netrpc/internal/link"
 )
 
-// Client calls a server over one connection, which any number of calls share. It does not connect
-// again: when its connection has ended, its calls fail with [ErrShutdown].
+// Client calls a server over one connection, which any number of calls share. It does not
+// reconnect: when its connection has ended, its calls fail with [ErrShutdown].
 type Client struct {
 	codec ClientCodec
 	link  *link.Conn // nil with a codec of another package
 	addr  string     // of the server, for errors
 
-	sending sync.Mutex // guards WriteRequest of a codec of another package
+	sending sync.Mutex // guards WriteRequest of third-party codecs
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	seq      uint64
 	pending  map[uint64]*pending
-	closing  bool // the user has called Close
+	closing  bool // Close was called
 	shutdown bool // the connection has ended
 
-	ended chan struct{} // closed when the goroutine that reads has ended
+	ended chan struct{} // closed when the reader goroutine has ended
 }
 
-// pending is a call that waits for its reply. Whoever takes it out of the client's map ends it.
+// pending is a call that waits for its reply. The goroutine that removes it from the client's map
+// ends it.
 type pending struct {
 	call *Call
 	ctx  context.Context
-	stop func() bool // ends the watch over ctx; nil: there is none
+	stop func() bool // stops watching ctx; nil if it is not watched
 }
 
-// NewClient returns a client over conn, in gob. It starts a goroutine that reads until conn ends or
-// Close is called. Deadlines of conn are left alone.
+// NewClient returns a client over conn that uses gob. It starts a goroutine that reads until conn
+// ends or Close is called. It does not change the deadlines of conn.
 func NewClient(conn io.ReadWriteCloser) *Client { return newClient(newGobClientCodec(conn)) }
 
 func newGobClientCodec(conn io.ReadWriteCloser) ClientCodec {
 	return &gobClientCodec{gobStream: newGobStream(link.New(conn, nil))}
 }
 
-// NewClientWithCodec returns a client that uses codec, which it closes in the end. It starts a
-// goroutine that reads until the codec fails. Methods of a codec of another package are called as
-// net/rpc does.
+// NewClientWithCodec returns a client that uses codec and finally closes it. It starts a goroutine
+// that reads until the codec fails. Methods of a third-party codec are called in the same way as
+// by net/rpc.
 func NewClientWithCodec(codec ClientCodec) *Client { return newClient(codec) }
 
 func newClient(codec ClientCodec) *Client {
 	if codec == nil {
-		return new(Client) // its calls say so
+		return new(Client) // its calls return the error
 	}
 	c := &Client{codec: codec, pending: make(map[uint64]*pending), ended: make(chan struct{})}
 	if linked, ok := codec.(link.Linked); ok {
@@ -67,17 +68,17 @@ func newClient(codec ClientCodec) *Client {
 }
 
 // Call calls a method, waits for it, and returns its error: a [ServerError] if the server has
-// answered with one, [ErrShutdown] if there is no connection any more, else what went wrong with it.
-// It waits as long as the server takes; see [Client.CallContext].
+// returned one, [ErrShutdown] if the connection has ended, otherwise the cause of the failure. It
+// waits as long as the server takes; see [Client.CallContext].
 func (c *Client) Call(serviceMethod string, args, reply any) error {
 	return (<-c.Go(serviceMethod, args, reply, make(chan *Call, 1)).Done).Error
 }
 
-// CallContext is Call with an end: when ctx is done first, it returns an *anser.Error, which matches
-// context.Canceled or context.DeadlineExceeded and tells whether the request was sent. The server is not told,
-// for which net/rpc's wire has no word, and the reply is left out when it comes. reply is not written
-// to after CallContext has returned. With a codec of another package, CallContext also waits for a
-// WriteRequest or ReadResponseBody of its call that has begun.
+// CallContext is Call with a context: when ctx is done first, it returns an *anser.Error, which
+// matches context.Canceled or context.DeadlineExceeded and reports whether the request was sent.
+// The server is not notified, which net/rpc's protocol does not support, and a later reply is
+// discarded. reply is not modified after CallContext has returned. With a third-party codec,
+// CallContext also waits for a WriteRequest or ReadResponseBody of its call in progress.
 func (c *Client) CallContext(ctx context.Context, serviceMethod string, args, reply any) error {
 	if err := c.usable(ctx); err != nil {
 		return err
@@ -88,21 +89,21 @@ func (c *Client) CallContext(ctx context.Context, serviceMethod string, args, re
 	case <-call.Done:
 	case <-ctx.Done():
 		c.abandon(seq)
-		<-call.Done // at once, or the reply is being decoded
+		<-call.Done // immediately, or the reply is being decoded
 	}
 	return call.Error
 }
 
-// Go starts a call and returns when it is on its way. When it is over, the result is sent on done
-// if there is room; nil stands for a new channel. A channel without a buffer is a mistake by which the result
-// could be lost, and Go panics as net/rpc does. What args points to must not be changed, and reply not
-// be touched, until the call is over.
+// Go starts a call and returns when it has been sent. When the call has completed, the result is
+// sent on done, if it has capacity; nil means a new channel. Like net/rpc, Go panics if the
+// channel is unbuffered, a mistake by which the result could be lost. The value of args must not
+// be modified, and reply must not be accessed, until the call has completed.
 func (c *Client) Go(serviceMethod string, args, reply any, done chan *Call) *Call {
 	return c.GoContext(context.Background(), serviceMethod, args, reply, done)
 }
 
-// GoContext is Go with an end: when ctx is done first, the call is over with the error that
-// [Client.CallContext] describes.
+// GoContext is Go with a context: when ctx is done first, the call completes with the error
+// described at [Client.CallContext].
 func (c *Client) GoContext(ctx context.Context, serviceMethod string, args, reply any, done chan *Call) *Call {
 	if done == nil {
 		done = make(chan *Call, 10)
@@ -130,8 +131,8 @@ func (c *Client) GoContext(ctx context.Context, serviceMethod string, args, repl
 	return call
 }
 
-// Close closes the connection; calls that wait for a reply end with ErrShutdown. A second Close returns
-// ErrShutdown.
+// Close closes the connection; calls that wait for a reply end with ErrShutdown. A second Close
+// returns ErrShutdown.
 func (c *Client) Close() error {
 	if err := c.usable(context.Background()); err != nil {
 		return err
@@ -145,7 +146,7 @@ func (c *Client) Close() error {
 	c.mu.Unlock()
 	err := c.codec.Close()
 	if c.link != nil {
-		// Closing a net.Conn ends a Read of it, of which others do not say so.
+		// Closing a net.Conn ends its Read; for other connections that is not guaranteed.
 		if _, ok := c.link.Transport().(net.Conn); ok {
 			<-c.ended
 		}
@@ -153,7 +154,7 @@ func (c *Client) Close() error {
 	return err
 }
 
-// send registers the call and sends its request. What goes wrong ends the call.
+// send registers the call and sends its request. A failure ends the call.
 func (c *Client) send(p *pending) (seq uint64) {
 	if err := context.Cause(p.ctx); err != nil {
 		p.end(c.gaveUp(p, anser.NotSent))
@@ -189,10 +190,11 @@ func (c *Client) send(p *pending) (seq uint64) {
 	return seq
 }
 
-// noSeq is the number of no call.
+// noSeq is the sequence number of no call.
 const noSeq = ^uint64(0)
 
-// write writes a request. Somebody who may give up does not wait for the connection to take it.
+// write writes a request. If the call has a context, it does not wait for the connection to accept
+// it.
 func (c *Client) write(r *Request, p *pending) error {
 	sender, ok := c.codec.(link.Sender)
 	if !ok || p.ctx.Done() == nil {
@@ -205,7 +207,7 @@ func (c *Client) write(r *Request, p *pending) error {
 	return nil
 }
 
-// take takes a call out, for the caller to end it; nil if somebody else has.
+// take removes a call, which the caller must then end; nil if another goroutine has removed it.
 func (c *Client) take(seq uint64) *pending {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -221,7 +223,7 @@ func (c *Client) abandon(seq uint64) {
 	}
 }
 
-// gaveUp is the error of a call whose context is done.
+// gaveUp returns the error of a call whose context is done.
 func (c *Client) gaveUp(p *pending, outcome anser.Outcome) error {
 	code, cause := anser.Canceled, context.Cause(p.ctx)
 	if errors.Is(p.ctx.Err(), context.DeadlineExceeded) {
@@ -244,11 +246,11 @@ func (p *pending) end(err error) {
 	select {
 	case p.call.Done <- p.call:
 	default:
-		// The caller has chosen a channel without room for all calls that end on it.
+		// The caller has chosen a channel without enough capacity for all its calls.
 	}
 }
 
-// read reads responses until there are no more.
+// read reads responses until the connection ends.
 func (c *Client) read() {
 	defer close(c.ended)
 	var err error
@@ -259,7 +261,7 @@ func (c *Client) read() {
 		}
 	}
 	if c.link != nil {
-		// If writing has failed, that is why reading has too.
+		// If writing has failed, that is the cause of the failed read.
 		if e := c.link.Out.Err(); e != nil && !errors.Is(e, net.ErrClosed) {
 			err = e
 		}
@@ -270,8 +272,8 @@ func (c *Client) read() {
 	}
 }
 
-// deliver reads the body of a response and ends its call. The error is that of a connection on which nothing
-// more can be read.
+// deliver reads the body of a response and ends its call. An error means that no more can be read
+// from the connection.
 func (c *Client) deliver(r *Response) error {
 	p := c.take(r.Seq)
 	var body any
@@ -281,7 +283,7 @@ func (c *Client) deliver(r *Response) error {
 	err := gobwire.Guard(func() error { return c.codec.ReadResponseBody(body) })
 	switch {
 	case p == nil:
-		// The caller has gone, or its request could not be written as a whole.
+		// The caller has given up, or its request could not be written completely.
 	case r.Error != "":
 		p.end(c.failure(r))
 	case err != nil:
@@ -291,7 +293,7 @@ func (c *Client) deliver(r *Response) error {
 		return nil
 	}
 	if c.link != nil {
-		// Our codecs go on after a body that was wrong, or fail on the next header.
+		// This package's codecs continue after an invalid body, or fail on the next header.
 		return nil
 	}
 	if err != nil && (p == nil || r.Error != "") {
@@ -300,7 +302,7 @@ func (c *Client) deliver(r *Response) error {
 	return err
 }
 
-// failure is the error that the server has answered with.
+// failure returns the error in the server's response.
 func (c *Client) failure(r *Response) error {
 	if f, ok := c.codec.(link.Failer); ok {
 		if err := f.Failure(); err != nil {
@@ -310,7 +312,7 @@ func (c *Client) failure(r *Response) error {
 	return ServerError(r.Error)
 }
 
-// undecodable is the error of a call whose reply could not be decoded.
+// undecodable returns the error of a call whose reply could not be decoded.
 func (c *Client) undecodable(p *pending, err error) error {
 	if large, ok := errors.AsType[*gobwire.TooLargeError](err); ok {
 		return fmt.Errorf("rpc: the reply of %s has %d bytes, which is over the limit of %d: ask for less, or raise Dialer.MaxMessage: %w",

@@ -17,7 +17,7 @@ import (
 	"github.com/anser-rpc/anser/netrpc/jsonrpc"
 )
 
-// dialects are the wires that a client of this package speaks.
+// dialects are the wire formats of this package's clients.
 var dialects = map[string]struct {
 	client func(io.ReadWriteCloser) *netrpc.Client
 	codec  func(io.ReadWriteCloser) netrpc.ServerCodec
@@ -27,7 +27,8 @@ var dialects = map[string]struct {
 	"JSON 2": {jsonrpc.NewClient2, jsonrpc.NewServerCodec},
 }
 
-// A call ends with its context, tells whether it was sent, and leaves the reply alone from then on.
+// A call ends with its context, reports whether it was sent, and does not modify the reply from
+// then on.
 func TestCallsEndWithTheirContexts(t *testing.T) {
 	for name, wire := range dialects {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +55,7 @@ func TestCallsEndWithTheirContexts(t *testing.T) {
 				if err := (<-call.Done).Error; !errors.Is(err, context.Canceled) || anser.OutcomeOf(err) != anser.OutcomeUnknown {
 					t.Errorf("GoContext: %v, want that it is cancelled and the outcome unknown", err)
 				}
-				// A context that has ended already: nothing is sent.
+				// With a context that has already ended, nothing is sent.
 				for _, err := range []error{
 					c.CallContext(ctx, "Waits.Stubborn", &Args{}, &reply), (<-c.GoContext(ctx, "Waits.Stubborn", &Args{}, &reply, nil).Done).Error,
 				} {
@@ -62,7 +63,7 @@ func TestCallsEndWithTheirContexts(t *testing.T) {
 						t.Errorf("after the end: %v, want that it was not sent", err)
 					}
 				}
-				// The replies come now, and nobody is there for them.
+				// The replies arrive now, after their callers have given up.
 				close(w.release)
 				synctest.Wait()
 				mustAdd(t, c)
@@ -74,7 +75,7 @@ func TestCallsEndWithTheirContexts(t *testing.T) {
 	}
 }
 
-// A call that ends in time does not hear of its context any more.
+// The context of a completed call has no further effect.
 func TestContextsThatEndLater(t *testing.T) {
 	c := dial(t, serve(t, quiet(new(Arith)), nil))
 	for range 100 {
@@ -93,7 +94,7 @@ func TestContextsThatEndLater(t *testing.T) {
 	}
 }
 
-// A server that reads nothing holds up nobody who may give up.
+// A server that does not read does not block a caller with a context.
 func TestContextsWhileNothingIsRead(t *testing.T) {
 	for name, wire := range dialects {
 		t.Run(name, func(t *testing.T) {
@@ -115,7 +116,7 @@ func TestContextsWhileNothingIsRead(t *testing.T) {
 					if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took != time.Second {
 						t.Errorf("call %d: %v after %v, want it after a second", i, err, took)
 					}
-					// The first ones wait in the buffer, for others there is no room.
+					// The first requests wait in the buffer; there is no room for further ones.
 					if got := anser.OutcomeOf(err); i > 5 && got != anser.NotSent {
 						t.Errorf("call %d: the outcome is %v, want that it was not sent", i, got)
 					}
@@ -126,7 +127,7 @@ func TestContextsWhileNothingIsRead(t *testing.T) {
 	}
 }
 
-// A dialer gives up on a server that reads nothing.
+// A dialer gives up on a server that does not read.
 func TestStalledServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := &ansertest.Network{Buffer: 10}
@@ -145,7 +146,7 @@ func TestStalledServers(t *testing.T) {
 	})
 }
 
-// What reading fails with is what the calls fail with; later ones find the client shut down.
+// The calls fail with the error of the read; later ones find the client shut down.
 func TestConnectionsThatEnd(t *testing.T) {
 	for name, wire := range dialects {
 		t.Run(name, func(t *testing.T) {
@@ -175,7 +176,7 @@ func TestUnbufferedDone(t *testing.T) {
 	c.Go("Arith.Add", Args{1, 2}, new(Reply), make(chan *netrpc.Call))
 }
 
-// The result of a call whose channel is full is lost, and nothing else.
+// The result of a call whose channel is full is lost, without another effect.
 func TestFullDone(t *testing.T) {
 	c := dial(t, serve(t, quiet(new(Arith)), nil))
 	done := make(chan *netrpc.Call, 1)
@@ -186,7 +187,7 @@ func TestFullDone(t *testing.T) {
 	<-done
 }
 
-// A token goes over TLS or stays on this machine.
+// A token is sent only over TLS or within this machine.
 func TestTokensInTheClear(t *testing.T) {
 	l := listen(t)
 	defer l.Close()
@@ -228,7 +229,7 @@ func TestPathsThatCannotBeAskedFor(t *testing.T) {
 	}
 }
 
-// A codec of another package that gets into trouble ends the client, as in net/rpc.
+// A failing third-party codec ends the client, as in net/rpc.
 func TestForeignCodecs(t *testing.T) {
 	one, two := net.Pipe()
 	defer two.Close()
@@ -247,7 +248,7 @@ func TestForeignCodecs(t *testing.T) {
 	}
 }
 
-// foreign is a codec as others write them.
+// foreign is a typical third-party codec.
 type foreign struct {
 	conn io.Closer
 	enc  *gob.Encoder

@@ -10,8 +10,8 @@ import (
 	"github.com/anser-rpc/anser/netrpc/internal/link"
 )
 
-// host returns the server of package anser that runs the calls: Server.Anser, or one of this server alone, which is
-// made of its fields when the first connection or listener comes.
+// host returns the server of package anser that runs the calls: Server.Anser, or one that belongs
+// to this server, created from its fields for the first connection or listener.
 func (s *Server) host() (*anser.Server, error) {
 	if err := s.mistake(); err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func (s *Server) hostLocked() (*anser.Server, error) {
 		anser.MaxConns(or(s.MaxConns, defaultMaxConns)),
 		anser.HandshakeTimeout(or(s.HandshakeTimeout, defaultHandshake)),
 		anser.Intercept(s.Interceptors...),
-		anser.InsecurePublic(), // which this server checks itself: it knows whether it has Authenticate
+		anser.InsecurePublic(), // this server checks it itself: it knows whether it has Authenticate
 	)
 	for _, e := range s.table().methods {
 		if e.alias {
@@ -50,7 +50,7 @@ func (s *Server) hostLocked() (*anser.Server, error) {
 	return own, nil
 }
 
-// addLocked has the server of package anser serve methods, if it is there already.
+// addLocked registers methods at the server of package anser, if it exists already.
 func (s *Server) addLocked(methods ...*method) error {
 	host := s.Anser
 	if host == nil {
@@ -61,13 +61,13 @@ func (s *Server) addLocked(methods ...*method) error {
 	}
 	list := make([]anser.DynamicMethod, len(methods))
 	for i, m := range methods {
-		// What Anser does not have is served over net/rpc only.
+		// Names that Anser does not support are served over net/rpc only.
 		list[i] = m.dynamic(s.Anser == nil || !strings.Contains(m.name, "."))
 	}
 	return host.HandleDynamic(list)
 }
 
-// dynamic returns the method as package anser serves it.
+// dynamic returns the method in the form of package anser.
 func (m *method) dynamic(foreign bool) anser.DynamicMethod {
 	argument := m.argument
 	if m.byPointer() {
@@ -92,22 +92,22 @@ func (s *Server) checkShared() error {
 		{"InsecurePublic", "InsecurePublic", s.InsecurePublic},
 	} {
 		if f.set {
-			return fmt.Errorf("rpc: Server.%s is set beside Server.Anser, whose options hold for all calls: give that server anser.%s", f.name, f.option)
+			return fmt.Errorf("rpc: Server.%s is set together with Server.Anser, whose options apply to all calls: give that server anser.%s", f.name, f.option)
 		}
 	}
 	return nil
 }
 
-var errTwoAuthenticators = errors.New("rpc: Server.Authenticate is set, and Server.Anser has anser.Authenticate, which holds for all calls: leave Server.Authenticate out")
+var errTwoAuthenticators = errors.New("rpc: Server.Authenticate is set, and Server.Anser has anser.Authenticate, which applies to all calls: leave Server.Authenticate out")
 
-// open enters the session at the server of package anser.
+// open registers the session at the server of package anser.
 func (c *session) open() error {
 	host, err := c.server.host()
 	if err != nil {
 		return err
 	}
 	conn, err := host.OpenConn(c.peer, anser.ProtocolHooks{
-		Drain: func(time.Duration) {}, // the wire has no word for it
+		Drain: func(time.Duration) {}, // the protocol has no message for it
 		Close: func(why error) { go c.finish(why) },
 	})
 	if err != nil {
@@ -131,8 +131,8 @@ func (c *session) open() error {
 	return nil
 }
 
-// finish ends the connection for the server of package anser: at once, or after a drain, with why == nil, so that the
-// other side gets the replies before the end.
+// finish ends the connection for the server of package anser: at once, or with why == nil after a
+// drain, in which the peer receives the replies before the end.
 func (c *session) finish(why error) {
 	if why != nil || c.link == nil {
 		c.codec.Close()
@@ -142,7 +142,7 @@ func (c *session) finish(why error) {
 	c.link.Linger()
 }
 
-// refusal returns what a caller is told of a call that the server of package anser does not run.
+// refusal returns the caller's error for a call that the server of package anser does not run.
 func (s *Server) refusal(name string, e *anser.Error) *link.Refusal {
 	r := &link.Refusal{Kind: link.Busy, Text: "rpc: " + e.Message}
 	switch e.Code {

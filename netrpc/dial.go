@@ -16,46 +16,49 @@ import (
 	"github.com/anser-rpc/anser/netrpc/internal/link"
 )
 
-// Dialer makes clients. The zero value does what [Dial] and [DialHTTP] do. Its fields must not be
-// changed while it is used.
+// Dialer makes clients. The zero value behaves like [Dial] and [DialHTTP]. Its fields must not be
+// modified while it is used.
 type Dialer struct {
-	// Timeout bounds connecting, with the TLS handshake, the answer to CONNECT and the login. The
-	// default is 5 s; less than 0 means that only the context does.
+	// Timeout bounds connecting, including the TLS handshake, the answer to CONNECT and the login.
+	// The default is 5 s; a negative value means that only the context applies.
 	Timeout time.Duration
 
-	// TLS, if it is set, makes the dialer speak TLS. An empty ServerName is filled in from the
-	// address, and unless it states a version, TLS 1.3 is the least.
+	// TLS, if it is set, enables TLS. An empty ServerName is taken from the address, and unless it
+	// sets a version, the minimum is TLS 1.3.
 	TLS *tls.Config
 
-	// Header goes with the CONNECT request of DialHTTP, for example an Authorization.
+	// Header is sent with the CONNECT request of DialHTTP, for example an Authorization.
 	Header http.Header
 
-	// Token is what the client authenticates itself with: in a header "Authorization: Bearer" with
-	// DialHTTP, else by a call of [LoginMethod]. It is sent over TLS, to loopback addresses and to
-	// unix sockets only, unless InsecureToken is set.
+	// Token authenticates the client: in a header "Authorization: Bearer" with DialHTTP, otherwise
+	// by a call of [LoginMethod]. It is sent only over TLS, to loopback addresses and to Unix
+	// sockets, unless InsecureToken is set.
 	Token         string
 	InsecureToken bool
 
-	// MaxMessage is the largest reply that is accepted, in bytes; the default is 4 MiB. A larger one is
-	// an error of its call; where it cannot be left out, the connection is closed. One below zero is refused.
+	// MaxMessage is the maximum size of a reply in bytes; the default is 4 MiB. A larger one is an
+	// error of its call; if it cannot be skipped, the connection is closed. A negative value is an
+	// error.
 	MaxMessage int
 
-	// Stall is how long a write may make no progress before the connection is closed; the default is
-	// 10 s, less than 0 means forever.
+	// Stall is how long a write may make no progress before the connection is closed; the default
+	// is 10 s, a negative value means no limit.
 	Stall time.Duration
 
-	// ReadTimeout bounds the time from the first byte of a reply to its last one; 0, the default, sets no
-	// bound. The connection is closed then. The time between replies is not bounded.
+	// ReadTimeout bounds the time from the first to the last byte of a reply; 0, the default,
+	// means no limit. When it is exceeded, the connection is closed. The time between replies is
+	// not limited.
 	ReadTimeout time.Duration
 
-	// Net makes connections; the default is that of a net.Dialer.
+	// Net opens connections; the default is that of a net.Dialer.
 	Net func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// Codec makes the codec of a connection, such as jsonrpc.NewClientCodec; nil stands for gob.
+	// Codec creates the codec of a connection, for example jsonrpc.NewClientCodec; nil means gob.
 	Codec func(io.ReadWriteCloser) ClientCodec
 }
 
-// Dial connects to a server. The context bounds connecting, and not what the client does later.
+// Dial connects to a server. The context bounds connecting, and has no effect on the client
+// afterwards.
 func (d *Dialer) Dial(ctx context.Context, network, address string) (*Client, error) {
 	if err := d.usable(ctx); err != nil {
 		return nil, err
@@ -69,7 +72,7 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (*Client, er
 	return d.client(ctx, conn, nil, d.Token)
 }
 
-// DialHTTP connects to a server behind HTTP, under path; "" stands for [DefaultRPCPath].
+// DialHTTP connects to a server behind HTTP, under path; "" means [DefaultRPCPath].
 func (d *Dialer) DialHTTP(ctx context.Context, network, address, path string) (*Client, error) {
 	if err := d.usable(ctx); err != nil {
 		return nil, err
@@ -98,7 +101,7 @@ func (d *Dialer) bound(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithTimeout(ctx, or(d.Timeout, 5*time.Second))
 }
 
-// connect makes the connection, with TLS if that is set.
+// connect opens the connection, with TLS if that is set.
 func (d *Dialer) connect(ctx context.Context, network, address string) (net.Conn, error) {
 	if err := d.mistake(); err != nil {
 		return nil, err
@@ -146,7 +149,8 @@ func isLocal(a net.Addr) bool {
 	return a != nil && a.Network() == "pipe"
 }
 
-// upgrade asks the HTTP server for the connection, and returns what the RPC server has sent since.
+// upgrade requests the connection from the HTTP server, and returns data that the RPC server has
+// already sent.
 func (d *Dialer) upgrade(ctx context.Context, conn net.Conn, path string) (early []byte, err error) {
 	if strings.ContainsAny(path, " \r\n") || !strings.HasPrefix(path, "/") {
 		return nil, fmt.Errorf("the path %q cannot be asked for: want one such as %s", path, DefaultRPCPath)
@@ -184,7 +188,7 @@ func (d *Dialer) upgrade(ctx context.Context, conn net.Conn, path string) (early
 	return early, err
 }
 
-// because returns why the context has ended, if it has, and else err.
+// because returns the cause of the context's end, if it has ended, otherwise err.
 func (d *Dialer) because(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -192,7 +196,7 @@ func (d *Dialer) because(ctx context.Context, err error) error {
 	return err
 }
 
-// client makes the client of a connection, and logs in if there is a token.
+// client creates the client of a connection, and logs in if there is a token.
 func (d *Dialer) client(ctx context.Context, conn net.Conn, early []byte, token string) (*Client, error) {
 	var rwc io.ReadWriteCloser = conn
 	var codec ClientCodec
@@ -223,7 +227,7 @@ func (d *Dialer) client(ctx context.Context, conn net.Conn, early []byte, token 
 	return c, nil
 }
 
-// prefixed is a connection of which some was read.
+// prefixed is a connection with data that was already read from it.
 type prefixed struct {
 	net.Conn
 	early []byte
@@ -239,7 +243,7 @@ func (p *prefixed) Read(b []byte) (int, error) {
 }
 
 // Dial connects to a server at a network address, as in net.Dial. Like all functions without a
-// timeout of their own it gives up after 5 s.
+// timeout parameter it gives up after 5 s.
 func Dial(network, address string) (*Client, error) {
 	return DialContext(context.Background(), network, address)
 }
@@ -249,13 +253,12 @@ func DialContext(ctx context.Context, network, address string) (*Client, error) 
 	return new(Dialer).Dial(ctx, network, address)
 }
 
-// DialTimeout is Dial with a timeout; 0 stands for 5 s.
+// DialTimeout is Dial with a timeout; 0 means 5 s.
 func DialTimeout(network, address string, timeout time.Duration) (*Client, error) {
 	return (&Dialer{Timeout: timeout}).Dial(context.Background(), network, address)
 }
 
-// DialTLS is Dial over TLS; a nil config trusts the certificates that the system trusts. See
-// [Dialer.TLS].
+// DialTLS is Dial over TLS; with a nil config it trusts the system's roots. See [Dialer.TLS].
 func DialTLS(network, address string, config *tls.Config) (*Client, error) {
 	return (&Dialer{TLS: orEmpty(config)}).Dial(context.Background(), network, address)
 }
@@ -287,12 +290,12 @@ func DialHTTPPathContext(ctx context.Context, network, address, path string) (*C
 	return new(Dialer).DialHTTP(ctx, network, address, path)
 }
 
-// DialHTTPTimeout is DialHTTP with a timeout; 0 stands for 5 s.
+// DialHTTPTimeout is DialHTTP with a timeout; 0 means 5 s.
 func DialHTTPTimeout(network, address string, timeout time.Duration) (*Client, error) {
 	return DialHTTPPathTimeout(network, address, DefaultRPCPath, timeout)
 }
 
-// DialHTTPPathTimeout is DialHTTPPath with a timeout; 0 stands for 5 s.
+// DialHTTPPathTimeout is DialHTTPPath with a timeout; 0 means 5 s.
 func DialHTTPPathTimeout(network, address, path string, timeout time.Duration) (*Client, error) {
 	return (&Dialer{Timeout: timeout}).DialHTTP(context.Background(), network, address, path)
 }

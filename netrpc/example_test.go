@@ -10,7 +10,7 @@ import (
 	rpc "github.com/anser-rpc/anser/netrpc"
 )
 
-// But for its imports this is how a program uses net/rpc.
+// Except for its imports this is a typical program for net/rpc.
 func Example() {
 	rpc.Register(new(Arith))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -42,7 +42,7 @@ func Example() {
 	// divide by zero
 }
 
-// A call with an end.
+// A call with a timeout.
 func ExampleClient_CallContext() {
 	s := rpc.NewServer()
 	s.RegisterFunc("Wait", func(ctx context.Context, _ *Args) (*Reply, error) {
@@ -62,7 +62,7 @@ func ExampleClient_CallContext() {
 	// Output: true
 }
 
-// Clients of the past and of the future call the same method by different names.
+// Old and new clients call the same method by different names.
 func ExampleServer_DeprecatedAlias() {
 	s := rpc.NewServer()
 	s.RegisterFunc("math.mul", new(Arith).Mul)

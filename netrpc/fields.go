@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// mistake returns what is wrong with the fields of the server, or nil.
+// mistake returns an error for an invalid field of the server, or nil.
 func (s *Server) mistake() error {
 	for _, f := range []struct {
 		name  string
@@ -35,7 +35,7 @@ func (s *Server) mistake() error {
 	return s.checkShared()
 }
 
-// mistake returns what is wrong with the fields of the dialer, or nil.
+// mistake returns an error for an invalid field of the dialer, or nil.
 func (d *Dialer) mistake() error {
 	if d.MaxMessage < 0 {
 		return fmt.Errorf("rpc: Dialer.MaxMessage is %d: want more than 0, or 0 for the default", d.MaxMessage)

@@ -11,7 +11,7 @@ import (
 	"github.com/anser-rpc/anser/netrpc/jsonrpc"
 )
 
-// Values that cannot work are refused wherever the server or the dialer is used.
+// Invalid values are rejected by every use of the server or the dialer.
 func TestFieldsOutOfRange(t *testing.T) {
 	for want, s := range map[string]*netrpc.Server{
 		"rpc: Server.MaxMessage is -1: want":         {MaxMessage: -1},

@@ -13,8 +13,8 @@ import (
 	"github.com/anser-rpc/anser/netrpc/internal/link"
 )
 
-// gobStream is what the codecs of both sides have: values in pairs, a header and a body. One
-// goroutine reads, any number write.
+// gobStream is the common part of the codecs of both sides: values in pairs, a header and a body.
+// One goroutine reads, any number write.
 type gobStream struct {
 	conn *link.Conn
 	in   *gobwire.Reader
@@ -33,10 +33,10 @@ func (g *gobStream) Link() *link.Conn { return g.conn }
 // Close closes the connection.
 func (g *gobStream) Close() error { return g.conn.Close() }
 
-// maxHeader is the largest header: a name and a number.
+// maxHeader is the maximum size of a header: a name and a number.
 const maxHeader = 64 << 10
 
-// decode gives the value that was read last to v, or drops it for a nil v.
+// decode decodes the last value into v, or drops it if v is nil.
 func (g *gobStream) decode(v any) error {
 	if v == nil {
 		g.in.Drop()
@@ -54,7 +54,7 @@ func (g *gobStream) decode(v any) error {
 func (g *gobStream) readHeader(v any) error {
 	if err := g.in.Next(min(maxHeader, g.conn.MaxMessage())); err != nil {
 		if large, ok := errors.AsType[*gobwire.TooLargeError](err); ok {
-			// Whose body it is that follows, nobody knows.
+			// It is unknown to which call the following body belongs.
 			return fmt.Errorf("the header of a message has %d bytes, which is over the limit of %d", large.Size, large.Limit)
 		}
 		return err
@@ -62,7 +62,7 @@ func (g *gobStream) readHeader(v any) error {
 	return g.decode(v)
 }
 
-// gobServerCodec is net/rpc's wire on a server.
+// gobServerCodec is net/rpc's gob protocol on a server.
 type gobServerCodec struct{ gobStream }
 
 func newGobServerCodec(conn *link.Conn) ServerCodec { return &gobServerCodec{newGobStream(conn)} }
@@ -83,8 +83,8 @@ func (c *gobServerCodec) ReadRequestBody(body any) error {
 // RequestSize returns the length of the last argument.
 func (c *gobServerCodec) RequestSize() int { return c.in.Size() }
 
-// WriteResponse writes a reply. One that cannot be encoded it answers with an error, and returns
-// why.
+// WriteResponse writes a reply. If that cannot be encoded, it sends an error instead, and returns
+// it.
 func (c *gobServerCodec) WriteResponse(r *Response, body any) error {
 	var failed error
 	_, err := c.conn.Out.Append(nil, func(b *bytes.Buffer) error {
@@ -105,8 +105,9 @@ func (c *gobServerCodec) WriteResponse(r *Response, body any) error {
 	return failed
 }
 
-// cannotEncode is what the caller is told. net/rpc's server closes the connection in this case, whereupon its client
-// says "reading body unexpected EOF"; programs and Go's own tests look for these words.
+// cannotEncode returns the error for the caller. In this case net/rpc's server closes the
+// connection, whereupon its client returns "reading body unexpected EOF"; programs and Go's own
+// tests look for this text.
 func cannotEncode(method string, err error) string {
 	if _, ok := errors.AsType[*gobwire.PanicError](err); ok {
 		err = errors.New("its encoding panicked")
@@ -114,10 +115,10 @@ func cannotEncode(method string, err error) string {
 	return fmt.Sprintf("reading body unexpected EOF: the server cannot encode the reply of %s: %v", method, err)
 }
 
-// gobClientCodec is net/rpc's wire on a client.
+// gobClientCodec is net/rpc's gob protocol on a client.
 type gobClientCodec struct {
 	gobStream
-	bodyErr error // of reading the body that belongs to the last header
+	bodyErr error // from reading the body of the last header
 }
 
 // WriteRequest writes a request, and returns when it is written.
@@ -129,7 +130,7 @@ func (c *gobClientCodec) WriteRequest(r *Request, body any) error {
 	return c.conn.Out.FlushTo(end)
 }
 
-// Enqueue encodes a request that somebody is to write.
+// Enqueue encodes a request that the caller must then flush.
 func (c *gobClientCodec) Enqueue(r *Request, body any, giveUp <-chan struct{}) (int64, error) {
 	end, err := c.conn.Out.Append(giveUp, func(b *bytes.Buffer) error { return c.out.Append(b, r, body) })
 	if errors.Is(err, gobwire.ErrBroken) {
@@ -138,8 +139,8 @@ func (c *gobClientCodec) Enqueue(r *Request, body any, giveUp <-chan struct{}) (
 	return end, err
 }
 
-// ReadResponseHeader reads a response, the header of which it decodes. The body is there when it
-// returns, so that nobody waits for the network while it is decoded.
+// ReadResponseHeader reads a response and decodes its header. The body has also arrived when it
+// returns, so that decoding it does not wait for the network.
 func (c *gobClientCodec) ReadResponseHeader(r *Response) error {
 	if err := c.readHeader(r); err != nil {
 		return err

@@ -10,11 +10,11 @@ import (
 )
 
 // Go's own tests of net/rpc and net/rpc/jsonrpc pass with this package in their imports. They are
-// taken from the Go that runs the test.
+// taken from the Go installation that runs the test.
 func TestGosOwnTests(t *testing.T) {
 	const ours = "github.com/anser-rpc/anser/netrpc"
 	for _, c := range []struct{ folder, imports string }{
-		// They call what they test without its name, being in the package themselves.
+		// They use the package without its name, since they are part of it.
 		{"net/rpc", `import . "` + ours + `"`},
 		{"net/rpc/jsonrpc", `import . "` + ours + `/jsonrpc"`},
 	} {
@@ -25,7 +25,8 @@ func TestGosOwnTests(t *testing.T) {
 			if err != nil || len(files) == 0 {
 				t.Fatalf("%s has no tests (%v): this needs a Go with its sources", from, err)
 			}
-			// In this module, so that they find the package. What testdata holds is no part of ./...
+			// Inside this module, so that they find the package. The contents of testdata are not
+			// part of ./...
 			if err := os.MkdirAll("testdata", 0o755); err != nil {
 				t.Fatal(err)
 			}

@@ -20,7 +20,7 @@ import (
 	"github.com/anser-rpc/anser/netrpc/jsonrpc"
 )
 
-// Keeper keeps what it gets, in types that a message could blow up.
+// Keeper keeps its arguments, of types that a message could inflate.
 type Keeper struct{}
 
 // Tree is recursive.
@@ -36,7 +36,7 @@ func (Keeper) Keep(in *Tree, out *Reply) error {
 	return nil
 }
 
-// Bytes returns so many bytes.
+// Bytes returns n bytes.
 func (Keeper) Bytes(n int, out *[]byte) error {
 	*out = make([]byte, n)
 	return nil
@@ -56,7 +56,7 @@ func (Keeper) Sum(in []int, out *int) error {
 	return nil
 }
 
-// message puts a length before the bytes, as gob does.
+// message prepends the length to the bytes, as in gob.
 func message(b ...byte) []byte {
 	if len(b) < 128 {
 		return append([]byte{byte(len(b))}, b...)
@@ -65,7 +65,7 @@ func message(b ...byte) []byte {
 	return append([]byte{0xfd, byte(n >> 16), byte(n >> 8), byte(n)}, b...)
 }
 
-// request is the header of a call, as net/rpc writes it.
+// request returns the header of a call, as written by net/rpc.
 func request(t testing.TB, method string, body []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -75,7 +75,7 @@ func request(t testing.TB, method string, body []byte) []byte {
 	return append(b.Bytes(), body...)
 }
 
-// The types that the messages below are of, under ids that net/rpc has not used.
+// The types of the messages below, with IDs that net/rpc does not use.
 var (
 	treeWithMap = message(0xfe, 0x03, 0xe7, 3, 1, 2, 0xfe, 0x03, 0xe8, 0, 1, 1, 1, 5, 'N', 'a', 'm', 'e', 's', 1, 0xfe, 0x03, 0xea, 0, 0, 0)
 	mapOfNames  = message(0xfe, 0x03, 0xe9, 4, 1, 2, 0xfe, 0x03, 0xea, 0, 1, 12, 1, 4, 0, 0)
@@ -84,8 +84,8 @@ var (
 	strange     = message(0xfe, 0x03, 0xe7, 3, 1, 2, 0xfe, 0x03, 0xe8, 0, 1, 1, 1, 4, 'S', 'e', 'l', 'f', 1, 0xfe, 0x03, 0xe8, 0, 0, 0)
 )
 
-// What is wrong on one connection ends it at most. Meanwhile others are served, memory does not
-// grow by what was only declared, and nothing is left behind.
+// An error on one connection ends only that connection. Meanwhile others are served, memory does
+// not grow because of declared lengths, and nothing is left behind.
 func TestHostileClients(t *testing.T) {
 	ansertest.CheckLeaks(t)
 	join := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
@@ -129,7 +129,7 @@ func TestHostileClients(t *testing.T) {
 			}
 			for _, piece := range []int{1 << 30, 1000} {
 				grown := allocated(func() { attack(t, addr, sent.bytes, piece) })
-				// What arrived has to be held, more than once while a buffer grows.
+				// Received data must be held, more than once while a buffer grows.
 				if limit := 8<<20 + 8*uint64(len(sent.bytes)); grown > limit {
 					t.Errorf("it took %d bytes of memory: want %d at most", grown, limit)
 				}
@@ -143,7 +143,7 @@ func TestHostileClients(t *testing.T) {
 	}
 }
 
-// attack sends bytes in pieces, takes what comes, and waits for the end of the connection.
+// attack sends bytes in pieces, reads the answers, and waits for the end of the connection.
 func attack(t *testing.T, addr string, sent []byte, piece int) {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -172,7 +172,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout()
 }
 
-// allocated returns how many bytes are allocated while f runs.
+// allocated returns the number of bytes allocated while f runs.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -181,7 +181,7 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// A peer that begins a message must go on with it, and one that is silent may stay.
+// A peer that has begun a message must continue it, and an idle one may stay.
 func TestStalledClients(t *testing.T) {
 	for name, c := range map[string]struct {
 		codec func(io.ReadWriteCloser) netrpc.ServerCodec
@@ -196,7 +196,7 @@ func TestStalledClients(t *testing.T) {
 				s := quiet(new(Arith))
 				s.Stall = time.Second
 				connect := serveInMemory(t, s, c.codec)
-				// One complete request, and silence for an hour.
+				// One complete request, and then an hour without data.
 				idle := connect()
 				defer idle.Close()
 				ask := func() {
@@ -236,7 +236,8 @@ func TestStalledClients(t *testing.T) {
 	}
 }
 
-// A peer that asks and does not read the answers is closed, and holds up nobody.
+// A peer that sends requests and does not read the answers is disconnected, and does not block
+// others.
 func TestClientsThatDoNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := quiet(Keeper{}, new(Arith))
@@ -274,13 +275,13 @@ func TestMaxMessage(t *testing.T) {
 	if err := c.Call("Keeper.Length", make([]byte, 900), &n); err != nil || n != 900 {
 		t.Errorf("within the limit: %v, %v", n, err)
 	}
-	// The error says what to do, and the connection lives.
+	// The error contains advice, and the connection stays open.
 	err := c.Call("Keeper.Length", make([]byte, 1000), &n)
 	if err == nil || !strings.Contains(err.Error(), "over the server's limit of 1000") || !strings.Contains(err.Error(), "Server.MaxMessage") {
 		t.Errorf("over the limit: %v", err)
 	}
 	mustAdd(t, c)
-	// JSON has no lengths, so there the connection ends.
+	// JSON has no lengths, so the connection ends.
 	j, err := jsonrpc.Dial("tcp", serve(t, s, jsonrpc.NewServerCodec))
 	client(t, j, err)
 	mustAdd(t, j)
@@ -309,7 +310,7 @@ func TestMaxMessageOfClients(t *testing.T) {
 	}
 }
 
-// A bad server cannot hurt a client beyond its connection.
+// A bad server cannot affect a client beyond its connection.
 func TestHostileServers(t *testing.T) {
 	ansertest.CheckLeaks(t)
 	var reply bytes.Buffer
@@ -380,12 +381,12 @@ func encodeGob(t testing.TB, v any) []byte {
 	return b.Bytes()
 }
 
-// The first bytes of a client are not always the same: a program that has used gob before numbers its
-// types on from there.
+// The first bytes of a client vary: in a program that has used gob before, the numbers of its
+// types continue from there.
 func TestPreambleOfOthers(t *testing.T) {
 	addr := serve(t, quiet(new(Arith)), nil)
 	usual := encodeGob(t, &stock.Request{})
-	// The same types as others have them, with other numbers and more fields.
+	// The same types as in other programs, with other numbers and more fields.
 	type Request struct {
 		ServiceMethod string
 		Seq           uint64
@@ -416,7 +417,7 @@ func TestPreambleOfOthers(t *testing.T) {
 	}
 }
 
-// FuzzServer gives bytes to a server, once as gob and once as JSON.
+// FuzzServer sends bytes to a server, both as gob and as JSON.
 func FuzzServer(f *testing.F) {
 	f.Add(request(f, "Keeper.Keep", encodeGob(f, &Tree{Names: map[string]int{"a": 1}})))
 	f.Add(request(f, "Arith.Add", encodeGob(f, Args{1, 2})))
@@ -442,7 +443,7 @@ func FuzzServer(f *testing.F) {
 	})
 }
 
-// script is a connection on which everything has arrived.
+// script is a connection whose input has already arrived.
 type script struct {
 	in  *bytes.Reader
 	out bytes.Buffer

@@ -12,12 +12,13 @@ import (
 	"github.com/anser-rpc/anser/netrpc/internal/link"
 )
 
-// connected is the status of the answer to CONNECT, which clients of net/rpc compare.
+// connected is the status of the answer to CONNECT, which net/rpc's clients compare.
 const connected = "200 Connected to Go RPC"
 
-// ServeHTTP turns a CONNECT request into a connection over gob, and serves it until it is over. The server is a
-// handler by itself: http.Serve(l, s) serves it under every path. A request that came to an address which other
-// machines reach is refused with 403, unless it came over TLS and the server has Authenticate, or InsecurePublic.
+// ServeHTTP turns a CONNECT request into a connection over gob, and serves it until it ends. The
+// server is an http.Handler: http.Serve(l, s) serves it under every path. A request to an address
+// that other machines can reach is rejected with 403, unless it came over TLS and the server has
+// Authenticate, or InsecurePublic.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s == nil {
 		s.log().Error("rpc.ServeHTTP", "err", errNoServer)
@@ -42,7 +43,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		if errors.Is(err, http.ErrNotSupported) {
-			// HTTP/2 has no connection to take over.
+			// An HTTP/2 connection cannot be taken over.
 			http.Error(w, "505 CONNECT to RPC needs HTTP/1", http.StatusHTTPVersionNotSupported)
 		}
 		s.log().Warn("rpc: hijacking failed", "peer", r.RemoteAddr, "err", err)
@@ -52,12 +53,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		conn.Close()
 		return
 	}
-	// A client may have sent requests already, behind its CONNECT.
+	// A client may already have sent requests after its CONNECT.
 	early, _ := buffered.Reader.Peek(buffered.Reader.Buffered())
 	s.serveLink(link.New(conn, bytes.Clone(early)), newGobServerCodec, from)
 }
 
-// refusesHTTP answers a request that lacks protection, and reports whether it did.
+// refusesHTTP rejects a request without the required protection, and reports whether it did.
 func (s *Server) refusesHTTP(w http.ResponseWriter, r *http.Request) bool {
 	err := s.checkRequest(r)
 	if err == nil {
@@ -74,17 +75,18 @@ func refuseHTTP(w http.ResponseWriter) {
 	http.Error(w, "401 unauthorized", http.StatusUnauthorized)
 }
 
-// HandleHTTP registers the server on http.DefaultServeMux under rpcPath, and a page that lists its methods under
-// debugPath; either may be "". This is net/rpc's own behavior, and as there it panics if a path is taken.
-// [Server.HandleHTTPMux] is better: everything in the process that imports a package with handlers shares
-// http.DefaultServeMux, and whoever serves it serves them all.
+// HandleHTTP registers the server on http.DefaultServeMux under rpcPath, and a page that lists its
+// methods under debugPath; either may be "". This is net/rpc's own behavior, and as there it
+// panics if a path is already registered. Prefer [Server.HandleHTTPMux]: all packages of the
+// process that register handlers share http.DefaultServeMux, and a server that uses it exposes all
+// of them.
 func (s *Server) HandleHTTP(rpcPath, debugPath string) {
 	s.HandleHTTPMux(http.DefaultServeMux, rpcPath, debugPath)
 }
 
-// HandleHTTPMux registers the server on mux under rpcPath, and a page that lists its methods under debugPath;
-// either may be "". It panics if a path is taken, as ServeMux does. With [Server.Authenticate] the page
-// needs credentials too.
+// HandleHTTPMux registers the server on mux under rpcPath, and a page that lists its methods under
+// debugPath; either may be "". It panics if a path is already registered, like ServeMux. With
+// [Server.Authenticate] the page also requires credentials.
 func (s *Server) HandleHTTPMux(mux *http.ServeMux, rpcPath, debugPath string) {
 	if mux == nil {
 		s.log().Error("rpc: not registered", "err", errNoMux)
@@ -114,7 +116,7 @@ var debugPage = template.Must(template.New("").Parse(`<!DOCTYPE html>
 </html>
 `))
 
-// serveDebug shows what is served and what was counted.
+// serveDebug serves the methods and the counters.
 func (s *Server) serveDebug(w http.ResponseWriter, r *http.Request) {
 	if s == nil {
 		s.ServeHTTP(w, r)

@@ -14,14 +14,14 @@ import (
 	"github.com/anser-rpc/anser/netrpc/jsonrpc"
 )
 
-// caller is what the clients of both packages have in common.
+// caller is the common interface of both packages' clients.
 type caller interface {
 	Call(method string, args, reply any) error
 	Go(method string, args, reply any, done chan *stock.Call) *stock.Call
 	io.Closer
 }
 
-// Every client calls every server, over every wire.
+// Every client can call every server, over every wire format.
 func TestInterop(t *testing.T) {
 	ours := quiet(new(Arith))
 	mux := http.NewServeMux()
@@ -34,7 +34,7 @@ func TestInterop(t *testing.T) {
 	stockGob := stockServe(t, nil, new(Arith))
 	stockJSON := stockServe(t, stockjson.NewServerCodec, new(Arith))
 	stockWeb := serveHTTP(t, stockMux)
-	// A stock server with our codec, and ours with the stock one: the types are the same.
+	// A net/rpc server with our codec, and ours with theirs: the types are the same.
 	mixed := stockServe(t, jsonrpc.NewServerCodec, new(Arith))
 	mixedToo := serve(t, quiet(new(Arith)), stockjson.NewServerCodec)
 
@@ -71,7 +71,7 @@ func TestInterop(t *testing.T) {
 	}
 }
 
-// talk has a conversation with an Arith.
+// talk makes a series of calls of an Arith.
 func talk(t *testing.T, c caller) {
 	mustAdd(t, c)
 	var quotient Reply
@@ -113,7 +113,7 @@ func talk(t *testing.T, c caller) {
 	}
 }
 
-// The errors are the same values and types, whichever package a program looks for.
+// The errors are the same values and types, whichever package a program uses.
 func TestSameErrors(t *testing.T) {
 	s := quiet(new(Arith))
 	c := dial(t, serve(t, s, nil))

@@ -22,8 +22,8 @@ import (
 	"github.com/anser-rpc/anser/netrpc/jsonrpc"
 )
 
-// The tests of this file are the issues that users have opened for net/rpc before it was frozen.
-// Their numbers are those of golang/go.
+// The tests of this file are the issues opened for net/rpc before it was frozen. Their numbers are
+// those of golang/go.
 
 // rpc: allow aliasing methods.
 func TestIssue3615AliasedMethods(t *testing.T) {
@@ -35,7 +35,7 @@ func TestIssue3615AliasedMethods(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Clients of net/rpc call them too.
+	// Clients of net/rpc can also call them.
 	addr := serve(t, s, nil)
 	c, err := stock.Dial("tcp", addr)
 	client(t, c, err)
@@ -62,11 +62,11 @@ func TestIssue3615AliasedMethods(t *testing.T) {
 	}
 }
 
-// Who tells from where it is called.
-type Who struct{}
+// Caller returns properties of the caller.
+type Caller struct{}
 
 // Calls returns the address of the caller.
-func (Who) Calls(ctx context.Context, _ *Args) (*string, error) {
+func (Caller) Calls(ctx context.Context, _ *Args) (*string, error) {
 	peer, ok := netrpc.PeerFrom(ctx)
 	if !ok {
 		return nil, errors.New("nobody calls")
@@ -79,14 +79,14 @@ func (Who) Calls(ctx context.Context, _ *Args) (*string, error) {
 }
 
 // Is returns the identity of the caller.
-func (Who) Is(ctx context.Context, _ *Args, reply *string) error {
+func (Caller) Is(ctx context.Context, _ *Args, reply *string) error {
 	*reply = fmt.Sprint(netrpc.IdentityFrom(ctx))
 	return nil
 }
 
 // net/rpc: access to client's IP address.
 func TestIssue4584ClientAddress(t *testing.T) {
-	s := quiet(Who{})
+	s := quiet(Caller{})
 	for name, connect := range map[string]func(net.Conn) (caller, error){
 		"gob":  func(c net.Conn) (caller, error) { return stock.NewClient(c), nil },
 		"JSON": func(c net.Conn) (caller, error) { return jsonrpc.NewClient(c), nil },
@@ -103,11 +103,11 @@ func TestIssue4584ClientAddress(t *testing.T) {
 			var addr string
 			switch name {
 			case "JSON":
-				addr = serve(t, quiet(Who{}), jsonrpc.NewServerCodec)
+				addr = serve(t, quiet(Caller{}), jsonrpc.NewServerCodec)
 			case "CONNECT":
 				addr = serveHTTP(t, s)
 			default:
-				addr = serve(t, quiet(Who{}), nil)
+				addr = serve(t, quiet(Caller{}), nil)
 			}
 			conn, err := net.Dial("tcp", addr)
 			if err != nil {
@@ -116,7 +116,7 @@ func TestIssue4584ClientAddress(t *testing.T) {
 			c, err := connect(conn)
 			client(t, c, err)
 			var got string
-			if err := c.Call("Who.Calls", &Args{}, &got); err != nil || got != conn.LocalAddr().String() {
+			if err := c.Call("Caller.Calls", &Args{}, &got); err != nil || got != conn.LocalAddr().String() {
 				t.Errorf("the caller is %q, %v: want %v", got, err, conn.LocalAddr())
 			}
 		})
@@ -125,7 +125,7 @@ func TestIssue4584ClientAddress(t *testing.T) {
 
 // Authentication for RPC and HTTP.
 func TestIssue4591Authentication(t *testing.T) {
-	s := quiet(new(Arith), Who{})
+	s := quiet(new(Arith), Caller{})
 	s.Authenticate = func(_ context.Context, c *netrpc.Credentials) (any, error) {
 		if subtle.ConstantTimeCompare([]byte(c.Token), []byte("a token")) == 1 {
 			return "bearer", nil
@@ -145,7 +145,7 @@ func TestIssue4591Authentication(t *testing.T) {
 	is := func(c caller, want string) {
 		t.Helper()
 		var got string
-		if err := c.Call("Who.Is", &Args{}, &got); err != nil || got != want {
+		if err := c.Call("Caller.Is", &Args{}, &got); err != nil || got != want {
 			t.Errorf("the caller is %q, %v: want %s", got, err, want)
 		}
 	}
@@ -182,7 +182,7 @@ func TestIssue4591Authentication(t *testing.T) {
 	if _, err := (&netrpc.Dialer{Token: "another"}).Dial(ctx, "tcp", raw); err == nil || !strings.Contains(err.Error(), "unauthenticated") {
 		t.Errorf("with a wrong token: %v", err)
 	}
-	// Without a login nothing can be called, and nothing be found out.
+	// Without a login no method can be called, and no information is disclosed.
 	var answers []string
 	for _, method := range []string{"Arith.Add", "Arith.Nothing", "Nobody.Add", ""} {
 		c := dial(t, raw)
@@ -204,7 +204,7 @@ func TestIssue4591Authentication(t *testing.T) {
 
 // net/rpc: add client support for RPC over HTTPS.
 func TestIssue7946HTTPS(t *testing.T) {
-	s := quiet(new(Arith), Who{})
+	s := quiet(new(Arith), Caller{})
 	for _, path := range []string{netrpc.DefaultRPCPath, "/other"} {
 		mux := http.NewServeMux()
 		s.HandleHTTPMux(mux, path, "")
@@ -221,18 +221,18 @@ func TestIssue7946HTTPS(t *testing.T) {
 		client(t, c, err)
 		mustAdd(t, c)
 		var who string
-		if err := c.Call("Who.Calls", &Args{}, &who); err != nil || !strings.HasSuffix(who, " over TLS") {
+		if err := c.Call("Caller.Calls", &Args{}, &who); err != nil || !strings.HasSuffix(who, " over TLS") {
 			t.Errorf("the caller is %q, %v", who, err)
 		}
-		// A certificate that nobody has signed.
+		// An untrusted certificate.
 		if _, err := netrpc.DialHTTPTLS("tcp", addr, nil); err == nil || !strings.Contains(err.Error(), "certificate") {
 			t.Errorf("without its certificate: %v", err)
 		}
 	}
 }
 
-// net/rpc/jsonrpc: missing support for JSON-RPC 2.0. The cases are those of its specification, as far as
-// they are about the protocol.
+// net/rpc/jsonrpc: missing support for JSON-RPC 2.0. The cases are those of its specification, as
+// far as they are about the protocol.
 func TestIssue10929JSONRPC2(t *testing.T) {
 	s := quiet(new(Arith))
 	conn, err := net.Dial("tcp", serve(t, s, jsonrpc.NewServerCodec))
@@ -252,11 +252,11 @@ func TestIssue10929JSONRPC2(t *testing.T) {
 		{`{"jsonrpc":"2.0","method":1,"params":"bar"}`, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"the request has no method"},"id":null}`},
 		{`[]`, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"the batch is empty"},"id":null}`},
 		{`[1]`, `[{"jsonrpc":"2.0","error":{"code":-32600,"message":"the request is not an object"},"id":null}]`},
-		// A notification has no response, so the next request has the next one.
+		// A notification has no response, so the following response belongs to the next request.
 		{`{"jsonrpc":"2.0","method":"Arith.Add","params":{"A":1,"B":2}} {"jsonrpc":"2.0","method":"Arith.Mul","params":{"A":2,"B":2},"id":4}`, `{"jsonrpc":"2.0","result":{"C":4},"id":4}`},
 		{`[{"jsonrpc":"2.0","method":"Arith.Add","params":{"A":1,"B":2}}] {"jsonrpc":"2.0","method":"Arith.Mul","params":{"A":3,"B":3},"id":5}`, `{"jsonrpc":"2.0","result":{"C":9},"id":5}`},
 		{`[{"jsonrpc":"2.0","method":"Arith.Nothing","params":{}},{"jsonrpc":"2.0","method":"Arith.Mul","params":{"A":3,"B":4},"id":6}]`, `[{"jsonrpc":"2.0","result":{"C":12},"id":6}]`},
-		// A message of JSON-RPC 1.0 is answered as such.
+		// A JSON-RPC 1.0 message gets a 1.0 answer.
 		{`{"method":"Arith.Add","params":[{"A":1,"B":2}],"id":7}`, `{"id":7,"result":{"C":3},"error":null}`},
 	} {
 		if _, err := io.WriteString(conn, c.request); err != nil {
@@ -270,7 +270,7 @@ func TestIssue10929JSONRPC2(t *testing.T) {
 			t.Errorf("%s\n got %s\nwant %s", c.request, got, c.response)
 		}
 	}
-	// The client of it sees the code.
+	// A client receives the code.
 	c, err := jsonrpc.Dial2("tcp", serve(t, quiet(new(Arith)), jsonrpc.NewServerCodec))
 	client(t, c, err)
 	mustAdd(t, c)
@@ -282,8 +282,7 @@ func TestIssue10929JSONRPC2(t *testing.T) {
 
 // net/rpc: Server.ServeHTTP assumes default http mux.
 func TestIssue13395OwnMux(t *testing.T) {
-	// Two servers under the same paths, each on a mux of its own, of which http.DefaultServeMux
-	// knows nothing.
+	// Two servers under the same paths, each on its own mux, and not on http.DefaultServeMux.
 	for _, extra := range []int{1, 2} {
 		s := quiet(new(Arith))
 		if err := s.RegisterFunc("Extra", func(_ *Args, reply *Reply) error { reply.C = extra; return nil }); err != nil {
@@ -315,14 +314,15 @@ func TestIssue13395OwnMux(t *testing.T) {
 			t.Errorf("%s is on http.DefaultServeMux as %q", path, pattern)
 		}
 	}
-	// A server is a handler by itself too.
+	// A server is also a handler by itself.
 	c, err := netrpc.DialHTTPPath("tcp", serveHTTP(t, quiet(new(Arith))), "/any/path")
 	mustAdd(t, client(t, c, err))
 }
 
-// net/rpc: expected timeout based alternatives to functions for rpc.Dial, rpc.DialHTTP, rpc.DialHTTPPath.
+// net/rpc: expected timeout based alternatives to functions for rpc.Dial, rpc.DialHTTP,
+// rpc.DialHTTPPath.
 func TestIssue15236Timeouts(t *testing.T) {
-	// Connections are made by the kernel, and nobody answers.
+	// The kernel accepts the connection, but there is no answer.
 	l := listen(t)
 	defer l.Close()
 	silent := l.Addr().String()
@@ -340,7 +340,7 @@ func TestIssue15236Timeouts(t *testing.T) {
 		"with a token": func() (*netrpc.Client, error) {
 			return (&netrpc.Dialer{Timeout: short, Token: "x"}).Dial(t.Context(), "tcp", silent)
 		},
-		// A connection that is never made.
+		// A connection that is never established.
 		"DialTimeout": func() (*netrpc.Client, error) { return blackHole(short).Dial(context.Background(), "tcp", silent) },
 		"DialContext": func() (*netrpc.Client, error) { return blackHole(0).Dial(ctx, "tcp", silent) },
 	} {
@@ -361,7 +361,7 @@ func TestIssue15236Timeouts(t *testing.T) {
 		c, err := dial()
 		mustAdd(t, client(t, c, err))
 	}
-	// And calls have an end too.
+	// Calls have a timeout, too.
 	w := newWaits()
 	slow := dial(t, serve(t, quiet(w), nil))
 	defer close(w.release)
@@ -372,7 +372,8 @@ func TestIssue15236Timeouts(t *testing.T) {
 	}
 }
 
-// exactTimeouts measures what the dialers do when nobody answers, in memory, where time is exact.
+// exactTimeouts measures the timeouts of the dialers without an answer, in memory, where time is
+// exact.
 func exactTimeouts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := new(ansertest.Network)
@@ -411,7 +412,7 @@ func exactTimeouts(t *testing.T) {
 	})
 }
 
-// blackHole makes connections that never come about.
+// blackHole returns a dialer whose connections are never established.
 func blackHole(timeout time.Duration) *netrpc.Dialer {
 	return &netrpc.Dialer{Timeout: timeout, Net: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		<-ctx.Done()

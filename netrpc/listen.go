@@ -11,13 +11,13 @@ import (
 	"github.com/anser-rpc/anser/internal/accept"
 )
 
-// Serve serves the connections of l until [Server.Shutdown] or [Server.Close], and closes l in the
-// end. codec makes the codec of a connection, such as jsonrpc.NewServerCodec; nil stands for gob. Serve always
-// returns an error; after Shutdown or Close that is anser.ErrServerClosed.
+// Serve serves the connections of l until [Server.Shutdown] or [Server.Close], and finally closes
+// l. codec creates the codec of a connection, for example jsonrpc.NewServerCodec; nil means gob.
+// Serve always returns an error; after Shutdown or Close that is anser.ErrServerClosed.
 //
-// A listener that other machines reach, or of whose address that is not known, must be one of TLS, and the server needs
-// Authenticate; otherwise Serve refuses it, unless InsecurePublic is set. The listeners of crypto/tls are known, and others
-// state an [anser.Protection].
+// A listener that other machines can reach, or whose address is unknown, must use TLS, and the
+// server must have Authenticate; otherwise Serve returns an error, unless InsecurePublic is set.
+// Listeners of crypto/tls are recognized, and others implement [anser.Protection].
 func (s *Server) Serve(l net.Listener, codec func(io.ReadWriteCloser) ServerCodec) error {
 	if l == nil {
 		return errors.New("rpc.Serve: the listener is nil")
@@ -56,7 +56,8 @@ func (s *Server) Serve(l net.Listener, codec func(io.ReadWriteCloser) ServerCode
 		case err == nil && p.EachConn && s.checkConn(conn) != nil:
 			conn.Close()
 		case err == nil:
-			// It ends with its connection, at the latest when Shutdown or Close closes that and waits.
+			// It ends with its connection, at the latest when Shutdown or Close closes the
+			// connection and waits.
 			go s.serveWith(conn, codec)
 		case s.isClosed():
 			return anser.ErrServerClosed

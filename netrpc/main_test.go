@@ -25,7 +25,7 @@ type Args struct{ A, B int }
 // Reply is a result.
 type Reply struct{ C int }
 
-// Arith is a service as one writes it for net/rpc.
+// Arith is a typical service for net/rpc.
 type Arith int
 
 // Add takes a value.
@@ -49,7 +49,7 @@ func (*Arith) Div(args *Args, reply *Reply) error {
 	return nil
 }
 
-// Count gives something that is no struct.
+// Count returns a value that is not a struct.
 func (*Arith) Count(word string, reply *map[rune]int) error {
 	for _, r := range word {
 		(*reply)[r]++
@@ -89,7 +89,7 @@ func (w *Waits) Stubborn(ctx context.Context, _ *Args) (*Reply, error) {
 	return &Reply{C: 1}, nil
 }
 
-// quiet is a server whose log nobody sees.
+// quiet returns a server whose log is discarded.
 func quiet(services ...any) *netrpc.Server {
 	s := &netrpc.Server{Logger: slog.New(slog.DiscardHandler), HandshakeTimeout: time.Minute}
 	for _, service := range services {
@@ -124,8 +124,8 @@ func serve(t testing.TB, s *netrpc.Server, codec func(io.ReadWriteCloser) netrpc
 	return l.Addr().String()
 }
 
-// serveInMemory serves with s in memory until the test ends, and returns what connects to it. Within a bubble of
-// synctest, time costs nothing and is exact.
+// serveInMemory serves with s in memory until the test ends, and returns a function that connects
+// to it. In a synctest bubble, time costs nothing and is exact.
 func serveInMemory(t testing.TB, s *netrpc.Server, codec func(io.ReadWriteCloser) netrpc.ServerCodec) func() net.Conn {
 	t.Helper()
 	network := new(ansertest.Network)
@@ -145,8 +145,8 @@ func serveInMemory(t testing.TB, s *netrpc.Server, codec func(io.ReadWriteCloser
 	}
 }
 
-// closeServer closes a server whose methods have all ended, or end with their contexts. Close itself waits for them for
-// a second, which a machine that has other things to do may not give them.
+// closeServer closes a server whose methods have all ended, or end with their contexts. Close
+// itself waits one second for them, which may be too short on a busy machine.
 func closeServer(t testing.TB, s *netrpc.Server) {
 	t.Helper()
 	end := time.Now().Add(time.Minute)
@@ -210,7 +210,7 @@ func dial(t testing.TB, addr string) *netrpc.Client {
 	return client(t, c, err)
 }
 
-// mustAdd makes sure that the server answers.
+// mustAdd checks that the server answers.
 func mustAdd(t testing.TB, c interface {
 	Call(method string, args, reply any) error
 },

@@ -13,17 +13,17 @@ var (
 	errorType   = reflect.TypeFor[error]()
 )
 
-// shapes is what error messages say about the signatures that can be served.
+// shapes lists the supported signatures, for error messages.
 const shapes = "want func(*Args, *Reply) error, func(context.Context, *Args, *Reply) error or func(context.Context, *Args) (*Reply, error)"
 
 var errNilReply = errors.New("rpc: the method returned neither a reply nor an error")
 
-// method is what runs when one of its names is called.
+// method is a registered function.
 type method struct {
-	name     string       // the first
-	argument reflect.Type // what the function takes
+	name     string       // the first one
+	argument reflect.Type // parameter type of the function
 	reply    reflect.Type // without its pointer
-	context  bool         // whether the function takes one
+	context  bool         // whether the function takes a context
 	call     func(ctx context.Context, argument any) (any, error)
 }
 
@@ -76,7 +76,8 @@ func exportedOrBuiltin(t reflect.Type) bool {
 // byPointer reports whether the function takes a pointer to its argument.
 func (m *method) byPointer() bool { return m.argument.Kind() == reflect.Pointer }
 
-// caller returns what calls f with a decoded argument and gives back a pointer to its reply.
+// caller returns a function that calls f with a decoded argument and returns a pointer to its
+// reply.
 func (m *method) caller(f reflect.Value, returns bool) func(context.Context, any) (any, error) {
 	byPointer := m.byPointer()
 	return func(ctx context.Context, argument any) (any, error) {
@@ -108,7 +109,8 @@ func (m *method) caller(f reflect.Value, returns bool) func(context.Context, any
 	}
 }
 
-// newReply makes a reply for a method to fill; a map or slice is made too, as net/rpc does.
+// newReply allocates a reply for a method to fill; like net/rpc, it also allocates maps and
+// slices.
 func newReply(t reflect.Type) reflect.Value {
 	v := reflect.New(t)
 	switch t.Kind() {

@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// What is nil or was not made is an error wherever a function has one to return, and never a panic, as in package anser.
-// Functions without an error log it.
+// A value that is nil or was not created by its constructor causes an error, never a panic, as in
+// package anser. Functions without an error result log it.
 var (
 	errNoServer  = errors.New("rpc: the server is nil: use rpc.NewServer()")
 	errNoClient  = errors.New("rpc: the client is nil or was not made by Dial or NewClient, or its codec is nil")
@@ -16,7 +16,8 @@ var (
 	errNoContext = errors.New("rpc: the context is nil: pass context.Background()")
 )
 
-// usable returns an error for a client that nothing has made, and for a context that is nil.
+// usable returns an error for a client that was not created by this package, and for a nil
+// context.
 func (c *Client) usable(ctx context.Context) error {
 	switch {
 	case c == nil || c.ended == nil:
@@ -27,7 +28,7 @@ func (c *Client) usable(ctx context.Context) error {
 	return nil
 }
 
-// usable returns an error for a dialer or a context that is nil.
+// usable returns an error for a nil dialer or context.
 func (d *Dialer) usable(ctx context.Context) error {
 	switch {
 	case d == nil:

@@ -13,14 +13,14 @@ import (
 	"github.com/anser-rpc/anser/netrpc/jsonrpc"
 )
 
-// Misuse is an error and never a panic, also not one of a goroutine that the package starts.
+// Misuse is an error and never a panic, not even on a goroutine started by the package.
 func TestMisuse(t *testing.T) {
 	near, far := net.Pipe()
 	defer far.Close()
 	well := netrpc.NewClient(near)
 	defer well.Close()
 	ctx, first := t.Context(), func(_ any, err error) error { return err }
-	var none context.Context // nil
+	var none context.Context // a nil context
 	var noServer *netrpc.Server
 	var noDialer *netrpc.Dialer
 	quiet := &netrpc.Server{Logger: slog.New(slog.DiscardHandler)}
@@ -66,7 +66,7 @@ func TestMisuse(t *testing.T) {
 			}
 		})
 	}
-	// What has no error to return logs one.
+	// Functions without an error result log it.
 	quiet.ServeConn(nil)
 	quiet.ServeCodec(nil)
 	quiet.Accept(nil)
@@ -78,7 +78,7 @@ func TestMisuse(t *testing.T) {
 	}
 }
 
-// A function that makes no codec costs a connection, not the process.
+// A codec function that returns nil ends a connection, not the process.
 func TestServeWithoutCodec(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -7,35 +7,35 @@ import (
 	"net/rpc"
 )
 
-// The paths that HandleHTTP uses.
+// The default paths of HandleHTTP.
 const (
 	DefaultRPCPath   = rpc.DefaultRPCPath
 	DefaultDebugPath = rpc.DefaultDebugPath
 )
 
-// The types that a codec or a caller holds in hand are net/rpc's own, so that what was written for net/rpc goes
-// on to fit.
+// The types used by codecs and callers are net/rpc's own, so that code written for net/rpc can
+// still be used.
 type (
 	// Request is the header of a call.
 	Request = rpc.Request
 	// Response is the header of a reply.
 	Response = rpc.Response
-	// Call is a call that was started with [Client.Go] or [Client.GoContext].
+	// Call is a call started by [Client.Go] or [Client.GoContext].
 	Call = rpc.Call
 	// ServerCodec reads requests and writes responses for a server. See [Server.ServeCodec].
 	ServerCodec = rpc.ServerCodec
 	// ClientCodec writes requests and reads responses for a client. See [NewClientWithCodec].
 	ClientCodec = rpc.ClientCodec
-	// ServerError is the error of a call that the other side has answered with an error: its text.
+	// ServerError is the text of an error returned by the server.
 	ServerError = rpc.ServerError
 )
 
-// ErrShutdown is the error of calls on a client that was closed, or whose connection has ended. It is
-// net/rpc's own.
+// ErrShutdown is the error of calls on a client that was closed, or whose connection has ended. It
+// is net/rpc's own.
 var ErrShutdown = rpc.ErrShutdown
 
-// DefaultServer is the server of the functions that are not methods. Its fields can be set before it is
-// used.
+// DefaultServer is the server used by the package-level functions. Its fields can be set before it
+// is used.
 var DefaultServer = NewServer()
 
 // Register adds the methods of rcvr to the [DefaultServer]. See [Server.Register].
@@ -60,12 +60,12 @@ func ServeCodec(codec ServerCodec) { DefaultServer.ServeCodec(codec) }
 func ServeRequest(codec ServerCodec) error { return DefaultServer.ServeRequest(codec) }
 
 // HandleHTTP registers the [DefaultServer] on http.DefaultServeMux, as net/rpc does, under
-// [DefaultRPCPath] and [DefaultDebugPath]. See [Server.HandleHTTP], and [HandleHTTPMux] for a mux of
-// one's own.
+// [DefaultRPCPath] and [DefaultDebugPath]. See [Server.HandleHTTP], and [HandleHTTPMux] for
+// another mux.
 func HandleHTTP() { DefaultServer.HandleHTTP(DefaultRPCPath, DefaultDebugPath) }
 
-// HandleHTTPMux registers the [DefaultServer] on mux under [DefaultRPCPath] and [DefaultDebugPath].
-// See [Server.HandleHTTPMux].
+// HandleHTTPMux registers the [DefaultServer] on mux under [DefaultRPCPath] and
+// [DefaultDebugPath]. See [Server.HandleHTTPMux].
 func HandleHTTPMux(mux *http.ServeMux) {
 	DefaultServer.HandleHTTPMux(mux, DefaultRPCPath, DefaultDebugPath)
 }

@@ -14,7 +14,8 @@ import (
 
 const publicAdvice = "serve a listener of crypto/tls and set Server.Authenticate, listen on 127.0.0.1, or accept the risk with Server.InsecurePublic"
 
-// checkListener returns an error if other machines reach l and its connections lack protection.
+// checkListener returns an error if other machines can reach l and its connections lack
+// protection.
 func (s *Server) checkListener(l net.Listener) (anser.Protection, error) {
 	addr := l.Addr()
 	if addr == nil {
@@ -31,7 +32,8 @@ func (s *Server) checkListener(l net.Listener) (anser.Protection, error) {
 		addr.String(), publicAdvice)
 }
 
-// checkConn returns an error if the connection is known to be one that other machines can make, and lacks protection.
+// checkConn returns an error if the connection certainly comes from an address that other machines
+// can reach, and lacks protection.
 func (s *Server) checkConn(conn io.ReadWriteCloser) error {
 	if s == nil {
 		return errNoServer
@@ -47,7 +49,7 @@ func (s *Server) checkConn(conn io.ReadWriteCloser) error {
 	return fmt.Errorf("the connection at %q can be reached from other machines, and TLS or authentication is missing: %s", nc.LocalAddr(), publicAdvice)
 }
 
-// checkRequest is checkConn for a request of HTTP.
+// checkRequest is checkConn for an HTTP request.
 func (s *Server) checkRequest(r *http.Request) error {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if s.InsecurePublic || !accept.Elsewhere(local) || s.protected(anser.Protection{Encrypted: r.TLS != nil}) {

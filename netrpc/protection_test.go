@@ -14,10 +14,10 @@ import (
 	"github.com/anser-rpc/anser/netrpc/jsonrpc"
 )
 
-// public is the address of an interface that other machines reach.
+// public is an address that other machines can reach.
 var public = &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1234}
 
-// elsewhere is a listener, and a connection, that says it is reached at public.
+// A listener and connections, without and with TLS, whose local address is public.
 type (
 	listenerElsewhere struct{ net.Listener }
 	connElsewhere     struct{ net.Conn }
@@ -30,9 +30,10 @@ func (connElsewhere) LocalAddr() net.Addr { return public }
 
 func (secureElsewhere) ConnectionState() tls.ConnectionState { return tls.ConnectionState{} }
 
-func anybody(context.Context, *netrpc.Credentials) (any, error) { return "anybody", nil }
+func acceptAll(context.Context, *netrpc.Credentials) (any, error) { return "anyone", nil }
 
-// What other machines reach is served with TLS and Authenticate only, whichever way it gets to the server.
+// On public addresses connections are served only with TLS and Authenticate, by all functions of
+// the server.
 func TestServingInPublic(t *testing.T) {
 	for name, c := range map[string]struct {
 		server *netrpc.Server
@@ -41,8 +42,8 @@ func TestServingInPublic(t *testing.T) {
 	}{
 		"plain":               {&netrpc.Server{}, false, false},
 		"TLS":                 {&netrpc.Server{}, true, false},
-		"Authenticate":        {&netrpc.Server{Authenticate: anybody}, false, false},
-		"both":                {&netrpc.Server{Authenticate: anybody}, true, true},
+		"Authenticate":        {&netrpc.Server{Authenticate: acceptAll}, false, false},
+		"both":                {&netrpc.Server{Authenticate: acceptAll}, true, true},
 		"with InsecurePublic": {&netrpc.Server{InsecurePublic: true}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +53,7 @@ func TestServingInPublic(t *testing.T) {
 			var l net.Listener = listenerElsewhere{listen(t)}
 			var conn net.Conn
 			near, far := net.Pipe()
-			near.Close() // a connection that is served ends at once
+			near.Close() // a served connection ends at once
 			conn = connElsewhere{far}
 			if c.secure {
 				l, conn = tls.NewListener(l, nil), secureElsewhere{connElsewhere{far}}
@@ -91,7 +92,7 @@ func TestServingInPublic(t *testing.T) {
 	}
 }
 
-// debugOf returns the page of the server.
+// debugOf returns the debug page of the server.
 func debugOf(s *netrpc.Server) http.Handler {
 	mux := http.NewServeMux()
 	s.HandleHTTPMux(mux, "", "/")

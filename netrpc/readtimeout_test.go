@@ -18,7 +18,8 @@ import (
 	"github.com/anser-rpc/anser/netrpc/jsonrpc"
 )
 
-// feed sends 20 KiB a second, which is progress enough for Stall, until all is sent or the connection has ended.
+// feed sends 20 KiB per second, which is enough progress for Stall, until everything is sent or
+// the connection has ended.
 func feed(conn net.Conn, message []byte) {
 	for len(message) > 0 {
 		n := min(len(message), 20<<10)
@@ -30,8 +31,8 @@ func feed(conn net.Conn, message []byte) {
 	}
 }
 
-// A request must have arrived within ReadTimeout of its first byte. Between requests a connection may be idle, and the
-// time of each request counts by itself.
+// A request must arrive within ReadTimeout of its first byte. Between requests a connection may be
+// idle, and the time of each request is separate.
 func TestReadTimeout(t *testing.T) {
 	for name, tc := range map[string]struct {
 		json    bool
@@ -73,7 +74,7 @@ func TestReadTimeout(t *testing.T) {
 					began := time.Now()
 					message := call()
 					feeding.Go(func() { feed(conn, message) })
-					if tc.late { // gob has read the header, and says what was wrong with the call
+					if tc.late { // gob has read the header, and returns the error of the call
 						got, err := io.ReadAll(conn)
 						if took := time.Since(began); err != nil || took != tc.timeout {
 							t.Errorf("%q, %v after %v, want the end", got, err, took)
@@ -94,7 +95,8 @@ func TestReadTimeout(t *testing.T) {
 	}
 }
 
-// A reply must have arrived within ReadTimeout of its first byte; before that a client waits as long as its context.
+// A reply must arrive within ReadTimeout of its first byte; before that a client waits as long as
+// its context.
 func TestReadTimeoutOfAClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := new(ansertest.Network)

@@ -10,11 +10,11 @@ import (
 	"sync/atomic"
 )
 
-// names is what a server serves. It is never changed, only replaced, so that calls find their method without
-// a lock.
+// names is the set of served methods. It is immutable and replaced as a whole, so that calls find
+// their method without a lock.
 type names struct {
 	methods  map[string]*entry
-	services map[string]bool // what stands before the last dot; true if it was registered as a whole
+	services map[string]bool // the part before the last dot; true if it was registered as a whole
 }
 
 // entry is one name of a method.
@@ -49,21 +49,21 @@ func (s *Server) Register(rcvr any) error {
 }
 
 // RegisterName serves the exported methods of rcvr under the names "name.Method", if they have one
-// of these shapes, with exported or builtin types:
+// of these signatures, with exported or builtin types:
 //
 //	func (T) Method(in Args, out *Reply) error // net/rpc's; Args may be a pointer
 //	func (T) Method(ctx context.Context, in Args, out *Reply) error
 //	func (T) Method(ctx context.Context, in Args) (*Reply, error)
 //
-// Others are left out. It is an error if none is left, or if the name is taken. Methods can be added
-// at any time.
+// Other methods are skipped. It is an error if none is left, or if the name is already registered.
+// Methods can be added at any time.
 //
-// The context ends when the connection is lost, when [Server.Shutdown] has run out of time, and when the
-// method has returned. There are no deadlines on net/rpc's wire. [PeerFrom] and [IdentityFrom] tell
-// from the context who calls.
+// The context ends when the connection is lost, when the context of [Server.Shutdown] has ended,
+// and when the method has returned. net/rpc's protocol has no deadlines. [PeerFrom] and
+// [IdentityFrom] identify the caller.
 //
-// Like net/rpc, and unlike the rest of Anser, this logs the error that it returns: programs that were
-// written for net/rpc do not look at it.
+// Like net/rpc, and unlike the rest of Anser, this logs the error that it returns: programs
+// written for net/rpc ignore it.
 func (s *Server) RegisterName(name string, rcvr any) error {
 	if s == nil {
 		return s.refused(errNoServer)
@@ -102,7 +102,7 @@ func (s *Server) RegisterName(name string, rcvr any) error {
 	return nil
 }
 
-// methodsOf returns the methods of v that can be served.
+// methodsOf returns the methods of v with supported signatures.
 func methodsOf(service string, v reflect.Value) []*method {
 	var methods []*method
 	for i := range v.NumMethod() {
@@ -113,8 +113,8 @@ func methodsOf(service string, v reflect.Value) []*method {
 	return methods
 }
 
-// RegisterFunc serves a function of one of the shapes of [Server.RegisterName], or a method value,
-// under any name. Names need no dot: "mul" is as good as "Arith.Mul".
+// RegisterFunc serves a function with one of the signatures of [Server.RegisterName], or a method
+// value, under any name. Names need no dot: both "mul" and "Arith.Mul" are valid.
 func (s *Server) RegisterFunc(name string, f any) error {
 	if s == nil {
 		return s.refused(errNoServer)
@@ -140,11 +140,11 @@ func (s *Server) RegisterFunc(name string, f any) error {
 	return nil
 }
 
-// Alias gives a method that is served a further name. Any number is possible.
+// Alias adds another name for a registered method. A method may have any number of names.
 func (s *Server) Alias(alias, method string) error { return s.alias(alias, method, false) }
 
-// DeprecatedAlias gives a method that is served a further name whose use is to end: [Server.Stats]
-// counts it.
+// DeprecatedAlias adds another name for a registered method that should no longer be used:
+// [Server.Stats] counts its uses.
 func (s *Server) DeprecatedAlias(alias, method string) error { return s.alias(alias, method, true) }
 
 func (s *Server) alias(alias, method string, deprecated bool) error {
@@ -165,7 +165,7 @@ func (s *Server) alias(alias, method string, deprecated bool) error {
 	return nil
 }
 
-// withLocked returns the table with one more name.
+// withLocked returns a copy of the table with one more name.
 func (s *Server) withLocked(name string, e *entry) (*names, error) {
 	switch {
 	case name == "":
@@ -197,7 +197,8 @@ func (s *Server) cloneLocked() *names {
 	return next
 }
 
-// missing says that there is no method with the name. The texts are net/rpc's, which is all that a caller has to go by.
+// missing returns the error for an unknown method. The texts are net/rpc's, since callers have
+// nothing else to detect it.
 func (s *Server) missing(name string) string {
 	dot := strings.LastIndexByte(name, '.')
 	if dot < 0 {
@@ -209,7 +210,7 @@ func (s *Server) missing(name string) string {
 	return "rpc: can't find method " + name
 }
 
-// refused logs why something was not registered, and returns it.
+// refused logs the error of a registration, and returns it.
 func (s *Server) refused(err error) error {
 	s.log().Error("rpc: not registered", "err", err)
 	return err

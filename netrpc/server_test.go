@@ -28,10 +28,10 @@ import (
 // insecure is for servers whose certificate does not matter.
 var insecure = &tls.Config{InsecureSkipVerify: true}
 
-// Odd is a service whose methods do what they should not.
+// Odd is a service with misbehaving methods.
 type Odd struct{}
 
-// Silent fails without a word.
+// Silent fails with an empty text.
 func (Odd) Silent(*Args, *Reply) error { return errors.New("") }
 
 // Nothing returns nothing.
@@ -50,7 +50,7 @@ func (*badError) Error() string { panic("no text either") }
 // BadError returns an error that panics.
 func (Odd) BadError(*Args, *Reply) error { return (*badError)(nil) }
 
-// Moody is a message that panics where its mood says so.
+// Moody is a message that panics if its mood says so.
 type Moody struct{ Mood string }
 
 // GobEncode writes the mood.
@@ -81,7 +81,7 @@ func (m Moody) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads it.
 func (m *Moody) UnmarshalJSON(b []byte) error { return m.GobDecode(bytes.Trim(b, `"`)) }
 
-// Echo returns what it got.
+// Echo returns its argument.
 func (Odd) Echo(in *Moody, out *Moody) error {
 	*out = *in
 	return nil
@@ -93,10 +93,10 @@ func (Odd) Become(mood string, out *Moody) error {
 	return nil
 }
 
-// What goes wrong in a method or in a message fails its call only, and the caller learns nothing of
-// the inside. In net/rpc most of this ends the process or the connection.
+// A failure in a method or in a message fails only its call, and the caller learns no internal
+// details. In net/rpc most of these end the process or the connection.
 func TestFailuresStayWithTheirCall(t *testing.T) {
-	var logged testlog.Buffer // what a reply could not be encoded for is logged when the caller has its error
+	var logged testlog.Buffer // why a reply could not be encoded is logged after the caller has received its error
 	for name, wire := range map[string]struct {
 		codec func(io.ReadWriteCloser) netrpc.ServerCodec
 		dial  func(network, address string) (*netrpc.Client, error)
@@ -121,9 +121,9 @@ func TestFailuresStayWithTheirCall(t *testing.T) {
 				{"Odd.BadError", &Args{}, "panicked"},
 				{"Odd.Become", "encode", "cannot encode the reply"},
 				{"Odd.Become", "refuse", "cannot encode the reply"},
-				{"Odd.Become", "decode", "panicked"}, // here
+				{"Odd.Become", "decode", "panicked"}, // on this side
 				{"Odd.Echo", &Moody{"decode"}, "decoding the request panicked"},
-				{"Odd.Echo", &Moody{"encode"}, "panicked"}, // here
+				{"Odd.Echo", &Moody{"encode"}, "panicked"}, // on this side
 				{"Odd.Echo", &Moody{"refuse"}, "not today"},
 				{"Odd.Echo", make(chan int), ""},
 				{"Odd.Echo", (*Moody)(nil), ""},
@@ -189,7 +189,7 @@ func TestContextEndsWithTheMethod(t *testing.T) {
 	<-(<-w.entered).Done()
 }
 
-// A client that has sent all that it wants may close its side and wait.
+// A client that has sent all of its requests may close its side and wait.
 func TestHalfClose(t *testing.T) {
 	for _, half := range []bool{true, false} {
 		w := newWaits()
@@ -244,7 +244,7 @@ func TestMaxInFlight(t *testing.T) {
 	mustAdd(t, a)
 }
 
-// A connection that asks for more at once than it may has to wait, and loses nothing.
+// Calls above the limit of their connection wait, and none is lost.
 func TestMaxPerConn(t *testing.T) {
 	var running, most atomic.Int64
 	s := quiet()
@@ -330,7 +330,7 @@ func TestShutdownDrains(t *testing.T) {
 	l := listen(t)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l, nil) }()
-	// One client of net/rpc with a call in flight, one that is idle, and one by HTTP.
+	// One client of net/rpc with a call in flight, an idle one, and one over HTTP.
 	busy, err := stock.Dial("tcp", l.Addr().String())
 	client(t, busy, err)
 	idle := dial(t, l.Addr().String())
@@ -349,7 +349,7 @@ func TestShutdownDrains(t *testing.T) {
 	if err := <-served; !errors.Is(err, anser.ErrServerClosed) {
 		t.Errorf("Serve: %v", err)
 	}
-	// What still arrives is refused in words.
+	// Later requests are rejected with an error.
 	for {
 		err := busy.Call("Arith.Add", Args{1, 2}, new(Reply))
 		if err != nil {
@@ -402,7 +402,7 @@ func TestShutdownRunsOutOfTime(t *testing.T) {
 	}
 }
 
-// Nap is a service whose method does not look at its context.
+// Nap is a service whose method ignores its context.
 type Nap struct {
 	lasts time.Duration
 	began chan struct{}
@@ -414,8 +414,8 @@ func (n Nap) Take(_ *Args, _ *Reply) error {
 	return nil
 }
 
-// The context of Shutdown decides how long it waits, for methods whose callers wait and for those whose callers
-// have gone.
+// The context of Shutdown bounds how long it waits, for methods whose callers are waiting and for
+// methods whose callers have disconnected.
 func TestShutdownIsBoundByItsContext(t *testing.T) {
 	const overtime = 100 * time.Millisecond
 	for _, gone := range []bool{false, true} {
@@ -456,7 +456,7 @@ func TestShutdownIsBoundByItsContext(t *testing.T) {
 	}
 }
 
-// A client that does not read its replies does not hold up Shutdown beyond its context.
+// A client that does not read its replies does not delay Shutdown beyond its context.
 func TestShutdownWithADeafClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := quiet(new(Arith))
@@ -498,7 +498,7 @@ func TestMethodsThatDoNotEnd(t *testing.T) {
 }
 
 func TestInterceptors(t *testing.T) {
-	s := quiet(new(Arith), Who{})
+	s := quiet(new(Arith), Caller{})
 	s.Alias("Sum", "Arith.Add")
 	var seen []string
 	s.Interceptors = []anser.Interceptor{
@@ -532,12 +532,12 @@ func TestInterceptors(t *testing.T) {
 	}
 }
 
-// What is registered once is called over net/rpc's wire and over Anser's.
+// A method registered once can be called over net/rpc's protocol and over Anser's.
 func TestAnserServesTheSame(t *testing.T) {
 	newer := anser.NewServer(anser.Logger(slog.New(slog.DiscardHandler)))
 	s := quiet()
 	s.Anser = newer
-	if err := errors.Join(s.Register(new(Arith)), s.Register(Who{}), s.RegisterFunc("Extra.Twice", new(Arith).Add), s.RegisterFunc("dotless", new(Arith).Add)); err != nil {
+	if err := errors.Join(s.Register(new(Arith)), s.Register(Caller{}), s.RegisterFunc("Extra.Twice", new(Arith).Add), s.RegisterFunc("dotless", new(Arith).Add)); err != nil {
 		t.Fatal(err)
 	}
 	l := listen(t)
@@ -552,7 +552,7 @@ func TestAnserServesTheSame(t *testing.T) {
 			t.Errorf("%s: %v, %v", method, reply, err)
 		}
 	}
-	who, err := anser.Call[string](t.Context(), c, "Who.Calls", &Args{})
+	who, err := anser.Call[string](t.Context(), c, "Caller.Calls", &Args{})
 	if err != nil || !strings.HasPrefix(*who, "127.0.0.1:") {
 		t.Errorf("the caller is %v, %v", who, err)
 	}
@@ -593,11 +593,11 @@ func TestRegistrationMistakes(t *testing.T) {
 	if err := s.RegisterName("Visible", new(hidden)); err != nil {
 		t.Error(err)
 	}
-	// A pointer is what is missing.
+	// The error suggests a pointer.
 	if err := s.RegisterName("Y", Arith(0)); err == nil || !strings.Contains(err.Error(), "hint: pass a pointer") {
 		t.Errorf("a value: %v", err)
 	}
-	// Methods can come while the server serves.
+	// Methods can be added while the server is running.
 	c := dial(t, serve(t, s, nil))
 	if err := c.Call("Later.Add", Args{1, 2}, new(Reply)); err == nil {
 		t.Error("a method runs before it is registered")
@@ -637,7 +637,7 @@ func TestNotCONNECT(t *testing.T) {
 	}
 }
 
-// A client may send requests behind its CONNECT before it has read the answer.
+// A client may send requests after its CONNECT before it has read the answer.
 func TestEarlyRequests(t *testing.T) {
 	conn, err := net.Dial("tcp", serveHTTP(t, quiet(new(Arith))))
 	if err != nil {
@@ -650,7 +650,7 @@ func TestEarlyRequests(t *testing.T) {
 	mustAdd(t, c)
 }
 
-// recorder sends something before what is written first, and skips some of what is read.
+// recorder sends data before the first write, and skips some of the data read.
 type recorder struct {
 	net.Conn
 	first []byte

@@ -20,44 +20,44 @@ import (
 type session struct {
 	server *Server
 	codec  ServerCodec
-	link   *link.Conn // nil with a codec of another package
-	single bool       // serves one request only
+	link   *link.Conn // nil with a third-party codec
+	single bool       // serves only one request
 
-	ctx     context.Context // of the connection; the values of the contexts of calls are its own
+	ctx     context.Context // of the connection; the calls' contexts hold its values
 	cancel  context.CancelFunc
 	peer    anser.Peer
-	request *http.Request  // by which the connection came, or nil
-	calls   sync.WaitGroup // that were admitted and have no answer yet
-	sending sync.Mutex     // guards WriteResponse of a codec of another package
+	request *http.Request  // CONNECT request of the connection, or nil
+	calls   sync.WaitGroup // admitted and not answered yet
+	sending sync.Mutex     // guards WriteResponse of a third-party codec
 
-	mu       sync.Mutex          // guards what follows
-	conn     *anser.ProtocolConn // at the server that runs the calls; nil until the handshake is over, set once
-	known    bool                // has authenticated itself
+	mu       sync.Mutex          // guards the fields below
+	conn     *anser.ProtocolConn // at the server that runs the calls; nil until the end of the handshake, set once
+	known    bool                // it has authenticated
 	identity any
-	active   int     // calls that run
-	waiting  []*call // for their turn
-	draining bool    // before conn is set
-	lost     bool    // the replies do not arrive any more
+	active   int     // running calls
+	waiting  []*call // calls that wait for their turn
+	draining bool    // drain was called; open checks it
+	lost     bool    // replies no longer arrive
 }
 
-// origin is what is known of a connection before it is served.
+// origin is the data about a connection before it is served.
 type origin struct {
-	ctx      context.Context // nil: the background
+	ctx      context.Context // nil means the background context
 	request  *http.Request
 	known    bool
 	identity any
 }
 
-// call is one request on its way.
+// call is one request in progress.
 type call struct {
 	request  Request
-	entry    *entry // nil: the method was added to Server.Anser
+	entry    *entry // nil: the method is registered at Server.Anser
 	call     *anser.ProtocolCall
 	argument any
-	identity any // with which the call was admitted, whatever login comes later
+	identity any // at the time of admission, whatever login follows
 }
 
-// serveSession serves a connection until it is over.
+// serveSession serves a connection until it ends.
 func (s *Server) serveSession(c *session, from origin) {
 	c.request, c.known, c.identity = from.request, from.known, from.identity
 	if from.ctx != nil {
@@ -86,7 +86,7 @@ func (s *Server) serveSession(c *session, from origin) {
 	c.codec.Close()
 }
 
-// lose ends the contexts of the calls, whose replies nobody gets any more.
+// lose ends the contexts of the calls, whose replies can no longer be delivered.
 func (c *session) lose(err error) {
 	c.cancel()
 	c.mu.Lock()
@@ -119,9 +119,9 @@ func (c *session) serve() error {
 	}
 }
 
-// start runs a call, now or when another one has ended. It does not wait itself: the reader goroutine must go
-// on, since nothing else finds out that the connection is lost, and calls that wait for the end of their
-// context would keep their places for ever.
+// start runs a call, now or when another one has ended. It must not wait itself: only the reader
+// goroutine can notice that the connection is lost, and calls that wait for the end of their
+// context would otherwise keep their places forever.
 func (c *session) start(cl *call) {
 	c.mu.Lock()
 	if c.active >= or(c.server.MaxPerConn, defaultMaxPerConn) {
@@ -194,8 +194,8 @@ func (c *session) serveOne() error {
 	return nil
 }
 
-// read reads a request. A login is over then, and has no entry. The error is that of a connection on which
-// nothing more can be read.
+// read reads a request. A login is complete when it returns, and has no entry. An error means that
+// no more can be read from the connection.
 func (c *session) read() (*call, *link.Refusal, error) {
 	cl := new(call)
 	err := gobwire.Guard(func() error { return c.codec.ReadRequestHeader(&cl.request) })
@@ -209,7 +209,7 @@ func (c *session) read() (*call, *link.Refusal, error) {
 		return cl, c.login(), nil
 	}
 	if refusal := c.admit(cl); refusal != nil {
-		// A body that cannot be left out is the business of the next header.
+		// If the body cannot be skipped, reading the next header fails.
 		gobwire.Guard(func() error { return c.codec.ReadRequestBody(nil) })
 		return cl, refusal, nil
 	}
@@ -236,7 +236,7 @@ func (c *session) readBody(cl *call, body any) *link.Refusal {
 	}
 	text := err.Error()
 	if len(text) > maxQuote {
-		// encoding/json quotes what it does not like, whatever its size.
+		// encoding/json quotes invalid input, whatever its size.
 		text = strings.ToValidUTF8(text[:maxQuote], "") + "…"
 	}
 	if large, ok := errors.AsType[*gobwire.TooLargeError](err); ok {
@@ -247,15 +247,15 @@ func (c *session) readBody(cl *call, body any) *link.Refusal {
 	return &link.Refusal{Kind: link.BadRequest, Text: text}
 }
 
-// maxQuote is how much of an error about a request its caller is told.
+// maxQuote is the maximum length of an error about a request, in the caller's view.
 const maxQuote = 1 << 10
 
-// admit decides whether a request is to run, before its body is decoded.
+// admit decides whether a request may run, before its body is decoded.
 func (c *session) admit(cl *call) *link.Refusal {
 	s := c.server
 	if s.Authenticate != nil {
 		var known bool
-		if cl.identity, known = c.who(); !known {
+		if cl.identity, known = c.identified(); !known {
 			return errUnknown
 		}
 	}
@@ -279,7 +279,7 @@ func (c *session) admit(cl *call) *link.Refusal {
 	return nil
 }
 
-// run has the server run the method, and sends its reply.
+// run makes the server run the method, and sends its reply.
 func (c *session) run(cl *call) {
 	if cl.entry != nil && cl.entry.alias {
 		cl.entry.uses.Add(1)
@@ -298,7 +298,7 @@ func (c *session) run(cl *call) {
 	})
 }
 
-// panicked logs a panic and returns what the caller is told of it.
+// panicked logs a panic and returns the text for the caller.
 func (c *session) panicked(what string, cl *call, p any, stack []byte) string {
 	c.server.stats.panics.Add(1)
 	id := rand.Text()[:10]
@@ -312,14 +312,14 @@ func (c *session) refuse(cl *call, refusal *link.Refusal) {
 	c.fail(cl, refusal)
 }
 
-// invalid takes the place of the reply of a call that failed, as in net/rpc.
+// invalid replaces the reply of a failed call, as in net/rpc.
 var invalid = struct{}{}
 
 // fail answers a call with an error.
 func (c *session) fail(cl *call, err error) {
 	r := &Response{ServiceMethod: cl.request.ServiceMethod, Seq: cl.request.Seq, Error: failure(err)}
 	if r.Error == "" {
-		// On the wire an empty text is no error.
+		// On the wire an empty text means no error.
 		r.Error = "rpc: the method failed without saying why"
 	}
 	c.write(cl, func() error {
@@ -330,7 +330,7 @@ func (c *session) fail(cl *call, err error) {
 	})
 }
 
-// failure returns the text of an error. That of a method goes to the caller as it is.
+// failure returns the text of an error. A method's error is sent to the caller unchanged.
 func failure(err error) string {
 	e, ok := err.(*anser.Error)
 	if ok && errors.Unwrap(e) == nil {
@@ -345,8 +345,8 @@ func (c *session) reply(cl *call, reply any) error {
 	return c.write(cl, func() error { return c.codec.WriteResponse(r, reply) })
 }
 
-// write lets the codec write. Our own codecs write from many goroutines at once; and what they
-// cannot encode they answer with an error.
+// write calls a write function of the codec. The codecs of this package write from many goroutines
+// concurrently; if encoding fails, they send an error.
 func (c *session) write(cl *call, f func() error) error {
 	if c.link == nil {
 		c.sending.Lock()
@@ -359,7 +359,7 @@ func (c *session) write(cl *call, f func() error) error {
 	if panicked, ok := errors.AsType[*gobwire.PanicError](err); ok {
 		c.panicked("encoding the reply panicked", cl, panicked.Value, panicked.Stack)
 		if c.link == nil {
-			c.codec.Close() // what it has written nobody knows
+			c.codec.Close() // a part of the reply may have been written
 		}
 	} else {
 		c.server.log().Debug("rpc: writing response", "method", cl.request.ServiceMethod, "err", err)
@@ -367,7 +367,7 @@ func (c *session) write(cl *call, f func() error) error {
 	return err
 }
 
-// flush waits until everything that was answered is written.
+// flush waits until all answers are written.
 func (c *session) flush() {
 	if c.link != nil {
 		c.link.Out.FlushAll()

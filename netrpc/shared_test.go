@@ -33,7 +33,7 @@ func (p *policy) Version() uint64 {
 	return 1
 }
 
-// shared returns a server of net/rpc whose calls a server of Anser runs.
+// shared returns a net/rpc server whose calls are run by an Anser server.
 func shared(t *testing.T, services []any, opts ...anser.ServerOption) *netrpc.Server {
 	t.Helper()
 	s := quiet()
@@ -47,7 +47,7 @@ func shared(t *testing.T, services []any, opts ...anser.ServerOption) *netrpc.Se
 	return s
 }
 
-// What the options of Anser's server say holds for calls of net/rpc: none of them gets past it.
+// The options of Anser's server apply to calls of net/rpc: none of the checks is bypassed.
 func TestCallsPassTheChecksOfAnser(t *testing.T) {
 	keys, err := auth.NewTokens(auth.Grant{Subject: "ann", SHA256: auth.Digest("ann's")}, auth.Grant{Subject: "bob", SHA256: auth.Digest("bob's")})
 	if err != nil {
@@ -112,7 +112,7 @@ func TestCallsPassTheChecksOfAnser(t *testing.T) {
 				} else if name == "addresses" && errors.Is(err, netrpc.ErrShutdown) {
 					return // it was closed before the call
 				} else if name == "MaxMessage" && codec == "JSON" && errors.Is(err, io.ErrUnexpectedEOF) {
-					return // it cannot be left out
+					return // it cannot be skipped
 				} else if err == nil || !strings.Contains(err.Error(), c.want) {
 					t.Errorf("%v, want %q", err, c.want)
 				}
@@ -136,7 +136,7 @@ func (Text) Len(in string, out *Reply) error {
 	return nil
 }
 
-// A policy that changes ends the calls that are open, as over Anser's own protocol.
+// A policy change ends open calls, as over Anser's own protocol.
 func TestOpenCallsAreCutOff(t *testing.T) {
 	keys, err := auth.NewTokens(auth.Grant{Subject: "ann", SHA256: auth.Digest("ann's")})
 	if err != nil {
@@ -180,7 +180,7 @@ func TestLimitsCountAllProtocols(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	first := anser.Go[Reply](ended, other, "Waits.Here", &Args{})
 	ctx := <-w.entered
-	for s.Anser.Stats().InFlight == 0 { // it waits, and is moved off the goroutine that reads
+	for s.Anser.Stats().InFlight == 0 { // it waits, and is moved off the reader goroutine
 		time.Sleep(time.Millisecond)
 	}
 	if err := c.Call("Waits.Here", &Args{}, new(Reply)); err == nil || !strings.Contains(err.Error(), "limit of 1 calls") {
@@ -217,7 +217,7 @@ func TestLimitsCountAllProtocols(t *testing.T) {
 	}
 }
 
-// Methods that were added to Anser's server are there for clients of net/rpc.
+// Clients of net/rpc can call methods registered at Anser's server.
 func TestMethodsOfAnser(t *testing.T) {
 	s := shared(t, nil)
 	anser.Handle(s.Anser, "Arith.Mul", func(_ context.Context, in *Args) (*Reply, error) { return &Reply{in.A * in.B}, nil })
@@ -228,7 +228,7 @@ func TestMethodsOfAnser(t *testing.T) {
 	}
 }
 
-// Fields that Anser's server decides about are mistakes beside it.
+// Fields decided by Anser's server must not be set together with it.
 func TestFieldsBesideAnser(t *testing.T) {
 	keys, err := auth.NewTokens(auth.Grant{Subject: "ann", SHA256: auth.Digest("ann's")})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 type sessionKey struct{}
 
-// enter counts a connection in.
+// enter adds a connection.
 func (s *Server) enter(c *session) error {
 	if c.ctx == nil {
 		c.ctx = context.Background()
@@ -33,7 +33,7 @@ func (s *Server) enter(c *session) error {
 	switch limit := or(s.MaxConns, defaultMaxConns); {
 	case s.closed:
 		return anser.ErrServerClosed
-	case len(s.sessions) >= limit: // those in their handshake, too
+	case len(s.sessions) >= limit: // including connections in their handshake
 		s.stats.refusedConns.Add(1)
 		return fmt.Errorf("rpc: the server holds %d connections already, which is its limit (Server.MaxConns)", limit)
 	}
@@ -44,7 +44,7 @@ func (s *Server) enter(c *session) error {
 	return nil
 }
 
-// leave counts a connection out.
+// leave removes a connection.
 func (s *Server) leave(c *session) {
 	c.lose(nil)
 	s.mu.Lock()
@@ -55,7 +55,7 @@ func (s *Server) leave(c *session) {
 	}
 }
 
-// setPeer finds out who the other side is.
+// setPeer determines the peer of the connection.
 func (c *session) setPeer() {
 	if c.link == nil {
 		if a, ok := c.codec.(interface{ RemoteAddr() net.Addr }); ok {
@@ -73,7 +73,7 @@ func (c *session) setPeer() {
 	}
 }
 
-// handshake does what comes before the first request.
+// handshake performs the steps before the first request.
 func (c *session) handshake() error {
 	timeout := or(c.server.HandshakeTimeout, defaultHandshake)
 	if c.link != nil {
@@ -94,15 +94,15 @@ func (c *session) handshake() error {
 	return nil
 }
 
-// Shutdown ends the server without failing a call that it has begun: it closes the listeners that it
-// serves, refuses what still arrives with an error that says so, lets the calls in flight finish,
-// sends their replies and closes the connections. Methods whose callers have gone are waited for too.
+// Shutdown ends the server without failing calls in flight: it closes its listeners, rejects later
+// requests with an error that explains it, lets the calls in flight finish, sends their replies
+// and closes the connections. It also waits for methods whose callers have disconnected.
 //
-// ctx decides how long all of that takes. When it is done first, Shutdown ends the contexts of the calls that are
-// left, closes their connections, and returns ctx's error at most 100 ms later, whether the methods have
+// ctx bounds all of this. If it is done first, Shutdown ends the contexts of the remaining calls,
+// closes their connections, and returns ctx's error at most 100 ms later, whether the methods have
 // returned or not.
 //
-// net/rpc's wire has no word for going away: a call that is under way to the server when its
+// net/rpc's protocol cannot announce a shutdown: a call in flight to the server when its
 // connection is closed ends with io.ErrUnexpectedEOF, or ErrShutdown.
 func (s *Server) Shutdown(ctx context.Context) error {
 	switch {
@@ -124,9 +124,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return errors.Join(err, s.finish(ctx, overtime))
 }
 
-// Close ends the server at once. It closes the listeners and connections that it serves, and ends the
-// contexts of calls. Like Shutdown it waits for the server's goroutines, up to a second for methods that go on
-// although their contexts have ended.
+// Close ends the server at once. It closes its listeners and connections, and ends the contexts of
+// calls. Like Shutdown it waits for the server's goroutines, up to one second for methods that
+// continue after their contexts have ended.
 func (s *Server) Close() error {
 	if s == nil {
 		return errNoServer
@@ -135,7 +135,7 @@ func (s *Server) Close() error {
 	return s.finish(context.Background(), endBound)
 }
 
-// stop lets nobody in any more.
+// stop refuses new connections.
 func (s *Server) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,15 +161,16 @@ func (s *Server) liveSessions() []*session {
 	return list
 }
 
-// How long methods are waited for whose contexts have ended.
+// How long to wait for methods whose contexts have ended.
 const (
-	overtime = 100 * time.Millisecond // by Shutdown, whose time is over
+	overtime = 100 * time.Millisecond // by Shutdown, after its context has ended
 	endBound = time.Second            // by Close
 )
 
 var errMethodsLeft = errors.New("methods are still running although their contexts have ended")
 
-// finish closes what is left and waits for it: as long as ctx lasts, and then no longer than bound.
+// finish closes the remaining connections and waits for them: as long as ctx lasts, and then no
+// longer than bound.
 func (s *Server) finish(ctx context.Context, bound time.Duration) error {
 	for _, c := range s.liveSessions() {
 		c.lose(anser.ErrServerClosed)
@@ -191,7 +192,7 @@ func (s *Server) finish(ctx context.Context, bound time.Duration) error {
 	return nil
 }
 
-// drain refuses new calls, and closes the connection when those that run have their replies.
+// drain refuses new calls, and closes the connection when the running ones have their replies.
 func (c *session) drain() {
 	c.mu.Lock()
 	conn := c.conn

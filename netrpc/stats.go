@@ -19,35 +19,35 @@ type stats struct {
 	panics          atomic.Int64
 }
 
-// Stats is what a server has counted since it was made.
+// Stats holds the counters of a server since its creation.
 type Stats struct {
-	Conns           int   // connections that are open
-	Accepted        int64 // connections that were served
+	Conns           int   // open connections
+	Accepted        int64 // connections served
 	RefusedConns    int64 // connections over Server.MaxConns
-	Unauthenticated int64 // times that Server.Authenticate said no
-	Broken          int64 // connections that were closed because of what came, or did not come, over them
+	Unauthenticated int64 // rejections by Server.Authenticate
+	Broken          int64 // connections closed because of invalid, or missing, data
 	InFlight        int64 // calls that run or wait for their turn
 	Refused         int64 // calls that did not run: unknown methods, bad requests, limits, shutdown
-	Panics          int64 // of methods, and of types that read or write themselves; with Server.Anser those of its calls too
+	Panics          int64 // in methods, and in types that encode or decode themselves; with Server.Anser including those of its calls
 	Methods         []MethodStats
 }
 
-// MethodStats is what a server has counted for one method. Methods are sorted by name.
+// MethodStats holds the counters of one method. Methods are sorted by name.
 type MethodStats struct {
 	Name    string
 	Calls   int64 // by all names; with Server.Anser over all protocols
-	Failed  int64 // calls that ran and ended with an error
+	Failed  int64 // calls that ran and returned an error
 	Aliases []AliasStats
 }
 
-// AliasStats is what a server has counted for a further name of a method.
+// AliasStats holds the counters of another name of a method.
 type AliasStats struct {
 	Name       string
 	Deprecated bool
 	Calls      int64
 }
 
-// Stats returns what the server has counted.
+// Stats returns the counters.
 func (s *Server) Stats() Stats {
 	if s == nil {
 		return Stats{}

@@ -17,9 +17,9 @@ func NewClientCodec(conn io.ReadWriteCloser) netrpc.ClientCodec {
 	return &clientCodec{stream: newStream(conn, "netrpc.Dialer.MaxMessage"), pending: make(map[uint64]string)}
 }
 
-// NewClientCodec2 returns a codec for a client that speaks JSON-RPC 2.0 over conn. Arguments that are objects in
-// JSON are sent as named parameters, others as an array of one. Errors of the server are of type
-// [*Error].
+// NewClientCodec2 returns a codec for a client that speaks JSON-RPC 2.0 over conn. Arguments that
+// are objects in JSON are sent as named parameters, others as an array of one. Errors of the
+// server are of type [*Error].
 func NewClientCodec2(conn io.ReadWriteCloser) netrpc.ClientCodec {
 	return &clientCodec{stream: newStream(conn, "netrpc.Dialer.MaxMessage"), pending: make(map[uint64]string), second: true}
 }
@@ -34,8 +34,8 @@ func NewClient2(conn io.ReadWriteCloser) *netrpc.Client {
 	return netrpc.NewClientWithCodec(NewClientCodec2(conn))
 }
 
-// Dial connects to a server of JSON-RPC 1.0. A [netrpc.Dialer] with NewClientCodec does it with a
-// context, a timeout or TLS.
+// Dial connects to a server of JSON-RPC 1.0. For a context, a timeout or TLS, use a
+// [netrpc.Dialer] with NewClientCodec.
 func Dial(network, address string) (*netrpc.Client, error) {
 	return (&netrpc.Dialer{Codec: NewClientCodec}).Dial(context.Background(), network, address)
 }
@@ -45,7 +45,7 @@ func Dial2(network, address string) (*netrpc.Client, error) {
 	return (&netrpc.Dialer{Codec: NewClientCodec2}).Dial(context.Background(), network, address)
 }
 
-// Error is an error object of JSON-RPC 2.0, as a client's call returns it.
+// Error is an error object of JSON-RPC 2.0, returned by a client's call.
 type Error struct {
 	Code    int             `json:"code"`
 	Message string          `json:"message"`
@@ -61,9 +61,9 @@ type clientCodec struct {
 	second bool // speaks 2.0
 
 	mu      sync.Mutex        // guards pending
-	pending map[uint64]string // methods of calls by their numbers: responses do not name them
+	pending map[uint64]string // methods of calls by number: responses do not contain them
 
-	// Of the response that was read last.
+	// Of the last response.
 	result  json.RawMessage
 	failure *Error
 }
@@ -77,7 +77,7 @@ func (c *clientCodec) WriteRequest(r *netrpc.Request, param any) error {
 	return c.conn.Out.FlushTo(end)
 }
 
-// Enqueue encodes a request that somebody is to write.
+// Enqueue encodes a request that the caller must then flush.
 func (c *clientCodec) Enqueue(r *netrpc.Request, param any, giveUp <-chan struct{}) (int64, error) {
 	params, err := json.Marshal(param)
 	if err != nil {
@@ -87,7 +87,7 @@ func (c *clientCodec) Enqueue(r *netrpc.Request, param any, giveUp <-chan struct
 	if err != nil {
 		return 0, err
 	}
-	// Put together by hand: the parts are JSON already, and encoding/json would read them again.
+	// Assembled by hand: the parts are JSON already, and encoding/json would parse them again.
 	message := make([]byte, 0, len(params)+len(method)+80)
 	message = append(message, '{')
 	if c.second {
@@ -112,7 +112,7 @@ func (c *clientCodec) Enqueue(r *netrpc.Request, param any, giveUp <-chan struct
 	return end, err
 }
 
-// take takes the method of a call out.
+// take removes a call and returns its method.
 func (c *clientCodec) take(id uint64) (string, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,7 +141,7 @@ func (c *clientCodec) ReadResponseHeader(r *netrpc.Response) error {
 	c.result = in.Result
 	failed := len(in.Error) > 0 && string(in.Error) != "null"
 	if in.ID == nil {
-		// The server could not make out the request, so it is unknown which call it means.
+		// The server could not parse the request, so it is unknown which call is meant.
 		return fmt.Errorf("jsonrpc: the server did not understand a request: %s", in.Error)
 	}
 	r.Seq = *in.ID
@@ -159,8 +159,8 @@ func (c *clientCodec) ReadResponseHeader(r *netrpc.Response) error {
 	return nil
 }
 
-// readError returns the text of an error, which is a string in JSON-RPC 1.0 and an object in 2.0. Other JSON is
-// its own text.
+// readError returns the text of an error, which is a string in JSON-RPC 1.0 and an object in 2.0.
+// Other JSON is returned as text.
 func (c *clientCodec) readError(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -180,7 +180,7 @@ func (c *clientCodec) readError(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// Failure returns the error object of the response that was read last, or nil.
+// Failure returns the error object of the last response, or nil.
 func (c *clientCodec) Failure() error {
 	if c.failure == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/anser-rpc/anser/netrpc/jsonrpc"
 )
 
-// One server answers clients of JSON-RPC 1.0 and 2.0, each in its version.
+// One server answers clients of JSON-RPC 1.0 and 2.0, each in its own version.
 func Example() {
 	s := netrpc.NewServer()
 	s.Register(Arith{})

@@ -37,7 +37,7 @@ func (Arith) Add(in *Args, out *Reply) error {
 	return nil
 }
 
-// Length takes something that is no object.
+// Length takes an argument that is not an object.
 func (Arith) Length(in string, out *int) error {
 	*out = len(in)
 	return nil
@@ -48,7 +48,7 @@ func (Arith) Denied(context.Context, *Args) (*Reply, error) {
 	return nil, anser.Errorf(anser.PermissionDenied, "adding is not for everybody")
 }
 
-// Inf returns what JSON does not have.
+// Inf returns a value that JSON does not support.
 func (Arith) Inf(_ *Args, out *float64) error {
 	*out = math.Inf(1)
 	return nil
@@ -85,10 +85,10 @@ func connect(t testing.TB) net.Conn {
 	return conn
 }
 
-// newClient makes a client of 2.0, or of 1.0.
+// newClient returns a client of 2.0, or of 1.0.
 var newClient = map[bool]func(io.ReadWriteCloser) *netrpc.Client{true: jsonrpc.NewClient2, false: jsonrpc.NewClient}
 
-// The client of each version writes what the version says.
+// The client of each version writes requests as defined by that version.
 func TestRequests(t *testing.T) {
 	for _, c := range []struct {
 		second bool
@@ -114,11 +114,11 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// What a server may answer, and what the call makes of it.
+// Answers of a server, with the results of the call.
 func TestResponses(t *testing.T) {
 	for _, c := range []struct {
 		second         bool
-		response, want string // of the error; "" if there is none
+		response, want string // of the error; "" for none
 	}{
 		{false, `{"id":0,"result":{"C":3},"error":null}`, ""},
 		{false, `{"id":0,"result":null,"error":"no"}`, "no"},
@@ -152,7 +152,7 @@ func TestResponses(t *testing.T) {
 	}
 }
 
-// The code of an error of Anser travels beside its text.
+// The code of an error of Anser is sent in addition to its text.
 func TestCodesOfErrors(t *testing.T) {
 	c := jsonrpc.NewClient2(connect(t))
 	defer c.Close()
@@ -170,7 +170,7 @@ func TestCodesOfErrors(t *testing.T) {
 	}
 }
 
-// Clients of 1.0 and 2.0 may share a connection, and one that is broken is told so in 2.0.
+// Clients of 1.0 and 2.0 may share a connection, and an invalid message gets an answer in 2.0.
 func TestBrokenMessages(t *testing.T) {
 	for _, c := range []struct{ sent, want string }{
 		{`{"jsonrpc":"2.0","method":"Arith.Add","params":[{"A":1,"B":2}],"id":1}{"jsonrpc":"2.0",,}`, `{"jsonrpc":"2.0","error":{"code":-32700,"message":"the message is not valid JSON"},"id":null}`},
@@ -193,9 +193,9 @@ func TestBrokenMessages(t *testing.T) {
 	}
 }
 
-// ServeConn serves with the default server, and to net/rpc's clients.
+// ServeConn uses the default server, and also serves net/rpc's clients.
 func TestServeConn(t *testing.T) {
-	name := fmt.Sprintf("Arith%d", time.Now().UnixNano()) // nothing leaves the default server, even if the test runs again
+	name := fmt.Sprintf("Arith%d", time.Now().UnixNano()) // a name cannot be removed from the default server, even if the test runs again
 	if err := netrpc.RegisterName(name, Arith{}); err != nil {
 		t.Fatal(err)
 	}

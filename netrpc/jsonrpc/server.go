@@ -19,23 +19,23 @@ const (
 	CodeInvalidRequest = -32600 // the message is not a request
 	CodeMethodNotFound = -32601
 	CodeInvalidParams  = -32602
-	CodeServer         = -32000 // the method returned an error, or the server refused to run it
+	CodeServer         = -32000 // the method returned an error, or the server did not run it
 )
 
-// version2 is how a message says that it is of JSON-RPC 2.0.
+// version2 is the value of "jsonrpc" in JSON-RPC 2.0.
 const version2 = "2.0"
 
-// maxBatch is how many requests a batch may have.
+// maxBatch is the maximum number of requests in a batch.
 const maxBatch = 1000
 
 var errMissingParams = errors.New("jsonrpc: request body missing params")
 
-// ServeConn serves a connection with netrpc.DefaultServer, and returns when it is over. To serve it with
-// another server, give its ServeCodec a codec of [NewServerCodec].
+// ServeConn serves a connection with netrpc.DefaultServer, and returns when it ends. For another
+// server, pass a codec of [NewServerCodec] to its ServeCodec.
 func ServeConn(conn io.ReadWriteCloser) { netrpc.ServeCodec(NewServerCodec(conn)) }
 
-// NewServerCodec returns a codec for a server that speaks JSON-RPC 1.0 and 2.0 over conn. Every message
-// is answered in the version that it is of.
+// NewServerCodec returns a codec for a server that supports JSON-RPC 1.0 and 2.0 over conn. Every
+// message is answered in its own version.
 func NewServerCodec(conn io.ReadWriteCloser) netrpc.ServerCodec {
 	return &serverCodec{stream: newStream(conn, "netrpc.Server.MaxMessage"), pending: make(map[uint64]*request)}
 }
@@ -44,24 +44,24 @@ func NewServerCodec(conn io.ReadWriteCloser) netrpc.ServerCodec {
 type serverCodec struct {
 	stream
 
-	// Of the reading goroutine.
-	queue   []json.RawMessage // of the batch that is being read
+	// Owned by the reader goroutine.
+	queue   []json.RawMessage // of the current batch
 	batch   *batch
 	current *request
-	second  bool // the peer has spoken 2.0
+	second  bool // the peer has used 2.0
 
-	mu      sync.Mutex          // guards what follows, and batches
-	seq     uint64              // ids can be any JSON, netrpc wants numbers
+	mu      sync.Mutex          // guards the fields below, and batches
+	seq     uint64              // IDs can be any JSON, netrpc needs numbers
 	pending map[uint64]*request // not answered yet
 }
 
-// request is a request on its way.
+// request is a request in progress.
 type request struct {
-	second bool // it is of 2.0
+	second bool // it uses 2.0
 	id     json.RawMessage
 	silent bool // a notification
 	params json.RawMessage
-	wrong  bool // its params do not fit
+	wrong  bool // its params have a wrong form
 	batch  *batch
 }
 
@@ -108,7 +108,8 @@ func (c *serverCodec) ReadRequestHeader(r *netrpc.Request) error {
 	}
 }
 
-// broken tells a peer that speaks 2.0 that its message is not JSON. The error ends the connection.
+// broken reports to a peer that uses 2.0 that its message is not JSON. The error ends the
+// connection.
 func (c *serverCodec) broken(err error) error {
 	if c.second {
 		c.refuse(nil, nil, CodeParse, "the message is not valid JSON")
@@ -134,7 +135,8 @@ func (c *serverCodec) startBatch(raw json.RawMessage) error {
 	return nil
 }
 
-// accept makes a message a request, or answers it if it is none. An error means that it is not JSON.
+// accept parses a message as a request, or answers it if it is invalid. An error means that it is
+// not JSON.
 func (c *serverCodec) accept(r *netrpc.Request, raw json.RawMessage, of *batch) (bool, error) {
 	var m message
 	if err := json.Unmarshal(raw, &m); err != nil {
@@ -146,7 +148,7 @@ func (c *serverCodec) accept(r *netrpc.Request, raw json.RawMessage, of *batch) 
 	}
 	var version, method string
 	if len(m.Version) > 0 {
-		json.Unmarshal(m.Version, &version) // what is no string is no version
+		json.Unmarshal(m.Version, &version) // only a string is a version
 	}
 	if err := json.Unmarshal(orNull(m.Method), &method); err != nil && version != version2 && of == nil {
 		return false, err
@@ -188,7 +190,7 @@ func orNull(raw json.RawMessage) json.RawMessage {
 
 var null = json.RawMessage("null")
 
-// validID returns the id if 2.0 allows it, else nil.
+// validID returns the ID if 2.0 allows it, otherwise nil.
 func (q *request) validID() json.RawMessage {
 	if len(q.id) == 0 || q.id[0] == '{' || q.id[0] == '[' || q.id[0] == 't' || q.id[0] == 'f' {
 		return nil
@@ -196,10 +198,10 @@ func (q *request) validID() json.RawMessage {
 	return q.id
 }
 
-// RequestSize returns the length of the params of the request that was read last.
+// RequestSize returns the length of the last request's params.
 func (c *serverCodec) RequestSize() int { return len(c.current.params) }
 
-// ReadRequestBody decodes the argument of the request that was read last.
+// ReadRequestBody decodes the argument of the last request.
 func (c *serverCodec) ReadRequestBody(x any) error {
 	if x == nil {
 		return nil
@@ -237,7 +239,8 @@ func (q *request) decode(x any) error {
 	return errors.New("jsonrpc: params is neither an array nor an object")
 }
 
-// WriteResponse answers a request. A result that cannot be encoded is answered with an error, and returned as one.
+// WriteResponse answers a request. If the result cannot be encoded, it sends an error instead, and
+// returns it.
 func (c *serverCodec) WriteResponse(r *netrpc.Response, x any) error {
 	q, err := c.take(r.Seq)
 	if err != nil {
@@ -258,7 +261,7 @@ func (c *serverCodec) WriteResponse(r *netrpc.Response, x any) error {
 		c.answerError(q, fmt.Sprintf("jsonrpc: the server cannot encode the reply of %s: %s", r.ServiceMethod, why(err)), CodeServer, nil)
 		return err
 	}
-	// Put together by hand: both parts are JSON already, and encoding/json would read them again.
+	// Assembled by hand: both parts are JSON already, and encoding/json would parse them again.
 	out := make([]byte, 0, len(result)+len(q.id)+64)
 	if q.second {
 		out = append(append(out, `{"jsonrpc":"2.0","result":`...), result...)
@@ -270,7 +273,7 @@ func (c *serverCodec) WriteResponse(r *netrpc.Response, x any) error {
 	return c.finish(q.batch, append(out, `,"error":null}`...))
 }
 
-// why is what the caller is told. What a type says when it panics is for the server's log alone.
+// why returns the text for the caller. The value of a panic is only for the server's log.
 func why(err error) string {
 	if _, ok := errors.AsType[*gobwire.PanicError](err); ok {
 		return "its encoding panicked"
@@ -284,7 +287,7 @@ type response1 struct {
 	Error  any             `json:"error"`
 }
 
-// WriteFailure answers a request whose error is known.
+// WriteFailure answers a request with a structured error.
 func (c *serverCodec) WriteFailure(r *netrpc.Response, cause error) error {
 	q, err := c.take(r.Seq)
 	if err != nil {
@@ -308,7 +311,7 @@ func (c *serverCodec) WriteFailure(r *netrpc.Response, cause error) error {
 	return c.answerError(q, r.Error, code, data)
 }
 
-// take takes out a request that is being answered.
+// take removes a request that is being answered.
 func (c *serverCodec) take(seq uint64) (*request, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -335,7 +338,7 @@ func (c *serverCodec) answerError(q *request, text string, code int, data any) e
 	return c.finish(q.batch, out)
 }
 
-// refuse answers a message that is no request.
+// refuse answers an invalid request.
 func (c *serverCodec) refuse(of *batch, id json.RawMessage, code int, text string) error {
 	return c.finish(of, error2(orNull(id), code, text, nil))
 }
@@ -357,7 +360,7 @@ func error2(id json.RawMessage, code int, text string, data any) []byte {
 	return out
 }
 
-// finish writes a response, together with the others if it belongs to a batch; nil stands for none.
+// finish writes a response, together with the others if it belongs to a batch; nil means none.
 func (c *serverCodec) finish(of *batch, out []byte) error {
 	if of == nil {
 		if out == nil {

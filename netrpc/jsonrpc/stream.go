@@ -10,14 +10,14 @@ import (
 	"github.com/anser-rpc/anser/netrpc/internal/link"
 )
 
-// stream is what the codecs of both sides have: JSON values one after the other. One goroutine
+// stream is the common part of the codecs of both sides: consecutive JSON values. One goroutine
 // reads, any number write.
 type stream struct {
 	conn *link.Conn
 	in   *bufio.Reader
-	buf  []byte // the message that was read last
+	buf  []byte // the last message
 
-	option string // what sets the limit of a message
+	option string // the option that sets the limit of a message
 }
 
 func newStream(rwc io.ReadWriteCloser, option string) stream {
@@ -36,8 +36,9 @@ var errStart = errors.New("jsonrpc: a message begins with { or [")
 // keepBuffer is the largest buffer that an idle connection keeps.
 const keepBuffer = 64 << 10
 
-// next reads an object or array, which is valid until the next one is read. It looks for its end only, so
-// that the message is bounded before anything is made of it. At the end of the stream the error is io.EOF.
+// next reads an object or array, which is valid until the next one is read. It only searches for
+// its end, so that the size of the message is checked before it is parsed. At the end of the
+// stream the error is io.EOF.
 func (s *stream) next() ([]byte, error) {
 	if err := s.skipSpace(); err != nil {
 		return nil, err
@@ -67,7 +68,7 @@ func (s *stream) next() ([]byte, error) {
 	}
 }
 
-// skipSpace goes to the beginning of a message.
+// skipSpace skips to the beginning of a message.
 func (s *stream) skipSpace() error {
 	for {
 		b, err := s.in.ReadByte()
@@ -84,7 +85,7 @@ func (s *stream) skipSpace() error {
 	}
 }
 
-// rest says that a message is complete. The line end behind it begins no other.
+// rest marks the end of a message. A following newline does not begin another one.
 func (s *stream) rest() {
 	for s.in.Buffered() > 0 {
 		if b, err := s.in.Peek(1); err != nil || !isSpace(b[0]) {
@@ -97,12 +98,12 @@ func (s *stream) rest() {
 
 func isSpace(b byte) bool { return b == ' ' || b == '\n' || b == '\r' || b == '\t' }
 
-// scanner finds the end of an object or array that comes in pieces. What is between is checked when it
-// is decoded.
+// scanner finds the end of an object or array that arrives in pieces. Its contents are checked
+// when it is decoded.
 type scanner struct {
 	depth   int
-	text    bool // within a string
-	escaped bool // behind a backslash
+	text    bool // inside a string
+	escaped bool // after a backslash
 }
 
 // scan returns how many bytes of the piece belong to the value, and whether it ends there.
@@ -132,7 +133,7 @@ func (s *scanner) scan(piece []byte) (n int, done bool) {
 	return len(piece), false
 }
 
-// write appends a message, as a line, and writes it.
+// write appends a message as a line, and writes it.
 func (s *stream) write(message []byte) error {
 	_, err := s.enqueue(message, nil)
 	if err == nil {

@@ -9,13 +9,13 @@ import (
 	"testing/iotest"
 )
 
-// script is a connection on which everything arrives byte by byte.
+// script is a connection whose input arrives byte by byte.
 type script struct{ io.Reader }
 
 func (script) Write(p []byte) (int, error) { return len(p), nil }
 func (script) Close() error                { return nil }
 
-// A stream ends messages where encoding/json does.
+// A stream ends messages at the same positions as encoding/json.
 func FuzzStream(f *testing.F) {
 	for _, seed := range []string{
 		`{"method":"Arith.Add","params":[{"A":1,"B":2}],"id":1}`, `{"id":"}"} {"id":"\""}`, "[]\n[{}]", `{"a":"\\"}{}`, `{"a":"\\\"]"}`, `[1,[2,{"b":[]}]]`, `{]`, `"x"`, `  {`,
@@ -27,7 +27,7 @@ func FuzzStream(f *testing.F) {
 		for dec := json.NewDecoder(strings.NewReader(sent)); ; {
 			var want json.RawMessage
 			if dec.Decode(&want) != nil {
-				return // what it does not like is found out when it is decoded
+				return // invalid JSON is detected when it is decoded
 			}
 			got, err := s.next()
 			if want[0] != '{' && want[0] != '[' {
@@ -56,7 +56,7 @@ func TestStreamLimit(t *testing.T) {
 	}
 }
 
-// The end of a stream is one only between messages.
+// The end of a stream is valid only between messages.
 func TestStreamEnds(t *testing.T) {
 	for sent, want := range map[string]error{"": io.EOF, " \n": io.EOF, "{": io.ErrUnexpectedEOF, `["x`: io.ErrUnexpectedEOF} {
 		s := newStream(script{strings.NewReader(sent)}, "X")

@@ -1,4 +1,3 @@
-// Package link is a connection as the codecs of netrpc and netrpc/jsonrpc use it. What is written goes
-// into a buffer that whoever comes first writes out for all; what is read must arrive at a pace
-// that an honest peer keeps.
+// Package link is a connection for the codecs of netrpc and netrpc/jsonrpc. Output goes into a
+// buffer that the first writer flushes for all; input must arrive at the pace of an honest peer.
 package link

@@ -12,18 +12,19 @@ import (
 	"time"
 )
 
-// Limits bound what a peer may cost.
+// Limits bound the resources used by a peer.
 type Limits struct {
-	// MaxMessage is the largest message that is accepted, in bytes.
+	// MaxMessage is the maximum size of a received message in bytes.
 	MaxMessage int
-	// Stall is how long a message that has begun, or a write, may make no progress; 0 means
-	// forever. It needs a connection with deadlines, as ReadTimeout does.
+	// Stall is how long a message that has begun, or a write, may make no progress; 0 means no
+	// limit. Like ReadTimeout, it requires a connection with deadlines.
 	Stall time.Duration
-	// ReadTimeout is the time from the first byte of a message to its last one; 0 means no bound.
+	// ReadTimeout is the maximum time from the first to the last byte of a message; 0 means no
+	// limit.
 	ReadTimeout time.Duration
 }
 
-// DefaultLimits are those of a codec that nobody has told others.
+// DefaultLimits are the limits of a codec before SetLimits.
 var DefaultLimits = Limits{MaxMessage: 4 << 20}
 
 // Conn is one connection. A single goroutine reads; any number write.
@@ -31,11 +32,11 @@ type Conn struct {
 	Out Outbox
 
 	rwc    io.ReadWriteCloser
-	early  []byte // arrived before the Conn was made
+	early  []byte // arrived before the Conn was created
 	limits Limits
 
-	// Of the reading goroutine.
-	begun    bool      // some of a message has arrived
+	// Owned by the reader goroutine.
+	begun    bool      // a part of a message has arrived
 	started  time.Time // when the message began, if armed
 	armed    bool      // a deadline is set
 	progress int       // bytes since then
@@ -45,7 +46,8 @@ type Conn struct {
 	closeErr  error
 }
 
-// New returns a Conn over rwc, of which early was already read. One that is nil fails when it is used.
+// New returns a Conn over rwc, from which early was already read. A Conn over a nil rwc fails when
+// it is used.
 func New(rwc io.ReadWriteCloser, early []byte) *Conn {
 	if rwc == nil {
 		rwc = none{}
@@ -56,7 +58,7 @@ func New(rwc io.ReadWriteCloser, early []byte) *Conn {
 	return c
 }
 
-// none takes the place of a connection that is nil.
+// none replaces a nil connection.
 type none struct{}
 
 var errNone = errors.New("the connection is nil")
@@ -65,26 +67,27 @@ func (none) Read([]byte) (int, error)  { return 0, errNone }
 func (none) Write([]byte) (int, error) { return 0, errNone }
 func (none) Close() error              { return nil }
 
-// SetLimits changes the limits. It must not be called while somebody reads or writes.
+// SetLimits changes the limits. It must not be called during a read or a write.
 func (c *Conn) SetLimits(l Limits) {
 	c.limits = l
 	c.Out.stall = l.Stall
 }
 
-// SetMaxMessage changes the largest message that is accepted. It belongs to the reading goroutine.
+// SetMaxMessage changes the maximum size of a received message. It must be called by the reader
+// goroutine.
 func (c *Conn) SetMaxMessage(bytes int) { c.limits.MaxMessage = bytes }
 
-// MaxMessage returns the largest message that is accepted.
+// MaxMessage returns the maximum size of a received message.
 func (c *Conn) MaxMessage() int { return c.limits.MaxMessage }
 
-// Transport returns what the Conn was made of.
+// Transport returns the underlying connection.
 func (c *Conn) Transport() io.ReadWriteCloser { return c.rwc }
 
-// progressEvery is how many bytes count as progress. A byte now and then does not.
+// progressEvery is how many bytes count as progress: a byte now and then does not.
 const progressEvery = 16 << 10
 
-// Read reads what has arrived. Within a message it waits for [Limits.Stall] at most, and no longer than
-// [Limits.ReadTimeout] allows for the whole message.
+// Read reads the data that has arrived. Within a message it waits for [Limits.Stall] at most, and
+// no longer than [Limits.ReadTimeout] allows for the whole message.
 func (c *Conn) Read(p []byte) (int, error) {
 	if len(c.early) > 0 {
 		n := copy(p, c.early)
@@ -92,7 +95,8 @@ func (c *Conn) Read(p []byte) (int, error) {
 		c.begun = true
 		return n, nil
 	}
-	// Most messages come in one piece. A deadline costs something, so only the second piece has one.
+	// Most messages arrive in one piece. A deadline has a cost, so it is set for the second piece
+	// only.
 	if c.begun && !c.lingering.Load() && (!c.armed || c.progress >= progressEvery) {
 		c.setDeadline()
 	}
@@ -126,7 +130,7 @@ func (c *Conn) setDeadline() {
 	c.armed, c.progress = true, 0
 }
 
-// late says which limit has ended the wait for a message.
+// late adds the exceeded limit to the error of a read.
 func (c *Conn) late(err error) error {
 	if t := c.limits.ReadTimeout; t > 0 && time.Since(c.started) >= t {
 		return fmt.Errorf("a message did not arrive completely within %v (ReadTimeout): %w", t, err)
@@ -134,7 +138,8 @@ func (c *Conn) late(err error) error {
 	return fmt.Errorf("a message made no progress for %v (Stall): %w", c.limits.Stall, err)
 }
 
-// Rest says that a message is complete, and how many bytes of the next are there.
+// Rest marks the end of a message; buffered is the number of bytes of the next one that have
+// arrived.
 func (c *Conn) Rest(buffered int) {
 	c.begun = buffered > 0
 	if c.armed {
@@ -145,7 +150,8 @@ func (c *Conn) Rest(buffered int) {
 	}
 }
 
-// Close closes the connection, which ends all that wait for it. It may be called any number of times.
+// Close closes the connection, which wakes all waiting goroutines. It may be called any number of
+// times.
 func (c *Conn) Close() error {
 	c.once.Do(func() {
 		c.closeErr = c.rwc.Close()
@@ -154,12 +160,12 @@ func (c *Conn) Close() error {
 	return c.closeErr
 }
 
-// lingerBound is how long Linger waits for the other side.
+// lingerBound is how long Linger waits for the peer.
 const lingerBound = 200 * time.Millisecond
 
-// Linger tells the other side that nothing more comes, and gives it a moment to read what was
-// written: closing a connection with unread bytes of the peer would take that away from it. The
-// goroutine that reads must go on, and ends soon.
+// Linger closes the direction to the peer, and gives it a moment to read the remaining data:
+// closing a connection with unread input would destroy it. The reader goroutine must continue, and
+// soon ends.
 func (c *Conn) Linger() {
 	c.lingering.Store(true)
 	half, ok := c.rwc.(interface{ CloseWrite() error })
@@ -169,36 +175,36 @@ func (c *Conn) Linger() {
 	}
 }
 
-// Linked is what the codecs of netrpc have beyond those of others.
+// Linked is the additional interface of netrpc's own codecs.
 type Linked interface {
 	Link() *Conn
 }
 
-// Failer is a client's codec that knows more of an error than its text. Failure is called after
-// ReadResponseHeader has set one, and may return nil.
+// Failer is a client's codec with structured errors. Failure is called after ReadResponseHeader
+// has set an error, and may return nil.
 type Failer interface {
 	Failure() error
 }
 
-// FailureWriter is a server's codec that can send more of an error than its text. It is called instead of
-// WriteResponse for a call that failed with err.
+// FailureWriter is a server's codec with structured errors. It is called instead of WriteResponse
+// for a call that failed with err.
 type FailureWriter interface {
 	WriteFailure(r *rpc.Response, err error) error
 }
 
-// Sized is a server's codec that knows how many bytes the body of the last request had.
+// Sized is a server's codec that reports the size of the last request's body in bytes.
 type Sized interface {
 	RequestSize() int
 }
 
 // Sender is a client's codec that encodes a request without waiting for the connection.
 type Sender interface {
-	// Enqueue is WriteRequest without writing; wait is done when the caller gives up. It
-	// returns where the request ends in the stream.
+	// Enqueue is WriteRequest without writing; wait is closed when the caller gives up. It returns
+	// the end of the request in the stream.
 	Enqueue(r *rpc.Request, body any, wait <-chan struct{}) (int64, error)
 }
 
-// Kind says why a server did not run a call.
+// Kind is the reason why a server did not run a call.
 type Kind uint8
 
 // The kinds.
@@ -206,7 +212,7 @@ const (
 	NoMethod   Kind = iota + 1 // there is no such method
 	BadRequest                 // the request could not be decoded
 	Busy                       // the server is at a limit, or shutting down
-	Unknown                    // the connection has not authenticated itself
+	Unknown                    // the connection has not authenticated
 	Denied                     // its identity may not call the method
 )
 

@@ -24,10 +24,10 @@ func text(s string) func(*bytes.Buffer) error {
 	}
 }
 
-// gate is a connection that takes what is written when it is let.
+// gate is a connection whose writes wait until the test lets them through.
 type gate struct {
 	net.Conn
-	writes chan string   // what was written
+	writes chan string   // the written data
 	open   chan struct{} // lets a write through
 }
 
@@ -41,7 +41,7 @@ func (g *gate) Write(p []byte) (int, error) {
 func (g *gate) SetWriteDeadline(time.Time) error { return nil }
 func (g *gate) Close() error                     { return nil }
 
-// What is appended while somebody writes goes out with the next write, whoever flushes.
+// Data appended during a write is part of the next write, whichever goroutine flushes.
 func TestWritesAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
@@ -75,13 +75,13 @@ func TestWritesAreShared(t *testing.T) {
 	})
 }
 
-// Where much waits to be written, who appends waits too, unless he gives up.
+// If much data is waiting to be written, Append waits, too, unless its caller gives up.
 func TestAppendWaitsForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
 		c := link.New(g, nil)
 		large := string(make([]byte, 300<<10))
-		for range 2 { // one that is being written, one behind it
+		for range 2 { // one that is being written, and one after it
 			if _, err := c.Out.Append(nil, text(large)); err != nil {
 				t.Fatal(err)
 			}
@@ -116,10 +116,10 @@ func TestAppendWaitsForRoom(t *testing.T) {
 	})
 }
 
-// Everybody learns that the connection has ended.
+// All waiting goroutines learn that the connection has ended.
 func TestCloseWakesAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		one, two := net.Pipe() // which nobody reads
+		one, two := net.Pipe() // it is never read
 		defer two.Close()
 		c := link.New(one, nil)
 		results := make(chan error, 3)
@@ -166,7 +166,7 @@ func TestStalledWrites(t *testing.T) {
 	})
 }
 
-// A message that has begun has to go on; between messages there is no hurry.
+// A message that has begun must continue; between messages there is no limit.
 func TestStalledReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := net.Pipe()

@@ -8,28 +8,29 @@ import (
 	"time"
 )
 
-// Outbox is the writing half of a connection. Messages are appended to a buffer; the first one who
-// flushes writes for all who come meanwhile, so that many of them share a system call.
+// Outbox is the writing half of a connection. Messages are appended to a buffer; the first
+// goroutine that flushes also writes for the ones that come meanwhile, so that many of them share
+// a system call.
 type Outbox struct {
 	w      io.Writer
 	stall  time.Duration
-	broken func() // called once a write has failed
+	broken func() // called when a write has failed
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	buf      *bytes.Buffer
 	spare    *bytes.Buffer
 	appended int64
 	written  int64
 	writing  bool
 	err      error
-	changed  chan struct{} // closed when written or err changes; nil while nobody waits
+	changed  chan struct{} // closed when written or err changes; nil while there is no waiter
 }
 
 const (
-	// highWater is how much may wait to be written before those who append wait too. Without it a
+	// highWater is how many bytes may wait to be written before Append waits, too. Otherwise a
 	// peer that sends requests and reads no replies would fill the memory.
 	highWater = 256 << 10
-	// pieces is how much is written under one deadline.
+	// pieces is how many bytes are written under one deadline.
 	pieces = 64 << 10
 	// keepBuffer is the largest buffer that an idle connection keeps.
 	keepBuffer = 64 << 10
@@ -38,9 +39,9 @@ const (
 // ErrGaveUp is returned by Append when the caller gave up before there was room.
 var ErrGaveUp = errors.New("given up while the connection took nothing")
 
-// Append calls encode to append a message, and returns where it ends in the stream. It waits for
-// room, unless giveUp is closed. What encode has appended stays, also when it fails: it takes back
-// itself what must not be sent.
+// Append calls encode to append a message, and returns its end in the stream. It waits for room,
+// unless giveUp is closed. Data appended by encode stays, even if encode fails: it must itself
+// remove data that must not be sent.
 func (o *Outbox) Append(giveUp <-chan struct{}, encode func(*bytes.Buffer) error) (int64, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -84,7 +85,7 @@ func (o *Outbox) changeLocked() {
 	}
 }
 
-// Flush writes what was appended, unless somebody is at it.
+// Flush writes the appended data, unless another goroutine is writing.
 func (o *Outbox) Flush() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -94,7 +95,7 @@ func (o *Outbox) Flush() {
 	}
 }
 
-// FlushLater does the same on a goroutine of its own, which ends when everything is written or the
+// FlushLater does the same on a new goroutine, which ends when everything is written or the
 // connection is closed.
 func (o *Outbox) FlushLater() {
 	o.mu.Lock()
@@ -109,7 +110,7 @@ func (o *Outbox) FlushLater() {
 	}
 }
 
-// FlushTo writes, or waits for others to write, until the stream has reached end.
+// FlushTo writes, or waits for other writers, until the stream has reached end.
 func (o *Outbox) FlushTo(end int64) error {
 	o.Flush()
 	o.mu.Lock()
@@ -126,7 +127,7 @@ func (o *Outbox) FlushTo(end int64) error {
 	return o.err
 }
 
-// FlushAll writes, or waits for others to write, everything that was appended before.
+// FlushAll writes, or waits for other writers, until all data appended before is written.
 func (o *Outbox) FlushAll() error {
 	o.mu.Lock()
 	end := o.appended
@@ -134,14 +135,14 @@ func (o *Outbox) FlushAll() error {
 	return o.FlushTo(end)
 }
 
-// Err returns what went wrong with writing, or nil.
+// Err returns the error of a failed write, or nil.
 func (o *Outbox) Err() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.err
 }
 
-// fail ends the writing for the reason err, unless it has ended.
+// fail ends the writing with the error err, unless it has ended.
 func (o *Outbox) fail(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -155,7 +156,7 @@ func (o *Outbox) failLocked(err error) {
 	}
 }
 
-// writeLocked writes until nothing is left. It lets go of the lock while it writes.
+// writeLocked writes until the buffer is empty. It releases the lock during a write.
 func (o *Outbox) writeLocked() {
 	for o.buf != nil && o.err == nil {
 		b := o.buf
@@ -167,7 +168,7 @@ func (o *Outbox) writeLocked() {
 		if err != nil {
 			o.failLocked(err)
 			o.mu.Unlock()
-			o.broken() // wakes who reads
+			o.broken() // wakes the reader goroutine
 			o.mu.Lock()
 		}
 		o.changeLocked()
@@ -179,7 +180,7 @@ func (o *Outbox) writeLocked() {
 	o.writing = false
 }
 
-// write writes piece by piece, so that a slow peer has time for each.
+// write writes in pieces, so that a slow peer has enough time for each.
 func (o *Outbox) write(p []byte) (written int, err error) {
 	d, ok := o.w.(interface{ SetWriteDeadline(time.Time) error })
 	if !ok || o.stall <= 0 {
