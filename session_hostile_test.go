@@ -79,21 +79,30 @@ func TestHostileServerIsLimited(t *testing.T) {
 	})
 }
 
-// A server that makes calls which are refused, and reads nothing, does not fill the client's memory.
+// A server that makes its client answer, and reads nothing, does not fill the client's memory.
 func TestHostileServerThatFloods(t *testing.T) {
-	bubble(t, func(t *testing.T, network *ansertest.Network) {
-		p, _, _ := hostile(t, network)
-		p.Send(wire.AppendMethod(nil, 1, "No.Such"))
-		sent := uint64(0)
-		for ; sent < 1_000_000; sent++ {
-			if p.Send(pushed(sent+1, 1, 0)) != nil {
-				break
-			}
-		}
-		if sent == 1_000_000 {
-			t.Error("the client is still there after a million calls whose answers nobody read")
-		}
-	})
+	for name, frames := range map[string]func(id uint64) []byte{
+		"refused calls": func(id uint64) []byte { return pushed(id, 1, 0) },
+		"pings between calls": func(id uint64) []byte {
+			return wire.AppendPing(pushed(id, 1, wire.FlagOneway), wire.TypePing, id)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, network *ansertest.Network) {
+				p, _, _ := hostile(t, network)
+				p.Send(wire.AppendMethod(nil, 1, "No.Such"))
+				sent := uint64(0)
+				for ; sent < 1_000_000; sent++ {
+					if p.Send(frames(sent+1)) != nil {
+						break
+					}
+				}
+				if sent == 1_000_000 {
+					t.Error("the client is still there after a million frames whose answers were not read")
+				}
+			})
+		})
+	}
 }
 
 // What a server must not send ends the connection.
