@@ -7,8 +7,8 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// compressRequest completes the frame of a call that may be compressed, for the connection that was picked: what
-// one server takes another one need not. A call for which that fails is over.
+// compressRequest completes the frame of a call that may be compressed, for the connection that was
+// picked: servers differ in the algorithms that they accept. If it fails, the call is over.
 func (k *call) compressRequest(e *endpoint, c *callerHalf, m *clientMethod) (fault *Error) {
 	z := k.compression
 	defer func() {
@@ -48,13 +48,13 @@ func (k *call) asked(compression uint8) bool {
 	return k.compression != nil && k.frame[requestCompressionOffset] == compression
 }
 
-// unpackReply returns the payload of a reply that came compressed. It runs on the caller's goroutine.
+// unpackReply returns the payload of a compressed reply. It runs on the caller's goroutine.
 func (k *call) unpackReply(h *host) ([]byte, *Error) {
 	out, err := unpack(k.plain[:0], k.reply(), k.compression.compressor, h.maxMessage, h.maxExpansion)
 	k.plain = out
 	if err != nil {
 		code := err.code
-		if code == InvalidArgument { // nobody's argument: the server has sent it
+		if code == InvalidArgument { // not the caller's argument: the server has sent it
 			code = Internal
 		}
 		return nil, failure(code, Executed, PhaseDecode, err.cause, "the reply: %s", err.text)
@@ -62,8 +62,8 @@ func (k *call) unpackReply(h *host) ([]byte, *Error) {
 	return out, nil
 }
 
-// compressRequest completes the REQUEST of a stream that may be compressed, for the connection that was picked, and returns how
-// the messages behind it are.
+// compressRequest completes the REQUEST of a stream that may be compressed, for the connection that
+// was picked, and returns the compression of the messages that follow.
 func (r *streamOpening) compressRequest(o *clientStream, conn *callerHalf) (z *streamPacking, fault *Error) {
 	c := r.options.compression
 	e := o.endpoint
@@ -98,12 +98,13 @@ func (r *streamOpening) compressRequest(o *clientStream, conn *callerHalf) (z *s
 }
 
 // Compress sets how the requests and replies of calls are compressed: with c, in the mode [Dynamic]
-// unless an option says otherwise. As an option of a client it holds for all calls on the client's
-// connections, as one of a call for that call. With nil or [compress.None] nothing is compressed,
-// which is the default.
+// unless an option says otherwise. As an option of a client it applies to all calls on the client's
+// connections, as an option of a call to that call. With nil or [compress.None], the default,
+// nothing is compressed.
 //
-// The messages of a stream are treated like requests and replies, each by itself; as an option of [Open] it holds for
-// the stream. A server that does not take the algorithm of c gets its calls uncompressed.
+// The messages of a stream are treated like requests and replies, each on its own; as an option of
+// [Open] it applies to the stream. A server that does not accept the algorithm of c gets its calls
+// uncompressed.
 func Compress(c compress.Compressor, opts ...CompressOption) DialCallOption {
 	z, mistake := compressionOf(c, opts)
 	return dialCallOption(func(o *callOptions) {

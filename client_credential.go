@@ -14,17 +14,17 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// Credential is what a client shows of itself to servers with [Authenticate]. It never prints its Data.
+// Credential is what a client presents to servers with [Authenticate]. Data is never printed.
 type Credential struct {
-	// Scheme says what Data is, in 1 to 32 bytes of a-z 0-9 - _ . ; it is not secret.
+	// Scheme is the kind of Data, in 1 to 32 bytes of a-z 0-9 - _ . ; it is not secret.
 	Scheme string
-	// Data is at most 16 KiB. It must not be changed any more.
+	// Data is at most 16 KiB. It must not be changed after it was returned.
 	Data []byte `json:"-"`
-	// Expires is when another one should have taken its place; zero: never.
+	// Expires is when the credential must have been replaced; the zero time means never.
 	Expires time.Time
 }
 
-// String says the scheme and hides Data.
+// String returns the scheme and hides Data.
 func (c Credential) String() string { return fmt.Sprintf("credential %q %s", c.Scheme, hidden) }
 
 // GoString is String.
@@ -36,15 +36,17 @@ func (c Credential) Format(f fmt.State, _ rune) { io.WriteString(f, c.String()) 
 // LogValue hides Data.
 func (c Credential) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
-// Credentials has the client show a credential to each server that it connects to. source is asked for one before
-// each connection is made, and again in the last quarter of the time until it expires, or in the last three seconds or
-// half where that is more; the new one renews the connections that stand, and the calls on them go on. So a
-// lifetime of less than about five seconds is too short. source is called from several goroutines at once; ctx
-// ends after the options [HandshakeTimeout] and [ConnectTimeout] and when the client is closed. While it fails, no connection is made: calls fail with
-// its error, which must not hold the secret; a renewal is tried again until it works.
+// Credentials makes the client present a credential to each server that it connects to. source is
+// called before each connection is made. It is called again in the last quarter of the credential's
+// lifetime, or in the last three seconds or half of it if that is longer; the new credential renews
+// the existing connections, and the calls on them continue. A lifetime of less than about five
+// seconds is therefore too short. source is called from several goroutines at once; ctx ends after
+// the options [HandshakeTimeout] and [ConnectTimeout] and when the client is closed. While source
+// fails, no connection is made: calls fail with its error, which must not contain the secret. A
+// failed renewal is retried until it succeeds.
 //
-// A credential travels only where TLS protects it, over unix sockets, and on the loopback of the machine; see
-// [InsecureCredentials]. Clients share connections if they were given the very same option.
+// A credential is sent only over TLS, over unix sockets, and on the loopback interface; see
+// [InsecureCredentials]. Clients share connections only if they were given the same option value.
 func Credentials(source func(ctx context.Context) (Credential, error)) DialOption {
 	shared := &credentials{source}
 	return dialOption(func(o *dialOptions) {
@@ -55,13 +57,13 @@ func Credentials(source func(ctx context.Context) (Credential, error)) DialOptio
 	})
 }
 
-// InsecureCredentials lets [Credentials] travel over connections that nothing protects. Everybody on their way
-// can read them, and act as the client.
+// InsecureCredentials allows [Credentials] to be sent over unprotected connections. An attacker on
+// the network path can read them, and impersonate the client.
 func InsecureCredentials() DialOption {
 	return dialOption(func(o *dialOptions) { o.inTheClear = true })
 }
 
-// credentials is a source of credentials. Its address tells clients apart.
+// credentials is a source of credentials. Its address distinguishes clients.
 type credentials struct {
 	source func(ctx context.Context) (Credential, error)
 }
@@ -69,7 +71,7 @@ type credentials struct {
 var errInTheClear = errors.New("the credential would travel unprotected: give the client anser.TLS, " +
 	"or accept that others read it with anser.InsecureCredentials")
 
-// get asks the source, whose panic is an error.
+// get calls the source; a panic becomes an error.
 func (c *credentials) get(ctx context.Context) (cred Credential, err error) {
 	defer func() {
 		if p := recover(); p != nil { // the value may hold a secret
@@ -89,7 +91,7 @@ func (c *credentials) get(ctx context.Context) (cred Credential, err error) {
 	return cred, nil
 }
 
-// credential asks for what to show on a new connection; it returns nil where nothing is to be shown.
+// credential returns the credential to present on a new connection, or nil without [Credentials].
 func (h *host) credential(ctx context.Context) (*Credential, error) {
 	if h.credentials == nil {
 		return nil, nil
@@ -100,13 +102,14 @@ func (h *host) credential(ctx context.Context) (*Credential, error) {
 	return &cred, err
 }
 
-// protects says why a credential must not be sent over the connection, or nil. TLS that a dialer has laid may end
-// at a proxy.
+// protects returns why a credential must not be sent over the connection, or nil. TLS that a dialer
+// has added may end at a proxy.
 func (h *host) protects(nc net.Conn) error {
 	if h.tls != nil || h.secure || h.inTheClear || nc.RemoteAddr() != nil && nc.RemoteAddr().Network() == "unix" {
 		return nil
 	}
-	// The address of the connection may be that of a proxy on this machine, the one that was dialled any name.
+	// The connection's address may be that of a proxy on this machine, the dialed one may be any
+	// name.
 	from, ok := ipOf(nc.RemoteAddr())
 	if ok && from.IsLoopback() && isLoopback(h.address) {
 		return nil
@@ -123,12 +126,12 @@ func isLoopback(address string) bool {
 	return name == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// renewal keeps the credential of a connection good.
+// renewal keeps the credential of a connection valid.
 type renewal struct {
-	at   atomic.Int64 // nanotime at which the source is asked again; 0: never
+	at   atomic.Int64 // nanotime of the next call of the source; 0: never
 	busy atomic.Bool
 
-	failed int // in a row; of the goroutine that renews, of which there is one at most
+	failed int // failures in a row; owned by the goroutine that renews, of which there is at most one
 }
 
 func newRenewal(cred *Credential) *renewal {
@@ -137,7 +140,7 @@ func newRenewal(cred *Credential) *renewal {
 	return r
 }
 
-// sent notes what is shown now.
+// sent records the credential that is presented now.
 func (r *renewal) sent(cred *Credential) {
 	r.failed = 0
 	if cred.Expires.IsZero() {
@@ -147,7 +150,7 @@ func (r *renewal) sent(cred *Credential) {
 	}
 }
 
-// renewAfter returns when a credential is renewed that has so long to live.
+// renewAfter returns the time after which a credential with the given lifetime is renewed.
 func renewAfter(life time.Duration) time.Duration {
 	return max(life-max(life/4, min(3*time.Second, life/2)), 0)
 }
@@ -173,7 +176,7 @@ func (c *clientConn) tendRenewal(now int64) (due int64) {
 	return neverDue // renew sets the next time
 }
 
-// renew asks for another credential and sends it.
+// renew gets another credential and sends it.
 func (c *clientConn) renew() {
 	r := c.renewal
 	defer func() {
@@ -190,7 +193,7 @@ func (c *clientConn) renew() {
 		c.host.log.Warn("the credential could not be renewed, trying again", "address", c.host.address, "err", err, "wait", wait)
 		return
 	}
-	// The same one too: to the server it may be good for longer from now.
+	// Even the same one: for the server its lifetime may start again.
 	r.sent(cred)
 	c.post(wire.AppendAuth(nil, cred.Scheme, cred.Data))
 }

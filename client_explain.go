@@ -10,68 +10,73 @@ import (
 	"github.com/anser-rpc/anser/balance"
 )
 
-// Explanation says where a call would go now, and why not elsewhere.
+// Explanation describes where a call would go now, and why it would not go to the other instances.
 type Explanation struct {
 	Target  string `json:"target"`
 	Method  string `json:"method"`
 	Version uint64 `json:"rules_version,omitempty"` // of the rules in force
 	Trouble string `json:"rules_trouble,omitempty"` // why newer ones could not be read
-	// RulesNotFollowed reports that the registry keeps rules that the client goes past: see [RulesStatus].
-	RulesNotFollowed bool                `json:"rules_not_followed,omitempty"`
-	Route            string              `json:"route,omitempty"`    // name of the router's choice; "" for all instances
-	Policies         []string            `json:"policies,omitempty"` // what else the router does to the call, in words
-	Filters          []ExplainedFilter   `json:"filters,omitempty"`
-	Instances        []ExplainedInstance `json:"instances"` // sorted by key
-	Balancer         string              `json:"balancer"`
-	Pick             string              `json:"pick,omitempty"` // key of the instance that the balancer chose; "" for none
-	Error            string              `json:"error,omitempty"`
+	// RulesNotFollowed reports that the registry has rules that the client does not follow: see
+	// [RulesStatus].
+	RulesNotFollowed bool `json:"rules_not_followed,omitempty"`
+	// Route is the name of the router's choice; "" for all instances.
+	Route string `json:"route,omitempty"`
+	// Policies are other effects of the router on the call, in words.
+	Policies  []string            `json:"policies,omitempty"`
+	Filters   []ExplainedFilter   `json:"filters,omitempty"`
+	Instances []ExplainedInstance `json:"instances"` // sorted by key
+	Balancer  string              `json:"balancer"`
+	// Pick is the key of the instance that the balancer chose; "" for none.
+	Pick  string `json:"pick,omitempty"`
+	Error string `json:"error,omitempty"`
 }
 
 type explainer interface {
 	Explain(ctx context.Context, method string, md Metadata) []string
 }
 
-// ExplainedFilter is one step of the router's.
+// ExplainedFilter is one filter of the router.
 type ExplainedFilter struct {
-	Name       string `json:"name"`
-	Left       int    `json:"left"`                  // how many instances that can be reached stay
-	PassedOver bool   `json:"passed_over,omitempty"` // it would have left none, and is not strict
+	Name string `json:"name"`
+	Left int    `json:"left"` // number of reachable instances that remain
+	// PassedOver reports that the filter was skipped, as it would have left none and is not strict.
+	PassedOver bool `json:"passed_over,omitempty"`
 }
 
-// ExplainedInstance is one instance and why it cannot be picked.
+// ExplainedInstance is one instance, with the reason if it cannot be picked.
 type ExplainedInstance struct {
 	Key      string    `json:"key"`
 	Address  string    `json:"address"`
 	Weight   int       `json:"weight"`
-	Cause    Exclusion `json:"cause,omitempty"`    // "" for one that can be picked
-	Excluded string    `json:"excluded,omitempty"` // the same in words, with the particulars
-	Since    time.Time `json:"since,omitzero"`     // of an ejection or an open breaker: when it began
-	Until    time.Time `json:"until,omitzero"`     // and when a call tries the instance; zero if nobody knows
-	Note     string    `json:"note,omitempty"`     // what else there is to know
+	Cause    Exclusion `json:"cause,omitempty"`    // "" if it can be picked
+	Excluded string    `json:"excluded,omitempty"` // the same in words, with details
+	Since    time.Time `json:"since,omitzero"`     // start of an ejection or of an open breaker
+	Until    time.Time `json:"until,omitzero"`     // when a call probes the instance; zero if unknown
+	Note     string    `json:"note,omitempty"`     // further information
 }
 
-// Exclusion is the kind of reason for which a call cannot go to an instance. Where there are several, it is the first
-// one of these.
+// Exclusion is the kind of reason for which a call cannot go to an instance. If there are several,
+// it is the first one in this order.
 type Exclusion string
 
 // The kinds of reasons.
 const (
-	ExcludedInvalid Exclusion = "invalid"  // its record in the registry cannot be used
+	ExcludedInvalid Exclusion = "invalid"  // its record in the registry is not valid
 	ExcludedByRules Exclusion = "rules"    // the rules say that it is draining or disabled
-	ExcludedByState Exclusion = "state"    // it says so itself
-	ExcludedFilter  Exclusion = "filter"   // one of [Explanation.Filters] leaves it out
-	ExcludedDown    Exclusion = "down"     // it could not be reached when last tried
+	ExcludedByState Exclusion = "state"    // its own record says so
+	ExcludedFilter  Exclusion = "filter"   // excluded by one of [Explanation.Filters]
+	ExcludedDown    Exclusion = "down"     // unreachable at the last attempt
 	ExcludedEjected Exclusion = "ejected"  // see [OutlierDetection]
 	ExcludedBreaker Exclusion = "breaker"  // see [Breaker]
 	ExcludedSubset  Exclusion = "subset"   // see [Subset]
-	ExcludedChange  Exclusion = "changing" // the instances have changed while they were explained: ask again
+	ExcludedChange  Exclusion = "changing" // the instances changed meanwhile: call Explain again
 )
 
-// Explain tells to which instance a call of the method made with ctx would go. It makes no call, but asks the
-// balancer like one: with those that take turns, the next call gets the next turn. A router that has a method
-// Explain(ctx, method, md) []string is asked what else it does to the call. It waits for the first list
-// of instances until ctx is done. Balancers that go by a key need the option [HashKey]; other options do not
-// matter.
+// Explain returns the instance to which a call of the method made with ctx would go, and why. It
+// makes no call, but asks the balancer like a call: with a balancer that uses instances in turn,
+// the next call gets the next turn. A router that has a method Explain(ctx, method, md) []string is
+// asked what else it does to the call. Explain waits for the first list of instances until ctx is
+// done. Balancers that use a key need the option [HashKey]; other options do not matter.
 func (c *Client) Explain(ctx context.Context, method string, opts ...CallOption) (*Explanation, error) {
 	if err := c.usable(ctx, method); err != nil {
 		return nil, err
@@ -111,7 +116,7 @@ func (c *Client) Explain(ctx context.Context, method string, opts ...CallOption)
 	}
 	r := balance.Request{Method: method, Key: c.o.call.with(opts).hashKey}
 	untried := *part
-	untried.trials = nil // they are for calls, whose ends are waited for
+	untried.trials = nil // trials are for calls, as their results are waited for
 	if e := untried.pick(&r); e != nil {
 		x.Pick = e.Instance().Key()
 	} else {
@@ -121,7 +126,7 @@ func (c *Client) Explain(ctx context.Context, method string, opts ...CallOption)
 	return x, nil
 }
 
-// filter notes what the filters of the subset do, and to whom.
+// filter records the effect of each filter of the route, and the instances that it excludes.
 func (x *Explanation) filter(v *view, s *Route, filtered map[string]string) {
 	steps := Route{Filters: make([]Filter, 0, len(s.Filters))}
 	for i := range s.Filters {
@@ -140,8 +145,8 @@ func (x *Explanation) filter(v *view, s *Route, filtered map[string]string) {
 	}
 }
 
-// explain lists all instances that the registry does, and those that are held. The call is one of the method m, which
-// may be nil, and filtered has the names of the filters that leave instances out, by key.
+// explain lists all instances that are in the registry or held. m is the method of the call, which
+// may be nil; filtered has the names of the filters that exclude instances, by key.
 func (cl *cluster) explain(part *view, m *clientMethod, filtered map[string]string) []ExplainedInstance {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -187,10 +192,10 @@ func (cl *cluster) explain(part *view, m *clientMethod, filtered map[string]stri
 	return list
 }
 
-// notesLocked tells what is special about an endpoint.
+// notesLocked returns what is special about an endpoint.
 func (cl *cluster) notesLocked(e *endpoint) (notes []string) {
 	if e.gone {
-		notes = append(notes, "held: the registry no longer lists it, but took too many away at once")
+		notes = append(notes, "held: the registry no longer lists it, but removed too many at once")
 	}
 	for i := range cl.listed {
 		if in := &cl.listed[i]; in.Key() == e.Instance().Key() && in.EffectiveWeight() != e.Instance().EffectiveWeight() {
@@ -198,7 +203,7 @@ func (cl *cluster) notesLocked(e *endpoint) (notes []string) {
 		}
 	}
 	if w := e.Warmth(); w < 100 {
-		notes = append(notes, fmt.Sprintf("it came lately, and has %d %% of its weight for now", w))
+		notes = append(notes, fmt.Sprintf("it is new or has come back, and has %d %% of its weight for now", w))
 	}
 	return notes
 }
@@ -210,7 +215,8 @@ type unfit struct {
 	since, until time.Time
 }
 
-// unfitLocked returns the gravest reason that the client has found itself. It goes by what the views were built of.
+// unfitLocked returns the gravest reason found by the client itself, from the state that the views
+// were built with.
 func (e *endpoint) unfitLocked(m *clientMethod, now int64) unfit {
 	if e.down {
 		return unfit{cause: ExcludedDown, words: "down: it could not be reached when last tried"}
@@ -247,10 +253,10 @@ func (e *endpoint) unfitLocked(m *clientMethod, now int64) unfit {
 	return u
 }
 
-// clockTime is the time of day of a nanotime.
+// clockTime returns the time of day of a nanotime.
 func clockTime(at, now int64) time.Time { return time.Now().Add(time.Duration(at - now)) }
 
-// span is a time as people want to read it.
+// span formats a duration for people.
 func span(nanos int64) string {
 	return max(time.Duration(nanos), 0).Round(100 * time.Millisecond).String()
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// explained returns what the client says of one instance.
+// explained returns the explanation of one instance.
 func explained(t *testing.T, c *anser.Client, method, key string) anser.ExplainedInstance {
 	t.Helper()
 	x, err := c.Explain(t.Context(), method)
@@ -32,7 +32,7 @@ func explained(t *testing.T, c *anser.Client, method, key string) anser.Explaine
 	return anser.ExplainedInstance{}
 }
 
-// excluded checks why an instance is left out, and the times that go with it.
+// excluded checks the reason that excludes an instance, and its times.
 func excluded(t *testing.T, in anser.ExplainedInstance, cause anser.Exclusion, words string, timed bool) {
 	t.Helper()
 	if in.Cause != cause || in.Excluded != words {
@@ -43,7 +43,7 @@ func excluded(t *testing.T, in anser.ExplainedInstance, cause anser.Exclusion, w
 	}
 }
 
-// ejectA makes calls until the instance a:1, which declines them, is out.
+// ejectA makes calls until the instance a:1, which declines them, is ejected.
 func (w *ward) ejectA() {
 	w.t.Helper()
 	for i := 0; w.status("a:1").Ejected == ""; i++ {
@@ -72,7 +72,7 @@ func TestExplainEjected(t *testing.T) {
 		if b := explained(t, w.client, workMethod, "b:1"); b.Cause != "" || b.Excluded != "" || b.Note != "" || !b.Since.IsZero() {
 			t.Errorf("%+v", b)
 		}
-		// Without calls nobody tries it.
+		// Without calls it is not probed.
 		time.Sleep(5 * time.Second)
 		in = explained(t, w.client, workMethod, "a:1")
 		excluded(t, in, anser.ExcludedEjected, in.Excluded, false)
@@ -127,7 +127,7 @@ func TestExplainBreaker(t *testing.T) {
 		if !strings.HasPrefix(in.Excluded, "the breaker of Ward.Work has been half open for ") || !strings.HasSuffix(in.Excluded, ": single calls try it now") {
 			t.Error(in.Excluded)
 		}
-		// Where all are open, none keeps calls away.
+		// If all are open, none keeps calls away.
 		w.who["b:1"].gets(broken)
 		w.who["c:1"].gets(broken)
 		w.call(workMethod, 3*400)
@@ -141,7 +141,8 @@ func TestExplainBreaker(t *testing.T) {
 	})
 }
 
-// A call goes to an instance that is ejected when all others are down, and to one that is down when all are.
+// A call goes to an ejected instance when all others are down, and to one that is down when all
+// are.
 func TestExplainTheLastOnes(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		var down atomic.Value
@@ -212,7 +213,7 @@ func TestExplainSubsetAndStates(t *testing.T) {
 	})
 }
 
-// An explanation takes no trial away from the calls.
+// An explanation uses up no trial.
 func TestExplainTriesNobody(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		w := newWard(t, network, 3)
@@ -220,7 +221,7 @@ func TestExplainTriesNobody(t *testing.T) {
 		a.gets(declining)
 		w.ejectA()
 		a.gets(nil)
-		time.Sleep(5 * time.Second) // from now on the next call tries it
+		time.Sleep(5 * time.Second) // from now on the next call probes it
 		w.reset()
 		for range 5 {
 			if x, err := w.client.Explain(t.Context(), workMethod); err != nil || x.Pick == "a:1" || x.Pick == "" {

@@ -7,20 +7,21 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// naming is what a connection has told the other side about methods. It is guarded by the mutex of
-// the connection.
+// naming is the state of the method names that a connection has announced to the peer. It is
+// guarded by the mutex of the connection.
 type naming struct {
 	numbers  []uint32          // by the number of the method in the pool; 0: not named yet
-	further  map[string]uint32 // of methods without such a number
-	named    uint32            // how many have a number on the connection
-	replaced bool              // a successor is being made, or has been
+	further  map[string]uint32 // for methods without such a number
+	named    uint32            // number of methods named on the connection
+	replaced bool              // a successor is being made, or has been made
 }
 
-// replaceAfter is the number of names after which a connection gets a successor. What is left must do
-// until that one is up.
+// replaceAfter is the number of names after which a connection gets a successor. The remaining
+// names must suffice until the successor is ready.
 const replaceAfter = wire.MaxMethods - wire.MaxMethods/8
 
-// nameLocked gives the method a number. A connection that has few left is replaced by another one.
+// nameLocked gives the method a number. A connection with few numbers left is replaced by another
+// one.
 func (c *callerHalf) nameLocked(m *clientMethod) uint32 {
 	if c.named >= replaceAfter && !c.replaced && !c.own {
 		c.replaced = true
@@ -46,17 +47,18 @@ func (c *callerHalf) nameLocked(m *clientMethod) uint32 {
 	return c.named
 }
 
-// errNamesUsedUp fails an attempt on a connection whose successor is not up yet. It is tried again.
+// errNamesUsedUp fails an attempt on a connection whose successor is not ready yet. The attempt is
+// retried.
 func errNamesUsedUp() *Error {
 	return failure(Unavailable, NotSent, PhaseWrite, nil,
 		"the connection has named %d methods, the limit of the protocol, and is about to be replaced", wire.MaxMethods)
 }
 
-// peerDrainer asks the other side for another connection, which only that side can make.
+// peerDrainer asks the peer for another connection, which only the peer can make.
 type peerDrainer interface{ drainPeer() }
 
-// replace makes a successor and then takes the connection out of use. Calls in flight finish. For the
-// calls of a server, only its client can do so.
+// replace makes a successor and then takes the connection out of use. Calls in flight finish. For
+// the calls of a server, only its client can make a successor.
 func (c *callerHalf) replace() {
 	defer c.background.Done()
 	if c.dialed == nil {
@@ -74,7 +76,7 @@ func (c *callerHalf) replace() {
 	})
 }
 
-// succeed has a connection made that takes the place of c. It reports whether one is being made.
+// succeed starts a connection that replaces c, and reports whether it did.
 func (h *host) succeed(c *callerHalf) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -95,7 +97,8 @@ func (h *host) succeed(c *callerHalf) bool {
 	return true
 }
 
-// leave takes the connection out of use, and tells the server, which closes it when nothing is open.
+// leave takes the connection out of use, and tells the server, which closes it when nothing is
+// open.
 func (c *clientConn) leave() {
 	c.mu.Lock()
 	was := c.draining

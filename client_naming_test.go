@@ -14,8 +14,7 @@ import (
 // moreNames is more than one connection can name.
 const moreNames = wire.MaxMethods + 1000
 
-// callNames calls methods that are not there, each by a name of its own. Another error than that one
-// ends the test.
+// callNames calls methods that do not exist, each with its own name. Any other error ends the test.
 func callNames(t *testing.T, c *anser.Client) {
 	t.Helper()
 	for i := range moreNames {
@@ -24,8 +23,8 @@ func callNames(t *testing.T, c *anser.Client) {
 	}
 }
 
-// A connection that has named as many methods as it can is replaced: no call fails, and those in flight
-// finish.
+// A connection that has named as many methods as it can is replaced: no call fails, and calls in
+// flight finish.
 func TestMoreNamesThanOneConnectionHas(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		finish := make(chan struct{})

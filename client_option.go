@@ -14,8 +14,8 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// DialOption configures a [Client]. Besides the options of this package, a [registry.Scheme] is one:
-// it teaches Dial another scheme.
+// DialOption configures a [Client]. In addition to the options of this package, a [registry.Scheme]
+// is one: it adds a scheme that Dial understands.
 type DialOption interface{ DialOption() }
 
 // DialCallOption configures all calls of a [Client], or one call.
@@ -56,10 +56,10 @@ type dialOptions struct {
 	handlers       callHandler
 	newRouter      func(*RouterContext) (Router, error)
 	credentials    *credentials // nil: none
-	inTheClear     bool         // they may travel unprotected
+	inTheClear     bool         // credentials may be sent unprotected
 }
 
-// defaultConns is how many connections there are to an address where nothing says otherwise.
+// defaultConns is the default number of connections to an address.
 const defaultConns = 2
 
 func defaultDialOptions() dialOptions {
@@ -72,7 +72,7 @@ func defaultDialOptions() dialOptions {
 	}
 }
 
-// apply adds one option.
+// apply applies one option.
 func (o *dialOptions) apply(opt DialOption) error {
 	switch opt := opt.(type) {
 	case dialOption:
@@ -117,10 +117,10 @@ func Balancer(b balance.Balancer) DialOption {
 	})
 }
 
-// SlowStart lets an instance that is new, or that could not be reached for a while, begin with a tenth of
-// its weight, which grows to the whole in d; the default is 0, which means at once. It works with every
-// balancer that looks at weights. The instances of the first list, of which the client cannot know how
-// long they have been there, count in full.
+// SlowStart makes an instance that is new, or that was unreachable for a while, begin with a tenth
+// of its weight, which grows to all of it within d; the default is 0, which disables it. It works
+// with every balancer that uses weights. The instances of the first list have their full weight, as
+// the client cannot know how long they have been there.
 func SlowStart(d time.Duration) DialOption {
 	return dialOption(func(o *dialOptions) {
 		if o.wants(d >= 0, "anser.SlowStart(%v): want at least 0", d) {
@@ -129,8 +129,9 @@ func SlowStart(d time.Duration) DialOption {
 	})
 }
 
-// Conns sets how many connections to an address all clients of the process share at first; the
-// default is 2, or what a [Transport] says. More are made when these are saturated. Clients with different values share the largest.
+// Conns sets the initial number of connections to an address, which all clients of the process
+// share; the default is 2, or that of the [Transport]. More are made when these are saturated.
+// Clients with different values share the largest number.
 func Conns(n int) DialOption {
 	return dialOption(func(o *dialOptions) {
 		if o.wants(n >= 1, "anser.Conns(%d): want at least 1", n) {
@@ -139,9 +140,10 @@ func Conns(n int) DialOption {
 	})
 }
 
-// ConnectTimeout bounds the making of a connection, with everything that belongs to it: asking [Credentials], looking up
-// the name, dialing, and the handshakes of TLS and of Anser, which [HandshakeTimeout] bounds by themselves. The default is
-// 5 s. A call waits no longer than 250 ms for an instance while others may do; see docs/governance/failmodes.md.
+// ConnectTimeout bounds the time to make a connection: calling [Credentials], resolving the name,
+// dialing, and the handshakes of TLS and of Anser, which [HandshakeTimeout] also bounds by
+// themselves. The default is 5 s. A call waits at most 250 ms for an instance while others may do;
+// see docs/governance/failmodes.md.
 func ConnectTimeout(d time.Duration) DialOption {
 	return dialOption(func(o *dialOptions) {
 		if o.wants(d > 0, "anser.ConnectTimeout(%v): want a time above 0", d) {
@@ -150,8 +152,8 @@ func ConnectTimeout(d time.Duration) DialOption {
 	})
 }
 
-// Dialer replaces the way connections are made. A client with a dialer of its own shares its
-// connections with no other.
+// Dialer replaces the function that makes connections. A client with its own dialer shares its
+// connections with no other client.
 func Dialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) DialOption {
 	return dialOption(func(o *dialOptions) {
 		o.wants(dial != nil, "anser.Dialer: the function is nil: leave the option out for net.Dialer")
@@ -159,8 +161,9 @@ func Dialer(dial func(ctx context.Context, network, address string) (net.Conn, e
 	})
 }
 
-// SnapshotDir sets the folder in which the client keeps the last list of instances that its registry
-// gave it, for a start while the registry is down. The default is "anser" in the user's cache folder.
+// SnapshotDir sets the directory in which the client saves the last list of instances from its
+// registry, for a start while the registry is down. The default is "anser" in the user's cache
+// directory.
 func SnapshotDir(dir string) DialOption {
 	return dialOption(func(o *dialOptions) { o.snapshotDir = dir })
 }
@@ -170,8 +173,8 @@ func NoSnapshot() DialOption {
 	return dialOption(func(o *dialOptions) { o.noSnapshot = true })
 }
 
-// RetryBudget sets how many retries the client may make: a share of its calls plus a number a
-// second, remembered for ten seconds. The default is 0.2 and 10. Retries of calls that were never
+// RetryBudget limits the retries of the client: to a fraction of its calls plus a number per
+// second, over the last ten seconds. The default is 0.2 and 10. Retries of calls that were never
 // sent are free.
 func RetryBudget(ratio, perSecond float64) DialOption {
 	return dialOption(func(o *dialOptions) {
@@ -183,14 +186,15 @@ func RetryBudget(ratio, perSecond float64) DialOption {
 }
 
 // Codec sets the codec of requests and replies. The default depends on the types: protobuf for
-// protobuf messages, raw for []byte, binary for types that marshal themselves, else MessagePack.
+// protobuf messages, raw for []byte, binary for types that marshal themselves, and otherwise
+// MessagePack.
 func Codec(c codec.Codec) DialCallOption {
 	return dialCallOption(func(o *callOptions) { o.codec = c })
 }
 
-// Timeout bounds calls whose context has no deadline; the default is 10 s. 0 means no bound, and with
-// a negative one the time of a call is over at once. Streams have
-// no bound unless Timeout is given to [Open]; that of the client bounds their opening.
+// Timeout bounds calls whose context has no deadline; the default is 10 s. 0 means no limit, and
+// with a negative value a call times out at once. Streams have no limit unless Timeout is given to
+// [Open]; the Timeout of the client bounds only their opening.
 func Timeout(d time.Duration) DialCallOption {
 	return dialCallOption(func(o *callOptions) { o.timeout = d })
 }
@@ -200,18 +204,18 @@ func WithFailMode(m FailMode) DialCallOption {
 	return dialCallOption(func(o *callOptions) { o.setMode("anser.WithFailMode", m) })
 }
 
-// Attempts sets how often a call is sent at most: 1 to 5, the default is 3. Attempts that were not
-// sent do not count.
+// Attempts sets the maximum number of times that a call is sent: 1 to 5, the default is 3. Attempts
+// that were not sent do not count.
 func Attempts(n int) DialCallOption {
 	return dialCallOption(func(o *callOptions) { o.setAttempts("anser.Attempts", n) })
 }
 
-// RetryOn lists codes of executed calls after which an idempotent method is tried again.
+// RetryOn lists codes of executed calls after which an idempotent method is retried.
 func RetryOn(codes ...Code) DialCallOption {
 	return dialCallOption(func(o *callOptions) { o.retryOn = codes })
 }
 
-// HashKey says what the call is about, for balancers that send calls with the same key to the same
+// HashKey sets the key of the call, for balancers that send calls with the same key to the same
 // instance, such as balance.ConsistentHash. An empty key is none.
 func HashKey(key string) CallOption {
 	var hash uint64
@@ -221,17 +225,18 @@ func HashKey(key string) CallOption {
 	return callOption(func(o *callOptions) { o.hashKey = hash })
 }
 
-// HashBy computes the key of calls without a HashKey; an empty one is none. The function is called
-// once a call, on its caller's goroutine, with what the caller passed: it must not keep or change the
-// request, which is nil for a stream that opens without a message. Calls without any key go by their method and encoded request, never by the address of a
-// value. As a map may be encoded in another order each time, calls with maps need a key. HashBy(nil) takes
-// the function of the client away from a call.
+// HashBy sets the function that computes the key of calls without a HashKey; an empty key is none.
+// It is called once per call, on the caller's goroutine, with the caller's request, which it must
+// not keep or change; the request is nil for a stream that opens without a message. Calls without
+// any key are hashed by their method and encoded request, never by the address of a value. As a map
+// may be encoded in another order each time, calls with maps need a key. HashBy(nil) disables the
+// client's function for a call.
 func HashBy(key func(ctx context.Context, method string, request any) string) DialCallOption {
 	return dialCallOption(func(o *callOptions) { o.hashBy = key })
 }
 
-// HashMetadata takes the key of calls without a HashKey from the metadata that they carry: the value of
-// name, see [WithMetadata]. It replaces [HashBy].
+// HashMetadata takes the key of calls without a HashKey from their metadata: the value of name, see
+// [WithMetadata]. It replaces [HashBy].
 func HashMetadata(name string) DialCallOption {
 	name = strings.ToLower(name)
 	return HashBy(func(ctx context.Context, _ string, _ any) string {
@@ -239,13 +244,13 @@ func HashMetadata(name string) DialCallOption {
 	})
 }
 
-// Trailer stores what the server sent beside the reply or error in *md.
+// Trailer stores the metadata that the server sent with the reply or error in *md.
 func Trailer(md *Metadata) CallOption {
 	return callOption(func(o *callOptions) { o.trailer = md })
 }
 
-// Forks sets how many instances a call with the mode [Fork] goes to at once: 2 to 5, the default is 2. Where
-// there are fewer, it goes to all.
+// Forks sets the number of instances that a call with the mode [Fork] goes to at once: 2 to 5, the
+// default is 2. If there are fewer, it goes to all.
 func Forks(n int) DialCallOption {
 	return dialCallOption(func(o *callOptions) {
 		if o.wants(n >= defaultForks && n <= maxAttempts, "anser.Forks(%d): want %d to %d", n, defaultForks, maxAttempts) {
@@ -254,9 +259,9 @@ func Forks(n int) DialCallOption {
 	})
 }
 
-// At sends a call to the instance with the key (see [registry.Instance.Key]) and to no other. When the client
-// knows no such instance, the call fails at once. In the modes that go to another instance or to several,
-// it is tried again at this one. [Client.Instances] has the keys.
+// At sends a call to the instance with the key (see [registry.Instance.Key]) and to no other. If
+// the client knows no such instance, the call fails at once. In the modes that use another instance
+// or several, it is retried at this one. [Client.Instances] has the keys.
 func At(key string) CallOption {
 	return callOption(func(o *callOptions) { o.at, o.pinned = key, true })
 }

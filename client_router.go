@@ -10,50 +10,53 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// Router steers the calls of one client; package route has the one that reads traffic rules. Its methods are
-// called for every call, concurrently, and must not block. See [WithRouter].
+// Router routes the calls of one client; package route has one that follows traffic rules. Its
+// methods are called for every call, concurrently, and must not block. See [WithRouter].
 type Router interface {
-	// Route returns among which instances the call is made, at all of its attempts; nil is all of them. md is
-	// what the call carries, which Route may not keep or change. Equal subsets should be the same pointer: the
-	// client keeps a picker for each.
+	// Route returns the instances that all attempts of the call may use; nil means all instances.
+	// md is the metadata of the call, which Route must not keep or change. Equal routes should be
+	// the same pointer: the client keeps a picker for each.
 	Route(ctx context.Context, method string, md Metadata) *Route
-	// Intercepts reports whether the router's interceptor is wanted for a call of the method. Where it is
-	// not, and the client has no other interceptors, a call does not pay for one.
+	// Intercepts reports whether the router's interceptor is needed for a call of the method. If it
+	// is not, and the client has no other interceptors, a call has no cost for one.
 	Intercepts(method string) bool
-	// Intercept wraps the calls of the client, inside of all its interceptors. It is called once.
+	// Intercept wraps the calls of the client, inside all of its interceptors. It is called once.
 	Intercept(next Func) Func
 }
 
-// Route is a part of a service's instances. It must not be changed once it was returned by a Router.
+// Route is a part of a service's instances. It must not be changed after a Router has returned it.
 type Route struct {
-	Name    string   // for people
-	Filters []Filter // apply one after the other
+	Name    string   // name for people
+	Filters []Filter // applied in order
 }
 
-// Filter leaves out instances that a call must not go to.
+// Filter excludes instances that a call must not use.
 type Filter struct {
-	Name string // for people
-	// Keep says which instances stay. It must not block, and answer the same for the same instance.
+	Name string // name for people
+	// Keep reports whether an instance remains. It must not block, and must always return the same
+	// for the same instance.
 	Keep func(in *registry.Instance) bool
-	// Strict says what happens when none of those that can be reached would stay: with it calls fail unless
-	// one of the others stays, which is then tried; without it the filter is passed over.
+	// Strict is for the case that none of the reachable instances would remain. If it is set, calls
+	// fail unless an unreachable instance remains, which is then tried; if not, the filter is
+	// skipped.
 	Strict bool
 }
 
-// RulesStatus tells by which rules a client steers.
+// RulesStatus describes the traffic rules that a client follows.
 type RulesStatus struct {
-	Version uint64    // of the rules in force; 0: there are none
+	Version uint64    // version of the rules in force; 0: none
 	Applied time.Time // when they came into force
-	Saved   bool      // they are those that were saved on disk
-	Trouble error     // why newer ones could not be read, or nil: those in force stay
-	// NotFollowed reports that the registry of the client keeps traffic rules for its services, and that the
-	// client goes past them, as it has no router: the option route.Rules makes it follow them.
+	Saved   bool      // they were loaded from disk
+	Trouble error     // why newer ones could not be read, or nil: the old ones stay in force
+	// NotFollowed reports that the registry of the client has traffic rules for its services that
+	// the client does not follow, as it has no router: the option route.Rules makes it follow them.
 	NotFollowed bool
 }
 
-// WithRouter has a router steer the client. start is called once by Dial, whose error it can cause; when it is given
-// to several clients, once for each. A client whose registry is asked for instances waits up to a second for
-// the router's first [RouterContext.Report] before it makes calls, so that none goes past the rules at the start.
+// WithRouter sets the router of the client. start is called once by Dial, which returns its error;
+// if the option is given to several clients, start is called once for each. A client with a
+// registry waits up to a second for the router's first [RouterContext.Report] before it makes
+// calls, so that no call bypasses the rules at the start.
 func WithRouter(start func(*RouterContext) (Router, error)) DialOption {
 	return dialOption(func(o *dialOptions) {
 		if o.wants(start != nil, "anser.WithRouter: the function is nil: leave the option out") &&
@@ -63,7 +66,7 @@ func WithRouter(start func(*RouterContext) (Router, error)) DialOption {
 	})
 }
 
-// rulesPatience is how long a client that starts waits for its rules.
+// rulesPatience is how long a starting client waits for its rules.
 const rulesPatience = time.Second
 
 // RouterContext is the client as its router sees it. Its methods are safe for concurrent use.
@@ -75,11 +78,11 @@ type RouterContext struct {
 	status *RulesStatus // guarded by the mu of the client; nil before the first Report
 }
 
-// startRouter makes the client's router.
+// startRouter creates the client's router.
 func (c *Client) startRouter() error {
 	c.routerContext = &RouterContext{client: c, ready: make(chan struct{}), snapshot: new(lastknown.File)}
 	if c.source.key != "" && !c.o.noSnapshot {
-		if s, err := lastknown.New(c.o.snapshotDir, c.source.key+" rules"); err == nil { // else follow says so
+		if s, err := lastknown.New(c.o.snapshotDir, c.source.key+" rules"); err == nil { // else follow logs it
 			c.routerContext.snapshot = s
 		}
 	}
@@ -91,7 +94,8 @@ func (c *Client) startRouter() error {
 	return err
 }
 
-// unfollowedRules returns the registry if it keeps traffic rules that the client does not follow, or nil.
+// unfollowedRules returns the registry if it keeps traffic rules that the client does not follow,
+// or nil.
 func (c *Client) unfollowedRules() registry.Store {
 	if c.routerContext != nil || c.source.service == "" {
 		return nil
@@ -100,15 +104,15 @@ func (c *Client) unfollowedRules() registry.Store {
 	return store
 }
 
-// lookForRules logs once that the service has rules that the client does not follow. It does not wait for rules
-// that appear later: one read for each client is cheap, one watch is not.
+// lookForRules logs once that the service has rules that the client does not follow. It does not
+// wait for rules that appear later: one read per client is cheap, one watch is not.
 func (c *Client) lookForRules(store registry.Store) {
 	ctx, cancel := context.WithTimeout(c.ctx, rulesLook)
 	defer cancel()
 	doc, err := store.Load(ctx, rulesDocument+c.source.service)
 	switch {
 	case err != nil:
-		c.o.log.Debug("whether the service has traffic rules is not known", "target", c.target, "err", err)
+		c.o.log.Debug("it is unknown whether the service has traffic rules", "target", c.target, "err", err)
 	case doc.Revision != 0:
 		c.o.log.Warn("the service has traffic rules that this client does not follow: add the option route.Rules() to Dial",
 			"target", c.target, "service", c.source.service)
@@ -116,7 +120,7 @@ func (c *Client) lookForRules(store registry.Store) {
 }
 
 const (
-	// rulesDocument is what the names of documents with traffic rules begin with; see package route.
+	// rulesDocument is the prefix of the names of documents with traffic rules; see package route.
 	rulesDocument = "rules/"
 	// rulesLook bounds how long lookForRules waits for the registry.
 	rulesLook = 10 * time.Second
@@ -130,20 +134,20 @@ func (s *RouterContext) await() {
 	case <-s.ready:
 	case <-s.client.ctx.Done():
 	case <-t.C:
-		s.client.o.log.Warn("the rules have not come: calls begin without them", "target", s.client.target)
+		s.client.o.log.Warn("the rules have not arrived: calls start without them", "target", s.client.target)
 	}
 }
 
 // Service returns the name of the service, or "" if the target is a list of addresses.
 func (s *RouterContext) Service() string { return s.client.source.service }
 
-// Store returns the registry as far as it keeps documents, or nil.
+// Store returns the registry if it keeps documents, or nil.
 func (s *RouterContext) Store() registry.Store {
 	store, _ := s.client.source.resolver.(registry.Store)
 	return store
 }
 
-// Logger returns what the client logs to.
+// Logger returns the logger of the client.
 func (s *RouterContext) Logger() *slog.Logger { return s.client.o.log }
 
 // Go runs f on a goroutine that Close waits for; ctx ends with Close.
@@ -155,14 +159,15 @@ func (s *RouterContext) Go(f func(ctx context.Context)) {
 	}
 }
 
-// Adjust sets a function through which the client sees the instances that its registry lists, nil for as they
-// are: it may change weight and state, and nothing else. One that is not up gets no further calls, but finishes
-// those it has. The function must not block. It is called for the present list before Adjust returns.
+// Adjust sets a function that the client applies to the instances that its registry lists; nil
+// leaves them as they are. It may change weight and state, and nothing else. An instance that is
+// not up gets no further calls, but finishes those that it has. The function must not block. It is
+// called for the current list before Adjust returns.
 func (s *RouterContext) Adjust(f func(registry.Instance) registry.Instance) {
 	s.client.cluster.readjust(f)
 }
 
-// Report tells which rules are in force, for [Client.Status].
+// Report sets the rules in force, for [Client.Status].
 func (s *RouterContext) Report(st RulesStatus) {
 	s.client.mu.Lock()
 	defer s.client.mu.Unlock()
@@ -172,11 +177,11 @@ func (s *RouterContext) Report(st RulesStatus) {
 	s.status = &st
 }
 
-// Save keeps data on disk, as the client keeps its list of instances: for a process that starts while the
-// registry is down. Without a registry, or with [NoSnapshot], it does nothing.
+// Save stores data on disk, next to the saved list of instances, for a process that starts while
+// the registry is down. Without a registry, or with [NoSnapshot], it does nothing.
 func (s *RouterContext) Save(data []byte) error { return s.snapshot.Write(data) }
 
-// Saved returns what Save kept, also that of an earlier process, or nil.
+// Saved returns the data of the last Save, even by an earlier process, or nil.
 func (s *RouterContext) Saved() ([]byte, error) { return s.snapshot.Read() }
 
 // intercepts reports whether a call of the method goes through interceptors.
@@ -184,7 +189,7 @@ func (c *Client) intercepts(method string) bool {
 	return c.chain != nil && (len(c.o.interceptors) > 0 || c.router.Intercepts(method))
 }
 
-// route asks the router for the subset of a call.
+// route asks the router for the route of a call.
 func (c *Client) route(ctx context.Context, method string, md Metadata) (route *Route, fault *Error) {
 	defer func() {
 		if p := recover(); p != nil {

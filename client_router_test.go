@@ -12,12 +12,12 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// testRouter sends all calls to the subset that it holds.
+// testRouter sends all calls to the route that it holds.
 type testRouter struct {
 	subset     atomic.Pointer[anser.Route]
 	panics     atomic.Bool
 	intercepts atomic.Bool
-	calls      atomic.Int64 // that went through its interceptor
+	calls      atomic.Int64 // calls that went through its interceptor
 }
 
 func (r *testRouter) Route(context.Context, string, anser.Metadata) *anser.Route {
@@ -87,10 +87,10 @@ func TestSteer(t *testing.T) {
 			if in.Address == "b:1" {
 				in.State = registry.Disabled
 			}
-			in.Address = "elsewhere:1" // does not count
+			in.Address = "elsewhere:1" // has no effect
 			return in
 		})
-		if got := who(); len(got) != 1 || !got["a:1"] { // the second filter is passed over
+		if got := who(); len(got) != 1 || !got["a:1"] { // the second filter is skipped
 			t.Errorf("%v answered with b disabled, want a:1", got)
 		}
 		steering.Adjust(nil)

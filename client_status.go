@@ -6,47 +6,48 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// InstanceStatus is one instance as a client sees it.
+// InstanceStatus describes one instance as a client sees it.
 type InstanceStatus struct {
 	registry.Instance
 	Connected bool          // a connection takes calls
-	Down      bool          // it could not be reached when last tried
-	Held      bool          // the registry no longer lists it, but took away too many at once
+	Down      bool          // unreachable at the last attempt
+	Held      bool          // no longer listed, but kept, as too many were removed at once
 	Active    int64         // attempts in flight
 	Latency   time.Duration // average of recent calls; 0: none yet
 
-	Outside      bool            // it is left out of the client's subset: see [Subset]
+	Outside      bool            // not in the client's subset: see [Subset]
 	Ejected      string          // why it gets no calls, or "": see [OutlierDetection]
-	EjectedUntil time.Time       // when a call tries it; zero if it is not known, or not ejected
-	Ejections    int             // in a row
-	Breakers     []BreakerStatus // that are not closed, or have failures to count
+	EjectedUntil time.Time       // when a call probes it; zero if unknown, or not ejected
+	Ejections    int             // ejections in a row
+	Breakers     []BreakerStatus // breakers that are not closed, or have counted failures
 }
 
-// ClientStatus is what a client knows of its service.
+// ClientStatus describes what a client knows of its service.
 type ClientStatus struct {
 	Target    string
 	Instances []InstanceStatus       // sorted by key
 	Updated   time.Time              // when the registry last gave a list; zero: never
-	Snapshot  bool                   // the list is one that was saved on disk
-	Saved     time.Time              // when, if it is
-	Trouble   error                  // why the registry cannot be reached now, or nil
+	Snapshot  bool                   // the list was loaded from disk
+	Saved     time.Time              // if so, when it was saved
+	Trouble   error                  // why the registry is unreachable now, or nil
 	Since     time.Time              // when that began: the list may be out of date from then on
-	Subset    int                    // so many of the instances the client uses; 0: all. See [Subset]
-	Health    map[HealthChange]int64 // how often what has happened to instances
-	// Compression tells what compressing requests has been like, by method and algorithm.
+	Subset    int                    // number of instances that the client uses; 0: all. See [Subset]
+	Health    map[HealthChange]int64 // number of changes of the health of instances
+	// Compression has the counters of compressed requests, by method and algorithm.
 	Compression []CompressionStats
-	// Backup tells what second attempts did, by method.
+	// Backup has the counters of second attempts, by method.
 	Backup []BackupStats
-	// Failback tells of the calls that are tried again in the background.
+	// Failback describes the calls that are retried in the background.
 	Failback FailbackStats
 	// Ignored counts the calls with the mode [Failsafe] that failed and returned nil.
 	Ignored int64
-	// Rules tells by which rules the client steers; nil before the first report of a router, and for a client
-	// without one whose registry keeps no documents. With a registry that does, NotFollowed is true.
+	// Rules describes the rules that the client follows. It is nil before the first report of a
+	// router, and for a client without one whose registry keeps no documents. If the registry keeps
+	// documents, NotFollowed is true.
 	Rules *RulesStatus
 }
 
-// Status tells what the client knows of its service's instances, and how old that knowledge is.
+// Status returns what the client knows of its service's instances, and how old that knowledge is.
 func (c *Client) Status() ClientStatus {
 	if !c.exists() {
 		return ClientStatus{}

@@ -15,12 +15,12 @@ import (
 type source struct {
 	resolver registry.Resolver
 	service  string
-	key      string // names the list in a snapshot; "" for none
+	key      string // name of the saved list; "" for none
 	closer   io.Closer
-	fixed    []registry.Instance // known without asking
+	fixed    []registry.Instance // known without a registry
 }
 
-// parseTarget understands what Dial was given.
+// parseTarget parses the target of Dial.
 func parseTarget(target string, schemes []registry.Scheme, transports []Transport) (source, error) {
 	if target == "" {
 		return source{}, fmt.Errorf("the target is empty: use host:port, or a scheme such as tcp://a:1,b:2")
@@ -54,7 +54,7 @@ func parseTarget(target string, schemes []registry.Scheme, transports []Transpor
 		target, scheme, strings.Join(known, ", "))
 }
 
-// fixedSource is a list of addresses, separated by commas, that all begin with prefix.
+// fixedSource returns the source for a comma-separated list of addresses, each with the prefix.
 func fixedSource(target, prefix, list string) (source, error) {
 	var instances []registry.Instance
 	for address := range strings.SplitSeq(list, ",") {
@@ -99,7 +99,7 @@ func (s *source) watch(ctx context.Context, update func([]registry.Instance), tr
 	return s.resolver.Watch(ctx, s.service, update, trouble)
 }
 
-// refresh asks a resolver that hears of changes late to look now. It does not block.
+// refresh asks a resolver that learns of changes late to look now. It does not block.
 func (s *source) refresh() {
 	if r, ok := s.resolver.(registry.Refresher); ok {
 		r.Refresh(s.service)

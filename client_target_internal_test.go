@@ -8,8 +8,8 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// FuzzTarget holds that a target is refused with advice, or stands for addresses that can be dialed, each once, and
-// written in another order still does.
+// FuzzTarget checks that a target is either refused with advice, or consists of addresses that can
+// be dialed, each once, and remains valid in another order.
 func FuzzTarget(f *testing.F) {
 	for _, target := range []string{
 		"a:1", "a:1, b:2", "tcp://a:1,b:2", "unix:///run/x", "unix:///a,unix:///b", "tls://[::1]:443", "quic://a:1,b:2", "file:///etc/services.json?x", "file:///x#y",
@@ -20,7 +20,7 @@ func FuzzTarget(f *testing.F) {
 	transports := []Transport{{Scheme: "quic"}, {Scheme: "http"}, {Scheme: "unix"}, {Scheme: "tls"}}
 	f.Fuzz(func(t *testing.T, target string) {
 		if strings.HasPrefix(target, "file:") {
-			return // it would open what it names
+			return // would be opened
 		}
 		src, err := parseTarget(target, nil, transports)
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// closable is a resolver that notes its end.
+// closable is a resolver that records its end.
 type closable struct {
 	*feed
 	closed int
@@ -26,7 +26,7 @@ func (c *closable) scheme(service string) registry.Scheme {
 	return registry.Scheme{Name: "closable", Open: func(*url.URL) (registry.Resolver, string, error) { return c, service, nil }}
 }
 
-// A resolver that can be closed is closed with its client, also with one that could not be made.
+// A resolver that can be closed is closed with its client, even if Dial failed.
 func TestResolverIsClosed(t *testing.T) {
 	r := &closable{feed: newFeed()}
 	_, err := anser.Dial("closable://x", silent, r.scheme("not a name"))
@@ -103,7 +103,7 @@ func TestForeignOption(t *testing.T) {
 	}
 }
 
-// The options of a client hold for its calls, and those of a call for that one.
+// The options of a client apply to its calls, and those of a call to that call.
 func TestOptionsOfACall(t *testing.T) {
 	network := new(ansertest.Network)
 	serve(t, network.Listen("a:1"), map[string]handler{"Fail.Always": func(ctx context.Context, in *[]byte) (*[]byte, error) {

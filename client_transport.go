@@ -10,44 +10,47 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// Transport is a way to reach servers beside TCP, TLS and unix sockets, which need none. It is an option
-// of [Dial], which makes addresses such as "quic://10.0.0.7:443" known to the client, in a target as
-// well as in the records of a registry:
+// Transport is a way to reach servers other than TCP, TLS and unix sockets, which are built in. It
+// is an option of [Dial]. The client then understands addresses such as "quic://10.0.0.7:443", both
+// in a target and in the records of a registry:
 //
 //	c, err := anser.Dial("quic://a:443,b:443", quic.Transport(), anser.TLS(config))
 //
-// A client with a transport shares its connections with no other client. On the server a transport is a
-// [net.Listener] for [Server.Serve]; its Addr should have the scheme as its network, so that [Announce]
-// can fill the address in.
+// A client with a transport shares its connections with no other client. On the server a transport
+// is a [net.Listener] for [Server.Serve]; the network of its Addr should be the scheme, so that
+// [Announce] can fill in the address.
 type Transport struct {
-	// Scheme is what stands before "://" in an address, in lower case. It replaces what the client
-	// knew by that name.
+	// Scheme is the part before "://" of an address, in lower case. It replaces a built-in scheme
+	// of that name.
 	Scheme string
-	// Dial connects to the address, which is what follows "://". It is called concurrently, and bounded
-	// by ctx, which ends after the option [ConnectTimeout]. With Secure, config is the client's
-	// configuration of TLS, or one that trusts the system's authorities, completed with the name of
-	// the server; it must not be changed. Without Secure it is nil.
+	// Dial connects to the address, which is the part after "://". It is called concurrently, and
+	// bounded by ctx, which ends after the option [ConnectTimeout]. With Secure, config is the
+	// client's TLS configuration, or one that trusts the system's authorities, completed with the
+	// name of the server; it must not be changed. Without Secure it is nil.
 	//
-	// The connection's Close must end reads and writes that are blocked. With a method CloseWrite() error
-	// it can end one direction; without, replies that are on their way when a server stops may be lost.
+	// The connection's Close must end blocked reads and writes. With a method CloseWrite() error it
+	// can close one direction; without it, replies that are in flight when a server stops may be
+	// lost.
 	Dial func(ctx context.Context, address string, config *tls.Config) (net.Conn, error)
-	// Secure says that Dial does TLS itself. Where it is false, the option [TLS] lays TLS over the
-	// connections, as over TCP.
+	// Secure means that Dial does TLS itself. If it is false, the option [TLS] adds TLS to the
+	// connections, as for TCP.
 	Secure bool
-	// Conns is how many connections to an address a client without the option [Conns] has; 0 means 2.
+	// Conns is the number of connections to an address for a client without the option [Conns]; 0
+	// means 2.
 	Conns int
-	// StreamsApart says that each stream ([Open]) has a connection of its own, which ends with it. It is for
-	// transports whose connections cost no handshake, and in which what is lost holds up one of them only.
+	// StreamsApart means that each stream ([Open]) has its own connection, which ends with it. It
+	// is for transports whose connections need no handshake, and where a lost packet delays only
+	// one of them.
 	StreamsApart bool
-	// Err is why the transport cannot be used, or nil. [Dial] returns it. It is for functions that make a
-	// Transport from options and have no error to return.
+	// Err is why the transport cannot be used, or nil. [Dial] returns it. It is for functions that
+	// make a Transport from options and have no error to return.
 	Err error
 }
 
 // DialOption makes a Transport an option of [Dial].
 func (Transport) DialOption() {}
 
-// check says what is wrong with the transport, or nil.
+// check returns what is wrong with the transport, or nil.
 func (t *Transport) check() error {
 	if t.Err != nil {
 		return t.Err
@@ -64,17 +67,17 @@ func (t *Transport) check() error {
 	return nil
 }
 
-// ALPN is the name of the protocol in the handshake of TLS: see docs/protocol.md §1.
+// ALPN is the protocol name in the TLS handshake: see docs/protocol.md §1.
 const ALPN = "anser/1"
 
 // systemTLS is the configuration of clients that dial tls:// without the option TLS.
 var systemTLS = &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{ALPN}}
 
-// route is how a client reaches an address.
+// route describes how a client reaches an address.
 type route struct {
 	network string
 	address string
-	tls     *tls.Config // to lay over the connection, or nil
+	tls     *tls.Config // to add to the connection, or nil
 	dial    dialFunc
 	conns   int
 
@@ -141,7 +144,7 @@ func hasTransport(scheme string, transports []Transport) bool {
 	return scheme == "tls" || scheme == "unix"
 }
 
-// tlsFor completes the configuration with the name that the server must prove to have.
+// tlsFor returns the configuration with the name by which to verify the server.
 func tlsFor(config *tls.Config, address string) *tls.Config {
 	if config.ServerName != "" {
 		return config
@@ -155,7 +158,7 @@ func tlsFor(config *tls.Config, address string) *tls.Config {
 	config.ServerName = name
 	if verify := config.VerifyConnection; verify != nil {
 		config.VerifyConnection = func(state tls.ConnectionState) error {
-			if state.ServerName == "" { // an IP address is not sent, but has to be proved like a name
+			if state.ServerName == "" { // an IP address is not sent, but must be verified like a name
 				state.ServerName = name
 			}
 			return verify(state)

@@ -15,14 +15,14 @@ import (
 	"github.com/anser-rpc/anser/transport/transporttest"
 )
 
-// carrier is a transport to a network in memory.
+// carrier returns a transport over an in-memory network.
 func carrier(scheme string, network *ansertest.Network) anser.Transport {
 	return anser.Transport{Scheme: scheme, Dial: func(ctx context.Context, address string, _ *tls.Config) (net.Conn, error) {
 		return network.Dial(ctx, scheme, address)
 	}}
 }
 
-// Addresses of several transports may stand side by side, in a dial string and in a registry.
+// Addresses of several transports can be mixed, in a target and in a registry.
 func TestTransport(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		for _, name := range []string{"a:1", "b:2", "c:3/path"} {
@@ -45,7 +45,7 @@ func TestTransport(t *testing.T) {
 		if out, err := call(context.Background(), c, "Echo.Say", "hello"); out != "hello" || err != nil {
 			t.Error(out, err)
 		}
-		// One that the client does not know fails, and says what to do; the other is used.
+		// An address with an unknown scheme fails, and says what to do; the other one is used.
 		f.list("owl://a:1")
 		_, err := call(context.Background(), c, "Echo.Say", "hello", anser.WithFailMode(anser.Failfast))
 		if e := fault(t, err); e.Outcome != anser.NotSent || !strings.Contains(e.Message, "no transport for owl://a:1: give Dial one") {
@@ -77,8 +77,8 @@ func TestTransportMistakes(t *testing.T) {
 	}
 }
 
-// A transport that is secure by itself gets the client's configuration, with the name of the server in it, and
-// no second TLS.
+// A secure transport gets the client's configuration, with the name of the server in it, and no
+// second TLS.
 func TestSecureTransport(t *testing.T) {
 	a := transporttest.NewAuthority(t)
 	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{a.Issue(t, time.Hour, "pigeon.example.org")}, NextProtos: []string{anser.ALPN}})
@@ -112,7 +112,7 @@ func TestSecureTransport(t *testing.T) {
 	}
 }
 
-// With tls:// a client needs no option, where it trusts the authorities of the system.
+// With tls:// a client needs no option if it trusts the authorities of the system.
 func TestTLSScheme(t *testing.T) {
 	a := transporttest.NewAuthority(t)
 	l := listen(t)
@@ -128,7 +128,7 @@ func TestTLSScheme(t *testing.T) {
 	}
 }
 
-// Whoever verifies by himself learns whom the client dialled, an IP address too.
+// A VerifyConnection function gets the name that the client dialed, also if it is an IP address.
 func TestVerifyConnection(t *testing.T) {
 	a := transporttest.NewAuthority(t)
 	l := listen(t)
@@ -169,8 +169,8 @@ type pigeonAddr string
 func (pigeonAddr) Network() string  { return "pigeon" }
 func (a pigeonAddr) String() string { return string(a) }
 
-// Either side closes a connection on which nothing was called for a while. Calls that run keep it, and the
-// next call makes another without the instance having counted as down.
+// Either side closes a connection that has been idle for a while. Running calls keep it, and the
+// next call makes another one without the instance having counted as down.
 func TestIdleTimeout(t *testing.T) {
 	for name, opts := range map[string]struct {
 		server []anser.ServerOption
@@ -193,7 +193,7 @@ func TestIdleTimeout(t *testing.T) {
 						t.Fatal(out, err)
 					}
 				}
-				for range 5 { // used now and then, it stays
+				for range 5 { // used now and then, it is kept
 					say("Echo.Say")
 					time.Sleep(50 * time.Second)
 				}

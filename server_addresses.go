@@ -5,22 +5,24 @@ import (
 	"net/netip"
 )
 
-// addressRules say from which addresses clients may connect. Without rules they may from all.
+// addressRules restrict the addresses from which clients may connect. Without rules all are
+// allowed.
 type addressRules struct {
 	allowed, denied []netip.Prefix
 }
 
-// AllowFrom has the server close connections from addresses that are in none of the prefixes, before anything is
-// read of them; several options add up. Prefixes are about IP: other connections, such as those over unix
-// sockets, are let in. Those of IPv6 are not about IPv4, except within ::ffff:0:0/96. [Server.SetAddresses] changes them while the server serves.
+// AllowFrom makes the server close connections from addresses that are in none of the prefixes,
+// before it reads anything from them; several options add up. Prefixes apply to IP only: other
+// connections, such as those over unix sockets, are accepted. IPv6 prefixes do not apply to IPv4,
+// except within ::ffff:0:0/96. [Server.SetAddresses] changes the prefixes while the server serves.
 func AllowFrom(prefixes ...netip.Prefix) ServerOption {
 	return serverOption(func(o *serverOptions) {
 		o.addresses.allowed = append(o.addresses.allowed, o.prefixes("anser.AllowFrom", prefixes)...)
 	})
 }
 
-// DenyFrom has the server close connections from addresses in the prefixes, also where [AllowFrom] would let them
-// in.
+// DenyFrom makes the server close connections from addresses in the prefixes, even if [AllowFrom]
+// would accept them.
 func DenyFrom(prefixes ...netip.Prefix) ServerOption {
 	return serverOption(func(o *serverOptions) {
 		o.addresses.denied = append(o.addresses.denied, o.prefixes("anser.DenyFrom", prefixes)...)
@@ -35,8 +37,9 @@ func (o *serverOptions) prefixes(option string, list []netip.Prefix) []netip.Pre
 	return list
 }
 
-// SetAddresses takes the place of what [AllowFrom] and [DenyFrom] say, for new connections; those that stand go
-// on. Without allowed prefixes all addresses are let in that are not denied. It keeps the slices.
+// SetAddresses replaces the prefixes of [AllowFrom] and [DenyFrom] for new connections; existing
+// ones are not affected. Without allowed prefixes all addresses that are not denied are accepted.
+// The slices are kept: do not change them afterwards.
 func (s *Server) SetAddresses(allowed, denied []netip.Prefix) {
 	if s.usable() != nil {
 		return
@@ -58,7 +61,7 @@ func (r *addressRules) allow(a net.Addr) bool {
 
 func contains(list []netip.Prefix, a netip.Addr) bool {
 	for _, p := range list {
-		// A prefix such as ::ffff:10.0.0.0/104 is about IPv4, too.
+		// A prefix such as ::ffff:10.0.0.0/104 applies to IPv4, too.
 		if p.Contains(a) || a.Is4() && p.Addr().Is4In6() && p.Contains(netip.AddrFrom16(a.As16())) {
 			return true
 		}

@@ -24,7 +24,7 @@ func TestAddresses(t *testing.T) {
 	if _, err := call(context.Background(), c, "Echo.Say", ""); err != nil {
 		t.Error(err)
 	}
-	s.SetAddresses(here, here) // what stands goes on
+	s.SetAddresses(here, here) // existing connections are not affected
 	if _, err := call(context.Background(), c, "Echo.Say", ""); err != nil {
 		t.Error(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// announcement is what the option Announce was given.
+// announcement holds the arguments of the option Announce.
 type announcement struct {
 	registrar registry.Registrar
 	instance  registry.Instance
@@ -20,7 +20,7 @@ type announcement struct {
 
 // announcer keeps a server registered. The registry is advice: the server serves while it tries.
 type announcer struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	stopped bool
 	cancel  context.CancelFunc
 	list    []announcement
@@ -31,14 +31,15 @@ const (
 	announceRetry   = 2 * time.Second
 	deregisterBound = 3 * time.Second
 	deregisterLate  = 500 * time.Millisecond // when there is no time left
-	deregisterShare = 4                      // of the time of Shutdown, 1/deregisterShare; the calls in flight have the rest
+	// 1/deregisterShare of the time of Shutdown is for this; the calls in flight have the rest.
+	deregisterShare = 4
 )
 
-// check says what cannot be announced, or nil.
+// check returns why the instance cannot be announced, or nil.
 func (n announcement) check() error {
 	in := n.instance
 	if in.Address == "" {
-		in.Address = "127.0.0.1:1" // it is filled in when the server listens
+		in.Address = "127.0.0.1:1" // filled in when the server listens
 	}
 	err := in.Validate()
 	if n.registrar == nil {
@@ -67,7 +68,7 @@ func (a *announcer) start(list []announcement, addr net.Addr, o *sideOptions) {
 	}
 }
 
-// keep registers the instance, as often as it takes.
+// keep registers the instance, and retries until it succeeds.
 func (n announcement) keep(ctx context.Context, o *sideOptions) {
 	for {
 		err := n.registrar.Register(ctx, n.instance)
@@ -90,8 +91,8 @@ func (n announcement) keep(ctx context.Context, o *sideOptions) {
 	}
 }
 
-// stop takes the registrations back, and nothing is registered from now on. It does not wait long for a
-// registry that is down, and tries it also when ctx is done.
+// stop deregisters the instances and prevents further registrations. It does not wait long for a
+// registry that is down, and tries even if ctx is done.
 func (a *announcer) stop(ctx context.Context, o *sideOptions) {
 	a.mu.Lock()
 	a.stopped = true
@@ -124,7 +125,7 @@ func (a *announcer) stop(ctx context.Context, o *sideOptions) {
 	wg.Wait()
 }
 
-// dialable turns a listener's address into one that other machines can dial.
+// dialable returns an address that other machines can dial for the address of a listener.
 func dialable(addr net.Addr) string {
 	prefix := ""
 	switch n := addr.Network(); n {
@@ -138,11 +139,12 @@ func dialable(addr net.Addr) string {
 	if ip, e := netip.ParseAddr(host); err != nil || e != nil || !ip.IsUnspecified() {
 		return prefix + addr.String()
 	}
-	addrs, _ := net.InterfaceAddrs() // without them, the loopback is all there is
+	addrs, _ := net.InterfaceAddrs() // without them, only the loopback remains
 	return prefix + net.JoinHostPort(reachable(addrs).String(), port)
 }
 
-// reachable returns the first address that other machines may reach, rather one of IPv4, or the loopback.
+// reachable returns the first address that other machines may reach, preferably IPv4, or the
+// loopback.
 func reachable(addrs []net.Addr) net.IP {
 	best := net.IPv4(127, 0, 0, 1)
 	for _, a := range addrs {

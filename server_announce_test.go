@@ -16,11 +16,11 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// book is a registrar that keeps what it was told, and like a real one heeds the context.
+// book is a registrar that records its calls and, like a real one, respects the context.
 type book struct {
 	mu    sync.Mutex
 	there map[string]registry.Instance
-	fail  error // of Register
+	fail  error // returned by Register
 	tries int
 }
 
@@ -69,7 +69,7 @@ func TestCloseTakesTheRegistrationBack(t *testing.T) {
 	}
 }
 
-// Whatever comes first, Serve or Shutdown: nothing stays registered.
+// Nothing stays registered, whether Serve or Shutdown comes first.
 func TestShutdownWhileServeBegins(t *testing.T) {
 	for range 300 {
 		network, b := new(ansertest.Network), new(book)
@@ -100,8 +100,8 @@ func TestAnnounceMistakes(t *testing.T) {
 	}
 }
 
-// A server announces itself where it listens, with what it was told to say, as soon as the registry
-// can be reached, and takes it back before it drains.
+// A server announces itself at the address where it listens, with the given instance, as soon as
+// the registry can be reached, and deregisters before it drains.
 func TestAnnounce(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		first, second := new(book), &book{fail: errors.New("etcd is gone")}
@@ -149,7 +149,7 @@ func TestAnnounce(t *testing.T) {
 	})
 }
 
-// stuck is a registrar that answers nothing before its context ends.
+// stuck is a registrar that does not return before its context ends.
 type stuck struct{}
 
 func (stuck) Register(ctx context.Context, _ registry.Instance) error {
@@ -162,7 +162,7 @@ func (stuck) Deregister(ctx context.Context, _ registry.Instance) error {
 	return ctx.Err()
 }
 
-// A registry that does not answer holds up neither the service nor its end for long.
+// A registry that does not answer delays neither the start of the service nor its end for long.
 func TestAnnounceToARegistryThatDoesNotAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		for name, test := range map[string]struct {
@@ -188,7 +188,7 @@ func TestAnnounceToARegistryThatDoesNotAnswer(t *testing.T) {
 	})
 }
 
-// A server on all addresses announces one that others can dial.
+// A server that listens on all addresses announces one that other machines can dial.
 func TestAnnounceOfAnUnspecifiedAddress(t *testing.T) {
 	b := new(book)
 	s := anser.NewServer(silent, anser.InsecurePublic(), anser.Announce(b, registry.Instance{Service: "echo"}))

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// MethodsName is the built-in method by which a server tells what it serves. Its request is [None]
-// and its reply [MethodList], both in the JSON codec or MessagePack. [NoDescribe] switches it off.
+// MethodsName is the built-in method that lists the methods of a server. Its request is [None] and
+// its reply [MethodList], both in the JSON codec or MessagePack. [NoDescribe] disables it.
 const MethodsName = builtinPrefix + "Methods"
 
 // MethodList is the reply of [MethodsName].
@@ -22,7 +22,7 @@ type MethodInfo struct {
 	Request    Shape    `json:"request"`
 	Reply      Shape    `json:"reply"`
 	Idempotent bool     `json:"idempotent,omitempty"`
-	Stream     bool     `json:"stream,omitempty"` // Request and Reply are those of one of its messages
+	Stream     bool     `json:"stream,omitempty"` // Request and Reply describe one message
 	Oneway     bool     `json:"oneway,omitempty"` // there is no reply: see [Send]
 }
 
@@ -37,14 +37,14 @@ func (s *Server) addDescribe() {
 	})
 }
 
-// methodLister keeps the list of a server's methods until others are added: making it costs more than a peer should
-// be able to ask for again and again.
+// methodLister caches the list of a server's methods until more are added: building it costs more
+// than a peer should be able to request repeatedly.
 type methodLister struct {
 	server *Server
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	list    *MethodList
-	version uint64 // of the table of methods
+	version uint64 // version of the method table
 }
 
 func (l *methodLister) get() *MethodList {

@@ -123,7 +123,8 @@ type Wide struct {
 	Named                                                      map[string]Wide
 }
 
-// A type that contains itself is described once, however often it does, and not at each level again.
+// A type that contains itself is described once, however often it occurs, and not at each level
+// again.
 func TestDescribeOfAWideType(t *testing.T) {
 	network := new(ansertest.Network)
 	s := anser.NewServer(silent)
@@ -140,7 +141,7 @@ func TestDescribeOfAWideType(t *testing.T) {
 	}
 }
 
-// The members of a oneof exclude each other in the example, and are named all the same.
+// The members of a oneof exclude each other in the example, and are listed all the same.
 func TestDescribeOneof(t *testing.T) {
 	s := anser.NewServer(anser.NoSignals())
 	if err := anser.Handle(s, "Test.Value", func(_ context.Context, in *structpb.Value) (*anser.None, error) { return nil, nil }); err != nil {

@@ -14,19 +14,20 @@ import (
 )
 
 // ListenAndServe listens on address, "host:port" or "unix:///path", and serves until Shutdown,
-// Close, or a signal. SIGTERM and SIGINT drain the server, and a second one ends the process.
-// The option [NoSignals] leaves signals alone.
+// Close, or a signal. SIGTERM and SIGINT drain the server; a second signal ends the process. The
+// option [NoSignals] disables the handling of signals.
 //
-// After a drain by signal the result is nil, so that main can return and the process ends with
-// code 0. It is an error if calls were still in flight when [DrainGrace] was over. After Shutdown or Close the result is
-// [ErrServerClosed], at once: a program that calls Shutdown waits for it. So a main function is:
+// After a drain by signal the result is nil, so that main can return and the process exits with
+// code 0. It is an error if calls were still in flight when [DrainGrace] ended. After Shutdown or
+// Close the result is [ErrServerClosed], immediately: a program that calls Shutdown waits for that
+// to return. So a main function is:
 //
 //	if err := s.ListenAndServe("127.0.0.1:8972"); err != nil {
 //		log.Fatal(err)
 //	}
 //
-// On any address but loopback it needs TLS and authentication, which is [Authenticate] or a configuration
-// of TLS that demands and verifies certificates, or else [InsecurePublic].
+// On any address other than loopback it requires TLS and authentication, which is [Authenticate] or
+// a TLS configuration that requires and verifies certificates, unless [InsecurePublic] is given.
 func (s *Server) ListenAndServe(address string) error {
 	l, err := s.Listen(address)
 	if err != nil {
@@ -56,11 +57,12 @@ func (s *Server) ListenAndServe(address string) error {
 	}
 }
 
-// Listen returns a listener for Serve, with the checks that ListenAndServe makes.
+// Listen returns a listener for Serve, with the same checks as ListenAndServe.
 //
-// The unix socket of a process that has ended, which a crash leaves behind, is replaced; one on which a process
-// listens, or a file that is no socket, is an error. While Listen looks it holds a lock on a file with the name of
-// the socket and ".lock", so that of several servers that start at once one gets the socket.
+// The unix socket of a process that has ended, which a crash leaves behind, is replaced. A socket
+// on which a process listens, or a file that is not a socket, is an error. While Listen checks, it
+// holds a lock on a file with the name of the socket and ".lock", so that of several servers that
+// start at once one gets the socket.
 func (s *Server) Listen(address string) (net.Listener, error) {
 	if err := s.usable(); err != nil {
 		return nil, err

@@ -14,11 +14,11 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// simplest is the environment variable that makes TestSimplestProgram the program that it tests: its value is
-// the address to listen on.
+// simplest is the environment variable that turns TestSimplestProgram into the program that it
+// tests: its value is the address to listen on.
 const simplest = "ANSER_TEST_LISTEN"
 
-// The main function of README's server ends with code 0 and says nothing after a SIGTERM.
+// The main function of README's server exits with code 0 and prints nothing after a SIGTERM.
 func TestSimplestProgram(t *testing.T) {
 	if address := os.Getenv(simplest); address != "" {
 		s := anser.NewServer(silent)
@@ -38,7 +38,8 @@ func TestSimplestProgram(t *testing.T) {
 	}
 }
 
-// startSimplest starts the program on the unix socket, and returns when it listens. The caller ends it and waits for it.
+// startSimplest starts the program on the unix socket, and returns when it listens. The caller ends
+// it and waits for it.
 func startSimplest(t *testing.T, socket string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	program, output := exec.Command(os.Args[0], "-test.run=^TestSimplestProgram$"), new(bytes.Buffer)
@@ -57,7 +58,7 @@ func startSimplest(t *testing.T, socket string) (*exec.Cmd, *bytes.Buffer) {
 	return program, output
 }
 
-// socketPath returns a path for a unix socket, which is shorter than those of t.TempDir may be.
+// socketPath returns a path for a unix socket; paths of t.TempDir may be too long.
 func socketPath(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "anser")
@@ -68,7 +69,7 @@ func socketPath(t *testing.T) string {
 	return filepath.Join(dir, "s")
 }
 
-// The idiom that turns a clean end into a failure is in no document.
+// No document contains the idiom that turns a clean end into a failure.
 func TestDocumentsCheckTheErrorOfServing(t *testing.T) {
 	pages, err := filepath.Glob("docs/*.md")
 	if err != nil {
@@ -87,7 +88,7 @@ func TestDocumentsCheckTheErrorOfServing(t *testing.T) {
 	}
 }
 
-// A server that was killed can be started again on its unix socket.
+// A server that was killed can be restarted on its unix socket.
 func TestSocketOfAProcessThatWasKilled(t *testing.T) {
 	socket := socketPath(t)
 	for range 2 {
@@ -101,7 +102,7 @@ func TestSocketOfAProcessThatWasKilled(t *testing.T) {
 		program.Process.Kill()
 		program.Wait()
 		if _, err := os.Stat(socket); err != nil {
-			t.Fatal(err) // the test would show nothing
+			t.Fatal(err) // the test would prove nothing
 		}
 	}
 	l, err := anser.NewServer(silent).Listen("unix://" + socket)

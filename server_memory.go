@@ -9,15 +9,15 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// MaxMemory sets how many bytes of requests the server holds at once: of large ones that arrive, wait or run,
-// with their replies. One more is refused with ResourceExhausted, while its bytes arrive and without keeping
-// them. The default is an eighth of the memory that the process may use: the least of GOMEMLIMIT, the
-// limit of its cgroup, and the machine's memory; where none of them is known, 512 MiB. It is at least
-// four times [MaxMessage].
+// MaxMemory sets how many bytes of requests the server holds at once: large requests that arrive,
+// wait or run, with their replies. A request that would exceed it is refused with ResourceExhausted
+// while it arrives, and its bytes are discarded. The default is an eighth of the memory that the
+// process may use: the minimum of GOMEMLIMIT, the limit of its cgroup, and the machine's memory; if
+// none of them is known, 512 MiB. It is at least four times [MaxMessage].
 //
-// What handlers make of requests is not counted, and neither are requests of up to 4 KiB, whose number
-// [MaxInFlight] bounds. Go's garbage collector lets a process grow to twice what is in use: in a container give it
-// GOMEMLIMIT too, a little below the container's limit.
+// Memory that handlers allocate is not counted, and neither are requests of up to 4 KiB, whose
+// number [MaxInFlight] bounds. Go's garbage collector lets a process grow to twice the memory in
+// use: in a container, also set GOMEMLIMIT, a little below the container's limit.
 func MaxMemory(bytes int) ServerOption {
 	return serverOption(func(o *serverOptions) {
 		if o.wants(bytes >= 1, "anser.MaxMemory(%d): want at least 1 byte", bytes) {
@@ -27,12 +27,12 @@ func MaxMemory(bytes int) ServerOption {
 }
 
 const (
-	memoryShare   = 8         // the part of the process's memory that is the default
+	memoryShare   = 8         // the default is 1/memoryShare of the process's memory
 	unknownMemory = 512 << 20 // the default where nothing is known
-	memoryFrames  = 4         // messages of the largest size that fit in any case
+	memoryFrames  = 4         // number of messages of the maximum size that always fit
 )
 
-// memoryLimit returns the limit that the options of a server give.
+// memoryLimit returns the limit that the options of a server specify.
 func memoryLimit(o *serverOptions) int64 {
 	least := memoryFrames * (int64(o.maxMessage) + frameOverhead)
 	if o.maxMemory != 0 {
@@ -47,7 +47,7 @@ func memoryLimit(o *serverOptions) int64 {
 	return max(unknownMemory, least)
 }
 
-// processMemory returns how many bytes the process may use, or math.MaxInt64 if that is not known.
+// processMemory returns how many bytes the process may use, or math.MaxInt64 if unknown.
 var processMemory = sync.OnceValue(func() int64 {
 	return min(debug.SetMemoryLimit(-1), sysmem.Limit())
 })
@@ -56,8 +56,8 @@ func (s *Server) outOfMemory(size int) *Error {
 	return over(limitMemory, "the request of %d bytes is over the server's limit of %d bytes of requests at once (anser.MaxMemory)", size, s.memory.limit)
 }
 
-// turnAway refuses the request whose frame is arriving and does not fit into the memory, and forgets the
-// rest of it as it comes. Other frames are let in: their number and size are bounded otherwise.
+// turnAway refuses the arriving request, which does not fit into the memory, and discards the rest
+// of it. Other frames are accepted: their number and size are bounded elsewhere.
 func (c *serverConn) turnAway(s *reading) error {
 	h, err := wire.ParseHeaderWith(s.buf[s.r:s.w], s.sealed)
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *serverConn) turnAway(s *reading) error {
 	if s.sockDelay != nil {
 		s.sockDelay.taken += int64(rest)
 	}
-	if s.sealed != 0 { // else the refusal might be a lie about another call
+	if s.sealed != 0 { // otherwise the refusal might be for the wrong call
 		if err := s.discard(rest); err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func (c *serverConn) turnAway(s *reading) error {
 		}
 	}
 	if s.sealed != 0 {
-		return nil // it is gone already
+		return nil // already discarded
 	}
 	return s.discard(rest)
 }

@@ -12,13 +12,14 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// A request that does not fit into the memory is refused before it has arrived, costs none, and harms nothing
-// else on its connection. When the others are done there is room again.
+// A request that does not fit into the memory is refused before it has arrived, uses none, and
+// affects nothing else on its connection. When the other requests are done there is room again.
 func TestMaxMemory(t *testing.T) {
 	const message, held = 1 << 20, 4<<20 - 300_000
 	release := make(chan struct{})
 	l := listen(t)
-	s := anser.NewServer(silent, anser.MaxMessage(message), anser.MaxMemory(4*message), anser.MaxQueueTime(time.Hour)) // which looks at the socket
+	// With MaxQueueTime the server checks the socket.
+	s := anser.NewServer(silent, anser.MaxMessage(message), anser.MaxMemory(4*message), anser.MaxQueueTime(time.Hour))
 	anser.Handle(s, "Echo.Say", echo)
 	anser.Handle(s, "Echo.Wait", func(ctx context.Context, in *[]byte) (*[]byte, error) {
 		<-release
@@ -28,14 +29,15 @@ func TestMaxMemory(t *testing.T) {
 	run(t, s, l)
 	p := rawDial(t, l.Addr().String())
 	p.Send(wire.AppendMethod(nil, 1, "Echo.Say"), wire.AppendMethod(nil, 2, "Echo.Wait"), wire.AppendMethod(nil, 3, "Echo.Apart"))
-	const calls = held / 60_000 // none of which needs more than the buffer that every busy connection has
+	// None of them needs more than the buffer that every busy connection has.
+	const calls = held / 60_000
 	for id := range uint64(calls) {
 		p.Send(wirepeer.Request(id+1, 2, make([]byte, held/calls)))
 	}
 	eventually(t, "they are held", func() bool { return s.Stats().Memory == held/calls*calls })
 
 	large := wirepeer.Request(1000, 1, make([]byte, message-1))
-	p.Send(large[:message/2]) // the rest is not there when the answer comes
+	p.Send(large[:message/2]) // the rest has not been sent when the answer arrives
 	f, err := p.Next()
 	if f.Type != wire.TypeError || f.ID != 1000 || err != nil {
 		t.Fatal(f.Type, f.ID, err)
@@ -59,7 +61,7 @@ func TestMaxMemory(t *testing.T) {
 		}
 	}
 	for id := range uint64(10) {
-		// What a call holds it gives back when its reply is out.
+		// A call releases its memory when its reply was sent.
 		eventually(t, "nothing is held", func() bool { return s.Stats().Memory == 0 })
 		method := 1 + 2*uint32(id%2)
 		p.Send(wirepeer.Request(2000+id, method, make([]byte, message)))
@@ -71,14 +73,14 @@ func TestMaxMemory(t *testing.T) {
 	eventually(t, "nothing is held", func() bool { return s.Stats().Memory == 0 })
 }
 
-// What was counted is given back on every way that a call and a connection can take.
+// Counted memory is released in every way in which a call or a connection can end.
 func TestMemoryIsGivenBack(t *testing.T) {
 	const message = 300_000
 	l := listen(t)
 	s := anser.NewServer(silent, anser.MaxMessage(message), anser.MaxMemory(8*message), anser.MaxInFlight(3))
 	anser.Handle(s, "Echo.Apart", echo, anser.Concurrent())
 	anser.Handle(s, "Echo.Sleep", func(ctx context.Context, in *[]byte) (*[]byte, error) {
-		time.Sleep(30 * time.Millisecond) // on the goroutine that reads, which is replaced
+		time.Sleep(30 * time.Millisecond) // on the reader goroutine, which is replaced
 		return in, nil
 	}, anser.Inline())
 	anser.Handle(s, "Echo.Exit", func(context.Context, *[]byte) (*[]byte, error) {
@@ -98,7 +100,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 		}
 		frames = append(frames, wirepeer.Request(13, 1, make([]byte, message))[:message/2]...)
 		go p.Send(frames)
-		// All are refused where the calls of the connections before are still there.
+		// All are refused while the calls of the previous connections are still there.
 		for answers := 1; ; answers++ {
 			f, err := p.NextOf(wire.TypeReply, wire.TypeError)
 			if err != nil {

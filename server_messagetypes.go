@@ -6,8 +6,8 @@ import (
 	"reflect"
 )
 
-// checkTypes returns an error if no codec in which the method may be called can carry its messages. Codecs that cannot
-// tell without a value count as ones that can.
+// checkTypes returns an error if no codec in which the method may be called can carry its messages.
+// A codec that cannot tell without a value counts as one that can.
 func (s *Server) checkTypes(m *method) error {
 	if m.in != nil || m.builtin || m.foreign { // elements of tuples are checked one by one
 		return nil

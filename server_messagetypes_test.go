@@ -45,12 +45,12 @@ func (*ownText) UnmarshalText(b []byte) error { return nil }
 
 func same[T any](_ context.Context, in *T) (*T, error) { return in, nil }
 
-// add serves a method with the type, or refuses it.
+// add serves a method with the type, and returns the error.
 func add[T any](opts ...anser.HandleOption) error {
 	return anser.Handle(anser.NewServer(silent), "A.B", same[T], opts...)
 }
 
-// A type that cannot travel is refused when its method is added, with the path of the field.
+// A type that cannot be encoded is refused when its method is added, with the path of the field.
 func TestTypesThatCannotTravel(t *testing.T) {
 	for want, err := range map[string]error{
 		"field Inner[].E: error is an interface":            add[withError](),

@@ -27,13 +27,13 @@ func (f handleOption) applyHandle(o *handleOptions) { f(o) }
 type serverOptions struct {
 	sideOptions
 	maxInFlight   int
-	queueTime     time.Duration // 0: no bound
+	queueTime     time.Duration // 0: no limit
 	adaptive      *limitBounds  // nil: no limit
 	maxCalls      int
 	maxConns      int
 	maxHandshakes int
 	maxStreams    int
-	maxMemory     int // 0: a part of what the process has
+	maxMemory     int // 0: a part of the process's memory
 	grace         time.Duration
 	insecure      bool
 	reusePort     bool
@@ -50,12 +50,12 @@ type serverOptions struct {
 	memory        ReplyCacheLimits
 
 	authenticators []Authenticator
-	authorizer     Authorizer // nil: everybody may call everything
+	authorizer     Authorizer // nil: every client may call every method
 	addresses      addressRules
 }
 
 type handleOptions struct {
-	only        *codecSet // nil: all of the server's
+	only        *codecSet // nil: all codecs of the server
 	idempotent  bool
 	mode        runMode
 	aliases     []string
@@ -63,12 +63,12 @@ type handleOptions struct {
 	params      []string
 	once        bool          // duplicates are answered from memory
 	maxInFlight int           // 0: no limit
-	queueTime   time.Duration // 0: that of the server
-	adaptive    *limitBounds  // nil: that of the server
-	mistakes    []error       // options that cannot work
+	queueTime   time.Duration // 0: the server's
+	adaptive    *limitBounds  // nil: the server's
+	mistakes    []error       // invalid options
 }
 
-// wants reports ok, and notes a mistake if it is false.
+// wants returns ok, and records a mistake if it is false.
 func (o *handleOptions) wants(ok bool, format string, args ...any) bool {
 	if !ok {
 		o.mistakes = append(o.mistakes, fmt.Errorf(format, args...))
@@ -76,8 +76,8 @@ func (o *handleOptions) wants(ok bool, format string, args ...any) bool {
 	return ok
 }
 
-// MaxStreams sets how many streams may be open at once on one connection of the server; the default is
-// 1,000. One more is refused with ResourceExhausted. With 0 the server offers no streams.
+// MaxStreams sets how many streams may be open at once on one connection of the server; the default
+// is 1,000. A further one is refused with ResourceExhausted. With 0 the server offers no streams.
 func MaxStreams(n int) ServerOption {
 	return serverOption(func(o *serverOptions) {
 		if o.wants(n >= 0, "anser.MaxStreams(%d): want at least 0", n) {
@@ -86,12 +86,12 @@ func MaxStreams(n int) ServerOption {
 	})
 }
 
-// MaxInFlight sets how many calls the server runs at once; the default is 10,000. One more is
-// refused with ResourceExhausted. An open stream counts as one. Calls that run on the goroutine that reads
-// their connection do not count: there is at most one for a connection.
+// MaxInFlight sets how many calls the server runs at once; the default is 10,000. A further one is
+// refused with ResourceExhausted. An open stream counts as one. Calls that run on the reader
+// goroutine of their connection do not count: there is at most one per connection.
 //
-// Given to a method, it bounds the calls of that method, wherever they run; there is no default. Calls that
-// wait for their turn under an [AdaptiveLimit] count too.
+// Given to a method, it bounds the calls of that method, wherever they run; there is no default.
+// Calls that wait for their turn under an [AdaptiveLimit] count too.
 func MaxInFlight(n int) ServerHandleOption {
 	return serverHandleOption{
 		func(o *serverOptions) {
@@ -107,9 +107,9 @@ func MaxInFlight(n int) ServerHandleOption {
 	}
 }
 
-// MaxCalls sets how many calls a client may have open at once on one connection; the default is 10,000. A
-// client opens another connection before it reaches the limit, up to eight of them, and fails what is over.
-// The limit for all connections together is [MaxInFlight].
+// MaxCalls sets how many calls a client may have open at once on one connection; the default is
+// 10,000. A client opens another connection before it reaches the limit, up to eight, and fails
+// calls beyond that. The limit for all connections together is [MaxInFlight].
 func MaxCalls(n int) ServerOption {
 	return serverOption(func(o *serverOptions) {
 		if o.wants(n >= 1 && n <= math.MaxInt32, "anser.MaxCalls(%d): want 1 to %d", n, math.MaxInt32) {
@@ -118,8 +118,8 @@ func MaxCalls(n int) ServerOption {
 	})
 }
 
-// MaxConns sets how many connections the server holds; the default is 100,000. One more is closed
-// with the reason OVERLOAD.
+// MaxConns sets how many connections the server holds; the default is 100,000. A further one is
+// closed with the reason OVERLOAD.
 func MaxConns(n int) ServerOption {
 	return serverOption(func(o *serverOptions) {
 		if o.wants(n >= 1, "anser.MaxConns(%d): want at least 1", n) {
@@ -128,10 +128,11 @@ func MaxConns(n int) ServerOption {
 	})
 }
 
-// MaxHandshakes sets how many connections may be in their handshake at once; the default is 256. A further
-// one gets the place of the one that has kept the server waiting longest, if that is more than 50 ms for its
-// first words, or 500 ms for what follows them in a handshake of TLS; that one is closed with the reason
-// OVERLOAD. Until there is such a one, further ones wait in the listener's queue.
+// MaxHandshakes sets how many connections may be in their handshake at once; the default is 256. A
+// further connection replaces the one that has kept the server waiting longest, if that is more
+// than 50 ms for its first bytes, or 500 ms for later messages of a TLS handshake; the replaced
+// connection is closed with the reason OVERLOAD. Until one can be replaced, further connections
+// wait in the listener's queue.
 func MaxHandshakes(n int) ServerOption {
 	return serverOption(func(o *serverOptions) {
 		if o.wants(n >= 1, "anser.MaxHandshakes(%d): want at least 1", n) {
@@ -149,8 +150,8 @@ func DrainGrace(d time.Duration) ServerOption {
 	})
 }
 
-// MinPing sets the least time between the pings of a client; the default is 5 s. A client that sends more than
-// three in a row faster than that is disconnected.
+// MinPing sets the minimum time between the pings of a client; the default is 5 s. A client that
+// sends more than three in a row faster than that is disconnected.
 func MinPing(d time.Duration) ServerOption {
 	return serverOption(func(o *serverOptions) {
 		if o.wants(d >= 0, "anser.MinPing(%v): want at least 0", d) {
@@ -159,16 +160,18 @@ func MinPing(d time.Duration) ServerOption {
 	})
 }
 
-// InsecurePublic lets the server listen on other addresses than loopback without TLS or without
-// authentication; see [Protection] for what counts as either. Without authentication everybody who reaches the address can call every method; without TLS,
-// read and change what others send, their credentials too.
+// InsecurePublic lets the server listen on addresses other than loopback without TLS or without
+// authentication; see [Protection] for what counts as either. Without authentication, any client
+// that reaches the address can call every method. Without TLS, an attacker on the network path can
+// read and change what clients send, including their credentials.
 func InsecurePublic() ServerOption {
 	return serverOption(func(o *serverOptions) { o.insecure = true })
 }
 
-// ReusePort lets several processes listen on one address of TCP (SO_REUSEPORT). Each has a queue of its own, and
-// Linux spreads new connections over them; on macOS the process that began to listen last gets all. A
-// process that takes over from another can so begin before that one ends. Elsewhere listening fails.
+// ReusePort lets several processes listen on one TCP address (SO_REUSEPORT). Each has a queue of
+// its own, and Linux distributes new connections over them; on macOS the process that started to
+// listen last gets all. A process that replaces another one can thus start before that one ends. On
+// other systems Listen fails.
 func ReusePort() ServerOption {
 	return serverOption(func(o *serverOptions) { o.reusePort = true })
 }
@@ -178,13 +181,13 @@ func NoSignals() ServerOption {
 	return serverOption(func(o *serverOptions) { o.signals = false })
 }
 
-// NoDescribe switches the method Anser.Methods off, which tells a caller what the server offers.
+// NoDescribe disables the method [MethodsName], which lists the methods of the server.
 func NoDescribe() ServerOption {
 	return serverOption(func(o *serverOptions) { o.describe = false })
 }
 
-// Announce registers the server while it serves. Service is required; an empty Address is filled
-// in with the listener's. May be given several times, for several registries or services.
+// Announce registers the server while it serves. Service is required; an empty Address is replaced
+// by the listener's. It may be given several times, for several registries or services.
 func Announce(r registry.Registrar, in registry.Instance) ServerOption {
 	return serverOption(func(o *serverOptions) {
 		if !o.wants(r != nil, "anser.Announce: the registrar is nil: leave the option out") {
@@ -194,18 +197,18 @@ func Announce(r registry.Registrar, in registry.Instance) ServerOption {
 	})
 }
 
-// Alias gives a method further names.
+// Alias gives a method additional names.
 func Alias(names ...string) HandleOption {
 	return handleOption(func(o *handleOptions) { o.aliases = append(o.aliases, names...) })
 }
 
-// DeprecatedAlias gives a method further names whose use is counted: see [Server.Stats].
+// DeprecatedAlias gives a method additional names whose use is counted: see [Server.Stats].
 func DeprecatedAlias(names ...string) HandleOption {
 	return handleOption(func(o *handleOptions) { o.deprecated = append(o.deprecated, names...) })
 }
 
-// OnlyCodecs has the method take calls in these codecs and in no other that the server has. The codecs
-// themselves are the server's: see [Codecs].
+// OnlyCodecs restricts the method to calls in these codecs. The codecs themselves are those of the
+// server: see [Codecs].
 func OnlyCodecs(c ...codec.Codec) HandleOption {
 	return handleOption(func(o *handleOptions) {
 		if o.only == nil {
@@ -222,8 +225,9 @@ func OnlyCodecs(c ...codec.Codec) HandleOption {
 // codecSet is a set of codecs by their numbers.
 type codecSet [256]bool
 
-// Inline runs the method on the goroutine that reads its connection, whatever it costs. Right for
-// methods that never block. A handler that blocks all the same is moved away after a few milliseconds.
+// Inline runs the method on the reader goroutine of its connection, whatever it costs. It is meant
+// for methods that never block. A handler that blocks nevertheless is moved to another goroutine
+// after a few milliseconds.
 func Inline() HandleOption {
 	return handleOption(func(o *handleOptions) { o.mode = runInline })
 }
@@ -233,16 +237,18 @@ func Concurrent() HandleOption {
 	return handleOption(func(o *handleOptions) { o.mode = runConcurrent })
 }
 
-// Authenticate has the server take connections only of clients that one of the authenticators knows. They are
-// asked in their order until one says who it is; several options add up. A client shows a credential with the
-// option [Credentials], or else its certificate, if TLS demands one. All others are refused in their handshake with the
-// same words, before any of their calls is looked at; [ServerStats.Unauthenticated] and the log say why.
+// Authenticate makes the server accept only clients that one of the authenticators accepts. They
+// are called in order until one returns an identity; several options add up. A client presents a
+// credential with the option [Credentials], or else its certificate, if TLS requires one. Other
+// clients are refused in their handshake, all with the same message, before any call is read;
+// [ServerStats.Unauthenticated] and the log have the reasons.
 //
-// When an identity ends that the client does not renew, its further calls are refused at once with Unauthenticated. What
-// is open ends within two seconds: streams, calls that run, whose callers get Unauthenticated with the outcome Unknown,
-// and the contexts of their handlers. The client is sent nothing either: calls of its [Session] fail with
-// Unauthenticated until it renews. After [HandshakeTimeout] more the connection is closed. [IdentityFrom] tells a
-// handler who calls. Calls of servers to their clients (see [Handlers]) are another thing: there TLS has proven the server.
+// When an identity ends and the client has not renewed it, further calls are refused at once with
+// Unauthenticated. Everything open ends within two seconds: streams, running calls, whose callers
+// get Unauthenticated with the outcome Unknown, and the contexts of their handlers. Nothing more is
+// sent to the client either: calls of its [Session] fail with Unauthenticated until it renews. The
+// connection is closed [HandshakeTimeout] later. [IdentityFrom] returns a handler's client. Calls
+// of servers to their clients (see [Handlers]) are not affected: there TLS has verified the server.
 func Authenticate(a ...Authenticator) ServerOption {
 	return serverOption(func(o *serverOptions) {
 		for _, a := range a {
@@ -253,11 +259,12 @@ func Authenticate(a ...Authenticator) ServerOption {
 	})
 }
 
-// Authorize has the server refuse, with PermissionDenied and before the message is looked at, what a does not
-// allow. That holds for [MethodsName] too, which lists only what its caller may call. A change of the
-// Version ends what is open and no longer allowed within two seconds, calls that run as well as streams: the caller gets
-// PermissionDenied with the outcome Unknown, and the context of the handler ends. A renewed identity that allows less
-// does the same at once. It needs [Authenticate].
+// Authorize makes the server refuse calls that a does not allow, with PermissionDenied and before
+// the message is decoded. This includes [MethodsName], which lists only the methods that its caller
+// may call. After a change of Version, open calls and streams that are no longer allowed end within
+// two seconds: the caller gets PermissionDenied with the outcome Unknown, and the context of the
+// handler ends. A renewed identity that allows less has the same effect at once. Authorize requires
+// [Authenticate].
 func Authorize(a Authorizer) ServerOption {
 	return serverOption(func(o *serverOptions) {
 		if o.wants(a != nil, "anser.Authorize: the authorizer is nil") &&

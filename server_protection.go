@@ -11,33 +11,34 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// Protection describes what protects the connections of a listener before a server sees them. Listeners of
-// transports state it with a method
+// Protection describes how the connections of a listener are protected before a server sees them.
+// Listeners of transports state it with a method
 //
 //	Protection() anser.Protection
 //
-// and [Server.Serve] decides by it, and by the listener's address, whether the server may serve without the option
-// [InsecurePublic]. The zero value states nothing.
+// and [Server.Serve] decides by it, and by the listener's address, whether the server may serve
+// without the option [InsecurePublic]. The zero value states nothing.
 type Protection struct {
-	// Local says that only processes of this machine can connect, whatever the address looks like.
+	// Local means that only processes on this machine can connect, whatever the address is.
 	Local bool
-	// Encrypted says that connections are encrypted, that nobody on the way can change them, and that the server
-	// has proven itself, as with TLS.
+	// Encrypted means that connections are encrypted, cannot be modified on the network path, and
+	// that the server has been authenticated, as with TLS.
 	Encrypted bool
-	// Authenticated says that only clients connect that have proven an identity, as with a configuration of TLS that
-	// demands and verifies certificates.
+	// Authenticated means that only clients with a proven identity can connect, as with a TLS
+	// configuration that requires and verifies certificates.
 	Authenticated bool
-	// EachConn says that connections can differ from what the other fields and the address say, as those do that
-	// come from a server of HTTP with any number of listeners. The server then looks at each connection: at its local
-	// address, and at its state of TLS, which it finds by a method ConnectionState() tls.ConnectionState. It closes
-	// those that are neither local nor protected.
+	// EachConn means that connections can differ from the other fields and the address, such as
+	// connections from an HTTP server with several listeners. The server then checks each
+	// connection: its local address, and its TLS state, from a method ConnectionState()
+	// tls.ConnectionState. It closes connections that are neither local nor protected.
 	EachConn bool
 }
 
-// ProtectionOf returns what l states about its protection. For a listener without a method Protection it is what is
-// known of it: Local for the address of a loopback interface, a unix socket, or memory (the networks "pipe" and
-// "memory"), and Encrypted for a listener of crypto/tls. A method Unwrap() net.Listener is followed. A listener that
-// wraps another one, and changes neither what reaches it nor what protects it, can forward its protection:
+// ProtectionOf returns what l states about its protection. For a listener without a method
+// Protection the result is what is known: Local for the address of a loopback interface, a unix
+// socket, or memory (the networks "pipe" and "memory"), and Encrypted for a listener of crypto/tls.
+// A method Unwrap() net.Listener is followed. A listener that wraps another one, and changes
+// neither what reaches it nor what protects it, can forward its protection:
 //
 //	func (l *Limited) Protection() anser.Protection { return anser.ProtectionOf(l.Listener) }
 func ProtectionOf(l net.Listener) Protection {
@@ -65,17 +66,18 @@ func ProtectionOf(l net.Listener) Protection {
 // maxWrappers ends the search in a listener that wraps itself.
 const maxWrappers = 16
 
-// tlsListener is the type of the listeners of crypto/tls, which has no name.
+// tlsListener is the type of the listeners of crypto/tls, which is not exported.
 var tlsListener = reflect.TypeOf(tls.NewListener(nil, nil))
 
-// DemandsCertificates reports whether a server with this configuration of TLS serves only clients with a
-// certificate that it has verified. It is for transports that state a [Protection].
+// DemandsCertificates reports whether a server with this TLS configuration serves only clients with
+// a verified certificate. It is for transports that state a [Protection].
 func DemandsCertificates(config *tls.Config) bool {
 	return config != nil && config.ClientAuth == tls.RequireAndVerifyClientCert
 }
 
-// CheckListener returns an error if Serve would refuse l, as other machines reach it and it lacks protection, and else
-// what is known of its protection. It is for protocols that accept connections themselves; see [Server.OpenConn].
+// CheckListener returns what is known of the protection of l, or an error if Serve would refuse l
+// because other machines can reach it and it lacks protection. It is for protocols that accept
+// connections themselves; see [Server.OpenConn].
 func (s *Server) CheckListener(l net.Listener) (Protection, error) {
 	if err := s.usable(); err != nil {
 		return Protection{}, err
@@ -96,18 +98,19 @@ func (s *Server) checkListener(l net.Listener) (Protection, error) {
 		return p, nil
 	}
 	if !p.Authenticated && len(s.o.authenticators) == 0 && DemandsCertificates(s.o.tls) {
-		p.EachConn = true // the server lays no TLS of its own over a connection that has TLS already
+		p.EachConn = true // the server does not add TLS to a connection that has TLS already
 	}
 	p.Encrypted = p.Encrypted || s.o.tls != nil
-	p.Authenticated = p.Authenticated || s.authenticates() || p.EachConn // which may show certificates
+	// With EachConn, a connection may have certificates.
+	p.Authenticated = p.Authenticated || s.authenticates() || p.EachConn
 	if lacks := p.lacks(); lacks != "" {
-		return p, fmt.Errorf("serve on %q: the address can be reached from other machines, or it is not known, and there is no %s: %s; "+
+		return p, fmt.Errorf("serve on %q: the address is reachable from other machines, or unknown, and there is no %s: %s; "+
 			"a listener that protects its connections by itself says so with a method Protection", listenerAddress(l), lacks, publicAdvice)
 	}
 	return p, nil
 }
 
-// checkConn returns an error if the connection came from another machine and lacks protection.
+// checkConn returns an error if the connection comes from another machine and lacks protection.
 func (s *Server) checkConn(nc net.Conn) error {
 	if s.o.insecure || accept.Near(nc.LocalAddr()) {
 		return nil
@@ -115,7 +118,7 @@ func (s *Server) checkConn(nc net.Conn) error {
 	p := Protection{Encrypted: s.o.tls != nil, Authenticated: s.authenticates()}
 	if sc, ok := nc.(secured); ok {
 		state := sc.ConnectionState()
-		p.Encrypted = true // and the server's own TLS is not used
+		p.Encrypted = true // the server's own TLS is not used
 		p.Authenticated = len(s.o.authenticators) > 0 || len(state.VerifiedChains) > 0
 	}
 	if lacks := p.lacks(); lacks != "" {
@@ -124,7 +127,7 @@ func (s *Server) checkConn(nc net.Conn) error {
 	return nil
 }
 
-// authenticates reports whether every client of the server must prove who it is.
+// authenticates reports whether the server authenticates every client.
 func (s *Server) authenticates() bool {
 	return len(s.o.authenticators) > 0 || DemandsCertificates(s.o.tls)
 }

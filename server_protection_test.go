@@ -13,7 +13,7 @@ import (
 	"github.com/anser-rpc/anser/transport/transporttest"
 )
 
-// pretended is a listener in memory that says something else about itself.
+// pretended is an in-memory listener with another address.
 type pretended struct {
 	net.Listener
 	addr net.Addr
@@ -21,7 +21,7 @@ type pretended struct {
 
 func (p pretended) Addr() net.Addr { return p.addr }
 
-// stating is a listener that says what protects it.
+// stating is a listener that states its protection.
 type stating struct {
 	pretended
 	says anser.Protection
@@ -32,12 +32,13 @@ func (s stating) Protection() anser.Protection { return s.says }
 // wrapping is a listener that embeds another one, as that of x/net/netutil does.
 type wrapping struct{ net.Listener }
 
-// unwrapping is one that says what it wraps.
+// unwrapping is a wrapping listener with a method Unwrap.
 type unwrapping struct{ wrapping }
 
 func (u unwrapping) Unwrap() net.Listener { return u.Listener }
 
-// A server serves other machines with TLS and authentication only, whatever kind of listener it is given.
+// A server serves other machines only with TLS and authentication, whatever kind of listener it
+// has.
 func TestServeInPublic(t *testing.T) {
 	a := transporttest.NewAuthority(t)
 	door := anser.Authenticate(new(door))
@@ -104,7 +105,7 @@ func TestServeInPublic(t *testing.T) {
 	}
 }
 
-// itself is a listener that says that it wraps itself.
+// itself is a listener that wraps itself.
 type itself struct{ pretended }
 
 func (i itself) Unwrap() net.Listener { return i }
@@ -115,12 +116,12 @@ func TestProtectionOfAListenerThatWrapsItself(t *testing.T) {
 	}
 }
 
-// elsewhere is a connection in memory whose local address is that of a public interface.
+// elsewhere is an in-memory connection whose local address is that of a public interface.
 type elsewhere struct{ net.Conn }
 
 func (elsewhere) LocalAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 443} }
 
-// secure is one with TLS below it.
+// secure is a connection with TLS below it.
 type secure struct {
 	net.Conn
 	state tls.ConnectionState
@@ -128,7 +129,7 @@ type secure struct {
 
 func (s secure) ConnectionState() tls.ConnectionState { return s.state }
 
-// gateway is a listener whose connections differ, as those do that come from a server of HTTP.
+// gateway is a listener whose connections differ, such as those from an HTTP server.
 type gateway struct {
 	net.Listener
 	each func(net.Conn) net.Conn
@@ -146,7 +147,8 @@ func (g gateway) Accept() (net.Conn, error) {
 	return g.each(nc), nil
 }
 
-// Where the connections of a listener differ, those of other machines are refused that lack protection.
+// If the connections of a listener differ, those from other machines without protection are
+// refused.
 func TestEachConnectionIsChecked(t *testing.T) {
 	certificates := tls.ConnectionState{VerifiedChains: make([][]*x509.Certificate, 1)}
 	for name, c := range map[string]struct {
@@ -173,7 +175,8 @@ func TestEachConnectionIsChecked(t *testing.T) {
 	}
 }
 
-// Certificates that the server's own TLS would demand do not count where a listener's TLS takes its place.
+// Certificates that the server's own TLS would require do not count if the TLS of a listener
+// replaces it.
 func TestCertificatesOfAnotherTLS(t *testing.T) {
 	mutual := anser.TLS(transporttest.NewAuthority(t).Server(t, true))
 	public := &net.TCPAddr{IP: net.IPv4zero, Port: 8972}

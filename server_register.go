@@ -33,17 +33,17 @@ func (s *Server) Register(v any, opts ...HandleOption) error {
 //	func (*T) Method(ctx context.Context, in *Args, out *Reply) error
 //	func (*T) Method(in *Args, out *Reply) error // net/rpc's; Args need not be a pointer
 //
-// and of any other number of arguments and results, of which there is one at least:
+// and methods with any other number of arguments and results, with at least one of either:
 //
 //	func (*T) Method(ctx context.Context, a A, b B) (C, D, error)
 //
-// These have a [Tuple] as their request and reply, for which [Params] gives the names; [Bind] makes functions
-// that call them. With one argument and one result, neither of them may be a struct by value: that is
-// most likely a pointer that was forgotten.
+// These have a [Tuple] as their request and reply, for which [Params] gives the names; [Bind] makes
+// functions that call them. With one argument and one result, neither of them may be a struct by
+// value: most likely a pointer was forgotten.
 //
-// Methods of other shapes are left out; it is an error if none is left. The options go to every method,
-// so aliases make no sense among them. Either all methods are served in the end or, with an error, none; as with
-// [Handle], a server that serves already takes their calls from then on.
+// Methods of other shapes are skipped; it is an error if none is left. The options apply to every
+// method, so aliases make no sense among them. RegisterName serves either all methods or, with an
+// error, none. As with [Handle], a server that already serves takes their calls from then on.
 func (s *Server) RegisterName(name string, v any, opts ...HandleOption) error {
 	if v == nil {
 		return s.refuseMethod(fmt.Errorf("register %q: the service is nil: pass a pointer such as new(Arith)", name))
@@ -77,8 +77,8 @@ func (s *Server) RegisterName(name string, v any, opts ...HandleOption) error {
 }
 
 // RegisterFunc serves a function of one of the shapes of [Server.RegisterName] under any name of
-// the form "Service.Method". Where the types are known when the program is compiled, [Handle] does the same
-// without reflection.
+// the form "Service.Method". If the types are known at compile time, [Handle] does the same without
+// reflection.
 func (s *Server) RegisterFunc(name string, f any, opts ...HandleOption) error {
 	v := reflect.ValueOf(f)
 	if !v.IsValid() || v.Kind() != reflect.Func || v.IsNil() {
@@ -91,7 +91,7 @@ func (s *Server) RegisterFunc(name string, f any, opts ...HandleOption) error {
 	return s.add(opts, m)
 }
 
-// reflectMethod prepares a call by reflection.
+// reflectMethod returns a method that calls f by reflection.
 func reflectMethod(name string, f reflect.Value) (*method, error) {
 	sig, err := parseSignature(f.Type())
 	if err != nil {
@@ -121,7 +121,7 @@ func reflectMethod(name string, f reflect.Value) (*method, error) {
 	return m, nil
 }
 
-// tupleHandler returns what calls f with the elements of a tuple.
+// tupleHandler returns a handler that calls f with the elements of a tuple.
 func tupleHandler(f reflect.Value, m *method) func(context.Context, any) (any, error) {
 	return func(ctx context.Context, in any) (any, error) {
 		request := in.(*Tuple)
@@ -140,7 +140,7 @@ func tupleHandler(f reflect.Value, m *method) func(context.Context, any) (any, e
 	}
 }
 
-// reflectHandler returns what calls f; outReply says that f gets the reply to fill.
+// reflectHandler returns a handler that calls f; outReply means that f gets the reply to fill in.
 func reflectHandler(f reflect.Value, withContext, byPointer, outReply bool, reply reflect.Type) func(context.Context, any) (any, error) {
 	return func(ctx context.Context, in any) (any, error) {
 		var buf [3]reflect.Value
@@ -175,7 +175,7 @@ func reflectHandler(f reflect.Value, withContext, byPointer, outReply bool, repl
 	}
 }
 
-// newReply makes a reply for a handler to fill; like net/rpc it makes the map or slice too.
+// newReply returns a reply for a handler to fill in; like net/rpc it allocates a map or slice.
 func newReply(t reflect.Type) reflect.Value {
 	v := reflect.New(t)
 	switch t.Kind() {

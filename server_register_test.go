@@ -22,7 +22,7 @@ func (*Arith) Mul(in *Args, out *Reply) error {
 func TestRegisterNilPointer(t *testing.T) {
 	s := anser.NewServer(silent)
 	if err := s.Register((*Arith)(nil)); err != nil {
-		t.Fatal(err) // its methods can do without a receiver
+		t.Fatal(err) // its methods work with a nil receiver
 	}
 	if _, ok := s.Stats().Methods["Arith.Mul"]; !ok {
 		t.Error(s.Stats().Methods)
@@ -43,7 +43,7 @@ func (s *Shapes) Out(ctx context.Context, in *Args, out *Reply) error {
 	return ctx.Err()
 }
 
-// Old is net/rpc's.
+// Old has the shape of net/rpc.
 func (s *Shapes) Old(in *Args, out *Reply) error {
 	out.C = in.A * in.B * s.factor
 	return nil
@@ -55,24 +55,24 @@ func (s *Shapes) Value(in Args, out *Reply) error {
 	return nil
 }
 
-// Map has a reply that must be made before it is filled.
+// Map has a reply that must be allocated before it is filled in.
 func (s *Shapes) Map(in *Args, out *map[string]int) error {
 	(*out)["product"] = in.A * in.B
 	return nil
 }
 
-// WithFailMode fails.
+// Fail returns an error.
 func (s *Shapes) Fail(ctx context.Context, in *Args) (*Reply, error) {
 	return nil, anser.NotFound
 }
 
-// FailOut fails in the other way.
+// FailOut returns an error in the other shape.
 func (s *Shapes) FailOut(in *Args, out *Reply) error {
 	out.C = 1
 	return errors.New("no")
 }
 
-// Nil returns nothing.
+// Nil returns a nil reply.
 func (s *Shapes) Nil(ctx context.Context, in *Args) (*Reply, error) { return nil, nil }
 
 // The following cannot be served.
@@ -111,7 +111,7 @@ func TestRegisterShapes(t *testing.T) {
 	for method, want := range map[string]int{
 		"Shapes.New": 560, "Shapes.Out": 560, "Shapes.Old": 560, "Shapes.Value": 560, "Second.Service.New": 5600, "Free.Mul": 56, "Free.Old": 15,
 	} {
-		for range 2 { // every call has arguments of its own
+		for range 2 { // every call has its own arguments
 			if out, err := anser.Call[Reply](ctx, c, method, &Args{7, 8}); err != nil || out.C != want {
 				t.Errorf("%s: %v, %v; want %d", method, out, err, want)
 			}

@@ -11,7 +11,8 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// Two servers listen on one port, as two processes would, and when one goes the other has the calls.
+// Two servers listen on one port, as two processes would, and when one ends the other gets the
+// calls.
 func TestReusePort(t *testing.T) {
 	first := anser.NewServer(silent, anser.ReusePort())
 	anser.Handle(first, "Echo.Say", echo)

@@ -6,7 +6,7 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// stats counts what happened to a server.
+// stats are the counters of a server.
 type stats struct {
 	accepted        atomic.Int64
 	handshakeFailed atomic.Int64
@@ -23,14 +23,14 @@ type stats struct {
 	limitHits
 }
 
-// close counts a connection that ends because of the other side.
+// close counts a connection that ends because of the peer.
 func (s *stats) close(r wire.Reason) {
 	if r != wire.Normal && int(r) < len(s.closed) {
 		s.closed[r].Add(1)
 	}
 }
 
-// countRefusal counts a call that was not run; m is nil where its method is not served.
+// countRefusal counts a call that was not run; m is nil if its method is not served.
 func (s *Server) countRefusal(m *method, e *Error) {
 	s.stats.refused.Add(1)
 	if m != nil {
@@ -41,58 +41,65 @@ func (s *Server) countRefusal(m *method, e *Error) {
 	}
 }
 
-// ServerStats is a snapshot of a server's counters; they only grow, but for Conns, InFlight and Streams.
+// ServerStats is a snapshot of a server's counters. They only grow, except for Conns, InFlight,
+// Streams, Memory, Keys, and the current values in Limits.
 type ServerStats struct {
-	Conns           int   // connections now
-	InFlight        int64 // calls now, but for those that run on the goroutine that reads their connection
-	Streams         int64 // streams now; they are in InFlight too
-	Accepted        int64 // connections
-	HandshakeFailed int64 // connections that never got through their handshake
+	Conns           int   // open connections
+	InFlight        int64 // running calls, except those on the reader goroutine of their connection
+	Streams         int64 // open streams; included in InFlight
+	Accepted        int64 // connections accepted
+	HandshakeFailed int64 // connections whose handshake failed
 	Refused         int64 // calls that were not run
-	Cancelled       int64 // calls whose caller cancelled them while they ran
+	Cancelled       int64 // calls that their callers cancelled while they ran
 	Panics          int64 // calls whose handler or codec panicked
-	Handoffs        int64 // handlers that blocked the goroutine that reads and were moved away
-	Replayed        int64 // calls with an idempotency key that ran before, and got the reply of then
-	Denied          int64 // calls and streams that the [Authorizer] did not allow; those that did not run are in Refused too
-	// CutOff counts the calls and streams that were ended while they were open because the identity of their client had
-	// ended, was revoked, or did not allow them any more.
-	CutOff       int64
-	WrongAddress int64 // connections that [AllowFrom] and [DenyFrom] kept out; they are in no other counter
-	// Unauthenticated counts the credentials and certificates that [Authenticate] did not take, those of renewals too, by
-	// reason: "nothing shown", "malformed", "unknown scheme", "not valid", "expired", "other subject", "revoked".
+	Handoffs        int64 // handlers that blocked the reader goroutine and were moved off it
+	Replayed        int64 // calls with an idempotency key that got the reply of an earlier run
+	// Denied counts the calls and streams that the [Authorizer] did not allow; those that did not
+	// run are also in Refused.
+	Denied int64
+	// CutOff counts the calls and streams that were ended while open because the identity of their
+	// client had ended, was revoked, or no longer allowed them.
+	CutOff int64
+	// WrongAddress counts the connections that [AllowFrom] and [DenyFrom] refused; they are in no
+	// other counter.
+	WrongAddress int64
+	// Unauthenticated counts the credentials and certificates that [Authenticate] did not accept,
+	// including renewals, by reason: "nothing shown", "malformed", "unknown scheme", "not valid",
+	// "expired", "other subject", "revoked".
 	Unauthenticated map[string]int64
-	// Closed counts the connections that the server closed because of the other side, by reason:
+	// Closed counts the connections that the server closed because of the peer, by reason:
 	// "BAD_FRAME", "FLOOD", "TIMEOUT"; see docs/protocol.md §10.
 	Closed  map[string]int64
 	Methods map[string]MethodStats // by canonical name
-	// LimitsHit counts how often limits were hit, by the option that sets the limit: "MaxConns", "MaxMessage". What the
-	// protocol fixes is called "first frame", "metadata", and "method names". docs/limits.md tells of each.
+	// LimitsHit counts how often limits were hit, by the option that sets the limit: "MaxConns",
+	// "MaxMessage". Limits of the protocol are called "first frame", "metadata", and "method
+	// names". See docs/limits.md.
 	LimitsHit map[string]int64
-	// Memory is how many bytes of large requests are held now; see [MaxMemory].
+	// Memory is the number of bytes of large requests held now; see [MaxMemory].
 	Memory int64
-	// Keys is what a server with [Deduplicate] remembers now; LimitsHit["ReplyCache"] counts the calls that were
-	// refused because there was no room.
+	// Keys describes the idempotency keys that a server with [Deduplicate] remembers now;
+	// LimitsHit["ReplyCache"] counts the calls that were refused for lack of room.
 	Keys KeyStats
-	// Limits tells of the server's [AdaptiveLimit], and Limits.Shed of all methods together.
+	// Limits describes the server's [AdaptiveLimit]; Limits.Shed includes all methods.
 	Limits LimitStats
 	// DeprecatedAliases counts the calls under each alias given with [DeprecatedAlias].
 	DeprecatedAliases map[string]int64
-	// Compression tells what compressing replies has been like, by method and algorithm.
+	// Compression has the counters of compressed replies, by method and algorithm.
 	Compression []CompressionStats
 }
 
-// KeyStats is what a server remembers of calls with idempotency keys; see [ReplyCache].
+// KeyStats describes the idempotency keys that a server remembers; see [ReplyCache].
 type KeyStats struct {
-	Known   int64 // keys of calls that run or ran
-	Replies int64 // of them
-	Clients int64 // that have keys
-	Bytes   int64 // of keys and replies
+	Known   int64 // keys of calls that are running or have run
+	Replies int64 // replies to these calls
+	Clients int64 // clients that have keys
+	Bytes   int64 // size of keys and replies
 }
 
 // MethodStats are the counters of one method.
 type MethodStats struct {
-	Calls   int64 // handlers that were started
-	Failed  int64 // of those, calls that ended with an error
+	Calls   int64 // handlers started
+	Failed  int64 // of these, calls that ended with an error
 	Refused int64 // calls that were not run
 	Limits  LimitStats
 }

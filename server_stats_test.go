@@ -12,7 +12,8 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// What was not run counts as refused, and what was as a call, also when nobody waits for the answer.
+// A call that was not run counts as refused, one that ran as a call, even if no caller waits for
+// the reply.
 func TestStatsOfCalls(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		s := anser.NewServer(silent)
