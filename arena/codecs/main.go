@@ -12,7 +12,7 @@ import (
 )
 
 func main() {
-	each := flag.Duration("each", time.Second, "how long each codec is measured, in each direction")
+	each := flag.Duration("each", time.Second, "seconds per codec and direction")
 	flag.Parse()
 	if flag.NArg() > 0 || *each <= 0 {
 		fmt.Fprintln(os.Stderr, "codecs: no arguments, and --each must be more than 0")

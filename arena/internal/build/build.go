@@ -28,7 +28,7 @@ func Cache() (string, error) {
 	}
 	folder, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("no folder for what is built: %w: set %s", err, Variable)
+		return "", fmt.Errorf("no folder for built programs: %w: set %s", err, Variable)
 	}
 	return filepath.Join(folder, "anser-arena"), nil
 }
@@ -90,7 +90,7 @@ func (b *Builder) sum(f *peer.Folder) (string, error) {
 	}
 	hash, err := sum(b.Root, f, tools)
 	if err != nil {
-		return "", fmt.Errorf("look for changes of %s: %w", f.Name, err)
+		return "", fmt.Errorf("look for changes in %s: %w", f.Name, err)
 	}
 	return hash, nil
 }

@@ -177,7 +177,7 @@ func Executable(command []string) error {
 		return err
 	}
 	if err != nil {
-		return fmt.Errorf("%s is not there: arena doctor says what to do", command[0])
+		return fmt.Errorf("%s does not exist: run arena doctor for instructions", command[0])
 	}
 	return nil
 }

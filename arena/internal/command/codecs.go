@@ -33,9 +33,9 @@ func newCodecs(s streams) *cobra.Command {
 		Use:   "codecs",
 		Short: "Measure the codecs alone",
 		Long: strings.TrimSpace(`
-Measure how long codecs take to encode and to decode the data of the message of 581 bytes: those that
-Anser offers, and the libraries behind the peers in Go. Each is measured three times in turn with the
-others, and the median counts.`),
+Measure how long codecs take to encode and to decode the message of 581 bytes: the codecs of Anser,
+and the libraries used by the Go peers. Each is measured three times, alternating with the others,
+and the median counts.`),
 		Example: "  arena codecs\n  arena codecs --into results.json",
 		Args:    takes(0),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -45,9 +45,9 @@ others, and the median counts.`),
 			return codecs(c.Context(), s, seconds, into, asJSON)
 		},
 	}
-	c.Flags().Float64Var(&seconds, "seconds", 1, "how long each codec is measured, in each direction")
-	c.Flags().StringVar(&into, "into", "", "enter the result into this document of a run")
-	c.Flags().StringVar(&asJSON, "json", "", "write a document with the result only; - is the standard output")
+	c.Flags().Float64Var(&seconds, "seconds", 1, "seconds per codec and direction")
+	c.Flags().StringVar(&into, "into", "", "add the result to this results file of a run")
+	c.Flags().StringVar(&asJSON, "json", "", "write a results file with only this result; - means standard output")
 	return c
 }
 

@@ -37,7 +37,7 @@ func TestDoctor(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	expect(t, "the report", out, "needy", "MISSING no-such-program", "to do: apt-get install -y --no-install-recommends no-such-package")
-	expect(t, "the standard error", errOut, "what needy need is not all there")
+	expect(t, "the standard error", errOut, "missing tools or packages for needy")
 	code, out, errOut = arena(t, "doctor", "--build", "--peers", "plain,broken")
 	if code != 1 {
 		t.Errorf("exit code %d", code)
@@ -77,7 +77,7 @@ func TestCompare(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &report); err != nil || report.Rows[0].Figures[0].Ratio != 0.5 {
 		t.Errorf("%v:\n%s", err, out)
 	}
-	if code, _, errOut := arena(t, "compare", a); code != 2 || !strings.Contains(errOut, "arguments are missing") {
+	if code, _, errOut := arena(t, "compare", a); code != 2 || !strings.Contains(errOut, "missing arguments") {
 		t.Errorf("exit code %d:\n%s", code, errOut)
 	}
 	if code, _, errOut := arena(t, "compare", a, "nothing.json"); code != 1 || !strings.Contains(errOut, "nothing.json") {
@@ -100,12 +100,12 @@ func TestHosts(t *testing.T) {
 	if code != 0 {
 		t.Errorf("down: exit code %d:\n%s", code, errOut)
 	}
-	for _, want := range []string{"are up", "are there already"} {
+	for _, want := range []string{"are up", "already exist"} {
 		if code, out, errOut := arena(t, "hosts", "up"); code != 0 || !strings.Contains(out, want) {
 			t.Errorf("up: exit code %d:\n%s\n%s", code, out, errOut)
 		}
 	}
-	if code, out, _ := arena(t, "hosts", "down"); code != 0 || !strings.Contains(out, "no hosts are left") {
+	if code, out, _ := arena(t, "hosts", "down"); code != 0 || !strings.Contains(out, "no hosts remain") {
 		t.Errorf("down: exit code %d:\n%s", code, out)
 	}
 }
@@ -137,7 +137,7 @@ func TestReport(t *testing.T) {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
-	if code, _, errOut := arena(t, "report", name); code != 2 || !strings.Contains(errOut, "say what to write") {
+	if code, _, errOut := arena(t, "report", name); code != 2 || !strings.Contains(errOut, "set at least one output") {
 		t.Errorf("exit code %d:\n%s", code, errOut)
 	}
 }

@@ -15,9 +15,9 @@ func newCompare(s streams) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "compare A.json B.json",
-		Short: "Say what changed from one run to another",
-		Long: `Say what changed from one run to another: the ratio of the medians, B to A, for each peer, workload and
-shape that both have. Where the rounds of the two overlap, the difference is within the noise.`,
+		Short: "Show the changes between two runs",
+		Long: `Show the changes between two runs: the ratio of the medians, B to A, for each peer, workload and
+shape in both. If the rounds of the two runs overlap, the difference is within the noise.`,
 		Example: "  arena compare before.json after.json\n  arena compare before.json after.json --json",
 		Args:    takes(2),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -20,13 +20,13 @@ func newDoctor(s streams) *cobra.Command {
 	var install, builds bool
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what the peers need, and get it",
+		Short: "Show, and install, the tools and packages that the peers need",
 		Long: strings.TrimSpace(`
-Say what the peers need, and what to install for those that lack something. With --install, packages
-of Debian are installed, as root, and then everything is built. With --build it is only built, which
-downloads the libraries.
+Show the tools and packages that the peers need, and how to install the missing ones. --install
+installs Debian packages (needs root) and builds the peers. --build only builds them, which downloads
+their libraries.
 
-Exit codes: 0 nothing is missing; 1 something is, or does not build.`),
+Exit codes: 0 nothing is missing; 1 something is missing or does not build.`),
 		Example: "  arena doctor\n  arena doctor --install\n  arena doctor --build --peers go",
 		Args:    takes(0),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -42,8 +42,8 @@ Exit codes: 0 nothing is missing; 1 something is, or does not build.`),
 		},
 	}
 	c.Flags().StringVar(&chosen, "peers", "all", peersHelp)
-	c.Flags().BoolVar(&install, "install", false, "install what is missing, as root on Debian, and build")
-	c.Flags().BoolVar(&builds, "build", false, "build every peer whose needs are met")
+	c.Flags().BoolVar(&install, "install", false, "install missing tools and packages (needs root, on Debian), and build")
+	c.Flags().BoolVar(&builds, "build", false, "build every peer that has all its tools and packages")
 	return c
 }
 
@@ -67,7 +67,7 @@ func doctor(ctx context.Context, s streams, at *place, folders []*peer.Folder, i
 	}
 	missing := showNeeds(s, at, folders, states)
 	if len(missing) > 0 {
-		failed = append(failed, fmt.Errorf("what %s need is not all there: see above", strings.Join(missing, ", ")))
+		failed = append(failed, fmt.Errorf("missing tools or packages for %s: see above", strings.Join(missing, ", ")))
 	}
 	return errors.Join(failed...)
 }

@@ -11,24 +11,24 @@ import (
 func newHosts(s streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "hosts",
-		Short: "Make two hosts out of this machine, or remove them",
-		Long: `Make two hosts out of this machine, or remove them: network namespaces called ` + hosts.Server + ` and
-` + hosts.Client + ` with a cable between them. "arena run --hosts 2" uses them, and makes and removes them by
-itself when they are not there. Only root can do either.`,
+		Short: "Create or remove two hosts on this machine",
+		Long: `Create or remove two hosts on this machine: the network namespaces ` + hosts.Server + ` and
+` + hosts.Client + `, connected by a virtual cable. "arena run --hosts 2" uses them; if they do not exist,
+it creates and removes them itself. Both need root.`,
 		Example: "  arena hosts up\n  arena hosts down",
 		Args:    takes(0),
-		RunE:    func(*cobra.Command, []string) error { return usagef("say arena hosts up or arena hosts down") },
+		RunE:    func(*cobra.Command, []string) error { return usagef("use arena hosts up or arena hosts down") },
 	}
 	c.AddCommand(&cobra.Command{
 		Use:   "up",
-		Short: "Make the two hosts",
+		Short: "Create the two hosts",
 		Args:  takes(0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			made, err := hosts.Up(c.Context())
 			if err != nil {
 				return err
 			}
-			what := "are there already"
+			what := "already exist"
 			if made {
 				what = "are up"
 			}
@@ -43,7 +43,7 @@ itself when they are not there. Only root can do either.`,
 			if err := hosts.Down(c.Context()); err != nil {
 				return err
 			}
-			fmt.Fprintln(s.out, "no hosts are left")
+			fmt.Fprintln(s.out, "no hosts remain")
 			return nil
 		},
 	})

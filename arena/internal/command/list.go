@@ -54,7 +54,7 @@ func newList(s streams) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&chosen, "peers", "all", peersHelp)
-	c.Flags().BoolVar(&long, "long", false, "everything that is known of each")
+	c.Flags().BoolVar(&long, "long", false, "print all properties of each peer")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }

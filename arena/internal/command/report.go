@@ -17,21 +17,21 @@ func newReport(s streams) *cobra.Command {
 		Use:   "report RESULTS.json",
 		Short: "Show a run as a page, charts or tables",
 		Long: strings.TrimSpace(`
-Show a run as a page to look at in a browser, as charts for a README, or as tables in Markdown. None
-of them loads anything from elsewhere.
+Show a run as a page for a browser, as charts for a README, or as Markdown tables. They load no
+external resources.
 
-With --readme the picture and a table of the first ten frameworks are written into a file, between the
-lines <!-- arena: begin --> and <!-- arena: end -->, with the commit, the day and the connections of the
-run. The picture is the one that --svg writes, so that both come from one run.`),
+--readme writes the chart and a table of the first ten frameworks into a file, between the lines
+<!-- arena: begin --> and <!-- arena: end -->, with the commit, the date and the connections of the
+run. The chart is the file written by --svg, so both show the same run.`),
 		Example: "  arena report results.json --html report.html\n  arena report results.json --svg charts --md tables.md\n" +
 			"  arena report results.json --svg docs/arena/images --readme README.md",
 		Args: takes(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if readme != "" && charts == "" {
-				return usagef("--readme %s: say with --svg FOLDER where its picture goes", readme)
+				return usagef("--readme %s: set the folder of its chart with --svg FOLDER", readme)
 			}
 			if page == "" && charts == "" && tables == "" {
-				return usagef("say what to write: --html FILE, --svg FOLDER or --md FILE")
+				return usagef("set at least one output: --html FILE, --svg FOLDER or --md FILE")
 			}
 			doc, err := document.Read(args[0])
 			if err != nil {
@@ -55,9 +55,9 @@ run. The picture is the one that --svg writes, so that both come from one run.`)
 			return nil
 		},
 	}
-	c.Flags().StringVar(&page, "html", "", "write the page here")
+	c.Flags().StringVar(&page, "html", "", "write the page to this file")
 	c.Flags().StringVar(&charts, "svg", "", "write the charts into this folder")
-	c.Flags().StringVar(&tables, "md", "", "write the tables here")
-	c.Flags().StringVar(&readme, "readme", "", "write picture and table into this file, between its two lines for them")
+	c.Flags().StringVar(&tables, "md", "", "write the tables to this file")
+	c.Flags().StringVar(&readme, "readme", "", "write chart and table into this file, between the two marker lines")
 	return c
 }

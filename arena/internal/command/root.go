@@ -62,14 +62,14 @@ func newRoot(s streams) *cobra.Command {
 		Use:   "arena",
 		Short: "Compare RPC frameworks on this machine",
 		Long: strings.TrimSpace(`
-The arena measures RPC frameworks under the same load: it builds the programs of each peer, starts a
-server and a client of one peer after the other, and reads from outside what they use. Run it inside a
-clone of Anser; README.md beside it says how to read the figures.`),
+The arena measures RPC frameworks under the same load: it builds the programs of each peer, runs a
+server and a client of one peer after another, and measures their resource usage from outside. Run it
+inside a clone of Anser; arena/README.md explains the results.`),
 		Example: strings.Trim(`
-  go run ./arena doctor --install                      # what is needed, and get it
+  go run ./arena doctor --install                      # install what the peers need
   go run ./arena run --suite quick --json quick.json   # every peer, in less than an hour
   go run ./arena run --peers anser,go,-ceiling --callers 100,1000
-  go run ./arena report quick.json --html quick.html   # look at it
+  go run ./arena report quick.json --html quick.html   # open it in a browser
   go run ./arena compare before.json after.json        # what changed`, "\n"),
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -95,9 +95,9 @@ func takes(n int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		switch {
 		case len(args) < n:
-			return usagef("arguments are missing: %s", c.UseLine())
+			return usagef("missing arguments: %s", c.UseLine())
 		case len(args) > n:
-			return usagef("%q is an argument too many: %s", args[n], c.UseLine())
+			return usagef("%q is an unexpected argument: %s", args[n], c.UseLine())
 		}
 		return nil
 	}
@@ -161,4 +161,4 @@ func folders(peers []*peer.Peer) []*peer.Folder {
 	return all
 }
 
-const peersHelp = "peers, folders or languages, separated by commas; with - before it, without that one"
+const peersHelp = "peers, folders or languages, separated by commas; the prefix - excludes one"

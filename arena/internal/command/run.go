@@ -27,17 +27,19 @@ func newRun(s streams) *cobra.Command {
 		Use:   "run",
 		Short: "Measure peers",
 		Long: strings.TrimSpace(`
-Measure peers in turn, each with a fresh server and a fresh client, and print a table of the medians.
-Without a suite, one line is measured for each workload, number of callers and payload. Each peer has
-the connections with which it is at its best under that load: short trials of those that it supports
-(2 that all callers share, a pool of 16, one for each caller) choose. --conns all measures all of them.
+Measure peers in turn, each with a new server and a new client, and print a table of the medians.
+Without a suite, one line is measured per workload, number of callers and payload. By default each
+peer uses the number of connections with which it is fastest under that load, chosen by short trials
+of the supported ones (2 shared by all callers, a pool of 16, one per caller). --conns all measures
+all of them.
 
 Suites:
 ` + suiteHelp() + `
 A round in which other processes took more than 5 % of the machine is repeated once, and marked when
 they did so again.
 
-Exit codes: 0 all was measured; 1 a peer did not build, or the suite ci found a fault; 2 wrong use.`),
+Exit codes: 0 everything was measured; 1 a peer did not build, or the suite ci found a fault; 2 usage
+error.`),
 		Example: strings.Trim(`
   arena run --peers anser,ceiling --callers 1,100,1000 --conns 2
   arena run --peers go --workload add --callers 1 --fresh
@@ -82,7 +84,7 @@ func runCommand(ctx context.Context, s streams, f *runFlags) error {
 	}
 	plan := run.NewPlan(planned, peers, at.builder.Tools)
 	if f.suite != "" && os.Geteuid() != 0 && plan.Hosts() {
-		plan.WithoutHosts("only root can make two hosts")
+		plan.WithoutHosts("two hosts need root")
 	}
 	doc.Machine = machine.Describe(at.builder.Tools, peers)
 	publish(doc, planned)
@@ -111,13 +113,13 @@ func begin(ctx context.Context, at *place, f *runFlags) (*result.Document, *runF
 		return nil, nil, fmt.Errorf("resume %s: %w", f.resume, err)
 	}
 	if len(f.command()) > len([]string{"go", "run", "./arena", "run"}) || f.json != "" {
-		return nil, nil, usagef("--resume goes on with what the document says: give no other flags")
+		return nil, nil, usagef("--resume uses the flags of the interrupted run: give no other flags")
 	}
 	if doc.Commit != commit {
-		return nil, nil, fmt.Errorf("resume %s: it is of commit %s, and this is %s: check that one out, or begin anew", f.resume, doc.Commit, commit)
+		return nil, nil, fmt.Errorf("resume %s: its commit is %s, and the current one is %s: check out the commit of the run, or start a new run", f.resume, doc.Commit, commit)
 	}
 	if cpu := machine.Describe(at.builder.Tools, nil); cpu.CPU != doc.Machine.CPU || cpu.Cores != doc.Machine.Cores {
-		return nil, nil, fmt.Errorf("resume %s: it is of another machine, and figures of two are not compared: begin anew", f.resume)
+		return nil, nil, fmt.Errorf("resume %s: it was measured on another machine, and results of two machines are not comparable: start a new run", f.resume)
 	}
 	first.json = f.resume
 	return doc, first, nil
@@ -133,7 +135,7 @@ func (f *runFlags) choose(at *place, s *suite.Suite) ([]*peer.Peer, error) {
 			return folder.Peers, nil
 		}
 	}
-	return nil, fmt.Errorf("the suite is for the peers of the folder %s, which is not there: choose others with --peers", s.Folder)
+	return nil, fmt.Errorf("the suite runs the peers of the folder %s, which does not exist: choose other peers with --peers", s.Folder)
 }
 
 // publish enters the published figures of a suite, once.
@@ -201,9 +203,9 @@ func strict(s *suite.Suite, doc *result.Document) error {
 
 func (f *runFlags) interrupted() error {
 	if f.json == "" || f.json == "-" {
-		return errors.New("interrupted: with --json FILE it could be resumed")
+		return errors.New("interrupted: only a run with --json FILE can be resumed")
 	}
-	return fmt.Errorf("interrupted: go on with arena run --resume %s", f.json)
+	return fmt.Errorf("interrupted: continue with arena run --resume %s", f.json)
 }
 
 // about writes a duration as people say it.

@@ -45,7 +45,7 @@ type runFlags struct {
 	resume string
 }
 
-// What is measured when nothing is said.
+// Defaults of the flags.
 const (
 	defaultCallers = 100
 	defaultSeconds = 5
@@ -56,31 +56,31 @@ const (
 
 func newRunFlags(set *pflag.FlagSet) *runFlags {
 	f := &runFlags{set: set}
-	set.StringVar(&f.peers, "peers", "", peersHelp+"; all by default, or those of the suite")
-	set.StringVar(&f.suite, "suite", "", "measure what a suite says: "+suiteNames())
+	set.StringVar(&f.peers, "peers", "", peersHelp+"; default: all, or the peers of the suite")
+	set.StringVar(&f.suite, "suite", "", "run a suite: "+suiteNames())
 	set.StringSliceVar(&f.workloads, "workload", []string{peer.Say}, "say, add, or both")
-	set.IntSliceVar(&f.callers, "callers", []int{defaultCallers}, "concurrent callers, of all clients together; several, with commas")
-	set.StringVar(&f.conns, "conns", "best", "connections that they share, 0: one for each caller; best: those with which each peer is at its best, by a short trial; "+
-		"all: every number that it supports; usual: 2 where a peer can share them, else one for each")
-	set.BoolVar(&f.fresh, "fresh", false, "a new connection for each call")
-	set.IntVar(&f.window, "window", 0, "calls that each caller keeps in flight, where a peer has asynchronous ones")
-	set.StringVar(&f.rate, "rate", "0", "calls a second of all callers, whatever the server does (open loop), or 60% of the peak of each peer and its connections")
-	set.IntSliceVar(&f.payloads, "payload", []int{peer.StandardPayload}, "bytes of the request of say; several, with commas")
+	set.IntSliceVar(&f.callers, "callers", []int{defaultCallers}, "concurrent callers in total over all clients; separate several values with commas")
+	set.StringVar(&f.conns, "conns", "best", "number of connections that the callers share, 0: one per caller; best: the fastest number for each peer, found by a short trial; "+
+		"all: every number that the peer supports; usual: 2 if the peer can share connections, else one per caller")
+	set.BoolVar(&f.fresh, "fresh", false, "open a new connection for each call")
+	set.IntVar(&f.window, "window", 0, "calls that each caller keeps in flight, for peers with asynchronous calls")
+	set.StringVar(&f.rate, "rate", "0", "calls per second in total, regardless of the server's speed (open loop), or a percentage such as 60% of the peak of each peer with its connections")
+	set.IntSliceVar(&f.payloads, "payload", []int{peer.StandardPayload}, "size of the request of say in bytes; separate several values with commas")
 	set.IntVar(&f.sleepUS, "sleep-us", 0, "microseconds that the handler sleeps")
 	set.IntVar(&f.workUS, "work-us", 0, "microseconds that the handler keeps a core busy")
 	set.IntVar(&f.servers, "servers", 1, "server processes")
 	set.IntVar(&f.clients, "clients", 1, "client processes")
-	set.IntVar(&f.hosts, "hosts", 1, "2: client and server in network namespaces of their own, as root")
-	set.IntVar(&f.calls, "calls", 0, "measure so many calls, instead of seconds")
-	set.Float64Var(&f.trial, "trial", defaultTrial, "how long a trial is by which a peer's connections are chosen")
-	set.Float64Var(&f.seconds, "seconds", defaultSeconds, "how long each measurement is")
-	set.Float64Var(&f.warmup, "warmup", 0, "seconds of load before it; each peer has its own by default")
-	set.IntVar(&f.rounds, "rounds", defaultRounds, "measurements of each peer, in turn with the others")
-	set.BoolVar(&f.noRepeat, "no-repeat", false, "keep a round however much other processes disturbed it")
-	set.BoolVar(&f.syscalls, "syscalls", false, "count system calls of every kind in a round more, under strace")
-	set.Float64Var(&f.timeout, "timeout", defaultTimeout, "seconds to start, to connect and to end, before a program counts as hanging")
-	set.StringVar(&f.json, "json", "", "write the document of the run here, after every measurement; - is the standard output, at the end")
-	set.StringVar(&f.resume, "resume", "", "go on with the run that this document is of, and write it there again")
+	set.IntVar(&f.hosts, "hosts", 1, "2: run client and server in separate network namespaces (needs root)")
+	set.IntVar(&f.calls, "calls", 0, "measure this number of calls instead of --seconds")
+	set.Float64Var(&f.trial, "trial", defaultTrial, "seconds per trial that chooses the number of connections")
+	set.Float64Var(&f.seconds, "seconds", defaultSeconds, "seconds per measurement")
+	set.Float64Var(&f.warmup, "warmup", 0, "seconds of load before each measurement; default: set by each peer")
+	set.IntVar(&f.rounds, "rounds", defaultRounds, "measurements per peer, alternating with the other peers")
+	set.BoolVar(&f.noRepeat, "no-repeat", false, "do not repeat rounds that other processes disturbed")
+	set.BoolVar(&f.syscalls, "syscalls", false, "count system calls by kind in an additional round under strace")
+	set.Float64Var(&f.timeout, "timeout", defaultTimeout, "seconds that a program may take to start, to connect or to exit before it counts as hanging")
+	set.StringVar(&f.json, "json", "", "file for the results of the run, written after every measurement; - means standard output, at the end")
+	set.StringVar(&f.resume, "resume", "", "file of an interrupted run: continue the run, and write the results to the same file")
 	return f
 }
 
@@ -112,11 +112,11 @@ func (f *runFlags) command() []string {
 func parseCommand(words []string) (*runFlags, error) {
 	at := slices.Index(words[min(1, len(words)):], "./arena")
 	if at < 0 || len(words) < at+3 || words[at+2] != "run" {
-		return nil, fmt.Errorf("the document is not of arena run: its command is %q", strings.Join(words, " "))
+		return nil, fmt.Errorf("the file is not a result of arena run: its command is %q", strings.Join(words, " "))
 	}
 	f := newRunFlags(pflag.NewFlagSet("run", pflag.ContinueOnError))
 	if err := f.set.Parse(words[at+3:]); err != nil {
-		return nil, fmt.Errorf("the document has a command that this arena does not know: %w", err)
+		return nil, fmt.Errorf("the command in the file is unknown to this version of arena: %w", err)
 	}
 	return f, nil
 }
@@ -130,9 +130,9 @@ var ofShape = []string{
 func (f *runFlags) plan() (*suite.Suite, error) {
 	switch {
 	case f.rounds < 1:
-		return nil, usagef("--rounds %d: at least 1 is needed", f.rounds)
+		return nil, usagef("--rounds %d: it must be at least 1", f.rounds)
 	case f.warmup < 0:
-		return nil, usagef("--warmup %g: it is not negative", f.warmup)
+		return nil, usagef("--warmup %g: it must not be negative", f.warmup)
 	case f.trial <= 0:
 		return nil, usagef("--trial %g: it must be more than 0", f.trial)
 	case f.timeout <= 0:
@@ -241,12 +241,12 @@ func (f *runFlags) typed() (*suite.Suite, error) {
 	return s, nil
 }
 
-// parseRate reads calls a second, or a share of the peak.
+// parseRate parses calls per second, or a share of the peak.
 func parseRate(text string) (rate, share float64, err error) {
 	number, percent := strings.CutSuffix(text, "%")
 	n, err := strconv.ParseFloat(number, 64)
 	if err != nil || n < 0 || n > 1e9 {
-		return 0, 0, usagef("--rate %s: use calls a second, or a share like 60%%", text)
+		return 0, 0, usagef("--rate %s: use calls per second, or a share such as 60%%", text)
 	}
 	if percent {
 		return 0, n / 100, nil

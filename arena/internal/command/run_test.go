@@ -198,7 +198,7 @@ func TestResume(t *testing.T) {
 	}}
 	code, _, errOut := arenaWith(t, ctx, stopping, "run", "--peers", "plain,failing", "--callers", "5", "--seconds", "0.3", "--trial", "0.1", "--rounds", "2",
 		"--no-repeat", "--json", file)
-	if code != 1 || !strings.Contains(errOut, "interrupted: go on with arena run --resume "+file) {
+	if code != 1 || !strings.Contains(errOut, "interrupted: continue with arena run --resume "+file) {
 		t.Fatalf("exit code %d:\n%s", code, errOut)
 	}
 	half, err := document.Read(file)
@@ -225,10 +225,10 @@ func TestResume(t *testing.T) {
 	}
 	// Figures of two commits or machines do not belong into one document.
 	for want, change := range map[string]func(*result.Document){
-		"it is of commit abc":      func(d *result.Document) { d.Commit = "abc" },
-		"it is of another machine": func(d *result.Document) { d.Machine.Cores++ },
-		"is not of arena run":      func(d *result.Document) { d.Command = []string{"make"} },
-		"does not know":            func(d *result.Document) { d.Command = append(d.Command, "--colour=red") },
+		"its commit is abc":                  func(d *result.Document) { d.Commit = "abc" },
+		"it was measured on another machine": func(d *result.Document) { d.Machine.Cores++ },
+		"is not a result of arena run":       func(d *result.Document) { d.Command = []string{"make"} },
+		"is unknown to this version":         func(d *result.Document) { d.Command = append(d.Command, "--colour=red") },
 	} {
 		other := *whole
 		change(&other)
@@ -258,12 +258,12 @@ func TestStrict(t *testing.T) {
 
 func TestRunUsage(t *testing.T) {
 	for want, args := range map[string][]string{
-		"no peer, folder or language is called":   {"--peers", "nobody"},
+		"no peer, folder or language is named":    {"--peers", "nobody"},
 		`there is no suite "none": use full`:      {"--suite", "none"},
 		"--callers and --suite: the suite decide": {"--suite", "ci", "--callers", "5"},
-		"--callers 0: at least 1":                 {"--callers", "0"},
-		"--rounds 0: at least 1":                  {"--rounds", "0"},
-		"--rate fast: use calls a second":         {"--rate", "fast"},
+		"--callers 0: it must be at least 1":      {"--callers", "0"},
+		"--rounds 0: it must be at least 1":       {"--rounds", "0"},
+		"--rate fast: use calls per second":       {"--rate", "fast"},
 		"--conns many: use best, all, usual":      {"--conns", "many"},
 		"--conns 2 and --suite: the suite decide": {"--suite", "full", "--conns", "2"},
 		"--trial 0: it must be more than 0":       {"--trial", "0"},
@@ -271,13 +271,13 @@ func TestRunUsage(t *testing.T) {
 		"--warmup -1":                             {"--warmup", "-1"},
 		"--servers, --clients and --hosts":        {"--servers", "0"},
 		"unknown flag: --colour":                  {"--colour"},
-		`"x" is an argument too many`:             {"x"},
+		`"x" is an unexpected argument`:           {"x"},
 	} {
 		if code, _, errOut := arena(t, append([]string{"run"}, args...)...); code != 2 || !strings.Contains(errOut, want) {
 			t.Errorf("%q: exit code %d:\n%s", args, code, errOut)
 		}
 	}
-	if code, _, errOut := arena(t, "run", "--suite", "kiss"); code != 1 || !strings.Contains(errOut, "the folder anser, which is not there") {
+	if code, _, errOut := arena(t, "run", "--suite", "kiss"); code != 1 || !strings.Contains(errOut, "the folder anser, which does not exist") {
 		t.Errorf("exit code %d:\n%s", code, errOut)
 	}
 }

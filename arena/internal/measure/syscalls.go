@@ -40,7 +40,7 @@ var (
 // and a longer one, make the difference in which starting and ending cancel out.
 func syscalls(ctx context.Context, j *Job) (client, server counts, err error) {
 	if _, err := exec.LookPath("strace"); err != nil {
-		return client, server, errors.New("strace is not there: apt-get install -y --no-install-recommends strace")
+		return client, server, errors.New("strace is not installed: apt-get install -y --no-install-recommends strace")
 	}
 	few := max(j.Shape.Callers*max(j.Shape.Window, 1), 100)
 	many := few + max(5*few, 5000)

@@ -44,7 +44,7 @@ func Choose(folders []*Folder, expression string) ([]*Peer, error) {
 		chosen = slices.DeleteFunc(chosen, func(p *Peer) bool { return slices.Contains(found, p) })
 	}
 	if len(chosen) == 0 {
-		return nil, fmt.Errorf("%q chooses no peer: arena list shows what there is", expression)
+		return nil, fmt.Errorf("%q selects no peer: run arena list for the available ones", expression)
 	}
 	return chosen, nil
 }
@@ -68,7 +68,7 @@ func find(folders []*Folder, term string) ([]*Peer, error) {
 			return found, nil
 		}
 	}
-	return nil, fmt.Errorf("no peer, folder or language is called %q: there are %s", term, strings.Join(names(folders), ", "))
+	return nil, fmt.Errorf("no peer, folder or language is named %q: available are %s", term, strings.Join(names(folders), ", "))
 }
 
 func names(folders []*Folder) []string {

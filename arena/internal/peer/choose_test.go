@@ -39,7 +39,7 @@ func TestChoose(t *testing.T) {
 	} {
 		chosen, err := peer.Choose(folders, expression)
 		if want == "" {
-			if err == nil || !strings.Contains(err.Error(), "chooses no peer") {
+			if err == nil || !strings.Contains(err.Error(), "selects no peer") {
 				t.Errorf("%q: %v, %v", expression, chosen, err)
 			}
 			continue
@@ -53,7 +53,7 @@ func TestChoose(t *testing.T) {
 		}
 	}
 	for _, expression := range []string{"nobody", "go,-nobody"} {
-		if _, err := peer.Choose(folders, expression); err == nil || !strings.Contains(err.Error(), "there are anser, anser-go, rpcx-call") {
+		if _, err := peer.Choose(folders, expression); err == nil || !strings.Contains(err.Error(), "available are anser, anser-go, rpcx-call") {
 			t.Errorf("%q: %v", expression, err)
 		}
 	}

@@ -54,7 +54,7 @@ func read(root, file string) (*Folder, error) {
 		return nil, fmt.Errorf("%s: line %d: %w", name, line(text, offset(d, err)), err)
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return nil, fmt.Errorf("%s: line %d: one object is expected, and nothing after it", name, line(text, d.InputOffset()))
+		return nil, fmt.Errorf("%s: line %d: want exactly one object", name, line(text, d.InputOffset()))
 	}
 	f.Path = filepath.Dir(file)
 	f.Name = filepath.Base(f.Path)
@@ -95,7 +95,7 @@ func twice(folders []*Folder) []error {
 	for _, f := range folders {
 		for _, p := range f.Peers {
 			if other, ok := owner[p.Name]; ok {
-				mistakes = append(mistakes, fmt.Errorf("two peers are called %s, in %s and in %s: rename one", p.Name, other, f.Name))
+				mistakes = append(mistakes, fmt.Errorf("two peers are named %s, in %s and in %s: rename one", p.Name, other, f.Name))
 			}
 			owner[p.Name] = f.Name
 		}
@@ -148,7 +148,7 @@ func (p *Peer) mistakes(m *mistakes, i int) {
 		return
 	}
 	m.when(p.Settings == "", `%s: "settings" is missing`, p.Name)
-	m.when(p.Reason == "", `%s: "reason" is missing: say why it is at its best like that`, p.Name)
+	m.when(p.Reason == "", `%s: "reason" is missing: explain why this setting is the fastest`, p.Name)
 	m.when(len(p.Server) == 0 || p.Server[0] == "", `%s: "server" is missing`, p.Name)
 	m.when(len(p.Client) == 0 || p.Client[0] == "", `%s: "client" is missing`, p.Name)
 	m.when(p.Codec == "", `%s: "codec" is missing`, p.Name)

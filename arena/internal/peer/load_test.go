@@ -85,7 +85,7 @@ func TestMistakes(t *testing.T) {
 		{"no JSON", `"framework": "f",`, `"framework": f,`, "line 3"},
 		{"unknown field", `"framework"`, `"framwork"`, `unknown field "framwork"`},
 		{"unknown field of a peer", `"reason"`, `"reasons"`, `unknown field "reasons"`},
-		{"something after it", "  ]\n}", "  ]\n} {}", "nothing after it"},
+		{"something after it", "  ]\n}", "  ]\n} {}", "want exactly one object"},
 		{"contract missing", `"contract": 1,`, ``, `"contract" is missing`},
 		{"another contract", `"contract": 1,`, `"contract": 2,`, "this arena follows 1"},
 		{"no framework", `"framework": "f",`, ``, `"framework" is missing`},
@@ -99,7 +99,7 @@ func TestMistakes(t *testing.T) {
 		{"an input that is nothing", `"*.txt"`, `"*.nothing"`, "there is no such file"},
 		{"a name in capitals", `"f-one"`, `"F One"`, `the name of peer 1 is "F One"`},
 		{"no settings", `"settings": "s",`, ``, `f-one: "settings" is missing`},
-		{"no reason", `"reason": "r",`, ``, `"reason" is missing: say why`},
+		{"no reason", `"reason": "r",`, ``, `"reason" is missing: explain why`},
 		{"no server", `"server": ["{out}/f", "server"],`, ``, `"server" is missing`},
 		{"no client", `"client": ["{out}/f", "client"],`, `"client": [],`, `"client" is missing`},
 		{"no codec", `"codec": "c",`, ``, `"codec" is missing`},
@@ -128,7 +128,7 @@ func TestMistakes(t *testing.T) {
 
 func TestTwice(t *testing.T) {
 	for name, files := range map[string]map[string]string{
-		"two peers are called f-one, in f and in g":     {"f": good, "g": good},
+		"two peers are named f-one, in f and in g":      {"f": good, "g": good},
 		"the folder f-one has the name of a peer in f:": {"f": good, "f-one": strings.ReplaceAll(good, "f-one", "h")},
 	} {
 		if _, err := peer.Load(repository(t, files)); err == nil || !strings.Contains(err.Error(), name) {

@@ -120,7 +120,7 @@ func (r *Runner) step(ctx context.Context, s *Step, before []Step) error {
 		if err := measure.AddSyscalls(ctx, job, &row.Figures); ctx.Err() != nil {
 			return ctx.Err()
 		} else if err != nil {
-			r.Progress.Note("%s: its system calls could not be counted: %v", what, err)
+			r.Progress.Note("%s: cannot count its system calls: %v", what, err)
 		}
 	}
 	return r.Save()

@@ -141,7 +141,7 @@ func (l *Line) Check() error {
 	case l.workload() != peer.Say && l.workload() != peer.Add:
 		return fmt.Errorf("--workload %s: use say or add", l.Workload)
 	case l.Callers < 1:
-		return fmt.Errorf("--callers %d: at least 1 is needed", l.Callers)
+		return fmt.Errorf("--callers %d: it must be at least 1", l.Callers)
 	case l.Callers < clients:
 		return fmt.Errorf("--callers %d are fewer than --clients %d: each client needs one", l.Callers, clients)
 	case l.Conns < 0 && connsWords[l.Conns] == "":
@@ -151,7 +151,7 @@ func (l *Line) Check() error {
 	case l.Conns == 0 && servers > l.Callers:
 		return fmt.Errorf("--callers %d are fewer than --servers %d: each server needs one", l.Callers, servers)
 	case l.Window < 0 || l.Rate < 0 || l.RateShare < 0 || l.SleepUS < 0 || l.WorkUS < 0 || l.Calls < 0:
-		return fmt.Errorf("--window, --rate, --sleep-us, --work-us and --calls are not negative")
+		return fmt.Errorf("--window, --rate, --sleep-us, --work-us and --calls must not be negative")
 	case l.Payload != 0 && l.Payload < 64:
 		return fmt.Errorf("--payload %d: 64 is the least", l.Payload)
 	case or(l.Hosts, 1) > 2:

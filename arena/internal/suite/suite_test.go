@@ -76,7 +76,7 @@ func TestCheck(t *testing.T) {
 		"--conns -4":        func(l *suite.Line) { l.Conns = -4 },
 		"need at least 4":   func(l *suite.Line) { l.Clients, l.Servers = 2, 2 },
 		"--servers 5":       func(l *suite.Line) { l.Conns, l.Servers = 0, 5 },
-		"not negative":      func(l *suite.Line) { l.SleepUS = -1 },
+		"not be negative":   func(l *suite.Line) { l.SleepUS = -1 },
 		"64 is the least":   func(l *suite.Line) { l.Payload = 63 },
 		"--hosts 3":         func(l *suite.Line) { l.Hosts = 3 },
 		"--seconds must be": func(l *suite.Line) { l.Seconds = 0 },

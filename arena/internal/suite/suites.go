@@ -32,7 +32,7 @@ var Suites = []Suite{
 	},
 	{
 		Name:    "quick",
-		Help:    "the main lines once, in less than an hour for all peers",
+		Help:    "the main measurements once; less than an hour for all peers",
 		Seconds: 2, Rounds: 1, Trial: 0.5,
 		Lines: slices.Concat(
 			callers(1, 100, 1000),
@@ -41,7 +41,7 @@ var Suites = []Suite{
 	},
 	{
 		Name: "ci",
-		Help: "a second of each peer whose tools are there; fails when one does anything wrong",
+		Help: "one second per peer with installed tools; fails on any error",
 		// A JVM that has just started can need seconds for its first call.
 		Seconds: 1, Rounds: 1, MostWarmup: 5, Strict: true,
 		Lines: []Line{
@@ -52,7 +52,7 @@ var Suites = []Suite{
 	},
 	{
 		Name: "kiss",
-		Help: "what the authors of kiss-rpc published, 1,000,000 calls, with Anser beside it",
+		Help: "the published benchmark of kiss-rpc with 1,000,000 calls, compared with Anser",
 		// A window as deep as a thousand is not the bottleneck, and keeps what is in flight
 		// bounded; kiss-rpc's own test hands over all calls at once.
 		Folder: "anser", Rounds: 3, Published: kissPublished,
