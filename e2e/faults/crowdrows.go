@@ -11,8 +11,8 @@ import (
 // crowdRows are those in which many clients want the same at once.
 func crowdRows() []row {
 	return []row{{
-		name: "reconnect", fault: "5,000 clients lose their server, which starts again, and all come back at once", run: reconnect,
-		bar: "all back within 60 s, none refused for good; 0 failed calls elsewhere",
+		name: "reconnect", fault: "5,000 clients lose their server, which restarts, and all reconnect at once", run: reconnect,
+		bar: "all reconnect within 60 s, none is refused permanently; 0 failed calls elsewhere",
 	}}
 }
 

@@ -13,8 +13,8 @@ import (
 // diskRows are those in which a disk is full.
 func diskRows() []row {
 	return []row{{
-		name: "registry-disk-full", fault: "the disk under the embedded registry fills up, to the last byte", needs: rootRight, run: diskFull,
-		bar: "0 failed calls; writes refused, reads and watches fine, nothing damaged, recovers",
+		name: "registry-disk-full", fault: "the disk of the embedded registry fills up completely", needs: rootRight, run: diskFull,
+		bar: "0 failed calls; writes refused, reads and watches work, no data damaged, recovers",
 	}}
 }
 

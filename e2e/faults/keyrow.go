@@ -11,8 +11,8 @@ import (
 // keyRows are those in which calls that are not idempotent have idempotency keys.
 func keyRows() []row {
 	return []row{{
-		name: "keys", fault: "connections are reset, while a neighbour uses as many idempotency keys as the servers let it", needs: hosts, run: keys,
-		bar: "nothing runs twice; 0 failed calls, all of which are idempotent or have keys; the neighbour is refused and nobody else",
+		name: "keys", fault: "connections are reset, while another client uses all the idempotency keys that the servers grant it", needs: hosts, run: keys,
+		bar: "no call runs twice; 0 failed calls, all of which are idempotent or have keys; only the other client is refused",
 	}}
 }
 

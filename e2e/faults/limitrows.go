@@ -15,12 +15,12 @@ import (
 func limitRows() []row {
 	return []row{
 		{
-			name: "descriptors", fault: "connections of strangers use up the server's file descriptors, twice", run: descriptors,
-			bar: "0 failed calls on open connections; the server does not spin, less than 5 % of a core; a new connection is served within 1 s of their end",
+			name: "descriptors", fault: "connections of other clients exhaust the server's file descriptors, twice", run: descriptors,
+			bar: "0 failed calls on open connections; the server does not spin (less than 5 % of a core); a new connection is served within 1 s after they close",
 		},
 		{
-			name: "cgroup", fault: "a server in a cgroup of 256 MiB gets twice the load that its handler has room for, of 1 MiB there and back", needs: ownGroup, run: cgroup,
-			bar: "not killed; what it does not serve is refused; the ledger holds",
+			name: "cgroup", fault: "a server in a cgroup of 256 MiB gets twice the load that its handler has memory for, with requests and replies of 1 MiB", needs: ownGroup, run: cgroup,
+			bar: "not killed; calls beyond its capacity are refused; the ledger holds",
 		},
 	}
 }

@@ -9,7 +9,7 @@ import (
 // loadRows are those in which the load is the fault.
 func loadRows() []row {
 	return []row{{
-		name: "spike", fault: "half a phase of 3 times the load, on a base of 70 %, from clients that call again at once, three times", run: spike, peers: true,
+		name: "spike", fault: "half a phase of 3 times the load, on a base of 70 %, from clients that retry immediately, three times", run: spike, peers: true,
 		bar: "at least 95 % goodput within 10 s of its end; the ledger holds",
 	}}
 }

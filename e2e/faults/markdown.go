@@ -9,13 +9,16 @@ import (
 )
 
 // peerPreamble follows where other frameworks were played too.
-const peerPreamble = `Where a row can be played with other frameworks, their figures stand beside ours: the same faults, bars and ledger, on the same
-machine, one after the other. The load is a share of what each of them can carry, unless a rate was given. Their settings suit the rows
-and stand in ` + "`e2e/faults/peergrpc.go`" + ` and ` + "`peerrpcx.go`" + `; they have no registry, but are told the addresses of the servers. They have not promised
-what we have: *broken* says of them too which bar was missed, and no more. An error counts as not sent only if it proves that, otherwise
-as unknown. None of gRPC's proves it; of rpcx's those do which say that no connection could be made, that a server is left alone because of
-that, or that there is no server. *Not run*: the row could not be played to its end; where it was because a process of the framework
-crashed, it is *broken*. –: the row needs a registry or something else that only Anser has here, or was not played.
+const peerPreamble = `Rows that other frameworks can run have a column for each of them: with the same faults,
+requirements and ledger, on the same machine, one framework after another. Unless a rate was given,
+the load is a share of the capacity of each framework. Their settings are chosen for the rows, and
+defined in ` + "`e2e/faults/peergrpc.go`" + ` and ` + "`peerrpcx.go`" + `; they use no registry, but a list of the
+servers' addresses. They do not make the promises of Anser: for them, *broken* only means that a
+requirement was missed. An error counts as not sent only if it proves this, otherwise as unknown.
+No error of gRPC proves it. The errors of rpcx that prove it are: the connection failed, the server
+was skipped because of that, or there is no server. *Not run*: the row did not run to its end; if
+the cause was a crash of a process of the framework, it is *broken*. –: the row was not run, or
+needs a registry or another feature that only Anser has here.
 
 `
 
@@ -55,10 +58,10 @@ func (d *document) markdown() []byte {
 	groups, peers := d.groups(), d.peers()
 	columns := append([]string{""}, peers...)
 	if len(peers) == 0 {
-		b.WriteString("| fault | has to hold | load | |\n|---|---|---|---|\n")
+		b.WriteString("| fault | requirement | load | |\n|---|---|---|---|\n")
 	} else {
 		b.WriteString(peerPreamble)
-		fmt.Fprintf(&b, "| fault | has to hold | load | %s | %s |\n|---|---|---|%s\n", ours, strings.Join(peers, " | "), strings.Repeat("---|", len(columns)))
+		fmt.Fprintf(&b, "| fault | requirement | load | %s | %s |\n|---|---|---|%s\n", ours, strings.Join(peers, " | "), strings.Repeat("---|", len(columns)))
 	}
 	for _, g := range groups {
 		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s |", cell(g[0].Fault), g[0].Row, cell(g[0].Bar), g[0].load())
@@ -95,7 +98,7 @@ func (g played) write(b *bytes.Buffer) {
 		return
 	}
 	if len(ran) == 1 && ran[0].Peer == "" {
-		b.WriteString("| | | has to be |\n|---|---|---|\n")
+		b.WriteString("| | | requirement |\n|---|---|---|\n")
 		for _, f := range ran[0].Figures {
 			verdict := ""
 			if f.Bar != "" {
@@ -137,7 +140,7 @@ func (g played) table(b *bytes.Buffer) {
 		}
 		fmt.Fprintf(b, " %s |", name)
 	}
-	fmt.Fprintf(b, " has to be |\n|---|%s---|\n", strings.Repeat("---|", len(g)))
+	fmt.Fprintf(b, " requirement |\n|---|%s---|\n", strings.Repeat("---|", len(g)))
 	for _, name := range g.names() {
 		fmt.Fprintf(b, "| %s |", cell(name))
 		bar := ""

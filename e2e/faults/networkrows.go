@@ -12,8 +12,8 @@ import (
 func networkRows() []row {
 	const bar = "found within keepalive + 1 s; errors only by deadline; no call outlives its deadline by more than 50 ms"
 	return []row{
-		{name: "half-open", fault: "no packet goes between the client and one server, for a phase", bar: bar, needs: tables, peers: true, run: halfOpen(true)},
-		{name: "half-open-one-way", fault: "packets of one server to the client are lost, for a phase", bar: bar, needs: tables, peers: true, run: halfOpen(false)},
+		{name: "half-open", fault: "all packets between the client and one server are lost, for a phase", bar: bar, needs: tables, peers: true, run: halfOpen(true)},
+		{name: "half-open-one-way", fault: "all packets from one server to the client are lost, for a phase", bar: bar, needs: tables, peers: true, run: halfOpen(false)},
 	}
 }
 

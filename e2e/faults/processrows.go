@@ -21,7 +21,7 @@ func processRows() []row {
 			bar: "idempotent calls: 0 failed; others: only by deadline; ejected within 5 s; used again within 10 s of SIGCONT",
 		},
 		{
-			name: "restart", fault: "rolling restart of all servers, again and again", run: restarted, peers: true,
+			name: "restart", fault: "rolling restart of all servers, repeatedly", run: restarted, peers: true,
 			bar: "0 failed calls; a server exits within the longest call + 1 s",
 		},
 	}

@@ -11,19 +11,19 @@ import (
 func proxyRows() []row {
 	return []row{
 		{
-			name: "delay", fault: "everything takes 100 ms ± 50 ms longer, there and back, at 1 MB/s", run: delay, peers: true,
-			bar: "the median rises by what was injected ± 5 %; at most 1.2 attempts for each call",
+			name: "delay", fault: "all data is delayed by 100 ms ± 50 ms in both directions, at 1 MB/s", run: delay, peers: true,
+			bar: "the median rises by the injected delay ± 5 %; at most 1.2 attempts per call",
 		},
-		{name: "reset", fault: "connections are reset in the middle of what is sent, again and again", run: resets, peers: true, bar: "nothing is wrong in silence: the ledger holds"},
-		{name: "single-bytes", fault: "every byte arrives by itself", run: singleBytes, peers: true, bar: "0 failed calls"},
+		{name: "reset", fault: "connections are reset in the middle of messages, repeatedly", run: resets, peers: true, bar: "no silent errors: the ledger holds"},
+		{name: "single-bytes", fault: "every byte arrives separately", run: singleBytes, peers: true, bar: "0 failed calls"},
 		{name: "flips-tls", fault: "bits are flipped, under TLS", run: flips(underTLS), peers: true, bar: "0 wrong replies; the ledger holds"},
 		{
-			name: "flips-checksums", fault: "bits are flipped, without TLS, where frames have checksums", run: flips(withChecksums),
+			name: "flips-checksums", fault: "bits are flipped, without TLS, with checksums of frames", run: flips(withChecksums),
 			bar: "0 wrong replies; the ledger holds; 0 idempotent calls fail, which have 5 attempts",
 		},
 		{
 			name: "flips-plain", fault: "bits are flipped, without TLS and without checksums", run: flips(unprotected), peers: true,
-			bar: "0 wrong replies, which is not promised: nobody looks, and the checksums of TCP end at the proxy",
+			bar: "0 wrong replies, which is not promised: nothing checks them, since TCP checksums end at the proxy",
 		},
 	}
 }

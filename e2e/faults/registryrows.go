@@ -13,18 +13,18 @@ import (
 func registryRows() []row {
 	const bar = "0 failed calls; servers listed again within TTL/3 + 5 s"
 	return []row{
-		{name: "registry-killed", fault: "registry killed, and started again a phase later", bar: bar, run: registryRow(killRegistry, startRegistry)},
+		{name: "registry-killed", fault: "registry killed, and restarted a phase later", bar: bar, run: registryRow(killRegistry, startRegistry)},
 		{name: "registry-restarted", fault: "registry restarted", bar: bar, run: registryRow(restartRegistry, nil)},
-		{name: "registry-emptied", fault: "registry killed, and started again at once without its data", bar: bar, run: registryRow(emptyRegistry, nil)},
+		{name: "registry-emptied", fault: "registry killed, and restarted at once without its data", bar: bar, run: registryRow(emptyRegistry, nil)},
 		{
-			name: "registry-partitioned", fault: "no packet goes to or from the registry, for a phase", bar: bar, needs: tables,
+			name: "registry-partitioned", fault: "all packets to and from the registry are lost, for a phase", bar: bar, needs: tables,
 			run: registryRow(partition(drop), partition(pass)),
 		},
 		{
 			name: "start-without-registry", fault: "a client starts while the registry is down", run: startedWithout,
 			bar: "0 failed calls; it serves from its snapshot within 1 s",
 		},
-		{name: "lease-lost", fault: "the leases of all servers are revoked", run: leaseLost, bar: "0 failed calls; one record of each server again within 5 s"},
+		{name: "lease-lost", fault: "the leases of all servers are revoked", run: leaseLost, bar: "0 failed calls; one record per server again within 5 s"},
 	}
 }
 

@@ -112,27 +112,36 @@ func (d *document) sort() {
 
 const preamble = `# Faults survived
 
-` + "`go run ./e2e/faults`" + ` writes this page. A registry (etcd), three servers and 64 clients run as processes. The registry and each server
-have a host of their own, and the clients share one: hosts are network namespaces. Half of the calls are idempotent. There is
-a phase before the fault, one with it and one after it. A row about one server has no registry, and one that needs a cgroup has
-no hosts. Rules of iptables lose packets; all other damage happens
-in a proxy, a process of its own between the clients and the servers. The server records every execution before the handler does anything
-else, and the client every outcome; then the two are joined: what succeeded was executed exactly once, what was not sent or was
-refused never, what is unknown at most once, nothing twice, and every reply is that to its own request.
+` + "`go run ./e2e/faults`" + ` writes this page. A registry (etcd), three servers and 64 clients run as
+processes. The registry and each server have their own host, and the clients share one; a host is a
+network namespace. Half of the calls are idempotent. Each row has three phases: before, during and
+after the fault. A row about one server has no registry, and a row that needs a cgroup has no
+hosts. iptables rules drop packets; all other damage is done by a proxy, a separate process between
+the clients and the servers. The server records every execution before the handler does anything
+else, and the client records every outcome. The ledger then compares the two records: a call that
+succeeded was executed exactly once, a call that was not sent or was refused was not executed, a
+call with an unknown outcome was executed at most once, no call was executed twice, and every reply
+belongs to its request.
 
-The load is open loop: calls become due at a fixed rate, whatever happened to earlier ones, and latency counts from then. Each
-row first measures the capacity of its own processes, with the clients, method and message of the load: 256 calls at a
-time, 4 for each client, without a pause. It then offers 60 % of that. The clients that make the load run on the same processors as the
-servers, so the capacity includes their share. The row says which rate was reached before the fault, and how late calls began. Two rows
-bound the rate: where every byte arrives by itself, and where each flipped bit costs a connection. Two have a fixed one: for it the
-handler in the cgroup and the room for idempotency keys are made. The row in the cgroup and that of large streams, which concerns a
-single connection, have one client process. Rows run one at a time; what other
-programs on the machine used meanwhile is recorded, and a row in which that was more than 10 % is marked *not alone*. The column *load* says
-what each row had. Rows marked *given, one process* are older: they ran at 1,000 calls/s from 64 callers in one process, a small part of the
-capacity, and some of them side by side. They have not been renewed, and say nothing about a loaded system.
+The load is open loop: calls become due at a fixed rate, regardless of earlier calls, and latency
+is measured from the time at which the call was due. Each row first measures the capacity of its
+own processes, with the clients, method and message of the load: 256 concurrent calls, 4 per
+client, without pauses. Then it offers 60 % of that. The clients run on the same processors as the
+servers, so the capacity includes their share. Each row reports the rate reached before the fault,
+and the delay with which calls began. Two rows limit the rate: the row in which every byte arrives
+separately, and the row in which each flipped bit costs a connection. Two rows have a fixed rate,
+for which the handler in the cgroup and the limit of idempotency keys are configured. The cgroup
+row and the row of large streams, which concerns a single connection, have one client process. Rows
+run one at a time. The CPU usage of other programs during a row is recorded, and a row in which it
+was more than 10 % is marked *not alone*. The column *load* has the load of each row. Rows marked
+*given, one process* are older: they ran at 1,000 calls/s from 64 callers in one process, a small
+part of the capacity, and some of them concurrently. They have not been repeated, and say nothing
+about a loaded system.
 
-*Held*: everything in the column "has to hold" did. *Lost*: a bar was missed that depends on time. *Broken*: a promise was
-missed that has nothing to do with time. ` + "`make faults`" + ` repeats it all; ` + "`--rows`" + ` chooses. [Ten million calls that are cancelled, and an hour of coming and going](soak.md), are a page of their own.
+*Held*: all requirements were met. *Lost*: a requirement about time was missed. *Broken*: a promise
+that does not depend on time was missed. ` + "`make faults`" + ` runs all rows again; ` + "`--rows`" + ` selects some.
+[Ten million cancelled calls, and an hour of connecting and disconnecting](soak.md), have a
+separate page.
 
 `
 
@@ -151,7 +160,7 @@ func (f *figure) word() string {
 func (r *result) where() string {
 	on := "on the loopback of one machine"
 	if r.Hosts {
-		on = "each process on a host of its own"
+		on = "each process on its own host"
 	}
 	uses := ""
 	for _, path := range slices.Sorted(maps.Keys(r.Uses)) {
@@ -159,12 +168,12 @@ func (r *result) where() string {
 	}
 	meanwhile := ""
 	if r.Others != nil {
-		meanwhile = fmt.Sprintf(" and %.0f %% meanwhile", 100**r.Others)
+		meanwhile = fmt.Sprintf(" and %.0f %% during the row", 100**r.Others)
 	}
 	if r.crowded() != "" {
-		meanwhile += ", so that bars that depend on time say little"
+		meanwhile += ", so requirements about time say little"
 	}
-	return fmt.Sprintf("Phases of %g s, %s. %s, commit %s, %s%s; %s, %d processors (%s), of which others used %.0f %% before%s.\n",
+	return fmt.Sprintf("Phases of %g s, %s. %s, commit %s, %s%s; %s, %d processors (%s), %.0f %% used by other programs before%s.\n",
 		r.Seconds, on, r.Began.Format(time.DateTime), r.Commit, r.Go, uses, r.System, r.CPUs, r.CPU, 100*r.Busy, meanwhile)
 }
 

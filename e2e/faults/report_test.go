@@ -78,7 +78,7 @@ func TestWriteInto(t *testing.T) {
 		at += i
 	}
 	if n := strings.Count(string(text), "## kill"); n != 1 {
-		t.Errorf("the row stands there %d times", n)
+		t.Errorf("the file contains the row %d times", n)
 	}
 	other := filepath.Join(t.TempDir(), "other.json")
 	if err := os.WriteFile(other, []byte(`{"name": "something else"}`), 0o600); err != nil {
@@ -111,17 +111,17 @@ func TestReportOfPeers(t *testing.T) {
 	text := string(d.markdown())
 	at := 0
 	for _, want := range []string{
-		"| fault | has to hold | load | anser | grpc-go | rpcx |\n|---|---|---|---|---|---|\n",
+		"| fault | requirement | load | anser | grpc-go | rpcx |\n|---|---|---|---|---|---|\n",
 		"| [a fault](#kill) | a bar | – | **held** | lost | broken |\n",
 		"| [a fault](#registry-killed) | a bar | – | **held** | – | – |\n",
 		"| [a fault](#idle-tcp) | a bar | – | **–** | not run | – |\n",
 		"A fault: **held**; with grpc-go **lost**; with rpcx **broken**, it crashed.\n",
-		"| | anser | grpc-go | rpcx | has to be |\n|---|---|---|---|---|\n",
+		"| | anser | grpc-go | rpcx | requirement |\n|---|---|---|---|---|\n",
 		"| calls | 10 | 11 |  |  |\n",
 		"| a figure of its own |  | 3 s |  |  |\n",
 		"| failed | 1: **held** | 5, at most 4: **lost** | 7, 0: **broken** | at most 2 |\n",
 		"Errors with rpcx:\n\n- `its error`\n", "\nPhases of", "\ngrpc-go: Phases of", "\nrpcx: Phases of",
-		"## registry-killed\n\nA fault: **held**.\n\n| | | has to be |\n|---|---|---|\n| calls | 12 |  |\n",
+		"## registry-killed\n\nA fault: **held**.\n\n| | | requirement |\n|---|---|---|\n| calls | 12 |  |\n",
 		"## idle-tcp\n\nA fault: with grpc-go **not run**, it broke off.\n",
 	} {
 		i := strings.Index(text[at:], want)
@@ -179,7 +179,7 @@ func TestRowsAreNamed(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, r := range rows() {
 		if r.name == "" || r.fault == "" || r.bar == "" || r.run == nil || seen[r.name] {
-			t.Errorf("row %q: its name has to be its own, and it needs a fault, a bar and something to run", r.name)
+			t.Errorf("row %q: want a unique name, a fault, a bar and a function", r.name)
 		}
 		seen[r.name] = true
 	}

@@ -13,8 +13,8 @@ func streamRows() []row {
 			bar: "server memory at most the sum of the windows + 10 %; evicted at the stall limit; p99 of the others' calls below 2 times",
 		},
 		{
-			name: "large-streams", fault: "messages of 16 MiB on streams, beside calls on the same connection", run: largeStreams,
-			bar: "p99 of the calls at most 5 times what it is alone",
+			name: "large-streams", fault: "messages of 16 MiB on streams, with calls on the same connection", run: largeStreams,
+			bar: "p99 of the calls at most 5 times the p99 without streams",
 		},
 	}
 }
