@@ -37,13 +37,13 @@ func (c Credential) Format(f fmt.State, _ rune) { io.WriteString(f, c.String()) 
 func (c Credential) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
 // Credentials makes the client present a credential to each server that it connects to. source is
-// called before each connection is made. It is called again in the last quarter of the credential's
-// lifetime, or in the last three seconds or half of it if that is longer; the new credential renews
-// the existing connections, and the calls on them continue. A lifetime of less than about five
-// seconds is therefore too short. source is called from several goroutines at once; ctx ends after
-// the options [HandshakeTimeout] and [ConnectTimeout] and when the client is closed. While source
-// fails, no connection is made: calls fail with its error, which must not contain the secret. A
-// failed renewal is retried until it succeeds.
+// called before each connection is made. It is called again when a quarter of the credential's
+// lifetime remains, or three seconds, but at most half of the lifetime, if that is longer; the new
+// credential renews the existing connections, and the calls on them continue. A lifetime of less
+// than about five seconds is therefore too short. source is called from several goroutines at once;
+// ctx ends after the options [HandshakeTimeout] and [ConnectTimeout] and when the client is closed.
+// While source fails, no connection is made: calls fail with its error, which must not contain the
+// secret. A failed renewal is retried until it succeeds.
 //
 // A credential is sent only over TLS, over unix sockets, and on the loopback interface; see
 // [InsecureCredentials]. Clients share connections only if they were given the same option value.

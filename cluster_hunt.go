@@ -301,7 +301,7 @@ type hostSeen uint8
 
 const (
 	hostReady   hostSeen = iota // has a connection
-	hostDialing                 // a connection is being made, here or by the other side
+	hostDialing                 // a connection is being made, by this side or by the peer
 	hostIdle                    // may be dialed
 	hostFailed                  // a recent attempt failed
 )

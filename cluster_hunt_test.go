@@ -150,7 +150,7 @@ func TestEveryWayStartsBesideDeadInstances(t *testing.T) {
 	}
 }
 
-// Where all instances are healthy, only those that are picked are dialed.
+// Where all instances are healthy, only the picked ones are dialed.
 func TestNoHuntAmongHealthyInstances(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		var addresses []string

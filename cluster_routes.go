@@ -105,8 +105,8 @@ func (v *view) build(up, all []*endpoint, before *view) *view {
 	return part
 }
 
-// filter applies the filters of the route. It returns the remaining endpoints, first those that can
-// be picked, then all. If note is not nil, it is called with the result of each filter.
+// filter applies the filters of the route. It returns the remaining endpoints that can be picked,
+// and all remaining ones. If note is not nil, it is called with the result of each filter.
 func (v *view) filter(s *Route, note func(f *Filter, left int, passedOver bool)) (up, all []*endpoint) {
 	up, all = v.reach, v.all
 	for i := range s.Filters {

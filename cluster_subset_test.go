@@ -142,8 +142,8 @@ func TestNoSubset(t *testing.T) {
 	}
 }
 
-// When a service is no longer large, all of its instances are used, including those that are
-// unreachable at that moment.
+// When a service is no longer large, all of its instances are used, including any that
+// are unreachable at that moment.
 func TestSubsetEnds(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		list := many(10)

@@ -146,7 +146,7 @@ func TestReplyThatCannotBeSent(t *testing.T) {
 	}
 }
 
-// A method accepts only the codecs that it names, of those that the server has.
+// A method accepts only the codecs that it names, out of the codecs of the server.
 func TestOnlyCodecs(t *testing.T) {
 	network := new(ansertest.Network)
 	s := anser.NewServer(silent)

@@ -54,8 +54,8 @@ type ServerStats struct {
 	Panics          int64 // calls whose handler or codec panicked
 	Handoffs        int64 // handlers that blocked the reader goroutine and were moved off it
 	Replayed        int64 // calls with an idempotency key that got the reply of an earlier run
-	// Denied counts the calls and streams that the [Authorizer] did not allow; those that did not
-	// run are also in Refused.
+	// Denied counts the calls and streams that the [Authorizer] did not allow; the ones that did
+	// not run are also in Refused.
 	Denied int64
 	// CutOff counts the calls and streams that were ended while open because the identity of their
 	// client had ended, was revoked, or no longer allowed them.

@@ -5,9 +5,9 @@ import (
 	"github.com/anser-rpc/anser/internal/gain"
 )
 
-// streamPacking is the compression of the messages of a stream: of those that this side sends as
-// its options say, of the others if the peer compresses them, all with the algorithm that the
-// stream was opened with.
+// streamPacking is the compression of the messages of a stream. This side compresses the messages
+// that it sends as its options say; received ones are compressed if the peer chooses to. All use
+// the algorithm that the stream was opened with.
 type streamPacking struct {
 	compression
 	gain  *gain.Estimator // of the method's messages that this side sends

@@ -129,7 +129,7 @@ func (t *Tuple) checkCount(n int) error {
 	return nil
 }
 
-// clear sets all elements to zero, for those that an object does not have.
+// clear sets all elements to zero, as an object may lack some.
 func (t *Tuple) clear() {
 	for _, v := range t.values {
 		v.SetZero()
