@@ -107,7 +107,7 @@ func TestRegistryEmptied(t *testing.T) {
 	}
 	calls.progress()
 	w.waitFor(instances)
-	eventually(t, "nothing is held back any more", func() bool {
+	eventually(t, "no instance is held back", func() bool {
 		for _, in := range client.Status().Instances {
 			if in.Held {
 				return false

@@ -47,7 +47,7 @@ func TestRegistryOutage(t *testing.T) {
 		}
 		if try == tries {
 			if !kept {
-				t.Fatal("instances hang on leases that nobody renews")
+				t.Fatal("instances depend on leases that are not renewed")
 			}
 			break
 		}

@@ -42,21 +42,26 @@ func (o options) phase() time.Duration { return time.Duration(o.Seconds * float6
 
 const usageText = `Usage: go run ./e2e/faults [flags]
 
-Plays faults, one row after the other: a registry and three servers, each on a host of its own, and 64 client processes on
-another one; a load whose calls become due at a fixed rate, 60 % of the capacity that is measured first; a phase before the
-fault, one with it and one after it. Every execution of a call and every outcome is recorded, and the two are joined: what succeeded was
-executed once, what was not sent or was refused never, what is unknown at most once, nothing twice.
+Runs faults, one row after another: a registry and three servers, each on its own host, and 64
+client processes on another host; calls become due at a fixed rate, 60 % of the capacity that is
+measured first; each row has a phase before, during and after the fault. Every execution of a call
+and every outcome is recorded, and the ledger compares the two: a call that succeeded was executed
+exactly once, a call that was not sent or was refused was not executed, a call with an unknown
+outcome was executed at most once, and no call was executed twice.
 
-With --peers grpc-go and rpcx are played after Anser in the rows that need neither a registry nor what only Anser has:
-the same fault, load, ledger and bars. The report has their figures beside ours.
+With --peers grpc-go and rpcx run after Anser in the rows that need neither a registry nor another
+feature that only Anser has: with the same fault, load, ledger and requirements. The report shows
+their results next to those of Anser.
 
-A row has held, has lost (a bar that depends on time was missed), is broken (a promise was), or was not run, and why.
-The exit code is 1 if a row is broken with Anser; what becomes of other frameworks does not matter to it.
+A row is held, lost (a requirement about time was missed), broken (a promise was missed), or not
+run, with the reason. The exit code is 1 if a row is broken with Anser; results of other frameworks
+do not change it.
 
-Only one run at a time is possible on a machine. What other programs used while a row ran is in its result.
+Only one run at a time is possible on a machine. The result of a row includes the CPU usage of other
+programs during the row.
 
-Hosts are network namespaces: they need root, and the programs ip and iptables. Without them everything runs on the
-loopback, and rows that need hosts are not run.
+Hosts are network namespaces: they need root, and the programs ip and iptables. Without them
+everything runs on the loopback, and rows that need hosts are not run.
 
 Flags:
 `
@@ -72,17 +77,17 @@ func main() {
 	}
 	log.SetPrefix("faults: ")
 	var o options
-	chosen := flag.String("rows", "", "names of rows, separated by commas; all when empty")
-	peers := flag.Bool("peers", false, "play grpc-go and rpcx too, in the rows that they can be played in")
+	chosen := flag.String("rows", "", "names of rows, separated by commas; default: all")
+	peers := flag.Bool("peers", false, "also run grpc-go and rpcx, in the rows that they support")
 	asJSON := flag.Bool("json", false, "print one JSON object")
-	list := flag.Bool("list", false, "name the rows and end")
-	into := flag.String("into", "", "JSON file to put the results into, over those of the same rows; the report is written beside it, with the ending .md")
+	list := flag.Bool("list", false, "print the names of the rows and exit")
+	into := flag.String("into", "", "JSON file that is updated with the results, which replace older ones of the same rows; the report is written next to it, with the extension .md")
 	flag.Float64Var(&o.Seconds, "seconds", 60, "seconds of each phase")
 	o.Load.Share = 0.6
-	flag.Var(&o.Load, "load", "a share of the capacity, which is measured before each row, or a number of calls/s")
-	flag.IntVar(&o.Clients, "clients", callers, "processes that make the load, from 1 to 64")
-	flag.DurationVar(&o.Timeout, "timeout", 10*time.Second, "deadline of calls, but for rows that have their own")
-	flag.BoolVar(&o.Loopback, "loopback", false, "make no hosts")
+	flag.Var(&o.Load, "load", "share of the capacity, which is measured before each row, or calls/s")
+	flag.IntVar(&o.Clients, "clients", callers, "client processes, from 1 to 64")
+	flag.DurationVar(&o.Timeout, "timeout", 10*time.Second, "deadline of calls, except in rows with their own")
+	flag.BoolVar(&o.Loopback, "loopback", false, "create no hosts")
 	short := flag.Bool("short", false, "fewer restarts, connections and calls in rows that count them")
 	flag.Usage = func() {
 		fmt.Fprint(flag.CommandLine.Output(), usageText)

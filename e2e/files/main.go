@@ -25,10 +25,11 @@ import (
 
 const usage = `Usage: go run ./e2e/files [flags]
 
-Sends and fetches a file with package filetransfer, and over a bare TCP connection: with the same checksum on both sides, and with
-none. Either side writes the file to a folder, syncs and renames it. The server is a process of its own. What is
-compared runs in turns, round by round; a ratio is that of one round. Then come calls, one after the other, alone
-and beside a transfer on the same connection.
+Sends and fetches a file with package filetransfer, and over a bare TCP connection: with the same
+checksum on both sides, and with none. Both write the file to a directory, sync and rename it. The
+server is a separate process. The compared programs run alternately, round by round; each ratio is
+that of one round. Then it measures sequential calls, without and during a transfer on the same
+connection.
 
 Flags:
 `
@@ -52,8 +53,8 @@ func main() {
 	var o options
 	mib := flag.Int64("size", 1024, "size of the file in MiB")
 	flag.IntVar(&o.rounds, "rounds", 3, "rounds")
-	flag.IntVar(&o.calls, "calls", 5000, "calls alone, and beside each transfer")
-	flag.StringVar(&o.dir, "dir", "", "where the files are written; a file system in memory where there is one")
+	flag.IntVar(&o.calls, "calls", 5000, "calls without a transfer, and during each transfer")
+	flag.StringVar(&o.dir, "dir", "", "directory for the files; default: a file system in memory, if there is one")
 	flag.Usage = func() {
 		fmt.Fprint(flag.CommandLine.Output(), usage)
 		flag.PrintDefaults()
@@ -206,7 +207,7 @@ func measureCalls(o options, c *anser.Client, near string) ([]*concurrent, error
 		}
 		return nil
 	}
-	alone, put, get := &concurrent{what: "alone"}, &concurrent{what: "beside a put"}, &concurrent{what: "beside a get"}
+	alone, put, get := &concurrent{what: "alone"}, &concurrent{what: "during a put"}, &concurrent{what: "during a get"}
 	for range o.rounds {
 		if err := calls(alone); err != nil {
 			return nil, err

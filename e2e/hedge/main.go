@@ -38,11 +38,12 @@ type options struct {
 
 const usage = `Usage: go run ./e2e/hedge [flags]
 
-Serves a method at several instances in this process, over loopback sockets. A call takes about --usual; at
-one of the instances a share of them takes --slow. Clients call it in turns, once with the fail mode failover
-and once with backup, and the table shows all rounds. Nothing is asserted.
+Serves a method at several instances in this process, over loopback sockets. A call takes about
+--usual; at one of the instances a share of the calls takes --slow. Clients alternate between the
+fail modes failover and backup, and the table shows all rounds. It makes no assertions.
 
-The default balancer looks at latency and hardly calls a slow instance; round_robin shows what second attempts do by themselves.
+The default balancer considers latency and rarely calls a slow instance; round_robin shows the
+effect of second attempts alone.
 
 Flags:
 `
@@ -52,14 +53,14 @@ func main() {
 	log.SetPrefix("hedge: ")
 	var o options
 	flag.IntVar(&o.instances, "instances", 5, "instances, one of which is slow")
-	flag.IntVar(&o.callers, "callers", 8, "callers, each of which makes one call after the other")
+	flag.IntVar(&o.callers, "callers", 8, "callers, each with one call at a time")
 	flag.IntVar(&o.rounds, "rounds", 4, "rounds of both modes")
 	flag.DurationVar(&o.each, "each", 2*time.Second, "length of one measurement")
-	flag.DurationVar(&o.usual, "usual", 2*time.Millisecond, "what a call takes")
-	flag.DurationVar(&o.slow, "slow", 50*time.Millisecond, "what a slow call takes")
+	flag.DurationVar(&o.usual, "usual", 2*time.Millisecond, "duration of a call")
+	flag.DurationVar(&o.slow, "slow", 50*time.Millisecond, "duration of a slow call")
 	flag.Float64Var(&o.share, "share", 1, "share of the slow instance's calls that are slow")
-	name := flag.String("balancer", "p2c", "how instances are picked: "+strings.Join(balance.Names(), ", "))
-	flag.StringVar(&o.svg, "svg", "", "file to draw the latencies into")
+	name := flag.String("balancer", "p2c", "balancer: "+strings.Join(balance.Names(), ", "))
+	flag.StringVar(&o.svg, "svg", "", "SVG file for the chart of the latencies")
 	flag.Usage = func() {
 		fmt.Fprint(flag.CommandLine.Output(), usage)
 		flag.PrintDefaults()

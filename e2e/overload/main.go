@@ -24,11 +24,11 @@ import (
 
 const usage = `Usage: go run ./e2e/overload [flags]
 
-Builds the peers from arena/peers and measures, for each server, first its throughput with 16 callers that
-wait for their replies (1 x), and then its goodput at multiples of that: calls become due at a fixed rate,
-whatever the server does, and those count whose reply comes within the deadline. Clients use their
-defaults; those of Anser retry within their budget. Server and client are processes with one
-processor each (GOMAXPROCS=1).
+Builds the peers from arena/peers. For each server it first measures the throughput with 16 callers
+that wait for their replies (1 x), and then the goodput at multiples of that: calls become due at a
+fixed rate, regardless of the server, and a call counts if its reply arrives within the deadline.
+Clients use their defaults; Anser's retry within their budget. Server and client are processes with
+one processor each (GOMAXPROCS=1).
 
 Handlers:
   slots  sleeps 8 ms and has 8 slots, like a pool of connections: 1,000 calls/s at most
@@ -73,11 +73,11 @@ var handlers = map[string][]string{
 type row struct {
 	Handler string  `json:"handler"`
 	Peer    string  `json:"peer"`
-	Load    float64 `json:"load"`       // times what saturates the server
+	Load    float64 `json:"load"`       // multiple of the rate that saturates the server
 	Offered float64 `json:"offered"`    // calls/s
-	Goodput float64 `json:"goodput"`    // replies within the deadline, a second
-	Failed  float64 `json:"failed"`     // other calls, a second
-	CPU     float64 `json:"server_cpu"` // processors that the server used
+	Goodput float64 `json:"goodput"`    // replies within the deadline, per second
+	Failed  float64 `json:"failed"`     // other calls, per second
+	CPU     float64 `json:"server_cpu"` // processors used by the server
 	Error   string  `json:"error,omitempty"`
 }
 
@@ -97,14 +97,14 @@ func main() {
 	log.SetPrefix("overload: ")
 	o := options{}
 	flag.Float64Var(&o.Seconds, "seconds", 2, "seconds of each measurement")
-	flag.Float64Var(&o.Warmup, "warmup", 2, "seconds of the same load before it")
-	flag.IntVar(&o.Deadline, "deadline", 250, "milliseconds that a call has")
+	flag.Float64Var(&o.Warmup, "warmup", 2, "seconds of the same load before each measurement")
+	flag.IntVar(&o.Deadline, "deadline", 250, "deadline of calls in milliseconds")
 	flag.IntVar(&o.Rounds, "rounds", 3, "rounds, of which the table shows the median")
-	loads := flag.String("loads", "0.5,1,2,5,10", "multiples of what saturates a server")
-	chosen := flag.String("peers", "", "names of peers, separated by commas; all when empty")
+	loads := flag.String("loads", "0.5,1,2,5,10", "multiples of the rate that saturates a server")
+	chosen := flag.String("peers", "", "names of peers, separated by commas; default: all")
 	kinds := flag.String("handlers", "slots,burn", "slots, burn")
 	asJSON := flag.Bool("json", false, "print one JSON object")
-	svg := flag.String("svg", "", "file to draw the goodput into")
+	svg := flag.String("svg", "", "SVG file for the chart of the goodput")
 	flag.Usage = func() {
 		fmt.Fprint(flag.CommandLine.Output(), usage)
 		flag.PrintDefaults()

@@ -31,16 +31,16 @@ type options struct {
 
 const usage = `Usage: go run ./e2e/reach [flags] [section ...]
 
-Measures on this machine what Anser promises to reach. Servers and clients are processes of their
-own with default options. What is compared runs in turns, round by round; a ratio is that of one
-round, and the table shows the median of all rounds, the least and the most.
+Measures the performance goals of Anser on this machine. Servers and clients are separate processes
+with default options. The compared programs run alternately, round by round; each ratio is that of
+one round, and the table shows the median, minimum and maximum of all rounds.
 
-Sections, all of them by default:
+Sections (default: all):
   say    the 581-byte workload at 1, 100 and 1000 callers, against the ceiling program
   round  one caller's round trip, and that of the ceiling program, against a bare TCP ping-pong of the same bytes
   slow   the other calls, while 1 % of the calls, chosen at random, sleep 10 ms in their handler
   stream messages of 1 KiB one way on a stream, against the same bytes on a bare connection; and calls
-         beside a stream whose reader is slow, on one connection
+         next to a stream with a slow reader, on one connection
   burn   a handler that burns 100 µs of CPU, called from one connection: how many cores it uses
   idle   memory and CPU of a server with idle connections
   conns  what a call costs with 1,000 and 5,000 connections in the client, one caller on each, against 100;
@@ -59,9 +59,9 @@ func main() {
 	var o options
 	asJSON := flag.Bool("json", false, "print one JSON object")
 	flag.IntVar(&o.rounds, "rounds", 5, "rounds of each comparison")
-	flag.Float64Var(&o.scale, "scale", 1, "times the calls of each measurement, which take about a second")
+	flag.Float64Var(&o.scale, "scale", 1, "factor for the number of calls per measurement, which takes about one second")
 	flag.IntVar(&o.conns, "conns", 10_000, "idle connections")
-	flag.StringVar(&o.ceiling, "ceiling", "", "path of internal/ceiling's program; built when empty")
+	flag.StringVar(&o.ceiling, "ceiling", "", "path of the program of internal/ceiling; default: it is built")
 	flag.Usage = func() {
 		fmt.Fprint(flag.CommandLine.Output(), usage)
 		flag.PrintDefaults()

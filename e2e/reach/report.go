@@ -149,7 +149,7 @@ func (r *report) print(w io.Writer) error {
 		for _, c := range r.Slow {
 			name := "same method"
 			if c.OwnMethod {
-				name = "method of their own"
+				name = "separate method"
 			}
 			c.print(t, fmt.Sprintf("with, %s, c=%d", name, c.Callers), "without")
 		}
@@ -157,7 +157,7 @@ func (r *report) print(w io.Writer) error {
 	if r.Stream != nil {
 		heading(t, "messages of 1 KiB one way on a stream, against a bare connection", "messages/s")
 		r.Stream.print(t, "anser", "bare connection")
-		heading(t, "calls beside a stream whose reader is slow, on one connection", "p99")
+		heading(t, "calls next to a stream with a slow reader, on one connection", "p99")
 		r.Beside.print(t, "with", "without")
 	}
 	if r.Burn != nil {

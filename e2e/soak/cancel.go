@@ -104,7 +104,7 @@ func (c *cancels) atRest(s *anser.Server) error {
 			return nil
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("%d calls and %d streams are open on the server, and nobody waits for them", c.server.InFlight, c.server.Streams)
+			return fmt.Errorf("%d cancelled calls and %d cancelled streams are still open on the server", c.server.InFlight, c.server.Streams)
 		}
 	}
 }

@@ -21,14 +21,15 @@ import (
 const usage = `Usage: go run ./e2e/soak [flags]
        go run -race ./e2e/soak --cancel [flags]
 
-Runs servers and clients in this process, over TCP and TLS. Servers are replaced, drained or closed at once;
-clients too; connections are cut. Callers make calls of all kinds, with deadlines and cancels at random. Every
-message carries an id and bytes that follow from it, and both sides check them. A line every ten seconds says what
-was done and what the process holds, and the verdict in the end whether all of it is well: no failure, no goroutine
-and no descriptor left, no more memory in the last quarter than in the first. The exit code is 1 if not.
+Runs servers and clients in this process, over TCP and TLS. Servers are replaced, drained or closed
+abruptly, and so are clients; connections are cut. Callers make calls of all kinds, with random
+deadlines and cancellations. Every message has an ID and content derived from it, and both sides
+check them. A line every ten seconds reports the finished calls and the resources of the process.
+The verdict at the end requires: no failures, no leaked goroutines or descriptors, and no more
+memory in the last quarter than in the first. Otherwise the exit code is 1.
 
-With --cancel it makes --calls calls of one server instead, nearly all of which are cancelled: before they are sent,
-while they are written, while they run, when they are answered.
+With --cancel it makes --calls calls to one server instead. Nearly all of them are cancelled: before
+they are sent, while they are written, while they run, or while they are answered.
 
 Flags:
 `
@@ -52,17 +53,17 @@ func main() {
 	log.SetFlags(0)
 	log.SetPrefix("soak: ")
 	var o options
-	flag.DurationVar(&o.length, "for", time.Hour, "how long to call")
-	flag.DurationVar(&o.report, "report", 10*time.Second, "time between two lines")
-	flag.IntVar(&o.clients, "clients", 6, "clients at a time; each lives for some seconds")
-	flag.IntVar(&o.callers, "callers", 8, "callers of a client")
+	flag.DurationVar(&o.length, "for", time.Hour, "duration of the run")
+	flag.DurationVar(&o.report, "report", 10*time.Second, "interval of the lines")
+	flag.IntVar(&o.clients, "clients", 6, "concurrent clients; each runs for some seconds")
+	flag.IntVar(&o.callers, "callers", 8, "callers per client")
 	flag.StringVar(&o.registry, "registry", "memory", "where servers register: memory, or embedded for etcd in this process")
-	flag.DurationVar(&o.churn, "churn", time.Second, "average time between two replacements of a server; 0: never")
-	flag.DurationVar(&o.cuts, "cuts", 200*time.Millisecond, "average time between two cuts of a connection; 0: never")
-	flag.Uint64Var(&o.seed, "seed", 0, "of what is drawn at random; 0 draws one. Goroutines run as they like all the same")
-	flag.StringVar(&o.profile, "heap-profile", "", "file to write what is in the heap to, at every line")
-	flag.BoolVar(&o.cancel, "cancel", false, "cancel --calls calls in place of everything else")
-	flag.Int64Var(&o.calls, "calls", 10_000_000, "calls of --cancel")
+	flag.DurationVar(&o.churn, "churn", time.Second, "average interval between replacements of servers; 0: never")
+	flag.DurationVar(&o.cuts, "cuts", 200*time.Millisecond, "average interval between cuts of connections; 0: never")
+	flag.Uint64Var(&o.seed, "seed", 0, "seed of the random decisions; 0: a random seed. The scheduling of goroutines still differs between runs")
+	flag.StringVar(&o.profile, "heap-profile", "", "file for a heap profile, written with every line")
+	flag.BoolVar(&o.cancel, "cancel", false, "only make and cancel --calls calls")
+	flag.Int64Var(&o.calls, "calls", 10_000_000, "number of calls of --cancel")
 	flag.Usage = func() {
 		fmt.Fprint(flag.CommandLine.Output(), usage)
 		flag.PrintDefaults()
