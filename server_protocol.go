@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/wire"
 )
 
 // ProtocolRequest is a call that arrived over a [ProtocolConn].
@@ -37,7 +38,7 @@ type ProtocolRequest struct {
 
 // ProtocolReply ends a call that arrived over a [ProtocolConn].
 type ProtocolReply struct {
-	// Message is what the handler returned, a pointer; nil with an error.
+	// Message is what the handler returned, a pointer; nil with an error and for a Oneway call.
 	Message any
 	// Err is the error of the call, or nil. The error that a handler returned is wrapped in it.
 	Err *Error
@@ -45,7 +46,9 @@ type ProtocolReply struct {
 	Trailers Metadata
 }
 
-// ProtocolCall is a call that a server has admitted. It ends with Run or Refuse, one of which must be called, once.
+// ProtocolCall is a call that a server has admitted. It ends with Run or Refuse, one of which must be called, also if
+// decoding the message panics or the connection has ended: until then the call counts for the limits of the server.
+// Of several calls of Run and Refuse, the first one has an effect.
 type ProtocolCall struct {
 	conn    *ProtocolConn
 	ctx     *callContext // storage, which with extras saves two allocations per call
@@ -63,6 +66,7 @@ type ProtocolCall struct {
 	fault   *Error
 
 	mu        sync.Mutex // guards what follows
+	ending    bool       // Run or Refuse was called
 	respond   func(ProtocolReply) error
 	answered  bool // nothing is passed to respond any more
 	cancelled bool
@@ -72,8 +76,12 @@ type ProtocolCall struct {
 // Admit decides whether a call may run, before its message is decoded. It applies what applies to calls over
 // Anser's own protocol, in the same order: the identity and the [Authorizer], the method and its codecs, the limits
 // of message, metadata, method, server, memory and connection, and the deadline. A call that is refused is counted,
-// and the error is for its caller: its Code and Message say why. Admit may be called by several goroutines.
+// and the error is for its caller: its Code and Message say why. It is shared and must not be changed. Admit may be
+// called by several goroutines. It returns at once, but for the Authorizer, which it may ask.
 func (p *ProtocolConn) Admit(r *ProtocolRequest) (*ProtocolCall, *Error) {
+	if r == nil {
+		return nil, errNilRequest
+	}
 	now := nanotime()
 	n, refused := p.lookUp(r, now)
 	var metadata []byte
@@ -117,20 +125,18 @@ func (p *ProtocolConn) Admit(r *ProtocolRequest) (*ProtocolCall, *Error) {
 // lookUp returns the method of a request, and says why its client may not call it.
 func (p *ProtocolConn) lookUp(r *ProtocolRequest, now int64) (n named, refused *Error) {
 	c := p.conn
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.names.Lock()
+	defer p.names.Unlock()
 	known := p.methods[r.Method]
 	if known == nil {
 		known = &named{name: r.Method, looked: ^uint64(0), foreign: true}
-		if p.methods == nil {
-			p.methods = make(map[string]*named)
-		}
-		if len(p.methods) < maxProtocolNames {
+		c.server.table.resolve(known)
+		if known.method != nil { // else a client could fill the memory with names
+			if p.methods == nil {
+				p.methods = make(map[string]*named)
+			}
 			p.methods[r.Method] = known
 		}
-	}
-	if known.method == nil {
-		c.server.table.resolve(known)
 	}
 	if c.auth != nil {
 		refused = c.authorize(now, known)
@@ -138,8 +144,11 @@ func (p *ProtocolConn) lookUp(r *ProtocolRequest, now int64) (n named, refused *
 	return *known, refused
 }
 
-// maxProtocolNames is the number of methods for which a connection remembers what the policy said.
-const maxProtocolNames = 1024
+var (
+	errNilRequest = refusal(InvalidArgument, "the request is nil")
+	errRefused    = refusal(Unknown, "the protocol refused the call and gave no reason")
+	errDraining   = refusal(Unavailable, "the connection is draining: make the call on another one")
+)
 
 // check says why the request cannot run, or returns its metadata as a block.
 func (p *ProtocolConn) check(r *ProtocolRequest, n *named) (metadata []byte, refused *Error) {
@@ -149,15 +158,15 @@ func (p *ProtocolConn) check(r *ProtocolRequest, n *named) (metadata []byte, ref
 		// A hint would name methods that the caller may not know of.
 		return nil, refusal(Unimplemented, "the method is not served here")
 	case n.method == nil:
-		return nil, refusal(Unimplemented, "method %q is not served here%s", r.Method, srv.suggest(r.Method))
+		return nil, p.unknown(r.Method)
 	case n.method.converse != nil:
 		return nil, refusal(Unimplemented, "method %q is a stream, which this protocol does not carry", r.Method)
 	case n.method.only != nil && (r.Codec == nil || !n.method.only[r.Codec.ID()]):
 		return nil, refusal(Unimplemented, "method %q does not take the codec of this protocol: it takes %s", r.Method, srv.codecNames(n.method.only))
 	case r.Size > srv.o.maxMessage:
 		return nil, srv.tooLarge(r.Size)
-	case p.draining():
-		return nil, refusal(Unavailable, "the connection is draining: make the call on another one")
+	case p.draining(): // seen again when the call is entered; here it comes before the limits
+		return nil, errDraining
 	case len(r.Metadata) == 0:
 		return nil, nil
 	}
@@ -169,6 +178,18 @@ func (p *ProtocolConn) check(r *ProtocolRequest, n *named) (metadata []byte, ref
 		return nil, over(limitMetadata, "the metadata of %d bytes is over the limit of %d", len(metadata), most).WithRetryAfter(RetryNever)
 	}
 	return metadata, nil
+}
+
+// unknown is the refusal of a method that is not served. Looking for a hint can cost more than all else of a request,
+// so only the first ones get it.
+func (p *ProtocolConn) unknown(name string) *Error {
+	hint := ""
+	if len(name) > wire.MaxMethodName {
+		name = name[:wire.MaxMethodName] + "…"
+	} else if p.hints.Add(1) <= maxHints {
+		hint = p.conn.server.suggest(name)
+	}
+	return refusal(Unimplemented, "method %q is not served here%s", name, hint)
 }
 
 // newCall makes the call of a request.
@@ -229,9 +250,15 @@ func (k *ProtocolCall) Cancel() {
 	}
 }
 
-// Refuse ends a call that does not run, such as one whose message could not be decoded. The server answers
-// nothing: that is the protocol's.
+// Refuse ends a call that does not run, such as one whose message could not be decoded. The server counts why, and
+// answers nothing: that is the protocol's.
 func (k *ProtocolCall) Refuse(why *Error) {
+	if _, first := k.begin(nil); !first {
+		return
+	}
+	if why == nil {
+		why = errRefused
+	}
 	c := k.conn.conn
 	c.server.countRefusal(k.ctx.method, why)
 	k.mu.Lock()
@@ -243,29 +270,39 @@ func (k *ProtocolCall) Refuse(why *Error) {
 
 // Run has the server run the handler with the message, which is what NewRequest returned, and returns at once.
 // respond is called once with the reply, on a goroutine of the server, and may wait for the client to take what was
-// sent before. An error of respond says that the message could not be encoded, and counts as one of the method. If
-// the call is cut off because its client may not have it any more, respond gets that error at once, although the
-// handler may still run.
+// sent before. It is called for a Oneway call too, with the zero reply or an error, and after End; nil is allowed. It
+// must not panic: a type of the message that encodes itself may. An error of respond says that the message could not
+// be encoded, and counts as one of the method. If the call is cut off because its client may not have it any more,
+// respond gets that error at once, although the handler may still run.
 func (k *ProtocolCall) Run(message any, respond func(ProtocolReply) error) {
-	k.request = message
-	k.mu.Lock()
-	k.respond = respond
-	cut := k.cut
-	k.mu.Unlock()
-	c := k.conn.conn
-	if cut != nil {
-		c.server.memory.give(k.held)
-		respond(ProtocolReply{Err: cut})
-		c.finishDetached(k.ctx, nil)
+	cut, first := k.begin(respond)
+	if !first {
 		return
 	}
+	k.request = message
 	j := jobs.Get().(*job)
-	j.ctx, j.codec, j.arrived, j.held = k.ctx, k.codec, k.arrived, k.held
-	if g := k.ctx.method.limits; g != nil && g.queue != nil {
+	j.ctx, j.codec, j.arrived, j.held, j.refused = k.ctx, k.codec, k.arrived, k.held, cut
+	if g := k.ctx.method.limits; g != nil && g.queue != nil && cut == nil {
 		g.queue.enter(j)
 		return
 	}
-	c.server.workers.do(j)
+	k.conn.conn.server.workers.do(j)
+}
+
+// begin notes that the call ends, with the function that gets the reply, and reports whether it is the first time. cut
+// says why the call was cut off before, or is nil.
+func (k *ProtocolCall) begin(respond func(ProtocolReply) error) (cut *Error, first bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.ending {
+		k.conn.conn.server.log.Error("another protocol has ended a call twice", "method", k.ctx.method.name)
+		return nil, false
+	}
+	k.ending, k.respond = true, respond
+	if k.cut != nil {
+		k.answered = false // a worker refuses the call, and end answers it
+	}
+	return k.cut, true
 }
 
 // cutOff answers a call that its client may not have any more.

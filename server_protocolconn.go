@@ -31,16 +31,20 @@ type ProtocolHooks struct {
 //
 // The methods are safe for concurrent use.
 type ProtocolConn struct {
-	conn   *serverConn
-	remote Peer
-	hooks  ProtocolHooks
-	lastID atomic.Uint64
+	conn    *serverConn
+	remote  Peer
+	hooks   ProtocolHooks
+	lastID  atomic.Uint64
+	hints   atomic.Int64  // names of methods for which a hint was looked for
+	proving chan struct{} // full while a credential is checked; nil without authentication
 
-	mu      sync.Mutex // guards what follows
+	names   sync.Mutex // guards methods; held while the policy is asked
 	methods map[string]*named
-	opened  bool        // the observers know of it
-	login   *time.Timer // ends a connection whose client does not authenticate itself, or nil
-	ended   bool
+
+	mu     sync.Mutex  // guards what follows
+	opened bool        // the observers know of it
+	login  *time.Timer // ends a connection whose client does not authenticate itself, or nil
+	ended  bool
 }
 
 // OpenConn enters a connection of another protocol. Its TLS handshake is over; remote has the two addresses and the
@@ -50,8 +54,12 @@ type ProtocolConn struct {
 // Unauthenticated until [ProtocolConn.Authenticate] has succeeded, and the connection is closed after
 // [HandshakeTimeout].
 //
+// remote.Local decides whether the connection needs protection: without it, that is up to the caller. [AllowFrom] and
+// [DenyFrom] need an IP address in remote.Addr; MaxConns does not count the connection before OpenConn.
+//
 // The error says why the server does not take the connection, which the caller closes. Otherwise the caller must
-// call End when the connection has ended; [Server.Shutdown] waits for that.
+// call End when the connection has ended; [Server.Shutdown] waits for that. The hooks may be called before OpenConn
+// returns, as Shutdown may be called at the same time.
 func (s *Server) OpenConn(remote Peer, hooks ProtocolHooks) (*ProtocolConn, error) {
 	if err := s.usable(); err != nil {
 		return nil, err
@@ -68,19 +76,22 @@ func (s *Server) OpenConn(remote Peer, hooks ProtocolHooks) (*ProtocolConn, erro
 	p := &ProtocolConn{conn: c, remote: remote, hooks: hooks}
 	c.protocol = p
 	if len(s.o.authenticators) > 0 {
-		c.auth = new(connAuth)
+		c.auth, p.proving = new(connAuth), make(chan struct{}, 1)
 	}
 	if err := s.enter(p); err != nil {
 		return nil, err
 	}
 	if c.auth != nil {
 		if state := remote.TLS; state != nil && len(state.VerifiedChains) > 0 {
-			p.Authenticate(context.Background(), SchemeTLS, nil)
+			if unwanted, err := p.prove(context.Background(), &AuthRequest{Scheme: SchemeTLS, Peer: c.peerInfo()}); unwanted {
+				p.End(err)
+				return nil, err
+			}
 		}
 		p.awaitLogin()
 		return p, nil
 	}
-	if err := p.open(); err != nil {
+	if err := p.open(nil); err != nil {
 		p.End(err)
 		return nil, err
 	}
@@ -127,8 +138,8 @@ func (s *Server) checkPeer(remote *Peer) error {
 	return nil
 }
 
-// open tells the observers of the connection, once. One of them may refuse it.
-func (p *ProtocolConn) open() error {
+// open tells the observers of the connection, once. One of them may refuse it. id is who the client is about to be.
+func (p *ProtocolConn) open(id *Identity) error {
 	p.mu.Lock()
 	opened := p.opened || p.ended
 	p.opened = true
@@ -136,7 +147,9 @@ func (p *ProtocolConn) open() error {
 	if opened {
 		return nil
 	}
-	if err := p.conn.server.o.observers.connOpened(p.conn.info()); err != nil {
+	info := p.conn.info()
+	info.Peer.Identity = id
+	if err := p.conn.server.o.observers.connOpened(info); err != nil {
 		p.mu.Lock()
 		p.opened = false
 		p.mu.Unlock()
@@ -165,30 +178,55 @@ func (p *ProtocolConn) awaitLogin() {
 // Authenticate checks a credential of the client, which it overwrites, and takes over the identity that it proves.
 // The error is for the log: a client is told nothing but that it is not authenticated. A later credential renews
 // the identity; one that proves nothing starts a drain, and one of another subject closes the connection, as over
-// Anser's own protocol. Without [Authenticate] on the server it does nothing.
+// Anser's own protocol. Without [Authenticate] on the server it does nothing. It returns when the authenticators and
+// the observers have answered, within [HandshakeTimeout], and may call both hooks before. How often a client may show
+// a credential is up to the protocol.
 func (p *ProtocolConn) Authenticate(ctx context.Context, scheme string, data []byte) error {
 	c := p.conn
 	if c.auth == nil {
 		return nil
 	}
+	if ctx == nil {
+		clear(data)
+		return errNoLoginContext
+	}
 	login := &AuthRequest{Scheme: scheme, Data: data, Peer: c.peerInfo()}
+	select {
+	case p.proving <- struct{}{}:
+		defer func() { <-p.proving }()
+	case <-ctx.Done():
+		clear(data)
+		return ctx.Err()
+	}
 	if c.auth.now.Load() != nil {
 		return c.renewWith(ctx, login)
 	}
+	unwanted, err := p.prove(ctx, login)
+	if unwanted {
+		p.close(err)
+	}
+	return err
+}
+
+var errNoLoginContext = errors.New("anser.ProtocolConn.Authenticate: the context is nil: pass context.Background()")
+
+// prove checks the first credential of the client, and takes over the identity that it proves unless an observer does
+// not want the connection. Until then there is no identity, and no call is admitted.
+func (p *ProtocolConn) prove(ctx context.Context, login *AuthRequest) (unwanted bool, err error) {
+	c := p.conn
 	ctx, cancel := context.WithTimeout(ctx, c.server.o.handshakeTimeout)
 	defer cancel()
 	now, reason, err := c.server.authenticate(ctx, login)
 	if err != nil {
 		c.server.countAuthFailure(c, reason, err)
-		return err
+		return false, err
+	}
+	if err := p.open(now.identity); err != nil {
+		return true, err
 	}
 	c.auth.now.Store(now)
 	c.upkeep.Stir()
-	if err := p.open(); err != nil {
-		p.close(err)
-		return err
-	}
-	return nil
+	return false, nil
 }
 
 // Identity returns the identity of the client as it is now, or nil.
@@ -212,7 +250,9 @@ func (s *Server) MaxMessageSize() int {
 func (p *ProtocolConn) Drain(grace time.Duration) { p.conn.startDrain(grace) }
 
 // End takes the connection out after it has ended, and ends the contexts of its calls. err says what ended it, for
-// the observers; nil or io.EOF is one of the two sides, in order. Calls that run are still answered to respond.
+// the observers; nil or io.EOF is one of the two sides, in order. Calls that run are still answered to respond, and
+// calls that were admitted still need Run or Refuse. No call is admitted any more. The hooks are not called for what
+// happens after End, but one that was called may still run. End may be called by a hook, and more than once.
 func (p *ProtocolConn) End(err error) {
 	c := p.conn
 	p.mu.Lock()
@@ -225,6 +265,9 @@ func (p *ProtocolConn) End(err error) {
 	if ended {
 		return
 	}
+	c.mu.Lock()
+	c.draining, c.closing = true, true // no call after cancelAll, and no hook
+	c.mu.Unlock()
 	c.cancelAll(err)
 	if c.auth != nil {
 		c.auth.end()
@@ -245,8 +288,14 @@ func (p *ProtocolConn) draining() bool {
 	return p.conn.draining
 }
 
-// close asks the protocol to end the connection.
+// close asks the protocol to end the connection, unless it has ended.
 func (p *ProtocolConn) close(why error) {
+	p.mu.Lock()
+	ended := p.ended
+	p.mu.Unlock()
+	if ended {
+		return
+	}
 	if why == error(serverClosed) {
 		why = ErrServerClosed
 	}

@@ -155,16 +155,17 @@ func TestProtocolCallCutOffBeforeItRuns(t *testing.T) {
 		}
 		gone.Store(true)
 		time.Sleep(2 * time.Second)
-		replies := 0
+		replies := new(atomic.Int64)
 		k.Run(k.NewRequest(), func(r anser.ProtocolReply) error {
-			replies++
+			replies.Add(1)
 			if anser.CodeOf(r.Err) != anser.PermissionDenied {
 				t.Errorf("it gets %v", r.Err)
 			}
 			return nil
 		})
-		if st := s.Stats(); replies != 1 || st.InFlight != 0 || st.CutOff != 1 {
-			t.Errorf("%d replies, %d in flight, %d cut off", replies, st.InFlight, st.CutOff)
+		synctest.Wait()
+		if st := s.Stats(); replies.Load() != 1 || st.InFlight != 0 || st.CutOff != 1 {
+			t.Errorf("%d replies, %d in flight, %d cut off", replies.Load(), st.InFlight, st.CutOff)
 		}
 	})
 }

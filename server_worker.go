@@ -172,23 +172,26 @@ func (c *calleeHalf) take(ctx *callContext, size int) (held int, refused *Error)
 			return 0, srv.outOfMemory(held)
 		}
 	}
-	if !c.open(ctx) {
+	if refused = c.open(ctx); refused != nil {
 		srv.inFlight.Add(-1)
 		srv.memory.give(held)
-		return 0, c.tooManyCalls()
+		return 0, refused
 	}
 	return held, nil
 }
 
 // open enters a call, unless there are as many already as the settings told the client.
-func (c *calleeHalf) open(ctx *callContext) bool {
+func (c *calleeHalf) open(ctx *callContext) *Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if uint64(c.detached) >= c.server.settings.MaxCalls {
-		return false
+	switch {
+	case c.accepted != nil && c.accepted.protocol != nil && c.accepted.draining: // it may have ended, and then nothing would end the call
+		return errDraining
+	case uint64(c.detached) >= c.server.settings.MaxCalls:
+		return c.tooManyCalls()
 	}
 	c.openLocked(ctx)
-	return true
+	return nil
 }
 
 func (s *Server) tooManyInFlight() *Error {
