@@ -232,11 +232,20 @@ func (p *ProtocolConn) prove(ctx context.Context, login *AuthRequest) (unwanted 
 // Identity returns the identity of the client as it is now, or nil.
 func (p *ProtocolConn) Identity() *Identity { return p.conn.identity() }
 
-// Authenticates reports whether the server wants every client to authenticate itself.
-func (p *ProtocolConn) Authenticates() bool { return p.conn.auth != nil }
-
 // NeedsLogin reports whether the client must authenticate itself before it can call.
 func (p *ProtocolConn) NeedsLogin() bool { return p.conn.auth != nil && p.conn.auth.now.Load() == nil }
+
+// Authenticates reports whether the server has [Authenticate], so that its clients must prove who they are.
+func (s *Server) Authenticates() bool { return s.usable() == nil && len(s.o.authenticators) > 0 }
+
+// CheckPeer returns an error if OpenConn would refuse the connection because other machines reach it and it lacks
+// protection. It is for protocols that answer such a client in their own words.
+func (s *Server) CheckPeer(remote Peer) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	return s.checkPeer(&remote)
+}
 
 // MaxMessageSize returns the largest message that the server takes, in bytes; see [MaxMessage].
 func (s *Server) MaxMessageSize() int {

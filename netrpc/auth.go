@@ -95,8 +95,11 @@ func (c *session) login() *link.Refusal {
 	return nil
 }
 
+// authenticates reports whether clients must authenticate themselves.
+func (s *Server) authenticates() bool { return s.Authenticate != nil || s.Anser.Authenticates() }
+
 // hasLogin reports whether LoginMethod is available.
-func (c *session) hasLogin() bool { return c.server.Authenticate != nil || c.conn.Authenticates() }
+func (c *session) hasLogin() bool { return c.server.authenticates() }
 
 // schemeToken is the value of auth.SchemeToken.
 const schemeToken = "token"

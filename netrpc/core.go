@@ -16,19 +16,26 @@ func (s *Server) host() (*anser.Server, error) {
 	if err := s.mistake(); err != nil {
 		return nil, err
 	}
-	if s.Anser != nil {
-		return s.Anser, nil
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.hostLocked()
+	host := s.hostLocked()
+	if len(s.pending) > 0 { // they were registered before there was a host
+		if err := s.serveLocked(host, s.pending...); err != nil {
+			return nil, err
+		}
+		s.pending = nil
+	}
+	return host, nil
 }
 
-func (s *Server) hostLocked() (*anser.Server, error) {
-	if s.own != nil {
-		return s.own, nil
+func (s *Server) hostLocked() *anser.Server {
+	if s.Anser != nil {
+		return s.Anser
 	}
-	own := anser.NewServer(
+	if s.own != nil {
+		return s.own
+	}
+	s.own = anser.NewServer(
 		anser.Logger(s.log()),
 		anser.MaxMessage(or(s.MaxMessage, defaultMaxMessage)),
 		anser.MaxInFlight(or(s.MaxInFlight, defaultMaxInFlight)),
@@ -37,17 +44,9 @@ func (s *Server) hostLocked() (*anser.Server, error) {
 		anser.HandshakeTimeout(or(s.HandshakeTimeout, defaultHandshake)),
 		anser.Intercept(s.Interceptors...),
 		anser.InsecurePublic(), // this server checks it itself: it knows whether it has Authenticate
+		anser.NoDescribe(),     // callers of unknown methods get the texts of net/rpc
 	)
-	for _, e := range s.table().methods {
-		if e.alias {
-			continue
-		}
-		if err := own.HandleDynamic([]anser.DynamicMethod{e.method.dynamic(true)}); err != nil {
-			return nil, err
-		}
-	}
-	s.own = own
-	return own, nil
+	return s.own
 }
 
 // addLocked registers methods at the server of package anser, if it exists already.
@@ -57,8 +56,13 @@ func (s *Server) addLocked(methods ...*method) error {
 		host = s.own
 	}
 	if host == nil {
-		return nil // hostLocked adds them
+		s.pending = append(s.pending, methods...)
+		return nil
 	}
+	return s.serveLocked(host, methods...)
+}
+
+func (s *Server) serveLocked(host *anser.Server, methods ...*method) error {
 	list := make([]anser.DynamicMethod, len(methods))
 	for i, m := range methods {
 		// Names that Anser does not support are served over net/rpc only.
@@ -123,7 +127,7 @@ func (c *session) open() error {
 	switch {
 	case over:
 		return anser.ErrServerClosed
-	case c.server.Authenticate != nil && conn.Authenticates():
+	case c.server.Authenticate != nil && host.Authenticates():
 		c.server.log().Error("rpc: connection refused", "err", errTwoAuthenticators)
 		return errTwoAuthenticators
 	}

@@ -125,11 +125,15 @@ func (s *Server) serveDebug(w http.ResponseWriter, r *http.Request) {
 	if s.refusesHTTP(w, r) {
 		return
 	}
-	if s.Authenticate != nil {
+	switch {
+	case s.Authenticate != nil:
 		if _, ok := s.ask(r.Context(), httpCredentials(r)); !ok {
 			refuseHTTP(w)
 			return
 		}
+	case s.authenticates(): // by Server.Anser, whose policy is about methods and not about pages
+		http.Error(w, "403 the page is not shown by a server whose clients authenticate themselves to Server.Anser", http.StatusForbidden)
+		return
 	}
 	type row struct {
 		MethodStats

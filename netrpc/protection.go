@@ -39,6 +39,13 @@ func (s *Server) checkConn(conn io.ReadWriteCloser) error {
 		return errNoServer
 	}
 	nc, ok := conn.(net.Conn)
+	if ok && s.Anser != nil {
+		p := anser.Peer{Local: nc.LocalAddr()}
+		if tc, ok := nc.(interface{ ConnectionState() tls.ConnectionState }); ok {
+			p.TLS = new(tc.ConnectionState())
+		}
+		return s.Anser.CheckPeer(p)
+	}
 	if !ok || s.InsecurePublic || !accept.Elsewhere(nc.LocalAddr()) {
 		return nil
 	}
@@ -52,6 +59,9 @@ func (s *Server) checkConn(conn io.ReadWriteCloser) error {
 // checkRequest is checkConn for an HTTP request.
 func (s *Server) checkRequest(r *http.Request) error {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if s.Anser != nil {
+		return s.Anser.CheckPeer(anser.Peer{Local: local, TLS: r.TLS})
+	}
 	if s.InsecurePublic || !accept.Elsewhere(local) || s.protected(anser.Protection{Encrypted: r.TLS != nil}) {
 		return nil
 	}

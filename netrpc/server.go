@@ -85,6 +85,7 @@ type Server struct {
 	stats    stats
 
 	mu        sync.Mutex    // guards the fields below, and changes of served
+	pending   []*method     // to be served by Anser or own, once it is known which
 	own       *anser.Server // runs the calls if Anser is not set; nil until there is a connection
 	closed    bool
 	listeners map[*net.Listener]struct{} // by pointer, since a listener need not be comparable

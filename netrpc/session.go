@@ -91,8 +91,13 @@ func (c *session) lose(err error) {
 	c.cancel()
 	c.mu.Lock()
 	c.lost = true
-	conn := c.conn
+	conn, gone := c.conn, c.waiting
+	c.waiting = nil
 	c.mu.Unlock()
+	// At once: the calls that run may ignore the ends of their contexts, and these have places in the limits.
+	for _, cl := range gone {
+		c.drop(cl, errGone)
+	}
 	if conn != nil {
 		conn.End(err)
 	}

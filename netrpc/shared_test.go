@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"sync/atomic"
@@ -244,6 +246,31 @@ func TestFieldsBesideAnser(t *testing.T) {
 		s.Anser = anser.NewServer(anser.Authenticate(keys))
 		if err := s.Serve(listen(t), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// What is registered before Server.Anser is set is served all the same.
+func TestAnserSetLater(t *testing.T) {
+	s := quiet(new(Arith))
+	s.Anser = anser.NewServer()
+	t.Cleanup(func() { s.Anser.Close() })
+	mustAdd(t, dial(t, serve(t, s, nil)))
+}
+
+// The page of methods is not shown to everybody if clients must authenticate themselves.
+func TestDebugPageOfAServerWithAuthentication(t *testing.T) {
+	keys, err := auth.NewTokens(auth.Grant{Subject: "ann", SHA256: auth.Digest("ann's")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, opts := range map[int][]anser.ServerOption{http.StatusForbidden: {anser.Authenticate(keys)}, http.StatusOK: nil} {
+		s, mux := shared(t, []any{new(Arith)}, opts...), http.NewServeMux()
+		s.HandleHTTPMux(mux, "/rpc", "/debug")
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/debug", nil))
+		if w.Code != want {
+			t.Errorf("status %d, want %d", w.Code, want)
 		}
 	}
 }
