@@ -138,7 +138,7 @@ func (s *Server) checkPeer(remote *Peer) error {
 	return nil
 }
 
-// open tells the observers of the connection, once. One of them may refuse it. id is who the client is about to be.
+// open tells the observers of the connection, once. One of them may refuse it. id is the identity that the client gets after that.
 func (p *ProtocolConn) open(id *Identity) error {
 	p.mu.Lock()
 	opened := p.opened || p.ended
@@ -235,7 +235,7 @@ func (p *ProtocolConn) Identity() *Identity { return p.conn.identity() }
 // NeedsLogin reports whether the client must authenticate itself before it can call.
 func (p *ProtocolConn) NeedsLogin() bool { return p.conn.auth != nil && p.conn.auth.now.Load() == nil }
 
-// Authenticates reports whether the server has [Authenticate], so that its clients must prove who they are.
+// Authenticates reports whether the server has [Authenticate], so that its clients must authenticate themselves.
 func (s *Server) Authenticates() bool { return s.usable() == nil && len(s.o.authenticators) > 0 }
 
 // CheckPeer returns an error if OpenConn would refuse the connection because other machines reach it and it lacks
