@@ -128,3 +128,30 @@ func TestFindings(t *testing.T) {
 		t.Errorf("found %s\nwant %s", got, want)
 	}
 }
+
+// Decisions are numbered without holes. Five numbers were left out at the beginning, and stay that way,
+// since a number is never used again.
+func TestDecisionsAreNumberedWithoutHoles(t *testing.T) {
+	pages, err := filepath.Glob(filepath.Join(root, "docs/decisions/[0-9]*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	leftOut := map[int]bool{17: true, 18: true, 21: true, 23: true, 24: true}
+	next := 1
+	for _, page := range pages {
+		for leftOut[next] {
+			next++
+		}
+		name := filepath.Base(page)
+		if want := fmt.Sprintf("%04d-", next); !strings.HasPrefix(name, want) {
+			t.Errorf("docs/decisions/%s: the next number is %d", name, next)
+		}
+		if head, err := os.ReadFile(page); err != nil || !strings.HasPrefix(string(head), fmt.Sprintf("# %d. ", next)) {
+			t.Errorf("docs/decisions/%s: the title does not begin with \"# %d. \" (%v)", name, next, err)
+		}
+		next++
+	}
+	if next < 40 {
+		t.Errorf("found decisions up to %d: does this test still find them?", next-1)
+	}
+}
