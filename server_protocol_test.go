@@ -126,8 +126,11 @@ func TestProtocolCalls(t *testing.T) {
 	if want := []string{"Words.Say msgpack", "Words.Say msgpack"}; !slices.Equal(seen, want) {
 		t.Errorf("the interceptor has seen %q, want %q", seen, want)
 	}
+	for s.Stats().InFlight > 0 { // a call is counted until its reply was taken
+		time.Sleep(time.Millisecond)
+	}
 	st := s.Stats()
-	if m := st.Methods["Words.Say"]; m.Calls != 2 || m.Failed != 1 || st.Conns != 1 || st.InFlight != 0 {
+	if m := st.Methods["Words.Say"]; m.Calls != 2 || m.Failed != 1 || st.Conns != 1 {
 		t.Errorf("%+v of %+v", m, st)
 	}
 }

@@ -213,6 +213,7 @@ func TestProtocolCallsEnd(t *testing.T) {
 		if r := <-replies; anser.CodeOf(r.Err) != anser.Canceled {
 			t.Errorf("with its connection lost: %v", r.Err)
 		}
+		synctest.Wait() // until the call is counted out
 		if st := s.Stats(); st.InFlight != 0 || st.Conns != 0 || st.Cancelled != 1 {
 			t.Errorf("%d in flight, %d connections, %d cancelled", st.InFlight, st.Conns, st.Cancelled)
 		}
