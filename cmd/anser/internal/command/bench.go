@@ -58,7 +58,7 @@ as those of "anser call".`),
   anser bench --serve --callers 100                          # a server of its own, Hello.Say
   anser bench 127.0.0.1:8972 Hello.Say --callers 1000        # against "anser bench serve"
   anser bench 127.0.0.1:8972 Echo.Bytes --payload 65536
-  anser bench --serve --compress zstd                        # the cost of compression, and its effect
+  anser bench --serve --compress zstd                        # cost and effect of compression
   anser bench arith Arith.Mul --data '{"A": 7, "B": 8}' --rate 500 --json`, "\n"),
 		Args: func(c *cobra.Command, args []string) error {
 			if f.serve {

@@ -35,7 +35,7 @@ func TestFile(t *testing.T) {
 	}
 	run(t, "file", "put", addr, local, "2026/").expect(t, 6, "filetransfer.Parents")
 	run(t, "file", "put", addr, local, "2026/", "--parents").expect(t, 0, "2026/report.txt", "4 B", "sha256")
-	run(t, "file", "put", addr, local, "2026/report.txt", "--no-replace").expect(t, 6, "it is there already")
+	run(t, "file", "put", addr, local, "2026/report.txt", "--no-replace").expect(t, 6, "it exists already")
 	if b, err := os.ReadFile(filepath.Join(dir, "2026", "report.txt")); err != nil || string(b) != "honk" {
 		t.Errorf("%q, %v", b, err)
 	}

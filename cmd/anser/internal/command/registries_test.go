@@ -122,7 +122,7 @@ func TestDNS(t *testing.T) {
 	run(t, "ls", "other", "--registry", url, "--timeout", "20s").expect(t, 0, "other", "gone")
 	run(t, "ls", "arith", "--registry", "dns://"+unused(t)+"/{service}.shop.test:1", "--timeout", "1s").expect(t, 1, "no registry answers at dns://")
 	run(t, "call", "arith", "Arith.Add", "--registry", "dns://"+unused(t)+"/{service}.shop.test:1", "--timeout", "5s").expect(t, 3, "the registry is in trouble: DNS server ")
-	run(t, "rules", "get", "arith", "--registry", url).expect(t, 2, "keeps no rules")
+	run(t, "rules", "get", "arith", "--registry", url).expect(t, 2, "supports no rules")
 	run(t, "call", "dns://127.0.0.1", "Arith.Add").expect(t, 2, "use dns:///127.0.0.1")
 }
 
@@ -198,7 +198,7 @@ func TestMDNS(t *testing.T) {
 	}
 	everyCommand(t, service, "mdns:///", at)
 	run(t, "ls", "--registry", "mdns://", "--timeout", "20s").expect(t, 0, service, at)
-	run(t, "rules", "get", service, "--registry", "mdns:///").expect(t, 2, "keeps no rules")
+	run(t, "rules", "get", service, "--registry", "mdns:///").expect(t, 2, "supports no rules")
 	run(t, "call", "mdns://host/arith", "Arith.Add").expect(t, 2, "use mdns:///service")
 }
 

@@ -44,7 +44,7 @@ func TestHelpOfACommand(t *testing.T) {
 	run(t, "help", "zzzzzzzz").expect(t, 2, "use one of bench, call")
 	run(t, "help", "call", "me").expect(t, 2, `unknown command "me" for "anser call": it has no commands below it`)
 	run(t, "bench", "serve", "--help").expect(t, 0, // the columns of a table are kept
-		"\n  Hello.Say        the protobuf message", "\n  Echo.Bytes       bytes, sent back", "\n  MathService.Add  two numbers")
+		"\n  Hello.Say        the protobuf message", "\n  Echo.Bytes       bytes, echoed", "\n  MathService.Add  two numbers")
 	run(t, "__complete", "help", "").expect(t, 0, "call\t")
 }
 
