@@ -209,7 +209,7 @@ func TestNoInstances(t *testing.T) {
 	if _, err := fanout.Send(context.Background(), c, "Cache.Drop", &query{}); anser.CodeOf(err) != anser.Unavailable {
 		t.Error(err)
 	}
-	// lint:ignore SA1012 a nil context is the subject of this test
+	//lint:ignore SA1012 a nil context is the subject of this test
 	if _, err := fanout.Inform[answer](nil, c, "Cache.Drop", &query{}); err == nil {
 		t.Error("a nil context was taken")
 	}

@@ -121,7 +121,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 		err = fmt.Errorf("shutdown: calls were still in flight: %w", context.Cause(ctx))
 	}
-	return errors.Join(err, s.finish(ctx, overtime))
+	return errors.Join(err, s.finish(overtime))
 }
 
 // Close ends the server at once. It closes its listeners and connections, and ends the contexts of
@@ -132,7 +132,7 @@ func (s *Server) Close() error {
 		return errNoServer
 	}
 	s.stop()
-	return s.finish(context.Background(), endBound)
+	return s.finish(endBound)
 }
 
 // stop refuses new connections.
@@ -169,9 +169,8 @@ const (
 
 var errMethodsLeft = errors.New("methods are still running although their contexts have ended")
 
-// finish closes the remaining connections and waits for them: as long as ctx lasts, and then no
-// longer than bound.
-func (s *Server) finish(ctx context.Context, bound time.Duration) error {
+// finish closes the remaining connections, and waits for them no longer than bound.
+func (s *Server) finish(bound time.Duration) error {
 	for _, c := range s.liveSessions() {
 		c.lose(anser.ErrServerClosed)
 		c.codec.Close()

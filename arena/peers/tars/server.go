@@ -81,7 +81,7 @@ func serve(ctx context.Context, o *workload.ServerOptions) error {
 		return nil
 	case <-ended:
 		if ctx.Err() != nil {
-			return nil // it was told to end
+			return nil //nits:ignore nilerr the caller ended it
 		}
 		return errors.New("TarsGo ended the server: its reason is on the standard output")
 	}
