@@ -80,7 +80,8 @@ func TestAllocationsOfTheClient(t *testing.T) {
 	}); n > maxAllocs {
 		t.Errorf("a call that can be cancelled costs the client %v allocations, want %d at most", n, maxAllocs)
 	}
-	// A future has its reply in it, whose bytes are the other part. Who writes is another goroutine.
+	// A future contains its reply, whose bytes are the other allocation. Another goroutine
+	// writes.
 	if n := allocs(t, func() {
 		if _, err := anser.Go[[]byte](ctx, c, "Echo.Say", &in).Wait(); err != nil {
 			t.Fatal(err)

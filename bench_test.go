@@ -130,10 +130,11 @@ func TestUnaryAllocations(t *testing.T) {
 	}
 }
 
-// BenchmarkGovernance is what the health of instances, rules and metrics cost a call: three instances, and as many
-// callers as keep both sides busy. "bare" has none of it; "default" has breakers and ejection, and "counting" has them
-// count, since now and then a call of another method fails; "rules" has a router beside that, "observed" a counter of
-// attempts, "all" everything.
+// BenchmarkGovernance measures what the health of instances, rules and metrics cost per call,
+// with three instances and enough callers to keep both sides busy. "bare" has none of them.
+// "default" has breakers and ejection; "counting" makes them count, because a call of another
+// method fails now and then. "rules" adds a router, "observed" a counter of attempts, and "all"
+// has everything.
 func BenchmarkGovernance(b *testing.B) {
 	target := "tcp://"
 	for i := range 3 {

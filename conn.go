@@ -57,7 +57,7 @@ func (c *conn) postLocked(frame []byte) {
 // hold them are emptied by the garbage collector, so a burst of large messages does not stay.
 const maxKeptMessage = 8 << 20
 
-// frameOverhead is what a frame may hold beside its message.
+// frameOverhead is how many bytes a frame may hold in addition to its message.
 const frameOverhead = 64 << 10
 
 // tendEvery is the time between two looks at a connection that is active.
@@ -77,7 +77,7 @@ const flagsOffset = 5
 
 const requestCompressionOffset = wire.HeaderSize + 5
 
-// Where the compression stands in the frame of a REQUEST and of a REPLY.
+// The offsets of the compression in the frame of a REQUEST and of a REPLY.
 const (
 	replyCompressionOffset = wire.HeaderSize + 1
 )

@@ -25,15 +25,16 @@ func negotiateChecksums(wants bool, peer *wire.Settings, own, other string) (boo
 	return known && (wants || peer.Features&wire.FeatureCRCWanted != 0), nil
 }
 
-// checksumWriter puts checksums on frames that are about to be written: here every frame comes by, whoever made it, and
-// what is kept in memory, counted and sent again is frames without. It belongs to the goroutine that writes.
+// checksumWriter adds checksums to frames just before they are written. All frames pass through
+// it, wherever they were made, and the frames that are kept in memory, counted and sent again
+// have no checksums. It is owned by the goroutine that writes.
 type checksumWriter struct {
 	buf    []byte // sealed bytes; from bufpool, or nil
 	at     int    // bytes of buf that were taken
 	first  int    // bytes of buf that belong to the frame that began before it, with the checksum
 	inside bool   // the last frame is not sealed yet
-	left   int    // bytes of its body that are to come
-	sum    uint32 // of what has come of it
+	left   int    // bytes of its body that are not sealed yet
+	sum    uint32 // of the part that is sealed
 }
 
 // fill seals as much of the frames as there is room for, and returns how much that was. The buffer was written.
@@ -74,8 +75,8 @@ func (s *checksumWriter) fill(frames []byte) (used int) {
 	return used
 }
 
-// rest returns the sealed bytes that have to be written next; without any it seals more of the frames. None are
-// left when it returns none.
+// rest returns the sealed bytes that must be written next; without any it seals more of the
+// frames. All frames were written when it returns none.
 func (s *checksumWriter) rest(frames []byte) (rest []byte, used int) {
 	if s.at == len(s.buf) && (len(frames) > 0 || s.inside) {
 		used = s.fill(frames)
@@ -91,7 +92,7 @@ func (s *checksumWriter) took(n int) {
 	}
 }
 
-// holds reports whether something of what was sealed, or has to be, was not written.
+// holds reports whether any sealed bytes, or a frame that is sealed in part, were not written.
 func (s *checksumWriter) holds() bool { return s != nil && (s.at < len(s.buf) || s.inside) }
 
 // pendingBytes returns how many bytes of what was sealed were not written, without the checksums.
@@ -101,7 +102,7 @@ func (s *checksumWriter) pendingBytes() int {
 	}
 	n := len(s.buf) - s.at
 	for end := s.first; n > 0; {
-		if begin := end - wire.ChecksumSize; end > 0 { // where the checksum stands
+		if begin := end - wire.ChecksumSize; end > 0 { // the position of the checksum
 			n -= max(0, min(end, len(s.buf))-max(begin, s.at))
 		}
 		if end+wire.HeaderSize > len(s.buf) {

@@ -220,8 +220,8 @@ func TestChecksums(t *testing.T) {
 	}
 }
 
-// talkMuch sends so many messages there and back, in small windows, that credit which is counted wrong on either side
-// would run out.
+// talkMuch sends enough messages in both directions, in small windows, for credit to run out if
+// either side counts it wrong.
 func talkMuch(t *testing.T, c *anser.Client) {
 	st := open(t, context.Background(), c, "Echo.Talk")
 	var wg sync.WaitGroup
@@ -268,7 +268,8 @@ func TestChecksumsOverTLS(t *testing.T) {
 	}
 }
 
-// A side that wants checksums goes on with nobody who does not know them, and says so.
+// A side that demands checksums closes a connection to a peer that does not know them, and says
+// why.
 func TestChecksumsThatAreNotOffered(t *testing.T) {
 	t.Run("by the server", func(t *testing.T) {
 		bubble(t, func(t *testing.T, network *ansertest.Network) {

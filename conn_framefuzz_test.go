@@ -61,8 +61,8 @@ type exchanged struct {
 	closed bool
 }
 
-// callState gives a server the bytes after a good handshake, in two pieces; sealed says that the frames of the
-// connection have checksums, which the bytes have to hold.
+// callState sends a server the bytes after a good handshake, in two pieces. sealed says that the
+// frames of the connection have checksums, which the bytes must contain.
 func callState(t *testing.T, data []byte, cut int, sealed bool) (out exchanged) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		// Handlers whose answers do not depend on when something arrives.
@@ -144,8 +144,9 @@ func sealable(data []byte) []byte {
 	return data[:at]
 }
 
-// FuzzServerFrames gives a server any bytes behind a good handshake. What it answers does not depend on where they
-// are cut, nor on whether the frames have checksums; if they were to have and do not, it does nothing.
+// FuzzServerFrames sends a server arbitrary bytes after a good handshake. The server's answer
+// depends neither on where the bytes are cut nor on whether the frames have checksums. If
+// checksums were negotiated and the frames have none, the server does nothing.
 func FuzzServerFrames(f *testing.F) {
 	say := wirepeer.Request(1, 1, []byte("hello"))
 	seeds := [][]byte{

@@ -18,6 +18,6 @@ func (i *idleness) note(now int64, calls uint64, open bool) time.Duration {
 	return time.Duration(now - i.since)
 }
 
-// restAfter is how long a client's connection must have been without a call for its end to mean that
-// nobody needs it: no successor is made before the next call.
+// restAfter is how long a client's connection must have been without a call for its end to mean
+// that it is not needed: no successor is made before the next call.
 const restAfter = 2 * tendEvery

@@ -10,13 +10,13 @@ import (
 // pingLimit counts the pings of the other side that come too fast. The zero value has seen none.
 type pingLimit struct {
 	last int64 // nanotime of the latest ping; 0: none since the last call or reply
-	fast int   // so many in a row came too fast
+	fast int   // how many in a row came too fast
 }
 
 const maxFastPings = 3
 
-// note takes a ping, or a pong that nobody asked for, into account. least is the time that should
-// lie between two of them.
+// note counts a ping, or a pong that was not asked for. least is the minimum time between two of
+// them.
 func (p *pingLimit) note(now int64, least time.Duration) error {
 	if p.last == 0 || now-p.last >= int64(least) {
 		p.fast = 0

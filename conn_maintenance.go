@@ -23,8 +23,8 @@ func after(since int64, d time.Duration) int64 {
 	return since + int64(d) + 1
 }
 
-// transferDue returns when what is read and written has to be checked again: about every second
-// while a write or a frame is under way or bytes arrive, and when one may be late.
+// transferDue returns when reading and writing must be checked again: about every second while a
+// write or a frame is under way or bytes arrive, and when one of them may be late.
 func (c *conn) transferDue(now int64, o *keepaliveOptions) (due int64) {
 	due = neverDue
 	if now-c.progress.lastRead.Load() < int64(tendEvery) {

@@ -194,8 +194,8 @@ func TestSilenceIsFoundInTime(t *testing.T) {
 	}
 }
 
-// A part of a frame that arrives on a connection which nothing looks at wakes its maintenance: the
-// rest has to come in time.
+// A part of a frame that arrives on a connection without maintenance under way wakes its
+// maintenance: the rest must arrive in time.
 func TestPartOfAFrameWakesAConnection(t *testing.T) {
 	for name, test := range map[string]struct {
 		opt  anser.Option

@@ -2,13 +2,15 @@ package anser
 
 import "sync/atomic"
 
-// memory bounds the bytes of large requests that a server holds at once: those that arrive and those that wait
-// for their handler or run. Without it, the number of calls in flight times the size of a message would be the
-// bound, which is 40 GiB.
+// memory bounds the bytes of large requests that a server holds at once: requests that are
+// arriving, waiting for their handler, or running. Without it, the bound would be the number of
+// calls in flight times the size of a message, which is 40 GiB.
 //
-// It counts the buffers of connections beyond loadBuffer, the requests of more than smallRequest bytes that
-// were handed to a worker, and replies of more than that until they are in the buffer of their connection. Small ones,
-// and what handlers make of requests, are not counted; so the limit is a small part of what the process has.
+// It counts the buffers of connections beyond loadBuffer, the requests of more than smallRequest
+// bytes that were handed to a worker, and replies of more than smallRequest bytes until they are
+// in the buffer of their connection. It does not count small requests and replies, nor what
+// handlers allocate for a request, so the limit should be a small part of the memory of the
+// process.
 type memory struct {
 	limit int64
 	held  atomic.Int64

@@ -16,7 +16,7 @@ import (
 const (
 	idleBuffer  = 2 << 10      // while little arrives
 	loadBuffer  = bufpool.Size // under load
-	quietReads  = 64           // so many small reads in a row make a reader idle again
+	quietReads  = 64           // this many small reads in a row make a reader idle again
 	smallRead   = idleBuffer / 2
 	minProgress = 4 << 10 // bytes a second that a frame must arrive with at least
 )
@@ -43,7 +43,7 @@ type progress struct {
 	upkeep    *upkeep.Task // of the connection; nil before it is maintained
 }
 
-// next returns the next whole frame of what was read. ok is false when more has to be read.
+// next returns the next whole frame of the bytes read. ok is false when more bytes must be read.
 func (rd *reader) next() (h wire.Header, body []byte, ok bool, err error) {
 	have := rd.w - rd.r
 	if have < wire.HeaderSize {
@@ -116,7 +116,7 @@ func (rd *reader) fill() error {
 		rd.progress.partial.Store(0)
 		switch {
 		case len(rd.buf) > loadBuffer:
-			bufpool.Put(rd.buf) // nobody knows when the next frame comes
+			bufpool.Put(rd.buf) // the next frame may come much later
 			rd.buf = bufpool.Get(loadBuffer)
 			rd.give()
 		case rd.quiet >= quietReads && len(rd.buf) > idleBuffer:

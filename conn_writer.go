@@ -28,7 +28,7 @@ type writer struct {
 	streams    *streams
 	upkeep     upkeep.Task // of the connection
 
-	mu       sync.Mutex    // guards what follows
+	mu       sync.Mutex    // guards the fields below
 	buf      []byte        // frames that wait; empty unless writing
 	spare    []byte        // the other buffer
 	data     int           // bytes of DATA frames in buf
@@ -38,8 +38,8 @@ type writer struct {
 	handed   uint64        // bytes that were handed to the transport, or are being handed
 	shut     bool          // when buf has been written, nothing more will be
 	err      error         // why nothing can be written any more
-	room     chan struct{} // closed when buf has been taken; made by those who wait for it
-	idle     chan struct{} // closed when writing ends; made by those who wait for it
+	room     chan struct{} // closed when buf has been taken; made by the first goroutine that waits
+	idle     chan struct{} // closed when writing ends; made by the first goroutine that waits
 
 	verdict    atomic.Pointer[wire.Error] // of condemn
 	writeStart atomic.Int64               // nanotime at which the running write began, or 0
@@ -55,9 +55,10 @@ func (w *writer) flushLocked(yield bool) {
 	w.drainLocked()
 }
 
-// yieldToAppendersLocked lets other goroutines append, as long as some do. Those that a reader wakes one after
-// the other get their turn behind this one, so that a single yield often comes too early: with 1,000
-// callers, four make the batches a third larger and save 6 % of the time of both sides.
+// yieldToAppendersLocked lets other goroutines append, as long as some do. The goroutines that a
+// reader wakes one after the other run after this one, so that a single yield often comes too
+// early: with 1,000 callers, four yields make the batches a third larger and save 6 % of the time
+// of both sides.
 func (w *writer) yieldToAppendersLocked() {
 	for range maxYields {
 		before := len(w.buf)
@@ -128,10 +129,11 @@ func (w *writer) init(nc net.Conn, wg *sync.WaitGroup, s *streams) {
 	}
 }
 
-// flushInBackgroundLocked has another goroutine write what waits. It is for those that must not wait for
-// the other side: callers whose time is over, senders of streams, which have messages to append in the
-// meantime, and the goroutine that reads, since the other side may be waiting for that one. w.err is nil, so
-// that the reader, for which the end of the connection waits too, is still there.
+// flushInBackgroundLocked starts a goroutine that writes the waiting frames. It is for goroutines
+// that must not wait for the peer: callers whose deadline has passed, senders of streams, which
+// have messages to append in the meantime, and the reader goroutine, since the peer may be
+// waiting for it. w.err is nil, so the reader, which the end of the connection also waits for,
+// still runs.
 func (w *writer) flushInBackgroundLocked() {
 	if w.writing {
 		return
@@ -181,7 +183,7 @@ func (w *writer) dropLarge() {
 	}
 }
 
-// lingerFor is how long the other side has to close its direction after this one did.
+// lingerFor is how long the peer may take to close its direction after this side closed its own.
 const lingerFor = 2 * time.Second
 
 // shutLocked ends this side's direction after its last frame. Closing with unread input would reset
@@ -282,8 +284,8 @@ func (w *writer) sendControl(frame []byte) {
 	}
 }
 
-// sendOwned writes frames that the caller has in a buffer of its own, without copying them unless
-// somebody else is writing. The buffer is the caller's again on return.
+// sendOwned writes frames from a buffer that the caller owns, without copying them unless another
+// goroutine is writing. The caller may reuse the buffer on return.
 func (w *writer) sendOwned(frames []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -303,8 +305,9 @@ func (w *writer) sendOwned(frames []byte) error {
 	return w.err
 }
 
-// writeOwnedLocked writes frames that nobody changes meanwhile, and then what has come to wait. w.mu is held,
-// released while writing, and held again on return; w.writing must be false, and w.err nil.
+// writeOwnedLocked writes frames that do not change meanwhile, and then the frames that were
+// appended in the meantime. w.mu is held, released while writing, and held again on return;
+// w.writing must be false, and w.err nil.
 func (w *writer) writeOwnedLocked(frames []byte) {
 	w.writing = true
 	w.upkeep.Stir()

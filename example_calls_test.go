@@ -64,7 +64,7 @@ func ExampleCodeOf() {
 
 // The outcome says whether a call that failed may have run.
 func ExampleOutcomeOf() {
-	c, err := anser.Dial("127.0.0.1:1", anser.WithFailMode(anser.Failfast)) // where nobody listens
+	c, err := anser.Dial("127.0.0.1:1", anser.WithFailMode(anser.Failfast)) // an address without a listener
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -283,7 +283,7 @@ func ExampleBalancer() {
 	// Output: 7 * 8 = 56
 }
 
-// upside writes and reads numbers in a way that nobody else does.
+// upside encodes and decodes numbers in an unusual way.
 type upside struct{ *codec.JSON }
 
 func (upside) ID() uint8    { return codec.FirstFree }

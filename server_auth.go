@@ -27,7 +27,7 @@ type verifiedIdentity struct {
 type connAuth struct {
 	now atomic.Pointer[verifiedIdentity]
 
-	mu     sync.Mutex   // guards what follows
+	mu     sync.Mutex   // guards the fields below
 	next   *AuthRequest // to be checked
 	busy   bool         // a goroutine checks
 	cancel func()       // ends its context; nil while there is none
@@ -50,7 +50,7 @@ const (
 	revoked       = "revoked"
 )
 
-// authFailures counts those who were not let in, by reason. The zero value is ready for use.
+// authFailures counts the clients that were rejected, by reason. The zero value is ready for use.
 type authFailures struct {
 	mu sync.Mutex
 	by map[string]int64
@@ -81,7 +81,8 @@ func (s *Server) countAuthFailure(c *serverConn, reason string, err error) {
 	s.log.Debug("not authenticated", "peer", c.peerInfo().Addr, "reason", reason, "err", err)
 }
 
-// identify finds out who the client is, as the last step of the handshake before the server says a word.
+// identify authenticates the client, as the last step of the handshake before the server sends
+// anything.
 func (s *Server) identify(c *serverConn, st *reading, g *handshakes.Pending) error {
 	login := &AuthRequest{Scheme: SchemeTLS, Peer: c.peerInfo()}
 	switch {
@@ -114,7 +115,7 @@ func (s *Server) identify(c *serverConn, st *reading, g *handshakes.Pending) err
 	return nil
 }
 
-// readAuth reads the AUTH frame that has to follow the settings.
+// readAuth reads the AUTH frame that must follow the settings.
 func (s *reading) readAuth(l *AuthRequest) error {
 	for {
 		h, body, ok, err := s.next()
@@ -135,7 +136,8 @@ func (s *reading) readAuth(l *AuthRequest) error {
 	}
 }
 
-// parseAuth is wire.ParseAuth with a copy of the credential, and without the scheme that stands for none.
+// parseAuth is wire.ParseAuth with a copy of the credential, and without the scheme that means
+// none.
 func parseAuth(body []byte) (scheme string, credential []byte, err error) {
 	scheme, credential, err = wire.ParseAuth(body)
 	if err == nil && scheme == SchemeTLS {
@@ -190,7 +192,8 @@ func (s *Server) ask(ctx context.Context, a Authenticator, l *AuthRequest) (id *
 
 func (s *Server) panickedOnTrust(what string, p any) {
 	s.stats.panics.Add(1)
-	// The value may hold what the user's code worked on, a credential perhaps: its type has to do.
+	// The value may contain the data of the user's code, perhaps a credential, so only its type
+	// is logged.
 	s.log.Error(what, "panic", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
 }
 
@@ -220,7 +223,7 @@ func newProof(id *Identity, scheme string) (*verifiedIdentity, error) {
 	return now, nil
 }
 
-// identity returns who the client is, or nil.
+// identity returns the identity of the client, or nil.
 func (c *calleeHalf) identity() *Identity {
 	if c.auth == nil {
 		return nil
@@ -317,7 +320,7 @@ func (c *serverConn) renew(s *reading, body []byte) error {
 		return wire.Errorf(wire.Flood, "credentials more often than every %v", minAuth)
 	}
 	t := c.auth
-	if t == nil { // nobody asked
+	if t == nil { // credentials were not asked for
 		return nil
 	}
 	login.Peer = c.peerInfo()
@@ -331,8 +334,8 @@ func (c *serverConn) renew(s *reading, body []byte) error {
 	return nil
 }
 
-// checkCredentials checks what the client has sent, on a goroutine of its own: an authenticator may have to ask
-// others, and meanwhile calls go on.
+// checkCredentials checks the credentials that the client has sent, on a goroutine of its own: an
+// authenticator may call other services, and calls go on meanwhile.
 func (c *serverConn) checkCredentials() {
 	t := c.auth
 	ctx, cancel := context.WithCancel(context.Background())

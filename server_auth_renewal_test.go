@@ -136,7 +136,7 @@ func rawLogin(t testing.TB, address, subject string) *wirepeer.Peer {
 
 func auth(subject string) []byte { return wire.AppendAuth(nil, "test", []byte(secret+":"+subject)) }
 
-// What becomes of a connection whose client shows something else.
+// A client may renew the credential of its connection, but not change the subject.
 func TestRenewals(t *testing.T) {
 	l := listen(t)
 	d := new(door)

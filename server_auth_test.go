@@ -56,7 +56,7 @@ func (d *door) Authenticate(_ context.Context, l *anser.AuthRequest) (*anser.Ide
 	return id, nil
 }
 
-// showing is the option of a client that says who it is.
+// showing returns the option of a client that authenticates as subject.
 func showing(subject string) anser.DialOption {
 	return anser.Credentials(func(context.Context) (anser.Credential, error) {
 		return anser.Credential{Scheme: "test", Data: []byte(secret + ":" + subject)}, nil
@@ -102,7 +102,8 @@ func whoami(ctx context.Context, _ *[]byte) (*[]byte, error) {
 	return text("nobody"), nil
 }
 
-// A server knows who calls, and lets nobody else in. All are told the same words.
+// A server knows the identity of its callers and rejects all other clients. All of them get the
+// same message.
 func TestAuthenticate(t *testing.T) {
 	l := listen(t)
 	s := serve(t, l, map[string]handler{"Who.AmI": whoami}, anser.Authenticate(new(door)))

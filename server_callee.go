@@ -59,7 +59,7 @@ func (c *calleeHalf) answer(id uint64, frame []byte) {
 	defer c.mu.Unlock()
 	err := c.waitRoomLocked(context.Background())
 	c.detached--
-	// A cancelled or lost call is not in the table any more; nobody waits for its answer.
+	// A cancelled or lost call is no longer in the table, and its reply is not needed.
 	if c.running.Take(id) == nil || err != nil || len(frame) == 0 {
 		return
 	}

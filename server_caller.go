@@ -36,8 +36,8 @@ func IdentityFrom(ctx context.Context) *Identity {
 	return nil
 }
 
-// MetadataFrom returns what the caller sent beside its request, or nil. ctx is that of a handler.
-// The result is the caller's to keep and change.
+// MetadataFrom returns the metadata that the caller sent with its request, or nil. ctx is the
+// context of a handler. The caller of MetadataFrom may keep and change the result.
 func MetadataFrom(ctx context.Context) Metadata {
 	if c := callFrom(ctx); c != nil && c.extras != nil {
 		return metadataOf(c.extras.metadata)
@@ -45,8 +45,8 @@ func MetadataFrom(ctx context.Context) Metadata {
 	return nil
 }
 
-// SetTrailer sends a value back beside the reply (or error) of the call that ctx belongs to. It
-// fails when the key or value may not travel, or ctx is not that of a handler.
+// SetTrailer sends a value back with the reply (or error) of the call that ctx belongs to. It
+// fails when the key or value is not allowed in metadata, or ctx is not the context of a handler.
 func SetTrailer(ctx context.Context, key, value string) error {
 	c := callFrom(ctx)
 	if c == nil {

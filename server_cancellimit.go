@@ -2,8 +2,8 @@ package anser
 
 import "github.com/anser-rpc/anser/wire"
 
-// cancelLimit is a bucket that every CANCEL fills and time empties. Calls that are opened and cancelled
-// at once make work that nobody waits for. The zero value is empty.
+// cancelLimit is a bucket that every CANCEL fills and time empties. It limits calls that are
+// opened and cancelled at once, since their work is wasted. The zero value is empty.
 type cancelLimit struct {
 	level float64
 	last  int64 // nanotime of the last note

@@ -7,7 +7,7 @@ import (
 	"github.com/anser-rpc/anser/compress"
 )
 
-// packing is what a server has to know of a request that names a compression.
+// packing describes the compression of a request that names one.
 type packing struct {
 	compressor compress.Compressor
 	plain      bool // the payload of the request is not compressed

@@ -16,12 +16,12 @@ type serverConn struct {
 	session  *Session                      // of a client that takes calls, or nil
 	protocol *ProtocolConn                 // nil: the connection speaks Anser's own protocol
 
-	token   atomic.Uint64 // who reads; see server_handoff.go
+	token   atomic.Uint64 // identifies the reader goroutine; see server_handoff.go
 	watched atomic.Bool   // the monitor looks at turn
 	seen    readToken     // of the monitor
 	same    int           // looks of the monitor that found seen again
 
-	// state belongs to the goroutine that reads; the monitor replaces it when it hands over.
+	// state is owned by the reader goroutine; the monitor replaces it when it hands over.
 	state *reading
 
 	// Guarded by mu.
@@ -37,7 +37,7 @@ func newServerConn(s *Server) *serverConn {
 	return c
 }
 
-// reading is what the goroutine that reads a connection works with.
+// reading is the state of the reader goroutine of a connection.
 type reading struct {
 	reader
 	generation uint32
@@ -208,7 +208,7 @@ func (c *calleeHalf) request(s *reading, h wire.Header, body []byte) (lost bool,
 		if refused := c.server.takesKey(ctx); refused != nil {
 			return false, c.refuse(s, ctx, refused)
 		}
-		return false, c.handToWorker(s, n, ctx, cd, r.Payload) // it may have to wait for a duplicate
+		return false, c.handToWorker(s, n, ctx, cd, r.Payload) // it may wait for a duplicate
 	}
 	if m.converse != nil {
 		return false, c.openStream(s, n, ctx, cd, r.Payload)

@@ -21,12 +21,12 @@ type callContext struct {
 	id       uint64
 	deadline int64 // nanotime, 0: none
 	attempt  uint8
-	priority uint8 // and what the call has taken; see guard
+	priority uint8 // and what the call has taken; see priorityBits
 	codec    uint8
 	oneway   bool
 
 	state       atomic.Uint32 // fresh, cancellable, finished
-	mu          sync.Mutex    // guards what follows
+	mu          sync.Mutex    // guards the fields below
 	cancelState *cancelState
 	trail       *[]wire.Pair // nil: none
 }
@@ -42,7 +42,8 @@ type callExtras struct {
 	protocol *ProtocolCall // nil: the call came over Anser's own protocol
 }
 
-// cancelState is what a context needs once somebody wants to know of its end.
+// cancelState is the state that a context needs once its Done is called or a context is derived
+// from it.
 type cancelState struct {
 	done  chan struct{}
 	err   error
@@ -158,7 +159,7 @@ func (c *callContext) cancellation() *cancelState {
 func (c *callContext) end(err error) {
 	c.mu.Lock()
 	if c.cancelState == nil {
-		// Nobody listens yet; who asks later must learn it.
+		// Done was not called yet; a later caller must see the end.
 		c.cancelState = &cancelState{done: make(chan struct{})}
 		c.state.CompareAndSwap(fresh, cancellable)
 	}

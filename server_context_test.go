@@ -86,7 +86,7 @@ func TestContextEndsWithTheHandler(t *testing.T) {
 		}
 	})
 	handle(t, func(ctx context.Context) { after = ctx }, func(t *testing.T, c *anser.Client) {
-		once()(t, c) // nobody asked for Done while the handler ran
+		once()(t, c) // Done was not called while the handler ran
 		synctest.Wait()
 		if after.Err() != context.Canceled {
 			t.Error(after.Err())
@@ -95,7 +95,8 @@ func TestContextEndsWithTheHandler(t *testing.T) {
 	})
 }
 
-// The deadline ends the context, whether somebody waits for Done, derives from it, or just asks.
+// The deadline ends the context, whether the handler waits for Done, derives a context from it,
+// or calls Err.
 func TestContextDeadline(t *testing.T) {
 	late := func(wait func(ctx context.Context)) func(ctx context.Context) {
 		return func(ctx context.Context) {

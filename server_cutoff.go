@@ -231,9 +231,9 @@ func (o *orphans) remove(ctx *callContext) {
 	delete(o.by, ctx)
 }
 
-// tend ends those that may not go on, and reports whether there are any. Where the policy has
-// changed it is called behind the look at the connections, so that a call whose connection is lost
-// meanwhile is seen here or there.
+// tend ends the calls that may not go on, and reports whether there were any calls. When the
+// policy has changed, it is called after the connections have been checked, so that a call whose
+// connection is lost meanwhile is seen in one of the two places.
 func (o *orphans) tend(now int64, changed bool) (any bool) {
 	o.mu.Lock()
 	list := make([]*callContext, 0, len(o.by))

@@ -15,7 +15,7 @@ import (
 // cutBound is how long what is open may outlive the right to it.
 const cutBound = 2 * time.Second
 
-// heldCalls is a handler that waits for its end, and says what its context had to say.
+// heldCalls has handlers that wait for the end of their context, and records its errors.
 type heldCalls struct {
 	began chan struct{}
 	ended chan error
@@ -35,7 +35,7 @@ func (h *heldCalls) stream(ctx context.Context, _ *anser.Stream[[]byte, []byte])
 	return err
 }
 
-// cutOff serves Held.Call and Held.Stream, which wait for their ends, and Who.AmI.
+// cutOff serves Held.Call and Held.Stream, which wait for the end of their contexts, and whoami.
 func cutOff(t *testing.T, network *ansertest.Network, opts ...anser.ServerOption) (*anser.Server, *heldCalls) {
 	t.Helper()
 	h := newHeldCalls()
@@ -168,8 +168,8 @@ func TestExpiryEndsWhatIsOpen(t *testing.T) {
 		o.isCut(t, h, anser.Unauthenticated)
 		_, err := call(context.Background(), c, "Who.AmI", "")
 		wantFault(t, err, anser.Unauthenticated, anser.Refused)
-		// The connection is closed when nobody renews it in time. The client makes another one,
-		// and shows what it has now.
+		// The connection is closed when the identity is not renewed in time. The client makes
+		// another one, and shows its current credential.
 		time.Sleep(7 * time.Second)
 		if n := s.Stats().Unauthenticated["expired"]; n != 1 {
 			t.Errorf("%d connections were closed because their identity had ended, want 1", n)

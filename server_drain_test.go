@@ -140,7 +140,7 @@ func TestCloseWithAHandlerThatDoesNotReturn(t *testing.T) {
 	}
 }
 
-// A client that does not answer DRAIN, or does not read at all, holds up nobody else.
+// A client that does not answer DRAIN, or does not read at all, does not delay other clients.
 func TestShutdownWithADeafClient(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})

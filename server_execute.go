@@ -9,11 +9,12 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// execute decodes the request, runs the handler, and appends the frame of its reply or error to out.
-// Nothing that the user's code does reaches beyond this call.
+// execute decodes the request, runs the handler, and appends the frame of its reply or error to
+// out. A panic of the user's code does not leave this function.
 //
-// What does not have to be here while the handler runs is in functions of its own: a handler that waits keeps the stack
-// of its goroutine, which with a frame of 1 KiB here would be twice as large.
+// Everything that is not needed while the handler runs is in functions of its own: a handler that
+// waits keeps the stack of its goroutine, which would be twice as large with a frame of 1 KiB
+// here.
 func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte) (result []byte) {
 	phase, observed := panicDecode, false
 	defer func() {
@@ -92,8 +93,8 @@ func (s *Server) appendReply(ctx *callContext, cd codec.Codec, reply any, out []
 	return result
 }
 
-// unmarshalRequest decodes into a value that is zero, and that may refer to payload until the handler has
-// returned: nobody else writes there before.
+// unmarshalRequest decodes into a zero value, which may refer to payload until the handler has
+// returned: payload is not overwritten before.
 func unmarshalRequest(cd codec.Codec, payload []byte, in any) error {
 	switch cd := cd.(type) {
 	case codec.FreshUnmarshaler:
@@ -131,7 +132,7 @@ func appendRefusal(out []byte, ctx *callContext, e *Error) []byte {
 	return appendError(out, ctx, e)
 }
 
-// appendError appends the error of a call, unless nobody wants to know.
+// appendError appends the error of a call, unless the caller no longer needs it.
 func appendError(out []byte, ctx *callContext, e *Error) []byte {
 	if k := ctx.protocolCall(); k != nil {
 		k.reply, k.fault = nil, e

@@ -191,7 +191,7 @@ func TestBlockingHandlersUseWorkers(t *testing.T) {
 // handoffs the method runs on workers, where nothing is behind it.
 func TestRareBlockingIsLearned(t *testing.T) {
 	for name, test := range map[string]struct {
-		every  int // in so many calls one is special
+		every  int // one in this many calls is special
 		method func(c func() *anser.Client) handler
 	}{
 		"long runs": {1000, func(func() *anser.Client) handler {

@@ -58,8 +58,8 @@ func (s *Server) handshake(nc net.Conn, g *handshakes.Pending, full, check bool)
 	if err == nil {
 		checksums, err = negotiateChecksums(s.o.checksums, &c.peer, "server", "client")
 	}
-	// Without checksums an AUTH that nobody demands may come whenever it likes. With them it has to be read before
-	// the frames that have one.
+	// Without checksums an AUTH that is not required may come at any time. With them it must be
+	// read before the frames that have a checksum.
 	owes := err == nil && c.peer.Features&wire.FeatureAuth != 0 && (len(s.o.authenticators) > 0 || checksums)
 	if !owes && !g.Heard() {
 		return nil, nil, s.turnedOut(c.nc)

@@ -114,8 +114,8 @@ func enters(t *testing.T, address string, opts []anser.DialOption) {
 	t.Log("a good client was there after", time.Since(began).Round(time.Millisecond))
 }
 
-// A client in the middle of its handshake of TLS has longer than one that says nothing, and who is done with it
-// keeps the place.
+// A client in the middle of its TLS handshake gets more time than a client that sends nothing,
+// and a client that has completed it keeps its place.
 func TestWhoGivesUpItsPlace(t *testing.T) {
 	for range 200 {
 		if givesUpItsPlace(t) {
@@ -125,7 +125,8 @@ func TestWhoGivesUpItsPlace(t *testing.T) {
 	t.Error("each time the one in the middle of its handshake was too slow itself")
 }
 
-// givesUpItsPlace reports whether it could tell: whether the silent one had to go while the other one still had time.
+// givesUpItsPlace reports whether the attempt was conclusive: whether the silent client was
+// closed while the other one still had time.
 func givesUpItsPlace(t *testing.T) bool {
 	l := listen(t)
 	a := transporttest.NewAuthority(t)
@@ -175,7 +176,7 @@ func givesUpItsPlace(t *testing.T) bool {
 	return true
 }
 
-// Who says nothing where TLS is spoken is counted too, although it cannot be told.
+// A client that sends nothing to a TLS listener is counted too, although it gets no answer.
 func TestHandshakeTimeoutWithTLS(t *testing.T) {
 	l := listen(t)
 	s := serve(t, l, nil, anser.HandshakeTimeout(10*time.Millisecond), serverTLS(t, transporttest.NewAuthority(t), "127.0.0.1"))

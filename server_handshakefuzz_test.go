@@ -56,7 +56,7 @@ func greeted(b []byte) (n int, s wire.Settings, refused wire.Reason) {
 	switch {
 	case errors.As(err, &broken):
 		return 0, s, broken.Reason
-	case h.Length > 64<<10: // nobody needs more for settings
+	case h.Length > 64<<10: // more than any settings need
 		return 0, s, wire.FrameTooLarge
 	case h.Type == wire.TypeSettings && wire.CheckSettingsLength(h.Length) != nil:
 		return 0, s, wire.BadFrame
@@ -136,7 +136,7 @@ func FuzzServerHandshake(f *testing.F) {
 			if n > 0 {
 				sealed := sealing(settings)
 				if sealed && settings.Features&wire.FeatureAuth != 0 {
-					p.Send(wire.AppendAuth(nil, "token", []byte("x"))) // as was said; without checksums nobody waits for it
+					p.Send(wire.AppendAuth(nil, "token", []byte("x"))) // as announced; without checksums the server does not wait for it
 				}
 				frames := append(wire.AppendMethod(nil, 1, "Echo.Say"), wirepeer.Request(1, 1, []byte("hello"))...)
 				if sealed {
@@ -239,7 +239,7 @@ func FuzzClientHandshake(f *testing.F) {
 			}
 			healed.Store(true)
 			if n > 0 {
-				return // the connection stands
+				return // the connection is established
 			}
 			time.Sleep(time.Second) // what did not work just now is not tried again at once
 			if out, err := call(context.Background(), c, "Echo.Say", "hello", anser.Timeout(5*time.Minute)); err != nil || out != "hello" {

@@ -113,7 +113,7 @@ func TestMaxCallsOfAConnection(t *testing.T) {
 	})
 }
 
-// Connections that do not finish their handshake hold nobody up for long.
+// Connections that do not finish their handshake do not delay other connections for long.
 func TestMaxHandshakes(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo}, anser.MaxHandshakes(4))

@@ -206,7 +206,7 @@ func TestHandleMistakes(t *testing.T) {
 			t.Errorf("%v; want %s", err, want)
 			continue
 		}
-		// Serve says it again, for who did not look.
+		// Serve returns the error again, for callers that ignored it.
 		if e := s.Serve(new(ansertest.Network).Listen("a:1")); e == nil || !strings.Contains(e.Error(), err.Error()) {
 			t.Errorf("Serve: %v", e)
 		}

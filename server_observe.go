@@ -22,7 +22,7 @@ func (s *Server) observeRequest(ctx *callContext, size int) *Error {
 // observeReply tells the observers of a server of the frame that answers a call.
 func (s *Server) observeReply(ctx *callContext, frame []byte) {
 	defer func() {
-		if p := recover(); p != nil { // the call is over: there is nobody else to tell
+		if p := recover(); p != nil { // the call is over: no caller gets this error
 			s.stats.panics.Add(1)
 			s.log.Error("an observer panicked on the reply", "method", ctx.method.name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 		}

@@ -73,7 +73,7 @@ func AdaptiveLimit(least, most int) ServerHandleOption {
 	}
 }
 
-// methodLimits stands before a method whose calls are limited. The others have none.
+// methodLimits are the limits of a method whose calls are limited. Other methods have none.
 type methodLimits struct {
 	limit     int64 // calls that run or wait, 0: no limit
 	inFlight  atomic.Int64
@@ -90,14 +90,14 @@ type methodLimits struct {
 // What a call has taken, in the upper bits of callContext.priority, which leaves the context its size.
 const (
 	priorityBits = 0x03
-	hasQuota     = 0x80 // of guard.limit
-	hasPlace     = 0x40 // of guard.gate
+	hasQuota     = 0x80 // counted in methodLimits.inFlight
+	hasPlace     = 0x40 // in methodLimits.queue
 )
 
 // level is the priority of the call.
 func (c *callContext) level() Priority { return Priority(c.priority & priorityBits) }
 
-// newMethodLimits returns what stands before a method, or nil.
+// newMethodLimits returns the limits of a method, or nil if it has none.
 func (s *Server) newMethodLimits(m *method, o *handleOptions) *methodLimits {
 	if m.builtin {
 		return nil
@@ -133,8 +133,8 @@ func (s *Server) newMethodLimits(m *method, o *handleOptions) *methodLimits {
 	return g
 }
 
-// admit says what a call that has waited for so many nanoseconds takes, or why it cannot run. Refusing costs
-// little, so that a server can refuse many more calls than it can run.
+// admit returns what a call that has waited for this many nanoseconds takes, or why it cannot
+// run. A refusal is cheap, so that a server can refuse many more calls than it can run.
 func (g *methodLimits) admit(p Priority, waited int64) (taken uint8, refused *Error) {
 	switch {
 	case g.tooLate(p, waited):
@@ -153,7 +153,7 @@ func (g *methodLimits) admit(p Priority, waited int64) (taken uint8, refused *Er
 	return 0, refused
 }
 
-// tooLate reports whether a call has waited for too long, without regard to the lines of a gate.
+// tooLate reports whether a call has waited for too long. It ignores the adaptive limit's queue.
 func (g *methodLimits) tooLate(p Priority, waited int64) bool {
 	if g.queueTime == 0 {
 		return false
@@ -165,7 +165,7 @@ func (g *methodLimits) tooLate(p Priority, waited int64) bool {
 	return waited > bound
 }
 
-// late says why a call cannot run that a worker takes up, or nil.
+// late returns why a call that a worker is about to run cannot run, or nil.
 func (j *job) late(now int64) *Error {
 	if j.refused != nil {
 		return j.refused
@@ -173,7 +173,7 @@ func (j *job) late(now int64) *Error {
 	if j.ctx.expired(now) {
 		return errExpired
 	}
-	if j.ctx.conn.auth != nil && j.ctx.isOver() { // the client may not have it any more
+	if j.ctx.conn.auth != nil && j.ctx.isOver() { // the client may no longer make the call
 		return errGone
 	}
 	g := j.ctx.method.limits
@@ -182,7 +182,7 @@ func (j *job) late(now int64) *Error {
 	}
 	p := j.ctx.level()
 	if g.queue != nil {
-		p = Critical // the gate has put calls into the order of their priorities
+		p = Critical // the queue has ordered the calls by priority
 		if j.ctx.isOver() {
 			return errGone
 		}
@@ -196,7 +196,7 @@ func (j *job) late(now int64) *Error {
 
 var errGone = refusal(Canceled, "the caller cancelled the call, its connection was lost, or its client may not have it any more, before it could run")
 
-// releaseLimits gives back what the call has taken. It is called once.
+// releaseLimits releases what the call has taken. It is called once per call.
 func (c *callContext) releaseLimits() {
 	g := c.method.limits
 	if c.priority&hasQuota != 0 {
@@ -207,7 +207,8 @@ func (c *callContext) releaseLimits() {
 	}
 }
 
-// nextWaiting returns what a worker runs after this call, because the call had a place at a gate, or nil.
+// nextWaiting returns the job that a worker runs after this call, because the call had a place in
+// the adaptive limit's queue, or nil.
 func (c *callContext) nextWaiting() *job {
 	if c.priority&hasPlace == 0 {
 		return nil
@@ -215,22 +216,25 @@ func (c *callContext) nextWaiting() *job {
 	return c.method.limits.queue.nextJob()
 }
 
-// LimitStats tells of the limits of a method, or of those that a server has for its methods together.
+// LimitStats describes the limits of a method, or the limits that a server has for its methods
+// together.
 type LimitStats struct {
 	// Limit is how many calls may run at once now under the [AdaptiveLimit], or 0 without one.
 	Limit int64
-	// Running and Waiting are the calls that have a place under it, and those that wait for one.
+	// Running and Waiting are the numbers of calls that have a place under it, and that wait for
+	// one.
 	Running, Waiting int64
 	// Room is how many may wait now.
 	Room int64
-	// Usual is what a call takes when nothing has to wait, as the limit has learned it. It is 0 for
-	// a server and where it is not known.
+	// Usual is how long a call takes when nothing has to wait, as the limit has learned it. It is
+	// 0 for a server and where it is not known.
 	Usual time.Duration
 	// Shed counts the calls refused at [MaxInFlight] of the method, [MaxQueueTime] and AdaptiveLimit, by priority.
 	Shed [Critical + 1]int64
 }
 
-// stats returns those of a method. A gate that it shares with others is the server's.
+// stats returns the stats of a method. The stats of a queue that it shares with other methods are
+// part of the server's stats.
 func (g *methodLimits) stats() LimitStats {
 	if g == nil {
 		return LimitStats{}

@@ -159,12 +159,12 @@ func TestMaxQueueTimeInTheBuffer(t *testing.T) {
 	})
 }
 
-// So have those that wait behind it in the socket.
+// So have the requests that wait behind it in the socket.
 func TestMaxQueueTimeInTheSocket(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the socket is not asked here")
 	}
-	// Nothing gathers in front of a reader if whoever sends gets hardly any time to run.
+	// Requests do not queue up before a reader if the sender gets hardly any time to run.
 	for range 20 {
 		ran, refused := behindSlowCalls(t, listen(t), new(net.Dialer).DialContext, 8<<10)
 		if ran > 0 && refused > 0 {
@@ -320,7 +320,7 @@ func TestCancelledWhileItWaits(t *testing.T) {
 
 // The limit of a server holds for its methods together, and everything works again after an overload.
 func TestOverloadAndRecovery(t *testing.T) {
-	bubble(t, func(t *testing.T, network *ansertest.Network) { // elsewhere a call that nobody disturbs may wait for too long, too
+	bubble(t, func(t *testing.T, network *ansertest.Network) { // in real time an undisturbed call may wait for too long, too
 		slots := make(chan struct{}, 4)
 		work := func(ctx context.Context, in *[]byte) (*[]byte, error) {
 			slots <- struct{}{}
@@ -439,7 +439,8 @@ func TestPriorityIsCarriedAlong(t *testing.T) {
 	}})
 	next := dial(t, back.Addr().String())
 	front := listen(t)
-	// Through a gate as well, which keeps what a call has taken beside its priority.
+	// Priorities also pass through the adaptive limit's queue, whose flags share a field with
+	// them.
 	serve(t, front, map[string]handler{"First.Do": func(ctx context.Context, in *[]byte) (*[]byte, error) {
 		return anser.Go[[]byte](context.WithoutCancel(ctx), next, "Last.Do", in).Wait()
 	}}, anser.AdaptiveLimit(0, 0), anser.MaxQueueTime(time.Minute))

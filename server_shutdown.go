@@ -136,7 +136,7 @@ func (s *Server) finish() <-chan struct{} {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		s.conns.Wait() // the monitor has to be there: it frees a reader that is stuck in a handler
+		s.conns.Wait() // the monitor must still run: it frees a reader that is stuck in a handler
 		s.monitor.close()
 		s.workers.close()
 	}()

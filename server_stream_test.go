@@ -256,7 +256,7 @@ func TestInterceptorsOfAHandler(t *testing.T) {
 		for _, method := range []string{"Chat.Recv", "Chat.Send"} {
 			st := open(t, context.Background(), c, method)
 			began := time.Now()
-			time.Sleep(time.Minute) // the client does not receive, so that the handler's Send has to wait
+			time.Sleep(time.Minute) // the client does not receive, so that the handler's Send waits
 			var err error
 			for err == nil {
 				_, err = st.Recv()
@@ -341,7 +341,7 @@ func TestHandleStreamMistakes(t *testing.T) {
 	}
 }
 
-// What a server tells of its methods says which are streams.
+// The description of a server's methods says which of them are streams.
 func TestDescribeStreams(t *testing.T) {
 	network := new(ansertest.Network)
 	serveStreams(t, network.Listen("a:1"), map[string]streamHandler{"Chat.Talk": talk})

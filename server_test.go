@@ -133,7 +133,7 @@ func TestEndOfAServer(t *testing.T) {
 		t.Error(err)
 	}
 
-	bubble(t, func(t *testing.T, network *ansertest.Network) { // where nobody is too slow for Close
+	bubble(t, func(t *testing.T, network *ansertest.Network) { // where no goroutine is too slow for Close
 		s := anser.NewServer(silent)
 		anser.Handle(s, "Echo.Say", echo)
 		first, second := network.Listen("a:1"), network.Listen("b:1")
@@ -247,8 +247,8 @@ func TestShutdownGrace(t *testing.T) {
 	})
 }
 
-// A server that shuts down gives those who shake hands a second for it. One who has just done so must
-// not lose its connection after that second.
+// A server that shuts down gives connections in their handshake one second to finish it. A
+// connection that has just finished must not be lost after that second.
 func TestShutdownAsAHandshakeEnds(t *testing.T) {
 	network := new(ansertest.Network)
 	l := &hookedListener{Listener: network.Listen("a:1"), done: make(chan struct{})}

@@ -30,8 +30,8 @@ type Session struct {
 	conns  map[*serverConn]struct{}
 	peer   Peer // of the latest connection
 	groups map[string]struct{}
-	kept   bool    // somebody may have the session in hand
-	client *Client // made by the first who asks
+	kept   bool    // the user's code may hold the session
+	client *Client // made by the first caller that needs it
 	host   *host   // of client
 	grace  *time.Timer
 	ended  bool
@@ -147,7 +147,7 @@ func (s *Server) Sessions() []*Session {
 	return list
 }
 
-// keep has the session go on without a connection, as somebody may use it.
+// keep makes the session outlive its connection, because the user's code may hold it.
 func (s *Session) keep() {
 	s.mu.Lock()
 	s.kept = true
@@ -259,7 +259,7 @@ func (s *Session) end(always bool) {
 	if client == nil {
 		return
 	}
-	client.cluster.endWith(errSessionEnded) // before the host: who waits there looks here then
+	client.cluster.endWith(errSessionEnded) // before the host: goroutines that wait for the host check the cluster next
 	h.mu.Lock()
 	h.closed = true
 	tell := h.changedLocked()
@@ -278,9 +278,9 @@ func (s *Server) endSessions() {
 	}
 }
 
-// SessionGrace sets for how long the session of a client that was lost goes on; the default is 30 s. Only
-// sessions that somebody has in hand do: see [SessionFrom], [Server.Sessions] and [OnSession]. While there are
-// more sessions than [MaxConns], none does.
+// SessionGrace sets for how long the session of a lost client goes on; the default is 30 s. Only
+// sessions that the user's code has obtained go on: see [SessionFrom], [Server.Sessions] and
+// [OnSession]. While there are more sessions than [MaxConns], none does.
 func SessionGrace(d time.Duration) ServerOption {
 	return serverOption(func(o *serverOptions) {
 		if o.wants(d >= 0, "anser.SessionGrace(%v): want at least 0", d) {
@@ -289,8 +289,9 @@ func SessionGrace(d time.Duration) ServerOption {
 	})
 }
 
-// OnSession sets a function that is called, on a goroutine of its own, with every session that begins. The
-// server waits for it when it stops; the session's Done tells of the end.
+// OnSession sets a function that is called, on a goroutine of its own, with every new session.
+// The server waits for it when it stops. The Done channel of the session is closed when the
+// session ends.
 func OnSession(f func(*Session)) ServerOption {
 	return serverOption(func(o *serverOptions) {
 		if o.wants(f != nil, "anser.OnSession: the function is nil") {

@@ -47,9 +47,10 @@ type BroadcastError struct {
 	Err     error // an [*Error]
 }
 
-// Broadcast sends a oneway message, as [Send] does, to every session for which to is true; a nil to means
-// all. It waits for nobody: a client that is not connected, or that has 1 MiB of messages to read, does not
-// get it. It returns how many messages are on their way, and who gets none.
+// Broadcast sends a oneway message, as [Send] does, to every session for which to is true; a nil
+// to means all. It does not wait: a client that is not connected, or that has 1 MiB of messages
+// to read, does not get the message. It returns how many messages are on their way, and the
+// clients that get none.
 func (s *Server) Broadcast(ctx context.Context, method string, in any, to func(*Session) bool) (sent int, failed []BroadcastError) {
 	for _, sess := range s.Sessions() {
 		if to != nil && !to(sess) {

@@ -14,15 +14,17 @@ type sessionCallee struct {
 	state *reading // of the goroutine that reads the connection
 }
 
-// Handlers lets the servers that the client is connected to call the methods of s: the client has a
-// [Session] there. It connects at once, and again when a connection is lost, without waiting for a call.
+// Handlers lets the servers that the client is connected to call the methods of s: the client has
+// a [Session] there. It connects at once, and again when a connection is lost, without waiting
+// for a call.
 //
-// The limits of s hold for the calls of all servers together, so that none can flood the client: [MaxInFlight],
-// [MaxCalls] for each connection, [MaxMessage]. Handlers run on goroutines of their own. Streams are refused.
-// Calls of a server are not subject to [Authenticate] and [Authorize] of s: TLS has proven the server, and a client
-// without TLS takes the calls of whoever answers.
-// s need not listen, but may, and may serve several clients, and methods may be added later. Clients of one
-// process with the same s share their connections, and so their sessions. Close s after the clients.
+// The limits of s hold for the calls of all servers together, so that no server can flood the
+// client: [MaxInFlight], [MaxCalls] per connection, [MaxMessage]. Handlers run on goroutines of
+// their own. Streams are refused. Calls of a server are not subject to [Authenticate] and
+// [Authorize] of s: TLS has authenticated the server, and a client without TLS accepts calls from
+// any server that answers. s need not listen, but may, and may serve several clients, and methods
+// may be added later. Clients of one process with the same s share their connections, and so
+// their sessions. Close s after the clients.
 func Handlers(s *Server) DialOption {
 	return dialOption(func(o *dialOptions) {
 		if o.wants(s != nil, "anser.Handlers: the server is nil: leave the option out for a client that takes no calls") {

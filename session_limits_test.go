@@ -16,8 +16,8 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// A function that panics hurts nobody, and no more sessions outlive their connections than there may be
-// connections.
+// A function that panics affects no other session, and the sessions that outlive their
+// connections are no more than the connections that are allowed.
 func TestSessionsAreLimited(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		s := anser.NewServer(silent, anser.MaxConns(3), anser.OnSession(func(*anser.Session) { panic("on purpose") }))
@@ -86,7 +86,8 @@ func TestMemoryOfSessions(t *testing.T) {
 	}
 }
 
-// Who names the session of another client does not get it without that one's certificate.
+// A client that names the session of another client does not get it without the other client's
+// certificate.
 func TestSessionsBelongToCertificates(t *testing.T) {
 	a := transporttest.NewAuthority(t)
 	l := listen(t)
@@ -120,7 +121,7 @@ func TestSessionsBelongToCertificates(t *testing.T) {
 	}
 }
 
-// A client that does not read gets no more of a broadcast, and holds nobody up.
+// A client that does not read gets no more broadcasts, and does not delay other clients.
 func TestBroadcastToAClientThatDoesNotRead(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		s := anser.NewServer(silent, anser.WriteStall(time.Minute))
