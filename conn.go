@@ -13,23 +13,23 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// conn is what both ends of a connection have. Its writer, the credit of its streams and the calls that are
-// open on it share one lock.
+// conn is the part of a connection that clients and servers share. Its writer, the credit of its
+// streams and the open calls on it share one lock.
 type conn struct {
 	writer
 	streams  streams
 	peer     wire.Settings // of the other side
 	progress progress
 
-	closing bool // nothing is sent behind the CLOSE of this side; guarded by mu
+	closing bool // nothing is sent after the CLOSE of this side; guarded by mu
 
 	minPing time.Duration // least time between two pings of the peer
-	pings   pingLimit     // owned by the goroutine that reads
+	pings   pingLimit     // owned by the reader goroutine
 	pinged  atomic.Int64  // nanotime of a ping without an answer yet, or 0
 	asked   int64         // nanotime of the last ping; owned by tend
 }
 
-// init prepares c for writing to nc; its background goroutines count in wg.
+// init prepares c for writing to nc. wg counts its background goroutines.
 func (c *conn) init(nc net.Conn, wg *sync.WaitGroup, minPing time.Duration) {
 	c.writer.init(nc, wg, &c.streams)
 	c.progress.upkeep = &c.upkeep
@@ -60,10 +60,11 @@ const maxKeptMessage = 8 << 20
 // frameOverhead is how many bytes a frame may hold in addition to its message.
 const frameOverhead = 64 << 10
 
-// tendEvery is the time between two looks at a connection that is active.
+// tendEvery is the interval of the checks of an active connection.
 const tendEvery = upkeep.Interval
 
-// maxHello is the longest frame before the handshake is over, less than any MaxMessage allows later.
+// maxHello is the size limit of a frame before the end of the handshake, less than any MaxMessage
+// allows later.
 const maxHello = 64 << 10
 
 const maxTimeout = 100 * 365 * 24 * time.Hour // keeps points in time within an int64 of nanoseconds
@@ -72,7 +73,7 @@ const idOffset = 8
 
 const attemptOffset = wire.HeaderSize + 6
 
-// flagsOffset is where the flags stand in a frame.
+// flagsOffset is the offset of the flags in a frame.
 const flagsOffset = 5
 
 const requestCompressionOffset = wire.HeaderSize + 5
@@ -96,7 +97,7 @@ func closedByPeer(body []byte) error {
 	return &peerClosed{reason, text}
 }
 
-// peerClosed is the end of a connection that the other side gave a reason for.
+// peerClosed is the error of a connection that the peer closed with a reason.
 type peerClosed struct {
 	reason wire.Reason
 	text   string
@@ -111,11 +112,11 @@ func (e *peerClosed) Error() string {
 
 var errPeerClosed = errors.New("the other side closed the connection")
 
-// errUnauthenticated is what every client is told that is not let in, whatever the reason.
+// errUnauthenticated is the error that every rejected client gets, whatever the reason.
 var errUnauthenticated = wire.Errorf(wire.Unauthenticated, "unauthenticated")
 
-// isUnauthenticated reports whether a server closed the connection because it does not know this client. An
-// [Observer] that refuses a connection has a text of its own.
+// isUnauthenticated reports whether a server closed the connection because the client did not
+// authenticate. An [Observer] that refuses a connection has a text of its own.
 func isUnauthenticated(err error) bool {
 	closed, ok := errors.AsType[*peerClosed](err)
 	return ok && closed.reason == wire.Unauthenticated && closed.text == errUnauthenticated.Text
@@ -141,14 +142,14 @@ func unmarshal(cd codec.Codec, payload []byte, v any, fresh bool) error {
 	return cd.Unmarshal(payload, v)
 }
 
-// errConnClosed is what a sender gets from a connection that this side closed.
+// errConnClosed is the error of a send on a connection that this side closed.
 var errConnClosed = errors.New("the connection is closed")
 
 // fromServer is the bit of ids that servers choose.
 const fromServer = 1 << 63
 
-// frameLimit words the limit of a side that accepts frames of maxFrame bytes, with the number that its user gave to
-// [MaxMessage].
+// frameLimit describes the limit of a side that accepts frames of maxFrame bytes, using the
+// number that its user passed to [MaxMessage].
 func frameLimit(maxFrame uint64) string {
 	if maxFrame <= frameOverhead { // another implementation
 		return fmt.Sprintf("%d bytes", maxFrame)

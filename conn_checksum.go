@@ -7,7 +7,7 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// offerChecksums is what a side announces about checksums: it always knows them.
+// offerChecksums returns the features of checksums that a side announces: it always knows them.
 func offerChecksums(wants bool) uint64 {
 	if wants {
 		return wire.FeatureCRC | wire.FeatureCRCWanted
@@ -15,8 +15,9 @@ func offerChecksums(wants bool) uint64 {
 	return wire.FeatureCRC
 }
 
-// negotiateChecksums reports whether the frames of a connection have checksums: one side wants them, and the
-// other knows what they are. An error says that this side wants them in vain.
+// negotiateChecksums reports whether the frames of a connection have checksums: one side wants
+// them, and the other one knows them. It returns an error if this side wants them and the other
+// one does not know them.
 func negotiateChecksums(wants bool, peer *wire.Settings, own, other string) (bool, error) {
 	known := peer.Features&wire.FeatureCRC != 0
 	if wants && !known {
@@ -37,7 +38,8 @@ type checksumWriter struct {
 	sum    uint32 // of the part that is sealed
 }
 
-// fill seals as much of the frames as there is room for, and returns how much that was. The buffer was written.
+// fill seals as many bytes of frames as there is room for, and returns how many. All bytes of the
+// buffer must have been written.
 func (s *checksumWriter) fill(frames []byte) (used int) {
 	if s.buf == nil {
 		s.buf = bufpool.Get(bufpool.Size)
@@ -84,7 +86,7 @@ func (s *checksumWriter) rest(frames []byte) (rest []byte, used int) {
 	return s.buf[s.at:], used
 }
 
-// took notes that n more bytes were written.
+// took records that n more bytes were written.
 func (s *checksumWriter) took(n int) {
 	if s.at += n; s.at == len(s.buf) && !s.inside {
 		bufpool.Put(s.buf)
@@ -95,7 +97,7 @@ func (s *checksumWriter) took(n int) {
 // holds reports whether any sealed bytes, or a frame that is sealed in part, were not written.
 func (s *checksumWriter) holds() bool { return s != nil && (s.at < len(s.buf) || s.inside) }
 
-// pendingBytes returns how many bytes of what was sealed were not written, without the checksums.
+// pendingBytes returns how many sealed bytes were not written, without the checksums.
 func (s *checksumWriter) pendingBytes() int {
 	if s == nil {
 		return 0

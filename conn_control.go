@@ -2,9 +2,10 @@ package anser
 
 import "github.com/anser-rpc/anser/wire"
 
-// control handles the frames that concern the connection and are the same in both directions. Any other frame is
-// one that the peer, "client" or "server", must not send. control appends the answer to out, behind the answers to
-// earlier frames. drain reports a DRAIN, which the side handles.
+// control handles the frames that concern the connection and are the same in both directions. Any
+// other frame is one that the peer, "client" or "server", must not send. control appends the
+// answer to out, after the answers to earlier frames. drain reports a DRAIN, which the caller
+// handles.
 func (c *conn) control(out []byte, h wire.Header, body []byte, peer string) (answers []byte, drain bool, err error) {
 	switch h.Type {
 	case wire.TypePing:
@@ -36,7 +37,7 @@ func (c *conn) control(out []byte, h wire.Header, body []byte, peer string) (ans
 	return out, false, nil
 }
 
-// answerAtOnce is post for an answer that costs the peer little to ask for. A peer that goes on asking and does
+// answerAtOnce is post for an answer that is cheap to ask for. A peer that keeps asking and does
 // not read the answers loses the connection.
 func (c *conn) answerAtOnce(frame []byte) error {
 	c.mu.Lock()

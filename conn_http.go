@@ -6,11 +6,11 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// errHTTP is why a peer that speaks HTTP does not get in.
+// errHTTP is the error of a peer that speaks HTTP.
 var errHTTP = wire.Errorf(wire.BadFrame, "not the Anser protocol: it is a request of HTTP")
 
-// beginsHTTP reports whether begin, of at most four bytes, is the beginning of a request of HTTP, and whether it can
-// become one with more bytes.
+// beginsHTTP reports whether begin, of at most four bytes, is the beginning of an HTTP request,
+// and whether it can become one with more bytes.
 func beginsHTTP(begin []byte) (is, may bool) {
 	for _, m := range httpMethods {
 		if strings.HasPrefix(m, string(begin)) {
@@ -20,5 +20,6 @@ func beginsHTTP(begin []byte) (is, may bool) {
 	return false, false
 }
 
-// httpMethods are the beginnings of what an HTTP client sends first: methods, or the preface of HTTP/2.
+// httpMethods are the first bytes that an HTTP client may send: methods, or the preface of
+// HTTP/2.
 var httpMethods = [...]string{"GET ", "HEAD", "POST", "PUT ", "DELE", "OPTI", "PATC", "CONN", "TRAC", "PRI "}

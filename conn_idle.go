@@ -2,14 +2,14 @@ package anser
 
 import "time"
 
-// idleness tells since when no call was made on a connection. It belongs to the maintenance.
+// idleness records since when no call was made on a connection. It is owned by the maintenance.
 type idleness struct {
-	calls uint64 // what changes with every call, at the last look
-	open  bool   // calls were open at the last look
-	since int64  // nanotime of the first look without a call, or 0
+	calls uint64 // a value that changes with every call, at the last check
+	open  bool   // calls were open at the last check
+	since int64  // nanotime of the first check without a call, or 0
 }
 
-// note returns for how long nothing has been called.
+// note returns for how long no call has been made.
 func (i *idleness) note(now int64, calls uint64, open bool) time.Duration {
 	if open || i.open || calls != i.calls || i.since == 0 {
 		i.calls, i.since = calls, now

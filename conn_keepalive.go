@@ -7,7 +7,7 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// pingLimit counts the pings of the other side that come too fast. The zero value has seen none.
+// pingLimit counts the pings of the peer that come too fast. The zero value has counted none.
 type pingLimit struct {
 	last int64 // nanotime of the latest ping; 0: none since the last call or reply
 	fast int   // how many in a row came too fast
@@ -27,25 +27,26 @@ func (p *pingLimit) note(now int64, least time.Duration) error {
 	return nil
 }
 
-// pingAfter is after how much silence a side asks whether the other is there: after idle, but never as
-// often as the other takes for a flood.
+// pingAfter returns the silence after which a side pings its peer: idle, but not so often that
+// the peer would take the pings for a flood.
 func pingAfter(idle time.Duration, other *wire.Settings) time.Duration {
 	least := time.Duration(other.MinPing) * time.Millisecond
 	return max(idle, least*5/4)
 }
 
-// minPing is the least time between two pings of a server. MinPing sets that of a client.
+// minPing is the minimum time between two pings of a server. MinPing sets the minimum of a
+// client.
 const minPing = 5 * time.Second
 
 // keepaliveOptions bound how long the peer of a connection may be silent or slow.
 type keepaliveOptions struct {
 	keepaliveIdle   time.Duration // silence before a ping
-	keepaliveAnswer time.Duration // time of the answer
+	keepaliveAnswer time.Duration // how long the answer may take
 	writeStall      time.Duration
 	readTimeout     time.Duration // 0: none
 }
 
-// connFault is the reason for which keepAlive has given a connection up.
+// connFault is the reason why keepAlive closed a connection.
 type connFault int
 
 const (
@@ -56,8 +57,8 @@ const (
 	peerSilent
 )
 
-// keepAlive gives the connection up if its peer is silent or too slow, and pings a peer that has been
-// silent for long, or at the time doubt. It returns when it is due next.
+// keepAlive closes the connection if its peer is silent or too slow, and pings a peer that has
+// been silent for long, or at the time doubt. It returns when it is due next.
 func (c *conn) keepAlive(now int64, o *keepaliveOptions, doubt int64) (due int64, fault connFault) {
 	soon := now + int64(tendEvery)
 	if since := c.stalledSince(); since != 0 && now-since > int64(o.writeStall) {
@@ -85,7 +86,7 @@ func (c *conn) keepAlive(now int64, o *keepaliveOptions, doubt int64) (due int64
 		since = now
 		c.ping(now)
 	}
-	// A doubt pings sooner, and does not end the connection sooner.
+	// A doubt makes the ping earlier, but not the end of the connection.
 	late := max(after(since, o.keepaliveAnswer), after(after(read, o.keepaliveIdle), o.keepaliveAnswer))
 	if now >= late {
 		c.failWith(wire.Errorf(wire.Timeout, "no answer to a ping for %v (anser.Keepalive)", o.keepaliveAnswer))
@@ -94,7 +95,7 @@ func (c *conn) keepAlive(now int64, o *keepaliveOptions, doubt int64) (due int64
 	return min(due, late), noFault
 }
 
-// ping asks the peer for a sign of life.
+// ping sends a ping to the peer.
 func (c *conn) ping(now int64) {
 	c.asked = now
 	c.pinged.Store(now)

@@ -6,16 +6,16 @@ import (
 	"github.com/anser-rpc/anser/internal/upkeep"
 )
 
-// Maintenance of connections. A connection that is active is looked at every tendEvery. One that is
-// quiet is looked at when something is next due for it, such as a ping, and when a byte has been
-// read or written since (Task.Stir in conn_reader.go and conn_writer.go). See
+// Maintenance of connections. An active connection is checked every tendEvery. A quiet one is
+// checked when something is next due for it, such as a ping, and when a byte has been read or
+// written since (Task.Stir in conn_reader.go and conn_writer.go). See
 // docs/decisions/0048-maintenance-when-something-is-due.md.
 
-// neverDue is the due time of what need not be done.
+// neverDue is the due time of work that need not be done.
 const neverDue = upkeep.Never
 
-// after returns the first time at which more than d has passed since a time. d may be so large that
-// this is never.
+// after returns the first time at which more than d has passed since a time. d may be too large
+// for such a time to come.
 func after(since int64, d time.Duration) int64 {
 	if int64(d) >= neverDue-since {
 		return neverDue

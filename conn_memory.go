@@ -16,7 +16,7 @@ type memory struct {
 	held  atomic.Int64
 }
 
-// smallRequest is the most bytes of a request that are not counted.
+// smallRequest is the size up to which requests are not counted.
 const smallRequest = 4 << 10
 
 // take reports whether n more bytes may be held, and if so counts them.
@@ -28,10 +28,10 @@ func (m *memory) take(n int) bool {
 	return true
 }
 
-// force counts n bytes that are held whatever the limit.
+// force counts n bytes that are held regardless of the limit.
 func (m *memory) force(n int) { m.held.Add(int64(n)) }
 
-// give takes back n bytes.
+// give releases n bytes.
 func (m *memory) give(n int) { m.held.Add(int64(-n)) }
 
 // scarce reports whether more than half of the limit is held.

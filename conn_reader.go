@@ -18,11 +18,11 @@ const (
 	loadBuffer  = bufpool.Size // under load
 	quietReads  = 64           // this many small reads in a row make a reader idle again
 	smallRead   = idleBuffer / 2
-	minProgress = 4 << 10 // bytes a second that a frame must arrive with at least
+	minProgress = 4 << 10 // the minimum speed of a frame in bytes per second
 )
 
-// reader cuts the bytes of a connection into frames. The bodies it returns alias its buffer and
-// are valid until the next call of fill. It belongs to one goroutine.
+// reader splits the bytes of a connection into frames. The bodies it returns alias its buffer and
+// are valid until the next call of fill. It is owned by one goroutine.
 type reader struct {
 	nc       net.Conn
 	buf      []byte
@@ -35,11 +35,11 @@ type reader struct {
 	held     int     // bytes of buf that memory counts
 }
 
-// progress is what the reader tells the goroutine that looks after its connection.
+// progress is the state that the reader shares with the maintenance of its connection.
 type progress struct {
-	lastRead  atomic.Int64 // nanotime of the last read that brought something
-	partial   atomic.Int64 // nanotime at which the first byte of an unfinished frame was there, or 0
-	partBytes atomic.Int64 // bytes that have arrived of it
+	lastRead  atomic.Int64 // nanotime of the last read that returned bytes
+	partial   atomic.Int64 // nanotime at which the first byte of an unfinished frame had arrived, or 0
+	partBytes atomic.Int64 // bytes of it that have arrived
 	upkeep    *upkeep.Task // of the connection; nil before it is maintained
 }
 
@@ -90,13 +90,14 @@ func (rd *reader) tooLarge(h wire.Header) error {
 		h.Type, h.Length, frameLimit(most))
 }
 
-// expectChecksums has every frame from here on carry a checksum, which does not count as part of it.
+// expectChecksums makes the reader expect a checksum in every frame from here on. The checksum
+// does not count as part of the frame.
 func (rd *reader) expectChecksums() {
 	rd.sealed = wire.FlagCRC
 	rd.maxFrame += wire.ChecksumSize
 }
 
-// nextData is next for a whole DATA frame of the stream id; whatever else comes next is left to next.
+// nextData is next for a whole DATA frame of the stream id. It leaves any other frame to next.
 func (rd *reader) nextData(id uint64) (h wire.Header, body []byte, ok bool) {
 	if rd.w-rd.r < wire.HeaderSize || wire.Type(rd.buf[rd.r+4]) != wire.TypeData {
 		return h, nil, false
@@ -108,8 +109,8 @@ func (rd *reader) nextData(id uint64) (h wire.Header, body []byte, ok bool) {
 	return h, body, ok && err == nil
 }
 
-// fill reads once. The buffer grows only when it is full of bytes that have arrived, and if the memory allows it:
-// else fill returns errNoMemory and has read nothing.
+// fill reads once. The buffer grows only when it is full of bytes that have arrived, and only if
+// the memory limit allows it: otherwise fill returns errNoMemory without reading.
 func (rd *reader) fill() error {
 	if rd.r == rd.w {
 		rd.r, rd.w = 0, 0
@@ -165,7 +166,8 @@ func (rd *reader) fill() error {
 	return err
 }
 
-// successor returns a reader that goes on with copies of what rd has not handed out yet.
+// successor returns a reader that continues with a copy of the bytes that rd has not returned
+// yet.
 func (rd *reader) successor() reader {
 	next := reader{nc: rd.nc, maxFrame: rd.maxFrame, sealed: rd.sealed, progress: rd.progress, memory: rd.memory}
 	unread := rd.buf[rd.r:rd.w]
@@ -202,7 +204,8 @@ func (rd *reader) mayGrow() bool {
 	return true
 }
 
-// hold has the memory count what the buffer has beyond loadBuffer, unless it does already.
+// hold counts the bytes of the buffer beyond loadBuffer as held memory, unless they are counted
+// already.
 func (rd *reader) hold() {
 	if more := len(rd.buf) - loadBuffer - rd.held; rd.memory != nil && more > 0 {
 		rd.memory.force(more)
@@ -210,7 +213,7 @@ func (rd *reader) hold() {
 	}
 }
 
-// give has the memory forget the buffer.
+// give releases the memory that is counted for the buffer.
 func (rd *reader) give() {
 	if rd.held != 0 {
 		rd.memory.give(rd.held)
@@ -218,8 +221,8 @@ func (rd *reader) give() {
 	}
 }
 
-// discard reads n bytes, the rest of a frame whose beginning is all that is unread, and forgets them all. If the
-// frame has a checksum, it checks that.
+// discard reads and drops n bytes, the rest of a frame whose beginning is all that is unread. If
+// the frame has a checksum, discard checks it.
 func (rd *reader) discard(n int) error {
 	sum := uint32(0)
 	if rd.sealed != 0 {
@@ -251,15 +254,15 @@ func (rd *reader) discard(n int) error {
 	return nil
 }
 
-// release gives the buffer back. Nothing may alias it any more.
+// release returns the buffer to its pool. It must not be aliased any more.
 func (rd *reader) release() {
 	bufpool.Put(rd.buf)
 	rd.buf, rd.r, rd.w = nil, 0, 0
 	rd.give()
 }
 
-// tooSlow reports whether an unfinished frame has been arriving for longer than stall nanoseconds,
-// and with less than minProgress bytes a second.
+// tooSlow reports whether an unfinished frame has been arriving for longer than stall
+// nanoseconds, at less than minProgress bytes per second.
 func (p *progress) tooSlow(now, stall int64) bool {
 	since := p.partial.Load()
 	if since == 0 || now-since < stall {
@@ -285,13 +288,14 @@ func notAnser(begin []byte) error {
 	return wire.Errorf(wire.BadFrame, "not the Anser protocol: it begins with % X", begin)
 }
 
-// tlsHandshake is the first byte of a TLS client.
+// tlsHandshake is the first byte that a TLS client sends.
 const tlsHandshake = 0x16
 
-// readPreface reads the other side's preface and settings.
+// readPreface reads the preface and settings of the peer.
 func (rd *reader) readPreface() (wire.Settings, error) {
 	for rd.w-rd.r < wire.PrefaceSize {
-		// What cannot become a preface is refused at its first byte, or as soon as it is a request of HTTP.
+		// Bytes that cannot become a preface are refused at the first one, or as soon as they are
+		// an HTTP request.
 		if n := min(rd.w-rd.r, len(wire.Magic)); n > 0 && string(rd.buf[rd.r:rd.r+n]) != string(wire.Magic[:n]) {
 			is, may := beginsHTTP(rd.buf[rd.r : rd.r+n])
 			if is {

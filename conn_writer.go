@@ -14,22 +14,22 @@ import (
 
 const (
 	maxYields     = 4       // before a write
-	maxBuffered   = 1 << 20 // bytes of frames that wait; beyond it senders wait too
+	maxBuffered   = 1 << 20 // bytes of waiting frames; beyond it senders wait too
 	minKeptBuffer = 4 << 10 // a buffer of up to this size is kept by an idle connection
 )
 
 // writer coalesces the frames of many senders into few writes. It is the base of both kinds of
-// connection, which add to what mu guards.
+// connection, whose own fields are guarded by mu too.
 type writer struct {
 	nc         net.Conn
 	checksums  *checksumWriter // nil: frames have no checksums
 	background *sync.WaitGroup // of the goroutines that flushElsewhereLocked starts
-	elsewhere  func()          // what they do; made once, so that starting one allocates nothing
+	elsewhere  func()          // their function; made once, so that starting one allocates nothing
 	streams    *streams
 	upkeep     upkeep.Task // of the connection
 
 	mu       sync.Mutex    // guards the fields below
-	buf      []byte        // frames that wait; empty unless writing
+	buf      []byte        // waiting frames; empty unless writing
 	spare    []byte        // the other buffer
 	data     int           // bytes of DATA frames in buf
 	peak     int           // the most bytes that waited at once since the last trim
@@ -83,7 +83,7 @@ func (w *writer) drainLocked() {
 	w.stopLocked()
 }
 
-// takeLocked returns what waits, which its caller is about to hand to the transport.
+// takeLocked returns the waiting bytes, which its caller is about to hand to the transport.
 func (w *writer) takeLocked() []byte {
 	w.upkeep.Stir()
 	out := w.buf
@@ -95,7 +95,8 @@ func (w *writer) takeLocked() []byte {
 	return out
 }
 
-// settleLocked takes the buffer back of which taken bytes were handed over, or are with the sealer.
+// settleLocked takes back the buffer of which taken bytes were handed to the transport or the
+// sealer.
 func (w *writer) settleLocked(out []byte, taken int, err error) {
 	w.handed -= uint64(len(out) - taken + w.checksums.pendingBytes())
 	w.spare = out[:0]
@@ -105,7 +106,7 @@ func (w *writer) settleLocked(out []byte, taken int, err error) {
 	}
 }
 
-// stopLocked ends writing: nothing waits, or nothing more can be written.
+// stopLocked ends writing: no frame is waiting, or nothing more can be written.
 func (w *writer) stopLocked() {
 	w.writing = false
 	if w.shut && w.err == nil {
@@ -117,7 +118,7 @@ func (w *writer) stopLocked() {
 	}
 }
 
-// init prepares w for writing to nc; its background goroutines count in wg.
+// init prepares w for writing to nc. wg counts its background goroutines.
 func (w *writer) init(nc net.Conn, wg *sync.WaitGroup, s *streams) {
 	w.nc, w.background, w.streams = nc, wg, s
 	s.w = w
@@ -142,14 +143,14 @@ func (w *writer) flushInBackgroundLocked() {
 	w.writeInBackgroundLocked()
 }
 
-// writeInBackgroundLocked gives the right to write to a goroutine of its own. w.err is nil.
+// writeInBackgroundLocked starts a goroutine that takes over writing. w.err is nil.
 func (w *writer) writeInBackgroundLocked() {
 	w.background.Add(1)
 	go w.elsewhere()
 }
 
-// trim drops buffers that are larger than what was needed lately, and reports whether it may have
-// more to drop in a second. Dropping a large one right after its use would make as much garbage as
+// trim drops buffers that are larger than was needed lately, and reports whether it may have more
+// to drop in a second. Dropping a large buffer right after its use would make as much garbage as
 // the messages of a load that fills one with every write.
 func (w *writer) trim() (again bool) {
 	w.mu.Lock()
@@ -168,7 +169,8 @@ func (w *writer) trim() (again bool) {
 	return max(cap(w.buf), cap(w.spare)) > minKeptBuffer
 }
 
-// dropLarge drops large buffers although they may be needed again soon. It is for a server whose memory is scarce.
+// dropLarge drops large buffers although they may be needed again soon. A server whose memory is
+// scarce calls it.
 func (w *writer) dropLarge() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -186,9 +188,9 @@ func (w *writer) dropLarge() {
 // lingerFor is how long the peer may take to close its direction after this side closed its own.
 const lingerFor = 2 * time.Second
 
-// shutLocked ends this side's direction after its last frame. Closing with unread input would reset
-// the connection and destroy replies that are on their way, so the reader goes on until the other
-// side has closed its own.
+// shutLocked ends this side's direction after its last frame. Closing with unread input would
+// reset the connection and destroy replies that are on their way, so the reader goes on until the
+// peer has closed its own direction.
 func (w *writer) shutLocked() {
 	w.shut = false
 	half, ok := w.nc.(interface{ CloseWrite() error })
@@ -199,14 +201,14 @@ func (w *writer) shutLocked() {
 	w.nc.SetReadDeadline(time.Now().Add(lingerFor))
 }
 
-// appendLocked adds frames to what will be written.
+// appendLocked appends frames to buf.
 func (w *writer) appendLocked(frames []byte) {
 	w.buf = append(w.buf, frames...)
 	w.appended += uint64(len(frames))
 }
 
-// maxWrite is the most that one write holds. A write that does not end is one that stalls, and on a
-// slow line a message of some MiB would take longer than that.
+// maxWrite is the size limit of one write. A write that takes too long counts as stalled, and on
+// a slow line a message of some MiB would take that long.
 const maxWrite = 64 << 10
 
 // writeOut returns how many bytes the transport took, or the sealer.
@@ -270,8 +272,8 @@ func (w *writer) waitRoomLocked(ctx context.Context) error {
 	return w.err
 }
 
-// sendControl appends a small frame, which does not wait behind a peer that does not read, and sees
-// to it that it is written.
+// sendControl appends a small frame, without waiting for a peer that does not read, and makes
+// sure that it is written.
 func (w *writer) sendControl(frame []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -326,8 +328,8 @@ func (w *writer) writeOwnedLocked(frames []byte) {
 // byeBound is how long the last frame of a side may take.
 const byeBound = time.Second
 
-// sendClose makes a CLOSE frame the last one of this side, and waits until it has been written or byeBound
-// is over. The caller has seen to it that nothing is appended behind it.
+// sendClose sends a CLOSE frame as the last one of this side, and waits until it has been written
+// or byeBound has passed. The caller makes sure that nothing is appended after it.
 func (w *writer) sendClose(reason wire.Reason, text string) {
 	w.nc.SetWriteDeadline(time.Now().Add(byeBound))
 	w.mu.Lock()
@@ -349,15 +351,16 @@ func (w *writer) sendClose(reason wire.Reason, text string) {
 	w.mu.Lock()
 }
 
-// failWith has the goroutine that reads end the connection with the reason, as only that one knows
-// what is unread. It does not wait.
+// failWith makes the reader goroutine end the connection with the reason, since only the reader
+// knows which bytes are unread. It does not wait.
 func (w *writer) failWith(e *wire.Error) {
 	if w.verdict.CompareAndSwap(nil, e) {
 		w.nc.SetReadDeadline(time.Now())
 	}
 }
 
-// setCloseReason returns why the connection ended: err, with which reading ended, or what condemn was given.
+// setCloseReason returns why the connection ended: err, with which reading ended, or the error
+// passed to condemn.
 func (w *writer) setCloseReason(err error) error {
 	if e := w.verdict.Load(); e != nil {
 		return e
@@ -365,5 +368,5 @@ func (w *writer) setCloseReason(err error) error {
 	return err
 }
 
-// stalledSince returns the nanotime at which a write began that has not ended, or 0.
+// stalledSince returns the nanotime at which the unfinished write began, or 0.
 func (w *writer) stalledSince() int64 { return w.writeStart.Load() }

@@ -14,11 +14,12 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// Session is a client that takes calls (see [Handlers]), as its server sees it. It outlives the connections
-// of the client: when the last one is lost, the session goes on for [SessionGrace], and calls wait for the
-// client to come back as long as they may. Then it ends, for good; a client that comes back later has another
-// one. A client has a session with each server that it is connected to. On a server with [Authenticate] a client whose
-// identity has ended is sent nothing: calls fail with Unauthenticated and the outcome NotSent until it renews its
+// Session is a client that takes calls (see [Handlers]), as its server sees it. It outlives the
+// connections of the client: when the last one is lost, the session goes on for [SessionGrace],
+// and calls wait for the client to come back as long as their deadlines allow. Then it ends for
+// good; a client that comes back later gets a new one. A client has a session with each server
+// that it is connected to. On a server with [Authenticate] a client whose identity has ended is
+// sent nothing: calls fail with Unauthenticated and the outcome NotSent until it renews its
 // credential or connects again. The methods of a Session are safe for concurrent use.
 type Session struct {
 	number int64
@@ -26,7 +27,7 @@ type Session struct {
 	server *Server
 	done   chan struct{}
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	conns  map[*serverConn]struct{}
 	peer   Peer // of the latest connection
 	groups map[string]struct{}
@@ -37,18 +38,18 @@ type Session struct {
 	ended  bool
 }
 
-// sessionKey tells sessions apart. A client that names the session of another one does not get it without
-// that one's identity or certificate, if it has one.
+// sessionKey identifies a session. A client that names the session of another client does not get
+// it without the other client's identity or certificate, if it has one.
 type sessionKey struct {
 	id     uint64
 	client [sha256.Size]byte // see clientKey
 }
 
-// sessions are those of a server. The zero value is ready for use.
+// sessions are the sessions of a server. The zero value is ready for use.
 type sessions struct {
 	pool pool // of their calls and the numbers of their methods
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	by     map[sessionKey]*Session
 	number int64
 }
@@ -64,10 +65,12 @@ func SessionFrom(ctx context.Context) (*Session, bool) {
 	return sess, true
 }
 
-// ID returns the number of the session, which no other one of this server has or had.
+// ID returns the number of the session, which is unique among all sessions of this server, past
+// ones included.
 func (s *Session) ID() int64 { return s.number }
 
-// Peer returns the other side of the session's latest connection, with the identity that the client has proven last.
+// Peer returns the peer of the session's latest connection, with the identity that the client has
+// proven last.
 func (s *Session) Peer() Peer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,13 +87,13 @@ func (s *Session) Connected() bool {
 // Done is closed when the session has ended.
 func (s *Session) Done() <-chan struct{} { return s.done }
 
-// Client returns what calls the client: [Call], [Go], [Send], [Bind] and so on work with it as with one from
-// [Dial]. It ends with the session and need not be closed. Its calls have 10 s unless their context has a
-// deadline, and are tried again as those of every client. The interceptors of the server are not for them; its
-// observers are told.
+// Client returns a client whose calls go to the client of the session: [Call], [Go], [Send],
+// [Bind] and so on work with it as with one from [Dial]. It ends with the session and need not be
+// closed. Its calls have 10 s unless their context has a deadline, and are retried like the calls
+// of every client. The interceptors of the server do not apply to them, but its observers do.
 //
-// A handler may call its caller. One that waits for the answer is moved off the goroutine that reads the
-// connection; [Concurrent] saves that.
+// A handler may call its caller. A handler that waits for the answer is moved off the reader
+// goroutine of the connection; [Concurrent] saves that.
 func (s *Session) Client() *Client {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +107,7 @@ func (s *Session) clientLocked() *Client {
 	s.kept = true
 	name := "client " + addressOf(s.peer.Addr)
 	o := s.server.o.sideOptions
-	o.interceptors = nil // those of the server wrap its handlers
+	o.interceptors = nil // the interceptors of the server wrap its handlers
 	s.client, s.host = newSessionClient(o, &s.server.sessions.pool, name)
 	s.client.o.call.compression = s.server.o.calls
 	if s.ended {
@@ -119,7 +122,8 @@ func (s *Session) clientLocked() *Client {
 
 const errSessionEnded = "the session of the client has ended: it was away for longer than anser.SessionGrace, or the server has stopped"
 
-// newSessionClient returns a client whose connections are the ones that attachLocked gives to the host.
+// newSessionClient returns a client whose connections are the ones that attachLocked adds to the
+// host.
 func newSessionClient(o sideOptions, p *pool, name string) (*Client, *host) {
 	c := &Client{target: name, pool: p}
 	c.o = defaultDialOptions()
@@ -154,7 +158,7 @@ func (s *Session) keep() {
 	s.mu.Unlock()
 }
 
-// join finds or makes the session of a connection that has shaken hands.
+// join finds or makes the session of a connection that has completed its handshake.
 func (s *Server) join(c *serverConn) {
 	key := sessionKey{id: c.peer.Session, client: c.clientKey()}
 	s.sessions.mu.Lock()
@@ -168,7 +172,7 @@ func (s *Server) join(c *serverConn) {
 		}
 		s.sessions.by[key] = sess
 	}
-	sess.mu.Lock() // under the other one, so that the session does not end in between
+	sess.mu.Lock() // under the other lock, so that the session does not end in between
 	sess.conns[c] = struct{}{}
 	sess.peer = c.peerInfo()
 	if sess.grace != nil {
@@ -187,7 +191,7 @@ func (s *Server) join(c *serverConn) {
 	}
 }
 
-// tellSession calls the user's function, whose panics are its own.
+// tellSession calls the user's OnSession function and recovers its panics.
 func (s *Server) tellSession(sess *Session) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -208,11 +212,12 @@ func (s *Session) attachLocked(c *serverConn) {
 	tell()
 }
 
-// leave takes a connection that has ended out of its session, whose calls on it end with err.
+// leave removes a connection that has ended from its session. The session's calls on it end with
+// err.
 func (c *serverConn) leave(err error) {
 	sess, srv := c.session, c.server
 	srv.sessions.mu.Lock()
-	crowded := len(srv.sessions.by) > srv.o.maxConns // clients that come and go fill no memory
+	crowded := len(srv.sessions.by) > srv.o.maxConns // so that clients that come and go do not fill the memory
 	srv.sessions.mu.Unlock()
 	if crowded {
 		srv.stats.hit(limitConns)
@@ -259,7 +264,7 @@ func (s *Session) end(always bool) {
 	if client == nil {
 		return
 	}
-	client.cluster.endWith(errSessionEnded) // before the host: goroutines that wait for the host check the cluster next
+	client.cluster.endWith(errSessionEnded) // before the host, whose waiters check it next
 	h.mu.Lock()
 	h.closed = true
 	tell := h.changedLocked()
@@ -300,7 +305,7 @@ func OnSession(f func(*Session)) ServerOption {
 	})
 }
 
-// renewed notes that the identity of one of the session's connections is another one now.
+// renewed records that the identity of one of the session's connections has changed.
 func (s *Session) renewed(c *serverConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

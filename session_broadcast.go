@@ -17,7 +17,7 @@ func (s *Session) Join(group string) {
 	s.kept = true
 }
 
-// Leave takes the session out of a group.
+// Leave removes the session from a group.
 func (s *Session) Leave(group string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,7 +31,7 @@ func (s *Session) Groups() []string {
 	return slices.Sorted(maps.Keys(s.groups))
 }
 
-// InGroup is a condition for [Server.Broadcast]: the session is in the group.
+// InGroup returns a condition for [Server.Broadcast]: the session is in the group.
 func InGroup(group string) func(*Session) bool {
 	return func(s *Session) bool {
 		s.mu.Lock()

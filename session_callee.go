@@ -11,7 +11,7 @@ import (
 // sessionCallee is the callee half of a client's connection, which takes the calls of the server.
 type sessionCallee struct {
 	calleeHalf
-	state *reading // of the goroutine that reads the connection
+	state *reading // of the reader goroutine
 }
 
 // Handlers lets the servers that the client is connected to call the methods of s: the client has
@@ -33,7 +33,7 @@ func Handlers(s *Server) DialOption {
 	})
 }
 
-// attach prepares s for the calls that clients pass on to it.
+// attach prepares s for the calls that clients pass to it.
 func (s *Server) attach() error {
 	if err := s.usable(); err != nil {
 		return fmt.Errorf("anser.Handlers: %w", err)

@@ -2,8 +2,8 @@ package anser
 
 import "github.com/anser-rpc/anser/wire"
 
-// sessionCaller is the caller half of a server's connection, which calls the client. The client has made the
-// connection, and the goroutine that reads it delivers the replies.
+// sessionCaller is the caller half of a server's connection, which calls the client. The client
+// has made the connection, and the reader goroutine of the connection delivers the replies.
 type sessionCaller struct {
 	callerHalf
 	to *serverConn
@@ -28,7 +28,7 @@ func (s *sessionCaller) drainPeer() { s.to.startDrain(s.to.server.o.grace) }
 // inUse reports whether calls to the client are open.
 func (s *sessionCaller) inUse() bool { return s.busy.Load() > 0 }
 
-// answered takes the client's answer to a call. It runs on the goroutine that reads the connection.
+// answered handles the client's reply to a call. It runs on the reader goroutine.
 func (s *sessionCaller) answered(h wire.Header, body []byte) error {
 	s.role.batch[0] = arrived{id: h.ID &^ fromServer, kind: h.Type, flags: h.Flags, body: body}
 	s.role.n = 1
