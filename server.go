@@ -23,7 +23,7 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// ErrServerClosed is what Serve and ListenAndServe return after Shutdown or Close.
+// ErrServerClosed is returned by Serve and ListenAndServe after Shutdown or Close.
 var ErrServerClosed = errors.New("the server is closed")
 
 // Server serves methods on listeners. Make one with [NewServer], add methods, then call
@@ -39,18 +39,18 @@ type Server struct {
 	table methodTable
 
 	stopping   atomic.Bool
-	httpSeen   seldom       // requests of HTTP
-	inFlight   atomic.Int64 // calls that do not run on the goroutine that reads their connection
-	streams    atomic.Int64 // of those, streams
+	httpSeen   seldom       // HTTP requests
+	inFlight   atomic.Int64 // calls that do not run on the reader goroutine of their connection
+	streams    atomic.Int64 // streams among them
 	handshakes *handshakes.Places
 	monitor    monitor
 	workers    workers
-	gate       *waitQueue  // of the methods together, or nil
-	queues     atomic.Bool // a method has a bound for the time that its calls wait
+	gate       *waitQueue  // the adaptive limit's queue for all methods together, or nil
+	queues     atomic.Bool // a method limits how long its calls may wait
 	stats      stats
 	memory     memory
 	sessions   sessions
-	addresses  atomic.Pointer[addressRules] // of clients that are let in; see SetAddresses
+	addresses  atomic.Pointer[addressRules] // from which clients may connect; see SetAddresses
 	replies    *replycache.Cache[*callContext]
 	policySeen atomic.Uint64 // the version of the policy that open calls were checked against; see server_cutoff.go
 	orphans    orphans
@@ -59,12 +59,12 @@ type Server struct {
 	unseen     atomic.Bool     // tend has not run since duties were added
 	conns      sync.WaitGroup  // goroutines of connections
 
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex // guards the fields below
 	mistakes   []error    // of options and methods until serving is set
 	serving    bool
 	closed     bool
 	closesBy   time.Time                  // when the last Shutdown ends, if closed and if that is known
-	listeners  map[*net.Listener]struct{} // by a pointer, as a listener need not be comparable
+	listeners  map[*net.Listener]struct{} // by pointer, since a listener need not be comparable
 	live       map[*serverConn]struct{}
 	attached   map[*calleeHalf]struct{}         // of clients that were given the server; see Handlers
 	raw        map[*handshakes.Pending]net.Conn // in their handshake
@@ -74,8 +74,8 @@ type Server struct {
 	tended     bool          // duties are in the schedule
 }
 
-// NewServer returns a server without methods. Nothing can fail here: a mistake in an option or a
-// method is returned by Serve.
+// NewServer returns a server without methods. It cannot fail: Serve returns the mistakes in
+// options and methods.
 func NewServer(opts ...ServerOption) *Server {
 	s := &Server{
 		listeners: make(map[*net.Listener]struct{}), live: make(map[*serverConn]struct{}), raw: make(map[*handshakes.Pending]net.Conn),
@@ -135,11 +135,11 @@ func NewServer(opts ...ServerOption) *Server {
 	return s
 }
 
-// Serve accepts connections from l, which it closes in the end, until Shutdown or Close. It always
+// Serve accepts connections from l, which it finally closes, until Shutdown or Close. It always
 // returns an error; after Shutdown or Close that is ErrServerClosed.
 //
-// A listener that other machines reach, or of whose address that is not known, must pass the checks of
-// ListenAndServe; its [Protection] counts.
+// A listener that other machines reach, or whose address is not known, must pass the checks of
+// ListenAndServe, which take its [Protection] into account.
 func (s *Server) Serve(l net.Listener) error {
 	if l == nil {
 		return errNilServe
@@ -217,8 +217,8 @@ func (s *Server) beginTendingLocked() {
 	s.workers.rest(false)
 }
 
-// accept starts the goroutine of a new connection. Where connections differ, check says that this one's protection is
-// not known yet.
+// accept starts the goroutine of a new connection. check says that the protection of this
+// connection is not known yet, because the connections of the listener differ.
 func (s *Server) accept(nc net.Conn, check bool) {
 	if !s.addresses.Load().allow(nc.RemoteAddr()) {
 		s.stats.wrongAddress.Add(1)
@@ -261,7 +261,7 @@ func (s *Server) accept(nc net.Conn, check bool) {
 	}()
 }
 
-// remove takes an ended connection out.
+// remove removes a connection that has ended.
 func (s *Server) remove(c *serverConn) {
 	s.mu.Lock()
 	delete(s.live, c)
@@ -292,8 +292,8 @@ func (s *Server) checkEmptyLocked() {
 	}
 }
 
-// tend does what is due for the server as a whole, and returns when it is due next: in a second
-// while there are idle workers, idempotency keys or a policy.
+// tend does the maintenance that is due for the server as a whole, and returns when it is due
+// next: in a second while there are idle workers, idempotency keys or a policy.
 func (s *Server) tend(now, _ int64) (due int64) {
 	changed := s.policyChanged()
 	// The policy may have changed after the first call was admitted and before this first run.
@@ -326,7 +326,7 @@ func (s *Server) liveConns() []*serverConn {
 	return list
 }
 
-// codecNames lists the codecs for an error message: those of a set, or all.
+// codecNames lists the codecs for an error message: the codecs of a set, or all.
 func (s *Server) codecNames(only *codecSet) string {
 	var names []string
 	for id, c := range s.codecs {
@@ -337,8 +337,8 @@ func (s *Server) codecNames(only *codecSet) string {
 	return strings.Join(names, ", ")
 }
 
-// suggest tells what a caller of an unknown method may have meant, unless the server is not to tell
-// what it offers.
+// suggest returns which method the caller of an unknown method may have meant, or nothing if the
+// server does not describe its methods.
 func (s *Server) suggest(name string) string {
 	if !s.o.describe {
 		return ""
@@ -358,7 +358,7 @@ func (s *Server) suggest(name string) string {
 	return ": " + MethodsName + " lists what is"
 }
 
-// editDistance is Levenshtein's.
+// editDistance returns the Levenshtein distance of a and b.
 func editDistance(a, b string) int {
 	if len(a) > 256 || len(b) > 256 {
 		return len(a) + len(b)
@@ -401,7 +401,8 @@ var errNoServer = errors.New("the server is nil or was not made by anser.NewServ
 
 var errNilServe = errors.New("serve: the listener is nil")
 
-// What is not usable is an error, wherever a method has one to return, and never a panic: see the package's comment.
+// A server that is not usable returns an error wherever a method can return one, and never
+// panics: see the comment of the package.
 var (
 	errNilEnd = errors.New("shutdown: the context is nil: pass context.Background()")
 )
@@ -414,7 +415,8 @@ func (s *Server) usable() error {
 	return nil
 }
 
-// newLife returns the number by which clients tell one life of a server from another. It need not be secret.
+// newLife returns the number by which clients distinguish the lives of a server. It need not be
+// secret.
 func newLife() uint64 {
 	for {
 		if n := rand.Uint64(); n != 0 {

@@ -9,7 +9,8 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// admit decides whether the call may run. refused concerns the call, err the connection.
+// admit decides whether the call may run. refused is the error of the call, err that of the
+// connection.
 func (c *calleeHalf) admit(s *reading, n *named, flags wire.Flags, r *wire.Request, fault error) (cd codec.Codec, refused *Error, err error) {
 	srv := c.server
 	if r.Metadata != nil {
@@ -63,12 +64,12 @@ func (s *Server) tooLarge(size int) *Error {
 	return over(limitMessage, "the message of %d bytes is over the limit of %d: raise it with anser.MaxMessage on the server, or send less", size, s.o.maxMessage).WithRetryAfter(RetryNever)
 }
 
-// notServed refuses a call of an unknown method. Finding out what may have been meant takes its time
-// where there are many methods, so it is done once for a name, and for a few names.
+// notServed refuses a call of an unknown method. Looking for a method that may have been meant
+// takes time where there are many methods, so it is done once per name, and for a few names only.
 func (s *reading) notServed(srv *Server, n *named, number uint32) *Error {
 	switch {
 	case srv.o.authorizer != nil:
-		// A hint would name methods that the caller may not know of.
+		// A hint would reveal methods that the caller may not know.
 		return refusal(Unimplemented, "the method is not served here")
 	case n.name == "":
 		return refusal(Unimplemented, "method %d is not served here", number)

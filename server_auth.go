@@ -14,24 +14,24 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// What a server's connection knows of its client, and what that may do.
+// The identity of the client of a server's connection, and what it allows.
 
-// verifiedIdentity is an identity as long as it holds.
+// verifiedIdentity is an identity with the time of its end.
 type verifiedIdentity struct {
 	identity *Identity
 	expires  int64 // nanotime, 0: never
-	drain    int64 // nanotime at which the connection is given up for one with a newer certificate, 0: never
+	drain    int64 // nanotime at which the connection is drained, so that one with a newer certificate replaces it, 0: never
 }
 
-// connAuth belongs to a connection of a server with authentication.
+// connAuth is the authentication of a connection of a server with authenticators.
 type connAuth struct {
 	now atomic.Pointer[verifiedIdentity]
 
 	mu     sync.Mutex   // guards the fields below
-	next   *AuthRequest // to be checked
-	busy   bool         // a goroutine checks
+	next   *AuthRequest // to check, or nil
+	busy   bool         // a goroutine checks credentials
 	cancel func()       // ends its context; nil while there is none
-	ended  bool         // the connection
+	ended  bool         // the connection has ended
 }
 
 var (
@@ -39,7 +39,7 @@ var (
 	errDenied = refusal(PermissionDenied, "permission denied")
 )
 
-// Why a client was not let in: the keys of ServerStats.Unauthenticated.
+// The reasons why a client was rejected: the keys of ServerStats.Unauthenticated.
 const (
 	nothingShown  = "nothing shown"
 	malformed     = "malformed"
@@ -75,7 +75,7 @@ func (s *authFailures) snapshot() map[string]int64 {
 	return out
 }
 
-// countAuthFailure notes why a client is not let in.
+// countAuthFailure counts and logs why a client is rejected.
 func (s *Server) countAuthFailure(c *serverConn, reason string, err error) {
 	s.stats.strangers.add(reason)
 	s.log.Debug("not authenticated", "peer", c.peerInfo().Addr, "reason", reason, "err", err)
@@ -179,7 +179,7 @@ func (s *Server) authenticate(ctx context.Context, l *AuthRequest) (now *verifie
 	return nil, reason, errors.Join(all...)
 }
 
-// ask asks one authenticator, whose panic is a no.
+// ask calls one authenticator. A panic counts as a rejection.
 func (s *Server) ask(ctx context.Context, a Authenticator, l *AuthRequest) (id *Identity, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -197,7 +197,7 @@ func (s *Server) panickedOnTrust(what string, p any) {
 	s.log.Error(what, "panic", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
 }
 
-// maxLead is how long before the end of a certificate its connections are given up.
+// maxLead is how long before the end of a certificate its connections are drained.
 const maxLead = 30 * time.Second
 
 var errPast = errors.New("the identity has ended already")
@@ -216,7 +216,7 @@ func newProof(id *Identity, scheme string) (*verifiedIdentity, error) {
 			return nil, errPast
 		}
 		now.expires = nanotime() + int64(left)
-		if scheme == SchemeTLS { // which a connection has once
+		if scheme == SchemeTLS { // which a connection has only once
 			now.drain = now.expires - int64(min(maxLead, left/4))
 		}
 	}
@@ -235,7 +235,7 @@ func (c *calleeHalf) identity() *Identity {
 	return now.identity
 }
 
-// clientKey tells clients apart whose connections come and go: by their subjects, or else by their certificates.
+// clientKey identifies a client across connections: by its subject, or else by its certificate.
 func (c *calleeHalf) clientKey() (key [sha256.Size]byte) {
 	if id := c.identity(); id != nil {
 		return sha256.Sum256([]byte("subject " + id.Subject))
@@ -246,7 +246,8 @@ func (c *calleeHalf) clientKey() (key [sha256.Size]byte) {
 	return key
 }
 
-// authorize says why the client may not call the method now, or nil. What the policy said is remembered in n.
+// authorize returns why the client may not call the method now, or nil. It stores the decision of
+// the policy in n.
 func (c *calleeHalf) authorize(at int64, n *named) (refused *Error) {
 	now := c.auth.now.Load()
 	if now == nil || now.lapsed(at) { // nil: over another protocol the client has not shown a credential yet
@@ -272,7 +273,7 @@ func (c *calleeHalf) authorize(at int64, n *named) (refused *Error) {
 	return nil
 }
 
-// policyVersion asks for the version of the policy. It is not ok after a panic.
+// policyVersion returns the version of the policy. It is not ok after a panic.
 func (s *Server) policyVersion() (version uint64, ok bool) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -292,7 +293,7 @@ func (s *Server) allows(id *Identity, method string) (ok bool) {
 	return s.o.authorizer.Allows(id, method)
 }
 
-// visible returns what of the list the client may call.
+// visible returns the part of the list that the client may call.
 func (c *calleeHalf) visible(list *MethodList) *MethodList {
 	if c.auth == nil || c.server.o.authorizer == nil {
 		return list
@@ -306,10 +307,10 @@ func (c *calleeHalf) visible(list *MethodList) *MethodList {
 	return out
 }
 
-// minAuth is how far apart the credentials of a connection should be.
+// minAuth is the minimum time between two credentials of a connection.
 const minAuth = time.Second
 
-// renew takes a further credential of the client.
+// renew handles another credential of the client.
 func (c *serverConn) renew(s *reading, body []byte) error {
 	login := new(AuthRequest)
 	var err error
@@ -326,7 +327,7 @@ func (c *serverConn) renew(s *reading, body []byte) error {
 	login.Peer = c.peerInfo()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.next = login // the newest will do
+	t.next = login // only the newest credential counts
 	if !t.busy && !t.ended {
 		t.busy = true
 		c.spawn(c.checkCredentials)
@@ -354,7 +355,7 @@ func (c *serverConn) checkCredentials() {
 	}
 }
 
-// renewWith checks one credential and takes over what it proves.
+// renewWith checks one credential and applies the identity that it proves.
 func (c *serverConn) renewWith(ctx context.Context, login *AuthRequest) error {
 	srv := c.server
 	ctx, cancel := context.WithTimeout(ctx, srv.o.handshakeTimeout)
@@ -363,7 +364,8 @@ func (c *serverConn) renewWith(ctx context.Context, login *AuthRequest) error {
 	switch {
 	case err != nil:
 		srv.countAuthFailure(c, reason, err)
-		// The client proves itself on another connection, perhaps better. What runs here may end.
+		// The client authenticates on another connection, perhaps with better success. Running
+		// calls may end.
 		c.startDrain(srv.o.grace)
 	case now.identity.Subject != c.identity().Subject:
 		srv.countAuthFailure(c, otherSubject, errOtherSubject)
@@ -382,7 +384,7 @@ func (c *serverConn) renewWith(ctx context.Context, login *AuthRequest) error {
 
 var errOtherSubject = errors.New("the renewed credential is that of another subject")
 
-// end ends what is checked when the connection has ended.
+// end ends the check of a credential when the connection has ended.
 func (t *connAuth) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -6,11 +6,13 @@ import (
 	"github.com/anser-rpc/anser/internal/sysconn"
 )
 
-// sockDelay tells how long what is read from a connection has waited in the socket. A goroutine that reads and
-// runs handlers does not see that, and the deadlines of calls count from when they were read.
+// sockDelay measures how long the bytes read from a connection have waited in the socket. A
+// goroutine that reads and runs handlers does not see that, and the deadlines of calls count from
+// when they were read.
 //
-// Now and then it asks the socket how much is in it, and notes where that ends. What is read before that
-// place had arrived by then. So the time is never more than it really was; it is less by up to markSpacing.
+// Now and then it asks the socket how many bytes are in it, and marks where they end. The bytes
+// up to the mark had arrived by then, so the measured time is never too long; it is too short by
+// up to markSpacing.
 type sockDelay struct {
 	socket  sysconn.ReadQueue
 	taken   int64 // bytes read
@@ -19,7 +21,7 @@ type sockDelay struct {
 	marks   [16]arrivalMark
 }
 
-// arrivalMark says that all bytes before end had arrived at the nanotime when.
+// arrivalMark records that all bytes before end had arrived at the nanotime when.
 type arrivalMark struct{ end, when int64 }
 
 const markSpacing = 4_000_000 // nanoseconds
@@ -33,7 +35,7 @@ func newSockDelay(nc net.Conn) *sockDelay {
 	return &sockDelay{socket: socket}
 }
 
-// fill has the reader read once.
+// fill makes the reader read once.
 func (b *sockDelay) fill(rd *reader) error {
 	had := rd.w - rd.r
 	err := rd.fill()
@@ -41,7 +43,8 @@ func (b *sockDelay) fill(rd *reader) error {
 	return err
 }
 
-// note enters a read of n bytes that has ended now; unread says how many more are in the socket.
+// note records a read of n bytes that has just ended; unread returns how many more are in the
+// socket.
 func (b *sockDelay) note(now, n int64, unread func() int) {
 	for b.num > 0 && b.marks[b.at].end <= b.taken {
 		b.at = (b.at + 1) % len(b.marks)
@@ -53,7 +56,7 @@ func (b *sockDelay) note(now, n int64, unread func() int) {
 	}
 	b.taken += n
 	if n < smallRead {
-		b.num = 0 // that was all there was
+		b.num = 0 // the socket is empty
 		return
 	}
 	last := (b.at + b.num + len(b.marks) - 1) % len(b.marks)
@@ -66,7 +69,7 @@ func (b *sockDelay) note(now, n int64, unread func() int) {
 	}
 }
 
-// waited is how long the call that comes next has waited, in nanoseconds, as far as it is known.
+// waited returns how long the next call has waited, in nanoseconds, as far as it is known.
 func (s *reading) waited() int64 {
 	d := s.now - s.arrived
 	if s.sockDelay != nil {

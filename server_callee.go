@@ -8,9 +8,9 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// calleeHalf is the half of a connection that takes calls: that of a server, or that of a client whose server calls
-// it. It answers through the writer of the connection. On a client's connection it runs no handler on the
-// goroutine that reads, which must not block, and takes no streams.
+// calleeHalf is the half of a connection that takes calls: on a server, or on a client that its
+// server calls. It answers through the writer of the connection. On a client's connection it runs
+// no handler on the reader goroutine, which must not block, and takes no streams.
 type calleeHalf struct {
 	*conn
 	server   *Server
@@ -20,9 +20,9 @@ type calleeHalf struct {
 	auth     *connAuth // nil: the peer proves no identity
 
 	// Guarded by mu.
-	running   idtable.Table[*callContext] // calls that do not run on the goroutine that reads
-	opened    uint64                      // number of calls that ever were in running
-	detached  int                         // number of those, and of the cancelled ones whose handler has not returned
+	running   idtable.Table[*callContext] // calls that do not run on the reader goroutine
+	opened    uint64                      // number of calls ever added to running
+	detached  int                         // number of calls in running, and of cancelled ones whose handler has not returned
 	streaming int                         // streams whose handlers have not returned
 }
 
@@ -35,7 +35,8 @@ func (c *calleeHalf) peerInfo() Peer {
 	return Peer{Addr: c.nc.RemoteAddr(), Local: c.nc.LocalAddr(), TLS: c.tls, Identity: c.identity(), Checksums: c.checksums != nil}
 }
 
-// takeID takes the id of a REQUEST, which must be one of the peer's and larger than the last one.
+// takeID accepts the id of a REQUEST, which must be an id of the peer and larger than the last
+// one.
 func (c *calleeHalf) takeID(s *reading, id uint64) error {
 	if id <= s.lastID || id&fromServer != c.idBit {
 		return wire.Errorf(wire.BadID, "REQUEST with id %d after %d: ids must grow", id&^c.idBit, s.lastID&^c.idBit)
@@ -44,16 +45,16 @@ func (c *calleeHalf) takeID(s *reading, id uint64) error {
 	return nil
 }
 
-// finishDrain closes a server's connection that its client no longer uses and on which nothing is open. It is
-// called whenever the last call may have ended.
+// finishDrain closes a server's connection that its client no longer uses and on which no call is
+// open. It is called whenever the last call may have ended.
 func (c *calleeHalf) finishDrain() {
 	if c.accepted != nil {
 		c.accepted.finishDrain()
 	}
 }
 
-// answer sends the answer of a call and takes the call out of the table in one step: between two
-// steps nothing would be open, and a drain would close the connection before the answer is out.
+// answer sends the answer of a call and removes the call from the table in one step: between two
+// steps no call would be open, and a drain would close the connection before the answer is sent.
 func (c *calleeHalf) answer(id uint64, frame []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -25,10 +25,11 @@ func AttemptFrom(ctx context.Context) int {
 	return 0
 }
 
-// IdentityFrom returns the identity of the caller of the handler that ctx belongs to, or nil on a server without
-// [Authenticate]. Its subject is that with which the call was admitted, since no renewal changes the subject of a
-// connection; the groups and the end are those of the latest renewal, so a handler of a stream that asks for each message
-// sees a group that was taken away.
+// IdentityFrom returns the identity of the caller of the handler that ctx belongs to, or nil on a
+// server without [Authenticate]. Its subject is the one with which the call was admitted, since
+// no renewal changes the subject of a connection. The groups and the end are those of the latest
+// renewal, so the handler of a stream that calls IdentityFrom per message notices when a group
+// has been removed.
 func IdentityFrom(ctx context.Context) *Identity {
 	if c := callFrom(ctx); c != nil {
 		return c.conn.identity()
@@ -59,7 +60,8 @@ func SetTrailer(ctx context.Context, key, value string) error {
 	return c.setTrailer(p)
 }
 
-// IdempotencyKeyFrom returns the key of the call that ctx belongs to, or "". ctx is that of a handler.
+// IdempotencyKeyFrom returns the key of the call that ctx belongs to, or "". ctx is the context
+// of a handler.
 func IdempotencyKeyFrom(ctx context.Context) string {
 	if c := callFrom(ctx); c != nil && c.extras != nil {
 		return c.extras.key

@@ -10,15 +10,16 @@ type cancelLimit struct {
 }
 
 const (
-	// cancelRate is how many cancels a second a connection may have for long.
+	// cancelRate is how many cancels per second a connection may have in the long run.
 	cancelRate = 20_000
 
-	// cancelBurst is how many more than its calls at once it may have: what a client that keeps to
-	// cancelPace sends while this side is stopped for some seconds arrives all at once.
+	// cancelBurst is how many cancels a connection may have at once beyond its number of calls:
+	// the cancels of a client that keeps to cancelPace arrive all at once after this side was
+	// stopped for some seconds.
 	cancelBurst = 100_000
 )
 
-// note takes a CANCEL into account.
+// note counts a CANCEL.
 func (l *cancelLimit) note(now int64, maxCalls uint64) error {
 	if now > l.last {
 		l.level = max(0, l.level-float64(now-l.last)/1e9*cancelRate)

@@ -14,7 +14,8 @@ type packing struct {
 	forced     bool // the client wants every reply compressed
 }
 
-// compressionRefused says why a call with a compression that the server does not take fails.
+// compressionRefused returns the error of a call with a compression that the server does not
+// accept.
 func (s *Server) compressionRefused(id uint8) *Error {
 	return refusal(Unimplemented, "compression %d is not known here: this server takes %s; send the request with one of those, or uncompressed, or give the server the algorithm with anser.AcceptCompression", id, s.compressionNames())
 }
@@ -30,7 +31,7 @@ func (s *Server) compressionNames() string {
 	return names
 }
 
-// decodePacked decodes a request that came compressed.
+// decodePacked decodes a compressed request.
 func (s *Server) decodePacked(p *packing, cd codec.Codec, payload []byte, in any) *Error {
 	b := scratch.Get().(*[]byte)
 	defer putScratch(b)
@@ -54,7 +55,7 @@ func undecodable(cd codec.Codec, err error) *Error {
 	return refusal(InvalidArgument, "decode the request with %s: %v", cd.Name(), err)
 }
 
-// packReply compresses the payload frame[head:] of a reply, if the server's setting wants it.
+// packReply compresses the payload frame[head:] of a reply, if the setting of the server says so.
 func (s *Server) packReply(m *method, p *packing, frame []byte, start, head int) ([]byte, error) {
 	z := *s.o.replies
 	z.compressor = p.compressor
@@ -74,7 +75,7 @@ func (s *Server) packReply(m *method, p *packing, frame []byte, start, head int)
 	return out, nil
 }
 
-// streamPacking returns how the messages of a stream are compressed whose REQUEST says p.
+// streamPacking returns how the messages of a stream whose REQUEST says p are compressed.
 func (s *Server) streamPacking(m *method, p *packing) *streamPacking {
 	z := &streamPacking{compression: *s.o.replies, gain: m.gains.Of(p.compressor), times: s.o.maxExpansion}
 	z.compressor = p.compressor
@@ -84,10 +85,11 @@ func (s *Server) streamPacking(m *method, p *packing) *streamPacking {
 	return z
 }
 
-// CompressCalls sets how the calls are compressed that a server makes to its clients, with [Session.Client] and
-// [Server.Broadcast], and their replies: with c, as [Compress] does it for the calls of a client. [Compress] as an
-// option of such a call goes before it. A client that does not take the algorithm of c gets its calls uncompressed;
-// what it takes is set with [AcceptCompression] for the server that it gives to [Handlers].
+// CompressCalls sets how the calls of a server to its clients, with [Session.Client] and
+// [Server.Broadcast], and the replies to them are compressed: with c, as [Compress] does for the
+// calls of a client. [Compress] as an option of such a call takes precedence. A client that does
+// not accept the algorithm of c gets its calls uncompressed; [AcceptCompression] on the server
+// that it passes to [Handlers] sets what it accepts.
 func CompressCalls(c compress.Compressor, opts ...CompressOption) ServerOption {
 	z, mistake := compressionOf(c, opts)
 	return serverOption(func(o *serverOptions) {
@@ -96,9 +98,10 @@ func CompressCalls(c compress.Compressor, opts ...CompressOption) ServerOption {
 	})
 }
 
-// CompressReplies sets how a server compresses the replies to calls that ask for it, as those of a
-// client with [Compress] do. The default is [Dynamic], and every reply where the client's mode is
-// [Forced]; with [Never], no reply is compressed. A reply has the algorithm of its request.
+// CompressReplies sets how a server compresses the replies to calls that ask for it, such as the
+// calls of a client with [Compress]. The default is [Dynamic], and every reply where the client's
+// mode is [Forced]; with [Never], no reply is compressed. A reply uses the algorithm of its
+// request.
 func CompressReplies(opts ...CompressOption) ServerOption {
 	return serverOption(func(o *serverOptions) {
 		o.replies = newCompression(nil, opts)
@@ -106,9 +109,10 @@ func CompressReplies(opts ...CompressOption) ServerOption {
 	})
 }
 
-// AcceptCompression sets which algorithms the server takes; the default is [compress.BuiltIn], which is gzip and
-// deflate, and with no argument it is none. Package compress/all has every algorithm. One with the number of
-// another replaces it. Clients learn what the server takes when they connect.
+// AcceptCompression sets which algorithms the server accepts; the default is [compress.BuiltIn],
+// which is gzip and deflate. Without arguments the server accepts none. Package compress/all has
+// every algorithm. An algorithm replaces an earlier one with the same number. Clients learn which
+// algorithms the server accepts when they connect.
 func AcceptCompression(c ...compress.Compressor) ServerOption {
 	return serverOption(func(o *serverOptions) {
 		o.compressors = nil

@@ -19,13 +19,13 @@ type serverConn struct {
 	token   atomic.Uint64 // identifies the reader goroutine; see server_handoff.go
 	watched atomic.Bool   // the monitor looks at turn
 	seen    readToken     // of the monitor
-	same    int           // looks of the monitor that found seen again
+	same    int           // how often in a row the monitor has found seen again
 
 	// state is owned by the reader goroutine; the monitor replaces it when it hands over.
 	state *reading
 
 	// Guarded by mu.
-	draining bool // DRAIN was sent, or the client has said by itself that it opens no more calls
+	draining bool // DRAIN was sent, or the client has announced that it opens no more calls
 	acked    bool // the client opens no more calls
 
 	idle idleness // owned by tend
@@ -42,8 +42,8 @@ type reading struct {
 	reader
 	generation uint32
 	tick       uint32
-	now        int64  // nanotime at which the last thing was done
-	arrived    int64  // nanotime at which the whole frames in the buffer were there
+	now        int64  // nanotime at the end of the latest step
+	arrived    int64  // nanotime at which the whole frames in the buffer had arrived
 	out        []byte // replies that are not written yet
 	slab       []callContext
 	current    *callContext // of the handler that runs inline
@@ -52,25 +52,26 @@ type reading struct {
 	unknown   int // bytes of the names in methods
 	hints     int // of the methods that have one
 	lastID    uint64
-	auths     pingLimit // of AUTH, among themselves
+	auths     pingLimit // of AUTH frames
 	cancels   cancelLimit
 	drained   bool   // the client opens no more calls
 	requests  int    // since the last read
-	untimed   int64  // runs since the last one that was timed
+	untimed   int64  // runs since the last timed one
 	key       string // of idempotency, of the last request with metadata
 	sockDelay *sockDelay
 }
 
-// named is a method as the client named it.
+// named is a method under the name that the client has announced.
 type named struct {
-	name    string // only of a method that was not served when it was named; "" when there are too many
+	name    string // only of a method that was not served when it was announced; "" when there are too many
 	looked  uint64 // version of the table of methods in which the name was looked for
 	foreign bool   // it is called over another protocol
-	hint    string // what may have been meant
+	hint    string // the method that may have been meant
 	method  *method
 	alias   *alias
 
-	// What the policy said, when the proof and the version of the policy were these.
+	// The decision of the policy, and the identity and the version of the policy that it is valid
+	// for.
 	decided *verifiedIdentity
 	version uint64
 	allowed bool
@@ -121,7 +122,7 @@ func (c *serverConn) loop(s *reading) (err error, lost bool) {
 	}
 }
 
-// pause writes the replies of the input that is used up, and reads more.
+// pause writes the replies to the input handled so far, and reads more.
 func (c *serverConn) pause(s *reading) error {
 	if err := c.flush(s); err != nil {
 		return err
@@ -233,8 +234,8 @@ func (c *calleeHalf) flushIfFull(s *reading) error {
 	return c.flush(s)
 }
 
-// runInline runs the handler on this goroutine. Until it has returned, the monitor may give the
-// reading of the connection to another one.
+// runInline runs the handler on this goroutine. Until the handler has returned, the monitor may
+// transfer the reading of the connection to another goroutine.
 func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, payload []byte) (lost bool, err error) {
 	s.untimed++
 	var timed placement.Run
@@ -261,8 +262,8 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 	out := c.server.execute(ctx, cd, payload, s.out)
 	returned = true
 	if !c.token.CompareAndSwap(word, uint64(readToken(word).idle())) {
-		// Another goroutine reads now, with copies of what was in s. The lock that finishDetached
-		// takes is held until they are made.
+		// Another goroutine reads now, with copies of the data in s. It holds the lock that
+		// finishDetached takes until the copies are made.
 		if timed.Weight > 0 {
 			ctx.method.end(&timed, nanotime(), true)
 		}
@@ -282,8 +283,8 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 
 var errExited = &Error{Code: Internal, Outcome: Executed, Message: "the handler ended its goroutine with runtime.Goexit, as t.FailNow does"}
 
-// exited runs when the handler ends the goroutine that reads, by runtime.Goexit. Another one goes on,
-// unless it does already.
+// exited runs when the handler ends the reader goroutine with runtime.Goexit. Another goroutine
+// goes on reading, unless one does already.
 func (c *serverConn) exited(s *reading, word uint64, ctx *callContext) {
 	if !c.token.CompareAndSwap(word, uint64(readToken(word).idle())) {
 		c.finishDetached(ctx, appendFault(nil, ctx, errExited))
@@ -296,8 +297,9 @@ func (c *serverConn) exited(s *reading, word uint64, ctx *callContext) {
 	c.server.conns.Go(func() { c.serve(s) })
 }
 
-// reassignReader starts a goroutine that goes on reading where the current one is stuck in a handler. It
-// fails when the handler has returned in the meantime. It runs on the monitor; kept is as for look.
+// reassignReader starts a goroutine that goes on reading where the current one is stuck in a
+// handler. It fails when the handler has returned in the meantime. It runs on the monitor; kept
+// is as for look.
 func (c *serverConn) reassignReader(t readToken, kept bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -328,7 +330,7 @@ func (c *serverConn) reassignReader(t readToken, kept bool) {
 	})
 }
 
-// tend does what is due for the connection, and returns when it is due next.
+// tend does the maintenance that is due for the connection, and returns when it is due next.
 func (c *serverConn) tend(now, _ int64) (due int64) {
 	due = c.drainIdle(now)
 	if c.auth != nil {
@@ -363,7 +365,7 @@ func (c *serverConn) fail(err error) {
 	c.writer.fail(err)
 }
 
-// failWith ends the connection with a reason for the other side.
+// failWith ends the connection with a reason for the peer.
 func (c *serverConn) failWith(e *wire.Error) {
 	if c.protocol != nil {
 		c.protocol.close(e)

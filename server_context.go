@@ -12,8 +12,9 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// callContext is the context of a handler. Most handlers never ask for Done, so the channel, the
-// timer and the place in the connection's table of what can be cancelled are made when they do.
+// callContext is the context of a handler. Most handlers never call Done, so the channel, the
+// timer and the entry in the connection's table of cancellable calls are made on the first call
+// of it.
 type callContext struct {
 	conn     *calleeHalf
 	method   *method
@@ -31,14 +32,14 @@ type callContext struct {
 	trail       *[]wire.Pair // nil: none
 }
 
-// callExtras is what few calls carry. The context itself is kept small: one is made for every call, and
-// for a small message it is a large part of the garbage.
+// callExtras is the data that few calls have. The context itself is kept small: one is made per
+// call, and for a small message it is a large part of the garbage.
 type callExtras struct {
 	metadata []byte // a block, or nil
 	trace    *Trace
 	stream   *stream
 	packing  *packing      // nil: the request names no compression
-	key      string        // of idempotency, or ""
+	key      string        // the idempotency key, or ""
 	protocol *ProtocolCall // nil: the call came over Anser's own protocol
 }
 
@@ -57,7 +58,7 @@ const (
 	finished
 )
 
-// stream returns the stream that the call is, or nil.
+// stream returns the stream of the call, or nil.
 func (c *callContext) stream() *stream {
 	if c.extras == nil {
 		return nil
@@ -90,7 +91,7 @@ func (c *callContext) inheritedTrace() *Trace {
 
 func (c *callContext) isRetry() bool { return c.attempt > 0 }
 
-// CallID is the id by which a CANCEL finds the call.
+// CallID returns the id by which a CANCEL finds the call.
 func (c *callContext) CallID() uint64 { return c.id }
 
 // Deadline returns the time at which the caller gives up, if it does.
@@ -101,8 +102,8 @@ func (c *callContext) Deadline() (time.Time, bool) {
 	return mono.Wall(c.deadline), true
 }
 
-// Value returns the call itself, which other functions of this package look for, and values that another protocol
-// has for the call.
+// Value returns the call itself, which other functions of this package look up, and the values
+// that another protocol has for the call.
 func (c *callContext) Value(key any) any {
 	if key == (callKey{}) {
 		return c
@@ -117,7 +118,7 @@ func (c *callContext) Value(key any) any {
 // has returned.
 func (c *callContext) Done() <-chan struct{} { return c.cancellation().done }
 
-// Err tells why Done is closed, or nil while it is not.
+// Err returns why Done is closed, or nil while it is not.
 func (c *callContext) Err() error {
 	if c.state.Load() == fresh {
 		if c.deadline == 0 || nanotime() < c.deadline {
@@ -130,10 +131,10 @@ func (c *callContext) Err() error {
 	return cut.err
 }
 
-// isOver reports whether something has ended the context before its handler began.
+// isOver reports whether the context ended before its handler began.
 func (c *callContext) isOver() bool { return c.state.Load() == cancellable && c.Err() != nil }
 
-// cancellation returns the means to end the context, and makes them the first time.
+// cancellation returns the state that ends the context, and makes it on the first call.
 func (c *callContext) cancellation() *cancelState {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -261,7 +262,7 @@ const (
 
 func pairSize(p wire.Pair) int { return pairHead + len(p.Key) + len(p.Value) }
 
-// trailers returns the block of what the handler set, or nil.
+// trailers returns the block of the trailers that the handler set, or nil.
 func (c *callContext) trailers() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()

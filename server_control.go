@@ -8,11 +8,11 @@ import (
 
 // callsToClient is the caller half of a server's connection.
 type callsToClient interface {
-	// cutOff ends its calls, and keeps others away: the identity of the client has ended.
+	// cutOff ends its calls and refuses new ones: the identity of the client has ended.
 	cutOff()
 	// inUse reports whether calls are open.
 	inUse() bool
-	// answered takes the client's answer to a call.
+	// answered handles the client's reply to a call.
 	answered(h wire.Header, body []byte) error
 }
 
@@ -91,7 +91,7 @@ func (c *calleeHalf) cancel(s *reading, h wire.Header, body []byte) error {
 	return nil
 }
 
-// answered takes the answer of the client to a call of its server.
+// answered handles the client's reply to a call of its server.
 func (c *serverConn) answered(h wire.Header, body []byte) error {
 	if h.ID&fromServer == 0 {
 		return wire.Errorf(wire.BadFrame, "%s frame from a client, for a call that it must have made itself", h.Type)

@@ -19,8 +19,8 @@ import (
 // So one of the two sees the other. A handler that runs on the reader goroutine is added when
 // another goroutine takes over the reading, and is checked again then (recheck).
 
-// policyChanged notes the version of the policy, and reports whether it is another one than the
-// last time, or unknown because the authorizer panicked.
+// policyChanged stores the version of the policy, and reports whether it differs from the last
+// one, or is unknown because the authorizer panicked.
 func (s *Server) policyChanged() bool {
 	if s.o.authorizer == nil {
 		return false
@@ -29,8 +29,8 @@ func (s *Server) policyChanged() bool {
 	return s.policySeen.Swap(version) != version || !ok
 }
 
-// tendTrust ends what the client may no longer have, and returns when to look again. changed says
-// that the policy has changed.
+// tendTrust ends the calls and streams that the client may no longer have, and returns when to
+// check again. changed says that the policy has changed.
 func (c *serverConn) tendTrust(now int64, changed bool) (due int64) {
 	srv, st := c.server, c.auth.now.Load()
 	due = neverDue
@@ -70,7 +70,7 @@ func (c *serverConn) tendTrust(now int64, changed bool) (due int64) {
 
 var errRevoked = errors.New("the identity was revoked")
 
-// isRevoked asks whether an identity was revoked. A panic is a yes.
+// isRevoked reports whether an identity was revoked. A panic counts as yes.
 func (s *Server) isRevoked(id *Identity) (yes bool) {
 	if id.Revoked == nil {
 		return false
@@ -124,8 +124,8 @@ func (c *calleeHalf) sweep() {
 	c.cut(errDenied, over...)
 }
 
-// confirm looks at a call again that has just been entered among what is open, if something has
-// changed since it was admitted. It is called by the goroutine that reads.
+// confirm checks a call that has just been added to the open calls again, if something has
+// changed since it was admitted. The reader goroutine calls it.
 func (c *calleeHalf) confirm(n *named, ctx *callContext) {
 	srv := c.server
 	same := n.decided == c.auth.now.Load() && n.version == srv.policySeen.Load()
@@ -151,8 +151,8 @@ func (s *Server) mayGoOn(ctx *callContext) bool {
 	return ok && s.allows(ctx.conn.identity(), ctx.method.name)
 }
 
-// openCalls returns the contexts of the calls and streams that are open. A call whose handler
-// runs on the goroutine that reads is not among them.
+// openCalls returns the contexts of the calls and streams that are open, without a call whose
+// handler runs on the reader goroutine.
 func (c *calleeHalf) openCalls() (open []*callContext) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -182,7 +182,7 @@ func (c *calleeHalf) cut(why *Error, calls ...*callContext) {
 		}
 		taken = append(taken, ctx)
 		if st := ctx.stream(); st != nil {
-			st.overLocked(&e) // nothing comes behind the frame
+			st.overLocked(&e) // the frame is the last one
 		}
 		if k := ctx.protocolCall(); k != nil {
 			k.cutOff(&e)

@@ -14,12 +14,15 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// ReplyCacheLimits bounds what a server with [Deduplicate] remembers. A field that is 0 has its default.
+// ReplyCacheLimits limits what a server with [Deduplicate] remembers. A field that is 0 has its
+// default.
 type ReplyCacheLimits struct {
-	// Bytes is the memory for keys and replies, at least 4 KiB; the default is 64 MiB. A key takes 72 bytes, so the
-	// default holds those of 2,000 calls a second. Replies take what keys leave.
+	// Bytes is the memory for keys and replies, at least 4 KiB; the default is 64 MiB. A key
+	// takes 72 bytes, so the default holds the keys of 2,000 calls per second. Replies use the
+	// memory that keys leave.
 	Bytes int
-	// Age is how long a key is known after its call has ended; the default is 5 minutes, the most a day.
+	// Age is how long a key is known after its call has ended; the default is 5 minutes, the
+	// maximum a day.
 	Age time.Duration
 }
 
@@ -48,21 +51,23 @@ type DeduplicateOption interface {
 	HandleOption
 }
 
-// Deduplicate has calls with an [IdempotencyKey] run once: a further call with the same key and request gets
-// the reply or error of the first one, for which it waits if need be. Given to the server it holds for
-// all methods. Calls without a key run as always.
+// Deduplicate makes calls with an [IdempotencyKey] run once: a further call with the same key and
+// request gets the reply or error of the first one, and waits for it if necessary. As an option
+// of the server it applies to all methods. Calls without a key run as always.
 //
-// A key is known for the time that [ReplyCache] sets, and never forgotten earlier: when there is no room for
-// another key, the new call is refused with ResourceExhausted. A reply may be dropped for room; then a further call
-// gets DataLoss with the outcome Executed. No client can take all of the room: one that has taken most of it is
-// refused, and others are not. Clients are told apart by identity or TLS certificate, else by address.
+// A key is known for the time that [ReplyCache] sets, and never forgotten earlier: when there is
+// no room for another key, the new call is refused with ResourceExhausted. A reply may be dropped
+// to make room; then a further call gets DataLoss with the outcome Executed. No client can use
+// all of the room: a client that has used most of it is refused, and others are not. Clients are
+// distinguished by identity or TLS certificate, else by address.
 //
-// What is remembered is in the memory of the process: another instance does not know it, and neither does a
-// process that is started again. A client does not send a call with a key to any of those once it may have run; the
-// call fails with the outcome Unknown. A client with another identity, or on a server
-// without [Authenticate] with another TLS certificate, has other keys. Interceptors do not
-// see a call that is answered from memory. Such a call runs on when its connection is lost, as its caller
-// comes back for the reply; its deadline and a cancel end it as always.
+// The keys and replies are in the memory of the process: another instance does not know them, and
+// neither does a process after a restart. A client does not send a call with a key to any of
+// those once the call may have run; the call fails with the outcome Unknown. A client with
+// another identity, or on a server without [Authenticate] with another TLS certificate, has other
+// keys. Interceptors do not see a call that is answered from memory. Such a call runs on when its
+// connection is lost, since its caller comes back for the reply; its deadline and a cancel end it
+// as always.
 func Deduplicate() DeduplicateOption { return deduplicateOption{} }
 
 var (
@@ -70,7 +75,7 @@ var (
 	errForgotten    = &Error{Code: DataLoss, Outcome: Executed, Message: "the call with this idempotency key has run, and its reply is not remembered any more (anser.ReplyCache)"}
 )
 
-// takesKey says why a call with a key is refused, or nil.
+// takesKey returns why a call with a key is refused, or nil.
 func (s *Server) takesKey(ctx *callContext) *Error {
 	switch {
 	case ctx.method.converse != nil || ctx.oneway:
@@ -108,7 +113,8 @@ func (s *Server) executeOnce(ctx *callContext, cd codec.Codec, payload, out []by
 	}
 }
 
-// shareOf returns the client that a key counts for: the address, where it has not proven its identity.
+// shareOf returns the client that a key counts for: its address, if it has not proven an
+// identity.
 func (c *calleeHalf) shareOf() replycache.Client {
 	client := c.clientKey()
 	if client != ([sha256.Size]byte{}) {
@@ -117,7 +123,7 @@ func (c *calleeHalf) shareOf() replycache.Client {
 	if at, err := netip.ParseAddrPort(addressOf(c.nc.RemoteAddr())); err == nil {
 		addr := at.Addr().Unmap()
 		if addr.Is6() {
-			if p, err := addr.WithZone("").Prefix(64); err == nil { // a machine can use all of its prefix
+			if p, err := addr.WithZone("").Prefix(64); err == nil { // a machine can use every address of its prefix
 				addr = p.Addr()
 			}
 		}
@@ -135,11 +141,11 @@ func (s *Server) keyRefused(err error) *Error {
 	return over(limitReplies, "the client is at its share of the limit of %d bytes for idempotency keys (anser.ReplyCache)", s.o.memory.Bytes)
 }
 
-// executeFirst executes the call and remembers its answer.
+// executeFirst executes the call and stores its answer.
 func (s *Server) executeFirst(ctx *callContext, cd codec.Codec, payload, out []byte, r *replycache.Call[*callContext]) (result []byte) {
 	var frame []byte
 	defer func() { s.replies.Settle(r, !refused(frame), frame) }()
-	// If the handler ends the goroutine, this is what its caller is told.
+	// The error of the call if the handler ends the goroutine.
 	frame = appendError(nil, ctx, errExited)
 	result = s.execute(ctx, cd, payload, out)
 	frame = result[len(out):]
@@ -148,7 +154,7 @@ func (s *Server) executeFirst(ctx *callContext, cd codec.Codec, payload, out []b
 
 // replay appends the answer that a call with the same key got.
 func (s *Server) replay(ctx *callContext, frame, out []byte) []byte {
-	if s.o.observers != nil { // they may refuse here what they refuse elsewhere
+	if s.o.observers != nil { // they may refuse this call as any other
 		if fault := s.observeRequest(ctx, 0); fault != nil {
 			return appendRefusal(out, ctx, fault)
 		}
@@ -181,7 +187,7 @@ func refused(frame []byte) bool {
 	return err == nil && e.Outcome == wire.Refused
 }
 
-// digest returns what tells the request of a call from others.
+// digest returns the hash that identifies the request of a call.
 func (s *Server) digest(ctx *callContext, payload []byte) (sum uint64, fault *Error) {
 	h := sha256.New()
 	p := ctx.extras.packing

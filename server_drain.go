@@ -12,9 +12,9 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// drained notes that the client opens no more calls.
+// drained handles the client's announcement that it opens no more calls.
 func (c *serverConn) drained(s *reading, flags wire.Flags) error {
-	// Replies first: when nothing is open after this, CLOSE follows.
+	// Replies first: if no call is open after this, CLOSE follows.
 	if err := c.flush(s); err != nil {
 		return err
 	}
@@ -28,16 +28,16 @@ func (c *serverConn) drained(s *reading, flags wire.Flags) error {
 	return nil
 }
 
-// drainIdle drains a connection on which nothing was called for the idle timeout, and returns when
-// to look again.
+// drainIdle drains a connection on which no call was made for the idle timeout, and returns when
+// to check again.
 func (c *serverConn) drainIdle(now int64) (due int64) {
 	limit := c.server.o.idleTimeout
-	if limit == 0 || c.peer.Session != 0 { // a client with handlers is there to be called
+	if limit == 0 || c.peer.Session != 0 { // a client with handlers waits for calls
 		return neverDue
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// A handler on the goroutine that reads changes the turn, all others are counted.
+	// A handler on the reader goroutine changes the turn, all others are counted.
 	turn := readToken(c.token.Load())
 	quiet := c.idle.note(now, uint64(turn)+c.opened, turn.running() || c.running.Len()+c.detached > 0)
 	switch {
@@ -68,8 +68,8 @@ func (c *serverConn) startDrain(grace time.Duration) {
 	c.finishDrain()
 }
 
-// finishDrain closes a connection that the client no longer uses and on which nothing is open.
-// It is called whenever the last thing may have ended. No handler runs inline after the client's
+// finishDrain closes a connection that the client no longer uses and on which no call is open. It
+// is called whenever the last call may have ended. No handler runs inline after the client's
 // DRAIN was read, and the replies before it have been flushed.
 func (c *serverConn) finishDrain() {
 	if c.protocol != nil {
@@ -89,13 +89,13 @@ func (c *serverConn) finishDrain() {
 	}
 }
 
-// end closes the connection after its reader has stopped, and cancels what runs.
+// end closes the connection after its reader has stopped, and cancels the running calls.
 func (c *serverConn) end(s *reading, err error) {
 	err = c.setCloseReason(err)
 	c.nc.SetWriteDeadline(time.Now().Add(byeBound))
 	c.flush(s)
 	c.mu.Lock()
-	said := c.closing // CLOSE is out already
+	said := c.closing // CLOSE was sent already
 	c.closing = true  // no answer is sent any more
 	c.mu.Unlock()
 	c.cancelAll(err)
@@ -132,11 +132,11 @@ func (c *calleeHalf) cancelAll(err error) {
 	c.mu.Lock()
 	var lost []*callContext
 	c.running.Each(func(ctx *callContext) {
-		// The caller of one with a key comes back for the reply, over another connection.
+		// The caller of a call with a key comes back for the reply, over another connection.
 		if ctx.extras == nil || ctx.extras.key == "" || c.server.stopping.Load() {
 			lost = append(lost, ctx)
 		} else if c.auth != nil {
-			c.server.orphans.add(ctx) // while c.mu is held: finishDetached removes it behind that
+			c.server.orphans.add(ctx) // while c.mu is held: finishDetached removes it afterwards
 			c.server.duties.Stir()
 		}
 	})

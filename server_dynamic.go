@@ -13,15 +13,16 @@ type DynamicMethod struct {
 	Name string
 	// Request and Reply are the types of the messages, without pointers.
 	Request, Reply reflect.Type
-	// Handle is called with a *Request and returns a *Reply. It is called as the function given to [Handle] is.
+	// Handle is called with a *Request and returns a *Reply, under the same rules as the function
+	// passed to [Handle].
 	Handle func(ctx context.Context, request any) (reply any, err error)
 	// Foreign offers the method to other protocols only (see [ProtocolConn]): it may have any name, the codecs of the
 	// server need not carry its messages, and clients of Anser neither see nor call it.
 	Foreign bool
 }
 
-// HandleDynamic serves methods whose types are known only when the program runs: all of them, or with an error none.
-// What [Handle] says of methods holds for them too.
+// HandleDynamic serves methods whose types are known only when the program runs: all of them, or
+// with an error none. The rules of [Handle] apply to them too.
 func (s *Server) HandleDynamic(methods []DynamicMethod, opts ...HandleOption) error {
 	list := make([]*method, len(methods))
 	for i := range methods {

@@ -49,7 +49,7 @@ func (s *Server) execute(ctx *callContext, cd codec.Codec, payload, out []byte) 
 	return s.appendReply(ctx, cd, reply, out)
 }
 
-// decodeRequest returns what a request holds, or why the call is refused.
+// decodeRequest returns the decoded request, or why the call is refused.
 func (s *Server) decodeRequest(ctx *callContext, cd codec.Codec, payload []byte) (in any, fault *Error) {
 	if k := ctx.protocolCall(); k != nil {
 		return k.request, nil
@@ -112,7 +112,7 @@ func (m *method) flags() wire.Flags {
 	return 0
 }
 
-// The phases in which the user's code may panic, with what the caller is told.
+// The phases in which the user's code may panic, and the text of the caller's error.
 const (
 	panicRequest = "an observer panicked on the request"
 	panicDecode  = "the codec panicked on the request"
@@ -146,8 +146,8 @@ func appendError(out []byte, ctx *callContext, e *Error) []byte {
 	return ctx.conn.appendError(out, ctx.id, ctx.method.flags(), &b)
 }
 
-// appendError appends an ERROR frame that the client accepts. What is too large is cut or left out,
-// as a frame over the client's limit would cost it the connection.
+// appendError appends an ERROR frame that the client accepts. Parts that are too large are cut or
+// left out, since a frame over the client's limit would end the connection.
 func (c *calleeHalf) appendError(out []byte, id uint64, flags wire.Flags, b *wire.ErrorBody) []byte {
 	limit := int(c.peer.MaxFrame)
 	if n := min(limit/2, wire.MaxMessage); len(b.Message) > n {
@@ -163,8 +163,8 @@ func (c *calleeHalf) appendError(out []byte, id uint64, flags wire.Flags, b *wir
 	return wire.AppendError(out, id, flags, b)
 }
 
-// panicked turns a panic of the user's code into an error that tells the caller nothing but an id, by which
-// the server's log is found.
+// panicked turns a panic of the user's code into an error that contains only an id, by which the
+// entry in the server's log is found.
 func (s *Server) panicked(ctx *callContext, out []byte, phase string, p any) []byte {
 	s.stats.panics.Add(1)
 	id := rand.Text()[:10]

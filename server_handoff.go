@@ -8,8 +8,9 @@ import (
 	"github.com/anser-rpc/anser/internal/sysusage"
 )
 
-// A turn is the word by which a goroutine owns the reading of a connection: a generation in the
-// upper half, a tick in the lower one, whose last bit says that a handler is running.
+// A readToken, or turn, is the word by which a goroutine owns the reading of a connection: a
+// generation in the upper half and a tick in the lower one, whose last bit says that a handler is
+// running.
 type readToken uint64
 
 func makeReadToken(generation, tick uint32) readToken {
@@ -24,18 +25,18 @@ func (t readToken) idle() readToken { return t &^ 1 }
 // next is the turn with which another goroutine takes over.
 func (t readToken) next() readToken { return (t>>32 + 1) << 32 }
 
-// monitor looks for handlers that run for long on the goroutine that reads their connection, and has
-// another goroutine go on reading. It sleeps while nothing runs.
+// monitor finds handlers that block the reader goroutine of their connection for long, and starts
+// another goroutine that goes on reading. It sleeps while no handler runs.
 type monitor struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	conns   []*serverConn
 	running bool // the goroutine exists
 	closed  bool
 	wg      sync.WaitGroup
 }
 
-// starvationCheck tells the looks at the connections whether the process kept its processors since the look
-// before last. Where it did not, a handler that did not end may just not have been running.
+// starvationCheck tells whether the process kept its processors since the check before last. If
+// it did not, a handler that did not end may just not have been running.
 type starvationCheck [2]int64
 
 func (c *starvationCheck) next() bool {
@@ -46,13 +47,13 @@ func (c *starvationCheck) next() bool {
 }
 
 const (
-	monitorCoarse = 4 * time.Millisecond   // until the next look
-	monitorFine   = time.Millisecond       // until the look that tells whether what ran is still running
-	monitorAlert  = 100 * time.Millisecond // for so long after a handoff all looks are fine
-	monitorQuiet  = 50                     // looks without a new turn after which a connection is forgotten
+	monitorCoarse = 4 * time.Millisecond   // until the next check
+	monitorFine   = time.Millisecond       // until the check whether the same handler is still running
+	monitorAlert  = 100 * time.Millisecond // for this long after a handoff the fine interval is used
+	monitorQuiet  = 50                     // checks without a new turn after which a connection is forgotten
 
-	// Where the process lost its processors in the meantime, a handler most likely just did not run,
-	// and handing over costs more than waiting: this many looks that found the same turn again.
+	// If the process lost its processors in the meantime, a handler most likely just did not run,
+	// and a handoff costs more than waiting: this many checks must find the same turn again.
 	monitorPatience = 4
 )
 
@@ -71,13 +72,13 @@ func (m *monitor) watch(c *serverConn) {
 	}
 }
 
-// run looks in pairs, of which the second one tells whether a handler is stuck. Looking every
-// millisecond instead takes 5 % of the throughput with 100 callers: each look wakes a thread.
+// run checks in pairs: the second check shows whether a handler is stuck. Checking every
+// millisecond instead takes 5 % of the throughput with 100 callers: each check wakes a thread.
 func (m *monitor) run() {
 	timer := time.NewTimer(monitorFine)
 	defer timer.Stop()
 	var quiet starvationCheck
-	var alert int64 // nanotime until which all looks are fine
+	var alert int64 // nanotime until which the fine interval is used
 	fine := false
 	for range timer.C {
 		kept := quiet.next()
@@ -115,14 +116,14 @@ func (m *monitor) run() {
 	}
 }
 
-// observation is what the monitor sees when it looks at a connection.
+// observation is the result of one check of a connection.
 type observation int
 
 const (
 	sawIdle    observation = iota
 	sawNothing             // for a long time: the connection need not be watched any more
-	sawRunning             // a handler that did not run at the last look
-	sawStuck               // the handler of the last look
+	sawRunning             // a handler that did not run at the last check
+	sawStuck               // the handler of the last check
 	sawHandoff             // the same, and another goroutine reads now
 )
 
@@ -133,8 +134,8 @@ func (m *monitor) close() {
 	m.wg.Wait()
 }
 
-// look hands the reading over if the handler of the last look is still running. kept says that the
-// process kept its processors.
+// look hands off the reading if the handler of the last check is still running. kept says that
+// the process kept its processors.
 func (c *serverConn) look(kept bool) observation {
 	t := readToken(c.token.Load())
 	if t != c.seen {
@@ -155,8 +156,8 @@ func (c *serverConn) look(kept bool) observation {
 	if c.same < monitorQuiet {
 		return sawIdle
 	}
-	// The reader stores its turn and then looks at watched; here it is the other way round, so one
-	// of the two sees the other.
+	// The reader stores its turn and then loads watched. The monitor does both in the opposite
+	// order, so one of them sees the other.
 	c.watched.Store(false)
 	if now := readToken(c.token.Load()); now != t && c.watched.CompareAndSwap(false, true) {
 		c.seen, c.same = now, 0
