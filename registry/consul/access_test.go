@@ -53,7 +53,7 @@ key_prefix "anser/documents/" { policy = "write" }
 		say  string
 	}{
 		"no token":    {nil, "use the option consul.Token"},
-		"wrong token": {[]consul.Option{consul.Token(guess)}, "look at the policies of the token"},
+		"wrong token": {[]consul.Option{consul.Token(guess)}, "check the policies of the token"},
 	} {
 		r := s.dial(t, append(c.opts, secure)...)
 		ctx := regtest.Within(t)
