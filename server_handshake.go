@@ -14,7 +14,7 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// handshake exchanges prefaces, and enters the connection among the live ones.
+// handshake exchanges prefaces and settings, and adds the connection to the live ones.
 func (s *Server) handshake(nc net.Conn, g *handshakes.Pending, full, check bool) (*serverConn, *reading, error) {
 	c := newServerConn(s)
 	c.conn.init(nc, &s.conns, s.o.minPing)
@@ -67,7 +67,7 @@ func (s *Server) handshake(nc net.Conn, g *handshakes.Pending, full, check bool)
 	if err != nil {
 		return nil, nil, s.refuse(c.nc, err)
 	}
-	if sc, ok := c.nc.(secured); ok { // its handshake is over
+	if sc, ok := c.nc.(secured); ok { // its TLS handshake is complete
 		c.tls = new(sc.ConnectionState())
 	}
 	c.streams.init(&s.settings, &c.peer, s.o.windowsGrow, checksums)
@@ -94,7 +94,7 @@ func (s *Server) handshake(nc net.Conn, g *handshakes.Pending, full, check bool)
 	if err := s.o.observers.connOpened(c.info()); err != nil {
 		return nil, nil, s.refuse(c.nc, wire.Errorf(wire.Unauthenticated, "%v", err))
 	}
-	sysconn.SetUserTimeout(nc, s.o.keepaliveIdle+s.o.keepaliveAnswer) // not earlier: it is a system call, and many come no further
+	sysconn.SetUserTimeout(nc, s.o.keepaliveIdle+s.o.keepaliveAnswer) // not earlier: many get no further, and it is a system call
 	st.maxFrame, st.now = s.settings.MaxFrame, nanotime()
 	if checksums {
 		st.expectChecksums()
@@ -114,7 +114,7 @@ func (s *Server) handshake(nc net.Conn, g *handshakes.Pending, full, check bool)
 	closed, by := s.closed, s.closesBy
 	s.mu.Unlock()
 	if c.peer.Session != 0 {
-		s.join(c) // when the server drains, too: calls that are on their way are served, and may ask for the session
+		s.join(c) // also during a drain: calls that are on their way may need the session
 	}
 	if closed {
 		c.startDrain(s.graceUntil(by))
@@ -122,8 +122,9 @@ func (s *Server) handshake(nc net.Conn, g *handshakes.Pending, full, check bool)
 	return c, st, nil
 }
 
-// refuse ends a handshake that failed with err, which it returns, and tells the client why. CLOSE takes
-// the place of SETTINGS, so that no client believes the handshake is over and calls.
+// refuse ends a handshake that failed with err, which it returns, and sends the reason to the
+// client. CLOSE takes the place of SETTINGS, so that no client takes the handshake for complete
+// and calls.
 func (s *Server) refuse(nc net.Conn, err error) error {
 	var broken *wire.Error
 	if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -146,7 +147,7 @@ func (s *Server) refuse(nc net.Conn, err error) error {
 	return err
 }
 
-// halfClose lets the other side read what was written, although it may still be sending.
+// halfClose lets the peer read the bytes written so far, although it may still be sending.
 func halfClose(nc net.Conn) {
 	half, ok := nc.(interface{ CloseWrite() error })
 	if !ok {
@@ -162,8 +163,9 @@ func halfClose(nc net.Conn) {
 	}
 }
 
-// turnedOut tells a client that its place was given to another one, unless nc is nil, and returns that as an
-// error. Nothing is unread, so closing the connection destroys nothing, and the client needs no time to read it.
+// turnedOut tells a client that another one got its place, unless nc is nil, and returns that as
+// an error. No bytes are unread, so closing the connection destroys nothing, and the client needs
+// no time to read it.
 func (s *Server) turnedOut(nc net.Conn) error {
 	err := wire.Errorf(wire.Overload, "the server is at its limit of %d connections in their handshake, and this one kept it waiting (anser.MaxHandshakes)", s.o.maxHandshakes)
 	s.stats.close(err.Reason)

@@ -8,10 +8,10 @@ import (
 	"github.com/anser-rpc/anser/internal/mono"
 )
 
-// waitQueue is an adaptive limit, and the calls that wait for it.
+// waitQueue is an adaptive limit and the queue of the calls that wait for it.
 type waitQueue struct {
 	*limiter.Limiter[*job]
-	owner string                // the method, or "" for that of the server
+	owner string                // the method, or "" for the server
 	full  atomic.Pointer[Error] // for calls that find no room
 }
 
@@ -30,7 +30,7 @@ func newWaitQueue(owner string, b *limitBounds, queueTime time.Duration) *waitQu
 	return q
 }
 
-// enter has a worker run the job, now or when it is its turn, or refuse it.
+// enter makes a worker run the job, now or when its turn comes, or refuses it.
 func (q *waitQueue) enter(j *job) {
 	if q.TryAcquire() {
 		j.Admit(nanotime())
@@ -39,19 +39,19 @@ func (q *waitQueue) enter(j *job) {
 	q.Enqueue(j, int(j.ctx.level()))
 }
 
-// Admit has a worker run the job, which has a place.
+// Admit makes a worker run the job, which has a place.
 func (j *job) Admit(now mono.Time) {
 	j.place(now)
 	j.ctx.conn.server.workers.do(j)
 }
 
-// place notes that the job has a place.
+// place records that the job has a place.
 func (j *job) place(now mono.Time) {
 	j.ctx.priority |= hasPlace
 	j.granted = now
 }
 
-// Refuse has a worker refuse the call: its connection may be one whose client does not read.
+// Refuse makes a worker refuse the call: its client may not be reading.
 func (j *job) Refuse(why limiter.Reason) {
 	limits := j.ctx.method.limits
 	limits.shed[j.ctx.level()].Add(1)
@@ -62,7 +62,7 @@ func (j *job) Refuse(why limiter.Reason) {
 	j.ctx.conn.server.workers.do(j)
 }
 
-// nextJob returns a job that waits, for the worker that calls it after Release, or nil.
+// nextJob returns a waiting job, for the worker that calls it after Release, or nil.
 func (q *waitQueue) nextJob() *job {
 	j, now, ok := q.Next()
 	if !ok {

@@ -27,14 +27,14 @@ type method struct {
 	name       string // canonical
 	newRequest func() any
 	handle     func(ctx context.Context, in any) (any, error)
-	converse   func(ctx context.Context, st *stream) error // of a stream, which has no handle
+	converse   func(ctx context.Context, st *stream) error // of a stream method, which has no handle
 	chain      Func                                        // interceptors around either; nil without interceptors
 	request    reflect.Type
 	reply      reflect.Type
 	in, out    *elements // of a method with tuples
 	idempotent bool
-	once       bool // duplicates are answered from memory
-	oneway     bool // is only ever called oneway
+	once       bool // duplicates get the stored reply
+	oneway     bool // all calls of it are oneway
 	mode       runMode
 	only       *codecSet // nil: all of the server's
 	builtin    bool
@@ -55,20 +55,19 @@ type alias struct {
 	uses       atomic.Int64
 }
 
-// Handle serves the method name with h. Names have the form "Service.Method". Request and reply can
-// be of any type that one of the server's codecs handles: structs, protobuf messages, []byte.
+// Handle serves the method name with h. Names have the form "Service.Method". Request and reply
+// can be of any type that one of the server's codecs handles: structs, protobuf messages, []byte.
 //
-// The request that h gets is its own. The reply must not be changed after h has returned; a nil
-// reply without an error is an Internal error, except that of a handler whose reply is [None]. The
-// context ends when the caller cancels, its deadline passes, its connection is lost, or h has
-// returned.
+// h owns the request that it gets. The reply must not be changed after h has returned; a nil
+// reply without an error is an Internal error, unless the reply type is [None]. The context ends
+// when the caller cancels, its deadline passes, its connection is lost, or h has returned.
 //
-// A type that no codec of the server can carry, such as one with a field of type error or chan, is
-// an error that names the field. [OnlyCodecs] narrows the codecs down.
+// Handle returns an error for a type that no codec of the server can carry, such as one with a
+// field of type error or chan, and names the field. [OnlyCodecs] restricts the codecs.
 //
-// Methods may be added at any time and from several goroutines. A server that serves already takes
-// calls of the method from then on, also on connections that are there. Before that, an error of
-// Handle is also returned by Serve and ListenAndServe, so that it need not be looked at here.
+// Methods may be added at any time and from several goroutines. A server that already serves
+// accepts calls of the method from then on, also on existing connections. Before that, Serve and
+// ListenAndServe also return an error of Handle, so that it need not be checked here.
 func Handle[A, R any](s *Server, name string, h func(ctx context.Context, in *A) (*R, error), opts ...HandleOption) error {
 	if h == nil {
 		return s.refuseMethod(fmt.Errorf("method %q has no handler: the function is nil", name))
@@ -93,8 +92,8 @@ func Handle[A, R any](s *Server, name string, h func(ctx context.Context, in *A)
 
 var errNilReply = &Error{Code: Internal, Outcome: Executed, Message: "the handler returned neither a reply nor an error"}
 
-// nilReply is what a handler has returned that returned nil without an error: a None is nothing
-// more.
+// nilReply returns the result of a handler that returned nil without an error, which is allowed
+// only for None.
 func nilReply[R any]() (any, error) {
 	if none, ok := any(new(R)).(*None); ok {
 		return none, nil
@@ -102,7 +101,7 @@ func nilReply[R any]() (any, error) {
 	return nil, errNilReply
 }
 
-// add has the server serve methods, all of them or none. They may be added while it serves.
+// add adds methods to the server, all of them or none. They may be added while it serves.
 func (s *Server) add(opts []HandleOption, list ...*method) error {
 	if err := s.usable(); err != nil {
 		return err
@@ -132,7 +131,7 @@ func (s *Server) add(opts []HandleOption, list ...*method) error {
 	return nil
 }
 
-// prepare sets what the options say of a method, and puts the interceptors around it.
+// prepare applies the options to a method, and wraps it in the interceptors.
 func (s *Server) prepare(m *method, opts []HandleOption) (*handleOptions, error) {
 	o := new(handleOptions)
 	for _, opt := range opts {
@@ -189,7 +188,7 @@ func checkName(name string, builtin bool) error {
 
 const builtinPrefix = "Anser."
 
-// refuseMethod returns err, and notes it for Serve if the server does not serve yet.
+// refuseMethod returns err, and stores it for Serve if the server does not serve yet.
 func (s *Server) refuseMethod(err error) error {
 	if bad := s.usable(); bad != nil {
 		return bad
@@ -220,7 +219,7 @@ func (m *method) run(ctx context.Context, in any) (any, error) {
 	return inv.Reply, nil
 }
 
-// inline reports whether the method may run on the goroutine that reads the connection.
+// inline reports whether the method may run on the reader goroutine.
 func (m *method) inline(now int64) bool {
 	switch m.mode {
 	case runInline:
@@ -231,8 +230,7 @@ func (m *method) inline(now int64) bool {
 	return m.placement.Inline(now)
 }
 
-// end ends a timed run, from which nothing is learned where the mode is fixed; see
-// [placement.Learner.End].
+// end ends a timed run. It learns nothing where the mode is fixed; see [placement.Learner.End].
 func (m *method) end(r *placement.Run, now int64, handedOff bool) {
 	if m.mode == runLearned {
 		m.placement.End(r, now, m.calls.Load(), handedOff)

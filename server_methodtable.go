@@ -8,23 +8,25 @@ import (
 	"sync/atomic"
 )
 
-// methodTable holds what a server serves. Methods may be added at any time; none is changed or taken away. A
-// connection looks a name up once, when the client announces the name, so that no call takes the lock.
+// methodTable holds the methods that a server serves. Methods may be added at any time; they are
+// never changed or removed. A connection looks a name up once, when the client announces it, so
+// that no call takes the lock.
 type methodTable struct {
-	version atomic.Uint64 // of what follows; grows when methods are added
+	version atomic.Uint64 // of the methods; grows when methods are added
 
-	mu      sync.RWMutex // guards what follows
+	mu      sync.RWMutex // guards the fields below
 	methods map[string]*method
 	aliases map[string]*alias
 }
 
-// entry is a method that is added, with its options.
+// entry is a method to add, with its options.
 type entry struct {
 	method  *method
 	options *handleOptions
 }
 
-// names calls f for each name of the method, with what counts its use where that is not its canonical name.
+// names calls f for each name of the method, with the alias that counts its use, or nil for the
+// canonical name.
 func (e *entry) names(f func(name string, a *alias) error) error {
 	if err := f(e.method.name, nil); err != nil {
 		return err
@@ -42,7 +44,7 @@ func (e *entry) names(f func(name string, a *alias) error) error {
 	return nil
 }
 
-// check says why the methods cannot be entered, or nil.
+// check returns why the methods cannot be added, or nil.
 func (t *methodTable) check(entries []entry) error {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -71,7 +73,7 @@ func (t *methodTable) checkLocked(entries []entry) error {
 	return nil
 }
 
-// enter adds the methods, all of them or none. guard makes what is before each of them.
+// enter adds the methods, all of them or none. guard makes the limits of each of them.
 func (t *methodTable) enter(entries []entry, guard func(*method, *handleOptions) *methodLimits) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -95,8 +97,8 @@ func (t *methodTable) enter(entries []entry, guard func(*method, *handleOptions)
 	return nil
 }
 
-// find returns the method of a name, or nil, and the alias that the name is, or nil. foreign says that it is called over
-// another protocol than Anser's own.
+// find returns the method of a name, or nil, and the alias that the name is, or nil. foreign says
+// that the method is called over another protocol than Anser's own.
 func (t *methodTable) find(name string, foreign bool) (*method, *alias) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -107,7 +109,7 @@ func (t *methodTable) find(name string, foreign bool) (*method, *alias) {
 	return m, t.aliases[name]
 }
 
-// each calls f for all names in order, with the alias that the name is, or nil. f may take its time.
+// each calls f for all names in order, with the alias that the name is, or nil. f may be slow.
 func (t *methodTable) each(f func(name string, m *method, a *alias)) {
 	t.mu.RLock()
 	methods, aliases := maps.Clone(t.methods), maps.Clone(t.aliases)
@@ -117,7 +119,7 @@ func (t *methodTable) each(f func(name string, m *method, a *alias)) {
 	}
 }
 
-// resolve looks for the method of n again if methods were added since the last time.
+// resolve looks up the method of n again if methods were added since the last time.
 func (t *methodTable) resolve(n *named) {
 	version := t.version.Load()
 	if n.name == "" || n.looked == version {

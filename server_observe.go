@@ -7,7 +7,7 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// observeRequest tells the observers of a request, which one of them may refuse.
+// observeRequest passes a request to the observers, any of which may refuse it.
 func (s *Server) observeRequest(ctx *callContext, size int) *Error {
 	if k := ctx.protocolCall(); k != nil {
 		size = k.size
@@ -19,7 +19,7 @@ func (s *Server) observeRequest(ctx *callContext, size int) *Error {
 	return err
 }
 
-// observeReply tells the observers of a server of the frame that answers a call.
+// observeReply passes the frame that answers a call to the observers of a server.
 func (s *Server) observeReply(ctx *callContext, frame []byte) {
 	defer func() {
 		if p := recover(); p != nil { // the call is over: no caller gets this error

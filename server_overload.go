@@ -21,18 +21,19 @@ type serverHandleOption struct {
 func (o serverHandleOption) applyServer(s *serverOptions) { o.server(s) }
 func (o serverHandleOption) applyHandle(h *handleOptions) { o.handle(h) }
 
-// limitBounds are those of an adaptive limit; 0 is the default.
+// limitBounds are the bounds of an adaptive limit; 0 is the default.
 type limitBounds struct{ least, most int }
 
-// MaxQueueTime sets how long a call may wait on the server before it runs: for the goroutine that reads its
-// connection, for a processor, or for its turn under an [AdaptiveLimit]. A call that has waited for longer is
-// refused with ResourceExhausted and does not run. Calls of priority Low are refused after half of that
-// time and Sheddable ones after a quarter, unless they wait for their turn: there the higher priority goes
-// first. Without this option calls wait until their deadline, under an AdaptiveLimit 100 ms.
+// MaxQueueTime sets how long a call may wait on the server before it runs: for the reader
+// goroutine of its connection, for a processor, or for its turn under an [AdaptiveLimit]. A call
+// that has waited longer is refused with ResourceExhausted and does not run. Calls of priority
+// Low are refused after half of that time and Sheddable ones after a quarter, unless they wait
+// for their turn: there the higher priority goes first. Without this option calls wait until
+// their deadline, under an AdaptiveLimit 100 ms.
 //
 // Time that a request spends in the socket counts on Linux, for TCP and unix sockets without TLS.
 //
-// Given to a method it holds for that one in place of the server's. It must be more than 0.
+// Given to a method, it replaces the server's limit for that method. It must be more than 0.
 func MaxQueueTime(d time.Duration) ServerHandleOption {
 	return serverHandleOption{
 		func(o *serverOptions) {
@@ -48,14 +49,15 @@ func MaxQueueTime(d time.Duration) ServerHandleOption {
 	}
 }
 
-// AdaptiveLimit bounds how many calls run at once by a limit that follows what the server can do: it falls
-// while calls take longer because others run, and grows while they do not. A few more wait for their turn,
-// those of the highest priority first, and what is over is refused with ResourceExhausted before it is
-// decoded. The limit stays between least and most; 0 are the defaults, GOMAXPROCS and 10,000.
+// AdaptiveLimit bounds how many calls run at once by a limit that follows the capacity of the
+// server: it falls while calls take longer because others run, and grows while they do not. Some
+// more calls wait for their turn in a queue, ordered by priority. Calls that do not fit are
+// refused with ResourceExhausted before they are decoded. The limit stays between least and most;
+// 0 means the defaults, GOMAXPROCS and 10,000.
 //
-// Given to a server, one limit holds for all methods together; a method that is given one has its own. The
-// calls run on goroutines of their own, to which each is handed over. Methods with [Inline] and
-// streams are left out, as they do not queue. See docs/governance/overload.md.
+// Given to a server, one limit applies to all methods together; a method with the option has a
+// limit of its own. Each call is handed to a goroutine of its own. Methods with [Inline] and
+// streams are exempt, since they do not queue. See docs/governance/overload.md.
 func AdaptiveLimit(least, most int) ServerHandleOption {
 	ok := least >= 0 && (most == 0 || most >= max(least, 1))
 	const want = "anser.AdaptiveLimit(%d, %d): want numbers of at least 0, the second one not below the first, or 0 for the default"
@@ -75,19 +77,20 @@ func AdaptiveLimit(least, most int) ServerHandleOption {
 
 // methodLimits are the limits of a method whose calls are limited. Other methods have none.
 type methodLimits struct {
-	limit     int64 // calls that run or wait, 0: no limit
+	limit     int64 // bound of running and waiting calls, 0: no limit
 	inFlight  atomic.Int64
 	queueTime int64      // nanoseconds, 0: no bound
 	queue     *waitQueue // nil: none
 
-	over *Error // the limit
-	late *Error // queueTime
+	over *Error // the refusal at limit
+	late *Error // the refusal after queueTime
 	shed [Critical + 1]atomic.Int64
 
 	class limiter.Class // what queue has learned of the method
 }
 
-// What a call has taken, in the upper bits of callContext.priority, which leaves the context its size.
+// The limits that a call counts for, in the upper bits of callContext.priority, so that the
+// context does not grow.
 const (
 	priorityBits = 0x03
 	hasQuota     = 0x80 // counted in methodLimits.inFlight

@@ -7,13 +7,14 @@ import (
 	"strings"
 )
 
-// Params names the arguments and results of methods that have several, as Go writes them without the types:
+// Params names the arguments and results of methods that have several, as in a Go signature
+// without the types:
 //
 //	s.RegisterFunc("Math.DivMod", divMod, anser.Params("(a, b) (q, r)"))
 //	s.Register(new(Math), anser.Params("DivMod(a, b) (q, r)", "Sum(list) total"))
 //
-// The names of a function do not outlive its compilation. With them a caller may send an object in place of
-// an array, and [MethodsName] shows them. The context and the error are left out.
+// The names in a function are lost when it is compiled. With Params a caller may send an object
+// instead of an array, and [MethodsName] shows the names. The context and the error are left out.
 func Params(signatures ...string) HandleOption {
 	return handleOption(func(o *handleOptions) { o.params = append(o.params, signatures...) })
 }

@@ -13,18 +13,19 @@ import (
 type ProtocolRequest struct {
 	// Method is the name of a method, or one of its aliases.
 	Method string
-	// Metadata is what the caller sent with its message, or nil. It is copied.
+	// Metadata is the metadata of the call, or nil. It is copied.
 	Metadata Metadata
-	// Trace is the span of the caller; the zero value is none.
+	// Trace is the span of the caller; the zero value means none.
 	Trace Trace
 	// Priority says which calls are shed first; see [Priority]. The zero value is Sheddable, so a protocol without
 	// priorities sets Normal.
 	Priority Priority
 	// Attempt is the number of the caller's attempt, from 0.
 	Attempt int
-	// Deadline is when the caller gives up; the zero value is never.
+	// Deadline is when the caller gives up; the zero value means never.
 	Deadline time.Time
-	// Arrived is when the whole request was there, from which [MaxQueueTime] counts; the zero value is now.
+	// Arrived is when the whole request had arrived, from which [MaxQueueTime] counts; the zero
+	// value means now.
 	Arrived time.Time
 	// Size is the length of the encoded message in bytes, for [MaxMessage], [MaxMemory] and observers.
 	Size int
@@ -32,23 +33,23 @@ type ProtocolRequest struct {
 	Codec codec.Codec
 	// Oneway says that the caller gets no reply.
 	Oneway bool
-	// Values is asked for the values of the handler's context; nil has none.
+	// Values provides the values of the handler's context; nil has none.
 	Values context.Context
 }
 
 // ProtocolReply ends a call that arrived over a [ProtocolConn].
 type ProtocolReply struct {
-	// Message is what the handler returned, a pointer; nil with an error and for a Oneway call.
+	// Message is the reply of the handler, a pointer; nil with an error and for a Oneway call.
 	Message any
 	// Err is the error of the call, or nil. The error that a handler returned is wrapped in it.
 	Err *Error
-	// Trailers are what the handler set with [SetTrailer], or nil.
+	// Trailers are the trailers that the handler set with [SetTrailer], or nil.
 	Trailers Metadata
 }
 
-// ProtocolCall is a call that a server has admitted. It ends with Run or Refuse, one of which must be called, also if
-// decoding the message panics or the connection has ended: until then the call counts for the limits of the server.
-// Of several calls of Run and Refuse, the first one has an effect.
+// ProtocolCall is a call that a server has admitted. It ends with Run or Refuse, one of which
+// must be called, even if decoding the message panics or the connection has ended: until then the
+// call counts for the limits of the server. Only the first call of Run or Refuse has an effect.
 type ProtocolCall struct {
 	conn    *ProtocolConn
 	ctx     *callContext // storage, which with extras saves two allocations per call
@@ -60,12 +61,12 @@ type ProtocolCall struct {
 	codec   codec.Codec
 	values  context.Context
 
-	// Of the goroutine that runs the call.
+	// Owned by the goroutine that runs the call.
 	request any
 	reply   any
 	fault   *Error
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	ending    bool       // Run or Refuse was called
 	respond   func(ProtocolReply) error
 	answered  bool // nothing is passed to respond any more
@@ -73,11 +74,12 @@ type ProtocolCall struct {
 	cut       *Error // why the call was cut off
 }
 
-// Admit decides whether a call may run, before its message is decoded. It applies what applies to calls over
-// Anser's own protocol, in the same order: the identity and the [Authorizer], the method and its codecs, the limits
-// of message, metadata, method, server, memory and connection, and the deadline. A call that is refused is counted,
-// and the error is for its caller: its Code and Message say why. It is shared and must not be changed. Admit may be
-// called by several goroutines. It returns at once, but for the Authorizer, which it may ask.
+// Admit decides whether a call may run, before its message is decoded. It applies the checks of
+// calls over Anser's own protocol, in the same order: the identity and the [Authorizer], the
+// method and its codecs, the limits of message, metadata, method, server, memory and connection,
+// and the deadline. A call that is refused is counted. The error is for its caller: its Code and
+// Message say why. It is shared and must not be changed. Admit may be called by several
+// goroutines. It returns at once, except that it may call the Authorizer.
 func (p *ProtocolConn) Admit(r *ProtocolRequest) (*ProtocolCall, *Error) {
 	if r == nil {
 		return nil, errNilRequest
@@ -109,7 +111,7 @@ func (p *ProtocolConn) Admit(r *ProtocolRequest) (*ProtocolCall, *Error) {
 		refused = errExpired
 	} else {
 		k.held, refused = p.conn.take(k.ctx, r.Size)
-		p.conn.upkeep.Stir() // no byte is seen of this protocol
+		p.conn.upkeep.Stir() // the server sees no bytes of this protocol
 	}
 	if refused != nil {
 		k.ctx.releaseLimits()
@@ -122,7 +124,7 @@ func (p *ProtocolConn) Admit(r *ProtocolRequest) (*ProtocolCall, *Error) {
 	return k, nil
 }
 
-// lookUp returns the method of a request, and says why its client may not call it.
+// lookUp returns the method of a request, or why its client may not call it.
 func (p *ProtocolConn) lookUp(r *ProtocolRequest, now int64) (n named, refused *Error) {
 	c := p.conn
 	p.names.Lock()
@@ -150,12 +152,12 @@ var (
 	errDraining   = refusal(Unavailable, "the connection is draining: make the call on another one")
 )
 
-// check says why the request cannot run, or returns its metadata as a block.
+// check returns why the request cannot run, or its metadata as a block.
 func (p *ProtocolConn) check(r *ProtocolRequest, n *named) (metadata []byte, refused *Error) {
 	srv := p.conn.server
 	switch {
 	case n.method == nil && srv.o.authorizer != nil:
-		// A hint would name methods that the caller may not know of.
+		// A hint would reveal methods that the caller may not know.
 		return nil, refusal(Unimplemented, "the method is not served here")
 	case n.method == nil:
 		return nil, p.unknown(r.Method)
@@ -165,7 +167,7 @@ func (p *ProtocolConn) check(r *ProtocolRequest, n *named) (metadata []byte, ref
 		return nil, refusal(Unimplemented, "method %q does not take the codec of this protocol: it takes %s", r.Method, srv.codecNames(n.method.only))
 	case r.Size > srv.o.maxMessage:
 		return nil, srv.tooLarge(r.Size)
-	case p.draining(): // seen again when the call is entered; here it comes before the limits
+	case p.draining(): // checked again when the call is added; here it comes before the limits
 		return nil, errDraining
 	case len(r.Metadata) == 0:
 		return nil, nil
@@ -180,8 +182,8 @@ func (p *ProtocolConn) check(r *ProtocolRequest, n *named) (metadata []byte, ref
 	return metadata, nil
 }
 
-// unknown is the refusal of a method that is not served. Looking for a hint can cost more than all else of a request,
-// so only the first ones get it.
+// unknown returns the refusal of a method that is not served. Looking for a hint can cost more
+// than the rest of a request, so only the first such requests get one.
 func (p *ProtocolConn) unknown(name string) *Error {
 	hint := ""
 	if len(name) > wire.MaxMethodName {
@@ -213,15 +215,16 @@ func (p *ProtocolConn) newCall(r *ProtocolRequest, m *method, metadata []byte, a
 	return k
 }
 
-// Context returns the context of the handler. It ends when the handler has returned, and before that when the
-// caller cancels, the deadline passes, the connection ends, or the client may not have the call any more.
+// Context returns the context of the handler. It ends when the handler has returned, and before
+// that when the caller cancels, the deadline passes, the connection ends, or the client is no
+// longer allowed to make the call.
 func (k *ProtocolCall) Context() context.Context { return k.ctx }
 
 // NewRequest returns a pointer to a new message to decode the request into.
 func (k *ProtocolCall) NewRequest() any { return k.ctx.method.newRequest() }
 
-// Received notes that the message has size bytes, for protocols that find that out after Admit. The error says why the
-// call cannot run, and is for Refuse.
+// Received records that the message has size bytes, for protocols that learn the size after
+// Admit. The error says why the call cannot run; pass it to Refuse.
 func (k *ProtocolCall) Received(size int) *Error {
 	srv := k.conn.conn.server
 	if size > srv.o.maxMessage {
@@ -237,8 +240,8 @@ func (k *ProtocolCall) Received(size int) *Error {
 	return nil
 }
 
-// Cancel ends the context of the handler because the caller has given up. What the handler returns
-// is still passed to the function given to Run.
+// Cancel ends the context of the handler because the caller has given up. The result of the
+// handler is still passed to the function given to Run.
 func (k *ProtocolCall) Cancel() {
 	k.mu.Lock()
 	over := k.answered || k.cancelled
@@ -250,8 +253,8 @@ func (k *ProtocolCall) Cancel() {
 	}
 }
 
-// Refuse ends a call that does not run, such as one whose message could not be decoded. The server counts why, and
-// answers nothing: that is the protocol's.
+// Refuse ends a call that does not run, such as one whose message could not be decoded. The
+// server counts the reason, and sends no answer: the protocol does.
 func (k *ProtocolCall) Refuse(why *Error) {
 	if _, first := k.begin(nil); !first {
 		return
@@ -268,12 +271,14 @@ func (k *ProtocolCall) Refuse(why *Error) {
 	c.finishDetached(k.ctx, nil)
 }
 
-// Run has the server run the handler with the message, which is what NewRequest returned, and returns at once.
-// respond is called once with the reply, on a goroutine of the server, and may wait for the client to take what was
-// sent before. It is called for a Oneway call too, with the zero reply or an error, and after End; nil is allowed. It
-// must not panic: a type of the message that encodes itself may. An error of respond says that the message could not
-// be encoded, and counts as one of the method. If the call is cut off because its client may not have it any more,
-// respond gets that error at once, although the handler may still run.
+// Run makes the server run the handler with the message, which must be the result of NewRequest,
+// and returns at once. respond is called once with the reply, on a goroutine of the server, and
+// may wait until the client has read earlier replies. It is called for a Oneway call too, with
+// the zero reply or an error, and after End; nil is allowed. It must not panic, although the
+// encoding of a message with its own encoder may. An error of respond means that the message
+// could not be encoded, and counts as an error of the method. If the call is cut off because its
+// client is no longer allowed to make it, respond gets that error at once, although the handler
+// may still run.
 func (k *ProtocolCall) Run(message any, respond func(ProtocolReply) error) {
 	cut, first := k.begin(respond)
 	if !first {
@@ -289,8 +294,8 @@ func (k *ProtocolCall) Run(message any, respond func(ProtocolReply) error) {
 	k.conn.conn.server.workers.do(j)
 }
 
-// begin notes that the call ends, with the function that gets the reply, and reports whether it is the first time. cut
-// says why the call was cut off before, or is nil.
+// begin records that the call ends, with the function that gets the reply, and reports whether it
+// is the first time. cut is why the call was cut off before, or nil.
 func (k *ProtocolCall) begin(respond func(ProtocolReply) error) (cut *Error, first bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -305,7 +310,7 @@ func (k *ProtocolCall) begin(respond func(ProtocolReply) error) (cut *Error, fir
 	return k.cut, true
 }
 
-// cutOff answers a call that its client may not have any more.
+// cutOff answers a call that its client is no longer allowed to make.
 func (k *ProtocolCall) cutOff(why *Error) {
 	k.mu.Lock()
 	respond, answered := k.respond, k.answered
@@ -316,8 +321,8 @@ func (k *ProtocolCall) cutOff(why *Error) {
 	}
 }
 
-// end hands the reply to the protocol, unless the call was cut off or refused, and takes the call out of the table
-// after that: a drain must not close the connection in between.
+// end passes the reply to the protocol, unless the call was cut off or refused, and removes the
+// call from the table after that: a drain must not close the connection in between.
 func (k *ProtocolCall) end() {
 	k.mu.Lock()
 	respond := k.respond
@@ -342,7 +347,7 @@ func (k *ProtocolCall) end() {
 	c.mu.Unlock()
 }
 
-// protocolCall returns what the call of another protocol has beyond its context, or nil.
+// protocolCall returns the data of a call over another protocol, or nil.
 func (c *callContext) protocolCall() *ProtocolCall {
 	if c.extras == nil {
 		return nil

@@ -12,22 +12,24 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// ProtocolHooks are the functions with which a server reaches a connection of another protocol. They must not wait
-// for the client, as the server calls them for one connection after the other.
+// ProtocolHooks are the functions with which a server controls a connection of another protocol.
+// They must not wait for the client, since the server calls them for one connection after the
+// other.
 type ProtocolHooks struct {
-	// Drain is called once if the client should go elsewhere: the server shuts down, the connection was idle for
-	// [IdleTimeout], or the identity ends soon or was not renewed. grace is how long open calls may go on. New calls
-	// are refused from now on.
+	// Drain is called once if the client should use another server: the server shuts down, the
+	// connection was idle for [IdleTimeout], or the identity ends soon or was not renewed. grace
+	// is how long open calls may go on. New calls are refused from now on.
 	Drain func(grace time.Duration)
 	// Close is called if the connection must end, with the reason, or with nil after a drain when no call is open
 	// any more. It may be called more than once. The protocol then calls End.
 	Close func(why error)
 }
 
-// ProtocolConn is a connection over which clients call the methods of a [Server] by another protocol than Anser's
-// own, such as net/rpc's. The protocol reads requests and writes replies. All that is in between is the server's
-// and the same for all protocols: addresses, limits, priorities, authentication, policies, interceptors,
-// observers, counters, and drain. Package netrpc is built on it.
+// ProtocolConn is a connection over which clients call the methods of a [Server] with another
+// protocol than Anser's own, such as net/rpc's. The protocol reads requests and writes replies.
+// Everything in between is done by the server in the same way for all protocols: addresses,
+// limits, priorities, authentication, policies, interceptors, observers, counters, and drain.
+// Package netrpc is built on it.
 //
 // The methods are safe for concurrent use.
 type ProtocolConn struct {
@@ -38,28 +40,31 @@ type ProtocolConn struct {
 	hints   atomic.Int64  // names of methods for which a hint was looked for
 	proving chan struct{} // full while a credential is checked; nil without authentication
 
-	names   sync.Mutex // guards methods; held while the policy is asked
+	names   sync.Mutex // guards methods; held while the policy is called
 	methods map[string]*named
 
-	mu     sync.Mutex  // guards what follows
-	opened bool        // the observers know of it
-	login  *time.Timer // ends a connection whose client does not authenticate itself, or nil
+	mu     sync.Mutex  // guards the fields below
+	opened bool        // the observers were called
+	login  *time.Timer // closes a connection whose client does not authenticate, or nil
 	ended  bool
 }
 
-// OpenConn enters a connection of another protocol. Its TLS handshake is over; remote has the two addresses and the
-// state of TLS. The server counts it, passes it to the observers, and holds it to what other connections are held
-// to: [AllowFrom] and [DenyFrom], [MaxConns], and the protection that a connection from another machine needs. On a
-// server with [Authenticate], a certificate in remote.TLS is tried at once; without an identity, calls fail with
-// Unauthenticated until [ProtocolConn.Authenticate] has succeeded, and the connection is closed after
-// [HandshakeTimeout].
+// OpenConn adds a connection of another protocol to the server. Its TLS handshake is complete;
+// remote has the two addresses and the state of TLS. The server counts it, passes it to the
+// observers, and applies the rules of other connections: [AllowFrom] and [DenyFrom], [MaxConns],
+// and the protection that a connection from another machine needs. On a server with
+// [Authenticate], a certificate in remote.TLS is tried at once; without an identity, calls fail
+// with Unauthenticated until [ProtocolConn.Authenticate] has succeeded, and the connection is
+// closed after [HandshakeTimeout].
 //
-// remote.Local decides whether the connection needs protection: without it, that is up to the caller. [AllowFrom] and
-// [DenyFrom] need an IP address in remote.Addr; MaxConns does not count the connection before OpenConn.
+// remote.Local decides whether the connection needs protection: without it, the caller must check
+// that. [AllowFrom] and [DenyFrom] need an IP address in remote.Addr; MaxConns does not count the
+// connection before OpenConn.
 //
-// The error says why the server does not take the connection, which the caller closes. Otherwise the caller must
-// call End when the connection has ended; [Server.Shutdown] waits for that. The hooks may be called before OpenConn
-// returns, as Shutdown may be called at the same time.
+// The error says why the server does not accept the connection, which the caller closes.
+// Otherwise the caller must call End when the connection has ended; [Server.Shutdown] waits for
+// that. The hooks may be called before OpenConn returns, since Shutdown may be called at the same
+// time.
 func (s *Server) OpenConn(remote Peer, hooks ProtocolHooks) (*ProtocolConn, error) {
 	if err := s.usable(); err != nil {
 		return nil, err
@@ -98,7 +103,7 @@ func (s *Server) OpenConn(remote Peer, hooks ProtocolHooks) (*ProtocolConn, erro
 	return p, nil
 }
 
-// enter counts the connection, unless the server cannot take it.
+// enter counts the connection, unless the server cannot accept it.
 func (s *Server) enter(p *ProtocolConn) error {
 	if err := s.checkPeer(&p.remote); err != nil {
 		return err
@@ -138,7 +143,8 @@ func (s *Server) checkPeer(remote *Peer) error {
 	return nil
 }
 
-// open tells the observers of the connection, once. One of them may refuse it. id is the identity that the client gets after that.
+// open passes the connection to the observers, once. Any of them may refuse it. id is the
+// identity that the client gets after that.
 func (p *ProtocolConn) open(id *Identity) error {
 	p.mu.Lock()
 	opened := p.opened || p.ended
@@ -158,7 +164,7 @@ func (p *ProtocolConn) open(id *Identity) error {
 	return nil
 }
 
-// awaitLogin ends the connection unless it has an identity in time.
+// awaitLogin closes the connection unless it gets an identity in time.
 func (p *ProtocolConn) awaitLogin() {
 	bound := p.conn.server.o.handshakeTimeout
 	p.mu.Lock()
@@ -175,12 +181,13 @@ func (p *ProtocolConn) awaitLogin() {
 	})
 }
 
-// Authenticate checks a credential of the client, which it overwrites, and takes over the identity that it proves.
-// The error is for the log: a client is told nothing but that it is not authenticated. A later credential renews
-// the identity; one that proves nothing starts a drain, and one of another subject closes the connection, as over
-// Anser's own protocol. Without [Authenticate] on the server it does nothing. It returns when the authenticators and
-// the observers have answered, within [HandshakeTimeout], and may call both hooks before. How often a client may show
-// a credential is up to the protocol.
+// Authenticate checks a credential of the client, which it overwrites, and applies the identity
+// that it proves. The error is for the log: a client learns only that it is not authenticated. A
+// later credential renews the identity; one that proves nothing starts a drain, and one of
+// another subject closes the connection, as over Anser's own protocol. Without [Authenticate] on
+// the server it does nothing. It returns when the authenticators and the observers have answered,
+// within [HandshakeTimeout], and may call both hooks before. The protocol decides how often a
+// client may present a credential.
 func (p *ProtocolConn) Authenticate(ctx context.Context, scheme string, data []byte) error {
 	c := p.conn
 	if c.auth == nil {
@@ -210,8 +217,8 @@ func (p *ProtocolConn) Authenticate(ctx context.Context, scheme string, data []b
 
 var errNoLoginContext = errors.New("anser.ProtocolConn.Authenticate: the context is nil: pass context.Background()")
 
-// prove checks the first credential of the client, and takes over the identity that it proves unless an observer does
-// not want the connection. Until then there is no identity, and no call is admitted.
+// prove checks the first credential of the client, and applies the identity that it proves unless
+// an observer refuses the connection. Until then there is no identity, and no call is admitted.
 func (p *ProtocolConn) prove(ctx context.Context, login *AuthRequest) (unwanted bool, err error) {
 	c := p.conn
 	ctx, cancel := context.WithTimeout(ctx, c.server.o.handshakeTimeout)
@@ -229,17 +236,18 @@ func (p *ProtocolConn) prove(ctx context.Context, login *AuthRequest) (unwanted 
 	return false, nil
 }
 
-// Identity returns the identity of the client as it is now, or nil.
+// Identity returns the current identity of the client, or nil.
 func (p *ProtocolConn) Identity() *Identity { return p.conn.identity() }
 
-// NeedsLogin reports whether the client must authenticate itself before it can call.
+// NeedsLogin reports whether the client must authenticate before it can call.
 func (p *ProtocolConn) NeedsLogin() bool { return p.conn.auth != nil && p.conn.auth.now.Load() == nil }
 
-// Authenticates reports whether the server has [Authenticate], so that its clients must authenticate themselves.
+// Authenticates reports whether the server has [Authenticate], so that its clients must
+// authenticate.
 func (s *Server) Authenticates() bool { return s.usable() == nil && len(s.o.authenticators) > 0 }
 
-// CheckPeer returns an error if OpenConn would refuse the connection because other machines reach it and it lacks
-// protection. It is for protocols that answer such a client in their own words.
+// CheckPeer returns an error if OpenConn would refuse the connection because other machines reach
+// it and it lacks protection. It is for protocols that send such a client an answer of their own.
 func (s *Server) CheckPeer(remote Peer) error {
 	if err := s.usable(); err != nil {
 		return err
@@ -247,7 +255,8 @@ func (s *Server) CheckPeer(remote Peer) error {
 	return s.checkPeer(&remote)
 }
 
-// MaxMessageSize returns the largest message that the server takes, in bytes; see [MaxMessage].
+// MaxMessageSize returns the size in bytes of the largest message that the server accepts; see
+// [MaxMessage].
 func (s *Server) MaxMessageSize() int {
 	if s.usable() != nil {
 		return 0
@@ -255,13 +264,15 @@ func (s *Server) MaxMessageSize() int {
 	return s.o.maxMessage
 }
 
-// Drain refuses new calls, and calls the hooks as for a drain that the server begins. It returns at once.
+// Drain refuses new calls, and calls the hooks as for a drain that the server starts. It returns
+// at once.
 func (p *ProtocolConn) Drain(grace time.Duration) { p.conn.startDrain(grace) }
 
-// End takes the connection out after it has ended, and ends the contexts of its calls. err says what ended it, for
-// the observers; nil or io.EOF is one of the two sides, in order. Calls that run are still answered to respond, and
-// calls that were admitted still need Run or Refuse. No call is admitted any more. The hooks are not called for what
-// happens after End, but one that was called may still run. End may be called by a hook, and more than once.
+// End removes the connection after it has ended, and ends the contexts of its calls. err is the
+// reason, for the observers; nil or io.EOF means that one of the two sides ended it regularly.
+// Running calls are still answered through respond, and admitted calls still need Run or Refuse.
+// No further call is admitted. The hooks are not called for events after End, but one that was
+// called before may still run. End may be called by a hook, and more than once.
 func (p *ProtocolConn) End(err error) {
 	c := p.conn
 	p.mu.Lock()
@@ -311,7 +322,7 @@ func (p *ProtocolConn) close(why error) {
 	p.hooks.Close(why)
 }
 
-// drained asks the protocol to end a connection that drains and on which nothing is open.
+// drained asks the protocol to end a connection that drains and on which no call is open.
 func (p *ProtocolConn) drained() {
 	c := p.conn
 	c.mu.Lock()

@@ -12,14 +12,15 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// Shutdown ends the server without failing a call: it takes back what [Announce] registered,
-// closes the listeners, tells clients to go elsewhere, waits until the calls in flight are done, also those
-// whose callers have gone, and closes the connections.
+// Shutdown ends the server without failing a call: it deregisters what [Announce] registered,
+// closes the listeners, tells clients to use other servers, waits until the calls in flight are
+// done, including those of callers that have gone, and closes the connections.
 //
-// ctx decides how long all of that takes. When it is done first, Shutdown ends the contexts of the handlers that
-// are left, closes their connections, and returns ctx's error at most 100 ms later, whether the handlers have
-// returned or not. A registry that does not answer gets a quarter of the time, and 3 s at most; with a context
-// that is done already, half a second. Shutdown may be called more than once; each call waits.
+// ctx limits how long all of that takes. When it is done first, Shutdown ends the contexts of the
+// remaining handlers, closes their connections, and returns ctx's error at most 100 ms later,
+// whether the handlers have returned or not. A registry that does not answer gets a quarter of
+// the time, and 3 s at most; with a context that is done already, half a second. Shutdown may be
+// called more than once; each call waits.
 func (s *Server) Shutdown(ctx context.Context) error {
 	if err := s.usable(); err != nil {
 		return err
@@ -34,7 +35,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	var drains sync.WaitGroup
 	defer drains.Wait() // not for long: a client that does not read has lost its connection by then
 	for _, c := range s.liveConns() {
-		// A client that does not read must not hold up the others.
+		// A client that does not read must not delay the others.
 		drains.Go(func() { c.startDrain(grace) })
 	}
 	var err error
@@ -74,7 +75,8 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// graceUntil is how long calls may go on where the server is closed by then, or at a time that is not known.
+// graceUntil returns how long calls may go on if the server is closed at the time by, or at an
+// unknown time.
 func (s *Server) graceUntil(by time.Time) time.Duration {
 	if by.IsZero() {
 		return s.o.grace
@@ -82,7 +84,7 @@ func (s *Server) graceUntil(by time.Time) time.Duration {
 	return time.Until(by)
 }
 
-// stop closes the listeners and lets no connection in any more. ctx is that of Shutdown.
+// stop closes the listeners and accepts no more connections. ctx is the context of Shutdown.
 func (s *Server) stop(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,10 +104,10 @@ func (s *Server) stop(ctx context.Context) {
 }
 
 const (
-	// overtime is how long Shutdown may take when its context is done: half of it is for the connections to take
-	// CLOSE, the other half for what ends with them.
+	// overtime is how long Shutdown may take when its context is done: half of it for sending
+	// CLOSE on the connections, the other half for the goroutines that end with them.
 	overtime = 100 * time.Millisecond
-	// farewell is how long Close waits for the connections to take CLOSE.
+	// farewell is how long Close waits until CLOSE is sent on the connections.
 	farewell = 250 * time.Millisecond
 	// endBound is how long Close waits for handlers after their contexts have ended.
 	endBound = time.Second
@@ -113,8 +115,8 @@ const (
 
 var serverClosed = wire.Errorf(wire.Normal, "the server is closed")
 
-// finish has all connections end, and with them the contexts of their handlers. The channel is closed when all
-// of the server's goroutines have ended.
+// finish makes all connections end, and with them the contexts of their handlers. The channel is
+// closed when all of the server's goroutines have ended.
 func (s *Server) finish() <-chan struct{} {
 	s.endSessions()
 	for _, ctx := range s.replies.Running() { // without their connections they are in no other table
@@ -143,8 +145,9 @@ func (s *Server) finish() <-chan struct{} {
 	return ended
 }
 
-// conclude waits until all of the server's goroutines have ended, and reports whether they have. Connections that
-// do not take CLOSE within goodbye are cut, and handlers that go on for rest after that are left behind.
+// conclude waits until all of the server's goroutines have ended, and reports whether they have.
+// It cuts connections on which CLOSE could not be sent within goodbye, and does not wait for
+// handlers that go on for longer than rest after that.
 func (s *Server) conclude(ended <-chan struct{}, goodbye, rest time.Duration) bool {
 	t := time.NewTimer(goodbye)
 	defer t.Stop()

@@ -15,7 +15,7 @@ const (
 	tlsPort = "This port speaks TLS.\n" + anserPort
 )
 
-// answerHTTP tells a client of HTTP what it has reached. The answer repeats nothing of the request.
+// answerHTTP tells an HTTP client what it has reached. The answer repeats nothing of the request.
 func (s *Server) answerHTTP(nc net.Conn, format string) {
 	if n := s.httpSeen.note(nanotime()); n > 0 {
 		s.log.Warn("a request of HTTP reached this port, which speaks Anser: see Debug for each of them", "peer", nc.RemoteAddr(), "requests", n)
@@ -26,16 +26,16 @@ func (s *Server) answerHTTP(nc net.Conn, format string) {
 		"X-Content-Type-Options: nosniff\r\nContent-Length: %d\r\n\r\n%s", len(text), text)
 }
 
-// seldom counts what is logged once in a while.
+// seldom counts events that are logged only once in a while.
 type seldom struct {
 	next  atomic.Int64 // nanotime from which the next line may be logged
 	count atomic.Int64 // since the last line
 }
 
-// seldomEvery is the least time between two lines.
+// seldomEvery is the minimum time between two lines.
 const seldomEvery = time.Minute
 
-// note counts one, and returns how many a line is due for: 0 if none is due.
+// note counts an event, and returns the number of events to log now, or 0 if no line is due.
 func (s *seldom) note(now int64) int64 {
 	s.count.Add(1)
 	next := s.next.Load()

@@ -7,9 +7,9 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// What a server's connection does for streams.
+// The streams of a server's connection.
 
-// openStream has a worker run the handler of a stream.
+// openStream makes a worker run the handler of a stream.
 func (c *calleeHalf) openStream(s *reading, n *named, ctx *callContext, cd codec.Codec, payload []byte) error {
 	if refused := c.enterStream(ctx, cd, payload); refused != nil {
 		return c.refuse(s, ctx, refused)
@@ -23,7 +23,7 @@ func (c *calleeHalf) openStream(s *reading, n *named, ctx *callContext, cd codec
 	return nil
 }
 
-// enterStream enters a new stream among what is open, unless that is at a limit.
+// enterStream adds a new stream to the open ones, unless a limit is reached.
 func (c *calleeHalf) enterStream(ctx *callContext, cd codec.Codec, payload []byte) *Error {
 	srv := c.server
 	if c.accepted == nil {
@@ -66,8 +66,8 @@ func (c *calleeHalf) enterStream(ctx *callContext, cd codec.Codec, payload []byt
 	return nil
 }
 
-// runStream runs the handler of a stream, unless the stream is refused, and ends the stream with what it
-// returned.
+// runStream runs the handler of a stream, unless the stream is refused, and ends the stream with
+// the result.
 func (c *calleeHalf) runStream(ctx *callContext, st *stream, refused *Error) {
 	unbind := ctx.AfterFunc(func() { st.stop(streamContextFailure(ctx)) })
 	var frame []byte
@@ -86,8 +86,8 @@ func (c *calleeHalf) runStream(ctx *callContext, st *stream, refused *Error) {
 	frame = c.server.converse(ctx, st)
 }
 
-// converse runs the handler and returns the frame that ends its stream. Nothing that the user's code does
-// reaches beyond this stream.
+// converse runs the handler and returns the frame that ends its stream. A panic of the user's
+// code affects only this stream.
 func (s *Server) converse(ctx *callContext, st *stream) (frame []byte) {
 	m := ctx.method
 	phase, observed := panicRequest, false
@@ -143,8 +143,8 @@ var errUnfinished = &Error{
 	Message: "the handler returned with success in the middle of a message: it has to wait for whoever sends, and to return the error of Send",
 }
 
-// endStream ends a stream whose handler is over, and sends the frame that says so unless the stream has ended
-// before.
+// endStream ends a stream whose handler has returned, and sends the last frame unless the stream
+// has ended before.
 func (c *calleeHalf) endStream(ctx *callContext, st *stream, frame []byte) {
 	over := failure(FailedPrecondition, OutcomeUnknown, PhaseNone, nil, "the handler has returned: its stream is over")
 	c.mu.Lock()
@@ -152,7 +152,7 @@ func (c *calleeHalf) endStream(ctx *callContext, st *stream, frame []byte) {
 	c.streaming--
 	c.detached--
 	c.upkeep.Stir()
-	st.overLocked(over) // nothing comes behind the frame
+	st.overLocked(over) // the frame is the last one
 	if st.partial && wire.Type(frame[4]) == wire.TypeEnd {
 		frame = appendFault(nil, ctx, errUnfinished)
 	}
@@ -223,7 +223,8 @@ func (c *calleeHalf) failCall(s *reading, ctx *callContext, fault *wire.CallErro
 	return c.flushIfFull(s)
 }
 
-// trimStreams has idle streams give up memory, and reports whether some may give up more in a second.
+// trimStreams makes idle streams release memory, and reports whether some may release more in a
+// second.
 func (c *calleeHalf) trimStreams() (again bool) {
 	for _, ctx := range c.openStreams() {
 		again = ctx.stream().trim() || again
@@ -245,7 +246,7 @@ func (c *calleeHalf) openStreams() (open []*callContext) {
 	return open
 }
 
-// A handler decides itself what follows when it cannot receive a message.
+// The handler decides what to do when it cannot receive a message.
 
 func (c *callContext) complete(*Error) {}
 

@@ -9,13 +9,13 @@ import (
 	"github.com/anser-rpc/anser/internal/upkeep"
 )
 
-// job is a call that does not run on the goroutine that reads its connection. It is pooled.
+// job is a call that does not run on the reader goroutine of its connection. It is pooled.
 type job struct {
 	ctx     *callContext
 	codec   codec.Codec
 	payload []byte // its own
 	out     []byte // the encoded reply
-	arrived int64  // nanotime at which the request was there
+	arrived int64  // nanotime at which the request had arrived
 	held    int    // bytes that the server's memory counts
 
 	// Of an adaptive limit.
@@ -37,7 +37,7 @@ func putJob(j *job) {
 	jobs.Put(j)
 }
 
-// give has the server's memory forget the job, which is of the call ctx.
+// give releases the memory that is counted for the job, which belongs to the call ctx.
 func (j *job) give(ctx *callContext) {
 	if j.held != 0 {
 		ctx.conn.server.memory.give(j.held)
@@ -45,10 +45,10 @@ func (j *job) give(ctx *callContext) {
 	}
 }
 
-// workers runs jobs on goroutines that are reused, the last one that became idle first: its stack has
-// grown already and is in the cache.
+// workers runs jobs on goroutines that are reused. The last one that became idle is the first to
+// be used: its stack has grown already and is in the cache.
 type workers struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	idle    []chan *job
 	least   int          // fewest idle ones since the last trim
 	upkeep  *upkeep.Task // trims while there are idle ones; or nil
@@ -59,7 +59,7 @@ type workers struct {
 
 const maxIdleWorkers = 1024
 
-// do runs the job; it does not wait.
+// do makes a worker run the job; it does not wait.
 func (p *workers) do(j *job) {
 	p.mu.Lock()
 	if n := len(p.idle); n > 0 {
@@ -80,9 +80,10 @@ func (p *workers) work(j *job) {
 	own := make(chan *job, 1)
 	for j != nil {
 		if j = j.ctx.conn.runJob(j); j != nil {
-			// Waking another worker for it would put that one before everything else that wants this
-			// processor, and while calls wait there is always one more: the goroutines that read the
-			// connections would not get to run for tenths of a second. Now they come first.
+			// Waking another worker for it would put that one before every other goroutine that
+			// waits for this processor, and while calls wait there is always one more: the reader
+			// goroutines of the connections would not run for tenths of a second. Now they come
+			// first.
 			runtime.Gosched()
 			continue
 		}
@@ -112,7 +113,7 @@ func (p *workers) trim() (left bool) {
 	return p.least > 0
 }
 
-// rest says whether nothing calls trim. Then no worker stays when it becomes idle.
+// rest sets whether trim is no longer called. If so, workers end instead of becoming idle.
 func (p *workers) rest(yes bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,7 +139,7 @@ func (p *workers) close() {
 	p.wg.Wait()
 }
 
-// handToWorker lets the call run elsewhere.
+// handToWorker makes a worker run the call.
 func (c *calleeHalf) handToWorker(s *reading, n *named, ctx *callContext, cd codec.Codec, payload []byte) error {
 	held, refused := c.take(ctx, len(payload))
 	if refused != nil {
@@ -158,8 +159,8 @@ func (c *calleeHalf) handToWorker(s *reading, n *named, ctx *callContext, cd cod
 	return nil
 }
 
-// take enters a call with a request of size bytes that does not run on the goroutine that reads, or says why it cannot
-// run. held is what the server's memory counts for the call.
+// take adds a call with a request of size bytes that does not run on the reader goroutine, or
+// returns why it cannot run. held is how many bytes the server's memory counts for the call.
 func (c *calleeHalf) take(ctx *callContext, size int) (held int, refused *Error) {
 	srv := c.server
 	if srv.inFlight.Add(1) > int64(srv.o.maxInFlight) {
@@ -180,12 +181,12 @@ func (c *calleeHalf) take(ctx *callContext, size int) (held int, refused *Error)
 	return held, nil
 }
 
-// open enters a call, unless there are as many already as the settings told the client.
+// open adds a call, unless as many are open already as the settings told the client.
 func (c *calleeHalf) open(ctx *callContext) *Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.accepted != nil && c.accepted.protocol != nil && c.accepted.draining: // it may have ended, and then nothing would end the call
+	case c.accepted != nil && c.accepted.protocol != nil && c.accepted.draining: // the connection may have ended, and then nothing would end the call
 		return errDraining
 	case uint64(c.detached) >= c.server.settings.MaxCalls:
 		return c.tooManyCalls()
@@ -208,7 +209,7 @@ func (c *calleeHalf) openLocked(ctx *callContext) {
 	c.running.Put(ctx.id, ctx)
 }
 
-// runJob runs a call on a worker, and returns the one that the worker runs next, or nil.
+// runJob runs a call on a worker, and returns the job that the worker runs next, or nil.
 func (c *calleeHalf) runJob(j *job) (next *job) {
 	ctx, began := j.ctx, nanotime()
 	refused := j.late(began)
@@ -258,7 +259,7 @@ func (c *callContext) expired(now int64) bool { return c.deadline != 0 && now >=
 
 var errExpired = refusal(DeadlineExceeded, "the call's time was over before it could run")
 
-// finishDetached ends a call that did not end on the goroutine that reads, and sends its answer.
+// finishDetached ends a call that did not end on the reader goroutine, and sends its answer.
 func (c *calleeHalf) finishDetached(ctx *callContext, frame []byte) {
 	ctx.finish()
 	if k := ctx.protocolCall(); k != nil {
