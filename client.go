@@ -20,7 +20,7 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// Client calls the methods of one service, or of whatever listens at a list of addresses. Make one
+// Client calls the methods of one service, or of the servers at a list of addresses. Create it
 // with [Dial], share it between goroutines, and keep it: its connections are shared with the other
 // clients of the process.
 type Client struct {
@@ -34,37 +34,37 @@ type Client struct {
 	ignored       atomic.Int64 // calls with the mode Failsafe that failed
 	later         failbacks
 	source        source
-	router        Router         // nil: none
-	routerContext *RouterContext // of the router
+	router        Router         // nil: no router
+	routerContext *RouterContext // passed to the router
 	methods       knownMethods
 	places        [methodPlaces]atomic.Pointer[clientMethod]
-	watches       contextWatches  // of calls without a goroutine
-	startingLater chan struct{}   // a place for each of those that have one until a connection stands
+	watches       contextWatches  // for calls without a goroutine
+	startingLater chan struct{}   // one slot per call that has a goroutine until it gets a connection
 	ctx           context.Context // ends with Close
 	cancel        context.CancelFunc
 	wg            sync.WaitGroup
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	closed  bool
-	streams map[*stream]struct{} // that are open
+	streams map[*stream]struct{} // the open streams
 }
 
-// clientMethod is what a client knows of a method.
+// clientMethod is the client's state for one method.
 type clientMethod struct {
 	name    string
-	number  uint32                // in the pool; maxNumberedMethods: it has none
-	index   int                   // among those of the client; maxKnownMethods: it is not kept
-	learned atomic.Bool           // the server declared it idempotent
-	view    atomic.Pointer[view]  // without instances whose breakers are open; nil where there are none
-	trial   probe                 // of a breaker that is half open
-	gains   gain.Table            // of compressing its requests
-	hedge   atomic.Pointer[hedge] // of its calls with the mode Backup, or nil
+	number  uint32                // in the pool; maxNumberedMethods: the method has no number
+	index   int                   // within the client; maxKnownMethods: the method is not kept
+	learned atomic.Bool           // the server declared the method idempotent
+	view    atomic.Pointer[view]  // the view without instances whose breakers are open; nil if there are none
+	trial   probe                 // of a half-open breaker
+	gains   gain.Table            // of compressing the method's requests
+	hedge   atomic.Pointer[hedge] // of calls with the mode Backup, or nil
 }
 
-// methodPlaces is the number of methods that are found without the map: the first one at each place.
+// methodPlaces is the number of methods found without the map: the first one at each place.
 const methodPlaces = 64
 
-// methodPlace spreads names by their lengths and last bytes, where those of one service differ.
+// methodPlace spreads names by length and last bytes, where the names of one service differ.
 func methodPlace(name string) int {
 	n := len(name)
 	if n < 2 {
@@ -75,11 +75,12 @@ func methodPlace(name string) int {
 
 func (m *clientMethod) idempotent(o *callOptions) bool { return o.idempotent || m.learned.Load() }
 
-// Dial returns a client for the target: "host:port", "tcp://a:1,b:2", "tls://a:1,b:2", "unix:///path",
-// "file:///path/service", or with the option for it the scheme of a registry or of a [Transport], such as
-// "etcd://127.0.0.1:2379/arith" and "quic://a:1,b:2". With tls:// the client needs no option [TLS] if it
-// trusts the authorities of the system. Dial does not connect and does not wait: it fails only for a target or option
-// that cannot work. Connections are made when calls need them. Close the client when it is no longer used.
+// Dial returns a client for the target: "host:port", "tcp://a:1,b:2", "tls://a:1,b:2",
+// "unix:///path", "file:///path/service", or, with the corresponding option, the scheme of a
+// registry or of a [Transport], such as "etcd://127.0.0.1:2379/arith" and "quic://a:1,b:2". With
+// tls://, the client needs no [TLS] option if it trusts the system's certificate authorities. Dial
+// neither connects nor waits: it fails only if the target or an option cannot work. Connections
+// are made when calls need them. Close the client when it is no longer used.
 func Dial(target string, opts ...DialOption) (*Client, error) {
 	c := &Client{target: target}
 	c.o = defaultDialOptions()
@@ -126,7 +127,7 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 				return inv.stream(ctx, inv)
 			}
 			o := inv.options
-			if o == nil { // an interceptor made inv; without options invoke would begin with the interceptors
+			if o == nil { // an interceptor created inv; without options, invoke would run the interceptors again
 				o = &c.o.call
 			}
 			if o.oneway {
@@ -152,7 +153,7 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 	return c, nil
 }
 
-// init prepares what every client has, with the options that are set.
+// init prepares the parts that every client has, from the options that are set.
 func (c *Client) init() {
 	for _, cd := range append(slices.Clip(c.o.codecs), protobuf.New(), codec.Raw{}, codec.Binary{}, msgpack.New()) {
 		if f, ok := cd.(codec.Fitter); ok {
@@ -167,12 +168,12 @@ func (c *Client) init() {
 	c.later.init(c)
 }
 
-// acquire returns the host of an address, with this client's options.
+// acquire returns the host for an address, with this client's options.
 func (c *Client) acquire(address string) *host {
 	r := c.o.route(address)
 	log := c.o.log
 	if c.o.credentials == nil {
-		log = nil // so that it keeps no clients apart
+		log = nil // a logger must not keep clients apart
 	}
 	return c.pool.acquire(hostOptions{
 		credentials: c.o.credentials, inTheClear: c.o.inTheClear, secure: r.secure, log: log,
@@ -185,15 +186,16 @@ func (c *Client) acquire(address string) *host {
 }
 
 // Call calls the method with the message in, and stores the reply in out, a non-nil pointer. The
-// package's function [Call] is the typed form. The error is an [*Error], or what an [Interceptor] returned.
+// package function [Call] is the typed form. The error is an [*Error], or the error that an
+// [Interceptor] returned.
 //
-// Call returns when the reply is there, when ctx is done, or when the call has failed for good. out
-// is not written after it has returned; after an error its content is undefined.
+// Call returns when the reply has arrived, when ctx is done, or when the call has finally failed.
+// out is not written after Call has returned; after an error its content is undefined.
 func (c *Client) Call(ctx context.Context, method string, in, out any, opts ...CallOption) error {
 	return c.invoke(ctx, method, in, out, nil, opts)
 }
 
-// runInterceptors makes a call through the interceptors, whose panics are errors of the call.
+// runInterceptors makes a call through the interceptors, whose panics become errors of the call.
 func (c *Client) runInterceptors(ctx context.Context, inv *Invocation) (err error) {
 	method := inv.Method
 	defer func() {
@@ -208,7 +210,7 @@ func (c *Client) runInterceptors(ctx context.Context, inv *Invocation) (err erro
 	return c.chain(ctx, inv)
 }
 
-// callState is a call after its first attempt, or one that is not begun yet (k is nil).
+// callState is a call after its first attempt, or one that has not begun yet (k is nil).
 type callState struct {
 	k     *call
 	o     *callOptions
@@ -218,17 +220,19 @@ type callState struct {
 	fault *Error    // of the attempt
 }
 
-// begin makes the first attempt of a call, which is the last one of nearly every call, and returns when its reply is
-// there; answer follows, or perform where it has made none. Of out it looks at the type only: where the message is made
-// after ask has returned, its memory is in the caches when the reply is decoded into it. With 1,000 callers, what was there
-// before the wait is not any more.
+// begin makes the first attempt of a call, which is nearly always the last, and returns when its
+// reply has arrived. The caller then calls answer, or perform if begin made no attempt. begin
+// looks only at the type of out: a message allocated after begin has returned is in the caches
+// when the reply is decoded into it. With 1,000 callers, memory used before the wait has left the
+// caches by then.
 //
-// It is one function because this is where callers wait for their replies, and the garbage collector walks over all
-// frames of all that wait: with 1,000 callers four frames more are 5 % of the client's time. What is rare is in functions
-// of its own that are not inlined, as in all others that a call goes through: the less of its stack a caller uses,
-// the less of it has to come back into the caches after the wait. See decision 31.
+// begin is one function because callers wait for their replies here, and the garbage collector
+// walks all frames of all waiting goroutines: with 1,000 callers, four more frames cost 5 % of the
+// client's time. Rare cases are in separate functions that are not inlined, as in all functions on
+// the path of a call: the less of its stack a caller uses, the less must come back into the caches
+// after the wait. See decision 31.
 //
-// o is nil on the way in, and set behind the interceptors.
+// o is nil before the interceptors have run, and set after them.
 func (c *Client) begin(ctx context.Context, x *callState, name string, in, out any, o *callOptions, opts []CallOption) error {
 	if o == nil {
 		if ctx == nil || !c.exists() {
@@ -281,8 +285,8 @@ func (c *Client) begin(ctx context.Context, x *callState, name string, in, out a
 	return nil
 }
 
-// complete completes a call that ask began: it decodes the reply into out, or makes the attempts that are missing. fresh
-// says that out is zero and nobody else knows it.
+// complete completes a call that begin started: it decodes the reply into out, or makes the
+// remaining attempts. fresh reports that out is zero and that nothing else refers to it.
 func (c *Client) complete(ctx context.Context, x *callState, out any, fresh bool) error {
 	k, o, e, fault := x.k, x.o, x.e, x.fault
 	if o.special() {
@@ -308,7 +312,7 @@ func (c *Client) complete(ctx context.Context, x *callState, out any, fresh bool
 	return nil
 }
 
-// invoke carries out a call whose reply goes to out, a message of the caller's. o is as in ask.
+// invoke carries out a call whose reply goes to out, a message of the caller. o is as in begin.
 func (c *Client) invoke(ctx context.Context, name string, in, out any, o *callOptions, opts []CallOption) error {
 	var x callState
 	if err := c.begin(ctx, &x, name, in, out, o, opts); err != nil {
@@ -320,7 +324,7 @@ func (c *Client) invoke(ctx context.Context, name string, in, out any, o *callOp
 	return c.complete(ctx, &x, out, false)
 }
 
-// method returns what the client knows of a method, from its first call on.
+// method returns the client's state for a method, from its first call on.
 func (c *Client) method(name string) (*clientMethod, error) {
 	place := &c.places[methodPlace(name)]
 	if m := place.Load(); m != nil && m.name == name {
@@ -346,9 +350,9 @@ func (c *Client) serviceName() string {
 	return c.target
 }
 
-// Close ends the client. Its streams are cancelled; calls that are in flight on connections that no other
-// client uses end with an error. Calls that wait to be tried again in the background have until
-// [FailbackLimits] say. Close waits for the client's goroutines and may be called more than once.
+// Close ends the client. Its streams are cancelled; calls in flight on connections that no other
+// client uses end with an error. Calls that wait for a retry in the background have the time that
+// [FailbackLimits] sets. Close waits for the client's goroutines and may be called more than once.
 func (c *Client) Close() error {
 	if err := c.usable(context.Background(), ""); err != nil {
 		return err
@@ -373,10 +377,10 @@ func (c *Client) Close() error {
 	return err
 }
 
-// exists reports whether the client was made by Dial, or for a session.
+// exists reports whether the client was created by Dial, or for a session.
 func (c *Client) exists() bool { return c != nil && c.cluster != nil }
 
-// usable returns an error for a client that is nil or the zero value, and for a context that is nil.
+// usable returns an error for a nil or zero client, and for a nil context.
 //
 //go:noinline
 func (c *Client) usable(ctx context.Context, method string) error {
@@ -393,8 +397,8 @@ func (c *Client) usable(ctx context.Context, method string) error {
 	return fault
 }
 
-// Instances waits until the client has a list of instances, and returns those that a call could go to, sorted
-// by key, be they reachable or not. That there is none is an error.
+// Instances waits until the client has a list of instances, and returns the instances that a call
+// could go to, sorted by key, whether they are reachable or not. An empty list is an error.
 func (c *Client) Instances(ctx context.Context) ([]registry.Instance, error) {
 	if err := c.usable(ctx, ""); err != nil {
 		return nil, err

@@ -24,7 +24,7 @@ func (c *Client) pick(k *call, m *clientMethod) *endpoint {
 	return v.pick(&k.pick)
 }
 
-// setPickRequest tells balancers what the call is about.
+// setPickRequest sets what balancers learn about the call.
 func (k *call) setPickRequest(ctx context.Context, m *clientMethod, in any, o *callOptions, payload []byte) (fault *Error) {
 	k.pick.Key, k.pick.Payload = o.hashKey, payload
 	if o.hashBy != nil && o.hashKey == 0 {
@@ -46,7 +46,7 @@ func (o *callOptions) keyOf(ctx context.Context, m *clientMethod, in any) (key u
 	return key, nil
 }
 
-// attempt sends the call to the endpoint and waits for its reply. A oneway call has none.
+// attempt sends the call to the endpoint and waits for its reply. A oneway call has no reply.
 func (e *endpoint) attempt(ctx context.Context, k *call, m *clientMethod) *Error {
 	conn, err := e.start(ctx, k, m)
 	if err != nil || k.oneway {
@@ -55,9 +55,9 @@ func (e *endpoint) attempt(ctx context.Context, k *call, m *clientMethod) *Error
 	return e.settle(conn, k, m, conn.wait(ctx, k))
 }
 
-// start sends the call to the endpoint. Without an error settle follows, unless the call is oneway.
+// start sends the call to the endpoint. If it succeeds, settle follows, unless the call is oneway.
 func (e *endpoint) start(ctx context.Context, k *call, m *clientMethod) (*callerHalf, *Error) {
-	k.trailers = nil // of the attempt before
+	k.trailers = nil // from the previous attempt
 	e.Begin()
 	conn := e.host.pickConn(k.slot)
 	if conn == nil {
@@ -94,10 +94,10 @@ func (e *endpoint) start(ctx context.Context, k *call, m *clientMethod) (*caller
 	return conn, nil
 }
 
-// errWouldWait is returned for a future's attempt that its caller starts only if that needs no wait.
+// errWouldWait is returned for an attempt of a future that may start only without waiting.
 var errWouldWait = failure(Unavailable, NotSent, PhaseWrite, nil, "the connection takes no more bytes now")
 
-// takeBack ends an attempt that would have had to wait for room, and returns errWouldWait.
+// takeBack ends an attempt that would need to wait for room, and returns errWouldWait.
 func (e *endpoint) takeBack(k *call, m *clientMethod) *Error {
 	e.Abort()
 	if k.observed != nil {
@@ -112,12 +112,12 @@ func (e *endpoint) send(ctx context.Context, conn *callerHalf, k *call, m *clien
 		return e.settle(conn, k, m, err)
 	}
 	k.observed = nil
-	e.Abort() // there is no reply that says how it went
+	e.Abort() // no reply will report the outcome
 	return nil
 }
 
-// prepare compresses the request as the connection wants it, and tells the observers. After an error the
-// attempt is over.
+// prepare compresses the request for the connection, and notifies the observers. After an error
+// the attempt is over.
 func (e *endpoint) prepare(ctx context.Context, conn *callerHalf, k *call, m *clientMethod) *Error {
 	if k.compression != nil {
 		if err := k.compressRequest(e, conn, m); err != nil {
@@ -130,7 +130,8 @@ func (e *endpoint) prepare(ctx context.Context, conn *callerHalf, k *call, m *cl
 	return nil
 }
 
-// connect waits for a connection. Where the call may go to another instance, it does not wait for one that is late.
+// connect waits for a connection. If the call may go to another instance, it does not wait for a
+// late connection.
 func (e *endpoint) connect(ctx context.Context, k *call) (*callerHalf, *Error) {
 	if k.atOnce {
 		e.Abort()
@@ -147,13 +148,13 @@ func (e *endpoint) connect(ctx context.Context, k *call) (*callerHalf, *Error) {
 		return nil, err
 	}
 	k.shrinkTimeout(bounded)
-	k.began = nanotime() // connecting says nothing about how fast the instance answers
+	k.began = nanotime() // the time to connect says nothing about how fast the instance answers
 	return conn, nil
 }
 
-// unreached ends an attempt for which there is no connection, and completes its error.
+// unreached ends an attempt that got no connection, and completes its error.
 func (e *endpoint) unreached(err *Error) {
-	if err.cause == nil { // it is late, which need not say anything
+	if err.cause == nil { // being late need not mean anything
 		e.Abort()
 	} else {
 		e.Fail(nanotime())
@@ -161,10 +162,10 @@ func (e *endpoint) unreached(err *Error) {
 	err.Address = e.Instance().Address
 }
 
-// settle tells the balancer what became of an attempt, and completes its error.
+// settle reports the result of an attempt to the balancer, and completes its error.
 func (e *endpoint) settle(conn *callerHalf, k *call, m *clientMethod, err *Error) *Error {
 	if err == nil {
-		now := conn.progress.lastRead.Load() // when the reply came; reading the clock is not free
+		now := conn.progress.lastRead.Load() // when the reply arrived; reading the clock has a cost
 		e.End(now, time.Duration(now-k.began))
 		m.learn(k.flags)
 		if e.cluster.alert.Load() {
@@ -198,13 +199,13 @@ func (e *endpoint) settle(conn *callerHalf, k *call, m *clientMethod, err *Error
 	return err
 }
 
-// isOfRequest reports whether the attempt failed for what was sent, so that it says nothing about the
-// instance. One that refuses for its own sake, being overloaded, draining or too old, answers fast and must
-// not draw more calls by it.
+// isOfRequest reports whether the attempt failed because of the request, so that the failure says
+// nothing about the instance. An instance that refuses because it is overloaded, draining or too
+// old answers fast, and must not attract more calls by it.
 func (e *Error) isOfRequest() bool {
 	switch {
 	case e.Outcome == NotSent:
-		return e.Code == ResourceExhausted // it is too large, or there are too many
+		return e.Code == ResourceExhausted // the request is too large, or there are too many
 	case e.Outcome != Refused:
 		return false
 	case e.RetryAfter < 0:
@@ -213,21 +214,21 @@ func (e *Error) isOfRequest() bool {
 	return e.Code == InvalidArgument || e.Code == PermissionDenied || e.Code == Unauthenticated
 }
 
-// learn takes over what the server declared of the method.
+// learn records what the server declared about the method.
 func (m *clientMethod) learn(flags wire.Flags) {
 	if flags&wire.FlagIdempotent != 0 && !m.learned.Load() {
 		m.learned.Store(true)
 	}
 }
 
-// shrinkTimeout tells the server how much time is left now, if ctx has an end.
+// shrinkTimeout tells the server how much time is left now, if ctx has a deadline.
 func (k *call) shrinkTimeout(ctx context.Context) {
 	if d, ok := ctx.Deadline(); ok {
 		putUint64(k.frame[timeoutOffset:], wireTimeout(time.Until(d)))
 	}
 }
 
-// bound returns a context that ends with the time of the call.
+// bound returns a context that ends at the deadline of the call.
 func (k *call) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	if k.deadline == 0 {
 		return ctx, func() {}

@@ -7,19 +7,20 @@ import (
 	"reflect"
 )
 
-// Bind makes the function variable that target points to call the method through c:
+// Bind sets the function variable that target points to, so that it calls the method through c:
 //
 //	var divMod func(ctx context.Context, a, b int) (q, r int, err error)
 //	err := anser.Bind(c, "Math.DivMod", &divMod)
 //
-// The function has a context first and an error last. It takes and gives what the function on the server
-// does (see [Server.RegisterName] for the shapes) or what takes the same messages; the names of its arguments
-// do not matter. Is target a pointer to a struct, then every exported field of a function type calls the method
-// "name.Field", or the one that its tag says: `anser:"Other"`.
+// The function has a context as its first parameter and an error as its last result. The other
+// parameters and results are those of the function on the server (see [Server.RegisterName] for
+// the shapes), or others with the same messages; the names of the parameters do not matter. If
+// target is a pointer to a struct, every exported field of a function type calls the method
+// "name.Field", or the method that its tag names: `anser:"Other"`.
 //
-// The types are looked at once, here. The functions are safe for concurrent use; a call costs about a
-// microsecond more than one by [Call]. After an error the other results are zero. The options go to every
-// call.
+// The types are examined once, here. The functions are safe for concurrent use; a call costs about
+// a microsecond more than one by [Call]. After an error the other results are zero. The options
+// apply to every call.
 func Bind(c *Client, name string, target any, opts ...CallOption) error {
 	if err := c.usable(context.Background(), ""); err != nil {
 		return fmt.Errorf("bind %q: %w", name, err)
@@ -106,7 +107,7 @@ func bound(c *Client, name string, t reflect.Type, opts []CallOption) (reflect.V
 		}
 		err := c.Call(contextOf(args[0]), name, request, reply, opts...)
 		if err != nil {
-			reply.clear() // some may have been decoded
+			reply.clear() // a part may have been decoded
 		}
 		return append(reply.values, errorValue(err))
 	}), nil
@@ -129,7 +130,7 @@ func boundMessage(c *Client, name string, t reflect.Type, sig *signature, opts [
 }
 
 func contextOf(v reflect.Value) context.Context {
-	ctx, _ := v.Interface().(context.Context) // a nil one is an error of the call
+	ctx, _ := v.Interface().(context.Context) // a nil context is an error of the call
 	return ctx
 }
 

@@ -35,7 +35,7 @@ func (*Math) Sum(_ context.Context, list []int) (int, error) {
 	return sum, nil
 }
 
-// Check gives nothing but an error back.
+// Check returns only an error.
 func (*Math) Check(_ context.Context, name string, limits map[string]float64) error {
 	if limits[name] == 0 {
 		return anser.NotFound
@@ -43,7 +43,7 @@ func (*Math) Check(_ context.Context, name string, limits map[string]float64) er
 	return nil
 }
 
-// Mixed has a protobuf message among its arguments and results.
+// Mixed has a protobuf message among its parameters and results.
 func (*Math) Mixed(_ context.Context, m *benchpb.BenchmarkMessage, in *Args, more []byte) (*benchpb.BenchmarkMessage, *Reply, []byte, error) {
 	if m == nil {
 		return nil, nil, nil, nil
@@ -51,7 +51,7 @@ func (*Math) Mixed(_ context.Context, m *benchpb.BenchmarkMessage, in *Args, mor
 	return m, &Reply{in.A * in.B}, append(more, '!'), nil
 }
 
-// Close must not be served: it has neither arguments nor results.
+// Close must not be served: it has neither parameters nor results.
 func (*Math) Close(context.Context) error { return errors.New("closed by a stranger") }
 
 var named = anser.Params("DivMod(a, b) (q, r)", "Sum(list) total", "Check(name, limits)", "Mixed(message, args, more) (message, reply, more)")
@@ -142,7 +142,8 @@ func TestBind(t *testing.T) {
 	}
 }
 
-// A caller without the types sends an array, or with names an object, and gets the same back.
+// A caller without the types sends an array, or an object for named elements, and gets the same
+// back.
 func TestTuplesAsJSON(t *testing.T) {
 	for name, opts := range map[string][]anser.HandleOption{"named": {named}, "numbered": nil} {
 		c := dial(t, serveMath(t, opts...), anser.Codec(new(codec.JSON)))
@@ -275,7 +276,7 @@ func TestMistakesOfBindAndParams(t *testing.T) {
 	}
 }
 
-// Whatever arrives as a tuple is taken or refused, and never more than that.
+// Arbitrary input is either accepted as a tuple or refused, without excess memory.
 func FuzzTuple(f *testing.F) {
 	tuple := func(t testing.TB) *anser.Tuple {
 		var got *anser.Tuple

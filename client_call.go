@@ -10,53 +10,54 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// call is one attempt that is open, and the buffers that serve all attempts of a call. It is pooled.
+// call is one open attempt, and the buffers for all attempts of a call. It is pooled.
 //
-// Its order is that of use: the goroutine that reads touches the first 128 bytes, two lines of a processor's cache,
-// and with many callers it has to fetch them for every reply.
+// The fields are in the order of their use: the reader goroutine touches the first 128 bytes, two
+// cache lines, and with many callers it must fetch them for every reply.
 type call struct {
 	done    chan struct{} // receives one value when the attempt is over
-	pending *pending      // of a call that no goroutine waits for: told in place of done
-	id      uint64        // written under the connection's lock by start
-	stream  *stream       // that the call opens, or nil
+	pending *pending      // of a call without a waiting goroutine: notified in place of done
+	id      uint64        // written by start under the connection's lock
+	stream  *stream       // opened by the call, or nil
 
-	// Of the caller before start. A reply is written by whoever takes the call out of the pending table, before done.
-	frame       []byte       // the whole REQUEST frame, until the reply takes the place of its message; dress completes that of a call with compression
-	failed      *Error       // why there is no reply; nil with a reply
-	compression *compression // nil: without
+	// Owned by the caller before start. The goroutine that takes the call out of the pending table
+	// writes the reply, before done.
+	frame       []byte       // the whole REQUEST frame, until the reply replaces its message; dress completes the frame of a call with compression
+	failed      *Error       // why there is no reply; nil if there is one
+	compression *compression // nil: no compression
 	trailers    []byte
-	slot        uint32     // random, for spreading calls over connections
+	slot        uint32     // random, spreads calls over connections
 	head        int32      // bytes of frame before the message
 	codec       uint8      // of the request, and so of the reply
 	flags       wire.Flags // of the reply
 	packed      bool       // the reply is compressed
-	patient     bool       // the caller has nothing to wait for but the reply
-	oneway      bool       // there is no reply
-	fresh       bool       // what the reply is decoded into is zero
-	atOnce      bool       // an attempt that would have to wait for a connection or for room fails
-	settled     bool       // it goes to the endpoint that was picked and to no other
+	patient     bool       // the caller waits for nothing but the reply
+	oneway      bool       // no reply follows
+	fresh       bool       // the reply is decoded into a zero value
+	atOnce      bool       // an attempt fails if it would need to wait for a connection or for room
+	settled     bool       // the call goes only to the endpoint that was picked
 	deadline    int64      // nanotime, 0: none
 
-	// Of the caller alone.
+	// Used by the caller only.
 	began    int64   // nanotime
-	begin    uint64  // value of the writer's appended before the frame; written as id is
-	sent     keptKey // of the last attempt whose outcome is unknown
+	begin    uint64  // the writer's appended count before the frame; written like id
+	sent     keptKey // of the last attempt with an unknown outcome
 	kept     keptKey // where a call with a key may go once it may have run, if again is set
 	again    bool
-	plain    []byte          // of a call with compression: the encoded request, and later the decompressed reply
-	pick     balance.Request // what balancers are told
-	observed context.Context // of an attempt that observers know of
-	route    *Route          // of the instances, to which the router sends the call; nil: all
-	mover    *Client         // of a call that may be moved to another instance if the one that has it falls silent; else nil
+	plain    []byte          // of a call with compression: first the encoded request, later the decompressed reply
+	pick     balance.Request // passed to balancers
+	observed context.Context // of an attempt reported to observers
+	route    *Route          // the router's choice of instances; nil: all
+	mover    *Client         // of a call that may move to another instance if its own falls silent; else nil
 }
 
-// reply returns the payload of the reply, once there is one.
+// reply returns the payload of the reply, once it has arrived.
 func (k *call) reply() []byte { return k.frame[k.head:] }
 
 func (k *call) CallID() uint64 { return k.id }
 
-// getCall returns a call with its own channel. Calls are pooled with the connections and not for the
-// whole process, because a channel made inside a synctest bubble must not be used outside of it.
+// getCall returns a call with its own channel. Each pool of connections has its own pool of calls,
+// because a channel made inside a synctest bubble must not be used outside of it.
 func (p *pool) getCall() *call {
 	if k, ok := p.calls.Get().(*call); ok {
 		return k
@@ -69,7 +70,7 @@ func (p *pool) putCall(k *call) {
 	p.calls.Put(k)
 }
 
-// getStarted returns a call for a future, which has no channel.
+// getStarted returns a call for a future; it has no channel.
 func (p *pool) getStarted() *call {
 	if k, ok := p.started.Get().(*call); ok {
 		return k
@@ -90,7 +91,7 @@ func (p *pool) getWaiter() chan struct{} {
 	return make(chan struct{}, 1)
 }
 
-// over tells who waits for the attempt that it has ended.
+// over notifies the waiting goroutine, or the future, that the attempt has ended.
 func (k *call) over() {
 	if k.pending != nil {
 		k.pending.attemptDone()
@@ -99,7 +100,7 @@ func (k *call) over() {
 	k.done <- struct{}{}
 }
 
-// clear drops what is not for the next call.
+// clear drops what the next call must not see.
 func (k *call) clear() {
 	k.pick.Key, k.pick.Payload = 0, nil
 	if cap(k.frame) > maxKeptMessage {
@@ -112,8 +113,8 @@ func (k *call) clear() {
 	k.sent = keptKey{}
 }
 
-// accept stores what arrived for k, whose payload may have up to limit bytes. An error is one of the
-// connection.
+// accept stores the reply for k, whose payload may have up to limit bytes. An error is an error of
+// the connection.
 func (k *call) accept(a *arrived, limit int) error {
 	k.flags = a.flags
 	if a.kind == wire.TypeError {
@@ -145,14 +146,15 @@ func (k *call) accept(a *arrived, limit int) error {
 		k.failed = failure(Internal, Executed, PhaseDecode, fault, "the trailers of the reply: %v", fault)
 	default:
 		k.packed = r.Compression != 0
-		// Nothing is sent again after a reply. With many callers, a second buffer for each would leave the cache.
+		// Nothing is sent again after a reply. With many callers, a second buffer per call would
+		// not stay in the cache.
 		k.frame = codec.AppendInPieces(k.frame[:k.head], r.Payload)
 	}
 	return nil
 }
 
-// acceptTrailers stores a metadata block, if it keeps the rules. fault says how an entry breaks them;
-// err, which is one of the connection, that the structure is broken.
+// acceptTrailers stores a metadata block if it is valid. fault reports an invalid entry; err, an
+// error of the connection, reports a broken structure.
 func (k *call) acceptTrailers(block []byte) (fault *wire.CallError, err error) {
 	if block == nil {
 		return nil, nil

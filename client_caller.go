@@ -10,29 +10,29 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// Where the id, the number of the method, the number of the attempt and the remaining time stand in a
-// REQUEST frame.
+// Offsets of the id, the method's number, the attempt's number and the remaining time in a REQUEST
+// frame.
 const (
 	timeoutOffset = wire.HeaderSize + 8
 )
 
-// callerHalf is the half of a connection that makes calls: that of a client, or that of a server which calls its
-// client. Its calls go into the writer of the connection, under the lock of the connection.
+// callerHalf is the half of a connection that makes calls: of a client, or of a server that calls
+// its client. Its calls go into the writer of the connection, under the lock of the connection.
 type callerHalf struct {
 	*conn
 	host   *host
 	born   int64
 	role   readRole
-	dialed *clientConn // whose half it is; nil on a server's connection
+	dialed *clientConn // the connection of this half; nil on a server's connection
 
-	// Of a client's connection.
-	own       bool            // one stream has the connection, which ends with the stream
-	socket    *sysconn.Writer // of the goroutine that writes; nil: a write may wait
-	behind    func()          // writeBehind; made once, so that starting it allocates nothing
+	// On a client's connection.
+	own       bool            // a stream owns the connection, which ends with the stream
+	socket    *sysconn.Writer // of the writing goroutine; nil: a write may block
+	behind    func()          // writeBehind; created once, so that starting it does not allocate
 	restsFrom atomic.Int64    // nanotime since which tend has seen no call, or 0
 
-	// Of a server's connection.
-	idBit     uint64      // of the ids that a server chooses; 0 on a client's connection
+	// On a server's connection.
+	idBit     uint64      // set in the ids that a server chooses; 0 on a client's connection
 	successor peerDrainer // asks the client for another connection
 	trust     lapser      // of the client; nil: without authentication
 	aside     bool        // the identity has ended, and other connections take the calls; guarded by the host's mu
@@ -41,25 +41,25 @@ type callerHalf struct {
 	lastID uint64
 	open   idtable.Table[*call]
 	naming
-	draining bool // no more calls
+	draining bool // takes no more calls
 	expiry   *time.Timer
-	expireAt int64  // nanotime for which expiry is set, or 0
-	rest     []byte // a write that could not go on, for writeRest
-	restAt   int    // bytes of it that were taken
-	reserved bool   // writing is set for writeBehind, which has not begun yet
+	expireAt int64  // nanotime to which expiry is set, or 0
+	rest     []byte // the remainder of a write that would block, for writeRest
+	restAt   int    // bytes of rest that were written
+	reserved bool   // writing is set for writeBehind, which has not started yet
 	cancels  cancelPacer
 
 	busy      atomic.Int32 // number of open calls, for choosing a connection
-	owed      atomic.Int32 // number of cancels that wait for their turn
-	streaming atomic.Int32 // number of open streams; they are in busy too
-	waiting   atomic.Int32 // bytes/1024 that wait to be written, for growing
+	owed      atomic.Int32 // number of CANCELs that wait for their turn
+	streaming atomic.Int32 // number of open streams; busy includes them
+	waiting   atomic.Int32 // KiB that wait to be written, for growing
 }
 
 func (c *callerHalf) init(base *conn, h *host) {
 	c.conn, c.host, c.born = base, h, nanotime()
 }
 
-// start sends the attempt k. When it fails nothing was sent and k is the caller's; otherwise one
+// start sends the attempt k. If it fails, nothing was sent and the caller keeps k; otherwise one
 // value arrives on k.done, unless cancel takes the call back.
 func (c *callerHalf) start(ctx context.Context, k *call, m *clientMethod) *Error {
 	if uint64(len(k.frame)-wire.HeaderSize) > c.peer.MaxFrame {
@@ -120,11 +120,11 @@ func (c *callerHalf) start(ctx context.Context, k *call, m *clientMethod) *Error
 	c.appended += uint64(len(k.frame))
 	switch {
 	case c.reserved && len(c.buf) >= fullWrite && k.stream == nil && k.pending == nil && c.socket != nil:
-		c.reserved = false // and writeBehind finds nothing to do
+		c.reserved = false // so writeBehind does nothing
 		c.writeLocked(ctx, k)
 	case c.writing:
 	case k.stream != nil || k.pending != nil:
-		c.flushInBackgroundLocked() // the caller most likely has more to send in the meantime
+		c.flushInBackgroundLocked() // the caller most likely sends more in the meantime
 	default:
 		c.writeLocked(ctx, k)
 	}
@@ -138,7 +138,7 @@ func (c *callerHalf) tooLong(k *call) *Error {
 		len(k.frame)-wire.HeaderSize, frameLimit(c.peer.MaxFrame))
 }
 
-// goneLocked says why the connection takes no call.
+// goneLocked returns why the connection takes no call.
 func (c *callerHalf) goneLocked() *Error {
 	if c.err == nil {
 		return failure(Unavailable, NotSent, PhaseWrite, nil, "the connection takes no more calls")
@@ -146,8 +146,8 @@ func (c *callerHalf) goneLocked() *Error {
 	return failure(Unavailable, NotSent, PhaseWrite, c.err, "the connection was lost: %v", c.err)
 }
 
-// numberLocked returns the number of the method on this connection, and names it the first time. It is 0
-// when the connection has no number left.
+// numberLocked returns the method's number on this connection, and announces the name the first
+// time. It is 0 if the connection has no number left.
 func (c *callerHalf) numberLocked(m *clientMethod) uint32 {
 	if int(m.number) < len(c.numbers) && c.numbers[m.number] != 0 {
 		return c.numbers[m.number]
@@ -158,8 +158,8 @@ func (c *callerHalf) numberLocked(m *clientMethod) uint32 {
 	return c.nameLocked(m)
 }
 
-// wait returns when the attempt is over. A context that ends first takes the call back and tells
-// the server.
+// wait returns when the attempt is over. If the context ends first, wait takes the call back and
+// tells the server.
 func (c *callerHalf) wait(ctx context.Context, k *call) *Error {
 	done := ctx.Done()
 	if done == nil {
@@ -178,9 +178,10 @@ func (c *callerHalf) wait(ctx context.Context, k *call) *Error {
 	return k.failed
 }
 
-// cancel takes k back from the connection. over says that its time has passed. taken is false when the
-// reader has it already, and before start has given k an id here: until then k has the id of an earlier
-// attempt or of an earlier use, which another call may have on this connection.
+// cancel takes k back from the connection. over reports that its deadline has passed. taken is
+// false if the reader goroutine already has k, or if start has not yet given k an id here: until
+// then, k has the id of an earlier attempt or of an earlier use, which may belong to another call
+// on this connection.
 func (c *callerHalf) cancel(k *call, over bool) (taken bool, outcome Outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -193,14 +194,15 @@ func (c *callerHalf) cancel(k *call, over bool) (taken bool, outcome Outcome) {
 	return true, OutcomeUnknown
 }
 
-// cancelLocked tells the server that k was given up, unless its time is over: the server ends it then
-// by itself. That time begins when the request arrives, so one that was not even written is cancelled.
+// cancelLocked tells the server that k was given up. After its deadline there is no need: the
+// server ends the call by itself. The server's time begins when the request arrives, so a call
+// that was not even written is cancelled.
 func (c *callerHalf) cancelLocked(k *call, over bool, now int64) {
 	if !c.takesFramesLocked() || over && k.begin < c.handed {
 		return
 	}
 	var until int64
-	if !over && k.stream == nil { // one with a stream has no frame any more
+	if !over && k.stream == nil { // a call with a stream has no frame anymore
 		if left := getUint64(k.frame[timeoutOffset:]); left != 0 {
 			until = now + int64(time.Duration(left)*time.Microsecond)
 		}
@@ -208,7 +210,7 @@ func (c *callerHalf) cancelLocked(k *call, over bool, now int64) {
 	c.giveUpLocked(k.id, now, until)
 }
 
-// ifOpen runs f if nothing has ended k yet, and nothing does meanwhile: k.frame is as it was sent.
+// ifOpen runs f if k has not ended, and k cannot end meanwhile: k.frame is as it was sent.
 func (c *callerHalf) ifOpen(k *call, f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -219,8 +221,8 @@ func (c *callerHalf) ifOpen(k *call, f func()) bool {
 	return true
 }
 
-// end fails the open calls after the connection has ended. Calls whose bytes were not handed to the transport
-// were not sent.
+// end fails the open calls after the connection has ended. Calls whose bytes were not handed to
+// the transport were not sent.
 func (c *callerHalf) end(err error) error {
 	c.mu.Lock()
 	c.failLocked(err)

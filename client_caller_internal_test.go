@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Writing is reserved where several callers come back at once and nothing else writes or can.
+// Writing is reserved if several callers return at once and nothing else writes or can write.
 func TestReserveWriting(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -34,7 +34,7 @@ func TestReserveWriting(t *testing.T) {
 	}
 }
 
-// Who was to write behind the callers does nothing once one of them has written, and ends the reservation otherwise.
+// writeBehind does nothing once a caller has written; otherwise it ends the reservation.
 func TestWriteBehind(t *testing.T) {
 	for _, reserved := range []bool{true, false} {
 		half := &callerHalf{conn: new(conn)}
@@ -48,7 +48,7 @@ func TestWriteBehind(t *testing.T) {
 	}
 }
 
-// A call that has ended is not read for another attempt: its reply is where the request was.
+// A call that has ended is not read for another attempt: its reply has replaced the request.
 func TestIfOpen(t *testing.T) {
 	half := &callerHalf{conn: new(conn)}
 	k := &call{id: 1}
@@ -64,8 +64,8 @@ func TestIfOpen(t *testing.T) {
 	}
 }
 
-// A call that was not sent yet has the id of an earlier attempt or use. Giving it up takes no other call
-// with this id off the connection.
+// A call that was not sent yet has the id of an earlier attempt or use. Giving it up does not
+// remove another call with this id from the connection.
 func TestCancelBeforeStart(t *testing.T) {
 	half := &callerHalf{conn: new(conn)}
 	half.err = errConnClosed // no CANCEL is written

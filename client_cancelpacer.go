@@ -7,30 +7,30 @@ import (
 )
 
 // The server closes a connection with too many CANCEL frames (see cancelLimit). A client therefore
-// sends none for a call whose time is over, as the server knows the deadline, and the others at a pace
-// that the server takes. What must wait is a list of ids, from which a call is dropped when its answer
-// comes or its deadline passes.
+// sends none for a call whose deadline has passed, since the server knows the deadline, and sends
+// the others at a rate that the server accepts. CANCELs that must wait are a list of ids; a call
+// leaves it when its answer arrives or its deadline passes.
 
 const (
-	cancelPace  = 16_000               // CANCEL frames a second for long; below cancelRate
-	cancelPause = 5 * time.Millisecond // between two batches of cancels that had to wait
-	growOwed    = 1000                 // that many cancels wait: another connection would help
+	cancelPace  = 16_000               // sustained CANCEL frames per second; below cancelRate
+	cancelPause = 5 * time.Millisecond // between two batches of delayed CANCELs
+	growOwed    = 1000                 // with this many CANCELs waiting, another connection would help
 )
 
-// cancelPacer is what a connection needs to pace its cancels. The zero value is ready for use; it is
-// guarded by the mutex of the connection.
+// cancelPacer paces the CANCELs of a connection. The zero value is ready for use; it is guarded by
+// the mutex of the connection.
 type cancelPacer struct {
-	level float64 // of the bucket that every CANCEL fills and time empties
-	last  int64   // nanotime of the last look at it
+	level float64 // of the bucket, which every CANCEL fills and time empties
+	last  int64   // nanotime at which level was last updated
 
 	queue []owedCancel        // in the order of the calls' ends
-	owed  map[uint64]struct{} // ids of the queue whose CANCEL is still due
+	owed  map[uint64]struct{} // ids in the queue whose CANCEL is still owed
 	timer *time.Timer         // runs while owed is not empty
 }
 
 type owedCancel struct {
 	id    uint64
-	until int64 // nanotime at which the server has ended the call by itself; 0: never
+	until int64 // nanotime by which the server has ended the call by itself; 0: never
 }
 
 // allow reports whether a CANCEL may be sent now, and counts it.
@@ -46,19 +46,19 @@ func (p *cancelPacer) allow(now int64, maxCalls uint64) bool {
 	return true
 }
 
-// add notes a CANCEL that must wait.
+// add queues a CANCEL that must wait.
 func (p *cancelPacer) add(id uint64, until int64) {
 	if p.owed == nil {
 		p.owed = make(map[uint64]struct{})
 	}
-	if len(p.queue) > 2*len(p.owed)+growOwed { // most of it was answered
+	if len(p.queue) > 2*len(p.owed)+growOwed { // most of the queue was answered
 		p.compact()
 	}
 	p.owed[id] = struct{}{}
 	p.queue = append(p.queue, owedCancel{id, until})
 }
 
-// compact drops from the queue what is not owed any more.
+// compact drops entries that are no longer owed from the queue.
 func (p *cancelPacer) compact() {
 	kept := p.queue[:0]
 	for _, o := range p.queue {
@@ -69,7 +69,7 @@ func (p *cancelPacer) compact() {
 	p.queue = kept
 }
 
-// next returns the id of the next CANCEL to send, if there is one and it may be sent now.
+// next returns the id of the next CANCEL to send, if any may be sent now.
 func (p *cancelPacer) next(now int64, maxCalls uint64) (id uint64, ok bool) {
 	for len(p.queue) > 0 {
 		o := p.queue[0]
@@ -91,7 +91,7 @@ func (p *cancelPacer) pop(id uint64) {
 	delete(p.owed, id)
 }
 
-// stop forgets what is owed, when the connection has ended.
+// stop drops the owed CANCELs when the connection has ended.
 func (p *cancelPacer) stop() {
 	p.queue, p.owed = nil, nil
 	if p.timer != nil {
@@ -108,8 +108,8 @@ func (c *callerHalf) giveUp(id uint64) {
 	}
 }
 
-// giveUpLocked tells the server that nobody waits for the call any more, now or when its turn comes.
-// until is the nanotime at which the server ends the call by itself, or 0.
+// giveUpLocked tells the server, now or when its turn comes, that the call was given up. until is
+// the nanotime at which the server ends the call by itself, or 0.
 func (c *callerHalf) giveUpLocked(id uint64, now, until int64) {
 	if len(c.cancels.owed) == 0 && c.cancels.allow(now, c.peer.MaxCalls) {
 		c.appendLocked(wire.AppendCancel(nil, id|c.idBit))
@@ -125,7 +125,7 @@ func (c *callerHalf) giveUpLocked(id uint64, now, until int64) {
 	}
 }
 
-// sendCancels sends the cancels whose turn has come.
+// sendCancels sends the CANCELs whose turn has come.
 func (c *callerHalf) sendCancels() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -159,6 +159,6 @@ func (c *callerHalf) answeredLocked(id uint64) {
 	c.owed.Store(int32(len(c.cancels.owed)))
 }
 
-// load is how much of what the server allows the connection uses: open calls, and those that were
-// cancelled here and not yet there.
+// load returns how much of the server's limit the connection uses: open calls, and calls cancelled
+// here but not yet at the server.
 func (c *callerHalf) load() int32 { return c.busy.Load() + c.owed.Load() }

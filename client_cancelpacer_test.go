@@ -12,8 +12,8 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// A client that gives up calls by the hundred thousand, at a rate far above what a server takes of
-// CANCEL frames, loses no connection and no other call.
+// A client that gives up 100,000 calls per second, far more than the rate of CANCEL frames that a
+// server accepts, loses no connection and no other call.
 func TestManyCallsGivenUp(t *testing.T) {
 	const each, rounds, pause = 1000, 100, 10 * time.Millisecond // 100,000 calls a second
 	for name, giveUp := range map[string]struct {
@@ -56,7 +56,7 @@ func TestManyCallsGivenUp(t *testing.T) {
 				if st := s.Stats(); len(st.Closed) != 0 || st.Refused != 0 {
 					t.Errorf("connections closed: %v, calls refused: %d", st.Closed, st.Refused)
 				}
-				time.Sleep(10 * time.Second) // what had to wait is sent
+				time.Sleep(10 * time.Second) // the delayed CANCELs are sent
 				if n := s.Stats().InFlight; n != 0 {
 					t.Errorf("%d calls still run that nobody waits for", n)
 				}
@@ -65,8 +65,8 @@ func TestManyCallsGivenUp(t *testing.T) {
 	}
 }
 
-// A call whose time is over is not cancelled, since the server knows its deadline. One that is given up
-// before is.
+// A call whose deadline has passed is not cancelled, since the server knows the deadline. A call
+// that is given up earlier is.
 func TestNoCancelAfterTheDeadline(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		var cancelled atomic.Uint64
@@ -102,10 +102,10 @@ func TestNoCancelAfterTheDeadline(t *testing.T) {
 	})
 }
 
-// Cancels that the server would take for a flood wait, and those of calls that it answers meanwhile are
-// not sent.
+// CANCELs that the server would take for a flood are delayed, and dropped if the server answers
+// the call meanwhile.
 func TestCancelsWaitForTheirTurn(t *testing.T) {
-	const calls, maxCalls = 10_900, 10_000 // fewer than make the client connect again
+	const calls, maxCalls = 10_900, 10_000 // too few to make the client connect again
 	for name, answers := range map[string]bool{"answered": true, "not answered": false} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, network *ansertest.Network) {
@@ -138,7 +138,7 @@ func TestCancelsWaitForTheirTurn(t *testing.T) {
 				var futures []*anser.Future[[]byte]
 				for range calls {
 					f := anser.Go[[]byte](context.Background(), c, "Echo.Say", text("x"), anser.Timeout(time.Hour))
-					f.Cancel() // none is ever open for long
+					f.Cancel() // no call stays open for long
 					futures = append(futures, f)
 				}
 				for _, f := range futures {

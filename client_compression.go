@@ -7,8 +7,8 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// compressRequest completes the frame of a call that may be compressed, for the connection that was
-// picked: servers differ in the algorithms that they accept. If it fails, the call is over.
+// compressRequest completes the frame of a call that may be compressed, for the connection that
+// was picked: servers differ in the algorithms that they accept. If it fails, the call is over.
 func (k *call) compressRequest(e *endpoint, c *callerHalf, m *clientMethod) (fault *Error) {
 	z := k.compression
 	defer func() {
@@ -54,7 +54,7 @@ func (k *call) unpackReply(h *host) ([]byte, *Error) {
 	k.plain = out
 	if err != nil {
 		code := err.code
-		if code == InvalidArgument { // not the caller's argument: the server has sent it
+		if code == InvalidArgument { // not the caller's argument: the server sent the payload
 			code = Internal
 		}
 		return nil, failure(code, Executed, PhaseDecode, err.cause, "the reply: %s", err.text)

@@ -10,16 +10,16 @@ import (
 // clientConn is one connection to a server, shared by the clients of the process.
 type clientConn struct {
 	callerHalf
-	link    conn                         // of both halves
+	link    conn                         // shared by both halves
 	inbound atomic.Pointer[inboundCalls] // the callee half, once the server has made a call
 	wg      sync.WaitGroup
 	renewal *renewal // nil: no credential was shown
 
 	idle      idleness // owned by tend
-	idleSince int64    // nanotime since which nothing was open at any look, or 0; owned by tend
+	idleSince int64    // nanotime since which every look has found nothing open, or 0; owned by tend
 }
 
-// control handles every frame but REPLY and ERROR.
+// control handles every frame except REPLY and ERROR.
 func (c *clientConn) control(h wire.Header, body []byte) error {
 	switch h.Type {
 	case wire.TypeData, wire.TypeEnd, wire.TypeWindow:
@@ -31,13 +31,13 @@ func (c *clientConn) control(h wire.Header, body []byte) error {
 	if len(answers) > 0 {
 		return c.answerAtOnce(answers)
 	}
-	if drain && h.Flags&wire.FlagAck == 0 { // an ACK answers nothing here
+	if drain && h.Flags&wire.FlagAck == 0 { // an ACK that answers nothing
 		c.drain()
 	}
 	return err
 }
 
-// drain stops using the connection for new calls, has the host make another, and tells the server.
+// drain takes no new calls on the connection, has the host make another one, and tells the server.
 func (c *clientConn) drain() {
 	c.mu.Lock()
 	was := c.draining
@@ -50,7 +50,7 @@ func (c *clientConn) drain() {
 	c.post(wire.AppendDrain(nil, wire.FlagAck, 0))
 }
 
-// end ends both halves after the connection has ended, and returns why it did.
+// end ends both halves after the connection has ended, and returns the reason.
 func (c *clientConn) end(err error) error {
 	err = c.callerHalf.end(err)
 	if in := c.inbound.Load(); in != nil {
@@ -59,17 +59,17 @@ func (c *clientConn) end(err error) error {
 	return err
 }
 
-// close ends the connection from this side: no client uses it any more.
+// close ends the connection from this side: no client uses it anymore.
 func (c *clientConn) close() {
 	if c.retire() {
 		c.sendClose(wire.Normal, "")
 	}
 	c.fail(errConnClosed)
-	c.ensureReader() // the goroutine notices the end at once
+	c.ensureReader() // the reader goroutine notices the end at once
 	c.wg.Wait()
 }
 
-// retire keeps new calls off an idle connection. It fails if one is open.
+// retire keeps new calls off an idle connection. It fails if a call is open.
 func (c *clientConn) retire() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,7 +80,7 @@ func (c *clientConn) retire() bool {
 	return true
 }
 
-// tend does what is due for the connection, and returns when it is due next.
+// tend does the upkeep of the connection that is due, and returns when the next is due.
 func (c *clientConn) tend(now, _ int64) (due int64) {
 	again := c.trim()
 	again = c.trimStreams() || again
@@ -98,8 +98,8 @@ func (c *clientConn) tend(now, _ int64) (due int64) {
 	return min(due, alive, c.tendRenewal(now))
 }
 
-// closeUnused closes a connection that was not used for the idle timeout, or that the load does not
-// need any more, and reports whether it did; else it returns when to look again.
+// closeUnused closes a connection that was unused for the idle timeout, or that the load no longer
+// needs, and reports whether it did; otherwise it returns when to check again.
 func (c *clientConn) closeUnused(now int64) (due int64, closed bool) {
 	c.mu.Lock()
 	open := c.open.Len()
@@ -122,7 +122,7 @@ func (c *clientConn) closeUnused(now int64) (due int64, closed bool) {
 		}
 		due = after(c.idle.since, limit)
 		if open > int(c.streaming.Load()) {
-			due = now + int64(tendEvery) // the end of a call may move no byte; that of a stream stirs
+			due = now + int64(tendEvery) // the end of a call may move no byte; the end of a stream wakes tend
 		}
 	}
 	if !c.host.isExtra(&c.callerHalf) || open > 0 {
@@ -147,7 +147,7 @@ func (c *clientConn) closeInBackground() {
 	c.host.spawn(c.close)
 }
 
-// rests reports whether the connection has been without a call for so long that its end means that
+// rests reports whether the connection has been without calls for so long that its end means that
 // the caller does not need it.
 func (c *callerHalf) rests() bool {
 	since := c.restsFrom.Load()

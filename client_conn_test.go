@@ -20,7 +20,7 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// Trailers that break the rules are an error of their call, and of nothing else.
+// Invalid trailers are an error of their call only.
 func TestBadTrailersFromAServer(t *testing.T) {
 	network := new(ansertest.Network)
 	bad := wire.AppendMetadata(nil, []wire.Pair{{Key: "Upper", Value: "x"}})
@@ -59,8 +59,9 @@ func TestBadTrailersFromAServer(t *testing.T) {
 	}
 }
 
-// stalled makes a client whose connection stops taking writes after its first call, which is answered.
-// It returns the connection, and the peer at the other end when the second call has been read.
+// stalled returns a client whose connection stops accepting writes after its first call, which is
+// answered. It also returns the connection, and the peer at the other end once it has read the
+// second call.
 func stalled(t *testing.T, network *ansertest.Network) (*anser.Client, *ansertest.FaultyConn, chan *wirepeer.Peer) {
 	peers := make(chan *wirepeer.Peer, 1)
 	rawServer(t, network.Listen("a:1"), func(p *wirepeer.Peer) {
@@ -85,7 +86,7 @@ func stalled(t *testing.T, network *ansertest.Network) (*anser.Client, *ansertes
 	return c, conn, peers
 }
 
-// What ends a call does not wait until the server can be told.
+// A call ends without waiting until the server can be told.
 func TestEndOfACallOnAStalledConnection(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		c, conn, peers := stalled(t, network)
@@ -113,7 +114,7 @@ func TestEndOfACallOnAStalledConnection(t *testing.T) {
 	})
 }
 
-// Nor does it wait for the write of its own request.
+// Nor does a call wait for the write of its own request.
 func TestEndOfACallWhoseWriteStalls(t *testing.T) {
 	for name, cancelled := range map[string]bool{"cancelled": true, "expired": false} {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +139,7 @@ func TestEndOfACallWhoseWriteStalls(t *testing.T) {
 	}
 }
 
-// The caller whose goroutine writes is not kept by others who go on making calls.
+// The caller whose goroutine writes returns although others continue to make calls.
 func TestWriterUnderLoad(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
@@ -167,8 +168,8 @@ func TestWriterUnderLoad(t *testing.T) {
 	})
 }
 
-// The same over what programs use, where what a write could not take goes on later: the peer that does
-// not read reads everything in the end, and finds it whole.
+// The same over real sockets, where the remainder of a blocked write goes on later: a peer that
+// stops reading for a while finally reads everything, complete.
 func TestWritesToAPeerThatDoesNotRead(t *testing.T) {
 	a := transporttest.NewAuthority(t)
 	for name, secure := range map[string]bool{"plain": false, "TLS": true} {
@@ -241,8 +242,9 @@ func TestWritesToAPeerThatDoesNotRead(t *testing.T) {
 	}
 }
 
-// A call that waits because the connection takes no more bytes waits no longer than it may, whether its
-// time is that of the call or of the context, and what the server is told of it is what is left.
+// A call that waits because the connection accepts no more bytes waits no longer than its
+// deadline, whether the deadline is set by the call or by the context, and the server receives the
+// time that is left.
 func TestTimeoutWhileTheBufferIsFull(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		c, conn, peers := stalled(t, network)
@@ -250,7 +252,7 @@ func TestTimeoutWhileTheBufferIsFull(t *testing.T) {
 		p := <-peers
 		conn.Stall()
 		var large []*result
-		for range 3 { // one is being written, two wait
+		for range 3 { // one is being written, two are waiting
 			large = append(large, apart(context.Background(), c, "Echo.Say", text(strings.Repeat("x", 1<<20)), anser.Timeout(time.Minute)))
 			synctest.Wait()
 		}
@@ -290,7 +292,7 @@ func TestTimeoutWhileTheBufferIsFull(t *testing.T) {
 	})
 }
 
-// The goroutine that reads never waits for a write: both sides could wait for each other.
+// The reader goroutine never waits for a write: otherwise both sides could wait for each other.
 func TestRepliesArriveWhileWritesStall(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		c, conn, peers := stalled(t, network)
@@ -314,14 +316,14 @@ func TestRepliesArriveWhileWritesStall(t *testing.T) {
 	})
 }
 
-// A server cannot make its client answer pings without end.
+// A server cannot make its client answer pings without limit.
 func TestPingFloodFromAServer(t *testing.T) {
 	for _, kind := range []wire.Type{wire.TypePing, wire.TypePong} {
 		bubble(t, func(t *testing.T, network *ansertest.Network) {
 			closed := make(chan wire.Reason, 1)
 			rawServer(t, network.Listen("a:1"), func(p *wirepeer.Peer) {
 				p.NextOf(wire.TypeRequest)
-				for i := range 3 { // some may come close together
+				for i := range 3 { // a few may arrive close together
 					p.Send(wire.AppendPing(nil, kind, uint64(i)))
 				}
 				p.Send(wirepeer.Fault(1, wire.ErrorBody{Code: wire.NotFound, Outcome: wire.Executed}))
@@ -341,8 +343,8 @@ func TestPingFloodFromAServer(t *testing.T) {
 	}
 }
 
-// Pings keep a connection on which nothing else happens, on both sides, and are not a flood however
-// often a side wants to make sure.
+// Pings keep an otherwise unused connection open, on both sides, and are not a flood however often
+// a side sends them.
 func TestKeepaliveIsNotAFlood(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		eager := anser.Keepalive(time.Second, time.Second)
@@ -358,7 +360,8 @@ func TestKeepaliveIsNotAFlood(t *testing.T) {
 	})
 }
 
-// The same from a server: the call fails, what is late is ignored, and what never was is a flood.
+// The same from a server: the call fails, late frames are ignored, and frames for unknown streams
+// are a flood.
 func TestStreamFramesFromAServer(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		closed := make(chan wire.Reason, 1)
@@ -389,7 +392,7 @@ func TestStreamFramesFromAServer(t *testing.T) {
 	})
 }
 
-// An ACK that answers nothing says nothing: the client goes on with the connection.
+// An ACK that answers nothing has no effect: the client continues to use the connection.
 func TestAckFromAServer(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		var conns atomic.Int32
@@ -433,7 +436,7 @@ func TestAnswerToNoCall(t *testing.T) {
 			})
 			c := dial(t, "a:1", anser.Dialer(network.Dial), anser.Conns(1))
 			if out, err := call(context.Background(), c, "Echo.Say", ""); out != "ok" || err != nil {
-				t.Error(out, err) // what is right in the same read counts
+				t.Error(out, err) // valid frames in the same read count
 			}
 			if reason := <-closed; reason != want {
 				t.Errorf("id %d: %s, want %s", id, reason, want)
@@ -442,7 +445,7 @@ func TestAnswerToNoCall(t *testing.T) {
 	}
 }
 
-// MaxMessage of the client bounds the reply, to the byte.
+// The client's MaxMessage bounds the reply, to the byte.
 func TestReplyOverTheLimit(t *testing.T) {
 	network := new(ansertest.Network)
 	serve(t, network.Listen("a:1"), map[string]handler{

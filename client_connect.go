@@ -15,8 +15,9 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// connect dials and shakes hands. The server has answered when it returns: a connection that only
-// the listener's queue accepted would turn calls into ones with an unknown outcome.
+// connect dials and performs the handshake. The server has answered when connect returns: a
+// connection accepted only by the listener's queue would turn calls into calls with an unknown
+// outcome.
 func (h *host) connect() (*clientConn, error) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(h.ctx, h.connectTimeout)
@@ -29,7 +30,7 @@ func (h *host) connect() (*clientConn, error) {
 	if err != nil {
 		return nil, dialError(h.address, err)
 	}
-	socket := nc // nc changes while the other goroutine may look at it
+	socket := nc // nc changes while the other goroutine may read it
 	stop := context.AfterFunc(h.ctx, func() { socket.Close() })
 	defer stop()
 	nc.SetDeadline(earlier(began.Add(h.connectTimeout), time.Now().Add(h.handshakeTimeout)))
@@ -94,8 +95,8 @@ func (h *host) connect() (*clientConn, error) {
 	return c, nil
 }
 
-// enter takes a connection that connect made, or notes why there is none, and returns why it is not used. One
-// that is own belongs to a stream and takes no calls of others.
+// enter adds a connection that connect made, or records why there is none, and returns why it is
+// not used. If own is set, the connection belongs to a stream and takes no calls of others.
 func (h *host) enter(c *clientConn, err error, own bool) error {
 	h.mu.Lock()
 	if err == nil && h.closed {
@@ -123,7 +124,7 @@ func (h *host) enter(c *clientConn, err error, own bool) error {
 		c.wg.Go(c.read)
 	}
 	tell := func() {}
-	if err != nil || !own { // a connection of one stream is no news to others
+	if err != nil || !own { // a connection of one stream does not concern others
 		tell = h.changedLocked()
 	}
 	h.mu.Unlock()
@@ -134,7 +135,7 @@ func (h *host) enter(c *clientConn, err error, own bool) error {
 	return err
 }
 
-// answerWithin is how long a server may take for its part of the handshake, at most.
+// answerWithin is the longest time that a server may take for its part of the handshake.
 func (h *host) answerWithin() time.Duration { return min(h.connectTimeout, h.handshakeTimeout) }
 
 func earlier(a, b time.Time) time.Time {
@@ -157,12 +158,12 @@ func (h *host) handshakeError(err error) error {
 	return fmt.Errorf("handshake with %s: %w", h.address, err)
 }
 
-// failedLocked notes that no connection could be made and sets the time of the next try.
+// failedLocked records that no connection could be made and sets the time of the next try.
 func (h *host) failedLocked(err error) {
 	h.lastErr = err
 	if len(*h.ready.Load()) > 0 {
 		h.growAfter = nanotime() + int64(firstBackoff)
-		return // one more would have been nice
+		return // the failed connection was an additional one
 	}
 	h.failures++
 	if !h.closed {
@@ -170,8 +171,8 @@ func (h *host) failedLocked(err error) {
 	}
 }
 
-// backoffLocked returns how long to wait for the next try. The first loss of a connection that lasted is
-// followed by a try at once.
+// backoffLocked returns how long to wait before the next try. The first loss of a connection that
+// lasted is followed by a try at once.
 func (h *host) backoffLocked() time.Duration {
 	if h.failures <= 1 {
 		return redialAtOnce
@@ -183,7 +184,7 @@ func (h *host) backoffLocked() time.Duration {
 	return time.Duration(min(d, float64(maxBackoff)) * (0.8 + 0.4*rand.Float64()))
 }
 
-// retryLocked makes a connection after d, if somebody still wants one then.
+// retryLocked makes a connection after d, if one is still wanted then.
 func (h *host) retryLocked(d time.Duration) {
 	if h.retry != nil {
 		h.retry.Stop()
@@ -198,14 +199,14 @@ func (h *host) retryLocked(d time.Duration) {
 	})
 }
 
-// handshakeClient exchanges prefaces over a new connection, and shows the credential if there is one.
+// handshakeClient exchanges prefaces over a new connection, and shows the credential, if any.
 func handshakeClient(nc net.Conn, rd *reader, own wire.Settings, cred *Credential) (wire.Settings, error) {
 	hello := wire.AppendSettings(wire.AppendPreface(nil), own)
 	if cred != nil {
 		hello = wire.AppendAuth(hello, cred.Scheme, cred.Data)
 	}
 	_, lost := nc.Write(hello)
-	peer, err := rd.readPreface() // who does not take the greeting may have said why
+	peer, err := rd.readPreface() // a server that refuses the preface may have sent the reason
 	if err == nil {
 		err = lost
 	}

@@ -5,10 +5,11 @@ import (
 	"sync"
 )
 
-// contextWatches are the contexts whose end ends calls without a goroutine. Calls whose contexts end together share
-// one entry, so that a million calls with one context cost it one function and not a million.
+// contextWatches watches the contexts of calls without a goroutine, and ends the calls with them.
+// Calls whose contexts end together share one entry, so that a million calls with one context cost
+// the context one function, not a million.
 type contextWatches struct {
-	mu sync.Mutex // guards what follows
+	mu sync.Mutex // guards the fields below
 	by map[<-chan struct{}]*contextWatch
 }
 

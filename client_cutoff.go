@@ -2,8 +2,8 @@ package anser
 
 import "slices"
 
-// cutOff ends the calls of a server to a client whose identity has ended, and takes the connection out
-// of use while there is another one.
+// cutOff ends the calls of a server to a client whose identity has ended, and takes the connection
+// out of use while there is another one.
 func (c *callerHalf) cutOff() {
 	c.cutAll()
 	c.host.setAside(c)
@@ -27,7 +27,7 @@ func (c *callerHalf) cutAll() {
 }
 
 // setAside takes a connection to a client whose identity has ended out of use while another one
-// takes calls. Where there is none they fail at once.
+// takes calls. Without another one, calls fail at once.
 func (h *host) setAside(c *callerHalf) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -38,9 +38,9 @@ func (h *host) setAside(c *callerHalf) {
 	}
 }
 
-// putBack takes a connection into use again that was set aside, and wakes the calls that wait for one
-// because the others were lost in the meantime. A connection that was taken out of use for another
-// reason stays out.
+// putBack takes a connection that was set aside into use again, and wakes the calls that wait for
+// one because the others were lost in the meantime. A connection that was taken out of use for
+// another reason stays out.
 func (h *host) putBack(c *callerHalf) {
 	h.mu.Lock()
 	tell := func() {}
@@ -52,8 +52,8 @@ func (h *host) putBack(c *callerHalf) {
 	tell()
 }
 
-// enlistLocked takes a connection from the client of a session into use, and returns what tells the
-// clusters, to be called without the lock.
+// enlistLocked takes a connection from the client of a session into use, and returns a function
+// that notifies the clusters, to be called without the lock.
 func (h *host) enlistLocked(c *callerHalf) (tell func()) {
 	list := append(slices.Clone(*h.ready.Load()), c)
 	h.ready.Store(&list)
