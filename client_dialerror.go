@@ -13,8 +13,9 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// obstacleOf returns what an error of host.connect shows. stood says that connections to the address stood before: what
-// answers differently now may be on its way out, or damaged on the way, unless it is about certificates.
+// obstacleOf returns what an error of host.connect means. stood reports that connections to the
+// address existed before: a server that answers differently now may be shutting down, or the
+// connection is damaged, unless the error is about certificates.
 func obstacleOf(err error, stood bool) obstacle {
 	switch {
 	case err == nil:
@@ -26,11 +27,11 @@ func obstacleOf(err error, stood bool) obstacle {
 	case stood:
 		return passing
 	}
-	if _, ok := errors.AsType[*wire.Error](err); ok { // this side does not understand the other one
+	if _, ok := errors.AsType[*wire.Error](err); ok { // this side does not understand the peer
 		return lasting
 	}
 	if closed, ok := errors.AsType[*peerClosed](err); ok && closed.reason != wire.Normal {
-		switch closed.reason { // or the other way round
+		switch closed.reason { // or the peer does not understand this side
 		case wire.BadVersion, wire.BadFrame, wire.BadChecksum:
 			return lasting
 		}

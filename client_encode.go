@@ -47,8 +47,8 @@ func (c *Client) encode(ctx context.Context, k *call, m *clientMethod, in, out a
 	return cd, k.setPickRequest(ctx, m, in, o, k.frame[k.head:])
 }
 
-// encodeHead makes what of the frame comes before the message, of a call or with FlagStream of a
-// stream, whose time is that of its life.
+// encodeHead encodes the part of the frame before the message. With FlagStream it is the frame of
+// a stream, whose time is that of its life.
 func (c *Client) encodeHead(ctx context.Context, k *call, m *clientMethod, o *callOptions, flags wire.Flags) (fault *Error) {
 	r := wire.Request{Codec: k.codec, Priority: uint8(Normal), Attempt: o.earlier}
 	var md Metadata
@@ -137,8 +137,8 @@ func unencodable(cd codec.Codec, err error) *Error {
 	return failure(InvalidArgument, NotSent, PhaseEncode, err, "encode the request with %s: %v", cd.Name(), err)
 }
 
-// wireTimeout is the time that is left as it travels: in microseconds, rounded up. What is over already
-// becomes the shortest time there is, as 0 would mean that there is no bound.
+// wireTimeout is the remaining time as it is sent: in microseconds, rounded up. A time that has
+// passed becomes the shortest one, since 0 means no limit.
 func wireTimeout(left time.Duration) uint64 {
 	left = min(max(left, 1), maxTimeout)
 	return uint64((left + time.Microsecond - 1) / time.Microsecond)

@@ -41,7 +41,8 @@ func (c *callerHalf) expire() {
 	c.busy.Store(int32(c.open.Len()))
 	c.expireAt = 0
 	if next != 0 && c.err == nil {
-		// A look at all that is open costs some nanoseconds each, so many of them wait longer for the next one.
+		// Each open call makes the scan cost some nanoseconds more, so the next scan is put off
+		// accordingly.
 		c.expireLocked(max(next, now+int64(c.open.Len())*lookCost))
 	}
 	c.mu.Unlock()

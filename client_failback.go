@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-// ErrQueued says of a call with the mode [Failback] that it failed and is tried again in the background. The
-// error of the first attempt is in the same chain.
+// ErrQueued reports that a call with the mode [Failback] failed and is retried in the background.
+// The error of the first attempt is in the same chain.
 var ErrQueued = errors.New("queued to be tried again later")
 
-// ErrQueueFull says of a call with the mode [Failback] that it failed and that too many such calls wait
-// already. The error of the first attempt is in the same chain.
+// ErrQueueFull reports that a call with the mode [Failback] failed, and that too many such calls
+// are waiting already. The error of the first attempt is in the same chain.
 var ErrQueueFull = errors.New("too many calls wait to be tried again")
 
-// FailbackLimits bounds the calls with the mode [Failback] that wait to be tried again. A field that is 0
-// has its default.
+// FailbackLimits bounds the calls with the mode [Failback] that wait for a retry. A field that is
+// 0 has its default.
 type FailbackLimits struct {
-	Calls int           // that wait, those that are being tried among them; the default is 1,000
+	Calls int           // waiting calls, including the ones being retried; the default is 1,000
 	Bytes int           // of their encoded requests; the default is 16 MiB
 	Age   time.Duration // after which a call is given up; the default is 10 minutes
-	Drain time.Duration // which [Client.Close] gives them to succeed; the default is 2 s, below 0 is none
+	Drain time.Duration // time that [Client.Close] gives them to succeed; the default is 2 s, below 0 is none
 }
 
 var defaultFailbackLimits = FailbackLimits{Calls: 1000, Bytes: 16 << 20, Age: 10 * time.Minute, Drain: 2 * time.Second}
@@ -43,11 +43,11 @@ func FailbackQueue(l FailbackLimits) DialOption {
 	})
 }
 
-// FailbackStats tells of a client's calls with the mode [Failback]. Waiting and Bytes are of the moment, the
-// others only grow.
+// FailbackStats has the counters of a client's calls with the mode [Failback]. Waiting and Bytes
+// are current values, the others only grow.
 type FailbackStats struct {
-	Waiting int   // calls, those that are being tried among them
-	Bytes   int   // of their encoded requests
+	Waiting int   // calls, including the ones being retried
+	Bytes   int   // in their encoded requests
 	Queued  int64 // calls that ever waited
 	Done    int64 // of those, calls that succeeded later
 	GivenUp int64 // of those, calls that did not
@@ -60,7 +60,7 @@ type failbacks struct {
 	limits FailbackLimits
 	wake   chan struct{} // has room for one value; tells run that waiting or closing changed
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	waiting []*queued
 	trying  int
 	runs    bool
@@ -103,7 +103,7 @@ func (q *failbacks) stats() FailbackStats {
 	return s
 }
 
-// failback makes one attempt, and queues the call if that fails in a way that it may be sent again. o says
+// failback makes one attempt, and queues the call if the failure allows a retry. o has the mode
 // Failfast.
 func (c *Client) failback(ctx context.Context, name string, in, out any, o *callOptions) error {
 	err := c.callInside(ctx, name, in, out, o)
@@ -125,9 +125,9 @@ func (c *Client) failback(ctx context.Context, name string, in, out any, o *call
 	return &result
 }
 
-// mayWait reports whether a call that failed with err may be sent again later. One whose caller gave it up, or
-// that would fail again, may not. Neither may one that has a key and is not idempotent and may have run: only
-// the instance where it was knows the key, and it may be gone by then.
+// mayWait reports whether a call that failed with err may be sent again later. A call that its
+// caller gave up, or that would fail again, may not. A call with a key that is not idempotent and
+// may have run may not either: only its instance knows the key, and it may be gone by then.
 func mayWait(err *Error, m *clientMethod, o *callOptions) bool {
 	switch {
 	case err.RetryAfter < 0, err.Code == Canceled && err.Outcome != Executed, err.Phase == PhaseEncode, err.Phase == PhaseDecode:
@@ -144,11 +144,11 @@ func mayWait(err *Error, m *clientMethod, o *callOptions) bool {
 	return m.idempotent(o)
 }
 
-// add queues a call. Its request is copied, as the caller may change it now.
+// add queues a call. Its request is copied, as the caller may change it after add.
 func (q *failbacks) add(ctx context.Context, m *clientMethod, in, out any, o *callOptions, last *Error) error {
 	it := &queued{ctx: context.WithoutCancel(ctx), method: m, o: *o, since: nanotime(), last: last}
 	it.o.inv, it.o.trailer = nil, nil
-	it.o.earlier = 1 // whoever serves a later try should know that it is one
+	it.o.earlier = 1 // the server of a later attempt should know that it is a retry
 	if it.o.timeout <= 0 {
 		it.o.timeout = 10 * time.Second
 	}
@@ -173,7 +173,7 @@ func (q *failbacks) add(ctx context.Context, m *clientMethod, in, out any, o *ca
 	q.waiting = append(q.waiting, it)
 	if !q.runs {
 		q.runs = true
-		q.c.wg.Go(q.run) // not after closing: Close waits
+		q.c.wg.Go(q.run) // not after Close has begun: Close waits
 	}
 	wake(q.wake)
 	return nil
@@ -210,7 +210,7 @@ func (it *queued) keep(c *Client, in, out any) (err error) {
 // jitter returns a time around d.
 func jitter(d time.Duration) time.Duration { return d/2 + time.Duration(rand.Int64N(int64(d))) }
 
-// run tries what is due, until nothing is left or the client is closed.
+// run tries the due calls, until none is left or the client is closed.
 func (q *failbacks) run() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -230,7 +230,7 @@ func (q *failbacks) run() {
 	}
 }
 
-// tryDue starts tries, and returns when the next one is due. left is false when there is nothing to wait for.
+// tryDue starts tries, and returns when the next one is due. left is false if no call waits.
 func (q *failbacks) tryDue(now int64) (next int64, left bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -284,8 +284,8 @@ func (q *failbacks) try(it *queued) {
 	q.ended(it, e, ok && mayWait(e, it.method, &o))
 }
 
-// ended takes a call back after a try that failed with err, or that was not made for want of budget: then
-// again is false and err is the last one.
+// ended takes a call back after a try that failed with err, or that the budget did not allow: then
+// again is false and err is the last error.
 func (q *failbacks) ended(it *queued, err *Error, again bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -306,7 +306,7 @@ func (q *failbacks) ended(it *queued, err *Error, again bool) {
 	wake(q.wake)
 }
 
-// delayLocked is how long a call waits for its next try: not long while Close waits for it.
+// delayLocked returns how long a call waits for its next try: less while Close waits for it.
 func (q *failbacks) delayLocked(it *queued) time.Duration {
 	if q.closing {
 		return jitter(closingFailback)
@@ -320,7 +320,7 @@ func (q *failbacks) giveUpLocked(it *queued, err *Error) {
 	q.c.o.log.Warn("a call that was to be tried again later is given up", "method", it.method.name, "tries", 1+it.tries, "err", err)
 }
 
-// abandon gives up what is left when the client ends.
+// abandon gives up the remaining calls when the client ends.
 func (q *failbacks) abandon() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -330,7 +330,8 @@ func (q *failbacks) abandon() {
 	q.waiting, q.runs = nil, false
 }
 
-// drain takes no more calls, and tries those that wait until they are done, within the limit of time.
+// drain accepts no more calls, and tries the waiting calls until they are done, within the time
+// limit.
 func (q *failbacks) drain() {
 	q.mu.Lock()
 	q.closing = true

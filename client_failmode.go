@@ -15,7 +15,7 @@ func (c *Client) noInstance(route *Route) *Error {
 	return failure(Unavailable, NotSent, PhasePick, nil, "no instance of %q is known: is one registered and running?", c.serviceName())
 }
 
-// callWithMode makes a call with options of its own from the outermost point on: around the interceptors.
+// callWithMode makes a call with options of its own, starting outside the interceptors.
 func (c *Client) callWithMode(ctx context.Context, name string, in, out any, o *callOptions) error {
 	mode := o.mode
 	if inside := mode.inside(); inside != mode {
@@ -45,8 +45,8 @@ func (c *Client) callInside(ctx context.Context, name string, in, out any, o *ca
 	return c.invoke(ctx, name, in, out, o, nil)
 }
 
-// ignore logs the error of a call with the mode Failsafe and returns nil, unless nobody was there to call or
-// the call is a mistake.
+// ignore logs the error of a call with the mode Failsafe and returns nil, unless the client had no
+// instance to call or the call is a mistake.
 func (c *Client) ignore(name string, out any, err error) error {
 	if err == nil {
 		return nil
@@ -60,7 +60,7 @@ func (c *Client) ignore(name string, out any, err error) error {
 	return nil
 }
 
-// zero empties a reply, of which some may have been decoded.
+// zero empties a reply that may have been decoded in part.
 func zero(out any) {
 	if t, ok := out.(*Tuple); ok {
 		t.clear()
@@ -83,8 +83,8 @@ func another(m any) (any, error) {
 	return reflect.New(t.Elem()).Interface(), nil
 }
 
-// unsuitable says why a message that nobody answers, or a stream, cannot be sent with the options of
-// its call, or nil. What the client has for its calls becomes Failover for others.
+// unsuitable returns why a stream, or a message without a reply, cannot be sent with the options
+// of its call, or nil. The client's own modes for calls become Failover for them.
 func (o *callOptions) unsuitable(client *callOptions, what string, modes ...FailMode) *Error {
 	if o.keyed {
 		return failure(InvalidArgument, NotSent, PhaseEncode, nil, "%s has no idempotency key, as it is never sent again: leave anser.IdempotencyKey out", what)
@@ -101,8 +101,8 @@ func (o *callOptions) unsuitable(client *callOptions, what string, modes ...Fail
 	return nil
 }
 
-// invokeSpecial carries out a call whose first attempt is not made like that of others: because there are several
-// at once, or because it is bound to one instance.
+// invokeSpecial carries out a call whose first attempt differs: several attempts run at once, or
+// the call is bound to one instance.
 func (c *Client) invokeSpecial(ctx context.Context, k *call, a *attempts) error {
 	var e *endpoint
 	var fault *Error
@@ -157,7 +157,7 @@ func (k *call) cloneForAttempt(of *call, n int) {
 	k.frame = append(k.frame[:0], of.frame...)
 	k.plain = append(k.plain[:0], of.plain...)
 	k.head, k.codec, k.deadline, k.compression, k.route = of.head, of.codec, of.deadline, of.compression, of.route
-	k.settled, k.mover = of.settled, nil // the one that runs at the same time is elsewhere
+	k.settled, k.mover = of.settled, nil // the concurrent attempt is at another instance
 	k.frame[attemptOffset] = uint8(n)
 	k.pick.Method, k.pick.Key, k.pick.Payload = of.pick.Method, of.pick.Key, nil
 	k.began = nanotime()

@@ -34,7 +34,7 @@ func reply(p *wirepeer.Peer, f wirepeer.Frame, address string, _ int) {
 	p.Send(wirepeer.Reply(f.ID, []byte(address)))
 }
 
-// That there is no instance is an error in every mode, as are mistakes of the caller.
+// A missing instance is an error in every mode, as are mistakes of the caller.
 func TestNoInstanceIsAnErrorInEveryMode(t *testing.T) {
 	for mode := anser.Failover; mode <= anser.Fork; mode++ {
 		t.Run(mode.String(), func(t *testing.T) {
@@ -112,7 +112,8 @@ func TestFailsafe(t *testing.T) {
 	})
 }
 
-// A call with Failback returns at once, and is made in the background as soon as there is somebody.
+// A call with Failback returns at once, and is made in the background as soon as an instance
+// exists.
 func TestFailback(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		c := dial(t, "a:1", anser.Dialer(network.Dial), anser.WithFailMode(anser.Failback))
@@ -130,7 +131,7 @@ func TestFailback(t *testing.T) {
 		if st := c.Status().Failback; st.Waiting != 2 || st.Bytes != len("first")+len("message") || st.Queued != 2 {
 			t.Errorf("%+v", st)
 		}
-		var mu sync.Mutex // guards what follows
+		var mu sync.Mutex // guards the variables below
 		var got []string
 		var attempts []int
 		serve(t, network.Listen("a:1"), map[string]handler{
@@ -156,7 +157,7 @@ func TestFailback(t *testing.T) {
 	})
 }
 
-// What may not be sent twice is not queued.
+// A call that must not be sent twice is not queued.
 func TestFailbackQueuesWhatIsSafe(t *testing.T) {
 	for name, test := range map[string]struct {
 		answer func(*wirepeer.Peer, wirepeer.Frame, string, int)
@@ -215,7 +216,7 @@ func TestFailbackIsBounded(t *testing.T) {
 	})
 }
 
-// Close waits for what waits, and no longer than it says.
+// Close waits for the queued calls, but no longer than its limit.
 func TestFailbackIsDrained(t *testing.T) {
 	for name, up := range map[string]bool{"server is back": true, "server is gone": false} {
 		t.Run(name, func(t *testing.T) {
@@ -330,7 +331,7 @@ func TestForkFailures(t *testing.T) {
 		}
 		good.Store(false)
 		_, err := call(context.Background(), c, "Echo.Say", "")
-		e := wantFault(t, err, anser.NotFound, anser.Executed) // what a handler said counts most
+		e := wantFault(t, err, anser.NotFound, anser.Executed) // an error from a handler takes precedence
 		if len(e.Attempts) != 3 {
 			t.Errorf("%+v", e.Attempts)
 		}

@@ -6,8 +6,8 @@ import (
 	"github.com/anser-rpc/anser/balance"
 )
 
-// fork makes several attempts at once. It returns the one that answered first, or one that failed after the
-// others; those are noted. The call that it returns is k or has taken its place.
+// fork makes several attempts at once. It returns the attempt that answered first, or the one that
+// failed last; the other failures are noted. The call that it returns is k, or replaces it.
 func (c *Client) fork(ctx context.Context, k *call, a *attempts) (*call, *endpoint, *Error) {
 	if !a.m.idempotent(a.o) {
 		return k, nil, failure(InvalidArgument, NotSent, PhasePick, nil,
@@ -69,7 +69,7 @@ func (a *attempts) race(p *pool, ended <-chan forkResult, n int, cancel context.
 			last = f
 			continue
 		}
-		if last.fault.Outcome == Executed { // what a handler said tells more than that another was not reached
+		if last.fault.Outcome == Executed { // an error from a handler says more than an unreachable instance
 			last, f = f, last
 		}
 		a.note(last.e, last.fault, last.k.began)

@@ -15,17 +15,19 @@ type Future[R any] struct {
 	reply R
 }
 
-// Go starts a call and returns at once. The call is bound to ctx like that of [Call]: when ctx ends, the
-// call does. An error that [Call] would return at once is that of the future.
+// Go starts a call and returns at once. The call is bound to ctx as with [Call]: when ctx ends,
+// the call ends. An error that [Call] would return at once becomes the error of the future.
 //
-// A call in flight is an entry in tables and no goroutine: a million of them are some hundred bytes each.
-// A call has a goroutine if the client has interceptors, and with [At] or a fail mode from [Failsafe]
-// on. Until it is sent, so has a call that is sent again, and one that waits for a connection, or for
-// room on one that has 1 MiB of requests which the server does not read. A client has up to 1,024 of
-// the latter; Go waits for one of them to be sent if there are more, as long as the call may take.
+// A call in flight is an entry in tables, not a goroutine: a million calls take some hundred bytes
+// each. A call has a goroutine if the client has interceptors, and with [At] or a fail mode from
+// [Failsafe] on. A call that is retried has one until it is sent; so has a call that waits for a
+// connection, or for room on a connection with 1 MiB of requests that the server does not read. A
+// client has up to 1,024 waiting calls; beyond that, Go waits until one of them is sent, for as
+// long as the call may take.
 //
-// The reply is decoded by whoever waits first, and its bytes are kept until then. The request is encoded
-// before Go returns; in may be changed afterwards, but for calls that have a goroutine from the start.
+// The first goroutine that waits decodes the reply, and its bytes are kept until then. The request
+// is encoded before Go returns; in may be changed afterwards, except for calls that have a
+// goroutine from the start.
 func Go[R, A any](ctx context.Context, c *Client, method string, in *A, opts ...CallOption) *Future[R] {
 	f := new(Future[R])
 	c.launch(ctx, &f.pending, method, in, &f.reply, opts)
@@ -72,8 +74,9 @@ func WaitAll[F Awaitable](ctx context.Context, futures ...F) error {
 	return failed
 }
 
-// WaitAny returns the index of a future that is over, once there is one; whether its call failed is for
-// its Wait to tell. When ctx ends first it returns −1 and ctx's error. Without futures it waits for ctx.
+// WaitAny returns the index of a future that is over, once there is one; its Wait reports whether
+// the call failed. If ctx ends first, WaitAny returns −1 and ctx's error. Without futures it waits
+// for ctx.
 func WaitAny[F Awaitable](ctx context.Context, futures ...F) (int, error) {
 	woken := make(chan struct{}, 1)
 	defer func() {
@@ -94,7 +97,7 @@ func WaitAny[F Awaitable](ctx context.Context, futures ...F) (int, error) {
 	return slices.IndexFunc(futures, func(f F) bool { return f.started().over.Load() }), nil
 }
 
-// pending is a call that no goroutine waits for. The goroutine that reads its connection ends it.
+// pending is a call without a waiting goroutine. The reader goroutine of its connection ends it.
 //
 // It keeps the context of the call, which is needed for what follows the first attempt.
 type pending struct {
@@ -113,7 +116,7 @@ type pending struct {
 	watch      *contextWatch
 	prev, next *pending
 
-	mu      sync.Mutex      // guards what follows
+	mu      sync.Mutex      // guards the fields below
 	k       *call           // nil once result has been called
 	conn    *callerHalf     // on which k is open
 	stopped bool            // by stop
@@ -126,7 +129,7 @@ type pending struct {
 
 func (p *pending) started() *pending { return p }
 
-// launch starts a call whose reply goes to out, which is zero and p's own.
+// launch starts a call whose reply goes to out, which is zero and owned by p.
 func (c *Client) launch(ctx context.Context, p *pending, name string, in, out any, opts []CallOption) {
 	if err := c.usable(ctx, name); err != nil {
 		p.finish(err)
@@ -168,8 +171,8 @@ func (c *Client) launch(ctx context.Context, p *pending, name string, in, out an
 	p.startLater()
 }
 
-// start starts an attempt at p.e. Without an error the rest is for the goroutine that reads the
-// connection, which calls attemptDone, and the call is not the caller's any more.
+// start starts an attempt at p.e. If it succeeds, the reader goroutine of the connection continues
+// with attemptDone, and the caller no longer owns the call.
 func (p *pending) start(ctx context.Context) *Error {
 	conn, fault := p.e.start(ctx, p.k, p.m)
 	if fault != nil {
@@ -183,8 +186,8 @@ func (p *pending) start(ctx context.Context) *Error {
 	return nil
 }
 
-// startOn notes the connection on which an attempt is about to be started, for stop. It is not
-// inlined for the sake of callers that wait for their replies, which go through endpoint.start too.
+// startOn records the connection on which an attempt is about to start, for stop. It is not
+// inlined, to keep the stacks of waiting callers small: they go through endpoint.start too.
 //
 //go:noinline
 func (p *pending) startOn(conn *callerHalf) {
@@ -193,8 +196,8 @@ func (p *pending) startOn(conn *callerHalf) {
 	p.mu.Unlock()
 }
 
-// attemptDone notes that the attempt is over. It runs on the goroutine that ended it, and does not
-// wait.
+// attemptDone records that the attempt is over. It runs on the goroutine that ended it, and does
+// not block.
 func (p *pending) attemptDone() {
 	p.mu.Lock()
 	conn := p.conn
@@ -207,8 +210,8 @@ func (p *pending) attemptDone() {
 	p.finish(nil)
 }
 
-// failed ends the call after an attempt that failed with fault, or goes on with others. It does not
-// wait.
+// failed ends the call after an attempt that failed with fault, or continues with other attempts.
+// It does not block.
 func (p *pending) failed(fault *Error) {
 	if p.later == nil && isFinal(fault, p.o, p.m) {
 		fault.Method = p.m.name
@@ -218,7 +221,7 @@ func (p *pending) failed(fault *Error) {
 	go p.proceed(fault)
 }
 
-// finish notes that the call is over, and tells who waits.
+// finish records that the call is over, and wakes the waiting goroutines.
 func (p *pending) finish(err error) {
 	p.mu.Lock()
 	p.err = err
@@ -248,8 +251,8 @@ func wake(w chan struct{}) {
 	}
 }
 
-// result returns the error of a call that is over. The first one decodes the reply and gives the buffers
-// back.
+// result returns the error of a call that is over. The first call of result decodes the reply and
+// returns the buffers.
 func (p *pending) result() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -298,7 +301,7 @@ func (p *pending) stop() {
 	}
 }
 
-// closedChannel is what Done returns when the call was over before anybody asked.
+// closedChannel is the result of Done if the call was over before Done was called.
 var closedChannel = func() chan struct{} {
 	c := make(chan struct{})
 	close(c)
@@ -317,7 +320,7 @@ func (p *pending) doneChannel() <-chan struct{} {
 	return p.done
 }
 
-// await returns when the call is over, or ctx, whose error it returns.
+// await returns nil when the call is over, or the error of ctx when ctx ends first.
 func (p *pending) await(ctx context.Context) error {
 	if p.over.Load() {
 		return nil
@@ -340,7 +343,7 @@ func (p *pending) await(ctx context.Context) error {
 	return nil
 }
 
-// subscribe has w get a value when the call is over. It reports false if it is over already.
+// subscribe makes w receive a value when the call is over. It returns false if it is over already.
 func (p *pending) subscribe(w chan struct{}) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -277,8 +277,8 @@ func hold(p *wirepeer.Peer, n int, all chan<- struct{}, release <-chan struct{})
 	p.Next()
 }
 
-// Calls that had to wait for the connection give their places back once they are sent: what they wait for may be
-// calls that come after them.
+// Calls that waited for the connection free their slots once they are sent: they may be waiting
+// for calls that start after them.
 func TestFuturesThatWaitedHoldNobodyUp(t *testing.T) {
 	const before, after = 1024, 100
 	l := listen(t)

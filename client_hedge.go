@@ -11,8 +11,8 @@ import (
 	"github.com/anser-rpc/anser/balance"
 )
 
-// BackupShare sets which share of the calls of a method with the mode [Backup] may have a second attempt;
-// the default is 0.05. Second attempts take from the [RetryBudget] too.
+// BackupShare sets the share of a method's calls with the mode [Backup] that may have a second
+// attempt; the default is 0.05. Second attempts also use the [RetryBudget].
 func BackupShare(share float64) DialOption {
 	return dialOption(func(o *dialOptions) {
 		if o.wants(share >= 0 && share <= 1, "anser.BackupShare(%v): want 0 to 1", share) {
@@ -21,9 +21,9 @@ func BackupShare(share float64) DialOption {
 	})
 }
 
-// BackupAfter sets how long a call with the mode [Backup] waits before its second attempt, in place of the time
-// within which 95 % of the method's calls were answered lately. That is not known, and there is no second
-// attempt, before the client has seen 128 of them. 0, the default, is to learn.
+// BackupAfter sets how long a call with the mode [Backup] waits before its second attempt. The
+// default, 0, is the time within which 95 % of the method's recent calls were answered. It is
+// unknown until the client has seen 128 calls, and until then calls have no second attempt.
 func BackupAfter(d time.Duration) DialCallOption {
 	return dialCallOption(func(o *callOptions) {
 		if o.wants(d >= 0, "anser.BackupAfter(%v): want at least 0", d) {
@@ -32,7 +32,7 @@ func BackupAfter(d time.Duration) DialCallOption {
 	})
 }
 
-// BackupStats tells what second attempts of a method's calls with the mode [Backup] did.
+// BackupStats has the counters of the second attempts of a method's calls with the mode [Backup].
 type BackupStats struct {
 	Method string
 	Calls  int64         // with the mode
@@ -41,7 +41,7 @@ type BackupStats struct {
 	After  time.Duration // within which 95 % of the calls were answered lately; 0: not known yet
 }
 
-// hedge is what a client knows of the calls of a method with the mode Backup. Nothing in it is locked while
+// hedge is the client's state for a method's calls with the mode Backup. No lock is held while
 // calls wait.
 type hedge struct {
 	calls, sent, won atomic.Int64
@@ -80,11 +80,12 @@ func (h *hedge) pay() bool {
 	return false
 }
 
-// backup makes the first attempt, and perhaps a second one beside it. It returns the one that answered, or the
-// one that failed last; the other is noted if it failed. The call that it returns is k or has taken its place.
+// backup makes the first attempt, and a second one at the same time if the first one is late. It
+// returns the attempt that answered, or the one that failed last; the other one is noted if it
+// failed. The call that it returns is k, or replaces it.
 //
-// Everything happens on the caller's goroutine, so that a call whose reply comes in time costs a timer and
-// a context more than another one.
+// All of it runs on the caller's goroutine, so that a call whose reply comes in time costs only a
+// timer and a context more than another call.
 func (c *Client) backup(ctx context.Context, k *call, a *attempts) (*call, *endpoint, *Error) {
 	h := a.m.hedging()
 	h.count(c.o.backupShare)
@@ -96,7 +97,7 @@ func (c *Client) backup(ctx context.Context, k *call, a *attempts) (*call, *endp
 	if after == 0 {
 		after = h.times.high()
 	}
-	attentive, cancel := context.WithCancel(ctx) // has a Done channel, so that this goroutine reads for nobody
+	attentive, cancel := context.WithCancel(ctx) // has a Done channel, so that this goroutine reads no replies for other calls
 	defer cancel()
 	conn, fault := e.start(attentive, k, a.m)
 	if fault != nil {
@@ -124,19 +125,20 @@ func (c *Client) backup(ctx context.Context, k *call, a *attempts) (*call, *endp
 	return c.awaitEither(attentive, h, first, second, a)
 }
 
-// awaitSingle waits for an attempt that has none beside it.
+// awaitSingle waits for an attempt while it is the only one.
 func (c *Client) awaitSingle(ctx context.Context, h *hedge, conn *callerHalf, e *endpoint, k *call, a *attempts) (*call, *endpoint, *Error) {
 	return k, e, a.settle(h, hedgeAttempt{e, conn, k}, conn.wait(ctx, k))
 }
 
-// hedgeAttempt is an attempt on its way.
+// hedgeAttempt is an attempt in flight.
 type hedgeAttempt struct {
 	e    *endpoint
 	conn *callerHalf
 	k    *call
 }
 
-// settle ends an attempt that answered or failed, and decodes its reply. With h its time is learned from.
+// settle ends an attempt that answered or failed, and decodes its reply. With h, its time is
+// recorded.
 func (a *attempts) settle(h *hedge, x hedgeAttempt, fault *Error) *Error {
 	fault = x.e.settle(x.conn, x.k, a.m, fault)
 	if h != nil && (fault == nil || fault.Outcome == Executed || fault.Code == DeadlineExceeded) {
@@ -148,8 +150,8 @@ func (a *attempts) settle(h *hedge, x hedgeAttempt, fault *Error) *Error {
 	return fault
 }
 
-// startHedge starts another attempt at another instance to which a connection stands, if there is one, and if
-// both the method's share and the client's budget allow it.
+// startHedge starts another attempt at another connected instance, if there is one, and if both
+// the method's share and the client's budget allow it.
 func (c *Client) startHedge(ctx context.Context, h *hedge, first hedgeAttempt, a *attempts) (hedgeAttempt, bool) {
 	v := c.cluster.view.Load().forCall(a.m, first.k.route)
 	if v == nil || v.usable < 2 {
@@ -176,7 +178,7 @@ func (c *Client) startHedge(ctx context.Context, h *hedge, first hedgeAttempt, a
 		putUint64(k.frame[timeoutOffset:], wireTimeout(time.Duration(k.deadline-k.began)))
 	}
 	k.shrinkTimeout(ctx)
-	k.atOnce = true // nobody would look for the first reply while this one waits for room
+	k.atOnce = true // while this attempt waited for room, the first reply would not be noticed
 	conn, fault := e.start(ctx, k, a.m)
 	k.atOnce = false
 	if fault != nil {
@@ -226,8 +228,9 @@ func (c *Client) awaitEither(ctx context.Context, h *hedge, first, second hedgeA
 	}
 }
 
-// drop cancels an attempt whose reply nobody needs any more. The balancer learns that one that was outrun has
-// taken at least as long as it did: otherwise an instance would seem fast whose slow replies are never seen.
+// drop cancels an attempt whose reply is no longer needed. The balancer records that a slower
+// attempt took at least as long as it did: otherwise an instance would seem fast because its slow
+// replies are never seen.
 func (a *attempts) drop(p *pool, x hedgeAttempt, outrun bool) {
 	if taken, _ := x.conn.cancel(x.k, false); !taken {
 		<-x.k.done // its reply is being delivered
@@ -244,7 +247,8 @@ func (a *attempts) drop(p *pool, x hedgeAttempt, outrun bool) {
 	p.putCall(x.k)
 }
 
-// backupStats appends what is known of the method's second attempts, if it was called with the mode.
+// backupStats appends the counters of the method's second attempts, if it was called with the
+// mode.
 func (m *clientMethod) backupStats(list []BackupStats) []BackupStats {
 	h := m.hedge.Load()
 	if h == nil {
@@ -257,13 +261,14 @@ func sortBackups(list []BackupStats) {
 	slices.SortFunc(list, func(a, b BackupStats) int { return strings.Compare(a.Method, b.Method) })
 }
 
-// latencies learns within which time 95 % of calls are answered. A call is one atomic addition, to a
-// histogram whose steps are an eighth of a power of two; every so many calls somebody sums it up.
+// latencies learns the time within which 95 % of calls are answered. A call costs one atomic
+// addition, to a histogram whose steps are an eighth of a power of two; one call in latencyPeriod
+// sums it up.
 type latencies struct {
 	counts [latencySteps]atomic.Uint32
 	noted  atomic.Uint32
 	p95    atomic.Int64 // nanoseconds, 0: not known
-	mu     sync.Mutex   // is held by who sums up; nobody waits for it
+	mu     sync.Mutex   // held by the goroutine that sums up; others skip it
 }
 
 const (

@@ -16,7 +16,7 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// pace is a service whose instances take as long as the test says, and say who they are.
+// pace is a service whose instances take as long as the test says, and reply with their names.
 type pace struct {
 	mu        sync.Mutex
 	take      map[string]time.Duration
@@ -130,7 +130,7 @@ func TestBackup(t *testing.T) {
 				if len(st) != 1 || st[0].Method != "Echo.Say" || st[0].Sent != 1 || st[0].Won != 1 || st[0].Calls != 1 {
 					t.Errorf("%+v", st)
 				}
-				// The one that was outrun counts as slow.
+				// The slower attempt counts as slow.
 				for _, in := range c.Status().Instances {
 					if slow := in.Latency > 10*time.Millisecond; slow != (in.Address == "a:1") || in.Active != 0 {
 						t.Errorf("%s: latency %v, %d active", in.Address, in.Latency, in.Active)
@@ -196,7 +196,8 @@ func TestBackupOutcomes(t *testing.T) {
 	}
 }
 
-// There is no second attempt of what must not run twice, without credit or budget, and below a retry.
+// A call has no second attempt if it must not run twice, without credit or budget, or below a
+// retry.
 func TestBackupIsBounded(t *testing.T) {
 	for name, test := range map[string]struct {
 		opts []anser.DialOption

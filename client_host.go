@@ -17,17 +17,17 @@ import (
 const (
 	maxConns       = 8               // connections to one address
 	growAt         = 0.8             // of the server's max_calls on every connection
-	growWaiting    = 768             // KiB that wait to be written; a batch of a thousand callers is no saturation
+	growWaiting    = 768             // KiB that wait to be written; a batch of a thousand callers does not saturate a connection
 	firstBackoff   = time.Second     // gRPC's connection backoff
 	backoffFactor  = 1.6             //
 	maxBackoff     = 2 * time.Minute //
-	lastedAtLeast  = 5 * time.Second // a connection that lived so long resets the backoff
+	lastedAtLeast  = 5 * time.Second // a connection that lived this long resets the backoff
 	redialAtOnce   = 20 * time.Millisecond
 	hurryEvery     = 200 * time.Millisecond
-	extraIdleAfter = time.Minute // connections beyond the first ones are closed after so long idle
+	extraIdleAfter = time.Minute // connections beyond the first ones are closed after this idle time
 )
 
-// hostOptions are what tells the connections of different clients to one address apart.
+// hostOptions are the options by which the connections of different clients to one address differ.
 type hostOptions struct {
 	keepaliveOptions
 	network          string
@@ -46,9 +46,9 @@ type hostOptions struct {
 	handlers         callHandler // of calls from the other side, or nil
 	observers        *observers
 	credentials      *credentials // nil: none are shown
-	inTheClear       bool         // they may travel unprotected
+	inTheClear       bool         // credentials may be sent unprotected
 	secure           bool         // what dial returns is protected, as far as the server
-	log              *slog.Logger // of what becomes of credentials; nil without any
+	log              *slog.Logger // for the use of credentials; nil without any
 }
 
 type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
@@ -70,7 +70,7 @@ type host struct {
 	spare  atomic.Bool // some client left it out of its subset
 	upkeep upkeep.Task // runs tend
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	dialing   bool
 	closed    bool
 	used      bool  // some call wanted the host: keep it connected
@@ -78,8 +78,8 @@ type host struct {
 	growAfter int64 // nanotime before which no further connection is tried
 	lastErr   error
 	tried     int64         // nanotime of the last try
-	late      bool          // a connection is being made for longer than usual, and none stands
-	stood     bool          // a connection stood at some time
+	late      bool          // making a connection takes longer than usual, and no other one is ready
+	stood     bool          // there was a connection at some time
 	usual     time.Duration // of making a connection; 0: not known
 	patience  *time.Timer   // notes that the connection which is being made is late
 	retry     *time.Timer
@@ -106,9 +106,9 @@ func newHost(p *pool, o hostOptions, dial dialFunc) *host {
 	return h
 }
 
-// pickConn returns a connection for one attempt, or nil when none stands. It sees to it that there
-// are enough of them under load. Calls are spread by slot, a random number that a call keeps: to
-// compare how busy the connections are would fetch what other processors are writing.
+// pickConn returns a connection for one attempt, or nil if none is ready. It makes more
+// connections under load. Calls are spread by slot, a random number of the call: comparing the
+// loads of the connections would fetch cache lines that other processors are writing.
 func (h *host) pickConn(slot uint32) *callerHalf {
 	list := *h.ready.Load()
 	if len(list) == 0 {
@@ -176,8 +176,8 @@ func allSaturated(list []*callerHalf) bool {
 	return true
 }
 
-// waitConn waits for a connection while one is being made, and starts making one unless that
-// failed so recently that it has to wait its turn. A caller that is patient waits for one that is late, too.
+// waitConn waits while a connection is being made, and starts making one unless the last failure
+// was so recent that the backoff still runs. A patient caller also waits for a late connection.
 func (h *host) waitConn(ctx context.Context, patient bool) (*callerHalf, *Error) {
 	for {
 		h.mu.Lock()
@@ -225,7 +225,8 @@ func (h *host) keepConnected() {
 func (h *host) uselessLocked() *Error {
 	switch {
 	case h.closed:
-		// The client is closed, or the instance was taken out of its list and the call goes elsewhere.
+		// The client is closed, or the instance was removed from the list and the call goes
+		// elsewhere.
 		return failure(Unavailable, NotSent, PhaseDial, nil, "the address %s is not used any more", h.address)
 	case h.failures > 0 && h.retry != nil:
 		e := unreached(h.lastErr, h.stood)
@@ -301,13 +302,13 @@ func (h *host) remove(c *callerHalf, err error) {
 	h.ready.Store(&list)
 	switch {
 	case len(list) > 0 || h.closed:
-	case err == nil && c.rests() && h.handlers == nil: // who serves wants to be reached
+	case err == nil && c.rests() && h.handlers == nil: // a client that serves calls must stay reachable
 		h.used = false // the next call makes a connection
 	default:
 		if nanotime()-c.born > int64(lastedAtLeast) {
 			h.failures = 0
 		}
-		h.failures++ // until the next connection stands, the host counts as down
+		h.failures++ // the host counts as down until the next connection is made
 		if err == nil {
 			err = fmt.Errorf("the server at %s is draining", h.address)
 		}
@@ -321,8 +322,8 @@ func (h *host) remove(c *callerHalf, err error) {
 	tell()
 }
 
-// changedLocked wakes who waits for the host and returns what tells the clusters, to be called
-// without the lock.
+// changedLocked wakes the waiting callers and returns a function that notifies the clusters, to be
+// called without the lock.
 func (h *host) changedLocked() func() {
 	close(h.changed)
 	h.changed = make(chan struct{})
@@ -344,8 +345,9 @@ func (h *host) down() bool {
 	return h.failures > 0 && len(*h.ready.Load()) == 0
 }
 
-// missing reports whether no call should be sent here while others can be reached: the host could not be reached when
-// it was last tried, or is late. met says that a connection stood at some time, now or before.
+// missing reports whether calls should not go here while other instances are reachable: the host
+// was unreachable when it was last tried, or is late. met reports that there was a connection at
+// some time, now or before.
 func (h *host) missing() (missing, late, met bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -2,8 +2,9 @@ package anser
 
 import "time"
 
-// How long a call waits for the connection of the instance that was picked, before it looks for another one. It is the idea
-// of Happy Eyeballs (RFC 8305), whose delay is 250 ms, too: an attempt that was not sent can go anywhere.
+// The time that a call waits for a connection to the picked instance before it looks for another
+// one. The idea is that of Happy Eyeballs (RFC 8305), whose delay is 250 ms too: an attempt that
+// was not sent can go anywhere.
 const (
 	firstPatience = 250 * time.Millisecond // where nothing is known of the instance
 	leastPatience = 100 * time.Millisecond // for one that usually connects faster
@@ -13,7 +14,7 @@ const (
 	waryFor       = 10 * time.Second       // after an instance was late
 )
 
-// patienceLocked is how long connecting may take before the host is late.
+// patienceLocked returns how long connecting may take before the host is late.
 func (h *host) patienceLocked() time.Duration {
 	least, d := leastPatience, firstPatience
 	now := nanotime()
@@ -28,7 +29,8 @@ func (h *host) patienceLocked() time.Duration {
 	return d
 }
 
-// awaitLocked has the connection that is being made found late in time. One more beside others is not waited for.
+// awaitLocked starts the timer that marks the connection being made as late. An additional
+// connection has no timer.
 func (h *host) awaitLocked() {
 	if len(*h.ready.Load()) > 0 {
 		return
@@ -54,7 +56,8 @@ func (h *host) arrivedLocked(err error) {
 	h.usual += (took - h.usual) / 4
 }
 
-// noteLate notes that the connection that was begun at a time takes long: its callers go elsewhere, and so do those to come.
+// noteLate records that the connection begun at a given time is late: waiting and later callers go
+// elsewhere.
 func (h *host) noteLate(began int64) {
 	h.mu.Lock()
 	if !h.dialing || h.closed || h.tried != began || len(*h.ready.Load()) > 0 {

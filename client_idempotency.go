@@ -7,17 +7,18 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// IdempotencyKey gives the call a key by which a server with [Deduplicate] recognizes it: the same call with the
-// same key runs once, and a further one gets the first one's reply. So a call of a method that is not
-// idempotent may be sent again when its outcome is unknown, though only to the process that it was sent to, and for
-// as long as that one knows the key ([ReplyCache]). When the process has ended, or another one has taken its
-// address, the call is not sent again and fails with the outcome Unknown. The client sees to that for the attempts of
-// one call. A caller that makes a further call with the key must send it to the same instance, as with [At],
-// as another one has not seen the key. A server that does not deduplicate refuses the call.
+// IdempotencyKey gives the call a key by which a server with [Deduplicate] recognizes it: the same
+// call with the same key runs once, and a repeated one gets the first reply. A call of a method
+// that is not idempotent may then be retried when its outcome is unknown, but only at the same
+// server process, and only while that process knows the key ([ReplyCache]). When the process has
+// ended, or another one has taken its address, the call is not retried and fails with the outcome
+// Unknown. The client ensures this for the attempts of one call. A caller that makes a further
+// call with the key must send it to the same instance, as with [At], since other instances have
+// not seen the key. A server that does not deduplicate refuses the call.
 //
-// The key consists of 1 to 128 visible characters of ASCII. It must not be one of another call, and not
-// be guessable, as in rand.Text(). Calls that are to be one have the same request too, byte for byte when it is
-// encoded, and the same codec and compression.
+// The key consists of 1 to 128 visible ASCII characters. It must not belong to another call, and
+// must not be guessable: use rand.Text(), for example. Repeated calls must also have the same
+// request, byte for byte when encoded, and the same codec and compression.
 func IdempotencyKey(key string) CallOption {
 	return callOption(func(o *callOptions) { o.key, o.keyed = key, true })
 }

@@ -155,7 +155,7 @@ func TestKeySurvivesALostConnection(t *testing.T) {
 	})
 }
 
-// Where nothing is remembered, a call with a key does not run, so that nobody relies on it.
+// A server that remembers nothing does not run a call with a key, so that no caller relies on it.
 func TestKeyWithoutMemoryIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		var ran atomic.Int32
@@ -286,7 +286,7 @@ func TestKeyAtAnotherLife(t *testing.T) {
 		c := dial(t, "a:1", anser.Dialer(losing(network, conns)))
 		reply := anser.Go[[]byte](context.Background(), c, "Count.Up", text(""), anser.IdempotencyKey("k"))
 		time.Sleep(time.Second)
-		l.Close() // as kill does: nobody is told
+		l.Close() // as with kill: clients are not notified
 		(<-conns)()
 		countOnce(t, network, "a:1", &other, 0)
 		_, err := reply.Wait()

@@ -53,8 +53,8 @@ func (c *clientConn) servesLocked() bool {
 	return in != nil && (*in).busyLocked()
 }
 
-// newSessionID returns a number that nobody guesses: who knows it can take over the session of a client
-// without a certificate.
+// newSessionID returns a number that cannot be guessed: with it, a peer can take over the session
+// of a client without a certificate.
 func newSessionID() uint64 {
 	var b [8]byte
 	rand.Read(b[:])

@@ -10,8 +10,8 @@ func (c *clientConn) info() ConnInfo {
 	return i
 }
 
-// observe tells the observers of a client of an attempt that is about to be sent. One that they refuse is
-// over.
+// observe notifies the client's observers of an attempt that is about to be sent. An attempt that
+// they refuse is over.
 func (e *endpoint) observe(ctx context.Context, k *call, m *clientMethod) *Error {
 	info := e.message(k, m)
 	info.Bytes = len(k.frame) - int(k.head)
@@ -27,7 +27,7 @@ func (e *endpoint) observe(ctx context.Context, k *call, m *clientMethod) *Error
 	return nil
 }
 
-// observeReply tells them what became of it.
+// observeReply notifies the observers of the result of an attempt.
 func (e *endpoint) observeReply(k *call, m *clientMethod, err *Error) {
 	ctx, info := k.observed, e.message(k, m)
 	k.observed = nil

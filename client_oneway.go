@@ -95,6 +95,6 @@ func (c *callerHalf) send(ctx context.Context, k *call, m *clientMethod) *Error 
 	c.appendLocked(k.frame)
 	putUint64(c.buf[at+idOffset:], c.lastID|c.idBit)
 	putUint32(c.buf[at+methodOffset:], number)
-	c.flushInBackgroundLocked() // nobody waits, and most likely there is more to send
+	c.flushInBackgroundLocked() // no caller waits, and most likely more messages follow
 	return nil
 }

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// connForStream returns a connection for a stream that is being opened: one of those that the host has, or
-// where the transport says so ([Transport.StreamsApart]) one of the stream's own.
+// connForStream returns a connection for a stream that is being opened: a shared one of the host,
+// or, if the transport requires it ([Transport.StreamsApart]), a connection used by the stream
+// only.
 //
 // A caller that is patient waits for a connection that is late, too.
 func (h *host) connForStream(ctx context.Context, patient bool) (*callerHalf, *Error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// hurried is a resolver with one instance that nobody can reach. It is told when it should look again.
+// hurried is a resolver with one unreachable instance. It records requests to refresh.
 type hurried struct {
 	address string
 	told    chan string
@@ -30,7 +30,7 @@ func (h *hurried) Refresh(service string) {
 	}
 }
 
-// A client that can reach nobody asks its resolver to look.
+// A client without a reachable instance asks its resolver to refresh.
 func TestRefreshWhenNobodyCanBeReached(t *testing.T) {
 	h := &hurried{address: "a:1", told: make(chan string, 1)}
 	scheme := registry.Scheme{Name: "slowly", Open: func(*url.URL) (registry.Resolver, string, error) { return h, "arith", nil }}
