@@ -13,12 +13,12 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// maxAllocs is how many allocations of the framework a unary call may cost on each side, beyond
-// those of the messages.
+// maxAllocs is how many allocations of the framework a unary call may cost per side, in addition
+// to those of the messages.
 const maxAllocs = 2
 
-// allocs returns how many allocations of the whole process f costs. What a pool forgets under the
-// race detector is allowed for.
+// allocs returns how many allocations of the whole process f costs. It makes allowance for the
+// objects that pools drop under the race detector.
 func allocs(t *testing.T, f func()) float64 {
 	t.Helper()
 	for range 200 {
@@ -31,8 +31,8 @@ func allocs(t *testing.T, f func()) float64 {
 	return n
 }
 
-// answer is a server that allocates nothing: it answers every REQUEST of a connection that has shaken
-// hands with the same REPLY.
+// answer is a server that allocates nothing: it answers every REQUEST of an established
+// connection with the same REPLY.
 func answer(nc net.Conn) {
 	buf := make([]byte, 0, 64<<10)
 	reply := wirepeer.Reply(0, make([]byte, 64))
@@ -136,7 +136,7 @@ func TestAllocationsOfTheServer(t *testing.T) {
 	}
 }
 
-// A message of a stream costs no allocation on either side, nor does the credit that comes back for it.
+// A message of a stream costs no allocation on either side, nor does the credit for it.
 func TestAllocationsOfAStream(t *testing.T) {
 	network := new(ansertest.Network)
 	s := anser.NewServer(silent)

@@ -26,7 +26,7 @@ func serveUnary(tb testing.TB, l net.Listener) *anser.Server {
 	return s
 }
 
-// unary runs the calls of a benchmark over a connection of its own kind.
+// unary runs the calls of a benchmark over connections that dial makes.
 func unary(b *testing.B, dial func() (*anser.Client, error)) {
 	c, err := dial()
 	if err != nil {
@@ -98,8 +98,8 @@ func BenchmarkUnaryMemory(b *testing.B) {
 	unary(b, func() (*anser.Client, error) { return anser.Dial("bench:1", anser.Dialer(network.Dial)) })
 }
 
-// A call of both sides together allocates no more than its messages: the request and its bytes on the
-// server, the reply's bytes on the client, and a sixteenth of a slab of contexts.
+// A call allocates, on both sides together, no more than its messages: the request and its bytes
+// on the server, the reply's bytes on the client, and a sixteenth of a slab of contexts.
 func TestUnaryAllocations(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

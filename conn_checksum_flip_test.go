@@ -15,12 +15,12 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// flipper flips one bit of what one side of a connection sends.
+// flipper flips one bit that one side of a connection sends.
 type flipper struct {
 	net.Conn
-	write bool         // of what is written, else read
-	bit   int64        // which one
-	at    atomic.Int64 // bytes that came by
+	write bool         // flips a written bit, else a read one
+	bit   int64        // the index of the bit
+	at    atomic.Int64 // bytes that have passed
 	done  *atomic.Bool
 }
 
@@ -47,7 +47,8 @@ func (f *flipper) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Whichever bit is flipped, from the first one of the handshake on, what the caller is told is true.
+// Whichever bit is flipped, from the first one of the handshake on, the caller gets a true
+// result.
 func TestFlippedBits(t *testing.T) {
 	const in = "a message of some bytes"
 	for _, row := range []struct{ server, client bool }{{server: true}, {client: true}} {

@@ -9,8 +9,8 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// However frames are handed over and taken, what comes out is each of them with its checksum, and at every moment it
-// is known how much of them is on its way.
+// However frames are passed in and taken out, each of them comes out with its checksum, and at
+// every moment it is known how many of their bytes are pending.
 func TestSealer(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -18,7 +18,7 @@ func TestSealer(t *testing.T) {
 		var ends []int // of the frames, sealed
 		s := new(checksumWriter)
 		var got []byte
-		done := 0 // bytes of all that the sealer has used
+		done := 0 // bytes of all frames that the sealer has used
 		for range 1 + rnd.IntN(4) {
 			var frames []byte
 			for range 1 + rnd.IntN(6) {
@@ -53,7 +53,7 @@ func TestSealer(t *testing.T) {
 				}
 				got = append(got, out[:n]...)
 				s.took(n)
-				// What was taken, without the bytes of checksums.
+				// The bytes taken, without checksums.
 				taken := len(got)
 				for _, end := range ends {
 					taken -= max(0, min(4, len(got)-(end-4)))
@@ -84,7 +84,8 @@ func TestSealer(t *testing.T) {
 	}
 }
 
-// BenchmarkChecksums is what checksums cost a frame: on its way out, where it is copied too, and in.
+// BenchmarkChecksums measures what checksums cost per frame: when it is sent, where it is copied
+// too, and when it is received.
 func BenchmarkChecksums(b *testing.B) {
 	for _, size := range []int{64, 600, 16 << 10, 1 << 20} {
 		frame := append(wire.AppendHeader(nil, wire.Header{Length: uint32(size), Type: wire.TypeReply, ID: 1}), make([]byte, size)...)

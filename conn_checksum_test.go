@@ -20,11 +20,11 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// tap is a way to a server on which everything is recorded.
+// tap is a network to a server that records everything.
 type tap struct {
 	net.Listener
 	mu   sync.Mutex
-	said [][2]*bytes.Buffer // of each connection, by the client and by the server
+	said [][2]*bytes.Buffer // per connection, sent by the client and by the server
 	wg   sync.WaitGroup
 }
 
@@ -56,8 +56,9 @@ func newTap(t testing.TB, to string) *tap {
 	return x
 }
 
-// check ends the tap, whose connections have ended, and returns how often each type of frames came by behind the
-// introductions. It fails the test unless all of them, or none, have good checksums.
+// check ends the tap, whose connections have ended, and returns how often each type of frame
+// passed after the handshakes. It fails the test unless all of them, or none, have good
+// checksums.
 func (x *tap) check(t *testing.T, sealed bool) (seen map[wire.Type]int) {
 	t.Helper()
 	x.Close()
@@ -96,7 +97,8 @@ func (x *tap) check(t *testing.T, sealed bool) (seen map[wire.Type]int) {
 	return seen
 }
 
-// One side is enough for all frames of both to have checksums, and nothing else is different.
+// The option on one side is enough for all frames of both to have checksums, and nothing else
+// changes.
 func TestChecksums(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 4 s")
@@ -256,7 +258,7 @@ func talkMuch(t *testing.T, c *anser.Client) {
 	}
 }
 
-// Over TLS the option works as well.
+// The option also works over TLS.
 func TestChecksumsOverTLS(t *testing.T) {
 	a := transporttest.NewAuthority(t)
 	l := listen(t)
@@ -312,7 +314,7 @@ func TestChecksumsThatAreNotOffered(t *testing.T) {
 	})
 }
 
-// What was sent without a checksum is not taken, whatever it is, nor what has a wrong one.
+// Frames without a checksum, or with a wrong one, are not accepted, whatever their type.
 func TestFramesWithoutGoodChecksums(t *testing.T) {
 	request := wirepeer.Request(1, 1, []byte("hello"))
 	wrong := wirepeer.Seal(request)
@@ -371,7 +373,8 @@ func TestFramesWithoutGoodChecksums(t *testing.T) {
 	}
 }
 
-// A request that there is no memory for is refused only when its checksum says that it is one.
+// A request for which memory is short is refused only after its checksum has proven that it is a
+// request.
 func TestChecksumOfWhatIsTurnedAway(t *testing.T) {
 	const message = 1 << 20
 	l := listen(t)
@@ -425,7 +428,7 @@ func TestChecksumOfWhatIsTurnedAway(t *testing.T) {
 	}
 }
 
-// A frame may be as long as it may be without a checksum.
+// A frame may be as long as without a checksum.
 func TestLongestFrameWithChecksum(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo}, anser.MaxMessage(100_000))
@@ -470,7 +473,7 @@ func TestChecksumsKeepConnectionsApart(t *testing.T) {
 	}
 }
 
-// With checksums a unary call costs no allocation more.
+// Checksums cost a unary call no additional allocation.
 func TestAllocationsWithChecksums(t *testing.T) {
 	perCall := func(opts ...anser.DialOption) float64 {
 		network := new(ansertest.Network)

@@ -17,7 +17,7 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// listener keeps what a peer reads, so that a test can look at it whenever nothing moves.
+// listener records what a peer reads, so that a test can check it whenever nothing is on its way.
 type listener struct {
 	mu     sync.Mutex
 	frames []wirepeer.Frame
@@ -39,7 +39,8 @@ func (l *listener) listen(p *wirepeer.Peer) {
 	}
 }
 
-// take returns what has come since the last time, without WINDOW frames, whose credit is added up in granted.
+// take returns the frames that have arrived since the last time, without WINDOW frames, whose
+// credit is added up in granted.
 func (l *listener) take(granted map[uint64]int64) (frames []wirepeer.Frame, ended bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -54,7 +55,7 @@ func (l *listener) take(granted map[uint64]int64) (frames []wirepeer.Frame, ende
 	return frames, l.ended
 }
 
-// exchanged is what a server made of a stream of bytes.
+// exchanged is a server's answer to a stream of bytes.
 type exchanged struct {
 	frames []wirepeer.Frame // in the order of type and id
 	reason wire.Reason
@@ -65,7 +66,7 @@ type exchanged struct {
 // frames of the connection have checksums, which the bytes must contain.
 func callState(t *testing.T, data []byte, cut int, sealed bool) (out exchanged) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
-		// Handlers whose answers do not depend on when something arrives.
+		// Handlers whose answers do not depend on when bytes arrive.
 		s := anser.NewServer(silent, anser.MaxStreams(4))
 		anser.Handle(s, "Echo.Say", echo)
 		anser.HandleStream(s, "Chat.Idle", idle)
@@ -126,12 +127,13 @@ func callState(t *testing.T, data []byte, cut int, sealed bool) (out exchanged) 
 	return out
 }
 
-// isSame compares frames, whether they came with a checksum or without.
+// isSame compares frames, ignoring whether they had a checksum.
 func isSame(a, b wirepeer.Frame) bool {
 	return a.Type == b.Type && a.Flags == b.Flags && a.ID == b.ID && bytes.Equal(a.Body, b.Body)
 }
 
-// sealable returns the whole frames at the beginning of the bytes, up to one that says itself that it has a checksum.
+// sealable returns the whole frames at the beginning of the bytes, up to the first one whose
+// flags say that it has a checksum.
 func sealable(data []byte) []byte {
 	at := 0
 	for len(data)-at >= wire.HeaderSize && data[at+5]&byte(wire.FlagCRC) == 0 {
@@ -199,9 +201,9 @@ func FuzzServerFrames(f *testing.F) {
 	})
 }
 
-// FuzzClientFrames has a server send any bytes behind a good handshake, while a client that takes calls of the server
-// has a call and a stream open. Both end, at the latest with the connection, and no credit is left. With an odd cut
-// the connection has checksums.
+// FuzzClientFrames makes a server send arbitrary bytes after a good handshake, while a client
+// that takes calls of the server has a call and a stream open. Both end, at the latest with the
+// connection, and no credit is left. With an odd cut the connection has checksums.
 func FuzzClientFrames(f *testing.F) {
 	add := func(frames ...[]byte) {
 		f.Add(slices.Concat(frames...), uint16(len(frames[0])))

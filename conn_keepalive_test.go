@@ -12,8 +12,8 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// about fails the test unless d is want or up to 2.5 s more: connections are looked
-// after about once a second.
+// about fails the test unless d is want or up to 2.5 s more: connections are checked about once a
+// second.
 func about(t *testing.T, what string, d, want time.Duration) {
 	t.Helper()
 	if d < want || d > want+2500*time.Millisecond {
@@ -21,8 +21,8 @@ func about(t *testing.T, what string, d, want time.Duration) {
 	}
 }
 
-// silence reads what a side sends to a peer that does not answer, and says when the ping and the end
-// came.
+// silence reads what a side sends to a peer that does not answer, and returns when the ping and
+// the end arrived.
 func silence(t *testing.T, p *wirepeer.Peer) (pinged, closed time.Duration) {
 	began := time.Now()
 	f, err := p.Next()
@@ -61,7 +61,7 @@ func TestClientGivesASilentServerUp(t *testing.T) {
 	})
 }
 
-// A call that is open is no sign of life.
+// An open call is no sign of life.
 func TestClientGivesASilentServerUpDuringACall(t *testing.T) {
 	for name, opt := range map[string]func() (context.Context, context.CancelFunc){
 		"plain":      func() (context.Context, context.CancelFunc) { return context.Background(), func() {} },

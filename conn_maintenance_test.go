@@ -15,7 +15,7 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// Connections without a call are left alone, on both sides, but for their pings.
+// Connections without a call are not checked, on either side, except for their pings.
 func TestQuietConnectionsNeedNoMaintenance(t *testing.T) {
 	const conns = 100
 	for name, test := range map[string]struct {
@@ -96,7 +96,8 @@ func TestQuietServerNeedsNoMaintenance(t *testing.T) {
 	})
 }
 
-// A ping is sent within 0.2 s of its time, and a connection without an answer is given up as exactly.
+// A ping is sent within 0.2 s of its time, and a connection without an answer is closed as
+// precisely.
 func TestKeepaliveIsInTime(t *testing.T) {
 	const exact = 200 * time.Millisecond
 	watch := func(t *testing.T, side string, p *wirepeer.Peer) {
@@ -142,10 +143,10 @@ func TestKeepaliveIsInTime(t *testing.T) {
 	})
 }
 
-// An instance that stops answering is ejected within 2.8 s, under load and by the first call after a
-// long silence, and again after it was back.
+// An instance that stops answering is ejected within 2.8 s, under load and by the first call
+// after a long silence, and again after it had come back.
 func TestSilenceIsFoundInTime(t *testing.T) {
-	const within = 2800 * time.Millisecond // 2.7 s, and 0.1 s until the cluster looks
+	const within = 2800 * time.Millisecond // 2.7 s, and 0.1 s until the check of the cluster
 	for _, test := range []struct {
 		name  string
 		pause time.Duration // between two calls
@@ -256,7 +257,8 @@ func TestPartOfAFrameWakesAConnection(t *testing.T) {
 	}
 }
 
-// A stream that is open for long keeps its connection from the idle timeout, which begins with its end.
+// A stream that is open for long delays the idle timeout of its connection, which begins when the
+// stream ends.
 func TestIdleTimeoutAfterAStream(t *testing.T) {
 	for _, side := range []string{"client", "server"} {
 		t.Run(side, func(t *testing.T) {

@@ -10,11 +10,11 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// heap returns how many bytes are in use.
+// heap returns how many bytes of the heap are in use.
 func heap() int64 {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // pools let go at the second one
+	runtime.GC() // the second one empties the pools
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
@@ -34,7 +34,7 @@ func TestMemoryAfterALargeFrame(t *testing.T) {
 				t.Fatal(f.Type, err)
 			}
 		}
-		synctest.Wait() // a reply may leave before the frame's buffer is given back
+		synctest.Wait() // a reply may be sent before the frame's buffer is released
 		// Each end of a connection in memory has a buffer, too.
 		if grown := (heap() - before) / peers; grown > ansertest.DefaultBuffer+256<<10 {
 			t.Errorf("%d KiB for each connection", grown>>10)

@@ -15,7 +15,8 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// feedSlowly sends a frame with 8 KiB a second, which is too fast for anser.WriteStall, until the connection ends.
+// feedSlowly sends a frame at 8 KiB per second, which is too fast for anser.WriteStall, until the
+// connection ends.
 func feedSlowly(p *wirepeer.Peer, frame []byte) {
 	for len(frame) > 0 {
 		n := min(len(frame), 8<<10)
@@ -27,7 +28,8 @@ func feedSlowly(p *wirepeer.Peer, frame []byte) {
 	}
 }
 
-// A server closes a connection whose frame does not arrive completely within anser.ReadTimeout, and says so.
+// A server closes a connection whose frame does not arrive completely within anser.ReadTimeout,
+// and sends the reason.
 func TestReadTimeoutOfAServer(t *testing.T) {
 	for name, tc := range map[string]struct {
 		opts   []anser.ServerOption
@@ -75,7 +77,8 @@ func TestReadTimeoutOfAServer(t *testing.T) {
 	}
 }
 
-// A client does the same with a reply, and its call fails; a connection without a frame under way stays.
+// A client does the same with a reply, and its call fails; a connection without an unfinished
+// frame stays open.
 func TestReadTimeoutOfAClient(t *testing.T) {
 	for name, limit := range map[string]time.Duration{"late": 2 * time.Second, "in time": 6 * time.Second} {
 		t.Run(name, func(t *testing.T) {

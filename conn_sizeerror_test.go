@@ -9,7 +9,8 @@ import (
 	"github.com/anser-rpc/anser/ansertest"
 )
 
-// An error about a size states the number that was given to MaxMessage, on whichever side it is found.
+// An error about a size contains the number that was passed to MaxMessage, on whichever side it
+// is found.
 func TestSizeErrorsStateTheOption(t *testing.T) {
 	network := new(ansertest.Network)
 	s := anser.NewServer(silent, anser.MaxMessage(1000), anser.Deduplicate())

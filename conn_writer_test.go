@@ -16,7 +16,7 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// A peer that reads slowly but all the time has not stalled, however long the message takes.
+// A peer that reads slowly but steadily has not stalled, however long the message takes.
 func TestSlowReaderIsNotAStall(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		network.Buffer = 64 << 10
@@ -44,7 +44,7 @@ func TestSlowReaderIsNotAStall(t *testing.T) {
 	})
 }
 
-// The reason why a side closes a connection reaches the other one, also when a write was under way.
+// The reason why a side closes a connection reaches the peer, even if a write was under way.
 func TestCloseWaitsForTheWriteUnderWay(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		var conn *ansertest.FaultyConn
@@ -87,7 +87,7 @@ func TestCloseWaitsForTheWriteUnderWay(t *testing.T) {
 	})
 }
 
-// refusing is a connection whose writes fail from a byte on, while its reads wait.
+// refusing is a connection whose writes fail after some bytes, while its reads block.
 type refusing struct {
 	net.Conn
 	after int64 // bytes; 0: never
@@ -103,7 +103,8 @@ func (c *refusing) Write(b []byte) (int, error) {
 	return int(n), syscall.EPIPE
 }
 
-// A call of which the transport took no byte was not sent, one of which it took some may have run.
+// A call of which the transport took no byte was not sent; a call of which it took some may have
+// run.
 func TestOutcomeOfAFailedWrite(t *testing.T) {
 	for after, want := range map[int64]anser.Outcome{1: anser.NotSent, 2: anser.OutcomeUnknown, 20: anser.OutcomeUnknown} {
 		bubble(t, func(t *testing.T, network *ansertest.Network) {

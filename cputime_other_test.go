@@ -4,5 +4,5 @@ package anser_test
 
 import "time"
 
-// processorTime is not known here.
+// processorTime returns 0: the time is not known on this system.
 func processorTime() time.Duration { return 0 }

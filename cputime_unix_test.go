@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// processorTime is what the process has used of all processors.
+// processorTime returns the processor time that the process has used.
 func processorTime() time.Duration {
 	var r syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {

@@ -48,7 +48,7 @@ func ExampleGo() {
 	// 20 <nil>
 }
 
-// The code says what went wrong, whether the error is of the server, the client or the network.
+// The code classifies an error, whether it comes from the server, the client or the network.
 func ExampleCodeOf() {
 	p := newPair(nil, nil)
 	defer p.close()
@@ -80,7 +80,7 @@ func ExampleOutcomeOf() {
 	// Output: nothing was paid
 }
 
-// An *Error has the details: what the server said, from where, and in which attempts.
+// An *Error has the details: the message of the server, its address, and the attempts.
 func ExampleError() {
 	s := anser.NewServer()
 	anser.Handle(s, "User.Get", func(context.Context, *Args) (*Reply, error) {
@@ -123,7 +123,8 @@ func ExampleServerOption() {
 	defer s.Close()
 }
 
-// Options of a client: how it connects, chooses and survives. Those of calls hold for all of its calls.
+// Options of a client: how it connects, chooses an instance and handles failures. Options of
+// calls apply to all of its calls.
 func ExampleDialOption() {
 	c, err := anser.Dial("tcp://10.0.0.1:8972,10.0.0.2:8972",
 		anser.Balancer(balance.RoundRobin()),

@@ -15,7 +15,7 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// pair is a server on a free port, and a client of it.
+// pair is a server on a free port and its client.
 type pair struct {
 	server *anser.Server
 	client *anser.Client
@@ -75,7 +75,7 @@ func ExampleInterceptor_server() {
 	// Output: 7 * 8 = 112
 }
 
-// An interceptor of a client is around all attempts of a call. It may add metadata, look at the
+// An interceptor of a client surrounds all attempts of a call. It may add metadata, look at the
 // reply, or answer by itself.
 func ExampleInterceptor_client() {
 	sign := func(next anser.Func) anser.Func {
@@ -110,7 +110,7 @@ func ExampleObserver_methods() {
 	// method "Test.Mul" is refused: tests have no place in production
 }
 
-// What the registry says of a server.
+// The results of registering and deregistering a server.
 func ExampleObserver_registry() {
 	done := make(chan struct{})
 	s := anser.NewServer(
@@ -135,7 +135,7 @@ func ExampleObserver_registry() {
 	// withdrawn arith <nil>
 }
 
-// A server that talks to its own machine only.
+// A server that accepts connections only from its own machine.
 func ExampleObserver_allowList() {
 	local := anser.Observer{ConnOpened: func(c anser.ConnInfo) error {
 		if a, ok := c.Peer.Addr.(*net.TCPAddr); ok && !a.IP.IsLoopback() {
@@ -149,7 +149,7 @@ func ExampleObserver_allowList() {
 	// Output: 7 * 8 = 56
 }
 
-// Connections come and go.
+// Connections that are opened and closed.
 func ExampleObserver_connections() {
 	p := newPair(nil, []anser.DialOption{anser.Conns(1), anser.Observe(anser.Observer{
 		ConnOpened: func(c anser.ConnInfo) error { fmt.Println("opened", c.Peer.Addr.Network()); return nil },
@@ -164,7 +164,7 @@ func ExampleObserver_connections() {
 	// closed <nil>
 }
 
-// A server that looks at a token before it decodes anything.
+// A server that checks a token before it decodes anything.
 func ExampleObserver_authentication() {
 	guard := anser.Observer{Request: func(ctx context.Context, m anser.MessageInfo) error {
 		if anser.MetadataFrom(ctx).Get("token") != "open sesame" {
@@ -181,7 +181,7 @@ func ExampleObserver_authentication() {
 	// 7 * 8 = 56
 }
 
-// The bytes that each method moves.
+// The bytes that each method receives and sends.
 func ExampleObserver_traffic() {
 	var in, out atomic.Int64
 	p := newPair([]anser.ServerOption{anser.Observe(anser.Observer{
@@ -196,7 +196,7 @@ func ExampleObserver_traffic() {
 	// 13 bytes in, 8 bytes out
 }
 
-// counted counts what is read and written.
+// counted counts the bytes read and written.
 type counted struct {
 	net.Conn
 	bytes *atomic.Int64
@@ -239,7 +239,7 @@ func ExampleServer_Serve_wrapped() {
 	// true
 }
 
-// A client may make its connections in a way of its own.
+// A client may make its connections with a function of its own.
 func ExampleDialer() {
 	var bytes atomic.Int64
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -258,7 +258,7 @@ func ExampleDialer() {
 	// true
 }
 
-// sparing leaves out instances that a test of its own finds unfit.
+// sparing leaves out instances that its own test finds unfit.
 type sparing struct {
 	balance.Balancer
 	fit func(*registry.Instance) bool
@@ -274,7 +274,7 @@ func (s sparing) Build(endpoints []*balance.Endpoint) balance.Picker {
 	return s.Balancer.Build(fit)
 }
 
-// A balancer around another one decides which instances it may choose from.
+// A balancer that wraps another one decides which instances it may choose from.
 func ExampleBalancer() {
 	tested := func(in *registry.Instance) bool { return in.Version != "canary" }
 	p := newPair(nil, []anser.DialOption{anser.Balancer(sparing{balance.P2C(), tested})})
@@ -289,7 +289,7 @@ type upside struct{ *codec.JSON }
 func (upside) ID() uint8    { return codec.FirstFree }
 func (upside) Name() string { return "upside" }
 
-// A codec of your own has a number from codec.FirstFree, and both sides are given it.
+// A codec of your own has a number from codec.FirstFree on, and both sides must have it.
 func ExampleCodecs() {
 	p := newPair([]anser.ServerOption{anser.Codecs(upside{new(codec.JSON)})}, []anser.DialOption{anser.Codecs(upside{new(codec.JSON)}), anser.Codec(upside{new(codec.JSON)})})
 	defer p.close()

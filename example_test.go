@@ -126,7 +126,7 @@ func ExampleStreamMethod() {
 	}
 	defer st.Close()
 	for n := range 4 {
-		st.Send(&Args{A: n}) // Recv tells the error of a stream, too
+		st.Send(&Args{A: n}) // Recv returns the error of a stream, too
 	}
 	st.CloseSend()
 	for out, err := range st.All() {

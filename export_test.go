@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// Unread returns how many bytes of DATA have arrived on the server's connections that were neither read nor
-// thrown away. Without open streams there are none: their credit would be lost.
+// Unread returns how many bytes of DATA have arrived on the server's connections that were
+// neither read nor discarded. Without open streams there are none: their credit would be lost.
 func (s *Server) Unread() (n int64) {
 	for _, c := range s.liveConns() {
 		n += c.streams.unread()
@@ -28,8 +28,8 @@ func (c *Client) Unread() (n int64) {
 
 func (s *streams) unread() int64 { return s.arrived.Load() - s.read.Load() }
 
-// Standbys returns how many of the client's connections wait for a caller to read them, and how often
-// the sweep has looked at those of the client's pool.
+// Standbys returns how many of the client's connections wait for a caller to read them, and how
+// often the sweep has checked the connections of the client's pool.
 func (c *Client) Standbys() (conns int, looks uint64) {
 	s := &c.pool.standbys
 	s.mu.Lock()
@@ -37,12 +37,13 @@ func (c *Client) Standbys() (conns int, looks uint64) {
 	return len(s.conns), s.looks
 }
 
-// AllowsAddress reports whether a server with these prefixes takes connections from the address.
+// AllowsAddress reports whether a server with these prefixes accepts connections from the
+// address.
 func AllowsAddress(allowed, denied []netip.Prefix, from net.Addr) bool {
 	return (&addressRules{allowed, denied}).allow(from)
 }
 
-// MaintenanceRuns returns how often the maintenance has looked at something of the client's pool.
+// MaintenanceRuns returns how many tasks of the client's pool the maintenance has run.
 func (c *Client) MaintenanceRuns() uint64 { return c.pool.upkeep.Runs() }
 
 // MaintenanceRuns is the same for the server.

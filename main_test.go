@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { ansertest.Main(m) }
 
-// silent keeps the logs of what is expected to go wrong out of the output.
+// silent suppresses the logs of expected failures.
 var silent = anser.Logger(slog.New(slog.DiscardHandler))
 
 // Args and Reply are the messages of the arithmetic service.
@@ -39,7 +39,7 @@ func text(s string) *[]byte {
 	return &b
 }
 
-// handler is one that takes and gives bytes.
+// handler is a handler whose messages are bytes.
 type handler = func(ctx context.Context, in *[]byte) (*[]byte, error)
 
 // serve runs a server with the methods on l until the test ends.
@@ -120,13 +120,14 @@ func wantFault(t testing.TB, err error, code anser.Code, outcome anser.Outcome) 
 	return e
 }
 
-// within runs f in a bubble, where time is not real.
+// bubble runs f in a synctest bubble, where time is not real.
 func bubble(t *testing.T, f func(t *testing.T, network *ansertest.Network)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { f(t, new(ansertest.Network)) })
 }
 
-// rawClient connects to a server of the network with a peer that has shaken hands.
+// rawClient connects to a server of the network and returns a peer that has completed the
+// handshake.
 func rawClient(t testing.TB, n *ansertest.Network, address string) *wirepeer.Peer {
 	t.Helper()
 	nc, err := n.Dial(context.Background(), "tcp", address)
@@ -180,7 +181,7 @@ func rawServer(t testing.TB, l net.Listener, f func(p *wirepeer.Peer)) {
 	})
 }
 
-// eventually waits until f is true, for things that happen soon on goroutines that cannot be waited for.
+// eventually waits until f is true. It is for goroutines that cannot be waited for.
 func eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !f(); time.Sleep(time.Millisecond) {
@@ -190,7 +191,7 @@ func eventually(t testing.TB, what string, f func() bool) {
 	}
 }
 
-// feed is a registry whose answers a test decides.
+// feed is a registry whose answers the test decides.
 type feed struct {
 	events chan func(update func([]registry.Instance), trouble func(error))
 }
@@ -229,7 +230,7 @@ func (f *feed) instances(list ...registry.Instance) {
 	<-done
 }
 
-// down makes the registry report trouble.
+// down makes the registry report an error.
 func (f *feed) down(err error) {
 	done := make(chan struct{})
 	f.events <- func(_ func([]registry.Instance), trouble func(error)) {
@@ -239,12 +240,12 @@ func (f *feed) down(err error) {
 	<-done
 }
 
-// scheme lets "fed://arith" be a target.
+// scheme returns a scheme for targets such as "fed://arith".
 func (f *feed) scheme() registry.Scheme {
 	return registry.Scheme{Name: "fed", Open: func(*url.URL) (registry.Resolver, string, error) { return f, "arith", nil }}
 }
 
-// result is that of a call which apart makes.
+// result is the result of a call that apart makes.
 type result struct {
 	done chan struct{}
 	out  *[]byte

@@ -2,5 +2,5 @@
 
 package anser_test
 
-// raced says that the race detector is on, under which pools forget some of what they are given.
+// raced says that the race detector is on, under which pools drop some of their objects.
 const raced = true

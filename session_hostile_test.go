@@ -79,7 +79,7 @@ func TestHostileServerIsLimited(t *testing.T) {
 	})
 }
 
-// A server that makes its client answer, and reads nothing, does not fill the client's memory.
+// A server that makes its client answer, and reads nothing, cannot fill the client's memory.
 func TestHostileServerThatFloods(t *testing.T) {
 	for name, frames := range map[string]func(id uint64) []byte{
 		"refused calls": func(id uint64) []byte { return pushed(id, 1, 0) },
@@ -105,7 +105,7 @@ func TestHostileServerThatFloods(t *testing.T) {
 	}
 }
 
-// What a server must not send ends the connection.
+// A frame that a server must not send ends the connection.
 func TestHostileServerThatBreaksTheProtocol(t *testing.T) {
 	for name, row := range map[string]struct {
 		frames []byte

@@ -47,7 +47,7 @@ func TestSessionsAreLimited(t *testing.T) {
 	})
 }
 
-// What the other direction of a connection costs a server that has used it.
+// The memory that the other direction of a connection costs a server that has used it.
 func TestMemoryOfSessions(t *testing.T) {
 	const n = 500
 	network := new(ansertest.Network)

@@ -24,7 +24,8 @@ const (
 	note  anser.OnewayMethod[[]byte]   = "Client.Note"
 )
 
-// handlers makes a server for calls to a client; it is closed when the test ends, after the clients.
+// handlers makes a server for calls to a client. It is closed when the test ends, after the
+// clients.
 func handlers(t testing.TB, opts ...anser.ServerOption) *anser.Server {
 	t.Helper()
 	s := anser.NewServer(append([]anser.ServerOption{silent}, opts...)...)
@@ -35,7 +36,7 @@ func handlers(t testing.TB, opts ...anser.ServerOption) *anser.Server {
 	return s
 }
 
-// askBack is a handler that asks its caller before it answers.
+// askBack is a handler that calls its caller before it answers.
 func askBack(ctx context.Context, in *[]byte) (*[]byte, error) {
 	sess, ok := anser.SessionFrom(ctx)
 	if !ok {
@@ -48,7 +49,7 @@ func askBack(ctx context.Context, in *[]byte) (*[]byte, error) {
 	return text(fmt.Sprintf("%s from %d", *out, sess.ID())), nil
 }
 
-// A handler calls its caller, whatever the way it runs, while others do the same.
+// A handler calls its caller, in whichever mode it runs, while others do the same.
 func TestServerCallsClient(t *testing.T) {
 	for name, opt := range map[string]anser.HandleOption{"inline": anser.Inline(), "concurrent": anser.Concurrent()} {
 		t.Run(name, func(t *testing.T) {
@@ -80,8 +81,8 @@ func TestServerCallsClient(t *testing.T) {
 	}
 }
 
-// What a client has is there for its server: errors, cancellation, futures, bound functions,
-// trailers, several results, large messages and the list of methods.
+// The features of clients are available to their servers: errors, cancellation, futures, bound
+// functions, trailers, several results, large messages and the list of methods.
 func TestWhatServersCallClientsWith(t *testing.T) {
 	l := listen(t)
 	began := make(chan *anser.Session, 1)
@@ -150,7 +151,8 @@ func TestWhatServersCallClientsWith(t *testing.T) {
 	}
 }
 
-// So are deadlines: the handler at the client has that of the call, and its context ends with it.
+// So are deadlines: the handler at the client has the deadline of the call, and its context ends
+// then.
 func TestDeadlineOfACallToAClient(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		began := make(chan *anser.Session, 1)
@@ -175,7 +177,7 @@ func TestDeadlineOfACallToAClient(t *testing.T) {
 		if d := <-left; d != limit {
 			t.Errorf("the handler has %v, want %v", d, limit)
 		}
-		// Its own time is over at the moment in which the caller gives up and cancels.
+		// Its own deadline passes at the moment at which the caller gives up and cancels.
 		if err := <-ended; !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
@@ -230,7 +232,8 @@ func TestBroadcast(t *testing.T) {
 	}
 }
 
-// The session is there while the connection is not: calls wait for the client. In the end it ends.
+// The session goes on while the connection is lost: calls wait for the client. Finally the
+// session ends.
 func TestSessionOutlivesItsConnection(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		began := make(chan *anser.Session, 2)
@@ -261,7 +264,7 @@ func TestSessionOutlivesItsConnection(t *testing.T) {
 		sess.Join("kept")
 		back := sess.Client()
 		for range 3 {
-			time.Sleep(10 * time.Second) // a connection that has lasted is made anew at once
+			time.Sleep(10 * time.Second) // a connection that was open for long is replaced at once
 			cut()
 			synctest.Wait()
 			if out, err := shout.Call(context.Background(), back, text("hello")); err != nil || string(*out) != "HELLO" {
@@ -315,7 +318,8 @@ func TestSessionOutlivesItsConnection(t *testing.T) {
 	})
 }
 
-// The end of a connection cancels what the client runs for its server, and what is open there is unknown.
+// The end of a connection cancels the handlers that the client runs for its server, and the
+// outcome of the open calls is unknown.
 func TestSessionCallsEndWithTheConnection(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		began := make(chan *anser.Session, 1)
@@ -337,7 +341,7 @@ func TestSessionCallsEndWithTheConnection(t *testing.T) {
 	})
 }
 
-// A server that stops lets its calls to clients finish, as it does with those of clients.
+// A server that stops lets its calls to clients finish, like the calls of clients.
 func TestDrainWaitsForCallsToClients(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		began := make(chan *anser.Session, 1)
@@ -362,7 +366,7 @@ func TestDrainWaitsForCallsToClients(t *testing.T) {
 	})
 }
 
-// A client without handlers, and one that answers what it was not asked, break the protocol.
+// Calling a client without handlers, and answering a call that was not made, break the protocol.
 func TestSessionsNeedConsent(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		closed := make(chan wire.Reason, 1)
@@ -411,7 +415,8 @@ func TestHandlersMustBeThere(t *testing.T) {
 	}
 }
 
-// A client that has just shaken hands when the server begins to drain has its calls served, and a session in them.
+// A client that has completed its handshake just when the server begins to drain has its calls
+// served, and a session in them.
 func TestSessionAsAHandshakeEnds(t *testing.T) {
 	network := new(ansertest.Network)
 	l := &stoppingListener{Listener: network.Listen("a:1"), closed: make(chan struct{})}
@@ -455,7 +460,8 @@ func TestSessionAsAHandshakeEnds(t *testing.T) {
 	}
 }
 
-// stoppingListener calls greeting before a server writes for the first time on its connection, and tells when it is closed.
+// stoppingListener calls greeting before a server writes for the first time on its connection,
+// and reports when it is closed.
 type stoppingListener struct {
 	net.Listener
 	greeting func()

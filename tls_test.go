@@ -12,13 +12,13 @@ import (
 	"github.com/anser-rpc/anser/transport/transporttest"
 )
 
-// serverTLS is TLS for a server with those names and addresses.
+// serverTLS returns TLS for a server with those names and addresses.
 func serverTLS(t testing.TB, a *transporttest.Authority, names ...string) anser.Option {
 	t.Helper()
 	return anser.TLS(&tls.Config{Certificates: []tls.Certificate{a.Issue(t, time.Hour, names...)}})
 }
 
-// The client proves the server by the address it dialled, in TLS 1.3.
+// The client verifies the server by the address it dialed, in TLS 1.3.
 func TestTLS(t *testing.T) {
 	a := transporttest.NewAuthority(t)
 	peers := make(chan anser.Peer, 1)
@@ -37,7 +37,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// Where TLS does not fit, the error says so and what to do, and the call was not sent.
+// If the TLS settings of both sides do not match, the error says so and what to do, and the call
+// was not sent.
 func TestTLSMismatch(t *testing.T) {
 	a, other := transporttest.NewAuthority(t), transporttest.NewAuthority(t)
 	for name, test := range map[string]struct {

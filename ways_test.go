@@ -14,7 +14,7 @@ import (
 	"github.com/anser-rpc/anser/balance"
 )
 
-// ways are the ways to call a method, each with the name of the one that it calls.
+// ways are the ways to call a method, by the name of the function.
 var ways = map[string]func(ctx context.Context, c *anser.Client) error{
 	"Call": func(ctx context.Context, c *anser.Client) error {
 		_, err := call(ctx, c, "Echo.Say", "hello")
@@ -57,7 +57,7 @@ var ways = map[string]func(ctx context.Context, c *anser.Client) error{
 	},
 }
 
-// balancers are all that there are by name.
+// balancers returns all balancers by name.
 func balancers(t testing.TB) (list []balance.Balancer) {
 	t.Helper()
 	for _, name := range balance.Names() {
@@ -70,8 +70,8 @@ func balancers(t testing.TB) (list []balance.Balancer) {
 	return list
 }
 
-// inTime runs f in a bubble, and fails when that takes minutes of real time: in a bubble a goroutine that never stops
-// working keeps time from passing.
+// inTime runs f in a bubble, and fails when that takes minutes of real time: in a bubble a
+// goroutine that never blocks keeps time from passing.
 func inTime(t *testing.T, f func(t *testing.T, network *ansertest.Network)) {
 	t.Helper()
 	watchdog := time.AfterFunc(5*time.Minute, func() { panic(t.Name() + ": something has worked for minutes and does not stop") })
@@ -79,8 +79,8 @@ func inTime(t *testing.T, f func(t *testing.T, network *ansertest.Network)) {
 	bubble(t, f)
 }
 
-// Every way to call ends in time with every balancer and any number of instances, on a client without connections as on
-// one that has them, and leaves nothing behind that works on.
+// Every way to call ends in time with every balancer and any number of instances, on a client
+// with or without connections, and leaves no work behind.
 func TestEveryWayToCallEnds(t *testing.T) {
 	for _, b := range balancers(t) {
 		t.Run(b.Name(), func(t *testing.T) {
@@ -153,7 +153,8 @@ func TestEveryWayToCallGivesUp(t *testing.T) {
 	}
 }
 
-// A future that waits for the connection of the instance that was picked goes there, and no picking follows.
+// A future that waits for the connection of the picked instance goes to that instance, without
+// another pick.
 func TestFuturePicksOnce(t *testing.T) {
 	inTime(t, func(t *testing.T, network *ansertest.Network) {
 		picks := &counting{Balancer: balance.RoundRobin()}
@@ -209,7 +210,7 @@ func TestSessionsCallOverAnyConnection(t *testing.T) {
 	})
 }
 
-// counting counts what its pickers pick.
+// counting counts the picks of its pickers.
 type counting struct {
 	balance.Balancer
 	n atomic.Int64

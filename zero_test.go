@@ -11,7 +11,8 @@ import (
 	"github.com/anser-rpc/anser/registry"
 )
 
-// misuses are ways to use what is nil or was not made, each of which must be an error.
+// misuses are ways to use values that are nil or were not made by their constructor, each of
+// which must return an error.
 func misuses(c *anser.Client, s *anser.Server, l net.Listener) map[string]func() error {
 	var none context.Context // nil
 	ctx := context.Background()
@@ -101,7 +102,7 @@ func TestMisuse(t *testing.T) {
 			}
 		})
 	}
-	// What has no error to return does nothing.
+	// Methods that return no error do nothing.
 	for _, s := range []*anser.Server{nil, new(anser.Server)} {
 		s.SetAddresses(nil, nil)
 		if len(s.Addrs()) != 0 || len(s.Sessions()) != 0 || s.Stats().Conns != 0 {
