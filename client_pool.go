@@ -16,7 +16,7 @@ type pool struct {
 	standbys standbys
 	upkeep   upkeep.Schedule // of the hosts and their connections
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	hosts   map[hostOptions]*host
 	numbers map[string]uint32
 	seed    uint64 // of subsets; 0: not drawn yet
@@ -25,7 +25,7 @@ type pool struct {
 // shared serves all clients without a dialer of their own; see docs/decisions/0003.
 var shared pool
 
-// acquire returns the host with these options, and its counterpart is release.
+// acquire returns the host with these options; release is its counterpart.
 func (p *pool) acquire(o hostOptions, conns int, dial dialFunc) *host {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -43,7 +43,7 @@ func (p *pool) acquire(o hostOptions, conns int, dial dialFunc) *host {
 	return h
 }
 
-// release gives a host back. The last one closes it, and waits until all is closed.
+// release returns a host. The last release closes it, and waits until everything is closed.
 func (p *pool) release(h *host) {
 	p.mu.Lock()
 	h.refs--
@@ -60,8 +60,8 @@ func (p *pool) release(h *host) {
 	p.upkeep.Wait()
 }
 
-// methodNumber returns the pool's number of a method; connections map it to their own. Methods beyond
-// maxNumberedMethods share one number, and connections know them by their names.
+// methodNumber returns the pool's number of a method; connections map it to their own. Methods
+// beyond maxNumberedMethods share one number, and connections identify them by name.
 func (p *pool) methodNumber(name string) uint32 {
 	p.mu.Lock()
 	defer p.mu.Unlock()

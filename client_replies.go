@@ -9,11 +9,11 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// Who reads a client's connection. With several calls open it is the connection's own goroutine,
-// which wakes the callers. With one call after the other that would cost each of them two switches
-// between goroutines, so a caller that has nothing to wait for but its reply reads it itself, and
-// the goroutine stands by. It takes over when the caller leaves calls of others behind, and when nobody
-// has read for a moment.
+// How a client's connection is read. With several open calls, the connection's own goroutine
+// reads, and wakes the callers. With one call at a time, this would cost each call two switches
+// between goroutines, so a caller that waits only for its reply reads it itself, and the goroutine
+// is parked. The goroutine takes over when the caller leaves calls of others open, and when the
+// connection has been unread for a moment.
 const (
 	nobodyReads uint32 = iota
 	goroutineReads
@@ -22,27 +22,27 @@ const (
 
 const (
 	replyBatch = 64 // replies that are delivered at once
-	firstBatch = 4  // what a connection has room for at first
-	fewSingles = 4  // so many replies that came one by one make the goroutine stand by
+	firstBatch = 4  // initial capacity for replies
+	fewSingles = 4  // after this many single replies in a row the goroutine is parked
 )
 
-// readRole is the right to read a connection, and what belongs to its holder.
+// readRole is the right to read a connection, and the state of its holder.
 type readRole struct {
 	who   atomic.Uint32
-	turns atomic.Uint32 // how often a caller has read
-	wake  chan struct{} // the goroutine reads from now on; who says so already
+	turns atomic.Uint32 // number of reads by callers
+	wake  chan struct{} // the goroutine reads from now on; the sender already holds the role for it
 
 	// Guarded by the mutex of the pool's standbys.
 	listed   bool   // the sweep looks at the connection
-	unread   bool   // nobody read it at the last look
-	lastTurn uint32 // turns at the last look
+	unread   bool   // the connection was unread at the last look
+	lastTurn uint32 // value of turns at the last look
 
-	// Of the holder.
+	// Owned by the holder.
 	reader *reader
-	batch  []arrived // as long as was needed; at most replyBatch
+	batch  []arrived // as long as needed so far; at most replyBatch
 	n      int       // entries of batch
 	single int       // batches of one reply in a row
-	err    error     // why a caller could not go on; the goroutine ends the connection
+	err    error     // why a caller could not continue; the goroutine ends the connection
 }
 
 func (r *readRole) init(rd *reader) {
@@ -50,8 +50,8 @@ func (r *readRole) init(rd *reader) {
 	r.who.Store(goroutineReads)
 }
 
-// growBatch makes room in the batch, unless it is full. With one caller for each connection, room for
-// a full one was a seventh of what the connection takes.
+// growBatch makes room in the batch, unless it is full. With one caller per connection, room for a
+// full batch was a seventh of the memory of the connection.
 func (r *readRole) growBatch() bool {
 	if len(r.batch) == replyBatch {
 		return false
@@ -70,7 +70,7 @@ type arrived struct {
 }
 
 // read is the connection's goroutine: it delivers replies until the connection ends, and then ends
-// what is open.
+// the open calls.
 func (c *clientConn) read() {
 	var err error
 	for err == nil {
@@ -95,8 +95,8 @@ func (c *clientConn) read() {
 	c.host.observers.connClosed(c.info(), ended)
 }
 
-// readWhileBusy reads until nothing is open and the last calls were such that the next one may
-// read for itself. It then no longer has the role.
+// readWhileBusy reads until no call is open and the last calls were such that the next caller may
+// read for itself. The goroutine then no longer has the role.
 func (c *clientConn) readWhileBusy() error {
 	for {
 		alone, err := c.handleRead()
@@ -112,25 +112,26 @@ func (c *clientConn) readWhileBusy() error {
 	}
 }
 
-// release gives the role up, unless a call came in the meantime, which may rely on the holder.
+// release gives up the role, unless a call began in the meantime, which may rely on the holder.
 func (c *callerHalf) release() bool {
 	c.role.who.Store(nobodyReads)
-	// A caller enters its call and then looks at who; here it is the other way round, so one of the
-	// two sees the other.
+	// A caller enters its call and then checks whether the role is held; here the order is
+	// reversed, so one of the two sees the other.
 	return c.busy.Load() == 0 || !c.role.who.CompareAndSwap(nobodyReads, goroutineReads)
 }
 
-// isRead reports whether somebody reads who will deliver the reply of a call that was started before.
+// isRead reports whether the role has a holder that will deliver the reply of a call started
+// before.
 func (c *callerHalf) isRead() bool { return c.role.who.Load() != nobodyReads }
 
-// ensureReader sees to it that somebody reads while a caller waits that cannot do it itself.
+// ensureReader ensures that the connection is read while a caller waits that cannot read itself.
 func (c *callerHalf) ensureReader() {
 	if c.role.who.Load() == nobodyReads && c.role.who.CompareAndSwap(nobodyReads, goroutineReads) {
 		c.role.wake <- struct{}{}
 	}
 }
 
-// readForCaller returns when k is over. If nobody reads the connection, the caller does.
+// readForCaller returns when k is over. If the role is free, the caller reads the connection.
 func (c *callerHalf) readForCaller(k *call) {
 	if c.isRead() || !c.role.who.CompareAndSwap(nobodyReads, callerReads) {
 		<-k.done
@@ -166,16 +167,16 @@ func (c *callerHalf) passToReader() {
 	c.role.wake <- struct{}{}
 }
 
-// interruptCaller makes a caller that reads look whether its call is over.
+// interruptCaller makes a caller that reads check whether its call is over.
 func (c *callerHalf) interruptCaller() {
 	if c.role.who.Load() == callerReads {
 		c.nc.SetReadDeadline(time.Now())
 	}
 }
 
-// fill reads once. A deadline that interruptCaller set, perhaps for a former holder of the role, is
-// taken back. One that condemn set is not; since that one sets its verdict first, a look behind the
-// taking back misses none.
+// fill reads once. It removes a deadline that interruptCaller set, perhaps for a former holder of
+// the role. A deadline that condemn set remains: condemn sets its verdict first, so a check after
+// the removal always sees it.
 func (c *callerHalf) fill() error {
 	err := c.role.reader.fill()
 	if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -188,8 +189,8 @@ func (c *callerHalf) fill() error {
 	return nil
 }
 
-// handleRead handles all frames that have been read. alone says that no call is open, and that
-// the last ones came one by one and had callers who could have read for themselves.
+// handleRead handles all frames that have been read. alone reports that no call is open, and that
+// the last replies came one by one, for callers that could have read for themselves.
 func (c *clientConn) handleRead() (alone bool, err error) {
 	r := &c.role
 	for {
@@ -205,7 +206,7 @@ func (c *clientConn) handleRead() (alone bool, err error) {
 			continue
 		}
 		if r.n > 0 {
-			// What came before a fault is delivered all the same.
+			// Frames before a fault are delivered.
 			quiet, e := c.deliver(true)
 			if e != nil {
 				return false, e
@@ -224,8 +225,8 @@ func (c *clientConn) handleRead() (alone bool, err error) {
 	}
 }
 
-// deliver hands the batch to the calls that wait for it. last says that it is the last one of what was read: then
-// the callers most likely come back now, and are kept from writing one by one; see reserveLocked.
+// deliver hands the batch to the waiting calls. last reports that no more frames have been read:
+// the callers most likely return now, and must not write one by one; see reserveLocked.
 func (c *callerHalf) deliver(last bool) (alone bool, broken error) {
 	batch := c.role.batch[:c.role.n]
 	c.role.n = 0
@@ -239,7 +240,7 @@ func (c *callerHalf) deliver(last bool) (alone bool, broken error) {
 	made := c.lastID
 	c.busy.Store(int32(c.open.Len()))
 	reserved := last && c.reserveLocked(len(batch))
-	// With many callers, all that is open may be over at once; they come back together.
+	// With many callers, all open calls may end at once; their callers return together.
 	if c.role.single++; len(batch) > 1 || c.open.Len() > 0 {
 		c.role.single = 0
 	}
@@ -274,7 +275,7 @@ func (c *callerHalf) deliver(last bool) (alone bool, broken error) {
 	return alone, broken
 }
 
-// neverMade says what is wrong with an answer to a call that this side has not made.
+// neverMade returns what is wrong with an answer to a call that this side has not made.
 func neverMade(a *arrived) error {
 	reason := wire.BadID
 	if a.id>>63 != 0 { // the id of a call in the other direction

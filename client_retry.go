@@ -229,7 +229,7 @@ func (a *attempts) delay() time.Duration {
 	return time.Duration(rand.Int64N(int64(bound))) + time.Millisecond
 }
 
-// note enters an attempt that began at a nanotime and failed with err.
+// note records an attempt that began at a nanotime and failed with err.
 func (a *attempts) note(e *endpoint, err *Error, began int64) {
 	if err.Outcome != NotSent {
 		a.sent++
@@ -244,7 +244,7 @@ func (a *attempts) note(e *endpoint, err *Error, began int64) {
 		a.first = e
 	}
 	a.last = e
-	late := err.Phase == PhaseDial && err.cause == nil // it may be the first one to connect all the same
+	late := err.Phase == PhaseDial && err.cause == nil // it may still be the first one to connect
 	if !late && !slices.Contains(a.tried, e.Endpoint) && len(a.tried) < maxAttempts {
 		a.tried = append(a.tried, e.Endpoint)
 	}
@@ -330,10 +330,10 @@ func (a *attempts) pause(ctx context.Context, wait time.Duration, changed <-chan
 // final completes the error of a call that is given up.
 func (a *attempts) final(err *Error) *Error {
 	if a.ran != 0 && err.Outcome != Executed {
-		err.Outcome = a.ran // the last attempt was not run, or nobody knows; an earlier one was
+		err.Outcome = a.ran // the last attempt did not run, or its outcome is unknown; an earlier attempt ran
 	}
-	// If a handler makes this call, its caller should not retry that one: retries have failed here, or
-	// so many calls fail that the budget allows no more. See handlerError.
+	// If a handler makes this call, its caller should not retry that one: retries have failed
+	// here, or the budget allows no more because too many calls fail. See handlerError.
 	err.spent = a.sent > 1 || a.denied
 	err.Attempt = max(len(a.list)-1, 0)
 	if len(a.list) > 1 {

@@ -19,7 +19,7 @@ func TestOutcomeOfAllAttempts(t *testing.T) {
 		l := network.Listen("a:1")
 		rawServer(t, l, func(p *wirepeer.Peer) {
 			p.NextOf(wire.TypeRequest)
-			l.Kill() // from now on nobody listens
+			l.Kill() // from now on nothing listens
 		})
 		c := dial(t, "a:1", anser.Dialer(network.Dial))
 		_, err := call(context.Background(), c, "Echo.Say", "hello", anser.Idempotent())

@@ -16,7 +16,8 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// service is a number of raw servers that answer as a test says, and note who was asked.
+// service is a group of raw servers that answer as a test says, and record the addresses that were
+// asked.
 type service struct {
 	mu    sync.Mutex
 	asked []string // addresses, in order
@@ -24,7 +25,7 @@ type service struct {
 	tries []uint8 // the attempt numbers of the requests
 }
 
-// serve runs servers at the addresses. answer gets the address and how many requests there were before.
+// serve runs servers at the addresses. answer gets the address and the number of earlier requests.
 func (s *service) serve(t *testing.T, network *ansertest.Network, answer func(p *wirepeer.Peer, request wirepeer.Frame, address string, before int), addresses ...string) {
 	for _, address := range addresses {
 		rawServer(t, network.Listen(address), func(p *wirepeer.Peer) {
@@ -47,7 +48,7 @@ func (s *service) serve(t *testing.T, network *ansertest.Network, answer func(p 
 	}
 }
 
-// tell returns who was asked and forgets it.
+// tell returns the addresses that were asked and forgets them.
 func (s *service) tell() (asked []string, tries []uint8, gaps []time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +83,7 @@ func execute(code wire.Code) func(*wirepeer.Peer, wirepeer.Frame, string, int) {
 	}
 }
 
-// How often a call is sent, to whom, and what its caller sees.
+// How often a call is sent, to which instances, and what its caller sees.
 func TestRetries(t *testing.T) {
 	const three = "tcp://a:1,b:1,c:1"
 	for name, test := range map[string]struct {
@@ -147,8 +148,8 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// A request that every instance would refuse says nothing about the one that did: the balancer must not
-// take it for slow.
+// A request that every instance would refuse says nothing about the instance that refused it: the
+// balancer must not treat it as slow.
 func TestRefusedRequestsDoNotCountAgainstAnInstance(t *testing.T) {
 	for name, test := range map[string]struct {
 		answer func(*wirepeer.Peer, wirepeer.Frame, string, int)
@@ -184,7 +185,8 @@ func TestRefusedRequestsDoNotCountAgainstAnInstance(t *testing.T) {
 	}
 }
 
-// What succeeds in the end is no error, and no instance is asked twice while another is left.
+// A call that finally succeeds returns no error, and no instance is asked twice while another is
+// left.
 func TestFailover(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		var s service
@@ -205,7 +207,7 @@ func TestFailover(t *testing.T) {
 	})
 }
 
-// An instance that cannot be reached costs nothing but time, also to a plain method.
+// An unreachable instance costs only time, even for a method that is not idempotent.
 func TestDeadInstancesAreAvoided(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		serve(t, network.Listen("c:1"), map[string]handler{"Echo.Say": echo})
@@ -235,7 +237,7 @@ func TestCallWaitsForAnInstance(t *testing.T) {
 	})
 }
 
-// Idempotent is learned from the first answer, be it an error.
+// Idempotency is learned from the first answer, even if it is an error.
 func TestIdempotentIsLearned(t *testing.T) {
 	for name, first := range map[string]func(f wirepeer.Frame) []byte{
 		"reply": func(f wirepeer.Frame) []byte {
@@ -366,7 +368,7 @@ func TestChainOfRetriesStops(t *testing.T) {
 				_, err := anser.Call[[]byte](derived, second, "Second.Hop", in)
 				got, _, _ := below.tell()
 				asked = append(asked, len(got))
-				return nil, anser.CodeOf(err) // of its own: one that tells of the call below says not to try again
+				return nil, anser.CodeOf(err) // a new error: one passed on from the call below would say not to retry
 			},
 		})
 		c := dial(t, "a:1", anser.Dialer(network.Dial))
@@ -400,8 +402,8 @@ func TestCancelBetweenAttempts(t *testing.T) {
 	})
 }
 
-// An error that a handler passes on from a call that was tried again in vain, or not for want of budget, is not
-// tried again above it.
+// If a handler passes on an error from a call whose retries failed, or had no budget, the call
+// above it is not retried.
 func TestRetriesInVainAreToldUpwards(t *testing.T) {
 	for name, test := range map[string]struct {
 		opts  []anser.DialOption // of the middle

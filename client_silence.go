@@ -5,17 +5,18 @@ import (
 	"time"
 )
 
-// A process that is stopped, and a machine that is gone without a word, keep their connections for a long
-// time. Where there are other instances, a client asks sooner than keepalive does: with a ping, when calls are open
-// and nothing comes. An instance that does not answer gets no more calls and is ejected (cluster_ejection.go). Idempotent calls that
-// wait there are moved to another instance; the connection stays until keepalive gives it up, as the other calls
-// on it may still be answered.
+// A process that is stopped, or a machine that is gone without notice, keeps its connections for a
+// long time. If there are other instances, a client checks earlier than keepalive does: it sends a
+// ping when calls are open and nothing arrives. An instance that does not answer gets no more
+// calls and is ejected (cluster_ejection.go). Idempotent calls that wait there move to another
+// instance; the connection stays until keepalive gives it up, as the other calls on it may still
+// be answered.
 
 const (
 	doubtAfter  = time.Second             // without a byte while a call is open
 	silentAfter = 1500 * time.Millisecond // without an answer to the ping
 	doubtEvery  = 5 * time.Second         // between two such pings at least
-	lostTrack   = 500 * time.Millisecond  // by which a look is late: this process itself stood still
+	lostTrack   = 500 * time.Millisecond  // a look that is this late means that this process itself was stopped
 )
 
 // probeDue returns when the connection has been quiet for so long that it should be asked. Streams
@@ -27,9 +28,9 @@ func (c *callerHalf) probeDue() int64 {
 	return max(after(c.progress.lastRead.Load(), doubtAfter), after(c.asked, pingAfter(doubtEvery, &c.peer)))
 }
 
-// tend notes whether the host answers pings, and tells the clusters if that has changed. A
-// connection over which something came since counts for all. It runs when the answer to a ping may
-// be late, and while the host is silent.
+// tend records whether the host answers pings, and notifies the clusters of a change. A single
+// connection that has received bytes since is enough. tend runs when the answer to a ping may be
+// late, and while the host is silent.
 func (h *host) tend(now, was int64) (due int64) {
 	if now-was > int64(lostTrack) {
 		return now + int64(tendEvery) // the answers may be here, and unread
@@ -64,9 +65,10 @@ func (h *host) tend(now, was int64) (due int64) {
 
 var errSilent = errors.New("the instance does not answer pings")
 
-// moveCalls ends the attempts of calls that may be made again elsewhere. The retry budget pays for each before it is ended: one
-// that is not paid for waits on, as it may still be answered. Where the connection comes back to life, the
-// instance finds the calls cancelled, and an answer that is already on its way is dropped.
+// moveCalls ends the attempts of calls that can be retried elsewhere. The retry budget pays for
+// each one before it is ended: a call without budget continues to wait, as it may still be
+// answered. If the connection recovers, the instance finds the calls cancelled, and an answer that
+// is already in flight is dropped.
 func (c *callerHalf) moveCalls(now int64) {
 	var moved []*call
 	c.mu.Lock()

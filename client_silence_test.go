@@ -42,8 +42,8 @@ func (w *ward) start(n int, opts ...anser.CallOption) (wait func() (failed []err
 	}
 }
 
-// Idempotent calls that wait at instances which fall silent are made elsewhere, even where most instances are silent; the others
-// wait on, and are answered when the instances come back.
+// Idempotent calls that wait at silent instances are made elsewhere, even if most instances are
+// silent; the others continue to wait, and are answered when the instances recover.
 func TestCallsLeaveSilentInstances(t *testing.T) {
 	for _, stalled := range []int{1, 2} {
 		t.Run(fmt.Sprint(stalled), func(t *testing.T) {
@@ -84,7 +84,8 @@ func TestCallsLeaveSilentInstances(t *testing.T) {
 	}
 }
 
-// A call that the budget has nothing for, that has no attempt left or nowhere else to go waits on, and is answered.
+// A call without budget, without an attempt left or without another instance continues to wait,
+// and is answered.
 func TestCallsThatStayAtASilentInstance(t *testing.T) {
 	for name, test := range map[string]struct {
 		dial []anser.DialOption
@@ -160,7 +161,7 @@ func TestCallsOfARetryAreNotMoved(t *testing.T) {
 	})
 }
 
-// A second attempt beside the first one counts.
+// A second attempt at the same time as the first one counts.
 func TestBackupIsAnAttempt(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		w := newWard(t, network, 3, anser.WithFailMode(anser.Backup), anser.BackupAfter(10*time.Millisecond), anser.BackupShare(1))

@@ -7,41 +7,41 @@ import (
 	"time"
 )
 
-// The sweep over the connections whose goroutine stands by. Their callers read for themselves, and
-// between two calls nobody reads. When no caller comes back, the goroutine must read again: it sees
-// the server's DRAIN, its pings and the end of the connection.
+// The sweep over the connections whose goroutine is parked. Their callers read for themselves, and
+// between two calls the connection is unread. When no caller returns, the goroutine must read
+// again: it sees the server's DRAIN, its pings and the end of the connection.
 //
-// A ticker of 2 ms for each connection took a quarter of the client's processor time with 5,000
-// connections, so one timer of the pool looks at all of them, and only while there are such. Its
-// period grows with what a look costs, so that the looks of the whole process stay below about
-// 200,000 connections and 10,000 timers a second.
+// A ticker of 2 ms per connection took a quarter of the client's processor time with 5,000
+// connections, so one timer of the pool looks at all of them, and only while there are any. Its
+// period grows with the cost of a look, so that the looks of the whole process stay below about
+// 200,000 connections and 10,000 timers per second.
 const (
 	sweepEvery  = 2 * time.Millisecond  // with few connections
 	sweepCost   = 5 * time.Microsecond  // added to the period for each connection of the pool
 	sweepShare  = 50 * time.Microsecond // added for each pool of the process that has such connections
 	sweepAtMost = 500 * time.Millisecond
 
-	maxKeptStandbys = 1024 // room for so many is kept while none stands by
+	maxKeptStandbys = 1024 // capacity that is kept while no goroutine is parked
 )
 
 // sweeping counts the pools of the process whose sweep is running.
 var sweeping atomic.Int32
 
-// standbys are the connections of a pool whose goroutine stands by.
+// standbys are the connections of a pool whose goroutine is parked.
 type standbys struct {
-	mu    sync.Mutex // guards what follows, and the part of readRole that says so
+	mu    sync.Mutex // guards the fields below, and the part of readRole that names it
 	conns []*clientConn
 	timer *time.Timer // runs while conns is not empty
 	looks uint64      // sweeps so far; for tests
 }
 
-// waitForTurn waits until the goroutine that reads must read again.
+// waitForTurn waits until the reader goroutine must read again.
 func (c *clientConn) waitForTurn() {
 	c.host.pool.standbys.enlist(c)
 	<-c.role.wake
 }
 
-// enlist has the sweep look at c.
+// enlist makes the sweep look at c.
 func (s *standbys) enlist(c *clientConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,12 +60,12 @@ func sweepPeriod(conns int, pools int32) time.Duration {
 	return min(d, sweepAtMost)
 }
 
-// sweep looks at every connection. One that nobody has read since the last look goes back to its
-// goroutine.
+// sweep looks at every connection. A connection that was unread since the last look goes back to
+// its goroutine.
 func (s *standbys) sweep() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.conns) == 0 { // forget was faster
+	if len(s.conns) == 0 { // forget came first
 		return
 	}
 	s.looks++
@@ -99,8 +99,8 @@ func (s *standbys) lookLocked() {
 	}
 }
 
-// stillOutLocked reports whether the goroutine still stands by. It wakes the goroutine of a
-// connection that nobody has read between two looks.
+// stillOutLocked reports whether the goroutine is still parked. It wakes the goroutine of a
+// connection that was unread between two looks.
 func (r *readRole) stillOutLocked() bool {
 	who, turns := r.who.Load(), r.turns.Load()
 	if who == goroutineReads {
@@ -108,7 +108,7 @@ func (r *readRole) stillOutLocked() bool {
 	}
 	stale := who == nobodyReads && r.unread && turns == r.lastTurn
 	if stale && r.who.CompareAndSwap(nobodyReads, goroutineReads) {
-		r.wake <- struct{}{} // has room: only the one that has set who sends
+		r.wake <- struct{}{} // does not block: only the caller that set the role's state sends
 		return false
 	}
 	r.unread, r.lastTurn = who == nobodyReads, turns

@@ -13,7 +13,7 @@ import (
 	"github.com/anser-rpc/anser/balance"
 )
 
-// loneCalls makes the goroutine of a connection stand by.
+// loneCalls makes the goroutine of a connection park.
 const loneCalls = 8
 
 func callsInTurn(t *testing.T, c *anser.Client, n int) {
@@ -25,7 +25,7 @@ func callsInTurn(t *testing.T, c *anser.Client, n int) {
 	}
 }
 
-// A connection without calls goes back to its goroutine, after which nothing looks at it any more.
+// A connection without calls goes back to its goroutine, and the sweep no longer looks at it.
 func TestQuietConnectionsDoNotTick(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
@@ -75,8 +75,8 @@ func TestOneSweepForAllConnections(t *testing.T) {
 	})
 }
 
-// A connection that stands by when its server goes away is not used for the next call, and Close does
-// not wait for the sweep.
+// A connection whose goroutine is parked when its server goes away is not used for the next call,
+// and Close does not wait for the sweep.
 func TestTheEndOfAConnectionThatStandsBy(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})

@@ -25,7 +25,7 @@ type streamOpening struct {
 	stream  *stream // that was opened
 }
 
-// clientStream is what a stream has on the side that opened it.
+// clientStream is the state of a stream on the side that opened it.
 type clientStream struct {
 	client   *Client
 	call     call // its place among the open calls of its connection
@@ -72,8 +72,8 @@ func (r *streamOpening) open(ctx context.Context, opts []CallOption) (*stream, e
 	return nil, err
 }
 
-// streamOptions returns the options of a stream. Those of a call that say nothing about a stream are errors;
-// those of the client are for its calls.
+// streamOptions returns the options of a stream. Options of a call that do not apply to a stream
+// are errors; the client's own are for its calls.
 func (c *Client) streamOptions(opts []CallOption) (*callOptions, *Error) {
 	own := callOptions{codec: c.o.call.codec, compression: c.o.call.compression, mode: c.o.call.mode, hashBy: c.o.call.hashBy}
 	own.add(opts)
@@ -99,8 +99,8 @@ func (c *Client) streamOptions(opts []CallOption) (*callOptions, *Error) {
 	return &own, nil
 }
 
-// openThrough is the end of the chain of interceptors. The context that they pass on serves the opening; the
-// stream lives on after them. It opens the stream anew when an interceptor tries again.
+// openThrough is the end of the chain of interceptors. The context that they pass on is for the
+// opening; the stream outlives them. It opens the stream again when an interceptor retries.
 func (r *streamOpening) openThrough(ctx context.Context, inv *Invocation) error {
 	if r.stream != nil {
 		return failure(FailedPrecondition, NotSent, PhaseNone, nil, "an interceptor opened the stream a second time: it may do so only after an error")
@@ -150,7 +150,7 @@ func (r *streamOpening) attempts(ctx context.Context, inv *Invocation) *Error {
 	return nil
 }
 
-// open opens a stream at the endpoint. With an error nothing was sent.
+// open opens a stream at the endpoint. After an error nothing was sent.
 func (e *endpoint) open(ctx context.Context, r *streamOpening, o *clientStream) *Error {
 	k, plain := &o.call, o.call.frame
 	k.began = nanotime()
@@ -238,8 +238,8 @@ func (c *Client) endStreams() {
 	}
 }
 
-// encode makes the REQUEST frame, with the first message if there is one. empty says that it has no bytes
-// and must be sent by itself: in the frame it would be no message.
+// encode makes the REQUEST frame, with the first message if there is one. empty reports that the
+// message has no bytes and must be sent by itself: within the frame it would be no message.
 func (r *streamOpening) encode(ctx context.Context, o *clientStream, first any) (empty bool, fault *Error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -280,8 +280,9 @@ func (st *stream) cancel(fault *Error) {
 	o.end()
 }
 
-// over accounts for a stream whose receiving has ended; err is nil after success. How long a stream lasts says nothing
-// about how fast its instance is. It is called by whoever took the stream out of its connection's table.
+// over accounts for a stream that has stopped receiving; err is nil after success. The duration of
+// a stream says nothing about the speed of its instance. The goroutine that took the stream out of
+// its connection's table calls over.
 func (o *clientStream) over(st *stream, err *Error) {
 	o.conn.streaming.Add(-1)
 	o.conn.upkeep.Stir()
@@ -305,10 +306,10 @@ func (o *clientStream) over(st *stream, err *Error) {
 	o.conn.closeDedicated()
 }
 
-// observeEnd tells the observers how the stream ended.
+// observeEnd notifies the observers of the end of the stream.
 func (o *clientStream) observeEnd(err *Error) {
 	defer func() {
-		if p := recover(); p != nil { // this is most likely the goroutine that reads
+		if p := recover(); p != nil { // most likely the reader goroutine
 			o.client.o.log.Error("an observer panicked on the end of a stream", "method", o.method.name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 		}
 	}()
@@ -319,7 +320,7 @@ func (o *clientStream) observeEnd(err *Error) {
 	o.endpoint.host.observers.reply(o.call.observed, info)
 }
 
-// clientSide returns what the client knows of its stream.
+// clientSide returns the client's state of its stream.
 func (st *stream) clientSide() *clientStream { return st.side.(*clientStream) }
 
 func (o *clientStream) complete(e *Error) {
@@ -335,8 +336,8 @@ func (o *clientStream) hit(limit) {}
 
 func (o *clientStream) isClient() bool { return true }
 
-// pickStreamConn returns the connection with the fewest streams, or nil when none stands. It sees to it that
-// there are enough of them.
+// pickStreamConn returns the connection with the fewest streams, or nil if none is ready. It makes
+// more connections when needed.
 func (h *host) pickStreamConn() *callerHalf {
 	list := *h.ready.Load()
 	if len(list) == 0 {

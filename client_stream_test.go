@@ -33,7 +33,7 @@ func TestOpenElsewhere(t *testing.T) {
 	})
 }
 
-// What cannot be opened was not sent, and says so before there is a stream.
+// A stream that cannot be opened was not sent, and the error comes before there is a stream.
 func TestOpenFails(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		serveStreams(t, network.Listen("a:1"), map[string]streamHandler{"Chat.Talk": talk})
@@ -99,7 +99,7 @@ func TestOpenFails(t *testing.T) {
 	})
 }
 
-// noContext stands for a nil context in a table, where nil is what a row does not mention.
+// noContext represents a nil context in a table, where nil means that a row has no context.
 var noContext = context.WithoutCancel(context.Background())
 
 // A stream and a call are told apart by the server, which runs neither in the place of the other.

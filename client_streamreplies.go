@@ -56,7 +56,7 @@ func (c *callerHalf) notAStream(k *call, h wire.Header, body []byte) error {
 	return err
 }
 
-// withdraw takes k out of what is open. It fails if somebody else has done so.
+// withdraw removes k from the open calls. It fails if k was already removed.
 func (c *callerHalf) withdraw(k *call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,7 +121,8 @@ func (st *stream) endsWith(e *Error, block []byte) error {
 	return err
 }
 
-// ends ends a stream of a client that has been taken out of what is open on its connection; e is nil after success.
+// ends ends a stream of a client that was removed from the open calls of its connection; e is nil
+// after success.
 func (st *stream) ends(e *Error, trailers Metadata) {
 	var err error
 	if e != nil {

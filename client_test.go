@@ -18,7 +18,7 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// A call that was made inside a bubble and one outside share nothing that belongs to the bubble.
+// A call made inside a bubble and one outside share nothing that belongs to the bubble.
 func TestCallsInAndOutOfBubbles(t *testing.T) {
 	round := func(t *testing.T, network *ansertest.Network) {
 		serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
@@ -122,7 +122,7 @@ func TestNilContext(t *testing.T) {
 	}
 }
 
-// What became of a failed call, in each situation, and what else its error tells.
+// The outcome of a failed call, in each situation, and the other fields of its error.
 func TestOutcomes(t *testing.T) {
 	type want struct {
 		code    anser.Code
@@ -163,7 +163,7 @@ func TestOutcomes(t *testing.T) {
 		},
 		"no handshake": {
 			server: func(t *testing.T, network *ansertest.Network) {
-				l := network.Listen("a:1") // nobody accepts
+				l := network.Listen("a:1") // nothing accepts
 				t.Cleanup(func() { l.Close() })
 			},
 			opts: []anser.CallOption{anser.WithFailMode(anser.Failfast)},
@@ -325,7 +325,7 @@ func TestCancelReachesTheHandler(t *testing.T) {
 	}
 }
 
-// The reply object of a call that failed is the caller's again, whatever arrives later.
+// The reply object of a failed call belongs to the caller again, even if a reply arrives later.
 func TestReplyIsNotWrittenAfterReturn(t *testing.T) {
 	network := new(ansertest.Network)
 	release := make(chan struct{})
@@ -348,7 +348,7 @@ func TestReplyIsNotWrittenAfterReturn(t *testing.T) {
 		if err := <-done; !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
-		outs[i][0] = 'M' // the race detector sees a write by somebody else
+		outs[i][0] = 'M' // the race detector sees a write by another goroutine
 	}
 	close(release)
 	for range 50 {
@@ -439,7 +439,7 @@ func TestFuture(t *testing.T) {
 	})
 }
 
-// Closing a client ends its calls, at once and with what became of them.
+// Closing a client ends its calls at once, with their outcomes.
 func TestCloseEndsCallsInFlight(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		serve(t, network.Listen("a:1"), map[string]handler{

@@ -12,7 +12,7 @@ import (
 	"github.com/anser-rpc/anser/ansertest"
 )
 
-// The time that goes by before a connection stands is not the handler's to use.
+// The time until a connection is made is not available to the handler.
 func TestTimeoutShrinksWhileConnecting(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		left := make(chan time.Duration, 1)
@@ -66,7 +66,7 @@ func TestDefaultTimeout(t *testing.T) {
 			if d := time.Since(began); d != want {
 				t.Errorf("ended after %v, want %v", d, want)
 			}
-			ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second) // one's own deadline wins
+			ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second) // the caller's deadline wins
 			began = time.Now()
 			_, err = call(ctx, c, "Echo.Wait", "")
 			cancel()
@@ -95,7 +95,7 @@ func TestNoTimeout(t *testing.T) {
 	})
 }
 
-// A bound of centuries is a bound like any other, though it is more than the wire has room for.
+// A timeout of centuries is valid, although the wire has no room for it.
 func TestLongestTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		serve(t, network.Listen("a:1"), map[string]handler{"Echo.Slow": func(ctx context.Context, in *[]byte) (*[]byte, error) {
@@ -113,7 +113,7 @@ func TestLongestTimeout(t *testing.T) {
 	})
 }
 
-// A timeout that somebody computed may be over; it must not become none.
+// A computed timeout may have passed already; it must not become unlimited.
 func TestNegativeTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
@@ -123,7 +123,7 @@ func TestNegativeTimeout(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || s.Stats().Accepted != 0 {
 			t.Error(err, s.Stats().Accepted)
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second) // one's own deadline wins
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second) // the caller's deadline wins
 		defer cancel()
 		if _, err := call(ctx, c, "Echo.Say", "hello", anser.Timeout(-time.Second)); err != nil {
 			t.Error(err)

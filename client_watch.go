@@ -48,7 +48,8 @@ func (c *Client) follow(src source, snap *lastknown.File) {
 	}
 }
 
-// fix gives the cluster a list that never changes, once there are rules if there are to be any.
+// fix gives the cluster a list that never changes; if the client follows rules, once they have
+// arrived.
 func (c *Client) fix(list []registry.Instance) {
 	if c.routerContext == nil {
 		c.cluster.update(list, time.Time{})

@@ -167,7 +167,8 @@ func TestSnapshotComesTooLate(t *testing.T) {
 	})
 }
 
-// A list that is held back does not replace the saved one: who starts next needs the instances that work.
+// A list that is held back does not replace the saved one: the next client needs the working
+// instances.
 func TestSnapshotOutlivesAShrunkenList(t *testing.T) {
 	dir, _ := snapshots(t)
 	bubble(t, func(t *testing.T, network *ansertest.Network) {

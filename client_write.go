@@ -2,9 +2,10 @@ package anser
 
 import "context"
 
-// writeLocked writes what waits on the goroutine of k's caller, which saves a switch between goroutines.
-// It writes only what the transport takes at once, and no longer than k is open: a peer that does not
-// read, or others that go on making calls, must not keep the caller. What is left is for writeRest.
+// writeLocked writes the waiting bytes on the goroutine of k's caller, which saves a switch
+// between goroutines. It writes only what the transport accepts at once, and only while k is open:
+// a peer that does not read, or other callers that continue to make calls, must not delay the
+// caller. writeRest writes the remainder.
 func (c *callerHalf) writeLocked(ctx context.Context, k *call) {
 	if c.socket == nil {
 		c.flushInBackgroundLocked()
@@ -35,7 +36,7 @@ func (c *callerHalf) writeLocked(ctx context.Context, k *call) {
 	c.stopLocked()
 }
 
-// try hands over what the transport takes at once.
+// try writes what the transport accepts at once.
 func (c *callerHalf) try(out []byte) (taken int, err error) {
 	if c.checksums != nil {
 		return c.trySealed(out)
@@ -43,7 +44,8 @@ func (c *callerHalf) try(out []byte) (taken int, err error) {
 	return c.socket.TryWrite(out)
 }
 
-// trySealed is socket.try with checksums. Of what it has taken the sealer may hold a part.
+// trySealed is socket.try with checksums. The sealer may hold a part of the bytes that were
+// accepted.
 func (c *callerHalf) trySealed(frames []byte) (taken int, err error) {
 	for {
 		out, used := c.checksums.rest(frames[taken:])
@@ -59,12 +61,13 @@ func (c *callerHalf) trySealed(frames []byte) (taken int, err error) {
 	}
 }
 
-// reserveLocked is for who is about to wake the callers of a batch of replies. They make their next calls one after
-// the other, on all processors, and those who write would not wait for those who are still to run: yielding puts a
-// goroutine behind what any processor has to do, and so at the front where another one is idle. So the right to write is
-// reserved for a goroutine that is made runnable just before the last of the callers. It stands behind the others in the
-// queue of this processor, writes what they have sent, and costs nobody a wait where they send nothing. With 100 callers that
-// leaves two fifths of the writes, and saves 5 to 7 % of the processor time of both sides.
+// reserveLocked is called before the callers of a batch of replies are woken. They make their next
+// calls one after the other, on all processors, and a caller that writes would not wait for the
+// callers that have not run yet: yielding puts a goroutine behind the work of every processor, and
+// so at the front if one is idle. The right to write is therefore reserved for a goroutine that is
+// made runnable just before the last of the callers. It runs after the others in this processor's
+// queue, writes what they have sent, and delays no caller if they send nothing. With 100 callers
+// this leaves two fifths of the writes, and saves 5 to 7 % of the processor time of both sides.
 func (c *callerHalf) reserveLocked(replies int) bool {
 	if replies < fewReplies || c.open.Len() >= manyOpen || c.writing || c.err != nil {
 		return false
@@ -73,11 +76,11 @@ func (c *callerHalf) reserveLocked(replies int) bool {
 	return true
 }
 
-// When callers are kept from writing one by one.
+// The conditions under which callers do not write one by one.
 const (
-	fewReplies = 3        // fewer of them at once bring too few callers back
-	manyOpen   = 128      // where more calls are open, there is enough in every write
-	fullWrite  = 32 << 10 // bytes that a caller writes all the same: they need no more company
+	fewReplies = 3        // fewer replies at once bring back too few callers
+	manyOpen   = 128      // with more open calls, every write is large enough
+	fullWrite  = 32 << 10 // a caller writes this many bytes anyway: they need no batching
 )
 
 // writeBehind writes what callers have sent while writing was reserved for it.
@@ -91,7 +94,7 @@ func (c *callerHalf) writeBehind() {
 	}
 }
 
-// writeRest writes until nothing waits: first what is left of a write that could not go on.
+// writeRest writes until nothing waits: first the remainder of a write that would block.
 func (c *callerHalf) writeRest() {
 	defer c.background.Done()
 	c.mu.Lock()
@@ -102,14 +105,14 @@ func (c *callerHalf) writeRest() {
 		n, err := c.writeOut(out[at:])
 		c.mu.Lock()
 		c.settleLocked(out, at+n, err)
-	} else if c.open.Len() > 1 && c.data == 0 { // those that send on streams go on appending anyway
+	} else if c.open.Len() > 1 && c.data == 0 { // callers that send on streams continue to append anyway
 		c.yieldToAppendersLocked()
 	}
 	c.drainLocked()
 }
 
-// awaitRoomLocked waits until the write buffer is not over its limit, while the call has time. The call
-// is not open yet, so nothing else ends it.
+// awaitRoomLocked waits until the write buffer is below its limit, within the time of the call.
+// The call is not open yet, so nothing else ends it.
 func (c *callerHalf) awaitRoomLocked(ctx context.Context, k *call) *Error {
 	if len(c.buf) <= maxBuffered || !c.writing {
 		return nil
@@ -126,7 +129,7 @@ func (c *callerHalf) awaitRoomLocked(ctx context.Context, k *call) *Error {
 		return contextFailure(bounded, NotSent, PhaseWrite)
 	}
 	if k.stream != nil {
-		bounded = k.stream.ctx // the other one bounds the opening
+		bounded = k.stream.ctx // the other context bounds the opening
 	}
 	k.shrinkTimeout(bounded)
 	return nil
