@@ -15,8 +15,8 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// A credential that ends without another one ends streams and calls, and refuses further ones. The reply of a handler
-// that does not look at its context is not sent.
+// A credential that expires without another one ends streams and calls, and further ones are
+// refused. The reply of a handler that ignores its context is not sent.
 func TestCredentialExpires(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		d := &door{life: 1500 * time.Millisecond}
@@ -57,7 +57,7 @@ func TestCredentialExpires(t *testing.T) {
 	})
 }
 
-// Credentials that are renewed in time keep a connection good: no call fails, no stream ends.
+// Credentials that are renewed in time keep a connection alive: no call fails, no stream ends.
 func TestCredentialsAreRenewed(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		d := &door{life: time.Hour}
@@ -113,7 +113,7 @@ func TestCredentialsAreRenewed(t *testing.T) {
 	})
 }
 
-// rawLogin shakes hands as a client that shows a credential of the subject.
+// rawLogin completes a handshake as a client that presents a credential of the subject.
 func rawLogin(t testing.TB, address, subject string) *wirepeer.Peer {
 	t.Helper()
 	nc, err := net.Dial("tcp", address)
@@ -167,7 +167,7 @@ func TestRenewals(t *testing.T) {
 		if f, err := p.NextOf(wire.TypeDrain, wire.TypeClose); err != nil || f.Type != wire.TypeDrain {
 			t.Fatal(f, err)
 		}
-		p.Send(wire.AppendMethod(nil, 1, "Who.AmI"), wirepeer.Request(1, 1, nil)) // what crosses the DRAIN is served
+		p.Send(wire.AppendMethod(nil, 1, "Who.AmI"), wirepeer.Request(1, 1, nil)) // calls that cross the DRAIN are served
 		if f, err := p.NextOf(wire.TypeReply, wire.TypeClose); err != nil || f.Type != wire.TypeReply {
 			t.Fatal(f, err)
 		}

@@ -23,10 +23,10 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// secret is what no log and no error may show.
+// secret must appear in no log and no error.
 const secret = "open-sesame-42"
 
-// door knows clients by what they say after "secret:", and lets them in until an end that they state.
+// door accepts clients that present "secret:" and their subject, for the lifetime life.
 type door struct {
 	mu      sync.Mutex
 	life    time.Duration // of identities; 0: no end
@@ -63,7 +63,7 @@ func showing(subject string) anser.DialOption {
 	})
 }
 
-// policy allows what is in it.
+// policy allows the listed calls.
 type policy struct {
 	mu      sync.Mutex
 	allowed map[string]bool // "subject method"
@@ -153,7 +153,7 @@ func creds(scheme, data string) []anser.DialOption {
 	})}
 }
 
-// A server without authentication ignores what a client shows.
+// A server without authentication ignores the credentials of clients.
 func TestCredentialsNobodyAsksFor(t *testing.T) {
 	l := listen(t)
 	serve(t, l, map[string]handler{"Who.AmI": whoami})
@@ -163,7 +163,8 @@ func TestCredentialsNobodyAsksFor(t *testing.T) {
 	}
 }
 
-// Clients with other credentials have other connections, those with the same ones share them.
+// Clients with different credentials have separate connections; clients with the same ones share
+// them.
 func TestCredentialsKeepClientsApart(t *testing.T) {
 	l := listen(t)
 	s := serve(t, l, map[string]handler{"Who.AmI": whoami}, anser.Authenticate(new(door)))
@@ -179,7 +180,7 @@ func TestCredentialsKeepClientsApart(t *testing.T) {
 	}
 }
 
-// A secret is not sent where others can read it.
+// A secret is not sent where others on the network can read it.
 func TestCredentialsInTheClear(t *testing.T) {
 	l := listen(t)
 	a := transporttest.NewAuthority(t)
@@ -199,7 +200,7 @@ func TestCredentialsInTheClear(t *testing.T) {
 	if n := s.Stats().Unauthenticated; len(n) != 0 {
 		t.Errorf("the server has seen something: %+v", n)
 	}
-	// TLS that ends somewhere, at a proxy perhaps.
+	// TLS that ends elsewhere, perhaps at a proxy.
 	c = dial(t, "example.org:1", showing("ann"), anser.Dialer(func(ctx context.Context, _, _ string) (net.Conn, error) {
 		d := tls.Dialer{Config: &tls.Config{RootCAs: a.Pool, ServerName: "example.org"}}
 		return d.DialContext(ctx, "tcp", secured.Addr().String())
@@ -216,7 +217,8 @@ func TestCredentialsInTheClear(t *testing.T) {
 	}
 }
 
-// A source that fails, panics or returns nonsense fails the connection, and the next try asks again.
+// A source that fails, panics or returns nonsense fails the connection, and the next attempt
+// calls it again.
 func TestCredentialSourceFails(t *testing.T) {
 	l := listen(t)
 	serve(t, l, map[string]handler{"Who.AmI": whoami}, anser.Authenticate(new(door)))
@@ -273,7 +275,8 @@ func TestTrustMistakes(t *testing.T) {
 	}
 }
 
-// What is not allowed is refused alike, whether it exists or not, and under whatever name.
+// All methods that are not allowed are refused in the same way, whether they exist or not, and
+// under whatever name.
 func TestAuthorize(t *testing.T) {
 	l, p := listen(t), new(policy)
 	p.set("ann Who.AmI", "ann Anser.Methods", "bob Anser.Methods", "ann Gone.Away")
@@ -294,7 +297,7 @@ func TestAuthorize(t *testing.T) {
 			t.Errorf("%s: %+v", method, e)
 		}
 	}
-	_, err := call(context.Background(), ann, "Gone.Away", "") // allowed, and not there
+	_, err := call(context.Background(), ann, "Gone.Away", "") // allowed, but not served
 	if e := wantFault(t, err, anser.Unimplemented, anser.Refused); e.Message != "the method is not served here" {
 		t.Error(e.Message)
 	}
@@ -307,7 +310,7 @@ func TestAuthorize(t *testing.T) {
 	if st := s.Stats(); st.Denied != 4 || st.Methods["Deep.Secret"].Calls != 0 {
 		t.Errorf("%d denied, %+v", st.Denied, st.Methods["Deep.Secret"])
 	}
-	// It is decided once for a connection and method.
+	// The policy decides once per connection and method.
 	asked := p.asked.Load()
 	for range 100 {
 		call(context.Background(), ann, "Deep.Secret", "")
@@ -324,7 +327,7 @@ func TestAuthorize(t *testing.T) {
 	}
 }
 
-// Connections that stand learn of a change of the policy: their next calls, and their streams.
+// Existing connections notice a change of the policy: their next calls, and their streams.
 func TestPolicyChanges(t *testing.T) {
 	l, p := listen(t), new(policy)
 	p.set("ann Who.AmI", "ann Chat.Hold", "ann Chat.Other")
@@ -366,7 +369,8 @@ func TestPolicyChanges(t *testing.T) {
 	other.Close()
 }
 
-// A connection shows its credential with the first bytes it sends, so that it costs no round trip.
+// A client sends its credential with the first bytes of a connection, so that it costs no round
+// trip.
 func TestCredentialInFirstWrite(t *testing.T) {
 	l := listen(t)
 	first := make(chan []byte, 1)
@@ -390,7 +394,8 @@ func TestCredentialInFirstWrite(t *testing.T) {
 	}
 }
 
-// A certificate that TLS has proven is an identity if an authenticator takes it; a credential goes first.
+// A certificate that TLS has verified is an identity if an authenticator accepts it; a credential
+// takes precedence.
 func TestCertificateAsIdentity(t *testing.T) {
 	a := transporttest.NewAuthority(t)
 	l := listen(t)
@@ -421,7 +426,7 @@ func TestCertificateAsIdentity(t *testing.T) {
 	wantFault(t, err, anser.Unauthenticated, anser.NotSent)
 }
 
-// Keys of idempotency and sessions belong to a subject.
+// Idempotency keys and sessions belong to a subject.
 func TestIdempotencyKeysOfSubjects(t *testing.T) {
 	l := listen(t)
 	s := serve(t, l, map[string]handler{"Who.AmI": whoami}, anser.Authenticate(new(door)), anser.Deduplicate())
@@ -438,7 +443,7 @@ func TestIdempotencyKeysOfSubjects(t *testing.T) {
 	}
 }
 
-// Neither logs nor errors nor what prints a value show a secret.
+// Neither logs nor errors nor printed values contain a secret.
 func TestSecretsAreHidden(t *testing.T) {
 	var mu sync.Mutex
 	var logged bytes.Buffer

@@ -17,7 +17,7 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// loggedIn reports whether b begins with an AUTH frame that the door takes.
+// loggedIn reports whether b begins with an AUTH frame that the door accepts.
 func loggedIn(b []byte) bool {
 	if len(b) < wire.HeaderSize {
 		return false
@@ -32,8 +32,8 @@ func loggedIn(b []byte) bool {
 	return err == nil && scheme == "test" && ok && subject != ""
 }
 
-// seedLogins adds credentials that are good and such as in badinput, with calls and further
-// credentials behind them.
+// seedLogins adds good credentials, and bad ones as in badinput, followed by calls and further
+// credentials.
 func seedLogins(f *testing.F) {
 	calls := append(wire.AppendMethod(nil, 1, "Who.AmI"), wirepeer.Request(1, 1, nil)...)
 	calls = wire.AppendMethod(calls, 2, "Bad.Secret")
@@ -59,10 +59,10 @@ func seedLogins(f *testing.F) {
 	}
 }
 
-// FuzzServerLogin has clients say anything where a server with authentication and a policy
-// expects a credential, in two pieces. The server goes on if it is a good one, and otherwise
-// closes without having run or told anything; what the policy does not allow never runs, and
-// nothing is left when the client has gone.
+// FuzzServerLogin makes clients send arbitrary bytes where a server with authentication and a
+// policy expects a credential, in two pieces. The server goes on if the credential is good.
+// Otherwise it closes the connection, without having run a call or revealed anything. A call that
+// the policy does not allow never runs, and no state is left when the client has gone.
 func FuzzServerLogin(f *testing.F) {
 	seedLogins(f)
 	f.Fuzz(func(t *testing.T, data []byte, cut uint8) {
@@ -137,7 +137,8 @@ func FuzzServerLogin(f *testing.F) {
 	})
 }
 
-// FuzzAddresses looks for addresses among prefixes: the same as with the types of package net.
+// FuzzAddresses matches addresses against prefixes: the results are those of the types of package
+// net.
 func FuzzAddresses(f *testing.F) {
 	for _, prefixes := range []string{"10.0.0.0/8", "::ffff:10.0.0.0/104 fe80::/10", "0.0.0.0/0", "::/0", "10.1.2.3/32 x"} {
 		for _, ip := range []string{"10.1.2.3", "::ffff:10.1.2.3", "fe80::1", "192.0.2.1", "::1"} {
@@ -166,7 +167,7 @@ func FuzzAddresses(f *testing.F) {
 				if addr.Is4() {
 					size, base = net.IPv4len, from.To4()
 				} else if from.To4() != nil && bits < 96 && !addr.Is4In6() {
-					base = nil // a prefix of IPv6 is not about IPv4
+					base = nil // an IPv6 prefix does not apply to IPv4
 				}
 				if base != nil {
 					network := net.IPNet{IP: own.Addr().AsSlice(), Mask: net.CIDRMask(bits, 8*size)}

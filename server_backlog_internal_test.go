@@ -15,11 +15,11 @@ func TestBacklog(t *testing.T) {
 	}
 	queue = 100_000
 	for i, step := range []struct{ at, n, want int64 }{
-		{0, 50_000, 0},          // 100,000 bytes behind it were there at 0
+		{0, 50_000, 0},          // 100,000 bytes after it had arrived at 0
 		{10 * ms, 50_000, 10},   // these had arrived by then
 		{30 * ms, 50_000, 30},   // and these
 		{31 * ms, 50_000, 21},   // these came after 0, but before 10 ms
-		{200 * ms, 50_000, 170}, // the last ones of which that is known
+		{200 * ms, 50_000, 170}, // the last ones with a known time
 		{210 * ms, 10, 10},      // before 200 ms
 		{220 * ms, 50_000, 0},   // the socket was empty
 	} {

@@ -18,7 +18,7 @@ import (
 )
 
 // The last two calls of a draining connection end while a write is under way: the connection must
-// not be closed before both replies are out.
+// not be closed before both replies are written.
 func TestDrainWaitsForRepliesInTheBuffer(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		var conn *ansertest.FaultyConn
@@ -44,7 +44,7 @@ func TestDrainWaitsForRepliesInTheBuffer(t *testing.T) {
 		close(release["a"])
 		synctest.Wait() // the reply to a is being written
 		close(release["b"])
-		synctest.Wait() // the one to b waits in the buffer
+		synctest.Wait() // the reply to b waits in the buffer
 		conn.Resume()
 		for range 2 {
 			f, err := p.Next()
@@ -93,7 +93,7 @@ func TestCallInTheFirstWrite(t *testing.T) {
 	})
 }
 
-// A connection that ends inside a frame was cut, which is not the same as a client that left.
+// A connection that ends inside a frame was cut, unlike one that its client has closed.
 func TestEndInsideAFrame(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
@@ -115,7 +115,7 @@ func TestEndInsideAFrame(t *testing.T) {
 	})
 }
 
-// The time of a call runs while it waits behind others that arrived with it.
+// The timeout of a call runs while the call waits behind others that arrived with it.
 func TestCallExpiresInTheInputBuffer(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		s := anser.NewServer(silent)
@@ -154,7 +154,7 @@ func TestCallExpiresInTheInputBuffer(t *testing.T) {
 	})
 }
 
-// What belongs to a stream that was refused is ignored, within limits, and so is what belongs to none.
+// Frames of a refused stream are ignored, within limits, and so are frames of no stream.
 func TestFramesOfARefusedStream(t *testing.T) {
 	data := func(id uint64, payload int) []byte { return dataFrame(id, 0, make([]byte, payload)) }
 	repeat := func(n int, frame []byte) [][]byte { return slices.Repeat([][]byte{frame}, n) }
@@ -203,7 +203,7 @@ func TestFramesOfARefusedStream(t *testing.T) {
 	}
 }
 
-// A frame of a stream for a call that is none fails the call.
+// A stream frame for a call that is not a stream fails the call.
 func TestStreamFrameForACall(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		ended := make(chan error, 1)
@@ -284,7 +284,7 @@ func TestMemoryOfMethodNames(t *testing.T) {
 	}
 }
 
-// A client that calls what is not there gets a hint for a few names, at a small price.
+// A client that calls unknown methods gets a hint for a few names, at a small cost.
 func TestHintsForUnknownMethods(t *testing.T) {
 	network := new(ansertest.Network)
 	s := anser.NewServer(silent)
@@ -320,7 +320,8 @@ func TestHintsForUnknownMethods(t *testing.T) {
 	t.Logf("%d calls of unknown methods took %v", names*calls, time.Since(began))
 }
 
-// A connection on which 100,000 calls a second are opened and cancelled is closed; one with 5,000 is not.
+// A connection on which 100,000 calls per second are opened and cancelled is closed; a connection
+// with 5,000 is not.
 func TestOpenAndCancelFlood(t *testing.T) {
 	for _, test := range []struct {
 		each  int // calls every 10 ms

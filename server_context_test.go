@@ -67,7 +67,7 @@ func TestContextOfAHandler(t *testing.T) {
 	}, once(anser.Timeout(0)))
 }
 
-// After its return the handler's context has ended, for what it left behind.
+// The handler's context has ended after the handler returned, for goroutines that it left behind.
 func TestContextEndsWithTheHandler(t *testing.T) {
 	var before, after, derived context.Context
 	handle(t, func(ctx context.Context) {

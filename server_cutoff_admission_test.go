@@ -11,7 +11,8 @@ import (
 	"github.com/anser-rpc/anser/ansertest"
 )
 
-// Whenever the policy changes while calls are admitted, none that it does not allow goes on.
+// No call that the policy does not allow goes on, even if the policy changes while calls are
+// admitted.
 func TestPolicyChangesWhileCallsAreAdmitted(t *testing.T) {
 	for mode, opts := range map[string][]anser.HandleOption{"worker": {anser.Concurrent()}, "reader": nil} {
 		t.Run(mode, func(t *testing.T) {
@@ -25,7 +26,7 @@ func TestPolicyChangesWhileCallsAreAdmitted(t *testing.T) {
 				for i := range 100 {
 					p.set("ann Held.Call", "ann Held.Stream")
 					if i%2 == 0 {
-						time.Sleep(cutBound) // what was seen last is what allows
+						time.Sleep(cutBound) // the latest version seen allows the calls
 					}
 					var wg sync.WaitGroup
 					for range 4 {
@@ -56,7 +57,7 @@ func TestPolicyChangesWhileCallsAreAdmitted(t *testing.T) {
 	}
 }
 
-// slowPolicy decides by the rules of a while ago: its first decision takes three seconds.
+// slowPolicy decides by outdated rules: its first decision takes three seconds.
 type slowPolicy struct {
 	policy
 	slow atomic.Bool
@@ -71,8 +72,8 @@ func (p *slowPolicy) Allows(id *anser.Identity, method string) bool {
 	return ok
 }
 
-// A call is ended that is admitted by rules which change, and whose change is applied, before it
-// is among what is open.
+// A call ends if it was admitted by rules that change, and the change is applied before the call
+// has been added to the open ones.
 func TestAdmittedByRulesThatHaveChanged(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		p := new(slowPolicy)
@@ -98,8 +99,8 @@ func TestAdmittedByRulesThatHaveChanged(t *testing.T) {
 	})
 }
 
-// A handler that runs on the goroutine that reads while a change is applied is ended once it does
-// not any more.
+// A handler that runs on the reader goroutine while a change is applied is ended once it no
+// longer runs there.
 func TestPolicyChangesBeforeAHandoff(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		p := new(policy)

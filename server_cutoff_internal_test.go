@@ -12,7 +12,7 @@ type allowAll struct{}
 func (allowAll) Allows(*Identity, string) bool { return true }
 func (allowAll) Version() uint64               { return 1 }
 
-// BenchmarkSweep is what one look at 10,000 connections with an open call each costs, without a
+// BenchmarkSweep measures one check of 10,000 connections with an open call each, without a
 // change of the policy and with one.
 func BenchmarkSweep(b *testing.B) {
 	for _, changed := range []bool{false, true} {
@@ -43,7 +43,8 @@ func BenchmarkSweep(b *testing.B) {
 	}
 }
 
-// The other connection of a session is lost while one is set aside. A renewal wakes the calls that wait.
+// The other connection of a session is lost while one is set aside. A renewal wakes the waiting
+// calls.
 func TestRenewalWakesWaitingCalls(t *testing.T) {
 	h := newHost(new(pool), hostOptions{}, nil)
 	defer h.cancel()
@@ -67,7 +68,7 @@ func TestRenewalWakesWaitingCalls(t *testing.T) {
 	if !h.connected() || h.down() {
 		t.Error("the connection is not in use again")
 	}
-	h.ready.Store(new([]*callerHalf)) // it has no numbers for methods left, say
+	h.ready.Store(new([]*callerHalf)) // for example, it has no method numbers left
 	if h.putBack(late); h.connected() {
 		t.Error("a connection came back that was not set aside")
 	}

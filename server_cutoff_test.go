@@ -12,7 +12,7 @@ import (
 	"github.com/anser-rpc/anser/ansertest"
 )
 
-// cutBound is how long what is open may outlive the right to it.
+// cutBound is how long an open call may outlive its permission.
 const cutBound = 2 * time.Second
 
 // heldCalls has handlers that wait for the end of their context, and records its errors.
@@ -47,7 +47,7 @@ func cutOff(t *testing.T, network *ansertest.Network, opts ...anser.ServerOption
 	return s, h
 }
 
-// clientStream is a call and a stream that wait for their ends.
+// clientStream is a call and a stream that wait for the end of their contexts.
 type clientStream struct {
 	call   *result
 	stream *anser.Stream[[]byte, []byte]
@@ -65,7 +65,7 @@ func (h *heldCalls) open(t *testing.T, c *anser.Client, opts ...anser.CallOption
 	return o
 }
 
-// isCut holds that both end within the bound, for the caller and for the handler.
+// isCut checks that both end within the bound, for the caller and for the handler.
 func (o clientStream) isCut(t *testing.T, h *heldCalls, code anser.Code) {
 	t.Helper()
 	began := time.Now()
@@ -87,14 +87,15 @@ func inMemory(network *ansertest.Network, opts ...anser.DialOption) []anser.Dial
 	return append(opts, anser.Dialer(network.Dial), anser.InsecureCredentials(), anser.Conns(1))
 }
 
-// renewing shows a credential that is renewed after every five seconds or so.
+// renewing returns the option of a client that renews its credential about every five seconds.
 func renewing(subject string) anser.DialOption {
 	return anser.Credentials(func(context.Context) (anser.Credential, error) {
 		return anser.Credential{Scheme: "test", Data: []byte(secret + ":" + subject), Expires: time.Now().Add(8 * time.Second)}, nil
 	})
 }
 
-// byGroup allows what its name begins with to those in the group "ops".
+// byGroup returns a policy that allows whoami to all clients, and the other methods to the group
+// "ops".
 func byGroup() anser.Authorizer { return new(groupPolicy) }
 
 type groupPolicy struct{ policy }
@@ -103,7 +104,7 @@ func (p *groupPolicy) Allows(id *anser.Identity, method string) bool {
 	return id.In("ops") || method == "Who.AmI"
 }
 
-// A renewed identity that allows less ends what is open at once.
+// A renewed identity that allows less ends open calls and streams at once.
 func TestRenewalEndsWhatItDoesNotAllow(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		d := &door{groups: []string{"ops"}, life: 10 * time.Second}
@@ -132,7 +133,7 @@ func TestRenewalEndsWhatItDoesNotAllow(t *testing.T) {
 	})
 }
 
-// A changed policy ends what it does not allow any more, and nothing else.
+// A changed policy ends the calls and streams that it no longer allows, and no others.
 func TestPolicyEndsWhatItDoesNotAllow(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		p := new(policy)
@@ -154,7 +155,7 @@ func TestPolicyEndsWhatItDoesNotAllow(t *testing.T) {
 	})
 }
 
-// An identity that ends, ends what is open; what was in flight may have run.
+// The end of an identity ends open calls and streams. Calls in flight may have run.
 func TestExpiryEndsWhatIsOpen(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		d := &door{life: 10 * time.Second}
@@ -180,7 +181,7 @@ func TestExpiryEndsWhatIsOpen(t *testing.T) {
 	})
 }
 
-// An identity that is taken back ends what is open, with the connection.
+// The revocation of an identity ends open calls and streams, and the connection.
 func TestRevocationEndsWhatIsOpen(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		d := new(door)
@@ -237,7 +238,7 @@ func TestCallsWithoutAConnectionEndToo(t *testing.T) {
 	}
 }
 
-// A call that waits for its turn when its client loses the right to it does not run.
+// A waiting call whose client is no longer allowed to make it does not run.
 func TestWaitingCallsDoNotRun(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		p := new(policy)
@@ -321,7 +322,7 @@ func TestExpiredClientsAreSentNothing(t *testing.T) {
 		if n := pushes.Load(); n != before {
 			t.Errorf("the client was sent %d messages after its identity had ended", n-before)
 		}
-		// The connection is closed; the client proves itself on another one, and the session goes
+		// The connection is closed; the client authenticates on another one, and the session goes
 		// on.
 		time.Sleep(8 * time.Second)
 		if out, err := call(ctx, c, "Client.Push", "news"); out != "news" || err != nil {
@@ -333,7 +334,7 @@ func TestExpiredClientsAreSentNothing(t *testing.T) {
 	})
 }
 
-// A renewal that comes late gives the client back what it is sent, on the same connection.
+// After a late renewal the server sends to the client again, on the same connection.
 func TestLateRenewalOfASession(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		d := &door{life: 10 * time.Second}
@@ -371,7 +372,8 @@ func TestLateRenewalOfASession(t *testing.T) {
 	})
 }
 
-// A revoked identity gets nowhere, whatever its authenticator says, and not only from the next look on.
+// A revoked identity is rejected at once, whatever its authenticator returns, and not only from
+// the next check on.
 func TestRevokedIdentityDoesNotLogIn(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		d := new(door)

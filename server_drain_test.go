@@ -17,8 +17,8 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// However a server ends, its last word is CLOSE: for a client with a call in flight, for one that has
-// asked for nothing, and for one whose reply is still on its way.
+// However a server ends, its last frame is CLOSE: for a client with a call in flight, for one
+// that has sent no request, and for one whose reply is still on its way.
 func TestLastWord(t *testing.T) {
 	for name, end := range map[string]func(s *anser.Server){
 		"Close": func(s *anser.Server) { s.Close() },
@@ -57,7 +57,7 @@ func TestLastWord(t *testing.T) {
 	}
 }
 
-// The grace that DRAIN tells is none when the time to shut down is over.
+// DRAIN announces no grace when the time to shut down is over.
 func TestDrainWithoutGrace(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
@@ -76,7 +76,7 @@ func TestDrainWithoutGrace(t *testing.T) {
 	})
 }
 
-// A connection whose handshake ends as the server shuts down learns the same grace as the others.
+// A connection whose handshake ends as the server shuts down gets the same grace as the others.
 func TestDrainAsAHandshakeEnds(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		l := &stoppingListener{Listener: network.Listen("a:1"), closed: make(chan struct{})}
@@ -106,12 +106,12 @@ func TestDrainAsAHandshakeEnds(t *testing.T) {
 	})
 }
 
-// late is a context whose deadline is over and whose timer has not fired yet.
+// late is a context whose deadline has passed and whose timer has not fired yet.
 type late struct{ context.Context }
 
 func (late) Deadline() (time.Time, bool) { return time.Now().Add(-time.Minute), true }
 
-// A handler that goes on although its context has ended does not hold Close up for ever.
+// A handler that goes on although its context has ended does not block Close forever.
 func TestCloseWithAHandlerThatDoesNotReturn(t *testing.T) {
 	for name, opt := range map[string]anser.HandleOption{"inline": anser.Inline(), "concurrent": anser.Concurrent()} {
 		t.Run(name, func(t *testing.T) {
@@ -169,7 +169,8 @@ func TestShutdownWithADeafClient(t *testing.T) {
 	})
 }
 
-// A client says that it will make no further call: the server finishes what is open, and closes.
+// A client announces that it makes no further call: the server finishes the open calls, and
+// closes the connection.
 func TestDrainFromAClient(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Slow": func(ctx context.Context, in *[]byte) (*[]byte, error) {
@@ -192,8 +193,8 @@ func TestDrainFromAClient(t *testing.T) {
 	})
 }
 
-// A call that a client makes although it said that it makes none does not run: the connection ends as
-// soon as nothing is open, and the reply would be lost.
+// A call that a client makes after it announced that it makes none does not run: the connection
+// ends as soon as no call is open, and the reply would be lost.
 func TestCallAfterADrainFromAClient(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
@@ -215,7 +216,7 @@ func TestCallAfterADrainFromAClient(t *testing.T) {
 	})
 }
 
-// An ACK that answers nothing says nothing.
+// An ACK without a DRAIN has no effect.
 func TestAckWithoutADrain(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})
@@ -238,7 +239,7 @@ func TestAckWithoutADrain(t *testing.T) {
 	})
 }
 
-// After its ACK a client must not call; what crossed the DRAIN is served.
+// After its ACK a client must not call; calls that crossed the DRAIN are served.
 func TestCallsAroundADrain(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		release := make(chan struct{})

@@ -10,7 +10,7 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// A dynamic method has the types that it is given, and a foreign one is not there for Anser's own clients.
+// A dynamic method has the types that it is given. Anser's own clients cannot call a foreign one.
 func TestDynamicMethods(t *testing.T) {
 	s := foreignServer(t)
 	echo := func(_ context.Context, in any) (any, error) {

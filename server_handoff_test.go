@@ -13,8 +13,8 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// A handler that blocks the goroutine that reads does not hold up the other calls of its connection,
-// be they behind it in the same read or later ones.
+// A handler that blocks the reader goroutine does not delay the other calls of its connection,
+// whether they arrived in the same read or later.
 func TestBlockedHandlerIsHandedOff(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		release := make(chan struct{})
@@ -59,14 +59,15 @@ func TestBlockedHandlerIsHandedOff(t *testing.T) {
 	})
 }
 
-// What a handler that was handed off reads and writes is its own: the payloads and replies of calls
-// around it stay whole.
+// A handler that was handed off owns its buffers: the payloads and replies of other calls are not
+// corrupted.
 func TestHandoffKeepsBuffersApart(t *testing.T) {
 	network := new(ansertest.Network)
 	s := anser.NewServer(silent)
 	anser.Handle(s, "Echo.Slow", func(ctx context.Context, in *[]byte) (*[]byte, error) {
 		time.Sleep(4 * time.Millisecond)
-		// The monitor needs a processor too: where others have all of them, no handler would be handed off in that time.
+		// The monitor needs a processor too: if other goroutines use all of them, no handler is
+		// handed off in that time.
 		for end := time.Now().Add(time.Minute); s.Stats().Handoffs == 0 && time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
 		}
@@ -100,7 +101,7 @@ func TestHandoffKeepsBuffersApart(t *testing.T) {
 	}
 }
 
-// A handler that calls its own server does not wait for itself, whichever client it uses.
+// A handler that calls its own server does not deadlock, whichever client it uses.
 func TestHandlerCallsItsOwnServer(t *testing.T) {
 	for _, same := range []bool{true, false} {
 		bubble(t, func(t *testing.T, network *ansertest.Network) {
@@ -132,8 +133,8 @@ func TestHandlerCallsItsOwnServer(t *testing.T) {
 	}
 }
 
-// A handler that burns the processor is learned to be slow, and then runs on workers: several of one
-// connection at once.
+// The server learns that a handler which uses much processor time is slow, and then runs it on
+// workers: several of one connection at once.
 func TestBusyHandlersUseWorkers(t *testing.T) {
 	l := listen(t)
 	inFlight := make(chan int64, 1)
@@ -168,7 +169,7 @@ func TestBusyHandlersUseWorkers(t *testing.T) {
 	wg.Wait()
 }
 
-// A method that blocks again and again is kept off the goroutines that read for a while.
+// A method that blocks repeatedly does not run on reader goroutines for a while.
 func TestBlockingHandlersUseWorkers(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Slow": func(ctx context.Context, in *[]byte) (*[]byte, error) {
@@ -187,8 +188,8 @@ func TestBlockingHandlersUseWorkers(t *testing.T) {
 	})
 }
 
-// What would hold up the calls behind it again and again is learned, however rarely it happens: after a few
-// handoffs the method runs on workers, where nothing is behind it.
+// The server learns which methods delay the calls behind them repeatedly, however rarely that
+// happens: after a few handoffs the method runs on workers, where no call waits behind it.
 func TestRareBlockingIsLearned(t *testing.T) {
 	for name, test := range map[string]struct {
 		every  int // one in this many calls is special
@@ -259,7 +260,7 @@ func TestRareBlockingIsLearned(t *testing.T) {
 	}
 }
 
-// Workers that are idle end after a while, and more of them are there at once when they are needed.
+// Idle workers end after a while, and more of them are started at once when needed.
 func TestWorkersComeAndGo(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		s := anser.NewServer(silent)
@@ -279,7 +280,7 @@ func TestWorkersComeAndGo(t *testing.T) {
 			for range 100 {
 				<-inside
 			}
-			synctest.Wait() // a call is counted a little longer than its caller knows of it
+			synctest.Wait() // a call is counted until shortly after its caller has the reply
 			if n := s.Stats().InFlight; n != 100 {
 				t.Errorf("%d in flight, want 100", n)
 			}

@@ -18,11 +18,12 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// crowdEnv, when it is set, is how many stalled connections TestStalledHandshakes makes. Each needs two file
-// descriptors.
+// crowdEnv, if it is set, is the number of stalled connections that TestStalledHandshakes makes.
+// Each needs two file descriptors.
 const crowdEnv = "ANSER_STALLED"
 
-// Good clients get in although peers that never finish their handshake take all places, whatever these have sent.
+// Good clients can connect although peers that never finish their handshake take all places,
+// whatever these have sent.
 func TestStalledHandshakes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for handshakes to time out")
@@ -35,7 +36,7 @@ func TestStalledHandshakes(t *testing.T) {
 		}
 		crowd = n
 	}
-	record := []byte{0x16, 3, 1, 2, 0, 1} // it begins a ClientHello of some hundred bytes
+	record := []byte{0x16, 3, 1, 2, 0, 1} // the beginning of a ClientHello of some hundred bytes
 	settings := wire.DefaultSettings()
 	settings.Features = wire.FeatureAuth
 	for secure, all := range map[bool]map[string][]byte{
@@ -77,7 +78,7 @@ func TestStalledHandshakes(t *testing.T) {
 					return st.LimitsHit["MaxHandshakes"] >= least && st.Closed["OVERLOAD"] >= least && st.HandshakeFailed >= least
 				})
 				if secure {
-					return // they were not told: their handshake of TLS had not begun
+					return // they get no CLOSE: their TLS handshake had not begun
 				}
 				p := wirepeer.New(stalled[0])
 				p.SetDeadline(time.Now().Add(patience))
@@ -191,7 +192,7 @@ func TestHandshakeTimeoutWithTLS(t *testing.T) {
 	})
 }
 
-// Many clients that come at once are let in although they are far more than there are places.
+// Many clients that connect at once all succeed, although there are far fewer places.
 func TestBurstOfHandshakes(t *testing.T) {
 	const clients = 100
 	l := listen(t)

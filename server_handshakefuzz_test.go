@@ -21,21 +21,21 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// httpMethods are the first four bytes of what a client of HTTP says.
+// httpMethods are the first four bytes that an HTTP client may send.
 var httpMethods = []string{"GET ", "HEAD", "POST", "PUT ", "DELE", "OPTI", "PATC", "CONN", "TRAC", "PRI "}
 
-// speaksHTTP reports whether b begins a request of HTTP, which has an answer of its own.
+// speaksHTTP reports whether b begins an HTTP request, which gets an answer of its own.
 func speaksHTTP(b []byte) bool {
 	return slices.ContainsFunc(httpMethods, func(m string) bool { return bytes.HasPrefix(b, []byte(m)) })
 }
 
-// greeted is what docs/protocol.md §1 and §4 make of the first bytes of a side: how many of them its hello takes,
-// or why it is refused. One that is not whole is refused when the time is over.
+// greeted applies docs/protocol.md §1 and §4 to the first bytes of a side: it returns the length
+// of its hello, or why it is refused. An incomplete hello is refused when the time is over.
 func greeted(b []byte) (n int, s wire.Settings, refused wire.Reason) {
 	if len(b) > 0 && len(b) < len(wire.Magic) && slices.ContainsFunc(httpMethods, func(m string) bool {
 		return strings.HasPrefix(m, string(b))
 	}) {
-		return 0, s, wire.Timeout // it may become a request of HTTP
+		return 0, s, wire.Timeout // it may become an HTTP request
 	}
 	for i := range min(len(b), len(wire.Magic)) {
 		if b[i] != wire.Magic[i] {
@@ -76,7 +76,7 @@ func greeted(b []byte) (n int, s wire.Settings, refused wire.Reason) {
 	return wire.PrefaceSize + wire.HeaderSize + len(body), s, wire.Normal
 }
 
-// seedHellos adds beginnings that are good, and such as in badinput.
+// seedHellos adds good beginnings, and bad ones as in badinput.
 func seedHellos(f *testing.F) {
 	settings := wire.DefaultSettings()
 	settings.MaxCalls, settings.Features = 256, 1
@@ -100,7 +100,7 @@ func seedHellos(f *testing.F) {
 	}
 }
 
-// sealing reports whether frames have checksums with a side that knows them too.
+// sealing reports whether frames have checksums on a connection to a side that knows them too.
 func sealing(s wire.Settings) bool {
 	const wanted = wire.FeatureCRC | wire.FeatureCRCWanted
 	return s.Features&wanted == wanted
@@ -112,8 +112,8 @@ func pieces(b []byte, cut uint8) [2][]byte {
 	return [2][]byte{b[:at], b[at:]}
 }
 
-// FuzzServerHandshake has clients begin in any way, in two pieces. The server answers with its hello and serves a
-// call, or says why it does not.
+// FuzzServerHandshake makes clients begin with arbitrary bytes, in two pieces. The server answers
+// with its hello and serves a call, or sends why it does not.
 func FuzzServerHandshake(f *testing.F) {
 	seedHellos(f)
 	f.Fuzz(func(t *testing.T, data []byte, cut uint8) {
@@ -160,7 +160,7 @@ func FuzzServerHandshake(f *testing.F) {
 					t.Fatalf("the answer to a request of HTTP: %+v, %v", r, err)
 				}
 				r.Body.Close()
-			case refused != wire.Normal: // a client that says CLOSE itself need not be told
+			case refused != wire.Normal: // a client that sends CLOSE itself gets none
 				if err := p.ReadPreface(); err != nil {
 					t.Fatalf("the server's preface: %v", err)
 				}
@@ -177,8 +177,8 @@ func FuzzServerHandshake(f *testing.F) {
 	})
 }
 
-// FuzzClientHandshake has a server begin in any way, and be a good one the next time. A call succeeds or fails with
-// a reason, and one made later succeeds.
+// FuzzClientHandshake makes a server begin with arbitrary bytes, and correctly the next time. A
+// call succeeds or fails with a reason, and a later one succeeds.
 func FuzzClientHandshake(f *testing.F) {
 	seedHellos(f)
 	f.Fuzz(func(t *testing.T, data []byte, cut uint8) {
@@ -241,7 +241,7 @@ func FuzzClientHandshake(f *testing.F) {
 			if n > 0 {
 				return // the connection is established
 			}
-			time.Sleep(time.Second) // what did not work just now is not tried again at once
+			time.Sleep(time.Second) // a failed connection is not retried at once
 			if out, err := call(context.Background(), c, "Echo.Say", "hello", anser.Timeout(5*time.Minute)); err != nil || out != "hello" {
 				t.Fatalf("the server is good now: %q, %v", out, err)
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// A connection over the limit learns which limit that is.
+// The client of a connection over the limit learns which limit that is.
 func TestMaxConns(t *testing.T) {
 	l := listen(t)
 	s := serve(t, l, map[string]handler{"Echo.Say": echo}, anser.MaxConns(1))
@@ -31,7 +31,7 @@ func TestMaxConns(t *testing.T) {
 	eventually(t, "the refused connection is counted", func() bool { return s.Stats().Closed["OVERLOAD"] > 0 })
 }
 
-// More calls than the server runs at once are refused, and tried again they succeed.
+// Calls beyond the limit of running calls are refused, and succeed when they are retried.
 func TestMaxInFlight(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		s := anser.NewServer(silent, anser.MaxInFlight(3))
@@ -55,7 +55,7 @@ func TestMaxInFlight(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		synctest.Wait() // a call counts until its reply is out
+		synctest.Wait() // a call counts until its reply is sent
 		if _, err := call(context.Background(), c, "Echo.Slow", ""); err != nil {
 			t.Error(err)
 		}
@@ -66,8 +66,8 @@ func TestMaxInFlight(t *testing.T) {
 	})
 }
 
-// A connection has no more calls open than its settings allow, whatever the server allows in sum. A
-// cancelled one is open until its handler has returned.
+// A connection has no more open calls than its settings allow, whatever the server allows in
+// total. A cancelled call is open until its handler has returned.
 func TestMaxCallsOfAConnection(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		release := make(chan struct{})

@@ -53,7 +53,7 @@ func TestHandlerThatEndsItsGoroutine(t *testing.T) {
 	}
 }
 
-// explosive is a codec that panics where its name says.
+// explosive is a codec that panics in the function that its name selects.
 type explosive struct{ codec.Raw }
 
 func (explosive) ID() uint8    { return codec.FirstFree }
@@ -73,7 +73,8 @@ func (explosive) Unmarshal(data []byte, v any) error {
 	return codec.Raw{}.Unmarshal(data, v)
 }
 
-// A panic of the user's code fails its call and no other. The caller learns an id, the log the rest.
+// A panic of the user's code fails its call and no other. The caller gets an id, and the log has
+// the rest.
 func TestPanics(t *testing.T) {
 	for name, opt := range map[string]anser.HandleOption{"inline": anser.Inline(), "concurrent": anser.Concurrent()} {
 		t.Run(name, func(t *testing.T) {
@@ -157,7 +158,7 @@ func (b *syncBuffer) String() string {
 	return b.b.String()
 }
 
-// A decoding that panics at the client fails its call.
+// A codec that panics while it decodes on the client fails the call.
 func TestPanicInDecode(t *testing.T) {
 	network := new(ansertest.Network)
 	rawServer(t, network.Listen("a:1"), func(p *wirepeer.Peer) {

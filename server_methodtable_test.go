@@ -14,8 +14,9 @@ import (
 	"github.com/anser-rpc/anser/ansertest"
 )
 
-// Methods that are added while the server serves are there at once: for connections on which they were called
-// before, with their aliases, limits and interceptors, and in the list of methods.
+// Methods that are added while the server serves are available at once: on connections on which
+// they were called before, with their aliases, limits and interceptors, and in the list of
+// methods.
 func TestMethodsAddedWhileServing(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		var added []string
@@ -86,7 +87,7 @@ type Sum struct{}
 func (*Sum) Add(_ context.Context, in *Args) (*Reply, error) { return &Reply{in.A + in.B}, nil }
 func (*Sum) Sub(_ context.Context, in *Args) (*Reply, error) { return &Reply{in.A - in.B}, nil }
 
-// listed returns what the server says it serves.
+// listed returns the methods that the server lists.
 func listed(t *testing.T, c *anser.Client) []string {
 	t.Helper()
 	list, err := anser.Call[anser.MethodList](t.Context(), c, anser.MethodsName, &anser.None{})
@@ -100,8 +101,8 @@ func listed(t *testing.T, c *anser.Client) []string {
 	return names
 }
 
-// A mistake in a method that comes late is returned, adds nothing, and does not keep the server from serving on
-// another listener.
+// A mistake in a method that is added late is returned, adds nothing, and does not prevent the
+// server from serving on another listener.
 func TestMistakesWhileServing(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo, "Sum.Sub": echo})

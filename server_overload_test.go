@@ -19,7 +19,8 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// holder is a handler whose calls wait until they are let go. It notes the order in which they began.
+// holder is a handler whose calls block until they are released. It records the order in which
+// they began.
 type holder struct {
 	mu    sync.Mutex
 	began []string
@@ -51,7 +52,8 @@ func (h *holder) running(t *testing.T, n int) {
 	eventually(t, fmt.Sprintf("%d handlers", n), func() bool { return len(h.order()) >= n })
 }
 
-// holding serves the holder's method with the options and returns its server and a client that tries once.
+// holding serves the holder's method with the options and returns its server and a client that
+// makes one attempt per call.
 func holding(t *testing.T, h *holder, opts []anser.HandleOption, server ...anser.ServerOption) (*anser.Server, *anser.Client) {
 	t.Helper()
 	l := listen(t)
@@ -175,8 +177,8 @@ func TestMaxQueueTimeInTheSocket(t *testing.T) {
 	t.Error("no call is refused for its time in the socket")
 }
 
-// behindSlowCalls sends many requests of the size at once, whose handlers keep the reader busy for longer than
-// calls may wait, and returns how many ran and how many were refused.
+// behindSlowCalls sends many requests of the size at once, whose handlers keep the reader busy
+// for longer than calls may wait, and returns how many ran and how many were refused.
 func behindSlowCalls(t *testing.T, l net.Listener, dial func(ctx context.Context, network, address string) (net.Conn, error), size int) (int64, int64) {
 	t.Helper()
 	const calls = 256
@@ -184,7 +186,7 @@ func behindSlowCalls(t *testing.T, l net.Listener, dial func(ctx context.Context
 	s := anser.NewServer(silent, anser.MaxQueueTime(40*time.Millisecond))
 	anser.Handle(s, "Slow.Do", func(context.Context, *[]byte) (*[]byte, error) {
 		ran.Add(1)
-		time.Sleep(300 * time.Microsecond) // after a millisecond another goroutine would read on
+		time.Sleep(300 * time.Microsecond) // after a millisecond another goroutine would take over the reading
 		return text("ok"), nil
 	}, anser.Inline())
 	run(t, s, l)
@@ -270,14 +272,14 @@ func TestLowPriorityIsShedFirst(t *testing.T) {
 	h.running(t, 1)
 	room := int(limits(s).Room)
 	low := enqueue(t, s, c, anser.Low, room)
-	// The room is full: one more of the same priority, or of a lower one, is refused.
+	// The queue is full: another call of the same priority, or of a lower one, is refused.
 	for _, p := range []anser.Priority{anser.Sheddable, anser.Low} {
 		_, err := call(anser.WithPriority(context.Background(), p), c, "Hold.Do", "over")
 		if e := wantFault(t, err, anser.ResourceExhausted, anser.Refused); e.Message != fmt.Sprintf("the method Hold.Do is overloaded: 1 calls run, its limit for now, and %d wait (anser.AdaptiveLimit)", room) {
 			t.Errorf("%q", e.Message)
 		}
 	}
-	// One of a higher priority takes the place of the last one of the lowest.
+	// A call of a higher priority replaces the last one of the lowest priority.
 	critical := apart(anser.WithPriority(context.Background(), anser.Critical), c, "Hold.Do", text("critical"))
 	_, err := low[room-1].Wait()
 	wantFault(t, err, anser.ResourceExhausted, anser.Refused)
@@ -318,7 +320,8 @@ func TestCancelledWhileItWaits(t *testing.T) {
 	}
 }
 
-// The limit of a server holds for its methods together, and everything works again after an overload.
+// The limit of a server applies to its methods together, and calls succeed again after an
+// overload.
 func TestOverloadAndRecovery(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) { // in real time an undisturbed call may wait for too long, too
 		slots := make(chan struct{}, 4)
@@ -374,7 +377,7 @@ func TestOverloadAndRecovery(t *testing.T) {
 	})
 }
 
-// A server that is closed or drained while calls wait ends, and nothing stays behind.
+// A server that is closed or drained while calls wait ends, and no goroutine is left.
 func TestCloseWhileCallsWait(t *testing.T) {
 	h := newHolder()
 	s, c := holding(t, h, []anser.HandleOption{anser.AdaptiveLimit(1, 1), anser.MaxQueueTime(time.Minute)})
@@ -431,7 +434,7 @@ func TestLimitsThatCannotWork(t *testing.T) {
 	}
 }
 
-// A call that a handler makes has the priority of the call that it serves.
+// A call that a handler makes has the priority of the handler's own call.
 func TestPriorityIsCarriedAlong(t *testing.T) {
 	back := listen(t)
 	serve(t, back, map[string]handler{"Last.Do": func(ctx context.Context, _ *[]byte) (*[]byte, error) {

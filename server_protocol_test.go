@@ -17,7 +17,7 @@ import (
 	"github.com/anser-rpc/anser/codec/msgpack"
 )
 
-// protocolClient is a connection of a protocol that has no wire: the test is its client.
+// protocolClient is a connection of a protocol without a wire format: the test is its client.
 type protocolClient struct {
 	*anser.ProtocolConn
 	drains chan time.Duration
@@ -47,7 +47,7 @@ func newForeign(s *anser.Server, peer anser.Peer) (*protocolClient, error) {
 
 func loopback(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port} }
 
-// start begins a call with a message, whose reply arrives on the channel.
+// start starts a call with a message. Its reply arrives on the channel.
 func (f *protocolClient) start(r anser.ProtocolRequest, message any) (*anser.ProtocolCall, <-chan anser.ProtocolReply, error) {
 	k, refused := f.Admit(&r)
 	if refused != nil {
@@ -84,7 +84,8 @@ func foreignServer(t *testing.T, opts ...anser.ServerOption) *anser.Server {
 	return s
 }
 
-// What a protocol says of a call reaches the handler, and what the handler says reaches the protocol.
+// The data of a call over a protocol reaches the handler, and the result of the handler reaches
+// the protocol.
 func TestProtocolCalls(t *testing.T) {
 	var seen []string
 	s := foreignServer(t, anser.Intercept(func(next anser.Func) anser.Func {
@@ -135,7 +136,7 @@ func TestProtocolCalls(t *testing.T) {
 	}
 }
 
-// No call of another protocol gets past what decides about Anser's own.
+// The rules for Anser's own calls apply to the calls of other protocols.
 func TestProtocolCallsPassTheSameChecks(t *testing.T) {
 	block := make(chan struct{})
 	defer close(block)
@@ -143,10 +144,10 @@ func TestProtocolCallsPassTheSameChecks(t *testing.T) {
 		options []anser.ServerOption
 		handle  []anser.HandleOption
 		request anser.ProtocolRequest
-		busy    int // calls that run already
+		busy    int // calls that are running
 		code    anser.Code
 		text    string
-		limit   string // that is counted
+		limit   string // the counted limit
 	}{
 		"an unknown method":        {request: anser.ProtocolRequest{Method: "Words.Sai"}, code: anser.Unimplemented, text: `did you mean "Words.Say"`},
 		"a method of the protocol": {request: anser.ProtocolRequest{Method: anser.MethodsName}, code: anser.Unimplemented, text: "not served"},

@@ -16,7 +16,7 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// A connection of another protocol is held to what connections are held to.
+// The rules for connections apply to the connections of other protocols.
 func TestProtocolConnections(t *testing.T) {
 	far := anser.Peer{Addr: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 4000}, Local: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 2), Port: 5000}}
 	near := anser.Peer{Addr: loopback(1), Local: loopback(2)}
@@ -56,7 +56,7 @@ func TestProtocolConnections(t *testing.T) {
 	}
 }
 
-// The identity of a client is proven, renewed and taken away as over Anser's own protocol.
+// The identity of a client is proven, renewed and revoked as over Anser's own protocol.
 func TestProtocolIdentities(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gone := new(atomic.Bool)
@@ -122,7 +122,7 @@ func (p *revocable) Version() uint64 {
 	return 1
 }
 
-// A client that does not authenticate itself loses its connection.
+// The connection of a client that does not authenticate is closed.
 func TestProtocolLoginTakesTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := anser.NewServer(anser.Authenticate(new(door)), anser.HandshakeTimeout(3*time.Second))

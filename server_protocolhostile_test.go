@@ -15,7 +15,8 @@ import (
 	"github.com/anser-rpc/anser"
 )
 
-// Names of methods that are not served cost no memory, and a hint is looked for a few times per connection only.
+// Names of methods that are not served use no memory, and a hint is looked for only a few times
+// per connection.
 func TestProtocolUnknownNames(t *testing.T) {
 	s := foreignServer(t)
 	anser.Handle(s, "Words.Say", func(_ context.Context, in *word) (*word, error) { return in, nil })
@@ -50,7 +51,7 @@ func TestProtocolUnknownNames(t *testing.T) {
 	}
 }
 
-// After End no call is admitted, and the hooks are not called any more.
+// After End no call is admitted, and the hooks are no longer called.
 func TestProtocolCallAfterEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := anser.NewServer()
@@ -110,7 +111,7 @@ func TestProtocolRefusedByAnObserver(t *testing.T) {
 	}
 }
 
-// Of logins at the same time one counts, and others must be of its subject.
+// Of several logins at the same time the first one counts, and the others must have its subject.
 func TestProtocolLoginsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := anser.NewServer(anser.Authenticate(slowDoor{}))
@@ -126,7 +127,7 @@ func TestProtocolLoginsAtOnce(t *testing.T) {
 	})
 }
 
-// slowDoor lets everyone in after a second.
+// slowDoor accepts all clients after a second.
 type slowDoor struct{}
 
 func (slowDoor) Authenticate(_ context.Context, r *anser.AuthRequest) (*anser.Identity, error) {
@@ -135,7 +136,7 @@ func (slowDoor) Authenticate(_ context.Context, r *anser.AuthRequest) (*anser.Id
 	return id, nil
 }
 
-// Of Run and Refuse the first counts, and nothing is given back twice.
+// Only the first call of Run or Refuse counts, and nothing is released twice.
 func TestProtocolCallEndsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := anser.NewServer(anser.MaxMemory(16 << 20))
@@ -185,7 +186,7 @@ func TestProtocolCallEndsOnce(t *testing.T) {
 	})
 }
 
-// What is nil is an error and no panic.
+// A nil argument is an error and does not panic.
 func TestProtocolNil(t *testing.T) {
 	s := foreignServer(t, anser.Authenticate(new(door)))
 	f := openForeign(t, s, nil)

@@ -11,14 +11,14 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// nowhere is a connection that takes everything.
+// nowhere is a connection that discards all writes.
 type nowhere struct{ net.Conn }
 
 func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
 
-// BenchmarkShedding measures what the goroutine that reads a connection does for a call of the 581-byte
-// workload, without reading and writing: where it runs, where it is given to a worker, and where it is
-// refused. The share of a handler's own time is what is left to compare.
+// BenchmarkShedding measures the work of a reader goroutine per call of the 581-byte workload,
+// without reading and writing: if the call runs there, including the time of the handler, and if
+// it is refused.
 func BenchmarkShedding(b *testing.B) {
 	payload, err := benchpb.Filled().MarshalVT()
 	if err != nil {

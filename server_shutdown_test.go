@@ -15,8 +15,8 @@ import (
 // overtime is how long Shutdown may take when its context is done.
 const overtime = 100 * time.Millisecond
 
-// The context of Shutdown decides how long it waits: for calls whose callers wait, and for handlers whose
-// callers have gone, whether they obey their contexts or not.
+// The context of Shutdown limits how long it waits: for calls whose callers wait, and for
+// handlers whose callers have gone, whether they respect their contexts or not.
 func TestShutdownIsBoundByItsContext(t *testing.T) {
 	for name, mode := range map[string]anser.HandleOption{"inline": anser.Inline(), "concurrent": anser.Concurrent()} {
 		for _, gone := range []bool{false, true} {
@@ -78,7 +78,7 @@ func shutdownBeside(t *testing.T, network *ansertest.Network, mode anser.HandleO
 	return d, err
 }
 
-// Handlers that end with their contexts end in time for Shutdown, which has said goodbye by then.
+// Handlers that respect their contexts end before Shutdown returns, which has sent CLOSE by then.
 func TestShutdownOfObedientHandlers(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Wait": func(ctx context.Context, in *[]byte) (*[]byte, error) {
@@ -99,7 +99,8 @@ func TestShutdownOfObedientHandlers(t *testing.T) {
 	})
 }
 
-// A registry that does not answer takes part of the time of Shutdown, and calls in flight have the rest.
+// A registry that does not answer takes part of the time of Shutdown, and the rest is left for
+// calls in flight.
 func TestShutdownWithADeadRegistry(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		s := serve(t, network.Listen("a:1"), map[string]handler{"Echo.Slow": func(_ context.Context, in *[]byte) (*[]byte, error) {

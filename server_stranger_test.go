@@ -14,8 +14,8 @@ import (
 	"github.com/anser-rpc/anser/internal/testlog"
 )
 
-// A client of HTTP gets an answer that it understands, whatever its method. The server's log does not grow with the
-// number of requests.
+// An HTTP client gets an answer that it understands, whatever its method. The server's log does
+// not grow with the number of requests.
 func TestAnswersHTTP(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		log := new(testlog.Buffer)

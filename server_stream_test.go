@@ -60,7 +60,8 @@ func TestHandlerOfAStreamPanics(t *testing.T) {
 	eventually(t, "only one stream is open", func() bool { st := s.Stats(); return st.Streams == 1 && st.InFlight == 1 })
 }
 
-// Open streams go on while the server drains, and Shutdown waits for them as long as it may.
+// Open streams go on while the server drains, and Shutdown waits for them as long as its context
+// allows.
 func TestDrainWithStreams(t *testing.T) {
 	for name, grace := range map[string]time.Duration{"in time": time.Hour, "too late": time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -120,8 +121,8 @@ func TestDrainWithStreams(t *testing.T) {
 	}
 }
 
-// A lost connection ends its streams on both sides, whatever they wait for. What had arrived can still be
-// received by the client.
+// A lost connection ends its streams on both sides, whatever they wait for. The client can still
+// receive the messages that had arrived.
 func TestLostConnection(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		handler := make(chan error, 4)
@@ -166,7 +167,7 @@ func TestLostConnection(t *testing.T) {
 	})
 }
 
-// Streams count among what is in flight.
+// Streams count as calls in flight.
 func TestMaxInFlightWithStreams(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		s := serveStreams(t, network.Listen("a:1"), map[string]streamHandler{"Chat.Idle": idle}, anser.MaxInFlight(2))
@@ -186,8 +187,8 @@ func TestMaxInFlightWithStreams(t *testing.T) {
 	})
 }
 
-// A stream whose client has cancelled takes part in the limits until its handler has returned: otherwise a client
-// could start any number of handlers.
+// A stream whose client has cancelled counts for the limits until its handler has returned:
+// otherwise a client could start any number of handlers.
 func TestCancelledStreamsCount(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		release := make(chan struct{})
@@ -214,8 +215,8 @@ func TestCancelledStreamsCount(t *testing.T) {
 	})
 }
 
-// The interceptors of a server surround the handler, and the end of a context that they made is the end of
-// what the handler waits for.
+// The interceptors of a server surround the handler, and the end of a context that they made ends
+// the waiting of the handler.
 func TestInterceptorsOfAHandler(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		type key struct{}
@@ -280,7 +281,8 @@ func TestInterceptorsOfAHandler(t *testing.T) {
 	})
 }
 
-// A handler that returns with success in the middle of a message does not make it look whole.
+// A handler that returns successfully in the middle of a message does not make the message look
+// complete.
 func TestUnfinishedMessage(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		serveStreams(t, network.Listen("a:1"), map[string]streamHandler{"Chat.Quit": func(_ context.Context, st *bytesStream) error {
@@ -315,7 +317,7 @@ func TestStreamsDoNotRunInline(t *testing.T) {
 	})
 }
 
-// Options that say nothing about a stream are refused.
+// Options that make no sense for a stream are refused.
 func TestHandleStreamMistakes(t *testing.T) {
 	s := anser.NewServer(silent)
 	for want, err := range map[string]error{
@@ -408,7 +410,8 @@ func TestBrokenMessages(t *testing.T) {
 	})
 }
 
-// Observers learn of the opening and of the end of a stream on both sides, and can refuse it.
+// Observers are called at the opening and at the end of a stream on both sides, and can refuse
+// it.
 func TestObserversOfStreams(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		var mu sync.Mutex

@@ -20,7 +20,7 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// A connection that does not finish its handshake is told so.
+// The server sends the reason to a connection that does not finish its handshake.
 func TestHandshakeTimeout(t *testing.T) {
 	for name, sent := range map[string][]byte{
 		"nothing":        nil,
@@ -105,7 +105,7 @@ func TestListenMistakes(t *testing.T) {
 			t.Errorf("%v: want %q", err, want)
 		}
 	}
-	// A plain listener of one's own passes the same checks.
+	// A plain listener of the user is checked in the same way.
 	public, err := net.Listen("tcp", "0.0.0.0:0")
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +119,8 @@ func TestListenMistakes(t *testing.T) {
 	}
 }
 
-// Close and Shutdown may be called in any state and any number of times, and leave nothing behind.
+// Close and Shutdown may be called in any state and any number of times, and leave nothing
+// running.
 func TestEndOfAServer(t *testing.T) {
 	ansertest.CheckLeaks(t)
 	ctx := context.Background()
@@ -174,7 +175,7 @@ func TestEndOfAServer(t *testing.T) {
 	})
 }
 
-// Shutdown waits for the calls in flight, on whichever goroutine they run, and lets no other in.
+// Shutdown waits for the calls in flight, on whichever goroutine they run, and accepts no others.
 func TestShutdownWaitsForCalls(t *testing.T) {
 	for name, opt := range map[string]anser.HandleOption{"inline": anser.Inline(), "concurrent": anser.Concurrent()} {
 		t.Run(name, func(t *testing.T) {
@@ -218,7 +219,8 @@ func TestShutdownWaitsForCalls(t *testing.T) {
 	}
 }
 
-// When the grace is over what is left is closed, and the contexts of the handlers end.
+// When the grace is over, the remaining connections are closed, and the contexts of the handlers
+// end.
 func TestShutdownGrace(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		ended := make(chan error, 1)
@@ -284,7 +286,7 @@ func TestShutdownAsAHandshakeEnds(t *testing.T) {
 	<-l.done
 }
 
-// hookedListener calls hook when the deadline of its first connection is taken back.
+// hookedListener calls hook when the deadline of its first connection is cleared.
 type hookedListener struct {
 	net.Listener
 	hook func()
@@ -350,7 +352,7 @@ func TestSignal(t *testing.T) {
 	}
 }
 
-// flaky is a listener that fails now and then in the ways listeners do.
+// flaky is a listener that fails now and then, in the ways in which listeners do.
 type flaky struct {
 	net.Listener
 	errs []error
