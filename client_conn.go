@@ -141,7 +141,7 @@ func (c *clientConn) closeUnused(now int64) (due int64, closed bool) {
 	return due, false
 }
 
-// closeInBackground closes a connection that was retired.
+// closeInBackground closes a retired connection.
 func (c *clientConn) closeInBackground() {
 	c.host.remove(&c.callerHalf, nil)
 	c.host.spawn(c.close)

@@ -2,11 +2,11 @@ package anser
 
 import "context"
 
-// maxStartingLater is how many calls of a client that were started without a goroutine may have one
-// because there is no connection, or none takes more bytes.
+// maxStartingLater is the number of a client's calls started without a goroutine that may have one
+// because there is no connection, or none accepts more bytes.
 const maxStartingLater = 1024
 
-// laterAttempts is what a future needs that was not answered at its first attempt, or could not
+// laterAttempts is the state of a future that got no answer to its first attempt, or could not
 // start it at once.
 type laterAttempts struct {
 	ctx      context.Context // ends with that of the call, with Cancel, and with the call
@@ -14,8 +14,8 @@ type laterAttempts struct {
 	attempts attempts
 }
 
-// startLater begins the call on a goroutine, because it must wait before it can be sent. If there are
-// too many of those, it waits for one to end.
+// startLater begins the call on a goroutine, because it must wait before it can be sent. If there
+// are too many such goroutines, startLater waits for one to end.
 func (p *pending) startLater() {
 	bounded, cancel := p.k.bound(p.ctx)
 	defer cancel()
@@ -34,10 +34,10 @@ func (p *pending) startLater() {
 	}()
 }
 
-// proceed makes attempts until one is sent, or the call is given up. The goroutine that reads the
+// proceed makes attempts until one is sent, or the call is given up. The reader goroutine of the
 // connection ends the attempt, so that no goroutine waits for it. fault is the error of the last
-// attempt, which was at p.e. Without one, the first attempt is made at the endpoint that was picked
-// for it: to pick another one would mean to wait for its connection in turn.
+// attempt, which was at p.e. Without one, the first attempt is made at the endpoint that was
+// picked for it: picking another one could mean waiting for its connection in turn.
 func (p *pending) proceed(fault *Error) {
 	l := p.makeLater()
 	bounded, cancel := p.k.bound(l.ctx)

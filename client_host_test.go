@@ -18,7 +18,7 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// However many calls begin at once, there are as many connections as the option says.
+// However many calls begin at once, the number of connections is that of the option.
 func TestConnsUnderLoad(t *testing.T) {
 	for range 100 {
 		network := new(ansertest.Network)
@@ -77,7 +77,7 @@ func TestClientsShareConnections(t *testing.T) {
 	}
 }
 
-// Clients that want different numbers of connections share the larger number.
+// Clients with different numbers of connections share the larger number.
 func TestClientsShareTheLargestNumberOfConnections(t *testing.T) {
 	l := listen(t)
 	inside, release := make(chan struct{}), make(chan struct{})
@@ -111,8 +111,8 @@ func TestClientsShareTheLargestNumberOfConnections(t *testing.T) {
 	}
 }
 
-// A client makes more connections when those it has are saturated, up to eight, and closes them when
-// they have been idle for a minute.
+// A client makes more connections when the existing ones are saturated, up to eight, and closes
+// them when they have been idle for a minute.
 func TestGrowthAndShrinking(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		var mu sync.Mutex
@@ -200,7 +200,7 @@ func TestGrowthAndShrinking(t *testing.T) {
 	})
 }
 
-// The tries to connect again keep away from each other: about 1 s, 1.6 s, 2.56 s … and 2 minutes.
+// The intervals between reconnect attempts grow: about 1 s, 1.6 s, 2.56 s … and 2 minutes.
 func TestBackoff(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		var mu sync.Mutex
@@ -233,7 +233,7 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
-// A connection that lasted is replaced at once, also without a call; one that did not is not.
+// A connection that lasted is replaced at once, even without a call; one that did not last is not.
 func TestReconnect(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		s := anser.NewServer(silent)
@@ -276,7 +276,7 @@ func TestReconnect(t *testing.T) {
 	})
 }
 
-// Connecting has a time of its own, apart from the call's.
+// Connecting has a timeout of its own, separate from the call's.
 func TestConnectTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		dialer := anser.Dialer(func(ctx context.Context, kind, address string) (net.Conn, error) {
@@ -315,7 +315,7 @@ func TestCloseBehindTheHandshakeOfTLS(t *testing.T) {
 			return
 		}
 		defer nc.Close()
-		_, err = io.Copy(io.Discard, nc) // shakes hands, and says nothing of Anser
+		_, err = io.Copy(io.Discard, nc) // completes the TLS handshake, but sends no Anser preface
 		ended <- err
 	}()
 	c := dial(t, l.Addr().String(), anser.TLS(&tls.Config{RootCAs: a.Pool}), anser.HandshakeTimeout(time.Minute))
@@ -326,6 +326,6 @@ func TestCloseBehindTheHandshakeOfTLS(t *testing.T) {
 	if _, err := called.Wait(); err == nil {
 		t.Error("no error")
 	}
-	l.Close() // a client that had not even dialled by then is not waited for
+	l.Close() // a client that has not dialed by then is not waited for
 	<-ended
 }

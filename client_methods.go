@@ -5,18 +5,19 @@ import (
 	"sync/atomic"
 )
 
-// maxKnownMethods is how many names a client keeps something about, and a process numbers. The names of
-// a gateway come from its own callers and need not exist, so both must be bounded. A call of a further
-// method works all the same: it costs an allocation and a look into a map, and what the client learns of
-// methods (breakers, hedging delays, whether they are idempotent) is not learned of this one.
+// maxKnownMethods is the number of names for which a client keeps state, and that a process
+// numbers. The names of a gateway come from its own callers and need not exist, so both must be
+// bounded. A call of a further method works too: it costs an allocation and a map lookup, and the
+// client learns nothing about its method (breakers, hedging delays, whether it is idempotent).
 const (
 	maxKnownMethods    = 1 << 14
 	maxNumberedMethods = 1 << 16
 )
 
-// knownMethods finds the methods of a client by their names. Reading takes no lock, but for names that were
-// added lately: those are in a second map, and move to the first one when there are as many of them as there
-// are names in the first, or when that many looks have found one. So a name costs a constant number of copies.
+// knownMethods finds the methods of a client by name. Reading takes no lock, except for recent
+// names: they are in a second map, and move to the first one when there are as many of them as
+// names in the first, or when that many lookups have found one. So a name costs a constant number
+// of copies.
 type knownMethods struct {
 	read atomic.Pointer[map[string]*clientMethod] // replaced, never changed; nil at first
 
@@ -49,14 +50,14 @@ func (t *knownMethods) getLocked(name string) *clientMethod {
 		}
 		return m
 	}
-	if read := t.read.Load(); read != nil { // promoted since
+	if read := t.read.Load(); read != nil { // promoted in the meantime
 		return (*read)[name]
 	}
 	return nil
 }
 
-// add returns the method with the name, and makes it the first time. It is not kept when there are
-// maxKnownMethods.
+// add returns the method with the name, and creates it the first time. It is not kept if there are
+// already maxKnownMethods.
 func (t *knownMethods) add(name string, p *pool) *clientMethod {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,7 +87,7 @@ func (t *knownMethods) lenLocked() int {
 	return n
 }
 
-// promoteLocked makes one map of the two.
+// promoteLocked merges the two maps.
 func (t *knownMethods) promoteLocked() {
 	next := make(map[string]*clientMethod, t.lenLocked())
 	if read := t.read.Load(); read != nil {

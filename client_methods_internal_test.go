@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A new name costs a constant number of copies of names, however many there are, and so does a look
-// for one that was added lately.
+// A new name costs a constant number of copies of names, however many there are, and so does a
+// lookup of a recent name.
 func TestKnownMethodsGrowsByFactors(t *testing.T) {
 	var table knownMethods
 	var p pool

@@ -15,8 +15,8 @@ import (
 	"github.com/anser-rpc/anser/balance"
 )
 
-// Where a transport says so, each stream has a connection that it begins and ends with, and calls have
-// others.
+// If a transport requires it, each stream has a connection that begins and ends with it, and calls
+// use others.
 func TestStreamsApart(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		s := anser.NewServer(silent)
@@ -77,7 +77,7 @@ func TestStreamsApart(t *testing.T) {
 	})
 }
 
-// A stream that cannot have a connection is one that was not opened, and gives up when its context ends.
+// A stream that gets no connection was not opened, and gives up when its context ends.
 func TestStreamsApartWithoutAServer(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		pigeon := carrier("pigeon", network)
@@ -96,8 +96,8 @@ func TestStreamsApartWithoutAServer(t *testing.T) {
 	})
 }
 
-// Where the instances are connected, but give streams no connections of their own, opening a stream does not dial
-// without end and without a wait.
+// If the instances are connected, but give streams no connections of their own, opening a stream
+// does not dial endlessly without a wait.
 func TestStreamsApartRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		for _, address := range []string{"a:1", "b:1"} {

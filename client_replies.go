@@ -30,7 +30,7 @@ const (
 type readRole struct {
 	who   atomic.Uint32
 	turns atomic.Uint32 // number of reads by callers
-	wake  chan struct{} // the goroutine reads from now on; the sender already holds the role for it
+	wake  chan struct{} // tells the goroutine to read; `who` is set before
 
 	// Guarded by the mutex of the pool's standbys.
 	listed   bool   // the sweep looks at the connection

@@ -108,7 +108,7 @@ func (r *readRole) stillOutLocked() bool {
 	}
 	stale := who == nobodyReads && r.unread && turns == r.lastTurn
 	if stale && r.who.CompareAndSwap(nobodyReads, goroutineReads) {
-		r.wake <- struct{}{} // does not block: only the caller that set the role's state sends
+		r.wake <- struct{}{} // does not block: only the caller that has set `who` sends
 		return false
 	}
 	r.unread, r.lastTurn = who == nobodyReads, turns

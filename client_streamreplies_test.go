@@ -14,7 +14,8 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// What a server sends that breaks the protocol fails the stream, or closes the connection with a reason.
+// Frames of a server that break the protocol fail the stream, or close the connection with a
+// reason.
 func TestBadStreamReplies(t *testing.T) {
 	small := []byte("ok")
 	compressed := dataFrame(0, 0, small)
@@ -116,8 +117,8 @@ func endWith(body string) []byte {
 	return append(wire.AppendHeader(nil, wire.Header{Type: wire.TypeEnd, ID: 1, Length: uint32(len(body))}), body...)
 }
 
-// What a client has not received keeps its memory within the window of the stream, and a client that is not
-// done with one stream goes on with others on the same connection.
+// Messages that a client has not received take no more memory than the window of the stream, and a
+// client that is still reading one stream can use others on the same connection.
 func TestCreditOfAClient(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		returned := make(chan int, 100)

@@ -16,7 +16,7 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// Where no instance can be reached, every way to call fails with the same error: at its deadline,
+// If no instance can be reached, every kind of call fails with the same error: at its deadline,
 // and when its caller gives up.
 func TestEveryWayToCallFailsAlike(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -113,7 +113,7 @@ func TestFurtherAttemptsOfFutures(t *testing.T) {
 	})
 }
 
-// A stream that cannot be opened in time says nothing about how fast its instance answers.
+// A stream that cannot be opened in time says nothing about the speed of its instance.
 func TestStreamThatIsNotOpenedIsNoLatency(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		rawServer(t, network.Listen("a:1"), func(*wirepeer.Peer) { time.Sleep(time.Minute) })
@@ -135,7 +135,7 @@ func TestStreamThatIsNotOpenedIsNoLatency(t *testing.T) {
 	})
 }
 
-// Nor does one that its handler ends with an error.
+// Nor does a stream that its handler ends with an error.
 func TestStreamThatFailsIsNotSlow(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		var addresses []string
