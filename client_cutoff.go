@@ -9,7 +9,7 @@ func (c *callerHalf) cutOff() {
 	c.host.setAside(c)
 }
 
-// cutAll ends the calls of a server to a client whose identity has ended.
+// cutAll ends all calls of a server to a client whose identity has ended.
 func (c *callerHalf) cutAll() {
 	c.mu.Lock()
 	var over []*call

@@ -13,9 +13,9 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// obstacleOf returns what an error of host.connect means. stood reports that connections to the
-// address existed before: a server that answers differently now may be shutting down, or the
-// connection is damaged, unless the error is about certificates.
+// obstacleOf returns what an error of host.connect means. After earlier connections to the address
+// (`stood`), a server that answers differently may be shutting down, or the connection is damaged,
+// unless the error is about certificates.
 func obstacleOf(err error, stood bool) obstacle {
 	switch {
 	case err == nil:

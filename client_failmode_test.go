@@ -262,7 +262,7 @@ func TestFailbackIsDrained(t *testing.T) {
 	}
 }
 
-// The first reply wins, the others are cancelled, and the call does not wait for them.
+// The first reply wins, the other attempts are cancelled, and the call does not wait for them.
 func TestFork(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		var cancelled, ran atomic.Int32
@@ -302,7 +302,7 @@ func TestFork(t *testing.T) {
 	})
 }
 
-// One that fails is no loss while another answers; when all fail, the error lists them.
+// A failed attempt does not matter while another one answers; when all fail, the error lists them.
 func TestForkFailures(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		var s service
@@ -369,7 +369,8 @@ func TestAt(t *testing.T) {
 	})
 }
 
-// Modes and options that say nothing about a message or a stream are refused, unless they are the client's.
+// Modes and options that do not apply to a message or a stream are refused, unless they are the
+// client's.
 func TestModesThatMakeNoSense(t *testing.T) {
 	network := new(ansertest.Network)
 	serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})

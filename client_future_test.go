@@ -95,7 +95,7 @@ func TestFutureCancel(t *testing.T) {
 			t.Fatal(err)
 		}
 		f, other := anser.Go[[]byte](context.Background(), c, "Echo.Wait", text("")), anser.Go[[]byte](context.Background(), c, "Echo.Say", text("hello"))
-		time.Sleep(time.Second) // the handler that waits is moved off the goroutine that reads
+		time.Sleep(time.Second) // the waiting handler is moved off the reader goroutine
 		for range 2 {
 			f.Cancel()
 			other.Cancel() // it is over
@@ -226,7 +226,8 @@ func TestFutureWhoseReplyIsBroken(t *testing.T) {
 	}
 }
 
-// Go does not wait for a connection, and many calls that wait for one do not become as many goroutines.
+// Go does not wait for a connection, and many calls that wait for one do not use as many
+// goroutines.
 func TestGoBeforeThereIsAConnection(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		serve(t, network.Listen("a:1"), map[string]handler{"Echo.Say": echo})

@@ -90,7 +90,7 @@ func backupClient(t *testing.T, network *ansertest.Network, opts ...anser.DialOp
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, in := range list { // each has a connection then
+	for _, in := range list { // so that each has a connection
 		if _, err := call(context.Background(), c, "Echo.Say", "", anser.At(in.Key())); err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +141,7 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-// What happens when one or both of two attempts fail, or the first one answers after all.
+// One or both of two attempts fail, or the first one answers after all.
 func TestBackupOutcomes(t *testing.T) {
 	for name, test := range map[string]struct {
 		first, second time.Duration
@@ -267,7 +267,8 @@ func TestBackupIsBounded(t *testing.T) {
 	})
 }
 
-// A reply that arrives just as the second attempt begins takes the place of the request, which that one sends too.
+// A reply that arrives just as the second attempt begins replaces the request, which the second
+// attempt sends too.
 func TestBackupAsTheReplyArrives(t *testing.T) {
 	network := new(ansertest.Network)
 	for _, address := range []string{"a:1", "b:1"} {
