@@ -63,7 +63,7 @@ func showing(subject string) anser.DialOption {
 	})
 }
 
-// policy allows the listed calls.
+// policy is an authorizer that allows the listed calls.
 type policy struct {
 	mu      sync.Mutex
 	allowed map[string]bool // "subject method"

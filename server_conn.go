@@ -17,7 +17,7 @@ type serverConn struct {
 	protocol *ProtocolConn                 // nil: the connection speaks Anser's own protocol
 
 	token   atomic.Uint64 // identifies the reader goroutine; see server_handoff.go
-	watched atomic.Bool   // the monitor looks at turn
+	watched atomic.Bool   // the monitor checks the connection
 	seen    readToken     // of the monitor
 	same    int           // how often in a row the monitor has found seen again
 
@@ -46,7 +46,7 @@ type reading struct {
 	arrived    int64  // nanotime at which the whole frames in the buffer had arrived
 	out        []byte // replies that are not written yet
 	slab       []callContext
-	current    *callContext // of the handler that runs inline
+	current    *callContext // context of the handler that runs inline
 
 	methods   []named
 	unknown   int // bytes of the names in methods

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// What ends the calls, streams and connections that a client may no longer have.
+// The end of the calls, streams and connections that a client may no longer have.
 //
-// A renewed identity is applied to what is open on its connection at once. All other changes are
+// A renewed identity is applied at once to the open calls of its connection. All other changes are
 // found by the maintenance of the server: once a second it asks for the version of the policy, and
 // for each connection whose identity can be revoked whether it was. It looks at a connection when
 // the identity ends. The policy is asked about open calls only after its version has changed.
@@ -97,7 +97,7 @@ func (c *serverConn) cutAll() {
 	}
 }
 
-// sweep ends the calls and streams that the policy does not allow to the identity as it is now.
+// sweep ends the calls and streams that the policy does not allow to the current identity.
 func (c *calleeHalf) sweep() {
 	srv := c.server
 	if srv.o.authorizer == nil {

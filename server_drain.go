@@ -52,7 +52,7 @@ func (c *serverConn) drainIdle(now int64) (due int64) {
 	return neverDue
 }
 
-// startDrain tells the client that the server is going away.
+// startDrain tells the client to use another server.
 func (c *serverConn) startDrain(grace time.Duration) {
 	c.mu.Lock()
 	was := c.draining

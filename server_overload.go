@@ -229,8 +229,8 @@ type LimitStats struct {
 	Running, Waiting int64
 	// Room is how many may wait now.
 	Room int64
-	// Usual is how long a call takes when nothing has to wait, as the limit has learned it. It is
-	// 0 for a server and where it is not known.
+	// Usual is how long a call takes when no call waits, as the limit has learned it. It is 0 for
+	// a server and where it is not known.
 	Usual time.Duration
 	// Shed counts the calls refused at [MaxInFlight] of the method, [MaxQueueTime] and AdaptiveLimit, by priority.
 	Shed [Critical + 1]int64

@@ -7,7 +7,7 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
-// The streams of a server's connection.
+// Streams on a server's connection.
 
 // openStream makes a worker run the handler of a stream.
 func (c *calleeHalf) openStream(s *reading, n *named, ctx *callContext, cd codec.Codec, payload []byte) error {
