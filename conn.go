@@ -53,8 +53,9 @@ func (c *conn) postLocked(frame []byte) {
 	}
 }
 
-// maxKeptMessage is the size up to which the buffers of a call are kept for another one. The pools that
-// hold them are emptied by the garbage collector, so a burst of large messages does not stay.
+// maxKeptMessage is the size up to which the buffers of a call are kept for another one. The
+// pools that hold them are emptied by the garbage collector, so a burst of large messages does
+// not stay.
 const maxKeptMessage = 8 << 20
 
 // frameOverhead is how many bytes a frame may hold in addition to its message.

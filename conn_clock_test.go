@@ -9,8 +9,8 @@ import (
 	"github.com/anser-rpc/anser/ansertest"
 )
 
-// The clock of a bubble begins in the year 2000, long before the process did. Times before that must
-// not look like "never".
+// The clock of a bubble begins in the year 2000, long before the process did. Times before that
+// must not look like "never".
 func TestClockOfABubble(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		inside, release := make(chan struct{}), make(chan struct{})

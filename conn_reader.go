@@ -271,7 +271,8 @@ func (p *progress) tooSlow(now, stall int64) bool {
 	return float64(p.partBytes.Load()) < minProgress*float64(now-since)/1e9
 }
 
-// late reports whether an unfinished frame has been arriving for longer than limit nanoseconds; with 0 none is.
+// late reports whether an unfinished frame has been arriving for longer than limit nanoseconds;
+// with 0 none is.
 func (p *progress) late(now, limit int64) bool {
 	since := p.partial.Load()
 	return limit != 0 && since != 0 && now-since > limit

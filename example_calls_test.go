@@ -11,7 +11,8 @@ import (
 	"github.com/anser-rpc/anser/compress"
 )
 
-// Dial does not connect and does not wait: it fails only for a target or an option that cannot work.
+// Dial does not connect and does not wait: it fails only for a target or an option that cannot
+// work.
 func ExampleDial() {
 	for _, target := range []string{"127.0.0.1:8972", "tcp://10.0.0.1:8972,10.0.0.2:8972", "unix:///run/arith.sock", "no port"} {
 		c, err := anser.Dial(target)
@@ -101,8 +102,8 @@ func ExampleError() {
 	// Output: not found executed true there is no user 7 deleted
 }
 
-// Hedging: a call that has no reply after 10 ms is sent to a second instance, and the first reply wins. The method must be
-// idempotent. Without BackupAfter the time is learned for each method.
+// Hedging: a call that has no reply after 10 ms is sent to a second instance, and the first reply
+// wins. The method must be idempotent. Without BackupAfter the time is learned for each method.
 func ExampleBackupAfter() {
 	p := newPair(nil, nil)
 	defer p.close()

@@ -91,7 +91,8 @@ func ExampleBind() {
 	// Output: 5 3 <nil>
 }
 
-// A stream with a contract that both sides share: the client sends numbers, the handler their sums so far.
+// A stream with a contract that both sides share: the client sends numbers, the handler their
+// sums so far.
 func ExampleStreamMethod() {
 	const sums anser.StreamMethod[Args, Reply] = "Arith.Sums"
 	s := anser.NewServer()

@@ -212,7 +212,8 @@ func (f *feed) Watch(ctx context.Context, service string, update func([]registry
 	}
 }
 
-// list makes the registry answer with instances at the addresses; it returns once the client has them.
+// list makes the registry answer with instances at the addresses; it returns once the client has
+// them.
 func (f *feed) list(addresses ...string) {
 	var list []registry.Instance
 	for _, a := range addresses {
@@ -257,7 +258,8 @@ func (r *result) Wait() (*[]byte, error) {
 	return r.out, r.err
 }
 
-// apart makes a call on a goroutine of its own, where [anser.Go] would wait for room on the connection.
+// apart makes a call on a goroutine of its own, where [anser.Go] would wait for room on the
+// connection.
 func apart(ctx context.Context, c *anser.Client, method string, in *[]byte, opts ...anser.CallOption) *result {
 	r := &result{done: make(chan struct{})}
 	go func() {

@@ -114,8 +114,8 @@ func (c *callContext) Value(key any) any {
 	return nil
 }
 
-// Done is closed when the caller cancels, its deadline passes, its connection is lost, or the handler
-// has returned.
+// Done is closed when the caller cancels, its deadline passes, its connection is lost, or the
+// handler has returned.
 func (c *callContext) Done() <-chan struct{} { return c.cancellation().done }
 
 // Err returns why Done is closed, or nil while it is not.
@@ -171,8 +171,8 @@ func (c *callContext) end(err error) {
 	}
 }
 
-// endLocked ends the context and returns the functions to start. The caller's CANCEL may overtake the
-// timer of the deadline that both sides keep; that is still the deadline.
+// endLocked ends the context and returns the functions to start. The caller's CANCEL may overtake
+// the timer of the deadline that both sides keep; that is still the deadline.
 func (c *callContext) endLocked(err error) map[*func()]struct{} {
 	if c.cancelState.err != nil {
 		return nil

@@ -7,7 +7,8 @@ import (
 	"reflect"
 )
 
-// DynamicMethod is a method whose types are known only when the program runs, for [Server.HandleDynamic].
+// DynamicMethod is a method whose types are known only when the program runs, for
+// [Server.HandleDynamic].
 type DynamicMethod struct {
 	// Name has the form "Service.Method".
 	Name string
@@ -16,8 +17,9 @@ type DynamicMethod struct {
 	// Handle is called with a *Request and returns a *Reply, under the same rules as the function
 	// passed to [Handle].
 	Handle func(ctx context.Context, request any) (reply any, err error)
-	// Foreign offers the method to other protocols only (see [ProtocolConn]): it may have any name, the codecs of the
-	// server need not carry its messages, and clients of Anser neither see nor call it.
+	// Foreign offers the method to other protocols only (see [ProtocolConn]): it may have any
+	// name, the codecs of the server need not carry its messages, and clients of Anser neither
+	// see nor call it.
 	Foreign bool
 }
 

@@ -232,7 +232,8 @@ type LimitStats struct {
 	// Usual is how long a call takes when no call waits, as the limit has learned it. It is 0 for
 	// a server and where it is not known.
 	Usual time.Duration
-	// Shed counts the calls refused at [MaxInFlight] of the method, [MaxQueueTime] and AdaptiveLimit, by priority.
+	// Shed counts the calls refused at [MaxInFlight] of the method, [MaxQueueTime] and
+	// AdaptiveLimit, by priority.
 	Shed [Critical + 1]int64
 }
 

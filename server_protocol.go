@@ -17,8 +17,8 @@ type ProtocolRequest struct {
 	Metadata Metadata
 	// Trace is the span of the caller; the zero value means none.
 	Trace Trace
-	// Priority says which calls are shed first; see [Priority]. The zero value is Sheddable, so a protocol without
-	// priorities sets Normal.
+	// Priority says which calls are shed first; see [Priority]. The zero value is Sheddable, so a
+	// protocol without priorities sets Normal.
 	Priority Priority
 	// Attempt is the number of the caller's attempt, from 0.
 	Attempt int
@@ -29,7 +29,8 @@ type ProtocolRequest struct {
 	Arrived time.Time
 	// Size is the length of the encoded message in bytes, for [MaxMessage], [MaxMemory] and observers.
 	Size int
-	// Codec is the codec of the messages if the server has it, for [OnlyCodecs] and [Invocation.Codec]; else nil.
+	// Codec is the codec of the messages if the server has it, for [OnlyCodecs] and
+	// [Invocation.Codec]; else nil.
 	Codec codec.Codec
 	// Oneway says that the caller gets no reply.
 	Oneway bool

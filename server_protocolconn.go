@@ -20,8 +20,8 @@ type ProtocolHooks struct {
 	// connection was idle for [IdleTimeout], or the identity ends soon or was not renewed. grace
 	// is how long open calls may go on. New calls are refused from now on.
 	Drain func(grace time.Duration)
-	// Close is called if the connection must end, with the reason, or with nil after a drain when no call is open
-	// any more. It may be called more than once. The protocol then calls End.
+	// Close is called if the connection must end, with the reason, or with nil after a drain when
+	// no call is open any more. It may be called more than once. The protocol then calls End.
 	Close func(why error)
 }
 

@@ -46,8 +46,8 @@ func TestShutdownIsBoundByItsContext(t *testing.T) {
 	}
 }
 
-// shutdownBeside shuts a server down within bound while a handler runs that ignores its context and takes lasts,
-// and returns how long that took. It waits for the handler.
+// shutdownBeside shuts a server down within bound while a handler runs that ignores its context
+// and takes lasts, and returns how long that took. It waits for the handler.
 func shutdownBeside(t *testing.T, network *ansertest.Network, mode anser.HandleOption, gone bool, bound, lasts time.Duration) (time.Duration, error) {
 	running, left := make(chan struct{}), make(chan struct{})
 	s := anser.NewServer(silent)

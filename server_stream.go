@@ -130,7 +130,8 @@ func (m *method) stream(ctx context.Context, st *stream) error {
 	return m.chain(ctx, &Invocation{Method: m.name, Server: true, Stream: true, stream: run})
 }
 
-// streamWith is the end of the chain: it calls the handler with the context that the interceptors made.
+// streamWith is the end of the chain: it calls the handler with the context that the interceptors
+// made.
 func (m *method) streamWith(ctx context.Context, inv *Invocation) error {
 	if inv.stream == nil {
 		return errForeignStream

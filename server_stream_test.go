@@ -301,7 +301,8 @@ func TestUnfinishedMessage(t *testing.T) {
 	})
 }
 
-// A handler runs on a goroutine of its own: while it does nothing, calls on its connection are answered.
+// A handler runs on a goroutine of its own: while it does nothing, calls on its connection are
+// answered.
 func TestStreamsDoNotRunInline(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		s := serveStreams(t, network.Listen("a:1"), map[string]streamHandler{"Chat.Idle": idle})

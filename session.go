@@ -54,7 +54,8 @@ type sessions struct {
 	number int64
 }
 
-// SessionFrom returns the session of the caller of the handler that ctx belongs to, if it takes calls.
+// SessionFrom returns the session of the caller of the handler that ctx belongs to, if it takes
+// calls.
 func SessionFrom(ctx context.Context) (*Session, bool) {
 	c := callFrom(ctx)
 	if c == nil || c.conn.accepted == nil || c.conn.accepted.session == nil {
@@ -135,8 +136,8 @@ func newSessionClient(o sideOptions, p *pool, name string) (*Client, *host) {
 	return c, h
 }
 
-// Sessions returns the sessions of the clients that take calls and are connected, or may still come back,
-// the oldest first.
+// Sessions returns the sessions of the clients that take calls and are connected, or may still
+// come back, the oldest first.
 func (s *Server) Sessions() []*Session {
 	if s.usable() != nil {
 		return nil

@@ -36,7 +36,8 @@ func (s *sessionCaller) answered(h wire.Header, body []byte) error {
 	return err
 }
 
-// sessionCaller returns the caller half of the connection, or nil before the first call to the client.
+// sessionCaller returns the caller half of the connection, or nil before the first call to the
+// client.
 func (c *serverConn) sessionCaller() *sessionCaller {
 	if half := c.toClient.Load(); half != nil {
 		return (*half).(*sessionCaller)
