@@ -33,8 +33,8 @@ func serveNames(t *testing.T, n int) string {
 	return "tcp://" + strings.Join(addresses, ",")
 }
 
-// who returns the name of the server that answers one call.
-func who(t *testing.T, ctx context.Context, c *anser.Client, in string, opts ...anser.CallOption) string {
+// servedBy returns the name of the server that answers one call.
+func servedBy(t *testing.T, ctx context.Context, c *anser.Client, in string, opts ...anser.CallOption) string {
 	t.Helper()
 	out, err := call(ctx, c, "Echo.Who", in, opts...)
 	if err != nil {
@@ -69,10 +69,10 @@ func TestKeysOfCalls(t *testing.T) {
 	for _, b := range []balance.Balancer{balance.ConsistentHash(), balance.Maglev()} {
 		c := dial(t, target, anser.Balancer(b))
 		wantKeyed(t, "HashKey", func(key string, other int) string {
-			return who(t, ctx, c, fmt.Sprint("request ", other), anser.HashKey(key))
+			return servedBy(t, ctx, c, fmt.Sprint("request ", other), anser.HashKey(key))
 		})
 		// The request is encoded anew each time, from a value at another address.
-		wantKeyed(t, "the encoded request", func(key string, _ int) string { return who(t, ctx, c, key) })
+		wantKeyed(t, "the encoded request", func(key string, _ int) string { return servedBy(t, ctx, c, key) })
 		wantKeyed(t, "a future", func(key string, other int) string {
 			out, err := anser.Go[[]byte](ctx, c, "Echo.Who", text(fmt.Sprint(other)), anser.HashKey(key)).Wait()
 			if err != nil {
@@ -85,15 +85,15 @@ func TestKeysOfCalls(t *testing.T) {
 		wantKeyed(t, "a compressed request", func(key string, other int) string {
 			in := strings.Repeat(key, 1000)
 			if other%2 == 0 {
-				return who(t, ctx, c, in)
+				return servedBy(t, ctx, c, in)
 			}
-			return who(t, ctx, c, in, anser.Compress(zstd.New(), anser.CompressFrom(0)))
+			return servedBy(t, ctx, c, in, anser.Compress(zstd.New(), anser.CompressFrom(0)))
 		})
 		wantKeyed(t, "an oneway message", func(key string, other int) string {
 			if err := anser.Send(ctx, c, "Echo.Who", text(fmt.Sprint(other)), anser.HashKey(key)); err != nil {
 				t.Fatal(err)
 			}
-			return who(t, ctx, c, fmt.Sprint(other), anser.HashKey(key))
+			return servedBy(t, ctx, c, fmt.Sprint(other), anser.HashKey(key))
 		})
 
 		talk := func(ctx context.Context, c *anser.Client, first *[]byte, opts ...anser.CallOption) string {
@@ -127,17 +127,17 @@ func TestKeysOfCalls(t *testing.T) {
 			user, _, _ := strings.Cut(string(*request.(*[]byte)), " ")
 			return method + user
 		}))
-		wantKeyed(t, "HashBy", func(key string, other int) string { return who(t, ctx, by, fmt.Sprint(key, " ", other)) })
+		wantKeyed(t, "HashBy", func(key string, other int) string { return servedBy(t, ctx, by, fmt.Sprint(key, " ", other)) })
 		wantKeyed(t, "HashKey beside HashBy", func(key string, other int) string {
-			return who(t, ctx, by, fmt.Sprint(other), anser.HashKey(key))
+			return servedBy(t, ctx, by, fmt.Sprint(other), anser.HashKey(key))
 		})
 		wantKeyed(t, "an empty key", func(key string, _ int) string {
-			return who(t, ctx, by, key, anser.HashKey(""), anser.HashBy(func(context.Context, string, any) string { return "" }))
+			return servedBy(t, ctx, by, key, anser.HashKey(""), anser.HashBy(func(context.Context, string, any) string { return "" }))
 		})
 
 		md := dial(t, target, anser.Balancer(b), anser.HashMetadata("User"))
 		wantKeyed(t, "HashMetadata", func(key string, other int) string {
-			return who(t, anser.WithMetadata(ctx, anser.Metadata{"user": key}), md, fmt.Sprint(other))
+			return servedBy(t, anser.WithMetadata(ctx, anser.Metadata{"user": key}), md, fmt.Sprint(other))
 		})
 		wantKeyed(t, "HashMetadata of a stream", func(key string, other int) string {
 			return talk(anser.WithMetadata(ctx, anser.Metadata{"user": key}), md, text(fmt.Sprint(other)))
@@ -149,10 +149,10 @@ func TestKeysOfCalls(t *testing.T) {
 func TestKeysDoNotOutliveTheirCall(t *testing.T) {
 	c := dial(t, serveNames(t, 5), anser.Balancer(balance.Maglev()))
 	ctx := context.Background()
-	want := who(t, ctx, c, "one request")
+	want := servedBy(t, ctx, c, "one request")
 	for k := range 40 {
-		who(t, ctx, c, "another", anser.HashKey(fmt.Sprint("user-", k)))
-		if got := who(t, ctx, c, "one request"); got != want {
+		servedBy(t, ctx, c, "another", anser.HashKey(fmt.Sprint("user-", k)))
+		if got := servedBy(t, ctx, c, "one request"); got != want {
 			t.Fatalf("a call without a key went to %s: want %s, as without the calls before", got, want)
 		}
 	}
@@ -169,7 +169,7 @@ func TestKeyFlowsOn(t *testing.T) {
 	front := dial(t, l.Addr().String())
 	wantKeyed(t, "metadata that flows on", func(key string, other int) string {
 		ctx := anser.WithMetadata(context.Background(), anser.Metadata{"flow-user": key})
-		return who(t, ctx, front, fmt.Sprint(other))
+		return servedBy(t, ctx, front, fmt.Sprint(other))
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,41 +12,13 @@ import (
 	"testing"
 )
 
-// unusualIn is the number of unusual words that the comments of a top folder still have. A folder
-// that is not listed has none. The numbers may only fall.
-var unusualIn = map[string]int{
-	".": 1,
-}
-
 // Comments use the same plain words as the documents. Generated files are left out.
 func TestCommentsUsePlainWords(t *testing.T) {
-	found := make(map[string][]string)
-	for path, groups := range comments(t) {
-		folder, _, nested := strings.Cut(path, "/")
-		if !nested {
-			folder = "."
-		}
+	for _, groups := range comments(t) {
 		for _, g := range groups {
 			for _, word := range unusualWords(g.text) {
-				found[folder] = append(found[folder], g.position+": "+word)
+				t.Errorf("%s: %q: use a plainer word", g.position, word)
 			}
-		}
-	}
-	for folder := range unusualIn {
-		if found[folder] == nil {
-			found[folder] = []string{}
-		}
-	}
-	for _, folder := range slices.Sorted(maps.Keys(found)) {
-		words, limit := found[folder], unusualIn[folder]
-		switch {
-		case len(words) > limit:
-			slices.Sort(words)
-			t.Errorf("the comments in %s have %d unusual words, %d are allowed: use plainer ones:\n\t%s",
-				folder, len(words), limit, strings.Join(words, "\n\t"))
-		case len(words) < limit:
-			t.Errorf("the comments in %s have only %d unusual words now: lower unusualIn from %d",
-				folder, len(words), limit)
 		}
 	}
 }
