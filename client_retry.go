@@ -104,6 +104,9 @@ func (a *attempts) next(ctx context.Context, k *call, e *endpoint, err *Error) (
 		}
 		wait, again := a.decide(ctx, err, v)
 		if !again {
+			if errors.Is(ctx.Err(), context.Canceled) && err.Outcome == NotSent && err.Phase == PhaseDial {
+				err = givenUp(ctx, err) // at the same moment as the end of a pause, which says so too
+			}
 			return nil, a.final(err)
 		}
 		if a.bound != nil && !k.again {
