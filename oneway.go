@@ -2,7 +2,6 @@ package anser
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 )
 
@@ -45,7 +44,7 @@ func Send[A any](ctx context.Context, c *Client, method string, in *A, opts ...C
 // or an [Interceptor] can log it. Otherwise HandleOneway is like [Handle].
 func HandleOneway[A any](s *Server, name string, h func(ctx context.Context, in *A) error, opts ...HandleOption) error {
 	if h == nil {
-		return s.refuseMethod(fmt.Errorf("method %q has no handler: the function is nil", name))
+		return s.refuseMethod(errNilHandler(name))
 	}
 	return s.add(opts, &method{
 		name:       name,

@@ -126,6 +126,7 @@ func NewServer(opts ...ServerOption) *Server {
 	}
 	if s.o.describe {
 		s.addDescribe()
+		s.addContractMethod()
 	}
 	if s.o.authorizer != nil && len(s.o.authenticators) == 0 {
 		s.mistakes = append(s.mistakes, errors.New("anser.Authorize needs anser.Authenticate: otherwise nobody has an identity that a policy could be about"))
@@ -197,7 +198,11 @@ func (s *Server) begin(l *net.Listener) (Protection, error) {
 	s.beginTendingLocked()
 	if !s.announcing {
 		s.announcing = true
-		s.announced.start(s.o.announcements, (*l).Addr(), &s.o.sideOptions)
+		list := slices.Clone(s.o.announcements)
+		for i := range list {
+			s.addContractTags(&list[i].instance)
+		}
+		s.announced.start(list, (*l).Addr(), &s.o.sideOptions)
 	}
 	return p, nil
 }

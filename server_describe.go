@@ -4,6 +4,8 @@ import (
 	"context"
 	"reflect"
 	"sync"
+
+	"github.com/anser-rpc/anser/contract"
 )
 
 // MethodsName is the built-in method that lists the methods of a server. Its request is [None] and
@@ -24,6 +26,14 @@ type MethodInfo struct {
 	Idempotent bool     `json:"idempotent,omitempty"`
 	Stream     bool     `json:"stream,omitempty"` // Request and Reply describe one message
 	Oneway     bool     `json:"oneway,omitempty"` // there is no reply: see [Send]
+	// ClientStream and ServerStream tell which sides of a stream send any number of messages.
+	ClientStream bool `json:"client_stream,omitempty"`
+	ServerStream bool `json:"server_stream,omitempty"`
+	// The others are those of the method's contract; see [Contract].
+	Doc         string        `json:"doc,omitempty"` // comment of the schema
+	Deprecated  bool          `json:"deprecated,omitempty"`
+	Contract    contract.Kind `json:"contract,omitempty"`    // language of the schema
+	Fingerprint string        `json:"fingerprint,omitempty"` // see [contract.Schema.Fingerprint]
 }
 
 // addDescribe serves MethodsName.
@@ -68,7 +78,11 @@ func (s *Server) describe() *MethodList {
 		if m.builtin || m.foreign || a != nil {
 			return
 		}
-		info := MethodInfo{Name: name, Aliases: aliases[m], Idempotent: m.idempotent, Oneway: m.oneway, Stream: m.converse != nil}
+		info := MethodInfo{
+			Name: name, Aliases: aliases[m], Idempotent: m.idempotent, Oneway: m.oneway, Stream: m.converse != nil,
+			ClientStream: m.sides.client, ServerStream: m.sides.server,
+		}
+		m.contract.describe(&info)
 		if m.in != nil {
 			info.Request, info.Reply = m.in.shape(), m.out.shape()
 		} else {

@@ -40,8 +40,10 @@ type method struct {
 	builtin    bool
 	foreign    bool // only other protocols call it
 	placement  placement.Learner
-	gains      gain.Table    // of compressing its replies
-	limits     *methodLimits // nil: nothing limits its calls
+	gains      gain.Table      // of compressing its replies
+	limits     *methodLimits   // nil: nothing limits its calls
+	sides      sides           // of a stream method
+	contract   *methodContract // nil without a schema
 
 	calls   atomic.Int64
 	failed  atomic.Int64
@@ -70,7 +72,7 @@ type alias struct {
 // ListenAndServe also return an error of Handle, so that it need not be checked here.
 func Handle[A, R any](s *Server, name string, h func(ctx context.Context, in *A) (*R, error), opts ...HandleOption) error {
 	if h == nil {
-		return s.refuseMethod(fmt.Errorf("method %q has no handler: the function is nil", name))
+		return s.refuseMethod(errNilHandler(name))
 	}
 	return s.add(opts, &method{
 		name:       name,
@@ -88,6 +90,10 @@ func Handle[A, R any](s *Server, name string, h func(ctx context.Context, in *A)
 		request: reflect.TypeFor[A](),
 		reply:   reflect.TypeFor[R](),
 	})
+}
+
+func errNilHandler(name string) error {
+	return fmt.Errorf("method %q has no handler: the function is nil", name)
 }
 
 var errNilReply = &Error{Code: Internal, Outcome: Executed, Message: "the handler returned neither a reply nor an error"}
@@ -155,6 +161,12 @@ func (s *Server) prepare(m *method, opts []HandleOption) (*handleOptions, error)
 	}
 	if err := m.nameParams(o.params); err != nil {
 		return nil, err
+	}
+	if m.sides = o.sides; m.converse != nil && m.sides == (sides{}) {
+		m.sides = sides{client: true, server: true}
+	}
+	if err := m.bindContract(o.contract); err != nil {
+		return nil, fmt.Errorf("method %q: %w", m.name, err)
 	}
 	if err := s.checkTypes(m); err != nil {
 		return nil, fmt.Errorf("method %q: %w", m.name, err)

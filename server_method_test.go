@@ -227,7 +227,7 @@ func TestAliases(t *testing.T) {
 		}
 	}
 	st := s.Stats()
-	if len(st.Methods) != 2 || st.Methods["Arith.Mul"].Calls != 5 {
+	if len(st.Methods) != 3 || st.Methods["Arith.Mul"].Calls != 5 {
 		t.Errorf("%+v", st.Methods)
 	}
 	if len(st.DeprecatedAliases) != 1 || st.DeprecatedAliases["Old.Mul"] != 2 {

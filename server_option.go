@@ -7,6 +7,7 @@ import (
 
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/compress"
+	"github.com/anser-rpc/anser/contract"
 	"github.com/anser-rpc/anser/registry"
 )
 
@@ -23,6 +24,11 @@ func (f serverOption) applyServer(o *serverOptions) { f(o) }
 type handleOption func(*handleOptions)
 
 func (f handleOption) applyHandle(o *handleOptions) { f(o) }
+
+// sides is the option that says which sides of a stream send any number of messages.
+type sides struct{ client, server bool }
+
+func (s sides) applyHandle(o *handleOptions) { o.sides = s }
 
 type serverOptions struct {
 	sideOptions
@@ -65,7 +71,9 @@ type handleOptions struct {
 	maxInFlight int           // 0: no limit
 	queueTime   time.Duration // 0: the server's
 	adaptive    *limitBounds  // nil: the server's
-	mistakes    []error       // invalid options
+	sides       sides         // of a stream method
+	contract    *contract.Source
+	mistakes    []error // invalid options
 }
 
 // wants returns ok, and records a mistake if it is false.

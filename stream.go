@@ -2,7 +2,6 @@ package anser
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"iter"
 	"reflect"
@@ -142,7 +141,7 @@ func (m StreamMethod[In, Out]) OpenWith(ctx context.Context, c *Client, first *I
 // [Idempotent] and [Inline] are errors here.
 func HandleStream[S, R any](s *Server, name string, h func(ctx context.Context, st *Stream[S, R]) error, opts ...HandleOption) error {
 	if h == nil {
-		return s.refuseMethod(fmt.Errorf("method %q has no handler: the function is nil", name))
+		return s.refuseMethod(errNilHandler(name))
 	}
 	return s.add(opts, &method{
 		name:     name,

@@ -21,7 +21,7 @@ type rule struct {
 
 // The parts that everything above the root package may use.
 var (
-	leaves = []string{"balance", "registry", "codec", "codec/**", "compress", "compress/**", "wire"}
+	leaves = []string{"balance", "registry", "codec", "codec/**", "compress", "compress/**", "contract", "wire"}
 	above  = append([]string{".", "internal/**"}, leaves...)
 )
 
@@ -34,6 +34,8 @@ var rules = []rule{
 	{packages: "codec/gob", may: []string{"codec", "internal/gobwire"}},
 	{packages: "codec/codectest/calltest", may: above},
 	{packages: "codec/**", may: []string{"codec"}},
+	{packages: "contract", standard: true},
+	{packages: "contract/**", may: []string{"contract"}},
 	{packages: "compress"},
 	{packages: "compress/all", may: []string{"compress", "compress/**"}},
 	{packages: "compress/**", may: []string{"compress"}},

@@ -28,7 +28,7 @@ const (
 
 var (
 	prefixes    = []string{"client", "cluster", "conn", "server", "session", "stream"}
-	facadeFiles = []string{"call.go", "method.go", "oneway.go", "option.go", "stream.go"}
+	facadeFiles = []string{"call.go", "method.go", "method_stream.go", "oneway.go", "option.go", "stream.go"}
 )
 
 // mayName says which rooms the files of a room may name, besides their own.
