@@ -1,31 +1,33 @@
 package contract
 
-// Only returns the schema of one service: a copy with nothing but the service and the messages and
-// enums that its methods use, without positions. It returns nil if there is no such service.
-func (s *Schema) Only(service string) *Schema {
-	v := s.Service(service)
-	if v == nil {
-		return nil
-	}
-	used := map[string]bool{}
-	for i := range v.Methods {
-		s.use(v.Methods[i].Request, used)
-		s.use(v.Methods[i].Reply, used)
-	}
+import "slices"
+
+// Only returns the part of the schema about some services: a copy with nothing but these and the
+// messages and enums that their methods use, without positions. It returns nil if one of the
+// services does not exist.
+func (s *Schema) Only(services ...string) *Schema {
 	out := &Schema{Kind: s.Kind}
-	copied := *v
-	copied.At = Position{}
-	copied.Methods = append([]Method(nil), v.Methods...)
-	for i := range copied.Methods {
-		copied.Methods[i].At = Position{}
+	used := make(map[string]bool)
+	for _, name := range services {
+		v := s.Service(name)
+		if v == nil {
+			return nil
+		}
+		c := *v
+		c.At, c.Methods = Position{}, slices.Clone(v.Methods)
+		for i := range c.Methods {
+			m := &c.Methods[i]
+			m.At = Position{}
+			s.use(m.Request, used)
+			s.use(m.Reply, used)
+		}
+		out.Services = append(out.Services, c)
 	}
-	out.Services = []Service{copied}
 	for _, m := range s.Messages {
 		if !used[m.Name] {
 			continue
 		}
-		m.At = Position{}
-		m.Fields = append([]Field(nil), m.Fields...)
+		m.At, m.Fields = Position{}, slices.Clone(m.Fields)
 		for i := range m.Fields {
 			m.Fields[i].At = Position{}
 		}
@@ -35,8 +37,7 @@ func (s *Schema) Only(service string) *Schema {
 		if !used[e.Name] {
 			continue
 		}
-		e.At = Position{}
-		e.Values = append([]EnumValue(nil), e.Values...)
+		e.At, e.Values = Position{}, slices.Clone(e.Values)
 		for i := range e.Values {
 			e.Values[i].At = Position{}
 		}

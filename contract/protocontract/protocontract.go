@@ -207,6 +207,9 @@ func (r *protoReader) enum(d protoreflect.EnumDescriptor) {
 // protoDoc returns the comment of a declaration, with neither the space after its slashes nor empty
 // lines at its ends.
 func protoDoc(d protoreflect.Descriptor) string {
+	if strings.HasPrefix(d.ParentFile().Path(), "google/protobuf/") { // known to all readers
+		return ""
+	}
 	at := d.ParentFile().SourceLocations().ByDescriptor(d)
 	text := at.LeadingComments
 	if text == "" {

@@ -1,0 +1,2 @@
+// Package shop is generated from a protobuf contract with every kind of method.
+package shop
