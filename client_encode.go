@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/codec/msgpack"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -121,7 +122,7 @@ func noCodec(in, out any) *Error {
 		if v == nil {
 			continue
 		}
-		if err := tupleMsgpack.Unfit(v); err != nil {
+		if err := msgpack.New().Unfit(v); err != nil {
 			why = fmt.Sprintf(" (MessagePack: %v)", err)
 			break
 		}

@@ -78,9 +78,9 @@ func (m *method) nameParams(signatures []string) error {
 			names []string
 		}{{m.in, p.in}, {m.out, p.out}} {
 			if len(side.names) != len(side.e.types) {
-				return fmt.Errorf("method %q: anser.Params: %q has %d %ss, the function has %d", m.name, text, len(side.names), side.e.what, len(side.e.types))
+				return fmt.Errorf("method %q: anser.Params: %q has %d %ss, the function has %d", m.name, text, len(side.names), side.e.layout.What, len(side.e.types))
 			}
-			side.e.names, side.e.given = side.names, len(side.names) > 0
+			side.e.layout.Names, side.e.given = side.names, len(side.names) > 0
 		}
 	}
 	return nil

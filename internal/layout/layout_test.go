@@ -33,6 +33,7 @@ var rules = []rule{
 	{packages: "codec", standard: true},
 	{packages: "codec/gob", may: []string{"codec", "internal/gobwire"}},
 	{packages: "codec/codectest/calltest", may: above},
+	{packages: "codec/tuple", may: []string{"codec", "codec/**"}},
 	{packages: "codec/**", may: []string{"codec"}},
 	{packages: "contract", standard: true},
 	{packages: "contract/**", may: []string{"contract"}},
