@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -12,6 +13,8 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/anser-rpc/anser/codec/tuple"
 )
 
 // Shape describes a message in terms of JSON.
@@ -27,14 +30,39 @@ type Shape struct {
 }
 
 func shapeOf(t reflect.Type) Shape {
-	if m, ok := reflect.New(t).Interface().(proto.Message); ok {
+	switch m := reflect.New(t).Interface().(type) {
+	case proto.Message:
 		return messageShape(m)
+	case tuple.Message:
+		return tupleShape(m)
 	}
 	data, err := json.Marshal(example(t, nil))
 	if err != nil {
 		data = []byte("null")
 	}
 	return Shape{Type: t.String(), JSON: data}
+}
+
+// tupleShape describes a tuple with a type of its own, as an object if it has elements.
+func tupleShape(m tuple.Message) Shape {
+	layout, elements := m.Tuple()
+	var b strings.Builder
+	b.WriteByte('{')
+	for i, e := range elements {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		t := reflect.TypeOf(e).Elem()
+		if isMessage(t) {
+			t = t.Elem()
+		}
+		fmt.Fprintf(&b, "%q:%s", layout.Names[i], shapeOf(t).JSON)
+	}
+	b.WriteByte('}')
+	if len(elements) == 0 {
+		return Shape{Type: layout.String(), JSON: json.RawMessage("[]")}
+	}
+	return Shape{Type: layout.String(), JSON: json.RawMessage(b.String())}
 }
 
 // exampleDepth is the maximum depth of an example. An example also ends where a type contains

@@ -31,6 +31,12 @@ type Layout struct {
 	Types []string // of the elements, for errors
 }
 
+// Message is a tuple with a type of its own, as generated code has them.
+type Message interface {
+	// Tuple returns the layout and pointers to the elements.
+	Tuple() (layout *Layout, elements []any)
+}
+
 // The codecs of the elements; each is safe for concurrent use.
 var (
 	inJSON     = protobuf.NewJSON()

@@ -32,6 +32,10 @@ type Service struct {
 	Methods    []Method
 	// Contract is the name of the variable with the *contract.Source.
 	Contract string
+	// Server is the name of the interface of a server. If Declared is set, it is there already: it
+	// is the contract.
+	Server   string
+	Declared bool
 }
 
 // Method is a method as it appears in Go.
@@ -40,10 +44,26 @@ type Method struct {
 	Go         string // exported: "Place"
 	Doc        string
 	Deprecated bool
-	In, Out    protogen.GoIdent // types of the messages, without pointers; Out is unused if Oneway
+	// In and Out are the types of the messages, without pointers, as they are written in the
+	// generated file. Out is unused if Oneway is set, and both are if Tuple is.
+	In, Out string
 
 	ClientStream, ServerStream bool
 	Oneway, Idempotent         bool
+
+	// Filled means that a server gets the reply to fill in: func(ctx, in *In, out *Out) error.
+	Filled bool
+	// Tuple means that the method has Args and Results in place of messages.
+	Tuple         bool
+	Args, Results []Value
+}
+
+// Value is an argument or a result of a method.
+type Value struct {
+	Name  string // in JSON and MessagePack
+	Field string // exported and unique among the values
+	Param string // as a parameter; unique too, and none that the generated code uses itself
+	Type  string // as it is written in the generated file
 }
 
 // Header writes the first lines of a generated file.
@@ -109,6 +129,7 @@ func Services(g *protogen.GeneratedFile, services []Service) {
 	for i := range services {
 		w := &writer{g, &services[i]}
 		w.constants()
+		w.tuples()
 		w.client()
 		w.server()
 	}
@@ -181,9 +202,12 @@ func (w *writer) constants() {
 	w.P("const (")
 	for i := range w.s.Methods {
 		m := &w.s.Methods[i]
-		types := w.QualifiedGoIdent(m.In)
+		types := m.In
 		if !m.Oneway {
-			types += ", " + w.QualifiedGoIdent(m.Out)
+			types += ", " + m.Out
+		}
+		if m.Tuple {
+			types = w.argsType(m) + ", " + w.resultsType(m)
 		}
 		w.P(w.constant(m), " ", w.anser(methodType(m)), "[", types, "] = ", fmt.Sprintf("%q", w.s.Name+"."+m.Name))
 	}
@@ -238,6 +262,10 @@ func (w *writer) client() {
 		if m.Idempotent {
 			opts = "x.idempotent"
 		}
+		if m.Tuple {
+			w.tupleCall(m, opts)
+			continue
+		}
 		in := ""
 		if !m.ClientStream {
 			in = ", in"
@@ -260,12 +288,11 @@ func callOf(m *Method) string {
 }
 
 func (w *writer) clientSignature(m *Method) string {
-	in, out := w.QualifiedGoIdent(m.In), ""
-	if !m.Oneway {
-		out = w.QualifiedGoIdent(m.Out)
-	}
+	in, out := m.In, m.Out
 	opts := "opts ..." + w.anser("CallOption")
 	switch {
+	case m.Tuple:
+		return fmt.Sprintf("(ctx %s%s, %s) (%serr error)", w.ctx(), params(m.Args), opts, results(m.Results))
 	case m.Oneway:
 		return fmt.Sprintf("(ctx %s, in *%s, %s) error", w.ctx(), in, opts)
 	case m.ClientStream && m.ServerStream:
@@ -289,17 +316,19 @@ func (w *writer) idempotent() bool {
 }
 
 func (w *writer) server() {
-	name := w.s.Go + "Server"
-	w.doc(fmt.Sprintf("%s is what serves the service %s: see Register%s.", name, w.s.Name, name)+
-		"\nIts methods are called from several goroutines at once.", w.s.Doc, w.s.Deprecated)
-	w.P("type ", name, " interface {")
-	for i := range w.s.Methods {
-		m := &w.s.Methods[i]
-		w.methodDoc(m, m.Go+" serves the method "+w.s.Name+"."+m.Name+".")
-		w.P(m.Go, w.serverSignature(m, "ctx ", "in ", "out ", "st "))
+	name := w.s.Server
+	if !w.s.Declared {
+		w.doc(fmt.Sprintf("%s is what serves the service %s: see Register%s.", name, w.s.Name, name)+
+			"\nIts methods are called from several goroutines at once.", w.s.Doc, w.s.Deprecated)
+		w.P("type ", name, " interface {")
+		for i := range w.s.Methods {
+			m := &w.s.Methods[i]
+			w.methodDoc(m, m.Go+" serves the method "+w.s.Name+"."+m.Name+".")
+			w.P(m.Go, w.serverSignature(m, "ctx ", "in ", "out ", "st "))
+		}
+		w.P("}")
+		w.P()
 	}
-	w.P("}")
-	w.P()
 	none := "Unimplemented" + name
 	w.P("// ", none, " answers all methods with Unimplemented. A server that")
 	w.P("// embeds it compiles before it has all methods; without it, the compiler says which ones are")
@@ -308,13 +337,19 @@ func (w *writer) server() {
 	w.P()
 	for i := range w.s.Methods {
 		m := &w.s.Methods[i]
-		results := "nil, "
-		if m.Oneway || m.ServerStream {
-			results = ""
-		}
 		w.doc(fmt.Sprintf("%s returns an error with the code Unimplemented.", m.Go), "", false)
 		w.P("func (", none, ") ", m.Go, w.serverSignature(m, "", "", "", ""), " {")
-		w.P("return ", results, w.anser("Refuse"), "(", w.anser("Unimplemented"), ", ", fmt.Sprintf("%q", "the server does not implement the method "+w.s.Name+"."+m.Name), ")")
+		text := fmt.Sprintf("%q", "the server does not implement the method "+w.s.Name+"."+m.Name)
+		if m.Tuple {
+			w.P("err = ", w.anser("Refuse"), "(", w.anser("Unimplemented"), ", ", text, ")")
+			w.P("return")
+		} else {
+			zero := "nil, "
+			if m.Oneway || m.Filled || m.ServerStream {
+				zero = ""
+			}
+			w.P("return ", zero, w.anser("Refuse"), "(", w.anser("Unimplemented"), ", ", text, ")")
+		}
 		w.P("}")
 		w.P()
 	}
@@ -327,7 +362,7 @@ func (w *writer) register(name string) {
 	w.P("// Like those of anser.Handle, its error is also returned by Serve.")
 	w.P("func Register", name, "(s *", w.anser("Server"), ", h ", name, ", opts ...", option, ") error {")
 	w.P("if h == nil {")
-	w.P("return ", w.QualifiedGoIdent(errorsPackage.Ident("New")), "(", fmt.Sprintf("%q", "register "+w.s.Name+": the server is nil"), ")")
+	w.P("return ", errorsPackage.Ident("New"), "(", fmt.Sprintf("%q", "register "+w.s.Name+": the server is nil"), ")")
 	w.P("}")
 	if len(w.s.Methods) == 0 {
 		w.P("return nil")
@@ -339,44 +374,63 @@ func (w *writer) register(name string) {
 	if w.idempotent() {
 		w.P("idempotent := append([]", option, "{", w.anser("Idempotent"), "()}, opts...)")
 	}
-	w.P("return ", w.QualifiedGoIdent(errorsPackage.Ident("Join")), "(")
+	w.P("return ", errorsPackage.Ident("Join"), "(")
 	for i := range w.s.Methods {
 		m := &w.s.Methods[i]
 		opts := "opts..."
 		if m.Idempotent {
 			opts = "idempotent..."
 		}
-		w.P(w.constant(m), ".Handle(s, h.", m.Go, ", ", opts, "),")
+		w.P(w.constant(m), ".Handle(s, ", w.handler(m), ", ", opts, "),")
 	}
 	w.P(")")
 	w.P("}")
 	w.P()
 }
 
+// handler returns the expression of the function that serves a method.
+func (w *writer) handler(m *Method) string {
+	switch {
+	case m.Tuple:
+		return w.tupleHandler(m)
+	case m.Filled:
+		return fmt.Sprintf("func(ctx %s, in *%s) (*%s, error) {\nout := new(%s)\nreturn out, h.%s(ctx, in, out)\n}", w.ctx(), m.In, m.Out, m.Out, m.Go)
+	}
+	return "h." + m.Go
+}
+
 // serverSignature takes the names of the parameters, each with a space after it, or nothing.
 func (w *writer) serverSignature(m *Method, ctx, in, out, st string) string {
-	request, reply := w.QualifiedGoIdent(m.In), ""
-	if !m.Oneway {
-		reply = w.QualifiedGoIdent(m.Out)
-	}
 	switch {
+	case m.Tuple:
+		return fmt.Sprintf("(_ %s%s) (%serr error)", w.ctx(), blanks(m.Args), results(m.Results))
+	case m.Filled:
+		return fmt.Sprintf("(%s%s, %s*%s, %s*%s) error", ctx, w.ctx(), in, m.In, out, m.Out)
 	case m.Oneway:
-		return fmt.Sprintf("(%s%s, %s*%s) error", ctx, w.ctx(), in, request)
+		return fmt.Sprintf("(%s%s, %s*%s) error", ctx, w.ctx(), in, m.In)
 	case m.ClientStream && m.ServerStream:
-		return fmt.Sprintf("(%s%s, %s*%s[%s, %s]) error", ctx, w.ctx(), st, w.anser("Stream"), reply, request)
+		return fmt.Sprintf("(%s%s, %s*%s[%s, %s]) error", ctx, w.ctx(), st, w.anser("Stream"), m.Out, m.In)
 	case m.ClientStream:
-		return fmt.Sprintf("(%s%s, %s%s[%s]) (*%s, error)", ctx, w.ctx(), in, w.anser("Receiver"), request, reply)
+		return fmt.Sprintf("(%s%s, %s%s[%s]) (*%s, error)", ctx, w.ctx(), in, w.anser("Receiver"), m.In, m.Out)
 	case m.ServerStream:
-		return fmt.Sprintf("(%s%s, %s*%s, %s%s[%s]) error", ctx, w.ctx(), in, request, out, w.anser("Sender"), reply)
+		return fmt.Sprintf("(%s%s, %s*%s, %s%s[%s]) error", ctx, w.ctx(), in, m.In, out, w.anser("Sender"), m.Out)
 	}
-	return fmt.Sprintf("(%s%s, %s*%s) (*%s, error)", ctx, w.ctx(), in, request, reply)
+	return fmt.Sprintf("(%s%s, %s*%s) (*%s, error)", ctx, w.ctx(), in, m.In, m.Out)
 }
 
 // Names returns the names that Services declares in the package.
 func Names(s *Service) []string {
-	names := []string{s.Go + "Client", "New" + s.Go + "Client", lower(s.Go + "Client"), s.Go + "Server", "Unimplemented" + s.Go + "Server", "Register" + s.Go + "Server"}
+	names := []string{s.Go + "Client", "New" + s.Go + "Client", lower(s.Go + "Client"), "Unimplemented" + s.Server, "Register" + s.Server}
+	if !s.Declared {
+		names = append(names, s.Server)
+	}
+	w := &writer{s: s}
 	for i := range s.Methods {
-		names = append(names, s.Go+"_"+s.Methods[i].Go)
+		m := &s.Methods[i]
+		names = append(names, w.constant(m))
+		if m.Tuple {
+			names = append(names, w.argsType(m), w.resultsType(m), lower(w.argsType(m)), lower(w.resultsType(m)))
+		}
 	}
 	return names
 }

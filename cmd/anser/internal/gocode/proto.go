@@ -31,12 +31,14 @@ func (p Proto) Generate(plugin *protogen.Plugin, file *protogen.File) error {
 		name = path.Join(path.Dir(name), string(pkg), path.Base(name))
 	}
 	schema := protocontract.FromFiles(file.Desc)
+	g := plugin.NewGeneratedFile(name, in)
+	Header(g, p.Version, file.Desc.Path(), string(pkg))
 	var names []string
 	var services []Service
 	variable := lower(file.GoDescriptorIdent.GoName) + "_contract"
 	for _, s := range file.Services {
 		names = append(names, string(s.Desc.FullName()))
-		service := protoService(schema, s, variable)
+		service := protoService(g, schema, s, variable)
 		if err := checkNames(plugin, file, &service, p.Separate); err != nil {
 			return err
 		}
@@ -46,21 +48,19 @@ func (p Proto) Generate(plugin *protogen.Plugin, file *protogen.File) error {
 	if err != nil {
 		return err
 	}
-	g := plugin.NewGeneratedFile(name, in)
-	Header(g, p.Version, file.Desc.Path(), string(pkg))
 	Services(g, services)
 	Contract(g, variable, text, file.GoDescriptorIdent)
 	return nil
 }
 
-func protoService(schema *contract.Schema, s *protogen.Service, variable string) Service {
+func protoService(g *protogen.GeneratedFile, schema *contract.Schema, s *protogen.Service, variable string) Service {
 	in := schema.Service(string(s.Desc.FullName()))
-	out := Service{Name: in.Name, Go: s.GoName, Doc: in.Doc, Deprecated: in.Deprecated, Contract: variable}
+	out := Service{Name: in.Name, Go: s.GoName, Doc: in.Doc, Deprecated: in.Deprecated, Contract: variable, Server: s.GoName + "Server"}
 	for _, m := range s.Methods {
 		c := in.Method(string(m.Desc.Name()))
 		out.Methods = append(out.Methods, Method{
 			Name: c.Name, Go: m.GoName, Doc: c.Doc, Deprecated: c.Deprecated,
-			In: m.Input.GoIdent, Out: m.Output.GoIdent,
+			In: g.QualifiedGoIdent(m.Input.GoIdent), Out: g.QualifiedGoIdent(m.Output.GoIdent),
 			ClientStream: c.ClientStream, ServerStream: c.ServerStream, Oneway: c.Oneway, Idempotent: c.Idempotent,
 		})
 	}
