@@ -81,3 +81,13 @@ func TestGenWatch(t *testing.T) {
 		t.Errorf("the exit code is %d: %s", code, errOut.String())
 	}
 }
+
+func TestNew(t *testing.T) {
+	t.Chdir(t.TempDir())
+	run(t, "new", "orders", "--proto", "--interface").expect(t, 2, "exclude each other")
+	run(t, "new", "Orders").expect(t, 2, `"Orders" is no name for a project`)
+	run(t, "new").expect(t, 2, "arguments are missing")
+	run(t, "new", "orders", "--proto").expect(t, 0, "orders is ready", "cd orders", "make test")
+	run(t, "gen", "orders/api", "-I", "orders", "--check").expect(t, 0, "2 files are up to date.")
+	run(t, "new", "orders").expect(t, 1, "orders exists and is not empty")
+}
