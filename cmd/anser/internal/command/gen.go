@@ -35,8 +35,8 @@ func newGen(s streams) *cobra.Command {
 		Use:   "gen [FILE | FOLDER | PATTERN]...",
 		Short: "Generate Go code from contracts",
 		Long: strings.TrimSpace(`
-Generate typed clients, servers and messages from contracts: .proto files, and Go interfaces with the comment
-//anser:service. Nothing else needs to be installed. A folder means all contracts in it and below; without an argument it is the working directory, or what the file `+genFile+` in it
+Generate typed clients, servers and messages from contracts: .proto files, the .kiss and .idl files of
+kiss-rpc, and Go interfaces with the comment //anser:service. Nothing else needs to be installed. A folder means all contracts in it and below; without an argument it is the working directory, or what the file `+genFile+` in it
 says.
 
 The code of a .proto file goes into its folder, or with --out into the same folder below another one: NAME.pb.go with the

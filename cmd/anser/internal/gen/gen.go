@@ -70,6 +70,7 @@ type language struct {
 // languages are tried in this order; the name is that of the file's ending.
 var languages = []language{
 	{"proto", endsWith(".proto"), generateProto},
+	{"kiss", isKiss, generateKiss},
 	{"go", isGoContract, generateGo},
 }
 
@@ -124,7 +125,7 @@ func Watched(inputs, imports []string) []string {
 	return slices.Compact(files)
 }
 
-const kinds = "a .proto file, or a .go file with //anser:service above an interface"
+const kinds = "a .proto, .kiss or .idl file, or a .go file with //anser:service above an interface"
 
 // expand calls add for the files of one input.
 func expand(input string, add func(string) bool) error {

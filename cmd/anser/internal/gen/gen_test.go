@@ -206,3 +206,24 @@ func TestGentestIsUpToDate(t *testing.T) {
 		t.Errorf("run go generate there: %+v, %v", changes, err)
 	}
 }
+
+func TestKiss(t *testing.T) {
+	module(t, map[string]string{"api/a.kiss": "@message:M{ int a:1; }\n@service:S{ M f(M m); }\n", "api/other.idl": "interface Corba {}\n"})
+	if _, err := run(t, gen.Options{Inputs: []string{"."}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := all(t); got != "api/a.anser.go api/a.kiss api/other.idl" {
+		t.Errorf("the files are %s", got)
+	}
+	for text, want := range map[string]string{
+		"@message:M{ int a:1; int A:2; }":                           "api/a.kiss:1:26: the fields of message M have the Go name A twice",
+		"@message:SClient{ int a:1; }\n@service:S{ int f(int a); }": "the Go name SClient is that of the definition at api/a.kiss:1:10, too",
+		"@service:S{ int f(int a); int F(int a); }":                 "have the Go name F twice",
+		"@message:M{ N n:1; }":                                      "api/a.kiss:1:13: there is no type and no message N",
+	} {
+		write(t, "api/a.kiss", text)
+		if _, err := run(t, gen.Options{Inputs: []string{"api/a.kiss"}}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
