@@ -24,7 +24,7 @@ func mathContract(t testing.TB) (*contract.Schema, *contract.Source) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return schema, protocontract.Source(string(text), benchpb.File_internal_benchpb_math_proto)
+	return schema, protocontract.Source(string(text), &benchpb.File_internal_benchpb_math_proto)
 }
 
 const addMethod anser.Method[benchpb.AddRequest, benchpb.AddReply] = "anser.bench.MathService.Add"

@@ -204,5 +204,5 @@ func ExampleSchema_Fingerprint() {
 		panic(err)
 	}
 	fmt.Println(s.Fingerprint("Echo", "Say"))
-	// Output: 37e9023491f72b49
+	// Output: 604870ad416827b7
 }

@@ -12,7 +12,7 @@ import (
 
 // Fingerprint returns 16 hexadecimal digits that depend on what a caller and a server must agree
 // about to understand each other: whether the method is a stream, oneway or a call, and the
-// numbers, names, types and presence of all fields of its messages and of those inside them.
+// numbers, names, types, presence and defaults of all fields of its messages and of those inside them.
 // Comments, the order of declarations, and the names of messages do not matter. It returns "" if
 // the schema has no such method.
 func (s *Schema) Fingerprint(service, method string) string {
@@ -74,7 +74,7 @@ func (p *printer) message(name string) {
 	}
 	p.print("%s{", m.Form)
 	for _, f := range fields {
-		p.print("%d %q %q %s %t %d %s %s %q %t ", f.Number, f.Name, f.JSON, f.Type.Name, f.Type.Repeated, f.Type.Length, f.Type.Key, f.Presence, f.OneOf, f.Packed)
+		p.print("%d %q %q %s %t %d %s %s %q %q %t ", f.Number, f.Name, f.JSON, f.Type.Name, f.Type.Repeated, f.Type.Length, f.Type.Key, f.Presence, f.OneOf, f.Default, f.Packed)
 		switch f.Type.Name {
 		case "message", "group":
 			p.message(f.Type.Of)

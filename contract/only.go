@@ -46,6 +46,22 @@ func (s *Schema) Only(services ...string) *Schema {
 	return out
 }
 
+// Add adds the services, messages and enums of another schema. Messages and enums that s has
+// already are left out: the same type can be in the schemas of several services.
+func (s *Schema) Add(other *Schema) {
+	s.Services = append(s.Services, other.Services...)
+	for _, m := range other.Messages {
+		if s.Message(m.Name) == nil {
+			s.Messages = append(s.Messages, m)
+		}
+	}
+	for _, e := range other.Enums {
+		if s.Enum(e.Name) == nil {
+			s.Enums = append(s.Enums, e)
+		}
+	}
+}
+
 // use marks the message or enum and all that it contains.
 func (s *Schema) use(name string, used map[string]bool) {
 	if name == "" || used[name] {

@@ -233,9 +233,10 @@ func protoPosition(d protoreflect.Descriptor) contract.Position {
 }
 
 // Source returns the source of a contract whose services are in the file: the JSON text of the
-// schema, with the descriptors of the file. Generated code uses it.
-func Source(text string, file protoreflect.FileDescriptor) *contract.Source {
-	return contract.NewSource(text).WithDescriptors(func() []byte { return Descriptors(file) })
+// schema, with the descriptors of the file. Generated code uses it. The file is set when packages
+// are initialized, after their variables, so a pointer is taken.
+func Source(text string, file *protoreflect.FileDescriptor) *contract.Source {
+	return contract.NewSource(text).WithDescriptors(func() []byte { return Descriptors(*file) })
 }
 
 // Descriptors returns a google.protobuf.FileDescriptorSet with the file and all that it imports,

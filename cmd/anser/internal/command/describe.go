@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -23,19 +25,28 @@ func newDescribe(s streams) *cobra.Command {
 	var secure tlsFlags
 	var timeout time.Duration
 	var asJSON bool
+	var contracts, imports []string
 	c := &cobra.Command{
 		Use:   "describe TARGET [METHOD]",
 		Short: "Show what a server serves, with examples in JSON",
-		Long:  "Show the methods of a server, or one of them, with an example of its request and its reply in JSON.\n" + exitHelp,
+		Long: "Show the methods of a server, or one of them, with the comment of its contract, and an example of its request and its\n" +
+			"reply in JSON. With --contract, the methods are compared with files: those that a client is built from.\n" + exitHelp,
 		Example: strings.Trim(`
   anser describe arith
-  anser describe 127.0.0.1:8972 Arith.Mul`, "\n"),
+  anser describe 127.0.0.1:8972 Arith.Mul
+  anser describe orders --contract api/orders.proto`, "\n"),
 		Args:              takes(1, 2),
 		ValidArgsFunction: completeTarget(&source, &secure),
 		RunE: func(c *cobra.Command, args []string) error {
 			methods, err := describe(c.Context(), args[0], &source, &secure, timeout)
 			if err != nil {
 				return err
+			}
+			if len(contracts) > 0 {
+				if len(args) > 1 {
+					return usagef("--contract is about all methods: leave %s out", args[1])
+				}
+				return showDifferences(c.Context(), s, args[0], methods, contracts, imports)
 			}
 			if len(args) == 1 {
 				if asJSON {
@@ -59,7 +70,30 @@ func newDescribe(s streams) *cobra.Command {
 	secure.add(c)
 	timeoutFlag(c, &timeout, 5*time.Second, "how long to wait for the server")
 	jsonFlag(c, &asJSON)
+	c.Flags().StringArrayVar(&contracts, "contract", nil, "file or folder with contracts to compare the methods with; may be repeated")
+	c.Flags().StringArrayVarP(&imports, "import", "I", nil, "folder relative to which the files of --contract are imported; may be repeated (default: the working directory)")
 	return c
+}
+
+var errDiffers = errors.New("the contracts differ")
+
+// showDifferences prints how the methods of a server differ from the contracts in files, and fails
+// if they do.
+func showDifferences(ctx context.Context, s streams, typed string, methods []anser.MethodInfo, files, imports []string) error {
+	differ, err := differences(ctx, methods, files, imports)
+	if err != nil {
+		return err
+	}
+	out := screen.New(s.out)
+	if len(differ) == 0 {
+		out.Print("The contracts are the same.")
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(differ)) {
+		out.Print(fair.Render(name) + ": " + differ[name])
+	}
+	out.Print("", fmt.Sprintf(`"anser breaking %s %s" shows what the differences break.`, files[0], typed))
+	return &reportedError{errDiffers}
 }
 
 // describe asks a server for its methods.
@@ -111,7 +145,7 @@ func listMethods(s streams, methods []anser.MethodInfo) {
 		}
 		kind := "call"
 		if m.Stream {
-			kind = "stream"
+			kind = streamKind(&m)
 		}
 		names := append([]string{m.Name}, m.Aliases...)
 		reply := shortened(m.Reply.JSON)
@@ -124,6 +158,17 @@ func listMethods(s streams, methods []anser.MethodInfo) {
 	out.Print(t.Lines(width)...)
 }
 
+// streamKind tells which sides of a stream send any number of messages.
+func streamKind(m *anser.MethodInfo) string {
+	switch {
+	case m.ServerStream && !m.ClientStream:
+		return "server stream"
+	case m.ClientStream && !m.ServerStream:
+		return "client stream"
+	}
+	return "stream"
+}
+
 // shortened is an example in a table: "anser describe TARGET METHOD" shows all of it.
 func shortened(text []byte) string { return ansi.Truncate(spaced(text), longestExample, "…") }
 
@@ -134,6 +179,17 @@ func showMethod(s streams, typed, name string, m *anser.MethodInfo) {
 	lines := []string{m.Name}
 	if len(m.Aliases) > 0 {
 		lines = append(lines, "also called "+strings.Join(m.Aliases, ", "))
+	}
+	if m.Doc != "" {
+		lines = append(lines, "")
+		lines = append(lines, strings.Split(m.Doc, "\n")...)
+		lines = append(lines, "")
+	}
+	if m.Contract != "" {
+		lines = append(lines, fmt.Sprintf("contract: %s, with the fingerprint %s", m.Contract, m.Fingerprint))
+	}
+	if m.Deprecated {
+		lines = append(lines, "deprecated")
 	}
 	if m.Idempotent {
 		lines = append(lines, "idempotent: a call whose outcome is unknown is sent again")
@@ -149,7 +205,11 @@ func showMethod(s streams, typed, name string, m *anser.MethodInfo) {
 		lines = append(lines, strings.Split(indentJSON(m.Reply.JSON), "\n")...)
 	}
 	if m.Stream {
-		lines = append(lines, "", "stream: request and reply are those of one message, and there may be any number of both")
+		lines = append(lines, "", map[string]string{
+			"server stream": "server stream: there is one request, and any number of replies",
+			"client stream": "client stream: there is any number of requests, and one reply",
+			"stream":        "stream: request and reply are those of one message, and there may be any number of both",
+		}[streamKind(m)])
 	}
 	lines = append(lines, "", fmt.Sprintf("anser call%s %s %s '%s'", oneway, typed, name, spaced(m.Request.JSON)))
 	screen.New(s.out).Print(lines...)

@@ -36,8 +36,9 @@ func newLs(s streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ls [SERVICE...]",
 		Short: "List the services of a registry and their instances",
-		Long: "List the services of a registry and their instances. With --watch the list is shown again after each\n" +
-			"change, in place on a terminal; with --json too, as one object a line.",
+		Long: "List the services of a registry and their instances, and the methods whose contracts are not the same in all\n" +
+			"of them. With --watch the list is shown again after each change, in place on a terminal; with --json too, as one\n" +
+			"object a line.",
 		Example: strings.Trim(`
   anser ls
   anser ls arith --watch
@@ -166,7 +167,11 @@ func instanceLines(services []target.Service, registryURL string, width int) []s
 	if len(t.Rows) == 0 {
 		return []string{"No service is registered at " + registryURL + "."}
 	}
-	return t.Lines(width)
+	lines := t.Lines(width)
+	if drift := driftLines(services); len(drift) > 0 {
+		lines = append(append(lines, ""), drift...)
+	}
+	return lines
 }
 
 var (

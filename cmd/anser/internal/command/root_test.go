@@ -41,7 +41,7 @@ func TestHelpOfACommand(t *testing.T) {
 	run(t, "help", "rules", "set").expect(t, 0, "Usage:\n  anser rules set", "--create")
 	run(t, "help", "cal").expect(t, 2, `unknown command "cal" for "anser": did you mean call?`)
 	run(t, "help", "rules", "sett").expect(t, 2, `unknown command "sett" for "anser rules": did you mean set?`)
-	run(t, "help", "zzzzzzzz").expect(t, 2, "use one of bench, call")
+	run(t, "help", "zzzzzzzz").expect(t, 2, "use one of bench, breaking, call")
 	run(t, "help", "call", "me").expect(t, 2, `unknown command "me" for "anser call": it has no commands below it`)
 	run(t, "bench", "serve", "--help").expect(t, 0, // the columns of a table are kept
 		"\n  Hello.Say        the protobuf message", "\n  Echo.Bytes       bytes, echoed", "\n  MathService.Add  two numbers")

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/anser-rpc/anser/contract"
 )
 
 // Options says what to generate.
@@ -65,13 +67,40 @@ type language struct {
 	name     string
 	claims   func(file string) bool // whether a file of a folder is one
 	generate func(ctx context.Context, o Options, files []string) ([]File, error)
+	schema   func(ctx context.Context, imports, files []string) (*contract.Schema, error)
+}
+
+// Schemas returns the contracts among the inputs, one schema for each language that they have. The
+// arguments are those of Options.
+func Schemas(ctx context.Context, inputs, imports []string) (map[contract.Kind]*contract.Schema, error) {
+	in, err := find(inputs)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[contract.Kind]*contract.Schema)
+	var mistakes []error
+	for _, l := range languages {
+		if len(in[l.name]) == 0 {
+			continue
+		}
+		s, err := l.schema(ctx, imports, in[l.name])
+		if err == nil {
+			err = s.Check()
+		}
+		if err != nil {
+			mistakes = append(mistakes, err)
+			continue
+		}
+		out[s.Kind] = s
+	}
+	return out, errors.Join(mistakes...)
 }
 
 // languages are tried in this order; the name is that of the file's ending.
 var languages = []language{
-	{"proto", endsWith(".proto"), generateProto},
-	{"kiss", isKiss, generateKiss},
-	{"go", isGoContract, generateGo},
+	{"proto", endsWith(".proto"), generateProto, protoSchema},
+	{"kiss", isKiss, generateKiss, kissSchema},
+	{"go", isGoContract, generateGo, goSchema},
 }
 
 func endsWith(ending string) func(string) bool {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/anser-rpc/anser/cmd/anser/internal/gocode"
 	"github.com/anser-rpc/anser/cmd/anser/internal/gofile"
+	"github.com/anser-rpc/anser/contract"
 )
 
 // isGoContract reports whether the file is Go code with a contract.
@@ -44,6 +45,18 @@ func generateGo(ctx context.Context, o Options, files []string) ([]File, error) 
 		mistakes = append(mistakes, err)
 	}
 	return out, errors.Join(mistakes...)
+}
+
+func goSchema(ctx context.Context, _, files []string) (*contract.Schema, error) {
+	contracts, err := gofile.Load(ctx, files)
+	if err != nil {
+		return nil, err
+	}
+	all := &contract.Schema{Kind: contract.Go}
+	for _, c := range contracts {
+		all.Add(c.Schema())
+	}
+	return all, nil
 }
 
 // emptyPlugin makes files without a protobuf file.

@@ -96,6 +96,22 @@ func kissFile(o Options, file string) (File, error) {
 	return File{Path: filepath.Join(dir, stem+".anser.go"), Content: code, Source: base}, err
 }
 
+func kissSchema(_ context.Context, _, files []string) (*contract.Schema, error) {
+	all := &contract.Schema{Kind: contract.Kiss}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		parsed, err := kiss.Parse(file, text)
+		if err != nil {
+			return nil, err
+		}
+		all.Add(parsed.Schema())
+	}
+	return all, nil
+}
+
 // goPackageOf returns the name of the package in a folder, or the one that it should have.
 func goPackageOf(dir string) (string, error) {
 	if name := packageName(dir); name != "" {

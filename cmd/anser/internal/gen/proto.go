@@ -20,6 +20,7 @@ import (
 
 	"github.com/anser-rpc/anser/cmd/anser/internal/gocode"
 	"github.com/anser-rpc/anser/cmd/anser/internal/protofile"
+	"github.com/anser-rpc/anser/contract"
 )
 
 // generateProto makes what protoc-gen-go makes of .proto files, and the code of their services.
@@ -67,6 +68,14 @@ func generateProto(ctx context.Context, o Options, files []string) ([]File, erro
 		out = append(out, File{Path: filepath.Join(places[source], rel), Content: []byte(f.GetContent()), Source: source})
 	}
 	return out, nil
+}
+
+func protoSchema(ctx context.Context, imports, files []string) (*contract.Schema, error) {
+	set, err := protofile.Compile(ctx, imports, files)
+	if err != nil {
+		return nil, err
+	}
+	return set.Schema()
 }
 
 // GenerateProto adds the files for all protobuf files that the plugin is asked for.

@@ -79,7 +79,7 @@ func Header(g *protogen.GeneratedFile, version, source, pkg string) {
 func Contract(g *protogen.GeneratedFile, name, text string, descriptor protogen.GoIdent) {
 	g.P("// ", name, " is the contract of the services in this file.")
 	if descriptor.GoName != "" {
-		g.P("var ", name, " = ", protoPackage.Ident("Source"), "(`", text, "`, ", descriptor, ")")
+		g.P("var ", name, " = ", protoPackage.Ident("Source"), "(`", text, "`, &", descriptor, ")")
 	} else {
 		g.P("var ", name, " = ", contractPackage.Ident("NewSource"), "(`", text, "`)")
 	}

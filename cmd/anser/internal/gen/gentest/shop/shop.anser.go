@@ -222,4 +222,4 @@ var file_shop_shop_proto_contract = protocontract.Source(`{"kind":"protobuf",
 "messages":[
 {"name":"gentest.shop.Thing","fields":[{"name":"name","number":1,"type":{"name":"string"},"presence":"optional"},{"name":"count","number":2,"type":{"name":"int32"},"presence":"optional"}]},
 {"name":"gentest.shop.Receipt","fields":[{"name":"total","number":1,"type":{"name":"double"},"presence":"optional"}]},
-{"name":"google.protobuf.Empty"}]}`, File_shop_shop_proto)
+{"name":"google.protobuf.Empty"}]}`, &File_shop_shop_proto)

@@ -10,6 +10,9 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/anser-rpc/anser"
@@ -250,5 +253,26 @@ func TestServerCallsItsClient(t *testing.T) {
 	back := shop.NewShopClient((<-sessions).Client())
 	if r, err := back.Buy(t.Context(), thing("tea", 7)); err != nil || r.GetTotal() != 7 {
 		t.Errorf("Buy: %v, %v", r, err)
+	}
+}
+
+// Other protocols translate messages with the descriptors that the server gives.
+func TestDescriptors(t *testing.T) {
+	c, _ := open(t)
+	var reply anser.ContractReply
+	err := c.Call(t.Context(), anser.ContractName, &anser.ContractRequest{Service: "gentest.shop.Shop"}, &reply, anser.Codec(new(codec.JSON)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := new(descriptorpb.FileDescriptorSet)
+	if err := proto.Unmarshal(reply.Descriptors, set); err != nil {
+		t.Fatal(err)
+	}
+	files, err := protodesc.NewFiles(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, err := files.FindDescriptorByName("gentest.shop.Shop.Buy"); err != nil || d.ParentFile().Path() != "shop/shop.proto" {
+		t.Errorf("the descriptor of Buy is %v, %v", d, err)
 	}
 }
