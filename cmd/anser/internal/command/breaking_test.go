@@ -90,6 +90,7 @@ func TestDescribeWithContract(t *testing.T) {
 	run(t, "describe", at).expect(t, 0, "server stream", "client stream")
 	run(t, "describe", at, "gentest.shop.Shop.Buy").expect(t, 0,
 		"It fails with NotFound for an unknown one.", "contract: protobuf, with the fingerprint ", `"name": ""`)
+	run(t, "call", at, "gentest.shop.Shop.List").expect(t, 4, "the server does not implement the method gentest.shop.Shop.List")
 	text, err := os.ReadFile("../gen/gentest/shop/shop.proto")
 	if err != nil {
 		t.Fatal(err)

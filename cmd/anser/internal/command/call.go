@@ -46,7 +46,7 @@ func newCall(s streams) *cobra.Command {
 Call a method with a message in JSON, and print its reply. Without a message {} is sent; - reads it from the standard
 input, @FILE from a file. A method with several arguments takes an array of them, or an object with their names.
 
-A stream takes any number of messages. Those from the input or a file are sent as they are read, one JSON text after the other,
+A stream takes any number of messages, one of the server alone a request like a call. Those from the input or a file are sent as they are read, one JSON text after the other,
 and after the last one the client closes its side. Each message of the server is printed as a line of JSON. A stream may
 take as long as --timeout says, or with --follow until it is interrupted.
 

@@ -32,6 +32,9 @@ func (f *callFlags) converse(ctx context.Context, s streams, to *callee, message
 	if f.oneway || f.idempotent {
 		return usagef("--oneway and --idempotent are for calls: %s is a stream", to.method)
 	}
+	if to.info != nil && streamKind(to.info) == "server stream" && len(messages) == 0 {
+		messages = []string{"{}"} // as for a call: its one request
+	}
 	if to.silent != nil { // opening the stream would take as long as the client looks for an instance
 		to.silent.Method = to.method
 		return f.endStream(s, to, to.silent, streamEnd{}, nil)

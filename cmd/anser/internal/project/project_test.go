@@ -1,6 +1,7 @@
 package project_test
 
 import (
+	"bufio"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,6 +52,9 @@ func TestNewProjectsWork(t *testing.T) {
 			if err != nil || len(entries) != 1 {
 				t.Errorf("there is more than the project: %v, %v", entries, err)
 			}
+			if kind == project.Plain {
+				serveAndCall(t, folder)
+			}
 		})
 	}
 }
@@ -81,5 +85,38 @@ func TestRefused(t *testing.T) {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 1 {
 		t.Errorf("something is left: %v, %v", entries, err)
+	}
+}
+
+// serveAndCall runs the server of a project and its client, and stops the server.
+func serveAndCall(t *testing.T, folder string) {
+	t.Helper()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", "bin/", "./cmd/...")
+	build.Dir, build.Env = folder, append(os.Environ(), "GOWORK=off", "GOFLAGS=")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	server := exec.CommandContext(t.Context(), filepath.Join(folder, "bin", "order-history-server"), "-listen", "127.0.0.1:0")
+	log, err := server.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(log).ReadString('\n')
+	_, address, ok := strings.Cut(strings.TrimSpace(line), "serving OrderHistory on ")
+	if err != nil || !ok {
+		t.Fatalf("the server says %q, %v", line, err)
+	}
+	out, err := exec.CommandContext(t.Context(), filepath.Join(folder, "bin", "order-history"), "-server", address, "tea").CombinedOutput()
+	if err != nil || string(out) != "item 1: tea\n" {
+		t.Errorf("the client says %q, %v", out, err)
+	}
+	if err := server.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Wait(); err != nil {
+		t.Errorf("the server ends with %v", err)
 	}
 }
