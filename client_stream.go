@@ -354,3 +354,15 @@ func (h *host) pickStreamConn() *callerHalf {
 func (c *callerHalf) streamsFull() bool {
 	return float64(c.streaming.Load()+1) >= growAt*float64(c.peer.MaxStreams)
 }
+
+// Close cancels the stream of a client; see [Stream.Close].
+func (s *DynamicStream) Close() error { return s.st.closeOfClient() }
+
+// closeOfClient cancels the stream of a client.
+func (st *stream) closeOfClient() error {
+	if !st.side.isClient() {
+		return failure(FailedPrecondition, OutcomeUnknown, PhaseNone, nil, "a handler ends its stream by returning, not with Close")
+	}
+	st.cancel(failure(Canceled, OutcomeUnknown, PhaseWait, context.Canceled, "the stream was closed"))
+	return nil
+}

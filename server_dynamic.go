@@ -17,6 +17,12 @@ type DynamicMethod struct {
 	// Handle is called with a *Request and returns a *Reply, under the same rules as the function
 	// passed to [Handle].
 	Handle func(ctx context.Context, request any) (reply any, err error)
+	// Stream serves a stream in place of Handle, under the same rules as the function passed to
+	// [HandleStream]: it receives messages of type Request and sends those of type Reply.
+	// ClientStream and ServerStream tell which sides send any number of them; with neither, both
+	// do.
+	Stream                     func(ctx context.Context, st *DynamicStream) error
+	ClientStream, ServerStream bool
 	// Foreign offers the method to other protocols only (see [ProtocolConn]): it may have any
 	// name, the codecs of the server need not carry its messages, and clients of Anser neither
 	// see nor call it.
@@ -42,10 +48,22 @@ func (d *DynamicMethod) method() (*method, error) {
 	switch {
 	case d.Name == "":
 		return nil, errors.New("a method has no name")
-	case handle == nil:
-		return nil, fmt.Errorf("method %q has no handler: the function is nil", d.Name)
+	case handle == nil && d.Stream == nil:
+		return nil, errNilHandler(d.Name)
+	case handle != nil && d.Stream != nil:
+		return nil, fmt.Errorf("method %q has Handle and Stream: it is a call or a stream", d.Name)
+	case d.Stream != nil && d.Foreign:
+		return nil, fmt.Errorf("method %q is a stream, which other protocols do not call", d.Name)
 	case request == nil || d.Reply == nil:
 		return nil, fmt.Errorf("method %q: the type of the request or of the reply is nil", d.Name)
+	}
+	if run := d.Stream; run != nil {
+		return &method{
+			name:     d.Name,
+			converse: func(ctx context.Context, st *stream) error { return run(ctx, &DynamicStream{st}) },
+			request:  request, reply: d.Reply,
+			sides: sides{d.ClientStream, d.ServerStream},
+		}, nil
 	}
 	return &method{
 		name:       d.Name,

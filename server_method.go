@@ -162,7 +162,10 @@ func (s *Server) prepare(m *method, opts []HandleOption) (*handleOptions, error)
 	if err := m.nameParams(o.params); err != nil {
 		return nil, err
 	}
-	if m.sides = o.sides; m.converse != nil && m.sides == (sides{}) {
+	if o.sides != (sides{}) {
+		m.sides = o.sides
+	}
+	if m.converse != nil && m.sides == (sides{}) {
 		m.sides = sides{client: true, server: true}
 	}
 	if err := m.bindContract(o.contract); err != nil {

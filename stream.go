@@ -82,24 +82,13 @@ func (s *Stream[S, R]) GrowWindow(n int) { s.st.widen(int64(n)) }
 // CloseSend tells the handler that the client sends no more messages; the handler's Recv then
 // returns io.EOF. Messages of the handler can still be received. A handler ends its direction by
 // returning: for it CloseSend fails.
-func (s *Stream[S, R]) CloseSend() error {
-	if !s.st.side.isClient() {
-		return failure(FailedPrecondition, OutcomeUnknown, PhaseNone, nil, "a handler ends its stream by returning, not with CloseSend")
-	}
-	return s.st.closeSend()
-}
+func (s *Stream[S, R]) CloseSend() error { return s.st.closeSendOfClient() }
 
 // Close cancels the stream of a client, unless it has ended: the context of the handler ends, and
 // messages that were not received are dropped. It may be called more than once and does nothing
 // after the end of the stream, so it can be deferred. A handler ends its stream by returning: for
 // it Close fails.
-func (s *Stream[S, R]) Close() error {
-	if !s.st.side.isClient() {
-		return failure(FailedPrecondition, OutcomeUnknown, PhaseNone, nil, "a handler ends its stream by returning, not with Close")
-	}
-	s.st.cancel(failure(Canceled, OutcomeUnknown, PhaseWait, context.Canceled, "the stream was closed"))
-	return nil
-}
+func (s *Stream[S, R]) Close() error { return s.st.closeOfClient() }
 
 // Trailer returns the metadata that the handler sent with its end by [SetTrailer], or nil. It is
 // available once Recv has returned an error or io.EOF; on the server it is always nil. It is
@@ -169,6 +158,21 @@ func Open[S, R any](ctx context.Context, c *Client, method string, opts ...CallO
 // the stream.
 func OpenWith[S, R any](ctx context.Context, c *Client, method string, first *S, opts ...CallOption) (*Stream[S, R], error) {
 	return openStream[S, R](ctx, c, method, first, opts)
+}
+
+// OpenDynamic opens a stream whose types of messages are known only when the program runs: sends and
+// receives are pointers to messages of these types, which may be nil pointers. Otherwise it is like
+// [Open], or with a first message, which may be nil, like [OpenWith].
+func (c *Client) OpenDynamic(ctx context.Context, method string, sends, receives, first any, opts ...CallOption) (*DynamicStream, error) {
+	if err := c.usable(ctx, method); err != nil {
+		return nil, err
+	}
+	r := streamOpening{client: c, method: method, in: sends, out: receives, first: first}
+	st, err := r.open(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	return &DynamicStream{st}, nil
 }
 
 func openStream[S, R any](ctx context.Context, c *Client, method string, first *S, opts []CallOption) (*Stream[S, R], error) {
