@@ -63,6 +63,7 @@ var rules = []rule{
 	{packages: "fanout", may: above},
 	{packages: "filetransfer", may: above},
 	{packages: "netrpc", may: above},
+	{packages: "grpcstubs", may: above},
 	{packages: "netrpc/jsonrpc", may: append([]string{"netrpc"}, above...)},
 	{packages: "netrpc/internal/**"}, // nothing of ours: they handle bytes and connections, not Anser
 	{packages: "telemetry/**", may: above},
