@@ -19,6 +19,10 @@ func (s *Server) host() (*anser.Server, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	host := s.hostLocked()
+	if host == nil {
+		host = s.newHost()
+		s.own = host
+	}
 	if len(s.pending) > 0 { // they were registered before there was a host
 		if err := s.serveLocked(host, s.pending...); err != nil {
 			return nil, err
@@ -28,14 +32,17 @@ func (s *Server) host() (*anser.Server, error) {
 	return host, nil
 }
 
+// hostLocked returns the server of package anser that runs the calls, or nil if there is none yet.
 func (s *Server) hostLocked() *anser.Server {
 	if s.Anser != nil {
 		return s.Anser
 	}
-	if s.own != nil {
-		return s.own
-	}
-	s.own = anser.NewServer(
+	return s.own
+}
+
+// newHost returns a server of package anser with the fields of s as its options.
+func (s *Server) newHost() *anser.Server {
+	return anser.NewServer(
 		anser.Logger(s.log()),
 		anser.MaxMessage(or(s.MaxMessage, defaultMaxMessage)),
 		anser.MaxInFlight(or(s.MaxInFlight, defaultMaxInFlight)),
@@ -46,15 +53,11 @@ func (s *Server) hostLocked() *anser.Server {
 		anser.InsecurePublic(), // this server checks it itself: it knows whether it has Authenticate
 		anser.NoDescribe(),     // callers of unknown methods get the texts of net/rpc
 	)
-	return s.own
 }
 
 // addLocked registers methods at the server of package anser, if it exists already.
 func (s *Server) addLocked(methods ...*method) error {
-	host := s.Anser
-	if host == nil {
-		host = s.own
-	}
+	host := s.hostLocked()
 	if host == nil {
 		s.pending = append(s.pending, methods...)
 		return nil

@@ -39,33 +39,30 @@ func (s *Server) checkConn(conn io.ReadWriteCloser) error {
 		return errNoServer
 	}
 	nc, ok := conn.(net.Conn)
-	if ok && s.Anser != nil {
-		p := anser.Peer{Local: nc.LocalAddr()}
-		if tc, ok := nc.(interface{ ConnectionState() tls.ConnectionState }); ok {
-			p.TLS = new(tc.ConnectionState())
-		}
-		return s.Anser.CheckPeer(p)
-	}
-	if !ok || s.InsecurePublic || !accept.Elsewhere(nc.LocalAddr()) {
+	if !ok {
 		return nil
 	}
-	_, encrypted := nc.(interface{ ConnectionState() tls.ConnectionState })
-	if s.protected(anser.Protection{Encrypted: encrypted}) {
-		return nil
+	p := anser.Peer{Local: nc.LocalAddr()}
+	if tc, ok := nc.(interface{ ConnectionState() tls.ConnectionState }); ok {
+		p.TLS = new(tc.ConnectionState())
 	}
-	return fmt.Errorf("the connection at %q can be reached from other machines, and TLS or authentication is missing: %s", nc.LocalAddr(), publicAdvice)
+	return s.checkPeer(p)
 }
 
 // checkRequest is checkConn for an HTTP request.
 func (s *Server) checkRequest(r *http.Request) error {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return s.checkPeer(anser.Peer{Local: local, TLS: r.TLS})
+}
+
+func (s *Server) checkPeer(p anser.Peer) error {
 	if s.Anser != nil {
-		return s.Anser.CheckPeer(anser.Peer{Local: local, TLS: r.TLS})
+		return s.Anser.CheckPeer(p)
 	}
-	if s.InsecurePublic || !accept.Elsewhere(local) || s.protected(anser.Protection{Encrypted: r.TLS != nil}) {
+	if s.InsecurePublic || !accept.Elsewhere(p.Local) || s.protected(anser.Protection{Encrypted: p.TLS != nil}) {
 		return nil
 	}
-	return fmt.Errorf("the address %q can be reached from other machines, and TLS or authentication is missing: %s", local, publicAdvice)
+	return fmt.Errorf("the address %q can be reached from other machines, and TLS or authentication is missing: %s", p.Local, publicAdvice)
 }
 
 // protected reports whether connections with this protection may come from other machines.

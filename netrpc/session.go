@@ -96,6 +96,7 @@ func (c *session) lose(err error) {
 	c.mu.Unlock()
 	// At once: the calls that run may ignore the ends of their contexts, and these have places in the limits.
 	for _, cl := range gone {
+		c.server.stats.refused.Add(1)
 		c.drop(cl, errGone)
 	}
 	if conn != nil {
@@ -129,6 +130,12 @@ func (c *session) serve() error {
 // context would otherwise keep their places forever.
 func (c *session) start(cl *call) {
 	c.mu.Lock()
+	if c.lost {
+		c.mu.Unlock()
+		c.server.stats.refused.Add(1)
+		c.drop(cl, errGone)
+		return
+	}
 	if c.active >= or(c.server.MaxPerConn, defaultMaxPerConn) {
 		c.waiting = append(c.waiting, cl)
 		c.mu.Unlock()
@@ -142,16 +149,6 @@ func (c *session) start(cl *call) {
 // next runs the call that has waited longest, after another one has ended.
 func (c *session) next() {
 	c.mu.Lock()
-	if c.lost {
-		gone := c.waiting
-		c.waiting = nil
-		c.active--
-		c.mu.Unlock()
-		for _, cl := range gone {
-			c.drop(cl, errGone)
-		}
-		return
-	}
 	if len(c.waiting) == 0 {
 		c.waiting = nil
 		c.active--
@@ -167,10 +164,9 @@ func (c *session) next() {
 
 var errGone = anser.Refuse(anser.Canceled, "the connection was lost before the call could run")
 
-// drop ends a call that was admitted and does not run.
+// drop ends a call that was admitted and does not run. The caller counts the refusal.
 func (c *session) drop(cl *call, why *anser.Error) {
 	cl.call.Refuse(why)
-	c.server.stats.refused.Add(1)
 	c.server.inFlight.Add(-1)
 	c.calls.Done()
 }
@@ -220,14 +216,12 @@ func (c *session) read() (*call, *link.Refusal, error) {
 	}
 	cl.argument = cl.call.NewRequest()
 	if refusal := c.readBody(cl, cl.argument); refusal != nil {
-		c.drop(cl, anser.Refuse(anser.InvalidArgument, "%s", refusal.Text))
-		c.server.stats.refused.Add(-1) // refuse counts it
+		c.drop(cl, anser.Refuse(anser.InvalidArgument, "%s", refusal.Text)) // refuse counts it
 		return cl, refusal, nil
 	}
 	if sized, ok := c.codec.(link.Sized); ok {
 		if e := cl.call.Received(sized.RequestSize()); e != nil {
 			c.drop(cl, e)
-			c.server.stats.refused.Add(-1)
 			return cl, c.server.refusal(cl.request.ServiceMethod, e), nil
 		}
 	}

@@ -53,10 +53,7 @@ func (s *Server) Stats() Stats {
 		return Stats{}
 	}
 	s.mu.Lock()
-	conns, host := len(s.sessions), s.Anser
-	if host == nil {
-		host = s.own
-	}
+	conns, host := len(s.sessions), s.hostLocked()
 	s.mu.Unlock()
 	var ran anser.ServerStats
 	if host != nil {
