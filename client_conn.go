@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -86,10 +87,10 @@ func (c *clientConn) tend(now, _ int64) (due int64) {
 	again = c.trimStreams() || again
 	due, closed := c.closeUnused(now)
 	if closed {
-		return neverDue
+		return upkeep.Never
 	}
 	if again {
-		due = min(due, now+int64(tendEvery))
+		due = min(due, now+int64(upkeep.Interval))
 	}
 	alive, _ := c.keepAlive(now, &c.host.keepaliveOptions, c.probeDue())
 	if c.asked == now {
@@ -113,7 +114,7 @@ func (c *clientConn) closeUnused(now int64) (due int64, closed bool) {
 	if c.host.spare.Load() && (limit == 0 || limit > spareAfter) {
 		limit = spareAfter
 	}
-	due = neverDue
+	due = upkeep.Never
 	if limit != 0 && c.host.handlers == nil {
 		if quiet >= limit && c.retire() {
 			c.restsFrom.Store(min(c.idle.since, now-int64(restAfter)))
@@ -122,7 +123,7 @@ func (c *clientConn) closeUnused(now int64) (due int64, closed bool) {
 		}
 		due = after(c.idle.since, limit)
 		if open > int(c.streaming.Load()) {
-			due = now + int64(tendEvery) // the end of a call may move no byte; the end of a stream wakes tend
+			due = now + int64(upkeep.Interval) // the end of a call may move no byte; the end of a stream wakes tend
 		}
 	}
 	if !c.host.isExtra(&c.callerHalf) || open > 0 {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/internal/sysconn"
+	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -120,7 +121,7 @@ func (h *host) enter(c *clientConn, err error, own bool) error {
 	if err == nil {
 		h.stood = true
 		h.all[c] = struct{}{}
-		h.pool.upkeep.Add(&c.upkeep, nanotime()+int64(tendEvery), c.tend)
+		h.pool.upkeep.Add(&c.upkeep, nanotime()+int64(upkeep.Interval), c.tend)
 		c.wg.Go(c.read)
 	}
 	tell := func() {}

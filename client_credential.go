@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -161,19 +162,19 @@ const maxRenewBackoff = 30 * time.Second
 func (c *clientConn) tendRenewal(now int64) (due int64) {
 	r := c.renewal
 	if r == nil {
-		return neverDue
+		return upkeep.Never
 	}
 	at := r.at.Load()
 	switch {
 	case at == 0:
-		return neverDue
+		return upkeep.Never
 	case now < at:
 		return at
 	}
 	if r.busy.CompareAndSwap(false, true) {
 		c.host.spawn(c.renew)
 	}
-	return neverDue // renew sets the next time
+	return upkeep.Never // renew sets the next time
 }
 
 // renew gets another credential and sends it.

@@ -36,7 +36,7 @@ func (p *pool) acquire(o hostOptions, conns int, dial dialFunc) *host {
 		}
 		h = newHost(p, o, dial)
 		p.hosts[o] = h
-		p.upkeep.Add(&h.upkeep, neverDue, h.tend)
+		p.upkeep.Add(&h.upkeep, upkeep.Never, h.tend)
 	}
 	h.refs++
 	h.wantAtLeast(conns)

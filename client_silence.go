@@ -3,6 +3,8 @@ package anser
 import (
 	"errors"
 	"time"
+
+	"github.com/anser-rpc/anser/internal/upkeep"
 )
 
 // A process that is stopped, or a machine that is gone without notice, keeps its connections for a
@@ -23,7 +25,7 @@ const (
 // may be quiet.
 func (c *callerHalf) probeDue() int64 {
 	if !c.host.judged.Load() || c.busy.Load() <= c.streaming.Load() {
-		return neverDue
+		return upkeep.Never
 	}
 	return max(after(c.progress.lastRead.Load(), doubtAfter), after(c.asked, pingAfter(doubtEvery, &c.peer)))
 }
@@ -33,9 +35,9 @@ func (c *callerHalf) probeDue() int64 {
 // late, and while the host is silent.
 func (h *host) tend(now, was int64) (due int64) {
 	if now-was > int64(lostTrack) {
-		return now + int64(tendEvery) // the answers may be here, and unread
+		return now + int64(upkeep.Interval) // the answers may be here, and unread
 	}
-	due = neverDue
+	due = upkeep.Never
 	var asked, heard int64
 	for _, c := range *h.ready.Load() {
 		if since := c.pinged.Load(); since != 0 {
@@ -60,7 +62,7 @@ func (h *host) tend(now, was int64) (due int64) {
 	for _, c := range *h.ready.Load() { // again with each look: a call may have come, and the budget may have grown
 		c.moveCalls(now)
 	}
-	return now + int64(tendEvery)
+	return now + int64(upkeep.Interval)
 }
 
 var errSilent = errors.New("the instance does not answer pings")

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/codec"
-	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -60,9 +59,6 @@ const maxKeptMessage = 8 << 20
 
 // frameOverhead is how many bytes a frame may hold in addition to its message.
 const frameOverhead = 64 << 10
-
-// tendEvery is the interval of the checks of an active connection.
-const tendEvery = upkeep.Interval
 
 // maxHello is the size limit of a frame before the end of the handshake, less than any MaxMessage
 // allows later.

@@ -1,6 +1,10 @@
 package anser
 
-import "time"
+import (
+	"time"
+
+	"github.com/anser-rpc/anser/internal/upkeep"
+)
 
 // idleness records since when no call was made on a connection. It is owned by the maintenance.
 type idleness struct {
@@ -20,4 +24,4 @@ func (i *idleness) note(now int64, calls uint64, open bool) time.Duration {
 
 // restAfter is how long a client's connection must have been without a call for its end to mean
 // that it is not needed: no successor is made before the next call.
-const restAfter = 2 * tendEvery
+const restAfter = 2 * upkeep.Interval

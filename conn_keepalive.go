@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -60,7 +61,7 @@ const (
 // keepAlive closes the connection if its peer is silent or too slow, and pings a peer that has
 // been silent for long, or at the time doubt. It returns when it is due next.
 func (c *conn) keepAlive(now int64, o *keepaliveOptions, doubt int64) (due int64, fault connFault) {
-	soon := now + int64(tendEvery)
+	soon := now + int64(upkeep.Interval)
 	if since := c.stalledSince(); since != 0 && now-since > int64(o.writeStall) {
 		c.fail(fmt.Errorf("a write made no progress for %v (anser.WriteStall)", o.writeStall))
 		return soon, writeStalled

@@ -19,6 +19,7 @@ import (
 	"github.com/anser-rpc/anser/internal/accept"
 	"github.com/anser-rpc/anser/internal/handshakes"
 	"github.com/anser-rpc/anser/internal/replycache"
+	"github.com/anser-rpc/anser/internal/spelling"
 	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -214,7 +215,7 @@ func (s *Server) beginTendingLocked() {
 	}
 	s.tended = true
 	s.unseen.Store(true)
-	due := neverDue
+	due := upkeep.Never
 	if s.o.authorizer != nil {
 		due = nanotime()
 	}
@@ -316,9 +317,9 @@ func (s *Server) tend(now, _ int64) (due int64) {
 	active = s.replies.Tick(now) || active
 	active = s.workers.trim() || active
 	if active || s.o.authorizer != nil {
-		return now + int64(tendEvery)
+		return now + int64(upkeep.Interval)
 	}
-	return neverDue
+	return upkeep.Never
 }
 
 func (s *Server) liveConns() []*serverConn {
@@ -342,6 +343,9 @@ func (s *Server) codecNames(only *codecSet) string {
 	return strings.Join(names, ", ")
 }
 
+// maxCompared is the length in bytes up to which names of methods are compared.
+const maxCompared = 256
+
 // suggest returns which method the caller of an unknown method may have meant, or nothing if the
 // server does not describe its methods.
 func (s *Server) suggest(name string) string {
@@ -349,11 +353,12 @@ func (s *Server) suggest(name string) string {
 		return ""
 	}
 	best, distance := "", len(name)/2+1
+	name = strings.ToLower(name)
 	s.table.each(func(known string, m *method, _ *alias) {
 		if m.foreign {
 			return
 		}
-		if d := editDistance(strings.ToLower(name), strings.ToLower(known)); d < distance || d == distance && known < best {
+		if d := spelling.Distance(name, strings.ToLower(known), maxCompared); d < distance || d == distance && known < best {
 			best, distance = known, d
 		}
 	})
@@ -361,30 +366,6 @@ func (s *Server) suggest(name string) string {
 		return fmt.Sprintf(": did you mean %q?", best)
 	}
 	return ": " + MethodsName + " lists what is"
-}
-
-// editDistance returns the Levenshtein distance of a and b.
-func editDistance(a, b string) int {
-	if len(a) > 256 || len(b) > 256 {
-		return len(a) + len(b)
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			next := min(row[j+1]+1, row[j]+1, diagonal+cost)
-			diagonal, row[j+1] = row[j+1], next
-		}
-	}
-	return row[len(b)]
 }
 
 // Addrs returns the addresses that the server listens on.

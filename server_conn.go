@@ -5,6 +5,7 @@ import (
 
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/internal/placement"
+	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -341,9 +342,9 @@ func (c *serverConn) tend(now, _ int64) (due int64) {
 	}
 	again := c.trim()
 	if again = c.trimStreams() || again; again {
-		due = min(due, now+int64(tendEvery))
+		due = min(due, now+int64(upkeep.Interval))
 	}
-	alive, fault := c.keepAlive(now, &c.server.o.keepaliveOptions, neverDue)
+	alive, fault := c.keepAlive(now, &c.server.o.keepaliveOptions, upkeep.Never)
 	switch fault {
 	case writeStalled:
 		c.server.stats.close(wire.Timeout)

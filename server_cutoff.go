@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"sync"
+
+	"github.com/anser-rpc/anser/internal/upkeep"
 )
 
 // The end of the calls, streams and connections that a client may no longer have.
@@ -33,7 +35,7 @@ func (s *Server) policyChanged() bool {
 // check again. changed says that the policy has changed.
 func (c *serverConn) tendTrust(now int64, changed bool) (due int64) {
 	srv, st := c.server, c.auth.now.Load()
-	due = neverDue
+	due = upkeep.Never
 	if st == nil || c.verdict.Load() != nil { // the client has not shown a credential yet, or the connection is about to end
 		return due
 	}
@@ -55,7 +57,7 @@ func (c *serverConn) tendTrust(now int64, changed bool) (due int64) {
 			srv.countAuthFailure(c, lapsed, errors.New("the identity has ended and was not renewed"))
 			c.failWith(errUnauthenticated)
 		}
-		return now + int64(tendEvery)
+		return now + int64(upkeep.Interval)
 	case changed:
 		c.sweep()
 	}
@@ -63,7 +65,7 @@ func (c *serverConn) tendTrust(now int64, changed bool) (due int64) {
 		due = min(due, st.expires)
 	}
 	if st.identity.Revoked != nil {
-		due = min(due, now+int64(tendEvery))
+		due = min(due, now+int64(upkeep.Interval))
 	}
 	return due
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/internal/idtable"
+	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -33,7 +34,7 @@ func (c *serverConn) drained(s *reading, flags wire.Flags) error {
 func (c *serverConn) drainIdle(now int64) (due int64) {
 	limit := c.server.o.idleTimeout
 	if limit == 0 || c.peer.Session != 0 { // a client with handlers waits for calls
-		return neverDue
+		return upkeep.Never
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -42,14 +43,14 @@ func (c *serverConn) drainIdle(now int64) (due int64) {
 	quiet := c.idle.note(now, uint64(turn)+c.opened, turn.running() || c.running.Len()+c.detached > 0)
 	switch {
 	case c.draining:
-		return neverDue
+		return upkeep.Never
 	case turn.running() || c.detached > c.streaming: // its end may move no byte; that of a stream stirs
-		return now + int64(tendEvery)
+		return now + int64(upkeep.Interval)
 	case quiet < limit:
 		return after(c.idle.since, limit)
 	}
 	c.spawn(func() { c.startDrain(c.server.o.grace) })
-	return neverDue
+	return upkeep.Never
 }
 
 // startDrain tells the client to use another server.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/anser-rpc/anser/internal/handshakes"
 	"github.com/anser-rpc/anser/internal/sysconn"
+	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -110,7 +111,7 @@ func (s *Server) handshake(nc net.Conn, g *handshakes.Pending, full, check bool)
 	delete(s.raw, g)
 	nc.SetDeadline(time.Time{}) // under the lock: stop sets one for those in raw
 	s.live[c] = struct{}{}
-	s.upkeep.Add(&c.upkeep, nanotime()+int64(tendEvery), c.tend)
+	s.upkeep.Add(&c.upkeep, nanotime()+int64(upkeep.Interval), c.tend)
 	closed, by := s.closed, s.closesBy
 	s.mu.Unlock()
 	if c.peer.Session != 0 {

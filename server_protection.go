@@ -110,21 +110,46 @@ func (s *Server) checkListener(l net.Listener) (Protection, error) {
 	return p, nil
 }
 
-// checkConn returns an error if the connection comes from another machine and lacks protection.
+// checkConn returns an error if the connection may come from another machine and lacks protection.
 func (s *Server) checkConn(nc net.Conn) error {
-	if s.o.insecure || accept.Near(nc.LocalAddr()) {
+	if accept.Near(nc.LocalAddr()) {
 		return nil
 	}
 	p := Protection{Encrypted: s.o.tls != nil, Authenticated: s.authenticates()}
-	if sc, ok := nc.(secured); ok {
-		state := sc.ConnectionState()
-		p.Encrypted = true // the server's own TLS is not used
-		p.Authenticated = len(s.o.authenticators) > 0 || len(state.VerifiedChains) > 0
+	if sc, ok := nc.(secured); ok { // the server's own TLS is not used
+		p = s.protectedBy(new(sc.ConnectionState()))
 	}
-	if lacks := p.lacks(); lacks != "" {
-		return wire.Errorf(wire.Unauthenticated, "the connection comes from another machine and has no %s: %s", lacks, publicAdvice)
+	if text := s.unprotected(p); text != "" {
+		return wire.Errorf(wire.Unauthenticated, "%s", text)
 	}
 	return nil
+}
+
+// checkPeer returns an error if the connection certainly came from another machine and lacks
+// protection.
+func (s *Server) checkPeer(remote *Peer) error {
+	if !accept.Elsewhere(remote.Local) {
+		return nil
+	}
+	if text := s.unprotected(s.protectedBy(remote.TLS)); text != "" {
+		return errors.New(text)
+	}
+	return nil
+}
+
+// protectedBy returns the protection of a connection with this state of TLS, or nil for one without.
+func (s *Server) protectedBy(state *tls.ConnectionState) Protection {
+	proven := state != nil && len(state.VerifiedChains) > 0
+	return Protection{Encrypted: state != nil, Authenticated: proven || len(s.o.authenticators) > 0}
+}
+
+// unprotected says what a connection from another machine lacks, or returns "".
+func (s *Server) unprotected(p Protection) string {
+	lacks := p.lacks()
+	if s.o.insecure || lacks == "" {
+		return ""
+	}
+	return fmt.Sprintf("the connection comes from another machine and has no %s: %s", lacks, publicAdvice)
 }
 
 // authenticates reports whether the server authenticates every client.

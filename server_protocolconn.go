@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/anser-rpc/anser/internal/accept"
+	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -122,24 +122,9 @@ func (s *Server) enter(p *ProtocolConn) error {
 	s.serving = true
 	s.beginTendingLocked()
 	s.live[p.conn] = struct{}{}
-	s.upkeep.Add(&p.conn.upkeep, nanotime()+int64(tendEvery), p.conn.tend)
+	s.upkeep.Add(&p.conn.upkeep, nanotime()+int64(upkeep.Interval), p.conn.tend)
 	s.conns.Add(1)
 	s.stats.accepted.Add(1)
-	return nil
-}
-
-// checkPeer returns an error if the connection came from another machine and lacks protection.
-func (s *Server) checkPeer(remote *Peer) error {
-	if s.o.insecure || remote.Local == nil || !accept.Elsewhere(remote.Local) {
-		return nil
-	}
-	p := Protection{Encrypted: remote.TLS != nil, Authenticated: len(s.o.authenticators) > 0}
-	if remote.TLS != nil && len(remote.TLS.VerifiedChains) > 0 {
-		p.Authenticated = true
-	}
-	if lacks := p.lacks(); lacks != "" {
-		return fmt.Errorf("the connection comes from another machine and has no %s: %s", lacks, publicAdvice)
-	}
 	return nil
 }
 

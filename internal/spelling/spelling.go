@@ -1,5 +1,4 @@
-// Package spelling compares names with user input, for advice such as "did you mean x?". The root
-// package has its own function for the names of methods: the number of its packages is limited.
+// Package spelling compares names with user input, for advice such as "did you mean x?".
 package spelling
 
 // Distance returns the Levenshtein distance of two texts in bytes: the minimum number of bytes to
