@@ -65,6 +65,7 @@ func (d *DynamicMethod) method() (*method, error) {
 			sides: sides{d.ClientStream, d.ServerStream},
 		}, nil
 	}
+	var none any = reflect.Zero(reflect.PointerTo(d.Reply)).Interface() // a nil *Reply
 	return &method{
 		name:       d.Name,
 		newRequest: func() any { return reflect.New(request).Interface() },
@@ -73,7 +74,7 @@ func (d *DynamicMethod) method() (*method, error) {
 			if err != nil {
 				return nil, err
 			}
-			if v := reflect.ValueOf(out); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+			if out == nil || out == none {
 				return nil, errNilReply
 			}
 			return out, nil
