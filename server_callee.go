@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 
+	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/internal/idtable"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -43,6 +44,99 @@ func (c *calleeHalf) takeID(s *reading, id uint64) error {
 	}
 	s.lastID = id
 	return nil
+}
+
+// request handles a REQUEST frame: it runs the handler here or hands the call to a worker.
+func (c *calleeHalf) request(s *reading, h wire.Header, body []byte) (lost bool, err error) {
+	if err := c.takeID(s, h.ID); err != nil {
+		return false, err
+	}
+	s.requests++
+	c.pings = pingLimit{}
+	var r wire.Request
+	fault := wire.ParseRequest(h.Flags, body, &r)
+	if broken, ok := fault.(*wire.Error); ok { // errors.As would allocate for every request
+		return false, broken
+	}
+	if r.Method == 0 || int(r.Method) > len(s.methods) {
+		return false, wire.Errorf(wire.BadMethod, "REQUEST for the method %d, %d are named", r.Method, len(s.methods))
+	}
+	n := &s.methods[r.Method-1]
+	if n.method == nil { // it may have been added since it was named
+		if c.server.table.resolve(n); n.method != nil {
+			c.expect(s, n.method)
+		}
+	}
+	var cd codec.Codec
+	var refused *Error
+	if c.auth != nil {
+		refused = c.authorize(s.now, n)
+	}
+	if refused == nil {
+		if cd, refused, err = c.admit(s, n, h.Flags, &r, fault); err != nil {
+			return false, err
+		}
+	}
+	var taken uint8
+	if refused == nil && n.method.limits != nil {
+		taken, refused = n.method.limits.admit(Priority(r.Priority), s.waited())
+	}
+	if refused != nil {
+		c.server.countRefusal(n.method, refused)
+		if h.Flags&wire.FlagOneway == 0 {
+			b := refused.body()
+			s.out = c.appendError(s.out, h.ID, 0, &b)
+		}
+		return false, c.flushIfFull(s)
+	}
+	if n.alias != nil {
+		n.alias.uses.Add(1)
+	}
+	m := n.method
+	ctx := c.newContext(s, m, h, &r)
+	ctx.priority |= taken
+	if ctx.expired(s.now) {
+		return false, c.refuse(s, ctx, errExpired)
+	}
+	if ctx.extras != nil && ctx.extras.key != "" {
+		if refused := c.server.takesKey(ctx); refused != nil {
+			return false, c.refuse(s, ctx, refused)
+		}
+		return false, c.handToWorker(s, n, ctx, cd, r.Payload) // it may wait for a duplicate
+	}
+	if m.converse != nil {
+		return false, c.openStream(s, n, ctx, cd, r.Payload)
+	}
+	if c.accepted == nil || !m.inline(s.now) {
+		return false, c.handToWorker(s, n, ctx, cd, r.Payload)
+	}
+	return c.accepted.runInline(s, ctx, cd, r.Payload)
+}
+
+// refuse answers a call that has a context and will not run.
+func (c *calleeHalf) refuse(s *reading, ctx *callContext, e *Error) error {
+	s.out = appendRefusal(s.out, ctx, e)
+	ctx.releaseLimits()
+	return c.flushIfFull(s)
+}
+
+func (c *calleeHalf) flushIfFull(s *reading) error {
+	if len(s.out) < flushAt {
+		return nil
+	}
+	return c.flush(s)
+}
+
+func (c *calleeHalf) flush(s *reading) error {
+	if len(s.out) == 0 {
+		return nil
+	}
+	err := c.sendOwned(s.out)
+	s.out = s.out[:0]
+	if cap(s.out) > maxKeptOut {
+		s.out = nil
+	}
+	return err
 }
 
 // finishDrain closes a server's connection that its client no longer uses and on which no call is
