@@ -11,14 +11,30 @@ import (
 )
 
 func TestAllocations(t *testing.T) {
-	codectest.Ceiling(t, protobuf.New(), benchpb.Filled(), 0, 48)
+	codectest.Ceiling(t, protobuf.New(), benchpb.Filled(), 0, 3)
+	codectest.Ceiling(t, protobuf.New(protobuf.Separate()), benchpb.Filled(), 0, 48)
 	codectest.Ceiling(t, protobuf.New(), &benchpb.AddRequest{A: 1, B: 2}, 0, 1)
 	codectest.Ceiling(t, protobuf.New(), &testpb.Texts{One: "one", Far: "far"}, 0, 3)
 }
 
 func BenchmarkFast(b *testing.B) { codectest.Bench(b, protobuf.New(), benchpb.Filled()) }
 
-// standard hides vtproto's methods from the codec.
+// vtproto hides the generated code from the codec.
+type vtproto struct{ *protobuf.Codec }
+
+func (v vtproto) Append(dst []byte, m any) ([]byte, error) {
+	return v.Codec.Append(dst, &spy{vtMessage: m.(vtMessage)})
+}
+
+func (v vtproto) Unmarshal(data []byte, m any) error {
+	return v.Codec.Unmarshal(data, &spy{vtMessage: m.(vtMessage)})
+}
+
+func BenchmarkVTProto(b *testing.B) { codectest.Bench(b, vtproto{protobuf.New()}, benchpb.Filled()) }
+
+func BenchmarkVTProtoTexts(b *testing.B) { codectest.Bench(b, vtproto{protobuf.New()}, newTexts()) }
+
+// standard hides all methods from the codec.
 type standard struct{ *protobuf.Codec }
 
 func (s standard) Append(dst []byte, v any) ([]byte, error) {

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-//go:generate env GOWORK=off go run -C ../tools ./pbgen -root ../.. -vt internal/benchpb/benchmark.proto internal/benchpb/math.proto
+//go:generate env GOWORK=off go run -C ../tools ./pbgen -root ../.. -vt -anser internal/benchpb/benchmark.proto internal/benchpb/math.proto
 
 // Text is the value of every string field of Filled.
 const Text = "许多往事在眼前一幕一幕，变的那麼模糊"

@@ -1,5 +1,5 @@
-// Pbgen compiles .proto files and writes the Go code of protoc-gen-go, and of
-// protoc-gen-go-vtproto with -vt, next to them. It needs no protoc: the compiler runs in the
+// Pbgen compiles .proto files and writes the Go code of protoc-gen-go, of protoc-gen-go-vtproto
+// with -vt, and of Anser's own codec with -anser, next to them. It needs no protoc: the compiler runs in the
 // process and the two plugins are tools of this module, so every version is pinned in its go.mod.
 //
 //	pbgen -root ../.. -vt internal/benchpb/benchmark.proto internal/benchpb/math.proto
@@ -31,13 +31,14 @@ func main() {
 	log.SetPrefix("pbgen: ")
 	root := flag.String("root", ".", "the directory to which the files' names are relative")
 	vt := flag.Bool("vt", false, "generate vtproto's methods too")
+	anser := flag.Bool("anser", false, "generate Anser's methods too")
 	flag.Parse()
-	if err := generate(*root, *vt, flag.Args()); err != nil {
+	if err := generate(*root, *vt, *anser, flag.Args()); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func generate(root string, vt bool, names []string) error {
+func generate(root string, vt, anser bool, names []string) error {
 	if len(names) == 0 {
 		return fmt.Errorf("no files: name .proto files relative to -root")
 	}
@@ -45,10 +46,18 @@ func generate(root string, vt bool, names []string) error {
 	if err != nil {
 		return err
 	}
-	if err := run(root, "protoc-gen-go", "", request); err != nil || !vt {
+	if err := run(root, "", request, "go", "tool", "protoc-gen-go"); err != nil {
 		return err
 	}
-	return run(root, "protoc-gen-go-vtproto", ",features=marshal+unmarshal+size", request)
+	if vt {
+		if err := run(root, ",features=marshal+unmarshal+size", request, "go", "tool", "protoc-gen-go-vtproto"); err != nil {
+			return err
+		}
+	}
+	if anser { // from the working copy
+		return run(root, "", request, "go", "-C", filepath.Join(root, "cmd", "anser"), "run", "./internal/pbcodec/plugin")
+	}
+	return nil
 }
 
 // compile returns the request that protoc would send to a plugin.
@@ -83,7 +92,7 @@ func addFile(f protoreflect.FileDescriptor, seen map[string]bool, request *plugi
 }
 
 // run sends the request to a plugin and writes the files of its answer below root.
-func run(root, plugin, options string, request *pluginpb.CodeGeneratorRequest) error {
+func run(root, options string, request *pluginpb.CodeGeneratorRequest, plugin ...string) error {
 	parameters := []string{"paths=source_relative"}
 	for _, name := range request.FileToGenerate {
 		parameters = append(parameters, fmt.Sprintf("M%s=%s", name, path.Join(module, path.Dir(name))))
@@ -93,18 +102,18 @@ func run(root, plugin, options string, request *pluginpb.CodeGeneratorRequest) e
 	if err != nil {
 		return err
 	}
-	command := exec.Command("go", "tool", plugin)
+	command := exec.Command(plugin[0], plugin[1:]...)
 	command.Stdin, command.Stderr = bytes.NewReader(in), os.Stderr
 	out, err := command.Output()
 	if err != nil {
-		return fmt.Errorf("%s: %w", plugin, err)
+		return fmt.Errorf("%v: %w", plugin, err)
 	}
 	response := new(pluginpb.CodeGeneratorResponse)
 	if err := proto.Unmarshal(out, response); err != nil {
-		return fmt.Errorf("%s: %w", plugin, err)
+		return fmt.Errorf("%v: %w", plugin, err)
 	}
 	if response.Error != nil {
-		return fmt.Errorf("%s: %s", plugin, response.GetError())
+		return fmt.Errorf("%v: %s", plugin, response.GetError())
 	}
 	for _, f := range response.File {
 		if err := os.WriteFile(filepath.Join(root, f.GetName()), []byte(f.GetContent()), 0o644); err != nil {

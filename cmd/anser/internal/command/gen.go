@@ -25,6 +25,7 @@ type genJob struct {
 	Imports  []string `json:"imports"`
 	Out      string   `json:"out"`
 	Separate bool     `json:"separate"`
+	NoCodec  bool     `json:"no_codec"`
 }
 
 func newGen(s streams) *cobra.Command {
@@ -40,7 +41,8 @@ kiss-rpc, and Go interfaces with the comment //anser:service. Nothing else needs
 says.
 
 The code of a .proto file goes into its folder, or with --out into the same folder below another one: NAME.pb.go with the
-messages, as protoc-gen-go makes them, and NAME.anser.go with the services. A file without the option go_package gets the
+messages, as protoc-gen-go makes them, NAME.codec.go with the code that encodes and decodes them, and NAME.anser.go with
+the services. A file without the option go_package gets the
 package of its folder. The files of google/protobuf, google/api/annotations.proto, google/rpc/status.proto and
 anser/options.proto can be imported from anywhere.
 
@@ -82,6 +84,7 @@ Only files whose content changes are written, and none if a contract has a mista
 	c.Flags().StringArrayVarP(&job.Imports, "import", "I", nil, "folder relative to which files are imported; may be repeated (default: the working directory)")
 	c.Flags().StringVar(&job.Out, "out", "", "folder for the code (default: that of the contract)")
 	c.Flags().BoolVar(&job.Separate, "separate", false, "put services into a package of their own, such as ordersanser beside orders: for packages that also have the code of protoc-gen-go-grpc")
+	c.Flags().BoolVar(&job.NoCodec, "no-codec", false, "leave out the code with which Anser encodes and decodes protobuf messages; the standard library does it then")
 	c.Flags().BoolVar(&check, "check", false, "write nothing; fail if something is out of date")
 	c.Flags().BoolVar(&watch, "watch", false, "generate again whenever a contract changes, until interrupted")
 	c.Flags().StringVar(&config, "config", genFile, "file with what to generate")
@@ -104,7 +107,7 @@ func genJobs(job genJob, config string, chosen bool) ([]genJob, error) {
 	if err != nil {
 		return nil, usagef("read the configuration: %w", err)
 	}
-	if job.Out != "" || job.Separate || job.Imports != nil {
+	if job.Out != "" || job.Separate || job.NoCodec || job.Imports != nil {
 		return nil, usagef("%s says what to generate: put the flags there, or name the contracts as arguments", config)
 	}
 	var jobs []genJob
@@ -126,7 +129,7 @@ func genJobs(job genJob, config string, chosen bool) ([]genJob, error) {
 func outputs(ctx context.Context, jobs []genJob) (*gen.Output, error) {
 	all := new(gen.Output)
 	for _, j := range jobs {
-		out, err := gen.Generate(ctx, gen.Options{Inputs: j.Inputs, Imports: j.Imports, Out: j.Out, Separate: j.Separate})
+		out, err := gen.Generate(ctx, gen.Options{Inputs: j.Inputs, Imports: j.Imports, Out: j.Out, Separate: j.Separate, NoCodec: j.NoCodec})
 		if err != nil {
 			return nil, err
 		}

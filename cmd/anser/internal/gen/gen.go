@@ -29,6 +29,8 @@ type Options struct {
 	// Separate puts the code of services into a package of its own, in a folder below that of the
 	// messages.
 	Separate bool
+	// NoCodec leaves out the code with which messages of protobuf are encoded and decoded.
+	NoCodec bool
 }
 
 // File is a file of generated code.

@@ -75,10 +75,10 @@ func all(t *testing.T) string {
 func TestFilesGoBesideTheirContract(t *testing.T) {
 	module(t, map[string]string{"api/v1/shop.proto": shop})
 	changes, err := run(t, gen.Options{Inputs: []string{"."}})
-	if err != nil || len(changes) != 2 || !changes[0].New {
+	if err != nil || len(changes) != 3 || !changes[0].New {
 		t.Fatalf("%+v, %v", changes, err)
 	}
-	if got := all(t); got != "api/v1/shop.anser.go api/v1/shop.pb.go api/v1/shop.proto" {
+	if got := all(t); got != "api/v1/shop.anser.go api/v1/shop.codec.go api/v1/shop.pb.go api/v1/shop.proto" {
 		t.Errorf("the files are %s", got)
 	}
 	code := read(t, "api/v1/shop.anser.go")
@@ -95,7 +95,7 @@ func TestOut(t *testing.T) {
 	if _, err := run(t, gen.Options{Inputs: []string{"api"}, Imports: []string{"api"}, Out: "internal/gen"}); err != nil {
 		t.Fatal(err)
 	}
-	if got := all(t); got != "api/shop.proto internal/gen/shop.anser.go internal/gen/shop.pb.go" {
+	if got := all(t); got != "api/shop.proto internal/gen/shop.anser.go internal/gen/shop.codec.go internal/gen/shop.pb.go" {
 		t.Errorf("the files are %s", got)
 	}
 	if code := read(t, "internal/gen/shop.pb.go"); !strings.Contains(code, "\npackage gen\n") {
@@ -119,7 +119,7 @@ func TestSeparate(t *testing.T) {
 	if _, err := run(t, gen.Options{Inputs: []string{"api"}, Separate: true}); err != nil {
 		t.Fatal(err)
 	}
-	if got := all(t); got != "api/apianser/shop.anser.go api/shop.pb.go api/shop.proto" {
+	if got := all(t); got != "api/apianser/shop.anser.go api/shop.codec.go api/shop.pb.go api/shop.proto" {
 		t.Errorf("the files are %s", got)
 	}
 	if code := read(t, "api/apianser/shop.anser.go"); !strings.Contains(code, "\npackage apianser\n") || !strings.Contains(code, "Buy(ctx context.Context, in *api.Thing)") {
@@ -138,7 +138,7 @@ func TestLeftovers(t *testing.T) {
 	if err != nil || len(changes) != 2 || !changes[1].Remove || changes[1].Path != "shop.anser.go" {
 		t.Errorf("%+v, %v", changes, err)
 	}
-	if got := all(t); got != "hand.go shop.pb.go shop.proto" {
+	if got := all(t); got != "hand.go shop.codec.go shop.pb.go shop.proto" {
 		t.Errorf("the files are %s", got)
 	}
 }
@@ -225,5 +225,18 @@ func TestKiss(t *testing.T) {
 		if _, err := run(t, gen.Options{Inputs: []string{"api/a.kiss"}}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
+	}
+}
+
+func TestNoCodec(t *testing.T) {
+	module(t, map[string]string{"shop.proto": shop})
+	if _, err := run(t, gen.Options{Inputs: []string{"."}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run(t, gen.Options{Inputs: []string{"."}, NoCodec: true}); err != nil {
+		t.Fatal(err)
+	}
+	if got := all(t); got != "shop.anser.go shop.pb.go shop.proto" {
+		t.Errorf("the files are %s", got)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/pluginpb"
 
 	"github.com/anser-rpc/anser/cmd/anser/internal/gocode"
+	"github.com/anser-rpc/anser/cmd/anser/internal/pbcodec"
 	"github.com/anser-rpc/anser/cmd/anser/internal/protofile"
 	"github.com/anser-rpc/anser/contract"
 )
@@ -51,7 +52,7 @@ func generateProto(ctx context.Context, o Options, files []string) ([]File, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := GenerateProto(plugin, gocode.Proto{Version: Version(), Separate: o.Separate}); err != nil {
+	if err := GenerateProto(plugin, gocode.Proto{Version: Version(), Separate: o.Separate}, !o.NoCodec); err != nil {
 		return nil, err
 	}
 	response := plugin.Response()
@@ -79,7 +80,7 @@ func protoSchema(ctx context.Context, imports, files []string) (*contract.Schema
 }
 
 // GenerateProto adds the files for all protobuf files that the plugin is asked for.
-func GenerateProto(plugin *protogen.Plugin, services gocode.Proto) error {
+func GenerateProto(plugin *protogen.Plugin, services gocode.Proto, codec bool) error {
 	plugin.SupportedFeatures = gengo.SupportedFeatures
 	plugin.SupportedEditionsMinimum = gengo.SupportedEditionsMinimum
 	plugin.SupportedEditionsMaximum = gengo.SupportedEditionsMaximum
@@ -88,6 +89,9 @@ func GenerateProto(plugin *protogen.Plugin, services gocode.Proto) error {
 			continue
 		}
 		gengo.GenerateFile(plugin, f)
+		if codec {
+			pbcodec.Generate(plugin, f, services.Version)
+		}
 		if err := services.Generate(plugin, f); err != nil {
 			return err
 		}
