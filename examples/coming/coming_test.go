@@ -8,15 +8,26 @@ import (
 	"testing"
 )
 
-var frameworks = []string{"netrpc", "rpcx", "grpc", "kitex"}
+// programs has the programs of each framework, with the one that is without Anser first.
+var programs = map[string][]string{
+	"netrpc": {"before", "after"},
+	"rpcx":   {"before", "after"},
+	"grpc":   {"before", "after", "stubs"},
+	"kitex":  {"before", "after"},
+}
 
-// The two programs of each framework have the same output.
+// The programs of a framework have the same output.
 func TestPrograms(t *testing.T) {
-	for _, name := range frameworks {
+	for name, folders := range programs {
 		t.Run(name, func(t *testing.T) {
-			before, after := output(t, name+"/before"), output(t, name+"/after")
-			if before != after || before == "" {
-				t.Errorf("before it prints %q, after it %q", before, after)
+			before := output(t, name+"/before")
+			if before == "" {
+				t.Error("before prints nothing")
+			}
+			for _, folder := range folders[1:] {
+				if text := output(t, name+"/"+folder); text != before {
+					t.Errorf("before prints %q, %s prints %q", before, folder, text)
+				}
 			}
 		})
 	}
@@ -43,14 +54,14 @@ func output(t *testing.T, folder string) string {
 
 // The pages show the programs unchanged.
 func TestPagesShowThePrograms(t *testing.T) {
-	for _, name := range frameworks {
+	for name, folders := range programs {
 		text, err := os.ReadFile(filepath.Join("..", "..", "docs", "from-"+name+".md"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		page := string(text)
-		for _, when := range []string{"before", "after"} {
-			file := filepath.Join(name, when, "main.go")
+		for _, folder := range folders {
+			file := filepath.Join(name, folder, "main.go")
 			source, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
@@ -59,8 +70,8 @@ func TestPagesShowThePrograms(t *testing.T) {
 				t.Errorf("docs/from-%s.md does not show %s as it is: copy the file into its block", name, file)
 			}
 		}
-		if n := strings.Count(page, "\n```go\n"); n != 2 {
-			t.Errorf("docs/from-%s.md has %d blocks of Go: want the two programs, which are built", name, n)
+		if n := strings.Count(page, "\n```go\n"); n != len(folders) {
+			t.Errorf("docs/from-%s.md has %d blocks of Go: want the %d programs, which are built", name, n, len(folders))
 		}
 	}
 }

@@ -5,6 +5,7 @@ go 1.26.0
 
 require (
 	github.com/anser-rpc/anser v0.0.0
+	github.com/anser-rpc/anser/grpcstubs v0.0.0
 	github.com/cloudwego/gopkg v0.2.0
 	github.com/cloudwego/kitex v0.16.2
 	github.com/smallnest/rpcx v1.9.3
@@ -97,3 +98,5 @@ require (
 )
 
 replace github.com/anser-rpc/anser => ../..
+
+replace github.com/anser-rpc/anser/grpcstubs => ../../grpcstubs
