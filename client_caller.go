@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/cancelpace"
 	"github.com/anser-rpc/anser/internal/idtable"
 	"github.com/anser-rpc/anser/internal/sysconn"
 	"github.com/anser-rpc/anser/wire"
@@ -41,13 +42,14 @@ type callerHalf struct {
 	lastID uint64
 	open   idtable.Table[*call]
 	naming
-	draining bool // takes no more calls
-	expiry   *time.Timer
-	expireAt int64  // nanotime to which expiry is set, or 0
-	rest     []byte // the remainder of a write that would block, for writeRest
-	restAt   int    // bytes of rest that were written
-	reserved bool   // writing is set for writeBehind, which has not started yet
-	cancels  cancelPacer
+	draining    bool // takes no more calls
+	expiry      *time.Timer
+	expireAt    int64  // nanotime to which expiry is set, or 0
+	rest        []byte // the remainder of a write that would block, for writeRest
+	restAt      int    // bytes of rest that were written
+	reserved    bool   // writing is set for writeBehind, which has not started yet
+	cancels     cancelpace.Pacer
+	cancelTimer *time.Timer // runs while CANCELs wait
 
 	busy      atomic.Int32 // number of open calls, for choosing a connection
 	owed      atomic.Int32 // number of CANCELs that wait for their turn
@@ -82,7 +84,7 @@ func (c *callerHalf) start(ctx context.Context, k *call, m *clientMethod) *Error
 		c.mu.Unlock()
 		return clientLapsed(NotSent)
 	}
-	if n := c.open.Len() + len(c.cancels.owed); uint64(n) >= c.peer.MaxCalls {
+	if n := c.open.Len() + c.cancels.Owed(); uint64(n) >= c.peer.MaxCalls {
 		c.mu.Unlock()
 		return failure(ResourceExhausted, NotSent, PhaseWrite, nil, "%d calls are open on the connection, the server's limit (anser.MaxCalls)", n)
 	}
@@ -238,8 +240,7 @@ func (c *callerHalf) end(err error) error {
 	}
 	c.open = idtable.Table[*call]{}
 	c.busy.Store(0)
-	c.cancels.stop()
-	c.owed.Store(0)
+	c.dropCancelsLocked()
 	if c.expiry != nil {
 		c.expiry.Stop()
 	}

@@ -17,6 +17,7 @@ import (
 const (
 	maxConns       = 8               // connections to one address
 	growAt         = 0.8             // of the server's max_calls on every connection
+	growOwed       = 1000            // CANCELs that wait for their turn
 	growWaiting    = 768             // KiB that wait to be written; a batch of a thousand callers does not saturate a connection
 	firstBackoff   = time.Second     // gRPC's connection backoff
 	backoffFactor  = 1.6             //

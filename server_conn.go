@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/internal/cancelpace"
 	"github.com/anser-rpc/anser/internal/placement"
 	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/wire"
@@ -54,7 +55,7 @@ type reading struct {
 	hints     int // of the methods that have one
 	lastID    uint64
 	auths     pingLimit // of AUTH frames
-	cancels   cancelLimit
+	cancels   cancelpace.Limit
 	drained   bool   // the client opens no more calls
 	requests  int    // since the last read
 	untimed   int64  // runs since the last timed one

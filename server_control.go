@@ -3,6 +3,7 @@ package anser
 import (
 	"context"
 
+	"github.com/anser-rpc/anser/internal/cancelpace"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -75,8 +76,8 @@ func (c *calleeHalf) cancel(s *reading, h wire.Header, body []byte) error {
 	if h.ID > s.lastID {
 		return wire.Errorf(wire.BadID, "CANCEL of the call %d, which was never made", h.ID)
 	}
-	if err := s.cancels.note(s.arrived, c.server.settings.MaxCalls); err != nil {
-		return err
+	if !s.cancels.Allow(s.arrived, c.server.settings.MaxCalls) {
+		return wire.Errorf(wire.Flood, "more than %d cancels a second", cancelpace.Rate)
 	}
 	c.mu.Lock()
 	ctx := c.running.Take(h.ID)
