@@ -9,6 +9,7 @@ import (
 
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/internal/bufpool"
+	"github.com/anser-rpc/anser/internal/membudget"
 	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -31,8 +32,8 @@ type reader struct {
 	maxFrame uint64
 	sealed   wire.Flags // wire.FlagCRC if frames have checksums, else 0
 	progress *progress
-	memory   *memory // of a server, or nil
-	held     int     // bytes of buf that memory counts
+	memory   *membudget.Budget // of a server, or nil
+	held     int               // bytes of buf that memory counts
 }
 
 // progress is the state that the reader shares with the maintenance of its connection.
@@ -197,7 +198,7 @@ func (rd *reader) mayGrow() bool {
 	if rd.memory == nil || len(rd.buf) < loadBuffer {
 		return true
 	}
-	if !rd.memory.take(len(rd.buf)) {
+	if !rd.memory.Take(len(rd.buf)) {
 		return false
 	}
 	rd.held += len(rd.buf)
@@ -208,7 +209,7 @@ func (rd *reader) mayGrow() bool {
 // already.
 func (rd *reader) hold() {
 	if more := len(rd.buf) - loadBuffer - rd.held; rd.memory != nil && more > 0 {
-		rd.memory.force(more)
+		rd.memory.Force(more)
 		rd.held += more
 	}
 }
@@ -216,7 +217,7 @@ func (rd *reader) hold() {
 // give releases the memory that is counted for the buffer.
 func (rd *reader) give() {
 	if rd.held != 0 {
-		rd.memory.give(rd.held)
+		rd.memory.Give(rd.held)
 		rd.held = 0
 	}
 }

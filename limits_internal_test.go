@@ -156,13 +156,13 @@ func TestMemoryLimit(t *testing.T) {
 		t.Fatalf("the process may use %d bytes", n)
 	}
 	s := NewServer()
-	if want := max(processMemory()/memoryShare, memoryFrames*(4<<20+frameOverhead)); processMemory() != math.MaxInt64 && s.memory.limit != want {
-		t.Errorf("the default is %d, want %d", s.memory.limit, want)
+	if want := max(processMemory()/memoryShare, memoryFrames*(4<<20+frameOverhead)); processMemory() != math.MaxInt64 && s.memory.Limit() != want {
+		t.Errorf("the default is %d, want %d", s.memory.Limit(), want)
 	}
 	if s := NewServer(MaxMemory(1000)); len(s.mistakes) != 1 || !strings.Contains(s.mistakes[0].Error(), "want at least 16777216 bytes, 4 times anser.MaxMessage") {
 		t.Error(s.mistakes)
 	}
-	if s := NewServer(MaxMemory(4000), MaxMessage(1000)); len(s.mistakes) != 0 || s.memory.limit != 4000 {
-		t.Error(s.mistakes, s.memory.limit)
+	if s := NewServer(MaxMemory(4000), MaxMessage(1000)); len(s.mistakes) != 0 || s.memory.Limit() != 4000 {
+		t.Error(s.mistakes, s.memory.Limit())
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/anser-rpc/anser/compress"
 	"github.com/anser-rpc/anser/internal/accept"
 	"github.com/anser-rpc/anser/internal/handshakes"
+	"github.com/anser-rpc/anser/internal/membudget"
 	"github.com/anser-rpc/anser/internal/replycache"
 	"github.com/anser-rpc/anser/internal/spelling"
 	"github.com/anser-rpc/anser/internal/upkeep"
@@ -49,7 +50,7 @@ type Server struct {
 	gate       *waitQueue  // the adaptive limit's queue for all methods together, or nil
 	queues     atomic.Bool // a method limits how long its calls may wait
 	stats      stats
-	memory     memory
+	memory     membudget.Budget // of large requests; see MaxMemory
 	sessions   sessions
 	addresses  atomic.Pointer[addressRules] // from which clients may connect; see SetAddresses
 	replies    *replycache.Cache[*callContext]
@@ -108,7 +109,7 @@ func NewServer(opts ...ServerOption) *Server {
 	}
 	s.replies = replycache.New[*callContext](replycache.Config(s.o.memory))
 	s.settings.Life, s.settings.KeyAge = newLife(), uint64(s.o.memory.Age.Milliseconds())
-	s.memory.limit = memoryLimit(&s.o)
+	s.memory.SetLimit(memoryLimit(&s.o))
 	s.mistakes = s.o.mistakes
 	for _, c := range append([]codec.Codec{codec.Raw{}, codec.Binary{}, protobuf.NewJSON(), protobuf.New(), msgpack.New()}, s.o.codecs...) {
 		s.codecs[c.ID()] = c

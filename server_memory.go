@@ -26,6 +26,18 @@ func MaxMemory(bytes int) ServerOption {
 	})
 }
 
+// The memory of a server bounds the bytes of large requests that it holds at once: requests that
+// are arriving, waiting for their handler, or running. Without it, the bound would be the number of
+// calls in flight times the size of a message, which is 40 GiB.
+//
+// It counts the buffers of connections beyond loadBuffer, the requests of more than smallRequest
+// bytes that were handed to a worker, and replies of more than smallRequest bytes until they are in
+// the buffer of their connection. It does not count small requests and replies, nor what handlers
+// allocate for a request, so the limit should be a small part of the memory of the process.
+
+// smallRequest is the size up to which requests are not counted.
+const smallRequest = 4 << 10
+
 const (
 	memoryShare   = 8         // the default is 1/memoryShare of the process's memory
 	unknownMemory = 512 << 20 // the default where nothing is known
@@ -53,7 +65,7 @@ var processMemory = sync.OnceValue(func() int64 {
 })
 
 func (s *Server) outOfMemory(size int) *Error {
-	return over(limitMemory, "the request of %d bytes is over the server's limit of %d bytes of requests at once (anser.MaxMemory)", size, s.memory.limit)
+	return over(limitMemory, "the request of %d bytes is over the server's limit of %d bytes of requests at once (anser.MaxMemory)", size, s.memory.Limit())
 }
 
 // turnAway refuses the arriving request, which does not fit into the memory, and discards the rest

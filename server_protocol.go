@@ -232,7 +232,7 @@ func (k *ProtocolCall) Received(size int) *Error {
 		return srv.tooLarge(size)
 	}
 	if size > max(smallRequest, k.held) {
-		if !srv.memory.take(size - k.held) {
+		if !srv.memory.Take(size - k.held) {
 			return srv.outOfMemory(size)
 		}
 		k.held = size
@@ -268,7 +268,7 @@ func (k *ProtocolCall) Refuse(why *Error) {
 	k.mu.Lock()
 	k.answered = true
 	k.mu.Unlock()
-	c.server.memory.give(k.held)
+	c.server.memory.Give(k.held)
 	c.finishDetached(k.ctx, nil)
 }
 

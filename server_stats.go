@@ -115,7 +115,7 @@ func (s *Server) Stats() ServerStats {
 		Conns: len(s.live), InFlight: s.inFlight.Load(), Streams: s.streams.Load(), Accepted: s.stats.accepted.Load(),
 		HandshakeFailed: s.stats.handshakeFailed.Load(), Refused: s.stats.refused.Load(),
 		Cancelled: s.stats.cancelled.Load(), Panics: s.stats.panics.Load(), Handoffs: s.stats.handoffs.Load(),
-		Replayed: s.stats.replayed.Load(), LimitsHit: s.stats.limitHits.snapshot(), Memory: s.memory.held.Load(),
+		Replayed: s.stats.replayed.Load(), LimitsHit: s.stats.limitHits.snapshot(), Memory: s.memory.Held(),
 		Denied: s.stats.denied.Load(), CutOff: s.stats.cutOff.Load(), WrongAddress: s.stats.wrongAddress.Load(), Unauthenticated: s.stats.strangers.snapshot(),
 		Closed: make(map[string]int64), Methods: make(map[string]MethodStats), DeprecatedAliases: make(map[string]int64),
 	}

@@ -40,7 +40,7 @@ func putJob(j *job) {
 // give releases the memory that is counted for the job, which belongs to the call ctx.
 func (j *job) give(ctx *callContext) {
 	if j.held != 0 {
-		ctx.conn.server.memory.give(j.held)
+		ctx.conn.server.memory.Give(j.held)
 		j.held = 0
 	}
 }
@@ -168,14 +168,14 @@ func (c *calleeHalf) take(ctx *callContext, size int) (held int, refused *Error)
 		return 0, srv.tooManyInFlight()
 	}
 	if size > smallRequest {
-		if held = size; !srv.memory.take(held) {
+		if held = size; !srv.memory.Take(held) {
 			srv.inFlight.Add(-1)
 			return 0, srv.outOfMemory(held)
 		}
 	}
 	if refused = c.open(ctx); refused != nil {
 		srv.inFlight.Add(-1)
-		srv.memory.give(held)
+		srv.memory.Give(held)
 		return 0, refused
 	}
 	return held, nil
@@ -244,11 +244,11 @@ func (c *calleeHalf) runJob(j *job) (next *job) {
 	}
 	returned = true
 	if len(j.out) > smallRequest { // until it is in the buffer of the connection
-		c.server.memory.force(len(j.out))
+		c.server.memory.Force(len(j.out))
 		j.held += len(j.out)
 	}
 	c.finishDetached(ctx, j.out)
-	if len(j.out) > loadBuffer && c.server.memory.scarce() {
+	if len(j.out) > loadBuffer && c.server.memory.Scarce() {
 		c.dropLarge()
 	}
 	putJob(j)
