@@ -197,13 +197,13 @@ func (c *calleeHalf) cut(why *Error, calls ...*callContext) {
 		c.flushInBackgroundLocked()
 	}
 	c.mu.Unlock()
+	c.server.stats.cutOff.Add(int64(len(taken))) // before their ends can be seen
 	for _, ctx := range taken {
 		if st := ctx.stream(); st != nil {
 			st.stop(&e)
 		}
 		ctx.end(context.Canceled)
 	}
-	c.server.stats.cutOff.Add(int64(len(taken)))
 	if why == errDenied {
 		c.server.stats.denied.Add(int64(len(taken)))
 	}
@@ -248,8 +248,8 @@ func (o *orphans) tend(now int64, changed bool) (any bool) {
 		if !srv.isRevoked(st.identity) && !st.lapsed(now) && (!changed || srv.mayGoOn(ctx)) {
 			continue
 		}
-		ctx.end(context.Canceled)
 		srv.stats.cutOff.Add(1)
+		ctx.end(context.Canceled)
 		o.remove(ctx)
 	}
 	return len(list) > 0
