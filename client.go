@@ -15,6 +15,7 @@ import (
 	"github.com/anser-rpc/anser/codec/protobuf"
 	"github.com/anser-rpc/anser/internal/gain"
 	"github.com/anser-rpc/anser/internal/lastknown"
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/retrybudget"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/wire"
@@ -252,7 +253,7 @@ func (c *Client) begin(ctx context.Context, x *callState, name string, in, out a
 		return err
 	}
 	k := c.pool.getCall()
-	k.began = nanotime()
+	k.began = mono.Now()
 	codec, fault := c.encode(ctx, k, m, in, out, o)
 	if fault != nil {
 		if o.trailer != nil {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/balance"
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -148,7 +149,7 @@ func (e *endpoint) connect(ctx context.Context, k *call) (*callerHalf, *Error) {
 		return nil, err
 	}
 	k.shrinkTimeout(bounded)
-	k.began = nanotime() // the time to connect says nothing about how fast the instance answers
+	k.began = mono.Now() // the time to connect says nothing about how fast the instance answers
 	return conn, nil
 }
 
@@ -157,7 +158,7 @@ func (e *endpoint) unreached(err *Error) {
 	if err.cause == nil { // being late need not mean anything
 		e.Abort()
 	} else {
-		e.Fail(nanotime())
+		e.Fail(mono.Now().Nanoseconds())
 	}
 	err.Address = e.Instance().Address
 }
@@ -166,24 +167,24 @@ func (e *endpoint) unreached(err *Error) {
 func (e *endpoint) settle(conn *callerHalf, k *call, m *clientMethod, err *Error) *Error {
 	if err == nil {
 		now := conn.progress.lastRead.Load() // when the reply arrived; reading the clock has a cost
-		e.End(now, time.Duration(now-k.began))
+		e.End(now.Nanoseconds(), now.Sub(k.began))
 		m.learn(k.flags)
 		if e.cluster.alert.Load() {
-			e.recordSuccess(m, now-k.began)
+			e.recordSuccess(m, now.Sub(k.began))
 		}
 		if k.observed != nil {
 			e.observeReply(k, m, nil)
 		}
 		return nil
 	}
-	now := nanotime()
+	now := mono.Now()
 	switch {
 	case err.Code == Canceled || err.isOfRequest():
 		e.Abort()
 	case err.Outcome == Executed || err.Code == DeadlineExceeded:
-		e.End(now, time.Duration(now-k.began))
+		e.End(now.Nanoseconds(), now.Sub(k.began))
 	default:
-		e.Fail(now)
+		e.Fail(now.Nanoseconds())
 	}
 	e.recordFailure(conn, k, m, err)
 	if err.Outcome == OutcomeUnknown {
@@ -233,5 +234,5 @@ func (k *call) bound(ctx context.Context) (context.Context, context.CancelFunc) 
 	if k.deadline == 0 {
 		return ctx, func() {}
 	}
-	return context.WithTimeout(ctx, time.Duration(k.deadline-nanotime()))
+	return context.WithTimeout(ctx, mono.Until(k.deadline))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/anser-rpc/anser/balance"
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -36,10 +37,10 @@ type call struct {
 	fresh       bool       // the reply is decoded into a zero value
 	atOnce      bool       // an attempt fails if it would need to wait for a connection or for room
 	settled     bool       // the call goes only to the endpoint that was picked
-	deadline    int64      // nanotime, 0: none
+	deadline    mono.Time  // 0: none
 
 	// Used by the caller only.
-	began    int64   // nanotime
+	began    mono.Time
 	begin    uint64  // the writer's appended count before the frame; written like id
 	sent     keptKey // of the last attempt with an unknown outcome
 	kept     keptKey // where a call with a key may go once it may have run, if again is set

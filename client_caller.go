@@ -7,6 +7,7 @@ import (
 
 	"github.com/anser-rpc/anser/internal/cancelpace"
 	"github.com/anser-rpc/anser/internal/idtable"
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/sysconn"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -22,7 +23,7 @@ const (
 type callerHalf struct {
 	*conn
 	host   *host
-	born   int64
+	born   mono.Time
 	role   readRole
 	dialed *clientConn // the connection of this half; nil on a server's connection
 
@@ -30,7 +31,7 @@ type callerHalf struct {
 	own       bool            // a stream owns the connection, which ends with the stream
 	socket    *sysconn.Writer // of the writing goroutine; nil: a write may block
 	behind    func()          // writeBehind; created once, so that starting it does not allocate
-	restsFrom atomic.Int64    // nanotime since which tend has seen no call, or 0
+	restsFrom mono.Atomic     // time since which tend has seen no call, or 0
 
 	// On a server's connection.
 	idBit     uint64      // set in the ids that a server chooses; 0 on a client's connection
@@ -44,10 +45,10 @@ type callerHalf struct {
 	naming
 	draining    bool // takes no more calls
 	expiry      *time.Timer
-	expireAt    int64  // nanotime to which expiry is set, or 0
-	rest        []byte // the remainder of a write that would block, for writeRest
-	restAt      int    // bytes of rest that were written
-	reserved    bool   // writing is set for writeBehind, which has not started yet
+	expireAt    mono.Time // time to which expiry is set, or 0
+	rest        []byte    // the remainder of a write that would block, for writeRest
+	restAt      int       // bytes of rest that were written
+	reserved    bool      // writing is set for writeBehind, which has not started yet
 	cancels     cancelpace.Pacer
 	cancelTimer *time.Timer // runs while CANCELs wait
 
@@ -58,7 +59,7 @@ type callerHalf struct {
 }
 
 func (c *callerHalf) init(base *conn, h *host) {
-	c.conn, c.host, c.born = base, h, nanotime()
+	c.conn, c.host, c.born = base, h, mono.Now()
 }
 
 // start sends the attempt k. If it fails, nothing was sent and the caller keeps k; otherwise one
@@ -80,7 +81,7 @@ func (c *callerHalf) start(ctx context.Context, k *call, m *clientMethod) *Error
 		c.mu.Unlock()
 		return err
 	}
-	if c.trust != nil && c.trust.lapsed(nanotime()) {
+	if c.trust != nil && c.trust.lapsed(mono.Now()) {
 		c.mu.Unlock()
 		return clientLapsed(NotSent)
 	}
@@ -192,21 +193,21 @@ func (c *callerHalf) cancel(k *call, over bool) (taken bool, outcome Outcome) {
 	}
 	c.open.Take(k.id)
 	c.busy.Store(int32(c.open.Len()))
-	c.cancelLocked(k, over, nanotime())
+	c.cancelLocked(k, over, mono.Now())
 	return true, OutcomeUnknown
 }
 
 // cancelLocked tells the server that k was given up. After its deadline there is no need: the
 // server ends the call by itself. The server's time begins when the request arrives, so a call
 // that was not even written is cancelled.
-func (c *callerHalf) cancelLocked(k *call, over bool, now int64) {
+func (c *callerHalf) cancelLocked(k *call, over bool, now mono.Time) {
 	if !c.takesFramesLocked() || over && k.begin < c.handed {
 		return
 	}
-	var until int64
+	var until mono.Time
 	if !over && k.stream == nil { // a call with a stream has no frame anymore
 		if left := getUint64(k.frame[timeoutOffset:]); left != 0 {
-			until = now + int64(time.Duration(left)*time.Microsecond)
+			until = now.Add(time.Duration(left) * time.Microsecond)
 		}
 	}
 	c.giveUpLocked(k.id, now, until)

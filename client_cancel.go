@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/internal/cancelpace"
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -16,13 +17,13 @@ func (c *callerHalf) giveUp(id uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.takesFramesLocked() {
-		c.giveUpLocked(id, nanotime(), 0)
+		c.giveUpLocked(id, mono.Now(), 0)
 	}
 }
 
 // giveUpLocked tells the server, now or when its turn comes, that the call was given up. until is
-// the nanotime at which the server ends the call by itself, or 0.
-func (c *callerHalf) giveUpLocked(id uint64, now, until int64) {
+// the time at which the server ends the call by itself, or 0.
+func (c *callerHalf) giveUpLocked(id uint64, now, until mono.Time) {
 	if c.cancels.Allow(now, c.peer.MaxCalls) {
 		c.appendLocked(wire.AppendCancel(nil, id|c.idBit))
 		c.flushInBackgroundLocked()
@@ -45,7 +46,7 @@ func (c *callerHalf) sendCancels() {
 		c.dropCancelsLocked()
 		return
 	}
-	now, before := nanotime(), len(c.buf)
+	now, before := mono.Now(), len(c.buf)
 	for len(c.buf) <= maxBuffered {
 		id, ok := c.cancels.Next(now, c.peer.MaxCalls)
 		if !ok {

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -16,8 +17,8 @@ type clientConn struct {
 	wg      sync.WaitGroup
 	renewal *renewal // nil: no credential was shown
 
-	idle      idleness // owned by tend
-	idleSince int64    // nanotime since which every look has found nothing open, or 0; owned by tend
+	idle      idleness  // owned by tend
+	idleSince mono.Time // time since which every look has found nothing open, or 0; owned by tend
 }
 
 // control handles every frame except REPLY and ERROR.
@@ -82,7 +83,7 @@ func (c *clientConn) retire() bool {
 }
 
 // tend does the upkeep of the connection that is due, and returns when the next is due.
-func (c *clientConn) tend(now, _ int64) (due int64) {
+func (c *clientConn) tend(now, _ mono.Time) (due mono.Time) {
 	again := c.trim()
 	again = c.trimStreams() || again
 	due, closed := c.closeUnused(now)
@@ -90,7 +91,7 @@ func (c *clientConn) tend(now, _ int64) (due int64) {
 		return upkeep.Never
 	}
 	if again {
-		due = min(due, now+int64(upkeep.Interval))
+		due = min(due, now.Add(upkeep.Interval))
 	}
 	alive, _ := c.keepAlive(now, &c.host.keepaliveOptions, c.probeDue())
 	if c.asked == now {
@@ -101,7 +102,7 @@ func (c *clientConn) tend(now, _ int64) (due int64) {
 
 // closeUnused closes a connection that was unused for the idle timeout, or that the load no longer
 // needs, and reports whether it did; otherwise it returns when to check again.
-func (c *clientConn) closeUnused(now int64) (due int64, closed bool) {
+func (c *clientConn) closeUnused(now mono.Time) (due mono.Time, closed bool) {
 	c.mu.Lock()
 	open := c.open.Len()
 	quiet := c.idle.note(now, c.lastID, open > 0)
@@ -117,13 +118,13 @@ func (c *clientConn) closeUnused(now int64) (due int64, closed bool) {
 	due = upkeep.Never
 	if limit != 0 && c.host.handlers == nil {
 		if quiet >= limit && c.retire() {
-			c.restsFrom.Store(min(c.idle.since, now-int64(restAfter)))
+			c.restsFrom.Store(min(c.idle.since, now.Add(-restAfter)))
 			c.closeInBackground()
 			return due, true
 		}
 		due = after(c.idle.since, limit)
 		if open > int(c.streaming.Load()) {
-			due = now + int64(upkeep.Interval) // the end of a call may move no byte; the end of a stream wakes tend
+			due = now.Add(upkeep.Interval) // the end of a call may move no byte; the end of a stream wakes tend
 		}
 	}
 	if !c.host.isExtra(&c.callerHalf) || open > 0 {
@@ -152,5 +153,5 @@ func (c *clientConn) closeInBackground() {
 // the caller does not need it.
 func (c *callerHalf) rests() bool {
 	since := c.restsFrom.Load()
-	return since != 0 && nanotime()-since >= int64(restAfter)
+	return since != 0 && mono.Since(since) >= restAfter
 }

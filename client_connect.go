@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/sysconn"
 	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/wire"
@@ -121,7 +122,7 @@ func (h *host) enter(c *clientConn, err error, own bool) error {
 	if err == nil {
 		h.stood = true
 		h.all[c] = struct{}{}
-		h.pool.upkeep.Add(&c.upkeep, nanotime()+int64(upkeep.Interval), c.tend)
+		h.pool.upkeep.Add(&c.upkeep, mono.Now().Add(upkeep.Interval), c.tend)
 		c.wg.Go(c.read)
 	}
 	tell := func() {}
@@ -163,7 +164,7 @@ func (h *host) handshakeError(err error) error {
 func (h *host) failedLocked(err error) {
 	h.lastErr = err
 	if len(*h.ready.Load()) > 0 {
-		h.growAfter = nanotime() + int64(firstBackoff)
+		h.growAfter = mono.Now().Add(firstBackoff)
 		return // the failed connection was an additional one
 	}
 	h.failures++

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -129,7 +130,7 @@ func isLoopback(address string) bool {
 
 // renewal keeps the credential of a connection valid.
 type renewal struct {
-	at   atomic.Int64 // nanotime of the next call of the source; 0: never
+	at   mono.Atomic // time of the next call of the source; 0: never
 	busy atomic.Bool
 
 	failed int // failures in a row; owned by the goroutine that renews, of which there is at most one
@@ -147,7 +148,7 @@ func (r *renewal) sent(cred *Credential) {
 	if cred.Expires.IsZero() {
 		r.at.Store(0)
 	} else {
-		r.at.Store(nanotime() + int64(renewAfter(time.Until(cred.Expires))))
+		r.at.Store(mono.Now().Add(renewAfter(time.Until(cred.Expires))))
 	}
 }
 
@@ -159,7 +160,7 @@ func renewAfter(life time.Duration) time.Duration {
 const maxRenewBackoff = 30 * time.Second
 
 // tendRenewal renews the credential when it is time, and returns when that is next.
-func (c *clientConn) tendRenewal(now int64) (due int64) {
+func (c *clientConn) tendRenewal(now mono.Time) (due mono.Time) {
 	r := c.renewal
 	if r == nil {
 		return upkeep.Never
@@ -190,7 +191,7 @@ func (c *clientConn) renew() {
 	if err != nil {
 		r.failed++
 		wait := min(time.Second<<min(r.failed-1, 5), maxRenewBackoff)
-		r.at.Store(nanotime() + int64(wait))
+		r.at.Store(mono.Now().Add(wait))
 		c.host.log.Warn("the credential could not be renewed, trying again", "address", c.host.address, "err", err, "wait", wait)
 		return
 	}

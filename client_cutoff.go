@@ -1,6 +1,10 @@
 package anser
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/anser-rpc/anser/internal/mono"
+)
 
 // cutOff ends the calls of a server to a client whose identity has ended, and takes the connection
 // out of use while there is another one.
@@ -17,7 +21,7 @@ func (c *callerHalf) cutAll() {
 	for _, k := range over {
 		c.open.Take(k.id)
 		k.failed = clientLapsed(OutcomeUnknown)
-		c.cancelLocked(k, false, nanotime())
+		c.cancelLocked(k, false, mono.Now())
 	}
 	c.busy.Store(int32(c.open.Len()))
 	c.mu.Unlock()

@@ -66,7 +66,7 @@ func (c *Client) encodeHead(ctx context.Context, k *call, m *clientMethod, o *ca
 		k.mover = c
 	}
 	if bounded {
-		k.deadline = k.began + int64(left)
+		k.deadline = k.began.Add(left)
 	}
 	if ctx != context.Background() {
 		if ctx == nil {

@@ -3,12 +3,14 @@ package anser
 import (
 	"context"
 	"time"
+
+	"github.com/anser-rpc/anser/internal/mono"
 )
 
 // expireLocked sets the timer that ends calls whose time is over.
-func (c *callerHalf) expireLocked(at int64) {
+func (c *callerHalf) expireLocked(at mono.Time) {
 	c.expireAt = at
-	d := time.Duration(at - nanotime())
+	d := mono.Until(at)
 	if c.expiry == nil {
 		c.expiry = time.AfterFunc(d, c.expire)
 	} else {
@@ -16,13 +18,13 @@ func (c *callerHalf) expireLocked(at int64) {
 	}
 }
 
-// lookCost is how many nanoseconds a call that is open puts off the next look at all that are.
-const lookCost = 100
+// lookCost is how long a call that is open puts off the next look at all that are.
+const lookCost = 100 * time.Nanosecond
 
 // expire ends the calls whose time is over and sets the timer for the next one.
 func (c *callerHalf) expire() {
 	c.mu.Lock()
-	now, next := nanotime(), int64(0)
+	now, next := mono.Now(), mono.Time(0)
 	var over []*call
 	c.open.Each(func(k *call) {
 		switch {
@@ -43,7 +45,7 @@ func (c *callerHalf) expire() {
 	if next != 0 && c.err == nil {
 		// Each open call makes the scan cost some nanoseconds more, so the next scan is put off
 		// accordingly.
-		c.expireLocked(max(next, now+int64(c.open.Len())*lookCost))
+		c.expireLocked(max(next, now.Add(time.Duration(c.open.Len())*lookCost)))
 	}
 	c.mu.Unlock()
 	for _, k := range over {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/balance"
+	"github.com/anser-rpc/anser/internal/mono"
 )
 
 // Explanation describes where a call would go now, and why it would not go to the other instances.
@@ -150,7 +151,7 @@ func (x *Explanation) filter(v *view, s *Route, filtered map[string]string) {
 func (cl *cluster) explain(part *view, m *clientMethod, filtered map[string]string) []ExplainedInstance {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	now := nanotime()
+	now := mono.Now()
 	list := make([]ExplainedInstance, 0, len(cl.listed))
 	for i, in := range cl.adjustedLocked(cl.listed) {
 		if cl.endpoints[in.Key()] != nil {
@@ -217,7 +218,7 @@ type unfit struct {
 
 // unfitLocked returns the gravest reason found by the client itself, from the state that the views
 // were built with.
-func (e *endpoint) unfitLocked(m *clientMethod, now int64) unfit {
+func (e *endpoint) unfitLocked(m *clientMethod, now mono.Time) unfit {
 	if e.down {
 		return unfit{cause: ExcludedDown, words: "down: it could not be reached when last tried"}
 	}
@@ -226,7 +227,7 @@ func (e *endpoint) unfitLocked(m *clientMethod, now int64) unfit {
 		if j.times > 1 {
 			u.words += fmt.Sprintf(" (%d times in a row)", j.times)
 		}
-		u.words += " " + span(now-j.since) + " ago, as " + j.why
+		u.words += " " + span(now.Sub(j.since)) + " ago, as " + j.why
 		switch {
 		case e.conduct.standing.Load() == onTrial:
 			u.words += ": single calls try it now"
@@ -234,7 +235,7 @@ func (e *endpoint) unfitLocked(m *clientMethod, now int64) unfit {
 			u.words += ": it is back when it does"
 		default:
 			u.until = clockTime(j.until, now)
-			u.words += ": a call tries it in " + span(j.until-now)
+			u.words += ": a call tries it in " + span(j.until.Sub(now))
 		}
 		return u
 	}
@@ -243,20 +244,20 @@ func (e *endpoint) unfitLocked(m *clientMethod, now int64) unfit {
 	}
 	b := &e.methodCounters(m).breaker
 	u := unfit{cause: ExcludedBreaker, since: clockTime(b.since, now)}
-	u.words = "the breaker of " + m.name + " has been " + b.state.String() + " for " + span(now-b.since) + ", as " + b.why
+	u.words = "the breaker of " + m.name + " has been " + b.state.String() + " for " + span(now.Sub(b.since)) + ", as " + b.why
 	if b.state == StateHalfOpen {
 		u.words += ": single calls try it now"
 	} else {
 		u.until = clockTime(b.until, now)
-		u.words += ": a call tries it in " + span(b.until-now)
+		u.words += ": a call tries it in " + span(b.until.Sub(now))
 	}
 	return u
 }
 
-// clockTime returns the time of day of a nanotime.
-func clockTime(at, now int64) time.Time { return time.Now().Add(time.Duration(at - now)) }
+// clockTime returns the time of day of a time.
+func clockTime(at, now mono.Time) time.Time { return time.Now().Add(at.Sub(now)) }
 
 // span formats a duration for people.
-func span(nanos int64) string {
-	return max(time.Duration(nanos), 0).Round(100 * time.Millisecond).String()
+func span(d time.Duration) string {
+	return max(d, 0).Round(100 * time.Millisecond).String()
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/anser-rpc/anser/internal/mono"
 )
 
 // ErrQueued reports that a call with the mode [Failback] failed and is retried in the background.
@@ -77,8 +79,8 @@ type queued struct {
 	out    any // nil for a oneway message
 	o      callOptions
 	bytes  int
-	since  int64  // nanotime
-	due    int64  // nanotime
+	since  mono.Time
+	due    mono.Time
 	tries  int    // in the background
 	last   *Error // of the last try
 }
@@ -146,7 +148,7 @@ func mayWait(err *Error, m *clientMethod, o *callOptions) bool {
 
 // add queues a call. Its request is copied, as the caller may change it after add.
 func (q *failbacks) add(ctx context.Context, m *clientMethod, in, out any, o *callOptions, last *Error) error {
-	it := &queued{ctx: context.WithoutCancel(ctx), method: m, o: *o, since: nanotime(), last: last}
+	it := &queued{ctx: context.WithoutCancel(ctx), method: m, o: *o, since: mono.Now(), last: last}
 	it.o.inv, it.o.trailer = nil, nil
 	it.o.earlier = 1 // the server of a later attempt should know that it is a retry
 	if it.o.timeout <= 0 {
@@ -155,7 +157,7 @@ func (q *failbacks) add(ctx context.Context, m *clientMethod, in, out any, o *ca
 	if err := it.keep(q.c, in, out); err != nil {
 		return fmt.Errorf("the request of type %T cannot be kept to be tried again later: %w", in, err)
 	}
-	it.due = it.since + int64(jitter(firstFailback))
+	it.due = it.since.Add(jitter(firstFailback))
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch n := len(q.waiting) + q.trying; {
@@ -215,11 +217,11 @@ func (q *failbacks) run() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		next, left := q.tryDue(nanotime())
+		next, left := q.tryDue(mono.Now())
 		if !left {
 			return
 		}
-		timer.Reset(time.Duration(next - nanotime()))
+		timer.Reset(mono.Until(next))
 		select {
 		case <-q.wake:
 		case <-timer.C:
@@ -231,10 +233,10 @@ func (q *failbacks) run() {
 }
 
 // tryDue starts tries, and returns when the next one is due. left is false if no call waits.
-func (q *failbacks) tryDue(now int64) (next int64, left bool) {
+func (q *failbacks) tryDue(now mono.Time) (next mono.Time, left bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	next = now + int64(lastFailback)
+	next = now.Add(lastFailback)
 	rest := q.waiting[:0]
 	for _, it := range q.waiting {
 		if q.trying < failbackTries && it.due <= now {
@@ -262,7 +264,7 @@ func (q *failbacks) tryDue(now int64) (next int64, left bool) {
 
 // try makes the call once more.
 func (q *failbacks) try(it *queued) {
-	if it.last.Outcome != NotSent && !q.c.budget.Withdraw(nanotime()) {
+	if it.last.Outcome != NotSent && !q.c.budget.Withdraw(mono.Now()) {
 		q.ended(it, it.last, false)
 		return
 	}
@@ -290,15 +292,15 @@ func (q *failbacks) ended(it *queued, err *Error, again bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.trying--
-	now := nanotime()
+	now := mono.Now()
 	denied := err != nil && err == it.last
 	switch {
 	case err == nil:
 		q.numbers.Done++
 		q.numbers.Bytes -= it.bytes
-	case (again || denied) && q.c.ctx.Err() == nil && now-it.since < int64(q.limits.Age):
+	case (again || denied) && q.c.ctx.Err() == nil && now.Sub(it.since) < q.limits.Age:
 		it.last = err
-		it.due = now + int64(q.delayLocked(it))
+		it.due = now.Add(q.delayLocked(it))
 		q.waiting = append(q.waiting, it)
 	default:
 		q.giveUpLocked(it, err)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+
+	"github.com/anser-rpc/anser/internal/mono"
 )
 
 // noInstance is the error of a call for which there is no instance, or none in the route that the router wants.
@@ -160,7 +162,7 @@ func (k *call) cloneForAttempt(of *call, n int) {
 	k.settled, k.mover = of.settled, nil // the concurrent attempt is at another instance
 	k.frame[attemptOffset] = uint8(n)
 	k.pick.Method, k.pick.Key, k.pick.Payload = of.pick.Method, of.pick.Key, nil
-	k.began = nanotime()
+	k.began = mono.Now()
 	if of.compression != nil {
 		k.pick.Payload = k.plain
 	} else {

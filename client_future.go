@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/internal/mono"
 )
 
 // Future is the result of a call that was started with [Go]. Its methods are safe for concurrent use.
@@ -149,7 +150,7 @@ func (c *Client) launch(ctx context.Context, p *pending, name string, in, out an
 		return
 	}
 	k := c.pool.getStarted()
-	k.began, k.fresh, k.pending, k.atOnce = nanotime(), true, p, true
+	k.began, k.fresh, k.pending, k.atOnce = mono.Now(), true, p, true
 	p.k, p.m = k, m
 	cd, fault := c.encode(ctx, k, m, in, out, p.o)
 	if fault != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/balance"
+	"github.com/anser-rpc/anser/internal/mono"
 )
 
 // BackupShare sets the share of a method's calls with the mode [Backup] that may have a second
@@ -107,7 +108,7 @@ func (c *Client) backup(ctx context.Context, k *call, a *attempts) (*call, *endp
 	if after == 0 || !a.m.idempotent(a.o) || parentRetried(ctx) {
 		return c.awaitSingle(attentive, h, conn, e, k, a)
 	}
-	timer := time.NewTimer(after - time.Duration(nanotime()-k.began))
+	timer := time.NewTimer(after - mono.Since(k.began))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -142,7 +143,7 @@ type hedgeAttempt struct {
 func (a *attempts) settle(h *hedge, x hedgeAttempt, fault *Error) *Error {
 	fault = x.e.settle(x.conn, x.k, a.m, fault)
 	if h != nil && (fault == nil || fault.Outcome == Executed || fault.Code == DeadlineExceeded) {
-		h.times.note(time.Duration(nanotime() - x.k.began))
+		h.times.note(mono.Since(x.k.began))
 	}
 	if fault == nil {
 		fault = x.e.decode(a.codec, x.k, a.out)
@@ -169,13 +170,13 @@ func (c *Client) startHedge(ctx context.Context, h *hedge, first hedgeAttempt, a
 		c.pool.putCall(k)
 		return hedgeAttempt{}, false
 	}
-	if !c.budget.Withdraw(nanotime()) {
+	if !c.budget.Withdraw(mono.Now()) {
 		h.credit.Add(creditUnit)
 		c.pool.putCall(k)
 		return hedgeAttempt{}, false
 	}
 	if k.deadline != 0 {
-		putUint64(k.frame[timeoutOffset:], wireTimeout(time.Duration(k.deadline-k.began)))
+		putUint64(k.frame[timeoutOffset:], wireTimeout(k.deadline.Sub(k.began)))
 	}
 	k.shrinkTimeout(ctx)
 	k.atOnce = true // while this attempt waited for room, the first reply would not be noticed
@@ -215,7 +216,7 @@ func (c *Client) awaitEither(ctx context.Context, h *hedge, first, second hedgeA
 			if fault == nil {
 				h.won.Add(1)
 			}
-			h.times.note(time.Duration(nanotime() - first.k.began)) // at least; that is beyond the time to wait anyway
+			h.times.note(mono.Since(first.k.began)) // at least; that is beyond the time to wait anyway
 			a.drop(c.pool, first, true)
 			return second.k, second.e, fault
 		}
@@ -236,8 +237,8 @@ func (a *attempts) drop(p *pool, x hedgeAttempt, outrun bool) {
 		<-x.k.done // its reply is being delivered
 	}
 	if outrun {
-		now := nanotime()
-		x.e.End(now, time.Duration(now-x.k.began))
+		now := mono.Now()
+		x.e.End(now.Nanoseconds(), now.Sub(x.k.began))
 	} else {
 		x.e.Abort()
 	}

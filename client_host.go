@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/upkeep"
 )
 
@@ -74,11 +75,11 @@ type host struct {
 	mu        sync.Mutex // guards the fields below
 	dialing   bool
 	closed    bool
-	used      bool  // some call wanted the host: keep it connected
-	failures  int   // since a connection last lasted
-	growAfter int64 // nanotime before which no further connection is tried
+	used      bool      // some call wanted the host: keep it connected
+	failures  int       // since a connection last lasted
+	growAfter mono.Time // time before which no further connection is tried
 	lastErr   error
-	tried     int64         // nanotime of the last try
+	tried     mono.Time     // time of the last try
 	late      bool          // making a connection takes longer than usual, and no other one is ready
 	stood     bool          // there was a connection at some time
 	usual     time.Duration // of making a connection; 0: not known
@@ -158,7 +159,7 @@ func (h *host) grow(list []*callerHalf) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	list = *h.ready.Load() // since it was loaded another caller may have made the connection
-	if len(list) == 0 || !h.mayGrow(list) || !h.mayConnectLocked() || nanotime() < h.growAfter {
+	if len(list) == 0 || !h.mayGrow(list) || !h.mayConnectLocked() || mono.Now() < h.growAfter {
 		return
 	}
 	h.connectLocked()
@@ -231,7 +232,7 @@ func (h *host) uselessLocked() *Error {
 		return failure(Unavailable, NotSent, PhaseDial, nil, "the address %s is not used any more", h.address)
 	case h.failures > 0 && h.retry != nil:
 		e := unreached(h.lastErr, h.stood)
-		if nanotime()-h.tried > int64(hurryEvery) {
+		if mono.Since(h.tried) > hurryEvery {
 			e.obstacle = passing // it may have gone away since: the call has one more try made
 		}
 		return e
@@ -251,7 +252,7 @@ func (h *host) notYet(ctx context.Context) *Error {
 func (h *host) redialNow() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.mayConnectLocked() && h.retry != nil && nanotime()-h.tried > int64(hurryEvery) {
+	if h.mayConnectLocked() && h.retry != nil && mono.Since(h.tried) > hurryEvery {
 		h.connectLocked()
 	}
 }
@@ -261,7 +262,7 @@ func (h *host) mayConnectLocked() bool { return h.dial != nil && !h.closed && !h
 
 // connectLocked starts to make a connection; its end is a change of state.
 func (h *host) connectLocked() {
-	h.dialing, h.tried = true, nanotime()
+	h.dialing, h.tried = true, mono.Now()
 	if h.retry != nil {
 		h.retry.Stop()
 		h.retry = nil
@@ -306,7 +307,7 @@ func (h *host) remove(c *callerHalf, err error) {
 	case err == nil && c.rests() && h.handlers == nil: // a client that serves calls must stay reachable
 		h.used = false // the next call makes a connection
 	default:
-		if nanotime()-c.born > int64(lastedAtLeast) {
+		if mono.Since(c.born) > lastedAtLeast {
 			h.failures = 0
 		}
 		h.failures++ // the host counts as down until the next connection is made

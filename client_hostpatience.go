@@ -1,6 +1,10 @@
 package anser
 
-import "time"
+import (
+	"time"
+
+	"github.com/anser-rpc/anser/internal/mono"
+)
 
 // The time that a call waits for a connection to the picked instance before it looks for another
 // one. The idea is that of Happy Eyeballs (RFC 8305), whose delay is 250 ms too: an attempt that
@@ -17,7 +21,7 @@ const (
 // patienceLocked returns how long connecting may take before the host is late.
 func (h *host) patienceLocked() time.Duration {
 	least, d := leastPatience, firstPatience
-	now := nanotime()
+	now := mono.Now()
 	for w := range h.watchers {
 		if w.wary.Load() > now {
 			least, d = waryPatience, waryPatience
@@ -49,7 +53,7 @@ func (h *host) arrivedLocked(err error) {
 	if err != nil {
 		return
 	}
-	took := time.Duration(max(nanotime()-h.tried, 1))
+	took := max(mono.Since(h.tried), 1)
 	if h.usual == 0 {
 		h.usual = took
 	}
@@ -58,7 +62,7 @@ func (h *host) arrivedLocked(err error) {
 
 // noteLate records that the connection begun at a given time is late: waiting and later callers go
 // elsewhere.
-func (h *host) noteLate(began int64) {
+func (h *host) noteLate(began mono.Time) {
 	h.mu.Lock()
 	if !h.dialing || h.closed || h.tried != began || len(*h.ready.Load()) > 0 {
 		h.mu.Unlock()
@@ -71,7 +75,7 @@ func (h *host) noteLate(began int64) {
 }
 
 // lateLocked is the error of an attempt that does not wait any longer.
-func (h *host) lateLocked() *Error { return h.lateFor(time.Duration(nanotime() - h.tried)) }
+func (h *host) lateLocked() *Error { return h.lateFor(mono.Since(h.tried)) }
 
 func (h *host) lateFor(d time.Duration) *Error {
 	return failure(Unavailable, NotSent, PhaseDial, nil, "no connection to %s within %v", h.address, d.Round(time.Millisecond))

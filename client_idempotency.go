@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -26,16 +27,16 @@ func IdempotencyKey(key string) CallOption {
 // keptKey says where and until when the key of a call that may have run is known for certain.
 type keptKey struct {
 	life  uint64
-	until int64 // nanotime
+	until mono.Time
 }
 
 // maxKeyAge keeps sums with it in range.
 const maxKeyAge = 24 * time.Hour
 
-// sentTo returns the keptKey of an attempt that began at a nanotime.
-func (c *callerHalf) sentTo(began int64) keptKey {
-	age := min(c.peer.KeyAge, uint64(maxKeyAge/time.Millisecond))
-	return keptKey{c.peer.Life, began + int64(age)*int64(time.Millisecond)}
+// sentTo returns the keptKey of an attempt that began at a time.
+func (c *callerHalf) sentTo(began mono.Time) keptKey {
+	age := time.Duration(min(c.peer.KeyAge, uint64(maxKeyAge/time.Millisecond))) * time.Millisecond
+	return keptKey{c.peer.Life, began.Add(age)}
 }
 
 // rightConn returns a connection over which a call with a key may go that may have run: conn, or another one to the
@@ -49,7 +50,7 @@ func (e *endpoint) rightConn(conn *callerHalf, k *call) (*callerHalf, *Error) {
 		return nil, keyLost("the server does not say for how long it knows idempotency keys")
 	case conn == nil:
 		return nil, keyLost("the server that the call was sent to is gone, and another one runs at its address, which does not know the idempotency key")
-	case nanotime() >= k.kept.until:
+	case mono.Now() >= k.kept.until:
 		return nil, keyLost("the server may have forgotten the idempotency key (anser.ReplyCache)")
 	}
 	return conn, nil

@@ -3,11 +3,12 @@ package anser
 import (
 	"crypto/rand"
 
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/wire"
 )
 
 // lapser is the proof of an identity, which may have ended.
-type lapser interface{ lapsed(now int64) bool }
+type lapser interface{ lapsed(now mono.Time) bool }
 
 // callHandler serves the calls that servers make to their clients; see [Handlers].
 type callHandler interface {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -80,10 +81,10 @@ func (c *callerHalf) replace() {
 func (h *host) succeed(c *callerHalf) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.mayConnectLocked() || nanotime() < h.growAfter {
+	if !h.mayConnectLocked() || mono.Now() < h.growAfter {
 		return false
 	}
-	h.dialing, h.tried = true, nanotime()
+	h.dialing, h.tried = true, mono.Now()
 	h.wg.Go(func() {
 		next, err := h.connect()
 		if h.enter(next, err, false) == nil {

@@ -3,6 +3,7 @@ package anser
 import (
 	"context"
 
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -36,7 +37,7 @@ func (c *Client) send(ctx context.Context, name string, in any, o *callOptions) 
 	}
 	k := c.pool.getCall()
 	defer c.pool.putCall(k)
-	k.began = nanotime()
+	k.began = mono.Now()
 	_, fault := c.encode(ctx, k, m, in, nil, o)
 	if fault != nil {
 		fault.Method = name
@@ -83,7 +84,7 @@ func (c *callerHalf) send(ctx context.Context, k *call, m *clientMethod) *Error 
 	if c.draining || !c.takesFramesLocked() {
 		return c.goneLocked()
 	}
-	if c.trust != nil && c.trust.lapsed(nanotime()) {
+	if c.trust != nil && c.trust.lapsed(mono.Now()) {
 		return clientLapsed(NotSent)
 	}
 	number := c.numberLocked(m)

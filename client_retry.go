@@ -9,6 +9,7 @@ import (
 
 	"github.com/anser-rpc/anser/balance"
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -36,7 +37,7 @@ type attempts struct {
 	last      *endpoint // of the last one
 	bound     *endpoint // the only one that knows the idempotency key of the call, or nil
 	denied    bool      // the budget had no retry left
-	since     int64     // nanotime of the first attempt that found no connection
+	since     mono.Time // time of the first attempt that found no connection
 	elsewhere bool      // the last attempt found no connection: the next one goes to a connected instance
 	tried     []*balance.Endpoint
 	list      []AttemptInfo
@@ -129,7 +130,7 @@ func (a *attempts) prepare(ctx context.Context, k *call) {
 	if a.sent+1 >= a.o.attempts {
 		k.mover = nil // there is no attempt left
 	}
-	k.began = nanotime()
+	k.began = mono.Now()
 }
 
 // decide says whether the call may be tried again after err, and after which wait.
@@ -148,7 +149,7 @@ func (a *attempts) decide(ctx context.Context, err *Error, view *view) (wait tim
 	}
 	again = v&tryAgain != 0
 	if v&fromBudget != 0 {
-		again = a.c.budget.Withdraw(nanotime())
+		again = a.c.budget.Withdraw(mono.Now())
 		a.denied = !again
 	}
 	return max(wait, err.RetryAfter), again
@@ -203,11 +204,11 @@ func (a *attempts) absent(err *Error) bool {
 	if err.Outcome != NotSent || err.Phase != PhaseDial {
 		return false
 	}
-	now := nanotime()
+	now := mono.Now()
 	if a.since == 0 {
 		a.since = now
 	}
-	return a.c.source.resolver == nil && !a.c.cluster.met.Load() && now-a.since >= int64(absentFor)
+	return a.c.source.resolver == nil && !a.c.cluster.met.Load() && now.Sub(a.since) >= absentFor
 }
 
 // untried reports whether the view has an endpoint that this call has not used.
@@ -232,8 +233,8 @@ func (a *attempts) delay() time.Duration {
 	return time.Duration(rand.Int64N(int64(bound))) + time.Millisecond
 }
 
-// note records an attempt that began at a nanotime and failed with err.
-func (a *attempts) note(e *endpoint, err *Error, began int64) {
+// note records an attempt that began at a time and failed with err.
+func (a *attempts) note(e *endpoint, err *Error, began mono.Time) {
 	if err.Outcome != NotSent {
 		a.sent++
 	}
@@ -252,7 +253,7 @@ func (a *attempts) note(e *endpoint, err *Error, began int64) {
 		a.tried = append(a.tried, e.Endpoint)
 	}
 	if len(a.list) < maxNotedAttempts {
-		a.list = append(a.list, AttemptInfo{e.Instance().Address, err.Outcome, time.Duration(nanotime() - began), err.Message})
+		a.list = append(a.list, AttemptInfo{e.Instance().Address, err.Outcome, mono.Since(began), err.Message})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/upkeep"
 )
 
@@ -23,7 +24,7 @@ const (
 
 // probeDue returns when the connection has been quiet for so long that it should be asked. Streams
 // may be quiet.
-func (c *callerHalf) probeDue() int64 {
+func (c *callerHalf) probeDue() mono.Time {
 	if !c.host.judged.Load() || c.busy.Load() <= c.streaming.Load() {
 		return upkeep.Never
 	}
@@ -33,12 +34,12 @@ func (c *callerHalf) probeDue() int64 {
 // tend records whether the host answers pings, and notifies the clusters of a change. A single
 // connection that has received bytes since is enough. tend runs when the answer to a ping may be
 // late, and while the host is silent.
-func (h *host) tend(now, was int64) (due int64) {
-	if now-was > int64(lostTrack) {
-		return now + int64(upkeep.Interval) // the answers may be here, and unread
+func (h *host) tend(now, was mono.Time) (due mono.Time) {
+	if now.Sub(was) > lostTrack {
+		return now.Add(upkeep.Interval) // the answers may be here, and unread
 	}
 	due = upkeep.Never
-	var asked, heard int64
+	var asked, heard mono.Time
 	for _, c := range *h.ready.Load() {
 		if since := c.pinged.Load(); since != 0 {
 			if late := after(since, silentAfter); now >= late {
@@ -62,7 +63,7 @@ func (h *host) tend(now, was int64) (due int64) {
 	for _, c := range *h.ready.Load() { // again with each look: a call may have come, and the budget may have grown
 		c.moveCalls(now)
 	}
-	return now + int64(upkeep.Interval)
+	return now.Add(upkeep.Interval)
 }
 
 var errSilent = errors.New("the instance does not answer pings")
@@ -71,7 +72,7 @@ var errSilent = errors.New("the instance does not answer pings")
 // each one before it is ended: a call without budget continues to wait, as it may still be
 // answered. If the connection recovers, the instance finds the calls cancelled, and an answer that
 // is already in flight is dropped.
-func (c *callerHalf) moveCalls(now int64) {
+func (c *callerHalf) moveCalls(now mono.Time) {
 	var moved []*call
 	c.mu.Lock()
 	if c.err == nil {

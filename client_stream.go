@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -153,7 +154,7 @@ func (r *streamOpening) attempts(ctx context.Context, inv *Invocation) *Error {
 // open opens a stream at the endpoint. After an error nothing was sent.
 func (e *endpoint) open(ctx context.Context, r *streamOpening, o *clientStream) *Error {
 	k, plain := &o.call, o.call.frame
-	k.began = nanotime()
+	k.began = mono.Now()
 	e.Begin()
 	conn, fault := e.host.connForStream(ctx, k.settled || e.cluster.lonely())
 	if fault != nil {
@@ -287,14 +288,14 @@ func (o *clientStream) over(st *stream, err *Error) {
 	o.conn.streaming.Add(-1)
 	o.conn.upkeep.Stir()
 	if err != nil && (err.Outcome == Refused || err.Outcome == OutcomeUnknown && err.Code == Unavailable) && !err.isOfRequest() {
-		o.endpoint.Fail(nanotime())
+		o.endpoint.Fail(mono.Now().Nanoseconds())
 	} else {
 		o.endpoint.Abort()
 	}
 	switch cl := o.endpoint.cluster; {
 	case err != nil && err.Code == DeadlineExceeded: // how long a stream lasts is its caller's affair
 	case err != nil:
-		o.call.began = nanotime()
+		o.call.began = mono.Now()
 		o.endpoint.recordFailure(nil, &o.call, o.method, err)
 	case cl.alert.Load():
 		o.endpoint.recordSuccess(o.method, 0)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/balance"
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/registry"
 )
 
@@ -24,9 +25,9 @@ type endpoint struct {
 	rank    uint64 // order in which the subset is chosen
 
 	// Guarded by the mutex of the cluster.
-	down    bool  // state when the view was last built
-	outside bool  // not in the subset
-	since   int64 // nanotime when it became available again; 0: there from the beginning
+	down    bool      // state when the view was last built
+	outside bool      // not in the subset
+	since   mono.Time // time when it became available again; 0: there from the beginning
 }
 
 // cluster holds the instances of one service and the state that the client keeps about them. The
@@ -43,8 +44,8 @@ type cluster struct {
 	judging atomic.Bool   // more than one instance is known: failures are counted
 	alert   atomic.Bool   // something fails: successes are counted too
 	kick    chan struct{} // wakes the health goroutine
-	// nanotime until which calls wait only briefly for a connection, because an instance was late
-	wary   atomic.Int64
+	// time until which calls wait only briefly for a connection, because an instance was late
+	wary   mono.Atomic
 	met    atomic.Bool  // an instance was connected at least once
 	queued atomic.Int32 // rebuilds requested since the running one began, including that one
 
@@ -70,11 +71,11 @@ type cluster struct {
 	events        []HealthEvent                 // events not emitted yet
 	hunts         map[*Route]*hunt
 	healthCounts  [len(healthChangeNames)]int64
-	inSubset      int   // endpoints in the subset; 0: no subset
-	subsetSize    int   // wanted size of the subset
-	loadSeen      int64 // nanotime of the last check of its load
-	calmSince     int64 // nanotime of the last check with enough load for its size
-	busy          bool  // the load was high at the last check
+	inSubset      int       // endpoints in the subset; 0: no subset
+	subsetSize    int       // wanted size of the subset
+	loadSeen      mono.Time // time of the last check of its load
+	calmSince     mono.Time // time of the last check with enough load for its size
+	busy          bool      // the load was high at the last check
 }
 
 func newCluster(c *Client) *cluster {
@@ -193,14 +194,14 @@ const atOnce = 10 * time.Second
 // listLength is the length of a list at a time.
 type listLength struct {
 	n  int
-	at int64 // nanotime
+	at mono.Time
 }
 
 // peakLocked returns the greatest length of the list within atOnce, and records a list of n
 // instances.
 func (cl *cluster) peakLocked(n int) (peak int) {
-	now := nanotime()
-	cl.lists = slices.DeleteFunc(cl.lists, func(l listLength) bool { return l.n <= n || now-l.at > int64(atOnce) })
+	now := mono.Now()
+	cl.lists = slices.DeleteFunc(cl.lists, func(l listLength) bool { return l.n <= n || now.Sub(l.at) > atOnce })
 	for _, l := range cl.lists {
 		peak = max(peak, l.n)
 	}
@@ -258,7 +259,7 @@ func (cl *cluster) endpointLocked(in registry.Instance) *endpoint {
 		e.rank = rankFor(cl.seed, in.Key())
 	}
 	if len(cl.endpoints) > 0 {
-		e.since = nanotime()
+		e.since = mono.Now()
 	}
 	return e
 }
@@ -296,7 +297,7 @@ func (cl *cluster) rebuildNow() {
 // rebuildLocked leaves out instances that are unreachable, silent or ejected, unless all of them
 // are.
 func (cl *cluster) rebuildLocked() {
-	cl.noteReachableLocked(nanotime())
+	cl.noteReachableLocked(mono.Now())
 	all := make([]*endpoint, 0, len(cl.endpoints))
 	up := make([]*endpoint, 0, len(cl.endpoints))
 	for _, e := range cl.endpoints {
@@ -433,7 +434,7 @@ func (cl *cluster) status() ClientStatus {
 			s.Health[HealthChange(change)] = n
 		}
 	}
-	now := nanotime()
+	now := mono.Now()
 	for _, e := range cl.endpoints {
 		missing, _, _ := e.host.missing()
 		in := InstanceStatus{
@@ -444,7 +445,7 @@ func (cl *cluster) status() ClientStatus {
 		if j := &e.conduct.ejection; e.conduct.standing.Load() != inUse {
 			in.Ejected, in.Ejections = j.why, j.times
 			if !j.silent && j.until > now {
-				in.EjectedUntil = time.Now().Add(time.Duration(j.until - now))
+				in.EjectedUntil = time.Now().Add(j.until.Sub(now))
 			}
 		}
 		s.Instances = append(s.Instances, in)

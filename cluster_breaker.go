@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/anser-rpc/anser/internal/mono"
 )
 
 // Breaker configures the circuit breakers of a client: one per instance and method. It is an option
@@ -101,10 +103,10 @@ type BreakerStatus struct {
 // breaker is the state of one breaker, guarded by the mutex of the cluster.
 type breaker struct {
 	state  BreakerState
-	since  int64  // nanotime of the latest change
-	until  int64  // nanotime at which an open breaker lets a probe pass
-	failed int    // number of times in a row that it opened
-	why    string // reason of the latest opening
+	since  mono.Time // time of the latest change
+	until  mono.Time // time at which an open breaker lets a probe pass
+	failed int       // number of times in a row that it opened
+	why    string    // reason of the latest opening
 	sum    counts
 	trials probes
 }
@@ -113,12 +115,12 @@ type breaker struct {
 const goodTrials = 3
 
 // checkBreakerLocked advances the breaker of a method at e, given the sums of its window.
-func (cl *cluster) checkBreakerLocked(e *endpoint, t *methodCounters, sum counts, now int64) {
+func (cl *cluster) checkBreakerLocked(e *endpoint, t *methodCounters, sum counts, now mono.Time) {
 	o, b := &cl.client.o.breaker, &t.breaker
 	b.sum = sum
 	switch n := sum.answered + sum.failed; {
 	case b.state == StateClosed && len(cl.endpoints) > 1 && n >= int64(o.Calls) && float64(sum.failed) >= o.Ratio*float64(n):
-		if b.failed > 0 && now-b.since > breakerMemory*int64(o.Open) {
+		if b.failed > 0 && now.Sub(b.since) > breakerMemory*o.Open {
 			b.failed = 0
 		}
 		cl.openLocked(e, t, fmt.Sprintf("%d of %d calls failed", sum.failed, n), now)
@@ -140,11 +142,11 @@ func (cl *cluster) checkBreakerLocked(e *endpoint, t *methodCounters, sum counts
 const breakerMemory = 10
 
 // openLocked opens the breaker; each time in a row it stays open for longer.
-func (cl *cluster) openLocked(e *endpoint, t *methodCounters, why string, now int64) {
+func (cl *cluster) openLocked(e *endpoint, t *methodCounters, why string, now mono.Time) {
 	b := &t.breaker
 	d := cl.client.o.breaker.Open << min(b.failed, 2)
 	first := b.state == StateClosed
-	b.state, b.since, b.until = StateOpen, now, now+int64(d)
+	b.state, b.since, b.until = StateOpen, now, now.Add(d)
 	b.failed++
 	b.why = why
 	t.half.Store(false)
@@ -156,7 +158,7 @@ func (cl *cluster) openLocked(e *endpoint, t *methodCounters, why string, now in
 	}
 }
 
-func (cl *cluster) closeBreakerLocked(e *endpoint, t *methodCounters, why string, now int64) {
+func (cl *cluster) closeBreakerLocked(e *endpoint, t *methodCounters, why string, now mono.Time) {
 	t.breaker.state, t.breaker.since = StateClosed, now
 	t.half.Store(false)
 	t.forget()
@@ -178,7 +180,7 @@ func (cl *cluster) dropBrokenLocked(e *endpoint, m *clientMethod) {
 }
 
 // closeBreakersLocked closes all breakers of an endpoint.
-func (cl *cluster) closeBreakersLocked(e *endpoint, why string, now int64) {
+func (cl *cluster) closeBreakersLocked(e *endpoint, why string, now mono.Time) {
 	for m, list := range cl.broken {
 		if slices.Contains(list, e) {
 			cl.closeBreakerLocked(e, e.methodCounters(m), why, now)
@@ -187,7 +189,7 @@ func (cl *cluster) closeBreakersLocked(e *endpoint, why string, now int64) {
 }
 
 // breakersLocked returns the breakers of e that are not closed or have counted a failure.
-func (e *endpoint) breakersLocked(now int64) (all []BreakerStatus) {
+func (e *endpoint) breakersLocked(now mono.Time) (all []BreakerStatus) {
 	e.conduct.each(func(t *methodCounters) {
 		if t.breaker.state == StateClosed && t.breaker.sum.failed == 0 {
 			return
@@ -195,7 +197,7 @@ func (e *endpoint) breakersLocked(now int64) (all []BreakerStatus) {
 		b := &t.breaker
 		s := BreakerStatus{Method: t.method.name, State: b.state, Calls: b.sum.answered + b.sum.failed, Failed: b.sum.failed}
 		if b.state == StateOpen {
-			s.Until = time.Now().Add(time.Duration(b.until - now))
+			s.Until = time.Now().Add(b.until.Sub(now))
 		}
 		all = append(all, s)
 	})

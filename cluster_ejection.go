@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/anser-rpc/anser/internal/mono"
 )
 
 // OutlierDetection configures when a client ejects an instance, for all methods at once. It is an
@@ -74,12 +76,12 @@ func defaultEjection() OutlierDetection {
 // ejection is the ejection state of one endpoint, guarded by the mutex of the cluster.
 type ejection struct {
 	why    string
-	silent bool  // it answers no pings, and returns when it does
-	since  int64 // nanotime of the latest change
-	until  int64 // nanotime of the first trial
-	times  int   // ejections in a row
-	row    int32 // failures in a row at the last check
-	rowAt  int64 // nanotime since when row has this value
+	silent bool      // it answers no pings, and returns when it does
+	since  mono.Time // time of the latest change
+	until  mono.Time // time of the first trial
+	times  int       // ejections in a row
+	row    int32     // failures in a row at the last check
+	rowAt  mono.Time // time since when row has this value
 	trials probes
 }
 
@@ -93,7 +95,7 @@ type candidate struct {
 
 // checkEjectionsLocked restores endpoints that have recovered and ejects those with too many
 // failures, given the sums of each endpoint in the window.
-func (cl *cluster) checkEjectionsLocked(sums map[*endpoint]counts, now int64) {
+func (cl *cluster) checkEjectionsLocked(sums map[*endpoint]counts, now mono.Time) {
 	reachable := 0
 	for _, e := range cl.endpoints {
 		if !e.down {
@@ -116,7 +118,7 @@ func (cl *cluster) checkEjectionsLocked(sums map[*endpoint]counts, now int64) {
 }
 
 // checkOutLocked advances the state of an ejected endpoint.
-func (cl *cluster) checkOutLocked(e *endpoint, now int64) {
+func (cl *cluster) checkOutLocked(e *endpoint, now mono.Time) {
 	c, j := &e.conduct, &e.conduct.ejection
 	switch c.standing.Load() {
 	case ejected:
@@ -227,12 +229,12 @@ func slower(means []measured, factor float64) (all []candidate) {
 const ejectMemory = 10
 
 // ejectLocked ejects an endpoint that is in use.
-func (cl *cluster) ejectLocked(s candidate, now int64) {
+func (cl *cluster) ejectLocked(s candidate, now mono.Time) {
 	c, j := &s.e.conduct, &s.e.conduct.ejection
 	if c.standing.Load() != inUse { // a candidate for two reasons
 		return
 	}
-	if j.times > 0 && now-j.since > ejectMemory*int64(cl.client.o.ejection.Time) {
+	if j.times > 0 && now.Sub(j.since) > ejectMemory*cl.client.o.ejection.Time {
 		j.times = 0
 	}
 	j.silent = s.silent
@@ -242,11 +244,11 @@ func (cl *cluster) ejectLocked(s candidate, now int64) {
 }
 
 // ejectForLocked keeps an endpoint out of use for a time that grows with each ejection in a row.
-func (cl *cluster) ejectForLocked(e *endpoint, why string, now int64) {
+func (cl *cluster) ejectForLocked(e *endpoint, why string, now mono.Time) {
 	o, c, j := &cl.client.o.ejection, &e.conduct, &e.conduct.ejection
 	j.times++
 	d := min(o.Time*time.Duration(min(j.times, 1000)), o.MaxTime)
-	j.since, j.until = now, now+int64(d)
+	j.since, j.until = now, now.Add(d)
 	if c.standing.Load() == inUse {
 		j.why = why
 	}
@@ -259,12 +261,12 @@ func (cl *cluster) ejectForLocked(e *endpoint, why string, now int64) {
 }
 
 // unejectLocked puts an endpoint back into use.
-func (cl *cluster) unejectLocked(e *endpoint, why string, now int64) {
+func (cl *cluster) unejectLocked(e *endpoint, why string, now mono.Time) {
 	c, j := &e.conduct, &e.conduct.ejection
 	j.silent, j.since, j.why = false, now, ""
 	e.cleanLocked()
 	e.since = now
-	e.Renew(now)
+	e.Renew(now.Nanoseconds())
 	c.standing.Store(inUse)
 	cl.out--
 	cl.healthChanged = true
@@ -276,7 +278,7 @@ func (cl *cluster) unejectLocked(e *endpoint, why string, now int64) {
 
 // reconnectedLocked handles an endpoint that is reachable again: its earlier results no longer
 // count.
-func (cl *cluster) reconnectedLocked(e *endpoint, now int64) {
+func (cl *cluster) reconnectedLocked(e *endpoint, now mono.Time) {
 	e.cleanLocked()
 	cl.closeBreakersLocked(e, "it has a new connection", now)
 	if e.conduct.standing.Load() != inUse {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/balance"
+	"github.com/anser-rpc/anser/internal/mono"
 )
 
 // The client judges instances by the results of its attempts: a breaker per instance and method
@@ -160,11 +161,11 @@ func (c *endpointHealth) each(f func(*methodCounters)) {
 
 // recordSuccess counts an attempt that the instance answered with a result that does not count
 // against it. It is called only while the client counts.
-func (e *endpoint) recordSuccess(m *clientMethod, d int64) {
+func (e *endpoint) recordSuccess(m *clientMethod, d time.Duration) {
 	t, c := e.methodCounters(m), &e.conduct
 	t.answered.Add(1)
 	if e.cluster.client.o.ejection.Slow > 0 {
-		t.took.Add(d)
+		t.took.Add(int64(d))
 	}
 	if c.streak.Load() != 0 {
 		c.streak.Store(0)
@@ -193,7 +194,7 @@ func (e *endpoint) recordFailure(conn *callerHalf, k *call, m *clientMethod, err
 	switch err.Outcome {
 	case Executed:
 		if !cl.client.o.breaker.counts(err.Code) {
-			e.recordSuccess(m, nanotime()-k.began)
+			e.recordSuccess(m, mono.Since(k.began))
 			return
 		}
 	case Refused:
@@ -296,7 +297,7 @@ func (cl *cluster) watchHealth() {
 		case <-cl.kick:
 		case <-timer.C:
 		}
-		again, events := cl.checkHealth(nanotime())
+		again, events := cl.checkHealth(mono.Now())
 		for _, e := range events {
 			cl.emit(e)
 		}
@@ -310,7 +311,7 @@ func (cl *cluster) watchHealth() {
 
 // noteReachableLocked notes which endpoints are reachable. An endpoint that has become reachable
 // again starts with a clean record.
-func (cl *cluster) noteReachableLocked(now int64) {
+func (cl *cluster) noteReachableLocked(now mono.Time) {
 	o := &cl.client.o
 	judging := len(cl.endpoints) > 1 && !(o.breaker.Off && o.ejection.Off)
 	cl.judging.Store(judging)
@@ -320,7 +321,7 @@ func (cl *cluster) noteReachableLocked(now int64) {
 		}
 		down, late, met := e.host.missing()
 		if late {
-			cl.wary.Store(now + int64(waryFor))
+			cl.wary.Store(now.Add(waryFor))
 		}
 		if met {
 			cl.met.Store(true)
@@ -349,7 +350,7 @@ func (cl *cluster) noteReachableLocked(now int64) {
 
 // checkHealth runs one check of all endpoints. It returns the time until the next check, or 0 for
 // none, and the events to emit.
-func (cl *cluster) checkHealth(now int64) (again time.Duration, events []HealthEvent) {
+func (cl *cluster) checkHealth(now mono.Time) (again time.Duration, events []HealthEvent) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	if cl.closed {
@@ -357,7 +358,7 @@ func (cl *cluster) checkHealth(now int64) (again time.Duration, events []HealthE
 	}
 	b, j := &cl.client.o.breaker, &cl.client.o.ejection
 	failing := false
-	slot := now / int64(b.Window/ringSlots)
+	slot := now.Nanoseconds() / int64(b.Window/ringSlots)
 	sums := make(map[*endpoint]counts, len(cl.endpoints))
 	for _, e := range cl.endpoints {
 		sum, bad := cl.checkCountersLocked(e, slot, now)
@@ -399,18 +400,18 @@ func (cl *cluster) checkHealth(now int64) (again time.Duration, events []HealthE
 const rowMemory = time.Minute
 
 // remembersLocked reports whether the endpoint has failures in a row that are recent enough.
-func (e *endpoint) remembersLocked(now int64) bool {
+func (e *endpoint) remembersLocked(now mono.Time) bool {
 	j := &e.conduct.ejection
 	row := e.conduct.streak.Load() + e.conduct.silences.Load()
 	if row != j.row {
 		j.row, j.rowAt = row, now
 	}
-	return row > 0 && now-j.rowAt < int64(rowMemory)
+	return row > 0 && now.Sub(j.rowAt) < rowMemory
 }
 
 // checkCountersLocked checks the breakers of an endpoint. It returns the sums of all of its
 // methods, and whether anything has failed.
-func (cl *cluster) checkCountersLocked(e *endpoint, slot, now int64) (sum counts, bad bool) {
+func (cl *cluster) checkCountersLocked(e *endpoint, slot int64, now mono.Time) (sum counts, bad bool) {
 	e.conduct.each(func(t *methodCounters) {
 		own := t.advance(slot)
 		sum.add(own)
@@ -427,20 +428,20 @@ const trialPatience = 5 * time.Second
 
 // probes tracks the probes of one endpoint, or of one method there.
 type probes struct {
-	offered int64 // nanotime of the last one; 0: none
-	results int32 // number of results at that time
+	offered mono.Time // time of the last one; 0: none
+	results int32     // number of results at that time
 }
 
 // due reports whether another probe may start: there is at most one in flight, unless it takes too
 // long.
-func (t *probes) due(results int32, now int64) bool {
-	return t.offered == 0 || results != t.results || now-t.offered > int64(trialPatience)
+func (t *probes) due(results int32, now mono.Time) bool {
+	return t.offered == 0 || results != t.results || now.Sub(t.offered) > trialPatience
 }
 
-func (t *probes) offer(results int32, now int64) { t.offered, t.results = now, results }
+func (t *probes) offer(results int32, now mono.Time) { t.offered, t.results = now, results }
 
 // offerProbesLocked lets calls probe instances that may have recovered, one at a time.
-func (cl *cluster) offerProbesLocked(now int64) {
+func (cl *cluster) offerProbesLocked(now mono.Time) {
 	if cl.out > 0 && cl.trial.next.Load() == nil {
 		var best *endpoint
 		for _, e := range cl.endpoints {
@@ -453,7 +454,7 @@ func (cl *cluster) offerProbesLocked(now int64) {
 		if best != nil {
 			c := &best.conduct
 			c.ejection.trials.offer(c.good.Load()+c.bad.Load(), now)
-			best.Renew(now)
+			best.Renew(now.Nanoseconds())
 			cl.trial.next.Store(best)
 		}
 	}
@@ -472,7 +473,7 @@ func (cl *cluster) offerProbesLocked(now int64) {
 		if best != nil {
 			t := best.methodCounters(m)
 			t.breaker.trials.offer(t.good.Load()+t.bad.Load(), now)
-			best.Renew(now)
+			best.Renew(now.Nanoseconds())
 			m.trial.next.Store(best)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/anser-rpc/anser/internal/mono"
 )
 
 // crowd returns a client of n instances that makes no calls.
@@ -44,7 +46,7 @@ var states = map[string]func(c *Client, m *clientMethod){
 		c.cluster.mu.Lock()
 		defer c.cluster.mu.Unlock()
 		for _, e := range c.cluster.endpoints {
-			c.cluster.openLocked(e, e.methodCounters(m), "for the test", nanotime())
+			c.cluster.openLocked(e, e.methodCounters(m), "for the test", mono.Now())
 			break
 		}
 		c.cluster.rebuildLocked()
@@ -53,7 +55,7 @@ var states = map[string]func(c *Client, m *clientMethod){
 		c.cluster.mu.Lock()
 		defer c.cluster.mu.Unlock()
 		for _, e := range c.cluster.endpoints {
-			c.cluster.ejectLocked(candidate{e: e, why: "for the test", silent: true}, nanotime())
+			c.cluster.ejectLocked(candidate{e: e, why: "for the test", silent: true}, mono.Now())
 			break
 		}
 		c.cluster.rebuildLocked()
@@ -180,11 +182,11 @@ func TestEjectionTimes(t *testing.T) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	e := cl.endpoints["host-0:1"]
-	now := nanotime()
+	now := mono.Now()
 	var got []time.Duration
 	cl.ejectLocked(candidate{e: e, why: "for the test"}, now)
 	for range 6 {
-		got = append(got, time.Duration(e.conduct.ejection.until-now))
+		got = append(got, e.conduct.ejection.until.Sub(now))
 		cl.ejectForLocked(e, "again", now)
 	}
 	want := []time.Duration{2 * time.Second, 4 * time.Second, 6 * time.Second, 8 * time.Second, 8 * time.Second, 8 * time.Second}
@@ -192,7 +194,7 @@ func TestEjectionTimes(t *testing.T) {
 		t.Errorf("it is out for %v: want %v", got, want)
 	}
 	cl.unejectLocked(e, "for the test", now)
-	cl.ejectLocked(candidate{e: e, why: "much later"}, now+int64(time.Minute))
+	cl.ejectLocked(candidate{e: e, why: "much later"}, now.Add(time.Minute))
 	if n := e.conduct.ejection.times; n != 1 {
 		t.Errorf("a minute later it is out for the time number %d: want 1", n)
 	}

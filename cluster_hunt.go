@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/balance"
+	"github.com/anser-rpc/anser/internal/mono"
 )
 
 // hunt searches for a reachable instance on behalf of all waiting calls of a client that may use
@@ -20,7 +21,7 @@ import (
 // connection is made before its host counts as late (client_hostpatience.go).
 type hunt struct {
 	route *Route
-	began int64
+	began mono.Time
 	width int // instances to dial in the next step
 	step  []*endpoint
 	done  chan struct{} // closed at the end
@@ -135,7 +136,7 @@ func (cl *cluster) hunt(ctx context.Context, route *Route) *Error {
 	}
 	h := cl.hunts[route]
 	if h == nil {
-		h = &hunt{route: route, began: nanotime(), width: huntFirst, done: make(chan struct{}), left: make(chan struct{}, 1)}
+		h = &hunt{route: route, began: mono.Now(), width: huntFirst, done: make(chan struct{}), left: make(chan struct{}, 1)}
 		cl.hunts[route] = h
 		cl.client.wg.Go(func() { cl.run(h) })
 	}
@@ -236,14 +237,14 @@ func (cl *cluster) abandon(h *hunt) bool {
 type hostSurvey struct {
 	total, connected, dialing int
 	idle                      []*endpoint // endpoints that can be dialed now
-	tried                     int64       // nanotime of the latest failed attempt
+	tried                     mono.Time   // time of the latest failed attempt
 	last                      *endpoint   // endpoint of that attempt
 	why                       error       // error of that attempt
 	obstacle                  obstacle    // the least lasting obstacle of all
 }
 
 // survey inspects the hosts of the endpoints for a hunt that began at the given time.
-func survey(list []*endpoint, began int64) hostSurvey {
+func survey(list []*endpoint, began mono.Time) hostSurvey {
 	s := hostSurvey{total: len(list), obstacle: lasting}
 	for _, e := range list {
 		state, tried, err := e.host.seen(began)
@@ -308,7 +309,7 @@ const (
 
 // seen returns the state of the host for a hunt that began at the given time, and the time and
 // error of the last failed attempt to connect.
-func (h *host) seen(began int64) (s hostSeen, tried int64, why error) {
+func (h *host) seen(began mono.Time) (s hostSeen, tried mono.Time, why error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
@@ -326,12 +327,12 @@ func (h *host) seen(began int64) (s hostSeen, tried int64, why error) {
 
 // triable reports whether a hunt that began at the given time may dial the host: once per hunt, and
 // not right after another attempt.
-func (h *host) triable(began int64) bool {
-	return !h.closed && (h.tried == 0 || h.tried < began && nanotime()-h.tried > int64(hurryEvery))
+func (h *host) triable(began mono.Time) bool {
+	return !h.closed && (h.tried == 0 || h.tried < began && mono.Since(h.tried) > hurryEvery)
 }
 
 // try starts connecting for a hunt that began at the given time, and keeps trying as for a call.
-func (h *host) try(began int64) {
+func (h *host) try(began mono.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.mayConnectLocked() && len(*h.ready.Load()) == 0 && h.triable(began) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/balance"
+	"github.com/anser-rpc/anser/internal/mono"
 )
 
 // subset configures how many instances of a large service a client uses.
@@ -140,7 +141,7 @@ func (cl *cluster) markSpareLocked(members []*endpoint) {
 }
 
 // checkSubsetLocked grows or shrinks the subset with the load, and reports whether it did.
-func (cl *cluster) checkSubsetLocked(now int64) bool {
+func (cl *cluster) checkSubsetLocked(now mono.Time) bool {
 	if cl.inSubset == 0 {
 		return false
 	}
@@ -155,13 +156,13 @@ func (cl *cluster) checkSubsetLocked(now int64) bool {
 		cl.calmSince = now
 	}
 	switch {
-	case now-cl.loadSeen < int64(lookCounted):
+	case now.Sub(cl.loadSeen) < lookCounted:
 		return false // the check had another cause
 	case mean >= growFrom && cl.busy && cl.subsetSize < len(cl.endpoints):
 		cl.subsetSize = min(2*cl.subsetSize, len(cl.endpoints))
 		cl.loadSeen, cl.busy = now, false
 		return true
-	case cl.subsetSize > cl.client.o.subset.size && now-cl.calmSince > int64(shrinkAfter):
+	case cl.subsetSize > cl.client.o.subset.size && now.Sub(cl.calmSince) > shrinkAfter:
 		cl.subsetSize = max(cl.subsetSize/2, cl.client.o.subset.size)
 		cl.loadSeen, cl.calmSince = now, now
 		return true

@@ -9,6 +9,7 @@ import (
 
 	"github.com/anser-rpc/anser/compress"
 	"github.com/anser-rpc/anser/internal/gain"
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/registry"
 )
 
@@ -137,13 +138,13 @@ func (z *compression) append(dst, message []byte, p *gain.Estimator) (out []byte
 		p.Plain.Add(1)
 		return append(dst, message...), false, nil
 	}
-	began := nanotime()
+	began := mono.Now()
 	out, err = z.compressor.Append(dst, message)
 	if err != nil {
 		return dst, false, fmt.Errorf("compress the message with %s: %w", z.compressor.Name(), err)
 	}
 	size := len(out) - len(dst)
-	took := nanotime() - began
+	took := mono.Since(began)
 	p.Note(len(message), size, took)
 	if z.mode == Dynamic {
 		p.Judge(len(message), size, took, minGain, z.price)

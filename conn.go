@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -24,8 +24,8 @@ type conn struct {
 
 	minPing time.Duration // least time between two pings of the peer
 	pings   pingLimit     // owned by the reader goroutine
-	pinged  atomic.Int64  // nanotime of a ping without an answer yet, or 0
-	asked   int64         // nanotime of the last ping; owned by tend
+	pinged  mono.Atomic   // time of a ping without an answer yet, or 0
+	asked   mono.Time     // time of the last ping; owned by tend
 }
 
 // init prepares c for writing to nc. wg counts its background goroutines.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/anser-rpc/anser/internal/bufpool"
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -124,7 +125,7 @@ func (w *writer) writeSealed(frames []byte) (taken int, err error) {
 		if len(out) == 0 {
 			return taken, nil
 		}
-		w.writeStart.Store(nanotime())
+		w.writeStart.Store(mono.Now())
 		n, err := w.nc.Write(out)
 		w.checksums.took(n)
 		if err != nil {

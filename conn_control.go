@@ -1,6 +1,9 @@
 package anser
 
-import "github.com/anser-rpc/anser/wire"
+import (
+	"github.com/anser-rpc/anser/internal/mono"
+	"github.com/anser-rpc/anser/wire"
+)
 
 // control handles the frames that concern the connection and are the same in both directions. Any
 // other frame is one that the peer, "client" or "server", must not send. control appends the
@@ -11,7 +14,7 @@ func (c *conn) control(out []byte, h wire.Header, body []byte, peer string) (ans
 	case wire.TypePing:
 		v, err := wire.ParsePing(body)
 		if err == nil {
-			err = c.pings.note(nanotime(), c.minPing)
+			err = c.pings.note(mono.Now(), c.minPing)
 		}
 		if err == nil {
 			out = wire.AppendPing(out, wire.TypePong, v)
@@ -22,7 +25,7 @@ func (c *conn) control(out []byte, h wire.Header, body []byte, peer string) (ans
 			return out, false, err
 		}
 		if c.pinged.Swap(0) == 0 { // it answers nothing
-			return out, false, c.pings.note(nanotime(), c.minPing)
+			return out, false, c.pings.note(mono.Now(), c.minPing)
 		}
 		return out, false, nil
 	case wire.TypeDrain:

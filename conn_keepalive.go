@@ -4,22 +4,23 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/wire"
 )
 
 // pingLimit counts the pings of the peer that come too fast. The zero value has counted none.
 type pingLimit struct {
-	last int64 // nanotime of the latest ping; 0: none since the last call or reply
-	fast int   // how many in a row came too fast
+	last mono.Time // time of the latest ping; 0: none since the last call or reply
+	fast int       // how many in a row came too fast
 }
 
 const maxFastPings = 3
 
 // note counts a ping, or a pong that was not asked for. least is the minimum time between two of
 // them.
-func (p *pingLimit) note(now int64, least time.Duration) error {
-	if p.last == 0 || now-p.last >= int64(least) {
+func (p *pingLimit) note(now mono.Time, least time.Duration) error {
+	if p.last == 0 || now.Sub(p.last) >= least {
 		p.fast = 0
 	} else if p.fast++; p.fast > maxFastPings {
 		return wire.Errorf(wire.Flood, "pings more often than every %v", least)
@@ -60,17 +61,17 @@ const (
 
 // keepAlive closes the connection if its peer is silent or too slow, and pings a peer that has
 // been silent for long, or at the time doubt. It returns when it is due next.
-func (c *conn) keepAlive(now int64, o *keepaliveOptions, doubt int64) (due int64, fault connFault) {
-	soon := now + int64(upkeep.Interval)
-	if since := c.stalledSince(); since != 0 && now-since > int64(o.writeStall) {
+func (c *conn) keepAlive(now mono.Time, o *keepaliveOptions, doubt mono.Time) (due mono.Time, fault connFault) {
+	soon := now.Add(upkeep.Interval)
+	if since := c.stalledSince(); since != 0 && now.Sub(since) > o.writeStall {
 		c.fail(fmt.Errorf("a write made no progress for %v (anser.WriteStall)", o.writeStall))
 		return soon, writeStalled
 	}
-	if c.progress.tooSlow(now, int64(o.writeStall)) {
+	if c.progress.tooSlow(now, o.writeStall) {
 		c.failWith(wire.Errorf(wire.Timeout, "a frame arrived with less than %d bytes a second for %v (anser.WriteStall)", minProgress, o.writeStall))
 		return soon, frameSlow
 	}
-	if c.progress.late(now, int64(o.readTimeout)) {
+	if c.progress.late(now, o.readTimeout) {
 		c.failWith(lateFrame(o.readTimeout))
 		return soon, frameLate
 	}
@@ -97,8 +98,8 @@ func (c *conn) keepAlive(now int64, o *keepaliveOptions, doubt int64) (due int64
 }
 
 // ping sends a ping to the peer.
-func (c *conn) ping(now int64) {
+func (c *conn) ping(now mono.Time) {
 	c.asked = now
 	c.pinged.Store(now)
-	c.post(wire.AppendPing(nil, wire.TypePing, uint64(now)))
+	c.post(wire.AppendPing(nil, wire.TypePing, uint64(now.Nanoseconds())))
 }

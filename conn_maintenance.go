@@ -3,6 +3,7 @@ package anser
 import (
 	"time"
 
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/upkeep"
 )
 
@@ -13,25 +14,25 @@ import (
 
 // after returns the first time at which more than d has passed since a time. d may be too large
 // for such a time to come.
-func after(since int64, d time.Duration) int64 {
-	if int64(d) >= upkeep.Never-since {
+func after(since mono.Time, d time.Duration) mono.Time {
+	if d >= upkeep.Never.Sub(since) {
 		return upkeep.Never
 	}
-	return since + int64(d) + 1
+	return since.Add(d + 1)
 }
 
 // transferDue returns when reading and writing must be checked again: about every second while a
 // write or a frame is under way or bytes arrive, and when one of them may be late.
-func (c *conn) transferDue(now int64, o *keepaliveOptions) (due int64) {
+func (c *conn) transferDue(now mono.Time, o *keepaliveOptions) (due mono.Time) {
 	due = upkeep.Never
-	if now-c.progress.lastRead.Load() < int64(upkeep.Interval) {
-		due = now + int64(upkeep.Interval)
+	if now.Sub(c.progress.lastRead.Load()) < upkeep.Interval {
+		due = now.Add(upkeep.Interval)
 	}
 	if since := c.stalledSince(); since != 0 {
-		due = min(now+int64(upkeep.Interval), after(since, o.writeStall))
+		due = min(now.Add(upkeep.Interval), after(since, o.writeStall))
 	}
 	if since := c.progress.partial.Load(); since != 0 {
-		due = min(due, now+int64(upkeep.Interval))
+		due = min(due, now.Add(upkeep.Interval))
 		if late := after(since, o.readTimeout); o.readTimeout != 0 && late > now {
 			due = min(due, late)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/internal/bufpool"
 	"github.com/anser-rpc/anser/internal/membudget"
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -38,8 +39,8 @@ type reader struct {
 
 // progress is the state that the reader shares with the maintenance of its connection.
 type progress struct {
-	lastRead  atomic.Int64 // nanotime of the last read that returned bytes
-	partial   atomic.Int64 // nanotime at which the first byte of an unfinished frame had arrived, or 0
+	lastRead  mono.Atomic  // time of the last read that returned bytes
+	partial   mono.Atomic  // time at which the first byte of an unfinished frame had arrived, or 0
 	partBytes atomic.Int64 // bytes of it that have arrived
 	upkeep    *upkeep.Task // of the connection; nil before it is maintained
 }
@@ -132,7 +133,7 @@ func (rd *reader) fill() error {
 			rd.progress.partial.Store(0)
 		}
 		if rd.progress.partial.Load() == 0 {
-			rd.progress.partial.Store(nanotime())
+			rd.progress.partial.Store(mono.Now())
 			rd.progress.upkeep.Stir()
 		}
 		rd.progress.partBytes.Store(int64(rd.w))
@@ -154,7 +155,7 @@ func (rd *reader) fill() error {
 		} else {
 			rd.quiet = 0
 		}
-		rd.progress.lastRead.Store(nanotime())
+		rd.progress.lastRead.Store(mono.Now())
 		rd.progress.upkeep.Stir()
 		return nil
 	}
@@ -247,7 +248,7 @@ func (rd *reader) discard(n int) error {
 		n -= m
 		arrived += m
 		rd.progress.partBytes.Store(int64(arrived))
-		rd.progress.lastRead.Store(nanotime())
+		rd.progress.lastRead.Store(mono.Now())
 	}
 	if rd.sealed != 0 && sum != wire.ChecksumResidue {
 		return wire.Errorf(wire.BadChecksum, "a frame that was thrown away does not have the checksum of its bytes")
@@ -262,21 +263,21 @@ func (rd *reader) release() {
 	rd.give()
 }
 
-// tooSlow reports whether an unfinished frame has been arriving for longer than stall
-// nanoseconds, at less than minProgress bytes per second.
-func (p *progress) tooSlow(now, stall int64) bool {
+// tooSlow reports whether an unfinished frame has been arriving for longer than stall,
+// at less than minProgress bytes per second.
+func (p *progress) tooSlow(now mono.Time, stall time.Duration) bool {
 	since := p.partial.Load()
-	if since == 0 || now-since < stall {
+	if since == 0 || now.Sub(since) < stall {
 		return false
 	}
-	return float64(p.partBytes.Load()) < minProgress*float64(now-since)/1e9
+	return float64(p.partBytes.Load()) < minProgress*now.Sub(since).Seconds()
 }
 
-// late reports whether an unfinished frame has been arriving for longer than limit nanoseconds;
-// with 0 none is.
-func (p *progress) late(now, limit int64) bool {
+// late reports whether an unfinished frame has been arriving for longer than limit; with
+// 0 none is.
+func (p *progress) late(now mono.Time, limit time.Duration) bool {
 	since := p.partial.Load()
-	return limit != 0 && since != 0 && now-since > limit
+	return limit != 0 && since != 0 && now.Sub(since) > limit
 }
 
 func lateFrame(limit time.Duration) *wire.Error {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -42,7 +43,7 @@ type writer struct {
 	idle     chan struct{} // closed when writing ends; made by the first goroutine that waits
 
 	verdict    atomic.Pointer[wire.Error] // of condemn
-	writeStart atomic.Int64               // nanotime at which the running write began, or 0
+	writeStart mono.Atomic                // time at which the running write began, or 0
 }
 
 // flushLocked writes until buf is empty. w.mu is held, released while writing, and held again on
@@ -218,7 +219,7 @@ func (w *writer) writeOut(out []byte) (taken int, err error) {
 	}
 	defer w.writeStart.Store(0)
 	for taken < len(out) && err == nil {
-		w.writeStart.Store(nanotime())
+		w.writeStart.Store(mono.Now())
 		var n int
 		n, err = w.nc.Write(out[taken:min(len(out), taken+maxWrite)])
 		taken += n
@@ -368,5 +369,5 @@ func (w *writer) setCloseReason(err error) error {
 	return err
 }
 
-// stalledSince returns the nanotime at which the unfinished write began, or 0.
-func (w *writer) stalledSince() int64 { return w.writeStart.Load() }
+// stalledSince returns the time at which the unfinished write began, or 0.
+func (w *writer) stalledSince() mono.Time { return w.writeStart.Load() }

@@ -19,6 +19,7 @@ import (
 	"github.com/anser-rpc/anser/internal/accept"
 	"github.com/anser-rpc/anser/internal/handshakes"
 	"github.com/anser-rpc/anser/internal/membudget"
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/replycache"
 	"github.com/anser-rpc/anser/internal/spelling"
 	"github.com/anser-rpc/anser/internal/upkeep"
@@ -218,7 +219,7 @@ func (s *Server) beginTendingLocked() {
 	s.unseen.Store(true)
 	due := upkeep.Never
 	if s.o.authorizer != nil {
-		due = nanotime()
+		due = mono.Now()
 	}
 	s.upkeep.Add(&s.duties, due, s.tend)
 	s.workers.rest(false)
@@ -301,7 +302,7 @@ func (s *Server) checkEmptyLocked() {
 
 // tend does the maintenance that is due for the server as a whole, and returns when it is due
 // next: in a second while there are idle workers, idempotency keys or a policy.
-func (s *Server) tend(now, _ int64) (due int64) {
+func (s *Server) tend(now, _ mono.Time) (due mono.Time) {
 	changed := s.policyChanged()
 	// The policy may have changed after the first call was admitted and before this first run.
 	if s.unseen.Swap(false) {
@@ -318,7 +319,7 @@ func (s *Server) tend(now, _ int64) (due int64) {
 	active = s.replies.Tick(now) || active
 	active = s.workers.trim() || active
 	if active || s.o.authorizer != nil {
-		return now + int64(upkeep.Interval)
+		return now.Add(upkeep.Interval)
 	}
 	return upkeep.Never
 }

@@ -91,7 +91,8 @@ func (c *calleeHalf) newContext(s *reading, m *method, h wire.Header, r *wire.Re
 	ctx.attempt, ctx.priority, ctx.codec = r.Attempt, r.Priority, r.Codec
 	ctx.oneway = h.Flags&wire.FlagOneway != 0
 	if r.Timeout != 0 {
-		ctx.deadline = s.arrived + int64(min(r.Timeout, uint64(maxTimeout/time.Microsecond)))*int64(time.Microsecond)
+		left := min(r.Timeout, uint64(maxTimeout/time.Microsecond))
+		ctx.deadline = s.arrived.Add(time.Duration(left) * time.Microsecond)
 	}
 	if h.Flags&wire.FlagTrace != 0 || r.Metadata != nil || r.Compression != 0 {
 		ctx.extras = &callExtras{metadata: slices.Clone(r.Metadata)}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/internal/handshakes"
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -19,8 +20,8 @@ import (
 // verifiedIdentity is an identity with the time of its end.
 type verifiedIdentity struct {
 	identity *Identity
-	expires  int64 // nanotime, 0: never
-	drain    int64 // nanotime at which the connection is drained, so that one with a newer certificate replaces it, 0: never
+	expires  mono.Time // 0: never
+	drain    mono.Time // time at which the connection is drained, so that one with a newer certificate replaces it, 0: never
 }
 
 // connAuth is the authentication of a connection of a server with authenticators.
@@ -215,9 +216,9 @@ func newProof(id *Identity, scheme string) (*verifiedIdentity, error) {
 		if left <= 0 {
 			return nil, errPast
 		}
-		now.expires = nanotime() + int64(left)
+		now.expires = mono.Now().Add(left)
 		if scheme == SchemeTLS { // which a connection has only once
-			now.drain = now.expires - int64(min(maxLead, left/4))
+			now.drain = now.expires.Add(-min(maxLead, left/4))
 		}
 	}
 	return now, nil
@@ -248,7 +249,7 @@ func (c *calleeHalf) clientKey() (key [sha256.Size]byte) {
 
 // authorize returns why the client may not call the method now, or nil. It stores the decision of
 // the policy in n.
-func (c *calleeHalf) authorize(at int64, n *named) (refused *Error) {
+func (c *calleeHalf) authorize(at mono.Time, n *named) (refused *Error) {
 	now := c.auth.now.Load()
 	if now == nil || now.lapsed(at) { // nil: over another protocol the client has not shown a credential yet
 		return errLapsed

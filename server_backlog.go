@@ -2,7 +2,9 @@ package anser
 
 import (
 	"net"
+	"time"
 
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/sysconn"
 )
 
@@ -15,16 +17,19 @@ import (
 // up to markSpacing.
 type sockDelay struct {
 	socket  sysconn.ReadQueue
-	taken   int64 // bytes read
-	waited  int64 // nanoseconds that the first of the bytes read last have waited, at least
-	at, num int   // marks[at] is the first of num
+	taken   int64         // bytes read
+	waited  time.Duration // how long the first of the bytes read last have waited, at least
+	at, num int           // marks[at] is the first of num
 	marks   [16]arrivalMark
 }
 
-// arrivalMark records that all bytes before end had arrived at the nanotime when.
-type arrivalMark struct{ end, when int64 }
+// arrivalMark records that all bytes before end had arrived at the time when.
+type arrivalMark struct {
+	end  int64
+	when mono.Time
+}
 
-const markSpacing = 4_000_000 // nanoseconds
+const markSpacing = 4 * time.Millisecond
 
 // newSockDelay returns nil where the socket cannot be asked.
 func newSockDelay(nc net.Conn) *sockDelay {
@@ -39,20 +44,20 @@ func newSockDelay(nc net.Conn) *sockDelay {
 func (b *sockDelay) fill(rd *reader) error {
 	had := rd.w - rd.r
 	err := rd.fill()
-	b.note(nanotime(), int64(rd.w-rd.r-had), b.socket.Len)
+	b.note(mono.Now(), int64(rd.w-rd.r-had), b.socket.Len)
 	return err
 }
 
 // note records a read of n bytes that has just ended; unread returns how many more are in the
 // socket.
-func (b *sockDelay) note(now, n int64, unread func() int) {
+func (b *sockDelay) note(now mono.Time, n int64, unread func() int) {
 	for b.num > 0 && b.marks[b.at].end <= b.taken {
 		b.at = (b.at + 1) % len(b.marks)
 		b.num--
 	}
 	b.waited = 0
 	if b.num > 0 {
-		b.waited = now - b.marks[b.at].when
+		b.waited = now.Sub(b.marks[b.at].when)
 	}
 	b.taken += n
 	if n < smallRead {
@@ -60,7 +65,7 @@ func (b *sockDelay) note(now, n int64, unread func() int) {
 		return
 	}
 	last := (b.at + b.num + len(b.marks) - 1) % len(b.marks)
-	if b.num == len(b.marks) || b.num > 0 && now-b.marks[last].when < markSpacing {
+	if b.num == len(b.marks) || b.num > 0 && now.Sub(b.marks[last].when) < markSpacing {
 		return
 	}
 	if more := unread(); more > 0 {
@@ -69,9 +74,9 @@ func (b *sockDelay) note(now, n int64, unread func() int) {
 	}
 }
 
-// waited returns how long the next call has waited, in nanoseconds, as far as it is known.
-func (s *reading) waited() int64 {
-	d := s.now - s.arrived
+// waited returns how long the next call has waited, as far as it is known.
+func (s *reading) waited() time.Duration {
+	d := s.now.Sub(s.arrived)
 	if s.sockDelay != nil {
 		d += s.sockDelay.waited
 	}

@@ -3,18 +3,23 @@ package anser
 import (
 	"testing"
 	"time"
+
+	"github.com/anser-rpc/anser/internal/mono"
 )
 
 func TestBacklog(t *testing.T) {
-	const ms = int64(time.Millisecond)
+	const ms = mono.Time(time.Millisecond)
 	var b sockDelay
 	queue := 0
-	read := func(now, n int64) int64 {
+	read := func(now mono.Time, n int64) int64 {
 		b.note(now, n, func() int { return queue })
-		return b.waited / ms
+		return b.waited.Milliseconds()
 	}
 	queue = 100_000
-	for i, step := range []struct{ at, n, want int64 }{
+	for i, step := range []struct {
+		at      mono.Time
+		n, want int64
+	}{
 		{0, 50_000, 0},          // 100,000 bytes after it had arrived at 0
 		{10 * ms, 50_000, 10},   // these had arrived by then
 		{30 * ms, 50_000, 30},   // and these

@@ -5,6 +5,7 @@ import (
 
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/internal/cancelpace"
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/placement"
 	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/wire"
@@ -44,9 +45,9 @@ type reading struct {
 	reader
 	generation uint32
 	tick       uint32
-	now        int64  // nanotime at the end of the latest step
-	arrived    int64  // nanotime at which the whole frames in the buffer had arrived
-	out        []byte // replies that are not written yet
+	now        mono.Time // time at the end of the latest step
+	arrived    mono.Time // time at which the whole frames in the buffer had arrived
+	out        []byte    // replies that are not written yet
 	slab       []callContext
 	current    *callContext // context of the handler that runs inline
 
@@ -108,7 +109,7 @@ func (c *serverConn) loop(s *reading) (err error, lost bool) {
 			if err := c.pause(s); err != nil {
 				return err, false
 			}
-			s.now = nanotime()
+			s.now = mono.Now()
 			s.arrived = s.now
 			continue
 		}
@@ -150,7 +151,7 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 	var timed placement.Run
 	if s.requests%placement.SampleEvery == 1 {
 		if s.requests > 1 {
-			s.now = nanotime()
+			s.now = mono.Now()
 		}
 		timed = ctx.method.placement.Begin(s.now, s.untimed)
 		s.untimed = 0
@@ -174,7 +175,7 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 		// Another goroutine reads now, with copies of the data in s. It holds the lock that
 		// finishDetached takes until the copies are made.
 		if timed.Weight > 0 {
-			ctx.method.end(&timed, nanotime(), true)
+			ctx.method.end(&timed, mono.Now(), true)
 		}
 		c.finishDetached(ctx, out[len(s.out):])
 		s.release()
@@ -184,7 +185,7 @@ func (c *serverConn) runInline(s *reading, ctx *callContext, cd codec.Codec, pay
 	s.current = nil
 	ctx.finish()
 	if timed.Weight > 0 {
-		s.now = nanotime()
+		s.now = mono.Now()
 		ctx.method.end(&timed, s.now, false)
 	}
 	return false, c.flushIfFull(s)
@@ -217,7 +218,7 @@ func (c *serverConn) reassignReader(t readToken, kept bool) {
 		return
 	}
 	s := &reading{
-		generation: uint32(t.next() >> 32), methods: old.methods, unknown: old.unknown, hints: old.hints, lastID: old.lastID, now: nanotime(), arrived: old.arrived,
+		generation: uint32(t.next() >> 32), methods: old.methods, unknown: old.unknown, hints: old.hints, lastID: old.lastID, now: mono.Now(), arrived: old.arrived,
 		auths: old.auths, cancels: old.cancels, drained: old.drained, sockDelay: old.sockDelay,
 	}
 	s.reader = old.successor()
@@ -240,7 +241,7 @@ func (c *serverConn) reassignReader(t readToken, kept bool) {
 }
 
 // tend does the maintenance that is due for the connection, and returns when it is due next.
-func (c *serverConn) tend(now, _ int64) (due int64) {
+func (c *serverConn) tend(now, _ mono.Time) (due mono.Time) {
 	due = c.drainIdle(now)
 	if c.auth != nil {
 		due = min(due, c.tendTrust(now, false))
@@ -250,7 +251,7 @@ func (c *serverConn) tend(now, _ int64) (due int64) {
 	}
 	again := c.trim()
 	if again = c.trimStreams() || again; again {
-		due = min(due, now+int64(upkeep.Interval))
+		due = min(due, now.Add(upkeep.Interval))
 	}
 	alive, fault := c.keepAlive(now, &c.server.o.keepaliveOptions, upkeep.Never)
 	switch fault {

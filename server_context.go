@@ -20,7 +20,7 @@ type callContext struct {
 	method   *method
 	extras   *callExtras // nil: nothing
 	id       uint64
-	deadline int64 // nanotime, 0: none
+	deadline mono.Time // 0: none
 	attempt  uint8
 	priority uint8 // and what the call has taken; see priorityBits
 	codec    uint8
@@ -99,7 +99,7 @@ func (c *callContext) Deadline() (time.Time, bool) {
 	if c.deadline == 0 {
 		return time.Time{}, false
 	}
-	return mono.Wall(c.deadline), true
+	return c.deadline.Wall(), true
 }
 
 // Value returns the call itself, which other functions of this package look up, and the values
@@ -121,7 +121,7 @@ func (c *callContext) Done() <-chan struct{} { return c.cancellation().done }
 // Err returns why Done is closed, or nil while it is not.
 func (c *callContext) Err() error {
 	if c.state.Load() == fresh {
-		if c.deadline == 0 || nanotime() < c.deadline {
+		if c.deadline == 0 || mono.Now() < c.deadline {
 			return nil
 		}
 	}
@@ -146,7 +146,7 @@ func (c *callContext) cancellation() *cancelState {
 	case !c.state.CompareAndSwap(fresh, cancellable):
 		c.endLocked(context.Canceled)
 	case c.deadline != 0:
-		d := time.Duration(c.deadline - nanotime())
+		d := mono.Until(c.deadline)
 		if d <= 0 {
 			c.endLocked(context.DeadlineExceeded)
 		} else {
@@ -177,7 +177,7 @@ func (c *callContext) endLocked(err error) map[*func()]struct{} {
 	if c.cancelState.err != nil {
 		return nil
 	}
-	if c.deadline != 0 && nanotime() >= c.deadline {
+	if c.deadline != 0 && mono.Now() >= c.deadline {
 		err = context.DeadlineExceeded
 	}
 	c.cancelState.err = err

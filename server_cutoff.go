@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/upkeep"
 )
 
@@ -33,7 +34,7 @@ func (s *Server) policyChanged() bool {
 
 // tendTrust ends the calls and streams that the client may no longer have, and returns when to
 // check again. changed says that the policy has changed.
-func (c *serverConn) tendTrust(now int64, changed bool) (due int64) {
+func (c *serverConn) tendTrust(now mono.Time, changed bool) (due mono.Time) {
 	srv, st := c.server, c.auth.now.Load()
 	due = upkeep.Never
 	if st == nil || c.verdict.Load() != nil { // the client has not shown a credential yet, or the connection is about to end
@@ -53,11 +54,11 @@ func (c *serverConn) tendTrust(now int64, changed bool) (due int64) {
 		c.failWith(errUnauthenticated)
 	case st.lapsed(now):
 		c.cutAll()
-		if now-st.expires >= int64(srv.o.handshakeTimeout) {
+		if now.Sub(st.expires) >= srv.o.handshakeTimeout {
 			srv.countAuthFailure(c, lapsed, errors.New("the identity has ended and was not renewed"))
 			c.failWith(errUnauthenticated)
 		}
-		return now + int64(upkeep.Interval)
+		return now.Add(upkeep.Interval)
 	case changed:
 		c.sweep()
 	}
@@ -65,7 +66,7 @@ func (c *serverConn) tendTrust(now int64, changed bool) (due int64) {
 		due = min(due, st.expires)
 	}
 	if st.identity.Revoked != nil {
-		due = min(due, now+int64(upkeep.Interval))
+		due = min(due, now.Add(upkeep.Interval))
 	}
 	return due
 }
@@ -87,9 +88,9 @@ func (s *Server) isRevoked(id *Identity) (yes bool) {
 }
 
 // lapsed reports whether the identity has ended.
-func (p *verifiedIdentity) lapsed(now int64) bool { return p.expires != 0 && now >= p.expires }
+func (p *verifiedIdentity) lapsed(now mono.Time) bool { return p.expires != 0 && now >= p.expires }
 
-func (t *connAuth) lapsed(now int64) bool { return t.now.Load().lapsed(now) }
+func (t *connAuth) lapsed(now mono.Time) bool { return t.now.Load().lapsed(now) }
 
 // cutAll ends all calls and streams of the client, and those of the server to the client.
 func (c *serverConn) cutAll() {
@@ -236,7 +237,7 @@ func (o *orphans) remove(ctx *callContext) {
 // tend ends the calls that may not go on, and reports whether there were any calls. When the
 // policy has changed, it is called after the connections have been checked, so that a call whose
 // connection is lost meanwhile is seen in one of the two places.
-func (o *orphans) tend(now int64, changed bool) (any bool) {
+func (o *orphans) tend(now mono.Time, changed bool) (any bool) {
 	o.mu.Lock()
 	list := make([]*callContext, 0, len(o.by))
 	for ctx := range o.by {

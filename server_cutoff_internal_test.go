@@ -5,6 +5,8 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"github.com/anser-rpc/anser/internal/mono"
 )
 
 type allowAll struct{}
@@ -34,7 +36,7 @@ func BenchmarkSweep(b *testing.B) {
 				conns[i] = c
 			}
 			for b.Loop() {
-				now := nanotime()
+				now := mono.Now()
 				for _, c := range conns {
 					c.tendTrust(now, changed)
 				}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/internal/idtable"
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -31,7 +32,7 @@ func (c *serverConn) drained(s *reading, flags wire.Flags) error {
 
 // drainIdle drains a connection on which no call was made for the idle timeout, and returns when
 // to check again.
-func (c *serverConn) drainIdle(now int64) (due int64) {
+func (c *serverConn) drainIdle(now mono.Time) (due mono.Time) {
 	limit := c.server.o.idleTimeout
 	if limit == 0 || c.peer.Session != 0 { // a client with handlers waits for calls
 		return upkeep.Never
@@ -45,7 +46,7 @@ func (c *serverConn) drainIdle(now int64) (due int64) {
 	case c.draining:
 		return upkeep.Never
 	case turn.running() || c.detached > c.streaming: // its end may move no byte; that of a stream stirs
-		return now + int64(upkeep.Interval)
+		return now.Add(upkeep.Interval)
 	case quiet < limit:
 		return after(c.idle.since, limit)
 	}

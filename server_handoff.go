@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/sysusage"
 )
 
@@ -78,7 +79,7 @@ func (m *monitor) run() {
 	timer := time.NewTimer(monitorFine)
 	defer timer.Stop()
 	var quiet starvationCheck
-	var alert int64 // nanotime until which the fine interval is used
+	var alert mono.Time // time until which the fine interval is used
 	fine := false
 	for range timer.C {
 		kept := quiet.next()
@@ -103,9 +104,9 @@ func (m *monitor) run() {
 			return
 		}
 		m.mu.Unlock()
-		now := nanotime()
+		now := mono.Now()
 		if handoffs {
-			alert = now + int64(monitorAlert)
+			alert = now.Add(monitorAlert)
 		}
 		fine = stuck || now < alert || running && !fine
 		if fine {

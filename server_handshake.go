@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/internal/handshakes"
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/sysconn"
 	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/wire"
@@ -96,7 +97,7 @@ func (s *Server) handshake(nc net.Conn, g *handshakes.Pending, full, check bool)
 		return nil, nil, s.refuse(c.nc, wire.Errorf(wire.Unauthenticated, "%v", err))
 	}
 	sysconn.SetUserTimeout(nc, s.o.keepaliveIdle+s.o.keepaliveAnswer) // not earlier: many get no further, and it is a system call
-	st.maxFrame, st.now = s.settings.MaxFrame, nanotime()
+	st.maxFrame, st.now = s.settings.MaxFrame, mono.Now()
 	if checksums {
 		st.expectChecksums()
 	}
@@ -111,7 +112,7 @@ func (s *Server) handshake(nc net.Conn, g *handshakes.Pending, full, check bool)
 	delete(s.raw, g)
 	nc.SetDeadline(time.Time{}) // under the lock: stop sets one for those in raw
 	s.live[c] = struct{}{}
-	s.upkeep.Add(&c.upkeep, nanotime()+int64(upkeep.Interval), c.tend)
+	s.upkeep.Add(&c.upkeep, mono.Now().Add(upkeep.Interval), c.tend)
 	closed, by := s.closed, s.closesBy
 	s.mu.Unlock()
 	if c.peer.Session != 0 {

@@ -33,7 +33,7 @@ func newWaitQueue(owner string, b *limitBounds, queueTime time.Duration) *waitQu
 // enter makes a worker run the job, now or when its turn comes, or refuses it.
 func (q *waitQueue) enter(j *job) {
 	if q.TryAcquire() {
-		j.Admit(nanotime())
+		j.Admit(mono.Now())
 		return
 	}
 	q.Enqueue(j, int(j.ctx.level()))

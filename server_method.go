@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/anser-rpc/anser/internal/gain"
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/placement"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -235,7 +236,7 @@ func (m *method) run(ctx context.Context, in any) (any, error) {
 }
 
 // inline reports whether the method may run on the reader goroutine.
-func (m *method) inline(now int64) bool {
+func (m *method) inline(now mono.Time) bool {
 	switch m.mode {
 	case runInline:
 		return true
@@ -246,7 +247,7 @@ func (m *method) inline(now int64) bool {
 }
 
 // end ends a timed run. It learns nothing where the mode is fixed; see [placement.Learner.End].
-func (m *method) end(r *placement.Run, now int64, handedOff bool) {
+func (m *method) end(r *placement.Run, now mono.Time, handedOff bool) {
 	if m.mode == runLearned {
 		m.placement.End(r, now, m.calls.Load(), handedOff)
 	}

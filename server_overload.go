@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/internal/limiter"
+	"github.com/anser-rpc/anser/internal/mono"
 )
 
 // ServerHandleOption configures a [Server], or one of its methods.
@@ -79,8 +80,8 @@ func AdaptiveLimit(least, most int) ServerHandleOption {
 type methodLimits struct {
 	limit     int64 // bound of running and waiting calls, 0: no limit
 	inFlight  atomic.Int64
-	queueTime int64      // nanoseconds, 0: no bound
-	queue     *waitQueue // nil: none
+	queueTime time.Duration // 0: no bound
+	queue     *waitQueue    // nil: none
 
 	over *Error // the refusal at limit
 	late *Error // the refusal after queueTime
@@ -105,11 +106,11 @@ func (s *Server) newMethodLimits(m *method, o *handleOptions) *methodLimits {
 	if m.builtin {
 		return nil
 	}
-	g := &methodLimits{limit: int64(o.maxInFlight), queueTime: int64(o.queueTime)}
+	g := &methodLimits{limit: int64(o.maxInFlight), queueTime: o.queueTime}
 	if g.queueTime == 0 {
-		g.queueTime = int64(s.o.queueTime)
+		g.queueTime = s.o.queueTime
 	}
-	wait := time.Duration(g.queueTime)
+	wait := g.queueTime
 	switch {
 	case o.adaptive != nil:
 		g.queue = newWaitQueue(m.name, o.adaptive, wait)
@@ -117,11 +118,11 @@ func (s *Server) newMethodLimits(m *method, o *handleOptions) *methodLimits {
 		g.queue = s.gate
 	}
 	if s.gate != nil && g.queueTime == 0 {
-		g.queueTime = int64(limiter.DefaultMaxWait)
+		g.queueTime = limiter.DefaultMaxWait
 	}
 	if g.queue != nil {
 		wait = g.queue.MaxWait()
-		g.queueTime = int64(wait)
+		g.queueTime = wait
 		g.queue.AddClass(&g.class)
 		m.mode = runConcurrent
 	}
@@ -138,7 +139,7 @@ func (s *Server) newMethodLimits(m *method, o *handleOptions) *methodLimits {
 
 // admit returns what a call that has waited for this many nanoseconds takes, or why it cannot
 // run. A refusal is cheap, so that a server can refuse many more calls than it can run.
-func (g *methodLimits) admit(p Priority, waited int64) (taken uint8, refused *Error) {
+func (g *methodLimits) admit(p Priority, waited time.Duration) (taken uint8, refused *Error) {
 	switch {
 	case g.tooLate(p, waited):
 		refused = g.late
@@ -157,7 +158,7 @@ func (g *methodLimits) admit(p Priority, waited int64) (taken uint8, refused *Er
 }
 
 // tooLate reports whether a call has waited for too long. It ignores the adaptive limit's queue.
-func (g *methodLimits) tooLate(p Priority, waited int64) bool {
+func (g *methodLimits) tooLate(p Priority, waited time.Duration) bool {
 	if g.queueTime == 0 {
 		return false
 	}
@@ -169,7 +170,7 @@ func (g *methodLimits) tooLate(p Priority, waited int64) bool {
 }
 
 // late returns why a call that a worker is about to run cannot run, or nil.
-func (j *job) late(now int64) *Error {
+func (j *job) late(now mono.Time) *Error {
 	if j.refused != nil {
 		return j.refused
 	}
@@ -190,7 +191,7 @@ func (j *job) late(now int64) *Error {
 			return errGone
 		}
 	}
-	if g.tooLate(p, now-j.arrived) {
+	if g.tooLate(p, now.Sub(j.arrived)) {
 		g.shed[j.ctx.level()].Add(1)
 		return g.late
 	}

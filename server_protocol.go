@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -58,7 +59,7 @@ type ProtocolCall struct {
 	extras  callExtras
 	size    int
 	held    int // bytes that the server's memory counts
-	arrived int64
+	arrived mono.Time
 	codec   codec.Codec
 	values  context.Context
 
@@ -85,7 +86,7 @@ func (p *ProtocolConn) Admit(r *ProtocolRequest) (*ProtocolCall, *Error) {
 	if r == nil {
 		return nil, errNilRequest
 	}
-	now := nanotime()
+	now := mono.Now()
 	n, refused := p.lookUp(r, now)
 	var metadata []byte
 	if refused == nil {
@@ -93,11 +94,11 @@ func (p *ProtocolConn) Admit(r *ProtocolRequest) (*ProtocolCall, *Error) {
 	}
 	arrived := now
 	if !r.Arrived.IsZero() {
-		arrived -= max(int64(time.Since(r.Arrived)), 0)
+		arrived = arrived.Add(-max(time.Since(r.Arrived), 0))
 	}
 	var taken uint8
 	if refused == nil && n.method.limits != nil {
-		taken, refused = n.method.limits.admit(min(r.Priority, Critical), now-arrived)
+		taken, refused = n.method.limits.admit(min(r.Priority, Critical), now.Sub(arrived))
 	}
 	if refused != nil {
 		p.conn.server.countRefusal(n.method, refused)
@@ -126,7 +127,7 @@ func (p *ProtocolConn) Admit(r *ProtocolRequest) (*ProtocolCall, *Error) {
 }
 
 // lookUp returns the method of a request, or why its client may not call it.
-func (p *ProtocolConn) lookUp(r *ProtocolRequest, now int64) (n named, refused *Error) {
+func (p *ProtocolConn) lookUp(r *ProtocolRequest, now mono.Time) (n named, refused *Error) {
 	c := p.conn
 	p.names.Lock()
 	defer p.names.Unlock()
@@ -196,7 +197,7 @@ func (p *ProtocolConn) unknown(name string) *Error {
 }
 
 // newCall makes the call of a request.
-func (p *ProtocolConn) newCall(r *ProtocolRequest, m *method, metadata []byte, arrived int64) *ProtocolCall {
+func (p *ProtocolConn) newCall(r *ProtocolRequest, m *method, metadata []byte, arrived mono.Time) *ProtocolCall {
 	k := &ProtocolCall{conn: p, size: r.Size, arrived: arrived, codec: r.Codec, values: r.Values}
 	ctx := &k.storage
 	ctx.conn, ctx.method, ctx.extras, ctx.id = &p.conn.calleeHalf, m, &k.extras, p.lastID.Add(1)
@@ -210,7 +211,7 @@ func (p *ProtocolConn) newCall(r *ProtocolRequest, m *method, metadata []byte, a
 		ctx.codec = r.Codec.ID()
 	}
 	if !r.Deadline.IsZero() {
-		ctx.deadline = nanotime() + int64(min(time.Until(r.Deadline), maxTimeout))
+		ctx.deadline = mono.Now().Add(min(time.Until(r.Deadline), maxTimeout))
 	}
 	k.ctx = ctx
 	return k

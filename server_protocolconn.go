@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -122,7 +123,7 @@ func (s *Server) enter(p *ProtocolConn) error {
 	s.serving = true
 	s.beginTendingLocked()
 	s.live[p.conn] = struct{}{}
-	s.upkeep.Add(&p.conn.upkeep, nanotime()+int64(upkeep.Interval), p.conn.tend)
+	s.upkeep.Add(&p.conn.upkeep, mono.Now().Add(upkeep.Interval), p.conn.tend)
 	s.conns.Add(1)
 	s.stats.accepted.Add(1)
 	return nil

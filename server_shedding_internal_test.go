@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/internal/benchpb"
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -54,7 +55,7 @@ func BenchmarkShedding(b *testing.B) {
 			}
 			c.conn.init(nowhere{}, &s.conns, 0)
 			c.peer = wire.DefaultSettings()
-			st := &reading{generation: 1, methods: []named{{method: m}}, now: nanotime()}
+			st := &reading{generation: 1, methods: []named{{method: m}}, now: mono.Now()}
 			st.arrived = st.now - 1000
 			h, err := wire.ParseHeader(frame)
 			if err != nil {

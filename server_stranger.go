@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -17,7 +18,7 @@ const (
 
 // answerHTTP tells an HTTP client what it has reached. The answer repeats nothing of the request.
 func (s *Server) answerHTTP(nc net.Conn, format string) {
-	if n := s.httpSeen.note(nanotime()); n > 0 {
+	if n := s.httpSeen.note(mono.Now()); n > 0 {
 		s.log.Warn("a request of HTTP reached this port, which speaks Anser: see Debug for each of them", "peer", nc.RemoteAddr(), "requests", n)
 	}
 	text := fmt.Sprintf(format, wire.Version)
@@ -28,7 +29,7 @@ func (s *Server) answerHTTP(nc net.Conn, format string) {
 
 // seldom counts events that are logged only once in a while.
 type seldom struct {
-	next  atomic.Int64 // nanotime from which the next line may be logged
+	next  mono.Atomic  // time from which the next line may be logged
 	count atomic.Int64 // since the last line
 }
 
@@ -36,10 +37,10 @@ type seldom struct {
 const seldomEvery = time.Minute
 
 // note counts an event, and returns the number of events to log now, or 0 if no line is due.
-func (s *seldom) note(now int64) int64 {
+func (s *seldom) note(now mono.Time) int64 {
 	s.count.Add(1)
 	next := s.next.Load()
-	if next != 0 && now < next || !s.next.CompareAndSwap(next, now+int64(seldomEvery)) {
+	if next != 0 && now < next || !s.next.CompareAndSwap(next, now.Add(seldomEvery)) {
 		return 0
 	}
 	return s.count.Swap(0)

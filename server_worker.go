@@ -3,9 +3,9 @@ package anser
 import (
 	"runtime"
 	"sync"
-	"time"
 
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/upkeep"
 )
 
@@ -13,14 +13,14 @@ import (
 type job struct {
 	ctx     *callContext
 	codec   codec.Codec
-	payload []byte // its own
-	out     []byte // the encoded reply
-	arrived int64  // nanotime at which the request had arrived
-	held    int    // bytes that the server's memory counts
+	payload []byte    // its own
+	out     []byte    // the encoded reply
+	arrived mono.Time // time at which the request had arrived
+	held    int       // bytes that the server's memory counts
 
 	// Of an adaptive limit.
-	granted int64  // nanotime at which it got its place
-	refused *Error // why it does not run, or nil
+	granted mono.Time // time at which it got its place
+	refused *Error    // why it does not run, or nil
 }
 
 var jobs = sync.Pool{New: func() any { return new(job) }}
@@ -211,7 +211,7 @@ func (c *calleeHalf) openLocked(ctx *callContext) {
 
 // runJob runs a call on a worker, and returns the job that the worker runs next, or nil.
 func (c *calleeHalf) runJob(j *job) (next *job) {
-	ctx, began := j.ctx, nanotime()
+	ctx, began := j.ctx, mono.Now()
 	refused := j.late(began)
 	if st := ctx.stream(); st != nil {
 		putJob(j)
@@ -236,10 +236,10 @@ func (c *calleeHalf) runJob(j *job) (next *job) {
 		} else {
 			j.out = c.server.execute(ctx, j.codec, j.payload, j.out[:0])
 		}
-		now := nanotime()
-		ctx.method.placement.Note(time.Duration(now - began))
+		now := mono.Now()
+		ctx.method.placement.Note(now.Sub(began))
 		if g := ctx.method.limits; g != nil && g.queue != nil {
-			g.queue.Record(&g.class, time.Duration(now-j.granted), now)
+			g.queue.Record(&g.class, now.Sub(j.granted), now)
 		}
 	}
 	returned = true
@@ -255,7 +255,7 @@ func (c *calleeHalf) runJob(j *job) (next *job) {
 	return ctx.nextWaiting()
 }
 
-func (c *callContext) expired(now int64) bool { return c.deadline != 0 && now >= c.deadline }
+func (c *callContext) expired(now mono.Time) bool { return c.deadline != 0 && now >= c.deadline }
 
 var errExpired = refusal(DeadlineExceeded, "the call's time was over before it could run")
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -78,7 +79,7 @@ func (s *Server) inbound(c *clientConn) inboundCalls {
 // called handles METHOD, REQUEST and CANCEL of a server.
 func (c *sessionCallee) called(h wire.Header, body []byte) error {
 	s := c.state
-	s.now = nanotime()
+	s.now = mono.Now()
 	s.arrived = s.now
 	var err error
 	switch h.Type {

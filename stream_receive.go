@@ -7,6 +7,7 @@ import (
 
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/internal/bufpool"
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -17,16 +18,16 @@ import (
 type receiving struct {
 	taking sync.Mutex // serializes Recv; guards the fields below
 
-	batch  [][]byte // chunks that were taken
-	taken  int      // batch[taken:] has not been received
-	chunk  []byte   // records that have not been received, before those of batch
-	whole  []byte   // a message in pieces, as far as it was received
-	plain  []byte   // a decompressed message
-	spent  int64    // credit of received records that was not returned yet for the stream
-	fresh  int64    // credit of received records that was not counted yet for the connection
-	window int64    // the current window; half of it is returned at a time
-	timed  int64    // nanotime of the last return
-	broken error    // result of every further Recv
+	batch  [][]byte  // chunks that were taken
+	taken  int       // batch[taken:] has not been received
+	chunk  []byte    // records that have not been received, before those of batch
+	whole  []byte    // a message in pieces, as far as it was received
+	plain  []byte    // a decompressed message
+	spent  int64     // credit of received records that was not returned yet for the stream
+	fresh  int64     // credit of received records that was not counted yet for the connection
+	window int64     // the current window; half of it is returned at a time
+	timed  mono.Time // time of the last return
+	broken error     // result of every further Recv
 
 	wake    chan struct{} // wakes the Recv that waits
 	stopped atomic.Bool   // nothing more is received, not even what has arrived
@@ -272,8 +273,8 @@ func (st *stream) reportLocked() {
 
 // settle returns credit of the stream, and more than was spent while its reader is fast.
 func (st *stream) settle() {
-	now := nanotime()
-	fast := now-st.timed < int64(growWithin)
+	now := mono.Now()
+	fast := now.Sub(st.timed) < growWithin
 	st.timed = now
 	st.receiving.mu.Lock()
 	st.reportLocked()

@@ -32,7 +32,7 @@ type bucket struct {
 
 func (b *bucket) drain(now mono.Time, rate float64) {
 	if now > b.last {
-		b.level = max(0, b.level-float64(now-b.last)/1e9*rate)
+		b.level = max(0, b.level-now.Sub(b.last).Seconds()*rate)
 		b.last = now
 	}
 }

@@ -55,7 +55,7 @@ func TestThePaceIsBelowTheLimit(t *testing.T) {
 				p.Add(id, 0)
 			}
 		}
-		now += mono.Time(cancelpace.Pause)
+		now = now.Add(cancelpace.Pause)
 		for range drain(&p, now) {
 			sent++
 			if !l.Allow(now, maxCalls) {

@@ -72,8 +72,8 @@ type Estimator struct {
 	warm    bool       // the first message, whose time includes creating an encoder, is over
 	tried   int        // messages in the sums
 	in, out int64      // bytes
-	took    int64      // nanoseconds
-	penalty int64      // messages skipped the last time; 0: compressing has paid off
+	took    time.Duration
+	penalty int64 // messages skipped the last time; 0: compressing has paid off
 }
 
 const (
@@ -99,15 +99,15 @@ func (p *Estimator) Skip() bool {
 
 // Note takes a compressed message into account: its size in bytes before and after, and the time d
 // in nanoseconds that it took.
-func (p *Estimator) Note(before, after int, d int64) {
+func (p *Estimator) Note(before, after int, d time.Duration) {
 	p.Before.Add(int64(before))
 	p.After.Add(int64(after))
-	p.Spent.Add(d)
+	p.Spent.Add(int64(d))
 }
 
 // Judge takes the message into account for the decision of callers that compress only if it pays:
 // a message must shrink by at least one byte in minGain, and a saved byte may cost at most price.
-func (p *Estimator) Judge(before, after int, d int64, minGain int64, price time.Duration) {
+func (p *Estimator) Judge(before, after int, d time.Duration, minGain int64, price time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.warm {
@@ -115,7 +115,7 @@ func (p *Estimator) Judge(before, after int, d int64, minGain int64, price time.
 		return
 	}
 	if p.tried > 0 && p.in > 0 {
-		d = min(d, outlier*(p.took*int64(before)/p.in+1))
+		d = min(d, outlier*(p.took*time.Duration(before)/time.Duration(p.in)+1))
 	}
 	p.in, p.out, p.took = p.in+int64(before), p.out+int64(after), p.took+d
 	p.tried++
@@ -127,7 +127,7 @@ func (p *Estimator) Judge(before, after int, d int64, minGain int64, price time.
 		return
 	}
 	saved := p.in - p.out
-	if saved < p.in/minGain || p.took > saved*int64(price) {
+	if saved < p.in/minGain || p.took > time.Duration(saved)*price {
 		p.penalty = min(max(2*p.penalty, leastPenalty), mostPenalty)
 		p.left.Store(p.penalty)
 		p.tried, p.in, p.out, p.took = 0, 0, 0, 0

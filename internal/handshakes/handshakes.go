@@ -83,7 +83,7 @@ func (p *Places) Enter(nc net.Conn, stopping func() bool) *Pending {
 		select {
 		case <-p.freed:
 		case <-timer.C:
-			p.noteLate(time.Duration(mono.Now()-began) - wait)
+			p.noteLate(mono.Since(began) - wait)
 		}
 		timer.Stop()
 	}
@@ -108,12 +108,12 @@ func (p *Places) roomLocked(now mono.Time) (wait time.Duration, ok bool) {
 		return 0, true
 	}
 	wait = answerGrace
-	now -= int64(min(lateFactor*p.late, mostLate, p.config.Timeout/2))
+	now = now.Add(-min(lateFactor*p.late, mostLate, p.config.Timeout/2))
 	for _, line := range [...]*list.List{&p.unheard, &p.answered} {
 		for e := line.Front(); e != nil; e = line.Front() {
 			c := e.Value.(*Pending)
 			if c.due > now {
-				wait = min(wait, time.Duration(c.due-now))
+				wait = min(wait, c.due.Sub(now))
 				break
 			}
 			if c.asked && c.socket.Len() > 0 {
@@ -152,7 +152,7 @@ func (p *Places) expectLocked(c *Pending, line *list.List, now mono.Time) {
 	if line == &p.answered {
 		grace = answerGrace
 	}
-	c.due = now + int64(grace)
+	c.due = now.Add(grace)
 	if c.line == line {
 		line.MoveToBack(c.at)
 		return

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -152,8 +153,26 @@ func references(t *testing.T) []reference {
 	return slices.SortedFunc(maps.Keys(found), func(a, b reference) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// checkRoot parses and type-checks the root package as it is built on Linux.
+// checkRoot parses and type-checks the root package as it is built on Linux, once.
 func checkRoot(t *testing.T) (*token.FileSet, []*ast.File, *types.Info) {
+	t.Helper()
+	checkedRoot.once.Do(func() {
+		checkedRoot.fset, checkedRoot.files, checkedRoot.info = typeCheckRoot(t)
+	})
+	if checkedRoot.info == nil {
+		t.Fatal("the root package could not be checked")
+	}
+	return checkedRoot.fset, checkedRoot.files, checkedRoot.info
+}
+
+var checkedRoot struct {
+	once  sync.Once
+	fset  *token.FileSet
+	files []*ast.File
+	info  *types.Info
+}
+
+func typeCheckRoot(t *testing.T) (*token.FileSet, []*ast.File, *types.Info) {
 	t.Helper()
 	list := func(args ...string) string {
 		cmd := exec.CommandContext(t.Context(), "go", append([]string{"list"}, args...)...)
@@ -182,7 +201,7 @@ func checkRoot(t *testing.T) (*token.FileSet, []*ast.File, *types.Info) {
 		}
 		files = append(files, f)
 	}
-	info := &types.Info{Defs: make(map[*ast.Ident]types.Object), Uses: make(map[*ast.Ident]types.Object)}
+	info := &types.Info{Defs: make(map[*ast.Ident]types.Object), Uses: make(map[*ast.Ident]types.Object), Types: make(map[ast.Expr]types.TypeAndValue)}
 	config := types.Config{Importer: importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })}
 	if _, err := config.Check(core, fset, files, info); err != nil {
 		t.Fatal(err)

@@ -49,7 +49,7 @@ func (l *Limiter[W]) Record(c *Class, d time.Duration, now mono.Time) {
 
 // windowLocked ends a window that has enough samples.
 func (l *Limiter[W]) windowLocked(now mono.Time) {
-	l.next.Store(now + int64(windowTime)/4)
+	l.next.Store(now.Add(windowTime / 4))
 	total := int64(0)
 	for _, c := range l.classes {
 		total += c.calls.Load()
@@ -74,8 +74,8 @@ func (l *Limiter[W]) windowLocked(now mono.Time) {
 		c.base.fold(spent/n, least, held, true)
 	}
 	l.adapt.step(took/max(usual, 1), held)
-	l.publishLocked(now, float64(total)/time.Duration(now-l.began).Seconds())
+	l.publishLocked(now, float64(total)/now.Sub(l.began).Seconds())
 	l.began = now
-	l.next.Store(now + int64(windowTime))
+	l.next.Store(now.Add(windowTime))
 	l.admitLocked(now)
 }

@@ -30,7 +30,7 @@ type Limiter[W Waiter] struct {
 	waiting atomic.Int64
 	handing atomic.Int64 // waiting, or being handed over: see Next
 	room    atomic.Int64 // calls that may wait
-	next    atomic.Int64 // mono.Time of the end of the window
+	next    mono.Atomic  // the time of the end of the window
 
 	mu      sync.Mutex // guards the fields below
 	lines   []line[W]  // by level
@@ -94,7 +94,7 @@ func New[W Waiter](c Config) *Limiter[W] {
 	}
 	l.began = mono.Now()
 	l.emptied = l.began
-	l.next.Store(l.began + int64(windowTime))
+	l.next.Store(l.began.Add(windowTime))
 	l.publishLocked(l.began, 0)
 	return l
 }
@@ -110,7 +110,7 @@ func (l *Limiter[W]) publishLocked(now mono.Time, rate float64) {
 		l.emptied = now
 	}
 	wait := l.maxWait
-	if time.Duration(now-l.emptied) > DefaultMaxWait {
+	if now.Sub(l.emptied) > DefaultMaxWait {
 		wait = min(wait, standingWait)
 	}
 	room := int64(rate * wait.Seconds())
@@ -228,7 +228,7 @@ func (l *Limiter[W]) firstLocked(now mono.Time) (w W, ok bool) {
 
 // dropLocked refuses the late calls of a line.
 func (l *Limiter[W]) dropLocked(line *line[W], now mono.Time) {
-	for line.len() > 0 && time.Duration(now-line.since()) > l.maxWait {
+	for line.len() > 0 && now.Sub(line.since()) > l.maxWait {
 		l.refuseLocked(line.first(), Late)
 	}
 }

@@ -2,7 +2,6 @@ package placement
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/anser-rpc/anser/internal/mono"
@@ -17,7 +16,7 @@ import (
 // make a method a suspect. The timed runs of a suspect also read what their thread has used, which
 // distinguishes the two.
 type longRuns struct {
-	suspect atomic.Int64 // mono.Time until which timed runs read what their thread has used
+	suspect mono.Atomic // the time until which timed runs read what their thread has used
 
 	mu     sync.Mutex       // guards the fields below; only long runs lock it
 	since  mono.Time        // from which the fields below count
@@ -126,7 +125,7 @@ func (l *longRuns) note(now mono.Time, calls int64, average time.Duration, long,
 	if now < l.until {
 		return 0 // the run began before the method was moved
 	}
-	allowed, back := usualRate, now < l.until+4*int64(l.stay)
+	allowed, back := usualRate, now < l.until.Add(4*l.stay)
 	if back {
 		allowed = returnRate
 	}
@@ -141,7 +140,7 @@ func (l *longRuns) note(now mono.Time, calls int64, average time.Duration, long,
 	if !l.long.often(allowed, made) {
 		return 0
 	}
-	l.suspect.Store(now + int64(countSpan))
+	l.suspect.Store(now.Add(countSpan))
 	if !l.proven.often(allowed, made) && !l.unexplainedLocked(allowed, made, average, used) {
 		return 0
 	}
@@ -150,21 +149,21 @@ func (l *longRuns) note(now mono.Time, calls int64, average time.Duration, long,
 	} else {
 		l.stay = firstStay
 	}
-	l.until = now + int64(l.stay)
-	l.suspect.Store(l.until + 4*int64(l.stay))
+	l.until = now.Add(l.stay)
+	l.suspect.Store(l.until.Add(4 * l.stay))
 	l.since = 0
 	return l.stay
 }
 
 // decayLocked has old runs count less than new ones.
 func (l *longRuns) decayLocked(now mono.Time, calls int64, used sysusage.Process) {
-	if l.since == 0 || time.Duration(now-l.since) > 4*countSpan {
+	if l.since == 0 || now.Sub(l.since) > 4*countSpan {
 		// Long ago, or never: this run begins a span.
 		l.since, l.calls, l.used = now, calls, used
 		l.long, l.proven = runs{}, runs{}
 	}
-	for time.Duration(now-l.since) > countSpan {
-		l.since += (now - l.since) / 2
+	for now.Sub(l.since) > countSpan {
+		l.since = l.since.Add(now.Sub(l.since) / 2)
 		l.calls += (calls - l.calls) / 2
 		l.used.Preempted += (used.Preempted - l.used.Preempted) / 2
 		l.used.CPU += (used.CPU - l.used.CPU) / 2

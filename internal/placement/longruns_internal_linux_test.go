@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/sysusage"
 )
 
@@ -24,11 +25,11 @@ func TestBurningIsProven(t *testing.T) {
 		want bool
 	}{{"burns", burn, true}, {"only looks long", func() {}, false}} {
 		var l longRuns
-		now, calls, moved := int64(time.Hour), int64(0), false
+		now, calls, moved := mono.Time(time.Hour), int64(0), false
 		for range 5 {
 			calls += 1000
-			now += int64(time.Second)
-			l.suspect.Store(now + 1)
+			now = now.Add(time.Second)
+			l.suspect.Store(now.Add(1))
 			r := l.begin(now, 1)
 			test.run()
 			var proven int64

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/sysusage"
 )
 
@@ -35,21 +36,21 @@ func TestRareLongRuns(t *testing.T) {
 		"burning in one of ten long runs":    {10_000, 1_000, 2 * time.Microsecond, 2_300, 1, 1, false},
 	} {
 		var l longRuns
-		now, moved, long := second, false, int64(0)
-		for calls := int64(1); now < 60*second; calls++ {
-			now += second / test.rate
+		now, moved, long := mono.Time(second), false, int64(0)
+		for calls := int64(1); now < mono.Time(60*second); calls++ {
+			now = now.Add(time.Second / time.Duration(test.rate))
 			if calls%test.one != 0 {
 				continue
 			}
 			busy := calls * 25 * int64(time.Microsecond)
 			if test.rate > 70_000 {
-				busy = 2 * now
+				busy = 2 * now.Nanoseconds()
 			}
 			var proven int64
 			if long++; long*test.proven/10 != (long-1)*test.proven/10 {
 				proven = test.weight
 			}
-			moved = l.note(now, calls, test.average, test.weight, proven, sysusage.Process{CPU: busy, Preempted: test.preempted * now / second}) > 0 || moved
+			moved = l.note(now, calls, test.average, test.weight, proven, sysusage.Process{CPU: busy, Preempted: test.preempted * now.Nanoseconds() / second}) > 0 || moved
 		}
 		if moved != test.want {
 			t.Errorf("%s: moved %v, want %v", name, moved, test.want)
@@ -61,10 +62,10 @@ func TestRareLongRuns(t *testing.T) {
 // long.
 func TestLongRunsAfterReturn(t *testing.T) {
 	var l longRuns
-	now, calls := int64(time.Hour), int64(0)
+	now, calls := mono.Time(time.Hour), int64(0)
 	moves := func(every int64) (after int, stay time.Duration) {
 		for after = 1; after < 100; after++ {
-			now += int64(time.Second)
+			now = now.Add(time.Second)
 			calls += every
 			if stay := l.note(now, calls, 1000, 1, 1, sysusage.Process{}); stay > 0 {
 				return after, stay
@@ -80,12 +81,12 @@ func TestLongRunsAfterReturn(t *testing.T) {
 		if after, stay := moves(want.every); after != want.after || stay != want.stay {
 			t.Errorf("one in %d: moved after %d long runs for %v, want %d and %v", want.every, after, stay, want.after, want.stay)
 		}
-		if n := l.note(now+int64(want.stay)-1, calls, 1000, 1, 1, sysusage.Process{}); want.stay > 0 && n > 0 {
+		if n := l.note(now.Add(want.stay-1), calls, 1000, 1, 1, sysusage.Process{}); want.stay > 0 && n > 0 {
 			t.Errorf("moved while it runs on workers")
 		}
-		now += int64(want.stay)
+		now = now.Add(want.stay)
 	}
-	now += int64(time.Hour)
+	now = now.Add(time.Hour)
 	if after, stay := moves(1000); after != 3 || stay != firstStay {
 		t.Errorf("an hour later: moved after %d long runs for %v", after, stay)
 	}

@@ -24,7 +24,7 @@ import (
 // average is updated without a lock: a lost update costs one sample.
 type Learner struct {
 	average atomic.Int64 // nanoseconds of a run, exponentially weighted
-	until   atomic.Int64 // mono.Time until which the method runs on workers
+	until   mono.Atomic  // the time until which the method runs on workers
 
 	// Of Handoff.
 	since    mono.Time     // of the first handoff that counts
@@ -61,7 +61,7 @@ func (l *Learner) Begin(now mono.Time, weight int64) Run { return l.long.begin(n
 // End ends a timed run on the goroutine that began it. calls is how often the method was called so
 // far. handedOff says that Handoff was called for the run.
 func (l *Learner) End(r *Run, now mono.Time, calls int64, handedOff bool) {
-	took := time.Duration(now - r.began)
+	took := now.Sub(r.began)
 	average := l.average.Load()
 	if !handedOff {
 		l.Note(took)
@@ -100,7 +100,7 @@ func (l *Learner) Handoff(now mono.Time, calls int64, kept bool) {
 }
 
 func (l *Learner) countHandoff(now mono.Time, calls int64, kept bool) {
-	if time.Duration(now-l.since) > handoffSpan {
+	if now.Sub(l.since) > handoffSpan {
 		l.since, l.handoffs, l.starved, l.calls = now, 0, 0, calls
 	}
 	if kept {
@@ -114,12 +114,12 @@ func (l *Learner) countHandoff(now mono.Time, calls int64, kept bool) {
 		return
 	}
 	l.handoffs, l.starved, l.calls = 0, 0, calls
-	if until := l.until.Load(); l.penalty == 0 || now > until+4*int64(l.penalty) {
+	if until := l.until.Load(); l.penalty == 0 || now > until.Add(4*l.penalty) {
 		l.penalty = firstPenalty
 	} else if now >= until {
 		l.penalty = min(2*l.penalty, maxPenalty)
 	}
-	l.keepOff(now + int64(l.penalty))
+	l.keepOff(now.Add(l.penalty))
 }
 
 // noteLong takes a long run into account; see longRuns.note.
@@ -128,7 +128,7 @@ func (l *Learner) noteLong(now mono.Time, calls, average, long, proven int64) {
 		return
 	}
 	if stay := l.long.note(now, calls, time.Duration(average), long, proven, sysusage.CurrentProcess()); stay > 0 {
-		l.keepOff(now + int64(stay))
+		l.keepOff(now.Add(stay))
 	}
 }
 

@@ -14,9 +14,9 @@ func TestHandoffsOfAStarvedProcess(t *testing.T) {
 		var l Learner
 		now := mono.Now()
 		for n := range int64(5) {
-			l.countHandoff(now+n, 1+n*each, kept)
+			l.countHandoff(now.Add(time.Duration(n)), 1+n*each, kept)
 		}
-		return !l.Inline(now + 5)
+		return !l.Inline(now.Add(5))
 	}
 	for _, test := range []struct {
 		kept bool
@@ -41,13 +41,13 @@ func TestPenaltyDoubles(t *testing.T) {
 		{10 * time.Second, 250 * time.Millisecond},
 		{0, 500 * time.Millisecond},
 	} {
-		now += int64(test.well)
+		now = now.Add(test.well)
 		for range maxHandoffs {
 			l.countHandoff(now, 10, true)
 		}
-		if l.Inline(now+int64(test.want)-1) || !l.Inline(now+int64(test.want)) {
-			t.Errorf("well for %v: stays away for %v, want %v", test.well, time.Duration(l.until.Load()-now), test.want)
+		if l.Inline(now.Add(test.want-1)) || !l.Inline(now.Add(test.want)) {
+			t.Errorf("well for %v: stays away for %v, want %v", test.well, l.until.Load().Sub(now), test.want)
 		}
-		now += int64(test.want)
+		now = now.Add(test.want)
 	}
 }

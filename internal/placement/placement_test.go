@@ -42,7 +42,7 @@ func TestTimedRuns(t *testing.T) {
 			if r.Weight != 1 {
 				t.Fatalf("a run with the weight %d", r.Weight)
 			}
-			now += int64(500 * time.Microsecond)
+			now = now.Add(500 * time.Microsecond)
 			l.End(&r, now, n, handedOff)
 		}
 		if got := l.Inline(now); got != handedOff {

@@ -128,7 +128,7 @@ func (c *Cache[C]) Enter(call C, id ID, digest uint64, client Client) (e Entry[C
 	now := mono.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if time.Duration(now-c.ticked) > maxTick { // not every cache has a goroutine that calls Tick
+	if now.Sub(c.ticked) > maxTick { // not every cache has a goroutine that calls Tick
 		c.tickLocked(now)
 	}
 	if r := c.running[id]; r != nil {
@@ -262,7 +262,7 @@ func (c *Cache[C]) Tick(now mono.Time) (active bool) {
 
 func (c *Cache[C]) tickLocked(now mono.Time) {
 	if c.ticked != 0 {
-		c.clock += min(time.Duration(now-c.ticked), maxTick)
+		c.clock += min(now.Sub(c.ticked), maxTick)
 	}
 	c.ticked = now
 	for len(c.spans) > 0 && c.clock > c.spans[0].until+c.age+graceOfAge {

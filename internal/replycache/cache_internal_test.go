@@ -104,7 +104,7 @@ func FuzzCache(f *testing.F) {
 			default:
 				// A stop of the process is not time for which it has run.
 				before := c.clock
-				now += int64(op-229) * int64(time.Second)
+				now = now.Add(time.Duration(op-229) * time.Second)
 				c.Tick(now)
 				if c.clock-before > maxTick {
 					t.Fatalf("the clock advanced by %v", c.clock-before)

@@ -37,7 +37,7 @@ func (b *Budget) Deposit() { b.calls.Add(1) }
 func (b *Budget) Withdraw(now mono.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	dt := time.Duration(max(now-b.looked, 0))
+	dt := max(now.Sub(b.looked), 0)
 	b.looked = now
 	calls := b.calls.Load()
 	fresh := float64(calls-b.seen) * b.ratio

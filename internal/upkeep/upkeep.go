@@ -82,7 +82,7 @@ func (s *Schedule) Add(t *Task, due mono.Time, run Run) {
 		return
 	}
 	t.due = due
-	t.resting.Store(due > mono.Now()+int64(Interval))
+	t.resting.Store(due > mono.Now().Add(Interval))
 	s.enterLocked(t)
 	s.armLocked()
 }
@@ -149,7 +149,7 @@ func (t *Task) Stir() {
 
 func (t *Task) wake() {
 	if t.resting.CompareAndSwap(true, false) {
-		t.By(mono.Now() + int64(Interval))
+		t.By(mono.Now().Add(Interval))
 	}
 }
 
@@ -187,8 +187,8 @@ func (s *Schedule) armLocked() {
 	if s.passing || len(s.tasks) == 0 {
 		return
 	}
-	at := min(s.tasks[0].due, Never-int64(Slack)) + int64(Slack)
-	switch d := time.Duration(at - mono.Now()); {
+	at := min(s.tasks[0].due, Never.Add(-Slack)).Add(Slack)
+	switch d := mono.Until(at); {
 	case s.timer == nil:
 		s.timer = time.AfterFunc(d, s.pass)
 	case at < s.at:
@@ -247,11 +247,11 @@ func (s *Schedule) runLocked(t *Task, now mono.Time) {
 		t.resting.Store(false)
 		return
 	}
-	if due <= now+int64(Interval) {
+	if due <= now.Add(Interval) {
 		t.resting.Store(false)
 	}
 	// A task that is due all the time must not keep the processor.
-	t.due = max(min(due, t.forward), now+int64(Slack))
+	t.due = max(min(due, t.forward), now.Add(Slack))
 	s.enterLocked(t)
 }
 

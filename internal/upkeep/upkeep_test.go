@@ -20,16 +20,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type thing struct {
 	task upkeep.Task
 	next func(now mono.Time) mono.Time // what a run returns
-	ran  []mono.Time
+	ran  []time.Duration
 }
 
 func (th *thing) run(now, was mono.Time) mono.Time {
-	th.ran = append(th.ran, now-was)
+	th.ran = append(th.ran, now.Sub(was))
 	return th.next(now)
 }
 
 // runs returns by how much each run so far was late.
-func (th *thing) runs() []mono.Time {
+func (th *thing) runs() []time.Duration {
 	synctest.Wait()
 	return th.ran
 }
@@ -37,14 +37,14 @@ func (th *thing) runs() []mono.Time {
 func never(mono.Time) mono.Time { return upkeep.Never }
 
 func every(d time.Duration) func(mono.Time) mono.Time {
-	return func(now mono.Time) mono.Time { return now + int64(d) }
+	return func(now mono.Time) mono.Time { return now.Add(d) }
 }
 
 // start adds n things to a schedule, due after a first time.
 func start(s *upkeep.Schedule, n int, first time.Duration, next func(mono.Time) mono.Time) []*thing {
 	due := upkeep.Never
 	if first != 0 {
-		due = mono.Now() + int64(first)
+		due = mono.Now().Add(first)
 	}
 	all := make([]*thing, n)
 	for i := range all {
@@ -65,8 +65,8 @@ func TestTasksRunInTime(t *testing.T) {
 		time.Sleep(time.Minute)
 		for i, th := range all[1:] {
 			for _, late := range th.runs() {
-				if late < 0 || late > int64(upkeep.Slack) {
-					t.Fatalf("task %d ran %v after it was due", i+1, time.Duration(late))
+				if late < 0 || late > upkeep.Slack {
+					t.Fatalf("task %d ran %v after it was due", i+1, late)
 				}
 			}
 			period := time.Duration(i+1)*11*time.Millisecond + time.Second
@@ -121,8 +121,8 @@ func TestBy(t *testing.T) {
 		var s upkeep.Schedule
 		defer s.Close()
 		th := start(&s, 1, 10*time.Second, never)[0]
-		th.task.By(mono.Now() + int64(20*time.Second)) // later: nothing changes
-		th.task.By(mono.Now() + int64(2*time.Second))
+		th.task.By(mono.Now().Add(20 * time.Second)) // later: nothing changes
+		th.task.By(mono.Now().Add(2 * time.Second))
 		time.Sleep(2 * time.Second)
 		if n := s.Runs(); n != 0 {
 			t.Fatalf("%d runs too early", n)
@@ -144,7 +144,7 @@ func TestExtremeTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s upkeep.Schedule
 		defer s.Close()
-		start(&s, 1, time.Second, func(mono.Time) mono.Time { return upkeep.Never - 1 })
+		start(&s, 1, time.Second, func(mono.Time) mono.Time { return upkeep.Never.Add(-1) })
 		busy := start(&s, 1, time.Second, func(mono.Time) mono.Time { return 0 })[0]
 		time.Sleep(10 * time.Second)
 		s.Remove(&busy.task)
@@ -195,13 +195,13 @@ func TestAddAgain(t *testing.T) {
 		s.Add(&th.task, mono.Now(), th.run)
 		time.Sleep(time.Second) // it runs
 		s.Remove(&th.task)
-		s.Add(&th.task, mono.Now()+int64(5*time.Second), th.run)
+		s.Add(&th.task, mono.Now().Add(5*time.Second), th.run)
 		time.Sleep(time.Minute)
 		if n := len(th.runs()); n != 2 {
 			t.Fatalf("%d runs, want 2", n)
 		}
 		s.Remove(&th.task)
-		s.Add(&th.task, mono.Now()+int64(time.Second), th.run)
+		s.Add(&th.task, mono.Now().Add(time.Second), th.run)
 		time.Sleep(time.Minute)
 		if n := len(th.runs()); n != 3 {
 			t.Errorf("%d runs, want 3", n)
@@ -244,11 +244,11 @@ func TestNoActivityIsMissed(t *testing.T) {
 		var active, seen [tasks]atomic.Int64
 		var all [tasks]upkeep.Task
 		for i := range all {
-			s.Add(&all[i], mono.Now()+int64(time.Second), func(now, _ mono.Time) mono.Time {
+			s.Add(&all[i], mono.Now().Add(time.Second), func(now, _ mono.Time) mono.Time {
 				seen[i].Store(active[i].Load())
 				switch r := rand.IntN(10); {
 				case r < 3:
-					return now + rand.Int64N(int64(5*time.Second))
+					return now.Add(rand.N(5 * time.Second))
 				case r < 5:
 					time.Sleep(time.Duration(rand.IntN(20)) * time.Millisecond)
 				}
