@@ -198,15 +198,16 @@ func (c *calleeHalf) cut(why *Error, calls ...*callContext) {
 		c.flushInBackgroundLocked()
 	}
 	c.mu.Unlock()
-	c.server.stats.cutOff.Add(int64(len(taken))) // before their ends can be seen
+	// Counted before their ends can be seen.
+	c.server.stats.cutOff.Add(int64(len(taken)))
+	if why == errDenied {
+		c.server.stats.denied.Add(int64(len(taken)))
+	}
 	for _, ctx := range taken {
 		if st := ctx.stream(); st != nil {
 			st.stop(&e)
 		}
 		ctx.end(context.Canceled)
-	}
-	if why == errDenied {
-		c.server.stats.denied.Add(int64(len(taken)))
 	}
 	c.finishDrain()
 }
