@@ -9,11 +9,11 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/stubwire"
 )
 
 // NewStream opens a stream. One on which only the server sends is opened with its request, by the
@@ -32,7 +32,7 @@ func (c *Conn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method stri
 	if o.failFast {
 		options = append(options, anser.WithFailMode(anser.Failfast))
 	}
-	ctx = outgoing(ctx, metadata.Join(o.credentials, metadata.Pairs(acceptsKey, "1")))
+	ctx = outgoing(ctx, metadata.Join(o.credentials, metadata.Pairs(stubwire.AcceptsKey, "1")))
 	s := &clientStream{desc: desc, ctx: ctx, options: o, open: func(first any) (*anser.DynamicStream, error) {
 		return c.client.OpenDynamic(ctx, name, (*emptypb.Empty)(nil), (*emptypb.Empty)(nil), first, options...)
 	}}
@@ -149,7 +149,7 @@ func (s *clientStream) Header() (metadata.MD, error) {
 		return nil, toStatus(err)
 	}
 	raw := first.ProtoReflect().GetUnknown()
-	md, ok := headerOf(raw)
+	md, ok := stubwire.ParseHeaderMessage(raw)
 	if !ok {
 		s.waiting, s.waits = raw, true
 	}
@@ -222,7 +222,7 @@ func (s *clientStream) receive(st *anser.DynamicStream, m any) error {
 		return err
 	}
 	message := m.(proto.Message).ProtoReflect()
-	md, ok := headerOf(message.GetUnknown())
+	md, ok := stubwire.ParseHeaderMessage(message.GetUnknown())
 	s.mu.Lock()
 	s.noteHeaders(md)
 	s.mu.Unlock()
@@ -251,30 +251,4 @@ func (s *clientStream) end(err error) error {
 		s.options.finish(err)
 	}
 	return err
-}
-
-// headerField is the number of the field that a message with headers has alone. Protobuf reserves
-// it, so no contract can have it.
-const headerField = 19999
-
-// headerMessage returns a message with headers.
-func headerMessage(md metadata.MD) proto.Message {
-	m := new(emptypb.Empty)
-	b := protowire.AppendTag(nil, headerField, protowire.BytesType)
-	m.ProtoReflect().SetUnknown(protowire.AppendBytes(b, appendMD(nil, md)))
-	return m
-}
-
-// headerOf returns the headers if the unknown fields of a message are those of headerMessage.
-func headerOf(unknown []byte) (metadata.MD, bool) {
-	number, wireType, n := protowire.ConsumeTag(unknown)
-	if n < 0 || number != headerField || wireType != protowire.BytesType {
-		return nil, false
-	}
-	block, size := protowire.ConsumeBytes(unknown[n:])
-	if size != len(unknown)-n {
-		return nil, false
-	}
-	md, err := parseMD(block)
-	return md, err == nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/codec/protobuf"
+	"github.com/anser-rpc/anser/internal/stubwire"
 )
 
 // Conn is what generated clients call through. It is safe for concurrent use.
@@ -64,7 +65,10 @@ func (c *Conn) Invoke(ctx context.Context, method string, args, reply any, opts 
 	if err == nil {
 		err = o.checkSize(reply, o.maxRecv, "received")
 	}
-	header, _ := parseMD([]byte(trailer[headersKey]))
+	header := stubwire.UnpackHeaders(trailer)
+	if header == nil {
+		header = metadata.MD{}
+	}
 	o.header(header)
 	o.trailer(fromAnser(trailer))
 	return err

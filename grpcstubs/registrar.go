@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/stubwire"
 )
 
 // Registrar serves the services of generated code on a server of Anser.
@@ -150,7 +151,7 @@ func (r *Registrar) streamHandler(service string, impl any, m grpc.StreamDesc) f
 	info := &grpc.StreamServerInfo{FullMethod: "/" + service + "/" + m.StreamName, IsClientStream: m.ClientStreams, IsServerStream: m.ServerStreams}
 	return func(ctx context.Context, st *anser.DynamicStream) error {
 		t := &transport{ctx: ctx, method: info.FullMethod}
-		if anser.MetadataFrom(ctx).Get(acceptsKey) != "" {
+		if anser.MetadataFrom(ctx).Get(stubwire.AcceptsKey) != "" {
 			t.stream = st
 		}
 		s := &serverStream{transport: t, st: st, ctx: t.context()}
@@ -229,7 +230,7 @@ func (t *transport) send() error {
 	if t.stream == nil || len(t.header) == 0 {
 		return nil
 	}
-	return t.stream.Send(headerMessage(t.header))
+	return t.stream.Send(stubwire.HeaderMessage(t.header))
 }
 
 // SetTrailer adds trailers.
@@ -244,9 +245,9 @@ func (t *transport) SetTrailer(md metadata.MD) error {
 func (t *transport) finish() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	trailer := toAnser(t.trailer)
+	trailer := stubwire.Pack(t.trailer)
 	if len(t.header) > 0 && t.stream == nil {
-		trailer[headersKey] = string(appendMD(nil, t.header))
+		trailer[stubwire.HeadersKey] = stubwire.PackHeaders(t.header)
 	}
 	for k, v := range trailer {
 		if err := anser.SetTrailer(t.ctx, k, v); err != nil {
@@ -255,7 +256,7 @@ func (t *transport) finish() error {
 	}
 	if t.stream != nil && len(t.header) > 0 && !t.sent {
 		t.sent = true
-		return t.stream.Send(headerMessage(t.header))
+		return t.stream.Send(stubwire.HeaderMessage(t.header))
 	}
 	return nil
 }
