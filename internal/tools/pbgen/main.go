@@ -1,6 +1,7 @@
 // Pbgen compiles .proto files and writes the Go code of protoc-gen-go, of protoc-gen-go-vtproto
-// with -vt, and of Anser's own codec with -anser, next to them. It needs no protoc: the compiler runs in the
-// process and the two plugins are tools of this module, so every version is pinned in its go.mod.
+// with -vt, and of Anser's own codec with -anser, next to them, and with -connect the code of
+// protoc-gen-connect-go below them. It needs no protoc: the compiler runs in the process and the
+// plugins are tools of this module, so every version is pinned in its go.mod.
 //
 //	pbgen -root ../.. -vt internal/benchpb/benchmark.proto internal/benchpb/math.proto
 package main
@@ -32,13 +33,14 @@ func main() {
 	root := flag.String("root", ".", "the directory to which the files' names are relative")
 	vt := flag.Bool("vt", false, "generate vtproto's methods too")
 	anser := flag.Bool("anser", false, "generate Anser's methods too")
+	connect := flag.Bool("connect", false, "generate Connect's clients and handlers too")
 	flag.Parse()
-	if err := generate(*root, *vt, *anser, flag.Args()); err != nil {
+	if err := generate(*root, *vt, *anser, *connect, flag.Args()); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func generate(root string, vt, anser bool, names []string) error {
+func generate(root string, vt, anser, connect bool, names []string) error {
 	if len(names) == 0 {
 		return fmt.Errorf("no files: name .proto files relative to -root")
 	}
@@ -51,6 +53,11 @@ func generate(root string, vt, anser bool, names []string) error {
 	}
 	if vt {
 		if err := run(root, ",features=marshal+unmarshal+size", request, "go", "tool", "protoc-gen-go-vtproto"); err != nil {
+			return err
+		}
+	}
+	if connect {
+		if err := run(root, "", request, "go", "tool", "protoc-gen-connect-go"); err != nil {
 			return err
 		}
 	}
@@ -116,7 +123,11 @@ func run(root, options string, request *pluginpb.CodeGeneratorRequest, plugin ..
 		return fmt.Errorf("%v: %s", plugin, response.GetError())
 	}
 	for _, f := range response.File {
-		if err := os.WriteFile(filepath.Join(root, f.GetName()), []byte(f.GetContent()), 0o644); err != nil {
+		name := filepath.Join(root, f.GetName())
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(name, []byte(f.GetContent()), 0o644); err != nil {
 			return err
 		}
 	}
