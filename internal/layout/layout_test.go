@@ -67,6 +67,8 @@ var rules = []rule{
 	{packages: "filetransfer", may: above},
 	{packages: "netrpc", may: above},
 	{packages: "grpcstubs", may: above},
+	{packages: "connectstubs", may: above},
+	{packages: "connectstubs/internal/**"},
 	{packages: "netrpc/jsonrpc", may: append([]string{"netrpc"}, above...)},
 	{packages: "netrpc/internal/**"}, // nothing of ours: they handle bytes and connections, not Anser
 	{packages: "telemetry/**", may: above},
