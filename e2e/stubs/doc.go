@@ -1,0 +1,2 @@
+// Package stubs tests that the stubs of gRPC and of Connect call each other's servers over Anser.
+package stubs
