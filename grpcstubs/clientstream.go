@@ -2,6 +2,7 @@ package grpcstubs
 
 import (
 	"context"
+	"errors"
 	"io"
 	"sync"
 
@@ -111,8 +112,8 @@ func (s *clientStream) SendMsg(m any) error {
 		return io.EOF
 	}
 	if err := st.Send(m); err != nil {
-		if _, encoded := m.(proto.Message); !encoded {
-			return toStatus(err)
+		if e, ok := errors.AsType[*anser.Error](err); ok && e.Phase == anser.PhaseEncode {
+			return toStatus(err) // the stream goes on
 		}
 		return io.EOF
 	}

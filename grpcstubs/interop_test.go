@@ -239,6 +239,26 @@ func TestHeadersOfStreams(t *testing.T) {
 	}
 }
 
+// A message that is too large is an error of Send, and the stream goes on.
+func TestLargeMessage(t *testing.T) {
+	client := pb.NewTestServiceClient(grpcstubs.NewConn(open(t, func(r *grpcstubs.Registrar) {
+		pb.RegisterTestServiceServer(r, interop.NewTestServer())
+	})))
+	st, err := client.StreamingInputCall(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Send(&pb.StreamingInputCallRequest{Payload: &pb.Payload{Body: make([]byte, 8<<20)}}); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("Send: %v", err)
+	}
+	if err := st.Send(&pb.StreamingInputCallRequest{Payload: &pb.Payload{Body: make([]byte, 3)}}); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := st.CloseAndRecv(); err != nil || out.AggregatedPayloadSize != 3 {
+		t.Errorf("%v, %v", out, err)
+	}
+}
+
 // A client of Anser without the stubs calls the same methods, in protobuf and JSON, and sees no
 // messages with headers.
 func TestClientsWithoutStubs(t *testing.T) {
