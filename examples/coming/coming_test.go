@@ -10,10 +10,11 @@ import (
 
 // programs has the programs of each framework, with the one that is without Anser first.
 var programs = map[string][]string{
-	"netrpc": {"before", "after"},
-	"rpcx":   {"before", "after"},
-	"grpc":   {"before", "after", "stubs"},
-	"kitex":  {"before", "after"},
+	"netrpc":  {"before", "after"},
+	"rpcx":    {"before", "after"},
+	"grpc":    {"before", "after", "stubs"},
+	"connect": {"before", "after"},
+	"kitex":   {"before", "after"},
 }
 
 // The programs of a framework have the same output.

@@ -4,13 +4,16 @@ module github.com/anser-rpc/anser/examples/coming
 go 1.26.0
 
 require (
+	connectrpc.com/connect/v2 v2.0.2
 	github.com/anser-rpc/anser v0.0.0
+	github.com/anser-rpc/anser/connectstubs v0.0.0
 	github.com/anser-rpc/anser/grpcstubs v0.0.0
 	github.com/cloudwego/gopkg v0.2.0
 	github.com/cloudwego/kitex v0.16.2
 	github.com/smallnest/rpcx v1.9.3
 	google.golang.org/grpc v1.83.2
 	google.golang.org/grpc/examples v0.0.0-20260825154716-030ee8becb20
+	google.golang.org/protobuf v1.36.12
 )
 
 require (
@@ -93,10 +96,11 @@ require (
 	golang.org/x/text v0.43.0 // indirect
 	google.golang.org/genproto v0.0.0-20260526163538-3dc84a4a5aaa // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1 // indirect
-	google.golang.org/protobuf v1.36.12 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 )
 
 replace github.com/anser-rpc/anser => ../..
+
+replace github.com/anser-rpc/anser/connectstubs => ../../connectstubs
 
 replace github.com/anser-rpc/anser/grpcstubs => ../../grpcstubs
