@@ -118,6 +118,46 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// Kitex writes the fields in another order.
+func TestBytesOfKitex(t *testing.T) {
+	got := new(testthrift.Address)
+	err := thrift.Binary().Unmarshal([]byte("\x06\x00\x02\x00\x05\x0b\x00\x01\x00\x00\x00\x04Main\x00"), got)
+	if err != nil || got.Street != "Main" || got.GetNumber() != 5 {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// outdated is a struct as Kitex generates it, with mistakes.
+type outdated struct{ length, written, read int }
+
+func (o *outdated) BLength() int { return o.length }
+
+func (o *outdated) FastWrite(buf []byte) int {
+	clear(buf)
+	return o.written
+}
+
+func (o *outdated) FastRead([]byte) (int, error) { return o.read, nil }
+
+// Code of Kitex that does not fit its own struct is an error.
+func TestCodeOfKitexThatIsWrong(t *testing.T) {
+	c := thrift.Binary()
+	for _, v := range []*outdated{{length: 1, written: 0}, {length: 1, written: 2}, {length: -1, written: -1}, {length: 2, written: 2}} {
+		if out, err := c.Append([]byte("x"), v); err == nil || string(out) != "x" {
+			t.Errorf("%+v is written as %q", *v, out)
+		}
+	}
+	if out, err := c.Append(nil, &outdated{length: 1, written: 1}); err != nil || string(out) != "\x00" {
+		t.Errorf("%q, %v", out, err)
+	}
+	if err := c.Unmarshal([]byte{0}, &outdated{read: 0}); err == nil {
+		t.Error("bytes that were not read are ignored")
+	}
+	if err := c.Unmarshal([]byte{0}, &outdated{read: 1}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestBothSidesTakeTheSameDepth(t *testing.T) {
 	for _, c := range []*thrift.Codec{thrift.Binary(), thrift.Compact()} {
 		for n := range 70 {

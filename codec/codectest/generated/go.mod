@@ -10,10 +10,16 @@ tool (
 
 require (
 	github.com/anser-rpc/anser v0.0.0
+	github.com/anser-rpc/anser/codec/thrift v0.0.0
+	github.com/cloudwego/gopkg v0.2.0
 	go.uber.org/goleak v1.3.0
 )
 
-require golang.org/x/sync v0.24.0 // indirect
+require (
+	github.com/apache/thrift v0.25.0 // indirect
+	github.com/bytedance/gopkg v0.1.4 // indirect
+	golang.org/x/sync v0.24.0 // indirect
+)
 
 require (
 	github.com/andyleap/gencode v0.0.0-20171124163308-e1423834d4b4 // indirect
@@ -32,3 +38,5 @@ require (
 )
 
 replace github.com/anser-rpc/anser => ../../..
+
+replace github.com/anser-rpc/anser/codec/thrift => ../../thrift
