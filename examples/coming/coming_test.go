@@ -14,7 +14,7 @@ var programs = map[string][]string{
 	"rpcx":    {"before", "after"},
 	"grpc":    {"before", "after", "stubs"},
 	"connect": {"before", "after"},
-	"kitex":   {"before", "after"},
+	"kitex":   {"before", "after", "structs"},
 }
 
 // The programs of a framework have the same output.

@@ -6,6 +6,7 @@ go 1.26.0
 require (
 	connectrpc.com/connect/v2 v2.0.2
 	github.com/anser-rpc/anser v0.0.0
+	github.com/anser-rpc/anser/codec/thrift v0.0.0
 	github.com/anser-rpc/anser/connectstubs v0.0.0
 	github.com/anser-rpc/anser/grpcstubs v0.0.0
 	github.com/cloudwego/gopkg v0.2.0
@@ -100,6 +101,8 @@ require (
 )
 
 replace github.com/anser-rpc/anser => ../..
+
+replace github.com/anser-rpc/anser/codec/thrift => ../../codec/thrift
 
 replace github.com/anser-rpc/anser/connectstubs => ../../connectstubs
 
