@@ -67,9 +67,6 @@ func (t *Transport) check() error {
 	return nil
 }
 
-// ALPN is the protocol name in the TLS handshake: see docs/protocol.md §1.
-const ALPN = "anser/1"
-
 // systemTLS is the configuration of clients that dial tls:// without the option TLS.
 var systemTLS = &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{ALPN}}
 

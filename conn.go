@@ -12,6 +12,9 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
+// ALPN is the protocol name in the TLS handshake: see docs/protocol.md §1.
+const ALPN = "anser/1"
+
 // conn is the part of a connection that clients and servers share. Its writer, the credit of its
 // streams and the open calls on it share one lock.
 type conn struct {

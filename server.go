@@ -106,7 +106,8 @@ func NewServer(opts ...ServerOption) *Server {
 		Evicted: func() { s.stats.hit(limitHandshakes) },
 	})
 	if s.o.tls != nil {
-		s.o.tls = handshakes.ObserveHello(s.o.tls)
+		s.o.tls = handshakes.ObserveHello(s.o.tls) // a copy
+		s.offerProtocols()
 	}
 	s.replies = replycache.New[*callContext](replycache.Config(s.o.memory))
 	s.settings.Life, s.settings.KeyAge = newLife(), uint64(s.o.memory.Age.Milliseconds())
@@ -254,6 +255,10 @@ func (s *Server) accept(nc net.Conn, check bool) {
 		defer s.conns.Done()
 		c, st, err := s.handshake(nc, g, full, check)
 		g.Leave()
+		if err == nil && st.protocol != nil {
+			s.serveProtocol(st.protocol, nc, st, c, g)
+			return
+		}
 		if err != nil {
 			s.stats.handshakeFailed.Add(1)
 			s.o.observers.connFailed(ConnInfo{Server: true, Peer: Peer{Addr: nc.RemoteAddr(), Local: nc.LocalAddr()}}, err)

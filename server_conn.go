@@ -62,6 +62,7 @@ type reading struct {
 	untimed   int64  // runs since the last timed one
 	key       string // of idempotency, of the last request with metadata
 	sockDelay *sockDelay
+	protocol  Protocol // another one that the client speaks, or nil
 }
 
 // named is a method under the name that the client has announced.

@@ -204,9 +204,7 @@ func (c *calleeHalf) cut(why *Error, calls ...*callContext) {
 		c.server.stats.denied.Add(int64(len(taken)))
 	}
 	for _, ctx := range taken {
-		if st := ctx.stream(); st != nil {
-			st.stop(&e)
-		}
+		ctx.stopStream(&e)
 		ctx.end(context.Canceled)
 	}
 	c.finishDrain()

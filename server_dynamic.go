@@ -52,17 +52,16 @@ func (d *DynamicMethod) method() (*method, error) {
 		return nil, errNilHandler(d.Name)
 	case handle != nil && d.Stream != nil:
 		return nil, fmt.Errorf("method %q has Handle and Stream: it is a call or a stream", d.Name)
-	case d.Stream != nil && d.Foreign:
-		return nil, fmt.Errorf("method %q is a stream, which other protocols do not call", d.Name)
 	case request == nil || d.Reply == nil:
 		return nil, fmt.Errorf("method %q: the type of the request or of the reply is nil", d.Name)
 	}
 	if run := d.Stream; run != nil {
 		return &method{
 			name:     d.Name,
-			converse: func(ctx context.Context, st *stream) error { return run(ctx, &DynamicStream{st}) },
+			converse: func(ctx context.Context, st anyStream) error { return run(ctx, &DynamicStream{st}) },
 			request:  request, reply: d.Reply,
-			sides: sides{d.ClientStream, d.ServerStream},
+			sides:   sides{d.ClientStream, d.ServerStream},
+			foreign: d.Foreign,
 		}, nil
 	}
 	var none any = reflect.Zero(reflect.PointerTo(d.Reply)).Interface() // a nil *Reply

@@ -52,7 +52,17 @@ func (s *Server) handshake(nc net.Conn, g *handshakes.Pending, full, check bool)
 		return nil, nil, s.refuse(c.nc, wire.Errorf(wire.Overload, "the server is at its limit of %d connections (anser.MaxConns)", s.o.maxConns))
 	}
 	var err error
-	c.peer, err = st.readPreface()
+	if len(s.o.protocols) > 0 {
+		if st.protocol, err = s.recognize(&st.reader); err != nil || st.protocol != nil {
+			if !g.Heard() {
+				return nil, nil, s.turnedOut(nil)
+			}
+			return c, st, s.strange(c.nc, err)
+		}
+	}
+	if err == nil {
+		c.peer, err = st.readPreface()
+	}
 	if err == nil && check {
 		err = s.checkConn(nc)
 	}

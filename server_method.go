@@ -28,8 +28,8 @@ type method struct {
 	name       string // canonical
 	newRequest func() any
 	handle     func(ctx context.Context, in any) (any, error)
-	converse   func(ctx context.Context, st *stream) error // of a stream method, which has no handle
-	chain      Func                                        // interceptors around either; nil without interceptors
+	converse   func(ctx context.Context, st anyStream) error // of a stream method, which has no handle
+	chain      Func                                          // interceptors around either; nil without interceptors
 	request    reflect.Type
 	reply      reflect.Type
 	in, out    *elements // of a method with tuples

@@ -58,6 +58,7 @@ type serverOptions struct {
 	authenticators []Authenticator
 	authorizer     Authorizer // nil: every client may call every method
 	addresses      addressRules
+	protocols      []Protocol
 }
 
 type handleOptions struct {

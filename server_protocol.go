@@ -35,6 +35,9 @@ type ProtocolRequest struct {
 	Codec codec.Codec
 	// Oneway says that the caller gets no reply.
 	Oneway bool
+	// Stream says that the call is run with [ProtocolCall.RunStream]. It must be set for the
+	// methods that are streams, and for no others; see [Server.Method].
+	Stream bool
 	// Values provides the values of the handler's context; nil has none.
 	Values context.Context
 }
@@ -49,9 +52,9 @@ type ProtocolReply struct {
 	Trailers Metadata
 }
 
-// ProtocolCall is a call that a server has admitted. It ends with Run or Refuse, one of which
-// must be called, even if decoding the message panics or the connection has ended: until then the
-// call counts for the limits of the server. Only the first call of Run or Refuse has an effect.
+// ProtocolCall is a call that a server has admitted. It ends with Run, RunStream or Refuse, one of
+// which must be called, even if decoding the message panics or the connection has ended: until then
+// the call counts for the limits of the server. Only the first call of them has an effect.
 type ProtocolCall struct {
 	conn    *ProtocolConn
 	ctx     *callContext // storage, which with extras saves two allocations per call
@@ -63,13 +66,15 @@ type ProtocolCall struct {
 	codec   codec.Codec
 	values  context.Context
 
+	stream *foreignStream // nil: the method is no stream
+
 	// Owned by the goroutine that runs the call.
 	request any
 	reply   any
 	fault   *Error
 
-	mu        sync.Mutex // guards the fields below
-	ending    bool       // Run or Refuse was called
+	mu        sync.Mutex // guards the fields below, and the carrier of stream
+	ending    bool       // Run, RunStream or Refuse was called
 	respond   func(ProtocolReply) error
 	answered  bool // nothing is passed to respond any more
 	cancelled bool
@@ -112,7 +117,7 @@ func (p *ProtocolConn) Admit(r *ProtocolRequest) (*ProtocolCall, *Error) {
 	if k.ctx.expired(now) {
 		refused = errExpired
 	} else {
-		k.held, refused = p.conn.take(k.ctx, r.Size)
+		refused = p.take(k, r)
 		p.conn.upkeep.Stir() // the server sees no bytes of this protocol
 	}
 	if refused != nil {
@@ -124,6 +129,20 @@ func (p *ProtocolConn) Admit(r *ProtocolRequest) (*ProtocolCall, *Error) {
 		p.conn.confirm(&n, k.ctx)
 	}
 	return k, nil
+}
+
+// take adds the call, or returns why it cannot run.
+func (p *ProtocolConn) take(k *ProtocolCall, r *ProtocolRequest) (refused *Error) {
+	if r.Stream {
+		if refused = p.conn.openForeign(); refused != nil {
+			return refused
+		}
+		k.stream = new(foreignStream)
+	}
+	if k.held, refused = p.conn.take(k.ctx, r.Size); refused != nil && r.Stream {
+		p.conn.closeForeign()
+	}
+	return refused
 }
 
 // lookUp returns the method of a request, or why its client may not call it.
@@ -163,8 +182,10 @@ func (p *ProtocolConn) check(r *ProtocolRequest, n *named) (metadata []byte, ref
 		return nil, refusal(Unimplemented, "the method is not served here")
 	case n.method == nil:
 		return nil, p.unknown(r.Method)
-	case n.method.converse != nil:
+	case n.method.converse != nil && !r.Stream:
 		return nil, refusal(Unimplemented, "method %q is a stream, which this protocol does not carry", r.Method)
+	case n.method.converse == nil && r.Stream:
+		return nil, refusal(Unimplemented, "method %q is no stream", r.Method)
 	case n.method.only != nil && (r.Codec == nil || !n.method.only[r.Codec.ID()]):
 		return nil, refusal(Unimplemented, "method %q does not take the codec of this protocol: it takes %s", r.Method, srv.codecNames(n.method.only))
 	case r.Size > srv.o.maxMessage:
@@ -225,8 +246,8 @@ func (k *ProtocolCall) Context() context.Context { return k.ctx }
 // NewRequest returns a pointer to a new message to decode the request into.
 func (k *ProtocolCall) NewRequest() any { return k.ctx.method.newRequest() }
 
-// Received records that the message has size bytes, for protocols that learn the size after
-// Admit. The error says why the call cannot run; pass it to Refuse.
+// Received records that the message has size bytes, for protocols that learn the size after Admit.
+// It is not for the messages of streams. The error says why the call cannot run; pass it to Refuse.
 func (k *ProtocolCall) Received(size int) *Error {
 	srv := k.conn.conn.server
 	if size > srv.o.maxMessage {
@@ -282,6 +303,10 @@ func (k *ProtocolCall) Refuse(why *Error) {
 // client is no longer allowed to make it, respond gets that error at once, although the handler
 // may still run.
 func (k *ProtocolCall) Run(message any, respond func(ProtocolReply) error) {
+	if k.stream != nil {
+		k.misuse("Run", respond)
+		return
+	}
 	cut, first := k.begin(respond)
 	if !first {
 		return
@@ -343,6 +368,9 @@ func (k *ProtocolCall) end() {
 		}
 	}
 	c := k.conn.conn
+	if k.stream != nil {
+		c.closeForeign()
+	}
 	c.mu.Lock()
 	c.detached--
 	c.running.Take(k.ctx.id)

@@ -83,12 +83,12 @@ func (c *calleeHalf) runStream(ctx *callContext, st *stream, refused *Error) {
 		frame = appendRefusal(nil, ctx, refused)
 		return
 	}
-	frame = c.server.converse(ctx, st)
+	frame = c.server.converse(ctx, st, max(-st.spent-st.conn.head, 0)) // see put
 }
 
-// converse runs the handler and returns the frame that ends its stream. A panic of the user's
-// code affects only this stream.
-func (s *Server) converse(ctx *callContext, st *stream) (frame []byte) {
+// converse runs the handler and returns the frame that ends its stream. first is the size in bytes
+// of the message that opened it. A panic of the user's code affects only this stream.
+func (s *Server) converse(ctx *callContext, st anyStream, first int64) (frame []byte) {
 	m := ctx.method
 	phase, observed := panicRequest, false
 	defer func() {
@@ -100,7 +100,6 @@ func (s *Server) converse(ctx *callContext, st *stream) (frame []byte) {
 		}
 	}()
 	if s.o.observers != nil {
-		first := max(-st.spent-st.conn.head, 0) // see put
 		if err := s.o.observers.request(ctx, MessageInfo{Server: true, Method: m.name, Attempt: int(ctx.attempt), Codec: ctx.codec, Bytes: int(first)}); err != nil {
 			err.Outcome = Refused
 			return appendRefusal(nil, ctx, err)
@@ -116,14 +115,14 @@ func (s *Server) converse(ctx *callContext, st *stream) (frame []byte) {
 }
 
 // stream calls the handler of a stream through the interceptors.
-func (m *method) stream(ctx context.Context, st *stream) error {
+func (m *method) stream(ctx context.Context, st anyStream) error {
 	if m.chain == nil {
 		return m.converse(ctx, st)
 	}
 	run := func(ctx context.Context, _ *Invocation) error {
-		if ctx != st.ctx { // one that an interceptor made may end earlier
+		if ctx != st.context() { // one that an interceptor made may end earlier
 			defer context.AfterFunc(ctx, func() { st.stop(streamContextFailure(ctx)) })()
-			st.ctx = ctx
+			st.setContext(ctx)
 		}
 		return m.converse(ctx, st)
 	}

@@ -218,6 +218,11 @@ func (c *calleeHalf) runJob(j *job) (next *job) {
 		c.runStream(ctx, st, refused)
 		return nil
 	}
+	if k := ctx.protocolCall(); k != nil && k.stream != nil {
+		putJob(j)
+		c.runForeign(ctx, k.stream, refused)
+		return nil
+	}
 	returned := false
 	defer func() {
 		if !returned { // the handler ends the goroutine, by runtime.Goexit

@@ -18,7 +18,7 @@ import (
 //
 // A client that does not receive until Recv returns an error or io.EOF must call Close or cancel
 // the context given to Open; otherwise the stream stays open until the handler returns.
-type Stream[S, R any] struct{ st *stream }
+type Stream[S, R any] struct{ st anyStream }
 
 // Send sends a message. The message is encoded before Send returns, and may be changed afterwards.
 // Send does not wait for the peer to receive it. It blocks while the peer grants no credit because
@@ -75,7 +75,7 @@ func (s *Stream[S, R]) All() iter.Seq2[*R, error] {
 // the option [FlowControlWindows] allows before this side has received it. It is for a stream that
 // transfers much data over a fast or long connection: at most a window of data is in flight at a
 // time. It cannot be undone, and up to n more bytes may wait in memory. It does nothing if n is not
-// positive, or if the window would reach 2 GiB. All streams together stay within the window of the
+// positive, if the window would reach 2 GiB, or if another protocol carries the stream. All streams together stay within the window of the
 // connection.
 func (s *Stream[S, R]) GrowWindow(n int) { s.st.widen(int64(n)) }
 
@@ -97,7 +97,7 @@ func (s *Stream[S, R]) Trailer() Metadata { return s.st.trailer() }
 
 // Context returns the context of the stream. On the server it is the handler's; on the client it is
 // derived from the one given to Open, and ends when the stream was received to its end or closed.
-func (s *Stream[S, R]) Context() context.Context { return s.st.ctx }
+func (s *Stream[S, R]) Context() context.Context { return s.st.context() }
 
 // StreamMethod is the name of a stream method with the types of its messages: the client sends In,
 // the handler Out. As a constant that both sides share it is a contract that the compiler checks:
@@ -134,7 +134,7 @@ func HandleStream[S, R any](s *Server, name string, h func(ctx context.Context, 
 	}
 	return s.add(opts, &method{
 		name:     name,
-		converse: func(ctx context.Context, st *stream) error { return h(ctx, &Stream[S, R]{st}) },
+		converse: func(ctx context.Context, st anyStream) error { return h(ctx, &Stream[S, R]{st}) },
 		request:  reflect.TypeFor[R](),
 		reply:    reflect.TypeFor[S](),
 	})

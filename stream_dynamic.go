@@ -5,7 +5,7 @@ import "context"
 // DynamicStream is a [Stream] whose types of messages are known only when the program runs, for
 // [DynamicMethod] and [Client.OpenDynamic]. Its methods are those of Stream, with pointers to
 // messages in place of typed ones.
-type DynamicStream struct{ st *stream }
+type DynamicStream struct{ st anyStream }
 
 // Send sends a message; see [Stream.Send].
 func (s *DynamicStream) Send(msg any) error { return s.st.send(msg) }
@@ -21,7 +21,7 @@ func (s *DynamicStream) CloseSend() error { return s.st.closeSendOfClient() }
 func (s *DynamicStream) Trailer() Metadata { return s.st.trailer() }
 
 // Context returns the context of the stream; see [Stream.Context].
-func (s *DynamicStream) Context() context.Context { return s.st.ctx }
+func (s *DynamicStream) Context() context.Context { return s.st.context() }
 
 // closeSendOfClient ends the direction of a client.
 func (st *stream) closeSendOfClient() error {

@@ -69,7 +69,6 @@ func TestDynamicMethodsThatAreRefused(t *testing.T) {
 	for name, m := range map[string]anser.DynamicMethod{
 		"neither": {Name: "A.B", Request: types, Reply: types},
 		"both":    {Name: "A.B", Request: types, Reply: types, Handle: handle, Stream: stream},
-		"foreign": {Name: "A.B", Request: types, Reply: types, Stream: stream, Foreign: true},
 		"type":    {Name: "A.B", Request: types, Stream: stream},
 	} {
 		if err := anser.NewServer().HandleDynamic([]anser.DynamicMethod{m}); err == nil {

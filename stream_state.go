@@ -6,6 +6,22 @@ import (
 	"github.com/anser-rpc/anser/codec"
 )
 
+// anyStream is a stream on either side, whatever carries its messages: Anser's own frames, or
+// another protocol.
+type anyStream interface {
+	send(msg any) error
+	// recv stores the next message in msg, which is a zero value if fresh is set.
+	recv(msg any, fresh bool) error
+	closeSendOfClient() error
+	closeOfClient() error
+	trailer() Metadata
+	widen(n int64)
+	// stop ends both halves from this side. What has not been received is dropped.
+	stop(why error)
+	context() context.Context
+	setContext(ctx context.Context)
+}
+
 // stream is a stream on either side, whatever the types of its messages.
 type stream struct {
 	conn       *streams
@@ -31,6 +47,10 @@ func newStream(s *streams, side streamSide, cd codec.Codec, limit int) *stream {
 	st.left, st.window = s.streamWindow, s.streamWindow
 	return st
 }
+
+func (st *stream) context() context.Context { return st.ctx }
+
+func (st *stream) setContext(ctx context.Context) { st.ctx = ctx }
 
 // streamSide is the client or server side of a stream, whichever this process is.
 type streamSide interface {

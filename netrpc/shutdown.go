@@ -71,6 +71,9 @@ func (c *session) setPeer() {
 	if c.request != nil {
 		c.peer.TLS = c.request.TLS
 	}
+	if pc, ok := conn.(*peerConn); ok {
+		c.peer = pc.peer
+	}
 }
 
 // handshake performs the steps before the first request.

@@ -53,16 +53,13 @@ func Pack(md map[string][]string) map[string]string {
 func Unpack(md map[string]string) map[string][]string {
 	out := make(map[string][]string, len(md))
 	for k, v := range md {
-		switch k {
-		case HeadersKey, AcceptsKey:
-		case ValuesKey:
-			if rest, err := parseValues([]byte(v)); err == nil {
-				for k, values := range rest {
-					out[k] = append(out[k], values...)
-				}
-			}
-		default:
-			out[k] = append(out[k], v)
+		if !IsReserved(k) {
+			out[k] = []string{v}
+		}
+	}
+	if rest, err := parseValues([]byte(md[ValuesKey])); err == nil {
+		for k, values := range rest {
+			out[k] = values // another protocol may have joined them under the key
 		}
 	}
 	return out

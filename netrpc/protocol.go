@@ -1,0 +1,95 @@
+package netrpc
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"sync"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/netrpc/internal/link"
+)
+
+// Protocol returns net/rpc's protocol over gob, for [anser.Protocols]: stock clients of net/rpc
+// call the methods of the server on its own port. Its clients authenticate as in [Server] with
+// Server.Anser.
+func Protocol() anser.Protocol {
+	return &protocol{name: "net/rpc", begins: beginsGob, codec: newGobServerCodec}
+}
+
+// NewProtocol returns a protocol with a codec of its own, for [anser.Protocols]. begins is as for
+// anser.Protocol.
+func NewProtocol(name string, begins func(begin []byte) (is, may bool), codec func(io.ReadWriteCloser) ServerCodec) anser.Protocol {
+	return &protocol{name: name, begins: begins, other: codec}
+}
+
+// protocol serves connections of several servers of package anser.
+type protocol struct {
+	name   string
+	begins func(begin []byte) (is, may bool)
+	codec  func(*link.Conn) ServerCodec
+	other  func(io.ReadWriteCloser) ServerCodec // in place of codec
+
+	mu      sync.Mutex // guards servers
+	servers map[*anser.Server]*Server
+}
+
+func (p *protocol) Name() string { return p.name }
+
+func (p *protocol) NextProtos() []string { return nil }
+
+func (p *protocol) Begins(begin []byte) (is, may bool) { return p.begins(begin) }
+
+func (p *protocol) Serve(s *anser.Server, in anser.Incoming) error {
+	p.mu.Lock()
+	at := p.servers[s]
+	if at == nil {
+		if p.servers == nil {
+			p.servers = make(map[*anser.Server]*Server)
+		}
+		at = &Server{Anser: s}
+		p.servers[s] = at
+	}
+	p.mu.Unlock()
+	conn := &peerConn{Conn: in.Conn, peer: in.Peer}
+	if p.other == nil {
+		at.serveLink(link.New(conn, in.Begin), p.codec, origin{})
+		return nil
+	}
+	conn.begin = in.Begin
+	codec := p.other(conn)
+	if codec == nil {
+		return errNoCodec
+	}
+	at.serveCodec(codec)
+	return nil
+}
+
+// peerConn is a connection whose TLS state is known, and whose first bytes were read already.
+type peerConn struct {
+	net.Conn
+	peer  anser.Peer
+	begin []byte
+}
+
+func (c *peerConn) Read(p []byte) (int, error) {
+	if len(c.begin) > 0 {
+		n := copy(p, c.begin)
+		c.begin = c.begin[n:]
+		return n, nil
+	}
+	return c.Conn.Read(p)
+}
+
+// beginsGob recognizes the definition of the type Request, with which a client of net/rpc begins:
+// its length, the negative id of the type, and its name.
+func beginsGob(begin []byte) (is, may bool) {
+	const name = "\x07Request"
+	if begin[0] < 0x10 || begin[0] >= 0x80 {
+		return false, false
+	}
+	if len(begin) > 1 && begin[1] != 0x7F && begin[1] < 0xF8 { // -64 in one byte, or less
+		return false, false
+	}
+	return bytes.Contains(begin[:min(len(begin), 16)], []byte(name)), len(begin) < 16
+}

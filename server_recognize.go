@@ -1,0 +1,159 @@
+package anser
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/anser-rpc/anser/internal/handshakes"
+	"github.com/anser-rpc/anser/wire"
+)
+
+// Protocol is a protocol other than Anser's own that a server speaks on the same port; see
+// [Protocols]. Its methods are called by several goroutines at once.
+type Protocol interface {
+	// Name is the name for logs, such as "HTTP".
+	Name() string
+	// NextProtos are the names of the protocol in TLS (ALPN), such as "h2"; it may have none.
+	NextProtos() []string
+	// Begins reports whether begin, the first bytes of a connection, is the beginning of the
+	// protocol, and whether it may become one with more bytes. begin has 1 to 32 bytes.
+	Begins(begin []byte) (is, may bool)
+	// Serve serves the connection until it ends, and closes it. It gives the connection to
+	// [Server.OpenConn], and its calls to the [ProtocolConn]. The error is for the log.
+	Serve(s *Server, in Incoming) error
+}
+
+// Incoming is a connection that begins with a [Protocol].
+type Incoming struct {
+	// Conn is the connection, after the TLS handshake if there is one. It has no deadlines.
+	Conn net.Conn
+	// Begin are bytes of the client that were read already.
+	Begin []byte
+	// Peer has the addresses, and the state of TLS.
+	Peer Peer
+}
+
+// Protocols makes the server speak other protocols on the port of Anser's own one. The first bytes
+// of a connection decide, at most 32, within [HandshakeTimeout]; if they begin several protocols,
+// the first one in the list is taken. With [TLS], the protocols are offered to clients by their
+// names, unless the configuration sets its own list.
+//
+// Calls over other protocols pass the same authentication, policies, limits, interceptors and
+// observers as calls over Anser's own protocol.
+func Protocols(list ...Protocol) ServerOption {
+	return serverOption(func(o *serverOptions) {
+		for _, p := range list {
+			if o.wants(p != nil, "anser.Protocols: a protocol is nil") {
+				o.protocols = append(o.protocols, p)
+			}
+		}
+	})
+}
+
+// maxBegin is the number of bytes by which a protocol must be recognized.
+const maxBegin = 32
+
+// offerProtocols adds the names of the protocols to the ones that the server offers in TLS. A
+// configuration that sets names is not changed.
+func (s *Server) offerProtocols() {
+	if s.o.tls == nil || !slices.Equal(s.o.tls.NextProtos, []string{ALPN}) {
+		return
+	}
+	names := []string{ALPN}
+	for _, p := range s.o.protocols {
+		for _, name := range p.NextProtos() {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	s.o.tls.NextProtos = names
+}
+
+// recognize reads until the protocol of the connection is known. It returns nil for Anser's own.
+func (s *Server) recognize(rd *reader) (Protocol, error) {
+	for {
+		begin := rd.buf[rd.r:rd.w]
+		if n := min(len(begin), len(wire.Magic)); n > 0 && string(begin[:n]) == string(wire.Magic[:n]) {
+			if n == len(wire.Magic) {
+				return nil, nil
+			}
+		} else if n > 0 {
+			p, may := s.begins(begin[:min(len(begin), maxBegin)])
+			if p != nil {
+				return p, nil
+			}
+			if !may || len(begin) >= maxBegin {
+				return nil, s.unrecognized(begin[:min(len(begin), len(wire.Magic))])
+			}
+		}
+		if err := rd.fill(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// begins returns the protocol that begins with these bytes, or whether there may be one.
+func (s *Server) begins(begin []byte) (p Protocol, may bool) {
+	for _, p := range s.o.protocols {
+		is, maybe := p.Begins(begin)
+		if is {
+			return p, true
+		}
+		may = may || maybe
+	}
+	return nil, may
+}
+
+// strange ends a connection whose protocol was not recognized, and returns err. The client gets no
+// answer in Anser's protocol, which it may not speak.
+func (s *Server) strange(nc net.Conn, err error) error {
+	switch {
+	case err == errHTTP:
+		return s.refuse(nc, err)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		s.stats.hit(limitHandshakeTime)
+	}
+	return err
+}
+
+// unrecognized returns the error of a connection that begins no protocol of the server.
+func (s *Server) unrecognized(begin []byte) error {
+	if is, _ := beginsHTTP(begin); is {
+		return errHTTP
+	}
+	var names []string
+	for _, p := range s.o.protocols {
+		names = append(names, p.Name())
+	}
+	return fmt.Errorf("it begins with % X, which is none of the protocols of this port: Anser, %s", begin, strings.Join(names, ", "))
+}
+
+// serveProtocol serves a connection of another protocol.
+func (s *Server) serveProtocol(p Protocol, nc net.Conn, st *reading, c *serverConn, g *handshakes.Pending) {
+	s.mu.Lock()
+	delete(s.raw, g) // OpenConn counts it
+	closed := s.closed
+	if !closed {
+		nc.SetDeadline(time.Time{}) // under the lock: stop sets one for connections in raw
+	}
+	s.checkEmptyLocked()
+	s.mu.Unlock()
+	if closed {
+		nc.Close()
+		return
+	}
+	in := Incoming{Conn: c.nc, Begin: st.buf[st.r:st.w], Peer: Peer{Addr: nc.RemoteAddr(), Local: nc.LocalAddr()}}
+	if sc, ok := c.nc.(secured); ok {
+		in.Peer.TLS = new(sc.ConnectionState())
+	}
+	if err := p.Serve(s, in); err != nil && !errors.Is(err, ErrServerClosed) {
+		s.log.Debug(fmt.Sprintf("a connection of %s has ended", p.Name()), "peer", nc.RemoteAddr(), "err", err)
+	}
+	nc.Close()
+}

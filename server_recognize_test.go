@@ -1,0 +1,164 @@
+package anser_test
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/transport/transporttest"
+)
+
+// shoutProtocol is a protocol that begins with its name, and answers with what it got.
+type shoutProtocol struct{ name string }
+
+func (p shoutProtocol) Name() string { return p.name }
+
+func (p shoutProtocol) NextProtos() []string { return []string{strings.ToLower(p.name)} }
+
+func (p shoutProtocol) Begins(begin []byte) (is, may bool) {
+	n := min(len(begin), len(p.name))
+	may = string(begin[:n]) == p.name[:n]
+	return may && n == len(p.name), may
+}
+
+func (p shoutProtocol) Serve(s *anser.Server, in anser.Incoming) error {
+	c, err := s.OpenConn(in.Peer, anser.ProtocolHooks{
+		Drain: func(time.Duration) {}, Close: func(error) { in.Conn.Close() },
+	})
+	if err != nil {
+		return err
+	}
+	_, err = in.Conn.Write(append([]byte(p.name+" got "), in.Begin...))
+	c.End(err)
+	return err
+}
+
+// serveProtocols serves two protocols besides Anser's own.
+func serveProtocols(t *testing.T, opts ...anser.ServerOption) (*anser.Server, string) {
+	t.Helper()
+	s := anser.NewServer(append(opts, anser.Protocols(shoutProtocol{"HOOT"}, shoutProtocol{"HONK"}), anser.NoSignals())...)
+	l, err := s.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan struct{})
+	go func() {
+		s.Serve(l)
+		close(served)
+	}()
+	t.Cleanup(func() {
+		s.Close()
+		<-served
+	})
+	return s, l.Addr().String()
+}
+
+// The first bytes decide, however they arrive, and are not lost.
+func TestRecognize(t *testing.T) {
+	s, address := serveProtocols(t)
+	for _, row := range []struct {
+		parts []string
+		want  string // "" means that the connection is closed without an answer
+	}{
+		{[]string{"HOOT!"}, "HOOT got HOOT!"},
+		{[]string{"HONK"}, "HONK got HONK"},
+		{[]string{"H", "O", "N", "K and more"}, "HONK got HONK and more"},
+		{[]string{"HO", "OT"}, "HOOT got HOOT"},
+		{[]string{"hoot"}, ""},
+		{[]string{"HOOX"}, ""},
+		{[]string{"\x00\x01\x02"}, ""},
+	} {
+		nc, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, part := range row.parts {
+			if i > 0 {
+				time.Sleep(10 * time.Millisecond) // so that the parts arrive one by one
+			}
+			io.WriteString(nc, part)
+		}
+		nc.SetReadDeadline(time.Now().Add(time.Minute))
+		got, err := io.ReadAll(nc)
+		if string(got) != row.want {
+			t.Errorf("%q is answered with %q, %v, want %q", row.parts, got, err, row.want)
+		}
+		nc.Close()
+	}
+	c, err := anser.Dial(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := anser.Call[anser.MethodList](t.Context(), c, anser.MethodsName, new(anser.None)); err != nil {
+		t.Errorf("a client of Anser on the same port: %v", err)
+	}
+	eventually(t, "only the client of Anser is left", func() bool { return s.Stats().Conns == 1 })
+}
+
+// A client that sends nothing, or not enough, loses its connection in time and gets no answer in
+// Anser's protocol, which it may not speak.
+func TestRecognizeSilence(t *testing.T) {
+	_, address := serveProtocols(t, anser.HandshakeTimeout(50*time.Millisecond))
+	for _, begin := range []string{"", "HO"} {
+		nc, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(nc, begin)
+		nc.SetReadDeadline(time.Now().Add(time.Minute))
+		if got, _ := io.ReadAll(nc); len(got) > 0 {
+			t.Errorf("after %q the client gets %q", begin, got)
+		}
+		nc.Close()
+	}
+}
+
+// Over TLS the protocols are offered by their names, and a list of the configuration is left alone.
+func TestRecognizeTLS(t *testing.T) {
+	a := transporttest.NewAuthority(t)
+	own := &tls.Config{Certificates: []tls.Certificate{a.Issue(t, time.Hour, "127.0.0.1")}}
+	_, address := serveProtocols(t, anser.TLS(own))
+	for _, offer := range [][]string{{"honk"}, {"hoot"}, {anser.ALPN}, nil} {
+		tc, err := tls.Dial("tcp", address, &tls.Config{RootCAs: a.Client(t).RootCAs, NextProtos: offer})
+		if err != nil {
+			t.Fatalf("a client that offers %q: %v", offer, err)
+		}
+		if got := tc.ConnectionState().NegotiatedProtocol; len(offer) > 0 && got != offer[0] {
+			t.Errorf("%q was negotiated, want %q", got, offer[0])
+		}
+		io.WriteString(tc, "HONK")
+		tc.SetReadDeadline(time.Now().Add(time.Minute))
+		if got, err := io.ReadAll(tc); string(got) != "HONK got HONK" {
+			t.Errorf("the answer is %q, %v", got, err)
+		}
+		tc.Close()
+	}
+	only := own.Clone()
+	only.NextProtos = []string{"hoot"}
+	_, address = serveProtocols(t, anser.TLS(only))
+	if tc, err := tls.Dial("tcp", address, &tls.Config{RootCAs: a.Client(t).RootCAs, NextProtos: []string{"honk"}}); err == nil {
+		tc.Close()
+		t.Error("a protocol is negotiated that the configuration does not have")
+	}
+	if !slices.Equal(only.NextProtos, []string{"hoot"}) {
+		t.Errorf("the configuration was changed to %q", only.NextProtos)
+	}
+}
+
+// An option without a protocol is a mistake that Serve returns.
+func TestProtocolsNil(t *testing.T) {
+	s := anser.NewServer(anser.Protocols(nil))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Serve(l); err == nil || !strings.Contains(err.Error(), "anser.Protocols") {
+		t.Errorf("the error is %v", err)
+	}
+}
