@@ -70,6 +70,9 @@ var rules = []rule{
 	{packages: "connectstubs", may: above},
 	{packages: "connectstubs/internal/**"},
 	{packages: "netrpc/jsonrpc", may: append([]string{"netrpc"}, above...)},
+	{packages: "protocols", may: append([]string{"netrpc", "netrpc/jsonrpc"}, above...)},
+	{packages: "protocols/internal/h2", may: []string{"internal/**"}}, // bytes and connections, not Anser
+	{packages: "protocols/internal/**", may: above},
 	{packages: "netrpc/internal/**"}, // nothing of ours: they handle bytes and connections, not Anser
 	{packages: "telemetry/**", may: above},
 	{packages: "transport/**", may: above},

@@ -1,0 +1,123 @@
+package protocols_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/protocols"
+)
+
+// The versions of the suites.
+const (
+	connectSuite = "connectrpc.com/conformance"
+	connectAt    = "@v1.0.7"
+	h2specSuite  = "github.com/summerwind/h2spec"
+	h2specAt     = "@v2.2.1+incompatible"
+)
+
+// run runs the go command in a folder, outside of the workspace and with what it must fetch.
+func run(t *testing.T, folder string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir, cmd.Env = folder, append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
+	var errOut bytes.Buffer
+	cmd.Stderr = &errOut
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go %s: %v\n%s%s", strings.Join(args, " "), err, out, &errOut)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// suite builds the program of a suite. It also returns the folder of the suite's source.
+// It needs further modules where it has no go.mod that names them.
+func suite(t *testing.T, module, version, command string, further ...string) (program, source string) {
+	t.Helper()
+	dir := t.TempDir()
+	run(t, dir, "mod", "init", "suite")
+	run(t, dir, append([]string{"get", module + version}, further...)...)
+	program = filepath.Join(dir, "suite")
+	run(t, dir, "build", "-o", program, module+command)
+	return program, run(t, dir, "list", "-m", "-f", "{{.Dir}}", module)
+}
+
+// serverUnderTest builds the suite's own service for gRPC with a main function that serves it on a
+// server of Anser. The service is in an internal package of the suite, so it is built in a copy of
+// the suite.
+func serverUnderTest(t *testing.T, source string) string {
+	t.Helper()
+	tree := filepath.Join(t.TempDir(), "conformance")
+	if err := os.CopyFS(tree, os.DirFS(source)); err != nil {
+		t.Fatal(err)
+	}
+	for from, to := range map[string]string{"service.go.txt": "internal/app/grpcserver/anser.go", "main.go.txt": "cmd/anserserver/main.go"} {
+		text, err := os.ReadFile(filepath.Join("testdata", from))
+		if err != nil {
+			t.Fatal(err)
+		}
+		to = filepath.Join(tree, to)
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(to, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(filepath.Join(tree, "go.mod"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	os.Chmod(filepath.Join(tree, "go.sum"), 0o644)
+	root, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	edit := []string{"mod", "edit"}
+	for _, m := range []string{"", "/grpcstubs", "/protocols"} {
+		edit = append(edit, "-require=github.com/anser-rpc/anser"+m+"@v0.0.0", "-replace=github.com/anser-rpc/anser"+m+"="+root+m)
+	}
+	run(t, tree, edit...)
+	program := filepath.Join(t.TempDir(), "anserserver")
+	run(t, tree, "build", "-o", program, "./cmd/anserserver")
+	return program
+}
+
+// Connect's conformance suite: every case of a server without TLS passes, over Connect, gRPC and
+// gRPC-Web, HTTP/1.1 and HTTP/2, protobuf and JSON, plain and with gzip.
+func TestConnectConformance(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the suite")
+	}
+	program, source := suite(t, connectSuite, connectAt, "/cmd/connectconformance")
+	out, err := exec.CommandContext(t.Context(), program, "--mode", "server", "--conf", "testdata/server.yaml", "--", serverUnderTest(t, source)).CombinedOutput()
+	passed := regexp.MustCompile(`(\d+) passed, (\d+) failed`).FindSubmatch(out)
+	if err != nil || passed == nil || string(passed[2]) != "0" {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Logf("%s", passed[0])
+	if string(passed[1]) != "1900" {
+		t.Errorf("%s cases were run, want 1900", passed[1])
+	}
+}
+
+// h2spec: every case passes.
+func TestH2spec(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the suite")
+	}
+	program, _ := suite(t, h2specSuite, h2specAt, "/cmd/h2spec", "github.com/spf13/cobra@v1.10.2", "github.com/fatih/color@v1.19.0", "golang.org/x/net@v0.61.0")
+	pages := protocols.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "hello") }))
+	address := serve(t, func(*anser.Server) {}, anser.Protocols(protocols.HTTP(pages)))
+	host, port, _ := strings.Cut(address, ":")
+	out, err := exec.CommandContext(t.Context(), program, "-h", host, "-p", port).CombinedOutput()
+	if err != nil || !bytes.Contains(out, []byte("145 tests, 145 passed, 0 skipped, 0 failed")) {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

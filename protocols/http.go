@@ -1,0 +1,184 @@
+package protocols
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/protocols/internal/connect"
+	"github.com/anser-rpc/anser/protocols/internal/exchange"
+	"github.com/anser-rpc/anser/protocols/internal/grpc"
+	"github.com/anser-rpc/anser/protocols/internal/h2"
+	"github.com/anser-rpc/anser/protocols/internal/host"
+	"github.com/anser-rpc/anser/protocols/internal/standard"
+)
+
+// HTTP returns the protocols over HTTP/1.1 and HTTP/2, for [anser.Protocols]: gRPC, and what the
+// options add. Without TLS, HTTP/2 needs prior knowledge, as clients of gRPC have it.
+func HTTP(opts ...Option) anser.Protocol {
+	p := &httpProtocol{servers: make(map[*anser.Server]*site)}
+	for _, o := range opts {
+		if o != nil {
+			o(&p.o)
+		}
+	}
+	return p
+}
+
+// Option configures [HTTP].
+type Option func(*options)
+
+type options struct {
+	handler http.Handler
+}
+
+// Handler serves requests that are no calls, such as a page or metrics. Without it they are answered
+// with 404.
+func Handler(h http.Handler) Option { return func(o *options) { o.handler = h } }
+
+// RequestFrom returns the HTTP request of a call, for handlers of methods, or nil: calls of gRPC over
+// HTTP/2 have none. Its body belongs to the protocol.
+func RequestFrom(ctx context.Context) *http.Request { return exchange.RequestFrom(ctx) }
+
+const (
+	maxHeader  = 80 << 10 // 64 KiB of metadata, and what every request has
+	maxStreams = 10_000   // requests of a connection at once
+	window     = 256 << 10
+	connWindow = 1 << 20
+	stall      = 10 * time.Second
+)
+
+// httpProtocol is the protocol with its state for each server.
+type httpProtocol struct {
+	o options
+
+	mu      sync.Mutex // guards servers
+	servers map[*anser.Server]*site
+}
+
+// site is what a server needs for all its connections.
+type site struct {
+	methods *exchange.Directory
+	handler http.Handler
+}
+
+func newSite(s *anser.Server, o *options) *site {
+	standard.Add(s)
+	at := &site{methods: exchange.NewDirectory(s)}
+	calls, rest := connect.New(at.methods), o.handler
+	if rest == nil {
+		rest = http.NotFoundHandler()
+	}
+	at.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if calls.Serves(r) {
+			calls.ServeHTTP(w, r)
+			return
+		}
+		rest.ServeHTTP(w, r)
+	})
+	return at
+}
+
+func (p *httpProtocol) Name() string { return "HTTP" }
+
+func (p *httpProtocol) NextProtos() []string { return []string{"h2", "http/1.1"} }
+
+// methodNames are how requests begin: the methods of HTTP/1.1, and the preface of HTTP/2.
+var methodNames = [...]string{"GET ", "HEAD ", "POST ", "PUT ", "DELETE ", "OPTIONS ", "PATCH ", "CONNECT ", "PRI * HTTP/2.0\r\n"}
+
+func (p *httpProtocol) Begins(begin []byte) (is, may bool) {
+	text := string(begin)
+	for _, m := range methodNames {
+		if strings.HasPrefix(text, m) {
+			return true, true
+		}
+		may = may || strings.HasPrefix(m, text)
+	}
+	return false, may
+}
+
+func (p *httpProtocol) site(s *anser.Server) *site {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := p.servers[s]
+	if at == nil {
+		at = newSite(s, &p.o)
+		p.servers[s] = at
+	}
+	return at
+}
+
+func (p *httpProtocol) Serve(s *anser.Server, in anser.Incoming) error {
+	if strings.HasPrefix(string(in.Begin), h2.Preface[:4]) {
+		return p.serveHTTP2(s, in)
+	}
+	return p.serveHTTP1(s, in)
+}
+
+// serveHTTP2 serves a connection of HTTP/2.
+func (p *httpProtocol) serveHTTP2(s *anser.Server, in anser.Incoming) error {
+	at := p.site(s)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var calls *grpc.Conn
+	web := &h2.Site{Handler: at.handler, TLS: in.Peer.TLS}
+	conn := h2.New(in.Conn, in.Begin, &h2.Config{
+		MaxStreams: maxStreams, MaxHeader: maxHeader, Window: window, ConnWindow: connWindow, Stall: stall,
+		Request: func(st *h2.Stream, r *h2.Request, end bool) h2.Receiver {
+			if grpc.Is(r.ContentType) {
+				return calls.Request(st, r, end)
+			}
+			return web.Serve(st, r, end)
+		},
+	})
+	h, err := host.Open(s, in.Peer, conn.GoAway, func(why error) {
+		if why != nil {
+			go conn.Close(why)
+			return
+		}
+		go conn.Finish()
+	})
+	if err != nil {
+		return err
+	}
+	web.Context = host.NewContext(ctx, h)
+	calls = grpc.NewConn(h, at.methods)
+	err = conn.Serve()
+	h.End(err)
+	return err
+}
+
+// serveHTTP1 serves a connection of HTTP/1.1.
+func (p *httpProtocol) serveHTTP1(s *anser.Server, in anser.Incoming) error {
+	at := p.site(s)
+	l := newOneConn(in)
+	server := &http.Server{
+		Handler: at.handler, MaxHeaderBytes: maxHeader, ReadHeaderTimeout: stall,
+		ErrorLog: discard,
+	}
+	server.Protocols = new(http.Protocols)
+	server.Protocols.SetHTTP1(true)
+	h, err := host.Open(s, in.Peer, func() { server.SetKeepAlivesEnabled(false) }, func(why error) {
+		if why != nil {
+			go server.Close()
+			return
+		}
+		go l.conn.Close()
+	})
+	if err != nil {
+		return err
+	}
+	server.BaseContext = func(net.Listener) context.Context { return host.NewContext(context.Background(), h) }
+	err = server.Serve(l)
+	h.End(nil)
+	if errors.Is(err, io.EOF) || errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}

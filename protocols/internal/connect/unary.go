@@ -1,0 +1,201 @@
+package connect
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/protocols/internal/exchange"
+)
+
+// unary serves a call of one message with POST.
+func (q *request) unary(codec string) {
+	if fault := q.prepare(codec, false); fault != nil {
+		q.fail(fault, nil)
+		return
+	}
+	packed, fault := compression(q.r.Header.Get("Content-Encoding"))
+	if fault == nil {
+		fault = q.deadline()
+	}
+	var data []byte
+	if fault == nil {
+		data, fault = q.readBody()
+	}
+	if fault == nil && packed != nil && len(data) > 0 {
+		data, fault = q.decompress(packed, data)
+	}
+	if fault != nil {
+		q.fail(fault, nil)
+		return
+	}
+	q.answer(codec, data)
+}
+
+// get serves a call with GET, whose message is in the query. Only methods that may be repeated are
+// called so: a browser, or a cache in between, repeats GET by itself.
+func (q *request) get() {
+	query := q.r.URL.Query()
+	codec := query.Get("encoding")
+	if codec != "proto" && codec != "json" {
+		http.Error(q.w, "the encoding is not served: use proto or json", http.StatusUnsupportedMediaType)
+		return
+	}
+	if fault := q.prepare(codec, false); fault != nil {
+		q.fail(fault, nil)
+		return
+	}
+	data := []byte(query.Get("message"))
+	var fault *anser.Error
+	if query.Get("base64") == "1" {
+		var err error
+		if data, err = base64.RawURLEncoding.DecodeString(strings.TrimRight(string(data), "=")); err != nil {
+			fault = anser.Refuse(anser.InvalidArgument, "the message is no base64: %v", err)
+		}
+	}
+	if len(data) > q.handler.most {
+		fault = q.tooLarge()
+	}
+	if fault == nil {
+		packed, bad := compression(query.Get("compression"))
+		if fault = bad; packed != nil && len(data) > 0 {
+			data, fault = q.decompress(packed, data)
+		}
+	}
+	if fault == nil {
+		fault = q.deadline()
+	}
+	if version := query.Get("connect"); fault == nil && version != "" && version != "v1" {
+		fault = anser.Refuse(anser.InvalidArgument, "the version of Connect is not served: use v1")
+	}
+	if fault != nil {
+		q.fail(fault, nil)
+		return
+	}
+	q.answer(codec, data)
+}
+
+// answer runs the call, and sends its reply.
+func (q *request) answer(codec string, data []byte) {
+	if v := q.r.Header.Get("Connect-Protocol-Version"); v != "" && v != "1" {
+		q.fail(anser.Refuse(anser.InvalidArgument, "the version of Connect is not served: use 1"), nil)
+		return
+	}
+	pc, fault := q.conn()
+	if fault != nil {
+		q.fail(fault, nil)
+		return
+	}
+	q.call.Size = len(data)
+	reply, trailers, fault := exchange.Call(q.r.Context(), pc, &q.call, func(into any) *anser.Error {
+		return q.method.Decode(q.codec, data, into)
+	})
+	if fault != nil {
+		q.fail(fault, trailers)
+		return
+	}
+	var out []byte
+	if reply != nil {
+		if out, fault = q.method.Encode(q.codec, nil, reply); fault != nil {
+			q.fail(fault, trailers)
+			return
+		}
+	} else if codec == "json" {
+		out = []byte("{}")
+	}
+	h := q.w.Header()
+	q.setTrailers(trailers)
+	h.Set("Content-Type", "application/"+codec)
+	if q.r.Method == http.MethodGet {
+		h.Add("Vary", "Accept-Encoding")
+	}
+	if c, name := exchange.Choose(q.r.Header.Get("Accept-Encoding")); c != nil && len(out) > packAbove {
+		if packed, err := c.Append(nil, out); err == nil && len(packed) < len(out) {
+			out = packed
+			h.Set("Content-Encoding", name)
+		}
+	}
+	h.Set("Content-Length", strconv.Itoa(len(out)))
+	q.w.Write(out)
+}
+
+// setTrailers sets the headers and trailers of the handler in the form of a unary answer.
+func (q *request) setTrailers(trailers anser.Metadata) {
+	headers, fields := exchange.Trailers(trailers)
+	setFields(q.w.Header(), "", headers)
+	setFields(q.w.Header(), "Trailer-", fields)
+}
+
+// fail answers with an error.
+func (q *request) fail(e *anser.Error, trailers anser.Metadata) {
+	data, _ := json.Marshal(errorOf(e))
+	q.setTrailers(trailers)
+	h := q.w.Header()
+	h.Set("Content-Type", "application/json")
+	setFields(h, "", exchange.RetryFields(e))
+	h.Set("Content-Length", strconv.Itoa(len(data)))
+	q.w.WriteHeader(httpStatus(e.Code))
+	q.w.Write(data)
+}
+
+// errorJSON is an error in Connect's form.
+type errorJSON struct {
+	Code    string       `json:"code"`
+	Message string       `json:"message,omitempty"`
+	Details []detailJSON `json:"details,omitempty"`
+}
+
+type detailJSON struct {
+	Type  string `json:"type"`
+	Value string `json:"value"` // base64 without padding
+}
+
+func errorOf(e *anser.Error) *errorJSON {
+	out := &errorJSON{Code: codeName(e.Code), Message: e.Message}
+	for _, d := range exchange.Status(e).Details {
+		name := d.TypeUrl[strings.LastIndexByte(d.TypeUrl, '/')+1:]
+		out.Details = append(out.Details, detailJSON{Type: name, Value: base64.RawStdEncoding.EncodeToString(d.Value)})
+	}
+	return out
+}
+
+// codes are Connect's names of the codes, and their status in HTTP.
+var codes = [...]struct {
+	name   string
+	status int
+}{
+	anser.OK:                 {"unknown", 500},
+	anser.Canceled:           {"canceled", 499},
+	anser.Unknown:            {"unknown", 500},
+	anser.InvalidArgument:    {"invalid_argument", 400},
+	anser.DeadlineExceeded:   {"deadline_exceeded", 504},
+	anser.NotFound:           {"not_found", 404},
+	anser.AlreadyExists:      {"already_exists", 409},
+	anser.PermissionDenied:   {"permission_denied", 403},
+	anser.ResourceExhausted:  {"resource_exhausted", 429},
+	anser.FailedPrecondition: {"failed_precondition", 400},
+	anser.Aborted:            {"aborted", 409},
+	anser.OutOfRange:         {"out_of_range", 400},
+	anser.Unimplemented:      {"unimplemented", 501},
+	anser.Internal:           {"internal", 500},
+	anser.Unavailable:        {"unavailable", 503},
+	anser.DataLoss:           {"data_loss", 500},
+	anser.Unauthenticated:    {"unauthenticated", 401},
+}
+
+func codeName(c anser.Code) string {
+	if int(c) < len(codes) {
+		return codes[c].name
+	}
+	return "unknown"
+}
+
+func httpStatus(c anser.Code) int {
+	if int(c) < len(codes) {
+		return codes[c].status
+	}
+	return 500
+}

@@ -1,0 +1,37 @@
+package exchange
+
+import (
+	"strings"
+
+	"github.com/anser-rpc/anser/compress"
+)
+
+// compressors are the compressions of gRPC and Connect that are served, by their names on the wire.
+var compressors = map[string]compress.Compressor{"gzip": compress.Gzip()}
+
+// Compressions lists them, for grpc-accept-encoding.
+const Compressions = "gzip"
+
+// Compressor returns the compression of a name, or nil.
+func Compressor(name string) compress.Compressor { return compressors[name] }
+
+// Accepts reports whether a list such as "identity, gzip" has a name.
+func Accepts(list, name string) bool {
+	for part := range strings.SplitSeq(list, ",") {
+		if strings.TrimSpace(part) == name {
+			return true
+		}
+	}
+	return false
+}
+
+// Choose returns the first compression of the list that is served, or nil.
+func Choose(list string) (compress.Compressor, string) {
+	for part := range strings.SplitSeq(list, ",") {
+		name := strings.TrimSpace(part)
+		if c := compressors[name]; c != nil {
+			return c, name
+		}
+	}
+	return nil, ""
+}

@@ -1,0 +1,131 @@
+// Package exchange has what the protocols over HTTP share: methods by their paths, metadata,
+// deadlines, messages and errors.
+package exchange
+
+import (
+	"bytes"
+	"reflect"
+	"strings"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/codec/protobuf"
+)
+
+// Method is a method of the server.
+type Method struct {
+	anser.MethodType
+	// Protobuf says that both messages are protobuf messages.
+	Protobuf bool
+	// Own says that they are of type [Bytes]: the method is one of the protocol itself.
+	Own bool
+}
+
+// Directory finds the methods of a server by their paths. It is safe for concurrent use.
+type Directory struct {
+	server *anser.Server
+
+	mu    sync.RWMutex // guards paths
+	paths map[string]*Method
+}
+
+// NewDirectory returns the directory of a server.
+func NewDirectory(s *anser.Server) *Directory {
+	return &Directory{server: s, paths: make(map[string]*Method)}
+}
+
+// Server returns the server.
+func (d *Directory) Server() *anser.Server { return d.server }
+
+// Find returns the method of a path such as "/orders.v1.Orders/Place", or nil. Only this form is
+// accepted: no escapes, no other case, no further slash.
+func (d *Directory) Find(path string) *Method {
+	d.mu.RLock()
+	m := d.paths[path]
+	d.mu.RUnlock()
+	if m != nil {
+		return m
+	}
+	name, ok := NameOf(path)
+	if !ok {
+		return nil
+	}
+	return d.add(path, name)
+}
+
+// FindName returns the method of a name such as "orders.v1.Orders.Place", or nil.
+func (d *Directory) FindName(name string) *Method {
+	d.mu.RLock()
+	m := d.paths[name]
+	d.mu.RUnlock()
+	if m != nil {
+		return m
+	}
+	return d.add(name, name)
+}
+
+// add remembers a method under a key. Only methods that exist are remembered, so clients cannot
+// fill the memory.
+func (d *Directory) add(key, name string) *Method {
+	t, ok := d.server.Method(name)
+	if !ok {
+		return nil
+	}
+	m := &Method{MethodType: t, Protobuf: isProtobuf(t.Request) && isProtobuf(t.Reply)}
+	m.Name = name // an alias is counted
+	m.Own = t.Request == reflect.TypeFor[Bytes]()
+	m.Protobuf = m.Protobuf || m.Own
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.paths[key] = m
+	return m
+}
+
+// NameOf returns the name of the method with a path such as "/orders.v1.Orders/Place".
+func NameOf(path string) (name string, ok bool) {
+	if path == "" || path[0] != '/' {
+		return "", false
+	}
+	service, method, found := strings.Cut(path[1:], "/")
+	if !found || service == "" || method == "" || strings.ContainsAny(method, "/.") {
+		return "", false
+	}
+	return service + "." + method, true
+}
+
+// Bytes is a protobuf message that is encoded and decoded by hand: the services of gRPC itself have
+// no generated types here, which would collide with the ones of a program that has them too.
+type Bytes struct{ B []byte }
+
+// codecOfBytes is protobuf for messages of type Bytes.
+type codecOfBytes struct{ codec.Codec }
+
+func (codecOfBytes) Append(dst []byte, v any) ([]byte, error) {
+	return append(dst, v.(*Bytes).B...), nil
+}
+
+func (codecOfBytes) Unmarshal(data []byte, v any) error {
+	v.(*Bytes).B = bytes.Clone(data)
+	return nil
+}
+
+// ProtobufCodec returns the codec of protobuf for the messages of the method.
+func (m *Method) ProtobufCodec() codec.Codec {
+	if m.Own {
+		return codecOfBytes{Protobuf}
+	}
+	return Protobuf
+}
+
+// The codecs of messages.
+var (
+	Protobuf codec.Codec = protobuf.New()
+	JSON     codec.Codec = protobuf.NewJSON()
+)
+
+var messageType = reflect.TypeFor[proto.Message]()
+
+func isProtobuf(t reflect.Type) bool { return t != nil && reflect.PointerTo(t).Implements(messageType) }

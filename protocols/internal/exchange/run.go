@@ -1,0 +1,82 @@
+package exchange
+
+import (
+	"context"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/codec"
+)
+
+// Call makes the server run a call, and waits for its end. decode decodes the message of the
+// request. When ctx ends, the call is cancelled. The trailers are those of the handler, also with an
+// error.
+func Call(ctx context.Context, pc *anser.ProtocolConn, r *anser.ProtocolRequest, decode func(into any) *anser.Error) (reply any, trailers anser.Metadata, fault *anser.Error) {
+	call, fault := pc.Admit(r)
+	if fault != nil {
+		return nil, nil, fault
+	}
+	in := call.NewRequest()
+	if fault := decode(in); fault != nil {
+		call.Refuse(fault)
+		return nil, nil, fault
+	}
+	stop := context.AfterFunc(ctx, call.Cancel)
+	defer stop()
+	done := make(chan anser.ProtocolReply, 1)
+	call.Run(in, func(r anser.ProtocolReply) error {
+		done <- r
+		return nil
+	})
+	end := <-done
+	return end.Message, end.Trailers, end.Err
+}
+
+// Stream makes the server run a stream with the messages of carrier, and waits for its end. opened
+// is called after the stream was admitted, with the context of its handler. When ctx ends, the
+// stream is cancelled.
+func Stream(ctx context.Context, pc *anser.ProtocolConn, r *anser.ProtocolRequest, carrier anser.ProtocolStream, opened func(context.Context)) (trailers anser.Metadata, fault *anser.Error) {
+	r.Stream = true
+	call, fault := pc.Admit(r)
+	if fault != nil {
+		return nil, fault
+	}
+	if opened != nil {
+		opened(call.Context())
+	}
+	stop := context.AfterFunc(ctx, call.Cancel)
+	defer stop()
+	done := make(chan anser.ProtocolReply, 1)
+	call.RunStream(carrier, func(r anser.ProtocolReply) error {
+		done <- r
+		return nil
+	})
+	end := <-done
+	return end.Trailers, end.Err
+}
+
+// Decode decodes a message with a codec. A panic of the codec is an error.
+func (m *Method) Decode(c codec.Codec, data []byte, into any) (fault *anser.Error) {
+	defer func() {
+		if p := recover(); p != nil {
+			fault = anser.Refuse(anser.Internal, "the codec panicked on the message")
+		}
+	}()
+	if err := c.Unmarshal(data, into); err != nil {
+		return anser.Refuse(anser.InvalidArgument, "decode the message with %s: %v", c.Name(), err)
+	}
+	return nil
+}
+
+// Encode encodes a message with a codec. A panic of the codec is an error.
+func (m *Method) Encode(c codec.Codec, b []byte, msg any) (data []byte, fault *anser.Error) {
+	defer func() {
+		if p := recover(); p != nil {
+			fault = anser.Errorf(anser.Internal, "the codec panicked on the reply")
+		}
+	}()
+	data, err := c.Append(b, msg)
+	if err != nil {
+		return b, anser.Errorf(anser.Internal, "encode the reply with %s: %v", c.Name(), err)
+	}
+	return data, nil
+}

@@ -1,0 +1,323 @@
+package h2_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2/hpack"
+
+	"github.com/anser-rpc/anser/protocols/internal/h2"
+)
+
+// The types of frames that the test sends.
+const (
+	data, headers, priority, reset, settings, ping, windowUpdate, continuation = 0, 1, 2, 3, 4, 6, 8, 9
+)
+
+// client writes frames as no good client does.
+type client struct {
+	t   *testing.T
+	nc  net.Conn
+	out bytes.Buffer
+	enc *hpack.Encoder
+	buf bytes.Buffer
+}
+
+// echo answers each request with its body.
+func echo(w http.ResponseWriter, r *http.Request) {
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	w.Write(b)
+}
+
+// open connects to a server of one connection, which ends with the test.
+func open(t *testing.T) *client {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		nc, err := l.Accept()
+		if err != nil {
+			return
+		}
+		site := &h2.Site{Handler: http.HandlerFunc(echo), Context: context.Background()}
+		h2.New(nc, nil, &h2.Config{
+			MaxStreams: 100, MaxHeader: 16 << 10, Window: 64 << 10, ConnWindow: 128 << 10, Stall: 2 * time.Second, Request: site.Serve,
+		}).Serve()
+	}()
+	nc, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		nc.Close()
+		<-ended
+	})
+	c := &client{t: t, nc: nc}
+	c.enc = hpack.NewEncoder(&c.buf)
+	c.out.WriteString(h2.Preface)
+	c.frame(settings, 0, 0, nil)
+	return c
+}
+
+func (c *client) frame(kind, flags byte, id uint32, p []byte) {
+	c.out.Write([]byte{byte(len(p) >> 16), byte(len(p) >> 8), byte(len(p)), kind, flags})
+	binary.Write(&c.out, binary.BigEndian, id)
+	c.out.Write(p)
+}
+
+// header returns the block of a request with further fields.
+func (c *client) header(more ...hpack.HeaderField) []byte {
+	c.buf.Reset()
+	for _, f := range append([]hpack.HeaderField{
+		{Name: ":method", Value: "POST"}, {Name: ":scheme", Value: "http"}, {Name: ":path", Value: "/"}, {Name: ":authority", Value: "x"},
+	}, more...) {
+		c.enc.WriteField(f)
+	}
+	return bytes.Clone(c.buf.Bytes())
+}
+
+// send writes what was collected, and reads meanwhile. It returns the code of the GOAWAY, the codes
+// of the resets by stream, and whether the server has closed the connection.
+func (c *client) send(wait time.Duration) (away h2.Code, resets map[uint32]h2.Code, status map[uint32]string, closed bool) {
+	c.t.Helper()
+	go func() {
+		c.nc.Write(c.out.Bytes())
+	}()
+	resets, status = make(map[uint32]h2.Code), make(map[uint32]string)
+	dec := hpack.NewDecoder(4096, nil)
+	away = ^h2.Code(0)
+	c.nc.SetReadDeadline(time.Now().Add(wait))
+	for {
+		var head [9]byte
+		if _, err := io.ReadFull(c.nc, head[:]); err != nil {
+			var timeout net.Error
+			return away, resets, status, !errors.As(err, &timeout) || !timeout.Timeout()
+		}
+		p := make([]byte, int(head[0])<<16|int(head[1])<<8|int(head[2]))
+		if _, err := io.ReadFull(c.nc, p); err != nil {
+			return away, resets, status, true
+		}
+		id := binary.BigEndian.Uint32(head[5:])
+		switch head[3] {
+		case 7:
+			away = h2.Code(binary.BigEndian.Uint32(p[4:]))
+		case reset:
+			resets[id] = h2.Code(binary.BigEndian.Uint32(p))
+		case headers:
+			if fields, err := dec.DecodeFull(p); err == nil && len(fields) > 0 {
+				status[id] = fields[0].Value
+			}
+		}
+	}
+}
+
+const (
+	endStream  = 1
+	endHeaders = 4
+)
+
+// Clients that flood, or that begin what they do not finish, lose the connection with a reason.
+func TestHostileClients(t *testing.T) {
+	for name, row := range map[string]struct {
+		send func(c *client)
+		code h2.Code
+	}{
+		"rapid reset": {func(c *client) {
+			block := c.header()
+			for i := range uint32(60_000) {
+				c.frame(headers, endHeaders, 2*i+1, block)
+				c.frame(reset, 0, 2*i+1, []byte{0, 0, 0, 8})
+			}
+		}, h2.EnhanceYourCalm},
+		"flood of CONTINUATION": {func(c *client) {
+			c.frame(headers, 0, 1, c.header())
+			for range 1000 {
+				c.frame(continuation, 0, 1, nil)
+			}
+		}, h2.EnhanceYourCalm},
+		"flood of SETTINGS": {func(c *client) {
+			for range 30_000 {
+				c.frame(settings, 0, 0, nil)
+			}
+		}, h2.EnhanceYourCalm},
+		"flood of PING": {func(c *client) {
+			for range 30_000 {
+				c.frame(ping, 0, 0, make([]byte, 8))
+			}
+		}, h2.EnhanceYourCalm},
+		"flood of PRIORITY": {func(c *client) {
+			for i := range uint32(30_000) {
+				c.frame(priority, 0, 2*i+1, make([]byte, 5))
+			}
+		}, h2.EnhanceYourCalm},
+		"flood of empty DATA": {func(c *client) {
+			c.frame(headers, endHeaders, 1, c.header())
+			for range 30_000 {
+				c.frame(data, 0, 1, nil)
+			}
+		}, h2.EnhanceYourCalm},
+		"flood of window updates": {func(c *client) {
+			for range 30_000 {
+				c.frame(windowUpdate, 0, 0, []byte{0, 0, 0, 1})
+			}
+		}, h2.EnhanceYourCalm},
+		"flood of malformed requests": {func(c *client) {
+			for i := range uint32(30_000) {
+				c.frame(headers, endHeaders|endStream, 2*i+1, c.header(hpack.HeaderField{Name: "Upper", Value: "x"}))
+			}
+		}, h2.EnhanceYourCalm},
+		"header bomb": {func(c *client) {
+			// One large field in the table, and then references to it: each byte means 4 KB.
+			block := c.header(hpack.HeaderField{Name: "x", Value: strings.Repeat("y", 3900)})
+			c.frame(headers, endHeaders|endStream, 1, block)
+			c.frame(headers, endHeaders|endStream, 3, append(c.header(), bytes.Repeat([]byte{0x80 | 62}, 10_000)...))
+		}, h2.EnhanceYourCalm},
+		"half a header": {func(c *client) { c.frame(headers, 0, 1, c.header()) }, h2.EnhanceYourCalm},
+		"half a frame": {func(c *client) {
+			c.frame(headers, endHeaders, 1, c.header())
+			c.frame(data, 0, 1, make([]byte, 100))
+			c.out.Truncate(c.out.Len() - 50)
+		}, h2.EnhanceYourCalm},
+		"no SETTINGS": {func(c *client) {
+			c.out.Reset()
+			c.out.WriteString(h2.Preface)
+			c.frame(ping, 0, 0, make([]byte, 8))
+		}, h2.ProtocolError},
+		"a frame that is too large": {func(c *client) { c.frame(data, 0, 1, make([]byte, 20_000)) }, h2.FrameSizeError},
+		"beyond the window": {func(c *client) {
+			c.frame(headers, endHeaders, 1, c.header())
+			for range 20 {
+				c.frame(data, 0, 3, make([]byte, 16_000)) // on a stream that is idle
+			}
+		}, h2.ProtocolError},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := open(t)
+			row.send(c)
+			away, _, _, closed := c.send(time.Minute)
+			if away != row.code || !closed {
+				t.Errorf("GOAWAY says %v, closed: %v; want %v, and closed", away, closed, row.code)
+			}
+		})
+	}
+}
+
+// Faults of one request do not touch the others on the connection.
+func TestHostileRequests(t *testing.T) {
+	for name, row := range map[string]struct {
+		send   func(c *client)
+		reset  h2.Code
+		status string
+	}{
+		"a header that is too large": {send: func(c *client) {
+			block := c.header(hpack.HeaderField{Name: "x", Value: strings.Repeat("y", 12_000), Sensitive: true}, hpack.HeaderField{Name: "z", Value: strings.Repeat("y", 12_000), Sensitive: true})
+			c.frame(headers, endStream, 1, block[:16_000])
+			c.frame(continuation, endHeaders, 1, block[16_000:])
+		}, status: "431"},
+		"a body that stops": {send: func(c *client) {
+			c.frame(headers, endHeaders, 1, c.header())
+			c.frame(data, 0, 1, make([]byte, 100))
+		}, reset: h2.Cancel},
+		"more body than declared": {send: func(c *client) {
+			c.frame(headers, endHeaders, 1, c.header(hpack.HeaderField{Name: "content-length", Value: "10"}))
+			c.frame(data, endStream, 1, make([]byte, 100))
+		}, reset: h2.ProtocolError},
+		"a smuggled connection": {send: func(c *client) {
+			c.frame(headers, endHeaders|endStream, 1, c.header(hpack.HeaderField{Name: "transfer-encoding", Value: "chunked"}))
+		}, reset: h2.ProtocolError},
+		"a line break in a value": {send: func(c *client) {
+			c.frame(headers, endHeaders|endStream, 1, c.header(hpack.HeaderField{Name: "x", Value: "a\r\nb: c"}))
+		}, reset: h2.ProtocolError},
+		"two content lengths": {send: func(c *client) {
+			c.frame(headers, endHeaders, 1, c.header(hpack.HeaderField{Name: "content-length", Value: "1"}, hpack.HeaderField{Name: "content-length", Value: "2"}))
+		}, reset: h2.ProtocolError},
+		"beyond the window of the stream": {send: func(c *client) {
+			c.frame(headers, endHeaders, 1, c.header())
+			for range 5 {
+				c.frame(data, 0, 1, make([]byte, 16_000))
+			}
+		}, reset: h2.FlowControlError},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := open(t)
+			row.send(c)
+			c.frame(headers, endHeaders, 101, c.header())
+			c.frame(data, endStream, 101, []byte("good"))
+			wait := 2 * time.Second
+			if name == "a body that stops" {
+				wait = 8 * time.Second
+			}
+			_, resets, status, closed := c.send(wait)
+			if name == "beyond the window of the stream" && resets[1] == 0 {
+				return // the server has read the body so fast that the window was never used up
+			}
+			if got, ok := resets[1]; row.status == "" && (!ok || got != row.reset) || status[1] != row.status {
+				t.Errorf("stream 1 ends with %v (%v) and status %q, want %v and %q", got, ok, status[1], row.reset, row.status)
+			}
+			if status[101] != "200" || closed {
+				t.Errorf("the good request has status %q, closed: %v", status[101], closed)
+			}
+		})
+	}
+}
+
+// Streams over the limit are refused with a code that allows the client to send them again.
+func TestStreamsOverTheLimit(t *testing.T) {
+	c := open(t)
+	for i := range uint32(110) {
+		c.frame(headers, endHeaders, 2*i+1, c.header())
+	}
+	_, resets, _, _ := c.send(time.Second)
+	refused := 0
+	for _, code := range resets {
+		if code == h2.RefusedStream {
+			refused++
+		}
+	}
+	if refused != 10 {
+		t.Errorf("%d streams were refused, want 10: %s", refused, fmt.Sprint(resets))
+	}
+}
+
+// Whatever a client sends, the server neither panics nor hangs.
+func FuzzConn(f *testing.F) {
+	var good bytes.Buffer
+	good.WriteString(h2.Preface)
+	c := &client{}
+	c.enc = hpack.NewEncoder(&c.buf)
+	c.frame(settings, 0, 0, nil)
+	c.frame(headers, endHeaders, 1, c.header())
+	c.frame(data, endStream, 1, []byte("x"))
+	f.Add(append([]byte(h2.Preface), c.out.Bytes()...))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		near, far := net.Pipe()
+		go io.Copy(io.Discard, far)
+		go func() {
+			far.Write(b)
+			far.Close()
+		}()
+		site := &h2.Site{Handler: http.HandlerFunc(echo), Context: context.Background()}
+		h2.New(near, nil, &h2.Config{
+			MaxStreams: 10, MaxHeader: 4 << 10, Window: 64 << 10, ConnWindow: 128 << 10, Stall: time.Minute, Request: site.Serve,
+		}).Serve()
+	})
+}

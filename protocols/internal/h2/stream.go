@@ -1,0 +1,290 @@
+package h2
+
+import (
+	"context"
+	"errors"
+
+	"golang.org/x/net/http2/hpack"
+)
+
+// Stream is one request and its answer. Its methods are safe for concurrent use, but the parts of
+// an answer must be sent one after the other.
+type Stream struct {
+	conn     *Conn
+	id       uint32
+	declared int64 // content length of the request, or -1
+	received int64 // bytes of the body; owned by the reader goroutine
+
+	// Guarded by the connection's mu.
+	receiver   Receiver
+	round      int   // of the sweeper when the last part of the body arrived
+	credit     int64 // bytes of DATA that may be sent
+	window     int64 // bytes that the client may still send
+	returned   int64 // bytes that were consumed, and not given back yet
+	halfClosed bool  // the client has ended its side
+	headed     bool  // the header of the answer was sent
+	ended      bool  // nothing follows what is in pending
+	flagged    bool  // a DATA frame has ended the answer
+	closed     bool  // both sides have ended, or it was reset
+	waits      bool  // it is in blocked
+	pending    []byte
+	trailers   []hpack.HeaderField // sent after pending if ended
+	writable   chan struct{}       // closed when pending was sent or the stream has ended; or nil
+}
+
+// ErrClosed is the error of sending on a stream that has ended.
+var ErrClosed = errors.New("the stream has ended")
+
+// Consume gives n bytes of the body back to the client, which may send as much again.
+func (st *Stream) Consume(n int) {
+	st.conn.mu.Lock()
+	st.consumeLocked(int64(n))
+	st.conn.giveBackLocked(0)
+	st.conn.mu.Unlock()
+}
+
+// Flush writes what was given back and sent, which otherwise leaves with the next answer.
+func (st *Stream) Flush() { st.conn.Flush() }
+
+func (st *Stream) consumeLocked(n int64) {
+	c := st.conn
+	c.returned += n
+	st.returned += n
+	if st.returned >= int64(c.config.Window)/2 && !st.halfClosed && !st.closed {
+		c.out = appendWindowUpdate(c.out, st.id, st.returned)
+		st.window += st.returned
+		st.returned = 0
+	}
+}
+
+// giveBack gives n bytes of the connection's window back to the client.
+func (c *Conn) giveBack(n int64) {
+	c.mu.Lock()
+	c.giveBackLocked(n)
+	c.mu.Unlock()
+}
+
+func (c *Conn) giveBackLocked(n int64) {
+	c.returned += n
+	if c.returned >= int64(c.config.ConnWindow)/2 {
+		c.out = appendWindowUpdate(c.out, 0, c.returned)
+		c.window += c.returned
+		c.returned = 0
+	}
+}
+
+// Header is the header or the trailers of an answer.
+type Header struct {
+	Status string // three digits; "" for trailers
+	Type   string // content type, or ""
+	Fields []hpack.HeaderField
+}
+
+// Respond sends a whole answer: the header unless it was sent, data, and trailers unless there are
+// none. Several answers that are sent at about the same time leave together. It does not wait for
+// credit of the client, but while too much waits to be written.
+func (st *Stream) Respond(h *Header, data []byte, trailers []hpack.HeaderField) error {
+	c := st.conn
+	c.mu.Lock()
+	for len(c.out) > maxOut && c.err == nil && !st.closed {
+		c.room.Wait()
+	}
+	if st.closed || st.ended {
+		c.mu.Unlock()
+		return ErrClosed
+	}
+	st.ended, st.trailers = true, trailers
+	alone := !st.headed && len(data) == 0 && trailers == nil
+	st.headerLocked(h, alone)
+	switch {
+	case alone:
+		st.endLocked()
+	case len(data) > 0 || len(st.pending) > 0:
+		st.addLocked(data)
+	default:
+		st.finishLocked()
+	}
+	c.mu.Unlock()
+	c.Flush()
+	return nil
+}
+
+// headerLocked sends the header unless it was sent. end says that nothing follows.
+func (st *Stream) headerLocked(h *Header, end bool) {
+	if st.headed || h == nil {
+		return
+	}
+	st.headed = true
+	c := st.conn
+	c.out = c.headers.append(c.out, st.id, h, end)
+}
+
+// SendHeader sends the header unless it was sent.
+func (st *Stream) SendHeader(h *Header) error {
+	c := st.conn
+	c.mu.Lock()
+	if st.closed || st.ended {
+		c.mu.Unlock()
+		return ErrClosed
+	}
+	st.headerLocked(h, false)
+	c.mu.Unlock()
+	c.Flush()
+	return nil
+}
+
+// Send sends the header unless it was sent, and data. It waits while much of the stream waits for
+// credit of the client, until ctx ends.
+func (st *Stream) Send(ctx context.Context, h *Header, data []byte) error {
+	c := st.conn
+	c.mu.Lock()
+	for {
+		if st.closed || st.ended {
+			c.mu.Unlock()
+			return ErrClosed
+		}
+		if len(st.pending) < maxPending && len(c.out) <= maxOut {
+			break
+		}
+		if len(st.pending) < maxPending {
+			c.room.Wait()
+			continue
+		}
+		if st.writable == nil {
+			st.writable = make(chan struct{})
+		}
+		writable := st.writable
+		c.mu.Unlock()
+		select {
+		case <-writable:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		c.mu.Lock()
+	}
+	st.headerLocked(h, false)
+	st.addLocked(data)
+	c.mu.Unlock()
+	c.Flush()
+	return nil
+}
+
+// maxPending is how many bytes of a stream wait for credit before Send waits.
+const maxPending = 64 << 10
+
+// Reset ends the stream with a code. Its receiver gets no call of Reset.
+func (st *Stream) Reset(code Code) {
+	c := st.conn
+	c.mu.Lock()
+	if !st.closed {
+		c.resetLocked(st.id, code)
+		st.receiver = nil
+		st.closeLocked()
+		c.removeLocked(st)
+	}
+	c.mu.Unlock()
+	c.Flush()
+}
+
+// answerAtOnce sends a status without a body.
+func (st *Stream) answerAtOnce(status string) {
+	st.Respond(&Header{Status: status}, nil, nil)
+}
+
+// addLocked sends data, as far as the client's credit goes, and keeps the rest.
+func (st *Stream) addLocked(data []byte) {
+	c := st.conn
+	if n := int64(len(data)); len(st.pending) == 0 && n <= min(st.credit, c.credit) && len(c.out) <= maxOut {
+		st.credit -= n
+		c.credit -= n
+		last := st.ended && st.trailers == nil
+		for {
+			part := data[:min(len(data), maxFrame)]
+			data = data[len(part):]
+			var flags byte
+			if last && len(data) == 0 {
+				flags, st.flagged = flagEndStream, true
+			}
+			c.out = append(append(c.out, frameHeader(len(part), frameData, flags, st.id)...), part...)
+			if len(data) == 0 {
+				break
+			}
+		}
+		if st.ended {
+			st.finishLocked()
+		}
+		return
+	}
+	st.pending = append(st.pending, data...)
+	st.sendLocked()
+}
+
+// sendLocked sends what the client's credit allows.
+func (st *Stream) sendLocked() {
+	c := st.conn
+	if st.closed || len(st.pending) == 0 {
+		return
+	}
+	for len(st.pending) > 0 && st.credit > 0 && c.credit > 0 {
+		n := int(min(int64(len(st.pending)), maxFrame, st.credit, c.credit))
+		var flags byte
+		if n == len(st.pending) && st.ended && st.trailers == nil {
+			flags, st.flagged = flagEndStream, true
+		}
+		c.out = append(append(c.out, frameHeader(n, frameData, flags, st.id)...), st.pending[:n]...)
+		st.pending = st.pending[n:]
+		st.credit -= int64(n)
+		c.credit -= int64(n)
+	}
+	if len(st.pending) < maxPending && st.writable != nil {
+		close(st.writable)
+		st.writable = nil
+	}
+	switch {
+	case len(st.pending) == 0:
+		st.pending = nil
+		if st.ended {
+			st.finishLocked()
+		}
+	case st.credit > 0 && !st.waits:
+		st.waits = true
+		c.blocked = append(c.blocked, st)
+	}
+}
+
+// finishLocked ends the answer after all data, whose last frame has ended it unless there are
+// trailers or no data.
+func (st *Stream) finishLocked() {
+	c := st.conn
+	switch {
+	case st.trailers != nil:
+		c.out = c.headers.append(c.out, st.id, &Header{Fields: st.trailers}, true)
+	case !st.flagged:
+		c.out = append(c.out, frameHeader(0, frameData, flagEndStream, st.id)...)
+	}
+	st.endLocked()
+}
+
+// endLocked notes that this side has sent everything. A client that is still sending is told to
+// stop.
+func (st *Stream) endLocked() {
+	if st.closed {
+		return
+	}
+	if !st.halfClosed {
+		st.conn.resetLocked(st.id, NoError)
+	}
+	st.closeLocked()
+	st.conn.removeLocked(st)
+}
+
+// closeLocked ends the stream, and wakes its senders.
+func (st *Stream) closeLocked() {
+	st.closed = true
+	st.pending, st.trailers = nil, nil
+	if st.writable != nil {
+		close(st.writable)
+		st.writable = nil
+	}
+	st.conn.room.Broadcast()
+}

@@ -1,0 +1,248 @@
+package h2
+
+import (
+	"bytes"
+	"encoding/binary"
+	"runtime"
+	"time"
+
+	"golang.org/x/net/http2/hpack"
+
+	"github.com/anser-rpc/anser/internal/mono"
+)
+
+func frameHeader(size int, kind, flags byte, id uint32) []byte {
+	return []byte{byte(size >> 16), byte(size >> 8), byte(size), kind, flags, byte(id >> 24), byte(id >> 16), byte(id >> 8), byte(id)}
+}
+
+func appendWindowUpdate(out []byte, id uint32, n int64) []byte {
+	return binary.BigEndian.AppendUint32(append(out, frameHeader(4, frameWindowUpdate, 0, id)...), uint32(n))
+}
+
+// sendSettings sends the preface of the server.
+func (c *Conn) sendSettings() {
+	var p []byte
+	for _, s := range [...]struct {
+		id uint16
+		v  int
+	}{
+		{settingMaxStreams, c.config.MaxStreams},
+		{settingWindow, c.config.Window},
+		{settingMaxHeader, c.config.MaxHeader},
+	} {
+		p = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint16(p, s.id), uint32(s.v))
+	}
+	c.mu.Lock()
+	c.out = append(append(c.out, frameHeader(len(p), frameSettings, 0, 0)...), p...)
+	if more := c.config.ConnWindow - initialWindow; more > 0 {
+		c.out = appendWindowUpdate(c.out, 0, int64(more))
+	}
+	c.mu.Unlock()
+}
+
+func (c *Conn) resetLocked(id uint32, code Code) {
+	c.out = binary.BigEndian.AppendUint32(append(c.out, frameHeader(4, frameReset, 0, id)...), uint32(code))
+}
+
+func (c *Conn) goAwayLocked(last uint32, code Code, text string) {
+	c.out = append(c.out, frameHeader(8+len(text), frameGoAway, 0, 0)...)
+	c.out = binary.BigEndian.AppendUint32(c.out, last)
+	c.out = binary.BigEndian.AppendUint32(c.out, uint32(code))
+	c.out = append(c.out, text...)
+}
+
+// drainPing is the PING whose answer says that the client has seen the first GOAWAY.
+const drainPing = "anserbye"
+
+// GoAway tells the client to open no more streams here. Streams that it opens before it knows are
+// still served.
+func (c *Conn) GoAway() {
+	c.mu.Lock()
+	if !c.goneAway && c.err == nil {
+		c.goneAway = true
+		c.goAwayLocked(maxWindow, NoError, "")
+		c.out = append(append(c.out, frameHeader(8, framePing, 0, 0)...), drainPing...)
+		time.AfterFunc(time.Second, func() { // the client may answer no PING
+			c.mu.Lock()
+			c.refuseLocked()
+			c.mu.Unlock()
+			c.Flush()
+		})
+	}
+	c.mu.Unlock()
+	c.Flush()
+}
+
+// refuseLocked sends the last GOAWAY: later streams are refused.
+func (c *Conn) refuseLocked() {
+	if c.closing || !c.goneAway {
+		return
+	}
+	// Frames that were read but not handled yet belong to streams that are refused.
+	c.closing = true
+	for id := range c.streams {
+		c.finalID = max(c.finalID, id)
+	}
+	c.finalID = max(c.finalID, c.lastOpened)
+	c.goAwayLocked(c.finalID, NoError, "")
+}
+
+// Finish closes the connection when everything is written.
+func (c *Conn) Finish() {
+	c.mu.Lock()
+	if c.goneAway = true; !c.closing {
+		c.refuseLocked()
+	}
+	c.finish = true
+	c.mu.Unlock()
+	c.Flush()
+}
+
+// Flush writes what waits to be sent, unless another goroutine does.
+func (c *Conn) Flush() {
+	c.mu.Lock()
+	if c.writing || len(c.out) == 0 && !c.finish || c.err != nil {
+		c.mu.Unlock()
+		return
+	}
+	c.writing = true
+	c.mu.Unlock()
+	runtime.Gosched() // others may add to it
+	c.mu.Lock()
+	for len(c.out) > 0 && c.err == nil {
+		b := c.out
+		c.out, c.spare = c.spare[:0], nil
+		if now := mono.Now(); c.deadline.Sub(now) < c.config.Stall-time.Second {
+			c.deadline = now.Add(c.config.Stall)
+			c.nc.SetWriteDeadline(time.Now().Add(c.config.Stall))
+		}
+		c.mu.Unlock()
+		_, err := c.nc.Write(b)
+		c.mu.Lock()
+		if cap(b) <= keepOut {
+			c.spare = b
+		}
+		if err != nil && c.err == nil {
+			c.err = err
+		}
+		c.room.Broadcast()
+	}
+	c.writing = false
+	finished := c.finish && c.err == nil && len(c.out) == 0
+	if finished {
+		c.err = errFinished
+	}
+	err := c.err
+	c.mu.Unlock()
+	if finished {
+		c.linger()
+	}
+	if err != nil {
+		c.end(err)
+	}
+}
+
+// headerWriter encodes headers. Only the few fields that most answers have enter the table of the
+// client, so that their encoding stays the same.
+type headerWriter struct {
+	encoder *hpack.Encoder
+	block   []byte
+	size    uint32 // of the table
+	cached  map[cacheKey][]byte
+}
+
+// cacheKey is the content of a header that is encoded in the same way each time.
+type cacheKey struct{ status, contentType, grpcStatus string }
+
+func (w *headerWriter) init() {
+	w.encoder = hpack.NewEncoder((*blockBuffer)(w))
+	w.encoder.SetMaxDynamicTableSizeLimit(4096)
+	w.size = 4096
+}
+
+// blockBuffer collects what the encoder writes.
+type blockBuffer headerWriter
+
+func (b *blockBuffer) Write(p []byte) (int, error) {
+	b.block = append(b.block, p...)
+	return len(p), nil
+}
+
+// limit applies the client's limit of the table.
+func (w *headerWriter) limit(size uint32) {
+	size = min(size, 4096)
+	w.encoder.SetMaxDynamicTableSizeLimit(size)
+	w.encoder.SetMaxDynamicTableSize(size)
+	w.size, w.cached = size, nil
+}
+
+// append appends the frames of a header or of trailers.
+func (w *headerWriter) append(out []byte, id uint32, h *Header, end bool) []byte {
+	key := cacheKey{status: h.Status, contentType: h.Type}
+	plain := len(h.Fields) == 0
+	if h.Status == "" && len(h.Fields) == 1 && h.Fields[0].Name == "grpc-status" {
+		key.grpcStatus, plain = h.Fields[0].Value, true
+	}
+	block, ok := w.cached[key]
+	if !plain || !ok {
+		block = w.encode(h, plain)
+		if plain {
+			block = w.remember(key, h, block)
+		}
+	}
+	var flags byte
+	if end {
+		flags = flagEndStream
+	}
+	kind := frameHeaders
+	for {
+		part := block[:min(len(block), maxFrame)]
+		block = block[len(part):]
+		if len(block) == 0 {
+			flags |= flagEndHeaders
+		}
+		out = append(append(out, frameHeader(len(part), kind, flags, id)...), part...)
+		if len(block) == 0 {
+			return out
+		}
+		kind, flags = frameContinuation, 0
+	}
+}
+
+// encode returns the block of a header. Fields of one that is not plain do not enter the table.
+func (w *headerWriter) encode(h *Header, plain bool) []byte {
+	w.block = w.block[:0]
+	if h.Status != "" {
+		w.encoder.WriteField(hpack.HeaderField{Name: ":status", Value: h.Status, Sensitive: h.Status != "200"})
+	}
+	if h.Type != "" {
+		w.encoder.WriteField(hpack.HeaderField{Name: "content-type", Value: h.Type, Sensitive: !plain || !w.common(h.Type)})
+	}
+	for _, f := range h.Fields {
+		f.Sensitive = !plain || f.Value != "0"
+		w.encoder.WriteField(f)
+	}
+	return w.block
+}
+
+// common reports whether a content type may enter the table.
+func (w *headerWriter) common(contentType string) bool {
+	return contentType == "application/grpc" || contentType == "application/grpc+proto"
+}
+
+// remember keeps the encoding of a plain header once it is the same each time, and returns block.
+func (w *headerWriter) remember(key cacheKey, h *Header, block []byte) []byte {
+	if w.size < 4096 || h.Status != "" && (h.Status != "200" || !w.common(h.Type)) || h.Status == "" && key.grpcStatus != "0" {
+		return block
+	}
+	block = bytes.Clone(block)
+	if !bytes.Equal(w.encode(h, true), block) {
+		w.cached = nil // a field has entered the table, which moves the others
+		return block
+	}
+	if w.cached == nil {
+		w.cached = make(map[cacheKey][]byte)
+	}
+	w.cached[key] = block
+	return block
+}

@@ -1,0 +1,221 @@
+// Package host connects a network connection to the server that runs its calls. Requests of one
+// connection can have different credentials: each credential has a connection of its own at the
+// server, whose identity follows the rules of all others.
+package host
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/anser-rpc/anser"
+)
+
+// Conn is one network connection.
+type Conn struct {
+	Server *anser.Server
+	Peer   anser.Peer
+
+	draining chan struct{} // closed when the client should use another server
+	once     sync.Once
+	drain    func()
+	close    func(error)
+	base     *anser.ProtocolConn // of requests without a credential
+
+	mu     sync.Mutex // guards the fields below
+	others map[[sha256.Size]byte]*login
+	closed bool
+}
+
+// maxLogins is how many credentials a connection may use at once.
+const maxLogins = 1000
+
+// login is a credential of the connection.
+type login struct {
+	conn  *anser.ProtocolConn
+	err   error
+	done  chan struct{} // closed when conn or err is set
+	ready bool
+}
+
+// Open adds a connection to the server. drain is called when the client should use another server,
+// and close when the connection must end, with nil after a drain.
+func Open(s *anser.Server, peer anser.Peer, drain func(), end func(error)) (*Conn, error) {
+	c := &Conn{Server: s, Peer: peer, draining: make(chan struct{}), drain: drain, close: end}
+	base, err := s.OpenConn(peer, anser.ProtocolHooks{
+		Drain: func(time.Duration) { c.startDrain() },
+		Close: c.closeBase,
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.base = base
+	return c, nil
+}
+
+func (c *Conn) startDrain() {
+	c.once.Do(func() { close(c.draining) })
+	c.drain()
+}
+
+// Draining returns a channel that is closed when the client should use another server.
+func (c *Conn) Draining() <-chan struct{} { return c.draining }
+
+// closeBase is called when the connection must end, or when no client has authenticated itself on
+// it: then it goes on if requests have brought credentials.
+func (c *Conn) closeBase(why error) {
+	if why != nil && c.base != nil && c.base.NeedsLogin() && !errors.Is(why, anser.ErrServerClosed) {
+		c.mu.Lock()
+		used := len(c.others) > 0
+		c.mu.Unlock()
+		if used {
+			return
+		}
+	}
+	c.close(why)
+}
+
+// End removes the connection from the server.
+func (c *Conn) End(err error) {
+	c.mu.Lock()
+	c.closed = true
+	others := c.others
+	c.others = nil
+	c.mu.Unlock()
+	for _, l := range others {
+		<-l.done
+		if l.conn != nil {
+			l.conn.End(err)
+		}
+	}
+	c.base.End(err)
+}
+
+// With calls f with the connection at the server for requests with this Authorization header, or
+// with why there is none. f is called before With returns, or by another goroutine if a credential
+// must be checked first.
+func (c *Conn) With(authorization string, f func(*anser.ProtocolConn, *anser.Error)) {
+	token, ok := bearer(authorization)
+	if !ok || !c.Server.Authenticates() {
+		f(c.base, nil)
+		return
+	}
+	key := sha256.Sum256([]byte(token))
+	c.mu.Lock()
+	l := c.others[key]
+	switch {
+	case c.closed:
+		c.mu.Unlock()
+		f(nil, errGone)
+		return
+	case l != nil && l.ready:
+		c.mu.Unlock()
+		f(l.conn, nil)
+		return
+	case l == nil && len(c.others) >= maxLogins:
+		c.mu.Unlock()
+		f(nil, errManyLogins)
+		return
+	}
+	first := l == nil
+	if first {
+		l = &login{done: make(chan struct{})}
+		if c.others == nil {
+			c.others = make(map[[sha256.Size]byte]*login)
+		}
+		c.others[key] = l
+	}
+	c.mu.Unlock()
+	go func() {
+		if first {
+			c.prove(key, l, token)
+		}
+		<-l.done
+		if l.err != nil {
+			f(nil, errUnknown)
+			return
+		}
+		f(l.conn, nil)
+	}()
+}
+
+// Login is With for a caller that may wait.
+func (c *Conn) Login(authorization string) (pc *anser.ProtocolConn, fault *anser.Error) {
+	done := make(chan struct{})
+	c.With(authorization, func(p *anser.ProtocolConn, f *anser.Error) {
+		pc, fault = p, f
+		close(done)
+	})
+	<-done
+	return pc, fault
+}
+
+var (
+	errGone       = anser.Refuse(anser.Unavailable, "the connection has ended")
+	errUnknown    = anser.Refuse(anser.Unauthenticated, "the credential is not accepted")
+	errManyLogins = anser.Refuse(anser.ResourceExhausted, "the connection uses more than %d credentials: use another one", maxLogins)
+)
+
+// schemeToken is the value of auth.SchemeToken.
+const schemeToken = "token"
+
+// prove checks a credential.
+func (c *Conn) prove(key [sha256.Size]byte, l *login, token string) {
+	forget := func() {
+		c.mu.Lock()
+		if c.others[key] == l {
+			delete(c.others, key)
+		}
+		c.mu.Unlock()
+	}
+	// Requests after the end of the identity try the credential again.
+	conn, err := c.Server.OpenConn(c.Peer, anser.ProtocolHooks{
+		Drain: func(time.Duration) { forget() },
+		Close: func(why error) {
+			forget()
+			go func() {
+				<-l.done
+				if l.conn != nil {
+					l.conn.End(why)
+				}
+			}()
+		},
+	})
+	if err == nil {
+		if err = conn.Authenticate(context.Background(), schemeToken, []byte(token)); err != nil {
+			conn.End(err)
+			conn = nil
+		}
+	}
+	c.mu.Lock()
+	l.conn, l.err = conn, err
+	l.ready = err == nil
+	if err != nil && c.others[key] == l {
+		delete(c.others, key)
+	}
+	c.mu.Unlock()
+	close(l.done)
+}
+
+// bearer returns the token of an Authorization header.
+func bearer(authorization string) (token string, ok bool) {
+	scheme, token, _ := strings.Cut(authorization, " ")
+	token = strings.TrimSpace(token)
+	return token, token != "" && strings.EqualFold(scheme, "Bearer")
+}
+
+type contextKey struct{}
+
+// NewContext returns a context with the connection, for handlers of net/http.
+func NewContext(ctx context.Context, c *Conn) context.Context {
+	return context.WithValue(ctx, contextKey{}, c)
+}
+
+// FromContext returns the connection of a request, or nil.
+func FromContext(ctx context.Context) *Conn {
+	c, _ := ctx.Value(contextKey{}).(*Conn)
+	return c
+}
