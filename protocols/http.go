@@ -35,7 +35,8 @@ func HTTP(opts ...Option) anser.Protocol {
 type Option func(*options)
 
 type options struct {
-	handler http.Handler
+	handler        http.Handler
+	origins, hosts []string
 }
 
 // Handler serves requests that are no calls, such as a page or metrics. Without it they are answered
@@ -64,8 +65,9 @@ type httpProtocol struct {
 
 // site is what a server needs for all its connections.
 type site struct {
-	methods *exchange.Directory
-	handler http.Handler
+	methods  *exchange.Directory
+	browsers *browsers
+	handler  http.Handler
 }
 
 func newSite(s *anser.Server, o *options) *site {
@@ -75,13 +77,14 @@ func newSite(s *anser.Server, o *options) *site {
 	if rest == nil {
 		rest = http.NotFoundHandler()
 	}
-	at.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	at.browsers = &browsers{o.origins, o.hosts}
+	at.handler = at.browsers.handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if calls.Serves(r) {
 			calls.ServeHTTP(w, r)
 			return
 		}
 		rest.ServeHTTP(w, r)
-	})
+	}))
 	return at
 }
 
@@ -131,7 +134,7 @@ func (p *httpProtocol) serveHTTP2(s *anser.Server, in anser.Incoming) error {
 	conn := h2.New(in.Conn, in.Begin, &h2.Config{
 		MaxStreams: maxStreams, MaxHeader: maxHeader, Window: window, ConnWindow: connWindow, Stall: stall,
 		Request: func(st *h2.Stream, r *h2.Request, end bool) h2.Receiver {
-			if grpc.Is(r.ContentType) {
+			if grpc.Is(r.ContentType) && r.Origin == "" { // no page sends it without one
 				return calls.Request(st, r, end)
 			}
 			return web.Serve(st, r, end)

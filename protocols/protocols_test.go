@@ -3,6 +3,7 @@ package protocols_test
 import (
 	"context"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/rpc"
 	"strings"
@@ -17,17 +18,29 @@ type (
 	reply struct{ C int }
 )
 
+// serve starts a server with all protocols, and returns its address.
 func serve(t *testing.T, opts ...anser.ServerOption) (*anser.Server, string) {
 	t.Helper()
-	s := anser.NewServer(append([]anser.ServerOption{protocols.All(), anser.NoSignals()}, opts...)...)
+	return serveWith(t, append(opts, protocols.All())...)
+}
+
+func serveWith(t *testing.T, opts ...anser.ServerOption) (*anser.Server, string) {
+	t.Helper()
+	s := anser.NewServer(append(opts, anser.NoSignals(), anser.Logger(slog.New(slog.DiscardHandler)))...)
 	anser.Handle(s, "Arith.Mul", func(_ context.Context, in *args) (*reply, error) { return &reply{in.A * in.B}, nil })
 	l, err := s.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan struct{})
-	go func() { s.Serve(l); close(done) }()
-	t.Cleanup(func() { s.Close(); <-done })
+	go func() {
+		s.Serve(l)
+		close(done)
+	}()
+	t.Cleanup(func() {
+		s.Close()
+		<-done
+	})
 	return s, l.Addr().String()
 }
 

@@ -53,7 +53,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	kind := r.Header.Get("Content-Type")
 	media := mediaType(kind)
 	switch {
-	case r.Method != http.MethodPost && (r.Method != http.MethodGet || q.method == nil || !q.method.Idempotent):
+	case r.Method != http.MethodPost && (r.Method != http.MethodGet || q.method == nil || !q.method.Safe):
 		w.Header().Set("Allow", http.MethodPost)
 		http.Error(w, "the method is called with POST", http.StatusMethodNotAllowed)
 	case r.Method == http.MethodGet:

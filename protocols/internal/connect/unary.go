@@ -35,8 +35,8 @@ func (q *request) unary(codec string) {
 	q.answer(codec, data)
 }
 
-// get serves a call with GET, whose message is in the query. Only methods that may be repeated are
-// called so: a browser, or a cache in between, repeats GET by itself.
+// get serves a call with GET, whose message is in the query. Only methods that change nothing are
+// called so: a browser, or a cache in between, sends GET by itself.
 func (q *request) get() {
 	query := q.r.URL.Query()
 	codec := query.Get("encoding")

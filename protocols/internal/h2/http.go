@@ -84,7 +84,7 @@ func (s *Site) Serve(st *Stream, r *Request, end bool) Receiver {
 	}
 	for name, value := range map[string]string{
 		"Content-Type": r.ContentType, "Grpc-Timeout": r.Timeout, "Grpc-Encoding": r.Encoding, "Grpc-Accept-Encoding": r.Accept,
-		"Authorization": r.Authorization,
+		"Authorization": r.Authorization, "Origin": r.Origin,
 	} {
 		if value != "" {
 			x.req.Header.Set(name, value)

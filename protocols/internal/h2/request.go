@@ -17,6 +17,7 @@ type Request struct {
 	Encoding      string // grpc-encoding
 	Accept        string // grpc-accept-encoding
 	Authorization string
+	Origin        string
 	Header        []hpack.HeaderField // lower-case names; a name may occur several times
 }
 
@@ -87,6 +88,8 @@ func (b *headerBlock) emit(f hpack.HeaderField) {
 		r.Encoding = f.Value
 	case "grpc-accept-encoding":
 		r.Accept = f.Value
+	case "origin":
+		r.Origin = f.Value
 	case "authorization":
 		r.Authorization = f.Value
 	default:

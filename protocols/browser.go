@@ -1,0 +1,115 @@
+package protocols
+
+import (
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/anser-rpc/anser/protocols/internal/host"
+)
+
+// AllowOrigins lets pages of these origins call methods from a browser (CORS): "https://app.example"
+// each, or "*" for all. Without it, a request with another origin than its own host is refused, and
+// so is every request that a browser could have been tricked into.
+func AllowOrigins(origins ...string) Option {
+	return func(o *options) { o.origins = append(o.origins, origins...) }
+}
+
+// AllowHosts names hosts, besides IP addresses and localhost, under which browsers reach a server
+// on this machine. A request with another one is refused: its name may have been pointed at this
+// machine by somebody else (DNS rebinding).
+func AllowHosts(hosts ...string) Option {
+	return func(o *options) { o.hosts = append(o.hosts, hosts...) }
+}
+
+// browsers decides which requests a browser may send.
+type browsers struct {
+	origins, hosts []string
+}
+
+// allows reports whether a request with these headers may be served. local says that the client is
+// on the machine of the server, get that the request can be sent by any page without its origin,
+// and site what the browser says of the page (Sec-Fetch-Site).
+func (b *browsers) allows(origin, site, authority string, local, get bool) bool {
+	if origin == "" && (site == "cross-site" || site == "same-site") {
+		return false // an image or a link of another page
+	}
+	if origin != "" {
+		if b.allowsOrigin(origin) {
+			return true
+		}
+		u, err := url.Parse(origin)
+		if err != nil || u.Host == "" || !strings.EqualFold(u.Host, authority) {
+			return false
+		}
+	}
+	if local && (origin != "" || get) {
+		return b.ownHost(authority)
+	}
+	return true
+}
+
+func (b *browsers) allowsOrigin(origin string) bool {
+	return slices.Contains(b.origins, "*") || slices.Contains(b.origins, origin)
+}
+
+// ownHost reports whether a host cannot have been chosen by somebody else.
+func (b *browsers) ownHost(authority string) bool {
+	name := authority
+	if h, _, err := net.SplitHostPort(authority); err == nil {
+		name = h
+	}
+	name = strings.ToLower(strings.Trim(name, "[]"))
+	if net.ParseIP(name) != nil || name == "localhost" || strings.HasSuffix(name, ".localhost") {
+		return true
+	}
+	return slices.ContainsFunc(b.hosts, func(h string) bool { return strings.EqualFold(h, name) })
+}
+
+// exposedHeaders are the headers of answers that pages may read.
+const exposedHeaders = "*, grpc-status, grpc-message, grpc-status-details-bin, anser-outcome"
+
+// handler refuses what a browser may not send, and answers its questions.
+func (b *browsers) handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		origin := r.Header.Get("Origin")
+		h := host.FromContext(r.Context())
+		local := h != nil && isLocal(h.Peer.Local)
+		get := r.Method == http.MethodGet || r.Method == http.MethodHead
+		if !b.allows(origin, r.Header.Get("Sec-Fetch-Site"), r.Host, local, get) {
+			http.Error(w, "403 pages of this origin may not call this server: see protocols.AllowOrigins and protocols.AllowHosts", http.StatusForbidden)
+			return
+		}
+		if origin != "" && b.allowsOrigin(origin) {
+			head := w.Header()
+			head.Add("Vary", "Origin")
+			head.Set("Access-Control-Allow-Origin", origin)
+			head.Set("Access-Control-Expose-Headers", exposedHeaders)
+			if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
+				head.Set("Access-Control-Allow-Methods", "GET, POST")
+				if ask := r.Header.Get("Access-Control-Request-Headers"); ask != "" {
+					head.Set("Access-Control-Allow-Headers", ask)
+				}
+				head.Set("Access-Control-Max-Age", "7200")
+				w.WriteHeader(http.StatusNoContent)
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// isLocal reports whether an address is one of this machine only.
+func isLocal(a net.Addr) bool {
+	switch a := a.(type) {
+	case nil:
+		return true
+	case *net.TCPAddr:
+		return a.IP.IsLoopback()
+	case *net.UnixAddr:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,108 @@
+package protocols_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/protocols"
+)
+
+// What pages of other sites can make a browser send calls no method, unless their origin is allowed.
+func TestBrowsers(t *testing.T) {
+	var calls atomic.Int64
+	count := anser.Intercept(func(next anser.Func) anser.Func {
+		return func(ctx context.Context, inv *anser.Invocation) error {
+			calls.Add(1)
+			return next(ctx, inv)
+		}
+	})
+	own := anser.Protocols(protocols.HTTP(protocols.AllowOrigins("https://app.example"), protocols.AllowHosts("intranet.example")))
+	_, address := serveWith(t, own, count)
+	for name, row := range map[string]struct {
+		method, kind, host string
+		header             map[string]string
+		status             int
+		called             bool
+	}{
+		"no browser":           {kind: "application/json", status: 200, called: true},
+		"own page":             {kind: "application/json", header: map[string]string{"Origin": "http://" + address}, status: 200, called: true},
+		"own page, other port": {kind: "application/json", header: map[string]string{"Origin": "http://127.0.0.1:1"}, status: 403},
+		"allowed page":         {kind: "application/json", header: map[string]string{"Origin": "https://app.example"}, status: 200, called: true},
+		"other page":           {kind: "application/json", header: map[string]string{"Origin": "https://evil.example"}, status: 403},
+		"page without origin":  {kind: "application/json", header: map[string]string{"Origin": "null"}, status: 403},
+		"form":                 {kind: "text/plain", status: 415},
+		"form of other page":   {kind: "text/plain", header: map[string]string{"Origin": "https://evil.example"}, status: 403},
+		"urlencoded":           {kind: "application/x-www-form-urlencoded", status: 415},
+		"no type":              {status: 415},
+		"rebound name":         {kind: "application/json", host: "evil.example", header: map[string]string{"Origin": "http://evil.example"}, status: 403},
+		"rebound name, GET":    {method: "GET", host: "evil.example", status: 403},
+		"name of this machine": {kind: "application/json", host: "intranet.example", header: map[string]string{"Origin": "http://intranet.example"}, status: 200, called: true},
+		"image":                {method: "GET", header: map[string]string{"Sec-Fetch-Site": "cross-site"}, status: 403},
+		"GET":                  {method: "GET", status: 405},
+		"preflight":            {method: "OPTIONS", header: map[string]string{"Origin": "https://app.example", "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type"}, status: 204},
+		"other preflight":      {method: "OPTIONS", header: map[string]string{"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}, status: 403},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if row.method == "" {
+				row.method = "POST"
+			}
+			r, err := http.NewRequestWithContext(t.Context(), row.method, "http://"+address+"/Arith/Mul?encoding=json&message=%7B%7D", strings.NewReader(`{"A":7,"B":8}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Host = row.host
+			if row.kind != "" {
+				r.Header.Set("Content-Type", row.kind)
+			}
+			for k, v := range row.header {
+				r.Header.Set(k, v)
+			}
+			before := calls.Load()
+			resp, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != row.status {
+				t.Errorf("the status is %d, want %d", resp.StatusCode, row.status)
+			}
+			if called := calls.Load() > before; called != row.called {
+				t.Errorf("the method was called: %v", called)
+			}
+			allowed := resp.Header.Get("Access-Control-Allow-Origin")
+			if want := row.header["Origin"] == "https://app.example"; (allowed != "") != want {
+				t.Errorf("Access-Control-Allow-Origin is %q", allowed)
+			}
+		})
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// Names that are not the canonical ones reach no method, and no policy for another name.
+func TestPathsAreCanonical(t *testing.T) {
+	_, address := serve(t)
+	for _, path := range []string{
+		"/arith/mul", "/Arith/mul", "/Arith//Mul", "//Arith/Mul", "/Arith/Mul/", "/Arith/./Mul", "/x/../Arith/Mul", "/Arith%2FMul", "/%41rith/Mul",
+		"/Arith/Mul%00", "/Arith/Mul;x", "/Arith.Mul", "/Arith/.Mul", "/Arith\\Mul", "/Anser/Methods", "/Anser.Methods", "/Arith/Mul%20",
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+address, strings.NewReader(`{"A":7,"B":8}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.URL.Opaque = path
+		r.Header.Set("Content-Type", "application/json")
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != 404 && resp.StatusCode != 400 {
+			t.Errorf("%s is answered with %d", path, resp.StatusCode)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
