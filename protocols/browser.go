@@ -19,7 +19,7 @@ func AllowOrigins(origins ...string) Option {
 
 // AllowHosts names hosts, besides IP addresses and localhost, under which browsers reach a server
 // on this machine. A request with another one is refused: its name may have been pointed at this
-// machine by somebody else (DNS rebinding).
+// machine by an attacker (DNS rebinding).
 func AllowHosts(hosts ...string) Option {
 	return func(o *options) { o.hosts = append(o.hosts, hosts...) }
 }
@@ -55,7 +55,7 @@ func (b *browsers) allowsOrigin(origin string) bool {
 	return slices.Contains(b.origins, "*") || slices.Contains(b.origins, origin)
 }
 
-// ownHost reports whether a host cannot have been chosen by somebody else.
+// ownHost reports whether a host cannot have been chosen by an attacker.
 func (b *browsers) ownHost(authority string) bool {
 	name := authority
 	if h, _, err := net.SplitHostPort(authority); err == nil {

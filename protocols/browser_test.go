@@ -87,7 +87,7 @@ func TestPathsAreCanonical(t *testing.T) {
 	_, address := serve(t)
 	for _, path := range []string{
 		"/arith/mul", "/Arith/mul", "/Arith//Mul", "//Arith/Mul", "/Arith/Mul/", "/Arith/./Mul", "/x/../Arith/Mul", "/Arith%2FMul", "/%41rith/Mul",
-		"/Arith/Mul%00", "/Arith/Mul;x", "/Arith.Mul", "/Arith/.Mul", "/Arith\\Mul", "/Anser/Methods", "/Anser.Methods", "/Arith/Mul%20",
+		"/Arith/Mul%00", "/Arith/Mul;x", "/Arith/.Mul", "/Arith\\Mul", "/Anser/Methods", "/Anser.Methods", "/Arith/Mul%20",
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+address, strings.NewReader(`{"A":7,"B":8}`))
 		if err != nil {

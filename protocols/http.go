@@ -16,6 +16,8 @@ import (
 	"github.com/anser-rpc/anser/protocols/internal/grpc"
 	"github.com/anser-rpc/anser/protocols/internal/h2"
 	"github.com/anser-rpc/anser/protocols/internal/host"
+	"github.com/anser-rpc/anser/protocols/internal/jsonrpc"
+	"github.com/anser-rpc/anser/protocols/internal/plain"
 	"github.com/anser-rpc/anser/protocols/internal/standard"
 )
 
@@ -73,17 +75,22 @@ type site struct {
 func newSite(s *anser.Server, o *options) *site {
 	standard.Add(s)
 	at := &site{methods: exchange.NewDirectory(s)}
-	calls, rest := connect.New(at.methods), o.handler
+	calls, posts, batches, rest := connect.New(at.methods), plain.New(at.methods), jsonrpc.New(at.methods), o.handler
 	if rest == nil {
 		rest = http.NotFoundHandler()
 	}
 	at.browsers = &browsers{o.origins, o.hosts}
 	at.handler = at.browsers.handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if calls.Serves(r) {
+		switch {
+		case calls.Serves(r):
 			calls.ServeHTTP(w, r)
-			return
+		case posts.Serves(r):
+			posts.ServeHTTP(w, r)
+		case r.URL.EscapedPath() == jsonrpc.Path:
+			batches.ServeHTTP(w, r)
+		default:
+			rest.ServeHTTP(w, r)
 		}
-		rest.ServeHTTP(w, r)
 	}))
 	return at
 }

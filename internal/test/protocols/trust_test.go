@@ -51,8 +51,8 @@ func addDoors(s *anser.Server) {
 	})
 }
 
-// caller calls a method with a token, or "", and returns who the handler has seen.
-type caller func(t *testing.T, address, method, token string) (who string, code anser.Code)
+// caller calls a method with a token, or "", and returns the subject that the handler has seen.
+type caller func(t *testing.T, address, method, token string) (subject string, code anser.Code)
 
 var callers = map[string]caller{
 	"anser": func(t *testing.T, address, method, token string) (string, anser.Code) {
@@ -181,8 +181,8 @@ func callOld(t *testing.T, c *rpc.Client, method, token string) (string, anser.C
 	return "", anser.Unknown
 }
 
-// Over every protocol a caller is who its token says, and may do what the policy says, from the
-// moment on at which either changes.
+// Over every protocol a caller is the subject of its token, and may do what the policy says, from
+// the moment on at which either changes.
 func TestTrustOverEveryProtocol(t *testing.T) {
 	ann, bob := auth.NewToken(), auth.NewToken()
 	grants := []auth.Grant{
@@ -205,7 +205,7 @@ func TestTrustOverEveryProtocol(t *testing.T) {
 			}
 			address := serve(t, addDoors, anser.Authenticate(tokens), anser.Authorize(policy))
 			for _, row := range []struct {
-				method, token, who string
+				method, token, subject string
 				code               anser.Code
 			}{
 				{"Open", ann, "ann", anser.OK},
@@ -217,23 +217,23 @@ func TestTrustOverEveryProtocol(t *testing.T) {
 				{"open", ann, "", anser.PermissionDenied},
 				{"Locked.", bob, "", anser.PermissionDenied},
 			} {
-				who, code := call(t, address, row.method, row.token)
+				subject, code := call(t, address, row.method, row.token)
 				unknown := row.code == anser.PermissionDenied && (code == anser.Unimplemented || code == anser.Unknown)
-				if who != row.who || code != row.code && !(unknown && row.method != "Locked") {
-					t.Errorf("%s: who is %q, code %v, want %q and %v", row.method, who, code, row.who, row.code)
+				if subject != row.subject || code != row.code && !(unknown && row.method != "Locked") {
+					t.Errorf("%s: the subject is %q, code %v, want %q and %v", row.method, subject, code, row.subject, row.code)
 				}
 			}
 			if err := tokens.Set(grants[0]); err != nil {
 				t.Fatal(err)
 			}
-			if who, code := call(t, address, "Open", bob); code != anser.Unauthenticated {
-				t.Errorf("a token that was withdrawn is %q, code %v", who, code)
+			if subject, code := call(t, address, "Open", bob); code != anser.Unauthenticated {
+				t.Errorf("a token that was withdrawn is %q, code %v", subject, code)
 			}
 			if err := policy.Set(auth.Rules{}); err != nil {
 				t.Fatal(err)
 			}
-			if who, code := call(t, address, "Locked", ann); code != anser.PermissionDenied {
-				t.Errorf("after the policy has changed: %q, code %v", who, code)
+			if subject, code := call(t, address, "Locked", ann); code != anser.PermissionDenied {
+				t.Errorf("after the policy has changed: %q, code %v", subject, code)
 			}
 		})
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"sync"
 	"time"
 
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -37,15 +36,12 @@ type stream struct {
 
 	sent bool // the header
 
-	mu        sync.Mutex // guards the fields below
-	why       *anser.Error
-	receiving bool // the handler waits in Recv
-	sending   bool // it waits in Send
+	exchange.Waits
 }
 
 // connectStream serves a stream of Connect.
 func (q *request) connectStream(codec string) {
-	s := &stream{request: q, body: q.r.Body}
+	s := &stream{request: q, body: q.r.Body, Waits: exchange.Waits{Control: q.control}}
 	h := q.w.Header()
 	h.Set("Content-Type", "application/connect+"+codec)
 	if codec != "proto" && codec != "json" {
@@ -187,11 +183,12 @@ func (s *stream) next() ([]byte, error) {
 
 // Recv reads the next message.
 func (s *stream) Recv(msg any) error {
-	if err := s.during(&s.receiving); err != nil {
+	var data []byte
+	err := s.Receive(func() (err error) {
+		data, err = s.message()
 		return err
-	}
-	data, err := s.message()
-	if err = s.done(&s.receiving, err); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 	if fault := s.method.Decode(s.codec, data, msg); fault != nil {
@@ -202,10 +199,7 @@ func (s *stream) Recv(msg any) error {
 
 // Send writes a message, and flushes it.
 func (s *stream) Send(msg any) error {
-	if err := s.during(&s.sending); err != nil {
-		return err
-	}
-	return s.done(&s.sending, s.send(msg))
+	return s.Waits.Send(func() error { return s.send(msg) })
 }
 
 func (s *stream) send(msg any) error {
@@ -245,45 +239,6 @@ func (s *stream) write(flag byte, data []byte) error {
 func (s *stream) flush() error {
 	s.sent = true
 	return s.control.Flush()
-}
-
-// Stop makes Send and Recv return.
-func (s *stream) Stop(why *anser.Error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.why == nil {
-		s.why = why
-	}
-	// Only a function that waits is interrupted: deadlines stay with the connection.
-	if s.sending {
-		s.control.SetWriteDeadline(time.Now())
-	}
-	if s.receiving {
-		s.control.SetReadDeadline(time.Now())
-	}
-}
-
-// during marks that a function waits, unless the stream was stopped. The function is followed by
-// done.
-func (s *stream) during(waits *bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.why != nil {
-		return s.why
-	}
-	*waits = true
-	return nil
-}
-
-// done returns why the stream was stopped in place of what that causes.
-func (s *stream) done(waits *bool, err error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	*waits = false
-	if err != nil && err != io.EOF && s.why != nil {
-		return s.why
-	}
-	return err
 }
 
 // setHeaders sets the headers of the handler, unless the header was sent.

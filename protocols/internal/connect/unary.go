@@ -137,7 +137,7 @@ func (q *request) fail(e *anser.Error, trailers anser.Metadata) {
 	h.Set("Content-Type", "application/json")
 	setFields(h, "", exchange.RetryFields(e))
 	h.Set("Content-Length", strconv.Itoa(len(data)))
-	q.w.WriteHeader(httpStatus(e.Code))
+	q.w.WriteHeader(exchange.HTTPStatus(e.Code))
 	q.w.Write(data)
 }
 
@@ -154,48 +154,10 @@ type detailJSON struct {
 }
 
 func errorOf(e *anser.Error) *errorJSON {
-	out := &errorJSON{Code: codeName(e.Code), Message: e.Message}
+	out := &errorJSON{Code: exchange.CodeName(e.Code), Message: e.Message}
 	for _, d := range exchange.Status(e).Details {
 		name := d.TypeUrl[strings.LastIndexByte(d.TypeUrl, '/')+1:]
 		out.Details = append(out.Details, detailJSON{Type: name, Value: base64.RawStdEncoding.EncodeToString(d.Value)})
 	}
 	return out
-}
-
-// codes are Connect's names of the codes, and their status in HTTP.
-var codes = [...]struct {
-	name   string
-	status int
-}{
-	anser.OK:                 {"unknown", 500},
-	anser.Canceled:           {"canceled", 499},
-	anser.Unknown:            {"unknown", 500},
-	anser.InvalidArgument:    {"invalid_argument", 400},
-	anser.DeadlineExceeded:   {"deadline_exceeded", 504},
-	anser.NotFound:           {"not_found", 404},
-	anser.AlreadyExists:      {"already_exists", 409},
-	anser.PermissionDenied:   {"permission_denied", 403},
-	anser.ResourceExhausted:  {"resource_exhausted", 429},
-	anser.FailedPrecondition: {"failed_precondition", 400},
-	anser.Aborted:            {"aborted", 409},
-	anser.OutOfRange:         {"out_of_range", 400},
-	anser.Unimplemented:      {"unimplemented", 501},
-	anser.Internal:           {"internal", 500},
-	anser.Unavailable:        {"unavailable", 503},
-	anser.DataLoss:           {"data_loss", 500},
-	anser.Unauthenticated:    {"unauthenticated", 401},
-}
-
-func codeName(c anser.Code) string {
-	if int(c) < len(codes) {
-		return codes[c].name
-	}
-	return "unknown"
-}
-
-func httpStatus(c anser.Code) int {
-	if int(c) < len(codes) {
-		return codes[c].status
-	}
-	return 500
 }

@@ -25,7 +25,7 @@ func (q *request) web(media string) {
 		http.Error(q.w, "the content type is not served", http.StatusUnsupportedMediaType)
 		return
 	}
-	s := &stream{request: q, body: q.r.Body}
+	s := &stream{request: q, body: q.r.Body, Waits: exchange.Waits{Control: q.control}}
 	q.w.Header().Set("Content-Type", media)
 	if text {
 		s.body = base64.NewDecoder(base64.StdEncoding, q.r.Body)

@@ -1,0 +1,43 @@
+package exchange
+
+import "github.com/anser-rpc/anser"
+
+// codes are Connect's names of the codes, and their status in HTTP.
+var codes = [...]struct {
+	name   string
+	status int
+}{
+	anser.OK:                 {"unknown", 500},
+	anser.Canceled:           {"canceled", 499},
+	anser.Unknown:            {"unknown", 500},
+	anser.InvalidArgument:    {"invalid_argument", 400},
+	anser.DeadlineExceeded:   {"deadline_exceeded", 504},
+	anser.NotFound:           {"not_found", 404},
+	anser.AlreadyExists:      {"already_exists", 409},
+	anser.PermissionDenied:   {"permission_denied", 403},
+	anser.ResourceExhausted:  {"resource_exhausted", 429},
+	anser.FailedPrecondition: {"failed_precondition", 400},
+	anser.Aborted:            {"aborted", 409},
+	anser.OutOfRange:         {"out_of_range", 400},
+	anser.Unimplemented:      {"unimplemented", 501},
+	anser.Internal:           {"internal", 500},
+	anser.Unavailable:        {"unavailable", 503},
+	anser.DataLoss:           {"data_loss", 500},
+	anser.Unauthenticated:    {"unauthenticated", 401},
+}
+
+// CodeName returns the name of a code as in Connect, such as "not_found".
+func CodeName(c anser.Code) string {
+	if int(c) < len(codes) {
+		return codes[c].name
+	}
+	return "unknown"
+}
+
+// HTTPStatus returns the status of HTTP for a code.
+func HTTPStatus(c anser.Code) int {
+	if int(c) < len(codes) {
+		return codes[c].status
+	}
+	return 500
+}

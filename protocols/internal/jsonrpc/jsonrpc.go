@@ -1,0 +1,285 @@
+// Package jsonrpc serves JSON-RPC 2.0 over HTTP: POST of a request or a batch.
+package jsonrpc
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/codec/tuple"
+	"github.com/anser-rpc/anser/protocols/internal/exchange"
+	"github.com/anser-rpc/anser/protocols/internal/host"
+)
+
+// Path is where the handler is served.
+const Path = "/jsonrpc"
+
+// The codes of JSON-RPC 2.0.
+const (
+	codeParse          = -32700
+	codeInvalidRequest = -32600
+	codeMethodNotFound = -32601
+	codeInvalidParams  = -32602
+	codeInternal       = -32603
+	codeServer         = -32000 // the method returned an error, or the server did not run it
+)
+
+const (
+	maxBatch = 1000
+	inBatch  = 16 // calls of a batch that run at once
+	bodyTime = 30 * time.Second
+)
+
+// Handler serves the calls.
+type Handler struct {
+	methods *exchange.Directory
+	most    int // bytes of a body
+}
+
+// New returns a handler for the methods of a server.
+func New(methods *exchange.Directory) *Handler {
+	return &Handler{methods: methods, most: methods.Server().MaxMessageSize()}
+}
+
+// request is a request object.
+type request struct {
+	Version string          `json:"jsonrpc"`
+	Method  *string         `json:"method"`
+	Params  json.RawMessage `json:"params"`
+	ID      json.RawMessage `json:"id"`
+}
+
+// response is a response object.
+type response struct {
+	Version string          `json:"jsonrpc"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Error   *fault          `json:"error,omitempty"`
+	ID      json.RawMessage `json:"id"`
+}
+
+type fault struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+	Data    *data  `json:"data,omitempty"`
+}
+
+// data is what Anser knows of an error besides the code of JSON-RPC.
+type data struct {
+	Code    string `json:"code"`
+	Outcome string `json:"outcome"`
+	Details []byte `json:"details,omitempty"` // base64
+}
+
+var null = json.RawMessage("null")
+
+func failed(code int, message string) *response {
+	return &response{Version: "2.0", Error: &fault{Code: code, Message: message}, ID: null}
+}
+
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	switch kind = strings.ToLower(strings.TrimSpace(kind)); {
+	case r.Method != http.MethodPost:
+		w.Header().Set("Allow", http.MethodPost)
+		http.Error(w, "405 JSON-RPC is called with POST", http.StatusMethodNotAllowed)
+		return
+	case kind != "application/json" && kind != "application/json-rpc":
+		w.Header().Set("Accept-Post", "application/json")
+		http.Error(w, "415 JSON-RPC needs the content type application/json", http.StatusUnsupportedMediaType)
+		return
+	}
+	control := http.NewResponseController(w)
+	control.SetReadDeadline(time.Now().Add(bodyTime))
+	body, err := io.ReadAll(io.LimitReader(r.Body, int64(h.most)+1))
+	control.SetReadDeadline(time.Time{})
+	switch {
+	case err != nil:
+		http.Error(w, "400 the request is cut off", http.StatusBadRequest)
+		return
+	case len(body) > h.most:
+		http.Error(w, "413 the request is over the limit of the server (anser.MaxMessage)", http.StatusRequestEntityTooLarge)
+		return
+	}
+	out := h.serve(r, body)
+	if out == nil {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Write(out)
+}
+
+// serve returns the answer to a body, or nil if there is none.
+func (h *Handler) serve(r *http.Request, body []byte) []byte {
+	body = bytes.TrimSpace(body)
+	var answer any
+	switch {
+	case !json.Valid(body) || codec.CheckJSON(body) != nil:
+		answer = failed(codeParse, "Parse error")
+	case body[0] == '[':
+		var list []json.RawMessage
+		if err := json.Unmarshal(body, &list); err != nil {
+			answer = failed(codeParse, "Parse error")
+			break
+		}
+		if len(list) == 0 || len(list) > maxBatch {
+			answer = failed(codeInvalidRequest, "Invalid Request")
+			break
+		}
+		if answers := h.batch(r, list); len(answers) > 0 {
+			answer = answers
+		}
+	default:
+		if one := h.one(r, body); one != nil {
+			answer = one
+		}
+	}
+	if answer == nil {
+		return nil
+	}
+	out, err := json.Marshal(answer)
+	if err != nil { // the codec of the message has written no JSON
+		out, _ = json.Marshal(failed(codeInternal, "Internal error"))
+	}
+	return out
+}
+
+// batch serves the requests of a batch, several at once, and returns the answers in their order.
+func (h *Handler) batch(r *http.Request, list []json.RawMessage) []*response {
+	answers := make([]*response, len(list))
+	var running sync.WaitGroup
+	places := make(chan struct{}, inBatch)
+	for i, raw := range list {
+		places <- struct{}{}
+		running.Go(func() {
+			answers[i] = h.one(r, raw)
+			<-places
+		})
+	}
+	running.Wait()
+	var out []*response
+	for _, a := range answers {
+		if a != nil {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// one serves a request, and returns its answer, or nil for a notification.
+func (h *Handler) one(r *http.Request, raw json.RawMessage) *response {
+	var q request
+	if err := json.Unmarshal(raw, &q); err != nil || q.Version != "2.0" || q.Method == nil || !validID(q.ID) || !validParams(q.Params) {
+		return failed(codeInvalidRequest, "Invalid Request")
+	}
+	answer := h.call(r, &q)
+	if q.ID == nil {
+		return nil
+	}
+	answer.Version, answer.ID = "2.0", q.ID
+	return answer
+}
+
+// validID reports whether an id is a text, a number or null.
+func validID(id json.RawMessage) bool {
+	return len(id) == 0 || id[0] != '{' && id[0] != '[' && id[0] != 't' && id[0] != 'f'
+}
+
+// validParams reports whether parameters are an object or an array.
+func validParams(p json.RawMessage) bool { return len(p) == 0 || p[0] == '{' || p[0] == '[' }
+
+// call runs the method.
+func (h *Handler) call(r *http.Request, q *request) *response {
+	m := h.methods.FindName(*q.Method)
+	if m == nil || m.Own || m.Stream {
+		return failed(codeMethodNotFound, "Method not found")
+	}
+	pc, refused := host.FromContext(r.Context()).Login(r.Header.Get("Authorization"))
+	if refused != nil {
+		return &response{Error: faultOf(refused)}
+	}
+	var md exchange.Metadata
+	for k, values := range r.Header {
+		if k = strings.ToLower(k); k == "content-type" || k == "authorization" && h.methods.Server().Authenticates() {
+			continue
+		}
+		for _, v := range values {
+			md.Add(k, v)
+		}
+	}
+	ctx := r.Context()
+	call := anser.ProtocolRequest{
+		Method: m.Name, Metadata: md.Map(), Trace: md.Trace, Priority: anser.Normal, Size: len(q.Params), Codec: exchange.JSON,
+		Oneway: m.Oneway, Values: exchange.WithRequest(r),
+	}
+	if q.ID == nil { // the caller does not wait: its end does not cancel the call
+		ctx = context.WithoutCancel(ctx)
+	}
+	invalid := false
+	reply, _, e := exchange.Call(ctx, pc, &call, func(into any) *anser.Error {
+		e := decode(m, q.Params, into)
+		invalid = e != nil
+		return e
+	})
+	if e != nil {
+		f := faultOf(e)
+		switch {
+		case invalid:
+			f.Code = codeInvalidParams
+		case e.Code == anser.Unimplemented && e.Outcome == anser.Refused:
+			f.Code = codeMethodNotFound
+		}
+		return &response{Error: f}
+	}
+	if reply == nil {
+		return &response{Result: null}
+	}
+	out, e := m.Encode(exchange.JSON, nil, single(reply))
+	if e != nil {
+		return &response{Error: faultOf(e)}
+	}
+	return &response{Result: out}
+}
+
+// single returns the value of a reply that is a tuple with one: it is the result by itself.
+func single(reply any) any {
+	switch m := reply.(type) {
+	case *anser.Tuple:
+		if m.Len() == 1 {
+			return m.At(0)
+		}
+	case tuple.Message:
+		if _, elements := m.Tuple(); len(elements) == 1 {
+			return elements[0]
+		}
+	}
+	return reply
+}
+
+// decode decodes parameters. A method with one message takes it by itself or as the only element of
+// an array.
+func decode(m *exchange.Method, params json.RawMessage, into any) *anser.Error {
+	if len(params) == 0 {
+		params = json.RawMessage("{}")
+	}
+	e := m.Decode(exchange.JSON, params, into)
+	if e == nil || params[0] != '[' {
+		return e
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(params, &list) != nil || len(list) != 1 {
+		return e
+	}
+	return m.Decode(exchange.JSON, list[0], into)
+}
+
+func faultOf(e *anser.Error) *fault {
+	return &fault{Code: codeServer, Message: e.Message, Data: &data{Code: exchange.CodeName(e.Code), Outcome: e.Outcome.String(), Details: e.Details}}
+}

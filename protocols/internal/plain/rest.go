@@ -1,0 +1,231 @@
+// Package plain serves calls in JSON over HTTP, for callers without any library: POST /Service.Method
+// with a message, answered with a message, or with several for a stream of the server.
+package plain
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/protocols/internal/exchange"
+	"github.com/anser-rpc/anser/protocols/internal/host"
+)
+
+// Handler serves the calls.
+type Handler struct {
+	methods *exchange.Directory
+	most    int // bytes of a message
+}
+
+// New returns a handler for the methods of a server.
+func New(methods *exchange.Directory) *Handler {
+	return &Handler{methods: methods, most: methods.Server().MaxMessageSize()}
+}
+
+// Serves reports whether the path is that of a method, such as "/orders.v1.Orders.Place".
+func (h *Handler) Serves(r *http.Request) bool { return h.find(r) != nil }
+
+func (h *Handler) find(r *http.Request) *exchange.Method {
+	path := r.URL.EscapedPath()
+	if len(path) < 2 || strings.ContainsAny(path[1:], "/%") {
+		return nil
+	}
+	if m := h.methods.FindName(path[1:]); m != nil && !m.Own {
+		return m
+	}
+	return nil
+}
+
+// The types of content.
+const (
+	typeJSON   = "application/json"
+	typeLines  = "application/x-ndjson"
+	typeEvents = "text/event-stream"
+)
+
+// request is one request.
+type request struct {
+	handler *Handler
+	w       http.ResponseWriter
+	r       *http.Request
+	control *http.ResponseController
+	method  *exchange.Method
+	call    anser.ProtocolRequest
+}
+
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	q := &request{handler: h, w: w, r: r, control: http.NewResponseController(w), method: h.find(r)}
+	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	kind = strings.ToLower(strings.TrimSpace(kind))
+	switch {
+	case r.Method != http.MethodPost:
+		w.Header().Set("Allow", http.MethodPost)
+		q.problem(http.StatusMethodNotAllowed, anser.Refuse(anser.Unimplemented, "the method is called with POST"))
+		return
+	case r.Header.Get("Idempotency-Key") != "" && !q.method.Idempotent:
+		// Better no call than one that is repeated against the caller's expectation.
+		q.problem(http.StatusNotImplemented, anser.Refuse(anser.Unimplemented, "idempotency keys are carried by Anser's own protocol only: leave the header out"))
+		return
+	case kind == typeLines && q.method.ClientStream, kind == typeJSON:
+	default:
+		w.Header().Set("Accept-Post", typeJSON)
+		q.problem(http.StatusUnsupportedMediaType, anser.Refuse(anser.Unimplemented, "the content type is not served: use application/json"))
+		return
+	}
+	if q.method.ClientStream && kind != typeLines {
+		q.problem(http.StatusUnsupportedMediaType, anser.Refuse(anser.Unimplemented, "the client of the method sends several messages: use application/x-ndjson, with a message on each line"))
+		return
+	}
+	if fault := q.prepare(); fault != nil {
+		q.fail(fault, nil)
+		return
+	}
+	pc, fault := host.FromContext(r.Context()).Login(r.Header.Get("Authorization"))
+	if fault != nil {
+		q.fail(fault, nil)
+		return
+	}
+	if q.method.Stream {
+		q.stream(pc, kind == typeLines)
+		return
+	}
+	q.unary(pc)
+}
+
+// prepare reads the headers.
+func (q *request) prepare() *anser.Error {
+	var md exchange.Metadata
+	for k, values := range q.r.Header {
+		k = strings.ToLower(k)
+		if k == "authorization" && q.handler.methods.Server().Authenticates() || k == "content-type" {
+			continue
+		}
+		for _, v := range values {
+			md.Add(k, v)
+		}
+	}
+	if text := q.r.Header.Get("Request-Timeout"); text != "" {
+		seconds, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(seconds > 0 && seconds < 1e9) {
+			return anser.Refuse(anser.InvalidArgument, "the value of Request-Timeout is not a number of seconds")
+		}
+		q.call.Deadline = time.Now().Add(time.Duration(seconds * float64(time.Second)))
+	}
+	q.call.Method, q.call.Codec, q.call.Priority = q.method.Name, exchange.JSON, anser.Normal
+	q.call.Oneway, q.call.Stream = q.method.Oneway, q.method.Stream
+	q.call.Metadata, q.call.Trace, q.call.Values = md.Map(), md.Trace, exchange.WithRequest(q.r)
+	return nil
+}
+
+// bodyTime bounds how long a request of one message may take to arrive.
+const bodyTime = 30 * time.Second
+
+// read reads the body of a request of one message.
+func (q *request) read() ([]byte, *anser.Error) {
+	if q.r.Header.Get("Content-Encoding") != "" {
+		return nil, anser.Refuse(anser.Unimplemented, "the body is compressed: send it as it is")
+	}
+	q.control.SetReadDeadline(time.Now().Add(bodyTime))
+	data, err := io.ReadAll(io.LimitReader(q.r.Body, int64(q.handler.most)+1))
+	q.control.SetReadDeadline(time.Time{})
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, anser.Refuse(anser.DeadlineExceeded, "the request did not arrive in time")
+	case err != nil:
+		return nil, anser.Refuse(anser.InvalidArgument, "the request is cut off")
+	case len(data) > q.handler.most:
+		return nil, q.tooLarge()
+	}
+	return data, nil
+}
+
+func (q *request) tooLarge() *anser.Error {
+	return anser.Refuse(anser.ResourceExhausted, "the message is over the server's limit of %d bytes (anser.MaxMessage)", q.handler.most)
+}
+
+// unary serves a call.
+func (q *request) unary(pc *anser.ProtocolConn) {
+	data, fault := q.read()
+	if fault != nil {
+		q.fail(fault, nil)
+		return
+	}
+	q.call.Size = len(data)
+	reply, trailers, fault := exchange.Call(q.r.Context(), pc, &q.call, func(into any) *anser.Error {
+		return q.method.Decode(exchange.JSON, data, into)
+	})
+	if fault != nil {
+		q.fail(fault, trailers)
+		return
+	}
+	q.setTrailers(trailers)
+	if reply == nil {
+		q.w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	out, fault := q.method.Encode(exchange.JSON, nil, reply)
+	if fault != nil {
+		q.fail(fault, trailers)
+		return
+	}
+	q.w.Header().Set("Content-Type", typeJSON)
+	q.w.Header().Set("Content-Length", strconv.Itoa(len(out)))
+	q.w.Write(out)
+}
+
+func (q *request) setTrailers(trailers anser.Metadata) {
+	headers, fields := exchange.Trailers(trailers)
+	for _, f := range headers {
+		q.w.Header().Add(f.Name, f.Value)
+	}
+	for _, f := range fields {
+		q.w.Header().Add("Trailer-"+f.Name, f.Value)
+	}
+}
+
+// Problem is an error as in RFC 9457.
+type Problem struct {
+	Title   string `json:"title"`
+	Status  int    `json:"status"`
+	Detail  string `json:"detail,omitempty"`
+	Code    string `json:"code"`
+	Outcome string `json:"outcome"`
+	// Details are those of the error, in base64.
+	Details string `json:"details,omitempty"`
+}
+
+func problemOf(status int, e *anser.Error) *Problem {
+	p := &Problem{Title: e.Code.String(), Status: status, Detail: strings.ToValidUTF8(e.Message, "�"), Code: exchange.CodeName(e.Code), Outcome: e.Outcome.String()}
+	if len(e.Details) > 0 {
+		p.Details = base64.StdEncoding.EncodeToString(e.Details)
+	}
+	return p
+}
+
+// fail answers with an error.
+func (q *request) fail(e *anser.Error, trailers anser.Metadata) {
+	q.setTrailers(trailers)
+	q.problem(exchange.HTTPStatus(e.Code), e)
+}
+
+func (q *request) problem(status int, e *anser.Error) {
+	data, _ := json.Marshal(problemOf(status, e))
+	h := q.w.Header()
+	for _, f := range exchange.RetryFields(e) {
+		h.Set(f.Name, f.Value)
+	}
+	if e.Code == anser.Unauthenticated {
+		h.Set("WWW-Authenticate", "Bearer")
+	}
+	h.Set("Content-Type", "application/problem+json")
+	h.Set("Content-Length", strconv.Itoa(len(data)))
+	q.w.WriteHeader(status)
+	q.w.Write(data)
+}

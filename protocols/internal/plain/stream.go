@@ -1,0 +1,197 @@
+package plain
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/protocols/internal/exchange"
+)
+
+// stream carries the messages of a stream: one or several in the body, and those of the handler as
+// events, lines or the elements of an array. Each is flushed when it is sent.
+type stream struct {
+	*request
+	form  string // the content type of the answer
+	lines *bufio.Reader
+	only  []byte // the message of a method whose client sends one; nil once it was received
+	first bool   // nothing was sent yet
+	sent  int
+
+	exchange.Waits
+}
+
+// stream serves a stream.
+func (q *request) stream(pc *anser.ProtocolConn, lines bool) {
+	s := &stream{request: q, form: form(q.r.Header.Values("Accept")), first: true, Waits: exchange.Waits{Control: q.control}}
+	if lines {
+		s.lines = bufio.NewReader(q.r.Body)
+	} else {
+		data, fault := q.read()
+		if fault != nil {
+			q.fail(fault, nil)
+			return
+		}
+		s.only = data
+		q.call.Size = len(data)
+	}
+	trailers, fault := exchange.Stream(q.r.Context(), pc, &q.call, s, nil)
+	q.control.SetWriteDeadline(time.Now().Add(endTime))
+	s.end(trailers, fault)
+	q.control.SetWriteDeadline(time.Time{})
+}
+
+// endTime bounds how long the end of a stream may take to be written.
+const endTime = 10 * time.Second
+
+// form returns the content type of the answer that a client accepts.
+func form(accept []string) string {
+	for part := range strings.SplitSeq(strings.Join(accept, ","), ",") {
+		kind, _, _ := strings.Cut(part, ";")
+		switch kind = strings.TrimSpace(kind); kind {
+		case typeEvents, typeLines, typeJSON:
+			return kind
+		}
+	}
+	return typeLines
+}
+
+// Recv returns the next message of the client.
+func (s *stream) Recv(msg any) error {
+	if s.lines == nil {
+		data := s.only
+		if s.only = nil; data == nil {
+			return io.EOF
+		}
+		return asError(s.method.Decode(exchange.JSON, data, msg))
+	}
+	var line []byte
+	err := s.Receive(func() (err error) {
+		line, err = s.line()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return asError(s.method.Decode(exchange.JSON, line, msg))
+}
+
+func asError(e *anser.Error) error {
+	if e == nil {
+		return nil
+	}
+	return e
+}
+
+// line returns the next line that is not empty.
+func (s *stream) line() ([]byte, error) {
+	var line []byte
+	for {
+		part, err := s.lines.ReadSlice('\n')
+		if len(line)+len(part) > s.handler.most {
+			return nil, s.tooLarge()
+		}
+		line = append(line, part...)
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil && err != io.EOF:
+			return nil, err
+		}
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			return line, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Send sends a message, and flushes it.
+func (s *stream) Send(msg any) error {
+	data, fault := s.method.Encode(exchange.JSON, nil, msg)
+	if fault != nil {
+		return fault
+	}
+	return s.Waits.Send(func() error { return s.write("", data) })
+}
+
+// write writes a message, or an event of another kind.
+func (s *stream) write(event string, data []byte) error {
+	var b bytes.Buffer
+	if s.first {
+		h := s.w.Header()
+		h.Set("Content-Type", s.form)
+		h.Set("Cache-Control", "no-store")
+		h.Set("X-Accel-Buffering", "no") // proxies must not hold the messages back
+	}
+	switch s.form {
+	case typeEvents:
+		if event != "" {
+			b.WriteString("event: " + event + "\n")
+		} else {
+			b.WriteString("id: " + strconv.Itoa(s.sent) + "\n")
+		}
+		for line := range bytes.SplitSeq(data, []byte("\n")) {
+			b.WriteString("data: ")
+			b.Write(line)
+			b.WriteByte('\n')
+		}
+		b.WriteByte('\n')
+	case typeJSON:
+		b.WriteByte(",["[btoi(s.first)])
+		b.Write(data)
+	default:
+		b.Write(data)
+		b.WriteByte('\n')
+	}
+	s.first = false
+	s.sent++
+	if _, err := s.w.Write(b.Bytes()); err != nil {
+		return err
+	}
+	return s.control.Flush()
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// end ends the answer. An error before the first message has a status of its own; after it, it is
+// the last message: an object with the member "error".
+func (s *stream) end(trailers anser.Metadata, fault *anser.Error) {
+	if fault != nil && s.first {
+		s.fail(fault, trailers)
+		return
+	}
+	if fault != nil {
+		p := problemOf(exchange.HTTPStatus(fault.Code), fault)
+		if s.form == typeEvents {
+			data, _ := json.Marshal(p)
+			s.write("error", data)
+		} else {
+			data, _ := json.Marshal(map[string]any{"error": p})
+			s.write("", data)
+		}
+	}
+	switch {
+	case s.form == typeJSON && s.first:
+		s.w.Header().Set("Content-Type", typeJSON)
+		io.WriteString(s.w, "[]")
+	case s.form == typeJSON:
+		io.WriteString(s.w, "]")
+	case s.first:
+		s.w.Header().Set("Content-Type", s.form)
+	case s.form == typeEvents && fault == nil:
+		s.write("end", []byte("{}")) // a browser would connect again without it
+	}
+}
