@@ -6,6 +6,7 @@ require (
 	charm.land/lipgloss/v2 v2.0.6
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/anser-rpc/anser v0.0.0
+	github.com/anser-rpc/anser/protocols v0.0.0
 	github.com/anser-rpc/anser/registry/consul v0.0.0
 	github.com/anser-rpc/anser/registry/dns v0.0.0
 	github.com/anser-rpc/anser/registry/etcd v0.0.0
@@ -155,3 +156,5 @@ replace github.com/anser-rpc/anser/registry/mdns => ../../registry/mdns
 replace github.com/anser-rpc/anser/registry/redis => ../../registry/redis
 
 replace github.com/anser-rpc/anser/registry/nacos => ../../registry/nacos
+
+replace github.com/anser-rpc/anser/protocols => ../../protocols

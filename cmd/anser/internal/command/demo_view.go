@@ -74,7 +74,7 @@ func (v *demoView) Show(s demo.Snapshot) {
 		v.out.Draw(nil, v.block())
 	case s.Elapsed > 0 && time.Since(v.shown) >= tableEvery:
 		v.shown = time.Now()
-		v.out.Print(append(append([]string{""}, v.tableLines()...), "")...)
+		v.out.Print(append(append([]string{""}, v.tableLines()...), "", "try:  "+v.curl(), "")...)
 	}
 }
 
@@ -113,7 +113,19 @@ func (v *demoView) block() []string {
 	return append(lines, "",
 		faint.Render("In another terminal:  ")+bold.Render(anser+" ls"+where),
 		faint.Render("                      ")+bold.Render(anser+" call arith Arith.Mul '{\"A\": 7, \"B\": 8}'"+where),
+		faint.Render("                      ")+bold.Render(v.curl()),
 		faint.Render("Ctrl-C ends the demo."))
+}
+
+// curl returns a command that calls an instance without Anser.
+func (v *demoView) curl() string {
+	address := "ADDRESS"
+	for _, r := range v.last.Rows {
+		if r.Service == "arith" && r.State == "up" && r.Address != "" {
+			address = r.Address // the last one: the steps disturb the first ones
+		}
+	}
+	return "curl -H 'Content-Type: application/json' -d '{\"A\": 7, \"B\": 8}' http://" + address + "/Arith.Mul"
 }
 
 // tableLines returns the table with a line for the total.

@@ -13,6 +13,7 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/cmd/anser/internal/child"
 	"github.com/anser-rpc/anser/compress/all"
+	"github.com/anser-rpc/anser/protocols"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/etcd"
 )
@@ -56,7 +57,7 @@ func ServeInstance(ctx context.Context, o InstanceOptions, in io.Reader, out, er
 	self := registry.Instance{ID: o.ID, Service: o.Service, Version: o.Version, Zone: zone(o.ID)}
 	var late lateness
 	server := anser.NewServer(anser.Announce(reg, self), anser.Intercept(sign(o.ID)), anser.Intercept(late.intercept),
-		anser.Logger(log), anser.AcceptCompression(all.Compressors()...))
+		anser.Logger(log), anser.AcceptCompression(all.Compressors()...), protocols.All())
 	Slow.Handle(server, late.set)
 	closer, err := service.register(server, o.Registry)
 	if err != nil {
