@@ -206,7 +206,7 @@ func TestTrustOverEveryProtocol(t *testing.T) {
 			address := serve(t, addDoors, anser.Authenticate(tokens), anser.Authorize(policy))
 			for _, row := range []struct {
 				method, token, subject string
-				code               anser.Code
+				code                   anser.Code
 			}{
 				{"Open", ann, "ann", anser.OK},
 				{"Open", bob, "bob", anser.OK},
