@@ -250,6 +250,15 @@ func (s *Server) MaxMessageSize() int {
 	return s.o.maxMessage
 }
 
+// Hold counts n bytes that the protocol holds for requests that it has not passed to Admit yet, and
+// reports whether the server has room for them; see [MaxMemory]. The protocol calls Release with the
+// same number when it holds them no more, before Admit, which counts the message again. It is not
+// needed for requests of a few KiB.
+func (p *ProtocolConn) Hold(n int) bool { return p.conn.server.memory.Take(n) }
+
+// Release takes back n bytes of Hold.
+func (p *ProtocolConn) Release(n int) { p.conn.server.memory.Give(n) }
+
 // Drain refuses new calls, and calls the hooks as for a drain that the server starts. It returns
 // at once.
 func (p *ProtocolConn) Drain(grace time.Duration) { p.conn.startDrain(grace) }

@@ -77,6 +77,9 @@ func (b *browsers) handler(next http.Handler) http.Handler {
 		origin := r.Header.Get("Origin")
 		h := host.FromContext(r.Context())
 		local := h != nil && isLocal(h.Peer.Local)
+		if r.TLS == nil && h != nil {
+			r.TLS = h.Peer.TLS
+		}
 		get := r.Method == http.MethodGet || r.Method == http.MethodHead
 		if !b.allows(origin, r.Header.Get("Sec-Fetch-Site"), r.Host, local, get) {
 			http.Error(w, "403 pages of this origin may not call this server: see protocols.AllowOrigins and protocols.AllowHosts", http.StatusForbidden)

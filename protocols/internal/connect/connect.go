@@ -2,11 +2,8 @@
 package connect
 
 import (
-	"context"
 	"errors"
-	"io"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -50,6 +47,7 @@ func mediaType(kind string) string {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := &request{handler: h, w: w, r: r, control: http.NewResponseController(w)}
 	q.method = h.methods.Find(r.URL.EscapedPath())
+	exchange.BoundBody(q.control)
 	kind := r.Header.Get("Content-Type")
 	media := mediaType(kind)
 	switch {
@@ -82,9 +80,6 @@ type request struct {
 	codec   codec.Codec
 	call    anser.ProtocolRequest
 }
-
-// bodyTime bounds how long a request of one message may take to arrive.
-const bodyTime = 30 * time.Second
 
 // prepare finds the codec, and collects the metadata. timeout is in milliseconds, or in the form of
 // gRPC.
@@ -173,37 +168,7 @@ func (q *request) decompress(c compress.Compressor, payload []byte) ([]byte, *an
 	return plain, nil
 }
 
-func (q *request) tooLarge() *anser.Error {
-	return anser.Refuse(anser.ResourceExhausted, "the message is over the server's limit of %d bytes (anser.MaxMessage)", q.handler.most)
-}
-
-// readBody reads the body of a request of one message.
-func (q *request) readBody() ([]byte, *anser.Error) {
-	if q.r.ContentLength > int64(q.handler.most) {
-		return nil, q.tooLarge()
-	}
-	q.control.SetReadDeadline(time.Now().Add(bodyTime))
-	data, err := io.ReadAll(io.LimitReader(q.r.Body, int64(q.handler.most)+1))
-	q.control.SetReadDeadline(time.Time{})
-	switch {
-	case err != nil:
-		return nil, broken(err)
-	case len(data) > q.handler.most:
-		return nil, q.tooLarge()
-	}
-	return data, nil
-}
-
-// broken returns the error of a body that did not arrive.
-func broken(err error) *anser.Error {
-	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return anser.Refuse(anser.DeadlineExceeded, "the request did not arrive in time")
-	case errors.Is(err, context.Canceled):
-		return anser.Refuse(anser.Canceled, "the client is gone")
-	}
-	return anser.Refuse(anser.InvalidArgument, "the request is cut off: %v", err)
-}
+func (q *request) tooLarge() *anser.Error { return exchange.TooLarge(q.handler.most) }
 
 // setFields adds header fields, with a prefix before their names.
 func setFields(h http.Header, prefix string, list []hpack.HeaderField) {

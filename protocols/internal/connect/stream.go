@@ -76,13 +76,13 @@ func (s *stream) run() (trailers anser.Metadata, fault *anser.Error) {
 		return nil, fault
 	}
 	if s.method.Stream {
+		exchange.FreeBody(s.control)
+		defer exchange.DropBody(s.control)
 		// On HTTP/1.1 the client sends everything before it reads: with full duplex, net/http panics
 		// when a handler returns before the end of the body.
 		return exchange.Stream(s.r.Context(), pc, &s.call, s, nil)
 	}
-	s.control.SetReadDeadline(time.Now().Add(bodyTime))
 	data, fault := s.only()
-	s.control.SetReadDeadline(time.Time{})
 	if fault != nil {
 		return nil, fault
 	}
@@ -145,7 +145,7 @@ func (s *stream) next() ([]byte, error) {
 		return nil, io.EOF
 	}
 	if err != nil {
-		return nil, broken(err)
+		return nil, exchange.Broken(err)
 	}
 	size := int64(binary.BigEndian.Uint32(prefix[1:]))
 	if size > int64(s.handler.most) {
@@ -162,7 +162,7 @@ func (s *stream) next() ([]byte, error) {
 			if err == io.EOF {
 				err = io.ErrUnexpectedEOF
 			}
-			return nil, broken(err)
+			return nil, exchange.Broken(err)
 		}
 	}
 	switch prefix[0] {

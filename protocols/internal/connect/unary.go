@@ -23,7 +23,7 @@ func (q *request) unary(codec string) {
 	}
 	var data []byte
 	if fault == nil {
-		data, fault = q.readBody()
+		data, fault = exchange.ReadBody(q.r, q.control, q.handler.most)
 	}
 	if fault == nil && packed != nil && len(data) > 0 {
 		data, fault = q.decompress(packed, data)

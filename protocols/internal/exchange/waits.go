@@ -56,7 +56,7 @@ func (w *Waits) Stop(why *anser.Error) {
 	if w.sending {
 		w.Control.SetWriteDeadline(time.Now())
 	}
-	if w.receiving {
+	if w.sending || w.receiving { // over HTTP/1.1 the first Send reads the rest of the body
 		w.Control.SetReadDeadline(time.Now())
 	}
 }

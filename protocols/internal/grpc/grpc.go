@@ -220,9 +220,7 @@ func (q *request) unpack(flag byte, payload []byte) ([]byte, *anser.Error) {
 	return plain, nil
 }
 
-func (q *request) tooLarge() *anser.Error {
-	return anser.Refuse(anser.ResourceExhausted, "the message is over the server's limit of %d bytes (anser.MaxMessage)", q.conn.most)
-}
+func (q *request) tooLarge() *anser.Error { return exchange.TooLarge(q.conn.most) }
 
 // decode decodes a message.
 func (q *request) decode(payload []byte, into any) (fault *anser.Error) {

@@ -12,11 +12,12 @@ import (
 // unary receives the message of a call.
 type unary struct {
 	*request
-	buf []byte // of a message in several parts
+	buf []byte // of a message in several parts; owned by the reader goroutine
 
 	mu   sync.Mutex // guards the fields below
 	call *anser.ProtocolCall
 	gone bool // the client no longer waits
+	held int  // bytes of buf that the server's memory counts
 }
 
 // Data gets a part of the request.
@@ -28,6 +29,10 @@ func (u *unary) Data(p []byte, end bool) {
 			return
 		}
 		u.buf = append(u.buf, p...)
+		if cap(u.buf) > uncounted && !u.hold(cap(u.buf)) {
+			u.refuseAll(anser.Refuse(anser.ResourceExhausted, "the server has no memory for the request (anser.MaxMemory)"))
+			return
+		}
 		if len(u.buf) >= prefixSize && int64(binary.BigEndian.Uint32(u.buf[1:])) > int64(u.conn.most) {
 			u.refuseAll(u.tooLarge())
 			return
@@ -67,14 +72,46 @@ func (u *unary) refuseAll(e *anser.Error) {
 	u.gone = true
 	u.mu.Unlock()
 	u.buf = nil
+	u.release()
 	if !gone {
 		u.fail(e, nil)
+	}
+}
+
+// uncounted is the size up to which a request does not count for the memory of the server.
+const uncounted = 4 << 10
+
+// hold counts the buffer for the memory of the server, and reports whether there is room for it. A
+// request whose client is gone holds nothing.
+func (u *unary) hold(size int) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	more := size - u.held
+	if u.gone || more <= 0 {
+		return true
+	}
+	if !u.conn.Host.Hold(more) {
+		return false
+	}
+	u.held = size
+	return true
+}
+
+// release takes back what hold has counted.
+func (u *unary) release() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.held > 0 {
+		u.conn.Host.Release(u.held)
+		u.held = 0
 	}
 }
 
 // run decodes the request and makes the server run the call.
 func (u *unary) run(pc *anser.ProtocolConn, flag byte, payload []byte) {
 	u.request.call.Size = len(payload)
+	u.buf = nil
+	u.release() // Admit counts it again
 	call, refused := pc.Admit(&u.request.call)
 	if refused != nil {
 		u.refuse(refused)
@@ -93,7 +130,6 @@ func (u *unary) run(pc *anser.ProtocolConn, flag byte, payload []byte) {
 		u.fail(fault, nil)
 		return
 	}
-	u.buf = nil
 	u.mu.Lock()
 	u.call = call
 	gone := u.gone
@@ -141,6 +177,7 @@ func (u *unary) Reset(error) {
 	call := u.call
 	u.gone = true
 	u.mu.Unlock()
+	u.release()
 	if call != nil {
 		call.Cancel()
 	}

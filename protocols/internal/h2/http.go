@@ -115,6 +115,10 @@ func (x *exchange) run(h http.Handler) {
 		}
 		x.mu.Lock()
 		x.stopped = true
+		if x.timer != nil {
+			x.timer.Stop() // it keeps the request
+		}
+		x.stopSending()
 		free := x.body.Len()
 		x.body = bytes.Buffer{}
 		x.mu.Unlock()

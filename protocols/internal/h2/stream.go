@@ -87,7 +87,7 @@ func (st *Stream) Respond(h *Header, data []byte, trailers []hpack.HeaderField) 
 	c := st.conn
 	c.mu.Lock()
 	for len(c.out) > maxOut && c.err == nil && !st.closed {
-		c.room.Wait()
+		c.awaitRoomLocked()
 	}
 	if st.closed || st.ended {
 		c.mu.Unlock()
@@ -107,6 +107,17 @@ func (st *Stream) Respond(h *Header, data []byte, trailers []hpack.HeaderField) 
 	c.mu.Unlock()
 	c.Flush()
 	return nil
+}
+
+// awaitRoomLocked waits until a part of what waits to be written was written.
+func (c *Conn) awaitRoomLocked() {
+	if c.writing {
+		c.room.Wait()
+		return
+	}
+	c.mu.Unlock()
+	c.Flush()
+	c.mu.Lock()
 }
 
 // headerLocked sends the header unless it was sent. end says that nothing follows.
@@ -147,7 +158,7 @@ func (st *Stream) Send(ctx context.Context, h *Header, data []byte) error {
 			break
 		}
 		if len(st.pending) < maxPending {
-			c.room.Wait()
+			c.awaitRoomLocked()
 			continue
 		}
 		if st.writable == nil {

@@ -87,7 +87,7 @@ func (c *Conn) refuseLocked() {
 	c.goAwayLocked(c.finalID, NoError, "")
 }
 
-// Finish closes the connection when everything is written.
+// Finish closes the connection when all streams have ended and everything is written.
 func (c *Conn) Finish() {
 	c.mu.Lock()
 	if c.goneAway = true; !c.closing {
@@ -128,7 +128,7 @@ func (c *Conn) Flush() {
 		c.room.Broadcast()
 	}
 	c.writing = false
-	finished := c.finish && c.err == nil && len(c.out) == 0
+	finished := c.finish && c.err == nil && len(c.out) == 0 && len(c.streams) == 0
 	if finished {
 		c.err = errFinished
 	}

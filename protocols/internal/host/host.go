@@ -27,11 +27,14 @@ type Conn struct {
 
 	mu     sync.Mutex // guards the fields below
 	others map[[sha256.Size]byte]*login
+	wrong  int // credentials that were not accepted
 	closed bool
 }
 
-// maxLogins is how many credentials a connection may use at once.
-const maxLogins = 1000
+const (
+	maxLogins = 1000 // credentials that a connection may use at once
+	maxWrong  = 100  // credentials of a connection that are checked in vain
+)
 
 // login is a credential of the connection.
 type login struct {
@@ -78,6 +81,11 @@ func (c *Conn) closeBase(why error) {
 	c.close(why)
 }
 
+// Hold and Release count bytes of requests that are not complete; see [anser.ProtocolConn.Hold].
+func (c *Conn) Hold(n int) bool { return c.base.Hold(n) }
+
+func (c *Conn) Release(n int) { c.base.Release(n) }
+
 // End removes the connection from the server.
 func (c *Conn) End(err error) {
 	c.mu.Lock()
@@ -115,7 +123,7 @@ func (c *Conn) With(authorization string, f func(*anser.ProtocolConn, *anser.Err
 		c.mu.Unlock()
 		f(l.conn, nil)
 		return
-	case l == nil && len(c.others) >= maxLogins:
+	case l == nil && (len(c.others) >= maxLogins || c.wrong >= maxWrong):
 		c.mu.Unlock()
 		f(nil, errManyLogins)
 		return
@@ -156,7 +164,7 @@ func (c *Conn) Login(authorization string) (pc *anser.ProtocolConn, fault *anser
 var (
 	errGone       = anser.Refuse(anser.Unavailable, "the connection has ended")
 	errUnknown    = anser.Refuse(anser.Unauthenticated, "the credential is not accepted")
-	errManyLogins = anser.Refuse(anser.ResourceExhausted, "the connection uses more than %d credentials: use another one", maxLogins)
+	errManyLogins = anser.Refuse(anser.ResourceExhausted, "the connection has used too many credentials: use another one")
 )
 
 // schemeToken is the value of auth.SchemeToken.
@@ -193,8 +201,11 @@ func (c *Conn) prove(key [sha256.Size]byte, l *login, token string) {
 	c.mu.Lock()
 	l.conn, l.err = conn, err
 	l.ready = err == nil
-	if err != nil && c.others[key] == l {
-		delete(c.others, key)
+	if err != nil {
+		c.wrong++
+		if c.others[key] == l {
+			delete(c.others, key)
+		}
 	}
 	c.mu.Unlock()
 	close(l.done)

@@ -5,11 +5,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/codec"
@@ -34,7 +32,6 @@ const (
 const (
 	maxBatch = 1000
 	inBatch  = 16 // calls of a batch that run at once
-	bodyTime = 30 * time.Second
 )
 
 // Handler serves the calls.
@@ -96,15 +93,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	control := http.NewResponseController(w)
-	control.SetReadDeadline(time.Now().Add(bodyTime))
-	body, err := io.ReadAll(io.LimitReader(r.Body, int64(h.most)+1))
-	control.SetReadDeadline(time.Time{})
-	switch {
-	case err != nil:
-		http.Error(w, "400 the request is cut off", http.StatusBadRequest)
-		return
-	case len(body) > h.most:
-		http.Error(w, "413 the request is over the limit of the server (anser.MaxMessage)", http.StatusRequestEntityTooLarge)
+	exchange.BoundBody(control)
+	body, fault := exchange.ReadBody(r, control, h.most)
+	if fault != nil {
+		http.Error(w, fault.Message, exchange.HTTPStatus(fault.Code))
 		return
 	}
 	out := h.serve(r, body)

@@ -5,10 +5,7 @@ package plain
 import (
 	"encoding/base64"
 	"encoding/json"
-	"errors"
-	"io"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -62,6 +59,7 @@ type request struct {
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := &request{handler: h, w: w, r: r, control: http.NewResponseController(w), method: h.find(r)}
+	exchange.BoundBody(q.control)
 	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	kind = strings.ToLower(strings.TrimSpace(kind))
 	switch {
@@ -124,31 +122,15 @@ func (q *request) prepare() *anser.Error {
 	return nil
 }
 
-// bodyTime bounds how long a request of one message may take to arrive.
-const bodyTime = 30 * time.Second
-
 // read reads the body of a request of one message.
 func (q *request) read() ([]byte, *anser.Error) {
 	if q.r.Header.Get("Content-Encoding") != "" {
 		return nil, anser.Refuse(anser.Unimplemented, "the body is compressed: send it as it is")
 	}
-	q.control.SetReadDeadline(time.Now().Add(bodyTime))
-	data, err := io.ReadAll(io.LimitReader(q.r.Body, int64(q.handler.most)+1))
-	q.control.SetReadDeadline(time.Time{})
-	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, anser.Refuse(anser.DeadlineExceeded, "the request did not arrive in time")
-	case err != nil:
-		return nil, anser.Refuse(anser.InvalidArgument, "the request is cut off")
-	case len(data) > q.handler.most:
-		return nil, q.tooLarge()
-	}
-	return data, nil
+	return exchange.ReadBody(q.r, q.control, q.handler.most)
 }
 
-func (q *request) tooLarge() *anser.Error {
-	return anser.Refuse(anser.ResourceExhausted, "the message is over the server's limit of %d bytes (anser.MaxMessage)", q.handler.most)
-}
+func (q *request) tooLarge() *anser.Error { return exchange.TooLarge(q.handler.most) }
 
 // unary serves a call.
 func (q *request) unary(pc *anser.ProtocolConn) {

@@ -32,6 +32,8 @@ func (q *request) stream(pc *anser.ProtocolConn, lines bool) {
 	s := &stream{request: q, form: form(q.r.Header.Values("Accept")), first: true, Waits: exchange.Waits{Control: q.control}}
 	if lines {
 		s.lines = bufio.NewReader(q.r.Body)
+		exchange.FreeBody(q.control)
+		defer exchange.DropBody(q.control)
 	} else {
 		data, fault := q.read()
 		if fault != nil {
