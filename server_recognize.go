@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -24,7 +25,8 @@ type Protocol interface {
 	// protocol, and whether it may become one with more bytes. begin has 1 to 32 bytes.
 	Begins(begin []byte) (is, may bool)
 	// Serve serves the connection until it ends, and closes it. It gives the connection to
-	// [Server.OpenConn], and its calls to the [ProtocolConn]. The error is for the log.
+	// [Server.OpenConn], and its calls to the [ProtocolConn]. The error is for the log. A panic
+	// closes the connection; the protocol calls End in any case.
 	Serve(s *Server, in Incoming) error
 }
 
@@ -152,6 +154,13 @@ func (s *Server) serveProtocol(p Protocol, nc net.Conn, st *reading, c *serverCo
 	if sc, ok := c.nc.(secured); ok {
 		in.Peer.TLS = new(sc.ConnectionState())
 	}
+	defer func() {
+		if fault := recover(); fault != nil { // a fault of a protocol must not end the server
+			s.stats.panics.Add(1)
+			s.log.Error("a protocol panicked", "protocol", p.Name(), "panic", fmt.Sprint(fault), "stack", string(debug.Stack()))
+			nc.Close()
+		}
+	}()
 	if err := p.Serve(s, in); err != nil && !errors.Is(err, ErrServerClosed) {
 		s.log.Debug(fmt.Sprintf("a connection of %s has ended", p.Name()), "peer", nc.RemoteAddr(), "err", err)
 	}

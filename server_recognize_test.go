@@ -162,3 +162,41 @@ func TestProtocolsNil(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+// panicking is a protocol that is broken.
+type panicking struct{ shoutProtocol }
+
+func (panicking) Serve(*anser.Server, anser.Incoming) error { panic("broken") }
+
+// A protocol that panics loses its connection, and nothing else happens.
+func TestProtocolPanics(t *testing.T) {
+	s := anser.NewServer(anser.Protocols(panicking{shoutProtocol{"HOOT"}}, shoutProtocol{"HONK"}), anser.NoSignals(), silent)
+	l, err := s.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan struct{})
+	go func() {
+		s.Serve(l)
+		close(served)
+	}()
+	defer func() {
+		s.Close()
+		<-served
+	}()
+	for begin, want := range map[string]string{"HOOT": "", "HONK": "HONK got HONK"} {
+		nc, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(nc, begin)
+		nc.SetReadDeadline(time.Now().Add(time.Minute))
+		if got, _ := io.ReadAll(nc); string(got) != want {
+			t.Errorf("%s is answered with %q, want %q", begin, got, want)
+		}
+		nc.Close()
+	}
+	if n := s.Stats().Panics; n != 1 {
+		t.Errorf("%d panics were counted, want 1", n)
+	}
+}

@@ -131,8 +131,11 @@ func (p *httpProtocol) Serve(s *anser.Server, in anser.Incoming) error {
 	return p.serveHTTP1(s, in)
 }
 
+// errPanicked ends the streams of a connection that a panic has ended; otherwise they have ended.
+var errPanicked = errors.New("a panic has ended the connection")
+
 // serveHTTP2 serves a connection of HTTP/2.
-func (p *httpProtocol) serveHTTP2(s *anser.Server, in anser.Incoming) error {
+func (p *httpProtocol) serveHTTP2(s *anser.Server, in anser.Incoming) (err error) {
 	at := p.site(s)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -159,9 +162,11 @@ func (p *httpProtocol) serveHTTP2(s *anser.Server, in anser.Incoming) error {
 	}
 	web.Context = host.NewContext(ctx, h)
 	calls = grpc.NewConn(h, at.methods)
-	err = conn.Serve()
-	h.End(err)
-	return err
+	defer func() { // also if it panics
+		conn.Close(errPanicked)
+		h.End(err)
+	}()
+	return conn.Serve()
 }
 
 // serveHTTP1 serves a connection of HTTP/1.1.

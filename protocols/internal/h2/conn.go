@@ -46,9 +46,8 @@ type Conn struct {
 	writing    bool
 	deadline   mono.Time // of writes, as far as it was set
 	headers    headerWriter
-	credit     int64 // bytes of DATA that may be sent
-	peerWindow int64 // initial window of the client's streams
-	peerFrame  int
+	credit     int64     // bytes of DATA that may be sent
+	peerWindow int64     // initial window of the client's streams
 	blocked    []*Stream // have data, and wait for credit of the connection
 	window     int64     // bytes that the client may still send
 	returned   int64     // bytes that were consumed, and not given back to the client yet
@@ -74,7 +73,7 @@ const (
 func New(nc net.Conn, begin []byte, config *Config) *Conn {
 	c := &Conn{
 		config: config, nc: nc, streams: make(map[uint32]*Stream), resets: newResets(), controls: newControls(),
-		credit: initialWindow, peerWindow: initialWindow, peerFrame: maxFrame, window: int64(max(config.ConnWindow, initialWindow)),
+		credit: initialWindow, peerWindow: initialWindow, window: int64(max(config.ConnWindow, initialWindow)),
 	}
 	c.buf = make([]byte, max(smallBuffer, len(begin)))
 	c.w = copy(c.buf, begin)
@@ -115,21 +114,22 @@ func (c *Conn) end(err error) {
 		c.err = err
 	}
 	err = c.err
-	open := c.streams
-	c.streams, c.blocked = nil, nil
-	for _, st := range open {
+	var receivers []Receiver
+	for _, st := range c.streams {
+		if st.receiver != nil {
+			receivers = append(receivers, st.receiver)
+		}
 		st.closeLocked()
 	}
+	c.streams, c.blocked = nil, nil
 	if c.sweeper != nil {
 		c.sweeper.Stop()
 	}
 	c.room.Broadcast()
 	c.mu.Unlock()
 	c.nc.Close()
-	for _, st := range open {
-		if st.receiver != nil {
-			st.receiver.Reset(err)
-		}
+	for _, r := range receivers {
+		r.Reset(err)
 	}
 }
 
@@ -249,11 +249,11 @@ func (c *Conn) sweepLocked() {
 
 func (c *Conn) sweep() {
 	c.mu.Lock()
-	var late []*Stream
+	late := make(map[*Stream]Receiver)
 	c.round++
 	for _, st := range c.streams {
 		if !st.halfClosed && st.receiver != nil && c.round-st.round >= 2 {
-			late = append(late, st)
+			late[st] = st.receiver
 		}
 	}
 	c.sweeping = false
@@ -261,8 +261,8 @@ func (c *Conn) sweep() {
 		c.sweepLocked()
 	}
 	c.mu.Unlock()
-	for _, st := range late {
-		if st.receiver.Incomplete() {
+	for st, r := range late {
+		if r.Incomplete() {
 			c.fail(st, streamError(Cancel, "the body did not arrive in time"))
 		}
 	}

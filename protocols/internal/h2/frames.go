@@ -237,6 +237,10 @@ func (c *Conn) open(id uint32, end bool) error {
 	}
 	r := c.block.r
 	c.mu.Lock()
+	if c.ended {
+		defer c.mu.Unlock()
+		return c.err
+	}
 	if c.closing && id > c.finalID || c.opened >= c.config.MaxStreams {
 		c.resetLocked(id, RefusedStream)
 		c.mu.Unlock()

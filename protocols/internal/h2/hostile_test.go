@@ -298,6 +298,44 @@ func TestStreamsOverTheLimit(t *testing.T) {
 	}
 }
 
+// A connection can be closed at any time, also while requests arrive.
+func TestCloseWhileRequestsArrive(t *testing.T) {
+	c := &client{}
+	c.enc = hpack.NewEncoder(&c.buf)
+	c.out.WriteString(h2.Preface)
+	c.frame(settings, 0, 0, nil)
+	for i := range uint32(300) {
+		c.frame(headers, endHeaders, 2*i+1, c.header())
+		c.frame(data, endStream, 2*i+1, []byte("x"))
+	}
+	for range 200 {
+		near, far := net.Pipe()
+		go io.Copy(io.Discard, far)
+		go func() {
+			far.Write(c.out.Bytes())
+		}()
+		site := &h2.Site{Handler: http.HandlerFunc(echo), Context: context.Background()}
+		var conn *h2.Conn
+		seen := 0
+		conn = h2.New(near, nil, &h2.Config{
+			MaxStreams: 1000, MaxHeader: 4 << 10, Window: 64 << 10, ConnWindow: 128 << 10, Stall: time.Minute,
+			Request: func(st *h2.Stream, r *h2.Request, end bool) h2.Receiver {
+				if seen++; seen == 100 {
+					go conn.Close(io.ErrClosedPipe)
+				}
+				if seen == 200 {
+					conn.Close(io.ErrClosedPipe)
+				}
+				return site.Serve(st, r, end)
+			},
+		})
+		if err := conn.Serve(); !errors.Is(err, io.ErrClosedPipe) {
+			t.Fatalf("the connection ends with %v", err)
+		}
+		far.Close()
+	}
+}
+
 // Whatever a client sends, the server neither panics nor hangs.
 func FuzzConn(f *testing.F) {
 	var good bytes.Buffer
