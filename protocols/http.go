@@ -184,7 +184,7 @@ func (p *httpProtocol) serveHTTP1(s *anser.Server, in anser.Incoming) error {
 			go server.Close()
 			return
 		}
-		go l.conn.Close()
+		go server.SetKeepAlivesEnabled(false) // the answer of the last call may not be written yet
 	})
 	if err != nil {
 		return err

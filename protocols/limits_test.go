@@ -97,3 +97,51 @@ func TestWrongCredentials(t *testing.T) {
 		t.Errorf("the good token after that: %d", status)
 	}
 }
+
+// A server that drains finishes the calls that it has begun, and their callers get the answers.
+func TestDrainAnswersCalls(t *testing.T) {
+	for range 20 {
+		for version, c := range clients(t) {
+			s, address := serve(t)
+			began, end := make(chan struct{}, 10), make(chan struct{})
+			anser.Handle(s, "Arith.Wait", func(context.Context, *args) (*reply, error) {
+				began <- struct{}{}
+				<-end
+				return &reply{1}, nil
+			})
+			answers := make(chan string, 10)
+			for range 10 {
+				go func() {
+					resp, err := c.Post("http://"+address+"/Arith.Wait", "application/json", strings.NewReader("{}"))
+					if err != nil {
+						answers <- err.Error()
+						return
+					}
+					defer resp.Body.Close()
+					b, err := io.ReadAll(resp.Body)
+					if err != nil {
+						answers <- err.Error()
+						return
+					}
+					answers <- string(b)
+				}()
+			}
+			for range 10 {
+				<-began
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			down := make(chan error, 1)
+			go func() { down <- s.Shutdown(ctx) }()
+			close(end)
+			for range 10 {
+				if got := <-answers; got != `{"C":1}` {
+					t.Errorf("%s: the answer is %q", version, got)
+				}
+			}
+			if err := <-down; err != nil {
+				t.Errorf("%s: Shutdown: %v", version, err)
+			}
+			cancel()
+		}
+	}
+}

@@ -169,12 +169,13 @@ func (q *request) fail(e *anser.Error, trailers anser.Metadata) {
 // okStatus is the status of a call that succeeded.
 var okStatus = []hpack.HeaderField{{Name: "grpc-status", Value: "0"}}
 
-// appendMessage appends a message with its prefix.
+// appendMessage appends a message with its prefix. A panic of a message that encodes itself is an
+// error.
 func (q *request) appendMessage(b []byte, msg any) ([]byte, error) {
 	b = append(b, 0, 0, 0, 0, 0)
-	b, err := q.codec.Append(b, msg)
-	if err != nil {
-		return b, err
+	b, fault := q.method.Encode(q.codec, b, msg)
+	if fault != nil {
+		return b, fault
 	}
 	if q.packing != nil && len(b) > packAbove {
 		packed, err := q.packing.Append(make([]byte, prefixSize, len(b)), b[prefixSize:])

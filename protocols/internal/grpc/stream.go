@@ -40,13 +40,13 @@ func newStream(q *request) *stream {
 // open makes the server run the handler.
 func (s *stream) open() {
 	s.conn.Host.With(s.token, func(pc *anser.ProtocolConn, fault *anser.Error) {
-		if fault != nil {
-			s.refuse(fault)
-			return
+		var call *anser.ProtocolCall
+		if fault == nil {
+			call, fault = pc.Admit(&s.request.call)
 		}
-		call, refused := pc.Admit(&s.request.call)
-		if refused != nil {
-			s.refuse(refused)
+		if fault != nil {
+			s.Stop(fault) // what has arrived is given back
+			s.refuse(fault)
 			return
 		}
 		s.mu.Lock()
@@ -211,7 +211,7 @@ func (s *stream) Send(msg any) error {
 	data, err := s.appendMessage((*scratch)[:0], msg)
 	if err != nil {
 		buffers.Put(scratch)
-		return anser.Errorf(anser.Internal, "encode the message with %s: %v", s.codec.Name(), err)
+		return err
 	}
 	err = s.st.Send(s.call.Context(), s.head, data)
 	if cap(data) <= maxKept {

@@ -154,7 +154,7 @@ func (u *unary) respond(r anser.ProtocolReply) error {
 	data, err := u.appendMessage((*scratch)[:0], r.Message)
 	if err != nil {
 		buffers.Put(scratch)
-		u.fail(anser.Errorf(anser.Internal, "encode the reply with %s: %v", u.codec.Name(), err), r.Trailers)
+		u.fail(exchange.Fault(err), r.Trailers)
 		return err
 	}
 	h, trailers := u.header(), okStatus
