@@ -49,10 +49,11 @@ func open(t *testing.T) *client {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	ended := make(chan struct{})
+	accepted, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
 		nc, err := l.Accept()
+		close(accepted)
 		if err != nil {
 			return
 		}
@@ -65,6 +66,7 @@ func open(t *testing.T) *client {
 	if err != nil {
 		t.Fatal(err)
 	}
+	<-accepted // the end of the listener would reset it
 	t.Cleanup(func() {
 		nc.Close()
 		<-ended
