@@ -275,9 +275,12 @@ func (c *Conn) sayGoodbye(fault *ConnError) {
 	if c.err == nil {
 		c.goAwayLocked(c.lastID, fault.Code, fault.Text)
 	}
-	c.mu.Unlock()
+	c.deadline = mono.Now().Add(c.config.Stall) // so that Flush sets none
 	c.nc.SetWriteDeadline(time.Now().Add(time.Second))
-	c.Flush()
+	for len(c.out) > 0 && c.err == nil {
+		c.awaitRoomLocked() // another goroutine may be writing
+	}
+	c.mu.Unlock()
 	c.linger()
 }
 

@@ -352,7 +352,13 @@ func (c *Conn) settings(flags byte, id uint32, p []byte) error {
 			}
 		}
 	}
-	return c.answerLocked(frameHeader(0, frameSettings, flagAck, 0))
+	if err := c.answerLocked(frameHeader(0, frameSettings, flagAck, 0)); err != nil {
+		return err
+	}
+	for _, st := range c.streams { // after the acknowledgment, which says that the windows are new
+		st.sendLocked()
+	}
+	return nil
 }
 
 // changeWindowLocked applies a new initial window to all streams.
@@ -362,9 +368,6 @@ func (c *Conn) changeWindowLocked(window int64) error {
 	for _, st := range c.streams {
 		if st.credit += delta; st.credit > maxWindow {
 			return connError(FlowControlError, "INITIAL_WINDOW_SIZE makes a window larger than allowed")
-		}
-		if delta > 0 {
-			st.sendLocked()
 		}
 	}
 	return nil

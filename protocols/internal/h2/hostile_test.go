@@ -300,6 +300,36 @@ func TestStreamsOverTheLimit(t *testing.T) {
 	}
 }
 
+// What a larger window lets out follows the acknowledgment of the setting.
+func TestDataFollowsAcknowledgment(t *testing.T) {
+	c := open(t)
+	window := func(n byte) { c.frame(settings, 0, 0, []byte{0, 4, 0, 0, 0, n}) }
+	kinds := func(until byte) (seen []byte) {
+		c.nc.Write(c.out.Bytes())
+		c.out.Reset()
+		c.nc.SetReadDeadline(time.Now().Add(time.Minute))
+		for len(seen) == 0 || seen[len(seen)-1] != until {
+			var head [9]byte
+			if _, err := io.ReadFull(c.nc, head[:]); err != nil {
+				t.Fatal(err)
+			}
+			io.CopyN(io.Discard, c.nc, int64(head[1])<<8|int64(head[2]))
+			seen = append(seen, head[3])
+		}
+		return seen
+	}
+	window(0)
+	c.frame(headers, endHeaders, 1, c.header())
+	c.frame(data, endStream, 1, []byte("x"))
+	if seen := kinds(headers); bytes.Contains(seen, []byte{data}) {
+		t.Fatalf("DATA without a window: frames %d", seen)
+	}
+	window(1)
+	if seen := kinds(data); !bytes.Equal(seen, []byte{settings, data}) {
+		t.Errorf("frames %d, want SETTINGS and DATA", seen)
+	}
+}
+
 // A connection can be closed at any time, also while requests arrive.
 func TestCloseWhileRequestsArrive(t *testing.T) {
 	c := &client{}
