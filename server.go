@@ -153,7 +153,11 @@ func (s *Server) Serve(l net.Listener) error {
 		l.Close()
 		return err
 	}
-	p, err := s.begin(&l)
+	err := s.checkProtocols()
+	var p Protection
+	if err == nil {
+		p, err = s.begin(&l)
+	}
 	if err != nil {
 		l.Close()
 		return err

@@ -75,6 +75,15 @@ func (s *Server) Methods() []MethodType {
 	return list
 }
 
+// MethodsVersion returns a number that grows when methods are added, so that a protocol knows when
+// what it has derived from Methods is out of date.
+func (s *Server) MethodsVersion() uint64 {
+	if s.usable() != nil {
+		return 0
+	}
+	return s.table.version.Load()
+}
+
 // MethodsFor returns the types of the methods that the caller of a handler may call, with the
 // handler's context. It is nil for a server with [NoDescribe], and for any other context.
 func (s *Server) MethodsFor(ctx context.Context) []MethodType {

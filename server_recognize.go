@@ -30,6 +30,13 @@ type Protocol interface {
 	Serve(s *Server, in Incoming) error
 }
 
+// A ProtocolChecker is a [Protocol] that finds mistakes in the methods of a server, such as two
+// methods with the same address. [Server.Serve] calls CheckServer before it accepts connections, and
+// returns its error.
+type ProtocolChecker interface {
+	CheckServer(s *Server) error
+}
+
 // Incoming is a connection that begins with a [Protocol].
 type Incoming struct {
 	// Conn is the connection, after the TLS handshake if there is one. It has no deadlines.
@@ -55,6 +62,18 @@ func Protocols(list ...Protocol) ServerOption {
 			}
 		}
 	})
+}
+
+// checkProtocols returns why one of the protocols cannot serve the methods of the server.
+func (s *Server) checkProtocols() error {
+	for _, p := range s.o.protocols {
+		if c, ok := p.(ProtocolChecker); ok {
+			if err := c.CheckServer(s); err != nil {
+				return fmt.Errorf("the server cannot serve: %w", err)
+			}
+		}
+	}
+	return nil
 }
 
 // maxBegin is the number of bytes by which a protocol must be recognized.

@@ -1,7 +1,9 @@
 package anser_test
 
 import (
+	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"slices"
@@ -198,5 +200,44 @@ func TestProtocolPanics(t *testing.T) {
 	}
 	if n := s.Stats().Panics; n != 1 {
 		t.Errorf("%d panics were counted, want 1", n)
+	}
+}
+
+// picky is a protocol that serves no method with a certain name.
+type picky struct{ shoutProtocol }
+
+func (picky) CheckServer(s *anser.Server) error {
+	if _, bad := s.Method("Echo.Bad"); bad {
+		return errors.New("Echo.Bad has no place")
+	}
+	return nil
+}
+
+// A protocol tells what is wrong with the methods before the server serves.
+func TestProtocolChecker(t *testing.T) {
+	say := func(_ context.Context, in *string) (*string, error) { return in, nil }
+	for name, bad := range map[string]bool{"Echo.Good": false, "Echo.Bad": true} {
+		s := anser.NewServer(anser.Protocols(picky{shoutProtocol{"HOOT"}}), anser.NoSignals())
+		before := s.MethodsVersion()
+		if err := anser.Handle(s, name, say); err != nil {
+			t.Fatal(err)
+		}
+		if after := s.MethodsVersion(); after <= before {
+			t.Errorf("with one more method, the version is %d after %d", after, before)
+		}
+		l, err := s.Listen("127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bad {
+			s.Close() // else it serves for ever
+		}
+		err = s.Serve(l)
+		if told := err != nil && strings.Contains(err.Error(), "cannot serve: Echo.Bad has no place"); told != bad {
+			t.Errorf("%s: Serve: %v", name, err)
+		}
+		if _, err := l.Accept(); err == nil {
+			t.Errorf("%s: the listener is open", name)
+		}
 	}
 }

@@ -91,7 +91,7 @@ func (b *browsers) handler(next http.Handler) http.Handler {
 			head.Set("Access-Control-Allow-Origin", origin)
 			head.Set("Access-Control-Expose-Headers", exposedHeaders)
 			if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
-				head.Set("Access-Control-Allow-Methods", "GET, POST")
+				head.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE")
 				if ask := r.Header.Get("Access-Control-Request-Headers"); ask != "" {
 					head.Set("Access-Control-Allow-Headers", ask)
 				}

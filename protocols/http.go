@@ -88,6 +88,7 @@ func newSite(s *anser.Server, o *options) *site {
 			posts.ServeHTTP(w, r)
 		case r.URL.EscapedPath() == jsonrpc.Path:
 			batches.ServeHTTP(w, r)
+		case posts.ServeRoute(w, r):
 		default:
 			rest.ServeHTTP(w, r)
 		}
@@ -95,23 +96,42 @@ func newSite(s *anser.Server, o *options) *site {
 	return at
 }
 
+// CheckServer finds mistakes in the annotations of methods; see [anser.ProtocolChecker].
+func (p *httpProtocol) CheckServer(s *anser.Server) error {
+	return plain.NewRoutes(exchange.NewDirectory(s)).Check()
+}
+
 func (p *httpProtocol) Name() string { return "HTTP" }
 
 func (p *httpProtocol) NextProtos() []string { return []string{"h2", "http/1.1"} }
 
-// methodNames are how requests begin: the methods of HTTP/1.1, and the preface of HTTP/2.
-var methodNames = [...]string{"GET ", "HEAD ", "POST ", "PUT ", "DELETE ", "OPTIONS ", "PATCH ", "CONNECT ", "PRI * HTTP/2.0\r\n"}
+// beginnings are those of requests whose target is no path: of HTTP/1.1, and the preface of HTTP/2.
+var beginnings = [...]string{"OPTIONS *", "CONNECT ", h2.Preface[:16]}
 
+// maxMethod is the length of a method of HTTP.
+const maxMethod = 20
+
+// Begins takes a method in capital letters, of which google.api.http can have others than the usual
+// ones, with a path behind it.
 func (p *httpProtocol) Begins(begin []byte) (is, may bool) {
 	text := string(begin)
-	for _, m := range methodNames {
-		if strings.HasPrefix(text, m) {
+	for _, b := range beginnings {
+		if strings.HasPrefix(text, b) {
 			return true, true
 		}
-		may = may || strings.HasPrefix(m, text)
+		may = may || strings.HasPrefix(b, text)
 	}
-	return false, may
+	method, target, complete := strings.Cut(text, " ")
+	if method == "" || len(method) > maxMethod || strings.ContainsFunc(method, notOfMethod) {
+		return false, may
+	}
+	if !complete || target == "" {
+		return false, true
+	}
+	return target[0] == '/', may || target[0] == '/'
 }
+
+func notOfMethod(r rune) bool { return (r < 'A' || r > 'Z') && r != '-' && r != '_' }
 
 func (p *httpProtocol) site(s *anser.Server) *site {
 	p.mu.Lock()

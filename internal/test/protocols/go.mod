@@ -6,6 +6,7 @@ require (
 	github.com/anser-rpc/anser v0.0.0
 	github.com/anser-rpc/anser/grpcstubs v0.0.0
 	github.com/anser-rpc/anser/protocols v0.0.0
+	google.golang.org/genproto/googleapis/api v0.0.0-20260803160001-6ac0973c030d
 	google.golang.org/grpc v1.83.2
 	google.golang.org/protobuf v1.36.12
 )

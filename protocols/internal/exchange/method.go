@@ -10,7 +10,6 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/anser-rpc/anser"
@@ -26,6 +25,8 @@ type Method struct {
 	// Safe says that a call changes nothing (idempotency_level = NO_SIDE_EFFECTS), so that it may be
 	// called with GET.
 	Safe bool
+	// Descriptor is the method in its protobuf file, or nil.
+	Descriptor protoreflect.MethodDescriptor
 	// Own says that they are of type [Bytes]: the method is one of the protocol itself.
 	Own bool
 }
@@ -81,7 +82,10 @@ func (d *Directory) add(key, name string) *Method {
 		return nil
 	}
 	m := &Method{MethodType: t, Protobuf: isProtobuf(t.Request) && isProtobuf(t.Reply)}
-	m.Safe = isSafe(t)
+	if m.Descriptor = descriptorOf(&t); m.Descriptor != nil {
+		options, _ := m.Descriptor.Options().(*descriptorpb.MethodOptions)
+		m.Safe = options.GetIdempotencyLevel() == descriptorpb.MethodOptions_NO_SIDE_EFFECTS
+	}
 	m.Name = name // an alias is counted
 	m.Own = t.Request == reflect.TypeFor[Bytes]()
 	m.Protobuf = m.Protobuf || m.Own
@@ -89,16 +93,6 @@ func (d *Directory) add(key, name string) *Method {
 	defer d.mu.Unlock()
 	d.paths[key] = m
 	return m
-}
-
-// isSafe reports whether the contract of a method says that a call changes nothing.
-func isSafe(t anser.MethodType) bool {
-	found, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(t.Name))
-	if err != nil {
-		return false
-	}
-	options, _ := found.Options().(*descriptorpb.MethodOptions)
-	return options.GetIdempotencyLevel() == descriptorpb.MethodOptions_NO_SIDE_EFFECTS
 }
 
 // NameOf returns the name of the method with a path such as "/orders.v1.Orders/Place".

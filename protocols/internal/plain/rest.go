@@ -17,13 +17,16 @@ import (
 
 // Handler serves the calls.
 type Handler struct {
+	// Routes are the paths of annotations.
+	Routes *Routes
+
 	methods *exchange.Directory
 	most    int // bytes of a message
 }
 
 // New returns a handler for the methods of a server.
 func New(methods *exchange.Directory) *Handler {
-	return &Handler{methods: methods, most: methods.Server().MaxMessageSize()}
+	return &Handler{Routes: NewRoutes(methods), methods: methods, most: methods.Server().MaxMessageSize()}
 }
 
 // Serves reports whether the path is that of a method, such as "/orders.v1.Orders.Place".
@@ -54,38 +57,37 @@ type request struct {
 	r       *http.Request
 	control *http.ResponseController
 	method  *exchange.Method
+	route   *Route   // nil: the path is the name of the method
+	values  []string // of the route's variables
+	bare    bool     // there is no content type
 	call    anser.ProtocolRequest
 }
 
+func (h *Handler) request(w http.ResponseWriter, r *http.Request) *request {
+	return &request{handler: h, w: w, r: r, control: http.NewResponseController(w)}
+}
+
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	q := &request{handler: h, w: w, r: r, control: http.NewResponseController(w), method: h.find(r)}
+	q := h.request(w, r)
+	q.method = h.find(r)
+	q.serve()
+}
+
+// serve serves the request to its method.
+func (q *request) serve() {
 	exchange.BoundBody(q.control)
-	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	kind, _, _ := strings.Cut(q.r.Header.Get("Content-Type"), ";")
 	kind = strings.ToLower(strings.TrimSpace(kind))
-	switch {
-	case r.Method != http.MethodPost:
-		w.Header().Set("Allow", http.MethodPost)
-		q.problem(http.StatusMethodNotAllowed, anser.Refuse(anser.Unimplemented, "the method is called with POST"))
-		return
-	case r.Header.Get("Idempotency-Key") != "" && !q.method.Idempotent:
-		// Better no call than one that is repeated against the caller's expectation.
-		q.problem(http.StatusNotImplemented, anser.Refuse(anser.Unimplemented, "idempotency keys are carried by Anser's own protocol only: leave the header out"))
-		return
-	case kind == typeLines && q.method.ClientStream, kind == typeJSON:
-	default:
-		w.Header().Set("Accept-Post", typeJSON)
-		q.problem(http.StatusUnsupportedMediaType, anser.Refuse(anser.Unimplemented, "the content type is not served: use application/json"))
-		return
-	}
-	if q.method.ClientStream && kind != typeLines {
-		q.problem(http.StatusUnsupportedMediaType, anser.Refuse(anser.Unimplemented, "the client of the method sends several messages: use application/x-ndjson, with a message on each line"))
+	q.bare = kind == ""
+	if status, fault := q.check(kind); fault != nil {
+		q.problem(status, fault)
 		return
 	}
 	if fault := q.prepare(); fault != nil {
 		q.fail(fault, nil)
 		return
 	}
-	pc, fault := host.FromContext(r.Context()).Login(r.Header.Get("Authorization"))
+	pc, fault := host.FromContext(q.r.Context()).Login(q.r.Header.Get("Authorization"))
 	if fault != nil {
 		q.fail(fault, nil)
 		return
@@ -95,6 +97,28 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	q.unary(pc)
+}
+
+// check returns why a request with this content type is not accepted, with its status.
+func (q *request) check(kind string) (int, *anser.Error) {
+	switch {
+	case q.route == nil && q.r.Method != http.MethodPost:
+		q.w.Header().Set("Allow", http.MethodPost)
+		return http.StatusMethodNotAllowed, anser.Refuse(anser.Unimplemented, "the method is called with POST")
+	case q.r.Header.Get("Idempotency-Key") != "" && !q.method.Idempotent:
+		// Better no call than one that is repeated against the caller's expectation.
+		return http.StatusNotImplemented, anser.Refuse(anser.Unimplemented, "idempotency keys are carried by Anser's own protocol only: leave the header out")
+	case q.method.ClientStream && kind == typeLines:
+		return 0, nil
+	case q.method.ClientStream:
+		return http.StatusUnsupportedMediaType, anser.Refuse(anser.Unimplemented, "the client of the method sends several messages: use application/x-ndjson, with a message on each line")
+	case q.route != nil:
+		return q.checkRoute(kind)
+	case kind == typeJSON:
+		return 0, nil
+	}
+	q.w.Header().Set("Accept-Post", typeJSON)
+	return http.StatusUnsupportedMediaType, anser.Refuse(anser.Unimplemented, "the content type is not served: use application/json")
 }
 
 // prepare reads the headers.
@@ -127,7 +151,19 @@ func (q *request) read() ([]byte, *anser.Error) {
 	if q.r.Header.Get("Content-Encoding") != "" {
 		return nil, anser.Refuse(anser.Unimplemented, "the body is compressed: send it as it is")
 	}
-	return exchange.ReadBody(q.r, q.control, q.handler.most)
+	data, fault := exchange.ReadBody(q.r, q.control, q.handler.most)
+	if fault == nil && q.bare && len(data) > 0 {
+		return nil, anser.Refuse(anser.InvalidArgument, "the body has no content type: use application/json")
+	}
+	return data, fault
+}
+
+// addressSize is the number of bytes of the message that are not in the body.
+func (q *request) addressSize() int {
+	if q.route == nil {
+		return 0
+	}
+	return len(q.r.URL.RawPath) + len(q.r.URL.Path) + len(q.r.URL.RawQuery)
 }
 
 func (q *request) tooLarge() *anser.Error { return exchange.TooLarge(q.handler.most) }
@@ -139,9 +175,9 @@ func (q *request) unary(pc *anser.ProtocolConn) {
 		q.fail(fault, nil)
 		return
 	}
-	q.call.Size = len(data)
+	q.call.Size = len(data) + q.addressSize()
 	reply, trailers, fault := exchange.Call(q.r.Context(), pc, &q.call, func(into any) *anser.Error {
-		return q.method.Decode(exchange.JSON, data, into)
+		return q.decode(data, into)
 	})
 	if fault != nil {
 		q.fail(fault, trailers)
@@ -152,12 +188,13 @@ func (q *request) unary(pc *anser.ProtocolConn) {
 		q.w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	out, fault := q.method.Encode(exchange.JSON, nil, reply)
+	out, contentType, fault := q.encode(reply)
 	if fault != nil {
 		q.fail(fault, trailers)
 		return
 	}
-	q.w.Header().Set("Content-Type", typeJSON)
+	q.w.Header().Set("Content-Type", contentType)
+	q.w.Header().Set("X-Content-Type-Options", "nosniff")
 	q.w.Header().Set("Content-Length", strconv.Itoa(len(out)))
 	q.w.Write(out)
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ import (
 type stream struct {
 	*request
 	form  string // the content type of the answer
+	raw   bool   // the messages are bytes of the answer as they are (google.api.HttpBody)
 	lines *bufio.Reader
 	only  []byte // the message of a method whose client sends one; nil once it was received
 	first bool   // nothing was sent yet
@@ -29,7 +31,7 @@ type stream struct {
 
 // stream serves a stream.
 func (q *request) stream(pc *anser.ProtocolConn, lines bool) {
-	s := &stream{request: q, form: form(q.r.Header.Values("Accept")), first: true, Waits: exchange.Waits{Control: q.control}}
+	s := &stream{request: q, raw: q.route != nil && q.route.RawReply(), form: form(q.r.Header.Values("Accept")), first: true, Waits: exchange.Waits{Control: q.control}}
 	if lines {
 		s.lines = bufio.NewReader(q.r.Body)
 		exchange.FreeBody(q.control)
@@ -41,7 +43,7 @@ func (q *request) stream(pc *anser.ProtocolConn, lines bool) {
 			return
 		}
 		s.only = data
-		q.call.Size = len(data)
+		q.call.Size = len(data) + q.addressSize()
 	}
 	trailers, fault := exchange.Stream(q.r.Context(), pc, &q.call, s, nil)
 	q.control.SetWriteDeadline(time.Now().Add(endTime))
@@ -71,7 +73,7 @@ func (s *stream) Recv(msg any) error {
 		if s.only = nil; data == nil {
 			return io.EOF
 		}
-		return asError(s.method.Decode(exchange.JSON, data, msg))
+		return asError(s.decode(data, msg))
 	}
 	var line []byte
 	err := s.Receive(func() (err error) {
@@ -81,7 +83,7 @@ func (s *stream) Recv(msg any) error {
 	if err != nil {
 		return err
 	}
-	return asError(s.method.Decode(exchange.JSON, line, msg))
+	return asError(s.decode(line, msg))
 }
 
 func asError(e *anser.Error) error {
@@ -117,9 +119,12 @@ func (s *stream) line() ([]byte, error) {
 
 // Send sends a message, and flushes it.
 func (s *stream) Send(msg any) error {
-	data, fault := s.method.Encode(exchange.JSON, nil, msg)
+	data, contentType, fault := s.encode(msg)
 	if fault != nil {
 		return fault
+	}
+	if s.raw && s.first {
+		s.form = contentType
 	}
 	return s.Waits.Send(func() error { return s.write("", data) })
 }
@@ -133,8 +138,10 @@ func (s *stream) write(event string, data []byte) error {
 		h.Set("Cache-Control", "no-store")
 		h.Set("X-Accel-Buffering", "no") // proxies must not hold the messages back
 	}
-	switch s.form {
-	case typeEvents:
+	switch {
+	case s.raw:
+		b.Write(data)
+	case s.form == typeEvents:
 		if event != "" {
 			b.WriteString("event: " + event + "\n")
 		} else {
@@ -146,7 +153,7 @@ func (s *stream) write(event string, data []byte) error {
 			b.WriteByte('\n')
 		}
 		b.WriteByte('\n')
-	case typeJSON:
+	case s.form == typeJSON:
 		b.WriteByte(",["[btoi(s.first)])
 		b.Write(data)
 	default:
@@ -173,6 +180,12 @@ func btoi(b bool) int {
 func (s *stream) end(trailers anser.Metadata, fault *anser.Error) {
 	if fault != nil && s.first {
 		s.fail(fault, trailers)
+		return
+	}
+	if fault != nil && s.raw {
+		panic(http.ErrAbortHandler) // the answer has no place for an error, and must not look complete
+	}
+	if s.raw {
 		return
 	}
 	if fault != nil {
