@@ -240,3 +240,43 @@ func TestNoCodec(t *testing.T) {
 		t.Errorf("the files are %s", got)
 	}
 }
+
+const hybrid = `edition = "2023";
+package hybrid;
+import "google/protobuf/go_features.proto";
+option features.(pb.go).api_level = API_HYBRID;
+message Thing { int32 number = 1; oneof choice { string text = 2; Thing part = 3; } }
+`
+
+const ofHybrid = `edition = "2023";
+package hybrid;
+import "api/hybrid.proto";
+message Holder { Thing thing = 1; repeated Thing things = 2; map<string, Thing> map = 3; }
+`
+
+// Messages in hybrid API are other structs if the tag protoopaque is set, and there is code for
+// both. Files in open API can contain such messages.
+func TestHybrid(t *testing.T) {
+	module(t, map[string]string{"api/hybrid.proto": hybrid, "api/holder.proto": ofHybrid})
+	if _, err := run(t, gen.Options{Inputs: []string{"api"}, Out: "out"}); err != nil {
+		t.Fatal(err)
+	}
+	want := "api/holder.proto api/hybrid.proto out/api/holder.codec.go out/api/holder.pb.go" +
+		" out/api/hybrid.codec.go out/api/hybrid.pb.go out/api/hybrid_protoopaque.codec.go out/api/hybrid_protoopaque.pb.go"
+	if got := all(t); got != want {
+		t.Errorf("the files are %s", got)
+	}
+	open, opaque := read(t, "out/api/hybrid.codec.go"), read(t, "out/api/hybrid_protoopaque.codec.go")
+	if !strings.Contains(open, "\n//go:build !protoopaque\n") || strings.Contains(open, "xxx_hidden") {
+		t.Errorf("the code for the open struct is %s", open)
+	}
+	if !strings.Contains(opaque, "\n//go:build protoopaque\n") || !strings.Contains(opaque, "xxx_hidden_Number") {
+		t.Errorf("the code for the opaque struct is %s", opaque)
+	}
+	if code := read(t, "out/api/holder.codec.go"); strings.Contains(code, "Thing.anser") {
+		t.Errorf("functions are called by name whose parameters depend on the tag: %s", code)
+	}
+	if changes, err := run(t, gen.Options{Inputs: []string{"api"}, Out: "out"}); err != nil || len(changes) != 0 {
+		t.Errorf("the second time: %+v, %v", changes, err)
+	}
+}

@@ -81,7 +81,7 @@ func goFile(c *gofile.File) (File, error) {
 	base := filepath.Base(c.Path)
 	out := File{Path: strings.TrimSuffix(c.Path, ".go") + ".anser.go", Source: base}
 	g := plugin.NewGeneratedFile("code.go", protogen.GoImportPath(c.Package.Path()))
-	gocode.Header(g, Version(), base, c.Package.Name())
+	gocode.Header(g, Version(), base, c.Package.Name(), "")
 	variable := identifier(strings.TrimSuffix(base, ".go")) + "_contract"
 	var names []string
 	var services []gocode.Service

@@ -69,7 +69,7 @@ func kissFile(o Options, file string) (File, error) {
 		return File{}, err
 	}
 	g := plugin.NewGeneratedFile("code.go", "contract")
-	gocode.Header(g, Version(), base, pkg)
+	gocode.Header(g, Version(), base, pkg, "")
 	k := &kissCode{GeneratedFile: g, names: make(map[string]contract.Position)}
 	for _, m := range parsed.Messages {
 		k.message(m)

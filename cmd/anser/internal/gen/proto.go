@@ -84,14 +84,18 @@ func GenerateProto(plugin *protogen.Plugin, services gocode.Proto, codec bool) e
 	plugin.SupportedFeatures = gengo.SupportedFeatures
 	plugin.SupportedEditionsMinimum = gengo.SupportedEditionsMinimum
 	plugin.SupportedEditionsMaximum = gengo.SupportedEditionsMaximum
+	if codec { // before protoc-gen-go, see there
+		for _, f := range plugin.Files {
+			if f.Generate {
+				pbcodec.Generate(plugin, f, services.Version)
+			}
+		}
+	}
 	for _, f := range plugin.Files {
 		if !f.Generate {
 			continue
 		}
 		gengo.GenerateFile(plugin, f)
-		if codec {
-			pbcodec.Generate(plugin, f, services.Version)
-		}
 		if err := services.Generate(plugin, f); err != nil {
 			return err
 		}
@@ -105,7 +109,9 @@ func owner(names []string, made string) string {
 	for _, name := range names {
 		prefix := strings.TrimSuffix(path.Base(name), ".proto")
 		under := path.Dir(name) == "." || strings.HasPrefix(made, path.Dir(name)+"/")
-		if under && len(name) > len(best) && strings.HasPrefix(path.Base(made), prefix+".") {
+		base := path.Base(made)
+		ofIt := strings.HasPrefix(base, prefix+".") || strings.HasPrefix(base, prefix+"_protoopaque.") // of hybrid API
+		if under && ofIt && len(name) > len(best) {
 			best = name
 		}
 	}

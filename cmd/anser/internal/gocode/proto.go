@@ -32,7 +32,7 @@ func (p Proto) Generate(plugin *protogen.Plugin, file *protogen.File) error {
 	}
 	schema := protocontract.FromFiles(file.Desc)
 	g := plugin.NewGeneratedFile(name, in)
-	Header(g, p.Version, file.Desc.Path(), string(pkg))
+	Header(g, p.Version, file.Desc.Path(), string(pkg), "")
 	var names []string
 	var services []Service
 	variable := lower(file.GoDescriptorIdent.GoName) + "_contract"

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/compiler/protogen"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/descriptorpb"
+	"google.golang.org/protobuf/types/gofeaturespb"
 
 	"github.com/anser-rpc/anser/cmd/anser/internal/gocode"
 )
@@ -25,18 +26,45 @@ const (
 )
 
 // Generate writes the code for the messages of file, whose Go types protoc-gen-go generates from
-// the same request. It returns nil if the file has no messages.
-func Generate(plugin *protogen.Plugin, file *protogen.File, version string) *protogen.GeneratedFile {
+// the same request. It writes nothing if the file has no messages. If protoc-gen-go runs on the
+// same plugin, it must run after the code of all files was generated, since it changes what the
+// plugin says of messages in hybrid API.
+func Generate(plugin *protogen.Plugin, file *protogen.File, version string) {
 	if len(file.Messages) == 0 {
-		return nil
+		return
 	}
+	if !isHybrid(file) {
+		generate(plugin, file, version, "", "")
+		return
+	}
+	// protoc-gen-go writes two files, too, with the same conditions.
+	generate(plugin, file, version, "", "!protoopaque")
+	levels := map[*protogen.Message]gofeaturespb.GoFeatures_APILevel{}
+	setOpaque(file.Messages, levels)
+	generate(plugin, file, version, "_protoopaque", "protoopaque")
+	for m, level := range levels {
+		m.APILevel = level
+	}
+}
+
+// setOpaque changes the API of messages, and of those inside them, and remembers what it was.
+func setOpaque(list []*protogen.Message, levels map[*protogen.Message]gofeaturespb.GoFeatures_APILevel) {
+	for _, m := range list {
+		levels[m] = m.APILevel
+		m.APILevel = gofeaturespb.GoFeatures_API_OPAQUE
+		setOpaque(m.Messages, levels)
+	}
+}
+
+// generate writes a file, for the layout of messages in protoc-gen-go's file of the same variant.
+func generate(plugin *protogen.Plugin, file *protogen.File, version, variant, constraint string) {
 	g := &generator{
-		GeneratedFile: plugin.NewGeneratedFile(file.GeneratedFilenamePrefix+Suffix, file.GoImportPath),
+		GeneratedFile: plugin.NewGeneratedFile(file.GeneratedFilenamePrefix+variant+Suffix, file.GoImportPath),
 		plugin:        plugin,
 		file:          file,
 		text:          map[*protogen.Message]bool{},
 	}
-	gocode.Header(g.GeneratedFile, version, file.Desc.Path(), string(file.GoPackageName))
+	gocode.Header(g.GeneratedFile, version, file.Desc.Path(), string(file.GoPackageName), constraint)
 	g.P("const (")
 	g.P("// These fail to compile if the code does not fit the runtime or the messages.")
 	g.P("_ = ", runtime.Ident("EnforceVersion"), "(", runtimeVersion, " - ", runtime.Ident("Version"), ")")
@@ -45,7 +73,6 @@ func Generate(plugin *protogen.Plugin, file *protogen.File, version string) *pro
 	g.P("_ = ", protoimpl.Ident("EnforceVersion"), "(", protoimpl.Ident("MaxVersion"), " - ", layoutVersion, ")")
 	g.P(")")
 	g.messages(file.Messages)
-	return g.GeneratedFile
 }
 
 // generator generates one file.
@@ -100,14 +127,17 @@ func unserved(m *protogen.Message) string {
 const method = "AnserProtobuf"
 
 // direct reports whether the code may call the functions of m by name: it is in the same package,
-// generated in the same run, and has them.
+// generated in the same run, and has them. In a file in hybrid API, functions have other parameters
+// if the tag protoopaque is set, which files in another API do not follow.
 func (g *generator) direct(m *protogen.Message) bool {
 	if m.GoIdent.GoImportPath != g.file.GoImportPath {
 		return false
 	}
 	f := g.plugin.FilesByPath[m.Desc.ParentFile().Path()]
-	return f != nil && f.Generate && unserved(m) == ""
+	return f != nil && f.Generate && isHybrid(f) == isHybrid(g.file) && unserved(m) == ""
 }
+
+func isHybrid(f *protogen.File) bool { return f.APILevel == gofeaturespb.GoFeatures_API_HYBRID }
 
 // hasText reports whether OpOwn has anything to do in m.
 func (g *generator) hasText(m *protogen.Message) bool {
