@@ -53,6 +53,7 @@ var rules = []rule{
 	{packages: "internal/wirepeer", may: []string{"wire"}},
 	{packages: "internal/lastknown", may: []string{"registry"}},          // it saves instances
 	{packages: "internal/benchpb", may: []string{"codec/protobuf/pbrt"}}, // its messages have generated code
+	{packages: "internal/conformance", may: []string{"codec/protobuf", "codec/protobuf/pbrt"}},
 	{packages: "internal/**", may: []string{"internal/**"}},
 
 	{packages: ".", may: append([]string{"internal/**"}, leaves...)},
