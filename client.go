@@ -182,7 +182,7 @@ func (c *Client) acquire(address string) *host {
 		connectTimeout: c.o.connectTimeout, maxExpansion: c.o.maxExpansion, handshakeTimeout: c.o.handshakeTimeout,
 		keepaliveOptions: c.o.keepaliveOptions,
 		streamWindow:     c.o.streamWindow, connWindow: c.o.connWindow, windowsGrow: c.o.windowsGrow,
-		idleTimeout: c.o.idleTimeout, checksums: c.o.checksums, streamsApart: r.streamsApart, handlers: c.o.handlers, observers: c.o.observers,
+		idleTimeout: c.o.idleTimeout, checksums: c.o.checksums, streamsApart: r.streamsApart, wrapper: r.wrapper, handlers: c.o.handlers, observers: c.o.observers,
 	}, r.conns, r.dial)
 }
 

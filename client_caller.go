@@ -2,6 +2,7 @@ package anser
 
 import (
 	"context"
+	"net"
 	"sync/atomic"
 	"time"
 
@@ -28,10 +29,10 @@ type callerHalf struct {
 	dialed *clientConn // the connection of this half; nil on a server's connection
 
 	// On a client's connection.
-	own       bool            // a stream owns the connection, which ends with the stream
-	socket    *sysconn.Writer // of the writing goroutine; nil: a write may block
-	behind    func()          // writeBehind; created once, so that starting it does not allocate
-	restsFrom mono.Atomic     // time since which tend has seen no call, or 0
+	own       bool        // a stream owns the connection, which ends with the stream
+	socket    tryWriter   // of the writing goroutine; nil: a write may block
+	behind    func()      // writeBehind; created once, so that starting it does not allocate
+	restsFrom mono.Atomic // time since which tend has seen no call, or 0
 
 	// On a server's connection.
 	idBit     uint64      // set in the ids that a server chooses; 0 on a client's connection
@@ -56,6 +57,22 @@ type callerHalf struct {
 	owed      atomic.Int32 // number of CANCELs that wait for their turn
 	streaming atomic.Int32 // number of open streams; busy includes them
 	waiting   atomic.Int32 // KiB that wait to be written, for growing
+}
+
+// tryWriter writes what a connection accepts without blocking.
+type tryWriter interface {
+	TryWrite(p []byte) (taken int, err error)
+}
+
+// newTryWriter returns nil for a connection whose writes may block.
+func newTryWriter(nc net.Conn) tryWriter {
+	if w, ok := nc.(tryWriter); ok { // of a Transport's Wrap
+		return w
+	}
+	if w := sysconn.NewWriter(nc); w != nil {
+		return w
+	}
+	return nil
 }
 
 func (c *callerHalf) init(base *conn, h *host) {

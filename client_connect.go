@@ -51,11 +51,19 @@ func (h *host) connect() (*clientConn, error) {
 		}
 		nc = tc
 	}
+	if h.wrapper != nil {
+		wrapped, err := h.wrapper.Wrap(nc, h.address)
+		if err != nil {
+			nc.Close()
+			return nil, fmt.Errorf("connect to %s: %w", h.address, err)
+		}
+		nc = wrapped
+	}
 	c := new(clientConn)
 	c.callerHalf.init(&c.link, h)
 	c.dialed = c
 	c.conn.init(nc, &c.wg, minPing)
-	c.socket, c.elsewhere, c.behind = sysconn.NewWriter(nc), c.writeRest, c.writeBehind
+	c.socket, c.elsewhere, c.behind = newTryWriter(nc), c.writeRest, c.writeBehind
 	own := wire.DefaultSettings()
 	own.MaxFrame = uint64(h.maxMessage) + frameOverhead
 	own.MaxStreams = 0

@@ -41,7 +41,8 @@ type hostOptions struct {
 	handshakeTimeout time.Duration
 	idleTimeout      time.Duration // 0: none
 	checksums        bool
-	streamsApart     bool // a stream has a connection of its own
+	streamsApart     bool       // a stream has a connection of its own
+	wrapper          *Transport // whose Wrap connections need, or nil
 	streamWindow     int
 	windowsGrow      bool
 	connWindow       int

@@ -35,6 +35,16 @@ type Transport struct {
 	// Secure means that Dial does TLS itself. If it is false, the option [TLS] adds TLS to the
 	// connections, as for TCP.
 	Secure bool
+	// Wrap returns the connection that carries Anser's frames, given one to the address that is
+	// dialed and, with TLS, secured. It is for protocols that translate: the frames that the client
+	// writes and reads need not be those of the wire. It must not take longer than the deadline of
+	// nc, which it must leave in place. If the result has a method TryWrite(p []byte) (n int, err
+	// error), which takes what it can without blocking, callers write with it themselves. An error
+	// closes nc. With Wrap, Dial may be nil, which means TCP. Nil means no wrapping.
+	Wrap func(nc net.Conn, address string) (net.Conn, error)
+	// NextProto is the name of the protocol for ALPN in place of [ALPN]. With it, the connection must
+	// be refused by Wrap if TLS has negotiated another one.
+	NextProto string
 	// Conns is the number of connections to an address for a client without the option [Conns]; 0
 	// means 2.
 	Conns int
@@ -55,7 +65,7 @@ func (t *Transport) check() error {
 	if t.Err != nil {
 		return t.Err
 	}
-	if t.Dial == nil {
+	if t.Dial == nil && t.Wrap == nil {
 		return fmt.Errorf("the transport %q has no function Dial", t.Scheme)
 	}
 	if t.Conns < 0 {
@@ -79,6 +89,7 @@ type route struct {
 	conns   int
 
 	secure       bool // dial does TLS with the server itself
+	wrapper      *Transport
 	streamsApart bool
 }
 
@@ -123,7 +134,19 @@ func (o *dialOptions) through(t *Transport, r route) route {
 		}
 		config = tlsFor(config, r.address)
 	}
-	r.dial = func(ctx context.Context, _, address string) (net.Conn, error) { return t.Dial(ctx, address, config) }
+	if t.NextProto != "" && r.tls != nil {
+		r.tls = r.tls.Clone()
+		r.tls.NextProtos = []string{t.NextProto}
+	}
+	if t.Wrap != nil {
+		r.wrapper = t
+	}
+	if t.Dial != nil {
+		r.dial = func(ctx context.Context, _, address string) (net.Conn, error) { return t.Dial(ctx, address, config) }
+	} else {
+		dial := r.dial
+		r.dial = func(ctx context.Context, _, address string) (net.Conn, error) { return dial(ctx, "tcp", address) }
+	}
 	if o.conns == 0 && t.Conns > 0 {
 		r.conns = t.Conns
 	}
