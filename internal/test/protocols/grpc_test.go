@@ -57,29 +57,33 @@ func dialGRPC(t *testing.T, address string) *grpc.ClientConn {
 	return conn
 }
 
+// interopCases are the cases of gRPC's interoperability tests that need no cloud and only the client
+// of the service.
+var interopCases = []struct {
+	name string
+	run  func(context.Context, pb.TestServiceClient, ...grpc.CallOption)
+}{
+	{"empty_unary", interop.DoEmptyUnaryCall},
+	{"large_unary", interop.DoLargeUnaryCall},
+	{"client_streaming", interop.DoClientStreaming},
+	{"server_streaming", interop.DoServerStreaming},
+	{"ping_pong", interop.DoPingPong},
+	{"empty_stream", interop.DoEmptyStream},
+	{"timeout_on_sleeping_server", interop.DoTimeoutOnSleepingServer},
+	{"cancel_after_begin", interop.DoCancelAfterBegin},
+	{"cancel_after_first_response", interop.DoCancelAfterFirstResponse},
+	{"custom_metadata", interop.DoCustomMetadata},
+	{"status_code_and_message", interop.DoStatusCodeAndMessage},
+	{"special_status_message", interop.DoSpecialStatusMessage},
+}
+
 // Every case of gRPC's interoperability tests that needs no cloud, with the stock client of grpc-go
 // and gRPC's own service on a server of Anser. The functions end the process when a case fails.
 func TestInteropOfGRPC(t *testing.T) {
 	address := serve(t, addInterop)
 	conn := dialGRPC(t, address)
 	client := pb.NewTestServiceClient(conn)
-	for _, test := range []struct {
-		name string
-		run  func(context.Context, pb.TestServiceClient, ...grpc.CallOption)
-	}{
-		{"empty_unary", interop.DoEmptyUnaryCall},
-		{"large_unary", interop.DoLargeUnaryCall},
-		{"client_streaming", interop.DoClientStreaming},
-		{"server_streaming", interop.DoServerStreaming},
-		{"ping_pong", interop.DoPingPong},
-		{"empty_stream", interop.DoEmptyStream},
-		{"timeout_on_sleeping_server", interop.DoTimeoutOnSleepingServer},
-		{"cancel_after_begin", interop.DoCancelAfterBegin},
-		{"cancel_after_first_response", interop.DoCancelAfterFirstResponse},
-		{"custom_metadata", interop.DoCustomMetadata},
-		{"status_code_and_message", interop.DoStatusCodeAndMessage},
-		{"special_status_message", interop.DoSpecialStatusMessage},
-	} {
+	for _, test := range interopCases {
 		t.Run(test.name, func(t *testing.T) { test.run(t.Context(), client) })
 	}
 	t.Run("unimplemented_service", func(t *testing.T) {

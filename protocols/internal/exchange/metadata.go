@@ -20,8 +20,8 @@ type Metadata struct {
 	Trace anser.Trace
 }
 
-// reserved reports whether a header belongs to the protocols and not to the metadata.
-func reserved(name string) bool {
+// Reserved reports whether a header belongs to the protocols and not to the metadata.
+func Reserved(name string) bool {
 	switch name {
 	case "te", "user-agent", "accept-encoding", "accept", "content-length", "host", "connection", "trailer",
 		"grpc-message-type", "x-user-agent", "origin", "referer", "cookie", "content-encoding", "accept-language",
@@ -39,7 +39,7 @@ func (m *Metadata) Add(name, value string) {
 		m.Trace, _ = ParseTrace(value)
 		return
 	}
-	if reserved(name) {
+	if Reserved(name) {
 		return
 	}
 	if strings.HasSuffix(name, "-bin") {
@@ -118,13 +118,13 @@ func Trailers(md anser.Metadata) (headers, trailers []hpack.HeaderField) {
 func Fields(md map[string][]string) []hpack.HeaderField {
 	var list []hpack.HeaderField
 	for k, values := range md {
-		if reserved(k) {
+		if Reserved(k) {
 			continue
 		}
 		for _, v := range values {
 			if strings.HasSuffix(k, "-bin") {
 				v = base64.RawStdEncoding.EncodeToString([]byte(v))
-			} else if !printable(v) {
+			} else if !Printable(v) {
 				continue
 			}
 			list = append(list, hpack.HeaderField{Name: k, Value: v})
@@ -133,8 +133,8 @@ func Fields(md map[string][]string) []hpack.HeaderField {
 	return list
 }
 
-// printable reports whether a value may be that of a header.
-func printable(s string) bool {
+// Printable reports whether a value may be that of a header.
+func Printable(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c == 0x7f {
 			return false

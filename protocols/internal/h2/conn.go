@@ -73,7 +73,7 @@ const (
 func New(nc net.Conn, begin []byte, config *Config) *Conn {
 	c := &Conn{
 		config: config, nc: nc, streams: make(map[uint32]*Stream), resets: newResets(), controls: newControls(),
-		credit: initialWindow, peerWindow: initialWindow, window: int64(max(config.ConnWindow, initialWindow)),
+		credit: InitialWindow, peerWindow: InitialWindow, window: int64(max(config.ConnWindow, InitialWindow)),
 	}
 	c.buf = make([]byte, max(smallBuffer, len(begin)))
 	c.w = copy(c.buf, begin)
@@ -153,7 +153,7 @@ func (c *Conn) read() error {
 	c.r += len(Preface)
 	c.sendSettings()
 	for {
-		if c.w-c.r < headerSize {
+		if c.w-c.r < HeaderSize {
 			if err := c.fill(); err != nil {
 				return err
 			}
@@ -161,18 +161,18 @@ func (c *Conn) read() error {
 		}
 		h := c.buf[c.r:]
 		size := int(h[0])<<16 | int(h[1])<<8 | int(h[2])
-		kind, flags, id := h[3], h[4], binary.BigEndian.Uint32(h[5:])&maxWindow
-		if size > maxFrame {
+		kind, flags, id := h[3], h[4], binary.BigEndian.Uint32(h[5:])&MaxWindow
+		if size > MaxFrame {
 			return c.tooLarge(kind, id)
 		}
-		if c.w-c.r < headerSize+size {
+		if c.w-c.r < HeaderSize+size {
 			if err := c.fill(); err != nil {
 				return err
 			}
 			continue
 		}
-		payload := h[headerSize : headerSize+size]
-		c.r += headerSize + size
+		payload := h[HeaderSize : HeaderSize+size]
+		c.r += HeaderSize + size
 		if err := c.frame(kind, flags, id, payload); err != nil {
 			return err
 		}
@@ -181,7 +181,7 @@ func (c *Conn) read() error {
 
 // tooLarge returns the fault of a frame over the limit.
 func (c *Conn) tooLarge(kind byte, id uint32) error {
-	return connError(FrameSizeError, "a frame of type %d on stream %d is larger than %d bytes", kind, id, maxFrame)
+	return connError(FrameSizeError, "a frame of type %d on stream %d is larger than %d bytes", kind, id, MaxFrame)
 }
 
 // fill writes the answers to the input so far, and reads more.

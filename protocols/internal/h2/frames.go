@@ -7,50 +7,50 @@ import (
 
 // frame handles a frame. An error ends the connection.
 func (c *Conn) frame(kind, flags byte, id uint32, p []byte) error {
-	if !c.settled && kind != frameSettings {
+	if !c.settled && kind != FrameSettings {
 		return connError(ProtocolError, "the first frame is not SETTINGS")
 	}
-	if c.blockID != 0 && (kind != frameContinuation || id != c.blockID) {
+	if c.blockID != 0 && (kind != FrameContinuation || id != c.blockID) {
 		return connError(ProtocolError, "the header of stream %d is not complete", c.blockID)
 	}
 	switch kind {
-	case frameData:
+	case FrameData:
 		return c.data(flags, id, p)
-	case frameHeaders:
+	case FrameHeaders:
 		return c.begin(flags, id, p)
-	case frameContinuation:
+	case FrameContinuation:
 		return c.continuation(flags, id, p)
-	case frameReset:
+	case FrameReset:
 		return c.reset(id, p)
-	case frameWindowUpdate:
+	case FrameWindowUpdate:
 		return c.windowUpdate(id, p)
 	}
 	if !c.controls.allow() {
 		return connError(EnhanceYourCalm, "too many frames without requests")
 	}
 	switch kind {
-	case framePriority:
+	case FramePriority:
 		return c.priority(id, p)
-	case frameSettings:
+	case FrameSettings:
 		return c.settings(flags, id, p)
-	case framePing:
+	case FramePing:
 		return c.ping(flags, id, p)
-	case frameGoAway:
+	case FrameGoAway:
 		if id != 0 {
 			return connError(ProtocolError, "GOAWAY on stream %d", id)
 		}
 		if len(p) < 8 {
 			return connError(FrameSizeError, "GOAWAY of %d bytes", len(p))
 		}
-	case framePushPromise:
+	case FramePushPromise:
 		return connError(ProtocolError, "PUSH_PROMISE from a client")
 	}
 	return nil
 }
 
-// unpad returns the payload without padding.
-func unpad(flags byte, p []byte) ([]byte, error) {
-	if flags&flagPadded == 0 {
+// Unpad returns the payload of a frame without its padding.
+func Unpad(flags byte, p []byte) ([]byte, error) {
+	if flags&FlagPadded == 0 {
 		return p, nil
 	}
 	if len(p) == 0 {
@@ -68,11 +68,11 @@ func (c *Conn) data(flags byte, id uint32, p []byte) error {
 	if id == 0 {
 		return connError(ProtocolError, "DATA on stream 0")
 	}
-	body, err := unpad(flags, p)
+	body, err := Unpad(flags, p)
 	if err != nil {
 		return err
 	}
-	end := flags&flagEndStream != 0
+	end := flags&FlagEndStream != 0
 	if len(body) == 0 && !end && !c.controls.allow() {
 		return connError(EnhanceYourCalm, "too many empty DATA frames")
 	}
@@ -133,16 +133,16 @@ func (c *Conn) begin(flags byte, id uint32, p []byte) error {
 	if id == 0 || id%2 == 0 {
 		return connError(ProtocolError, "HEADERS on stream %d", id)
 	}
-	p, err := unpad(flags, p)
+	p, err := Unpad(flags, p)
 	if err != nil {
 		return err
 	}
 	depends := uint32(0)
-	if flags&flagPriority != 0 {
+	if flags&FlagPriority != 0 {
 		if len(p) < 5 {
 			return connError(FrameSizeError, "HEADERS without its priority")
 		}
-		depends, p = binary.BigEndian.Uint32(p)&maxWindow, p[5:]
+		depends, p = binary.BigEndian.Uint32(p)&MaxWindow, p[5:]
 	}
 	c.mu.Lock()
 	st := c.streams[id]
@@ -154,7 +154,7 @@ func (c *Conn) begin(flags byte, id uint32, p []byte) error {
 		return connError(StreamClosed, "HEADERS on stream %d, which has ended", id)
 	case st != nil && st.halfClosed:
 		return connError(StreamClosed, "HEADERS on stream %d, which the client has ended", id)
-	case st != nil && flags&flagEndStream == 0:
+	case st != nil && flags&FlagEndStream == 0:
 		return connError(ProtocolError, "a second header on stream %d that does not end it", id)
 	}
 	c.block = headerBlock{r: &Request{ContentLength: -1}, trailers: st != nil, most: c.config.MaxHeader}
@@ -189,7 +189,7 @@ func (c *Conn) headerPart(flags byte, p []byte) error {
 	if c.block.size > 4*c.config.MaxHeader {
 		return connError(EnhanceYourCalm, "a header of more than %d bytes", 4*c.config.MaxHeader)
 	}
-	if flags&flagEndHeaders == 0 {
+	if flags&FlagEndHeaders == 0 {
 		return nil
 	}
 	if err := c.decoder.Close(); err != nil {
@@ -197,7 +197,7 @@ func (c *Conn) headerPart(flags byte, p []byte) error {
 	}
 	id := c.blockID
 	c.blockID = 0
-	end := c.blockFlags&flagEndStream != 0
+	end := c.blockFlags&FlagEndStream != 0
 	if c.block.trailers {
 		return c.trailers(id)
 	}
@@ -311,7 +311,7 @@ func (c *Conn) priority(id uint32, p []byte) error {
 		return connError(ProtocolError, "PRIORITY on stream 0")
 	case len(p) != 5:
 		return connError(FrameSizeError, "PRIORITY of %d bytes", len(p))
-	case binary.BigEndian.Uint32(p)&maxWindow == id:
+	case binary.BigEndian.Uint32(p)&MaxWindow == id:
 		return connError(ProtocolError, "stream %d depends on itself", id)
 	}
 	return nil
@@ -322,9 +322,9 @@ func (c *Conn) settings(flags byte, id uint32, p []byte) error {
 	switch {
 	case id != 0:
 		return connError(ProtocolError, "SETTINGS on stream %d", id)
-	case flags&flagAck != 0 && len(p) != 0, len(p)%6 != 0:
+	case flags&FlagAck != 0 && len(p) != 0, len(p)%6 != 0:
 		return connError(FrameSizeError, "SETTINGS of %d bytes", len(p))
-	case flags&flagAck != 0:
+	case flags&FlagAck != 0:
 		return nil
 	}
 	c.settled = true
@@ -333,26 +333,26 @@ func (c *Conn) settings(flags byte, id uint32, p []byte) error {
 	for ; len(p) > 0; p = p[6:] {
 		v := binary.BigEndian.Uint32(p[2:])
 		switch binary.BigEndian.Uint16(p) {
-		case settingTableSize:
+		case SettingTableSize:
 			c.headers.limit(v)
-		case settingPush:
+		case SettingPush:
 			if v > 1 {
 				return connError(ProtocolError, "ENABLE_PUSH is %d", v)
 			}
-		case settingWindow:
-			if v > maxWindow {
+		case SettingWindow:
+			if v > MaxWindow {
 				return connError(FlowControlError, "INITIAL_WINDOW_SIZE is %d", v)
 			}
 			if err := c.changeWindowLocked(int64(v)); err != nil {
 				return err
 			}
-		case settingMaxFrame:
-			if v < maxFrame || v >= 1<<24 {
+		case SettingMaxFrame:
+			if v < MaxFrame || v >= 1<<24 {
 				return connError(ProtocolError, "MAX_FRAME_SIZE is %d", v)
 			}
 		}
 	}
-	if err := c.answerLocked(frameHeader(0, frameSettings, flagAck, 0)); err != nil {
+	if err := c.answerLocked(FrameHeader(0, FrameSettings, FlagAck, 0)); err != nil {
 		return err
 	}
 	for _, st := range c.streams { // after the acknowledgment, which says that the windows are new
@@ -366,7 +366,7 @@ func (c *Conn) changeWindowLocked(window int64) error {
 	delta := window - c.peerWindow
 	c.peerWindow = window
 	for _, st := range c.streams {
-		if st.credit += delta; st.credit > maxWindow {
+		if st.credit += delta; st.credit > MaxWindow {
 			return connError(FlowControlError, "INITIAL_WINDOW_SIZE makes a window larger than allowed")
 		}
 	}
@@ -393,13 +393,13 @@ func (c *Conn) ping(flags byte, id uint32, p []byte) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if flags&flagAck != 0 {
+	if flags&FlagAck != 0 {
 		if string(p) == drainPing {
 			c.refuseLocked()
 		}
 		return nil
 	}
-	return c.answerLocked(append(frameHeader(8, framePing, flagAck, 0), p...))
+	return c.answerLocked(append(FrameHeader(8, FramePing, FlagAck, 0), p...))
 }
 
 // windowUpdate handles WINDOW_UPDATE.
@@ -407,7 +407,7 @@ func (c *Conn) windowUpdate(id uint32, p []byte) error {
 	if len(p) != 4 {
 		return connError(FrameSizeError, "WINDOW_UPDATE of %d bytes", len(p))
 	}
-	n := int64(binary.BigEndian.Uint32(p) & maxWindow)
+	n := int64(binary.BigEndian.Uint32(p) & MaxWindow)
 	if id > c.lastID {
 		return connError(ProtocolError, "WINDOW_UPDATE on stream %d, which is idle", id)
 	}
@@ -420,7 +420,7 @@ func (c *Conn) windowUpdate(id uint32, p []byte) error {
 		if n == 0 {
 			return connError(ProtocolError, "WINDOW_UPDATE of 0 bytes")
 		}
-		if c.credit += n; c.credit > maxWindow {
+		if c.credit += n; c.credit > MaxWindow {
 			return connError(FlowControlError, "the window of the connection is larger than allowed")
 		}
 		for len(c.blocked) > 0 && c.credit > 0 {
@@ -436,7 +436,7 @@ func (c *Conn) windowUpdate(id uint32, p []byte) error {
 		c.mu.Unlock()
 		return nil
 	}
-	if n == 0 || st.credit+n > maxWindow {
+	if n == 0 || st.credit+n > MaxWindow {
 		c.mu.Unlock()
 		code := FlowControlError
 		if n == 0 {

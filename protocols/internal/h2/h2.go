@@ -1,4 +1,4 @@
-// Package h2 is the server's side of HTTP/2 (RFC 9113), for one connection at a time. The goroutine
+// Package h2 has the frames of HTTP/2 (RFC 9113), and its server's side for one connection at a time. The goroutine
 // that reads the connection parses frames and calls the receivers of requests; any goroutine may
 // write, and what several of them write at the same time leaves in one system call.
 package h2
@@ -13,35 +13,35 @@ const Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 // The types of frames.
 const (
-	frameData byte = iota
-	frameHeaders
-	framePriority
-	frameReset
-	frameSettings
-	framePushPromise
-	framePing
-	frameGoAway
-	frameWindowUpdate
-	frameContinuation
+	FrameData byte = iota
+	FrameHeaders
+	FramePriority
+	FrameReset
+	FrameSettings
+	FramePushPromise
+	FramePing
+	FrameGoAway
+	FrameWindowUpdate
+	FrameContinuation
 )
 
 // The flags of frames.
 const (
-	flagEndStream  = 1 // of DATA and HEADERS
-	flagAck        = 1 // of SETTINGS and PING
-	flagEndHeaders = 4
-	flagPadded     = 8
-	flagPriority   = 32
+	FlagEndStream  = 1 // of DATA and HEADERS
+	FlagAck        = 1 // of SETTINGS and PING
+	FlagEndHeaders = 4
+	FlagPadded     = 8
+	FlagPriority   = 32
 )
 
 // The settings.
 const (
-	settingTableSize uint16 = iota + 1
-	settingPush
-	settingMaxStreams
-	settingWindow
-	settingMaxFrame
-	settingMaxHeader
+	SettingTableSize uint16 = iota + 1
+	SettingPush
+	SettingMaxStreams
+	SettingWindow
+	SettingMaxFrame
+	SettingMaxHeader
 )
 
 // Code is an error code of HTTP/2.
@@ -100,12 +100,13 @@ func (e *StreamError) Error() string { return fmt.Sprintf("HTTP/2: %s: %s", e.Co
 
 func streamError(code Code, text string) *StreamError { return &StreamError{code, text} }
 
+// Sizes in bytes.
 const (
-	headerSize = 9
-	maxFrame   = 16 << 10 // the payload of a frame that is accepted, and sent
-	maxWindow  = 1<<31 - 1
-	// initialWindow is the window of a connection or stream before it is changed.
-	initialWindow = 1<<16 - 1
+	HeaderSize = 9        // of a frame's header
+	MaxFrame   = 16 << 10 // the payload of a frame that is accepted, and sent
+	MaxWindow  = 1<<31 - 1
+	// InitialWindow is the window of a connection or stream before it is changed.
+	InitialWindow = 1<<16 - 1
 )
 
 // Config configures connections.

@@ -275,7 +275,7 @@ func (w *responseWriter) Write(p []byte) (int, error) {
 		return 0, http.ErrBodyNotAllowed
 	}
 	w.out = append(w.out, p...)
-	if len(w.out) >= maxFrame {
+	if len(w.out) >= MaxFrame {
 		if err := w.FlushError(); err != nil {
 			return 0, err
 		}

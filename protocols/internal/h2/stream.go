@@ -51,7 +51,7 @@ func (st *Stream) consumeLocked(n int64) {
 	c.returned += n
 	st.returned += n
 	if st.returned >= int64(c.config.Window)/2 && !st.halfClosed && !st.closed {
-		c.out = appendWindowUpdate(c.out, st.id, st.returned)
+		c.out = AppendWindowUpdate(c.out, st.id, st.returned)
 		st.window += st.returned
 		st.returned = 0
 	}
@@ -67,7 +67,7 @@ func (c *Conn) giveBack(n int64) {
 func (c *Conn) giveBackLocked(n int64) {
 	c.returned += n
 	if c.returned >= int64(c.config.ConnWindow)/2 {
-		c.out = appendWindowUpdate(c.out, 0, c.returned)
+		c.out = AppendWindowUpdate(c.out, 0, c.returned)
 		c.window += c.returned
 		c.returned = 0
 	}
@@ -210,13 +210,13 @@ func (st *Stream) addLocked(data []byte) {
 		c.credit -= n
 		last := st.ended && st.trailers == nil
 		for {
-			part := data[:min(len(data), maxFrame)]
+			part := data[:min(len(data), MaxFrame)]
 			data = data[len(part):]
 			var flags byte
 			if last && len(data) == 0 {
-				flags, st.flagged = flagEndStream, true
+				flags, st.flagged = FlagEndStream, true
 			}
-			c.out = append(append(c.out, frameHeader(len(part), frameData, flags, st.id)...), part...)
+			c.out = append(append(c.out, FrameHeader(len(part), FrameData, flags, st.id)...), part...)
 			if len(data) == 0 {
 				break
 			}
@@ -237,12 +237,12 @@ func (st *Stream) sendLocked() {
 		return
 	}
 	for len(st.pending) > 0 && st.credit > 0 && c.credit > 0 {
-		n := int(min(int64(len(st.pending)), maxFrame, st.credit, c.credit))
+		n := int(min(int64(len(st.pending)), MaxFrame, st.credit, c.credit))
 		var flags byte
 		if n == len(st.pending) && st.ended && st.trailers == nil {
-			flags, st.flagged = flagEndStream, true
+			flags, st.flagged = FlagEndStream, true
 		}
-		c.out = append(append(c.out, frameHeader(n, frameData, flags, st.id)...), st.pending[:n]...)
+		c.out = append(append(c.out, FrameHeader(n, FrameData, flags, st.id)...), st.pending[:n]...)
 		st.pending = st.pending[n:]
 		st.credit -= int64(n)
 		c.credit -= int64(n)
@@ -271,7 +271,7 @@ func (st *Stream) finishLocked() {
 	case st.trailers != nil:
 		c.out = c.headers.append(c.out, st.id, &Header{Fields: st.trailers}, true)
 	case !st.flagged:
-		c.out = append(c.out, frameHeader(0, frameData, flagEndStream, st.id)...)
+		c.out = append(c.out, FrameHeader(0, FrameData, FlagEndStream, st.id)...)
 	}
 	st.endLocked()
 }

@@ -11,12 +11,14 @@ import (
 	"github.com/anser-rpc/anser/internal/mono"
 )
 
-func frameHeader(size int, kind, flags byte, id uint32) []byte {
+// FrameHeader returns the header of a frame with size bytes of payload.
+func FrameHeader(size int, kind, flags byte, id uint32) []byte {
 	return []byte{byte(size >> 16), byte(size >> 8), byte(size), kind, flags, byte(id >> 24), byte(id >> 16), byte(id >> 8), byte(id)}
 }
 
-func appendWindowUpdate(out []byte, id uint32, n int64) []byte {
-	return binary.BigEndian.AppendUint32(append(out, frameHeader(4, frameWindowUpdate, 0, id)...), uint32(n))
+// AppendWindowUpdate appends a WINDOW_UPDATE frame.
+func AppendWindowUpdate(out []byte, id uint32, n int64) []byte {
+	return binary.BigEndian.AppendUint32(append(out, FrameHeader(4, FrameWindowUpdate, 0, id)...), uint32(n))
 }
 
 // sendSettings sends the preface of the server.
@@ -26,26 +28,26 @@ func (c *Conn) sendSettings() {
 		id uint16
 		v  int
 	}{
-		{settingMaxStreams, c.config.MaxStreams},
-		{settingWindow, c.config.Window},
-		{settingMaxHeader, c.config.MaxHeader},
+		{SettingMaxStreams, c.config.MaxStreams},
+		{SettingWindow, c.config.Window},
+		{SettingMaxHeader, c.config.MaxHeader},
 	} {
 		p = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint16(p, s.id), uint32(s.v))
 	}
 	c.mu.Lock()
-	c.out = append(append(c.out, frameHeader(len(p), frameSettings, 0, 0)...), p...)
-	if more := c.config.ConnWindow - initialWindow; more > 0 {
-		c.out = appendWindowUpdate(c.out, 0, int64(more))
+	c.out = append(append(c.out, FrameHeader(len(p), FrameSettings, 0, 0)...), p...)
+	if more := c.config.ConnWindow - InitialWindow; more > 0 {
+		c.out = AppendWindowUpdate(c.out, 0, int64(more))
 	}
 	c.mu.Unlock()
 }
 
 func (c *Conn) resetLocked(id uint32, code Code) {
-	c.out = binary.BigEndian.AppendUint32(append(c.out, frameHeader(4, frameReset, 0, id)...), uint32(code))
+	c.out = binary.BigEndian.AppendUint32(append(c.out, FrameHeader(4, FrameReset, 0, id)...), uint32(code))
 }
 
 func (c *Conn) goAwayLocked(last uint32, code Code, text string) {
-	c.out = append(c.out, frameHeader(8+len(text), frameGoAway, 0, 0)...)
+	c.out = append(c.out, FrameHeader(8+len(text), FrameGoAway, 0, 0)...)
 	c.out = binary.BigEndian.AppendUint32(c.out, last)
 	c.out = binary.BigEndian.AppendUint32(c.out, uint32(code))
 	c.out = append(c.out, text...)
@@ -60,8 +62,8 @@ func (c *Conn) GoAway() {
 	c.mu.Lock()
 	if !c.goneAway && c.err == nil {
 		c.goneAway = true
-		c.goAwayLocked(maxWindow, NoError, "")
-		c.out = append(append(c.out, frameHeader(8, framePing, 0, 0)...), drainPing...)
+		c.goAwayLocked(MaxWindow, NoError, "")
+		c.out = append(append(c.out, FrameHeader(8, FramePing, 0, 0)...), drainPing...)
 		time.AfterFunc(time.Second, func() { // the client may answer no PING
 			c.mu.Lock()
 			c.refuseLocked()
@@ -192,20 +194,20 @@ func (w *headerWriter) append(out []byte, id uint32, h *Header, end bool) []byte
 	}
 	var flags byte
 	if end {
-		flags = flagEndStream
+		flags = FlagEndStream
 	}
-	kind := frameHeaders
+	kind := FrameHeaders
 	for {
-		part := block[:min(len(block), maxFrame)]
+		part := block[:min(len(block), MaxFrame)]
 		block = block[len(part):]
 		if len(block) == 0 {
-			flags |= flagEndHeaders
+			flags |= FlagEndHeaders
 		}
-		out = append(append(out, frameHeader(len(part), kind, flags, id)...), part...)
+		out = append(append(out, FrameHeader(len(part), kind, flags, id)...), part...)
 		if len(block) == 0 {
 			return out
 		}
-		kind, flags = frameContinuation, 0
+		kind, flags = FrameContinuation, 0
 	}
 }
 

@@ -1,0 +1,84 @@
+package protocols_test
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"testing"
+
+	"google.golang.org/grpc/stats"
+)
+
+// sizes adds up the bytes of messages on the wire of a server of grpc-go.
+type sizes struct{ n *atomic.Int64 }
+
+func (s sizes) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (s sizes) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (s sizes) HandleConn(context.Context, stats.ConnStats)                       {}
+
+func (s sizes) HandleRPC(_ context.Context, r stats.RPCStats) {
+	switch r := r.(type) {
+	case *stats.InPayload:
+		s.n.Add(int64(r.WireLength))
+	case *stats.OutPayload:
+		s.n.Add(int64(r.WireLength))
+	}
+}
+
+// connections counts the connections of a server of grpc-go.
+type connections struct{ n *atomic.Int32 }
+
+func (c connections) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+func (c connections) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (c connections) HandleRPC(context.Context, stats.RPCStats)                         {}
+
+func (c connections) HandleConn(_ context.Context, s stats.ConnStats) {
+	if _, ok := s.(*stats.ConnBegin); ok {
+		c.n.Add(1)
+	}
+}
+
+// proxy passes the bytes of connections on, until it is silent.
+type proxy struct {
+	to     string
+	silent atomic.Bool
+}
+
+func (p *proxy) start(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	copyBytes := func(to, from net.Conn) {
+		defer to.Close()
+		b := make([]byte, 32<<10)
+		for {
+			n, err := from.Read(b)
+			if err != nil {
+				return
+			}
+			if !p.silent.Load() {
+				to.Write(b[:n])
+			}
+		}
+	}
+	go func() {
+		for {
+			near, err := l.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("tcp", p.to)
+			if err != nil {
+				near.Close()
+				continue
+			}
+			go copyBytes(near, far)
+			go copyBytes(far, near)
+		}
+	}()
+	return l.Addr().String()
+}

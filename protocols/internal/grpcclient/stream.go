@@ -1,0 +1,350 @@
+package grpcclient
+
+import (
+	"encoding/binary"
+
+	"github.com/anser-rpc/anser/internal/mono"
+	"github.com/anser-rpc/anser/protocols/internal/h2"
+	"github.com/anser-rpc/anser/wire"
+)
+
+// stream is a call. It is guarded by the lock of its connection.
+type stream struct {
+	call               uint64 // its id for the client
+	id                 uint32 // its id in HTTP/2; 0: it waits in the queue
+	oneway, isStream   bool
+	accepts            bool // the client reads a message with headers first
+	method             *method
+	codec, compression uint8
+	deadline           mono.Time // 0: none
+	fields             []byte    // of the header, while it waits in the queue
+
+	// To the server.
+	credit      int64
+	pending     []byte // waits for credit
+	joined      []byte // parts of a message that is not complete
+	clientEnded bool
+	sentEnd     bool
+	waits       bool  // it is in blocked
+	owed        int64 // bytes of pending that are the client's credit
+	back        int64 // have left, and were not returned to the client yet
+
+	// From the server.
+	window   int64 // bytes that the server may still send
+	returned int64 // consumed, and not given back to the server yet
+	headed   bool  // the header has arrived
+	gzip     bool  // the server may compress
+	in       []byte
+	left     int // bytes of a message that the client gets the beginning of
+	packed   uint8
+	upCredit int64 // bytes that the client accepts
+	overhead int64
+	held     bool // the rest of in waits for credit of the client
+	listed   bool // it is in the connection's list of streams that wait
+	headers  map[string][]string
+	final    *wire.ErrorBody // how it has ended, while messages wait for credit of the client
+	trailers map[string][]string
+}
+
+const prefixSize = 5 // of a message: a flag, and the length
+
+// messageLocked sends a message.
+func (c *Conn) messageLocked(st *stream, payload []byte, plain bool) {
+	var prefix [prefixSize]byte
+	if !plain {
+		prefix[0] = 1
+	}
+	binary.BigEndian.PutUint32(prefix[1:], uint32(len(payload)))
+	size := int64(prefixSize + len(payload))
+	if st.id == 0 || len(st.pending) > 0 || size > min(st.credit, c.credit) {
+		c.pending += int(size)
+		st.pending = append(append(st.pending, prefix[:]...), payload...)
+		c.sendLocked(st)
+		return
+	}
+	st.credit -= size
+	c.credit -= size
+	var flags byte
+	first := payload[:min(len(payload), h2.MaxFrame-prefixSize)]
+	payload = payload[len(first):]
+	if len(payload) == 0 && st.clientEnded {
+		flags, st.sentEnd = h2.FlagEndStream, true
+	}
+	c.out = append(append(c.out, h2.FrameHeader(prefixSize+len(first), h2.FrameData, flags, st.id)...), prefix[:]...)
+	c.out = append(c.out, first...)
+	for len(payload) > 0 {
+		part := payload[:min(len(payload), h2.MaxFrame)]
+		if payload = payload[len(part):]; len(payload) == 0 && st.clientEnded {
+			flags, st.sentEnd = h2.FlagEndStream, true
+		}
+		c.out = append(append(c.out, h2.FrameHeader(len(part), h2.FrameData, flags, st.id)...), part...)
+	}
+	c.settleOwedLocked(st)
+}
+
+// sendLocked sends what the server's credit allows.
+func (c *Conn) sendLocked(st *stream) {
+	if st.id == 0 || st.sentEnd {
+		return
+	}
+	for len(st.pending) > 0 && st.credit > 0 && c.credit > 0 {
+		n := int(min(int64(len(st.pending)), h2.MaxFrame, st.credit, c.credit))
+		var flags byte
+		if n == len(st.pending) && st.clientEnded {
+			flags, st.sentEnd = h2.FlagEndStream, true
+		}
+		c.out = append(append(c.out, h2.FrameHeader(n, h2.FrameData, flags, st.id)...), st.pending[:n]...)
+		st.pending = st.pending[n:]
+		st.credit -= int64(n)
+		c.credit -= int64(n)
+		c.lessPendingLocked(n)
+	}
+	switch {
+	case len(st.pending) == 0:
+		st.pending = nil
+		if st.clientEnded && !st.sentEnd {
+			st.sentEnd = true
+			c.out = append(c.out, h2.FrameHeader(0, h2.FrameData, h2.FlagEndStream, st.id)...)
+		}
+	case st.credit > 0 && !st.waits:
+		st.waits = true
+		c.blocked = append(c.blocked, st)
+	}
+	c.settleOwedLocked(st)
+}
+
+func (c *Conn) lessPendingLocked(n int) {
+	was := c.pending
+	if c.pending -= n; was > maxPending && c.pending <= maxPending {
+		c.room.Broadcast()
+	}
+}
+
+// unblockLocked sends after the server has given credit to the connection.
+func (c *Conn) unblockLocked() {
+	for n := len(c.blocked); n > 0 && c.credit > 0; n-- {
+		st := c.blocked[0]
+		c.blocked = c.blocked[1:]
+		if st.waits = false; c.calls[st.call] == st {
+			c.sendLocked(st)
+		}
+	}
+	if len(c.blocked) == 0 {
+		c.blocked = nil
+	}
+}
+
+// settleOwedLocked returns the credit of what has left.
+func (c *Conn) settleOwedLocked(st *stream) {
+	if more := st.owed - int64(len(st.pending)); more > 0 {
+		st.owed -= more
+		c.returnLocked(st, more)
+	}
+}
+
+// returnLocked returns credit for DATA to the client; st may be nil.
+func (c *Conn) returnLocked(st *stream, n int64) {
+	if c.sent += n; c.sent >= connWindow/4 {
+		c.up = wire.AppendWindow(c.up, 0, uint32(c.sent))
+		c.sent = 0
+	}
+	if st == nil {
+		return
+	}
+	if st.back += n; st.back >= sendWindow/4 {
+		c.up = wire.AppendWindow(c.up, st.call, uint32(st.back))
+		st.back = 0
+	}
+}
+
+// discardLocked returns what a call that has ended still holds.
+func (c *Conn) discardLocked(st *stream) {
+	c.lessPendingLocked(len(st.pending))
+	if st.owed > 0 {
+		c.returnLocked(nil, st.owed)
+		st.owed = 0
+	}
+	if st.isStream && len(st.in) > 0 {
+		c.giveBackLocked(int64(len(st.in)))
+	}
+	c.recycleLocked(st)
+	st.pending, st.joined, st.in = nil, nil, nil
+}
+
+// removeLocked forgets a call.
+func (c *Conn) removeLocked(st *stream) {
+	delete(c.calls, st.call)
+	delete(c.streams, st.id)
+	c.discardLocked(st)
+}
+
+// resetLocked ends a call for the server.
+func (c *Conn) resetLocked(st *stream, code h2.Code) {
+	c.out = binary.BigEndian.AppendUint32(append(c.out, h2.FrameHeader(4, h2.FrameReset, 0, st.id)...), uint32(code))
+	c.removeLocked(st)
+}
+
+// giveBackLocked lets the server send as many bytes on the connection as were consumed.
+func (c *Conn) giveBackLocked(n int64) {
+	if c.returned += n; c.returned >= connWindow/4 {
+		c.out = h2.AppendWindowUpdate(c.out, 0, c.returned)
+		c.window += c.returned
+		c.returned = 0
+	}
+}
+
+// consumeLocked lets the server send as many bytes on a stream as were consumed.
+func (c *Conn) consumeLocked(st *stream, n int64) {
+	if st.returned += n; st.returned >= int64(c.client.StreamWindow)/4 && st.final == nil {
+		c.out = h2.AppendWindowUpdate(c.out, st.id, st.returned)
+		st.window += st.returned
+		st.returned = 0
+	}
+}
+
+// receiveLocked takes a part of the messages of the server. It returns the fault of the server that
+// ends the call.
+func (c *Conn) receiveLocked(st *stream, p []byte) *wire.ErrorBody {
+	if !st.isStream {
+		if st.in == nil {
+			st.in = c.bufferLocked()
+		}
+		st.in = append(st.in, p...)
+		c.giveBackLocked(int64(len(p)))
+		c.consumeLocked(st, int64(len(p)))
+		if len(st.in) < prefixSize {
+			return nil
+		}
+		size := int64(binary.BigEndian.Uint32(st.in[1:]))
+		if size+wire.ReplySize > int64(c.client.MaxFrame) {
+			return c.tooLarge(size)
+		}
+		if int64(len(st.in)) > prefixSize+size {
+			return internal("the server has sent more than one message for a unary call")
+		}
+		return nil
+	}
+	if len(st.in) > 0 {
+		st.in = append(st.in, p...)
+		p = st.in
+	}
+	rest, fault := c.forwardLocked(st, p)
+	st.in = append(st.in[:0], rest...)
+	return fault
+}
+
+// bufferLocked returns a buffer for a message.
+func (c *Conn) bufferLocked() []byte {
+	if n := len(c.free); n > 0 {
+		b := c.free[n-1]
+		c.free = c.free[:n-1]
+		return b[:0]
+	}
+	return make([]byte, 0, 1<<10)
+}
+
+func (c *Conn) recycleLocked(st *stream) {
+	if cap(st.in) > 0 && cap(st.in) <= smallBuffer && len(c.free) < 64 {
+		c.free = append(c.free, st.in)
+	}
+}
+
+func internal(text string) *wire.ErrorBody {
+	return &wire.ErrorBody{Code: wire.InternalError, Outcome: wire.OutcomeUnknown, Message: text}
+}
+
+func (c *Conn) tooLarge(size int64) *wire.ErrorBody {
+	e := &wire.ErrorBody{Code: wire.ResourceExhausted, Outcome: wire.Executed}
+	e.Message = "a message of " + itoa(size) + " bytes from the server is over this client's limit: raise it with anser.MaxMessage"
+	return e
+}
+
+// forwardLocked passes the messages of a stream on, as far as the client accepts them, and returns
+// the rest.
+func (c *Conn) forwardLocked(st *stream, p []byte) (rest []byte, fault *wire.ErrorBody) {
+	st.held = false
+	for {
+		begins := st.left == 0
+		body := p
+		if begins {
+			if len(p) < prefixSize {
+				return p, nil
+			}
+			size := int64(binary.BigEndian.Uint32(p[1:]))
+			switch {
+			case size+wire.DataSize > int64(c.client.MaxFrame):
+				return nil, c.tooLarge(size)
+			case p[0] > 1 || p[0] == 1 && (!st.gzip || st.compression != gzipNumber):
+				return nil, internal("the server has sent a message in a compression that was not agreed on")
+			}
+			st.packed = p[0]
+			body = p[prefixSize:]
+			st.left = int(size)
+		}
+		n := min(st.left, len(body))
+		room := min(st.upCredit, c.upCredit) - wire.DataSize
+		if room < 0 || room == 0 && st.left > 0 {
+			if begins {
+				st.left = 0
+			}
+			c.holdLocked(st)
+			return p, nil
+		}
+		n = min(n, int(room))
+		if n == 0 && st.left > 0 { // nothing of the message has arrived
+			if begins {
+				st.left = 0
+			}
+			return p, nil
+		}
+		var flags wire.Flags
+		if n < st.left {
+			flags = wire.FlagMore
+		}
+		at := len(c.up)
+		c.up = wire.AppendDataHead(c.up, st.call, flags, st.codec, st.packed*gzipNumber)
+		c.up = append(c.up, body[:n]...)
+		wire.PutLength(c.up[at:], uint32(wire.DataSize+n))
+		st.left -= n
+		st.upCredit -= int64(wire.DataSize + n)
+		c.upCredit -= int64(wire.DataSize + n)
+		st.overhead += wire.DataSize
+		c.overhead += wire.DataSize
+		if begins {
+			c.giveBackLocked(prefixSize)
+			c.consumeLocked(st, prefixSize)
+		}
+		p = body[n:]
+	}
+}
+
+// holdLocked makes a stream wait for credit of the client.
+func (c *Conn) holdLocked(st *stream) {
+	st.held = true
+	if !st.listed {
+		st.listed = true
+		c.held = append(c.held, st)
+	}
+}
+
+// deliverLocked continues after the client has returned credit.
+func (c *Conn) deliverLocked(st *stream) {
+	if c.calls[st.call] != st {
+		return
+	}
+	if len(st.in) > 0 {
+		rest, fault := c.forwardLocked(st, st.in)
+		st.in = append(st.in[:0], rest...)
+		if fault != nil {
+			c.failLocked(st, fault)
+			return
+		}
+	}
+	if st.final == nil || st.held {
+		return
+	}
+	if fault := c.completeLocked(st); fault != nil && st.final.Code == wire.OK {
+		st.final = fault
+	}
+	c.finishLocked(st)
+}
