@@ -1,19 +1,37 @@
-// Anser-grpc is a peer of the arena: a server of Anser, called over gRPC by the client of gRPC for
-// Go.
+// Anser-grpc is two peers of the arena: a server of Anser, called over gRPC by the client of gRPC
+// for Go, and with -out a client of Anser that calls the server of gRPC for Go.
 package main
 
 import (
 	"context"
+	"flag"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/arena/workload"
 	"github.com/anser-rpc/anser/protocols"
 )
 
-func main() { newProgram().Main() }
+func main() { newProgram(false).Main() }
 
-func newProgram() *workload.Program {
-	return &workload.Program{Name: "anser-grpc", Serve: serve, Open: workload.Open(dial)}
+func newProgram(out bool) *workload.Program {
+	return &workload.Program{
+		Name: "anser-grpc",
+		Flags: func(f *flag.FlagSet) {
+			f.BoolVar(&out, "out", out, "the client is Anser's, and the server that of gRPC for Go")
+		},
+		Serve: func(ctx context.Context, o *workload.ServerOptions) error {
+			if out {
+				return serveStock(ctx, o)
+			}
+			return serve(ctx, o)
+		},
+		Open: func(ctx context.Context, o *workload.ClientOptions) (func(i int) workload.Call, func(), error) {
+			if out {
+				return openOut(ctx, o)
+			}
+			return workload.Open(dial)(ctx, o)
+		},
+	}
 }
 
 // The workloads' methods, on the server and as paths of gRPC.

@@ -15,4 +15,6 @@ func TestBytes(t *testing.T) {
 	})
 }
 
-func TestCalls(t *testing.T) { peertest.Calls(t, newProgram()) }
+func TestCalls(t *testing.T) { peertest.Calls(t, newProgram(false)) }
+
+func TestCallsOut(t *testing.T) { peertest.Calls(t, newProgram(true)) }
