@@ -111,6 +111,7 @@ require (
 	github.com/coreos/go-semver v0.3.1 // indirect
 	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
 	github.com/golang/protobuf v1.5.4 // indirect
+	github.com/google/flatbuffers v25.12.19+incompatible
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/lucasb-eyer/go-colorful v1.4.1 // indirect
@@ -158,3 +159,5 @@ replace github.com/anser-rpc/anser/registry/redis => ../../registry/redis
 replace github.com/anser-rpc/anser/registry/nacos => ../../registry/nacos
 
 replace github.com/anser-rpc/anser/protocols => ../../protocols
+
+replace github.com/anser-rpc/anser/codec/flatbuffers => ../../codec/flatbuffers

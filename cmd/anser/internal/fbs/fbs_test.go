@@ -95,15 +95,15 @@ func TestDefaults(t *testing.T) {
 	o := object(t, features(t), "Everything")
 	for name, want := range map[string]int64{
 		"a_bool": 1, "a_byte": -128, "a_ubyte": 255, "a_short": 127, "a_ushort": 0, "an_int": 5, "a_uint": math.MaxUint32,
-		"a_long": math.MinInt64, "a_ulong": -1, "a_string_number": 7, "color": 8, "colors": 3, "level": 16, "level_number": 16,
-		"big": -1, "plain": 16, "maybe": 0,
+		"a_long": math.MinInt64, "a_ulong": math.MaxInt64, "a_string_number": 7, "color": 8, "colors": 3, "level": 16, "level_number": 16,
+		"plain": 16, "maybe": 0,
 	} {
 		if got := field(t, o, name).Default.Int; got != want {
 			t.Errorf("%s is %d, want %d", name, got, want)
 		}
 	}
 	for name, want := range map[string]float64{
-		"a_float": 1.5, "a_double": .5e-3, "an_inf": math.Inf(-1), "a_nan": math.NaN(), "an_angle": math.Pi, "a_hex_float": 12,
+		"a_float": 1.5, "a_double": .5e-3, "an_inf": math.Inf(-1), "a_nan": math.NaN(), "an_angle": 3.14159265359, "a_hex_float": 12,
 	} {
 		if got := field(t, o, name).Default.Float; got != want && !(math.IsNaN(got) && math.IsNaN(want)) {
 			t.Errorf("%s is %v, want %v", name, got, want)
@@ -122,6 +122,19 @@ func TestDefaults(t *testing.T) {
 	}
 	if f := field(t, o, "text"); !f.Required || f.At.String() != "testdata/features.fbs:73:3" {
 		t.Errorf("text is %+v", f)
+	}
+}
+
+// Numbers beyond those of int64 are kept by their bits. flatc writes 0 for them into a binary schema.
+func TestLargestDefault(t *testing.T) {
+	s, err := fbs.Parse("a.fbs", []byte("enum E:ulong { A, B = 18446744073709551615 } table T { a:ulong = 18446744073709551615; b:E = B; }"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range s.Files[0].Objects[0].Fields {
+		if f.Default.Int != -1 {
+			t.Errorf("%s is %d", f.Name, f.Default.Int)
+		}
 	}
 }
 

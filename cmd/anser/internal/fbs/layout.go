@@ -205,8 +205,13 @@ func (c *checker) special(f *Field) {
 			c.wrong(a.At, "field %s: the hash %q is unknown: use \"fnv1_%s\" or \"fnv1a_%s\"", f.Name, shorten(a.Value), bits, bits)
 		}
 	}
-	if a := f.Attributes.Get("cpp_type"); a != nil && f.Attributes.Get("hash") == nil {
-		c.wrong(a.At, "field %s has the attribute cpp_type and must have hash, too", f.Name)
+	if a := f.Attributes.Get("cpp_type"); a != nil {
+		if f.Attributes.Get("hash") == nil {
+			c.wrong(a.At, "field %s has the attribute cpp_type and must have hash, too", f.Name)
+		}
+		if f.Attributes.Get("cpp_ptr_type") == nil { // what flatc adds
+			f.Attributes = append(f.Attributes, Attribute{Name: "cpp_ptr_type", Value: "naked", Text: true, At: a.At})
+		}
 	}
 	if a := f.Attributes.Get("shared"); a != nil && t.Base != String {
 		c.wrong(a.At, "field %s is no string and cannot be shared", f.Name)

@@ -219,11 +219,13 @@ func number(v *value) (n float64, wrong string) {
 			return 0, wrong
 		}
 		y, known := function(v.text, x)
-		if !known {
+		if !known || v.sign != "" {
 			return 0, "is no function: there are deg, rad, sin, cos, tan, asin, acos and atan"
 		}
-		if v.sign == "-" {
-			y = -y
+		// flatc goes on with twelve decimals, so code in other languages has that default.
+		y, err := strconv.ParseFloat(strconv.FormatFloat(y, 'f', 12, 64), 64)
+		if err != nil {
+			return 0, "is no number"
 		}
 		return y, ""
 	}
