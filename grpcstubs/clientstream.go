@@ -184,7 +184,7 @@ func (s *clientStream) RecvMsg(m any) error {
 	}
 	if err := s.receive(st, m); err != nil {
 		if err == io.EOF && !s.desc.ServerStreams {
-			err = status.Error(codes.Internal, "grpcstubs: the stream ended without a reply")
+			err = status.Error(codes.Unimplemented, "grpcstubs: the stream ended without a reply")
 		}
 		return s.end(toStatus(err))
 	}
@@ -201,7 +201,7 @@ func (s *clientStream) RecvMsg(m any) error {
 		return nil
 	case nil:
 		st.Close()
-		return s.end(status.Error(codes.Internal, "grpcstubs: the method has more than one reply"))
+		return s.end(status.Error(codes.Unimplemented, "grpcstubs: the method has more than one reply"))
 	default:
 		return s.end(toStatus(err))
 	}

@@ -50,27 +50,29 @@ func suite(t *testing.T, module, version, command string, further ...string) (pr
 	return program, run(t, dir, "list", "-m", "-f", "{{.Dir}}", module)
 }
 
-// serverUnderTest builds the suite's own service for gRPC with a main function that serves it on a
-// server of Anser. The service is in an internal package of the suite, so it is built in a copy of
-// the suite.
-func serverUnderTest(t *testing.T, source string) string {
+// built builds a program in a copy of a suite, to which files of testdata are added: what they use
+// is internal to the suite. Change edits files of the suite.
+func built(t *testing.T, source string, add map[string]string, change map[string][2]string, command string) string {
 	t.Helper()
 	tree := filepath.Join(t.TempDir(), "conformance")
 	if err := os.CopyFS(tree, os.DirFS(source)); err != nil {
 		t.Fatal(err)
 	}
-	for from, to := range map[string]string{"service.go.txt": "internal/app/grpcserver/anser.go", "main.go.txt": "cmd/anserserver/main.go"} {
+	for from, to := range add {
 		text, err := os.ReadFile(filepath.Join("testdata", from))
 		if err != nil {
 			t.Fatal(err)
 		}
-		to = filepath.Join(tree, to)
-		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-			t.Fatal(err)
+		write(t, filepath.Join(tree, to), text)
+	}
+	for name, edit := range change {
+		name = filepath.Join(tree, name)
+		text, err := os.ReadFile(name)
+		if err != nil || bytes.Count(text, []byte(edit[0])) != 1 {
+			t.Fatalf("%s: %q is not there once (%v)", name, edit[0], err)
 		}
-		if err := os.WriteFile(to, text, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		os.Chmod(name, 0o644)
+		write(t, name, bytes.Replace(text, []byte(edit[0]), []byte(edit[1]), 1))
 	}
 	if err := os.Chmod(filepath.Join(tree, "go.mod"), 0o644); err != nil {
 		t.Fatal(err)
@@ -85,27 +87,58 @@ func serverUnderTest(t *testing.T, source string) string {
 		edit = append(edit, "-require=github.com/anser-rpc/anser"+m+"@v0.0.0", "-replace=github.com/anser-rpc/anser"+m+"="+root+m)
 	}
 	run(t, tree, edit...)
-	program := filepath.Join(t.TempDir(), "anserserver")
-	run(t, tree, "build", "-o", program, "./cmd/anserserver")
+	program := filepath.Join(t.TempDir(), "program")
+	run(t, tree, "build", "-o", program, command)
 	return program
 }
 
-// Connect's conformance suite: every case of a server without TLS passes, over Connect, gRPC and
-// gRPC-Web, HTTP/1.1 and HTTP/2, protobuf and JSON, plain and with gzip.
-func TestConnectConformance(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the suite")
+func write(t *testing.T, name string, text []byte) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
 	}
-	program, source := suite(t, connectSuite, connectAt, "/cmd/connectconformance")
-	out, err := exec.CommandContext(t.Context(), program, "--mode", "server", "--conf", "testdata/server.yaml", "--", serverUnderTest(t, source)).CombinedOutput()
+	if err := os.WriteFile(name, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// conforms runs Connect's conformance suite and wants all cases to pass.
+func conforms(t *testing.T, cases, suite, mode, config, program string) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), suite, "--mode", mode, "--conf", config, "--", program).CombinedOutput()
 	passed := regexp.MustCompile(`(\d+) passed, (\d+) failed`).FindSubmatch(out)
 	if err != nil || passed == nil || string(passed[2]) != "0" {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	t.Logf("%s", passed[0])
-	if string(passed[1]) != "1900" {
-		t.Errorf("%s cases were run, want 1900", passed[1])
+	if string(passed[1]) != cases {
+		t.Errorf("%s cases were run, want %s", passed[1], cases)
 	}
+}
+
+// Connect's conformance suite: every case of a server passes, over Connect, gRPC and
+// gRPC-Web, HTTP/1.1 and HTTP/2, with and without TLS, protobuf and JSON, plain and with gzip.
+func TestConnectConformance(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the suite")
+	}
+	program, source := suite(t, connectSuite, connectAt, "/cmd/connectconformance")
+	server := built(t, source, map[string]string{
+		"service.go.txt": "internal/app/grpcserver/anser.go", "main.go.txt": "cmd/anserserver/main.go",
+	}, nil, "./cmd/anserserver")
+	conforms(t, "3640", program, "server", "testdata/server.yaml", server)
+}
+
+// Connect's conformance suite: every case of a client of gRPC passes, with and without TLS,
+// certificates of the client and gzip.
+func TestConnectConformanceOfClients(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the suite")
+	}
+	program, source := suite(t, connectSuite, connectAt, "/cmd/connectconformance")
+	client := built(t, source, map[string]string{"client.go.txt": "internal/app/grpcclient/anser.go"},
+		map[string][2]string{"internal/app/grpcclient/client.go": {"func invoke(", "func stockInvoke("}}, "./cmd/grpcclient")
+	conforms(t, "646", program, "client", "testdata/client.yaml", client)
 }
 
 // h2spec: every case passes.

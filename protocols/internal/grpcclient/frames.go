@@ -193,10 +193,10 @@ func (c *Conn) requestLocked(h wire.Header, body []byte) error {
 	plain := r.Compression == 0 || h.Flags&wire.FlagPlain != 0
 	if len(c.streams) >= c.most || len(c.queue) > 0 {
 		// The header is encoded when it is sent: the order of headers is that of the table's changes.
-		st.fields = c.appendFields(nil, st, &r, h.Flags, plain, pairs)
+		st.fields = c.appendFields(nil, st, &r, h.Flags, pairs)
 		c.queue = append(c.queue, st)
 	} else {
-		c.openLocked(st, &r, h.Flags, plain, pairs)
+		c.openLocked(st, &r, h.Flags, pairs)
 	}
 	st.clientEnded = !st.isStream
 	if len(r.Payload) > 0 || !st.isStream {
@@ -206,7 +206,7 @@ func (c *Conn) requestLocked(h wire.Header, body []byte) error {
 }
 
 // openLocked sends the header of a call.
-func (c *Conn) openLocked(st *stream, r *wire.Request, flags wire.Flags, plain bool, pairs []wire.Pair) {
+func (c *Conn) openLocked(st *stream, r *wire.Request, flags wire.Flags, pairs []wire.Pair) {
 	block := c.headers.fixed(st.method, st.codec)
 	c.beginLocked(st)
 	if r.Timeout == 0 && len(pairs) == 0 && flags&wire.FlagTrace == 0 && r.Compression == 0 && c.token == "" {
@@ -217,7 +217,7 @@ func (c *Conn) openLocked(st *stream, r *wire.Request, flags wire.Flags, plain b
 	if r.Timeout > 0 {
 		c.headers.whole = appendTimeout(c.headers.whole, r.Timeout)
 	}
-	c.headers.whole = c.appendFields(c.headers.whole, st, r, flags, plain, pairs)
+	c.headers.whole = c.appendFields(c.headers.whole, st, r, flags, pairs)
 	c.out = appendHeader(c.out, st.id, c.headers.whole)
 }
 
@@ -291,15 +291,13 @@ func (c *Conn) sweep() {
 }
 
 // appendFields appends the fields of a header that are not the same for all calls of a method.
-func (c *Conn) appendFields(b []byte, st *stream, r *wire.Request, flags wire.Flags, plain bool, pairs []wire.Pair) []byte {
+func (c *Conn) appendFields(b []byte, st *stream, r *wire.Request, flags wire.Flags, pairs []wire.Pair) []byte {
 	if c.token != "" {
 		b = appendField(b, "authorization", c.token)
 	}
 	if r.Compression == gzipNumber {
 		b = appendField(b, "grpc-accept-encoding", "gzip")
-		if !plain || st.isStream {
-			b = appendField(b, "grpc-encoding", "gzip")
-		}
+		b = appendField(b, "grpc-encoding", "gzip") // messages that gain nothing are not compressed
 	}
 	if flags&wire.FlagTrace != 0 {
 		b = appendTrace(b, &r.Trace)

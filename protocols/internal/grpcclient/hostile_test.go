@@ -113,11 +113,11 @@ func TestFaultsOfServers(t *testing.T) {
 		"no message": {func(s *server) {
 			s.header(0, 1, good...)
 			s.header(h2.FlagEndStream, 1, "grpc-status", "0")
-		}, 1, wire.InternalError, "no message"},
+		}, 1, wire.Unimplemented, "no message"},
 		"two messages": {func(s *server) {
 			s.header(0, 1, good...)
 			s.frame(h2.FrameData, 0, 1, append(message(1, "x"), message(1, "x")...))
-		}, 1, wire.InternalError, "more than one message"},
+		}, 1, wire.Unimplemented, "more than one message"},
 		"half a message": {func(s *server) {
 			s.header(0, 1, good...)
 			s.frame(h2.FrameData, 0, 1, message(10, "x"))

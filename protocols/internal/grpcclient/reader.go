@@ -250,7 +250,7 @@ func (c *Conn) completeLocked(st *stream) *wire.ErrorBody {
 		return internal("the server has ended the stream inside a message")
 	case st.isStream:
 	case len(st.in) < prefixSize:
-		return internal("the server has sent no message")
+		return cardinality("the server has sent no message")
 	case len(st.in)-prefixSize != int(binary.BigEndian.Uint32(st.in[1:])):
 		return internal("the server has ended the answer inside the message")
 	case st.in[0] > 1 || st.in[0] == 1 && (!st.gzip || st.compression != gzipNumber):
@@ -514,6 +514,11 @@ func (c *Conn) wasResetLocked(id uint32, code h2.Code) {
 	}
 	c.removeLocked(st)
 	c.endedLocked()
+}
+
+// cardinality returns the error of another number of messages than one.
+func cardinality(text string) *wire.ErrorBody {
+	return &wire.ErrorBody{Code: wire.Unimplemented, Outcome: wire.Executed, Message: text}
 }
 
 func isGRPC(contentType string) bool { return strings.HasPrefix(contentType, "application/grpc") }

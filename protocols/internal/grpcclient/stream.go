@@ -220,7 +220,7 @@ func (c *Conn) receiveLocked(st *stream, p []byte) *wire.ErrorBody {
 			return c.tooLarge(size)
 		}
 		if int64(len(st.in)) > prefixSize+size {
-			return internal("the server has sent more than one message for a unary call")
+			return cardinality("the server has sent more than one message for a unary call")
 		}
 		return nil
 	}
