@@ -61,6 +61,39 @@ func findings(page string, wrapped bool) []string {
 	return found
 }
 
+// A line with three backquotes begins a block of code, with nothing but the language and a file name
+// after them, or ends it. Wrapping a paragraph over such a line makes text of the code.
+func TestBlocksOfCodeBeginAndEnd(t *testing.T) {
+	for name, page := range documents(t) {
+		for _, finding := range brokenBlocks(page) {
+			t.Errorf("%s:%s", name, finding)
+		}
+	}
+}
+
+var fence = regexp.MustCompile("^ *```([a-z]+( [a-z_.]+)?)?$")
+
+// brokenBlocks returns what is wrong with the blocks of code of a page, with the lines.
+func brokenBlocks(page string) []string {
+	var found []string
+	open := 0
+	for i, line := range strings.Split(page, "\n") {
+		switch {
+		case !strings.Contains(line, "```"):
+		case !fence.MatchString(line):
+			found = append(found, fmt.Sprintf("%d: %q is neither the begin nor the end of a block of code", i+1, line))
+		case open == 0:
+			open = i + 1
+		default:
+			open = 0
+		}
+	}
+	if open != 0 {
+		found = append(found, fmt.Sprintf("%d: the block of code does not end", open))
+	}
+	return found
+}
+
 // The source files that documents name exist: `conn_writer.go` in package anser, and paths such as
 // `route/parse.go`. Decisions and the changelog record the past and are left out, and so are pages
 // about other frameworks.
@@ -124,6 +157,16 @@ func TestFindings(t *testing.T) {
 	}, "\n")
 	got := strings.Join(findings(page, true), "; ")
 	want := `1: "Nobody": use a plainer word; 9: "has to": use a plainer word; 11: 150 columns: wrap the paragraph before column 100`
+	if got != want {
+		t.Errorf("found %s\nwant %s", got, want)
+	}
+}
+
+func TestBrokenBlocks(t *testing.T) {
+	page := strings.Join([]string{"```go", "x", "```", "```hex a_b.hex", "```", "```go x := 1", "y ```", "  ```"}, "\n")
+	got := strings.Join(brokenBlocks(page), "; ")
+	want := "6: \"```go x := 1\" is neither the begin nor the end of a block of code; " +
+		"7: \"y ```\" is neither the begin nor the end of a block of code; 8: the block of code does not end"
 	if got != want {
 		t.Errorf("found %s\nwant %s", got, want)
 	}
