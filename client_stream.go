@@ -335,6 +335,12 @@ func (o *clientStream) received() { o.end() }
 
 func (o *clientStream) hit(limit) {}
 
+func (o *clientStream) lapse(st *stream) {
+	if st.ctx.Err() != nil && !st.hasEnded() {
+		st.cancel(streamContextFailure(st.ctx))
+	}
+}
+
 func (o *clientStream) isClient() bool { return true }
 
 // pickStreamConn returns the connection with the fewest streams, or nil if none is ready. It makes

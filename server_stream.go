@@ -256,4 +256,6 @@ func (c *callContext) received() {}
 
 func (c *callContext) hit(l limit) { c.conn.server.stats.hit(l) }
 
+func (c *callContext) lapse(*stream) {}
+
 func (c *callContext) isClient() bool { return false }

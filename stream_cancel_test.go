@@ -220,3 +220,29 @@ func TestAfterTheHandler(t *testing.T) {
 		hearEnd(t, st)
 	})
 }
+
+// A stream whose context has ended before CloseSend is cancelled, and never succeeds.
+func TestCloseSendAfterCancel(t *testing.T) {
+	l := listen(t)
+	serveStreams(t, l, map[string]streamHandler{
+		"Chat.Count": func(_ context.Context, st *bytesStream) error {
+			for {
+				if _, err := st.Recv(); err == io.EOF {
+					return nil
+				} else if err != nil {
+					return err
+				}
+			}
+		},
+	})
+	c := dial(t, l.Addr().String())
+	for range 2000 {
+		ctx, cancel := context.WithCancel(t.Context())
+		st := open(t, ctx, c, "Chat.Count")
+		cancel()
+		st.CloseSend()
+		if _, err := st.Recv(); anser.CodeOf(err) != anser.Canceled {
+			t.Fatalf("the stream ends with %v", err)
+		}
+	}
+}

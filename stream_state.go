@@ -62,6 +62,8 @@ type streamSide interface {
 	received()
 	// hit counts that received data exceeds a limit.
 	hit(l limit)
+	// lapse cancels the stream if its context has ended, and nothing has noticed that yet.
+	lapse(st *stream)
 	isClient() bool
 }
 
