@@ -86,6 +86,12 @@ func (o *dialOptions) apply(opt DialOption) error {
 			return err
 		}
 		o.transports = append(o.transports, opt)
+	case Transports:
+		for _, t := range opt {
+			if err := o.apply(t); err != nil {
+				return err
+			}
+		}
 	case Breaker:
 		opt.set(o)
 	case OutlierDetection:

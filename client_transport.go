@@ -60,6 +60,12 @@ type Transport struct {
 // DialOption makes a Transport an option of [Dial].
 func (Transport) DialOption() {}
 
+// Transports is several transports as one option of [Dial].
+type Transports []Transport
+
+// DialOption makes Transports an option of [Dial].
+func (Transports) DialOption() {}
+
 // check returns what is wrong with the transport, or nil.
 func (t *Transport) check() error {
 	if t.Err != nil {

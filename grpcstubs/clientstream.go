@@ -144,10 +144,7 @@ func (s *clientStream) Header() (metadata.MD, error) {
 	first := new(emptypb.Empty)
 	if err := st.Recv(first); err != nil {
 		s.noteHeaders(nil)
-		if err == io.EOF {
-			return s.headers, nil
-		}
-		return nil, toStatus(err)
+		return s.headers, nil // RecvMsg returns the error, as in gRPC
 	}
 	raw := first.ProtoReflect().GetUnknown()
 	md, ok := stubwire.ParseHeaderMessage(raw)

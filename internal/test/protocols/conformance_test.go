@@ -129,16 +129,19 @@ func TestConnectConformance(t *testing.T) {
 	conforms(t, "3640", program, "server", "testdata/server.yaml", server)
 }
 
-// Connect's conformance suite: every case of a client of gRPC passes, with and without TLS,
-// certificates of the client and gzip.
+// Connect's conformance suite: every case of a client passes, over gRPC, Connect and gRPC-Web,
+// HTTP/1.1 and HTTP/2, with and without TLS and certificates of the client, protobuf and JSON, plain
+// and with gzip.
 func TestConnectConformanceOfClients(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the suite")
 	}
 	program, source := suite(t, connectSuite, connectAt, "/cmd/connectconformance")
-	client := built(t, source, map[string]string{"client.go.txt": "internal/app/grpcclient/anser.go"},
-		map[string][2]string{"internal/app/grpcclient/client.go": {"func invoke(", "func stockInvoke("}}, "./cmd/grpcclient")
+	client := built(t, source, map[string]string{
+		"client.go.txt": "internal/app/grpcclient/anser.go", "../../../stubwire/stubwire.go": "internal/stubwire/stubwire.go",
+	}, map[string][2]string{"internal/app/grpcclient/client.go": {"func invoke(", "func stockInvoke("}}, "./cmd/grpcclient")
 	conforms(t, "646", program, "client", "testdata/client.yaml", client)
+	conforms(t, "3586", program, "client", "testdata/webclient.yaml", client)
 }
 
 // h2spec: every case passes.

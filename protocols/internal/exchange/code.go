@@ -41,3 +41,13 @@ func HTTPStatus(c anser.Code) int {
 	}
 	return 500
 }
+
+// CodeOfName returns the code of a name of Connect.
+func CodeOfName(name string) (anser.Code, bool) {
+	for c := range codes {
+		if c := anser.Code(c); c != anser.OK && codes[c].name == name {
+			return c, true
+		}
+	}
+	return 0, false
+}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/internal/mono"
+	"github.com/anser-rpc/anser/protocols/internal/exchange"
 	"github.com/anser-rpc/anser/protocols/internal/h2"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -122,30 +123,24 @@ func (c *Conn) helloLocked() {
 	own.MaxFrame = h2.MaxWindow // the server says what is too large
 	own.MaxCalls, own.MaxStreams = maxQueued, maxQueued
 	own.StreamWindow, own.ConnWindow = sendWindow, connWindow
-	own.AddCompression(gzipNumber)
+	own.AddCompression(exchange.GzipNumber)
 	c.up = wire.AppendSettings(wire.AppendPreface(c.up), own)
 	c.shaken = true
 }
 
-// gzipNumber is the number of gzip in Anser's protocol.
-const gzipNumber = 1
-
 // authorizeLocked takes a credential, which every call shows from here on.
 func (c *Conn) authorizeLocked(scheme string, credential []byte) error {
-	switch scheme {
-	case "token", "jwt", "bearer":
-		c.token = "Bearer " + string(credential)
-	case "basic":
-		c.token = "Basic " + string(credential)
-	default:
+	token, ok := exchange.Authorization(scheme, credential)
+	if !ok {
 		if !c.shaken {
 			c.up = wire.AppendPreface(c.up)
 		}
-		c.up = wire.AppendClose(c.up, wire.Unauthenticated, "a credential of the scheme "+scheme+" cannot be shown to a server of gRPC: use a token or a JSON Web Token")
+		c.up = wire.AppendClose(c.up, wire.Unauthenticated, exchange.NoAuthorization(scheme))
 		c.bye = true
 		c.endLocked(io.EOF)
 		return nil
 	}
+	c.token = token
 	if !c.shaken {
 		c.helloLocked()
 	}
@@ -295,14 +290,18 @@ func (c *Conn) appendFields(b []byte, st *stream, r *wire.Request, flags wire.Fl
 	if c.token != "" {
 		b = appendField(b, "authorization", c.token)
 	}
-	if r.Compression == gzipNumber {
+	if r.Compression == exchange.GzipNumber {
 		b = appendField(b, "grpc-accept-encoding", "gzip")
 		b = appendField(b, "grpc-encoding", "gzip") // messages that gain nothing are not compressed
 	}
 	if flags&wire.FlagTrace != 0 {
-		b = appendTrace(b, &r.Trace)
+		b = appendField(b, "traceparent", exchange.TraceParent(&r.Trace))
 	}
-	b, st.accepts = appendPairs(b, pairs)
+	fields, accepts := exchange.RequestFields(pairs)
+	st.accepts = accepts
+	for _, f := range fields {
+		b = appendField(b, f.Name, f.Value)
+	}
 	return b
 }
 

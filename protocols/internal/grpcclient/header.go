@@ -1,17 +1,12 @@
 package grpcclient
 
 import (
-	"encoding/base64"
-	"encoding/hex"
 	"strconv"
-	"strings"
 
 	"golang.org/x/net/http2/hpack"
 
-	"github.com/anser-rpc/anser/internal/stubwire"
 	"github.com/anser-rpc/anser/protocols/internal/exchange"
 	"github.com/anser-rpc/anser/protocols/internal/h2"
-	"github.com/anser-rpc/anser/wire"
 )
 
 // method is what the client calls by a number.
@@ -24,10 +19,7 @@ type method struct {
 
 // newMethod returns the method of a name, such as "pkg.Service.Method" or "pkg.Service/Method".
 func newMethod(name string) *method {
-	if i := strings.LastIndexByte(name, '.'); i >= 0 && !strings.Contains(name, "/") {
-		name = name[:i] + "/" + name[i+1:]
-	}
-	return &method{path: "/" + strings.TrimPrefix(name, "/")}
+	return &method{path: exchange.PathOf(name)}
 }
 
 // headerWriter encodes the headers of requests. The fields that all calls of a method have are in
@@ -160,65 +152,10 @@ func appendLength(b []byte, n int) []byte {
 
 // appendTimeout appends the field grpc-timeout for a number of microseconds.
 func appendTimeout(b []byte, micros uint64) []byte {
-	unit := byte('u')
-	for _, step := range [...]struct {
-		by   uint64
-		unit byte
-	}{{1_000, 'm'}, {1_000, 'S'}, {60, 'M'}, {60, 'H'}} {
-		if micros < 100_000_000 {
-			break
-		}
-		micros, unit = (micros+step.by-1)/step.by, step.unit
-	}
-	micros = min(micros, 99_999_999)
 	b = append(b, "\x00\x0cgrpc-timeout"...)
 	at := len(b)
 	b = append(b, 0)
-	b = strconv.AppendUint(b, micros, 10)
-	b = append(b, unit)
+	b = exchange.AppendTimeout(b, micros)
 	b[at] = byte(len(b) - at - 1)
 	return b
 }
-
-// appendTrace appends the field traceparent.
-func appendTrace(b []byte, t *wire.Trace) []byte {
-	b = append(b, "\x00\x0btraceparent\x3700-"...)
-	b = hex.AppendEncode(b, t.TraceID[:])
-	b = append(b, '-')
-	b = hex.AppendEncode(b, t.SpanID[:])
-	b = append(b, '-')
-	return hex.AppendEncode(b, []byte{t.Flags})
-}
-
-// appendPairs appends the metadata of a request. It reports whether the client reads headers of a
-// stream before its end.
-func appendPairs(b []byte, pairs []wire.Pair) (_ []byte, accepts bool) {
-	several := map[string][]string(nil) // of keys with several values
-	for _, p := range pairs {
-		switch p.Key {
-		case stubwire.AcceptsKey:
-			accepts = true
-		case stubwire.ValuesKey:
-			several = stubwire.Unpack(map[string]string{p.Key: p.Value})
-		}
-	}
-	for _, p := range pairs {
-		if exchange.Reserved(p.Key) || own(p.Key) || several[p.Key] != nil {
-			continue
-		}
-		if strings.HasSuffix(p.Key, "-bin") {
-			b = appendField(b, p.Key, base64.RawStdEncoding.EncodeToString([]byte(p.Value)))
-		} else if exchange.Printable(p.Value) {
-			b = appendField(b, p.Key, p.Value)
-		}
-	}
-	for _, f := range exchange.Fields(several) {
-		if !own(f.Name) {
-			b = appendField(b, f.Name, f.Value)
-		}
-	}
-	return b, accepts
-}
-
-// own reports whether this package sets a header itself.
-func own(name string) bool { return name == "content-type" || name == "traceparent" }

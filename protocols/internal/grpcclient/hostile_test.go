@@ -104,7 +104,7 @@ func TestFaultsOfServers(t *testing.T) {
 		code wire.Code
 		text string // of the error of the call, or of the end of the connection
 	}{
-		"no gRPC": {func(s *server) { s.header(0, 1, ":status", "503", "content-type", "text/html") }, 1, wire.Unavailable, `HTTP status "503"`},
+		"no gRPC": {func(s *server) { s.header(0, 1, ":status", "503", "content-type", "text/html") }, 1, wire.Unavailable, `HTTP status 503`},
 		"no status": {func(s *server) {
 			s.header(0, 1, good...)
 			s.frame(h2.FrameData, 0, 1, message(1, "x"))

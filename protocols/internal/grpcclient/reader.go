@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -58,23 +57,11 @@ func (b *block) emit(f hpack.HeaderField) {
 		b.retryIn = f.Value
 	case "anser-outcome":
 		b.outcome = f.Value
-	case "date", "server", "trailer":
 	default:
-		if exchange.Reserved(f.Name) {
-			return
-		}
 		if b.more == nil {
 			b.more = make(map[string][]string)
 		}
-		if !strings.HasSuffix(f.Name, "-bin") {
-			b.more[f.Name] = append(b.more[f.Name], f.Value)
-			return
-		}
-		for part := range strings.SplitSeq(f.Value, ",") {
-			if raw, err := decodeBinary(strings.TrimSpace(part)); err == nil {
-				b.more[f.Name] = append(b.more[f.Name], string(raw))
-			}
-		}
+		exchange.AddResponse(b.more, f.Name, f.Value)
 	}
 }
 
@@ -223,7 +210,7 @@ func (c *Conn) headerLocked(st *stream, b *block) {
 		return
 	}
 	if !b.end {
-		c.failLocked(st, internal("the server has sent a second header"))
+		c.failLocked(st, exchange.Unexpected("the server has sent a second header"))
 		return
 	}
 	if !st.headed && (b.status != "200" || !isGRPC(b.contentType) && b.code == "") {
@@ -247,14 +234,14 @@ func (c *Conn) headerLocked(st *stream, b *block) {
 func (c *Conn) completeLocked(st *stream) *wire.ErrorBody {
 	switch {
 	case st.isStream && (st.left > 0 || len(st.in) > 0) && !st.held:
-		return internal("the server has ended the stream inside a message")
+		return exchange.Unexpected("the server has ended the stream inside a message")
 	case st.isStream:
 	case len(st.in) < prefixSize:
-		return cardinality("the server has sent no message")
+		return exchange.Cardinality("the server has sent no message")
 	case len(st.in)-prefixSize != int(binary.BigEndian.Uint32(st.in[1:])):
-		return internal("the server has ended the answer inside the message")
-	case st.in[0] > 1 || st.in[0] == 1 && (!st.gzip || st.compression != gzipNumber):
-		return internal("the server has sent a message in a compression that was not agreed on")
+		return exchange.Unexpected("the server has ended the answer inside the message")
+	case st.in[0] > 1 || st.in[0] == 1 && (!st.gzip || st.compression != exchange.GzipNumber):
+		return exchange.Unexpected("the server has sent a message in a compression that was not agreed on")
 	}
 	return nil
 }
@@ -287,7 +274,7 @@ func (c *Conn) finishLocked(st *stream) {
 	}
 	var metadata []byte
 	if len(st.trailers) > 0 {
-		metadata = metadataOf(st.trailers, c.client.MaxMetadata)
+		metadata = exchange.AppendMetadata(st.trailers, c.client.MaxMetadata)
 	}
 	switch {
 	case st.oneway:
@@ -300,10 +287,10 @@ func (c *Conn) finishLocked(st *stream) {
 	case st.isStream:
 		c.up = wire.AppendEnd(c.up, st.call, metadata)
 	case uint64(len(st.in)-prefixSize+len(metadata)+wire.ReplySize) > c.client.MaxFrame:
-		c.up = wire.AppendError(c.up, st.call, 0, c.tooLarge(int64(len(st.in)-prefixSize)))
+		c.up = wire.AppendError(c.up, st.call, 0, exchange.ReplyTooLarge(int64(len(st.in)-prefixSize)))
 	default:
 		at := len(c.up)
-		c.up = wire.AppendReplyHead(c.up, st.call, 0, st.codec, st.in[0]*gzipNumber, metadata)
+		c.up = wire.AppendReplyHead(c.up, st.call, 0, st.codec, st.in[0]*exchange.GzipNumber, metadata)
 		c.up = append(c.up, st.in[prefixSize:]...)
 		wire.PutLength(c.up[at:], uint32(len(c.up)-at-wire.HeaderSize))
 	}
@@ -359,7 +346,7 @@ func (c *Conn) dataLocked(flags byte, id uint32, p []byte) error {
 	}
 	if !st.headed {
 		c.giveBackLocked(int64(len(body)))
-		c.failLocked(st, internal("the server has sent a message before the header"))
+		c.failLocked(st, exchange.Unexpected("the server has sent a message before the header"))
 		return nil
 	}
 	if fault := c.receiveLocked(st, body); fault != nil {
@@ -367,7 +354,7 @@ func (c *Conn) dataLocked(flags byte, id uint32, p []byte) error {
 		return nil
 	}
 	if flags&h2.FlagEndStream != 0 {
-		c.failLocked(st, internal("the server has ended the answer without a status"))
+		c.failLocked(st, exchange.Unexpected("the server has ended the answer without a status"))
 	}
 	return nil
 }
@@ -483,7 +470,7 @@ func (c *Conn) windowUpdateLocked(id uint32, p []byte) error {
 		return nil
 	}
 	if st.credit += n; n == 0 || st.credit > h2.MaxWindow {
-		c.failLocked(st, internal("the server breaks HTTP/2: a WINDOW_UPDATE of "+itoa(n)+" bytes"))
+		c.failLocked(st, exchange.Unexpected("the server breaks HTTP/2: a WINDOW_UPDATE of "+itoa(n)+" bytes"))
 		return nil
 	}
 	c.sendLocked(st)
@@ -516,98 +503,28 @@ func (c *Conn) wasResetLocked(id uint32, code h2.Code) {
 	c.endedLocked()
 }
 
-// cardinality returns the error of another number of messages than one.
-func cardinality(text string) *wire.ErrorBody {
-	return &wire.ErrorBody{Code: wire.Unimplemented, Outcome: wire.Executed, Message: text}
-}
-
 func isGRPC(contentType string) bool { return strings.HasPrefix(contentType, "application/grpc") }
 
 // notGRPC returns the error of an answer that is not one of gRPC.
 func notGRPC(b *block) *wire.ErrorBody {
-	e := &wire.ErrorBody{Code: wire.Unknown, Outcome: wire.OutcomeUnknown}
-	switch b.status {
-	case "400":
-		e.Code = wire.InternalError
-	case "401":
-		e.Code = wire.UnauthenticatedCall
-	case "403":
-		e.Code = wire.PermissionDenied
-	case "404":
-		e.Code = wire.Unimplemented
-	case "429", "502", "503", "504":
-		e.Code = wire.Unavailable
-	}
-	e.Message = fmt.Sprintf("the answer is not one of gRPC: HTTP status %q, content type %q", b.status, b.contentType)
-	return e
+	status, _ := strconv.Atoi(b.status)
+	return exchange.HTTPFailure(status, b.contentType)
 }
 
 // statusOf returns the status of a call. alone says that the answer has no other part.
 func statusOf(b *block, alone bool) *wire.ErrorBody {
-	code, err := strconv.ParseUint(b.code, 10, 32)
-	if err != nil {
-		return internal("the server has sent no status")
+	a := exchange.ParseStatus(b.code, b.message)
+	if a == nil {
+		return exchange.Unexpected("the server has sent no status")
 	}
-	e := &wire.ErrorBody{Code: wire.Code(min(code, 255))}
-	if code == 0 {
-		return e
-	}
-	if code > uint64(wire.UnauthenticatedCall) {
-		e.Code = wire.Unknown
-	}
-	e.Message = b.message
-	if strings.Contains(e.Message, "%") {
-		if text, err := url.PathUnescape(e.Message); err == nil {
-			e.Message = text
-		}
-	}
-	e.Message = strings.ToValidUTF8(e.Message, "�")
 	if b.details != "" {
 		if raw, err := decodeBinary(b.details); err == nil {
-			e.Details = raw
+			a.Details = raw
 		}
 	}
-	if ms, err := strconv.ParseInt(b.retryIn, 10, 64); err == nil {
-		switch {
-		case ms < 0:
-			e.RetryAfter = wire.RetryNever
-		default:
-			e.RetryAfter = uint32(min(max(ms, 1), wire.RetryNever-1))
-		}
-	} else if b.retryIn != "" {
-		e.RetryAfter = wire.RetryNever // as gRPC demands of values that are malformed
+	a.RetryIn, a.Outcome, a.Alone = b.retryIn, b.outcome, alone
+	if fault := a.Fault(); fault != nil {
+		return fault
 	}
-	switch {
-	case b.outcome == wire.Refused.String():
-		e.Outcome = wire.Refused
-	case b.outcome == wire.Executed.String():
-		e.Outcome = wire.Executed
-	case b.outcome != "":
-		e.Outcome = wire.OutcomeUnknown
-	case alone && e.Code == wire.Unimplemented:
-		e.Outcome = wire.Refused
-	case e.Code == wire.Unavailable || e.Code == wire.Canceled || e.Code == wire.DeadlineExceeded || e.Code == wire.Unknown || e.Code == wire.InternalError:
-		e.Outcome = wire.OutcomeUnknown // proxies answer with them too
-	default:
-		e.Outcome = wire.Executed
-	}
-	return e
-}
-
-// metadataOf returns metadata as a block, or nothing if it is too large.
-func metadataOf(md map[string][]string, most uint64) []byte {
-	var pairs []wire.Pair
-	for k, v := range stubwire.Pack(md) {
-		if p := (wire.Pair{Key: k, Value: v}); wire.CheckPair(p) == nil {
-			pairs = append(pairs, p)
-		}
-	}
-	if len(pairs) == 0 || len(pairs) > wire.MaxPairs {
-		return nil
-	}
-	b := wire.AppendMetadata(nil, pairs)
-	if uint64(len(b)) > most {
-		return nil
-	}
-	return b
+	return new(wire.ErrorBody)
 }

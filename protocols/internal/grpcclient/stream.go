@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/anser-rpc/anser/internal/mono"
+	"github.com/anser-rpc/anser/protocols/internal/exchange"
 	"github.com/anser-rpc/anser/protocols/internal/h2"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -217,10 +218,10 @@ func (c *Conn) receiveLocked(st *stream, p []byte) *wire.ErrorBody {
 		}
 		size := int64(binary.BigEndian.Uint32(st.in[1:]))
 		if size+wire.ReplySize > int64(c.client.MaxFrame) {
-			return c.tooLarge(size)
+			return exchange.ReplyTooLarge(size)
 		}
 		if int64(len(st.in)) > prefixSize+size {
-			return cardinality("the server has sent more than one message for a unary call")
+			return exchange.Cardinality("the server has sent more than one message for a unary call")
 		}
 		return nil
 	}
@@ -249,16 +250,6 @@ func (c *Conn) recycleLocked(st *stream) {
 	}
 }
 
-func internal(text string) *wire.ErrorBody {
-	return &wire.ErrorBody{Code: wire.InternalError, Outcome: wire.OutcomeUnknown, Message: text}
-}
-
-func (c *Conn) tooLarge(size int64) *wire.ErrorBody {
-	e := &wire.ErrorBody{Code: wire.ResourceExhausted, Outcome: wire.Executed}
-	e.Message = "a message of " + itoa(size) + " bytes from the server is over this client's limit: raise it with anser.MaxMessage"
-	return e
-}
-
 // forwardLocked passes the messages of a stream on, as far as the client accepts them, and returns
 // the rest.
 func (c *Conn) forwardLocked(st *stream, p []byte) (rest []byte, fault *wire.ErrorBody) {
@@ -273,9 +264,9 @@ func (c *Conn) forwardLocked(st *stream, p []byte) (rest []byte, fault *wire.Err
 			size := int64(binary.BigEndian.Uint32(p[1:]))
 			switch {
 			case size+wire.DataSize > int64(c.client.MaxFrame):
-				return nil, c.tooLarge(size)
-			case p[0] > 1 || p[0] == 1 && (!st.gzip || st.compression != gzipNumber):
-				return nil, internal("the server has sent a message in a compression that was not agreed on")
+				return nil, exchange.ReplyTooLarge(size)
+			case p[0] > 1 || p[0] == 1 && (!st.gzip || st.compression != exchange.GzipNumber):
+				return nil, exchange.Unexpected("the server has sent a message in a compression that was not agreed on")
 			}
 			st.packed = p[0]
 			body = p[prefixSize:]
@@ -302,7 +293,7 @@ func (c *Conn) forwardLocked(st *stream, p []byte) (rest []byte, fault *wire.Err
 			flags = wire.FlagMore
 		}
 		at := len(c.up)
-		c.up = wire.AppendDataHead(c.up, st.call, flags, st.codec, st.packed*gzipNumber)
+		c.up = wire.AppendDataHead(c.up, st.call, flags, st.codec, st.packed*exchange.GzipNumber)
 		c.up = append(c.up, body[:n]...)
 		wire.PutLength(c.up[at:], uint32(wire.DataSize+n))
 		st.left -= n
