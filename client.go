@@ -272,14 +272,14 @@ func (c *Client) begin(ctx context.Context, x *callState, name string, in, out a
 	x.e = e
 	if e != nil {
 		var conn *callerHalf
-		if conn, fault = e.start(ctx, k, m); fault == nil {
+		if conn, fault = k.start(ctx, e, m); fault == nil {
 			if k.patient && conn.isRead() {
 				<-k.done
 				fault = k.failed
 			} else {
 				fault = conn.wait(ctx, k)
 			}
-			fault = e.settle(conn, k, m, fault)
+			fault = k.settle(e, conn, m, fault)
 		}
 		x.fault = fault
 	}
@@ -295,7 +295,7 @@ func (c *Client) complete(ctx context.Context, x *callState, out any, fresh bool
 	}
 	k.fresh = fresh
 	if fault == nil && e != nil {
-		fault = e.decode(x.codec, k, out)
+		fault = k.decode(e, x.codec, out)
 	}
 	if fault != nil || e == nil {
 		fault = newAttempts(c, x, out).run(ctx, k, e, fault)

@@ -48,49 +48,49 @@ func (o *callOptions) keyOf(ctx context.Context, m *clientMethod, in any) (key u
 }
 
 // attempt sends the call to the endpoint and waits for its reply. A oneway call has no reply.
-func (e *endpoint) attempt(ctx context.Context, k *call, m *clientMethod) *Error {
-	conn, err := e.start(ctx, k, m)
+func (k *call) attempt(ctx context.Context, e *endpoint, m *clientMethod) *Error {
+	conn, err := k.start(ctx, e, m)
 	if err != nil || k.oneway {
 		return err
 	}
-	return e.settle(conn, k, m, conn.wait(ctx, k))
+	return k.settle(e, conn, m, conn.wait(ctx, k))
 }
 
 // start sends the call to the endpoint. If it succeeds, settle follows, unless the call is oneway.
-func (e *endpoint) start(ctx context.Context, k *call, m *clientMethod) (*callerHalf, *Error) {
+func (k *call) start(ctx context.Context, e *endpoint, m *clientMethod) (*callerHalf, *Error) {
 	k.trailers = nil // from the previous attempt
 	e.Begin()
 	conn := e.host.pickConn(k.slot)
 	if conn == nil {
 		var err *Error
-		if conn, err = e.connect(ctx, k); err != nil {
+		if conn, err = k.connect(ctx, e); err != nil {
 			return nil, err
 		}
 	}
 	if k.again {
 		var err *Error
-		if conn, err = e.rightConn(conn, k); err != nil {
+		if conn, err = k.rightConn(e, conn); err != nil {
 			e.Abort()
 			err.Address = e.Instance().Address
 			return nil, err
 		}
 	}
 	if k.compression != nil || e.host.observers != nil {
-		if err := e.prepare(ctx, conn, k, m); err != nil {
+		if err := k.prepare(ctx, e, conn, m); err != nil {
 			return nil, err
 		}
 	}
 	if k.oneway {
-		return conn, e.send(ctx, conn, k, m)
+		return conn, k.send(ctx, e, conn, m)
 	}
 	if k.pending != nil {
 		k.pending.startOn(conn)
 	}
 	if err := conn.start(ctx, k, m); err != nil {
 		if err == errWouldWait {
-			return nil, e.takeBack(k, m)
+			return nil, k.takeBack(e, m)
 		}
-		return nil, e.settle(conn, k, m, err)
+		return nil, k.settle(e, conn, m, err)
 	}
 	return conn, nil
 }
@@ -99,18 +99,18 @@ func (e *endpoint) start(ctx context.Context, k *call, m *clientMethod) (*caller
 var errWouldWait = failure(Unavailable, NotSent, PhaseWrite, nil, "the connection takes no more bytes now")
 
 // takeBack ends an attempt that would need to wait for room, and returns errWouldWait.
-func (e *endpoint) takeBack(k *call, m *clientMethod) *Error {
+func (k *call) takeBack(e *endpoint, m *clientMethod) *Error {
 	e.Abort()
 	if k.observed != nil {
-		e.observeReply(k, m, errWouldWait)
+		k.observeReply(e, m, errWouldWait)
 	}
 	return errWouldWait
 }
 
 // send hands a oneway call to the connection.
-func (e *endpoint) send(ctx context.Context, conn *callerHalf, k *call, m *clientMethod) *Error {
+func (k *call) send(ctx context.Context, e *endpoint, conn *callerHalf, m *clientMethod) *Error {
 	if err := conn.send(ctx, k, m); err != nil {
-		return e.settle(conn, k, m, err)
+		return k.settle(e, conn, m, err)
 	}
 	k.observed = nil
 	e.Abort() // no reply will report the outcome
@@ -119,21 +119,21 @@ func (e *endpoint) send(ctx context.Context, conn *callerHalf, k *call, m *clien
 
 // prepare compresses the request for the connection, and notifies the observers. After an error
 // the attempt is over.
-func (e *endpoint) prepare(ctx context.Context, conn *callerHalf, k *call, m *clientMethod) *Error {
+func (k *call) prepare(ctx context.Context, e *endpoint, conn *callerHalf, m *clientMethod) *Error {
 	if k.compression != nil {
 		if err := k.compressRequest(e, conn, m); err != nil {
 			return err
 		}
 	}
 	if e.host.observers != nil {
-		return e.observe(ctx, k, m)
+		return k.observe(ctx, e, m)
 	}
 	return nil
 }
 
 // connect waits for a connection. If the call may go to another instance, it does not wait for a
 // late connection.
-func (e *endpoint) connect(ctx context.Context, k *call) (*callerHalf, *Error) {
+func (k *call) connect(ctx context.Context, e *endpoint) (*callerHalf, *Error) {
 	if k.atOnce {
 		e.Abort()
 		if k.pending != nil {
@@ -145,7 +145,7 @@ func (e *endpoint) connect(ctx context.Context, k *call) (*callerHalf, *Error) {
 	defer cancel()
 	conn, err := e.host.waitConn(bounded, k.settled || e.cluster.lonely())
 	if err != nil {
-		e.unreached(err)
+		noteUnreached(e, err)
 		return nil, err
 	}
 	k.shrinkTimeout(bounded)
@@ -153,8 +153,8 @@ func (e *endpoint) connect(ctx context.Context, k *call) (*callerHalf, *Error) {
 	return conn, nil
 }
 
-// unreached ends an attempt that got no connection, and completes its error.
-func (e *endpoint) unreached(err *Error) {
+// noteUnreached ends an attempt that got no connection, and completes its error.
+func noteUnreached(e *endpoint, err *Error) {
 	if err.cause == nil { // being late need not mean anything
 		e.Abort()
 	} else {
@@ -164,7 +164,7 @@ func (e *endpoint) unreached(err *Error) {
 }
 
 // settle reports the result of an attempt to the balancer, and completes its error.
-func (e *endpoint) settle(conn *callerHalf, k *call, m *clientMethod, err *Error) *Error {
+func (k *call) settle(e *endpoint, conn *callerHalf, m *clientMethod, err *Error) *Error {
 	if err == nil {
 		now := conn.progress.lastRead.Load() // when the reply arrived; reading the clock has a cost
 		e.End(now.Nanoseconds(), now.Sub(k.began))
@@ -173,7 +173,7 @@ func (e *endpoint) settle(conn *callerHalf, k *call, m *clientMethod, err *Error
 			e.recordSuccess(m, now.Sub(k.began))
 		}
 		if k.observed != nil {
-			e.observeReply(k, m, nil)
+			k.observeReply(e, m, nil)
 		}
 		return nil
 	}
@@ -186,7 +186,7 @@ func (e *endpoint) settle(conn *callerHalf, k *call, m *clientMethod, err *Error
 	default:
 		e.Fail(now.Nanoseconds())
 	}
-	e.recordFailure(conn, k, m, err)
+	k.recordFailure(e, conn, m, err)
 	if err.Outcome == OutcomeUnknown {
 		k.sent = conn.sentTo(k.began)
 	}
@@ -195,7 +195,7 @@ func (e *endpoint) settle(conn *callerHalf, k *call, m *clientMethod, err *Error
 	}
 	err.Address = e.Instance().Address
 	if k.observed != nil {
-		e.observeReply(k, m, err)
+		k.observeReply(e, m, err)
 	}
 	return err
 }

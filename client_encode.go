@@ -162,7 +162,7 @@ func (c *Client) codecFor(in, out any) codec.Codec {
 }
 
 // decode turns the payload that e sent into the reply. It runs on the caller's goroutine.
-func (e *endpoint) decode(cd codec.Codec, k *call, out any) (fault *Error) {
+func (k *call) decode(e *endpoint, cd codec.Codec, out any) (fault *Error) {
 	defer func() {
 		if p := recover(); p != nil {
 			fault = failure(Internal, Executed, PhaseDecode, nil, "the codec panicked on a reply of type %T: %v", out, p)

@@ -33,7 +33,7 @@ func (c *Client) fork(ctx context.Context, k *call, a *attempts) (*call, *endpoi
 		all[i].cloneForAttempt(k, i) // before k is sent, which may change it
 	}
 	for i, e := range endpoints {
-		go func() { ended <- forkResult{e, all[i], e.attempt(ctx, all[i], a.m)} }()
+		go func() { ended <- forkResult{e, all[i], all[i].attempt(ctx, e, a.m)} }()
 	}
 	return a.race(c.pool, ended, len(endpoints), cancel)
 }
@@ -52,7 +52,7 @@ func (a *attempts) race(p *pool, ended <-chan forkResult, n int, cancel context.
 	for i := range n {
 		f := <-ended
 		if f.fault == nil {
-			if fault := f.e.decode(a.codec, f.k, a.out); fault != nil {
+			if fault := f.k.decode(f.e, a.codec, a.out); fault != nil {
 				f.fault = fault
 			}
 			cancel()

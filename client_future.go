@@ -175,7 +175,7 @@ func (c *Client) launch(ctx context.Context, p *pending, name string, in, out an
 // start starts an attempt at p.e. If it succeeds, the reader goroutine of the connection continues
 // with attemptDone, and the caller no longer owns the call.
 func (p *pending) start(ctx context.Context) *Error {
-	conn, fault := p.e.start(ctx, p.k, p.m)
+	conn, fault := p.k.start(ctx, p.e, p.m)
 	if fault != nil {
 		p.startOn(nil)
 		return fault
@@ -204,7 +204,7 @@ func (p *pending) attemptDone() {
 	conn := p.conn
 	p.conn = nil // stop leaves k alone from here on
 	p.mu.Unlock()
-	if fault := p.e.settle(conn, p.k, p.m, p.k.failed); fault != nil {
+	if fault := p.k.settle(p.e, conn, p.m, p.k.failed); fault != nil {
 		p.failed(fault)
 		return
 	}
@@ -263,7 +263,7 @@ func (p *pending) result() error {
 	}
 	p.k = nil
 	if p.err == nil {
-		if fault := p.e.decode(p.codec, k, p.out); fault != nil {
+		if fault := k.decode(p.e, p.codec, p.out); fault != nil {
 			if p.later != nil {
 				p.later.attempts.note(p.e, fault, k.began)
 				p.later.attempts.final(fault)

@@ -100,7 +100,7 @@ func (c *Client) backup(ctx context.Context, k *call, a *attempts) (*call, *endp
 	}
 	attentive, cancel := context.WithCancel(ctx) // has a Done channel, so that this goroutine reads no replies for other calls
 	defer cancel()
-	conn, fault := e.start(attentive, k, a.m)
+	conn, fault := k.start(attentive, e, a.m)
 	if fault != nil {
 		return k, e, fault
 	}
@@ -141,12 +141,12 @@ type hedgeAttempt struct {
 // settle ends an attempt that answered or failed, and decodes its reply. With h, its time is
 // recorded.
 func (a *attempts) settle(h *hedge, x hedgeAttempt, fault *Error) *Error {
-	fault = x.e.settle(x.conn, x.k, a.m, fault)
+	fault = x.k.settle(x.e, x.conn, a.m, fault)
 	if h != nil && (fault == nil || fault.Outcome == Executed || fault.Code == DeadlineExceeded) {
 		h.times.note(mono.Since(x.k.began))
 	}
 	if fault == nil {
-		fault = x.e.decode(a.codec, x.k, a.out)
+		fault = x.k.decode(x.e, a.codec, a.out)
 	}
 	return fault
 }
@@ -180,7 +180,7 @@ func (c *Client) startHedge(ctx context.Context, h *hedge, first hedgeAttempt, a
 	}
 	k.shrinkTimeout(ctx)
 	k.atOnce = true // while this attempt waited for room, the first reply would not be noticed
-	conn, fault := e.start(ctx, k, a.m)
+	conn, fault := k.start(ctx, e, a.m)
 	k.atOnce = false
 	if fault != nil {
 		c.pool.putCall(k)
@@ -243,7 +243,7 @@ func (a *attempts) drop(p *pool, x hedgeAttempt, outrun bool) {
 		x.e.Abort()
 	}
 	if x.k.observed != nil {
-		x.e.observeReply(x.k, a.m, failure(Canceled, OutcomeUnknown, PhaseWait, context.Canceled, "another attempt was answered first"))
+		x.k.observeReply(x.e, a.m, failure(Canceled, OutcomeUnknown, PhaseWait, context.Canceled, "another attempt was answered first"))
 	}
 	p.putCall(x.k)
 }

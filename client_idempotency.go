@@ -41,7 +41,7 @@ func (c *callerHalf) sentTo(began mono.Time) keptKey {
 
 // rightConn returns a connection over which a call with a key may go that may have run: conn, or another one to the
 // same life of the server.
-func (e *endpoint) rightConn(conn *callerHalf, k *call) (*callerHalf, *Error) {
+func (k *call) rightConn(e *endpoint, conn *callerHalf) (*callerHalf, *Error) {
 	if conn.peer.Life != k.kept.life {
 		conn = e.host.connOf(k.kept.life)
 	}

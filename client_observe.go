@@ -12,8 +12,8 @@ func (c *clientConn) info() ConnInfo {
 
 // observe notifies the client's observers of an attempt that is about to be sent. An attempt that
 // they refuse is over.
-func (e *endpoint) observe(ctx context.Context, k *call, m *clientMethod) *Error {
-	info := e.message(k, m)
+func (k *call) observe(ctx context.Context, e *endpoint, m *clientMethod) *Error {
+	info := k.message(e, m)
 	info.Bytes = len(k.frame) - int(k.head)
 	if err := e.host.observers.request(ctx, info); err != nil {
 		e.Abort()
@@ -28,8 +28,8 @@ func (e *endpoint) observe(ctx context.Context, k *call, m *clientMethod) *Error
 }
 
 // observeReply notifies the observers of the result of an attempt.
-func (e *endpoint) observeReply(k *call, m *clientMethod, err *Error) {
-	ctx, info := k.observed, e.message(k, m)
+func (k *call) observeReply(e *endpoint, m *clientMethod, err *Error) {
+	ctx, info := k.observed, k.message(e, m)
 	k.observed = nil
 	if err == nil {
 		info.Bytes = len(k.reply())
@@ -39,6 +39,6 @@ func (e *endpoint) observeReply(k *call, m *clientMethod, err *Error) {
 	e.host.observers.reply(ctx, info)
 }
 
-func (e *endpoint) message(k *call, m *clientMethod) MessageInfo {
+func (k *call) message(e *endpoint, m *clientMethod) MessageInfo {
 	return MessageInfo{Method: m.name, Address: e.Instance().Address, Attempt: int(k.frame[attemptOffset]), Codec: k.codec}
 }

@@ -54,7 +54,7 @@ func (c *Client) send(ctx context.Context, name string, in any, o *callOptions) 
 		e = c.pick(k, m)
 	}
 	if e != nil {
-		if fault = e.attempt(ctx, k, m); fault == nil {
+		if fault = k.attempt(ctx, e, m); fault == nil {
 			if o.inv != nil {
 				o.inv.answered(e.Instance().Address, 0)
 			}

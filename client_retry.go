@@ -70,10 +70,10 @@ func (a *attempts) run(ctx context.Context, k *call, e *endpoint, err *Error) *E
 
 // attempt makes an attempt at e, and decodes its reply.
 func (a *attempts) attempt(ctx context.Context, k *call, e *endpoint) *Error {
-	if err := e.attempt(ctx, k, a.m); err != nil {
+	if err := k.attempt(ctx, e, a.m); err != nil {
 		return err
 	}
-	return e.decode(a.codec, k, a.out)
+	return k.decode(e, a.codec, a.out)
 }
 
 // next returns the endpoint for the next attempt of the call k. The attempt before it failed with

@@ -137,7 +137,7 @@ func (r *streamOpening) attempts(ctx context.Context, inv *Invocation) *Error {
 	e := c.pick(&o.call, m)
 	for {
 		if e != nil {
-			if fault = e.open(ctx, r, o); fault == nil {
+			if fault = r.openAt(ctx, e, o); fault == nil {
 				break
 			}
 		}
@@ -151,21 +151,21 @@ func (r *streamOpening) attempts(ctx context.Context, inv *Invocation) *Error {
 	return nil
 }
 
-// open opens a stream at the endpoint. After an error nothing was sent.
-func (e *endpoint) open(ctx context.Context, r *streamOpening, o *clientStream) *Error {
+// openAt opens a stream at the endpoint. After an error nothing was sent.
+func (r *streamOpening) openAt(ctx context.Context, e *endpoint, o *clientStream) *Error {
 	k, plain := &o.call, o.call.frame
 	k.began = mono.Now()
 	e.Begin()
 	conn, fault := e.host.connForStream(ctx, k.settled || e.cluster.lonely())
 	if fault != nil {
-		e.unreached(fault)
+		noteUnreached(e, fault)
 		return fault
 	}
 	st := newStream(&conn.streams, o, r.codec, conn.host.maxMessage)
 	st.badMessage = Internal
 	st.ctx, o.conn, o.endpoint = r.life, conn, e
 	k.stream = st
-	if fault = e.startStream(ctx, r, o); fault != nil {
+	if fault = r.start(ctx, e, o); fault != nil {
 		k.frame = plain
 		conn.closeDedicated()
 		return fault
@@ -177,8 +177,8 @@ func (e *endpoint) open(ctx context.Context, r *streamOpening, o *clientStream) 
 	return nil
 }
 
-// startStream sends the REQUEST of a stream over the connection that was found for it.
-func (e *endpoint) startStream(ctx context.Context, r *streamOpening, o *clientStream) (fault *Error) {
+// start sends the REQUEST of a stream over the connection that was found for it.
+func (r *streamOpening) start(ctx context.Context, e *endpoint, o *clientStream) (fault *Error) {
 	k := &o.call
 	if k.stream.packing, fault = r.compressRequest(o, o.conn); fault != nil {
 		e.Abort()
@@ -187,12 +187,12 @@ func (e *endpoint) startStream(ctx context.Context, r *streamOpening, o *clientS
 	}
 	k.shrinkTimeout(r.life)
 	if e.host.observers != nil {
-		if fault = e.observe(ctx, k, o.method); fault != nil {
+		if fault = k.observe(ctx, e, o.method); fault != nil {
 			return fault
 		}
 	}
 	if fault = o.conn.start(ctx, k, o.method); fault != nil {
-		return e.settle(o.conn, k, o.method, fault)
+		return k.settle(e, o.conn, o.method, fault)
 	}
 	return nil
 }
@@ -296,7 +296,7 @@ func (o *clientStream) over(st *stream, err *Error) {
 	case err != nil && err.Code == DeadlineExceeded: // how long a stream lasts is its caller's affair
 	case err != nil:
 		o.call.began = mono.Now()
-		o.endpoint.recordFailure(nil, &o.call, o.method, err)
+		o.call.recordFailure(o.endpoint, nil, o.method, err)
 	case cl.alert.Load():
 		o.endpoint.recordSuccess(o.method, 0)
 	}

@@ -185,7 +185,7 @@ func (e *endpoint) recordSuccess(m *clientMethod, d time.Duration) {
 
 // recordFailure counts an attempt that failed with err. Errors that say nothing about the instance,
 // and errors that its connections reveal anyway, are left to settle and the host.
-func (e *endpoint) recordFailure(conn *callerHalf, k *call, m *clientMethod, err *Error) {
+func (k *call) recordFailure(e *endpoint, conn *callerHalf, m *clientMethod, err *Error) {
 	cl := e.cluster
 	if !cl.judging.Load() || err.Code == Canceled && err.Outcome != Executed || err.isOfRequest() {
 		return
