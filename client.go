@@ -30,7 +30,7 @@ type Client struct {
 	chain         Func // interceptors around invoke; nil without interceptors and without a router
 	codecs        []fittingCodec
 	pool          *pool
-	cluster       *cluster
+	cluster       *instances
 	budget        *retrybudget.Budget
 	ignored       atomic.Int64 // calls with the mode Failsafe that failed
 	later         failbacks
@@ -54,10 +54,8 @@ type Client struct {
 type clientMethod struct {
 	name    string
 	number  uint32                // in the pool; maxNumberedMethods: the method has no number
-	index   int                   // within the client; maxKnownMethods: the method is not kept
 	learned atomic.Bool           // the server declared the method idempotent
-	view    atomic.Pointer[view]  // the view without instances whose breakers are open; nil if there are none
-	trial   probe                 // of a half-open breaker
+	health  methodHealth          // of the method at the instances
 	gains   gain.Table            // of compressing the method's requests
 	hedge   atomic.Pointer[hedge] // of calls with the mode Backup, or nil
 }
@@ -165,7 +163,7 @@ func (c *Client) init() {
 	c.startingLater = make(chan struct{}, maxStartingLater)
 	c.streams = make(map[*stream]struct{})
 	c.ctx, c.cancel = context.WithCancel(context.Background())
-	c.cluster = newCluster(c)
+	c.cluster = c.newCluster()
 	c.later.init(c)
 }
 
@@ -338,7 +336,7 @@ func (c *Client) method(name string) (*clientMethod, error) {
 		return nil, failure(InvalidArgument, NotSent, PhaseEncode, err, "%v", err)
 	}
 	m := c.methods.add(name, c.pool)
-	if m.index != maxKnownMethods {
+	if m.health.Index != maxKnownMethods {
 		place.CompareAndSwap(nil, m)
 	}
 	return m, nil
@@ -364,17 +362,19 @@ func (c *Client) Close() error {
 	c.mu.Unlock()
 	if was {
 		c.wg.Wait()
+		c.cluster.Join()
 		return nil
 	}
 	c.later.drain()
 	c.endStreams()
 	c.cancel()
-	c.cluster.close()
+	c.cluster.Close()
 	var err error
 	if c.source.closer != nil {
 		err = c.source.closer.Close()
 	}
 	c.wg.Wait()
+	c.cluster.Join()
 	return err
 }
 
@@ -404,11 +404,11 @@ func (c *Client) Instances(ctx context.Context) ([]registry.Instance, error) {
 	if err := c.usable(ctx, ""); err != nil {
 		return nil, err
 	}
-	if _, fault := c.cluster.wait(ctx); fault != nil {
+	if _, fault := c.awaitView(ctx); fault != nil {
 		return nil, fault
 	}
 	var list []registry.Instance
-	for _, in := range c.cluster.status().Instances {
+	for _, in := range c.cluster.Status().Instances {
 		list = append(list, in.Instance)
 	}
 	if len(list) == 0 {

@@ -11,18 +11,18 @@ import (
 
 // pick returns the endpoint for the first attempt, or nil if there is none.
 func (c *Client) pick(k *call, m *clientMethod) *endpoint {
-	v := c.cluster.view.Load()
+	v := c.cluster.View()
 	if v == nil {
 		return nil
 	}
-	if around := m.view.Load(); around != nil { // as forCall does
+	if around := m.health.View(); around != nil { // as ForCall does
 		v = around
 	}
 	if k.route != nil {
-		v = v.forRoute(k.route)
+		v = v.ForRoute(k.route)
 	}
 	k.pick.Method, k.pick.Tried = m.name, nil
-	return v.pick(&k.pick)
+	return v.Pick(&k.pick)
 }
 
 // setPickRequest sets what balancers learn about the call.
@@ -60,7 +60,7 @@ func (k *call) attempt(ctx context.Context, e *endpoint, m *clientMethod) *Error
 func (k *call) start(ctx context.Context, e *endpoint, m *clientMethod) (*callerHalf, *Error) {
 	k.trailers = nil // from the previous attempt
 	e.Begin()
-	conn := e.host.pickConn(k.slot)
+	conn := e.Host.pickConn(k.slot)
 	if conn == nil {
 		var err *Error
 		if conn, err = k.connect(ctx, e); err != nil {
@@ -75,7 +75,7 @@ func (k *call) start(ctx context.Context, e *endpoint, m *clientMethod) (*caller
 			return nil, err
 		}
 	}
-	if k.compression != nil || e.host.observers != nil {
+	if k.compression != nil || e.Host.observers != nil {
 		if err := k.prepare(ctx, e, conn, m); err != nil {
 			return nil, err
 		}
@@ -125,7 +125,7 @@ func (k *call) prepare(ctx context.Context, e *endpoint, conn *callerHalf, m *cl
 			return err
 		}
 	}
-	if e.host.observers != nil {
+	if e.Host.observers != nil {
 		return k.observe(ctx, e, m)
 	}
 	return nil
@@ -143,7 +143,7 @@ func (k *call) connect(ctx context.Context, e *endpoint) (*callerHalf, *Error) {
 	}
 	bounded, cancel := k.bound(ctx)
 	defer cancel()
-	conn, err := e.host.waitConn(bounded, k.settled || e.cluster.lonely())
+	conn, err := e.Host.waitConn(bounded, k.settled || e.Lonely())
 	if err != nil {
 		noteUnreached(e, err)
 		return nil, err
@@ -169,8 +169,8 @@ func (k *call) settle(e *endpoint, conn *callerHalf, m *clientMethod, err *Error
 		now := conn.progress.lastRead.Load() // when the reply arrived; reading the clock has a cost
 		e.End(now.Nanoseconds(), now.Sub(k.began))
 		m.learn(k.flags)
-		if e.cluster.alert.Load() {
-			e.recordSuccess(m, now.Sub(k.began))
+		if e.Counting() {
+			e.Succeeded(&m.health, now.Sub(k.began))
 		}
 		if k.observed != nil {
 			k.observeReply(e, m, nil)
@@ -198,6 +198,37 @@ func (k *call) settle(e *endpoint, conn *callerHalf, m *clientMethod, err *Error
 		k.observeReply(e, m, err)
 	}
 	return err
+}
+
+// recordFailure counts an attempt that failed with err against the instance. Errors that say nothing
+// about the instance, and errors that its connections reveal anyway, are left to settle and the host.
+func (k *call) recordFailure(e *endpoint, conn *callerHalf, m *clientMethod, err *Error) {
+	if err.Code == Canceled && err.Outcome != Executed || err.isOfRequest() || !e.Suspect() {
+		return
+	}
+	switch err.Outcome {
+	case Executed:
+		e.Returned(&m.health, uint8(err.Code), mono.Since(k.began))
+		return
+	case Refused:
+		switch err.Code {
+		case ResourceExhausted:
+			e.Shed(&m.health)
+			return
+		case DeadlineExceeded: // the call arrived too late
+			return
+		case Unimplemented: // the method is missing, not the instance
+		default:
+			e.Refused(&m.health)
+			return
+		}
+	case OutcomeUnknown:
+		if err.Code == DeadlineExceeded && conn != nil && conn.progress.lastRead.Load() <= k.began {
+			e.Starved(&m.health)
+			return
+		}
+	}
+	e.Failed(&m.health)
 }
 
 // isOfRequest reports whether the attempt failed because of the request, so that the failure says

@@ -176,7 +176,7 @@ func (k *call) decode(e *endpoint, cd codec.Codec, out any) (fault *Error) {
 	}
 	payload := k.reply()
 	if k.packed {
-		if payload, fault = k.unpackReply(e.host); fault != nil {
+		if payload, fault = k.unpackReply(e.Host); fault != nil {
 			return fault
 		}
 	}

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/balance"
+	"github.com/anser-rpc/anser/internal/cluster"
 	"github.com/anser-rpc/anser/internal/mono"
+	"github.com/anser-rpc/anser/registry"
 )
 
 // Explanation describes where a call would go now, and why it would not go to the other instances.
@@ -82,7 +84,7 @@ func (c *Client) Explain(ctx context.Context, method string, opts ...CallOption)
 	if err := c.usable(ctx, method); err != nil {
 		return nil, err
 	}
-	v, fault := c.cluster.wait(ctx)
+	v, fault := c.awaitView(ctx)
 	if fault != nil {
 		return nil, fault
 	}
@@ -96,7 +98,7 @@ func (c *Client) Explain(ctx context.Context, method string, opts ...CallOption)
 	filtered := make(map[string]string)
 	m, err := c.method(method)
 	if err == nil {
-		v = v.forCall(m, nil)
+		v = v.ForCall(&m.health, nil)
 	}
 	part := v
 	var picked *Route
@@ -111,30 +113,26 @@ func (c *Client) Explain(ctx context.Context, method string, opts ...CallOption)
 		}
 		if picked = s; s != nil {
 			x.Route = s.Name
-			x.filter(v, s, filtered)
-			part = v.forRoute(s)
+			x.filter(v, s.inCluster(), filtered)
+			part = v.ForRoute(s)
 		}
 	}
 	r := balance.Request{Method: method, Key: c.o.call.with(opts).hashKey}
-	untried := *part
-	untried.trials = nil // trials are for calls, as their results are waited for
-	if e := untried.pick(&r); e != nil {
+	if e := part.PickApart(&r); e != nil { // probes are for calls, as their results are waited for
 		x.Pick = e.Instance().Key()
 	} else {
 		x.Error = c.noInstance(picked).Message
 	}
-	x.Instances = c.cluster.explain(part, m, filtered)
+	x.Instances = c.explainInstances(part, m, filtered)
 	return x, nil
 }
 
-// filter records the effect of each filter of the route, and the instances that it excludes.
-func (x *Explanation) filter(v *view, s *Route, filtered map[string]string) {
-	steps := Route{Filters: make([]Filter, 0, len(s.Filters))}
-	for i := range s.Filters {
-		steps.Filters = append(steps.Filters, s.Filters[i])
-		_, before := v.filter(&Route{Filters: s.Filters[:i]}, nil)
+// filter records the effect of each filter of a route, and the instances that it excludes.
+func (x *Explanation) filter(v *view, filters []cluster.Filter, filtered map[string]string) {
+	for i := range filters {
+		_, before := v.Filter(filters[:i], nil)
 		var last ExplainedFilter
-		_, after := v.filter(&steps, func(f *Filter, left int, passedOver bool) {
+		_, after := v.Filter(filters[:i+1], func(f *cluster.Filter, left int, passedOver bool) {
 			last = ExplainedFilter{Name: f.Name, Left: left, PassedOver: passedOver}
 		})
 		x.Filters = append(x.Filters, last)
@@ -146,33 +144,39 @@ func (x *Explanation) filter(v *view, s *Route, filtered map[string]string) {
 	}
 }
 
-// explain lists all instances that are in the registry or held. m is the method of the call, which
-// may be nil; filtered has the names of the filters that exclude instances, by key.
-func (cl *cluster) explain(part *view, m *clientMethod, filtered map[string]string) []ExplainedInstance {
-	cl.mu.Lock()
-	defer cl.mu.Unlock()
-	now := mono.Now()
-	list := make([]ExplainedInstance, 0, len(cl.listed))
-	for i, in := range cl.adjustedLocked(cl.listed) {
-		if cl.endpoints[in.Key()] != nil {
-			continue
-		}
-		x := ExplainedInstance{Key: in.Key(), Address: in.Address, Weight: in.EffectiveWeight()}
-		switch {
-		case in.Validate() != nil:
-			x.Cause, x.Excluded = ExcludedInvalid, in.Validate().Error()
-		case in.State != cl.listed[i].State:
-			x.Cause, x.Excluded = ExcludedByRules, "the rules say that it is "+in.State.String()
-		default:
-			x.Cause, x.Excluded = ExcludedByState, "it says that it is "+in.State.String()
-		}
-		list = append(list, x)
+// explainInstances lists all instances that are in the registry or held. m is the method of the
+// call, which may be nil; filtered has the names of the filters that exclude instances, by key.
+func (c *Client) explainInstances(part *view, m *clientMethod, filtered map[string]string) []ExplainedInstance {
+	st, now := c.cluster.Status(), mono.Now()
+	adjusted := c.cluster.Adjusted(st.Listed)
+	known := make(map[string]bool, len(st.Instances))
+	for i := range st.Instances {
+		known[st.Instances[i].Instance.Key()] = true
 	}
-	for key, e := range cl.endpoints {
-		x := ExplainedInstance{Key: key, Address: e.Instance().Address, Weight: e.Instance().EffectiveWeight()}
-		why := e.unfitLocked(m, now)
-		notes := cl.notesLocked(e)
-		switch _, ok := part.byPick[e.Endpoint]; {
+	list := make([]ExplainedInstance, 0, len(st.Listed))
+	weights := make(map[string]int, len(st.Listed))
+	for i, in := range adjusted {
+		weights[in.Key()] = st.Listed[i].EffectiveWeight()
+		if !known[in.Key()] {
+			list = append(list, explainUnused(&in, st.Listed[i].State))
+		}
+	}
+	for i := range st.Instances {
+		e := &st.Instances[i]
+		key := e.Instance.Key()
+		x := ExplainedInstance{Key: key, Address: e.Instance.Address, Weight: e.Instance.EffectiveWeight()}
+		why := unfitFor(e, m, now)
+		var notes []string
+		if e.Held {
+			notes = append(notes, "held: the registry no longer lists it, but removed too many at once")
+		}
+		if w, ok := weights[key]; ok && w != x.Weight {
+			notes = append(notes, "the rules set its weight")
+		}
+		if w := e.Endpoint.Warmth(); w < 100 {
+			notes = append(notes, fmt.Sprintf("it is new or has come back, and has %d %% of its weight for now", w))
+		}
+		switch ok := part.Has(e.Endpoint); {
 		case ok && why.cause != "":
 			notes = append(notes, why.words+"; it gets calls all the same, as no better one is left")
 		case ok:
@@ -180,9 +184,9 @@ func (cl *cluster) explain(part *view, m *clientMethod, filtered map[string]stri
 			x.Cause, x.Excluded = ExcludedFilter, filtered[key]
 		case why.cause != "":
 			x.Cause, x.Excluded, x.Since, x.Until = why.cause, why.words, why.since, why.until
-		case cl.partial && part.usable < part.total:
+		case st.Partial && part.Usable < part.Total:
 			x.Cause = ExcludedSubset
-			x.Excluded = fmt.Sprintf("not among the %d of %d that this client uses", part.usable, part.total)
+			x.Excluded = fmt.Sprintf("not among the %d of %d that this client uses", part.Usable, part.Total)
 		default:
 			x.Cause, x.Excluded = ExcludedChange, "it has just come or gone: ask again"
 		}
@@ -193,20 +197,19 @@ func (cl *cluster) explain(part *view, m *clientMethod, filtered map[string]stri
 	return list
 }
 
-// notesLocked returns what is special about an endpoint.
-func (cl *cluster) notesLocked(e *endpoint) (notes []string) {
-	if e.gone {
-		notes = append(notes, "held: the registry no longer lists it, but removed too many at once")
+// explainUnused explains a listed instance that the client does not use at all. listed is its state
+// before the rules changed it.
+func explainUnused(in *registry.Instance, listed registry.State) ExplainedInstance {
+	x := ExplainedInstance{Key: in.Key(), Address: in.Address, Weight: in.EffectiveWeight()}
+	switch {
+	case in.Validate() != nil:
+		x.Cause, x.Excluded = ExcludedInvalid, in.Validate().Error()
+	case in.State != listed:
+		x.Cause, x.Excluded = ExcludedByRules, "the rules say that it is "+in.State.String()
+	default:
+		x.Cause, x.Excluded = ExcludedByState, "it says that it is "+in.State.String()
 	}
-	for i := range cl.listed {
-		if in := &cl.listed[i]; in.Key() == e.Instance().Key() && in.EffectiveWeight() != e.Instance().EffectiveWeight() {
-			notes = append(notes, "the rules set its weight")
-		}
-	}
-	if w := e.Warmth(); w < 100 {
-		notes = append(notes, fmt.Sprintf("it is new or has come back, and has %d %% of its weight for now", w))
-	}
-	return notes
+	return x
 }
 
 // unfit says why an endpoint should get no calls of a method.
@@ -216,40 +219,46 @@ type unfit struct {
 	since, until time.Time
 }
 
-// unfitLocked returns the gravest reason found by the client itself, from the state that the views
+// unfitFor returns the gravest reason found by the client itself, from the state that the views
 // were built with.
-func (e *endpoint) unfitLocked(m *clientMethod, now mono.Time) unfit {
-	if e.down {
+func unfitFor(e *cluster.InstanceStatus[*host, *Route], m *clientMethod, now mono.Time) unfit {
+	if e.Down {
 		return unfit{cause: ExcludedDown, words: "down: it could not be reached when last tried"}
 	}
-	if j := &e.conduct.ejection; e.conduct.standing.Load() != inUse {
-		u := unfit{cause: ExcludedEjected, words: "ejected", since: clockTime(j.since, now)}
-		if j.times > 1 {
-			u.words += fmt.Sprintf(" (%d times in a row)", j.times)
+	if e.Standing != cluster.InUse {
+		u := unfit{cause: ExcludedEjected, words: "ejected", since: clockTime(e.Since, now)}
+		if e.Ejections > 1 {
+			u.words += fmt.Sprintf(" (%d times in a row)", e.Ejections)
 		}
-		u.words += " " + span(now.Sub(j.since)) + " ago, as " + j.why
+		u.words += " " + span(now.Sub(e.Since)) + " ago, as " + e.Why
 		switch {
-		case e.conduct.standing.Load() == onTrial:
+		case e.Standing == cluster.OnTrial:
 			u.words += ": single calls try it now"
-		case j.silent:
+		case e.Silent:
 			u.words += ": it is back when it does"
 		default:
-			u.until = clockTime(j.until, now)
-			u.words += ": a call tries it in " + span(j.until.Sub(now))
+			u.until = clockTime(e.Until, now)
+			u.words += ": a call tries it in " + span(e.Until.Sub(now))
 		}
 		return u
 	}
-	if m == nil || !slices.Contains(e.cluster.broken[m], e) {
-		return unfit{}
+	for i := range e.Breakers {
+		if b := &e.Breakers[i]; m != nil && b.Method == m.name && b.State != cluster.Closed {
+			return unfitByBreaker(b, now)
+		}
 	}
-	b := &e.methodCounters(m).breaker
-	u := unfit{cause: ExcludedBreaker, since: clockTime(b.since, now)}
-	u.words = "the breaker of " + m.name + " has been " + b.state.String() + " for " + span(now.Sub(b.since)) + ", as " + b.why
-	if b.state == StateHalfOpen {
+	return unfit{}
+}
+
+func unfitByBreaker(b *cluster.BreakerStatus, now mono.Time) unfit {
+	state := breakerStates[b.State]
+	u := unfit{cause: ExcludedBreaker, since: clockTime(b.Since, now)}
+	u.words = "the breaker of " + b.Method + " has been " + state.String() + " for " + span(now.Sub(b.Since)) + ", as " + b.Why
+	if state == StateHalfOpen {
 		u.words += ": single calls try it now"
 	} else {
-		u.until = clockTime(b.until, now)
-		u.words += ": a call tries it in " + span(b.until.Sub(now))
+		u.until = clockTime(b.Until, now)
+		u.words += ": a call tries it in " + span(b.Until.Sub(now))
 	}
 	return u
 }

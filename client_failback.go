@@ -268,7 +268,7 @@ func (q *failbacks) try(it *queued) {
 		q.ended(it, it.last, false)
 		return
 	}
-	q.c.cluster.redialNow()
+	q.c.cluster.RedialNow()
 	ctx, cancel := context.WithCancel(it.ctx)
 	defer cancel()
 	defer context.AfterFunc(q.c.ctx, cancel)()

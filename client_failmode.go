@@ -140,18 +140,11 @@ func (c *Client) invokeSpecial(ctx context.Context, k *call, a *attempts) error 
 
 // pinned makes the first attempt of a call that goes to one instance.
 func (c *Client) pinned(ctx context.Context, k *call, a *attempts) (*endpoint, *Error) {
-	e := c.cluster.find(a.o.at)
+	e := c.cluster.Find(a.o.at)
 	if e == nil {
 		return nil, nil // there may be no list yet
 	}
 	return e, a.attempt(ctx, k, e)
-}
-
-// find returns the endpoint with the key of an instance, or nil.
-func (cl *cluster) find(key string) *endpoint {
-	cl.mu.Lock()
-	defer cl.mu.Unlock()
-	return cl.endpoints[key]
 }
 
 // cloneForAttempt makes k a copy of the call of, for a further attempt with the number n that runs at the same time.

@@ -2,8 +2,6 @@ package anser
 
 import (
 	"context"
-
-	"github.com/anser-rpc/anser/balance"
 )
 
 // fork makes several attempts at once. It returns the attempt that answered first, or the one that
@@ -14,12 +12,12 @@ func (c *Client) fork(ctx context.Context, k *call, a *attempts) (*call, *endpoi
 			"the fail mode fork runs a call several times, and this method is not known to be idempotent: give the call or the client anser.Idempotent")
 	}
 	waiting, cancel := k.bound(ctx)
-	v, fault := c.cluster.wait(waiting)
+	v, fault := c.awaitView(waiting)
 	cancel()
 	if fault != nil {
 		return k, nil, fault
 	}
-	endpoints := v.forCall(a.m, k.route).several(k, a.o.forks)
+	endpoints := v.ForCall(&a.m.health, k.route).PickSeveral(&k.pick, a.o.forks)
 	if len(endpoints) == 0 {
 		return k, nil, nil
 	}
@@ -77,23 +75,4 @@ func (a *attempts) race(p *pool, ended <-chan forkResult, n int, cancel context.
 		last = f
 	}
 	return last.k, last.e, last.fault
-}
-
-// several picks up to n endpoints for the call, each once.
-func (v *view) several(k *call, n int) []*endpoint {
-	if v.only != nil {
-		return []*endpoint{v.only}
-	}
-	var list []*endpoint
-	var tried []*balance.Endpoint
-	for range min(n, v.usable) {
-		k.pick.Tried = tried
-		e := v.pick(&k.pick)
-		if e == nil || k.pick.HasTried(e.Endpoint) {
-			break
-		}
-		list, tried = append(list, e), append(tried, e.Endpoint)
-	}
-	k.pick.Tried = nil
-	return list
 }

@@ -154,8 +154,8 @@ func (a *attempts) settle(h *hedge, x hedgeAttempt, fault *Error) *Error {
 // startHedge starts another attempt at another connected instance, if there is one, and if both
 // the method's share and the client's budget allow it.
 func (c *Client) startHedge(ctx context.Context, h *hedge, first hedgeAttempt, a *attempts) (hedgeAttempt, bool) {
-	v := c.cluster.view.Load().forCall(a.m, first.k.route)
-	if v == nil || v.usable < 2 {
+	v := c.cluster.View().ForCall(&a.m.health, first.k.route)
+	if v == nil || v.Usable < 2 {
 		return hedgeAttempt{}, false
 	}
 	k := c.pool.getCall()
@@ -164,9 +164,9 @@ func (c *Client) startHedge(ctx context.Context, h *hedge, first hedgeAttempt, a
 		return hedgeAttempt{}, false
 	}
 	k.pick.Tried = []*balance.Endpoint{first.e.Endpoint}
-	e := v.pick(&k.pick)
+	e := v.Pick(&k.pick)
 	k.pick.Tried = nil
-	if e == nil || e == first.e || !e.host.connected() || !h.pay() {
+	if e == nil || e == first.e || !e.Host.Connected() || !h.pay() {
 		c.pool.putCall(k)
 		return hedgeAttempt{}, false
 	}

@@ -87,7 +87,7 @@ type host struct {
 	patience  *time.Timer   // notes that the connection which is being made is late
 	retry     *time.Timer
 	changed   chan struct{}            // closed and replaced at every change of state
-	watchers  map[*cluster]int         // how many of its instances are at this address
+	watchers  map[hostWatcher]int      // how many of its instances are at this address
 	all       map[*clientConn]struct{} // including draining ones
 	ctx       context.Context
 	cancel    context.CancelFunc
@@ -99,7 +99,7 @@ type host struct {
 func newHost(p *pool, o hostOptions, dial dialFunc) *host {
 	h := &host{
 		pool: p, hostOptions: o, dial: dial, changed: make(chan struct{}),
-		watchers: make(map[*cluster]int), all: make(map[*clientConn]struct{}),
+		watchers: make(map[hostWatcher]int), all: make(map[*clientConn]struct{}),
 	}
 	if o.handlers != nil {
 		h.session = newSessionID()
@@ -248,16 +248,6 @@ func (h *host) notYet(ctx context.Context) *Error {
 	return e
 }
 
-// redialNow makes a connection now if the host waits for its turn to try again, though not more often
-// than every hurryEvery.
-func (h *host) redialNow() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.mayConnectLocked() && h.retry != nil && mono.Since(h.tried) > hurryEvery {
-		h.connectLocked()
-	}
-}
-
 // mayConnectLocked reports whether a connection can be made that is not being made yet.
 func (h *host) mayConnectLocked() bool { return h.dial != nil && !h.closed && !h.dialing }
 
@@ -325,64 +315,40 @@ func (h *host) remove(c *callerHalf, err error) {
 	tell()
 }
 
+// hostWatcher is the cluster of a client with instances at the address of a host.
+type hostWatcher interface {
+	Rebuild()                // after a change of the host's state
+	Wary(now mono.Time) bool // calls wait only briefly for a connection
+}
+
 // changedLocked wakes the waiting callers and returns a function that notifies the clusters, to be
 // called without the lock.
 func (h *host) changedLocked() func() {
 	close(h.changed)
 	h.changed = make(chan struct{})
-	watchers := make([]*cluster, 0, len(h.watchers))
+	watchers := make([]hostWatcher, 0, len(h.watchers))
 	for w := range h.watchers {
 		watchers = append(watchers, w)
 	}
 	return func() {
 		for _, w := range watchers {
-			w.rebuild()
+			w.Rebuild()
 		}
 	}
 }
 
-// down reports whether the host could not be reached when it was last tried.
-func (h *host) down() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.failures > 0 && len(*h.ready.Load()) == 0
-}
-
-// missing reports whether calls should not go here while other instances are reachable: the host
-// was unreachable when it was last tried, or is late. met reports that there was a connection at
-// some time, now or before.
-func (h *host) missing() (missing, late, met bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	ready := len(*h.ready.Load()) > 0
-	return !ready && (h.failures > 0 || h.late), h.late, h.stood
-}
-
-// connected reports whether a connection takes calls.
-func (h *host) connected() bool { return len(*h.ready.Load()) > 0 }
-
-func (h *host) watch(w *cluster) {
+func (h *host) watch(w hostWatcher) {
 	h.mu.Lock()
 	h.watchers[w]++
 	h.mu.Unlock()
 }
 
-func (h *host) unwatch(w *cluster) {
+func (h *host) unwatch(w hostWatcher) {
 	h.mu.Lock()
 	if h.watchers[w]--; h.watchers[w] == 0 {
 		delete(h.watchers, w)
 	}
 	h.mu.Unlock()
-}
-
-// makeSpare lets unused connections end early.
-func (h *host) makeSpare() {
-	if h.spare.Swap(true) {
-		return
-	}
-	for _, c := range *h.ready.Load() {
-		c.upkeep.Stir()
-	}
 }
 
 // isExtra reports whether c was made under more load than connections are always kept for.

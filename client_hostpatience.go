@@ -15,7 +15,6 @@ const (
 	mostPatience  = time.Second            // for one that usually takes long
 	waryPatience  = 25 * time.Millisecond  // while another instance of a client is late
 	patienceTimes = 4                      // the usual time
-	waryFor       = 10 * time.Second       // after an instance was late
 )
 
 // patienceLocked returns how long connecting may take before the host is late.
@@ -23,7 +22,7 @@ func (h *host) patienceLocked() time.Duration {
 	least, d := leastPatience, firstPatience
 	now := mono.Now()
 	for w := range h.watchers {
-		if w.wary.Load() > now {
+		if w.Wary(now) {
 			least, d = waryPatience, waryPatience
 		}
 	}

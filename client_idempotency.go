@@ -43,7 +43,7 @@ func (c *callerHalf) sentTo(began mono.Time) keptKey {
 // same life of the server.
 func (k *call) rightConn(e *endpoint, conn *callerHalf) (*callerHalf, *Error) {
 	if conn.peer.Life != k.kept.life {
-		conn = e.host.connOf(k.kept.life)
+		conn = e.Host.connOf(k.kept.life)
 	}
 	switch {
 	case k.kept.life == 0:

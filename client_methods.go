@@ -3,6 +3,8 @@ package anser
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/anser-rpc/anser/internal/cluster"
 )
 
 // maxKnownMethods is the number of names for which a client keeps state, and that a process
@@ -10,7 +12,7 @@ import (
 // bounded. A call of a further method works too: it costs an allocation and a map lookup, and the
 // client learns nothing about its method (breakers, hedging delays, whether it is idempotent).
 const (
-	maxKnownMethods    = 1 << 14
+	maxKnownMethods    = cluster.MaxMethods
 	maxNumberedMethods = 1 << 16
 )
 
@@ -23,8 +25,7 @@ type knownMethods struct {
 
 	mu     sync.Mutex // guards what follows
 	recent map[string]*clientMethod
-	found  int           // looks that found a name in recent
-	others *clientMethod // under which methods are counted that are not kept; nil at first
+	found  int // looks that found a name in recent
 }
 
 // get returns the method with the name, or nil.
@@ -66,9 +67,9 @@ func (t *knownMethods) add(name string, p *pool) *clientMethod {
 	}
 	n := t.lenLocked()
 	if n >= maxKnownMethods {
-		return &clientMethod{name: name, number: maxNumberedMethods, index: maxKnownMethods}
+		return &clientMethod{name: name, number: maxNumberedMethods, health: methodHealth{Name: name, Index: maxKnownMethods}}
 	}
-	m := &clientMethod{name: name, number: p.methodNumber(name), index: n}
+	m := &clientMethod{name: name, number: p.methodNumber(name), health: methodHealth{Name: name, Index: n}}
 	if t.recent == nil {
 		t.recent = make(map[string]*clientMethod)
 	}
@@ -113,17 +114,4 @@ func (t *knownMethods) all() map[string]*clientMethod {
 		return *read
 	}
 	return nil
-}
-
-// counted returns the method under which m is counted. Methods that are not kept share one.
-func (t *knownMethods) counted(m *clientMethod) *clientMethod {
-	if m.index != maxKnownMethods {
-		return m
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.others == nil {
-		t.others = &clientMethod{name: "(other methods)", number: maxNumberedMethods, index: maxKnownMethods}
-	}
-	return t.others
 }

@@ -3,6 +3,8 @@ package anser
 import (
 	"fmt"
 	"testing"
+
+	"github.com/anser-rpc/anser/internal/cluster"
 )
 
 // A new name costs a constant number of copies of names, however many there are, and so does a
@@ -47,7 +49,7 @@ func TestKnownMethodsIsBounded(t *testing.T) {
 	if table.get("A.M") != first {
 		t.Error("the first method was forgotten")
 	}
-	if m := table.add("C.M", &p); table.get("C.M") != nil || m.name != "C.M" || table.counted(m) != table.counted(table.add("D.M", &p)) {
+	if m := table.add("C.M", &p); table.get("C.M") != nil || m.name != "C.M" || m.health.Index != cluster.MaxMethods {
 		t.Error("a method beyond the limit is kept, or counted for itself")
 	}
 	for i := range 2 * maxNumberedMethods {
@@ -55,24 +57,5 @@ func TestKnownMethodsIsBounded(t *testing.T) {
 	}
 	if n := len(p.numbers); n != maxNumberedMethods {
 		t.Errorf("%d methods have numbers, want %d", n, maxNumberedMethods)
-	}
-}
-
-// The counters of an endpoint grow by factors, too.
-func TestTalliesGrowByFactors(t *testing.T) {
-	e := &endpoint{cluster: &cluster{client: new(Client)}}
-	made, list := 0, e.conduct.tallies.Load()
-	for i := range maxKnownMethods {
-		m := &clientMethod{index: i}
-		if tally := e.methodCounters(m); tally.method != m || e.methodCounters(m) != tally {
-			t.Fatalf("the tally of method %d is not its own", i)
-		}
-		if now := e.conduct.tallies.Load(); now != list {
-			list = now
-			made += len(*list)
-		}
-	}
-	if most := 4 * maxKnownMethods; made > most {
-		t.Errorf("room for %d tallies was made for %d, want at most %d", made, maxKnownMethods, most)
 	}
 }

@@ -15,7 +15,7 @@ func (c *clientConn) info() ConnInfo {
 func (k *call) observe(ctx context.Context, e *endpoint, m *clientMethod) *Error {
 	info := k.message(e, m)
 	info.Bytes = len(k.frame) - int(k.head)
-	if err := e.host.observers.request(ctx, info); err != nil {
+	if err := e.Host.observers.request(ctx, info); err != nil {
 		e.Abort()
 		err.Outcome, err.Phase, err.Address = NotSent, PhaseWrite, info.Address
 		if err.RetryAfter == 0 {
@@ -36,7 +36,7 @@ func (k *call) observeReply(e *endpoint, m *clientMethod, err *Error) {
 	} else {
 		info.Err = err
 	}
-	e.host.observers.reply(ctx, info)
+	e.Host.observers.reply(ctx, info)
 }
 
 func (k *call) message(e *endpoint, m *clientMethod) MessageInfo {

@@ -49,7 +49,7 @@ func (c *Client) send(ctx context.Context, name string, in any, o *callOptions) 
 	defer func() { k.oneway, k.atOnce = false, false }()
 	var e *endpoint
 	if o.pinned {
-		e = c.cluster.find(o.at)
+		e = c.cluster.Find(o.at)
 	} else {
 		e = c.pick(k, m)
 	}

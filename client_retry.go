@@ -84,8 +84,8 @@ func (a *attempts) next(ctx context.Context, k *call, e *endpoint, err *Error) (
 		a.note(e, err, k.began)
 	}
 	for {
-		changed := a.c.cluster.changes() // before the list is read, to notice one that comes meanwhile
-		v, fault := a.c.cluster.wait(ctx)
+		changed := a.c.cluster.Changed() // before the list is read, to notice one that comes meanwhile
+		v, fault := a.c.awaitView(ctx)
 		if fault != nil {
 			if err != nil && err.Outcome != NotSent {
 				fault = err // closing the client does not change the outcome of the attempt
@@ -97,9 +97,9 @@ func (a *attempts) next(ctx context.Context, k *call, e *endpoint, err *Error) (
 				return nil, a.final(fault)
 			}
 		}
-		v = v.forCall(a.m, k.route)
+		v = v.ForCall(&a.m.health, k.route)
 		if err != nil {
-			changed = a.c.cluster.changes() // a change by the attempt itself is no reason to hurry
+			changed = a.c.cluster.Changed() // a change by the attempt itself is no reason to hurry
 		} else if e, err = a.pick(ctx, k, v); err == nil {
 			return e, nil
 		}
@@ -161,7 +161,7 @@ func (a *attempts) situation(ctx context.Context, err *Error, view *view) situat
 	free := a.free()
 	s.over = ctx.Err() != nil
 	s.bound = a.o.pinned || a.bound != nil
-	s.several = free && view.total > 1
+	s.several = free && view.Total > 1
 	s.another = free && a.untried(view)
 	// A stream may fail to get a connection of its own from a connected instance: each instance is
 	// tried once without a wait.
@@ -208,22 +208,12 @@ func (a *attempts) absent(err *Error) bool {
 	if a.since == 0 {
 		a.since = now
 	}
-	return a.c.source.resolver == nil && !a.c.cluster.met.Load() && now.Sub(a.since) >= absentFor
+	return a.c.source.resolver == nil && !a.c.cluster.Met() && now.Sub(a.since) >= absentFor
 }
 
 // untried reports whether the view has an endpoint that this call has not used.
 func (a *attempts) untried(v *view) bool {
-	if v.only != nil {
-		return !slices.Contains(a.tried, v.only.Endpoint)
-	}
-	return v.usable > 0 && len(a.tried) < maxAttempts && func() bool {
-		for e := range v.byPick {
-			if !slices.Contains(a.tried, e) {
-				return true
-			}
-		}
-		return false
-	}()
+	return (v.Usable == 1 || len(a.tried) < maxAttempts) && v.HasOther(a.tried)
 }
 
 // delay is full jitter: a random part of a bound that doubles.
@@ -279,27 +269,27 @@ func (a *attempts) pick(ctx context.Context, k *call, v *view) (*endpoint, *Erro
 	cl := a.c.cluster
 	switch {
 	case a.o.pinned:
-		if e := cl.find(a.o.at); e != nil {
+		if e := cl.Find(a.o.at); e != nil {
 			return e, nil
 		}
 		return nil, failure(Unavailable, NotSent, PhasePick, nil, "no instance with the key %q is known, and anser.At lets the call go to no other", a.o.at)
-	case v.total == 0:
+	case v.Total == 0:
 		return nil, a.c.noInstance(k.route)
-	case a.bound != nil && !cl.has(a.bound):
+	case a.bound != nil && !cl.Has(a.bound):
 		return nil, failure(Unavailable, NotSent, PhasePick, nil, "the instance %s, which alone knows the idempotency key, is gone", a.bound.Instance().Address)
 	case a.bound != nil:
 		k.settled = true
 		return a.bound, nil
-	case a.o.mode == Failtry && a.first != nil && cl.has(a.first):
+	case a.o.mode == Failtry && a.first != nil && cl.Has(a.first):
 		return a.first, nil
-	case a.elsewhere && v.total > 1:
+	case a.elsewhere && v.Total > 1:
 		return a.c.reach(ctx, k, a.m, a.tried)
 	}
 	k.pick.Method, k.pick.Tried = a.m.name, nil
 	if a.o.mode.elsewhere() {
 		k.pick.Tried = a.tried
 	}
-	e := v.pick(&k.pick)
+	e := v.Pick(&k.pick)
 	k.pick.Tried = nil
 	if e == nil {
 		return nil, failure(Unavailable, NotSent, PhasePick, nil, "no instance of %q can be picked", a.c.serviceName())
@@ -310,8 +300,8 @@ func (a *attempts) pick(ctx context.Context, k *call, v *view) (*endpoint, *Erro
 // pause waits before the next attempt; a change of the instances ends the wait of a call that was
 // not sent. It reports whether there is time for the next attempt.
 func (a *attempts) pause(ctx context.Context, wait time.Duration, changed <-chan struct{}, v *view, err *Error) bool {
-	if !a.elsewhere || v.total < 2 { // else the next attempt makes connections
-		a.c.cluster.redialNow()
+	if !a.elsewhere || v.Total < 2 { // else the next attempt makes connections
+		a.c.cluster.RedialNow()
 	}
 	if err.Outcome != NotSent {
 		changed = nil

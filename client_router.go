@@ -164,7 +164,7 @@ func (s *RouterContext) Go(f func(ctx context.Context)) {
 // not up gets no further calls, but finishes the calls that it has. The function must not block. It
 // is called for the current list before Adjust returns.
 func (s *RouterContext) Adjust(f func(registry.Instance) registry.Instance) {
-	s.client.cluster.readjust(f)
+	s.client.cluster.Adjust(f)
 }
 
 // Report sets the rules in force, for [Client.Status].

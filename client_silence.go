@@ -11,7 +11,7 @@ import (
 // A process that is stopped, or a machine that is gone without notice, keeps its connections for a
 // long time. If there are other instances, a client checks earlier than keepalive does: it sends a
 // ping when calls are open and nothing arrives. An instance that does not answer gets no more
-// calls and is ejected (cluster_ejection.go). Idempotent calls that wait there move to another
+// calls and is ejected (package cluster). Idempotent calls that wait there move to another
 // instance; the connection stays until keepalive gives it up, as the other calls on it may still
 // be answered.
 
@@ -105,17 +105,12 @@ func (c *Client) wouldMove(route *Route, from *host) bool {
 	if c.o.ejection.Off {
 		return false
 	}
-	v := c.cluster.view.Load()
+	v := c.cluster.View()
 	if v != nil && route != nil {
-		v = v.forRoute(route)
+		v = v.ForRoute(route)
 	}
 	if v == nil {
 		return false
 	}
-	for _, e := range v.byPick {
-		if e.host != from && e.host.connected() && !e.host.silent.Load() {
-			return true
-		}
-	}
-	return false
+	return v.Any(func(e *endpoint) bool { return e.Host != from && e.Host.Connected() && !e.Host.Silent() })
 }

@@ -3,6 +3,8 @@ package anser
 import (
 	"time"
 
+	"github.com/anser-rpc/anser/internal/cluster"
+	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/registry"
 )
 
@@ -52,7 +54,7 @@ func (c *Client) Status() ClientStatus {
 	if !c.exists() {
 		return ClientStatus{}
 	}
-	st := c.cluster.status()
+	st := c.clusterStatus()
 	for name, m := range c.methods.all() {
 		st.Compression = appendCompressionStats(st.Compression, name, &m.gains)
 		st.Backup = m.backupStats(st.Backup)
@@ -69,4 +71,37 @@ func (c *Client) Status() ClientStatus {
 		st.Rules = &RulesStatus{NotFollowed: true}
 	}
 	return st
+}
+
+// clusterStatus returns the part of the status that the cluster knows.
+func (c *Client) clusterStatus() ClientStatus {
+	known, now := c.cluster.Status(), mono.Now()
+	s := ClientStatus{
+		Target: c.target, Updated: known.Updated, Snapshot: known.Stale, Trouble: known.Trouble, Since: known.Since,
+		Subset: known.Subset, Health: make(map[HealthChange]int64),
+	}
+	if known.Stale {
+		s.Saved = known.Saved
+	}
+	for change, n := range known.Changes {
+		if n > 0 {
+			s.Health[healthChanges[change]] = n
+		}
+	}
+	for i := range known.Instances {
+		e := &known.Instances[i]
+		in := InstanceStatus{
+			Instance: e.Instance, Connected: e.Connected, Down: e.Missing, Held: e.Held,
+			Active: e.Endpoint.Active(), Latency: e.Endpoint.Latency(),
+			Outside: e.Outside, Breakers: breakerStatuses(e.Breakers, now),
+		}
+		if e.Standing != cluster.InUse {
+			in.Ejected, in.Ejections = e.Why, e.Ejections
+			if !e.Silent && e.Until > now {
+				in.EjectedUntil = clockTime(e.Until, now)
+			}
+		}
+		s.Instances = append(s.Instances, in)
+	}
+	return s
 }

@@ -156,7 +156,7 @@ func (r *streamOpening) openAt(ctx context.Context, e *endpoint, o *clientStream
 	k, plain := &o.call, o.call.frame
 	k.began = mono.Now()
 	e.Begin()
-	conn, fault := e.host.connForStream(ctx, k.settled || e.cluster.lonely())
+	conn, fault := e.Host.connForStream(ctx, k.settled || e.Lonely())
 	if fault != nil {
 		noteUnreached(e, fault)
 		return fault
@@ -186,7 +186,7 @@ func (r *streamOpening) start(ctx context.Context, e *endpoint, o *clientStream)
 		return fault
 	}
 	k.shrinkTimeout(r.life)
-	if e.host.observers != nil {
+	if e.Host.observers != nil {
 		if fault = k.observe(ctx, e, o.method); fault != nil {
 			return fault
 		}
@@ -292,13 +292,13 @@ func (o *clientStream) over(st *stream, err *Error) {
 	} else {
 		o.endpoint.Abort()
 	}
-	switch cl := o.endpoint.cluster; {
+	switch {
 	case err != nil && err.Code == DeadlineExceeded: // how long a stream lasts is its caller's affair
 	case err != nil:
 		o.call.began = mono.Now()
 		o.call.recordFailure(o.endpoint, nil, o.method, err)
-	case cl.alert.Load():
-		o.endpoint.recordSuccess(o.method, 0)
+	case o.endpoint.Counting():
+		o.endpoint.Succeeded(&o.method.health, 0)
 	}
 	if o.call.observed != nil {
 		o.observeEnd(err)
@@ -318,7 +318,7 @@ func (o *clientStream) observeEnd(err *Error) {
 	if err != nil {
 		info.Err = err
 	}
-	o.endpoint.host.observers.reply(o.call.observed, info)
+	o.endpoint.Host.observers.reply(o.call.observed, info)
 }
 
 // clientSide returns the client's state of its stream.

@@ -26,7 +26,7 @@ func (c *Client) follow(src source, snap *lastknown.File) {
 		}
 		first = false
 		// An empty list is nothing to start from, nor is one that is held back.
-		if holds := c.cluster.update(list, time.Time{}); holds || len(list) == 0 {
+		if holds := c.cluster.Update(list, time.Time{}); holds || len(list) == 0 {
 			return
 		}
 		if err := snap.SaveList(list); err != nil && !warned {
@@ -35,7 +35,7 @@ func (c *Client) follow(src source, snap *lastknown.File) {
 		}
 	}
 	trouble := func(err error) {
-		c.cluster.report(err)
+		c.cluster.Report(err)
 		c.useSnapshot(snap)
 	}
 	for {
@@ -52,20 +52,20 @@ func (c *Client) follow(src source, snap *lastknown.File) {
 // arrived.
 func (c *Client) fix(list []registry.Instance) {
 	if c.routerContext == nil {
-		c.cluster.update(list, time.Time{})
+		c.cluster.Update(list, time.Time{})
 		return
 	}
 	select {
 	case <-c.routerContext.ready:
-		c.cluster.update(list, time.Time{})
+		c.cluster.Update(list, time.Time{})
 	default:
-		c.wg.Go(func() { c.routerContext.await(); c.cluster.update(list, time.Time{}) })
+		c.wg.Go(func() { c.routerContext.await(); c.cluster.Update(list, time.Time{}) })
 	}
 }
 
 // useSnapshot gives the cluster the saved list if the registry has not given it one.
 func (c *Client) useSnapshot(snap *lastknown.File) {
-	if !snap.Enabled() || c.cluster.view.Load() != nil || c.ctx.Err() != nil {
+	if !snap.Enabled() || c.cluster.View() != nil || c.ctx.Err() != nil {
 		return
 	}
 	list, saved, err := snap.LoadList()
@@ -74,7 +74,7 @@ func (c *Client) useSnapshot(snap *lastknown.File) {
 		return
 	}
 	c.o.log.Warn("the registry has not answered: starting with the saved list of instances", "saved", saved, "instances", len(list))
-	c.cluster.update(list, saved)
+	c.cluster.Update(list, saved)
 }
 
 // freshSnapshot is how old a snapshot may be that is held against an empty list.
@@ -84,11 +84,11 @@ const freshSnapshot = time.Hour
 // so that it is held back like any that lost all instances at once: a registry may have lost its
 // data just before this client started.
 func (c *Client) holdBackEmpty(snap *lastknown.File) {
-	if !snap.Enabled() || c.cluster.view.Load() != nil {
+	if !snap.Enabled() || c.cluster.View() != nil {
 		return
 	}
 	if list, saved, err := snap.LoadList(); err == nil && time.Since(saved) < freshSnapshot {
-		c.cluster.update(list, saved)
+		c.cluster.Update(list, saved)
 	}
 }
 

@@ -67,11 +67,11 @@ func TestRenewalWakesWaitingCalls(t *testing.T) {
 	default:
 		t.Error("calls that wait for a connection were not woken")
 	}
-	if !h.connected() || h.down() {
+	if !h.Connected() || h.Reach().Down() {
 		t.Error("the connection is not in use again")
 	}
 	h.ready.Store(new([]*callerHalf)) // for example, it has no method numbers left
-	if h.putBack(late); h.connected() {
+	if h.putBack(late); h.Connected() {
 		t.Error("a connection came back that was not set aside")
 	}
 }

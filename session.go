@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/anser-rpc/anser/balance"
 	"github.com/anser-rpc/anser/registry"
 )
 
@@ -112,7 +111,7 @@ func (s *Session) clientLocked() *Client {
 	s.client, s.host = newSessionClient(o, &s.server.sessions.pool, name)
 	s.client.o.call.compression = s.server.o.calls
 	if s.ended {
-		s.client.cluster.endWith(errSessionEnded)
+		s.client.cluster.EndWith(errSessionEnded)
 		return s.client
 	}
 	for c := range s.conns {
@@ -132,7 +131,7 @@ func newSessionClient(o sideOptions, p *pool, name string) (*Client, *host) {
 	c.init()
 	h := newHost(p, hostOptions{address: name, maxMessage: o.maxMessage, observers: o.observers}, nil)
 	in := registry.Instance{Service: "session", Address: name}
-	c.cluster.view.Store(&view{only: &endpoint{Endpoint: balance.NewEndpoint(in), host: h, cluster: c.cluster}, usable: 1, total: 1})
+	c.cluster.Fix(in, h)
 	return c, h
 }
 
@@ -265,7 +264,7 @@ func (s *Session) end(always bool) {
 	if client == nil {
 		return
 	}
-	client.cluster.endWith(errSessionEnded) // before the host, whose waiters check it next
+	client.cluster.EndWith(errSessionEnded) // before the host, whose waiters check it next
 	h.mu.Lock()
 	h.closed = true
 	tell := h.changedLocked()

@@ -1,4 +1,4 @@
-package anser
+package cluster
 
 import (
 	"fmt"
@@ -12,24 +12,26 @@ import (
 
 // routeViews holds the views of routes, each built when a call first needs it. It lives as long as
 // the view that it belongs to, which is replaced when anything about the instances changes.
-type routeViews struct {
+type routeViews[H Host, R comparable] struct {
 	balancer balance.Balancer
 	log      *slog.Logger
-	subset   subset                           // applied to large routes
-	made     atomic.Pointer[map[*Route]*view] // replaced, never modified
+	filters  func(R) []Filter
+	subset   SubsetOptions                     // applied to large routes
+	made     atomic.Pointer[map[R]*View[H, R]] // replaced, never modified
 
 	mu     sync.Mutex // held while a view is built
-	before map[*Route]*view
+	before map[R]*View[H, R]
 }
 
 // maxRouteViews bounds the routes that a view caches: a router that keeps creating new ones would
 // otherwise fill the memory.
 const maxRouteViews = 4096
 
-func newRouteViews(cl *cluster, before *view) *routeViews {
-	p := &routeViews{balancer: cl.client.o.balancer, log: cl.log}
+func newRouteViews[H Host, R comparable](cl *Cluster[H, R], before *View[H, R]) *routeViews[H, R] {
+	p := &routeViews[H, R]{balancer: cl.o.Balancer, log: cl.o.Log, filters: cl.o.Filters}
 	if cl.partial {
-		p.subset = subset{cl.client.o.subset.from, max(cl.client.o.subset.size, cl.subsetSize)}
+		p.subset = cl.o.Subset
+		p.subset.Size = max(p.subset.Size, cl.subsetSize)
 	}
 	if before != nil && before.routes != nil {
 		if made := before.routes.made.Load(); made != nil {
@@ -39,8 +41,8 @@ func newRouteViews(cl *cluster, before *view) *routeViews {
 	return p
 }
 
-// forRoute returns the part of the view that the route selects.
-func (v *view) forRoute(s *Route) *view {
+// ForRoute returns the part of the view that the route selects.
+func (v *View[H, R]) ForRoute(s R) *View[H, R] {
 	if v.routes == nil {
 		return v
 	}
@@ -54,12 +56,12 @@ func (v *view) forRoute(s *Route) *view {
 
 // addRoute builds the part of the view that the route selects, unless another goroutine has just
 // built it.
-func (v *view) addRoute(s *Route) *view {
+func (v *View[H, R]) addRoute(s R) *View[H, R] {
 	p := v.routes
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	made := p.made.Load()
-	next := make(map[*Route]*view)
+	next := make(map[R]*View[H, R])
 	if made != nil && len(*made) < maxRouteViews {
 		if part := (*made)[s]; part != nil {
 			return part
@@ -68,7 +70,7 @@ func (v *view) addRoute(s *Route) *view {
 			next[k] = part
 		}
 	}
-	up, all := v.filter(s, nil)
+	up, all := v.Filter(p.filters(s), nil)
 	next[s] = v.build(up, all, p.before[s])
 	p.made.Store(&next)
 	return next[s]
@@ -76,14 +78,14 @@ func (v *view) addRoute(s *Route) *view {
 
 // build returns the view of the endpoints in up, or of all if up is empty. It reuses the picker of
 // v or of before if that was built from equal inputs.
-func (v *view) build(up, all []*endpoint, before *view) *view {
+func (v *View[H, R]) build(up, all []*Endpoint[H, R], before *View[H, R]) *View[H, R] {
 	if len(up) == 0 {
 		up = all
 	}
-	up = v.routes.subset.of(up)
-	part := &view{usable: len(up), total: len(all), byPick: make(map[*balance.Endpoint]*endpoint, len(up)), trials: v.trials, among: slices.Clip(all)}
+	up = membersOf(v.routes.subset, up)
+	part := &View[H, R]{Usable: len(up), Total: len(all), byPick: make(map[*balance.Endpoint]*Endpoint[H, R], len(up)), trials: v.trials, among: slices.Clip(all)}
 	if part.among == nil {
-		part.among = []*endpoint{} // nil would mean all
+		part.among = []*Endpoint[H, R]{} // nil would mean all
 	}
 	if len(up) == 1 {
 		part.only = up[0]
@@ -105,12 +107,12 @@ func (v *view) build(up, all []*endpoint, before *view) *view {
 	return part
 }
 
-// filter applies the filters of the route. It returns the remaining endpoints that can be picked,
+// Filter applies the filters of a route. It returns the remaining endpoints that can be picked,
 // and all remaining ones. If note is not nil, it is called with the result of each filter.
-func (v *view) filter(s *Route, note func(f *Filter, left int, passedOver bool)) (up, all []*endpoint) {
+func (v *View[H, R]) Filter(filters []Filter, note func(f *Filter, left int, passedOver bool)) (up, all []*Endpoint[H, R]) {
 	up, all = v.reach, v.all
-	for i := range s.Filters {
-		f := &s.Filters[i]
+	for i := range filters {
+		f := &filters[i]
 		kept := v.routes.keep(f, up)
 		passedOver := len(kept) == 0 && !f.Strict
 		if !passedOver {
@@ -124,7 +126,7 @@ func (v *view) filter(s *Route, note func(f *Filter, left int, passedOver bool))
 }
 
 // keep returns the endpoints that the filter keeps, in the same order.
-func (p *routeViews) keep(f *Filter, list []*endpoint) (kept []*endpoint) {
+func (p *routeViews[H, R]) keep(f *Filter, list []*Endpoint[H, R]) (kept []*Endpoint[H, R]) {
 	defer func() {
 		if r := recover(); r != nil { // none remains: calls fail or skip the filter, as it is configured
 			p.log.Error("a filter of the router panicked", "filter", f.Name, "panic", fmt.Sprint(r))

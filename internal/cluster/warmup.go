@@ -1,4 +1,4 @@
-package anser
+package cluster
 
 import (
 	"time"
@@ -6,10 +6,16 @@ import (
 	"github.com/anser-rpc/anser/internal/mono"
 )
 
+// The initial weight of an instance, in percent, and the number of steps in which it grows.
+const (
+	firstWarmth = 10
+	rampSteps   = 20
+)
+
 // warmLocked sets the warmth of instances that appeared or came back lately, and schedules a
 // rebuild of the view while any of them is still warming up.
-func (cl *cluster) warmLocked(now mono.Time) {
-	d := cl.client.o.slowStart
+func (cl *Cluster[H, R]) warmLocked(now mono.Time) {
+	d := cl.o.SlowStart
 	growing := false
 	for _, e := range cl.endpoints {
 		warmth := 100
@@ -22,7 +28,7 @@ func (cl *cluster) warmLocked(now mono.Time) {
 	if growing {
 		step := max(d/rampSteps, time.Millisecond)
 		if cl.ramp == nil {
-			cl.ramp = time.AfterFunc(step, cl.rebuild)
+			cl.ramp = time.AfterFunc(step, cl.Rebuild)
 		} else {
 			cl.ramp.Reset(step)
 		}

@@ -1,98 +1,84 @@
-package anser
+package cluster
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"math"
-	"net"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/anser-rpc/anser/balance"
 	"github.com/anser-rpc/anser/internal/mono"
 )
 
-// crowd returns a client of n instances that makes no calls.
-func crowd(tb testing.TB, n int) (*Client, *clientMethod) {
-	tb.Helper()
-	var addresses []string
-	for i := range n {
-		addresses = append(addresses, fmt.Sprintf("host-%d:1", i))
-	}
-	c, err := Dial("tcp://"+strings.Join(addresses, ","), Subset(0, 0), Logger(slog.New(slog.DiscardHandler)),
-		Dialer(func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("nobody is there") }))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { c.Close() })
-	m, err := c.method("Echo.Say")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return c, m
-}
-
 // states maps names to functions that put a client into the states in which picking and counting
 // differ.
-var states = map[string]func(c *Client, m *clientMethod){
-	"well": func(*Client, *clientMethod) {},
-	"counting": func(c *Client, m *clientMethod) {
-		c.cluster.alert.Store(true)
+var states = map[string]func(cl *restingCluster, m *restingMethod){
+	"well": func(*restingCluster, *restingMethod) {},
+	"counting": func(cl *restingCluster, m *restingMethod) {
+		cl.alert.Store(true)
 	},
-	"breaker open": func(c *Client, m *clientMethod) {
-		c.cluster.mu.Lock()
-		defer c.cluster.mu.Unlock()
-		for _, e := range c.cluster.endpoints {
-			c.cluster.openLocked(e, e.methodCounters(m), "for the test", mono.Now())
+	"breaker open": func(cl *restingCluster, m *restingMethod) {
+		cl.mu.Lock()
+		defer cl.mu.Unlock()
+		for _, e := range cl.endpoints {
+			cl.openLocked(e, e.methodCounters(m), "for the test", mono.Now())
 			break
 		}
-		c.cluster.rebuildLocked()
+		cl.rebuildLocked()
 	},
-	"one ejected": func(c *Client, m *clientMethod) {
-		c.cluster.mu.Lock()
-		defer c.cluster.mu.Unlock()
-		for _, e := range c.cluster.endpoints {
-			c.cluster.ejectLocked(candidate{e: e, why: "for the test", silent: true}, mono.Now())
+	"one ejected": func(cl *restingCluster, m *restingMethod) {
+		cl.mu.Lock()
+		defer cl.mu.Unlock()
+		for _, e := range cl.endpoints {
+			cl.ejectLocked(candidate[*restingHost, *string]{e: e, why: "for the test", silent: true}, mono.Now())
 			break
 		}
-		c.cluster.rebuildLocked()
+		cl.rebuildLocked()
 	},
+}
+
+// pick picks an endpoint for a call as a client does.
+func pick(cl *restingCluster, m *restingMethod, r *balance.Request) *restingEndpoint {
+	v := cl.View()
+	if around := m.View(); around != nil {
+		v = around
+	}
+	r.Method = m.Name
+	return v.Pick(r)
 }
 
 // Picking and counting do not allocate, whatever the state.
 func TestHealthAllocatesNothing(t *testing.T) {
 	for name, set := range states {
-		c, m := crowd(t, 100)
-		set(c, m)
-		k := c.pool.getCall()
-		e := c.pick(k, m)
-		e.recordSuccess(m, 1)
-		if n := testing.AllocsPerRun(1000, func() { c.pick(k, m) }); n > 0 {
+		cl, m := crowd(t, 100)
+		set(cl, m)
+		var r balance.Request
+		e := pick(cl, m, &r)
+		e.Succeeded(m, 1)
+		if n := testing.AllocsPerRun(1000, func() { pick(cl, m, &r) }); n > 0 {
 			t.Errorf("%s: a pick allocates %v times", name, n)
 		}
-		if n := testing.AllocsPerRun(1000, func() { e.recordSuccess(m, 1) }); n > 0 {
+		if n := testing.AllocsPerRun(1000, func() { e.Succeeded(m, 1) }); n > 0 {
 			t.Errorf("%s: counting allocates %v times", name, n)
 		}
-		if n := testing.AllocsPerRun(1000, func() { e.failedIn(m) }); n > 0 {
+		if n := testing.AllocsPerRun(1000, func() { e.Failed(m) }); n > 0 {
 			t.Errorf("%s: counting a failure allocates %v times", name, n)
 		}
 	}
 }
 
-// BenchmarkClientPick picks among a thousand instances.
-func BenchmarkClientPick(b *testing.B) {
+// BenchmarkPick picks among a thousand instances.
+func BenchmarkPick(b *testing.B) {
 	for name, set := range states {
 		b.Run(name, func(b *testing.B) {
-			c, m := crowd(b, 1000)
-			set(c, m)
+			cl, m := crowd(b, 1000)
+			set(cl, m)
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
-				k := c.pool.getCall()
+				var r balance.Request
 				for pb.Next() {
-					c.pick(k, m)
+					pick(cl, m, &r)
 				}
 			})
 		})
@@ -104,13 +90,13 @@ func BenchmarkClientPick(b *testing.B) {
 func BenchmarkAnswered(b *testing.B) {
 	for _, alert := range []bool{false, true} {
 		b.Run(fmt.Sprintf("counting=%v", alert), func(b *testing.B) {
-			c, m := crowd(b, 2)
-			e := c.pick(c.pool.getCall(), m)
+			cl, m := crowd(b, 2)
+			e := pick(cl, m, new(balance.Request))
 			b.ReportAllocs()
 			for b.Loop() {
-				c.cluster.alert.Store(alert)
-				if e.cluster.alert.Load() {
-					e.recordSuccess(m, 1)
+				cl.alert.Store(alert)
+				if e.Counting() {
+					e.Succeeded(m, 1)
 				}
 			}
 		})
@@ -119,7 +105,7 @@ func BenchmarkAnswered(b *testing.B) {
 
 // The window of the counters slides: older results do not count, younger ones do.
 func TestTallyWindow(t *testing.T) {
-	var a methodCounters
+	var a methodCounters[*restingHost, *string]
 	sum := func(slot, ok, failed int64) counts {
 		a.answered.Add(ok)
 		a.failed.Add(failed)
@@ -159,11 +145,11 @@ func TestFailingMore(t *testing.T) {
 		{[]float64{1, 1, 1, 1, 1, 1, 0, 0}, nil},           // Envoy's rule does not see a quarter either
 		{[]float64{1, 1, 1, 1, 1, 1, 1, 1, 0.3}, []int{8}}, //
 	} {
-		var rates []measured
-		all := make([]*endpoint, len(test.rates))
+		var rates []measured[*restingHost, *string]
+		all := make([]*restingEndpoint, len(test.rates))
 		for i, r := range test.rates {
-			all[i] = new(endpoint)
-			rates = append(rates, measured{all[i], r})
+			all[i] = new(restingEndpoint)
+			rates = append(rates, measured[*restingHost, *string]{all[i], r})
 		}
 		var got []int
 		for _, s := range failingMore(rates, 1.9) {
@@ -177,14 +163,13 @@ func TestFailingMore(t *testing.T) {
 
 // The ejection time grows with each ejection in a row, up to the maximum.
 func TestEjectionTimes(t *testing.T) {
-	c, _ := crowd(t, 2)
-	cl := c.cluster
+	cl, _ := crowd(t, 2)
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	e := cl.endpoints["host-0:1"]
 	now := mono.Now()
 	var got []time.Duration
-	cl.ejectLocked(candidate{e: e, why: "for the test"}, now)
+	cl.ejectLocked(candidate[*restingHost, *string]{e: e, why: "for the test"}, now)
 	for range 6 {
 		got = append(got, e.conduct.ejection.until.Sub(now))
 		cl.ejectForLocked(e, "again", now)
@@ -194,10 +179,34 @@ func TestEjectionTimes(t *testing.T) {
 		t.Errorf("it is out for %v: want %v", got, want)
 	}
 	cl.unejectLocked(e, "for the test", now)
-	cl.ejectLocked(candidate{e: e, why: "much later"}, now.Add(time.Minute))
+	cl.ejectLocked(candidate[*restingHost, *string]{e: e, why: "much later"}, now.Add(time.Minute))
 	if n := e.conduct.ejection.times; n != 1 {
 		t.Errorf("a minute later it is out for the time number %d: want 1", n)
 	}
 	e.conduct.ejection.times = math.MaxInt
 	cl.unejectLocked(e, "for the test", now)
+}
+
+// The counters of an endpoint grow by factors, and methods that are not kept share one.
+func TestTalliesGrowByFactors(t *testing.T) {
+	cl, _ := crowd(t, 1)
+	e := cl.Find("host-0:1")
+	made, list := 0, e.conduct.tallies.Load()
+	for i := range MaxMethods {
+		m := &restingMethod{Index: i}
+		if tally := e.methodCounters(m); tally.method != m || e.methodCounters(m) != tally {
+			t.Fatalf("the tally of method %d is not its own", i)
+		}
+		if now := e.conduct.tallies.Load(); now != list {
+			list = now
+			made += len(*list)
+		}
+	}
+	if most := 4 * MaxMethods; made > most {
+		t.Errorf("room for %d tallies was made for %d, want at most %d", made, MaxMethods, most)
+	}
+	c, d := &restingMethod{Name: "C.M", Index: MaxMethods}, &restingMethod{Name: "D.M", Index: MaxMethods}
+	if e.methodCounters(c) != e.methodCounters(d) {
+		t.Error("methods beyond the limit are counted for themselves")
+	}
 }
