@@ -52,8 +52,7 @@ type Client struct {
 
 // clientMethod is the client's state for one method.
 type clientMethod struct {
-	name    string
-	number  uint32                // in the pool; maxNumberedMethods: the method has no number
+	methodName
 	learned atomic.Bool           // the server declared the method idempotent
 	health  methodHealth          // of the method at the instances
 	gains   gain.Table            // of compressing the method's requests

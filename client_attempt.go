@@ -2,7 +2,6 @@ package anser
 
 import (
 	"context"
-	"time"
 
 	"github.com/anser-rpc/anser/balance"
 	"github.com/anser-rpc/anser/internal/mono"
@@ -86,7 +85,7 @@ func (k *call) start(ctx context.Context, e *endpoint, m *clientMethod) (*caller
 	if k.pending != nil {
 		k.pending.startOn(conn)
 	}
-	if err := conn.start(ctx, k, m); err != nil {
+	if err := conn.start(ctx, k, &m.methodName); err != nil {
 		if err == errWouldWait {
 			return nil, k.takeBack(e, m)
 		}
@@ -94,9 +93,6 @@ func (k *call) start(ctx context.Context, e *endpoint, m *clientMethod) (*caller
 	}
 	return conn, nil
 }
-
-// errWouldWait is returned for an attempt of a future that may start only without waiting.
-var errWouldWait = failure(Unavailable, NotSent, PhaseWrite, nil, "the connection takes no more bytes now")
 
 // takeBack ends an attempt that would need to wait for room, and returns errWouldWait.
 func (k *call) takeBack(e *endpoint, m *clientMethod) *Error {
@@ -109,7 +105,7 @@ func (k *call) takeBack(e *endpoint, m *clientMethod) *Error {
 
 // send hands a oneway call to the connection.
 func (k *call) send(ctx context.Context, e *endpoint, conn *callerHalf, m *clientMethod) *Error {
-	if err := conn.send(ctx, k, m); err != nil {
+	if err := conn.send(ctx, k, &m.methodName); err != nil {
 		return k.settle(e, conn, m, err)
 	}
 	k.observed = nil
@@ -251,19 +247,4 @@ func (m *clientMethod) learn(flags wire.Flags) {
 	if flags&wire.FlagIdempotent != 0 && !m.learned.Load() {
 		m.learned.Store(true)
 	}
-}
-
-// shrinkTimeout tells the server how much time is left now, if ctx has a deadline.
-func (k *call) shrinkTimeout(ctx context.Context) {
-	if d, ok := ctx.Deadline(); ok {
-		putUint64(k.frame[timeoutOffset:], wireTimeout(time.Until(d)))
-	}
-}
-
-// bound returns a context that ends at the deadline of the call.
-func (k *call) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	if k.deadline == 0 {
-		return ctx, func() {}
-	}
-	return context.WithTimeout(ctx, mono.Until(k.deadline))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"github.com/anser-rpc/anser/balance"
 	"github.com/anser-rpc/anser/codec"
@@ -17,7 +18,7 @@ import (
 // cache lines, and with many callers it must fetch them for every reply.
 type call struct {
 	done    chan struct{} // receives one value when the attempt is over
-	pending *pending      // of a call without a waiting goroutine: notified in place of done
+	pending attemptEnd    // of a call without a waiting goroutine: notified in place of done
 	id      uint64        // written by start under the connection's lock
 	stream  *stream       // opened by the call, or nil
 
@@ -49,7 +50,20 @@ type call struct {
 	pick     balance.Request // passed to balancers
 	observed context.Context // of an attempt reported to observers
 	route    *Route          // the router's choice of instances; nil: all
-	mover    *Client         // of a call that may move to another instance if its own falls silent; else nil
+	mover    mover           // of a call that may move to another instance if its own falls silent; else nil
+}
+
+// attemptEnd is a future, whose attempts no goroutine waits for.
+type attemptEnd interface {
+	startOn(conn *callerHalf) // before the attempt is sent
+	attemptDone()             // on the reader goroutine
+}
+
+// mover is the client of a call that may move to another instance.
+type mover interface {
+	// move reports whether a call of the route that waits at a silent host can be made elsewhere,
+	// and takes it from the budget if so.
+	move(route *Route, from *host, now mono.Time) bool
 }
 
 // reply returns the payload of the reply, once it has arrived.
@@ -168,4 +182,54 @@ func (k *call) acceptTrailers(block []byte) (fault *wire.CallError, err error) {
 		k.trailers = slices.Clone(block)
 	}
 	return nil, err
+}
+
+// asked reports whether the reply of the call may have the compression.
+func (k *call) asked(compression uint8) bool {
+	return k.compression != nil && k.frame[requestCompressionOffset] == compression
+}
+
+// unpackReply returns the payload of a compressed reply. It runs on the caller's goroutine.
+func (k *call) unpackReply(h *host) ([]byte, *Error) {
+	out, err := unpack(k.plain[:0], k.reply(), k.compression.compressor, h.maxMessage, h.maxExpansion)
+	k.plain = out
+	if err != nil {
+		code := err.code
+		if code == InvalidArgument { // not the caller's argument: the server sent the payload
+			code = Internal
+		}
+		return nil, failure(code, Executed, PhaseDecode, err.cause, "the reply: %s", err.text)
+	}
+	return out, nil
+}
+
+// shrinkTimeout tells the server how much time is left now, if ctx has a deadline.
+func (k *call) shrinkTimeout(ctx context.Context) {
+	if d, ok := ctx.Deadline(); ok {
+		putUint64(k.frame[timeoutOffset:], wireTimeout(time.Until(d)))
+	}
+}
+
+// wireTimeout is the remaining time as it is sent: in microseconds, rounded up. A time that has
+// passed becomes the shortest one, since 0 means no limit.
+func wireTimeout(left time.Duration) uint64 {
+	left = min(max(left, 1), maxTimeout)
+	return uint64((left + time.Microsecond - 1) / time.Microsecond)
+}
+
+// bound returns a context that ends at the deadline of the call.
+func (k *call) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if k.deadline == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, mono.Until(k.deadline))
+}
+
+// errWouldWait is returned for an attempt of a future that may start only without waiting.
+var errWouldWait = failure(Unavailable, NotSent, PhaseWrite, nil, "the connection takes no more bytes now")
+
+// keptKey says where and until when the key of a call that may have run is known for certain.
+type keptKey struct {
+	life  uint64
+	until mono.Time
 }

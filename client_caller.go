@@ -81,7 +81,7 @@ func (c *callerHalf) init(base *conn, h *host) {
 
 // start sends the attempt k. If it fails, nothing was sent and the caller keeps k; otherwise one
 // value arrives on k.done, unless cancel takes the call back.
-func (c *callerHalf) start(ctx context.Context, k *call, m *clientMethod) *Error {
+func (c *callerHalf) start(ctx context.Context, k *call, m *methodName) *Error {
 	if uint64(len(k.frame)-wire.HeaderSize) > c.peer.MaxFrame {
 		return c.tooLong(k)
 	}
@@ -168,7 +168,7 @@ func (c *callerHalf) goneLocked() *Error {
 
 // numberLocked returns the method's number on this connection, and announces the name the first
 // time. It is 0 if the connection has no number left.
-func (c *callerHalf) numberLocked(m *clientMethod) uint32 {
+func (c *callerHalf) numberLocked(m *methodName) uint32 {
 	if int(m.number) < len(c.numbers) && c.numbers[m.number] != 0 {
 		return c.numbers[m.number]
 	}

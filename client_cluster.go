@@ -48,15 +48,6 @@ func (c *Client) releaseWatched(h *host) {
 	c.pool.release(h)
 }
 
-// inCluster returns the filters as the cluster has them.
-func (r *Route) inCluster() []cluster.Filter {
-	filters := make([]cluster.Filter, len(r.Filters))
-	for i, f := range r.Filters {
-		filters[i] = cluster.Filter(f)
-	}
-	return filters
-}
-
 // healthChanges are the changes as the cluster has them.
 var healthChanges = [cluster.Changes]HealthChange{
 	cluster.InstanceEjected: InstanceEjected, cluster.InstanceRestored: InstanceRestored,

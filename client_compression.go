@@ -43,25 +43,6 @@ func (k *call) compressRequest(e *endpoint, c *callerHalf, m *clientMethod) (fau
 	return nil
 }
 
-// asked reports whether the reply of the call may have the compression.
-func (k *call) asked(compression uint8) bool {
-	return k.compression != nil && k.frame[requestCompressionOffset] == compression
-}
-
-// unpackReply returns the payload of a compressed reply. It runs on the caller's goroutine.
-func (k *call) unpackReply(h *host) ([]byte, *Error) {
-	out, err := unpack(k.plain[:0], k.reply(), k.compression.compressor, h.maxMessage, h.maxExpansion)
-	k.plain = out
-	if err != nil {
-		code := err.code
-		if code == InvalidArgument { // not the caller's argument: the server sent the payload
-			code = Internal
-		}
-		return nil, failure(code, Executed, PhaseDecode, err.cause, "the reply: %s", err.text)
-	}
-	return out, nil
-}
-
 // compressRequest completes the REQUEST of a stream that may be compressed, for the connection that
 // was picked, and returns the compression of the messages that follow.
 func (r *streamOpening) compressRequest(o *clientStream, conn *callerHalf) (z *streamPacking, fault *Error) {

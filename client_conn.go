@@ -3,6 +3,7 @@ package anser
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/upkeep"
@@ -37,6 +38,15 @@ func (c *clientConn) control(h wire.Header, body []byte) error {
 		c.drain()
 	}
 	return err
+}
+
+// info describes the connection to observers.
+func (c *clientConn) info() ConnInfo {
+	i := ConnInfo{Address: c.host.instance(), Peer: Peer{Addr: c.nc.RemoteAddr(), Local: c.nc.LocalAddr(), Checksums: c.checksums != nil}}
+	if tc, ok := c.nc.(secured); ok {
+		i.Peer.TLS = new(tc.ConnectionState())
+	}
+	return i
 }
 
 // drain takes no new calls on the connection, has the host make another one, and tells the server.
@@ -99,6 +109,9 @@ func (c *clientConn) tend(now, _ mono.Time) (due mono.Time) {
 	}
 	return min(due, alive, c.tendRenewal(now))
 }
+
+// spareAfter is how long connections to instances outside the subset remain without a call.
+const spareAfter = time.Minute
 
 // closeUnused closes a connection that was unused for the idle timeout, or that the load no longer
 // needs, and reports whether it did; otherwise it returns when to check again.

@@ -38,33 +38,6 @@ func (c Credential) Format(f fmt.State, _ rune) { io.WriteString(f, c.String()) 
 // LogValue hides Data.
 func (c Credential) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
-// Credentials makes the client present a credential to each server that it connects to. source is
-// called before each connection is made. It is called again when a quarter of the credential's
-// lifetime remains, or three seconds, but at most half of the lifetime, if that is longer; the new
-// credential renews the existing connections, and the calls on them continue. A lifetime of less
-// than about five seconds is therefore too short. source is called from several goroutines at once;
-// ctx ends after the options [HandshakeTimeout] and [ConnectTimeout] and when the client is closed.
-// While source fails, no connection is made: calls fail with its error, which must not contain the
-// secret. A failed renewal is retried until it succeeds.
-//
-// A credential is sent only over TLS, over unix sockets, and on the loopback interface; see
-// [InsecureCredentials]. Clients share connections only if they were given the same option value.
-func Credentials(source func(ctx context.Context) (Credential, error)) DialOption {
-	shared := &credentials{source}
-	return dialOption(func(o *dialOptions) {
-		if o.wants(source != nil, "anser.Credentials: the source is nil: leave the option out") &&
-			o.wants(o.credentials == nil, "anser.Credentials is given twice: a connection has one") {
-			o.credentials = shared
-		}
-	})
-}
-
-// InsecureCredentials allows [Credentials] to be sent over unprotected connections. An attacker on
-// the network path can read them, and impersonate the client.
-func InsecureCredentials() DialOption {
-	return dialOption(func(o *dialOptions) { o.inTheClear = true })
-}
-
 // credentials is a source of credentials. Its address distinguishes clients.
 type credentials struct {
 	source func(ctx context.Context) (Credential, error)

@@ -138,13 +138,6 @@ func unencodable(cd codec.Codec, err error) *Error {
 	return failure(InvalidArgument, NotSent, PhaseEncode, err, "encode the request with %s: %v", cd.Name(), err)
 }
 
-// wireTimeout is the remaining time as it is sent: in microseconds, rounded up. A time that has
-// passed becomes the shortest one, since 0 means no limit.
-func wireTimeout(left time.Duration) uint64 {
-	left = min(max(left, 1), maxTimeout)
-	return uint64((left + time.Microsecond - 1) / time.Microsecond)
-}
-
 // fittingCodec is a codec that can be chosen by the types of messages.
 type fittingCodec struct {
 	codec.Codec

@@ -24,12 +24,6 @@ func IdempotencyKey(key string) CallOption {
 	return callOption(func(o *callOptions) { o.key, o.keyed = key, true })
 }
 
-// keptKey says where and until when the key of a call that may have run is known for certain.
-type keptKey struct {
-	life  uint64
-	until mono.Time
-}
-
 // maxKeyAge keeps sums with it in range.
 const maxKeyAge = 24 * time.Hour
 

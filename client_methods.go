@@ -7,14 +7,12 @@ import (
 	"github.com/anser-rpc/anser/internal/cluster"
 )
 
-// maxKnownMethods is the number of names for which a client keeps state, and that a process
-// numbers. The names of a gateway come from its own callers and need not exist, so both must be
-// bounded. A call of a further method works too: it costs an allocation and a map lookup, and the
-// client learns nothing about its method (breakers, hedging delays, whether it is idempotent).
-const (
-	maxKnownMethods    = cluster.MaxMethods
-	maxNumberedMethods = 1 << 16
-)
+// maxKnownMethods is the number of names for which a client keeps state; maxNumberedMethods is that
+// of names that a process numbers. The names of a gateway come from its own callers and need not
+// exist, so both must be bounded. A call of a further method works too: it costs an allocation and
+// a map lookup, and the client learns nothing about its method (breakers, hedging delays, whether it
+// is idempotent).
+const maxKnownMethods = cluster.MaxMethods
 
 // knownMethods finds the methods of a client by name. Reading takes no lock, except for recent
 // names: they are in a second map, and move to the first one when there are as many of them as
@@ -67,9 +65,9 @@ func (t *knownMethods) add(name string, p *pool) *clientMethod {
 	}
 	n := t.lenLocked()
 	if n >= maxKnownMethods {
-		return &clientMethod{name: name, number: maxNumberedMethods, health: methodHealth{Name: name, Index: maxKnownMethods}}
+		return &clientMethod{methodName: methodName{name, maxNumberedMethods}, health: methodHealth{Name: name, Index: maxKnownMethods}}
 	}
-	m := &clientMethod{name: name, number: p.methodNumber(name), health: methodHealth{Name: name, Index: n}}
+	m := &clientMethod{methodName: methodName{name, p.methodNumber(name)}, health: methodHealth{Name: name, Index: n}}
 	if t.recent == nil {
 		t.recent = make(map[string]*clientMethod)
 	}

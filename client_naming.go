@@ -8,6 +8,15 @@ import (
 	"github.com/anser-rpc/anser/wire"
 )
 
+// maxNumberedMethods is the number of names that a process numbers: see maxKnownMethods.
+const maxNumberedMethods = 1 << 16
+
+// methodName is a method as connections know it.
+type methodName struct {
+	name   string
+	number uint32 // in the pool; maxNumberedMethods: the method has no number
+}
+
 // naming is the state of the method names that a connection has announced to the peer. It is
 // guarded by the mutex of the connection.
 type naming struct {
@@ -23,7 +32,7 @@ const replaceAfter = wire.MaxMethods - wire.MaxMethods/8
 
 // nameLocked gives the method a number. A connection with few numbers left is replaced by another
 // one.
-func (c *callerHalf) nameLocked(m *clientMethod) uint32 {
+func (c *callerHalf) nameLocked(m *methodName) uint32 {
 	if c.named >= replaceAfter && !c.replaced && !c.own {
 		c.replaced = true
 		c.background.Add(1)

@@ -2,14 +2,6 @@ package anser
 
 import "context"
 
-func (c *clientConn) info() ConnInfo {
-	i := ConnInfo{Address: c.host.instance(), Peer: Peer{Addr: c.nc.RemoteAddr(), Local: c.nc.LocalAddr(), Checksums: c.checksums != nil}}
-	if tc, ok := c.nc.(secured); ok {
-		i.Peer.TLS = new(tc.ConnectionState())
-	}
-	return i
-}
-
 // observe notifies the client's observers of an attempt that is about to be sent. An attempt that
 // they refuse is over.
 func (k *call) observe(ctx context.Context, e *endpoint, m *clientMethod) *Error {

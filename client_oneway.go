@@ -69,7 +69,7 @@ func (c *Client) send(ctx context.Context, name string, in any, o *callOptions) 
 }
 
 // send hands the oneway call k to the connection. When it fails nothing was sent.
-func (c *callerHalf) send(ctx context.Context, k *call, m *clientMethod) *Error {
+func (c *callerHalf) send(ctx context.Context, k *call, m *methodName) *Error {
 	if uint64(len(k.frame)-wire.HeaderSize) > c.peer.MaxFrame {
 		return c.tooLong(k)
 	}

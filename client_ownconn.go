@@ -2,6 +2,7 @@ package anser
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -18,6 +19,25 @@ func (h *host) connForStream(ctx context.Context, patient bool) (*callerHalf, *E
 		return c, nil
 	}
 	return h.waitConn(ctx, patient)
+}
+
+// pickStreamConn returns the connection with the fewest streams, or nil if none is ready. It makes
+// more connections when needed.
+func (h *host) pickStreamConn() *callerHalf {
+	list := *h.ready.Load()
+	if len(list) == 0 {
+		return nil
+	}
+	c := slices.MinFunc(list, func(a, b *callerHalf) int { return int(a.streaming.Load() - b.streaming.Load()) })
+	if c.streamsFull() || len(list) < h.wantConns() && c.busy.Load() > 0 {
+		h.grow(list)
+	}
+	return c
+}
+
+// streamsFull reports whether with one more the connection has nearly as many streams as the server allows.
+func (c *callerHalf) streamsFull() bool {
+	return float64(c.streaming.Load()+1) >= growAt*float64(c.peer.MaxStreams)
 }
 
 // dedicatedConn makes a connection that takes no calls of others. Its user ends it with disown.

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/anser-rpc/anser/balance"
+	"github.com/anser-rpc/anser/internal/mono"
 )
 
 // awaitView returns the cluster's view as soon as there is one.
@@ -55,6 +56,20 @@ func (c *Client) reach(ctx context.Context, k *call, m *clientMethod, tried []*b
 			return nil, noneReached(s)
 		}
 	}
+}
+
+// move reports whether a call of the route that waits at a silent host can be made elsewhere, and
+// takes it from the budget if so.
+func (c *Client) move(route *Route, from *host, now mono.Time) bool {
+	if c.o.ejection.Off {
+		return false
+	}
+	v := c.cluster.View()
+	if v != nil && route != nil {
+		v = v.ForRoute(route)
+	}
+	return v != nil && v.Any(func(e *endpoint) bool { return e.Host != from && e.Host.Connected() && !e.Host.Silent() }) &&
+		c.budget.Withdraw(now)
 }
 
 // noneReached is the error of a call for which no instance can be reached.

@@ -260,7 +260,7 @@ func (c *callerHalf) deliver(last bool) (alone bool, broken error) {
 			continue
 		}
 		if k.stream != nil {
-			broken = errors.Join(broken, k.stream.answered(a))
+			broken = errors.Join(broken, c.streamAnswered(k.stream, a))
 			alone, a.call, a.body = false, nil, nil
 			continue
 		}

@@ -24,24 +24,6 @@ type Router interface {
 	Intercept(next Func) Func
 }
 
-// Route is a part of a service's instances. It must not be changed after a Router has returned it.
-type Route struct {
-	Name    string   // name for people
-	Filters []Filter // applied in order
-}
-
-// Filter excludes instances that a call must not use.
-type Filter struct {
-	Name string // name for people
-	// Keep reports whether an instance remains. It must not block, and must always return the same
-	// for the same instance.
-	Keep func(in *registry.Instance) bool
-	// Strict is for the case that none of the reachable instances would remain. If it is set, calls
-	// fail unless an unreachable instance remains, which is then tried; if not, the filter is
-	// skipped.
-	Strict bool
-}
-
 // RulesStatus describes the traffic rules that a client follows.
 type RulesStatus struct {
 	Version uint64    // version of the rules in force; 0: none

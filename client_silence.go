@@ -77,7 +77,7 @@ func (c *callerHalf) moveCalls(now mono.Time) {
 	c.mu.Lock()
 	if c.err == nil {
 		c.open.Each(func(k *call) {
-			if k.mover != nil && k.mover.wouldMove(k.route, c.host) && k.mover.budget.Withdraw(now) {
+			if k.mover != nil && k.mover.move(k.route, c.host, now) {
 				moved = append(moved, k)
 			}
 		})
@@ -98,19 +98,4 @@ func (c *callerHalf) moveCalls(now mono.Time) {
 	if len(moved) > 0 {
 		c.interruptCaller()
 	}
-}
-
-// wouldMove reports whether a call of the route that waits at a silent host can be made elsewhere.
-func (c *Client) wouldMove(route *Route, from *host) bool {
-	if c.o.ejection.Off {
-		return false
-	}
-	v := c.cluster.View()
-	if v != nil && route != nil {
-		v = v.ForRoute(route)
-	}
-	if v == nil {
-		return false
-	}
-	return v.Any(func(e *endpoint) bool { return e.Host != from && e.Host.Connected() && !e.Host.Silent() })
 }

@@ -191,7 +191,7 @@ func (r *streamOpening) start(ctx context.Context, e *endpoint, o *clientStream)
 			return fault
 		}
 	}
-	if fault = o.conn.start(ctx, k, o.method); fault != nil {
+	if fault = o.conn.start(ctx, k, &o.method.methodName); fault != nil {
 		return k.settle(e, o.conn, o.method, fault)
 	}
 	return nil
@@ -342,25 +342,6 @@ func (o *clientStream) lapse(st *stream) {
 }
 
 func (o *clientStream) isClient() bool { return true }
-
-// pickStreamConn returns the connection with the fewest streams, or nil if none is ready. It makes
-// more connections when needed.
-func (h *host) pickStreamConn() *callerHalf {
-	list := *h.ready.Load()
-	if len(list) == 0 {
-		return nil
-	}
-	c := slices.MinFunc(list, func(a, b *callerHalf) int { return int(a.streaming.Load() - b.streaming.Load()) })
-	if c.streamsFull() || len(list) < h.wantConns() && c.busy.Load() > 0 {
-		h.grow(list)
-	}
-	return c
-}
-
-// streamsFull reports whether with one more the connection has nearly as many streams as the server allows.
-func (c *callerHalf) streamsFull() bool {
-	return float64(c.streaming.Load()+1) >= growAt*float64(c.peer.MaxStreams)
-}
 
 // Close cancels the stream of a client; see [Stream.Close].
 func (s *DynamicStream) Close() error { return s.st.closeOfClient() }

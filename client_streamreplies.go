@@ -40,7 +40,7 @@ func (c *callerHalf) streamFrame(h wire.Header, body []byte) error {
 		if fault.Code == wire.Unimplemented {
 			code = Unimplemented
 		}
-		st.cancel(failure(code, OutcomeUnknown, PhaseWait, fault, "the server broke the protocol: %v", fault))
+		st.side.refuse(st, failure(code, OutcomeUnknown, PhaseWait, fault, "the server broke the protocol: %v", fault))
 		return nil
 	}
 	return err
@@ -82,11 +82,11 @@ func (c *callerHalf) endOf(k *call, h wire.Header, body []byte) error {
 	return st.endsWith(nil, block)
 }
 
-// answered handles a REPLY or ERROR for a stream, which has been taken out of what is open. An error is one
+// streamAnswered handles a REPLY or ERROR for a stream, which has been taken out of what is open. An error is one
 // of the connection.
-func (st *stream) answered(a *arrived) error {
+func (c *callerHalf) streamAnswered(st *stream, a *arrived) error {
 	if a.kind == wire.TypeReply {
-		st.clientSide().conn.giveUp(st.id)
+		c.giveUp(st.id)
 		st.ends(failure(Internal, OutcomeUnknown, PhaseWait, nil, "the server broke the protocol: REPLY to a stream"), nil)
 		return nil
 	}
@@ -121,6 +121,13 @@ func (st *stream) endsWith(e *Error, block []byte) error {
 	return err
 }
 
+// callerSide is the side of a stream that opened it.
+type callerSide interface {
+	// over accounts for a stream that was removed from the open calls of its connection; err is nil
+	// after success.
+	over(st *stream, err *Error)
+}
+
 // ends ends a stream of a client that was removed from the open calls of its connection; e is nil
 // after success.
 func (st *stream) ends(e *Error, trailers Metadata) {
@@ -129,7 +136,7 @@ func (st *stream) ends(e *Error, trailers Metadata) {
 		err = st.told(e)
 	}
 	st.finish(err, trailers)
-	st.clientSide().over(st, e)
+	st.side.(callerSide).over(st, e)
 }
 
 // trimStreams has idle streams give up memory, and reports whether some may give up more in a second.

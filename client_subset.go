@@ -2,7 +2,6 @@ package anser
 
 import (
 	"math/rand/v2"
-	"time"
 
 	"github.com/anser-rpc/anser/internal/cluster"
 )
@@ -38,9 +37,6 @@ func Subset(from, size int) DialOption {
 		}
 	})
 }
-
-// spareAfter is how long connections to instances outside the subset remain without a call.
-const spareAfter = time.Minute
 
 // subsetOf returns the subset as the cluster has it. Nothing is left out if the balancer may not be
 // given a part of the instances.
