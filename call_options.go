@@ -19,6 +19,7 @@ type callOptions struct {
 	codec       codec.Codec
 	compression *compression // nil: none
 	timeout     time.Duration
+	bounded     bool // timeout was given to the call, and bounds it along with the deadline of its context
 	mode        FailMode
 	attempts    int
 	idempotent  bool

@@ -158,6 +158,7 @@ func (c *Client) init() {
 			c.codecs = append(c.codecs, fittingCodec{cd, f})
 		}
 	}
+	c.o.call.bounded = false // the timeout of the client is for calls without a deadline
 	c.budget = retrybudget.New(c.o.budgetRatio, c.o.budgetRate)
 	c.startingLater = make(chan struct{}, maxStartingLater)
 	c.streams = make(map[*stream]struct{})

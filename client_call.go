@@ -203,10 +203,17 @@ func (k *call) unpackReply(h *host) ([]byte, *Error) {
 	return out, nil
 }
 
-// shrinkTimeout tells the server how much time is left now, if ctx has a deadline.
+// shrinkTimeout tells the server how much time is left now, if the call or ctx has a deadline.
 func (k *call) shrinkTimeout(ctx context.Context) {
+	left, bounded := maxTimeout, k.deadline != 0
+	if bounded {
+		left = mono.Until(k.deadline)
+	}
 	if d, ok := ctx.Deadline(); ok {
-		putUint64(k.frame[timeoutOffset:], wireTimeout(time.Until(d)))
+		left, bounded = min(left, time.Until(d)), true
+	}
+	if bounded {
+		putUint64(k.frame[timeoutOffset:], wireTimeout(left))
 	}
 }
 

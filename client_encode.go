@@ -76,8 +76,10 @@ func (c *Client) encodeHead(ctx context.Context, k *call, m *clientMethod, o *ca
 			return contextFailure(ctx, NotSent, PhaseEncode)
 		}
 		if d, ok := ctx.Deadline(); ok && timed {
-			left, bounded = time.Until(d), true
-			k.deadline = 0 // the context's own timer ends the call
+			if until := time.Until(d); !bounded || !o.bounded || until <= left {
+				left, bounded = until, true
+				k.deadline = 0 // the context's own timer ends the call
+			}
 		}
 		if k.mover != nil && parentRetried(ctx) {
 			k.mover = nil

@@ -303,6 +303,38 @@ func TestFork(t *testing.T) {
 }
 
 // A failed attempt does not matter while another one answers; when all fail, the error lists them.
+// Forks do not multiply from tier to tier: of the handlers that serve the same call, only the one of
+// the first attempt forks its own calls.
+func TestForksOfAChain(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		var ran atomic.Int32
+		fork := []anser.DialOption{anser.Dialer(network.Dial), anser.WithFailMode(anser.Fork), anser.Forks(2), anser.Idempotent()}
+		for _, address := range []string{"c:1", "d:1"} {
+			serve(t, network.Listen(address), map[string]handler{
+				"Echo.Say": func(_ context.Context, in *[]byte) (*[]byte, error) {
+					ran.Add(1)
+					time.Sleep(time.Second)
+					return in, nil
+				},
+			})
+		}
+		below := dial(t, "tcp://c:1,d:1", fork...)
+		for _, address := range []string{"a:1", "b:1"} {
+			serve(t, network.Listen(address), map[string]handler{
+				"Echo.Say": func(ctx context.Context, in *[]byte) (*[]byte, error) {
+					return anser.Call[[]byte](ctx, below, "Echo.Say", in)
+				},
+			})
+		}
+		if out, err := call(t.Context(), dial(t, "tcp://a:1,b:1", fork...), "Echo.Say", "hello"); out != "hello" || err != nil {
+			t.Error(out, err)
+		}
+		if n := ran.Load(); n != 3 {
+			t.Errorf("%d calls ran in the last tier, want 2 for the first attempt and 1 for the second", n)
+		}
+	})
+}
+
 func TestForkFailures(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
 		var s service

@@ -17,7 +17,11 @@ func (c *Client) fork(ctx context.Context, k *call, a *attempts) (*call, *endpoi
 	if fault != nil {
 		return k, nil, fault
 	}
-	endpoints := v.ForCall(&a.m.health, k.route).PickSeveral(&k.pick, a.o.forks)
+	forks := a.o.forks
+	if parentRetried(ctx) {
+		forks = 1 // forks would multiply from tier to tier
+	}
+	endpoints := v.ForCall(&a.m.health, k.route).PickSeveral(&k.pick, forks)
 	if len(endpoints) == 0 {
 		return k, nil, nil
 	}

@@ -175,9 +175,6 @@ func (c *Client) startHedge(ctx context.Context, h *hedge, first hedgeAttempt, a
 		c.pool.putCall(k)
 		return hedgeAttempt{}, false
 	}
-	if k.deadline != 0 {
-		putUint64(k.frame[timeoutOffset:], wireTimeout(k.deadline.Sub(k.began)))
-	}
 	k.shrinkTimeout(ctx)
 	k.atOnce = true // while this attempt waited for room, the first reply would not be noticed
 	conn, fault := k.start(ctx, e, a.m)

@@ -198,11 +198,13 @@ func Codec(c codec.Codec) DialCallOption {
 	return dialCallOption(func(o *callOptions) { o.codec = c })
 }
 
-// Timeout bounds calls whose context has no deadline; the default is 10 s. 0 means no limit, and
-// with a negative value a call times out at once. Streams have no limit unless Timeout is given to
-// [Open]; the Timeout of the client bounds only their opening.
+// Timeout bounds how long a call may take. Given to a call, it applies along with the deadline of
+// the context: the call ends at the earlier of the two. Given to Dial, it bounds the calls whose
+// context has no deadline and that have no Timeout of their own; the default is 10 s. 0 means no
+// limit, and with a negative value a call times out at once. Streams have no limit unless Timeout
+// is given to [Open]; the Timeout of the client bounds only their opening.
 func Timeout(d time.Duration) DialCallOption {
-	return dialCallOption(func(o *callOptions) { o.timeout = d })
+	return dialCallOption(func(o *callOptions) { o.timeout, o.bounded = d, d != 0 })
 }
 
 // WithFailMode sets the fail mode; the default is Failover.
@@ -267,7 +269,8 @@ func Forks(n int) DialCallOption {
 
 // At sends a call to the instance with the key (see [registry.Instance.Key]) and to no other. If
 // the client knows no such instance, the call fails at once. In the modes that use another instance
-// or several, it is retried at this one. [Client.Instances] has the keys.
+// or several, it is retried at this one. A [Router] does not change where the call goes, as the call
+// has named its instance; the router's interceptor applies. [Client.Instances] has the keys.
 func At(key string) CallOption {
 	return callOption(func(o *callOptions) { o.at, o.pinned = key, true })
 }

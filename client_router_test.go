@@ -115,6 +115,39 @@ func TestSteer(t *testing.T) {
 	})
 }
 
+// A call with At has named its instance: the route does not apply to it, the interceptor does.
+func TestSteerAndAt(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		for _, a := range []string{"a:1", "b:1"} {
+			serve(t, network.Listen(a), hello(a))
+		}
+		r := new(testRouter)
+		only := at("a:1")
+		only.Strict = true
+		r.subset.Store(&anser.Route{Name: "a", Filters: []anser.Filter{only}})
+		r.intercepts.Store(true)
+		c := dial(t, "a:1,b:1", anser.Dialer(network.Dial), anser.WithRouter(func(s *anser.RouterContext) (anser.Router, error) {
+			s.Report(anser.RulesStatus{Version: 1})
+			return r, nil
+		}))
+		list, err := c.Instances(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, in := range list {
+			if name, err := call(t.Context(), c, "Echo.Who", "", anser.At(in.Key())); name != in.Address || err != nil {
+				t.Errorf("%q answered, want %s: %v", name, in.Address, err)
+			}
+		}
+		if name, err := call(t.Context(), c, "Echo.Who", ""); name != "a:1" || err != nil {
+			t.Errorf("%q answered without At, want a:1: %v", name, err)
+		}
+		if n := r.calls.Load(); n != 3 {
+			t.Errorf("%d calls went through the interceptor, want 3", n)
+		}
+	})
+}
+
 func TestSteerThatCannotStart(t *testing.T) {
 	for say, start := range map[string]func(*anser.RouterContext) (anser.Router, error){
 		"no rules here":      func(*anser.RouterContext) (anser.Router, error) { return nil, errors.New("no rules here") },

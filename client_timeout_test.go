@@ -6,6 +6,7 @@ import (
 	"math"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/anser-rpc/anser"
@@ -123,13 +124,90 @@ func TestNegativeTimeout(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || s.Stats().Accepted != 0 {
 			t.Error(err, s.Stats().Accepted)
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second) // the caller's deadline wins
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		if _, err := call(ctx, c, "Echo.Say", "hello", anser.Timeout(-time.Second)); err != nil {
-			t.Error(err)
+		_, err = call(ctx, c, "Echo.Say", "hello", anser.Timeout(-time.Second))
+		wantFault(t, err, anser.DeadlineExceeded, anser.NotSent)
+	})
+}
+
+// A call with a Timeout of its own ends at the earlier of that and the deadline of its context,
+// which may be that of the request that a handler serves. The servers learn the same.
+func TestTimeoutAndDeadline(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		deadlines := make(chan time.Time, 2)
+		wait := func(ctx context.Context, in *[]byte) (*[]byte, error) {
+			d, _ := ctx.Deadline()
+			deadlines <- d
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		for _, address := range []string{"a:1", "b:1"} {
+			serve(t, network.Listen(address), map[string]handler{"Echo.Wait": wait})
+		}
+		c := dial(t, "tcp://a:1,b:1", anser.Dialer(network.Dial), anser.Timeout(2*time.Second), anser.Idempotent(), anser.BackupShare(1), anser.Breaker{Off: true}, anser.OutlierDetection{Off: true})
+		ways := map[string]struct {
+			attempts int
+			call     func(ctx context.Context, opts []anser.CallOption) error
+		}{
+			"Call": {1, func(ctx context.Context, opts []anser.CallOption) error {
+				_, err := call(ctx, c, "Echo.Wait", "", opts...)
+				return err
+			}},
+			"Go": {1, func(ctx context.Context, opts []anser.CallOption) error {
+				_, err := anser.Go[[]byte](ctx, c, "Echo.Wait", text(""), opts...).Wait()
+				return err
+			}},
+			"Fork": {2, func(ctx context.Context, opts []anser.CallOption) error {
+				_, err := call(ctx, c, "Echo.Wait", "", append(opts, anser.WithFailMode(anser.Fork))...)
+				return err
+			}},
+			"Backup": {2, func(ctx context.Context, opts []anser.CallOption) error {
+				_, err := call(ctx, c, "Echo.Wait", "", append(opts, anser.WithFailMode(anser.Backup), anser.BackupAfter(time.Millisecond))...)
+				return err
+			}},
+		}
+		call(context.Background(), c, "Echo.Wait", "", anser.WithFailMode(anser.Fork), anser.Timeout(time.Second)) // connect
+		for range 2 {
+			<-deadlines
+		}
+		for name, way := range ways {
+			for _, row := range []struct{ timeout, deadline, want time.Duration }{
+				{3 * time.Second, 5 * time.Second, 3 * time.Second},
+				{5 * time.Second, 3 * time.Second, 3 * time.Second},
+				{0, 4 * time.Second, 4 * time.Second},
+				{none, 4 * time.Second, 4 * time.Second}, // the timeout of the client is for calls without a deadline
+			} {
+				ctx, cancel := context.WithTimeout(context.Background(), row.deadline)
+				var opts []anser.CallOption
+				if row.timeout != none {
+					opts = append(opts, anser.Timeout(row.timeout))
+				}
+				began := time.Now()
+				err := way.call(ctx, opts)
+				cancel()
+				if e := fault(t, err); e.Code != anser.DeadlineExceeded || !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%s, %+v: %v", name, row, err)
+				}
+				if took := time.Since(began); took != row.want {
+					t.Errorf("%s, %+v: it took %v", name, row, took)
+				}
+				synctest.Wait()
+				if len(deadlines) != way.attempts {
+					t.Errorf("%s, %+v: %d attempts, want %d", name, row, len(deadlines), way.attempts)
+				}
+				for range len(deadlines) {
+					if d := (<-deadlines).Sub(began).Round(time.Millisecond); d != row.want {
+						t.Errorf("%s, %+v: a server was given %v", name, row, d)
+					}
+				}
+			}
 		}
 	})
 }
+
+// none is for the rows of calls without the option.
+const none = -1
 
 // The remaining time shrinks from hop to hop.
 func TestDeadlineOfTwoHops(t *testing.T) {

@@ -32,7 +32,8 @@ func (inv *Invocation) Timeout() time.Duration {
 }
 
 // SetTimeout sets the timeout of a client's call that continues with next, instead of the option
-// [Timeout]; like that option it applies if the context has no deadline. 0 means no limit. Like
+// [Timeout]. If that was given to the call, the new value applies along with the deadline of the
+// context, otherwise only without one. 0 means no limit. Like
 // SetAttempts and SetMode it does nothing on a server, and for a stream, which has the options that
 // it was opened with.
 func (inv *Invocation) SetTimeout(d time.Duration) {
