@@ -14,7 +14,9 @@ import (
 
 // An Observer is notified of events that an [Interceptor] does not see: connections, messages on
 // the wire, methods, and the registry. Nil fields are skipped. The functions are called
-// synchronously, so they should be fast; several may run concurrently.
+// synchronously, so they should be fast; several may run concurrently. They must not close the
+// client or shut down the server that calls them, since Close and Shutdown wait for them: another
+// goroutine can.
 //
 // Several observers are called in the order of the options. After an error of one, the others are
 // not called.
@@ -53,8 +55,7 @@ type Observer struct {
 	Withdrawn func(in registry.Instance, err error)
 
 	// Health is called when a client takes an instance out of use or back, entirely or for one
-	// method: see [OutlierDetection] and [Breaker]. Events are delivered one at a time; the
-	// function must not close the client.
+	// method: see [OutlierDetection] and [Breaker]. Events are delivered one at a time.
 	Health func(e HealthEvent)
 }
 

@@ -349,8 +349,10 @@ func (k *ProtocolCall) cutOff(why *Error) {
 }
 
 // end passes the reply to the protocol, unless the call was cut off or refused, and removes the
-// call from the table after that: a drain must not close the connection in between.
+// call from the table after that: a drain must not close the connection in between. The encoder of
+// a message may end the goroutine, by runtime.Goexit.
 func (k *ProtocolCall) end() {
+	defer k.remove()
 	k.mu.Lock()
 	respond := k.respond
 	if k.answered {
@@ -367,6 +369,9 @@ func (k *ProtocolCall) end() {
 			k.ctx.method.failed.Add(1)
 		}
 	}
+}
+
+func (k *ProtocolCall) remove() {
 	c := k.conn.conn
 	if k.stream != nil {
 		c.closeForeign()

@@ -87,21 +87,36 @@ func (s *Server) OpenConn(remote Peer, hooks ProtocolHooks) (*ProtocolConn, erro
 	if err := s.enter(p); err != nil {
 		return nil, err
 	}
-	if c.auth != nil {
-		if state := remote.TLS; state != nil && len(state.VerifiedChains) > 0 {
-			if unwanted, err := p.prove(context.Background(), &AuthRequest{Scheme: SchemeTLS, Peer: c.peerInfo()}); unwanted {
-				p.End(err)
-				return nil, err
-			}
+	decided := false
+	defer func() {
+		if !decided { // an observer or authenticator panicked, from which a caller such as net/http recovers, or ended the goroutine
+			p.End(errUndecided)
 		}
-		p.awaitLogin()
-		return p, nil
-	}
-	if err := p.open(nil); err != nil {
+	}()
+	err := p.welcome()
+	decided = true
+	if err != nil {
 		p.End(err)
 		return nil, err
 	}
 	return p, nil
+}
+
+var errUndecided = errors.New("an observer or authenticator panicked on the connection, or ended its goroutine")
+
+// welcome passes a new connection to the observers, or has the client authenticate itself first.
+func (p *ProtocolConn) welcome() error {
+	c := p.conn
+	if c.auth == nil {
+		return p.open(nil)
+	}
+	if state := c.tls; state != nil && len(state.VerifiedChains) > 0 {
+		if unwanted, err := p.prove(context.Background(), &AuthRequest{Scheme: SchemeTLS, Peer: c.peerInfo()}); unwanted {
+			return err
+		}
+	}
+	p.awaitLogin()
+	return nil
 }
 
 // enter counts the connection, unless the server cannot accept it.
@@ -139,15 +154,17 @@ func (p *ProtocolConn) open(id *Identity) error {
 	if opened {
 		return nil
 	}
+	accepted := false
+	defer func() { // also if an observer panics
+		p.mu.Lock()
+		p.opened = accepted
+		p.mu.Unlock()
+	}()
 	info := p.conn.info()
 	info.Peer.Identity = id
-	if err := p.conn.server.o.observers.connOpened(info); err != nil {
-		p.mu.Lock()
-		p.opened = false
-		p.mu.Unlock()
-		return err
-	}
-	return nil
+	err := p.conn.server.o.observers.connOpened(info)
+	accepted = err == nil
+	return err
 }
 
 // awaitLogin closes the connection unless it gets an identity in time.
@@ -283,6 +300,10 @@ func (p *ProtocolConn) End(err error) {
 	c.mu.Lock()
 	c.draining, c.closing = true, true // no call after cancelAll, and no hook
 	c.mu.Unlock()
+	defer func() { // also if an observer panics
+		c.server.remove(c)
+		c.server.conns.Done()
+	}()
 	c.cancelAll(err)
 	if c.auth != nil {
 		c.auth.end()
@@ -292,8 +313,6 @@ func (p *ProtocolConn) End(err error) {
 	} else {
 		c.server.o.observers.connFailed(c.info(), err)
 	}
-	c.server.remove(c)
-	c.server.conns.Done()
 }
 
 // draining reports whether new calls are refused.

@@ -198,3 +198,84 @@ func TestProtocolNil(t *testing.T) {
 		t.Error("a nil context is taken")
 	}
 }
+
+// A panic of an observer, from which a caller such as net/http recovers, leaves nothing of the
+// connection.
+func TestProtocolObserverPanics(t *testing.T) {
+	for name, options := range map[string][]anser.ServerOption{
+		"opened":         {anser.Observe(anser.Observer{ConnOpened: func(anser.ConnInfo) error { panic("opened") }})},
+		"opened, failed": {anser.Observe(anser.Observer{ConnOpened: func(anser.ConnInfo) error { panic("opened") }, ConnFailed: func(anser.ConnInfo, error) { panic("failed") }})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := foreignServer(t, options...)
+			for range 3 {
+				func() {
+					defer func() {
+						if recover() == nil {
+							t.Error("the panic does not reach the caller")
+						}
+					}()
+					newForeign(s, anser.Peer{Addr: loopback(1), Local: loopback(2)})
+				}()
+			}
+			if n := s.Stats().Conns; n != 0 {
+				t.Errorf("%d connections are left", n)
+			}
+			if err := s.Shutdown(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A login whose observer panicked was not accepted: the next one asks the observers again.
+func TestProtocolLoginPanics(t *testing.T) {
+	asked := 0
+	s := anser.NewServer(silent, anser.Authenticate(new(door)), anser.Observe(anser.Observer{ConnOpened: func(anser.ConnInfo) error {
+		if asked++; asked == 1 {
+			panic("opened")
+		}
+		return errors.New("not this one")
+	}}))
+	defer s.Close()
+	f := openForeign(t, s, nil)
+	func() {
+		defer func() { recover() }()
+		f.Authenticate(t.Context(), "test", []byte(secret+":ann"))
+	}()
+	if err := f.Authenticate(t.Context(), "test", []byte(secret+":ann")); err == nil || f.Identity() != nil {
+		t.Errorf("the second login: %v, %v", err, f.Identity())
+	}
+}
+
+// The encoder of a reply may end its goroutine. The call is over all the same, and its place is free.
+func TestProtocolReplyExits(t *testing.T) {
+	s := foreignServer(t, anser.MaxInFlight(1))
+	same := func(_ context.Context, in *word) (*word, error) { return in, nil }
+	for name, options := range map[string][]anser.HandleOption{"Words.Say": nil, "Words.Limited": {anser.AdaptiveLimit(1, 1)}} {
+		if err := anser.Handle(s, name, same, options...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := openForeign(t, s, nil)
+	for _, method := range []string{"Words.Say", "Words.Limited"} {
+		for range 3 {
+			k, refused := f.Admit(&anser.ProtocolRequest{Method: method, Priority: anser.Normal})
+			if refused != nil {
+				t.Fatalf("%s: %v", method, refused)
+			}
+			done := make(chan struct{})
+			k.Run(k.NewRequest(), func(anser.ProtocolReply) error {
+				defer close(done)
+				runtime.Goexit()
+				return nil
+			})
+			<-done
+			eventually(t, "the call is over", func() bool { return s.Stats().InFlight == 0 })
+		}
+	}
+	f.End(nil)
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

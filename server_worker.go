@@ -223,14 +223,19 @@ func (c *calleeHalf) runJob(j *job) (next *job) {
 		c.runForeign(ctx, k.stream, refused)
 		return nil
 	}
-	returned := false
+	returned, answered := false, false
 	defer func() {
-		if !returned { // the handler ends the goroutine, by runtime.Goexit
-			j.give(ctx)
-			c.finishDetached(ctx, appendFault(nil, ctx, errExited))
+		if answered {
+			return
+		}
+		defer func() {
 			if next := ctx.nextWaiting(); next != nil {
 				next.ctx.conn.server.workers.do(next)
 			}
+		}()
+		j.give(ctx)
+		if !returned { // the handler ends the goroutine, by runtime.Goexit, or else the encoder of another protocol
+			c.finishDetached(ctx, appendFault(nil, ctx, errExited))
 		}
 	}()
 	if refused != nil {
@@ -253,6 +258,7 @@ func (c *calleeHalf) runJob(j *job) (next *job) {
 		j.held += len(j.out)
 	}
 	c.finishDetached(ctx, j.out)
+	answered = true
 	if len(j.out) > loadBuffer && c.server.memory.Scarce() {
 		c.dropLarge()
 	}
@@ -268,10 +274,16 @@ var errExpired = refusal(DeadlineExceeded, "the call's time was over before it c
 func (c *calleeHalf) finishDetached(ctx *callContext, frame []byte) {
 	ctx.finish()
 	if k := ctx.protocolCall(); k != nil {
+		defer c.release(ctx) // the protocol runs code of the user
 		k.end()
-	} else {
-		c.answer(ctx.id, frame)
+		return
 	}
+	c.answer(ctx.id, frame)
+	c.release(ctx)
+}
+
+// release gives back what a call had that did not end on the reader goroutine.
+func (c *calleeHalf) release(ctx *callContext) {
 	if c.auth != nil && ctx.extras != nil && ctx.extras.key != "" {
 		c.server.orphans.remove(ctx)
 	}
