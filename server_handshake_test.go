@@ -94,9 +94,6 @@ func TestStalledHandshakes(t *testing.T) {
 	}
 }
 
-// patience is how long a good client may take on a machine that is busy with other things.
-const patience = 5 * time.Minute
-
 // enters makes a call over a new connection.
 func enters(t *testing.T, address string, opts []anser.DialOption) {
 	// A dialer of its own gives each client its own connection.
