@@ -193,16 +193,23 @@ func (c *calleeHalf) cut(why *Error, calls ...*callContext) {
 			frames = c.appendError(frames, ctx.id, 0, &b)
 		}
 	}
-	if len(frames) > 0 && c.err == nil && !c.closing {
-		c.appendLocked(frames)
-		c.flushInBackgroundLocked()
-	}
-	c.mu.Unlock()
 	// Counted before their ends can be seen.
 	c.server.stats.cutOff.Add(int64(len(taken)))
 	if why == errDenied {
 		c.server.stats.denied.Add(int64(len(taken)))
 	}
+	for _, ctx := range taken {
+		// Before the caller learns of it, so that a call which waits does not run after that. A
+		// stream gets its reason first, below.
+		if k := ctx.protocolCall(); ctx.stream() == nil && (k == nil || k.stream == nil) {
+			ctx.end(context.Canceled)
+		}
+	}
+	if len(frames) > 0 && c.err == nil && !c.closing {
+		c.appendLocked(frames)
+		c.flushInBackgroundLocked()
+	}
+	c.mu.Unlock()
 	for _, ctx := range taken {
 		ctx.stopStream(&e)
 		ctx.end(context.Canceled)
