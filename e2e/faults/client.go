@@ -258,7 +258,9 @@ func (s *client) do(c command) (any, error) {
 		s.streams, err = s.flow(c.Do, o)
 		return nil, err
 	case "dry":
-		return s.streams.stop()
+		f := s.streams
+		s.streams = nil
+		return f.stop()
 	case "cancel":
 		return s.held.cancelAll()
 	}

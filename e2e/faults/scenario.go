@@ -23,6 +23,7 @@ type scenario struct {
 	// fault makes it happen, heal takes it back. Neither may be nil.
 	fault, heal func(*cluster) error
 	began       func(*observation) // is called with the rate before the load begins, if not nil
+	laden       bool               // the capacity is measured while the fault happens, which takes a part of the machine for all of its time
 	files       []string           // of calls that others made
 }
 
@@ -101,9 +102,19 @@ func (c *cluster) choose(s *scenario, o *observation) error {
 		return err
 	}
 	if o.rate = c.o.Load.Rate; o.rate == 0 {
+		if s.laden {
+			if err := s.fault(c); err != nil {
+				return fmt.Errorf("make the fault while the capacity is measured: %w", err)
+			}
+		}
 		capacity, err := c.measure(n*cmp.Or(s.depth, defaultDepth), min(c.o.phase(), measuring))
 		if err != nil {
 			return err
+		}
+		if s.laden {
+			if err := s.heal(c); err != nil {
+				return fmt.Errorf("take the fault back after the capacity was measured: %w", err)
+			}
 		}
 		o.capacity, o.rate = capacity, capacity*cmp.Or(s.share, c.o.Load.Share)
 	}

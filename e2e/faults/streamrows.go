@@ -125,6 +125,7 @@ func largeStreams(w *world) (*result, error) {
 	var with usage
 	var sent flowed
 	o, err := c.survive(scenario{
+		laden: true, // else 60 % of the capacity and the streams would be more than the machine can do
 		fault: func(c *cluster) error {
 			return c.client.ask("pour", flowOptions{Streams: streams, Bytes: size}, nil)
 		},
