@@ -43,8 +43,9 @@ Sections (default: all):
          next to a stream with a slow reader, on one connection
   burn   a handler that burns 100 µs of CPU, called from one connection: how many cores it uses
   idle   memory and CPU of a server with idle connections
-  conns  what a call costs with 1,000 and 5,000 connections in the client, one caller on each, against 100;
-         and the CPU of the client while the connections are quiet
+  conns  what a call costs with 1,000 and 5,000 connections in the client, one caller on each, against 100,
+         and what an exchange over as many bare connections costs; and the CPU of the client while the
+         connections are quiet
 
 Flags:
 `
@@ -119,6 +120,8 @@ func runProcess(role string, args []string) {
 	switch role {
 	case "process-server":
 		err = say.Serve(os.Stdin, os.Stdout)
+	case "process-bare":
+		err = say.ServeBare(os.Stdin, os.Stdout)
 	case "process-drain":
 		err = runDrain()
 	case "process-load":
@@ -150,7 +153,7 @@ func runDrain() error {
 }
 
 // loads are what a process of the role process-load can do.
-var loads = map[string]func(say.Options) (say.Result, error){"calls": say.Load, "stream": say.Stream, "pour": say.Pour}
+var loads = map[string]func(say.Options) (say.Result, error){"calls": say.Load, "bounce": say.Bounce, "stream": say.Stream, "pour": say.Pour}
 
 func runLoad(args []string) error {
 	var o say.Options

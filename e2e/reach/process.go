@@ -90,8 +90,10 @@ func once(p *process, err error, answer any) error {
 }
 
 // server starts a server and returns its address. env is added to its environment.
-func server(env ...string) (*process, string, error) {
-	p, err := selfWith(env, "process-server")
+func server(env ...string) (*process, string, error) { return serverOf("process-server", env...) }
+
+func serverOf(role string, env ...string) (*process, string, error) {
+	p, err := selfWith(env, role)
 	if err != nil {
 		return nil, "", err
 	}

@@ -58,6 +58,8 @@ type comparison struct {
 func callsPerS(f figures) float64 { return f.CallsPerS }
 func p50(f figures) float64       { return f.P50 }
 func p99(f figures) float64       { return f.P99 }
+func clientCPU(f figures) float64 { return f.ClientCPU }
+func serverCPU(f figures) float64 { return f.ServerCPU }
 
 // add adds a round.
 func (c *comparison) add(own, base figures) {
@@ -66,11 +68,15 @@ func (c *comparison) add(own, base figures) {
 
 // end computes what is reported.
 func (c *comparison) end() {
-	var ratios []float64
+	c.Own, c.Base, c.Ratio = medians(c.own), medians(c.bases), spreadOf(c.ratios(c.measure))
+}
+
+// ratios returns the ratio of what is measured in each round.
+func (c *comparison) ratios(measure func(figures) float64) (all []float64) {
 	for i := range c.own {
-		ratios = append(ratios, c.measure(c.own[i])/c.measure(c.bases[i]))
+		all = append(all, measure(c.own[i])/measure(c.bases[i]))
 	}
-	c.Own, c.Base, c.Ratio = medians(c.own), medians(c.bases), spreadOf(ratios)
+	return all
 }
 
 func medians(all []figures) figures {
@@ -114,18 +120,34 @@ type connecting struct {
 	Client spread `json:"client_cpu_ratio"`
 	Server spread `json:"server_cpu_ratio"`
 	Quiet  spread `json:"quiet_client_cpu_percent"`
+	// The same ratios of exchanges over bare connections, and Client and Server in terms of them,
+	// round by round.
+	BareClient spread `json:"bare_client_cpu_ratio"`
+	BareServer spread `json:"bare_server_cpu_ratio"`
+	OverClient spread `json:"client_cpu_ratio_over_bare"`
+	OverServer spread `json:"server_cpu_ratio_over_bare"`
+
+	bare comparison
 }
 
 // end computes what is reported.
 func (c *connecting) end() {
-	var client, server, quiet []float64
-	for i, f := range c.own {
-		client = append(client, f.ClientCPU/c.bases[i].ClientCPU)
-		server = append(server, f.ServerCPU/c.bases[i].ServerCPU)
+	var quiet []float64
+	for _, f := range c.own {
 		quiet = append(quiet, f.QuietCPU)
 	}
+	c.bare.measure = c.measure
 	c.comparison.end()
+	c.bare.end()
+	client, server := c.ratios(clientCPU), c.ratios(serverCPU)
+	bareClient, bareServer := c.bare.ratios(clientCPU), c.bare.ratios(serverCPU)
 	c.Client, c.Server, c.Quiet = spreadOf(client), spreadOf(server), spreadOf(quiet)
+	c.BareClient, c.BareServer = spreadOf(bareClient), spreadOf(bareServer)
+	for i := range client {
+		client[i] /= bareClient[i]
+		server[i] /= bareServer[i]
+	}
+	c.OverClient, c.OverServer = spreadOf(client), spreadOf(server)
 }
 
 // print writes the tables.
@@ -175,8 +197,9 @@ func (r *report) print(w io.Writer) error {
 		heading(t, "a connection for each caller", "CPU of a call")
 		for _, c := range r.Conns {
 			c.print(t, fmt.Sprintf("%d connections", c.Conns), fmt.Sprintf("%d connections", fewConns))
-			fmt.Fprintf(t, "ratio of the client's CPU\t%s\n", c.Client)
-			fmt.Fprintf(t, "ratio of the server's CPU\t%s\n", c.Server)
+			c.bare.print(t, fmt.Sprintf("%d bare connections", c.Conns), fmt.Sprintf("%d bare connections", fewConns))
+			fmt.Fprintf(t, "ratio of the client's CPU\t%s, bare %s, over bare %s\n", c.Client, c.BareClient, c.OverClient)
+			fmt.Fprintf(t, "ratio of the server's CPU\t%s, bare %s, over bare %s\n", c.Server, c.BareServer, c.OverServer)
 			fmt.Fprintf(t, "CPU of the client while all are quiet\t%.2f %% of a core\n", c.Quiet.Median)
 		}
 	}

@@ -322,7 +322,8 @@ func measureIdle(o options, r *report) error {
 const fewConns = 100 // that more of them are compared with
 
 // measureConns compares what a call costs with many connections in the client, one caller on each,
-// with what it costs with few.
+// with what it costs with few. The same comparison for bare connections, in turns with it, shows how
+// much of the difference the runtime and the kernel make.
 func measureConns(o options, r *report) error {
 	const quiet = 3 * time.Second
 	s, addr, err := server()
@@ -330,6 +331,11 @@ func measureConns(o options, r *report) error {
 		return err
 	}
 	defer s.stop()
+	bare, bareAddr, err := serverOf("process-bare")
+	if err != nil {
+		return err
+	}
+	defer bare.stop()
 	for _, conns := range []int{1000, 5000} {
 		c := &connecting{Conns: conns}
 		c.Callers, c.measure = conns, func(f figures) float64 { return f.ClientCPU + f.ServerCPU }
@@ -344,6 +350,13 @@ func measureConns(o options, r *report) error {
 				return err
 			}
 			c.add(own, base)
+			if base, err = loadKind(bare, "bounce", say.Options{Addr: bareAddr, Callers: fewConns, Calls: n, Own: true}); err != nil {
+				return err
+			}
+			if own, err = loadKind(bare, "bounce", say.Options{Addr: bareAddr, Callers: conns, Calls: n, Own: true}); err != nil {
+				return err
+			}
+			c.bare.add(own, base)
 		}
 		c.end()
 		r.Conns = append(r.Conns, c)

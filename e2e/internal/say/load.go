@@ -77,43 +77,25 @@ func Load(o Options) (r Result, err error) {
 		}
 		defer func() { err = errors.Join(err, stop()) }()
 	}
-	latencies, errs := make([][]time.Duration, o.Callers), make([]error, o.Callers)
-	var warm, wg sync.WaitGroup
-	begin := make(chan struct{})
-	for i := range o.Callers {
-		warm.Add(1)
-		wg.Go(func() {
-			c := clientOf(i)
-			if o.Own {
-				errs[i] = warmUp(c)
-			}
-			warm.Done()
-			<-begin
-			if errs[i] == nil {
-				latencies[i], errs[i] = callInTurn(c, o)
-			}
-		})
-	}
-	warm.Wait()
-	if o.Ready != nil {
-		o.Ready()
-	}
-	began, cpu := time.Now(), cpuTime()
-	close(begin)
-	wg.Wait()
-	elapsed, cpu := time.Since(began), cpuTime()-cpu
-	if err := errors.Join(errs...); err != nil {
-		return Result{}, err
-	}
-	calls := o.Calls / o.Callers * o.Callers
+	r, err = together(o, func(i int) error {
+		if o.Own {
+			return warmUp(clientOf(i))
+		}
+		return nil
+	}, func(i int) ([]time.Duration, error) { return callInTurn(clientOf(i), o) })
+	r.QuietCPU = quietCPU(o.Quiet)
+	return r, err
+}
+
+// resultOf returns the result of calls that took elapsed, and the processor for cpu.
+func resultOf(calls int, elapsed, cpu time.Duration, latencies [][]time.Duration) Result {
 	all := slices.Concat(latencies...)
 	slices.Sort(all)
-	quiet := quietCPU(o.Quiet)
 	at := func(q float64) float64 { return float64(all[int(q*float64(len(all)-1))].Nanoseconds()) / 1e3 }
 	return Result{
 		Calls: calls, Seconds: elapsed.Seconds(), CallsPerS: float64(calls) / elapsed.Seconds(),
-		ClientCPU: cpu.Seconds() * 1e6 / float64(calls), P50: at(.5), P99: at(.99), Max: at(1), QuietCPU: quiet,
-	}, nil
+		ClientCPU: cpu.Seconds() * 1e6 / float64(calls), P50: at(.5), P99: at(.99), Max: at(1),
+	}
 }
 
 // settle is how long connections need to become idle.
@@ -144,9 +126,11 @@ func ownClients(o Options) (clients []*anser.Client, err error) {
 	return clients, nil
 }
 
+const warmUps = 5
+
 // warmUp connects, and makes the calls after which a lone caller reads for itself.
 func warmUp(c *anser.Client) error {
-	for range 5 {
+	for range warmUps {
 		if _, err := methodSay.Call(context.Background(), c, benchpb.Filled()); err != nil {
 			return err
 		}

@@ -85,15 +85,27 @@ func Serve(commands io.Reader, answers io.Writer) error {
 	}
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
+	err = answerCommands(commands, answers, func() (Stat, error) { return stat(s, l.Addr().String()) })
+	if err := errors.Join(err, s.Close()); err != nil {
+		return err
+	}
+	if err := <-served; !errors.Is(err, anser.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// answerCommands writes a Stat at once and after each command, until there are no more.
+func answerCommands(commands io.Reader, answers io.Writer, stat func() (Stat, error)) error {
 	out := json.NewEncoder(answers)
 	answer := func() error {
-		st, err := stat(s, l.Addr().String())
+		st, err := stat()
 		if err != nil {
 			return err
 		}
 		return out.Encode(st)
 	}
-	err = answer()
+	err := answer()
 	for in := bufio.NewScanner(commands); err == nil && in.Scan(); {
 		switch in.Text() {
 		case CommandFree:
@@ -104,13 +116,7 @@ func Serve(commands io.Reader, answers io.Writer) error {
 		}
 		err = answer()
 	}
-	if err := errors.Join(err, s.Close()); err != nil {
-		return err
-	}
-	if err := <-served; !errors.Is(err, anser.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return err
 }
 
 func stat(s *anser.Server, addr string) (Stat, error) {
