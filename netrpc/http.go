@@ -49,8 +49,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.log().Warn("rpc: hijacking failed", "peer", r.RemoteAddr, "err", err)
 		return
 	}
+	defer conn.Close() // also if an observer panics: net/http leaves a connection open that was taken over
 	if _, err := io.WriteString(conn, "HTTP/1.0 "+connected+"\n\n"); err != nil {
-		conn.Close()
 		return
 	}
 	// A client may already have sent requests after its CONNECT.

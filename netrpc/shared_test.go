@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -272,5 +273,28 @@ func TestDebugPageOfAServerWithAuthentication(t *testing.T) {
 		if w.Code != want {
 			t.Errorf("status %d, want %d", w.Code, want)
 		}
+	}
+}
+
+// An observer may panic, from which net/http recovers: the connection is closed and not counted.
+func TestObserverPanicsUnderHTTP(t *testing.T) {
+	s := shared(t, []any{new(Arith)}, anser.Observe(anser.Observer{ConnOpened: func(anser.ConnInfo) error { panic("opened") }}))
+	web := httptest.NewUnstartedServer(s)
+	web.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	web.Start()
+	defer web.Close()
+	c, err := netrpc.DialHTTP("tcp", web.Listener.Addr().String())
+	if err == nil {
+		err = c.Call("Arith.Add", &Args{1, 2}, new(Reply))
+		c.Close()
+	}
+	if err == nil {
+		t.Error("a call runs on a connection that no observer has accepted")
+	}
+	if err := s.Anser.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if n := s.Anser.Stats().Conns; n != 0 {
+		t.Errorf("%d connections are left", n)
 	}
 }
