@@ -94,6 +94,7 @@ func (h *host) succeed(c *callerHalf) bool {
 		return false
 	}
 	h.dialing, h.tried = true, mono.Now()
+	h.awaitLocked() // c may have ended
 	h.wg.Go(func() {
 		next, err := h.connect()
 		if h.enter(next, err, false) == nil {
