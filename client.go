@@ -29,6 +29,7 @@ type Client struct {
 	target        string
 	chain         Func // interceptors around invoke; nil without interceptors and without a router
 	codecs        []fittingCodec
+	plain         *msgpack.Codec // for what none of these fits
 	pool          *pool
 	cluster       *instances
 	budget        *retrybudget.Budget
@@ -153,12 +154,13 @@ func Dial(target string, opts ...DialOption) (*Client, error) {
 
 // init prepares the parts that every client has, from the options that are set.
 func (c *Client) init() {
-	for _, cd := range append(slices.Clip(c.o.codecs), protobuf.New(), codec.Raw{}, codec.Binary{}, msgpack.New()) {
+	for _, cd := range append(slices.Clip(c.o.codecs), protobuf.New(), codec.Raw{}, codec.Binary{}) {
 		if f, ok := cd.(codec.Fitter); ok {
 			c.codecs = append(c.codecs, fittingCodec{cd, f})
 		}
 	}
 	c.o.call.bounded = false // the timeout of the client is for calls without a deadline
+	c.plain = msgpack.New()
 	c.budget = retrybudget.New(c.o.budgetRatio, c.o.budgetRate)
 	c.startingLater = make(chan struct{}, maxStartingLater)
 	c.streams = make(map[*stream]struct{})

@@ -153,6 +153,12 @@ func (c *Client) codecFor(in, out any) codec.Codec {
 			return c.codecs[i].Codec
 		}
 	}
+	if own := ownCodec(in, out); own != nil {
+		return own
+	}
+	if c.plain.Fits(in) && (out == nil || c.plain.Fits(out)) {
+		return c.plain
+	}
 	return nil
 }
 

@@ -163,6 +163,89 @@ func TestOnlyCodecs(t *testing.T) {
 	}
 }
 
+// parcel is a message that brings its codec, JSON by another name and number.
+type parcel struct{ A int }
+
+func (*parcel) OwnCodec() codec.Codec { return parcels{new(codec.JSON)} }
+
+type parcels struct{ *codec.JSON }
+
+func (parcels) ID() uint8       { return 201 }
+func (parcels) Name() string    { return "parcels" }
+func (parcels) Fits(v any) bool { _, ok := v.(*parcel); return ok }
+
+// Messages that bring their codec need no options on either side, in calls, streams and oneway calls.
+// The codec of a call comes before it.
+func TestMessagesBringTheirCodec(t *testing.T) {
+	network := new(ansertest.Network)
+	codecs := make(chan string, 10)
+	s := anser.NewServer(silent, anser.Intercept(func(next anser.Func) anser.Func {
+		return func(ctx context.Context, inv *anser.Invocation) error {
+			if !inv.Stream {
+				codecs <- inv.Codec().Name()
+			}
+			return next(ctx, inv)
+		}
+	}))
+	const (
+		take anser.Method[parcel, parcel]       = "Parcels.Take"
+		drop anser.OnewayMethod[parcel]         = "Parcels.Drop"
+		pass anser.StreamMethod[parcel, parcel] = "Parcels.Pass"
+	)
+	for _, err := range []error{
+		take.Handle(s, func(ctx context.Context, in *parcel) (*parcel, error) { return &parcel{in.A + 1}, nil }),
+		drop.Handle(s, func(ctx context.Context, in *parcel) error { return nil }),
+		pass.Handle(s, func(ctx context.Context, st *anser.Stream[parcel, parcel]) error {
+			in, err := st.Recv()
+			if err != nil {
+				return err
+			}
+			return st.Send(in)
+		}),
+		anser.Handle(s, "Arith.Mul", mul),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(t, s, network.Listen("a:1"))
+	c := dial(t, "a:1", anser.Dialer(network.Dial))
+	ctx := t.Context()
+	used := func(want string) {
+		t.Helper()
+		if got := <-codecs; got != want {
+			t.Errorf("the codec is %s, want %s", got, want)
+		}
+	}
+	out, err := take.Call(ctx, c, &parcel{7})
+	if err != nil || out.A != 8 {
+		t.Fatal(out, err)
+	}
+	used("parcels")
+	if out, err = take.Call(ctx, c, &parcel{7}, anser.Codec(new(codec.JSON))); err != nil || out.A != 8 {
+		t.Fatal(out, err)
+	}
+	used("json")
+	if err := drop.Send(ctx, c, &parcel{7}); err != nil {
+		t.Fatal(err)
+	}
+	used("parcels")
+	st, err := pass.Open(ctx, c)
+	if err == nil {
+		err = st.Send(&parcel{9})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err = st.Recv(); err != nil || out.A != 9 {
+		t.Fatal(out, err)
+	}
+	st.Close()
+	// Other methods of the server do not take it.
+	_, err = anser.Call[Reply](ctx, c, "Arith.Mul", &parcel{1}, anser.Codec(parcels{new(codec.JSON)}))
+	wantFault(t, err, anser.Unimplemented, anser.Refused)
+}
+
 // endless blocks in decoding until it is released.
 type endless struct {
 	strange

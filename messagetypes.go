@@ -29,6 +29,19 @@ func misfit(c codec.Codec, messages ...any) error {
 	return nil
 }
 
+// ownCodec returns the codec that the messages bring, or nil. out may be nil.
+func ownCodec(in, out any) codec.Codec {
+	m, ok := in.(codec.Own)
+	if !ok {
+		return nil
+	}
+	own := m.OwnCodec()
+	if f, ok := own.(codec.Fitter); ok && (!f.Fits(in) || out != nil && !f.Fits(out)) {
+		return nil
+	}
+	return own
+}
+
 // reasons returns the errors other than errUnfit.
 func reasons(all []error) []error {
 	var some []error

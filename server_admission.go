@@ -44,7 +44,7 @@ func (c *calleeHalf) admit(s *reading, n *named, flags wire.Flags, r *wire.Reque
 	if r.Compression != 0 && srv.compressors[r.Compression] == nil {
 		return nil, srv.compressionRefused(r.Compression), nil
 	}
-	cd = srv.codecs[r.Codec]
+	cd = srv.codec(n.method, r.Codec)
 	if cd == nil {
 		return nil, refusal(Unimplemented, "codec %d is not known here: this server has %s", r.Codec, srv.codecNames(nil)), nil
 	}

@@ -277,5 +277,5 @@ func (c *callContext) codecOf(*Invocation) codec.Codec {
 	if k := c.protocolCall(); k != nil {
 		return k.codec
 	}
-	return c.conn.server.codecs[c.codec]
+	return c.conn.server.codec(c.method, c.codec)
 }

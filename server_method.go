@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/internal/gain"
 	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/placement"
@@ -37,7 +38,8 @@ type method struct {
 	once       bool // duplicates get the stored reply
 	oneway     bool // all calls of it are oneway
 	mode       runMode
-	only       *codecSet // nil: all of the server's
+	only       *codecSet   // nil: all of the server's
+	own        codec.Codec // that its messages bring, or nil
 	builtin    bool
 	foreign    bool // only other protocols call it
 	placement  placement.Learner
@@ -172,6 +174,7 @@ func (s *Server) prepare(m *method, opts []HandleOption) (*handleOptions, error)
 	if err := m.bindContract(o.contract); err != nil {
 		return nil, fmt.Errorf("method %q: %w", m.name, err)
 	}
+	m.own = m.findOwnCodec()
 	if err := s.checkTypes(m); err != nil {
 		return nil, fmt.Errorf("method %q: %w", m.name, err)
 	}

@@ -65,6 +65,15 @@ type Fitter interface {
 	Fits(v any) bool
 }
 
+// Own is a message that brings its codec, as generated code of contracts does whose messages have a
+// codec of their own. A client calls with it unless the call or one of the client's codecs is for
+// the type, and a server accepts it for the methods that take such messages, unless it has another
+// codec with this number.
+type Own interface {
+	// OwnCodec returns the codec, which depends on the type alone: the receiver may be nil.
+	OwnCodec() Codec
+}
+
 // An Explainer is a Fitter that can explain why it does not support a type.
 type Explainer interface {
 	// Unfit returns nil if Fits reports true, otherwise an error with the path of the unsupported
