@@ -83,7 +83,12 @@ func (s *Server) describe() *MethodList {
 			ClientStream: m.sides.client, ServerStream: m.sides.server,
 		}
 		m.contract.describe(&info)
-		if m.in != nil {
+		if c := m.contract; c != nil && c.schema.Kind == contract.FlatBuffers {
+			info.Request = tableShape(c.schema, c.method.Request)
+			if info.Reply = shapeOf(m.reply); !m.oneway {
+				info.Reply = tableShape(c.schema, c.method.Reply)
+			}
+		} else if m.in != nil {
 			info.Request, info.Reply = m.in.shape(), m.out.shape()
 		} else {
 			info.Request, info.Reply = shapeOf(m.request), shapeOf(m.reply)

@@ -19,13 +19,15 @@ import (
 
 // Shape describes a message in terms of JSON.
 type Shape struct {
-	// Type is the Go type, "message" with the full name of a protobuf message, or, for a method
-	// with several arguments or results, the list of them: "(a int, b int)".
+	// Type is the Go type, "message" with the full name of a protobuf message, "table" with that of a
+	// table of FlatBuffers, or, for a method with several arguments or results, the list of them:
+	// "(a int, b int)".
 	Type string `json:"type"`
 	// JSON is a message in which every field has an example value.
 	JSON json.RawMessage `json:"json"`
 	// Others are the keys of members that JSON leaves out because each excludes one that it
-	// contains: the fields of a protobuf oneof after the first one, at any depth. They are sorted.
+	// contains: the fields of a protobuf oneof after the first one, and those of the members of a
+	// union after the first one, at any depth. They are sorted.
 	Others []string `json:"others,omitempty"`
 }
 

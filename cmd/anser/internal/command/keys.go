@@ -17,13 +17,16 @@ func unknownKey(shape *anser.Shape, message []byte) string {
 	if json.Unmarshal(shape.JSON, &want) != nil || json.Unmarshal(message, &have) != nil {
 		return ""
 	}
-	c := comparison{protobuf: strings.HasPrefix(shape.Type, "message "), others: shape.Others}
+	c := comparison{
+		protobuf: strings.HasPrefix(shape.Type, "message "), exact: strings.HasPrefix(shape.Type, "table "), others: shape.Others,
+	}
 	return c.compare("", want, have)
 }
 
 // comparison configures the comparison of a message with an example.
 type comparison struct {
 	protobuf bool
+	exact    bool     // keys have their case
 	others   []string // keys missing in the example
 }
 
@@ -99,9 +102,12 @@ func (c *comparison) unknown(path, key string, known []string) string {
 	return s + "the keys are " + strings.Join(known, ", ")
 }
 
-// same reports whether the codec treats the keys as equal: encoding/json ignores case, and
-// protojson also accepts the name in the .proto file.
+// same reports whether the codec treats the keys as equal: encoding/json ignores case, protojson also
+// accepts the name in the .proto file, and FlatBuffers takes the name alone.
 func (c *comparison) same(known, key string) bool {
+	if c.exact {
+		return known == key
+	}
 	if c.protobuf {
 		known, key = strings.ReplaceAll(known, "_", ""), strings.ReplaceAll(key, "_", "")
 	}
