@@ -1,6 +1,7 @@
 package flatbuffers
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,7 +9,7 @@ import (
 	"github.com/google/flatbuffers/go"
 )
 
-// A Schema is a binary schema, the compiler's output with -b --schema. It is safe for concurrent
+// A Schema is a binary schema, the output of flatc with -b --schema. It is safe for concurrent
 // use.
 type Schema struct {
 	objects []*objectType
@@ -20,24 +21,41 @@ type objectType struct {
 	name   string
 	fixed  bool // it is a struct
 	size   uint64
+	align  int // of a struct
 	fields []field
 }
 
 type field struct {
 	name     string
-	slot     uint64 // of the vtable
+	slot     uint64 // of the vtable; in a struct the place of the field
 	required bool
+	optional bool // a number that may be absent
+	retired  bool // it is deprecated
+	integer  int64
+	real     float64 // the defaults
 	fieldType
 }
 
 type fieldType struct {
 	base, element baseType
 	index         int // of an object or enum
+	length        int // of an array
 }
 
-// enumType is the part of an enum that matters here: the types of a union.
+// of returns the type of the elements of a vector or array.
+func (t fieldType) of() fieldType { return fieldType{base: t.element, index: t.index} }
+
+// enumType is an enum or union.
 type enumType struct {
-	members map[byte]fieldType
+	name    string
+	flags   bool
+	values  []enumValue
+	members map[byte]fieldType // of a union
+}
+
+type enumValue struct {
+	name   string
+	number int64
 }
 
 type baseType uint8
@@ -46,10 +64,22 @@ type baseType uint8
 const (
 	typeNone   baseType = 0
 	typeUType  baseType = 1
+	typeBool   baseType = 2
+	typeByte   baseType = 3
+	typeUByte  baseType = 4
+	typeShort  baseType = 5
+	typeUShort baseType = 6
+	typeInt    baseType = 7
+	typeUInt   baseType = 8
+	typeLong   baseType = 9
+	typeULong  baseType = 10
+	typeFloat  baseType = 11
+	typeDouble baseType = 12
 	typeString baseType = 13
 	typeVector baseType = 14
 	typeObject baseType = 15
 	typeUnion  baseType = 16
+	typeArray  baseType = 17
 )
 
 // scalars holds the sizes in bytes of the numeric base types.
@@ -72,13 +102,7 @@ func ParseSchema(bfbs []byte) (s *Schema, err error) {
 		s.objects = append(s.objects, o.object())
 	}
 	for e := range root.tables(1) {
-		members := make(map[byte]fieldType)
-		for v := range e.tables(1) {
-			if t, ok := v.table(3); ok {
-				members[byte(v.GetInt64Slot(slot(1), 0))] = t.fieldType()
-			}
-		}
-		s.enums = append(s.enums, &enumType{members})
+		s.enums = append(s.enums, e.enum())
 	}
 	return s, s.check()
 }
@@ -103,13 +127,13 @@ func (s *Schema) check() error {
 	}
 	for t := range types {
 		inner := t.base
-		if inner == typeVector {
+		if inner == typeVector || inner == typeArray {
 			inner = t.element
 		}
 		switch {
 		case inner == typeObject && (t.index < 0 || t.index >= len(s.objects)), inner == typeUnion && (t.index < 0 || t.index >= len(s.enums)):
 			return fmt.Errorf("the schema is broken: it has no type %d", t.index)
-		case t.base > typeUnion+1 || t.base == typeVector && inner >= typeVector && inner != typeObject && inner != typeUnion:
+		case t.base > typeArray || t.base == typeArray && inner >= typeString && inner != typeObject || t.base == typeVector && inner >= typeVector && inner != typeObject && inner != typeUnion:
 			return fmt.Errorf("the schema has the base type %d, which is newer than this package: do not use 64-bit offsets and vectors", t.base)
 		}
 	}
@@ -121,13 +145,23 @@ func (s *Schema) check() error {
 func (s *Schema) Table(name string) (Verifier, error) {
 	names := make(map[string]bool)
 	for _, o := range s.objects {
-		if o.name == name && !o.fixed {
-			return func(data []byte) error { return s.verify(data, o) }, nil
-		}
 		names[o.name] = !o.fixed
+	}
+	if o := s.table(name); o != nil {
+		return func(data []byte) error { return s.verify(data, o) }, nil
 	}
 	maps.DeleteFunc(names, func(_ string, table bool) bool { return !table })
 	return nil, fmt.Errorf("the schema has no table %q: it has %q", name, slices.Sorted(maps.Keys(names)))
+}
+
+// table returns the table with the full name, or nil.
+func (s *Schema) table(name string) *objectType {
+	for _, o := range s.objects {
+		if o.name == name && !o.fixed {
+			return o
+		}
+	}
+	return nil
 }
 
 // reflected is a table of a binary schema, whose own schema is FlatBuffers' reflection.fbs.
@@ -167,13 +201,19 @@ func (r reflected) text(id int) string {
 }
 
 func (r reflected) object() *objectType {
-	o := &objectType{name: r.text(0), fixed: r.GetBoolSlot(slot(2), false), size: uint64(r.GetInt32Slot(slot(4), 0))}
+	o := &objectType{
+		name: r.text(0), fixed: r.GetBoolSlot(slot(2), false),
+		align: int(r.GetInt32Slot(slot(3), 1)), size: uint64(r.GetInt32Slot(slot(4), 0)),
+	}
 	for f := range r.tables(1) {
 		t, _ := f.table(1)
 		o.fields = append(o.fields, field{
 			name: f.text(0), slot: uint64(f.GetUint16Slot(slot(3), 0)), required: f.GetBoolSlot(slot(7), false), fieldType: t.fieldType(),
+			optional: f.GetBoolSlot(slot(11), false), retired: f.GetBoolSlot(slot(6), false),
+			integer: f.GetInt64Slot(slot(4), 0), real: f.GetFloat64Slot(slot(5), 0),
 		})
 	}
+	slices.SortFunc(o.fields, func(a, b field) int { return cmp.Compare(a.slot, b.slot) })
 	return o
 }
 
@@ -182,5 +222,21 @@ func (r reflected) fieldType() fieldType {
 		base:    baseType(r.GetByteSlot(slot(0), 0)),
 		element: baseType(r.GetByteSlot(slot(1), 0)),
 		index:   int(r.GetInt32Slot(slot(2), -1)),
+		length:  int(r.GetUint16Slot(slot(3), 0)),
 	}
+}
+
+func (r reflected) enum() *enumType {
+	e := &enumType{name: r.text(0), members: make(map[byte]fieldType)}
+	for a := range r.tables(4) {
+		e.flags = e.flags || a.text(0) == "bit_flags"
+	}
+	for v := range r.tables(1) {
+		n := v.GetInt64Slot(slot(1), 0)
+		e.values = append(e.values, enumValue{v.text(0), n})
+		if t, ok := v.table(3); ok {
+			e.members[byte(n)] = t.fieldType()
+		}
+	}
+	return e
 }

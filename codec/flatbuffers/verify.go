@@ -147,17 +147,6 @@ func (v *verification) table(at uint64, o *objectType, depth int) error {
 	return nil
 }
 
-// inline is the size of a field in its table.
-func (v *verification) inline(t fieldType) uint64 {
-	switch {
-	case t.base < typeString:
-		return scalars[t.base]
-	case t.base == typeObject && v.objects[t.index].fixed:
-		return v.objects[t.index].size
-	}
-	return 4
-}
-
 func (v *verification) value(l layout, at uint64, f *field, depth int) error {
 	switch f.base {
 	case typeVector:
