@@ -101,6 +101,7 @@ require (
 )
 
 require (
+	github.com/anser-rpc/anser/codec/flatbuffers v0.0.0
 	github.com/anser-rpc/anser/registry/embedded v0.0.0
 	github.com/bufbuild/protocompile v0.14.2-0.20260605203730-cd7c3c124e10
 	github.com/charmbracelet/ultraviolet v0.0.0-20260811164956-006e29f97886 // indirect

@@ -36,15 +36,19 @@ func newGen(s streams) *cobra.Command {
 		Use:   "gen [FILE | FOLDER | PATTERN]...",
 		Short: "Generate Go code from contracts",
 		Long: strings.TrimSpace(`
-Generate typed clients, servers and messages from contracts: .proto files, the .kiss and .idl files of
-kiss-rpc, and Go interfaces with the comment //anser:service. Nothing else needs to be installed. A folder means all contracts in it and below; without an argument it is the working directory, or what the file `+genFile+` in it
-says.
+Generate typed clients, servers and messages from contracts: .proto files, the .fbs files of FlatBuffers, the .kiss and
+.idl files of kiss-rpc, and Go interfaces with the comment //anser:service. Nothing else needs to be installed. A folder
+means all contracts in it and below; without an argument it is the working directory, or what the file
+`+genFile+` in it says.
 
 The code of a .proto file goes into its folder, or with --out into the same folder below another one: NAME.pb.go with the
 messages, as protoc-gen-go makes them, NAME.codec.go with the code that encodes and decodes them, and NAME.anser.go with
 the services. A file without the option go_package gets the
 package of its folder. The files of google/protobuf, google/api/annotations.proto, google/rpc/status.proto and
 anser/options.proto can be imported from anywhere.
+
+The code of a .fbs file goes into NAME.fbs.go, with the messages as flatc makes them with --go --gen-object-api, and
+NAME.anser.go with the services. It is in the package of its folder, whatever the namespaces.
 
 The code of interfaces in NAME.go goes into NAME.anser.go. Their methods have the shapes that Server.Register takes, and
 those of streams: (ctx, in *A, out anser.Sender[B]) error, (ctx, in anser.Receiver[A]) (*B, error) and

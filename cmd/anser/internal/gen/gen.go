@@ -101,6 +101,7 @@ func Schemas(ctx context.Context, inputs, imports []string) (map[contract.Kind]*
 // languages are tried in this order; the name is that of the file's ending.
 var languages = []language{
 	{"proto", endsWith(".proto"), generateProto, protoSchema},
+	{"fbs", endsWith(".fbs"), generateFlatBuffers, flatBuffersSchema},
 	{"kiss", isKiss, generateKiss, kissSchema},
 	{"go", isGoContract, generateGo, goSchema},
 }
@@ -156,7 +157,7 @@ func Watched(inputs, imports []string) []string {
 	return slices.Compact(files)
 }
 
-const kinds = "a .proto, .kiss or .idl file, or a .go file with //anser:service above an interface"
+const kinds = "a .proto, .fbs, .kiss or .idl file, or a .go file with //anser:service above an interface"
 
 // expand calls add for the files of one input.
 func expand(input string, add func(string) bool) error {

@@ -70,7 +70,7 @@ func Compile(ctx context.Context, imports, files []string) (*Set, error) {
 	}
 	names := make([]string, 0, len(files))
 	for _, file := range files {
-		name, err := importName(imports, file)
+		name, err := ImportName(imports, file)
 		if err != nil {
 			return nil, err
 		}
@@ -86,8 +86,8 @@ func Compile(ctx context.Context, imports, files []string) (*Set, error) {
 	return set, nil
 }
 
-// importName returns the name by which the file is imported.
-func importName(imports []string, file string) (string, error) {
+// ImportName returns the name by which the file is imported.
+func ImportName(imports []string, file string) (string, error) {
 	whole, err := filepath.Abs(file)
 	if err != nil {
 		return "", err

@@ -1,0 +1,2 @@
+// Package parts is included by a contract in another package.
+package parts
