@@ -72,6 +72,9 @@ func (p *printer) message(name string) {
 	if m.Form == Opaque { // nothing but the name is known
 		p.print("%q", m.Name)
 	}
+	if m.Align != 0 {
+		p.print("align %d ", m.Align)
+	}
 	p.print("%s{", m.Form)
 	for _, f := range fields {
 		p.print("%d %q %q %s %t %d %s %s %q %q %t ", f.Number, f.Name, f.JSON, f.Type.Name, f.Type.Repeated, f.Type.Length, f.Type.Key, f.Presence, f.OneOf, f.Default, f.Packed)

@@ -66,6 +66,7 @@ type Message struct {
 	Reserved   []Range  `json:"reserved,omitempty"`       // numbers that no field may have
 	Retired    []string `json:"reserved_names,omitempty"` // names that no field may have
 	Extensions []Range  `json:"extensions,omitempty"`
+	Align      int      `json:"align,omitempty"` // of a struct of FlatBuffers, in bytes, if it is forced
 	At         Position `json:"at,omitzero"`
 }
 

@@ -210,7 +210,7 @@ func formOf(f contract.Form) string {
 
 // inPlace compares structs of FlatBuffers, which have no room for any change.
 func (c *comparison) inPlace(old, now *contract.Message) {
-	same := len(old.Fields) == len(now.Fields)
+	same := len(old.Fields) == len(now.Fields) && old.Align == now.Align
 	for i := range old.Fields {
 		if !same {
 			break
@@ -223,7 +223,7 @@ func (c *comparison) inPlace(old, now *contract.Message) {
 		c.inner(old.Name+"."+a.Name, a.Type, b.Type)
 	}
 	if !same {
-		c.found(Wire, old.Name, now.At, "the fields of the struct changed: it has neither names nor numbers on the wire, so old and new programs misread each other; use a table, or a struct with another name")
+		c.found(Wire, old.Name, now.At, "the fields of the struct or its alignment changed: it has neither names nor numbers on the wire, so old and new programs misread each other; use a table, or a struct with another name")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/anser-rpc/anser/cmd/anser/internal/breaking"
+	"github.com/anser-rpc/anser/cmd/anser/internal/fbs"
 	"github.com/anser-rpc/anser/cmd/anser/internal/kiss"
 	"github.com/anser-rpc/anser/cmd/anser/internal/protofile"
 	"github.com/anser-rpc/anser/contract"
@@ -156,26 +157,55 @@ func TestByNameAndPosition(t *testing.T) {
 	}
 }
 
+func ofFlatBuffers(t *testing.T, text string) *contract.Schema {
+	t.Helper()
+	s, err := fbs.Parse("a.fbs", []byte("namespace p;\n"+text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Contract()
+}
+
 func TestFlatBuffers(t *testing.T) {
-	table := func(form contract.Form, fields ...contract.Field) *contract.Schema {
-		return &contract.Schema{Kind: contract.FlatBuffers, Messages: []contract.Message{{Name: "T", Form: form, Fields: fields}}}
-	}
-	field := func(name string, number int32, kind, value string) contract.Field {
-		return contract.Field{Name: name, Number: number, Type: contract.Type{Name: kind}, Default: value}
-	}
-	a, b := field("a", 1, "int", "0"), field("b", 2, "int", "0")
-	for _, test := range []struct {
-		rule
-		old, new *contract.Schema
-	}{
-		{rule{name: "added", there: fine, text: "T.b", backwards: wire}, table(contract.ByNumber, a), table(contract.ByNumber, a, b)},
-		{rule{name: "default", there: wire, text: "the default is 1", backwards: wire}, table(contract.ByNumber, a), table(contract.ByNumber, field("a", 1, "int", "1"))},
-		{rule{name: "type", there: wire, text: "deprecate the field", backwards: wire}, table(contract.ByNumber, a), table(contract.ByNumber, field("a", 1, "long", "0"))},
-		{rule{name: "struct", there: wire, text: "use a table", backwards: wire}, table(contract.InPlace, a), table(contract.InPlace, a, b)},
-		{rule{name: "name in a struct", there: json, text: "called b now", backwards: json}, table(contract.InPlace, a), table(contract.InPlace, field("b", 1, "int", "0"))},
-		{rule{name: "table to struct", there: wire, text: "is a struct, and was a message", backwards: wire}, table(contract.ByNumber, a), table(contract.InPlace, a)},
-		{rule{name: "member of a union", there: fine, text: "the member of the union is new", backwards: wire}, table(contract.OneOf, a), table(contract.OneOf, a, b)},
+	for _, r := range []rule{
+		{"comment", "table T { a:int; }", "/// A table.\ntable T { a:int; }", same, "", same},
+		{"field appended", "table T { a:int; }", "table T { a:int; b:int; }", fine, "p.T.b: the field is new", wire},
+		{"field inserted", "table T { a:int; b:int; }", "table T { c:int; a:int; b:int; }", wire, "p.T.a: the field has the number 2, and had 1", wire},
+		{"field inserted with ids", "table T { a:int (id: 0); }", "table T { b:int (id: 1); a:int (id: 0); }", fine, "p.T.b", wire},
+		{"fields reordered", "table T { a:int; b:int; }", "table T { b:int; a:int; }", wire, "add new ones at the end", wire},
+		{"fields reordered with ids", "table T { a:int; b:int; }", "table T { b:int (id: 1); a:int (id: 0); }", same, "", same},
+		{"field removed", "table T { a:int; b:int; }", "table T { a:int; }", wire, "keep it, and mark it as deprecated", fine},
+		{"field deprecated", "table T { a:int; b:int; }", "table T { a:int; b:int (deprecated); }", source, "p.T.b: the field is deprecated", fine},
+		{"renamed", "table T { a:int; }", "table T { b:int; }", json, "p.T.a: the field is called b now", json},
+		{"default", "table T { a:int; }", "table T { a:int = 1; }", wire, "the default is 1, and was the zero value", wire},
+		{"default null", "table T { a:int; }", "table T { a:int = null; }", wire, "the default is null, and was the zero value", wire},
+		{"required", "table T { a:string; }", "table T { a:string (required); }", wire, "required now", wire},
+		{"required added", "table T { a:string; }", "table T { a:string; b:string (required); }", wire, "the new field is required", wire},
+		{"type", "table T { a:int; }", "table T { a:long; }", wire, "deprecate the field and add another one", wire},
+		{"vector", "table T { a:int; }", "table T { a:[int]; }", wire, "", wire},
+		{"int to enum", "enum E:int { A } table T { a:int; }", "enum E:int { A } table T { a:E; }", json, "the numbers are the same", json},
+		{"int to another enum", "enum E:byte { A } table T { a:int; }", "enum E:byte { A } table T { a:E; }", wire, "", wire},
+		{"table renamed", "table A { x:int; } table T { a:A; }", "table B { x:int; } table T { a:B; }", source, "", source},
+		{"table replaced", "table A { x:int; } table T { a:A; }", "table B { x:string; } table T { a:B; }", wire, "p.A.x", wire},
+		{"union member appended", "table A {} table B {} union U { A }", "table A {} table B {} union U { A, B }", fine, "the member of the union is new", wire},
+		{"union member inserted", "table A {} table B {} union U { A }", "table A {} table B {} union U { B, A }", wire, "p.U.A: the member of the union has the number 2, and had 1", wire},
+		{"union member inserted with a number", "table A {} table B {} union U { A }", "table A {} table B {} union U { B = 2, A = 1 }", fine, "p.U.B", wire},
+		{"union for a table", "table A {} union U { A } table T { a:A; }", "table A {} union U { A } table T { a:U; }", wire, "", wire},
+		{"enum value appended", "enum E:int { A }", "enum E:int { A, B }", fine, "the value is new", wire},
+		{"enum value inserted", "enum E:int { A, B }", "enum E:int { A, C, B }", wire, "p.E.B: the value is 2, and was 1", wire},
+		{"enum value removed", "enum E:int { A, B }", "enum E:int { A }", wire, "old programs may send it", fine},
+		{"enum value renamed", "enum E:int { A, B }", "enum E:int { A, C }", json, "called C now", json},
+		{"default by another name", "enum E:int { A, B } table T { e:E = B; }", "enum E:int { A, C } table T { e:E = C; }", json, "called C now", json},
+		{"enum type", "enum E:int { A }", "enum E:short { A }", wire, "the underlying type is short", wire},
+		{"enum of bits", "enum E:ubyte { A = 1 }", "enum E:ubyte (bit_flags) { A = 0 }", wire, "the values are bits", wire},
+		{"struct field appended", "struct S { a:int; }", "struct S { a:int; b:int; }", wire, "use a table", wire},
+		{"struct field renamed", "struct S { a:int; }", "struct S { b:int; }", json, "called b now", json},
+		{"struct alignment", "struct S { a:int; }", "struct S (force_align: 8) { a:int; }", wire, "alignment", wire},
+		{"struct to table", "struct S { a:int; }", "table S { a:int; }", wire, "is a message with numbered fields, and was a struct", wire},
+		{"method removed", "table T {} rpc_service S { A(T):T; B(T):T; }", "table T {} rpc_service S { A(T):T; }", wire, "p.S.B: the method was removed", fine},
+		{"stream", "table T {} rpc_service S { A(T):T; }", "table T {} rpc_service S { A(T):T (streaming: \"server\"); }", wire, "was a call and is a stream of the server", wire},
+		{"idempotent", "table T {} rpc_service S { A(T):T; }", "table T {} rpc_service S { A(T):T (idempotent); }", fine, "idempotent now", wire},
 	} {
-		t.Run(test.name, func(t *testing.T) { test.check(t, test.old, test.new) })
+		t.Run(r.name, func(t *testing.T) { r.check(t, ofFlatBuffers(t, r.old), ofFlatBuffers(t, r.new)) })
 	}
 }

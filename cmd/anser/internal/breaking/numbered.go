@@ -14,18 +14,20 @@ func (c *comparison) byNumber(old, now *contract.Message) {
 	for i := range now.Fields {
 		fields[now.Fields[i].Number] = &now.Fields[i]
 	}
-	before := make(map[int32]bool)
+	before := make(map[int32]bool) // what fields are compared with
 	for i := range old.Fields {
 		a := &old.Fields[i]
-		before[a.Number] = true
-		if b := fields[a.Number]; b != nil {
+		switch b := fields[a.Number]; {
+		case c.shifted(old, now, a):
+		case b != nil:
+			before[a.Number] = true
 			c.field(old, now, a, b)
-		} else {
+		default:
 			c.removed(old, now, a)
 		}
 	}
 	for i := range now.Fields {
-		if f := &now.Fields[i]; !before[f.Number] {
+		if f := &now.Fields[i]; !before[f.Number] && !c.shifted(now, old, f) {
 			c.added(old, now, f)
 		}
 	}
@@ -47,7 +49,7 @@ func (c *comparison) removed(old, now *contract.Message, a *contract.Field) {
 	case old.Form == contract.OneOf:
 		c.found(Wire, path, now.At, "the member of the union was removed: old programs may send it; keep it")
 	case c.old.Kind == contract.FlatBuffers:
-		c.found(Wire, path, now.At, "the field was removed, which changes the places of those after it: mark it as deprecated and keep it")
+		c.found(Wire, path, now.At, "the field was removed: a field behind it, or a new one, gets its place; keep it, and mark it as deprecated")
 	case a.Presence == contract.Required:
 		c.found(Wire, path, now.At, "the required field was removed: old programs refuse messages without it; keep it")
 	case !covered(now.Reserved, contract.Range{From: a.Number, To: a.Number}):
@@ -85,6 +87,9 @@ func (c *comparison) field(old, now *contract.Message, a, b *contract.Field) {
 		c.found(JSON, path, b.At, "the field is called %s in JSON, and was called %s", y, x)
 	}
 	c.presence(path, old, now, a, b)
+	if c.old.Kind == contract.FlatBuffers {
+		c.deprecation(path, a, b)
+	}
 	if a.Default != b.Default && (c.old.Kind == contract.FlatBuffers || a.Presence != contract.Implicit) {
 		c.found(Wire, path, b.At, "the default is %s, and was %s: old and new programs read an absent field differently; keep it", shown(b.Default), shown(a.Default))
 	}
@@ -105,6 +110,9 @@ func (c *comparison) presence(path string, old, now *contract.Message, a, b *con
 		return
 	case a.Presence == contract.Required && b.Presence != contract.Required:
 		c.found(Wire, path, b.At, "the field is no longer required: old programs refuse messages without it; keep it required until there are none")
+		return
+	case a.Presence != b.Presence && c.old.Kind == contract.FlatBuffers:
+		c.found(Wire, path, b.At, "the default is %s, and was %s: old and new programs read an absent field differently; keep it", tableDefault(b), tableDefault(a))
 		return
 	case a.Presence != b.Presence:
 		c.found(Source, path, b.At, "whether the field is absent can be told %s: code that uses it must be changed", map[bool]string{true: "now", false: "no longer"}[b.Presence == contract.Explicit])
@@ -221,8 +229,12 @@ var interchangeable = []map[string]bool{
 func (c *comparison) numbered(path string, a, b *contract.Field) {
 	x, y := a.Type, b.Type
 	if c.old.Kind == contract.FlatBuffers {
-		if sameShape(x, y) && x.Name == y.Name {
+		switch {
+		case sameShape(x, y) && x.Name == y.Name:
 			c.inner(path, x, y)
+			return
+		case sameShape(x, y) && c.underlying(c.old, x) == c.underlying(c.new, y):
+			c.found(JSON, path, b.At, "the type is %s, and was %s: the numbers are the same, but JSON has names in place of numbers or the reverse, and code that uses it must be changed", y, x)
 			return
 		}
 		c.found(Wire, path, b.At, "the type is %s, and was %s: old and new programs misread each other; deprecate the field and add another one", y, x)
@@ -279,6 +291,8 @@ func (c *comparison) enums(old, now *contract.Enum) {
 			c.found(JSON, path, now.At, "the value %d is called %s now: JSON has the name, and code that uses it must be changed", v.Number, byNumber[v.Number][0])
 		case covered(now.Reserved, contract.Range{From: int32(v.Number), To: int32(v.Number)}):
 			c.found(Source, path, now.At, "the value was removed: new programs do not know it, and code that uses it must be changed")
+		case c.old.Kind == contract.FlatBuffers:
+			c.found(Wire, path, now.At, "the value was removed: old programs may send it, and a new value could get its number; keep it")
 		default:
 			c.found(Wire, path, now.At, "the value was removed, and its number %d is not reserved: a new value with it would be misunderstood; add \"reserved %d;\"", v.Number, v.Number)
 		}

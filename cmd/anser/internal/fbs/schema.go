@@ -33,6 +33,9 @@ func (o *Object) contract() contract.Message {
 	m := contract.Message{Name: o.FullName(), Doc: Text(o.Doc), At: o.At}
 	if o.Struct {
 		m.Form = contract.InPlace
+		if o.Attributes.Get("force_align") != nil {
+			m.Align = o.Align
+		}
 	}
 	types := make(map[*Field]bool)
 	for _, f := range o.Fields {
