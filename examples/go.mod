@@ -7,11 +7,13 @@ require (
 	github.com/anser-rpc/anser/registry/embedded v0.0.0
 	github.com/anser-rpc/anser/registry/etcd v0.0.0
 	github.com/go-playground/validator/v10 v10.30.1
+	github.com/google/flatbuffers v25.12.19+incompatible
 	go.uber.org/goleak v1.3.0
 	google.golang.org/protobuf v1.36.12
 )
 
 require (
+	github.com/anser-rpc/anser/codec/flatbuffers v0.0.0
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
@@ -83,3 +85,5 @@ replace github.com/anser-rpc/anser => ../
 replace github.com/anser-rpc/anser/registry/etcd => ../registry/etcd
 
 replace github.com/anser-rpc/anser/registry/embedded => ../registry/embedded
+
+replace github.com/anser-rpc/anser/codec/flatbuffers => ../codec/flatbuffers

@@ -1,6 +1,6 @@
-// Command contracts is a system of three services, each with a contract of another kind: protobuf,
-// a Go interface, and kiss-rpc's language. A shop finds them in a registry and calls them through
-// generated clients.
+// Command contracts is a system of four services, each with a contract of another kind: protobuf,
+// a Go interface, FlatBuffers, and kiss-rpc's language. A shop finds them in a registry and calls them
+// through generated clients.
 package main
 
 import (
@@ -14,6 +14,7 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/examples/contracts/catalog"
+	"github.com/anser-rpc/anser/examples/contracts/delivery"
 	"github.com/anser-rpc/anser/examples/contracts/mail"
 	"github.com/anser-rpc/anser/examples/contracts/stock"
 	"github.com/anser-rpc/anser/registry"
@@ -56,6 +57,16 @@ func (s *shelf) Take(_ context.Context, name string, n int) (left int, order boo
 	return s.left[name], s.left[name] < 5, nil
 }
 
+// depot implements delivery.DeliveryServer.
+type depot struct{}
+
+func (depot) Plan(_ context.Context, in *delivery.ParcelT) (*delivery.TripT, error) {
+	if in.Grams > 5000 {
+		return &delivery.TripT{Vehicle: delivery.VehicleVan, Days: 2}, nil
+	}
+	return &delivery.TripT{Vehicle: delivery.VehicleBicycle, Days: 1}, nil
+}
+
 // postman implements mail.MailServer.
 type postman struct{ out io.Writer }
 
@@ -82,9 +93,10 @@ func serve(reg *registry.Memory, service string, register func(*anser.Server) er
 
 // shop has the clients of the services.
 type shop struct {
-	catalog catalog.CatalogClient
-	stock   stock.StockClient
-	mail    mail.MailClient
+	catalog  catalog.CatalogClient
+	stock    stock.StockClient
+	delivery delivery.DeliveryClient
+	mail     mail.MailClient
 }
 
 // order sells n pieces of an item.
@@ -97,7 +109,11 @@ func (s *shop) order(ctx context.Context, out io.Writer, customer, name string, 
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("%d × %s, %d cents", n, name, int64(n)*item.Cents)
+	trip, err := s.delivery.Plan(ctx, &delivery.ParcelT{To: customer, Grams: uint32(n) * 1000})
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("%d × %s, %d cents, by %v in %d days", n, name, int64(n)*item.Cents, trip.Vehicle, trip.Days)
 	if _, err := s.mail.Send(ctx, &mail.Letter{To: customer, Text: text}); err != nil {
 		return err
 	}
@@ -112,8 +128,9 @@ func run(out io.Writer) error {
 		"catalog": func(s *anser.Server) error {
 			return catalog.RegisterCatalogServer(s, items{{Name: "tea", Cents: 300}, {Name: "pot", Cents: 2500}})
 		},
-		"stock": func(s *anser.Server) error { return stock.RegisterStock(s, &shelf{left: map[string]int{"tea": 10}}) },
-		"mail":  func(s *anser.Server) error { return mail.RegisterMailServer(s, &postman{out}) },
+		"stock":    func(s *anser.Server) error { return stock.RegisterStock(s, &shelf{left: map[string]int{"tea": 10}}) },
+		"delivery": func(s *anser.Server) error { return delivery.RegisterDeliveryServer(s, depot{}) },
+		"mail":     func(s *anser.Server) error { return mail.RegisterMailServer(s, &postman{out}) },
 	} {
 		s, err := serve(reg, name, register)
 		if err != nil {
@@ -129,7 +146,10 @@ func run(out io.Writer) error {
 		conns = append(conns, c)
 		return c
 	}
-	s := &shop{catalog.NewCatalogClient(dial("catalog")), stock.NewStockClient(dial("stock")), mail.NewMailClient(dial("mail"))}
+	s := &shop{
+		catalog.NewCatalogClient(dial("catalog")), stock.NewStockClient(dial("stock")),
+		delivery.NewDeliveryClient(dial("delivery")), mail.NewMailClient(dial("mail")),
+	}
 	defer func() {
 		for _, c := range conns {
 			c.Close()
