@@ -155,7 +155,7 @@ func (w *writer) member(of, name string, at contract.Position) {
 
 // goType declares a type, and the methods that it has whatever its fields are.
 func (w *writer) goType(name string, at contract.Position, methods ...string) {
-	if types.Universe.Lookup(name) != nil || reserved[name] {
+	if types.Universe.Lookup(name) != nil || reserved[name] || locals[name] {
 		w.wrong(at, "%s means something else in Go code: use another name", name)
 	}
 	w.declare(name, at)

@@ -32,7 +32,20 @@ func variable(name string) string {
 }
 
 // reserved are the names by which the generated code imports packages.
-var reserved = map[string]bool{"flatbuffers": true, "bytes": true, "math": true, "strconv": true, "codec": true, "fbcodec": true}
+var reserved = set("bytes codec fbcodec flatbuffers math strconv")
+
+// locals are the variables of generated functions. A type with such a name, which begins with a small
+// letter, could not be named where they are, and init is a function in Go.
+var locals = set(`a b bKey buf builder comp i identifierBytes init j key middle n numElems o o1 o2 obj obj1 obj2 offset ok rcv s span start t
+	table tableOffset text v val vectorLocation x`)
+
+func set(words string) map[string]bool {
+	all := make(map[string]bool)
+	for _, word := range strings.Fields(words) {
+		all[word] = true
+	}
+	return all
+}
 
 // escaped returns a name that is no keyword of Go.
 func escaped(name string) string {

@@ -14,6 +14,10 @@ func (w *writer) object(o *fbs.Object) {
 		if w.refuse(f) {
 			return
 		}
+		if f.Key && !o.Struct && f.Type.Struct() {
+			w.wrong(f.At, "field %s is a struct and a key, for which Go has no code: make a number or a string the key", f.Name)
+			return
+		}
 	}
 	w.need("flatbuffers")
 	t := &table{w, o, Type(o.Name)}
