@@ -1,6 +1,10 @@
 package fbcode
 
-import "github.com/anser-rpc/anser/cmd/anser/internal/fbs"
+import (
+	"strings"
+
+	"github.com/anser-rpc/anser/cmd/anser/internal/fbs"
+)
 
 // objectAPI writes the struct with all values of a table, and the functions between both.
 func (t *table) objectAPI() {
@@ -115,18 +119,27 @@ func (t *table) packVector(f *fbs.Field, name, v string) {
 	each := ""
 	switch {
 	case element.Base == fbs.String:
-		each = "builder.CreateString(t." + name + "[j])"
+		each = offsets + "[j] = builder.CreateString(t." + name + "[j])"
 	case element.Struct():
-		put = "t." + name + "[j].Pack(builder)"
+		put = t.packElement("", name, element)
 	case element.Base == fbs.Obj:
-		each = "t." + name + "[j].Pack(builder)"
+		each = t.packElement(offsets+"[j] = ", name, element)
 	default:
 		put = "builder.Prepend" + accessor(element.Base) + "(" + t.toBasic(element, "t."+name+"[j]") + ")"
 	}
 	if each != "" {
-		t.f("%s := make([]flatbuffers.UOffsetT, %s)\nfor j := 0; j < %s; j++ {\n%s[j] = %s\n}\n", offsets, length, length, offsets, each)
+		t.f("%s := make([]flatbuffers.UOffsetT, %s)\nfor j := 0; j < %s; j++ {\n%s\n}\n", offsets, length, length, each)
 	}
 	t.f("%sStart%sVector(builder, %s)\nfor j := %s - 1; j >= 0; j-- {\n%s\n}\n%s = builder.EndVector(%s)\n}\n", t.name, name, length, length, put, offset, length)
+}
+
+// packElement returns the statements that write a table or struct of a vector. For nil flatc's code
+// writes nothing, and so a vector that lacks elements; here nil is an empty one, as in protobuf.
+func (t *table) packElement(assign, name string, element fbs.Type) string {
+	if t.options.Bare {
+		return assign + "t." + name + "[j].Pack(builder)"
+	}
+	return "x := t." + name + "[j]\nif x == nil {\nx = new(" + strings.TrimPrefix(t.native(element), "*") + ")\n}\n" + assign + "x.Pack(builder)"
 }
 
 // unpack writes what takes a field over from a table.

@@ -87,7 +87,7 @@ func TestMistakesInFlatBuffers(t *testing.T) {
 		"table A { s:string = \"x\"; }":                          "field s is no number and has a default, for which Go has no code",
 		"struct S { a:int; } union U { S }":                      "member S of union U is no table, and Go has code for tables only",
 		"table A {} union U { A } table B { u:[U]; }":            "field u is a vector of unions, for which Go has no code",
-		"table item {} rpc_service S { F(item):item; }": "the Go type of table item cannot be used by other packages: begin its name with a capital letter",
+		"table item {} rpc_service S { F(item):item; }":          "the Go type of table item cannot be used by other packages: begin its name with a capital letter",
 		"table A {} rpc_service S { get(A):A; Get(A):A; }":       "service S has two methods with the Go name Get",
 		"table A {} rpc_service A { F(A):A; }":                   "service A has the name of the definition at api/a.fbs:1:7",
 		"table SClient {} rpc_service S { F(SClient):SClient; }": "the Go name SClient of service S is that of the definition at",

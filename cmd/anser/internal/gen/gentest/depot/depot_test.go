@@ -79,19 +79,26 @@ func crate(name string) *depot.CrateT {
 	return &depot.CrateT{
 		Name: name, Weight: 2.5, Place: depot.PlaceYard, Care: depot.CareCold | depot.CareHeavy, Size: &depot.SizeT{Width: 1, Depth: 2}, Count: &n,
 		Content: &depot.ContentT{Type: depot.ContentPart, Value: &parts.PartT{Name: "bolt", Metal: parts.MetalIron}},
-		Crates:  []*depot.CrateT{{Name: "inner", Place: depot.PlaceHall, Weight: 1.5, Content: &depot.ContentT{Type: depot.ContentNote, Value: &depot.NoteT{Text: "fragile"}}, Crates: []*depot.CrateT{}, Parts: []*parts.PartT{}, Numbers: []int64{}, Tags: []string{}}},
-		Parts:   []*parts.PartT{{Name: "nut", Metal: parts.MetalZinc}}, Numbers: []int64{1, -1 << 62}, Bytes: []byte{0, 255}, Tags: []string{"x", "y"},
+		Crates:  []*depot.CrateT{{Name: "inner", Place: depot.PlaceHall, Weight: 1.5, Content: &depot.ContentT{Type: depot.ContentNote, Value: &depot.NoteT{Text: "fragile"}}, Crates: []*depot.CrateT{}, Parts: []*parts.PartT{}, Numbers: []int64{}, Sizes: []*depot.SizeT{}, Tags: []string{}}},
+		Parts:   []*parts.PartT{{Name: "nut", Metal: parts.MetalZinc}}, Numbers: []int64{1, -1 << 62}, Sizes: []*depot.SizeT{{Height: 3}}, Bytes: []byte{0, 255}, Tags: []string{"x", "y"},
 	}
 }
 
 // open serves on loopback and dials it. Neither side has options for the codec.
 func open(t *testing.T) (depot.DepotClient, *anser.Client, *yard) {
 	t.Helper()
-	silent := anser.Logger(slog.New(slog.DiscardHandler))
 	s, y := anser.NewServer(silent), &yard{dropped: make(chan string, 1)}
 	if err := depot.RegisterDepotServer(s, y); err != nil {
 		t.Fatal(err)
 	}
+	conn := serve(t, s)
+	return depot.NewDepotClient(conn), conn, y
+}
+
+var silent = anser.Logger(slog.New(slog.DiscardHandler))
+
+func serve(t *testing.T, s *anser.Server) *anser.Client {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +110,7 @@ func open(t *testing.T) (depot.DepotClient, *anser.Client, *yard) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	return depot.NewDepotClient(conn), conn, y
+	return conn
 }
 
 func TestCalls(t *testing.T) {
@@ -134,6 +141,37 @@ func TestCalls(t *testing.T) {
 	table, err := anser.Method[depot.Crate, depot.Crate](depot.Depot_Echo).Call(ctx, conn, depot.GetRootAsCrate(b.FinishedBytes(), 0))
 	if err != nil || string(table.Name()) != "table" || !reflect.DeepEqual(table.UnPack(), crate("table")) {
 		t.Errorf("%v, %v", table, err)
+	}
+}
+
+// A server can take tables in place of objects.
+func TestTables(t *testing.T) {
+	s := anser.NewServer(silent)
+	get := anser.Method[depot.Query, depot.Crate](depot.Depot_Get)
+	err := get.Handle(s, func(_ context.Context, in *depot.Query) (*depot.Crate, error) {
+		b := flatbuffers.NewBuilder(0)
+		b.Finish(crate(string(in.Name())).Pack(b))
+		return depot.GetRootAsCrate(b.FinishedBytes(), 0), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := depot.NewDepotClient(serve(t, s)).Get(t.Context(), &depot.QueryT{Name: "x"})
+	if err != nil || !reflect.DeepEqual(got, crate("x")) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// An element that is nil is an empty one, and not a vector that lacks elements.
+func TestElementsThatAreNil(t *testing.T) {
+	c, _, _ := open(t)
+	in := &depot.CrateT{Crates: []*depot.CrateT{nil, {Name: "a"}}, Sizes: []*depot.SizeT{{Width: 1}, nil, {Width: 2}}}
+	out, err := c.Echo(t.Context(), in)
+	if err != nil || len(out.Crates) != 2 || out.Crates[0].Name != "" || out.Crates[1].Name != "a" {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	if s := out.Sizes; len(s) != 3 || *s[0] != (depot.SizeT{Width: 1}) || *s[1] != (depot.SizeT{}) || *s[2] != (depot.SizeT{Width: 2}) {
+		t.Errorf("the sizes are %+v, %+v, %+v", s[0], s[1], s[2])
 	}
 }
 
@@ -204,8 +242,8 @@ func TestJSON(t *testing.T) {
 	}
 	const want = `{"name":"big","weight":2.5,"place":"Yard","care":"Cold Heavy","size":{"width":1,"height":0,"depth":2},"count":3,` +
 		`"content_type":"Part","content":{"name":"bolt","metal":"Iron"},` +
-		`"crates":[{"name":"inner","content_type":"Note","content":{"text":"fragile"},"crates":[],"parts":[],"numbers":[],"tags":[]}],` +
-		`"parts":[{"name":"nut"}],"numbers":[1,-4611686018427387904],"bytes":[0,255],"tags":["x","y"]}`
+		`"crates":[{"name":"inner","content_type":"Note","content":{"text":"fragile"},"crates":[],"parts":[],"numbers":[],"sizes":[],"tags":[]}],` +
+		`"parts":[{"name":"nut"}],"numbers":[1,-4611686018427387904],"sizes":[{"width":0,"height":3,"depth":0}],"bytes":[0,255],"tags":["x","y"]}`
 	if string(text) != want {
 		t.Errorf("the JSON is %s", text)
 	}
