@@ -193,8 +193,9 @@ func (r reflected) tables(id int) func(yield func(reflected) bool) {
 	}
 }
 
-func (r reflected) text(id int) string {
-	if off := flatbuffers.UOffsetT(r.Offset(slot(id))); off != 0 {
+// text returns the name, which is the first field of all tables that have one, and of attributes.
+func (r reflected) text() string {
+	if off := flatbuffers.UOffsetT(r.Offset(slot(0))); off != 0 {
 		return string(r.ByteVector(off + r.Pos))
 	}
 	return ""
@@ -202,13 +203,13 @@ func (r reflected) text(id int) string {
 
 func (r reflected) object() *objectType {
 	o := &objectType{
-		name: r.text(0), fixed: r.GetBoolSlot(slot(2), false),
+		name: r.text(), fixed: r.GetBoolSlot(slot(2), false),
 		align: int(r.GetInt32Slot(slot(3), 1)), size: uint64(r.GetInt32Slot(slot(4), 0)),
 	}
 	for f := range r.tables(1) {
 		t, _ := f.table(1)
 		o.fields = append(o.fields, field{
-			name: f.text(0), slot: uint64(f.GetUint16Slot(slot(3), 0)), required: f.GetBoolSlot(slot(7), false), fieldType: t.fieldType(),
+			name: f.text(), slot: uint64(f.GetUint16Slot(slot(3), 0)), required: f.GetBoolSlot(slot(7), false), fieldType: t.fieldType(),
 			optional: f.GetBoolSlot(slot(11), false), retired: f.GetBoolSlot(slot(6), false),
 			integer: f.GetInt64Slot(slot(4), 0), real: f.GetFloat64Slot(slot(5), 0),
 		})
@@ -227,13 +228,13 @@ func (r reflected) fieldType() fieldType {
 }
 
 func (r reflected) enum() *enumType {
-	e := &enumType{name: r.text(0), members: make(map[byte]fieldType)}
+	e := &enumType{name: r.text(), members: make(map[byte]fieldType)}
 	for a := range r.tables(4) {
-		e.flags = e.flags || a.text(0) == "bit_flags"
+		e.flags = e.flags || a.text() == "bit_flags"
 	}
 	for v := range r.tables(1) {
 		n := v.GetInt64Slot(slot(1), 0)
-		e.values = append(e.values, enumValue{v.text(0), n})
+		e.values = append(e.values, enumValue{v.text(), n})
 		if t, ok := v.table(3); ok {
 			e.members[byte(n)] = t.fieldType()
 		}

@@ -259,6 +259,9 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
+		if c := s.Contract(); len(c.Messages)+len(c.Enums) != len(s.Files[0].Objects)+len(s.Files[0].Enums) {
+			t.Error("the contract does not have all types")
+		}
 		for _, o := range s.Files[0].Objects {
 			size := 0
 			for i, f := range o.Fields {
