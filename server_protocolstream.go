@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/anser-rpc/anser/contract"
+	"github.com/anser-rpc/anser/internal/mono"
 )
 
 // ProtocolStream carries the messages of a stream method over a [ProtocolConn]. Send and Recv may
@@ -41,6 +42,12 @@ type MethodType struct {
 	Oneway bool
 	// Idempotent says that a call may be repeated; see [Idempotent].
 	Idempotent bool
+	// Only are the numbers of the codecs in which the method may be called, sorted; nil means all.
+	// See [OnlyCodecs].
+	Only []uint8
+	// Arguments and Results describe the elements of messages of type [Tuple], which is the type
+	// of Request and Reply then.
+	Arguments, Results []TupleElement
 	// Contract is the method's contract, or nil; see [Contract].
 	Contract *contract.Source
 	// Doc is the comment of the method in its contract, and Deprecated what the contract says.
@@ -94,15 +101,50 @@ func (s *Server) MethodsFor(ctx context.Context) []MethodType {
 	if k == nil || k.conn.server != s {
 		return nil
 	}
-	limited := k.conn.auth != nil && s.o.authorizer != nil
-	return slices.DeleteFunc(s.Methods(), func(m MethodType) bool { return limited && !s.allows(k.conn.identity(), m.Name) })
+	return k.conn.methods()
 }
+
+// methods returns the types of the methods that the client may call.
+func (c *calleeHalf) methods() []MethodType {
+	s := c.server
+	limited := c.auth != nil && s.o.authorizer != nil
+	return slices.DeleteFunc(s.Methods(), func(m MethodType) bool { return limited && !s.allows(c.identity(), m.Name) })
+}
+
+// Methods returns the types of the methods that the client may call now, for a protocol that
+// describes them to its clients. They are none for a server with [NoDescribe]. The error is
+// Unauthenticated for a client without an identity on a server with [Authenticate]; it is shared and
+// must not be changed. The [Authorizer] is called for each method.
+func (p *ProtocolConn) Methods() ([]MethodType, *Error) {
+	c := p.conn
+	if c.auth != nil {
+		if now := c.auth.now.Load(); now == nil || now.lapsed(mono.Now()) {
+			return nil, errLapsed
+		}
+	}
+	if !c.server.Describes() {
+		return nil, nil
+	}
+	return c.methods(), nil
+}
+
+// Describes reports whether the server describes its methods to clients: it does without
+// [NoDescribe].
+func (s *Server) Describes() bool { return s.usable() == nil && s.o.describe }
 
 func (m *method) methodType() MethodType {
 	t := MethodType{
 		Name: m.name, Request: m.request, Reply: m.reply, Oneway: m.oneway, Idempotent: m.idempotent,
 		Stream: m.converse != nil, ClientStream: m.sides.client, ServerStream: m.sides.server,
 	}
+	if m.only != nil {
+		for id, ok := range m.only {
+			if ok {
+				t.Only = append(t.Only, uint8(id))
+			}
+		}
+	}
+	t.Arguments, t.Results = m.in.describe(), m.out.describe()
 	if c := m.contract; c != nil {
 		t.Contract, t.Doc, t.Deprecated = c.source, c.method.Doc, c.method.Deprecated || c.service.Deprecated
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/codec/msgpack"
 )
 
 // carried is the stream of a protocol: words that the test puts in, and words that come out.
@@ -242,5 +244,57 @@ func TestMethodTypes(t *testing.T) {
 		if _, ok := s.Method(name); ok {
 			t.Errorf("%q is a method", name)
 		}
+	}
+	anser.Handle(s, "Words.Pack", func(_ context.Context, in *word) (*word, error) { return in, nil }, anser.OnlyCodecs(msgpack.New(), new(codec.JSON)))
+	if m, ok = s.Method("Words.Pack"); !ok || !slices.Equal(m.Only, []uint8{codec.JSONID, msgpack.New().ID()}) {
+		t.Errorf("the codecs of a method are %v", m.Only)
+	}
+	div := func(_ context.Context, a, b int) (float64, error) { return float64(a) / float64(b), nil }
+	s.RegisterFunc("Words.Div", div, anser.Params("(a, b) quotient"))
+	m, _ = s.Method("Words.Div")
+	if want := []anser.TupleElement{{Name: "a", Type: reflect.TypeFor[int]()}, {Name: "b", Type: reflect.TypeFor[int]()}}; !slices.Equal(m.Arguments, want) {
+		t.Errorf("the arguments are %v", m.Arguments)
+	}
+	if want := []anser.TupleElement{{Name: "quotient", Type: reflect.TypeFor[float64]()}}; !slices.Equal(m.Results, want) {
+		t.Errorf("the results are %v", m.Results)
+	}
+}
+
+// sayOnly is a policy that allows one method.
+type sayOnly struct{}
+
+func (sayOnly) Allows(_ *anser.Identity, method string) bool { return method == "Words.Say" }
+
+func (sayOnly) Version() uint64 { return 1 }
+
+// A protocol learns which methods a client may call, and none before the client has authenticated
+// itself.
+func TestMethodsOfAConnection(t *testing.T) {
+	say := func(_ context.Context, in *word) (*word, error) { return in, nil }
+	open := func(opts ...anser.ServerOption) (*anser.Server, *protocolClient) {
+		s := foreignServer(t, opts...)
+		anser.Handle(s, "Words.Say", say)
+		anser.Handle(s, "Words.Hide", say)
+		return s, openForeign(t, s, nil)
+	}
+	s, p := open()
+	if list, err := p.Methods(); err != nil || len(list) != 2 || !s.Describes() {
+		t.Errorf("all methods are %v, %v", list, err)
+	}
+	if s, p = open(anser.NoDescribe()); s.Describes() {
+		t.Error("a server with NoDescribe describes")
+	}
+	if list, err := p.Methods(); err != nil || len(list) > 0 {
+		t.Errorf("a server with NoDescribe tells %v, %v", list, err)
+	}
+	_, p = open(anser.Authenticate(new(door)), anser.Authorize(sayOnly{}))
+	if list, err := p.Methods(); err == nil || err.Code != anser.Unauthenticated || len(list) > 0 {
+		t.Errorf("without an identity: %v, %v", list, err)
+	}
+	if err := p.Authenticate(t.Context(), "test", []byte(secret+":ann")); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := p.Methods(); err != nil || len(list) != 1 || list[0].Name != "Words.Say" {
+		t.Errorf("ann may call %v, %v", list, err)
 	}
 }

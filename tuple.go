@@ -103,6 +103,26 @@ func (t *Tuple) UnmarshalMsg(data []byte) (rest []byte, err error) {
 	return rest, err
 }
 
+// TupleElement describes an element of a [Tuple].
+type TupleElement struct {
+	// Name is the key of the element in an object; see [Tuple.Name].
+	Name string
+	// Type is the type of the value.
+	Type reflect.Type
+}
+
+// describe returns the elements; e may be nil.
+func (e *elements) describe() []TupleElement {
+	if e == nil {
+		return nil
+	}
+	list := make([]TupleElement, len(e.types))
+	for i, t := range e.types {
+		list[i] = TupleElement{Name: e.layout.Names[i], Type: t}
+	}
+	return list
+}
+
 // shape describes the tuples of e: as objects if their elements have names.
 func (e *elements) shape() Shape {
 	var b strings.Builder
