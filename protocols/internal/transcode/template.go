@@ -6,7 +6,6 @@ package transcode
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -73,41 +72,6 @@ func (t *Template) Shape() string {
 	}
 	return b.String()
 }
-
-// Path returns the template in the form of OpenAPI, where each variable is a name in braces, and
-// the names. A pattern of several segments is spelled out, with a name for each of its wildcards.
-func (t *Template) Path() (path string, names []string) {
-	var b strings.Builder
-	for i, s := range t.segments {
-		b.WriteByte('/')
-		if !s.wild {
-			b.WriteString(s.text)
-			continue
-		}
-		name := "path"
-		for _, v := range t.variables {
-			if v.covers(i) {
-				name = v.Field
-				break
-			}
-		}
-		unique := name
-		for n := 2; slices.Contains(names, unique); n++ {
-			unique = fmt.Sprintf("%s_%d", name, n)
-		}
-		names = append(names, unique)
-		b.WriteString("{" + unique + "}")
-	}
-	if len(t.segments) == 0 {
-		b.WriteByte('/')
-	}
-	if t.verb != "" {
-		b.WriteString(":" + t.verb)
-	}
-	return b.String(), names
-}
-
-func (v *Variable) covers(i int) bool { return i >= v.from && (v.to < 0 || i < v.to) }
 
 // templateParser reads a template from left to right.
 type templateParser struct {

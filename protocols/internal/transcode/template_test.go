@@ -57,7 +57,10 @@ func TestTemplates(t *testing.T) {
 func TestPathsOfOpenAPI(t *testing.T) {
 	for text, want := range map[string]string{
 		"/v1/shelves/{shelf}":           "/v1/shelves/{shelf} [shelf]",
-		"/v1/{name=shelves/*/books/**}": "/v1/shelves/{name}/books/{name_2} [name name_2]",
+		"/v1/{name=shelves/*/books/**}": "/v1/shelves/{shelf}/books/{book} [shelf book]",
+		"/v1/{name=x/*/x/*}/{x}":        "/v1/x/{x}/x/{x_2}/{x_3} [x x_2 x_3]",
+		"/v1/{name=**}":                 "/v1/{name} [name]",
+		"/v1/{a.b=cities/*/*}":          "/v1/cities/{city}/{a.b} [city a.b]",
 		"/v1/*/{a}:go":                  "/v1/{path}/{a}:go [path a]",
 		"/":                             "/ []",
 	} {
@@ -65,7 +68,12 @@ func TestPathsOfOpenAPI(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		path, names := tmpl.Path()
+		parts := tmpl.Parts()
+		names := make([]string, len(parts))
+		for i, p := range parts {
+			names[i] = p.Name
+		}
+		path := tmpl.Path(names)
 		if got := path + " [" + strings.Join(names, " ") + "]"; got != want {
 			t.Errorf("%s is %s, want %s", text, got, want)
 		}
