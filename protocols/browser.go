@@ -27,6 +27,7 @@ func AllowHosts(hosts ...string) Option {
 // browsers decides which requests a browser may send.
 type browsers struct {
 	origins, hosts []string
+	open           string // path of a page to which any page may have a link; "" for none
 }
 
 // allows reports whether a request with these headers may be served. local says that the client is
@@ -81,7 +82,11 @@ func (b *browsers) handler(next http.Handler) http.Handler {
 			r.TLS = h.Peer.TLS
 		}
 		get := r.Method == http.MethodGet || r.Method == http.MethodHead
-		if !b.allows(origin, r.Header.Get("Sec-Fetch-Site"), r.Host, local, get) {
+		site := r.Header.Get("Sec-Fetch-Site")
+		if get && b.open != "" && r.URL.EscapedPath() == b.open && r.Header.Get("Sec-Fetch-Dest") == "document" {
+			site = "none" // following a link to a page that says nothing and calls nothing by itself
+		}
+		if !b.allows(origin, site, r.Host, local, get) {
 			http.Error(w, "403 pages of this origin may not call this server: see protocols.AllowOrigins and protocols.AllowHosts", http.StatusForbidden)
 			return
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/anser-rpc/anser/protocols/internal/h2"
 	"github.com/anser-rpc/anser/protocols/internal/host"
 	"github.com/anser-rpc/anser/protocols/internal/jsonrpc"
+	"github.com/anser-rpc/anser/protocols/internal/openapi"
 	"github.com/anser-rpc/anser/protocols/internal/plain"
 	"github.com/anser-rpc/anser/protocols/internal/standard"
 )
@@ -39,6 +40,8 @@ type Option func(*options)
 type options struct {
 	handler        http.Handler
 	origins, hosts []string
+	info           Info
+	noOpenAPI      bool
 }
 
 // Handler serves requests that are no calls, such as a page or metrics. Without it they are answered
@@ -79,7 +82,11 @@ func newSite(s *anser.Server, o *options) *site {
 	if rest == nil {
 		rest = http.NotFoundHandler()
 	}
-	at.browsers = &browsers{o.origins, o.hosts}
+	at.browsers = &browsers{origins: o.origins, hosts: o.hosts}
+	if !o.noOpenAPI {
+		at.browsers.open = openapi.PagePath
+	}
+	described := openapi.New(at.methods, posts.Routes, o.info.document())
 	at.handler = at.browsers.handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case calls.Serves(r):
@@ -89,6 +96,8 @@ func newSite(s *anser.Server, o *options) *site {
 		case r.URL.EscapedPath() == jsonrpc.Path:
 			batches.ServeHTTP(w, r)
 		case posts.ServeRoute(w, r):
+		case !o.noOpenAPI && described.Serves(r):
+			described.ServeHTTP(w, r)
 		default:
 			rest.ServeHTTP(w, r)
 		}
@@ -96,9 +105,10 @@ func newSite(s *anser.Server, o *options) *site {
 	return at
 }
 
-// CheckServer finds mistakes in the annotations of methods; see [anser.ProtocolChecker].
+// CheckServer finds mistakes in the annotations of methods and in the options; see
+// [anser.ProtocolChecker].
 func (p *httpProtocol) CheckServer(s *anser.Server) error {
-	return plain.NewRoutes(exchange.NewDirectory(s)).Check()
+	return errors.Join(p.o.info.check(), plain.NewRoutes(exchange.NewDirectory(s)).Check())
 }
 
 func (p *httpProtocol) Name() string { return "HTTP" }

@@ -2,105 +2,20 @@ package protocols_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
-
-	"google.golang.org/genproto/googleapis/api/httpbody"
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/auth"
 	"github.com/anser-rpc/anser/internal/test/protocols/librarypb"
+	"github.com/anser-rpc/anser/internal/test/protocols/sample"
 	"github.com/anser-rpc/anser/protocols"
 )
 
-// library answers with what it was asked.
-type library struct {
-	librarypb.UnimplementedLibraryServer
-	calls atomic.Int64
-}
-
-func (l *library) GetBook(_ context.Context, in *librarypb.GetBookRequest) (*librarypb.Book, error) {
-	l.calls.Add(1)
-	if strings.HasSuffix(in.Name, "missing") {
-		return nil, anser.Errorf(anser.NotFound, "there is no book %s", in.Name)
-	}
-	return &librarypb.Book{Name: in.Name, Title: "T"}, nil
-}
-
-func (l *library) ListBooks(_ context.Context, in *librarypb.ListBooksRequest) (*librarypb.ListBooksResponse, error) {
-	l.calls.Add(1)
-	request, err := protojson.Marshal(in)
-	return &librarypb.ListBooksResponse{Request: compact(string(request))}, err
-}
-
-func (l *library) CreateBook(_ context.Context, in *librarypb.CreateBookRequest) (*librarypb.Book, error) {
-	l.calls.Add(1)
-	in.Book.Name = in.Parent + "/books/new"
-	return in.Book, nil
-}
-
-func (l *library) UpdateBook(_ context.Context, in *librarypb.UpdateBookRequest) (*librarypb.Book, error) {
-	l.calls.Add(1)
-	in.Book.Labels = map[string]string{"mask": strings.Join(in.UpdateMask.GetPaths(), ",")}
-	return in.Book, nil
-}
-
-func (l *library) DeleteBook(context.Context, *librarypb.GetBookRequest) (*emptypb.Empty, error) {
-	l.calls.Add(1)
-	return new(emptypb.Empty), nil
-}
-
-func (l *library) Archive(_ context.Context, in *librarypb.GetBookRequest) (*librarypb.Book, error) {
-	l.calls.Add(1)
-	return &librarypb.Book{Name: in.Name}, nil
-}
-
-func (l *library) Watch(_ context.Context, in *librarypb.ListBooksRequest, out anser.Sender[librarypb.Book]) error {
-	l.calls.Add(1)
-	for _, name := range []string{"a", "b"} {
-		if err := out.Send(&librarypb.Book{Name: in.Shelf + name}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (l *library) Import(_ context.Context, in anser.Receiver[librarypb.CreateBookRequest]) (*librarypb.ListBooksResponse, error) {
-	l.calls.Add(1)
-	out := new(librarypb.ListBooksResponse)
-	for m, err := range in.All() {
-		if err != nil {
-			return nil, err
-		}
-		m.Book.Name = m.Parent
-		out.Books = append(out.Books, m.Book)
-	}
-	return out, nil
-}
-
-func (l *library) Cover(_ context.Context, in *librarypb.GetBookRequest) (*httpbody.HttpBody, error) {
-	l.calls.Add(1)
-	return &httpbody.HttpBody{ContentType: "image/png", Data: []byte("PNG of " + in.Name)}, nil
-}
-
-func (l *library) SetCover(_ context.Context, in *librarypb.SetCoverRequest) (*librarypb.Book, error) {
-	l.calls.Add(1)
-	return &librarypb.Book{Name: in.Name, Title: in.Cover.ContentType + " " + string(in.Cover.Data)}, nil
-}
-
-func (l *library) Count(context.Context, *librarypb.ListBooksRequest) (*librarypb.ListBooksResponse, error) {
-	l.calls.Add(1)
-	return new(librarypb.ListBooksResponse), nil
-}
-
-func addLibrary(l *library) func(*anser.Server) {
+func addLibrary(l *sample.Library) func(*anser.Server) {
 	return func(s *anser.Server) { librarypb.RegisterLibraryServer(s, l) }
 }
 
@@ -160,7 +75,7 @@ func compact(s string) string {
 
 // Methods are called by the paths of their annotations.
 func TestAnnotations(t *testing.T) {
-	address := serve(t, addLibrary(new(library)))
+	address := serve(t, addLibrary(new(sample.Library)))
 	for version, c := range versions(t) {
 		for request, row := range map[string]struct {
 			body, kind string
@@ -229,7 +144,7 @@ func TestAnnotations(t *testing.T) {
 
 // Paths that look like another one for people, proxies or file systems reach no method.
 func TestAnnotatedPathsAreCanonical(t *testing.T) {
-	l := new(library)
+	l := new(sample.Library)
 	address := serve(t, addLibrary(l))
 	for version, c := range versions(t) {
 		for _, path := range []string{
@@ -238,9 +153,9 @@ func TestAnnotatedPathsAreCanonical(t *testing.T) {
 			"/v1/books/a%0D%0Ab", "/v1/shelves/../books/2", "/v1/shelves/1/books/2%3Atitl%00", "/v1/shelves//books/2", "/v1/shelves/%2e/books/2",
 			"/v1/shelves/1/%62ooks/2", "/v1/books/a?shelf=x&shelf=y", "/v1/books/x?name=y", "/v1/shelves/1/books/2:Title:title/",
 		} {
-			before := l.calls.Load()
+			before := l.Calls.Load()
 			resp, body := ask(t, c, "GET", address, path, "")
-			if resp.StatusCode != 404 && resp.StatusCode != 400 || l.calls.Load() != before {
+			if resp.StatusCode != 404 && resp.StatusCode != 400 || l.Calls.Load() != before {
 				t.Errorf("%s: %s is answered with %d %s", version, path, resp.StatusCode, body)
 			}
 		}
@@ -249,7 +164,7 @@ func TestAnnotatedPathsAreCanonical(t *testing.T) {
 
 // What a page of another site can make a browser send calls only what has no effects.
 func TestAnnotationsAndBrowsers(t *testing.T) {
-	l := new(library)
+	l := new(sample.Library)
 	own := anser.Protocols(protocols.HTTP(protocols.AllowOrigins("https://app.example")))
 	s := anser.NewServer(own, anser.NoSignals(), silent)
 	addLibrary(l)(s)
@@ -309,7 +224,7 @@ func TestAnnotationsAndBrowsers(t *testing.T) {
 				}
 				r.Header.Set(row.headers[i], row.headers[i+1])
 			}
-			before := l.calls.Load()
+			before := l.Calls.Load()
 			resp, err := transport.RoundTrip(r)
 			if err != nil {
 				t.Fatal(err)
@@ -319,7 +234,7 @@ func TestAnnotationsAndBrowsers(t *testing.T) {
 			if resp.StatusCode != row.status {
 				t.Errorf("the status is %d, want %d: %s", resp.StatusCode, row.status, body)
 			}
-			if called := l.calls.Load() > before; called != (row.status == 200) {
+			if called := l.Calls.Load() > before; called != (row.status == 200) {
 				t.Errorf("the method was called: %v", called)
 			}
 			if method == "OPTIONS" && row.status == 204 && !strings.Contains(resp.Header.Get("Access-Control-Allow-Methods"), "DELETE") {
@@ -340,7 +255,7 @@ func TestPolicyOfAnnotations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := serve(t, addLibrary(new(library)), anser.Authenticate(tokens), anser.Authorize(policy))
+	address := serve(t, addLibrary(new(sample.Library)), anser.Authenticate(tokens), anser.Authorize(policy))
 	for version, c := range versions(t) {
 		for request, want := range map[string]int{
 			"GET /v1/books/a": 200, "GET /v1/shelves/1/books/2:title": 200, "GET /v1/books": 403, "DELETE /v1/shelves/1/books/2": 403,
@@ -360,7 +275,7 @@ func TestPolicyOfAnnotations(t *testing.T) {
 // Two methods with the same path are found before the server serves.
 func TestAnnotationsExcludeEachOther(t *testing.T) {
 	s := anser.NewServer(protocols.All(), anser.NoSignals(), silent)
-	addLibrary(new(library))(s)
+	addLibrary(new(sample.Library))(s)
 	librarypb.RegisterRivalServer(s, new(librarypb.UnimplementedRivalServer))
 	l, err := s.Listen("127.0.0.1:0")
 	if err != nil {
@@ -376,7 +291,7 @@ func TestAnnotationsExcludeEachOther(t *testing.T) {
 
 // Methods that are added to a server that serves get their paths, except the ones that are taken.
 func TestAnnotationsOfLateMethods(t *testing.T) {
-	s, address := start(t, addLibrary(new(library)))
+	s, address := start(t, addLibrary(new(sample.Library)))
 	for _, c := range versions(t) {
 		if resp, _ := ask(t, c, "GET", address, "/v1/rival/x", ""); resp.StatusCode != 404 {
 			t.Errorf("before it is there, the status is %d", resp.StatusCode)

@@ -234,9 +234,14 @@ func (q *request) fail(e *anser.Error, trailers anser.Metadata) {
 	q.problem(exchange.HTTPStatus(e.Code), e)
 }
 
-func (q *request) problem(status int, e *anser.Error) {
+func (q *request) problem(status int, e *anser.Error) { problem(q.w, status, e) }
+
+// Fail answers a request that is no call with an error.
+func Fail(w http.ResponseWriter, e *anser.Error) { problem(w, exchange.HTTPStatus(e.Code), e) }
+
+func problem(w http.ResponseWriter, status int, e *anser.Error) {
 	data, _ := json.Marshal(problemOf(status, e))
-	h := q.w.Header()
+	h := w.Header()
 	for _, f := range exchange.RetryFields(e) {
 		h.Set(f.Name, f.Value)
 	}
@@ -245,6 +250,6 @@ func (q *request) problem(status int, e *anser.Error) {
 	}
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("Content-Length", strconv.Itoa(len(data)))
-	q.w.WriteHeader(status)
-	q.w.Write(data)
+	w.WriteHeader(status)
+	w.Write(data)
 }

@@ -1,0 +1,290 @@
+package openapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/descriptorpb"
+
+	"github.com/anser-rpc/anser/contract"
+)
+
+// docs are the comments of messages and enums, which the descriptors in a program lack.
+type docs struct {
+	messages map[string]*contract.Message
+	enums    map[string]*contract.Enum
+}
+
+func (d *docs) add(s *contract.Schema) {
+	if s == nil || s.Kind != contract.Protobuf {
+		return
+	}
+	for i := range s.Messages {
+		d.messages[s.Messages[i].Name] = &s.Messages[i]
+	}
+	for i := range s.Enums {
+		d.enums[s.Enums[i].Name] = &s.Enums[i]
+	}
+}
+
+// comment returns the comment of a descriptor whose file was compiled with comments.
+func comment(d protoreflect.Descriptor) string {
+	return strings.TrimSpace(d.ParentFile().SourceLocations().ByDescriptor(d).LeadingComments)
+}
+
+// wellKnown are the messages whose JSON is not that of their fields.
+var wellKnown = map[protoreflect.FullName]func() *Schema{
+	"google.protobuf.Timestamp": func() *Schema { return &Schema{Type: types{tString}, Format: "date-time"} },
+	"google.protobuf.Duration": func() *Schema {
+		return &Schema{Type: types{tString}, Pattern: `^-?[0-9]+(\.[0-9]{1,9})?s$`, Description: "Seconds, such as 1.5s.", sample: `"1.5s"`}
+	},
+	"google.protobuf.FieldMask": func() *Schema {
+		return &Schema{Type: types{tString}, Description: "Names of fields with commas between them.", sample: `""`}
+	},
+	"google.protobuf.Struct":    func() *Schema { return &Schema{Type: types{tObject}, AdditionalProperties: new(Schema)} },
+	"google.protobuf.Value":     func() *Schema { return &Schema{Description: "Any value."} },
+	"google.protobuf.ListValue": func() *Schema { return &Schema{Type: types{tArray}, Items: new(Schema)} },
+	"google.protobuf.Empty":     func() *Schema { return &Schema{Type: types{tObject}} },
+	"google.protobuf.Any": func() *Schema {
+		return &Schema{
+			Type: types{tObject}, Description: "A message of any type, or {}.", AdditionalProperties: new(Schema), sample: "{}",
+			Properties: members{{"@type", &Schema{Type: types{tString}, Description: "The type: type.googleapis.com/ and the full name of the message."}}},
+		}
+	},
+	"google.protobuf.BoolValue":   func() *Schema { return &Schema{Type: types{tBoolean}} },
+	"google.protobuf.StringValue": func() *Schema { return &Schema{Type: types{tString}} },
+	"google.protobuf.BytesValue":  func() *Schema { return protoScalar(protoreflect.BytesKind) },
+	"google.protobuf.Int32Value":  func() *Schema { return protoScalar(protoreflect.Int32Kind) },
+	"google.protobuf.UInt32Value": func() *Schema { return protoScalar(protoreflect.Uint32Kind) },
+	"google.protobuf.Int64Value":  func() *Schema { return protoScalar(protoreflect.Int64Kind) },
+	"google.protobuf.UInt64Value": func() *Schema { return protoScalar(protoreflect.Uint64Kind) },
+	"google.protobuf.FloatValue":  func() *Schema { return protoScalar(protoreflect.FloatKind) },
+	"google.protobuf.DoubleValue": func() *Schema { return protoScalar(protoreflect.DoubleKind) },
+}
+
+// protoScalar returns the schema of a scalar in protobuf's JSON.
+func protoScalar(k protoreflect.Kind) *Schema {
+	switch k {
+	case protoreflect.BoolKind:
+		return &Schema{Type: types{tBoolean}}
+	case protoreflect.StringKind:
+		return &Schema{Type: types{tString}}
+	case protoreflect.BytesKind:
+		return &Schema{Type: types{tString}, ContentEncoding: "base64"}
+	case protoreflect.Int32Kind, protoreflect.Sint32Kind, protoreflect.Sfixed32Kind:
+		return &Schema{Type: types{tInteger}, Format: "int32", Minimum: "-2147483648", Maximum: "2147483647"}
+	case protoreflect.Uint32Kind, protoreflect.Fixed32Kind:
+		return &Schema{Type: types{tInteger}, Minimum: "0", Maximum: "4294967295"}
+	case protoreflect.Int64Kind, protoreflect.Sint64Kind, protoreflect.Sfixed64Kind:
+		return &Schema{Type: types{tString}, Format: "int64", Pattern: "^-?[0-9]+$", sample: `"1"`}
+	case protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
+		return &Schema{Type: types{tString}, Format: "uint64", Pattern: "^[0-9]+$", sample: `"1"`}
+	}
+	format := "double"
+	if k == protoreflect.FloatKind {
+		format = "float"
+	}
+	return &Schema{AnyOf: []*Schema{{Type: types{tNumber}, Format: format}, {Type: types{tString}, Enum: []string{"NaN", "Infinity", "-Infinity"}}}}
+}
+
+// message returns the schema of a message.
+func (b *builder) message(d protoreflect.MessageDescriptor, to direction) *Schema {
+	if make := wellKnown[d.FullName()]; make != nil {
+		return make()
+	}
+	return b.types.ref(typeKey{proto: d.FullName()}, to, string(d.FullName()), func() *Schema { return b.object(d, to) })
+}
+
+// object returns the schema of a message that is an object with its fields.
+func (b *builder) object(d protoreflect.MessageDescriptor, to direction) *Schema {
+	options, _ := d.Options().(*descriptorpb.MessageOptions)
+	about := b.docs.messages[string(d.FullName())]
+	s := &Schema{Type: types{tObject}, Description: comment(d), Deprecated: options.GetDeprecated()}
+	if about != nil && s.Description == "" {
+		s.Description = about.Doc
+	}
+	for i := range d.Fields().Len() {
+		f := d.Fields().Get(i)
+		value := b.field(f, to)
+		doc := comment(f)
+		if about != nil && doc == "" {
+			for i := range about.Fields {
+				if about.Fields[i].Name == string(f.Name()) {
+					doc = about.Fields[i].Doc
+				}
+			}
+		}
+		options, _ := f.Options().(*descriptorpb.FieldOptions)
+		describe(value, doc, options.GetDeprecated())
+		behaviour := behaviourOf(f)
+		value.ReadOnly, value.WriteOnly = behaviour[outputOnly], behaviour[inputOnly]
+		if f.HasDefault() && f.Message() == nil {
+			value.Default = defaultOf(f)
+		}
+		s.Properties = append(s.Properties, member{f.JSONName(), value})
+		// An empty field is left out of a reply, whatever the annotation says.
+		if f.Cardinality() == protoreflect.Required || to == request && behaviour[required] {
+			s.Required = append(s.Required, f.JSONName())
+		}
+	}
+	for i := range d.Oneofs().Len() {
+		if o := d.Oneofs().Get(i); !o.IsSynthetic() && o.Fields().Len() > 1 {
+			s.AllOf = append(s.AllOf, atMostOne(o))
+		}
+	}
+	return s
+}
+
+// atMostOne returns a schema by which one field of a oneof at most is there.
+func atMostOne(o protoreflect.OneofDescriptor) *Schema {
+	one := &Schema{Description: fmt.Sprintf("At most one of the fields of %s.", o.Name())}
+	none := new(Schema)
+	for i := range o.Fields().Len() {
+		has := &Schema{Required: []string{o.Fields().Get(i).JSONName()}}
+		one.OneOf = append(one.OneOf, has)
+		none.AnyOf = append(none.AnyOf, has)
+	}
+	one.OneOf = append(one.OneOf, &Schema{Not: none})
+	return one
+}
+
+// field returns the schema of the values of a field.
+func (b *builder) field(f protoreflect.FieldDescriptor, to direction) *Schema {
+	switch {
+	case f.IsMap():
+		return &Schema{Type: types{tObject}, PropertyNames: protoKey(f.MapKey().Kind()), AdditionalProperties: b.single(f.MapValue(), to)}
+	case f.IsList():
+		return &Schema{Type: types{tArray}, Items: b.single(f, to)}
+	}
+	return b.single(f, to)
+}
+
+// single returns the schema of one value of a field.
+func (b *builder) single(f protoreflect.FieldDescriptor, to direction) *Schema {
+	switch {
+	case f.Message() != nil:
+		return b.message(f.Message(), to)
+	case f.Enum() != nil:
+		return b.enum(f.Enum(), to)
+	}
+	return protoScalar(f.Kind())
+}
+
+// protoKey returns the schema of the keys of a map, or nil for any.
+func protoKey(k protoreflect.Kind) *Schema {
+	switch s := protoScalar(k); {
+	case k == protoreflect.StringKind:
+		return nil
+	case k == protoreflect.BoolKind:
+		return &Schema{Enum: []string{"true", "false"}, sample: "true"}
+	case s.Minimum == "0" || s.Format == "uint64":
+		return &Schema{Pattern: "^[0-9]+$", sample: "1"}
+	}
+	return &Schema{Pattern: "^-?[0-9]+$", sample: "1"}
+}
+
+// enum returns the schema of an enum. The names are shown: a server takes numbers too.
+func (b *builder) enum(d protoreflect.EnumDescriptor, to direction) *Schema {
+	if d.FullName() == "google.protobuf.NullValue" {
+		return &Schema{Type: types{tNull}}
+	}
+	return b.types.ref(typeKey{proto: d.FullName()}, to, string(d.FullName()), func() *Schema {
+		options, _ := d.Options().(*descriptorpb.EnumOptions)
+		s := &Schema{Type: types{tString}, Description: comment(d), Deprecated: options.GetDeprecated()}
+		about := b.docs.enums[string(d.FullName())]
+		if about != nil && s.Description == "" {
+			s.Description = about.Doc
+		}
+		var lines []string
+		for i := range d.Values().Len() {
+			v := d.Values().Get(i)
+			s.Enum = append(s.Enum, string(v.Name()))
+			doc := comment(v)
+			if about != nil && doc == "" && i < len(about.Values) && about.Values[i].Name == string(v.Name()) {
+				doc = about.Values[i].Doc
+			}
+			if doc != "" {
+				lines = append(lines, fmt.Sprintf("- %s: %s", v.Name(), strings.Join(strings.Fields(doc), " ")))
+			}
+		}
+		s.Description = strings.TrimSpace(s.Description + "\n\n" + strings.Join(lines, "\n"))
+		if n := min(1, len(s.Enum)-1); n >= 0 { // the first one means often that there is none
+			s.sample = fmt.Sprintf("%q", s.Enum[n])
+		}
+		return s
+	})
+}
+
+// defaultOf returns the default of a field in JSON, or nil.
+func defaultOf(f protoreflect.FieldDescriptor) json.RawMessage {
+	v := f.Default().Interface()
+	switch f.Kind() {
+	case protoreflect.EnumKind:
+		v = string(f.DefaultEnumValue().Name())
+	case protoreflect.Int64Kind, protoreflect.Sint64Kind, protoreflect.Sfixed64Kind, protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
+		v = fmt.Sprint(v)
+	}
+	data, err := json.Marshal(v)
+	if err != nil { // NaN and the infinities
+		return nil
+	}
+	return data
+}
+
+// The values of google.api.FieldBehavior that a schema can say, and its extension of FieldOptions.
+const (
+	required   = 2
+	outputOnly = 3
+	inputOnly  = 4
+
+	fieldBehaviour = 1052
+)
+
+// behaviourOf returns the annotation google.api.field_behavior of a field. It is read from the
+// encoded options, since a program need not know the extension.
+func behaviourOf(f protoreflect.FieldDescriptor) map[uint64]bool {
+	data, err := proto.MarshalOptions{AllowPartial: true}.Marshal(f.Options())
+	if err != nil {
+		return nil
+	}
+	var found map[uint64]bool
+	add := func(v uint64) {
+		if found == nil {
+			found = make(map[uint64]bool)
+		}
+		found[v] = true
+	}
+	for len(data) > 0 {
+		n, kind, size := protowire.ConsumeTag(data)
+		if size < 0 {
+			return found
+		}
+		value := data[size:]
+		rest := protowire.ConsumeFieldValue(n, kind, value)
+		if rest < 0 {
+			return found
+		}
+		data = value[rest:]
+		switch {
+		case n != fieldBehaviour:
+		case kind == protowire.VarintType:
+			v, _ := protowire.ConsumeVarint(value)
+			add(v)
+		case kind == protowire.BytesType:
+			packed, _ := protowire.ConsumeBytes(value)
+			for len(packed) > 0 {
+				v, size := protowire.ConsumeVarint(packed)
+				if size < 0 {
+					break
+				}
+				add(v)
+				packed = packed[size:]
+			}
+		}
+	}
+	return found
+}
