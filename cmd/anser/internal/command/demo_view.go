@@ -74,7 +74,7 @@ func (v *demoView) Show(s demo.Snapshot) {
 		v.out.Draw(nil, v.block())
 	case s.Elapsed > 0 && time.Since(v.shown) >= tableEvery:
 		v.shown = time.Now()
-		v.out.Print(append(append([]string{""}, v.tableLines()...), "", "try:  "+v.curl(), "")...)
+		v.out.Print(append(append([]string{""}, v.tableLines()...), "", "try:  "+v.curl(), "or:   "+v.page(), "")...)
 	}
 }
 
@@ -114,18 +114,27 @@ func (v *demoView) block() []string {
 		faint.Render("In another terminal:  ")+bold.Render(anser+" ls"+where),
 		faint.Render("                      ")+bold.Render(anser+" call arith Arith.Mul '{\"A\": 7, \"B\": 8}'"+where),
 		faint.Render("                      ")+bold.Render(v.curl()),
+		faint.Render("In a browser:         ")+bold.Render(v.page()),
 		faint.Render("Ctrl-C ends the demo."))
 }
 
 // curl returns a command that calls an instance without Anser.
 func (v *demoView) curl() string {
+	return "curl -H 'Content-Type: application/json' -d '{\"A\": 7, \"B\": 8}' http://" + v.address() + "/Arith.Mul"
+}
+
+// page returns the address of a page that shows the methods of an instance and calls them.
+func (v *demoView) page() string { return "http://" + v.address() + "/openapi" }
+
+// address returns the address of an instance that is called in suggestions.
+func (v *demoView) address() string {
 	address := "ADDRESS"
 	for _, r := range v.last.Rows {
 		if r.Service == "arith" && r.State == "up" && r.Address != "" {
 			address = r.Address // the last one: the steps disturb the first ones
 		}
 	}
-	return "curl -H 'Content-Type: application/json' -d '{\"A\": 7, \"B\": 8}' http://" + address + "/Arith.Mul"
+	return address
 }
 
 // tableLines returns the table with a line for the total.
