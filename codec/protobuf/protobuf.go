@@ -180,6 +180,20 @@ func unmarshalStandard(data []byte, v any) error {
 	if err != nil {
 		return err
 	}
+	if m.ProtoReflect().ProtoMethods() == nil {
+		return unmarshalDynamic(data, m)
+	}
+	return proto.UnmarshalOptions{RecursionLimit: maxDepth}.Unmarshal(data, m)
+}
+
+// unmarshalDynamic decodes a message of package dynamicpb. The standard library panics on an entry
+// of a map with two keys or values of which the second one has the wrong wire type.
+func unmarshalDynamic(data []byte, m proto.Message) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = errors.New("an entry of a map is malformed")
+		}
+	}()
 	return proto.UnmarshalOptions{RecursionLimit: maxDepth}.Unmarshal(data, m)
 }
 
