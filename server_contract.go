@@ -8,7 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/anser-rpc/anser/contract"
+	"github.com/anser-rpc/anser/contract/gocontract"
 	"github.com/anser-rpc/anser/registry"
 )
 
@@ -124,9 +127,9 @@ func (s *Server) addContractTags(in *registry.Instance) {
 }
 
 // ContractName is the built-in method that returns the contract of a service. Its request is
-// [ContractRequest] and its reply [ContractReply], in the JSON codec or MessagePack. A client that
-// may call no method of the service gets NotFound, as for a service without a contract.
-// [NoDescribe] disables it.
+// [ContractRequest] and its reply [ContractReply], in the JSON codec or MessagePack. The contract of
+// a service without a schema is made from its Go types (see [MethodType.Schema]). A client that may
+// call no method of the service gets NotFound. [NoDescribe] disables it.
 const ContractName = builtinPrefix + "Contract"
 
 // ContractRequest is the request of [ContractName].
@@ -157,18 +160,24 @@ func (s *Server) addContractMethod() {
 // contract returns the contract of a service, restricted to the methods that the client may call.
 func (c *calleeHalf) contract(service string) (*ContractReply, error) {
 	var of *methodContract
-	may := make(map[string]bool)
+	may, mayAll := make(map[string]bool), make(map[string]bool)
 	srv := c.server
 	limited := c.auth != nil && srv.o.authorizer != nil
 	srv.table.each(func(name string, m *method, a *alias) {
 		in, short := splitName(name)
-		if in != service || a != nil || m.contract == nil || limited && !srv.allows(c.identity(), name) {
+		if in != service || a != nil || limited && !srv.allows(c.identity(), name) {
+			return
+		}
+		if mayAll[name] = true; m.contract == nil {
 			return
 		}
 		of = m.contract
 		may[short] = true
 	})
 	if of == nil {
+		if made := srv.typeContract(service, mayAll); made != nil {
+			return &ContractReply{Schema: made}, nil
+		}
 		return nil, Errorf(NotFound, "there is no contract of a service %q", service)
 	}
 	part := *of.schema
@@ -176,4 +185,66 @@ func (c *calleeHalf) contract(service string) (*ContractReply, error) {
 	methods := &part.Services[0].Methods
 	*methods = slices.DeleteFunc(slices.Clone(*methods), func(m contract.Method) bool { return !may[m.Name] })
 	return &ContractReply{Schema: part.Only(service), Descriptors: of.source.Descriptors()}, nil
+}
+
+// Schema returns the contract of the method's service with this method alone: that of its schema
+// (see [Contract]), or else one of the kind [contract.Go] that is made from the types of its
+// messages. It is nil for a method of protobuf messages without a contract: the messages have
+// descriptors. The caller may change it.
+func (t *MethodType) Schema() *contract.Schema {
+	service, name := splitName(t.Name)
+	if t.Contract != nil {
+		if s, err := t.Contract.Schema(); err == nil && s.Service(service) != nil {
+			part := *s
+			v := *s.Service(service)
+			v.Methods = []contract.Method{*v.Method(name)}
+			part.Services = []contract.Service{v}
+			return part.Only(service)
+		}
+	}
+	if isProto(t.Request) && isProto(t.Reply) {
+		return nil
+	}
+	s := &contract.Schema{Kind: contract.Go}
+	m := contract.Method{
+		Name: name, Doc: t.Doc, Deprecated: t.Deprecated, Idempotent: t.Idempotent, Oneway: t.Oneway,
+		ClientStream: t.ClientStream, ServerStream: t.ServerStream,
+	}
+	if t.in != nil {
+		m.Request, m.Reply = t.Name+".Args", t.Name+".Results"
+		gocontract.Tuple(s, m.Request, t.in.layout.Names, t.in.types)
+		gocontract.Tuple(s, m.Reply, t.out.layout.Names, t.out.types)
+	} else {
+		m.Request = gocontract.Message(s, t.Request)
+		if !t.Oneway {
+			m.Reply = gocontract.Message(s, t.Reply)
+		}
+	}
+	s.Services = []contract.Service{{Name: service, Methods: []contract.Method{m}}}
+	return s
+}
+
+// isProto reports whether a pointer to t is a protobuf message.
+func isProto(t reflect.Type) bool {
+	return t != nil && reflect.PointerTo(t).Implements(reflect.TypeFor[proto.Message]())
+}
+
+// typeContract returns the contract of a service whose methods have none, made from their types,
+// or nil.
+func (s *Server) typeContract(service string, may map[string]bool) *contract.Schema {
+	out := &contract.Schema{Kind: contract.Go}
+	s.table.each(func(name string, m *method, a *alias) {
+		in, _ := splitName(name)
+		if in != service || a != nil || m.builtin || m.foreign || m.contract != nil || !may[name] {
+			return
+		}
+		t := m.methodType()
+		if part := t.Schema(); part != nil {
+			out.Merge(part)
+		}
+	})
+	if len(out.Services) == 0 {
+		return nil
+	}
+	return out
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/anser-rpc/anser/registry"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/descriptorpb"
+	"google.golang.org/protobuf/types/known/durationpb"
 )
 
 // mathContract is the contract of anser.bench.MathService.
@@ -108,5 +109,50 @@ func TestContractOfAnotherMethodIsRefused(t *testing.T) {
 				t.Errorf("the error is %v, want one with %q", err, test.want)
 			}
 		})
+	}
+}
+
+// The contract of a service without a schema is made from its types: of calls, streams, oneway
+// methods, and methods with several arguments.
+func TestContractFromTypes(t *testing.T) {
+	type args struct{ A, B int }
+	type product struct {
+		C    int `json:"c"`
+		Next *product
+	}
+	s := anser.NewServer(silent)
+	anser.Handle(s, "Arith.Mul", func(_ context.Context, in *args) (*product, error) { return &product{C: in.A * in.B}, nil }, anser.Idempotent())
+	anser.HandleOneway(s, "Arith.Note", func(context.Context, *args) error { return nil })
+	anser.HandleStream(s, "Arith.Sum", func(context.Context, *anser.Stream[product, args]) error { return nil })
+	s.RegisterFunc("Arith.DivMod", func(_ context.Context, a, b int) (int, int, error) { return a / b, a % b, nil }, anser.Params("(a, b) (q, r)"))
+	anser.Handle(s, "Proto.Wait", func(_ context.Context, in *durationpb.Duration) (*durationpb.Duration, error) { return in, nil })
+	l := listen(t)
+	run(t, s, l)
+	c := dial(t, l.Addr().String())
+	var reply anser.ContractReply
+	inJSON := anser.Codec(new(codec.JSON))
+	if err := c.Call(t.Context(), anser.ContractName, &anser.ContractRequest{Service: "Arith"}, &reply, inJSON); err != nil {
+		t.Fatal(err)
+	}
+	if err := reply.Schema.Check(); err != nil {
+		t.Fatal(err)
+	}
+	v := reply.Schema.Service("Arith")
+	if reply.Schema.Kind != contract.Go || v == nil || len(v.Methods) != 4 {
+		t.Fatalf("the contract is %+v", reply.Schema)
+	}
+	mul, note, sum, div := v.Method("Mul"), v.Method("Note"), v.Method("Sum"), v.Method("DivMod")
+	if !mul.Idempotent || mul.Stream() || !note.Oneway || note.Reply != "" || !sum.ClientStream || !sum.ServerStream {
+		t.Errorf("the methods are %+v", v.Methods)
+	}
+	if m := reply.Schema.Message(mul.Reply); m.Form != contract.ByName || len(m.Fields) != 2 || m.Fields[0].JSON != "c" || m.Fields[1].Type.Of != m.Name {
+		t.Errorf("the reply of Mul is %+v", m)
+	}
+	if m := reply.Schema.Message(div.Reply); m.Form != contract.InOrder || len(m.Fields) != 2 || m.Fields[1].Name != "r" {
+		t.Errorf("the reply of DivMod is %+v", m)
+	}
+	err := c.Call(t.Context(), anser.ContractName, &anser.ContractRequest{Service: "Proto"}, &reply, inJSON)
+	if anser.CodeOf(err) != anser.NotFound {
+		t.Errorf("the contract of protobuf messages without a service: %v", err)
 	}
 }

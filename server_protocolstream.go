@@ -53,6 +53,8 @@ type MethodType struct {
 	// Doc is the comment of the method in its contract, and Deprecated what the contract says.
 	Doc        string
 	Deprecated bool
+
+	in, out *elements // of a method with tuples
 }
 
 // Method returns the type of the method with this name, which may be an alias. ok is false if the
@@ -136,6 +138,7 @@ func (m *method) methodType() MethodType {
 	t := MethodType{
 		Name: m.name, Request: m.request, Reply: m.reply, Oneway: m.oneway, Idempotent: m.idempotent,
 		Stream: m.converse != nil, ClientStream: m.sides.client, ServerStream: m.sides.server,
+		in: m.in, out: m.out,
 	}
 	if m.only != nil {
 		for id, ok := range m.only {

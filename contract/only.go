@@ -62,6 +62,26 @@ func (s *Schema) Add(other *Schema) {
 	}
 }
 
+// Merge adds the services, messages and enums of another schema. Of a service that s has already,
+// the methods are added that it does not have.
+func (s *Schema) Merge(other *Schema) {
+	rest := *other
+	rest.Services = nil
+	for _, v := range other.Services {
+		have := s.Service(v.Name)
+		if have == nil {
+			rest.Services = append(rest.Services, v)
+			continue
+		}
+		for _, m := range v.Methods {
+			if have.Method(m.Name) == nil {
+				have.Methods = append(have.Methods, m)
+			}
+		}
+	}
+	s.Add(&rest)
+}
+
 // use marks the message or enum and all that it contains.
 func (s *Schema) use(name string, used map[string]bool) {
 	if name == "" || used[name] {

@@ -21,7 +21,7 @@ type rule struct {
 
 // The parts that everything above the root package may use.
 var (
-	leaves = []string{"balance", "registry", "codec", "codec/**", "compress", "compress/**", "contract", "wire"}
+	leaves = []string{"balance", "registry", "codec", "codec/**", "compress", "compress/**", "contract", "contract/**", "wire"}
 	above  = append([]string{".", "internal/**"}, leaves...)
 )
 

@@ -93,11 +93,11 @@ func (q *request) prepare(name string, stream bool) *anser.Error {
 	switch name {
 	case "proto":
 		q.codec = q.method.ProtobufCodec()
-		if !q.method.Protobuf {
+		if !q.method.HasProtobuf() {
 			return anser.Refuse(anser.Unimplemented, "method %q has no protobuf messages: use JSON", q.method.Name)
 		}
 	case "json":
-		if q.codec = exchange.JSON; q.method.Own {
+		if q.codec = q.method.JSONCodec(); q.method.Own {
 			return anser.Refuse(anser.Unimplemented, "method %q is served in protobuf only", q.method.Name)
 		}
 	}

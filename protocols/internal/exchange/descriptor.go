@@ -31,11 +31,15 @@ func descriptorOf(t *anser.MethodType) protoreflect.MethodDescriptor {
 // FilesOf returns the files of an encoded google.protobuf.FileDescriptorSet. Imports that it does
 // not have are those of the program.
 func FilesOf(set []byte) *protoregistry.Files {
-	files := new(protoregistry.Files)
 	all := new(descriptorpb.FileDescriptorSet)
 	if len(set) == 0 || proto.Unmarshal(set, all) != nil {
-		return files
+		return new(protoregistry.Files)
 	}
+	return newFiles(all)
+}
+
+func newFiles(all *descriptorpb.FileDescriptorSet) *protoregistry.Files {
+	files := new(protoregistry.Files)
 	for _, f := range all.File {
 		if fd, err := protodesc.NewFile(f, resolver{files}); err == nil {
 			_ = files.RegisterFile(fd) // of two with the same names, the first one

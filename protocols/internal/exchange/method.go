@@ -27,6 +27,8 @@ type Method struct {
 	Safe bool
 	// Descriptor is the method in its protobuf file, or nil.
 	Descriptor protoreflect.MethodDescriptor
+	// Mapped is the method in protobuf if its messages are Go types, or nil.
+	Mapped protoreflect.MethodDescriptor
 	// Own says that they are of type [Bytes]: the method is one of the protocol itself.
 	Own bool
 }
@@ -89,6 +91,9 @@ func (d *Directory) add(key, name string) *Method {
 	m.Name = name // an alias is counted
 	m.Own = t.Request == reflect.TypeFor[Bytes]()
 	m.Protobuf = m.Protobuf || m.Own
+	if !m.Protobuf {
+		m.Mapped = mappedOf(&t)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.paths[key] = m
@@ -127,6 +132,9 @@ func (codecOfBytes) Unmarshal(data []byte, v any) error {
 func (m *Method) ProtobufCodec() codec.Codec {
 	if m.Own {
 		return codecOfBytes{Protobuf}
+	}
+	if m.Mapped != nil {
+		return mapped{JSON, m.Mapped}
 	}
 	return Protobuf
 }

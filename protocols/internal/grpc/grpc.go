@@ -96,11 +96,11 @@ func (q *request) parse(r *h2.Request) *anser.Error {
 	switch sub {
 	case "", "proto":
 		q.codec = q.method.ProtobufCodec()
-		if !q.method.Protobuf && q.method.Request != nil {
+		if !q.method.HasProtobuf() && q.method.Request != nil {
 			return anser.Refuse(anser.Unimplemented, "method %q has no protobuf messages: use JSON (application/grpc+json)", q.method.Name)
 		}
 	case "json":
-		if q.codec = exchange.JSON; q.method.Own {
+		if q.codec = q.method.JSONCodec(); q.method.Own {
 			return anser.Refuse(anser.Unimplemented, "method %q is served in protobuf only", q.method.Name)
 		}
 	default:

@@ -14,6 +14,7 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/contract"
+	"github.com/anser-rpc/anser/contract/protocontract"
 	"github.com/anser-rpc/anser/protocols/internal/exchange"
 )
 
@@ -68,6 +69,7 @@ type descriptors struct {
 func descriptorsOf(methods []anser.MethodType) *descriptors {
 	d := &descriptors{files: new(protoregistry.Files), global: make(map[string]bool)}
 	seen := make(map[*contract.Source]bool)
+	var plain []*contract.Schema
 	for _, m := range methods {
 		service := ServiceOf(m.Name)
 		if _, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(service)); err == nil {
@@ -79,8 +81,11 @@ func descriptorsOf(methods []anser.MethodType) *descriptors {
 			}
 			seen[m.Contract] = true
 			d.services = append(d.services, service)
+		} else if s := m.Schema(); s != nil {
+			plain = append(plain, s)
 		}
 	}
+	d.addPlain(plain)
 	slices.Sort(d.services)
 	d.services = slices.Compact(d.services)
 	return d
@@ -89,9 +94,29 @@ func descriptorsOf(methods []anser.MethodType) *descriptors {
 // add adds the files of a contract, except the ones that are there.
 func (d *descriptors) add(set []byte) {
 	all := new(descriptorpb.FileDescriptorSet)
-	if proto.Unmarshal(set, all) != nil {
-		return
+	if proto.Unmarshal(set, all) == nil {
+		d.addFiles(all)
 	}
+}
+
+// addPlain adds the services whose messages are Go types, as far as they have a form in protobuf.
+func (d *descriptors) addPlain(schemas []*contract.Schema) {
+	set, _ := protocontract.ToFiles(schemas...)
+	d.addFiles(set)
+	for _, f := range set.File {
+		for _, s := range f.Service {
+			name := protoreflect.FullName(s.GetName())
+			if f.GetPackage() != "" {
+				name = protoreflect.FullName(f.GetPackage()).Append(protoreflect.Name(s.GetName()))
+			}
+			if _, err := d.files.FindDescriptorByName(name); err == nil {
+				d.services = append(d.services, string(name))
+			}
+		}
+	}
+}
+
+func (d *descriptors) addFiles(all *descriptorpb.FileDescriptorSet) {
 	for _, f := range all.File {
 		if _, err := d.files.FindFileByPath(f.GetName()); err == nil {
 			continue
