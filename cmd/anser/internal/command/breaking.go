@@ -32,6 +32,8 @@ type contractFlags struct {
 	tls      tlsFlags
 	imports  []string
 	timeout  time.Duration
+	// typed are the servers whose contracts were made from their types.
+	typed []string
 }
 
 func (f *contractFlags) add(c *cobra.Command) {
@@ -76,6 +78,9 @@ tag of the repository of the working directory; or a server, as a TARGET of the 
 			after, err := f.load(c.Context(), args[1])
 			if err != nil {
 				return err
+			}
+			if len(f.typed) > 0 && (before[contract.Go] == nil || after[contract.Go] == nil) {
+				return fmt.Errorf("the server %s has no methods with a contract, and there is none in Go to compare its types with", f.typed[0])
 			}
 			return reportBreaking(s, compare(before, after), least, asJSON)
 		},
@@ -168,30 +173,55 @@ func (f *contractFlags) load(ctx context.Context, from string) (schemas, error) 
 
 // loadServer asks a server for the contracts of its services.
 func (f *contractFlags) loadServer(ctx context.Context, typed string) (schemas, error) {
+	replies, err := f.askContracts(ctx, typed, false)
+	if err != nil {
+		return nil, err
+	}
+	out := make(schemas)
+	for _, r := range replies {
+		if all := out[r.Schema.Kind]; all != nil {
+			all.Add(r.Schema)
+		} else {
+			out[r.Schema.Kind] = r.Schema
+		}
+	}
+	return out, nil
+}
+
+// askContracts asks a server for the contracts of its services. With all, and if no service has one,
+// those without a schema are among them: the server makes their contracts from their types.
+func (f *contractFlags) askContracts(ctx context.Context, typed string, all bool) ([]anser.ContractReply, error) {
 	methods, err := describe(ctx, typed, &f.registry, &f.tls, f.timeout)
 	if err != nil {
 		return nil, err
 	}
+	some := slices.ContainsFunc(methods, func(m anser.MethodInfo) bool { return m.Fingerprint != "" })
 	var services []string
 	for _, m := range methods {
-		if service := m.Name[:strings.LastIndexByte(m.Name, '.')]; m.Fingerprint != "" && !slices.Contains(services, service) {
+		if service := m.Name[:strings.LastIndexByte(m.Name, '.')]; (m.Fingerprint != "" || all || !some) && !slices.Contains(services, service) {
 			services = append(services, service)
 		}
 	}
 	if len(services) == 0 {
-		return nil, fmt.Errorf("the server %s has no methods with a contract", typed)
+		return nil, fmt.Errorf("the server %s has no methods", typed)
+	}
+	if !some {
+		f.typed = append(f.typed, typed)
 	}
 	c, err := dial(ctx, typed, &f.registry, &f.tls, anser.Codec(new(codec.JSON)))
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	out := make(schemas)
+	var replies []anser.ContractReply
 	for _, service := range services {
 		var reply anser.ContractReply
 		err := callOnce(ctx, c, f.timeout, func(ctx context.Context, opts ...anser.CallOption) error {
 			return c.Call(ctx, anser.ContractName, &anser.ContractRequest{Service: service}, &reply, opts...)
 		})
+		if anser.CodeOf(err) == anser.NotFound && len(services) > 1 {
+			continue // its methods have protobuf messages, and no contract
+		}
 		if err != nil {
 			return nil, fmt.Errorf("ask %s for the contract of %s: %w", typed, service, err)
 		}
@@ -201,13 +231,12 @@ func (f *contractFlags) loadServer(ctx context.Context, typed string) (schemas, 
 		if err := reply.Schema.Check(); err != nil {
 			return nil, err
 		}
-		if all := out[reply.Schema.Kind]; all != nil {
-			all.Add(reply.Schema)
-		} else {
-			out[reply.Schema.Kind] = reply.Schema
-		}
+		replies = append(replies, reply)
 	}
-	return out, nil
+	if len(replies) == 0 {
+		return nil, fmt.Errorf("the server %s has no methods with a contract", typed)
+	}
+	return replies, nil
 }
 
 // loadGit returns the contracts of "REF" or "REF:FOLDER" in the repository of the working

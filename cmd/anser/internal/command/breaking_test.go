@@ -63,6 +63,7 @@ func TestBreakingOfAServer(t *testing.T) {
 		return anser.Handle(s, "A.B", func(context.Context, *anser.None) (*anser.None, error) { return nil, nil })
 	})
 	run(t, "breaking", none, ".").expect(t, 1, "has no methods with a contract")
+	run(t, "breaking", none, none).expect(t, 0, "The contracts are the same.")
 }
 
 // serveWith runs a server with the methods that add adds, and returns its address.

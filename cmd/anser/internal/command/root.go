@@ -110,7 +110,7 @@ of anser.Dial (etcd://127.0.0.1:2379/arith, tls://a:1,b:2, unix:///path, wss://h
 		c.GroupID = groupServices
 		root.AddCommand(c)
 	}
-	for _, c := range []*cobra.Command{newDemo(s), newRegistry(s), newNew(s), newGen(s), newBreaking(s)} {
+	for _, c := range []*cobra.Command{newDemo(s), newRegistry(s), newNew(s), newGen(s), newExport(s), newBreaking(s)} {
 		c.GroupID = groupLocal
 		root.AddCommand(c)
 	}

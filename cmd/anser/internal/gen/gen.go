@@ -38,6 +38,8 @@ type File struct {
 	Path    string // on this machine
 	Content []byte
 	Source  string // the contract, as the file's header names it
+	// Overwrite says that a file without the header of generated code is replaced.
+	Overwrite bool
 }
 
 // Generate returns the code for the contracts. It writes nothing.
@@ -100,14 +102,10 @@ func Schemas(ctx context.Context, inputs, imports []string) (map[contract.Kind]*
 
 // languages are tried in this order; the name is that of the file's ending.
 var languages = []language{
-	{"proto", endsWith(".proto"), generateProto, protoSchema},
+	{"proto", isProto, generateProto, protoSchema},
 	{"fbs", endsWith(".fbs"), generateFlatBuffers, flatBuffersSchema},
 	{"kiss", isKiss, generateKiss, kissSchema},
 	{"go", isGoContract, generateGo, goSchema},
-}
-
-func endsWith(ending string) func(string) bool {
-	return func(file string) bool { return strings.HasSuffix(file, ending) }
 }
 
 // find returns the contracts among the inputs, by language, sorted and each once.

@@ -57,7 +57,7 @@ func (o *Output) Changes() ([]Change, error) {
 		case err != nil:
 			return nil, fmt.Errorf("cannot write %s: %w", f.Path, err)
 		case bytes.Equal(old, f.Content):
-		case !generated(old):
+		case !f.Overwrite && !generated(old):
 			foreign = append(foreign, fmt.Errorf("%s exists and is not generated: move it away, or generate into another folder with --out", f.Path))
 		default:
 			changes = append(changes, Change{Path: f.Path})

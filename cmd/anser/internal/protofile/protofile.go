@@ -119,6 +119,14 @@ func Local(imports []string, name string) string {
 	return ""
 }
 
+// Text returns the text of the file that is imported by the name, which may be built in.
+func Text(imports []string, name string) ([]byte, error) {
+	if len(imports) == 0 {
+		imports = []string{"."}
+	}
+	return (&sources{imports: imports, read: map[string][]byte{}}).open(name)
+}
+
 // sources reads the files of a compilation, each once.
 type sources struct {
 	imports []string
