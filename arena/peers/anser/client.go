@@ -6,18 +6,19 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync/atomic"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/arena/workload"
 )
 
-func open(ctx context.Context, o *workload.ClientOptions) (func(i int) workload.Call, func(), error) {
-	shared, dial := clients(o)
+func open(ctx context.Context, o *workload.ClientOptions, vtproto bool) (func(i int) workload.Call, func(), error) {
+	shared, dial := clients(o, vtproto)
 	return workload.OpenLazy(func(_ context.Context, target string) (workload.Conn, error) { return dial(target) })(ctx, shared)
 }
 
-func openAsync(ctx context.Context, o *workload.ClientOptions) (func(i int) workload.Start, func(), error) {
-	shared, dial := clients(o)
+func openAsync(ctx context.Context, o *workload.ClientOptions, vtproto bool) (func(i int) workload.Start, func(), error) {
+	shared, dial := clients(o, vtproto)
 	return workload.OpenAsync(func(ctx context.Context, target string) (workload.AsyncConn, error) {
 		c, err := dial(target)
 		if err != nil {
@@ -38,22 +39,35 @@ var alone = []anser.DialOption{anser.Conns(1), anser.Dialer(new(net.Dialer).Dial
 // they share one client, which knows all servers, spreads its calls over them and has as many
 // connections to each as its share is. Otherwise a client for each caller, or call, has one
 // connection.
-func clients(o *workload.ClientOptions) (*workload.ClientOptions, func(target string) (client, error)) {
+func clients(o *workload.ClientOptions, vtproto bool) (*workload.ClientOptions, func(target string) (conn, error)) {
 	if o.Conns == 0 || o.Fresh {
-		return o, func(addr string) (client, error) { return dial(addr, alone...) }
+		return o, func(addr string) (conn, error) { return dial(addr, vtproto, alone...) }
 	}
 	shared := *o
 	shared.Conns, shared.Addrs = 1, []string{strings.Join(o.Addrs, ",")}
 	conns := (o.Conns + len(o.Addrs) - 1) / len(o.Addrs)
-	return &shared, func(target string) (client, error) { return dial(target, anser.Conns(conns)) }
+	return &shared, func(target string) (conn, error) { return dial(target, vtproto, anser.Conns(conns)) }
 }
 
-type client struct{ *anser.Client }
+// conn makes calls and futures.
+type conn interface {
+	workload.Conn
+	workload.AsyncConn
+}
 
-func dial(target string, opts ...anser.DialOption) (client, error) {
+func dial(target string, vtproto bool, opts ...anser.DialOption) (conn, error) {
 	c, err := anser.Dial(target, opts...)
-	return client{c}, err
+	if err != nil {
+		return nil, err
+	}
+	if vtproto {
+		return client{c}, nil
+	}
+	return ownClient{c, new(atomic.Pointer[request])}, nil
 }
+
+// client calls the methods with the messages of the workload.
+type client struct{ *anser.Client }
 
 func (c client) Say(ctx context.Context, in *workload.BenchmarkMessage) (workload.Said, error) {
 	return say.Call(ctx, c.Client, in)

@@ -11,6 +11,7 @@ replace (
 require (
 	github.com/anser-rpc/anser v0.0.0
 	github.com/anser-rpc/anser/arena/workload v0.0.0
+	google.golang.org/protobuf v1.36.12
 )
 
 require (
@@ -18,5 +19,4 @@ require (
 	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/planetscale/vtprotobuf v0.6.0 // indirect
 	github.com/shamaton/msgpack/v3 v3.1.0 // indirect
-	google.golang.org/protobuf v1.36.12 // indirect
 )

@@ -1,5 +1,5 @@
-// Anser is two peers of the arena: this repository's own framework with its default options, by
-// calls and by futures.
+// Anser is three peers of the arena: this repository's own framework with its default options, by
+// calls and by futures, and by calls with the code of vtproto in place of that of "anser gen".
 package main
 
 import (
@@ -16,39 +16,38 @@ const (
 	add anser.Method[workload.AddRequest, workload.AddReply]               = "MathService.Add"
 )
 
-func main() { newProgram().Main() }
+func main() { newProgram(false).Main() }
 
-func newProgram() *workload.Program {
+func newProgram(vtproto bool) *workload.Program {
 	adaptive := false
 	return &workload.Program{
 		Name: "anser",
 		Flags: func(f *flag.FlagSet) {
 			f.BoolVar(&adaptive, "adaptive", adaptive, "server: with an adaptive limit")
+			f.BoolVar(&vtproto, "vtproto", vtproto, "encode and decode with the code of vtproto, and not of anser gen")
 		},
-		Serve: func(ctx context.Context, o *workload.ServerOptions) error { return serve(ctx, o, adaptive) },
-		Open:  open, OpenAsync: openAsync,
+		Serve: func(ctx context.Context, o *workload.ServerOptions) error { return serve(ctx, o, adaptive, vtproto) },
+		Open: func(ctx context.Context, o *workload.ClientOptions) (func(i int) workload.Call, func(), error) {
+			return open(ctx, o, vtproto)
+		},
+		OpenAsync: func(ctx context.Context, o *workload.ClientOptions) (func(i int) workload.Start, func(), error) {
+			return openAsync(ctx, o, vtproto)
+		},
 	}
 }
 
-func serve(ctx context.Context, o *workload.ServerOptions, adaptive bool) error {
+func serve(ctx context.Context, o *workload.ServerOptions, adaptive, vtproto bool) error {
 	// The arena also listens on addresses of its own namespaces, which no other machine can reach.
 	opts := []anser.ServerOption{anser.InsecurePublic()}
 	if adaptive {
 		opts = append(opts, anser.AdaptiveLimit(0, 0))
 	}
 	s := anser.NewServer(opts...)
-	err := say.Handle(s, func(_ context.Context, in *workload.BenchmarkMessage) (*workload.BenchmarkMessage, error) {
-		o.Answer(in)
-		return in, nil
-	})
-	if err != nil {
-		return err
+	handle := handleOwn
+	if vtproto {
+		handle = handleVtproto
 	}
-	err = add.Handle(s, func(_ context.Context, in *workload.AddRequest) (*workload.AddReply, error) {
-		o.Delay()
-		return &workload.AddReply{X: in.A + in.B}, nil
-	})
-	if err != nil {
+	if err := handle(s, o); err != nil {
 		return err
 	}
 	l, err := s.Listen(o.Addr)
@@ -60,4 +59,19 @@ func serve(ctx context.Context, o *workload.ServerOptions, adaptive bool) error 
 		return err
 	}
 	return nil
+}
+
+// handleVtproto serves the methods with the messages of the workload.
+func handleVtproto(s *anser.Server, o *workload.ServerOptions) error {
+	err := say.Handle(s, func(_ context.Context, in *workload.BenchmarkMessage) (*workload.BenchmarkMessage, error) {
+		o.Answer(in)
+		return in, nil
+	})
+	if err != nil {
+		return err
+	}
+	return add.Handle(s, func(_ context.Context, in *workload.AddRequest) (*workload.AddReply, error) {
+		o.Delay()
+		return &workload.AddReply{X: in.A + in.B}, nil
+	})
 }
