@@ -29,6 +29,9 @@ func main() {
 		plugin.SupportedFeatures = gengo.SupportedFeatures
 		plugin.SupportedEditionsMinimum = gengo.SupportedEditionsMinimum
 		plugin.SupportedEditionsMaximum = gengo.SupportedEditionsMaximum
+		if err := gocode.CheckProto(plugin); err != nil {
+			return err
+		}
 		for _, f := range plugin.Files {
 			if !f.Generate {
 				continue

@@ -84,6 +84,9 @@ func GenerateProto(plugin *protogen.Plugin, services gocode.Proto, codec bool) e
 	plugin.SupportedFeatures = gengo.SupportedFeatures
 	plugin.SupportedEditionsMinimum = gengo.SupportedEditionsMinimum
 	plugin.SupportedEditionsMaximum = gengo.SupportedEditionsMaximum
+	if err := gocode.CheckProto(plugin); err != nil {
+		return err
+	}
 	if codec { // before protoc-gen-go, see there
 		for _, f := range plugin.Files {
 			if f.Generate {

@@ -120,10 +120,13 @@ func loadFolder(ctx context.Context, fset *token.FileSet, dir string, files []st
 	var out []*File
 	var mistakes []error
 	for _, p := range found {
+		places := make(map[string]bool) // the go command and the parser say the same
 		for _, e := range p.Errors {
+			place := filepath.Base(e.Pos)
 			// The package may not compile, which the compiler says after a line with its name.
-			if e.Kind != packages.TypeError && !strings.HasPrefix(e.Msg, "# ") {
+			if e.Kind != packages.TypeError && !strings.HasPrefix(e.Msg, "# ") && !(e.Pos != "" && places[place]) {
 				mistakes = append(mistakes, e)
+				places[place] = true
 			}
 		}
 		for _, syntax := range p.Syntax {

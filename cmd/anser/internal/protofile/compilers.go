@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/bufbuild/protocompile"
@@ -165,13 +166,16 @@ func (s *sources) compileNew(ctx context.Context, names []string) (*Set, error) 
 }
 
 // explain adds what to do to the errors about imports, and names files as the user did.
-func (s *sources) explain(err error) error {
+func (s *sources) explain(err error, names []string) error {
 	var found *Error
 	if !errors.As(err, &found) {
 		return err
 	}
 	for i := range found.Mistakes {
 		m := &found.Mistakes[i]
+		if text := s.twoNames(m, names); text != "" {
+			m.Text = text
+		}
 		if name := s.missingImport(m); name != "" {
 			m.Text = fmt.Sprintf("import %q is in none of the import paths %s", name, strings.Join(s.imports, ", "))
 			if dir := s.nearby(m.At.File, name); dir != "" {
@@ -185,11 +189,38 @@ func (s *sources) explain(err error) error {
 	return found
 }
 
+var definedAt = regexp.MustCompile(`already defined at (\S+?):\d+:\d+`)
+
+// twoNames explains a mistake that comes from a file with two names, in two of the import paths. It
+// returns "" for other mistakes.
+func (s *sources) twoNames(m *Mistake, names []string) string {
+	found := definedAt.FindStringSubmatch(m.Text)
+	if found == nil || found[1] == m.At.File || s.local(found[1]) == "" {
+		return ""
+	}
+	a, errA := os.Stat(s.local(found[1]))
+	b, errB := os.Stat(s.local(m.At.File))
+	if errA != nil || errB != nil || !os.SameFile(a, b) {
+		return ""
+	}
+	one, other := found[1], m.At.File
+	if slices.Contains(names, one) {
+		one, other = other, one
+	}
+	return fmt.Sprintf("%s is imported as %s and as %s: leave out one of the import paths with -I, or import it by one name", s.local(other), one, other)
+}
+
 // local is Local with the name itself for files that are built in.
 func (s *sources) local(name string) string { return cmp.Or(Local(s.imports, name), name) }
 
-// missingImport returns the name of the import at the place of the mistake, if no such file exists.
+var noSuchFile = regexp.MustCompile(`open (\S+): file does not exist$`)
+
+// missingImport returns the name of the import that the mistake or its line is about, if no such
+// file exists.
 func (s *sources) missingImport(m *Mistake) string {
+	if found := noSuchFile.FindStringSubmatch(m.Text); found != nil {
+		return found[1]
+	}
 	lines := bytes.Split(s.read[m.At.File], []byte("\n"))
 	if m.At.Line < 1 || m.At.Line > len(lines) {
 		return ""

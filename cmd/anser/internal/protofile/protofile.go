@@ -81,7 +81,7 @@ func Compile(ctx context.Context, imports, files []string) (*Set, error) {
 	s := &sources{imports: imports, read: map[string][]byte{}}
 	set, err := s.compile(ctx, names)
 	if err != nil {
-		return nil, s.explain(err)
+		return nil, s.explain(err, names)
 	}
 	return set, nil
 }
@@ -163,7 +163,11 @@ func (s *sources) open(name string) ([]byte, error) {
 		s.read[name] = text
 		return text, nil
 	}
-	return builtin.ReadFile(path.Join("builtin", name))
+	text, err := builtin.ReadFile(path.Join("builtin", name))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return text, err
 }
 
 // compile uses the compiler that knows the editions of the files.
