@@ -1,6 +1,7 @@
 package main
 
 import (
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	thriftmessage "github.com/anser-rpc/anser/arena/peers/thrift-go/benchmark"
@@ -46,6 +47,14 @@ func ofAnser(message *workload.BenchmarkMessage, data *benchpb.Plain) ([]subject
 	}
 	plain := new(standard)
 	fill(&plain.m, message)
+	own := new(benchpb.BenchmarkMessage) // with the code of anser gen
+	encoded, err := proto.Marshal(message)
+	if err != nil {
+		return nil, err
+	}
+	if err := proto.Unmarshal(encoded, own); err != nil {
+		return nil, err
+	}
 	text := []byte(workload.Text)
 	var bytes []byte
 	for len(bytes)+len(text) <= workload.StandardPayload {
@@ -53,6 +62,8 @@ func ofAnser(message *workload.BenchmarkMessage, data *benchpb.Plain) ([]subject
 	}
 	bytes = append(bytes, make([]byte, workload.StandardPayload-len(bytes))...)
 	all := []subject{
+		through(protobuf.New(), "protobuf, anser gen's code", own),
+		through(protobuf.New(protobuf.Separate()), "protobuf, anser gen's code, values by themselves", own),
 		through(protobuf.New(), "protobuf, vtproto's code", message),
 		through(protobuf.New(), "protobuf, standard code", plain),
 		through(msgpack.New(), "MessagePack, msgp's code", (*Message)(data)),
