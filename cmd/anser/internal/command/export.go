@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -85,6 +86,9 @@ func (f *contractFlags) export(ctx context.Context, args []string) (*gen.Exporte
 }
 
 func writeExported(s streams, e *gen.Exported, dir, descriptors string) error {
+	for _, service := range e.LeftOut {
+		fmt.Fprintf(s.err, "anser: %s is left out, since FlatBuffers have no form in protobuf: give its .fbs file to callers\n", service)
+	}
 	files := new(gen.Output)
 	if dir != "" {
 		files = e.Files(dir)

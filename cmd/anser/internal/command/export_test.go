@@ -24,6 +24,7 @@ import (
 	"github.com/anser-rpc/anser/cmd/anser/internal/gen/gentest/desk"
 	"github.com/anser-rpc/anser/cmd/anser/internal/gen/gentest/shop"
 	"github.com/anser-rpc/anser/cmd/anser/internal/protofile"
+	"github.com/anser-rpc/anser/contract"
 	"github.com/anser-rpc/anser/protocols"
 )
 
@@ -213,6 +214,24 @@ func TestExportedFilesAreNotGenerated(t *testing.T) {
 	if err != nil || slices.Contains(made, "proto/shop.pb.go") {
 		t.Errorf("%q, %v", made, err)
 	}
+}
+
+// Services of FlatBuffers are left out, and the others are exported.
+func TestExportLeavesFlatBuffersOut(t *testing.T) {
+	s := anser.NewServer(anser.NoSignals())
+	source := contract.NewSource(`{"kind":"flatbuffers","services":[{"name":"Tables","methods":[{"name":"Do","request":"T","reply":"T"}]}],"messages":[{"name":"T"}]}`)
+	type table struct{ A int }
+	for _, err := range []error{
+		anser.Handle(s, "Tables.Do", func(_ context.Context, in *table) (*table, error) { return in, nil }, anser.Contract(source)),
+		anser.Handle(s, "Plain.Do", func(_ context.Context, in *table) (*table, error) { return in, nil }),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	address := listen(t, s)
+	t.Chdir(t.TempDir())
+	run(t, "export", address, "--out", "x").expect(t, 0, "Tables is left out", "new     x/anser_services.proto")
 }
 
 func TestExportMistakes(t *testing.T) {

@@ -27,6 +27,9 @@ import (
 // Exported are contracts as .proto files, which import nothing but each other and the files of
 // google/protobuf.
 type Exported struct {
+	// LeftOut are services that have no form in protobuf: those of FlatBuffers.
+	LeftOut []string
+
 	texts map[string][]byte // by the paths of the files in imports
 	set   *descriptorpb.FileDescriptorSet
 }
@@ -112,9 +115,14 @@ func (e *Exported) add(f *descriptorpb.FileDescriptorProto) {
 
 // AddSchemas adds contracts in Go types and in kiss-rpc's language.
 func (e *Exported) AddSchemas(schemas ...*contract.Schema) error {
-	if len(schemas) == 0 {
-		return nil
+	for _, s := range schemas {
+		if s.Kind == contract.FlatBuffers {
+			for _, v := range s.Services {
+				e.LeftOut = append(e.LeftOut, v.Name)
+			}
+		}
 	}
+	schemas = slices.DeleteFunc(slices.Clone(schemas), func(s *contract.Schema) bool { return s.Kind == contract.FlatBuffers })
 	set, err := protocontract.ToFiles(schemas...)
 	if err != nil {
 		return err
