@@ -12,18 +12,21 @@ import (
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/codec/internal/mpscan"
 	"github.com/anser-rpc/anser/codec/internal/shape"
+	"github.com/anser-rpc/anser/codec/msgpack/mprt"
 	"github.com/shamaton/msgpack/v3"
 )
 
 // Codec encodes structs as maps with the field names, or the names in their msgpack tags, as keys.
 //
 // Types with MarshalMsg and UnmarshalMsg, which msgp generates, are encoded and decoded by these
-// methods: several times as fast, and with the names in their msg tags.
+// methods: several times as fast, and with the names in their msg tags. The structs that "anser gen"
+// generates have code of their own, which encodes them as plain types.
 //
-// Every payload is scanned before it is decoded: declared lengths must not exceed the data,
-// nothing may follow the value, strings must be UTF-8, and arrays and maps may be nested 64 deep.
-// Encoded messages are scanned, too, so that both sides reject the same ones. In plain types,
-// integers that are too large for their field wrap around, and a time.Time is decoded in UTC.
+// Payloads are scanned before they are decoded: lengths must not exceed the data, nothing may
+// follow the value, strings must be UTF-8, and arrays and maps may be nested 64 deep. Encoded
+// messages are scanned, too, so that both sides reject the same ones; the code of "anser gen" checks
+// the same while it encodes and decodes. In plain types, integers that are too large for their
+// field wrap around, and a time.Time is decoded in UTC.
 //
 // It is safe for concurrent use. A value must not be modified while it is being encoded.
 type Codec struct {
@@ -53,6 +56,11 @@ var (
 
 // Append appends v.
 func (c *Codec) Append(dst []byte, v any) ([]byte, error) {
+	if m, ok := v.(mprt.Message); ok && !shape.IsNil(v) {
+		if out, ok := mprt.Append(dst, m); ok {
+			return out, nil
+		}
+	}
 	out, err := c.append(dst, v)
 	if err == nil {
 		_, err = mpscan.Scan(out[len(dst):])
@@ -95,6 +103,9 @@ func (c *Codec) Unmarshal(data []byte, v any) error {
 func (c *Codec) unmarshal(data []byte, v any) (err error) {
 	if shape.IsNil(v) || !shape.IsPointer(v) {
 		return errNil
+	}
+	if m, ok := v.(mprt.Message); ok && mprt.Unmarshal(data, m) {
+		return nil
 	}
 	binary, err := mpscan.Scan(data)
 	if err != nil {

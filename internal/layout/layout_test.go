@@ -36,6 +36,7 @@ var rules = []rule{
 	{packages: "codec/tuple", may: []string{"codec", "codec/**"}},
 	{packages: "codec/protobuf/**", may: []string{"codec", "codec/protobuf/pbrt"}},
 	{packages: "codec/protobuf", may: []string{"codec", "codec/protobuf/pbrt"}},
+	{packages: "codec/msgpack", may: []string{"codec", "codec/msgpack/mprt"}},
 	{packages: "codec/**", may: []string{"codec"}},
 	{packages: "contract", standard: true},
 	{packages: "contract/**", may: []string{"contract"}},

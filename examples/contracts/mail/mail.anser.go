@@ -6,6 +6,7 @@ import (
 	context "context"
 	errors "errors"
 	anser "github.com/anser-rpc/anser"
+	mprt "github.com/anser-rpc/anser/codec/msgpack/mprt"
 	contract "github.com/anser-rpc/anser/contract"
 )
 
@@ -15,9 +16,59 @@ type Letter struct {
 	Text string `json:"text" msgpack:"text"`
 }
 
+// AnserMsgpackAppend writes the message; codec msgpack calls it.
+func (x *Letter) AnserMsgpackAppend(w *mprt.Writer) {
+	if !w.Map(2) {
+		return
+	}
+	w.Key("\xa2to")
+	w.String(x.To)
+	w.Key("\xa4text")
+	w.String(x.Text)
+	w.End()
+}
+
+// AnserMsgpackDecode sets the fields that r has; codec msgpack calls it.
+func (x *Letter) AnserMsgpackDecode(r *mprt.Reader) {
+	for range r.Map() {
+		switch key := r.Key(); string(key) {
+		case "to":
+			x.To = r.String()
+		case "text":
+			x.Text = r.String()
+		default:
+			r.Skip(key)
+		}
+	}
+	r.End()
+}
+
 // Receipt says that a letter was sent.
 type Receipt struct {
 	Number int64 `json:"number" msgpack:"number"`
+}
+
+// AnserMsgpackAppend writes the message; codec msgpack calls it.
+func (x *Receipt) AnserMsgpackAppend(w *mprt.Writer) {
+	if !w.Map(1) {
+		return
+	}
+	w.Key("\xa6number")
+	w.Int(x.Number)
+	w.End()
+}
+
+// AnserMsgpackDecode sets the fields that r has; codec msgpack calls it.
+func (x *Receipt) AnserMsgpackDecode(r *mprt.Reader) {
+	for range r.Map() {
+		switch key := r.Key(); string(key) {
+		case "number":
+			x.Number = r.Int()
+		default:
+			r.Skip(key)
+		}
+	}
+	r.End()
 }
 
 // The methods of the service Mail, with the types of their messages.

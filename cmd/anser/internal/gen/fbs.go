@@ -288,3 +288,6 @@ func (b *flatBuffers) cycle(files []*fbs.File) error {
 	}
 	return nil
 }
+
+// isFlatBuffers reports whether the file is a schema of FlatBuffers, by its name.
+func isFlatBuffers(file string) bool { return strings.HasSuffix(file, ".fbs") }

@@ -103,7 +103,7 @@ func Schemas(ctx context.Context, inputs, imports []string) (map[contract.Kind]*
 // languages are tried in this order; the name is that of the file's ending.
 var languages = []language{
 	{"proto", isProto, generateProto, protoSchema},
-	{"fbs", endsWith(".fbs"), generateFlatBuffers, flatBuffersSchema},
+	{"fbs", isFlatBuffers, generateFlatBuffers, flatBuffersSchema},
 	{"kiss", isKiss, generateKiss, kissSchema},
 	{"go", isGoContract, generateGo, goSchema},
 }

@@ -169,6 +169,7 @@ func (k *kissCode) message(m *kiss.Message) {
 	k.doc(m.Doc, name+" is a message of the contract.")
 	k.P("type ", name, " struct {")
 	fields := make(map[string]bool)
+	var list []string
 	for _, f := range m.Fields {
 		field := exported(f.Name)
 		if !token.IsExported(field) {
@@ -178,6 +179,7 @@ func (k *kissCode) message(m *kiss.Message) {
 			k.wrong(f.At, "the fields of message %s have the Go name %s twice: rename one of them", m.Name, field)
 		}
 		fields[field] = true
+		list = append(list, field)
 		if f.Doc != "" {
 			k.doc(f.Doc, "")
 		}
@@ -185,6 +187,7 @@ func (k *kissCode) message(m *kiss.Message) {
 	}
 	k.P("}")
 	k.P()
+	k.msgpack(m, list)
 }
 
 // goType returns the type of a field. A message in another one is a pointer, so that it can be

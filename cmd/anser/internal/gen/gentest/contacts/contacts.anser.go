@@ -6,6 +6,7 @@ import (
 	context "context"
 	errors "errors"
 	anser "github.com/anser-rpc/anser"
+	mprt "github.com/anser-rpc/anser/codec/msgpack/mprt"
 	tuple "github.com/anser-rpc/anser/codec/tuple"
 	contract "github.com/anser-rpc/anser/contract"
 )
@@ -24,9 +25,143 @@ type UserInfo struct {
 	Id          uint64     `json:"id" msgpack:"id"`
 }
 
+// AnserMsgpackAppend writes the message; codec msgpack calls it.
+func (x *UserInfo) AnserMsgpackAppend(w *mprt.Writer) {
+	if !w.Map(9) {
+		return
+	}
+	w.Key("\xa8userName")
+	w.String(x.UserName)
+	w.Key("\xa3age")
+	w.Int(int64(x.Age))
+	w.Key("\xa6weight")
+	w.Float64(x.Weight)
+	w.Key("\xabaddressList")
+	if x.AddressList == nil {
+		w.Nil()
+	} else if w.Array(len(x.AddressList)) {
+		for i := range x.AddressList {
+			w.String(x.AddressList[i])
+		}
+		w.End()
+	}
+	w.Key("\xa7friends")
+	if x.Friends == nil {
+		w.Nil()
+	} else if w.Array(len(x.Friends)) {
+		for i := range x.Friends {
+			x.Friends[i].AnserMsgpackAppend(w)
+		}
+		w.End()
+	}
+	w.Key("\xa6parent")
+	if x.Parent == nil {
+		w.Nil()
+	} else {
+		x.Parent.AnserMsgpackAppend(w)
+	}
+	w.Key("\xa7picture")
+	w.Bytes(x.Picture)
+	w.Key("\xa5grade")
+	w.Uint(uint64(x.Grade))
+	w.Key("\xa2id")
+	w.Uint(x.Id)
+	w.End()
+}
+
+// AnserMsgpackDecode sets the fields that r has; codec msgpack calls it.
+func (x *UserInfo) AnserMsgpackDecode(r *mprt.Reader) {
+	for range r.Map() {
+		switch key := r.Key(); string(key) {
+		case "userName":
+			x.UserName = r.String()
+		case "age":
+			x.Age = int32(r.Int())
+		case "weight":
+			x.Weight = r.Float64()
+		case "addressList":
+			if n := r.Array(); n < 0 {
+				r.Absent(x.AddressList == nil)
+			} else {
+				x.AddressList = make([]string, n)
+				for i := range x.AddressList {
+					x.AddressList[i] = r.String()
+				}
+				r.End()
+			}
+		case "friends":
+			if n := r.Array(); n < 0 {
+				r.Absent(x.Friends == nil)
+			} else {
+				x.Friends = make([]UserInfo, n)
+				for i := range x.Friends {
+					x.Friends[i].AnserMsgpackDecode(r)
+				}
+				r.End()
+			}
+		case "parent":
+			if r.Nil() {
+				r.Absent(x.Parent == nil)
+			} else {
+				if x.Parent == nil {
+					x.Parent = new(UserInfo)
+				}
+				x.Parent.AnserMsgpackDecode(r)
+			}
+		case "picture":
+			x.Picture = r.Bytes(x.Picture)
+		case "grade":
+			x.Grade = byte(r.Uint())
+		case "id":
+			x.Id = r.Uint()
+		default:
+			r.Skip(key)
+		}
+	}
+	r.End()
+}
+
 // Contacts is a message of the contract.
 type Contacts struct {
 	List []UserInfo `json:"list" msgpack:"list"`
+}
+
+// AnserMsgpackAppend writes the message; codec msgpack calls it.
+func (x *Contacts) AnserMsgpackAppend(w *mprt.Writer) {
+	if !w.Map(1) {
+		return
+	}
+	w.Key("\xa4list")
+	if x.List == nil {
+		w.Nil()
+	} else if w.Array(len(x.List)) {
+		for i := range x.List {
+			x.List[i].AnserMsgpackAppend(w)
+		}
+		w.End()
+	}
+	w.End()
+}
+
+// AnserMsgpackDecode sets the fields that r has; codec msgpack calls it.
+func (x *Contacts) AnserMsgpackDecode(r *mprt.Reader) {
+	for range r.Map() {
+		switch key := r.Key(); string(key) {
+		case "list":
+			if n := r.Array(); n < 0 {
+				r.Absent(x.List == nil)
+			} else {
+				x.List = make([]UserInfo, n)
+				for i := range x.List {
+					x.List[i].AnserMsgpackDecode(r)
+				}
+				r.End()
+			}
+		default:
+			r.Skip(key)
+		}
+	}
+	r.End()
 }
 
 // The methods of the service AddressBook, with the types of their messages.
