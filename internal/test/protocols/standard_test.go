@@ -96,7 +96,7 @@ func TestReflection(t *testing.T) {
 	for _, s := range ask(&reflectionpb.ServerReflectionRequest{MessageRequest: &reflectionpb.ServerReflectionRequest_ListServices{}}).GetListServicesResponse().GetService() {
 		names = append(names, s.Name)
 	}
-	if !slices.Contains(names, "grpc.testing.TestService") {
+	if !slices.Contains(names, "grpc.testing.TestService") || !slices.Contains(names, "grpc.health.v1.Health") {
 		t.Errorf("the services are %q", names)
 	}
 	files := ask(&reflectionpb.ServerReflectionRequest{MessageRequest: &reflectionpb.ServerReflectionRequest_FileContainingSymbol{FileContainingSymbol: "grpc.testing.TestService.UnaryCall"}}).GetFileDescriptorResponse().GetFileDescriptorProto()

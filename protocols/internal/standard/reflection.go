@@ -86,9 +86,22 @@ func descriptorsOf(methods []anser.MethodType) *descriptors {
 		}
 	}
 	d.addPlain(plain)
+	if len(methods) > 0 && !slices.Contains(d.services, healthService) {
+		d.addHealth()
+	}
 	slices.Sort(d.services)
 	d.services = slices.Compact(d.services)
 	return d
+}
+
+// addHealth adds the health service, which every caller of some method sees.
+func (d *descriptors) addHealth() {
+	d.services = append(d.services, healthService)
+	if _, err := protoregistry.GlobalFiles.FindDescriptorByName(healthService); err == nil {
+		d.global[healthService] = true
+		return
+	}
+	d.add(healthFile())
 }
 
 // add adds the files of a contract, except the ones that are there.
