@@ -1,6 +1,7 @@
 package anser
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -94,6 +95,19 @@ func (s *Server) offerProtocols() {
 		}
 	}
 	s.o.tls.NextProtos = names
+	choose := s.o.tls.GetConfigForClient
+	if choose == nil {
+		return
+	}
+	// A configuration that is chosen for each connection, as package tlsfiles does.
+	s.o.tls.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		config, err := choose(hello)
+		if err == nil && config != nil && slices.Equal(config.NextProtos, []string{ALPN}) {
+			config = config.Clone()
+			config.NextProtos = names
+		}
+		return config, err
+	}
 }
 
 // recognize reads until the protocol of the connection is known. It returns nil for Anser's own.

@@ -121,6 +121,24 @@ func TestRecognizeSilence(t *testing.T) {
 	}
 }
 
+// A configuration that is chosen for each connection offers the protocols too.
+func TestRecognizeChosenTLS(t *testing.T) {
+	a := transporttest.NewAuthority(t)
+	chosen := &tls.Config{Certificates: []tls.Certificate{a.Issue(t, time.Hour, "127.0.0.1")}, NextProtos: []string{anser.ALPN}}
+	choose := func(*tls.ClientHelloInfo) (*tls.Config, error) { return chosen, nil }
+	_, address := serveProtocols(t, anser.TLS(&tls.Config{NextProtos: []string{anser.ALPN}, GetConfigForClient: choose}))
+	for _, name := range []string{"hoot", anser.ALPN} {
+		tc, err := tls.Dial("tcp", address, &tls.Config{RootCAs: a.Client(t).RootCAs, NextProtos: []string{name}})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got := tc.ConnectionState().NegotiatedProtocol; got != name {
+			t.Errorf("a client that offers %s gets %q", name, got)
+		}
+		tc.Close()
+	}
+}
+
 // Over TLS the protocols are offered by their names, and a list of the configuration is left alone.
 func TestRecognizeTLS(t *testing.T) {
 	a := transporttest.NewAuthority(t)
