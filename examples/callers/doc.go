@@ -1,0 +1,2 @@
+// Package callers has programs in several languages that call one server.
+package callers

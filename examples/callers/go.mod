@@ -1,0 +1,21 @@
+// outside go.work: its tests need clients in other languages, which scripts/suites/callers gets first.
+module github.com/anser-rpc/anser/examples/callers
+
+go 1.26.0
+
+require (
+	github.com/anser-rpc/anser v0.0.0
+	github.com/anser-rpc/anser/protocols v0.0.0
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1
+	google.golang.org/protobuf v1.36.12
+)
+
+require (
+	github.com/klauspost/compress v1.20.3 // indirect
+	github.com/shamaton/msgpack/v3 v3.1.0 // indirect
+	golang.org/x/net v0.61.0 // indirect
+)
+
+replace github.com/anser-rpc/anser => ../..
+
+replace github.com/anser-rpc/anser/protocols => ../../protocols

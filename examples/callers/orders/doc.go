@@ -1,0 +1,4 @@
+// Package orders is the contract of the service that callers in all languages call.
+package orders
+
+//go:generate go run ../../../cmd/anser gen -I . .
