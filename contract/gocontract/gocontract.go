@@ -14,12 +14,12 @@ import (
 // Message adds the type of a message, without pointers, and all types inside it to the schema,
 // unless they are there, and returns its name.
 func Message(s *contract.Schema, t reflect.Type) string {
-	return (&reader{s}).message(t)
+	return (&reader{schema: s}).message(t)
 }
 
 // Tuple adds the message of several arguments or results with their names to the schema.
 func Tuple(s *contract.Schema, name string, names []string, types []reflect.Type) {
-	r := &reader{s}
+	r := &reader{schema: s}
 	m := contract.Message{Name: name, Form: contract.InOrder}
 	for i, t := range types {
 		m.Fields = append(m.Fields, contract.Field{Name: names[i], Type: r.typeOf(t)})
@@ -28,7 +28,10 @@ func Tuple(s *contract.Schema, name string, names []string, types []reflect.Type
 }
 
 // reader adds types to a schema, each once.
-type reader struct{ schema *contract.Schema }
+type reader struct {
+	schema *contract.Schema
+	inside []reflect.Type // slices, maps and pointers with a name that are being read
+}
 
 func (r *reader) message(t reflect.Type) string {
 	name := t.String()
@@ -83,6 +86,13 @@ func (r *reader) fields(t reflect.Type) []contract.Field {
 var timeType = reflect.TypeFor[time.Time]()
 
 func (r *reader) typeOf(t reflect.Type) contract.Type {
+	if t.Name() != "" && t.Kind() != reflect.Struct {
+		if slices.Contains(r.inside, t) { // it contains itself, such as type Tree []Tree
+			return contract.Type{Name: t.String()}
+		}
+		r.inside = append(r.inside, t)
+		defer func() { r.inside = r.inside[:len(r.inside)-1] }()
+	}
 	switch t.Kind() {
 	case reflect.Pointer:
 		return r.typeOf(t.Elem())
