@@ -1,5 +1,6 @@
 // Clients of other projects that tests call servers with, pinned apart from what users of Anser build.
 // outside go.work: their versions must not raise those of the library.
+// versions of its own: they are built as their projects release them.
 module github.com/anser-rpc/anser/internal/clients
 
 go 1.26.0
