@@ -233,8 +233,8 @@ func TestWebHostileServers(t *testing.T) {
 		out  func(w http.ResponseWriter)
 	}{
 		{"a page", anser.Unknown, func(w http.ResponseWriter) { io.WriteString(w, "<html>") }},
-		{"no page", anser.Unimplemented, func(w http.ResponseWriter) { http.Error(w, "no", 404) }},
-		{"a proxy without its server", anser.Unavailable, func(w http.ResponseWriter) { http.Error(w, "no", 502) }},
+		{"no page", anser.Unimplemented, func(w http.ResponseWriter) { http.Error(w, "no", http.StatusNotFound) }},
+		{"a proxy without its server", anser.Unavailable, func(w http.ResponseWriter) { http.Error(w, "no", http.StatusBadGateway) }},
 		{"an error of another shape", anser.Internal, func(w http.ResponseWriter) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(400)

@@ -57,10 +57,7 @@ type request struct {
 
 // Request handles the header of a request; see [h2.Config].
 func (c *Conn) Request(st *h2.Stream, r *h2.Request, end bool) h2.Receiver {
-	q := &request{conn: c, st: st, kind: r.ContentType, token: r.Authorization}
-	if len(q.kind) > len("application/grpc+proto") {
-		q.kind = "application/grpc" // without parameters
-	}
+	q := &request{conn: c, st: st, kind: "application/grpc", token: r.Authorization}
 	if fault := q.parse(r); fault != nil {
 		q.refuse(fault)
 		return nil
@@ -92,7 +89,9 @@ func (q *request) parse(r *h2.Request) *anser.Error {
 		}
 		q.method = &exchange.Method{MethodType: anser.MethodType{Name: name}} // the server refuses it
 	}
-	_, sub, _ := strings.Cut(q.kind, "+")
+	kind, _, _ := strings.Cut(r.ContentType, ";")
+	kind = strings.TrimSpace(kind)
+	_, sub, _ := strings.Cut(kind, "+")
 	switch sub {
 	case "", "proto":
 		q.codec = q.method.ProtobufCodec()
@@ -106,6 +105,7 @@ func (q *request) parse(r *h2.Request) *anser.Error {
 	default:
 		return anser.Refuse(anser.Unimplemented, "the content type is not served: use application/grpc+proto or application/grpc+json")
 	}
+	q.kind = kind
 	if r.Encoding != "" && r.Encoding != "identity" {
 		if q.packed = exchange.Compressor(r.Encoding); q.packed == nil {
 			q.unknownPacking = true

@@ -138,44 +138,21 @@ func (t *translator) authorizeLocked(scheme string, credential []byte) {
 
 // requestLocked begins a call.
 func (t *translator) requestLocked(h wire.Header, body []byte) error {
-	var r wire.Request
-	err := wire.ParseRequest(h.Flags, body, &r)
-	fault, refused := err.(*wire.CallError)
-	if err != nil && !refused {
-		return err
-	}
-	if !refused && (r.Method == 0 || int(r.Method) > len(t.methods)) {
-		return wire.Errorf(wire.BadMethod, "no method has the number %d", r.Method)
-	}
 	c := &call{
 		t: t, id: h.ID, oneway: h.Flags&wire.FlagOneway != 0, isStream: h.Flags&wire.FlagStream != 0,
-		codec: r.Codec, gzip: r.Compression == exchange.GzipNumber, upCredit: int64(t.client.StreamWindow), token: t.token,
+		upCredit: int64(t.client.StreamWindow), token: t.token,
 	}
-	var pairs []wire.Pair
-	if !refused {
-		c.path = t.methods[r.Method-1]
-		var key string
-		pairs, key, err = wire.ParseRequestMetadata(r.Metadata, t.client.MaxMetadata)
-		if fault, refused = err.(*wire.CallError); err != nil && !refused {
-			return err
-		}
-		if !refused && key != "" {
-			fault = &wire.CallError{Code: wire.Unimplemented, Text: "other servers than those of Anser do not remember calls by idempotency keys: call without one"}
-		}
-		if fault == nil && codecName(r.Codec) == "" {
-			fault = &wire.CallError{Code: wire.Unimplemented, Text: "the server takes messages in protobuf and JSON only"}
-		}
-		if fault == nil && t.leaving {
-			fault = &wire.CallError{Code: wire.Unavailable, Text: "the connection to the server has ended"}
-		}
+	var r wire.Request
+	err := wire.ParseRequest(h.Flags, body, &r)
+	if err == nil {
+		err = c.describe(h.Flags, &r)
 	}
-	if fault != nil {
+	if fault, ok := err.(*wire.CallError); ok {
 		c.errorLocked(&wire.ErrorBody{Code: fault.Code, Outcome: wire.Refused, Message: fault.Text})
 		return nil
 	}
-	c.fields, c.accepts = exchange.RequestFields(pairs)
-	if h.Flags&wire.FlagTrace != 0 {
-		c.trace = exchange.TraceParent(&r.Trace)
+	if err != nil {
+		return err
 	}
 	c.ctx, c.cancel = context.WithCancel(t.ctx)
 	if r.Timeout > 0 {
@@ -188,6 +165,31 @@ func (t *translator) requestLocked(h wire.Header, body []byte) error {
 	c.clientEnded = !c.isStream
 	t.calls[c.id] = c
 	t.work.Go(c.run)
+	return nil
+}
+
+// describe takes what the request says of the call. A *wire.CallError refuses it.
+func (c *call) describe(flags wire.Flags, r *wire.Request) error {
+	t := c.t
+	if r.Method == 0 || int(r.Method) > len(t.methods) {
+		return wire.Errorf(wire.BadMethod, "no method has the number %d", r.Method)
+	}
+	c.path, c.codec, c.gzip = t.methods[r.Method-1], r.Codec, r.Compression == exchange.GzipNumber
+	pairs, key, err := wire.ParseRequestMetadata(r.Metadata, t.client.MaxMetadata)
+	switch {
+	case err != nil:
+		return err
+	case key != "":
+		return &wire.CallError{Code: wire.Unimplemented, Text: "other servers than those of Anser do not remember calls by idempotency keys: call without one"}
+	case codecName(c.codec) == "":
+		return &wire.CallError{Code: wire.Unimplemented, Text: "the server takes messages in protobuf and JSON only"}
+	case t.leaving:
+		return &wire.CallError{Code: wire.Unavailable, Text: "the connection to the server has ended"}
+	}
+	c.fields, c.accepts = exchange.RequestFields(pairs)
+	if flags&wire.FlagTrace != 0 {
+		c.trace = exchange.TraceParent(&r.Trace)
+	}
 	return nil
 }
 
