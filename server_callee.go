@@ -99,7 +99,7 @@ func (c *calleeHalf) request(s *reading, h wire.Header, body []byte) (lost bool,
 		return false, c.refuse(s, ctx, errExpired)
 	}
 	if ctx.extras != nil && ctx.extras.key != "" {
-		if refused := c.server.takesKey(ctx); refused != nil {
+		if refused := c.server.takesKey(ctx.method, ctx.oneway); refused != nil {
 			return false, c.refuse(s, ctx, refused)
 		}
 		return false, c.handToWorker(s, n, ctx, cd, r.Payload) // it may wait for a duplicate

@@ -71,17 +71,20 @@ type DeduplicateOption interface {
 func Deduplicate() DeduplicateOption { return deduplicateOption{} }
 
 var (
-	errOtherRequest = refusal(FailedPrecondition, "the idempotency key was used for another request: give each call a key of its own, as in rand.Text()").WithRetryAfter(RetryNever)
-	errForgotten    = &Error{Code: DataLoss, Outcome: Executed, Message: "the call with this idempotency key has run, and its reply is not remembered any more (anser.ReplyCache)"}
+	errOtherRequest = &Error{
+		Code: FailedPrecondition, Outcome: Refused, RetryAfter: RetryNever, cause: ErrKeyReused,
+		Message: "the idempotency key was used for another request: give each call a key of its own, as in rand.Text()",
+	}
+	errForgotten = &Error{Code: DataLoss, Outcome: Executed, Message: "the call with this idempotency key has run, and its reply is not remembered any more (anser.ReplyCache)"}
 )
 
 // takesKey returns why a call with a key is refused, or nil.
-func (s *Server) takesKey(ctx *callContext) *Error {
+func (s *Server) takesKey(m *method, oneway bool) *Error {
 	switch {
-	case ctx.method.converse != nil || ctx.oneway:
+	case m.converse != nil || oneway:
 		return refusal(InvalidArgument, "a stream or oneway call has no idempotency key").WithRetryAfter(RetryNever)
-	case !ctx.method.once:
-		return refusal(Unimplemented, "method %q does not take idempotency keys here: give it or the server anser.Deduplicate", ctx.method.name)
+	case !m.once:
+		return refusal(Unimplemented, "method %q does not take idempotency keys here: give it or the server anser.Deduplicate", m.name)
 	}
 	return nil
 }
@@ -102,6 +105,9 @@ func (s *Server) executeOnce(ctx *callContext, cd codec.Codec, payload, out []by
 		case e.Ran:
 			s.stats.replayed.Add(1)
 			return s.replay(ctx, e.Frame, out)
+		case e.First && isRepeated(ctx):
+			s.replies.Settle(e.Call, false, nil)
+			return appendError(out, ctx, errUnknownKey)
 		case e.First:
 			return s.executeFirst(ctx, cd, payload, out, e.Call)
 		}
@@ -120,7 +126,7 @@ func (c *calleeHalf) shareOf() replycache.Client {
 	if client != ([sha256.Size]byte{}) {
 		return client
 	}
-	if at, err := netip.ParseAddrPort(addressOf(c.nc.RemoteAddr())); err == nil {
+	if at, err := netip.ParseAddrPort(addressOf(c.peerInfo().Addr)); err == nil {
 		addr := at.Addr().Unmap()
 		if addr.Is6() {
 			if p, err := addr.WithZone("").Prefix(64); err == nil { // a machine can use every address of its prefix
@@ -146,8 +152,13 @@ func (s *Server) executeFirst(ctx *callContext, cd codec.Codec, payload, out []b
 	var frame []byte
 	defer func() { s.replies.Settle(r, !refused(frame), frame) }()
 	// The error of the call if the handler ends the goroutine.
-	frame = appendError(nil, ctx, errExited)
+	b := errExited.body()
+	frame = ctx.conn.appendError(nil, ctx.id, ctx.method.flags(), &b)
 	result = s.execute(ctx, cd, payload, out)
+	if k := ctx.protocolCall(); k != nil {
+		frame = k.remember()
+		return result
+	}
 	frame = result[len(out):]
 	return result
 }
@@ -163,6 +174,8 @@ func (s *Server) replay(ctx *callContext, frame, out []byte) []byte {
 	switch {
 	case frame == nil:
 		out = appendError(out, ctx, errForgotten)
+	case ctx.protocolCall() != nil:
+		ctx.protocolCall().recall(frame)
 	case uint64(len(frame)-wire.HeaderSize) > ctx.conn.peer.MaxFrame:
 		out = appendError(out, ctx, &Error{Code: ResourceExhausted, Outcome: Executed, Message: fmt.Sprintf(
 			"the reply of %d bytes is over the client's limit of %s: raise it there with anser.MaxMessage, or ask for less",
@@ -189,12 +202,17 @@ func refused(frame []byte) bool {
 
 // digest returns the hash that identifies the request of a call.
 func (s *Server) digest(ctx *callContext, payload []byte) (sum uint64, fault *Error) {
+	if k := ctx.protocolCall(); k != nil {
+		if k.sum == nil {
+			return 0, errUnidentified
+		}
+		return *k.sum, nil
+	}
 	h := sha256.New()
 	p := ctx.extras.packing
 	switch {
 	case p == nil:
-		h.Write([]byte{ctx.codec, 0})
-		h.Write(payload)
+		return digestOf(ctx.codec, payload), nil
 	case p.plain:
 		h.Write([]byte{ctx.codec, p.compressor.ID()})
 		h.Write(payload)
@@ -212,4 +230,12 @@ func (s *Server) digest(ctx *callContext, payload []byte) (sum uint64, fault *Er
 		h.Write(out)
 	}
 	return binary.LittleEndian.Uint64(h.Sum(nil)), nil
+}
+
+// digestOf is the digest of a request that names no compression.
+func digestOf(codec uint8, payload []byte) uint64 {
+	h := sha256.New()
+	h.Write([]byte{codec, 0})
+	h.Write(payload)
+	return binary.LittleEndian.Uint64(h.Sum(nil))
 }

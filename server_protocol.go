@@ -35,6 +35,13 @@ type ProtocolRequest struct {
 	Codec codec.Codec
 	// Oneway says that the caller gets no reply.
 	Oneway bool
+	// IdempotencyKey is the key by which a server with [Deduplicate] recognizes the call, or "". A
+	// call with a key needs a Codec and [ProtocolCall.Identify], and it should not be cancelled
+	// because its connection is lost: its caller comes back for the reply.
+	IdempotencyKey string
+	// Repeated says that an earlier call with the IdempotencyKey may have run. If the server does
+	// not know the key any more, or never did, it refuses the call with the outcome Unknown.
+	Repeated bool
 	// Stream says that the call is run with [ProtocolCall.RunStream]. It must be set for the
 	// methods that are streams, and for no others; see [Server.Method].
 	Stream bool
@@ -56,15 +63,17 @@ type ProtocolReply struct {
 // which must be called, even if decoding the message panics or the connection has ended: until then
 // the call counts for the limits of the server. Only the first call of them has an effect.
 type ProtocolCall struct {
-	conn    *ProtocolConn
-	ctx     *callContext // storage, which with extras saves two allocations per call
-	storage callContext
-	extras  callExtras
-	size    int
-	held    int // bytes that the server's memory counts
-	arrived mono.Time
-	codec   codec.Codec
-	values  context.Context
+	conn     *ProtocolConn
+	ctx      *callContext // storage, which with extras saves two allocations per call
+	storage  callContext
+	extras   callExtras
+	size     int
+	held     int // bytes that the server's memory counts
+	arrived  mono.Time
+	codec    codec.Codec
+	values   context.Context
+	sum      *uint64 // of the request of a call with a key; nil: not known yet
+	repeated bool
 
 	stream *foreignStream // nil: the method is no stream
 
@@ -188,6 +197,12 @@ func (p *ProtocolConn) check(r *ProtocolRequest, n *named) (metadata []byte, ref
 		return nil, refusal(Unimplemented, "method %q is no stream", r.Method)
 	case n.method.only != nil && (r.Codec == nil || !n.method.only[r.Codec.ID()]):
 		return nil, refusal(Unimplemented, "method %q does not take the codec of this protocol: it takes %s", r.Method, srv.codecNames(n.method.only))
+	case r.IdempotencyKey != "":
+		if refused := srv.checkKey(r, n.method); refused != nil {
+			return nil, refused
+		}
+	}
+	switch {
 	case r.Size > srv.o.maxMessage:
 		return nil, srv.tooLarge(r.Size)
 	case p.draining(): // checked again when the call is added; here it comes before the limits
@@ -219,11 +234,11 @@ func (p *ProtocolConn) unknown(name string) *Error {
 
 // newCall makes the call of a request.
 func (p *ProtocolConn) newCall(r *ProtocolRequest, m *method, metadata []byte, arrived mono.Time) *ProtocolCall {
-	k := &ProtocolCall{conn: p, size: r.Size, arrived: arrived, codec: r.Codec, values: r.Values}
+	k := &ProtocolCall{conn: p, size: r.Size, arrived: arrived, codec: r.Codec, values: r.Values, repeated: r.Repeated}
 	ctx := &k.storage
 	ctx.conn, ctx.method, ctx.extras, ctx.id = &p.conn.calleeHalf, m, &k.extras, p.lastID.Add(1)
 	ctx.attempt, ctx.priority, ctx.oneway = uint8(min(max(r.Attempt, 0), 255)), uint8(min(r.Priority, Critical)), r.Oneway
-	k.extras.metadata, k.extras.protocol = metadata, k
+	k.extras.metadata, k.extras.protocol, k.extras.key = metadata, k, r.IdempotencyKey
 	if isTrace(&r.Trace) {
 		t := r.Trace
 		ctx.extras.trace = &t

@@ -55,6 +55,13 @@ func (f *protocolClient) start(r anser.ProtocolRequest, message any) (*anser.Pro
 	}
 	in := k.NewRequest()
 	reflect.ValueOf(in).Elem().Set(reflect.ValueOf(message))
+	if r.IdempotencyKey != "" {
+		encoded, err := r.Codec.Append(nil, in)
+		if err != nil {
+			return nil, nil, err
+		}
+		k.Identify(encoded)
+	}
 	replies := make(chan anser.ProtocolReply, 2)
 	k.Run(in, func(r anser.ProtocolReply) error {
 		replies <- r

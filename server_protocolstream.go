@@ -48,6 +48,8 @@ type MethodType struct {
 	// Arguments and Results describe the elements of messages of type [Tuple], which is the type
 	// of Request and Reply then.
 	Arguments, Results []TupleElement
+	// Deduplicates says that a call with an idempotency key runs once; see [Deduplicate].
+	Deduplicates bool
 	// Contract is the method's contract, or nil; see [Contract].
 	Contract *contract.Source
 	// Doc is the comment of the method in its contract, and Deprecated what the contract says.
@@ -137,7 +139,8 @@ func (s *Server) Describes() bool { return s.usable() == nil && s.o.describe }
 func (m *method) methodType() MethodType {
 	t := MethodType{
 		Name: m.name, Request: m.request, Reply: m.reply, Oneway: m.oneway, Idempotent: m.idempotent,
-		Stream: m.converse != nil, ClientStream: m.sides.client, ServerStream: m.sides.server,
+		Deduplicates: m.once && m.converse == nil && !m.oneway,
+		Stream:       m.converse != nil, ClientStream: m.sides.client, ServerStream: m.sides.server,
 		in: m.in, out: m.out,
 	}
 	if m.only != nil {
