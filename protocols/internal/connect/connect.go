@@ -118,7 +118,7 @@ func (q *request) prepare(name string, stream bool) *anser.Error {
 	q.call.Oneway, q.call.Stream = q.method.Oneway, q.method.Stream
 	q.call.Metadata, q.call.Trace = md.Map(), md.Trace
 	q.call.Values = exchange.WithRequest(q.r)
-	return nil
+	return exchange.SetKey(&q.call, q.method, q.r.Header.Values(exchange.KeyHeader), q.r.Header.Values(exchange.RepeatedHeader))
 }
 
 // deadline reads Connect-Timeout-Ms.

@@ -87,7 +87,7 @@ func (s *stream) run() (trailers anser.Metadata, fault *anser.Error) {
 		return nil, fault
 	}
 	s.call.Size = len(data)
-	reply, trailers, fault := exchange.Call(s.r.Context(), pc, &s.call, func(into any) *anser.Error {
+	reply, trailers, fault := exchange.Call(s.r.Context(), pc, &s.call, data, func(into any) *anser.Error {
 		return s.method.Decode(s.codec, data, into)
 	})
 	if fault != nil {

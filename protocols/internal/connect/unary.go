@@ -90,7 +90,7 @@ func (q *request) answer(codec string, data []byte) {
 		return
 	}
 	q.call.Size = len(data)
-	reply, trailers, fault := exchange.Call(q.r.Context(), pc, &q.call, func(into any) *anser.Error {
+	reply, trailers, fault := exchange.Call(q.r.Context(), pc, &q.call, data, func(into any) *anser.Error {
 		return q.method.Decode(q.codec, data, into)
 	})
 	if fault != nil {

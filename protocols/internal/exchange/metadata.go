@@ -26,7 +26,7 @@ func Reserved(name string) bool {
 	case "te", "user-agent", "accept-encoding", "accept", "content-length", "host", "connection", "trailer",
 		"grpc-message-type", "x-user-agent", "origin", "referer", "cookie", "content-encoding", "accept-language",
 		"grpc-timeout", "grpc-encoding", "grpc-accept-encoding", "grpc-status", "grpc-message", "grpc-status-details-bin",
-		stubwire.ValuesKey, stubwire.HeadersKey, stubwire.AcceptsKey:
+		RepeatedHeader, "upgrade", stubwire.ValuesKey, stubwire.HeadersKey, stubwire.AcceptsKey:
 		return true
 	}
 	return strings.HasPrefix(name, "sec-") || strings.HasPrefix(name, "connect-") || strings.HasPrefix(name, ":")

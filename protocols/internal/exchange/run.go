@@ -8,9 +8,10 @@ import (
 )
 
 // Call makes the server run a call, and waits for its end. decode decodes the message of the
-// request. When ctx ends, the call is cancelled. The trailers are those of the handler, also with an
-// error.
-func Call(ctx context.Context, pc *anser.ProtocolConn, r *anser.ProtocolRequest, decode func(into any) *anser.Error) (reply any, trailers anser.Metadata, fault *anser.Error) {
+// request, and payload is what distinguishes it from others with the same idempotency key. When ctx
+// ends, the call is cancelled, unless it has such a key: then its caller comes back for the reply.
+// The trailers are those of the handler, also with an error.
+func Call(ctx context.Context, pc *anser.ProtocolConn, r *anser.ProtocolRequest, payload []byte, decode func(into any) *anser.Error) (reply any, trailers anser.Metadata, fault *anser.Error) {
 	call, fault := pc.Admit(r)
 	if fault != nil {
 		return nil, nil, fault
@@ -20,8 +21,11 @@ func Call(ctx context.Context, pc *anser.ProtocolConn, r *anser.ProtocolRequest,
 		call.Refuse(fault)
 		return nil, nil, fault
 	}
-	stop := context.AfterFunc(ctx, call.Cancel)
-	defer stop()
+	if r.IdempotencyKey == "" {
+		stop := context.AfterFunc(ctx, call.Cancel)
+		defer stop()
+	}
+	call.Identify(payload)
 	done := make(chan anser.ProtocolReply, 1)
 	call.Run(in, func(r anser.ProtocolReply) error {
 		done <- r

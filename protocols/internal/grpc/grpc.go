@@ -139,7 +139,19 @@ func (q *request) parse(r *h2.Request) *anser.Error {
 	}
 	q.call.Method, q.call.Codec, q.call.Priority = q.method.Name, q.codec, anser.Normal
 	q.call.Oneway, q.call.Stream, q.call.Values = q.method.Oneway, q.method.Stream, q.conn.values
-	return nil
+	if !q.method.Deduplicates {
+		return nil
+	}
+	var keys, repeated []string
+	for _, f := range r.Header {
+		switch f.Name {
+		case exchange.KeyHeader:
+			keys = append(keys, f.Value)
+		case exchange.RepeatedHeader:
+			repeated = append(repeated, f.Value)
+		}
+	}
+	return exchange.SetKey(&q.call, q.method, keys, repeated)
 }
 
 // refuse answers a request that was not admitted.

@@ -130,9 +130,10 @@ func (u *unary) run(pc *anser.ProtocolConn, flag byte, payload []byte) {
 		u.fail(fault, nil)
 		return
 	}
+	call.Identify(plain)
 	u.mu.Lock()
 	u.call = call
-	gone := u.gone
+	gone := u.gone && !u.keyed()
 	u.mu.Unlock()
 	if gone {
 		call.Cancel()
@@ -178,10 +179,13 @@ func (u *unary) Reset(error) {
 	u.gone = true
 	u.mu.Unlock()
 	u.release()
-	if call != nil {
+	if call != nil && !u.keyed() {
 		call.Cancel()
 	}
 }
+
+// keyed reports whether the call has an idempotency key, so that its caller comes back for the reply.
+func (u *unary) keyed() bool { return u.request.call.IdempotencyKey != "" }
 
 // Incomplete reports whether the body has not arrived completely.
 func (u *unary) Incomplete() bool { return true }

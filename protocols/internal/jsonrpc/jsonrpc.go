@@ -121,6 +121,10 @@ func (h *Handler) serve(r *http.Request, body []byte) []byte {
 			answer = failed(codeParse, "Parse error")
 			break
 		}
+		if r.Header.Get(exchange.KeyHeader) != "" {
+			answer = failed(codeInvalidRequest, "a batch has no idempotency key: send the request by itself")
+			break
+		}
 		if len(list) == 0 || len(list) > maxBatch {
 			answer = failed(codeInvalidRequest, "Invalid Request")
 			break
@@ -211,11 +215,14 @@ func (h *Handler) call(r *http.Request, q *request) *response {
 		Method: m.Name, Metadata: md.Map(), Trace: md.Trace, Priority: anser.Normal, Size: len(q.Params), Codec: exchange.JSON,
 		Oneway: m.Oneway, Values: exchange.WithRequest(r),
 	}
+	if e := exchange.RequireKey(&call, m, r.Header.Values(exchange.KeyHeader), r.Header.Values(exchange.RepeatedHeader)); e != nil {
+		return &response{Error: faultOf(e)}
+	}
 	if q.ID == nil { // the caller does not wait: its end does not cancel the call
 		ctx = context.WithoutCancel(ctx)
 	}
 	invalid := false
-	reply, _, e := exchange.Call(ctx, pc, &call, func(into any) *anser.Error {
+	reply, _, e := exchange.Call(ctx, pc, &call, q.Params, func(into any) *anser.Error {
 		e := decode(m, q.Params, into)
 		invalid = e != nil
 		return e

@@ -5,6 +5,7 @@ package plain
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -105,9 +106,6 @@ func (q *request) check(kind string) (int, *anser.Error) {
 	case q.route == nil && q.r.Method != http.MethodPost:
 		q.w.Header().Set("Allow", http.MethodPost)
 		return http.StatusMethodNotAllowed, anser.Refuse(anser.Unimplemented, "the method is called with POST")
-	case q.r.Header.Get("Idempotency-Key") != "" && !q.method.Idempotent:
-		// Better no call than one that is repeated against the caller's expectation.
-		return http.StatusNotImplemented, anser.Refuse(anser.Unimplemented, "idempotency keys are carried by Anser's own protocol only: leave the header out")
 	case q.method.ClientStream && kind == typeLines:
 		return 0, nil
 	case q.method.ClientStream:
@@ -143,7 +141,7 @@ func (q *request) prepare() *anser.Error {
 	q.call.Method, q.call.Codec, q.call.Priority = q.method.Name, exchange.JSON, anser.Normal
 	q.call.Oneway, q.call.Stream = q.method.Oneway, q.method.Stream
 	q.call.Metadata, q.call.Trace, q.call.Values = md.Map(), md.Trace, exchange.WithRequest(q.r)
-	return nil
+	return exchange.RequireKey(&q.call, q.method, q.r.Header.Values(exchange.KeyHeader), q.r.Header.Values(exchange.RepeatedHeader))
 }
 
 // read reads the body of a request of one message.
@@ -166,6 +164,14 @@ func (q *request) addressSize() int {
 	return len(q.r.URL.RawPath) + len(q.r.URL.Path) + len(q.r.URL.RawQuery)
 }
 
+// identity returns what distinguishes the message from others.
+func (q *request) identity(body []byte) []byte {
+	if q.route == nil || q.call.IdempotencyKey == "" {
+		return body
+	}
+	return append([]byte(q.r.Method+" "+q.r.URL.EscapedPath()+"?"+q.r.URL.RawQuery+"\n"), body...)
+}
+
 func (q *request) tooLarge() *anser.Error { return exchange.TooLarge(q.handler.most) }
 
 // unary serves a call.
@@ -176,7 +182,7 @@ func (q *request) unary(pc *anser.ProtocolConn) {
 		return
 	}
 	q.call.Size = len(data) + q.addressSize()
-	reply, trailers, fault := exchange.Call(q.r.Context(), pc, &q.call, func(into any) *anser.Error {
+	reply, trailers, fault := exchange.Call(q.r.Context(), pc, &q.call, q.identity(data), func(into any) *anser.Error {
 		return q.decode(data, into)
 	})
 	if fault != nil {
@@ -231,7 +237,11 @@ func problemOf(status int, e *anser.Error) *Problem {
 // fail answers with an error.
 func (q *request) fail(e *anser.Error, trailers anser.Metadata) {
 	q.setTrailers(trailers)
-	q.problem(exchange.HTTPStatus(e.Code), e)
+	status := exchange.HTTPStatus(e.Code)
+	if errors.Is(e, anser.ErrKeyReused) {
+		status = http.StatusUnprocessableEntity // as the draft of the header says
+	}
+	q.problem(status, e)
 }
 
 func (q *request) problem(status int, e *anser.Error) { problem(q.w, status, e) }
