@@ -11,6 +11,7 @@ require (
 )
 
 require (
+	github.com/coder/websocket v1.8.15
 	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/shamaton/msgpack/v3 v3.1.0 // indirect
 )

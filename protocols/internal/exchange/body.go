@@ -40,28 +40,40 @@ func ReadBody(r *http.Request, control *http.ResponseController, most int) (_ []
 		return nil, TooLarge(most)
 	}
 	h := host.FromContext(r.Context())
-	held := 0
-	defer func() { h.Release(held) }()
+	data, held, fault := ReadMessage(r.Body, h, most)
+	h.Release(held)
+	return data, fault
+}
+
+// ReadMessage reads a message to its end. It counts held bytes for the memory of the server, which
+// the caller releases when it needs the message no more.
+func ReadMessage(r io.Reader, h *host.Conn, most int) (message []byte, held int, fault *anser.Error) {
+	defer func() {
+		if fault != nil {
+			h.Release(held)
+			held = 0
+		}
+	}()
 	data := make([]byte, 0, 512) // never from a length that is only declared
 	for {
 		if len(data) == cap(data) {
 			data = append(data, 0)[:len(data)]
 			if more := cap(data) - held; cap(data) > uncounted {
 				if !h.Hold(more) {
-					return nil, anser.Refuse(anser.ResourceExhausted, "the server has no memory for the request (anser.MaxMemory)")
+					return nil, held, anser.Refuse(anser.ResourceExhausted, "the server has no memory for the request (anser.MaxMemory)")
 				}
 				held += more
 			}
 		}
-		n, err := r.Body.Read(data[len(data):cap(data)])
+		n, err := r.Read(data[len(data):cap(data)])
 		if data = data[:len(data)+n]; len(data) > most {
-			return nil, TooLarge(most)
+			return nil, held, TooLarge(most)
 		}
 		if err == io.EOF {
-			return data, nil
+			return data, held, nil
 		}
 		if err != nil {
-			return nil, Broken(err)
+			return nil, held, Broken(err)
 		}
 	}
 }

@@ -42,6 +42,9 @@ const (
 	SettingWindow
 	SettingMaxFrame
 	SettingMaxHeader
+	_
+	// SettingConnectProtocol says that CONNECT with :protocol is served (RFC 8441).
+	SettingConnectProtocol
 )
 
 // Code is an error code of HTTP/2.

@@ -25,6 +25,9 @@ type Site struct {
 	TLS     *tls.ConnectionState
 }
 
+// ProtocolHeader is the header with the protocol of an extended CONNECT (RFC 8441), as in net/http.
+const ProtocolHeader = ":protocol"
+
 // exchange is a request that a handler of net/http serves.
 type exchange struct {
 	st     *Stream
@@ -56,11 +59,12 @@ func (s *Site) Serve(st *Stream, r *Request, end bool) Receiver {
 	x := &exchange{st: st, header: make(http.Header), cancel: cancel}
 	x.cond.L = &x.mu
 	target := r.Path
-	if r.Method == http.MethodConnect {
+	tunnel := r.Method == http.MethodConnect && r.Protocol == ""
+	if tunnel {
 		target = r.Authority
 	}
 	u := &url.URL{Host: r.Authority}
-	if r.Method != http.MethodConnect {
+	if !tunnel {
 		var err error
 		if u, err = url.ParseRequestURI(r.Path); err != nil {
 			cancel()
@@ -81,6 +85,9 @@ func (s *Site) Serve(st *Stream, r *Request, end bool) Receiver {
 			}
 		}
 		x.req.Header.Add(f.Name, f.Value)
+	}
+	if r.Protocol != "" {
+		x.req.Header[ProtocolHeader] = []string{r.Protocol}
 	}
 	for name, value := range map[string]string{
 		"Content-Type": r.ContentType, "Grpc-Timeout": r.Timeout, "Grpc-Encoding": r.Encoding, "Grpc-Accept-Encoding": r.Accept,

@@ -10,6 +10,7 @@ import (
 // Request is the header of a request. The fields that have a place of their own are not in Header.
 type Request struct {
 	Method, Scheme, Authority, Path string
+	Protocol                        string // of CONNECT, such as "websocket" (RFC 8441)
 
 	ContentType   string
 	ContentLength int64 // -1: unknown
@@ -37,6 +38,7 @@ const (
 	seenScheme
 	seenAuthority
 	seenPath
+	seenProtocol
 )
 
 // emit is called with each field. It keeps nothing of a header that is malformed or too large.
@@ -109,6 +111,8 @@ func (b *headerBlock) pseudo(f hpack.HeaderField) {
 		bit, at = seenAuthority, &b.r.Authority
 	case ":path":
 		bit, at = seenPath, &b.r.Path
+	case ":protocol":
+		bit, at = seenProtocol, &b.r.Protocol
 	default:
 		b.bad = "a pseudo-header field is unknown"
 		return
@@ -135,7 +139,9 @@ func (b *headerBlock) check() string {
 		return b.bad
 	case b.trailers:
 		return ""
-	case r.Method == "CONNECT":
+	case b.seen&seenProtocol != 0 && (r.Method != "CONNECT" || r.Authority == "" || r.Protocol == ""):
+		return "the field :protocol belongs to a CONNECT request with an authority"
+	case r.Method == "CONNECT" && r.Protocol == "":
 		if r.Authority == "" || b.seen&(seenScheme|seenPath) != 0 {
 			return "a CONNECT request needs an authority, and nothing else"
 		}

@@ -31,6 +31,7 @@ func (c *Conn) sendSettings() {
 		{SettingMaxStreams, c.config.MaxStreams},
 		{SettingWindow, c.config.Window},
 		{SettingMaxHeader, c.config.MaxHeader},
+		{SettingConnectProtocol, 1},
 	} {
 		p = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint16(p, s.id), uint32(s.v))
 	}

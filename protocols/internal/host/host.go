@@ -7,6 +7,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,6 +31,9 @@ type Conn struct {
 	others map[[sha256.Size]byte]*login
 	wrong  int // credentials that were not accepted
 	closed bool
+
+	sockets map[int]func() // functions that end what has taken over the connection or a stream
+	socket  int            // key of the last one
 }
 
 const (
@@ -78,13 +83,64 @@ func (c *Conn) closeBase(why error) {
 			return
 		}
 	}
-	c.close(why)
+	if why == nil {
+		c.close(nil)
+		return
+	}
+	go func() {
+		c.endSockets()
+		c.close(why)
+	}()
 }
 
 // Hold and Release count bytes of requests that are not complete; see [anser.ProtocolConn.Hold].
 func (c *Conn) Hold(n int) bool { return c.base.Hold(n) }
 
 func (c *Conn) Release(n int) { c.base.Release(n) }
+
+// AddSocket adds what has taken over the connection, or a stream of it: end tells its client that the
+// server goes away. The caller calls remove at its end.
+func (c *Conn) AddSocket(end func()) (remove func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sockets == nil {
+		c.sockets = make(map[int]func())
+	}
+	c.socket++
+	key := c.socket
+	c.sockets[key] = end
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.sockets, key)
+	}
+}
+
+// endSockets ends them, before the connection is closed. It waits a moment for their clients.
+func (c *Conn) endSockets() {
+	c.mu.Lock()
+	ends := slices.Collect(maps.Values(c.sockets))
+	c.mu.Unlock()
+	if len(ends) == 0 {
+		return
+	}
+	var all sync.WaitGroup
+	for _, end := range ends {
+		all.Go(end)
+	}
+	done := make(chan struct{})
+	go func() {
+		all.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(farewell):
+	}
+}
+
+// farewell is how long a client may take to confirm the end of a socket.
+const farewell = 200 * time.Millisecond
 
 // End removes the connection from the server.
 func (c *Conn) End(err error) {

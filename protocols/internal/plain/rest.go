@@ -20,6 +20,8 @@ import (
 type Handler struct {
 	// Routes are the paths of annotations.
 	Routes *Routes
+	// PingEvery is how often a silent client of a WebSocket is asked whether it is there.
+	PingEvery time.Duration
 
 	methods *exchange.Directory
 	most    int // bytes of a message
@@ -27,7 +29,7 @@ type Handler struct {
 
 // New returns a handler for the methods of a server.
 func New(methods *exchange.Directory) *Handler {
-	return &Handler{Routes: NewRoutes(methods), methods: methods, most: methods.Server().MaxMessageSize()}
+	return &Handler{Routes: NewRoutes(methods), PingEvery: 30 * time.Second, methods: methods, most: methods.Server().MaxMessageSize()}
 }
 
 // Serves reports whether the path is that of a method, such as "/orders.v1.Orders.Place".
@@ -71,6 +73,10 @@ func (h *Handler) request(w http.ResponseWriter, r *http.Request) *request {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := h.request(w, r)
 	q.method = h.find(r)
+	if wantsSocket(r) {
+		q.socket()
+		return
+	}
 	q.serve()
 }
 
@@ -132,16 +138,24 @@ func (q *request) prepare() *anser.Error {
 		}
 	}
 	if text := q.r.Header.Get("Request-Timeout"); text != "" {
-		seconds, err := strconv.ParseFloat(text, 64)
-		if err != nil || !(seconds > 0 && seconds < 1e9) {
-			return anser.Refuse(anser.InvalidArgument, "the value of Request-Timeout is not a number of seconds")
+		if fault := q.setTimeout("Request-Timeout", text); fault != nil {
+			return fault
 		}
-		q.call.Deadline = time.Now().Add(time.Duration(seconds * float64(time.Second)))
 	}
 	q.call.Method, q.call.Codec, q.call.Priority = q.method.Name, exchange.JSON, anser.Normal
 	q.call.Oneway, q.call.Stream = q.method.Oneway, q.method.Stream
 	q.call.Metadata, q.call.Trace, q.call.Values = md.Map(), md.Trace, exchange.WithRequest(q.r)
 	return exchange.RequireKey(&q.call, q.method, q.r.Header.Values(exchange.KeyHeader), q.r.Header.Values(exchange.RepeatedHeader))
+}
+
+// setTimeout gives the call its deadline.
+func (q *request) setTimeout(name, text string) *anser.Error {
+	seconds, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(seconds > 0 && seconds < 1e9) {
+		return anser.Refuse(anser.InvalidArgument, "the value of %s is not a number of seconds", name)
+	}
+	q.call.Deadline = time.Now().Add(time.Duration(seconds * float64(time.Second)))
+	return nil
 }
 
 // read reads the body of a request of one message.

@@ -1,0 +1,89 @@
+package plain_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/ansertest"
+	"github.com/anser-rpc/anser/protocols/internal/exchange"
+	"github.com/anser-rpc/anser/protocols/internal/host"
+	"github.com/anser-rpc/anser/protocols/internal/plain"
+)
+
+func TestMain(m *testing.M) { ansertest.Main(m) }
+
+type word struct{ Text string }
+
+// The socket of a client that does not answer pings ends, and that of one that answers them does
+// not.
+func TestSilentClients(t *testing.T) {
+	s := anser.NewServer(anser.Logger(slog.New(slog.DiscardHandler)))
+	defer s.Close()
+	ended := make(chan struct{}, 2)
+	anser.StreamMethod[word, word]("Words.Wait").Handle(s, func(ctx context.Context, st *anser.Stream[word, word]) error {
+		_, err := st.Recv()
+		ended <- struct{}{}
+		if err != nil {
+			return err
+		}
+		return st.Send(&word{"done"})
+	})
+	h := plain.New(exchange.NewDirectory(s))
+	h.PingEvery = 20 * time.Millisecond
+	local := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}
+	at, err := host.Open(s, anser.Peer{Addr: local, Local: local}, func() {}, func(error) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer at.End(nil)
+	site := httptest.NewUnstartedServer(h)
+	site.Config.BaseContext = func(net.Listener) context.Context { return host.NewContext(context.Background(), at) }
+	site.Start()
+	defer site.Close()
+	client := &http.Client{Transport: new(http.Transport)}
+	defer client.CloseIdleConnections()
+	open := func() *websocket.Conn {
+		ws, _, err := websocket.Dial(t.Context(), site.URL+"/Words.Wait", &websocket.DialOptions{HTTPClient: client})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ws
+	}
+	there := open()
+	defer there.CloseNow()
+	answers := make(chan string, 1)
+	go func() { // reading answers the pings
+		_, b, err := there.Read(context.Background())
+		if err != nil {
+			b = []byte(err.Error())
+		}
+		answers <- string(b)
+	}()
+	silent, err := net.Dial("tcp", site.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	io.WriteString(silent, "GET /Words.Wait HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
+	<-ended
+	select {
+	case got := <-answers:
+		t.Fatalf("a client that answers pings: %s", got)
+	default:
+	}
+	if err := there.Write(t.Context(), websocket.MessageText, []byte(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-answers; got != `{"Text":"done"}` {
+		t.Errorf("a client that answers pings: %s", got)
+	}
+}
