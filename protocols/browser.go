@@ -90,9 +90,11 @@ func (b *browsers) handler(next http.Handler) http.Handler {
 			http.Error(w, "403 pages of this origin may not call this server: see protocols.AllowOrigins and protocols.AllowHosts", http.StatusForbidden)
 			return
 		}
+		if len(b.origins) > 0 {
+			w.Header().Add("Vary", "Origin")
+		}
 		if origin != "" && b.allowsOrigin(origin) {
 			head := w.Header()
-			head.Add("Vary", "Origin")
 			head.Set("Access-Control-Allow-Origin", origin)
 			head.Set("Access-Control-Expose-Headers", exposedHeaders)
 			if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {

@@ -42,6 +42,8 @@ type options struct {
 	origins, hosts []string
 	info           Info
 	noOpenAPI      bool
+	cache          exchange.Cacher
+	errs           []error
 }
 
 // Handler serves requests that are no calls, such as a page or metrics. Without it they are answered
@@ -82,6 +84,7 @@ func newSite(s *anser.Server, o *options) *site {
 	if rest == nil {
 		rest = http.NotFoundHandler()
 	}
+	calls.Cache, posts.Cache = o.cache, o.cache
 	at.browsers = &browsers{origins: o.origins, hosts: o.hosts}
 	if !o.noOpenAPI {
 		at.browsers.open = openapi.PagePath
@@ -105,10 +108,11 @@ func newSite(s *anser.Server, o *options) *site {
 	return at
 }
 
-// CheckServer finds mistakes in the annotations of methods and in the options; see
+// CheckServer finds mistakes in the options, and in the annotations of methods; see
 // [anser.ProtocolChecker].
 func (p *httpProtocol) CheckServer(s *anser.Server) error {
-	return errors.Join(p.o.info.check(), plain.NewRoutes(exchange.NewDirectory(s)).Check())
+	methods := exchange.NewDirectory(s)
+	return errors.Join(append(p.o.errs, p.o.info.check(), checkCache(p.o.cache, methods), plain.NewRoutes(methods).Check())...)
 }
 
 func (p *httpProtocol) Name() string { return "HTTP" }

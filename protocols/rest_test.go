@@ -138,7 +138,7 @@ func TestPlainHTTPStreams(t *testing.T) {
 			"":                     {[]string{"{\"C\":0}\n", "{\"C\":1}\n", ""}},
 			"application/x-ndjson": {[]string{"{\"C\":0}\n", "{\"C\":1}\n", ""}},
 			"application/json":     {[]string{"[{\"C\":0}", ",{\"C\":1}", "]"}},
-			"text/event-stream":    {[]string{"id: 0\ndata: {\"C\":0}\n\n", "id: 1\ndata: {\"C\":1}\n\n", "event: end\ndata: {}\n\n"}},
+			"text/event-stream":    {[]string{"data: {\"C\":0}\n\n", "data: {\"C\":1}\n\n", "event: end\ndata: {}\n\n"}},
 		} {
 			t.Run(version+"/"+accept, func(t *testing.T) {
 				resp := send(t, c, "http://"+address+"/Arith.Count", `{"A":2}`, "Accept", accept)

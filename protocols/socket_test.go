@@ -537,8 +537,7 @@ func TestHostileSockets(t *testing.T) {
 	}
 	// A flood of pings is answered a while.
 	nc, _ := rawSocket(t, address, "/Chat.Echo")
-	go nc.Write(bytes.Repeat(frame(fin|ping, ""), 10_000))
-	go nc.Write(frame(fin|text, `{"A":-1}`))
+	go nc.Write(append(bytes.Repeat(frame(fin|ping, ""), 10_000), frame(fin|text, `{"A":-1}`)...))
 	pongs := 0
 	for {
 		var head [2]byte

@@ -2,7 +2,6 @@
 package connect
 
 import (
-	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -19,6 +18,9 @@ import (
 
 // Handler serves the calls of both protocols.
 type Handler struct {
+	// Cache says how replies to GET may be kept.
+	Cache exchange.Cacher
+
 	methods *exchange.Directory
 	most    int // bytes of a message
 }
@@ -158,14 +160,7 @@ func compression(name string) (compress.Compressor, *anser.Error) {
 
 // decompress returns the message of a payload.
 func (q *request) decompress(c compress.Compressor, payload []byte) ([]byte, *anser.Error) {
-	plain, err := c.Decompress(nil, payload, q.handler.most)
-	if errors.Is(err, compress.ErrTooLarge) {
-		return nil, q.tooLarge()
-	}
-	if err != nil {
-		return nil, anser.Refuse(anser.InvalidArgument, "decompress the message: %v", err)
-	}
-	return plain, nil
+	return exchange.Unpack(c, payload, q.handler.most)
 }
 
 func (q *request) tooLarge() *anser.Error { return exchange.TooLarge(q.handler.most) }

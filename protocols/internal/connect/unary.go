@@ -109,14 +109,15 @@ func (q *request) answer(codec string, data []byte) {
 	h := q.w.Header()
 	q.setTrailers(trailers)
 	h.Set("Content-Type", "application/"+codec)
-	if q.r.Method == http.MethodGet {
-		h.Add("Vary", "Accept-Encoding")
-	}
+	message, coding := out, ""
 	if c, name := exchange.Choose(q.r.Header.Get("Accept-Encoding")); c != nil && len(out) > packAbove {
 		if packed, err := c.Append(nil, out); err == nil && len(packed) < len(out) {
-			out = packed
+			out, coding = packed, name
 			h.Set("Content-Encoding", name)
 		}
+	}
+	if q.r.Method == http.MethodGet && exchange.Cached(q.w, q.r, message, coding, q.handler.Cache.Control(q.method)) {
+		return
 	}
 	h.Set("Content-Length", strconv.Itoa(len(out)))
 	q.w.Write(out)

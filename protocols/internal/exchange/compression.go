@@ -1,8 +1,10 @@
 package exchange
 
 import (
+	"errors"
 	"strings"
 
+	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/compress"
 )
 
@@ -34,4 +36,16 @@ func Choose(list string) (compress.Compressor, string) {
 		}
 	}
 	return nil, ""
+}
+
+// Unpack returns the message of a compressed payload.
+func Unpack(c compress.Compressor, payload []byte, most int) ([]byte, *anser.Error) {
+	plain, err := c.Decompress(nil, payload, most)
+	if errors.Is(err, compress.ErrTooLarge) {
+		return nil, TooLarge(most)
+	}
+	if err != nil {
+		return nil, anser.Refuse(anser.InvalidArgument, "decompress the message: %v", err)
+	}
+	return plain, nil
 }

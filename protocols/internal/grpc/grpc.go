@@ -3,7 +3,6 @@ package grpc
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -223,14 +222,7 @@ func (q *request) unpack(flag byte, payload []byte) ([]byte, *anser.Error) {
 	case q.packed == nil:
 		return nil, anser.Refuse(anser.Internal, "a message is compressed, and grpc-encoding names no compression")
 	}
-	plain, err := q.packed.Decompress(nil, payload, q.conn.most)
-	if errors.Is(err, compress.ErrTooLarge) {
-		return nil, q.tooLarge()
-	}
-	if err != nil {
-		return nil, anser.Refuse(anser.InvalidArgument, "decompress the message: %v", err)
-	}
-	return plain, nil
+	return exchange.Unpack(q.packed, payload, q.conn.most)
 }
 
 func (q *request) tooLarge() *anser.Error { return exchange.TooLarge(q.conn.most) }

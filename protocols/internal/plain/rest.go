@@ -22,6 +22,8 @@ type Handler struct {
 	Routes *Routes
 	// PingEvery is how often a silent client of a WebSocket is asked whether it is there.
 	PingEvery time.Duration
+	// Cache says how replies to GET may be kept.
+	Cache exchange.Cacher
 
 	methods *exchange.Directory
 	most    int // bytes of a message
@@ -83,9 +85,22 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // serve serves the request to its method.
 func (q *request) serve() {
 	exchange.BoundBody(q.control)
-	kind, _, _ := strings.Cut(q.r.Header.Get("Content-Type"), ";")
-	kind = strings.ToLower(strings.TrimSpace(kind))
+	kind, readable := contentType(q.r.Header.Get("Content-Type"))
 	q.bare = kind == ""
+	if !readable && (kind == typeJSON || kind == typeLines) {
+		q.problem(http.StatusUnsupportedMediaType, anser.Refuse(anser.Unimplemented, "JSON is in UTF-8: leave the charset out"))
+		return
+	}
+	if q.route == nil && q.r.Method == http.MethodOptions {
+		q.w.Header().Set("Allow", "OPTIONS, POST")
+		q.w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	if coding := q.coding(); coding != "" && (coding != "gzip" || kind == typeLines) {
+		q.w.Header().Set("Accept-Encoding", exchange.Compressions)
+		q.problem(http.StatusUnsupportedMediaType, anser.Refuse(anser.Unimplemented, "the coding of the body is not served: use gzip for a single message, or none"))
+		return
+	}
 	if status, fault := q.check(kind); fault != nil {
 		q.problem(status, fault)
 		return
@@ -160,14 +175,23 @@ func (q *request) setTimeout(name, text string) *anser.Error {
 
 // read reads the body of a request of one message.
 func (q *request) read() ([]byte, *anser.Error) {
-	if q.r.Header.Get("Content-Encoding") != "" {
-		return nil, anser.Refuse(anser.Unimplemented, "the body is compressed: send it as it is")
-	}
 	data, fault := exchange.ReadBody(q.r, q.control, q.handler.most)
+	if fault == nil && q.coding() != "" {
+		data, fault = exchange.Unpack(exchange.Compressor(q.coding()), data, q.handler.most)
+	}
 	if fault == nil && q.bare && len(data) > 0 {
 		return nil, anser.Refuse(anser.InvalidArgument, "the body has no content type: use application/json")
 	}
 	return data, fault
+}
+
+// coding returns the content coding of the body, or "".
+func (q *request) coding() string {
+	coding := strings.ToLower(strings.TrimSpace(strings.Join(q.r.Header.Values("Content-Encoding"), ",")))
+	if coding == "identity" {
+		return ""
+	}
+	return coding
 }
 
 // addressSize is the number of bytes of the message that are not in the body.
@@ -190,6 +214,10 @@ func (q *request) tooLarge() *anser.Error { return exchange.TooLarge(q.handler.m
 
 // unary serves a call.
 func (q *request) unary(pc *anser.ProtocolConn) {
+	if _, ok := prefer(q.r.Header.Values("Accept"), typeJSON); !ok && !(q.route != nil && q.route.RawReply()) {
+		q.notAcceptable(typeJSON)
+		return
+	}
 	data, fault := q.read()
 	if fault != nil {
 		q.fail(fault, nil)
@@ -213,10 +241,52 @@ func (q *request) unary(pc *anser.ProtocolConn) {
 		q.fail(fault, trailers)
 		return
 	}
-	q.w.Header().Set("Content-Type", contentType)
-	q.w.Header().Set("X-Content-Type-Options", "nosniff")
-	q.w.Header().Set("Content-Length", strconv.Itoa(len(out)))
+	q.write(out, contentType)
+}
+
+// packAbove is the size in bytes from which replies are compressed.
+const packAbove = 512
+
+// write sends the reply of a call.
+func (q *request) write(out []byte, contentType string) {
+	h := q.w.Header()
+	h.Set("Content-Type", contentType)
+	h.Set("X-Content-Type-Options", "nosniff")
+	coding := ""
+	plain := out
+	if len(out) > packAbove {
+		if q.r.Method != http.MethodGet && q.r.Method != http.MethodHead {
+			h.Add("Vary", "Accept-Encoding")
+		}
+		if accepts(q.r.Header.Values("Accept-Encoding"), "gzip") {
+			if packed, err := exchange.Compressor("gzip").Append(nil, out); err == nil && len(packed) < len(out) {
+				out, coding = packed, "gzip"
+				h.Set("Content-Encoding", coding)
+			}
+		}
+	}
+	if q.r.Method == http.MethodGet || q.r.Method == http.MethodHead {
+		if !q.method.Safe {
+			h.Set("Cache-Control", "no-store")
+		} else if exchange.Cached(q.w, q.r, plain, coding, q.handler.Cache.Control(q.method)) {
+			return
+		}
+	}
+	h.Set("Content-Length", strconv.Itoa(len(out)))
 	q.w.Write(out)
+}
+
+// notAcceptable refuses a client that accepts none of the content types.
+func (q *request) notAcceptable(kinds ...string) {
+	q.problem(http.StatusNotAcceptable, anser.Refuse(anser.Unimplemented, "the client accepts none of the forms of the answer: accept %s", strings.Join(kinds, " or ")))
+}
+
+// sendTrailers sends the trailers of the handler after the messages.
+func (q *request) sendTrailers(trailers anser.Metadata) {
+	_, fields := exchange.Trailers(trailers)
+	for _, f := range fields {
+		q.w.Header().Add(http.TrailerPrefix+f.Name, f.Value)
+	}
 }
 
 func (q *request) setTrailers(trailers anser.Metadata) {
@@ -273,6 +343,7 @@ func problem(w http.ResponseWriter, status int, e *anser.Error) {
 		h.Set("WWW-Authenticate", "Bearer")
 	}
 	h.Set("Content-Type", "application/problem+json")
+	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Length", strconv.Itoa(len(data)))
 	w.WriteHeader(status)
 	w.Write(data)

@@ -3,6 +3,7 @@ package plain
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -24,13 +25,28 @@ func (h *Handler) ServeRoute(w http.ResponseWriter, r *http.Request) bool {
 	}
 	q := h.request(w, r)
 	if !ok {
+		allowed = allMethods(allowed)
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		if r.Method == http.MethodOptions {
+			w.WriteHeader(http.StatusNoContent)
+			return true
+		}
 		q.problem(http.StatusMethodNotAllowed, anser.Refuse(anser.Unimplemented, "the path is called with %s", strings.Join(allowed, " or ")))
 		return true
 	}
 	q.method, q.route, q.values = route.Method, route, values
 	q.serve()
 	return true
+}
+
+// allMethods adds the methods of HTTP that are served besides those of the annotations.
+func allMethods(bound []string) []string {
+	list := append(bound, http.MethodOptions)
+	if slices.Contains(bound, http.MethodGet) {
+		list = append(list, http.MethodHead)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // checkRoute returns why a request for a route is not accepted, with its status.

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/anser-rpc/anser"
@@ -24,14 +22,20 @@ type stream struct {
 	lines *bufio.Reader
 	only  []byte // the message of a method whose client sends one; nil once it was received
 	first bool   // nothing was sent yet
-	sent  int
+	id    exchange.EventID
 
 	exchange.Waits
 }
 
 // stream serves a stream.
 func (q *request) stream(pc *anser.ProtocolConn, lines bool) {
-	s := &stream{request: q, raw: q.route != nil && q.route.RawReply(), form: form(q.r.Header.Values("Accept")), first: true, Waits: exchange.Waits{Control: q.control}}
+	s := &stream{request: q, raw: q.route != nil && q.route.RawReply(), first: true, Waits: exchange.Waits{Control: q.control}}
+	var ok bool
+	if s.form, ok = prefer(q.r.Header.Values("Accept"), typeLines, typeEvents, typeJSON); !ok && !s.raw {
+		q.notAcceptable(typeLines, typeEvents, typeJSON)
+		return
+	}
+	q.call.Values = exchange.WithEventID(q.call.Values, &s.id)
 	if lines {
 		s.lines = bufio.NewReader(q.r.Body)
 		exchange.FreeBody(q.control)
@@ -53,18 +57,6 @@ func (q *request) stream(pc *anser.ProtocolConn, lines bool) {
 
 // endTime bounds how long the end of a stream may take to be written.
 const endTime = 10 * time.Second
-
-// form returns the content type of the answer that a client accepts.
-func form(accept []string) string {
-	for part := range strings.SplitSeq(strings.Join(accept, ","), ",") {
-		kind, _, _ := strings.Cut(part, ";")
-		switch kind = strings.TrimSpace(kind); kind {
-		case typeEvents, typeLines, typeJSON:
-			return kind
-		}
-	}
-	return typeLines
-}
 
 // Recv returns the next message of the client.
 func (s *stream) Recv(msg any) error {
@@ -144,8 +136,8 @@ func (s *stream) write(event string, data []byte) error {
 	case s.form == typeEvents:
 		if event != "" {
 			b.WriteString("event: " + event + "\n")
-		} else {
-			b.WriteString("id: " + strconv.Itoa(s.sent) + "\n")
+		} else if id, ok := s.id.Take(); ok {
+			b.WriteString("id: " + id + "\n")
 		}
 		for line := range bytes.SplitSeq(data, []byte("\n")) {
 			b.WriteString("data: ")
@@ -161,7 +153,6 @@ func (s *stream) write(event string, data []byte) error {
 		b.WriteByte('\n')
 	}
 	s.first = false
-	s.sent++
 	if _, err := s.w.Write(b.Bytes()); err != nil {
 		return err
 	}
@@ -185,6 +176,11 @@ func (s *stream) end(trailers anser.Metadata, fault *anser.Error) {
 	if fault != nil && s.raw {
 		panic(http.ErrAbortHandler) // the answer has no place for an error, and must not look complete
 	}
+	if s.first {
+		s.setTrailers(trailers)
+	} else {
+		s.sendTrailers(trailers)
+	}
 	if s.raw {
 		return
 	}
@@ -204,9 +200,11 @@ func (s *stream) end(trailers anser.Metadata, fault *anser.Error) {
 		io.WriteString(s.w, "[]")
 	case s.form == typeJSON:
 		io.WriteString(s.w, "]")
-	case s.first:
-		s.w.Header().Set("Content-Type", s.form)
+	case s.form == typeEvents && s.first && s.r.Header.Get("Last-Event-ID") != "":
+		s.w.WriteHeader(http.StatusNoContent) // there is nothing more, and a browser connects no more
 	case s.form == typeEvents && fault == nil:
 		s.write("end", []byte("{}")) // a browser would connect again without it
+	case s.first:
+		s.w.Header().Set("Content-Type", s.form)
 	}
 }
