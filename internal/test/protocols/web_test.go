@@ -15,6 +15,7 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/auth"
 	"github.com/anser-rpc/anser/internal/test/protocols/librarypb"
+	"github.com/anser-rpc/anser/internal/test/protocols/sample"
 	"github.com/anser-rpc/anser/protocols"
 )
 
@@ -55,7 +56,7 @@ func read(t *testing.T, resp *http.Response) string {
 
 // shelf answers with what depends on its caller.
 type shelf struct {
-	library
+	sample.Library
 	events int
 }
 
@@ -307,7 +308,7 @@ func TestNegotiation(t *testing.T) {
 }
 
 func testNegotiation(t *testing.T, c http.RoundTripper) {
-	address := "http://" + serve(t, func(s *anser.Server) { librarypb.RegisterLibraryServer(s, new(library)) }, anser.MaxMessage(100_000))
+	address := "http://" + serve(t, func(s *anser.Server) { librarypb.RegisterLibraryServer(s, new(sample.Library)) }, anser.MaxMessage(100_000))
 	const create, list, watch = "/v1/shelves/1/books", "/test.library.v1.Library.ListBooks", "/v1/shelves/1/books:watch"
 	packed := func(text string) string {
 		var b bytes.Buffer
