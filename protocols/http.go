@@ -174,6 +174,7 @@ func (p *httpProtocol) serveHTTP2(s *anser.Server, in anser.Incoming) (err error
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var calls *grpc.Conn
+	var h *host.Conn
 	web := &h2.Site{Handler: at.handler, TLS: in.Peer.TLS}
 	conn := h2.New(in.Conn, in.Begin, &h2.Config{
 		MaxStreams: maxStreams, MaxHeader: maxHeader, Window: window, ConnWindow: connWindow, Stall: stall,
@@ -183,8 +184,10 @@ func (p *httpProtocol) serveHTTP2(s *anser.Server, in anser.Incoming) (err error
 			}
 			return web.Serve(st, r, end)
 		},
+		Hold:    func(n int) bool { return h.Hold(n) },
+		Release: func(n int) { h.Release(n) },
 	})
-	h, err := host.Open(s, in.Peer, conn.GoAway, func(why error) {
+	h, err = host.Open(s, in.Peer, conn.GoAway, func(why error) {
 		if why != nil {
 			go conn.Close(why)
 			return

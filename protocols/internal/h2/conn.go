@@ -44,7 +44,7 @@ type Conn struct {
 	lastOpened uint32 // id of the last one
 	out, spare []byte
 	writing    bool
-	deadline   mono.Time // of writes, as far as it was set
+	deadline   mono.Time // of writes, as far as it was set; owned by the goroutine that has set writing
 	headers    headerWriter
 	credit     int64     // bytes of DATA that may be sent
 	peerWindow int64     // initial window of the client's streams
@@ -81,6 +81,7 @@ func New(nc net.Conn, begin []byte, config *Config) *Conn {
 	c.headers.init()
 	c.decoder = hpack.NewDecoder(4096, c.block.emit)
 	c.decoder.SetMaxStringLength(config.MaxHeader)
+	c.sendSettings() // before the GOAWAY of a server that shuts down now
 	return c
 }
 
@@ -151,7 +152,6 @@ func (c *Conn) read() error {
 		return connError(ProtocolError, "the preface is wrong")
 	}
 	c.r += len(Preface)
-	c.sendSettings()
 	for {
 		if c.w-c.r < HeaderSize {
 			if err := c.fill(); err != nil {
@@ -236,8 +236,8 @@ func (c *Conn) fill() error {
 	return err
 }
 
-// sweepLocked looks after Stall for bodies that have made no progress since the last look, as long as
-// there are streams.
+// sweepLocked looks after Stall for bodies that have made no progress since the last look, and for
+// answers that are not taken, as long as there are streams.
 func (c *Conn) sweepLocked() {
 	if c.sweeper == nil {
 		c.sweeper = time.AfterFunc(c.config.Stall, c.sweep)
@@ -250,9 +250,14 @@ func (c *Conn) sweepLocked() {
 func (c *Conn) sweep() {
 	c.mu.Lock()
 	late := make(map[*Stream]Receiver)
+	var unread []*Stream
+	now := mono.Now()
 	c.round++
 	for _, st := range c.streams {
-		if !st.halfClosed && st.receiver != nil && c.round-st.round >= 2 {
+		switch {
+		case st.unreadLocked(now):
+			unread = append(unread, st)
+		case !st.halfClosed && st.receiver != nil && c.round-st.round >= 2:
 			late[st] = st.receiver
 		}
 	}
@@ -263,8 +268,11 @@ func (c *Conn) sweep() {
 	c.mu.Unlock()
 	for st, r := range late {
 		if r.Incomplete() {
-			c.fail(st, streamError(Cancel, "the body did not arrive in time"))
+			c.cut(st, streamError(Cancel, "the body did not arrive in time"))
 		}
+	}
+	for _, st := range unread {
+		c.cut(st, streamError(Cancel, "the client does not take the answer"))
 	}
 	c.Flush()
 }
@@ -275,7 +283,9 @@ func (c *Conn) sayGoodbye(fault *ConnError) {
 	if c.err == nil {
 		c.goAwayLocked(c.lastID, fault.Code, fault.Text)
 	}
-	c.deadline = mono.Now().Add(c.config.Stall) // so that Flush sets none
+	if !c.writing {
+		c.deadline = mono.Now().Add(c.config.Stall) // so that Flush sets none
+	}
 	c.nc.SetWriteDeadline(time.Now().Add(time.Second))
 	for len(c.out) > 0 && c.err == nil {
 		c.awaitRoomLocked() // another goroutine may be writing

@@ -88,13 +88,12 @@ func (c *Conn) data(flags byte, id uint32, p []byte) error {
 		if id > c.lastID {
 			return connError(ProtocolError, "DATA on stream %d, which is idle", id)
 		}
-		return c.onClosed(id)
+		return c.onClosed(id, len(p))
 	}
 	if st.window -= int64(len(p)); st.window < 0 {
 		c.giveBackLocked(int64(len(p)))
 		c.mu.Unlock()
-		c.fail(st, streamError(FlowControlError, "DATA beyond the window of the stream"))
-		return nil
+		return c.fail(st, streamError(FlowControlError, "DATA beyond the window of the stream"))
 	}
 	if padding := len(p) - len(body); padding > 0 {
 		st.consumeLocked(int64(padding))
@@ -110,23 +109,25 @@ func (c *Conn) data(flags byte, id uint32, p []byte) error {
 	c.mu.Unlock()
 	if st.declared >= 0 && (st.received > st.declared || end && st.received != st.declared) {
 		c.giveBack(int64(len(body)))
-		c.fail(st, streamError(ProtocolError, "the body has another size than the content length"))
-		return nil
+		return c.fail(st, streamError(ProtocolError, "the body has another size than the content length"))
 	}
 	receiver.Data(body, end)
 	return nil
 }
 
-// onClosed handles a frame on a stream that has ended.
-func (c *Conn) onClosed(id uint32) error {
-	if !c.controls.allow() {
+// onClosed handles DATA of size bytes on a stream that has ended. What was on its way when the stream
+// was refused is paid for by its size: a client must not lose its connection for it.
+func (c *Conn) onClosed(id uint32, size int) error {
+	if size < smallData && !c.controls.allow() {
 		return connError(EnhanceYourCalm, "too many frames on streams that have ended")
 	}
 	c.mu.Lock()
-	c.resetLocked(id, StreamClosed)
-	c.mu.Unlock()
-	return nil
+	defer c.mu.Unlock()
+	return c.answerLocked(resetFrame(id, StreamClosed))
 }
+
+// smallData is the size in bytes below which DATA costs more than it carries.
+const smallData = 256
 
 // begin handles HEADERS.
 func (c *Conn) begin(flags byte, id uint32, p []byte) error {
@@ -217,7 +218,7 @@ func (c *Conn) trailers(id uint32) error {
 	c.mu.Unlock()
 	switch {
 	case c.block.check() != "" || st.declared >= 0 && st.received != st.declared:
-		c.fail(st, streamError(ProtocolError, "the trailers are wrong"))
+		return c.fail(st, streamError(ProtocolError, "the trailers are wrong"))
 	case receiver != nil:
 		receiver.Data(nil, true)
 	}
@@ -263,8 +264,10 @@ func (c *Conn) open(id uint32, end bool) error {
 		return nil
 	}
 	if end && r.ContentLength > 0 {
-		c.fail(st, streamError(ProtocolError, "the body has another size than the content length"))
-		return nil
+		return c.fail(st, streamError(ProtocolError, "the body has another size than the content length"))
+	}
+	if !st.holdHeader(c.block.size) {
+		return c.fail(st, streamError(EnhanceYourCalm, "the server has no memory for the header"))
 	}
 	receiver := c.config.Request(st, r, end)
 	c.mu.Lock()
@@ -442,8 +445,7 @@ func (c *Conn) windowUpdate(id uint32, p []byte) error {
 		if n == 0 {
 			code = ProtocolError
 		}
-		c.fail(st, streamError(code, "the window update is wrong"))
-		return nil
+		return c.fail(st, streamError(code, "the window update is wrong"))
 	}
 	st.credit += n
 	st.sendLocked()
@@ -451,8 +453,19 @@ func (c *Conn) windowUpdate(id uint32, p []byte) error {
 	return nil
 }
 
-// fail ends a stream because of a fault of the client.
-func (c *Conn) fail(st *Stream, fault *StreamError) {
+// fail ends a stream because of a fault of the client, for the reader goroutine. It counts as a
+// reset by the client: otherwise a client that makes the server reset its streams could start as
+// many calls as it likes.
+func (c *Conn) fail(st *Stream, fault *StreamError) error {
+	if !c.resets.allow() {
+		return connError(EnhanceYourCalm, "too many streams were reset")
+	}
+	c.cut(st, fault)
+	return nil
+}
+
+// cut ends a stream that the client does not go on with.
+func (c *Conn) cut(st *Stream, fault *StreamError) {
 	c.mu.Lock()
 	receiver := st.receiver
 	if st.closed {

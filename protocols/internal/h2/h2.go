@@ -127,6 +127,11 @@ type Config struct {
 	// Request is called by the reader goroutine with the header of each request, and must not wait.
 	// It may answer at once, and then return nil. end says that there is no body.
 	Request func(st *Stream, r *Request, end bool) Receiver
+	// Hold counts bytes that the connection holds for requests and answers beyond a few KiB each, and
+	// reports whether there is room for them. Release takes them back. Both are nil if nothing is
+	// counted, and must not wait.
+	Hold    func(n int) bool
+	Release func(n int)
 }
 
 // Receiver gets the body of a request. Its methods are called by the reader goroutine and must not

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -44,6 +45,39 @@ func echo(w http.ResponseWriter, r *http.Request) {
 // open connects to a server of one connection, which ends with the test.
 func open(t *testing.T) *client {
 	t.Helper()
+	return openWith(t, &budget{left: 1 << 30}, echo)
+}
+
+// budget is the memory of a server.
+type budget struct {
+	mu   sync.Mutex
+	left int
+}
+
+func (b *budget) hold(n int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if n > b.left {
+		return false
+	}
+	b.left -= n
+	return true
+}
+
+func (b *budget) release(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.left += n
+}
+
+func (b *budget) free() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.left
+}
+
+func openWith(t *testing.T, memory *budget, handler http.HandlerFunc) *client {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -57,9 +91,10 @@ func open(t *testing.T) *client {
 		if err != nil {
 			return
 		}
-		site := &h2.Site{Handler: http.HandlerFunc(echo), Context: context.Background()}
+		site := &h2.Site{Handler: handler, Context: context.Background()}
 		h2.New(nc, nil, &h2.Config{
 			MaxStreams: 100, MaxHeader: 16 << 10, Window: 64 << 10, ConnWindow: 128 << 10, Stall: 2 * time.Second, Request: site.Serve,
+			Hold: memory.hold, Release: memory.release,
 		}).Serve()
 	}()
 	nc, err := net.Dial("tcp", l.Addr().String())
@@ -90,6 +125,17 @@ func (c *client) header(more ...hpack.HeaderField) []byte {
 	for _, f := range append([]hpack.HeaderField{
 		{Name: ":method", Value: "POST"}, {Name: ":scheme", Value: "http"}, {Name: ":path", Value: "/"}, {Name: ":authority", Value: "x"},
 	}, more...) {
+		c.enc.WriteField(f)
+	}
+	return bytes.Clone(c.buf.Bytes())
+}
+
+// request returns the block of a request with these pseudo-header fields.
+func (c *client) request(method, path, authority string) []byte {
+	c.buf.Reset()
+	for _, f := range []hpack.HeaderField{
+		{Name: ":method", Value: method}, {Name: ":scheme", Value: "http"}, {Name: ":path", Value: path}, {Name: ":authority", Value: authority},
+	} {
 		c.enc.WriteField(f)
 	}
 	return bytes.Clone(c.buf.Bytes())
@@ -148,6 +194,42 @@ func TestHostileClients(t *testing.T) {
 				c.frame(reset, 0, 2*i+1, []byte{0, 0, 0, 8})
 			}
 		}, h2.EnhanceYourCalm},
+		"resets that the client provokes": {func(c *client) {
+			block := c.header(hpack.HeaderField{Name: "content-length", Value: "5"})
+			for i := range uint32(60_000) {
+				c.frame(headers, endHeaders, 2*i+1, block)
+				c.frame(data, endStream, 2*i+1, []byte("x"))
+			}
+		}, h2.EnhanceYourCalm},
+		"windows that the client overflows": {func(c *client) {
+			block := c.header()
+			for i := range uint32(60_000) {
+				c.frame(headers, endHeaders, 2*i+1, block)
+				c.frame(windowUpdate, 0, 2*i+1, []byte{0x7f, 0xff, 0xff, 0xff})
+			}
+		}, h2.EnhanceYourCalm},
+		"trailers that the client breaks": {func(c *client) {
+			block, bad := c.header(), []byte{0x82} // :method GET
+			for i := range uint32(60_000) {
+				c.frame(headers, endHeaders, 2*i+1, block)
+				c.frame(headers, endHeaders|endStream, 2*i+1, bad)
+			}
+		}, h2.EnhanceYourCalm},
+		"flood of small DATA on a stream that has ended": {func(c *client) {
+			c.frame(headers, endHeaders|endStream, 1, c.header())
+			for range 30_000 {
+				c.frame(data, 0, 1, []byte("x"))
+			}
+		}, h2.EnhanceYourCalm},
+		"window of the connection": {func(c *client) {
+			c.frame(windowUpdate, 0, 0, []byte{0x7f, 0xff, 0xff, 0xff})
+		}, h2.FlowControlError},
+		"updates of the header table": {func(c *client) {
+			c.frame(headers, endHeaders|endStream, 1, append([]byte{0x3f, 0xe1, 0xff, 0x03}, c.header()...)) // to 64 KiB
+		}, h2.CompressionError},
+		"an integer without end in a header": {func(c *client) {
+			c.frame(headers, endHeaders|endStream, 1, append(c.header(), append([]byte{0xff}, bytes.Repeat([]byte{0xff}, 100)...)...))
+		}, h2.CompressionError},
 		"flood of CONTINUATION": {func(c *client) {
 			c.frame(headers, 0, 1, c.header())
 			for range 1000 {
@@ -257,6 +339,39 @@ func TestHostileRequests(t *testing.T) {
 				c.frame(data, 0, 1, make([]byte, 16_000))
 			}
 		}, reset: h2.FlowControlError},
+		"two tokens": {send: func(c *client) {
+			c.frame(headers, endHeaders|endStream, 1, c.header(hpack.HeaderField{Name: "authorization", Value: "a"}, hpack.HeaderField{Name: "authorization", Value: "b"}))
+		}, reset: h2.ProtocolError},
+		"two content types": {send: func(c *client) {
+			c.frame(headers, endHeaders|endStream, 1, c.header(hpack.HeaderField{Name: "content-type", Value: "a"}, hpack.HeaderField{Name: "content-type", Value: "a"}))
+		}, reset: h2.ProtocolError},
+		"two origins": {send: func(c *client) {
+			c.frame(headers, endHeaders|endStream, 1, c.header(hpack.HeaderField{Name: "origin", Value: ""}, hpack.HeaderField{Name: "origin", Value: "http://x"}))
+		}, reset: h2.ProtocolError},
+		"a host that is not the authority": {send: func(c *client) {
+			c.frame(headers, endHeaders|endStream, 1, c.header(hpack.HeaderField{Name: "host", Value: "y"}))
+		}, reset: h2.ProtocolError},
+		"the host again": {send: func(c *client) {
+			c.frame(headers, endHeaders|endStream, 1, c.header(hpack.HeaderField{Name: "host", Value: "X"}))
+		}, status: "200"},
+		"a method of two words": {send: func(c *client) {
+			c.frame(headers, endHeaders|endStream, 1, c.request("GET /x", "/", "x"))
+		}, reset: h2.ProtocolError},
+		"a path of two words": {send: func(c *client) {
+			c.frame(headers, endHeaders|endStream, 1, c.request("GET", "/ HTTP/1.1", "x"))
+		}, reset: h2.ProtocolError},
+		"a path without a slash": {send: func(c *client) {
+			c.frame(headers, endHeaders|endStream, 1, c.request("GET", "x/y", "x"))
+		}, reset: h2.ProtocolError},
+		"an absolute path": {send: func(c *client) {
+			c.frame(headers, endHeaders|endStream, 1, c.request("GET", "http://x/", "x"))
+		}, reset: h2.ProtocolError},
+		"more than the connection carries, after its end": {send: func(c *client) {
+			c.frame(headers, endHeaders|endStream, 1, c.header())
+			for range 30_000 {
+				c.frame(data, 0, 1, make([]byte, 512))
+			}
+		}, status: "200"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -279,6 +394,56 @@ func TestHostileRequests(t *testing.T) {
 				t.Errorf("the good request has status %q, closed: %v", status[101], closed)
 			}
 		})
+	}
+}
+
+// Whole answers that the client leaves no window for count for the memory of the server. Those
+// without room end at once, and the others when their time is over.
+func TestAnswersThatAreNotTaken(t *testing.T) {
+	const size, room = 20 << 10, 150 << 10
+	memory := &budget{left: room}
+	c := openWith(t, memory, func(w http.ResponseWriter, _ *http.Request) {
+		http.NewResponseController(w).SetWriteDeadline(time.Now().Add(time.Second))
+		w.Write(make([]byte, size))
+	})
+	c.frame(settings, 0, 0, []byte{0, byte(h2.SettingWindow), 0, 0, 0, 0})
+	for i := range uint32(20) {
+		c.frame(headers, endHeaders|endStream, 2*i+1, c.header())
+	}
+	_, resets, status, closed := c.send(8 * time.Second)
+	codes := make(map[h2.Code]int)
+	for _, code := range resets {
+		codes[code]++
+	}
+	if closed || len(status) != 20 || codes[h2.Cancel] == 0 || codes[h2.EnhanceYourCalm] == 0 || codes[h2.Cancel]+codes[h2.EnhanceYourCalm] != 20 {
+		t.Errorf("closed: %v, %d headers, resets: %v", closed, len(status), codes)
+	}
+	if free := memory.free(); free != room {
+		t.Errorf("%d bytes are still held", room-free)
+	}
+}
+
+// Large headers count for the memory of the server until their streams end: with the table of HPACK
+// a few bytes bring 64 KiB.
+func TestHeadersCountForMemory(t *testing.T) {
+	const room = 30 << 10
+	memory := &budget{left: room}
+	c := openWith(t, memory, echo)
+	c.frame(headers, endHeaders|endStream, 1, c.header(hpack.HeaderField{Name: "x", Value: strings.Repeat("y", 3900)}))
+	for i := range uint32(10) {
+		c.frame(headers, endHeaders, 2*i+3, append(c.header(), bytes.Repeat([]byte{0x80 | 62}, 3)...))
+	}
+	_, resets, _, closed := c.send(time.Second)
+	if closed || len(resets) != 8 {
+		t.Errorf("closed: %v, resets: %v; want 8 of 10 with 12 KiB each in 30 KiB", closed, resets)
+	}
+	c.out.Reset()
+	for i := range uint32(10) {
+		c.frame(reset, 0, 2*i+3, []byte{0, 0, 0, 8})
+	}
+	c.send(time.Second)
+	if free := memory.free(); free != room {
+		t.Errorf("%d bytes are still held", room-free)
 	}
 }
 

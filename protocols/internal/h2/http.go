@@ -47,7 +47,8 @@ type exchange struct {
 	ended   error // after body
 	by      time.Time
 	timer   *time.Timer
-	stopped bool // the handler has returned
+	stopped bool      // the handler has returned
+	sendBy  time.Time // of sends and of the answer; zero: none
 
 	sending     context.Context // of sends; replaced by SetWriteDeadline
 	stopSending context.CancelFunc
@@ -228,6 +229,7 @@ func (w *responseWriter) SetWriteDeadline(by time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stopSending()
+	w.sendBy = by
 	w.sending, w.stopSending = context.WithDeadline(w.req.Context(), by)
 	if by.IsZero() {
 		w.sending, w.stopSending = context.WithCancel(w.req.Context())
@@ -325,7 +327,7 @@ func (x *exchange) finish() {
 	for name, values := range x.header {
 		if name, ok := strings.CutPrefix(name, http.TrailerPrefix); ok {
 			for _, v := range values {
-				trailers = append(trailers, hpack.HeaderField{Name: strings.ToLower(name), Value: v})
+				trailers = appendTrailer(trailers, name, v)
 			}
 		}
 	}
@@ -336,11 +338,25 @@ func (x *exchange) finish() {
 				if x.sentHeader(name, v) {
 					continue
 				}
-				trailers = append(trailers, hpack.HeaderField{Name: strings.ToLower(name), Value: v})
+				trailers = appendTrailer(trailers, name, v)
 			}
 		}
 	}
+	x.mu.Lock()
+	by := x.sendBy
+	x.mu.Unlock()
+	if !by.IsZero() {
+		x.st.takeBefore(by)
+	}
 	x.st.Respond(x.head, x.out, trailers)
+}
+
+// appendTrailer appends a field unless HTTP cannot carry it.
+func appendTrailer(trailers []hpack.HeaderField, name, value string) []hpack.HeaderField {
+	if name = strings.ToLower(name); !validName(name) || !validValue(value) {
+		return trailers
+	}
+	return append(trailers, hpack.HeaderField{Name: name, Value: value})
 }
 
 // sentHeader reports whether a field was part of the header already.

@@ -28,17 +28,25 @@ type headerBlock struct {
 	trailers bool
 	regular  bool // a regular field was seen
 	bad      string
-	size     int // as HPACK counts it
+	host     string // the field host, which :authority takes the place of
+	size     int    // as HPACK counts it
 	most     int
-	seen     uint8 // pseudo-header fields
+	seen     uint16 // fields that occur once
 }
 
+// Fields that occur once. Of a second one, a proxy in front might have taken the other.
 const (
 	seenMethod = 1 << iota
 	seenScheme
 	seenAuthority
 	seenPath
 	seenProtocol
+	seenType
+	seenTimeout
+	seenEncoding
+	seenOrigin
+	seenAuthorization
+	seenHost
 )
 
 // emit is called with each field. It keeps nothing of a header that is malformed or too large.
@@ -76,7 +84,7 @@ func (b *headerBlock) emit(f hpack.HeaderField) {
 	}
 	switch f.Name {
 	case "content-type":
-		r.ContentType = f.Value
+		b.once(seenType, &r.ContentType, f.Value)
 	case "content-length":
 		n, err := strconv.ParseUint(f.Value, 10, 62)
 		if err != nil || r.ContentLength >= 0 && r.ContentLength != int64(n) {
@@ -85,22 +93,36 @@ func (b *headerBlock) emit(f hpack.HeaderField) {
 		}
 		r.ContentLength = int64(n)
 	case "grpc-timeout":
-		r.Timeout = f.Value
+		b.once(seenTimeout, &r.Timeout, f.Value)
 	case "grpc-encoding":
-		r.Encoding = f.Value
+		b.once(seenEncoding, &r.Encoding, f.Value)
 	case "grpc-accept-encoding":
+		if r.Accept != "" {
+			f.Value = r.Accept + "," + f.Value
+		}
 		r.Accept = f.Value
 	case "origin":
-		r.Origin = f.Value
+		b.once(seenOrigin, &r.Origin, f.Value)
 	case "authorization":
-		r.Authorization = f.Value
+		b.once(seenAuthorization, &r.Authorization, f.Value)
+	case "host":
+		b.once(seenHost, &b.host, f.Value)
 	default:
 		r.Header = append(r.Header, f)
 	}
 }
 
+// once stores the value of a field of which a request has one.
+func (b *headerBlock) once(bit uint16, at *string, value string) {
+	if b.seen&bit != 0 {
+		b.bad = "a header field that must occur once occurs twice"
+	}
+	b.seen |= bit
+	*at = value
+}
+
 func (b *headerBlock) pseudo(f hpack.HeaderField) {
-	var bit uint8
+	var bit uint16
 	var at *string
 	switch f.Name {
 	case ":method":
@@ -139,6 +161,17 @@ func (b *headerBlock) check() string {
 		return b.bad
 	case b.trailers:
 		return ""
+	case !validMethod(r.Method):
+		return "the method is no token"
+	case !validPath(r.Path):
+		return "the path has characters that no address has"
+	case b.seen&(seenHost|seenAuthority) == seenHost|seenAuthority && !strings.EqualFold(b.host, r.Authority):
+		return "the host is another one than the authority"
+	}
+	if b.seen&seenAuthority == 0 {
+		r.Authority = b.host
+	}
+	switch {
 	case b.seen&seenProtocol != 0 && (r.Method != "CONNECT" || r.Authority == "" || r.Protocol == ""):
 		return "the field :protocol belongs to a CONNECT request with an authority"
 	case r.Method == "CONNECT" && r.Protocol == "":
@@ -152,6 +185,26 @@ func (b *headerBlock) check() string {
 		return "the path does not begin with a slash"
 	}
 	return ""
+}
+
+// validMethod reports whether a method is a token, or missing.
+func validMethod(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < 'A' || c > 'Z') && (c >= 0x80 || !nameBytes[c]) {
+			return false
+		}
+	}
+	return true
+}
+
+// validPath reports whether a path is made of characters that can be part of an address.
+func validPath(s string) bool {
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] >= 0x7f {
+			return false
+		}
+	}
+	return true
 }
 
 // validName reports whether a name is a token in lower case.

@@ -3,8 +3,11 @@ package h2
 import (
 	"context"
 	"errors"
+	"time"
 
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/anser-rpc/anser/internal/mono"
 )
 
 // Stream is one request and its answer. Its methods are safe for concurrent use, but the parts of
@@ -17,16 +20,21 @@ type Stream struct {
 
 	// Guarded by the connection's mu.
 	receiver   Receiver
-	round      int   // of the sweeper when the last part of the body arrived
-	credit     int64 // bytes of DATA that may be sent
-	window     int64 // bytes that the client may still send
-	returned   int64 // bytes that were consumed, and not given back yet
-	halfClosed bool  // the client has ended its side
-	headed     bool  // the header of the answer was sent
-	ended      bool  // nothing follows what is in pending
-	flagged    bool  // a DATA frame has ended the answer
-	closed     bool  // both sides have ended, or it was reset
-	waits      bool  // it is in blocked
+	round      int       // of the sweeper when the last part of the body arrived
+	credit     int64     // bytes of DATA that may be sent
+	window     int64     // bytes that the client may still send
+	returned   int64     // bytes that were consumed, and not given back yet
+	halfClosed bool      // the client has ended its side
+	headed     bool      // the header of the answer was sent
+	ended      bool      // nothing follows what is in pending
+	flagged    bool      // a DATA frame has ended the answer
+	closed     bool      // both sides have ended, or it was reset
+	whole      int       // bytes of an answer that was given at once
+	takeBy     mono.Time // when the client must have taken a whole answer; 0: it may be a slow reader
+	sentRound  int       // of the sweeper when a part of pending was sent
+	header     int       // bytes of the request's header that are held
+	held       int       // bytes of pending that are held
+	waits      bool      // it is in blocked
 	pending    []byte
 	trailers   []hpack.HeaderField // sent after pending if ended
 	writable   chan struct{}       // closed when pending was sent or the stream has ended; or nil
@@ -94,6 +102,7 @@ func (st *Stream) Respond(h *Header, data []byte, trailers []hpack.HeaderField) 
 		return ErrClosed
 	}
 	st.ended, st.trailers = true, trailers
+	st.whole = len(data)
 	alone := !st.headed && len(data) == 0 && trailers == nil
 	st.headerLocked(h, alone)
 	switch {
@@ -228,6 +237,96 @@ func (st *Stream) addLocked(data []byte) {
 	}
 	st.pending = append(st.pending, data...)
 	st.sendLocked()
+	if st.ended && !st.closed {
+		st.awaitLocked()
+	}
+}
+
+// awaitLocked counts a whole answer that waits for credit, and makes sure that it does not wait for
+// ever.
+func (st *Stream) awaitLocked() {
+	c := st.conn
+	if !c.sweeping {
+		c.sweepLocked()
+	}
+	st.sentRound = c.round
+	if st.whole > 0 && st.takeBy == 0 {
+		st.takeBy = mono.Now().Add(c.config.Stall + time.Duration(st.whole/leastRate)*time.Second)
+	}
+	if st.takeBy == 0 || st.holdLocked() {
+		return
+	}
+	c.resetLocked(st.id, EnhanceYourCalm)
+	st.receiver = nil // its call has ended
+	st.closeLocked()
+	c.removeLocked(st)
+}
+
+const (
+	// leastRate is the number of bytes a second at which a whole answer must be taken.
+	leastRate = 32 << 10
+	// patience is the number of rounds of the sweeper, of 10 s each, for which the rest of a stream may
+	// wait for a slow reader after its handler has ended.
+	patience = 30
+)
+
+// takeBefore sets when the client must have taken the answer: it is no slow reader of a stream.
+func (st *Stream) takeBefore(by time.Time) {
+	st.conn.mu.Lock()
+	st.takeBy = mono.Now().Add(time.Until(by))
+	st.conn.mu.Unlock()
+}
+
+// unreadLocked reports whether the client does not take the rest of the answer.
+func (st *Stream) unreadLocked(now mono.Time) bool {
+	switch {
+	case !st.ended || len(st.pending) == 0:
+		return false
+	case st.takeBy != 0:
+		return now > st.takeBy
+	}
+	return st.conn.round-st.sentRound >= patience
+}
+
+// uncounted is the number of bytes of a request's header, and of an answer that waits, that are not
+// counted.
+const uncounted = 4 << 10
+
+// holdHeader counts a large header, and reports whether there is room for it.
+func (st *Stream) holdHeader(size int) bool {
+	c := st.conn
+	if c.config.Hold == nil || size <= uncounted {
+		return true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if st.closed || !c.config.Hold(size) {
+		return st.closed
+	}
+	st.header = size
+	return true
+}
+
+// holdLocked counts what waits to be sent, and reports whether there is room for it.
+func (st *Stream) holdLocked() bool {
+	c := st.conn
+	more := cap(st.pending) - st.held
+	if c.config.Hold == nil || cap(st.pending) <= uncounted || more <= 0 {
+		return true
+	}
+	if !c.config.Hold(more) {
+		return false
+	}
+	st.held += more
+	return true
+}
+
+// releaseLocked takes back what holdLocked has counted.
+func (st *Stream) releaseLocked() {
+	if st.held > 0 {
+		st.conn.config.Release(st.held)
+		st.held = 0
+	}
 }
 
 // sendLocked sends what the client's credit allows.
@@ -244,6 +343,7 @@ func (st *Stream) sendLocked() {
 		}
 		c.out = append(append(c.out, FrameHeader(n, FrameData, flags, st.id)...), st.pending[:n]...)
 		st.pending = st.pending[n:]
+		st.sentRound = c.round
 		st.credit -= int64(n)
 		c.credit -= int64(n)
 	}
@@ -254,6 +354,7 @@ func (st *Stream) sendLocked() {
 	switch {
 	case len(st.pending) == 0:
 		st.pending = nil
+		st.releaseLocked()
 		if st.ended {
 			st.finishLocked()
 		}
@@ -293,6 +394,11 @@ func (st *Stream) endLocked() {
 func (st *Stream) closeLocked() {
 	st.closed = true
 	st.pending, st.trailers = nil, nil
+	st.releaseLocked()
+	if st.header > 0 {
+		st.conn.config.Release(st.header)
+		st.header = 0
+	}
 	if st.writable != nil {
 		close(st.writable)
 		st.writable = nil

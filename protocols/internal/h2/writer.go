@@ -43,8 +43,10 @@ func (c *Conn) sendSettings() {
 	c.mu.Unlock()
 }
 
-func (c *Conn) resetLocked(id uint32, code Code) {
-	c.out = binary.BigEndian.AppendUint32(append(c.out, FrameHeader(4, FrameReset, 0, id)...), uint32(code))
+func (c *Conn) resetLocked(id uint32, code Code) { c.out = append(c.out, resetFrame(id, code)...) }
+
+func resetFrame(id uint32, code Code) []byte {
+	return binary.BigEndian.AppendUint32(FrameHeader(4, FrameReset, 0, id), uint32(code))
 }
 
 func (c *Conn) goAwayLocked(last uint32, code Code, text string) {
@@ -115,12 +117,8 @@ func (c *Conn) Flush() {
 	for len(c.out) > 0 && c.err == nil {
 		b := c.out
 		c.out, c.spare = c.spare[:0], nil
-		if now := mono.Now(); c.deadline.Sub(now) < c.config.Stall-time.Second {
-			c.deadline = now.Add(c.config.Stall)
-			c.nc.SetWriteDeadline(time.Now().Add(c.config.Stall))
-		}
 		c.mu.Unlock()
-		_, err := c.nc.Write(b)
+		err := c.write(b)
 		c.mu.Lock()
 		if cap(b) <= keepOut {
 			c.spare = b
@@ -143,6 +141,26 @@ func (c *Conn) Flush() {
 	if err != nil {
 		c.end(err)
 	}
+}
+
+// maxWrite is how many bytes are written within one Stall: a client that reads slowly is no one that
+// does not read.
+const maxWrite = 64 << 10
+
+// write writes b. The caller has set writing.
+func (c *Conn) write(b []byte) error {
+	for len(b) > 0 {
+		if now := mono.Now(); c.deadline.Sub(now) < c.config.Stall-time.Second {
+			c.deadline = now.Add(c.config.Stall)
+			c.nc.SetWriteDeadline(time.Now().Add(c.config.Stall))
+		}
+		n, err := c.nc.Write(b[:min(len(b), maxWrite)])
+		if err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
 }
 
 // headerWriter encodes headers. Only the few fields that most answers have enter the table of the
