@@ -38,17 +38,36 @@ func (s *Server) decodePacked(p *packing, cd codec.Codec, payload []byte, in any
 	out, err := unpack((*b)[:0], payload, p.compressor, s.o.maxMessage, s.o.maxExpansion)
 	*b = out
 	if err != nil {
-		fault := refusal(err.code, "the request: %s", err.text)
-		fault.limit = err.limit
-		if err.code == ResourceExhausted {
-			fault = fault.WithRetryAfter(RetryNever)
-		}
-		return fault
+		return err.refusal()
 	}
 	if err := unmarshal(cd, out, in, true); err != nil {
 		return undecodable(cd, err)
 	}
 	return nil
+}
+
+// Decompress returns the decompressed message of a request over another protocol, within the limits
+// [MaxMessage] and [MaxExpansion]. Call it after [ProtocolConn.Admit]: before that nothing is known of
+// the client. It is safe for concurrent use. The error is for the caller of the method.
+func (s *Server) Decompress(c compress.Compressor, message []byte) ([]byte, *Error) {
+	if s.usable() != nil || c == nil {
+		return nil, refusal(Internal, "anser.Server.Decompress: the server is not usable, or there is no compressor")
+	}
+	out, err := unpack(nil, message, c, s.o.maxMessage, s.o.maxExpansion)
+	if err != nil {
+		return nil, err.refusal()
+	}
+	return out, nil
+}
+
+// refusal returns the error of the request.
+func (e *unpackError) refusal() *Error {
+	fault := refusal(e.code, "the request: %s", e.text)
+	fault.limit = e.limit
+	if e.code == ResourceExhausted {
+		fault = fault.WithRetryAfter(RetryNever)
+	}
+	return fault
 }
 
 func undecodable(cd codec.Codec, err error) *Error {

@@ -211,8 +211,13 @@ func (p *httpProtocol) serveHTTP1(s *anser.Server, in anser.Incoming) error {
 	at := p.site(s)
 	l := newOneConn(in)
 	server := &http.Server{
-		Handler: at.handler, MaxHeaderBytes: maxHeader, ReadHeaderTimeout: stall,
+		Handler: l.conn.head.handler(at.handler), MaxHeaderBytes: maxHeader, ReadHeaderTimeout: stall,
 		ErrorLog: discard,
+		ConnState: func(_ net.Conn, state http.ConnState) {
+			if state == http.StateIdle {
+				l.conn.next()
+			}
+		},
 	}
 	server.Protocols = new(http.Protocols)
 	server.Protocols.SetHTTP1(true)

@@ -5,6 +5,8 @@ import (
 	"log"
 	"net"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/anser-rpc/anser"
 )
@@ -21,6 +23,7 @@ type oneConn struct {
 
 func newOneConn(in anser.Incoming) *oneConn {
 	c := &beganConn{Conn: in.Conn, begin: in.Begin, over: make(chan struct{})}
+	c.head.body = -1
 	return &oneConn{conn: c, closed: make(chan struct{})}
 }
 
@@ -47,18 +50,36 @@ func (l *oneConn) Addr() net.Addr { return l.conn.LocalAddr() }
 // beganConn is a connection whose first bytes were read already.
 type beganConn struct {
 	net.Conn
-	begin []byte
-	once  sync.Once
-	over  chan struct{} // closed by Close
+	begin   []byte
+	head    headWatch
+	bounded atomic.Bool // it has a deadline for writing
+	once    sync.Once
+	over    chan struct{} // closed by Close
 }
 
 func (c *beganConn) Read(p []byte) (int, error) {
 	if len(c.begin) > 0 {
 		n := copy(p, c.begin)
 		c.begin = c.begin[n:]
+		c.head.feed(p[:n])
 		return n, nil
 	}
-	return c.Conn.Read(p)
+	n, err := c.Conn.Read(p)
+	c.head.feed(p[:n])
+	return n, err
+}
+
+func (c *beganConn) SetWriteDeadline(by time.Time) error {
+	c.bounded.Store(!by.IsZero())
+	return c.Conn.SetWriteDeadline(by)
+}
+
+// next is called between two requests.
+func (c *beganConn) next() {
+	c.head.next()
+	if c.bounded.Load() {
+		c.SetWriteDeadline(time.Time{})
+	}
 }
 
 func (c *beganConn) Close() error {

@@ -158,11 +158,6 @@ func compression(name string) (compress.Compressor, *anser.Error) {
 	return c, nil
 }
 
-// decompress returns the message of a payload.
-func (q *request) decompress(c compress.Compressor, payload []byte) ([]byte, *anser.Error) {
-	return exchange.Unpack(c, payload, q.handler.most)
-}
-
 func (q *request) tooLarge() *anser.Error { return exchange.TooLarge(q.handler.most) }
 
 // setFields adds header fields, with a prefix before their names.

@@ -72,6 +72,9 @@ func (q *request) connectStream(codec string) {
 // is called, whatever the protocol says of streams.
 func (s *stream) run() (trailers anser.Metadata, fault *anser.Error) {
 	pc, fault := s.conn()
+	if fault == nil {
+		fault = exchange.Known(pc, &s.call)
+	}
 	if fault != nil {
 		return nil, fault
 	}
@@ -87,8 +90,8 @@ func (s *stream) run() (trailers anser.Metadata, fault *anser.Error) {
 		return nil, fault
 	}
 	s.call.Size = len(data)
-	reply, trailers, fault := exchange.Call(s.r.Context(), pc, &s.call, data, func(into any) *anser.Error {
-		return s.method.Decode(s.codec, data, into)
+	reply, trailers, fault := exchange.Call(s.r.Context(), pc, &s.call, func(_ *anser.ProtocolCall, into any) ([]byte, *anser.Error) {
+		return data, s.method.Decode(s.codec, data, into)
 	})
 	if fault != nil {
 		return trailers, fault
@@ -151,10 +154,15 @@ func (s *stream) next() ([]byte, error) {
 	if size > int64(s.handler.most) {
 		return nil, s.tooLarge()
 	}
-	data := make([]byte, 0, min(size, 64<<10)) // never from a length that is only declared
+	data := make([]byte, 0, min(size, 4<<10)) // never from a length that is only declared
+	memory := exchange.NewHolder(s.r)
+	defer memory.Release()
 	for int64(len(data)) < size {
 		if len(data) == cap(data) {
 			data = append(data, 0)[:len(data)]
+			if fault := memory.Hold(cap(data)); fault != nil {
+				return nil, fault
+			}
 		}
 		n, err := s.body.Read(data[len(data):min(int64(cap(data)), size)])
 		data = data[:len(data)+n]
@@ -172,7 +180,7 @@ func (s *stream) next() ([]byte, error) {
 		if s.packed == nil {
 			return nil, anser.Refuse(anser.Internal, "a message is compressed, and no header names the compression")
 		}
-		plain, fault := s.decompress(s.packed, data)
+		plain, fault := s.handler.methods.Unpack(s.packed, data)
 		if fault != nil {
 			return nil, fault
 		}

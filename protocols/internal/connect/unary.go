@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/compress"
 	"github.com/anser-rpc/anser/protocols/internal/exchange"
 )
 
@@ -21,18 +22,29 @@ func (q *request) unary(codec string) {
 	if fault == nil {
 		fault = q.deadline()
 	}
+	q.serve(codec, packed, fault, func() ([]byte, *anser.Error) {
+		return exchange.ReadBody(q.r, q.control, q.handler.most)
+	})
+}
+
+// serve finds out who calls, and then reads the message, unless there is a fault.
+func (q *request) serve(codec string, packed compress.Compressor, fault *anser.Error, read func() ([]byte, *anser.Error)) {
+	var pc *anser.ProtocolConn
+	if fault == nil {
+		pc, fault = q.conn()
+	}
+	if fault == nil {
+		fault = exchange.Known(pc, &q.call)
+	}
 	var data []byte
 	if fault == nil {
-		data, fault = exchange.ReadBody(q.r, q.control, q.handler.most)
-	}
-	if fault == nil && packed != nil && len(data) > 0 {
-		data, fault = q.decompress(packed, data)
+		data, fault = read()
 	}
 	if fault != nil {
 		q.fail(fault, nil)
 		return
 	}
-	q.answer(codec, data)
+	q.answer(pc, codec, packed, data)
 }
 
 // get serves a call with GET, whose message is in the query. Only methods that change nothing are
@@ -50,6 +62,7 @@ func (q *request) get() {
 	}
 	data := []byte(query.Get("message"))
 	var fault *anser.Error
+	var packed compress.Compressor
 	if query.Get("base64") == "1" {
 		var err error
 		if data, err = base64.RawURLEncoding.DecodeString(strings.TrimRight(string(data), "=")); err != nil {
@@ -60,10 +73,7 @@ func (q *request) get() {
 		fault = q.tooLarge()
 	}
 	if fault == nil {
-		packed, bad := compression(query.Get("compression"))
-		if fault = bad; packed != nil && len(data) > 0 {
-			data, fault = q.decompress(packed, data)
-		}
+		packed, fault = compression(query.Get("compression"))
 	}
 	if fault == nil {
 		fault = q.deadline()
@@ -71,27 +81,28 @@ func (q *request) get() {
 	if version := query.Get("connect"); fault == nil && version != "" && version != "v1" {
 		fault = anser.Refuse(anser.InvalidArgument, "the version of Connect is not served: use v1")
 	}
-	if fault != nil {
-		q.fail(fault, nil)
-		return
-	}
-	q.answer(codec, data)
+	q.serve(codec, packed, fault, func() ([]byte, *anser.Error) { return data, nil })
 }
 
 // answer runs the call, and sends its reply.
-func (q *request) answer(codec string, data []byte) {
+func (q *request) answer(pc *anser.ProtocolConn, codec string, packed compress.Compressor, data []byte) {
 	if v := q.r.Header.Get("Connect-Protocol-Version"); v != "" && v != "1" {
 		q.fail(anser.Refuse(anser.InvalidArgument, "the version of Connect is not served: use 1"), nil)
 		return
 	}
-	pc, fault := q.conn()
-	if fault != nil {
-		q.fail(fault, nil)
-		return
-	}
 	q.call.Size = len(data)
-	reply, trailers, fault := exchange.Call(q.r.Context(), pc, &q.call, data, func(into any) *anser.Error {
-		return q.method.Decode(q.codec, data, into)
+	reply, trailers, fault := exchange.Call(q.r.Context(), pc, &q.call, func(call *anser.ProtocolCall, into any) ([]byte, *anser.Error) {
+		message := data
+		if packed != nil && len(data) > 0 {
+			var fault *anser.Error
+			if message, fault = q.handler.methods.Unpack(packed, data); fault == nil {
+				fault = call.Received(len(message))
+			}
+			if fault != nil {
+				return nil, fault
+			}
+		}
+		return message, q.method.Decode(q.codec, message, into)
 	})
 	if fault != nil {
 		q.fail(fault, trailers)
@@ -120,6 +131,7 @@ func (q *request) answer(codec string, data []byte) {
 		return
 	}
 	h.Set("Content-Length", strconv.Itoa(len(out)))
+	exchange.BoundAnswer(q.control, len(out))
 	q.w.Write(out)
 }
 

@@ -28,6 +28,17 @@ func FreeBody(control *http.ResponseController) { control.SetReadDeadline(time.T
 // DropBody gives the client a moment to notice the answer to a request whose body is not read.
 func DropBody(control *http.ResponseController) { control.SetReadDeadline(time.Now().Add(time.Second)) }
 
+// BoundAnswer bounds the time in which the client may take an answer of n bytes that is complete. Over
+// HTTP/1.1 the bound ends with the request.
+func BoundAnswer(control *http.ResponseController, n int) {
+	control.SetWriteDeadline(time.Now().Add(answerTime + time.Duration(n/answerRate)*time.Second))
+}
+
+const (
+	answerTime = 10 * time.Second
+	answerRate = 32 << 10 // bytes a second
+)
+
 // ReadBody reads the body of a request of one message. What it holds before the message is complete
 // counts for the memory of the server.
 func ReadBody(r *http.Request, control *http.ResponseController, most int) (_ []byte, fault *anser.Error) {
@@ -48,35 +59,64 @@ func ReadBody(r *http.Request, control *http.ResponseController, most int) (_ []
 // ReadMessage reads a message to its end. It counts held bytes for the memory of the server, which
 // the caller releases when it needs the message no more.
 func ReadMessage(r io.Reader, h *host.Conn, most int) (message []byte, held int, fault *anser.Error) {
+	memory := &Holder{conn: h}
 	defer func() {
 		if fault != nil {
-			h.Release(held)
-			held = 0
+			memory.Release()
 		}
+		held = memory.held
 	}()
 	data := make([]byte, 0, 512) // never from a length that is only declared
 	for {
 		if len(data) == cap(data) {
 			data = append(data, 0)[:len(data)]
-			if more := cap(data) - held; cap(data) > uncounted {
-				if !h.Hold(more) {
-					return nil, held, anser.Refuse(anser.ResourceExhausted, "the server has no memory for the request (anser.MaxMemory)")
-				}
-				held += more
+			if fault := memory.Hold(cap(data)); fault != nil {
+				return nil, 0, fault
 			}
 		}
 		n, err := r.Read(data[len(data):cap(data)])
 		if data = data[:len(data)+n]; len(data) > most {
-			return nil, held, TooLarge(most)
+			return nil, 0, TooLarge(most)
 		}
 		if err == io.EOF {
-			return data, held, nil
+			return data, 0, nil
 		}
 		if err != nil {
-			return nil, held, Broken(err)
+			return nil, 0, Broken(err)
 		}
 	}
 }
+
+// Holder counts what a request holds for the memory of the server. It is not safe for concurrent use.
+type Holder struct {
+	conn *host.Conn
+	held int
+}
+
+// NewHolder returns one that holds nothing.
+func NewHolder(r *http.Request) *Holder { return &Holder{conn: host.FromContext(r.Context())} }
+
+// Hold counts a buffer of size bytes, in place of what was counted before if that was less.
+func (m *Holder) Hold(size int) *anser.Error {
+	if size <= uncounted || size <= m.held {
+		return nil
+	}
+	if !m.conn.Hold(size - m.held) {
+		return errNoMemory
+	}
+	m.held = size
+	return nil
+}
+
+// Release takes back what was counted.
+func (m *Holder) Release() {
+	if m.held > 0 {
+		m.conn.Release(m.held)
+		m.held = 0
+	}
+}
+
+var errNoMemory = anser.Refuse(anser.ResourceExhausted, "the server has no memory for the request (anser.MaxMemory)")
 
 // TooLarge is the error of a message over the limit.
 func TooLarge(most int) *anser.Error {

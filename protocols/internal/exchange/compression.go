@@ -1,7 +1,6 @@
 package exchange
 
 import (
-	"errors"
 	"strings"
 
 	"github.com/anser-rpc/anser"
@@ -16,6 +15,14 @@ const Compressions = "gzip"
 
 // Compressor returns the compression of a name, or nil.
 func Compressor(name string) compress.Compressor { return compressors[name] }
+
+// Unpack decompresses a message of an admitted call. A few are decompressed at once: what they become
+// counts for the memory of the server only when it is known.
+func (d *Directory) Unpack(c compress.Compressor, message []byte) ([]byte, *anser.Error) {
+	d.unpacking <- struct{}{}
+	defer func() { <-d.unpacking }()
+	return d.server.Decompress(c, message)
+}
 
 // Accepts reports whether a list such as "identity, gzip" has a name.
 func Accepts(list, name string) bool {
@@ -36,16 +43,4 @@ func Choose(list string) (compress.Compressor, string) {
 		}
 	}
 	return nil, ""
-}
-
-// Unpack returns the message of a compressed payload.
-func Unpack(c compress.Compressor, payload []byte, most int) ([]byte, *anser.Error) {
-	plain, err := c.Decompress(nil, payload, most)
-	if errors.Is(err, compress.ErrTooLarge) {
-		return nil, TooLarge(most)
-	}
-	if err != nil {
-		return nil, anser.Refuse(anser.InvalidArgument, "decompress the message: %v", err)
-	}
-	return plain, nil
 }

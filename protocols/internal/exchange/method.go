@@ -5,6 +5,7 @@ package exchange
 import (
 	"bytes"
 	"reflect"
+	"runtime"
 	"strings"
 	"sync"
 
@@ -35,7 +36,8 @@ type Method struct {
 
 // Directory finds the methods of a server by their paths. It is safe for concurrent use.
 type Directory struct {
-	server *anser.Server
+	server    *anser.Server
+	unpacking chan struct{} // full while as many messages are decompressed as may be at once
 
 	mu    sync.RWMutex // guards paths
 	paths map[string]*Method
@@ -43,7 +45,7 @@ type Directory struct {
 
 // NewDirectory returns the directory of a server.
 func NewDirectory(s *anser.Server) *Directory {
-	return &Directory{server: s, paths: make(map[string]*Method)}
+	return &Directory{server: s, unpacking: make(chan struct{}, 2*runtime.GOMAXPROCS(0)), paths: make(map[string]*Method)}
 }
 
 // Server returns the server.

@@ -7,17 +7,34 @@ import (
 	"github.com/anser-rpc/anser/codec"
 )
 
+// Known returns why the client of a connection may not call, if it has not authenticated, so that
+// nothing of its request is read. The server counts the refusal.
+func Known(pc *anser.ProtocolConn, r *anser.ProtocolRequest) *anser.Error {
+	if !pc.NeedsLogin() {
+		return nil
+	}
+	call, fault := pc.Admit(r)
+	if fault == nil { // it has done so just now
+		fault = errUnknown
+		call.Refuse(fault)
+	}
+	return fault
+}
+
+var errUnknown = anser.Refuse(anser.Unauthenticated, "the client has not authenticated itself")
+
 // Call makes the server run a call, and waits for its end. decode decodes the message of the
-// request, and payload is what distinguishes it from others with the same idempotency key. When ctx
-// ends, the call is cancelled, unless it has such a key: then its caller comes back for the reply.
-// The trailers are those of the handler, also with an error.
-func Call(ctx context.Context, pc *anser.ProtocolConn, r *anser.ProtocolRequest, payload []byte, decode func(into any) *anser.Error) (reply any, trailers anser.Metadata, fault *anser.Error) {
+// request after it was admitted, and returns what distinguishes it from others with the same
+// idempotency key. When ctx ends, the call is cancelled, unless it has such a key: then its caller
+// comes back for the reply. The trailers are those of the handler, also with an error.
+func Call(ctx context.Context, pc *anser.ProtocolConn, r *anser.ProtocolRequest, decode func(call *anser.ProtocolCall, into any) (payload []byte, fault *anser.Error)) (reply any, trailers anser.Metadata, fault *anser.Error) {
 	call, fault := pc.Admit(r)
 	if fault != nil {
 		return nil, nil, fault
 	}
 	in := call.NewRequest()
-	if fault := decode(in); fault != nil {
+	payload, fault := decode(call, in)
+	if fault != nil {
 		call.Refuse(fault)
 		return nil, nil, fault
 	}

@@ -70,6 +70,9 @@ func (c *Conn) Request(st *h2.Stream, r *h2.Request, end bool) h2.Receiver {
 		return s
 	}
 	u := &unary{request: q}
+	if !u.login() {
+		return nil
+	}
 	if end {
 		u.Data(nil, true)
 	}
@@ -222,7 +225,7 @@ func (q *request) unpack(flag byte, payload []byte) ([]byte, *anser.Error) {
 	case q.packed == nil:
 		return nil, anser.Refuse(anser.Internal, "a message is compressed, and grpc-encoding names no compression")
 	}
-	return exchange.Unpack(q.packed, payload, q.conn.most)
+	return q.conn.Methods.Unpack(q.packed, payload)
 }
 
 func (q *request) tooLarge() *anser.Error { return exchange.TooLarge(q.conn.most) }

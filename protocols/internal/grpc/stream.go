@@ -29,6 +29,7 @@ type stream struct {
 	why   *anser.Error
 	call  *anser.ProtocolCall
 	gone  bool // the client has reset the stream
+	held  int  // bytes of in that the server's memory counts
 }
 
 func newStream(q *request) *stream {
@@ -66,7 +67,12 @@ func (s *stream) Data(p []byte, end bool) {
 	s.in = append(s.in, p...)
 	s.ended = s.ended || end
 	free := 0
-	if s.waits {
+	if s.why == nil && !s.holdLocked() {
+		s.why = anser.Refuse(anser.ResourceExhausted, "the server has no memory for the message (anser.MaxMemory)")
+		free = len(s.in) - s.at - s.freed
+		s.dropLocked()
+		s.cond.Broadcast()
+	} else if s.waits {
 		free = s.freeLocked()
 		s.cond.Signal()
 	} else if s.why != nil {
@@ -111,12 +117,39 @@ func (s *stream) Stop(why *anser.Error) {
 		s.why = why
 	}
 	free := len(s.in) - s.at - s.freed
-	s.in, s.at, s.freed = nil, 0, 0
+	s.dropLocked()
 	s.cond.Broadcast()
 	s.mu.Unlock()
 	if free > 0 {
 		s.st.Consume(free)
 	}
+}
+
+// holdLocked counts what has arrived, and reports whether there is room for it.
+func (s *stream) holdLocked() bool {
+	more := cap(s.in) - s.held
+	if len(s.in)-s.at <= uncounted || more <= 0 {
+		return true
+	}
+	if !s.conn.Host.Hold(more) {
+		return false
+	}
+	s.held += more
+	return true
+}
+
+// releaseLocked takes back what holdLocked has counted.
+func (s *stream) releaseLocked() {
+	if s.held > 0 {
+		s.conn.Host.Release(s.held)
+		s.held = 0
+	}
+}
+
+// dropLocked forgets what has arrived.
+func (s *stream) dropLocked() {
+	s.in, s.at, s.freed = nil, 0, 0
+	s.releaseLocked()
 }
 
 // Recv waits for the next message.
@@ -161,12 +194,14 @@ func (s *stream) next() (payload []byte, flag byte, err error) {
 				s.freed -= min(s.freed, whole)
 				if s.at == len(s.in) {
 					s.in, s.at = s.in[:0], 0
+					s.releaseLocked()
 					if cap(s.in) > maxKept {
 						s.in = nil
 					}
 				} else if s.at > maxKept {
 					s.in = append([]byte(nil), s.in[s.at:]...)
 					s.at = 0
+					s.releaseLocked() // the rest counts when more arrives
 				}
 				if free > 0 {
 					s.mu.Unlock()

@@ -1,7 +1,6 @@
 package grpc
 
 import (
-	"bytes"
 	"encoding/binary"
 	"sync"
 
@@ -12,18 +11,71 @@ import (
 // unary receives the message of a call.
 type unary struct {
 	*request
-	buf []byte // of a message in several parts; owned by the reader goroutine
+	buf []byte // of a message in several parts; owned by the reader goroutine, and from complete on by what runs the call
 
-	mu   sync.Mutex // guards the fields below
-	call *anser.ProtocolCall
-	gone bool // the client no longer waits
-	held int  // bytes of buf that the server's memory counts
+	known bool                // the caller was known at the beginning
+	pc    *anser.ProtocolConn // set once, before the call runs
+
+	mu       sync.Mutex // guards the fields below
+	proving  bool       // the caller's credential is checked: nothing is given back to the client
+	unpaid   int        // bytes to give back when it is
+	complete bool       // buf is the whole request, and the call runs when the caller is known
+	call     *anser.ProtocolCall
+	gone     bool // the client no longer waits
+	held     int  // bytes of buf that the server's memory counts
+}
+
+// login finds out who calls, and returns whether the request goes on.
+func (u *unary) login() bool {
+	pc, fault, known := u.conn.Host.Known(u.token)
+	if !known {
+		u.proving = true
+		go u.conn.Host.With(u.token, u.proved)
+		return true
+	}
+	if fault == nil {
+		fault = exchange.Known(pc, &u.request.call)
+	}
+	if fault != nil {
+		u.refuse(fault)
+		return false
+	}
+	u.pc, u.known = pc, true
+	return true
+}
+
+// proved goes on with the request when a credential was checked.
+func (u *unary) proved(pc *anser.ProtocolConn, fault *anser.Error) {
+	if fault == nil {
+		fault = exchange.Known(pc, &u.request.call)
+	}
+	u.mu.Lock()
+	u.pc, u.proving = pc, false
+	unpaid, complete, gone := u.unpaid, u.complete, u.gone
+	u.gone = u.gone || fault != nil
+	u.mu.Unlock()
+	if unpaid > 0 {
+		u.st.Consume(unpaid)
+		defer u.st.Flush()
+	}
+	switch {
+	case gone:
+		u.release()
+	case fault != nil:
+		u.release()
+		u.refuse(fault)
+	case complete:
+		u.finish(u.buf)
+	}
 }
 
 // Data gets a part of the request.
 func (u *unary) Data(p []byte, end bool) {
-	u.st.Consume(len(p))
-	if !end || len(u.buf) > 0 {
+	proving := !u.known && u.takes(len(p))
+	if !proving {
+		u.st.Consume(len(p))
+	}
+	if proving || !end || len(u.buf) > 0 {
 		if len(u.buf)+len(p) > u.conn.most+prefixSize {
 			u.refuseAll(u.tooLarge())
 			return
@@ -37,32 +89,45 @@ func (u *unary) Data(p []byte, end bool) {
 			u.refuseAll(u.tooLarge())
 			return
 		}
-		if !end {
+		if !end || proving && u.waits() {
 			return
 		}
 		p = u.buf
 	}
+	u.finish(p)
+}
+
+// takes reports whether the caller is not known yet. The bytes are then given back to the client
+// later, so that it sends no more than a window.
+func (u *unary) takes(n int) (proving bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.proving {
+		u.unpaid += n
+	}
+	return u.proving
+}
+
+// waits records that the request is complete, and reports whether the caller is not known yet.
+func (u *unary) waits() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.complete = true
+	return u.proving
+}
+
+// finish runs the call of a complete request.
+func (u *unary) finish(p []byte) {
 	switch {
 	case len(p) == 0:
 		u.refuseAll(anser.Refuse(anser.Unimplemented, "the request has no message"))
-		return
 	case len(p) < prefixSize || len(p)-prefixSize < int(binary.BigEndian.Uint32(p[1:])):
 		u.refuseAll(anser.Refuse(anser.Internal, "the message is cut off"))
-		return
 	case len(p)-prefixSize > int(binary.BigEndian.Uint32(p[1:])):
 		u.refuseAll(anser.Refuse(anser.Unimplemented, "the request has more than one message"))
-		return
+	default:
+		u.run(p[0], p[prefixSize:])
 	}
-	if u.token != "" {
-		p = bytes.Clone(p) // a login may come first
-	}
-	u.conn.Host.With(u.token, func(pc *anser.ProtocolConn, fault *anser.Error) {
-		if fault != nil {
-			u.refuse(fault)
-			return
-		}
-		u.run(pc, p[0], p[prefixSize:])
-	})
 }
 
 // refuseAll refuses the request although it may not be complete.
@@ -71,7 +136,6 @@ func (u *unary) refuseAll(e *anser.Error) {
 	gone := u.gone
 	u.gone = true
 	u.mu.Unlock()
-	u.buf = nil
 	u.release()
 	if !gone {
 		u.fail(e, nil)
@@ -108,11 +172,11 @@ func (u *unary) release() {
 }
 
 // run decodes the request and makes the server run the call.
-func (u *unary) run(pc *anser.ProtocolConn, flag byte, payload []byte) {
+func (u *unary) run(flag byte, payload []byte) {
 	u.request.call.Size = len(payload)
 	u.buf = nil
 	u.release() // Admit counts it again
-	call, refused := pc.Admit(&u.request.call)
+	call, refused := u.pc.Admit(&u.request.call)
 	if refused != nil {
 		u.refuse(refused)
 		return

@@ -27,6 +27,8 @@ type Conn struct {
 	close    func(error)
 	base     *anser.ProtocolConn // of requests without a credential
 
+	proofs chan struct{} // full while maxProofs credentials are checked
+
 	mu     sync.Mutex // guards the fields below
 	others map[[sha256.Size]byte]*login
 	wrong  int // credentials that were not accepted
@@ -39,6 +41,7 @@ type Conn struct {
 const (
 	maxLogins = 1000 // credentials that a connection may use at once
 	maxWrong  = 100  // credentials of a connection that are checked in vain
+	maxProofs = 16   // credentials of a connection that are checked at once: each counts as a connection
 )
 
 // login is a credential of the connection.
@@ -52,7 +55,7 @@ type login struct {
 // Open adds a connection to the server. drain is called when the client should use another server,
 // and close when the connection must end, with nil after a drain.
 func Open(s *anser.Server, peer anser.Peer, drain func(), end func(error)) (*Conn, error) {
-	c := &Conn{Server: s, Peer: peer, draining: make(chan struct{}), drain: drain, close: end}
+	c := &Conn{Server: s, Peer: peer, draining: make(chan struct{}), drain: drain, close: end, proofs: make(chan struct{}, maxProofs)}
 	base, err := s.OpenConn(peer, anser.ProtocolHooks{
 		Drain: func(time.Duration) { c.startDrain() },
 		Close: c.closeBase,
@@ -158,15 +161,34 @@ func (c *Conn) End(err error) {
 	c.base.End(err)
 }
 
+// Known returns the connection at the server for requests with this Authorization header, or why
+// there is none. ok is false if a credential must be checked first: see With.
+func (c *Conn) Known(authorization string) (pc *anser.ProtocolConn, fault *anser.Error, ok bool) {
+	token, ok := bearer(authorization)
+	if !ok || !c.Server.Authenticates() {
+		return c.base, nil, true
+	}
+	key := sha256.Sum256([]byte(token))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, errGone, true
+	}
+	if l := c.others[key]; l != nil && l.ready {
+		return l.conn, nil, true
+	}
+	return nil, nil, false
+}
+
 // With calls f with the connection at the server for requests with this Authorization header, or
 // with why there is none. f is called before With returns, or by another goroutine if a credential
 // must be checked first.
 func (c *Conn) With(authorization string, f func(*anser.ProtocolConn, *anser.Error)) {
-	token, ok := bearer(authorization)
-	if !ok || !c.Server.Authenticates() {
-		f(c.base, nil)
+	if pc, fault, ok := c.Known(authorization); ok {
+		f(pc, fault)
 		return
 	}
+	token, _ := bearer(authorization)
 	key := sha256.Sum256([]byte(token))
 	c.mu.Lock()
 	l := c.others[key]
@@ -195,7 +217,9 @@ func (c *Conn) With(authorization string, f func(*anser.ProtocolConn, *anser.Err
 	c.mu.Unlock()
 	go func() {
 		if first {
+			c.proofs <- struct{}{}
 			c.prove(key, l, token)
+			<-c.proofs
 		}
 		<-l.done
 		if l.err != nil {
@@ -234,6 +258,15 @@ func (c *Conn) prove(key [sha256.Size]byte, l *login, token string) {
 			delete(c.others, key)
 		}
 		c.mu.Unlock()
+	}
+	c.mu.Lock()
+	over := c.closed || c.wrong >= maxWrong
+	c.mu.Unlock()
+	if over { // while it waited
+		l.err = errManyLogins
+		forget()
+		close(l.done)
+		return
 	}
 	// Requests after the end of the identity try the credential again.
 	conn, err := c.Server.OpenConn(c.Peer, anser.ProtocolHooks{

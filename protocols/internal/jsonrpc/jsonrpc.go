@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/codec"
@@ -32,6 +33,10 @@ const (
 const (
 	maxBatch = 1000
 	inBatch  = 16 // calls of a batch that run at once
+	// maxUnknown is the size of the body of a client that has not authenticated itself: it gets the
+	// errors of its calls.
+	maxUnknown = 64 << 10
+	uncounted  = 4 << 10 // bytes of an answer that do not count for the memory of the server
 )
 
 // Handler serves the calls.
@@ -94,22 +99,53 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	control := http.NewResponseController(w)
 	exchange.BoundBody(control)
-	body, fault := exchange.ReadBody(r, control, h.most)
+	at := &calls{Handler: h, r: r, host: host.FromContext(r.Context())}
+	most := h.most
+	at.conn, at.refused = at.host.Login(r.Header.Get("Authorization"))
+	if at.refused != nil || at.conn.NeedsLogin() {
+		most = min(most, maxUnknown)
+	}
+	body, fault := exchange.ReadBody(r, control, most)
 	if fault != nil {
 		http.Error(w, fault.Message, exchange.HTTPStatus(fault.Code))
 		return
 	}
-	out := h.serve(r, body)
+	out := at.serve(body)
+	defer func() { at.host.Release(int(at.held.Load())) }()
 	if out == nil {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
+	exchange.BoundAnswer(control, len(out))
 	w.Write(out)
 }
 
+// calls is what the calls of a request of HTTP share.
+type calls struct {
+	*Handler
+	r       *http.Request
+	host    *host.Conn
+	conn    *anser.ProtocolConn
+	refused *anser.Error // why there is no conn
+	held    atomic.Int64 // bytes of answers that the server's memory counts
+}
+
+// hold counts an answer, and reports whether there is room for it: a batch is small, and its answers
+// may not be.
+func (h *calls) hold(n int) bool {
+	if n <= uncounted {
+		return true
+	}
+	if !h.host.Hold(n) {
+		return false
+	}
+	h.held.Add(int64(n))
+	return true
+}
+
 // serve returns the answer to a body, or nil if there is none.
-func (h *Handler) serve(r *http.Request, body []byte) []byte {
+func (h *calls) serve(body []byte) []byte {
 	body = bytes.TrimSpace(body)
 	var answer any
 	switch {
@@ -121,7 +157,7 @@ func (h *Handler) serve(r *http.Request, body []byte) []byte {
 			answer = failed(codeParse, "Parse error")
 			break
 		}
-		if r.Header.Get(exchange.KeyHeader) != "" {
+		if h.r.Header.Get(exchange.KeyHeader) != "" {
 			answer = failed(codeInvalidRequest, "a batch has no idempotency key: send the request by itself")
 			break
 		}
@@ -129,11 +165,11 @@ func (h *Handler) serve(r *http.Request, body []byte) []byte {
 			answer = failed(codeInvalidRequest, "Invalid Request")
 			break
 		}
-		if answers := h.batch(r, list); len(answers) > 0 {
+		if answers := h.batch(list); len(answers) > 0 {
 			answer = answers
 		}
 	default:
-		if one := h.one(r, body); one != nil {
+		if one := h.one(body); one != nil {
 			answer = one
 		}
 	}
@@ -148,14 +184,14 @@ func (h *Handler) serve(r *http.Request, body []byte) []byte {
 }
 
 // batch serves the requests of a batch, several at once, and returns the answers in their order.
-func (h *Handler) batch(r *http.Request, list []json.RawMessage) []*response {
+func (h *calls) batch(list []json.RawMessage) []*response {
 	answers := make([]*response, len(list))
 	var running sync.WaitGroup
 	places := make(chan struct{}, inBatch)
 	for i, raw := range list {
 		places <- struct{}{}
 		running.Go(func() {
-			answers[i] = h.one(r, raw)
+			answers[i] = h.one(raw)
 			<-places
 		})
 	}
@@ -170,12 +206,12 @@ func (h *Handler) batch(r *http.Request, list []json.RawMessage) []*response {
 }
 
 // one serves a request, and returns its answer, or nil for a notification.
-func (h *Handler) one(r *http.Request, raw json.RawMessage) *response {
+func (h *calls) one(raw json.RawMessage) *response {
 	var q request
 	if err := json.Unmarshal(raw, &q); err != nil || q.Version != "2.0" || q.Method == nil || !validID(q.ID) || !validParams(q.Params) {
 		return failed(codeInvalidRequest, "Invalid Request")
 	}
-	answer := h.call(r, &q)
+	answer := h.call(&q)
 	if q.ID == nil {
 		return nil
 	}
@@ -192,14 +228,14 @@ func validID(id json.RawMessage) bool {
 func validParams(p json.RawMessage) bool { return len(p) == 0 || p[0] == '{' || p[0] == '[' }
 
 // call runs the method.
-func (h *Handler) call(r *http.Request, q *request) *response {
+func (h *calls) call(q *request) *response {
+	r := h.r
 	m := h.methods.FindName(*q.Method)
 	if m == nil || m.Own || m.Stream {
 		return failed(codeMethodNotFound, "Method not found")
 	}
-	pc, refused := host.FromContext(r.Context()).Login(r.Header.Get("Authorization"))
-	if refused != nil {
-		return &response{Error: faultOf(refused)}
+	if h.refused != nil {
+		return &response{Error: faultOf(h.refused)}
 	}
 	var md exchange.Metadata
 	for k, values := range r.Header {
@@ -222,10 +258,10 @@ func (h *Handler) call(r *http.Request, q *request) *response {
 		ctx = context.WithoutCancel(ctx)
 	}
 	invalid := false
-	reply, _, e := exchange.Call(ctx, pc, &call, q.Params, func(into any) *anser.Error {
+	reply, _, e := exchange.Call(ctx, h.conn, &call, func(_ *anser.ProtocolCall, into any) ([]byte, *anser.Error) {
 		e := decode(m, q.Params, into)
 		invalid = e != nil
-		return e
+		return q.Params, e
 	})
 	if e != nil {
 		f := faultOf(e)
@@ -244,8 +280,13 @@ func (h *Handler) call(r *http.Request, q *request) *response {
 	if e != nil {
 		return &response{Error: faultOf(e)}
 	}
+	if !h.hold(len(out)) {
+		return &response{Error: faultOf(errNoMemory)}
+	}
 	return &response{Result: out}
 }
+
+var errNoMemory = anser.Errorf(anser.ResourceExhausted, "the server has no memory for the answer (anser.MaxMemory): ask for less at once")
 
 // single returns the value of a reply that is a tuple with one: it is the result by itself.
 func single(reply any) any {

@@ -110,6 +110,9 @@ func (q *request) serve() {
 		return
 	}
 	pc, fault := host.FromContext(q.r.Context()).Login(q.r.Header.Get("Authorization"))
+	if fault == nil {
+		fault = exchange.Known(pc, &q.call)
+	}
 	if fault != nil {
 		q.fail(fault, nil)
 		return
@@ -176,13 +179,18 @@ func (q *request) setTimeout(name, text string) *anser.Error {
 // read reads the body of a request of one message.
 func (q *request) read() ([]byte, *anser.Error) {
 	data, fault := exchange.ReadBody(q.r, q.control, q.handler.most)
-	if fault == nil && q.coding() != "" {
-		data, fault = exchange.Unpack(exchange.Compressor(q.coding()), data, q.handler.most)
-	}
 	if fault == nil && q.bare && len(data) > 0 {
 		return nil, anser.Refuse(anser.InvalidArgument, "the body has no content type: use application/json")
 	}
 	return data, fault
+}
+
+// unpack returns the message of a body, after its call was admitted.
+func (q *request) unpack(data []byte) ([]byte, *anser.Error) {
+	if q.coding() == "" {
+		return data, nil
+	}
+	return q.handler.methods.Unpack(exchange.Compressor(q.coding()), data)
 }
 
 // coding returns the content coding of the body, or "".
@@ -224,8 +232,15 @@ func (q *request) unary(pc *anser.ProtocolConn) {
 		return
 	}
 	q.call.Size = len(data) + q.addressSize()
-	reply, trailers, fault := exchange.Call(q.r.Context(), pc, &q.call, q.identity(data), func(into any) *anser.Error {
-		return q.decode(data, into)
+	reply, trailers, fault := exchange.Call(q.r.Context(), pc, &q.call, func(call *anser.ProtocolCall, into any) ([]byte, *anser.Error) {
+		message, fault := q.unpack(data)
+		if fault == nil && q.coding() != "" {
+			fault = call.Received(len(message) + q.addressSize())
+		}
+		if fault != nil {
+			return nil, fault
+		}
+		return q.identity(message), q.decode(message, into)
 	})
 	if fault != nil {
 		q.fail(fault, trailers)
@@ -273,6 +288,7 @@ func (q *request) write(out []byte, contentType string) {
 		}
 	}
 	h.Set("Content-Length", strconv.Itoa(len(out)))
+	exchange.BoundAnswer(q.control, len(out))
 	q.w.Write(out)
 }
 

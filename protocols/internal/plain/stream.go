@@ -65,6 +65,10 @@ func (s *stream) Recv(msg any) error {
 		if s.only = nil; data == nil {
 			return io.EOF
 		}
+		data, fault := s.unpack(data)
+		if fault != nil {
+			return fault
+		}
 		return asError(s.decode(data, msg))
 	}
 	var line []byte
@@ -88,12 +92,17 @@ func asError(e *anser.Error) error {
 // line returns the next line that is not empty.
 func (s *stream) line() ([]byte, error) {
 	var line []byte
+	memory := exchange.NewHolder(s.r)
+	defer memory.Release()
 	for {
 		part, err := s.lines.ReadSlice('\n')
 		if len(line)+len(part) > s.handler.most {
 			return nil, s.tooLarge()
 		}
 		line = append(line, part...)
+		if fault := memory.Hold(cap(line)); fault != nil {
+			return nil, fault
+		}
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
