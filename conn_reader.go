@@ -11,6 +11,7 @@ import (
 	"github.com/anser-rpc/anser/internal/bufpool"
 	"github.com/anser-rpc/anser/internal/membudget"
 	"github.com/anser-rpc/anser/internal/mono"
+	"github.com/anser-rpc/anser/internal/stranger"
 	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -300,7 +301,7 @@ func (rd *reader) readPreface() (wire.Settings, error) {
 		// Bytes that cannot become a preface are refused at the first one, or as soon as they are
 		// an HTTP request.
 		if n := min(rd.w-rd.r, len(wire.Magic)); n > 0 && string(rd.buf[rd.r:rd.r+n]) != string(wire.Magic[:n]) {
-			is, may := beginsHTTP(rd.buf[rd.r : rd.r+n])
+			is, may := stranger.BeginsHTTP(rd.buf[rd.r : rd.r+n])
 			if is {
 				return wire.Settings{}, errHTTP
 			}
@@ -312,7 +313,7 @@ func (rd *reader) readPreface() (wire.Settings, error) {
 			return wire.Settings{}, err
 		}
 	}
-	if is, _ := beginsHTTP(rd.buf[rd.r : rd.r+len(wire.Magic)]); is {
+	if is, _ := stranger.BeginsHTTP(rd.buf[rd.r : rd.r+len(wire.Magic)]); is {
 		return wire.Settings{}, errHTTP
 	}
 	if err := wire.ParsePreface(rd.buf[rd.r:]); err != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/replycache"
 	"github.com/anser-rpc/anser/internal/spelling"
+	"github.com/anser-rpc/anser/internal/stranger"
 	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -42,9 +43,9 @@ type Server struct {
 	table methodTable
 
 	stopping   atomic.Bool
-	httpSeen   seldom       // HTTP requests
-	inFlight   atomic.Int64 // calls that do not run on the reader goroutine of their connection
-	streams    atomic.Int64 // streams among them
+	httpSeen   stranger.Seldom // HTTP requests
+	inFlight   atomic.Int64    // calls that do not run on the reader goroutine of their connection
+	streams    atomic.Int64    // streams among them
 	handshakes *handshakes.Places
 	monitor    monitor
 	workers    workers

@@ -11,6 +11,7 @@ import (
 
 	"github.com/anser-rpc/anser/internal/handshakes"
 	"github.com/anser-rpc/anser/internal/mono"
+	"github.com/anser-rpc/anser/internal/stranger"
 	"github.com/anser-rpc/anser/internal/sysconn"
 	"github.com/anser-rpc/anser/internal/upkeep"
 	"github.com/anser-rpc/anser/wire"
@@ -33,7 +34,7 @@ func (s *Server) handshake(nc net.Conn, g *handshakes.Pending, full, check bool)
 			if errors.As(err, &other) && bytes.HasPrefix(other.RecordHeader[:], wire.Magic[:]) {
 				err = s.refuse(nc, wire.Errorf(wire.BadFrame, "this port speaks TLS: give the client anser.TLS"))
 			}
-			if is, _ := beginsHTTP(other.RecordHeader[:len(wire.Magic)]); is {
+			if is, _ := stranger.BeginsHTTP(other.RecordHeader[:len(wire.Magic)]); is {
 				s.stats.close(wire.BadFrame)
 				s.answerHTTP(nc, tlsPort)
 				halfClose(nc)

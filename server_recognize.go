@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser/internal/handshakes"
+	"github.com/anser-rpc/anser/internal/stranger"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -26,8 +27,9 @@ type Protocol interface {
 	// protocol, and whether it may become one with more bytes. begin has 1 to 32 bytes.
 	Begins(begin []byte) (is, may bool)
 	// Serve serves the connection until it ends, and closes it. It gives the connection to
-	// [Server.OpenConn], and its calls to the [ProtocolConn]. The error is for the log. A panic
-	// closes the connection; the protocol calls End in any case.
+	// [Server.OpenConn], and its calls to the [ProtocolConn]. The error is for the log; one of type
+	// [*wire.Error] says that the client has broken the protocol, and is counted by its reason in
+	// [ServerStats].Closed. A panic closes the connection; the protocol calls End in any case.
 	Serve(s *Server, in Incoming) error
 }
 
@@ -159,7 +161,7 @@ func (s *Server) strange(nc net.Conn, err error) error {
 
 // unrecognized returns the error of a connection that begins no protocol of the server.
 func (s *Server) unrecognized(begin []byte) error {
-	if is, _ := beginsHTTP(begin); is {
+	if is, _ := stranger.BeginsHTTP(begin); is {
 		return errHTTP
 	}
 	var names []string
@@ -195,6 +197,9 @@ func (s *Server) serveProtocol(p Protocol, nc net.Conn, st *reading, c *serverCo
 		}
 	}()
 	if err := p.Serve(s, in); err != nil && !errors.Is(err, ErrServerClosed) {
+		if fault, ok := errors.AsType[*wire.Error](err); ok {
+			s.stats.close(fault.Reason)
+		}
 		s.log.Debug(fmt.Sprintf("a connection of %s has ended", p.Name()), "peer", nc.RemoteAddr(), "err", err)
 	}
 	nc.Close()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/stranger"
 	"github.com/anser-rpc/anser/netrpc/internal/link"
 )
 
@@ -83,6 +84,7 @@ type Server struct {
 	served   atomic.Pointer[names]
 	inFlight atomic.Int64
 	stats    stats
+	httpSeen stranger.Seldom // requests of HTTP
 
 	mu        sync.Mutex    // guards the fields below, and changes of served
 	pending   []*method     // to be served by Anser or own, once it is known which

@@ -10,9 +10,12 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/internal/gobwire"
+	"github.com/anser-rpc/anser/internal/mono"
+	"github.com/anser-rpc/anser/internal/stranger"
 	"github.com/anser-rpc/anser/netrpc/internal/link"
 )
 
@@ -74,6 +77,9 @@ func (s *Server) serveSession(c *session, from origin) {
 	if err == nil {
 		err = c.serve()
 	}
+	if errors.Is(err, link.ErrHTTP) {
+		c.answerHTTP()
+	}
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF && !errors.Is(err, net.ErrClosed) {
 		s.stats.broken.Add(1)
 		s.log().Debug("rpc: connection broken", "peer", c.peer.Addr, "err", err)
@@ -85,6 +91,29 @@ func (s *Server) serveSession(c *session, from origin) {
 	c.lose(err)
 	c.codec.Close()
 }
+
+// answerHTTP tells a client of HTTP what it has reached.
+func (c *session) answerHTTP() {
+	s := c.server
+	if n := s.httpSeen.Note(mono.Now()); n > 0 {
+		s.log().Warn("rpc: a request of HTTP reached this port, which speaks net/rpc: see Debug for each of them", "peer", c.peer.Addr, "requests", n)
+	}
+	if d, ok := c.link.Transport().(interface{ SetWriteDeadline(time.Time) error }); ok {
+		d.SetWriteDeadline(time.Now().Add(time.Second))
+	}
+	stranger.Answer(c.link.Transport(), httpText)
+	c.link.Linger()
+	var sink [4 << 10]byte
+	for range 16 { // a client whose bytes are not read may never see the answer
+		if _, err := c.link.Read(sink[:]); err != nil {
+			return
+		}
+	}
+}
+
+const httpText = "This is a server of net/rpc, which does not speak HTTP on this port.\n" +
+	"Call it with a client of net/rpc or JSON-RPC over TCP. For HTTP, gRPC and JSON on one port,\n" +
+	"give a server of package anser the option protocols.All().\n"
 
 // lose ends the contexts of the calls, whose replies can no longer be delivered.
 func (c *session) lose(err error) {

@@ -20,6 +20,7 @@ import (
 	"github.com/anser-rpc/anser/protocols/internal/openapi"
 	"github.com/anser-rpc/anser/protocols/internal/plain"
 	"github.com/anser-rpc/anser/protocols/internal/standard"
+	"github.com/anser-rpc/anser/wire"
 )
 
 // HTTP returns the protocols over HTTP/1.1 and HTTP/2, for [anser.Protocols]: gRPC, and what the
@@ -203,7 +204,25 @@ func (p *httpProtocol) serveHTTP2(s *anser.Server, in anser.Incoming) (err error
 		conn.Close(errPanicked)
 		h.End(err)
 	}()
-	return conn.Serve()
+	return broken(conn.Serve())
+}
+
+// broken returns a fault of a client in the form in which the server counts it.
+func broken(err error) error {
+	fault, ok := errors.AsType[*h2.ConnError](err)
+	if !ok {
+		return err
+	}
+	reason := wire.BadFrame
+	switch fault.Code {
+	case h2.EnhanceYourCalm:
+		reason = wire.Flood
+	case h2.FlowControlError:
+		reason = wire.FlowControl
+	case h2.FrameSizeError:
+		reason = wire.FrameTooLarge
+	}
+	return wire.Errorf(reason, "%v", fault)
 }
 
 // serveHTTP1 serves a connection of HTTP/1.1.

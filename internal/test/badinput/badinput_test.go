@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/anser-rpc/anser/internal/testusage"
 )
 
 const (
@@ -20,23 +22,7 @@ const (
 	stall      = 10 * time.Second
 	neighbours = 8       // good connections next to the bad one
 	bytewise   = 1 << 10 // number of bytes at the beginning and at the end of a row that are sent one by one
-	heapGrowth = 8 << 20
-	// Resources are back soon after a row, within 5 s: this is the number of checks, with a pause
-	// before each. If the machine does not run the test, it gets more time.
-	lookPause = 10 * time.Millisecond
-	looks     = int(5 * time.Second / lookPause)
 )
-
-// soon reports whether ok returns true soon.
-func soon(ok func() bool) bool {
-	for range looks {
-		if ok() {
-			return true
-		}
-		time.Sleep(lookPause)
-	}
-	return ok()
-}
 
 // table is the result of rows, created once: it is as large as its data.
 var table []row
@@ -54,10 +40,10 @@ func TestMain(m *testing.M) {
 	if l, err := net.Listen("tcp", "127.0.0.1:0"); err == nil { // the poller has descriptors of its own
 		l.Close()
 	}
-	before := measure()
+	before := testusage.Measure()
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		// Only now does package testing release the resources of the tests.
-		if err := before.compare(); err != nil {
+		if err := before.Compare(); err != nil {
 			fmt.Println(err)
 			code = 1
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/testusage"
 	"github.com/anser-rpc/anser/internal/wirepeer"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -18,7 +19,7 @@ func TestBadClients(t *testing.T) {
 	t.Run("quick", func(t *testing.T) {
 		for _, over := range transports {
 			t.Run(over.name, func(t *testing.T) {
-				leaves(t, func() {
+				testusage.Leaves(t, func() {
 					t.Run("rows", func(t *testing.T) {
 						g := newTarget(t, over)
 						g.settle(t)
@@ -37,7 +38,7 @@ func TestBadClients(t *testing.T) {
 	}
 	// Rows that mostly wait run concurrently.
 	t.Run("stalled", func(t *testing.T) {
-		leaves(t, func() {
+		testusage.Leaves(t, func() {
 			t.Run("rows", func(t *testing.T) {
 				each(t, true, func(r row) bool { return toServer(r) && r.toServer.stall }, func(t *testing.T, r row) {
 					everywhere(t, func(t *testing.T, over transport, write func(net.Conn, []byte) error) {
@@ -80,7 +81,7 @@ func (g *target) settle(t *testing.T) {
 		time.Sleep(impatience)
 		rest()
 	}
-	g.before = measure()
+	g.before = testusage.Measure()
 }
 
 // alone sends a row while only the good connections make calls, and checks the common expectations
@@ -91,17 +92,17 @@ func (g *target) alone(t *testing.T, r toServer, write func(net.Conn, []byte) er
 	g.attack(t, r, write, func() {
 		// Resources of a connection that still exists.
 		var growth int64
-		within := soon(func() bool {
+		within := testusage.Soon(func() bool {
 			runtime.GC()
-			growth = holds().heap - before.heap
-			return growth <= heapGrowth
+			growth = testusage.Now().Heap - before.Heap
+			return growth <= testusage.HeapGrowth
 		})
 		if !within {
-			t.Errorf("the heap has grown by %d KiB, the limit is %d", growth>>10, heapGrowth>>10)
+			t.Errorf("the heap has grown by %d KiB, the limit is %d", growth>>10, testusage.HeapGrowth>>10)
 		}
 	})
 	rest()
-	if err := before.compare(); err != nil {
+	if err := before.Compare(); err != nil {
 		t.Error(err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/testusage"
 	"github.com/anser-rpc/anser/wire"
 )
 
@@ -43,7 +44,7 @@ func TestDecoderThatNeverReturns(t *testing.T) {
 	for _, over := range transports {
 		t.Run("row63/"+over.name, func(t *testing.T) {
 			held.note(t, 63)
-			leaves(t, func() {
+			testusage.Leaves(t, func() {
 				t.Run("call", func(t *testing.T) {
 					g := newTarget(t, over)
 					release := make(chan struct{})

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/testusage"
 	"github.com/anser-rpc/anser/netrpc"
 	"github.com/anser-rpc/anser/netrpc/jsonrpc"
 )
@@ -237,7 +238,7 @@ func (g *oldTarget) others(t *testing.T) {
 }
 
 func TestBadNetRPCClients(t *testing.T) {
-	leaves(t, func() { t.Run("rows", testBadNetRPCClients) })
+	testusage.Leaves(t, func() { t.Run("rows", testBadNetRPCClients) })
 }
 
 func testBadNetRPCClients(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/codec/msgpack"
 	"github.com/anser-rpc/anser/codec/protobuf"
+	"github.com/anser-rpc/anser/internal/testusage"
 	"github.com/anser-rpc/anser/internal/wirepeer"
 	"github.com/anser-rpc/anser/wire"
 )
@@ -23,7 +24,7 @@ import (
 func TestBadServers(t *testing.T) {
 	for _, over := range transports {
 		t.Run(over.name, func(t *testing.T) {
-			leaves(t, func() {
+			testusage.Leaves(t, func() {
 				g := newTarget(t, over)
 				g.settle(t)
 				rest := g.work(t)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/testusage"
 )
 
 // Row 113: connections that stop in the middle of a handshake, before TLS and before
@@ -44,7 +45,7 @@ func TestStalledHandshakes(t *testing.T) {
 					t.Errorf("a good newcomer: %v", err)
 				}
 				crowd.Wait()
-				if !soon(func() bool { return g.Stats().HandshakeFailed == before.HandshakeFailed+int64(row.stalled) }) {
+				if !testusage.Soon(func() bool { return g.Stats().HandshakeFailed == before.HandshakeFailed+int64(row.stalled) }) {
 					t.Errorf("%d handshakes failed, want %d more than %d", g.Stats().HandshakeFailed, row.stalled, before.HandshakeFailed)
 				}
 				g.others(t)

@@ -20,6 +20,7 @@ import (
 	"github.com/anser-rpc/anser/compress/all"
 	"github.com/anser-rpc/anser/internal/authority"
 	"github.com/anser-rpc/anser/internal/benchpb"
+	"github.com/anser-rpc/anser/internal/testusage"
 )
 
 // transport is a transport to a server.
@@ -81,7 +82,7 @@ type target struct {
 	served  chan error // result of Serve
 	stopped bool
 
-	before usage // by everything, at rest
+	before testusage.Usage // by everything, at rest
 }
 
 func newTarget(t *testing.T, over transport, opts ...anser.ServerOption) *target {

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/anser-rpc/anser/internal/stranger"
 )
 
 // Limits bound the resources used by a peer.
@@ -40,6 +42,8 @@ type Conn struct {
 	started  time.Time // when the message began, if armed
 	armed    bool      // a deadline is set
 	progress int       // bytes since then
+	first    []byte    // what a new connection has begun with, up to 4 bytes
+	known    bool      // the peer does not speak HTTP
 
 	lingering atomic.Bool
 	once      sync.Once
@@ -52,7 +56,7 @@ func New(rwc io.ReadWriteCloser, early []byte) *Conn {
 	if rwc == nil {
 		rwc = none{}
 	}
-	c := &Conn{rwc: rwc, early: early}
+	c := &Conn{rwc: rwc, early: early, known: len(early) > 0}
 	c.Out.w, c.Out.broken = rwc, func() { c.Close() }
 	c.SetLimits(DefaultLimits)
 	return c
@@ -106,7 +110,26 @@ func (c *Conn) Read(p []byte) (int, error) {
 		err = c.late(err)
 	}
 	c.begun = c.begun || n > 0
+	if !c.known && n > 0 {
+		if err := c.look(p[:n]); err != nil {
+			return 0, err
+		}
+	}
 	return n, err
+}
+
+// ErrHTTP is the error of a peer that speaks HTTP.
+var ErrHTTP = errors.New("it is a request of HTTP, and no call")
+
+// look looks at the first bytes of the connection. No call of any codec begins as HTTP does.
+func (c *Conn) look(p []byte) error {
+	c.first = append(c.first, p[:min(len(p), 4-len(c.first))]...)
+	is, may := stranger.BeginsHTTP(c.first)
+	c.known = is || !may
+	if is {
+		return ErrHTTP
+	}
+	return nil
 }
 
 // setDeadline bounds the wait for the next piece of a message.
