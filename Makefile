@@ -30,7 +30,8 @@ test-k8s: ## run the tests of registry/kubernetes on a real API server, which is
 
 .PHONY: badinput
 badinput: ## send malformed input to a server and a client, row by row
-	@bash -o pipefail -c "go test -count=1 -v ./internal/test/badinput | grep -E '^( *--- FAIL|FAIL|[0-9]+ (rows|KiB))'"
+	@bash -o pipefail -c "go test -p 1 -count=1 -v ./internal/test/badinput ./internal/test/protocols/badinput | grep -E '^( *--- FAIL|FAIL|ok|[0-9]+ (rows|KiB))' | \
+		awk '{ print } /^[0-9]+ rows/ { all += \$$1; held += \$$3 } END { print all, \"rows,\", held, \"held in all\" }'"
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for a while; TIME (30s) and FUZZ (a regular expression) choose

@@ -76,7 +76,7 @@ var rules = []rule{
 	{packages: "protocols", may: append([]string{"netrpc", "netrpc/jsonrpc"}, above...)},
 	{packages: "protocols/internal/h2", may: []string{"internal/**"}}, // bytes and connections, not Anser
 	{packages: "protocols/internal/**", may: above},
-	{packages: "netrpc/internal/**"}, // nothing of ours: they handle bytes and connections, not Anser
+	{packages: "netrpc/internal/**", may: []string{"internal/stranger"}}, // they handle bytes and connections, not Anser
 	{packages: "telemetry/**", may: above},
 	{packages: "transport/**", may: above},
 	{packages: "gateway", may: above},

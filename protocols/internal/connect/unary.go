@@ -27,7 +27,7 @@ func (q *request) unary(codec string) {
 	})
 }
 
-// serve finds out who calls, and then reads the message, unless there is a fault.
+// serve identifies the caller, and then reads the message, unless there is a fault.
 func (q *request) serve(codec string, packed compress.Compressor, fault *anser.Error, read func() ([]byte, *anser.Error)) {
 	var pc *anser.ProtocolConn
 	if fault == nil {

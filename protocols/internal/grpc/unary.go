@@ -25,7 +25,7 @@ type unary struct {
 	held     int  // bytes of buf that the server's memory counts
 }
 
-// login finds out who calls, and returns whether the request goes on.
+// login identifies the caller, and reports whether the request goes on.
 func (u *unary) login() bool {
 	pc, fault, known := u.conn.Host.Known(u.token)
 	if !known {

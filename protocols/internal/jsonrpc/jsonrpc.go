@@ -208,10 +208,13 @@ func (h *calls) batch(list []json.RawMessage) []*response {
 // one serves a request, and returns its answer, or nil for a notification.
 func (h *calls) one(raw json.RawMessage) *response {
 	var q request
-	if err := json.Unmarshal(raw, &q); err != nil || q.Version != "2.0" || q.Method == nil || !validID(q.ID) || !validParams(q.Params) {
+	if err := json.Unmarshal(raw, &q); err != nil || q.Version != "2.0" || q.Method == nil || !validID(q.ID) {
 		return failed(codeInvalidRequest, "Invalid Request")
 	}
-	answer := h.call(&q)
+	answer := failed(codeInvalidParams, "Invalid params")
+	if validParams(q.Params) {
+		answer = h.call(&q)
+	}
 	if q.ID == nil {
 		return nil
 	}
