@@ -2,6 +2,7 @@ package anser
 
 import (
 	"context"
+	"time"
 
 	"github.com/anser-rpc/anser/internal/cancelpace"
 	"github.com/anser-rpc/anser/wire"
@@ -88,6 +89,12 @@ func (c *calleeHalf) cancel(s *reading, h wire.Header, body []byte) error {
 		if st := ctx.stream(); st != nil {
 			st.stop(streamContextFailure(ctx))
 		}
+	}
+	if s.cancels.Breathes(ctx != nil) {
+		if err := c.flush(s); err != nil {
+			return err
+		}
+		time.Sleep(cancelpace.Breather)
 	}
 	return nil
 }
