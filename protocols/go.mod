@@ -10,6 +10,8 @@ require (
 	google.golang.org/protobuf v1.36.12
 )
 
+require golang.org/x/text v0.43.0 // indirect
+
 require (
 	github.com/coder/websocket v1.8.15
 	github.com/klauspost/compress v1.20.3 // indirect
