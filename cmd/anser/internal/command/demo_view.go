@@ -74,7 +74,7 @@ func (v *demoView) Show(s demo.Snapshot) {
 		v.out.Draw(nil, v.block())
 	case s.Elapsed > 0 && time.Since(v.shown) >= tableEvery:
 		v.shown = time.Now()
-		v.out.Print(append(append([]string{""}, v.tableLines()...), "", "try:  "+v.curl(), "or:   "+v.page(), "")...)
+		v.out.Print(append(append([]string{""}, v.tableLines()...), "", "try:  "+v.curl(), "or:   "+v.grpcurl(), "or:   "+v.page(), "")...)
 	}
 }
 
@@ -114,6 +114,7 @@ func (v *demoView) block() []string {
 		faint.Render("In another terminal:  ")+bold.Render(anser+" ls"+where),
 		faint.Render("                      ")+bold.Render(anser+" call arith Arith.Mul '{\"A\": 7, \"B\": 8}'"+where),
 		faint.Render("                      ")+bold.Render(v.curl()),
+		faint.Render("                      ")+bold.Render(v.grpcurl()),
 		faint.Render("In a browser:         ")+bold.Render(v.page()),
 		faint.Render("Ctrl-C ends the demo."))
 }
@@ -121,6 +122,11 @@ func (v *demoView) block() []string {
 // curl returns a command that calls an instance without Anser.
 func (v *demoView) curl() string {
 	return "curl -H 'Content-Type: application/json' -d '{\"A\": 7, \"B\": 8}' http://" + v.address() + "/Arith.Mul"
+}
+
+// grpcurl returns a command that calls an instance over gRPC.
+func (v *demoView) grpcurl() string {
+	return "grpcurl -plaintext -d '{\"A\": 7, \"B\": 8}' " + v.address() + " Arith/Mul"
 }
 
 // page returns the address of a page that shows the methods of an instance and calls them.
