@@ -6,6 +6,7 @@ require (
 	github.com/anser-rpc/anser v0.0.0
 	github.com/anser-rpc/anser/grpcstubs v0.0.0
 	github.com/anser-rpc/anser/protocols v0.0.0
+	github.com/coder/websocket v1.8.15
 	github.com/pb33f/libopenapi v0.42.3
 	github.com/pb33f/libopenapi-validator v0.14.1
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.2
@@ -23,7 +24,6 @@ require (
 	github.com/basgys/goxml2json v1.1.1-0.20231018121955-e66ee54ceaad // indirect
 	github.com/buger/jsonparser v1.1.2 // indirect
 	github.com/cncf/xds/go v0.0.0-20260202195803-dba9d589def2 // indirect
-	github.com/coder/websocket v1.8.15 // indirect
 	github.com/envoyproxy/protoc-gen-validate v1.3.3 // indirect
 	github.com/go-openapi/jsonpointer v0.23.2 // indirect
 	github.com/go-openapi/swag/jsonname v0.26.1 // indirect

@@ -43,6 +43,7 @@ func (c connections) HandleConn(_ context.Context, s stats.ConnStats) {
 type proxy struct {
 	to     string
 	silent atomic.Bool
+	up     atomic.Int64 // bytes from clients
 }
 
 func (p *proxy) start(t *testing.T) string {
@@ -52,7 +53,7 @@ func (p *proxy) start(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	copyBytes := func(to, from net.Conn) {
+	copyBytes := func(to, from net.Conn, count *atomic.Int64) {
 		defer to.Close()
 		b := make([]byte, 32<<10)
 		for {
@@ -60,6 +61,7 @@ func (p *proxy) start(t *testing.T) string {
 			if err != nil {
 				return
 			}
+			count.Add(int64(n))
 			if !p.silent.Load() {
 				to.Write(b[:n])
 			}
@@ -76,8 +78,8 @@ func (p *proxy) start(t *testing.T) string {
 				near.Close()
 				continue
 			}
-			go copyBytes(near, far)
-			go copyBytes(far, near)
+			go copyBytes(near, far, new(atomic.Int64))
+			go copyBytes(far, near, &p.up)
 		}
 	}()
 	return l.Addr().String()
