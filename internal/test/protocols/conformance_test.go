@@ -156,7 +156,7 @@ func TestH2spec(t *testing.T) {
 			fmt.Fprintln(w, "hello")
 		}
 	}))
-	address := serve(t, func(*anser.Server) {}, anser.Protocols(protocols.HTTP(pages)))
+	_, address := startWith(t, func(*anser.Server) {}, protocols.All(pages))
 	host, port, _ := strings.Cut(address, ":")
 	out, err := exec.CommandContext(t.Context(), program, "-h", host, "-p", port, "--timeout", "30").CombinedOutput()
 	if err != nil || !bytes.Contains(out, []byte("145 tests, 145 passed, 0 skipped, 0 failed")) {

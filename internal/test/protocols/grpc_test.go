@@ -22,7 +22,14 @@ var silent = anser.Logger(slog.New(slog.DiscardHandler))
 // start starts a server with all protocols, and returns its address.
 func start(t *testing.T, add func(*anser.Server), opts ...anser.ServerOption) (*anser.Server, string) {
 	t.Helper()
-	s := anser.NewServer(append([]anser.ServerOption{protocols.All(), anser.NoSignals(), silent}, opts...)...)
+	return startWith(t, add, append(opts, protocols.All())...)
+}
+
+// startWith is start for a test that chooses the protocols: of two that begin in the same way, a
+// server takes the first.
+func startWith(t *testing.T, add func(*anser.Server), opts ...anser.ServerOption) (*anser.Server, string) {
+	t.Helper()
+	s := anser.NewServer(append(opts, anser.NoSignals(), silent)...)
 	add(s)
 	l, err := s.Listen("127.0.0.1:0")
 	if err != nil {
