@@ -2,10 +2,14 @@ package protocols_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -262,5 +266,43 @@ func TestJSONRPCExamples(t *testing.T) {
 				t.Errorf("%q is no JSON", got)
 			}
 		}
+		want := withoutTexts(row.answer)
+		if !json.Valid([]byte(row.request)) {
+			want = "" // a message that is not complete when the stream ends
+		}
+		if got := withoutTexts(overTCP(t, address, row.request)); got != want {
+			t.Errorf("TCP: %s\nis answered with %s\nwant %s", row.request, got, want)
+		}
 	}
+}
+
+// withoutTexts takes the texts of errors out of an answer, and sorts the answers of a batch, which may
+// have any order.
+func withoutTexts(answer string) string {
+	answer = regexp.MustCompile(`"message":"(\\.|[^"\\])*"`).ReplaceAllString(answer, `"message":""`)
+	var list []json.RawMessage
+	if json.Unmarshal([]byte(answer), &list) != nil {
+		return answer
+	}
+	slices.SortFunc(list, func(a, b json.RawMessage) int { return bytes.Compare(a, b) })
+	out, _ := json.Marshal(list)
+	return string(out)
+}
+
+// overTCP returns what a connection answers to a request of JSON-RPC.
+func overTCP(t *testing.T, address, request string) string {
+	t.Helper()
+	nc, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	nc.SetDeadline(time.Now().Add(time.Minute))
+	io.WriteString(nc, request+"\n")
+	nc.(*net.TCPConn).CloseWrite()
+	answer, err := io.ReadAll(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(answer))
 }

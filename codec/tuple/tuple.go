@@ -312,3 +312,35 @@ func (l *Layout) checkCount(n int) error {
 	}
 	return nil
 }
+
+// values are several values in one message: the Tuple of package anser is one.
+type values interface {
+	Len() int
+	At(i int) any
+	json.Unmarshaler
+}
+
+// Is reports whether a message is several values, or generated code for several.
+func Is(message any) bool {
+	switch message.(type) {
+	case values, Message:
+		return true
+	}
+	return false
+}
+
+// Single returns the value of a message that is a tuple with one value, and every other message as it
+// is: a protocol whose results are single values sends it so.
+func Single(message any) any {
+	switch m := message.(type) {
+	case values:
+		if m.Len() == 1 {
+			return m.At(0)
+		}
+	case Message:
+		if _, elements := m.Tuple(); len(elements) == 1 {
+			return elements[0]
+		}
+	}
+	return message
+}

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/codec/tuple"
 	"github.com/anser-rpc/anser/internal/gobwire"
 	"github.com/anser-rpc/anser/netrpc"
 	"github.com/anser-rpc/anser/netrpc/internal/link"
@@ -217,6 +218,9 @@ func (c *serverCodec) ReadRequestBody(x any) error {
 
 func (q *request) decode(x any) error {
 	if len(q.params) == 0 {
+		if _, none := x.(*anser.None); none && q.second {
+			return nil // 2.0 leaves them out of a method without arguments
+		}
 		return errMissingParams
 	}
 	if !q.second {
@@ -227,6 +231,9 @@ func (q *request) decode(x any) error {
 	case '{':
 		return json.Unmarshal(q.params, x)
 	case '[':
+		if tuple.Is(x) { // one by one
+			return json.Unmarshal(q.params, x)
+		}
 		var params []json.RawMessage
 		if err := json.Unmarshal(q.params, &params); err != nil {
 			return err
@@ -251,6 +258,9 @@ func (c *serverCodec) WriteResponse(r *netrpc.Response, x any) error {
 	}
 	if q.silent {
 		return c.finish(q.batch, nil)
+	}
+	if q.second {
+		x = tuple.Single(x)
 	}
 	var result []byte
 	err = gobwire.Guard(func() (err error) {

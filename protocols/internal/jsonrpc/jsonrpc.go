@@ -279,7 +279,7 @@ func (h *calls) call(q *request) *response {
 	if reply == nil {
 		return &response{Result: null}
 	}
-	out, e := m.Encode(exchange.JSON, nil, single(reply))
+	out, e := m.Encode(exchange.JSON, nil, tuple.Single(reply))
 	if e != nil {
 		return &response{Error: faultOf(e)}
 	}
@@ -290,21 +290,6 @@ func (h *calls) call(q *request) *response {
 }
 
 var errNoMemory = anser.Errorf(anser.ResourceExhausted, "the server has no memory for the answer (anser.MaxMemory): ask for less at once")
-
-// single returns the value of a reply that is a tuple with one: it is the result by itself.
-func single(reply any) any {
-	switch m := reply.(type) {
-	case *anser.Tuple:
-		if m.Len() == 1 {
-			return m.At(0)
-		}
-	case tuple.Message:
-		if _, elements := m.Tuple(); len(elements) == 1 {
-			return elements[0]
-		}
-	}
-	return reply
-}
 
 // decode decodes parameters. A method with one message takes it by itself or as the only element of
 // an array.
