@@ -87,7 +87,7 @@ func (m *matrixServer) say(ctx context.Context, in *Words) (*Words, error) {
 	return &Words{strings.ToUpper(in.Text)}, nil
 }
 
-// asked is what a call is to carry.
+// asked is what a call carries.
 type asked struct {
 	metadata map[string]string
 	timeout  time.Duration

@@ -72,7 +72,7 @@ func (want effect) matches(got effect) bool {
 
 // patience is how long an answer is waited for that ends neither with the connection nor as the row
 // wants.
-const patience = 40 * time.Second
+const patience = bound
 
 // attack sends the row, and returns what the first of its connections sees. release closes them.
 func (r *row) attack(t *testing.T, g *target, bytewise bool) (got effect, release func()) {
