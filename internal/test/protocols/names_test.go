@@ -188,8 +188,13 @@ func rawGRPC(t *testing.T, address, path, token string) {
 	fr.WriteSettings()
 	enc := hpack.NewEncoder(&block)
 	for _, f := range [][2]string{
-		{":method", "POST"}, {":scheme", "http"}, {":path", path}, {":authority", "127.0.0.1"}, {"content-type", "application/grpc"},
-		{"te", "trailers"}, {"authorization", "Bearer " + token},
+		{":method", "POST"},
+		{":scheme", "http"},
+		{":path", path},
+		{":authority", "127.0.0.1"},
+		{"content-type", "application/grpc"},
+		{"te", "trailers"},
+		{"authorization", "Bearer " + token},
 	} {
 		enc.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
 	}

@@ -221,8 +221,12 @@ func newFrames() *frames {
 func (f *frames) header(path string, fields ...string) []byte {
 	f.block.Reset()
 	all := []hpack.HeaderField{
-		{Name: ":method", Value: "POST"}, {Name: ":scheme", Value: "http"}, {Name: ":path", Value: path}, {Name: ":authority", Value: "127.0.0.1"},
-		{Name: "content-type", Value: "application/grpc"}, {Name: "te", Value: "trailers"},
+		{Name: ":method", Value: "POST"},
+		{Name: ":scheme", Value: "http"},
+		{Name: ":path", Value: path},
+		{Name: ":authority", Value: "127.0.0.1"},
+		{Name: "content-type", Value: "application/grpc"},
+		{Name: "te", Value: "trailers"},
 	}
 next:
 	for i := 0; i < len(fields); i += 2 {
