@@ -54,7 +54,12 @@ func (p *printer) options(options proto.Message) []string {
 		list = append(list, name+" = "+p.value(f, v))
 		return true
 	})
-	slices.Sort(list)
+	// By name only: the values of a repeated option stay in their order.
+	slices.SortStableFunc(list, func(a, b string) int {
+		a, _, _ = strings.Cut(a, " = ")
+		b, _, _ = strings.Cut(b, " = ")
+		return strings.Compare(a, b)
+	})
 	return list
 }
 
