@@ -3,6 +3,7 @@ package standard
 import (
 	"context"
 	"io"
+	"reflect"
 	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -71,6 +72,9 @@ func descriptorsOf(methods []anser.MethodType) *descriptors {
 	seen := make(map[*contract.Source]bool)
 	var plain []*contract.Schema
 	for _, m := range methods {
+		if m.Request == reflect.TypeFor[exchange.Bytes]() {
+			continue // its types say nothing: the services of gRPC itself are added below, or not told
+		}
 		service := ServiceOf(m.Name)
 		if _, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(service)); err == nil {
 			d.global[service] = true
