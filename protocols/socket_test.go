@@ -72,9 +72,11 @@ func (b *pipedBody) Close() error {
 // socketClients are those of WebSocket over both versions of HTTP.
 func socketClients(t *testing.T) map[string]*http.Client {
 	list := clients(t)
+	//lint:ignore SA1019 net/http takes no header :protocol, which extended CONNECT has
 	two := &http2.Transport{AllowHTTP: true, DialTLSContext: func(ctx context.Context, network, address string, _ *tls.Config) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, address)
 	}}
+	//lint:ignore SA1019 as above
 	t.Cleanup(two.CloseIdleConnections)
 	list["HTTP/2"] = &http.Client{Transport: extended{two}}
 	return list
