@@ -112,8 +112,8 @@ func TestCallsPassTheChecksOfAnser(t *testing.T) {
 					if err != nil {
 						t.Error(err)
 					}
-				} else if name == "addresses" && errors.Is(err, netrpc.ErrShutdown) {
-					return // it was closed before the call
+				} else if name == "addresses" && (errors.Is(err, netrpc.ErrShutdown) || err != nil && strings.Contains(err.Error(), "reset by peer")) {
+					return // it was closed before the call, or while the call was written
 				} else if name == "MaxMessage" && codec == "JSON" && errors.Is(err, io.ErrUnexpectedEOF) {
 					return // it cannot be skipped
 				} else if err == nil || !strings.Contains(err.Error(), c.want) {
