@@ -380,6 +380,19 @@ func TestWebCancel(t *testing.T) {
 	<-ended
 }
 
+// A name that is not valid in a URL is a method that the server does not have.
+func TestWebNames(t *testing.T) {
+	_, addr := serveEcho(t)
+	for _, transport := range []anser.Transports{protocols.Connect(), protocols.GRPCWeb()} {
+		c := dialWeb(t, "http://"+addr, transport)
+		for _, name := range []string{"a.B.%zz", "a b.c d", "a.B?x=1", "a.B#c", "ä.Ö", "a.B.:c"} {
+			if _, err := anser.Call[phrase](t.Context(), c, name, new(phrase)); anser.CodeOf(err) != anser.Unimplemented {
+				t.Errorf("%q: %v", name, err)
+			}
+		}
+	}
+}
+
 func TestWebOptions(t *testing.T) {
 	for _, transport := range []anser.Transports{protocols.Connect(nil), protocols.GRPCWeb(protocols.CallWithGet("a.B.C"))} {
 		if _, err := anser.Dial("http://127.0.0.1:1", transport); err == nil {

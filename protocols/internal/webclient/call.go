@@ -93,10 +93,9 @@ func (c *call) run() {
 
 // request returns the request without a body.
 func (c *call) request(method, kind string) *http.Request {
-	r, err := http.NewRequestWithContext(c.ctx, method, c.t.base+c.path, nil)
-	if err != nil { // the path is of a valid name
-		panic(err)
-	}
+	u := *c.t.base
+	u.Path = c.path // a name of a method may have any characters, which are escaped when they are sent
+	r := (&http.Request{Method: method, URL: &u, Host: u.Host, Header: make(http.Header)}).WithContext(c.ctx)
 	for _, f := range c.fields {
 		r.Header[http.CanonicalHeaderKey(f.Name)] = append(r.Header[http.CanonicalHeaderKey(f.Name)], f.Value)
 	}

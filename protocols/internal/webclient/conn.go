@@ -15,6 +15,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -55,7 +56,7 @@ type translator struct {
 	pipe   net.Conn
 	sender http.RoundTripper
 	socks  *sockets
-	base   string // such as "https://host:443"
+	base   *url.URL // such as "https://host:443"
 	ctx    context.Context
 	cancel context.CancelFunc
 	work   sync.WaitGroup // calls and the goroutine that writes
@@ -80,10 +81,10 @@ type translator struct {
 // Dial connects to a server. config is nil for a server without TLS. ctx bounds the connecting only.
 func Dial(ctx context.Context, address string, config *tls.Config, o Options) (net.Conn, error) {
 	socks := &sockets{open: make(map[net.Conn]bool)}
-	t := &translator{Options: o, socks: socks, base: "http://" + address, calls: make(map[uint64]*call)}
+	t := &translator{Options: o, socks: socks, base: &url.URL{Scheme: "http", Host: address}, calls: make(map[uint64]*call)}
 	protocols := new(http.Protocols)
 	if config != nil {
-		t.base = "https://" + address
+		t.base.Scheme = "https"
 		config = config.Clone()
 		config.NextProtos = []string{"h2", "http/1.1"}
 		protocols.SetHTTP1(true)
