@@ -120,7 +120,7 @@ func TestCancelsWaitForTheirTurn(t *testing.T) {
 						switch f.Type {
 						case wire.TypeRequest:
 							seen[f.ID] = true
-							if requests.Add(1) == calls+1 && answers {
+							if requests.Add(1) == calls+2 && answers {
 								for id := range seen {
 									p.Send(wirepeer.Reply(id, nil))
 								}
@@ -140,6 +140,9 @@ func TestCancelsWaitForTheirTurn(t *testing.T) {
 					f := anser.Go[[]byte](context.Background(), c, "Echo.Say", text("x"), anser.Timeout(time.Hour))
 					f.Cancel() // no call stays open for long
 					futures = append(futures, f)
+				}
+				if err := anser.Send(context.Background(), c, "Echo.Say", text("x")); err != nil { // is answered with all
+					t.Fatal(err)
 				}
 				for _, f := range futures {
 					_, err := f.Wait()

@@ -11,7 +11,7 @@ import (
 func TestUsageGrows(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	thread, process := sysusage.CurrentThread(), sysusage.CurrentProcess()
+	process, thread := sysusage.CurrentProcess(), sysusage.CurrentThread() // the process has begun before the thread
 	if thread.ID == 0 || process.CPU == 0 {
 		t.Fatalf("%+v and %+v were not read", thread, process)
 	}
