@@ -112,7 +112,7 @@ func Load(ctx context.Context, files []string) ([]*File, error) {
 func loadFolder(ctx context.Context, fset *token.FileSet, dir string, files []string) ([]*File, error) {
 	found, err := packages.Load(&packages.Config{
 		Context: ctx, Fset: fset, Dir: dir,
-		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports | packages.NeedDeps | packages.NeedExportFile,
+		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports | packages.NeedExportFile,
 	}, ".")
 	if err != nil {
 		return nil, err

@@ -79,6 +79,33 @@ func f() { return 1 }
 	}
 }
 
+// The same holds for a package that the contract imports.
+func TestImportThatDoesNotCompile(t *testing.T) {
+	dir, err := os.MkdirTemp("testdata", "imported")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	text := "package imported\n\ntype M struct{ N int }\n\nvar c = NewSClient(nil)\n"
+	if err := os.WriteFile(filepath.Join(dir, "m.go"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	files, err := load(t, `package a
+
+import (
+	"context"
+
+	"github.com/anser-rpc/anser/cmd/anser/internal/gofile/testdata/`+filepath.Base(dir)+`"
+)
+
+//anser:service
+type S interface { A(ctx context.Context, in *imported.M) (*imported.M, error) }
+`)
+	if err != nil || len(files) != 1 || files[0].Services[0].Methods[0].Name != "A" {
+		t.Errorf("%+v, %v", files, err)
+	}
+}
+
 func TestSchema(t *testing.T) {
 	files, err := load(t, `package a
 
