@@ -156,7 +156,7 @@ func (k *call) accept(a *arrived, limit int) error {
 	case r.Compression != 0 && !k.asked(r.Compression):
 		k.failed = failure(Internal, OutcomeUnknown, PhaseDecode, nil, "the reply has the compression %d, which the request did not name", r.Compression)
 	case len(r.Payload) > limit && r.Compression == 0:
-		k.failed = failure(ResourceExhausted, Executed, PhaseDecode, nil, "the reply of %d bytes is over the limit of %d: raise it with anser.MaxMessage on the client, or ask for less", len(r.Payload), limit)
+		k.failed = failure(ResourceExhausted, Executed, PhaseDecode, nil, "the reply of %d bytes is over the limit of %d: %s, or ask for less", len(r.Payload), limit, raiseOn(true))
 	case fault != nil:
 		k.failed = failure(Internal, Executed, PhaseDecode, fault, "the trailers of the reply: %v", fault)
 	default:
@@ -191,7 +191,7 @@ func (k *call) asked(compression uint8) bool {
 
 // unpackReply returns the payload of a compressed reply. It runs on the caller's goroutine.
 func (k *call) unpackReply(h *host) ([]byte, *Error) {
-	out, err := unpack(k.plain[:0], k.reply(), k.compression.compressor, h.maxMessage, h.maxExpansion)
+	out, err := unpack(k.plain[:0], k.reply(), k.compression.compressor, h.maxMessage, h.maxExpansion, true)
 	k.plain = out
 	if err != nil {
 		code := err.code

@@ -153,9 +153,12 @@ func (c *callerHalf) start(ctx context.Context, k *call, m *methodName) *Error {
 }
 
 func (c *callerHalf) tooLong(k *call) *Error {
-	return failure(ResourceExhausted, NotSent, PhaseWrite, nil,
-		"the request of %d bytes is over the server's limit of %s: raise it there with anser.MaxMessage, or send less",
-		len(k.frame)-wire.HeaderSize, frameLimit(c.peer.MaxFrame))
+	whose := "server's"
+	if c.idBit != 0 {
+		whose = "client's"
+	}
+	return failure(ResourceExhausted, NotSent, PhaseWrite, nil, "the request of %d bytes is over the %s limit of %s: %s, or send less",
+		len(k.frame)-wire.HeaderSize, whose, frameLimit(c.peer.MaxFrame), raiseOn(c.idBit != 0))
 }
 
 // goneLocked returns why the connection takes no call.

@@ -205,7 +205,7 @@ func TestOutcomes(t *testing.T) {
 		},
 		"too large for the server": {
 			server: served(anser.MaxMessage(100)), method: "Echo.Say", in: strings.Repeat("x", 100_000),
-			want: want{anser.ResourceExhausted, anser.NotSent, anser.PhaseWrite, false, "raise it there with anser.MaxMessage, or send less"},
+			want: want{anser.ResourceExhausted, anser.NotSent, anser.PhaseWrite, false, "raise it with anser.MaxMessage on the server, or send less"},
 		},
 		"bad method name": {
 			server: served(), method: "Echo\n.Say",

@@ -184,9 +184,10 @@ const minGain = 10
 func expansion(limit, size, times int) int { return min(limit, max(freeExpansion, times*size)) }
 
 // unpack appends the decompressed message to dst: a request, a reply or a message of a stream.
-// limit bounds its size in bytes, times bounds it relative to the compressed size. With an error it
-// returns dst, which may have been moved to a larger buffer.
-func unpack(dst, message []byte, c compress.Compressor, limit, times int) ([]byte, *unpackError) {
+// limit bounds its size in bytes, times bounds it relative to the compressed size; both are those of
+// the client or the server. With an error it returns dst, which may have been moved to a larger
+// buffer.
+func unpack(dst, message []byte, c compress.Compressor, limit, times int, client bool) ([]byte, *unpackError) {
 	most := expansion(limit, len(message), times)
 	out, err := c.Decompress(dst, message, most)
 	if err == nil && len(out)-len(dst) <= most {
@@ -206,8 +207,8 @@ func unpack(dst, message []byte, c compress.Compressor, limit, times int) ([]byt
 			len(message), c.Name(), most, times)}
 	default:
 		return dst, &unpackError{ResourceExhausted, limitMessage, err, fmt.Sprintf(
-			"the message is over the limit of %d bytes after decompression with %s: raise it with anser.MaxMessage, or send less",
-			limit, c.Name())}
+			"the message is over the limit of %d bytes after decompression with %s: %s, or send less",
+			limit, c.Name(), raiseOn(client))}
 	}
 }
 

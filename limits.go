@@ -56,6 +56,15 @@ func (h *limitHits) snapshot() map[string]int64 {
 	return out
 }
 
+// raiseOn says how the limit for messages is raised on a side. The command replaces it for its own
+// side by a flag.
+func raiseOn(client bool) string {
+	if client {
+		return "raise it with anser.MaxMessage on the client"
+	}
+	return "raise it with anser.MaxMessage on the server"
+}
+
 // over returns the refusal of a call that exceeds a limit. The hit is counted when the refusal is
 // sent.
 func over(l limit, format string, args ...any) *Error {

@@ -61,7 +61,7 @@ func (c *calleeHalf) admit(s *reading, n *named, flags wire.Flags, r *wire.Reque
 }
 
 func (s *Server) tooLarge(size int) *Error {
-	return over(limitMessage, "the message of %d bytes is over the limit of %d: raise it with anser.MaxMessage on the server, or send less", size, s.o.maxMessage).WithRetryAfter(RetryNever)
+	return over(limitMessage, "the message of %d bytes is over the limit of %d: %s, or send less", size, s.o.maxMessage, raiseOn(false)).WithRetryAfter(RetryNever)
 }
 
 // notServed refuses a call of an unknown method. Looking for a method that may have been meant

@@ -35,7 +35,7 @@ func (s *Server) compressionNames() string {
 func (s *Server) decodePacked(p *packing, cd codec.Codec, payload []byte, in any) *Error {
 	b := scratch.Get().(*[]byte)
 	defer putScratch(b)
-	out, err := unpack((*b)[:0], payload, p.compressor, s.o.maxMessage, s.o.maxExpansion)
+	out, err := unpack((*b)[:0], payload, p.compressor, s.o.maxMessage, s.o.maxExpansion, false)
 	*b = out
 	if err != nil {
 		return err.refusal()
@@ -53,7 +53,7 @@ func (s *Server) Decompress(c compress.Compressor, message []byte) ([]byte, *Err
 	if s.usable() != nil || c == nil {
 		return nil, refusal(Internal, "anser.Server.Decompress: the server is not usable, or there is no compressor")
 	}
-	out, err := unpack(nil, message, c, s.o.maxMessage, s.o.maxExpansion)
+	out, err := unpack(nil, message, c, s.o.maxMessage, s.o.maxExpansion, false)
 	if err != nil {
 		return nil, err.refusal()
 	}

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"net/netip"
 	"time"
 
@@ -177,9 +176,7 @@ func (s *Server) replay(ctx *callContext, frame, out []byte) []byte {
 	case ctx.protocolCall() != nil:
 		ctx.protocolCall().recall(frame)
 	case uint64(len(frame)-wire.HeaderSize) > ctx.conn.peer.MaxFrame:
-		out = appendError(out, ctx, &Error{Code: ResourceExhausted, Outcome: Executed, Message: fmt.Sprintf(
-			"the reply of %d bytes is over the client's limit of %s: raise it there with anser.MaxMessage, or ask for less",
-			len(frame)-wire.HeaderSize, frameLimit(ctx.conn.peer.MaxFrame))})
+		out = appendError(out, ctx, ctx.replyTooLong(len(frame)-wire.HeaderSize))
 	default:
 		out = append(out, frame...)
 		putUint64(out[start+idOffset:], ctx.id)
@@ -220,7 +217,7 @@ func (s *Server) digest(ctx *callContext, payload []byte) (sum uint64, fault *Er
 		h.Write([]byte{ctx.codec, p.compressor.ID()})
 		b := scratch.Get().(*[]byte)
 		defer putScratch(b)
-		out, err := unpack((*b)[:0], payload, p.compressor, s.o.maxMessage, s.o.maxExpansion)
+		out, err := unpack((*b)[:0], payload, p.compressor, s.o.maxMessage, s.o.maxExpansion, false)
 		if err != nil {
 			fault := refusal(err.code, "the request: %s", err.text).WithRetryAfter(RetryNever)
 			fault.limit = err.limit

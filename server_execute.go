@@ -84,13 +84,18 @@ func (s *Server) appendReply(ctx *callContext, cd codec.Codec, reply any, out []
 	}
 	size := len(result) - start - wire.HeaderSize
 	if uint64(size) > ctx.conn.peer.MaxFrame {
-		return appendFault(out, ctx, &Error{
-			Code: ResourceExhausted, Outcome: Executed,
-			Message: fmt.Sprintf("the reply of %d bytes is over the client's limit of %s: raise it there with anser.MaxMessage, or ask for less", size, frameLimit(ctx.conn.peer.MaxFrame)),
-		})
+		return appendFault(out, ctx, ctx.replyTooLong(size))
 	}
 	wire.PutLength(result[start:], uint32(size))
 	return result
+}
+
+// replyTooLong is the error of a call whose reply the client does not accept.
+func (c *callContext) replyTooLong(size int) *Error {
+	return &Error{
+		Code: ResourceExhausted, Outcome: Executed,
+		Message: fmt.Sprintf("the reply of %d bytes is over the client's limit of %s: %s, or ask for less", size, frameLimit(c.conn.peer.MaxFrame), raiseOn(true)),
+	}
 }
 
 // unmarshalRequest decodes into a zero value, which may refer to payload until the handler has

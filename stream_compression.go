@@ -45,7 +45,7 @@ func (st *stream) pack(payload []byte) (_ []byte, compression uint8, fault *Erro
 
 // unpack returns the payload of a compressed message. It fails the stream if that is not possible.
 func (st *stream) unpack(payload []byte) ([]byte, error) {
-	out, err := unpack(st.plain[:0], payload, st.packing.compressor, st.limit, st.packing.times)
+	out, err := unpack(st.plain[:0], payload, st.packing.compressor, st.limit, st.packing.times, st.side.isClient())
 	if err != nil {
 		code := err.code
 		if code == InvalidArgument {

@@ -185,7 +185,7 @@ func (st *stream) next() (payload []byte, packed bool, err error) {
 		if len(st.whole)+len(payload) > st.limit {
 			st.hit(limitMessage)
 			return nil, false, st.giveUp(failure(ResourceExhausted, OutcomeUnknown, PhaseDecode, nil,
-				"a message is over the limit of %d bytes: raise it with anser.MaxMessage on this side, or have the other side send less", st.limit))
+				"a message is over the limit of %d bytes: %s, or have the other side send less", st.limit, raiseOn(st.side.isClient())))
 		}
 		if last && !joins {
 			return payload, packed, nil

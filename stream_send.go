@@ -95,8 +95,8 @@ func (st *stream) encode(msg any) (payload []byte, fault *Error) {
 	}
 	if uint64(len(payload)+wire.DataSize) > st.conn.peer.MaxFrame {
 		return nil, failure(ResourceExhausted, OutcomeUnknown, PhaseEncode, nil,
-			"the message of %d bytes is over the other side's limit of %s: raise it there with anser.MaxMessage, or send less",
-			len(payload), frameLimit(st.conn.peer.MaxFrame))
+			"the message of %d bytes is over the other side's limit of %s: %s, or send less",
+			len(payload), frameLimit(st.conn.peer.MaxFrame), raiseOn(!st.side.isClient()))
 	}
 	return payload, nil
 }

@@ -124,7 +124,7 @@ func Cardinality(text string) *wire.ErrorBody {
 // ReplyTooLarge returns the error of a message of a server over the client's limit.
 func ReplyTooLarge(size int64) *wire.ErrorBody {
 	e := &wire.ErrorBody{Code: wire.ResourceExhausted, Outcome: wire.Executed}
-	e.Message = "a message of " + strconv.FormatInt(size, 10) + " bytes from the server is over this client's limit: raise it with anser.MaxMessage"
+	e.Message = "a message of " + strconv.FormatInt(size, 10) + " bytes from the server is over this client's limit: raise it with anser.MaxMessage on the client"
 	return e
 }
 

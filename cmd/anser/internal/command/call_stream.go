@@ -127,13 +127,16 @@ type callReply struct {
 }
 
 // sendAll sends the messages on the command line, and closes this side of the stream. The error is
-// a mistake of the user: a failure to send shows when messages are received.
+// that of a message that cannot be sent: the end of the stream shows when messages are received.
 func (f *callFlags) sendAll(to *callee, st *jsonStream, messages []string, in io.Reader, sent *atomic.Int64) (err error) {
 	send := func(message json.RawMessage) error {
 		if err := to.check(f, message); err != nil {
 			return err
 		}
-		if st.Send(&message) != nil {
+		if err := st.Send(&message); err != nil {
+			if failed, ok := errors.AsType[*anser.Error](err); ok && failed.Phase == anser.PhaseEncode {
+				return failed // of this message: the stream goes on, and shows nothing of it
+			}
 			return errStreamOver
 		}
 		sent.Add(1)

@@ -115,5 +115,18 @@ func TestCallUnknownKey(t *testing.T) {
 	run(t, "call", at, "Arith.Mul", `{"a": 7, "b": 8}`).expect(t, 0, `"C": 56`)
 	run(t, "call", at, "Arith.Mul", `{"A": 7, "C": 8}`, "--no-check").expect(t, 0, `"C": 0`)
 	run(t, "call", serve(t, anser.NoDescribe()), "Arith.Mul", `{"A": 7, "C": 8}`).expect(t, 0, `"C": 0`)
-	run(t, "call", at, "Arith.Mul", "--max-message", "1").expect(t, 5+1, "limit", "--max-message")
+}
+
+// The limit of the command is a flag, and that of the server an option of its program.
+func TestCallOverALimit(t *testing.T) {
+	at := serve(t)
+	run(t, "call", at, "Arith.Mul", "--max-message", "1").expect(t, 5+1, "limit", "raise it with --max-message")
+	run(t, "call", at, "Test.Long", "--max-message", "1").expect(t, 5+1, "limit", "raise it with --max-message")
+	run(t, "call", at, "Test.Long", "--max-message", "1", "--compress", "gzip,forced").expect(t, 5+1, "limit", "raise it with --max-message")
+	run(t, "call", at, "Test.Ticks", "--max-message", "1", "--stream").expect(t, 5, "limit", "raise it with --max-message")
+	small, long := serve(t, anser.MaxMessage(100)), `{"A": 7, "B": 8}`+strings.Repeat(" ", 100_000)
+	run(t, "call", small, "Arith.Mul", long).expect(t, 3, "limit", "raise it with anser.MaxMessage on the server")
+	run(t, "call", small, "Arith.Mul", long[:1000]).expect(t, 4, "limit", "raise it with anser.MaxMessage on the server")
+	run(t, "call", small, "Arith.Mul", long, "--compress", "gzip,forced").expect(t, 4, "limit", "raise it with anser.MaxMessage on the server")
+	run(t, "call", small, "Test.Sum", `{"N": 1}`+long[16:]).expect(t, 5, "limit", "raise it with anser.MaxMessage on the server")
 }

@@ -33,7 +33,7 @@ func TestFile(t *testing.T) {
 	if err := os.WriteFile(local, []byte("honk"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	run(t, "file", "put", addr, local, "2026/").expect(t, 6, "filetransfer.Parents")
+	run(t, "file", "put", addr, local, "2026/").expect(t, 6, "send with --parents")
 	run(t, "file", "put", addr, local, "2026/", "--parents").expect(t, 0, "2026/report.txt", "4 B", "sha256")
 	run(t, "file", "put", addr, local, "2026/report.txt", "--no-replace").expect(t, 6, "it exists already")
 	if b, err := os.ReadFile(filepath.Join(dir, "2026", "report.txt")); err != nil || string(b) != "honk" {

@@ -9,7 +9,7 @@ var hints = strings.NewReplacer(
 	"give the server anser.TLS, or leave the option out here", "does the server speak TLS? If not, leave --tls and the flags like it out",
 	"give the client anser.Credentials or a certificate that the server takes", "use --token-file, or --cert and --key",
 	"raise it with anser.MaxMessage on the client", "raise it with --max-message",
-	"raise it there with anser.MaxMessage", "raise it with --max-message",
+	"send with filetransfer.Parents", "send with --parents",
 	"the server was not given anser.TLS", "the server speaks none: leave --tls and the flags like it out",
 	"is a stream: use anser.Open", "is a stream: use anser call --stream",
 	"is not a stream: use anser.Call", "is not a stream: leave --stream out",
