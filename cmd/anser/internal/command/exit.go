@@ -3,7 +3,6 @@ package command
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/anser-rpc/anser"
 )
@@ -46,7 +45,7 @@ func (e *reportedError) Unwrap() error { return e.err }
 
 func exitCode(err error) int {
 	var usage *usageError
-	if errors.As(err, &usage) || strings.HasPrefix(err.Error(), "unknown command") {
+	if errors.As(err, &usage) {
 		return exitUsage
 	}
 	if _, ok := errors.AsType[*refusedError](err); ok {

@@ -56,7 +56,7 @@ func subcommand(of *cobra.Command, name string) *cobra.Command {
 func unknownCommand(of *cobra.Command, name string) error {
 	var names []string
 	for _, sub := range of.Commands() {
-		if sub.IsAvailableCommand() {
+		if sub.IsAvailableCommand() || sub.Name() == "help" {
 			names = append(names, sub.Name())
 		}
 	}

@@ -72,6 +72,10 @@ func Run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	if err == nil {
 		return exitOK
 	}
+	var name string
+	if _, other := fmt.Sscanf(err.Error(), `unknown command %q for "anser"`, &name); other == nil { // the library's error
+		err = unknownCommand(root, name)
+	}
 	code := exitCode(err)
 	var quiet *reportedError
 	if !errors.As(err, &quiet) {
@@ -192,11 +196,7 @@ func under(c *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 		if len(args) == 0 {
 			return c.Help()
 		}
-		var names []string
-		for _, sub := range c.Commands() {
-			names = append(names, sub.Name())
-		}
-		return usagef("unknown command %q for %q: use one of %s", args[0], c.CommandPath(), strings.Join(names, ", "))
+		return unknownCommand(c, args[0])
 	}
 	return c
 }

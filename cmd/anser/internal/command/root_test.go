@@ -24,8 +24,10 @@ func TestHelp(t *testing.T) {
 			}
 		}
 	}
-	run(t, "demos").expect(t, 2, `unknown command "demos"`, "demo")
-	run(t, "rules", "gte", "arith").expect(t, 2, `unknown command "gte" for "anser rules": use one of delete, diff, dry-run, get, history, rollback, set`)
+	run(t, "demos").expect(t, 2, `unknown command "demos" for "anser": did you mean demo?`)
+	run(t, "hep").expect(t, 2, `unknown command "hep" for "anser": did you mean help?`)
+	run(t, "rules", "gte", "arith").expect(t, 2, `unknown command "gte" for "anser rules": did you mean get?`)
+	run(t, "rules", "zzzz", "arith").expect(t, 2, `unknown command "zzzz" for "anser rules": use one of delete, diff, dry-run, get, history, rollback, set`)
 	run(t, "file", "lst", "store").expect(t, 2, `unknown command "lst" for "anser file"`)
 	run(t, "rules").expect(t, 0, "Available Commands:", "anser rules get arith")
 	for _, args := range [][]string{{"ls"}, {"describe", "a"}, {"call", "a", "B.C"}, {"bench", "a", "B.C"}, {"explain", "a", "B.C"}, {"rules", "get", "a"}, {"file", "ls", "a"}} {
