@@ -191,9 +191,9 @@ func RetryBudget(ratio, perSecond float64) DialOption {
 	})
 }
 
-// Codec sets the codec of requests and replies. The default depends on the types: protobuf for
-// protobuf messages, raw for []byte, binary for types that marshal themselves, and otherwise
-// MessagePack.
+// Codec sets the codec of requests and replies. The default depends on the types: one of [Codecs]
+// that fits them, protobuf for protobuf messages, raw for []byte, binary for types that marshal
+// themselves, the codec that a type brings ([codec.Own]), and otherwise MessagePack.
 func Codec(c codec.Codec) DialCallOption {
 	return dialCallOption(func(o *callOptions) { o.codec = c })
 }

@@ -190,7 +190,9 @@ func NoSignals() ServerOption {
 	return serverOption(func(o *serverOptions) { o.signals = false })
 }
 
-// NoDescribe disables the method [MethodsName], which lists the methods of the server.
+// NoDescribe keeps the server from describing its methods to clients: it disables [MethodsName] and
+// [ContractName], and what the server's [Protocols] say of the methods, such as reflection and
+// OpenAPI. Errors about an unknown method name no similar one.
 func NoDescribe() ServerOption {
 	return serverOption(func(o *serverOptions) { o.describe = false })
 }
