@@ -35,7 +35,7 @@ badinput: ## send malformed input to a server and a client, row by row
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for a while; TIME (30s) and FUZZ (a regular expression) choose
-	@TIME='$(TIME)' FUZZ='$(FUZZ)' scripts/fuzz
+	@TIME='$(TIME)' FUZZ='$(value FUZZ)' scripts/fuzz
 
 .PHONY: test-fast
 test-fast: ## run the tests of the core but for the longest, without the race detector and without services
