@@ -2,7 +2,6 @@ package netrpc
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -74,27 +73,6 @@ func (c *session) setPeer() {
 	if pc, ok := conn.(*peerConn); ok {
 		c.peer = pc.peer
 	}
-}
-
-// handshake performs the steps before the first request.
-func (c *session) handshake() error {
-	timeout := or(c.server.HandshakeTimeout, defaultHandshake)
-	if c.link != nil {
-		if conn, ok := c.link.Transport().(*tls.Conn); ok && c.peer.TLS == nil {
-			ctx, cancel := context.WithTimeout(c.ctx, timeout)
-			defer cancel()
-			if err := conn.HandshakeContext(ctx); err != nil {
-				return fmt.Errorf("TLS: %w", err)
-			}
-			state := conn.ConnectionState()
-			c.peer.TLS = &state
-		}
-	}
-	if err := c.open(); err != nil {
-		return err
-	}
-	c.introduce(timeout)
-	return nil
 }
 
 // Shutdown ends the server without failing calls in flight: it closes its listeners, rejects later
