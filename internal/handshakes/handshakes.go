@@ -58,6 +58,7 @@ type Pending struct {
 	line    *list.List    // in which it waits, or nil
 	at      *list.Element // of line
 	due     mono.Time     // until which it may keep the server waiting
+	own     bool          // the caller sets the deadlines
 	evicted bool
 }
 
@@ -168,12 +169,17 @@ func (p *Places) forgetLocked(c *Pending) {
 	}
 }
 
-// evictLocked takes the connection's place away. Its goroutine notices by the deadline.
+// evictLocked takes the connection's place away. Its goroutine notices by the deadline, or by the
+// end of the connection.
 func (p *Places) evictLocked(c *Pending) {
 	p.forgetLocked(c)
 	c.evicted = true
 	p.taken--
-	c.nc.SetDeadline(time.Unix(1, 0))
+	if c.own {
+		c.nc.Close()
+	} else {
+		c.nc.SetDeadline(time.Unix(1, 0))
+	}
 	p.config.Evicted()
 }
 
@@ -215,6 +221,30 @@ func (c *Pending) Leave() {
 	}
 	p.taken--
 	p.tellLocked()
+}
+
+// OwnDeadlines ends the deadline of the handshake. From now on the caller sets deadlines, and the
+// connection is closed if it loses its place. It returns false if that has happened already.
+func (c *Pending) OwnDeadlines() bool {
+	p := c.places
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c.evicted {
+		return false
+	}
+	c.own = true
+	c.nc.SetDeadline(time.Time{})
+	return true
+}
+
+// AwaitHello waits for the first bytes of a client of TLS, whose Config is not from ObserveHello.
+// Without it, every client would have the time of a client that has sent its ClientHello. If the
+// connection ends meanwhile, the handshake reports why.
+func (c *Pending) AwaitHello() {
+	if c.asked {
+		c.socket.Wait()
+		c.Answering()
+	}
 }
 
 type pendingKey struct{}

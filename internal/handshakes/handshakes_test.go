@@ -2,6 +2,7 @@ package handshakes_test
 
 import (
 	"errors"
+	"io"
 	"net"
 	"os"
 	"testing"
@@ -97,5 +98,40 @@ func TestEnterStops(t *testing.T) {
 			t.Fatal("no place is free")
 		}
 		p.Leave()
+	})
+}
+
+// A connection whose owner sets the deadlines is closed when it loses its place, whatever deadline
+// it has then.
+func TestConnectionWithItsOwnDeadlinesIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		places := handshakes.New(handshakes.Config{Places: 1, Timeout: time.Second, Evicted: func() {}})
+		client, server := net.Pipe()
+		defer client.Close()
+		first := places.Enter(server, never)
+		if !first.OwnDeadlines() {
+			t.Fatal("the connection has no place")
+		}
+		read := make(chan error)
+		go func() {
+			_, err := server.Read(make([]byte, 1))
+			read <- err
+		}()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		select {
+		case err := <-read:
+			t.Fatalf("the deadline of the handshake is still set: %v", err)
+		default:
+		}
+		second := places.Enter(conn(t), never)
+		if err := <-read; !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("the connection ended with %v, want it closed", err)
+		}
+		if first.OwnDeadlines() || first.Heard() {
+			t.Error("the connection keeps its place")
+		}
+		first.Leave()
+		second.Leave()
 	})
 }

@@ -37,3 +37,12 @@ func (u ReadQueue) Len() int {
 	}
 	return int(n)
 }
+
+// Wait waits until there are unread bytes, or the next read ends without any.
+func (u ReadQueue) Wait() {
+	u.raw.Read(func(fd uintptr) bool {
+		var b [1]byte
+		_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		return err != syscall.EAGAIN && err != syscall.EINTR
+	})
+}

@@ -2,6 +2,8 @@ package sysconn
 
 import (
 	"net"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 )
@@ -40,5 +42,56 @@ func TestReadQueue(t *testing.T) {
 	pipe, _ := net.Pipe()
 	if _, ok := NewReadQueue(pipe); ok {
 		t.Error("a pipe can be asked")
+	}
+}
+
+// Wait ends with bytes, with the end of the peer, and at the deadline, and takes no byte away.
+func TestWaitForUnreadBytes(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for name, end := range map[string]func(out, in net.Conn){
+		"bytes":        func(out, _ net.Conn) { out.Write([]byte("x")) },
+		"end":          func(out, _ net.Conn) { out.Close() },
+		"deadline":     func(_, in net.Conn) { in.SetReadDeadline(time.Unix(1, 0)) },
+		"closed":       func(_, in net.Conn) { in.Close() },
+		"bytes before": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := net.Dial("tcp", l.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer out.Close()
+			in, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer in.Close()
+			u, ok := NewReadQueue(in)
+			if !ok {
+				t.Fatal("a TCP connection cannot be asked")
+			}
+			if end == nil {
+				out.Write([]byte("x"))
+				for u.Len() == 0 {
+					runtime.Gosched()
+				}
+				u.Wait()
+			} else {
+				waited := make(chan struct{})
+				go func() {
+					defer close(waited)
+					u.Wait()
+				}()
+				end(out, in)
+				<-waited
+			}
+			if want := strings.HasPrefix(name, "bytes"); (u.Len() == 1) != want {
+				t.Errorf("%d bytes wait", u.Len())
+			}
+		})
 	}
 }

@@ -12,3 +12,6 @@ func NewReadQueue(net.Conn) (ReadQueue, bool) { return ReadQueue{}, false }
 
 // Len returns 0.
 func (ReadQueue) Len() int { return 0 }
+
+// Wait returns at once.
+func (ReadQueue) Wait() {}
