@@ -50,6 +50,7 @@ func (c *session) introduce(timeout time.Duration) {
 	switch {
 	case c.server.Authenticate != nil:
 		if c.isKnown() || c.authenticate(&Credentials{Peer: c.peer}) || c.link == nil {
+			c.place.leave()
 			return
 		}
 	case c.request != nil && c.conn.NeedsLogin():
@@ -57,6 +58,7 @@ func (c *session) introduce(timeout time.Duration) {
 		fallthrough
 	default:
 		if !c.conn.NeedsLogin() || c.link == nil {
+			c.place.leave()
 			return
 		}
 	}
@@ -80,6 +82,9 @@ func (c *session) login() *link.Refusal {
 	if err := gobwire.Guard(func() error { return c.codec.ReadRequestBody(&token) }); err != nil {
 		return errUnknown
 	}
+	if !c.place.heard() {
+		return errUnknown
+	}
 	ok := token != ""
 	if ok && c.server.Authenticate != nil {
 		ok = c.authenticate(&Credentials{Peer: c.peer, Token: token, Request: c.request})
@@ -89,6 +94,7 @@ func (c *session) login() *link.Refusal {
 	if !ok {
 		return errUnknown
 	}
+	c.place.leave()
 	if c.link != nil {
 		c.link.SetMaxMessage(c.server.limits().MaxMessage)
 	}

@@ -15,6 +15,7 @@ func (s *Server) mistake() error {
 		{"MaxInFlight", s.MaxInFlight},
 		{"MaxPerConn", s.MaxPerConn},
 		{"MaxConns", s.MaxConns},
+		{"MaxHandshakes", s.MaxHandshakes},
 	} {
 		if f.value < 0 {
 			return fmt.Errorf("rpc: Server.%s is %d: want more than 0, or 0 for the default", f.name, f.value)

@@ -20,6 +20,7 @@ func TestFieldsOutOfRange(t *testing.T) {
 		"rpc: Server.MaxConns is -1: want":           {MaxConns: -1},
 		"rpc: Server.Stall is -1ns: want":            {Stall: -1},
 		"rpc: Server.ReadTimeout is -1ns: want":      {ReadTimeout: -1},
+		"rpc: Server.MaxHandshakes is -1: want":      {MaxHandshakes: -1},
 		"rpc: Server.HandshakeTimeout is -1ns: want": {HandshakeTimeout: -1},
 	} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")

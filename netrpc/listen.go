@@ -9,6 +9,7 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/internal/accept"
+	"github.com/anser-rpc/anser/netrpc/internal/link"
 )
 
 // Serve serves the connections of l until [Server.Shutdown] or [Server.Close], and finally closes
@@ -56,9 +57,10 @@ func (s *Server) Serve(l net.Listener, codec func(io.ReadWriteCloser) ServerCode
 		case err == nil && p.EachConn && s.checkConn(conn) != nil:
 			conn.Close()
 		case err == nil:
+			place := s.enterHandshake(conn)
 			// It ends with its connection, at the latest when Shutdown or Close closes the
 			// connection and waits.
-			go s.serveWith(conn, codec)
+			go s.serveWith(conn, codec, origin{place: place})
 		case s.isClosed():
 			return anser.ErrServerClosed
 		case passes: // net/rpc would stop serving here
@@ -71,18 +73,19 @@ func (s *Server) Serve(l net.Listener, codec func(io.ReadWriteCloser) ServerCode
 }
 
 // serveWith serves a connection of a listener.
-func (s *Server) serveWith(conn net.Conn, codec func(io.ReadWriteCloser) ServerCodec) {
+func (s *Server) serveWith(conn net.Conn, codec func(io.ReadWriteCloser) ServerCodec, from origin) {
 	if codec == nil {
-		s.serveConn(conn)
+		s.serveLink(link.New(conn, nil), newGobServerCodec, from)
 		return
 	}
 	of := codec(conn)
 	if of == nil {
 		s.log().Error("rpc.Serve", "err", errNoCodec)
+		from.place.leave()
 		conn.Close()
 		return
 	}
-	s.serveCodec(of)
+	s.serveCodec(of, from)
 }
 
 func (s *Server) isClosed() bool {

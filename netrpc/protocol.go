@@ -61,7 +61,7 @@ func (p *protocol) Serve(s *anser.Server, in anser.Incoming) error {
 	if codec == nil {
 		return errNoCodec
 	}
-	at.serveCodec(codec)
+	at.serveCodec(codec, origin{})
 	return nil
 }
 

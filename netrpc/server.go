@@ -54,6 +54,13 @@ type Server struct {
 	// has authenticated; the default is 5 s.
 	HandshakeTimeout time.Duration
 
+	// MaxHandshakes is the maximum number of connections of listeners and ServeConn that are in
+	// their TLS handshake or, on a server that authenticates clients, have not authenticated yet;
+	// the default is 256. As with [anser.MaxHandshakes], a further one replaces the one that has
+	// kept the server waiting longest, and waits until one can be replaced. It does not apply to
+	// connections of third-party codecs.
+	MaxHandshakes int
+
 	// HalfClose keeps the contexts of calls valid when a client closes its side for writing and
 	// waits for replies, as "nc" does at the end of its input. By default that counts as the end
 	// of the client, which looks the same and happens more often. Replies are sent in both cases.
@@ -81,10 +88,11 @@ type Server struct {
 	// be set here. The two servers are shut down separately.
 	Anser *anser.Server
 
-	served   atomic.Pointer[names]
-	inFlight atomic.Int64
-	stats    stats
-	httpSeen stranger.Seldom // requests of HTTP
+	served     atomic.Pointer[names]
+	inFlight   atomic.Int64
+	stats      stats
+	httpSeen   stranger.Seldom // requests of HTTP
+	handshakes lazyPlaces
 
 	mu        sync.Mutex    // guards the fields below, and changes of served
 	pending   []*method     // to be served by Anser or own, once it is known which
@@ -104,6 +112,7 @@ const (
 	defaultMaxInFlight = 10_000
 	defaultMaxPerConn  = 1_000
 	defaultMaxConns    = 100_000
+	defaultHandshakes  = 256
 	defaultStall       = 10 * time.Second
 	defaultHandshake   = 5 * time.Second
 )
@@ -152,10 +161,6 @@ func (s *Server) ServeConn(conn io.ReadWriteCloser) {
 		}
 		return
 	}
-	s.serveConn(conn)
-}
-
-func (s *Server) serveConn(conn io.ReadWriteCloser) {
 	s.serveLink(link.New(conn, nil), newGobServerCodec, origin{})
 }
 
@@ -180,15 +185,15 @@ func (s *Server) ServeCodec(codec ServerCodec) {
 			return
 		}
 	}
-	s.serveCodec(codec)
+	s.serveCodec(codec, origin{})
 }
 
-func (s *Server) serveCodec(codec ServerCodec) {
+func (s *Server) serveCodec(codec ServerCodec, from origin) {
 	var l *link.Conn
 	if linked, ok := codec.(link.Linked); ok {
 		l = linked.Link()
 	}
-	s.serveSession(&session{server: s, codec: codec, link: l}, origin{})
+	s.serveSession(&session{server: s, codec: codec, link: l}, from)
 }
 
 // serveLink serves a connection with a new codec.

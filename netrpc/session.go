@@ -30,6 +30,7 @@ type session struct {
 	cancel  context.CancelFunc
 	peer    anser.Peer
 	request *http.Request  // CONNECT request of the connection, or nil
+	place   place          // among the connections in their handshake; owned by the reader goroutine
 	calls   sync.WaitGroup // admitted and not answered yet
 	sending sync.Mutex     // guards WriteResponse of a third-party codec
 
@@ -49,6 +50,7 @@ type origin struct {
 	request  *http.Request
 	known    bool
 	identity any
+	place    place
 }
 
 // call is one request in progress.
@@ -62,7 +64,8 @@ type call struct {
 
 // serveSession serves a connection until it ends.
 func (s *Server) serveSession(c *session, from origin) {
-	c.request, c.known, c.identity = from.request, from.known, from.identity
+	c.request, c.known, c.identity, c.place = from.request, from.known, from.identity, from.place
+	defer c.place.leave()
 	if from.ctx != nil {
 		c.ctx = from.ctx
 	}
@@ -80,7 +83,10 @@ func (s *Server) serveSession(c *session, from origin) {
 	if errors.Is(err, link.ErrHTTP) {
 		c.answerHTTP()
 	}
-	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF && !errors.Is(err, net.ErrClosed) {
+	if c.place.lost() {
+		err = fmt.Errorf("%w (Server.MaxHandshakes: %d)", errTurnedOut, s.maxHandshakes())
+		s.log().Debug("rpc: connection refused", "peer", c.peer.Addr, "err", err)
+	} else if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF && !errors.Is(err, net.ErrClosed) {
 		s.stats.broken.Add(1)
 		s.log().Debug("rpc: connection broken", "peer", c.peer.Addr, "err", err)
 	}

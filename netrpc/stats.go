@@ -23,7 +23,7 @@ type stats struct {
 type Stats struct {
 	Conns           int   // open connections
 	Accepted        int64 // connections served
-	RefusedConns    int64 // connections over Server.MaxConns
+	RefusedConns    int64 // connections over Server.MaxConns, and replaced ones at Server.MaxHandshakes
 	Unauthenticated int64 // rejections by Server.Authenticate
 	Broken          int64 // connections closed because of invalid, or missing, data
 	InFlight        int64 // calls that run or wait for their turn

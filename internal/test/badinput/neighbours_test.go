@@ -20,7 +20,6 @@ import (
 // both: the ratio of the p99 latencies of a round is a sample, and the median of the samples
 // decides. A series passes when the median is below maxRatio after leastRounds or any later round,
 // and a row when one of its series does. A row that is slower in most rounds has no such series.
-// does. A row that hurts in most rounds has no such series.
 const (
 	maxRatio    = 2.0
 	leastRounds = 3
@@ -106,18 +105,28 @@ func seriesOfRounds(t *testing.T, bad, good func() time.Duration) (median float6
 // latency.
 func (g *target) window(t *testing.T, f func()) time.Duration {
 	t.Helper()
-	took := make([][]time.Duration, len(g.good))
+	return window(t, len(g.good), func(i int) error {
+		in := fmt.Appendf(nil, "hello %d", i)
+		_, err := anser.Call[[]byte](context.Background(), g.good[i], "Good.Echo", &in, anser.WithFailMode(anser.Failfast))
+		return err
+	}, f)
+}
+
+// window makes windowCalls calls on each of n connections while f runs, and returns their p99
+// latency.
+func window(t *testing.T, n int, call func(i int) error, f func()) time.Duration {
+	t.Helper()
+	took := make([][]time.Duration, n)
 	var wg, warm sync.WaitGroup
-	warm.Add(len(g.good))
-	for i, c := range g.good {
+	warm.Add(n)
+	for i := range n {
 		wg.Go(func() {
-			in := fmt.Appendf(nil, "hello %d", i)
 			for n := range windowCalls {
 				if n == 2 {
 					warm.Done()
 				}
 				began := time.Now()
-				_, err := anser.Call[[]byte](context.Background(), c, "Good.Echo", &in, anser.WithFailMode(anser.Failfast))
+				err := call(i)
 				took[i] = append(took[i], time.Since(began))
 				if err != nil {
 					t.Errorf("a good connection: %v", err)

@@ -34,6 +34,7 @@ type oldRow struct {
 	answer string // part of the answer; "" is anything
 	kind   kind   // works, closes or fails
 	manner
+	impatient bool // the server has the default HandshakeTimeout
 }
 
 // OldTree is the argument of the bad methods: it could be inflated in several ways.
@@ -138,12 +139,16 @@ type oldTarget struct {
 	tls  bool
 	bad  atomic.Int64 // runs of methods that must not run
 	good []*netrpc.Client
+
+	dialer netrpc.Dialer // of good clients
 }
 
 func newOldTarget(t *testing.T, over transport, r oldRow) *oldTarget {
 	t.Helper()
 	g := &oldTarget{Server: &netrpc.Server{Logger: slog.New(slog.DiscardHandler), HandshakeTimeout: time.Minute}, tls: over.tls}
 	switch {
+	case r.impatient:
+		g.HandshakeTimeout = handshakeTimeout
 	case r.late:
 		g.Stall, g.ReadTimeout = time.Hour, stall
 	case r.stall:
@@ -201,25 +206,37 @@ func newOldTarget(t *testing.T, over transport, r oldRow) *oldTarget {
 			t.Errorf("Serve: %v", err)
 		}
 	})
-	d := netrpc.Dialer{Timeout: time.Minute}
+	g.dialer.Timeout = time.Minute
 	if over.tls {
-		_, d.TLS = identity()
+		_, g.dialer.TLS = identity()
 	}
 	if r.auth {
-		d.Token = "a token"
+		g.dialer.Token = "a token"
 	}
 	if r.json {
-		d.Codec = jsonrpc.NewClientCodec2
+		g.dialer.Codec = jsonrpc.NewClientCodec2
 	}
 	for range neighbours {
-		c, err := d.Dial(t.Context(), g.addr.Network(), g.addr.String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		g.good = append(g.good, c)
+		g.good = append(g.good, g.client(t))
 	}
 	g.others(t)
 	return g
+}
+
+// client returns a good client.
+func (g *oldTarget) client(t *testing.T) *netrpc.Client {
+	t.Helper()
+	c, err := g.dialer.Dial(t.Context(), g.addr.Network(), g.addr.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// window returns the p99 latency of calls on the good connections.
+func (g *oldTarget) window(t *testing.T) time.Duration {
+	t.Helper()
+	return window(t, len(g.good), func(i int) error { return g.good[i].Call("Good.Add", &OldArgs{i, 1}, new(int)) }, func() {})
 }
 
 // others checks that the good connections answer.

@@ -35,7 +35,7 @@ func TestStalledHandshakes(t *testing.T) {
 				standard := anser.HandshakeTimeout(handshakeTimeout)
 				g, quiet := guardedTarget(t, over, standard), guardedTarget(t, over, standard)
 				before := g.Stats()
-				crowd := g.stall(t, row.begin, row.stalled)
+				crowd := stallAll(t, g.addr, row.begin, row.stalled)
 				holdRatio(t, func() time.Duration { return g.window(t, func() {}) },
 					func() time.Duration { return quiet.window(t, func() {}) })
 				newcomer := g.client(t)
@@ -54,12 +54,47 @@ func TestStalledHandshakes(t *testing.T) {
 	}
 }
 
+// Row 113 for servers of netrpc, with and without TLS, whose clients must log in.
+func TestStalledNetRPCHandshakes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for handshakes to time out")
+	}
+	for name, row := range map[string]struct {
+		begin   []byte
+		stalled int
+	}{
+		"row113d": {nil, 10_000},
+		"row113e": {[]byte{0x16, 3, 1}, 1_000}, // to a server without TLS, the beginning of a message of 22 bytes
+	} {
+		for _, over := range transports {
+			t.Run(name+"/"+over.name, func(t *testing.T) {
+				held.note(t, 113)
+				login := oldRow{auth: true, impatient: true}
+				g, quiet := newOldTarget(t, over, login), newOldTarget(t, over, login)
+				crowd := stallAll(t, g.addr, row.begin, row.stalled)
+				holdRatio(t, func() time.Duration { return g.window(t) }, func() time.Duration { return quiet.window(t) })
+				newcomer := g.client(t)
+				defer newcomer.Close()
+				var sum int
+				if err := newcomer.Call("Good.Add", &OldArgs{1, 2}, &sum); err != nil || sum != 3 {
+					t.Errorf("a good newcomer: %d, %v", sum, err)
+				}
+				crowd.Wait()
+				if !testusage.Soon(func() bool { return g.Stats().Conns == neighbours+1 }) {
+					t.Errorf("%d connections are left, want %d", g.Stats().Conns, neighbours+1)
+				}
+				g.others(t)
+			})
+		}
+	}
+}
+
 // handshakeTimeout is the default of servers.
 const handshakeTimeout = 5 * time.Second
 
-// stall opens connections that send begin and no more, and returns when all are open. The returned
+// stallAll opens connections that send begin and no more, and returns when all are open. The returned
 // function waits until the server has closed them, which it does in time.
-func (g *target) stall(t *testing.T, begin []byte, n int) *sync.WaitGroup {
+func stallAll(t *testing.T, addr net.Addr, begin []byte, n int) *sync.WaitGroup {
 	t.Helper()
 	var opened, closed sync.WaitGroup
 	dialing := make(chan struct{}, 64)
@@ -67,10 +102,10 @@ func (g *target) stall(t *testing.T, begin []byte, n int) *sync.WaitGroup {
 		opened.Add(1)
 		dialing <- struct{}{}
 		closed.Go(func() {
-			nc, err := net.Dial(g.addr.Network(), g.addr.String())
+			nc, err := net.Dial(addr.Network(), addr.String())
 			for errors.Is(err, syscall.EAGAIN) { // the listener's queue is full: dialling a Unix socket does not wait
 				time.Sleep(time.Millisecond)
-				nc, err = net.Dial(g.addr.Network(), g.addr.String())
+				nc, err = net.Dial(addr.Network(), addr.String())
 			}
 			opened.Done()
 			<-dialing
