@@ -281,13 +281,15 @@ func TestMaxMessage(t *testing.T) {
 		t.Errorf("over the limit: %v", err)
 	}
 	mustAdd(t, c)
-	// JSON has no lengths, so the connection ends.
+	// JSON has no lengths, so the message is read to its end.
 	j, err := jsonrpc.Dial("tcp", serve(t, s, jsonrpc.NewServerCodec))
 	client(t, j, err)
 	mustAdd(t, j)
-	if err := j.Call("Keeper.Length", make([]byte, 2000), &n); err == nil {
-		t.Error("JSON over the limit passes")
+	err = j.Call("Keeper.Length", make([]byte, 2000), &n)
+	if err == nil || !strings.Contains(err.Error(), "over the server's limit of 1000") || !strings.Contains(err.Error(), "Server.MaxMessage") {
+		t.Errorf("JSON over the limit: %v", err)
 	}
+	mustAdd(t, j)
 }
 
 func TestMaxMessageOfClients(t *testing.T) {

@@ -2,6 +2,7 @@ package netrpc
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -79,6 +80,15 @@ func (c *peerConn) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	return c.Conn.Read(p)
+}
+
+// CloseWrite closes the direction to the client.
+func (c *peerConn) CloseWrite() error {
+	half, ok := c.Conn.(interface{ CloseWrite() error })
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	return half.CloseWrite()
 }
 
 // beginsGob recognizes the definition of the type Request, with which a client of net/rpc begins:

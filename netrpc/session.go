@@ -95,6 +95,9 @@ func (s *Server) serveSession(c *session, from origin) {
 	}
 	c.calls.Wait()
 	c.lose(err)
+	if errors.Is(err, link.ErrTold) {
+		c.link.Part()
+	}
 	c.codec.Close()
 }
 

@@ -62,7 +62,8 @@ type request struct {
 	id     json.RawMessage
 	silent bool // a notification
 	params json.RawMessage
-	wrong  bool // its params have a wrong form
+	large  *largeError // it was over the limit, and has no params
+	wrong  bool        // its params have a wrong form
 	batch  *batch
 }
 
@@ -84,15 +85,27 @@ func (c *serverCodec) ReadRequestHeader(r *netrpc.Request) error {
 	for {
 		var raw json.RawMessage
 		var of *batch
+		var large *largeError
 		if len(c.queue) > 0 {
 			raw, of = c.queue[0], c.batch
 			c.queue = c.queue[1:]
 		} else {
 			var err error
-			if raw, err = c.next(); err != nil {
-				return err
+			raw, err = c.next()
+			if errors.As(err, &large) {
+				err = c.skip(large)
+				raw = large.head
 			}
-			if raw[0] == '[' {
+			switch {
+			case err != nil:
+				return err
+			case large != nil && (raw == nil || raw[0] == '['):
+				c.refuse(nil, nil, CodeInvalidRequest, large.Error())
+				if raw == nil {
+					return fmt.Errorf("%w: %w", link.ErrTold, large)
+				}
+				continue
+			case raw[0] == '[':
 				if err := c.startBatch(raw); err != nil {
 					return c.broken(err)
 				}
@@ -104,6 +117,7 @@ func (c *serverCodec) ReadRequestHeader(r *netrpc.Request) error {
 			return c.broken(err)
 		}
 		if ok {
+			c.current.large = large
 			return nil
 		}
 	}
@@ -114,6 +128,7 @@ func (c *serverCodec) ReadRequestHeader(r *netrpc.Request) error {
 func (c *serverCodec) broken(err error) error {
 	if c.second {
 		c.refuse(nil, nil, CodeParse, "the message is not valid JSON")
+		return fmt.Errorf("%w: jsonrpc: %w", link.ErrTold, err)
 	}
 	return fmt.Errorf("jsonrpc: %w", err)
 }
@@ -206,6 +221,9 @@ func (c *serverCodec) RequestSize() int { return len(c.current.params) }
 func (c *serverCodec) ReadRequestBody(x any) error {
 	if x == nil {
 		return nil
+	}
+	if large := c.current.large; large != nil {
+		return &large.TooLargeError
 	}
 	err := c.current.decode(x)
 	if err != nil {

@@ -3,10 +3,12 @@ package jsonrpc
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 
+	"github.com/anser-rpc/anser/internal/gobwire"
 	"github.com/anser-rpc/anser/netrpc/internal/link"
 )
 
@@ -57,7 +59,7 @@ func (s *stream) next() ([]byte, error) {
 		chunk, _ := s.in.Peek(s.in.Buffered())
 		n, done := end.scan(chunk)
 		if limit := s.conn.MaxMessage(); len(s.buf)+n > limit {
-			return nil, fmt.Errorf("jsonrpc: a message is over the limit of %d bytes: send less, or raise %s", limit, s.option)
+			return nil, &largeError{gobwire.TooLargeError{Size: int64(len(s.buf)), Limit: int64(limit)}, s.option, nil}
 		}
 		s.buf = append(s.buf, chunk[:n]...)
 		s.in.Discard(n)
@@ -66,6 +68,45 @@ func (s *stream) next() ([]byte, error) {
 			return s.buf, nil
 		}
 	}
+}
+
+// maxSkip is how many bytes of a message over the limit are read to find its end.
+const maxSkip = 64 << 20
+
+// largeError is the error of a message over the limit.
+type largeError struct {
+	gobwire.TooLargeError
+	option string
+	head   json.RawMessage // after skip: the message without its params, or nil if its end was not found
+}
+
+func (e *largeError) Error() string {
+	return fmt.Sprintf("jsonrpc: a message is over the limit of %d bytes: send less, or raise %s", e.Limit, e.option)
+}
+
+// skip reads the rest of a message over the limit without keeping it.
+func (s *stream) skip(large *largeError) error {
+	var of finder
+	of.scan(s.buf)
+	s.buf = nil
+	for large.Size < maxSkip {
+		if _, err := s.in.Peek(1); err != nil {
+			if err == io.EOF {
+				err = io.ErrUnexpectedEOF
+			}
+			return err
+		}
+		chunk, _ := s.in.Peek(s.in.Buffered())
+		n, done := of.scan(chunk)
+		large.Size += int64(n)
+		s.in.Discard(n)
+		if done {
+			s.rest()
+			large.head = of.head()
+			return nil
+		}
+	}
+	return nil
 }
 
 // skipSpace skips to the beginning of a message.

@@ -121,6 +121,10 @@ func (c *Conn) Read(p []byte) (int, error) {
 // ErrHTTP is the error of a peer that speaks HTTP.
 var ErrHTTP = errors.New("it is a request of HTTP, and no call")
 
+// ErrTold is in the chain of the error of a peer that was told what is wrong, and may not have read it
+// yet.
+var ErrTold = errors.New("the peer was told")
+
 // look looks at the first bytes of the connection. No call of any codec begins as HTTP does.
 func (c *Conn) look(p []byte) error {
 	c.first = append(c.first, p[:min(len(p), 4-len(c.first))]...)
@@ -195,6 +199,19 @@ func (c *Conn) Linger() {
 	d, ok2 := c.rwc.(interface{ SetReadDeadline(time.Time) error })
 	if !ok || !ok2 || half.CloseWrite() != nil || d.SetReadDeadline(time.Now().Add(lingerBound)) != nil {
 		c.Close()
+	}
+}
+
+// Part lingers, and reads what the peer still sends in that moment, so that it can read what is
+// written. The caller closes the connection after it.
+func (c *Conn) Part() {
+	c.Out.FlushAll()
+	c.Linger()
+	sink := make([]byte, 64<<10)
+	for {
+		if _, err := c.Read(sink); err != nil {
+			return
+		}
 	}
 }
 
