@@ -1,6 +1,7 @@
 package anser
 
 import (
+	"errors"
 	"sync/atomic"
 )
 
@@ -72,3 +73,7 @@ func over(l limit, format string, args ...any) *Error {
 	e.limit = l
 	return e
 }
+
+// ErrTooLarge is in the chain of the error of a [ProtocolCall] whose message is over [MaxMessage] or
+// [MaxExpansion], for protocols that have an answer of their own for it.
+var ErrTooLarge = errors.New("the message is over the server's limit")

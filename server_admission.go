@@ -61,7 +61,9 @@ func (c *calleeHalf) admit(s *reading, n *named, flags wire.Flags, r *wire.Reque
 }
 
 func (s *Server) tooLarge(size int) *Error {
-	return over(limitMessage, "the message of %d bytes is over the limit of %d: %s, or send less", size, s.o.maxMessage, raiseOn(false)).WithRetryAfter(RetryNever)
+	e := over(limitMessage, "the message of %d bytes is over the limit of %d: %s, or send less", size, s.o.maxMessage, raiseOn(false))
+	e.cause = ErrTooLarge
+	return e.WithRetryAfter(RetryNever)
 }
 
 // notServed refuses a call of an unknown method. Looking for a method that may have been meant

@@ -65,6 +65,7 @@ func (e *unpackError) refusal() *Error {
 	fault := refusal(e.code, "the request: %s", e.text)
 	fault.limit = e.limit
 	if e.code == ResourceExhausted {
+		fault.cause = ErrTooLarge
 		fault = fault.WithRetryAfter(RetryNever)
 	}
 	return fault

@@ -228,6 +228,9 @@ func TestProtocolCallsPassTheSameChecks(t *testing.T) {
 			if anser.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.text) {
 				t.Errorf("%v (%v), want %v with %q", err, anser.CodeOf(err), c.code, c.text)
 			}
+			if errors.Is(err, anser.ErrTooLarge) != (c.limit == "MaxMessage") {
+				t.Errorf("%v is ErrTooLarge: %v", err, !errors.Is(err, anser.ErrTooLarge))
+			}
 			if e, ok := errors.AsType[*anser.Error](err); !ok || e.Outcome != anser.Refused {
 				t.Errorf("the outcome is %v, want Refused", e.Outcome)
 			}

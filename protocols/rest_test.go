@@ -3,6 +3,7 @@ package protocols_test
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"io"
@@ -84,7 +85,9 @@ func TestPlainHTTP(t *testing.T) {
 			"error":        {path: "/Arith.Div", body: `{"A":8}`, status: 400, answer: `{"title":"invalid argument","status":400,"detail":"division by 0","code":"invalid_argument","outcome":"executed","details":"emVybw=="}`},
 			"no JSON":      {path: "/Arith.Div", body: `{"A":`, status: 400},
 			"unknown":      {path: "/Arith.Pow", body: `{}`, status: 404},
-			"large":        {path: "/Arith.Div", body: strings.Repeat(" ", 2000), status: 429},
+			"large":        {path: "/Arith.Div", body: strings.Repeat(" ", 2000), status: 413, answer: `{"title":"resource exhausted","status":413,"detail":"the message is over the server's limit of 1000 bytes (anser.MaxMessage)","code":"resource_exhausted","outcome":"refused"}`},
+			"bomb":         {path: "/Arith.Div", body: packed(strings.Repeat(" ", 2000)), headers: []string{"Content-Encoding", "gzip"}, status: 413},
+			"two values":   {path: "/Arith.Div", body: `{"A":8,"B":2} {}`, status: 400},
 			"text":         {path: "/Arith.Div", body: `{}`, headers: []string{"Content-Type", "text/plain"}, status: 415},
 			"deadline":     {path: "/Arith.Wait", body: `{}`, headers: []string{"Request-Timeout", "0.05"}, status: 504},
 			"bad deadline": {path: "/Arith.Wait", body: `{}`, headers: []string{"Request-Timeout", "soon"}, status: 400},
@@ -106,6 +109,15 @@ func TestPlainHTTP(t *testing.T) {
 			t.Errorf("%s: the headers are %v", version, resp.Header)
 		}
 	}
+}
+
+// packed returns a text in gzip.
+func packed(text string) string {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	io.WriteString(z, text)
+	z.Close()
+	return b.String()
 }
 
 // The messages of a stream arrive one by one, as soon as they are sent, in the form that the client

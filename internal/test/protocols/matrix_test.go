@@ -334,7 +334,9 @@ func jsonRPC() language {
 		if json.Unmarshal(data, &out) != nil {
 			return told{message: string(data)}
 		}
-		return out.told()
+		answer := out.told()
+		answer.trailer = resp.Header.Get("Trailer-Last")
+		return answer
 	}}
 }
 

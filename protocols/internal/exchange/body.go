@@ -120,14 +120,23 @@ var errNoMemory = anser.Refuse(anser.ResourceExhausted, "the server has no memor
 
 // TooLarge is the error of a message over the limit.
 func TooLarge(most int) *anser.Error {
-	return anser.Refuse(anser.ResourceExhausted, "the message is over the server's limit of %d bytes (anser.MaxMessage)", most)
+	return refuse(anser.ResourceExhausted, "%w of %d bytes (anser.MaxMessage)", anser.ErrTooLarge, most)
 }
+
+// refuse is anser.Refuse that wraps the operand of %w.
+func refuse(code anser.Code, format string, args ...any) *anser.Error {
+	e := anser.Errorf(code, format, args...)
+	e.Outcome = anser.Refused
+	return e
+}
+
+var errSlow = errors.New("the request did not arrive in time")
 
 // Broken returns the error of a body that did not arrive.
 func Broken(err error) *anser.Error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return anser.Refuse(anser.DeadlineExceeded, "the request did not arrive in time")
+		return refuse(anser.DeadlineExceeded, "%w", errSlow)
 	case errors.Is(err, context.Canceled):
 		return anser.Refuse(anser.Canceled, "the client is gone")
 	}

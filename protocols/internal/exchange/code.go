@@ -1,6 +1,11 @@
 package exchange
 
-import "github.com/anser-rpc/anser"
+import (
+	"errors"
+	"net/http"
+
+	"github.com/anser-rpc/anser"
+)
 
 // codes are Connect's names of the codes, and their status in HTTP.
 var codes = [...]struct {
@@ -40,6 +45,20 @@ func HTTPStatus(c anser.Code) int {
 		return codes[c].status
 	}
 	return 500
+}
+
+// HTTPStatusOf returns the status of HTTP for an error in JSON: for some there is a closer one than
+// that of their code, which Connect demands.
+func HTTPStatusOf(e *anser.Error) int {
+	switch {
+	case errors.Is(e, anser.ErrTooLarge):
+		return http.StatusRequestEntityTooLarge
+	case errors.Is(e, errSlow):
+		return http.StatusRequestTimeout
+	case errors.Is(e, anser.ErrKeyReused):
+		return http.StatusUnprocessableEntity // as the draft of the header says
+	}
+	return HTTPStatus(e.Code)
 }
 
 // CodeOfName returns the code of a name of Connect.

@@ -3,16 +3,15 @@ package jsonrpc
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
-	"strings"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/codec"
-	"github.com/anser-rpc/anser/codec/tuple"
 	"github.com/anser-rpc/anser/protocols/internal/exchange"
 	"github.com/anser-rpc/anser/protocols/internal/host"
 )
@@ -36,7 +35,7 @@ const (
 	// maxUnknown is the size of the body of a client that has not authenticated itself: it gets the
 	// errors of its calls.
 	maxUnknown = 64 << 10
-	uncounted  = 4 << 10 // bytes of an answer that do not count for the memory of the server
+	uncounted  = 4 << 10 // bytes that do not count for the memory of the server
 )
 
 // Handler serves the calls.
@@ -86,52 +85,90 @@ func failed(code int, message string) *response {
 }
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
-	switch kind = strings.ToLower(strings.TrimSpace(kind)); {
+	kind, readable := exchange.ContentType(r.Header.Get("Content-Type"))
+	switch {
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
-		http.Error(w, "405 JSON-RPC is called with POST", http.StatusMethodNotAllowed)
+		exchange.WriteProblem(w, http.StatusMethodNotAllowed, anser.Refuse(anser.Unimplemented, "JSON-RPC is called with POST"))
 		return
 	case kind != "application/json" && kind != "application/json-rpc":
 		w.Header().Set("Accept-Post", "application/json")
-		http.Error(w, "415 JSON-RPC needs the content type application/json", http.StatusUnsupportedMediaType)
+		exchange.WriteProblem(w, http.StatusUnsupportedMediaType, anser.Refuse(anser.Unimplemented, "JSON-RPC needs the content type application/json"))
+		return
+	}
+	if fault := exchange.CheckBody(w, r, readable, true); fault != nil {
+		exchange.WriteProblem(w, http.StatusUnsupportedMediaType, fault)
 		return
 	}
 	control := http.NewResponseController(w)
 	exchange.BoundBody(control)
 	at := &calls{Handler: h, r: r, host: host.FromContext(r.Context())}
-	most := h.most
 	at.conn, at.refused = at.host.Login(r.Header.Get("Authorization"))
-	if at.refused != nil || at.conn.NeedsLogin() {
-		most = min(most, maxUnknown)
-	}
-	body, fault := exchange.ReadBody(r, control, most)
-	if fault != nil {
-		http.Error(w, fault.Message, exchange.HTTPStatus(fault.Code))
-		return
-	}
-	out := at.serve(body)
 	defer func() { at.host.Release(int(at.held.Load())) }()
-	if out == nil {
-		w.WriteHeader(http.StatusNoContent)
+	body, fault := at.read(control)
+	if fault != nil {
+		exchange.SetFailure(w.Header(), fault)
+		at.answer(w, exchange.HTTPStatusOf(fault), encode(&response{Version: "2.0", Error: faultOf(fault), ID: null}))
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
-	exchange.BoundAnswer(control, len(out))
-	w.Write(out)
+	status, out := at.serve(body)
+	exchange.SetTrailers(w.Header(), at.trailers)
+	at.answer(w, status, out)
 }
 
 // calls is what the calls of a request of HTTP share.
 type calls struct {
 	*Handler
-	r       *http.Request
-	host    *host.Conn
-	conn    *anser.ProtocolConn
-	refused *anser.Error // why there is no conn
-	held    atomic.Int64 // bytes of answers that the server's memory counts
+	r        *http.Request
+	host     *host.Conn
+	conn     *anser.ProtocolConn
+	refused  *anser.Error   // why there is no conn
+	held     atomic.Int64   // bytes of requests and answers that the server's memory counts
+	trailers anser.Metadata // of a request that is no batch
 }
 
-// hold counts an answer, and reports whether there is room for it: a batch is small, and its answers
+// answer sends an answer, or that there is none.
+func (h *calls) answer(w http.ResponseWriter, status int, out []byte) {
+	if out != nil {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", strconv.Itoa(len(out)))
+		exchange.BoundAnswer(http.NewResponseController(w), len(out))
+	}
+	w.WriteHeader(status)
+	w.Write(out)
+}
+
+// read reads the body. One that was compressed counts for the memory of the server until its calls
+// are answered: its bytes cost the client little.
+func (h *calls) read(control *http.ResponseController) ([]byte, *anser.Error) {
+	most, coding := h.most, exchange.Coding(h.r)
+	if h.refused != nil || h.conn.NeedsLogin() {
+		most = min(most, maxUnknown)
+		if coding != "" {
+			exchange.DropBody(control)
+			return nil, h.unknown()
+		}
+	}
+	body, fault := exchange.ReadBody(h.r, control, most)
+	if fault != nil || coding == "" {
+		return body, fault
+	}
+	body, fault = h.methods.Unpack(exchange.Compressor(coding), body)
+	if fault == nil && !h.hold(len(body)) {
+		fault = errNoMemory
+	}
+	return body, fault
+}
+
+// unknown returns why the calls of a client that has not authenticated itself are refused.
+func (h *calls) unknown() *anser.Error {
+	if h.refused != nil {
+		return h.refused
+	}
+	return exchange.Known(h.conn, &anser.ProtocolRequest{Values: h.r.Context()})
+}
+
+// hold counts n bytes, and reports whether there is room for them. A batch is small, and its answers
 // may not be.
 func (h *calls) hold(n int) bool {
 	if n <= uncounted {
@@ -144,38 +181,46 @@ func (h *calls) hold(n int) bool {
 	return true
 }
 
-// serve returns the answer to a body, or nil if there is none.
-func (h *calls) serve(body []byte) []byte {
+// serve returns the answer to a body with the status, or nil if there is none.
+func (h *calls) serve(body []byte) (status int, out []byte) {
 	body = bytes.TrimSpace(body)
-	var answer any
-	switch {
-	case !json.Valid(body) || codec.CheckJSON(body) != nil:
-		answer = failed(codeParse, "Parse error")
-	case body[0] == '[':
-		var list []json.RawMessage
-		if err := json.Unmarshal(body, &list); err != nil {
-			answer = failed(codeParse, "Parse error")
-			break
-		}
-		if h.r.Header.Get(exchange.KeyHeader) != "" {
-			answer = failed(codeInvalidRequest, "a batch has no idempotency key: send the request by itself")
-			break
-		}
-		if len(list) == 0 || len(list) > maxBatch {
-			answer = failed(codeInvalidRequest, "Invalid Request")
-			break
-		}
-		if answers := h.batch(list); len(answers) > 0 {
-			answer = answers
-		}
-	default:
-		if one := h.one(body); one != nil {
-			answer = one
-		}
+	if !json.Valid(body) {
+		return http.StatusOK, encode(failed(codeParse, "Parse error"))
 	}
-	if answer == nil {
-		return nil
+	if err := codec.CheckJSON(body); err != nil {
+		return http.StatusOK, encode(failed(codeParse, "Parse error: "+err.Error()))
 	}
+	if body[0] == '[' {
+		return h.serveBatch(body)
+	}
+	if one, trailers := h.one(body); one != nil {
+		h.trailers = trailers
+		return http.StatusOK, encode(one)
+	}
+	return http.StatusNoContent, nil
+}
+
+// serveBatch is serve for a batch.
+func (h *calls) serveBatch(body []byte) (status int, out []byte) {
+	var list []json.RawMessage
+	switch err := json.Unmarshal(body, &list); {
+	case err != nil:
+		return http.StatusOK, encode(failed(codeParse, "Parse error"))
+	case h.r.Header.Get(exchange.KeyHeader) != "":
+		return http.StatusOK, encode(failed(codeInvalidRequest, "a batch has no idempotency key: send the request by itself"))
+	case len(list) == 0:
+		return http.StatusOK, encode(failed(codeInvalidRequest, "Invalid Request"))
+	case len(list) > maxBatch:
+		return http.StatusRequestEntityTooLarge, encode(failed(codeInvalidRequest, fmt.Sprintf("Invalid Request: the batch has %d requests: send %d at most", len(list), maxBatch)))
+	}
+	if answers := h.batch(list); len(answers) > 0 {
+		return http.StatusOK, encode(answers)
+	}
+	return http.StatusNoContent, nil
+}
+
+// encode encodes an answer.
+func encode(answer any) []byte {
 	out, err := json.Marshal(answer)
 	if err != nil { // the codec of the message has written no JSON
 		out, _ = json.Marshal(failed(codeInternal, "Internal error"))
@@ -191,7 +236,7 @@ func (h *calls) batch(list []json.RawMessage) []*response {
 	for i, raw := range list {
 		places <- struct{}{}
 		running.Go(func() {
-			answers[i] = h.one(raw)
+			answers[i], _ = h.one(raw)
 			<-places
 		})
 	}
@@ -203,111 +248,4 @@ func (h *calls) batch(list []json.RawMessage) []*response {
 		}
 	}
 	return out
-}
-
-// one serves a request, and returns its answer, or nil for a notification.
-func (h *calls) one(raw json.RawMessage) *response {
-	var q request
-	if err := json.Unmarshal(raw, &q); err != nil || q.Version != "2.0" || q.Method == nil || !validID(q.ID) {
-		return failed(codeInvalidRequest, "Invalid Request")
-	}
-	answer := failed(codeInvalidParams, "Invalid params")
-	if validParams(q.Params) {
-		answer = h.call(&q)
-	}
-	if q.ID == nil {
-		return nil
-	}
-	answer.Version, answer.ID = "2.0", q.ID
-	return answer
-}
-
-// validID reports whether an id is a text, a number or null.
-func validID(id json.RawMessage) bool {
-	return len(id) == 0 || id[0] != '{' && id[0] != '[' && id[0] != 't' && id[0] != 'f'
-}
-
-// validParams reports whether parameters are an object or an array.
-func validParams(p json.RawMessage) bool { return len(p) == 0 || p[0] == '{' || p[0] == '[' }
-
-// call runs the method.
-func (h *calls) call(q *request) *response {
-	r := h.r
-	m := h.methods.FindName(*q.Method)
-	if m == nil || m.Own || m.Stream {
-		return failed(codeMethodNotFound, "Method not found")
-	}
-	if h.refused != nil {
-		return &response{Error: faultOf(h.refused)}
-	}
-	var md exchange.Metadata
-	for k, values := range r.Header {
-		if k = strings.ToLower(k); k == "content-type" || k == "authorization" && h.methods.Server().Authenticates() {
-			continue
-		}
-		for _, v := range values {
-			md.Add(k, v)
-		}
-	}
-	ctx := r.Context()
-	call := anser.ProtocolRequest{
-		Method: m.Name, Metadata: md.Map(), Trace: md.Trace, Priority: anser.Normal, Size: len(q.Params), Codec: exchange.JSON,
-		Oneway: m.Oneway, Values: exchange.WithRequest(r),
-	}
-	if e := exchange.RequireKey(&call, m, r.Header.Values(exchange.KeyHeader), r.Header.Values(exchange.RepeatedHeader)); e != nil {
-		return &response{Error: faultOf(e)}
-	}
-	if q.ID == nil { // the caller does not wait: its end does not cancel the call
-		ctx = context.WithoutCancel(ctx)
-	}
-	invalid := false
-	reply, _, e := exchange.Call(ctx, h.conn, &call, func(_ *anser.ProtocolCall, into any) ([]byte, *anser.Error) {
-		e := decode(m, q.Params, into)
-		invalid = e != nil
-		return q.Params, e
-	})
-	if e != nil {
-		f := faultOf(e)
-		switch {
-		case invalid:
-			f.Code = codeInvalidParams
-		case e.Code == anser.Unimplemented && e.Outcome == anser.Refused:
-			f.Code = codeMethodNotFound
-		}
-		return &response{Error: f}
-	}
-	if reply == nil {
-		return &response{Result: null}
-	}
-	out, e := m.Encode(exchange.JSON, nil, tuple.Single(reply))
-	if e != nil {
-		return &response{Error: faultOf(e)}
-	}
-	if !h.hold(len(out)) {
-		return &response{Error: faultOf(errNoMemory)}
-	}
-	return &response{Result: out}
-}
-
-var errNoMemory = anser.Errorf(anser.ResourceExhausted, "the server has no memory for the answer (anser.MaxMemory): ask for less at once")
-
-// decode decodes parameters. A method with one message takes it by itself or as the only element of
-// an array.
-func decode(m *exchange.Method, params json.RawMessage, into any) *anser.Error {
-	if len(params) == 0 {
-		params = json.RawMessage("{}")
-	}
-	e := m.Decode(exchange.JSON, params, into)
-	if e == nil || params[0] != '[' {
-		return e
-	}
-	var list []json.RawMessage
-	if json.Unmarshal(params, &list) != nil || len(list) != 1 {
-		return e
-	}
-	return m.Decode(exchange.JSON, list[0], into)
-}
-
-func faultOf(e *anser.Error) *fault {
-	return &fault{Code: codeServer, Message: e.Message, Data: &data{Code: exchange.CodeName(e.Code), Outcome: e.Outcome.String(), Details: e.Details}}
 }

@@ -85,12 +85,12 @@ func (h *Handler) serveDocument(w http.ResponseWriter, r *http.Request) {
 		list, fault = pc.Methods()
 	}
 	if fault != nil {
-		plain.Fail(w, fault)
+		exchange.Fail(w, fault)
 		return
 	}
 	d, err := h.document(list, c.Peer.TLS != nil)
 	if err != nil {
-		plain.Fail(w, anser.Errorf(anser.Internal, "describe the methods: %v", err))
+		exchange.Fail(w, anser.Errorf(anser.Internal, "describe the methods: %v", err))
 		return
 	}
 	head := w.Header()

@@ -6,7 +6,6 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/protocols/internal/exchange"
-	"github.com/anser-rpc/anser/protocols/internal/plain"
 )
 
 // The types of content.
@@ -29,7 +28,7 @@ const (
 func (b *builder) addProblem() {
 	key := typeKey{fixed: problemName}
 	b.problem = b.types.ref(key, reply, problemName, func() *Schema {
-		s := b.goStruct(reflect.TypeFor[plain.Problem](), reply, hint{})
+		s := b.goStruct(reflect.TypeFor[exchange.Problem](), reply, hint{})
 		s.Description = "An error, as in RFC 9457."
 		for name, doc := range map[string]string{
 			"title": "The code in words.", "status": "The status of HTTP.", "detail": "What went wrong.",

@@ -3,9 +3,6 @@
 package plain
 
 import (
-	"encoding/base64"
-	"encoding/json"
-	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -85,20 +82,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // serve serves the request to its method.
 func (q *request) serve() {
 	exchange.BoundBody(q.control)
-	kind, readable := contentType(q.r.Header.Get("Content-Type"))
+	kind, readable := exchange.ContentType(q.r.Header.Get("Content-Type"))
 	q.bare = kind == ""
-	if !readable && (kind == typeJSON || kind == typeLines) {
-		q.problem(http.StatusUnsupportedMediaType, anser.Refuse(anser.Unimplemented, "JSON is in UTF-8: leave the charset out"))
-		return
-	}
+	readable = readable || kind != typeJSON && kind != typeLines
 	if q.route == nil && q.r.Method == http.MethodOptions {
 		q.w.Header().Set("Allow", "OPTIONS, POST")
 		q.w.WriteHeader(http.StatusNoContent)
 		return
 	}
-	if coding := q.coding(); coding != "" && (coding != "gzip" || kind == typeLines) {
-		q.w.Header().Set("Accept-Encoding", exchange.Compressions)
-		q.problem(http.StatusUnsupportedMediaType, anser.Refuse(anser.Unimplemented, "the coding of the body is not served: use gzip for a single message, or none"))
+	if fault := exchange.CheckBody(q.w, q.r, readable, kind != typeLines); fault != nil {
+		q.problem(http.StatusUnsupportedMediaType, fault)
 		return
 	}
 	if status, fault := q.check(kind); fault != nil {
@@ -145,35 +138,7 @@ func (q *request) check(kind string) (int, *anser.Error) {
 
 // prepare reads the headers.
 func (q *request) prepare() *anser.Error {
-	var md exchange.Metadata
-	for k, values := range q.r.Header {
-		k = strings.ToLower(k)
-		if k == "authorization" && q.handler.methods.Server().Authenticates() || k == "content-type" {
-			continue
-		}
-		for _, v := range values {
-			md.Add(k, v)
-		}
-	}
-	if text := q.r.Header.Get("Request-Timeout"); text != "" {
-		if fault := q.setTimeout("Request-Timeout", text); fault != nil {
-			return fault
-		}
-	}
-	q.call.Method, q.call.Codec, q.call.Priority = q.method.Name, exchange.JSON, anser.Normal
-	q.call.Oneway, q.call.Stream = q.method.Oneway, q.method.Stream
-	q.call.Metadata, q.call.Trace, q.call.Values = md.Map(), md.Trace, exchange.WithRequest(q.r)
-	return exchange.RequireKey(&q.call, q.method, q.r.Header.Values(exchange.KeyHeader), q.r.Header.Values(exchange.RepeatedHeader))
-}
-
-// setTimeout gives the call its deadline.
-func (q *request) setTimeout(name, text string) *anser.Error {
-	seconds, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(seconds > 0 && seconds < 1e9) {
-		return anser.Refuse(anser.InvalidArgument, "the value of %s is not a number of seconds", name)
-	}
-	q.call.Deadline = time.Now().Add(time.Duration(seconds * float64(time.Second)))
-	return nil
+	return q.handler.methods.Prepare(&q.call, q.method, q.r)
 }
 
 // read reads the body of a request of one message.
@@ -187,19 +152,11 @@ func (q *request) read() ([]byte, *anser.Error) {
 
 // unpack returns the message of a body, after its call was admitted.
 func (q *request) unpack(data []byte) ([]byte, *anser.Error) {
-	if q.coding() == "" {
+	coding := exchange.Coding(q.r)
+	if coding == "" {
 		return data, nil
 	}
-	return q.handler.methods.Unpack(exchange.Compressor(q.coding()), data)
-}
-
-// coding returns the content coding of the body, or "".
-func (q *request) coding() string {
-	coding := strings.ToLower(strings.TrimSpace(strings.Join(q.r.Header.Values("Content-Encoding"), ",")))
-	if coding == "identity" {
-		return ""
-	}
-	return coding
+	return q.handler.methods.Unpack(exchange.Compressor(coding), data)
 }
 
 // addressSize is the number of bytes of the message that are not in the body.
@@ -222,7 +179,7 @@ func (q *request) tooLarge() *anser.Error { return exchange.TooLarge(q.handler.m
 
 // unary serves a call.
 func (q *request) unary(pc *anser.ProtocolConn) {
-	if _, ok := prefer(q.r.Header.Values("Accept"), typeJSON); !ok && !(q.route != nil && q.route.RawReply()) {
+	if _, ok := exchange.Prefer(q.r.Header.Values("Accept"), typeJSON); !ok && !(q.route != nil && q.route.RawReply()) {
 		q.notAcceptable(typeJSON)
 		return
 	}
@@ -234,7 +191,7 @@ func (q *request) unary(pc *anser.ProtocolConn) {
 	q.call.Size = len(data) + q.addressSize()
 	reply, trailers, fault := exchange.Call(q.r.Context(), pc, &q.call, func(call *anser.ProtocolCall, into any) ([]byte, *anser.Error) {
 		message, fault := q.unpack(data)
-		if fault == nil && q.coding() != "" {
+		if fault == nil && exchange.Coding(q.r) != "" {
 			fault = call.Received(len(message) + q.addressSize())
 		}
 		if fault != nil {
@@ -246,7 +203,7 @@ func (q *request) unary(pc *anser.ProtocolConn) {
 		q.fail(fault, trailers)
 		return
 	}
-	q.setTrailers(trailers)
+	exchange.SetTrailers(q.w.Header(), trailers)
 	if reply == nil {
 		q.w.WriteHeader(http.StatusAccepted)
 		return
@@ -273,7 +230,7 @@ func (q *request) write(out []byte, contentType string) {
 		if q.r.Method != http.MethodGet && q.r.Method != http.MethodHead {
 			h.Add("Vary", "Accept-Encoding")
 		}
-		if accepts(q.r.Header.Values("Accept-Encoding"), "gzip") {
+		if exchange.AcceptsCoding(q.r.Header.Values("Accept-Encoding"), "gzip") {
 			if packed, err := exchange.Compressor("gzip").Append(nil, out); err == nil && len(packed) < len(out) {
 				out, coding = packed, "gzip"
 				h.Set("Content-Encoding", coding)
@@ -305,62 +262,10 @@ func (q *request) sendTrailers(trailers anser.Metadata) {
 	}
 }
 
-func (q *request) setTrailers(trailers anser.Metadata) {
-	headers, fields := exchange.Trailers(trailers)
-	for _, f := range headers {
-		q.w.Header().Add(f.Name, f.Value)
-	}
-	for _, f := range fields {
-		q.w.Header().Add("Trailer-"+f.Name, f.Value)
-	}
-}
-
-// Problem is an error as in RFC 9457.
-type Problem struct {
-	Title   string `json:"title"`
-	Status  int    `json:"status"`
-	Detail  string `json:"detail,omitempty"`
-	Code    string `json:"code"`
-	Outcome string `json:"outcome"`
-	// Details are those of the error, in base64.
-	Details string `json:"details,omitempty"`
-}
-
-func problemOf(status int, e *anser.Error) *Problem {
-	p := &Problem{Title: e.Code.String(), Status: status, Detail: strings.ToValidUTF8(e.Message, "�"), Code: exchange.CodeName(e.Code), Outcome: e.Outcome.String()}
-	if len(e.Details) > 0 {
-		p.Details = base64.StdEncoding.EncodeToString(e.Details)
-	}
-	return p
-}
-
 // fail answers with an error.
 func (q *request) fail(e *anser.Error, trailers anser.Metadata) {
-	q.setTrailers(trailers)
-	status := exchange.HTTPStatus(e.Code)
-	if errors.Is(e, anser.ErrKeyReused) {
-		status = http.StatusUnprocessableEntity // as the draft of the header says
-	}
-	q.problem(status, e)
+	exchange.SetTrailers(q.w.Header(), trailers)
+	exchange.Fail(q.w, e)
 }
 
-func (q *request) problem(status int, e *anser.Error) { problem(q.w, status, e) }
-
-// Fail answers a request that is no call with an error.
-func Fail(w http.ResponseWriter, e *anser.Error) { problem(w, exchange.HTTPStatus(e.Code), e) }
-
-func problem(w http.ResponseWriter, status int, e *anser.Error) {
-	data, _ := json.Marshal(problemOf(status, e))
-	h := w.Header()
-	for _, f := range exchange.RetryFields(e) {
-		h.Set(f.Name, f.Value)
-	}
-	if e.Code == anser.Unauthenticated {
-		h.Set("WWW-Authenticate", "Bearer")
-	}
-	h.Set("Content-Type", "application/problem+json")
-	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Length", strconv.Itoa(len(data)))
-	w.WriteHeader(status)
-	w.Write(data)
-}
+func (q *request) problem(status int, e *anser.Error) { exchange.WriteProblem(q.w, status, e) }

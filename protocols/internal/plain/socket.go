@@ -105,7 +105,7 @@ func (q *request) prepareSocket() *anser.Error {
 		if name != "timeout" || len(values) > 1 {
 			return anser.Refuse(anser.InvalidArgument, "the query has the parameter %q: only one timeout is known", name)
 		}
-		if fault := q.setTimeout("timeout", values[0]); fault != nil {
+		if fault := exchange.SetTimeout(&q.call, "timeout", values[0]); fault != nil {
 			return fault
 		}
 	}
@@ -361,7 +361,7 @@ func (s *socket) end(ctx context.Context, fault *anser.Error) {
 	case fault.Code == anser.Unavailable && isClosed(s.host.Draining()):
 		status = websocket.StatusGoingAway
 	}
-	data, _ := json.Marshal(map[string]any{"error": problemOf(exchange.HTTPStatus(fault.Code), fault)})
+	data, _ := json.Marshal(map[string]any{"error": exchange.ProblemOf(exchange.HTTPStatusOf(fault), fault)})
 	late := time.AfterFunc(endTime, func() { s.nc.Close() })
 	defer late.Stop()
 	s.ws.Write(context.Background(), websocket.MessageText, data)

@@ -31,7 +31,7 @@ type stream struct {
 func (q *request) stream(pc *anser.ProtocolConn, lines bool) {
 	s := &stream{request: q, raw: q.route != nil && q.route.RawReply(), first: true, Waits: exchange.Waits{Control: q.control}}
 	var ok bool
-	if s.form, ok = prefer(q.r.Header.Values("Accept"), typeLines, typeEvents, typeJSON); !ok && !s.raw {
+	if s.form, ok = exchange.Prefer(q.r.Header.Values("Accept"), typeLines, typeEvents, typeJSON); !ok && !s.raw {
 		q.notAcceptable(typeLines, typeEvents, typeJSON)
 		return
 	}
@@ -186,7 +186,7 @@ func (s *stream) end(trailers anser.Metadata, fault *anser.Error) {
 		panic(http.ErrAbortHandler) // the answer has no place for an error, and must not look complete
 	}
 	if s.first {
-		s.setTrailers(trailers)
+		exchange.SetTrailers(s.w.Header(), trailers)
 	} else {
 		s.sendTrailers(trailers)
 	}
@@ -194,7 +194,7 @@ func (s *stream) end(trailers anser.Metadata, fault *anser.Error) {
 		return
 	}
 	if fault != nil {
-		p := problemOf(exchange.HTTPStatus(fault.Code), fault)
+		p := exchange.ProblemOf(exchange.HTTPStatusOf(fault), fault)
 		if s.form == typeEvents {
 			data, _ := json.Marshal(p)
 			s.write("error", data)

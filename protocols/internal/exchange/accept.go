@@ -1,4 +1,4 @@
-package plain
+package exchange
 
 import (
 	"mime"
@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// prefer returns which of the offered content types a client likes best, by its Accept headers
+// Prefer returns which of the offered content types a client likes best, by its Accept headers
 // (RFC 9110, section 12.5.1). Of two that it likes as much, it is the one that the client names first,
 // and without Accept the first one. ok is false if it accepts none.
-func prefer(accept []string, offers ...string) (best string, ok bool) {
+func Prefer(accept []string, offers ...string) (best string, ok bool) {
 	ranges := parseAccept(strings.Join(accept, ","))
 	if len(ranges) == 0 {
 		return offers[0], true
@@ -81,8 +81,8 @@ func (list mediaRanges) match(offer string) (quality float64, place int) {
 	return quality, place
 }
 
-// accepts reports whether a client accepts a coding of content, such as gzip.
-func accepts(encodings []string, coding string) bool {
+// AcceptsCoding reports whether a client accepts a coding of content, such as gzip.
+func AcceptsCoding(encodings []string, coding string) bool {
 	any, found := 0.0, -1.0
 	for part := range strings.SplitSeq(strings.Join(encodings, ","), ",") {
 		name, parameters, _ := strings.Cut(part, ";")
@@ -99,9 +99,9 @@ func accepts(encodings []string, coding string) bool {
 	return found > 0
 }
 
-// contentType returns a content type without parameters, in lower case, and whether its charset is
+// ContentType returns a content type without parameters, in lower case, and whether its charset is
 // one that can be read.
-func contentType(header string) (kind string, readable bool) {
+func ContentType(header string) (kind string, readable bool) {
 	kind, parameters, err := mime.ParseMediaType(header)
 	if err != nil {
 		kind, _, _ = strings.Cut(header, ";")
