@@ -91,6 +91,13 @@ func (t *Tuple) UnmarshalJSON(data []byte) (err error) {
 	return err
 }
 
+// UnmarshalJSONWith is UnmarshalJSON with another JSON for the elements: decode gets the text of an
+// element, and a pointer to it or to the protobuf message that it is.
+func (t *Tuple) UnmarshalJSONWith(data []byte, decode func(data []byte, v any) error) (err error) {
+	t.object, err = t.of.layout.DecodeJSONWith(decode, data, t.pointers...)
+	return err
+}
+
 // MarshalMsg appends the tuple as MessagePack: an array, or a map if the request was one. A
 // protobuf message is a bin with its encoding.
 func (t *Tuple) MarshalMsg(b []byte) ([]byte, error) {

@@ -43,6 +43,7 @@ type options struct {
 	origins, hosts []string
 	info           Info
 	noOpenAPI      bool
+	ignoreUnknown  bool
 	cache          exchange.Cacher
 	errs           []error
 }
@@ -50,6 +51,12 @@ type options struct {
 // Handler serves requests that are no calls, such as a page or metrics. Without it they are answered
 // with 404.
 func Handler(h http.Handler) Option { return func(o *options) { o.handler = h } }
+
+// IgnoreUnknown makes JSON over HTTP, WebSocket and JSON-RPC over HTTP ignore members of a message that
+// its type does not have, for callers that are updated before the server. By default such a request
+// is refused with InvalidArgument, and the error names the member that may have been meant. Connect
+// and gRPC always ignore them, as their other implementations do.
+func IgnoreUnknown() Option { return func(o *options) { o.ignoreUnknown = true } }
 
 // RequestFrom returns the HTTP request of a call, for handlers of methods, or nil: calls of gRPC over
 // HTTP/2 have none. Its body belongs to the protocol.
@@ -81,6 +88,7 @@ type site struct {
 func newSite(s *anser.Server, o *options) *site {
 	standard.Add(s)
 	at := &site{methods: exchange.NewDirectory(s)}
+	at.methods.IgnoreUnknown = o.ignoreUnknown
 	calls, posts, batches, rest := connect.New(at.methods), plain.New(at.methods), jsonrpc.New(at.methods), o.handler
 	if rest == nil {
 		rest = http.NotFoundHandler()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/auth"
+	"github.com/anser-rpc/anser/protocols"
 )
 
 // JSON-RPC over HTTP takes the headers of JSON over HTTP, and says what it does not take.
@@ -38,21 +39,24 @@ func TestJSONRPCHeaders(t *testing.T) {
 			status  int
 			answer  string // a part of it
 		}{
-			"deadline":        {one("Arith.Time", "{}"), []string{"Request-Timeout", "10"}, 200, `"result":"true"`},
-			"no deadline":     {one("Arith.Time", "{}"), nil, 200, `"result":"false"`},
-			"deadline passes": {one("Arith.Wait", "{}"), []string{"Request-Timeout", "0.05"}, 200, `"code":"deadline_exceeded"`},
-			"no time":         {call, []string{"Request-Timeout", "soon"}, 200, "Request-Timeout is not a number of seconds"},
-			"gzip":            {packed(call), []string{"Content-Encoding", "gzip"}, 200, `{"jsonrpc":"2.0","result":{"C":56},"id":1}`},
-			"gzip of a batch": {packed("[" + call + "," + call + "]"), []string{"Content-Encoding", "gzip"}, 200, `"id":1},{`},
-			"gzip of nothing": {"x", []string{"Content-Encoding", "gzip"}, 400, `"code":-32000,"message":"the request: decompress`},
-			"bomb":            {packed(large), []string{"Content-Encoding", "gzip"}, 413, `"code":"resource_exhausted","outcome":"refused"}},"id":null}`},
-			"brotli":          {call, []string{"Content-Encoding", "br"}, 415, "use gzip"},
-			"identity":        {call, []string{"Content-Encoding", "identity"}, 200, `"result"`},
-			"charset":         {call, []string{"Content-Type", "application/json; charset=iso-8859-1"}, 415, "UTF-8"},
-			"text":            {call, []string{"Content-Type", "text/plain"}, 415, "application/json"},
-			"large":           {large, nil, 413, `"message":"the message is over the server's limit of 200000 bytes (anser.MaxMessage)"`},
-			"large batch":     {"[" + strings.Repeat("1,", 2000) + "1]", nil, 413, `"code":-32600,"message":"Invalid Request: the batch has 2001 requests: send 1000 at most"`},
-			"a key twice":     {`{"jsonrpc":"2.0","method":"Arith.Mul","method":"Arith.Mul","id":1}`, nil, 200, `"code":-32700,"message":"Parse error: JSON object has the key \"method\" twice"`},
+			"deadline":           {one("Arith.Time", "{}"), []string{"Request-Timeout", "10"}, 200, `"result":"true"`},
+			"no deadline":        {one("Arith.Time", "{}"), nil, 200, `"result":"false"`},
+			"deadline passes":    {one("Arith.Wait", "{}"), []string{"Request-Timeout", "0.05"}, 200, `"code":"deadline_exceeded"`},
+			"no time":            {call, []string{"Request-Timeout", "soon"}, 200, "Request-Timeout is not a number of seconds"},
+			"gzip":               {packed(call), []string{"Content-Encoding", "gzip"}, 200, `{"jsonrpc":"2.0","result":{"C":56},"id":1}`},
+			"gzip of a batch":    {packed("[" + call + "," + call + "]"), []string{"Content-Encoding", "gzip"}, 200, `"id":1},{`},
+			"gzip of nothing":    {"x", []string{"Content-Encoding", "gzip"}, 400, `"code":-32000,"message":"the request: decompress`},
+			"bomb":               {packed(large), []string{"Content-Encoding", "gzip"}, 413, `"code":"resource_exhausted","outcome":"refused"}},"id":null}`},
+			"brotli":             {call, []string{"Content-Encoding", "br"}, 415, "use gzip"},
+			"identity":           {call, []string{"Content-Encoding", "identity"}, 200, `"result"`},
+			"charset":            {call, []string{"Content-Type", "application/json; charset=iso-8859-1"}, 415, "UTF-8"},
+			"text":               {call, []string{"Content-Type", "text/plain"}, 415, "application/json"},
+			"large":              {large, nil, 413, `"message":"the message is over the server's limit of 200000 bytes (anser.MaxMessage)"`},
+			"large batch":        {"[" + strings.Repeat("1,", 2000) + "1]", nil, 413, `"code":-32600,"message":"Invalid Request: the batch has 2001 requests: send 1000 at most"`},
+			"a key twice":        {`{"jsonrpc":"2.0","method":"Arith.Mul","method":"Arith.Mul","id":1}`, nil, 200, `"code":-32700,"message":"Parse error: JSON object has the key \"method\" twice"`},
+			"misspelt params":    {`{"jsonrpc":"2.0","method":"Arith.Mul","param":{},"id":1}`, nil, 200, `"code":-32600,"message":"Invalid Request: the message has no member \"param\": did you mean \"params\"?"`},
+			"misspelt member":    {one("Arith.Mul", `{"AB":1}`), nil, 200, `"code":-32602,"message":"decode the message with json: the message has no member \"AB\": did you mean \"A\"?"`},
+			"the same, in array": {one("Arith.Mul", `[{"AB":1}]`), nil, 200, `"code":-32602,"message":"decode the message with json: the message has no member \"AB\": did you mean \"A\"?"`},
 		} {
 			resp := send(t, c, "http://"+address+"/jsonrpc", row.body, row.headers...)
 			got := text(t, resp)
@@ -92,6 +96,44 @@ func TestJSONRPCWithoutIdentity(t *testing.T) {
 			if len(headers) == 0 && s.Stats().Refused == refused {
 				t.Errorf("%s: the refusal is not counted", version)
 			}
+		}
+	}
+}
+
+// With IgnoreUnknown, members that a message does not have are ignored.
+func TestIgnoreUnknown(t *testing.T) {
+	_, address := serveWith(t, anser.Protocols(protocols.HTTP(protocols.IgnoreUnknown())))
+	for version, c := range clients(t) {
+		for path, body := range map[string]string{
+			"/Arith.Mul": `{"A":7,"B":8,"New":1}`,
+			"/jsonrpc":   `{"jsonrpc":"2.0","method":"Arith.Mul","params":{"A":7,"B":8,"New":1},"new":2,"id":1}`,
+		} {
+			resp := send(t, c, "http://"+address+path, body)
+			if got := text(t, resp); resp.StatusCode != 200 || !strings.Contains(got, `"C":56`) {
+				t.Errorf("%s, %s: %d %s", version, path, resp.StatusCode, got)
+			}
+		}
+	}
+}
+
+// Pair is an argument.
+type Pair struct{ A, B int }
+
+// A member that an element of a tuple does not have is refused as elsewhere.
+func TestUnknownMembersOfTuples(t *testing.T) {
+	s, address := serve(t)
+	if err := s.RegisterFunc("Arith.Both", func(_ context.Context, a Pair, n int) (int, error) { return a.A + n, nil }, anser.Params("(a, n) (sum)")); err != nil {
+		t.Fatal(err)
+	}
+	c := clients(t)["HTTP/1.1"]
+	for body, want := range map[string]string{
+		`[{"A":1},2]`:              `3`,
+		`{"a":{"A":1},"n":2}`:      `3`,
+		`[{"A":1,"b_":3},2]`:       `argument a: the message has no member \"b_\": did you mean \"B\"?`,
+		`{"a":{"A":1},"number":2}`: `there is no argument \"number\"`,
+	} {
+		if got := text(t, send(t, c, "http://"+address+"/Arith.Both", body)); !strings.Contains(got, want) {
+			t.Errorf("%s is answered with %s, want %s", body, got, want)
 		}
 	}
 }

@@ -87,6 +87,8 @@ func TestPlainHTTP(t *testing.T) {
 			"unknown":      {path: "/Arith.Pow", body: `{}`, status: 404},
 			"large":        {path: "/Arith.Div", body: strings.Repeat(" ", 2000), status: 413, answer: `{"title":"resource exhausted","status":413,"detail":"the message is over the server's limit of 1000 bytes (anser.MaxMessage)","code":"resource_exhausted","outcome":"refused"}`},
 			"bomb":         {path: "/Arith.Div", body: packed(strings.Repeat(" ", 2000)), headers: []string{"Content-Encoding", "gzip"}, status: 413},
+			"misspelt":     {path: "/Arith.Div", body: `{"A":8,"BB":2}`, status: 400, answer: `{"title":"invalid argument","status":400,"detail":"decode the message with json: the message has no member \"BB\": did you mean \"B\"?","code":"invalid_argument","outcome":"refused"}`},
+			"no member":    {path: "/Arith.Div", body: `{"A":8,"percentage":2}`, status: 400, answer: `{"title":"invalid argument","status":400,"detail":"decode the message with json: the message has no member \"percentage\": leave it out","code":"invalid_argument","outcome":"refused"}`},
 			"two values":   {path: "/Arith.Div", body: `{"A":8,"B":2} {}`, status: 400},
 			"text":         {path: "/Arith.Div", body: `{}`, headers: []string{"Content-Type", "text/plain"}, status: 415},
 			"deadline":     {path: "/Arith.Wait", body: `{}`, headers: []string{"Request-Timeout", "0.05"}, status: 504},

@@ -122,13 +122,19 @@ func (l *Layout) AppendJSON(b []byte, object bool, elements ...any) ([]byte, err
 // DecodeJSON decodes an array with all elements in order, or an object with their names, in which
 // missing ones are zero. null is an empty array. It reports whether data is an object.
 func (l *Layout) DecodeJSON(data []byte, elements ...any) (object bool, err error) {
+	return l.DecodeJSONWith(inJSON.Unmarshal, data, elements...)
+}
+
+// DecodeJSONWith is DecodeJSON with another JSON for the elements: decode gets the text of an
+// element, and a pointer to it or to the protobuf message that it is.
+func (l *Layout) DecodeJSONWith(decode func(data []byte, v any) error, data []byte, elements ...any) (object bool, err error) {
 	var array []json.RawMessage
 	if err := json.Unmarshal(data, &array); err == nil {
 		if err := l.checkCount(len(array)); err != nil {
 			return false, err
 		}
 		for i, text := range array {
-			if err := l.setJSON(i, text, elements[i]); err != nil {
+			if err := l.setJSON(decode, i, text, elements[i]); err != nil {
 				return false, err
 			}
 		}
@@ -142,7 +148,7 @@ func (l *Layout) DecodeJSON(data []byte, elements ...any) (object bool, err erro
 	for name, text := range fields {
 		i, err := l.index(name)
 		if err == nil {
-			err = l.setJSON(i, text, elements[i])
+			err = l.setJSON(decode, i, text, elements[i])
 		}
 		if err != nil {
 			return false, err
@@ -151,8 +157,8 @@ func (l *Layout) DecodeJSON(data []byte, elements ...any) (object bool, err erro
 	return true, nil
 }
 
-func (l *Layout) setJSON(i int, text []byte, element any) error {
-	return l.set(i, element, string(text) == "null", func(v any) error { return inJSON.Unmarshal(text, v) })
+func (l *Layout) setJSON(decode func([]byte, any) error, i int, text []byte, element any) error {
+	return l.set(i, element, string(text) == "null", func(v any) error { return decode(text, v) })
 }
 
 // AppendMsg appends the elements to b as MessagePack: an array, or a map if object is set. A

@@ -36,6 +36,9 @@ type Method struct {
 
 // Directory finds the methods of a server by their paths. It is safe for concurrent use.
 type Directory struct {
+	// IgnoreUnknown says that members of JSON that the message does not have are ignored.
+	IgnoreUnknown bool
+
 	server    *anser.Server
 	unpacking chan struct{} // full while as many messages are decompressed as may be at once
 
@@ -50,6 +53,15 @@ func NewDirectory(s *anser.Server) *Directory {
 
 // Server returns the server.
 func (d *Directory) Server() *anser.Server { return d.server }
+
+// RequestJSON returns the JSON of the requests of the protocols that have no other messages. That of
+// Connect and gRPC ignores members that the message does not have, as theirs does.
+func (d *Directory) RequestJSON() codec.Codec {
+	if d.IgnoreUnknown {
+		return JSON
+	}
+	return strict
+}
 
 // Find returns the method of a path such as "/orders.v1.Orders/Place", or nil. Only this form is
 // accepted: no escapes, no other case, no further slash.

@@ -3,6 +3,7 @@ package jsonrpc
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/codec/tuple"
@@ -16,6 +17,9 @@ func (h *calls) one(raw json.RawMessage) (answer *response, trailers anser.Metad
 	if err := json.Unmarshal(raw, &q); err != nil || q.Version != "2.0" || q.Method == nil || !validID(q.ID) {
 		return failed(codeInvalidRequest, "Invalid Request"), nil
 	}
+	if err := h.checkMembers(raw); err != nil {
+		return failed(codeInvalidRequest, "Invalid Request: "+err.Error()), nil
+	}
 	answer = failed(codeInvalidParams, "Invalid params")
 	if validParams(q.Params) {
 		answer, trailers = h.call(&q)
@@ -26,6 +30,27 @@ func (h *calls) one(raw json.RawMessage) (answer *response, trailers anser.Metad
 	answer.Version, answer.ID = "2.0", q.ID
 	return answer, trailers
 }
+
+// checkMembers returns which member a request should not have: with a mistake in its name, params
+// would be lost.
+func (h *calls) checkMembers(raw json.RawMessage) error {
+	if h.methods.IgnoreUnknown {
+		return nil
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &members); err != nil {
+		return err
+	}
+	for name := range members {
+		if !slices.Contains(memberNames, name) {
+			return exchange.JSONMember(name, memberNames...)
+		}
+	}
+	return nil
+}
+
+// memberNames are those of a request.
+var memberNames = []string{"jsonrpc", "method", "params", "id"}
 
 // validID reports whether an id is a text, a number or null.
 func validID(id json.RawMessage) bool {
@@ -93,7 +118,7 @@ func (h *calls) decode(m *exchange.Method, params json.RawMessage, into any) *an
 	if len(params) == 0 {
 		params = json.RawMessage("{}")
 	}
-	e := m.Decode(exchange.JSON, params, into)
+	e := m.Decode(h.methods.RequestJSON(), params, into)
 	if e == nil || params[0] != '[' {
 		return e
 	}
@@ -101,7 +126,7 @@ func (h *calls) decode(m *exchange.Method, params json.RawMessage, into any) *an
 	if json.Unmarshal(params, &list) != nil || len(list) != 1 {
 		return e
 	}
-	return m.Decode(exchange.JSON, list[0], into)
+	return m.Decode(h.methods.RequestJSON(), list[0], into)
 }
 
 func faultOf(e *anser.Error) *fault {

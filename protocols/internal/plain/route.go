@@ -90,7 +90,7 @@ func (q *request) mayBeForeign() bool {
 // decode decodes a message of the client.
 func (q *request) decode(data []byte, into any) *anser.Error {
 	if q.route == nil {
-		return q.method.Decode(exchange.JSON, data, into)
+		return q.method.Decode(q.handler.methods.RequestJSON(), data, into)
 	}
 	return q.fill(data, into)
 }
@@ -110,7 +110,7 @@ func (q *request) fill(data []byte, into any) (fault *anser.Error) {
 	if err != nil {
 		return anser.Refuse(anser.InvalidArgument, "the query: %v", err)
 	}
-	if err := q.route.Fill(exchange.JSON, m, &transcode.Request{
+	if err := q.route.Fill(q.handler.methods.RequestJSON(), m, &transcode.Request{
 		Body: data, ContentType: q.r.Header.Get("Content-Type"), Query: query, Values: q.values,
 	}); err != nil {
 		return anser.Refuse(anser.InvalidArgument, "%v", err)
