@@ -15,6 +15,9 @@ import (
 
 // ServeRoute serves a request whose path is that of an annotation, and reports whether it is.
 func (h *Handler) ServeRoute(w http.ResponseWriter, r *http.Request) bool {
+	if wantsSocket(r) {
+		return h.serveSocket(w, r)
+	}
 	router := &h.Routes.table().router
 	route, values, ok, allowed := router.Match(r.Method, r.URL.EscapedPath())
 	if !ok && r.Method == http.MethodHead {
@@ -36,6 +39,23 @@ func (h *Handler) ServeRoute(w http.ResponseWriter, r *http.Request) bool {
 	}
 	q.method, q.route, q.values = route.Method, route, values
 	q.serve()
+	return true
+}
+
+// serveSocket is ServeRoute for a WebSocket, whose handshake says nothing of the method of HTTP: a path
+// is that of a stream with whatever method.
+func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request) bool {
+	q := h.request(w, r)
+	for _, verb := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		route, values, ok, _ := h.Routes.table().router.Match(verb, r.URL.EscapedPath())
+		if ok && (q.route == nil || route.Method.Stream && !q.method.Stream) {
+			q.method, q.route, q.values = route.Method, route, values
+		}
+	}
+	if q.route == nil {
+		return false
+	}
+	q.socket()
 	return true
 }
 

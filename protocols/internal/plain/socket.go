@@ -65,7 +65,11 @@ type breach struct {
 // socket serves a stream over a WebSocket.
 func (q *request) socket() {
 	if !q.method.Stream {
-		q.fail(anser.Refuse(anser.InvalidArgument, "the method is no stream: call it with POST"), nil)
+		q.fail(anser.Refuse(anser.InvalidArgument, "the method is no stream: call it without a WebSocket"), nil)
+		return
+	}
+	if q.route != nil && (q.route.RawRequest() || q.route.RawReply()) {
+		q.fail(anser.Refuse(anser.InvalidArgument, "the messages are bytes (google.api.HttpBody): call the method without a WebSocket"), nil)
 		return
 	}
 	protocols, token, fault := subprotocols(q.r.Header.Values("Sec-WebSocket-Protocol"))
@@ -93,8 +97,9 @@ func (q *request) socket() {
 }
 
 // prepareSocket reads the headers and the query, in which a page says what it cannot say in headers.
+// The query of a route has fields of each message.
 func (q *request) prepareSocket() *anser.Error {
-	if fault := q.prepare(); fault != nil {
+	if fault := q.prepare(); fault != nil || q.route != nil {
 		return fault
 	}
 	query, err := url.ParseQuery(q.r.URL.RawQuery)
@@ -188,7 +193,12 @@ func (s *socket) call(ctx context.Context, authorization string) *anser.Error {
 // receive.
 func (s *socket) read() {
 	defer s.cancel()
-	ended := false
+	var ended, said bool // there are no more messages, and the client has said so
+	if s.route != nil && !s.route.TakesBody() {
+		ended = true // the address is the message
+		s.in.put(inMessage{})
+		s.in.close(io.EOF)
+	}
 	for {
 		data, held, err := s.message()
 		if err != nil {
@@ -196,14 +206,14 @@ func (s *socket) read() {
 			return
 		}
 		switch {
+		case len(data) == 0 && !said:
+			ended, said = true, true
+			s.in.close(io.EOF)
+			continue
 		case ended:
 			s.host.Release(held)
 			s.breach(websocket.StatusPolicyViolation, anser.Refuse(anser.InvalidArgument, "a message follows the last one of the client"))
 			return
-		case len(data) == 0:
-			ended = true
-			s.in.close(io.EOF)
-			continue
 		case !s.method.ClientStream:
 			ended = true
 		}
