@@ -31,7 +31,9 @@ announced, and its effect is reported at the end. No call fails.
   posts  Posts.Query
   front  Front.Page, which calls the two others
 
-While it runs, "anser ls", "anser describe arith", and "anser call" work in a second terminal.
+While it runs, "anser ls", "anser describe arith", and "anser call" work in a second terminal. One
+address speaks all protocols and passes calls on to the instances: the demo prints lines for curl,
+grpcurl and a browser. If its usual port is taken, it is a free one, and the demo says so.
 The figures are those of the demo's own callers. With --json, events go to the standard
 error, and one object to the standard output at the end.
 
@@ -47,6 +49,7 @@ Exit codes: 0 no call failed; 1 one did, or the demo could not run; 2 wrong use.
 			if o.For > 0 && !every.Changed {
 				o.Every = min(o.Every, o.For/time.Duration(len(demo.Steps())+1))
 			}
+			o.ServeElsewhere = !c.Flags().Changed("serve")
 			if err := checkDemo(&o); err != nil {
 				return err
 			}
@@ -66,6 +69,7 @@ Exit codes: 0 no call failed; 1 one did, or the demo could not run; 2 wrong use.
 		},
 	}
 	c.Flags().StringVar(&o.Listen, "listen", "127.0.0.1:2379", "address of the registry; port 0 chooses a free one")
+	c.Flags().StringVar(&o.Serve, "serve", "127.0.0.1:8970", "address for curl, grpcurl and browsers; port 0 chooses a free one")
 	c.Flags().StringVar(&o.Data, "data", "", "directory in which the registry keeps its data (default a temporary one)")
 	c.Flags().IntVarP(&o.Callers, "callers", "c", 4, "callers of each service")
 	c.Flags().Float64Var(&o.Rate, "rate", 100, "calls per second to each service; 0 is as many as the callers make")

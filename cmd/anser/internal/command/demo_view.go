@@ -74,7 +74,11 @@ func (v *demoView) Show(s demo.Snapshot) {
 		v.out.Draw(nil, v.block())
 	case s.Elapsed > 0 && time.Since(v.shown) >= tableEvery:
 		v.shown = time.Now()
-		v.out.Print(append(append([]string{""}, v.tableLines()...), "", "try:  "+v.curl(), "or:   "+v.grpcurl(), "or:   "+v.page(), "")...)
+		lines := append(append([]string{""}, v.tableLines()...), "")
+		for _, t := range v.trials() {
+			lines = append(lines, "try:  "+t.text)
+		}
+		v.out.Print(append(lines, "")...)
 	}
 }
 
@@ -95,11 +99,6 @@ func (v *demoView) block() []string {
 		return nil
 	}
 	lines := append([]string{""}, v.tableLines()...)
-	anser := invocation()
-	where := ""
-	if v.last.Registry != target.DefaultRegistry {
-		where = " --registry " + v.last.Registry
-	}
 	step := ""
 	switch {
 	case v.last.Step != "":
@@ -110,37 +109,40 @@ func (v *demoView) block() []string {
 	if step != "" {
 		lines = append(lines, "", step)
 	}
-	return append(lines, "",
-		faint.Render("In another terminal:  ")+bold.Render(anser+" ls"+where),
-		faint.Render("                      ")+bold.Render(anser+" call arith Arith.Mul '{\"A\": 7, \"B\": 8}'"+where),
-		faint.Render("                      ")+bold.Render(v.curl()),
-		faint.Render("                      ")+bold.Render(v.grpcurl()),
-		faint.Render("In a browser:         ")+bold.Render(v.page()),
-		faint.Render("Ctrl-C ends the demo."))
-}
-
-// curl returns a command that calls an instance without Anser.
-func (v *demoView) curl() string {
-	return "curl -H 'Content-Type: application/json' -d '{\"A\": 7, \"B\": 8}' http://" + v.address() + "/Arith.Mul"
-}
-
-// grpcurl returns a command that calls an instance over gRPC.
-func (v *demoView) grpcurl() string {
-	return "grpcurl -plaintext -d '{\"A\": 7, \"B\": 8}' " + v.address() + " Arith/Mul"
-}
-
-// page returns the address of a page that shows the methods of an instance and calls them.
-func (v *demoView) page() string { return "http://" + v.address() + "/openapi" }
-
-// address returns the address of an instance that is called in suggestions.
-func (v *demoView) address() string {
-	address := "ADDRESS"
-	for _, r := range v.last.Rows {
-		if r.Service == "arith" && r.State == "up" && r.Address != "" {
-			address = r.Address // the last one: the steps disturb the first ones
+	lines = append(lines, "")
+	for i, t := range v.trials() {
+		label := ""
+		if i == 0 {
+			label = "In another terminal:"
+		} else if t.browser {
+			label = "In a browser:"
 		}
+		lines = append(lines, faint.Render(fmt.Sprintf("%-20s  ", label))+bold.Render(t.text))
 	}
-	return address
+	return append(lines, faint.Render("Ctrl-C ends the demo."))
+}
+
+// trial is a line that a user can paste.
+type trial struct {
+	text    string
+	browser bool // an address, not a command
+}
+
+// trials returns the lines that call the services in different ways.
+func (v *demoView) trials() []trial {
+	anser, where := invocation(), ""
+	if v.last.Registry != target.DefaultRegistry {
+		where = " --registry " + v.last.Registry
+	}
+	const message = `'{"A": 7, "B": 8}'`
+	at := v.last.Address
+	return []trial{
+		{text: anser + " ls" + where},
+		{text: anser + " call arith Arith.Mul " + message + where},
+		{text: "curl -H 'Content-Type: application/json' -d " + message + " http://" + at + "/Arith.Mul"},
+		{text: "grpcurl -plaintext -d " + message + " " + at + " Arith/Mul"},
+		{text: "http://" + at + "/openapi", browser: true},
+	}
 }
 
 // tableLines returns the table with a line for the total.

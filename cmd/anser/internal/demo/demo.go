@@ -20,12 +20,16 @@ import (
 // Options configures the demo.
 type Options struct {
 	Listen  string        // address of the registry
+	Serve   string        // address for callers of all protocols
 	Data    string        // directory of the registry; "": a temporary one
 	Callers int           // per service
 	Rate    float64       // calls per second per service; 0: as many as the callers make
 	Every   time.Duration // interval between the beginnings of two steps; 0: none
 	Steps   []string      // names of steps; none: all
 	For     time.Duration // duration of the traffic; 0: until the context is done
+
+	// ServeElsewhere takes a free port if that of Serve is taken.
+	ServeElsewhere bool
 }
 
 // View presents the demo. Its methods are called by one goroutine at a time.
@@ -77,13 +81,19 @@ func Run(ctx context.Context, o Options, view View) (sum Summary, err error) {
 	d := &demo{o: o, url: "etcd://" + endpoint, rules: reg, store: store, figures: newFigures(), events: make(chan Event, 16)}
 	d.health = &health{tell: d.tell}
 	d.fleet = newFleet(d.url, reg, d.tell)
+	entrance, where, err := openEntrance(d.url, o)
+	if err != nil {
+		return Summary{}, err
+	}
+	defer func() { err = errors.Join(err, entrance.close()) }()
+	d.address = entrance.address
 	type result struct {
 		sum Summary
 		err error
 	}
 	done := make(chan result, 1)
 	go func() {
-		sum, err := d.perform(ctx)
+		sum, err := d.perform(ctx, where)
 		done <- result{sum, err}
 	}()
 	tick := time.NewTicker(showEvery)
@@ -118,6 +128,7 @@ type demo struct {
 	figures *figures
 	health  *health
 	traffic *traffic   // set before the first step
+	address string     // of the entrance; set before the first snapshot
 	events  chan Event // read by Run until perform has returned
 
 	mu      sync.Mutex // guards the fields below
@@ -128,9 +139,10 @@ type demo struct {
 func (d *demo) tell(e Event) { d.events <- e }
 
 // perform runs the demo, from the first process to the last.
-func (d *demo) perform(ctx context.Context) (Summary, error) {
+func (d *demo) perform(ctx context.Context, where string) (Summary, error) {
 	defer d.fleet.close()
 	d.tell(Event{Kind: "registry", Text: d.url})
+	d.tell(Event{Kind: "serves", Text: where})
 	if err := d.fleet.start(ctx); err != nil {
 		if ctx.Err() != nil { // interrupted: not an error
 			return d.summary(), nil

@@ -5,6 +5,7 @@ import "time"
 // Snapshot is the state of the demo.
 type Snapshot struct {
 	Registry          string
+	Address           string        // at which all protocols are served
 	Elapsed           time.Duration // of the traffic
 	Rows              []Row
 	Calls, Errors     int64
@@ -45,7 +46,7 @@ type Summary struct {
 
 // snapshot combines the state of the fleet and the figures.
 func (d *demo) snapshot() Snapshot {
-	s := Snapshot{Registry: d.url}
+	s := Snapshot{Registry: d.url, Address: d.address}
 	d.mu.Lock()
 	s.Step = d.step
 	if n := len(d.results); n > 0 {
