@@ -100,7 +100,7 @@ type Conn struct {
 	answered bool      // the server has sent an answer since
 	waiting  uint64    // value of the client's PING that the server has not answered
 	pinging  bool
-	controls int // frames of the server that ask for an answer since the last part of an answer
+	controls int // frames of the server since the last part of an answer
 }
 
 // New returns the connection after the exchange of settings with the server. address is the one
@@ -129,6 +129,10 @@ func New(nc net.Conn, address string) (net.Conn, error) {
 	c.window = connWindow
 	if err := c.greet(); err != nil {
 		return nil, err
+	}
+	// What the server has sent behind its settings may be all that it sends: it may wait for the client.
+	if c.handleLocked(); c.err != nil {
+		return nil, c.err
 	}
 	if c.socket = sysconn.NewWriter(nc); c.socket != nil {
 		return &direct{c}, nil

@@ -125,7 +125,10 @@ func (c *Conn) helloLocked() {
 	own.StreamWindow, own.ConnWindow = sendWindow, connWindow
 	own.AddCompression(exchange.GzipNumber)
 	c.up = wire.AppendSettings(wire.AppendPreface(c.up), own)
-	c.shaken = true
+	if c.shaken = true; c.leaving { // before the client came
+		c.leaving = false
+		c.leaveLocked()
+	}
 }
 
 // authorizeLocked takes a credential, which every call shows from here on.
@@ -177,19 +180,24 @@ func (c *Conn) requestLocked(h wire.Header, body []byte) error {
 	if err != nil {
 		return err
 	}
+	if len(c.calls)-len(c.streams) >= maxQueued {
+		c.refuseLocked(h.ID, oneway, wire.ResourceExhausted, "the server runs as many calls as it allows on a connection, and "+itoa(maxQueued)+" wait for it")
+		return nil
+	}
 	st := &stream{
 		call: h.ID, oneway: oneway, isStream: h.Flags&wire.FlagStream != 0, method: c.methods[r.Method-1],
 		codec: r.Codec, compression: r.Compression, upCredit: int64(c.client.StreamWindow),
 	}
 	if r.Timeout > 0 {
 		st.deadline = mono.Now().Add(time.Duration(r.Timeout) * time.Microsecond)
+		c.sweepLaterLocked()
 	}
 	c.calls[h.ID] = st
 	plain := r.Compression == 0 || h.Flags&wire.FlagPlain != 0
 	if len(c.streams) >= c.most || len(c.queue) > 0 {
 		// The header is encoded when it is sent: the order of headers is that of the table's changes.
 		st.fields = c.appendFields(nil, st, &r, h.Flags, pairs)
-		c.queue = append(c.queue, st)
+		c.queue = c.listLocked(c.queue, st)
 	} else {
 		c.openLocked(st, &r, h.Flags, pairs)
 	}
@@ -231,8 +239,7 @@ func (c *Conn) openQueuedLocked() {
 		if st.deadline != 0 {
 			left := st.deadline.Sub(mono.Now())
 			if left <= 0 {
-				delete(c.calls, st.call)
-				c.refuseLocked(st.call, st.oneway, wire.DeadlineExceeded, "the time of the call was over before the server took it: it runs as many calls as it allows")
+				c.expireLocked(st)
 				continue
 			}
 			c.headers.whole = appendTimeout(c.headers.whole, uint64(left/time.Microsecond)+1)
@@ -245,19 +252,30 @@ func (c *Conn) openQueuedLocked() {
 	}
 }
 
+// expireLocked ends a call that waited for too long.
+func (c *Conn) expireLocked(st *stream) {
+	delete(c.calls, st.call)
+	c.discardLocked(st)
+	c.refuseLocked(st.call, st.oneway, wire.DeadlineExceeded, "the time of the call was over before the server took it: it runs as many calls as it allows")
+}
+
 // beginLocked gives a call its stream.
 func (c *Conn) beginLocked(st *stream) {
 	c.lastID = (c.lastID + 1) | 1
 	st.id, st.credit, st.window = c.lastID, c.initial, int64(c.client.StreamWindow)
 	c.streams[st.id] = st
-	if st.deadline != 0 && !c.sweeping {
-		c.sweeping = true
-		if c.sweeper == nil {
-			c.sweeper = time.AfterFunc(sweepAfter, c.sweep)
-		} else {
-			c.sweeper.Reset(sweepAfter)
-		}
+}
+
+// sweepLaterLocked makes sure that calls whose time is over are looked for.
+func (c *Conn) sweepLaterLocked() {
+	switch {
+	case c.sweeping:
+	case c.sweeper == nil:
+		c.sweeper = time.AfterFunc(sweepAfter, c.sweep)
+	default:
+		c.sweeper.Reset(sweepAfter)
 	}
+	c.sweeping = true
 }
 
 // sweepAfter is how often calls are looked for that a server does not end in time. A client that
@@ -272,15 +290,18 @@ func (c *Conn) sweep() {
 		return
 	}
 	now := mono.Now()
-	for _, st := range c.streams {
-		if st.deadline != 0 && now.Sub(st.deadline) > time.Second {
+	for _, st := range c.calls {
+		switch {
+		case st.deadline == 0:
+		case now.Sub(st.deadline) <= time.Second:
+			c.sweepLaterLocked()
+		case st.id == 0:
+			c.expireLocked(st) // it is skipped in the queue
+		default:
 			c.resetLocked(st, h2.Cancel)
-			c.endedLocked()
-		} else if st.deadline != 0 && !c.sweeping {
-			c.sweeping = true
-			c.sweeper.Reset(sweepAfter)
 		}
 	}
+	c.endedLocked()
 	c.wakeLocked()
 	c.flushLocked(false)
 }

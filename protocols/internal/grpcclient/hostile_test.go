@@ -164,6 +164,23 @@ func TestFaultsOfServers(t *testing.T) {
 				s.frame(h2.FramePing, 0, 0, make([]byte, 8))
 			}
 		}, 0, 0, "too many frames"},
+		"informational headers": {func(s *server) {
+			for range 20_000 {
+				s.header(0, 1, ":status", "103")
+			}
+		}, 0, 0, "too many frames"},
+		"headers of a call that has ended": {func(s *server) {
+			s.frame(h2.FrameReset, 0, 1, []byte{0, 0, 0, 7})
+			for range 20_000 {
+				s.header(0, 1, good...)
+			}
+		}, 0, 0, "too many frames"},
+		"empty data": {func(s *server) {
+			s.header(0, 3, good...)
+			for range 20_000 {
+				s.frame(h2.FrameData, 0, 3, nil)
+			}
+		}, 0, 0, "too many frames"},
 		"beyond the window": {func(s *server) {
 			s.header(0, 3, good...)
 			for range 20 {

@@ -103,7 +103,8 @@ func (c *Conn) handleLocked() {
 	}
 }
 
-// maxControls is the number of frames in a row that ask for an answer and are no part of a reply.
+// maxControls is the number of frames in a row that are no part of an answer: they cost the client
+// more than the server.
 const maxControls = 10_000
 
 // frameLocked handles a frame of the server.
@@ -111,9 +112,7 @@ func (c *Conn) frameLocked(kind, flags byte, id uint32, p []byte) error {
 	if c.block.id != 0 && (kind != h2.FrameContinuation || id != c.block.id) {
 		return connError(h2.ProtocolError, "the header of stream %d is not complete", c.block.id)
 	}
-	if kind == h2.FrameHeaders || kind == h2.FrameData {
-		c.controls = 0
-	} else if c.controls++; c.controls > maxControls {
+	if c.controls++; c.controls > maxControls {
 		return connError(h2.EnhanceYourCalm, "too many frames without an answer")
 	}
 	switch kind {
@@ -181,7 +180,7 @@ func (c *Conn) headerPartLocked(flags byte, p []byte) error {
 	b := &c.block
 	st := c.streams[b.id]
 	b.id = 0
-	if st != nil {
+	if st != nil && st.final == nil {
 		c.answered = true
 		c.headerLocked(st, b)
 	}
@@ -197,11 +196,12 @@ func (c *Conn) headerLocked(st *stream, b *block) {
 	if !st.headed && !b.end {
 		switch {
 		case len(b.status) == 3 && b.status[0] == '1':
-			return // informational
+			return // informational: it counts for maxControls
 		case b.status != "200" || !isGRPC(b.contentType):
 			c.failLocked(st, notGRPC(b))
 			return
 		}
+		c.controls = 0
 		st.headed, st.gzip = true, b.encoding == "gzip"
 		st.headers = b.more
 		if st.accepts && st.isStream && st.codec == codecProtobuf {
@@ -217,6 +217,7 @@ func (c *Conn) headerLocked(st *stream, b *block) {
 		c.failLocked(st, notGRPC(b))
 		return
 	}
+	c.controls = 0
 	e := statusOf(b, !st.headed)
 	if e.Code == wire.OK {
 		if fault := c.completeLocked(st); fault != nil {
@@ -331,8 +332,11 @@ func (c *Conn) dataLocked(flags byte, id uint32, p []byte) error {
 	if c.window -= int64(len(p)); c.window < 0 {
 		return connError(h2.FlowControlError, "DATA beyond the window of the connection")
 	}
+	if len(body) > 0 {
+		c.controls = 0
+	}
 	st := c.streams[id]
-	if st == nil { // it was cancelled
+	if st == nil || st.final != nil { // it was cancelled, or has ended
 		c.giveBackLocked(int64(len(p)))
 		return nil
 	}
@@ -369,7 +373,7 @@ func (c *Conn) settingsLocked(flags byte, id uint32, p []byte) error {
 	case len(p)%6 != 0:
 		return connError(h2.FrameSizeError, "SETTINGS of %d bytes", len(p))
 	}
-	grown := false
+	grown, window := false, c.initial
 	for ; len(p) > 0; p = p[6:] {
 		v := binary.BigEndian.Uint32(p[2:])
 		switch binary.BigEndian.Uint16(p) {
@@ -382,14 +386,7 @@ func (c *Conn) settingsLocked(flags byte, id uint32, p []byte) error {
 			if v > h2.MaxWindow {
 				return connError(h2.FlowControlError, "INITIAL_WINDOW_SIZE is %d", v)
 			}
-			delta := int64(v) - c.initial
-			c.initial = int64(v)
-			for _, st := range c.streams {
-				if st.credit += delta; st.credit > h2.MaxWindow {
-					return connError(h2.FlowControlError, "INITIAL_WINDOW_SIZE makes a window larger than allowed")
-				}
-			}
-			grown = true
+			window, grown = int64(v), true // the streams learn only the last one, since there may be many of both
 		case h2.SettingMaxFrame:
 			if v < h2.MaxFrame || v >= 1<<24 {
 				return connError(h2.ProtocolError, "MAX_FRAME_SIZE is %d", v)
@@ -398,7 +395,12 @@ func (c *Conn) settingsLocked(flags byte, id uint32, p []byte) error {
 	}
 	c.out = append(c.out, h2.FrameHeader(0, h2.FrameSettings, h2.FlagAck, 0)...)
 	if grown {
+		delta := window - c.initial
+		c.initial = window
 		for _, st := range c.streams {
+			if st.credit += delta; st.credit > h2.MaxWindow {
+				return connError(h2.FlowControlError, "INITIAL_WINDOW_SIZE makes a window larger than allowed")
+			}
 			c.sendLocked(st)
 		}
 		c.openQueuedLocked()
@@ -460,7 +462,7 @@ func (c *Conn) windowUpdateLocked(id uint32, p []byte) error {
 			return connError(h2.FlowControlError, "a WINDOW_UPDATE of %d bytes", n)
 		}
 		c.unblockLocked()
-		return nil
+		return c.checkOutLocked()
 	}
 	st := c.streams[id]
 	if st == nil {
@@ -474,13 +476,18 @@ func (c *Conn) windowUpdateLocked(id uint32, p []byte) error {
 		return nil
 	}
 	c.sendLocked(st)
-	return nil
+	return c.checkOutLocked()
 }
 
 // wasResetLocked handles RST_STREAM.
 func (c *Conn) wasResetLocked(id uint32, code h2.Code) {
 	st := c.streams[id]
 	if st == nil {
+		return
+	}
+	if st.final != nil { // the server wants nothing more; its status counts, and the client still takes messages
+		st.clientEnded, st.sentEnd = true, true
+		c.dropLocked(st)
 		return
 	}
 	e := &wire.ErrorBody{Code: wire.InternalError, Outcome: wire.OutcomeUnknown, Message: "the server has reset the stream: " + code.String()}

@@ -2,6 +2,7 @@ package grpcclient
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/protocols/internal/exchange"
@@ -109,7 +110,7 @@ func (c *Conn) sendLocked(st *stream) {
 		}
 	case st.credit > 0 && !st.waits:
 		st.waits = true
-		c.blocked = append(c.blocked, st)
+		c.blocked = c.listLocked(c.blocked, st)
 	}
 	c.settleOwedLocked(st)
 }
@@ -158,18 +159,36 @@ func (c *Conn) returnLocked(st *stream, n int64) {
 	}
 }
 
+// listLocked appends a call to a list of calls that wait. Before the list grows, the calls in it that
+// have ended leave it: they may be any number, since what they wait for may never come.
+func (c *Conn) listLocked(list []*stream, st *stream) []*stream {
+	if len(list) == cap(list) && len(list) >= 64 {
+		list = slices.DeleteFunc(list, func(old *stream) bool { return c.calls[old.call] != old })
+		if len(list) > cap(list)/2 {
+			list = slices.Grow(list, cap(list))
+		}
+	}
+	return append(list, st)
+}
+
 // discardLocked returns what a call that has ended still holds.
 func (c *Conn) discardLocked(st *stream) {
+	c.dropLocked(st)
+	if st.isStream && len(st.in) > 0 {
+		c.giveBackLocked(int64(len(st.in)))
+	}
+	c.recycleLocked(st)
+	st.in = nil
+}
+
+// dropLocked drops what waits for the server.
+func (c *Conn) dropLocked(st *stream) {
 	c.lessPendingLocked(len(st.pending))
 	if st.owed > 0 {
 		c.returnLocked(nil, st.owed)
 		st.owed = 0
 	}
-	if st.isStream && len(st.in) > 0 {
-		c.giveBackLocked(int64(len(st.in)))
-	}
-	c.recycleLocked(st)
-	st.pending, st.joined, st.in = nil, nil, nil
+	st.pending, st.joined, st.fields = nil, nil, nil
 }
 
 // removeLocked forgets a call.
@@ -225,9 +244,12 @@ func (c *Conn) receiveLocked(st *stream, p []byte) *wire.ErrorBody {
 		}
 		return nil
 	}
-	if len(st.in) > 0 {
+	if st.held || len(st.in) > 0 {
 		st.in = append(st.in, p...)
 		p = st.in
+	}
+	if st.held {
+		return nil // until the client returns credit
 	}
 	rest, fault := c.forwardLocked(st, p)
 	st.in = append(st.in[:0], rest...)
@@ -314,7 +336,7 @@ func (c *Conn) holdLocked(st *stream) {
 	st.held = true
 	if !st.listed {
 		st.listed = true
-		c.held = append(c.held, st)
+		c.held = c.listLocked(c.held, st)
 	}
 }
 
@@ -323,6 +345,7 @@ func (c *Conn) deliverLocked(st *stream) {
 	if c.calls[st.call] != st {
 		return
 	}
+	st.held = false
 	if len(st.in) > 0 {
 		rest, fault := c.forwardLocked(st, st.in)
 		st.in = append(st.in[:0], rest...)
