@@ -4,9 +4,8 @@ import (
 	"context"
 	"flag"
 	"net"
-	"net/rpc"
-	"net/rpc/jsonrpc"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -38,8 +37,20 @@ type language struct {
 	name string
 	call func(ctx context.Context, m *matrixServer, text string, a asked) told
 	// stream makes a stream on which the client and the server send two messages, or one, and returns
-	// what has arrived; nil: the protocol has no streams.
+	// what has arrived; nil: lacks says why there are no streams.
 	stream func(ctx context.Context, m *matrixServer, client, server bool) string
+	lacks  []lack
+}
+
+// lack is what a protocol has no place for, so that no call can show it.
+type lack struct {
+	rows []string
+	why  string // a sentence, without its stop
+}
+
+// without reports whether the protocol has no place for the property of a row.
+func (l *language) without(row string) bool {
+	return slices.ContainsFunc(l.lacks, func(k lack) bool { return slices.Contains(k.rows, row) })
 }
 
 // row is one property of calls.
@@ -62,9 +73,6 @@ func says(text string, a asked, want func(told) bool) func(*testing.T, *language
 
 func streams(client, server bool, want string) func(*testing.T, *language, *matrixServer) bool {
 	return func(t *testing.T, l *language, m *matrixServer) bool {
-		if l.stream == nil {
-			return false
-		}
 		got := l.stream(within(t, 20*time.Second), m, client, server)
 		if got != want {
 			t.Logf("%s: %q", l.name, got)
@@ -154,25 +162,9 @@ func TestMatrix(t *testing.T) {
 		throughAnser("gRPC", "grpc://", func() anser.DialOption { return protocols.GRPC() }),
 		throughAnser("gRPC-Web", "http://", func() anser.DialOption { return protocols.GRPCWeb(protocols.UnencryptedHTTP2()) }),
 		throughAnser("Connect", "http://", func() anser.DialOption { return protocols.Connect(protocols.UnencryptedHTTP2()) }),
-		plainJSON(), jsonRPC(), rpcClient("JSON-RPC over TCP", jsonrpc.Dial), rpcClient("net/rpc", rpc.Dial),
+		plainJSON(), jsonRPC(), jsonRPCOverTCP(), netRPC(),
 	}
-	var b strings.Builder
-	b.WriteString("|")
-	for _, l := range languages {
-		b.WriteString(" | " + l.name)
-	}
-	b.WriteString(" |\n|---" + strings.Repeat("|---", len(languages)) + "|\n")
-	for _, r := range rows {
-		b.WriteString("| " + r.name)
-		for i := range languages {
-			if r.has(t, &languages[i], m) {
-				b.WriteString(" | yes")
-			} else {
-				b.WriteString(" | no")
-			}
-		}
-		b.WriteString(" |\n")
-	}
+	written := matrix(t, m, languages)
 	const name, begin, end = "../../../docs/protocols.md", "<!-- matrix: begin -->\n", "<!-- matrix: end -->\n"
 	page, err := os.ReadFile(name)
 	if err != nil {
@@ -183,14 +175,80 @@ func TestMatrix(t *testing.T) {
 	if !ok || !ends {
 		t.Fatalf("%s has no place for the matrix", name)
 	}
-	if old == b.String() {
+	if old == written {
 		return
 	}
 	if *update {
-		if err := os.WriteFile(name, []byte(head+begin+b.String()+end+tail), 0o644); err != nil {
+		if err := os.WriteFile(name, []byte(head+begin+written+end+tail), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	t.Errorf("%s has\n%s\nand it is\n%s\nRun go test -run TestMatrix -update", name, old, &b)
+	t.Errorf("%s has\n%s\nand it is\n%s\nRun go test -run TestMatrix -update", name, old, written)
+}
+
+// matrix makes the calls of all cells. A cell for which the protocol has no place is a dash, and a
+// sentence below the table says why.
+func matrix(t *testing.T, m *matrixServer, languages []language) string {
+	var b strings.Builder
+	b.WriteString("|")
+	for _, l := range languages {
+		b.WriteString(" | " + l.name)
+	}
+	b.WriteString(" |\n|---" + strings.Repeat("|---", len(languages)) + "|\n")
+	for _, r := range rows {
+		b.WriteString("| " + r.name)
+		for i := range languages {
+			switch l := &languages[i]; {
+			case l.without(r.name):
+				b.WriteString(" | –")
+			case r.has(t, l, m):
+				b.WriteString(" | yes")
+			default:
+				b.WriteString(" | no")
+			}
+		}
+		b.WriteString(" |\n")
+	}
+	b.WriteString("\nA dash: the protocol has no place for it.\n\n")
+	var reasons []string // in their order
+	names := make(map[string][]string)
+	for _, l := range languages {
+		for _, k := range l.lacks {
+			for _, name := range k.rows {
+				if !slices.ContainsFunc(rows, func(r row) bool { return r.name == name }) {
+					t.Errorf("%s lacks %q, which is no row", l.name, name)
+				}
+			}
+			if names[k.why] == nil {
+				reasons = append(reasons, k.why)
+			}
+			names[k.why] = append(names[k.why], l.name)
+		}
+	}
+	for _, why := range reasons {
+		b.WriteString(wrapped("- "+strings.Join(names[why], ", ")+": "+why+".", "  "))
+	}
+	return b.String()
+}
+
+// wrapped returns a text in lines of 100 characters at most.
+func wrapped(text, indent string) string {
+	var b strings.Builder
+	width := 0
+	for i, word := range strings.Fields(text) {
+		n := len([]rune(word))
+		switch {
+		case i == 0:
+		case width+1+n > 99:
+			b.WriteString("\n" + indent)
+			width = len(indent)
+		default:
+			b.WriteByte(' ')
+			width++
+		}
+		b.WriteString(word)
+		width += n
+	}
+	return b.String() + "\n"
 }

@@ -95,5 +95,5 @@ func throughAnser(name, scheme string, transport func() anser.DialOption) langua
 		}
 		return got
 	}
-	return language{name, call, stream}
+	return language{name: name, call: call, stream: stream}
 }

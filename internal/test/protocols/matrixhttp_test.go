@@ -116,5 +116,5 @@ func plainJSON() language {
 			got += w.Text
 		}
 	}
-	return language{"JSON over HTTP", call, stream}
+	return language{name: "JSON over HTTP", call: call, stream: stream}
 }

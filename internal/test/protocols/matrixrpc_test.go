@@ -3,8 +3,17 @@ package protocols_test
 import (
 	"context"
 	"encoding/json"
+	"net"
 	"net/rpc"
 	"strings"
+)
+
+// What a request with one answer, and one that is a method and a message alone, have no place for.
+var (
+	streamRows  = []string{"streams of the server", "streams of the client", "streams in both directions"}
+	requestRows = []string{"deadline reaches the handler", "metadata", "gzip", "idempotency key", "trace"}
+	oneAnswer   = lack{streamRows, "a request has one answer, so there are no streams"}
+	bareRequest = lack{requestRows, "a request is a method and a message: it carries no deadline, metadata, compression, idempotency key or trace"}
 )
 
 // rpcAnswer is the answer of JSON-RPC 2.0.
@@ -26,10 +35,15 @@ func (a *rpcAnswer) told() told {
 	return told{code: strings.ReplaceAll(a.Error.Data.Code, "_", " "), message: a.Error.Message, outcome: a.Error.Data.Outcome, details: len(a.Error.Data.Details) > 0}
 }
 
+// rpcRequest returns a request of JSON-RPC 2.0.
+func rpcRequest(text string) []byte {
+	body, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "test.Matrix.Say", "params": Words{text}})
+	return body
+}
+
 func jsonRPC() language {
-	return language{name: "JSON-RPC over HTTP", call: func(ctx context.Context, m *matrixServer, text string, a asked) told {
-		body, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "test.Matrix.Say", "params": Words{text}})
-		resp, data := overHTTP(ctx, m, "/jsonrpc", body, "application/json", a)
+	call := func(ctx context.Context, m *matrixServer, text string, a asked) told {
+		resp, data := overHTTP(ctx, m, "/jsonrpc", rpcRequest(text), "application/json", a)
 		var out rpcAnswer
 		if resp == nil {
 			return told{}
@@ -37,28 +51,45 @@ func jsonRPC() language {
 		if json.Unmarshal(data, &out) != nil {
 			return told{message: string(data)}
 		}
-		answer := out.told()
-		answer.trailer = resp.Header.Get("Trailer-Last")
-		return answer
+		got := out.told()
+		got.trailer = resp.Header.Get("Trailer-Last")
+		return got
+	}
+	return language{name: "JSON-RPC over HTTP", call: call, lacks: []lack{oneAnswer}}
+}
+
+// jsonRPCOverTCP sends the request of JSON-RPC 2.0 by itself. A caller gives up by closing the
+// connection.
+func jsonRPCOverTCP() language {
+	call := func(ctx context.Context, m *matrixServer, text string, _ asked) told {
+		nc, err := new(net.Dialer).DialContext(ctx, "tcp", m.address)
+		if err != nil {
+			return told{message: err.Error()}
+		}
+		defer nc.Close()
+		defer context.AfterFunc(ctx, func() { nc.Close() })()
+		if _, err := nc.Write(append(rpcRequest(text), '\n')); err != nil {
+			return told{}
+		}
+		var out rpcAnswer
+		if json.NewDecoder(nc).Decode(&out) != nil {
+			return told{}
+		}
+		return out.told()
+	}
+	return language{name: "JSON-RPC over TCP", call: call, lacks: []lack{
+		oneAnswer, bareRequest, {[]string{"trailers"}, "an answer is a result or an error, without trailers"},
 	}}
 }
 
-// rpcClient calls with a client of net/rpc, which carries the message and nothing else.
-func rpcClient(name string, dial func(network, address string) (*rpc.Client, error)) language {
-	return language{name: name, call: func(ctx context.Context, m *matrixServer, text string, a asked) told {
-		if a.metadata != nil || a.trace || a.gzip || a.key != "" {
-			return told{}
-		}
-		c, err := dial("tcp", m.address)
+// netRPC calls with a client of net/rpc. A caller gives up by closing the connection.
+func netRPC() language {
+	call := func(ctx context.Context, m *matrixServer, text string, _ asked) told {
+		c, err := rpc.Dial("tcp", m.address)
 		if err != nil {
 			return told{message: err.Error()}
 		}
 		defer c.Close()
-		if a.timeout > 0 {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, a.timeout)
-			defer cancel()
-		}
 		var out Words
 		call := c.Go("test.Matrix.Say", &Words{text}, &out, make(chan *rpc.Call, 1))
 		select {
@@ -70,5 +101,9 @@ func rpcClient(name string, dial func(network, address string) (*rpc.Client, err
 			return told{message: call.Error.Error()}
 		}
 		return told{text: out.Text}
+	}
+	return language{name: "net/rpc", call: call, lacks: []lack{
+		oneAnswer, bareRequest,
+		{[]string{"trailers", "code of an error", "details of an error", "outcome of an error"}, "an answer is a result, or an error as a text: there are no trailers, and no code, details or outcome of an error"},
 	}}
 }
