@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/protocols/internal/connect"
@@ -27,6 +26,7 @@ import (
 // options add. Without TLS, HTTP/2 needs prior knowledge, as clients of gRPC have it.
 func HTTP(opts ...Option) anser.Protocol {
 	p := &httpProtocol{servers: make(map[*anser.Server]*site)}
+	p.o.pings.PermitWithoutStream = true
 	for _, o := range opts {
 		if o != nil {
 			o(&p.o)
@@ -45,6 +45,7 @@ type options struct {
 	noOpenAPI      bool
 	ignoreUnknown  bool
 	cache          exchange.Cacher
+	pings          EnforcementPolicy
 	errs           []error
 }
 
@@ -67,7 +68,6 @@ const (
 	maxStreams = 10_000   // requests of a connection at once
 	window     = 256 << 10
 	connWindow = 1 << 20
-	stall      = 10 * time.Second
 )
 
 // httpProtocol is the protocol with its state for each server.
@@ -185,8 +185,8 @@ func (p *httpProtocol) serveHTTP2(s *anser.Server, in anser.Incoming) (err error
 	var calls *grpc.Conn
 	var h *host.Conn
 	web := &h2.Site{Handler: at.handler, TLS: in.Peer.TLS}
-	conn := h2.New(in.Conn, in.Begin, &h2.Config{
-		MaxStreams: maxStreams, MaxHeader: maxHeader, Window: window, ConnWindow: connWindow, Stall: stall,
+	config := &h2.Config{
+		MaxStreams: maxStreams, MaxHeader: maxHeader, Window: window, ConnWindow: connWindow,
 		Request: func(st *h2.Stream, r *h2.Request, end bool) h2.Receiver {
 			if grpc.Is(r.ContentType) && r.Origin == "" { // no page sends it without one
 				return calls.Request(st, r, end)
@@ -195,7 +195,9 @@ func (p *httpProtocol) serveHTTP2(s *anser.Server, in anser.Incoming) (err error
 		},
 		Hold:    func(n int) bool { return h.Hold(n) },
 		Release: func(n int) { h.Release(n) },
-	})
+	}
+	p.o.setTimes(config, s.ConnTimes())
+	conn := h2.New(in.Conn, in.Begin, config)
 	h, err = host.Open(s, in.Peer, conn.GoAway, func(why error) {
 		if why != nil {
 			go conn.Close(why)
@@ -217,6 +219,9 @@ func (p *httpProtocol) serveHTTP2(s *anser.Server, in anser.Incoming) (err error
 
 // broken returns a fault of a client in the form in which the server counts it.
 func broken(err error) error {
+	if errors.Is(err, h2.ErrSilent) {
+		return wire.Errorf(wire.Timeout, "%v", err)
+	}
 	fault, ok := errors.AsType[*h2.ConnError](err)
 	if !ok {
 		return err
@@ -238,7 +243,7 @@ func (p *httpProtocol) serveHTTP1(s *anser.Server, in anser.Incoming) error {
 	at := p.site(s)
 	l := newOneConn(in)
 	server := &http.Server{
-		Handler: l.conn.head.handler(at.handler), MaxHeaderBytes: maxHeader, ReadHeaderTimeout: stall,
+		Handler: l.conn.head.handler(at.handler), MaxHeaderBytes: maxHeader, ReadHeaderTimeout: frameTime(s.ConnTimes()),
 		ErrorLog: discard,
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			if state == http.StateIdle {

@@ -1,6 +1,7 @@
 package h2
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -36,6 +37,8 @@ type Conn struct {
 	resets     rateLimit
 	controls   rateLimit
 
+	lastRead mono.Atomic // when bytes arrived last
+
 	mu         sync.Mutex // guards the fields below
 	room       sync.Cond  // signalled when out was written, and at the end
 	err        error      // why the connection has ended
@@ -58,6 +61,9 @@ type Conn struct {
 	sweeper    *time.Timer
 	sweeping   bool // it is set
 	round      int  // of the sweeper
+	keeper     *time.Timer
+	asked      mono.Time // when the client was sent a PING that it has not answered; 0: never
+	pings      pingLimit
 	ended      bool
 }
 
@@ -88,6 +94,7 @@ func New(nc net.Conn, begin []byte, config *Config) *Conn {
 // Serve serves the connection until it ends, and closes it. The error is io.EOF if the client has
 // closed it, and nil after Finish.
 func (c *Conn) Serve() error {
+	c.beginKeepalive()
 	err := c.read()
 	if fault, ok := errors.AsType[*ConnError](err); ok {
 		c.sayGoodbye(fault)
@@ -125,6 +132,9 @@ func (c *Conn) end(err error) {
 	c.streams, c.blocked = nil, nil
 	if c.sweeper != nil {
 		c.sweeper.Stop()
+	}
+	if c.keeper != nil {
+		c.keeper.Stop()
 	}
 	c.room.Broadcast()
 	c.mu.Unlock()
@@ -210,7 +220,7 @@ func (c *Conn) fill() error {
 		c.slow = partial
 		var by time.Time
 		if partial {
-			by = time.Now().Add(c.config.Stall)
+			by = time.Now().Add(c.frameTime())
 		}
 		c.nc.SetReadDeadline(by)
 	}
@@ -225,16 +235,19 @@ func (c *Conn) fill() error {
 		c.quiet = 0
 	}
 	if n > 0 {
+		c.lastRead.Store(mono.Now())
 		return nil
 	}
 	if err == nil {
 		err = io.ErrNoProgress
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return connError(EnhanceYourCalm, "a frame or header was not complete within %v", c.config.Stall)
+		return connError(EnhanceYourCalm, "a frame or header was not complete within %v", c.frameTime())
 	}
 	return err
 }
+
+func (c *Conn) frameTime() time.Duration { return cmp.Or(c.config.FrameTime, c.config.Stall) }
 
 // sweepLocked looks after Stall for bodies that have made no progress since the last look, and for
 // answers that are not taken, as long as there are streams.

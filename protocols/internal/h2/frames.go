@@ -3,6 +3,8 @@ package h2
 import (
 	"encoding/binary"
 	"slices"
+
+	"github.com/anser-rpc/anser/internal/mono"
 )
 
 // frame handles a frame. An error ends the connection.
@@ -401,6 +403,9 @@ func (c *Conn) ping(flags byte, id uint32, p []byte) error {
 			c.refuseLocked()
 		}
 		return nil
+	}
+	if !c.pings.note(mono.Now(), c.leastPingLocked()) {
+		return connError(EnhanceYourCalm, tooManyPings)
 	}
 	return c.answerLocked(append(FrameHeader(8, FramePing, FlagAck, 0), p...))
 }

@@ -121,9 +121,19 @@ type Config struct {
 	// Window and ConnWindow are the bytes that a client may send before they are consumed, on a
 	// stream and on the connection.
 	Window, ConnWindow int
-	// Stall is how long the rest of a frame or header may take to arrive, how long a write may take,
-	// and about half of how long a body that must be complete may make no progress.
+	// Stall is how long a write may take, and about half of how long a body that must be complete may
+	// make no progress.
 	Stall time.Duration
+	// FrameTime is how long the rest of a frame or header may take to arrive; 0 means Stall.
+	FrameTime time.Duration
+	// KeepaliveIdle is the silence after which a client is sent a PING, and KeepaliveAnswer how long
+	// it may take to answer. 0 means that it is sent none.
+	KeepaliveIdle, KeepaliveAnswer time.Duration
+	// MinPing is the least time between two PING frames of a client. The third one that comes earlier,
+	// without an answer of the server in between, ends the connection.
+	MinPing time.Duration
+	// PingWithoutStream allows PING frames while no stream is open.
+	PingWithoutStream bool
 	// Request is called by the reader goroutine with the header of each request, and must not wait.
 	// It may answer at once, and then return nil. end says that there is no body.
 	Request func(st *Stream, r *Request, end bool) Receiver

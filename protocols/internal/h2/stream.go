@@ -136,6 +136,7 @@ func (st *Stream) headerLocked(h *Header, end bool) {
 	}
 	st.headed = true
 	c := st.conn
+	c.pings.answered = true
 	c.out = c.headers.append(c.out, st.id, h, end)
 }
 
@@ -217,6 +218,7 @@ func (st *Stream) addLocked(data []byte) {
 	if n := int64(len(data)); len(st.pending) == 0 && n <= min(st.credit, c.credit) && len(c.out) <= maxOut {
 		st.credit -= n
 		c.credit -= n
+		c.pings.answered = true
 		last := st.ended && st.trailers == nil
 		for {
 			part := data[:min(len(data), MaxFrame)]
@@ -344,6 +346,7 @@ func (st *Stream) sendLocked() {
 		c.out = append(append(c.out, FrameHeader(n, FrameData, flags, st.id)...), st.pending[:n]...)
 		st.pending = st.pending[n:]
 		st.sentRound = c.round
+		c.pings.answered = true
 		st.credit -= int64(n)
 		c.credit -= int64(n)
 	}

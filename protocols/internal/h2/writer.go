@@ -150,7 +150,7 @@ const maxWrite = 64 << 10
 // write writes b. The caller has set writing.
 func (c *Conn) write(b []byte) error {
 	for len(b) > 0 {
-		if now := mono.Now(); c.deadline.Sub(now) < c.config.Stall-time.Second {
+		if now := mono.Now(); c.deadline.Sub(now) < c.config.Stall-min(time.Second, c.config.Stall/2) {
 			c.deadline = now.Add(c.config.Stall)
 			c.nc.SetWriteDeadline(time.Now().Add(c.config.Stall))
 		}
