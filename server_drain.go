@@ -41,11 +41,12 @@ func (c *serverConn) drainIdle(now mono.Time) (due mono.Time) {
 	defer c.mu.Unlock()
 	// A handler on the reader goroutine changes the turn, all others are counted.
 	turn := readToken(c.token.Load())
-	quiet := c.idle.note(now, uint64(turn)+c.opened, turn.running() || c.running.Len()+c.detached > 0)
+	guests, busy := c.protocol.guests()
+	quiet := c.idle.note(now, uint64(turn)+c.opened+guests, turn.running() || c.running.Len()+c.detached > 0 || busy)
 	switch {
 	case c.draining:
 		return upkeep.Never
-	case turn.running() || c.detached > c.streaming: // its end may move no byte; that of a stream stirs
+	case turn.running() || c.detached > c.streaming || busy: // its end may move no byte; that of a stream stirs
 		return now.Add(upkeep.Interval)
 	case quiet < limit:
 		return after(c.idle.since, limit)

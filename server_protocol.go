@@ -127,9 +127,10 @@ func (p *ProtocolConn) Admit(r *ProtocolRequest) (*ProtocolCall, *Error) {
 		refused = errExpired
 	} else {
 		refused = p.take(k, r)
-		p.conn.upkeep.Stir() // the server sees no bytes of this protocol
 	}
-	if refused != nil {
+	if refused == nil {
+		p.began()
+	} else {
 		k.ctx.releaseLimits()
 		p.conn.server.countRefusal(n.method, refused)
 		return nil, refused
@@ -388,6 +389,7 @@ func (k *ProtocolCall) end() {
 
 func (k *ProtocolCall) remove() {
 	c := k.conn.conn
+	k.conn.finished()
 	if k.stream != nil {
 		c.closeForeign()
 	}

@@ -41,6 +41,11 @@ type ProtocolConn struct {
 	hints   atomic.Int64  // names of methods for which a hint was looked for
 	proving chan struct{} // full while a credential is checked; nil without authentication
 
+	// Connections of Share: the one that they share, how many calls they have had, and have open.
+	within     *ProtocolConn
+	guestCalls atomic.Uint64
+	guestsOpen atomic.Int64
+
 	names   sync.Mutex // guards methods; held while the policy is called
 	methods map[string]*named
 
@@ -70,6 +75,20 @@ func (s *Server) OpenConn(remote Peer, hooks ProtocolHooks) (*ProtocolConn, erro
 	if err := s.usable(); err != nil {
 		return nil, err
 	}
+	return s.openConn(remote, hooks, nil)
+}
+
+// Share adds a connection for another client of the same network connection, as behind a proxy whose
+// requests have credentials of their own. It is as OpenConn, and p is not idle for [IdleTimeout] while
+// the new connection is in use. Each of the two needs End.
+func (p *ProtocolConn) Share(hooks ProtocolHooks) (*ProtocolConn, error) {
+	if p.within != nil {
+		p = p.within
+	}
+	return p.conn.server.openConn(p.remote, hooks, p)
+}
+
+func (s *Server) openConn(remote Peer, hooks ProtocolHooks, within *ProtocolConn) (*ProtocolConn, error) {
 	if hooks.Drain == nil || hooks.Close == nil {
 		return nil, errors.New("anser.OpenConn: a hook is nil: both are called")
 	}
@@ -79,7 +98,7 @@ func (s *Server) OpenConn(remote Peer, hooks ProtocolHooks) (*ProtocolConn, erro
 	}
 	c := newServerConn(s)
 	c.tls, c.peer = remote.TLS, wire.DefaultSettings()
-	p := &ProtocolConn{conn: c, remote: remote, hooks: hooks}
+	p := &ProtocolConn{conn: c, remote: remote, hooks: hooks, within: within}
 	c.protocol = p
 	if len(s.o.authenticators) > 0 {
 		c.auth, p.proving = new(connAuth), make(chan struct{}, 1)
@@ -313,6 +332,33 @@ func (p *ProtocolConn) End(err error) {
 	} else {
 		c.server.o.observers.connFailed(c.info(), err)
 	}
+}
+
+// began counts a call that is open now, for the connection that p shares.
+func (p *ProtocolConn) began() {
+	if w := p.within; w != nil {
+		w.guestCalls.Add(1)
+		w.guestsOpen.Add(1)
+		w.conn.upkeep.Stir()
+	}
+	p.conn.upkeep.Stir() // the server sees no bytes of this protocol
+}
+
+// finished takes back a call of began.
+func (p *ProtocolConn) finished() {
+	if w := p.within; w != nil {
+		w.guestsOpen.Add(-1)
+	}
+}
+
+// guests returns how many calls the connections of Share have had, and whether some are open. A nil
+// p has none.
+func (p *ProtocolConn) guests() (calls uint64, open bool) {
+	if p == nil {
+		return 0, false
+	}
+	open = p.guestsOpen.Load() > 0 // before calls, so that a call which ends in between is seen there
+	return p.guestCalls.Load(), open
 }
 
 // draining reports whether new calls are refused.

@@ -299,3 +299,41 @@ func TestProtocolConnectionsLeaveNothing(t *testing.T) {
 		}
 	})
 }
+
+// A connection that others share is idle when they are.
+func TestProtocolShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := anser.NewServer(anser.IdleTimeout(time.Minute))
+		defer s.Close()
+		anser.Handle(s, "Words.Say", func(ctx context.Context, in *word) (*word, error) {
+			time.Sleep(90 * time.Second)
+			return in, nil
+		})
+		f := openForeign(t, s, nil)
+		guest := &protocolClient{drains: make(chan time.Duration, 10), closes: make(chan error, 10)}
+		var err error
+		guest.ProtocolConn, err = f.Share(anser.ProtocolHooks{
+			Drain: func(grace time.Duration) { guest.drains <- grace },
+			Close: func(why error) { guest.closes <- why },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(50 * time.Second)
+		if _, _, err := guest.call(anser.ProtocolRequest{Method: "Words.Say"}, word{"a"}); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		select {
+		case <-f.drains:
+			t.Fatal("it drains while another one has a call")
+		default:
+		}
+		<-f.drains
+		<-guest.drains
+		if after := time.Since(began); after < 58*time.Second || after > 63*time.Second {
+			t.Errorf("it drains %v after the last call", after)
+		}
+		guest.End(nil)
+	})
+}

@@ -13,11 +13,13 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/ansertest"
+	"github.com/anser-rpc/anser/auth"
 	"github.com/anser-rpc/anser/protocols"
 )
 
@@ -200,4 +202,37 @@ func TestKeepaliveOfTheServer(t *testing.T) {
 		s.Close()
 		<-served
 	})
+}
+
+// IdleTimeout counts the calls of all callers of a connection, and closes one that has none.
+func TestIdleConnectionsOfGRPC(t *testing.T) {
+	token := auth.NewToken()
+	tokens, err := auth.NewTokens(auth.Grant{Subject: "ann", SHA256: auth.Digest(token)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, opts := range map[string][]anser.ServerOption{"without identities": nil, "with tokens": {anser.Authenticate(tokens)}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := inBubble(t, nil, append(opts, anser.IdleTimeout(time.Minute))...)
+				ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)
+				for range 20 {
+					if err := b.open(ctx); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(50 * time.Second)
+				}
+				if b.dials != 1 {
+					t.Errorf("%d connections, although each was in use", b.dials)
+				}
+				time.Sleep(13 * time.Second)
+				if n := b.Stats().Conns; n != 0 {
+					t.Errorf("after a minute without a call, %d connections are open", n)
+				}
+				if after, err := b.watch(t, time.Hour); name == "without identities" && status.Code(err) != codes.DeadlineExceeded {
+					t.Errorf("a stream ends after %v with %v", after, err)
+				}
+			})
+		})
+	}
 }

@@ -269,7 +269,7 @@ func (c *Conn) prove(key [sha256.Size]byte, l *login, token string) {
 		return
 	}
 	// Requests after the end of the identity try the credential again.
-	conn, err := c.Server.OpenConn(c.Peer, anser.ProtocolHooks{
+	conn, err := c.base.Share(anser.ProtocolHooks{
 		Drain: func(time.Duration) { forget() },
 		Close: func(why error) {
 			forget()
