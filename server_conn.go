@@ -279,7 +279,7 @@ func (c *serverConn) fail(err error) {
 // failWith ends the connection with a reason for the peer.
 func (c *serverConn) failWith(e *wire.Error) {
 	if c.protocol != nil {
-		c.protocol.close(e)
+		c.protocol.closeTold(e)
 		return
 	}
 	c.writer.failWith(e)

@@ -360,7 +360,7 @@ func (k *ProtocolCall) cutOff(why *Error) {
 	k.answered, k.cut = true, why
 	k.mu.Unlock()
 	if respond != nil && !answered {
-		k.conn.conn.spawn(func() { respond(ProtocolReply{Err: why}) })
+		k.conn.tell(func() { respond(ProtocolReply{Err: why}) })
 	}
 }
 

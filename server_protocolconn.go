@@ -41,10 +41,12 @@ type ProtocolConn struct {
 	hints   atomic.Int64  // names of methods for which a hint was looked for
 	proving chan struct{} // full while a credential is checked; nil without authentication
 
-	// Connections of Share: the one that they share, how many calls they have had, and have open.
+	// Connections of Share: the one that they share, how many calls they have had, and have open, and
+	// how many of them have an identity.
 	within     *ProtocolConn
 	guestCalls atomic.Uint64
 	guestsOpen atomic.Int64
+	guestsIn   atomic.Int64
 
 	names   sync.Mutex // guards methods; held while the policy is called
 	methods map[string]*named
@@ -53,6 +55,9 @@ type ProtocolConn struct {
 	opened bool        // the observers were called
 	login  *time.Timer // closes a connection whose client does not authenticate, or nil
 	ended  bool
+	in     bool          // it counts in guestsIn of within
+	cuts   int           // answers to calls that were cut off, under way
+	told   chan struct{} // closed when there are none; nil while nothing waits for that
 }
 
 // OpenConn adds a connection of another protocol to the server. Its TLS handshake is complete;
@@ -80,7 +85,8 @@ func (s *Server) OpenConn(remote Peer, hooks ProtocolHooks) (*ProtocolConn, erro
 
 // Share adds a connection for another client of the same network connection, as behind a proxy whose
 // requests have credentials of their own. It is as OpenConn, and p is not idle for [IdleTimeout] while
-// the new connection is in use. Each of the two needs End.
+// the new connection is in use, and needs no identity of its own while that has one. Each of the two
+// needs End.
 func (p *ProtocolConn) Share(hooks ProtocolHooks) (*ProtocolConn, error) {
 	if p.within != nil {
 		p = p.within
@@ -196,7 +202,7 @@ func (p *ProtocolConn) awaitLogin() {
 	}
 	p.login = time.AfterFunc(bound, func() {
 		c := p.conn
-		if c.auth.now.Load() == nil {
+		if c.auth.now.Load() == nil && p.guestsIn.Load() == 0 {
 			c.server.countAuthFailure(c, nothingShown, errors.New("no credential in time"))
 			p.close(fmt.Errorf("the client did not authenticate itself within %v (anser.HandshakeTimeout)", bound))
 		}
@@ -253,6 +259,12 @@ func (p *ProtocolConn) prove(ctx context.Context, login *AuthRequest) (unwanted 
 	if err := p.open(now.identity); err != nil {
 		return true, err
 	}
+	p.mu.Lock()
+	if p.within != nil && !p.ended {
+		p.in = true
+		p.within.guestsIn.Add(1) // End takes it back
+	}
+	p.mu.Unlock()
 	c.auth.now.Store(now)
 	c.upkeep.Stir()
 	return false, nil
@@ -307,8 +319,8 @@ func (p *ProtocolConn) Drain(grace time.Duration) { p.conn.startDrain(grace) }
 func (p *ProtocolConn) End(err error) {
 	c := p.conn
 	p.mu.Lock()
-	ended, opened := p.ended, p.opened
-	p.ended = true
+	ended, opened, in := p.ended, p.opened, p.in
+	p.ended, p.in = true, false
 	if p.login != nil {
 		p.login.Stop()
 	}
@@ -326,6 +338,9 @@ func (p *ProtocolConn) End(err error) {
 	c.cancelAll(err)
 	if c.auth != nil {
 		c.auth.end()
+		if in && p.within.guestsIn.Add(-1) == 0 {
+			p.within.awaitLogin()
+		}
 	}
 	if opened {
 		c.server.o.observers.connClosed(c.info(), err)
@@ -366,6 +381,47 @@ func (p *ProtocolConn) draining() bool {
 	p.conn.mu.Lock()
 	defer p.conn.mu.Unlock()
 	return p.conn.draining
+}
+
+// tell runs respond on a goroutine of its own, for a call that was cut off.
+func (p *ProtocolConn) tell(respond func()) {
+	p.mu.Lock()
+	p.cuts++
+	p.mu.Unlock()
+	p.conn.spawn(func() {
+		defer func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if p.cuts--; p.cuts == 0 && p.told != nil {
+				close(p.told)
+				p.told = nil
+			}
+		}()
+		respond()
+	})
+}
+
+// closeTold is close when the answers to calls that were cut off have been passed to the protocol. A
+// client that does not read them must not delay it.
+func (p *ProtocolConn) closeTold(why error) {
+	p.mu.Lock()
+	if p.cuts == 0 {
+		p.mu.Unlock()
+		p.close(why)
+		return
+	}
+	if p.told == nil {
+		p.told = make(chan struct{})
+	}
+	told := p.told
+	p.mu.Unlock()
+	p.conn.spawn(func() {
+		select {
+		case <-told:
+		case <-time.After(byeBound):
+		}
+		p.close(why)
+	})
 }
 
 // close asks the protocol to end the connection, unless it has ended.

@@ -337,3 +337,94 @@ func TestProtocolShare(t *testing.T) {
 		guest.End(nil)
 	})
 }
+
+// A connection needs no identity while another client that shares it has one, and is closed some
+// time after the last one of them has left.
+func TestProtocolShareIdentities(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		byName := anser.AuthenticatorFunc(func(_ context.Context, l *anser.AuthRequest) (*anser.Identity, error) {
+			return &anser.Identity{Subject: string(l.Data)}, nil
+		})
+		s := anser.NewServer(anser.Authenticate(byName))
+		defer s.Close()
+		f := openForeign(t, s, nil)
+		share := func() *protocolClient {
+			guest := &protocolClient{drains: make(chan time.Duration, 10), closes: make(chan error, 10)}
+			var err error
+			guest.ProtocolConn, err = f.Share(anser.ProtocolHooks{
+				Drain: func(grace time.Duration) { guest.drains <- grace },
+				Close: func(why error) { guest.closes <- why },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return guest
+		}
+		known, unknown := share(), share()
+		if err := known.Authenticate(t.Context(), "token", []byte("ann")); err != nil {
+			t.Fatal(err)
+		}
+		if why := <-unknown.closes; why == nil {
+			t.Error("a client without an identity stays")
+		}
+		unknown.End(nil)
+		time.Sleep(time.Hour)
+		select {
+		case why := <-f.closes:
+			t.Fatalf("it is closed with %v while a client has an identity", why)
+		default:
+		}
+		known.End(nil)
+		began := time.Now()
+		if why := <-f.closes; why == nil || time.Since(began) != 5*time.Second {
+			t.Errorf("it is closed after %v with %v", time.Since(began), why)
+		}
+	})
+}
+
+// Calls that are cut off are answered before the connection is closed, unless that takes long.
+func TestProtocolAnswersBeforeClose(t *testing.T) {
+	for name, slow := range map[string]time.Duration{"soon": 100 * time.Millisecond, "late": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var revoked atomic.Bool
+				byName := anser.AuthenticatorFunc(func(context.Context, *anser.AuthRequest) (*anser.Identity, error) {
+					return &anser.Identity{Subject: "ann", Revoked: revoked.Load}, nil
+				})
+				s := anser.NewServer(anser.Authenticate(byName))
+				defer s.Close()
+				anser.Handle(s, "Words.Wait", func(ctx context.Context, in *word) (*word, error) {
+					<-ctx.Done()
+					return in, nil
+				})
+				f := openForeign(t, s, nil)
+				if err := f.Authenticate(t.Context(), "token", []byte("ann")); err != nil {
+					t.Fatal(err)
+				}
+				k, refused := f.Admit(&anser.ProtocolRequest{Method: "Words.Wait"})
+				if refused != nil {
+					t.Fatal(refused)
+				}
+				answered := make(chan time.Time, 1)
+				var got *anser.Error
+				k.Run(k.NewRequest(), func(r anser.ProtocolReply) error {
+					got = r.Err
+					time.Sleep(slow)
+					answered <- time.Now()
+					return nil
+				})
+				revoked.Store(true)
+				why := <-f.closes
+				closed := time.Now()
+				f.End(why)
+				after := closed.Sub(<-answered)
+				if why == nil || anser.CodeOf(got) != anser.Unauthenticated {
+					t.Errorf("closed with %v, the call ends with %v", why, got)
+				}
+				if name == "soon" && after != 0 || name == "late" && after != time.Second-time.Minute {
+					t.Errorf("closed %v after the answer", after)
+				}
+			})
+		})
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/protocols/internal/connect"
@@ -199,11 +200,14 @@ func (p *httpProtocol) serveHTTP2(s *anser.Server, in anser.Incoming) (err error
 	p.o.setTimes(config, s.ConnTimes())
 	conn := h2.New(in.Conn, in.Begin, config)
 	h, err = host.Open(s, in.Peer, conn.GoAway, func(why error) {
-		if why != nil {
+		switch {
+		case why == nil:
+			go conn.Finish()
+		case errors.Is(why, anser.ErrServerClosed):
 			go conn.Close(why)
-			return
+		default:
+			go conn.Dismiss(why)
 		}
-		go conn.Finish()
 	})
 	if err != nil {
 		return err
@@ -238,6 +242,9 @@ func broken(err error) error {
 	return wire.Errorf(reason, "%v", fault)
 }
 
+// farewell is how long the answers to a client that must not go on may take.
+const farewell = time.Second
+
 // serveHTTP1 serves a connection of HTTP/1.1.
 func (p *httpProtocol) serveHTTP1(s *anser.Server, in anser.Incoming) error {
 	at := p.site(s)
@@ -254,11 +261,14 @@ func (p *httpProtocol) serveHTTP1(s *anser.Server, in anser.Incoming) error {
 	server.Protocols = new(http.Protocols)
 	server.Protocols.SetHTTP1(true)
 	h, err := host.Open(s, in.Peer, func() { server.SetKeepAlivesEnabled(false) }, func(why error) {
-		if why != nil {
+		if errors.Is(why, anser.ErrServerClosed) {
 			go server.Close()
 			return
 		}
 		go server.SetKeepAlivesEnabled(false) // the answer of the last call may not be written yet
+		if why != nil {
+			time.AfterFunc(farewell, func() { server.Close() })
+		}
 	})
 	if err != nil {
 		return err

@@ -58,6 +58,7 @@ type Conn struct {
 	closing    bool      // the last GOAWAY was sent: later streams are refused
 	finalID    uint32
 	finish     bool // close when everything is written
+	dismissed  error
 	sweeper    *time.Timer
 	sweeping   bool // it is set
 	round      int  // of the sweeper

@@ -2,6 +2,7 @@ package h2
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"runtime"
 	"time"
@@ -103,6 +104,19 @@ func (c *Conn) Finish() {
 	c.Flush()
 }
 
+// Dismiss is Finish for a client that must not go on, after time for the answers to what it has open.
+// Serve returns why.
+func (c *Conn) Dismiss(why error) {
+	c.mu.Lock()
+	c.dismissed = why
+	c.mu.Unlock()
+	c.Finish()
+	time.AfterFunc(farewell, func() { c.Close(why) })
+}
+
+// farewell is how long the answers to a client that is dismissed may take.
+const farewell = time.Second
+
 // Flush writes what waits to be sent, unless another goroutine does.
 func (c *Conn) Flush() {
 	c.mu.Lock()
@@ -131,7 +145,7 @@ func (c *Conn) Flush() {
 	c.writing = false
 	finished := c.finish && c.err == nil && len(c.out) == 0 && len(c.streams) == 0
 	if finished {
-		c.err = errFinished
+		c.err = cmp.Or(c.dismissed, errFinished)
 	}
 	err := c.err
 	c.mu.Unlock()

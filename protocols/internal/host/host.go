@@ -6,7 +6,6 @@ package host
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -75,17 +74,8 @@ func (c *Conn) startDrain() {
 // Draining returns a channel that is closed when the client should use another server.
 func (c *Conn) Draining() <-chan struct{} { return c.draining }
 
-// closeBase is called when the connection must end, or when no client has authenticated itself on
-// it: then it goes on if requests have brought credentials.
+// closeBase is called when the connection must end.
 func (c *Conn) closeBase(why error) {
-	if why != nil && c.base != nil && c.base.NeedsLogin() && !errors.Is(why, anser.ErrServerClosed) {
-		c.mu.Lock()
-		used := len(c.others) > 0
-		c.mu.Unlock()
-		if used {
-			return
-		}
-	}
 	if why == nil {
 		c.close(nil)
 		return
