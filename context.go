@@ -15,6 +15,9 @@ type servedCall interface {
 
 // servedFrom returns the call whose handler ctx belongs to, or nil.
 func servedFrom(ctx context.Context) servedCall {
+	if ctx == nil {
+		return nil
+	}
 	c, _ := ctx.Value(callKey{}).(servedCall)
 	return c
 }

@@ -26,6 +26,9 @@ const FlowPrefix = "flow-"
 
 // outgoing returns the metadata that calls made with ctx carry, or nil.
 func outgoing(ctx context.Context) Metadata {
+	if ctx == nil {
+		return nil
+	}
 	md, _ := ctx.Value(outgoingKey{}).(Metadata)
 	if c := servedFrom(ctx); c != nil {
 		if block := c.inheritedMetadata(); block != nil {
@@ -60,8 +63,11 @@ func (m Metadata) Set(key, value string) { m[strings.ToLower(key)] = value }
 type outgoingKey struct{}
 
 // WithMetadata returns a context whose calls carry md, in addition to what ctx already carries; md
-// wins if both have a key. md is copied.
+// wins if both have a key. md is copied. Of a nil context it returns nil, with which a call fails.
 func WithMetadata(ctx context.Context, md Metadata) context.Context {
+	if ctx == nil {
+		return nil
+	}
 	old, _ := ctx.Value(outgoingKey{}).(Metadata)
 	merged := make(Metadata, len(old)+len(md))
 	maps.Copy(merged, old)
@@ -74,6 +80,9 @@ func WithMetadata(ctx context.Context, md Metadata) context.Context {
 // OutgoingMetadata returns the metadata that WithMetadata put into ctx, or nil. The caller owns the
 // result.
 func OutgoingMetadata(ctx context.Context) Metadata {
+	if ctx == nil {
+		return nil
+	}
 	md, _ := ctx.Value(outgoingKey{}).(Metadata)
 	return maps.Clone(md)
 }
@@ -129,14 +138,21 @@ type Trace = wire.Trace
 
 type traceKey struct{}
 
-// WithTrace returns a context whose calls carry t. A zero trace id or span id means no trace.
+// WithTrace returns a context whose calls carry t. A zero trace id or span id means no trace. Of a
+// nil context it returns nil, with which a call fails.
 func WithTrace(ctx context.Context, t Trace) context.Context {
+	if ctx == nil {
+		return nil
+	}
 	return context.WithValue(ctx, traceKey{}, t)
 }
 
 // TraceFrom returns the trace context that WithTrace put into ctx, or that arrived with the call
 // that ctx belongs to.
 func TraceFrom(ctx context.Context) (Trace, bool) {
+	if ctx == nil {
+		return Trace{}, false
+	}
 	if t, ok := ctx.Value(traceKey{}).(Trace); ok {
 		return t, isTrace(&t)
 	}
@@ -165,14 +181,21 @@ const (
 
 type priorityKey struct{}
 
-// WithPriority returns a context whose calls have the priority p.
+// WithPriority returns a context whose calls have the priority p. Of a nil context it returns nil,
+// with which a call fails.
 func WithPriority(ctx context.Context, p Priority) context.Context {
+	if ctx == nil {
+		return nil
+	}
 	return context.WithValue(ctx, priorityKey{}, min(p, Critical))
 }
 
 // PriorityFrom returns the priority of calls made with ctx: the one that WithPriority set,
 // otherwise that of the call that ctx belongs to, otherwise Normal.
 func PriorityFrom(ctx context.Context) Priority {
+	if ctx == nil {
+		return Normal
+	}
 	if p, ok := ctx.Value(priorityKey{}).(Priority); ok {
 		return p
 	}

@@ -71,6 +71,9 @@ func callFrom(ctx context.Context) *callContext {
 	if c, ok := ctx.(*callContext); ok {
 		return c
 	}
+	if ctx == nil {
+		return nil
+	}
 	c, _ := ctx.Value(callKey{}).(*callContext)
 	return c
 }

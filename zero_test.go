@@ -40,6 +40,7 @@ func misuses(c *anser.Client, s *anser.Server, l net.Listener) map[string]func()
 		"Dial Handlers zero": func() error { return first(anser.Dial("127.0.0.1:1", anser.Handlers(new(anser.Server)))) },
 		"Bind nil":           func() error { return anser.Bind(c, "A.B", nil) },
 		"Call nil request":   func() error { return first(anser.Call[Reply, Args](ctx, c, "A.B", nil)) },
+		"SetTrailer nil":     func() error { return anser.SetTrailer(none, "key", "value") },
 		"Call nil option":    func() error { return first(anser.Call[Reply](ctx, c, "A.B", in, nil)) },
 	}
 	for name, s := range map[string]*anser.Server{"nil server: ": nil, "zero server: ": new(anser.Server)} {
@@ -116,6 +117,18 @@ func TestMisuse(t *testing.T) {
 		if len(c.Status().Instances) != 0 {
 			t.Error("a client that was not made has instances")
 		}
+	}
+	var nowhere context.Context // nil
+	anser.PeerFrom(nowhere)
+	anser.SessionFrom(nowhere)
+	anser.TraceFrom(nowhere)
+	if anser.IdentityFrom(nowhere) != nil || anser.MetadataFrom(nowhere) != nil || anser.OutgoingMetadata(nowhere) != nil ||
+		anser.OutgoingValue(nowhere, "key")+anser.IdempotencyKeyFrom(nowhere) != "" || anser.AttemptFrom(nowhere) != 0 || anser.PriorityFrom(nowhere) != anser.Normal {
+		t.Error("a nil context has something")
+	}
+	// The call with such a context fails.
+	if anser.WithMetadata(nowhere, nil) != nil || anser.WithTrace(nowhere, anser.Trace{}) != nil || anser.WithPriority(nowhere, anser.Low) != nil {
+		t.Error("a nil context became one")
 	}
 	var none *anser.Error
 	if none.Error() != "<nil>" {
