@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/netrpc"
 	"github.com/anser-rpc/anser/netrpc/jsonrpc"
 )
@@ -26,6 +27,10 @@ func TestMisuse(t *testing.T) {
 	quiet := &netrpc.Server{Logger: slog.New(slog.DiscardHandler)}
 	defer quiet.Close()
 	misuses := map[string]func() error{
+		"NewProtocol of nothing": func() error {
+			s := anser.NewServer(anser.Protocols(netrpc.NewProtocol("", nil, nil)), anser.Logger(quiet.Logger))
+			return s.ListenAndServe("127.0.0.1:0")
+		},
 		"Call nil context":     func() error { return well.CallContext(none, "A.B", 1, nil) },
 		"Go nil context":       func() error { return (<-well.GoContext(none, "A.B", 1, nil, nil).Done).Error },
 		"nil dialer":           func() error { return first(noDialer.Dial(ctx, "tcp", "127.0.0.1:1")) },

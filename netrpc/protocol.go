@@ -39,6 +39,14 @@ func (p *protocol) Name() string { return p.name }
 
 func (p *protocol) NextProtos() []string { return nil }
 
+// CheckServer returns what the protocol lacks; see [anser.ProtocolChecker].
+func (p *protocol) CheckServer(*anser.Server) error {
+	if p.name == "" || p.begins == nil || p.codec == nil && p.other == nil {
+		return errors.New("netrpc.NewProtocol: a protocol needs a name and both functions")
+	}
+	return nil
+}
+
 func (p *protocol) Begins(begin []byte) (is, may bool) { return p.begins(begin) }
 
 func (p *protocol) Serve(s *anser.Server, in anser.Incoming) error {

@@ -1,6 +1,7 @@
 package protocols
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -14,14 +15,47 @@ import (
 // each, or "*" for all. Without it, a request with another origin than its own host is refused, and
 // so is every request that a browser could have been tricked into.
 func AllowOrigins(origins ...string) Option {
-	return func(o *options) { o.origins = append(o.origins, origins...) }
+	return func(o *options) {
+		for _, origin := range origins {
+			if err := checkOrigin(origin); err != nil {
+				o.errs = append(o.errs, err)
+			}
+		}
+		o.origins = append(o.origins, origins...)
+	}
+}
+
+// checkOrigin returns why no browser sends this origin. "null" is that of pages without one.
+func checkOrigin(origin string) error {
+	if origin == "*" || origin == "null" {
+		return nil
+	}
+	u, err := url.Parse(origin)
+	if err != nil || u.Scheme == "" || u.Host == "" {
+		return fmt.Errorf("protocols.AllowOrigins: %q is no origin: use for example \"https://app.example\", or \"*\" for all", origin)
+	}
+	host := strings.ToLower(u.Host)
+	if port := map[string]string{"http": ":80", "https": ":443"}[u.Scheme]; port != "" {
+		host = strings.TrimSuffix(host, port)
+	}
+	if want := u.Scheme + "://" + host; origin != want {
+		return fmt.Errorf("protocols.AllowOrigins: %q is no origin as browsers send it: use %q", origin, want)
+	}
+	return nil
 }
 
 // AllowHosts names hosts, besides IP addresses and localhost, under which browsers reach a server
 // on this machine. A request with another one is refused: its name may have been pointed at this
 // machine by an attacker (DNS rebinding).
 func AllowHosts(hosts ...string) Option {
-	return func(o *options) { o.hosts = append(o.hosts, hosts...) }
+	return func(o *options) {
+		for _, host := range hosts {
+			if host == "" || strings.ContainsAny(host, "/:@ ") {
+				o.errs = append(o.errs, fmt.Errorf("protocols.AllowHosts: %q is no host: use a name such as \"app.example\", without scheme and port", host))
+			}
+		}
+		o.hosts = append(o.hosts, hosts...)
+	}
 }
 
 // browsers decides which requests a browser may send.

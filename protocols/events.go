@@ -2,6 +2,7 @@ package protocols
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -16,6 +17,9 @@ import (
 func SetEventID(ctx context.Context, id string) error {
 	if strings.ContainsAny(id, "\r\n\x00") {
 		return fmt.Errorf("protocols.SetEventID: the id %q has a line break or NUL, which events cannot carry", id)
+	}
+	if ctx == nil {
+		return errors.New("protocols.SetEventID: the context is nil: pass that of the handler")
 	}
 	exchange.SetEventID(ctx, id)
 	return nil

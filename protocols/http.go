@@ -29,9 +29,11 @@ func HTTP(opts ...Option) anser.Protocol {
 	p := &httpProtocol{servers: make(map[*anser.Server]*site)}
 	p.o.pings.PermitWithoutStream = true
 	for _, o := range opts {
-		if o != nil {
-			o(&p.o)
+		if o == nil {
+			p.o.errs = append(p.o.errs, errors.New("an option of protocols.HTTP is nil"))
+			continue
 		}
+		o(&p.o)
 	}
 	return p
 }
@@ -52,7 +54,13 @@ type options struct {
 
 // Handler serves requests that are no calls, such as a page or metrics. Without it they are answered
 // with 404.
-func Handler(h http.Handler) Option { return func(o *options) { o.handler = h } }
+func Handler(h http.Handler) Option {
+	return func(o *options) {
+		if o.handler = h; h == nil {
+			o.errs = append(o.errs, errors.New("protocols.Handler: the handler is nil: leave the option out"))
+		}
+	}
+}
 
 // IgnoreUnknown makes JSON over HTTP, WebSocket and JSON-RPC over HTTP ignore members of a message that
 // its type does not have, for callers that are updated before the server. By default such a request

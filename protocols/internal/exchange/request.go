@@ -14,6 +14,9 @@ func WithRequest(r *http.Request) context.Context {
 
 // RequestFrom returns the request of a call, or nil.
 func RequestFrom(ctx context.Context) *http.Request {
+	if ctx == nil {
+		return nil
+	}
 	r, _ := ctx.Value(requestKey{}).(*http.Request)
 	return r
 }
