@@ -27,6 +27,9 @@ type DynamicMethod struct {
 	// name, the codecs of the server need not carry its messages, and clients of Anser neither
 	// see nor call it.
 	Foreign bool
+	// Err is why the method cannot be served, or nil. HandleDynamic returns it, and so does Serve. It
+	// is for functions that add methods and have no error to return.
+	Err error
 }
 
 // HandleDynamic serves methods whose types are known only when the program runs: all of them, or
@@ -46,6 +49,8 @@ func (s *Server) HandleDynamic(methods []DynamicMethod, opts ...HandleOption) er
 func (d *DynamicMethod) method() (*method, error) {
 	request, handle := d.Request, d.Handle
 	switch {
+	case d.Err != nil:
+		return nil, d.Err
 	case d.Name == "":
 		return nil, errors.New("a method has no name")
 	case handle == nil && d.Stream == nil:

@@ -30,6 +30,7 @@ func TestDynamicMethods(t *testing.T) {
 	for _, d := range []anser.DynamicMethod{
 		{},
 		{Name: "Words.No"},
+		{Name: "Words.No", Request: of, Reply: of, Handle: echo, Err: errors.New("a mistake")},
 		{Name: "Words.No", Handle: echo},
 		{Name: "no", Handle: echo, Request: of, Reply: of},
 		{Name: "Words.No", Handle: echo, Request: reflect.TypeFor[chan int](), Reply: of},

@@ -20,6 +20,12 @@ import (
 // NewStream opens a stream. One on which only the server sends is opened with its request, by the
 // first SendMsg.
 func (c *Conn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	if err := c.usable(ctx); err != nil {
+		return nil, err
+	}
+	if desc == nil {
+		return nil, status.Error(codes.InvalidArgument, "grpcstubs: the description of the stream is nil")
+	}
 	o, err := optionsOf(ctx, method, opts)
 	if err != nil {
 		return nil, err

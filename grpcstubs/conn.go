@@ -33,6 +33,17 @@ func NewConn(c *anser.Client, opts ...anser.CallOption) *Conn {
 	return &Conn{c, append([]anser.CallOption{inProtobuf}, opts...)}
 }
 
+// usable returns an error for misuse of a Conn.
+func (c *Conn) usable(ctx context.Context) error {
+	switch {
+	case c == nil || c.client == nil:
+		return status.Error(codes.InvalidArgument, "grpcstubs: the client of the Conn is nil: make it with anser.Dial and grpcstubs.NewConn")
+	case ctx == nil:
+		return status.Error(codes.InvalidArgument, "grpcstubs: the context is nil: pass context.Background()")
+	}
+	return nil
+}
+
 // methodName turns "/orders.v1.Orders/Place" into "orders.v1.Orders.Place".
 func methodName(full string) (string, error) {
 	service, method, ok := strings.Cut(strings.TrimPrefix(full, "/"), "/")
@@ -44,6 +55,9 @@ func methodName(full string) (string, error) {
 
 // Invoke makes a unary call.
 func (c *Conn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) (err error) {
+	if err := c.usable(ctx); err != nil {
+		return err
+	}
 	o, err := optionsOf(ctx, method, opts)
 	if err != nil {
 		return err

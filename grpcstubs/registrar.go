@@ -2,6 +2,7 @@ package grpcstubs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"reflect"
@@ -48,14 +49,20 @@ func (r *Registrar) Intercept(unary grpc.UnaryServerInterceptor, stream grpc.Str
 // about a name that is taken or an implementation of the wrong type, is returned by Serve and
 // ListenAndServe of the server.
 func (r *Registrar) RegisterService(desc *grpc.ServiceDesc, impl any) {
-	if err := r.Register(desc, impl); err != nil {
+	if err := r.Register(desc, impl); err != nil && r != nil {
 		// It is refused again in a way that the server remembers.
-		_ = r.server.RegisterFunc(desc.ServiceName+".Register", func() error { return err })
+		_ = r.server.HandleDynamic([]anser.DynamicMethod{{Err: err}})
 	}
 }
 
 // Register is RegisterService with the error.
 func (r *Registrar) Register(desc *grpc.ServiceDesc, impl any) error {
+	switch {
+	case r == nil || r.server == nil:
+		return errors.New("grpcstubs: the server of the registrar is nil")
+	case desc == nil:
+		return errors.New("grpcstubs: the description of the service is nil")
+	}
 	if want := reflect.TypeOf(desc.HandlerType); impl != nil && want != nil && !reflect.TypeOf(impl).Implements(want.Elem()) {
 		return fmt.Errorf("grpcstubs: %T does not implement the service %s", impl, desc.ServiceName)
 	}
