@@ -138,13 +138,30 @@ func (s *Server) recognize(rd *reader) (Protocol, error) {
 // begins returns the protocol that begins with these bytes, or whether there may be one.
 func (s *Server) begins(begin []byte) (p Protocol, may bool) {
 	for _, p := range s.o.protocols {
-		is, maybe := p.Begins(begin)
+		is, maybe := s.beginsWith(p, begin)
 		if is {
 			return p, true
 		}
 		may = may || maybe
 	}
 	return nil, may
+}
+
+// beginsWith asks one protocol. To a protocol that panics no connection belongs.
+func (s *Server) beginsWith(p Protocol, begin []byte) (is, may bool) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			s.protocolPanicked(p, fault)
+			is, may = false, false
+		}
+	}()
+	return p.Begins(begin)
+}
+
+// protocolPanicked notes a panic of a protocol, which must not end the server.
+func (s *Server) protocolPanicked(p Protocol, fault any) {
+	s.stats.panics.Add(1)
+	s.log.Error("a protocol panicked", "protocol", p.Name(), "panic", fmt.Sprint(fault), "stack", string(debug.Stack()))
 }
 
 // strange ends a connection whose protocol was not recognized, and returns err. The client gets no
@@ -190,9 +207,8 @@ func (s *Server) serveProtocol(p Protocol, nc net.Conn, st *reading, c *serverCo
 		in.Peer.TLS = new(sc.ConnectionState())
 	}
 	defer func() {
-		if fault := recover(); fault != nil { // a fault of a protocol must not end the server
-			s.stats.panics.Add(1)
-			s.log.Error("a protocol panicked", "protocol", p.Name(), "panic", fmt.Sprint(fault), "stack", string(debug.Stack()))
+		if fault := recover(); fault != nil {
+			s.protocolPanicked(p, fault)
 			nc.Close()
 		}
 	}()

@@ -188,6 +188,13 @@ type panicking struct{ shoutProtocol }
 
 func (panicking) Serve(*anser.Server, anser.Incoming) error { panic("broken") }
 
+func (p panicking) Begins(begin []byte) (is, may bool) {
+	if begin[0] == '!' {
+		panic("broken, too")
+	}
+	return p.shoutProtocol.Begins(begin)
+}
+
 // A protocol that panics loses its connection, and nothing else happens.
 func TestProtocolPanics(t *testing.T) {
 	s := anser.NewServer(anser.Protocols(panicking{shoutProtocol{"HOOT"}}, shoutProtocol{"HONK"}), anser.NoSignals(), silent)
@@ -204,7 +211,7 @@ func TestProtocolPanics(t *testing.T) {
 		s.Close()
 		<-served
 	}()
-	for begin, want := range map[string]string{"HOOT": "", "HONK": "HONK got HONK"} {
+	for begin, want := range map[string]string{"HOOT": "", "HONK": "HONK got HONK", "!": ""} {
 		nc, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -216,8 +223,8 @@ func TestProtocolPanics(t *testing.T) {
 		}
 		nc.Close()
 	}
-	if n := s.Stats().Panics; n != 1 {
-		t.Errorf("%d panics were counted, want 1", n)
+	if n := s.Stats().Panics; n != 2 {
+		t.Errorf("%d panics were counted, want 2", n)
 	}
 }
 
