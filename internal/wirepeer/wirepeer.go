@@ -162,6 +162,14 @@ func (p *Peer) ReadClose() (wire.Reason, string, error) {
 	return wire.ParseClose(f.Body)
 }
 
+// Rest returns the bytes that were read and belong to frames after the last one. They are no longer
+// in the buffer, so that the caller can go on with Conn itself.
+func (p *Peer) Rest() []byte {
+	rest := p.in
+	p.in = nil
+	return rest
+}
+
 // read returns the next n bytes.
 func (p *Peer) read(n int) ([]byte, error) {
 	for len(p.in) < n {
