@@ -313,7 +313,7 @@ func (q *failbacks) delayLocked(it *queued) time.Duration {
 	if q.closing {
 		return jitter(closingFailback)
 	}
-	return max(jitter(min(firstFailback<<min(it.tries, 10), lastFailback)), it.last.RetryAfter)
+	return jitter(min(firstFailback<<min(it.tries, 10), lastFailback)) + max(it.last.RetryAfter, 0)
 }
 
 func (q *failbacks) giveUpLocked(it *queued, err *Error) {

@@ -152,7 +152,9 @@ func (a *attempts) decide(ctx context.Context, err *Error, view *view) (wait tim
 		again = a.c.budget.Withdraw(mono.Now())
 		a.denied = !again
 	}
-	return max(wait, err.RetryAfter), again
+	// The random wait comes on top of the server's advice: calls that were refused together with the
+	// same advice must not come back together.
+	return wait + max(err.RetryAfter, 0), again
 }
 
 // situation returns what decides about the call after err.

@@ -282,6 +282,45 @@ func TestIdempotentIsLearned(t *testing.T) {
 	}
 }
 
+// Calls that were refused together with the same advice do not come back together.
+func TestAdviceIsNotARendezvous(t *testing.T) {
+	bubble(t, func(t *testing.T, network *ansertest.Network) {
+		const calls, advice = 50, 700 * time.Millisecond
+		var s service
+		s.serve(t, network, func(p *wirepeer.Peer, f wirepeer.Frame, address string, before int) {
+			if before < calls {
+				refuse(wire.ResourceExhausted, uint32(advice.Milliseconds()))(p, f, address, before)
+				return
+			}
+			p.Send(wirepeer.Reply(f.ID, nil))
+		}, "a:1")
+		c := dial(t, "a:1", anser.Dialer(network.Dial), anser.RetryBudget(1, 0))
+		began := time.Now()
+		var wg sync.WaitGroup
+		for range calls {
+			wg.Go(func() {
+				if _, err := call(context.Background(), c, "Echo.Say", ""); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		when := make(map[time.Duration]int)
+		for _, at := range s.times[calls:] {
+			d := at.Sub(began)
+			if d < advice || d > advice+60*time.Millisecond {
+				t.Errorf("a second attempt after %v", d)
+			}
+			when[d.Truncate(10*time.Millisecond)]++
+		}
+		for d, n := range when {
+			if n > calls/2 {
+				t.Errorf("%d of %d calls came back within 10 ms, %v after the first attempt", n, calls, d)
+			}
+		}
+	})
+}
+
 // The advice of a server to wait is heeded, and overload is met with jittered waits.
 func TestWaitsBetweenAttempts(t *testing.T) {
 	bubble(t, func(t *testing.T, network *ansertest.Network) {
