@@ -105,6 +105,10 @@ func newTarget(t *testing.T, r *row) *target {
 		g.bad.Add(1)
 		return in, nil
 	})
+	anser.HandleStream(g.Server, "test.Bad.Chat", func(context.Context, *anser.Stream[wrapperspb.BytesValue, wrapperspb.BytesValue]) error {
+		g.bad.Add(1)
+		return nil
+	})
 	anser.Handle(g.Server, "Bad.Plain", func(_ context.Context, in *map[string]any) (*map[string]any, error) {
 		g.bad.Add(1)
 		return in, nil
