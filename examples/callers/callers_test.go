@@ -74,7 +74,7 @@ func output(t *testing.T, folder, name string, args ...string) string {
 
 // pages has the files that each page shows.
 var pages = map[string][]string{
-	"browser": {"browser/prepare", "browser/connect.js", "browser/grpcweb.js"},
+	"browser": {"browser/prepare", "browser/connect.js", "browser/grpcweb.js", "browser/socket.js"},
 	"python":  {"python/prepare", "python/client.py"},
 	"java":    {"java/prepare", "java/src/main/java/callers/Client.java"},
 	"curl":    {"curl/calls.sh", "curl/grpcurl.sh"},
@@ -181,6 +181,15 @@ func TestBrowser(t *testing.T) {
 		}
 	}
 	shown(t, "browser", show("http://"+start(t, "-pages", "browser/pages")+"/grpcweb.html"))
+	shown(t, "browser", show("http://"+start(t, "-pages", "browser/pages")+"/socket.html"))
+	// No page is asked before a browser opens a WebSocket: the server must look at its origin.
+	allowed := show(other + "/socket.html?server=http://" + open)
+	if !strings.Contains(allowed, "found ") || !strings.Contains(allowed, "closed with 1000") {
+		t.Errorf("WebSocket, from an origin that is allowed:\n%s", allowed)
+	}
+	if refused := show(other + "/socket.html?server=http://" + closed); !strings.HasPrefix(refused, "closed with 1006\nfailed: ") {
+		t.Errorf("WebSocket, from an origin that is not allowed:\n%s", refused)
+	}
 }
 
 // certificate returns a file with an authority, and the flags of a server with a certificate of it.
