@@ -32,8 +32,10 @@ type openAPIOperation struct {
 	Deprecated                        bool
 	Method                            string `json:"x-anser-method"`
 	Stream                            string `json:"x-anser-stream"`
+	WebSocket                         string `json:"x-anser-websocket"`
 	Parameters                        []struct {
 		Name, In, Description string
+		Ref                   string `json:"$ref"`
 		Schema                map[string]any
 	}
 	RequestBody struct {

@@ -70,6 +70,9 @@ type pathItem struct {
 	Trace   *operation `json:"trace,omitempty"`
 }
 
+// verbs are the methods of HTTP that OpenAPI has a place for.
+var verbs = []string{"GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"}
+
 // slot returns where the operation of a method of HTTP is, or nil if OpenAPI has no place for it.
 func (p *pathItem) slot(verb string) **operation {
 	switch verb {
@@ -102,10 +105,11 @@ type operation struct {
 	Parameters  []*parameter         `json:"parameters,omitempty"`
 	Body        *body                `json:"requestBody,omitempty"`
 	Responses   map[string]*response `json:"responses"`
-	// Method is the name of the method of Anser, Stream which sides send several messages, and
-	// Template the path as the annotation has it.
+	// Method is the name of the method of Anser, Stream which sides send several messages, WebSocket
+	// the subprotocol in which the path takes them, and Template the path as the annotation has it.
 	Method     string `json:"x-anser-method"`
 	Stream     string `json:"x-anser-stream,omitempty"`
+	WebSocket  string `json:"x-anser-websocket,omitempty"`
 	Oneway     bool   `json:"x-anser-oneway,omitempty"`
 	Idempotent bool   `json:"x-anser-idempotent,omitempty"`
 	Template   string `json:"x-anser-path,omitempty"`

@@ -19,10 +19,23 @@ const (
 
 // The names of the components that are not types of messages.
 const (
-	problemName = "Problem"
-	timeoutName = "RequestTimeout"
-	traceName   = "Traceparent"
+	problemName  = "Problem"
+	timeoutName  = "RequestTimeout"
+	traceName    = "Traceparent"
+	keyName      = "IdempotencyKey"
+	repeatedName = "AnserRepeated"
+	matchName    = "IfNoneMatch"
+	sameName     = "NotModified"
+	socketName   = "WebSocket"
 )
+
+const (
+	parametersAt = "#/components/parameters/"
+	responsesAt  = "#/components/responses/"
+)
+
+// socketProtocol is the subprotocol of streams over WebSocket.
+const socketProtocol = "anser.json"
 
 // addProblem adds the schemas of errors.
 func (b *builder) addProblem() {
@@ -97,7 +110,10 @@ func (b *builder) operation(m *exchange.Method, id string) *operation {
 	op := &operation{
 		ID: b.id(id), Tags: []string{serviceOf(m.Name)}, Deprecated: m.Deprecated,
 		Method: m.Name, Oneway: m.Oneway, Idempotent: m.Idempotent,
-		Parameters: []*parameter{{Ref: "#/components/parameters/" + timeoutName}, {Ref: "#/components/parameters/" + traceName}},
+		Parameters: []*parameter{{Ref: parametersAt + timeoutName}, {Ref: parametersAt + traceName}},
+	}
+	if m.Deduplicates && !m.Stream {
+		op.Parameters = append(op.Parameters, &parameter{Ref: parametersAt + keyName}, &parameter{Ref: parametersAt + repeatedName})
 	}
 	op.Summary, op.Description = summary(m.Doc)
 	if op.Summary == "" {
@@ -106,7 +122,7 @@ func (b *builder) operation(m *exchange.Method, id string) *operation {
 	switch {
 	case m.ClientStream && m.ServerStream:
 		op.Stream = "both"
-		op.note("Both sides send messages. Over HTTP/1.1 the answers are read after the last message was sent.")
+		op.note("Both sides send messages. Over HTTP/1.1 the answers are read after the last message was sent; over WebSocket they are not.")
 	case m.ClientStream:
 		op.Stream = "client"
 	case m.ServerStream:
@@ -143,8 +159,12 @@ func summary(doc string) (first, all string) {
 func (b *builder) answers(e *entry, out *Schema, raw bool) {
 	op := e.op
 	op.Responses = map[string]*response{
-		"4XX": {Ref: "#/components/responses/" + problemName},
-		"5XX": {Ref: "#/components/responses/" + problemName},
+		"4XX": {Ref: responsesAt + problemName},
+		"5XX": {Ref: responsesAt + problemName},
+	}
+	if op.Stream != "" && !raw {
+		op.WebSocket = socketProtocol
+		op.Responses["101"] = &response{Ref: responsesAt + socketName}
 	}
 	switch {
 	case raw:
@@ -164,5 +184,10 @@ func (b *builder) answers(e *entry, out *Schema, raw bool) {
 			Content: map[string]*media{typeLines: b.content(line, reply), typeEvents: b.content(event, reply), typeJSON: b.content(array, reply)},
 		}
 		e.own = append(e.own, line, array, event)
+	}
+	if e.method.Safe && op.Stream == "" && e.verb == "GET" {
+		op.Parameters = append(op.Parameters, &parameter{Ref: parametersAt + matchName})
+		op.Responses["304"] = &response{Ref: responsesAt + sameName}
+		op.Responses["200"].Headers = cacheHeaders()
 	}
 }

@@ -1,13 +1,16 @@
 package openapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/anser-rpc/anser/contract"
@@ -107,8 +110,7 @@ func (b *builder) object(d protoreflect.MessageDescriptor, to direction) *Schema
 	if about != nil && s.Description == "" {
 		s.Description = about.Doc
 	}
-	for i := range d.Fields().Len() {
-		f := d.Fields().Get(i)
+	for _, f := range fieldsOf(d) {
 		value := b.field(f, to)
 		doc := comment(f)
 		if about != nil && doc == "" {
@@ -125,10 +127,14 @@ func (b *builder) object(d protoreflect.MessageDescriptor, to direction) *Schema
 		if f.HasDefault() && f.Message() == nil {
 			value.Default = defaultOf(f)
 		}
-		s.Properties = append(s.Properties, member{f.JSONName(), value})
+		name := f.JSONName()
+		if f.IsExtension() {
+			name = "[" + string(f.FullName()) + "]"
+		}
+		s.Properties = append(s.Properties, member{name, value})
 		// An empty field is left out of a reply, whatever the annotation says.
 		if f.Cardinality() == protoreflect.Required || to == request && behaviour[required] {
-			s.Required = append(s.Required, f.JSONName())
+			s.Required = append(s.Required, name)
 		}
 	}
 	for i := range d.Oneofs().Len() {
@@ -137,6 +143,23 @@ func (b *builder) object(d protoreflect.MessageDescriptor, to direction) *Schema
 		}
 	}
 	return s
+}
+
+// fieldsOf returns the fields of a message, and the extensions of proto2 that the program knows: the
+// server takes no others.
+func fieldsOf(d protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
+	var list, more []protoreflect.FieldDescriptor
+	for i := range d.Fields().Len() {
+		list = append(list, d.Fields().Get(i))
+	}
+	if d.ExtensionRanges().Len() > 0 {
+		protoregistry.GlobalTypes.RangeExtensionsByMessage(d.FullName(), func(t protoreflect.ExtensionType) bool {
+			more = append(more, t.TypeDescriptor())
+			return true
+		})
+		slices.SortFunc(more, func(a, b protoreflect.FieldDescriptor) int { return cmp.Compare(a.Number(), b.Number()) })
+	}
+	return append(list, more...)
 }
 
 // atMostOne returns a schema by which one field of a oneof at most is there.

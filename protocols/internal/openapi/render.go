@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"github.com/anser-rpc/anser/protocols/internal/transcode"
@@ -44,17 +45,35 @@ func (c *catalog) render(v *view) ([]byte, error) {
 	for _, name := range names(tags) {
 		d.Tags = append(d.Tags, tags[name])
 	}
-	d.Components = componentLists{
-		Schemas:   reachable(used),
-		Responses: map[string]*response{problemName: c.problemResponse()},
-	}
-	if len(d.Paths) > 0 {
-		d.Components.Parameters = headerParameters()
-	}
+	d.Components = componentLists{Schemas: reachable(used), Parameters: headerParameters(), Responses: responses()}
+	d.Components.Responses[problemName] = c.problemResponse()
+	d.dropUnused()
 	if v.authenticated {
 		d.secure(v.tls)
 	}
 	return json.Marshal(d)
+}
+
+// dropUnused drops the parameters and responses that no operation has. The one for errors stays, as
+// readers of any document may know it.
+func (d *document) dropUnused() {
+	used := map[string]bool{responsesAt + problemName: true}
+	for _, item := range d.Paths {
+		for _, verb := range verbs {
+			op := *item.slot(verb)
+			if op == nil {
+				continue
+			}
+			for _, p := range op.Parameters {
+				used[p.Ref] = true
+			}
+			for _, r := range op.Responses {
+				used[r.Ref] = true
+			}
+		}
+	}
+	maps.DeleteFunc(d.Components.Parameters, func(name string, _ *parameter) bool { return !used[parametersAt+name] })
+	maps.DeleteFunc(d.Components.Responses, func(name string, _ *response) bool { return !used[responsesAt+name] })
 }
 
 // shared is a path with the names of its parts, which all operations of the path have.
@@ -118,6 +137,26 @@ func (c *catalog) problemResponse() *response {
 	}
 }
 
+// responses returns what operations share besides the response for errors.
+func responses() map[string]*response {
+	return map[string]*response{
+		sameName: {Description: "The reply is the one with the entity tag in If-None-Match.", Headers: cacheHeaders()},
+		socketName: {
+			Description: "A WebSocket, for a handshake on this path with GET and the subprotocol " + socketProtocol + ", or none. " +
+				"Each message is a text message with JSON, and an empty one ends those of the client. The status 1000 is the end without an error; " +
+				"otherwise the last message has a member error with a problem. The parameter timeout has the seconds that the call may take, if the path is the name of the method.",
+		},
+	}
+}
+
+// cacheHeaders are the headers of replies that may be kept.
+func cacheHeaders() map[string]*header {
+	return map[string]*header{
+		"ETag":          {"The entity tag of the reply.", &Schema{Type: types{tString}}},
+		"Cache-Control": {"How the reply may be kept.", &Schema{Type: types{tString}}},
+	}
+}
+
 func headerParameters() map[string]*parameter {
 	return map[string]*parameter{
 		timeoutName: {
@@ -127,6 +166,18 @@ func headerParameters() map[string]*parameter {
 		traceName: {
 			Name: "traceparent", In: "header", Description: "The span of the caller, as in W3C Trace Context.",
 			Schema: &Schema{Type: types{tString}, Pattern: "^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}"},
+		},
+		keyName: {
+			Name: "Idempotency-Key", In: "header", Description: "A key that cannot be guessed: the same request with it runs once, and gets the first reply again.",
+			Schema: &Schema{Type: types{tString}},
+		},
+		repeatedName: {
+			Name: "Anser-Repeated", In: "header", Description: "Says that the request was sent before: a server that does not know its key refuses it.",
+			Schema: &Schema{Type: types{tString}, Enum: []string{"true", "false"}},
+		},
+		matchName: {
+			Name: "If-None-Match", In: "header", Description: "Entity tags of replies that the caller has.",
+			Schema: &Schema{Type: types{tString}},
 		},
 	}
 }

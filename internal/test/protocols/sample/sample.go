@@ -47,6 +47,13 @@ func (kinds) Chat(_ context.Context, st *anser.Stream[librarypb.Create, libraryp
 	return nil
 }
 
+// olds answers with what it gets.
+type olds struct {
+	librarypb.UnimplementedOldsServer
+}
+
+func (olds) Echo(_ context.Context, in *librarypb.Old) (*librarypb.Old, error) { return in, nil }
+
 // The types have what encoding/json knows.
 type (
 	// Base is embedded.
@@ -158,6 +165,7 @@ var mail = contract.NewSource(`{"kind":"kiss","services":[{"name":"Mail","doc":"
 func Add(s *anser.Server) {
 	librarypb.RegisterLibraryServer(s, new(Library))
 	librarypb.RegisterKindsServer(s, kinds{})
+	librarypb.RegisterOldsServer(s, olds{})
 	pb.RegisterTestServiceServer(grpcstubs.NewRegistrar(s), interop.NewTestServer())
 	anser.Handle(s, "Things.Echo", func(_ context.Context, in *Thing) (*Thing, error) { return in, nil })
 	anser.Handle(s, "Things.New", func(context.Context, *anser.None) (*Thing, error) { return new(Thing), nil })
@@ -174,6 +182,7 @@ func Add(s *anser.Server) {
 	s.RegisterFunc("Things.Divide", func(_ context.Context, a, b int) (int, *librarypb.Book, error) {
 		return a / b, &librarypb.Book{Pages: 3}, nil
 	}, anser.Params("(a, b) (quotient, book)"))
+	anser.Handle(s, "Things.Once", func(_ context.Context, in *Letter) (*Receipt, error) { return new(Receipt), nil }, anser.Deduplicate())
 	s.RegisterFunc("Things.Now", func(context.Context) (time.Time, error) { return time.Now(), nil })
 	anser.Handle(s, "Mail.Send", func(context.Context, *Letter) (*Receipt, error) { return &Receipt{7}, nil }, anser.Contract(mail))
 	anser.OnewayMethod[Letter]("Mail.Drop").Handle(s, func(context.Context, *Letter) error { return nil }, anser.Contract(mail))
