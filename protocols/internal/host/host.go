@@ -6,6 +6,7 @@ package host
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -35,6 +36,7 @@ type Conn struct {
 
 	sockets map[int]func() // functions that end what has taken over the connection or a stream
 	socket  int            // key of the last one
+	none    chan struct{}  // closed when there are none; nil while nothing waits for that
 }
 
 const (
@@ -81,6 +83,9 @@ func (c *Conn) closeBase(why error) {
 		return
 	}
 	go func() {
+		if !errors.Is(why, anser.ErrServerClosed) {
+			c.awaitSockets() // whose calls were cut off tell their clients why
+		}
 		c.endSockets()
 		c.close(why)
 	}()
@@ -106,6 +111,28 @@ func (c *Conn) AddSocket(end func()) (remove func()) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.sockets, key)
+		if len(c.sockets) == 0 && c.none != nil {
+			close(c.none)
+			c.none = nil
+		}
+	}
+}
+
+// awaitSockets waits a moment for the sockets to end by themselves.
+func (c *Conn) awaitSockets() {
+	c.mu.Lock()
+	if len(c.sockets) == 0 {
+		c.mu.Unlock()
+		return
+	}
+	if c.none == nil {
+		c.none = make(chan struct{})
+	}
+	none := c.none
+	c.mu.Unlock()
+	select {
+	case <-none:
+	case <-time.After(farewell):
 	}
 }
 
@@ -132,7 +159,7 @@ func (c *Conn) endSockets() {
 	}
 }
 
-// farewell is how long a client may take to confirm the end of a socket.
+// farewell is how long sockets may take to end by themselves, and then a client to confirm the end.
 const farewell = 200 * time.Millisecond
 
 // End removes the connection from the server.
