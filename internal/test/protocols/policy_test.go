@@ -77,7 +77,6 @@ type stay struct {
 	tokens   *auth.Tokens
 	policy   *auth.Policy
 	ann, bob string // their tokens
-	short    time.Duration
 
 	began, ended chan string   // names of methods that wait
 	leave        chan struct{} // closed to let them return

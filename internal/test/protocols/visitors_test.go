@@ -156,7 +156,6 @@ func visitGRPC(t *testing.T, d *door) *visitor {
 type web struct {
 	*door
 	client http.Client
-	page   bool // its token is a subprotocol
 }
 
 // overBoth makes a client of one version of HTTP.
@@ -291,7 +290,7 @@ func (w *web) envelopes(ctx context.Context, method, kind string, seen func(stri
 	if resp == nil {
 		return code
 	}
-	defer resp.Body.Close()
+	defer all(resp) // so that the connection can be used again
 	if text := resp.Header.Get("Grpc-Status"); text != "" {
 		fmt.Sscan(text, &code)
 		return code
@@ -309,7 +308,6 @@ func (w *web) envelopes(ctx context.Context, method, kind string, seen func(stri
 			return lost(ctx)
 		}
 		if code, ok := last(head[0], part); ok {
-			_, _ = io.Copy(io.Discard, resp.Body) // so that the connection can be used again
 			return code
 		}
 		text, _ := answer(part)
@@ -335,7 +333,7 @@ func visitJSON(accept string) func(*web) *visitor {
 			if resp == nil {
 				return code
 			}
-			defer resp.Body.Close()
+			defer all(resp) // so that the connection can be used again
 			if resp.StatusCode == http.StatusNotFound {
 				return anser.Unimplemented
 			}
