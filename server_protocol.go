@@ -360,7 +360,16 @@ func (k *ProtocolCall) cutOff(why *Error) {
 	k.answered, k.cut = true, why
 	k.mu.Unlock()
 	if respond != nil && !answered {
-		k.conn.tell(func() { respond(ProtocolReply{Err: why}) })
+		k.conn.tell(func() {
+			if st := k.stream; st != nil { // the protocol must not end the stream while it sends a message
+				st.stop(why)
+				st.sending.Lock()
+				defer st.sending.Unlock()
+				st.taking.Lock()
+				defer st.taking.Unlock()
+			}
+			respond(ProtocolReply{Err: why})
+		})
 	}
 }
 
