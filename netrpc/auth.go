@@ -49,6 +49,7 @@ var errUnknown = &link.Refusal{Kind: link.Unknown, Text: "rpc: unauthenticated: 
 func (c *session) introduce(timeout time.Duration) {
 	switch {
 	case c.server.Authenticate != nil:
+		c.place.heard() // Authenticate may take its time
 		if c.isKnown() || c.authenticate(&Credentials{Peer: c.peer}) || c.link == nil {
 			c.place.leave()
 			return
@@ -62,6 +63,7 @@ func (c *session) introduce(timeout time.Duration) {
 			return
 		}
 	}
+	c.place.awaiting(c.peer.TLS != nil)
 	l := c.server.limits()
 	l.MaxMessage = min(l.MaxMessage, unknownLimit)
 	c.link.SetLimits(l)

@@ -48,7 +48,6 @@ func (c *session) handshakeTLS() error {
 		if err := tc.HandshakeContext(c.ctx); err != nil {
 			return fmt.Errorf("TLS: %w", err)
 		}
-		c.place.pending.Answering() // a login may come with the end of the handshake, or a little later
 		state := tc.ConnectionState()
 		c.peer.TLS = &state
 	}
@@ -106,6 +105,18 @@ func (p *place) ownDeadlines() bool { return p.pending == nil || p.pending.OwnDe
 // heard notes that the server waits for nothing more. It returns false if the connection has lost
 // its place.
 func (p *place) heard() bool { return p.pending == nil || p.left || p.pending.Heard() }
+
+// awaiting notes, after heard, that a login is due. With TLS it may come a round trip after the end
+// of the handshake, otherwise it comes right after the connection.
+func (p *place) awaiting(tls bool) {
+	switch {
+	case p.pending == nil || p.left:
+	case tls:
+		p.pending.Answering()
+	default:
+		p.pending.Awaiting()
+	}
+}
 
 // lost reports whether the connection has lost its place.
 func (p *place) lost() bool { return !p.heard() }

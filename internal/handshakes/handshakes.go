@@ -200,6 +200,21 @@ func (c *Pending) Answering() {
 	}
 }
 
+// Awaiting notes, after Heard, that the server waits for bytes again, which the client may send as
+// early as its first ones.
+func (c *Pending) Awaiting() {
+	p := c.places
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	line := &p.unheard
+	if !c.asked {
+		line = &p.answered
+	}
+	if !c.evicted {
+		p.expectLocked(c, line, mono.Now())
+	}
+}
+
 // Heard notes that no more bytes are due from the connection: it keeps its place until Leave. It
 // returns false if the connection has lost its place already.
 func (c *Pending) Heard() bool {
