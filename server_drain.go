@@ -60,6 +60,7 @@ func (c *serverConn) startDrain(grace time.Duration) {
 	c.mu.Lock()
 	was := c.draining
 	c.draining = true
+	c.acked = c.acked || c.protocol != nil && !c.protocol.hooks.Gradual
 	c.mu.Unlock()
 	switch {
 	case was:
@@ -76,7 +77,7 @@ func (c *serverConn) startDrain(grace time.Duration) {
 // DRAIN was read, and the replies before it have been flushed.
 func (c *serverConn) finishDrain() {
 	if c.protocol != nil {
-		c.protocol.drained()
+		c.protocol.endDrained()
 		return
 	}
 	c.mu.Lock()

@@ -19,8 +19,11 @@ import (
 type ProtocolHooks struct {
 	// Drain is called once if the client should use another server: the server shuts down, the
 	// connection was idle for [IdleTimeout], or the identity ends soon or was not renewed. grace
-	// is how long open calls may go on. New calls are refused from now on.
+	// is how long open calls may go on. New calls are refused from now on, unless Gradual is set.
 	Drain func(grace time.Duration)
+	// Gradual says that the protocol tells its clients of a drain, which takes a while: new calls are
+	// admitted until the protocol calls [ProtocolConn.Drained].
+	Gradual bool
 	// Close is called if the connection must end, with the reason, or with nil after a drain when
 	// no call is open any more. It may be called more than once. The protocol then calls End.
 	Close func(why error)
@@ -311,6 +314,16 @@ func (p *ProtocolConn) Release(n int) { p.conn.server.memory.Give(n) }
 // at once.
 func (p *ProtocolConn) Drain(grace time.Duration) { p.conn.startDrain(grace) }
 
+// Drained refuses new calls because the client knows of the drain and makes no more here. The
+// connection ends when no call is open. A protocol with [ProtocolHooks].Gradual calls it once after
+// Drain; further calls have no effect. It returns at once.
+func (p *ProtocolConn) Drained() {
+	p.conn.mu.Lock()
+	p.conn.draining, p.conn.acked = true, true
+	p.conn.mu.Unlock()
+	p.endDrained()
+}
+
 // End removes the connection after it has ended, and ends the contexts of its calls. err is the
 // reason, for the observers; nil or io.EOF means that one of the two sides ended it regularly.
 // Running calls are still answered through respond, and admitted calls still need Run or Refuse.
@@ -329,7 +342,7 @@ func (p *ProtocolConn) End(err error) {
 		return
 	}
 	c.mu.Lock()
-	c.draining, c.closing = true, true // no call after cancelAll, and no hook
+	c.draining, c.acked, c.closing = true, true, true // no call after cancelAll, and no hook
 	c.mu.Unlock()
 	defer func() { // also if an observer panics
 		c.server.remove(c)
@@ -380,7 +393,7 @@ func (p *ProtocolConn) guests() (calls uint64, open bool) {
 func (p *ProtocolConn) draining() bool {
 	p.conn.mu.Lock()
 	defer p.conn.mu.Unlock()
-	return p.conn.draining
+	return p.conn.acked
 }
 
 // tell runs respond on a goroutine of its own, for a call that was cut off.
@@ -438,11 +451,11 @@ func (p *ProtocolConn) close(why error) {
 	p.hooks.Close(why)
 }
 
-// drained asks the protocol to end a connection that drains and on which no call is open.
-func (p *ProtocolConn) drained() {
+// endDrained asks the protocol to end a connection that refuses calls and on which none is open.
+func (p *ProtocolConn) endDrained() {
 	c := p.conn
 	c.mu.Lock()
-	over := c.draining && !c.closing && c.detached == 0
+	over := c.acked && !c.closing && c.detached == 0
 	c.closing = c.closing || over
 	c.mu.Unlock()
 	if over {

@@ -186,7 +186,7 @@ func (c *calleeHalf) open(ctx *callContext) *Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.accepted != nil && c.accepted.protocol != nil && c.accepted.draining: // the connection may have ended, and then nothing would end the call
+	case c.accepted != nil && c.accepted.protocol != nil && c.accepted.acked: // the connection may have ended, and then nothing would end the call
 		return errDraining
 	case uint64(c.detached) >= c.server.settings.MaxCalls:
 		return c.tooManyCalls()

@@ -204,6 +204,7 @@ func (p *httpProtocol) serveHTTP2(s *anser.Server, in anser.Incoming) (err error
 		},
 		Hold:    func(n int) bool { return h.Hold(n) },
 		Release: func(n int) { h.Release(n) },
+		Drained: func() { h.Drained() },
 	}
 	p.o.setTimes(config, s.ConnTimes())
 	conn := h2.New(in.Conn, in.Begin, config)

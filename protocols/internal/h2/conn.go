@@ -57,6 +57,7 @@ type Conn struct {
 	goneAway   bool      // the client was told to open no more streams
 	closing    bool      // the last GOAWAY was sent: later streams are refused
 	finalID    uint32
+	drained    bool // Drained was called
 	finish     bool // close when everything is written
 	dismissed  error
 	sweeper    *time.Timer

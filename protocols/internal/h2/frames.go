@@ -492,6 +492,7 @@ func (c *Conn) removeLocked(st *Stream) {
 		return
 	}
 	delete(c.streams, st.id)
+	c.drainedLocked()
 	c.opened--
 	if st.waits {
 		st.waits = false

@@ -142,6 +142,9 @@ type Config struct {
 	// counted, and must not wait.
 	Hold    func(n int) bool
 	Release func(n int)
+	// Drained is called once by a goroutine of its own after GoAway, when the client has heard of it
+	// and no stream is open. nil: nothing is called.
+	Drained func()
 }
 
 // Receiver gets the body of a request. Its methods are called by the reader goroutine and must not

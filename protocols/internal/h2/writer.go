@@ -91,6 +91,15 @@ func (c *Conn) refuseLocked() {
 	}
 	c.finalID = max(c.finalID, c.lastOpened)
 	c.goAwayLocked(c.finalID, NoError, "")
+	c.drainedLocked()
+}
+
+// drainedLocked calls Drained if it is time for it.
+func (c *Conn) drainedLocked() {
+	if c.closing && len(c.streams) == 0 && !c.drained && c.config.Drained != nil {
+		c.drained = true
+		go c.config.Drained()
+	}
 }
 
 // Finish closes the connection when all streams have ended and everything is written.

@@ -58,7 +58,7 @@ type login struct {
 func Open(s *anser.Server, peer anser.Peer, drain func(), end func(error)) (*Conn, error) {
 	c := &Conn{Server: s, Peer: peer, draining: make(chan struct{}), drain: drain, close: end, proofs: make(chan struct{}, maxProofs)}
 	base, err := s.OpenConn(peer, anser.ProtocolHooks{
-		Drain: func(time.Duration) { c.startDrain() },
+		Drain: func(time.Duration) { c.startDrain() }, Gradual: true,
 		Close: c.closeBase,
 	})
 	if err != nil {
@@ -71,6 +71,23 @@ func Open(s *anser.Server, peer anser.Peer, drain func(), end func(error)) (*Con
 func (c *Conn) startDrain() {
 	c.once.Do(func() { close(c.draining) })
 	c.drain()
+}
+
+// Drained refuses further calls, after drain was called and the client has heard of it. The last calls
+// of HTTP/1.1 end their connections themselves.
+func (c *Conn) Drained() {
+	c.base.Drained()
+	c.mu.Lock()
+	var others []*anser.ProtocolConn
+	for _, l := range c.others {
+		if l.ready {
+			others = append(others, l.conn)
+		}
+	}
+	c.mu.Unlock()
+	for _, conn := range others {
+		conn.Drained()
+	}
 }
 
 // Draining returns a channel that is closed when the client should use another server.
@@ -239,11 +256,14 @@ func (c *Conn) With(authorization string, f func(*anser.ProtocolConn, *anser.Err
 			<-c.proofs
 		}
 		<-l.done
-		if l.err != nil {
+		switch {
+		case errors.Is(l.err, anser.ErrServerClosed):
+			f(nil, errGone)
+		case l.err != nil:
 			f(nil, errUnknown)
-			return
+		default:
+			f(l.conn, nil)
 		}
-		f(l.conn, nil)
 	}()
 }
 
@@ -287,7 +307,21 @@ func (c *Conn) prove(key [sha256.Size]byte, l *login, token string) {
 	}
 	// Requests after the end of the identity try the credential again.
 	conn, err := c.base.Share(anser.ProtocolHooks{
-		Drain: func(time.Duration) { forget() },
+		Gradual: true,
+		Drain: func(time.Duration) {
+			select {
+			case <-c.draining: // until Drained
+				return
+			default:
+			}
+			forget()
+			go func() {
+				<-l.done
+				if l.conn != nil {
+					l.conn.Drained()
+				}
+			}()
+		},
 		Close: func(why error) {
 			forget()
 			go func() {
