@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -25,31 +26,45 @@ const bound = 2 * time.Minute
 // start builds and runs the server with further flags, and returns its address.
 func start(t *testing.T, flags ...string) string {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "server")
+	address, _ := run(t, build(t), flags...)
+	return address
+}
+
+// build builds the server.
+func build(t *testing.T) (program string) {
+	t.Helper()
+	program = filepath.Join(t.TempDir(), "server")
 	output(t, "", "go", "build", "-o", program, "./server")
+	return program
+}
+
+// run runs the server, which drains when the test ends or earlier by stop.
+func run(t *testing.T, program string, flags ...string) (address string, stop func()) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := l.Addr().String()
+	address = l.Addr().String()
 	l.Close()
 	cmd := exec.Command(program, append([]string{"-listen", address}, flags...)...)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
-		stop := time.AfterFunc(bound, func() { _ = cmd.Process.Kill() })
-		defer stop.Stop()
+		late := time.AfterFunc(bound, func() { _ = cmd.Process.Kill() })
+		defer late.Stop()
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("the server did not drain: %v", err)
 		}
 	})
+	t.Cleanup(stop)
 	for end := time.Now().Add(bound); ; time.Sleep(20 * time.Millisecond) {
 		if conn, err := net.Dial("tcp", address); err == nil {
 			conn.Close()
-			return address
+			return address, stop
 		} else if time.Now().After(end) {
 			t.Fatal(err)
 		}
