@@ -13,24 +13,10 @@ import (
 // connection.
 func (c *calleeHalf) admit(s *reading, n *named, flags wire.Flags, r *wire.Request, fault error) (cd codec.Codec, refused *Error, err error) {
 	srv := c.server
-	if r.Metadata != nil {
-		_, key, err := wire.ParseRequestMetadata(r.Metadata, srv.settings.MaxMetadata)
-		if s.key = key; err != nil {
-			var broken *wire.Error
-			if errors.As(err, &broken) {
-				return nil, nil, broken
-			}
-			fault = err
+	if r.Metadata != nil || fault != nil {
+		if refused, err = c.admitHead(s, r, fault); refused != nil || err != nil {
+			return nil, refused, err
 		}
-	}
-	if fault != nil {
-		var bad *wire.CallError
-		errors.As(fault, &bad)
-		refused = refusal(Code(bad.Code), "%s", bad.Text).WithRetryAfter(RetryNever)
-		if refused.Code == ResourceExhausted {
-			refused.limit = limitMetadata
-		}
-		return nil, refused, nil
 	}
 	if n.method == nil {
 		return nil, s.notServed(srv, n, r.Method), nil
@@ -58,6 +44,30 @@ func (c *calleeHalf) admit(s *reading, n *named, flags wire.Flags, r *wire.Reque
 		return nil, refusal(Unavailable, "the connection is draining: make the call on another one"), nil
 	}
 	return cd, nil, nil
+}
+
+// admitHead checks the metadata of a request, which has the fault as a frame, if any.
+func (c *calleeHalf) admitHead(s *reading, r *wire.Request, fault error) (refused *Error, err error) {
+	if r.Metadata != nil {
+		_, key, err := wire.ParseRequestMetadata(r.Metadata, c.server.settings.MaxMetadata)
+		if s.key = key; err != nil {
+			var broken *wire.Error
+			if errors.As(err, &broken) {
+				return nil, broken
+			}
+			fault = err
+		}
+	}
+	if fault == nil {
+		return nil, nil
+	}
+	var bad *wire.CallError
+	errors.As(fault, &bad)
+	refused = refusal(Code(bad.Code), "%s", bad.Text).WithRetryAfter(RetryNever)
+	if refused.Code == ResourceExhausted {
+		refused.limit = limitMetadata
+	}
+	return refused, nil
 }
 
 func (s *Server) tooLarge(size int) *Error {

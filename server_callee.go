@@ -82,12 +82,7 @@ func (c *calleeHalf) request(s *reading, h wire.Header, body []byte) (lost bool,
 		taken, refused = n.method.limits.admit(Priority(r.Priority), s.waited())
 	}
 	if refused != nil {
-		c.server.countRefusal(n.method, refused)
-		if h.Flags&wire.FlagOneway == 0 {
-			b := refused.body()
-			s.out = c.appendError(s.out, h.ID, 0, &b)
-		}
-		return false, c.flushIfFull(s)
+		return false, c.turnDown(s, n.method, h, refused)
 	}
 	if n.alias != nil {
 		n.alias.uses.Add(1)
@@ -111,6 +106,16 @@ func (c *calleeHalf) request(s *reading, h wire.Header, body []byte) (lost bool,
 		return false, c.handToWorker(s, n, ctx, cd, r.Payload)
 	}
 	return c.accepted.runInline(s, ctx, cd, r.Payload)
+}
+
+// turnDown answers a call that has no context yet. m is nil if its method is not known.
+func (c *calleeHalf) turnDown(s *reading, m *method, h wire.Header, refused *Error) error {
+	c.server.countRefusal(m, refused)
+	if h.Flags&wire.FlagOneway == 0 {
+		b := refused.body()
+		s.out = c.appendError(s.out, h.ID, 0, &b)
+	}
+	return c.flushIfFull(s)
 }
 
 // refuse answers a call that has a context and will not run.

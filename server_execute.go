@@ -171,13 +171,18 @@ func (c *calleeHalf) appendError(out []byte, id uint64, flags wire.Flags, b *wir
 // panicked turns a panic of the user's code into an error that contains only an id, by which the
 // entry in the server's log is found.
 func (s *Server) panicked(ctx *callContext, out []byte, phase string, p any) []byte {
-	s.stats.panics.Add(1)
-	id := rand.Text()[:10]
-	s.log.Error(phase, "method", ctx.method.name, "id", id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-	e := &Error{Code: Internal, Outcome: Executed, Message: fmt.Sprintf("%s; the server's log has the details under id %s", phase, id)}
+	e := s.logPanic(ctx, phase, p)
 	if phase == panicDecode || phase == panicRequest {
 		e.Outcome, e.RetryAfter = Refused, RetryNever
 		return appendRefusal(out, ctx, e)
 	}
 	return appendFault(out, ctx, e)
+}
+
+// logPanic logs a panic of the user's code, and returns the error of the call.
+func (s *Server) logPanic(ctx *callContext, phase string, p any) *Error {
+	s.stats.panics.Add(1)
+	id := rand.Text()[:10]
+	s.log.Error(phase, "method", ctx.method.name, "id", id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	return &Error{Code: Internal, Outcome: Executed, Message: fmt.Sprintf("%s; the server's log has the details under id %s", phase, id)}
 }

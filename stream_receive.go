@@ -159,29 +159,27 @@ func (st *stream) recv(msg any, fresh bool) error {
 		}
 	}
 	if err != nil {
-		st.broken = err
-		st.batch, st.taken, st.chunk, st.whole, st.plain = nil, 0, nil, nil, nil
-		st.side.received()
+		st.breakOff(err)
 	}
 	return err
+}
+
+// breakOff records that nothing more is received, for the reason err.
+func (st *stream) breakOff(err error) {
+	st.broken = err
+	st.batch, st.taken, st.chunk, st.whole, st.plain = nil, 0, nil, nil, nil
+	st.side.received()
 }
 
 // next returns the payload of the next message, which is valid until the next call.
 func (st *stream) next() (payload []byte, packed bool, err error) {
 	st.whole = st.whole[:0]
 	for joins := false; ; joins = true {
-		if len(st.chunk) == 0 || st.stopped.Load() {
-			if err := st.fetch(); err != nil {
-				return nil, false, err
-			}
+		payload, flags, err := st.nextPiece()
+		if err != nil {
+			return nil, false, err
 		}
-		payload, flags := bufpool.Cut(&st.chunk)
 		last, packed := flags&recordMore == 0, flags&recordPacked != 0
-		st.spent += int64(len(payload)) + st.conn.head
-		st.fresh += int64(len(payload)) + st.conn.head
-		if enough(st.spent, st.window) {
-			st.settle()
-		}
 		if len(st.whole)+len(payload) > st.limit {
 			st.hit(limitMessage)
 			return nil, false, st.giveUp(failure(ResourceExhausted, OutcomeUnknown, PhaseDecode, nil,
@@ -197,6 +195,23 @@ func (st *stream) next() (payload []byte, packed bool, err error) {
 			return st.whole, packed, nil
 		}
 	}
+}
+
+// nextPiece returns the next piece of a message, with the flags of its record. It is valid until the
+// next call.
+func (st *stream) nextPiece() (payload []byte, flags byte, err error) {
+	if len(st.chunk) == 0 || st.stopped.Load() {
+		if err := st.fetch(); err != nil {
+			return nil, 0, err
+		}
+	}
+	payload, flags = bufpool.Cut(&st.chunk)
+	st.spent += int64(len(payload)) + st.conn.head
+	st.fresh += int64(len(payload)) + st.conn.head
+	if enough(st.spent, st.window) {
+		st.settle()
+	}
+	return payload, flags, nil
 }
 
 // grown returns b in a buffer with room for n more bytes. The buffers are reused: otherwise each
