@@ -115,7 +115,7 @@ func (c *callerHalf) start(ctx context.Context, k *call, m *methodName) *Error {
 			return failure(ResourceExhausted, NotSent, PhaseWrite, nil, "%d streams are open on the connection and the server allows %d (anser.MaxStreams)", n, c.peer.MaxStreams)
 		}
 	}
-	k.patient = ctx.Done() == nil && k.pending == nil
+	k.patient = k.pending == nil && ctx.Done() == nil // Done may have a cost
 	number := c.numberLocked(m)
 	if number == 0 {
 		c.mu.Unlock()

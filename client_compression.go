@@ -20,6 +20,9 @@ func (k *call) compressRequest(e *endpoint, c *callerHalf, m *clientMethod) (fau
 			fault.Address, fault.RetryAfter = e.Instance().Address, RetryNever
 		}
 	}()
+	if z.passedOn {
+		return k.compressForward(c)
+	}
 	k.frame = k.frame[:k.head]
 	flags := wire.Flags(k.frame[flagsOffset]) &^ (wire.FlagPlain | wire.FlagForced)
 	id := compress.NoneID
@@ -48,6 +51,9 @@ func (k *call) compressRequest(e *endpoint, c *callerHalf, m *clientMethod) (fau
 func (r *streamOpening) compressRequest(o *clientStream, conn *callerHalf) (z *streamPacking, fault *Error) {
 	c := r.options.compression
 	e := o.endpoint
+	if c != nil && c.passedOn {
+		return r.compressForward(o, conn)
+	}
 	if c == nil || !conn.peer.Understands(c.compressor.ID()) || c.to != nil && !c.to(*e.Instance()) {
 		return nil, nil
 	}

@@ -110,6 +110,7 @@ type pending struct {
 	codec codec.Codec
 	out   any // where the reply goes
 	e     *endpoint
+	end   forwardEnd // gets the result in place of waiting goroutines; nil for a future
 
 	over atomic.Bool
 
@@ -242,6 +243,9 @@ func (p *pending) finish(err error) {
 	}
 	if p.ends != nil {
 		p.c.watches.remove(p)
+	}
+	if p.end != nil {
+		p.report()
 	}
 }
 

@@ -111,6 +111,10 @@ type compression struct {
 	price      time.Duration // per byte saved
 	to         func(registry.Instance) bool
 	mistake    error // an invalid option
+
+	// Of a call that is passed on.
+	passedOn bool
+	received bool // the request came compressed
 }
 
 // wants returns ok, and records a mistake if it is false.

@@ -175,6 +175,9 @@ func refusal(code Code, format string, args ...any) *Error {
 
 // handlerError returns the error to send for err, which a handler or a server interceptor returned.
 func handlerError(err error) *Error {
+	if passed, ok := err.(*passedError); ok { // nothing wraps it
+		return passed.fault
+	}
 	out := &Error{Code: CodeOf(err), Outcome: Executed, Message: err.Error(), cause: err}
 	var e *Error
 	if errors.As(err, &e) {

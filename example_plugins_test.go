@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/ansertest"
 	"github.com/anser-rpc/anser/balance"
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/registry"
@@ -295,4 +296,46 @@ func ExampleCodecs() {
 	defer p.close()
 	p.mul(context.Background())
 	// Output: 7 * 8 = 56
+}
+
+// A server in front passes on the calls of a service, and tells the server behind its caller.
+func ExampleForward() {
+	network := new(ansertest.Network)
+	behind := anser.NewServer(anser.NoSignals())
+	defer behind.Close()
+	anser.Handle(behind, "Arith.Mul", func(ctx context.Context, in *Args) (*Reply, error) {
+		fmt.Println("called in", anser.MetadataFrom(ctx)["region"])
+		return &Reply{in.A * in.B}, nil
+	})
+	go behind.Serve(network.Listen("behind:1"))
+	arith, err := anser.Dial("behind:1", anser.Dialer(network.Dial))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer arith.Close()
+
+	front := anser.NewServer(anser.NoSignals(), anser.Forward(func(_ context.Context, call *anser.ForwardCall) (*anser.Client, string, error) {
+		if !strings.HasPrefix(call.Method, "Arith.") {
+			return nil, "", nil // not served
+		}
+		call.Set = anser.Metadata{"region": "eu"}
+		return arith, "", nil
+	}))
+	defer front.Close()
+	go front.Serve(network.Listen("front:1"))
+	c, err := anser.Dial("front:1", anser.Dialer(network.Dial))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+	reply, err := anser.Call[Reply](context.Background(), c, "Arith.Mul", &Args{A: 7, B: 8})
+	fmt.Println(reply, err)
+	_, err = anser.Call[Reply](context.Background(), c, "Text.Mul", &Args{A: 7, B: 8})
+	fmt.Println(anser.CodeOf(err), anser.OutcomeOf(err))
+	// Output:
+	// called in eu
+	// &{56} <nil>
+	// unimplemented refused
 }

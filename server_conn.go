@@ -53,6 +53,7 @@ type reading struct {
 
 	methods   []named
 	unknown   int // bytes of the names in methods
+	unlisted  int // methods that are passed on and had no answer when they were called first
 	hints     int // of the methods that have one
 	lastID    uint64
 	auths     pingLimit // of AUTH frames
@@ -73,6 +74,7 @@ type named struct {
 	hint    string // the method that may have been meant
 	method  *method
 	alias   *alias
+	passed  *method // counts the calls that are passed on, or nil
 
 	// The decision of the policy, and the identity and the version of the policy that it is valid
 	// for.
@@ -219,7 +221,7 @@ func (c *serverConn) reassignReader(t readToken, kept bool) {
 		return
 	}
 	s := &reading{
-		generation: uint32(t.next() >> 32), methods: old.methods, unknown: old.unknown, hints: old.hints, lastID: old.lastID, now: mono.Now(), arrived: old.arrived,
+		generation: uint32(t.next() >> 32), methods: old.methods, unknown: old.unknown, unlisted: old.unlisted, hints: old.hints, lastID: old.lastID, now: mono.Now(), arrived: old.arrived,
 		auths: old.auths, cancels: old.cancels, drained: old.drained, sockDelay: old.sockDelay,
 	}
 	s.reader = old.successor()

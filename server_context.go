@@ -41,6 +41,7 @@ type callExtras struct {
 	packing  *packing      // nil: the request names no compression
 	key      string        // the idempotency key, or ""
 	protocol *ProtocolCall // nil: the call came over Anser's own protocol
+	passed   stopper       // nil: the server runs the call itself
 }
 
 // cancelState is the state that a context needs once its Done is called or a context is derived
@@ -171,6 +172,9 @@ func (c *callContext) end(err error) {
 	c.mu.Unlock()
 	for f := range after {
 		go (*f)() // as context.AfterFunc promises
+	}
+	if c.extras != nil && c.extras.passed != nil {
+		c.extras.passed.stop()
 	}
 }
 

@@ -47,6 +47,7 @@ type method struct {
 	limits     *methodLimits   // nil: nothing limits its calls
 	sides      sides           // of a stream method
 	contract   *methodContract // nil without a schema
+	listed     atomic.Bool     // its calls are passed on, and one was answered
 
 	calls   atomic.Int64
 	failed  atomic.Int64

@@ -138,6 +138,13 @@ func (s *Server) Stats() ServerStats {
 			out.DeprecatedAliases[name] = a.uses.Load()
 		}
 	})
+	if s.o.passer != nil {
+		s.o.passer.each(func(m *method) {
+			if _, served := out.Methods[m.name]; !served {
+				out.Methods[m.name] = MethodStats{m.calls.Load(), m.failed.Load(), m.refused.Load(), m.limits.stats()}
+			}
+		})
+	}
 	out.Keys = KeyStats(s.replies.Stats())
 	sortCompression(out.Compression)
 	return out

@@ -63,7 +63,7 @@ func (st *stream) send(msg any) error {
 		}
 	}
 	for {
-		n, err := st.sendPiece(payload, compression)
+		n, err := st.sendPiece(payload, compression, false)
 		if err != nil {
 			return err
 		}
@@ -102,8 +102,9 @@ func (st *stream) encode(msg any) (payload []byte, fault *Error) {
 }
 
 // sendPiece appends one DATA frame with as much of the message as may be sent now, and returns how
-// much that was. It waits until at least some may be sent.
-func (st *stream) sendPiece(message []byte, compression uint8) (n int, err error) {
+// much that was. It waits until at least some may be sent. With more, the message continues after
+// these bytes.
+func (st *stream) sendPiece(message []byte, compression uint8, more bool) (n int, err error) {
 	s := st.conn
 	w := s.w
 	// If a window is smaller than the credit that sendPiece would wait for, less must do.
@@ -117,7 +118,7 @@ func (st *stream) sendPiece(message []byte, compression uint8) (n int, err error
 	}
 	n = int(min(int64(most), st.credit-s.head, s.credit-s.head))
 	var flags wire.Flags
-	if n < len(message) {
+	if n < len(message) || more {
 		flags = wire.FlagMore
 	}
 	size := n + wire.DataSize
