@@ -46,6 +46,8 @@ Sections (default: all):
   conns  what a call costs with 1,000 and 5,000 connections in the client, one caller on each, against 100,
          and what an exchange over as many bare connections costs; and the CPU of the client while the
          connections are quiet
+  forward  the CPU of a server that passes calls on, against that of the server of direct calls, at 100 and
+         1000 callers
 
 Flags:
 `
@@ -73,7 +75,7 @@ func main() {
 	}
 	names := flag.Args()
 	if len(names) == 0 {
-		names = []string{"say", "round", "slow", "stream", "burn", "idle", "conns"}
+		names = []string{"say", "round", "slow", "stream", "burn", "idle", "conns", "forward"}
 	}
 	if err := run(o, names, *asJSON, os.Stdout); err != nil {
 		log.Fatal(err)
@@ -120,6 +122,8 @@ func runProcess(role string, args []string) {
 	switch role {
 	case "process-server":
 		err = say.Serve(os.Stdin, os.Stdout)
+	case "process-forward":
+		err = say.ServeForward(args[0], os.Stdin, os.Stdout)
 	case "process-bare":
 		err = say.ServeBare(os.Stdin, os.Stdout)
 	case "process-drain":

@@ -93,7 +93,11 @@ func once(p *process, err error, answer any) error {
 func server(env ...string) (*process, string, error) { return serverOf("process-server", env...) }
 
 func serverOf(role string, env ...string) (*process, string, error) {
-	p, err := selfWith(env, role)
+	return answering(selfWith(env, role))
+}
+
+// answering waits for the address of a server that was started.
+func answering(p *process, err error) (*process, string, error) {
 	if err != nil {
 		return nil, "", err
 	}

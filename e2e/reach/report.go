@@ -24,6 +24,8 @@ type report struct {
 	Burn   *burning      `json:"burn,omitempty"`
 	Idle   *idling       `json:"idle,omitempty"`
 	Conns  []*connecting `json:"conns,omitempty"`
+	// The server CPU of Forward is that of the server that passes the calls on.
+	Forward []*comparison `json:"forward,omitempty"`
 }
 
 func newReport() *report {
@@ -201,6 +203,12 @@ func (r *report) print(w io.Writer) error {
 			fmt.Fprintf(t, "ratio of the client's CPU\t%s, bare %s, over bare %s\n", c.Client, c.BareClient, c.OverClient)
 			fmt.Fprintf(t, "ratio of the server's CPU\t%s, bare %s, over bare %s\n", c.Server, c.BareServer, c.OverServer)
 			fmt.Fprintf(t, "CPU of the client while all are quiet\t%.2f %% of a core\n", c.Quiet.Median)
+		}
+	}
+	if len(r.Forward) > 0 {
+		heading(t, "calls that a server passes on, against direct ones", "server CPU")
+		for _, c := range r.Forward {
+			c.print(t, fmt.Sprintf("passed on, c=%d", c.Callers), fmt.Sprintf("direct, c=%d", c.Callers))
 		}
 	}
 	return t.Flush()

@@ -10,7 +10,7 @@ import (
 )
 
 var sections = map[string]func(options, *report) error{
-	"say": measureSay, "round": measureRound, "slow": measureSlow, "stream": measureStream, "burn": measureBurn, "idle": measureIdle, "conns": measureConns,
+	"say": measureSay, "round": measureRound, "slow": measureSlow, "stream": measureStream, "burn": measureBurn, "idle": measureIdle, "conns": measureConns, "forward": measureForward,
 }
 
 // figures of one measurement.
@@ -360,6 +360,39 @@ func measureConns(o options, r *report) error {
 		}
 		c.end()
 		r.Conns = append(r.Conns, c)
+	}
+	return nil
+}
+
+// measureForward compares the CPU time that a server uses to pass a call on with that of the server
+// of a direct call. Both serve the same loads in turns.
+func measureForward(o options, r *report) error {
+	s, addr, err := server()
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	between, betweenAddr, err := answering(self("process-forward", addr))
+	if err != nil {
+		return err
+	}
+	defer between.stop()
+	for _, callers := range []int{100, 1000} {
+		c := &comparison{Callers: callers, measure: serverCPU}
+		n := o.calls(200_000, callers)
+		for range o.rounds {
+			base, err := load(s, say.Options{Addr: addr, Callers: callers, Calls: n})
+			if err != nil {
+				return err
+			}
+			own, err := load(between, say.Options{Addr: betweenAddr, Callers: callers, Calls: n})
+			if err != nil {
+				return err
+			}
+			c.add(own, base)
+		}
+		c.end()
+		r.Forward = append(r.Forward, c)
 	}
 	return nil
 }

@@ -79,20 +79,7 @@ func Serve(commands io.Reader, answers io.Writer) error {
 	if err != nil {
 		return err
 	}
-	l, err := s.Listen("127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(l) }()
-	err = answerCommands(commands, answers, func() (Stat, error) { return stat(s, l.Addr().String()) })
-	if err := errors.Join(err, s.Close()); err != nil {
-		return err
-	}
-	if err := <-served; !errors.Is(err, anser.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return serveOn(s, commands, answers)
 }
 
 // answerCommands writes a Stat at once and after each command, until there are no more.
