@@ -148,7 +148,7 @@ func (k *call) compressForward(c *callerHalf) *Error {
 		return failure(Unimplemented, NotSent, PhaseEncode, nil, "neither the server nor what it passes calls on to has the compression %d", id)
 	default:
 		var err *unpackError
-		if k.frame, err = unpack(k.frame, k.plain, z.compressor, c.host.maxMessage, c.host.maxExpansion); err != nil {
+		if k.frame, err = unpack(k.frame, k.plain, z.compressor, c.host.maxMessage, c.host.maxExpansion, true); err != nil {
 			return failure(err.code, NotSent, PhaseEncode, err.cause, "the request: %s", err.text)
 		}
 		id, flags = 0, flags&^wire.FlagForced
@@ -208,7 +208,7 @@ func (p *pending) forwardOneway() {
 func (p *pending) forwardWaiting(f *forwarding) {
 	in, out := slices.Clone(f.request.Payload), new([]byte)
 	if f.request.Compression != 0 && f.flags&wire.FlagPlain == 0 {
-		plain, err := unpack(nil, in, f.compressor, p.c.o.maxMessage, p.c.o.maxExpansion)
+		plain, err := unpack(nil, in, f.compressor, p.c.o.maxMessage, p.c.o.maxExpansion, true)
 		if err != nil {
 			p.finish(failure(err.code, NotSent, PhaseEncode, err.cause, "the request: %s", err.text))
 			return

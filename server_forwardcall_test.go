@@ -344,7 +344,7 @@ const maxForwardAllocs = 3
 
 func TestAllocationsOfForward(t *testing.T) {
 	network := new(ansertest.Network)
-	rawServer(t, network.Listen("a:1"), func(p *wirepeer.Peer) { answer(p.Conn) })
+	rawServer(t, network.Listen("a:1"), answer)
 	passOn(t, network, "a:1")
 	p := rawClient(t, network, "gw:1")
 	p.Send(wire.AppendMethod(nil, 1, "Echo.Say"))
