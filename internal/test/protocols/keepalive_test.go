@@ -32,9 +32,9 @@ type bubble struct {
 
 // inBubble starts them. The client sends a PING after 10 s, its minimum, as the server must expect of
 // clients that are configured for it.
-func inBubble(t *testing.T, http protocols.Option, opts ...anser.ServerOption) *bubble {
+func inBubble(t *testing.T, http []protocols.Option, opts ...anser.ServerOption) *bubble {
 	t.Helper()
-	b := &bubble{Server: anser.NewServer(append(opts, silent, anser.NoSignals(), protocols.All(http))...)}
+	b := &bubble{Server: anser.NewServer(append(opts, silent, anser.NoSignals(), protocols.All(http...))...)}
 	addDoors(b.Server)
 	var network ansertest.Network
 	served := make(chan error, 1)
@@ -108,7 +108,7 @@ func TestKeepaliveEnforcement(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := inBubble(t, protocols.KeepaliveEnforcementPolicy(row.policy))
+				b := inBubble(t, []protocols.Option{protocols.KeepaliveEnforcementPolicy(row.policy)})
 				if row.idle {
 					if err := b.open(t.Context()); err != nil {
 						t.Fatal(err)
