@@ -10,7 +10,7 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/internal/gobwire"
-	"github.com/anser-rpc/anser/netrpc/internal/link"
+	"github.com/anser-rpc/anser/internal/link"
 )
 
 // Client calls a server over one connection, which any number of calls share. It does not

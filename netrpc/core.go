@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser"
-	"github.com/anser-rpc/anser/netrpc/internal/link"
+	"github.com/anser-rpc/anser/internal/link"
 )
 
 // host returns the server of package anser that runs the calls: Server.Anser, or one that belongs

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/anser-rpc/anser/netrpc/internal/link"
+	"github.com/anser-rpc/anser/internal/link"
 )
 
 // Dialer makes clients. The zero value behaves like [Dial] and [DialHTTP]. Its fields must not be

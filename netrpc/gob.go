@@ -10,7 +10,7 @@ import (
 	"net/rpc"
 
 	"github.com/anser-rpc/anser/internal/gobwire"
-	"github.com/anser-rpc/anser/netrpc/internal/link"
+	"github.com/anser-rpc/anser/internal/link"
 )
 
 // gobStream is the common part of the codecs of both sides: values in pairs, a header and a body.

@@ -9,7 +9,7 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/anser-rpc/anser/netrpc/internal/link"
+	"github.com/anser-rpc/anser/internal/link"
 )
 
 // connected is the status of the answer to CONNECT, which net/rpc's clients compare.

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/anser-rpc/anser"
-	"github.com/anser-rpc/anser/netrpc/internal/link"
+	"github.com/anser-rpc/anser/internal/link"
 )
 
 // Protocol returns net/rpc's protocol over gob, for [anser.Protocols]: stock clients of net/rpc

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/internal/link"
 	"github.com/anser-rpc/anser/internal/stranger"
-	"github.com/anser-rpc/anser/netrpc/internal/link"
 )
 
 // Server serves methods to clients of net/rpc and of this package. The zero value is ready, as in

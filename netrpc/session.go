@@ -14,9 +14,9 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/internal/gobwire"
+	"github.com/anser-rpc/anser/internal/link"
 	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/stranger"
-	"github.com/anser-rpc/anser/netrpc/internal/link"
 )
 
 // session is one connection of a server.

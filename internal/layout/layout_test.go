@@ -76,7 +76,6 @@ var rules = []rule{
 	{packages: "protocols", may: append([]string{"netrpc", "netrpc/jsonrpc"}, above...)},
 	{packages: "protocols/internal/h2", may: []string{"internal/**"}}, // bytes and connections, not Anser
 	{packages: "protocols/internal/**", may: above},
-	{packages: "netrpc/internal/**", may: []string{"internal/stranger"}}, // they handle bytes and connections, not Anser
 	{packages: "telemetry/**", may: above},
 	{packages: "transport/**", may: above},
 	{packages: "gateway", may: above},

@@ -10,8 +10,8 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/codec/tuple"
 	"github.com/anser-rpc/anser/internal/gobwire"
+	"github.com/anser-rpc/anser/internal/link"
 	"github.com/anser-rpc/anser/netrpc"
-	"github.com/anser-rpc/anser/netrpc/internal/link"
 )
 
 // The codes of JSON-RPC 2.0.

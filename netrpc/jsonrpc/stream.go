@@ -9,7 +9,7 @@ import (
 	"io"
 
 	"github.com/anser-rpc/anser/internal/gobwire"
-	"github.com/anser-rpc/anser/netrpc/internal/link"
+	"github.com/anser-rpc/anser/internal/link"
 )
 
 // stream is the common part of the codecs of both sides: consecutive JSON values. One goroutine
