@@ -1,5 +1,5 @@
 // Package protocols lets everybody call the services of a server of Anser: one port speaks gRPC,
-// gRPC-Web, Connect, JSON over HTTP, JSON-RPC and net/rpc, besides Anser's own protocol.
+// gRPC-Web, Connect, JSON over HTTP, JSON-RPC, net/rpc and rpcx, besides Anser's own protocol.
 //
 //	s := anser.NewServer(protocols.All())
 //
@@ -16,5 +16,5 @@ import (
 // All makes a server speak all protocols of this package and of package netrpc. The options are
 // those of [HTTP].
 func All(opts ...Option) anser.ServerOption {
-	return anser.Protocols(HTTP(opts...), netrpc.Protocol(), jsonrpc.Protocol())
+	return anser.Protocols(HTTP(opts...), RPCXClients(), netrpc.Protocol(), jsonrpc.Protocol())
 }

@@ -74,6 +74,7 @@ func FuzzPort(f *testing.F) {
 		"POST /test.Echo.Say HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n\"\"", "GET / HTTP/1.1\r\n\r\n",
 		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00", `{"method":"test.Echo.Say","params":[{}],"id":1}`, "\xa5NSR\x01\x00\x00\x00",
 		"\x16\x03\x01", "PROXY TCP4 1.2.3.4 1.2.3.4 1 2\r\n", "CONNECT /rpc HTTP/1.0\n\n",
+		"\x08\x00\x00\x30\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x10\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00",
 		"POST /jsonrpc HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n",
 	} {
 		f.Add([]byte(begin), 3)
