@@ -135,6 +135,13 @@ func (o *Outbox) FlushAll() error {
 	return o.FlushTo(end)
 }
 
+// Written returns how many bytes of the stream were written.
+func (o *Outbox) Written() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.written
+}
+
 // Err returns the error of a failed write, or nil.
 func (o *Outbox) Err() error {
 	o.mu.Lock()

@@ -15,8 +15,8 @@ import (
 var update = flag.Bool("update", false, "write the golden files")
 
 type (
-	args  struct{ A, B int }
-	reply struct{ C int }
+	Args  struct{ A, B int }
+	Reply struct{ C int }
 )
 
 // messages are what stock rpcx sends.
@@ -37,12 +37,12 @@ func messages(t *testing.T) map[string]*protocol.Message {
 		return m
 	}
 	all := map[string]*protocol.Message{
-		"request":   message(7, protocol.MsgPack, encode(codec.MsgpackCodec{}, &args{7, 8})),
-		"json":      message(8, protocol.JSON, encode(codec.JSONCodec{}, &args{7, 8})),
-		"oneway":    message(9, protocol.MsgPack, encode(codec.MsgpackCodec{}, &args{7, 8})),
+		"request":   message(7, protocol.MsgPack, encode(codec.MsgpackCodec{}, &Args{7, 8})),
+		"json":      message(8, protocol.JSON, encode(codec.JSONCodec{}, &Args{7, 8})),
+		"oneway":    message(9, protocol.MsgPack, encode(codec.MsgpackCodec{}, &Args{7, 8})),
 		"heartbeat": message(10, protocol.MsgPack, encode(codec.MsgpackCodec{}, int64(1700000000))),
 		"gzip":      message(11, protocol.JSON, encode(codec.JSONCodec{}, strings.Repeat("x", 2000))),
-		"reply":     message(7, protocol.MsgPack, encode(codec.MsgpackCodec{}, &reply{56})),
+		"reply":     message(7, protocol.MsgPack, encode(codec.MsgpackCodec{}, &Reply{56})),
 		"error":     message(12, protocol.MsgPack, nil),
 	}
 	all["request"].Metadata = map[string]string{"tenant": "blue"}

@@ -27,7 +27,7 @@ import (
 func serve(t *testing.T, opts ...anser.ServerOption) (*anser.Server, string) {
 	t.Helper()
 	s := anser.NewServer(append(opts, protocols.All(), anser.NoSignals(), anser.Logger(slog.New(slog.DiscardHandler)))...)
-	anser.Handle(s, "Arith.Mul", func(_ context.Context, in *args) (*reply, error) { return &reply{in.A * in.B}, nil })
+	anser.Handle(s, "Arith.Mul", func(_ context.Context, in *Args) (*Reply, error) { return &Reply{in.A * in.B}, nil })
 	l, err := s.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -70,24 +70,24 @@ func within(t *testing.T) context.Context {
 func TestCallGoAndOneway(t *testing.T) {
 	s, addr := serve(t)
 	noted := make(chan int, 1)
-	anser.Handle(s, "Arith.Note", func(_ context.Context, in *args) (*reply, error) {
+	anser.Handle(s, "Arith.Note", func(_ context.Context, in *Args) (*Reply, error) {
 		noted <- in.A
-		return &reply{}, nil
+		return &Reply{}, nil
 	})
 	c := stock(t, addr, "Arith", nil)
-	var out reply
-	if err := c.Call(within(t), "Mul", &args{7, 8}, &out); err != nil || out.C != 56 {
+	var out Reply
+	if err := c.Call(within(t), "Mul", &Args{7, 8}, &out); err != nil || out.C != 56 {
 		t.Fatal(out, err)
 	}
-	out = reply{}
-	call, err := c.Go(within(t), "Mul", &args{6, 7}, &out, make(chan *client.Call, 1))
+	out = Reply{}
+	call, err := c.Go(within(t), "Mul", &Args{6, 7}, &out, make(chan *client.Call, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if done := <-call.Done; done.Error != nil || out.C != 42 {
 		t.Fatal(out, done.Error)
 	}
-	if err := c.Call(within(t), "Note", &args{A: 5}, nil); err != nil {
+	if err := c.Call(within(t), "Note", &Args{A: 5}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if a := <-noted; a != 5 {
@@ -179,19 +179,19 @@ func TestMessagePackOfRPCX(t *testing.T) {
 func TestMetadata(t *testing.T) {
 	s, addr := serve(t)
 	seen := make(chan anser.Metadata, 1)
-	anser.Handle(s, "Arith.Say", func(ctx context.Context, in *args) (*reply, error) {
+	anser.Handle(s, "Arith.Say", func(ctx context.Context, in *Args) (*Reply, error) {
 		seen <- anser.MetadataFrom(ctx)
 		deadline, ok := ctx.Deadline()
 		if left := time.Until(deadline); !ok || left > 10*time.Second || left < 5*time.Second {
 			t.Errorf("the deadline is in %v", left)
 		}
-		return &reply{1}, anser.SetTrailer(ctx, "served-by", "anser")
+		return &Reply{1}, anser.SetTrailer(ctx, "served-by", "anser")
 	})
 	back := map[string]string{}
 	ctx := context.WithValue(within(t), share.ReqMetaDataKey, map[string]string{"Tenant": "blue", "traceparent": "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"})
 	ctx = context.WithValue(ctx, share.ResMetaDataKey, back)
-	var out reply
-	if err := stock(t, addr, "Arith", nil).Call(ctx, "Say", &args{}, &out); err != nil {
+	var out Reply
+	if err := stock(t, addr, "Arith", nil).Call(ctx, "Say", &Args{}, &out); err != nil {
 		t.Fatal(err)
 	}
 	if md := <-seen; md["tenant"] != "blue" || len(md) != 1 {
@@ -204,29 +204,29 @@ func TestMetadata(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	s, addr := serve(t, anser.MaxMessage(1<<20))
-	anser.Handle(s, "Arith.Fail", func(context.Context, *args) (*reply, error) { return nil, errors.New("no luck today") })
-	anser.Handle(s, "Arith.Panic", func(context.Context, *args) (*reply, error) { panic("secret") })
+	anser.Handle(s, "Arith.Fail", func(context.Context, *Args) (*Reply, error) { return nil, errors.New("no luck today") })
+	anser.Handle(s, "Arith.Panic", func(context.Context, *Args) (*Reply, error) { panic("secret") })
 	c := stock(t, addr, "Arith", nil)
 	for method, want := range map[string]string{
 		"Fail": "no luck today", "Panic": "panicked", "Muls": `method "Arith.Muls" is not served here`,
 	} {
 		back := map[string]string{}
-		err := c.Call(context.WithValue(within(t), share.ResMetaDataKey, back), method, &args{}, &reply{})
+		err := c.Call(context.WithValue(within(t), share.ResMetaDataKey, back), method, &Args{}, &Reply{})
 		var service client.ServiceError
 		if !errors.As(err, &service) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v, want %q", method, err, want)
 		}
 	}
-	if err := c.Call(within(t), "Mul", &[]string{"x"}, &reply{}); err == nil || !strings.Contains(err.Error(), "decode the message with msgpack") {
+	if err := c.Call(within(t), "Mul", &[]string{"x"}, &Reply{}); err == nil || !strings.Contains(err.Error(), "decode the message with msgpack") {
 		t.Errorf("an array for a struct: %v", err)
 	}
 	// A message that is too large is refused, and the connection goes on.
 	big := strings.Repeat("x", 2<<20)
-	if err := c.Call(within(t), "Mul", &struct{ A string }{big}, &reply{}); err == nil || !strings.Contains(err.Error(), "over the limit of 1048576: raise it with anser.MaxMessage") {
+	if err := c.Call(within(t), "Mul", &struct{ A string }{big}, &Reply{}); err == nil || !strings.Contains(err.Error(), "over the limit of 1048576: raise it with anser.MaxMessage") {
 		t.Errorf("2 MiB: %v", err)
 	}
-	var out reply
-	if err := c.Call(within(t), "Mul", &args{2, 3}, &out); err != nil || out.C != 6 {
+	var out Reply
+	if err := c.Call(within(t), "Mul", &Args{2, 3}, &out); err != nil || out.C != 6 {
 		t.Error(out, err)
 	}
 	if n := s.Stats().Conns; n != 1 {
@@ -243,8 +243,8 @@ func TestHeartbeats(t *testing.T) {
 	plugins := client.NewPluginContainer()
 	plugins.Add(&beatCounter{&beats})
 	c.SetPlugins(plugins)
-	var out reply
-	if err := c.Call(within(t), "Mul", &args{2, 3}, &out); err != nil {
+	var out Reply
+	if err := c.Call(within(t), "Mul", &Args{2, 3}, &out); err != nil {
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(10 * time.Second); beats.Load() < 5 && time.Now().Before(deadline); {
@@ -278,7 +278,7 @@ func TestToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, addr := serve(t, anser.Authenticate(tokens), anser.Authorize(policy))
-	anser.Handle(s, "Arith.Other", func(_ context.Context, in *args) (*reply, error) { return &reply{}, nil })
+	anser.Handle(s, "Arith.Other", func(_ context.Context, in *Args) (*Reply, error) { return &Reply{}, nil })
 	for shown, want := range map[string]string{
 		token: "", "Bearer " + token: "", "guess": "the credential is not accepted", "": "unauthenticated",
 	} {
@@ -286,13 +286,13 @@ func TestToken(t *testing.T) {
 		if shown != "" {
 			c.Auth(shown)
 		}
-		var out reply
-		err := c.Call(within(t), "Mul", &args{7, 8}, &out)
+		var out Reply
+		err := c.Call(within(t), "Mul", &Args{7, 8}, &out)
 		if want == "" && (err != nil || out.C != 56) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %v, %v, want %q", shown, out, err, want)
 		}
 		if want == "" {
-			if err := c.Call(within(t), "Other", &args{}, &out); err == nil {
+			if err := c.Call(within(t), "Other", &Args{}, &out); err == nil {
 				t.Error("a method that is not allowed is called")
 			}
 		}
@@ -303,8 +303,8 @@ func TestTLS(t *testing.T) {
 	a := authority.New("rpcx test")
 	_, addr := serve(t, anser.TLS(&tls.Config{Certificates: []tls.Certificate{a.Issue()}}))
 	c := stock(t, addr, "Arith", func(o *client.Option) { o.TLSConfig = &tls.Config{RootCAs: a.Pool} })
-	var out reply
-	if err := c.Call(within(t), "Mul", &args{7, 8}, &out); err != nil || out.C != 56 {
+	var out Reply
+	if err := c.Call(within(t), "Mul", &Args{7, 8}, &out); err != nil || out.C != 56 {
 		t.Fatal(out, err)
 	}
 }
@@ -313,10 +313,10 @@ func TestTLS(t *testing.T) {
 func TestDrain(t *testing.T) {
 	running, release := make(chan struct{}, 100), make(chan struct{})
 	slow := func(s *anser.Server) {
-		anser.Handle(s, "Arith.Slow", func(context.Context, *args) (*reply, error) {
+		anser.Handle(s, "Arith.Slow", func(context.Context, *Args) (*Reply, error) {
 			running <- struct{}{}
 			<-release
-			return &reply{1}, nil
+			return &Reply{1}, nil
 		})
 	}
 	first, one := serve(t)
@@ -332,8 +332,8 @@ func TestDrain(t *testing.T) {
 	var calls sync.WaitGroup
 	for range 20 {
 		calls.Go(func() {
-			var out reply
-			if err := c.Call(within(t), "Slow", &args{}, &out); err != nil || out.C != 1 {
+			var out Reply
+			if err := c.Call(within(t), "Slow", &Args{}, &out); err != nil || out.C != 1 {
 				t.Errorf("a call that ran during the drain: %v, %v", out, err)
 			}
 		})
@@ -346,8 +346,8 @@ func TestDrain(t *testing.T) {
 	go func() { stopped <- first.Shutdown(within(t)) }()
 	for range 200 {
 		calls.Go(func() {
-			var out reply
-			if err := c.Call(within(t), "Mul", &args{7, 8}, &out); err != nil || out.C != 56 {
+			var out Reply
+			if err := c.Call(within(t), "Mul", &Args{7, 8}, &out); err != nil || out.C != 56 {
 				t.Errorf("a call after the beginning of the drain: %v, %v", out, err)
 			}
 		})
