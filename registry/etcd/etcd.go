@@ -41,6 +41,7 @@ const revokeTimeout = 2 * time.Second
 type Registry struct {
 	client    *client
 	prefix    string
+	rpcx      bool // the instances are in the layout of rpcx
 	log       *slog.Logger
 	announcer *announcer
 	life      *upkeep.Life
@@ -107,7 +108,7 @@ func New(c *clientv3.Client, opts ...Option) (*Registry, error) {
 func newRegistry(c *client, cfg config) *Registry {
 	life := upkeep.NewLife()
 	return &Registry{
-		client: c, prefix: cfg.prefix, log: cfg.log, life: life,
+		client: c, prefix: cfg.prefix, rpcx: cfg.rpcx, log: cfg.log, life: life,
 		announcer: newAnnouncer(life.Context(), c, cfg.ttl, cfg.log),
 	}
 }
@@ -115,11 +116,11 @@ func newRegistry(c *client, cfg config) *Registry {
 // Register implements registry.Registrar. If etcd rejects the record, for example for lack of
 // permission, it fails at once.
 func (r *Registry) Register(ctx context.Context, in registry.Instance) error {
-	value, err := registry.Encode(in)
+	key, value, err := r.encode(in)
 	if err != nil {
 		return err
 	}
-	if err := r.announcer.ledger.Put(ctx, r.key(in), string(value)); err != nil {
+	if err := r.announcer.ledger.Put(ctx, key, value); err != nil {
 		return fmt.Errorf("register %q of service %q: %w", in.Key(), in.Service, err)
 	}
 	return nil
@@ -163,6 +164,7 @@ func (r *Registry) Close() (err error) {
 // config holds the settings made by options.
 type config struct {
 	prefix         string
+	rpcx           bool
 	ttl            time.Duration
 	log            *slog.Logger
 	tls            *tls.Config
@@ -175,9 +177,16 @@ func defaults() config {
 
 func (c *config) check() error {
 	c.prefix = strings.TrimRight(c.prefix, "/")
+	if c.rpcx {
+		return c.checkRPCX()
+	}
 	if c.prefix != "" && c.prefix[0] != '/' {
 		return fmt.Errorf("etcd prefix %q does not start with a slash: use %q", c.prefix, "/"+c.prefix)
 	}
+	return c.checkTTL()
+}
+
+func (c *config) checkTTL() error {
 	if c.ttl < time.Second {
 		return fmt.Errorf("etcd lease of %v is too short: use 1s or more", c.ttl)
 	}

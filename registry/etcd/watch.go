@@ -10,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/registry/internal/rpcxlayout"
 )
 
 // Watch implements registry.Resolver. It lists the service and watches from the revision after the
@@ -78,6 +79,9 @@ func (w *watch) apply(events []*mvccpb.Event) {
 }
 
 func (w *watch) putLocked(kv *mvccpb.KeyValue) {
+	if w.registry.rpcx && !rpcxlayout.IsServer(string(kv.Key[len(w.prefix):])) {
+		return // another key of rpcx's plugins
+	}
 	in, err := w.registry.decode(kv)
 	if err != nil {
 		w.problem = err

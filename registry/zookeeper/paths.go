@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/registry/internal/rpcxlayout"
 )
 
 // segment returns the text as the name of a node: it escapes slashes and other special characters
@@ -21,11 +22,20 @@ func segment(text string) string {
 	return url.PathEscape(text)
 }
 
-func (c *config) servicesPath() string { return c.prefix + "/services" }
+func (c *config) servicesPath() string {
+	if c.rpcx {
+		return c.prefix
+	}
+	return c.prefix + "/services"
+}
 
 func (c *config) servicePath(service string) string { return c.servicesPath() + "/" + segment(service) }
 
 func (c *config) instancePath(in registry.Instance) string {
+	if c.rpcx {
+		name, _ := rpcxlayout.Name(in) // encode has the error
+		return c.servicePath(in.Service) + "/" + name
+	}
 	return c.servicePath(in.Service) + "/" + segment(in.Key())
 }
 
@@ -41,6 +51,9 @@ func (c *config) documentPath(name string) string {
 
 // decode returns the instance stored in a node of the service.
 func (c *config) decode(service, name string, data []byte) (registry.Instance, error) {
+	if c.rpcx {
+		return rpcxlayout.Decode(service, name, data)
+	}
 	node := c.servicePath(service) + "/" + name
 	in, err := registry.Decode(data)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/registry/internal/rpcxlayout"
 	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
@@ -77,6 +78,9 @@ func (w *watch) read(ctx context.Context, c *connection, changed map[string]bool
 			var err error
 			if names, err = c.children(conn, w.path); err != nil {
 				return err
+			}
+			if w.rpcx {
+				names = slices.DeleteFunc(names, func(name string) bool { return !rpcxlayout.IsServer(name) })
 			}
 		}
 		listed := make(map[string]bool, len(names))

@@ -115,7 +115,7 @@ func (w *writer) Write(ctx context.Context, key string, in *registry.Instance, f
 	me := w.owner // Begin may change it while an abandoned request is in flight
 	write := me.remove
 	if in != nil {
-		data, err := registry.Encode(*in)
+		data, err := w.encode(*in)
 		if err != nil {
 			return false, err
 		}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/internal/announce"
+	"github.com/anser-rpc/anser/registry/internal/rpcxlayout"
 	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
@@ -69,6 +70,11 @@ func Dial(endpoints []string, opts ...Option) (*Registry, error) {
 // Register implements registry.Registrar. If ZooKeeper rejects the record, for example for lack of
 // permission, it fails at once.
 func (r *Registry) Register(ctx context.Context, in registry.Instance) error {
+	if r.rpcx {
+		if _, err := r.encode(in); err != nil {
+			return err
+		}
+	}
 	return r.announcer.Register(ctx, r.instancePath(in), in)
 }
 
@@ -95,6 +101,7 @@ func (r *Registry) Close() (err error) {
 type config struct {
 	endpoints      []string
 	prefix         string
+	rpcx           bool // the instances are in the layout of rpcx
 	ttl            time.Duration
 	log            *slog.Logger
 	tls            *tls.Config
@@ -108,6 +115,11 @@ func defaults() config {
 
 func (c *config) check() error {
 	c.prefix = strings.TrimRight(c.prefix, "/")
+	if c.rpcx {
+		if err := rpcxlayout.CheckBase(c.prefix); err != nil {
+			return fmt.Errorf("zookeeper.RPCX: %w", err)
+		}
+	}
 	if c.prefix != "" && c.prefix[0] != '/' {
 		return fmt.Errorf("zookeeper prefix %q does not start with a slash: use %q", c.prefix, "/"+c.prefix)
 	}

@@ -1,0 +1,72 @@
+package etcd
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/registry/internal/rpcxlayout"
+)
+
+// RPCX makes a Registry keep its instances as rpcx's plugin EtcdV3RegisterPlugin does, under the same
+// base path: clients of rpcx find the servers of Anser, and clients of Anser the servers of rpcx. It
+// takes the place of [Prefix].
+//
+// The address of a server of rpcx has the scheme rpcx: a client needs the option protocols.RPCX. That
+// of an instance of Anser must be host:port; its server must speak rpcx too. A weight of rpcx counts
+// 100 here, "inactive" is Disabled, and the first group of a server is its group.
+func RPCX(basePath string) Option {
+	return func(c *config) { c.prefix, c.rpcx = basePath, true }
+}
+
+// RPCXScheme lets a client find its service in etcd, in the layout of rpcx. It is an option of
+// anser.Dial:
+//
+//	c, err := anser.Dial("etcd+rpcx://127.0.0.1:2379/rpcx/Arith", etcd.RPCXScheme(), protocols.RPCX())
+//
+// The path of the target is the base path of rpcx, with the slash in front, and the service path. The
+// options are those of Dial.
+func RPCXScheme(opts ...DialOption) registry.Scheme {
+	return registry.Scheme{Name: "etcd+rpcx", Open: func(u *url.URL) (registry.Resolver, string, error) {
+		endpoints, base, service, err := rpcxlayout.Target(targets, u)
+		if err != nil {
+			return nil, "", err
+		}
+		r, err := Dial(endpoints, append(append([]DialOption(nil), opts...), RPCX(base))...)
+		if err != nil {
+			return nil, "", err
+		}
+		return r, service, nil
+	}}
+}
+
+// checkRPCX checks the options of a registry in the layout of rpcx.
+func (c *config) checkRPCX() error {
+	if err := rpcxlayout.CheckBase(c.prefix); err != nil {
+		return fmt.Errorf("etcd.RPCX: %w", err)
+	}
+	return c.checkTTL()
+}
+
+// keyRPCX returns the key of an instance whose name is valid.
+func (r *Registry) keyRPCX(in registry.Instance) string {
+	name, _ := rpcxlayout.Name(in)
+	return r.servicePrefix(in.Service) + name
+}
+
+func (r *Registry) encodeRPCX(in registry.Instance) (key, value string, err error) {
+	name, err := rpcxlayout.Name(in)
+	if err != nil {
+		return "", "", err
+	}
+	record, err := rpcxlayout.Encode(in, nil)
+	return r.servicePrefix(in.Service) + name, string(record), err
+}
+
+func (r *Registry) decodeRPCX(kv *mvccpb.KeyValue) (registry.Instance, error) {
+	service, name, _ := strings.Cut(strings.TrimPrefix(string(kv.Key), r.prefix+"/"), "/")
+	return rpcxlayout.Decode(service, name, kv.Value)
+}

@@ -1,0 +1,51 @@
+package zookeeper
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/registry/internal/rpcxlayout"
+)
+
+// RPCX makes a Registry keep its instances as rpcx's plugin ZooKeeperRegisterPlugin does, under the
+// same base path: clients of rpcx find the servers of Anser, and clients of Anser the servers of rpcx.
+// It takes the place of [Prefix].
+//
+// The address of a server of rpcx has the scheme rpcx: a client needs the option protocols.RPCX. That
+// of an instance of Anser must be host:port; its server must speak rpcx too. A weight of rpcx counts
+// 100 here, "inactive" is Disabled, and the first group of a server is its group.
+func RPCX(basePath string) Option {
+	return func(c *config) { c.prefix, c.rpcx = "/"+strings.TrimLeft(basePath, "/"), true }
+}
+
+// RPCXScheme lets a client find its service in ZooKeeper, in the layout of rpcx. It is an option of
+// anser.Dial:
+//
+//	c, err := anser.Dial("zookeeper+rpcx://127.0.0.1:2181/rpcx/Arith", zookeeper.RPCXScheme(), protocols.RPCX())
+//
+// The path of the target is the base path of rpcx and the service path. The options are those of Dial.
+func RPCXScheme(opts ...Option) registry.Scheme {
+	return registry.Scheme{Name: "zookeeper+rpcx", Open: func(u *url.URL) (registry.Resolver, string, error) {
+		endpoints, base, service, err := rpcxlayout.Target(targets, u)
+		if err != nil {
+			return nil, "", err
+		}
+		r, err := Dial(endpoints, append(append([]Option(nil), opts...), RPCX(base))...)
+		if err != nil {
+			return nil, "", err
+		}
+		return r, service, nil
+	}}
+}
+
+// encode returns the data of the node of an instance.
+func (c *config) encode(in registry.Instance) ([]byte, error) {
+	if !c.rpcx {
+		return registry.Encode(in)
+	}
+	if _, err := rpcxlayout.Name(in); err != nil {
+		return nil, err
+	}
+	return rpcxlayout.Encode(in, nil)
+}
