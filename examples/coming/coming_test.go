@@ -11,7 +11,7 @@ import (
 // programs has the programs of each framework, with the one that is without Anser first.
 var programs = map[string][]string{
 	"netrpc":  {"before", "after"},
-	"rpcx":    {"before", "after"},
+	"rpcx":    {"before", "after", "move"},
 	"grpc":    {"before", "after", "stubs"},
 	"connect": {"before", "after"},
 	"kitex":   {"before", "after", "structs"},

@@ -9,6 +9,7 @@ require (
 	github.com/anser-rpc/anser/codec/thrift v0.0.0
 	github.com/anser-rpc/anser/connectstubs v0.0.0
 	github.com/anser-rpc/anser/grpcstubs v0.0.0
+	github.com/anser-rpc/anser/protocols v0.0.0
 	github.com/cloudwego/gopkg v0.2.0
 	github.com/cloudwego/kitex v0.16.2
 	github.com/smallnest/rpcx v1.9.3
@@ -35,6 +36,7 @@ require (
 	github.com/cloudwego/netpoll v0.7.2 // indirect
 	github.com/cloudwego/runtimex v0.1.1 // indirect
 	github.com/cloudwego/thriftgo v0.4.5 // indirect
+	github.com/coder/websocket v1.8.15 // indirect
 	github.com/dgryski/go-jump v0.0.0-20211018200510-ba001c3ffce0 // indirect
 	github.com/edwingeng/doublejump v1.0.1 // indirect
 	github.com/facebookgo/clock v0.0.0-20150410010913-600d898af40a // indirect
@@ -101,6 +103,8 @@ require (
 )
 
 replace github.com/anser-rpc/anser => ../..
+
+replace github.com/anser-rpc/anser/protocols => ../../protocols
 
 replace github.com/anser-rpc/anser/codec/thrift => ../../codec/thrift
 
