@@ -59,9 +59,6 @@ func (c *conn) begin(h *rpcxwire.Head, f *rpcxwire.Front) (*request, *anser.Erro
 	name := string(f.Path) + "." + string(f.Method)
 	q := &request{c: c, head: *h, path: name[:len(f.Path)], name: name[len(f.Path)+1:], method: c.methods.FindName(name)}
 	metadata, err := rpcxwire.Pairs(f.Metadata)
-	if err != nil {
-		return q, anser.Refuse(anser.InvalidArgument, "%v", err)
-	}
 	q.token = metadata[rpcxwire.AuthKey]
 	q.codec = codecOf(h.Serialization, q.method)
 	q.call = anser.ProtocolRequest{
@@ -75,18 +72,35 @@ func (c *conn) begin(h *rpcxwire.Head, f *rpcxwire.Front) (*request, *anser.Erro
 	if q.conn, fault = c.login(q.token); fault == nil {
 		fault = exchange.Known(q.conn, &q.call)
 	}
-	switch {
-	case fault != nil:
+	if fault != nil {
 		return q, fault
-	case q.method != nil && q.method.Own:
-		return q, anser.Refuse(anser.Unimplemented, "method %q is not served to clients of rpcx", name)
-	case q.codec == nil:
-		return q, anser.Refuse(anser.Unimplemented, "%v is not served: use MessagePack, JSON, protobuf or raw bytes (client.Option.SerializeType)", h.Serialization)
 	}
-	if err := h.CheckCompression(); err != nil {
-		return q, anser.Refuse(anser.Unimplemented, "%v", err)
+	if err == nil {
+		err = h.CheckCompression()
+	}
+	switch {
+	case err != nil:
+		return q, q.reject(anser.InvalidArgument, "%v", err)
+	case q.method != nil && q.method.Own:
+		return q, q.reject(anser.Unimplemented, "method %q is not served to clients of rpcx", name)
+	case q.codec == nil:
+		return q, q.reject(anser.Unimplemented, "%v is not served: use MessagePack, JSON, protobuf or raw bytes (client.Option.SerializeType)", h.Serialization)
+	case f.Payload > c.most: // Admit says it, in the words of the server
+		return q, q.reject(anser.ResourceExhausted, "the request of %d bytes is over the limit of %d (anser.MaxMessage)", f.Payload, c.most)
 	}
 	return q, nil
+}
+
+// reject returns why a request does not run: what the server says, or else the given error, which
+// the server counts.
+func (q *request) reject(code anser.Code, format string, args ...any) *anser.Error {
+	call, fault := q.conn.Admit(&q.call)
+	if fault != nil {
+		return fault
+	}
+	why := anser.Refuse(code, format, args...)
+	call.Refuse(why)
+	return why
 }
 
 const maxMilliseconds = int64(100 * 365 * 24 * time.Hour / time.Millisecond)

@@ -137,13 +137,6 @@ func (c *conn) message(h *rpcxwire.Head, f *rpcxwire.Front) error {
 		return c.heartbeat(h, f)
 	}
 	q, fault := c.begin(h, f)
-	if fault == nil && f.Payload > c.most {
-		k, e := q.conn.Admit(&q.call)
-		if fault = e; e == nil { // the server's limit says the same, so this is not reached
-			fault = anser.Refuse(anser.ResourceExhausted, "the request of %d bytes is over the limit of %d (anser.MaxMessage)", f.Payload, c.most)
-			k.Refuse(fault)
-		}
-	}
 	if fault != nil {
 		q.refuse(fault)
 		return c.skip(f)

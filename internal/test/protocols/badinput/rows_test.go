@@ -24,7 +24,7 @@ const (
 )
 
 func rows() []row {
-	return slices.Concat(floodRows(), headerRows(), bodyRows(), http1Rows(), jsonRPCRows(), socketRows(), portRows(), memoryRows())
+	return slices.Concat(floodRows(), headerRows(), bodyRows(), http1Rows(), jsonRPCRows(), socketRows(), portRows(), memoryRows(), rpcxRows())
 }
 
 // closedWith reports whether a connection was closed for this reason.
