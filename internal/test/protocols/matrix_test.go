@@ -162,7 +162,7 @@ func TestMatrix(t *testing.T) {
 		throughAnser("gRPC", "grpc://", func() anser.DialOption { return protocols.GRPC() }),
 		throughAnser("gRPC-Web", "http://", func() anser.DialOption { return protocols.GRPCWeb(protocols.UnencryptedHTTP2()) }),
 		throughAnser("Connect", "http://", func() anser.DialOption { return protocols.Connect(protocols.UnencryptedHTTP2()) }),
-		plainJSON(), jsonRPC(), jsonRPCOverTCP(), netRPC(),
+		plainJSON(), jsonRPC(), jsonRPCOverTCP(), netRPC(), rpcx(),
 	}
 	written := matrix(t, m, languages)
 	const name, begin, end = "../../../docs/protocols.md", "<!-- matrix: begin -->\n", "<!-- matrix: end -->\n"

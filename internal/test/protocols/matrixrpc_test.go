@@ -6,6 +6,9 @@ import (
 	"net"
 	"net/rpc"
 	"strings"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/protocols"
 )
 
 // What a request with one answer, and one that is a method and a message alone, have no place for.
@@ -106,4 +109,11 @@ func netRPC() language {
 		oneAnswer, bareRequest,
 		{[]string{"trailers", "code of an error", "details of an error", "outcome of an error"}, "an answer is a result, or an error as a text: there are no trailers, and no code, details or outcome of an error"},
 	}}
+}
+
+// rpcx calls with a client of Anser that speaks the protocol of rpcx.
+func rpcx() language {
+	l := throughAnser("rpcx", "rpcx://", func() anser.DialOption { return protocols.RPCX() })
+	l.lacks = []lack{oneAnswer, {[]string{"details of an error"}, "an error is a text; metadata carries its code and outcome, but no details"}}
+	return l
 }
