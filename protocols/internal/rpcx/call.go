@@ -199,11 +199,11 @@ func (q *request) respond(r anser.ProtocolReply) error {
 }
 
 func (q *request) answer(r anser.ProtocolReply) error {
-	switch {
-	case q.head.Has(rpcxwire.Oneway):
+	if q.head.Has(rpcxwire.Oneway) {
 		return nil
-	case r.Err != nil:
-		q.fail(r.Err, r.Trailers)
+	}
+	if fault := r.Err; fault != nil {
+		q.fail(fault, r.Trailers)
 		return nil
 	}
 	h := rpcxwire.Head{Flags: rpcxwire.Response, Serialization: q.head.Serialization, Seq: q.head.Seq}
