@@ -20,6 +20,7 @@ type Outbox struct {
 	buf      *bytes.Buffer
 	spare    *bytes.Buffer
 	appended int64
+	begun    int64
 	written  int64
 	writing  bool
 	err      error
@@ -135,11 +136,12 @@ func (o *Outbox) FlushAll() error {
 	return o.FlushTo(end)
 }
 
-// Written returns how many bytes of the stream were written.
-func (o *Outbox) Written() int64 {
+// Begun returns how many bytes of the stream a write was begun for: of the others, the peer has
+// received none.
+func (o *Outbox) Begun() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.written
+	return o.begun
 }
 
 // Err returns the error of a failed write, or nil.
@@ -168,6 +170,7 @@ func (o *Outbox) writeLocked() {
 	for o.buf != nil && o.err == nil {
 		b := o.buf
 		o.buf = nil
+		o.begun += int64(b.Len())
 		o.mu.Unlock()
 		n, err := o.write(b.Bytes())
 		o.mu.Lock()

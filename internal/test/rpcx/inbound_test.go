@@ -323,38 +323,75 @@ func TestDrain(t *testing.T) {
 	second, two := serve(t)
 	slow(first)
 	slow(second)
-	d, err := client.NewMultipleServersDiscovery([]*client.KVPair{{Key: "tcp@" + one}, {Key: "tcp@" + two}})
-	if err != nil {
-		t.Fatal(err)
+	// Everything for each goroutine: rpcx's clients and lists are not free of races.
+	var lists sync.Mutex
+	var all []*client.MultipleServersDiscovery
+	each := func(f func(c client.XClient)) func() {
+		return func() {
+			d, err := client.NewMultipleServersDiscovery([]*client.KVPair{{Key: "tcp@" + one}, {Key: "tcp@" + two}})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			c := client.NewXClient("Arith", client.Failover, client.RoundRobin, d, client.DefaultOption)
+			defer c.Close()
+			lists.Lock()
+			all = append(all, d)
+			lists.Unlock()
+			f(c)
+		}
 	}
-	c := client.NewXClient("Arith", client.Failover, client.RoundRobin, d, client.DefaultOption)
-	defer c.Close()
+	mul := func(c client.XClient) {
+		var out Reply
+		if err := c.Call(within(t), "Mul", &Args{7, 8}, &out); err != nil || out.C != 56 {
+			t.Errorf("a call has failed: %v, %v", out, err)
+		}
+	}
 	var calls sync.WaitGroup
-	for range 20 {
-		calls.Go(func() {
+	for range 10 {
+		calls.Go(each(func(c client.XClient) {
+			mul(c) // at the first server
+			mul(c)
 			var out Reply
 			if err := c.Call(within(t), "Slow", &Args{}, &out); err != nil || out.C != 1 {
 				t.Errorf("a call that ran during the drain: %v, %v", out, err)
 			}
-		})
+		}))
 	}
-	for range 20 {
+	for range 10 {
 		<-running
 	}
-	d.Update([]*client.KVPair{{Key: "tcp@" + two}}) // as a registry does before a server stops
+	over := make(chan struct{})
+	var going atomic.Int64
+	for range 10 {
+		calls.Go(each(func(c client.XClient) {
+			for i := 0; ; i++ {
+				if mul(c); i == 3 {
+					going.Add(1)
+				}
+				select {
+				case <-over:
+					return
+				default:
+				}
+			}
+		}))
+	}
+	for going.Load() < 10 {
+		time.Sleep(time.Millisecond)
+	}
+	lists.Lock()
+	for _, d := range all {
+		d.Update([]*client.KVPair{{Key: "tcp@" + two}}) // as a registry does before a server stops
+	}
+	lists.Unlock()
 	stopped := make(chan error, 1)
 	go func() { stopped <- first.Shutdown(within(t)) }()
-	for range 200 {
-		calls.Go(func() {
-			var out Reply
-			if err := c.Call(within(t), "Mul", &Args{7, 8}, &out); err != nil || out.C != 56 {
-				t.Errorf("a call after the beginning of the drain: %v, %v", out, err)
-			}
-		})
-	}
 	time.AfterFunc(50*time.Millisecond, func() { close(release) })
+	err := <-stopped
+	close(over)
 	calls.Wait()
-	if err := <-stopped; err != nil {
+	if err != nil {
 		t.Error(err)
 	}
 }

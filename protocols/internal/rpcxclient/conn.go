@@ -170,7 +170,7 @@ func refusal(code wire.Code, text string) *wire.ErrorBody {
 // end ends the calls of a connection whose server has gone, and asks the client to leave it.
 func (t *translator) end(why error) {
 	t.server.Close()
-	sent := t.server.Out.Written()
+	begun := t.server.Out.Begun()
 	t.mu.Lock()
 	calls := t.calls
 	t.calls = make(map[uint64]*call)
@@ -178,7 +178,7 @@ func (t *translator) end(why error) {
 	t.mu.Unlock()
 	for id, c := range calls {
 		e := &wire.ErrorBody{Code: wire.Unavailable, Outcome: wire.OutcomeUnknown, Message: fmt.Sprintf("the connection to the server of rpcx was lost: %v", why)}
-		if sent <= c.before {
+		if begun <= c.before {
 			e.Outcome = wire.Refused
 		}
 		t.fail(id, e)

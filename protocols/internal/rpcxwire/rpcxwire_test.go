@@ -121,7 +121,7 @@ func TestHostile(t *testing.T) {
 				}
 			}
 		})
-		if allocated > 8 {
+		if allocated > 20 { // some more with the race detector
 			t.Errorf("%s: %v allocations", name, allocated)
 		}
 	}
