@@ -11,6 +11,7 @@ import (
 
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/consul"
+	"github.com/anser-rpc/anser/registry/registrytest"
 )
 
 // An instance is where rpcx looks for it, and what rpcx has written is an instance.
@@ -118,5 +119,43 @@ func TestWatchLayoutOfRPCX(t *testing.T) {
 	stop()
 	if err := <-watched; err != context.Canceled {
 		t.Error(err)
+	}
+}
+
+func TestConformanceOfRPCX(t *testing.T) {
+	s := shared
+	registrytest.Run(t, func(t *testing.T) registrytest.Fixture {
+		base, ttl := freshPrefix()+"rpcx", testTTL
+		if strings.HasSuffix(t.Name(), "/CloseDuringOutage") {
+			ttl = 10 * time.Second // this test waits for it to expire
+		}
+		return registrytest.Fixture{
+			Open: func() registry.Registry {
+				r, err := consul.DialRPCX(s.endpoint(), base, consul.TTL(ttl))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return r // the suite closes it
+			},
+			Stop:         s.Stop,
+			Start:        func() { s.start(t) },
+			ForgetLeases: func() { endSessions(t, s) },
+			HostPortOnly: true,
+		}
+	}, registrytest.Documents)
+}
+
+// endSessions ends all sessions, with the keys that belong to them.
+func endSessions(t *testing.T, s *server) {
+	t.Helper()
+	sessions := s.use(t).Session()
+	list, _, err := sessions.List(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range list {
+		if _, err := sessions.Destroy(e.ID, nil); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"google.golang.org/grpc/backoff"
 
 	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/registry/internal/rpcxlayout"
 	"github.com/anser-rpc/anser/registry/internal/upkeep"
 )
 
@@ -42,6 +43,7 @@ type Registry struct {
 	client    *client
 	prefix    string
 	rpcx      bool // the instances are in the layout of rpcx
+	names     rpcxlayout.Names
 	log       *slog.Logger
 	announcer *announcer
 	life      *upkeep.Life
@@ -120,6 +122,11 @@ func (r *Registry) Register(ctx context.Context, in registry.Instance) error {
 	if err != nil {
 		return err
 	}
+	if r.rpcx {
+		if err := r.moveRPCX(ctx, in, key); err != nil {
+			return err
+		}
+	}
 	if err := r.announcer.ledger.Put(ctx, key, value); err != nil {
 		return fmt.Errorf("register %q of service %q: %w", in.Key(), in.Service, err)
 	}
@@ -129,7 +136,13 @@ func (r *Registry) Register(ctx context.Context, in registry.Instance) error {
 // Deregister implements registry.Registrar. If ctx ends first, the record is removed as soon as
 // etcd can be reached.
 func (r *Registry) Deregister(ctx context.Context, in registry.Instance) error {
-	if err := r.announcer.ledger.Remove(ctx, r.key(in)); err != nil {
+	key := ""
+	if r.rpcx {
+		key = r.names.Take(in)
+	} else {
+		key = r.key(in)
+	}
+	if err := r.announcer.ledger.Remove(ctx, key); err != nil {
 		return fmt.Errorf("deregister %q of service %q: %w", in.Key(), in.Service, err)
 	}
 	return nil

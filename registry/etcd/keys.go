@@ -17,9 +17,6 @@ func (r *Registry) servicePrefix(service string) string { return r.prefix + "/" 
 // key returns the key of an instance. Slashes in the instance's own key are escaped, so every key
 // has exactly two parts after the prefix.
 func (r *Registry) key(in registry.Instance) string {
-	if r.rpcx {
-		return r.keyRPCX(in)
-	}
 	return r.servicePrefix(in.Service) + url.PathEscape(in.Key())
 }
 

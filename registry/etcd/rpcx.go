@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"strings"
@@ -51,18 +52,24 @@ func (c *config) checkRPCX() error {
 	return c.checkTTL()
 }
 
-// keyRPCX returns the key of an instance whose name is valid.
-func (r *Registry) keyRPCX(in registry.Instance) string {
-	name, _ := rpcxlayout.Name(in)
-	return r.servicePrefix(in.Service) + name
+// moveRPCX withdraws the record of an instance that has another address now.
+func (r *Registry) moveRPCX(ctx context.Context, in registry.Instance, key string) error {
+	before := r.names.Put(in, key)
+	if before == "" {
+		return nil
+	}
+	if err := r.announcer.ledger.Remove(ctx, before); err != nil {
+		return fmt.Errorf("register %q of service %q: %w", in.Key(), in.Service, err)
+	}
+	return nil
 }
 
 func (r *Registry) encodeRPCX(in registry.Instance) (key, value string, err error) {
-	name, err := rpcxlayout.Name(in)
+	record, err := rpcxlayout.Encode(in, nil)
 	if err != nil {
 		return "", "", err
 	}
-	record, err := rpcxlayout.Encode(in, nil)
+	name, err := rpcxlayout.Name(in)
 	return r.servicePrefix(in.Service) + name, string(record), err
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/etcd"
+	"github.com/anser-rpc/anser/registry/registrytest"
 )
 
 // An instance is where rpcx looks for it, and what rpcx has written is an instance.
@@ -82,4 +83,26 @@ func TestRPCXScheme(t *testing.T) {
 			r.(*etcd.Registry).Close()
 		}
 	}
+}
+
+func TestConformanceOfRPCX(t *testing.T) {
+	registrytest.Run(t, func(t *testing.T) registrytest.Fixture {
+		base, ttl := freshPrefix(), testTTL
+		if strings.HasSuffix(t.Name(), "/CloseDuringOutage") {
+			ttl = 2 * time.Second // this test waits for it to expire
+		}
+		return registrytest.Fixture{
+			Open: func() registry.Registry {
+				r, err := etcd.Dial([]string{shared.endpoint}, etcd.RPCX(base), etcd.TTL(ttl))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return r // the suite closes it
+			},
+			Stop:         shared.Stop,
+			Start:        func() { shared.start(t) },
+			ForgetLeases: func() { forgetLeases(t, shared) },
+			HostPortOnly: true,
+		}
+	})
 }

@@ -40,6 +40,9 @@ type watch struct {
 
 func (w *watch) sorted() []registry.Instance {
 	list := slices.AppendSeq(make([]registry.Instance, 0, len(w.instances)), maps.Values(w.instances))
+	if w.registry.rpcx {
+		return rpcxlayout.Once(list)
+	}
 	registry.Sort(list)
 	return list
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/registry/redis"
+	"github.com/anser-rpc/anser/registry/registrytest"
 )
 
 // An instance is where rpcx looks for it, and what rpcx has written is an instance.
@@ -120,4 +121,26 @@ func TestWatchLayoutOfRPCX(t *testing.T) {
 	if err := <-watched; err != context.Canceled {
 		t.Error(err)
 	}
+}
+
+func TestConformanceOfRPCX(t *testing.T) {
+	registrytest.Run(t, func(t *testing.T) registrytest.Fixture {
+		base, ttl := freshPrefix(), testTTL
+		if strings.HasSuffix(t.Name(), "/CloseDuringOutage") {
+			ttl = 2 * time.Second // this test waits for it to expire
+		}
+		return registrytest.Fixture{
+			Open: func() registry.Registry {
+				r, err := redis.DialRPCX([]string{shared.address}, base, redis.TTL(ttl))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return r // the suite closes it
+			},
+			Stop:         shared.Stop,
+			Start:        func() { shared.start(t) },
+			ForgetLeases: func() { forget(t, shared, "/"+base) },
+			HostPortOnly: true,
+		}
+	}, registrytest.Documents)
 }

@@ -46,7 +46,11 @@ func (c *config) documentPath(name string) string {
 	for i, p := range parts {
 		parts[i] = segment(p)
 	}
-	return c.prefix + "/documents/" + strings.Join(parts, ":")
+	folder := "/documents/"
+	if c.rpcx { // there, a service may have that name
+		folder = "/@documents/"
+	}
+	return c.prefix + folder + strings.Join(parts, ":")
 }
 
 // decode returns the instance stored in a node of the service.

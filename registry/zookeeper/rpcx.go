@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"context"
 	"net/url"
 	"strings"
 
@@ -44,8 +45,21 @@ func (c *config) encode(in registry.Instance) ([]byte, error) {
 	if !c.rpcx {
 		return registry.Encode(in)
 	}
-	if _, err := rpcxlayout.Name(in); err != nil {
-		return nil, err
+	data, err := rpcxlayout.Encode(in, nil)
+	if err == nil {
+		_, err = rpcxlayout.Name(in)
 	}
-	return rpcxlayout.Encode(in, nil)
+	return data, err
+}
+
+// moveRPCX withdraws the record of an instance that has another address now. The error is that of an
+// instance that rpcx has no place for.
+func (r *Registry) moveRPCX(ctx context.Context, in registry.Instance) error {
+	if _, err := r.encode(in); err != nil {
+		return err
+	}
+	if before := r.names.Put(in, r.instancePath(in)); before != "" {
+		return r.announcer.Deregister(ctx, before, in)
+	}
+	return nil
 }

@@ -3,6 +3,7 @@ package zookeeper_test
 import (
 	"context"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/registry/registrytest"
 	"github.com/anser-rpc/anser/registry/zookeeper"
 )
 
@@ -75,4 +77,26 @@ func TestRPCXScheme(t *testing.T) {
 			r.(*zookeeper.Registry).Close()
 		}
 	}
+}
+
+func TestConformanceOfRPCX(t *testing.T) {
+	registrytest.Run(t, func(t *testing.T) registrytest.Fixture {
+		base, ttl := freshPrefix(), testTTL
+		if slices.Contains(shortLived, path.Base(t.Name())) {
+			ttl = shortTTL
+		}
+		return registrytest.Fixture{
+			Open: func() registry.Registry {
+				r, err := zookeeper.Dial([]string{shared.endpoint}, zookeeper.RPCX(base), zookeeper.TTL(ttl))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return r // the suite closes it
+			},
+			Stop:         shared.Stop,
+			Start:        func() { shared.start(t) },
+			ForgetLeases: func() { shared.forgetLeases(t) },
+			HostPortOnly: true,
+		}
+	})
 }

@@ -151,7 +151,11 @@ func (w *watch) tell() {
 			list = append(list, n.instance)
 		}
 	}
-	registry.Sort(list)
+	if w.rpcx {
+		list = rpcxlayout.Once(list)
+	} else {
+		registry.Sort(list)
+	}
 	if !w.current || !registry.Equal(list, w.last) {
 		w.update(list)
 		w.current, w.last = true, list

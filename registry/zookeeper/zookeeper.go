@@ -37,6 +37,7 @@ const (
 type Registry struct {
 	*config
 	writer    *writer
+	names     rpcxlayout.Names
 	announcer *announce.Announcer
 	reader    *reader
 	life      *upkeep.Life
@@ -71,7 +72,7 @@ func Dial(endpoints []string, opts ...Option) (*Registry, error) {
 // permission, it fails at once.
 func (r *Registry) Register(ctx context.Context, in registry.Instance) error {
 	if r.rpcx {
-		if _, err := r.encode(in); err != nil {
+		if err := r.moveRPCX(ctx, in); err != nil {
 			return err
 		}
 	}
@@ -81,7 +82,11 @@ func (r *Registry) Register(ctx context.Context, in registry.Instance) error {
 // Deregister implements registry.Registrar. If ctx ends first, the record is removed as soon as
 // ZooKeeper can be reached.
 func (r *Registry) Deregister(ctx context.Context, in registry.Instance) error {
-	return r.announcer.Deregister(ctx, r.instancePath(in), in)
+	path := r.instancePath(in)
+	if r.rpcx {
+		path = r.names.Take(in)
+	}
+	return r.announcer.Deregister(ctx, path, in)
 }
 
 // Close implements registry.Registry. It allows ZooKeeper five seconds to end the session, and

@@ -51,9 +51,9 @@ func NewKeeper(s Store, every time.Duration, log *slog.Logger) *Keeper {
 
 // Register implements registry.Registrar.
 func (k *Keeper) Register(ctx context.Context, in registry.Instance) error {
-	_, err := Name(in)
+	_, err := Encode(in, nil)
 	if err == nil {
-		_, err = Encode(in, nil)
+		_, err = Name(in)
 	}
 	if err != nil {
 		return err
@@ -144,7 +144,7 @@ func (k *Keeper) look(ctx context.Context, service string) (upkeep.View[[]regist
 		}
 		view.Value = append(view.Value, in)
 	}
-	registry.Sort(view.Value)
+	view.Value = Once(view.Value)
 	return view, nil
 }
 
