@@ -45,7 +45,6 @@ func within(t *testing.T) context.Context {
 // plugin is what a plugin of rpcx for a registry does.
 type plugin interface {
 	Register(name string, rcvr any, metadata string) error
-	Unregister(name string) error
 	Stop() error
 }
 
@@ -102,7 +101,7 @@ func places(t *testing.T) map[string]func(t *testing.T) place {
 				},
 				target: "consul+rpcx://" + address + base + "/Arith", scheme: consul.RPCXScheme(),
 				plugin: func(t *testing.T, at string) plugin {
-					p := &consulplugin.ConsulRegisterPlugin{ServiceAddress: "tcp@" + at, ConsulServers: []string{address}, BasePath: base, UpdateInterval: 10 * time.Second, Expired: 10 * time.Second}
+					p := &consulplugin.ConsulRegisterPlugin{ServiceAddress: "tcp@" + at, ConsulServers: []string{address}, BasePath: base, UpdateInterval: time.Minute, Expired: time.Minute}
 					if err := p.Start(); err != nil {
 						t.Fatal(err)
 					}
@@ -190,6 +189,7 @@ func (p *kvPlugin) Register(name string, _ any, metadata string) error {
 	return p.kv.Put(p.base+"/"+name+"/"+p.address, []byte(metadata), &store.WriteOptions{TTL: time.Minute})
 }
 
+// Unregister makes it a plugin that rpcx calls.
 func (p *kvPlugin) Unregister(name string) error {
 	return p.kv.Delete(p.base + "/" + name + "/" + p.address)
 }
@@ -215,7 +215,7 @@ func stockMover(t *testing.T, p *place) *mover {
 	served := make(chan struct{})
 	go func() { s.ServeListener("tcp", l); close(served) }()
 	m.stop = func() {
-		if err := registered.Unregister("Arith"); err != nil {
+		if err := registered.Stop(); err != nil {
 			t.Error(err)
 		}
 		time.Sleep(2 * time.Second) // until all clients know: rpcx cannot tell them
@@ -268,7 +268,6 @@ func TestMove(t *testing.T) {
 			await(t, &p, 1)
 			stop := make(chan struct{})
 			var clients sync.WaitGroup
-			defer clients.Wait()
 			var byStock, byAnser atomic.Int64
 			x := client.NewXClient("Arith", client.Failover, client.RoundRobin, p.discovery(t), client.DefaultOption)
 			defer x.Close()
@@ -294,7 +293,10 @@ func TestMove(t *testing.T) {
 			}
 			load(&byStock, func(ctx context.Context, in *Args, out *Reply) error { return x.Call(ctx, "Mul", in, out) })
 			load(&byAnser, func(ctx context.Context, in *Args, out *Reply) error { return c.Call(ctx, "Arith.Mul", in, out) })
-			defer close(stop)
+			defer func() {
+				close(stop)
+				clients.Wait()
+			}()
 
 			grown := func(n *atomic.Int64) {
 				t.Helper()
