@@ -9,7 +9,7 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/internal/accept"
-	"github.com/anser-rpc/anser/netrpc/internal/link"
+	"github.com/anser-rpc/anser/internal/link"
 )
 
 // Serve serves the connections of l until [Server.Shutdown] or [Server.Close], and finally closes
