@@ -48,7 +48,7 @@ func (m *method) bindContract(source *contract.Source) error {
 		return err
 	}
 	c := &methodContract{source: source, schema: schema}
-	service, name := splitName(m.name)
+	service, name := splitName(m.nameInContract())
 	if c.service = schema.Service(service); c.service == nil {
 		return fmt.Errorf("its contract has no service %s", service)
 	}
@@ -104,7 +104,7 @@ const ContractTag = "contract."
 func (s *Server) addContractTags(in *registry.Instance) {
 	services := make(map[string][]string)
 	s.table.each(func(name string, m *method, a *alias) {
-		if a == nil && m.contract != nil {
+		if a == nil && !m.foreign && m.contract != nil {
 			service, short := splitName(name)
 			services[service] = append(services[service], short+"="+m.contract.fingerprint)
 		}
@@ -165,7 +165,7 @@ func (c *calleeHalf) contract(service string) (*ContractReply, error) {
 	limited := c.auth != nil && srv.o.authorizer != nil
 	srv.table.each(func(name string, m *method, a *alias) {
 		in, short := splitName(name)
-		if in != service || a != nil || limited && !srv.allows(c.identity(), name) {
+		if in != service || a != nil || m.foreign || limited && !srv.allows(c.identity(), name) {
 			return
 		}
 		if mayAll[name] = true; m.contract == nil {
@@ -192,7 +192,7 @@ func (c *calleeHalf) contract(service string) (*ContractReply, error) {
 // messages. It is nil for a method of protobuf messages without a contract: the messages have
 // descriptors. The caller may change it.
 func (t *MethodType) Schema() *contract.Schema {
-	service, name := splitName(t.Name)
+	service, name := splitName(cmp.Or(t.ContractName, t.Name))
 	if t.Contract != nil {
 		if s, err := t.Contract.Schema(); err == nil && s.Service(service) != nil {
 			part := *s

@@ -82,7 +82,7 @@ func (s *Server) takesKey(m *method, oneway bool) *Error {
 	switch {
 	case m.converse != nil || oneway:
 		return refusal(InvalidArgument, "a stream or oneway call has no idempotency key").WithRetryAfter(RetryNever)
-	case !m.once:
+	case !m.once && !m.takesKeys:
 		return refusal(Unimplemented, "method %q does not take idempotency keys here: give it or the server anser.Deduplicate", m.name)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package anser
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/contract"
 	"github.com/anser-rpc/anser/internal/gain"
 	"github.com/anser-rpc/anser/internal/mono"
 	"github.com/anser-rpc/anser/internal/placement"
@@ -42,12 +44,16 @@ type method struct {
 	own        codec.Codec // that its messages bring, or nil
 	builtin    bool
 	foreign    bool // only other protocols call it
+	takesKeys  bool // its handler sees to idempotency keys itself
 	placement  placement.Learner
 	gains      gain.Table      // of compressing its replies
 	limits     *methodLimits   // nil: nothing limits its calls
 	sides      sides           // of a stream method
 	contract   *methodContract // nil without a schema
 	listed     atomic.Bool     // its calls are passed on, and one was answered
+	// Of a dynamic method: its schema, or nil, and the name that it has there, or "" for its own.
+	source       *contract.Source
+	contractName string
 
 	calls   atomic.Int64
 	failed  atomic.Int64
@@ -116,29 +122,42 @@ func (s *Server) add(opts []HandleOption, list ...*method) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
+	if err := s.exchange(nil, opts, list); err != nil {
+		return s.refuseMethod(err)
+	}
+	return nil
+}
+
+// replace adds methods in place of those with the names in remove, which are foreign.
+func (s *Server) replace(remove []string, opts []HandleOption, list ...*method) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	return s.exchange(remove, opts, list)
+}
+
+// exchange removes and adds methods.
+func (s *Server) exchange(remove []string, opts []HandleOption, list []*method) error {
 	entries := make([]entry, len(list))
 	for i, m := range list {
 		o, err := s.prepare(m, opts)
 		if err != nil {
-			return s.refuseMethod(err)
+			return err
 		}
 		entries[i] = entry{m, o}
 	}
-	if err := s.table.check(entries); err != nil {
-		return s.refuseMethod(err)
+	if err := s.table.check(remove, entries); err != nil {
+		return err
 	}
 	for _, m := range list {
 		if m.builtin {
 			continue
 		}
 		if err := s.o.observers.methodAdded(m.name); err != nil {
-			return s.refuseMethod(err)
+			return err
 		}
 	}
-	if err := s.table.enter(entries, s.newMethodLimits); err != nil {
-		return s.refuseMethod(err)
-	}
-	return nil
+	return s.table.enter(remove, entries, s.newMethodLimits)
 }
 
 // prepare applies the options to a method, and wraps it in the interceptors.
@@ -150,7 +169,8 @@ func (s *Server) prepare(m *method, opts []HandleOption) (*handleOptions, error)
 		}
 		opt.applyHandle(o)
 	}
-	m.idempotent, m.mode, m.only, m.once = o.idempotent, o.mode, o.only, o.once || s.o.once
+	o.idempotent = o.idempotent || m.idempotent
+	m.idempotent, m.mode, m.only, m.once = o.idempotent, o.mode, o.only, (o.once || s.o.once) && !m.takesKeys
 	if m.converse != nil && o.once {
 		return nil, fmt.Errorf("method %q is a stream, whose calls have no idempotency keys: leave anser.Deduplicate out", m.name)
 	}
@@ -172,7 +192,7 @@ func (s *Server) prepare(m *method, opts []HandleOption) (*handleOptions, error)
 	if m.converse != nil && m.sides == (sides{}) {
 		m.sides = sides{client: true, server: true}
 	}
-	if err := m.bindContract(o.contract); err != nil {
+	if err := m.bindContract(cmp.Or(m.source, o.contract)); err != nil {
 		return nil, fmt.Errorf("method %q: %w", m.name, err)
 	}
 	m.own = m.findOwnCodec()
@@ -190,6 +210,9 @@ func (s *Server) prepare(m *method, opts []HandleOption) (*handleOptions, error)
 	}
 	return o, nil
 }
+
+// nameInContract returns the name that the method has in its schema.
+func (m *method) nameInContract() string { return cmp.Or(m.contractName, m.name) }
 
 func checkName(name string, builtin bool) error {
 	if err := wire.CheckMethodName(name); err != nil {

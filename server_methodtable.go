@@ -9,10 +9,10 @@ import (
 )
 
 // methodTable holds the methods that a server serves. Methods may be added at any time; they are
-// never changed or removed. A connection looks a name up once, when the client announces it, so
+// never changed, and only foreign ones are removed. A connection looks a name up once, when the client announces it, so
 // that no call takes the lock.
 type methodTable struct {
-	version atomic.Uint64 // of the methods; grows when methods are added
+	version atomic.Uint64 // of the methods; grows when methods are added or removed
 
 	mu      sync.RWMutex // guards the fields below
 	methods map[string]*method
@@ -44,14 +44,21 @@ func (e *entry) names(f func(name string, a *alias) error) error {
 	return nil
 }
 
-// check returns why the methods cannot be added, or nil.
-func (t *methodTable) check(entries []entry) error {
+// check returns why the methods cannot be added in place of those with the names in remove, or nil.
+func (t *methodTable) check(remove []string, entries []entry) error {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.checkLocked(entries)
+	return t.checkLocked(remove, entries)
 }
 
-func (t *methodTable) checkLocked(entries []entry) error {
+func (t *methodTable) checkLocked(remove []string, entries []entry) error {
+	leaves := make(map[string]bool)
+	for _, name := range remove {
+		if m := t.methods[name]; m == nil || !m.foreign || m.name != name {
+			return fmt.Errorf("method %q cannot be removed: it is not one that ReplaceDynamic or HandleDynamic has added as Foreign", name)
+		}
+		leaves[name] = true
+	}
 	taken := make(map[string]bool)
 	for _, e := range entries {
 		err := e.names(func(name string, _ *alias) error {
@@ -60,7 +67,7 @@ func (t *methodTable) checkLocked(entries []entry) error {
 					return err
 				}
 			}
-			if t.methods[name] != nil || taken[name] {
+			if t.methods[name] != nil && !leaves[name] || taken[name] {
 				return fmt.Errorf("method %q is there already: give the second one another name", name)
 			}
 			taken[name] = true
@@ -73,18 +80,37 @@ func (t *methodTable) checkLocked(entries []entry) error {
 	return nil
 }
 
-// enter adds the methods, all of them or none. guard makes the limits of each of them.
-func (t *methodTable) enter(entries []entry, guard func(*method, *handleOptions) *methodLimits) error {
+// enter adds the methods in place of those with the names in remove, or it changes nothing. A method
+// continues the counters of one with its name. guard makes the limits of each of them.
+func (t *methodTable) enter(remove []string, entries []entry, guard func(*method, *handleOptions) *methodLimits) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err := t.checkLocked(entries); err != nil {
+	if err := t.checkLocked(remove, entries); err != nil {
 		return err
+	}
+	left := make(map[string]*method)
+	for _, name := range remove {
+		if left[name] == nil {
+			left[name] = t.methods[name]
+		}
+		delete(t.methods, name)
+		for alias, a := range t.aliases {
+			if a.method == left[name] {
+				delete(t.methods, alias)
+				delete(t.aliases, alias)
+			}
+		}
 	}
 	if t.methods == nil {
 		t.methods, t.aliases = make(map[string]*method), make(map[string]*alias)
 	}
 	for _, e := range entries {
 		e.method.limits = guard(e.method, e.options)
+		if old := left[e.method.name]; old != nil {
+			e.method.calls.Store(old.calls.Load())
+			e.method.failed.Store(old.failed.Load())
+			e.method.refused.Store(old.refused.Load())
+		}
 		e.names(func(name string, a *alias) error {
 			t.methods[name] = e.method
 			if a != nil {

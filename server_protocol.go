@@ -161,7 +161,11 @@ func (p *ProtocolConn) lookUp(r *ProtocolRequest, now mono.Time) (n named, refus
 	p.names.Lock()
 	defer p.names.Unlock()
 	known := p.methods[r.Method]
-	if known == nil {
+	if known != nil {
+		if c.server.table.resolve(known); known.method == nil {
+			delete(p.methods, r.Method) // it was removed
+		}
+	} else {
 		known = &named{name: r.Method, looked: ^uint64(0), foreign: true}
 		c.server.table.resolve(known)
 		if known.method != nil { // else a client could fill the memory with names

@@ -52,6 +52,9 @@ type MethodType struct {
 	Deduplicates bool
 	// Contract is the method's contract, or nil; see [Contract].
 	Contract *contract.Source
+	// ContractName is the name of the method in its contract, which can differ for methods of
+	// [Server.HandleDynamic]; "" without a contract.
+	ContractName string
 	// Doc is the comment of the method in its contract, and Deprecated what the contract says.
 	Doc        string
 	Deprecated bool
@@ -139,7 +142,7 @@ func (s *Server) Describes() bool { return s.usable() == nil && s.o.describe }
 func (m *method) methodType() MethodType {
 	t := MethodType{
 		Name: m.name, Request: m.request, Reply: m.reply, Oneway: m.oneway, Idempotent: m.idempotent,
-		Deduplicates: m.once && m.converse == nil && !m.oneway,
+		Deduplicates: (m.once || m.takesKeys) && m.converse == nil && !m.oneway,
 		Stream:       m.converse != nil, ClientStream: m.sides.client, ServerStream: m.sides.server,
 		in: m.in, out: m.out,
 	}
@@ -152,7 +155,8 @@ func (m *method) methodType() MethodType {
 	}
 	t.Arguments, t.Results = m.in.describe(), m.out.describe()
 	if c := m.contract; c != nil {
-		t.Contract, t.Doc, t.Deprecated = c.source, c.method.Doc, c.method.Deprecated || c.service.Deprecated
+		t.Contract, t.ContractName = c.source, m.nameInContract()
+		t.Doc, t.Deprecated = c.method.Doc, c.method.Deprecated || c.service.Deprecated
 	}
 	return t
 }

@@ -241,7 +241,7 @@ func (c *calleeHalf) runJob(j *job) (next *job) {
 	if refused != nil {
 		j.out = appendRefusal(j.out[:0], ctx, refused)
 	} else {
-		if ctx.extras != nil && ctx.extras.key != "" {
+		if ctx.extras != nil && ctx.extras.key != "" && !ctx.method.takesKeys {
 			j.out = c.server.executeOnce(ctx, j.codec, j.payload, j.out[:0])
 		} else {
 			j.out = c.server.execute(ctx, j.codec, j.payload, j.out[:0])
