@@ -160,3 +160,32 @@ func TestErrorText(t *testing.T) {
 		}
 	}
 }
+
+// The error of a call that was passed on keeps its code, details and outcome.
+func TestPassError(t *testing.T) {
+	if err := anser.PassError(nil); err != nil {
+		t.Error(err)
+	}
+	if err := anser.PassError(io.EOF); err != io.EOF {
+		t.Error(err)
+	}
+	s := foreignServer(t)
+	var fault error
+	anser.Handle(s, "Words.Pass", func(context.Context, *word) (*word, error) { return nil, anser.PassError(fault) })
+	f := openForeign(t, s, nil)
+	for _, c := range []struct {
+		in      *anser.Error
+		outcome anser.Outcome
+	}{
+		{&anser.Error{Code: anser.NotFound, Outcome: anser.Executed, Method: "Down.Stream", Remote: true, Message: "none", Details: []byte("d")}, anser.Executed},
+		{&anser.Error{Code: anser.Unavailable, Outcome: anser.OutcomeUnknown, Method: "Down.Stream", Message: "lost"}, anser.OutcomeUnknown},
+		{&anser.Error{Code: anser.Unavailable, Outcome: anser.NotSent, Method: "Down.Stream", Message: "nobody there"}, anser.Refused},
+	} {
+		fault = c.in
+		_, _, err := f.call(anser.ProtocolRequest{Method: "Words.Pass"}, word{})
+		var got *anser.Error
+		if !errors.As(err, &got) || got.Code != c.in.Code || got.Outcome != c.outcome || string(got.Details) != string(c.in.Details) || !strings.HasSuffix(got.Message, c.in.Message) {
+			t.Errorf("%v: %+v", c.in, got)
+		}
+	}
+}
