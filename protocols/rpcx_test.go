@@ -57,7 +57,7 @@ func (o *old) receive() (h rpcxwire.Head, md map[string]string, payload []byte, 
 	return h, md, body[f.Size:], err
 }
 
-func packed(t testing.TB, v any) []byte {
+func msgpacked(t testing.TB, v any) []byte {
 	t.Helper()
 	b, err := msgpack.New().Append(nil, v)
 	if err != nil {
@@ -110,8 +110,8 @@ func TestHostileMessagePack(t *testing.T) {
 		if err != nil || !h.IsFailed() || h.Seq != 1 || !strings.Contains(md[rpcxwire.ErrorKey], "decode the message with msgpack") || md[rpcxwire.OutcomeKey] != "refused" {
 			t.Errorf("%s: %+v, %q, %v", what, h, md, err)
 		}
-		c.Write(rpcxwire.Append(nil, inMessagePack, "Arith", "Mul", nil, packed(t, &args{7, 8})))
-		if h, _, out, err := c.receive(); err != nil || h.IsFailed() || !bytes.Equal(out, packed(t, &reply{56})) {
+		c.Write(rpcxwire.Append(nil, inMessagePack, "Arith", "Mul", nil, msgpacked(t, &args{7, 8})))
+		if h, _, out, err := c.receive(); err != nil || h.IsFailed() || !bytes.Equal(out, msgpacked(t, &reply{56})) {
 			t.Errorf("%s: the call after it: %+v, %q, %v", what, h, out, err)
 		}
 	}
@@ -145,7 +145,7 @@ func TestHostileGzipOfRPCX(t *testing.T) {
 		t.Errorf("%d bytes were allocated", grown)
 	}
 	h.Flags = 2 << 2
-	c.Write(rpcxwire.Append(nil, h, "Arith", "Mul", nil, packed(t, &args{7, 8})))
+	c.Write(rpcxwire.Append(nil, h, "Arith", "Mul", nil, msgpacked(t, &args{7, 8})))
 	if got, md, _, err := c.receive(); err != nil || !got.IsFailed() || !strings.Contains(md[rpcxwire.ErrorKey], "compression 2 of rpcx is not known") {
 		t.Errorf("%+v, %q, %v", got, md, err)
 	}
@@ -160,7 +160,7 @@ func TestRPCXInPieces(t *testing.T) {
 	beat.Flags, beat.Seq = rpcxwire.Heartbeat, 2
 	answer := inMessagePack
 	answer.Flags, answer.Seq = rpcxwire.Response, 3
-	all = rpcxwire.Append(all, inMessagePack, "Arith", "Mul", map[string]string{"k": "v"}, packed(t, &args{7, 8}))
+	all = rpcxwire.Append(all, inMessagePack, "Arith", "Mul", map[string]string{"k": "v"}, msgpacked(t, &args{7, 8}))
 	all = rpcxwire.Append(all, beat, "", "", nil, []byte("now"))
 	all = rpcxwire.Append(all, answer, "Arith", "Mul", nil, []byte("an answer to nothing is passed over"))
 	oneway := inMessagePack
@@ -178,7 +178,7 @@ func TestRPCXInPieces(t *testing.T) {
 		}
 		got[h.Seq] = string(payload)
 	}
-	if got[1] != string(packed(t, &reply{56})) || got[2] != "now" || got[5] != `{"C":42}` {
+	if got[1] != string(msgpacked(t, &reply{56})) || got[2] != "now" || got[5] != `{"C":42}` {
 		t.Errorf("%v", got)
 	}
 }
@@ -194,7 +194,7 @@ func TestHostileRPCX(t *testing.T) {
 		"heartbeat of 4 GiB": func(b []byte) { b[2] = rpcxwire.Heartbeat; binary.BigEndian.PutUint32(b[12:], 1<<32-1) },
 	} {
 		c := dialRPCX(t, addr)
-		b := rpcxwire.Append(nil, inMessagePack, "Arith", "Mul", nil, packed(t, &args{7, 8}))
+		b := rpcxwire.Append(nil, inMessagePack, "Arith", "Mul", nil, msgpacked(t, &args{7, 8}))
 		if what == "second magic byte" {
 			b = append(b, b[:16]...)
 		}

@@ -8,24 +8,42 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/contract"
 )
 
-// descriptorOf returns the method in a file of the program or of its contract, or nil.
-func descriptorOf(t *anser.MethodType) protoreflect.MethodDescriptor {
-	name := protoreflect.FullName(t.Name)
-	if found, err := protoregistry.GlobalFiles.FindDescriptorByName(name); err == nil {
-		m, _ := found.(protoreflect.MethodDescriptor)
-		return m
+// descriptorOf returns the method in a file of the program or of its contract, or nil. The files of
+// this program say nothing of a method of another one that is passed on.
+func (d *Directory) descriptorOf(t *anser.MethodType, passed bool) protoreflect.MethodDescriptor {
+	name := nameOf(t)
+	if !passed {
+		if found, err := protoregistry.GlobalFiles.FindDescriptorByName(name); err == nil {
+			m, _ := found.(protoreflect.MethodDescriptor)
+			return m
+		}
 	}
-	if t.Contract == nil {
+	if t.Contract == nil || len(t.Contract.Descriptors()) == 0 {
 		return nil
 	}
-	found, err := FilesOf(t.Contract.Descriptors()).FindDescriptorByName(name)
+	found, err := d.filesOf(t.Contract).FindDescriptorByName(name)
 	if err != nil {
 		return nil
 	}
 	m, _ := found.(protoreflect.MethodDescriptor)
 	return m
+}
+
+// filesOf returns the files of a contract, which are read once.
+func (d *Directory) filesOf(c *contract.Source) *protoregistry.Files {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	files := d.files[c]
+	if files == nil {
+		files = FilesOf(c.Descriptors())
+		if d.files != nil {
+			d.files[c] = files
+		}
+	}
+	return files
 }
 
 // FilesOf returns the files of an encoded google.protobuf.FileDescriptorSet. Imports that it does

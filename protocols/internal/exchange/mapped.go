@@ -31,7 +31,7 @@ func mappedOf(t *anser.MethodType) protoreflect.MethodDescriptor {
 	if err != nil {
 		return nil
 	}
-	found, err := newFiles(set).FindDescriptorByName(protoreflect.FullName(t.Name))
+	found, err := newFiles(set).FindDescriptorByName(nameOf(t))
 	if err != nil {
 		return nil
 	}
@@ -111,6 +111,9 @@ func clearMessage(v any) {
 
 // JSONCodec returns the codec of JSON for the messages of the method.
 func (m *Method) JSONCodec() codec.Codec {
+	if m.Passed {
+		return passed{JSON, m}
+	}
 	if m.Mapped != nil {
 		return mappedJSON{JSON, m.Mapped}
 	}

@@ -11,11 +11,13 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/codec"
 	"github.com/anser-rpc/anser/codec/protobuf"
+	"github.com/anser-rpc/anser/contract"
 )
 
 // Method is a method of the server.
@@ -32,6 +34,9 @@ type Method struct {
 	Mapped protoreflect.MethodDescriptor
 	// Own says that they are of type [Bytes]: the method is one of the protocol itself.
 	Own bool
+	// Passed says that they are of type [codec.Encoded]: the method is one behind a program that passes
+	// calls on. Protobuf and Mapped then say what its contract does.
+	Passed bool
 }
 
 // Directory finds the methods of a server by their paths. It is safe for concurrent use.
@@ -42,13 +47,15 @@ type Directory struct {
 	server    *anser.Server
 	unpacking chan struct{} // full while as many messages are decompressed as may be at once
 
-	mu    sync.RWMutex // guards paths
-	paths map[string]*Method
+	mu      sync.RWMutex // guards the fields below
+	version uint64       // of the methods in paths
+	paths   map[string]*Method
+	files   map[*contract.Source]*protoregistry.Files
 }
 
 // NewDirectory returns the directory of a server.
 func NewDirectory(s *anser.Server) *Directory {
-	return &Directory{server: s, unpacking: make(chan struct{}, 2*runtime.GOMAXPROCS(0)), paths: make(map[string]*Method)}
+	return &Directory{server: s, unpacking: make(chan struct{}, 2*runtime.GOMAXPROCS(0))}
 }
 
 // Server returns the server.
@@ -66,10 +73,7 @@ func (d *Directory) RequestJSON() codec.Codec {
 // Find returns the method of a path such as "/orders.v1.Orders/Place", or nil. Only this form is
 // accepted: no escapes, no other case, no further slash.
 func (d *Directory) Find(path string) *Method {
-	d.mu.RLock()
-	m := d.paths[path]
-	d.mu.RUnlock()
-	if m != nil {
+	if m := d.known(path); m != nil {
 		return m
 	}
 	name, ok := NameOf(path)
@@ -81,37 +85,57 @@ func (d *Directory) Find(path string) *Method {
 
 // FindName returns the method of a name such as "orders.v1.Orders.Place", or nil.
 func (d *Directory) FindName(name string) *Method {
-	d.mu.RLock()
-	m := d.paths[name]
-	d.mu.RUnlock()
-	if m != nil {
+	if m := d.known(name); m != nil {
 		return m
 	}
 	return d.add(name, name)
 }
 
+// known returns the method that is remembered under a key, or nil. Methods that were replaced are
+// forgotten.
+func (d *Directory) known(key string) *Method {
+	version := d.server.MethodsVersion()
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if d.version != version {
+		return nil
+	}
+	return d.paths[key]
+}
+
 // add remembers a method under a key. Only methods that exist are remembered, so clients cannot
 // fill the memory.
 func (d *Directory) add(key, name string) *Method {
+	version := d.server.MethodsVersion()
 	t, ok := d.server.Method(name)
 	if !ok {
 		return nil
 	}
-	m := &Method{MethodType: t, Protobuf: isProtobuf(t.Request) && isProtobuf(t.Reply)}
-	if m.Descriptor = descriptorOf(&t); m.Descriptor != nil {
+	m := &Method{MethodType: t, Protobuf: isProtobuf(t.Request) && isProtobuf(t.Reply), Passed: t.Request == encodedType}
+	if m.Descriptor = d.descriptorOf(&t, m.Passed); m.Descriptor != nil {
 		options, _ := m.Descriptor.Options().(*descriptorpb.MethodOptions)
 		m.Safe = options.GetIdempotencyLevel() == descriptorpb.MethodOptions_NO_SIDE_EFFECTS
 	}
 	m.Name = name // an alias is counted
 	m.Own = t.Request == reflect.TypeFor[Bytes]()
-	m.Protobuf = m.Protobuf || m.Own
+	m.Protobuf = m.Protobuf || m.Own || m.Passed && m.Descriptor != nil
 	if !m.Protobuf {
 		m.Mapped = mappedOf(&t)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.paths[key] = m
+	d.resetLocked(version)
+	if d.version == version {
+		d.paths[key] = m
+	}
 	return m
+}
+
+// resetLocked forgets all methods if those of this version are newer.
+func (d *Directory) resetLocked(version uint64) {
+	if d.paths == nil || version > d.version {
+		d.version, d.paths, d.files = version, make(map[string]*Method), make(map[*contract.Source]*protoregistry.Files)
+	}
 }
 
 // NameOf returns the name of the method with a path such as "/orders.v1.Orders/Place".
@@ -144,8 +168,11 @@ func (codecOfBytes) Unmarshal(data []byte, v any) error {
 
 // ProtobufCodec returns the codec of protobuf for the messages of the method.
 func (m *Method) ProtobufCodec() codec.Codec {
-	if m.Own {
+	switch {
+	case m.Own:
 		return codecOfBytes{Protobuf}
+	case m.Passed:
+		return passed{Protobuf, m}
 	}
 	if m.Mapped != nil {
 		return mapped{JSON, m.Mapped}

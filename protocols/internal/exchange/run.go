@@ -82,6 +82,7 @@ func (m *Method) Decode(c codec.Codec, data []byte, into any) (fault *anser.Erro
 			fault = anser.Refuse(anser.Internal, "the codec panicked on the message")
 		}
 	}()
+	c = m.codecOf(c)
 	if err := c.Unmarshal(data, into); err != nil {
 		return anser.Refuse(anser.InvalidArgument, "decode the message with %s: %v", c.Name(), err)
 	}
@@ -95,6 +96,7 @@ func (m *Method) Encode(c codec.Codec, b []byte, msg any) (data []byte, fault *a
 			fault = anser.Errorf(anser.Internal, "the codec panicked on the reply")
 		}
 	}()
+	c = m.codecOf(c)
 	data, err := c.Append(b, msg)
 	if err != nil {
 		return b, anser.Errorf(anser.Internal, "encode the reply with %s: %v", c.Name(), err)

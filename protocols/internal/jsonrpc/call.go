@@ -1,6 +1,7 @@
 package jsonrpc
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -118,16 +119,20 @@ func (h *calls) decode(m *exchange.Method, params json.RawMessage, into any) *an
 	if len(params) == 0 {
 		params = json.RawMessage("{}")
 	}
-	e := m.Decode(h.methods.RequestJSON(), params, into)
-	if e == nil || params[0] != '[' {
-		return e
+	var e *anser.Error
+	if params[0] != '[' || !m.Passed || m.TakesList() { // a message that is passed on is not decoded here
+		if e = m.Decode(h.methods.RequestJSON(), params, into); e == nil || params[0] != '[' {
+			return e
+		}
 	}
 	var list []json.RawMessage
 	if json.Unmarshal(params, &list) != nil || len(list) != 1 {
-		return e
+		return cmp.Or(e, errOneMessage)
 	}
 	return m.Decode(h.methods.RequestJSON(), list[0], into)
 }
+
+var errOneMessage = anser.Refuse(anser.InvalidArgument, "the parameters are an array, and the method takes one message: send an object, or it alone in an array")
 
 func faultOf(e *anser.Error) *fault {
 	return &fault{Code: codeServer, Message: e.Message, Data: &data{Code: exchange.CodeName(e.Code), Outcome: e.Outcome.String(), Details: e.Details}}

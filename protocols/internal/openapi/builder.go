@@ -147,6 +147,9 @@ func (b *builder) schemaOf(m *exchange.Method, to direction) *Schema {
 		t, elements = m.Reply, m.Results
 	}
 	about := hintOf(m, to)
+	if m.Passed {
+		return b.passed(m, to)
+	}
 	switch v := reflect.New(t).Interface().(type) {
 	case proto.Message:
 		return b.message(v.ProtoReflect().Descriptor(), to)
@@ -161,6 +164,18 @@ func (b *builder) schemaOf(m *exchange.Method, to direction) *Schema {
 		return b.tuple(elements, to, about)
 	}
 	return b.goType(t, to, true, about)
+}
+
+// passed returns the schema of encoded messages, of which only the contract is known.
+func (b *builder) passed(m *exchange.Method, to direction) *Schema {
+	d := m.Input()
+	if to == reply {
+		d = m.Output()
+	}
+	if d == nil {
+		return &Schema{Description: "Any value."}
+	}
+	return b.message(d, to)
 }
 
 // hintOf returns what the contract of a method says of its messages.

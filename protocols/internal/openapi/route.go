@@ -44,7 +44,7 @@ func (b *builder) addBound(r *plain.Route, verb string) {
 	}
 	op := b.operation(m, fmt.Sprintf("%s_%d", m.Name, n))
 	e := &entry{method: m, verb: verb, route: r, op: op}
-	input := descriptor(m.Request)
+	input := m.Input()
 	op.Template = r.Template.String()
 	headers := op.Parameters
 	op.Parameters = b.pathParameters(e)

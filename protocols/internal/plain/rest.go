@@ -36,7 +36,7 @@ func (h *Handler) Serves(r *http.Request) bool { return h.find(r) != nil }
 
 func (h *Handler) find(r *http.Request) *exchange.Method {
 	path := r.URL.EscapedPath()
-	if len(path) < 2 || strings.ContainsAny(path[1:], "/%") {
+	if len(path) < 2 || strings.Contains(path, "%") {
 		return nil
 	}
 	if m := h.methods.FindName(path[1:]); m != nil && !m.Own {
@@ -129,7 +129,7 @@ func (q *request) check(kind string) (int, *anser.Error) {
 		return http.StatusUnsupportedMediaType, anser.Refuse(anser.Unimplemented, "the client of the method sends several messages: use application/x-ndjson, with a message on each line")
 	case q.route != nil:
 		return q.checkRoute(kind)
-	case kind == typeJSON:
+	case kind == typeJSON || isCurl(kind, q.r):
 		return 0, nil
 	}
 	q.w.Header().Set("Accept-Post", typeJSON)

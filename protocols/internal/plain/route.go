@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/protocols/internal/exchange"
 	"github.com/anser-rpc/anser/protocols/internal/transcode"
@@ -85,6 +83,13 @@ func isForm(kind string) bool {
 	return kind == "text/plain" || kind == "application/x-www-form-urlencoded" || kind == "multipart/form-data"
 }
 
+// isCurl reports whether a request has the content type of forms only because curl sends it with -d.
+// A page cannot give its requests this name without asking the server first.
+func isCurl(kind string, r *http.Request) bool {
+	return kind == "application/x-www-form-urlencoded" && strings.HasPrefix(r.Header.Get("User-Agent"), "curl/") &&
+		r.Header.Get("Origin") == "" && r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Referer") == ""
+}
+
 // mayBeForeign reports whether a page of another site can make a browser send the request without
 // asking the server first, so that the call must not have effects. Browsers have names that begin
 // with Mozilla, which a page cannot change without asking first.
@@ -122,8 +127,8 @@ func (q *request) fill(data []byte, into any) (fault *anser.Error) {
 			fault = anser.Refuse(anser.Internal, "the codec panicked on the message")
 		}
 	}()
-	m, ok := into.(proto.Message)
-	if !ok {
+	m := q.method.NewMessage(into)
+	if m == nil {
 		return anser.Refuse(anser.Internal, "the message is not one of protobuf")
 	}
 	query, err := url.ParseQuery(q.r.URL.RawQuery)
@@ -135,13 +140,15 @@ func (q *request) fill(data []byte, into any) (fault *anser.Error) {
 	}); err != nil {
 		return anser.Refuse(anser.InvalidArgument, "%v", err)
 	}
+	if err := q.method.Pack(m, into); err != nil {
+		return anser.Refuse(anser.InvalidArgument, "%v", err)
+	}
 	return nil
 }
 
 // encode encodes a message for the client, with its content type.
 func (q *request) encode(msg any) (data []byte, contentType string, fault *anser.Error) {
-	m, ok := msg.(proto.Message)
-	if q.route == nil || !ok {
+	if q.route == nil {
 		data, fault = q.method.Encode(exchange.JSON, nil, msg)
 		return data, typeJSON, fault
 	}
@@ -150,7 +157,10 @@ func (q *request) encode(msg any) (data []byte, contentType string, fault *anser
 			data, fault = nil, anser.Errorf(anser.Internal, "the codec panicked on the reply")
 		}
 	}()
-	data, contentType, err := q.route.Reply(exchange.JSON, m)
+	m, err := q.method.Unpacked(msg)
+	if err == nil {
+		data, contentType, err = q.route.Reply(exchange.JSON, m)
+	}
 	if err != nil {
 		return nil, "", anser.Errorf(anser.Internal, "encode the reply: %v", err)
 	}

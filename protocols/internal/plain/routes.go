@@ -3,12 +3,8 @@ package plain
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"sync"
 	"sync/atomic"
-
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/anser-rpc/anser/protocols/internal/exchange"
 	"github.com/anser-rpc/anser/protocols/internal/transcode"
@@ -92,7 +88,7 @@ func (t *table) add(m *exchange.Method) error {
 	if len(rules) == 0 || err != nil {
 		return err
 	}
-	request, reply := descriptor(m.Request), descriptor(m.Reply)
+	request, reply := m.Input(), m.Output()
 	if request == nil || reply == nil {
 		return errors.New("its messages have no descriptors, which google.api.http needs")
 	}
@@ -114,13 +110,4 @@ func (t *table) add(m *exchange.Method) error {
 		t.list = append(t.list, r)
 	}
 	return nil
-}
-
-// descriptor returns the descriptor of a message by its Go type, or nil.
-func descriptor(t reflect.Type) protoreflect.MessageDescriptor {
-	m, ok := reflect.New(t).Interface().(proto.Message)
-	if !ok {
-		return nil
-	}
-	return m.ProtoReflect().Descriptor()
 }

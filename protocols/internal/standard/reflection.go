@@ -5,6 +5,7 @@ import (
 	"io"
 	"reflect"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -74,6 +75,9 @@ func descriptorsOf(methods []anser.MethodType) *descriptors {
 	for _, m := range methods {
 		if m.Request == reflect.TypeFor[exchange.Bytes]() {
 			continue // its types say nothing: the services of gRPC itself are added below, or not told
+		}
+		if strings.Contains(m.Name, "/") {
+			continue // another name of a method behind a gateway
 		}
 		service := ServiceOf(m.Name)
 		if _, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(service)); err == nil {
