@@ -1,0 +1,190 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/codec"
+)
+
+// passing is a method that is passed on to a service.
+type passing struct {
+	gateway *Gateway
+	entry   *entry
+}
+
+// The codecs of messages that are passed on.
+var (
+	passingJSON     = codec.Passing(codec.JSONID, "json")
+	passingProtobuf = codec.Passing(codec.ProtobufID, "protobuf")
+)
+
+// codec returns the one for the messages of the method.
+func (p *passing) codec() codec.Codec {
+	if p.entry.method.protobuf {
+		return passingProtobuf
+	}
+	return passingJSON
+}
+
+// begin returns the client for a call, and the context with what goes through.
+func (p *passing) begin(ctx context.Context) (context.Context, *anser.Client, error) {
+	md := anser.MetadataFrom(ctx)
+	c, err := p.gateway.choose(ctx, p.entry, md)
+	if err != nil {
+		p.gateway.counts.refused.Add(1)
+		return ctx, nil, err
+	}
+	return anser.WithMetadata(ctx, passedOn(ctx, md)), c, nil
+}
+
+// call passes a call on.
+func (p *passing) call(ctx context.Context, in any) (any, error) {
+	out, c, err := p.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	opts := make([]anser.CallOption, 0, 4)
+	opts = append(opts, anser.Codec(p.codec()))
+	if p.entry.method.info.Idempotent {
+		opts = append(opts, anser.Idempotent())
+	}
+	p.gateway.counts.calls.Add(1)
+	if p.entry.method.info.Oneway {
+		return nil, p.ended(c.Send(out, p.entry.method.name, in, opts...))
+	}
+	if key := anser.IdempotencyKeyFrom(ctx); key != "" {
+		opts = append(opts, anser.IdempotencyKey(key))
+	}
+	var trailers anser.Metadata
+	reply := new(codec.Encoded)
+	err = c.Call(out, p.entry.method.name, in, reply, append(opts, anser.Trailer(&trailers))...)
+	setTrailers(ctx, trailers)
+	if err != nil {
+		return nil, p.ended(err)
+	}
+	return reply, nil
+}
+
+// ended counts the end of a call.
+func (p *passing) ended(err error) error {
+	if err == nil {
+		return nil
+	}
+	p.gateway.counts.failed.Add(1)
+	if e, ok := errors.AsType[*anser.Error](err); ok && e.Outcome == anser.NotSent {
+		p.gateway.counts.unreachable.Add(1)
+	}
+	return anser.PassError(err)
+}
+
+func setTrailers(ctx context.Context, trailers anser.Metadata) {
+	for k, v := range trailers {
+		// An error means a trailer that the server itself sets.
+		_ = anser.SetTrailer(ctx, k, v)
+	}
+}
+
+// stream passes a stream on.
+func (p *passing) stream(ctx context.Context, in *anser.DynamicStream) error {
+	out, c, err := p.begin(ctx)
+	if err != nil {
+		return err
+	}
+	out, cancel := context.WithCancel(out)
+	defer cancel()
+	p.gateway.counts.calls.Add(1)
+	var none *codec.Encoded
+	var first any
+	if !p.entry.method.info.ClientStream {
+		request := new(codec.Encoded)
+		err := in.Recv(request)
+		if err == io.EOF {
+			return anser.Refuse(anser.InvalidArgument, "the client closed the stream without a request")
+		}
+		if err != nil {
+			return err
+		}
+		first = request
+	}
+	st, err := c.OpenDynamic(out, p.entry.method.name, none, none, first, anser.Codec(p.codec()))
+	if err != nil {
+		return p.ended(err)
+	}
+	sent := make(chan error, 1)
+	go func() { sent <- p.send(in, st, first != nil, cancel) }()
+	err = p.receive(in, st)
+	setTrailers(ctx, st.Trailer())
+	cancel()
+	// The goroutine ends when the client has sent its last message, or this handler has returned:
+	// until then it may wait for the client.
+	select {
+	case broken := <-sent:
+		if broken != nil {
+			return broken
+		}
+	default:
+	}
+	return p.ended(err)
+}
+
+// send passes the messages of the client on, until its last one.
+func (p *passing) send(in, out *anser.DynamicStream, all bool, cancel func()) error {
+	for !all {
+		msg := new(codec.Encoded)
+		err := in.Recv(msg)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			cancel() // the client is gone, or has sent what is no message
+			return err
+		}
+		if out.Send(msg) != nil {
+			return nil // the receiving side has the reason
+		}
+	}
+	_ = out.CloseSend()
+	return nil
+}
+
+// receive passes the messages of the service on, until its last one.
+func (p *passing) receive(in, out *anser.DynamicStream) error {
+	for {
+		msg := new(codec.Encoded)
+		err := out.Recv(msg)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := in.Send(msg); err != nil {
+			return err
+		}
+	}
+}
+
+// choose returns the client for a call of an entry.
+func (g *Gateway) choose(ctx context.Context, e *entry, md anser.Metadata) (*anser.Client, error) {
+	if u := e.service; u != nil {
+		return u.client(subset{})
+	}
+	return nil, e.ambiguous()
+}
+
+// passedOn returns the metadata of a call that goes on to the service.
+func passedOn(ctx context.Context, md anser.Metadata) anser.Metadata {
+	out := make(anser.Metadata, len(md)+3)
+	maps.Copy(out, md)
+	for _, k := range hopByHop {
+		delete(out, k)
+	}
+	delete(out, callerKey)
+	delete(out, groupsKey)
+	addCaller(ctx, out)
+	return out
+}

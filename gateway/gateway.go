@@ -1,0 +1,192 @@
+// Package gateway is one door for the services of a registry: calls in all protocols of package
+// protocols come in on one port, and go on to the instances of the services. It learns the methods
+// from the descriptions that the services publish, so it needs no configuration:
+//
+//	curl http://gateway/arith/Arith.Mul -d '{"A":7,"B":8}'
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/protocols"
+	"github.com/anser-rpc/anser/registry"
+)
+
+// Options are the parts of a gateway that its program provides.
+type Options struct {
+	// Registry finds the services and their instances. If it is a registry.Lister, all of its
+	// services are found, and if it is a registry.Store, their traffic rules apply. It stays open.
+	Registry registry.Resolver
+	// Server and Dial are further options of the gateway's server, and of its clients.
+	Server []anser.ServerOption
+	Dial   []anser.DialOption
+	// Logger gets what happens; nil means slog.Default().
+	Logger *slog.Logger
+	// Look is how often the registry is asked which services it has; 0 means every second.
+	Look time.Duration
+}
+
+// Gateway passes calls on to services. Its methods are safe for concurrent use.
+type Gateway struct {
+	o        Options
+	registry registry.Resolver
+	log      *slog.Logger
+	server   *anser.Server
+	methods  *methods
+	plan     atomic.Pointer[plan]
+	counts   counts
+
+	mu        sync.Mutex // guards the fields below
+	upstreams map[string]*upstream
+}
+
+// plan is a configuration in force.
+type plan struct {
+	config *Config
+	dial   []anser.DialOption
+}
+
+// counts are the counters of Stats.
+type counts struct {
+	calls, failed, refused, unreachable, undescribed atomic.Int64
+}
+
+// New returns a gateway that does nothing until Run or Serve is called.
+func New(c *Config, o Options) (*Gateway, error) {
+	if o.Registry == nil {
+		return nil, errors.New("gateway.New: the registry is nil: say in Options.Registry where the services are")
+	}
+	if _, ok := o.Registry.(registry.Lister); !ok && len(c.Services) == 0 {
+		return nil, errors.New("gateway.New: the registry cannot list its services: name them in the configuration (services)")
+	}
+	g := &Gateway{o: o, registry: o.Registry, log: cmp.Or(o.Logger, slog.Default()), upstreams: make(map[string]*upstream)}
+	g.plan.Store(&plan{config: c})
+	opts := []anser.ServerOption{protocols.All(), anser.Logger(g.log)}
+	g.server = anser.NewServer(append(opts, o.Server...)...)
+	g.methods = &methods{gateway: g, services: make(map[*upstream]map[string]*published), served: make(map[string]string)}
+	return g, nil
+}
+
+// Run listens on the address and serves until ctx ends. Then it drains: the calls that run may end.
+func (g *Gateway) Run(ctx context.Context, address string) error {
+	l, err := g.server.Listen(address)
+	if err != nil {
+		return err
+	}
+	return g.Serve(ctx, l)
+}
+
+// Serve is Run with a listener, which it closes.
+func (g *Gateway) Serve(ctx context.Context, l net.Listener) error {
+	following, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var wait sync.WaitGroup
+	wait.Go(func() { g.lookForServices(following) })
+	drained := make(chan struct{})
+	unhook := context.AfterFunc(ctx, func() {
+		defer close(drained)
+		g.server.Shutdown(context.WithoutCancel(ctx))
+	})
+	err := g.server.Serve(l)
+	if !unhook() {
+		<-drained
+	}
+	stop()
+	wait.Wait()
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// lookForServices follows the services of the registry until ctx ends.
+func (g *Gateway) lookForServices(ctx context.Context) {
+	var wait sync.WaitGroup
+	stops := make(map[string]func())
+	defer func() {
+		for _, stop := range stops {
+			stop()
+		}
+		wait.Wait()
+	}()
+	tick := time.NewTicker(cmp.Or(g.o.Look, time.Second))
+	defer tick.Stop()
+	missing := make(map[string]int)
+	troubled := false
+	for {
+		names, err := g.serviceNames(ctx)
+		if err != nil && ctx.Err() == nil && !troubled {
+			g.log.Warn("gateway: the registry does not list its services; those that are known stay", "error", err)
+		}
+		if troubled = err != nil; !troubled {
+			for _, name := range names {
+				if stops[name] == nil {
+					stops[name] = g.follow(ctx, &wait, name)
+				}
+				delete(missing, name)
+			}
+			for name, stop := range stops {
+				if slices.Contains(names, name) {
+					continue
+				}
+				if missing[name]++; missing[name] >= goneAfter {
+					stop()
+					delete(stops, name)
+					delete(missing, name)
+				}
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// goneAfter is how often in a row a service must be missing from the registry before its methods are
+// removed: its instances may all be restarting.
+const goneAfter = 60
+
+// serviceNames returns the services to serve.
+func (g *Gateway) serviceNames(ctx context.Context) ([]string, error) {
+	named := g.plan.Load().config.Services
+	if len(named) > 0 {
+		return named, nil
+	}
+	return g.registry.(registry.Lister).Services(ctx)
+}
+
+// follow follows a service until the result is called or ctx ends.
+func (g *Gateway) follow(ctx context.Context, wait *sync.WaitGroup, name string) (stop func()) {
+	u := &upstream{gateway: g, name: name, status: ServiceStatus{Name: name}}
+	g.mu.Lock()
+	g.upstreams[name] = u
+	g.mu.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	wait.Go(func() {
+		defer close(ended)
+		u.follow(ctx)
+	})
+	return func() {
+		cancel()
+		<-ended
+		g.mu.Lock()
+		delete(g.upstreams, name)
+		g.mu.Unlock()
+		g.methods.remove(u)
+		u.close()
+	}
+}
+
+// Server returns the server of the gateway, for its statistics and for methods of its own.
+func (g *Gateway) Server() *anser.Server { return g.server }

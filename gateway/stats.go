@@ -1,0 +1,41 @@
+package gateway
+
+import (
+	"slices"
+	"strings"
+)
+
+// Stats are the counters of a gateway, which only grow, and the state of its services.
+type Stats struct {
+	Calls       int64 // calls and streams that were passed on
+	Failed      int64 // of these, those with an error
+	Unreachable int64 // of these, calls that no instance could take
+	Refused     int64 // calls that were not passed on
+	Undescribed int64 // changes after which a service, or a method, could not be served
+	Services    []ServiceStatus
+}
+
+// ServiceStatus is what a gateway knows of a service.
+type ServiceStatus struct {
+	Name    string
+	Methods []string // served methods, sorted
+	Bare    []string // not served, since they have no contract
+	Problem string   // why the service could not be asked what it serves, or ""
+}
+
+// Stats returns the counters.
+func (g *Gateway) Stats() Stats {
+	s := Stats{
+		Calls: g.counts.calls.Load(), Failed: g.counts.failed.Load(), Unreachable: g.counts.unreachable.Load(),
+		Refused: g.counts.refused.Load(), Undescribed: g.counts.undescribed.Load(),
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, u := range g.upstreams {
+		u.mu.Lock()
+		s.Services = append(s.Services, u.status)
+		u.mu.Unlock()
+	}
+	slices.SortFunc(s.Services, func(a, b ServiceStatus) int { return strings.Compare(a.Name, b.Name) })
+	return s
+}

@@ -1,0 +1,209 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/registry"
+	"github.com/anser-rpc/anser/route"
+)
+
+// upstream is a service of the registry, with the clients that call it.
+type upstream struct {
+	gateway *Gateway
+	name    string
+
+	mu      sync.Mutex // guards the fields below
+	clients map[subset]*anser.Client
+	closed  bool
+	status  ServiceStatus
+}
+
+// subset is a part of the instances of a service. Empty fields match all.
+type subset struct{ group, version string }
+
+func (s subset) all() bool { return s == subset{} }
+
+func (s subset) has(in *registry.Instance) bool {
+	return (s.group == "" || in.Group == s.group) && (s.version == "" || in.Version == s.version)
+}
+
+// client returns the client that calls a subset of the instances.
+func (u *upstream) client(of subset) (*anser.Client, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.closed {
+		return nil, fmt.Errorf("service %s has left the registry", u.name)
+	}
+	if c := u.clients[of]; c != nil {
+		return c, nil
+	}
+	c, err := anser.Dial("gateway:///"+u.name, u.options(of)...)
+	if err != nil {
+		return nil, err
+	}
+	if u.clients == nil {
+		u.clients = make(map[subset]*anser.Client)
+	}
+	u.clients[of] = c
+	return c, nil
+}
+
+func (u *upstream) options(of subset) []anser.DialOption {
+	g := u.gateway
+	source := registry.Scheme{Name: "gateway", Open: func(at *url.URL) (registry.Resolver, string, error) {
+		return part{g.registry, of}, u.name, nil
+	}}
+	opts := []anser.DialOption{source, anser.NoSnapshot(), anser.Logger(g.log)}
+	if store, ok := g.registry.(registry.Store); ok {
+		opts = append(opts, route.Rules(route.Of(store, u.name)))
+	}
+	return append(append(opts, g.o.Dial...), g.plan.Load().dial...)
+}
+
+func (u *upstream) close() {
+	u.mu.Lock()
+	clients := u.clients
+	u.clients, u.closed = nil, true
+	u.mu.Unlock()
+	for _, c := range clients {
+		c.Close()
+	}
+}
+
+// part is the registry with a subset of the instances. The registry stays open when a client closes.
+type part struct {
+	all registry.Resolver
+	of  subset
+}
+
+func (p part) Watch(ctx context.Context, service string, update func([]registry.Instance), trouble func(error)) error {
+	if p.of.all() {
+		return p.all.Watch(ctx, service, update, trouble)
+	}
+	return p.all.Watch(ctx, service, func(list []registry.Instance) {
+		update(slices.DeleteFunc(slices.Clone(list), func(in registry.Instance) bool { return !p.of.has(&in) }))
+	}, trouble)
+}
+
+// Refresh implements registry.Refresher.
+func (p part) Refresh(service string) {
+	if r, ok := p.all.(registry.Refresher); ok {
+		r.Refresh(service)
+	}
+}
+
+const (
+	describeAgain = time.Second      // after it has failed, at first
+	describeMost  = 30 * time.Second // and later
+)
+
+// follow keeps the description of the service up to date until ctx ends.
+func (u *upstream) follow(ctx context.Context) {
+	latest := make(chan []registry.Instance, 1)
+	var wait sync.WaitGroup
+	wait.Go(func() { u.describeAll(ctx, latest) })
+	defer wait.Wait()
+	err := u.gateway.registry.Watch(ctx, u.name, func(list []registry.Instance) {
+		select {
+		case <-latest: // the older one is of no use
+		default:
+		}
+		latest <- list
+	}, nil)
+	if ctx.Err() == nil && !errors.Is(err, registry.ErrClosed) {
+		u.gateway.log.Error("gateway: a service of the registry cannot be watched", "service", u.name, "error", err)
+	}
+}
+
+// describeAll asks the instances of each list what they serve, and asks again after a failure.
+func (u *upstream) describeAll(ctx context.Context, latest <-chan []registry.Instance) {
+	var list []registry.Instance
+	known := ""
+	again := time.NewTimer(time.Hour)
+	defer again.Stop()
+	pause := describeAgain
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case list = <-latest:
+		case <-again.C:
+		}
+		key := surfaces(list)
+		if len(list) == 0 || key == known {
+			continue // a service without instances keeps its methods: its instances may be restarting
+		}
+		err := u.describe(ctx, list)
+		switch {
+		case err == nil:
+			known, pause = key, describeAgain
+		case ctx.Err() == nil:
+			again.Reset(pause)
+			pause = min(2*pause, describeMost)
+		}
+	}
+}
+
+// surfaces returns what the instances of a service announce of their methods. Instances that announce
+// no contracts may differ for all that is known.
+func surfaces(list []registry.Instance) string {
+	var keys []string
+	for _, in := range list {
+		key := surface(&in)
+		if key == in.Version {
+			key += "\n@" + in.Key()
+		}
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return fmt.Sprintf("%q", slices.Compact(keys))
+}
+
+// describe asks instances what they serve, and serves it.
+func (u *upstream) describe(ctx context.Context, list []registry.Instance) error {
+	c, err := u.client(subset{})
+	if err != nil {
+		return err
+	}
+	d, err := describe(ctx, c, list)
+	if err == nil {
+		err = u.gateway.methods.set(u, d)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	u.report(d, err)
+	return err
+}
+
+// report remembers and logs what is known of the service.
+func (u *upstream) report(d *description, err error) {
+	u.mu.Lock()
+	before := u.status
+	now := ServiceStatus{Name: u.name, Methods: before.Methods, Bare: before.Bare}
+	if err != nil {
+		now.Problem = err.Error()
+	} else {
+		now.Methods, now.Bare = sortedKeys(d.methods), d.bare
+	}
+	u.status = now
+	u.mu.Unlock()
+	log := u.gateway.log
+	switch {
+	case err != nil && now.Problem != before.Problem:
+		u.gateway.counts.undescribed.Add(1)
+		log.Warn("gateway: a service does not say what it serves", "service", u.name, "error", err)
+	case err == nil && len(d.bare) > 0 && !slices.Equal(before.Bare, d.bare):
+		u.gateway.counts.undescribed.Add(1)
+		log.Warn("gateway: methods have no contract, and are not served: give them one with anser.Contract", "service", u.name, "methods", d.bare)
+	case err == nil && !slices.Equal(before.Methods, now.Methods):
+		log.Info("gateway: serves a service", "service", u.name, "methods", len(now.Methods))
+	}
+}
