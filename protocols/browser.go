@@ -44,6 +44,13 @@ func checkOrigin(origin string) error {
 	return nil
 }
 
+// AllowOriginsIf lets pages of the origins for which allows returns true call methods from a browser,
+// in addition to those of [AllowOrigins]. allows is called for each request with an origin, from
+// several goroutines.
+func AllowOriginsIf(allows func(origin string) bool) Option {
+	return func(o *options) { o.allows = allows }
+}
+
 // AllowHosts names hosts, besides IP addresses and localhost, under which browsers reach a server
 // on this machine. A request with another one is refused: its name may have been pointed at this
 // machine by an attacker (DNS rebinding).
@@ -61,6 +68,7 @@ func AllowHosts(hosts ...string) Option {
 // browsers decides which requests a browser may send.
 type browsers struct {
 	origins, hosts []string
+	also           func(origin string) bool // further origins, or nil
 	open           string // path of a page to which any page may have a link; "" for none
 }
 
@@ -87,7 +95,7 @@ func (b *browsers) allows(origin, site, authority string, local, get bool) bool 
 }
 
 func (b *browsers) allowsOrigin(origin string) bool {
-	return slices.Contains(b.origins, "*") || slices.Contains(b.origins, origin)
+	return slices.Contains(b.origins, "*") || slices.Contains(b.origins, origin) || b.also != nil && b.also(origin)
 }
 
 // ownHost reports whether a host cannot have been chosen by an attacker.
@@ -124,7 +132,7 @@ func (b *browsers) handler(next http.Handler) http.Handler {
 			http.Error(w, "403 pages of this origin may not call this server: see protocols.AllowOrigins and protocols.AllowHosts", http.StatusForbidden)
 			return
 		}
-		if len(b.origins) > 0 {
+		if len(b.origins) > 0 || b.also != nil {
 			w.Header().Add("Vary", "Origin")
 		}
 		if origin != "" && b.allowsOrigin(origin) {

@@ -43,7 +43,9 @@ type Option func(*options)
 
 type options struct {
 	handler        http.Handler
+	before         func(http.Handler) http.Handler
 	origins, hosts []string
+	allows         func(origin string) bool
 	info           Info
 	noOpenAPI      bool
 	ignoreUnknown  bool
@@ -68,9 +70,25 @@ func Handler(h http.Handler) Option {
 // and gRPC always ignore them, as their other implementations do.
 func IgnoreUnknown() Option { return func(o *options) { o.ignoreUnknown = true } }
 
+// Before puts a handler in front of all requests of HTTP but calls of gRPC, such as one that sends some
+// of them to another server. It gets the handler behind it, and runs after the checks of origins and
+// hosts. A call whose request it changes is the one of the changed request.
+func Before(f func(next http.Handler) http.Handler) Option {
+	return func(o *options) { o.before = f }
+}
+
 // RequestFrom returns the HTTP request of a call, for handlers of methods, or nil: calls of gRPC over
 // HTTP/2 have none. Its body belongs to the protocol.
 func RequestFrom(ctx context.Context) *http.Request { return exchange.RequestFrom(ctx) }
+
+// HostFrom returns the host that the caller of a call over HTTP or gRPC has asked for, with its port
+// if it named one, or "".
+func HostFrom(ctx context.Context) string {
+	if r := exchange.RequestFrom(ctx); r != nil {
+		return r.Host
+	}
+	return exchange.HostFrom(ctx)
+}
 
 const (
 	maxHeader  = 80 << 10 // 64 KiB of metadata, and what every request has
@@ -103,12 +121,12 @@ func newSite(s *anser.Server, o *options) *site {
 		rest = http.NotFoundHandler()
 	}
 	calls.Cache, posts.Cache = o.cache, o.cache
-	at.browsers = &browsers{origins: o.origins, hosts: o.hosts}
+	at.browsers = &browsers{origins: o.origins, hosts: o.hosts, also: o.allows}
 	if !o.noOpenAPI {
 		at.browsers.open = openapi.PagePath
 	}
 	described := openapi.New(at.methods, posts.Routes, o.info.document())
-	at.handler = at.browsers.handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	var all http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case calls.Serves(r):
 			calls.ServeHTTP(w, r)
@@ -122,7 +140,11 @@ func newSite(s *anser.Server, o *options) *site {
 		default:
 			rest.ServeHTTP(w, r)
 		}
-	}))
+	})
+	if o.before != nil {
+		all = o.before(all)
+	}
+	at.handler = at.browsers.handler(all)
 	return at
 }
 

@@ -22,12 +22,21 @@ type Conn struct {
 	Host    *host.Conn
 	Methods *exchange.Directory
 	most    int             // bytes of a message
-	values  context.Context // of handlers
+	values  context.Context // of handlers, with host
+	host    string          // that the last request has asked for; owned by the reader, as values is
 }
 
 // NewConn returns the gRPC side of a connection.
 func NewConn(h *host.Conn, methods *exchange.Directory) *Conn {
 	return &Conn{Host: h, Methods: methods, most: h.Server.MaxMessageSize(), values: host.NewContext(context.Background(), h)}
+}
+
+// valuesOf returns the values of the handler of a request for a host. Most clients ask for one.
+func (c *Conn) valuesOf(authority string) context.Context {
+	if authority != c.host {
+		c.host, c.values = authority, exchange.WithHost(host.NewContext(context.Background(), c.Host), authority)
+	}
+	return c.values
 }
 
 // Is reports whether a content type is that of gRPC.
@@ -140,7 +149,7 @@ func (q *request) parse(r *h2.Request) *anser.Error {
 		q.call.Metadata, q.call.Trace = md.Map(), md.Trace
 	}
 	q.call.Method, q.call.Codec, q.call.Priority = q.method.Name, q.codec, anser.Normal
-	q.call.Oneway, q.call.Stream, q.call.Values = q.method.Oneway, q.method.Stream, q.conn.values
+	q.call.Oneway, q.call.Stream, q.call.Values = q.method.Oneway, q.method.Stream, q.conn.valuesOf(r.Authority)
 	if !q.method.Deduplicates {
 		return nil
 	}
