@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -53,6 +54,11 @@ func (p *passing) call(ctx context.Context, in any) (any, error) {
 		opts = append(opts, anser.Idempotent())
 	}
 	p.gateway.counts.calls.Add(1)
+	if _, ok := out.Deadline(); !ok {
+		var cancel context.CancelFunc
+		out, cancel = context.WithTimeout(out, cmp.Or(p.gateway.plan.Load().config.Timeout, defaultTimeout))
+		defer cancel()
+	}
 	if p.entry.method.info.Oneway {
 		return nil, p.ended(c.Send(out, p.entry.method.name, in, opts...))
 	}
@@ -166,14 +172,6 @@ func (p *passing) receive(in, out *anser.DynamicStream) error {
 			return err
 		}
 	}
-}
-
-// choose returns the client for a call of an entry.
-func (g *Gateway) choose(ctx context.Context, e *entry, md anser.Metadata) (*anser.Client, error) {
-	if u := e.service; u != nil {
-		return u.client(subset{})
-	}
-	return nil, e.ambiguous()
 }
 
 // passedOn returns the metadata of a call that goes on to the service.

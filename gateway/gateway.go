@@ -11,13 +11,13 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/anser-rpc/anser"
-	"github.com/anser-rpc/anser/protocols"
 	"github.com/anser-rpc/anser/registry"
 )
 
@@ -31,47 +31,61 @@ type Options struct {
 	Dial   []anser.DialOption
 	// Logger gets what happens; nil means slog.Default().
 	Logger *slog.Logger
+	// Drain is how long calls may go on when the gateway ends; 0 means 30 s.
+	Drain time.Duration
 	// Look is how often the registry is asked which services it has; 0 means every second.
 	Look time.Duration
 }
 
 // Gateway passes calls on to services. Its methods are safe for concurrent use.
 type Gateway struct {
-	o        Options
-	registry registry.Resolver
-	log      *slog.Logger
-	server   *anser.Server
-	methods  *methods
-	plan     atomic.Pointer[plan]
-	counts   counts
+	o         Options
+	registry  registry.Resolver
+	log       *slog.Logger
+	server    *anser.Server
+	methods   *methods
+	plan      atomic.Pointer[plan]
+	counts    counts
+	transport *http.Transport // to servers of HTTP
+
+	applying sync.Mutex // held while a configuration is replaced; guards ended
+	ended    bool
 
 	mu        sync.Mutex // guards the fields below
 	upstreams map[string]*upstream
 }
 
-// plan is a configuration in force.
-type plan struct {
-	config *Config
-	dial   []anser.DialOption
-}
-
 // counts are the counters of Stats.
 type counts struct {
 	calls, failed, refused, unreachable, undescribed atomic.Int64
+	proxied, proxyFailed, reloads, reloadsRefused    atomic.Int64
 }
 
 // New returns a gateway that does nothing until Run or Serve is called.
 func New(c *Config, o Options) (*Gateway, error) {
+	if c == nil {
+		return nil, errors.New("gateway.New: the configuration is nil: pass new(gateway.Config) to serve all services")
+	}
 	if o.Registry == nil {
 		return nil, errors.New("gateway.New: the registry is nil: say in Options.Registry where the services are")
 	}
 	if _, ok := o.Registry.(registry.Lister); !ok && len(c.Services) == 0 {
 		return nil, errors.New("gateway.New: the registry cannot list its services: name them in the configuration (services)")
 	}
-	g := &Gateway{o: o, registry: o.Registry, log: cmp.Or(o.Logger, slog.Default()), upstreams: make(map[string]*upstream)}
-	g.plan.Store(&plan{config: c})
-	opts := []anser.ServerOption{protocols.All(), anser.Logger(g.log)}
-	g.server = anser.NewServer(append(opts, o.Server...)...)
+	g := &Gateway{
+		o: o, registry: o.Registry, log: cmp.Or(o.Logger, slog.Default()), transport: newTransport(),
+		upstreams: make(map[string]*upstream),
+	}
+	p, err := newPlan(c, 1, g.log)
+	if err != nil {
+		return nil, err
+	}
+	g.plan.Store(p)
+	g.server = anser.NewServer(append(g.serverOptions(c), o.Server...)...)
+	if err := g.server.HandleDynamic([]anser.DynamicMethod{g.proxyMethod()}); err != nil {
+		p.close()
+		return nil, err
+	}
 	g.methods = &methods{gateway: g, services: make(map[*upstream]map[string]*published), served: make(map[string]string)}
 	return g, nil
 }
@@ -93,7 +107,11 @@ func (g *Gateway) Serve(ctx context.Context, l net.Listener) error {
 	drained := make(chan struct{})
 	unhook := context.AfterFunc(ctx, func() {
 		defer close(drained)
-		g.server.Shutdown(context.WithoutCancel(ctx))
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(g.o.Drain, defaultDrain))
+		defer cancel()
+		if err := g.server.Shutdown(ending); err != nil {
+			g.log.Warn("gateway: it has ended before its calls", "error", err)
+		}
 	})
 	err := g.server.Serve(l)
 	if !unhook() {
@@ -101,10 +119,22 @@ func (g *Gateway) Serve(ctx context.Context, l net.Listener) error {
 	}
 	stop()
 	wait.Wait()
+	g.close()
 	if ctx.Err() != nil {
 		return nil
 	}
 	return err
+}
+
+const defaultDrain = 30 * time.Second
+
+// close gives back what the configuration in force uses.
+func (g *Gateway) close() {
+	g.applying.Lock()
+	defer g.applying.Unlock()
+	g.ended = true
+	g.plan.Load().close()
+	g.transport.CloseIdleConnections()
 }
 
 // lookForServices follows the services of the registry until ctx ends.

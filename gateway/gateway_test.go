@@ -173,13 +173,18 @@ func TestPlainService(t *testing.T) {
 // callGRPC makes a call of gRPC with an encoded message.
 func callGRPC(t *testing.T, addr, method string, message []byte, opts ...anser.CallOption) ([]byte, error) {
 	t.Helper()
+	return callGRPCWith(t, t.Context(), addr, method, message, opts...)
+}
+
+func callGRPCWith(t *testing.T, ctx context.Context, addr, method string, message []byte, opts ...anser.CallOption) ([]byte, error) {
+	t.Helper()
 	c, err := anser.Dial("grpc://"+addr, protocols.GRPC())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	out := new(codec.Encoded)
-	err = c.Call(t.Context(), method, &codec.Encoded{Codec: codec.ProtobufID, Data: message}, out, append(opts, anser.Codec(codec.Passing(codec.ProtobufID, "protobuf")))...)
+	err = c.Call(ctx, method, &codec.Encoded{Codec: codec.ProtobufID, Data: message}, out, append(opts, anser.Codec(codec.Passing(codec.ProtobufID, "protobuf")))...)
 	return out.Data, err
 }
 
@@ -227,6 +232,9 @@ func echo(t *testing.T) func(s *anser.Server) {
 		anser.Handle(s, "demo.v1.Echo.Say", func(ctx context.Context, in *structpb.Struct) (*structpb.Struct, error) {
 			md := anser.MetadataFrom(ctx)
 			anser.SetTrailer(ctx, "mood", "good")
+			if in.Fields == nil {
+				in.Fields = make(map[string]*structpb.Value)
+			}
 			in.Fields["colour"] = structpb.NewStringValue(md.Get("colour"))
 			in.Fields["te"] = structpb.NewStringValue(md.Get("keep-alive") + md.Get("gateway-caller"))
 			in.Fields["from"] = structpb.NewStringValue(md.Get("x-forwarded-for"))

@@ -12,7 +12,12 @@ type Stats struct {
 	Unreachable int64 // of these, calls that no instance could take
 	Refused     int64 // calls that were not passed on
 	Undescribed int64 // changes after which a service, or a method, could not be served
-	Services    []ServiceStatus
+	Proxied     int64 // requests that were passed on to servers of HTTP
+	ProxyFailed int64 // of these, requests without an answer
+	Reloads     int64 // configurations that were put in force after the first
+	// ReloadsRefused counts the configurations that were not put in force; the one before stayed.
+	ReloadsRefused int64
+	Services       []ServiceStatus
 }
 
 // ServiceStatus is what a gateway knows of a service.
@@ -28,6 +33,8 @@ func (g *Gateway) Stats() Stats {
 	s := Stats{
 		Calls: g.counts.calls.Load(), Failed: g.counts.failed.Load(), Unreachable: g.counts.unreachable.Load(),
 		Refused: g.counts.refused.Load(), Undescribed: g.counts.undescribed.Load(),
+		Proxied: g.counts.proxied.Load(), ProxyFailed: g.counts.proxyFailed.Load(),
+		Reloads: g.counts.reloads.Load(), ReloadsRefused: g.counts.reloadsRefused.Load(),
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()

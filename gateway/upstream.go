@@ -34,6 +34,9 @@ func (s subset) has(in *registry.Instance) bool {
 	return (s.group == "" || in.Group == s.group) && (s.version == "" || in.Version == s.version)
 }
 
+// maxCall is the longest time of a call.
+const maxCall = time.Hour
+
 // client returns the client that calls a subset of the instances.
 func (u *upstream) client(of subset) (*anser.Client, error) {
 	u.mu.Lock()
@@ -64,7 +67,12 @@ func (u *upstream) options(of subset) []anser.DialOption {
 	if store, ok := g.registry.(registry.Store); ok {
 		opts = append(opts, route.Rules(route.Of(store, u.name)))
 	}
-	return append(append(opts, g.o.Dial...), g.plan.Load().dial...)
+	c := g.plan.Load().config
+	opts = append(opts, anser.Timeout(maxCall)) // the gateway sets the deadlines
+	if r := c.Retries; r != nil {
+		opts = append(opts, anser.RetryBudget(r.Ratio, r.PerSecond))
+	}
+	return append(opts, g.o.Dial...)
 }
 
 func (u *upstream) close() {

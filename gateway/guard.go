@@ -1,0 +1,98 @@
+package gateway
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"strings"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/protocols"
+)
+
+// serverOptions returns the options of the server. What a new configuration may change is looked up
+// in the plan that is in force.
+func (g *Gateway) serverOptions(c *Config) []anser.ServerOption {
+	opts := []anser.ServerOption{
+		protocols.All(protocols.Before(g.front), protocols.Handler(g.notFound()), protocols.AllowOriginsIf(func(origin string) bool {
+			return g.plan.Load().allowsOrigin(origin)
+		})),
+		anser.Logger(g.log),
+		anser.Intercept(g.logged),
+		anser.Observe(anser.Observer{Request: func(ctx context.Context, m anser.MessageInfo) error {
+			if limit := g.plan.Load().limit; limit != nil {
+				return limit(ctx, m)
+			}
+			return nil
+		}}),
+	}
+	if c.TLS != nil {
+		opts = append(opts, anser.TLS(g.tlsConfig()))
+	}
+	if c.authenticates() {
+		opts = append(opts, anser.Authenticate(anser.AuthenticatorFunc(g.authenticate)), anser.Authorize(policies{g}))
+	}
+	if n := c.Limits.Conns; n > 0 {
+		opts = append(opts, anser.MaxConns(n))
+	}
+	if n := c.Limits.Calls; n > 0 {
+		opts = append(opts, anser.MaxCalls(n))
+	}
+	if n := c.Limits.Message; n > 0 {
+		opts = append(opts, anser.MaxMessage(n))
+	}
+	return opts
+}
+
+// tlsConfig returns a configuration that has the certificates of the plan in force.
+func (g *Gateway) tlsConfig() *tls.Config {
+	config := g.plan.Load().files.Server()
+	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		return g.plan.Load().files.Server().GetConfigForClient(hello)
+	}
+	return config
+}
+
+// authenticate asks the ways of the plan in force who a caller is.
+func (g *Gateway) authenticate(ctx context.Context, l *anser.AuthRequest) (*anser.Identity, error) {
+	err := anser.ErrOtherScheme
+	for _, way := range g.plan.Load().ways {
+		id, wrong := way.Authenticate(ctx, l)
+		if wrong == nil {
+			return id, nil
+		}
+		if !errors.Is(wrong, anser.ErrOtherScheme) {
+			err = wrong
+		}
+	}
+	return nil, err
+}
+
+// policies is the policy of the plan in force.
+type policies struct{ gateway *Gateway }
+
+// Allows decides by the name of the method, whatever service it is called of: a rule for Arith.* is
+// one for arith/Arith.* too.
+func (p policies) Allows(id *anser.Identity, method string) bool {
+	policy := p.gateway.plan.Load().policy
+	return policy == nil || policy.Allows(id, method[strings.IndexByte(method, '/')+1:])
+}
+
+// Version changes with the plan and with the file of its policy.
+func (p policies) Version() uint64 {
+	plan := p.gateway.plan.Load()
+	if plan.policy == nil {
+		return plan.version << 32
+	}
+	return plan.version<<32 + plan.policy.Version()
+}
+
+// logged writes the access log.
+func (g *Gateway) logged(next anser.Func) anser.Func {
+	return func(ctx context.Context, inv *anser.Invocation) error {
+		if access := g.plan.Load().access; access != nil {
+			return access(next)(ctx, inv)
+		}
+		return next(ctx, inv)
+	}
+}
