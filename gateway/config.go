@@ -27,6 +27,7 @@ type Config struct {
 	Retries *Retries `yaml:"retries,omitempty"`
 
 	name string         // of the file, for errors
+	text []byte         // of which it was parsed
 	line map[string]int // of the parts, by their paths
 }
 

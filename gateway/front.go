@@ -55,8 +55,9 @@ func newTransport() *http.Transport {
 	}
 }
 
-// proxyMethod is the name under which requests that are no calls are counted, limited and allowed.
-const proxyMethod = "Gateway.Proxy"
+// proxyMethod is the name under which requests that are no calls are counted and limited. In policies it
+// is Gateway.Proxy.
+const proxyMethod = "gateway/Gateway.Proxy"
 
 // exchanged is a request of HTTP that goes on to a server of HTTP.
 type exchanged struct {

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ func Load(file string) (*Config, error) {
 // names the line of every unknown key, every value that is none, and every mistake in the routes. The
 // name is that of the file. Files that the configuration names must be there and valid now.
 func Parse(name string, text []byte) (*Config, error) {
-	c := &Config{name: name, line: make(map[string]int)}
+	c := &Config{name: name, text: bytes.Clone(text), line: make(map[string]int)}
 	if len(text) > maxConfig {
 		return nil, fmt.Errorf("%s: the configuration has %d bytes: at most %d", name, len(text), maxConfig)
 	}
@@ -54,6 +55,15 @@ func Parse(name string, text []byte) (*Config, error) {
 		r.problems = c.mistakes()
 	}
 	return c, errors.Join(r.problems...)
+}
+
+// String returns the configuration in YAML, in one form: two with the same effect have the same text.
+func (c *Config) String() string {
+	text, err := yaml.Marshal(c)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }
 
 // reader checks the form of a configuration.
