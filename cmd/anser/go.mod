@@ -6,6 +6,7 @@ require (
 	charm.land/lipgloss/v2 v2.0.6
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/anser-rpc/anser v0.0.0
+	github.com/anser-rpc/anser/gateway v0.0.0
 	github.com/anser-rpc/anser/protocols v0.0.0
 	github.com/anser-rpc/anser/registry/consul v0.0.0
 	github.com/anser-rpc/anser/registry/dns v0.0.0
@@ -30,6 +31,7 @@ require (
 require (
 	buf.build/gen/go/bufbuild/protodescriptor/protocolbuffers/go v1.36.11-20250109164928-1da0de137947.1 // indirect
 	buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go v1.36.11-20240920164238-5a7b106cbb87.1 // indirect
+	github.com/anser-rpc/anser/auth/jwt v0.0.0-00010101000000-000000000000 // indirect
 	github.com/armon/go-metrics v0.4.1 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
@@ -162,3 +164,7 @@ replace github.com/anser-rpc/anser/registry/nacos => ../../registry/nacos
 replace github.com/anser-rpc/anser/protocols => ../../protocols
 
 replace github.com/anser-rpc/anser/codec/flatbuffers => ../../codec/flatbuffers
+
+replace github.com/anser-rpc/anser/gateway => ../../gateway
+
+replace github.com/anser-rpc/anser/auth/jwt => ../../auth/jwt

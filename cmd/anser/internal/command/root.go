@@ -26,7 +26,11 @@ type streams struct {
 // it gracefully; a second one ends the process at once. It also ends gracefully if its output is
 // no longer read.
 func Main(args []string) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if len(args) == 0 || args[0] != "gateway" { // which reads its configuration again
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
 	context.AfterFunc(ctx, stop)
 	ctx, unread := context.WithCancel(ctx)
@@ -114,7 +118,7 @@ of anser.Dial (etcd://127.0.0.1:2379/arith, tls://a:1,b:2, unix:///path, wss://h
 		c.GroupID = groupServices
 		root.AddCommand(c)
 	}
-	for _, c := range []*cobra.Command{newDemo(s), newRegistry(s), newNew(s), newGen(s), newExport(s), newBreaking(s)} {
+	for _, c := range []*cobra.Command{newDemo(s), newRegistry(s), newGateway(s), newNew(s), newGen(s), newExport(s), newBreaking(s)} {
 		c.GroupID = groupLocal
 		root.AddCommand(c)
 	}

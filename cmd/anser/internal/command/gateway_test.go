@@ -1,0 +1,131 @@
+package command_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/cmd/anser/internal/command"
+	"github.com/anser-rpc/anser/registry"
+)
+
+// printed is what a command has printed so far.
+type printed struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (p *printed) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.Write(b)
+}
+
+func (p *printed) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.String()
+}
+
+// The command serves what is in the registry, and ends with its context.
+func TestGateway(t *testing.T) {
+	dir := t.TempDir()
+	r, err := registry.NewFile(filepath.Join(dir, "registry.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	s := anser.NewServer(anser.NoSignals(), anser.Announce(r, registry.Instance{Service: "arith"}), anser.Logger(slog.New(slog.DiscardHandler)))
+	anser.Handle(s, "Arith.Mul", func(_ context.Context, in *struct{ A, B int }) (*struct{ C int }, error) {
+		return &struct{ C int }{in.A * in.B}, nil
+	})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	defer func() {
+		s.Close()
+		<-served
+	}()
+	ctx, stop := context.WithCancel(t.Context())
+	out, ended := new(printed), make(chan int, 1)
+	go func() {
+		ended <- command.Run(ctx, []string{"gateway", "--listen", "127.0.0.1:0", "--registry", "file://" + dir + "/registry.json"}, strings.NewReader(""), out, out)
+	}()
+	defer http.DefaultClient.CloseIdleConnections()
+	deadline := time.Now().Add(time.Minute)
+	for {
+		_, line, _ := strings.Cut(out.String(), "curl ")
+		if base, _, ok := strings.Cut(line, "/SERVICE/"); ok {
+			resp, err := http.Post(base+"/arith/Arith.Mul", "application/json", strings.NewReader(`{"A": 7, "B": 8}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, _ := io.ReadAll(resp.Body)
+			if resp.Body.Close(); resp.StatusCode == 200 && string(b) == `{"C":56}` {
+				break
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(out.String())
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	stop()
+	if code := <-ended; code != 0 {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+}
+
+func TestGatewayConfigurations(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	one := write("one.yaml", "timeout: 1s\nroutes:\n- {path: /a, to: [{service: a}]}\n")
+	same := write("same.yaml", "# the same\nroutes: [{to: [{service: a}], path: /a}]\ntimeout: 1000ms\n")
+	other := write("other.yaml", "timeout: 1s\nroutes:\n- {path: /a, to: [{service: b}]}\n")
+	bad := write("bad.yaml", "timeout: 1s\nroute: []\n")
+	registry := "file://" + filepath.Join(dir, "registry.json")
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"gateway", "check", one}, 0, "is valid: 1 routes"},
+		{[]string{"gateway", "check", bad}, 2, `bad.yaml:2: unknown key "route": did you mean "routes"?`},
+		{[]string{"gateway", "check", filepath.Join(dir, "none")}, 2, "no such file"},
+		{[]string{"gateway", "diff", one, same}, 0, "no difference"},
+		{[]string{"gateway", "diff", one, other}, 1, "+         - service: b"},
+		{[]string{"gateway", "diff", one, bad}, 2, "unknown key"},
+		{[]string{"gateway", "put", "edge", bad, "--registry", registry}, 2, "unknown key"},
+		{[]string{"gateway", "show", "edge", "--registry", registry}, 1, "no configuration \"edge\""},
+		{[]string{"gateway", "put", "edge", one, "--registry", registry}, 0, "edge is one.yaml"},
+		{[]string{"gateway", "put", "edge", other, "--registry", registry}, 0, "edge is other.yaml"},
+		{[]string{"gateway", "show", "edge", "--registry", registry}, 0, "service: b"},
+		{[]string{"gateway", one, "--document", "edge", "--registry", registry}, 2, "not both"},
+		{[]string{"gateway", bad, "--registry", registry}, 2, "unknown key"},
+		{[]string{"gateway", "--document", "none", "--registry", registry}, 2, "no configuration"},
+	} {
+		got := run(t, c.args...)
+		if got.code != c.code || !strings.Contains(got.out+got.err, c.want) {
+			t.Errorf("%v: %d, want %d and %q\n%s%s", c.args, got.code, c.code, c.want, got.out, got.err)
+		}
+	}
+}
