@@ -41,7 +41,8 @@ type description struct {
 var errNothing = errors.New("it does not publish its methods: start it without anser.NoDescribe, and let the gateway call Anser.Methods and Anser.Contract")
 
 // describe asks instances of a service what they serve. Instances that announce the same contracts
-// are asked once; of methods that differ between them, those of the newest version count.
+// are asked once; of methods that differ between them, the newest version counts. With an error, the
+// description is what the others have said, or nil if none has said anything.
 func describe(ctx context.Context, c *anser.Client, instances []registry.Instance) (*description, error) {
 	all := &description{methods: make(map[string]*published)}
 	var failed error
@@ -63,7 +64,7 @@ func describe(ctx context.Context, c *anser.Client, instances []registry.Instanc
 	if !answered {
 		return nil, failed
 	}
-	return all, nil
+	return all, failed
 }
 
 // maxRepresentatives is the number of instances of a service that are asked.

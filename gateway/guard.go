@@ -36,7 +36,7 @@ func (g *Gateway) serverOptions(c *Config) []anser.ServerOption {
 		opts = append(opts, anser.MaxConns(n))
 	}
 	if n := c.Limits.Calls; n > 0 {
-		opts = append(opts, anser.MaxCalls(n))
+		opts = append(opts, anser.MaxInFlight(n))
 	}
 	if n := c.Limits.Message; n > 0 {
 		opts = append(opts, anser.MaxMessage(n))

@@ -181,11 +181,13 @@ func (u *upstream) describe(ctx context.Context, list []registry.Instance) error
 		return err
 	}
 	d, err := describe(ctx, c, list)
-	if err == nil {
-		err = u.gateway.methods.set(u, d)
-	}
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	if d != nil {
+		if bad := u.gateway.methods.set(u, d); bad != nil {
+			d, err = nil, bad
+		}
 	}
 	u.report(d, err)
 	return err
@@ -198,7 +200,8 @@ func (u *upstream) report(d *description, err error) {
 	now := ServiceStatus{Name: u.name, Methods: before.Methods, Bare: before.Bare}
 	if err != nil {
 		now.Problem = err.Error()
-	} else {
+	}
+	if d != nil {
 		now.Methods, now.Bare = sortedKeys(d.methods), d.bare
 	}
 	u.status = now
@@ -208,10 +211,10 @@ func (u *upstream) report(d *description, err error) {
 	case err != nil && now.Problem != before.Problem:
 		u.gateway.counts.undescribed.Add(1)
 		log.Warn("gateway: a service does not say what it serves", "service", u.name, "error", err)
-	case err == nil && len(d.bare) > 0 && !slices.Equal(before.Bare, d.bare):
+	case d != nil && len(d.bare) > 0 && !slices.Equal(before.Bare, d.bare):
 		u.gateway.counts.undescribed.Add(1)
 		log.Warn("gateway: methods have no contract, and are not served: give them one with anser.Contract", "service", u.name, "methods", d.bare)
-	case err == nil && !slices.Equal(before.Methods, now.Methods):
+	case d != nil && !slices.Equal(before.Methods, now.Methods):
 		log.Info("gateway: serves a service", "service", u.name, "methods", len(now.Methods))
 	}
 }
