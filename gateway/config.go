@@ -5,7 +5,7 @@ import (
 )
 
 // Config is the configuration of a gateway; see [Parse]. The zero value serves all services of the
-// registry, to everybody who reaches its port.
+// registry, to all callers that reach its port.
 type Config struct {
 	// Listen is the address, host:port. It cannot change while the gateway runs.
 	Listen string `yaml:"listen,omitempty"`
@@ -79,13 +79,13 @@ type Certificate struct {
 	Key   string `yaml:"key"`
 }
 
-// Auth is how callers show who they are. Of several ways, each caller uses one.
+// Auth is how callers show their identities. Of several ways, each caller uses one.
 type Auth struct {
 	// Tokens is a file of API keys; see auth.OpenTokens. It is read again when it changes.
 	Tokens string `yaml:"tokens,omitempty"`
 	// JWT accepts JSON Web Tokens.
 	JWT *JWT `yaml:"jwt,omitempty"`
-	// Policy is a file of rules that say who may call what; see auth.OpenPolicy. Without it, every
+	// Policy is a file of rules that say which callers may call which methods; see auth.OpenPolicy. Without it, every
 	// identity may call everything.
 	Policy string `yaml:"policy,omitempty"`
 }

@@ -129,7 +129,7 @@ func (g *Gateway) reverse(ctx context.Context, x *exchanged) *httputil.ReversePr
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			if r.Context().Err() != nil {
-				return // nobody waits for the answer
+				return // the caller has gone
 			}
 			g.counts.proxyFailed.Add(1)
 			g.log.Warn("gateway: a server of HTTP did not answer", "url", x.to.Redacted(), "error", err)
@@ -173,7 +173,7 @@ func (g *Gateway) whyNot(path string) error {
 	u := g.upstreams[service]
 	g.mu.Unlock()
 	if u == nil || method == "" || g.plan.Load().config.authenticates() {
-		// A caller that has not shown who it is learns nothing of the services.
+		// A caller without an identity learns nothing of the services.
 		return anser.Refuse(anser.NotFound, "no method and no route has this path: a call has the path /service/Service.Method, or /Service.Method")
 	}
 	u.mu.Lock()

@@ -53,7 +53,7 @@ func (g *Gateway) tlsConfig() *tls.Config {
 	return config
 }
 
-// authenticate asks the ways of the plan in force who a caller is.
+// authenticate returns the identity of a caller by the ways of the plan in force.
 func (g *Gateway) authenticate(ctx context.Context, l *anser.AuthRequest) (*anser.Identity, error) {
 	err := anser.ErrOtherScheme
 	for _, way := range g.plan.Load().ways {

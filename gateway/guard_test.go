@@ -32,7 +32,7 @@ func write(t *testing.T, file, text string) string {
 	return file
 }
 
-// Callers show who they are by API keys and JSON Web Tokens; the policy names methods without their
+// Callers show their identities by API keys and JSON Web Tokens; the policy names methods without their
 // service, and requests that are passed on to servers of HTTP are calls of Gateway.Proxy.
 func TestIdentities(t *testing.T) {
 	dir := t.TempDir()

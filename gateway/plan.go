@@ -144,7 +144,7 @@ func (p *plan) authenticate(log *slog.Logger) error {
 	return nil
 }
 
-// authenticates reports whether callers must show who they are.
+// authenticates reports whether callers must show their identities.
 func (c *Config) authenticates() bool {
 	return c.Auth != nil || c.TLS != nil && len(c.TLS.ClientCAs) > 0
 }

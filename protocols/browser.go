@@ -69,7 +69,7 @@ func AllowHosts(hosts ...string) Option {
 type browsers struct {
 	origins, hosts []string
 	also           func(origin string) bool // further origins, or nil
-	open           string // path of a page to which any page may have a link; "" for none
+	open           string                   // path of a page to which any page may have a link; "" for none
 }
 
 // allows reports whether a request with these headers may be served. local says that the client is

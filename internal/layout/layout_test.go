@@ -78,7 +78,7 @@ var rules = []rule{
 	{packages: "protocols/internal/**", may: above},
 	{packages: "telemetry/**", may: above},
 	{packages: "transport/**", may: above},
-	{packages: "gateway", may: append([]string{"protocols", "route", "auth", "auth/jwt", "interceptor/**"}, above...)},
+	{packages: "gateway", may: append([]string{"protocols", "route", "auth", "auth/jwt", "interceptor/**", "transport/**"}, above...)},
 	{packages: "gateway/**", may: above},
 	{packages: "console", may: append([]string{"console/ui"}, above...)},
 	{packages: "console/**", may: above},
