@@ -26,10 +26,7 @@ var hopByHop = []string{
 // addCaller adds the identity and the address of the caller.
 func addCaller(ctx context.Context, md anser.Metadata) {
 	if id := anser.IdentityFrom(ctx); id != nil {
-		md[callerKey] = oneLine(id.Subject)
-		if len(id.Groups) > 0 {
-			md[groupsKey] = oneLine(strings.Join(id.Groups, ","))
-		}
+		nameIdentity(id, md)
 	}
 	if peer, ok := anser.PeerFrom(ctx); ok && peer.Addr != nil {
 		if host, _, err := net.SplitHostPort(peer.Addr.String()); err == nil {
@@ -38,6 +35,13 @@ func addCaller(ctx context.Context, md anser.Metadata) {
 			}
 			md[forwardedKey] = host
 		}
+	}
+}
+
+func nameIdentity(id *anser.Identity, md anser.Metadata) {
+	md[callerKey] = oneLine(id.Subject)
+	if len(id.Groups) > 0 {
+		md[groupsKey] = oneLine(strings.Join(id.Groups, ","))
 	}
 }
 

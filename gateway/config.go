@@ -18,7 +18,8 @@ type Config struct {
 	Auth   *Auth   `yaml:"auth,omitempty"`
 	Limits Limits  `yaml:"limits,omitempty"`
 	CORS   CORS    `yaml:"cors,omitempty"`
-	// AccessLog writes a line for each call; nil writes none.
+	// AccessLog writes a line for each call; nil writes none. It can change while the gateway runs, but
+	// not be added or removed.
 	AccessLog *AccessLog `yaml:"access_log,omitempty"`
 	// Timeout is how long a call may take whose caller sets no deadline; 0 means 10 s. Streams have
 	// no such limit.

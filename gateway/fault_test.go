@@ -131,7 +131,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	serve(t, r, registry.Instance{Service: "arith", Version: "1"}, arith)
 	configs := []*gateway.Config{
 		parse(t, `routes: [{path: /back, to: [{url: "http://`+l.Addr().String()+`"}]}]`),
-		parse(t, `routes: [{path: /back, to: [{url: "http://`+l.Addr().String()+`", weight: 3}]}, {path: /Arith, to: [{service: arith, version: "1"}]}]`+"\nlimits: {caller: {per_second: 1e6}}\naccess_log: {sample: 0}"),
+		parse(t, `routes: [{path: /back, to: [{url: "http://`+l.Addr().String()+`", weight: 3}]}, {path: /Arith, to: [{service: arith, version: "1"}]}]`+"\nlimits: {caller: {per_second: 1e6}}"),
 	}
 	g, addr := start(t, r, configs[0])
 	await(t, g, "arith", 1)

@@ -87,6 +87,7 @@ func New(c *Config, o Options) (*Gateway, error) {
 		return nil, err
 	}
 	g.methods = &methods{gateway: g, services: make(map[*upstream]map[string]*published), served: make(map[string]string)}
+	g.methods.offered.Store(new(map[string]*entry))
 	return g, nil
 }
 

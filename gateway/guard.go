@@ -18,13 +18,16 @@ func (g *Gateway) serverOptions(c *Config) []anser.ServerOption {
 			return g.plan.Load().allowsOrigin(origin)
 		})),
 		anser.Logger(g.log),
-		anser.Intercept(g.logged),
+		anser.Forward(g.forward),
 		anser.Observe(anser.Observer{Request: func(ctx context.Context, m anser.MessageInfo) error {
 			if limit := g.plan.Load().limit; limit != nil {
 				return limit(ctx, m)
 			}
 			return nil
 		}}),
+	}
+	if c.AccessLog != nil { // an interceptor costs each call over Anser's protocol a goroutine
+		opts = append(opts, anser.Intercept(g.logged))
 	}
 	if c.TLS != nil {
 		opts = append(opts, anser.TLS(g.tlsConfig()))

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/codec"
@@ -16,6 +17,7 @@ import (
 // without the service in front.
 type methods struct {
 	gateway *Gateway
+	offered atomic.Pointer[map[string]*entry] // by name; never changed
 
 	mu       sync.Mutex // guards the fields below
 	services map[*upstream]map[string]*published
@@ -91,6 +93,7 @@ func (t *methods) applyLocked() error {
 		}
 	}
 	if len(add)+len(remove) == 0 {
+		t.offered.Store(&want)
 		return nil
 	}
 	slices.SortFunc(add, func(a, b anser.DynamicMethod) int { return strings.Compare(a.Name, b.Name) })
@@ -98,6 +101,7 @@ func (t *methods) applyLocked() error {
 		return err
 	}
 	t.served = served
+	t.offered.Store(&want)
 	return nil
 }
 

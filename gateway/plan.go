@@ -167,6 +167,8 @@ func (c *Config) fixed(next *Config) string {
 	switch {
 	case c.Listen != next.Listen:
 		return "listen"
+	case (c.AccessLog == nil) != (next.AccessLog == nil):
+		return "access_log"
 	case (c.TLS == nil) != (next.TLS == nil):
 		return "tls"
 	case c.authenticates() != next.authenticates():
