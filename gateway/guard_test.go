@@ -102,7 +102,7 @@ func TestCertificates(t *testing.T) {
 	await(t, g, "arith", 1)
 	served := func(name string) string {
 		t.Helper()
-		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.Pool, ServerName: name, InsecureSkipVerify: name == ""}, ForceAttemptHTTP2: true}} //nolint
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.Pool, ServerName: name}, ForceAttemptHTTP2: true}}
 		defer client.CloseIdleConnections()
 		resp, err := client.Post("https://"+addr+"/Arith.Mul", "application/json", strings.NewReader(`{"A":7,"B":8}`))
 		if err != nil {
