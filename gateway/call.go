@@ -9,6 +9,7 @@ import (
 
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/codec"
+	"github.com/anser-rpc/anser/internal/stubwire"
 )
 
 // passing is a method that is passed on to a service.
@@ -141,19 +142,17 @@ func (p *passing) stream(ctx context.Context, in *anser.DynamicStream) error {
 func (p *passing) send(in, out *anser.DynamicStream, all bool, cancel func()) error {
 	for !all {
 		msg := new(codec.Encoded)
-		err := in.Recv(msg)
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
+		switch err := in.Recv(msg); err {
+		case nil:
+			all = out.Send(msg) != nil // the other direction has the reason
+		case io.EOF:
+			all = true
+		default:
 			cancel() // the client is gone, or has sent what is no message
 			return err
 		}
-		if out.Send(msg) != nil {
-			return nil // the receiving side has the reason
-		}
 	}
-	_ = out.CloseSend()
+	_ = out.CloseSend() // likewise
 	return nil
 }
 
@@ -181,6 +180,7 @@ func passedOn(ctx context.Context, md anser.Metadata) anser.Metadata {
 	for _, k := range hopByHop {
 		delete(out, k)
 	}
+	delete(out, stubwire.AcceptsKey) // the headers of the service come with its trailers
 	delete(out, callerKey)
 	delete(out, groupsKey)
 	addCaller(ctx, out)

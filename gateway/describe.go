@@ -96,6 +96,9 @@ func surface(in *registry.Instance) string {
 }
 
 func describeInstance(ctx context.Context, c *anser.Client, in *registry.Instance) (*description, error) {
+	if strings.HasPrefix(in.Address, grpcScheme) {
+		return reflectInstance(ctx, c)
+	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	ask := []anser.CallOption{anser.Codec(new(codec.JSON)), anser.At(in.Key()), anser.WithFailMode(anser.Failfast)}

@@ -121,10 +121,10 @@ func (g *Gateway) Serve(ctx context.Context, l net.Listener) error {
 	stop()
 	wait.Wait()
 	g.close()
-	if ctx.Err() != nil {
-		return nil
+	if ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil
 }
 
 const defaultDrain = 30 * time.Second

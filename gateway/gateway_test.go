@@ -325,6 +325,32 @@ func TestProtobufService(t *testing.T) {
 	}
 }
 
+// A server of gRPC that knows nothing of Anser is asked by its reflection.
+func TestServerOfGRPC(t *testing.T) {
+	r := registry.NewMemory()
+	s := anser.NewServer(anser.NoSignals(), protocols.All(), anser.Logger(slog.New(slog.DiscardHandler)))
+	echo(t)(s)
+	l, served := listen(t), make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	defer func() {
+		s.Close()
+		<-served
+	}()
+	chat(t, l.Addr().String())
+	if err := r.Register(t.Context(), registry.Instance{Service: "echo", Address: "grpc://" + l.Addr().String()}); err != nil {
+		t.Fatal(err)
+	}
+	g, addr := start(t, r, new(gateway.Config))
+	await(t, g, "echo", 4)
+	if status, body := post(t, "http://"+addr+"/echo/demo.v1.Echo.Say", `{"a": 1}`, "Colour", "blue"); status != 200 || !strings.Contains(body, `"blue"`) {
+		t.Errorf("%d %s", status, body)
+	}
+	if status, body := post(t, "http://"+addr+"/demo.v1.Echo.Count", `"2"`, "Accept", "application/x-ndjson"); status != 200 || body != "\"0\"\n\"1\"" {
+		t.Errorf("%d %q", status, body)
+	}
+	chat(t, addr)
+}
+
 // chat sends messages in both directions through the gateway, over gRPC.
 func chat(t *testing.T, addr string) {
 	t.Helper()

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -154,5 +153,3 @@ func (e *entry) ambiguous() error {
 	return anser.Refuse(anser.FailedPrecondition, "method %q is in the services %s: call %s/%s, or give the gateway a route for it",
 		e.method.name, strings.Join(names, ", "), names[0], e.method.name)
 }
-
-var errNoUpstream = errors.New("no service has the method")

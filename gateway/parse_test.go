@@ -47,13 +47,14 @@ func TestParseMistakes(t *testing.T) {
 	dir := t.TempDir()
 	expired, key := transporttest.Write(t, dir, "old", transporttest.NewAuthority(t).Issue(t, -time.Minute, "old.example"))
 	for text, want := range map[string]string{
-		"lisen: x":                                 `g.yaml:1: unknown key "lisen": did you mean "listen"?`,
-		"timeout: soon":                            `g.yaml:1: timeout: "soon" is no time, such as 250ms or 10s`,
-		"services: arith":                          `g.yaml:1: services: want a list`,
-		"services: [a/b]":                          `g.yaml:1: `,
-		"timeout: 1s\ntimeout: 2s":                 `timeout`,
-		"routes:\n- path: /a":                      "g.yaml:2: the route of line 2 leads to nothing: give it a destination (to)",
-		"routes:\n- path: a\n  to: [{service: a}]": `g.yaml:2: the path "a" is none`,
+		"lisen: x":                 `g.yaml:1: unknown key "lisen": did you mean "listen"?`,
+		"timeout: soon":            `g.yaml:1: timeout: "soon" is no time, such as 250ms or 10s`,
+		"services: arith":          `g.yaml:1: services: want a list`,
+		"services: [a/b]":          `g.yaml:1: `,
+		"timeout: 1s\ntimeout: 2s": `timeout`,
+		"routes:\n- path: /a":      "g.yaml:2: the route of line 2 leads to nothing: give it a destination (to)",
+
+		"routes:\n- path: a\n  to: [{service: a}]":                                               `g.yaml:2: the path "a" is none`,
 		"routes:\n- {path: /a, to: [{service: a}]}\n- {path: /a/, to: [{service: b}]}":           "g.yaml:3: the route of line 3 matches the same as the route of line 2: remove one of them",
 		"routes:\n- {path: /a, to: [{service: a}]}\n- {name: b, path: /a/b, to: [{service: b}]}": `g.yaml:3: route "b" matches nothing: the route of line 2 comes first`,
 		"routes:\n- {to: [{service: a}]}\n- {host: x.org, to: [{service: b}]}":                   "g.yaml:3: the route of line 3 matches nothing",
@@ -66,6 +67,7 @@ func TestParseMistakes(t *testing.T) {
 		"tls: {certificates: []}":                                                                "g.yaml:1: there are no certificates",
 		"tls:\n  certificates:\n  - {chain: nowhere.pem, key: nowhere.key}":                      "g.yaml:3: open nowhere.pem",
 		"tls:\n  certificates:\n  - {chain: " + expired + ", key: " + key + "}":                  "g.yaml:3: the certificate in " + expired + " expired on ",
+
 		"auth: {}":                                     "g.yaml:1: no caller could show its identity",
 		"auth: {tokens: nowhere.json}":                 "g.yaml:1: auth: open nowhere.json",
 		"auth:\n  jwt: {issuer: i, audience: a}":       "g.yaml:2: there are no keys",

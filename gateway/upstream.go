@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/anser-rpc/anser"
+	"github.com/anser-rpc/anser/protocols"
 	"github.com/anser-rpc/anser/registry"
 	"github.com/anser-rpc/anser/route"
 )
@@ -63,7 +64,7 @@ func (u *upstream) options(of subset) []anser.DialOption {
 	source := registry.Scheme{Name: "gateway", Open: func(at *url.URL) (registry.Resolver, string, error) {
 		return part{g.registry, of}, u.name, nil
 	}}
-	opts := []anser.DialOption{source, anser.NoSnapshot(), anser.Logger(g.log)}
+	opts := []anser.DialOption{source, protocols.GRPC(), anser.NoSnapshot(), anser.Logger(g.log)}
 	if store, ok := g.registry.(registry.Store); ok {
 		opts = append(opts, route.Rules(route.Of(store, u.name)))
 	}
