@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,8 +27,8 @@ const (
 type published struct {
 	name        string // "Arith.Mul"
 	info        anser.MethodInfo
-	contract    *contract.Source
-	protobuf    bool // its messages are passed on in protobuf, otherwise in JSON
+	contract    *contract.Source // nil: it can be passed on over Anser's own protocol only
+	protobuf    bool             // its messages are passed on in protobuf, otherwise in JSON
 	fingerprint string
 }
 
@@ -35,6 +36,11 @@ type published struct {
 type description struct {
 	methods map[string]*published
 	bare    []string // methods without a contract, which cannot be translated
+}
+
+// translated returns the names of the methods that have a contract, sorted.
+func (d *description) translated() []string {
+	return slices.DeleteFunc(sortedKeys(d.methods), func(name string) bool { return d.methods[name].contract == nil })
 }
 
 // errNothing is the error of a service whose instances do not say what they serve.
@@ -130,7 +136,7 @@ func describeInstance(ctx context.Context, c *anser.Client, in *registry.Instanc
 		p := publish(m, source)
 		if p == nil {
 			d.bare = append(d.bare, m.Name)
-			continue
+			p = &published{name: m.Name, info: m}
 		}
 		d.methods[m.Name] = p
 	}

@@ -83,6 +83,24 @@ func TestForward(t *testing.T) {
 	}
 }
 
+// A method without a contract cannot be translated, but passed on as it is.
+func TestForwardWithoutContract(t *testing.T) {
+	r := registry.NewMemory()
+	serve(t, r, registry.Instance{Service: "bare"}, func(s *anser.Server) {
+		arith(s)
+		anser.Handle(s, "Bare.Say", func(_ context.Context, in *structpb.Struct) (*structpb.Struct, error) { return in, nil }, anser.OnlyCodecs(protobuf.New()))
+	})
+	g, addr := start(t, r, new(gateway.Config))
+	await(t, g, "bare", 1)
+	in, _ := structpb.NewStruct(map[string]any{"a": 1})
+	if out, err := anser.Call[structpb.Struct](t.Context(), dialAnser(t, addr, anser.Codecs(protobuf.New())), "Bare.Say", in); err != nil || out.Fields["a"].GetNumberValue() != 1 {
+		t.Errorf("%v, %v", out, err)
+	}
+	if status, body := post(t, "http://"+addr+"/bare/Bare.Say", "{}"); status != 501 || !strings.Contains(body, "the method Bare.Say of the service bare has no contract by which it could be translated") {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
 // Callers over Anser's protocol are known and limited as others, and lose no call while a gateway is
 // restarted.
 func TestForwardRestart(t *testing.T) {

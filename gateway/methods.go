@@ -76,6 +76,9 @@ func (t *methods) applyLocked() error {
 	var add []anser.DynamicMethod
 	served := make(map[string]string, len(want))
 	for name, e := range want {
+		if e.method.contract == nil {
+			continue // it is offered to callers over Anser's own protocol only
+		}
 		key := e.key()
 		if old, ok := t.served[name]; ok && old == key {
 			served[name] = key
@@ -87,7 +90,7 @@ func (t *methods) applyLocked() error {
 		add = append(add, t.gateway.dynamic(e))
 	}
 	for name := range t.served {
-		if want[name] == nil {
+		if e := want[name]; e == nil || e.method.contract == nil {
 			remove = append(remove, name)
 		}
 	}

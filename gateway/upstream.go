@@ -203,7 +203,7 @@ func (u *upstream) report(d *description, err error) {
 		now.Problem = err.Error()
 	}
 	if d != nil {
-		now.Methods, now.Bare = sortedKeys(d.methods), d.bare
+		now.Methods, now.Bare = d.translated(), d.bare
 	}
 	u.status = now
 	u.mu.Unlock()
