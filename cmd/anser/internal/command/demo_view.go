@@ -139,7 +139,7 @@ func (v *demoView) trials() []trial {
 	return []trial{
 		{text: anser + " ls" + where},
 		{text: anser + " call arith Arith.Mul " + message + where},
-		{text: "curl -H 'Content-Type: application/json' -d " + message + " http://" + at + "/Arith.Mul"},
+		{text: "curl http://" + at + "/arith/Arith.Mul -d " + message},
 		{text: "grpcurl -plaintext -d " + message + " " + at + " Arith/Mul"},
 		{text: "http://" + at + "/openapi", browser: true},
 	}

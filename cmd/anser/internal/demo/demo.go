@@ -81,7 +81,7 @@ func Run(ctx context.Context, o Options, view View) (sum Summary, err error) {
 	d := &demo{o: o, url: "etcd://" + endpoint, rules: reg, store: store, figures: newFigures(), events: make(chan Event, 16)}
 	d.health = &health{tell: d.tell}
 	d.fleet = newFleet(d.url, reg, d.tell)
-	entrance, where, err := openEntrance(d.url, o)
+	entrance, where, err := openEntrance(reg, o)
 	if err != nil {
 		return Summary{}, err
 	}
@@ -93,7 +93,7 @@ func Run(ctx context.Context, o Options, view View) (sum Summary, err error) {
 	}
 	done := make(chan result, 1)
 	go func() {
-		sum, err := d.perform(ctx, where)
+		sum, err := d.perform(ctx, where, entrance.await)
 		done <- result{sum, err}
 	}()
 	tick := time.NewTicker(showEvery)
@@ -139,7 +139,7 @@ type demo struct {
 func (d *demo) tell(e Event) { d.events <- e }
 
 // perform runs the demo, from the first process to the last.
-func (d *demo) perform(ctx context.Context, where string) (Summary, error) {
+func (d *demo) perform(ctx context.Context, where string, known func(context.Context) error) (Summary, error) {
 	defer d.fleet.close()
 	d.tell(Event{Kind: "registry", Text: d.url})
 	d.tell(Event{Kind: "serves", Text: where})
@@ -147,6 +147,9 @@ func (d *demo) perform(ctx context.Context, where string) (Summary, error) {
 		if ctx.Err() != nil { // interrupted: not an error
 			return d.summary(), nil
 		}
+		return Summary{}, err
+	}
+	if err := known(ctx); err != nil {
 		return Summary{}, err
 	}
 	d.tell(Event{Kind: "ready", Text: fmt.Sprintf("%d instances of %d services are up", len(d.fleet.instances), len(services))})

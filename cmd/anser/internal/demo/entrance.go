@@ -6,82 +6,76 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"time"
 
 	"github.com/anser-rpc/anser"
-	"github.com/anser-rpc/anser/cmd/anser/internal/demo/arith"
-	"github.com/anser-rpc/anser/cmd/anser/internal/demo/front"
-	"github.com/anser-rpc/anser/cmd/anser/internal/demo/posts"
-	"github.com/anser-rpc/anser/protocols"
-	"github.com/anser-rpc/anser/route"
+	"github.com/anser-rpc/anser/gateway"
+	"github.com/anser-rpc/anser/registry"
 )
 
 // entrance is where programs without Anser call the services: one address that stays, in the
-// process of the demo. It speaks all protocols, and passes calls on to the instances.
+// process of the demo. It is a gateway, as "anser gateway" runs one.
 type entrance struct {
 	address string
-	server  *anser.Server
-	clients map[string]*anser.Client // by service
+	gateway *gateway.Gateway
+	stop    func()
 	served  chan error
 }
 
 // openEntrance listens on o.Serve, or elsewhere. The text says where.
-func openEntrance(url string, o Options) (e *entrance, text string, err error) {
-	s := anser.NewServer(anser.NoSignals(), anser.Logger(slog.New(slog.DiscardHandler)), protocols.All())
+func openEntrance(r registry.Resolver, o Options) (e *entrance, text string, err error) {
+	quiet := slog.New(slog.DiscardHandler)
+	g, err := gateway.New(new(gateway.Config), gateway.Options{
+		Registry: r, Logger: quiet, Look: entranceLook, Server: []anser.ServerOption{anser.NoSignals()},
+	})
+	if err != nil {
+		return nil, "", err
+	}
 	elsewhere := ""
-	l, err := s.Listen(o.Serve)
+	l, err := g.Server().Listen(o.Serve)
 	if host, _, bad := net.SplitHostPort(o.Serve); err != nil && bad == nil && o.ServeElsewhere {
 		elsewhere = ", because " + o.Serve + " is taken: --serve chooses an address"
-		l, err = s.Listen(net.JoinHostPort(host, "0"))
+		l, err = g.Server().Listen(net.JoinHostPort(host, "0"))
 	}
 	if err != nil {
-		s.Close()
+		g.Server().Close()
 		return nil, "", fmt.Errorf("the demo cannot serve on %s: %w\n"+
 			"choose another address with --serve, such as 127.0.0.1:0 for a free port", o.Serve, err)
 	}
-	e = &entrance{address: l.Addr().String(), server: s, clients: make(map[string]*anser.Client), served: make(chan error, 1)}
-	go func() { e.served <- s.Serve(l) }()
-	if err := e.pass(url); err != nil {
-		return nil, "", errors.Join(err, e.close())
-	}
-	return e, "all protocols at " + e.address + elsewhere, nil
+	ctx, stop := context.WithCancel(context.Background())
+	e = &entrance{address: l.Addr().String(), gateway: g, stop: stop, served: make(chan error, 1)}
+	go func() { e.served <- g.Serve(ctx, l) }()
+	return e, "all protocols at " + e.address + " by a gateway" + elsewhere, nil
 }
 
-// pass makes the server pass the calls of all methods on.
-func (e *entrance) pass(url string) error {
-	for _, service := range services {
-		c, err := anser.Dial(url+"/"+service.name, append(dialOptions(), route.Rules(route.From(route.Caller{Service: "demo"})))...)
-		if err != nil {
-			return err
-		}
-		e.clients[service.name] = c
-	}
-	return errors.Join(
-		passOn(e, arith.Service, arith.Add), passOn(e, arith.Service, arith.Mul),
-		passOn(e, posts.Service, posts.Query), passOn(e, front.Service, front.Page))
-}
+const entranceLook = 100 * time.Millisecond
 
-// passOn serves a method by calling it, and says which instance has answered.
-func passOn[A, R any](e *entrance, service string, method anser.Method[A, R]) error {
-	return method.Handle(e.server, func(ctx context.Context, in *A) (*R, error) {
-		var trailer anser.Metadata
-		out, err := method.Call(ctx, e.clients[service], in, anser.Trailer(&trailer))
-		if id := trailer[instanceKey]; id != "" {
-			if err := anser.SetTrailer(ctx, instanceKey, id); err != nil {
-				return nil, err
+// await waits until the gateway knows what the services serve, or ctx is done.
+func (e *entrance) await(ctx context.Context) error {
+	deadline := time.Now().Add(startBound)
+	for {
+		known := 0
+		for _, s := range e.gateway.Stats().Services {
+			if len(s.Methods) > 0 {
+				known++
 			}
 		}
-		return out, err
-	}, anser.Idempotent())
+		if known >= len(services) || ctx.Err() != nil {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return errors.New("the gateway of the demo does not learn what the services serve")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
-// close ends the server and its calls.
+// close ends the gateway and its calls.
 func (e *entrance) close() error {
-	err := e.server.Close()
-	if end := <-e.served; !errors.Is(end, anser.ErrServerClosed) {
+	err := e.gateway.Server().Close()
+	e.stop()
+	if end := <-e.served; end != nil && !errors.Is(end, anser.ErrServerClosed) {
 		err = errors.Join(err, end)
-	}
-	for _, c := range e.clients {
-		c.Close()
 	}
 	return err
 }
