@@ -6,7 +6,6 @@ import (
 	"github.com/anser-rpc/anser"
 	"github.com/anser-rpc/anser/protocols/internal/exchange"
 	"github.com/anser-rpc/anser/protocols/internal/host"
-	"github.com/anser-rpc/anser/protocols/internal/plain"
 )
 
 // RunRequest makes the server run a request of HTTP as a call of a method, for handlers of [Before] and
@@ -36,7 +35,7 @@ func RunRequest(r *http.Request, method string) error {
 }
 
 // WriteError answers a request of HTTP with an error, as calls in JSON are answered.
-func WriteError(w http.ResponseWriter, err error) { plain.Fail(w, asFault(err)) }
+func WriteError(w http.ResponseWriter, err error) { exchange.Fail(w, asFault(err)) }
 
 func asFault(err error) *anser.Error {
 	if e, ok := err.(*anser.Error); ok {
